@@ -1,0 +1,60 @@
+// Package checksum computes the Internet checksum of RFC 1071 and updates it
+// in place as RFC 1624 says. It knows no header; wire/packet and wire/label
+// say which bytes to sum.
+package checksum
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Sum is a running one's-complement sum. The zero value is empty.
+type Sum uint64
+
+// Add sums b as big-endian 16-bit words; an odd last byte is padded with zero,
+// so only the last piece of a message may have odd length.
+func (s Sum) Add(b []byte) Sum {
+	// One's-complement addition may take wide words and fold late: a carry out
+	// of 64 bits is worth one, as it is out of 16.
+	sum, carry := uint64(s), uint64(0)
+	for len(b) >= 8 {
+		sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(b), carry)
+		b = b[8:]
+	}
+	var tail [8]byte
+	copy(tail[:], b)
+	sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(tail[:]), carry)
+	sum, carry = bits.Add64(sum, 0, carry)
+	return Sum(sum + carry)
+}
+
+// AddUint16 adds one word, for pseudo-header fields.
+func (s Sum) AddUint16(v uint16) Sum {
+	sum, carry := bits.Add64(uint64(s), uint64(v), 0)
+	return Sum(sum + carry)
+}
+
+// Fold returns the checksum: the complement of the sum in 16 bits.
+func (s Sum) Fold() uint16 {
+	v := uint64(s)
+	v = v>>32 + v&0xffffffff
+	v = v>>32 + v&0xffffffff
+	v = v>>16 + v&0xffff
+	v = v>>16 + v&0xffff
+	return ^uint16(v)
+}
+
+// Of returns the checksum of b alone. It is 0 for a message that carries a
+// correct checksum.
+func Of(b []byte) uint16 { return Sum(0).Add(b).Fold() }
+
+// Update returns the checksum of a message after one of its 16-bit words
+// changed. A wrong checksum stays wrong by the same amount, so a corrupted
+// header is not made good on the way.
+func Update(check, before, after uint16) uint16 {
+	// RFC 1624, equation 3. Equation 4 would turn 0x0000 into 0xffff.
+	sum := uint32(^check) + uint32(^before) + uint32(after)
+	sum = sum>>16 + sum&0xffff
+	sum = sum>>16 + sum&0xffff
+	return ^uint16(sum)
+}
