@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -64,7 +65,7 @@ func ParseTime(s string) (Time, error) {
 	if err != nil {
 		return 0, fmt.Errorf("time %q, want RFC 3339 (2026-01-02T15:04:05Z) or a span such as +1.5ms", s)
 	}
-	if y := w.Year(); y < 1678 || y > 2261 {
+	if w.Before(time.Unix(0, math.MinInt64)) || w.After(time.Unix(0, math.MaxInt64)) {
 		return 0, fmt.Errorf("time %q, want a year from 1678 to 2261", s)
 	}
 	return TimeOf(w), nil
