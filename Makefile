@@ -1,0 +1,47 @@
+# Weft: `make demo` shows it, `make test` proves it. Both set themselves up.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+GO       ?= go
+FUZZTIME ?= 10s
+TOOL     := $(GO) tool -modfile=tools.mod
+LDFLAGS  := -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
+
+.PHONY: help demo build test unit fuzz bench lint fmt man clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build ## Run the whole system on an embedded default, no configuration
+	./bin/weft demo
+
+build: ## Build bin/weft
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
+
+test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
+
+unit:
+	@scripts/need gcc:gcc tshark:tshark
+	$(GO) test -race ./...
+
+fuzz:
+	@scripts/fuzz $(FUZZTIME)
+
+bench: build ## Measure Weft side by side with its peers
+	./bin/weft bench
+
+lint: ## Check format, vet, and run staticcheck
+	@unformatted=$$($(TOOL) gofumpt -l .); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; fi
+	$(GO) mod verify
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+fmt: ## Format all Go code
+	$(TOOL) gofumpt -w .
+
+man: build ## Write man pages to dist/man
+	./bin/weft man dist/man
+
+clean: ## Remove what was built
+	rm -rf bin dist
