@@ -43,11 +43,11 @@ var (
 )
 
 // group is the address no bridge forwards: a pause concerns one link only.
-var group = [6]byte{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01}
+var group = model.MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01}
 
 // Frame is one PFC or PAUSE frame.
 type Frame struct {
-	Src [6]byte // MAC of the port that asks for the pause
+	Src model.MAC // the port that asks for the pause
 
 	// Global marks a plain PAUSE, which stops the whole link. Parse then sets
 	// every bit of Enable and all Times alike, so that a receiver need not
@@ -64,17 +64,17 @@ type Frame struct {
 
 // Pause returns the frame that stops priority p for q, replacing what is left
 // of an earlier pause. Only the low three bits of p count.
-func Pause(src [6]byte, p model.Priority, q Quanta) Frame {
+func Pause(src model.MAC, p model.Priority, q Quanta) Frame {
 	f := Frame{Src: src, Enable: 1 << (p & 7)}
 	f.Times[p&7] = q
 	return f
 }
 
 // Resume returns the frame that ends a pause of priority p at once.
-func Resume(src [6]byte, p model.Priority) Frame { return Pause(src, p, 0) }
+func Resume(src model.MAC, p model.Priority) Frame { return Pause(src, p, 0) }
 
 // PauseLink returns the plain PAUSE frame that stops all traffic for q.
-func PauseLink(src [6]byte, q Quanta) Frame {
+func PauseLink(src model.MAC, q Quanta) Frame {
 	f := Frame{Src: src, Global: true, Enable: 0xff}
 	for p := range f.Times {
 		f.Times[p] = q
@@ -120,10 +120,10 @@ func (f *Frame) Parse(b []byte) (int, error) {
 		return 0, ErrShort
 	}
 	b = b[:Size]
-	if [6]byte(b) != group || be.Uint16(b[12:]) != EtherType {
+	if model.MAC(b) != group || be.Uint16(b[12:]) != EtherType {
 		return 0, ErrType
 	}
-	src := [6]byte(b[6:])
+	src := model.MAC(b[6:])
 	switch be.Uint16(b[14:]) {
 	case opPause:
 		if !zero(b[pauseLen:]) {

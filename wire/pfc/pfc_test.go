@@ -13,7 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-var src = [6]byte{0x02, 0x00, 0x00, 0x00, 0x00, 0x07}
+var src = model.MAC{0x02, 0x00, 0x00, 0x00, 0x00, 0x07}
 
 // unhex joins lines of hexadecimal and pads with zeros to a frame.
 func unhex(t *testing.T, lines ...string) []byte {
@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 		"padding after last": {in: append(unhex(t, toGroup, "0001 1234")[:Size-1], 1), err: ErrReserved},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Frame{Src: [6]byte{9}, Global: true, Enable: 9, Times: [8]Quanta{9}} // must vanish
+			got := Frame{Src: model.MAC{9}, Global: true, Enable: 9, Times: [8]Quanta{9}} // must vanish
 			n, err := got.Parse(tc.in)
 			if err != tc.err || got != tc.want {
 				t.Errorf("Parse(%x) = %+v, %v; want %+v, %v", tc.in, got, err, tc.want, tc.err)
