@@ -1,0 +1,99 @@
+package roce
+
+import "encoding/binary"
+
+// RETH says where in the responder's memory a write or read goes.
+type RETH struct {
+	VA     uint64 // virtual address in the registered region
+	RKey   uint32 // remote key of the region
+	Length uint32 // bytes of the whole message, over all its packets
+}
+
+// AppendTo appends the encoded header.
+func (h RETH) AppendTo(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.VA)
+	b = binary.BigEndian.AppendUint32(b, h.RKey)
+	return binary.BigEndian.AppendUint32(b, h.Length)
+}
+
+// Parse decodes the header at the start of b and returns the bytes it used.
+func (h *RETH) Parse(b []byte) (int, error) {
+	if len(b) < RETHSize {
+		*h = RETH{}
+		return 0, ErrShort
+	}
+	*h = RETH{
+		VA:     binary.BigEndian.Uint64(b),
+		RKey:   binary.BigEndian.Uint32(b[8:]),
+		Length: binary.BigEndian.Uint32(b[12:]),
+	}
+	return RETHSize, nil
+}
+
+// AtomicETH asks for one atomic operation on a 64-bit word.
+type AtomicETH struct {
+	VA      uint64 // virtual address, a multiple of 8
+	RKey    uint32 // remote key of the region
+	SwapAdd uint64 // CmpSwap: the new value; FetchAdd: what to add
+	Compare uint64 // CmpSwap: the value expected; FetchAdd: not used
+}
+
+// AppendTo appends the encoded header.
+func (h AtomicETH) AppendTo(b []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.VA)
+	b = binary.BigEndian.AppendUint32(b, h.RKey)
+	b = binary.BigEndian.AppendUint64(b, h.SwapAdd)
+	return binary.BigEndian.AppendUint64(b, h.Compare)
+}
+
+// Parse decodes the header at the start of b and returns the bytes it used.
+func (h *AtomicETH) Parse(b []byte) (int, error) {
+	if len(b) < AtomicETHSize {
+		*h = AtomicETH{}
+		return 0, ErrShort
+	}
+	*h = AtomicETH{
+		VA:      binary.BigEndian.Uint64(b),
+		RKey:    binary.BigEndian.Uint32(b[8:]),
+		SwapAdd: binary.BigEndian.Uint64(b[12:]),
+		Compare: binary.BigEndian.Uint64(b[20:]),
+	}
+	return AtomicETHSize, nil
+}
+
+// AtomicAckETH answers an atomic operation with the word's value before it.
+type AtomicAckETH uint64
+
+// AppendTo appends the encoded header.
+func (h AtomicAckETH) AppendTo(b []byte) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(h))
+}
+
+// Parse decodes the header at the start of b and returns the bytes it used.
+func (h *AtomicAckETH) Parse(b []byte) (int, error) {
+	if len(b) < AtomicAckETHSize {
+		*h = 0
+		return 0, ErrShort
+	}
+	*h = AtomicAckETH(binary.BigEndian.Uint64(b))
+	return AtomicAckETHSize, nil
+}
+
+// ImmDt is immediate data: it reaches the responder's program in the
+// completion of the message, not through memory.
+type ImmDt uint32
+
+// AppendTo appends the encoded header.
+func (h ImmDt) AppendTo(b []byte) []byte {
+	return binary.BigEndian.AppendUint32(b, uint32(h))
+}
+
+// Parse decodes the header at the start of b and returns the bytes it used.
+func (h *ImmDt) Parse(b []byte) (int, error) {
+	if len(b) < ImmDtSize {
+		*h = 0
+		return 0, ErrShort
+	}
+	*h = ImmDt(binary.BigEndian.Uint32(b))
+	return ImmDtSize, nil
+}
