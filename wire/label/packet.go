@@ -1,0 +1,201 @@
+package label
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/checksum"
+)
+
+// Offsets into IP headers.
+const (
+	len4At, proto4At, check4At = 2, 9, 10
+	len6At, proto6At, header6  = 4, 6, 40
+)
+
+// Params is how a switch labels. The zero Params is usable.
+type Params struct {
+	MaxHop   uint8 // most labels a packet may carry; 0 means DefaultMaxHop
+	MTU      int   // longest IP packet to make, in bytes; 0 means what IP can state
+	Specific bool  // the packet's flow shall be labelled by every switch
+}
+
+// packet is an IP packet that Push and Strip may change.
+type packet struct {
+	b      []byte // all the caller gave, trailing bytes included
+	header int    // length of the IP header: where labels go
+	length int    // of the IP packet; bytes of b beyond it are link padding
+	v6     bool
+	proto  model.Proto
+}
+
+// open reads an IP header and checks all that a change would build on.
+func open(b []byte) (packet, error) {
+	p := packet{b: b}
+	switch {
+	case len(b) > 0 && b[0]>>4 == 4:
+		p.header = int(b[0]&0xf) * 4
+		if p.header < 20 || len(b) < p.header {
+			return p, ErrLength
+		}
+		if checksum.Of(b[:p.header]) != 0 {
+			return p, ErrChecksum
+		}
+		p.length = int(binary.BigEndian.Uint16(b[len4At:]))
+		p.proto = model.Proto(b[proto4At])
+	case len(b) > 0 && b[0]>>4 == 6:
+		p.v6, p.header = true, header6
+		if len(b) < p.header {
+			return p, ErrLength
+		}
+		p.length = p.header + int(binary.BigEndian.Uint16(b[len6At:]))
+		p.proto = model.Proto(b[proto6At])
+		if p.length == p.header && p.proto == 0 {
+			return p, ErrLength // a jumbogram: its length is in a hop-by-hop option
+		}
+	default:
+		return p, ErrNotIP
+	}
+	if p.length < p.header || p.length > len(b) {
+		return p, ErrLength
+	}
+	return p, nil
+}
+
+// block parses the packet's labels; an unlabelled packet has a zero Block.
+func (p packet) block() (k Block, err error) {
+	if p.proto != Proto {
+		return k, nil
+	}
+	if _, err = k.Parse(p.b[p.header:p.length]); err != nil {
+		// A block cut off by the packet's end is as wrong as any other.
+		return k, ErrBlock
+	}
+	return k, nil
+}
+
+// restate writes the packet's new length and protocol, and the IPv4 checksum
+// that follows from them.
+func (p packet) restate(length int, proto model.Proto) {
+	be := binary.BigEndian
+	if p.v6 {
+		be.PutUint16(p.b[len6At:], uint16(length-p.header))
+		p.b[proto6At] = byte(proto)
+		return
+	}
+	check := be.Uint16(p.b[check4At:])
+	check = checksum.Update(check, be.Uint16(p.b[len4At:]), uint16(length))
+	be.PutUint16(p.b[len4At:], uint16(length))
+	ttlProto := be.Uint16(p.b[proto4At-1:])
+	check = checksum.Update(check, ttlProto, ttlProto&0xff00|uint16(proto))
+	p.b[proto4At] = byte(proto)
+	be.PutUint16(p.b[check4At:], check)
+}
+
+// longest is the length IP's own length field allows.
+func (p packet) longest() int {
+	if p.v6 {
+		return header6 + math.MaxUint16
+	}
+	return math.MaxUint16
+}
+
+// Inspect returns the labels of an IP packet. The zero Block, with Len 0,
+// means that the packet has none. The Block aliases pkt: read it before Push
+// or Strip moves the bytes.
+func Inspect(pkt []byte) (Block, error) {
+	p, err := open(pkt)
+	if err != nil {
+		return Block{}, err
+	}
+	return p.block()
+}
+
+// Push puts a label on top of the packet's labels and returns the longer
+// packet, in the same memory. It overwrites pkt[len(pkt):cap(pkt)], of which
+// it needs FirstGrowth bytes for the first label and ItemSize for any other.
+// Bytes after the end of the IP packet, such as Ethernet padding, move along.
+//
+// The packet's first label fixes its MaxHop and whether it is Specific; later
+// switches follow it whatever their own Params say. On an error pkt is
+// unchanged and should be sent on without this label.
+func Push(pkt []byte, item Item, how Params) ([]byte, error) {
+	p, err := open(pkt)
+	if err != nil {
+		return pkt, err
+	}
+	k, err := p.block()
+	if err != nil {
+		return pkt, err
+	}
+	opt, grow := k.Option, ItemSize
+	if k.Len() == 0 {
+		if opt, err = p.first(how); err != nil {
+			return pkt, err
+		}
+		grow = FirstGrowth
+	} else {
+		if k.Len() == int(opt.MaxHop) {
+			return pkt, ErrFull
+		}
+		opt.Num++
+	}
+	limit := p.longest()
+	if how.MTU > 0 {
+		limit = min(limit, how.MTU)
+	}
+	if p.length+grow > limit {
+		return pkt, ErrTooLong
+	}
+	if cap(pkt)-len(pkt) < grow {
+		return pkt, ErrCapacity
+	}
+
+	// Everything behind the IP header moves right. If that began with an option,
+	// its copy lies where the label ends and is overwritten.
+	out := pkt[:len(pkt)+grow]
+	copy(out[p.header+grow:], pkt[p.header:])
+	item.AppendTo(opt.AppendTo(out[:p.header]))
+	p.restate(p.length+grow, Proto)
+	return out, nil
+}
+
+// first makes the option of a packet that has no label yet.
+func (p packet) first(how Params) (Option, error) {
+	// 0xffff is zero too in this arithmetic, and headers with it exist, but
+	// updating brings it back as 0x0000: the packet would not be restored.
+	if !p.v6 && binary.BigEndian.Uint16(p.b[check4At:]) == 0xffff {
+		return Option{}, ErrChecksum
+	}
+	o := Option{NextHeader: p.proto, Num: 1, MaxHop: how.MaxHop}
+	if o.MaxHop == 0 {
+		o.MaxHop = DefaultMaxHop
+	}
+	if o.Check() != nil {
+		return Option{}, ErrBlock
+	}
+	if how.Specific {
+		o.Num += o.MaxHop
+	}
+	return o, nil
+}
+
+// Strip takes all labels off and returns the packet as it was before the
+// first: equal to it in every byte, except for what routers changed in its
+// header since, such as the TTL. It works in place; a packet without labels
+// comes back as it is. On an error pkt is unchanged.
+func Strip(pkt []byte) ([]byte, error) {
+	p, err := open(pkt)
+	if err != nil {
+		return pkt, err
+	}
+	k, err := p.block()
+	if err != nil || k.Len() == 0 {
+		return pkt, err
+	}
+	size := k.BlockSize()
+	copy(pkt[p.header:], pkt[p.header+size:])
+	p.restate(p.length-size, k.NextHeader)
+	return pkt[:len(pkt)-size], nil
+}
