@@ -1,0 +1,46 @@
+package topo
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Intent is the history of the routes an operator intended. Analyses judge a
+// packet by the routes of its time: a packet that followed yesterday's routes
+// yesterday was not lost. What the switches really did is not here; see
+// topo/fib.
+//
+// At may be called by many goroutines; Set needs the Intent for itself.
+type Intent struct {
+	steps []intentStep // ascending by from
+}
+
+type intentStep struct {
+	from   model.Time
+	routes *Routes
+}
+
+// NewIntent starts a history with routes that hold from the beginning of time.
+func NewIntent(r *Routes) *Intent { return &Intent{steps: []intentStep{{routes: r}}} }
+
+// Set states that routes hold from that instant on. Instants must ascend, and
+// the fabric must stay the same.
+func (in *Intent) Set(from model.Time, r *Routes) error {
+	last := in.steps[len(in.steps)-1]
+	if len(in.steps) > 1 && from <= last.from {
+		return fmt.Errorf("intended routes from %v, want an instant after %v", from, last.from)
+	}
+	if r.Fabric() != last.routes.Fabric() {
+		return fmt.Errorf("intended routes of fabric %q, want routes of %q", r.Fabric().Name(), last.routes.Fabric().Name())
+	}
+	in.steps = append(in.steps, intentStep{from, r})
+	return nil
+}
+
+// At returns the routes intended at an instant.
+func (in *Intent) At(t model.Time) *Routes {
+	after := sort.Search(len(in.steps)-1, func(i int) bool { return in.steps[i+1].from > t })
+	return in.steps[after].routes
+}

@@ -1,0 +1,355 @@
+package topo
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo/lpm"
+)
+
+// maxRoutes bounds the table of switches × classes: 2^28 entries of 6 bytes
+// are 1.5 GiB. A fat-tree of k=64 needs a tenth of it.
+const maxRoutes = 1 << 28
+
+// NewRoutes computes the routes of a fabric.
+func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
+	r := &Routes{
+		f: f, cfg: cfg,
+		seeds: make([]uint64, len(f.nodes)),
+		row:   make([]int32, len(f.nodes)),
+		slab:  make([]model.PortID, slabStart),
+	}
+	r.slab[own] = 1 // and the port after it is 0
+	for i := range f.nodes {
+		r.seeds[i] = nodeSeed(cfg.Seed, model.NodeID(i))
+		r.row[i] = -1
+	}
+	for i, id := range f.switches {
+		r.row[id] = int32(i)
+	}
+	if len(cfg.Down) > 0 {
+		r.down = make([]bool, len(f.links))
+	}
+	for _, l := range cfg.Down {
+		if l < 0 || l >= len(f.links) {
+			return nil, fmt.Errorf("link %d is down, want a link from 0 to %d", l, len(f.links)-1)
+		}
+		r.down[l] = true
+	}
+	b := &routeBuilder{Routes: r, sets: make(map[string]uint32)}
+	if err := b.classify(); err != nil {
+		return nil, err
+	}
+	b.fill()
+	if err := b.override(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// nodeSeed derives a node's seed: splitmix64's step and finish, so that nearby
+// ids and seeds give unrelated values. Switches in a row that hashed alike
+// would leave ports unused (polarisation).
+func nodeSeed(seed uint64, id model.NodeID) uint64 {
+	z := seed + (uint64(id)+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// source is a switch from which a class is reached: it owns the destination
+// (hops 0) or a host on one of its ports does (hops 1).
+type source struct {
+	row  uint32
+	hops uint16
+}
+
+// routeBuilder holds what is only needed while routes are computed.
+type routeBuilder struct {
+	*Routes
+	sets    map[string]uint32 // port set -> place in slab
+	sources [][]source        // by class, ascending by row, smallest hops 0
+	scratch []byte
+
+	adj      []neighbour // of all switches, by row
+	adjStart []uint32    // where each row's neighbours start; one more at the end
+}
+
+// neighbour is a switch at the other end of a switch's port.
+type neighbour struct {
+	row  uint32
+	port model.PortID
+}
+
+// intern returns the place of a port set in slab.
+func (b *routeBuilder) intern(ports []model.PortID) uint32 {
+	if len(ports) == 0 {
+		return noRoute
+	}
+	key := b.scratch[:0]
+	for _, p := range ports {
+		key = binary.BigEndian.AppendUint16(key, uint16(p))
+	}
+	b.scratch = key
+	if at, ok := b.sets[string(key)]; ok {
+		return at
+	}
+	at := uint32(len(b.slab))
+	b.slab = append(append(b.slab, model.PortID(len(ports))), ports...)
+	b.sets[string(key)] = at
+	return at
+}
+
+// classify gives every destination its class.
+func (b *routeBuilder) classify() error {
+	b.dests = make([]dest, len(b.f.nodes)+len(b.f.owned))
+	byKey := make(map[string]uint32)
+	var key []byte
+	for i := range b.dests {
+		src := b.sourcesOf(b.owners(i))
+		// Only differences matter for the way there: hosts on one switch and
+		// the switch itself share a class.
+		extra := uint16(0)
+		if len(src) > 0 {
+			extra = slices.MinFunc(src, func(x, y source) int { return cmp.Compare(x.hops, y.hops) }).hops
+		}
+		key = key[:0]
+		for j := range src {
+			src[j].hops -= extra
+			key = binary.BigEndian.AppendUint32(key, src[j].row)
+			key = append(key, byte(src[j].hops))
+		}
+		class, known := byKey[string(key)]
+		if !known {
+			class = uint32(len(b.sources))
+			byKey[string(key)] = class
+			b.sources = append(b.sources, src)
+			last := make([]model.NodeID, len(src))
+			for j := range src {
+				last[j] = b.f.switches[src[j].row]
+			}
+			b.last = append(b.last, last)
+			if n := len(b.sources) * len(b.f.switches); n > maxRoutes {
+				return fmt.Errorf("routes for %d or more switches and classes of destinations, want at most %d", n, maxRoutes)
+			}
+		}
+		b.dests[i].class, b.dests[i].extra = class, extra
+	}
+	b.classes = len(b.sources)
+	return nil
+}
+
+// owners returns the owners of destination i: a node, or an owned prefix.
+func (b *routeBuilder) owners(i int) []model.NodeID {
+	if i < len(b.f.nodes) {
+		return b.f.self[i : i+1]
+	}
+	return b.f.owned[i-len(b.f.nodes)].owners
+}
+
+// sourcesOf lists the switches from which owners are reached directly.
+func (b *routeBuilder) sourcesOf(owners []model.NodeID) (src []source) {
+	for _, o := range owners {
+		if row := b.row[o]; row >= 0 {
+			src = append(src, source{uint32(row), 0})
+			continue
+		}
+		for i := range b.f.nodes[o].Ports {
+			p := &b.f.nodes[o].Ports[i]
+			if row := b.row[p.Peer.Node]; row >= 0 && !b.isDown(p.Link) {
+				src = append(src, source{uint32(row), 1})
+			}
+		}
+	}
+	slices.SortFunc(src, func(x, y source) int {
+		return cmp.Or(cmp.Compare(x.row, y.row), cmp.Compare(x.hops, y.hops))
+	})
+	// Of a switch that is both, the nearer stays.
+	return slices.CompactFunc(src, func(x, y source) bool { return x.row == y.row })
+}
+
+func (b *routeBuilder) isDown(link int) bool { return b.down != nil && b.down[link] }
+
+// fill computes the table: for each class, distances from its switches outward,
+// then each switch's ports that lead one step nearer.
+func (b *routeBuilder) fill() {
+	b.adjacency()
+	rows := len(b.f.switches)
+	b.table = make([]uint32, rows*b.classes)
+	b.dist = make([]uint16, rows*b.classes)
+	hops := make([]uint16, rows)
+	var queue []uint32
+	var ports []model.PortID
+	for class := range b.classes {
+		queue = b.spread(b.sources[class], hops, queue[:0])
+		for row := range rows {
+			at := row*b.classes + class
+			b.dist[at] = hops[row]
+			if hops[row] == unreachable {
+				continue // table holds noRoute
+			}
+			ports = b.nearer(uint32(row), hops, ports[:0])
+			b.table[at] = b.intern(ports)
+		}
+	}
+	b.handOver()
+}
+
+// adjacency lists, for each switch, its ports to other switches.
+func (b *routeBuilder) adjacency() {
+	b.adjStart = append(b.adjStart, 0)
+	for _, id := range b.f.switches {
+		for i := range b.f.nodes[id].Ports {
+			p := &b.f.nodes[id].Ports[i]
+			if row := b.row[p.Peer.Node]; row >= 0 && !b.isDown(p.Link) {
+				b.adj = append(b.adj, neighbour{uint32(row), p.ID})
+			}
+		}
+		b.adjStart = append(b.adjStart, uint32(len(b.adj)))
+	}
+}
+
+// spread sets hops to each switch's distance from a class, breadth first.
+func (b *routeBuilder) spread(src []source, hops []uint16, queue []uint32) []uint32 {
+	for i := range hops {
+		hops[i] = unreachable
+	}
+	for _, s := range src {
+		if s.hops == 0 {
+			hops[s.row] = 0
+			queue = append(queue, s.row)
+		}
+	}
+	// Sources one hop out join as soon as the queue reaches that distance.
+	waiting := len(queue) < len(src)
+	for i := 0; i < len(queue); i++ {
+		row := queue[i]
+		for _, n := range b.adj[b.adjStart[row]:b.adjStart[row+1]] {
+			if hops[n.row] == unreachable {
+				hops[n.row] = hops[row] + 1
+				queue = append(queue, n.row)
+			}
+		}
+		if waiting && (i+1 == len(queue) || hops[queue[i+1]] > 0) {
+			waiting = false
+			for _, s := range src {
+				if hops[s.row] == unreachable {
+					hops[s.row] = s.hops
+					queue = append(queue, s.row)
+				}
+			}
+		}
+	}
+	return queue
+}
+
+// nearer appends a switch's ports to switches one hop nearer.
+func (b *routeBuilder) nearer(row uint32, hops []uint16, ports []model.PortID) []model.PortID {
+	for _, n := range b.adj[b.adjStart[row]:b.adjStart[row+1]] {
+		if hops[n.row] != unreachable && hops[n.row]+1 == hops[row] {
+			ports = append(ports, n.port)
+		}
+	}
+	return ports
+}
+
+// handOver records how each destination's last hops reach it and marks those
+// switches in the table.
+func (b *routeBuilder) handOver() {
+	transit := make(map[[2]uint32][]model.PortID) // (row, class): ports of a last hop to other switches
+	for class, src := range b.sources {
+		for _, s := range src {
+			at := int(s.row)*b.classes + class
+			// Where a switch and a host own the same prefix, a switch may reach
+			// one over a neighbour and the other over its own port at equal cost.
+			if set := b.table[at]; set != noRoute {
+				transit[[2]uint32{s.row, uint32(class)}] = b.ports(set)
+			}
+			b.table[at] = atLastHop
+		}
+	}
+	for i := range b.dests {
+		d := &b.dests[i]
+		d.local = uint32(len(b.local))
+		owners := b.owners(i)
+		for _, s := range b.sources[d.class] {
+			set := uint32(own)
+			if id := b.f.switches[s.row]; !slices.Contains(owners, id) {
+				ports := slices.Concat(b.hostPorts(id, owners), transit[[2]uint32{s.row, d.class}])
+				slices.Sort(ports)
+				set = b.intern(ports)
+			}
+			b.local = append(b.local, localPorts{s.row, set})
+		}
+		d.n = uint32(len(b.local)) - d.local
+	}
+}
+
+// hostPorts returns a switch's ports to any of the owners that are hosts.
+func (b *routeBuilder) hostPorts(id model.NodeID, owners []model.NodeID) (ports []model.PortID) {
+	for _, o := range owners {
+		if b.row[o] >= 0 {
+			continue
+		}
+		for i := range b.f.nodes[o].Ports {
+			if p := &b.f.nodes[o].Ports[i]; p.Peer.Node == id && !b.isDown(p.Link) {
+				ports = append(ports, p.Peer.Port)
+			}
+		}
+	}
+	return ports
+}
+
+// override compiles the static routes.
+func (b *routeBuilder) override() error {
+	if len(b.cfg.Overrides) == 0 {
+		return nil
+	}
+	b.over = make([]*lpm.Table[uint32], len(b.f.switches))
+	for _, o := range b.cfg.Overrides {
+		ports, err := b.f.checkOverride(o)
+		if err != nil {
+			return err
+		}
+		row := b.row[o.At]
+		if b.over[row] == nil {
+			b.over[row] = new(lpm.Table[uint32])
+		}
+		if _, twice := b.over[row].Get(o.To); twice {
+			return fmt.Errorf("route at %s to %v is given twice, want one with all its next hops", b.f.nodes[o.At].Name, o.To)
+		}
+		b.over[row].Set(o.To, b.intern(ports))
+	}
+	return nil
+}
+
+// checkOverride returns the override's ports, ascending.
+func (f *Fabric) checkOverride(o Override) ([]model.PortID, error) {
+	if !f.Has(o.At) {
+		return nil, fmt.Errorf("route at node %d, want a node from 0 to %d", o.At, len(f.nodes)-1)
+	}
+	n := f.Node(o.At)
+	if !n.Role.IsSwitch() {
+		return nil, fmt.Errorf("route at %s, which is a %v, want a switch", n.Name, n.Role)
+	}
+	if !o.To.IsValid() || o.To.Addr().Is4In6() {
+		return nil, fmt.Errorf("route at %s to %v, want a prefix such as 10.0.0.2/32", n.Name, o.To)
+	}
+	if len(o.Ports) == 0 {
+		return nil, fmt.Errorf("route at %s to %v has no next hop, want at least one", n.Name, o.To)
+	}
+	ports := slices.Clone(o.Ports)
+	slices.Sort(ports)
+	for i, p := range ports {
+		if n.Port(p) == nil {
+			return nil, fmt.Errorf("route at %s to %v by port %d, want a port from 1 to %d", n.Name, o.To, p, len(n.Ports))
+		}
+		if i > 0 && p == ports[i-1] {
+			return nil, fmt.Errorf("route at %s to %v names port %d twice, want it once", n.Name, o.To, p)
+		}
+	}
+	return ports, nil
+}
