@@ -1,0 +1,121 @@
+// Package bench measures Weft beside its peers: both sides in one process, in
+// alternating rounds on the same input, so that what disturbs one disturbs the
+// other. It judges ratios, never absolute times of one machine.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Result is one line: Weft's figure, the peer's, and how they compare.
+type Result struct {
+	Name      string  `json:"name"`
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit"`
+	Peer      string  `json:"peer"`
+	PeerValue float64 `json:"peer_value"`
+	Ratio     float64 `json:"ratio"` // how many times better Weft is
+	Goal      float64 `json:"goal"`  // the least Ratio that passes
+	Pass      bool    `json:"pass"`
+}
+
+// Suite is a set of results about one part of Weft.
+type Suite struct {
+	Name  string
+	About string
+	Input string // what is measured, in a sentence
+	run   func(ctx context.Context) ([]Result, error)
+}
+
+// Run measures the suite. It takes seconds, and ends early with ctx.
+func (s Suite) Run(ctx context.Context) ([]Result, error) { return s.run(ctx) }
+
+// Suites returns all suites by name.
+func Suites() []Suite { return []Suite{packetSuite, topoSuite} }
+
+// Find returns the suite of that name.
+func Find(name string) (Suite, error) {
+	var names []string
+	for _, s := range Suites() {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return Suite{}, fmt.Errorf("suite %q, want one of: %s", name, strings.Join(names, ", "))
+}
+
+// Machine describes where the figures were taken.
+func Machine() string {
+	cpu := runtime.GOARCH
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if name, ok := strings.CutPrefix(line, "model name"); ok {
+				cpu = strings.TrimLeft(strings.TrimSpace(name), ": \t")
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d cores, %s, %s", cpu, runtime.NumCPU(), runtime.GOOS, runtime.Version())
+}
+
+// less compares two sides of which the smaller is better, such as times.
+func less(name string, value float64, unit, peer string, peerValue, goal float64) Result {
+	r := Result{Name: name, Value: value, Unit: unit, Peer: peer, PeerValue: peerValue, Goal: goal}
+	if value > 0 {
+		r.Ratio = peerValue / value
+	}
+	r.Pass = r.Ratio >= goal
+	return r
+}
+
+// side is one contender: op does n operations.
+type side func(n int)
+
+const (
+	rounds    = 11
+	roundTime = 40 * time.Millisecond
+)
+
+// race times the sides in alternating rounds and returns each one's median
+// nanoseconds per operation.
+func race(ctx context.Context, sides ...side) ([]float64, error) {
+	counts := make([]int, len(sides))
+	times := make([][]float64, len(sides))
+	for i, s := range sides {
+		counts[i] = calibrate(s)
+	}
+	for range rounds {
+		for i, s := range sides {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			start := time.Now()
+			s(counts[i])
+			times[i] = append(times[i], float64(time.Since(start).Nanoseconds())/float64(counts[i]))
+		}
+	}
+	medians := make([]float64, len(sides))
+	for i := range sides {
+		slices.Sort(times[i])
+		medians[i] = times[i][rounds/2]
+	}
+	return medians, nil
+}
+
+// calibrate finds how many operations fill a round.
+func calibrate(s side) int {
+	for n := 1; ; n *= 4 {
+		start := time.Now()
+		s(n)
+		if took := time.Since(start); took > roundTime/8 || n > 1<<28 {
+			return max(1, int(float64(n)*float64(roundTime)/float64(took)))
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+func TestLessJudgesByRatio(t *testing.T) {
+	for _, tc := range []struct {
+		value, peer, goal float64
+		pass              bool
+	}{{10, 60, 5, true}, {10, 40, 5, false}, {0, 40, 5, false}} {
+		if r := less("x", tc.value, "ns", "p", tc.peer, tc.goal); r.Pass != tc.pass {
+			t.Errorf("less(%v against %v, goal %v) = %+v; want pass %v", tc.value, tc.peer, tc.goal, r, tc.pass)
+		}
+	}
+}
+
+// TestSidesAgree holds that the contenders do the same work: a peer that does
+// less would make a ratio worthless.
+func TestSidesAgree(t *testing.T) {
+	var p packet.Packet
+	if err := p.Parse(vxlanFrame(tcpFrame(100))); err != nil || p.Inner.Key.DstPort != 80 {
+		t.Errorf("Parse of the tunnelled frame = %v, %v; want the inner flow", p.Inner.Key, err)
+	}
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := newObviousRoutes(f)
+	for _, sw := range f.Switches() {
+		for _, h := range f.Hosts() {
+			dst := f.Node(h).IPv4
+			got, want := routes.NextHops(sw, dst), plain.next[sw][h]
+			if !slices.Equal(got, want) {
+				t.Errorf("NextHops(%s, %s) = %v; want %v", f.Node(sw).Name, f.Node(h).Name, got, want)
+			}
+		}
+	}
+}
+
+func TestRaceEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := race(ctx, func(int) {}); err != context.Canceled {
+		t.Errorf("race on a cancelled context = %v; want context.Canceled", err)
+	}
+}
+
+func TestFindNamesTheSuites(t *testing.T) {
+	for _, s := range Suites() {
+		if got, err := Find(s.Name); err != nil || got.Name != s.Name {
+			t.Errorf("Find(%q) = %v, %v", s.Name, got.Name, err)
+		}
+	}
+	if _, err := Find("nonsense"); err == nil {
+		t.Error("Find(nonsense) = nil; want an error")
+	}
+}

@@ -1,0 +1,104 @@
+// Command weft sees every thread of a datacenter fabric. This package is
+// wiring only: it reads flags, calls the rooms that do the work, and prints.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+// Exit codes, the same for every command.
+const (
+	exitFine  = 0
+	exitError = 1 // something failed, or a claim or goal was not met
+	exitUsage = 2 // the command line or an input file is wrong
+	exitFault = 3 // the command worked and found a fault
+)
+
+// errFault ends a command that has printed the faults it found.
+var errFault = errors.New("faults found")
+
+// errMissed ends a command that has printed the goals or claims not met.
+var errMissed = errors.New("goals missed")
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run executes one command line and returns its exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	a := &app{}
+	root := a.command()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	code := a.exitCode(err)
+	if err != nil && !errors.Is(err, errFault) && !errors.Is(err, errMissed) {
+		fmt.Fprintf(stderr, "weft: %v\n", err)
+		if code == exitUsage && !a.started {
+			fmt.Fprintln(stderr, "Run 'weft help' for the commands, or add --help to one of them.")
+		}
+	}
+	return code
+}
+
+// app is the state of one command line.
+type app struct {
+	format  string // of -o
+	started bool   // flags and arguments were understood
+}
+
+func (a *app) exitCode(err error) int {
+	var malformed *file.Error
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errFault):
+		return exitFault
+	case !a.started, errors.As(err, &malformed), errors.As(err, &usage):
+		return exitUsage
+	default:
+		return exitError
+	}
+}
+
+// usageError is a complaint about the command line that only the command
+// itself could find.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weft",
+		Short: "See every thread of a datacenter fabric",
+		Long: `Weft sees every thread of a datacenter fabric: which flows ran where, what each
+lost, how deep each queue was, which path a packet took, and why a flow is slow.
+
+Begin with:
+  weft demo                     the whole system on a small fabric, no set-up
+  weft topo gen fat-tree --k 4  a fabric as a file you can read and change
+
+Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
+3 the command worked and found a fault.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.format != "table" && a.format != "json" {
+				return usagef("output format %q, want table or json", a.format)
+			}
+			a.started = true
+			return nil
+		},
+	}
+	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(a.topoCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), manCommand())
+	return root
+}
