@@ -1,0 +1,121 @@
+package epoch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// Builder batches the records of one report into chunks. Records that say
+// nothing are left out: in a complete report, what is not there is zero. The
+// memory is kept from one report to the next, so a Builder that is used again
+// allocates nothing. The zero Builder is ready for Reset.
+type Builder struct {
+	head        Header
+	size, limit int
+	buf         []byte
+	ends        []int // of the chunks in buf, the open one excepted
+	start       int   // of the open chunk in buf
+}
+
+// Reset starts a report of at most limit chunks of at most size bytes each.
+// Size is what the carrier leaves of the MTU after its own headers. Records
+// that find no room add to h.Dropped and set the flag Truncated.
+func (b *Builder) Reset(h Header, size, limit int) error {
+	if size < Overhead+maxRecord {
+		return fmt.Errorf("epoch: chunk size %d, want at least %d", size, Overhead+maxRecord)
+	}
+	if limit < 1 || limit > math.MaxUint16 {
+		return fmt.Errorf("epoch: chunk limit %d, want 1 to %d", limit, math.MaxUint16)
+	}
+	if h.EpochLength <= 0 {
+		return fmt.Errorf("epoch: epoch length %v, want more than 0", h.EpochLength)
+	}
+	*b = Builder{head: h, size: size, limit: limit, buf: b.buf[:0], ends: b.ends[:0]}
+	b.open()
+	return nil
+}
+
+// AddPort adds a record to the report.
+func (b *Builder) AddPort(p Port) {
+	if !p.IsZero() && b.room(PortSize) {
+		b.buf = p.AppendTo(b.buf)
+	}
+}
+
+// AddPortEpoch adds a record to the report.
+func (b *Builder) AddPortEpoch(p PortEpoch) {
+	if !p.IsZero() && b.room(PortEpochSize) {
+		b.buf = p.AppendTo(b.buf)
+	}
+}
+
+// AddFlow adds a record to the report. An evicted one sets the flag Evictions.
+func (b *Builder) AddFlow(f *Flow) {
+	if !f.IsZero() && b.room(flowSize+f.Key.Len()) {
+		b.buf = f.AppendTo(b.buf)
+		if f.Evicted {
+			b.head.Flags |= Evictions
+		}
+	}
+}
+
+// AddMeter adds a record to the report.
+func (b *Builder) AddMeter(m Meter) {
+	if !m.IsZero() && b.room(MeterSize) {
+		b.buf = m.AppendTo(b.buf)
+	}
+}
+
+// room makes sure that n bytes fit the open chunk, or counts a record as
+// dropped. Once one is dropped, smaller ones may still find room.
+func (b *Builder) room(n int) bool {
+	if len(b.buf)-b.start+n+crcSize <= b.size {
+		return true
+	}
+	if len(b.ends)+1 == b.limit {
+		b.head.Dropped++
+		b.head.Flags |= Truncated
+		return false
+	}
+	b.close()
+	b.open()
+	return true
+}
+
+// open leaves space for a header: its contents are known at the end.
+func (b *Builder) open() {
+	b.start = len(b.buf)
+	b.buf = append(b.buf, make([]byte, HeaderSize)...)
+}
+
+func (b *Builder) close() {
+	b.buf = append(b.buf, make([]byte, crcSize)...)
+	b.ends = append(b.ends, len(b.buf))
+}
+
+// Finish completes the report and returns its number of chunks, which is at
+// least one: a switch with nothing to tell says so. Nothing may be added
+// before the next Reset.
+func (b *Builder) Finish() int {
+	b.close()
+	for i := range b.ends {
+		chunk := b.Chunk(i)
+		end := len(chunk) - crcSize
+		head := Chunk{Header: b.head, Index: uint16(i), Total: uint16(len(b.ends))}
+		head.appendHeader(chunk[:0], end-HeaderSize)
+		binary.BigEndian.PutUint32(chunk[end:], crc32.Checksum(chunk[:end], castagnoli))
+	}
+	return len(b.ends)
+}
+
+// Chunk returns the bytes of chunk i after Finish. They stay as they are until
+// the next Reset.
+func (b *Builder) Chunk(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = b.ends[i-1]
+	}
+	return b.buf[start:b.ends[i]:b.ends[i]]
+}

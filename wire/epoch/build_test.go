@@ -1,0 +1,236 @@
+package epoch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// report is what a reader makes of all chunks together.
+type report struct {
+	Ports      []Port
+	PortEpochs []PortEpoch
+	Flows      []Flow
+	Meters     []Meter
+}
+
+func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
+	check := func(err error) {
+		if err != nil {
+			t.Fatalf("records %x: %v", c.Records, err)
+		}
+	}
+	for rd := c.Reader(); rd.Next(); {
+		switch rd.Kind() {
+		case KindPort:
+			var v Port
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Ports = append(r.Ports, v)
+		case KindPortEpoch:
+			var v PortEpoch
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.PortEpochs = append(r.PortEpochs, v)
+		case KindFlow4, KindFlow6:
+			var v Flow
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Flows = append(r.Flows, v)
+		case KindMeter:
+			var v Meter
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Meters = append(r.Meters, v)
+		default:
+			t.Fatalf("kind %d; want one of ours", rd.Kind())
+		}
+	}
+}
+
+// small draws numbers that are often zero, so that empty records occur.
+func small(t *rapid.T, name string) uint64 {
+	return rapid.SampledFrom([]uint64{0, 0, 0, 1, 1 << 20}).Draw(t, name)
+}
+
+// TestBuilderReachesReader draws a report, builds it, reads it back chunk by
+// chunk and expects the records that say something, in order, up to the ones
+// counted as dropped.
+func TestBuilderReachesReader(t *testing.T) {
+	var b Builder // used again: nothing of an earlier report may show
+	rapid.Check(t, func(t *rapid.T) {
+		h := Header{Switch: 5, Snapshot: 9, EpochLength: 1 << 20}
+		size := Overhead + maxRecord + rapid.IntRange(0, 300).Draw(t, "room")
+		limit := rapid.IntRange(1, 12).Draw(t, "limit")
+		if err := b.Reset(h, size, limit); err != nil {
+			t.Fatalf("Reset(%d, %d) = %v", size, limit, err)
+		}
+		var want report
+		said, evicted := 0, false
+		for range rapid.IntRange(0, 60).Draw(t, "records") {
+			epoch, prio := uint32(small(t, "epoch")), model.Priority(rapid.IntRange(0, 7).Draw(t, "priority"))
+			before := b.head.Dropped
+			switch rapid.IntRange(1, 4).Draw(t, "kind") {
+			case 1:
+				v := Port{Port: 1, Priority: prio, Remaining: time.Duration(small(t, "remaining")), Sent: small(t, "sent")}
+				v.Paused = v.Remaining > 0
+				b.AddPort(v)
+				if v.Remaining|time.Duration(v.Sent) != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Ports = append(want.Ports, v)
+					}
+				}
+			case 2:
+				v := PortEpoch{Epoch: epoch, Port: 1, Priority: prio, Packets: uint32(small(t, "packets")), PausedDepth: small(t, "depth")}
+				b.AddPortEpoch(v)
+				if v.Packets != 0 || v.PausedDepth != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.PortEpochs = append(want.PortEpochs, v)
+					}
+				}
+			case 3:
+				v := rapid.SampledFrom([]Flow{sampleFlow, sampleFlow6, {Key: sampleFlow.Key}}).Draw(t, "flow")
+				v.Epoch, v.Priority = epoch, prio
+				b.AddFlow(&v)
+				if v.Packets != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Flows = append(want.Flows, v)
+						evicted = evicted || v.Evicted
+					}
+				}
+			case 4:
+				v := Meter{Epoch: epoch, In: 1, Out: 2, Priority: prio, Bytes: small(t, "bytes")}
+				b.AddMeter(v)
+				if v.Bytes != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Meters = append(want.Meters, v)
+					}
+				}
+			}
+		}
+
+		var got report
+		n := b.Finish()
+		if n < 1 || n > limit {
+			t.Fatalf("%d chunks; want 1 to %d", n, limit)
+		}
+		h.Dropped = uint32(said - len(want.Ports) - len(want.PortEpochs) - len(want.Flows) - len(want.Meters))
+		if h.Dropped > 0 {
+			h.Flags |= Truncated
+		}
+		if evicted {
+			h.Flags |= Evictions
+		}
+		for i := range n {
+			var c Chunk
+			wire := b.Chunk(i)
+			if used, err := c.Parse(wire); err != nil || used != len(wire) || used > size {
+				t.Fatalf("Parse(chunk %d of %d bytes) = %d, %v; want all, at most %d", i, len(wire), used, err, size)
+			}
+			if c.Header != h || int(c.Index) != i || int(c.Total) != n {
+				t.Fatalf("chunk %d of %d: %+v, %d of %d; want %+v", i, n, c.Header, c.Index, c.Total, h)
+			}
+			if i < n-1 && len(wire)+maxRecord <= size {
+				t.Fatalf("chunk %d has %d bytes of %d: any record would still fit", i, len(wire), size)
+			}
+			got.read(t, &c)
+		}
+		if h.Dropped > 0 && n < limit {
+			t.Fatalf("%d records dropped with %d chunks of %d", h.Dropped, n, limit)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("report (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestBuilderKeepsWhatTheSwitchLost(t *testing.T) {
+	h := header() // two records lost before
+	h.Flags = Truncated
+	var b Builder
+	if err := b.Reset(h, Overhead+maxRecord, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		b.AddPort(samplePort) // two fit into 81 bytes
+	}
+	b.Finish()
+	var c Chunk
+	if _, err := c.Parse(b.Chunk(0)); err != nil || c.Dropped != 5 || c.Flags != Truncated {
+		t.Errorf("Parse = %v, dropped %d, flags %b; want nil, 5, %b", err, c.Dropped, c.Flags, Truncated)
+	}
+}
+
+func TestResetComplains(t *testing.T) {
+	var b Builder
+	for name, tc := range map[string]struct {
+		size, limit int
+		length      time.Duration
+		want        string
+	}{
+		"size":     {128, 1, 1, "epoch: chunk size 128, want at least 129"},
+		"no chunk": {1400, 0, 1, "epoch: chunk limit 0, want 1 to 65535"},
+		"too many": {1400, 65536, 1, "epoch: chunk limit 65536, want 1 to 65535"},
+		"length":   {1400, 1, 0, "epoch: epoch length 0s, want more than 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := b.Reset(Header{EpochLength: tc.length}, tc.size, tc.limit)
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("Reset(%v, %d, %d) = %v; want %s", tc.length, tc.size, tc.limit, err, tc.want)
+			}
+		})
+	}
+}
+
+// build is a report of 1000 flows, as a busy switch sends it.
+func build(b *Builder) int {
+	if err := b.Reset(header(), 1465, 1000); err != nil {
+		panic(err)
+	}
+	for range 1000 {
+		b.AddFlow(&sampleFlow)
+	}
+	return b.Finish()
+}
+
+func TestBuilderAllocs(t *testing.T) {
+	var b Builder
+	build(&b)
+	if n := testing.AllocsPerRun(10, func() { build(&b) }); n != 0 {
+		t.Errorf("a second report allocates %v times", n)
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	var bu Builder
+	for b.Loop() {
+		build(&bu)
+	}
+	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrecord/s")
+}
+
+func BenchmarkRead(b *testing.B) {
+	var bu Builder
+	n := build(&bu)
+	var c Chunk
+	var f Flow
+	for b.Loop() {
+		for i := range n {
+			if _, err := c.Parse(bu.Chunk(i)); err != nil {
+				b.Fatal(err)
+			}
+			for r := c.Reader(); r.Next(); {
+				f.Parse(r.Record())
+			}
+		}
+	}
+	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrecord/s")
+}

@@ -1,0 +1,167 @@
+// Package epoch encodes a switch's answer to a polling packet: the state of
+// its ports, and what ports, flows and port pairs did in recent epochs,
+// pauses included. Keeping that telemetry is inswitch/epoch's work, finding
+// causes in it analyze/provenance's. Origin: docs/papers.md#hawkeye.
+// Layout: docs/formats/epoch.md.
+package epoch
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// Magic and Version open every chunk.
+const (
+	Magic   = 0x5745
+	Version = 1
+)
+
+// Sizes of a chunk's fixed parts.
+const (
+	HeaderSize = 44
+	crcSize    = 4
+	Overhead   = HeaderSize + crcSize // what a chunk adds to its records
+)
+
+// Errors of Parse.
+var (
+	ErrShort    = errors.New("epoch: short chunk or record")
+	ErrMagic    = errors.New("epoch: not an epoch chunk")
+	ErrVersion  = errors.New("epoch: unknown version")
+	ErrHeader   = errors.New("epoch: chunk index or epoch length out of range")
+	ErrChecksum = errors.New("epoch: wrong checksum")
+	ErrRecord   = errors.New("epoch: record of another kind or of the wrong length")
+	ErrReserved = errors.New("epoch: reserved bits not zero")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Flags say what a report holds and lacks.
+type Flags uint8
+
+// The flags. Unknown bits are kept.
+const (
+	Truncated Flags = 1 << iota // the switch had more to say than is here
+	Evictions                   // flows that lost their place in the table are here, too
+	NoFlows                     // ports and meters only: the switch keeps no flows
+)
+
+// Header is what all chunks of one report share.
+type Header struct {
+	Flags       Flags
+	Switch      model.NodeID
+	Event       poll.Event    // the complaint it answers
+	Snapshot    model.Time    // when the switch read its state, on its own clock
+	EpochLength time.Duration // positive
+	Dropped     uint32        // records lost for want of room, in the switch or here
+}
+
+// Number returns the number of the epoch that holds t. Epochs lie end to end
+// from the zero of the switch's clock; the number wraps at 32 bits.
+func (h *Header) Number(t model.Time) uint32 { return uint32(h.index(t)) }
+
+// Start returns when epoch n began: of all epochs with that number, the one
+// nearest to the snapshot.
+func (h *Header) Start(n uint32) model.Time {
+	last := h.index(h.Snapshot)
+	return model.Time((last + int64(int32(n-uint32(last)))) * int64(h.EpochLength))
+}
+
+// index divides rounding down, before the clock's zero too.
+func (h *Header) index(t model.Time) int64 {
+	q, r := int64(t)/int64(h.EpochLength), int64(t)%int64(h.EpochLength)
+	if r < 0 {
+		q--
+	}
+	return q
+}
+
+// Chunk is a part of a report. Complete reports have every Index below Total.
+type Chunk struct {
+	Header
+	Index, Total uint16
+
+	// Records holds whole records back to back, those of unknown kinds too;
+	// a Reader walks them. After Parse it aliases the input.
+	Records []byte
+}
+
+// AppendTo appends the encoded chunk and returns the extended slice. What it
+// makes of records that do not lie end to end, of an Index not below Total or
+// of an EpochLength that is not positive does not parse.
+func (c Chunk) AppendTo(b []byte) []byte {
+	start := len(b)
+	b = c.appendHeader(b, len(c.Records))
+	b = append(b, c.Records...)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+// appendHeader appends the header of a chunk with that many bytes of records.
+func (c *Chunk) appendHeader(b []byte, records int) []byte {
+	be := binary.BigEndian
+	b = be.AppendUint16(b, Magic)
+	b = append(b, Version, byte(c.Flags))
+	b = be.AppendUint32(b, uint32(c.Switch))
+	b = be.AppendUint32(b, uint32(c.Event.Host))
+	b = be.AppendUint32(b, c.Event.Number)
+	b = be.AppendUint16(b, c.Index)
+	b = be.AppendUint16(b, c.Total)
+	b = be.AppendUint64(b, uint64(c.Snapshot))
+	b = be.AppendUint64(b, uint64(c.EpochLength))
+	b = be.AppendUint32(b, c.Dropped)
+	return be.AppendUint32(b, uint32(records))
+}
+
+// Parse decodes the chunk at the start of b and returns the bytes it used. It
+// overwrites every field of c. Records aliases b; their heads are checked, so
+// that a Reader cannot fail half way, their contents are not.
+func (c *Chunk) Parse(b []byte) (int, error) {
+	be := binary.BigEndian
+	*c = Chunk{}
+	if len(b) < HeaderSize {
+		return 0, ErrShort
+	}
+	if be.Uint16(b) != Magic {
+		return 0, ErrMagic
+	}
+	if b[2] != Version {
+		return 0, ErrVersion
+	}
+	got := Chunk{
+		Header: Header{
+			Flags:       Flags(b[3]),
+			Switch:      model.NodeID(be.Uint32(b[4:])),
+			Event:       poll.Event{Host: model.NodeID(be.Uint32(b[8:])), Number: be.Uint32(b[12:])},
+			Snapshot:    model.Time(be.Uint64(b[20:])),
+			EpochLength: time.Duration(be.Uint64(b[28:])),
+			Dropped:     be.Uint32(b[36:]),
+		},
+		Index: be.Uint16(b[16:]),
+		Total: be.Uint16(b[18:]),
+	}
+	if got.Index >= got.Total || got.EpochLength <= 0 {
+		return 0, ErrHeader
+	}
+	end := HeaderSize + uint64(be.Uint32(b[40:]))
+	if uint64(len(b)) < end+crcSize {
+		return 0, ErrShort
+	}
+	if crc32.Checksum(b[:end], castagnoli) != be.Uint32(b[end:]) {
+		return 0, ErrChecksum
+	}
+	got.Records = b[HeaderSize:end:end]
+	for rest := got.Records; len(rest) > 0; {
+		n, err := recordLen(rest)
+		if err != nil {
+			return 0, err
+		}
+		rest = rest[n:]
+	}
+	*c = got
+	return int(end) + crcSize, nil
+}

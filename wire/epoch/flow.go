@@ -1,0 +1,136 @@
+package epoch
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Flow is what one flow did in one class of one egress port in one epoch,
+// counted as PortEpoch counts. There may be several records of one flow and
+// epoch, some of them evicted: they add up.
+type Flow struct {
+	Epoch       uint32       // see Header.Start
+	Out         model.PortID // egress port whose queue it joined
+	In          model.PortID // ingress port of its last packet
+	Priority    model.Priority
+	Evicted     bool // another flow took its place in the table during the epoch
+	Key         model.FlowKey
+	Packets     uint32
+	Paused      uint32 // of Packets
+	Bytes       uint64 // of Packets: Ethernet header to payload, no FCS
+	Depth       uint64 // packets; summed over the packets not paused
+	PausedDepth uint64 // packets; summed over the paused ones
+}
+
+// IsZero tells whether the record says nothing.
+func (f *Flow) IsZero() bool {
+	return f.Packets == 0 && f.Paused == 0 && f.Bytes == 0 && f.Depth == 0 && f.PausedDepth == 0
+}
+
+// AppendTo appends the record; its kind follows the family of the key. The low
+// three bits of Priority are written.
+func (f Flow) AppendTo(b []byte) []byte {
+	be := binary.BigEndian
+	if f.Key.V6 {
+		b = append(b, byte(KindFlow6), Flow6Size)
+	} else {
+		b = append(b, byte(KindFlow4), Flow4Size)
+	}
+	b = be.AppendUint32(b, f.Epoch)
+	b = be.AppendUint16(b, uint16(f.Out))
+	b = be.AppendUint16(b, uint16(f.In))
+	b = append(b, byte(f.Priority&7), bit(f.Evicted))
+	b = be.AppendUint32(b, f.Packets)
+	b = be.AppendUint32(b, f.Paused)
+	b = be.AppendUint64(b, f.Bytes)
+	b = be.AppendUint64(b, f.Depth)
+	b = be.AppendUint64(b, f.PausedDepth)
+	return f.Key.AppendTo(b)
+}
+
+// Parse decodes the record at the start of b, of kind KindFlow4 or KindFlow6,
+// and returns the bytes it used. It overwrites every field of f and keeps no
+// reference to b.
+func (f *Flow) Parse(b []byte) (int, error) {
+	be := binary.BigEndian
+	*f = Flow{}
+	kind, n := KindFlow4, Flow4Size
+	if len(b) > 0 && Kind(b[0]) == KindFlow6 {
+		kind, n = KindFlow6, Flow6Size
+	}
+	if err := open(b, kind); err != nil {
+		return 0, err
+	}
+	if b[10] > 7 || b[11] > 1 {
+		return 0, ErrReserved
+	}
+	*f = Flow{
+		Epoch:       be.Uint32(b[2:]),
+		Out:         model.PortID(be.Uint16(b[6:])),
+		In:          model.PortID(be.Uint16(b[8:])),
+		Priority:    model.Priority(b[10]),
+		Evicted:     b[11] == 1,
+		Packets:     be.Uint32(b[12:]),
+		Paused:      be.Uint32(b[16:]),
+		Bytes:       be.Uint64(b[20:]),
+		Depth:       be.Uint64(b[28:]),
+		PausedDepth: be.Uint64(b[36:]),
+	}
+	return n, f.Key.Parse(b[flowSize:n])
+}
+
+// AnyPriority stands in a Meter of a switch that meters all classes together.
+const AnyPriority model.Priority = 0xff
+
+// Meter is the traffic that went from one port to another in one epoch: the
+// only way by which a pause of Out can make the switch pause In.
+type Meter struct {
+	Epoch    uint32 // see Header.Start
+	In, Out  model.PortID
+	Priority model.Priority // 0 to 7, or AnyPriority
+	Packets  uint32
+	Bytes    uint64 // of Packets: Ethernet header to payload, no FCS
+}
+
+// IsZero tells whether the record says nothing.
+func (m Meter) IsZero() bool { return m.Packets == 0 && m.Bytes == 0 }
+
+// AppendTo appends the record. The low three bits of a Priority other than
+// AnyPriority are written.
+func (m Meter) AppendTo(b []byte) []byte {
+	be := binary.BigEndian
+	if m.Priority != AnyPriority {
+		m.Priority &= 7
+	}
+	b = append(b, byte(KindMeter), MeterSize)
+	b = be.AppendUint32(b, m.Epoch)
+	b = be.AppendUint16(b, uint16(m.In))
+	b = be.AppendUint16(b, uint16(m.Out))
+	b = append(b, byte(m.Priority), 0)
+	b = be.AppendUint32(b, m.Packets)
+	return be.AppendUint64(b, m.Bytes)
+}
+
+// Parse decodes the record at the start of b and returns the bytes it used. It
+// overwrites every field of m and keeps no reference to b.
+func (m *Meter) Parse(b []byte) (int, error) {
+	be := binary.BigEndian
+	*m = Meter{}
+	if err := open(b, KindMeter); err != nil {
+		return 0, err
+	}
+	priority := model.Priority(b[10])
+	if priority > 7 && priority != AnyPriority || b[11] != 0 {
+		return 0, ErrReserved
+	}
+	*m = Meter{
+		Epoch:    be.Uint32(b[2:]),
+		In:       model.PortID(be.Uint16(b[6:])),
+		Out:      model.PortID(be.Uint16(b[8:])),
+		Priority: priority,
+		Packets:  be.Uint32(b[12:]),
+		Bytes:    be.Uint64(b[16:]),
+	}
+	return MeterSize, nil
+}

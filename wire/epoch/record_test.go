@@ -1,0 +1,177 @@
+package epoch
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+var (
+	samplePort = Port{
+		Port: 1, Priority: 3, Paused: true, Remaining: 335539 * time.Nanosecond,
+		PauseFrames: 7, Queued: 0x10000, Sent: 0x0102030405060708,
+	}
+	samplePortEpoch = PortEpoch{
+		Epoch: 0x55, Port: 1, Priority: 3, Packets: 100, Paused: 40, PauseFrames: 2, Depth: 600, PausedDepth: 0x1000,
+	}
+	sampleFlow = Flow{
+		Epoch: 0x55, Out: 2, In: 1, Priority: 3, Evicted: true,
+		Key:     model.FlowKey{Src: model.Addr4(0x0a000002), Dst: model.Addr4(0x0a000103), SrcPort: 49152, DstPort: 4791, Proto: model.UDP},
+		Packets: 100, Paused: 40, Bytes: 0x1000, Depth: 600, PausedDepth: 0x2000,
+	}
+	sampleFlow6 = Flow{
+		Epoch: 0x55, Out: 2, In: 1, Priority: 7,
+		Key: model.FlowKey{
+			Src: model.Addr{Hi: 0x20010db800000000, Lo: 1}, Dst: model.Addr{Hi: 0x20010db800000000, Lo: 2},
+			SrcPort: 49152, DstPort: 4791, Proto: model.UDP, V6: true,
+		},
+		Packets: 1, Bytes: 64,
+	}
+	sampleMeter = Meter{Epoch: 0x55, In: 1, Out: 2, Priority: AnyPriority, Packets: 100, Bytes: 0x1000}
+)
+
+const (
+	portHex      = "01 26 0001 03 01 0000000000051eb3 0000000000000007 0000000000010000 0102030405060708"
+	portEpochHex = "02 26 00000055 0001 03 00 00000064 00000028 00000002 0000000000000258 0000000000001000"
+	flow4Hex     = "03 39 00000055 0002 0001 03 01 00000064 00000028 0000000000001000 0000000000000258 0000000000002000" +
+		"0a000002 0a000103 c000 12b7 11"
+	flow6Hex = "04 51 00000055 0002 0001 07 00 00000001 00000000 0000000000000040 0000000000000000 0000000000000000" +
+		"20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
+	anyMeterHex = "05 18 00000055 0001 0002 ff 00 00000064 0000000000001000"
+)
+
+// record is what the five kinds share; *T has Parse, T has AppendTo.
+type record[T any] interface {
+	*T
+	Parse([]byte) (int, error)
+}
+
+type appender interface{ AppendTo([]byte) []byte }
+
+// testRecord checks one kind against hand-written bytes, both ways, and
+// against every way of spoiling them.
+func testRecord[T interface {
+	comparable
+	appender
+}, P record[T]](t *testing.T, wire string, want, dirty T, reserved map[int]byte,
+) {
+	t.Helper()
+	in := unhex(t, wire)
+	parse := func(in []byte) (T, int, error) {
+		got := dirty // must vanish
+		n, err := P(&got).Parse(in)
+		return got, n, err
+	}
+	if got, n, err := parse(append(bytes.Clone(in), 0xee)); got != want || n != len(in) || err != nil {
+		t.Errorf("Parse(%x) = %+v, %d, %v; want %+v, %d, nil", in, got, n, err, want, len(in))
+	}
+	if got := want.AppendTo(nil); !bytes.Equal(got, in) {
+		t.Errorf("%+v.AppendTo = %x; want %x", want, got, in)
+	}
+	refused := func(why string, in []byte, want error) {
+		t.Helper()
+		var zero T
+		if got, n, err := parse(in); got != zero || n != 0 || err != want {
+			t.Errorf("%s: Parse(%x) = %+v, %d, %v; want zero, 0, %v", why, in, got, n, err, want)
+		}
+	}
+	for n := range in {
+		refused("cut", in[:n], ErrShort)
+	}
+	spoil := func(at int, v byte) []byte {
+		out := bytes.Clone(in)
+		out[at] = v
+		return out
+	}
+	refused("another kind", spoil(0, 0xc8), ErrRecord)
+	refused("shorter than it is", spoil(1, in[1]-1), ErrRecord)
+	refused("longer than it is", append(spoil(1, in[1]+1), 0), ErrRecord)
+	for at, v := range reserved {
+		refused("reserved", spoil(at, v), ErrReserved)
+	}
+}
+
+func TestRecords(t *testing.T) {
+	t.Run("port", func(t *testing.T) {
+		testRecord(t, portHex, samplePort, Port{Paused: true, Sent: 9}, map[int]byte{4: 8, 5: 2})
+	})
+	t.Run("port epoch", func(t *testing.T) {
+		testRecord(t, portEpochHex, samplePortEpoch, PortEpoch{Depth: 9}, map[int]byte{8: 0xff, 9: 1})
+	})
+	t.Run("flow4", func(t *testing.T) {
+		testRecord(t, flow4Hex, sampleFlow, sampleFlow6, map[int]byte{10: 8, 11: 3})
+	})
+	t.Run("flow6", func(t *testing.T) {
+		testRecord(t, flow6Hex, sampleFlow6, sampleFlow, map[int]byte{10: 0xff, 11: 0x80})
+	})
+	t.Run("meter of all classes", func(t *testing.T) {
+		testRecord(t, anyMeterHex, sampleMeter, Meter{Bytes: 9}, map[int]byte{10: 8, 11: 1})
+	})
+	t.Run("meter of one class", func(t *testing.T) {
+		one := sampleMeter
+		one.Priority = 3
+		testRecord(t, meterHex, one, Meter{Bytes: 9}, map[int]byte{10: 0xfe, 11: 0x80})
+	})
+}
+
+func TestPriorityIsCutToThreeBits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		got []byte
+		at  int
+	}{
+		"port":       {Port{Priority: 11}.AppendTo(nil), 4},
+		"port epoch": {PortEpoch{Priority: 11}.AppendTo(nil), 8},
+		"flow":       {Flow{Priority: 11}.AppendTo(nil), 10},
+		"meter":      {Meter{Priority: 11}.AppendTo(nil), 10},
+	} {
+		if tc.got[tc.at] != 3 {
+			t.Errorf("%s: priority 11 is written as %d; want 3", name, tc.got[tc.at])
+		}
+	}
+}
+
+// fuzzRecord is the round trip of one kind.
+func fuzzRecord[T appender, P record[T]](f *testing.F, seeds ...string) {
+	for _, s := range seeds {
+		f.Add(unhex(f, s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var v T
+		n, err := P(&v).Parse(in)
+		if err != nil {
+			return
+		}
+		if out := v.AppendTo(nil); !bytes.Equal(out, in[:n]) {
+			t.Fatalf("round trip %x -> %x", in[:n], out)
+		}
+	})
+}
+
+func FuzzPort(f *testing.F)      { fuzzRecord[Port](f, portHex) }
+func FuzzPortEpoch(f *testing.F) { fuzzRecord[PortEpoch](f, portEpochHex) }
+func FuzzFlow(f *testing.F)      { fuzzRecord[Flow](f, flow4Hex, flow6Hex) }
+func FuzzMeter(f *testing.F)     { fuzzRecord[Meter](f, meterHex, anyMeterHex) }
+
+func TestRecordAllocs(t *testing.T) {
+	var (
+		p  Port
+		pe PortEpoch
+		fl Flow
+		m  Meter
+	)
+	buf := make([]byte, 0, maxRecord)
+	if n := testing.AllocsPerRun(100, func() {
+		buf = samplePort.AppendTo(buf[:0])
+		p.Parse(buf)
+		buf = samplePortEpoch.AppendTo(buf[:0])
+		pe.Parse(buf)
+		buf = sampleFlow6.AppendTo(buf[:0])
+		fl.Parse(buf)
+		buf = sampleMeter.AppendTo(buf[:0])
+		m.Parse(buf)
+	}); n != 0 {
+		t.Errorf("Parse and AppendTo of the records allocate %v times", n)
+	}
+}
