@@ -78,6 +78,36 @@ func TestStackParseRejects(t *testing.T) {
 	}
 }
 
+func TestMDHeaderParse(t *testing.T) {
+	in := func(word ...byte) []byte { return append(word, 0x80, 0, 0, 1, 0, 2, 0, 3) }
+	want := func(h MDHeader) MDHeader {
+		h.Bits, h.Domain, h.DSBits, h.DSFlags = BitNode, 1, 2, 3
+		return h
+	}
+	for name, tc := range map[string]struct {
+		in   []byte
+		want MDHeader
+		err  error
+	}{
+		"discard":       {in(0x28, 0, 0, 0), want(MDHeader{Discard: true}), nil},
+		"hops exceeded": {in(0x24, 0, 0, 0), want(MDHeader{HopsExceeded: true}), nil},
+		"MTU exceeded":  {in(0x22, 0, 0, 0), want(MDHeader{MTUExceeded: true}), nil},
+		"reserved":      {in(0x21, 0xff, 0xe0, 0), want(MDHeader{Reserved: 0xfff}), nil},
+		"hop words":     {in(0x20, 0, 0x1f, 9), want(MDHeader{HopWords: 31, RemainingHops: 9}), nil},
+		"version 3":     {in(0x30, 0, 0, 0), MDHeader{}, ErrVersion},
+		"cut":           {in(0x20, 0, 0, 0)[:11], MDHeader{}, ErrShort},
+	} {
+		got := MDHeader{Domain: 99}
+		if n, err := got.Parse(tc.in); err != tc.err || got != tc.want || (err == nil) != (n == MDHeaderSize) {
+			t.Errorf("%s: Parse(%x) = %+v, %d, %v; want %+v, %v", name, tc.in, got, n, err, tc.want, tc.err)
+		}
+	}
+	wide := MDHeader{Reserved: 0xffff, HopWords: 0xff}
+	if got, want := wide.AppendTo(nil)[:4], []byte{0x21, 0xff, 0xff, 0}; !bytes.Equal(got, want) {
+		t.Errorf("AppendTo of fields too wide = %x; want %x", got, want)
+	}
+}
+
 // TestStackSource: the first hop may add more for its domain than the others.
 func TestStackSource(t *testing.T) {
 	in := append([]byte{}, stack...)
