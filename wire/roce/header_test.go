@@ -88,6 +88,8 @@ func TestSyndrome(t *testing.T) {
 		{AckNoCredit, true, false, false, 31, 0},
 		{RNR(0), false, true, false, 0, 655360 * time.Microsecond},
 		{RNR(1), false, true, false, 1, 10 * time.Microsecond},
+		{RNR(3), false, true, false, 3, 30 * time.Microsecond},
+		{RNR(4), false, true, false, 4, 40 * time.Microsecond},
 		{RNR(14), false, true, false, 14, 1280 * time.Microsecond},
 		{RNR(31), false, true, false, 31, 491520 * time.Microsecond},
 		{NakSequence, false, false, true, 0, 0},
@@ -99,6 +101,15 @@ func TestSyndrome(t *testing.T) {
 		if s.IsAck() != tc.ack || s.IsRNR() != tc.rnr || s.IsNak() != tc.nak || s.Value() != tc.value || s.Delay() != tc.delay {
 			t.Errorf("syndrome %#02x: ack %v, rnr %v, nak %v, value %d, delay %v; want %v, %v, %v, %d, %v",
 				uint8(s), s.IsAck(), s.IsRNR(), s.IsNak(), s.Value(), s.Delay(), tc.ack, tc.rnr, tc.nak, tc.value, tc.delay)
+		}
+	}
+}
+
+// The standard's table doubles every second step, and goes round at the end.
+func TestSyndromeDelayDoubles(t *testing.T) {
+	for timer := uint8(5); timer <= 32; timer++ {
+		if got, want := RNR(timer).Delay(), 2*RNR(timer-2).Delay(); got != want {
+			t.Errorf("RNR(%d).Delay() = %v; want %v", timer, got, want)
 		}
 	}
 }
