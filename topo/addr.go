@@ -11,8 +11,10 @@ import (
 // bits, so a person can tell one from the other.
 var ula = model.Addr{Hi: 0xfd00 << 48}
 
-// derive6 returns fd00::a.b.c.d for a.b.c.d.
-func derive6(v4 model.Addr) model.Addr { return model.Addr{Hi: ula.Hi, Lo: uint64(v4.V4())} }
+// IPv6For returns the IPv6 address of a node that was given none: fd00::a.b.c.d
+// beside a.b.c.d. (Where the caller gave that one to another node, Build
+// chooses a different one.)
+func IPv6For(v4 model.Addr) model.Addr { return model.Addr{Hi: ula.Hi, Lo: uint64(v4.V4())} }
 
 // ip4 makes an IPv4 address of four numbers, each of which must fit a byte.
 func ip4(a, b, c, d int) netip.Addr {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weft-telemetry/weft/model"
@@ -34,8 +33,9 @@ type End struct {
 type Builder struct {
 	f         *Fabric
 	err       error
-	addrs     map[model.Addr]model.NodeID
-	portNames map[portName]bool // names given by the caller
+	addrs     map[model.Addr]model.NodeID // nodes' own
+	vips      map[model.Addr]model.NodeID // Nets of one address; the first owner
+	portNames map[portName]bool           // names given by the caller
 }
 
 type portName struct {
@@ -45,14 +45,23 @@ type portName struct {
 
 // NewBuilder starts an empty fabric.
 func NewBuilder(name string) *Builder {
-	return &Builder{
-		f: &Fabric{
-			name:   name,
-			byName: make(map[string]model.NodeID),
-		},
+	b := &Builder{
+		f:         &Fabric{name: name, byName: make(map[string]model.NodeID)},
 		addrs:     make(map[model.Addr]model.NodeID),
+		vips:      make(map[model.Addr]model.NodeID),
 		portNames: make(map[portName]bool),
 	}
+	if err := checkFabricName(name); err != nil {
+		b.fail(err)
+	}
+	return b
+}
+
+func checkFabricName(name string) error {
+	if name != "" && !validName(name, "-_. ") {
+		return fmt.Errorf("fabric name %q, want at most 63 letters, digits, '-', '_', '.' or spaces, first a letter or digit", name)
+	}
+	return nil
 }
 
 // Err returns the first complaint so far.
@@ -79,6 +88,9 @@ func (b *Builder) AddNode(s NodeSpec) model.NodeID {
 	}
 	for _, p := range s.Nets {
 		n.Nets = append(n.Nets, p.Masked())
+		if _, known := b.vips[model.AddrOf(p.Addr())]; p.IsSingleIP() && !known {
+			b.vips[model.AddrOf(p.Addr())] = id
+		}
 	}
 	b.f.byName[s.Name] = id
 	b.f.nodes = append(b.f.nodes, n)
@@ -117,6 +129,9 @@ func (b *Builder) checkNode(s NodeSpec) error {
 		if owner, taken := b.addrs[model.AddrOf(a)]; taken {
 			return fmt.Errorf("node %q: address %v is %s's, want an address of its own", s.Name, a, b.f.nodes[owner].Name)
 		}
+		if owner, taken := b.vips[model.AddrOf(a)]; taken {
+			return fmt.Errorf("node %q: address %v is a net of %s, want an address of its own", s.Name, a, b.f.nodes[owner].Name)
+		}
 	}
 	for i, p := range s.Nets {
 		if !p.IsValid() || p.Addr().Is4In6() {
@@ -124,6 +139,14 @@ func (b *Builder) checkNode(s NodeSpec) error {
 		}
 		if slices.ContainsFunc(s.Nets[:i], func(q netip.Prefix) bool { return q.Masked() == p.Masked() }) {
 			return fmt.Errorf("node %q: net %v is listed twice, want it once", s.Name, p)
+		}
+		owner, taken := b.addrs[model.AddrOf(p.Addr())]
+		if p.IsSingleIP() && (taken || p.Addr() == s.IPv4 || p.Addr() == s.IPv6) {
+			name := s.Name
+			if taken {
+				name = b.f.nodes[owner].Name
+			}
+			return fmt.Errorf("node %q: net %v is %s's own address, want an address no node has", s.Name, p, name)
 		}
 	}
 	return nil
@@ -244,35 +267,35 @@ func (b *Builder) Build() (*Fabric, error) {
 	}
 	b.chooseAddrs()
 	f.byAddr = newAddrIndex(f.nodes)
-	if err := f.indexNets(); err != nil {
-		return nil, err
-	}
+	f.indexNets()
 	f.setTiers()
 	return f, nil
 }
 
-// namePorts gives the usual names: eth1, eth2, … on hosts, as containers have
-// them beside their management eth0; Ethernet0, Ethernet4, … on switches, as
-// SONiC counts lanes.
+// namePorts names the ports that have no name, passing over names that the
+// caller gave to other ports of the node.
 func (b *Builder) namePorts(n *Node) {
-	for i, next := 0, 0; i < len(n.Ports); i, next = i+1, next+1 {
+	next := 1
+	for i := range n.Ports {
 		for n.Ports[i].Name == "" {
-			name := "eth" + strconv.Itoa(next+1)
-			if n.Role.IsSwitch() {
-				name = "Ethernet" + strconv.Itoa(4*next)
-			}
+			name := n.Role.PortName(next)
 			if b.portNames[portName{n.ID, name}] {
 				next++
 				continue
 			}
 			n.Ports[i].Name = name
 		}
+		next++
 	}
 }
 
 func (b *Builder) chooseAddrs() {
 	f := b.f
-	taken := func(a model.Addr) bool { _, ok := b.addrs[a]; return ok }
+	taken := func(a model.Addr) bool {
+		_, node := b.addrs[a]
+		_, vip := b.vips[a]
+		return node || vip
+	}
 	var spare spareAddrs
 	for i := range f.nodes {
 		n := &f.nodes[i]
@@ -285,7 +308,7 @@ func (b *Builder) chooseAddrs() {
 		}
 		// A derived address can only clash with one that the caller gave to
 		// another node: then the next /64 has room, as IPv4 addresses differ.
-		for n.IPv6 = derive6(n.IPv4); taken(n.IPv6); {
+		for n.IPv6 = IPv6For(n.IPv4); taken(n.IPv6); {
 			n.IPv6.Hi++
 		}
 		b.addrs[n.IPv6] = n.ID
@@ -293,23 +316,18 @@ func (b *Builder) chooseAddrs() {
 }
 
 // indexNets lists each prefix once with all its owners.
-func (f *Fabric) indexNets() error {
+func (f *Fabric) indexNets() {
 	for i := range f.nodes {
-		n := &f.nodes[i]
-		for _, p := range n.Nets {
-			if owner, taken := f.byAddr.get(model.AddrOf(p.Addr())); taken && p.IsSingleIP() {
-				return fmt.Errorf("node %q: net %v is %s's own address, want a prefix or an address nobody has", n.Name, p, f.nodes[owner].Name)
-			}
+		for _, p := range f.nodes[i].Nets {
 			at, ok := f.nets.Get(p)
 			if !ok {
 				at = len(f.owned)
 				f.owned = append(f.owned, ownedNet{prefix: p})
 				f.nets.Set(p, at)
 			}
-			f.owned[at].owners = append(f.owned[at].owners, n.ID)
+			f.owned[at].owners = append(f.owned[at].owners, model.NodeID(i))
 		}
 	}
-	return nil
 }
 
 // setTiers gives switches of no stated tier their distance from the nearest

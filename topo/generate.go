@@ -23,7 +23,7 @@ func DefaultLinks() Links {
 
 // ParamError says which parameter of a generator is out of range.
 type ParamError struct {
-	Param string // as in Kind.Params; "kind" for the kind; empty where several together are too much
+	Param string // as in Kind.Params, or "kind" or "name"; empty where several together are too much
 	Msg   string
 }
 

@@ -115,6 +115,9 @@ func Generate(s Spec) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFabricName(s.Name); err != nil {
+		return nil, &ParamError{"name", err.Error()}
+	}
 	f, err := kinds[i].build(p)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package topo
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -48,6 +49,16 @@ func ParseRole(s string) (Role, error) {
 		return r, nil
 	}
 	return 0, fmt.Errorf("role %q, want one of %s", s, strings.Join(roleNames[:], ", "))
+}
+
+// PortName is the usual name of a port by its number: eth1, eth2, … on hosts,
+// as containers have them beside their management eth0; Ethernet0, Ethernet4,
+// … on switches, as SONiC counts lanes.
+func (r Role) PortName(port int) string {
+	if r.IsSwitch() {
+		return "Ethernet" + strconv.Itoa(4*(port-1))
+	}
+	return "eth" + strconv.Itoa(port)
 }
 
 // tiers gives each role its height in a drawing; Switch has none of its own.

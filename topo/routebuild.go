@@ -326,6 +326,12 @@ func (b *routeBuilder) override() error {
 	return nil
 }
 
+// Check returns what is wrong with the override in a fabric.
+func (o Override) Check(f *Fabric) error {
+	_, err := f.checkOverride(o)
+	return err
+}
+
 // checkOverride returns the override's ports, ascending.
 func (f *Fabric) checkOverride(o Override) ([]model.PortID, error) {
 	if !f.Has(o.At) {

@@ -2,9 +2,7 @@ package topo
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo/lpm"
@@ -307,33 +305,12 @@ func (r *Routes) ExpectedLastHops(dst model.Addr) []model.NodeID {
 	return r.last[d.class]
 }
 
-// RouteTo returns the overrides that send packets to all of a node's own
-// addresses from a switch to some of its neighbours, over all links to each.
-func (f *Fabric) RouteTo(at, to model.NodeID, via ...model.NodeID) ([]Override, error) {
-	if !f.Has(at) || !f.Has(to) {
-		return nil, fmt.Errorf("route at node %d to node %d, want nodes 0 to %d", at, to, len(f.nodes)-1)
-	}
-	ports, err := f.PortsVia(at, via...)
-	if err != nil {
-		return nil, err
-	}
+// RouteTo returns the overrides that send packets to a node's own addresses
+// from a switch by some of its ports.
+func (f *Fabric) RouteTo(at, to model.NodeID, ports ...model.PortID) []Override {
 	n := f.Node(to)
 	return []Override{
 		{At: at, To: netip.PrefixFrom(n.IPv4.Netip(), 32), Ports: ports},
 		{At: at, To: netip.PrefixFrom(n.IPv6.Netip(), 128), Ports: ports},
-	}, nil
-}
-
-// PortsVia returns a node's ports to some of its neighbours, ascending.
-func (f *Fabric) PortsVia(at model.NodeID, via ...model.NodeID) ([]model.PortID, error) {
-	var ports []model.PortID
-	for _, v := range via {
-		to := f.Node(at).PortsTo(v)
-		if len(to) == 0 {
-			return nil, fmt.Errorf("next hop %s is not a neighbour of %s, want one", f.Node(v).Name, f.Node(at).Name)
-		}
-		ports = append(ports, to...)
 	}
-	slices.Sort(ports)
-	return slices.Compact(ports), nil
 }

@@ -1,0 +1,205 @@
+// Package file reads and writes fabrics: Weft's own YAML and JSON, HPCC
+// simulator topologies, containerlab labs; it also draws them as dot. What a
+// fabric is, and whether one makes sense, is topo's. docs/topology.md describes
+// the formats for users.
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// maxSize bounds an input file. An expanded fat-tree of k=64 takes 20 MB.
+const maxSize = 64 << 20
+
+// Document is what a file says: a fabric and how it is routed.
+type Document struct {
+	Fabric    *topo.Fabric
+	Seed      uint64          // of ECMP
+	Overrides []topo.Override // static routes
+
+	// Generate is set where the file asks for a generated fabric instead of
+	// listing one; Write then asks again. Set it to nil to have the nodes and
+	// links written out.
+	Generate *topo.Spec
+}
+
+// Routes computes the document's routes.
+func (d *Document) Routes() (*topo.Routes, error) {
+	return topo.NewRoutes(d.Fabric, topo.RouteConfig{Seed: d.Seed, Overrides: d.Overrides})
+}
+
+// Format names a file format.
+type Format string
+
+// Formats. Dot is written only, Containerlab read only.
+const (
+	YAML         Format = "yaml"
+	JSON         Format = "json"
+	HPCC         Format = "hpcc"
+	Containerlab Format = "containerlab"
+	Dot          Format = "dot"
+)
+
+var formats = []Format{YAML, JSON, HPCC, Containerlab, Dot}
+
+// ParseFormat reads a format's name.
+func ParseFormat(s string) (Format, error) {
+	for _, f := range formats {
+		if strings.EqualFold(s, string(f)) {
+			return f, nil
+		}
+	}
+	return "", fmt.Errorf("format %q, want one of %v", s, formats)
+}
+
+// Error is a complaint about a file. Its text is "file:line: what, want …".
+type Error struct {
+	File string
+	Line int // from 1; 0 where no line is to blame
+	Msg  string
+	err  error // what the system said, if it did
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Msg
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+}
+
+func (e *Error) Unwrap() error { return e.err }
+
+// Read reads a file in whatever format it is in. Every error is an *Error.
+func Read(path string) (*Document, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, systemError(path, err)
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, maxSize+1))
+	if err != nil {
+		return nil, systemError(path, err)
+	}
+	return Parse(path, data)
+}
+
+func systemError(path string, err error) *Error {
+	e := &Error{File: path, Msg: err.Error(), err: err}
+	// The path is in front already.
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		e.Msg = pe.Op + ": " + pe.Err.Error()
+	}
+	return e
+}
+
+// Parse reads a file's bytes; name is what errors call it and, with the bytes,
+// tells the format. Every error is an *Error.
+func Parse(name string, data []byte) (*Document, error) {
+	return ParseAs(detect(name, data), name, data)
+}
+
+// ParseAs is Parse where the format is known.
+func ParseAs(format Format, name string, data []byte) (*Document, error) {
+	if len(data) > maxSize {
+		return nil, &Error{File: name, Msg: fmt.Sprintf("more than %d bytes, want less", maxSize)}
+	}
+	switch format {
+	case YAML, JSON:
+		return parseYAML(name, data)
+	case HPCC:
+		return parseHPCC(name, data)
+	case Containerlab:
+		return parseContainerlab(name, data)
+	default:
+		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s is not read, want yaml, json, hpcc or containerlab", format)}
+	}
+}
+
+// Write writes a document in a format. HPCC's keeps only the shape: see
+// WriteHPCCRoutes for static routes.
+func Write(w io.Writer, format Format, d *Document) error {
+	var out []byte
+	var err error
+	switch format {
+	case YAML:
+		out = appendYAML(nil, d)
+	case JSON:
+		out = appendJSON(nil, d)
+	case HPCC:
+		out, err = appendHPCC(nil, d.Fabric)
+	case Dot:
+		out = appendDot(nil, d.Fabric)
+	default:
+		err = fmt.Errorf("format %s is not written, want yaml, json, hpcc or dot", format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+// FormatOf tells by its name which format a file to be written should have.
+func FormatOf(name string) (Format, bool) {
+	name = strings.ToLower(filepath.Base(name))
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml":
+		if strings.Contains(name, ".clab.") {
+			return Containerlab, true
+		}
+		return YAML, true
+	case ".json":
+		return JSON, true
+	case ".dot", ".gv":
+		return Dot, true
+	case ".txt":
+		return HPCC, true
+	default:
+		return "", false
+	}
+}
+
+// detect tells the format of an input. The content decides where it is plain:
+// HPCC files have any name, and labs do not always carry .clab in theirs.
+func detect(name string, data []byte) Format {
+	if format, ok := FormatOf(name); ok && (format == Containerlab || format == JSON || format == Dot) {
+		return format
+	}
+	if looksLikeHPCC(data) {
+		return HPCC
+	}
+	if looksLikeContainerlab(data) {
+		return Containerlab
+	}
+	if format, ok := FormatOf(name); ok {
+		return format
+	}
+	return YAML
+}
+
+// looksLikeHPCC tells whether the first line with text is made of three
+// numbers.
+func looksLikeHPCC(data []byte) bool {
+	head := strings.TrimLeft(string(data[:min(len(data), 4096)]), " \t\r\n")
+	line, _, _ := strings.Cut(head, "\n")
+	fields := strings.Fields(line)
+	for _, f := range fields {
+		if strings.Trim(f, "0123456789") != "" {
+			return false
+		}
+	}
+	return len(fields) == 3
+}
+
+// looksLikeContainerlab tells whether a line starts with the key topology,
+// which Weft's own files do not have.
+func looksLikeContainerlab(data []byte) bool {
+	return strings.HasPrefix(string(data), "topology:") || strings.Contains(string(data), "\ntopology:")
+}
