@@ -23,9 +23,13 @@ var roleLook = map[topo.Role]string{
 // appendDot draws a fabric for Graphviz: one rank per tier with the hosts at
 // the bottom, pods in boxes, faster links thicker, lossy links red.
 func appendDot(b []byte, f *topo.Fabric) []byte {
+	title := f.Name()
+	if title != "" {
+		title += ": "
+	}
 	b = fmt.Appendf(b, "graph %q {\n", f.Name())
-	b = fmt.Appendf(b, "  label=\"%s: %d hosts, %d switches, %d links\"; labelloc=t; fontname=Helvetica;\n",
-		f.Name(), len(f.Hosts()), len(f.Switches()), len(f.Links()))
+	b = fmt.Appendf(b, "  label=\"%s%d hosts, %d switches, %d links\"; labelloc=t; fontname=Helvetica;\n",
+		title, len(f.Hosts()), len(f.Switches()), len(f.Links()))
 	b = append(b, "  newrank=true; ranksep=1.2; nodesep=0.2; splines=line;\n"...)
 	b = append(b, "  node [shape=box, style=\"rounded,filled\", fontname=Helvetica, fontsize=10, height=0.35];\n"...)
 	b = append(b, "  edge [color=\"#868e96\"];\n"...)

@@ -1,0 +1,158 @@
+// Package fib is what a switch's forwarding tables really say. They start as
+// the intended routes and may depart from them: a stale entry, a black hole, a
+// port that swallows one flow. Intended routes are topo's and stay as they are.
+//
+// Only what forwards packets, or scores an analysis afterwards, may import
+// this package; an analysis that could read it would know the answer.
+package fib
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/lpm"
+)
+
+// Verdict is what a table says about a packet.
+type Verdict uint8
+
+// Verdicts. Drops are told apart because they are counted apart.
+const (
+	NoRoute Verdict = iota // no entry: the packet is dropped
+	Forward                // by the port, or up to the CPU where it is 0
+	Drop                   // by an entry that says so
+)
+
+var verdictNames = [...]string{NoRoute: "no route", Forward: "forward", Drop: "drop"}
+
+// String prints the verdict.
+func (v Verdict) String() string {
+	if int(v) < len(verdictNames) {
+		return verdictNames[v]
+	}
+	return fmt.Sprintf("verdict(%d)", uint8(v))
+}
+
+// Table is the forwarding state of one node. An entry for the flow beats one
+// for the longest prefix, which beats the intended route; the node's own
+// addresses are intended routes like others, so an entry can hide them.
+//
+// Lookup may be called by many goroutines; changing a Table needs it for
+// itself.
+type Table struct {
+	routes   *topo.Routes
+	node     model.NodeID
+	flows    map[model.FlowKey][]model.PortID // no port: drop
+	prefixes lpm.Table[[]model.PortID]        // no port: drop
+	plain    bool                             // neither flows nor prefixes
+}
+
+// New makes the table of a node that does what was intended.
+func New(routes *topo.Routes, node model.NodeID) *Table {
+	return &Table{routes: routes, node: node, flows: make(map[model.FlowKey][]model.PortID), plain: true}
+}
+
+// Node returns the node the table belongs to.
+func (t *Table) Node() model.NodeID { return t.node }
+
+// Follow takes new intended routes; entries of the table's own stay.
+func (t *Table) Follow(routes *topo.Routes) { t.routes = routes }
+
+// Lookup returns where a packet of the flow goes. It allocates nothing.
+func (t *Table) Lookup(key model.FlowKey) (model.PortID, Verdict) {
+	if !t.plain {
+		ports, ok := t.flows[key]
+		if !ok {
+			ports, ok = t.prefixes.Lookup(key.Dst)
+		}
+		switch {
+		case ok && len(ports) == 0:
+			return 0, Drop
+		case ok:
+			return t.routes.Pick(t.node, key, ports), Forward
+		}
+	}
+	port, ok := t.routes.NextHop(t.node, key)
+	if !ok {
+		return 0, NoRoute
+	}
+	return port, Forward
+}
+
+// SetFlow sends one flow by some ports, whatever else the table says. Without
+// ports the flow is dropped.
+func (t *Table) SetFlow(key model.FlowKey, ports ...model.PortID) error {
+	if err := t.check(ports); err != nil {
+		return fmt.Errorf("set flow %v: %w", key, err)
+	}
+	t.flows[key] = append([]model.PortID{}, ports...)
+	t.plain = false
+	return nil
+}
+
+// SetPrefix sends packets to a prefix by some ports; flows are spread over them
+// with the node's own hash. Without ports they are dropped.
+func (t *Table) SetPrefix(p netip.Prefix, ports ...model.PortID) error {
+	if !p.IsValid() || p.Addr().Is4In6() {
+		return fmt.Errorf("set prefix %v, want one such as 10.0.0.0/8", p)
+	}
+	if err := t.check(ports); err != nil {
+		return fmt.Errorf("set prefix %v: %w", p, err)
+	}
+	t.prefixes.Set(p, append([]model.PortID{}, ports...))
+	t.plain = false
+	return nil
+}
+
+// SetDest is SetPrefix of one address.
+func (t *Table) SetDest(a model.Addr, ports ...model.PortID) error {
+	return t.SetPrefix(hostPrefix(a), ports...)
+}
+
+// RemoveFlow takes a flow's entry away and tells whether there was one.
+func (t *Table) RemoveFlow(key model.FlowKey) bool {
+	_, ok := t.flows[key]
+	delete(t.flows, key)
+	t.settle()
+	return ok
+}
+
+// RemovePrefix takes a prefix's entry away and tells whether there was one.
+func (t *Table) RemovePrefix(p netip.Prefix) bool {
+	if !p.IsValid() {
+		return false
+	}
+	ok := t.prefixes.Delete(p)
+	t.settle()
+	return ok
+}
+
+// RemoveDest is RemovePrefix of one address.
+func (t *Table) RemoveDest(a model.Addr) bool { return t.RemovePrefix(hostPrefix(a)) }
+
+// Reset takes all entries away: the node does again what is intended.
+func (t *Table) Reset() {
+	clear(t.flows)
+	t.prefixes = lpm.Table[[]model.PortID]{}
+	t.settle()
+}
+
+// settle finds out whether Lookup may go straight to the intended routes.
+func (t *Table) settle() { t.plain = len(t.flows) == 0 && t.prefixes.Empty() }
+
+func (t *Table) check(ports []model.PortID) error {
+	n := t.routes.Fabric().Node(t.node)
+	for _, p := range ports {
+		if n.Port(p) == nil {
+			return fmt.Errorf("port %d of %s, want one from 1 to %d", p, n.Name, len(n.Ports))
+		}
+	}
+	return nil
+}
+
+func hostPrefix(a model.Addr) netip.Prefix {
+	ip := a.Netip()
+	return netip.PrefixFrom(ip, ip.BitLen())
+}
