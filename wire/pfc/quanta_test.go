@@ -41,6 +41,7 @@ func TestQuantaOf(t *testing.T) {
 		"nothing":          {0, 100 * model.Gbps, 0},
 		"negative":         {-1, 100 * model.Gbps, 0},
 		"a part rounds up": {1, 100 * model.Gbps, 1},
+		"a bit rounds up":  {1, 1, 1},
 		"exact":            {64, 800 * model.Gbps, 100},
 		"just above":       {65, 800 * model.Gbps, 102},
 		"too long":         {time.Second, 100 * model.Gbps, MaxQuanta},
