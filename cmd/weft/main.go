@@ -74,6 +74,20 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// group makes a command that only holds others: alone it prints its help, and
+// a word it does not know is an error.
+func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weft",
@@ -99,6 +113,6 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 	}
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(a.topoCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(), manCommand())
+	group(root, a.topoCommand(), a.demoCommand(), a.benchCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
 	return root
 }

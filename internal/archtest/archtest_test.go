@@ -29,7 +29,8 @@ var floor = map[string]int{
 	"dataplane": 3, "ingest": 3, "store": 3, "stream": 3,
 	"control": 4,
 	"console": 5, "scenario": 5,
-	"bench": 6, "repro": 6, "cmd": 6,
+	"bench": 6, "repro": 6,
+	"cmd": 7, // weft bench and weft repro run those two
 }
 
 // guarded lists packages that hold what no observer of a real fabric can know,

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/bench"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	var suites []string
+	cmd := &cobra.Command{
+		Use:   "bench [SUITE…]",
+		Short: "Measure Weft side by side with its peers",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			run := bench.Suites()
+			if len(args) > 0 {
+				run = nil
+			}
+			for _, name := range args {
+				s, err := bench.Find(name)
+				if err != nil {
+					return usageError{err}
+				}
+				run = append(run, s)
+			}
+			report := struct {
+				Machine string         `json:"machine"`
+				Results []bench.Result `json:"results"`
+			}{bench.Machine(), nil}
+			for _, s := range run {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n  input: %s\n", s.Name, s.About, s.Input)
+				results, err := s.Run(ctx)
+				if err != nil {
+					return fmt.Errorf("bench %s: %w", s.Name, err)
+				}
+				report.Results = append(report.Results, results...)
+			}
+			missed := false
+			var t table
+			t.row("BENCHMARK", "WEFT", "PEER", "", "RATIO", "GOAL", "")
+			for _, r := range report.Results {
+				verdict := "ok"
+				if !r.Pass {
+					verdict, missed = "MISSED", true
+				}
+				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, fmt.Sprintf("%.3g×", r.Ratio), fmt.Sprintf("≥ %g×", r.Goal), verdict)
+			}
+			var err error
+			if a.format == "json" {
+				err = printJSON(cmd.OutOrStdout(), report)
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "machine: %s\n\n", report.Machine)
+				err = t.print(cmd.OutOrStdout())
+			}
+			if err == nil && missed {
+				err = errMissed
+			}
+			return err
+		},
+	}
+	for _, s := range bench.Suites() {
+		suites = append(suites, s.Name+"\t"+s.About)
+	}
+	cmd.ValidArgs = suites
+	cmd.Long = "Measure Weft side by side with its peers, both in one run on the same input.\n\nSuites:\n"
+	for _, s := range bench.Suites() {
+		cmd.Long += fmt.Sprintf("  %-8s %s\n", s.Name, s.About)
+	}
+	return cmd
+}
+
+// figure prints three significant digits without an exponent.
+func figure(v float64, unit string) string {
+	digits := 2
+	for x := v; x >= 10 && digits > 0; x /= 10 {
+		digits--
+	}
+	return fmt.Sprintf("%.*f %s", digits, v, unit)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+func (a *app) topoCheckCommand() *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Look for faults: unreachable hosts, routing loops, cyclic buffer dependencies",
+		Long: `Look for faults in a fabric and its routes: unreachable hosts, routing loops, and
+cyclic buffer dependencies, which let PFC pauses run in a circle (a deadlock).
+
+The exit code is 3 where there is a fault, or with --strict a warning. A cyclic
+buffer dependency is a warning: it harms only where PFC is on.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			doc, err := file.Read(args[0])
+			if err != nil {
+				return err
+			}
+			routes, err := doc.Routes()
+			if err != nil {
+				return err
+			}
+			v := newCheckView(doc.Fabric, topo.Check(routes))
+			if a.format == "json" {
+				err = printJSON(cmd.OutOrStdout(), v)
+			} else {
+				err = v.print(cmd.OutOrStdout())
+			}
+			if err == nil && (v.Faults > 0 || strict && v.Warnings > 0) {
+				err = errFault
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for faults")
+	return cmd
+}
+
+// checkView is what a check found, by names.
+type checkView struct {
+	Fabric   string        `json:"fabric"`
+	Faults   int           `json:"faults"`
+	Warnings int           `json:"warnings"`
+	Findings []findingView `json:"findings"`
+}
+
+type findingView struct {
+	Severity string   `json:"severity"`
+	Problem  string   `json:"problem"`
+	Text     string   `json:"text"`
+	Nodes    []string `json:"nodes,omitempty"`
+	Ports    []string `json:"ports,omitempty"`
+}
+
+func newCheckView(f *topo.Fabric, findings []topo.Finding) *checkView {
+	v := &checkView{Fabric: f.Name(), Findings: []findingView{}}
+	for _, found := range findings {
+		if found.Severity == topo.Fault {
+			v.Faults++
+		} else {
+			v.Warnings++
+		}
+		fv := findingView{Severity: found.Severity.String(), Problem: string(found.Problem), Text: found.Text}
+		for _, n := range found.Nodes {
+			fv.Nodes = append(fv.Nodes, f.Node(n).Name)
+		}
+		for _, p := range found.Ports {
+			fv.Ports = append(fv.Ports, f.PortName(p))
+		}
+		v.Findings = append(v.Findings, fv)
+	}
+	return v
+}
+
+func (v *checkView) print(w io.Writer) error {
+	for _, f := range v.Findings {
+		fmt.Fprintf(w, "%s: %s\n", f.Severity, f.Text)
+	}
+	_, err := fmt.Fprintf(w, "%d faults, %d warnings\n", v.Faults, v.Warnings)
+	return err
+}

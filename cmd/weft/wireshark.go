@@ -1,0 +1,24 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/wire/wireshark"
+)
+
+func wiresharkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "wireshark",
+		Short: "Print the Wireshark dissector for Weft's own headers",
+		Example: `  weft wireshark > weft.lua
+  wireshark -X lua_script:weft.lua capture.pcapng
+  weft wireshark > ~/.local/lib/wireshark/plugins/weft.lua   # for good`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := io.WriteString(cmd.OutOrStdout(), wireshark.Dissector)
+			return err
+		},
+	}
+}
