@@ -75,3 +75,15 @@ func liveHeap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+func BenchmarkCheck(b *testing.B) {
+	for _, k := range []int{8, 16} {
+		b.Run("k="+itoa(k), func(b *testing.B) {
+			r := mustRoutes(b, must(FatTree(k, DefaultLinks())), RouteConfig{})
+			b.ReportAllocs()
+			for b.Loop() {
+				Check(r)
+			}
+		})
+	}
+}

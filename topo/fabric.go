@@ -66,7 +66,7 @@ type Node struct {
 type Port struct {
 	ID   model.PortID // from 1, in the order the node's links were declared
 	Name string       // unique within the node
-	MAC  MAC
+	MAC  model.MAC
 	Peer model.Port
 	Link int // index in Fabric.Links
 	LinkSpec
@@ -174,8 +174,8 @@ func (f *Fabric) Owns(id model.NodeID, a model.Addr) bool {
 }
 
 // ByMAC finds the port with this MAC address. It allocates nothing.
-func (f *Fabric) ByMAC(m MAC) (model.Port, bool) {
-	p, ok := m.port()
+func (f *Fabric) ByMAC(m model.MAC) (model.Port, bool) {
+	p, ok := portOf(m)
 	if !ok || f.Port(p) == nil {
 		return model.Port{}, false
 	}

@@ -50,11 +50,16 @@ func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
 	return r, nil
 }
 
-// nodeSeed derives a node's seed: splitmix64's step and finish, so that nearby
-// ids and seeds give unrelated values. Switches in a row that hashed alike
-// would leave ports unused (polarisation).
+// nodeSeed derives a node's seed as splitmix64 does, so that nearby ids and
+// seeds give unrelated values. Switches in a row that hashed alike would leave
+// ports unused (polarisation).
 func nodeSeed(seed uint64, id model.NodeID) uint64 {
-	z := seed + (uint64(id)+1)*0x9e3779b97f4a7c15
+	return scatter(seed + (uint64(id)+1)*0x9e3779b97f4a7c15)
+}
+
+// scatter is splitmix64's last step: every bit of z reaches every bit of the
+// result.
+func scatter(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31

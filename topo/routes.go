@@ -140,7 +140,10 @@ func (r *Routes) Pick(node model.NodeID, key model.FlowKey, ports []model.PortID
 func (r *Routes) choose(node model.NodeID, key model.FlowKey, n uint32) uint32 {
 	var h uint64
 	if r.cfg.Hash == nil {
-		h = key.Hash(r.seeds[node])
+		// Under two seeds, hashes of keys that differ in one port number are
+		// related, also in their low bits; without this step a leaf would not
+		// use all its uplinks for the flows of one ToR (TestNoPolarisation).
+		h = scatter(key.Hash(r.seeds[node]))
 	} else {
 		h = r.cfg.Hash(key, node, r.seeds[node])
 	}
@@ -167,6 +170,11 @@ func (r *Routes) lookup(row uint32, node model.NodeID, dst model.Addr) uint32 {
 	if d == nil {
 		return noRoute
 	}
+	return r.computed(row, d)
+}
+
+// computed is lookup without overrides.
+func (r *Routes) computed(row uint32, d *dest) uint32 {
 	set := r.table[int(row)*r.classes+int(d.class)]
 	if set != atLastHop {
 		return set

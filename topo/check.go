@@ -1,0 +1,231 @@
+package topo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Severity says how bad a Finding is.
+type Severity uint8
+
+// Severities.
+const (
+	Warning Severity = iota // odd; it may be meant so
+	Fault                   // some packets cannot arrive
+)
+
+// String prints the severity.
+func (s Severity) String() string {
+	if s == Fault {
+		return "fault"
+	}
+	return "warning"
+}
+
+// Problem is a kind of Finding.
+type Problem string
+
+// Problems that Check finds.
+const (
+	Isolated    Problem = "isolated"    // a node without links
+	Parted      Problem = "parted"      // the fabric is in several parts
+	Unreachable Problem = "unreachable" // hosts without a route to others
+	Loop        Problem = "loop"        // packets that go round
+	BufferCycle Problem = "cycle"       // a cyclic buffer dependency
+	Detour      Problem = "detour"      // static routes off the shortest paths
+	Uneven      Problem = "uneven"      // equal shares over unequal links
+	Lossy       Problem = "lossy"       // links that lose packets
+	Unchecked   Problem = "unchecked"   // a check that was left out
+)
+
+// Finding is something Check has to say, as a sentence and as data.
+type Finding struct {
+	Severity Severity
+	Problem  Problem
+	Text     string
+	Nodes    []model.NodeID // the nodes of a loop in order; of others, examples
+	Ports    []model.Port   // the egress ports of a cycle in order; of others, examples
+}
+
+// String prints "fault: routing loop …".
+func (f Finding) String() string { return f.Severity.String() + ": " + f.Text }
+
+// Check looks for what is wrong or odd in routes and the fabric below them. It
+// returns faults first; nothing found is an empty list. What concerns many
+// nodes is one finding with a count and an example.
+func Check(r *Routes) []Finding {
+	c := newChecker(r)
+	c.isolated()
+	c.parted()
+	for _, t := range c.flows() {
+		c.follow(t)
+	}
+	c.reportLoops()
+	c.reportReach()
+	c.reportCycles()
+	c.detours()
+	c.uneven()
+	c.lossy()
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(b.Severity) - int(a.Severity) })
+	return c.findings
+}
+
+func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
+
+func (c *checker) name(id model.NodeID) string { return c.f.nodes[id].Name }
+
+// someNames prints at most four names and how many there are beside them.
+func (c *checker) someNames(ids []model.NodeID) string {
+	const most = 4
+	var names []string
+	for _, id := range ids[:min(len(ids), most)] {
+		names = append(names, c.name(id))
+	}
+	out := strings.Join(names, ", ")
+	if len(ids) > most {
+		out += fmt.Sprintf(" and %d others", len(ids)-most)
+	}
+	return out
+}
+
+func (c *checker) isolated() {
+	var ids []model.NodeID
+	for i := range c.f.nodes {
+		if len(c.f.nodes[i].Ports) == 0 {
+			ids = append(ids, model.NodeID(i))
+		}
+	}
+	// A fabric of one node is a node, not a fault.
+	if len(ids) > 0 && len(c.f.nodes) > 1 {
+		c.add(Finding{Fault, Isolated, fmt.Sprintf("%d nodes have no link: %s", len(ids), c.someNames(ids)), ids, nil})
+	}
+}
+
+// parted counts the parts of the fabric that have links, links out of service
+// left out.
+func (c *checker) parted() {
+	part := make([]int, len(c.f.nodes)) // 0: not seen
+	var first []model.NodeID            // of each part
+	var sizes []int
+	for i := range c.f.nodes {
+		if part[i] != 0 || len(c.f.nodes[i].Ports) == 0 {
+			continue
+		}
+		first, sizes = append(first, model.NodeID(i)), append(sizes, 0)
+		part[i] = len(first)
+		queue := []int{i}
+		for len(queue) > 0 {
+			n := &c.f.nodes[queue[0]]
+			queue = queue[1:]
+			sizes[len(sizes)-1]++
+			for j := range n.Ports {
+				peer := int(n.Ports[j].Peer.Node)
+				if part[peer] == 0 && !c.isDown(n.Ports[j].Link) {
+					part[peer] = len(first)
+					queue = append(queue, peer)
+				}
+			}
+		}
+	}
+	if len(first) < 2 {
+		return
+	}
+	var parts []string
+	for i := range first[:min(len(first), 4)] {
+		parts = append(parts, fmt.Sprintf("%d nodes with %s", sizes[i], c.name(first[i])))
+	}
+	c.add(Finding{Fault, Parted, fmt.Sprintf("fabric is in %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
+}
+
+// detours finds static routes off the shortest paths.
+func (c *checker) detours() {
+	var ports []model.Port
+	example := ""
+	for _, o := range c.r.cfg.Overrides {
+		d := c.r.dest(model.AddrOf(o.To.Addr()))
+		if d == nil {
+			continue
+		}
+		computed := c.r.ports(c.r.computed(uint32(c.r.row[o.At]), d))
+		for _, p := range o.Ports {
+			if slices.Contains(computed, p) {
+				continue
+			}
+			ports = append(ports, model.Port{Node: o.At, Port: p})
+			if example == "" {
+				example = fmt.Sprintf("%s sends packets to %v by way of %s", c.name(o.At), o.To, c.name(c.f.nodes[o.At].Ports[p-1].Peer.Node))
+			}
+			break
+		}
+	}
+	if len(ports) > 0 {
+		c.add(Finding{Warning, Detour, fmt.Sprintf("%d of %d static routes leave the shortest paths, for example %s",
+			len(ports), len(c.r.cfg.Overrides), example), nil, ports})
+	}
+}
+
+// uneven finds switches that spread flows evenly over links of different
+// rates.
+func (c *checker) uneven() {
+	var ids []model.NodeID
+	var example []model.Port
+	seen := make([]int, len(c.r.slab)) // by place: row + 1 that looked at it last
+	for row, id := range c.f.switches {
+		found := false
+		for _, set := range c.r.table[row*c.r.classes : (row+1)*c.r.classes] {
+			if found || seen[set] == row+1 {
+				continue
+			}
+			seen[set] = row + 1
+			ports := c.r.ports(set)
+			if len(ports) < 2 {
+				continue
+			}
+			slow, fast := ports[0], ports[0]
+			for _, p := range ports {
+				if c.rate(id, p) < c.rate(id, slow) {
+					slow = p
+				}
+				if c.rate(id, p) > c.rate(id, fast) {
+					fast = p
+				}
+			}
+			if c.rate(id, slow) != c.rate(id, fast) {
+				found = true
+				ids = append(ids, id)
+				if example == nil {
+					example = []model.Port{{Node: id, Port: slow}, {Node: id, Port: fast}}
+				}
+			}
+		}
+	}
+	if len(ids) > 0 {
+		c.add(Finding{Warning, Uneven, fmt.Sprintf("%d switches spread flows evenly over links of different rates, for example %s (%v) and %s (%v)",
+			len(ids), c.f.PortName(example[0]), c.f.Port(example[0]).Rate, c.f.PortName(example[1]), c.f.Port(example[1]).Rate), ids, example})
+	}
+}
+
+func (c *checker) rate(id model.NodeID, p model.PortID) model.Rate {
+	return c.f.nodes[id].Ports[p-1].Rate
+}
+
+func (c *checker) lossy() {
+	var ports []model.Port
+	worst := -1
+	for i := range c.f.links {
+		if c.f.links[i].ErrorRate > 0 {
+			ports = append(ports, c.f.links[i].A)
+			if worst < 0 || c.f.links[i].ErrorRate > c.f.links[worst].ErrorRate {
+				worst = i
+			}
+		}
+	}
+	if len(ports) > 0 {
+		l := &c.f.links[worst]
+		c.add(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets, worst %s - %s (%g of them)",
+			len(ports), c.f.PortName(l.A), c.f.PortName(l.B), l.ErrorRate), nil, ports})
+	}
+}

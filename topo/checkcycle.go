@@ -1,0 +1,233 @@
+package topo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// dependencies tell which buffer waits for which. A packet that came over one
+// link and waits for another holds buffer of the first until the second moves;
+// where links wait for each other in a circle and PFC may pause them, all may
+// stand still for ever (a cyclic buffer dependency).
+//
+// Links between switches are numbered in each direction; only those can be in
+// a circle, for hosts do not forward.
+type dependencies struct {
+	links   []directed
+	start   []int32    // first link out of each row; one more at the end
+	waits   [][]uint64 // by link: bits of the links out of its far end, from start
+	at      [][]int32  // by row and port: the link out of it, or -1
+	reached []bool     // scratch, by row
+}
+
+// directed is a link in one direction.
+type directed struct {
+	from model.Port
+	to   uint32 // row of the far end
+}
+
+// maxDependencies bounds the bits of waits: 128 MiB. A fat-tree of k=64 has 21
+// million.
+const maxDependencies = 1 << 30
+
+func newDependencies(r *Routes) *dependencies {
+	d := &dependencies{start: []int32{0}, reached: make([]bool, len(r.f.switches))}
+	for _, id := range r.f.switches {
+		ports := make([]int32, len(r.f.nodes[id].Ports)+1)
+		for i := range ports {
+			ports[i] = -1
+		}
+		for i := range r.f.nodes[id].Ports {
+			p := &r.f.nodes[id].Ports[i]
+			if row := r.row[p.Peer.Node]; row >= 0 && (r.down == nil || !r.down[p.Link]) {
+				ports[p.ID] = int32(len(d.links))
+				d.links = append(d.links, directed{model.Port{Node: id, Port: p.ID}, uint32(row)})
+			}
+		}
+		d.at = append(d.at, ports)
+		d.start = append(d.start, int32(len(d.links)))
+	}
+	bits := 0
+	for _, l := range d.links {
+		bits += int(d.start[l.to+1] - d.start[l.to])
+	}
+	if bits > maxDependencies {
+		return nil
+	}
+	d.waits = make([][]uint64, len(d.links))
+	for i, l := range d.links {
+		d.waits[i] = make([]uint64, (d.start[l.to+1]-d.start[l.to]+63)/64)
+	}
+	return d
+}
+
+// add follows traffic to dst from the switches where hosts send it in.
+func (d *dependencies) add(r *Routes, dst model.Addr, entries []uint32) {
+	if d == nil {
+		return
+	}
+	clear(d.reached)
+	queue := slices.Clone(entries)
+	for _, row := range queue {
+		d.reached[row] = true
+	}
+	for len(queue) > 0 {
+		row := queue[0]
+		queue = queue[1:]
+		for _, p := range r.ports(r.lookup(row, r.f.switches[row], dst)) {
+			link := d.at[row][p]
+			if link < 0 {
+				continue
+			}
+			far := d.links[link].to
+			for _, q := range r.ports(r.lookup(far, r.f.switches[far], dst)) {
+				if next := d.at[far][q]; next >= 0 {
+					i := next - d.start[far]
+					d.waits[link][i/64] |= 1 << (i % 64)
+				}
+			}
+			if !d.reached[far] {
+				d.reached[far] = true
+				queue = append(queue, far)
+			}
+		}
+	}
+}
+
+// next calls visit for each link that a link waits for.
+func (d *dependencies) next(link int32, visit func(int32)) {
+	first := d.start[d.links[link].to]
+	for i, word := range d.waits[link] {
+		for b := int32(0); word != 0; b, word = b+1, word>>1 {
+			if word&1 != 0 {
+				visit(first + int32(i)*64 + b)
+			}
+		}
+	}
+}
+
+// circles returns one circle of links for each set of links that all wait for
+// each other, directly or not.
+func (d *dependencies) circles() (out [][]int32) {
+	if d == nil {
+		return nil
+	}
+	for _, part := range d.components() {
+		if len(part) > 1 {
+			out = append(out, d.circleIn(part))
+		}
+	}
+	return out
+}
+
+// components is Tarjan's algorithm without recursion: each component is
+// ascending, and they are in the order of their least links.
+func (d *dependencies) components() (out [][]int32) {
+	n := len(d.links)
+	index, low := make([]int32, n), make([]int32, n) // index 0: not seen
+	onStack := make([]bool, n)
+	var stack []int32
+	count := int32(0)
+	type frame struct {
+		link  int32
+		nexts []int32
+	}
+	enter := func(link int32) frame {
+		count++
+		index[link], low[link] = count, count
+		stack, onStack[link] = append(stack, link), true
+		var nexts []int32
+		d.next(link, func(n int32) { nexts = append(nexts, n) })
+		return frame{link, nexts}
+	}
+	for root := range d.links {
+		if index[root] != 0 {
+			continue
+		}
+		frames := []frame{enter(int32(root))}
+		for len(frames) > 0 {
+			f := &frames[len(frames)-1]
+			if len(f.nexts) > 0 {
+				n := f.nexts[0]
+				f.nexts = f.nexts[1:]
+				if index[n] == 0 {
+					frames = append(frames, enter(n))
+				} else if onStack[n] {
+					low[f.link] = min(low[f.link], index[n])
+				}
+				continue
+			}
+			link := f.link
+			frames = frames[:len(frames)-1]
+			if len(frames) > 0 {
+				up := frames[len(frames)-1].link
+				low[up] = min(low[up], low[link])
+			}
+			if low[link] == index[link] {
+				cut := slices.Index(stack, link)
+				part := slices.Clone(stack[cut:])
+				stack = stack[:cut]
+				for _, p := range part {
+					onStack[p] = false
+				}
+				slices.Sort(part)
+				out = append(out, part)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b []int32) int { return int(a[0] - b[0]) })
+	return out
+}
+
+// circleIn finds a shortest circle through the first link of a component.
+func (d *dependencies) circleIn(part []int32) []int32 {
+	came := map[int32]int32{}
+	queue := []int32{part[0]}
+	for len(queue) > 0 {
+		link := queue[0]
+		queue = queue[1:]
+		closed := false
+		d.next(link, func(n int32) {
+			if n == part[0] {
+				closed = true
+			} else if _, seen := came[n]; !seen {
+				if _, inside := slices.BinarySearch(part, n); inside {
+					came[n] = link
+					queue = append(queue, n)
+				}
+			}
+		})
+		if closed {
+			circle := []int32{link}
+			for link != part[0] {
+				link = came[link]
+				circle = append(circle, link)
+			}
+			slices.Reverse(circle)
+			return circle
+		}
+	}
+	panic("topo: links that wait for each other form no circle")
+}
+
+func (c *checker) reportCycles() {
+	if c.cycles == nil {
+		c.add(Finding{Warning, Unchecked, "fabric is too large to look for cyclic buffer dependencies", nil, nil})
+	}
+	for _, circle := range c.cycles.circles() {
+		var names []string
+		var ports []model.Port
+		for _, link := range circle {
+			ports = append(ports, c.cycles.links[link].from)
+			names = append(names, c.f.PortName(c.cycles.links[link].from))
+		}
+		c.add(Finding{
+			Warning, BufferCycle,
+			fmt.Sprintf("cyclic buffer dependency %s > %s: with PFC, these ports can block each other for ever", strings.Join(names, " > "), names[0]),
+			nil, ports,
+		})
+	}
+}

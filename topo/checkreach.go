@@ -1,0 +1,414 @@
+package topo
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// traffic is packets that all switches treat alike: those to one class of
+// destinations, or to one destination that static routes touch.
+type traffic struct {
+	dst   model.Addr     // stands for all of them
+	hosts []model.NodeID // destinations that are hosts, other than through a net
+	name  string         // for sentences
+	net   bool           // to an owned prefix: not a pair of hosts
+}
+
+// fate is what may happen to packets from some place on.
+type fate uint8
+
+const (
+	arrives fate = 1 << iota
+	fails        // no route, a wrong host, a loop
+)
+
+// checker holds what is found while following all traffic.
+type checker struct {
+	r        *Routes
+	f        *Fabric
+	findings []Finding
+
+	entering [][]model.NodeID // hosts that enter the fabric alike, by the first
+
+	loops     map[string]*foundLoop
+	loopOrder []string
+	lost      pairs // of hosts without any route
+	flaky     pairs // of hosts with routes of which some fail
+	lostNets  []string
+
+	cycles *dependencies // nil: too large to check
+
+	// Of the traffic being followed, by row.
+	fates  []fate
+	state  []uint8 // 0 new, 1 on the way, 2 done
+	onPath []model.NodeID
+	looped bool
+}
+
+type foundLoop struct {
+	nodes []model.NodeID
+	to    []string
+}
+
+// pairs counts pairs of hosts and keeps the first.
+type pairs struct {
+	n        int
+	src, dst model.NodeID
+	stops    model.NodeID
+}
+
+func newChecker(r *Routes) *checker {
+	c := &checker{
+		r: r, f: r.f,
+		loops: make(map[string]*foundLoop),
+		fates: make([]fate, len(r.f.switches)),
+		state: make([]uint8, len(r.f.switches)),
+	}
+	c.groupHosts()
+	c.cycles = newDependencies(r)
+	return c
+}
+
+// groupHosts puts hosts of one class together. One with a host on a port of its
+// own may do otherwise and stays alone.
+func (c *checker) groupHosts() {
+	at := make(map[uint32]int)
+	for _, h := range c.f.hosts {
+		alone := slices.ContainsFunc(c.f.nodes[h].Ports, func(p Port) bool { return c.r.row[p.Peer.Node] < 0 })
+		i, known := at[c.r.dests[h].class]
+		if alone || !known {
+			i = len(c.entering)
+			c.entering = append(c.entering, nil)
+		}
+		if !alone {
+			at[c.r.dests[h].class] = i
+		}
+		c.entering[i] = append(c.entering[i], h)
+	}
+}
+
+func (c *checker) isDown(link int) bool { return c.r.down != nil && c.r.down[link] }
+
+// flows lists all traffic that needs to be looked at once.
+func (c *checker) flows() (all []traffic) {
+	byClass := make(map[uint32]int)
+	for i := range c.f.nodes {
+		n := &c.f.nodes[i]
+		touched := false
+		for _, a := range c.touchedAddrs(n) {
+			touched = true
+			t := traffic{dst: a, name: fmt.Sprintf("%s (%v)", n.Name, a)}
+			if !n.Role.IsSwitch() {
+				t.hosts = []model.NodeID{n.ID}
+			}
+			all = append(all, t)
+		}
+		if touched {
+			continue
+		}
+		class := c.r.dests[i].class
+		at, ok := byClass[class]
+		if !ok {
+			at = len(all)
+			byClass[class] = at
+			all = append(all, traffic{dst: n.IPv4, name: n.Name})
+		}
+		if !n.Role.IsSwitch() {
+			all[at].hosts = append(all[at].hosts, n.ID)
+		}
+	}
+	seen := make(map[model.Addr]bool)
+	addNet := func(a model.Addr, name string) {
+		if !seen[a] {
+			seen[a] = true
+			all = append(all, traffic{dst: a, name: name, net: true})
+		}
+	}
+	for i, o := range c.f.owned {
+		if a, ok := c.inside(o.prefix, &c.r.dests[len(c.f.nodes)+i]); ok {
+			addNet(a, o.prefix.String())
+		}
+	}
+	// A static route to a part of an owned prefix makes traffic of its own.
+	for _, o := range c.r.cfg.Overrides {
+		for _, a := range ends(o.To) {
+			if _, node := c.f.byAddr.get(a); !node && c.r.dest(a) != nil {
+				addNet(a, o.To.String())
+			}
+		}
+	}
+	return all
+}
+
+// touchedAddrs returns those of a node's addresses that some static route
+// changes, one of two that are changed alike.
+func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
+	if c.r.over == nil {
+		return nil
+	}
+	var sets [2][]uint32
+	for i, a := range []model.Addr{n.IPv4, n.IPv6} {
+		touched := false
+		for row, table := range c.r.over {
+			set := uint32(noRoute)
+			if table != nil && !c.r.isOwn(c.f.switches[row], a) {
+				set, _ = table.Lookup(a)
+			}
+			touched = touched || set != noRoute
+			sets[i] = append(sets[i], set)
+		}
+		if touched && (i == 0 || !slices.Equal(sets[0], sets[1])) {
+			out = append(out, a)
+		}
+	}
+	// The untouched one of two shares its class's traffic only if another node
+	// stands for the class; follow it too.
+	if len(out) == 1 && !slices.Equal(sets[0], sets[1]) {
+		return []model.Addr{n.IPv4, n.IPv6}
+	}
+	return out
+}
+
+// inside returns an address of the prefix that no longer prefix or node has.
+func (c *checker) inside(p netip.Prefix, d *dest) (model.Addr, bool) {
+	for _, a := range ends(p) {
+		if c.r.dest(a) == d {
+			return a, true
+		}
+	}
+	return model.Addr{}, false
+}
+
+// ends returns the first and the last address of a prefix.
+func ends(p netip.Prefix) []model.Addr {
+	first := model.AddrOf(p.Masked().Addr())
+	bits := p.Bits()
+	if p.Addr().Is4() {
+		bits += 96
+	}
+	last := first
+	if bits < 64 {
+		last.Hi |= ^uint64(0) >> bits
+		bits = 64
+	}
+	if bits < 128 {
+		last.Lo |= ^uint64(0) >> (bits - 64)
+	}
+	return []model.Addr{first, last}
+}
+
+// follow sends one kind of traffic from every host and every switch and notes
+// what happens.
+func (c *checker) follow(t traffic) {
+	clear(c.state)
+	clear(c.fates)
+	c.looped = false
+	for row := range c.f.switches {
+		c.walk(t, uint32(row))
+	}
+	// Where packets may go round, what lies beyond the loop was not known when
+	// the loop was met: repeat until nothing new comes out.
+	for again := c.looped; again; {
+		again = false
+		for row := range c.f.switches {
+			before := c.fates[row]
+			again = c.look(t, uint32(row)) != before || again
+		}
+	}
+	var entries []uint32
+	for _, hosts := range c.entering {
+		i := slices.IndexFunc(hosts, func(h model.NodeID) bool { return !c.f.Owns(h, t.dst) })
+		if i < 0 {
+			continue
+		}
+		src := hosts[i]
+		var f fate
+		hops := c.r.NextHops(src, t.dst)
+		for _, p := range hops {
+			peer := c.f.nodes[src].Ports[p-1].Peer.Node
+			if row := c.r.row[peer]; row >= 0 {
+				f |= c.fates[row]
+				entries = append(entries, uint32(row))
+			} else {
+				f |= arrives // a host next to a host is chosen only as the owner
+			}
+		}
+		if len(hops) == 0 {
+			f = fails
+		}
+		c.judge(t, hosts, src, f)
+	}
+	slices.Sort(entries)
+	if !t.net && len(t.hosts) > 0 || t.net && c.hostOwned(t.dst) {
+		c.cycles.add(c.r, t.dst, slices.Compact(entries))
+	}
+}
+
+func (c *checker) hostOwned(a model.Addr) bool {
+	return slices.ContainsFunc(c.f.Owners(a), func(id model.NodeID) bool { return !c.f.nodes[id].Role.IsSwitch() })
+}
+
+// walk finds the fate of packets at a switch, depth first; a switch met again
+// on the way is a loop.
+func (c *checker) walk(t traffic, row uint32) fate {
+	id := c.f.switches[row]
+	switch c.state[row] {
+	case 1:
+		c.noteLoop(t, id)
+		c.looped = true
+		return fails
+	case 2:
+		return c.fates[row]
+	}
+	c.state[row] = 1
+	c.onPath = append(c.onPath, id)
+	f := c.look(t, row)
+	c.onPath = c.onPath[:len(c.onPath)-1]
+	return f
+}
+
+// look joins the fates of packets by each port of a switch.
+func (c *checker) look(t traffic, row uint32) fate {
+	id := c.f.switches[row]
+	ports := c.r.ports(c.r.lookup(row, id, t.dst))
+	if len(ports) == 0 {
+		c.fates[row] |= fails
+	}
+	for _, p := range ports {
+		c.fates[row] |= c.step(t, id, p)
+	}
+	c.state[row] = 2
+	return c.fates[row]
+}
+
+// step finds the fate of packets that a switch sends by a port.
+func (c *checker) step(t traffic, id model.NodeID, p model.PortID) fate {
+	if p == 0 {
+		return arrives
+	}
+	port := &c.f.nodes[id].Ports[p-1]
+	if c.isDown(port.Link) {
+		return fails
+	}
+	if row := c.r.row[port.Peer.Node]; row >= 0 {
+		return c.walk(t, uint32(row))
+	}
+	// Only a static route can pick a wrong host.
+	if c.f.Owns(port.Peer.Node, t.dst) {
+		return arrives
+	}
+	return fails
+}
+
+// noteLoop records the loop that closes at a switch.
+func (c *checker) noteLoop(t traffic, id model.NodeID) {
+	loop := slices.Clone(c.onPath[slices.Index(c.onPath, id):])
+	// The same loop may be entered anywhere: start at its least node.
+	least := slices.Index(loop, slices.Min(loop))
+	loop = slices.Concat(loop[least:], loop[:least])
+	key := fmt.Sprint(loop)
+	if c.loops[key] == nil {
+		c.loops[key] = &foundLoop{nodes: loop}
+		c.loopOrder = append(c.loopOrder, key)
+	}
+	if l := c.loops[key]; len(l.to) == 0 || l.to[len(l.to)-1] != t.name {
+		l.to = append(l.to, t.name)
+	}
+}
+
+// judge counts pairs of hosts by the fate of packets from hosts that enter
+// alike. Where static routes tell a host's two addresses apart, each counts.
+func (c *checker) judge(t traffic, sources []model.NodeID, src model.NodeID, f fate) {
+	if f&fails == 0 {
+		return
+	}
+	if t.net {
+		if name := t.name; !slices.Contains(c.lostNets, name) {
+			c.lostNets = append(c.lostNets, name)
+		}
+		return
+	}
+	into := &c.lost
+	if f&arrives != 0 {
+		into = &c.flaky
+	}
+	n := len(sources) * len(t.hosts)
+	for _, h := range t.hosts {
+		if _, same := slices.BinarySearch(sources, h); same {
+			n-- // not to itself
+		}
+	}
+	if n == 0 {
+		return
+	}
+	dst := t.hosts[0]
+	if dst == src {
+		dst = t.hosts[len(t.hosts)-1]
+	}
+	if into.n == 0 {
+		into.src, into.dst, into.stops = src, dst, c.stop(t, src)
+	}
+	into.n += n
+}
+
+// stop returns a node where packets from a host fail.
+func (c *checker) stop(t traffic, at model.NodeID) model.NodeID {
+	for range len(c.f.nodes) {
+		next := at
+		for _, p := range c.r.NextHops(at, t.dst) {
+			if p == 0 {
+				continue
+			}
+			port := &c.f.nodes[at].Ports[p-1]
+			row := c.r.row[port.Peer.Node]
+			if !c.isDown(port.Link) && row >= 0 && c.fates[row]&fails != 0 {
+				next = port.Peer.Node
+			}
+		}
+		if next == at {
+			return at
+		}
+		at = next
+	}
+	return at // in a loop
+}
+
+func (c *checker) reportLoops() {
+	for _, key := range c.loopOrder {
+		l := c.loops[key]
+		var names []string
+		for _, id := range append(slices.Clone(l.nodes), l.nodes[0]) {
+			names = append(names, c.name(id))
+		}
+		to := l.to[0]
+		if len(l.to) > 1 {
+			to += fmt.Sprintf(" and %d other destinations", len(l.to)-1)
+		}
+		c.add(Finding{Fault, Loop, fmt.Sprintf("routing loop %s for packets to %s", strings.Join(names, " > "), to), l.nodes, nil})
+	}
+}
+
+func (c *checker) reportReach() {
+	for _, what := range []struct {
+		p    pairs
+		text string
+	}{
+		{c.lost, "%d ordered pairs of hosts have no route, for example %s to %s: packets stop at %s"},
+		{c.flaky, "%d ordered pairs of hosts lose some of their flows, for example %s to %s: packets stop at %s"},
+	} {
+		if p := what.p; p.n > 0 {
+			c.add(Finding{
+				Fault, Unreachable, fmt.Sprintf(what.text, p.n, c.name(p.src), c.name(p.dst), c.name(p.stops)),
+				[]model.NodeID{p.src, p.dst, p.stops},
+				nil,
+			})
+		}
+	}
+	if len(c.lostNets) > 0 {
+		c.add(Finding{Fault, Unreachable, fmt.Sprintf("not all hosts reach %s", strings.Join(c.lostNets, ", ")), nil, nil})
+	}
+}
