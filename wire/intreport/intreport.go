@@ -11,8 +11,8 @@ import (
 	"errors"
 )
 
-// DefaultPort is the UDP port that switch software around SONiC's DTel has
-// made a habit. The format has none assigned: make it configurable.
+// DefaultPort is the UDP port that scripts for SAI's DTel have made a habit.
+// The format has none assigned: make it configurable.
 const DefaultPort = 32766
 
 // Version of the report format and of the INT-MD header: both are at 2.
