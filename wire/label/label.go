@@ -2,7 +2,7 @@
 // the IP header and what followed it, and takes it out again without a trace.
 // It works on the raw bytes of IP packets; which packet a switch labels is
 // decided in inswitch/label.
-// Origin: docs/papers.md#label. Layout: docs/formats/label.md.
+// Origin: docs/papers.md#int-label. Layout: docs/formats/label.md.
 package label
 
 import (

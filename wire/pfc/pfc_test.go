@@ -2,11 +2,7 @@ package pfc
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/hex"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -142,48 +138,6 @@ func TestAllocs(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { buf = f.AppendTo(buf[:0]) }); n != 0 {
 		t.Errorf("AppendTo allocates %v times", n)
-	}
-}
-
-// pcap makes a capture file of frames, one per second.
-func pcap(frames ...Frame) []byte {
-	words := func(b []byte, words ...uint32) []byte {
-		for _, w := range words {
-			b = binary.BigEndian.AppendUint32(b, w)
-		}
-		return b
-	}
-	b := words(nil, 0xa1b2c3d4, 2<<16|4, 0, 0, 65535, 1) // version 2.4, Ethernet
-	for i, f := range frames {
-		b = f.AppendTo(words(b, uint32(i), 0, Size, Size))
-	}
-	return b
-}
-
-// TestWiresharkAgrees lets another implementation read the frames.
-func TestWiresharkAgrees(t *testing.T) {
-	if _, err := exec.LookPath("tshark"); err != nil || testing.Short() {
-		t.Skip("needs tshark, and a second of time")
-	}
-	both := Pause(src, 3, MaxQuanta)
-	both.Enable, both.Times[5] = 0x28, 0x0102
-	name := filepath.Join(t.TempDir(), "pfc.pcap")
-	if err := os.WriteFile(name, pcap(both, PauseLink(src, 0x1234)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fields := []string{"eth.src", "macc.opcode", "macc.cbfc.enbv", "macc.cbfc.pause_time.c3", "macc.cbfc.pause_time.c5", "macc.pause_time", "_ws.malformed", "_ws.expert.message"}
-	args := []string{"-r", name, "-T", "fields", "-E", "separator=|"}
-	for _, f := range fields {
-		args = append(args, "-e", f)
-	}
-	out, err := exec.Command("tshark", args...).Output()
-	if err != nil {
-		t.Fatalf("tshark %v: %v", args, err)
-	}
-	want := "02:00:00:00:00:07|0x0101|0x0028|65535|258|||\n" +
-		"02:00:00:00:00:07|0x0001||||4660||\n"
-	if string(out) != want {
-		t.Errorf("tshark reads\n%s; want\n%s", out, want)
 	}
 }
 

@@ -21,23 +21,25 @@ func fromHex(s string) []byte {
 	return b
 }
 
-// Packets seen elsewhere, from the IP header to the invariant CRC.
+// Packets that other implementations publish with their tests, from the IP
+// header to the invariant CRC. Those say that the first was captured from a
+// ConnectX-4 Lx and the third by a driver; of the second they say nothing.
 var captures = map[string][]byte{
-	// A congestion notification sent by a ConnectX-4 Lx.
+	// A congestion notification.
 	"cnp ipv4": fromHex(`
 		45c2 003c 718c 4000 4011 9161 0a00 1101 0a00 1201
 		0000 12b7 0028 0000
 		8100 ffff 4000 0118 0000 0000
 		0000 0000 0000 0000 0000 0000 0000 0000
 		82fd 002a`),
-	// An unreliable-connection send of a Mellanox NIC, with 2 bytes of padding.
+	// An unreliable-connection send with 2 bytes of padding.
 	"send ipv4": fromHex(`
 		4501 0040 0478 4000 4011 b4d5 c0a8 0007 c0a8 0007
 		c000 12b7 002c aca2
 		2460 ffff 0000 00d3 00cf 1710
 		4630 818b e289 35d9 0e9a 9550 5401 be88 5e50 0000
 		78f3 53f3`),
-	// A write-only request of a network card under development.
+	// A write-only request.
 	"write ipv4": fromHex(`
 		4500 004c 0001 0000 4011 f54c c0a8 0201 c0a8 0202
 		01f4 12b7 0038 ffa6
@@ -47,9 +49,9 @@ var captures = map[string][]byte{
 		ca47 470e`),
 }
 
-// Two frames of RoCE version 1, from the global route header on, captured from
-// a Mellanox NIC. That header is an IPv6 header in all but name, so they vouch
-// for the IPv6 mask of slowICRC, which in turn vouches for ICRC.
+// Two published frames of RoCE version 1, from the global route header on. That
+// header is an IPv6 header in all but name, so they vouch for the IPv6 mask of
+// slowICRC, which in turn vouches for ICRC.
 var captures1 = map[string][]byte{
 	"write grh": fromHex(`
 		6020 0000 0028 1b40
