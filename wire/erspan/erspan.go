@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"time"
+
+	"github.com/weft-telemetry/weft/wire/gre"
 )
 
 // GRE protocol types that announce a mirrored frame.
@@ -18,9 +20,8 @@ const (
 	ProtoMellanox = 0x8949 // SONiC on Mellanox switches
 )
 
-// Sizes in bytes. A GRE header has 4 more for each of its optional fields.
+// Sizes in bytes.
 const (
-	greSize      = 4
 	sizeII       = 8
 	sizeIII      = 12
 	sizePlatform = 8
@@ -78,7 +79,7 @@ const FrameIP = 2
 // Frame alias the parsed bytes. Fields that the Kind does not have are zero.
 type Mirror struct {
 	Kind Kind
-	GRE  GRE
+	GRE  gre.Header // announces the mirror; its Seq counts those of a session
 
 	// Types II and III.
 	VLAN uint16 // 12 bits: of the frame
@@ -114,9 +115,12 @@ type Mirror struct {
 func (m *Mirror) Parse(b []byte) (int, error) {
 	*m = Mirror{}
 	v := Mirror{}
-	n, err := v.GRE.parse(b)
+	n, err := v.GRE.Parse(b)
+	if err == gre.ErrShort {
+		return 0, ErrShort
+	}
 	if err != nil {
-		return 0, err
+		return 0, ErrGRE
 	}
 	switch rest := b[n:]; {
 	case v.GRE.Protocol == ProtoII && !v.GRE.HasSeq:
@@ -144,12 +148,11 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 // way round.
 func (m *Mirror) ParsePadded(b []byte, pad int) (int, error) {
 	*m = Mirror{}
-	if len(b) < greSize {
+	v := Mirror{Kind: Padded}
+	if v.GRE.ParseBase(b) != nil {
 		return 0, ErrShort
 	}
-	v := Mirror{Kind: Padded}
-	v.GRE.parseBase(b)
-	if err := v.cut(b[greSize:], pad); err != nil {
+	if err := v.cut(b[gre.BaseSize:], pad); err != nil {
 		return 0, err
 	}
 	*m = v
@@ -221,21 +224,21 @@ func (m Mirror) AppendTo(b []byte) []byte {
 	switch m.Kind {
 	case TypeI:
 		g.Protocol, g.HasSeq = ProtoII, false
-		b = g.appendTo(b)
+		b = g.AppendTo(b)
 	case TypeII:
 		g.Protocol, g.HasSeq = ProtoII, true
-		b = m.appendCommon(g.appendTo(b), 1)
+		b = m.appendCommon(g.AppendTo(b), 1)
 		b = binary.BigEndian.AppendUint32(b, uint32(m.Reserved)<<20|m.Index&0xfffff)
 	case TypeIII:
 		g.Protocol = ProtoIII
-		b = m.appendIII(g.appendTo(b))
+		b = m.appendIII(g.AppendTo(b))
 	case Mellanox:
 		g.Protocol = ProtoMellanox
 		var pad [MellanoxPad]byte
 		copy(pad[:], m.Pad)
-		b = append(g.appendTo(b), pad[:]...)
+		b = append(g.AppendTo(b), pad[:]...)
 	default:
-		b = append(g.appendBase(b), m.Pad...)
+		b = append(g.AppendBase(b), m.Pad...)
 	}
 	return append(b, m.Frame...)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-telemetry/weft/wire/gre"
 )
 
 // frame stands for a mirrored frame; no header of this package looks at it.
@@ -50,28 +52,28 @@ func TestParse(t *testing.T) {
 		want Mirror
 		err  error
 	}{
-		"type I":            {in: inI, want: Mirror{Kind: TypeI, GRE: GRE{Protocol: ProtoII}, Frame: frame}},
-		"type I with a key": {in: join([]byte{0x20, 0, 0x88, 0xbe, 0, 0, 0, 5}, frame), want: Mirror{Kind: TypeI, GRE: GRE{Protocol: ProtoII, HasKey: true, Key: 5}, Frame: frame}},
-		"type I, no frame":  {in: inI[:4], want: Mirror{Kind: TypeI, GRE: GRE{Protocol: ProtoII}, Frame: []byte{}}},
+		"type I":            {in: inI, want: Mirror{Kind: TypeI, GRE: gre.Header{Protocol: ProtoII}, Frame: frame}},
+		"type I with a key": {in: join([]byte{0x20, 0, 0x88, 0xbe, 0, 0, 0, 5}, frame), want: Mirror{Kind: TypeI, GRE: gre.Header{Protocol: ProtoII, HasKey: true, Key: 5}, Frame: frame}},
+		"type I, no frame":  {in: inI[:4], want: Mirror{Kind: TypeI, GRE: gre.Header{Protocol: ProtoII}, Frame: []byte{}}},
 		"type II": {in: inII, want: Mirror{
-			Kind: TypeII, GRE: GRE{Protocol: ProtoII, HasSeq: true, Seq: 7},
+			Kind: TypeII, GRE: gre.Header{Protocol: ProtoII, HasSeq: true, Seq: 7},
 			VLAN: 100, COS: 5, Encap: 2, Truncated: true, Session: 5, Reserved: 0xabc, Index: 3, Frame: frame,
 		}},
 		"type II with every GRE field": {in: inOptions, want: Mirror{
-			Kind: TypeII, GRE: GRE{
+			Kind: TypeII, GRE: gre.Header{
 				Protocol: ProtoII, HasChecksum: true, HasKey: true, HasSeq: true, Flags: 0x0850,
 				Checksum: 0x1234, Reserved1: 1, Key: 2, Seq: 3,
 			}, Frame: frame,
 		}},
 		"type III": {in: inIII, want: Mirror{
-			Kind: TypeIII, GRE: GRE{Protocol: ProtoIII, HasSeq: true, Seq: 9}, VLAN: 10, Session: 1023,
+			Kind: TypeIII, GRE: gre.Header{Protocol: ProtoIII, HasSeq: true, Seq: 9}, VLAN: 10, Session: 1023,
 			Timestamp: 12345, SGT: 0x1234, PDU: true, Hardware: 5, Egress: true, Granularity: Per100ns, Frame: frame,
 		}},
 		"type III with platform": {in: inPlatform, want: Mirror{
-			Kind: TypeIII, GRE: GRE{Protocol: ProtoIII}, Encap: 3, Session: 1, Timestamp: 1, FrameType: FrameIP,
+			Kind: TypeIII, GRE: gre.Header{Protocol: ProtoIII}, Encap: 3, Session: 1, Timestamp: 1, FrameType: FrameIP,
 			Granularity: PerIEEE1588, HasPlatform: true, Platform: 0x142a001165000000, Frame: frame,
 		}},
-		"Mellanox": {in: inMellanox, want: Mirror{Kind: Mellanox, GRE: GRE{Protocol: ProtoMellanox}, Pad: pad22, Frame: frame}},
+		"Mellanox": {in: inMellanox, want: Mirror{Kind: Mellanox, GRE: gre.Header{Protocol: ProtoMellanox}, Pad: pad22, Frame: frame}},
 
 		"nothing":               {err: ErrShort},
 		"half a GRE header":     {in: inI[:3], err: ErrShort},
@@ -112,16 +114,16 @@ func TestParsePadded(t *testing.T) {
 	}{
 		"no sequence, but a header": {
 			in: join(inI[:4], inII[4:]), pad: 12,
-			want: Mirror{GRE: GRE{Protocol: ProtoII}, Pad: inII[4:16], Frame: frame},
+			want: Mirror{GRE: gre.Header{Protocol: ProtoII}, Pad: inII[4:16], Frame: frame},
 		},
 		"a sequence flag, but nothing": {
 			in: join(inII[:4], frame), pad: 0,
-			want: Mirror{GRE: GRE{Protocol: ProtoII, HasSeq: true}, Pad: []byte{}, Frame: frame},
+			want: Mirror{GRE: gre.Header{Protocol: ProtoII, HasSeq: true}, Pad: []byte{}, Frame: frame},
 		},
 		"any protocol, any flag": {
 			in: join([]byte{0xff, 0xff, 0x65, 0x58}, frame), pad: 0,
 			want: Mirror{
-				GRE: GRE{Protocol: 0x6558, HasChecksum: true, HasKey: true, HasSeq: true, Flags: 0x4fff},
+				GRE: gre.Header{Protocol: 0x6558, HasChecksum: true, HasKey: true, HasSeq: true, Flags: 0x4fff},
 				Pad: []byte{}, Frame: frame,
 			},
 		},
@@ -148,33 +150,33 @@ func TestParsePadded(t *testing.T) {
 // TestAppendMends: the encoder mends what would be read as another kind, and
 // no field runs into its neighbour.
 func TestAppendMends(t *testing.T) {
-	wild := GRE{Protocol: 0x0800, HasSeq: true, Flags: 0xffff}
+	wild := gre.Header{Protocol: 0x0800, HasSeq: true, Flags: 0xffff}
 	kept := uint16(0x0ff8)
 	for _, tc := range []struct{ in, want Mirror }{
-		{Mirror{Kind: TypeI, GRE: wild}, Mirror{Kind: TypeI, GRE: GRE{Protocol: ProtoII, Flags: kept}}},
+		{Mirror{Kind: TypeI, GRE: wild}, Mirror{Kind: TypeI, GRE: gre.Header{Protocol: ProtoII, Flags: kept}}},
 		{
 			Mirror{Kind: TypeII, VLAN: 0xffff, Encap: 0xff, Index: 0xffffffff},
-			Mirror{Kind: TypeII, GRE: GRE{Protocol: ProtoII, HasSeq: true}, VLAN: 0xfff, Encap: 3, Index: 0xfffff},
+			Mirror{Kind: TypeII, GRE: gre.Header{Protocol: ProtoII, HasSeq: true}, VLAN: 0xfff, Encap: 3, Index: 0xfffff},
 		},
 		{
 			Mirror{Kind: TypeII, COS: 0xff, Session: 0xffff, Reserved: 0xffff},
-			Mirror{Kind: TypeII, GRE: GRE{Protocol: ProtoII, HasSeq: true}, COS: 7, Session: 0x3ff, Reserved: 0xfff},
+			Mirror{Kind: TypeII, GRE: gre.Header{Protocol: ProtoII, HasSeq: true}, COS: 7, Session: 0x3ff, Reserved: 0xfff},
 		},
 		{
 			Mirror{Kind: TypeIII, GRE: wild, FrameType: 0xff, Granularity: 0xff},
-			Mirror{Kind: TypeIII, GRE: GRE{Protocol: ProtoIII, HasSeq: true, Flags: kept}, FrameType: 31, Granularity: 3},
+			Mirror{Kind: TypeIII, GRE: gre.Header{Protocol: ProtoIII, HasSeq: true, Flags: kept}, FrameType: 31, Granularity: 3},
 		},
 		{
 			Mirror{Kind: TypeIII, Hardware: 0xff, Platform: 1},
-			Mirror{Kind: TypeIII, GRE: GRE{Protocol: ProtoIII}, Hardware: 63},
+			Mirror{Kind: TypeIII, GRE: gre.Header{Protocol: ProtoIII}, Hardware: 63},
 		},
 		{
-			Mirror{Kind: Mellanox, GRE: GRE{Protocol: 1}, Pad: []byte{1}},
-			Mirror{Kind: Mellanox, GRE: GRE{Protocol: ProtoMellanox}, Pad: append([]byte{1}, make([]byte, 21)...)},
+			Mirror{Kind: Mellanox, GRE: gre.Header{Protocol: 1}, Pad: []byte{1}},
+			Mirror{Kind: Mellanox, GRE: gre.Header{Protocol: ProtoMellanox}, Pad: append([]byte{1}, make([]byte, 21)...)},
 		},
 		{
 			Mirror{Kind: Mellanox, Pad: make([]byte, 23)},
-			Mirror{Kind: Mellanox, GRE: GRE{Protocol: ProtoMellanox}, Pad: make([]byte, 22)},
+			Mirror{Kind: Mellanox, GRE: gre.Header{Protocol: ProtoMellanox}, Pad: make([]byte, 22)},
 		},
 	} {
 		tc.in.Frame, tc.want.Frame = frame, frame

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/erspan"
+	"github.com/weft-telemetry/weft/wire/gre"
 )
 
 // descend follows tunnels from Outer to the last IP header.
@@ -50,17 +52,20 @@ func (h *IP) tunnel(b []byte) (encap Encap, at int, v6 bool, err error) {
 	case model.IPv6:
 		return IPinIP, at, true, nil
 	case model.GRE:
-		var gre GRE
-		n, err := gre.Parse(b[at:])
-		if err != nil {
-			return None, 0, false, err
+		var h gre.Header
+		n, err := h.Parse(b[at:])
+		if err == gre.ErrShort {
+			return None, 0, false, ErrShort
 		}
-		switch gre.Type {
+		if err != nil {
+			return None, 0, false, ErrHeader
+		}
+		switch h.Protocol {
 		case TypeIPv4, TypeIPv6:
-			return GREinIP, at + n, gre.Type == TypeIPv6, nil
+			return GREinIP, at + n, h.Protocol == TypeIPv6, nil
 		case TypeBridged:
 			return bridged(GREinIP, b, at+n)
-		case 0x88be, 0x22eb, 0x8949:
+		case erspan.ProtoII, erspan.ProtoIII, erspan.ProtoMellanox:
 			return Mirror, 0, false, nil
 		}
 	case model.UDP:

@@ -89,11 +89,6 @@ func TestHeaders(t *testing.T) {
 	t.Run("ICMP", func(t *testing.T) {
 		testHeader(t, "0800 f7ff 00010002", ICMP{Type: 8, Checksum: 0xf7ff, Rest: 0x10002})
 	})
-	t.Run("GRE", func(t *testing.T) {
-		testHeader(t, "0000 0800", GRE{Type: TypeIPv4})
-		testHeader(t, "b000 6558 1111 2222 33333333 44444444",
-			GRE{HasChecksum: true, HasKey: true, HasSeq: true, Type: TypeBridged, Checksum: 0x1111, Reserved1: 0x2222, Key: 0x33333333, Seq: 0x44444444})
-	})
 	t.Run("VXLAN", func(t *testing.T) {
 		testHeader(t, "08000001 00123402", VXLAN{Flags: 8, Reserved1: 1, VNI: 0x1234, Reserved2: 2})
 	})
@@ -104,13 +99,10 @@ func TestHeadersRefuse(t *testing.T) {
 		h  interface{ Parse([]byte) (int, error) }
 		in string
 	}{
-		"IPv4 of version 6":     {&IPv4{}, "65000073 00004000 4011b861 c0a80001 c0a800c7"},
-		"IPv4 of four words":    {&IPv4{}, "44000073 00004000 4011b861 c0a80001 c0a800c7"},
-		"IPv6 of version 4":     {&IPv6{}, "42e12345 0008 1140 fd000000000000000000000000000001 fd000000000000000000000000000002"},
-		"TCP of four words":     {&TCP{}, "9c40 0050 00000001 00000002 4112 ffff beef 0003"},
-		"GRE with routing":      {&GRE{}, "4000 0800 00000000"},
-		"GRE of version 1":      {&GRE{}, "2001 880b 00000000"},
-		"GRE with a stray flag": {&GRE{}, "0100 0800 00000000"},
+		"IPv4 of version 6":  {&IPv4{}, "65000073 00004000 4011b861 c0a80001 c0a800c7"},
+		"IPv4 of four words": {&IPv4{}, "44000073 00004000 4011b861 c0a80001 c0a800c7"},
+		"IPv6 of version 4":  {&IPv6{}, "42e12345 0008 1140 fd000000000000000000000000000001 fd000000000000000000000000000002"},
+		"TCP of four words":  {&TCP{}, "9c40 0050 00000001 00000002 4112 ffff beef 0003"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := tc.h.Parse(unhex(tc.in)); err != ErrHeader {
@@ -166,5 +158,4 @@ func FuzzIPv6(f *testing.F) {
 func FuzzTCP(f *testing.F)   { fuzzHeader[TCP](f, "9c40005000000001000000026112ffffbeef0003020405b4") }
 func FuzzUDP(f *testing.F)   { fuzzHeader[UDP](f, "c00012b70010abcd") }
 func FuzzICMP(f *testing.F)  { fuzzHeader[ICMP](f, "0800f7ff00010002") }
-func FuzzGRE(f *testing.F)   { fuzzHeader[GRE](f, "b0006558111122223333333344444444", "00000800") }
 func FuzzVXLAN(f *testing.F) { fuzzHeader[VXLAN](f, "0800000100123402") }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 	"github.com/weft-telemetry/weft/wire/erspan"
 	"github.com/weft-telemetry/weft/wire/flowset"
+	"github.com/weft-telemetry/weft/wire/gre"
 	"github.com/weft-telemetry/weft/wire/intreport"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/packet"
@@ -47,7 +48,7 @@ func ordinarySamples() []sample {
 			"vlan.id": "100", "vlan.priority": "3", "tcp.dstport": "80",
 		}},
 		{"IP in IP", frame(ip(hostB, hostA, model.IPIP, syn)), map[string]string{"ip.src": "10.1.0.3,10.0.0.2", "tcp.dstport": "80"}},
-		{"GRE", frame(ip(hostB, hostA, model.GRE, append(packet.GRE{HasKey: true, Key: 9, Type: packet.TypeIPv4}.AppendTo(nil), syn...))), map[string]string{
+		{"GRE", frame(ip(hostB, hostA, model.GRE, append(gre.Header{HasKey: true, Key: 9, Protocol: packet.TypeIPv4}.AppendTo(nil), syn...))), map[string]string{
 			"gre.key": "0x00000009", "ip.src": "10.1.0.3,10.0.0.2",
 		}},
 		{"VXLAN", frame(udp(hostB, hostA, 50000, packet.VXLANPort, append(packet.VXLAN{Flags: 8, VNI: 4097}.AppendTo(nil), frame(syn)...))), map[string]string{
@@ -253,7 +254,7 @@ func mirrorSamples() []sample {
 	}
 	return []sample{
 		{"ERSPAN I", mirrored(erspan.Mirror{Kind: erspan.TypeI}), with(map[string]string{"gre.proto": "0x88be"})},
-		{"ERSPAN II", mirrored(erspan.Mirror{Kind: erspan.TypeII, GRE: erspan.GRE{Seq: 5}, VLAN: 100, COS: 3, Session: 7, Index: 9}), with(map[string]string{
+		{"ERSPAN II", mirrored(erspan.Mirror{Kind: erspan.TypeII, GRE: gre.Header{Seq: 5}, VLAN: 100, COS: 3, Session: 7, Index: 9}), with(map[string]string{
 			"erspan.version": "1", "erspan.vlan": "100", "erspan.cos": "3", "erspan.spanid": "7",
 		})},
 		{"ERSPAN III", mirrored(erspan.Mirror{Kind: erspan.TypeIII, VLAN: 100, Session: 7, Timestamp: 123456, PDU: true, Hardware: 2, Granularity: erspan.Per100ns}), with(map[string]string{
