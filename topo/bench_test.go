@@ -87,3 +87,26 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkByAddr compares the index with a built-in map.
+func BenchmarkByAddr(b *testing.B) {
+	f := must(FatTree(32, DefaultLinks()))
+	keys, _ := randomKeys(f, 1<<12)
+	byMap := make(map[model.Addr]model.NodeID)
+	for i := range f.nodes {
+		byMap[f.nodes[i].IPv4], byMap[f.nodes[i].IPv6] = f.nodes[i].ID, f.nodes[i].ID
+	}
+	b.Run("index", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			f.ByAddr(keys[i&(1<<12-1)].Dst)
+		}
+	})
+	b.Run("map", func(b *testing.B) {
+		found := 0
+		for i := 0; b.Loop(); i++ {
+			if _, ok := byMap[keys[i&(1<<12-1)].Dst]; ok {
+				found++
+			}
+		}
+	})
+}

@@ -78,7 +78,7 @@ func newChecker(r *Routes) *checker {
 func (c *checker) groupHosts() {
 	at := make(map[uint32]int)
 	for _, h := range c.f.hosts {
-		alone := slices.ContainsFunc(c.f.nodes[h].Ports, func(p Port) bool { return c.r.row[p.Peer.Node] < 0 })
+		alone := c.besideHost(h)
 		i, known := at[c.r.dests[h].class]
 		if alone || !known {
 			i = len(c.entering)
@@ -89,6 +89,11 @@ func (c *checker) groupHosts() {
 		}
 		c.entering[i] = append(c.entering[i], h)
 	}
+}
+
+// besideHost tells whether a host has another host on one of its ports.
+func (c *checker) besideHost(h model.NodeID) bool {
+	return slices.ContainsFunc(c.f.nodes[h].Ports, func(p Port) bool { return c.r.row[p.Peer.Node] < 0 })
 }
 
 func (c *checker) isDown(link int) bool { return c.r.down != nil && c.r.down[link] }
@@ -112,10 +117,13 @@ func (c *checker) flows() (all []traffic) {
 		}
 		class := c.r.dests[i].class
 		at, ok := byClass[class]
-		if !ok {
+		alone := !n.Role.IsSwitch() && c.besideHost(n.ID)
+		if !ok || alone {
 			at = len(all)
-			byClass[class] = at
 			all = append(all, traffic{dst: n.IPv4, name: n.Name})
+		}
+		if !alone {
+			byClass[class] = at
 		}
 		if !n.Role.IsSwitch() {
 			all[at].hosts = append(all[at].hosts, n.ID)
