@@ -186,6 +186,7 @@ func (b *routeBuilder) fill() {
 	b.table = make([]uint32, rows*b.classes)
 	b.dist = make([]uint16, rows*b.classes)
 	hops := make([]uint16, rows)
+	before := make([]uint32, rows) // each switch's set for the last class: often the same again
 	var queue []uint32
 	var ports []model.PortID
 	for class := range b.classes {
@@ -197,7 +198,10 @@ func (b *routeBuilder) fill() {
 				continue // table holds noRoute
 			}
 			ports = b.nearer(uint32(row), hops, ports[:0])
-			b.table[at] = b.intern(ports)
+			if !slices.Equal(ports, b.ports(before[row])) {
+				before[row] = b.intern(ports)
+			}
+			b.table[at] = before[row]
 		}
 	}
 	b.handOver()

@@ -36,7 +36,7 @@ func parseYAML(name string, data []byte) (*Document, error) {
 	if gen, ok := top["generate"]; ok {
 		for _, key := range []string{"nodes", "links", "defaults"} {
 			if v, both := top[key]; both {
-				return nil, v.errorf("%s beside generate, want one or the other", key)
+				return nil, v.keyErrorf("%s beside generate, want one or the other", key)
 			}
 		}
 		if err := readGenerate(d, gen, fabricName, top["name"]); err != nil {
@@ -88,7 +88,7 @@ func readGenerate(d *Document, v value, name string, nameAt value) error {
 			return err
 		}
 		if _, twice := lines[e.key]; twice && e.key != "name" {
-			return e.errorf("key %q is in generate twice, want it once", e.key)
+			return e.keyErrorf("key %q is in generate twice, want it once", e.key)
 		}
 		if e.key == "kind" {
 			spec.Kind = text

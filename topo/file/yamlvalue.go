@@ -20,6 +20,7 @@ type value struct {
 	file string
 	node ast.Node
 	line int
+	at   int // line of the key it stands under, if any
 
 	// anchors, by name, in formats where aliases are followed; else nil.
 	anchors map[string]ast.Node
@@ -118,6 +119,12 @@ func lineOf(n ast.Node) int {
 
 func (v value) errorf(format string, args ...any) *Error {
 	return &Error{File: v.file, Line: v.line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// keyErrorf complains about the key that v stands under.
+func (v value) keyErrorf(format string, args ...any) *Error {
+	v.line = v.at
+	return v.errorf(format, args...)
 }
 
 // child makes a value of a part of v; what has no line of its own has v's.
@@ -227,7 +234,9 @@ func (v value) entries(what string) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, entry{text, key.child(it.Value())})
+		val := key.child(it.Value())
+		val.at = key.line
+		out = append(out, entry{text, val})
 	}
 	return out, nil
 }
@@ -241,10 +250,10 @@ func (v value) fields(what string, keys ...string) (map[string]value, error) {
 	out := make(map[string]value, len(list))
 	for _, e := range list {
 		if !slices.Contains(keys, e.key) {
-			return nil, e.errorf("unknown key %q in %s, want one of %s", e.key, what, strings.Join(keys, ", "))
+			return nil, e.keyErrorf("unknown key %q in %s, want one of %s", e.key, what, strings.Join(keys, ", "))
 		}
 		if _, twice := out[e.key]; twice {
-			return nil, e.errorf("key %q is in %s twice, want it once", e.key, what)
+			return nil, e.keyErrorf("key %q is in %s twice, want it once", e.key, what)
 		}
 		out[e.key] = e.value
 	}
