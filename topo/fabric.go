@@ -32,7 +32,7 @@ type Fabric struct {
 
 	byName map[string]model.NodeID
 	byAddr addrIndex
-	nets   lpm.Table[int] // index into anycast
+	nets   lpm.Table[int] // index into owned
 	owned  []ownedNet
 	self   []model.NodeID // self[i] = i, so that one owner is a slice without allocation
 }

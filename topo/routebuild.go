@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/topo/lpm"
 )
 
 // maxRoutes bounds the table of switches × classes: 2^28 entries of 6 bytes
@@ -310,61 +309,4 @@ func (b *routeBuilder) hostPorts(id model.NodeID, owners []model.NodeID) (ports 
 		}
 	}
 	return ports
-}
-
-// override compiles the static routes.
-func (b *routeBuilder) override() error {
-	if len(b.cfg.Overrides) == 0 {
-		return nil
-	}
-	b.over = make([]*lpm.Table[uint32], len(b.f.switches))
-	for _, o := range b.cfg.Overrides {
-		ports, err := b.f.checkOverride(o)
-		if err != nil {
-			return err
-		}
-		row := b.row[o.At]
-		if b.over[row] == nil {
-			b.over[row] = new(lpm.Table[uint32])
-		}
-		if _, twice := b.over[row].Get(o.To); twice {
-			return fmt.Errorf("route at %s to %v is given twice, want one with all its next hops", b.f.nodes[o.At].Name, o.To)
-		}
-		b.over[row].Set(o.To, b.intern(ports))
-	}
-	return nil
-}
-
-// Check returns what is wrong with the override in a fabric.
-func (o Override) Check(f *Fabric) error {
-	_, err := f.checkOverride(o)
-	return err
-}
-
-// checkOverride returns the override's ports, ascending.
-func (f *Fabric) checkOverride(o Override) ([]model.PortID, error) {
-	if !f.Has(o.At) {
-		return nil, fmt.Errorf("route at node %d, want a node from 0 to %d", o.At, len(f.nodes)-1)
-	}
-	n := f.Node(o.At)
-	if !n.Role.IsSwitch() {
-		return nil, fmt.Errorf("route at %s, which is a %v, want a switch", n.Name, n.Role)
-	}
-	if !o.To.IsValid() || o.To.Addr().Is4In6() {
-		return nil, fmt.Errorf("route at %s to %v, want a prefix such as 10.0.0.2/32", n.Name, o.To)
-	}
-	if len(o.Ports) == 0 {
-		return nil, fmt.Errorf("route at %s to %v has no next hop, want at least one", n.Name, o.To)
-	}
-	ports := slices.Clone(o.Ports)
-	slices.Sort(ports)
-	for i, p := range ports {
-		if n.Port(p) == nil {
-			return nil, fmt.Errorf("route at %s to %v by port %d, want a port from 1 to %d", n.Name, o.To, p, len(n.Ports))
-		}
-		if i > 0 && p == ports[i-1] {
-			return nil, fmt.Errorf("route at %s to %v names port %d twice, want it once", n.Name, o.To, p)
-		}
-	}
-	return ports, nil
 }

@@ -2,7 +2,6 @@ package topo
 
 import (
 	"errors"
-	"net/netip"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo/lpm"
@@ -17,17 +16,7 @@ type RouteConfig struct {
 	Seed      uint64     // of the fabric; every node's own seed is derived from it
 	Overrides []Override // static routes
 	Down      []int      // links that routes avoid, as indexes in Fabric.Links
-	Hash      Hash       // nil: model.FlowKey.Hash
-}
-
-// Override is a static route of one switch. It beats every computed route of
-// that switch, also to a host on one of its own ports; of several that hold
-// an address the longest wins. Only packets to the switch's own address still
-// end there.
-type Override struct {
-	At    model.NodeID
-	To    netip.Prefix
-	Ports []model.PortID // next hops, flows spread over them
+	Hash      Hash       // nil: model.FlowKey.Hash, with one more mixing step
 }
 
 // Routes are the intended routes of a fabric: shortest paths by hop count,
@@ -311,14 +300,4 @@ func (r *Routes) ExpectedLastHops(dst model.Addr) []model.NodeID {
 		return nil
 	}
 	return r.last[d.class]
-}
-
-// RouteTo returns the overrides that send packets to a node's own addresses
-// from a switch by some of its ports.
-func (f *Fabric) RouteTo(at, to model.NodeID, ports ...model.PortID) []Override {
-	n := f.Node(to)
-	return []Override{
-		{At: at, To: netip.PrefixFrom(n.IPv4.Netip(), 32), Ports: ports},
-		{At: at, To: netip.PrefixFrom(n.IPv6.Netip(), 128), Ports: ports},
-	}
 }

@@ -316,3 +316,33 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// TestDocumentationExamples reads every YAML example of docs/topology.md.
+func TestDocumentationExamples(t *testing.T) {
+	text, err := os.ReadFile("../../docs/topology.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := strings.Split(string(text), "```yaml\n")[1:]
+	if len(examples) != 2 {
+		t.Errorf("docs/topology.md has %d YAML examples; want 2", len(examples))
+	}
+	for _, e := range examples {
+		e, _, _ = strings.Cut(e, "```")
+		d, err := Parse("topology.md.yaml", []byte(e))
+		if err != nil {
+			t.Errorf("%v; want no error in\n%s", err, e)
+			continue
+		}
+		r, err := d.Routes()
+		if err != nil {
+			t.Errorf("Routes = %v; want no error in\n%s", err, e)
+			continue
+		}
+		for _, f := range topo.Check(r) {
+			if f.Severity == topo.Fault {
+				t.Errorf("Check = %v; want no fault in\n%s", f, e)
+			}
+		}
+	}
+}

@@ -17,19 +17,20 @@ import (
 // apart.
 const maxHPCCNodes = 1 << 16
 
-// words reads a file of words between white space, as HPCC's programs do: a
-// line may end anywhere.
+// wordReader reads words between white space, as HPCC's programs do: a line
+// may end anywhere.
 type wordReader struct {
 	file string
 	rest []byte
 	line int // of the last word
-	next int // of rest
+	next int // of the first byte of rest
+}
+
+func newWordReader(file string, data []byte) *wordReader {
+	return &wordReader{file: file, rest: data, line: 1, next: 1}
 }
 
 func (r *wordReader) word(what string) (string, error) {
-	if r.next == 0 {
-		r.next = 1
-	}
 	for len(r.rest) > 0 && isSpace(r.rest[0]) {
 		if r.rest[0] == '\n' {
 			r.next++
@@ -37,7 +38,7 @@ func (r *wordReader) word(what string) (string, error) {
 		r.rest = r.rest[1:]
 	}
 	if len(r.rest) == 0 {
-		return "", &Error{File: r.file, Line: max(r.line, 1), Msg: fmt.Sprintf("file ends here, want %s", what)}
+		return "", &Error{File: r.file, Line: r.line, Msg: fmt.Sprintf("file ends here, want %s", what)}
 	}
 	end := bytes.IndexFunc(r.rest, func(c rune) bool { return c < 0x80 && isSpace(byte(c)) })
 	if end < 0 {
@@ -73,7 +74,7 @@ func (r *wordReader) number(what string, most int) (int, error) {
 // and links; the switches; then "a b rate delay error-rate" per link. What
 // comes after is commentary.
 func parseHPCC(name string, data []byte) (*Document, error) {
-	r := &wordReader{file: name, rest: data}
+	r := newWordReader(name, data)
 	nodes, err := r.number("number of nodes", maxHPCCNodes)
 	if err != nil {
 		return nil, err

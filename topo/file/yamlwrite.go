@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -291,3 +293,6 @@ func scalar(v any, inJSON bool) string {
 	// All our texts are plain ASCII, where Go's quotes are JSON's and YAML's.
 	return strconv.Quote(s)
 }
+
+// shortDelay prints a delay in ASCII, as people type it.
+func shortDelay(d time.Duration) string { return strings.Replace(d.String(), "µs", "us", 1) }
