@@ -23,6 +23,7 @@ type checker struct {
 	findings []Finding
 
 	entering [][]model.NodeID // hosts that enter the fabric alike, by the first
+	static   []int            // rows of switches with static routes
 
 	loops     map[string]*foundLoop
 	loopOrder []string
@@ -57,6 +58,11 @@ func newChecker(r *Routes) *checker {
 		loops: make(map[string]*foundLoop),
 		fates: make([]fate, len(r.f.switches)),
 		state: make([]uint8, len(r.f.switches)),
+	}
+	for row := range r.over {
+		if r.over[row] != nil {
+			c.static = append(c.static, row)
+		}
 	}
 	c.groupHosts()
 	c.cycles = newDependencies(r)

@@ -74,16 +74,13 @@ func (c *checker) flows() (all []traffic) {
 // touchedAddrs returns those of a node's addresses that some static route
 // changes, one of two that are changed alike.
 func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
-	if c.r.over == nil {
-		return nil
-	}
-	var sets [2][]uint32
+	var sets [2][]uint32 // by static switch
 	for i, a := range []model.Addr{n.IPv4, n.IPv6} {
 		touched := false
-		for row, table := range c.r.over {
+		for _, row := range c.static {
 			set := uint32(noRoute)
-			if table != nil && !c.r.isOwn(c.f.switches[row], a) {
-				set, _ = table.Lookup(a)
+			if !c.r.isOwn(c.f.switches[row], a) {
+				set, _ = c.r.over[row].Lookup(a)
 			}
 			touched = touched || set != noRoute
 			sets[i] = append(sets[i], set)
