@@ -1,0 +1,226 @@
+// Package mmu is the packet memory of one switch as arithmetic: which packet
+// finds room, what it is charged to, and when PFC should stop or resume a
+// sender. It counts bytes by where they came from, per (ingress port,
+// priority); the packets themselves, their queues and the PFC frames belong to
+// sim. Everything is constant time and allocates nothing.
+//
+// A queue's bytes go to its reserve first, then to the room all queues share up
+// to a threshold (Xoff), then to headroom, which is for lossless priorities
+// only; they are given back in the opposite order. A packet that goes to
+// headroom goes there whole.
+//
+// HeadroomFor derives how much headroom loses nothing. HPCCConfig reproduces
+// the HPCC simulator, which loses on short links.
+package mmu
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Buffer is the packet memory of one switch. Ports are numbered from 1. Port 0
+// is the switch's own CPU, for packets that arrived on no link: what programs
+// emit, and clones, which would eat the headroom of the port of their original.
+// It has no reserve, and as nobody can be paused for it, every priority is
+// lossy.
+type Buffer struct {
+	// free is what is left of the shared room.
+	// Invariant: free = room - sum over queues of max(0, bytes-reserve).
+	free, room int64
+
+	queues []queue // by port × Priorities + priority
+	ports  []threshold
+
+	offset      int64
+	egressLimit int64
+	accounted   uint8
+	lossless    uint8
+	hpcc        bool
+}
+
+// queue is what the buffer holds of one ingress port and priority.
+type queue struct {
+	bytes    int64 // in reserve and shared room
+	headroom int64 // in headroom
+	reserve  int64
+	limit    int64 // of headroom; 0 where lossy
+	lossless bool
+	paused   bool
+}
+
+// shared is how much of the queue is in the shared room.
+func (q *queue) shared() int64 { return max(0, q.bytes-q.reserve) }
+
+// threshold computes Xoff of a port.
+type threshold struct {
+	xoff, xon int64 // static where xoff > 0
+	num       int64
+	den       int64 // 0: shift instead
+	shift     uint8
+}
+
+// New makes an empty buffer.
+func New(c Config) (*Buffer, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	b := &Buffer{
+		free: int64(c.SharedRoom()), room: int64(c.SharedRoom()),
+		queues: make([]queue, (len(c.Ports)+1)*Priorities),
+		ports:  make([]threshold, len(c.Ports)+1),
+		offset: int64(c.ResumeOffset), egressLimit: int64(c.EgressLimit),
+		accounted: c.Accounted, lossless: c.Lossless, hpcc: c.HPCC,
+	}
+	b.ports[0] = threshold{num: 1, shift: hpccShift}
+	for i, p := range c.Ports {
+		b.ports[i+1] = p.threshold()
+		for prio := range Priorities {
+			q := &b.queues[(i+1)*Priorities+prio]
+			q.reserve = int64(c.Reserve)
+			if q.lossless = c.Lossless>>prio&1 == 1; q.lossless {
+				q.limit = int64(p.Headroom)
+			}
+		}
+	}
+	return b, nil
+}
+
+func (p Port) threshold() threshold {
+	t := threshold{xoff: int64(p.Xoff), xon: int64(p.Xon), num: int64(p.Alpha.Num)}
+	if den := p.Alpha.Den; bits.OnesCount32(den) == 1 {
+		t.shift = uint8(bits.TrailingZeros32(den))
+	} else {
+		t.den = int64(den)
+	}
+	return t
+}
+
+// of is Xoff when so much of the shared room is free.
+func (t *threshold) of(free int64) int64 {
+	switch {
+	case t.xoff > 0:
+		return t.xoff
+	case t.den == 0:
+		return free * t.num >> t.shift
+	}
+	return free * t.num / t.den
+}
+
+func (b *Buffer) queue(port model.PortID, prio model.Priority) *queue {
+	return &b.queues[int(port)*Priorities+int(prio%Priorities)]
+}
+
+// Admit charges a packet to the queue it arrived for. False means that there
+// is no room: the packet is lost and nothing was charged.
+func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes) bool {
+	if b.accounted>>(prio%Priorities)&1 == 0 {
+		return true
+	}
+	q, n := b.queue(port, prio), int64(size)
+	over := q.bytes + n - q.reserve
+	if over <= 0 && !b.hpcc {
+		q.bytes += n
+		return true
+	}
+	xoff := b.ports[port].of(b.free)
+	if b.hpcc && q.headroom+n > q.limit && q.shared()+n > xoff {
+		return false
+	}
+	// The second condition matters where Xoff is static or alpha above 1.
+	if take := max(0, min(n, over)); over <= 0 || over <= xoff && take <= b.free {
+		q.bytes += n
+		b.free -= take
+		return true
+	}
+	if q.headroom+n > q.limit {
+		return false
+	}
+	q.headroom += n
+	return true
+}
+
+// Release gives back the room of a packet that Admit took, of the same size.
+func (b *Buffer) Release(port model.PortID, prio model.Priority, size model.Bytes) {
+	if b.accounted>>(prio%Priorities)&1 == 0 {
+		return
+	}
+	q, n := b.queue(port, prio), int64(size)
+	fromHeadroom := min(q.headroom, n)
+	q.headroom -= fromHeadroom
+	n -= fromHeadroom
+	b.free += min(n, q.shared())
+	q.bytes -= n
+	if q.bytes < 0 {
+		panic(fmt.Sprintf("mmu: port %d priority %d: released %v, %v more than it held", port, prio, size, model.Bytes(-q.bytes)))
+	}
+}
+
+// ShouldPause tells whether a PAUSE is due towards the sender on a port: it is
+// not paused, and its queue has reached Xoff or uses headroom. Ask after every
+// Admit; say what was done with SetPaused.
+func (b *Buffer) ShouldPause(port model.PortID, prio model.Priority) bool {
+	q := b.queue(port, prio)
+	if q.paused || !q.lossless {
+		return false
+	}
+	if q.headroom > 0 {
+		return true
+	}
+	shared := q.shared()
+	if shared == 0 && !b.hpcc {
+		return false // the reserve is the queue's own, however full the rest
+	}
+	return shared >= b.ports[port].of(b.free)
+}
+
+// ShouldResume tells whether a RESUME is due: the sender is paused, headroom
+// is empty, and the queue's shared bytes are well below Xoff, or none. Ask
+// after every Release; only then can it become true and stay unseen.
+func (b *Buffer) ShouldResume(port model.PortID, prio model.Priority) bool {
+	q := b.queue(port, prio)
+	if !q.paused || q.headroom > 0 {
+		return false
+	}
+	shared, t := q.shared(), &b.ports[port]
+	switch {
+	case shared == 0:
+		return true
+	case t.xoff > 0:
+		return shared <= t.xon
+	}
+	return shared+b.offset <= t.of(b.free)
+}
+
+// SetPaused remembers that the sender on a port was told to stop or to go on.
+func (b *Buffer) SetPaused(port model.PortID, prio model.Priority, paused bool) {
+	b.queue(port, prio).paused = paused
+}
+
+// Paused tells what SetPaused said last.
+func (b *Buffer) Paused(port model.PortID, prio model.Priority) bool {
+	return b.queue(port, prio).paused
+}
+
+// TailDrop tells whether a packet must be dropped because the egress queue it
+// is for, which holds queued bytes, is full. Lossless priorities have no such
+// limit: their senders are paused instead.
+func (b *Buffer) TailDrop(prio model.Priority, queued, size model.Bytes) bool {
+	return b.egressLimit > 0 && b.lossless>>(prio%Priorities)&1 == 0 && int64(queued+size) > b.egressLimit
+}
+
+// Threshold is Xoff of a port's queues at this moment.
+func (b *Buffer) Threshold(port model.PortID) model.Bytes {
+	return model.Bytes(b.ports[port].of(b.free))
+}
+
+// Shared is how much of the shared room all queues together use.
+func (b *Buffer) Shared() model.Bytes { return model.Bytes(b.room - b.free) }
+
+// Usage is what a queue holds, by where it is charged.
+func (b *Buffer) Usage(port model.PortID, prio model.Priority) (reserve, shared, headroom model.Bytes) {
+	q := b.queue(port, prio)
+	s := q.shared()
+	return model.Bytes(q.bytes - s), model.Bytes(s), model.Bytes(q.headroom)
+}
