@@ -193,7 +193,12 @@ func (k FlowKey) Hash(seed uint64) uint64 {
 		h = fold(h^k.Src.Hi, k.Dst.Hi^mix0)
 	}
 	h = fold(h^k.Src.Lo, k.Dst.Lo^mix1)
-	return fold(h^tail, mix0)
+	h = fold(h^tail, mix0^seed)
+	// One multiplication leaves the choices of two seeds alike for flows that
+	// differ in a port alone (TestHashSeedsAreIndependent); a second does not.
+	h ^= h >> 32
+	h *= mix1
+	return h ^ h>>29
 }
 
 // fold multiplies to 128 bits and folds the halves: every input bit reaches

@@ -154,21 +154,36 @@ func TestHashAvalanche(t *testing.T) {
 	}
 }
 
-// TestHashSeedsAreIndependent compares the choices two seeds make among four
-// next hops for flows that differ only in their port, the usual case in a
-// fabric: each of the 16 pairs should hold a sixteenth.
+// TestHashSeedsAreIndependent compares the choices that two seeds make among
+// eight next hops for flows that differ only in their port, the usual case in a
+// fabric, by the low and by the high bits of the hash. Each of the 64 pairs of
+// choices should hold a 64th of the flows; chi-square with 63 degrees of
+// freedom exceeds 124 once in 100,000 cases.
 func TestHashSeedsAreIndependent(t *testing.T) {
-	var pairs [16]int
-	const flows = 32000
-	k := key("10.0.0.2:1", "10.0.1.2:4791", UDP)
-	for i := range flows {
-		k.SrcPort = uint16(i)
-		pairs[k.Hash(1)>>62<<2|k.Hash(2)>>62]++
-	}
-	for i, n := range pairs {
-		if want := flows / 16; n < want*8/10 || n > want*12/10 {
-			t.Errorf("pair %d of choices holds %d flows; want %d ± 20%%", i, n, want)
+	const flows, limit = 64000, 124
+	bad := 0
+	for pair := range uint64(200) {
+		a, b := pair*0x9e3779b97f4a7c15+1, pair*0xbf58476d1ce4e5b9+2
+		var low, high [64]float64
+		k := key("10.0.0.2:1", "10.0.1.2:4791", UDP)
+		for i := range flows {
+			k.SrcPort = uint16(i)
+			x, y := k.Hash(a), k.Hash(b)
+			low[x&7<<3|y&7]++
+			high[x>>61<<3|y>>61]++
 		}
+		for _, counts := range [][64]float64{low, high} {
+			chi, want := 0.0, float64(flows)/64
+			for _, n := range counts {
+				chi += (n - want) * (n - want) / want
+			}
+			if chi > limit {
+				bad++
+			}
+		}
+	}
+	if bad > 1 {
+		t.Errorf("%d of 400 comparisons of two seeds exceed chi-square %d; want at most 1", bad, limit)
 	}
 }
 

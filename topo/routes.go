@@ -129,10 +129,7 @@ func (r *Routes) Pick(node model.NodeID, key model.FlowKey, ports []model.PortID
 func (r *Routes) choose(node model.NodeID, key model.FlowKey, n uint32) uint32 {
 	var h uint64
 	if r.cfg.Hash == nil {
-		// Under two seeds, hashes of keys that differ in one port number are
-		// related, also in their low bits; without this step a leaf would not
-		// use all its uplinks for the flows of one ToR (TestNoPolarisation).
-		h = scatter(key.Hash(r.seeds[node]))
+		h = key.Hash(r.seeds[node])
 	} else {
 		h = r.cfg.Hash(key, node, r.seeds[node])
 	}
