@@ -1,0 +1,158 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+const (
+	// pauseRows is how many queues the timeline shows.
+	pauseRows = 24
+	// maxBars is how many pauses are drawn one by one, with tooltips; beyond
+	// it a row shows what share of each two pixels was paused.
+	maxBars = 1500
+	rowStep = 17.0
+	barSize = 11.0
+	// countSize is the height of the graph of queues paused at once.
+	countSize = 70.0
+)
+
+// pausePlot is the timeline and what it left out.
+type pausePlot struct {
+	svg     string
+	shown   int
+	queues  int
+	merged  bool // bars show shares, not single pauses
+	visible int  // pauses in the shown rows
+}
+
+// plotPauses draws how many queues were paused at once, and below it when each
+// of the longest paused ones was, in the order of their first pause: a pause
+// that spreads reads from the top down.
+func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
+	rows := slices.DeleteFunc(slices.Clone(queues), func(q *pausedQueue) bool { return q.total == 0 })
+	out := pausePlot{queues: len(rows)}
+	slices.SortStableFunc(rows, func(a, b *pausedQueue) int { return cmp.Compare(b.total, a.total) })
+	all := rows
+	rows = slices.Clone(rows[:min(len(rows), pauseRows)])
+	slices.SortStableFunc(rows, func(a, b *pausedQueue) int { return cmp.Compare(a.spans[0].from, b.spans[0].from) })
+	out.shown = len(rows)
+	for _, q := range rows {
+		out.visible += len(q.spans)
+	}
+	out.merged = out.visible > maxBars
+
+	gap := 16.0
+	height := 14 + countSize + gap + rowStep*float64(max(len(rows), 1)) + 46
+	p := newPlot(wide, height, margins{wideLeft, 14, wideRight, 46}, "PFC pauses over time")
+	p.timeAxis(r)
+	if len(rows) == 0 {
+		p.nothing("no pause frames were received")
+		out.svg = p.end()
+		return out
+	}
+	p.pausedAtOnce(r, all)
+	peers := make(map[model.Port]string, len(r.Ports))
+	for _, s := range r.Ports {
+		peers[model.Port{Node: s.ID, Port: s.Port}] = s.Peer
+	}
+	for i, q := range rows {
+		y := p.top + countSize + gap + rowStep*float64(i)
+		peer := peers[model.Port{Node: q.id, Port: q.port}]
+		p.pauseRow(r, q, y, peer, out.merged)
+	}
+	out.svg = p.end()
+	return out
+}
+
+func (p *plot) pauseRow(r *Run, q *pausedQueue, y float64, peer string, merged bool) {
+	name := portName(q.node, q.port) + suffix(" → ", peer)
+	sum := fmt.Sprintf("%s, priority %d\n%s, %s paused (%s of the time shown), longest %s\nfirst at %s",
+		name, q.priority, plural(len(q.spans), "pause"), showDuration(q.total), showPercent(r.shareOfRun(q)),
+		showDuration(q.longest), showDuration(q.spans[0].from.Sub(0)))
+	p.rect(p.left, y, p.right-p.left, barSize, attr{class: "track", title: sum})
+	p.text(p.left-7, y+barSize-1.5, "tick end", showPercent(r.shareOfRun(q)))
+	p.text(p.right+14, y+barSize-1.5, "legend", fmt.Sprintf("%s · prio %d", clip(name, 17), q.priority))
+	if merged {
+		p.pauseShares(r, q, y, sum)
+		return
+	}
+	for _, s := range q.spans {
+		a, b := p.x.at(float64(s.from)), p.x.at(float64(s.to))
+		p.rect(a, y, max(b-a, 0.8), barSize, attr{
+			class: "bar",
+			title: fmt.Sprintf("%s, priority %d\npaused %s from %s", name, q.priority,
+				showDuration(s.length()), showDuration(s.from.Sub(0))),
+		})
+	}
+}
+
+// shareOfRun is the paused part of the time the plots show.
+func (r *Run) shareOfRun(q *pausedQueue) float64 {
+	return float64(q.total) / max(float64(r.End-r.start()), 1)
+}
+
+// pauseShares draws a row of merged pauses: stretches of two-pixel columns with
+// a similar paused share, one path per shade.
+func (p *plot) pauseShares(r *Run, q *pausedQueue, y float64, title string) {
+	const shades = 4
+	cols := shares(q.spans, r.start(), r.End, columns/2)
+	w := (p.right - p.left) / float64(len(cols))
+	shade := func(i int) int {
+		if i >= len(cols) || cols[i] == 0 {
+			return -1
+		}
+		return min(int(cols[i]*shades), shades-1)
+	}
+	var paths [shades][]byte
+	for i := 0; i < len(cols); {
+		n, s := i+1, shade(i)
+		for n < len(cols) && shade(n) == s {
+			n++
+		}
+		if s >= 0 {
+			long := num(float64(n-i) * w)
+			paths[s] = pathTo(paths[s], 'M', p.left+float64(i)*w, y)
+			paths[s] = fmt.Appendf(paths[s], "h%sv%sh-%sz", long, num(barSize), long)
+		}
+		i = n
+	}
+	for s, d := range paths {
+		p.path(string(d), attr{class: fmt.Sprintf("bar b%d", s), title: title})
+	}
+}
+
+// pausedAtOnce draws the number of paused queues as an area above the rows.
+func (p *plot) pausedAtOnce(r *Run, queues []*pausedQueue) {
+	var spans []span
+	for _, q := range queues {
+		spans = append(spans, q.spans...)
+	}
+	counts := most(spans, r.start(), r.End, columns)
+	peak := slices.Max(counts)
+	base := p.top + countSize
+	p.y = linear(0, float64(peak), base, p.top)
+	for _, v := range p.y.ticks(3) {
+		if v == math.Trunc(v) {
+			p.line(p.left, p.y.at(v), p.right, p.y.at(v), "grid")
+			p.text(p.left-7, p.y.at(v)+4, "tick end", plain.label(v))
+		}
+	}
+	d := pathTo(nil, 'M', p.left, base)
+	for i, n := range counts {
+		if i > 0 && n == counts[i-1] {
+			continue
+		}
+		x := p.left + float64(i)*(p.right-p.left)/float64(columns)
+		d = append(append(d, 'H'), num(x)...)
+		d = append(append(d, 'V'), num(p.y.at(float64(n)))...)
+	}
+	d = append(append(append(append(d, 'H'), num(p.right)...), 'V'), num(base)...)
+	p.path(string(append(d, 'Z')), attr{class: "area", title: fmt.Sprintf("up to %s paused at once", plural(peak, "queue"))})
+	p.text(p.right+14, p.top+10, "legend", "queues paused at once")
+	p.text(p.right+14, p.top+24, "tick", fmt.Sprintf("peak %d of %d ever paused", peak, len(queues)))
+}

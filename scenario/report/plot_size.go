@@ -1,0 +1,186 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+const (
+	// maxDots is how many flows are drawn one by one, each with a tooltip of
+	// some 150 bytes; beyond it the plot shows how many fall into a cell.
+	maxDots = 1500
+	// cellSize is the side of such a cell in pixels.
+	cellSize = 4
+	// densities is how many shades of a cell style.css defines.
+	densities = 5
+	// sizeColumns divide the sizes for the percentile lines.
+	sizeColumns = 16
+)
+
+// plotSize draws slowdown against flow size, with the median and the 99th
+// percentile of flows of similar size.
+func plotSize(r *Run) string {
+	p := newPlot(540, 330, margins{60, 30, 16, 46}, "FCT slowdown against flow size")
+	var flows []*FlowResult
+	small, large, worst := model.Bytes(math.MaxInt64), model.Bytes(0), 1.0
+	for i := range r.Flows {
+		if f := &r.Flows[i]; f.Slowdown() > 0 {
+			flows = append(flows, f)
+			small, large = min(small, f.Bytes), max(large, f.Bytes)
+			worst = max(worst, f.Slowdown())
+		}
+	}
+	if len(flows) == 0 {
+		small, large = 1000, 1e6
+	}
+	p.x = logarithmic(max(float64(small), 1)/1.1, float64(large)*1.1, p.left, p.right)
+	p.y = logarithmic(1, worst*1.1, p.bottom, p.top)
+	p.xAxis(axis{title: "flow size (log)", unit: plain, ticks: 7, label: func(v float64) string {
+		return showBytes(model.Bytes(math.Round(v)))
+	}})
+	p.yAxis(axis{title: "FCT slowdown (log)", unit: plain, ticks: 7})
+	if len(flows) == 0 {
+		p.nothing("no finished flows")
+		return p.end()
+	}
+	cols := p.bySize(flows)
+	p.strips(sizeColumns, func(from, to float64) string { return sizeTitle(cols, p.x.at(math.Sqrt(from*to)), from, to) })
+	if len(flows) <= maxDots {
+		p.dots(flows)
+	} else {
+		p.cells(flows)
+	}
+	if len(flows) >= 4*sizeColumns { // fewer make a line through noise
+		p.percentiles(cols)
+	}
+	return p.end()
+}
+
+// sizeColumn is the flows of one column of sizes; values ascend.
+type sizeColumn struct {
+	middle float64 // pixel
+	values []float64
+}
+
+func (p *plot) bySize(flows []*FlowResult) []sizeColumn {
+	w := (p.right - p.left) / sizeColumns
+	cols := make([]sizeColumn, sizeColumns)
+	for _, f := range flows {
+		c := min(int((p.x.at(float64(f.Bytes))-p.left)/w), sizeColumns-1)
+		cols[c].values = append(cols[c].values, f.Slowdown())
+	}
+	for i := range cols {
+		cols[i].middle = p.left + (float64(i)+0.5)*w
+		slices.Sort(cols[i].values)
+	}
+	return cols
+}
+
+func sizeTitle(cols []sizeColumn, middle, from, to float64) string {
+	for _, c := range cols {
+		if math.Abs(c.middle-middle) < 1 && len(c.values) > 0 {
+			return fmt.Sprintf("%s to %s: %s\nslowdown p50 %s, p99 %s, max %s",
+				showBytes(model.Bytes(from)), showBytes(model.Bytes(to)), plural(len(c.values), "flow"),
+				showSlowdown(percentile(c.values, 500)), showSlowdown(percentile(c.values, 990)),
+				showSlowdown(percentile(c.values, 1000)))
+		}
+	}
+	return ""
+}
+
+func (p *plot) percentiles(cols []sizeColumn) {
+	for i, permille := range []int{500, 990} {
+		var d []byte
+		command := byte('M')
+		for _, c := range cols {
+			if len(c.values) > 0 {
+				d = pathTo(d, command, c.middle, p.y.at(percentile(c.values, permille)))
+				command = 'L'
+			}
+		}
+		class := [...]string{"p50", "p99"}[i]
+		p.path(string(d), attr{class: "line halo"})
+		p.path(string(d), attr{class: "line " + class})
+		p.legendRow(p.right-110+60*float64(i), p.top-12, class, class)
+	}
+}
+
+// dots draws each flow in the colour of its group.
+func (p *plot) dots(flows []*FlowResult) {
+	names := groupNames(flows)
+	for _, f := range flows {
+		p.dot(p.x.at(float64(f.Bytes)), p.y.at(f.Slowdown()), 2.6, attr{
+			class: "dot " + colour(slices.Index(names, f.Group)),
+			title: fmt.Sprintf("%s → %s\n%s%s\nFCT %s, ideal %s, slowdown %s", f.Src, f.Dst, showBytes(f.Bytes),
+				suffix(", ", f.Group), showDuration(f.FCT()), showDuration(f.Ideal), showSlowdown(f.Slowdown())),
+		})
+	}
+	if len(names) < 2 {
+		return
+	}
+	x := p.left
+	for i, name := range names {
+		name = clip(cmp.Or(name, "(no group)"), 14)
+		if width := 34 + 7*float64(utf8.RuneCountInString(name)); x+width > p.right-120 {
+			p.text(x, p.top-12, "tick", "…")
+			break
+		} else {
+			p.legendRow(x, p.top-12, colour(i), name)
+			x += width
+		}
+	}
+}
+
+// groupNames lists the groups by name; beyond the number of colours, colours
+// repeat.
+func groupNames(flows []*FlowResult) []string {
+	seen := make(map[string]bool)
+	var names []string
+	for _, f := range flows {
+		if !seen[f.Group] {
+			seen[f.Group] = true
+			names = append(names, f.Group)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func suffix(separator, s string) string {
+	if s == "" {
+		return ""
+	}
+	return separator + s
+}
+
+// cells shades small squares by the logarithm of the flows in them. One path
+// per shade keeps a square at some 20 bytes.
+func (p *plot) cells(flows []*FlowResult) {
+	cols := int((p.right-p.left)/cellSize) + 1
+	rows := int((p.bottom-p.top)/cellSize) + 1
+	counts := make([]int, cols*rows)
+	most := 1
+	for _, f := range flows {
+		c := int((p.x.at(float64(f.Bytes)) - p.left) / cellSize)
+		r := int((p.y.at(f.Slowdown()) - p.top) / cellSize)
+		counts[r*cols+c]++
+		most = max(most, counts[r*cols+c])
+	}
+	var shades [densities][]byte
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		s := min(int(math.Log(float64(n))/math.Log(float64(most)+1)*densities), densities-1)
+		x, y := p.left+float64(i%cols*cellSize), p.top+float64(i/cols*cellSize)
+		shades[s] = fmt.Appendf(pathTo(shades[s], 'M', x, min(y, p.bottom-cellSize)), "h%dv%dh-%dz", cellSize, cellSize, cellSize)
+	}
+	for s, d := range shades {
+		p.path(string(d), attr{class: fmt.Sprintf("cell d%d", s)})
+	}
+}

@@ -1,0 +1,91 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// extremes thins samples for a plot of cols columns between two instants: of
+// those that fall into one column it keeps the shallowest and the deepest
+// queue, in time order. A line through them fills the same pixels as a line
+// through all, so no peak is lost. A series that is short enough stays whole.
+// The result has at most 2 × cols samples and may share memory with in.
+func extremes(in []Sample, from, to model.Time, cols int) []Sample {
+	if len(in) <= 2*cols {
+		return in
+	}
+	out := make([]Sample, 0, 2*cols)
+	for len(in) > 0 {
+		col := column(in[0].At, from, to, cols)
+		low, high, n := 0, 0, 1
+		for n < len(in) && column(in[n].At, from, to, cols) == col {
+			if in[n].Queue < in[low].Queue {
+				low = n
+			}
+			if in[n].Queue > in[high].Queue {
+				high = n
+			}
+			n++
+		}
+		out = append(out, in[min(low, high)])
+		if low != high {
+			out = append(out, in[max(low, high)])
+		}
+		in = in[n:]
+	}
+	return out
+}
+
+// column is where an instant falls; what lies outside falls into the outer
+// columns.
+func column(t, from, to model.Time, cols int) int {
+	if to <= from {
+		return 0
+	}
+	share := float64(t-from) / float64(to-from)
+	return min(max(int(share*float64(cols)), 0), cols-1)
+}
+
+// shares returns how much of each column the spans cover, 0 to 1. The spans
+// are disjoint and by time.
+func shares(spans []span, from, to model.Time, cols int) []float64 {
+	out := make([]float64, cols)
+	if to <= from {
+		return out
+	}
+	width := float64(to-from) / float64(cols)
+	for _, s := range spans {
+		a, b := float64(max(s.from, from)-from)/width, float64(min(s.to, to)-from)/width
+		for c := int(a); c < cols && float64(c) < b; c++ {
+			out[c] = min(out[c]+min(b, float64(c+1))-max(a, float64(c)), 1)
+		}
+	}
+	return out
+}
+
+// most returns the largest number of spans open at once in each column.
+func most(spans []span, from, to model.Time, cols int) []int {
+	type edge struct {
+		at   model.Time
+		step int
+	}
+	edges := make([]edge, 0, 2*len(spans))
+	for _, s := range spans {
+		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	out := make([]int, cols)
+	open, since := 0, from
+	for _, e := range edges {
+		if e.at > since { // the count stood in [since, e.at)
+			for c := column(since, from, to, cols); c <= column(e.at-1, from, to, cols); c++ {
+				out[c] = max(out[c], open)
+			}
+			since = e.at
+		}
+		open += e.step
+	}
+	return out
+}
