@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,12 +105,12 @@ func (l *Load) add(n float64) {
 //	118 flows, 210.5MB, 12 groups, from +20µs to +9.9ms; hosts send 31.2% of their links (27.0% to 38.1%), receive …
 func (s Stats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d flows, %v", s.Flows, s.Bytes)
+	fmt.Fprintf(&b, "%s, %v", count(s.Flows, "flow"), s.Bytes)
 	if s.Open > 0 {
 		fmt.Fprintf(&b, " and %d without end", s.Open)
 	}
 	if s.Groups > 0 {
-		fmt.Fprintf(&b, ", %d groups", s.Groups)
+		fmt.Fprintf(&b, ", %s", count(s.Groups, "group"))
 	}
 	if s.Flows > 0 {
 		fmt.Fprintf(&b, ", from %v to %v", s.First, s.Last)
@@ -120,6 +121,13 @@ func (s Stats) String() string {
 			s.spread(func(h HostLoad) float64 { return h.Received.Share }))
 	}
 	return b.String()
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
 }
 
 // spread prints the mean of a share over the hosts, and between which it lies.
