@@ -117,8 +117,9 @@ func merge(parts [][]Flow, total int) []Flow {
 		}
 		groups += last
 	}
-	// Sorting small keys by start and place is stable, and several times
-	// faster than a stable sort of what they stand for.
+	// Keys of start and place make an unstable sort stable. Two million flows
+	// in the runs of 1,024 hosts take 0.5 s of CPU, against 1.0 s of a stable
+	// sort of indexes; in the runs of two hosts 0.3 s against 0.1 s.
 	type key struct {
 		start model.Time
 		flow  int

@@ -13,7 +13,7 @@ import (
 // Each host has a Poisson process of its own with a mean gap of
 // 8 × mean size / (link rate × load), as in the HPCC simulator's generator.
 // That one cuts every gap to whole nanoseconds, which adds up to a load above
-// the target where flows are small; here only the start is rounded.
+// the target where flows are small; here only the start is cut.
 type Poisson struct {
 	Class
 	Hosts    []model.NodeID // send and receive; none given: all
