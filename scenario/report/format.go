@@ -65,7 +65,14 @@ func showPercent(share float64) string {
 	return strconv.FormatFloat(share*100, 'f', 1, 64) + " %"
 }
 
-func showSlowdown(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+// showSlowdown keeps two decimals, so that columns line up, until they mean
+// nothing.
+func showSlowdown(v float64) string {
+	if v >= 1000 {
+		return showCount(uint64(v))
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
 
 func plural(n int, noun string) string {
 	if n == 1 {

@@ -71,6 +71,7 @@ func TestShow(t *testing.T) {
 		showDuration(12_345): "12.3 µs", showDuration(-1500): "-1.50 µs", showDuration(90 * time.Second): "90 s",
 		showDuration(math.MinInt64): "-9223372037 s",
 		showAmount(48_200_311):      "48.2 M", showCount(1): "1", showCount(999): "999", showCount(1234567): "1,234,567",
+		showSlowdown(2.5): "2.50", showSlowdown(111111.2): "111,111",
 		showPercent(0.9987): "99.9 %", plural(1, "flow"): "1 flow", plural(0, "flow"): "0 flows",
 		clip("core12:16 → agg3", 10): "core12:16…", clip("h1", 10): "h1",
 	} {

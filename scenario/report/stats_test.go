@@ -19,14 +19,15 @@ func TestPercentile(t *testing.T) {
 		permille int
 		want     float64
 	}{
-		"none":                  {nil, 500, 0},
-		"one":                   {[]float64{3}, 990, 3},
-		"median of an even run": {[]float64{1, 2, 3, 4}, 500, 2},
-		"p99 of a hundred":      {hundred, 990, 99},
-		"p99.9 of a hundred":    {hundred, 999, 100},
-		"p7 of a hundred":       {hundred, 70, 7}, // 8 if counted in floats
-		"least":                 {hundred, 0, 1},
-		"most":                  {hundred, 1000, 100},
+		"none":                    {nil, 500, 0},
+		"one":                     {[]float64{3}, 990, 3},
+		"median of an even run":   {[]float64{1, 2, 3, 4}, 500, 2},
+		"p99 of a hundred":        {hundred, 990, 99},
+		"p99.9 of a hundred":      {hundred, 999, 100},
+		"p7 of a hundred":         {hundred, 70, 7}, // 8 if counted in floats
+		"just above two of three": {[]float64{1, 2, 3}, 667, 3},
+		"least":                   {hundred, 0, 1},
+		"most":                    {hundred, 1000, 100},
 	} {
 		if got := percentile(tc.values, tc.permille); got != tc.want {
 			t.Errorf("%s: percentile(%d values, %d ‰) = %v; want %v", name, len(tc.values), tc.permille, got, tc.want)

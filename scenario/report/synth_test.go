@@ -44,7 +44,7 @@ func invent(s shape) *Run {
 		f.Finished, f.Delivered = false, f.Bytes/3
 	}
 	for i := range s.ports {
-		r.Ports = append(r.Ports, inventPort(rng, i, s.samples, interval, bursts))
+		r.Ports = append(r.Ports, inventPort(rng, i, s.samples, interval, bursts[:min(len(bursts), 20)]))
 	}
 	for i, b := range bursts {
 		r.Pauses = append(r.Pauses, inventPauses(rng, i, b, end)...)
