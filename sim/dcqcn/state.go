@@ -5,8 +5,8 @@
 // DCQCN is full of timers, one of them every microsecond. None of them is an
 // event here: State knows when it was last looked at and catches up, with
 // results that equal those of running timers to the bit. A sender that calls
-// OnTimer before it reads Rate needs no event at all; one that wants to act
-// when the rate changes finds that time in Next.
+// OnSent or OnTimer before it reads Rate needs no event at all; one that wants
+// to act when the rate changes finds that time in Next.
 //
 // Origin: "Congestion Control for Large-Scale RDMA Deployments" (SIGCOMM 2015)
 // and the HPCC simulator.
@@ -127,13 +127,13 @@ func (s *State) OnCNP(now engine.Time) {
 	}
 }
 
-// OnSent counts bytes put on the wire. Only Published with a byte counter
-// cares; others need not call it.
+// OnSent counts bytes put on the wire, and catches up with the time, so that
+// Rate is that for the pause before the next packet.
 func (s *State) OnSent(now engine.Time, n model.Bytes) {
+	s.OnTimer(now)
 	if s.p.Variant != Published || s.p.ByteCounter == 0 || !s.limited {
 		return
 	}
-	s.OnTimer(now)
 	for s.sent += n; s.sent >= s.p.ByteCounter; s.byteSteps++ {
 		s.sent -= s.p.ByteCounter
 		s.stepUp()

@@ -224,7 +224,6 @@ func TestStateEqualsTimers(t *testing.T) {
 				n := model.Bytes(rapid.IntRange(1, 50000).Draw(t, "bytes"))
 				s.OnSent(now, n)
 				w.onSent(now, n)
-				s.OnTimer(now)
 			default:
 				s.OnTimer(now)
 				w.until(now)
