@@ -141,6 +141,14 @@ func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes)
 	return true
 }
 
+// Vacant tells whether a queue holds nothing and its sender is not paused: a
+// packet no larger than the reserve that comes and goes at one instant then
+// changes nothing, and need not be charged.
+func (b *Buffer) Vacant(port model.PortID, prio model.Priority, size model.Bytes) bool {
+	q := b.queue(port, prio)
+	return q.bytes|q.headroom == 0 && !q.paused && int64(size) <= q.reserve
+}
+
 // Release gives back the room of a packet that Admit took, of the same size.
 func (b *Buffer) Release(port model.PortID, prio model.Priority, size model.Bytes) {
 	if b.accounted>>(prio%Priorities)&1 == 0 {

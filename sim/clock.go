@@ -1,0 +1,33 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// Clock is how a device's clock departs from the time of the run. Telemetry
+// sees only that clock.
+type Clock struct {
+	Offset time.Duration
+	Drift  float64 // parts of a second gained per second; 1e-6 is 1 ppm
+}
+
+// At reads the clock.
+func (c Clock) At(now engine.Time) model.Time {
+	t := now.Model()
+	if c.Drift != 0 {
+		t += model.Time(float64(t) * c.Drift)
+	}
+	return t.Add(c.Offset)
+}
+
+// SetClock gives a device another clock.
+func (n *Network) SetClock(id model.NodeID, c Clock) { n.nodes[id].clock = c }
+
+// Clock reads the switch's clock.
+func (sw *Switch) Clock() model.Time { return sw.net.nodes[sw.ID].clock.At(sw.net.now) }
+
+// Clock reads the host's clock.
+func (h *Host) Clock() model.Time { return h.net.nodes[h.ID].clock.At(h.net.now) }

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/dcqcn"
+)
+
+// Config says how the fabric and its hosts behave. DefaultConfig and
+// HPCCConfig are two good starts.
+type Config struct {
+	Seed uint64
+
+	// Packets. Overhead is what the headers of an RDMA packet add to its
+	// payload; 0 means those of RoCEv2, computed per packet.
+	MTU      int32 // largest payload of a packet
+	Overhead int32
+	AckSize  int32 // 0: those of a RoCEv2 acknowledgement
+
+	// Buffer and PFC. HPCC asks for the HPCC simulator's accounting, headroom
+	// and thresholds instead of the fields marked †.
+	HPCC         bool
+	Buffer       model.Bytes   // shared by all ports of a switch
+	Reserve      model.Bytes   // † per port and priority
+	ResumeOffset model.Bytes   // † below Xoff before a sender resumes
+	AlphaShift   uint8         // † Xoff is free shared buffer >> AlphaShift
+	Xoff, Xon    model.Bytes   // † static thresholds where Xoff is above 0
+	Headroom     model.Bytes   // † per port; 0: computed from each link
+	Lossless     uint8         // † priorities under PFC, one bit each
+	LossyQueue   model.Bytes   // † tail-drop limit of a lossy egress queue; 0: none
+	PauseTime    time.Duration // how long a PAUSE lasts; 0: until resumed
+	NoPFC        bool
+
+	// ECN, by port rate: the entry of the highest rate not above the port's.
+	ECN      []ECNParams
+	ECNAtEnq bool // mark on arrival instead of departure
+
+	// RDMA.
+	CC           Control
+	DCQCN        dcqcn.Params
+	CNPInterval  time.Duration // between CNPs of one queue pair; 0: in every ACK, as HPCC
+	Window       bool          // limit bytes in flight to the bandwidth-delay product
+	VarWindow    bool          // scale the window by the current rate
+	GlobalWindow bool          // every flow has the largest window of any pair
+	HPCCIdeal    bool          // ideal completion times by HPCC's formula
+	AckPerBytes  int64         // 0: acknowledge every packet
+	NackGap      time.Duration // least time between NACKs for the same byte
+	RTO          time.Duration // go back when nothing was acknowledged for this long; 0: never
+	AckControl   bool          // acknowledgements ride in the control queue
+	RateBound    bool          // pace below line rate; off: congestion control has no effect
+
+	TTL uint8
+}
+
+// Control is a congestion control of RDMA.
+type Control uint8
+
+// Congestion controls.
+const (
+	NoControl Control = iota // line rate
+	DCQCN
+)
+
+// ECNParams is the marking curve of ports from a rate on.
+type ECNParams struct {
+	Rate       model.Rate
+	Kmin, Kmax model.Bytes
+	Pmax       float64
+}
+
+// DefaultConfig is a RoCEv2 fabric as an operator would set it up: lossless
+// priority 3, PFC with expiring pauses, ECN, DCQCN with the paper's constants.
+func DefaultConfig() Config {
+	return Config{
+		Seed: 1, MTU: 1024,
+		Buffer: 16 * model.MB, Reserve: 4 * model.KiB, ResumeOffset: 3 * model.KiB, AlphaShift: 3,
+		Lossless: 1 << 3, PauseTime: 300 * time.Microsecond,
+		ECN: []ECNParams{
+			{Rate: 0, Kmin: 100 * model.KB, Kmax: 400 * model.KB, Pmax: 0.2},
+			{Rate: 50 * model.Gbps, Kmin: 200 * model.KB, Kmax: 800 * model.KB, Pmax: 0.2},
+			{Rate: 100 * model.Gbps, Kmin: 400 * model.KB, Kmax: 1600 * model.KB, Pmax: 0.2},
+		},
+		CC: DCQCN, DCQCN: dcqcn.Paper(), CNPInterval: 50 * time.Microsecond,
+		NackGap: 500 * time.Microsecond, RTO: 4 * time.Millisecond, RateBound: true,
+		TTL: 64,
+	}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.MTU < 64 || c.MTU > 9600:
+		return fmt.Errorf("sim: MTU %d, want 64 to 9600", c.MTU)
+	case c.Buffer <= 0:
+		return fmt.Errorf("sim: buffer %v, want above 0", c.Buffer)
+	case c.AlphaShift > 10:
+		return fmt.Errorf("sim: alpha shift %d, want 0 to 10", c.AlphaShift)
+	case c.TTL == 0:
+		return fmt.Errorf("sim: TTL 0, want at least 1")
+	}
+	for _, e := range c.ECN {
+		if e.Kmin < 0 || e.Kmax < e.Kmin || e.Pmax < 0 || e.Pmax > 1 {
+			return fmt.Errorf("sim: ECN of %v: Kmin %v, Kmax %v, Pmax %v, want 0 <= Kmin <= Kmax and Pmax from 0 to 1", e.Rate, e.Kmin, e.Kmax, e.Pmax)
+		}
+	}
+	return nil
+}
+
+// ecnFor returns the marking curve of a port.
+func (c *Config) ecnFor(rate model.Rate) (best ECNParams, ok bool) {
+	for _, e := range c.ECN {
+		if e.Rate <= rate && (!ok || e.Rate >= best.Rate) {
+			best, ok = e, true
+		}
+	}
+	return best, ok
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// waits measures how long packets wait at one port before they start to leave.
+type waits struct {
+	Nothing
+	port    *Port
+	entered map[int64]engine.Time
+	total   engine.Time
+	count   int64
+}
+
+func (w *waits) Enqueued(now engine.Time, p *Packet, out *Port) {
+	if out == w.port {
+		w.entered[int64(p.flow)] = now
+	}
+}
+
+func (w *waits) Dequeued(now engine.Time, p *Packet, out *Port) {
+	if out == w.port {
+		w.total += now - w.entered[int64(p.flow)]
+		w.count++
+		delete(w.entered, int64(p.flow))
+	}
+}
+
+// TestQueueIsMD1 sends packets of one size at random over one link: the mean
+// wait must be Pollaczek and Khinchine's.
+func TestQueueIsMD1(t *testing.T) {
+	const packets, payload = 300_000, 958 // 1000 bytes on the wire
+	for _, load := range []float64{0.3, 0.6, 0.8} {
+		links := topo.DefaultLinks()
+		links.Host.Rate = 8 * model.Tbps // arrivals are not spaced by the sender's own wire
+		f, err := topo.Dumbbell(1, links)
+		cfg := DefaultConfig()
+		cfg.Buffer, cfg.Lossless, cfg.AlphaShift, cfg.LossyQueue = 512*model.MB, 0, 0, 0
+		n := network(t, f, err, cfg)
+		service := engine.Transmit(1000, 100*model.Gbps)
+		rng := rand.New(rand.NewPCG(7, uint64(load*10)))
+		flows := make([]traffic.Flow, packets)
+		at := 0.0
+		for i := range flows {
+			at += rng.ExpFloat64() * float64(service) / load / float64(engine.Nanosecond)
+			flows[i] = traffic.Flow{Src: 0, Dst: 1, Bytes: payload, Transport: traffic.UDP, SrcPort: 1, Start: model.Time(at)}
+		}
+		n.add(t, flows...)
+		s0, _ := f.ByName("s0")
+		w := &waits{port: n.Switch(s0).ports[1], entered: map[int64]engine.Time{}}
+		n.Observe(w)
+		n.Run(engine.Forever - 1)
+		got := float64(w.total) / float64(w.count)
+		want := load / (2 * (1 - load)) * float64(service)
+		if w.count != packets || math.Abs(got-want) > 0.02*want {
+			t.Errorf("load %.1f: mean wait of %d packets is %.0f ps; want %.0f of %d, within 2%%", load, w.count, got, want, packets)
+		}
+	}
+}
+
+// TestDCQCNSharesFairly runs four flows over one bottleneck with the paper's
+// parameters.
+func TestDCQCNSharesFairly(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.ECN = []ECNParams{{Kmin: 5 * model.KB, Kmax: 200 * model.KB, Pmax: 0.01}} // the paper's
+	links := topo.DefaultLinks()
+	links.Host.Rate, links.Fabric.Rate = 40*model.Gbps, 40*model.Gbps
+	f, err := topo.Dumbbell(4, links)
+	n := network(t, f, err, cfg)
+	var flows []traffic.Flow
+	for i := range model.NodeID(4) {
+		flows = append(flows, traffic.Flow{Src: i, Dst: i + 4, Stop: 1e12, Priority: 3, Start: model.Time(i) * 1000})
+	}
+	n.add(t, flows...)
+	n.play(50 * time.Millisecond)
+	var before [4]int64
+	for i := range before {
+		before[i] = n.flows[i].acked
+	}
+	n.play(150 * time.Millisecond)
+	var total int64
+	var got [4]int64
+	for i := range got {
+		got[i] = n.flows[i].acked - before[i]
+		total += got[i]
+	}
+	for i, g := range got {
+		if share := float64(g) / float64(total); math.Abs(share-0.25) > 0.05*0.25 {
+			t.Errorf("flow %d has a share of %.4f over 100 ms; want 0.25 within 5%%", i, share)
+		}
+	}
+	if use := float64(total) * 8 / 0.1 / 40e9; use < 0.85 {
+		t.Errorf("the bottleneck carries %.2f of its rate as payload; want at least 0.85", use)
+	}
+	if n.Counts.Drops != [numReasons]int64{} {
+		t.Errorf("drops %v; want none", n.Counts.Drops)
+	}
+}
+
+func TestTCPCompletes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		loss  float64
+		flows int
+		most  time.Duration
+	}{
+		"alone":       {0, 1, 2 * time.Millisecond},
+		"many":        {0, 8, 20 * time.Millisecond},
+		"lossy":       {0.01, 1, 500 * time.Millisecond},
+		"very lossy":  {0.1, 1, 10 * time.Second},
+		"many, lossy": {0.02, 8, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := topo.Dumbbell(tc.flows, topo.DefaultLinks())
+			cfg := DefaultConfig()
+			n := network(t, f, err, cfg)
+			var flows []traffic.Flow
+			for i := range tc.flows {
+				flows = append(flows, traffic.Flow{Src: model.NodeID(i), Dst: model.NodeID(i + tc.flows), Bytes: 5_000_000, Transport: traffic.TCP, Start: 1})
+			}
+			n.add(t, flows...)
+			if tc.loss > 0 {
+				s0, _ := f.ByName("s0")
+				out := n.Switch(s0).ports[tc.flows]
+				if err := n.Inject(Injection{Fault: Lossy{Port: model.Port{Node: s0, Port: out.ID}, Share: tc.loss}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.play(tc.most)
+			if n.Finished != tc.flows {
+				t.Fatalf("%d of %d flows finished in %v: %+v", n.Finished, tc.flows, tc.most, n.Counts)
+			}
+			for _, fl := range n.flows {
+				if fl.expected != fl.size {
+					t.Errorf("flow %d: the receiver has %d bytes; want %d", fl.id, fl.expected, fl.size)
+				}
+				if (fl.retransmitted > 0) != (tc.loss > 0) {
+					t.Errorf("flow %d retransmitted %d bytes at loss %v", fl.id, fl.retransmitted, tc.loss)
+				}
+			}
+		})
+	}
+}
+
+// TestReplay holds that a seed gives the same run, to the picosecond.
+func TestReplay(t *testing.T) {
+	run := func(seed uint64) ([]FlowRecord, Counts) {
+		cfg := DefaultConfig()
+		cfg.Seed, cfg.Buffer = seed, 3*model.MB
+		n := fatTree(t, 4, cfg)
+		list, err := traffic.Generate(seed, traffic.HostsOf(n.fabric), traffic.DefaultPoisson())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.add(t, list...)
+		n.play(3 * time.Millisecond)
+		return n.Records(), n.Counts
+	}
+	a, ca := run(5)
+	b, cb := run(5)
+	if len(a) != len(b) || ca != cb {
+		t.Fatalf("the same seed gave %d flows and %+v, then %d and %+v", len(a), ca, len(b), cb)
+	}
+	for i := range a {
+		if a[i].Finish != b[i].Finish || a[i].Key != b[i].Key {
+			t.Fatalf("flow %d: %+v, then %+v", i, a[i], b[i])
+		}
+	}
+	if _, cc := run(6); cc == ca {
+		t.Error("another seed gave the same run")
+	}
+}

@@ -1,0 +1,341 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// flow is one message on its way: what its sender and its receiver know.
+type flow struct {
+	net  *Network
+	id   int32
+	spec traffic.Flow
+	key  model.FlowKey
+	src  *Host
+	dst  *Host
+	port *Port // of the sender
+	back *Port // of the receiver, for acknowledgements
+	prio model.Priority
+	ways [2]way // to the destination, and back
+
+	// In the sender's NIC.
+	next     *flow
+	place    place
+	slot     int32 // in flowHeap
+	nextSend engine.Time
+	lastSize int32 // of the last packet sent
+
+	// Sender.
+	size    int64 // bytes to send; huge where the flow runs until a time
+	sent    int64 // next byte to send
+	acked   int64 // first byte not acknowledged
+	highest int64 // first byte never sent: below it is retransmission
+	window  int64 // most bytes in flight; 0: no limit
+	rate    model.Rate
+	cc      dcqcn.State
+	started engine.Time
+	ideal   engine.Time
+	rtt     engine.Time // newest sample
+	ipid    uint16
+	done    bool
+	arrived bool // all of it is at the receiver
+
+	timerAt  engine.Time // when an evTimer is due, 0 if none
+	timerGen uint16
+	progress engine.Time // when something was last acknowledged
+
+	// Receiver.
+	expected  int64
+	nackFor   int64
+	nackAfter engine.Time
+	cnpAfter  engine.Time
+	unacked   int64 // bytes received since the last acknowledgement
+
+	retransmitted int64
+	waits         int32
+	dependents    []int32
+
+	tcp *tcp
+}
+
+// FlowRecord is what became of a flow.
+type FlowRecord struct {
+	ID            int
+	Spec          traffic.Flow
+	Key           model.FlowKey
+	Start, Finish engine.Time
+	Ideal         engine.Time // completion time on an empty fabric
+	Sent          int64       // payload bytes acknowledged
+	Retransmitted int64
+	Finished      bool
+}
+
+// FCT is how long the flow took, to the sender's knowledge.
+func (r *FlowRecord) FCT() engine.Time { return r.Finish - r.Start }
+
+// Slowdown is FCT over Ideal, at least 1.
+func (r *FlowRecord) Slowdown() float64 {
+	if r.Ideal <= 0 {
+		return 1
+	}
+	return max(1, float64(r.FCT())/float64(r.Ideal))
+}
+
+// newFlow checks a flow and gives it addresses and ports.
+func (n *Network) newFlow(s *traffic.Flow, base int) (*flow, error) {
+	if !n.fabric.Has(s.Src) || !n.fabric.Has(s.Dst) || n.Host(s.Src) == nil || n.Host(s.Dst) == nil {
+		return nil, fmt.Errorf("from node %d to node %d, want two hosts of the fabric", s.Src, s.Dst)
+	}
+	if s.Src == s.Dst {
+		return nil, fmt.Errorf("from %s to itself", n.fabric.Node(s.Src).Name)
+	}
+	if s.Priority >= numPriorities {
+		return nil, fmt.Errorf("priority %d, want 0 to 7", s.Priority)
+	}
+	if s.Bytes < 0 || s.Bytes == 0 && s.Stop == 0 {
+		return nil, fmt.Errorf("%d bytes and no time to stop, want at least one of them", s.Bytes)
+	}
+	f := &flow{net: n, id: int32(len(n.flows)), spec: *s, prio: s.Priority, src: n.Host(s.Src), dst: n.Host(s.Dst)}
+	f.size = int64(s.Bytes)
+	if f.size == 0 {
+		f.size = math.MaxInt64
+	}
+	n.address(f)
+	out, ok := n.routes.NextHop(s.Src, f.key)
+	if !ok || out == 0 {
+		return nil, fmt.Errorf("no route from %s to %s", f.src.Name, f.dst.Name)
+	}
+	in, ok := n.routes.NextHop(s.Dst, f.key.Reverse())
+	if !ok || in == 0 {
+		return nil, fmt.Errorf("no route from %s to %s", f.dst.Name, f.src.Name)
+	}
+	f.port, f.back = f.src.ports[out-1], f.dst.ports[in-1]
+	f.rate = f.port.rate
+	if s.Rate > 0 {
+		f.rate = min(f.rate, s.Rate)
+	}
+	return f, nil
+}
+
+// address chooses the 5-tuple. Every flow of a pair of hosts has a source port
+// of its own, as queue pairs have.
+func (n *Network) address(f *flow) {
+	src, dst := n.fabric.Node(f.spec.Src), n.fabric.Node(f.spec.Dst)
+	a, b := src.IPv4, dst.IPv4
+	if f.spec.V6 {
+		a, b = src.IPv6, dst.IPv6
+	}
+	proto, dport := model.UDP, uint16(roce.Port)
+	switch f.spec.Transport {
+	case traffic.TCP:
+		proto, dport = model.TCP, 80
+	case traffic.UDP:
+		dport = 9
+	}
+	if f.spec.DstPort != 0 {
+		dport = f.spec.DstPort
+	}
+	sport := f.spec.SrcPort
+	if sport == 0 {
+		pair := [2]model.NodeID{f.spec.Src, f.spec.Dst}
+		sport = firstSourcePort + n.nextSourcePort[pair]
+		n.nextSourcePort[pair]++
+	}
+	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
+}
+
+// firstSourcePort is HPCC's; the range up to 65535 holds as many flows of one
+// pair as any run has.
+const firstSourcePort = 10000
+
+// startFlow begins sending.
+func (n *Network) startFlow(id int32) {
+	f := n.flows[id]
+	f.started, f.progress = n.now, n.now
+	f.ideal = n.idealTime(f)
+	switch f.spec.Transport {
+	case traffic.RDMA:
+		f.startRDMA()
+	case traffic.TCP:
+		f.startTCP()
+	}
+	if f.spec.Stop > 0 {
+		n.At(timeOf(f.spec.Stop), f.stop)
+	}
+	f.activate()
+}
+
+// stop ends a flow that runs until a time: it sends nothing new and is done
+// when the rest is acknowledged.
+func (f *flow) stop() {
+	f.size = min(f.size, max(f.highest, f.acked))
+	if f.acked >= f.size || f.spec.Transport == traffic.UDP {
+		f.finish()
+	}
+}
+
+// finish closes a flow and starts those that waited for it.
+func (f *flow) finish() {
+	if f.done {
+		return
+	}
+	f.done = true
+	f.timerGen++
+	n := f.net
+	r := f.record()
+	r.Finish, r.Finished = n.now, true
+	n.Finished++
+	if n.observer != nil {
+		n.observer.FlowDone(n.now, &r)
+	}
+	n.records = append(n.records, r)
+	f.received() // what stops early has no last byte to arrive
+	f.release(func(d *flow) bool { return d.src != f.dst })
+}
+
+// received is when the last byte has arrived: flows that start from there need
+// not wait for the acknowledgement.
+func (f *flow) received() {
+	if !f.arrived {
+		f.arrived = true
+		f.release(func(d *flow) bool { return d.src == f.dst })
+	}
+}
+
+// release counts this flow off those that wait for it.
+func (f *flow) release(which func(*flow) bool) {
+	n := f.net
+	for _, id := range f.dependents {
+		d := n.flows[id]
+		if !which(d) {
+			continue
+		}
+		if d.waits--; d.waits == 0 {
+			at := max(timeOf(d.spec.Start), n.now+engine.Of(d.spec.Delay))
+			n.push(at, event{kind: evStart, obj: id})
+		}
+	}
+}
+
+func (f *flow) record() FlowRecord {
+	return FlowRecord{
+		ID: int(f.id), Spec: f.spec, Key: f.key, Start: f.started, Ideal: f.ideal,
+		Sent: f.acked, Retransmitted: f.retransmitted, Finish: f.net.now,
+	}
+}
+
+// Records returns the flows that have finished, in that order, and then those
+// that have begun and not finished.
+func (n *Network) Records() []FlowRecord {
+	all := append([]FlowRecord(nil), n.records...)
+	for _, f := range n.flows {
+		if !f.done && f.started > 0 {
+			all = append(all, f.record())
+		}
+	}
+	return all
+}
+
+// maySend tells whether the flow has something to send and room in its window.
+func (f *flow) maySend() bool {
+	if f.done || f.sent >= f.size {
+		return false
+	}
+	if f.tcp != nil {
+		return f.tcp.maySend(f)
+	}
+	w := f.window
+	if w == 0 {
+		return true
+	}
+	if f.net.cfg.VarWindow && f.rate < f.port.rate {
+		w = max(1, int64(float64(w)*float64(f.rate)/float64(f.port.rate)))
+	}
+	return f.sent-f.acked < w
+}
+
+// makePacket makes the next packet and sets when the one after it is due.
+func (f *flow) makePacket() *Packet {
+	if f.tcp != nil {
+		return f.tcp.makePacket(f)
+	}
+	n := f.net
+	payload := int32(min(int64(n.cfg.MTU), f.size-f.sent))
+	p := n.pool.get()
+	p.Key, p.flow, p.Priority = f.key, f.id, f.prio
+	p.TTL, p.DSCP, p.IPID = n.cfg.TTL, uint8(f.prio)<<3, f.ipid
+	f.ipid++
+	p.Seq, p.Payload, p.Sent = f.sent, payload, n.now
+	if f.spec.Transport == traffic.UDP {
+		p.Kind = KindUDP
+		p.Size = max(minFrame, ethernetSize+ipSize(&f.key)+udpSize+payload)
+	} else {
+		p.Kind, p.ECN = KindData, ECT
+		p.Size = n.dataSize(f, payload, f.sent == 0)
+	}
+	if f.sent < f.highest {
+		f.retransmitted += int64(payload)
+	}
+	f.outstanding()
+	f.sent += int64(payload)
+	f.highest = max(f.highest, f.sent)
+	f.pace(p)
+	if f.cc.Active() {
+		f.cc.OnSent(n.now, model.Bytes(p.Size))
+		f.rate = f.cc.Rate()
+	}
+	if f.spec.Transport == traffic.UDP {
+		f.acked = f.sent // nobody answers
+		if f.sent >= f.size {
+			f.finish()
+		}
+	} else if f.timerAt == 0 {
+		f.armTimer()
+	}
+	return p
+}
+
+// pace says when the packet after p is due.
+func (f *flow) pace(p *Packet) {
+	f.nextSend, f.lastSize = f.net.now, p.Size
+	if f.rate < f.port.rate {
+		f.nextSend += engine.Transmit(int64(p.Size), f.rate)
+	}
+}
+
+// outstanding is called before bytes are sent: if they are the only ones on
+// their way, waiting for an answer begins now.
+func (f *flow) outstanding() {
+	if f.sent == f.acked {
+		f.progress = f.net.now
+	}
+}
+
+// take is the receiver's side.
+func (f *flow) take(p *Packet) {
+	switch p.Kind {
+	case KindData:
+		f.takeRDMA(p)
+	case KindTCP:
+		f.tcp.take(f, p)
+	}
+	if f.expected >= f.size {
+		f.received()
+	}
+}
+
+// hear is the sender's side of what comes back.
+func (f *flow) hear(p *Packet) {
+	if p.Kind == KindTCP {
+		f.tcp.hear(f, p)
+		return
+	}
+	f.hearRDMA(p)
+}

@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/pfc"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// AppendFrame appends the bytes that a wire would carry for a packet leaving a
+// port: real headers, correct checksums and invariant CRC, and a payload of
+// zeros. Where a configuration sets sizes of its own (HPCC's), the frame still
+// has real headers, and its length differs from Packet.Size.
+func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
+	src := model.MAC(n.fabric.Port(model.Port{Node: from.Node, Port: from.ID}).MAC)
+	dst := model.MAC(n.fabric.Port(model.Port{Node: from.peer.Node, Port: from.peer.ID}).MAC)
+	if p.Kind == KindPFC {
+		q := pfc.MaxQuanta
+		if d := p.pauseFor().Duration(); d < time.Second {
+			q = pfc.QuantaOf(d, from.rate)
+		}
+		return pfc.Pause(src, p.Priority, q).AppendTo(b)
+	}
+	eth := packet.Ethernet{Dst: dst, Src: src, Type: packet.TypeIPv4}
+	if p.Extra != nil && p.Extra.EtherType != 0 {
+		eth.Type = p.Extra.EtherType
+		return pad(append(eth.AppendTo(b), p.Extra.Content...), len(b))
+	}
+	if p.Key.V6 {
+		eth.Type = packet.TypeIPv6
+	}
+	start := len(b)
+	b = eth.AppendTo(b)
+	ip := len(b)
+	b = n.appendIP(b, p)
+	l4 := len(b)
+	b = n.appendTransport(b, p)
+	setLengths(b[ip:], l4-ip, p)
+	switch {
+	case p.Kind <= KindCNP:
+		// The invariant CRC covers the finished packet.
+		b, _ = roce.AppendICRC(b, b[ip:])
+	case p.Kind == KindTCP:
+		putSum(b[l4+16:], packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, model.TCP, b[l4:]))
+	}
+	if p.Key.Proto == model.UDP && p.Key.V6 || p.Kind == KindUDP {
+		putSum(b[l4+6:], packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, model.UDP, b[l4:]))
+	}
+	return pad(b, start)
+}
+
+// pad fills a frame to Ethernet's least length.
+func pad(b []byte, start int) []byte {
+	for len(b)-start < minFrame {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func putSum(b []byte, sum uint16) { b[0], b[1] = byte(sum>>8), byte(sum) }
+
+func (n *Network) appendIP(b []byte, p *Packet) []byte {
+	tos := p.DSCP<<2 | p.ECN
+	if p.Key.V6 {
+		return packet.IPv6{TrafficClass: tos, NextHeader: p.Key.Proto, HopLimit: p.TTL, Src: p.Key.Src, Dst: p.Key.Dst}.AppendTo(b)
+	}
+	return packet.IPv4{
+		TOS: tos, ID: p.IPID, Flags: packet.DontFragment, TTL: p.TTL, Proto: p.Key.Proto,
+		Src: p.Key.Src.V4(), Dst: p.Key.Dst.V4(),
+	}.AppendTo(b)
+}
+
+// setLengths completes the IP and UDP headers of a packet that lacks only its
+// invariant CRC.
+func setLengths(ip []byte, header int, p *Packet) {
+	total := len(ip)
+	if p.Kind <= KindCNP {
+		total += roce.ICRCSize
+	}
+	if p.Key.Proto == model.UDP {
+		putSum(ip[header+4:], uint16(total-header))
+	}
+	if p.Key.V6 {
+		putSum(ip[4:], uint16(total-packet.IPv6Size))
+		return
+	}
+	putSum(ip[2:], uint16(total))
+	var h packet.IPv4
+	if _, err := h.Parse(ip); err == nil {
+		putSum(ip[10:], h.Sum())
+	}
+}
+
+func (n *Network) appendTransport(b []byte, p *Packet) []byte {
+	if p.Kind == KindTCP {
+		b = packet.TCP{
+			SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Seq: uint32(p.Seq), Ack: uint32(p.Ack),
+			Flags: uint16(p.TCPFlags), Window: 0xffff,
+		}.AppendTo(b)
+		return append(b, make([]byte, p.Payload)...)
+	}
+	if p.Key.Proto == model.UDP {
+		b = packet.UDP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort}.AppendTo(b)
+	}
+	switch p.Kind {
+	case KindData, KindAck, KindNack, KindCNP:
+		r := n.rocePacket(p)
+		return r.AppendTo(b)
+	}
+	if p.Extra != nil && p.Extra.Content != nil {
+		return append(b, p.Extra.Content...)
+	}
+	return append(b, make([]byte, p.Payload)...)
+}
+
+// rocePacket is the base transport header and what its opcode calls for. A
+// flow is one write; its packets are numbered from 0.
+func (n *Network) rocePacket(p *Packet) roce.Packet {
+	mtu := int64(n.cfg.MTU)
+	r := roce.Packet{BTH: roce.BTH{
+		MigReq: true, PKey: roce.DefaultPKey, DestQP: roce.QPN(p.flow+1) & 0xffffff,
+		PSN: roce.PSN(p.Seq/mtu) & 0xffffff,
+	}}
+	switch p.Kind {
+	case KindAck, KindNack:
+		r.BTH.Opcode = roce.Acknowledge
+		r.AETH = roce.AETH{Syndrome: roce.Ack(31), MSN: uint32(p.Ack/mtu) & 0xffffff}
+		if p.Kind == KindNack {
+			r.AETH.Syndrome = roce.NakSequence
+		}
+	case KindCNP:
+		r.BTH.Opcode, r.BTH.BECN = roce.CNP, true
+		r.Payload = make([]byte, 16)
+	default:
+		var size int64 = 1 << 62
+		if p.flow >= 0 {
+			size = n.flows[p.flow].size
+		}
+		first, last := p.Seq == 0, p.Seq+int64(p.Payload) >= size
+		switch {
+		case first && last:
+			r.BTH.Opcode = roce.WriteOnly
+		case first:
+			r.BTH.Opcode = roce.WriteFirst
+		case last:
+			r.BTH.Opcode = roce.WriteLast
+		default:
+			r.BTH.Opcode = roce.WriteMiddle
+		}
+		if first {
+			r.RETH = roce.RETH{VA: uint64(p.flow+1) << 32, RKey: uint32(p.flow + 1), Length: uint32(min(size, 1<<31))}
+		}
+		padding := -p.Payload & 3
+		r.BTH.PadCount = uint8(padding)
+		r.BTH.AckReq = last
+		r.Payload = make([]byte, p.Payload+padding)
+	}
+	return r
+}

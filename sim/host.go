@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Host is an end of flows: one or more NIC ports, each with a scheduler that
+// takes turns among the flows that may send.
+type Host struct {
+	ID   model.NodeID
+	Name string
+
+	net   *Network
+	ports []*Port
+	nics  []nic
+
+	// Receive sees packets of KindOther that are for this host; the host gives
+	// them back to the pool after.
+	Receive func(p *Packet)
+}
+
+// nic schedules the flows that leave by one port. A flow is in at most one of
+// its lists, or in none while it has nothing to send or may not.
+type nic struct {
+	ready   flowList                // may send now, served in turn
+	waiting flowHeap                // paced: due at nextSend
+	parked  [numPriorities]flowList // their priority is paused
+	wakeAt  engine.Time             // when an evWake is due, 0 if none
+	wakeGen uint16
+}
+
+func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
+	h := &Host{ID: tn.ID, Name: tn.Name, net: n, ports: ports, nics: make([]nic, len(ports))}
+	for _, p := range ports {
+		p.host = h
+	}
+	return h
+}
+
+func (p *Port) nic() *nic { return &p.host.nics[p.ID-1] }
+
+// activate makes a flow take part in its port's turns, if it is not already.
+func (f *flow) activate() {
+	if f.place != nowhere {
+		return
+	}
+	c := f.port.nic()
+	if f.nextSend > f.net.now {
+		c.waiting.push(f)
+	} else {
+		c.ready.push(f)
+	}
+	f.port.kick()
+}
+
+// nextPacket makes the next packet of the flow whose turn it is, or returns
+// nil and sees to it that the port wakes when one is due.
+func (h *Host) nextPacket(p *Port) *Packet {
+	now, c := h.net.now, p.nic()
+	for len(c.waiting) > 0 && c.waiting[0].nextSend <= now {
+		c.ready.push(c.waiting.pop())
+	}
+	for f := c.ready.pop(); f != nil; f = c.ready.pop() {
+		switch {
+		case p.Paused(f.prio):
+			c.parked[f.prio].push(f)
+		case f.nextSend > now:
+			c.waiting.push(f)
+		case !f.maySend():
+			// Nothing to send, or a full window: an acknowledgement brings it back.
+		default:
+			pkt := f.makePacket()
+			if f.maySend() {
+				if f.nextSend <= now+p.serialize(pkt.Size) {
+					c.ready.push(f)
+				} else {
+					c.waiting.push(f)
+				}
+			}
+			return pkt
+		}
+	}
+	if len(c.waiting) > 0 {
+		p.wakeAt(c.waiting[0].nextSend)
+	}
+	return nil
+}
+
+// backlogged tells whether a flow can send when the port is free again. If the
+// next one is due later, it sees to the waking.
+func (h *Host) backlogged(p *Port) bool {
+	c := p.nic()
+	if c.ready.head != nil {
+		return true
+	}
+	if len(c.waiting) == 0 {
+		return false
+	}
+	due := c.waiting[0].nextSend
+	if due <= p.busyUntil {
+		return true
+	}
+	p.wakeAt(due)
+	return false
+}
+
+// wakeAt schedules a look at the flows, unless one is scheduled before.
+func (p *Port) wakeAt(at engine.Time) {
+	c := p.nic()
+	at = max(at, p.net.now)
+	if c.wakeAt != 0 && c.wakeAt <= at {
+		return
+	}
+	c.wakeAt = at
+	c.wakeGen++
+	p.net.push(at, event{kind: evWake, obj: p.index, gen: c.wakeGen})
+}
+
+func (p *Port) wake(gen uint16) {
+	c := p.nic()
+	if c.wakeGen != gen {
+		return
+	}
+	c.wakeAt = 0
+	p.kick()
+}
+
+// resumed brings back the flows of a priority that is no longer paused.
+func (h *Host) resumed(p *Port, prio model.Priority) {
+	c := p.nic()
+	for f := c.parked[prio].pop(); f != nil; f = c.parked[prio].pop() {
+		c.ready.push(f)
+	}
+}
+
+// receive takes a packet off the wire.
+func (h *Host) receive(p *Port, pkt *Packet) {
+	n := h.net
+	if pkt.flow == noFlow {
+		n.Counts.Delivered++
+		if n.observer != nil {
+			n.observer.Delivered(n.now, pkt, h)
+		}
+		if h.Receive != nil {
+			h.Receive(pkt)
+		}
+		n.pool.put(pkt)
+		return
+	}
+	f := n.flows[pkt.flow]
+	if to := f.dst; pkt.reverse && f.src != h || !pkt.reverse && to != h {
+		n.drop(pkt, p, DropHost) // misrouted: a real stack ignores it too
+		return
+	}
+	n.Counts.Delivered++
+	if n.observer != nil {
+		n.observer.Delivered(n.now, pkt, h)
+	}
+	if pkt.reverse {
+		f.hear(pkt)
+	} else {
+		f.take(pkt)
+	}
+	n.pool.put(pkt)
+}
+
+// where a flow stands with its NIC.
+type place uint8
+
+const (
+	nowhere place = iota
+	inReady
+	inWaiting
+)
+
+// flowList is a FIFO of flows linked through themselves.
+type flowList struct{ head, tail *flow }
+
+func (l *flowList) push(f *flow) {
+	f.place, f.next = inReady, nil
+	if l.tail == nil {
+		l.head = f
+	} else {
+		l.tail.next = f
+	}
+	l.tail = f
+}
+
+func (l *flowList) pop() *flow {
+	f := l.head
+	if f == nil {
+		return nil
+	}
+	l.head = f.next
+	if l.head == nil {
+		l.tail = nil
+	}
+	f.place, f.next = nowhere, nil
+	return f
+}
+
+// flowHeap is a binary heap of flows by (nextSend, id).
+type flowHeap []*flow
+
+func (h flowHeap) less(i, j int) bool {
+	if h[i].nextSend != h[j].nextSend {
+		return h[i].nextSend < h[j].nextSend
+	}
+	return h[i].id < h[j].id
+}
+
+func (h flowHeap) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].slot, h[j].slot = int32(i), int32(j)
+}
+
+func (h flowHeap) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.less(i, parent) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+func (h flowHeap) down(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			return
+		}
+		if c+1 < len(h) && h.less(c+1, c) {
+			c++
+		}
+		if !h.less(c, i) {
+			return
+		}
+		h.swap(i, c)
+		i = c
+	}
+}
+
+func (h *flowHeap) push(f *flow) {
+	f.place, f.slot = inWaiting, int32(len(*h))
+	*h = append(*h, f)
+	h.up(len(*h) - 1)
+}
+
+func (h *flowHeap) pop() *flow {
+	a := *h
+	f := a[0]
+	last := len(a) - 1
+	a.swap(0, last)
+	a[last] = nil
+	*h = a[:last]
+	h.down(0)
+	f.place = nowhere
+	return f
+}
+
+// moved restores the order after a flow's nextSend has changed.
+func (h flowHeap) moved(f *flow) {
+	h.up(int(f.slot))
+	h.down(int(f.slot))
+}

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// path is what an empty fabric does to a flow's packets, link by link.
+type path struct {
+	ports []*Port // that send, from the source host on
+}
+
+// pathOf follows the intended routes; it is nil where there is no way.
+func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
+	hops, err := n.routes.Path(key, from)
+	if err != nil {
+		return nil
+	}
+	pt := &path{}
+	for _, h := range hops {
+		if h.Out != 0 {
+			pt.ports = append(pt.ports, n.Port(model.Port{Node: h.Node, Port: h.Out}))
+		}
+	}
+	return pt
+}
+
+// propagation is the delay of all links.
+func (pt *path) propagation() (sum engine.Time) {
+	for _, p := range pt.ports {
+		sum += p.delay
+	}
+	return sum
+}
+
+// once is the time one packet of that size takes from end to end.
+func (pt *path) once(size int32) (sum engine.Time) {
+	for _, p := range pt.ports {
+		sum += p.delay + p.serialize(size)
+	}
+	return sum
+}
+
+// bottleneck is the lowest rate on the way.
+func (pt *path) bottleneck() model.Rate {
+	rate := pt.ports[0].rate
+	for _, p := range pt.ports[1:] {
+		rate = min(rate, p.rate)
+	}
+	return rate
+}
+
+// settled is after how many packets a train of equal packets runs at the pace
+// of the slowest link so far: one more than any path has links.
+const settled = 64
+
+// train returns when the last of a train of packets has arrived, and the one
+// before it, all of them ready at time zero: the first of its own size, then full ones, then the
+// last. Store-and-forward: a packet starts on a link when it has arrived in
+// full and the one before it is gone.
+func (pt *path) train(first, full, last int32, packets int64) (before, arrived engine.Time) {
+	gone := make([]engine.Time, len(pt.ports)) // when the newest packet left each link's sender
+	send := func(size int32) (arrived engine.Time) {
+		for j, p := range pt.ports {
+			gone[j] = max(gone[j], arrived) + p.serialize(size)
+			arrived = gone[j] + p.delay
+		}
+		return arrived
+	}
+	arrived = send(first)
+	middle := packets - 2
+	for range min(middle, settled) {
+		arrived = send(full)
+	}
+	if middle > settled {
+		slowest := engine.Time(0)
+		for j, p := range pt.ports {
+			slowest = max(slowest, p.serialize(full))
+			gone[j] += engine.Time(middle-settled) * slowest
+		}
+	}
+	if packets > 1 {
+		before = gone[len(gone)-1] + pt.ports[len(gone)-1].delay
+		arrived = send(last)
+	}
+	return before, arrived
+}
+
+// idealTime is a flow's completion time on an empty fabric: until the
+// acknowledgement of its last byte is back.
+func (n *Network) idealTime(f *flow) engine.Time {
+	there, back := n.pathOf(f.key, f.src.ID), n.pathOf(f.key.Reverse(), f.dst.ID)
+	if there == nil || back == nil || f.spec.Bytes == 0 {
+		return 0
+	}
+	mtu := int64(n.cfg.MTU)
+	packets := (f.size + mtu - 1) / mtu
+	if n.cfg.HPCCIdeal {
+		total := f.size + packets*int64(n.cfg.Overhead)
+		return n.hpccRTT(there) + engine.Transmit(total, there.bottleneck())
+	}
+	first := n.dataSize(f, int32(min(f.size, mtu)), true)
+	full := n.dataSize(f, n.cfg.MTU, false)
+	last := n.dataSize(f, int32(f.size-(packets-1)*mtu), packets == 1)
+	if f.rate < f.port.rate {
+		// Paced: the last packet leaves when the pace lets it.
+		wait := engine.Transmit(int64(first)+(packets-2)*int64(full), f.rate)
+		if packets < 2 {
+			wait = 0
+		}
+		return wait + there.once(last) + back.once(n.ackSize(&f.key))
+	}
+	before, arrived := there.train(first, full, last, packets)
+	// A last packet shorter than an acknowledgement has its own wait for the
+	// one before it.
+	ack := n.ackSize(&f.key)
+	if packets > 1 {
+		arrived = max(arrived, before+back.ports[0].serialize(ack))
+	}
+	return arrived + back.once(ack)
+}
+
+// hpccRTT is the round-trip time as HPCC's simulator computes it: both
+// directions of propagation, one of serialization, of the bare payload.
+func (n *Network) hpccRTT(pt *path) engine.Time {
+	rtt := 2 * pt.propagation()
+	for _, p := range pt.ports {
+		rtt += p.serialize(n.cfg.MTU)
+	}
+	return rtt
+}
+
+// windowOf is the bandwidth-delay product of a flow's path, or with GlobalT the
+// largest of any pair of hosts.
+func (n *Network) windowOf(f *flow) int64 {
+	if n.cfg.GlobalWindow {
+		if n.maxWindow == 0 {
+			n.maxWindow = n.largestWindow()
+		}
+		return n.maxWindow
+	}
+	pt := n.pathOf(f.key, f.src.ID)
+	if pt == nil {
+		return int64(n.cfg.MTU)
+	}
+	return n.bdp(pt)
+}
+
+func (n *Network) bdp(pt *path) int64 {
+	rtt := n.hpccRTT(pt)
+	return int64(float64(rtt) / float64(engine.Second) * float64(pt.bottleneck()) / 8)
+}
+
+func (n *Network) largestWindow() (most int64) {
+	for _, a := range n.hosts {
+		for _, b := range n.hosts {
+			if a == b {
+				continue
+			}
+			key := model.FlowKey{Src: n.fabric.Node(a.ID).IPv4, Dst: n.fabric.Node(b.ID).IPv4, Proto: model.UDP}
+			if pt := n.pathOf(key, a.ID); pt != nil {
+				most = max(most, n.bdp(pt))
+			}
+		}
+	}
+	return most
+}

@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/traffic"
+)
+
+// Ingress is the port by which the packet came into the switch that holds it;
+// 0 where the switch made it itself.
+func (p *Packet) Ingress() model.PortID { return p.ingress }
+
+// Flow is the index of the packet's flow in the order of AddFlows, and whether
+// the packet goes from its destination to its source; -1 for none.
+func (p *Packet) Flow() (id int, reverse bool) { return int(p.flow), p.reverse }
+
+// EachQueued calls f for every packet that waits in a priority's queue, from
+// the head on. f must not keep or change it.
+func (p *Port) EachQueued(prio model.Priority, f func(*Packet)) {
+	for pkt := p.queues[prio].head; pkt != nil; pkt = pkt.next {
+		f(pkt)
+	}
+}
+
+// Pausing tells whether the switch at this end has told its neighbour to stop
+// sending a priority.
+func (p *Port) Pausing(prio model.Priority) bool { return p.pfcStop>>prio&1 != 0 }
+
+// Hosted returns the host at this end, or nil.
+func (p *Port) Hosted() *Host { return p.host }
+
+// Switched returns the switch at this end, or nil.
+func (p *Port) Switched() *Switch { return p.sw }
+
+// Ports returns all ports of the network, by node and number.
+func (n *Network) Ports() []*Port { return n.ports }
+
+// Switches returns all switches.
+func (n *Network) Switches() []*Switch { return n.switches }
+
+// Hosts returns all hosts.
+func (n *Network) Hosts() []*Host { return n.hosts }
+
+// Ports returns the host's ports; port 1 is the first.
+func (h *Host) Ports() []*Port { return h.ports }
+
+// FlowKey returns the 5-tuple of a flow and what it was asked for.
+func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
+	return n.flows[id].key, n.flows[id].spec
+}
+
+// Config returns how the network was set up.
+func (n *Network) Config() Config { return n.cfg }

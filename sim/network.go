@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Network is one simulation: a fabric, its hosts, and the events to come.
+type Network struct {
+	cfg    Config
+	fabric *topo.Fabric
+	routes *topo.Routes
+
+	queue engine.Queue[event]
+	now   engine.Time
+	rng   *rand.Rand
+	pool  pool
+
+	nodes    []node  // by NodeID
+	ports    []*Port // by index
+	switches []*Switch
+	hosts    []*Host
+
+	flows          []*flow
+	records        []FlowRecord
+	nextSourcePort map[[2]model.NodeID]uint16
+	maxWindow      int64
+	routing        uint32 // counts changes of forwarding tables
+	Finished       int    // flows
+
+	calls []func() // bodies of evCall events; freed slots are reused
+	spare []int32
+
+	observer Observer
+	Counts   Counts
+}
+
+// Counts are totals of a run.
+type Counts struct {
+	Hops      int64 // packets that finished crossing a link, pause frames left out
+	Events    int64
+	Delivered int64 // packets received by the host they were for
+	Pauses    int64 // PAUSE frames sent, refreshes included
+	Resumes   int64
+	Marked    int64 // packets that got a congestion mark
+	Drops     [numReasons]int64
+}
+
+// node is a switch or a host.
+type node struct {
+	sw    *Switch
+	host  *Host
+	clock Clock
+}
+
+// event is what the queue holds. It is small on purpose: the queue moves it.
+type event struct {
+	pkt  *Packet
+	obj  int32 // port, host, flow or call
+	gen  uint16
+	kind eventKind
+	prio uint8
+}
+
+type eventKind uint8
+
+const (
+	evArrive  eventKind = iota // pkt has fully arrived at port obj
+	evTx                       // port obj has finished sending
+	evWake                     // a flow of host port obj is due
+	evTimer                    // flow obj's congestion control or retransmission
+	evStart                    // flow obj begins
+	evExpire                   // the pause of priority prio on port obj runs out
+	evRefresh                  // port obj repeats its pause of priority prio
+	evCall                     // calls[obj]
+)
+
+// New builds a network. It starts nothing.
+func New(routes *topo.Routes, cfg Config) (*Network, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	f := routes.Fabric()
+	n := &Network{
+		cfg: cfg, fabric: f, routes: routes,
+		rng:            rand.New(rand.NewPCG(cfg.Seed, 0x57656674)),
+		nodes:          make([]node, len(f.Nodes())),
+		nextSourcePort: map[[2]model.NodeID]uint16{},
+	}
+	for i := range f.Nodes() {
+		tn := f.Node(model.NodeID(i))
+		ports := make([]*Port, len(tn.Ports))
+		for j := range tn.Ports {
+			ports[j] = n.newPort(tn, &tn.Ports[j])
+		}
+		if tn.Role.IsSwitch() {
+			sw, err := newSwitch(n, tn, ports)
+			if err != nil {
+				return nil, err
+			}
+			n.nodes[i].sw = sw
+			n.switches = append(n.switches, sw)
+		} else {
+			h := newHost(n, tn, ports)
+			n.nodes[i].host = h
+			n.hosts = append(n.hosts, h)
+		}
+	}
+	for _, p := range n.ports {
+		peer := f.Port(model.Port{Node: p.Node, Port: p.ID}).Peer
+		p.peer = n.Port(peer)
+	}
+	return n, nil
+}
+
+// Fabric returns what the network is made of.
+func (n *Network) Fabric() *topo.Fabric { return n.fabric }
+
+// Now is the present in the run.
+func (n *Network) Now() engine.Time { return n.now }
+
+// Port returns a port, or nil if there is none.
+func (n *Network) Port(p model.Port) *Port {
+	var ports []*Port
+	switch nd := &n.nodes[p.Node]; {
+	case nd.sw != nil:
+		ports = nd.sw.ports
+	default:
+		ports = nd.host.ports
+	}
+	if p.Port == 0 || int(p.Port) > len(ports) {
+		return nil
+	}
+	return ports[p.Port-1]
+}
+
+// Switch returns a switch, or nil if the node is none.
+func (n *Network) Switch(id model.NodeID) *Switch { return n.nodes[id].sw }
+
+// Host returns a host, or nil if the node is none.
+func (n *Network) Host(id model.NodeID) *Host { return n.nodes[id].host }
+
+// AddFlows takes a workload. It may be called before or during a run.
+func (n *Network) AddFlows(list []traffic.Flow) error {
+	base := len(n.flows)
+	for i := range list {
+		f, err := n.newFlow(&list[i], base)
+		if err != nil {
+			return fmt.Errorf("sim: flow %d: %w", i, err)
+		}
+		n.flows = append(n.flows, f)
+	}
+	for i := range list {
+		id := int32(base + i)
+		if len(list[i].After) > 0 {
+			n.flows[id].waits = int32(len(list[i].After))
+			for _, a := range list[i].After {
+				n.flows[base+a].dependents = append(n.flows[base+a].dependents, id)
+			}
+			continue
+		}
+		n.push(max(n.now, timeOf(list[i].Start)), event{kind: evStart, obj: id})
+	}
+	return nil
+}
+
+func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
+
+func (n *Network) push(at engine.Time, e event) { n.queue.Push(at, e) }
+
+// At calls f at a time of the run, not before the present.
+func (n *Network) At(at engine.Time, f func()) {
+	var slot int32
+	if k := len(n.spare); k > 0 {
+		slot = n.spare[k-1]
+		n.spare = n.spare[:k-1]
+		n.calls[slot] = f
+	} else {
+		slot = int32(len(n.calls))
+		n.calls = append(n.calls, f)
+	}
+	n.push(max(at, n.now), event{kind: evCall, obj: slot})
+}
+
+// Run plays events up to and including until. It may be called again to go on.
+func (n *Network) Run(until engine.Time) {
+	for {
+		at, e, ok := n.queue.Pop(until)
+		if !ok {
+			break
+		}
+		n.now = at
+		n.Counts.Events++
+		switch e.kind {
+		case evArrive:
+			n.ports[e.obj].arrive(e.pkt)
+		case evTx:
+			p := n.ports[e.obj]
+			p.txPending = false
+			p.transmit()
+		default:
+			n.handle(e)
+		}
+	}
+	n.now = until
+}
+
+// handle plays the less frequent events.
+func (n *Network) handle(e event) {
+	switch e.kind {
+	case evWake:
+		n.ports[e.obj].wake(e.gen)
+	case evTimer:
+		n.flowTimer(e.obj, e.gen)
+	case evStart:
+		n.startFlow(e.obj)
+	case evExpire:
+		n.ports[e.obj].expire(e.prio, e.gen)
+	case evRefresh:
+		n.ports[e.obj].refresh(e.prio, e.gen)
+	case evCall:
+		f := n.calls[e.obj]
+		n.calls[e.obj] = nil
+		n.spare = append(n.spare, e.obj)
+		f()
+	}
+}
+
+// Idle tells whether nothing is left to happen.
+func (n *Network) Idle() bool { return n.queue.Len() == 0 }
+
+// Reason says why a packet was lost.
+type Reason uint8
+
+// Reasons.
+const (
+	DropBuffer    Reason = iota // no room: a lossy class, or headroom too small
+	DropTTL                     // TTL ran out
+	DropNoRoute                 // no entry for the destination
+	DropBlackhole               // an entry that says drop
+	DropLinkDown                // the link was down
+	DropSilent                  // lost by a faulty switch or link without a counter of its own
+	DropCorrupt                 // damaged on the wire, discarded by the receiver
+	DropProgram                 // by a program in the switch
+	DropHost                    // a host that does not want it
+	numReasons
+)
+
+var reasonNames = [...]string{
+	"buffer", "ttl", "no-route", "blackhole", "link-down", "silent", "corrupt", "program", "host",
+}
+
+// String prints the reason's name.
+func (r Reason) String() string { return reasonNames[r] }
+
+// drop ends a packet's life at a place.
+func (n *Network) drop(p *Packet, at *Port, why Reason) {
+	n.Counts.Drops[why]++
+	at.Drops[why]++
+	if n.observer != nil {
+		n.observer.Dropped(n.now, p, at, why)
+	}
+	n.pool.put(p)
+}

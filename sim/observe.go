@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// Observer is told what happens, for truth and for pictures. It must change
+// nothing and keep no packet.
+type Observer interface {
+	Enqueued(now engine.Time, p *Packet, out *Port)
+	Dequeued(now engine.Time, p *Packet, out *Port)
+	Dropped(now engine.Time, p *Packet, at *Port, why Reason)
+	Delivered(now engine.Time, p *Packet, to *Host)
+	PauseHeard(now engine.Time, at *Port, prio model.Priority, stop bool)   // every frame
+	PauseChanged(now engine.Time, at *Port, prio model.Priority, stop bool) // the state
+	FlowDone(now engine.Time, r *FlowRecord)
+}
+
+// Observe sets who is told; nil is nobody.
+func (n *Network) Observe(o Observer) { n.observer = o }
+
+// Nothing is an Observer that ignores everything, to embed.
+type Nothing struct{}
+
+// Enqueued and the others do nothing.
+func (Nothing) Enqueued(engine.Time, *Packet, *Port) {}
+
+// Dequeued does nothing.
+func (Nothing) Dequeued(engine.Time, *Packet, *Port) {}
+
+// Dropped does nothing.
+func (Nothing) Dropped(engine.Time, *Packet, *Port, Reason) {}
+
+// Delivered does nothing.
+func (Nothing) Delivered(engine.Time, *Packet, *Host) {}
+
+// PauseHeard does nothing.
+func (Nothing) PauseHeard(engine.Time, *Port, model.Priority, bool) {}
+
+// PauseChanged does nothing.
+func (Nothing) PauseChanged(engine.Time, *Port, model.Priority, bool) {}
+
+// FlowDone does nothing.
+func (Nothing) FlowDone(engine.Time, *FlowRecord) {}

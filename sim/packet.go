@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// Kind says what a packet is for. Switches look only at KindPFC; the rest is
+// for hosts and programs.
+type Kind uint8
+
+// Kinds of packet.
+const (
+	KindData  Kind = iota // RDMA payload
+	KindAck               // RDMA acknowledgement
+	KindNack              // RDMA negative acknowledgement: go back to Ack
+	KindCNP               // congestion notification
+	KindPFC               // pause frame; never forwarded
+	KindTCP               // TCP segment, payload or not
+	KindUDP               // plain datagram
+	KindOther             // anything a program or a test sends
+)
+
+// ECN bits of the IP header.
+const (
+	NotECT uint8 = 0
+	ECT    uint8 = 2
+	CE     uint8 = 3
+)
+
+// Packet is a packet on its way. It holds the values its headers would have on
+// a wire, not the bytes; Frame writes those when somebody looks.
+//
+// Packets are pooled. Whoever holds one last gives it back: the host that
+// received it or the place that dropped it. A program must not keep one.
+type Packet struct {
+	next *Packet // in a queue, or in the pool
+
+	Key     model.FlowKey
+	Size    int32 // bytes on the wire: Ethernet header to payload, no FCS, no preamble
+	Payload int32 // bytes of user data in it
+
+	Kind     Kind
+	Priority model.Priority
+	Control  bool // goes into the queue that PFC never pauses
+	TTL      uint8
+	DSCP     uint8
+	ECN      uint8
+	TCPFlags uint8
+	Echo     bool // an acknowledgement that reports a congestion mark
+	IPID     uint16
+
+	Seq int64 // first payload byte, counted from the start of the flow
+	Ack int64 // next byte expected by the receiver
+
+	// Sent is when the data left its host; acknowledgements carry it back. Of
+	// a pause frame, which needs no such time, it is the length of the pause.
+	Sent engine.Time
+
+	// Extra is what few packets have; nil otherwise.
+	Extra *Extra
+
+	flow     int32        // index in Network.flows, or noFlow
+	reverse  bool         // from the flow's destination to its source
+	way      uint8        // 1 where reverse, else 0
+	hop      uint8        // switches passed
+	ingress  model.PortID // of the switch that holds it
+	buffered int32        // Size when the switch took it in: what it gives back
+}
+
+// pauseFor is how long a KindPFC packet asks its Priority to pause: 0 resumes,
+// engine.Forever pauses until resumed.
+func (p *Packet) pauseFor() engine.Time { return p.Sent }
+
+// Extra holds headers beyond the usual ones and content that matters.
+type Extra struct {
+	// Outer headers, outermost first; the packet is routed by the first.
+	Outer []model.FlowKey
+	// Labels are INT-label items, oldest first, 32 bytes each.
+	Labels []byte
+	// EtherType is set for packets that are not IP, such as polls.
+	EtherType uint16
+	// Content is the payload where it matters: reports, polls, probes.
+	Content []byte
+}
+
+const noFlow = -1
+
+// Wire sizes of headers.
+const (
+	ethernetSize = 14
+	minFrame     = 60 // Ethernet pads shorter frames
+	rocePlain    = 12 + 4
+	rethSize     = 16
+	udpSize      = 8
+	tcpSize      = 20
+	pfcSize      = minFrame
+)
+
+// ipSize is the length of the IP header of a key's family.
+func ipSize(k *model.FlowKey) int32 {
+	if k.V6 {
+		return 40
+	}
+	return 20
+}
+
+// pool recycles packets.
+type pool struct {
+	free *Packet
+	made int // packets ever made: what the run needed at once
+}
+
+// get returns a zero packet.
+func (l *pool) get() *Packet {
+	p := l.free
+	if p == nil {
+		l.made++
+		return &Packet{flow: noFlow}
+	}
+	l.free = p.next
+	*p = Packet{flow: noFlow}
+	return p
+}
+
+func (l *pool) put(p *Packet) {
+	p.Extra = nil
+	p.next = l.free
+	l.free = p
+}
+
+// fifo is a queue of packets linked through themselves.
+type fifo struct {
+	head, tail *Packet
+	bytes      int64
+	packets    int32
+}
+
+func (f *fifo) push(p *Packet) {
+	p.next = nil
+	if f.tail == nil {
+		f.head = p
+	} else {
+		f.tail.next = p
+	}
+	f.tail = p
+	f.bytes += int64(p.Size)
+	f.packets++
+}
+
+func (f *fifo) pop() *Packet {
+	p := f.head
+	f.head = p.next
+	if f.head == nil {
+		f.tail = nil
+	}
+	f.bytes -= int64(p.Size)
+	f.packets--
+	p.next = nil
+	return p
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/wire/pfc"
+)
+
+// sendPause tells the neighbour to stop or go on with a priority, as soon as
+// the wire is free. A frame that still waits is replaced: what counts is the
+// newest wish, and an older one that came after it would undo it.
+func (p *Port) sendPause(prio model.Priority, stop bool) {
+	bit := uint8(1) << prio
+	p.pfcDue |= bit
+	p.pfcStop &^= bit
+	if stop {
+		p.pfcStop |= bit
+	}
+	p.refreshGen[prio]++
+	p.kick()
+}
+
+// pauseFrame makes the next frame that is due. A pause that lasts for a stated
+// time is repeated at half of it while it is wanted.
+func (p *Port) pauseFrame() *Packet {
+	n := p.net
+	prio := model.Priority(bits.TrailingZeros8(p.pfcDue))
+	p.pfcDue &^= 1 << prio
+	pkt := n.pool.get()
+	pkt.Kind, pkt.Control, pkt.Size, pkt.Priority = KindPFC, true, pfcSize, prio
+	if p.pfcStop>>prio&1 == 0 {
+		n.Counts.Resumes++
+		return pkt
+	}
+	n.Counts.Pauses++
+	pkt.Sent = engine.Forever
+	if n.cfg.PauseTime > 0 {
+		// What the frame can say: whole quanta of this link's speed.
+		quanta := pfc.QuantaOf(n.cfg.PauseTime, p.rate)
+		pkt.Sent = engine.Of(quanta.Duration(p.rate))
+		n.push(n.now+pkt.pauseFor()/2, event{kind: evRefresh, obj: p.index, prio: uint8(prio), gen: p.refreshGen[prio]})
+	}
+	return pkt
+}
+
+// refresh repeats a pause that is still wanted.
+func (p *Port) refresh(prio uint8, gen uint16) {
+	if p.refreshGen[prio] == gen {
+		p.sendPause(model.Priority(prio), true)
+	}
+}
+
+// hearPause obeys a pause frame: it stops or starts this end's sending.
+func (p *Port) hearPause(pkt *Packet) {
+	n := p.net
+	prio := pkt.Priority
+	stop := pkt.pauseFor() > 0
+	p.pauseGen[prio]++
+	if stop {
+		p.PausesSeen++
+	}
+	if n.observer != nil {
+		n.observer.PauseHeard(n.now, p, prio, stop)
+	}
+	if p.sw != nil {
+		p.sw.pauseHeard(p, pkt)
+	}
+	if stop && pkt.pauseFor() != engine.Forever {
+		n.push(n.now+pkt.pauseFor(), event{kind: evExpire, obj: p.index, prio: uint8(prio), gen: p.pauseGen[prio]})
+	}
+	n.pool.put(pkt)
+	p.setPaused(prio, stop)
+}
+
+// expire ends a pause that was not repeated.
+func (p *Port) expire(prio uint8, gen uint16) {
+	if p.pauseGen[prio] == gen {
+		p.setPaused(model.Priority(prio), false)
+	}
+}
+
+func (p *Port) setPaused(prio model.Priority, stop bool) {
+	bit := uint16(1) << prio
+	if was := p.paused&bit != 0; was == stop {
+		return
+	}
+	n := p.net
+	if stop {
+		p.paused |= bit
+		p.pausedSince[prio] = n.now
+	} else {
+		p.paused &^= bit
+		p.PausedFor[prio] += n.now - p.pausedSince[prio]
+	}
+	if n.observer != nil {
+		n.observer.PauseChanged(n.now, p, prio, stop)
+	}
+	if !stop {
+		if p.host != nil {
+			p.host.resumed(p, prio)
+		}
+		p.kick()
+	}
+}

@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+const (
+	numPriorities = 8
+	controlQueue  = numPriorities // strict priority; PFC never pauses it
+	numQueues     = numPriorities + 1
+	controlBit    = 1 << controlQueue
+)
+
+// Port is one end of a link: the queues and the wire in one direction, and the
+// pauses that the neighbour has asked for.
+type Port struct {
+	// What every packet needs comes first, close together.
+	net       *Network
+	peer      *Port
+	sw        *Switch // one of sw and host is set
+	host      *Host
+	busyUntil engine.Time
+	psPerByte int64 // 0 where a byte does not take whole picoseconds
+	delay     engine.Time
+	index     int32
+	nonEmpty  uint16 // queues with packets, one bit each
+	paused    uint16 // priorities that the neighbour has paused
+	ID        model.PortID
+	pfcDue    uint8 // pause frames to send, one bit per priority
+	pfcStop   uint8 // what they shall say: stop, or go on
+	next      uint8 // where round robin goes on
+	txPending bool  // an evTx is on its way
+
+	TxPkts int64
+	TxData model.Bytes
+
+	// Tap sees every packet as it starts to leave; nil usually. It must not
+	// keep or change it.
+	Tap func(now engine.Time, p *Packet)
+
+	// What happens to packets on this wire beyond delay; nil usually.
+	impair *impairment
+
+	queues [numQueues]fifo
+	ecn    ecnCurve
+	rate   model.Rate
+	Node   model.NodeID
+
+	pauseGen   [numPriorities]uint16 // invalidates expiry events
+	refreshGen [numPriorities]uint16
+
+	Drops       [numReasons]int64
+	PausesSeen  int64                      // PAUSE frames received
+	PausedFor   [numPriorities]engine.Time // time spent paused, finished pauses only
+	pausedSince [numPriorities]engine.Time
+}
+
+// ecnCurve is ECNParams ready for use.
+type ecnCurve struct {
+	kmin, kmax int64
+	pmax       float64
+}
+
+func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
+	p := &Port{
+		Node: tn.ID, ID: tp.ID, net: n, index: int32(len(n.ports)),
+		rate: tp.Rate, delay: engine.Of(tp.Delay),
+	}
+	if const8 := int64(8 * engine.Second); const8%int64(tp.Rate) == 0 {
+		p.psPerByte = const8 / int64(tp.Rate)
+	}
+	p.ecn = ecnCurve{kmin: 1 << 62, kmax: 1 << 62}
+	if e, ok := n.cfg.ecnFor(tp.Rate); ok {
+		p.ecn = ecnCurve{int64(e.Kmin), int64(e.Kmax), e.Pmax}
+	}
+	if tp.ErrorRate > 0 {
+		p.impair = &impairment{loss: tp.ErrorRate, reason: DropCorrupt}
+	}
+	n.ports = append(n.ports, p)
+	return p
+}
+
+// serialize is how long a packet takes to send.
+func (p *Port) serialize(size int32) engine.Time {
+	if p.psPerByte != 0 {
+		return engine.Time(int64(size) * p.psPerByte)
+	}
+	return engine.Transmit(int64(size), p.rate)
+}
+
+// Rate is the link's speed.
+func (p *Port) Rate() model.Rate { return p.rate }
+
+// Peer is the other end of the link.
+func (p *Port) Peer() *Port { return p.peer }
+
+// QueueBytes is what waits in one priority's queue.
+func (p *Port) QueueBytes(prio model.Priority) int64 { return p.queues[prio].bytes }
+
+// QueuePackets is how many packets wait there.
+func (p *Port) QueuePackets(prio model.Priority) int32 { return p.queues[prio].packets }
+
+// Paused tells whether the neighbour has paused a priority.
+func (p *Port) Paused(prio model.Priority) bool { return p.paused>>prio&1 != 0 }
+
+// enqueue puts a packet into its queue and sends if the wire is free.
+func (p *Port) enqueue(pkt *Packet) {
+	q := uint8(pkt.Priority)
+	if pkt.Control {
+		q = controlQueue
+	}
+	p.queues[q].push(pkt)
+	p.nonEmpty |= 1 << q
+	p.kick()
+}
+
+// kick makes the port send as soon as it can.
+func (p *Port) kick() {
+	if p.txPending {
+		return
+	}
+	if p.net.now >= p.busyUntil {
+		p.transmit()
+		return
+	}
+	p.txPending = true
+	p.net.push(p.busyUntil, event{kind: evTx, obj: p.index})
+}
+
+// transmit sends the next packet that may go: pause frames first, then control,
+// then round robin over the priorities that are not paused.
+func (p *Port) transmit() {
+	var pkt *Packet
+	switch ready := p.nonEmpty &^ p.paused; {
+	case p.pfcDue != 0:
+		pkt = p.pauseFrame()
+	case ready&controlBit != 0:
+		pkt = p.queues[controlQueue].pop()
+		if p.queues[controlQueue].head == nil {
+			p.nonEmpty &^= controlBit
+		}
+	case ready == 0:
+		// A host's flows make their packets when the wire is free.
+		if p.host == nil {
+			return
+		}
+		if pkt = p.host.nextPacket(p); pkt == nil {
+			return
+		}
+	default:
+		// Rotate so that the queue after the last one served comes first.
+		turned := ready>>p.next | ready<<(numPriorities-p.next)
+		q := (uint8(bits.TrailingZeros16(turned)) + p.next) & (numPriorities - 1)
+		p.next = (q + 1) & (numPriorities - 1)
+		pkt = p.queues[q].pop()
+		if p.queues[q].head == nil {
+			p.nonEmpty &^= 1 << q
+		}
+		if p.sw != nil {
+			if pkt = p.sw.dequeued(p, pkt); pkt == nil {
+				p.kick()
+				return
+			}
+		}
+	}
+	p.send(pkt)
+	if p.nonEmpty&^p.paused != 0 || p.pfcDue != 0 || p.host != nil && p.host.backlogged(p) {
+		p.txPending = true
+		p.net.push(p.busyUntil, event{kind: evTx, obj: p.index})
+	}
+}
+
+// idle tells whether a packet could go out at once, before any other.
+func (p *Port) idle(pkt *Packet) bool {
+	return p.nonEmpty == 0 && p.pfcDue == 0 && p.net.now >= p.busyUntil && (pkt.Control || p.paused>>pkt.Priority&1 == 0)
+}
+
+// send puts a packet on the wire, which must be free.
+func (p *Port) send(pkt *Packet) {
+	n := p.net
+	p.busyUntil = n.now + p.serialize(pkt.Size)
+	p.TxPkts++
+	p.TxData += model.Bytes(pkt.Size)
+	if pkt.Kind != KindPFC {
+		n.Counts.Hops++
+	}
+	if p.Tap != nil {
+		p.Tap(n.now, pkt)
+	}
+	if p.impair == nil || p.impair.pass(p, pkt) {
+		n.push(p.busyUntil+p.delay, event{kind: evArrive, obj: p.peer.index, pkt: pkt})
+	}
+}
+
+// arrive takes a packet off the wire.
+func (p *Port) arrive(pkt *Packet) {
+	switch {
+	case pkt.Kind == KindPFC:
+		p.hearPause(pkt)
+	case p.sw != nil:
+		p.sw.receive(p, pkt)
+	default:
+		p.host.receive(p, pkt)
+	}
+}

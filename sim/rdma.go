@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// dataSize is the wire size of an RDMA packet; the first of a flow says where
+// the write goes.
+func (n *Network) dataSize(f *flow, payload int32, first bool) int32 {
+	if n.cfg.Overhead > 0 {
+		return payload + n.cfg.Overhead
+	}
+	size := ethernetSize + ipSize(&f.key) + udpSize + rocePlain + (payload+3)&^3
+	if first {
+		size += rethSize
+	}
+	return max(size, minFrame)
+}
+
+// ackSize is the wire size of an acknowledgement.
+func (n *Network) ackSize(key *model.FlowKey) int32 {
+	if n.cfg.AckSize > 0 {
+		return n.cfg.AckSize
+	}
+	return ethernetSize + ipSize(key) + udpSize + rocePlain + 4 // AETH
+}
+
+func (f *flow) startRDMA() {
+	n := f.net
+	if n.cfg.Window {
+		f.window = n.windowOf(f)
+	}
+	if n.cfg.CC == DCQCN && !f.spec.NoCC {
+		f.cc = dcqcn.New(&n.cfg.DCQCN, f.rate)
+	}
+	f.armTimer()
+}
+
+// takeRDMA receives payload: in order it is acknowledged, ahead of order the
+// sender is told to go back, once per gap and while.
+func (f *flow) takeRDMA(p *Packet) {
+	n := f.net
+	marked := p.ECN == CE
+	switch {
+	case p.Seq == f.expected:
+		f.expected += int64(p.Payload)
+		f.unacked += int64(p.Payload)
+		if f.unacked >= n.cfg.AckPerBytes || f.expected >= f.size || marked && n.cfg.CNPInterval == 0 {
+			f.unacked = 0
+			f.answer(KindAck, p, marked && n.cfg.CNPInterval == 0)
+		}
+	case p.Seq > f.expected:
+		if n.now >= f.nackAfter || f.nackFor != f.expected {
+			f.nackAfter, f.nackFor = n.now+engine.Of(n.cfg.NackGap), f.expected
+			f.answer(KindNack, p, marked && n.cfg.CNPInterval == 0)
+		}
+	default:
+		// Seen before: acknowledged again, or a lost acknowledgement would
+		// leave the sender waiting.
+		f.answer(KindAck, p, false)
+	}
+	if marked && n.cfg.CNPInterval > 0 && n.now >= f.cnpAfter {
+		f.cnpAfter = n.now + engine.Of(n.cfg.CNPInterval)
+		f.answer(KindCNP, p, true)
+	}
+}
+
+// answer sends an acknowledgement of some kind back.
+func (f *flow) answer(kind Kind, to *Packet, echo bool) {
+	n := f.net
+	p := n.pool.get()
+	p.Kind, p.Key, p.flow, p.reverse, p.way = kind, f.key.Reverse(), f.id, true, 1
+	p.Size = n.ackSize(&f.key)
+	p.Priority, p.TTL, p.DSCP = f.prio, n.cfg.TTL, uint8(f.prio)<<3
+	p.Control = n.cfg.AckControl || kind == KindCNP
+	p.Ack, p.Seq, p.Sent, p.Echo = f.expected, f.expected, to.Sent, echo
+	f.back.enqueue(p)
+}
+
+// hearRDMA is what an acknowledgement does to the sender.
+func (f *flow) hearRDMA(p *Packet) {
+	n := f.net
+	if f.done {
+		return
+	}
+	if p.Kind != KindCNP {
+		f.rtt = n.now - p.Sent
+		if p.Ack > f.acked {
+			f.acked, f.progress = p.Ack, n.now
+			f.sent = max(f.sent, f.acked)
+		}
+		if p.Kind == KindNack && f.sent > f.acked {
+			f.sent = f.acked // go back
+		}
+	}
+	if p.Echo && f.cc.Active() {
+		f.cc.OnCNP(n.now)
+		f.setRate(f.cc.Rate())
+		f.armTimer()
+	}
+	if f.acked >= f.size {
+		f.finish()
+		return
+	}
+	if f.maySend() {
+		f.activate()
+	}
+}
+
+// setRate changes the pace, also of the packet that waits for its time: it
+// comes as much earlier or later as the last one would have taken less or
+// more.
+func (f *flow) setRate(rate model.Rate) {
+	if rate == f.rate {
+		return
+	}
+	if f.place == inWaiting {
+		f.nextSend += engine.Transmit(int64(f.lastSize), rate) - engine.Transmit(int64(f.lastSize), f.rate)
+		c := f.port.nic()
+		c.waiting.moved(f)
+		f.port.wakeAt(c.waiting[0].nextSend)
+	}
+	f.rate = rate
+}
+
+// flowTimer runs what is due for a flow: rate recovery, retransmission.
+func (n *Network) flowTimer(id int32, gen uint16) {
+	f := n.flows[id]
+	if f.timerGen != gen || f.done {
+		return
+	}
+	f.timerAt = 0
+	if f.tcp != nil {
+		f.tcp.onTimer(f)
+		return
+	}
+	if f.cc.Active() && f.cc.Next() <= n.now {
+		f.cc.OnTimer(n.now)
+		f.setRate(f.cc.Rate())
+	}
+	if rto := engine.Of(n.cfg.RTO); rto > 0 && f.sent > f.acked && n.now-f.progress >= rto {
+		f.sent, f.progress = f.acked, n.now
+		f.activate()
+	}
+	f.armTimer()
+}
+
+// armTimer schedules the flow's next timer, unless one is due before. A timer
+// that comes too early does nothing and is armed again.
+func (f *flow) armTimer() {
+	n := f.net
+	at := engine.Forever
+	if f.cc.Active() {
+		at = f.cc.Next()
+	}
+	if n.cfg.RTO > 0 && f.sent > f.acked {
+		at = min(at, f.progress+engine.Of(n.cfg.RTO))
+	}
+	f.wakeBy(max(at, n.now+1))
+}
+
+// wakeBy makes sure of an evTimer at that time or before.
+func (f *flow) wakeBy(at engine.Time) {
+	if at >= engine.Forever || f.timerAt != 0 && f.timerAt <= at {
+		return
+	}
+	f.timerAt = at
+	f.timerGen++
+	f.net.push(at, event{kind: evTimer, obj: f.id, gen: f.timerGen})
+}

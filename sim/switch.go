@@ -1,0 +1,308 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/mmu"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/fib"
+)
+
+// Switch forwards packets: shared buffer, one queue per priority and port,
+// PFC towards the sender, ECN marks towards the receiver.
+type Switch struct {
+	ID   model.NodeID
+	Name string
+
+	net    *Network
+	ports  []*Port
+	buffer *mmu.Buffer
+	table  *fib.Table
+	loss   *impairment // a faulty switch drops in its middle
+
+	// misroute overrides the table for flows that a faulty one gets wrong;
+	// port 0 drops them. nil usually.
+	misroute func(key model.FlowKey) (model.PortID, bool)
+
+	programs programs
+	watched  bool // programs or faults want to see every packet
+}
+
+// watch notes whether the quick way through the switch is open.
+func (sw *Switch) watch() {
+	sw.watched = sw.loss != nil
+	for s := range numStages {
+		sw.watched = sw.watched || sw.programs.any(s)
+	}
+}
+
+func newSwitch(n *Network, tn *topo.Node, ports []*Port) (*Switch, error) {
+	sw := &Switch{ID: tn.ID, Name: tn.Name, net: n, ports: ports, table: fib.New(n.routes, tn.ID)}
+	buffer, err := mmu.New(n.bufferConfig(ports))
+	if err != nil {
+		return nil, fmt.Errorf("sim: %s: %w", tn.Name, err)
+	}
+	sw.buffer = buffer
+	for _, p := range ports {
+		p.sw = sw
+	}
+	return sw, nil
+}
+
+// Table is the switch's actual forwarding state. Call Rerouted after a change.
+func (sw *Switch) Table() *fib.Table { return sw.table }
+
+// Rerouted forgets the ways of flows that were found in an earlier state of
+// Table.
+func (sw *Switch) Rerouted() { sw.net.routing++ }
+
+// receive takes a packet from the wire of port in and sends it on.
+func (sw *Switch) receive(in *Port, p *Packet) {
+	p.ingress = in.ID
+	if sw.watched {
+		sw.receiveWatched(in, p)
+		return
+	}
+	if p.TTL <= 1 {
+		sw.net.drop(p, in, DropTTL)
+		return
+	}
+	p.TTL--
+	out := sw.route(p)
+	if out == nil {
+		return
+	}
+	if out.idle(p) && sw.buffer.Vacant(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
+		// The packet leaves at the instant it came: it waits in no queue, takes
+		// no room and meets no threshold.
+		out.send(p)
+		return
+	}
+	sw.enqueue(out, p)
+}
+
+// receiveWatched is receive with the programs and the faults of the switch.
+func (sw *Switch) receiveWatched(in *Port, p *Packet) {
+	n := sw.net
+	if sw.programs.any(StageIngress) {
+		if p = sw.programs.run(StageIngress, sw, p, in, nil); p == nil {
+			return
+		}
+	}
+	if p.TTL <= 1 {
+		n.drop(p, in, DropTTL)
+		return
+	}
+	p.TTL--
+	out := sw.route(p)
+	if out == nil {
+		return
+	}
+	if sw.loss != nil && !sw.loss.pass(in, p) {
+		return
+	}
+	if sw.programs.any(StageRouted) {
+		if p = sw.programs.run(StageRouted, sw, p, in, out); p == nil {
+			return
+		}
+	}
+	sw.enqueue(out, p)
+}
+
+// route finds the egress port; nil means that the packet is gone. A flow
+// remembers its way, hop by hop, until a table changes: that saves the hash and
+// the look-up, most of what forwarding costs.
+func (sw *Switch) route(p *Packet) *Port {
+	if p.flow < 0 {
+		return sw.lookup(p)
+	}
+	f := sw.net.flows[p.flow]
+	w := &f.ways[p.way]
+	if w.routing != sw.net.routing {
+		*w = way{routing: sw.net.routing}
+	}
+	hop := p.hop
+	p.hop++
+	if hop < w.known {
+		// A packet that was on its way when a table changed may be elsewhere.
+		if out := w.out[hop&(wayHops-1)]; out.sw == sw {
+			return out
+		}
+		return sw.lookup(p)
+	}
+	out := sw.lookup(p)
+	if out != nil && hop == w.known && hop < wayHops {
+		w.out[hop] = out
+		w.known++
+	}
+	return out
+}
+
+// wayHops is how many hops of a way are remembered; a fat-tree's longest has
+// five. It is a power of two.
+const wayHops = 8
+
+// way is where one direction of a flow goes.
+type way struct {
+	out     [wayHops]*Port
+	routing uint32 // state of the tables it was found in
+	known   uint8  // hops
+}
+
+// lookup asks the table.
+func (sw *Switch) lookup(p *Packet) *Port {
+	key := p.Key
+	if p.Extra != nil && len(p.Extra.Outer) > 0 {
+		key = p.Extra.Outer[0]
+	}
+	out, verdict := sw.table.Lookup(key)
+	if sw.misroute != nil {
+		if wrong, hit := sw.misroute(key); hit {
+			if out, verdict = wrong, fib.Forward; wrong == 0 {
+				verdict = fib.Drop
+			}
+		}
+	}
+	in := sw.ports[max(p.ingress, 1)-1]
+	switch {
+	case verdict == fib.Forward && out != 0:
+		return sw.ports[out-1]
+	case verdict == fib.Forward:
+		sw.net.drop(p, in, DropHost) // for the switch's own CPU, which no program took it to
+	case verdict == fib.Drop:
+		sw.net.drop(p, in, DropBlackhole)
+	default:
+		sw.net.drop(p, in, DropNoRoute)
+	}
+	return nil
+}
+
+// enqueue admits a packet to the buffer and queues it at out. Control packets
+// need no room: they are few and small.
+func (sw *Switch) enqueue(out *Port, p *Packet) {
+	n := sw.net
+	if sw.programs.any(StageEnqueue) {
+		if p = sw.programs.run(StageEnqueue, sw, p, nil, out); p == nil {
+			return
+		}
+	}
+	if p.Control {
+		out.enqueue(p)
+		return
+	}
+	if !sw.admit(out, p) {
+		return
+	}
+	if n.observer != nil {
+		n.observer.Enqueued(n.now, p, out)
+	}
+	if n.cfg.ECNAtEnq {
+		sw.mark(out, p)
+	}
+	// The pause is decided before the packet may leave at once: what counts is
+	// that it arrived.
+	if prio := p.Priority; sw.buffer.ShouldPause(p.ingress, prio) {
+		sw.buffer.SetPaused(p.ingress, prio, true)
+		sw.ports[p.ingress-1].sendPause(prio, true)
+	}
+	out.enqueue(p)
+}
+
+// admit charges a packet to the buffer, or drops it.
+func (sw *Switch) admit(out *Port, p *Packet) bool {
+	p.buffered = p.Size
+	ok := !sw.buffer.TailDrop(p.Priority, model.Bytes(out.queues[p.Priority].bytes), model.Bytes(p.Size)) &&
+		sw.buffer.Admit(p.ingress, p.Priority, model.Bytes(p.Size))
+	if !ok {
+		sw.net.drop(p, out, DropBuffer)
+	}
+	return ok
+}
+
+// dequeued releases a packet's room as it starts to leave. It returns nil if a
+// program took the packet away.
+func (sw *Switch) dequeued(out *Port, p *Packet) *Packet {
+	n := sw.net
+	in, prio := p.ingress, p.Priority
+	sw.buffer.Release(in, prio, model.Bytes(p.buffered))
+	if !n.cfg.ECNAtEnq {
+		sw.mark(out, p)
+	}
+	if n.observer != nil {
+		n.observer.Dequeued(n.now, p, out)
+	}
+	if sw.buffer.ShouldResume(in, prio) {
+		sw.buffer.SetPaused(in, prio, false)
+		sw.ports[in-1].sendPause(prio, false)
+	}
+	if sw.programs.any(StageDequeue) {
+		return sw.programs.run(StageDequeue, sw, p, nil, out)
+	}
+	return p
+}
+
+// mark sets the congestion mark with the probability of the queue's length.
+func (sw *Switch) mark(out *Port, p *Packet) {
+	if p.ECN == NotECT {
+		return
+	}
+	depth := out.queues[p.Priority].bytes
+	if depth <= out.ecn.kmin {
+		return
+	}
+	if depth <= out.ecn.kmax {
+		chance := out.ecn.pmax * float64(depth-out.ecn.kmin) / float64(out.ecn.kmax-out.ecn.kmin)
+		if sw.net.rng.Float64() >= chance {
+			return
+		}
+	}
+	p.ECN = CE
+	sw.net.Counts.Marked++
+}
+
+// pauseHeard lets programs see a pause frame.
+func (sw *Switch) pauseHeard(at *Port, p *Packet) {
+	if sw.programs.any(StagePFC) {
+		sw.programs.run(StagePFC, sw, p, at, nil)
+	}
+}
+
+// bufferConfig is the buffer of a switch with these ports.
+func (n *Network) bufferConfig(ports []*Port) mmu.Config {
+	c := &n.cfg
+	links := make([]mmu.Link, len(ports))
+	for i, p := range ports {
+		links[i] = mmu.Link{Rate: p.rate, Delay: p.delay.Duration()}
+	}
+	if c.HPCC {
+		return mmu.HPCCConfig(c.Buffer, n.firstHostRate(), links)
+	}
+	m := mmu.DefaultConfig(c.Buffer, model.Bytes(n.maxFrame()), links)
+	m.Reserve, m.ResumeOffset, m.EgressLimit = c.Reserve, c.ResumeOffset, c.LossyQueue
+	m.Lossless = c.Lossless
+	if c.NoPFC {
+		m.Lossless = 0
+	}
+	for i := range m.Ports {
+		m.Ports[i].Alpha, m.Ports[i].Xoff, m.Ports[i].Xon = mmu.AlphaShift(c.AlphaShift), c.Xoff, c.Xon
+		if c.Headroom > 0 {
+			m.Ports[i].Headroom = c.Headroom
+		}
+	}
+	return m
+}
+
+// maxFrame is the largest frame that hosts send.
+func (n *Network) maxFrame() int32 {
+	if n.cfg.Overhead > 0 {
+		return n.cfg.MTU + n.cfg.Overhead
+	}
+	return n.cfg.MTU + ethernetSize + 40 + udpSize + rocePlain + rethSize
+}
+
+// firstHostRate is what HPCC measures port rates against.
+func (n *Network) firstHostRate() model.Rate {
+	hosts := n.fabric.Hosts()
+	return n.fabric.Node(hosts[0]).Ports[0].Rate
+}
