@@ -1,0 +1,163 @@
+package hpcc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/mmu"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// explain notes what surprises people about the original: runs in which PFC
+// cannot fire, and switches that drop although they pause.
+func (s *Setup) explain(c *Config) {
+	if note := s.quiet(c); note != "" {
+		s.Notes = append(s.Notes, note)
+		return // headroom is never used
+	}
+	s.Notes = append(s.Notes, s.shortHeadroom(c)...)
+}
+
+// load is the most that can wait in one switch, by where it came in.
+type load struct {
+	mmu   mmu.Config
+	total model.Bytes
+	ports []model.Bytes // by port - 1
+	flows []int         // whose data comes in there
+}
+
+// margin is how near a port can come to pausing its sender: what it can hold in
+// the shared room, and what pauses.
+func (l *load) margin(port int) (shared, xoff model.Bytes) {
+	reserve := l.mmu.Reserve
+	shared = max(0, l.ports[port]-reserve)
+	// One queue's reserve is left out of the others' share; the rest of their
+	// reserves is not, which errs to the side of pausing.
+	free := max(0, l.mmu.SharedRoom()-max(0, l.total-reserve))
+	alpha := l.mmu.Ports[port].Alpha
+	return shared, free * model.Bytes(alpha.Num) / model.Bytes(alpha.Den)
+}
+
+func (l *load) fires(port int) bool {
+	shared, xoff := l.margin(port)
+	return shared >= xoff
+}
+
+// quiet says that PFC cannot fire, if that is so: a sender is paused when
+// enough bytes of one port wait, and what all flows have on their way together
+// is less. A flow has at most its window on its way, or its size. Where packets
+// are lost they are sent again while old ones are still there, so nothing is
+// said.
+func (s *Setup) quiet(c *Config) string {
+	if s.Down != nil || slices.ContainsFunc(s.Fabric.Links(), func(l topo.Link) bool { return l.ErrorRate > 0 }) {
+		return ""
+	}
+	loads := make(map[model.NodeID]*load)
+	for _, id := range s.Fabric.Switches() {
+		n := len(s.Fabric.Node(id).Ports)
+		loads[id] = &load{mmu: s.buffer(c, id), ports: make([]model.Bytes, n), flows: make([]int, n)}
+	}
+	win := s.newWindows(c)
+	var hops []topo.Hop
+	for i := range s.Flows {
+		f := &s.Flows[i]
+		if f.Priority == 0 {
+			continue // not accounted
+		}
+		packets, key := model.Bytes(win.packets(f)), s.key(f)
+		for _, way := range []struct {
+			key  model.FlowKey
+			from model.NodeID
+			size model.Bytes
+			data int
+		}{{key, f.Src, model.Bytes(c.Payload) + headers, 1}, {key.Reverse(), f.Dst, ackSize, 0}} {
+			var err error
+			if hops, err = s.Routes.AppendPath(hops[:0], way.key, way.from); err != nil {
+				return "" // sim says more when the flow is added
+			}
+			for _, h := range hops {
+				l := loads[h.Node]
+				if l == nil {
+					continue
+				}
+				l.total += packets * way.size
+				l.ports[h.In-1] += packets * way.size
+				l.flows[h.In-1] += way.data
+				if l.fires(int(h.In - 1)) {
+					return ""
+				}
+			}
+		}
+	}
+	return s.nearestToFire(loads, win)
+}
+
+// nearestToFire writes the note with the port that comes nearest to pausing its
+// sender, or nothing if one does.
+func (s *Setup) nearestToFire(loads map[model.NodeID]*load, win *windows) string {
+	var at model.Port
+	near := -1.0
+	for _, id := range s.Fabric.Switches() {
+		l := loads[id]
+		for i := range l.ports {
+			shared, xoff := l.margin(i)
+			if l.flows[i] > 0 && shared >= xoff {
+				return ""
+			}
+			if r := float64(l.ports[i]) / float64(xoff+l.mmu.Reserve); l.flows[i] > 0 && r > near {
+				near, at = r, model.Port{Node: id, Port: model.PortID(i + 1)}
+			}
+		}
+	}
+	if near < 0 {
+		return "PFC cannot fire: no flow has a priority that PFC acts on"
+	}
+	l := loads[at.Node]
+	_, xoff := l.margin(int(at.Port - 1))
+	return fmt.Sprintf("PFC cannot fire: at most %s of one port can wait in a switch (%s port %d, %d flows, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
+		about(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
+		about(xoff+l.mmu.Reserve), l.mmu.Buffer)
+}
+
+// shortHeadroom says where headroom is too small to lose nothing.
+func (s *Setup) shortHeadroom(c *Config) (notes []string) {
+	type kind struct {
+		rate  model.Rate
+		delay time.Duration
+	}
+	count := make(map[kind]int)
+	for _, id := range s.Fabric.Switches() {
+		for _, p := range s.Fabric.Node(id).Ports {
+			count[kind{p.Rate, p.Delay}]++
+		}
+	}
+	frame := model.Bytes(c.Payload) + headers
+	for k, n := range count {
+		have, want := mmu.HPCCHeadroom(k.rate, k.delay), mmu.HeadroomFor(k.rate, k.delay, frame)
+		if have >= want {
+			continue
+		}
+		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s (3 × rate × delay), and up to %s arrive after a pause; what does not fit is dropped",
+			n, k.rate, k.delay, about(have), about(want)))
+	}
+	slices.SortFunc(notes, cmp.Compare)
+	return notes
+}
+
+// about prints an amount with three digits: nobody reads more.
+func about(n model.Bytes) string {
+	switch {
+	case n >= 10*model.MB:
+		return fmt.Sprintf("%.1fMB", float64(n)/1e6)
+	case n >= model.MB:
+		return fmt.Sprintf("%.2fMB", float64(n)/1e6)
+	case n >= 10*model.KB:
+		return fmt.Sprintf("%.1fKB", float64(n)/1e3)
+	case n >= model.KB:
+		return fmt.Sprintf("%.2fKB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%dB", n)
+}

@@ -1,0 +1,115 @@
+package hpcc
+
+import (
+	"testing"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+func play(t *testing.T, s *Setup) *sim.Network {
+	t.Helper()
+	n, err := s.Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Run(engine.Time(s.Stop) * engine.Nanosecond)
+	return n
+}
+
+// A lone flow over one switch takes the time its packets take on the first
+// link, one more packet on the second, and the acknowledgement's way back.
+func TestLoneFlowsTakeTheFormulasTime(t *testing.T) {
+	s := build(t, "star")
+	n := play(t, s)
+	type want struct {
+		packets    int64
+		last       int64 // bytes of the last packet on the wire
+		in, out    int64 // picoseconds per byte
+		fct, ideal engine.Time
+	}
+	const us = int64(engine.Microsecond)
+	var got [3]sim.FlowRecord
+	for _, r := range n.Records() {
+		got[r.ID] = r
+	}
+	for i, w := range []want{
+		{packets: 1000, last: 1048, in: 80, out: 80},
+		{packets: 3, last: 548, in: 80, out: 320},
+		{packets: 1, last: 49, in: 80, out: 80},
+	} {
+		size := int64(s.Flows[i].Bytes)
+		whole := size + 48*w.packets
+		if w.in == w.out {
+			w.fct = engine.Time(whole*w.in + w.last*w.out + 4*us + 60*(w.in+w.out))
+		} else {
+			// The second link is slower: the first packet reaches it alone, and
+			// it sends all of them without a gap.
+			w.fct = engine.Time(1048*w.in + whole*w.out + 4*us + 60*(w.in+w.out))
+		}
+		// The original's: two ways of propagation, one payload on each link, and
+		// everything at the lowest rate.
+		w.ideal = engine.Time(4*us + 1000*(w.in+w.out) + whole*w.out)
+		r := got[i]
+		if !r.Finished || r.FCT() != w.fct || r.Ideal != w.ideal {
+			t.Errorf("flow %d of %d bytes: finished %v in %d ps, ideal %d; want %d and %d", i, size, r.Finished, r.FCT(), r.Ideal, w.fct, w.ideal)
+		}
+		if r.Key.SrcPort != s.Flows[i].SrcPort || r.Key != s.key(&s.Flows[i]) {
+			t.Errorf("flow %d is %v; want %v", i, r.Key, s.key(&s.Flows[i]))
+		}
+	}
+	if n.Counts.Pauses != 0 || n.Counts.Marked != 0 {
+		t.Errorf("%d pauses and %d marks; want none", n.Counts.Pauses, n.Counts.Marked)
+	}
+}
+
+// The flows meet a dead link and go on over the other spine.
+func TestLinkDownReroutes(t *testing.T) {
+	s := build(t, "diamond")
+	if s.Down == nil || s.Down.At != 2_000_100_000 {
+		t.Fatalf("outage is %+v; want one at 2.0001s", s.Down)
+	}
+	via := func(node model.NodeID, flow int) bool {
+		hops, err := s.Routes.Path(s.key(&s.Flows[flow]), 0)
+		return err == nil && len(hops) == 5 && hops[2].Node == node
+	}
+	if !via(3, 0) && !via(3, 1) {
+		t.Fatal("no flow goes over s3; want one that the outage hits")
+	}
+	n := play(t, s)
+	if n.Finished != 2 {
+		t.Errorf("%d flows finished; want 2", n.Finished)
+	}
+	// Until the outage the host sends 100 µs at 100 Gb/s, 1192 packets of 1048
+	// bytes; all 8000 follow.
+	old, other := n.Port(model.Port{Node: 1, Port: 2}).TxPkts, n.Port(model.Port{Node: 1, Port: 3}).TxPkts
+	if old == 0 || old > 1193 || other < 8000-1193 {
+		t.Errorf("s1 sent %d packets to s3 and %d to s4; want at most 1193 and the rest", old, other)
+	}
+	for i := range s.Flows {
+		hops, err := s.Down.Routes.Path(s.key(&s.Flows[i]), 0)
+		if err != nil || hops[2].Node != 4 {
+			t.Errorf("after the outage flow %d goes %v, %v; want over s4", i, hops, err)
+		}
+	}
+}
+
+// A ring of routes, senders without control and without windows, a small
+// buffer: the run must stand still.
+func TestRingDeadlocks(t *testing.T) {
+	s := build(t, "ring")
+	n := play(t, s)
+	stuck := 0
+	for _, p := range n.Ports() {
+		if sw := p.Switched(); sw != nil && p.Peer().Switched() != nil && p.Paused(3) {
+			stuck++
+		}
+	}
+	if n.Finished != 0 || stuck != 3 {
+		t.Errorf("%d flows finished, %d ports between switches paused at the end; want none and 3", n.Finished, stuck)
+	}
+	if n.Counts.Drops[sim.DropBuffer] != 0 {
+		t.Errorf("%d packets dropped; want none", n.Counts.Drops[sim.DropBuffer])
+	}
+}
