@@ -109,7 +109,7 @@ func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 		r := n.rocePacket(p)
 		return r.AppendTo(b)
 	}
-	if p.Extra != nil && p.Extra.Content != nil {
+	if p.Extra != nil && len(p.Extra.Content) > 0 {
 		return append(b, p.Extra.Content...)
 	}
 	return append(b, make([]byte, p.Payload)...)

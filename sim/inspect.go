@@ -25,6 +25,12 @@ func (p *Port) EachQueued(prio model.Priority, f func(*Packet)) {
 // sending a priority.
 func (p *Port) Pausing(prio model.Priority) bool { return p.pfcStop>>prio&1 != 0 }
 
+// ControlQueue is what waits in the queue that PFC never pauses.
+func (p *Port) ControlQueue() (bytes int64, packets int32) {
+	q := &p.queues[controlQueue]
+	return q.bytes, q.packets
+}
+
 // Hosted returns the host at this end, or nil.
 func (p *Port) Hosted() *Host { return p.host }
 
@@ -47,6 +53,9 @@ func (h *Host) Ports() []*Port { return h.ports }
 func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
 	return n.flows[id].key, n.flows[id].spec
 }
+
+// Observer returns who is told, or nil; one who takes that place can pass on.
+func (n *Network) Observer() Observer { return n.observer }
 
 // Config returns how the network was set up.
 func (n *Network) Config() Config { return n.cfg }

@@ -50,6 +50,9 @@ type Packet struct {
 	Echo     bool // an acknowledgement that reports a congestion mark
 	IPID     uint16
 
+	ingress  model.PortID // of the switch that holds it
+	buffered int32        // Size when the switch took it in: what it gives back
+
 	Seq int64 // first payload byte, counted from the start of the flow
 	Ack int64 // next byte expected by the receiver
 
@@ -60,23 +63,28 @@ type Packet struct {
 	// Extra is what few packets have; nil otherwise.
 	Extra *Extra
 
-	flow     int32        // index in Network.flows, or noFlow
-	reverse  bool         // from the flow's destination to its source
-	way      uint8        // 1 where reverse, else 0
-	hop      uint8        // switches passed
-	ingress  model.PortID // of the switch that holds it
-	buffered int32        // Size when the switch took it in: what it gives back
+	// When the packet joined the queue that holds it, and how many bytes were
+	// there before it; known only where a program runs at StageDequeue.
+	Joined engine.Time
+	Ahead  int32
+
+	flow    int32 // index in Network.flows, or noFlow
+	reverse bool  // from the flow's destination to its source
+	way     uint8 // 1 where reverse, else 0
+	hop     uint8 // switches passed
 }
 
 // pauseFor is how long a KindPFC packet asks its Priority to pause: 0 resumes,
 // engine.Forever pauses until resumed.
 func (p *Packet) pauseFor() engine.Time { return p.Sent }
 
-// Extra holds headers beyond the usual ones and content that matters.
+// Extra holds headers beyond the usual ones and content that matters. It is
+// pooled with its packet: the slices are the packet's own, to append to.
 type Extra struct {
 	// Outer headers, outermost first; the packet is routed by the first.
 	Outer []model.FlowKey
-	// Labels are INT-label items, oldest first, 32 bytes each.
+	// Labels is the block of wire/label behind the IP header: the option and
+	// the items, newest first. Size includes it; Payload does not.
 	Labels []byte
 	// EtherType is set for packets that are not IP, such as polls.
 	EtherType uint16
@@ -107,8 +115,9 @@ func ipSize(k *model.FlowKey) int32 {
 
 // pool recycles packets.
 type pool struct {
-	free *Packet
-	made int // packets ever made: what the run needed at once
+	free   *Packet
+	made   int // packets ever made: what the run needed at once
+	extras []*Extra
 }
 
 // get returns a zero packet.
@@ -124,9 +133,34 @@ func (l *pool) get() *Packet {
 }
 
 func (l *pool) put(p *Packet) {
-	p.Extra = nil
+	if p.Extra != nil {
+		l.recycle(p)
+	}
 	p.next = l.free
 	l.free = p
+}
+
+// recycle stands apart to keep put short enough to be inlined.
+func (l *pool) recycle(p *Packet) {
+	l.extras = append(l.extras, p.Extra)
+	p.Extra = nil
+}
+
+// extra gives a packet an empty Extra, unless it has one.
+func (l *pool) extra(p *Packet) *Extra {
+	if p.Extra != nil {
+		return p.Extra
+	}
+	k := len(l.extras)
+	if k == 0 {
+		p.Extra = &Extra{}
+		return p.Extra
+	}
+	e := l.extras[k-1]
+	l.extras = l.extras[:k-1]
+	*e = Extra{Outer: e.Outer[:0], Labels: e.Labels[:0], Content: e.Content[:0]}
+	p.Extra = e
+	return e
 }
 
 // fifo is a queue of packets linked through themselves.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo/fib"
 )
 
 // Stage is a place in a switch where programs run.
@@ -14,9 +15,9 @@ type Stage uint8
 const (
 	StageIngress Stage = iota // arrived, not yet routed
 	StageRouted               // egress port known
-	StageEnqueue              // about to join its queue; also what a program sends
+	StageEnqueue              // about to join its queue
 	StageDequeue              // about to leave; what is changed here is what the wire sees
-	StagePFC                  // a pause frame was received; the packet is that frame
+	StagePFC                  // a pause frame was received; the packet is that frame, and cannot be ended
 	StageTimer                // a time the program asked for; there is no packet
 	numStages
 )
@@ -62,77 +63,140 @@ func (c *Context) Take() { c.taken = true }
 // Resize makes the packet longer or shorter, as a label does.
 func (c *Context) Resize(delta int32) { c.Packet.Size += delta }
 
-// Clone returns a copy of the packet. It must be sent with Send.
+// Clone returns a copy of the packet, with memory of its own. It must be sent
+// with Send.
 func (c *Context) Clone() *Packet {
-	p := c.Switch.net.pool.get()
+	pool := &c.Switch.net.pool
+	p := pool.get()
 	*p = *c.Packet
-	p.next = nil
-	if c.Packet.Extra != nil {
-		extra := *c.Packet.Extra
-		p.Extra = &extra
+	p.next, p.Extra = nil, nil
+	if from := c.Packet.Extra; from != nil {
+		to := pool.extra(p)
+		to.EtherType = from.EtherType
+		to.Outer = append(to.Outer, from.Outer...)
+		to.Labels = append(to.Labels, from.Labels...)
+		to.Content = append(to.Content, from.Content...)
 	}
 	return p
 }
+
+// Truncate cuts a clone to its first bytes, as a mirror does. What is cut is of
+// no use to the transport it was for: the packet no longer belongs to its flow.
+func (c *Context) Truncate(p *Packet, size int32) {
+	if cut := p.Size - size; cut > 0 {
+		p.Size, p.Payload, p.flow = size, max(0, p.Payload-cut), noFlow
+	}
+}
+
+// Extra returns what few packets have, for a packet of any kind; where there
+// is none yet, it makes one, empty and pooled.
+func (c *Context) Extra(p *Packet) *Extra { return c.Switch.net.pool.extra(p) }
 
 // NewPacket returns an empty packet of the switch's own. It must be sent with
 // Send.
 func (c *Context) NewPacket() *Packet { return c.Switch.net.pool.get() }
 
-// Send puts a packet of the program's own into a port's queue. Programs see it
-// at StageDequeue only, so that no program meets its own clones at once. It
-// takes room as a packet of the switch's own, which pauses nobody.
-func (c *Context) Send(p *Packet, out *Port) {
-	p.ingress = 0
-	c.Switch.inject(out, p)
-}
+// Send puts a packet of the program's own into a port's queue, as soon as what
+// happens now is over: the port may be about to send. Programs see it at
+// StageDequeue only, so that no program meets its own clones at once. It takes
+// room as a packet of the switch's own, which pauses nobody.
+func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 
-// After runs the program again at StageTimer, d later.
+// After runs the program again at StageTimer when the switch's clock has gone
+// on by d.
 func (c *Context) After(d time.Duration, number int) {
 	n, sw, program := c.Switch.net, c.Switch, c.program
-	n.At(n.now+engine.Of(d), func() { sw.timer(program, number) })
+	at := n.nodes[sw.ID].clock.when(c.Now.Add(d))
+	n.At(at, func() { sw.timer(program, number) })
 }
 
-// programs holds a switch's programs by stage.
+// when is the time of the run at which the clock has come to t, in whole
+// nanoseconds.
+func (c Clock) when(t model.Time) engine.Time {
+	run := t.Add(-c.Offset)
+	if c.Drift != 0 {
+		run = model.Time(float64(run) / (1 + c.Drift))
+		for c.At(timeOf(run)) < t {
+			run++
+		}
+	}
+	return timeOf(run)
+}
+
+// programs holds a switch's programs by stage, and what they have sent.
 type programs struct {
 	at [numStages][]Program
+	on uint8 // stages at which run has work, one bit each
+
+	// ctx serves every event: no event happens inside another's Run.
+	ctx Context
+
+	outbox, leaving []outgoing
+	flush           func()
 }
 
-func (ps *programs) any(s Stage) bool { return len(ps.at[s]) != 0 }
+// outgoing is a packet of a program's on its way to a queue.
+type outgoing struct {
+	p   *Packet
+	out *Port
+}
+
+func (ps *programs) any(s Stage) bool { return ps.on>>s&1 != 0 }
 
 // run shows a packet to the programs of a stage. It returns nil if one of them
 // ended it.
 func (ps *programs) run(s Stage, sw *Switch, p *Packet, in, out *Port) *Packet {
-	c := Context{Stage: s, Switch: sw, Packet: p, In: in, Out: out, Now: sw.Clock()}
+	c := &ps.ctx
+	c.Stage, c.Switch, c.Packet, c.In, c.Out, c.Now = s, sw, p, in, out, sw.Clock()
+	c.dropped, c.taken = false, false
 	if in == nil && p.ingress != 0 {
 		c.In = sw.ports[p.ingress-1]
 	}
-	if s == StagePFC {
+	switch s {
+	case StageEnqueue:
+		p.join(out)
+	case StagePFC:
 		c.Pause.Priority = p.Priority
 		c.Pause.Time = p.pauseFor().Duration()
 	}
 	for _, prog := range ps.at[s] {
 		c.program = prog
-		prog.Run(&c)
-		if c.dropped {
-			at := in
-			if at == nil {
-				at = out
-			}
-			sw.net.drop(p, at, DropProgram)
-			return nil
+		prog.Run(c)
+		if !c.dropped && !c.taken || s == StagePFC {
+			continue
 		}
 		if c.taken {
 			sw.net.pool.put(p)
 			return nil
 		}
+		at := in
+		if at == nil {
+			at = out
+		}
+		sw.net.drop(p, at, DropProgram)
+		return nil
 	}
 	return p
 }
 
+// join notes when, and behind how much, a packet joins its queue at out.
+func (p *Packet) join(out *Port) {
+	q := uint8(p.Priority)
+	if p.Control {
+		q = controlQueue
+	}
+	p.Joined, p.Ahead = out.net.now, int32(out.queues[q].bytes)
+}
+
 // Attach adds a program behind those the switch has.
 func (sw *Switch) Attach(p Program) {
+	ps := &sw.programs
 	for _, s := range p.Stages() {
-		sw.programs.at[s] = append(sw.programs.at[s], p)
+		ps.at[s] = append(ps.at[s], p)
+		ps.on |= 1 << s
+		if s == StageDequeue {
+			ps.on |= 1 << StageEnqueue // where what Dequeue tells is noted
+		}
 	}
 	sw.watch()
 }
@@ -141,11 +205,57 @@ func (sw *Switch) Attach(p Program) {
 func (sw *Switch) Start(p Program, number int) { sw.timer(p, number) }
 
 func (sw *Switch) timer(p Program, number int) {
-	p.Run(&Context{Stage: StageTimer, Switch: sw, Now: sw.Clock(), Timer: number, program: p})
+	c := &sw.programs.ctx
+	*c = Context{Stage: StageTimer, Switch: sw, Now: sw.Clock(), Timer: number, program: p}
+	p.Run(c)
+}
+
+// NewPacket returns an empty packet of the switch's own. It must be sent with
+// Send.
+func (sw *Switch) NewPacket() *Packet { return sw.net.pool.get() }
+
+// Extra is Context's, for a packet that is sent outside of any event.
+func (sw *Switch) Extra(p *Packet) *Extra { return sw.net.pool.extra(p) }
+
+// Send is Context's, outside of any event.
+func (sw *Switch) Send(p *Packet, out *Port) {
+	p.ingress = 0
+	ps := &sw.programs
+	if ps.flush == nil {
+		ps.flush = sw.sendOutbox
+	}
+	if len(ps.outbox) == 0 {
+		sw.net.At(sw.net.now, ps.flush)
+	}
+	ps.outbox = append(ps.outbox, outgoing{p, out})
+}
+
+func (sw *Switch) sendOutbox() {
+	ps := &sw.programs
+	ps.outbox, ps.leaving = ps.leaving[:0], ps.outbox
+	for _, o := range ps.leaving {
+		sw.inject(o.out, o.p)
+	}
+}
+
+// NextHop is the port by which packets of a flow leave the switch now, faults
+// included. False means that they do not: they are for the switch, or lost.
+func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
+	out, verdict := sw.table.Lookup(key)
+	if sw.misroute != nil {
+		if wrong, hit := sw.misroute(key); hit {
+			out, verdict = wrong, fib.Forward
+		}
+	}
+	if verdict != fib.Forward || out == 0 {
+		return nil, false
+	}
+	return sw.ports[out-1], true
 }
 
 // inject queues a packet that did not come from a wire.
 func (sw *Switch) inject(out *Port, p *Packet) {
+	p.join(out)
 	if p.Control {
 		out.enqueue(p)
 		return
@@ -161,3 +271,14 @@ func (sw *Switch) inject(out *Port, p *Packet) {
 
 // Ports returns the switch's ports; port 1 is the first.
 func (sw *Switch) Ports() []*Port { return sw.ports }
+
+// NewPacket returns an empty packet of the host's own. It must be sent with
+// Send.
+func (h *Host) NewPacket() *Packet { return h.net.pool.get() }
+
+// Extra is Context's, for a packet of the host's own.
+func (h *Host) Extra(p *Packet) *Extra { return h.net.pool.extra(p) }
+
+// Send puts a packet of the host's own, such as a poll or a probe, into the
+// queue of one of its ports. It goes before what flows have to send.
+func (h *Host) Send(p *Packet, out *Port) { out.enqueue(p) }
