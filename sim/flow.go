@@ -28,9 +28,7 @@ type flow struct {
 	// In the sender's NIC.
 	next     *flow
 	place    place
-	slot     int32 // in flowHeap
 	nextSend engine.Time
-	lastSize int32 // of the last packet sent
 
 	// Sender.
 	size    int64 // bytes to send; huge where the flow runs until a time
@@ -47,7 +45,7 @@ type flow struct {
 	done    bool
 	arrived bool // all of it is at the receiver
 
-	timerAt  engine.Time // when an evTimer is due, 0 if none
+	timerAt  engine.Time // when a timer is due, 0 if none
 	timerGen uint16
 	progress engine.Time // when something was last acknowledged
 
@@ -219,7 +217,10 @@ func (f *flow) release(which func(*flow) bool) {
 		}
 		if d.waits--; d.waits == 0 {
 			at := max(timeOf(d.spec.Start), n.now+engine.Of(d.spec.Delay))
-			n.push(at, event{kind: evStart, obj: id})
+			if here := n.sched.visiting; here != nil && here != d.src.node {
+				at = max(at, n.grid(n.now)) // word of it has to get there
+			}
+			d.src.node.timer(n, timer{at: at, kind: startFlow, obj: id})
 		}
 	}
 }
@@ -286,11 +287,11 @@ func (f *flow) makePacket() *Packet {
 	f.outstanding()
 	f.sent += int64(payload)
 	f.highest = max(f.highest, f.sent)
-	f.pace(p)
 	if f.cc.Active() {
 		f.cc.OnSent(n.now, model.Bytes(p.Size))
 		f.rate = f.cc.Rate()
 	}
+	f.pace(p)
 	if f.spec.Transport == traffic.UDP {
 		f.acked = f.sent // nobody answers
 		if f.sent >= f.size {
@@ -304,7 +305,7 @@ func (f *flow) makePacket() *Packet {
 
 // pace says when the packet after p is due.
 func (f *flow) pace(p *Packet) {
-	f.nextSend, f.lastSize = f.net.now, p.Size
+	f.nextSend = f.net.now
 	if f.rate < f.port.rate {
 		f.nextSend += engine.Transmit(int64(p.Size), f.rate)
 	}

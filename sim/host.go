@@ -13,6 +13,7 @@ type Host struct {
 	Name string
 
 	net   *Network
+	node  *node
 	ports []*Port
 	nics  []nic
 
@@ -27,8 +28,6 @@ type nic struct {
 	ready   flowList                // may send now, served in turn
 	waiting flowHeap                // paced: due at nextSend
 	parked  [numPriorities]flowList // their priority is paused
-	wakeAt  engine.Time             // when an evWake is due, 0 if none
-	wakeGen uint16
 }
 
 func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
@@ -83,7 +82,7 @@ func (h *Host) nextPacket(p *Port) *Packet {
 		}
 	}
 	if len(c.waiting) > 0 {
-		p.wakeAt(c.waiting[0].nextSend)
+		p.wakeBy(c.waiting[0].nextSend)
 	}
 	return nil
 }
@@ -102,29 +101,16 @@ func (h *Host) backlogged(p *Port) bool {
 	if due <= p.busyUntil {
 		return true
 	}
-	p.wakeAt(due)
+	p.wakeBy(due)
 	return false
 }
 
-// wakeAt schedules a look at the flows, unless one is scheduled before.
-func (p *Port) wakeAt(at engine.Time) {
-	c := p.nic()
-	at = max(at, p.net.now)
-	if c.wakeAt != 0 && c.wakeAt <= at {
-		return
+// wakeBy schedules a look at the flows, unless one is scheduled before.
+func (p *Port) wakeBy(at engine.Time) {
+	if at < p.wakeAt {
+		p.wakeAt = max(at, p.net.now)
+		p.wants(p.wakeAt)
 	}
-	c.wakeAt = at
-	c.wakeGen++
-	p.net.push(at, event{kind: evWake, obj: p.index, gen: c.wakeGen})
-}
-
-func (p *Port) wake(gen uint16) {
-	c := p.nic()
-	if c.wakeGen != gen {
-		return
-	}
-	c.wakeAt = 0
-	p.kick()
 }
 
 // resumed brings back the flows of a priority that is no longer paused.
@@ -213,7 +199,6 @@ func (h flowHeap) less(i, j int) bool {
 
 func (h flowHeap) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].slot, h[j].slot = int32(i), int32(j)
 }
 
 func (h flowHeap) up(i int) {
@@ -245,7 +230,7 @@ func (h flowHeap) down(i int) {
 }
 
 func (h *flowHeap) push(f *flow) {
-	f.place, f.slot = inWaiting, int32(len(*h))
+	f.place = inWaiting
 	*h = append(*h, f)
 	h.up(len(*h) - 1)
 }
@@ -260,10 +245,4 @@ func (h *flowHeap) pop() *flow {
 	h.down(0)
 	f.place = nowhere
 	return f
-}
-
-// moved restores the order after a flow's nextSend has changed.
-func (h flowHeap) moved(f *flow) {
-	h.up(int(f.slot))
-	h.down(int(f.slot))
 }

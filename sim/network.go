@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -16,9 +15,8 @@ type Network struct {
 	fabric *topo.Fabric
 	routes *topo.Routes
 
-	queue engine.Queue[event]
-	now   engine.Time
-	rng   *rand.Rand
+	sched schedule
+	now   engine.Time // of the node whose events are played
 	pool  pool
 
 	nodes    []node  // by NodeID
@@ -31,10 +29,8 @@ type Network struct {
 	nextSourcePort map[[2]model.NodeID]uint16
 	maxWindow      int64
 	routing        uint32 // counts changes of forwarding tables
-	Finished       int    // flows
-
-	calls []func() // bodies of evCall events; freed slots are reused
-	spare []int32
+	timerSeq       uint64
+	Finished       int // flows
 
 	observer Observer
 	Counts   Counts
@@ -51,35 +47,6 @@ type Counts struct {
 	Drops     [numReasons]int64
 }
 
-// node is a switch or a host.
-type node struct {
-	sw    *Switch
-	host  *Host
-	clock Clock
-}
-
-// event is what the queue holds. It is small on purpose: the queue moves it.
-type event struct {
-	pkt  *Packet
-	obj  int32 // port, host, flow or call
-	gen  uint16
-	kind eventKind
-	prio uint8
-}
-
-type eventKind uint8
-
-const (
-	evArrive  eventKind = iota // pkt has fully arrived at port obj
-	evTx                       // port obj has finished sending
-	evWake                     // a flow of host port obj is due
-	evTimer                    // flow obj's congestion control or retransmission
-	evStart                    // flow obj begins
-	evExpire                   // the pause of priority prio on port obj runs out
-	evRefresh                  // port obj repeats its pause of priority prio
-	evCall                     // calls[obj]
-)
-
 // New builds a network. It starts nothing.
 func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	if err := cfg.Check(); err != nil {
@@ -88,7 +55,6 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	f := routes.Fabric()
 	n := &Network{
 		cfg: cfg, fabric: f, routes: routes,
-		rng:            rand.New(rand.NewPCG(cfg.Seed, 0x57656674)),
 		nodes:          make([]node, len(f.Nodes())),
 		nextSourcePort: map[[2]model.NodeID]uint16{},
 	}
@@ -115,6 +81,7 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 		peer := f.Port(model.Port{Node: p.Node, Port: p.ID}).Peer
 		p.peer = n.Port(peer)
 	}
+	n.start()
 	return n, nil
 }
 
@@ -164,75 +131,12 @@ func (n *Network) AddFlows(list []traffic.Flow) error {
 			}
 			continue
 		}
-		n.push(max(n.now, timeOf(list[i].Start)), event{kind: evStart, obj: id})
+		n.flows[id].src.node.timer(n, timer{at: max(n.now, timeOf(list[i].Start)), kind: startFlow, obj: id})
 	}
 	return nil
 }
 
 func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
-
-func (n *Network) push(at engine.Time, e event) { n.queue.Push(at, e) }
-
-// At calls f at a time of the run, not before the present.
-func (n *Network) At(at engine.Time, f func()) {
-	var slot int32
-	if k := len(n.spare); k > 0 {
-		slot = n.spare[k-1]
-		n.spare = n.spare[:k-1]
-		n.calls[slot] = f
-	} else {
-		slot = int32(len(n.calls))
-		n.calls = append(n.calls, f)
-	}
-	n.push(max(at, n.now), event{kind: evCall, obj: slot})
-}
-
-// Run plays events up to and including until. It may be called again to go on.
-func (n *Network) Run(until engine.Time) {
-	for {
-		at, e, ok := n.queue.Pop(until)
-		if !ok {
-			break
-		}
-		n.now = at
-		n.Counts.Events++
-		switch e.kind {
-		case evArrive:
-			n.ports[e.obj].arrive(e.pkt)
-		case evTx:
-			p := n.ports[e.obj]
-			p.txPending = false
-			p.transmit()
-		default:
-			n.handle(e)
-		}
-	}
-	n.now = until
-}
-
-// handle plays the less frequent events.
-func (n *Network) handle(e event) {
-	switch e.kind {
-	case evWake:
-		n.ports[e.obj].wake(e.gen)
-	case evTimer:
-		n.flowTimer(e.obj, e.gen)
-	case evStart:
-		n.startFlow(e.obj)
-	case evExpire:
-		n.ports[e.obj].expire(e.prio, e.gen)
-	case evRefresh:
-		n.ports[e.obj].refresh(e.prio, e.gen)
-	case evCall:
-		f := n.calls[e.obj]
-		n.calls[e.obj] = nil
-		n.spare = append(n.spare, e.obj)
-		f()
-	}
-}
-
-// Idle tells whether nothing is left to happen.
-func (n *Network) Idle() bool { return n.queue.Len() == 0 }
 
 // Reason says why a packet was lost.
 type Reason uint8

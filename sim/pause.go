@@ -26,7 +26,10 @@ func (p *Port) sendPause(prio model.Priority, stop bool) {
 // time is repeated at half of it while it is wanted.
 func (p *Port) pauseFrame() *Packet {
 	n := p.net
-	prio := model.Priority(bits.TrailingZeros8(p.pfcDue))
+	// In turn, so that one priority that changes its mind cannot keep the
+	// others waiting: headroom is computed for one frame of each.
+	prio := model.Priority(bits.TrailingZeros8(bits.RotateLeft8(p.pfcDue, -int(p.pfcNext)))+int(p.pfcNext)) & 7
+	p.pfcNext = uint8(prio+1) & 7
 	p.pfcDue &^= 1 << prio
 	pkt := n.pool.get()
 	pkt.Kind, pkt.Control, pkt.Size, pkt.Priority = KindPFC, true, pfcSize, prio
@@ -40,7 +43,7 @@ func (p *Port) pauseFrame() *Packet {
 		// What the frame can say: whole quanta of this link's speed.
 		quanta := pfc.QuantaOf(n.cfg.PauseTime, p.rate)
 		pkt.Sent = engine.Of(quanta.Duration(p.rate))
-		n.push(n.now+pkt.pauseFor()/2, event{kind: evRefresh, obj: p.index, prio: uint8(prio), gen: p.refreshGen[prio]})
+		p.node.timer(n, timer{at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio), gen: p.refreshGen[prio]})
 	}
 	return pkt
 }
@@ -68,7 +71,7 @@ func (p *Port) hearPause(pkt *Packet) {
 		p.sw.pauseHeard(p, pkt)
 	}
 	if stop && pkt.pauseFor() != engine.Forever {
-		n.push(n.now+pkt.pauseFor(), event{kind: evExpire, obj: p.index, prio: uint8(prio), gen: p.pauseGen[prio]})
+		p.node.timer(n, timer{at: n.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio), gen: p.pauseGen[prio]})
 	}
 	n.pool.put(pkt)
 	p.setPaused(prio, stop)

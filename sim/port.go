@@ -32,8 +32,13 @@ type Port struct {
 	ID        model.PortID
 	pfcDue    uint8 // pause frames to send, one bit per priority
 	pfcStop   uint8 // what they shall say: stop, or go on
+	pfcNext   uint8 // whose turn it is
 	next      uint8 // where round robin goes on
-	txPending bool  // an evTx is on its way
+	slot      int32 // in node.due
+	node      *node
+	txAt      engine.Time // when it looks for the next packet
+	wakeAt    engine.Time // when a flow of its host is due
+	inbox     wire        // packets on their way here
 
 	TxPkts int64
 	TxData model.Bytes
@@ -120,15 +125,20 @@ func (p *Port) enqueue(pkt *Packet) {
 
 // kick makes the port send as soon as it can.
 func (p *Port) kick() {
-	if p.txPending {
+	if p.txAt != engine.Forever {
 		return
 	}
 	if p.net.now >= p.busyUntil {
 		p.transmit()
 		return
 	}
-	p.txPending = true
-	p.net.push(p.busyUntil, event{kind: evTx, obj: p.index})
+	p.again()
+}
+
+// again makes the port go on when it has finished sending.
+func (p *Port) again() {
+	p.txAt = p.busyUntil
+	p.wants(p.txAt)
 }
 
 // transmit sends the next packet that may go: pause frames first, then control,
@@ -169,8 +179,7 @@ func (p *Port) transmit() {
 	}
 	p.send(pkt)
 	if p.nonEmpty&^p.paused != 0 || p.pfcDue != 0 || p.host != nil && p.host.backlogged(p) {
-		p.txPending = true
-		p.net.push(p.busyUntil, event{kind: evTx, obj: p.index})
+		p.again()
 	}
 }
 
@@ -192,7 +201,7 @@ func (p *Port) send(pkt *Packet) {
 		p.Tap(n.now, pkt)
 	}
 	if p.impair == nil || p.impair.pass(p, pkt) {
-		n.push(p.busyUntil+p.delay, event{kind: evArrive, obj: p.peer.index, pkt: pkt})
+		p.peer.deliver(p.busyUntil+p.delay, pkt)
 	}
 }
 

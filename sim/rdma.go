@@ -35,7 +35,6 @@ func (f *flow) startRDMA() {
 	if n.cfg.CC == DCQCN && !f.spec.NoCC {
 		f.cc = dcqcn.New(&n.cfg.DCQCN, f.rate)
 	}
-	f.armTimer()
 }
 
 // takeRDMA receives payload: in order it is acknowledged, ahead of order the
@@ -97,8 +96,6 @@ func (f *flow) hearRDMA(p *Packet) {
 	}
 	if p.Echo && f.cc.Active() {
 		f.cc.OnCNP(n.now)
-		f.setRate(f.cc.Rate())
-		f.armTimer()
 	}
 	if f.acked >= f.size {
 		f.finish()
@@ -109,23 +106,8 @@ func (f *flow) hearRDMA(p *Packet) {
 	}
 }
 
-// setRate changes the pace, also of the packet that waits for its time: it
-// comes as much earlier or later as the last one would have taken less or
-// more.
-func (f *flow) setRate(rate model.Rate) {
-	if rate == f.rate {
-		return
-	}
-	if f.place == inWaiting {
-		f.nextSend += engine.Transmit(int64(f.lastSize), rate) - engine.Transmit(int64(f.lastSize), f.rate)
-		c := f.port.nic()
-		c.waiting.moved(f)
-		f.port.wakeAt(c.waiting[0].nextSend)
-	}
-	f.rate = rate
-}
-
-// flowTimer runs what is due for a flow: rate recovery, retransmission.
+// flowTimer runs what is due for a flow: retransmission. Rate recovery needs no
+// timer; it is caught up with when a packet is sent.
 func (n *Network) flowTimer(id int32, gen uint16) {
 	f := n.flows[id]
 	if f.timerGen != gen || f.done {
@@ -135,10 +117,6 @@ func (n *Network) flowTimer(id int32, gen uint16) {
 	if f.tcp != nil {
 		f.tcp.onTimer(f)
 		return
-	}
-	if f.cc.Active() && f.cc.Next() <= n.now {
-		f.cc.OnTimer(n.now)
-		f.setRate(f.cc.Rate())
 	}
 	if rto := engine.Of(n.cfg.RTO); rto > 0 && f.sent > f.acked && n.now-f.progress >= rto {
 		f.sent, f.progress = f.acked, n.now
@@ -151,22 +129,17 @@ func (n *Network) flowTimer(id int32, gen uint16) {
 // that comes too early does nothing and is armed again.
 func (f *flow) armTimer() {
 	n := f.net
-	at := engine.Forever
-	if f.cc.Active() {
-		at = f.cc.Next()
-	}
 	if n.cfg.RTO > 0 && f.sent > f.acked {
-		at = min(at, f.progress+engine.Of(n.cfg.RTO))
+		f.wakeBy(max(f.progress+engine.Of(n.cfg.RTO), n.now+1))
 	}
-	f.wakeBy(max(at, n.now+1))
 }
 
-// wakeBy makes sure of an evTimer at that time or before.
+// wakeBy makes sure of a timer at that time or before.
 func (f *flow) wakeBy(at engine.Time) {
 	if at >= engine.Forever || f.timerAt != 0 && f.timerAt <= at {
 		return
 	}
 	f.timerAt = at
 	f.timerGen++
-	f.net.push(at, event{kind: evTimer, obj: f.id, gen: f.timerGen})
+	f.src.node.timer(f.net, timer{at: at, kind: flowDue, obj: f.id, gen: f.timerGen})
 }

@@ -16,6 +16,7 @@ type Switch struct {
 	Name string
 
 	net    *Network
+	node   *node
 	ports  []*Port
 	buffer *mmu.Buffer
 	table  *fib.Table
@@ -253,7 +254,7 @@ func (sw *Switch) mark(out *Port, p *Packet) {
 	}
 	if depth <= out.ecn.kmax {
 		chance := out.ecn.pmax * float64(depth-out.ecn.kmin) / float64(out.ecn.kmax-out.ecn.kmin)
-		if sw.net.rng.Float64() >= chance {
+		if sw.node.random() >= chance {
 			return
 		}
 	}

@@ -146,7 +146,7 @@ func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes)
 // changes nothing, and need not be charged.
 func (b *Buffer) Vacant(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
-	return q.bytes|q.headroom == 0 && !q.paused && int64(size) <= q.reserve
+	return q.bytes|q.headroom == 0 && !q.paused && int64(size) <= q.reserve && !b.hpcc
 }
 
 // Release gives back the room of a packet that Admit took, of the same size.

@@ -1,0 +1,345 @@
+package sim
+
+import (
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// How events are ordered.
+//
+// Whatever a node does reaches another node over a link, no sooner than the
+// link's delay and the time to send the shortest frame. Call the least of these
+// sums the lookahead. Within one stretch of that length, what happens at one
+// node cannot matter to another, so the nodes are played one after the other,
+// each through all its events of the stretch in order of time (ties: by port,
+// then arrivals before departures). The outcome is that of one queue ordered by
+// time for the whole fabric, but a node's ports, buffer and flows stay in the
+// cache while it is played, and the order is found by comparing a handful of
+// times instead of keeping a hundred thousand events sorted. On fat-trees of
+// k=4, 8 and 16 that is 2, 4 and 10 times as fast (BenchmarkFatTree).
+//
+// Stretches lie on a grid of the lookahead, so that it does not matter where
+// Run was told to stop. What concerns the fabric as a whole (faults, samples,
+// reports) is a call: it happens between stretches, before the events of its
+// instant, and a call that a node asks for happens on the grid.
+type schedule struct {
+	calls     engine.Queue[func()]
+	lookahead engine.Time
+	visiting  *node    // the node that is being played
+	active    []uint64 // nodes with events, one bit each
+	earliest  engine.Time
+}
+
+// node is a switch or a host and its events to come.
+type node struct {
+	sw    *Switch
+	host  *Host
+	clock Clock
+	rng   rand.PCG
+
+	id     model.NodeID
+	ports  []*Port
+	due    []engine.Time // by port: when it next needs attention
+	next   engine.Time   // the least of due and timers
+	timers timerHeap
+}
+
+// timer is an event that is not about a packet on a wire.
+type timer struct {
+	at   engine.Time
+	seq  uint64 // of those with equal times, in the order they were made
+	kind timerKind
+	prio uint8
+	gen  uint16 // the timer is void if its object has moved on
+	obj  int32
+	run  func()
+}
+
+type timerKind uint8
+
+const (
+	startFlow    timerKind = iota // flow obj begins
+	flowDue                       // flow obj's retransmission
+	pauseExpires                  // on port obj, of priority prio
+	pauseRepeats                  // on port obj, of priority prio
+	runProgram                    // run
+)
+
+// start prepares the schedule when all nodes are there.
+func (n *Network) start() {
+	n.sched.lookahead = engine.Forever / 4
+	n.sched.active = make([]uint64, (len(n.nodes)+63)/64)
+	for _, p := range n.ports {
+		n.sched.lookahead = min(n.sched.lookahead, p.delay+p.serialize(minFrame))
+	}
+	for i := range n.nodes {
+		nd := &n.nodes[i]
+		nd.id = model.NodeID(i)
+		nd.next = engine.Forever
+		nd.rng = *rand.NewPCG(n.cfg.Seed, uint64(i)+1)
+		if nd.sw != nil {
+			nd.ports, nd.sw.node = nd.sw.ports, nd
+		} else {
+			nd.ports, nd.host.node = nd.host.ports, nd
+		}
+		nd.due = make([]engine.Time, len(nd.ports))
+		for j, p := range nd.ports {
+			nd.due[j] = engine.Forever
+			p.node, p.slot = nd, int32(j)
+			p.txAt, p.wakeAt = engine.Forever, engine.Forever
+		}
+	}
+	n.sched.earliest = engine.Forever
+}
+
+// At calls f at a time of the run, not before the present. Asked for by a node
+// it comes on the grid of the lookahead, so that all nodes have got there.
+func (n *Network) At(at engine.Time, f func()) {
+	at = max(at, n.now)
+	if n.sched.visiting != nil {
+		at = max(at, n.grid(n.now))
+	}
+	n.sched.calls.Push(at, f)
+}
+
+// grid is the first instant after t on which all nodes agree.
+func (n *Network) grid(t engine.Time) engine.Time {
+	return (t/n.sched.lookahead + 1) * n.sched.lookahead
+}
+
+// Run plays events up to and including until. It may be called again to go on.
+func (n *Network) Run(until engine.Time) {
+	s := &n.sched
+	for {
+		call, ok := s.calls.Next()
+		if !ok {
+			call = engine.Forever
+		}
+		first := min(call, s.earliest)
+		if first > until {
+			break
+		}
+		if call <= s.earliest {
+			at, f, _ := s.calls.Pop(call)
+			n.now = at
+			n.Counts.Events++
+			f()
+			continue
+		}
+		n.stretch(min(n.grid(first), call, until+1))
+	}
+	n.now = until
+}
+
+// stretch plays every node up to, not including, end.
+func (n *Network) stretch(end engine.Time) {
+	s := &n.sched
+	s.earliest = engine.Forever
+	for w := range s.active {
+		// Bits that are set meanwhile belong to events after end.
+		for word := s.active[w]; word != 0; word &= word - 1 {
+			nd := &n.nodes[w<<6|bits.TrailingZeros64(word)]
+			if nd.next < end {
+				n.visit(nd, end)
+			}
+			if nd.next == engine.Forever {
+				s.active[w] &^= word & -word
+			}
+			s.earliest = min(s.earliest, nd.next)
+		}
+	}
+	s.visiting = nil
+}
+
+// visit plays one node's events before end, in order.
+func (n *Network) visit(nd *node, end engine.Time) {
+	n.sched.visiting = nd
+	for {
+		at, which := engine.Forever, -1
+		for i, t := range nd.due {
+			if t < at {
+				at, which = t, i
+			}
+		}
+		if len(nd.timers) > 0 && nd.timers[0].at <= at {
+			if at = nd.timers[0].at; at < end {
+				n.now = at
+				n.Counts.Events++
+				n.fire(nd.timers.pop())
+				continue
+			}
+		}
+		if at >= end {
+			nd.next = at
+			return
+		}
+		n.now = at
+		n.Counts.Events++
+		nd.ports[which].attend(at)
+	}
+}
+
+// attend does what is due at a port.
+func (p *Port) attend(at engine.Time) {
+	switch {
+	case p.inbox.at() == at:
+		pkt := p.inbox.pop()
+		p.node.due[p.slot] = min(p.inbox.at(), p.txAt, p.wakeAt)
+		p.arrive(pkt)
+	case p.txAt == at:
+		p.txAt = engine.Forever
+		p.node.due[p.slot] = min(p.inbox.at(), p.wakeAt)
+		p.transmit()
+	default:
+		p.wakeAt = engine.Forever
+		p.node.due[p.slot] = min(p.inbox.at(), p.txAt)
+		p.kick()
+	}
+}
+
+// wants brings a port forward in its node's order. It is for ports of the node
+// that is played, or of any between stretches.
+func (p *Port) wants(at engine.Time) {
+	nd := p.node
+	if at < nd.due[p.slot] {
+		nd.due[p.slot] = at
+		p.net.wakeNode(nd, at)
+	}
+}
+
+// wakeNode notes that a node has an event at that time.
+func (n *Network) wakeNode(nd *node, at engine.Time) {
+	if at < nd.next {
+		nd.next = at
+		n.sched.active[nd.id>>6] |= 1 << (nd.id & 63)
+		n.sched.earliest = min(n.sched.earliest, at)
+	}
+}
+
+// deliver puts a packet on its way to a port.
+func (p *Port) deliver(at engine.Time, pkt *Packet) {
+	if p.inbox.push(at, pkt) {
+		p.wants(at)
+	}
+}
+
+// timer schedules t for the node.
+func (nd *node) timer(n *Network, t timer) {
+	n.timerSeq++
+	t.seq = n.timerSeq
+	nd.timers.push(t)
+	n.wakeNode(nd, t.at)
+}
+
+// fire does what a timer is for.
+func (n *Network) fire(t timer) {
+	switch t.kind {
+	case startFlow:
+		n.startFlow(t.obj)
+	case flowDue:
+		n.flowTimer(t.obj, t.gen)
+	case pauseExpires:
+		n.ports[t.obj].expire(t.prio, t.gen)
+	case pauseRepeats:
+		n.ports[t.obj].refresh(t.prio, t.gen)
+	case runProgram:
+		t.run()
+	}
+}
+
+// Idle tells whether nothing is left to happen.
+func (n *Network) Idle() bool { return n.sched.earliest == engine.Forever && n.sched.calls.Len() == 0 }
+
+// wire holds the packets that travel to a port, in order of arrival: a link
+// lets nothing overtake.
+type wire struct {
+	ring       []inflight
+	head, tail uint32
+}
+
+type inflight struct {
+	at  engine.Time
+	pkt *Packet
+}
+
+// at is when the first packet arrives.
+func (w *wire) at() engine.Time {
+	if w.head == w.tail {
+		return engine.Forever
+	}
+	return w.ring[w.head&uint32(len(w.ring)-1)].at
+}
+
+// push adds a packet and tells whether it is the first.
+func (w *wire) push(at engine.Time, pkt *Packet) bool {
+	if int(w.tail-w.head) == len(w.ring) {
+		w.grow()
+	}
+	w.ring[w.tail&uint32(len(w.ring)-1)] = inflight{at, pkt}
+	w.tail++
+	return w.tail-w.head == 1
+}
+
+func (w *wire) pop() *Packet {
+	f := &w.ring[w.head&uint32(len(w.ring)-1)]
+	w.head++
+	pkt := f.pkt
+	f.pkt = nil
+	return pkt
+}
+
+func (w *wire) grow() {
+	bigger := make([]inflight, max(8, 2*len(w.ring)))
+	n := uint32(0)
+	for ; w.head != w.tail; w.head++ {
+		bigger[n] = w.ring[w.head&uint32(len(w.ring)-1)]
+		n++
+	}
+	w.ring, w.head, w.tail = bigger, 0, n
+}
+
+// timerHeap is a binary heap by (at, seq).
+type timerHeap []timer
+
+func (h timerHeap) less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+
+func (h *timerHeap) push(t timer) {
+	*h = append(*h, t)
+	a := *h
+	for i := len(a) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !a.less(i, up) {
+			return
+		}
+		a[i], a[up] = a[up], a[i]
+		i = up
+	}
+}
+
+func (h *timerHeap) pop() timer {
+	a := *h
+	top := a[0]
+	last := len(a) - 1
+	a[0], a[last] = a[last], timer{}
+	a = a[:last]
+	*h = a
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(a) {
+			return top
+		}
+		if c+1 < len(a) && a.less(c+1, c) {
+			c++
+		}
+		if !a.less(c, i) {
+			return top
+		}
+		a[i], a[c] = a[c], a[i]
+		i = c
+	}
+}
