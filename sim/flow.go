@@ -270,7 +270,8 @@ func (f *flow) makePacket() *Packet {
 	n := f.net
 	payload := int32(min(int64(n.cfg.MTU), f.size-f.sent))
 	p := n.pool.get()
-	p.Key, p.flow, p.Priority = f.key, f.id, f.prio
+	p.Key, p.Priority = f.key, f.prio
+	f.give(p, 0)
 	p.TTL, p.DSCP, p.IPID = n.cfg.TTL, uint8(f.prio)<<3, f.ipid
 	f.ipid++
 	p.Seq, p.Payload, p.Sent = f.sent, payload, n.now

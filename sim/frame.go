@@ -95,10 +95,13 @@ func setLengths(ip []byte, header int, p *Packet) {
 
 func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 	if p.Kind == KindTCP {
-		b = packet.TCP{
-			SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Seq: uint32(p.Seq), Ack: uint32(p.Ack),
-			Flags: uint16(p.TCPFlags), Window: 0xffff,
-		}.AppendTo(b)
+		h := packet.TCP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Flags: uint16(p.TCPFlags), Window: 0xffff}
+		if p.way == 1 {
+			h.Ack = uint32(p.Seq)
+		} else {
+			h.Seq = uint32(p.Seq)
+		}
+		b = h.AppendTo(b)
 		return append(b, make([]byte, p.Payload)...)
 	}
 	if p.Key.Proto == model.UDP {
@@ -126,7 +129,7 @@ func (n *Network) rocePacket(p *Packet) roce.Packet {
 	switch p.Kind {
 	case KindAck, KindNack:
 		r.BTH.Opcode = roce.Acknowledge
-		r.AETH = roce.AETH{Syndrome: roce.Ack(31), MSN: uint32(p.Ack/mtu) & 0xffffff}
+		r.AETH = roce.AETH{Syndrome: roce.Ack(31), MSN: uint32(p.Seq/mtu) & 0xffffff}
 		if p.Kind == KindNack {
 			r.AETH.Syndrome = roce.NakSequence
 		}

@@ -136,7 +136,8 @@ func (h *Host) receive(p *Port, pkt *Packet) {
 		return
 	}
 	f := n.flows[pkt.flow]
-	if to := f.dst; pkt.reverse && f.src != h || !pkt.reverse && to != h {
+	back := pkt.way == 1
+	if back && f.src != h || !back && f.dst != h {
 		n.drop(pkt, p, DropHost) // misrouted: a real stack ignores it too
 		return
 	}
@@ -144,7 +145,7 @@ func (h *Host) receive(p *Port, pkt *Packet) {
 	if n.observer != nil {
 		n.observer.Delivered(n.now, pkt, h)
 	}
-	if pkt.reverse {
+	if back {
 		f.hear(pkt)
 	} else {
 		f.take(pkt)

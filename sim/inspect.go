@@ -11,7 +11,7 @@ func (p *Packet) Ingress() model.PortID { return p.ingress }
 
 // Flow is the index of the packet's flow in the order of AddFlows, and whether
 // the packet goes from its destination to its source; -1 for none.
-func (p *Packet) Flow() (id int, reverse bool) { return int(p.flow), p.reverse }
+func (p *Packet) Flow() (id int, reverse bool) { return int(p.flow), p.way == 1 }
 
 // EachQueued calls f for every packet that waits in a priority's queue, from
 // the head on. f must not keep or change it.

@@ -28,7 +28,7 @@ type Network struct {
 	records        []FlowRecord
 	nextSourcePort map[[2]model.NodeID]uint16
 	maxWindow      int64
-	routing        uint32 // counts changes of forwarding tables
+	routing        uint16 // counts changes of forwarding tables
 	timerSeq       uint64
 	Finished       int // flows
 

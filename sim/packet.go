@@ -34,45 +34,50 @@ const (
 // Packets are pooled. Whoever holds one last gives it back: the host that
 // received it or the place that dropped it. A program must not keep one.
 type Packet struct {
-	next *Packet // in a queue, or in the pool
+	// What a switch looks at comes first, in one line of the cache.
+	next    *Packet // in a queue, or in the pool
+	Size    int32   // bytes on the wire: Ethernet header to payload, no FCS, no preamble
+	flow    int32   // index in Network.flows, or noFlow
+	path    path8   // the way as far as the flow knew it when the packet was made
+	routing uint16  // state of the tables it was found in
 
-	Key     model.FlowKey
-	Size    int32 // bytes on the wire: Ethernet header to payload, no FCS, no preamble
-	Payload int32 // bytes of user data in it
+	ingress  model.PortID // of the switch that holds it
+	buffered uint16       // Size when the switch took it in: what it gives back
+	hop      uint8        // switches passed
+	way      uint8        // 1 from the flow's destination to its source, else 0
 
 	Kind     Kind
 	Priority model.Priority
 	Control  bool // goes into the queue that PFC never pauses
 	TTL      uint8
-	DSCP     uint8
 	ECN      uint8
+	DSCP     uint8
 	TCPFlags uint8
 	Echo     bool // an acknowledgement that reports a congestion mark
 	IPID     uint16
+	Payload  int32 // bytes of user data in it
+	Ahead    int32 // see Joined
 
-	ingress  model.PortID // of the switch that holds it
-	buffered int32        // Size when the switch took it in: what it gives back
+	// Extra is what few packets have; nil otherwise.
+	Extra *Extra
 
-	Seq int64 // first payload byte, counted from the start of the flow
-	Ack int64 // next byte expected by the receiver
+	Key model.FlowKey
+
+	// Seq is the first payload byte, counted from the start of the flow; of an
+	// acknowledgement, the next byte that the receiver expects.
+	Seq int64
 
 	// Sent is when the data left its host; acknowledgements carry it back. Of
 	// a pause frame, which needs no such time, it is the length of the pause.
 	Sent engine.Time
 
-	// Extra is what few packets have; nil otherwise.
-	Extra *Extra
-
-	// When the packet joined the queue that holds it, and how many bytes were
-	// there before it; known only where a program runs at StageDequeue.
+	// Joined is when the packet joined the queue that holds it, behind Ahead
+	// bytes; known only where a program runs at StageDequeue.
 	Joined engine.Time
-	Ahead  int32
-
-	flow    int32 // index in Network.flows, or noFlow
-	reverse bool  // from the flow's destination to its source
-	way     uint8 // 1 where reverse, else 0
-	hop     uint8 // switches passed
 }
+
+// path8 is a way as port numbers, hop by hop; 0 is not known.
+type path8 [8]uint8
 
 // pauseFor is how long a KindPFC packet asks its Priority to pause: 0 resumes,
 // engine.Forever pauses until resumed.
@@ -120,13 +125,20 @@ type pool struct {
 	extras []*Extra
 }
 
+// slab packets are made at once: together they are aligned to the lines of the
+// cache.
+const slab = 64
+
 // get returns a zero packet.
 func (l *pool) get() *Packet {
-	p := l.free
-	if p == nil {
-		l.made++
-		return &Packet{flow: noFlow}
+	if l.free == nil {
+		more := new([slab]Packet)
+		for i := range more {
+			l.put(&more[i])
+		}
+		l.made += slab
 	}
+	p := l.free
 	l.free = p.next
 	*p = Packet{flow: noFlow}
 	return p

@@ -107,7 +107,7 @@ func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 func (c *Context) After(d time.Duration, number int) {
 	n, sw, program := c.Switch.net, c.Switch, c.program
 	at := n.nodes[sw.ID].clock.when(c.Now.Add(d))
-	n.At(at, func() { sw.timer(program, number) })
+	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: func() { sw.timer(program, number) }})
 }
 
 // when is the time of the run at which the clock has come to t, in whole

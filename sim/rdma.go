@@ -70,11 +70,12 @@ func (f *flow) takeRDMA(p *Packet) {
 func (f *flow) answer(kind Kind, to *Packet, echo bool) {
 	n := f.net
 	p := n.pool.get()
-	p.Kind, p.Key, p.flow, p.reverse, p.way = kind, f.key.Reverse(), f.id, true, 1
+	p.Kind, p.Key = kind, f.key.Reverse()
+	f.give(p, 1)
 	p.Size = n.ackSize(&f.key)
 	p.Priority, p.TTL, p.DSCP = f.prio, n.cfg.TTL, uint8(f.prio)<<3
 	p.Control = n.cfg.AckControl || kind == KindCNP
-	p.Ack, p.Seq, p.Sent, p.Echo = f.expected, f.expected, to.Sent, echo
+	p.Seq, p.Sent, p.Echo = f.expected, to.Sent, echo
 	f.back.enqueue(p)
 }
 
@@ -86,8 +87,8 @@ func (f *flow) hearRDMA(p *Packet) {
 	}
 	if p.Kind != KindCNP {
 		f.rtt = n.now - p.Sent
-		if p.Ack > f.acked {
-			f.acked, f.progress = p.Ack, n.now
+		if p.Seq > f.acked {
+			f.acked, f.progress = p.Seq, n.now
 			f.sent = max(f.sent, f.acked)
 		}
 		if p.Kind == KindNack && f.sent > f.acked {

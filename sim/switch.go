@@ -112,43 +112,40 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 }
 
 // route finds the egress port; nil means that the packet is gone. A flow
-// remembers its way, hop by hop, until a table changes: that saves the hash and
-// the look-up, most of what forwarding costs.
+// learns its way hop by hop and gives it to its packets; while no table
+// changes, that saves the hash and the look-up, most of what forwarding costs.
 func (sw *Switch) route(p *Packet) *Port {
-	if p.flow < 0 {
-		return sw.lookup(p)
-	}
-	f := sw.net.flows[p.flow]
-	w := &f.ways[p.way]
-	if w.routing != sw.net.routing {
-		*w = way{routing: sw.net.routing}
-	}
 	hop := p.hop
 	p.hop++
-	if hop < w.known {
-		// A packet that was on its way when a table changed may be elsewhere.
-		if out := w.out[hop&(wayHops-1)]; out.sw == sw {
-			return out
+	if int(hop) < len(p.path) && p.routing == sw.net.routing {
+		if out := p.path[hop]; out != 0 {
+			return sw.ports[out-1]
 		}
-		return sw.lookup(p)
+		out := sw.lookup(p)
+		if out != nil && p.flow >= 0 && out.ID <= 255 {
+			w := &sw.net.flows[p.flow].ways[p.way]
+			if w.routing == p.routing {
+				w.path[hop] = uint8(out.ID)
+			}
+		}
+		return out
 	}
-	out := sw.lookup(p)
-	if out != nil && hop == w.known && hop < wayHops {
-		w.out[hop] = out
-		w.known++
-	}
-	return out
+	return sw.lookup(p)
 }
 
-// wayHops is how many hops of a way are remembered; a fat-tree's longest has
-// five. It is a power of two.
-const wayHops = 8
-
-// way is where one direction of a flow goes.
+// way is where one direction of a flow goes, as far as it is known.
 type way struct {
-	out     [wayHops]*Port
-	routing uint32 // state of the tables it was found in
-	known   uint8  // hops
+	path    path8
+	routing uint16
+}
+
+// give stamps a packet with its flow's way.
+func (f *flow) give(p *Packet, direction uint8) {
+	w := &f.ways[direction]
+	if w.routing != f.net.routing {
+		*w = way{routing: f.net.routing}
+	}
+	p.flow, p.way, p.path, p.routing = f.id, direction, w.path, w.routing
 }
 
 // lookup asks the table.
@@ -212,7 +209,7 @@ func (sw *Switch) enqueue(out *Port, p *Packet) {
 
 // admit charges a packet to the buffer, or drops it.
 func (sw *Switch) admit(out *Port, p *Packet) bool {
-	p.buffered = p.Size
+	p.buffered = uint16(p.Size)
 	ok := !sw.buffer.TailDrop(p.Priority, model.Bytes(out.queues[p.Priority].bytes), model.Bytes(p.Size)) &&
 		sw.buffer.Admit(p.ingress, p.Priority, model.Bytes(p.Size))
 	if !ok {

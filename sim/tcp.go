@@ -106,9 +106,12 @@ func (t *tcp) makePacket(f *flow) *Packet {
 func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	n := f.net
 	p := n.pool.get()
-	p.Kind, p.Key, p.flow, p.reverse = KindTCP, f.key, f.id, reverse
+	p.Kind, p.Key = KindTCP, f.key
 	if reverse {
-		p.Key, p.way = f.key.Reverse(), 1
+		p.Key = f.key.Reverse()
+		f.give(p, 1)
+	} else {
+		f.give(p, 0)
 	}
 	p.Priority, p.TTL, p.DSCP, p.IPID = f.prio, n.cfg.TTL, uint8(f.prio)<<3, f.ipid
 	f.ipid++
@@ -132,7 +135,7 @@ func (t *tcp) take(f *flow, p *Packet) {
 		flags |= packet.FIN
 	}
 	a := t.segment(f, true)
-	a.TCPFlags, a.Ack, a.Sent = uint8(flags), f.expected, p.Sent
+	a.TCPFlags, a.Seq, a.Sent = uint8(flags), f.expected, p.Sent
 	a.Size = max(minFrame, ethernetSize+ipSize(&f.key)+tcpSize)
 	f.back.enqueue(a)
 }
@@ -171,15 +174,15 @@ func (t *tcp) hear(f *flow, p *Packet) {
 		return
 	}
 	mss := float64(n.cfg.MTU)
-	switch newly := p.Ack - f.acked; {
+	switch newly := p.Seq - f.acked; {
 	case newly > 0:
 		t.backoff, t.dups = 0, 0
 		t.sample(n.now - p.Sent)
-		f.acked, f.progress = p.Ack, n.now
+		f.acked, f.progress = p.Seq, n.now
 		f.sent = max(f.sent, f.acked)
 		t.marks(f, newly, flags&packet.ECE != 0)
 		switch {
-		case t.recovering && p.Ack >= t.recover:
+		case t.recovering && p.Seq >= t.recover:
 			t.recovering, t.cwnd = false, t.ssthresh
 		case t.recovering:
 			t.resend = true // a partial acknowledgement names the next hole
