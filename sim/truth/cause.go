@@ -1,0 +1,92 @@
+package truth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// Cause is something that was made to go wrong.
+type Cause struct {
+	Kind       string      // of fault, such as "storm"; or what a scenario calls its traffic, such as "incast"
+	What       string      // in a sentence
+	Begin, End engine.Time // Forever: to the end of the run
+
+	// Where it is, as far as it is in one place.
+	Ports []model.Port
+	Nodes []model.NodeID
+	Flows []int // that it consists of
+}
+
+// At tells whether the cause is active at a time.
+func (c *Cause) At(t engine.Time) bool { return c.Begin <= t && t < c.End }
+
+// Inject schedules a fault and remembers it as a cause.
+func (r *Recorder) Inject(in sim.Injection) error {
+	if err := r.net.Inject(in); err != nil {
+		return err
+	}
+	c := causeOf(in.Fault)
+	c.Begin, c.End = engine.Time(in.At)*engine.Nanosecond, engine.Forever
+	if in.For > 0 {
+		c.End = c.Begin + engine.Of(in.For)
+	}
+	r.Blame(c)
+	return nil
+}
+
+// Blame remembers a cause that is no fault, such as flows that are to collide.
+func (r *Recorder) Blame(c Cause) { r.causes = append(r.causes, c) }
+
+// Causes returns all causes in the order they were named. The list is the
+// Recorder's own.
+func (r *Recorder) Causes() []Cause { return r.causes }
+
+// Wrong returns the causes that are active at a time.
+func (r *Recorder) Wrong(t engine.Time) (active []Cause) {
+	for _, c := range r.causes {
+		if c.At(t) {
+			active = append(active, c)
+		}
+	}
+	return active
+}
+
+// causeOf says what a fault is and where.
+func causeOf(f sim.Fault) Cause {
+	c := Cause{What: f.String()}
+	switch f := f.(type) {
+	case sim.LinkDown:
+		c.Kind, c.Ports = "link-down", []model.Port{f.Port}
+		if f.Up > 0 {
+			c.Kind = "link-flap"
+		}
+	case sim.Lossy:
+		c.Kind, c.Ports = "lossy-link", []model.Port{f.Port}
+		if f.Damaged {
+			c.Kind = "corrupting-link"
+		}
+	case sim.LossySwitch:
+		c.Kind, c.Nodes = "lossy-switch", []model.NodeID{f.Switch}
+	case sim.Reroute:
+		c.Kind = "reroute"
+		for _, e := range f.Entries {
+			if !slices.Contains(c.Nodes, e.Switch) {
+				c.Nodes = append(c.Nodes, e.Switch)
+			}
+		}
+	case sim.BadTable:
+		c.Kind, c.Nodes = "bad-table", []model.NodeID{f.Switch}
+	case sim.Storm:
+		c.Kind, c.Nodes = "storm", []model.NodeID{f.Host}
+	case sim.Polarise:
+		c.Kind = "polarise"
+	default:
+		c.Kind = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "sim."))
+	}
+	return c
+}

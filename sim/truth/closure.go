@@ -1,0 +1,254 @@
+package truth
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Closure returns all nodes that some nodes wait for, directly or through
+// others, and themselves, in the order of Nodes. Flows that are met on the way
+// are the competitors in a queue that drains. They are not followed: where else
+// they wait holds up nobody here.
+func (g *Graph) Closure(from ...Node) Closure {
+	seen := make([]bool, len(g.Nodes))
+	var todo []int
+	visit := func(n Node, follow bool) {
+		if i, ok := g.index[n]; ok && !seen[i] {
+			seen[i] = true
+			if follow {
+				todo = append(todo, i)
+			}
+		}
+	}
+	for _, n := range from {
+		visit(n, true)
+	}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, e := range g.Edges[g.first[i]:g.first[i+1]] {
+			visit(e.To, e.To.Kind != KindFlow)
+		}
+	}
+	c := Closure{g: g}
+	for i, s := range seen {
+		if s {
+			c.Nodes = append(c.Nodes, g.Nodes[i].Node)
+		}
+	}
+	return c
+}
+
+// Closure is what some nodes wait for in the end.
+type Closure struct {
+	Nodes []Node // as in Graph.Nodes
+	g     *Graph
+}
+
+// Has tells whether the closure holds a node.
+func (c Closure) Has(n Node) bool {
+	_, ok := slices.BinarySearchFunc(c.Nodes, n, compareNodes)
+	return ok
+}
+
+// Ports returns the ports whose queues are in it, ascending.
+func (c Closure) Ports() (ports []model.Port) {
+	for _, n := range c.Nodes {
+		if n.Kind == KindQueue && (len(ports) == 0 || ports[len(ports)-1] != n.Port) {
+			ports = append(ports, n.Port)
+		}
+	}
+	return ports
+}
+
+// Switches returns the switches that have a port in it, ascending: those a
+// complete diagnosis must have asked.
+func (c Closure) Switches() (ids []model.NodeID) {
+	for _, n := range c.Nodes {
+		if n.Kind == KindQueue && c.g.fabric.Node(n.Port.Node).Role.IsSwitch() && !slices.Contains(ids, n.Port.Node) {
+			ids = append(ids, n.Port.Node)
+		}
+	}
+	return ids
+}
+
+// Hosts returns the hosts that stop somebody, ascending.
+func (c Closure) Hosts() (ids []model.NodeID) {
+	for _, n := range c.Nodes {
+		if n.Kind == KindHost {
+			ids = append(ids, n.Port.Node)
+		}
+	}
+	return ids
+}
+
+// Root is where waiting ends.
+type Root struct {
+	Kind  RootKind
+	Nodes []Node // of a loop: in the order they wait for each other; else one
+	Count Count  // what waits in those queues
+	Flows []Edge // of contention: who competes, by bytes, most first
+}
+
+// RootKind says what a Root is.
+type RootKind uint8
+
+// Kinds of root.
+const (
+	RootHost       RootKind = iota // a host stops its switch
+	RootContention                 // a queue that drains: what is in it competes for the wire
+	RootLoop                       // paused queues that wait for each other
+	RootFading                     // a pause whose cause is gone
+)
+
+var rootNames = [...]string{"host", "contention", "loop", "fading"}
+
+// String prints the kind's name.
+func (k RootKind) String() string { return rootNames[k] }
+
+// MarshalText writes String's form.
+func (k RootKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Roots returns where the waiting of the closure ends: hosts, queues that
+// drain, loops, fading pauses; each kind by node.
+func (c Closure) Roots() (roots []Root) {
+	for _, loop := range c.g.Cycles() {
+		if c.Has(loop[0]) {
+			root := Root{Kind: RootLoop, Nodes: loop}
+			for _, n := range loop {
+				s, _ := c.g.Of(n)
+				root.Count.Packets += s.Count.Packets
+				root.Count.Bytes += s.Count.Bytes
+			}
+			roots = append(roots, root)
+		}
+	}
+	for _, n := range c.Nodes {
+		s, _ := c.g.Of(n)
+		edges := c.g.From(n)
+		switch {
+		case n.Kind == KindHost:
+			roots = append(roots, Root{Kind: RootHost, Nodes: []Node{n}})
+		case n.Kind == KindQueue && !s.Paused:
+			roots = append(roots, Root{Kind: RootContention, Nodes: []Node{n}, Count: s.Count, Flows: competitors(edges)})
+		case n.Kind == KindQueue && len(edges) == 0:
+			roots = append(roots, Root{Kind: RootFading, Nodes: []Node{n}, Count: s.Count})
+		}
+	}
+	slices.SortStableFunc(roots, func(a, b Root) int { return cmp.Compare(a.Kind, b.Kind) })
+	return roots
+}
+
+// competitors picks the edges to flows, those with most bytes first.
+func competitors(edges []Edge) (flows []Edge) {
+	for _, e := range edges {
+		if e.Why == Contends {
+			flows = append(flows, e)
+		}
+	}
+	slices.SortStableFunc(flows, func(a, b Edge) int { return cmp.Compare(b.Count.Bytes, a.Count.Bytes) })
+	return flows
+}
+
+// Cycles returns the sets of paused queues that wait for each other in a
+// circle, each from its least queue on in the order of waiting where there is
+// one. A cycle need not stand still: see Deadlocks.
+func (g *Graph) Cycles() [][]Node {
+	return g.cycles(func(Node) bool { return true })
+}
+
+// cycles is Cycles among the queues that keep accepts: Tarjan's strongly
+// connected components, without recursion, as a fabric has thousands of queues.
+func (g *Graph) cycles(keep func(Node) bool) (loops [][]Node) {
+	const unseen = -1
+	in := make([]bool, len(g.Nodes))
+	order := make([]int, len(g.Nodes)) // when it was met
+	low := make([]int, len(g.Nodes))
+	for i, n := range g.Nodes {
+		in[i] = n.Kind == KindQueue && n.Paused && keep(n.Node)
+		order[i] = unseen
+	}
+	type frame struct{ node, edge int }
+	var calls []frame
+	var stack []int
+	onStack := make([]bool, len(g.Nodes))
+	met := 0
+	enter := func(i int) {
+		order[i], low[i] = met, met
+		met++
+		stack, onStack[i] = append(stack, i), true
+		calls = append(calls, frame{i, g.first[i]})
+	}
+	for start := range g.Nodes {
+		if !in[start] || order[start] != unseen {
+			continue
+		}
+		for enter(start); len(calls) > 0; {
+			f := &calls[len(calls)-1]
+			if f.edge < g.first[f.node+1] {
+				to := g.index[g.Edges[f.edge].To]
+				f.edge++
+				switch {
+				case !in[to]:
+				case order[to] == unseen:
+					enter(to)
+				case onStack[to]:
+					low[f.node] = min(low[f.node], order[to])
+				}
+				continue
+			}
+			done := f.node
+			calls = calls[:len(calls)-1]
+			if len(calls) > 0 {
+				up := calls[len(calls)-1].node
+				low[up] = min(low[up], low[done])
+			}
+			if low[done] != order[done] {
+				continue
+			}
+			at := slices.Index(stack, done)
+			members := slices.Clone(stack[at:])
+			stack = stack[:at]
+			for _, m := range members {
+				onStack[m] = false
+			}
+			if len(members) > 1 {
+				loops = append(loops, g.around(members))
+			}
+		}
+	}
+	slices.SortFunc(loops, func(a, b []Node) int { return compareNodes(a[0], b[0]) })
+	return loops
+}
+
+// around puts the members of a component into the order of waiting: from the
+// least on, always to the least successor not yet listed; members off that walk
+// follow in their own order.
+func (g *Graph) around(members []int) []Node {
+	slices.Sort(members)
+	left := map[int]bool{}
+	for _, m := range members {
+		left[m] = true
+	}
+	var walk []Node
+	for at := members[0]; at >= 0; {
+		walk = append(walk, g.Nodes[at].Node)
+		delete(left, at)
+		next := -1
+		for _, e := range g.From(g.Nodes[at].Node) {
+			if to := g.index[e.To]; left[to] {
+				next = to
+				break
+			}
+		}
+		at = next
+	}
+	for _, m := range members {
+		if left[m] {
+			walk = append(walk, g.Nodes[m].Node)
+		}
+	}
+	return walk
+}

@@ -1,0 +1,106 @@
+package truth
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// queueCounts is what went through each switch queue, and what else it takes to
+// find a packet that vanished.
+type queueCounts struct {
+	by []queueCount // by port × priorities
+
+	own        int64 // packets that programs put into data queues
+	dropped    int64 // without pause frames
+	hostFrames int64 // pause frames of hosts, heard or lost
+}
+
+type queueCount struct {
+	in, out Count
+	last    engine.Time // when it last sent
+}
+
+func (q *queueCounts) enqueued(queue int32, p *sim.Packet) {
+	c := &q.by[queue].in
+	c.Packets++
+	c.Bytes += model.Bytes(p.Size)
+	if p.Ingress() == 0 {
+		q.own++
+	}
+}
+
+func (q *queueCounts) dequeued(now engine.Time, queue int32, p *sim.Packet) {
+	c := &q.by[queue]
+	c.out.Packets++
+	c.out.Bytes += model.Bytes(p.Size)
+	c.last = now
+}
+
+func (q *queueCounts) lost(p *sim.Packet, at *sim.Port, why sim.Reason) {
+	if p.Kind == sim.KindPFC {
+		if at.Hosted() != nil {
+			q.hostFrames++
+		}
+		return
+	}
+	q.dropped++
+	// A program's packet that found no room never joined a queue.
+	if p.Ingress() == 0 && at.Switched() != nil && why == sim.DropBuffer {
+		q.own++
+	}
+}
+
+// Conserved says where packets were lost or made out of nothing. At any time:
+// each switch queue holds what went in and did not come out, and packets that
+// hosts and programs sent are delivered, dropped, queued, or as many as the
+// wires can hold. When the network is Idle nothing can be on a wire, and the
+// books must balance to the packet.
+//
+// It does not see packets that programs take, or put into control queues.
+func (r *Recorder) Conserved() error {
+	if r.queues == nil {
+		return fmt.Errorf("truth: conservation is not recorded, want Options.Conserve")
+	}
+	sent, queued, room := r.queues.own-r.queues.hostFrames, int64(0), int64(0)
+	for i, p := range r.net.Ports() {
+		room += r.onWire(int32(i))
+		if p.Hosted() != nil {
+			sent += p.TxPkts
+			continue
+		}
+		for prio := range model.Priority(priorities) {
+			c := &r.queues.by[i*priorities+int(prio)]
+			want := Count{c.in.Packets - c.out.Packets, c.in.Bytes - c.out.Bytes}
+			if got := waitingIn(p, prio); got != want {
+				return fmt.Errorf("truth: port %v priority %d holds %v, want %v: %v went in, %v came out", r.name(int32(i)), prio, got, want, c.in, c.out)
+			}
+			queued += want.Packets
+		}
+		_, control := p.ControlQueue()
+		queued += int64(control)
+	}
+	wire := sent - r.net.Counts.Delivered - r.queues.dropped - queued
+	if r.net.Idle() {
+		room = 0
+	}
+	if wire < 0 || wire > room {
+		return fmt.Errorf("truth: %d packets sent, %d delivered, %d dropped, %d queued: %d left over, want 0 to %d on wires",
+			sent, r.net.Counts.Delivered, r.queues.dropped, queued, wire, room)
+	}
+	return nil
+}
+
+// onWire is how many packets, all of the least size, a port's wire holds: those
+// propagating, and one that is being sent.
+func (r *Recorder) onWire(port int32) int64 {
+	if r.net.Ports()[port].TxPkts == 0 {
+		return 0
+	}
+	l := r.net.Fabric().Port(r.name(port)).LinkSpec
+	return int64(engine.Of(l.Delay)/engine.Transmit(leastFrame, l.Rate)) + 2
+}
+
+const leastFrame = 60 // bytes, without checksum

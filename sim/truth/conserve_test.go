@@ -1,0 +1,79 @@
+package truth
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+)
+
+// TestConservation looks at the books all along runs of mixed traffic with
+// faults.
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := sim.DefaultConfig()
+		cfg.Buffer = 600 * model.KB
+		cfg.LossyQueue = 20 * model.KB
+		cfg.AckControl = rapid.Bool().Draw(rt, "ack control")
+		if rapid.Bool().Draw(rt, "no control") {
+			cfg.CC = sim.NoControl
+		}
+		b := fatTree(t, cfg, Options{Conserve: true, Flows: true})
+		for range rapid.IntRange(1, 20).Draw(rt, "flows") {
+			src := model.NodeID(rapid.IntRange(0, 15).Draw(rt, "src"))
+			b.add(traffic.Flow{
+				Src: src, Dst: (src + model.NodeID(rapid.IntRange(1, 15).Draw(rt, "dst"))) % 16,
+				Bytes:     model.Bytes(rapid.IntRange(1, 200_000).Draw(rt, "bytes")),
+				Transport: traffic.Transport(rapid.IntRange(0, 2).Draw(rt, "transport")),
+				Priority:  model.Priority(rapid.SampledFrom([]int{1, 3}).Draw(rt, "priority")), Start: 1000,
+			})
+		}
+		port := model.Port{Node: model.NodeID(rapid.IntRange(16, 35).Draw(rt, "switch")), Port: 1}
+		lasts := 200 * time.Microsecond
+		b.inject(sim.Injection{At: 30_000, For: lasts, Fault: rapid.SampledFrom([]sim.Fault{
+			sim.LinkDown{Port: port},
+			sim.Lossy{Port: port, Share: 0.5},
+			sim.LossySwitch{Switch: port.Node, Share: 0.1},
+			sim.BadTable{Switch: port.Node, Share: 0.3, Via: 2},
+			sim.Storm{Host: 7, Priority: 3},
+			sim.Storm{Host: 7, Priority: 3, On: 20 * time.Microsecond, Off: 10 * time.Microsecond},
+		}).Draw(rt, "fault")})
+		for at := engine.Time(0); at < engine.Millisecond; at += 10 * engine.Microsecond {
+			b.Run(at)
+			if err := b.r.Conserved(); err != nil {
+				rt.Fatalf("at %v: %v", at, err)
+			}
+		}
+		b.Run(5 * engine.Second)
+		if err := b.r.Conserved(); err != nil || !b.Idle() {
+			rt.Fatalf("at the end: %v, idle %v; want nil, true", err, b.Idle())
+		}
+	})
+}
+
+func TestConservedComplains(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(b *bed)
+		want  string
+	}{
+		"made of nothing": {func(b *bed) { b.Counts.Delivered++ }, "-1 left over"},
+		"vanished":        {func(b *bed) { b.Counts.Delivered-- }, "1 left over"},
+		"out of nowhere":  {func(b *bed) { b.r.queues.by[b.r.queue(QueueNode(model.Port{Node: 2, Port: 1}, 3))].in.Packets++ }, "port 2:1 priority 3 holds 0 packets, 0B, want 1 packet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := dumbbell(t, 1, sim.DefaultConfig(), Options{Conserve: true})
+			b.add(udp(0, 1, 10*model.Gbps, 100_000))
+			b.play(5 * time.Millisecond)
+			tc.spoil(b)
+			if err := b.r.Conserved(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Conserved() = %v; want a complaint with %q", err, tc.want)
+			}
+		})
+	}
+}

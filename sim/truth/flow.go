@@ -1,0 +1,62 @@
+package truth
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// FlowTotal is what became of the packets of one direction of a flow.
+type FlowTotal struct {
+	Delivered int64       // packets
+	Payload   model.Bytes // in them, with what was sent twice
+	Dropped   int64       // packets
+
+	First, Last engine.Time // deliveries
+}
+
+type flowTotals struct {
+	by    []FlowTotal // by direction
+	other FlowTotal   // packets of no flow: probes, polls, reports
+}
+
+func (f *flowTotals) of(p *sim.Packet) *FlowTotal {
+	d := direction(p)
+	if d < 0 {
+		return &f.other
+	}
+	f.by = reach(f.by, d)
+	return &f.by[d]
+}
+
+func (f *flowTotals) delivered(now engine.Time, p *sim.Packet) {
+	t := f.of(p)
+	// Deliveries of several hosts do not come in order.
+	if t.Delivered == 0 || now < t.First {
+		t.First = now
+	}
+	t.Delivered++
+	t.Payload += model.Bytes(p.Payload)
+	t.Last = max(t.Last, now)
+}
+
+func (f *flowTotals) dropped(p *sim.Packet) {
+	if p.Kind != sim.KindPFC {
+		f.of(p).Dropped++
+	}
+}
+
+// Flow returns what became of one direction of a flow. A flow of -1 stands for
+// all packets that belong to none, pause frames left out.
+func (r *Recorder) Flow(flow int, reverse bool) FlowTotal {
+	if r.flows == nil {
+		return FlowTotal{}
+	}
+	if flow < 0 {
+		return r.flows.other
+	}
+	if d := directionOf(flow, reverse); int(d) < len(r.flows.by) {
+		return r.flows.by[d]
+	}
+	return FlowTotal{}
+}
