@@ -28,6 +28,7 @@ fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
 bench: build ## Measure Weft side by side with its peers
+	@scripts/need g++:g++ ns3++:libns3-dev
 	./bin/weft bench
 
 lint: ## Check format, vet, and run staticcheck

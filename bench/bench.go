@@ -37,7 +37,7 @@ type Suite struct {
 func (s Suite) Run(ctx context.Context) ([]Result, error) { return s.run(ctx) }
 
 // Suites returns all suites by name.
-func Suites() []Suite { return []Suite{packetSuite, topoSuite} }
+func Suites() []Suite { return []Suite{packetSuite, topoSuite, simSuite} }
 
 // Find returns the suite of that name.
 func Find(name string) (Suite, error) {
@@ -70,6 +70,16 @@ func less(name string, value float64, unit, peer string, peerValue, goal float64
 	r := Result{Name: name, Value: value, Unit: unit, Peer: peer, PeerValue: peerValue, Goal: goal}
 	if value > 0 {
 		r.Ratio = peerValue / value
+	}
+	r.Pass = r.Ratio >= goal
+	return r
+}
+
+// more compares two sides of which the larger is better, such as rates.
+func more(name string, value float64, unit, peer string, peerValue, goal float64) Result {
+	r := Result{Name: name, Value: value, Unit: unit, Peer: peer, PeerValue: peerValue, Goal: goal}
+	if peerValue > 0 {
+		r.Ratio = value / peerValue
 	}
 	r.Pass = r.Ratio >= goal
 	return r
