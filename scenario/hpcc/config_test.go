@@ -98,7 +98,7 @@ func TestParseSaysWhatItIgnores(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"ignored: U_TARGET, MI_THRESH because " + whyINT,
+		"ignored: U_TARGET, MI_THRESH because " + whyControl,
 		"ignored: QLEN_MON_FILE because " + whyQueue,
 		"ignored: DATA_RATE because " + whyLinks,
 	}

@@ -2,8 +2,11 @@ package hpcc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
@@ -88,6 +91,27 @@ func TestExplain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever the buffer: where the note says that PFC cannot fire, it does not.
+func TestQuietIsNeverWrong(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 6).Draw(rt, "senders")
+		config := fmt.Sprintf("EPOCH_TIME 1000\nBUFFER_SIZE %d\nHAS_WIN %d\nGLOBAL_T %d\nENABLE_QCN 0\nSIMULATOR_STOP_TIME 2.001\n",
+			rapid.IntRange(40*(n+2), 1500).Draw(rt, "KiB"), rapid.IntRange(0, 1).Draw(rt, "window"), rapid.IntRange(0, 1).Draw(rt, "global"))
+		c, err := Read(write(t, incast(n, "1us", rapid.IntRange(1, 400_000).Draw(rt, "bytes"), config)))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		s, err := Build(c, Options{Seed: 1})
+		if err != nil {
+			rt.Skip("no room to share")
+		}
+		quiet := slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, "PFC cannot fire") })
+		if got := play(t, s).Counts.Pauses; quiet && got > 0 {
+			rt.Fatalf("%d pauses; want none, as the notes say: %q", got, s.Notes)
+		}
+	})
 }
 
 func TestAbout(t *testing.T) {

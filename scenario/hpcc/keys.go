@@ -19,13 +19,13 @@ type key struct {
 
 // Reasons for keys without effect.
 const (
-	whyThere = "it changes nothing in the original either"
-	whyLinks = "every link of the topology has its own"
-	whyChunk = "every packet is acknowledged and senders go back to the missing byte"
-	whyTrace = "packets are written as pcapng where the run asks for it"
-	whyQueue = "queue depths of all ports are written where the run asks for it"
-	whyINT   = "it steers a control that Weft does not have"
-	whyDir   = "output goes where the run asks for it"
+	whyDynamic = "thresholds are always dynamic, as they are in the original"
+	whyLinks   = "every link of the topology has its own"
+	whyChunk   = "every packet is acknowledged and senders go back to the missing byte"
+	whyTrace   = "packets are written as pcapng where the run asks for it"
+	whyQueue   = "queue depths of all ports are written where the run asks for it"
+	whyControl = "HPCC, PINT and DCTCP are not among Weft's congestion controls"
+	whyDir     = "output goes where the run asks for it"
 )
 
 var keys = map[string]key{
@@ -71,7 +71,7 @@ var keys = map[string]key{
 	"AGENT_THRESHOLD": {set: fork(micros(func(c *Config) *time.Duration { return &c.Threshold }))},
 	"EPOCH_TIME":      {set: fork(whole(1, 1e12, func(c *Config, n uint64) { c.Epoch = time.Duration(n) }))},
 
-	"USE_DYNAMIC_PFC_THRESHOLD": {ignored: whyThere},
+	"USE_DYNAMIC_PFC_THRESHOLD": {ignored: whyDynamic},
 	"DATA_RATE":                 {ignored: whyLinks},
 	"LINK_DELAY":                {ignored: whyLinks},
 	"L2_CHUNK_SIZE":             {ignored: whyChunk},
@@ -82,15 +82,15 @@ var keys = map[string]key{
 	"QLEN_MON_FILE":             {ignored: whyQueue},
 	"QLEN_MON_START":            {ignored: whyQueue},
 	"QLEN_MON_END":              {ignored: whyQueue},
-	"DCTCP_RATE_AI":             {ignored: whyINT},
-	"FAST_REACT":                {ignored: whyINT},
-	"U_TARGET":                  {ignored: whyINT},
-	"MI_THRESH":                 {ignored: whyINT},
-	"INT_MULTI":                 {ignored: whyINT},
-	"MULTI_RATE":                {ignored: whyINT},
-	"SAMPLE_FEEDBACK":           {ignored: whyINT},
-	"PINT_LOG_BASE":             {ignored: whyINT},
-	"PINT_PROB":                 {ignored: whyINT},
+	"DCTCP_RATE_AI":             {ignored: whyControl},
+	"FAST_REACT":                {ignored: whyControl},
+	"U_TARGET":                  {ignored: whyControl},
+	"MI_THRESH":                 {ignored: whyControl},
+	"INT_MULTI":                 {ignored: whyControl},
+	"MULTI_RATE":                {ignored: whyControl},
+	"SAMPLE_FEEDBACK":           {ignored: whyControl},
+	"PINT_LOG_BASE":             {ignored: whyControl},
+	"PINT_PROB":                 {ignored: whyControl},
 	"DIR":                       {ignored: whyDir},
 }
 
