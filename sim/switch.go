@@ -76,7 +76,10 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 	}
 	if out.idle(p) && sw.buffer.Vacant(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
 		// The packet leaves at the instant it came: it waits in no queue, takes
-		// no room and meets no threshold.
+		// no room and meets no threshold. It still had its turn.
+		if !p.Control {
+			out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
+		}
 		out.send(p)
 		return
 	}

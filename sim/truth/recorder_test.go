@@ -13,24 +13,34 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// Recording changes nothing of the run.
+// Recording changes nothing of the run, also where priorities take turns.
 func TestRecordingIsPassive(t *testing.T) {
-	run := func(o Options) ([]sim.FlowRecord, sim.Counts) {
+	run := func(observed bool) ([]sim.FlowRecord, sim.Counts) {
 		cfg := sim.DefaultConfig()
-		cfg.Buffer = 600 * model.KB
-		b := fatTree(t, cfg, o)
-		b.add(incast(300_000)...)
-		b.Run(3 * engine.Millisecond)
-		b.Counts.Events = 0 // samples are events
+		cfg.Buffer = 1200 * model.KB
+		cfg.Lossless = 1<<3 | 1<<4
+		b := fatTree(t, cfg, All())
+		if !observed {
+			b.Observe(nil)
+		}
+		for prio := range model.Priority(5) {
+			flows := incast(50_000)
+			for i := range flows {
+				flows[i].Priority = prio
+				flows[i].Start += model.Time(i) * 7_000
+			}
+			b.add(flows...)
+		}
+		b.Run(10 * engine.Millisecond)
 		return b.Records(), b.Counts
 	}
-	bare, bareCounts := run(Options{})
-	full, fullCounts := run(All())
-	if diff := cmp.Diff(bare, full); diff != "" {
-		t.Errorf("flows differ (-bare +recorded):\n%s", diff)
+	bare, bareCounts := run(false)
+	seen, seenCounts := run(true)
+	if diff := cmp.Diff(bare, seen); diff != "" {
+		t.Errorf("flows differ (-unobserved +recorded):\n%s", diff)
 	}
-	if bareCounts != fullCounts {
-		t.Errorf("counts %+v; want those of a bare run %+v", fullCounts, bareCounts)
+	if bareCounts != seenCounts {
+		t.Errorf("counts %+v; want those of an unobserved run %+v", seenCounts, bareCounts)
 	}
 }
 
@@ -97,7 +107,7 @@ func steady(t testing.TB, o Options) *bed {
 			b.add(traffic.Flow{Src: src, Dst: (src + 3 + 4*j) % 16, Stop: 1e12, Priority: 3, Rate: 15 * model.Gbps})
 		}
 	}
-	b.Run(2 * engine.Millisecond)
+	b.Run(200 * engine.Microsecond)
 	return b
 }
 
@@ -105,9 +115,9 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	b := steady(t, All())
 	// Steady also means no new slot.
 	b.r.slots.length = engine.Second
-	b.Run(3 * engine.Millisecond)
-	if n := testing.AllocsPerRun(10, func() { b.Run(b.Now() + 50*engine.Microsecond) }); n > 0 {
-		t.Errorf("50µs of recorded traffic allocate %v times; want never", n)
+	b.Run(400 * engine.Microsecond)
+	if n := testing.AllocsPerRun(10, func() { b.Run(b.Now() + 20*engine.Microsecond) }); n > 0 {
+		t.Errorf("20µs of recorded traffic allocate %v times; want never", n)
 	}
 }
 
