@@ -219,13 +219,14 @@ func (sw *Switch) Extra(p *Packet) *Extra { return sw.net.pool.extra(p) }
 
 // Send is Context's, outside of any event.
 func (sw *Switch) Send(p *Packet, out *Port) {
+	n, ps := sw.net, &sw.programs
 	p.ingress = 0
-	ps := &sw.programs
+	p.hop = uint8(len(p.path)) // it need not be on its flow's way
 	if ps.flush == nil {
 		ps.flush = sw.sendOutbox
 	}
 	if len(ps.outbox) == 0 {
-		sw.net.At(sw.net.now, ps.flush)
+		sw.node.timer(n, timer{at: n.now, kind: runProgram, run: ps.flush})
 	}
 	ps.outbox = append(ps.outbox, outgoing{p, out})
 }
