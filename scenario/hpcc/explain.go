@@ -117,7 +117,7 @@ func (s *Setup) nearestToFire(loads map[model.NodeID]*load, win *windows) string
 	}
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port - 1))
-	return fmt.Sprintf("PFC cannot fire: at most %s of one port can wait in a switch (%s port %d, %d flows, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
+	return fmt.Sprintf("PFC cannot fire: at most %s of one port can wait in a switch (%s port %d, flows: %d, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
 		about(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
 		about(xoff+l.mmu.Reserve), l.mmu.Buffer)
 }
