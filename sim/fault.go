@@ -247,8 +247,8 @@ func (f Storm) String() string {
 }
 
 func (f Storm) check(n *Network) error {
-	if !n.fabric.Has(f.Host) || n.nodes[f.Host].host == nil {
-		return fmt.Errorf("node %d is no host", f.Host)
+	if err := n.hasHost(f.Host); err != nil {
+		return err
 	}
 	if f.Priority >= numPriorities {
 		return fmt.Errorf("priority %d, want 0 to 7", f.Priority)
@@ -322,6 +322,13 @@ func (n *Network) hasPort(p model.Port) error {
 func (n *Network) hasSwitch(id model.NodeID) error {
 	if !n.fabric.Has(id) || n.nodes[id].sw == nil {
 		return fmt.Errorf("node %d is no switch", id)
+	}
+	return nil
+}
+
+func (n *Network) hasHost(id model.NodeID) error {
+	if !n.fabric.Has(id) || n.nodes[id].host == nil {
+		return fmt.Errorf("node %d is no host", id)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type Host struct {
 	node  *node
 	ports []*Port
 	nics  []nic
+	slow  *slowIntake // a receiver that cannot keep up; nil usually
 
 	// Receive sees packets of KindOther that are for this host; the host gives
 	// them back to the pool after.
@@ -123,6 +124,15 @@ func (h *Host) resumed(p *Port, prio model.Priority) {
 
 // receive takes a packet off the wire.
 func (h *Host) receive(p *Port, pkt *Packet) {
+	if h.slow != nil {
+		h.slow.take(h, p, pkt)
+		return
+	}
+	h.process(p, pkt)
+}
+
+// process gives a packet to whom it is for.
+func (h *Host) process(p *Port, pkt *Packet) {
 	n := h.net
 	if pkt.flow == noFlow {
 		n.Counts.Delivered++
