@@ -42,6 +42,7 @@ type flow struct {
 	ideal   engine.Time
 	rtt     engine.Time // newest sample
 	ipid    uint16
+	begun   bool
 	done    bool
 	arrived bool // all of it is at the receiver
 
@@ -156,7 +157,7 @@ const firstSourcePort = 10000
 // startFlow begins sending.
 func (n *Network) startFlow(id int32) {
 	f := n.flows[id]
-	f.started, f.progress = n.now, n.now
+	f.begun, f.started, f.progress = true, n.now, n.now
 	f.ideal = n.idealTime(f)
 	switch f.spec.Transport {
 	case traffic.RDMA:
@@ -237,7 +238,7 @@ func (f *flow) record() FlowRecord {
 func (n *Network) Records() []FlowRecord {
 	all := append([]FlowRecord(nil), n.records...)
 	for _, f := range n.flows {
-		if !f.done && f.started > 0 {
+		if !f.done && f.begun {
 			all = append(all, f.record())
 		}
 	}

@@ -77,7 +77,7 @@ func TestWaitForStorm(t *testing.T) {
 	}
 }
 
-// The same question asked after the storm has an answer again.
+// A graph can be asked for in the middle of a run.
 func TestWaitForAt(t *testing.T) {
 	b := storm(t)
 	var then *Graph
@@ -105,6 +105,26 @@ func TestWaitForContention(t *testing.T) {
 		if !at || slices.Contains(kinds, RootHost) || slices.Contains(kinds, RootLoop) {
 			t.Errorf("roots of flow %d %+v; want contention at %s, no host, no loop\n%v", id, roots, g.Name(last), g)
 		}
+	}
+}
+
+// A flow to a free host waits in its own: another flow of that host got it
+// paused.
+func TestWaitForUnsent(t *testing.T) {
+	b := dumbbell(t, 2, unthrottled(), All())
+	b.add(
+		traffic.Flow{Src: 0, Dst: 2, Bytes: 2_000_000, Priority: 3},
+		traffic.Flow{Src: 0, Dst: 1, Bytes: 2_000_000, Priority: 3},
+	)
+	b.inject(sim.Injection{At: 20_000, Fault: sim.Storm{Host: 2, Priority: 3}})
+	b.play(200 * time.Microsecond)
+	g := WaitFor(b.Network)
+	victim, nic := FlowNode(1, false), QueueNode(portOf(b.Host(0).Ports()[0]), 3)
+	if got, want := g.From(victim), []Edge{{From: victim, To: nic, Why: Unsent}}; !slices.Equal(got, want) {
+		t.Errorf("the victim waits for %+v; want only its own host's port\n%v", got, g)
+	}
+	if hosts := g.Closure(victim).Hosts(); !slices.Equal(hosts, []model.NodeID{2}) {
+		t.Errorf("hosts that the victim waits for %v; want 2\n%v", hosts, g)
 	}
 }
 
