@@ -49,7 +49,8 @@ type Config struct {
 	NackGap      time.Duration // least time between NACKs for the same byte
 	RTO          time.Duration // go back when nothing was acknowledged for this long; 0: never
 	AckControl   bool          // acknowledgements ride in the control queue
-	RateBound    bool          // pace below line rate; off: congestion control has no effect
+	AckHosts     bool          // with AckControl: at hosts alone; switches treat them as data
+	RateBound    bool          // pace packets; off: congestion control acts through the window alone
 
 	TTL uint8
 }

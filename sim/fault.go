@@ -60,6 +60,9 @@ func (f LinkDown) begin(n *Network) func() {
 	set := func(down bool) {
 		for _, q := range []*Port{p, p.peer} {
 			q.impairing().down = down
+			if down {
+				q.cut()
+			}
 		}
 	}
 	var turn func()
@@ -346,4 +349,24 @@ func (p *Port) impairing() *impairment {
 		p.impair = &impairment{reason: DropSilent}
 	}
 	return p.impair
+}
+
+// cut loses what is on the wire to the port, and the pauses that its ends have
+// asked of each other: a link that comes back starts afresh.
+func (p *Port) cut() {
+	n := p.net
+	for p.inbox.at() != engine.Forever {
+		n.drop(p.inbox.pop(), p.peer, DropLinkDown)
+	}
+	p.node.due[p.slot] = min(p.txAt, p.wakeAt)
+	p.pfcDue = 0
+	for prio := range model.Priority(numPriorities) {
+		p.refreshGen[prio]++
+		p.pauseGen[prio]++
+		p.setPaused(prio, false)
+		if p.sw != nil {
+			p.sw.buffer.SetPaused(p.ID, prio, false)
+		}
+	}
+	p.pfcStop = 0
 }

@@ -81,7 +81,7 @@ func TestFaultsDropWithTheirReason(t *testing.T) {
 			n := fatTree(t, 4, cfg)
 			n.add(t, steady(0, 15))
 			n.inject(t, 200*time.Microsecond, 300*time.Microsecond, tc.fault(t, n))
-			n.play(200 * time.Microsecond)
+			n.play(199 * time.Microsecond)
 			if n.Counts.Drops != [numReasons]int64{} {
 				t.Fatalf("drops %v before the fault; want none", n.Counts.Drops)
 			}

@@ -37,6 +37,7 @@ type flow struct {
 	highest int64 // first byte never sent: below it is retransmission
 	window  int64 // most bytes in flight; 0: no limit
 	rate    model.Rate
+	most    model.Rate // that the flow may ever have
 	cc      dcqcn.State
 	started engine.Time
 	ideal   engine.Time
@@ -120,6 +121,7 @@ func (n *Network) newFlow(s *traffic.Flow, base int) (*flow, error) {
 	if s.Rate > 0 {
 		f.rate = min(f.rate, s.Rate)
 	}
+	f.most = f.rate
 	return f, nil
 }
 
@@ -307,9 +309,13 @@ func (f *flow) makePacket() *Packet {
 
 // pace says when the packet after p is due.
 func (f *flow) pace(p *Packet) {
+	rate := f.rate
+	if !f.net.cfg.RateBound {
+		rate = f.most // congestion control acts through the window alone
+	}
 	f.nextSend = f.net.now
-	if f.rate < f.port.rate {
-		f.nextSend += engine.Transmit(int64(p.Size), f.rate)
+	if rate < f.port.rate {
+		f.nextSend += engine.Transmit(int64(p.Size), rate)
 	}
 }
 

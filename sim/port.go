@@ -153,6 +153,9 @@ func (p *Port) transmit() {
 		if p.queues[controlQueue].head == nil {
 			p.nonEmpty &^= controlBit
 		}
+		if p.host != nil && p.net.cfg.AckHosts {
+			pkt.Control = false
+		}
 	case ready == 0:
 		// A host's flows make their packets when the wire is free.
 		if p.host == nil {
