@@ -3,21 +3,27 @@ package engine
 import "math/bits"
 
 const (
-	timeBits = 63 // bits of a Time
+	timeBits = 63 // of a Time that is not negative
 
-	// Coarse rungs have fixed shifts, topShift, topShift-gridBits … gridShift;
-	// finer ones are fitted to the events.
+	// The coarse rungs have shifts 60, 48, 36 and 24.
 	topShift  = 60
-	gridBits  = 12
 	gridShift = 24
+	gridBits  = 12
 
+	// A fitted rung aims at buckets of occupancy to 2*occupancy events. Fewer
+	// leave the work of changing buckets to too few events, more make sorting
+	// longer: 4 to 12 measure within 10 % of each other.
 	occupancy = 8
-	leafBits  = 15
-	midBits   = 13
-	fewBits   = 3
 
-	// maxRungs is a power of two, so that an index needs no check: one is
-	// unused, four are fixed and gridShift/fewBits fitted at most.
+	// leafBits limits the buckets of a rung to what stays in a second-level
+	// cache. Where the events ask for more, two rungs are faster than one:
+	// at 10,000 events in 1 µs, 12 bits cost 38 ns, 15 bits 25 ns, 16 bits
+	// 31 ns.
+	leafBits = 15
+	fewBits  = 3
+
+	// maxRungs exceeds the number there can be, 4 of the grid and
+	// gridShift/fewBits fitted, and is a power of two.
 	maxRungs = 16
 )
 
@@ -26,41 +32,56 @@ type rung struct {
 	buckets []bucket // a power of two of them, each 1<<shift ps wide
 	shift   uint8
 	top     uint8    // shift of the rung above
-	live    int      // buckets that hold events
+	live    int      // how many buckets hold events
 	words   []uint64 // a bit for each bucket that holds events
 	groups  []uint64 // a bit for each word that is not zero
 }
 
-// descend adds a rung below the finest, fitted to n events, and returns it; nil
-// when buckets are one picosecond wide already.
-func (q *Queue[E]) descend(n int) *rung {
-	top := int(q.rungs[q.depth].shift)
-	if top == 0 {
-		return nil
-	}
-	if top > gridShift {
-		return q.addRung(uint8(top-gridBits), uint8(top))
-	}
-	if top == gridShift {
-		q.measure()
-	}
-	shift := min(top-bits.Len(uint(n/occupancy)), int(q.rateShift), top-fewBits)
-	if shift < top-leafBits {
-		shift = top - midBits
-	}
-	return q.addRung(uint8(max(shift, 0)), uint8(top))
+// slot returns the bucket of a time within the rung's span.
+func (r *rung) slot(at Time) uint64 {
+	return uint64(at) >> (r.shift % 64) & uint64(len(r.buckets)-1)
 }
 
-// measure sets the bucket width that the events popped since the last
-// measurement ask for.
-func (q *Queue[E]) measure() {
-	if n := q.popped - q.markPopped; n > 0 {
-		width := uint64(q.last-q.markTime) / uint64(n) * occupancy
-		q.rateShift = uint8(bits.Len64(width))
-	}
-	q.markTime, q.markPopped = q.last, q.popped
+// start returns where a bucket starts, given any time within the rung's span.
+func (r *rung) start(within Time, slot uint64) Time {
+	return within>>(r.top%64)<<(r.top%64) | Time(slot)<<(r.shift%64)
 }
 
+// lowest returns the first bucket that holds events, of which there must be
+// one. The bucket of base or a later one is the first.
+func (r *rung) lowest(base Time) uint64 {
+	w := r.slot(base) / 64
+	if r.words[w] == 0 {
+		g := w / 64
+		for r.groups[g] == 0 {
+			g++
+		}
+		w = g*64 + uint64(bits.TrailingZeros64(r.groups[g]))
+	}
+	return w*64 + uint64(bits.TrailingZeros64(r.words[w]))
+}
+
+// mark notes that a bucket now holds events.
+func (r *rung) mark(slot uint64) {
+	r.words[slot/64] |= 1 << (slot % 64)
+	r.groups[slot/4096] |= 1 << (slot / 64 % 64)
+	r.live++
+}
+
+// take empties a bucket and returns its events.
+func (r *rung) take(slot uint64) bucket {
+	w := slot / 64
+	r.words[w] &^= 1 << (slot % 64)
+	if r.words[w] == 0 {
+		r.groups[w/64] &^= 1 << (w % 64)
+	}
+	r.live--
+	b := r.buckets[slot]
+	r.buckets[slot] = bucket{}
+	return b
+}
+
+// addRung adds a rung below the finest.
 func (q *Queue[E]) addRung(shift, top uint8) *rung {
 	q.depth++
 	r := &q.rungs[q.depth]
@@ -78,42 +99,35 @@ func (q *Queue[E]) addRung(shift, top uint8) *rung {
 	return r
 }
 
-// dropRung removes the finest rung; near takes over its span.
+// addFittedRung adds the next rung of the grid, or below the grid one that is
+// fitted to n events and to the rate of pops.
+func (q *Queue[E]) addFittedRung(n int) *rung {
+	top := q.rungs[q.depth].shift
+	if top > gridShift {
+		return q.addRung(top-gridBits, top)
+	}
+	if top == gridShift {
+		q.takeRate()
+	}
+	width := max(bits.Len(uint(n/occupancy)), int(top)-int(q.rateShift), fewBits)
+	if width > leafBits {
+		width = gridBits
+	}
+	return q.addRung(top-uint8(min(width, int(top))), top)
+}
+
+// takeRate measures the rate of pops since the last time.
+func (q *Queue[E]) takeRate() {
+	if n := q.popped - q.markPopped; n > 0 {
+		width := uint64(q.last-q.markTime) / uint64(n) * occupancy
+		q.rateShift = uint8(bits.Len64(width))
+	}
+	q.markTime, q.markPopped = q.last, q.popped
+}
+
+// dropRung removes the finest rung, which is empty; near takes over its span.
 func (q *Queue[E]) dropRung() {
 	r := &q.rungs[q.depth]
 	clear(q.home[r.shift+1 : r.top+1])
 	q.depth--
-}
-
-// start returns the time at which a bucket starts, given any time that the
-// rung spans.
-func (r *rung) start(within Time, slot int) Time {
-	return within>>(r.top&63)<<(r.top&63) | Time(slot)<<(r.shift&63)
-}
-
-// lowest returns the first bucket that holds events; there must be one. None
-// lies before base.
-func (r *rung) lowest(base Time) int {
-	w := int(uint64(base)>>(r.shift&63)) & (len(r.buckets) - 1) / 64
-	if r.words[w] == 0 {
-		g := w / 64
-		for r.groups[g] == 0 {
-			g++
-		}
-		w = g*64 + bits.TrailingZeros64(r.groups[g])
-	}
-	return w*64 + bits.TrailingZeros64(r.words[w])
-}
-
-// take removes and returns a bucket's content.
-func (r *rung) take(slot int) bucket {
-	w := slot / 64
-	r.words[w] &^= 1 << (slot % 64)
-	if r.words[w] == 0 {
-		r.groups[w/64] &^= 1 << (w % 64)
-	}
-	r.live--
-	b := r.buckets[slot]
-	r.buckets[slot] = bucket{}
-	return b
 }

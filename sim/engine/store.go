@@ -1,36 +1,45 @@
 package engine
 
 const (
-	chunk   = 32
+	// chunk is how many events lie side by side. A large queue gains from long
+	// chunks, as it waits for memory less often; a small one does not mind: at
+	// a million events of the fabric, chunks of 4, 8, 16 and 32 measure 85, 65,
+	// 45 and 35 ns; at a thousand 28, 26, 25 and 24 ns.
+	chunk = 32
+
+	// sortMax is how many events are sorted rather than spread. Sorting takes
+	// time in the square of it.
 	sortMax = 24
 )
 
-// bucket is a list of chunks that hold events in the order they came.
+// bucket is a list of chunks that hold events in the order they came. The zero
+// bucket is empty.
 type bucket struct {
 	head   int32 // first chunk
-	end    int32 // cell after the last event; a multiple of chunk when the last chunk is full
+	end    int32 // cell after the last event; a multiple of chunk when that chunk is full
 	chunks int32
 }
 
-// fill is the number of events in the last chunk.
+// fill returns the number of events in the last chunk.
 func (b bucket) fill() int { return int(b.end-1)%chunk + 1 }
 
-// len is the number of events.
+// len returns the number of events.
 func (b bucket) len() int { return int(b.chunks-1)*chunk + b.fill() }
 
-// last is the last chunk.
-func (b bucket) last() int32 { return (b.end - 1) / chunk }
+// tail returns the last chunk.
+func (b bucket) tail() int32 { return (b.end - 1) / chunk }
 
-// store keeps the events of all buckets, in chunks that lie in one slice.
+// store holds the events of all buckets. Chunks are parts of one slice and
+// linked by number: to the garbage collector they are one object.
 type store[E any] struct {
 	cells []entry[E]
-	next  []int32 // per chunk, the one that follows in its list
-	free  int32   // first free chunk; 0 for none, as chunk 0 is never used
+	next  []int32 // for each chunk, the one after it in its bucket or in the free list
+	free  int32   // first free chunk, the newest first; chunk 0 is never used and means none
 }
 
-// cell returns the place for one more event at a time the rung spans.
+// cell returns the place for one more event on a rung.
 func (s *store[E]) cell(r *rung, at Time) *entry[E] {
-	slot := uint64(at) >> (r.shift & 63) & uint64(len(r.buckets)-1)
+	slot := r.slot(at)
 	b := &r.buckets[slot]
 	end := b.end
 	if end%chunk == 0 {
@@ -42,26 +51,24 @@ func (s *store[E]) cell(r *rung, at Time) *entry[E] {
 
 // extend adds a chunk to a bucket and returns the chunk's first cell.
 func (s *store[E]) extend(r *rung, slot uint64) int32 {
-	c := s.free
-	if c == 0 {
-		c = s.grow()
+	if s.free == 0 {
+		s.grow()
 	}
+	c := s.free
 	s.free = s.next[c]
 	b := &r.buckets[slot]
 	if b.chunks == 0 {
 		b.head = c
-		r.words[slot/64] |= 1 << (slot % 64)
-		r.groups[slot/4096] |= 1 << (slot / 64 % 64)
-		r.live++
+		r.mark(slot)
 	} else {
-		s.next[b.last()] = c
+		s.next[b.tail()] = c
 	}
 	b.chunks++
 	return c * chunk
 }
 
-// grow adds a chunk to the free list, which is empty.
-func (s *store[E]) grow() int32 {
+// grow adds a free chunk.
+func (s *store[E]) grow() {
 	var fresh [chunk]entry[E]
 	if len(s.next) == 0 {
 		s.next = append(s.next, 0)
@@ -70,41 +77,57 @@ func (s *store[E]) grow() int32 {
 	s.free = int32(len(s.next))
 	s.next = append(s.next, 0)
 	s.cells = append(s.cells, fresh[:]...)
-	return s.free
 }
 
-// release gives the chunks of a bucket back.
+// release frees the chunks of a bucket.
 func (s *store[E]) release(b bucket) {
-	s.next[b.last()] = s.free
+	s.next[b.tail()] = s.free
 	s.free = b.head
 }
 
-// span returns the first n cells of a chunk.
-func (s *store[E]) span(c int32, n int) []entry[E] {
-	return s.cells[int(c)*chunk:][:n:n]
+// events returns the events in a chunk when n are left from its first on.
+func (s *store[E]) events(c int32, n int) []entry[E] {
+	return s.cells[int(c)*chunk:][:min(n, chunk)]
 }
 
-// spread distributes a bucket over a rung, in order.
+// spread moves a bucket's events to a rung, in order. Each chunk is free as
+// soon as it is read, and is written again while it is still in the cache.
 func (s *store[E]) spread(r *rung, b bucket) {
 	c := b.head
 	for n := b.len(); n > 0; n -= chunk {
 		for i := range min(n, chunk) {
-			// cell may move the cells: name the source anew.
-			to := s.cell(r, s.cells[int(c)*chunk+i].at)
-			*to = s.cells[int(c)*chunk+i]
+			from := int(c)*chunk + i
+			to := s.cell(r, s.cells[from].at) // may move the cells
+			*to = s.cells[from]
 		}
-		following := s.next[c]
+		after := s.next[c]
 		s.next[c] = s.free
 		s.free = c
-		c = following
+		c = after
 	}
 }
 
-// inOrder appends a bucket of events of one time to near.
+// oneTime tells whether all events of a bucket have the same time.
+func (s *store[E]) oneTime(b bucket) bool {
+	c := b.head
+	at := s.cells[int(c)*chunk].at
+	for n := b.len(); n > 0; n -= chunk {
+		events := s.events(c, n)
+		for i := range events {
+			if events[i].at != at {
+				return false
+			}
+		}
+		c = s.next[c]
+	}
+	return true
+}
+
+// inOrder appends the events of a bucket to near.
 func (s *store[E]) inOrder(near []entry[E], b bucket) []entry[E] {
 	c := b.head
 	for n := b.len(); n > 0; n -= chunk {
-		near = append(near, s.span(c, min(n, chunk))...)
+		near = append(near, s.events(c, n)...)
 		c = s.next[c]
 	}
 	s.release(b)
@@ -113,49 +136,49 @@ func (s *store[E]) inOrder(near []entry[E], b bucket) []entry[E] {
 
 // earliest returns the earliest time in a bucket.
 func (s *store[E]) earliest(b bucket) Time {
-	at := Forever
-	c := b.head
+	at, c := Forever, b.head
 	for n := b.len(); n > 0; n -= chunk {
-		for _, e := range s.span(c, min(n, chunk)) {
-			at = min(at, e.at)
+		events := s.events(c, n)
+		for i := range events {
+			at = min(at, events[i].at)
 		}
 		c = s.next[c]
 	}
 	return at
 }
 
-// sorted fills near with a bucket of at most sortMax events.
+// sorted puts the events of a bucket of up to sortMax into near, which is
+// empty, by time and then by age.
 func (s *store[E]) sorted(near []entry[E], b bucket) []entry[E] {
-	events := s.span(b.head, b.fill())
+	events := s.events(b.head, b.fill())
 	s.release(b)
-	if cap(near) < sortMax {
-		near = make([]entry[E], 0, 4*sortMax)
+	if cap(near) < len(events) {
+		near = make([]entry[E], 4*sortMax)
 	}
 	near = near[:len(events)]
 	if len(events) == 1 {
 		near[0] = events[0]
 		return near
 	}
-	// An event's rank is how many come before it. Counting takes more
-	// comparisons than sorting, but none that a processor must guess.
+	// An event's place is the number of events before it. Counting makes more
+	// comparisons than sorting by insertion, but none that the processor has
+	// to guess: 8 ns an event rather than 16, of twelve in random order.
 	var at [chunk]Time
-	var rank [chunk]int32
+	var place [chunk]int32
 	for i := range events {
-		t := events[i].at
-		before := int32(i)
+		t, before := events[i].at, int32(i)
 		for j := range at[:i] {
 			var later int32
 			if at[j] > t {
 				later = 1
 			}
-			rank[j] += later
+			place[j] += later
 			before -= later
 		}
-		at[i%chunk] = t
-		rank[i%chunk] = before
+		at[i%chunk], place[i%chunk] = t, before
 	}
 	for i := range events {
-		near[rank[i%chunk]] = events[i]
+		near[place[i%chunk]] = events[i]
 	}
 	return near
 }

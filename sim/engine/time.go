@@ -3,58 +3,96 @@ package engine
 import (
 	"math"
 	"math/bits"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Time is an instant of a run, or a span, in picoseconds: at 400 Gb/s a byte
-// takes 20 of them. It lasts for 106 days.
+// Time is an instant, in picoseconds since the start of a run, or a span of
+// them. At 400 Gb/s a byte takes 20 ps, so the times of usual links and frames
+// are whole numbers. It reaches 106 days.
 type Time int64
 
-// Spans of Time.
+// Spans of time.
 const (
 	Nanosecond  Time = 1000
 	Microsecond      = 1000 * Nanosecond
 	Millisecond      = 1000 * Microsecond
 	Second           = 1000 * Millisecond
 
-	// Forever is later than everything.
+	// Forever is later than every event of a run.
 	Forever Time = math.MaxInt64
 )
 
-// Of converts a span. What does not fit is Forever.
+// Of converts a span. One too long for a Time is Forever, or -Forever.
 func Of(d time.Duration) Time {
-	if d > time.Duration(Forever/Nanosecond) {
+	const most = time.Duration(Forever / Nanosecond)
+	switch {
+	case d > most:
 		return Forever
+	case d < -most:
+		return -Forever
 	}
 	return Time(d) * Nanosecond
 }
 
-// Model returns the time in nanoseconds, rounded down.
-func (t Time) Model() model.Time { return model.Time(t / Nanosecond) }
+// Model returns t in nanoseconds, rounded down: what a clock that starts with
+// the run and never drifts would show.
+func (t Time) Model() model.Time { return model.Time(t.Duration()) }
 
-// Duration returns the span in nanoseconds, rounded down.
-func (t Time) Duration() time.Duration { return time.Duration(t / Nanosecond) }
-
-// String prints the span since the start of the run.
-func (t Time) String() string {
-	if t == Forever {
-		return "forever"
+// Duration returns t in nanoseconds, rounded down.
+func (t Time) Duration() time.Duration {
+	ns := t / Nanosecond
+	if t%Nanosecond < 0 {
+		ns--
 	}
-	return t.Model().String()
+	return time.Duration(ns)
 }
 
-// Transmit is how long bytes take at a rate, rounded up to a picosecond: a
-// wire is never faster than it is.
+// String prints t exactly: "80ns", "1.00032µs", "forever".
+func (t Time) String() string {
+	abs, sign := uint64(t), ""
+	if t < 0 {
+		abs, sign = -abs, "-"
+	}
+	if abs == uint64(Forever) {
+		return sign + "forever"
+	}
+	unit, name := Time(1), "ps"
+	switch {
+	case abs >= uint64(Second):
+		unit, name = Second, "s"
+	case abs >= uint64(Millisecond):
+		unit, name = Millisecond, "ms"
+	case abs >= uint64(Microsecond):
+		unit, name = Microsecond, "µs"
+	case abs >= uint64(Nanosecond):
+		unit, name = Nanosecond, "ns"
+	}
+	s := sign + strconv.FormatUint(abs/uint64(unit), 10)
+	if rest := abs % uint64(unit); rest != 0 {
+		// unit+rest prints the rest behind a 1, with its leading zeros.
+		digits := strconv.FormatUint(uint64(unit)+rest, 10)[1:]
+		s += "." + strings.TrimRight(digits, "0")
+	}
+	return s + name
+}
+
+// Transmit returns how long bytes occupy a link of a rate, to the nearest
+// picosecond. Over a link of rate zero they take Forever, and so does what
+// would end after it. It panics when bytes or rate is negative.
 func Transmit(bytes int64, rate model.Rate) Time {
+	if bytes < 0 || rate < 0 {
+		panic("engine: Transmit of " + strconv.FormatInt(bytes, 10) + " bytes at " + rate.String())
+	}
 	hi, lo := bits.Mul64(uint64(bytes), 8*uint64(Second))
+	lo, carry := bits.Add64(lo, uint64(rate)/2, 0)
+	hi += carry
 	if hi >= uint64(rate) {
 		return Forever
 	}
-	q, rest := bits.Div64(hi, lo, uint64(rate))
-	if rest != 0 {
-		q++
-	}
-	return Time(min(q, math.MaxInt64))
+	ps, _ := bits.Div64(hi, lo, uint64(rate))
+	return Time(min(ps, uint64(Forever)))
 }
