@@ -57,33 +57,37 @@ func (f LinkDown) check(n *Network) error { return n.hasPort(f.Port) }
 func (f LinkDown) begin(n *Network) func() {
 	p := n.Port(f.Port)
 	over := false
-	set := func(down bool) {
+	var ends []func()
+	up := func() {
+		for _, end := range ends {
+			end()
+		}
+		ends = nil
+	}
+	down := func() {
 		for _, q := range []*Port{p, p.peer} {
-			q.impairing().down = down
-			if down {
-				q.cut()
-			}
+			ends = append(ends, q.impair.add(&impairment{down: true}))
+			q.cut()
 		}
 	}
 	var turn func()
-	down := false
 	turn = func() {
 		if over {
 			return
 		}
-		down = !down
-		set(down)
-		if f.Up <= 0 {
-			return
-		}
 		wait := f.Up
-		if down {
+		if ends == nil {
+			down()
 			wait = f.Down
+		} else {
+			up()
 		}
-		n.At(n.now+engine.Of(wait), turn)
+		if f.Up > 0 {
+			n.At(n.now+engine.Of(wait), turn)
+		}
 	}
 	turn()
-	return func() { over = true; set(false) }
+	return func() { over = true; up() }
 }
 
 // Lossy makes a wire lose packets in one direction: silently, or damaged so
@@ -104,13 +108,11 @@ func (f Lossy) check(n *Network) error {
 
 func (f Lossy) begin(n *Network) func() {
 	p := n.Port(f.Port)
-	before := p.impair
-	im := impairment{loss: f.Share, reason: DropSilent}
+	im := &impairment{loss: f.Share, reason: DropSilent}
 	if f.Damaged {
 		im.reason = DropCorrupt
 	}
-	p.impair = &im
-	return func() { p.impair = before }
+	return p.impair.add(im)
 }
 
 // LossySwitch makes a switch lose packets in its middle, without a counter.
@@ -131,14 +133,13 @@ func (f LossySwitch) check(n *Network) error {
 
 func (f LossySwitch) begin(n *Network) func() {
 	sw := n.nodes[f.Switch].sw
-	before := sw.loss
 	im := &impairment{loss: f.Share, reason: DropSilent}
 	if f.Match != nil {
 		im.match = func(p *Packet) bool { return f.Match(p.Key) }
 	}
-	sw.loss = im
+	end := sw.loss.add(im)
 	sw.watch()
-	return func() { sw.loss = before; sw.watch() }
+	return func() { end(); sw.watch() }
 }
 
 // Reroute changes what switches really do, against what is intended: entries
@@ -210,7 +211,8 @@ func (f Reroute) begin(n *Network) func() {
 }
 
 // BadTable makes a forwarding table hit a share of flows wrongly, as a flipped
-// bit does: those flows leave by Via, or are dropped where Via is zero.
+// bit does: those flows leave by Via, or are dropped where Via is zero. A switch
+// has one such fault at a time; a second takes the place of the first.
 type BadTable struct {
 	Switch model.NodeID
 	Share  float64
@@ -341,14 +343,6 @@ func checkShare(share float64) error {
 		return fmt.Errorf("share %v, want above 0 and at most 1", share)
 	}
 	return nil
-}
-
-// impairing returns the port's impairment, making one if need be.
-func (p *Port) impairing() *impairment {
-	if p.impair == nil {
-		p.impair = &impairment{reason: DropSilent}
-	}
-	return p.impair
 }
 
 // cut loses what is on the wire to the port, and the pauses that its ends have

@@ -107,6 +107,21 @@ func TestFaultsDropWithTheirReason(t *testing.T) {
 	}
 }
 
+// TestFaultsOverlap holds that the end of one fault leaves another in force.
+func TestFaultsOverlap(t *testing.T) {
+	n := fatTree(t, 4, DefaultConfig())
+	n.add(t, steady(0, 15))
+	port := n.portTo(t, "tor7", "h15")
+	n.inject(t, 20*time.Microsecond, 200*time.Microsecond, Lossy{Port: port, Share: 0.5})
+	n.inject(t, 50*time.Microsecond, 0, LinkDown{Port: port})
+	n.play(300 * time.Microsecond)
+	delivered := n.flows[0].expected
+	n.play(20 * time.Millisecond)
+	if got := n.flows[0].expected; got != delivered {
+		t.Errorf("%d bytes arrived over a link that is down", got-delivered)
+	}
+}
+
 // TestStormPausesTheSwitch holds that a host that sends PAUSE stops the port
 // to it, and that what stands behind goes on when it ends.
 func TestStormPausesTheSwitch(t *testing.T) {

@@ -1,6 +1,8 @@
 package sim
 
-// impairment is what a faulty wire or switch does to packets.
+import "slices"
+
+// impairment is one thing that a faulty wire or switch does to packets.
 type impairment struct {
 	loss   float64 // probability
 	reason Reason
@@ -8,19 +10,30 @@ type impairment struct {
 	match  func(p *Packet) bool // nil: every packet
 }
 
+// impairments are the faults that act at one place. They come and go on their
+// own: the end of one leaves the others in force.
+type impairments []*impairment
+
+// add puts one more in force and returns what ends it.
+func (list *impairments) add(im *impairment) (end func()) {
+	*list = append(*list, im)
+	return func() {
+		*list = slices.DeleteFunc(*list, func(other *impairment) bool { return other == im })
+	}
+}
+
 // pass tells whether a packet survives; if not it is gone.
-func (im *impairment) pass(at *Port, p *Packet) bool {
-	n := at.net
-	if im.down {
-		n.drop(p, at, DropLinkDown)
-		return false
-	}
-	if im.match != nil && !im.match(p) {
-		return true
-	}
-	if im.loss > 0 && at.node.random() < im.loss {
-		n.drop(p, at, im.reason)
-		return false
+func (list impairments) pass(at *Port, p *Packet) bool {
+	for _, im := range list {
+		switch {
+		case im.down:
+			at.net.drop(p, at, DropLinkDown)
+			return false
+		case im.match != nil && !im.match(p):
+		case im.loss > 0 && at.node.random() < im.loss:
+			at.net.drop(p, at, im.reason)
+			return false
+		}
 	}
 	return true
 }

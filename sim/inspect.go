@@ -21,6 +21,14 @@ func (p *Port) EachQueued(prio model.Priority, f func(*Packet)) {
 	}
 }
 
+// EachArriving calls f for every packet on the wire to this port, in order.
+// f must not keep or change it.
+func (p *Port) EachArriving(f func(*Packet)) {
+	for i := p.inbox.head; i != p.inbox.tail; i++ {
+		f(p.inbox.ring[i&uint32(len(p.inbox.ring)-1)].pkt)
+	}
+}
+
 // Pausing tells whether the switch at this end has told its neighbour to stop
 // sending a priority.
 func (p *Port) Pausing(prio model.Priority) bool { return p.pfcStop>>prio&1 != 0 }

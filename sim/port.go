@@ -48,7 +48,7 @@ type Port struct {
 	Tap func(now engine.Time, p *Packet)
 
 	// What happens to packets on this wire beyond delay; nil usually.
-	impair *impairment
+	impair impairments
 
 	queues [numQueues]fifo
 	ecn    ecnCurve
@@ -83,7 +83,7 @@ func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
 		p.ecn = ecnCurve{int64(e.Kmin), int64(e.Kmax), e.Pmax}
 	}
 	if tp.ErrorRate > 0 {
-		p.impair = &impairment{loss: tp.ErrorRate, reason: DropCorrupt}
+		p.impair.add(&impairment{loss: tp.ErrorRate, reason: DropCorrupt})
 	}
 	n.ports = append(n.ports, p)
 	return p
@@ -203,7 +203,7 @@ func (p *Port) send(pkt *Packet) {
 	if p.Tap != nil {
 		p.Tap(n.now, pkt)
 	}
-	if p.impair == nil || p.impair.pass(p, pkt) {
+	if len(p.impair) == 0 || p.impair.pass(p, pkt) {
 		p.peer.deliver(p.busyUntil+p.delay, pkt)
 	}
 }

@@ -20,7 +20,7 @@ type Switch struct {
 	ports  []*Port
 	buffer *mmu.Buffer
 	table  *fib.Table
-	loss   *impairment // a faulty switch drops in its middle
+	loss   impairments // a faulty switch drops in its middle
 
 	// misroute overrides the table for flows that a faulty one gets wrong;
 	// port 0 drops them. nil usually.
@@ -32,7 +32,7 @@ type Switch struct {
 
 // watch notes whether the quick way through the switch is open.
 func (sw *Switch) watch() {
-	sw.watched = sw.loss != nil
+	sw.watched = len(sw.loss) > 0
 	for s := range numStages {
 		sw.watched = sw.watched || sw.programs.any(s)
 	}
@@ -103,7 +103,7 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	if out == nil {
 		return
 	}
-	if sw.loss != nil && !sw.loss.pass(in, p) {
+	if !sw.loss.pass(in, p) {
 		return
 	}
 	if sw.programs.any(StageRouted) {
