@@ -42,16 +42,8 @@ func Check(flows []Flow, hosts []Host) error {
 }
 
 func (f *Flow) check(hosts []Host) error {
-	for _, end := range []struct {
-		what string
-		id   model.NodeID
-	}{{"source", f.Src}, {"destination", f.Dst}} {
-		if _, ok := find(hosts, end.id); !ok {
-			return fmt.Errorf("%s %d is no host of the fabric", end.what, end.id)
-		}
-	}
-	if f.Src == f.Dst {
-		return fmt.Errorf("source and destination %d, want two hosts", f.Src)
+	if err := f.checkEnds(hosts); err != nil {
+		return err
 	}
 	if err := f.class().check(); err != nil {
 		return err
@@ -69,6 +61,26 @@ func (f *Flow) check(hosts []Host) error {
 		return fmt.Errorf("size %v and stop %v, want one of the two", f.Bytes, f.Stop)
 	case f.Stop <= f.Start || f.Stop > MaxTime:
 		return fmt.Errorf("stop %v, want after the start at %v, to %v", f.Stop, f.Start, MaxTime)
+	}
+	return nil
+}
+
+func (f *Flow) checkEnds(hosts []Host) error {
+	if _, ok := find(hosts, f.Src); !ok {
+		return fmt.Errorf("source %d is no host of the fabric", f.Src)
+	}
+	none := model.Addr{}
+	if f.To != none {
+		if f.From != none && f.From.Is4() != f.To.Is4() {
+			return fmt.Errorf("from %v to %v, want two addresses of one family", f.From, f.To)
+		}
+		return nil
+	}
+	if _, ok := find(hosts, f.Dst); !ok {
+		return fmt.Errorf("destination %d is no host of the fabric", f.Dst)
+	}
+	if f.Src == f.Dst {
+		return fmt.Errorf("source and destination %d, want two hosts", f.Src)
 	}
 	return nil
 }

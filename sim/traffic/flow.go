@@ -11,7 +11,7 @@ import (
 // Bounds of a list. A generator that would break one refuses, before it
 // allocates.
 const (
-	// MaxFlows is how many flows one list may hold: 1.5 GB of memory, and more
+	// MaxFlows is how many flows one list may hold: 2 GB of memory, and more
 	// than a packet-level run can play.
 	MaxFlows = 1 << 24
 	// MaxAfter is how many dependencies the flows of a list may have in all.
@@ -72,6 +72,13 @@ func (t *Transport) UnmarshalText(b []byte) (err error) {
 // them run at once. A port the simulator chooses must differ from those.
 type Flow struct {
 	Src, Dst model.NodeID
+
+	// From and To are addresses other than the hosts' own; zero: their own.
+	// They are for what lies behind a host: the outside world, a virtual
+	// address, one that moves. From must be behind Src. Who answers for To
+	// depends on routes and muxes, so the simulator finds it: Dst is not read.
+	// They decide the family, whatever V6 says.
+	From, To model.Addr
 
 	// Start is when the flow begins; with After: not before this.
 	Start model.Time

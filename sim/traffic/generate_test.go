@@ -183,6 +183,8 @@ func TestCheckComplains(t *testing.T) {
 		"flow 1: source 9 is no host":                     with(func(f *Flow) { f.Src = 9 }),
 		"flow 1: destination 3 is no host":                with(func(f *Flow) { f.Dst = 3 }),
 		"flow 1: source and destination 2, want two":      with(func(f *Flow) { f.Src = 2 }),
+		"flow 1: source 9 is no host of":                  with(func(f *Flow) { f.Src, f.To = 9, model.Addr4(1) }),
+		"flow 1: from fd00::1 to 0.0.0.1, want two":       with(func(f *Flow) { f.From, f.To = model.Addr{Hi: 0xfd << 56, Lo: 1}, model.Addr4(1) }),
 		"flow 1: priority 8, want 0 to 7":                 with(func(f *Flow) { f.Priority = 8 }),
 		"flow 1: transport 3, want one of rdma, tcp, udp": with(func(f *Flow) { f.Transport = 3 }),
 		"flow 1: rate -1b/s, want 0 to":                   with(func(f *Flow) { f.Rate = -1 }),
@@ -206,7 +208,8 @@ func TestCheckComplains(t *testing.T) {
 			t.Errorf("Generate(%.200v) = %v; want generator 0 (list): %s…", flows, err, want)
 		}
 	}
-	if err := Check([]Flow{ok, {Src: 2, Dst: 1, Stop: 1, Rate: 7, After: []int{0, 2}}, ok}, hostsOf(3)); err != nil {
+	toAddr := Flow{Src: 1, Dst: 77, From: model.Addr4(5), To: model.Addr4(6), Bytes: 5} // Dst is not read
+	if err := Check([]Flow{ok, {Src: 2, Dst: 1, Stop: 1, Rate: 7, After: []int{0, 2}}, toAddr}, hostsOf(3)); err != nil {
 		t.Errorf("Check(good flows) = %v; want no error", err)
 	}
 }
