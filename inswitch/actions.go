@@ -1,0 +1,137 @@
+package inswitch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/label"
+)
+
+// Actions is what a program wants done about one event. Programs call the
+// methods; hosts and tests read the fields.
+//
+// A host carries them out when the program returns, before the next program
+// runs, in this order: reports, clones, sends, changes of the packet, timers,
+// verdict. Reports and clones thus show the packet as the program saw it.
+//
+// What an action points to (keys, data, contents, lists of ports) stays the
+// program's: it must not change before Observe returns, and the host copies
+// what it keeps. An action that makes no sense at a stage, or is impossible, is
+// not done, and counted by the host.
+//
+// The memory is used again for every event, so that nothing is allocated.
+type Actions struct {
+	Verdict Verdict
+	Changes Changes
+	DSCP    uint8        // under ChangeDSCP
+	ECN     uint8        // under ChangeECN
+	Item    label.Item   // under PushLabel
+	How     label.Params // under PushLabel
+
+	Reports []dta.Report
+	Clones  []Clone
+	Sends   []Send
+	Timers  []Wakeup
+
+	used bool
+}
+
+// Verdict says how it goes on with a packet.
+type Verdict uint8
+
+// Verdicts. All but Pass end the packet's way here: programs behind do not see
+// it.
+const (
+	Pass  Verdict = iota
+	Drop          // lost, and counted so
+	Taken         // the program has used it up, as it does with a poll; no loss
+)
+
+// Changes of a packet, as a set. A host makes them in the order of the
+// constants.
+type Changes uint8
+
+// The changes.
+const (
+	ChangeDSCP Changes = 1 << iota
+	ChangeECN
+	StripLabels
+	PushLabel
+)
+
+// Has tells whether a change is wanted.
+func (c Changes) Has(x Changes) bool { return c&x != 0 }
+
+// Clone sends copies of the packet, labels and all, out of ports of the
+// program's choice.
+type Clone struct {
+	Ports   []model.PortID
+	Limit   int32 // cut to this many bytes; 0: whole
+	Control bool  // by the queue that PFC never pauses, else by its own class
+}
+
+// Send sends a packet of the switch's own. The host writes the Ethernet
+// header, and for IP those of IP and, under model.UDP, of UDP.
+type Send struct {
+	Ports     []model.PortID // a copy by each; none: by the one Key is routed to
+	EtherType uint16         // of a packet that is not IP, else 0
+	Key       model.FlowKey  // of an IP packet
+	Content   []byte         // what follows the last header that the host writes
+	TTL       uint8          // 0 means 64
+	DSCP      uint8
+	Priority  model.Priority
+	Control   bool // by the queue that PFC never pauses
+}
+
+// Wakeup asks for an event at Timer.
+type Wakeup struct {
+	After time.Duration // by the switch's clock, from this event on
+	Timer TimerID
+}
+
+// Drop ends the packet: it is lost.
+func (a *Actions) Drop() { a.Verdict, a.used = Drop, true }
+
+// Take ends the packet: the program has used it up.
+func (a *Actions) Take() { a.Verdict, a.used = Taken, true }
+
+// SetDSCP rewrites the code point, 6 bits, of the first IP header.
+func (a *Actions) SetDSCP(v uint8) { a.DSCP, a.Changes, a.used = v&63, a.Changes|ChangeDSCP, true }
+
+// SetECN rewrites the congestion bits of the first IP header.
+func (a *Actions) SetECN(v uint8) { a.ECN, a.Changes, a.used = v&3, a.Changes|ChangeECN, true }
+
+// Push puts a label on the packet, which grows by label.FirstGrowth or
+// label.ItemSize. Ask Packet.MayLabel first: a label that finds no room is
+// counted by the host, and the program learns nothing.
+func (a *Actions) Push(item label.Item, how label.Params) {
+	a.Item, a.How, a.Changes, a.used = item, how, a.Changes|PushLabel, true
+}
+
+// Strip takes all labels off. Read them with Packet.Labels before; a report may
+// point into them.
+func (a *Actions) Strip() { a.Changes, a.used = a.Changes|StripLabels, true }
+
+// Clone sends copies of the packet.
+func (a *Actions) Clone(c Clone) { a.Clones, a.used = append(a.Clones, c), true }
+
+// Send sends a packet of the switch's own.
+func (a *Actions) Send(s Send) { a.Sends, a.used = append(a.Sends, s), true }
+
+// Report sends a report to the collector.
+func (a *Actions) Report(r dta.Report) { a.Reports, a.used = append(a.Reports, r), true }
+
+// After asks for an event at Timer when the switch's clock has gone on by d.
+func (a *Actions) After(d time.Duration, id TimerID) {
+	a.Timers, a.used = append(a.Timers, Wakeup{d, id}), true
+}
+
+// Used tells whether anything is to be done.
+func (a *Actions) Used() bool { return a.used }
+
+// Reset forgets all actions and keeps the memory.
+func (a *Actions) Reset() {
+	a.Verdict, a.Changes, a.used = Pass, 0, false
+	a.Reports, a.Clones, a.Sends, a.Timers = a.Reports[:0], a.Clones[:0], a.Sends[:0], a.Timers[:0]
+}

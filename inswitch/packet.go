@@ -1,0 +1,69 @@
+package inswitch
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/label"
+)
+
+// Packet is a view of the packet at hand: the header values that most programs
+// ask for, and a Source for the rest. The host fills it before the first
+// program of a stage and again after a program has changed the packet.
+//
+// A host that works on bytes takes the fields from wire/packet, which reads
+// through labels; the simulator from its own packet, which holds values. A
+// packet that is not IP has zero keys and an EtherType of its own.
+type Packet struct {
+	Key   *model.FlowKey // of the innermost IP packet: the flow a user would name
+	Outer *model.FlowKey // of the first IP header; the same as Key without tunnel
+
+	Size       int32  // bytes on the wire from Ethernet header to payload, labels included, no FCS
+	EtherType  uint16 // behind VLAN tags
+	IPID       uint16 // of the innermost header; 0 in IPv6
+	TTL        uint8
+	DSCP       uint8
+	ECN        uint8
+	TCPFlags   uint8
+	Kind       Kind
+	LabelCount uint8 // labels that the packet carries
+
+	Source
+}
+
+// Bare is the packet's size without labels: on this figure all switches on
+// its way agree.
+func (p *Packet) Bare() int32 {
+	if p.LabelCount == 0 {
+		return p.Size
+	}
+	return p.Size - label.OptionSize - label.ItemSize*int32(p.LabelCount)
+}
+
+// Kind tells RDMA's packets apart by what they are for.
+type Kind uint8
+
+// Kinds of packet.
+const (
+	Plain  Kind = iota // not RDMA
+	Data               // RoCEv2: payload and requests, all that is not below
+	Ack                // acknowledgement
+	Nak                // refusal: something is missing
+	CNP                // congestion notification
+	Manage             // connection management: a datagram to queue pair 1
+)
+
+// Source is the packet itself, where its host keeps it. Every method is for
+// the packet of the event at hand and allocates nothing beyond what it appends.
+type Source interface {
+	// Seq returns the TCP sequence number or RoCEv2's packet sequence number
+	// of the innermost packet; 0 where there is none.
+	Seq() uint32
+	// Labels returns the packet's labels, read where they lie: valid until the
+	// program returns. What is not a proper block is no label.
+	Labels() label.Block
+	// MayLabel returns nil if Actions.Push will succeed, else what label.Push
+	// would complain about.
+	MayLabel(how label.Params) error
+	// AppendFrame appends the frame as a wire would carry it at this point,
+	// from its Ethernet header on and cut to limit bytes; 0 means all of it.
+	AppendFrame(b []byte, limit int) []byte
+}

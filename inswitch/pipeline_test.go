@@ -1,0 +1,201 @@
+package inswitch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/label"
+)
+
+// scripted does at every event what its test says.
+type scripted struct {
+	stages Stages
+	do     func(ev *Event, act *Actions)
+}
+
+func (p scripted) Stages() Stages                  { return p.stages }
+func (p scripted) Observe(ev *Event, act *Actions) { p.do(ev, act) }
+
+// transcript is a host that writes down what it is asked to do, and does the
+// one thing that programs behind can see.
+type transcript []string
+
+func (h *transcript) Do(program int, ev *Event, act *Actions) {
+	line := fmt.Sprintf("program %d:", program)
+	for _, r := range act.Reports {
+		line += fmt.Sprintf(" report %s;", r.Data)
+	}
+	for _, c := range act.Clones {
+		line += fmt.Sprintf(" clone to %v cut to %d;", c.Ports, c.Limit)
+	}
+	for _, s := range act.Sends {
+		line += fmt.Sprintf(" send %s to %v;", s.Content, s.Ports)
+	}
+	if act.Changes.Has(ChangeDSCP) {
+		ev.Packet.DSCP = act.DSCP
+		line += fmt.Sprintf(" dscp %d;", act.DSCP)
+	}
+	for _, t := range act.Timers {
+		line += fmt.Sprintf(" timer %d after %v;", t.Timer, t.After)
+	}
+	*h = append(*h, line)
+}
+
+func TestProgramsRunInOrderAndSeeEarlierChanges(t *testing.T) {
+	var seen []string
+	look := func(name string) func(*Event, *Actions) {
+		return func(ev *Event, act *Actions) {
+			seen = append(seen, fmt.Sprintf("%s sees dscp %d", name, ev.Packet.DSCP))
+		}
+	}
+	pl := NewPipeline(
+		scripted{At(Ingress, Dequeue), look("first")},
+		scripted{At(Ingress), func(ev *Event, act *Actions) {
+			act.SetDSCP(12)
+			act.Report(dta.Report{Data: []byte("r")})
+			act.Clone(Clone{Ports: []model.PortID{2, 3}, Limit: 64})
+			act.Send(Send{Ports: []model.PortID{1}, Content: []byte("s")})
+			act.After(time.Second, 5)
+		}},
+		scripted{At(Ingress, Timer), look("third")},
+	)
+	if want := At(Ingress, Dequeue, Timer); pl.Stages() != want {
+		t.Errorf("Stages() = %b; want %b", pl.Stages(), want)
+	}
+	var host transcript
+	ev := Event{Stage: Ingress, Packet: &Packet{}}
+	if v := pl.Run(&ev, &host); v != Pass {
+		t.Errorf("Run = %v; want Pass", v)
+	}
+	if diff := cmp.Diff([]string{"first sees dscp 0", "third sees dscp 12"}, seen); diff != "" {
+		t.Errorf("programs saw (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(transcript{"program 1: report r; clone to [2 3] cut to 64; send s to [1]; dscp 12; timer 5 after 1s;"}, host); diff != "" {
+		t.Errorf("the host was asked (-want +got):\n%s", diff)
+	}
+
+	// A second event starts from empty actions.
+	seen, host = nil, nil
+	ev = Event{Stage: Dequeue, Packet: &Packet{}}
+	pl.Run(&ev, &host)
+	if len(seen) != 1 || len(host) != 0 {
+		t.Errorf("at Dequeue programs saw %q and the host was asked %q; want one line and none", seen, host)
+	}
+}
+
+func TestVerdictEndsThePacketButNotAPauseFrame(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stage Stage
+		do    func(*Actions)
+		want  Verdict
+		seen  int // events that the program behind sees
+	}{
+		"drop":        {Enqueue, (*Actions).Drop, Drop, 0},
+		"take":        {Enqueue, (*Actions).Take, Taken, 0},
+		"pass":        {Enqueue, func(*Actions) {}, Pass, 1},
+		"pause frame": {PFC, (*Actions).Drop, Pass, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := 0
+			pl := NewPipeline(
+				scripted{At(tc.stage), func(_ *Event, act *Actions) { tc.do(act) }},
+				scripted{At(tc.stage), func(*Event, *Actions) { seen++ }},
+			)
+			var host transcript
+			if got := pl.Run(&Event{Stage: tc.stage, Packet: &Packet{}}, &host); got != tc.want || seen != tc.seen {
+				t.Errorf("Run = %v with %d events behind; want %v with %d", got, seen, tc.want, tc.seen)
+			}
+		})
+	}
+}
+
+func TestWakeReachesOneProgram(t *testing.T) {
+	var woken []string
+	program := func(name string) Program {
+		return scripted{At(Timer), func(ev *Event, act *Actions) {
+			woken = append(woken, fmt.Sprintf("%s by %d", name, ev.Timer))
+			act.After(time.Millisecond, ev.Timer+1)
+		}}
+	}
+	pl := NewPipeline(program("a"), program("b"))
+	var host transcript
+	pl.Wake(1, &Event{Stage: Timer, Timer: Start}, &host)
+	if diff := cmp.Diff([]string{"b by 0"}, woken); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(transcript{"program 1: timer 1 after 1ms;"}, host); diff != "" {
+		t.Errorf("the host was asked (-want +got):\n%s", diff)
+	}
+}
+
+func TestViewAndDevice(t *testing.T) {
+	p := Packet{Size: 1000}
+	if p.Bare() != 1000 {
+		t.Errorf("Bare() of a packet without labels = %d; want 1000", p.Bare())
+	}
+	p.Size, p.LabelCount = 1000+label.FirstGrowth+label.ItemSize, 2
+	if p.Bare() != 1000 {
+		t.Errorf("Bare() of a packet with 2 labels = %d; want 1000", p.Bare())
+	}
+	d := Device{Ports: []Port{{Rate: model.Gbps}, {Host: true}}}
+	if d.Port(1).Rate != model.Gbps || !d.Port(2).Host || d.Port(0) != (Port{}) || d.Port(3) != (Port{}) {
+		t.Errorf("ports 0 to 3 = %v %v %v %v; want none, 1Gb/s, host, none", d.Port(0), d.Port(1), d.Port(2), d.Port(3))
+	}
+	pause := Pause{Classes: 1 << 3}
+	pause.Time[3] = time.Microsecond
+	if d, ok := pause.Of(3); d != time.Microsecond || !ok {
+		t.Errorf("Of(3) = %v, %v; want 1µs, true", d, ok)
+	}
+	if d, ok := pause.Of(4); ok {
+		t.Errorf("Of(4) = %v, true; want nothing said", d)
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Do(int, *Event, *Actions) {}
+
+func TestRunAllocatesNothing(t *testing.T) {
+	data, ports := []byte("data"), []model.PortID{1}
+	pl := NewPipeline(
+		scripted{At(Enqueue), func(*Event, *Actions) {}},
+		scripted{At(Enqueue), func(_ *Event, act *Actions) {
+			act.Report(dta.Report{Primitive: dta.Append, Data: data})
+			act.Clone(Clone{Ports: ports})
+			act.Send(Send{Ports: ports, Content: data})
+			act.Push(label.Item{}, label.Params{})
+			act.After(1, 1)
+		}},
+	)
+	ev := &Event{Stage: Enqueue, Packet: &Packet{}}
+	if n := testing.AllocsPerRun(100, func() { pl.Run(ev, nothing{}) }); n != 0 {
+		t.Errorf("Run allocates %v times; want 0", n)
+	}
+}
+
+// BenchmarkRun is what a pipeline costs beside its programs.
+func BenchmarkRun(b *testing.B) {
+	for programs := range 5 {
+		b.Run(fmt.Sprintf("programs=%d", programs), func(b *testing.B) {
+			var list []Program
+			for range programs {
+				list = append(list, &counter{})
+			}
+			pl := NewPipeline(list...)
+			ev := &Event{Stage: Enqueue, Packet: &Packet{Size: 1000}}
+			for b.Loop() {
+				pl.Run(ev, nothing{})
+			}
+		})
+	}
+}
+
+type counter struct{ bytes int64 }
+
+func (c *counter) Stages() Stages                  { return At(Enqueue) }
+func (c *counter) Observe(ev *Event, act *Actions) { c.bytes += int64(ev.Packet.Size) }
