@@ -1,0 +1,149 @@
+package simhost
+
+import (
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// Refusal says why an action was not carried out. A label that found no room
+// is refused with the text of label.Push's error.
+type Refusal string
+
+// Refusals.
+const (
+	NoPort   Refusal = "no such port"
+	NoRoute  Refusal = "no route"
+	NoPacket Refusal = "no packet to act on" // at Timer, and the frame at PFC
+	NotIP    Refusal = "not an IP packet"
+)
+
+const (
+	minFrame   = 60
+	defaultTTL = 64
+)
+
+func (s *Switch) refuse(why Refusal) { s.stats.Refused[why]++ }
+
+// Do carries out what a program wants. The pipeline calls it.
+func (s *Switch) Do(program int, ev *inswitch.Event, act *inswitch.Actions) {
+	for i := range act.Reports {
+		s.report(&act.Reports[i])
+	}
+	hasPacket := ev.Stage != inswitch.Timer && ev.Stage != inswitch.PFC
+	for i := range act.Clones {
+		if !hasPacket {
+			s.refuse(NoPacket)
+			continue
+		}
+		s.clone(&act.Clones[i])
+	}
+	for i := range act.Sends {
+		s.send(&act.Sends[i])
+	}
+	if act.Changes != 0 {
+		if hasPacket {
+			s.change(act)
+		} else {
+			s.refuse(NoPacket)
+		}
+	}
+	for _, t := range act.Timers {
+		s.ctx.After(t.After, timerOf(program, t.Timer))
+	}
+	if act.Verdict != inswitch.Pass && !hasPacket {
+		s.refuse(NoPacket)
+	}
+	s.settleReports()
+}
+
+func (s *Switch) clone(c *inswitch.Clone) {
+	for _, id := range c.Ports {
+		out := s.port(id)
+		if out == nil {
+			s.refuse(NoPort)
+			continue
+		}
+		p := s.ctx.Clone()
+		if c.Limit > 0 {
+			s.ctx.Truncate(p, c.Limit)
+		}
+		p.Control = p.Control || c.Control
+		s.sw.Send(p, out)
+	}
+}
+
+func (s *Switch) send(m *inswitch.Send) {
+	if len(m.Ports) == 0 {
+		out, ok := s.sw.NextHop(m.Key)
+		if m.EtherType != 0 || !ok {
+			s.refuse(NoRoute)
+			return
+		}
+		s.sw.Send(s.compose(m), out)
+		return
+	}
+	for _, id := range m.Ports {
+		if out := s.port(id); out != nil {
+			s.sw.Send(s.compose(m), out)
+		} else {
+			s.refuse(NoPort)
+		}
+	}
+}
+
+// compose turns what a program wants to send into a packet.
+func (s *Switch) compose(m *inswitch.Send) *sim.Packet {
+	p := s.sw.NewPacket()
+	p.Kind, p.Priority, p.Control = sim.KindOther, m.Priority&7, m.Control
+	p.TTL, p.DSCP = m.TTL, m.DSCP&63
+	if p.TTL == 0 {
+		p.TTL = defaultTTL
+	}
+	p.Payload = int32(len(m.Content))
+	p.Size = ethernetSize + p.Payload
+	e := s.sw.Extra(p)
+	e.Content = append(e.Content, m.Content...)
+	if m.EtherType != 0 {
+		e.EtherType = m.EtherType
+	} else {
+		p.Key = m.Key
+		p.Size += keyBytes(&m.Key)
+		if m.Key.Proto == model.UDP {
+			p.Kind = sim.KindUDP
+		}
+	}
+	p.Size = max(p.Size, minFrame)
+	return p
+}
+
+// change rewrites the packet and its view.
+func (s *Switch) change(act *inswitch.Actions) {
+	p, v := s.ctx.Packet, &s.packet
+	if v.EtherType != packet.TypeIPv4 && v.EtherType != packet.TypeIPv6 {
+		s.refuse(NotIP)
+		return
+	}
+	if act.Changes.Has(inswitch.ChangeDSCP) {
+		p.DSCP = act.DSCP
+	}
+	if act.Changes.Has(inswitch.ChangeECN) {
+		p.ECN = act.ECN
+	}
+	if act.Changes.Has(inswitch.StripLabels) && v.LabelCount > 0 {
+		s.ctx.Resize(-int32(len(p.Extra.Labels)))
+		p.Extra.Labels = p.Extra.Labels[:0]
+	}
+	if act.Changes.Has(inswitch.PushLabel) {
+		if opt, err := s.nextOption(act.How); err != nil {
+			s.refuse(Refusal(err.Error()))
+		} else {
+			e := s.ctx.Extra(p)
+			before := len(e.Labels)
+			push(e, opt, act.Item)
+			s.ctx.Resize(int32(len(e.Labels) - before))
+		}
+	}
+	s.show(p)
+}

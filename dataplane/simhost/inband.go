@@ -1,0 +1,154 @@
+package simhost
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// InBandConfig says how reports travel among the fabric's other packets.
+type InBandConfig struct {
+	Collector model.NodeID   // a host
+	Priority  model.Priority // class of the packets; a lossless one can be paused, others be full
+	Control   bool           // ride in the queue that PFC never pauses
+}
+
+// InBand carries reports as UDP packets from a switch's own address to a host.
+// They wait in queues, are paused and lost like others. The time that the sink
+// is told is the collector's.
+type InBand struct {
+	net  *sim.Network
+	cfg  InBandConfig
+	host *sim.Host
+	addr model.Addr
+	sink Sink
+
+	from  map[model.NodeID]*Switch
+	watch *watch
+}
+
+// NewInBand makes a host the collector. Packets to its DTA port go to the sink;
+// whoever received packets at that host before keeps the others.
+func NewInBand(n *sim.Network, cfg InBandConfig, sink Sink) (*InBand, error) {
+	if !n.Fabric().Has(cfg.Collector) || n.Host(cfg.Collector) == nil {
+		return nil, fmt.Errorf("simhost: collector %d is no host", cfg.Collector)
+	}
+	if cfg.Priority > 7 {
+		return nil, fmt.Errorf("simhost: priority %d of in-band reports, want 0 to 7", cfg.Priority)
+	}
+	b := &InBand{
+		net: n, cfg: cfg, host: n.Host(cfg.Collector), addr: n.Fabric().Node(cfg.Collector).IPv4, sink: sink,
+		from: map[model.NodeID]*Switch{},
+	}
+	others := b.host.Receive
+	b.host.Receive = func(p *sim.Packet) {
+		if b.isReport(p) {
+			b.receive(p)
+		} else if others != nil {
+			others(p)
+		}
+	}
+	return b, nil
+}
+
+// limit keeps reports no longer than data packets, for which headroom was
+// reckoned.
+func (b *InBand) limit() int { return int(b.net.Config().MTU) }
+
+func (b *InBand) carry(from *Switch, datagram []byte, reports int) {
+	b.observe()
+	src := netip.AddrPortFrom(b.net.Fabric().Node(from.sw.ID).IPv4.Netip(), dta.Port)
+	key := model.NewFlowKey(src, netip.AddrPortFrom(b.addr.Netip(), dta.Port), model.UDP)
+	out, ok := from.sw.NextHop(key)
+	if !ok {
+		from.lostUnderway(Unroutable, reports)
+		return
+	}
+	p := from.sw.NewPacket()
+	p.Kind, p.Key, p.TTL = sim.KindUDP, key, defaultTTL
+	p.Priority, p.Control, p.DSCP = b.cfg.Priority, b.cfg.Control, uint8(b.cfg.Priority)<<3
+	p.Payload = int32(len(datagram))
+	p.Size = max(ethernetSize+keyBytes(&key)+p.Payload, minFrame)
+	e := from.sw.Extra(p)
+	e.Content = append(e.Content, datagram...)
+
+	var h dta.Header
+	_, _ = h.Parse(datagram)
+	b.from[from.sw.ID] = from
+	from.inBand[h.Seq] = reports
+	from.sw.Send(p, out)
+}
+
+func (b *InBand) isReport(p *sim.Packet) bool {
+	return p.Kind == sim.KindUDP && p.Extra != nil && p.Key.Dst == b.addr && p.Key.DstPort == dta.Port
+}
+
+// claim finds the switch and the reports of a packet and takes them off those
+// underway. A copy of a packet that was settled before finds nothing.
+func (b *InBand) claim(p *sim.Packet) (from *Switch, reports int) {
+	var h dta.Header
+	if _, err := h.Parse(p.Extra.Content); err != nil {
+		return nil, 0
+	}
+	from = b.from[h.Reporter]
+	if from == nil {
+		return nil, 0
+	}
+	reports, ok := from.inBand[h.Seq]
+	if !ok {
+		return nil, 0
+	}
+	delete(from.inBand, h.Seq)
+	return from, reports
+}
+
+func (b *InBand) receive(p *sim.Packet) {
+	if from, reports := b.claim(p); from != nil {
+		from.arrived(reports)
+		b.sink(b.host.Clock(), from.sw.ID, p.Extra.Content)
+	}
+}
+
+// observe makes sure that losses in the fabric are seen. It waits for the first
+// datagram, because whoever else observes says so before the run.
+func (b *InBand) observe() {
+	if b.watch != nil {
+		return
+	}
+	b.watch = &watch{Observer: b.net.Observer(), in: b}
+	if b.watch.Observer == nil {
+		b.watch.Observer = sim.Nothing{}
+	}
+	b.net.Observe(b.watch)
+}
+
+// watch sees the end of reports that do not reach the collector, and passes
+// everything on.
+type watch struct {
+	sim.Observer
+	in *InBand
+}
+
+func (w *watch) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
+	if w.in.isReport(p) {
+		w.end(p, Loss("fabric: "+why.String()))
+	}
+	w.Observer.Dropped(now, p, at, why)
+}
+
+func (w *watch) Delivered(now engine.Time, p *sim.Packet, to *sim.Host) {
+	if to != w.in.host && w.in.isReport(p) {
+		w.end(p, Misrouted)
+	}
+	w.Observer.Delivered(now, p, to)
+}
+
+func (w *watch) end(p *sim.Packet, why Loss) {
+	if from, reports := w.in.claim(p); from != nil {
+		from.lostUnderway(why, reports)
+	}
+}

@@ -1,0 +1,198 @@
+package simhost
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/label"
+)
+
+// Config says how a switch hosts its programs.
+type Config struct {
+	// MTU is the longest IP packet of the fabric's links, in bytes. 0 leaves
+	// room for five labels on the longest that hosts send.
+	MTU int
+	// Datagram is the longest payload of a datagram of reports. 0 means what
+	// the carrier takes; it never takes more.
+	Datagram int
+	// Linger is how long a report waits for others to share its datagram; 0
+	// sends the reports of one action together and at once. Reports with the
+	// immediate flag never wait.
+	Linger time.Duration
+	// Carrier takes the datagrams. Without one every report is lost, and
+	// counted so.
+	Carrier Carrier
+}
+
+// DefaultConfig fills datagrams for at most 20 µs, well below any period at
+// which programs export.
+func DefaultConfig() Config { return Config{Linger: 20 * time.Microsecond} }
+
+// Switch hosts the programs of one simulated switch. It is a sim.Program
+// itself.
+type Switch struct {
+	reporter
+
+	net      *sim.Network
+	sw       *sim.Switch
+	pipeline *inswitch.Pipeline
+	mtu      int32
+	payload  int64 // of a full packet
+
+	ctx    *sim.Context // of the event at hand
+	packet inswitch.Packet
+	event  inswitch.Event // of packet
+	timer  inswitch.Event // without one
+}
+
+// Describe tells programs about the switch they will run in. A zero mtu means
+// what it means in Config.
+func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
+	node := n.Fabric().Node(id)
+	if mtu == 0 {
+		mtu = defaultMTU(n)
+	}
+	d := inswitch.Device{ID: id, IPv4: node.IPv4, IPv6: node.IPv6, MTU: mtu}
+	for _, p := range n.Switch(id).Ports() {
+		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), Host: p.Peer().Hosted() != nil})
+	}
+	return d
+}
+
+// defaultMTU is the longest IP packet of a host, which is IPv6 with RoCEv2's
+// headers, and five labels.
+func defaultMTU(n *sim.Network) int {
+	const headers = 40 + 8 + 12 + 16 + 4
+	return max(int(n.Config().MTU)+headers, int(n.Config().MTU+n.Config().Overhead)) +
+		label.FirstGrowth + (label.DefaultMaxHop-1)*label.ItemSize
+}
+
+// Attach makes a switch run programs, from the present of the run on. A
+// pipeline serves one switch.
+func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) (*Switch, error) {
+	if !n.Fabric().Has(id) || n.Switch(id) == nil {
+		return nil, fmt.Errorf("simhost: node %d is no switch", id)
+	}
+	if cfg.MTU < 0 || cfg.Datagram < 0 || cfg.Linger < 0 {
+		return nil, fmt.Errorf("simhost: MTU %d, datagram %d, linger %v, want at least 0", cfg.MTU, cfg.Datagram, cfg.Linger)
+	}
+	if cfg.MTU == 0 {
+		cfg.MTU = defaultMTU(n)
+	}
+	s := &Switch{net: n, sw: n.Switch(id), pipeline: pl, mtu: int32(cfg.MTU), payload: int64(n.Config().MTU)}
+	if err := s.reporter.init(s, cfg); err != nil {
+		return nil, err
+	}
+	s.packet.Source = source{s}
+	s.event = inswitch.Event{Packet: &s.packet, Switch: asked{s}}
+	s.timer = inswitch.Event{Stage: inswitch.Timer, Switch: asked{s}}
+	s.sw.Attach(s)
+	for i, p := range pl.Programs() {
+		if p.Stages().Has(inswitch.Timer) {
+			s.sw.Start(s, timerOf(i, inswitch.Start))
+		}
+	}
+	return s, nil
+}
+
+// Stages are the pipeline's; both packages count them alike.
+func (s *Switch) Stages() (list []sim.Stage) {
+	for stage := sim.StageIngress; stage <= sim.StageTimer; stage++ {
+		if s.pipeline.Stages().Has(inswitch.Stage(stage)) {
+			list = append(list, stage)
+		}
+	}
+	return list
+}
+
+// Run shows an event to the programs. The simulator calls it.
+func (s *Switch) Run(c *sim.Context) {
+	s.ctx = c
+	if c.Stage == sim.StageTimer {
+		s.wake(c)
+		return
+	}
+	ev, p := &s.event, c.Packet
+	ev.Stage, ev.Now = inswitch.Stage(c.Stage), c.Now
+	ev.Priority, ev.Control, ev.In, ev.Out = p.Priority, p.Control, p.Ingress(), 0
+	s.show(p)
+	switch c.Stage {
+	case sim.StageRouted:
+		ev.Out = c.Out.ID
+	case sim.StageEnqueue:
+		ev.Out = c.Out.ID
+		ev.Queue = queueOf(c.Out, p.Priority, p.Control)
+	case sim.StageDequeue:
+		ev.Out = c.Out.ID
+		ev.Queue = queueOf(c.Out, p.Priority, p.Control)
+		ev.Wait = (s.net.Now() - p.Joined).Duration() // no drift shows in so short a time
+		ev.Ahead = model.Bytes(p.Ahead)
+	case sim.StagePFC:
+		ev.In = c.In.ID
+		ev.Pause.Classes = 1 << c.Pause.Priority
+		ev.Pause.Time[c.Pause.Priority] = c.Pause.Time
+	}
+	switch s.pipeline.Run(ev, s) {
+	case inswitch.Drop:
+		c.Drop()
+	case inswitch.Taken:
+		c.Take()
+	}
+}
+
+func queueOf(p *sim.Port, class model.Priority, control bool) inswitch.Queue {
+	if control {
+		bytes, packets := p.ControlQueue()
+		return inswitch.Queue{Bytes: model.Bytes(bytes), Packets: packets}
+	}
+	return inswitch.Queue{
+		Bytes: model.Bytes(p.QueueBytes(class)), Packets: p.QueuePackets(class), Paused: p.Paused(class),
+	}
+}
+
+// wake shows a timer to the program that asked for it.
+func (s *Switch) wake(c *sim.Context) {
+	if c.Timer == lingered {
+		s.expire(c.Now)
+		return
+	}
+	s.timer.Now, s.timer.Timer = c.Now, inswitch.TimerID(uint32(c.Timer))
+	s.pipeline.Wake(c.Timer>>32, &s.timer, s)
+}
+
+// timerOf packs a program's number and its timer into one number of the
+// simulator's.
+func timerOf(program int, id inswitch.TimerID) int { return program<<32 | int(id) }
+
+// asked answers a program's questions. It is apart from Switch, whose methods
+// are its users'.
+type asked struct{ *Switch }
+
+// Route reads the actual forwarding state, faults included: that is where the
+// flow's packets go.
+func (a asked) Route(key *model.FlowKey) (model.PortID, bool) {
+	out, ok := a.sw.NextHop(*key)
+	if !ok {
+		return 0, false
+	}
+	return out.ID, true
+}
+
+func (a asked) Queue(out model.PortID, class model.Priority) inswitch.Queue {
+	p := a.port(out)
+	if p == nil {
+		return inswitch.Queue{}
+	}
+	return queueOf(p, class&7, false)
+}
+
+// port returns a port by number, or nil if there is none.
+func (s *Switch) port(id model.PortID) *sim.Port {
+	if ports := s.sw.Ports(); id != 0 && int(id) <= len(ports) {
+		return ports[id-1]
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package simhost
+
+import (
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/pfc"
+)
+
+const ethernetSize = packet.EthernetSize
+
+// kinds translates the simulator's.
+var kinds = [...]inswitch.Kind{
+	sim.KindData: inswitch.Data, sim.KindAck: inswitch.Ack, sim.KindNack: inswitch.Nak, sim.KindCNP: inswitch.CNP,
+	sim.KindPFC: inswitch.Plain, sim.KindTCP: inswitch.Plain, sim.KindUDP: inswitch.Plain, sim.KindOther: inswitch.Plain,
+}
+
+// show fills the view of a packet. It runs for every packet, so it copies few
+// words and leaves the rest to source.
+func (s *Switch) show(p *sim.Packet) {
+	v := &s.packet
+	v.Key, v.Outer = &p.Key, &p.Key
+	v.Size, v.IPID, v.TTL = p.Size, p.IPID, p.TTL
+	v.DSCP, v.ECN, v.TCPFlags = p.DSCP, p.ECN, p.TCPFlags
+	v.Kind = kinds[p.Kind]
+	v.EtherType, v.LabelCount = packet.TypeIPv4, 0
+	switch {
+	case p.Key.V6:
+		v.EtherType, v.IPID = packet.TypeIPv6, 0 // its header has none
+	case p.Kind == sim.KindPFC:
+		v.EtherType = pfc.EtherType
+	}
+	if p.Extra != nil {
+		s.showExtra(p.Extra)
+	}
+}
+
+func (s *Switch) showExtra(e *sim.Extra) {
+	v := &s.packet
+	if e.EtherType != 0 {
+		v.EtherType = e.EtherType
+	}
+	if len(e.Outer) > 0 {
+		v.Outer = &e.Outer[0]
+	}
+	if n := len(e.Labels); n > 0 {
+		v.LabelCount = uint8((n - label.OptionSize) / label.ItemSize)
+	}
+}
+
+// source is the packet of the event at hand. It is apart from Switch, whose
+// methods are its users'.
+type source struct{ *Switch }
+
+// Seq says what AppendFrame writes.
+func (s source) Seq() uint32 {
+	p := s.ctx.Packet
+	switch {
+	case p.Kind == sim.KindTCP:
+		if _, back := p.Flow(); back {
+			return 0 // acknowledges, and sends nothing
+		}
+		return uint32(p.Seq)
+	case p.Kind <= sim.KindCNP:
+		return uint32(p.Seq/s.payload) & 0xffffff
+	}
+	return 0
+}
+
+func (s source) Labels() (k label.Block) {
+	if e := s.ctx.Packet.Extra; e != nil {
+		_, _ = k.Parse(e.Labels) // leaves no label on an error
+	}
+	return k
+}
+
+// MayLabel asks what label.Push would ask of the bytes.
+func (s source) MayLabel(how label.Params) error {
+	_, err := s.nextOption(how)
+	return err
+}
+
+// nextOption returns the option that the packet has after one more label.
+func (s *Switch) nextOption(how label.Params) (opt label.Option, err error) {
+	p := s.ctx.Packet
+	if s.packet.EtherType != packet.TypeIPv4 && s.packet.EtherType != packet.TypeIPv6 {
+		return opt, label.ErrNotIP
+	}
+	grow := int32(label.ItemSize)
+	if k := (source{s}).Labels(); k.Len() > 0 {
+		if k.Len() == int(k.MaxHop) {
+			return opt, label.ErrFull
+		}
+		opt = k.Option
+		opt.Num++
+	} else {
+		grow = label.FirstGrowth
+		opt = label.Option{NextHeader: s.packet.Outer.Proto, Num: 1, MaxHop: how.MaxHop}
+		if opt.MaxHop == 0 {
+			opt.MaxHop = label.DefaultMaxHop
+		}
+		if err := opt.Check(); err != nil {
+			return opt, err
+		}
+		if how.Specific {
+			opt.Num += opt.MaxHop
+		}
+	}
+	limit := s.mtu
+	if how.MTU > 0 {
+		limit = min(limit, int32(how.MTU))
+	}
+	if p.Size-ethernetSize+grow > limit {
+		return opt, label.ErrTooLong
+	}
+	return opt, nil
+}
+
+// AppendFrame writes the frame that the neighbour sent, or at Dequeue the one
+// that leaves.
+func (s source) AppendFrame(b []byte, limit int) []byte {
+	from := s.ctx.Out
+	if s.ctx.In != nil && s.ctx.Stage != sim.StageDequeue {
+		from = s.ctx.In.Peer()
+	}
+	start := len(b)
+	b = s.net.AppendFrame(b, s.ctx.Packet, from)
+	if limit > 0 && len(b) > start+limit {
+		b = b[:start+limit]
+	}
+	return b
+}
+
+// push puts an item under the option that nextOption returned.
+func push(e *sim.Extra, opt label.Option, item label.Item) {
+	old := len(e.Labels)
+	grow := label.ItemSize
+	if old == 0 {
+		grow = label.FirstGrowth
+	}
+	var room [label.FirstGrowth]byte
+	e.Labels = append(e.Labels, room[:grow]...)
+	if old > 0 {
+		copy(e.Labels[label.OptionSize+label.ItemSize:], e.Labels[label.OptionSize:old])
+	}
+	item.AppendTo(opt.AppendTo(e.Labels[:0]))
+}
+
+// keyBytes is the length of the headers that carry a key: IP, and UDP.
+func keyBytes(k *model.FlowKey) int32 {
+	n := int32(packet.IPv4Size)
+	if k.V6 {
+		n = packet.IPv6Size
+	}
+	if k.Proto == model.UDP {
+		n += packet.UDPSize
+	}
+	return n
+}
