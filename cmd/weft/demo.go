@@ -73,7 +73,10 @@ func printTour(w io.Writer, r *tour.Report, seed uint64) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nBroken    %s drops packets to %s\n", r.Injected.Switch, r.Injected.Host)
-	if len(r.Found) == 0 {
+	switch {
+	case t.Lost+t.Malformed > 0:
+		fmt.Fprintln(w, "Found     no verdict: reports are missing, so where packets end is not known")
+	case len(r.Found) == 0:
 		fmt.Fprintln(w, "Found     nothing")
 	}
 	for _, f := range r.Found {

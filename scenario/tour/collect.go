@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -28,6 +29,7 @@ type Traffic struct {
 // collector receives reports from a socket and keeps what they say.
 type collector struct {
 	conn     *net.UDPConn
+	received atomic.Int64 // datagrams
 	traffic  Traffic
 	finished int                              // reporters that are through
 	next     map[model.NodeID]dta.Seq         // first report not yet seen
@@ -68,6 +70,7 @@ func (c *collector) receive(sending <-chan struct{}, reporters int) error {
 		if err != nil {
 			return fmt.Errorf("tour: collector: %w", err)
 		}
+		c.received.Add(1)
 		c.take(&reader, buf[:n])
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -22,6 +23,8 @@ const (
 	mtu = 1400
 	// portList is the Append list of port states; each entry is a label.
 	portList dta.ListID = 1
+	// maxUnread is how many datagrams the sender is ahead of the collector.
+	maxUnread = 32
 )
 
 // walker carries packets through the fabric, one at a time.
@@ -33,18 +36,21 @@ type walker struct {
 	pcap   *capture
 	now    model.Time
 
+	datagrams int64
+	received  *atomic.Int64 // by the collector
+
 	sent, delivered, identical, labels, frames int
 }
 
-func newWalker(f *topo.Fabric, routes *topo.Routes, collector *net.UDPAddr, pcap string) (*walker, error) {
-	w := &walker{f: f, tables: map[model.NodeID]*fib.Table{}, writer: map[model.NodeID]*dta.Writer{}}
+func newWalker(f *topo.Fabric, routes *topo.Routes, to *collector, pcap string) (*walker, error) {
+	w := &walker{f: f, received: &to.received, tables: map[model.NodeID]*fib.Table{}, writer: map[model.NodeID]*dta.Writer{}}
 	for _, s := range f.Switches() {
 		w.tables[s] = fib.New(routes, s)
 		wr := dta.NewWriter(s, 0)
 		wr.Begin(make([]byte, mtu))
 		w.writer[s] = &wr
 	}
-	conn, err := net.DialUDP("udp", nil, collector)
+	conn, err := net.DialUDP("udp", nil, to.addr())
 	if err != nil {
 		return nil, fmt.Errorf("tour: reporters' socket: %w", err)
 	}
@@ -194,6 +200,15 @@ func (w *walker) report(sw model.NodeID, r *dta.Report) error {
 func (w *walker) flushOne(sw model.NodeID) error {
 	datagram := w.writer[sw].Finish()
 	w.writer[sw].Begin(make([]byte, mtu))
+	// A socket holds a hundred datagrams or so. On a machine too busy to read
+	// them the sender waits a while; what is lost then is counted.
+	for range 1000 {
+		if w.datagrams-w.received.Load() < maxUnread {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	w.datagrams++
 	_, err := w.conn.Write(datagram)
 	return err
 }
