@@ -98,6 +98,7 @@ lost, how deep each queue was, which path a packet took, and why a flow is slow.
 Begin with:
   weft demo                     the whole system on a small fabric, no set-up
   weft topo gen fat-tree --k 4  a fabric as a file you can read and change
+  weft run examples/incast.yaml a scenario in the simulator, with a verdict
 
 Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 3 the command worked and found a fault.`,
@@ -113,6 +114,6 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 	}
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	group(root, a.topoCommand(), a.demoCommand(), a.benchCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
+	group(root, a.topoCommand(), a.runCommand(), a.demoCommand(), a.benchCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
 	return root
 }

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/hpcc"
+)
+
+// runFlags are the flags of weft run.
+type runFlags struct {
+	hpcc     string
+	asDCQCN  bool
+	seed     uint64
+	duration time.Duration
+	out      string
+	pcap     []string
+	quiet    bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Play a scenario in the simulator and judge what comes of it",
+		Long: `Play a scenario in the packet-level simulator and judge what comes of it.
+
+A scenario is a YAML file: topology, fabric settings, traffic, faults and what
+is expected of them. With --hpcc it is a configuration of the HPCC simulator.
+The same seed gives the same output, byte for byte.
+
+The exit code is 1 where something came out otherwise than expected, and 3 where
+a deadlock formed or a lossless class lost packets for want of room, and the
+scenario expects nothing about it.`,
+		Example: `  weft run examples/incast.yaml
+  weft run examples/deadlock.yaml --out results
+  weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
+  weft run --hpcc mix/config.txt --out results`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.hpcc != "" {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			s, err := f.scenario(cmd, args)
+			if err != nil {
+				return err
+			}
+			meter := newMeter(cmd.ErrOrStderr(), f.quiet)
+			r, err := scenario.Run(ctx, s, f.options(), meter.show)
+			meter.clear()
+			if err != nil {
+				return err
+			}
+			meter.done(r)
+			if f.out != "" {
+				if err := writeResult(f.out, r); err != nil {
+					return err
+				}
+			}
+			if a.format == "json" {
+				err = printJSON(cmd.OutOrStdout(), r)
+			} else {
+				err = printResult(cmd.OutOrStdout(), r)
+			}
+			if err != nil {
+				return err
+			}
+			switch r.Verdict {
+			case scenario.Failed:
+				return errMissed
+			case scenario.Faulty:
+				return errFault
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&f.hpcc, "hpcc", "", "run this configuration of the HPCC simulator, or of Hawkeye's fork of it")
+	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: run a congestion control that Weft does not have with DCQCN")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
+	cmd.Flags().DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
+	cmd.Flags().StringVar(&f.out, "out", "", "write results into this folder: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
+	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil, "with --out: capture the link of this port (tor0:Ethernet4 or 'tor0>leaf1'); may be repeated")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	return cmd
+}
+
+// scenario reads what shall run, with what the command line says about it.
+func (f *runFlags) scenario(cmd *cobra.Command, args []string) (s *scenario.Scenario, err error) {
+	switch {
+	case f.asDCQCN && f.hpcc == "":
+		return nil, usagef("--dcqcn is for --hpcc")
+	case len(f.pcap) > 0 && f.out == "":
+		return nil, usagef("--pcap needs --out, a folder to write to")
+	case cmd.Flags().Changed("duration") && f.duration <= 0:
+		return nil, usagef("--duration %v, want above 0", f.duration)
+	case f.hpcc != "":
+		s, err = f.fromHPCC()
+	default:
+		s, err = scenario.Read(args[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed("seed") {
+		s.Seed = f.seed
+	}
+	if f.duration > 0 {
+		if s.Duration = f.duration - time.Duration(s.Base); s.Duration <= 0 {
+			return nil, usagef("--duration %v, want above %v, when the first flow begins", f.duration, time.Duration(s.Base))
+		}
+	}
+	for _, name := range f.pcap {
+		p, err := s.Port(name)
+		if err != nil {
+			return nil, usagef("--pcap %s: %v", name, err)
+		}
+		s.Output.Capture = append(s.Output.Capture, p)
+	}
+	return s, nil
+}
+
+func (f *runFlags) fromHPCC() (*scenario.Scenario, error) {
+	c, err := hpcc.Read(f.hpcc)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	setup, err := hpcc.Build(c, hpcc.Options{Seed: f.seed, AsDCQCN: f.asDCQCN})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return scenario.FromHPCC(c, setup), nil
+}
+
+func (f *runFlags) options() (o scenario.Options) {
+	if f.out == "" {
+		return o
+	}
+	o.Capture = func(_ model.Port, name string) (io.WriteCloser, error) {
+		if err := os.MkdirAll(f.out, 0o777); err != nil {
+			return nil, err
+		}
+		return os.Create(filepath.Join(f.out, strings.ReplaceAll(name, ":", "-")+".pcapng"))
+	}
+	return o
+}
+
+// writeResult writes all files of a result.
+func writeResult(dir string, r *scenario.Result) error {
+	if err := r.Run.WriteDir(dir); err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(dir, "result.json"))
+	if err != nil {
+		return err
+	}
+	if err := printJSON(out, r); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+func printResult(w io.Writer, r *scenario.Result) error {
+	if err := r.Summary.WriteText(w); err != nil {
+		return err
+	}
+	if len(r.Jobs) > 0 {
+		fmt.Fprintln(w)
+		var t table
+		t.row("jobs", "finished", "mean", "p50", "p99", "max")
+		for _, j := range r.Jobs {
+			t.row(j.Name, fmt.Sprintf("%d of %d", j.Finished, j.Total), j.Mean, j.P50, j.P99, j.Max)
+		}
+		if err := t.print(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Injected) > 0 {
+		fmt.Fprintln(w, "\ninjected")
+	}
+	for _, what := range r.Injected {
+		fmt.Fprintln(w, "- "+what)
+	}
+	if len(r.Expected) > 0 {
+		fmt.Fprintln(w)
+		var t table
+		t.row("expected", "want", "got", "verdict")
+		for _, e := range r.Expected {
+			verdict := "ok"
+			if !e.Met {
+				verdict = "MISSED"
+			}
+			t.row(e.What, e.Want, e.Got, verdict)
+		}
+		if err := t.print(w); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(w, "\n"+map[scenario.Verdict]string{
+		scenario.Fine:   "verdict: fine",
+		scenario.Failed: "verdict: failed, it came out otherwise than expected",
+		scenario.Faulty: "verdict: faulty, a deadlock formed or a lossless class lost packets, which the scenario does not expect",
+	}[r.Verdict])
+	return err
+}
+
+// meter shows on a terminal how far a run is.
+type meter struct {
+	w        io.Writer
+	quiet    bool
+	terminal bool
+}
+
+func newMeter(w io.Writer, quiet bool) *meter {
+	m := &meter{w: w, quiet: quiet}
+	if f, ok := w.(*os.File); ok && !quiet {
+		info, err := f.Stat()
+		m.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+	}
+	return m
+}
+
+func (m *meter) show(p scenario.Progress) {
+	if !m.terminal {
+		return
+	}
+	const width = 24
+	done := int(width * float64(p.Now) / float64(p.End))
+	fmt.Fprintf(m.w, "\r[%s%s] %v of %v  %d of %d flows  %s packet-hops/s  %v left\x1b[K",
+		strings.Repeat("=", done), strings.Repeat(" ", width-done), p.Now.Round(time.Microsecond), p.End,
+		p.Finished, p.Flows, amount(p.PerWall), p.Left.Round(100*time.Millisecond))
+}
+
+func (m *meter) clear() {
+	if m.terminal {
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}
+
+// done says how fast it went. It goes to standard error: what a run prints on
+// standard output depends on the scenario alone.
+func (m *meter) done(r *scenario.Result) {
+	if !m.quiet {
+		fmt.Fprintf(m.w, "%v simulated in %v, %s packet-hops/s\n", time.Duration(r.Run.End), r.Wall.Round(time.Millisecond),
+			amount(float64(r.Run.PacketHops)/max(r.Wall.Seconds(), 1e-9)))
+	}
+}
+
+// amount prints a large number with three digits.
+func amount(v float64) string {
+	unit := ""
+	for _, u := range []string{"k", "M", "G"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1000, " "+u
+	}
+	return strings.TrimSpace(figure(v, "")) + unit
+}

@@ -1,0 +1,262 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/sim/truth"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// session is a scenario that is being played.
+type session struct {
+	s      *Scenario
+	fabric *topo.Fabric
+	routes *topo.Routes
+	net    *sim.Network
+	watch  *watch
+	parts  []part // by Scenario.Traffic
+	flows  int
+	taps   []*capture
+}
+
+// part is the flows of one item of traffic, as indexes in the network.
+type part struct{ first, end int }
+
+// assemble builds the network and everything in it. Nothing has happened yet.
+func assemble(s *Scenario, o Options) (*session, error) {
+	x := &session{s: s, fabric: s.Topology.Fabric}
+	if s.Routes != nil {
+		x.fabric = s.Routes.Fabric()
+	}
+	if s.Duration <= 0 || model.Time(s.Duration) > traffic.MaxTime {
+		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, time.Duration(traffic.MaxTime))
+	}
+	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
+		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
+	}
+	for _, step := range []func(Options) error{x.build, x.record, x.load, x.breaks, x.tap} {
+		if err := step(o); err != nil {
+			return nil, err
+		}
+	}
+	x.setClocks()
+	return x, nil
+}
+
+func (x *session) setClocks() {
+	if base := time.Duration(x.s.Base); base != 0 {
+		for id := range x.fabric.Nodes() {
+			x.net.SetClock(model.NodeID(id), sim.Clock{Offset: base})
+		}
+	}
+	for _, c := range x.s.Clocks {
+		c.Offset += time.Duration(x.s.Base)
+		x.net.SetClock(c.Node, c.Clock)
+	}
+}
+
+// wrap places an error that belongs to something in the file.
+func (p Place) wrap(what string, err error) error {
+	if p.File == "" {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return p.errorf("%s: %s", what, trimRoom(err))
+}
+
+func (x *session) build(Options) (err error) {
+	if x.routes = x.s.Routes; x.routes == nil {
+		if x.routes, err = topo.NewRoutes(x.fabric, x.routeConfig(nil)); err != nil {
+			return x.s.fabricAt.wrap("topology", err)
+		}
+	}
+	cfg := x.s.Sim
+	cfg.Seed = x.s.Seed
+	if x.net, err = sim.New(x.routes, cfg); err != nil {
+		return x.s.fabricAt.wrap("fabric", err)
+	}
+	return nil
+}
+
+// routeConfig is how routes are computed; a topology's own seed comes first.
+func (x *session) routeConfig(down []int) topo.RouteConfig {
+	doc := x.s.Topology
+	c := topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides, Down: down}
+	if c.Seed == 0 {
+		c.Seed = x.s.Seed
+	}
+	return c
+}
+
+// Bounds of what a run keeps.
+const (
+	maxDrops   = 1 << 16
+	maxPauses  = 1 << 18
+	maxSamples = 1 << 20
+	rows       = 1000 // samples of a port, unless a scenario says otherwise
+)
+
+func (x *session) record(o Options) error {
+	t := o.Truth
+	if t == (truth.Options{}) {
+		t = truth.Options{
+			Flows: true, Drops: true, MaxDrops: maxDrops, Pauses: true, MaxPauses: maxPauses, Depths: true,
+			Sample: x.s.Output.Sample, MaxSamples: maxSamples, Deadlock: x.s.Output.DeadlockAfter,
+		}
+	}
+	if t.Sample == 0 {
+		t.Sample = max(x.s.Duration/rows, time.Nanosecond)
+	}
+	t.Until = engine.Of(x.s.Duration)
+	r, err := truth.Record(x.net, t)
+	if err != nil {
+		return err
+	}
+	x.watch = &watch{Recorder: r, lossless: x.lossless()}
+	x.net.Observe(x.watch)
+	return nil
+}
+
+// lossless is the priorities that must not lose packets for want of room, one
+// bit each.
+func (x *session) lossless() uint8 {
+	switch c := &x.s.Sim; {
+	case c.NoPFC:
+		return 0
+	case c.HPCC:
+		return 0xfe
+	default:
+		return c.Lossless
+	}
+}
+
+// load makes the flows. Each item is drawn as if it stood alone in its place,
+// so that its flows are known to be its own.
+func (x *session) load(Options) error {
+	hosts := traffic.HostsOf(x.fabric)
+	end := model.Time(x.s.Duration)
+	var before []traffic.Generator
+	for i := range x.s.Traffic {
+		t := &x.s.Traffic[i]
+		list, err := traffic.Generate(x.s.Seed, hosts, append(before, untilEnd(t.Generator, end))...)
+		if err == nil && x.flows+len(list) > traffic.MaxFlows {
+			err = fmt.Errorf("%d flows with those above, want at most %d", x.flows+len(list), traffic.MaxFlows)
+		}
+		if err == nil {
+			err = x.net.AddFlows(list)
+		}
+		if err != nil {
+			return t.Place.wrap("traffic "+t.Name, err)
+		}
+		p := part{x.flows, x.flows + len(list)}
+		x.parts, x.flows = append(x.parts, p), p.end
+		x.blame(t, p)
+		before = append(before, traffic.List{})
+	}
+	return nil
+}
+
+// blame tells truth of traffic that is meant to do harm.
+func (x *session) blame(t *Traffic, p part) {
+	var kind string
+	switch t.Generator.(type) {
+	case traffic.Incast:
+		kind = "incast"
+	case traffic.Shrew:
+		kind = "shrew"
+	default:
+		return
+	}
+	c := truth.Cause{Kind: kind, What: fmt.Sprintf("%d flows of %s", p.end-p.first, t.Name), End: engine.Forever}
+	for id := p.first; id < p.end; id++ {
+		_, spec := x.net.FlowKey(id)
+		if at := timeOf(spec.Start); id == p.first || at < c.Begin {
+			c.Begin = at
+		}
+		c.Flows = append(c.Flows, id)
+	}
+	x.watch.Blame(c)
+}
+
+func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
+
+// breaks schedules the faults, and what routing learns of them.
+func (x *session) breaks(Options) error {
+	for i := range x.s.Faults {
+		f := x.s.Faults[i]
+		if b, ok := f.Fault.(sim.BadTable); ok && b.Seed == 0 {
+			b.Seed = x.s.Seed
+			f.Fault = b
+		}
+		if err := x.watch.Inject(f.Injection); err != nil {
+			return f.Place.wrap("fault "+f.Kind, err)
+		}
+	}
+	for _, c := range x.s.Changes {
+		routes := c.Routes
+		if routes == nil {
+			var err error
+			if routes, err = topo.NewRoutes(x.fabric, x.routeConfig(c.Down)); err != nil {
+				return x.s.fabricAt.wrap("topology", err)
+			}
+		}
+		x.net.At(timeOf(c.At), func() {
+			for _, sw := range x.net.Switches() {
+				sw.Table().Follow(routes)
+				sw.Rerouted()
+			}
+		})
+	}
+	return nil
+}
+
+// watch is told what happens: truth, and what truth does not keep.
+type watch struct {
+	*truth.Recorder
+	lossless uint8
+
+	frames        []frame // pause frames, the first ones
+	framesLost    int64
+	toHosts       int64 // PAUSE frames that hosts received
+	byHosts       int64 // PAUSE frames that hosts sent
+	losslessDrops int64
+}
+
+// frame is a pause frame, seen where it was received.
+type frame struct {
+	at   engine.Time
+	port *sim.Port
+	prio model.Priority
+	stop bool
+}
+
+// maxFrames bounds the list of pause frames.
+const maxFrames = 1 << 20
+
+// PauseHeard is part of sim.Observer.
+func (w *watch) PauseHeard(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
+	if stop && at.Hosted() != nil {
+		w.toHosts++
+	}
+	if stop && at.Peer().Hosted() != nil {
+		w.byHosts++
+	}
+	if len(w.frames) < maxFrames {
+		w.frames = append(w.frames, frame{now, at, prio, stop})
+	} else {
+		w.framesLost++
+	}
+	w.Recorder.PauseHeard(now, at, prio, stop)
+}
+
+// Dropped is part of sim.Observer.
+func (w *watch) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
+	if why == sim.DropBuffer && w.lossless>>p.Priority&1 != 0 {
+		w.losslessDrops++
+	}
+	w.Recorder.Dropped(now, p, at, why)
+}

@@ -1,0 +1,248 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+// The structs that files are read into are the schema: a field's yaml tag is
+// its key, what the field holds before is its default, and its type says what
+// may stand there. Keys that no field has are refused.
+
+// origin is embedded in those structs and remembers where the mapping and its
+// keys stood, so that what is found wrong later can still be placed.
+type origin struct {
+	Place
+	keys map[string]int // lines
+}
+
+func (o *origin) from() *origin { return o }
+
+// has tells whether the file gave a key.
+func (o *origin) has(key string) bool { return o.keys[key] > 0 }
+
+// place is where the value of a key stands, or the mapping if it lacks it.
+func (o *origin) place(key string) Place {
+	if line := o.keys[key]; line > 0 {
+		return Place{o.File, line}
+	}
+	return o.Place
+}
+
+// errorf complains about the value of a key.
+func (o *origin) errorf(key, format string, args ...any) *file.Error {
+	return o.place(key).errorf(format, args...)
+}
+
+// custom is a type that reads itself.
+type custom interface {
+	decode(v value, what string) error
+}
+
+// decode reads v into a pointer. what names it in complaints.
+func decode(v value, into any, what string) error {
+	switch p := into.(type) {
+	case custom:
+		return p.decode(v, what)
+	case *string:
+		return v.scalar(what, "", func(s string) (err error) { *p = strings.TrimSpace(s); return nil })
+	case *bool:
+		return v.scalar(what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
+	case *time.Duration:
+		return v.scalar(what, "a span of time such as 10us", func(s string) (err error) { *p, err = parseSpan(s); return err })
+	case *model.Time:
+		return v.scalar(what, "a time since the start of the run such as 10us", func(s string) error {
+			d, err := parseSpan(strings.TrimPrefix(s, "+"))
+			*p = model.Time(d)
+			return err
+		})
+	case *model.Bytes:
+		return v.scalar(what, "a size such as 500KB or 4KiB", func(s string) (err error) {
+			if *p, err = model.ParseBytes(s); *p < 0 {
+				err = errBad
+			}
+			return err
+		})
+	case *traffic.Transport:
+		return v.scalar(what, "rdma, tcp or udp", func(s string) (err error) { *p, err = traffic.ParseTransport(s); return err })
+	case *model.Priority:
+		return v.scalar(what, "0 to 7", func(s string) error {
+			n, err := strconv.ParseUint(s, 10, 8)
+			if *p = model.Priority(n); n > 7 {
+				err = errBad
+			}
+			return err
+		})
+	case *model.Rate:
+		return v.scalar(what, "a rate such as 25Gb/s", func(s string) (err error) {
+			if *p, err = model.ParseRate(s); *p < 0 {
+				err = errBad
+			}
+			return err
+		})
+	}
+	return decodeKind(v, reflect.ValueOf(into).Elem(), what)
+}
+
+// decodeKind reads what is told by the kind of its type.
+func decodeKind(v value, into reflect.Value, what string) error {
+	switch into.Kind() {
+	case reflect.Struct:
+		return decodeStruct(v, into, what)
+	case reflect.Slice:
+		items, err := v.list(what)
+		if err != nil {
+			return err
+		}
+		into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
+		for i, item := range items {
+			if err := decode(item, into.Index(i).Addr().Interface(), fmt.Sprintf("%s, item %d", what, i+1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return v.scalar(what, "a whole number", func(s string) error {
+			n, err := strconv.ParseInt(s, 10, into.Type().Bits())
+			into.SetInt(n)
+			return err
+		})
+	case reflect.Uint8, reflect.Uint16, reflect.Uint64:
+		want := fmt.Sprintf("a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-into.Type().Bits()))
+		return v.scalar(what, want, func(s string) error {
+			n, err := strconv.ParseUint(s, 10, into.Type().Bits())
+			into.SetUint(n)
+			return err
+		})
+	case reflect.Float64:
+		return v.scalar(what, "a number", func(s string) error {
+			n, err := parseNumber(s)
+			into.SetFloat(n)
+			return err
+		})
+	}
+	panic(fmt.Sprintf("scenario: no way to read a %v", into.Type()))
+}
+
+func decodeStruct(v value, into reflect.Value, what string) error {
+	list, err := v.entries(what)
+	if err != nil {
+		return err
+	}
+	fields, order := fieldsOf(into)
+	from := &origin{Place: v.Place, keys: make(map[string]int, len(list))}
+	for _, e := range list {
+		field, ok := fields[e.key]
+		if !ok {
+			return e.onKey().errorf("unknown key %q in %s, want one of %s", e.key, what, strings.Join(order, ", "))
+		}
+		from.keys[e.key] = e.Line
+		if err := decode(e.value, field, e.key); err != nil {
+			return err
+		}
+	}
+	if o, ok := into.Addr().Interface().(interface{ from() *origin }); ok {
+		*o.from() = *from
+	}
+	return nil
+}
+
+// fieldsOf lists pointers to the fields of a struct by key, those of embedded
+// structs among them, and the keys in order.
+func fieldsOf(s reflect.Value) (fields map[string]any, order []string) {
+	fields = make(map[string]any)
+	for i := range s.NumField() {
+		f := s.Type().Field(i)
+		if key := f.Tag.Get("yaml"); key != "" {
+			fields[key] = s.Field(i).Addr().Interface()
+			order = append(order, key)
+		} else if f.Anonymous && f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[origin]() {
+			inner, keys := fieldsOf(s.Field(i))
+			for k, p := range inner {
+				fields[k] = p
+			}
+			order = append(order, keys...)
+		}
+	}
+	return fields, order
+}
+
+// decodeKinds reads a mapping into the struct that its kind stands for.
+func decodeKinds[S any](v value, what string, kinds map[string]func() S) (spec S, err error) {
+	list, err := v.entries(what)
+	if err != nil {
+		return spec, err
+	}
+	wanted := strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
+	for _, e := range list {
+		if e.key != "kind" {
+			continue
+		}
+		name, err := e.text("kind")
+		if err != nil {
+			return spec, err
+		}
+		make, ok := kinds[name]
+		if !ok {
+			return spec, e.errorf("kind %q, want one of %s", name, wanted)
+		}
+		spec = make()
+		return spec, decodeStruct(v, reflect.ValueOf(spec).Elem(), name)
+	}
+	return spec, v.errorf("%s has no kind, want one of %s", what, wanted)
+}
+
+// scalar reads a single value.
+func (v value) scalar(what, want string, read func(string) error) error {
+	s, err := v.text(what)
+	if err != nil {
+		return err
+	}
+	if read(strings.TrimSpace(s)) != nil {
+		return v.errorf("%s %q, want %s", what, s, want)
+	}
+	return nil
+}
+
+// errBad says that a value is not what it should be; scalar says the rest.
+var errBad = fmt.Errorf("not understood")
+
+func parseSwitch(s string) (bool, error) {
+	switch strings.ToLower(s) {
+	case "on", "true", "yes":
+		return true, nil
+	case "off", "false", "no":
+		return false, nil
+	}
+	return false, errBad
+}
+
+func parseSpan(s string) (time.Duration, error) {
+	if s == "0" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, errBad
+	}
+	return d, nil
+}
+
+// parseNumber reads a decimal number. Unlike strconv it takes neither
+// infinities nor hexadecimal digits.
+func parseNumber(s string) (float64, error) {
+	if strings.Trim(s, "0123456789.eE+-") != "" {
+		return 0, errBad
+	}
+	return strconv.ParseFloat(s, 64)
+}

@@ -1,0 +1,280 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/mmu"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// notes are what a reader of the result must know and would not guess.
+func (x *session) notes(r *Result) []string {
+	notes := slices.Clone(x.s.Notes)
+	if !x.s.explained {
+		notes = append(notes, x.explain()...)
+	}
+	if r.LosslessDrops > 0 {
+		notes = append(notes, fmt.Sprintf("%d packets of a lossless class were dropped for want of room", r.LosslessDrops))
+	}
+	for _, d := range r.Deadlocks {
+		end := "and stands to the end"
+		if !d.Stands {
+			end = fmt.Sprintf("and dissolved at %v", d.Ended)
+		}
+		notes = append(notes, fmt.Sprintf("a deadlock formed at %v %s: %s wait for each other", d.Formed, end, strings.Join(d.Ports, ", ")))
+	}
+	late := 0
+	for id := range x.flows {
+		if _, spec := x.net.FlowKey(id); timeOf(spec.Start) > x.net.Now() {
+			late++
+		}
+	}
+	if late > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d flows start after the end of the run and are left out", late, x.flows))
+	}
+	if n := x.watch.framesLost; n > 0 {
+		notes = append(notes, fmt.Sprintf("%d pause frames after the first %d are counted, not listed", n, maxFrames))
+	}
+	return notes
+}
+
+// explain says where PFC cannot do what people expect of it: fire, or keep
+// packets from being lost.
+func (x *session) explain() []string {
+	if x.lossless() == 0 {
+		return []string{"PFC cannot fire: no priority is lossless"}
+	}
+	if note := x.quiet(); note != "" {
+		return []string{note} // headroom is never used
+	}
+	return x.shortHeadroom()
+}
+
+// load is the most that can wait in one switch, by where it came in.
+type load struct {
+	buffer mmu.Config
+	total  model.Bytes
+	ports  []model.Bytes // by port - 1
+}
+
+// margin is what a port can hold of the shared room, and what it must hold for
+// a pause, when everything else waits in the switch too. More of either only
+// brings a pause nearer, so a port that does not fire here never does.
+func (l *load) margin(port int) (shared, xoff model.Bytes) {
+	p := &l.buffer.Ports[port]
+	shared = max(0, l.ports[port]-l.buffer.Reserve)
+	if p.Xoff > 0 {
+		return shared, p.Xoff
+	}
+	free := max(0, l.buffer.SharedRoom()-max(0, l.total-l.buffer.Reserve))
+	return shared, free * model.Bytes(p.Alpha.Num) / model.Bytes(p.Alpha.Den)
+}
+
+// quiet says that PFC cannot fire, if that can be proven: the flows together
+// never have enough on their way. A flow has at most its window on its way, or
+// its size. Where something is broken, or lost and sent again while old copies
+// are still there, nothing is said.
+func (x *session) quiet() string {
+	lossy := slices.ContainsFunc(x.fabric.Links(), func(l topo.Link) bool { return l.ErrorRate > 0 })
+	if x.net.Counts.Pauses > 0 || len(x.s.Faults) > 0 || len(x.s.Changes) > 0 || lossy || x.losses() {
+		return ""
+	}
+	loads := make(map[model.NodeID]*load)
+	for _, id := range x.fabric.Switches() {
+		n := x.fabric.Node(id)
+		loads[id] = &load{buffer: x.buffer(n), ports: make([]model.Bytes, len(n.Ports))}
+	}
+	some := false
+	var hops []topo.Hop
+	for id := range x.flows {
+		key, spec := x.net.FlowKey(id)
+		if x.lossless()>>spec.Priority&1 == 0 {
+			continue
+		}
+		some = true
+		packets, bounded := x.inFlight(key, &spec)
+		if !bounded {
+			return ""
+		}
+		for _, way := range []struct {
+			key  model.FlowKey
+			from model.NodeID
+			size model.Bytes
+		}{{key, spec.Src, x.maxFrame()}, {key.Reverse(), spec.Dst, leastFrame + 40}} {
+			var err error
+			if hops, err = x.routes.AppendPath(hops[:0], way.key, way.from); err != nil {
+				return ""
+			}
+			for _, h := range hops {
+				if l := loads[h.Node]; l != nil {
+					l.total += packets * way.size
+					l.ports[h.In-1] += packets * way.size
+				}
+			}
+		}
+	}
+	if !some {
+		return "PFC cannot fire: no flow has a lossless priority"
+	}
+	return x.nearest(loads)
+}
+
+// losses tells whether packets were dropped.
+func (x *session) losses() bool {
+	return slices.ContainsFunc(x.net.Counts.Drops[:], func(n int64) bool { return n > 0 })
+}
+
+// nearest writes the note with the port that comes nearest to a pause, or
+// nothing if one may.
+func (x *session) nearest(loads map[model.NodeID]*load) string {
+	var at model.Port
+	near := -1.0
+	for _, id := range x.fabric.Switches() {
+		l := loads[id]
+		for i, bytes := range l.ports {
+			if bytes == 0 {
+				continue
+			}
+			shared, xoff := l.margin(i)
+			if shared >= xoff {
+				return ""
+			}
+			if part := float64(bytes) / float64(xoff+l.buffer.Reserve); part > near {
+				near, at = part, model.Port{Node: id, Port: model.PortID(i + 1)}
+			}
+		}
+	}
+	l := loads[at.Node]
+	_, xoff := l.margin(int(at.Port) - 1)
+	return fmt.Sprintf("PFC cannot fire: of all flows at most %s can wait in a switch that came in by one port (%s), and a pause needs %s there (the buffer has %s)",
+		about(l.ports[at.Port-1]), x.fabric.PortName(at), about(xoff+l.buffer.Reserve), about(l.buffer.Buffer))
+}
+
+// inFlight is how many packets of a flow can be on their way at once, if
+// something bounds them.
+func (x *session) inFlight(key model.FlowKey, f *traffic.Flow) (packets model.Bytes, bounded bool) {
+	mtu := model.Bytes(x.s.Sim.MTU)
+	bytes := f.Bytes
+	if x.s.Sim.Window && f.Transport == traffic.RDMA {
+		w, ok := x.window(key, f.Src)
+		if !ok {
+			return 0, false
+		}
+		// A sender stops at its window; the packet that reaches it may go beyond.
+		if w += mtu - 1; bytes == 0 || w < bytes {
+			bytes = w
+		}
+	}
+	return (bytes + mtu - 1) / mtu, bytes > 0
+}
+
+// window is a flow's window as sim has it: the lowest rate of its path times
+// both ways of propagation and one of sending a payload; with one window for
+// the fabric, at least this much.
+func (x *session) window(key model.FlowKey, from model.NodeID) (model.Bytes, bool) {
+	if x.s.Sim.GlobalWindow {
+		return 0, false // the largest of any pair: not worth the search
+	}
+	hops, err := x.routes.Path(key, from)
+	if err != nil {
+		return 0, false
+	}
+	rtt, least := 0.0, model.Rate(0)
+	for _, h := range hops {
+		if h.Out == 0 {
+			continue
+		}
+		p := x.fabric.Node(h.Node).Port(h.Out)
+		rtt += 2*p.Delay.Seconds() + float64(x.s.Sim.MTU)*8/float64(p.Rate)
+		if least == 0 || p.Rate < least {
+			least = p.Rate
+		}
+	}
+	return model.Bytes(rtt * float64(least) / 8), true
+}
+
+// Sizes of frames in sim that depend on its headers.
+const (
+	leastFrame = 60
+	headers    = 14 + 40 + 8 + 16 + 16 // Ethernet, IPv6, UDP, BTH and invariant CRC, RETH
+)
+
+// maxFrame is the largest frame that hosts send.
+func (x *session) maxFrame() model.Bytes {
+	if o := x.s.Sim.Overhead; o > 0 {
+		return model.Bytes(x.s.Sim.MTU + o)
+	}
+	return model.Bytes(x.s.Sim.MTU) + headers
+}
+
+// buffer is the packet memory of a switch, as sim sets it up.
+func (x *session) buffer(n *topo.Node) mmu.Config {
+	c := &x.s.Sim
+	links := make([]mmu.Link, len(n.Ports))
+	for i, p := range n.Ports {
+		links[i] = mmu.Link{Rate: p.Rate, Delay: p.Delay}
+	}
+	if c.HPCC {
+		return mmu.HPCCConfig(c.Buffer, x.fabric.Node(x.fabric.Hosts()[0]).Ports[0].Rate, links)
+	}
+	m := mmu.DefaultConfig(c.Buffer, x.maxFrame(), links)
+	m.Reserve, m.ResumeOffset, m.EgressLimit, m.Lossless = c.Reserve, c.ResumeOffset, c.LossyQueue, c.Lossless
+	for i := range m.Ports {
+		m.Ports[i].Alpha, m.Ports[i].Xoff, m.Ports[i].Xon = mmu.AlphaShift(c.AlphaShift), c.Xoff, c.Xon
+		if c.Headroom > 0 {
+			m.Ports[i].Headroom = c.Headroom
+		}
+	}
+	return m
+}
+
+// shortHeadroom says where headroom is too small to lose nothing.
+func (x *session) shortHeadroom() (notes []string) {
+	type kind struct {
+		rate       model.Rate
+		delay      time.Duration
+		have, want model.Bytes
+	}
+	count := make(map[kind]int)
+	for _, id := range x.fabric.Switches() {
+		n := x.fabric.Node(id)
+		b := x.buffer(n)
+		for i, p := range n.Ports {
+			k := kind{p.Rate, p.Delay, b.Ports[i].Headroom, mmu.HeadroomFor(p.Rate, p.Delay, x.maxFrame())}
+			if k.have < k.want {
+				count[k]++
+			}
+		}
+	}
+	for k, n := range count {
+		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s, and up to %s arrive after a pause; what does not fit is dropped",
+			n, k.rate, k.delay, about(k.have), about(k.want)))
+	}
+	slices.Sort(notes)
+	return notes
+}
+
+// about prints an amount with three digits: nobody reads more.
+func about(n model.Bytes) string {
+	v, unit := float64(n), "B"
+	for _, u := range []string{"KB", "MB", "GB", "TB"} {
+		if v < 999.5 {
+			break
+		}
+		v, unit = v/1000, u
+	}
+	digits := 2
+	for x := v; x >= 9.995 && digits > 0; x /= 10 {
+		digits--
+	}
+	if unit == "B" {
+		digits = 0
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + unit
+}

@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+const star = `duration: 2ms
+topology: {generate: {kind: leaf-spine, leaves: 1, spines: 1, hosts: 9}}
+traffic:
+  - {kind: incast, receivers: h0, fanin: 8, bytes: 1MB, start: 1us, cc: off}
+`
+
+func notesOf(t *testing.T, text string) (notes string, r *Result) {
+	t.Helper()
+	r = play(t, mustParse(t, text))
+	return strings.Join(r.Run.Notes, "\n"), r
+}
+
+// Eight flows with a window of 52 KB each cannot fill a buffer of 16 MB far
+// enough; without windows they can.
+func TestPFCCannotFire(t *testing.T) {
+	windows := star + "fabric: {window: path}\n"
+	notes, r := notesOf(t, windows)
+	if !strings.Contains(notes, "PFC cannot fire: of all flows at most 58.1KB") || !strings.Contains(notes, "a pause needs") || r.Summary.Pauses.PauseFrames != 0 {
+		t.Errorf("with windows: notes %q, %d pauses; want PFC explained, none", notes, r.Summary.Pauses.PauseFrames)
+	}
+	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")
+	if strings.Contains(notes, "cannot fire") || r.Summary.Pauses.PauseFrames == 0 {
+		t.Errorf("without windows: notes %q, %d pauses; want nothing explained, some", notes, r.Summary.Pauses.PauseFrames)
+	}
+	notes, _ = notesOf(t, star+"fabric: {pfc: off}\n")
+	if !strings.Contains(notes, "PFC cannot fire: no priority is lossless") {
+		t.Errorf("without PFC: notes %q; want that said", notes)
+	}
+	notes, _ = notesOf(t, strings.Replace(star, "bytes:", "priority: 1, bytes:", 1))
+	if !strings.Contains(notes, "PFC cannot fire: no flow has a lossless priority") {
+		t.Errorf("with lossy traffic: notes %q; want that said", notes)
+	}
+}
+
+// TestExplanationsAreTrue: a run whose notes say that PFC cannot fire has no
+// pauses, whatever the fabric. The notes are made of the settings alone: the
+// run's own pauses are hidden from them.
+func TestExplanationsAreTrue(t *testing.T) {
+	said := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := fmt.Sprintf("seed: %d\nfabric: {window: %s, buffer: %dKB, alpha: 1/%d, mtu: %d}\n%s",
+			rapid.Uint64Range(1, 1000).Draw(rt, "seed"),
+			rapid.SampledFrom([]string{"off", "path", "fabric"}).Draw(rt, "window"),
+			rapid.IntRange(900, 6000).Draw(rt, "buffer"), 1<<rapid.IntRange(0, 5).Draw(rt, "alpha"),
+			rapid.IntRange(256, 2048).Draw(rt, "mtu"),
+			strings.Replace(star, "bytes: 1MB", fmt.Sprintf("bytes: %dKB", rapid.IntRange(1, 200).Draw(rt, "size")), 1))
+		s, err := parse("test.yaml", []byte(text), nothing)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		x, err := assemble(s, Options{})
+		if err != nil {
+			return // too small a buffer
+		}
+		note := x.quiet()
+		if err := x.play(t.Context(), zeroWall, nil); err != nil {
+			rt.Fatal(err)
+		}
+		if note != "" {
+			said++
+			if n := x.net.Counts.Pauses; n > 0 {
+				rt.Fatalf("%d pauses; want none, as %q\n%s", n, note, text)
+			}
+		}
+	})
+	if said == 0 {
+		t.Error("no run was explained; want some")
+	}
+}
+
+func TestHeadroomTooSmall(t *testing.T) {
+	notes, r := notesOf(t, star+"fabric: {buffer: 2MB, headroom: 2KB}\n")
+	if !strings.Contains(notes, "headroom is too small to be lossless on 11 ports of 100Gb/s and 1µs: it is 2.00KB, and up to 29.") {
+		t.Errorf("notes %q; want the headroom explained", notes)
+	}
+	if r.LosslessDrops == 0 || r.Verdict != Faulty || !strings.Contains(notes, "packets of a lossless class were dropped for want of room") {
+		t.Errorf("%d drops of the lossless class, verdict %s, notes %q; want some, faulty, and a note", r.LosslessDrops, r.Verdict, notes)
+	}
+	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")
+	if strings.Contains(notes, "headroom") || r.LosslessDrops != 0 {
+		t.Errorf("computed headroom: notes %q, %d drops; want none", notes, r.LosslessDrops)
+	}
+}
+
+func TestAbout(t *testing.T) {
+	for n, want := range map[model.Bytes]string{0: "0B", 999: "999B", 1000: "1.00KB", 9995: "10.0KB", 99_950: "100KB", 999_499: "999KB", 999_500: "1.00MB", 12_345_678: "12.3MB", 3e9: "3.00GB"} {
+		if got := about(n); got != want {
+			t.Errorf("about(%d) = %s; want %s", int64(n), got, want)
+		}
+	}
+}

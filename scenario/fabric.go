@@ -1,0 +1,274 @@
+package scenario
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/dcqcn"
+)
+
+// fabricSpec is the section fabric: how switches and NICs behave. What is left
+// out is as in sim.DefaultConfig.
+type fabricSpec struct {
+	origin
+
+	MTU      model.Bytes `yaml:"mtu"`      // largest payload of a packet
+	Overhead autoBytes   `yaml:"overhead"` // what headers add to it; auto: RoCEv2's
+	AckSize  autoBytes   `yaml:"ack-size"` // auto: RoCEv2's
+	TTL      uint8       `yaml:"ttl"`
+
+	Buffer       model.Bytes `yaml:"buffer"` // of each switch
+	Accounting   string      `yaml:"accounting"`
+	Reserve      model.Bytes `yaml:"reserve"` // of each port and priority
+	Headroom     autoBytes   `yaml:"headroom"`
+	Alpha        alphaShift  `yaml:"alpha"`
+	ResumeOffset model.Bytes `yaml:"resume-offset"`
+	Xoff         model.Bytes `yaml:"xoff"`
+	Xon          model.Bytes `yaml:"xon"`
+	LossyQueue   model.Bytes `yaml:"lossy-queue"`
+
+	PFC       bool      `yaml:"pfc"`
+	Lossless  []uint8   `yaml:"lossless"` // priorities
+	PauseTime pauseTime `yaml:"pause-time"`
+
+	ECN   ecnSpec `yaml:"ecn"`
+	ECNAt string  `yaml:"ecn-at"`
+
+	CC          string        `yaml:"cc"`
+	DCQCN       dcqcnSpec     `yaml:"dcqcn"`
+	CNPInterval time.Duration `yaml:"cnp-interval"` // 0: a mark is echoed in every acknowledgement
+	Pacing      bool          `yaml:"pacing"`
+
+	Window      string        `yaml:"window"`
+	WindowScale bool          `yaml:"window-scales"`
+	AckEvery    model.Bytes   `yaml:"ack-every"`
+	AckUnpaused bool          `yaml:"ack-unpaused"`
+	NackGap     time.Duration `yaml:"nack-gap"`
+	RTO         time.Duration `yaml:"rto"`
+	Ideal       string        `yaml:"ideal"`
+}
+
+func defaultFabric() fabricSpec {
+	c := sim.DefaultConfig()
+	f := fabricSpec{
+		MTU: model.Bytes(c.MTU), Overhead: autoBytes(c.Overhead), AckSize: autoBytes(c.AckSize), TTL: c.TTL,
+		Buffer: c.Buffer, Accounting: "weft", Reserve: c.Reserve, Headroom: autoBytes(c.Headroom),
+		Alpha: alphaShift(c.AlphaShift), ResumeOffset: c.ResumeOffset, Xoff: c.Xoff, Xon: c.Xon, LossyQueue: c.LossyQueue,
+		PFC: !c.NoPFC, PauseTime: pauseTime(c.PauseTime), ECN: ecnSpec{list: c.ECN}, ECNAt: "departure",
+		CC: "dcqcn", DCQCN: dcqcnSpec{params: c.DCQCN}, CNPInterval: c.CNPInterval, Pacing: c.RateBound,
+		Window: "off", WindowScale: c.VarWindow, AckEvery: model.Bytes(c.AckPerBytes), AckUnpaused: c.AckControl,
+		NackGap: c.NackGap, RTO: c.RTO, Ideal: "exact",
+	}
+	for p := range uint8(8) {
+		if c.Lossless>>p&1 != 0 {
+			f.Lossless = append(f.Lossless, p)
+		}
+	}
+	return f
+}
+
+// config makes the simulator's configuration of it, and checks it.
+func (f *fabricSpec) config() (sim.Config, error) {
+	c := sim.Config{
+		MTU: small(f.MTU), Overhead: small(model.Bytes(f.Overhead)), AckSize: small(model.Bytes(f.AckSize)), TTL: f.TTL,
+		Buffer: f.Buffer, Reserve: f.Reserve, Headroom: model.Bytes(f.Headroom), AlphaShift: uint8(f.Alpha),
+		ResumeOffset: f.ResumeOffset, Xoff: f.Xoff, Xon: f.Xon, LossyQueue: f.LossyQueue,
+		NoPFC: !f.PFC, PauseTime: time.Duration(f.PauseTime), ECN: f.ECN.list,
+		DCQCN: f.DCQCN.params, CNPInterval: f.CNPInterval, RateBound: f.Pacing,
+		VarWindow: f.WindowScale, AckPerBytes: int64(f.AckEvery), AckControl: f.AckUnpaused, NackGap: f.NackGap, RTO: f.RTO,
+	}
+	for _, p := range f.Lossless {
+		if p > 7 {
+			return c, f.errorf("lossless", "lossless priority %d, want 0 to 7", p)
+		}
+		c.Lossless |= 1 << p
+	}
+	for _, w := range []struct {
+		key, word string
+		off, on   string
+		set       *bool
+	}{
+		{"accounting", f.Accounting, "weft", "hpcc", &c.HPCC},
+		{"ecn-at", f.ECNAt, "departure", "arrival", &c.ECNAtEnq},
+		{"ideal", f.Ideal, "exact", "hpcc", &c.HPCCIdeal},
+	} {
+		switch strings.ToLower(w.word) {
+		case w.off:
+		case w.on:
+			*w.set = true
+		default:
+			return c, f.errorf(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
+		}
+	}
+	switch strings.ToLower(f.CC) {
+	case "dcqcn":
+		c.CC = sim.DCQCN
+	case "none":
+		c.CC = sim.NoControl
+	default:
+		return c, f.errorf("cc", "cc %q, want dcqcn or none", f.CC)
+	}
+	switch strings.ToLower(f.Window) {
+	case "off":
+	case "path":
+		c.Window = true
+	case "fabric":
+		c.Window, c.GlobalWindow = true, true
+	default:
+		return c, f.errorf("window", "window %q, want off, path or fabric", f.Window)
+	}
+	return c, f.check(&c)
+}
+
+func (f *fabricSpec) check(c *sim.Config) error {
+	if f.Xoff > 0 && f.Xon >= f.Xoff {
+		return f.errorf("xon", "xon %v, want below xoff, which is %v", f.Xon, f.Xoff)
+	}
+	if f.Xon > 0 && f.Xoff == 0 {
+		return f.errorf("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
+	}
+	if c.CC == sim.DCQCN {
+		if err := c.DCQCN.Check(); err != nil {
+			return f.errorf("dcqcn", "%s", trimRoom(err))
+		}
+	}
+	// Complaints of sim name their field first.
+	if err := c.Check(); err != nil {
+		msg := trimRoom(err)
+		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn"} {
+			if strings.HasPrefix(msg, prefix) {
+				return f.errorf(key, "%s", msg)
+			}
+		}
+		return f.errorf("", "%s", msg)
+	}
+	return nil
+}
+
+// trimRoom takes the names of packages, and a generator's number, off a
+// complaint: file and line are in front.
+func trimRoom(err error) string {
+	msg := err.Error()
+	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: "} {
+		msg = strings.ReplaceAll(msg, room, "")
+	}
+	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {
+		msg = rest
+	}
+	return msg
+}
+
+// small makes a number of 32 bits of a size; what is too large stays too large
+// for every bound.
+func small(n model.Bytes) int32 { return int32(min(n, math.MaxInt32)) }
+
+// ecnSpec is "off" or a list of marking curves by port rate.
+type ecnSpec struct{ list []sim.ECNParams }
+
+type ecnCurve struct {
+	origin
+	Rate model.Rate  `yaml:"rate"` // of ports from this rate on
+	Kmin model.Bytes `yaml:"kmin"`
+	Kmax model.Bytes `yaml:"kmax"`
+	Pmax share       `yaml:"pmax"`
+}
+
+func (p *ecnSpec) decode(v value, what string) error {
+	if s, err := v.text(what); err == nil {
+		if on, err := parseSwitch(s); err != nil || on {
+			return v.errorf("%s %q, want off or a list of marking curves", what, s)
+		}
+		p.list = nil
+		return nil
+	}
+	var curves []ecnCurve
+	if err := decode(v, &curves, what); err != nil {
+		return err
+	}
+	p.list = make([]sim.ECNParams, len(curves))
+	for i, c := range curves {
+		if !c.has("kmin") || !c.has("kmax") || !c.has("pmax") {
+			return c.errorf("", "marking curve %d, want kmin, kmax and pmax", i+1)
+		}
+		if c.Kmin > c.Kmax {
+			return c.errorf("kmin", "kmin %v, want at most kmax, which is %v", c.Kmin, c.Kmax)
+		}
+		p.list[i] = sim.ECNParams{Rate: c.Rate, Kmin: c.Kmin, Kmax: c.Kmax, Pmax: float64(c.Pmax)}
+	}
+	return nil
+}
+
+// dcqcnSpec is a set of constants by name, or a mapping that changes some of
+// them.
+type dcqcnSpec struct{ params dcqcn.Params }
+
+type dcqcnFields struct {
+	origin
+	Preset           string        `yaml:"preset"`
+	Gain             float64       `yaml:"gain"`
+	AlphaInterval    time.Duration `yaml:"alpha-interval"`
+	DecreaseInterval time.Duration `yaml:"decrease-interval"`
+	IncreaseInterval time.Duration `yaml:"increase-interval"`
+	ByteCounter      model.Bytes   `yaml:"byte-counter"`
+	FastRecovery     int           `yaml:"fast-recovery"`
+	AI               model.Rate    `yaml:"ai"`
+	HAI              model.Rate    `yaml:"hai"`
+	MinRate          model.Rate    `yaml:"min-rate"`
+	ClampTarget      bool          `yaml:"clamp-target"`
+	FirstRate        float64       `yaml:"first-rate"`
+}
+
+func dcqcnPreset(at Place, name string) (dcqcn.Params, error) {
+	switch strings.ToLower(name) {
+	case "paper":
+		return dcqcn.Paper(), nil
+	case "hpcc":
+		return dcqcn.HPCC(), nil
+	}
+	return dcqcn.Params{}, at.errorf("dcqcn preset %q, want paper or hpcc", name)
+}
+
+func (p *dcqcnSpec) decode(v value, what string) (err error) {
+	if name, err := v.text(what); err == nil {
+		p.params, err = dcqcnPreset(v.Place, name)
+		return err
+	}
+	list, err := v.entries(what)
+	if err != nil {
+		return err
+	}
+	// The preset comes first, wherever it stands.
+	for _, e := range list {
+		if e.key != "preset" {
+			continue
+		}
+		name, err := e.text("preset")
+		if err != nil {
+			return err
+		}
+		if p.params, err = dcqcnPreset(e.Place, name); err != nil {
+			return err
+		}
+	}
+	q := p.params
+	f := dcqcnFields{
+		Gain: q.Gain, AlphaInterval: q.AlphaInterval, DecreaseInterval: q.DecreaseInterval, IncreaseInterval: q.IncreaseInterval,
+		ByteCounter: q.ByteCounter, FastRecovery: q.FastRecovery, AI: q.AI, HAI: q.HAI, MinRate: q.MinRate,
+		ClampTarget: q.ClampTarget, FirstRate: q.FirstRate,
+	}
+	if err := decode(v, &f, what); err != nil {
+		return err
+	}
+	p.params = dcqcn.Params{
+		Variant: q.Variant, Gain: f.Gain, AlphaInterval: f.AlphaInterval, DecreaseInterval: f.DecreaseInterval,
+		IncreaseInterval: f.IncreaseInterval, ByteCounter: f.ByteCounter, FastRecovery: f.FastRecovery,
+		AI: f.AI, HAI: f.HAI, MinRate: f.MinRate, ClampTarget: f.ClampTarget, FirstRate: f.FirstRate,
+	}
+	if err := p.params.Check(); err != nil {
+		return v.errorf("%s", trimRoom(err))
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+)
+
+// faultSpec is one item of the section faults.
+type faultSpec interface {
+	// fault makes the simulator's fault of it, names looked up.
+	fault(e *env) (sim.Fault, error)
+	when() *moment
+}
+
+// moment is what all faults have.
+type moment struct {
+	origin
+	Kind string        `yaml:"kind"`
+	At   model.Time    `yaml:"at"`
+	For  time.Duration `yaml:"for"` // 0: to the end of the run
+}
+
+func (m *moment) when() *moment { return m }
+
+var faultKinds = map[string]func() faultSpec{
+	"link-down":   func() faultSpec { return &linkDownSpec{} },
+	"link-flap":   func() faultSpec { return &linkFlapSpec{} },
+	"silent-drop": func() faultSpec { return &silentDropSpec{Share: 1} },
+	"corruption":  func() faultSpec { return &corruptionSpec{} },
+	"blackhole":   func() faultSpec { return &blackholeSpec{} },
+	"loop":        func() faultSpec { return &loopSpec{} },
+	"reroute":     func() faultSpec { return &rerouteSpec{} },
+	"bad-table":   func() faultSpec { return &badTableSpec{} },
+	"storm":       func() faultSpec { return &stormSpec{Priority: 3} },
+	"polarise":    func() faultSpec { return &polariseSpec{} },
+}
+
+type faultItem struct{ faultSpec }
+
+func (p *faultItem) decode(v value, what string) (err error) {
+	p.faultSpec, err = decodeKinds(v, what, faultKinds)
+	return err
+}
+
+// need complains about a name that must be there.
+func (m *moment) need(key string, r ref) error {
+	if r.given() {
+		return nil
+	}
+	return m.errorf("", "%s has no %s, want one", m.Kind, key)
+}
+
+// needShare complains about a share that does nothing.
+func (m *moment) needShare(p share) error {
+	if p > 0 {
+		return nil
+	}
+	return m.errorf("share", "%s with share %v, want above 0 and at most 1", m.Kind, float64(p))
+}
+
+type linkDownSpec struct {
+	moment
+	Port ref `yaml:"port"` // either end of the link
+	// Reconverge is how long routing takes to learn of it, both ways; left out:
+	// routes never change.
+	Reconverge time.Duration `yaml:"reconverge"`
+}
+
+func (s *linkDownSpec) fault(e *env) (sim.Fault, error) {
+	p, err := s.port(e)
+	return sim.LinkDown{Port: p}, err
+}
+
+func (s *linkDownSpec) port(e *env) (model.Port, error) {
+	if err := s.need("port", s.Port); err != nil {
+		return model.Port{}, err
+	}
+	return e.port(s.Port)
+}
+
+type linkFlapSpec struct {
+	moment
+	Port ref           `yaml:"port"`
+	Down time.Duration `yaml:"down"`
+	Up   time.Duration `yaml:"up"`
+}
+
+func (s *linkFlapSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("port", s.Port); err != nil {
+		return nil, err
+	}
+	if s.Down <= 0 || s.Up <= 0 {
+		return nil, s.errorf("", "link-flap with down %v and up %v, want both above 0", s.Down, s.Up)
+	}
+	p, err := e.port(s.Port)
+	return sim.LinkDown{Port: p, Down: s.Down, Up: s.Up}, err
+}
+
+// silentDropSpec loses packets on a wire, or in the middle of a switch, where
+// it can pick them.
+type silentDropSpec struct {
+	moment
+	Port   ref     `yaml:"port"`
+	Switch ref     `yaml:"switch"`
+	Share  share   `yaml:"share"`
+	Match  pattern `yaml:"match"`
+}
+
+func (s *silentDropSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.needShare(s.Share); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Port.given() == s.Switch.given():
+		return nil, s.errorf("", "silent-drop, want either a port or a switch")
+	case s.Port.given() && s.has("match"):
+		return nil, s.errorf("match", "match with a port, want a switch")
+	case s.Port.given():
+		p, err := e.port(s.Port)
+		return sim.Lossy{Port: p, Share: float64(s.Share)}, err
+	}
+	sw, err := e.switched(s.Switch)
+	if err != nil {
+		return nil, err
+	}
+	match, err := s.Match.compile(e)
+	return sim.LossySwitch{Switch: sw, Share: float64(s.Share), Match: match}, err
+}
+
+type corruptionSpec struct {
+	moment
+	Port  ref   `yaml:"port"` // that sends
+	Share share `yaml:"share"`
+}
+
+func (s *corruptionSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("port", s.Port); err != nil {
+		return nil, err
+	}
+	if err := s.needShare(s.Share); err != nil {
+		return nil, err
+	}
+	p, err := e.port(s.Port)
+	return sim.Lossy{Port: p, Share: float64(s.Share), Damaged: true}, err
+}
+
+// badTableSpec is a flipped bit: a share of flows goes wrong.
+type badTableSpec struct {
+	moment
+	Switch ref    `yaml:"switch"`
+	Share  share  `yaml:"share"`
+	Via    ref    `yaml:"via"` // a port of the switch; left out: dropped
+	Seed   uint64 `yaml:"seed"`
+}
+
+func (s *badTableSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("switch", s.Switch); err != nil {
+		return nil, err
+	}
+	if err := s.needShare(s.Share); err != nil {
+		return nil, err
+	}
+	sw, err := e.switched(s.Switch)
+	if err != nil {
+		return nil, err
+	}
+	f := sim.BadTable{Switch: sw, Share: float64(s.Share), Seed: s.Seed}
+	if s.Via.given() {
+		p, err := e.port(s.Via)
+		if err != nil {
+			return nil, err
+		}
+		if p.Node != sw {
+			return nil, s.Via.errorf("%s is not a port of %s, want one that is", s.Via.text, s.Switch.text)
+		}
+		f.Via = p.Port
+	}
+	return f, nil
+}
+
+type stormSpec struct {
+	moment
+	Host     ref            `yaml:"host"`
+	Priority model.Priority `yaml:"priority"`
+	On       time.Duration  `yaml:"on"`
+	Off      time.Duration  `yaml:"off"` // 0: without end
+}
+
+func (s *stormSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("host", s.Host); err != nil {
+		return nil, err
+	}
+	if (s.On > 0) != (s.Off > 0) {
+		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for one without end", s.On, s.Off)
+	}
+	h, err := e.host(s.Host)
+	return sim.Storm{Host: h, Priority: s.Priority, On: s.On, Off: s.Off}, err
+}
+
+type polariseSpec struct{ moment }
+
+func (s *polariseSpec) fault(*env) (sim.Fault, error) { return sim.Polarise{}, nil }

@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+// flowsSpec lists flows one by one.
+type flowsSpec struct {
+	header
+	List []flowSpec `yaml:"list"`
+}
+
+type flowSpec struct {
+	origin
+	class
+	From       ref           `yaml:"from"`
+	To         ref           `yaml:"to"`
+	Bytes      model.Bytes   `yaml:"bytes"`
+	Stop       model.Time    `yaml:"stop"` // instead of bytes
+	Start      model.Time    `yaml:"start"`
+	SourcePort uint16        `yaml:"source-port"`
+	After      []int         `yaml:"after"` // numbers in the list, from 1
+	Delay      time.Duration `yaml:"delay"`
+}
+
+func (f *flowSpec) decode(v value, what string) error {
+	f.class = classOf(traffic.DefaultClass())
+	return decodeStruct(v, reflect.ValueOf(f).Elem(), what)
+}
+
+func (s *flowsSpec) generator(e *env) (traffic.Generator, error) {
+	var list traffic.List
+	for i := range s.List {
+		f, err := s.List[i].flow(e, i, len(s.List))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	if len(list) == 0 {
+		return nil, s.errorf("list", "flows has no list, want at least one flow")
+	}
+	return list, nil
+}
+
+// flow makes the flow of a place in a list so long.
+func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error) {
+	c := f.class.class()
+	out = traffic.Flow{
+		Start: f.Start, Stop: f.Stop, Bytes: f.Bytes, Rate: c.Rate, SrcPort: f.SourcePort, DstPort: c.DstPort,
+		Priority: c.Priority, Transport: c.Transport, V6: c.V6, NoCC: c.NoCC, Delay: f.Delay,
+	}
+	if !f.From.given() || !f.To.given() {
+		return out, f.errorf("", "flow %d, want from and to", place+1)
+	}
+	if out.Src, err = e.host(f.From); err != nil {
+		return out, err
+	}
+	if out.Dst, err = e.host(f.To); err != nil {
+		return out, err
+	}
+	for _, a := range f.After {
+		if a < 1 || a > length || a == place+1 {
+			return out, f.errorf("after", "after flow %d, want another of this list, 1 to %d", a, length)
+		}
+		out.After = append(out.After, a-1)
+	}
+	return out, nil
+}
+
+// flowFileSpec brings a flow file of the HPCC simulator.
+type flowFileSpec struct {
+	header
+	File ref `yaml:"file"`
+}
+
+func (s *flowFileSpec) generator(e *env) (traffic.Generator, error) {
+	if !s.File.given() {
+		return nil, s.errorf("", "flow-file has no file, want one")
+	}
+	path := beside(s.File.Place.File, s.File.text)
+	data, err := e.load(path)
+	if err != nil {
+		return nil, s.File.errorf("flow file: %v, want one", err)
+	}
+	list, err := traffic.ParseFlows(path, data, traffic.HostsOf(e.fabric))
+	return traffic.List(list), fileError(err)
+}
+
+// fileError makes complaints about other files look like all others.
+func fileError(err error) error {
+	var e *traffic.Error
+	if errors.As(err, &e) {
+		return &file.Error{File: e.File, Line: e.Line, Msg: e.Msg}
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package scenario
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/hpcc"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+// lead is how long before its first flow a run begins.
+const lead = model.Time(10 * time.Microsecond)
+
+// FromHPCC makes a scenario of a run that an HPCC configuration sets up.
+//
+// The original's workloads begin two seconds in. Here the run begins shortly
+// before the first flow, and Base is what was left out: nothing happens in that
+// time, and samples of the rest are as fine as for any other run.
+func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
+	name := filepath.Base(c.File)
+	base := setup.Stop
+	flows := slices.Clone(setup.Flows)
+	for i := range flows {
+		base = min(base, flows[i].Start)
+	}
+	if d := setup.Down; d != nil {
+		base = min(base, d.At)
+	}
+	base = max(0, base-lead)
+	base -= base % lead
+	for i := range flows {
+		flows[i].Start -= base
+	}
+	s := &Scenario{
+		Name: strings.TrimSuffix(name, filepath.Ext(name)), Seed: setup.Sim.Seed,
+		Base: base, Duration: setup.Stop.Sub(base), StopWhenFinished: true,
+		Topology: &file.Document{Fabric: setup.Fabric}, Routes: setup.Routes, Sim: setup.Sim,
+		Traffic: []Traffic{{Name: "flows", Generator: traffic.List(flows)}},
+		Output:  DefaultOutput(),
+		Notes:   slices.Concat(setup.Notes, setup.Ignored),
+
+		explained: true,
+	}
+	if d := setup.Down; d != nil {
+		at := d.At - base
+		s.Faults = []Fault{{Kind: "link-down", Injection: sim.Injection{At: at, Fault: sim.LinkDown{Port: d.Port}}}}
+		s.Changes = []RouteChange{{At: at, Routes: d.Routes}}
+	}
+	return s
+}

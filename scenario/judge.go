@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/report"
+	"github.com/weft-telemetry/weft/sim"
+)
+
+// Verdict says how a run came out.
+type Verdict string
+
+// Verdicts.
+const (
+	Fine   Verdict = "fine"   // as expected, and nothing else is wrong
+	Failed Verdict = "failed" // otherwise than expected
+	Faulty Verdict = "faulty" // a deadlock, or drops of a lossless class, that nobody asked about
+)
+
+// Judged is an expectation and what came of it.
+type Judged struct {
+	What string `json:"what"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+	Met  bool   `json:"met"`
+}
+
+// faultFigures are the figures that tell of a fault. A scenario that expects
+// something of one has said what it thinks of it.
+var faultFigures = []string{"deadlock", "lossless-drops"}
+
+func (r *Result) judge(x *session) {
+	all := x.figures(r)
+	r.Verdict = Fine
+	spoken := make(map[string]bool)
+	for i := range x.s.Expect {
+		e := &x.s.Expect[i]
+		of := all
+		if e.Group != "" {
+			of = flowFigures(r.Run.Flows, e.Group, r.Run.End)
+		}
+		j := Judged{What: e.what(), Want: e.Want.Text, Got: "unknown"}
+		f := figures[e.Figure]
+		if v, known := of[e.Figure]; known {
+			j.Got, j.Met = f.show(e.Figure, v), e.Want.holds(v, of["flows"])
+			if e.Figure == "finished" {
+				j.Got = fmt.Sprintf("%s of %v", j.Got, of["flows"])
+			}
+		}
+		spoken[e.Figure] = true
+		if !j.Met {
+			r.Verdict = Failed
+		}
+		r.Expected = append(r.Expected, j)
+	}
+	if r.Verdict == Fine && slices.ContainsFunc(faultFigures, func(f string) bool { return !spoken[f] && all[f] > 0 }) {
+		r.Verdict = Faulty
+	}
+}
+
+// figures are what the whole run is judged by. What is unknown is not in it.
+func (x *session) figures(r *Result) map[string]float64 {
+	out := flowFigures(r.Run.Flows, "", r.Run.End)
+	c := &x.net.Counts
+	for why, n := range c.Drops {
+		out["drops"] += float64(n)
+		out["drops-"+sim.Reason(why).String()] = float64(n)
+	}
+	out["lossless-drops"] = float64(r.LosslessDrops)
+	out["pauses"], out["marked"] = float64(c.Pauses), float64(c.Marked)
+	out["pauses-to-hosts"], out["pauses-by-hosts"] = float64(x.watch.toHosts), float64(x.watch.byHosts)
+	out["deadlock"] = 0
+	for _, d := range r.Deadlocks {
+		stage := 1.0
+		if d.Stands {
+			stage = 2
+		}
+		out["deadlock"] = max(out["deadlock"], stage)
+	}
+	peak := model.Bytes(0)
+	for _, p := range x.net.Ports() {
+		for prio := range model.Priority(8) {
+			peak = max(peak, x.watch.Peak(model.Port{Node: p.Node, Port: p.ID}, prio).Bytes)
+		}
+	}
+	out["queue-peak"] = float64(peak)
+	return out
+}
+
+// flowFigures are what some flows are judged by: those of a group, or all.
+func flowFigures(flows []report.FlowResult, group string, end model.Time) map[string]float64 {
+	if group != "" {
+		flows = slices.DeleteFunc(slices.Clone(flows), func(f report.FlowResult) bool { return f.Group != group })
+	}
+	of := report.Run{Flows: flows, End: end}
+	s := of.Summarize()
+	out := map[string]float64{
+		"flows": float64(s.Flows.Total), "finished": float64(s.Flows.Finished),
+		"retransmitted": float64(s.Flows.Retransmitted), "goodput": float64(s.Flows.Goodput),
+	}
+	if all := s.Slowdown.All; all.Flows > 0 {
+		out["slowdown-mean"], out["slowdown-max"] = all.Mean, all.Max
+		out["slowdown-p50"], out["slowdown-p95"], out["slowdown-p99"] = all.P50, all.P95, all.P99
+	}
+	if s.Flows.Total > 0 && s.Flows.Finished == s.Flows.Total {
+		first, last := flows[0].Start, flows[0].Finish
+		for _, f := range flows {
+			first, last = min(first, f.Start), max(last, f.Finish)
+		}
+		out["completion"] = float64(last.Sub(first))
+	}
+	return out
+}

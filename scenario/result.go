@@ -1,0 +1,251 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/report"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/sim/truth"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/pfc"
+)
+
+// Result is what came of a run. Its JSON depends on the scenario alone: Wall
+// and Truth are not in it.
+type Result struct {
+	Scenario string   `json:"scenario"`
+	Verdict  Verdict  `json:"verdict"`
+	Expected []Judged `json:"expected"`
+	Injected []string `json:"injected"` // faults and traffic meant to do harm, in sentences
+
+	Deadlocks     []Deadlock `json:"deadlocks"`
+	LosslessDrops int64      `json:"lossless_drops"` // for want of room, of priorities under PFC
+	Jobs          []Jobs     `json:"jobs"`
+
+	Summary report.Summary `json:"summary"`
+
+	Run   report.Run      `json:"-"` // Wall is not set
+	Wall  time.Duration   `json:"-"`
+	Truth *truth.Recorder `json:"-"`
+}
+
+// Deadlock is a loop of ports that stood still, each waiting for the next.
+type Deadlock struct {
+	Ports  []string   `json:"ports"` // "s0>s1"
+	Formed model.Time `json:"formed"`
+	Stands bool       `json:"stands"`          // to the end of the run
+	Ended  model.Time `json:"ended,omitempty"` // if it does not
+}
+
+// result reads everything out of a session whose run is over.
+func (x *session) result() *Result {
+	r := &Result{Scenario: x.s.Name, Truth: x.watch.Recorder, LosslessDrops: x.watch.losslessDrops}
+	r.Run = report.Run{
+		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
+		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),
+		Flows: x.flowResults(), Pauses: x.pauses(), Drops: x.drops(),
+	}
+	r.Run.Ports, r.Run.Interval = x.series()
+	r.Deadlocks, r.Jobs = x.deadlocks(), x.jobs()
+	r.Injected = x.injected()
+	r.Run.Notes = x.notes(r)
+	r.Summary = r.Run.Summarize()
+	r.judge(x)
+	return r
+}
+
+// describe says in a line what a fabric is.
+func describe(f *topo.Fabric) string {
+	rates := make(map[model.Rate]bool)
+	for _, l := range f.Links() {
+		rates[l.Rate] = true
+	}
+	list := slices.Sorted(maps.Keys(rates))
+	of := ""
+	switch len(list) {
+	case 0:
+	case 1:
+		of = " of " + list[0].String()
+	default:
+		of = fmt.Sprintf(" of %v to %v", list[0], list[len(list)-1])
+	}
+	return fmt.Sprintf("%s: %s, %s, %s%s", cmp.Or(f.Name(), "fabric"),
+		plural(len(f.Hosts()), "host"), plural(len(f.Switches()), "switch"), plural(len(f.Links()), "link"), of)
+}
+
+func plural(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "ch"):
+		noun += "e"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// flowResults lists the flows that began, in the order the network has them,
+// and those that should have.
+func (x *session) flowResults() []report.FlowResult {
+	var out []report.FlowResult
+	seen := make([]bool, x.flows)
+	for _, rec := range x.net.Records() {
+		seen[rec.ID] = true
+		f := x.flowResult(rec.ID)
+		f.Delivered, f.Retransmitted = model.Bytes(rec.Sent), x.packets(rec.Retransmitted)
+		f.Start, f.Finish, f.Finished, f.Ideal = x.clock(rec.Start), x.clock(rec.Finish), rec.Finished, rec.Ideal.Duration()
+		if f.Bytes == 0 {
+			f.Bytes = f.Delivered // it had no size of its own
+		}
+		out = append(out, f)
+	}
+	for id := range x.flows {
+		if _, spec := x.net.FlowKey(id); seen[id] || timeOf(spec.Start) > x.net.Now() {
+			continue
+		}
+		f := x.flowResult(id)
+		f.Delivered = min(x.watch.Flow(id, false).Payload, f.Bytes)
+		out = append(out, f)
+	}
+	return out
+}
+
+// flowResult is what is known of a flow before it begins.
+func (x *session) flowResult(id int) report.FlowResult {
+	key, spec := x.net.FlowKey(id)
+	transport := spec.Transport.String()
+	if spec.Transport == traffic.RDMA && x.s.Sim.CC == sim.DCQCN && !spec.NoCC {
+		transport = "dcqcn"
+	}
+	return report.FlowResult{
+		Src: x.fabric.Node(spec.Src).Name, Dst: x.fabric.Node(spec.Dst).Name, Key: key, Priority: spec.Priority,
+		Transport: transport, Group: x.s.Traffic[x.partOf(id)].Name, Bytes: spec.Bytes, Start: x.clock(timeOf(spec.Start)),
+	}
+}
+
+// partOf is the item of traffic that a flow belongs to.
+func (x *session) partOf(id int) int {
+	return sort.Search(len(x.parts), func(i int) bool { return x.parts[i].end > id })
+}
+
+// packets is how many packets carry so many bytes, at least.
+func (x *session) packets(bytes int64) uint64 {
+	mtu := int64(x.s.Sim.MTU)
+	return uint64((bytes + mtu - 1) / mtu)
+}
+
+func (x *session) pauses() []report.PauseEvent {
+	out := make([]report.PauseEvent, len(x.watch.frames))
+	for i, f := range x.watch.frames {
+		out[i] = report.PauseEvent{
+			At: x.clock(f.at), Node: x.fabric.Node(f.port.Node).Name, ID: f.port.Node, Switch: f.port.Switched() != nil,
+			Port: f.port.ID, Priority: f.prio, Pause: f.stop,
+		}
+		if t := x.s.Sim.PauseTime; f.stop && t > 0 {
+			out[i].Hold = pfc.QuantaOf(t, f.port.Rate()).Duration(f.port.Rate())
+		}
+	}
+	// Nodes are played one after the other, so frames come out of order.
+	slices.SortStableFunc(out, func(a, b report.PauseEvent) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+func (x *session) drops() (out []report.Drop) {
+	for _, p := range x.net.Ports() {
+		for why, n := range p.Drops {
+			if n > 0 {
+				out = append(out, report.Drop{
+					Node: x.fabric.Node(p.Node).Name, ID: p.Node, Port: p.ID, Reason: sim.Reason(why).String(), Packets: uint64(n),
+				})
+			}
+		}
+	}
+	return out
+}
+
+// series are the samples of the switches' ports. What a sample shows of a
+// queue is the deepest it was since the last one, so no burst is missed.
+func (x *session) series() ([]report.PortSeries, time.Duration) {
+	s := x.watch.Series()
+	if s == nil {
+		return nil, 0
+	}
+	out := make([]report.PortSeries, len(s.Ports))
+	for j, id := range s.Ports {
+		port := x.fabric.Port(id)
+		out[j] = report.PortSeries{
+			Node: x.fabric.Node(id.Node).Name, ID: id.Node, Port: id.Port,
+			Peer: x.fabric.Node(port.Peer.Node).Name, Rate: port.Rate, Samples: make([]report.Sample, len(s.Times)),
+		}
+		for i, at := range s.Times {
+			m := s.At(i, j)
+			out[j].Samples[i] = report.Sample{At: x.clock(at), Queue: m.Peak, Tx: m.Sent, Paused: s.Share(i, j)}
+		}
+	}
+	return out, s.Interval.Duration()
+}
+
+func (x *session) deadlocks() []Deadlock {
+	out := []Deadlock{}
+	for _, d := range x.watch.Deadlocks() {
+		one := Deadlock{Formed: x.clock(d.Formed), Stands: d.Stands}
+		if !d.Stands {
+			one.Ended = x.clock(d.Ended)
+		}
+		for _, n := range d.Loop {
+			one.Ports = append(one.Ports, x.linkName(n.Port))
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// linkName prints "s0>s1": people know neighbours, not numbers.
+func (x *session) linkName(p model.Port) string {
+	return x.fabric.Node(p.Node).Name + ">" + x.fabric.Node(x.fabric.Port(p).Peer.Node).Name
+}
+
+// injected says what was made to go wrong, where and when. Truth has the faults
+// behind the traffic.
+func (x *session) injected() []string {
+	causes := x.watch.Causes()
+	out := make([]string, len(causes))
+	for i := range causes {
+		c := &causes[i]
+		what := c.What
+		if f := i - (len(causes) - len(x.s.Faults)); f >= 0 {
+			what = x.s.Faults[f].Kind + x.where(c)
+		}
+		out[i] = fmt.Sprintf("%s from %v", what, x.clock(c.Begin))
+		if c.End != engine.Forever {
+			out[i] += fmt.Sprintf(" to %v", x.clock(c.End))
+		}
+	}
+	return out
+}
+
+// where names the places of a cause.
+func (x *session) where(c *truth.Cause) string {
+	var places []string
+	for _, p := range c.Ports {
+		places = append(places, x.linkName(p))
+	}
+	for _, id := range c.Nodes {
+		places = append(places, x.fabric.Node(id).Name)
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return " at " + strings.Join(places, ", ")
+}
+
+// clock is what a clock that goes right shows.
+func (x *session) clock(t engine.Time) model.Time { return x.s.Base + t.Model() }

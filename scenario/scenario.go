@@ -1,0 +1,162 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+// Scenario is a run to be made. Read makes one of a file, FromHPCC of an HPCC
+// configuration, and Go code may make its own. Run leaves it as it is.
+type Scenario struct {
+	Name, About string
+
+	// Seed decides everything that is drawn: traffic, marks, losses, and the
+	// routes where Topology has no seed of its own.
+	Seed     uint64
+	Duration time.Duration // of simulated time
+	// Base is what clocks show when the run begins. All times here count from
+	// there; those of results have it added.
+	Base model.Time
+	// StopWhenFinished ends the run when all flows are finished, if that comes
+	// before Duration.
+	StopWhenFinished bool
+
+	Topology *file.Document
+	Routes   *topo.Routes // instead of Topology's
+	Sim      sim.Config   // its Seed is not read
+
+	Traffic []Traffic
+	Faults  []Fault
+	Changes []RouteChange
+	Clocks  []Clock
+
+	Management Management
+	Expect     []Expectation
+	Output     Output
+
+	Notes []string // what a reader of the result must know
+
+	explained bool  // Notes say already what PFC cannot do
+	fabricAt  Place // of the section fabric, or of the topology
+}
+
+// Traffic is a part of the load under a name that results carry. Where a
+// Poisson, Query or Persistent has no end, it goes on to the end of the run.
+type Traffic struct {
+	Place     Place
+	Name      string
+	Generator traffic.Generator
+}
+
+// Fault is something that goes wrong on purpose.
+type Fault struct {
+	Place Place
+	Kind  string
+	sim.Injection
+}
+
+// RouteChange is when routing learns that links are down, or up again: from
+// then on switches have the routes without these links.
+type RouteChange struct {
+	At     model.Time
+	Down   []int        // as indexes in Fabric.Links
+	Routes *topo.Routes // instead of Down
+}
+
+// Clock is how one device's clock goes.
+type Clock struct {
+	Node model.NodeID
+	sim.Clock
+}
+
+// Management is the network by which reports travel. Telemetry uses it; without
+// any it has no effect.
+type Management struct {
+	InBand  bool          // reports are packets of the fabric itself
+	Delay   time.Duration // from device to collector
+	Jitter  time.Duration // added, uniform from 0 to this
+	Loss    float64       // probability
+	Reorder float64       // probability that a report waits for one more Delay
+}
+
+// Output says what is kept of a run.
+type Output struct {
+	// Sample is between two samples of a port; 0: a thousandth of Duration.
+	Sample time.Duration
+	// DeadlockAfter is how long a loop of paused queues must stand still to
+	// count as a deadlock.
+	DeadlockAfter time.Duration
+	Capture       []model.Port // links to be written as pcapng, by one of their ends
+}
+
+// DefaultOutput takes a loop for a deadlock when it has stood for as long as
+// three pauses of the default length.
+func DefaultOutput() Output { return Output{DeadlockAfter: time.Millisecond} }
+
+// maxSize bounds a scenario file, and each file that it names.
+const maxSize = 64 << 20
+
+// Read reads a scenario file. Every error is a *file.Error.
+func Read(path string) (*Scenario, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, &file.Error{File: path, Msg: err.Error()}
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a scenario file's bytes; name is what errors call it, and the
+// files that it names are looked for in name's folder. Every error is a
+// *file.Error.
+func Parse(name string, data []byte) (*Scenario, error) { return parse(name, data, readFile) }
+
+// readFile reads a file of at most maxSize. Its error does not name the file.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		var pe *os.PathError
+		if errors.As(err, &pe) {
+			return nil, fmt.Errorf("%s %s: %w", pe.Op, path, pe.Err)
+		}
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(data) > maxSize {
+		err = fmt.Errorf("%s has more than %v", path, model.Bytes(maxSize))
+	}
+	return data, err
+}
+
+func parse(name string, data []byte, load loader) (*Scenario, error) {
+	// The parser takes any line break for one; so do we when lines are counted.
+	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
+	root, err := parseTree(name, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	output := DefaultOutput()
+	sc := schema{Seed: 1, Fabric: defaultFabric(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
+	if err := decode(root, &sc, "the file"); err != nil {
+		return nil, err
+	}
+	doc, err := readTopology(root, []byte(text), load)
+	if err != nil {
+		var e *file.Error
+		if errors.As(err, &e) && e.File == name && e.Line == 0 {
+			e.Line = sc.place("topology").Line
+		}
+		return nil, err
+	}
+	return sc.resolve(doc, load)
+}

@@ -1,0 +1,192 @@
+package scenario
+
+import (
+	"cmp"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo/file"
+)
+
+// schema is a scenario file.
+type schema struct {
+	origin
+	Name             string         `yaml:"name"`
+	About            string         `yaml:"about"`
+	Seed             uint64         `yaml:"seed"`
+	Duration         time.Duration  `yaml:"duration"`
+	StopWhenFinished bool           `yaml:"stop-when-finished"`
+	Topology         skipped        `yaml:"topology"`
+	Fabric           fabricSpec     `yaml:"fabric"`
+	Traffic          []trafficItem  `yaml:"traffic"`
+	Faults           []faultItem    `yaml:"faults"`
+	Clocks           []clockSpec    `yaml:"clocks"`
+	Management       managementSpec `yaml:"management"`
+	Expect           expectSpec     `yaml:"expect"`
+	Output           outputSpec     `yaml:"output"`
+}
+
+// skipped is read elsewhere.
+type skipped struct{}
+
+func (*skipped) decode(value, string) error { return nil }
+
+type clockSpec struct {
+	origin
+	Nodes  []ref      `yaml:"nodes"`
+	Offset signedSpan `yaml:"offset"`
+	Drift  drift      `yaml:"drift"`
+}
+
+type managementSpec struct {
+	origin
+	InBand  bool          `yaml:"in-band"`
+	Delay   time.Duration `yaml:"delay"`
+	Jitter  time.Duration `yaml:"jitter"`
+	Loss    share         `yaml:"loss"`
+	Reorder share         `yaml:"reorder"`
+}
+
+type outputSpec struct {
+	origin
+	Sample        time.Duration `yaml:"sample"`
+	DeadlockAfter time.Duration `yaml:"deadlock-after"`
+	Capture       []ref         `yaml:"pcap"`
+}
+
+// resolve looks up all names and makes the scenario.
+func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
+	if sc.Duration <= 0 || model.Time(sc.Duration) > traffic.MaxTime {
+		return nil, sc.errorf("duration", "duration %v, want above 0 and at most %v", sc.Duration, time.Duration(traffic.MaxTime))
+	}
+	e := &env{names{doc.Fabric}, load}
+	s := &Scenario{
+		Name: sc.Name, About: sc.About, Seed: sc.Seed, Duration: sc.Duration, StopWhenFinished: sc.StopWhenFinished,
+		Topology: doc, Expect: sc.Expect.list, fabricAt: sc.place("topology"),
+		Output: Output{Sample: sc.Output.Sample, DeadlockAfter: sc.Output.DeadlockAfter},
+		Management: Management{
+			InBand: sc.Management.InBand, Delay: sc.Management.Delay, Jitter: sc.Management.Jitter,
+			Loss: float64(sc.Management.Loss), Reorder: float64(sc.Management.Reorder),
+		},
+	}
+	if s.Name == "" {
+		name := filepath.Base(sc.File)
+		s.Name = strings.TrimSuffix(name, filepath.Ext(name))
+	}
+	if sc.has("fabric") {
+		s.fabricAt = sc.Fabric.place("buffer")
+	}
+	var err error
+	if s.Sim, err = sc.Fabric.config(); err != nil {
+		return nil, err
+	}
+	if err := sc.resolveTraffic(s, e); err != nil {
+		return nil, err
+	}
+	if err := sc.resolveFaults(s, e); err != nil {
+		return nil, err
+	}
+	if err := sc.resolveClocks(s, e); err != nil {
+		return nil, err
+	}
+	for _, r := range sc.Output.Capture {
+		p, err := e.port(r)
+		if err != nil {
+			return nil, err
+		}
+		s.Output.Capture = append(s.Output.Capture, p)
+	}
+	return s, nil
+}
+
+func (sc *schema) resolveTraffic(s *Scenario, e *env) error {
+	for _, item := range sc.Traffic {
+		g, err := item.generator(e)
+		if err != nil {
+			return err
+		}
+		s.Traffic = append(s.Traffic, Traffic{Place: item.from().Place, Name: item.named(), Generator: g})
+	}
+	for _, x := range s.Expect {
+		if x.Group != "" && !slices.ContainsFunc(s.Traffic, func(t Traffic) bool { return t.Name == x.Group }) {
+			return x.Place.errorf("expectation of group %q, want the name of one of the traffic items", x.Group)
+		}
+	}
+	return nil
+}
+
+func (sc *schema) resolveFaults(s *Scenario, e *env) error {
+	var learned []learning
+	for _, item := range sc.Faults {
+		f, err := item.fault(e)
+		if err != nil {
+			return err
+		}
+		m := item.when()
+		if m.At > traffic.MaxTime || model.Time(m.For) > traffic.MaxTime {
+			return m.errorf("at", "%s at %v for %v, want at most %v", m.Kind, m.At, m.For, time.Duration(traffic.MaxTime))
+		}
+		s.Faults = append(s.Faults, Fault{Place: m.Place, Kind: m.Kind, Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
+		if down, ok := item.faultSpec.(*linkDownSpec); ok && down.has("reconverge") {
+			learned = append(learned, down.learning(e.fabric.Port(f.(sim.LinkDown).Port).Link)...)
+		}
+	}
+	s.Changes = changesOf(learned)
+	return nil
+}
+
+// learning is when routing hears of a link.
+type learning struct {
+	at   model.Time
+	link int
+	step int // 1: down, -1: up again
+}
+
+func (s *linkDownSpec) learning(link int) []learning {
+	list := []learning{{s.At.Add(s.Reconverge), link, 1}}
+	if s.For > 0 {
+		list = append(list, learning{s.At.Add(s.For + s.Reconverge), link, -1})
+	}
+	return list
+}
+
+// changesOf says which links are out from when on.
+func changesOf(learned []learning) (changes []RouteChange) {
+	slices.SortStableFunc(learned, func(a, b learning) int { return cmp.Compare(a.at, b.at) })
+	down := make(map[int]int)
+	for _, l := range learned {
+		if down[l.link] += l.step; down[l.link] == 0 {
+			delete(down, l.link)
+		}
+		changes = append(changes, RouteChange{At: l.at, Down: slices.Sorted(maps.Keys(down))})
+	}
+	return changes
+}
+
+func (sc *schema) resolveClocks(s *Scenario, e *env) error {
+	seen := make(map[model.NodeID]bool)
+	for i := range sc.Clocks {
+		c := &sc.Clocks[i]
+		if len(c.Nodes) == 0 {
+			return c.errorf("", "clock %d has no nodes, want at least one", i+1)
+		}
+		ids, err := e.nodes(c.Nodes)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if seen[id] {
+				return c.errorf("nodes", "clock of %s is given twice, want it once", e.fabric.Node(id).Name)
+			}
+			seen[id] = true
+			s.Clocks = append(s.Clocks, Clock{id, sim.Clock{Offset: time.Duration(c.Offset), Drift: float64(c.Drift)}})
+		}
+	}
+	return nil
+}
