@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-const star = `duration: 2ms
+const star = `duration: 500us
 topology: {generate: {kind: leaf-spine, leaves: 1, spines: 1, hosts: 9}}
 traffic:
   - {kind: incast, receivers: h0, fanin: 8, bytes: 1MB, start: 1us, cc: off}
