@@ -38,9 +38,8 @@ type Context struct {
 	Stage  Stage
 	Switch *Switch
 	Packet *Packet    // nil at StageTimer
-	Now    model.Time // of the switch's own clock
-	In     *Port      // where the packet came in; nil for what the switch itself sends
 	Out    *Port      // where it goes; nil before it is routed
+	Now    model.Time // of the switch's own clock
 	Timer  int        // the number given to After, at StageTimer
 
 	Pause struct { // at StagePFC
@@ -48,17 +47,33 @@ type Context struct {
 		Time     time.Duration // 0: resume
 	}
 
-	program Program
-	dropped bool
-	taken   bool
+	at    engine.Time // of the run, when Now was read
+	ended ending
+}
+
+// ending says how a program has ended a packet.
+type ending uint8
+
+const (
+	going ending = iota
+	dropped
+	taken
+)
+
+// In is where the packet came in; nil for what the switch itself sends.
+func (c *Context) In() *Port {
+	if c.Packet == nil || c.Packet.ingress == 0 {
+		return nil
+	}
+	return c.Switch.ports[c.Packet.ingress-1]
 }
 
 // Drop ends the packet here. Programs after this one do not see it.
-func (c *Context) Drop() { c.dropped = true }
+func (c *Context) Drop() { c.ended = dropped }
 
 // Take hands the packet to the program's host: it is neither sent on nor
 // counted as lost. A poll that ends at the switch is taken.
-func (c *Context) Take() { c.taken = true }
+func (c *Context) Take() { c.ended = taken }
 
 // Resize makes the packet longer or shorter, as a label does.
 func (c *Context) Resize(delta int32) { c.Packet.Size += delta }
@@ -102,10 +117,10 @@ func (c *Context) NewPacket() *Packet { return c.Switch.net.pool.get() }
 // room as a packet of the switch's own, which pauses nobody.
 func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 
-// After runs the program again at StageTimer when the switch's clock has gone
-// on by d.
-func (c *Context) After(d time.Duration, number int) {
-	n, sw, program := c.Switch.net, c.Switch, c.program
+// After runs a program again at StageTimer when the switch's clock has gone on
+// by d.
+func (c *Context) After(program Program, d time.Duration, number int) {
+	n, sw := c.Switch.net, c.Switch
 	at := n.nodes[sw.ID].clock.when(c.Now.Add(d))
 	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: func() { sw.timer(program, number) }})
 }
@@ -144,39 +159,46 @@ type outgoing struct {
 func (ps *programs) any(s Stage) bool { return ps.on>>s&1 != 0 }
 
 // run shows a packet to the programs of a stage. It returns nil if one of them
-// ended it.
+// ended it. It is part of what every packet costs, so it writes only what has
+// changed.
 func (ps *programs) run(s Stage, sw *Switch, p *Packet, in, out *Port) *Packet {
 	c := &ps.ctx
-	c.Stage, c.Switch, c.Packet, c.In, c.Out, c.Now = s, sw, p, in, out, sw.Clock()
-	c.dropped, c.taken = false, false
-	if in == nil && p.ingress != 0 {
-		c.In = sw.ports[p.ingress-1]
+	c.Stage, c.Packet, c.Out = s, p, out
+	if c.at != sw.net.now {
+		c.at, c.Now = sw.net.now, sw.Clock()
 	}
 	switch s {
 	case StageEnqueue:
 		p.join(out)
 	case StagePFC:
+		p.ingress = in.ID
 		c.Pause.Priority = p.Priority
 		c.Pause.Time = p.pauseFor().Duration()
 	}
 	for _, prog := range ps.at[s] {
-		c.program = prog
 		prog.Run(c)
-		if !c.dropped && !c.taken || s == StagePFC {
-			continue
-		}
-		if c.taken {
-			sw.net.pool.put(p)
+		if c.ended != going && ps.end(c) {
 			return nil
 		}
-		at := in
-		if at == nil {
-			at = out
-		}
-		sw.net.drop(p, at, DropProgram)
-		return nil
 	}
 	return p
+}
+
+// end ends a packet as a program wants it. A pause frame cannot be ended.
+func (ps *programs) end(c *Context) bool {
+	how, n := c.ended, c.Switch.net
+	c.ended = going
+	switch {
+	case c.Stage == StagePFC:
+		return false
+	case how == taken:
+		n.pool.put(c.Packet)
+	case c.Out != nil:
+		n.drop(c.Packet, c.Out, DropProgram)
+	default:
+		n.drop(c.Packet, c.In(), DropProgram)
+	}
+	return true
 }
 
 // join notes when, and behind how much, a packet joins its queue at out.
@@ -191,6 +213,7 @@ func (p *Packet) join(out *Port) {
 // Attach adds a program behind those the switch has.
 func (sw *Switch) Attach(p Program) {
 	ps := &sw.programs
+	ps.ctx.Switch, ps.ctx.at = sw, -1
 	for _, s := range p.Stages() {
 		ps.at[s] = append(ps.at[s], p)
 		ps.on |= 1 << s
@@ -206,8 +229,10 @@ func (sw *Switch) Start(p Program, number int) { sw.timer(p, number) }
 
 func (sw *Switch) timer(p Program, number int) {
 	c := &sw.programs.ctx
-	*c = Context{Stage: StageTimer, Switch: sw, Now: sw.Clock(), Timer: number, program: p}
+	c.Stage, c.Switch, c.Packet, c.Out, c.Timer = StageTimer, sw, nil, nil, number
+	c.at, c.Now = sw.net.now, sw.Clock()
 	p.Run(c)
+	c.ended = going
 }
 
 // NewPacket returns an empty packet of the switch's own. It must be sent with

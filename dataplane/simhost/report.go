@@ -105,7 +105,7 @@ func (r *reporter) report(rep *dta.Report) {
 	case r.writer.Count() == 1 && r.linger > 0:
 		c := r.of.ctx
 		r.due = c.Now.Add(r.linger)
-		c.After(r.linger, lingered)
+		c.After(r.of, r.linger, lingered)
 	}
 }
 

@@ -131,7 +131,6 @@ func (s *Switch) Run(c *sim.Context) {
 		ev.Wait = (s.net.Now() - p.Joined).Duration() // no drift shows in so short a time
 		ev.Ahead = model.Bytes(p.Ahead)
 	case sim.StagePFC:
-		ev.In = c.In.ID
 		ev.Pause.Classes = 1 << c.Pause.Priority
 		ev.Pause.Time[c.Pause.Priority] = c.Pause.Time
 	}

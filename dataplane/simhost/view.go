@@ -122,8 +122,8 @@ func (s *Switch) nextOption(how label.Params) (opt label.Option, err error) {
 // that leaves.
 func (s source) AppendFrame(b []byte, limit int) []byte {
 	from := s.ctx.Out
-	if s.ctx.In != nil && s.ctx.Stage != sim.StageDequeue {
-		from = s.ctx.In.Peer()
+	if in := s.ctx.In(); in != nil && s.ctx.Stage != sim.StageDequeue {
+		from = in.Peer()
 	}
 	start := len(b)
 	b = s.net.AppendFrame(b, s.ctx.Packet, from)
