@@ -153,12 +153,12 @@ func TestManagementDoesNotDependOnHowTheRunIsCut(t *testing.T) {
 				act.Report(dta.Report{Primitive: dta.Append, Data: data})
 			}, inswitch.Enqueue))
 		}
-		for at := step; at <= 100*µs; at += step {
+		for at := step; at <= 50*µs; at += step {
 			n.Run(at)
 		}
 		return log
 	}
-	whole := run(100 * µs)
+	whole := run(50 * µs)
 	if len(whole) < 1000 {
 		t.Fatalf("%d datagrams; want 1,000 and more", len(whole))
 	}
