@@ -109,6 +109,8 @@ func TestComplaints(t *testing.T) {
 		{"table", ring + "faults:\n  - {kind: bad-table, switch: s0, share: 1%, via: s1>s0}\n", "table:7: s1>s0 is not a port of s0, want one that is"},
 		{"storm", ring + "faults:\n  - {kind: storm, host: h0, on: 1us}\n", "storm:7: storm with on 1µs and off 0s, want both above 0"},
 
+		{"slow", ring + "faults:\n  - {kind: slow-receiver, host: h0}\n", "slow:7: slow-receiver with rate 0b/s, want above 0"},
+
 		{"clock", ring + "clocks:\n  - {offset: 1us}\n", "clock:7: clock 1 has no nodes, want at least one"},
 		{"clock2", ring + "clocks:\n  - {nodes: [s0, s0]}\n", "clock2:7: clock of s0 is given twice, want it once"},
 		{"drift", ring + "clocks:\n  - {nodes: s0, drift: 5}\n", `drift:7: drift "5", want parts per million such as 5ppm`},

@@ -25,16 +25,17 @@ type moment struct {
 func (m *moment) when() *moment { return m }
 
 var faultKinds = map[string]func() faultSpec{
-	"link-down":   func() faultSpec { return &linkDownSpec{} },
-	"link-flap":   func() faultSpec { return &linkFlapSpec{} },
-	"silent-drop": func() faultSpec { return &silentDropSpec{Share: 1} },
-	"corruption":  func() faultSpec { return &corruptionSpec{} },
-	"blackhole":   func() faultSpec { return &blackholeSpec{} },
-	"loop":        func() faultSpec { return &loopSpec{} },
-	"reroute":     func() faultSpec { return &rerouteSpec{} },
-	"bad-table":   func() faultSpec { return &badTableSpec{} },
-	"storm":       func() faultSpec { return &stormSpec{Priority: 3} },
-	"polarise":    func() faultSpec { return &polariseSpec{} },
+	"link-down":     func() faultSpec { return &linkDownSpec{} },
+	"link-flap":     func() faultSpec { return &linkFlapSpec{} },
+	"silent-drop":   func() faultSpec { return &silentDropSpec{Share: 1} },
+	"corruption":    func() faultSpec { return &corruptionSpec{} },
+	"blackhole":     func() faultSpec { return &blackholeSpec{} },
+	"loop":          func() faultSpec { return &loopSpec{} },
+	"reroute":       func() faultSpec { return &rerouteSpec{} },
+	"bad-table":     func() faultSpec { return &badTableSpec{} },
+	"storm":         func() faultSpec { return &stormSpec{Priority: 3} },
+	"slow-receiver": func() faultSpec { return &slowReceiverSpec{Priority: 3} },
+	"polarise":      func() faultSpec { return &polariseSpec{} },
 }
 
 type faultItem struct{ faultSpec }
@@ -197,6 +198,25 @@ func (s *stormSpec) fault(e *env) (sim.Fault, error) {
 	}
 	h, err := e.host(s.Host)
 	return sim.Storm{Host: h, Priority: s.Priority, On: s.On, Off: s.Off}, err
+}
+
+type slowReceiverSpec struct {
+	moment
+	Host     ref            `yaml:"host"`
+	Rate     model.Rate     `yaml:"rate"`   // at which it takes packets in
+	Buffer   model.Bytes    `yaml:"buffer"` // of its NIC; 0: sim's default
+	Priority model.Priority `yaml:"priority"`
+}
+
+func (s *slowReceiverSpec) fault(e *env) (sim.Fault, error) {
+	if err := s.need("host", s.Host); err != nil {
+		return nil, err
+	}
+	if s.Rate == 0 {
+		return nil, s.errorf("rate", "slow-receiver with rate %v, want above 0", s.Rate)
+	}
+	h, err := e.host(s.Host)
+	return sim.SlowReceiver{Host: h, Rate: s.Rate, Buffer: s.Buffer, Priority: s.Priority}, err
 }
 
 type polariseSpec struct{ moment }

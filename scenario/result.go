@@ -222,7 +222,7 @@ func (x *session) injected() []string {
 		c := &causes[i]
 		what := c.What
 		if f := i - (len(causes) - len(x.s.Faults)); f >= 0 {
-			what = x.s.Faults[f].Kind + x.where(c)
+			what = x.s.Faults[f].Kind + x.where(c, x.s.Faults[f].Fault)
 		}
 		out[i] = fmt.Sprintf("%s from %v", what, x.clock(c.Begin))
 		if c.End != engine.Forever {
@@ -232,8 +232,8 @@ func (x *session) injected() []string {
 	return out
 }
 
-// where names the places of a cause.
-func (x *session) where(c *truth.Cause) string {
+// where names the places of a fault, as far as truth knows them.
+func (x *session) where(c *truth.Cause, f sim.Fault) string {
 	var places []string
 	for _, p := range c.Ports {
 		places = append(places, x.linkName(p))
@@ -242,7 +242,7 @@ func (x *session) where(c *truth.Cause) string {
 		places = append(places, x.fabric.Node(id).Name)
 	}
 	if len(places) == 0 {
-		return ""
+		return " (" + f.String() + ")"
 	}
 	return " at " + strings.Join(places, ", ")
 }
