@@ -33,8 +33,8 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	if s.Routes != nil {
 		x.fabric = s.Routes.Fabric()
 	}
-	if s.Duration <= 0 || model.Time(s.Duration) > traffic.MaxTime {
-		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, time.Duration(traffic.MaxTime))
+	if s.Duration <= 0 || s.Duration > maxSpan {
+		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, maxSpan)
 	}
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
 		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))

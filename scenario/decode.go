@@ -59,7 +59,7 @@ func decode(v value, into any, what string) error {
 	case *bool:
 		return v.scalar(what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
 	case *time.Duration:
-		return v.scalar(what, "a span of time such as 10us", func(s string) (err error) { *p, err = parseSpan(s); return err })
+		return v.scalar(what, "a span of time such as 10us, at most "+maxSpan.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
 	case *model.Time:
 		return v.scalar(what, "a time since the start of the run such as 10us", func(s string) error {
 			d, err := parseSpan(strings.TrimPrefix(s, "+"))
@@ -232,11 +232,15 @@ func parseSpan(s string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
+	if err != nil || d < 0 || d > maxSpan {
 		return 0, errBad
 	}
 	return d, nil
 }
+
+// maxSpan is longer than any run, and sums of a few are still within what the
+// simulator counts.
+const maxSpan = time.Duration(traffic.MaxTime)
 
 // parseNumber reads a decimal number. Unlike strconv it takes neither
 // infinities nor hexadecimal digits.

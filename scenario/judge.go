@@ -52,6 +52,7 @@ func (r *Result) judge(x *session) {
 		spoken[e.Figure] = true
 		if !j.Met {
 			r.Verdict = Failed
+			r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("expected %s: %s; it is %s", j.What, j.Want, j.Got))
 		}
 		r.Expected = append(r.Expected, j)
 	}

@@ -23,6 +23,7 @@ import (
 // and Truth are not in it.
 type Result struct {
 	Scenario string   `json:"scenario"`
+	About    string   `json:"about,omitempty"`
 	Verdict  Verdict  `json:"verdict"`
 	Expected []Judged `json:"expected"`
 	Injected []string `json:"injected"` // faults and traffic meant to do harm, in sentences
@@ -48,7 +49,7 @@ type Deadlock struct {
 
 // result reads everything out of a session whose run is over.
 func (x *session) result() *Result {
-	r := &Result{Scenario: x.s.Name, Truth: x.watch.Recorder, LosslessDrops: x.watch.losslessDrops}
+	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.watch.Recorder, LosslessDrops: x.watch.losslessDrops}
 	r.Run = report.Run{
 		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
 		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),
@@ -58,8 +59,8 @@ func (x *session) result() *Result {
 	r.Deadlocks, r.Jobs = x.deadlocks(), x.jobs()
 	r.Injected = x.injected()
 	r.Run.Notes = x.notes(r)
-	r.Summary = r.Run.Summarize()
 	r.judge(x)
+	r.Summary = r.Run.Summarize()
 	return r
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -62,8 +61,8 @@ type outputSpec struct {
 
 // resolve looks up all names and makes the scenario.
 func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
-	if sc.Duration <= 0 || model.Time(sc.Duration) > traffic.MaxTime {
-		return nil, sc.errorf("duration", "duration %v, want above 0 and at most %v", sc.Duration, time.Duration(traffic.MaxTime))
+	if sc.Duration <= 0 {
+		return nil, sc.errorf("duration", "duration %v, want above 0", sc.Duration)
 	}
 	e := &env{names{doc.Fabric}, load}
 	s := &Scenario{
@@ -129,9 +128,6 @@ func (sc *schema) resolveFaults(s *Scenario, e *env) error {
 			return err
 		}
 		m := item.when()
-		if m.At > traffic.MaxTime || model.Time(m.For) > traffic.MaxTime {
-			return m.errorf("at", "%s at %v for %v, want at most %v", m.Kind, m.At, m.For, time.Duration(traffic.MaxTime))
-		}
 		s.Faults = append(s.Faults, Fault{Place: m.Place, Kind: m.Kind, Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
 		if down, ok := item.faultSpec.(*linkDownSpec); ok && down.has("reconverge") {
 			learned = append(learned, down.learning(e.fabric.Port(f.(sim.LinkDown).Port).Link)...)

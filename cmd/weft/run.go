@@ -175,6 +175,9 @@ func writeResult(dir string, r *scenario.Result) error {
 }
 
 func printResult(w io.Writer, r *scenario.Result) error {
+	if r.About != "" {
+		fmt.Fprintf(w, "%s\n\n", r.About)
+	}
 	if err := r.Summary.WriteText(w); err != nil {
 		return err
 	}
