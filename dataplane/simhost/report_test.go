@@ -169,6 +169,30 @@ func TestManagementDoesNotDependOnHowTheRunIsCut(t *testing.T) {
 	}
 }
 
+// TestDatagramsOfOneInstantComeBySwitch has all switches report at the same
+// instants.
+func TestDatagramsOfOneInstantComeBySwitch(t *testing.T) {
+	n := fatTree(t, sim.DefaultConfig())
+	var got []model.NodeID
+	m, err := NewManagement(n, Mgmt{Delay: 5 * time.Microsecond}, func(_ model.Time, from model.NodeID, _ []byte) { got = append(got, from) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	switches := slices.Clone(n.Fabric().Switches())
+	for _, id := range slices.Backward(switches) {
+		attach(t, n, id, Config{Carrier: m}, &ticker{size: 20})
+	}
+	n.Run(10 * µs)
+	if len(got) != 5*len(switches) {
+		t.Fatalf("%d datagrams; want 5 of %d switches", len(got), len(switches))
+	}
+	for i := 0; i < len(got); i += len(switches) {
+		if instant := got[i : i+len(switches)]; !slices.Equal(instant, switches) {
+			t.Errorf("datagrams of one instant come from %v; want %v", instant, switches)
+		}
+	}
+}
+
 func TestDatagramsFillAndLinger(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg            Config
