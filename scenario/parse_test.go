@@ -266,7 +266,7 @@ func TestFilesBesideTheScenario(t *testing.T) {
 	}
 }
 
-// The reference has the full example and every key.
+// The reference has a full example that holds what it expects, and every key.
 func TestReference(t *testing.T) {
 	page, err := os.ReadFile("../docs/scenarios.md")
 	if err != nil {
@@ -281,6 +281,9 @@ func TestReference(t *testing.T) {
 	if len(s.Traffic) != 3 || len(s.Faults) != 2 || len(s.Clocks) != 3 || len(s.Expect) != 6 || len(s.Output.Capture) != 1 {
 		t.Errorf("the example has %d items of traffic, %d faults, %d clocks, %d expectations, %d captures; want 3, 2, 3, 6 and 1",
 			len(s.Traffic), len(s.Faults), len(s.Clocks), len(s.Expect), len(s.Output.Capture))
+	}
+	if r := play(t, s); r.Verdict != Fine {
+		t.Errorf("the example comes out %s; want fine: %+v", r.Verdict, r.Expected)
 	}
 	written := map[string]bool{}
 	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(string(page), -1) {
