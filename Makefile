@@ -23,6 +23,7 @@ test: unit fuzz ## Run every test with the race detector, then each fuzz test fo
 unit:
 	@scripts/need gcc:gcc tshark:tshark
 	$(GO) test -race ./...
+	$(GO) test ./sim
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)

@@ -106,7 +106,7 @@ func (x *session) quiet() string {
 			key  model.FlowKey
 			from model.NodeID
 			size model.Bytes
-		}{{key, spec.Src, x.maxFrame()}, {key.Reverse(), spec.Dst, leastFrame + 40}} {
+		}{{key, spec.Src, x.maxFrame()}, {x.net.BackKey(id), spec.Dst, leastFrame + 40}} {
 			var err error
 			if hops, err = x.routes.AppendPath(hops[:0], way.key, way.from); err != nil {
 				return ""

@@ -38,6 +38,7 @@ func (w *waits) Dequeued(now engine.Time, p *Packet, out *Port) {
 // TestQueueIsMD1 sends packets of one size at random over one link: the mean
 // wait must be Pollaczek and Khinchine's.
 func TestQueueIsMD1(t *testing.T) {
+	leaveToPlainRun(t)
 	const packets, payload = 300_000, 958 // 1000 bytes on the wire
 	for _, load := range []float64{0.3, 0.6, 0.8} {
 		links := topo.DefaultLinks()
@@ -72,6 +73,7 @@ func TestQueueIsMD1(t *testing.T) {
 // shares of a single stretch of 100 ms scatter by some per cent; what must hold
 // is that they lie within 5 % of fair as a rule, and that no flow is favoured.
 func TestDCQCNSharesFairly(t *testing.T) {
+	leaveToPlainRun(t)
 	cfg := DefaultConfig()
 	cfg.ECN = []ECNParams{{Kmin: 5 * model.KB, Kmax: 200 * model.KB, Pmax: 0.01}} // the paper's
 	links := topo.DefaultLinks()

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/dcqcn"
@@ -18,10 +20,11 @@ type flow struct {
 	id   int32
 	spec traffic.Flow
 	key  model.FlowKey
+	back model.FlowKey // of what the receiver answers
 	src  *Host
 	dst  *Host
 	port *Port // of the sender
-	back *Port // of the receiver, for acknowledgements
+	home *Port // of the receiver, for acknowledgements
 	prio model.Priority
 	ways [2]way // to the destination, and back
 
@@ -112,11 +115,11 @@ func (n *Network) newFlow(s *traffic.Flow, base int) (*flow, error) {
 	if !ok || out == 0 {
 		return nil, fmt.Errorf("no route from %s to %s", f.src.Name, f.dst.Name)
 	}
-	in, ok := n.routes.NextHop(s.Dst, f.key.Reverse())
+	in, ok := n.routes.NextHop(s.Dst, f.back)
 	if !ok || in == 0 {
 		return nil, fmt.Errorf("no route from %s to %s", f.dst.Name, f.src.Name)
 	}
-	f.port, f.back = f.src.ports[out-1], f.dst.ports[in-1]
+	f.port, f.home = f.src.ports[out-1], f.dst.ports[in-1]
 	f.rate = f.port.rate
 	if s.Rate > 0 {
 		f.rate = min(f.rate, s.Rate)
@@ -150,6 +153,12 @@ func (n *Network) address(f *flow) {
 		n.nextSourcePort[pair]++
 	}
 	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
+	f.back = f.key.Reverse()
+	if f.spec.Transport == traffic.RDMA && !n.cfg.HPCC {
+		// RoCEv2 answers to its own port too; the source port spreads the way
+		// back as it does the way there.
+		f.back.SrcPort, f.back.DstPort = f.key.SrcPort, f.key.DstPort
+	}
 }
 
 // firstSourcePort is HPCC's; the range up to 65535 holds as many flows of one
@@ -238,7 +247,12 @@ func (f *flow) record() FlowRecord {
 // Records returns the flows that have finished, in that order, and then those
 // that have begun and not finished.
 func (n *Network) Records() []FlowRecord {
-	all := append([]FlowRecord(nil), n.records...)
+	all := slices.Clone(n.records)
+	// Nodes are played one after the other, so flows that finish within one
+	// stretch are noted by node first.
+	slices.SortStableFunc(all, func(a, b FlowRecord) int {
+		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
+	})
 	for _, f := range n.flows {
 		if !f.done && f.begun {
 			all = append(all, f.record())

@@ -96,11 +96,7 @@ func setLengths(ip []byte, header int, p *Packet) {
 func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 	if p.Kind == KindTCP {
 		h := packet.TCP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Flags: uint16(p.TCPFlags), Window: 0xffff}
-		if p.way == 1 {
-			h.Ack = uint32(p.Seq)
-		} else {
-			h.Seq = uint32(p.Seq)
-		}
+		h.Seq, h.Ack = p.TCPNumbers()
 		b = h.AppendTo(b)
 		return append(b, make([]byte, p.Payload)...)
 	}
@@ -118,12 +114,36 @@ func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 	return append(b, make([]byte, p.Payload)...)
 }
 
+// TCPNumbers are the sequence and acknowledgement numbers of a TCP segment. A
+// SYN takes number 0 in both directions, so payload begins at 1; behind the last
+// byte comes the FIN's number.
+func (p *Packet) TCPNumbers() (seq, ack uint32) {
+	flags := packet.TCPFlags(p.TCPFlags)
+	syn := flags&packet.SYN != 0
+	switch {
+	case p.way == 0 && syn:
+		return 0, 0
+	case p.way == 0:
+		return uint32(p.Seq) + 1, 1
+	case syn:
+		return 0, 1
+	}
+	ack = uint32(p.Seq) + 1
+	if flags&packet.FIN != 0 {
+		ack++
+	}
+	return 1, ack
+}
+
+// firstQP keeps clear of the queue pairs that InfiniBand reserves.
+const firstQP = 0x100
+
 // rocePacket is the base transport header and what its opcode calls for. A
 // flow is one write; its packets are numbered from 0.
 func (n *Network) rocePacket(p *Packet) roce.Packet {
 	mtu := int64(n.cfg.MTU)
 	r := roce.Packet{BTH: roce.BTH{
-		MigReq: true, PKey: roce.DefaultPKey, DestQP: roce.QPN(p.flow+1) & 0xffffff,
+		MigReq: true, PKey: roce.DefaultPKey, DestQP: roce.QPN(p.flow+firstQP) & 0xffffff,
 		PSN: roce.PSN(p.Seq/mtu) & 0xffffff,
 	}}
 	switch p.Kind {

@@ -89,7 +89,7 @@ func (pt *path) train(first, full, last int32, packets int64) (before, arrived e
 // idealTime is a flow's completion time on an empty fabric: until the
 // acknowledgement of its last byte is back.
 func (n *Network) idealTime(f *flow) engine.Time {
-	there, back := n.pathOf(f.key, f.src.ID), n.pathOf(f.key.Reverse(), f.dst.ID)
+	there, back := n.pathOf(f.key, f.src.ID), n.pathOf(f.back, f.dst.ID)
 	if there == nil || back == nil || f.spec.Bytes == 0 {
 		return 0
 	}

@@ -65,5 +65,8 @@ func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
 // Observer returns who is told, or nil; one who takes that place can pass on.
 func (n *Network) Observer() Observer { return n.observer }
 
+// BackKey returns the 5-tuple of what a flow's destination answers.
+func (n *Network) BackKey(id int) model.FlowKey { return n.flows[id].back }
+
 // Config returns how the network was set up.
 func (n *Network) Config() Config { return n.cfg }

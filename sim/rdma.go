@@ -70,13 +70,13 @@ func (f *flow) takeRDMA(p *Packet) {
 func (f *flow) answer(kind Kind, to *Packet, echo bool) {
 	n := f.net
 	p := n.pool.get()
-	p.Kind, p.Key = kind, f.key.Reverse()
+	p.Kind, p.Key = kind, f.back
 	f.give(p, 1)
 	p.Size = n.ackSize(&f.key)
 	p.Priority, p.TTL, p.DSCP = f.prio, n.cfg.TTL, uint8(f.prio)<<3
 	p.Control = n.cfg.AckControl || kind == KindCNP
 	p.Seq, p.Sent, p.Echo = f.expected, to.Sent, echo
-	f.back.enqueue(p)
+	f.home.enqueue(p)
 }
 
 // hearRDMA is what an acknowledgement does to the sender.

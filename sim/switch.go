@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/mmu"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/fib"
+	"github.com/weft-telemetry/weft/wire/label"
 )
 
 // Switch forwards packets: shared buffer, one queue per priority and port,
@@ -111,7 +112,27 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 			return
 		}
 	}
+	if out.idle(p) && !p.Control && sw.buffer.Vacant(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil {
+		sw.passWatched(out, p)
+		return
+	}
 	sw.enqueue(out, p)
+}
+
+// passWatched is the way of a packet that need not wait, with programs.
+func (sw *Switch) passWatched(out *Port, p *Packet) {
+	if sw.programs.any(StageEnqueue) {
+		if p = sw.programs.run(StageEnqueue, sw, p, nil, out); p == nil {
+			return
+		}
+	}
+	if sw.programs.any(StageDequeue) {
+		if p = sw.programs.run(StageDequeue, sw, p, nil, out); p == nil {
+			return
+		}
+	}
+	out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
+	out.send(p)
 }
 
 // route finds the egress port; nil means that the packet is gone. A flow
@@ -299,8 +320,11 @@ func (n *Network) maxFrame() int32 {
 	if n.cfg.Overhead > 0 {
 		return n.cfg.MTU + n.cfg.Overhead
 	}
-	return n.cfg.MTU + ethernetSize + 40 + udpSize + rocePlain + rethSize
+	return n.cfg.MTU + ethernetSize + 40 + udpSize + rocePlain + rethSize + labelRoom
 }
+
+// labelRoom is what a full stack of INT-labels adds to a packet on its way.
+const labelRoom = label.OptionSize + label.DefaultMaxHop*label.ItemSize
 
 // firstHostRate is what HPCC measures port rates against.
 func (n *Network) firstHostRate() model.Rate {

@@ -108,7 +108,7 @@ func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	p := n.pool.get()
 	p.Kind, p.Key = KindTCP, f.key
 	if reverse {
-		p.Key = f.key.Reverse()
+		p.Key = f.back
 		f.give(p, 1)
 	} else {
 		f.give(p, 0)
@@ -137,7 +137,7 @@ func (t *tcp) take(f *flow, p *Packet) {
 	a := t.segment(f, true)
 	a.TCPFlags, a.Seq, a.Sent = uint8(flags), f.expected, p.Sent
 	a.Size = max(minFrame, ethernetSize+ipSize(&f.key)+tcpSize)
-	f.back.enqueue(a)
+	f.home.enqueue(a)
 }
 
 // store keeps a span of payload and moves expected over what is now whole.

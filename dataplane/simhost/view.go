@@ -59,10 +59,8 @@ func (s source) Seq() uint32 {
 	p := s.ctx.Packet
 	switch {
 	case p.Kind == sim.KindTCP:
-		if _, back := p.Flow(); back {
-			return 0 // acknowledges, and sends nothing
-		}
-		return uint32(p.Seq)
+		seq, _ := p.TCPNumbers()
+		return seq
 	case p.Kind <= sim.KindCNP:
 		return uint32(p.Seq/s.payload) & 0xffffff
 	}

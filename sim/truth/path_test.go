@@ -32,7 +32,7 @@ func TestPathsAreTheRoutes(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			from := spec.Src
 			if reverse {
-				key, from = key.Reverse(), spec.Dst
+				key, from = b.BackKey(id), spec.Dst
 			}
 			route, err := routes.Path(key, from)
 			if err != nil {
