@@ -19,6 +19,7 @@ func TestGrowthAndDecline(t *testing.T) {
 					p.push(p.now + next())
 				}
 				p.hold(size, next)
+				p.checkChunks()
 			}
 			for size := most; size >= 10; size /= 3 {
 				for p.queue.Len() > size {

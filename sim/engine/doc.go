@@ -36,4 +36,28 @@
 // arrival; it is emptied in that order, into buckets that hold nothing of its
 // span yet; and sorting keeps equal times in order. No sequence number is
 // stored.
+//
+// # What it costs
+//
+// One Pop and one Push of a 24-byte event, with as many pending, in
+// nanoseconds; behind the stroke, a hand-written heap of four children to a
+// node. container/heap takes 200 to 900. BenchmarkHold says what the mixes are.
+//
+//	pending       100      1,000     10,000    100,000   1,000,000
+//	fabric     26 |  70  23 | 110  27 | 164  19 | 173   26 | 554
+//	uniform    23 |  79  24 | 120  27 | 160  44 | 232   85 | 532
+//	timers     14 |  45  19 |  60  25 | 103  19 | 203   30 | 616
+//	burst      21 | 106  12 | 145  13 | 191  15 | 268   26 | 491
+//	sparse     44 |  78  23 | 111  30 | 148  35 | 227   85 | 505
+//
+//	go test -run - -bench Hold -benchtime 20000x -count 25 -cpu 1 ./sim/engine
+//
+// These are the best of the repeated runs, on a busy virtual machine with two
+// processors; as processor time over a million operations, a busy fabric takes
+// 28, 24, 28, 37 and 36 ns.
+//
+// Also tried, with a fabric of 10, 10,000 and a million events, where this
+// queue takes 17, 25 and 30 ns: the same ladder with a fixed finest width of
+// 4 ns, 38, 40 and 57 ns; events in a pool and only keys in the buckets, which
+// moves less memory but finds none of it in order, 36, 38 and 60 to 80 ns.
 package engine

@@ -116,9 +116,44 @@ func (p *pair) next() (Time, bool) {
 
 func (p *pair) drain() {
 	p.t.Helper()
+	p.checkChunks()
 	for p.pop(Forever) {
 	}
 	p.next()
+}
+
+// checkChunks finds every chunk of the store in one place: a bucket, or the
+// free list.
+func (p *pair) checkChunks() {
+	p.t.Helper()
+	s := &p.queue.store
+	seen := make([]bool, len(s.next))
+	see := func(c int32) {
+		if c == 0 || seen[c] {
+			p.t.Fatalf("chunk %d of %d is in use twice, or chunk 0 is", c, len(seen))
+		}
+		seen[c] = true
+	}
+	for i := range p.queue.rungs {
+		r := &p.queue.rungs[i]
+		if len(r.buckets) > 1<<leafBits {
+			p.t.Fatalf("rung %d has %d buckets; want at most %d", i, len(r.buckets), 1<<leafBits)
+		}
+		for _, b := range r.buckets {
+			for c, n := b.head, b.chunks; n > 0; n-- {
+				see(c)
+				c = s.next[c]
+			}
+		}
+	}
+	for c := s.free; c != 0; c = s.next[c] {
+		see(c)
+	}
+	for c := 1; c < len(seen); c++ {
+		if !seen[c] {
+			p.t.Fatalf("chunk %d of %d is lost", c, len(seen))
+		}
+	}
 }
 
 // hold pops an event and pushes another, the usual life of a queue.
