@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -75,7 +76,7 @@ func labName(top map[string]value) string {
 
 // lookup returns a mapping by key, whatever the keys are.
 func (v value) lookup(what string) (map[string]value, error) {
-	if v.kind() == "empty" {
+	if _, empty := v.node.(*ast.NullNode); empty {
 		return nil, nil
 	}
 	list, err := v.entries(what)

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // value is a node of a YAML document that knows where it stands. Documents are
@@ -30,91 +28,13 @@ type value struct {
 // maxMerges bounds merge keys, which may lead back to where they stand.
 const maxMerges = 8
 
-// maxDepth bounds nesting: ours needs 4 levels. The parser's memory grows with
-// the square of the depth.
-const maxDepth = 32
-
-// maxIndent bounds the column of a dash, which also nests.
-const maxIndent = 200
-
 // parseTree parses a file that holds one YAML document.
-func parseTree(file string, data []byte) (v value, err error) {
-	// The parser is other people's: an input it stumbles over is a bad file,
-	// not a crash of ours.
-	defer func() {
-		if p := recover(); p != nil {
-			err = &Error{File: file, Msg: fmt.Sprintf("not YAML (%v), want a topology file", p)}
-		}
-	}()
-	tokens := lexer.Tokenize(string(data))
-	if err := checkDepth(file, tokens); err != nil {
-		return v, err
+func parseTree(file string, data []byte) (value, error) {
+	body, err := tree.Parse(data, "a topology")
+	if fault := (*tree.Fault)(nil); errors.As(err, &fault) {
+		return value{}, &Error{File: file, Line: fault.Line, Msg: fault.Msg}
 	}
-	tree, err := parser.Parse(tokens, 0)
-	if err != nil {
-		return v, syntaxError(file, err)
-	}
-	var body ast.Node
-	for _, doc := range tree.Docs {
-		if doc.Body == nil {
-			continue
-		}
-		if body != nil {
-			return v, value{file: file, line: lineOf(doc.Body)}.errorf("second document, want one in a file")
-		}
-		body = doc.Body
-	}
-	if body == nil {
-		return v, &Error{File: file, Line: 1, Msg: "file is empty, want a topology"}
-	}
-	return value{file: file, node: body, line: lineOf(body)}, nil
-}
-
-func checkDepth(file string, tokens token.Tokens) error {
-	depth := 0
-	for _, t := range tokens {
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			depth++
-		case token.SequenceEndType, token.MappingEndType:
-			depth--
-		case token.SequenceEntryType, token.MappingKeyType:
-			if t.Position.Column > maxIndent {
-				return &Error{File: file, Line: t.Position.Line, Msg: fmt.Sprintf("item at column %d, want less than %d", t.Position.Column, maxIndent)}
-			}
-		}
-		if depth > maxDepth {
-			return &Error{File: file, Line: t.Position.Line, Msg: fmt.Sprintf("more than %d brackets inside each other, want less", maxDepth)}
-		}
-	}
-	return nil
-}
-
-func syntaxError(file string, err error) *Error {
-	e := &Error{File: file, Msg: err.Error()}
-	if ye := yaml.Error(nil); errors.As(err, &ye) {
-		e.Msg = ye.GetMessage()
-		if t := ye.GetToken(); t != nil {
-			e.Line = t.Position.Line
-		}
-	}
-	e.Msg += ", want YAML or JSON"
-	return e
-}
-
-func lineOf(n ast.Node) int {
-	// A mapping's own token is its first colon, which may stand on a later line
-	// than its first key.
-	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		return lineOf(m.Values[0].Key)
-	}
-	if m, ok := n.(*ast.MappingValueNode); ok {
-		return lineOf(m.Key)
-	}
-	if t := n.GetToken(); t != nil {
-		return t.Position.Line
-	}
-	return 0
+	return value{file: file, node: body, line: tree.LineOf(body)}, nil
 }
 
 func (v value) errorf(format string, args ...any) *Error {
@@ -129,7 +49,7 @@ func (v value) keyErrorf(format string, args ...any) *Error {
 
 // child makes a value of a part of v; what has no line of its own has v's.
 func (v value) child(n ast.Node) value {
-	if line := lineOf(n); line > 0 {
+	if line := tree.LineOf(n); line > 0 {
 		v.line = line
 	}
 	v.node = v.follow(n)
@@ -173,18 +93,11 @@ func anchorsBelow(n ast.Node) map[string]ast.Node {
 
 // text returns a scalar as it was written, without quotes.
 func (v value) text(what string) (string, error) {
-	switch n := v.node.(type) {
-	case *ast.StringNode:
-		return n.Value, nil
-	case *ast.LiteralNode:
-		return n.Value.Value, nil
-	case *ast.NullNode:
-		return "", v.errorf("%s is empty, want a value", what)
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		return n.GetToken().Value, nil
-	default:
-		return "", v.errorf("%s is %s, want a single value", what, v.kind())
+	text, err := tree.Text(v.node)
+	if err != nil {
+		return "", v.errorf("%s %v", what, err)
 	}
+	return text, nil
 }
 
 // list returns the items of a list; an empty value is an empty list.
@@ -199,7 +112,7 @@ func (v value) list(what string) ([]value, error) {
 	case *ast.NullNode:
 		return nil, nil
 	default:
-		return nil, v.errorf("%s is %s, want a list", what, v.kind())
+		return nil, v.errorf("%s is %s, want a list", what, tree.Kind(v.node))
 	}
 }
 
@@ -213,7 +126,7 @@ type entry struct {
 func (v value) entries(what string) ([]entry, error) {
 	m, ok := v.node.(ast.MapNode)
 	if !ok {
-		return nil, v.errorf("%s is %s, want keys and values", what, v.kind())
+		return nil, v.errorf("%s is %s, want keys and values", what, tree.Kind(v.node))
 	}
 	var out []entry
 	for it := m.MapRange(); it.Next(); {
@@ -258,24 +171,4 @@ func (v value) fields(what string, keys ...string) (map[string]value, error) {
 		out[e.key] = e.value
 	}
 	return out, nil
-}
-
-// kind names what stands where something else was wanted.
-func (v value) kind() string {
-	switch v.node.(type) {
-	case *ast.SequenceNode:
-		return "a list"
-	case *ast.MappingNode, *ast.MappingValueNode:
-		return "keys and values"
-	case *ast.AliasNode, *ast.AnchorNode:
-		return "an anchor or alias, which are not understood here"
-	case *ast.TagNode:
-		return "a tag, which is not understood here"
-	case *ast.NullNode:
-		return "empty"
-	case ast.ScalarNode:
-		return "a single value"
-	default:
-		return "something else"
-	}
 }
