@@ -88,7 +88,7 @@ func (x *session) quiet() string {
 	loads := make(map[model.NodeID]*load)
 	for _, id := range x.fabric.Switches() {
 		n := x.fabric.Node(id)
-		loads[id] = &load{buffer: x.buffer(n), ports: make([]model.Bytes, len(n.Ports))}
+		loads[id] = &load{buffer: x.net.Switch(n.ID).BufferConfig(), ports: make([]model.Bytes, len(n.Ports))}
 	}
 	some := false
 	var hops []topo.Hop
@@ -106,7 +106,7 @@ func (x *session) quiet() string {
 			key  model.FlowKey
 			from model.NodeID
 			size model.Bytes
-		}{{key, spec.Src, x.maxFrame()}, {x.net.BackKey(id), spec.Dst, leastFrame + 40}} {
+		}{{key, spec.Src, x.net.MaxFrame()}, {x.net.BackKey(id), spec.Dst, leastFrame + 40}} {
 			var err error
 			if hops, err = x.routes.AppendPath(hops[:0], way.key, way.from); err != nil {
 				return ""
@@ -202,37 +202,7 @@ func (x *session) window(key model.FlowKey, from model.NodeID) (model.Bytes, boo
 // Sizes of frames in sim that depend on its headers.
 const (
 	leastFrame = 60
-	headers    = 14 + 40 + 8 + 16 + 16 // Ethernet, IPv6, UDP, BTH and invariant CRC, RETH
 )
-
-// maxFrame is the largest frame that hosts send.
-func (x *session) maxFrame() model.Bytes {
-	if o := x.s.Sim.Overhead; o > 0 {
-		return model.Bytes(x.s.Sim.MTU + o)
-	}
-	return model.Bytes(x.s.Sim.MTU) + headers
-}
-
-// buffer is the packet memory of a switch, as sim sets it up.
-func (x *session) buffer(n *topo.Node) mmu.Config {
-	c := &x.s.Sim
-	links := make([]mmu.Link, len(n.Ports))
-	for i, p := range n.Ports {
-		links[i] = mmu.Link{Rate: p.Rate, Delay: p.Delay}
-	}
-	if c.HPCC {
-		return mmu.HPCCConfig(c.Buffer, x.fabric.Node(x.fabric.Hosts()[0]).Ports[0].Rate, links)
-	}
-	m := mmu.DefaultConfig(c.Buffer, x.maxFrame(), links)
-	m.Reserve, m.ResumeOffset, m.EgressLimit, m.Lossless = c.Reserve, c.ResumeOffset, c.LossyQueue, c.Lossless
-	for i := range m.Ports {
-		m.Ports[i].Alpha, m.Ports[i].Xoff, m.Ports[i].Xon = mmu.AlphaShift(c.AlphaShift), c.Xoff, c.Xon
-		if c.Headroom > 0 {
-			m.Ports[i].Headroom = c.Headroom
-		}
-	}
-	return m
-}
 
 // shortHeadroom says where headroom is too small to lose nothing.
 func (x *session) shortHeadroom() (notes []string) {
@@ -244,9 +214,9 @@ func (x *session) shortHeadroom() (notes []string) {
 	count := make(map[kind]int)
 	for _, id := range x.fabric.Switches() {
 		n := x.fabric.Node(id)
-		b := x.buffer(n)
+		b := x.net.Switch(n.ID).BufferConfig()
 		for i, p := range n.Ports {
-			k := kind{p.Rate, p.Delay, b.Ports[i].Headroom, mmu.HeadroomFor(p.Rate, p.Delay, x.maxFrame())}
+			k := kind{p.Rate, p.Delay, b.Ports[i].Headroom, mmu.HeadroomFor(p.Rate, p.Delay, x.net.MaxFrame())}
 			if k.have < k.want {
 				count[k]++
 			}

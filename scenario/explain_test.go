@@ -27,7 +27,7 @@ func notesOf(t *testing.T, text string) (notes string, r *Result) {
 func TestPFCCannotFire(t *testing.T) {
 	windows := star + "fabric: {window: path}\n"
 	notes, r := notesOf(t, windows)
-	if !strings.Contains(notes, "PFC cannot fire: of all flows at most 58.1KB") || !strings.Contains(notes, "a pause needs") || r.Summary.Pauses.PauseFrames != 0 {
+	if !strings.Contains(notes, "PFC cannot fire: of all flows at most 66.7KB") || !strings.Contains(notes, "a pause needs") || r.Summary.Pauses.PauseFrames != 0 {
 		t.Errorf("with windows: notes %q, %d pauses; want PFC explained, none", notes, r.Summary.Pauses.PauseFrames)
 	}
 	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")

@@ -290,6 +290,9 @@ func (sw *Switch) pauseHeard(at *Port, p *Packet) {
 	}
 }
 
+// BufferConfig is how the switch's buffer is set up.
+func (sw *Switch) BufferConfig() mmu.Config { return sw.net.bufferConfig(sw.ports) }
+
 // bufferConfig is the buffer of a switch with these ports.
 func (n *Network) bufferConfig(ports []*Port) mmu.Config {
 	c := &n.cfg
@@ -300,7 +303,7 @@ func (n *Network) bufferConfig(ports []*Port) mmu.Config {
 	if c.HPCC {
 		return mmu.HPCCConfig(c.Buffer, n.firstHostRate(), links)
 	}
-	m := mmu.DefaultConfig(c.Buffer, model.Bytes(n.maxFrame()), links)
+	m := mmu.DefaultConfig(c.Buffer, n.MaxFrame(), links)
 	m.Reserve, m.ResumeOffset, m.EgressLimit = c.Reserve, c.ResumeOffset, c.LossyQueue
 	m.Lossless = c.Lossless
 	if c.NoPFC {
@@ -315,7 +318,10 @@ func (n *Network) bufferConfig(ports []*Port) mmu.Config {
 	return m
 }
 
-// maxFrame is the largest frame that hosts send.
+// MaxFrame is the largest frame on any link, labels included: what headroom is
+// computed for.
+func (n *Network) MaxFrame() model.Bytes { return model.Bytes(n.maxFrame()) }
+
 func (n *Network) maxFrame() int32 {
 	if n.cfg.Overhead > 0 {
 		return n.cfg.MTU + n.cfg.Overhead
