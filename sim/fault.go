@@ -234,8 +234,7 @@ func (f BadTable) check(n *Network) error {
 
 func (f BadTable) begin(n *Network) func() {
 	sw := n.nodes[f.Switch].sw
-	hit := func(key model.FlowKey) bool { return float64(key.Hash(f.Seed)>>11)/(1<<53) < f.Share }
-	sw.misroute = func(key model.FlowKey) (model.PortID, bool) { return f.Via, hit(key) }
+	sw.misroute = func(key model.FlowKey) (model.PortID, bool) { return f.Via, hits(key, f.Seed, f.Share) }
 	sw.Rerouted()
 	return func() { sw.misroute = nil; sw.Rerouted() }
 }

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/dcqcn"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
-	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // flow is one message on its way: what its sender and its receiver know.
@@ -93,33 +91,20 @@ func (r *FlowRecord) Slowdown() float64 {
 
 // newFlow checks a flow and gives it addresses and ports.
 func (n *Network) newFlow(s *traffic.Flow, base int) (*flow, error) {
-	if !n.fabric.Has(s.Src) || !n.fabric.Has(s.Dst) || n.Host(s.Src) == nil || n.Host(s.Dst) == nil {
-		return nil, fmt.Errorf("from node %d to node %d, want two hosts of the fabric", s.Src, s.Dst)
-	}
-	if s.Src == s.Dst {
-		return nil, fmt.Errorf("from %s to itself", n.fabric.Node(s.Src).Name)
-	}
 	if s.Priority >= numPriorities {
 		return nil, fmt.Errorf("priority %d, want 0 to 7", s.Priority)
 	}
 	if s.Bytes < 0 || s.Bytes == 0 && s.Stop == 0 {
 		return nil, fmt.Errorf("%d bytes and no time to stop, want at least one of them", s.Bytes)
 	}
-	f := &flow{net: n, id: int32(len(n.flows)), spec: *s, prio: s.Priority, src: n.Host(s.Src), dst: n.Host(s.Dst)}
+	f := &flow{net: n, id: int32(len(n.flows)), spec: *s, prio: s.Priority}
 	f.size = int64(s.Bytes)
 	if f.size == 0 {
 		f.size = math.MaxInt64
 	}
-	n.address(f)
-	out, ok := n.routes.NextHop(s.Src, f.key)
-	if !ok || out == 0 {
-		return nil, fmt.Errorf("no route from %s to %s", f.src.Name, f.dst.Name)
+	if err := n.connect(f); err != nil {
+		return nil, err
 	}
-	in, ok := n.routes.NextHop(s.Dst, f.back)
-	if !ok || in == 0 {
-		return nil, fmt.Errorf("no route from %s to %s", f.dst.Name, f.src.Name)
-	}
-	f.port, f.home = f.src.ports[out-1], f.dst.ports[in-1]
 	f.rate = f.port.rate
 	if s.Rate > 0 {
 		f.rate = min(f.rate, s.Rate)
@@ -128,46 +113,13 @@ func (n *Network) newFlow(s *traffic.Flow, base int) (*flow, error) {
 	return f, nil
 }
 
-// address chooses the 5-tuple. Every flow of a pair of hosts has a source port
-// of its own, as queue pairs have.
-func (n *Network) address(f *flow) {
-	src, dst := n.fabric.Node(f.spec.Src), n.fabric.Node(f.spec.Dst)
-	a, b := src.IPv4, dst.IPv4
-	if f.spec.V6 {
-		a, b = src.IPv6, dst.IPv6
-	}
-	proto, dport := model.UDP, uint16(roce.Port)
-	switch f.spec.Transport {
-	case traffic.TCP:
-		proto, dport = model.TCP, 80
-	case traffic.UDP:
-		dport = 9
-	}
-	if f.spec.DstPort != 0 {
-		dport = f.spec.DstPort
-	}
-	sport := f.spec.SrcPort
-	if sport == 0 {
-		pair := [2]model.NodeID{f.spec.Src, f.spec.Dst}
-		sport = firstSourcePort + n.nextSourcePort[pair]
-		n.nextSourcePort[pair]++
-	}
-	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
-	f.back = f.key.Reverse()
-	if f.spec.Transport == traffic.RDMA && !n.cfg.HPCC {
-		// RoCEv2 answers to its own port too; the source port spreads the way
-		// back as it does the way there.
-		f.back.SrcPort, f.back.DstPort = f.key.SrcPort, f.key.DstPort
-	}
-}
-
-// firstSourcePort is HPCC's; the range up to 65535 holds as many flows of one
-// pair as any run has.
-const firstSourcePort = 10000
-
 // startFlow begins sending.
 func (n *Network) startFlow(id int32) {
 	f := n.flows[id]
+	if n.sched.visiting != f.src.node { // it has moved since
+		f.src.node.timer(n, timer{at: n.grid(n.now), kind: startFlow, obj: id})
+		return
+	}
 	f.begun, f.started, f.progress = true, n.now, n.now
 	f.ideal = n.idealTime(f)
 	switch f.spec.Transport {

@@ -28,13 +28,15 @@ func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 		eth.Type = p.Extra.EtherType
 		return pad(append(eth.AppendTo(b), p.Extra.Content...), len(b))
 	}
-	if p.Key.V6 {
+	if outermost := p.outermost(); outermost.V6 {
 		eth.Type = packet.TypeIPv6
 	}
 	start := len(b)
 	b = eth.AppendTo(b)
+	tunnel := len(b)
+	b = p.appendOuter(b)
 	ip := len(b)
-	b = n.appendIP(b, p)
+	b = appendIP(b, &p.Key, p.header(p.depth()), p.IPID)
 	l4 := len(b)
 	b = n.appendTransport(b, p)
 	setLengths(b[ip:], l4-ip, p)
@@ -48,6 +50,7 @@ func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 	if p.Key.Proto == model.UDP && p.Key.V6 || p.Kind == KindUDP {
 		putSum(b[l4+6:], packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, model.UDP, b[l4:]))
 	}
+	p.finishOuter(b[tunnel:])
 	return pad(b, start)
 }
 
@@ -61,14 +64,49 @@ func pad(b []byte, start int) []byte {
 
 func putSum(b []byte, sum uint16) { b[0], b[1] = byte(sum>>8), byte(sum) }
 
-func (n *Network) appendIP(b []byte, p *Packet) []byte {
-	tos := p.DSCP<<2 | p.ECN
-	if p.Key.V6 {
-		return packet.IPv6{TrafficClass: tos, NextHeader: p.Key.Proto, HopLimit: p.TTL, Src: p.Key.Src, Dst: p.Key.Dst}.AppendTo(b)
+// outermost is the key of the first IP header.
+func (p *Packet) outermost() *model.FlowKey {
+	if p.tunnelled() {
+		return &p.Extra.Outer[0]
+	}
+	return &p.Key
+}
+
+// depth is the number of outer headers.
+func (p *Packet) depth() int {
+	if p.Extra == nil {
+		return 0
+	}
+	return len(p.Extra.Outer)
+}
+
+// appendOuter appends the outer headers, without their lengths. They may not be
+// fragmented, so they need no IPID.
+func (p *Packet) appendOuter(b []byte) []byte {
+	for i := range p.depth() {
+		b = appendIP(b, &p.Extra.Outer[i], p.header(i), 0)
+	}
+	return b
+}
+
+// finishOuter completes the outer headers at the start of a packet that lacks
+// nothing else.
+func (p *Packet) finishOuter(ip []byte) {
+	for i := range p.depth() {
+		key := &p.Extra.Outer[i]
+		setLength(ip, key.V6, len(ip))
+		ip = ip[ipSize(key):]
+	}
+}
+
+func appendIP(b []byte, key *model.FlowKey, h below, id uint16) []byte {
+	tos := h.dscp<<2 | h.ecn
+	if key.V6 {
+		return packet.IPv6{TrafficClass: tos, NextHeader: key.Proto, HopLimit: h.ttl, Src: key.Src, Dst: key.Dst}.AppendTo(b)
 	}
 	return packet.IPv4{
-		TOS: tos, ID: p.IPID, Flags: packet.DontFragment, TTL: p.TTL, Proto: p.Key.Proto,
-		Src: p.Key.Src.V4(), Dst: p.Key.Dst.V4(),
+		TOS: tos, ID: id, Flags: packet.DontFragment, TTL: h.ttl, Proto: key.Proto,
+		Src: key.Src.V4(), Dst: key.Dst.V4(),
 	}.AppendTo(b)
 }
 
@@ -82,7 +120,12 @@ func setLengths(ip []byte, header int, p *Packet) {
 	if p.Key.Proto == model.UDP {
 		putSum(ip[header+4:], uint16(total-header))
 	}
-	if p.Key.V6 {
+	setLength(ip, p.Key.V6, total)
+}
+
+// setLength completes an IP header.
+func setLength(ip []byte, v6 bool, total int) {
+	if v6 {
 		putSum(ip[4:], uint16(total-packet.IPv6Size))
 		return
 	}
@@ -97,8 +140,7 @@ func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 	if p.Kind == KindTCP {
 		h := packet.TCP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Flags: uint16(p.TCPFlags), Window: 0xffff}
 		h.Seq, h.Ack = p.TCPNumbers()
-		b = h.AppendTo(b)
-		return append(b, make([]byte, p.Payload)...)
+		return appendPayload(h.AppendTo(b), p)
 	}
 	if p.Key.Proto == model.UDP {
 		b = packet.UDP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort}.AppendTo(b)
@@ -108,6 +150,10 @@ func (n *Network) appendTransport(b []byte, p *Packet) []byte {
 		r := n.rocePacket(p)
 		return r.AppendTo(b)
 	}
+	return appendPayload(b, p)
+}
+
+func appendPayload(b []byte, p *Packet) []byte {
 	if p.Extra != nil && len(p.Extra.Content) > 0 {
 		return append(b, p.Extra.Content...)
 	}

@@ -17,6 +17,7 @@ type Host struct {
 	ports []*Port
 	nics  []nic
 	slow  *slowIntake // a receiver that cannot keep up; nil usually
+	mux   *mux        // of a host of that role
 
 	// Receive sees packets of KindOther that are for this host; the host gives
 	// them back to the pool after.
@@ -35,6 +36,9 @@ func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
 	h := &Host{ID: tn.ID, Name: tn.Name, net: n, ports: ports, nics: make([]nic, len(ports))}
 	for _, p := range ports {
 		p.host = h
+	}
+	if tn.Role == topo.Mux {
+		h.mux = newMux(h)
 	}
 	return h
 }
@@ -135,6 +139,10 @@ func (h *Host) receive(p *Port, pkt *Packet) {
 func (h *Host) process(p *Port, pkt *Packet) {
 	n := h.net
 	if pkt.flow == noFlow {
+		if h.mux != nil && h.mux.take(p, pkt) {
+			return
+		}
+		pkt.decapsulate()
 		n.Counts.Delivered++
 		if n.observer != nil {
 			n.observer.Delivered(n.now, pkt, h)
@@ -148,7 +156,9 @@ func (h *Host) process(p *Port, pkt *Packet) {
 	f := n.flows[pkt.flow]
 	back := pkt.way == 1
 	if back && f.src != h || !back && f.dst != h {
-		n.drop(pkt, p, DropHost) // misrouted: a real stack ignores it too
+		if h.mux == nil || !h.mux.take(p, pkt) {
+			n.drop(pkt, p, DropHost) // misrouted: a real stack ignores it too
+		}
 		return
 	}
 	n.Counts.Delivered++

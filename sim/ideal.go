@@ -8,21 +8,56 @@ import (
 // path is what an empty fabric does to a flow's packets, link by link.
 type path struct {
 	ports []*Port // that send, from the source host on
+
+	// Where there is a mux on the way: the port by which it sends packets on,
+	// as an index of ports, how much longer they are, and what it takes.
+	mux   int
+	grown int32
+	delay engine.Time
 }
 
 // pathOf follows the intended routes; it is nil where there is no way.
 func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
-	hops, err := n.routes.Path(key, from)
-	if err != nil {
+	pt := &path{}
+	if s := n.services[key.Dst]; s != nil {
+		h, err := n.owner(key, from)
+		if err != nil || !pt.follow(n, key, from) {
+			return nil
+		}
+		key, from = h.mux.wrapper(key, s.pick(key)), h.ID
+		pt.mux, pt.grown, pt.delay = len(pt.ports), ipSize(&key), s.delay
+	}
+	if !pt.follow(n, key, from) || len(pt.ports) == 0 {
 		return nil
 	}
-	pt := &path{}
+	return pt
+}
+
+// follow adds the ports from one host to the owner of a destination and tells
+// whether there is a way.
+func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
+	hops, err := n.routes.Path(n.homed(key), from)
+	if err != nil {
+		return false
+	}
 	for _, h := range hops {
 		if h.Out != 0 {
 			pt.ports = append(pt.ports, n.Port(model.Port{Node: h.Node, Port: h.Out}))
 		}
 	}
-	return pt
+	return true
+}
+
+// arrives is when a packet that got to the sender of link i has been worked on
+// there, and how long it is then.
+func (pt *path) arrives(i int, at engine.Time, size int32) (engine.Time, int32) {
+	if pt.grown == 0 || i < pt.mux {
+		return at, size
+	}
+	if i == pt.mux {
+		at += pt.delay
+	}
+	return at, size + pt.grown
 }
 
 // propagation is the delay of all links.
@@ -35,8 +70,9 @@ func (pt *path) propagation() (sum engine.Time) {
 
 // once is the time one packet of that size takes from end to end.
 func (pt *path) once(size int32) (sum engine.Time) {
-	for _, p := range pt.ports {
-		sum += p.delay + p.serialize(size)
+	for i, p := range pt.ports {
+		at, size := pt.arrives(i, sum, size)
+		sum = at + p.serialize(size) + p.delay
 	}
 	return sum
 }
@@ -62,7 +98,8 @@ func (pt *path) train(first, full, last int32, packets int64) (before, arrived e
 	gone := make([]engine.Time, len(pt.ports)) // when the newest packet left each link's sender
 	send := func(size int32) (arrived engine.Time) {
 		for j, p := range pt.ports {
-			gone[j] = max(gone[j], arrived) + p.serialize(size)
+			at, size := pt.arrives(j, arrived, size)
+			gone[j] = max(gone[j], at) + p.serialize(size)
 			arrived = gone[j] + p.delay
 		}
 		return arrived
@@ -75,7 +112,8 @@ func (pt *path) train(first, full, last int32, packets int64) (before, arrived e
 	if middle > settled {
 		slowest := engine.Time(0)
 		for j, p := range pt.ports {
-			slowest = max(slowest, p.serialize(full))
+			_, size := pt.arrives(j, 0, full)
+			slowest = max(slowest, p.serialize(size))
 			gone[j] += engine.Time(middle-settled) * slowest
 		}
 	}
@@ -123,7 +161,7 @@ func (n *Network) idealTime(f *flow) engine.Time {
 // hpccRTT is the round-trip time as HPCC's simulator computes it: both
 // directions of propagation, one of serialization, of the bare payload.
 func (n *Network) hpccRTT(pt *path) engine.Time {
-	rtt := 2 * pt.propagation()
+	rtt := 2*pt.propagation() + pt.delay
 	for _, p := range pt.ports {
 		rtt += p.serialize(n.cfg.MTU)
 	}

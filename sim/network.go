@@ -26,9 +26,13 @@ type Network struct {
 
 	flows          []*flow
 	records        []FlowRecord
-	nextSourcePort map[[2]model.NodeID]uint16
+	nextSourcePort map[[2]model.Addr]uint16
 	maxWindow      int64
 	routing        uint16 // counts changes of forwarding tables
+	services       map[model.Addr]*service
+	tunnel         int32                       // what muxes add to the longest frame
+	moved          map[model.Addr]model.NodeID // addresses that are elsewhere than the fabric says
+	intended       uint32                      // counts changes of intended routes
 	timerSeq       uint64
 	Finished       int // flows
 
@@ -41,6 +45,8 @@ type Counts struct {
 	Hops      int64 // packets that finished crossing a link, pause frames left out
 	Events    int64
 	Delivered int64 // packets received by the host they were for
+	Made      int64 // packets that switches sent of their own, pause frames left out
+	Taken     int64 // packets that ended at a switch or its programs, or at a mux that sends them on
 	Pauses    int64 // PAUSE frames sent, refreshes included
 	Resumes   int64
 	Marked    int64 // packets that got a congestion mark
@@ -56,8 +62,9 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	n := &Network{
 		cfg: cfg, fabric: f, routes: routes,
 		nodes:          make([]node, len(f.Nodes())),
-		nextSourcePort: map[[2]model.NodeID]uint16{},
+		nextSourcePort: map[[2]model.Addr]uint16{}, moved: map[model.Addr]model.NodeID{}, services: map[model.Addr]*service{},
 	}
+	n.tunnel = tunnelRoom(f)
 	for i := range f.Nodes() {
 		tn := f.Node(model.NodeID(i))
 		ports := make([]*Port, len(tn.Ports))
@@ -148,7 +155,7 @@ const (
 	DropNoRoute                 // no entry for the destination
 	DropBlackhole               // an entry that says drop
 	DropLinkDown                // the link was down
-	DropSilent                  // lost by a faulty switch or link without a counter of its own
+	DropSilent                  // lost by a faulty switch, mux or link without a counter of its own
 	DropCorrupt                 // damaged on the wire, discarded by the receiver
 	DropProgram                 // by a program in the switch
 	DropHost                    // a host that does not want it

@@ -86,8 +86,10 @@ func (p *Packet) pauseFor() engine.Time { return p.Sent }
 // Extra holds headers beyond the usual ones and content that matters. It is
 // pooled with its packet: the slices are the packet's own, to append to.
 type Extra struct {
-	// Outer headers, outermost first; the packet is routed by the first.
+	// Outer headers, outermost first; the packet is routed by the first. Its
+	// TTL, DSCP and ECN are then that header's, its IPID the innermost's.
 	Outer []model.FlowKey
+	below []below // what the headers beneath each of Outer say
 	// Labels is the block of wire/label behind the IP header: the option and
 	// the items, newest first. Size includes it; Payload does not.
 	Labels []byte
@@ -170,7 +172,7 @@ func (l *pool) extra(p *Packet) *Extra {
 	}
 	e := l.extras[k-1]
 	l.extras = l.extras[:k-1]
-	*e = Extra{Outer: e.Outer[:0], Labels: e.Labels[:0], Content: e.Content[:0]}
+	*e = Extra{Outer: e.Outer[:0], below: e.below[:0], Labels: e.Labels[:0], Content: e.Content[:0]}
 	p.Extra = e
 	return e
 }

@@ -89,6 +89,7 @@ func (c *Context) Clone() *Packet {
 		to := pool.extra(p)
 		to.EtherType = from.EtherType
 		to.Outer = append(to.Outer, from.Outer...)
+		to.below = append(to.below, from.below...)
 		to.Labels = append(to.Labels, from.Labels...)
 		to.Content = append(to.Content, from.Content...)
 	}
@@ -192,6 +193,7 @@ func (ps *programs) end(c *Context) bool {
 	case c.Stage == StagePFC:
 		return false
 	case how == taken:
+		n.Counts.Taken++
 		n.pool.put(c.Packet)
 	case c.Out != nil:
 		n.drop(c.Packet, c.Out, DropProgram)
@@ -281,6 +283,7 @@ func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 
 // inject queues a packet that did not come from a wire.
 func (sw *Switch) inject(out *Port, p *Packet) {
+	sw.net.Counts.Made++
 	p.join(out)
 	if p.Control {
 		out.enqueue(p)

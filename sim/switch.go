@@ -16,12 +16,13 @@ type Switch struct {
 	ID   model.NodeID
 	Name string
 
-	net    *Network
-	node   *node
-	ports  []*Port
-	buffer *mmu.Buffer
-	table  *fib.Table
-	loss   impairments // a faulty switch drops in its middle
+	net     *Network
+	node    *node
+	ports   []*Port
+	buffer  *mmu.Buffer
+	table   *fib.Table
+	follows uint32      // which of the intended routes
+	loss    impairments // a faulty switch drops in its middle
 
 	// misroute overrides the table for flows that a faulty one gets wrong;
 	// port 0 drops them. nil usually.
@@ -318,15 +319,15 @@ func (n *Network) bufferConfig(ports []*Port) mmu.Config {
 	return m
 }
 
-// MaxFrame is the largest frame on any link, labels included: what headroom is
-// computed for.
+// MaxFrame is the largest frame on any link, labels and tunnels included: what
+// headroom is computed for.
 func (n *Network) MaxFrame() model.Bytes { return model.Bytes(n.maxFrame()) }
 
 func (n *Network) maxFrame() int32 {
 	if n.cfg.Overhead > 0 {
-		return n.cfg.MTU + n.cfg.Overhead
+		return n.cfg.MTU + n.cfg.Overhead + n.tunnel
 	}
-	return n.cfg.MTU + ethernetSize + 40 + udpSize + rocePlain + rethSize + labelRoom
+	return n.cfg.MTU + n.tunnel + ethernetSize + 40 + udpSize + rocePlain + rethSize + labelRoom
 }
 
 // labelRoom is what a full stack of INT-labels adds to a packet on its way.

@@ -83,6 +83,10 @@ func causeOf(f sim.Fault) Cause {
 		c.Kind, c.Nodes = "bad-table", []model.NodeID{f.Switch}
 	case sim.Storm:
 		c.Kind, c.Nodes = "storm", []model.NodeID{f.Host}
+	case sim.SlowMux:
+		c.Kind, c.Nodes = "slow-mux", []model.NodeID{f.Host}
+	case sim.WrongMux:
+		c.Kind, c.Nodes = "wrong-mux", []model.NodeID{f.Host}
 	case sim.Polarise:
 		c.Kind = "polarise"
 	default:

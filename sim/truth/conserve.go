@@ -13,7 +13,6 @@ import (
 type queueCounts struct {
 	by []queueCount // by port × priorities
 
-	own        int64 // packets that programs put into data queues
 	dropped    int64 // without pause frames
 	hostFrames int64 // pause frames of hosts, heard or lost
 }
@@ -27,9 +26,6 @@ func (q *queueCounts) enqueued(queue int32, p *sim.Packet) {
 	c := &q.by[queue].in
 	c.Packets++
 	c.Bytes += model.Bytes(p.Size)
-	if p.Ingress() == 0 {
-		q.own++
-	}
 }
 
 func (q *queueCounts) dequeued(now engine.Time, queue int32, p *sim.Packet) {
@@ -39,32 +35,26 @@ func (q *queueCounts) dequeued(now engine.Time, queue int32, p *sim.Packet) {
 	c.last = now
 }
 
-func (q *queueCounts) lost(p *sim.Packet, at *sim.Port, why sim.Reason) {
-	if p.Kind == sim.KindPFC {
-		if at.Hosted() != nil {
-			q.hostFrames++
-		}
-		return
-	}
-	q.dropped++
-	// A program's packet that found no room never joined a queue.
-	if p.Ingress() == 0 && at.Switched() != nil && why == sim.DropBuffer {
-		q.own++
+func (q *queueCounts) lost(p *sim.Packet, at *sim.Port) {
+	switch {
+	case p.Kind != sim.KindPFC:
+		q.dropped++
+	case at.Hosted() != nil:
+		q.hostFrames++
 	}
 }
 
 // Conserved says where packets were lost or made out of nothing. At any time:
 // each switch queue holds what went in and did not come out, and packets that
-// hosts and programs sent are delivered, dropped, queued, or as many as the
-// wires can hold. When the network is Idle nothing can be on a wire, and the
+// hosts and switches sent are delivered, taken, dropped, queued, or as many as
+// the wires can hold. When the network is Idle nothing can be on a wire, and the
 // books must balance to the packet.
-//
-// It does not see packets that programs take, or put into control queues.
 func (r *Recorder) Conserved() error {
 	if r.queues == nil {
 		return fmt.Errorf("truth: conservation is not recorded, want Options.Conserve")
 	}
-	sent, queued, room := r.queues.own-r.queues.hostFrames, int64(0), int64(0)
+	counts := &r.net.Counts
+	sent, queued, room := counts.Made-r.queues.hostFrames, int64(0), int64(0)
 	for i, p := range r.net.Ports() {
 		room += r.onWire(int32(i))
 		if p.Hosted() != nil {
@@ -82,13 +72,13 @@ func (r *Recorder) Conserved() error {
 		_, control := p.ControlQueue()
 		queued += int64(control)
 	}
-	wire := sent - r.net.Counts.Delivered - r.queues.dropped - queued
+	wire := sent - counts.Delivered - counts.Taken - r.queues.dropped - queued
 	if r.net.Idle() {
 		room = 0
 	}
 	if wire < 0 || wire > room {
-		return fmt.Errorf("truth: %d packets sent, %d delivered, %d dropped, %d queued: %d left over, want 0 to %d on wires",
-			sent, r.net.Counts.Delivered, r.queues.dropped, queued, wire, room)
+		return fmt.Errorf("truth: %d packets sent, %d delivered, %d taken, %d dropped, %d queued: %d left over, want 0 to %d on wires",
+			sent, counts.Delivered, counts.Taken, r.queues.dropped, queued, wire, room)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ type Hop struct {
 	In, Out model.PortID
 }
 
-// Path is one way that packets of a flow took. Where all were dropped it ends
-// at the last queue they joined.
+// Path is one way that packets of a flow took, through muxes to the end. Where
+// all were dropped it ends at the last queue they joined.
 type Path struct {
 	Hops      []Hop
 	Delivered int64 // packets

@@ -229,7 +229,8 @@ func (r *Recorder) Enqueued(now engine.Time, p *sim.Packet, out *sim.Port) {
 	}
 	if r.paths != nil {
 		in := r.ingress(p, out)
-		r.paths.enqueued(now, p, in, port, in >= 0 && r.fromHost[in])
+		relayed := p.Extra != nil && len(p.Extra.Outer) > 0 // by a mux: its way goes on
+		r.paths.enqueued(now, p, in, port, in >= 0 && r.fromHost[in] && !relayed)
 	}
 	if r.slots != nil {
 		r.slots.count(now, p, port, arrived)
@@ -266,7 +267,7 @@ func (r *Recorder) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim
 		r.paths.ended(p, false)
 	}
 	if r.queues != nil {
-		r.queues.lost(p, at, why)
+		r.queues.lost(p, at)
 	}
 }
 

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// connect gives a flow its hosts, its 5-tuple and the ports it leaves by.
+func (n *Network) connect(f *flow) (err error) {
+	s := &f.spec
+	named := s.To == model.Addr{} // the destination is a host, not an address
+	if n.hostAt(s.Src) == nil || named && n.hostAt(s.Dst) == nil {
+		return fmt.Errorf("from node %d to node %d, want two hosts of the fabric", s.Src, s.Dst)
+	}
+	f.src = n.hostAt(s.Src)
+	if named && s.Src == s.Dst {
+		return fmt.Errorf("from %s to itself", f.src.Name)
+	}
+	if err = n.address(f); err != nil {
+		return err
+	}
+	if f.dst, err = n.answers(f.key, s.Src); err != nil {
+		return err
+	}
+	s.Dst = f.dst.ID
+	f.port = n.exit(f.src, f.key)
+	f.home = n.exit(f.dst, f.back)
+	if f.dst == f.src {
+		f.home = n.exitOr(f.dst, f.back) // its own backend
+	}
+	if f.port == nil || f.home == nil {
+		return fmt.Errorf("no route between %s and %s for %v", f.src.Name, f.dst.Name, f.key)
+	}
+	return nil
+}
+
+// hostAt returns a host, or nil if the fabric has none of this id.
+func (n *Network) hostAt(id model.NodeID) *Host {
+	if !n.fabric.Has(id) {
+		return nil
+	}
+	return n.Host(id)
+}
+
+// exit is the port by which a host sends packets of a key; nil if it cannot.
+func (n *Network) exit(h *Host, key model.FlowKey) *Port {
+	out, ok := n.routes.NextHop(h.ID, n.homed(key))
+	if !ok || out == 0 {
+		return nil
+	}
+	return h.ports[out-1]
+}
+
+// exitOr is exit for packets that must go somewhere: to its own address a host
+// sends by its first port, and the switch there sends them back.
+func (n *Network) exitOr(h *Host, key model.FlowKey) *Port {
+	if p := n.exit(h, key); p != nil {
+		return p
+	}
+	return h.ports[0]
+}
+
+// homed is the key with the own address of the host where a moved address is
+// now. Routes of hosts go by where the fabric says that addresses are.
+func (n *Network) homed(key model.FlowKey) model.FlowKey {
+	if home, away := n.moved[key.Dst]; away {
+		key.Dst = n.ownAddr(home, key.V6)
+	}
+	return key
+}
+
+// firstSourcePort is HPCC's; the range up to 65535 holds as many flows of one
+// pair as any run has.
+const firstSourcePort = 10000
+
+// address chooses the 5-tuple. Every flow between two addresses has a source
+// port of its own, as queue pairs have.
+func (n *Network) address(f *flow) error {
+	s := &f.spec
+	none := model.Addr{}
+	switch {
+	case s.To != none:
+		s.V6 = !s.To.Is4()
+	case s.From != none:
+		s.V6 = !s.From.Is4()
+	}
+	a, b := s.From, s.To
+	if a == none {
+		a = n.ownAddr(s.Src, s.V6)
+	} else if n.services[a] != nil || !n.behind(s.Src, a) {
+		return fmt.Errorf("from %v, want an address behind %s that is not virtual", a, f.src.Name)
+	}
+	if b == none {
+		b = n.ownAddr(s.Dst, s.V6)
+	}
+	if a.Is4() != b.Is4() {
+		return fmt.Errorf("from %v to %v, want two addresses of one family", a, b)
+	}
+	proto, dport := model.UDP, uint16(roce.Port)
+	switch s.Transport {
+	case traffic.TCP:
+		proto, dport = model.TCP, 80
+	case traffic.UDP:
+		dport = 9
+	}
+	if s.DstPort != 0 {
+		dport = s.DstPort
+	}
+	sport := s.SrcPort
+	if sport == 0 {
+		pair := [2]model.Addr{a, b}
+		sport = firstSourcePort + n.nextSourcePort[pair]
+		n.nextSourcePort[pair]++
+	}
+	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
+	f.back = f.key.Reverse()
+	if s.Transport == traffic.RDMA && !n.cfg.HPCC {
+		// RoCEv2 answers to its own port too; the source port spreads the way
+		// back as it does the way there.
+		f.back.SrcPort, f.back.DstPort = f.key.SrcPort, f.key.DstPort
+	}
+	return nil
+}
+
+// ownAddr is a node's own address of a family.
+func (n *Network) ownAddr(id model.NodeID, v6 bool) model.Addr {
+	if v6 {
+		return n.fabric.Node(id).IPv6
+	}
+	return n.fabric.Node(id).IPv4
+}
+
+// behind tells whether packets to an address are for a node.
+func (n *Network) behind(id model.NodeID, a model.Addr) bool {
+	if now, moved := n.moved[a]; moved {
+		return now == id
+	}
+	return n.fabric.Owns(id, a)
+}
+
+// answers finds the host that answers packets of a key sent from a node: the
+// owner of the destination, or the backend that a mux picks.
+func (n *Network) answers(key model.FlowKey, from model.NodeID) (*Host, error) {
+	h, err := n.owner(key, from)
+	if err != nil || h.mux == nil || key.Dst == n.ownAddr(h.ID, key.V6) {
+		return h, err
+	}
+	s := n.services[key.Dst]
+	if s == nil {
+		return nil, fmt.Errorf("to %v, which %s answers for; want one of the services", key.Dst, h.Name)
+	}
+	return n.owner(h.mux.wrapper(key, s.pick(key)), h.ID)
+}
+
+// owner finds the host that packets of a key come to by the intended routes.
+func (n *Network) owner(key model.FlowKey, from model.NodeID) (*Host, error) {
+	id, moved := n.moved[key.Dst]
+	if !moved {
+		switch owners := n.fabric.Owners(key.Dst); len(owners) {
+		case 0:
+			return nil, fmt.Errorf("to %v, which is nobody's address", key.Dst)
+		case 1:
+			id = owners[0]
+		default:
+			hops, err := n.routes.Path(key, from)
+			if err != nil {
+				return nil, err
+			}
+			id = hops[len(hops)-1].Node
+		}
+	}
+	h := n.Host(id)
+	if h == nil {
+		return nil, fmt.Errorf("to %v, which is behind switch %s, want a host", key.Dst, n.fabric.Node(id).Name)
+	}
+	return h, nil
+}

@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Service is a virtual address (VIP) and the addresses behind it (DIPs). Every
+// mux that owns the VIP wraps its packets into an IP header to a DIP, chosen by
+// hash of the 5-tuple, the same at all muxes. The host of the DIP unwraps them
+// and answers the client directly, with the VIP as its source.
+type Service struct {
+	VIP      model.Addr
+	Backends []model.Addr  // of the VIP's family: hosts' own, or ones that move
+	Delay    time.Duration // that a mux takes for a packet
+}
+
+// service is a Service ready for use.
+type service struct {
+	dips  []model.Addr
+	delay engine.Time
+	seed  uint64
+}
+
+// pick chooses the backend of a flow.
+func (s *service) pick(key model.FlowKey) model.Addr {
+	return s.dips[key.Hash(s.seed)%uint64(len(s.dips))]
+}
+
+// muxSeed keeps the choice of a backend apart from switches' choices of ports.
+const muxSeed = 0x6d75786d75786d75
+
+// Serve tells the muxes of a service. The run must not have begun, nor flows to
+// the address been added.
+func (n *Network) Serve(s Service) error {
+	if err := n.checkService(s); err != nil {
+		return fmt.Errorf("sim: service %v: %w", s.VIP, err)
+	}
+	n.services[s.VIP] = &service{slices.Clone(s.Backends), engine.Of(s.Delay), n.cfg.Seed ^ muxSeed}
+	return nil
+}
+
+func (n *Network) checkService(s Service) error {
+	if n.services[s.VIP] != nil {
+		return fmt.Errorf("it is given twice, want it once with all its backends")
+	}
+	if s.Delay < 0 {
+		return fmt.Errorf("delay %v, want at least 0", s.Delay)
+	}
+	owners := n.fabric.Owners(s.VIP)
+	if len(owners) == 0 {
+		return fmt.Errorf("nobody owns the address, want a mux")
+	}
+	for _, id := range owners {
+		if o := n.fabric.Node(id); o.Role != topo.Mux || s.VIP == o.IPv4 || s.VIP == o.IPv6 {
+			return fmt.Errorf("the address is that of %s, want one of the nets of a mux", o.Name)
+		}
+	}
+	if len(s.Backends) == 0 {
+		return fmt.Errorf("no backends, want at least one")
+	}
+	for _, dip := range s.Backends {
+		owners := n.fabric.Owners(dip)
+		if len(owners) != 1 || n.fabric.Node(owners[0]).Role != topo.Host || dip.Is4() != s.VIP.Is4() {
+			return fmt.Errorf("backend %v, want an address of one host, of the same family", dip)
+		}
+	}
+	return nil
+}
+
+// tunnelRoom is what muxes add to the longest frame.
+func tunnelRoom(f *topo.Fabric) (most int32) {
+	for _, id := range f.Hosts() {
+		if tn := f.Node(id); tn.Role == topo.Mux {
+			for _, p := range tn.Nets {
+				most = max(most, ipSize(&model.FlowKey{V6: p.Addr().Is6()}))
+			}
+		}
+	}
+	return most
+}
+
+// mux is what a host of that role does with packets to virtual addresses. It
+// knows no flows, so any mux will do for any packet. Its memory has no limit:
+// where it is paused, packets wait in the queue of its port.
+type mux struct {
+	host *Host
+	work wire        // packets being worked on, in order
+	last engine.Time // when the newest of them is done
+	done func()
+
+	slower engine.Time // what a faulty mux takes beyond the usual
+
+	// wrong is what a faulty mux picks for some flows; the zero address drops
+	// them. nil usually.
+	wrong func(key model.FlowKey) (model.Addr, bool)
+}
+
+func newMux(h *Host) *mux {
+	m := &mux{host: h}
+	m.done = m.send
+	return m
+}
+
+// take works on a packet that arrived at a port, if it is for a virtual
+// address.
+func (m *mux) take(in *Port, p *Packet) bool {
+	h, n := m.host, m.host.net
+	if p.tunnelled() || p.Key.Dst == n.ownAddr(h.ID, p.Key.V6) || !n.behind(h.ID, p.Key.Dst) {
+		return false
+	}
+	s := n.services[p.Key.Dst]
+	if s == nil {
+		n.drop(p, in, DropNoRoute)
+		return true
+	}
+	if p.TTL <= 1 {
+		n.drop(p, in, DropTTL)
+		return true
+	}
+	dip := s.pick(p.Key)
+	if m.wrong != nil {
+		if other, hit := m.wrong(p.Key); hit {
+			dip = other
+		}
+	}
+	if dip == (model.Addr{}) {
+		n.drop(p, in, DropSilent)
+		return true
+	}
+	p.TTL--
+	n.encapsulate(p, m.wrapper(p.Key, dip))
+	n.Counts.Taken++
+	m.last = max(m.last, n.now+s.delay+m.slower) // nothing overtakes when a slow mux recovers
+	if m.work.push(m.last, p) {
+		h.node.timer(n, timer{at: m.last, kind: runProgram, run: m.done})
+	}
+	return true
+}
+
+// send gives the first packet to the wire.
+func (m *mux) send() {
+	h, n := m.host, m.host.net
+	p := m.work.pop()
+	if next := m.work.at(); next != engine.Forever {
+		h.node.timer(n, timer{at: next, kind: runProgram, run: m.done})
+	}
+	n.exitOr(h, p.Extra.Outer[0]).enqueue(p)
+}
+
+// wrapper is the header that takes packets of a flow from the mux to a backend.
+// IP-in-IP has no ports, so all packets to one backend take one way.
+func (m *mux) wrapper(inner model.FlowKey, dip model.Addr) model.FlowKey {
+	key := model.FlowKey{Dst: dip, Proto: model.IPIP, V6: !dip.Is4()}
+	if inner.V6 {
+		key.Proto = model.IPv6
+	}
+	key.Src = m.host.net.ownAddr(m.host.ID, key.V6)
+	return key
+}

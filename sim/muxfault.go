@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// SlowMux makes a mux take longer for every packet.
+type SlowMux struct {
+	Host  model.NodeID
+	Delay time.Duration // beyond the usual
+}
+
+func (f SlowMux) String() string { return fmt.Sprintf("mux %d is slower by %v", f.Host, f.Delay) }
+
+func (f SlowMux) check(n *Network) error {
+	if f.Delay <= 0 {
+		return fmt.Errorf("delay %v, want above 0", f.Delay)
+	}
+	return n.hasMux(f.Host)
+}
+
+func (f SlowMux) begin(n *Network) func() {
+	m := n.nodes[f.Host].host.mux
+	m.slower += engine.Of(f.Delay)
+	return func() { m.slower -= engine.Of(f.Delay) }
+}
+
+// WrongMux makes a mux treat a share of flows wrongly: it sends them to an
+// address that does not answer, or drops them where To is zero. A mux has one
+// such fault at a time; a second takes the place of the first.
+type WrongMux struct {
+	Host  model.NodeID
+	Share float64
+	To    model.Addr // a host that knows nothing of it, or nobody's
+	Seed  uint64
+}
+
+func (f WrongMux) String() string {
+	if f.To == (model.Addr{}) {
+		return fmt.Sprintf("mux %d drops %.3g of flows", f.Host, f.Share)
+	}
+	return fmt.Sprintf("mux %d sends %.3g of flows to %v, which does not serve them", f.Host, f.Share, f.To)
+}
+
+func (f WrongMux) check(n *Network) error { return errors.Join(n.hasMux(f.Host), checkShare(f.Share)) }
+
+func (f WrongMux) begin(n *Network) func() {
+	m := n.nodes[f.Host].host.mux
+	m.wrong = func(key model.FlowKey) (model.Addr, bool) { return f.To, hits(key, f.Seed, f.Share) }
+	return func() { m.wrong = nil }
+}
+
+func (n *Network) hasMux(id model.NodeID) error {
+	if !n.fabric.Has(id) || n.nodes[id].host == nil || n.nodes[id].host.mux == nil {
+		return fmt.Errorf("node %d is no mux", id)
+	}
+	return nil
+}
+
+// hits tells whether a flow is among the share that a fault concerns.
+func hits(key model.FlowKey, seed uint64, share float64) bool {
+	return float64(key.Hash(seed)>>11)/(1<<53) < share
+}
