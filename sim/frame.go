@@ -169,6 +169,8 @@ func (p *Packet) TCPNumbers() (seq, ack uint32) {
 	switch {
 	case p.way == 0 && syn:
 		return 0, 0
+	case p.way == 0 && p.Extra != nil:
+		return uint32(p.Seq) + 1, p.Extra.Heard + 1
 	case p.way == 0:
 		return uint32(p.Seq) + 1, 1
 	case syn:

@@ -97,6 +97,8 @@ type Extra struct {
 	EtherType uint16
 	// Content is the payload where it matters: reports, polls, probes.
 	Content []byte
+	// Heard is how many bytes a TCP segment of no flow acknowledges.
+	Heard uint32
 }
 
 const noFlow = -1

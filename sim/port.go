@@ -59,6 +59,7 @@ type Port struct {
 	refreshGen [numPriorities]uint16
 
 	Drops       [numReasons]int64
+	Keepalives  int64                      // of BGP, received
 	PausesSeen  int64                      // PAUSE frames received
 	PausedFor   [numPriorities]engine.Time // time spent paused, finished pauses only
 	pausedSince [numPriorities]engine.Time

@@ -28,6 +28,7 @@ type Switch struct {
 	// port 0 drops them. nil usually.
 	misroute func(key model.FlowKey) (model.PortID, bool)
 
+	bgp      *speaker // nil usually
 	programs programs
 	watched  bool // programs or faults want to see every packet
 }
@@ -191,6 +192,7 @@ func (sw *Switch) lookup(p *Packet) *Port {
 	switch {
 	case verdict == fib.Forward && out != 0:
 		return sw.ports[out-1]
+	case verdict == fib.Forward && sw.bgp.hear(in, p):
 	case verdict == fib.Forward:
 		sw.net.drop(p, in, DropHost) // for the switch's own CPU, which no program took it to
 	case verdict == fib.Drop:

@@ -35,6 +35,9 @@ func TestPathsGoThroughMuxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := lay(t, f, nil, topo.RouteConfig{Seed: 1}, sim.DefaultConfig(), All())
+	if err := b.SpeakBGP(10 * time.Microsecond); err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Serve(sim.Service{VIP: model.AddrOf(vip), Backends: []model.Addr{f.Node(h1).IPv4}, Delay: 200 * time.Microsecond}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+const (
+	bgpPort   = 179
+	bgpTTL    = 255 // RFC 5082: who is farther than a link away cannot have it
+	bgpDSCP   = 48  // CS6, network control
+	bgpPrio   = 6
+	firstPort = 49152 // of those that connect
+)
+
+// keepalive is the whole message: marker, length, type (RFC 4271).
+var keepalive = [19]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 19, 4}
+
+// speaker is a switch's end of its BGP sessions, one on each link to another
+// switch, between the switches' own addresses. Sessions stand from the start
+// and carry keepalives alone: routes come from topo, and a session that hears
+// nothing does not end. What one end sends acknowledges what it has heard;
+// there are no segments of acknowledgement alone, and none is sent again.
+type speaker struct {
+	sw       *Switch
+	every    engine.Time
+	sessions []session // by port; zero where there is no switch behind it
+	tick     func()
+}
+
+type session struct {
+	key   model.FlowKey // of what this end sends; zero: no session
+	sent  uint32        // bytes
+	heard uint32        // bytes
+	ipid  uint16
+}
+
+// SpeakBGP makes every switch send each neighbouring switch a keepalive at that
+// interval from now on; each has a time of its own within it. The network is
+// then never Idle.
+func (n *Network) SpeakBGP(interval time.Duration) error {
+	if interval <= 0 {
+		return fmt.Errorf("sim: BGP keepalives every %v, want above 0", interval)
+	}
+	every := engine.Of(interval)
+	for _, sw := range n.switches {
+		if sw.bgp != nil {
+			return fmt.Errorf("sim: %s speaks BGP already", sw.Name)
+		}
+		s := &speaker{sw: sw, every: every, sessions: make([]session, len(sw.ports))}
+		s.tick = s.send
+		for i, p := range sw.ports {
+			if p.peer.sw != nil {
+				s.sessions[i] = newSession(n, p)
+			}
+		}
+		sw.bgp = s
+		first := rand.New(rand.NewPCG(n.cfg.Seed, uint64(sw.ID))).Int64N(int64(every))
+		sw.node.timer(n, timer{at: n.now + engine.Time(first), kind: runProgram, run: s.tick})
+	}
+	return nil
+}
+
+// newSession is the session of a port. The end with the lower id has connected.
+func newSession(n *Network, p *Port) session {
+	key := model.FlowKey{
+		Src: n.ownAddr(p.Node, false), Dst: n.ownAddr(p.peer.Node, false),
+		SrcPort: bgpPort, DstPort: firstPort + uint16(p.peer.ID), Proto: model.TCP,
+	}
+	if p.Node < p.peer.Node {
+		key.SrcPort, key.DstPort = firstPort+uint16(p.ID), bgpPort
+	}
+	return session{key: key}
+}
+
+// send sends one keepalive to each neighbour.
+func (s *speaker) send() {
+	n := s.sw.net
+	for i := range s.sessions {
+		e := &s.sessions[i]
+		if e.key.IsZero() {
+			continue
+		}
+		p := n.pool.get()
+		p.Kind, p.Key, p.Control, p.Priority = KindTCP, e.key, true, bgpPrio
+		p.TTL, p.DSCP, p.IPID, p.TCPFlags = bgpTTL, bgpDSCP, e.ipid, uint8(packet.PSH|packet.ACK)
+		p.Seq, p.Payload, p.Sent = int64(e.sent), int32(len(keepalive)), n.now
+		p.Size = ethernetSize + ipSize(&e.key) + tcpSize + p.Payload
+		x := n.pool.extra(p)
+		x.Heard, x.Content = e.heard, append(x.Content, keepalive[:]...)
+		e.sent += uint32(len(keepalive))
+		e.ipid++
+		s.sw.inject(s.sw.ports[i], p)
+	}
+	s.sw.node.timer(n, timer{at: n.now + s.every, kind: runProgram, run: s.tick})
+}
+
+// hear takes a packet for the switch itself, if it is of the session on the
+// link it came by.
+func (s *speaker) hear(in *Port, p *Packet) bool {
+	if s == nil {
+		return false
+	}
+	e := &s.sessions[in.ID-1]
+	if e.key.IsZero() || p.Key != e.key.Reverse() {
+		return false
+	}
+	e.heard = uint32(p.Seq) + uint32(p.Payload)
+	in.Keepalives++
+	n := s.sw.net
+	n.Counts.Taken++
+	n.pool.put(p)
+	return true
+}
