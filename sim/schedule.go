@@ -19,7 +19,8 @@ import (
 // time for the whole fabric, but a node's ports, buffer and flows stay in the
 // cache while it is played, and the order is found by comparing a handful of
 // times instead of keeping a hundred thousand events sorted. On fat-trees of
-// k=4, 8 and 16 that is 2, 4 and 10 times as fast (BenchmarkFatTree).
+// k=4, 8 and 16 that is 1.9, 1.4 and 2 times as fast (BenchmarkFatTree; the
+// figures are in docs/decisions/0008).
 //
 // Stretches lie on a grid of the lookahead, so that it does not matter where
 // Run was told to stop. What concerns the fabric as a whole (faults, samples,
