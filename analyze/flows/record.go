@@ -1,0 +1,69 @@
+package flows
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Grade says how far a decoded number may be trusted. A wrong answer is never
+// given: what is not certain is graded as doubt.
+type Grade uint8
+
+// Grades, from doubt to certainty. A flow that was inserted but is not named
+// by any record is counted in Decoded.Undecoded.
+const (
+	Known Grade = iota // the flow was there; its counters are an estimate
+	Exact              // flow and counters are proven
+)
+
+// String prints the grade's name.
+func (g Grade) String() string {
+	if g == Exact {
+		return "exact"
+	}
+	return "known"
+}
+
+// Record is one flow in one switch during one slot.
+type Record struct {
+	Key     model.FlowKey
+	Packets uint64
+	Bytes   uint64 // Ethernet header to payload, no FCS, labels not counted; 0 where cells carry none
+
+	// The ports it came in and left by; 0 where cells carry none, or where
+	// the flow used several within the slot so that they could not be told.
+	In, Out model.PortID
+
+	Grade Grade
+}
+
+// Decoded is what was made of one flowset: the flows of one address family
+// that one switch (or one of its ports) saw in one slot.
+type Decoded struct {
+	Switch model.NodeID
+	Scope  model.PortID // the port it watched; 0: the whole switch
+	Slot   uint32
+	Start  model.Time // on the switch's own clock
+	Length time.Duration
+
+	Records []Record
+
+	// Undecoded counts flows that were inserted and are not in Records.
+	Undecoded uint32
+	// Unexplained counts packets that are in the table and in no Exact record:
+	// of the flows above, of false positives of the filter, and of cells that
+	// did not arrive.
+	Unexplained uint64
+	// MissingCells and MissingFilter say what did not arrive of the flowset,
+	// in cells and in bytes of the filter.
+	MissingCells, MissingFilter uint32
+	// Unkeyed and Missed are packets the switch saw and did not count.
+	Unkeyed, Missed uint32
+}
+
+// Complete tells whether every packet that the switch counted is in a record
+// whose counters are exact.
+func (d *Decoded) Complete() bool {
+	return d.Undecoded == 0 && d.Unexplained == 0 && d.MissingCells == 0 && d.Missed == 0
+}
