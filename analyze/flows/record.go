@@ -60,6 +60,17 @@ type Decoded struct {
 	MissingCells, MissingFilter uint32
 	// Unkeyed and Missed are packets the switch saw and did not count.
 	Unkeyed, Missed uint32
+
+	// MayHold is the switch's flow filter: false proves that the flow was not
+	// counted in this slot. Nil: there is no filter to ask.
+	MayHold func(model.FlowKey) bool
+}
+
+// Absent tells whether it is proven that the switch saw no packet of a flow in
+// this slot. That no record names it is no proof: it may be among the
+// undecoded, or have been swallowed by a false positive of the filter.
+func (d *Decoded) Absent(key model.FlowKey) bool {
+	return d.Missed == 0 && d.MayHold != nil && !d.MayHold(key)
 }
 
 // Complete tells whether every packet that the switch counted is in a record
