@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weft-telemetry/weft/internal/plot"
 )
 
 //go:embed style.css
@@ -27,7 +29,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"percent":  showPercent,
 	"slowdown": showSlowdown,
 	"port":     portName,
-	"bar":      func(share float64) string { return num(min(max(share, 0), 1) * 100) },
+	"bar":      func(share float64) string { return plot.Num(min(max(share, 0), 1) * 100) },
 }).Parse(pageText))
 
 // Rows of the page's tables; what is left out is said below each.
@@ -72,7 +74,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 	s := r.Summarize()
 	pauses := plotPauses(r, queues)
 	p := page{
-		Summary: s, Style: template.CSS(styleSheet), HopsText: s.hops(),
+		Summary: s, Style: template.CSS(plot.Style + styleSheet), HopsText: s.hops(),
 		// Safe as HTML: svg escapes every name.
 		CDF: template.HTML(plotCDF(r)), Size: template.HTML(plotSize(r)),
 		Queues: template.HTML(plotQueues(r, s.Deepest)), Pauses: template.HTML(pauses.svg),
@@ -128,7 +130,7 @@ func (r *Run) queueNote(deepest []PortSummary) string {
 	if len(r.Ports) == 0 {
 		return "No port was sampled."
 	}
-	shown := min(len(deepest), colours)
+	shown := min(len(deepest), plot.Colours)
 	all, longest := 0, 0
 	for i := range r.Ports {
 		all += len(r.Ports[i].Samples)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -197,8 +198,8 @@ func TestNamesAreEscaped(t *testing.T) {
 
 func TestEscape(t *testing.T) {
 	const in, want = "a<b>&\"'\x01\xff\nz", "a&lt;b&gt;&amp;&#34;&#39;\ufffd\ufffd&#xA;z"
-	if got := escape(in); got != want {
-		t.Errorf("escape(%q) = %q; want %q", in, got, want)
+	if got := plot.Escape(in); got != want {
+		t.Errorf("plot.Escape(%q) = %q; want %q", in, got, want)
 	}
 }
 

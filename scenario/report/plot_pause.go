@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -48,11 +49,11 @@ func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
 
 	gap := 16.0
 	height := 14 + countSize + gap + rowStep*float64(max(len(rows), 1)) + 46
-	p := newPlot(wide, height, margins{wideLeft, 14, wideRight, 46}, "PFC pauses over time")
+	p := newChart(wide, height, plot.Margins{Left: wideLeft, Top: 14, Right: wideRight, Bottom: 46}, "PFC pauses over time")
 	p.timeAxis(r)
 	if len(rows) == 0 {
-		p.nothing("no pause frames were received")
-		out.svg = p.end()
+		p.Nothing("no pause frames were received")
+		out.svg = p.End()
 		return out
 	}
 	p.pausedAtOnce(r, all)
@@ -61,31 +62,31 @@ func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
 		peers[model.Port{Node: s.ID, Port: s.Port}] = s.Peer
 	}
 	for i, q := range rows {
-		y := p.top + countSize + gap + rowStep*float64(i)
+		y := p.Top + countSize + gap + rowStep*float64(i)
 		peer := peers[model.Port{Node: q.id, Port: q.port}]
 		p.pauseRow(r, q, y, peer, out.merged)
 	}
-	out.svg = p.end()
+	out.svg = p.End()
 	return out
 }
 
-func (p *plot) pauseRow(r *Run, q *pausedQueue, y float64, peer string, merged bool) {
+func (p *chart) pauseRow(r *Run, q *pausedQueue, y float64, peer string, merged bool) {
 	name := portName(q.node, q.port) + suffix(" → ", peer)
 	sum := fmt.Sprintf("%s, priority %d\n%s, %s paused (%s of the time shown), longest %s\nfirst at %s",
 		name, q.priority, plural(len(q.spans), "pause"), showDuration(q.total), showPercent(r.shareOfRun(q)),
 		showDuration(q.longest), showDuration(q.spans[0].from.Sub(0)))
-	p.rect(p.left, y, p.right-p.left, barSize, attr{class: "track", title: sum})
-	p.text(p.left-7, y+barSize-1.5, "tick end", showPercent(r.shareOfRun(q)))
-	p.text(p.right+14, y+barSize-1.5, "legend", fmt.Sprintf("%s · prio %d", clip(name, 17), q.priority))
+	p.Rect(p.Left, y, p.Right-p.Left, barSize, plot.Attr{Class: "track", Title: sum})
+	p.Text(p.Left-7, y+barSize-1.5, "tick end", showPercent(r.shareOfRun(q)))
+	p.Text(p.Right+14, y+barSize-1.5, "legend", fmt.Sprintf("%s · prio %d", plot.Clip(name, 17), q.priority))
 	if merged {
 		p.pauseShares(r, q, y, sum)
 		return
 	}
 	for _, s := range q.spans {
-		a, b := p.x.at(float64(s.from)), p.x.at(float64(s.to))
-		p.rect(a, y, max(b-a, 0.8), barSize, attr{
-			class: "bar",
-			title: fmt.Sprintf("%s, priority %d\npaused %s from %s", name, q.priority,
+		a, b := p.X.At(float64(s.from)), p.X.At(float64(s.to))
+		p.Rect(a, y, max(b-a, 0.8), barSize, plot.Attr{
+			Class: "bar",
+			Title: fmt.Sprintf("%s, priority %d\npaused %s from %s", name, q.priority,
 				showDuration(s.length()), showDuration(s.from.Sub(0))),
 		})
 	}
@@ -98,10 +99,10 @@ func (r *Run) shareOfRun(q *pausedQueue) float64 {
 
 // pauseShares draws a row of merged pauses: stretches of two-pixel columns with
 // a similar paused share, one path per shade.
-func (p *plot) pauseShares(r *Run, q *pausedQueue, y float64, title string) {
+func (p *chart) pauseShares(r *Run, q *pausedQueue, y float64, title string) {
 	const shades = 4
 	cols := shares(q.spans, r.start(), r.End, columns/2)
-	w := (p.right - p.left) / float64(len(cols))
+	w := (p.Right - p.Left) / float64(len(cols))
 	shade := func(i int) int {
 		if i >= len(cols) || cols[i] == 0 {
 			return -1
@@ -115,44 +116,44 @@ func (p *plot) pauseShares(r *Run, q *pausedQueue, y float64, title string) {
 			n++
 		}
 		if s >= 0 {
-			long := num(float64(n-i) * w)
-			paths[s] = pathTo(paths[s], 'M', p.left+float64(i)*w, y)
-			paths[s] = fmt.Appendf(paths[s], "h%sv%sh-%sz", long, num(barSize), long)
+			long := plot.Num(float64(n-i) * w)
+			paths[s] = plot.PathTo(paths[s], 'M', p.Left+float64(i)*w, y)
+			paths[s] = fmt.Appendf(paths[s], "h%sv%sh-%sz", long, plot.Num(barSize), long)
 		}
 		i = n
 	}
 	for s, d := range paths {
-		p.path(string(d), attr{class: fmt.Sprintf("bar b%d", s), title: title})
+		p.Path(string(d), plot.Attr{Class: fmt.Sprintf("bar b%d", s), Title: title})
 	}
 }
 
 // pausedAtOnce draws the number of paused queues as an area above the rows.
-func (p *plot) pausedAtOnce(r *Run, queues []*pausedQueue) {
+func (p *chart) pausedAtOnce(r *Run, queues []*pausedQueue) {
 	var spans []span
 	for _, q := range queues {
 		spans = append(spans, q.spans...)
 	}
 	counts := most(spans, r.start(), r.End, columns)
 	peak := slices.Max(counts)
-	base := p.top + countSize
-	p.y = linear(0, float64(peak), base, p.top)
-	for _, v := range p.y.ticks(3) {
+	base := p.Top + countSize
+	p.Y = plot.Linear(0, float64(peak), base, p.Top)
+	for _, v := range p.Y.Ticks(3) {
 		if v == math.Trunc(v) {
-			p.line(p.left, p.y.at(v), p.right, p.y.at(v), "grid")
-			p.text(p.left-7, p.y.at(v)+4, "tick end", plain.label(v))
+			p.Line(p.Left, p.Y.At(v), p.Right, p.Y.At(v), "grid")
+			p.Text(p.Left-7, p.Y.At(v)+4, "tick end", plot.Plain.Label(v))
 		}
 	}
-	d := pathTo(nil, 'M', p.left, base)
+	d := plot.PathTo(nil, 'M', p.Left, base)
 	for i, n := range counts {
 		if i > 0 && n == counts[i-1] {
 			continue
 		}
-		x := p.left + float64(i)*(p.right-p.left)/float64(columns)
-		d = append(append(d, 'H'), num(x)...)
-		d = append(append(d, 'V'), num(p.y.at(float64(n)))...)
+		x := p.Left + float64(i)*(p.Right-p.Left)/float64(columns)
+		d = append(append(d, 'H'), plot.Num(x)...)
+		d = append(append(d, 'V'), plot.Num(p.Y.At(float64(n)))...)
 	}
-	d = append(append(append(append(d, 'H'), num(p.right)...), 'V'), num(base)...)
-	p.path(string(append(d, 'Z')), attr{class: "area", title: fmt.Sprintf("up to %s paused at once", plural(peak, "queue"))})
-	p.text(p.right+14, p.top+10, "legend", "queues paused at once")
-	p.text(p.right+14, p.top+24, "tick", fmt.Sprintf("peak %d of %d ever paused", peak, len(queues)))
+	d = append(append(append(append(d, 'H'), plot.Num(p.Right)...), 'V'), plot.Num(base)...)
+	p.Path(string(append(d, 'Z')), plot.Attr{Class: "area", Title: fmt.Sprintf("up to %s paused at once", plural(peak, "queue"))})
+	p.Text(p.Right+14, p.Top+10, "legend", "queues paused at once")
+	p.Text(p.Right+14, p.Top+24, "tick", fmt.Sprintf("peak %d of %d ever paused", peak, len(queues)))
 }

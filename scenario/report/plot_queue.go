@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -21,42 +22,42 @@ const (
 const columns = int(wide - wideLeft - wideRight)
 
 // timeAxis sets and draws it.
-func (p *plot) timeAxis(r *Run) {
+func (p *chart) timeAxis(r *Run) {
 	from, to := float64(r.start()), float64(r.End)
-	p.x = linear(from, to, p.left, p.right)
-	p.xAxis(axis{title: "simulated time", unit: timeUnit(to - from), ticks: 10})
+	p.X = plot.Linear(from, to, p.Left, p.Right)
+	p.XAxis(plot.Axis{Title: "simulated time", Unit: plot.TimeUnit(to - from), Ticks: 10})
 }
 
 // plotQueues draws the depth of the deepest queues over time.
 func plotQueues(r *Run, deepest []PortSummary) string {
-	p := newPlot(wide, 320, margins{wideLeft, 12, wideRight, 46}, "queue depth over time")
+	p := newChart(wide, 320, plot.Margins{Left: wideLeft, Top: 12, Right: wideRight, Bottom: 46}, "queue depth over time")
 	var peak model.Bytes
 	if len(deepest) > 0 {
 		peak = deepest[0].PeakQueue
 	}
-	p.y = linear(0, float64(peak)*1.05, p.bottom, p.top)
+	p.Y = plot.Linear(0, float64(peak)*1.05, p.Bottom, p.Top)
 	p.timeAxis(r)
-	p.yAxis(axis{title: "queue depth", unit: bytesUnit(float64(peak)), ticks: 6})
+	p.YAxis(plot.Axis{Title: "queue depth", Unit: plot.BytesUnit(float64(peak)), Ticks: 6})
 	if len(deepest) == 0 {
-		p.nothing("no queue was seen in any sample")
-		return p.end()
+		p.Nothing("no queue was seen in any sample")
+		return p.End()
 	}
-	deepest = deepest[:min(len(deepest), colours)]
-	p.strips(120, func(from, to float64) string {
+	deepest = deepest[:min(len(deepest), plot.Colours)]
+	p.Strips(120, func(from, to float64) string {
 		return queueTitle(deepest, model.Time(from), model.Time(to))
 	})
 	for i := len(deepest) - 1; i >= 0; i-- { // the deepest on top
-		p.path(p.queueLine(r, deepest[i].series), attr{class: "line thin " + colour(i)})
+		p.Path(p.queueLine(r, deepest[i].series), plot.Attr{Class: "line thin " + plot.Colour(i)})
 	}
 	for i, port := range deepest {
-		y := p.top + 14 + 36*float64(i)
-		p.legendRow(p.right+14, y, colour(i), clip(port.Name(), 22))
-		p.text(p.right+32, y+14, "tick", "peak "+showBytes(port.PeakQueue))
+		y := p.Top + 14 + 36*float64(i)
+		p.LegendRow(p.Right+14, y, plot.Colour(i), plot.Clip(port.Name(), 22))
+		p.Text(p.Right+32, y+14, "tick", "peak "+showBytes(port.PeakQueue))
 	}
-	return p.end()
+	return p.End()
 }
 
-func (p *plot) queueLine(r *Run, s *PortSeries) string {
+func (p *chart) queueLine(r *Run, s *PortSeries) string {
 	from, to := r.start(), r.End
 	inside := s.Samples
 	// Keep one sample before the first instant: the line enters from it.
@@ -66,7 +67,7 @@ func (p *plot) queueLine(r *Run, s *PortSeries) string {
 	var d []byte
 	command := byte('M')
 	for _, sample := range extremes(inside, from, to, columns) {
-		d = pathTo(d, command, p.x.at(float64(sample.At)), p.y.at(float64(sample.Queue)))
+		d = plot.PathTo(d, command, p.X.At(float64(sample.At)), p.Y.At(float64(sample.Queue)))
 		command = 'L'
 	}
 	return string(d)
@@ -94,6 +95,6 @@ func queueTitle(ports []PortSummary, from, to model.Time) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	u := timeUnit(float64(from))
-	return fmt.Sprintf("around %s %s, largest sample", u.label(float64((from+to)/2)), u.name) + b.String()
+	u := plot.TimeUnit(float64(from))
+	return fmt.Sprintf("around %s %s, largest sample", u.Label(float64((from+to)/2)), u.Name) + b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -25,7 +26,7 @@ const (
 // plotSize draws slowdown against flow size, with the median and the 99th
 // percentile of flows of similar size.
 func plotSize(r *Run) string {
-	p := newPlot(540, 330, margins{60, 30, 16, 46}, "FCT slowdown against flow size")
+	p := newChart(540, 330, plot.Margins{Left: 60, Top: 30, Right: 16, Bottom: 46}, "FCT slowdown against flow size")
 	var flows []*FlowResult
 	small, large, worst := model.Bytes(math.MaxInt64), model.Bytes(0), 1.0
 	for i := range r.Flows {
@@ -38,18 +39,18 @@ func plotSize(r *Run) string {
 	if len(flows) == 0 {
 		small, large = 1000, 1e6
 	}
-	p.x = logarithmic(max(float64(small), 1)/1.1, float64(large)*1.1, p.left, p.right)
-	p.y = logarithmic(1, worst*1.1, p.bottom, p.top)
-	p.xAxis(axis{title: "flow size (log)", unit: plain, ticks: 7, label: func(v float64) string {
+	p.X = plot.Logarithmic(max(float64(small), 1)/1.1, float64(large)*1.1, p.Left, p.Right)
+	p.Y = plot.Logarithmic(1, worst*1.1, p.Bottom, p.Top)
+	p.XAxis(plot.Axis{Title: "flow size (log)", Unit: plot.Plain, Ticks: 7, Label: func(v float64) string {
 		return showBytes(model.Bytes(math.Round(v)))
 	}})
-	p.yAxis(axis{title: "FCT slowdown (log)", unit: plain, ticks: 7})
+	p.YAxis(plot.Axis{Title: "FCT slowdown (log)", Unit: plot.Plain, Ticks: 7})
 	if len(flows) == 0 {
-		p.nothing("no finished flows")
-		return p.end()
+		p.Nothing("no finished flows")
+		return p.End()
 	}
 	cols := p.bySize(flows)
-	p.strips(sizeColumns, func(from, to float64) string { return sizeTitle(cols, p.x.at(math.Sqrt(from*to)), from, to) })
+	p.Strips(sizeColumns, func(from, to float64) string { return sizeTitle(cols, p.X.At(math.Sqrt(from*to)), from, to) })
 	if len(flows) <= maxDots {
 		p.dots(flows)
 	} else {
@@ -58,7 +59,7 @@ func plotSize(r *Run) string {
 	if len(flows) >= 4*sizeColumns { // fewer make a line through noise
 		p.percentiles(cols)
 	}
-	return p.end()
+	return p.End()
 }
 
 // sizeColumn is the flows of one column of sizes; values ascend.
@@ -67,15 +68,15 @@ type sizeColumn struct {
 	values []float64
 }
 
-func (p *plot) bySize(flows []*FlowResult) []sizeColumn {
-	w := (p.right - p.left) / sizeColumns
+func (p *chart) bySize(flows []*FlowResult) []sizeColumn {
+	w := (p.Right - p.Left) / sizeColumns
 	cols := make([]sizeColumn, sizeColumns)
 	for _, f := range flows {
-		c := min(int((p.x.at(float64(f.Bytes))-p.left)/w), sizeColumns-1)
+		c := min(int((p.X.At(float64(f.Bytes))-p.Left)/w), sizeColumns-1)
 		cols[c].values = append(cols[c].values, f.Slowdown())
 	}
 	for i := range cols {
-		cols[i].middle = p.left + (float64(i)+0.5)*w
+		cols[i].middle = p.Left + (float64(i)+0.5)*w
 		slices.Sort(cols[i].values)
 	}
 	return cols
@@ -93,44 +94,44 @@ func sizeTitle(cols []sizeColumn, middle, from, to float64) string {
 	return ""
 }
 
-func (p *plot) percentiles(cols []sizeColumn) {
+func (p *chart) percentiles(cols []sizeColumn) {
 	for i, permille := range []int{500, 990} {
 		var d []byte
 		command := byte('M')
 		for _, c := range cols {
 			if len(c.values) > 0 {
-				d = pathTo(d, command, c.middle, p.y.at(percentile(c.values, permille)))
+				d = plot.PathTo(d, command, c.middle, p.Y.At(percentile(c.values, permille)))
 				command = 'L'
 			}
 		}
 		class := [...]string{"p50", "p99"}[i]
-		p.path(string(d), attr{class: "line halo"})
-		p.path(string(d), attr{class: "line " + class})
-		p.legendRow(p.right-110+60*float64(i), p.top-12, class, class)
+		p.Path(string(d), plot.Attr{Class: "line halo"})
+		p.Path(string(d), plot.Attr{Class: "line " + class})
+		p.LegendRow(p.Right-110+60*float64(i), p.Top-12, class, class)
 	}
 }
 
 // dots draws each flow in the colour of its group.
-func (p *plot) dots(flows []*FlowResult) {
+func (p *chart) dots(flows []*FlowResult) {
 	names := groupNames(flows)
 	for _, f := range flows {
-		p.dot(p.x.at(float64(f.Bytes)), p.y.at(f.Slowdown()), 2.6, attr{
-			class: "dot " + colour(slices.Index(names, f.Group)),
-			title: fmt.Sprintf("%s → %s\n%s%s\nFCT %s, ideal %s, slowdown %s", f.Src, f.Dst, showBytes(f.Bytes),
+		p.Dot(p.X.At(float64(f.Bytes)), p.Y.At(f.Slowdown()), 2.6, plot.Attr{
+			Class: "dot " + plot.Colour(slices.Index(names, f.Group)),
+			Title: fmt.Sprintf("%s → %s\n%s%s\nFCT %s, ideal %s, slowdown %s", f.Src, f.Dst, showBytes(f.Bytes),
 				suffix(", ", f.Group), showDuration(f.FCT()), showDuration(f.Ideal), showSlowdown(f.Slowdown())),
 		})
 	}
 	if len(names) < 2 {
 		return
 	}
-	x := p.left
+	x := p.Left
 	for i, name := range names {
-		name = clip(cmp.Or(name, "(no group)"), 14)
-		if width := 34 + 7*float64(utf8.RuneCountInString(name)); x+width > p.right-120 {
-			p.text(x, p.top-12, "tick", "…")
+		name = plot.Clip(cmp.Or(name, "(no group)"), 14)
+		if width := 34 + 7*float64(utf8.RuneCountInString(name)); x+width > p.Right-120 {
+			p.Text(x, p.Top-12, "tick", "…")
 			break
 		} else {
-			p.legendRow(x, p.top-12, colour(i), name)
+			p.LegendRow(x, p.Top-12, plot.Colour(i), name)
 			x += width
 		}
 	}
@@ -160,14 +161,14 @@ func suffix(separator, s string) string {
 
 // cells shades small squares by the logarithm of the flows in them. One path
 // per shade keeps a square at some 20 bytes.
-func (p *plot) cells(flows []*FlowResult) {
-	cols := int((p.right-p.left)/cellSize) + 1
-	rows := int((p.bottom-p.top)/cellSize) + 1
+func (p *chart) cells(flows []*FlowResult) {
+	cols := int((p.Right-p.Left)/cellSize) + 1
+	rows := int((p.Bottom-p.Top)/cellSize) + 1
 	counts := make([]int, cols*rows)
 	most := 1
 	for _, f := range flows {
-		c := int((p.x.at(float64(f.Bytes)) - p.left) / cellSize)
-		r := int((p.y.at(f.Slowdown()) - p.top) / cellSize)
+		c := int((p.X.At(float64(f.Bytes)) - p.Left) / cellSize)
+		r := int((p.Y.At(f.Slowdown()) - p.Top) / cellSize)
 		counts[r*cols+c]++
 		most = max(most, counts[r*cols+c])
 	}
@@ -177,10 +178,10 @@ func (p *plot) cells(flows []*FlowResult) {
 			continue
 		}
 		s := min(int(math.Log(float64(n))/math.Log(float64(most)+1)*densities), densities-1)
-		x, y := p.left+float64(i%cols*cellSize), p.top+float64(i/cols*cellSize)
-		shades[s] = fmt.Appendf(pathTo(shades[s], 'M', x, min(y, p.bottom-cellSize)), "h%dv%dh-%dz", cellSize, cellSize, cellSize)
+		x, y := p.Left+float64(i%cols*cellSize), p.Top+float64(i/cols*cellSize)
+		shades[s] = fmt.Appendf(plot.PathTo(shades[s], 'M', x, min(y, p.Bottom-cellSize)), "h%dv%dh-%dz", cellSize, cellSize, cellSize)
 	}
 	for s, d := range shades {
-		p.path(string(d), attr{class: fmt.Sprintf("cell d%d", s)})
+		p.Path(string(d), plot.Attr{Class: fmt.Sprintf("cell d%d", s)})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -142,13 +143,13 @@ func checkMost(t *rapid.T, spans []span, from, to model.Time, cols int) {
 
 func TestStepsEndAtAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPlot(540, 330, margins{60, 12, 16, 46}, "")
+		p := newChart(540, 330, plot.Margins{Left: 60, Top: 12, Right: 16, Bottom: 46}, "")
 		values := rapid.SliceOfN(rapid.Float64Range(1, 100), 1, 3000).Draw(t, "values")
 		slices.Sort(values)
-		p.x = logarithmic(1, 100, p.left, p.right)
-		p.y = linear(0, 1, p.bottom, p.top)
-		d := p.steps(values)
-		end := "V" + num(p.top) + "H" + num(p.right)
+		p.X = plot.Logarithmic(1, 100, p.Left, p.Right)
+		p.Y = plot.Linear(0, 1, p.Bottom, p.Top)
+		d := p.Stairs(values)
+		end := "V" + plot.Num(p.Top) + "H" + plot.Num(p.Right)
 		if d[len(d)-len(end):] != end {
 			t.Fatalf("the CDF of %d values ends %q; want %q, all flows", len(values), d[len(d)-20:], end)
 		}

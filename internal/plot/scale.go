@@ -1,39 +1,40 @@
-package report
+package plot
 
 import (
 	"math"
 	"strconv"
 )
 
-// scale maps values to pixels. at never leaves the pixel range and is finite
+// Scale maps values to pixels. At never leaves the pixel range and is finite
 // for every input, so a plot of odd data is odd but drawn.
-type scale struct {
+type Scale struct {
 	lo, hi   float64 // lo < hi, and 0 < lo where log
 	from, to float64 // pixels of lo and hi
 	log      bool
 }
 
-// linear widens an empty domain: all values equal, or none.
-func linear(lo, hi, from, to float64) scale {
+// Linear widens an empty domain: all values equal, or none.
+func Linear(lo, hi, from, to float64) Scale {
 	// Below a billionth of lo, ticks would run out of float digits.
 	if least := max(math.Abs(lo)*1e-9, 1e-9); !(hi-lo >= least) {
 		hi = lo + max(1, least)
 	}
-	return scale{lo: lo, hi: hi, from: from, to: to}
+	return Scale{lo: lo, hi: hi, from: from, to: to}
 }
 
-// logarithmic covers at least a factor of two.
-func logarithmic(lo, hi, from, to float64) scale {
+// Logarithmic covers at least a factor of two.
+func Logarithmic(lo, hi, from, to float64) Scale {
 	if !(lo > 0) {
 		lo = 1
 	}
 	if !(hi >= lo*2) {
 		hi = lo * 2
 	}
-	return scale{lo: lo, hi: hi, from: from, to: to, log: true}
+	return Scale{lo: lo, hi: hi, from: from, to: to, log: true}
 }
 
-func (s scale) at(v float64) float64 {
+// At returns the pixel of a value.
+func (s Scale) At(v float64) float64 {
 	if !(v > s.lo) { // NaN too
 		v = s.lo
 	}
@@ -45,8 +46,8 @@ func (s scale) at(v float64) float64 {
 	return s.from + share*(s.to-s.from)
 }
 
-// invert returns the value drawn at a pixel.
-func (s scale) invert(px float64) float64 {
+// Invert returns the value drawn at a pixel.
+func (s Scale) Invert(px float64) float64 {
 	share := (px - s.from) / (s.to - s.from)
 	if s.log {
 		return s.lo * math.Pow(s.hi/s.lo, share)
@@ -54,8 +55,8 @@ func (s scale) invert(px float64) float64 {
 	return s.lo + share*(s.hi-s.lo)
 }
 
-// ticks returns at most n+1 round values of the domain.
-func (s scale) ticks(n int) []float64 {
+// Ticks returns at most n+1 round values of the domain.
+func (s Scale) Ticks(n int) []float64 {
 	if s.log {
 		return s.logTicks(n)
 	}
@@ -79,7 +80,7 @@ func niceStep(rough float64) float64 {
 }
 
 // logTicks takes the finest of these sets that has at most n values in sight.
-func (s scale) logTicks(n int) []float64 {
+func (s Scale) logTicks(n int) []float64 {
 	sets := [][]float64{
 		{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2, 2.5, 3, 4, 5, 6, 7, 8, 9},
 		{1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8},
@@ -111,38 +112,39 @@ func (s scale) logTicks(n int) []float64 {
 	return kept
 }
 
-// unit is how an axis prints its numbers.
-type unit struct {
-	name string
-	size float64
+// Unit is how an axis prints its numbers.
+type Unit struct {
+	Name string
+	Size float64
 }
 
-// timeUnit suits a span of nanoseconds.
-func timeUnit(ns float64) unit {
+// TimeUnit suits a span of nanoseconds.
+func TimeUnit(ns float64) Unit {
 	switch {
 	case ns >= 2e9:
-		return unit{"s", 1e9}
+		return Unit{"s", 1e9}
 	case ns >= 2e6:
-		return unit{"ms", 1e6}
+		return Unit{"ms", 1e6}
 	case ns >= 2e3:
-		return unit{"µs", 1e3}
+		return Unit{"µs", 1e3}
 	}
-	return unit{"ns", 1}
+	return Unit{"ns", 1}
 }
 
-func bytesUnit(most float64) unit {
+// BytesUnit suits sizes up to most.
+func BytesUnit(most float64) Unit {
 	switch {
 	case most >= 2e9:
-		return unit{"GB", 1e9}
+		return Unit{"GB", 1e9}
 	case most >= 2e6:
-		return unit{"MB", 1e6}
+		return Unit{"MB", 1e6}
 	case most >= 2e3:
-		return unit{"KB", 1e3}
+		return Unit{"KB", 1e3}
 	}
-	return unit{"B", 1}
+	return Unit{"B", 1}
 }
 
-// label prints a tick in the unit, without the digits that float noise adds.
-func (u unit) label(v float64) string {
-	return strconv.FormatFloat(math.Round(v/u.size*1e6)/1e6, 'f', -1, 64)
+// Label prints a tick in the unit, without the digits that float noise adds.
+func (u Unit) Label(v float64) string {
+	return strconv.FormatFloat(math.Round(v/u.Size*1e6)/1e6, 'f', -1, 64)
 }
