@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/weft-telemetry/weft/inswitch/reporter"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -51,20 +52,18 @@ type Stats struct {
 	Refused map[Refusal]uint64 // actions not carried out
 }
 
-// reporter packs a switch's reports into datagrams.
-type reporter struct {
+// outbox hands a switch's reports to its carrier.
+type outbox struct {
 	of      *Switch
 	carrier Carrier
-	writer  dta.Writer
-	buf     []byte
+	packer  *reporter.Reporter // nil without a carrier
 	linger  time.Duration
-	due     model.Time // when the datagram at hand must leave, on the switch's clock
 	stats   Stats
 
 	inBand map[dta.Seq]int // reports of datagrams underway, by their first
 }
 
-func (r *reporter) init(s *Switch, cfg Config) error {
+func (r *outbox) init(s *Switch, cfg Config) error {
 	r.of, r.carrier, r.linger = s, cfg.Carrier, cfg.Linger
 	r.stats.Lost, r.stats.Refused = map[Loss]uint64{}, map[Refusal]uint64{}
 	if r.carrier == nil {
@@ -74,38 +73,47 @@ func (r *reporter) init(s *Switch, cfg Config) error {
 	if cfg.Datagram > 0 {
 		size = min(size, cfg.Datagram)
 	}
-	if size < dta.HeaderSize {
-		return fmt.Errorf("simhost: datagrams of %d bytes, want at least %d", size, dta.HeaderSize)
+	var err error
+	// Carriers take a datagram at once, and nothing brings answers back yet.
+	r.packer, err = reporter.New(reporter.Config{Reporter: s.sw.ID, Datagram: size, Queue: 2, Linger: cfg.Linger})
+	if err != nil {
+		return fmt.Errorf("simhost: %w", err)
 	}
-	r.buf, r.inBand = make([]byte, size), map[dta.Seq]int{}
-	r.writer = dta.NewWriter(s.sw.ID, 0)
-	r.writer.Begin(r.buf)
+	r.inBand = map[dta.Seq]int{}
 	return nil
 }
 
 // report takes one report of a program.
-func (r *reporter) report(rep *dta.Report) {
+func (r *outbox) report(rep *dta.Report) {
 	r.stats.Reports++
 	if r.carrier == nil {
 		r.lose(Unconnected, 1)
 		return
 	}
-	err := r.writer.Add(rep)
-	if err == dta.ErrFull {
-		r.Flush()
-		err = r.writer.Add(rep)
-	}
-	switch {
+	c := r.of.ctx
+	switch err := r.packer.Add(c.Now, rep); {
 	case err == dta.ErrTooLarge:
 		r.lose(TooLarge, 1)
 	case err != nil:
 		r.lose(Malformed, 1)
-	case rep.Immediate:
-		r.Flush()
-	case r.writer.Count() == 1 && r.linger > 0:
-		c := r.of.ctx
-		r.due = c.Now.Add(r.linger)
+	case r.packer.Waiting() == 1 && r.linger > 0:
 		c.After(r.of, r.linger, lingered)
+	}
+	r.send()
+}
+
+// send gives complete datagrams to the carrier.
+func (r *outbox) send() {
+	for r.packer.Ready() > 0 {
+		datagram := r.packer.Datagram(0)
+		var h dta.Header
+		_, _ = h.Parse(datagram) // our own
+		count := int(h.Count)
+		r.stats.Datagrams++
+		r.stats.Bytes += model.Bytes(len(datagram))
+		r.stats.Underway += uint64(count)
+		r.carrier.carry(r.of, datagram, count)
+		r.packer.Release(1)
 	}
 }
 
@@ -114,51 +122,46 @@ func (r *reporter) report(rep *dta.Report) {
 const lingered = -1
 
 // expire sends the datagram at hand, unless it is a younger one.
-func (r *reporter) expire(now model.Time) {
-	if now >= r.due {
-		r.Flush()
-	}
+func (r *outbox) expire(now model.Time) {
+	r.packer.Tick(now)
+	r.send()
 }
 
 // settleReports ends a program's actions.
-func (r *reporter) settleReports() {
+func (r *outbox) settleReports() {
 	if r.linger == 0 && r.carrier != nil {
 		r.Flush()
 	}
 }
 
 // Flush sends the reports that wait for others.
-func (r *reporter) Flush() {
-	count := r.writer.Count()
-	if r.carrier == nil || count == 0 {
-		return
+func (r *outbox) Flush() {
+	if r.carrier != nil && r.packer.Waiting() > 0 {
+		r.packer.Flush(r.of.ctx.Now)
+		r.send()
 	}
-	datagram := r.writer.Finish()
-	r.stats.Datagrams++
-	r.stats.Bytes += model.Bytes(len(datagram))
-	r.stats.Underway += uint64(count)
-	r.carrier.carry(r.of, datagram, count)
-	r.writer.Begin(r.buf)
 }
 
 // arrived settles reports that were underway.
-func (r *reporter) arrived(reports int) {
+func (r *outbox) arrived(reports int) {
 	r.stats.Underway -= uint64(reports)
 	r.stats.Delivered += uint64(reports)
 }
 
 // lostUnderway settles reports that were underway.
-func (r *reporter) lostUnderway(why Loss, reports int) {
+func (r *outbox) lostUnderway(why Loss, reports int) {
 	r.stats.Underway -= uint64(reports)
 	r.lose(why, reports)
 }
 
-func (r *reporter) lose(why Loss, reports int) { r.stats.Lost[why] += uint64(reports) }
+func (r *outbox) lose(why Loss, reports int) { r.stats.Lost[why] += uint64(reports) }
 
 // Stats returns the present counts.
-func (r *reporter) Stats() Stats {
+func (r *outbox) Stats() Stats {
 	st := r.stats
-	st.Waiting = uint64(r.writer.Count())
+	if r.packer != nil {
+		st.Waiting = uint64(r.packer.Waiting())
+	}
 	st.Lost, st.Refused = maps.Clone(st.Lost), maps.Clone(st.Refused)
 	return st
 }

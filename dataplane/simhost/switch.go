@@ -34,7 +34,7 @@ func DefaultConfig() Config { return Config{Linger: 20 * time.Microsecond} }
 // Switch hosts the programs of one simulated switch. It is a sim.Program
 // itself.
 type Switch struct {
-	reporter
+	outbox
 
 	net      *sim.Network
 	sw       *sim.Switch
@@ -83,7 +83,7 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 		cfg.MTU = defaultMTU(n)
 	}
 	s := &Switch{net: n, sw: n.Switch(id), pipeline: pl, mtu: int32(cfg.MTU), payload: int64(n.Config().MTU)}
-	if err := s.reporter.init(s, cfg); err != nil {
+	if err := s.outbox.init(s, cfg); err != nil {
 		return nil, err
 	}
 	s.packet.Source = source{s}

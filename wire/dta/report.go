@@ -96,6 +96,12 @@ func (r *Report) head() uint32 {
 	return h | uint32(len(r.Data))
 }
 
+// Size returns how many bytes AppendTo appends for a report that passes Check.
+func (r *Report) Size() int {
+	size, _ := sizeOf(r.head())
+	return size
+}
+
 // AppendTo appends the encoded report. It panics if Check would complain: a
 // report that cannot be encoded is a fault of the program, and its bytes would
 // spoil the reports behind it. Writer.Add returns the complaint instead.

@@ -158,6 +158,9 @@ func FuzzReport(f *testing.F) {
 		if out := r.AppendTo(nil); !bytes.Equal(out, in[:n]) {
 			t.Fatalf("round trip %x -> %+v -> %x", in[:n], r, out)
 		}
+		if size := r.Size(); size != n {
+			t.Fatalf("Size() of %x = %d; want %d", in[:n], size, n)
+		}
 	})
 }
 

@@ -1,0 +1,241 @@
+// Package reporter turns a switch's reports into datagrams: it packs and
+// numbers them, keeps copies of those that may be sent again, and answers a
+// translator's refusals. It is a state machine: the host owns clock and
+// socket, takes datagrams when it can send them, and hands in the answers.
+// Nothing here waits. When the host falls behind, reports are dropped and
+// counted, never the packets that made them.
+// Origin: docs/papers.md#dta. Layout: docs/formats/dta.md.
+package reporter
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Config says how one reporter speaks to one collector.
+type Config struct {
+	Reporter model.NodeID
+	First    dta.Seq       // number of the first report: random, so that a restart is not taken for repetition
+	Datagram int           // most bytes of a datagram: the MTU less IP and UDP headers
+	Queue    int           // datagrams that may wait for the host, at least 1
+	Linger   time.Duration // how long a report waits for others; 0 sends when the host flushes
+	History  int           // bytes of copies kept for sending again; 0 keeps none
+	Tries    int           // how often a report is sent again at most
+	Backoff  time.Duration // how long to wait after the translator said it is overloaded
+	Beacon   time.Duration // after so long without a datagram, tell the next number; 0 never
+}
+
+// DefaultConfig returns what suits a link with an MTU of 1500 bytes.
+func DefaultConfig(of model.NodeID, first dta.Seq) Config {
+	return Config{
+		Reporter: of,
+		First:    first,
+		Datagram: 1500 - 40 - 8, // IPv6, UDP
+		Queue:    64,
+		Linger:   time.Millisecond,
+		History:  256 << 10,
+		Tries:    3,
+		Backoff:  5 * time.Millisecond,
+		Beacon:   100 * time.Millisecond,
+	}
+}
+
+// Check complains about the first field that is out of range.
+func (c Config) Check() error {
+	for _, f := range []struct {
+		name        string
+		have, least int
+	}{
+		{"datagram size", c.Datagram, dta.HeaderSize},
+		{"queue", c.Queue, 1},
+		{"linger", int(c.Linger), 0},
+		{"history", c.History, 0},
+		{"tries", c.Tries, 0},
+		{"backoff", int(c.Backoff), 0},
+		{"beacon", int(c.Beacon), 0},
+	} {
+		if f.have < f.least {
+			return fmt.Errorf("reporter: %s %d, want at least %d", f.name, f.have, f.least)
+		}
+	}
+	return nil
+}
+
+// Stats account for everything a Reporter was given.
+// Invariant: Reports = Packed + Malformed + TooLarge + Congested.
+type Stats struct {
+	Reports   uint64 // given to Add
+	Packed    uint64 // numbered, in a datagram
+	Malformed uint64 // dropped: the report cannot be encoded
+	TooLarge  uint64 // dropped: larger than a datagram
+	Congested uint64 // dropped: the host did not take datagrams in time
+
+	Datagrams uint64      // completed, sent again and beacons included
+	Bytes     model.Bytes // of their payload
+
+	Stored    uint64           // acknowledged by the translator
+	Refused   [Verdicts]uint64 // refused by the translator, by its reason
+	Resent    uint64           // sent again
+	NoCopy    uint64           // refused and lost: no copy was kept
+	Abandoned uint64           // refused and lost: sent again as often as is allowed
+	Forgotten uint64           // copies dropped to make room for younger ones
+	Foreign   uint64           // answers to someone else, or about numbers never sent
+}
+
+// Verdicts counts the reasons of Stats.Refused: every verdict this version
+// knows, and one place for all others.
+const Verdicts = int(dta.Unserved) + 2
+
+// Reporter packs reports. It allocates nothing after New.
+type Reporter struct {
+	cfg     Config
+	writer  dta.Writer
+	history history
+	stats   Stats
+
+	// A ring of datagrams. ready of them, from oldest on, are complete; the
+	// one behind them is being filled, unless all are complete.
+	ring   [][]byte // lengths are those of complete datagrams
+	oldest int
+	ready  int
+
+	due    model.Time // when the datagram being filled must leave
+	silent model.Time // when the last datagram was completed
+	hold   model.Time // nothing is sent again before
+}
+
+// New returns a Reporter, or what is wrong with its configuration.
+func New(cfg Config) (*Reporter, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	r := &Reporter{
+		cfg:     cfg,
+		writer:  dta.NewWriter(cfg.Reporter, cfg.First),
+		history: newHistory(cfg.History),
+		// One more than may wait: the datagram being filled.
+		ring: make([][]byte, cfg.Queue+1),
+	}
+	for i := range r.ring {
+		r.ring[i] = make([]byte, cfg.Datagram)
+	}
+	r.writer.Begin(r.ring[0])
+	return r, nil
+}
+
+// Add takes a copy of a report. It returns nil, or why the report was dropped:
+// ErrCongested, dta.ErrTooLarge, or what the report's Check says.
+func (r *Reporter) Add(now model.Time, rep *dta.Report) error {
+	r.stats.Reports++
+	seq := r.writer.Seq()
+	err := r.writer.Add(rep)
+	if err == dta.ErrFull {
+		if !r.Flush(now) {
+			r.stats.Congested++
+			return ErrCongested
+		}
+		err = r.writer.Add(rep)
+	}
+	switch {
+	case err == dta.ErrTooLarge:
+		r.stats.TooLarge++
+		return err
+	case err != nil:
+		r.stats.Malformed++
+		return err
+	}
+	r.stats.Packed++
+	if rep.Retransmit {
+		r.stats.Forgotten += r.history.keep(seq, rep)
+	}
+	if r.writer.Count() == 1 {
+		r.due = now.Add(r.cfg.Linger)
+	}
+	if rep.Immediate {
+		r.Flush(now)
+	}
+	return nil
+}
+
+// Flush completes the datagram at hand, if it holds a report. It tells whether
+// the next one can be begun: false means that the host has all of the queue
+// still to send.
+func (r *Reporter) Flush(now model.Time) bool {
+	if r.writer.Count() == 0 {
+		return true
+	}
+	return r.complete(now)
+}
+
+// complete ends the datagram at hand, whatever it holds.
+func (r *Reporter) complete(now model.Time) bool {
+	if r.ready == r.cfg.Queue {
+		return false
+	}
+	at := (r.oldest + r.ready) % len(r.ring)
+	r.ring[at] = r.writer.Finish()
+	r.finished(now, at)
+	return true
+}
+
+// finished makes the datagram at the given place of the ring ready, and begins
+// the next.
+func (r *Reporter) finished(now model.Time, at int) {
+	r.stats.Datagrams++
+	r.stats.Bytes += model.Bytes(len(r.ring[at]))
+	r.ready++
+	r.silent = now
+	next := (at + 1) % len(r.ring)
+	r.ring[next] = r.ring[next][:cap(r.ring[next])]
+	r.writer.Begin(r.ring[next])
+}
+
+// Tick does what time asks for: it completes a datagram that has waited long
+// enough, sends again what was refused, and tells the next number after a
+// silence. A host calls it about as often as Config.Linger.
+func (r *Reporter) Tick(now model.Time) {
+	if r.writer.Count() > 0 && now >= r.due {
+		r.Flush(now)
+	}
+	if now >= r.hold {
+		r.resend(now)
+	}
+	if r.cfg.Beacon > 0 && r.stats.Packed > 0 && r.ready == 0 && r.writer.Count() == 0 && now.Sub(r.silent) >= r.cfg.Beacon {
+		r.complete(now)
+	}
+}
+
+// Waiting returns how many reports are in the datagram at hand.
+func (r *Reporter) Waiting() int { return r.writer.Count() }
+
+// Due returns when the datagram at hand is completed by Tick. It means nothing
+// while Waiting is 0.
+func (r *Reporter) Due() model.Time { return r.due }
+
+// Ready returns how many datagrams the host can send.
+func (r *Reporter) Ready() int { return r.ready }
+
+// Datagram returns the i-th of the ready datagrams, the oldest being 0. It is
+// valid until it is released.
+func (r *Reporter) Datagram(i int) []byte {
+	if i < 0 || i >= r.ready {
+		panic(fmt.Sprintf("reporter: datagram %d of %d", i, r.ready))
+	}
+	return r.ring[(r.oldest+i)%len(r.ring)]
+}
+
+// Release gives the n oldest datagrams back: the host has sent or dropped
+// them.
+func (r *Reporter) Release(n int) {
+	if n < 0 || n > r.ready {
+		panic(fmt.Sprintf("reporter: release %d of %d", n, r.ready))
+	}
+	r.oldest = (r.oldest + n) % len(r.ring)
+	r.ready -= n
+}
+
+// Stats returns the present counts.
+func (r *Reporter) Stats() Stats { return r.stats }
