@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/repro"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -27,11 +28,13 @@ var errFault = errors.New("faults found")
 // errMissed ends a command that has printed the goals or claims not met.
 var errMissed = errors.New("goals missed")
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	a := &app{papers: repro.Papers()}
+	os.Exit(a.run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run executes one command line and returns its exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	a := &app{}
+func (a *app) run(args []string, stdout, stderr io.Writer) int {
 	root := a.command()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -49,6 +52,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // app is the state of one command line.
 type app struct {
+	papers  []repro.Paper
 	format  string // of -o
 	started bool   // flags and arguments were understood
 }
@@ -114,6 +118,6 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 	}
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	group(root, a.topoCommand(), a.runCommand(), a.demoCommand(), a.benchCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
+	group(root, a.topoCommand(), a.runCommand(), a.demoCommand(), a.benchCommand(), a.reproCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
 	return root
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weft": main})
+	testscript.Main(m, map[string]func(){"weft": main, "weft-invented": mainInvented})
 }
 
 // TestScripts runs the command lines under testdata/script as a user would.

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/bench"
+	"github.com/weft-telemetry/weft/repro"
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+// reproFlags are the flags of weft repro.
+type reproFlags struct {
+	seed  uint64
+	quick bool
+	out   string
+}
+
+func (a *app) reproCommand() *cobra.Command {
+	var f reproFlags
+	cmd := &cobra.Command{
+		Use:   "repro [list | all | PAPER… | CLAIM…]",
+		Short: "Measure what the papers claim, and judge it",
+		Long: `Measure what the papers behind Weft claim, with Weft's own parts, and print what was
+published, what was measured, and PASS or FAIL. Without arguments, or with list,
+it prints the claims there are.
+
+The exit code is 1 where a claim failed or could not be measured. The same seed
+gives the same figures, except for times, which are of this machine.
+
+Papers:
+`,
+		Example: `  weft repro list
+  weft repro flowradar --quick
+  weft repro all --out plots -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) == 1 && args[0] == "list" {
+				return a.listClaims(cmd.OutOrStdout())
+			}
+			entries, err := repro.Select(a.papers, args...)
+			switch {
+			case err != nil:
+				return usageError{err}
+			case len(entries) == 0:
+				return fmt.Errorf("repro %s: no claim is measured yet", strings.Join(args, " "))
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return a.measureClaims(ctx, cmd, entries, f)
+		},
+	}
+	for _, p := range a.papers {
+		cmd.Long += fmt.Sprintf("  %-10s %s\n", p.Name, p.Title)
+		cmd.ValidArgs = append(cmd.ValidArgs, p.Name+"\t"+p.Title)
+		for _, c := range p.Claims {
+			cmd.ValidArgs = append(cmd.ValidArgs, c.ID+"\t"+c.Says)
+		}
+	}
+	cmd.ValidArgs = append(cmd.ValidArgs, "list\tprint the claims", "all\tmeasure every claim")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "of all randomness")
+	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes, under a minute per claim")
+	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG) into this folder")
+	return cmd
+}
+
+func (a *app) listClaims(w io.Writer) error {
+	type row struct {
+		ID        string `json:"id"`
+		Paper     string `json:"paper"`
+		Where     string `json:"where"`
+		Claim     string `json:"claim"`
+		Published string `json:"published"`
+	}
+	list := struct {
+		Claims []row `json:"claims"`
+	}{Claims: []row{}}
+	var t table
+	t.row("CLAIM", "WHERE", "PUBLISHED", "WHAT")
+	for _, p := range a.papers {
+		for _, c := range p.Claims {
+			list.Claims = append(list.Claims, row{c.ID, p.Name, c.Where, c.Says, c.Published})
+			t.row(c.ID, c.Where, c.Published, c.Says)
+		}
+	}
+	if a.format == "json" {
+		return printJSON(w, list)
+	}
+	return t.print(w)
+}
+
+func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []repro.Entry, f reproFlags) error {
+	report := struct {
+		Claims  []repro.Outcome `json:"claims"`
+		Seed    uint64          `json:"seed"`
+		Quick   bool            `json:"quick"`
+		Machine string          `json:"machine"`
+	}{Seed: f.seed, Quick: f.quick, Machine: bench.Machine()}
+	progress := newMeter(cmd.ErrOrStderr(), false)
+	failed := 0
+	for i, e := range entries {
+		start := time.Now()
+		o := claim.Options{Seed: f.seed, Quick: f.quick, Progress: func(done float64, doing string) {
+			if progress.terminal {
+				fmt.Fprintf(progress.w, "\r%d of %d  %s  %.0f %%  %s  %v\x1b[K", i+1, len(entries), e.ID, 100*done, doing,
+					time.Since(start).Round(time.Second))
+			}
+		}}
+		o.Report(0, "")
+		r := repro.Run(ctx, e, o, f.out)
+		progress.clear()
+		if ctx.Err() != nil {
+			return fmt.Errorf("repro %s: %w", e.ID, context.Cause(ctx))
+		}
+		report.Claims = append(report.Claims, r)
+		if !r.Pass {
+			failed++
+		}
+		if a.format != "json" {
+			if err := printOutcome(cmd.OutOrStdout(), r); err != nil {
+				return err
+			}
+		}
+	}
+	var err error
+	if a.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), report)
+	} else {
+		fmt.Fprintf(cmd.ErrOrStderr(), "measured on %s\n", report.Machine)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d of %d claims pass\n", len(entries)-failed, len(entries))
+	}
+	if err == nil && failed > 0 {
+		err = errMissed
+	}
+	return err
+}
+
+func printOutcome(w io.Writer, r repro.Outcome) error {
+	verdict := "PASS"
+	switch {
+	case r.Error != "":
+		verdict = "FAIL, " + r.Error
+	case !r.Pass:
+		verdict = "FAIL"
+	}
+	fmt.Fprintf(w, "%s  (%s, %s)\n", r.ID, r.Paper, r.Where)
+	fmt.Fprintf(w, "  claim      %s\n  published  %s\n  measured   %s\n  verdict    %s\n", r.Claim, r.Published, r.Measured, verdict)
+	for _, tab := range r.Tables {
+		fmt.Fprintf(w, "\n  %s\n", tab.Title)
+		var t table
+		for _, row := range append([][]string{tab.Header}, tab.Rows...) {
+			cells := make([]any, len(row))
+			for i, c := range row {
+				cells[i] = c
+			}
+			t.row(append([]any{"   "}, cells...)...)
+		}
+		if err := t.print(w); err != nil {
+			return err
+		}
+	}
+	if len(r.Notes)+len(r.Plots) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "  - %s\n", n)
+	}
+	for _, p := range r.Plots {
+		fmt.Fprintf(w, "  - plot: %s\n", p)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}

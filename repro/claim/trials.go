@@ -1,0 +1,86 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+)
+
+// Trials runs n independent trials on all cores and counts those that came out
+// true. Trial i gets randomness of its own, made from seed and i, so the count
+// does not depend on the number of cores. The first error ends the count.
+func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error)) (Rate, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var (
+		workers sync.WaitGroup
+		mu      sync.Mutex // guards next and hits
+		next    int
+		rate    = Rate{Of: n}
+	)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= n || ctx.Err() != nil {
+					return
+				}
+				ok, err := trial(Rand(seed, uint64(i)))
+				if err != nil {
+					stop(fmt.Errorf("trial %d: %w", i, err))
+					return
+				}
+				if ok {
+					mu.Lock()
+					rate.Hits++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return rate, context.Cause(ctx)
+}
+
+// Rand returns randomness for the i-th of many uses of one seed. Neighbouring
+// numbers are scrambled first: generators seeded with them resemble each other.
+func Rand(seed, i uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(scramble(seed), scramble(seed^scramble(i))))
+}
+
+// scramble is the finalizer of SplitMix64.
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Rate is how many of a number of trials came out true.
+type Rate struct{ Hits, Of int }
+
+// Share is the rate, 0 to 1.
+func (r Rate) Share() float64 { return float64(r.Hits) / float64(max(r.Of, 1)) }
+
+// Interval is the Wilson interval in which the true rate lies with 95 %
+// confidence.
+func (r Rate) Interval() (low, high float64) {
+	if r.Of == 0 {
+		return 0, 1
+	}
+	const z = 1.96
+	n, p := float64(r.Of), r.Share()
+	middle := (p + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	return max(middle-half, 0), min(middle+half, 1)
+}
+
+func (r Rate) String() string {
+	return fmt.Sprintf("%.4g %% (%d of %d)", 100*r.Share(), r.Hits, r.Of)
+}

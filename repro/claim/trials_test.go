@@ -1,0 +1,82 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+)
+
+func TestTrialsDoNotDependOnCores(t *testing.T) {
+	count := func(cores int) Rate {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		r, err := Trials(t.Context(), 5000, 7, func(rng *rand.Rand) (bool, error) { return rng.Float64() < 0.3, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	one, four := count(1), count(4)
+	if one != four {
+		t.Errorf("one core counts %v, four count %v", one, four)
+	}
+	if low, high := one.Interval(); low > 0.3 || high < 0.3 {
+		t.Errorf("%v has interval %v to %v; want 0.3 in it", one, low, high)
+	}
+}
+
+func TestTrialsEndWithTheFirstError(t *testing.T) {
+	broken := errors.New("broken")
+	ran := 0
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	_, err := Trials(t.Context(), 1000, 1, func(*rand.Rand) (bool, error) {
+		if ran++; ran == 3 {
+			return false, broken
+		}
+		return true, nil
+	})
+	if !errors.Is(err, broken) || ran != 3 {
+		t.Errorf("after %d trials: %v; want 3 and %v", ran, err, broken)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := Trials(ctx, 10, 1, func(*rand.Rand) (bool, error) { return true, nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled trials end with %v; want %v", err, context.Canceled)
+	}
+}
+
+// Uses of neighbouring seeds and numbers must not resemble each other.
+func TestRandsAreIndependent(t *testing.T) {
+	for name, draw := range map[string]func(i uint64) *rand.Rand{
+		"numbers": func(i uint64) *rand.Rand { return Rand(1, i) },
+		"seeds":   func(i uint64) *rand.Rand { return Rand(i, 1) },
+	} {
+		const n = 20000
+		var counts [16]float64
+		for i := range uint64(n) {
+			counts[draw(i).IntN(16)]++
+		}
+		chi := 0.0
+		for _, c := range counts {
+			chi += math.Pow(c-n/16, 2) / (n / 16)
+		}
+		if chi > 45 { // 15 degrees of freedom: one in 10,000
+			t.Errorf("%s: χ² of first draws is %.1f; want below 45", name, chi)
+		}
+	}
+}
+
+func TestRateInterval(t *testing.T) {
+	for r, want := range map[Rate][2]float64{
+		{0, 0}:       {0, 1},
+		{0, 10}:      {0, 0.278},
+		{990, 1000}:  {0.982, 0.995},
+		{1000, 1000}: {0.996, 1},
+	} {
+		if low, high := r.Interval(); math.Abs(low-want[0]) > 1e-3 || math.Abs(high-want[1]) > 1e-3 {
+			t.Errorf("interval of %v = %.4f to %.4f; want %v", r, low, high, want)
+		}
+	}
+}

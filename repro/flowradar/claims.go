@@ -1,0 +1,11 @@
+// Package flowradar measures what the FlowRadar paper claims about encoded
+// flowsets, with Weft's own encoder and decoder, and has the structures that the
+// paper compares itself with. Origin: docs/papers.md#flowradar.
+package flowradar
+
+import "github.com/weft-telemetry/weft/repro/claim"
+
+// Claims lists them in the order of the paper.
+func Claims() []claim.Claim {
+	return []claim.Claim{}
+}

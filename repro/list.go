@@ -1,0 +1,64 @@
+package repro
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/flowradar"
+)
+
+// Paper is a published system and its claims, in the order of the paper.
+type Paper struct {
+	Name   string
+	Title  string
+	Claims []claim.Claim
+}
+
+// Papers lists all papers.
+func Papers() []Paper {
+	return []Paper{
+		{"flowradar", "FlowRadar: A Better NetFlow for Data Centers", flowradar.Claims()},
+		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", nil},
+		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling", nil},
+		{"dta", "Direct Telemetry Access", nil},
+		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", nil},
+	}
+}
+
+// Entry is a claim and the name of its paper.
+type Entry struct {
+	claim.Claim
+	Paper string
+}
+
+// Select returns the claims that names ask for, without repetition, in the
+// order of the list: a claim's ID, a paper's name, or "all".
+func Select(papers []Paper, names ...string) ([]Entry, error) {
+	known := map[string]bool{"all": true}
+	var out []Entry
+	for _, p := range papers {
+		known[p.Name] = true
+		for _, c := range p.Claims {
+			known[c.ID] = true
+			if slices.Contains(names, c.ID) || slices.Contains(names, p.Name) || slices.Contains(names, "all") {
+				out = append(out, Entry{c, p.Name})
+			}
+		}
+	}
+	for _, name := range names {
+		if !known[name] {
+			return nil, fmt.Errorf("claim %q, want all, a paper (%s), or a claim that weft repro list shows", name, paperNames(papers))
+		}
+	}
+	return out, nil
+}
+
+func paperNames(papers []Paper) string {
+	names := make([]string, len(papers))
+	for i, p := range papers {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
+}
