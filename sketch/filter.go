@@ -1,0 +1,81 @@
+package sketch
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Filter is a Bloom filter's bits, in the order of wire/flowset: bit i is in
+// word i/64. A family tells which of them are a flow's.
+//
+// Paper: k_f bits anywhere. Here: in groups of GroupBits that share a word, so
+// that a packet of a known flow, which has to look at all of them, touches a
+// quarter of the memory. The filter needs about a tenth more bits for the same
+// rate of false positives (docs/flowset.md).
+type Filter []uint64
+
+// GroupBits is how many of a flow's filter bits lie in one word.
+const GroupBits = 4
+
+// NewFilter makes an empty filter for a shape.
+func NewFilter(g Geometry) Filter { return make(Filter, (g.FilterBits+63)/64) }
+
+// group returns the word and the mask of a flow's group of bits, of which the
+// next follows by adding h.B to x. The last group has what remains of k_f.
+func (f *Family) group(x uint64, n int) (word, mask uint64) {
+	// The high half is the word; the low half is how far into it, uniform
+	// too, and has the positions.
+	word, at := bits.Mul64(x, f.words)
+	for range min(n, GroupBits) {
+		mask |= 1 << (at >> 58)
+		at <<= 6
+	}
+	return word, mask
+}
+
+// Has tells whether all of the flow's bits are set.
+func (b Filter) Has(f *Family, h Hash) bool {
+	x := h.A
+	for n := int(f.FilterHashes); n > 0; n -= GroupBits {
+		word, mask := f.group(x, n)
+		if mask&^b[word] != 0 {
+			return false
+		}
+		x += h.B
+	}
+	return true
+}
+
+// Add sets the flow's bits.
+func (b Filter) Add(f *Family, h Hash) {
+	x := h.A
+	for n := int(f.FilterHashes); n > 0; n -= GroupBits {
+		word, mask := f.group(x, n)
+		b[word] |= mask
+		x += h.B
+	}
+}
+
+// AppendBytes appends count bytes of the filter from byte first on, as a chunk
+// carries them.
+func (b Filter) AppendBytes(dst []byte, first, count uint32) []byte {
+	for i := first; i < first+count; {
+		if i%8 == 0 && i+8 <= first+count {
+			dst = binary.LittleEndian.AppendUint64(dst, b[i/8])
+			i += 8
+			continue
+		}
+		dst = append(dst, byte(b[i/8]>>(i%8*8)))
+		i++
+	}
+	return dst
+}
+
+// SetBytes puts what AppendBytes made back from byte first on.
+func (b Filter) SetBytes(first uint32, src []byte) {
+	for i, v := range src {
+		at := first + uint32(i)
+		shift := at % 8 * 8
+		b[at/8] = b[at/8]&^(0xff<<shift) | uint64(v)<<shift
+	}
+}

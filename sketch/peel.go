@@ -1,0 +1,52 @@
+package sketch
+
+// Peeler takes flows out of a table one by one: a cell that holds a single
+// flow names it, and removing it from its other cells may leave a single flow
+// there. The memory is used again for every table.
+type Peeler[K Key] struct{ queue []uint32 }
+
+// Pure tells whether the cell at index i holds exactly one flow, and returns
+// its hash. A flow count of 1 is not enough: a key that was never inserted can
+// be left over where counts are damaged or a false positive has hidden a flow.
+// The key must also hash to this very cell and pass the filter.
+func Pure[K Key](f *Family, b Filter, cells []Cell[K], i uint32) (Hash, bool) {
+	c := &cells[i]
+	if c.Flows != 1 {
+		return Hash{}, false
+	}
+	h := HashOf(f, &c.Key)
+	return h, f.Cell(h, int(i/f.TableCells)) == i && b.Has(f, h)
+}
+
+// Peel removes from cells all flows it can and hands each to found, whose
+// argument is valid during the call alone. Cells are as they were encoded,
+// none missing and no count at a limit. Each step takes constant time, and
+// there are as many steps as flows and cells.
+func (p *Peeler[K]) Peel(f *Family, b Filter, cells []Cell[K], found func(flow *Cell[K])) (flows int) {
+	p.queue = p.queue[:0]
+	for i := range cells {
+		if cells[i].Flows == 1 {
+			p.queue = append(p.queue, uint32(i))
+		}
+	}
+	for len(p.queue) > 0 {
+		i := p.queue[len(p.queue)-1]
+		p.queue = p.queue[:len(p.queue)-1]
+		h, pure := Pure(f, b, cells, i)
+		if !pure {
+			continue
+		}
+		flow := cells[i]
+		for t := range int(f.Tables) {
+			at := f.Cell(h, t)
+			c := &cells[at]
+			c.Take(&flow)
+			if c.Flows == 1 {
+				p.queue = append(p.queue, at)
+			}
+		}
+		flows++
+		found(&flow)
+	}
+	return flows
+}

@@ -1,0 +1,123 @@
+package sketch
+
+import "github.com/weft-telemetry/weft/model"
+
+// Set is a flowset that is being filled: filter and counting table.
+//
+// Invariant: over all cells, flows sum to Tables × Inserted, packets and bytes
+// to Tables × what was added.
+type Set[K Key] struct {
+	family Family
+	filter Filter
+	cells  []Cell[K]
+
+	// hot has what every packet changes, apart from what only a new flow
+	// does: eight bytes per cell instead of forty, so that the table of 100K
+	// flows stays in a core's own cache. The upper 24 bits are packets, the
+	// lower 40 bytes; what they hold is moved to the cell before it overflows.
+	hot []uint64
+
+	inserted uint32
+}
+
+const (
+	hotShift = 40
+	hotBytes = 1<<hotShift - 1
+	// A word is emptied when its packets reach 2²³. Bytes cannot overflow
+	// before if no packet is longer than this.
+	maxHotSize = 1<<(hotShift-23) - 1
+)
+
+// NewSet makes an empty set. It allocates all that it will ever need.
+func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
+	f, err := NewFamily(g, seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Set[K]{family: f, filter: NewFilter(g), cells: make([]Cell[K], g.Cells()), hot: make([]uint64, g.Cells())}, nil
+}
+
+// Reset empties the set.
+func (s *Set[K]) Reset() {
+	clear(s.filter)
+	clear(s.cells)
+	clear(s.hot)
+	s.inserted = 0
+}
+
+// Add counts a packet and tells whether its flow is new, as far as the filter
+// can tell. The caller then calls Insert with the same key.
+//
+// Work is constant and nothing is allocated.
+func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
+	h = HashOf(&s.family, k)
+	isNew = !s.filter.Has(&s.family, h)
+	w := 1<<hotShift | uint64(size)
+	if size > maxHotSize {
+		s.addWide(h, uint64(size))
+		return h, isNew
+	}
+	for t := range int(s.family.Tables) {
+		i := s.family.Cell(h, t)
+		s.hot[i] += w
+		if int64(s.hot[i]) < 0 {
+			s.spill(i)
+		}
+	}
+	return h, isNew
+}
+
+// Insert adds a flow that Add has taken for new, with the ports of the packet
+// at hand. A flow is inserted once, so ports that change later do not mix with
+// these: what a decoder finds are the ports of the flow's first packet.
+func (s *Set[K]) Insert(k *K, h Hash, in, out model.PortID) {
+	s.filter.Add(&s.family, h)
+	for t := range int(s.family.Tables) {
+		c := &s.cells[s.family.Cell(h, t)]
+		c.Toggle(k, in, out)
+		c.Flows++
+	}
+	s.inserted++
+}
+
+// spill moves what the hot word of a cell has counted to the cell.
+func (s *Set[K]) spill(i uint32) {
+	c, w := &s.cells[i], s.hot[i]
+	c.Packets += w >> hotShift
+	c.Bytes += w & hotBytes
+	s.hot[i] = 0
+}
+
+// addWide counts a packet that is too long for hot words.
+func (s *Set[K]) addWide(h Hash, size uint64) {
+	for t := range int(s.family.Tables) {
+		c := &s.cells[s.family.Cell(h, t)]
+		c.Packets++
+		c.Bytes += size
+	}
+}
+
+// Inserted is the number of flows that were taken for new.
+func (s *Set[K]) Inserted() uint32 { return s.inserted }
+
+// Family returns the set's hash functions.
+func (s *Set[K]) Family() *Family { return &s.family }
+
+// Filter returns the set's filter; it changes with the set.
+func (s *Set[K]) Filter() Filter { return s.filter }
+
+// Cell returns the cell at an index.
+func (s *Set[K]) Cell(i uint32) Cell[K] {
+	c, w := s.cells[i], s.hot[i]
+	c.Packets += w >> hotShift
+	c.Bytes += w & hotBytes
+	return c
+}
+
+// AppendCells appends all cells.
+func (s *Set[K]) AppendCells(dst []Cell[K]) []Cell[K] {
+	for i := range s.cells {
+		dst = append(dst, s.Cell(uint32(i)))
+	}
+	return dst
+}

@@ -1,0 +1,110 @@
+package sketch
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+var small = Geometry{FilterHashes: 20, FilterBits: 1 << 14, Tables: 3, TableCells: 150}
+
+// twin is a set as one writes it first: which flows were inserted, and what
+// each of them counted.
+type twin struct {
+	flows map[Key4]Cell[Key4]
+}
+
+// TestSetEqualsTwin feeds packets to a set and to a twin, and sums up the
+// twin's flows cell by cell: hashes say where, everything else is checked.
+func TestSetEqualsTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := small
+		g.Tables = uint8(rapid.IntRange(1, MaxTables).Draw(t, "tables"))
+		g.FilterHashes = uint8(rapid.IntRange(1, 30).Draw(t, "hashes"))
+		if rapid.Bool().Draw(t, "tight") {
+			g.FilterBits = 128 // false positives on purpose
+		}
+		s, err := NewSet[Key4](g, rapid.Uint64().Draw(t, "seed"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "packets"), 0))
+		tw := twin{map[Key4]Cell[Key4]{}}
+		want := make([]Cell[Key4], g.Cells())
+		for range rapid.IntRange(0, 300).Draw(t, "count") {
+			k := Key4{r.Uint64N(40), 6 << 24}
+			in, out, size := model.PortID(r.Uint64N(8)), model.PortID(r.Uint64N(8)), uint32(r.Uint64N(9000))
+			if r.Uint64N(10) == 0 {
+				size += maxHotSize
+			}
+			h, isNew := s.Add(&k, size)
+			if _, known := tw.flows[k]; known && isNew {
+				t.Fatalf("flow %x is new again", k)
+			}
+			if isNew {
+				s.Insert(&k, h, in, out)
+				tw.flows[k] = Cell[Key4]{Key: k, In: in, Out: out, Flows: 1}
+			}
+			for table := range int(g.Tables) {
+				c := &want[s.Family().Cell(h, table)]
+				c.Packets++
+				c.Bytes += uint64(size)
+				if isNew {
+					c.Flows++
+					c.In ^= in
+					c.Out ^= out
+					c.Key[0] ^= k[0]
+					c.Key[1] ^= k[1]
+				}
+			}
+		}
+		if got := s.AppendCells(nil); !slices.Equal(got, want) {
+			t.Fatalf("cells differ from the twin's: %v; want %v", got, want)
+		}
+		if int(s.Inserted()) != len(tw.flows) {
+			t.Fatalf("Inserted() = %d; want %d", s.Inserted(), len(tw.flows))
+		}
+		s.Reset()
+		if got := s.AppendCells(nil); slices.ContainsFunc(got, func(c Cell[Key4]) bool { return !c.Empty() }) || s.Inserted() != 0 {
+			t.Fatalf("cells after Reset: %v; want empty ones", got)
+		}
+	})
+}
+
+// TestHotWordsSpill counts more in one cell than a hot word holds.
+func TestHotWordsSpill(t *testing.T) {
+	s, err := NewSet[Key4](Geometry{1, 64, 1, 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Key4{1, 2}
+	const packets = 3<<23 + 5
+	for range packets {
+		s.Add(&k, maxHotSize)
+	}
+	if c := s.Cell(0); c.Packets != packets || c.Bytes != packets*maxHotSize {
+		t.Errorf("cell after %d packets of %d bytes: %d packets, %d bytes", packets, maxHotSize, c.Packets, c.Bytes)
+	}
+}
+
+func TestAddAllocatesNothing(t *testing.T) {
+	s4, _ := NewSet[Key4](small, 1)
+	s6, _ := NewSet[Key6](small, 1)
+	i := uint64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		i++
+		k4, k6 := Key4{i}, Key6{i}
+		if h, isNew := s4.Add(&k4, 100); isNew {
+			s4.Insert(&k4, h, 1, 2)
+		}
+		if h, isNew := s6.Add(&k6, 100); isNew {
+			s6.Insert(&k6, h, 1, 2)
+		}
+	}); n != 0 {
+		t.Errorf("adding a packet of a new flow allocates %v times", n)
+	}
+}
