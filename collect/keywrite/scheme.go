@@ -1,0 +1,117 @@
+package keywrite
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-telemetry/weft/collect/place"
+)
+
+// Scheme tells where the copies of a key go and which bytes go there: all that
+// a translator needs to write by RDMA. It holds no memory.
+type Scheme struct {
+	cfg   Config
+	proto bool
+	words uint64 // of a slot
+	high  int    // bits of the first word that the checksum takes
+}
+
+// NewScheme checks the geometry.
+func NewScheme(cfg Config) (*Scheme, error) {
+	s := newScheme(cfg)
+	return &s, cfg.check()
+}
+
+func newScheme(cfg Config) Scheme {
+	return Scheme{cfg: cfg, proto: cfg.Layout == Prototype, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
+}
+
+// Config returns the geometry.
+func (s *Scheme) Config() Config { return s.cfg }
+
+// Place is a key as the scheme knows it.
+type Place struct{ hash uint64 }
+
+// Place hashes a key, once for all copies.
+func (s *Scheme) Place(key []byte) (Place, error) {
+	if s.proto {
+		if len(key) != place.PrototypeKey {
+			return Place{}, ErrKeyLen
+		}
+		return Place{uint64(place.Prototype([place.PrototypeKey]byte(key)))}, nil
+	}
+	if len(key) == 0 {
+		return Place{}, ErrKeyLen
+	}
+	return Place{uint64(place.Of(key, s.cfg.Seed))}, nil
+}
+
+// slot is the number of copy n's slot.
+func (s *Scheme) slot(p Place, n int) uint64 {
+	if s.proto {
+		return place.CRC(p.hash).Slot(n, s.cfg.Slots)
+	}
+	return place.Hash(p.hash).Slot(n, s.cfg.Slots)
+}
+
+// Offset is where copy n of the key starts, in bytes from the start of the
+// memory.
+func (s *Scheme) Offset(p Place, n int) uint64 { return s.slot(p, n) * s.words * 8 }
+
+// SlotSize is the length of a slot in bytes.
+func (s *Scheme) SlotSize() int { return int(s.words) * 8 }
+
+// AppendSlot appends the bytes of a slot; they are the same for all copies.
+// The value's length must be the scheme's.
+func (s *Scheme) AppendSlot(b []byte, p Place, value []byte) ([]byte, error) {
+	if len(value) != s.cfg.Value {
+		return b, ErrValueLen
+	}
+	b = binary.LittleEndian.AppendUint64(b, s.first(p, value))
+	for i := 1; i < int(s.words); i++ {
+		b = binary.LittleEndian.AppendUint64(b, s.word(value, i))
+	}
+	return b, nil
+}
+
+// valueWord returns up to 8 bytes as a word, padded with zeros.
+func valueWord(b []byte) uint64 {
+	switch n := len(b); {
+	case n >= 8:
+		return binary.LittleEndian.Uint64(b)
+	case n == 4: // the usual value
+		return uint64(binary.LittleEndian.Uint32(b))
+	default:
+		var w uint64
+		for i := n - 1; i >= 0; i-- {
+			w = w<<8 | uint64(b[i])
+		}
+		return w
+	}
+}
+
+// word returns word i of the slot, from 1: the value behind the part that the
+// first word holds.
+func (s *Scheme) word(value []byte, i int) uint64 { return valueWord(value[8*i-s.high/8:]) }
+
+// first returns the first word of the slot: the checksum below, the start of
+// the value above.
+func (s *Scheme) first(p Place, value []byte) uint64 {
+	var top uint64
+	if s.high == 32 {
+		top = valueWord(value[:min(4, len(value))]) << 32
+	}
+	return top | s.sum(p, top, func(i int) uint64 { return s.word(value, i) })
+}
+
+// sum returns the checksum of a slot whose first word holds top and whose
+// other words are word(i).
+func (s *Scheme) sum(p Place, top uint64, word func(i int) uint64) uint64 {
+	if s.proto {
+		return p.hash
+	}
+	sum := place.Hash(p.hash).Sum().Add(top)
+	for i := 1; i < int(s.words); i++ {
+		sum = sum.Add(word(i))
+	}
+	return sum.Bits(s.cfg.Check)
+}

@@ -1,0 +1,91 @@
+package keywrite
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/region"
+)
+
+// Table is a region with the slots of keys in it. Readers and writers share
+// it without locks.
+type Table struct {
+	Scheme
+	mem   *region.Region
+	slots []uint64
+}
+
+// Open makes a table in memory, or opens the one in the file at path.
+func Open(path string, cfg Config) (*Table, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	mem, err := region.Open(region.Config{Path: path, Kind: Kind, Geometry: cfg, Size: cfg.Size()})
+	if err != nil {
+		return nil, err
+	}
+	return newTable(mem, cfg), nil
+}
+
+// View opens the table in a region, whose header holds its geometry.
+func View(mem *region.Region) (*Table, error) {
+	h := mem.Header()
+	var cfg Config
+	if h.Kind != Kind {
+		return nil, fmt.Errorf("%w: it holds a %s, want a %s", region.ErrMismatch, h.Kind, Kind)
+	}
+	if err := json.Unmarshal(h.Geometry, &cfg); err != nil {
+		return nil, fmt.Errorf("%w: geometry: %w", region.ErrDamaged, err)
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", region.ErrDamaged, err)
+	}
+	if cfg.Size() != mem.Size() {
+		return nil, fmt.Errorf("%w: %d bytes for a table of %d", region.ErrDamaged, mem.Size(), cfg.Size())
+	}
+	return newTable(mem, cfg), nil
+}
+
+func newTable(mem *region.Region, cfg Config) *Table {
+	return &Table{Scheme: newScheme(cfg), mem: mem, slots: mem.Words()}
+}
+
+// Region is the memory of the table.
+func (t *Table) Region() *region.Region { return t.mem }
+
+// Writer writes into a table. Each goroutine has one of its own.
+type Writer struct {
+	t    *Table
+	cell region.Cell
+}
+
+// Writer returns writer i, 0 to region.Writers-1.
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+
+// Write stores value under key in the first copies places, and allocates
+// nothing.
+func (w *Writer) Write(key, value []byte, copies int) error {
+	t := w.t
+	if len(value) != t.cfg.Value {
+		return ErrValueLen
+	}
+	if copies < 1 || copies > place.MaxCopies {
+		return ErrCopies
+	}
+	p, err := t.Place(key)
+	if err != nil {
+		return err
+	}
+	first := t.first(p, value)
+	for n := range copies {
+		at := t.slot(p, n) * t.words
+		slot := t.slots[at : at+t.words]
+		for i := 1; i < len(slot); i++ {
+			region.Store(&slot[i], t.word(value, i))
+		}
+		region.Store(&slot[0], first)
+	}
+	w.cell.Wrote(copies)
+	return nil
+}

@@ -1,0 +1,94 @@
+// Package place says where in a collector's memory the copies of a key lie.
+// One hash of the key gives all its slots and its checksum: a second call for
+// each would cost as much as the write. The public prototype's rule, with
+// CRC-32, stands beside Weft's own. What lies in a slot is the structures'
+// business.
+// Origin: docs/papers.md#dta. Layout: docs/collector.md.
+package place
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// MaxCopies is the most copies a key can have.
+const MaxCopies = 4
+
+// Hash is what Weft knows of a key: 64 bits, evenly spread. It is not made to
+// withstand an adversary who knows the seed.
+type Hash uint64
+
+// Odd constants with evenly spread bits: the fractions of square roots of
+// primes.
+const (
+	mix0 = 0x6a09e667f3bcc909
+	mix1 = 0xbb67ae8584caa73b
+	mix2 = 0x3c6ef372fe94f82b
+	mix3 = 0xa54ff53a5f1d36f1
+	mix4 = 0x510e527fade682d1
+	mix5 = 0x9b05688c2b3e6c1f
+)
+
+// Of hashes a key of any length. Another seed gives another function.
+func Of(key []byte, seed uint64) Hash {
+	n := len(key)
+	h := seed ^ mix0 ^ uint64(n)
+	for len(key) > 16 {
+		h = fold(binary.LittleEndian.Uint64(key)^mix1, binary.LittleEndian.Uint64(key[8:])^h)
+		key = key[16:]
+	}
+	// The last 1 to 16 bytes: two loads that overlap where there are fewer.
+	var a, b uint64
+	switch m := len(key); {
+	case m >= 8:
+		a = binary.LittleEndian.Uint64(key)
+		b = binary.LittleEndian.Uint64(key[m-8:])
+	case m >= 4:
+		a = uint64(binary.LittleEndian.Uint32(key))
+		b = uint64(binary.LittleEndian.Uint32(key[m-4:]))
+	case m > 0:
+		a = uint64(key[0])<<16 | uint64(key[m/2])<<8 | uint64(key[m-1])
+	}
+	h = fold(a^mix2, b^h)
+	// One multiplication leaves keys that differ in few bits with slots that
+	// are alike; a second does not.
+	h ^= h >> 32
+	h *= mix3
+	return Hash(h ^ h>>29)
+}
+
+// fold multiplies to 128 bits and folds the halves.
+func fold(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+// spread tells the copies apart: the high half of the product with each is a
+// slot of its own.
+var spread = [MaxCopies]uint64{1, mix4, mix5, mix1}
+
+// Slot returns the place of copy n, 0 to MaxCopies-1, among any number of
+// slots.
+func (h Hash) Slot(n int, slots uint64) uint64 {
+	hi, _ := bits.Mul64(uint64(h)*spread[n&(MaxCopies-1)], slots)
+	return hi
+}
+
+// Sum starts a checksum over the key and what is stored under it.
+func (h Hash) Sum() Sum { return Sum(h ^ mix5) }
+
+// Sum is a checksum of a key and of words.
+type Sum uint64
+
+// Add continues the checksum with a word.
+func (s Sum) Add(word uint64) Sum { return Sum(fold(uint64(s)^mix0, word^mix3)) }
+
+// Bits returns the low b bits of the checksum, 1 to 64. It is never 0, so that
+// memory that was never written is not valid for any key.
+func (s Sum) Bits(b int) uint64 {
+	x := uint64(s ^ s>>31)
+	if x &= 1<<b - 1; x == 0 {
+		return 1
+	}
+	return x
+}

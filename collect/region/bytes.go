@@ -1,0 +1,58 @@
+package region
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// Check tells whether n bytes at off lie in the data.
+func (r *Region) Check(off, n uint64) error {
+	if size := uint64(len(r.words)) * 8; off > size || n > size-off {
+		return ErrBounds
+	}
+	return nil
+}
+
+// Write stores b at byte off, as an RDMA write does. Every aligned word that b
+// covers is one store, and so is an aligned half word at either end; only
+// single bytes around them are put in with a read before. It stores nothing
+// when a part lies outside.
+func (r *Region) Write(off uint64, b []byte) error {
+	if err := r.Check(off, uint64(len(b))); err != nil {
+		return err
+	}
+	for len(b) > 0 {
+		w := &r.words[off/8]
+		n := 8
+		switch in := off % 8; {
+		case in == 0 && len(b) >= 8:
+			Store(w, binary.LittleEndian.Uint64(b))
+		case in%4 == 0 && len(b) >= 4:
+			n = 4
+			Store32((*uint32)(unsafe.Add(unsafe.Pointer(w), in)), binary.LittleEndian.Uint32(b))
+		default:
+			n = 1
+			half := (*uint32)(unsafe.Add(unsafe.Pointer(w), in&^3))
+			shift := 8 * (in & 3)
+			Store32(half, load32(half)&^(0xff<<shift)|uint32(b[0])<<shift)
+		}
+		off += uint64(n)
+		b = b[n:]
+	}
+	return nil
+}
+
+// Read copies the data at byte off into b, word by word.
+func (r *Region) Read(off uint64, b []byte) error {
+	if err := r.Check(off, uint64(len(b))); err != nil {
+		return err
+	}
+	for len(b) > 0 {
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], Load(&r.words[off/8]))
+		n := copy(b, word[off%8:])
+		off += uint64(n)
+		b = b[n:]
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package region
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+)
+
+// What Open, View and Restore return; the text around them names the file.
+var (
+	ErrForeign  = errors.New("region: not a region of Weft")
+	ErrMismatch = errors.New("region: other geometry")
+	ErrDamaged  = errors.New("region: damaged")
+	ErrLocked   = errors.New("region: in use by another process")
+	ErrBounds   = errors.New("region: outside of the memory")
+	ErrAlign    = errors.New("region: not aligned to 8 bytes")
+)
+
+// Config says what to open.
+type Config struct {
+	Path     string // file to keep the memory in; empty for memory of this process alone
+	Kind     string // name of the structure
+	Geometry any    // its configuration, encoded as JSON into the header
+	Size     int64  // bytes of data, a multiple of 8
+}
+
+// Region is memory for one structure. Its methods may run beside writers and
+// readers, all but Close.
+type Region struct {
+	head     Header
+	file     *os.File // nil when anonymous
+	mapping  []byte   // all that was mapped
+	mem      []byte   // header page and data
+	words    []uint64 // the data
+	readOnly bool
+}
+
+// Open maps memory for writing. A file that does not exist is created, with
+// all its blocks, so that a full disk is an error here and not a fault later;
+// one that exists must hold the same kind and geometry, and answers as before.
+// One process at a time has a file open for writing.
+func Open(cfg Config) (*Region, error) {
+	geometry, err := json.Marshal(cfg.Geometry)
+	if err != nil {
+		return nil, fmt.Errorf("region: geometry of %s: %w", cfg.Kind, err)
+	}
+	want := Header{Kind: cfg.Kind, Geometry: geometry, Size: cfg.Size}
+	if err := want.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Path == "" {
+		return anonymous(want)
+	}
+	r, err := openFile(cfg.Path, want)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", cfg.Path, err)
+	}
+	return r, nil
+}
+
+// View maps a file for reading, also while another process writes it.
+func View(path string) (*Region, error) {
+	r, err := viewFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// newRegion wraps a mapping whose mem starts with a header page.
+func newRegion(h Header, mapping, mem []byte) *Region {
+	data := mem[HeaderSize : HeaderSize+int(h.Size)]
+	return &Region{
+		head: h, mapping: mapping, mem: mem[:HeaderSize+int(h.Size)],
+		words: unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/8),
+	}
+}
+
+// Header says what lies in the region.
+func (r *Region) Header() Header { return r.head }
+
+// Words is the data as words, little-endian in memory. Store, Load and Publish
+// are the way to use it while others do.
+func (r *Region) Words() []uint64 { return r.words }
+
+// Size is the length of the data in bytes.
+func (r *Region) Size() int64 { return r.head.Size }
+
+// ReadOnly tells whether the region came from View.
+func (r *Region) ReadOnly() bool { return r.readOnly }
+
+// word returns a word of the header page.
+func (r *Region) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[at])) }
+
+// Head is a word of the header that belongs to the structure.
+func (r *Region) Head() *uint64 { return r.word(headAt) }
+
+// Cell counts what one writer did, over the whole life of the region. Only its
+// writer changes it.
+type Cell struct {
+	writes, total *uint64
+}
+
+// Cell returns the counters of writer i, 0 to Writers-1.
+func (r *Region) Cell(i int) Cell {
+	if i < 0 || i >= Writers {
+		panic(fmt.Sprintf("region: writer %d, want 0 to %d", i, Writers-1))
+	}
+	at := cellsAt + i*cellSize
+	return Cell{r.word(at), r.word(at + 8)}
+}
+
+// Wrote counts n slots that were written.
+func (c Cell) Wrote(n int) { Store(c.writes, *c.writes+uint64(n)) }
+
+// Added counts n slots that were written and what was added to each key.
+func (c Cell) Added(n int, delta uint64) {
+	Store(c.writes, *c.writes+uint64(n))
+	Store(c.total, *c.total+delta)
+}
+
+// Counts is what all writers did since the last reset.
+type Counts struct {
+	Writes uint64 `json:"writes"` // slots written, each copy one
+	Total  uint64 `json:"total"`  // sum of what was added to counters
+	Epoch  uint64 `json:"epoch"`  // resets before
+}
+
+func (r *Region) sums() (writes, total uint64) {
+	for i := range Writers {
+		c := r.Cell(i)
+		writes += Load(c.writes)
+		total += Load(c.total)
+	}
+	return writes, total
+}
+
+// Counts sums the writers' cells.
+func (r *Region) Counts() Counts {
+	writes, total := r.sums()
+	return Counts{
+		Writes: writes - Load(r.word(writesAt)),
+		Total:  total - Load(r.word(totalAt)),
+		Epoch:  Load(r.word(epochAt)),
+	}
+}
+
+// Reset empties the memory and begins the next epoch. The writers' cells stay:
+// they are no one else's to write, so the sums at the reset are kept instead.
+// A write that runs beside Reset may survive it or not; it is counted either
+// way. Whoever needs the period before whole keeps two regions and turns.
+func (r *Region) Reset() {
+	for i := range r.words {
+		Store(&r.words[i], 0)
+	}
+	writes, total := r.sums()
+	Store(r.word(writesAt), writes)
+	Store(r.word(totalAt), total)
+	Store(r.word(epochAt), Load(r.word(epochAt))+1)
+}
+
+// FetchAdd adds to the word at byte off and returns what was there before, as
+// RDMA's fetch-and-add does.
+func (r *Region) FetchAdd(off, delta uint64) (uint64, error) {
+	if off%8 != 0 {
+		return 0, ErrAlign
+	}
+	if off/8 >= uint64(len(r.words)) {
+		return 0, ErrBounds
+	}
+	return atomic.AddUint64(&r.words[off/8], delta) - delta, nil
+}

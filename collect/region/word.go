@@ -1,0 +1,25 @@
+//go:build !race && amd64
+
+package region
+
+import "sync/atomic"
+
+// Store writes one aligned word. It is a plain store: the processor keeps
+// stores in order and whole, and an atomic one would wait for all before it,
+// which costs most of the speed of writing (docs/decisions/0009).
+func Store(p *uint64, v uint64) { *p = v }
+
+// Store32 writes one aligned half word.
+func Store32(p *uint32, v uint32) { *p = v }
+
+// Publish stores a word that tells readers about what was stored before it.
+// That it is a call keeps the compiler from moving stores across it; amd64
+// itself keeps them in order.
+//
+//go:noinline
+func Publish(p *uint64, v uint64) { *p = v }
+
+// Load reads one aligned word, before any load behind it.
+func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
+
+func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }

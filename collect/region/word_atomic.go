@@ -1,0 +1,19 @@
+//go:build race || !amd64
+
+package region
+
+import "sync/atomic"
+
+// Store writes one aligned word; in this build, atomically.
+func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+
+// Store32 writes one aligned half word; in this build, atomically.
+func Store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
+
+// Publish stores a word that tells readers about what was stored before it.
+func Publish(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+
+// Load reads one aligned word, before any load behind it.
+func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
+
+func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }
