@@ -7,5 +7,8 @@ import "github.com/weft-telemetry/weft/repro/claim"
 
 // Claims lists them in the order of the paper.
 func Claims() []claim.Claim {
-	return []claim.Claim{}
+	return []claim.Claim{
+		netflow,
+		dleft,
+	}
 }
