@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ func AddrOf(a netip.Addr) Addr {
 	b := a.As16()
 	return Addr{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])}
 }
+
+// Compare orders addresses as numbers.
+func (a Addr) Compare(b Addr) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo)) }
 
 // Is4 tells whether a is an IPv4 address in mapped form.
 func (a Addr) Is4() bool { return a.Hi == 0 && a.Lo>>32 == 0xffff }
@@ -172,6 +176,20 @@ func (k FlowKey) Reverse() FlowKey {
 	k.Src, k.Dst = k.Dst, k.Src
 	k.SrcPort, k.DstPort = k.DstPort, k.SrcPort
 	return k
+}
+
+// Compare orders keys: IPv4 before IPv6, then by source, destination, ports and
+// protocol. It is negative where k comes first.
+func (k FlowKey) Compare(o FlowKey) int {
+	family := 0
+	if k.V6 != o.V6 {
+		family = -1
+		if k.V6 {
+			family = 1
+		}
+	}
+	return cmp.Or(family, k.Src.Compare(o.Src), k.Dst.Compare(o.Dst),
+		cmp.Compare(k.SrcPort, o.SrcPort), cmp.Compare(k.DstPort, o.DstPort), cmp.Compare(k.Proto, o.Proto))
 }
 
 // Odd constants of SHA-512's initial state: bits nobody chose for effect.

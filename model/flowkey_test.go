@@ -216,3 +216,19 @@ func BenchmarkHash(b *testing.B) {
 		})
 	}
 }
+
+func TestFlowKeyCompareOrdersAsCanonicalBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := anyKey(t), anyKey(t)
+		want := bytes.Compare(a.AppendTo(nil), b.AppendTo(nil))
+		if a.V6 != b.V6 {
+			want = a.Len() - b.Len()
+		}
+		if got := a.Compare(b); (got < 0) != (want < 0) || (got > 0) != (want > 0) {
+			t.Fatalf("%v.Compare(%v) = %d; want the sign of %d", a, b, got, want)
+		}
+		if got := a.Compare(a); got != 0 {
+			t.Fatalf("%v.Compare(itself) = %d; want 0", a, got)
+		}
+	})
+}

@@ -44,3 +44,15 @@ func (in *Intent) At(t model.Time) *Routes {
 	after := sort.Search(len(in.steps)-1, func(i int) bool { return in.steps[i+1].from > t })
 	return in.steps[after].routes
 }
+
+// Between returns all routes that were intended at some instant of a span,
+// both ends included, the oldest first.
+func (in *Intent) Between(from, to model.Time) (list []*Routes) {
+	for i, step := range in.steps {
+		ended := i+1 < len(in.steps) && in.steps[i+1].from <= from
+		if !ended && (i == 0 || step.from <= to) {
+			list = append(list, step.routes)
+		}
+	}
+	return list
+}

@@ -1,0 +1,269 @@
+package loss
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// flowlet is one burst of a flow on its way.
+type flowlet struct {
+	begin int64 // its first slot
+	exact bool  // every counter so far was
+	hops  []hop // in the order in which they were first seen
+}
+
+// hop is what one switch counted of a flowlet.
+type hop struct {
+	sw      model.NodeID
+	in, out model.PortID
+	up      model.NodeID // the switch that packets came from
+	hasUp   bool         // false: a host, or nobody who counts
+	packets uint64
+
+	last uint64 // of packets, those of the newest slot
+	// told is how many losses between here and the next hops were reported.
+	told uint64
+	// gone: in every slot so far it was proven that packets came no further.
+	gone bool
+	// missing is what later hops lacked at the end of each slot since clean,
+	// the last slot at whose end nothing was missing: packets on their way and
+	// lost ones.
+	clean   int64
+	missing []uint64
+}
+
+// maxDated bounds the slots over which a loss is dated; a longer span of
+// continuous traffic is dated by its last ones.
+const maxDated = 64
+
+// add counts what a map shows of the flow and tells whether it was seen.
+func (fl *flowlet) add(m *paths.Map, key model.FlowKey, routes *topo.Routes) bool {
+	for i := range fl.hops {
+		fl.hops[i].last = 0
+	}
+	trail := m.Trail(key, routes)
+	for n, s := range trail.Hops {
+		if !s.Exact {
+			fl.exact = false
+		}
+		i := fl.find(s.Switch)
+		if i < 0 {
+			i = len(fl.hops)
+			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, gone: true})
+		}
+		h := &fl.hops[i]
+		h.last = s.Packets
+		h.packets += s.Packets
+		if !h.hasUp {
+			h.up, h.hasUp = upstream(m, routes.Fabric(), trail, n)
+		}
+	}
+	// A switch that cannot tell may have counted packets that will seem lost.
+	for i := range fl.hops {
+		if _, p := m.At(fl.hops[i].sw, key); p == paths.Unknown {
+			fl.exact = false
+		}
+	}
+	for i := range fl.hops {
+		h := &fl.hops[i]
+		h.date(m.Slot, fl.after(i))
+		h.gone = h.gone && fl.leaf(i) && vanishes(m, key, h, routes)
+	}
+	return len(trail.Hops) > 0
+}
+
+// vanishes tells whether it is proven that packets came no further than a hop
+// in this slot, and should have.
+func vanishes(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool {
+	ends := routes.ExpectedLastHops(key.Dst)
+	if slices.Contains(ends, h.sw) {
+		return false
+	}
+	f := routes.Fabric()
+	if p := f.Port(model.Port{Node: h.sw, Port: h.out}); p != nil {
+		if f.Node(p.Peer.Node).Role <= topo.Mux {
+			return false
+		}
+		if _, presence := m.At(p.Peer.Node, key); presence != paths.Unknown {
+			return presence == paths.Absent
+		}
+	}
+	return len(ends) > 0 && !slices.ContainsFunc(ends, func(sw model.NodeID) bool {
+		_, presence := m.At(sw, key)
+		return presence != paths.Absent
+	})
+}
+
+func (fl *flowlet) find(sw model.NodeID) int {
+	for i := range fl.hops {
+		if fl.hops[i].sw == sw {
+			return i
+		}
+	}
+	return -1
+}
+
+// upstream finds where packets of a trail's hop came from: the switch at the
+// other end of the port they came in by, if it counts; else the hop before. A
+// clock that is ahead may not have shown the flow at that switch yet.
+func upstream(m *paths.Map, f *topo.Fabric, trail paths.Trail, n int) (model.NodeID, bool) {
+	s := trail.Hops[n]
+	if p := f.Port(model.Port{Node: s.Switch, Port: s.In}); p != nil {
+		if f.Node(p.Peer.Node).Role <= topo.Mux {
+			return 0, false
+		}
+		if m.Reported(p.Peer.Node) {
+			return p.Peer.Node, true
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	return trail.Hops[n-1].Switch, true
+}
+
+// follows tells whether packets came from another hop.
+func (h *hop) follows(up *hop) bool { return h.hasUp && h.up == up.sw }
+
+// after is how many packets the hops behind one counted.
+func (fl *flowlet) after(i int) (n uint64) {
+	for j := range fl.hops {
+		if fl.hops[j].follows(&fl.hops[i]) {
+			n += fl.hops[j].packets
+		}
+	}
+	return n
+}
+
+// leaf tells whether nothing behind a hop counted the flow.
+func (fl *flowlet) leaf(i int) bool {
+	for j := range fl.hops {
+		if fl.hops[j].follows(&fl.hops[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// date notes what was missing behind a hop at the end of a slot.
+func (h *hop) date(slot int64, after uint64) {
+	if h.packets <= after {
+		h.clean, h.missing = slot, h.missing[:0]
+		return
+	}
+	if len(h.missing) == maxDated {
+		h.clean++
+		h.missing = append(h.missing[:0], h.missing[1:]...)
+	}
+	h.missing = append(h.missing, h.packets-after)
+}
+
+// span returns the slots in which lost packets passed a hop: after the last
+// slot at whose end nothing was missing, and until as many were missing as are
+// lost in the end.
+func (h *hop) span(lost uint64) (begin, end int64) {
+	begin = h.clean + 1
+	end = begin
+	for i, missing := range h.missing {
+		if missing < lost {
+			end = begin + int64(i) + 1
+		}
+	}
+	return begin, end
+}
+
+// early reports losses of a flowlet that goes on. What a hop counted up to the
+// slot before must be behind the next one by now.
+func (fl *flowlet) early(events []Event, key model.FlowKey, slot int64) []Event {
+	if !fl.exact || fl.mixed() {
+		return events
+	}
+	for i := range fl.hops {
+		h := &fl.hops[i]
+		if fl.leaf(i) || h.packets-h.last <= fl.after(i)+h.told {
+			continue
+		}
+		events = append(events, fl.event(i, key, h.packets-h.last-fl.after(i)-h.told, slot, false))
+	}
+	return events
+}
+
+// final reports what a flowlet lost that is over and was not reported yet.
+func (fl *flowlet) final(events []Event, key model.FlowKey, slot int64) []Event {
+	if fl.mixed() {
+		return fl.whole(events, key, slot)
+	}
+	for i := range fl.hops {
+		h := &fl.hops[i]
+		if fl.leaf(i) && !h.gone || h.packets <= fl.after(i)+h.told {
+			continue
+		}
+		events = append(events, fl.event(i, key, h.packets-fl.after(i)-h.told, slot, true))
+	}
+	return events
+}
+
+// mixed tells whether some switch counted more packets than those its flow came
+// from. The way changed within the flowlet, or packets went round: which
+// counter belongs to which is not known, and a difference of two says nothing.
+func (fl *flowlet) mixed() bool {
+	for i := range fl.hops {
+		if fl.after(i) > fl.hops[i].packets {
+			return true
+		}
+	}
+	return false
+}
+
+// whole reports what was lost over the whole of a way that is mixed up.
+func (fl *flowlet) whole(events []Event, key model.FlowKey, slot int64) []Event {
+	var sent, arrived, told uint64
+	first, last := -1, -1
+	for i := range fl.hops {
+		h := &fl.hops[i]
+		told += h.told
+		if !h.hasUp {
+			sent += h.packets
+			if first < 0 {
+				first = i
+			}
+		}
+		if fl.leaf(i) && !h.gone {
+			arrived += h.packets
+			last = i
+		}
+	}
+	if first < 0 || sent <= arrived+told {
+		return events
+	}
+	e := Event{Flow: key, Packets: sent - arrived - told, Sent: sent, Begin: fl.begin, End: slot - 1, Found: slot, Final: true}
+	e.Segment = Segment{From: model.Port{Node: fl.hops[first].sw, Port: fl.hops[first].out}, Whole: true}
+	if last >= 0 {
+		e.To = model.Port{Node: fl.hops[last].sw, Port: fl.hops[last].in}
+	}
+	return append(events, e)
+}
+
+// event reports a loss behind a hop.
+func (fl *flowlet) event(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
+	h := &fl.hops[i]
+	h.told += lost
+	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, Sent: h.packets, Found: slot, Final: final}
+	e.Begin, e.End = h.span(h.told)
+	return e
+}
+
+// segment is the stretch behind a hop, up to the first hop that followed it.
+func (fl *flowlet) segment(i int) Segment {
+	s := Segment{From: model.Port{Node: fl.hops[i].sw, Port: fl.hops[i].out}}
+	for j := range fl.hops {
+		if next := &fl.hops[j]; next.follows(&fl.hops[i]) {
+			s.To = model.Port{Node: next.sw, Port: next.in}
+			break
+		}
+	}
+	return s
+}

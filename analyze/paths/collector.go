@@ -1,0 +1,77 @@
+package paths
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// collector gathers what is found flow by flow into findings by place.
+type collector struct {
+	list  []Finding
+	index map[place]int
+
+	was, passed map[model.Port]int   // flows that got through a port: in the last slot, in this one
+	meant       map[model.NodeID]int // times that a switch sent a flow as intended
+}
+
+type place struct {
+	kind Kind
+	slot int64
+	at   model.Port
+	loop string
+}
+
+func (c *collector) add(f Finding, key model.FlowKey) {
+	p := place{kind: f.Kind, slot: f.Slot, at: f.At, loop: circle(f.Switches)}
+	i, ok := c.index[p]
+	if !ok {
+		if c.index == nil {
+			c.index = map[place]int{}
+		}
+		i = len(c.list)
+		c.index[p] = i
+		c.list = append(c.list, f)
+	}
+	c.list[i].Flows = append(c.list[i].Flows, key)
+}
+
+// circle names a loop whatever switch it is told from.
+func circle(loop []model.NodeID) string {
+	if len(loop) == 0 {
+		return ""
+	}
+	least := slices.Index(loop, slices.Min(loop))
+	var b []byte
+	for i := range loop {
+		id := loop[(least+i)%len(loop)]
+		b = append(b, byte(id>>24), byte(id>>16), byte(id>>8), byte(id))
+	}
+	return string(b)
+}
+
+// findings completes and orders what was gathered from the map of a slot.
+func (c *collector) findings(now int64) []Finding {
+	for i := range c.list {
+		f := &c.list[i]
+		switch f.Kind {
+		case WrongWay:
+			f.Others = c.meant[f.At.Node]
+		case BlackHole:
+			f.Others = c.was[f.At]
+			if f.Slot == now {
+				f.Others = c.passed[f.At]
+			}
+			if f.Others == 0 && f.HasNext {
+				f.Kind = Silent
+			}
+		}
+		slices.SortFunc(f.Flows, model.FlowKey.Compare)
+	}
+	slices.SortFunc(c.list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.At.Node, b.At.Node), cmp.Compare(a.At.Port, b.At.Port),
+			cmp.Compare(a.Slot, b.Slot), cmp.Compare(circle(a.Switches), circle(b.Switches)))
+	})
+	return c.list
+}

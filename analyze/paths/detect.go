@@ -1,0 +1,231 @@
+package paths
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Config is what a Detector goes by.
+type Config struct {
+	Intent *topo.Intent
+	// MinPackets is how many packets of a flow must have vanished for its path
+	// to count as stopped: fewer may be common loss, which analyze/loss counts.
+	MinPackets uint64
+}
+
+// DefaultConfig asks for three packets: a flow that sends one every 5 ms, as
+// FlowRadar's own test does, shows them within two slots of 10 ms.
+func DefaultConfig(in *topo.Intent) Config { return Config{Intent: in, MinPackets: 3} }
+
+// Detector compares successive maps of a fabric with each other and with the
+// intended routes. It needs packets to get from switch to switch, and clocks
+// to agree, within one slot.
+type Detector struct {
+	cfg    Config
+	fabric *topo.Fabric
+	maps   [2]*Map            // of the slot before last, and of the last one
+	passed map[model.Port]int // flows that got through a port in the last slot
+}
+
+// NewDetector makes a detector that has seen nothing.
+func NewDetector(cfg Config) (*Detector, error) {
+	if cfg.Intent == nil {
+		return nil, errors.New("paths: no intended routes, want a topo.Intent")
+	}
+	if cfg.MinPackets == 0 {
+		return nil, errors.New("paths: 0 packets that must vanish, want at least 1")
+	}
+	return &Detector{cfg: cfg, fabric: cfg.Intent.At(0).Fabric()}, nil
+}
+
+// Observe takes the map of the next slot and returns what it shows: loops and
+// wrong ways of this slot, paths that seem to stop in it, and paths that
+// certainly stopped in the slot before. Findings come by kind, place and slot.
+// A slot of which no map came must be given as an empty one.
+func (d *Detector) Observe(m *Map) []Finding {
+	out := collector{was: d.passed, passed: map[model.Port]int{}, meant: map[model.NodeID]int{}}
+	before, last := d.maps[0], d.maps[1]
+	routes := d.cfg.Intent.Between(m.Start().Add(-m.Length), m.End().Add(m.Length))
+	for key := range m.seen {
+		t := m.Trail(key, routes[len(routes)-1])
+		d.wrongWays(&out, m, key, routes)
+		d.passes(&out, m, key, routes)
+		if t.Loop != nil {
+			d.loop(&out, m, last, key, t)
+			continue
+		}
+		if at, next, hasNext, stops := d.stops(m, key, t, routes); stops && d.sudden(last, m, key, at, next, hasNext) {
+			out.add(Finding{Kind: BlackHole, Slot: m.Slot, At: at, Next: next, HasNext: hasNext}, key)
+		}
+	}
+	if last != nil {
+		d.confirm(&out, before, last, m)
+	}
+	d.maps, d.passed = [2]*Map{last, m}, out.passed
+	return out.findings(m.Slot)
+}
+
+// confirm looks again at paths that stopped in the last slot, now that their
+// packets have had another one to arrive in.
+func (d *Detector) confirm(out *collector, before, last, now *Map) {
+	routes := d.cfg.Intent.Between(last.Start().Add(-last.Length), now.End())
+	for key := range last.seen {
+		t := last.Trail(key, routes[len(routes)-1])
+		if t.Loop != nil {
+			continue
+		}
+		at, next, hasNext, stops := d.stops(last, key, t, routes)
+		if !stops || !d.nowhere(now, key, next, hasNext, routes) {
+			continue
+		}
+		was, _ := last.At(at.Node, key)
+		is, presence := now.At(at.Node, key)
+		if was.Packets+is.Packets < d.cfg.MinPackets {
+			continue
+		}
+		// A flow whose last packets came as the slot began may have been
+		// counted in the slot before by a clock that is behind. It must go on
+		// and still not arrive, unless it never arrived before either.
+		if presence != Seen && !(before != nil && d.nowhere(before, key, next, hasNext, routes)) {
+			continue
+		}
+		out.add(Finding{Kind: BlackHole, Slot: last.Slot, Sure: true, At: at, Next: next, HasNext: hasNext}, key)
+	}
+}
+
+// stops tells whether a flow's packets were last seen where they should not
+// end, and where that is.
+func (d *Detector) stops(m *Map, key model.FlowKey, t Trail, routes []*topo.Routes) (at, next model.Port, hasNext, stops bool) {
+	end := t.Hops[len(t.Hops)-1]
+	at = model.Port{Node: end.Switch, Port: end.Out}
+	if p := d.fabric.Port(at); p != nil {
+		next = p.Peer
+		if d.fabric.Node(next.Node).Role <= topo.Mux {
+			return at, next, false, false // handed to a host, rightly or not
+		}
+		_, presence := m.At(next.Node, key)
+		hasNext = presence == Absent
+	}
+	if !hasNext {
+		next = model.Port{}
+	}
+	for _, r := range routes {
+		if slices.Contains(r.ExpectedLastHops(key.Dst), end.Switch) {
+			return at, next, hasNext, false
+		}
+	}
+	return at, next, hasNext, d.nowhere(m, key, next, hasNext, routes)
+}
+
+// nowhere tells whether it is proven that no packet of a flow came further
+// than a stop: the next switch did not see it; or, if that one does not tell,
+// no switch at which the flow should end did.
+func (d *Detector) nowhere(m *Map, key model.FlowKey, next model.Port, hasNext bool, routes []*topo.Routes) bool {
+	proven := false
+	if hasNext {
+		_, presence := m.At(next.Node, key)
+		if presence != Absent {
+			return false
+		}
+		proven = true
+	}
+	for _, r := range routes {
+		for _, sw := range r.ExpectedLastHops(key.Dst) {
+			switch _, presence := m.At(sw, key); presence {
+			case Seen:
+				return false
+			case Absent:
+				proven = true
+			case Unknown:
+				if !hasNext {
+					return false
+				}
+			}
+		}
+	}
+	return proven
+}
+
+// sudden tells whether a flow that stops in this slot ran through in the last
+// one and goes on at about the same pace, so that its packets are not just the
+// first ones, still on their way.
+func (d *Detector) sudden(last, m *Map, key model.FlowKey, at, next model.Port, hasNext bool) bool {
+	if last == nil || !hasNext {
+		return false
+	}
+	was, ran := last.At(at.Node, key)
+	_, passed := last.At(next.Node, key)
+	is, _ := m.At(at.Node, key)
+	return ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
+}
+
+// wrongWays finds the switches that sent a flow by a port that no intended
+// route of the time names. What a mux answers for goes on inside a tunnel, by
+// another destination: it is left out.
+func (d *Detector) wrongWays(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
+	for _, owner := range d.fabric.Owners(key.Dst) {
+		if d.fabric.Node(owner).Role == topo.Mux {
+			return
+		}
+	}
+	for _, s := range m.seen[key] {
+		if s.Out == 0 {
+			continue
+		}
+		if slices.ContainsFunc(routes, func(r *topo.Routes) bool {
+			return slices.Contains(r.NextHops(s.Switch, key.Dst), s.Out)
+		}) {
+			out.meant[s.Switch]++
+			continue
+		}
+		out.add(Finding{Kind: WrongWay, Slot: m.Slot, Sure: true, At: model.Port{Node: s.Switch, Port: s.Out}}, key)
+	}
+}
+
+// passes counts the ports that a flow got through.
+func (d *Detector) passes(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
+	for _, s := range m.seen[key] {
+		at := model.Port{Node: s.Switch, Port: s.Out}
+		p := d.fabric.Port(at)
+		if p == nil {
+			continue
+		}
+		_, presence := m.At(p.Peer.Node, key)
+		if d.fabric.Node(p.Peer.Node).Role <= topo.Mux || presence == Seen ||
+			presence == Unknown && !d.nowhere(m, key, model.Port{}, false, routes) {
+			out.passed[at]++
+		}
+	}
+}
+
+// loop judges a circle of switches that each sent the flow's first packet of
+// the slot to the next one. After a route change within the slot that is no
+// proof, but then every packet passes a switch of the circle at most twice: no
+// more packets come back to the entry than entered. Departure from the paper,
+// which compares the circle with a hop outside: here a loop at the source's
+// own switch, which has no hop outside, is found by the same rule.
+func (d *Detector) loop(out *collector, m, last *Map, key model.FlowKey, t Trail) {
+	back := t.Loop[len(t.Loop)-1]
+	returned, entered, exact := turns(m, t.Loop[0], back, key)
+	if last != nil { // packets that entered in the slot before may return in this one
+		_, more, _ := turns(last, t.Loop[0], back, key)
+		entered += more
+	}
+	if exact && returned > entered {
+		out.add(Finding{Kind: Loop, Slot: m.Slot, Sure: true, At: model.Port{Node: t.Loop[0]}, Switches: t.Loop}, key)
+	}
+}
+
+// turns counts the packets that came back to a circle's entry, from the switch
+// before it, and those that entered.
+func turns(m *Map, entry, back model.NodeID, key model.FlowKey) (returned, entered uint64, exact bool) {
+	e, _ := m.At(entry, key)
+	b, _ := m.At(back, key)
+	if e.Packets > b.Packets {
+		entered = e.Packets - b.Packets
+	}
+	return b.Packets, entered, e.Exact && b.Exact
+}

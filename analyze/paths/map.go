@@ -1,0 +1,120 @@
+package paths
+
+import (
+	"iter"
+	"maps"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Sighting is a flow at one switch in one slot.
+type Sighting struct {
+	Switch  model.NodeID
+	In, Out model.PortID // 0: not known
+	Packets uint64
+	Bytes   uint64
+	Exact   bool // the counters are proven
+}
+
+// Presence is what is known about a flow at a switch.
+type Presence uint8
+
+// Presences. Only Seen and Absent are facts.
+const (
+	Unknown Presence = iota // no flowset of this slot, or one that cannot tell
+	Seen
+	Absent
+)
+
+// Map is what all switches saw in one slot.
+//
+// Slots of different switches belong together when they have the same index,
+// by each switch's own clock. With clocks up to half a slot apart that is the
+// same slot; packets near its edges may still be counted in the one before or
+// after at the next switch.
+type Map struct {
+	Slot   int64 // index: the start divided by the length
+	Length time.Duration
+
+	sets map[model.NodeID][]*flows.Decoded
+	seen map[model.FlowKey][]Sighting
+}
+
+// NewMap makes the map of a slot of which nothing has been reported yet.
+func NewMap(slot int64, length time.Duration) *Map {
+	return &Map{Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{}, seen: map[model.FlowKey][]Sighting{}}
+}
+
+// SlotOf returns the index of a flowset's slot.
+func SlotOf(d *flows.Decoded) int64 {
+	n, half := int64(d.Length), int64(d.Length)/2
+	t := int64(d.Start) + half
+	if t < 0 {
+		t -= n - 1 // division rounds towards zero; slots do not
+	}
+	return t / n
+}
+
+// Add puts a decoded flowset on the map. A switch may report several for one
+// slot: one per port or per address family.
+func (m *Map) Add(d *flows.Decoded) {
+	m.sets[d.Switch] = append(m.sets[d.Switch], d)
+	for i := range d.Records {
+		r := &d.Records[i]
+		s := Sighting{Switch: d.Switch, In: r.In, Out: r.Out, Packets: r.Packets, Bytes: r.Bytes, Exact: r.Grade == flows.Exact}
+		m.seen[r.Key] = merge(m.seen[r.Key], s)
+	}
+}
+
+// merge adds a sighting to those of its flow. Two at one switch come from two
+// of its ports: the counters add up, and of the ports the first is kept, as it
+// is within one flowset.
+func merge(list []Sighting, s Sighting) []Sighting {
+	for i := range list {
+		if have := &list[i]; have.Switch == s.Switch {
+			have.Packets += s.Packets
+			have.Bytes += s.Bytes
+			have.Exact = have.Exact && s.Exact
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// Start is when the slot begins on a clock without offset.
+func (m *Map) Start() model.Time { return model.Time(m.Slot * int64(m.Length)) }
+
+// End is when the slot ends on a clock without offset.
+func (m *Map) End() model.Time { return m.Start().Add(m.Length) }
+
+// Flows returns the number of flows seen anywhere.
+func (m *Map) Flows() int { return len(m.seen) }
+
+// All goes over the flows seen anywhere, with their sightings, in no order.
+// The sightings are the map's own.
+func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] { return maps.All(m.seen) }
+
+// Reported tells whether a switch's flowset is on the map.
+func (m *Map) Reported(sw model.NodeID) bool { return len(m.sets[sw]) > 0 }
+
+// At returns what a switch saw of a flow.
+func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
+	for _, s := range m.seen[key] {
+		if s.Switch == sw {
+			return s, Seen
+		}
+	}
+	absent := false
+	for _, d := range m.sets[sw] {
+		if d.MayHold == nil || !d.Absent(key) {
+			return Sighting{Switch: sw}, Unknown
+		}
+		absent = true
+	}
+	if absent {
+		return Sighting{Switch: sw}, Absent
+	}
+	return Sighting{Switch: sw}, Unknown
+}
