@@ -1,0 +1,242 @@
+package translate
+
+import (
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Sink takes the reports of an Intake. Put tells what becomes of the report:
+// dta.Stored, or why it is refused. Key and Data alias the datagram.
+type Sink interface {
+	Put(now model.Time, r *dta.Report) dta.Verdict
+}
+
+// IntakeStats account for every datagram and report that came in.
+// Invariant: Reports = Stored + Duplicate + Stale + all of Refused.
+type IntakeStats struct {
+	Datagrams uint64
+	Foreign   uint64 // datagrams that are neither version 1 nor the prototype's
+	Truncated uint64 // datagrams that broke off or went on, version 1
+	Reports   uint64 // read from datagrams
+	Stored    uint64
+	Duplicate uint64 // dropped: stored before
+	Stale     uint64 // dropped: too late to tell from a repetition
+	Refused   [dta.Unserved + 1]uint64
+
+	Missing   uint64 // numbers skipped: reports lost on the way, unless they came Late
+	Late      uint64 // skipped, and stored after all
+	Restarts  uint64 // reporters that began anew
+	Reporters uint64 // followed at present
+	Untracked uint64 // reports of reporters beyond the most that are followed; repetitions among them are not seen
+	Answers   uint64
+}
+
+// Intake reads datagrams of version 1 and of both prototype layouts, follows
+// each reporter's numbers, and answers with what was refused or is missing. It
+// allocates when it meets a new reporter, and else nothing.
+type Intake struct {
+	most      int
+	reporters map[model.NodeID]*sequence
+	protos    map[netip.Addr]*sequence
+	last      *sequence // of lastID: most datagrams follow one of the same reporter
+	lastID    model.NodeID
+	spare     sequence // stands in for reporters beyond the most
+	reader    dta.Reader
+	report    dta.Report
+	proto     dta.Prototype
+	stats     IntakeStats
+}
+
+// DefaultReporters is the most reporters an Intake follows by default: more
+// than a large datacenter has switches. Each takes about 1 KiB.
+const DefaultReporters = 1 << 16
+
+// NewIntake returns an Intake that follows at most so many reporters.
+func NewIntake(reporters int) *Intake {
+	return &Intake{most: reporters, reporters: map[model.NodeID]*sequence{}, protos: map[netip.Addr]*sequence{}}
+}
+
+// Stats returns the present counts.
+func (in *Intake) Stats() IntakeStats {
+	st := in.stats
+	st.Reporters = uint64(len(in.reporters) + len(in.protos))
+	return st
+}
+
+// Take reads one datagram, gives its reports to the sink, and appends the
+// answer to the reporter, if there is one. An answer goes to the reporter's
+// address, port dta.AckPort.
+func (in *Intake) Take(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
+	in.stats.Datagrams++
+	if err := in.reader.Reset(datagram); err == dta.ErrVersion || err == dta.ErrShort {
+		return in.takePrototype(now, from, datagram, sink, answer)
+	} else if err != nil {
+		in.stats.Foreign++
+		return answer
+	}
+	h := in.reader.Header()
+	s := in.follow(h.Reporter, h.Count)
+	where, missing := s.locate(from, h.Seq, int(h.Count), window)
+	switch where {
+	case ahead:
+		in.stats.Missing += uint64(missing)
+		answer = in.refuse(answer, dta.Ack{Verdict: dta.Gap, Reporter: h.Reporter, First: s.next, Count: uint32(missing)})
+	case restarted:
+		in.stats.Restarts++
+	}
+	// From here on next is behind the datagram's last number, and what lay
+	// between is not stored.
+	fresh := s.next // numbers before it were seen or skipped
+	if end := h.Seq + dta.Seq(h.Count); where != stale && end.Sub(s.next) > 0 {
+		s.advance(end)
+	}
+	refused := dta.Ack{Reporter: h.Reporter}
+	for seq := in.reader.Seq(); in.reader.Next(&in.report); seq = in.reader.Seq() {
+		in.stats.Reports++
+		if where == stale {
+			in.stats.Stale++
+			continue
+		}
+		late := seq.Sub(fresh) < 0
+		if late && s.stored(seq) {
+			in.stats.Duplicate++
+			continue
+		}
+		verdict := sink.Put(now, &in.report)
+		if verdict == dta.Stored {
+			in.stats.Stored++
+			if late {
+				in.stats.Late++
+			}
+			s.store(seq)
+			continue
+		}
+		in.stats.Refused[verdict]++
+		if refused.Count > 0 && refused.Verdict == verdict && refused.First+dta.Seq(refused.Count) == seq {
+			refused.Count++
+			continue
+		}
+		answer = in.refuse(answer, refused)
+		refused.Verdict, refused.First, refused.Count = verdict, seq, 1
+	}
+	answer = in.refuse(answer, refused)
+	if in.reader.Err() != nil {
+		in.stats.Truncated++
+		if where != stale {
+			lost := uint32((h.Seq + dta.Seq(h.Count)) - in.reader.Seq())
+			answer = in.refuse(answer, dta.Ack{Verdict: dta.Malformed, Reporter: h.Reporter, First: in.reader.Seq(), Count: lost})
+		}
+	}
+	return answer
+}
+
+// refuse appends an answer about at least one report.
+func (in *Intake) refuse(answer []byte, a dta.Ack) []byte {
+	if a.Count == 0 {
+		return answer
+	}
+	in.stats.Answers++
+	return a.AppendTo(answer)
+}
+
+// follow returns the numbers of a reporter.
+func (in *Intake) follow(id model.NodeID, count uint16) *sequence {
+	if in.last != nil && in.lastID == id {
+		return in.last
+	}
+	s, ok := in.reporters[id]
+	if !ok {
+		if len(in.reporters)+len(in.protos) >= in.most {
+			in.stats.Untracked += uint64(count)
+			in.spare = sequence{}
+			return &in.spare
+		}
+		s = new(sequence)
+		in.reporters[id] = s
+	}
+	in.last, in.lastID = s, id
+	return s
+}
+
+// takePrototype reads a datagram of one report. Its 8-bit numbers count only
+// in the long layout, and there only for reports that can be sent again, as in
+// the prototype.
+func (in *Intake) takePrototype(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
+	layout, err := dta.DetectLayout(datagram)
+	if err == nil {
+		_, err = in.proto.Parse(datagram, layout)
+	}
+	if err != nil {
+		in.stats.Foreign++
+		return answer
+	}
+	in.stats.Reports++
+	r := &in.proto.Report
+	if layout == dta.Base2 || !r.Retransmit {
+		in.count(sink.Put(now, r))
+		return answer
+	}
+	s := in.followPrototype(from.Addr())
+	if s.started && s.from != from {
+		*s = sequence{} // 8 bits cannot tell that a reporter began anew
+		in.stats.Restarts++
+	}
+	seq := dta.Seq(in.proto.Seq)
+	if s.started {
+		seq = s.next + dta.Seq(int32(int8(in.proto.Seq-uint8(s.next))))
+	} else {
+		seq += 1 << 16 // away from the ends of the circle that has no restart
+	}
+	where, missing := s.locate(from, seq, 1, protoWindow)
+	if where == ahead {
+		in.stats.Missing += uint64(missing)
+		in.stats.Answers++
+		answer = dta.PrototypeAck{Seq: uint8(s.next - 1), Nack: true}.AppendTo(answer)
+	}
+	if where == behind && s.stored(seq) {
+		in.stats.Duplicate++
+		return answer
+	}
+	if end := seq + 1; end.Sub(s.next) > 0 {
+		s.advance(end)
+	}
+	switch v := sink.Put(now, r); {
+	case v == dta.Stored:
+		if where == behind {
+			in.stats.Late++
+		}
+		s.store(seq)
+		in.count(v)
+	case where == ahead:
+		in.count(v) // one answer is enough: it asks for this one as well
+	default:
+		in.count(v)
+		in.stats.Answers++
+		answer = dta.PrototypeAck{Seq: uint8(seq - 1), Nack: true}.AppendTo(answer)
+	}
+	return answer
+}
+
+func (in *Intake) followPrototype(a netip.Addr) *sequence {
+	s, ok := in.protos[a]
+	if !ok {
+		if len(in.reporters)+len(in.protos) >= in.most {
+			in.stats.Untracked++
+			in.spare = sequence{}
+			return &in.spare
+		}
+		s = new(sequence)
+		in.protos[a] = s
+	}
+	return s
+}
+
+func (in *Intake) count(v dta.Verdict) {
+	if v == dta.Stored {
+		in.stats.Stored++
+	} else {
+		in.stats.Refused[v]++
+	}
+}

@@ -1,0 +1,163 @@
+package translate
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Target is where a Router sends reports: a Translator, or one that a host
+// guards. Serves must be safe to call while another goroutine puts reports.
+type Target interface {
+	// Serves tells whether there is memory for such a report.
+	Serves(r *dta.Report) bool
+	// Put translates reports, whose keys and data alias the datagrams. It
+	// keeps neither.
+	Put(now model.Time, batch []dta.Report)
+}
+
+// batchSize is how many reports a Router gathers for a target: enough that a
+// lock around Put costs nothing, few enough to stay in the first-level cache
+// (64 reports of 80 bytes).
+const batchSize = 64
+
+// Router is a Sink that spreads reports over targets by key, so that all
+// reports about a key, and all entries of a list, meet in one. It refuses what
+// a target does not serve and what exceeds its rate.
+type Router struct {
+	targets []Target
+	limits  []Limiter
+	batches [][]dta.Report
+}
+
+// NewRouter returns a Router over at least one target, each with a limit of
+// its own.
+func NewRouter(limit Limiter, targets ...Target) *Router {
+	r := &Router{targets: targets}
+	for range targets {
+		r.limits = append(r.limits, limit)
+		r.batches = append(r.batches, make([]dta.Report, 0, batchSize))
+	}
+	return r
+}
+
+// Put queues a report for its target. Flush must follow before the datagram's
+// memory is used again.
+func (r *Router) Put(now model.Time, rep *dta.Report) dta.Verdict {
+	i := 0
+	if len(r.targets) > 1 {
+		i = Shard(rep, len(r.targets))
+	}
+	if !r.targets[i].Serves(rep) {
+		return dta.Unserved
+	}
+	if !r.limits[i].Allow(now) {
+		return dta.RateLimited
+	}
+	r.batches[i] = append(r.batches[i], *rep)
+	if len(r.batches[i]) == batchSize {
+		r.flush(now, i)
+	}
+	return dta.Stored
+}
+
+// Flush gives the targets all reports that are queued.
+func (r *Router) Flush(now model.Time) {
+	for i := range r.targets {
+		r.flush(now, i)
+	}
+}
+
+func (r *Router) flush(now model.Time, i int) {
+	if len(r.batches[i]) > 0 {
+		r.targets[i].Put(now, r.batches[i])
+		r.batches[i] = r.batches[i][:0]
+	}
+}
+
+// Hold stops all reports to target i until then.
+func (r *Router) Hold(i int, until model.Time) { r.limits[i].Hold(until) }
+
+// Shard returns which of n collectors has what the report is about.
+func Shard(r *dta.Report, n int) int {
+	if r.Primitive == dta.Append {
+		return ShardOfList(r.List, n)
+	}
+	return ShardOfKey(r.Key, n)
+}
+
+// ShardOfList returns which of n collectors has a list.
+func ShardOfList(l dta.ListID, n int) int { return int(uint64(l) % uint64(n)) }
+
+// ShardOfKey returns which of n collectors has a key. It must have nothing to
+// do with the key's slot, or each collector would use a part of its slots
+// only: the structures hash with multiplications, this is FNV-1a, mixed once
+// more so that its high bits are good.
+func ShardOfKey(key []byte, n int) int {
+	h := uint64(0xcbf29ce484222325)
+	for _, b := range key {
+		h = (h ^ uint64(b)) * 0x100000001b3
+	}
+	h ^= h >> 29
+	h *= 0xff51afd7ed558ccd
+	hi, _ := bits.Mul64(h, uint64(n))
+	return int(hi)
+}
+
+// Limiter bounds a rate with a bucket of tokens. The zero Limiter has no
+// bound.
+type Limiter struct {
+	gap   time.Duration // between reports at the full rate, in units of 1/scale ns
+	burst time.Duration // how far ahead of the rate a burst may run, same unit
+	clock model.Time    // when the bucket was last looked at
+	ahead time.Duration // how far ahead of the rate the reports are
+	until model.Time    // none before
+}
+
+// scale lets a Limiter count rates that are no whole number of nanoseconds
+// apart.
+const scale = 1024
+
+// NewLimiter returns a Limiter of so many reports a second on average and so
+// many at once. A rate of 0 has no bound.
+func NewLimiter(perSecond float64, burst int) (Limiter, error) {
+	if perSecond == 0 {
+		return Limiter{}, nil
+	}
+	if perSecond < 0.001 || perSecond > 1e9 || burst < 1 {
+		return Limiter{}, fmt.Errorf("translate: rate of %g reports/s in bursts of %d, want 0.001 to 1e9 in bursts of at least 1", perSecond, burst)
+	}
+	gap := time.Duration(float64(time.Second) * scale / perSecond)
+	return Limiter{gap: gap, burst: gap * time.Duration(burst)}, nil
+}
+
+// Hold lets nothing through until then: the collector is overloaded.
+func (l *Limiter) Hold(until model.Time) { l.until = max(l.until, until) }
+
+// Allow tells whether a report may pass now, and if so, counts it.
+func (l *Limiter) Allow(now model.Time) bool {
+	if now < l.until {
+		return false
+	}
+	if l.gap == 0 {
+		return true
+	}
+	if now > l.clock {
+		// A long silence empties the bucket; shorter ones cannot overflow.
+		passed := now.Sub(l.clock)
+		l.clock = now
+		if passed > l.ahead/scale {
+			l.ahead = 0
+		} else {
+			l.ahead -= passed * scale
+		}
+	}
+	if l.ahead+l.gap > l.burst {
+		return false
+	}
+	l.ahead += l.gap
+	return true
+}

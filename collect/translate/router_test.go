@@ -1,0 +1,120 @@
+package translate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// heap is a Target that keeps keys.
+type heap struct {
+	keys   []string
+	serves bool
+}
+
+func (h *heap) Serves(*dta.Report) bool { return h.serves }
+
+func (h *heap) Put(_ model.Time, batch []dta.Report) {
+	for _, r := range batch {
+		if r.Primitive == dta.Append {
+			h.keys = append(h.keys, fmt.Sprint("list ", r.List))
+		} else {
+			h.keys = append(h.keys, string(r.Key))
+		}
+	}
+}
+
+func TestRouterKeepsAKeyTogether(t *testing.T) {
+	targets := []*heap{{serves: true}, {serves: true}, {serves: true}}
+	r := NewRouter(Limiter{}, targets[0], targets[1], targets[2])
+	const n = 3000
+	for round := range 2 {
+		for i := range n {
+			rep := dta.Report{Primitive: dta.KeyWrite, Key: fmt.Appendf(nil, "flow %d", i)}
+			if i%3 == 0 {
+				rep = dta.Report{Primitive: dta.Append, List: dta.ListID(i / 3)}
+			}
+			if v := r.Put(model.Time(round), &rep); v != dta.Stored {
+				t.Fatalf("Put = %v; want stored", v)
+			}
+		}
+	}
+	r.Flush(0)
+	where := map[string]int{}
+	total := 0
+	for i, target := range targets {
+		for _, k := range target.keys {
+			if at, ok := where[k]; ok && at != i {
+				t.Fatalf("%s is at targets %d and %d", k, at, i)
+			}
+			where[k] = i
+		}
+		if len(target.keys) < 2*n/3*8/10 {
+			t.Errorf("target %d has %d of %d reports; want about a third", i, len(target.keys), 2*n)
+		}
+		total += len(target.keys)
+	}
+	if total != 2*n {
+		t.Errorf("%d reports arrived; want %d", total, 2*n)
+	}
+	targets[0].serves, targets[1].serves, targets[2].serves = false, false, false
+	if v := r.Put(0, &dta.Report{Primitive: dta.KeyWrite, Key: []byte("k")}); v != dta.Unserved {
+		t.Errorf("Put = %v; want unserved", v)
+	}
+}
+
+func TestRouterHoldsBack(t *testing.T) {
+	r := NewRouter(Limiter{}, &heap{serves: true})
+	rep := dta.Report{Primitive: dta.KeyWrite, Key: []byte("k")}
+	r.Hold(0, 100)
+	if v := r.Put(99, &rep); v != dta.RateLimited {
+		t.Errorf("Put before the time = %v; want rate-limited", v)
+	}
+	if v := r.Put(100, &rep); v != dta.Stored {
+		t.Errorf("Put at the time = %v; want stored", v)
+	}
+}
+
+// TestLimiter holds both bounds: no span of time lets more through than its
+// share and a burst, and asking all the time lets that share through.
+func TestLimiter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate := rapid.Float64Range(1000, 1e8).Draw(t, "rate")
+		burst := rapid.IntRange(1, 50).Draw(t, "burst")
+		l, err := NewLimiter(rate, burst)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var now model.Time
+		allowed := 0
+		end := model.Time(float64(time.Second) * 500 / rate)
+		for now < end {
+			if l.Allow(now) {
+				allowed++
+			} else {
+				now += model.Time(float64(time.Second)/rate/4) + 1
+			}
+		}
+		share := rate * now.Sub(0).Seconds()
+		if most := share*1.01 + float64(burst) + 1; float64(allowed) > most {
+			t.Fatalf("%d reports in %v at %g/s; want at most %g", allowed, now, rate, most)
+		}
+		if least := share*0.9 - 1; float64(allowed) < least {
+			t.Fatalf("%d reports in %v at %g/s; want at least %g", allowed, now, rate, least)
+		}
+	})
+	if _, err := NewLimiter(-1, 1); err == nil {
+		t.Error("NewLimiter(-1) = nil; want an error")
+	}
+	var free Limiter
+	for range 1000 {
+		if !free.Allow(0) {
+			t.Fatal("the zero Limiter refuses")
+		}
+	}
+}

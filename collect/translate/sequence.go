@@ -1,0 +1,100 @@
+package translate
+
+import (
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// window is how many of a reporter's latest numbers are remembered. At 68
+// reports to a datagram it spans 120 datagrams: what comes later than that is
+// too late to be told from a repetition. A prototype's window is half of its
+// 8-bit circle.
+const (
+	window      = 8192
+	protoWindow = 128
+)
+
+// sequence follows one reporter's numbers.
+type sequence struct {
+	from    netip.AddrPort
+	started bool
+	next    dta.Seq             // behind the highest number seen
+	seen    [window / 64]uint64 // of the window before next: the report was stored
+
+	// A datagram far from the window is a latecomer or the first of a reporter
+	// that has started again. The second in a row decides.
+	strange   dta.Seq
+	isStrange bool
+}
+
+func (s *sequence) bit(n dta.Seq) (word *uint64, mask uint64) {
+	return &s.seen[n%window/64], 1 << (n % 64)
+}
+
+func (s *sequence) stored(n dta.Seq) bool {
+	w, m := s.bit(n)
+	return *w&m != 0
+}
+
+func (s *sequence) store(n dta.Seq) {
+	w, m := s.bit(n)
+	*w |= m
+}
+
+// advance moves next to n, with all numbers between not stored.
+func (s *sequence) advance(n dta.Seq) {
+	if n.Sub(s.next) >= window {
+		clear(s.seen[:])
+		s.next = n
+		return
+	}
+	for s.next != n {
+		if left := n.Sub(s.next); s.next%64 == 0 && left >= 64 {
+			w, _ := s.bit(s.next)
+			*w = 0
+			s.next += 64
+			continue
+		}
+		w, m := s.bit(s.next)
+		*w &^= m
+		s.next++
+	}
+}
+
+// place says how a datagram's numbers lie to those seen before.
+type place uint8
+
+const (
+	inOrder   place = iota // at next, or the first of all
+	ahead                  // behind a gap
+	behind                 // within the window
+	restarted              // the reporter began anew
+	stale                  // before the window
+)
+
+// locate finds the place of a datagram with count numbers from first on, and
+// how many numbers are missing before it. span is the window that counts.
+func (s *sequence) locate(from netip.AddrPort, first dta.Seq, count int, span int) (p place, missing int) {
+	if !s.started {
+		s.started, s.from, s.next = true, from, first
+		return inOrder, 0
+	}
+	switch d := first.Sub(s.next); {
+	case d == 0:
+		s.isStrange = false
+		return inOrder, 0
+	case d > 0 && d < span:
+		return ahead, d
+	case d < 0 && -d <= span:
+		return behind, 0
+	}
+	again := s.from != from || s.isStrange && first == s.strange
+	s.strange, s.isStrange = first+dta.Seq(count), true
+	if !again {
+		return stale, 0
+	}
+	clear(s.seen[:])
+	s.from, s.next, s.isStrange = from, first, false
+	return restarted, 0
+}
