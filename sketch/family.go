@@ -9,7 +9,7 @@ import (
 // Geometry is the shape of a flowset. Its fields are those of
 // wire/flowset.Geometry, so that one converts to the other.
 type Geometry struct {
-	FilterHashes uint8  // filter bits per flow, k_f
+	FilterHashes uint8  // filter bits per flow, k_f; a multiple of GroupBits
 	FilterBits   uint32 // m_f; a multiple of 64
 	Tables       uint8  // sub-tables, one cell of each per flow: k_c
 	TableCells   uint32 // cells of one sub-table
@@ -25,8 +25,8 @@ var ErrGeometry = errors.New("sketch: bad geometry")
 // Check tells whether the hash family can serve the shape.
 func (g Geometry) Check() error {
 	switch {
-	case g.FilterHashes == 0:
-		return fmt.Errorf("%w: no filter hashes, want at least 1", ErrGeometry)
+	case g.FilterHashes == 0 || g.FilterHashes%GroupBits != 0:
+		return fmt.Errorf("%w: %d filter hashes, want a multiple of %d", ErrGeometry, g.FilterHashes, GroupBits)
 	case g.FilterBits == 0 || g.FilterBits%64 != 0:
 		return fmt.Errorf("%w: %d filter bits, want a multiple of 64", ErrGeometry, g.FilterBits)
 	case g.Tables == 0 || g.Tables > MaxTables:
@@ -45,9 +45,15 @@ func (g Geometry) Cells() int { return int(g.Tables) * int(g.TableCells) }
 // share their collisions.
 type Family struct {
 	Geometry
-	seed  [4]uint64
-	words uint64 // of the filter
-	cells uint64 // of one sub-table
+	seed   [4]uint64
+	groups int    // of a flow's filter bits
+	words  uint64 // of the filter
+	cells  uint64 // of one sub-table
+
+	// patterns has GroupBits different bits per word: with the 64 turns of
+	// each, 16,384 groups to choose from. Setting the bits one by one took
+	// twice the instructions.
+	patterns [256]uint64
 }
 
 // NewFamily makes the functions for a shape and a seed.
@@ -55,17 +61,29 @@ func NewFamily(g Geometry, seed uint64) (Family, error) {
 	if err := g.Check(); err != nil {
 		return Family{}, err
 	}
-	f := Family{Geometry: g, words: uint64(g.FilterBits / 64), cells: uint64(g.TableCells)}
+	f := Family{Geometry: g, groups: int(g.FilterHashes / GroupBits), words: uint64(g.FilterBits / 64), cells: uint64(g.TableCells)}
+	random := splitMix(seed)
 	for i := range f.seed {
-		// SplitMix64: any two seeds, even neighbouring numbers, give words
-		// that have nothing in common.
-		seed += 0x9e3779b97f4a7c15
-		z := seed
-		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		f.seed[i] = z ^ z>>31
+		f.seed[i] = random.next()
+	}
+	for i := range f.patterns {
+		for bits.OnesCount64(f.patterns[i]) < GroupBits {
+			f.patterns[i] |= 1 << (random.next() >> 58)
+		}
 	}
 	return f, nil
+}
+
+// splitMix draws words that have nothing in common for any two seeds, even
+// neighbouring numbers.
+type splitMix uint64
+
+func (s *splitMix) next() uint64 {
+	*s += 0x9e3779b97f4a7c15
+	z := uint64(*s)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }
 
 // Hash is the 128 bits that all positions of a flow come from.
@@ -74,10 +92,21 @@ type Hash struct{ A, B uint64 }
 // HashOf mixes a key: a multiplication to 128 bits per pair of words, then one
 // per half of the result.
 func HashOf[K Key](f *Family, k *K) Hash {
-	hi, lo := bits.Mul64((*k)[0]^f.seed[0], (*k)[1]^f.seed[1])
+	hi, lo := absorb(f, k)
+	return f.finish(hi, lo)
+}
+
+// absorb and finish are two functions so that the compiler puts both into the
+// loops that need them.
+func absorb[K Key](f *Family, k *K) (hi, lo uint64) {
+	hi, lo = bits.Mul64((*k)[0]^f.seed[0], (*k)[1]^f.seed[1])
 	for i := 2; i < len(*k); i++ {
 		hi, lo = bits.Mul64(lo^(*k)[i]^f.seed[2], hi^f.seed[3])
 	}
+	return hi, lo
+}
+
+func (f *Family) finish(hi, lo uint64) Hash {
 	ah, al := bits.Mul64(lo^f.seed[2], hi^f.seed[3])
 	bh, bl := bits.Mul64(lo^f.seed[3], hi^f.seed[0])
 	return Hash{ah ^ al, bh ^ bl}
@@ -85,20 +114,26 @@ func HashOf[K Key](f *Family, k *K) Hash {
 
 // Cell returns the index of the flow's cell in sub-table t, counted from the
 // start of the first sub-table.
-//
-// Each of the first four comes from 32 bits of its own. Double hashing, which
-// is enough for filters, is not enough here: with two free numbers per flow the
-// chance that two flows share all their cells does not fall with the table's
-// size.
 func (f *Family) Cell(h Hash, t int) uint32 {
-	if t >= 4 {
-		h = Hash{h.A*0x9e3779b97f4a7c15 ^ h.B>>32, h.B*0xbf58476d1ce4e5b9 ^ h.A>>32}
-		h = Hash{h.A ^ h.A>>29, h.B ^ h.B>>29}
+	w := walk(h)
+	for range t {
+		w = w.next()
 	}
-	w := h.A
-	if t&2 != 0 {
-		w = h.B
-	}
-	w = w >> (t & 1 * 32) & 0xffff_ffff
-	return uint32(w*f.cells>>32 + uint64(t)*f.cells)
+	return uint32(w.in(f.cells) + uint64(t)*f.cells)
+}
+
+// walk goes through the hash 32 bits at a time, one part per sub-table.
+//
+// Double hashing, which is enough for filters, is not enough here: with two
+// free numbers per flow, the chance that some two flows share all their cells
+// does not fall with the table's size.
+type walk Hash
+
+// in returns the present part as a number below n.
+func (w walk) in(n uint64) uint64 { return w.A & 0xffff_ffff * n >> 32 }
+
+// next goes on to the next part. What has been used comes back at the other
+// end, multiplied, for the sub-tables after the fourth.
+func (w walk) next() walk {
+	return walk{w.A>>32 | w.B<<32, w.B>>32 | w.A*0x9e3779b97f4a7c15&^0xffff_ffff}
 }

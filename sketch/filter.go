@@ -20,39 +20,33 @@ const GroupBits = 4
 // NewFilter makes an empty filter for a shape.
 func NewFilter(g Geometry) Filter { return make(Filter, (g.FilterBits+63)/64) }
 
-// group returns the word and the mask of a flow's group of bits, of which the
-// next follows by adding h.B to x. The last group has what remains of k_f.
-func (f *Family) group(x uint64, n int) (word, mask uint64) {
+// group returns the word and the mask of a flow's group of bits. The groups
+// follow each other by adding h.B to h.A, which the first is made of.
+func (f *Family) group(x uint64) (word, mask uint64) {
 	// The high half is the word; the low half is how far into it, uniform
 	// too, and has the positions.
 	word, at := bits.Mul64(x, f.words)
-	for range min(n, GroupBits) {
-		mask |= 1 << (at >> 58)
-		at <<= 6
-	}
-	return word, mask
+	return word, bits.RotateLeft64(f.patterns[at>>56], int(at>>50))
 }
 
 // Has tells whether all of the flow's bits are set.
 func (b Filter) Has(f *Family, h Hash) bool {
-	x := h.A
-	for n := int(f.FilterHashes); n > 0; n -= GroupBits {
-		word, mask := f.group(x, n)
-		if mask&^b[word] != 0 {
-			return false
-		}
-		x += h.B
+	// No branch until the end: all words are fetched at once.
+	var missing uint64
+	for range f.groups {
+		word, mask := f.group(h.A)
+		missing |= mask &^ b[word]
+		h.A += h.B
 	}
-	return true
+	return missing == 0
 }
 
 // Add sets the flow's bits.
 func (b Filter) Add(f *Family, h Hash) {
-	x := h.A
-	for n := int(f.FilterHashes); n > 0; n -= GroupBits {
-		word, mask := f.group(x, n)
+	for range f.groups {
+		word, mask := f.group(h.A)
 		b[word] |= mask
-		x += h.B
+		h.A += h.B
 	}
 }
 

@@ -24,7 +24,7 @@ func TestSetEqualsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := small
 		g.Tables = uint8(rapid.IntRange(1, MaxTables).Draw(t, "tables"))
-		g.FilterHashes = uint8(rapid.IntRange(1, 30).Draw(t, "hashes"))
+		g.FilterHashes = uint8(GroupBits * rapid.IntRange(1, 8).Draw(t, "hashes"))
 		if rapid.Bool().Draw(t, "tight") {
 			g.FilterBits = 128 // false positives on purpose
 		}
@@ -77,12 +77,12 @@ func TestSetEqualsTwin(t *testing.T) {
 
 // TestHotWordsSpill counts more in one cell than a hot word holds.
 func TestHotWordsSpill(t *testing.T) {
-	s, err := NewSet[Key4](Geometry{1, 64, 1, 1}, 1)
+	s, err := NewSet[Key4](Geometry{4, 64, 1, 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := Key4{1, 2}
-	const packets = 3<<23 + 5
+	const packets = 5000
 	for range packets {
 		s.Add(&k, maxHotSize)
 	}
