@@ -1,7 +1,6 @@
 package keywrite
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/weft-telemetry/weft/collect/place"
@@ -30,13 +29,9 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the table in a region, whose header holds its geometry.
 func View(mem *region.Region) (*Table, error) {
-	h := mem.Header()
 	var cfg Config
-	if h.Kind != Kind {
-		return nil, fmt.Errorf("%w: it holds a %s, want a %s", region.ErrMismatch, h.Kind, Kind)
-	}
-	if err := json.Unmarshal(h.Geometry, &cfg); err != nil {
-		return nil, fmt.Errorf("%w: geometry: %w", region.ErrDamaged, err)
+	if err := mem.Decode(Kind, &cfg); err != nil {
+		return nil, err
 	}
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", region.ErrDamaged, err)

@@ -82,6 +82,17 @@ func newRegion(h Header, mapping, mem []byte) *Region {
 // Header says what lies in the region.
 func (r *Region) Header() Header { return r.head }
 
+// Decode reads the geometry of a structure of that kind from the header.
+func (r *Region) Decode(kind string, geometry any) error {
+	if r.head.Kind != kind {
+		return fmt.Errorf("%w: it holds a %s, want a %s", ErrMismatch, r.head.Kind, kind)
+	}
+	if err := json.Unmarshal(r.head.Geometry, geometry); err != nil {
+		return fmt.Errorf("%w: geometry: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
 // Words is the data as words, little-endian in memory. Store, Load and Publish
 // are the way to use it while others do.
 func (r *Region) Words() []uint64 { return r.words }

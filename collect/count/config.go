@@ -1,0 +1,62 @@
+// Package count adds up numbers under keys: a count-min sketch whose cells are
+// words of a large memory. Adding to a key adds to N cells, shared with other
+// keys; the least of them is never below the key's sum and seldom far above
+// it. Translating reports and carrying them is left to others; a Scheme gives
+// them the places.
+// Origin: docs/papers.md#dta. Layout: docs/collector.md#key-increment.
+package count
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/place"
+)
+
+// What Add, Place and Read return.
+var (
+	ErrKeyLen = errors.New("count: key length")
+	ErrCopies = errors.New("count: copies are not 1 to 4")
+)
+
+// Layout is where the cells of a key lie.
+type Layout string
+
+// The layouts. A cell is a 64-bit word, little-endian, in both.
+const (
+	Weft      Layout = "weft"
+	Prototype Layout = "prototype" // 4-byte keys, slots by CRC-32, as the public prototype
+)
+
+// Kind names the structure in a region's header.
+const Kind = "key-increment"
+
+// Config is the geometry of a table.
+type Config struct {
+	Layout Layout `json:"layout"`
+	Cells  uint64 `json:"cells"` // prototype: a power of two, at most 2^31
+	Seed   uint64 `json:"seed"`  // of the hash; prototype: 0
+}
+
+// DefaultConfig is a table in a memory of about size bytes.
+func DefaultConfig(size int64) Config { return Config{Layout: Weft, Cells: uint64(size) / 8} }
+
+const maxCells = 1 << 40
+
+// check complains about the first thing that is wrong.
+func (c Config) check() error {
+	switch {
+	case c.Layout != Weft && c.Layout != Prototype:
+		return fmt.Errorf("count: layout %q, want %s or %s", c.Layout, Weft, Prototype)
+	case c.Cells < 1 || c.Cells > maxCells:
+		return fmt.Errorf("count: %d cells, want 1 to 2^40", c.Cells)
+	case c.Layout == Prototype && !place.IsPrototypeSlots(c.Cells):
+		return fmt.Errorf("count: %d cells, the prototype has a power of two up to 2^31", c.Cells)
+	case c.Layout == Prototype && c.Seed != 0:
+		return fmt.Errorf("count: seed %d, the prototype has none", c.Seed)
+	}
+	return nil
+}
+
+// Size is the length of the memory of a table.
+func (c Config) Size() int64 { return int64(c.Cells) * 8 }

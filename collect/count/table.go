@@ -1,0 +1,144 @@
+package count
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/region"
+)
+
+// Scheme tells where the cells of a key are: all that a translator needs to
+// add by RDMA. It holds no memory.
+type Scheme struct {
+	cfg   Config
+	proto bool
+}
+
+// NewScheme checks the geometry.
+func NewScheme(cfg Config) (*Scheme, error) {
+	return &Scheme{cfg, cfg.Layout == Prototype}, cfg.check()
+}
+
+// Config returns the geometry.
+func (s *Scheme) Config() Config { return s.cfg }
+
+// Place is a key as the scheme knows it.
+type Place struct{ hash uint64 }
+
+// Place hashes a key, once for all its cells.
+func (s *Scheme) Place(key []byte) (Place, error) {
+	if s.proto {
+		if len(key) != place.PrototypeKey {
+			return Place{}, ErrKeyLen
+		}
+		return Place{uint64(place.Prototype([place.PrototypeKey]byte(key)))}, nil
+	}
+	if len(key) == 0 {
+		return Place{}, ErrKeyLen
+	}
+	return Place{uint64(place.Of(key, s.cfg.Seed))}, nil
+}
+
+func (s *Scheme) cell(p Place, n int) uint64 {
+	if s.proto {
+		return place.CRC(p.hash).Slot(n, s.cfg.Cells)
+	}
+	return place.Hash(p.hash).Slot(n, s.cfg.Cells)
+}
+
+// Offset is where cell n of the key is, in bytes from the start of the memory.
+func (s *Scheme) Offset(p Place, n int) uint64 { return s.cell(p, n) * 8 }
+
+// Table is a region with cells in it. Readers and writers share it without
+// locks.
+type Table struct {
+	Scheme
+	mem   *region.Region
+	cells []uint64
+}
+
+// Open makes a table in memory, or opens the one in the file at path.
+func Open(path string, cfg Config) (*Table, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	mem, err := region.Open(region.Config{Path: path, Kind: Kind, Geometry: cfg, Size: cfg.Size()})
+	if err != nil {
+		return nil, err
+	}
+	return newTable(mem, cfg), nil
+}
+
+// View opens the table in a region, whose header holds its geometry.
+func View(mem *region.Region) (*Table, error) {
+	var cfg Config
+	if err := mem.Decode(Kind, &cfg); err != nil {
+		return nil, err
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", region.ErrDamaged, err)
+	}
+	if cfg.Size() != mem.Size() {
+		return nil, fmt.Errorf("%w: %d bytes for a table of %d", region.ErrDamaged, mem.Size(), cfg.Size())
+	}
+	return newTable(mem, cfg), nil
+}
+
+func newTable(mem *region.Region, cfg Config) *Table {
+	return &Table{Scheme{cfg, cfg.Layout == Prototype}, mem, mem.Words()}
+}
+
+// Region is the memory of the table.
+func (t *Table) Region() *region.Region { return t.mem }
+
+// Writer adds to a table.
+type Writer struct {
+	t    *Table
+	cell region.Cell
+}
+
+// Writer returns writer i, 0 to region.Writers-1. A goroutine has one of its
+// own.
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+
+// Add adds delta to copies cells of the key, for a table that no one else adds
+// to: it reads and stores plainly, which is several times as fast as an atomic
+// addition. Give each of several writers a table of its own (Sum reads them as
+// one), or let all of them use AddShared.
+//
+// A negative delta, in two's complement, subtracts. Readers then err on the
+// other side too, unless every key's sum stays at or above zero.
+func (w *Writer) Add(key []byte, delta uint64, copies int) error {
+	p, err := w.place(key, copies)
+	if err != nil {
+		return err
+	}
+	for n := range copies {
+		c := &w.t.cells[w.t.cell(p, n)]
+		region.Store(c, *c+delta)
+	}
+	w.cell.Added(copies, delta)
+	return nil
+}
+
+// AddShared is Add for a table that others add to at the same time, by
+// AddShared or by RDMA.
+func (w *Writer) AddShared(key []byte, delta uint64, copies int) error {
+	p, err := w.place(key, copies)
+	if err != nil {
+		return err
+	}
+	for n := range copies {
+		atomic.AddUint64(&w.t.cells[w.t.cell(p, n)], delta)
+	}
+	w.cell.Added(copies, delta)
+	return nil
+}
+
+func (w *Writer) place(key []byte, copies int) (Place, error) {
+	if copies < 1 || copies > place.MaxCopies {
+		return Place{}, ErrCopies
+	}
+	return w.t.Place(key)
+}

@@ -1,0 +1,106 @@
+package list
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/region"
+)
+
+// Table is a region with lists in it. One goroutine at a time writes a list;
+// readers need no leave.
+type Table struct {
+	*Scheme
+	mem *region.Region
+}
+
+// Open makes lists in memory, or opens those in the file at path, with their
+// heads where they were.
+func Open(path string, cfg Config) (*Table, error) {
+	s, err := NewScheme(cfg)
+	if err != nil {
+		return nil, err
+	}
+	mem, err := region.Open(region.Config{Path: path, Kind: Kind, Geometry: cfg, Size: cfg.Size()})
+	if err != nil {
+		return nil, err
+	}
+	return &Table{s, mem}, nil
+}
+
+// View opens the lists in a region, whose header holds their geometry.
+func View(mem *region.Region) (*Table, error) {
+	var cfg Config
+	if err := mem.Decode(Kind, &cfg); err != nil {
+		return nil, err
+	}
+	s, err := NewScheme(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", region.ErrDamaged, err)
+	}
+	if cfg.Size() != mem.Size() {
+		return nil, fmt.Errorf("%w: %d bytes for lists of %d", region.ErrDamaged, mem.Size(), cfg.Size())
+	}
+	return &Table{s, mem}, nil
+}
+
+// Region is the memory of the lists.
+func (t *Table) Region() *region.Region { return t.mem }
+
+// head is the word that counts a list's entries.
+func (t *Table) head(list uint32) *uint64 {
+	if t.cfg.Layout == Prototype {
+		return t.mem.Head()
+	}
+	return &t.mem.Words()[list]
+}
+
+// Head is how many entries were ever written to a list.
+func (t *Table) Head(list uint32) (uint64, error) {
+	if list >= t.lists {
+		return 0, ErrList
+	}
+	return region.Load(t.head(list)), nil
+}
+
+// Writer writes lists. Each goroutine has one of its own, and no list is
+// written by two at a time.
+type Writer struct {
+	t    *Table
+	cell region.Cell
+}
+
+// Writer returns writer i, 0 to region.Writers-1.
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+
+// Append writes whole entries, as AppendEntry made them, at the head of a
+// list, and allocates nothing. Entries become readable in batches, each when
+// all of it is there.
+func (w *Writer) Append(list uint32, entries []byte) error {
+	k, _, err := w.t.class(list)
+	if err != nil {
+		return err
+	}
+	stride := k.stride()
+	if len(entries)%stride != 0 {
+		return ErrBatch
+	}
+	word := w.t.head(list)
+	head := region.Load(word)
+	for len(entries) > 0 {
+		batch := entries[:min(len(entries), w.t.cfg.Batch*stride)]
+		spans, n, err := w.t.Spans(list, head, batch)
+		if err != nil {
+			return err
+		}
+		for _, s := range spans[:n] {
+			if err := w.t.mem.Write(s.Offset, s.Bytes); err != nil {
+				panic(fmt.Sprintf("list: ring of list %d is outside of its region", list))
+			}
+		}
+		head += uint64(len(batch) / stride)
+		region.Publish(word, head)
+		w.cell.Wrote(len(batch) / stride)
+		entries = entries[len(batch):]
+	}
+	return nil
+}

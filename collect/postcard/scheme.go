@@ -1,0 +1,142 @@
+package postcard
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/collect/place"
+)
+
+// Scheme tells where the copies of a path go and which bytes go there: all
+// that a translator needs to write by RDMA. It holds no memory.
+type Scheme struct {
+	cfg    Config
+	proto  bool
+	sealed bool
+	words  int    // of a chunk
+	keep   uint64 // the bits of two hops that are stored
+}
+
+// NewScheme checks the geometry.
+func NewScheme(cfg Config) (*Scheme, error) {
+	s := newScheme(cfg)
+	return &s, cfg.check()
+}
+
+func newScheme(cfg Config) Scheme {
+	keep := uint64(1)<<cfg.Bits - 1
+	return Scheme{cfg: cfg, proto: cfg.Layout == Prototype, sealed: cfg.Layout == Sealed, words: cfg.chunk() / 8, keep: keep | keep<<32}
+}
+
+// Config returns the geometry.
+func (s *Scheme) Config() Config { return s.cfg }
+
+// Copies is how many copies the layout can have.
+func (s *Scheme) Copies() int {
+	if s.proto {
+		return 1
+	}
+	return place.MaxCopies
+}
+
+// Place is a key as the scheme knows it. For the prototype it is the key.
+type Place struct{ hash uint64 }
+
+// Place hashes a key, once for all copies and hops.
+func (s *Scheme) Place(key []byte) (Place, error) {
+	if s.proto {
+		if len(key) != place.PrototypeKey {
+			return Place{}, ErrKeyLen
+		}
+		return Place{uint64(binary.BigEndian.Uint32(key))}, nil
+	}
+	if len(key) == 0 {
+		return Place{}, ErrKeyLen
+	}
+	return Place{uint64(place.Of(key, s.cfg.Seed))}, nil
+}
+
+func (s *Scheme) chunk(p Place, n int) uint64 {
+	if s.proto {
+		return uint64(protoCRC(crc32.IEEETable, uint32(p.hash))) & (s.cfg.Chunks - 1)
+	}
+	return place.Hash(p.hash).Slot(n, s.cfg.Chunks)
+}
+
+// Offset is where copy n of the key's path starts, in bytes from the start of
+// the memory.
+func (s *Scheme) Offset(p Place, n int) uint64 { return s.chunk(p, n) * uint64(s.words) * 8 }
+
+// ChunkSize is the length of a chunk in bytes.
+func (s *Scheme) ChunkSize() int { return s.words * 8 }
+
+// AppendChunk appends the bytes of a chunk; they are the same for all copies.
+// Hops that are missing or Blank did not report.
+func (s *Scheme) AppendChunk(b []byte, p Place, hops []uint32) ([]byte, error) {
+	if len(hops) > s.cfg.Hops {
+		return b, ErrHops
+	}
+	var chunk [maxWords]uint64
+	s.encode(&chunk, p, hops)
+	for _, w := range chunk[:s.words] {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b, nil
+}
+
+// maxWords is the longest chunk.
+const maxWords = (MaxHops + 1) / 2
+
+// encode fills the words of a chunk.
+func (s *Scheme) encode(chunk *[maxWords]uint64, p Place, hops []uint32) {
+	if s.proto {
+		protoEncode(chunk, uint32(p.hash), hops)
+		return
+	}
+	sum := place.Hash(p.hash).Sum()
+	for i := range s.words {
+		w := (uint64(s.code(hops, 2*i)) | uint64(s.code(hops, 2*i+1))<<32) ^ s.masks(p, i)
+		chunk[i] = w & s.used(i)
+		sum = sum.Add(chunk[i])
+	}
+	if s.sealed {
+		chunk[s.words-1] |= sum.Bits(32) << 32
+	}
+}
+
+// code returns the code of hop i, or that of a blank.
+func (s *Scheme) code(hops []uint32, i int) uint32 {
+	if i < len(hops) {
+		return code(hops[i])
+	}
+	return blankCode
+}
+
+var blankCode = code(Blank)
+
+// masks returns the checksums of the key and hops 2i and 2i+1: both halves of
+// one product.
+func (s *Scheme) masks(p Place, i int) uint64 {
+	hi, lo := bits.Mul64(p.hash^hopA[i], hopB[i])
+	return hi ^ lo
+}
+
+// used returns the bits of word i that hold hops.
+func (s *Scheme) used(i int) uint64 {
+	switch n := s.cfg.Hops - 2*i; {
+	case n >= 2:
+		return s.keep
+	case n == 1:
+		return s.keep & (1<<32 - 1)
+	default:
+		return 0
+	}
+}
+
+// hopA and hopB make a checksum of its own for each pair of hops: the digits
+// of pi, the second row made odd.
+var (
+	hopA = [maxWords]uint64{0x243f6a8885a308d3, 0x13198a2e03707344, 0xa4093822299f31d0, 0x082efa98ec4e6c89, 0x452821e638d01377, 0xbe5466cf34e90c6c, 0xc0ac29b7c97c50dd, 0x3f84d5b5b5470917}
+	hopB = [maxWords]uint64{0x9216d5d98979fb1b, 0xd1310ba698dfb5ad, 0x2ffd72dbd01adfb7, 0xb8e1afed6a267e97, 0xba7c9045f12c7f99, 0x24a19947b3916cf7, 0x0801f2e2858efc17, 0x636920d871574e69}
+)
