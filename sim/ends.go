@@ -48,7 +48,7 @@ func (n *Network) hostAt(id model.NodeID) *Host {
 
 // exit is the port by which a host sends packets of a key; nil if it cannot.
 func (n *Network) exit(h *Host, key model.FlowKey) *Port {
-	out, ok := n.routes.NextHop(h.ID, n.homed(key))
+	out, ok := n.routes.NextHop(h.ID, key)
 	if !ok || out == 0 {
 		return nil
 	}
@@ -62,15 +62,6 @@ func (n *Network) exitOr(h *Host, key model.FlowKey) *Port {
 		return p
 	}
 	return h.ports[0]
-}
-
-// homed is the key with the own address of the host where a moved address is
-// now. Routes of hosts go by where the fabric says that addresses are.
-func (n *Network) homed(key model.FlowKey) model.FlowKey {
-	if home, away := n.moved[key.Dst]; away {
-		key.Dst = n.ownAddr(home, key.V6)
-	}
-	return key
 }
 
 // firstSourcePort is HPCC's; the range up to 65535 holds as many flows of one
@@ -91,7 +82,7 @@ func (n *Network) address(f *flow) error {
 	a, b := s.From, s.To
 	if a == none {
 		a = n.ownAddr(s.Src, s.V6)
-	} else if n.services[a] != nil || !n.behind(s.Src, a) {
+	} else if n.services[a] != nil || !n.routes.Owns(s.Src, a) {
 		return fmt.Errorf("from %v, want an address behind %s that is not virtual", a, f.src.Name)
 	}
 	if b == none {
@@ -134,14 +125,6 @@ func (n *Network) ownAddr(id model.NodeID, v6 bool) model.Addr {
 	return n.fabric.Node(id).IPv4
 }
 
-// behind tells whether packets to an address are for a node.
-func (n *Network) behind(id model.NodeID, a model.Addr) bool {
-	if now, moved := n.moved[a]; moved {
-		return now == id
-	}
-	return n.fabric.Owns(id, a)
-}
-
 // answers finds the host that answers packets of a key sent from a node: the
 // owner of the destination, or the backend that a mux picks.
 func (n *Network) answers(key model.FlowKey, from model.NodeID) (*Host, error) {
@@ -158,20 +141,18 @@ func (n *Network) answers(key model.FlowKey, from model.NodeID) (*Host, error) {
 
 // owner finds the host that packets of a key come to by the intended routes.
 func (n *Network) owner(key model.FlowKey, from model.NodeID) (*Host, error) {
-	id, moved := n.moved[key.Dst]
-	if !moved {
-		switch owners := n.fabric.Owners(key.Dst); len(owners) {
-		case 0:
-			return nil, fmt.Errorf("to %v, which is nobody's address", key.Dst)
-		case 1:
-			id = owners[0]
-		default:
-			hops, err := n.routes.Path(key, from)
-			if err != nil {
-				return nil, err
-			}
-			id = hops[len(hops)-1].Node
+	var id model.NodeID
+	switch owners := n.routes.Owners(key.Dst); len(owners) {
+	case 0:
+		return nil, fmt.Errorf("to %v, which is nobody's address", key.Dst)
+	case 1:
+		id = owners[0]
+	default:
+		hops, err := n.routes.Path(key, from)
+		if err != nil {
+			return nil, err
 		}
+		id = hops[len(hops)-1].Node
 	}
 	h := n.Host(id)
 	if h == nil {

@@ -296,24 +296,49 @@ func (Polarise) String() string { return "all switches hash alike" }
 func (Polarise) check(*Network) error { return nil }
 
 func (Polarise) begin(n *Network) func() {
-	cfg := n.routes.Config()
+	set := func(step int) {
+		n.alike.faults += step
+		for _, sw := range n.switches {
+			sw.follow(sw.intended)
+		}
+	}
+	set(1)
+	return func() { set(-1) }
+}
+
+// alike is whether all switches have one hash, whatever routes they follow.
+type alike struct {
+	faults         int
+	routes, hashed *topo.Routes // the last ones asked for, and those with one hash
+}
+
+// of returns routes in which all switches hash alike.
+func (a *alike) of(routes *topo.Routes) *topo.Routes {
+	if a.routes == routes {
+		return a.hashed
+	}
+	cfg := routes.Config()
 	before := cfg.Hash
 	if before == nil {
 		before = func(key model.FlowKey, _ model.NodeID, seed uint64) uint64 { return key.Hash(seed) }
 	}
 	cfg.Hash = func(key model.FlowKey, _ model.NodeID, _ uint64) uint64 { return before(key, 0, cfg.Seed) }
-	same, err := topo.NewRoutes(n.fabric, cfg)
+	hashed, err := topo.NewRoutes(routes.Fabric(), cfg)
 	if err != nil {
 		panic(err) // the same routes were computed before
 	}
-	follow := func(r *topo.Routes) {
-		for _, sw := range n.switches {
-			sw.table.Follow(r)
-			sw.Rerouted()
-		}
+	a.routes, a.hashed = routes, hashed
+	return hashed
+}
+
+// follow has the switch's table go by intended routes.
+func (sw *Switch) follow(routes *topo.Routes) {
+	sw.intended = routes
+	if a := &sw.net.alike; a.faults > 0 {
+		routes = a.of(routes)
 	}
-	follow(same)
-	return func() { follow(n.routes) }
+	sw.table.Follow(routes)
+	sw.Rerouted()
 }
 
 func (n *Network) hasPort(p model.Port) error {

@@ -36,7 +36,7 @@ func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
 // follow adds the ports from one host to the owner of a destination and tells
 // whether there is a way.
 func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
-	hops, err := n.routes.Path(n.homed(key), from)
+	hops, err := n.routes.Path(key, from)
 	if err != nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -48,9 +49,12 @@ func (n *Network) checkMove(m *Move) error {
 	if m.Delay < 0 || m.Spread < 0 {
 		return fmt.Errorf("delay %v and spread %v, want neither below 0", m.Delay, m.Spread)
 	}
-	for id := range m.Late {
+	for id, late := range m.Late {
 		if err := n.hasSwitch(id); err != nil {
 			return err
+		}
+		if late < 0 {
+			return fmt.Errorf("switch %d follows after %v, want at least 0", id, late)
 		}
 	}
 	return nil
@@ -63,11 +67,6 @@ func single(a model.Addr) netip.Prefix {
 }
 
 func (n *Network) move(m *Move) {
-	if n.fabric.Owns(m.To, m.Addr) {
-		delete(n.moved, m.Addr) // home again
-	} else {
-		n.moved[m.Addr] = m.To
-	}
 	rng := rand.New(rand.NewPCG(n.cfg.Seed, uint64(n.intended)))
 	n.Intend(n.routesTo(m), func(sw model.NodeID) time.Duration {
 		d := m.Delay
@@ -82,29 +81,33 @@ func (n *Network) move(m *Move) {
 	n.rehome(m.Addr, n.Host(m.To))
 }
 
-// routesTo is the intended routes with an address at another host: static
-// routes that lead there.
+// routesTo is the intended routes with an address at another host.
 func (n *Network) routesTo(m *Move) *topo.Routes {
 	cfg := n.routes.Config()
-	cfg.Overrides = slices.DeleteFunc(slices.Clone(cfg.Overrides), func(o topo.Override) bool { return o.To == single(m.Addr) })
-	if _, away := n.moved[m.Addr]; away {
-		own := n.ownAddr(m.To, !m.Addr.Is4())
-		for _, sw := range n.switches {
-			if ports := n.routes.NextHops(sw.ID, own); len(ports) > 0 {
-				cfg.Overrides = append(cfg.Overrides, topo.Override{At: sw.ID, To: single(m.Addr), Ports: ports})
-			}
+	moved := maps.Clone(cfg.Moved)
+	if n.fabric.Owns(m.To, m.Addr) {
+		delete(moved, m.Addr) // home again
+	} else {
+		if moved == nil {
+			moved = make(map[model.Addr]model.NodeID)
 		}
+		moved[m.Addr] = m.To
 	}
+	cfg.Moved = moved
 	routes, err := topo.NewRoutes(n.fabric, cfg)
 	if err != nil {
-		panic(err) // ports and prefix are the fabric's
+		panic(err) // the rest of it made routes before
 	}
 	return routes
 }
 
-// Intend changes the intended routes. The table of each switch follows after
-// the time that after says; nil is at once.
+// Intend changes the intended routes from the present on. The table of each
+// switch follows after the time that after says; nil is at once. To change one
+// thing and keep the rest, such as moves, start from Routes().Config().
 func (n *Network) Intend(routes *topo.Routes, after func(sw model.NodeID) time.Duration) {
+	if err := n.intent.Set(n.now.Model(), routes); err != nil {
+		panic(err) // time goes on, and the fabric is the network's: anything else is a mistake of the caller
+	}
 	n.routes = routes
 	n.intended++
 	version := n.intended
@@ -112,8 +115,7 @@ func (n *Network) Intend(routes *topo.Routes, after func(sw model.NodeID) time.D
 		follow := func() {
 			if sw.follows < version { // else a later change was faster
 				sw.follows = version
-				sw.table.Follow(routes)
-				sw.Rerouted()
+				sw.follow(routes)
 			}
 		}
 		if after == nil {
@@ -128,6 +130,10 @@ func (n *Network) Intend(routes *topo.Routes, after func(sw model.NodeID) time.D
 
 // Routes returns the intended routes of the present.
 func (n *Network) Routes() *topo.Routes { return n.routes }
+
+// Intent returns the intended routes of all times so far, by the time of the
+// run. Its holder must not change it.
+func (n *Network) Intent() *topo.Intent { return n.intent }
 
 // rehome moves the ends of flows that are at an address to another host.
 func (n *Network) rehome(a model.Addr, h *Host) {

@@ -211,6 +211,7 @@ func TestMovesRefused(t *testing.T) {
 		"to a mux":      {Addr: vm4, To: n.named(t, "mux0")},
 		"to nowhere":    {Addr: vm4, To: 999},
 		"back in time":  {Addr: vm4, To: 2, Delay: -1},
+		"late before":   {Addr: vm4, To: 2, Late: map[model.NodeID]time.Duration{n.named(t, "tor0"): -1}},
 		"host as late":  {Addr: vm4, To: 2, Late: map[model.NodeID]time.Duration{1: 1}},
 		"no such late":  {Addr: vm4, To: 2, Late: map[model.NodeID]time.Duration{999: 1}},
 		"nobody's":      {To: 2},

@@ -111,7 +111,7 @@ func newMux(h *Host) *mux {
 // address.
 func (m *mux) take(in *Port, p *Packet) bool {
 	h, n := m.host, m.host.net
-	if p.tunnelled() || p.Key.Dst == n.ownAddr(h.ID, p.Key.V6) || !n.behind(h.ID, p.Key.Dst) {
+	if p.tunnelled() || p.Key.Dst == n.ownAddr(h.ID, p.Key.V6) || !n.routes.Owns(h.ID, p.Key.Dst) {
 		return false
 	}
 	s := n.services[p.Key.Dst]

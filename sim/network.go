@@ -30,9 +30,10 @@ type Network struct {
 	maxWindow      int64
 	routing        uint16 // counts changes of forwarding tables
 	services       map[model.Addr]*service
-	tunnel         int32                       // what muxes add to the longest frame
-	moved          map[model.Addr]model.NodeID // addresses that are elsewhere than the fabric says
-	intended       uint32                      // counts changes of intended routes
+	tunnel         int32        // what muxes add to the longest frame
+	intent         *topo.Intent // the routes of all times; routes are the newest
+	intended       uint32       // counts changes of intended routes
+	alike          alike
 	timerSeq       uint64
 	Finished       int // flows
 
@@ -62,7 +63,8 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	n := &Network{
 		cfg: cfg, fabric: f, routes: routes,
 		nodes:          make([]node, len(f.Nodes())),
-		nextSourcePort: map[[2]model.Addr]uint16{}, moved: map[model.Addr]model.NodeID{}, services: map[model.Addr]*service{},
+		intent:         topo.NewIntent(routes),
+		nextSourcePort: map[[2]model.Addr]uint16{}, services: map[model.Addr]*service{},
 	}
 	n.tunnel = tunnelRoom(f)
 	for i := range f.Nodes() {

@@ -16,13 +16,15 @@ type Switch struct {
 	ID   model.NodeID
 	Name string
 
-	net     *Network
-	node    *node
-	ports   []*Port
-	buffer  *mmu.Buffer
-	table   *fib.Table
-	follows uint32      // which of the intended routes
-	loss    impairments // a faulty switch drops in its middle
+	net    *Network
+	node   *node
+	ports  []*Port
+	buffer *mmu.Buffer
+	table  *fib.Table
+	loss   impairments // a faulty switch drops in its middle
+
+	intended *topo.Routes // that the table follows, and which of them it is
+	follows  uint32
 
 	// misroute overrides the table for flows that a faulty one gets wrong;
 	// port 0 drops them. nil usually.
@@ -42,7 +44,7 @@ func (sw *Switch) watch() {
 }
 
 func newSwitch(n *Network, tn *topo.Node, ports []*Port) (*Switch, error) {
-	sw := &Switch{ID: tn.ID, Name: tn.Name, net: n, ports: ports, table: fib.New(n.routes, tn.ID)}
+	sw := &Switch{ID: tn.ID, Name: tn.Name, net: n, ports: ports, table: fib.New(n.routes, tn.ID), intended: n.routes}
 	buffer, err := mmu.New(n.bufferConfig(ports))
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", tn.Name, err)

@@ -114,7 +114,7 @@ func (c *checker) follow(t traffic) {
 	}
 	var entries []uint32
 	for _, hosts := range c.entering {
-		i := slices.IndexFunc(hosts, func(h model.NodeID) bool { return !c.f.Owns(h, t.dst) })
+		i := slices.IndexFunc(hosts, func(h model.NodeID) bool { return !c.r.Owns(h, t.dst) })
 		if i < 0 {
 			continue
 		}
@@ -142,7 +142,7 @@ func (c *checker) follow(t traffic) {
 }
 
 func (c *checker) hostOwned(a model.Addr) bool {
-	return slices.ContainsFunc(c.f.Owners(a), func(id model.NodeID) bool { return !c.f.nodes[id].Role.IsSwitch() })
+	return slices.ContainsFunc(c.r.Owners(a), func(id model.NodeID) bool { return !c.f.nodes[id].Role.IsSwitch() })
 }
 
 // walk finds the fate of packets at a switch, depth first; a switch met again
@@ -191,7 +191,7 @@ func (c *checker) step(t traffic, id model.NodeID, p model.PortID) fate {
 		return c.walk(t, uint32(row))
 	}
 	// Only a static route can pick a wrong host.
-	if c.f.Owns(port.Peer.Node, t.dst) {
+	if c.r.Owns(port.Peer.Node, t.dst) {
 		return arrives
 	}
 	return fails

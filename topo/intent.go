@@ -25,15 +25,18 @@ type intentStep struct {
 // NewIntent starts a history with routes that hold from the beginning of time.
 func NewIntent(r *Routes) *Intent { return &Intent{steps: []intentStep{{routes: r}}} }
 
-// Set states that routes hold from that instant on. Instants must ascend, and
-// the fabric must stay the same.
+// Set states that routes hold from that instant on, in place of others from the
+// same instant. Instants must not descend, and the fabric must stay the same.
 func (in *Intent) Set(from model.Time, r *Routes) error {
 	last := in.steps[len(in.steps)-1]
-	if len(in.steps) > 1 && from <= last.from {
-		return fmt.Errorf("intended routes from %v, want an instant after %v", from, last.from)
+	if len(in.steps) > 1 && from < last.from {
+		return fmt.Errorf("intended routes from %v, want no instant before %v", from, last.from)
 	}
 	if r.Fabric() != last.routes.Fabric() {
 		return fmt.Errorf("intended routes of fabric %q, want routes of %q", r.Fabric().Name(), last.routes.Fabric().Name())
+	}
+	if len(in.steps) > 1 && from == last.from {
+		in.steps = in.steps[:len(in.steps)-1]
 	}
 	in.steps = append(in.steps, intentStep{from, r})
 	return nil

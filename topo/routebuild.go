@@ -39,6 +39,9 @@ func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
 		r.down[l] = true
 	}
 	b := &routeBuilder{Routes: r, sets: make(map[string]uint32)}
+	if err := b.checkMoved(); err != nil {
+		return nil, err
+	}
 	if err := b.classify(); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,10 @@ type RouteConfig struct {
 	Overrides []Override // static routes
 	Down      []int      // links that routes avoid, as indexes in Fabric.Links
 	Hash      Hash       // nil: model.FlowKey.Hash, with one more mixing step
+
+	// Moved addresses and the hosts where they are instead of where the fabric
+	// says.
+	Moved map[model.Addr]model.NodeID
 }
 
 // Routes are the intended routes of a fabric: shortest paths by hop count,
@@ -81,7 +85,7 @@ var (
 func (r *Routes) Fabric() *Fabric { return r.f }
 
 // Config returns what the routes were computed from; callers must not write to
-// its slices.
+// its slices, nor to Moved.
 func (r *Routes) Config() RouteConfig { return r.cfg }
 
 // NextHop returns the port by which a node sends a flow's packets on. Port 0
@@ -147,6 +151,7 @@ func (r *Routes) ports(set uint32) []model.PortID {
 
 // lookup returns the place in slab of a switch's next hops.
 func (r *Routes) lookup(row uint32, node model.NodeID, dst model.Addr) uint32 {
+	dst = r.home(dst)
 	if r.over != nil && r.over[row] != nil {
 		if set, ok := r.over[row].Lookup(dst); ok && !r.isOwn(node, dst) {
 			return set
@@ -179,6 +184,7 @@ func (r *Routes) isOwn(node model.NodeID, a model.Addr) bool {
 
 // dest finds the destination record of an address, or nil.
 func (r *Routes) dest(a model.Addr) *dest {
+	a = r.home(a)
 	if id, ok := r.f.byAddr.get(a); ok {
 		return &r.dests[id]
 	}
@@ -196,7 +202,7 @@ func (r *Routes) hostCost(p *Port, d *dest, dst model.Addr) int {
 	}
 	row := r.row[p.Peer.Node]
 	if row < 0 {
-		if r.f.Owns(p.Peer.Node, dst) {
+		if r.Owns(p.Peer.Node, dst) {
 			return 1
 		}
 		return int(unreachable)
@@ -229,7 +235,7 @@ func (r *Routes) hostNextHop(node model.NodeID, key model.FlowKey) (model.PortID
 	if d == nil {
 		return 0, false
 	}
-	if r.f.Owns(node, key.Dst) {
+	if r.Owns(node, key.Dst) {
 		return 0, true
 	}
 	least, n := r.hostCosts(node, d, key.Dst)
@@ -258,7 +264,7 @@ func (r *Routes) hostNextHops(node model.NodeID, dst model.Addr) (ports []model.
 	if d == nil {
 		return nil
 	}
-	if r.f.Owns(node, dst) {
+	if r.Owns(node, dst) {
 		return r.ports(own)
 	}
 	least, n := r.hostCosts(node, d, dst)
@@ -277,7 +283,7 @@ func (r *Routes) Distance(node model.NodeID, dst model.Addr) (hops int, ok bool)
 	if d == nil {
 		return 0, false
 	}
-	if r.f.Owns(node, dst) {
+	if r.Owns(node, dst) {
 		return 0, true
 	}
 	if row := r.row[node]; row >= 0 {
@@ -290,7 +296,8 @@ func (r *Routes) Distance(node model.NodeID, dst model.Addr) (hops int, ok bool)
 
 // ExpectedLastHops returns the switches where a packet to dst may rightly be
 // seen last, ascending: those attached to an owner, or an owner itself. A trace
-// that ends elsewhere lost its packet. It allocates nothing.
+// that ends elsewhere lost its packet; so did one that ends at the old place of
+// a moved address, where nobody answers any more. It allocates nothing.
 func (r *Routes) ExpectedLastHops(dst model.Addr) []model.NodeID {
 	d := r.dest(dst)
 	if d == nil {

@@ -22,13 +22,20 @@ func TestRoutesEqualSlowTwin(t *testing.T) {
 		if len(f.links) > 0 {
 			down = rapid.SliceOfNDistinct(rapid.IntRange(0, len(f.links)-1), 0, 2, rapid.ID).Draw(t, "down")
 		}
-		r, err := NewRoutes(f, RouteConfig{Seed: rapid.Uint64().Draw(t, "seed"), Down: down})
+		moved := map[model.Addr]model.NodeID{}
+		for _, a := range addrsOf(f) {
+			if _, own := f.ByAddr(a); !own && len(f.hosts) > 0 && rapid.Bool().Draw(t, "moved") {
+				moved[a] = rapid.SampledFrom(f.hosts).Draw(t, "to")
+			}
+		}
+		r, err := NewRoutes(f, RouteConfig{Seed: rapid.Uint64().Draw(t, "seed"), Down: down, Moved: moved})
 		if err != nil {
 			t.Fatalf("NewRoutes = %v; want no error", err)
 		}
 		slow := newSlow(f, down...)
+		slow.moved = moved
 		for _, a := range addrsOf(f) {
-			if got, want := f.Owners(a), slow.owners(a); !slices.Equal(got, want) {
+			if got, want := r.Owners(a), slow.owners(a); !slices.Equal(got, want) {
 				t.Fatalf("Owners(%v) = %v; want %v", a, got, want)
 			}
 			if got, want := r.ExpectedLastHops(a), slow.lastHops(a); !slices.Equal(got, want) {
@@ -80,7 +87,7 @@ func checkPath(t *rapid.T, r *Routes, k model.FlowKey, from model.NodeID, links 
 			}
 		}
 	}
-	if last := hops[len(hops)-1]; last.Out != 0 || !r.f.Owns(last.Node, k.Dst) {
+	if last := hops[len(hops)-1]; last.Out != 0 || !r.Owns(last.Node, k.Dst) {
 		t.Fatalf("Path(%v, %d) = %v; want it to end at an owner", k, from, hops)
 	}
 }
@@ -346,10 +353,10 @@ func TestExpectedLastHops(t *testing.T) {
 
 func TestRoutesAllocs(t *testing.T) {
 	f := must(FatTree(4, DefaultLinks()))
-	r := mustRoutes(t, f, RouteConfig{Overrides: f.RouteTo(20, 3, 1)})
+	r := mustRoutes(t, f, RouteConfig{Overrides: f.RouteTo(20, 3, 1), Moved: map[model.Addr]model.NodeID{ip("192.0.2.9"): 5}})
 	k, k6 := key(t, f, "h0", "h15", 1), key(t, f, "h0", "h15", 1)
 	k6.Dst, k6.V6 = f.nodes[15].IPv6, true
-	tor := id(t, f, "tor0")
+	tor, ip9 := id(t, f, "tor0"), ip("192.0.2.9")
 	hops := make([]Hop, 0, 16)
 	for name, run := range map[string]func(){
 		"NextHop of a switch": func() { r.NextHop(tor, k) },
@@ -364,6 +371,8 @@ func TestRoutesAllocs(t *testing.T) {
 		"ByName":              func() { f.ByName("tor0") },
 		"ByMAC":               func() { f.ByMAC(f.nodes[3].Ports[0].MAC) },
 		"Owners":              func() { f.Owners(k.Dst) },
+		"Owners, moved":       func() { r.Owners(ip9) },
+		"NextHops, moved":     func() { r.NextHops(tor, ip9) },
 	} {
 		if n := testing.AllocsPerRun(100, run); n != 0 {
 			t.Errorf("%s allocates %v times; want 0", name, n)
@@ -406,10 +415,11 @@ func TestIntent(t *testing.T) {
 			t.Errorf("At(%d) = routes of seed %d; want seed %d", at, got.cfg.Seed, want.cfg.Seed)
 		}
 	}
-	for _, from := range []model.Time{150, 200} {
-		if err := in.Set(from, a); err == nil {
-			t.Errorf("Set(%v) after 200 = nil; want an error", from)
-		}
+	if err := in.Set(150, a); err == nil {
+		t.Error("Set(150) after 200 = nil; want an error")
+	}
+	if err := in.Set(200, a); err != nil || in.At(200) != a || in.At(199) != b {
+		t.Errorf("Set(200) again = %v, then seeds %d and %d; want no error, and the newer routes from 200 on", err, in.At(199).cfg.Seed, in.At(200).cfg.Seed)
 	}
 	if err := in.Set(300, mustRoutes(t, must(Ring(3, 1, DefaultLinks())), RouteConfig{})); err == nil {
 		t.Error("Set of another fabric's routes = nil; want an error")

@@ -136,6 +136,8 @@ type slowRoutes struct {
 	f    *Fabric
 	down []int
 	dist [][]int
+
+	moved map[model.Addr]model.NodeID
 }
 
 const far = 1 << 20
@@ -164,6 +166,9 @@ func newSlow(f *Fabric, down ...int) *slowRoutes {
 
 // owners tries all prefixes.
 func (s *slowRoutes) owners(a model.Addr) (out []model.NodeID) {
+	if id, moved := s.moved[a]; moved {
+		return []model.NodeID{id}
+	}
 	best := -1
 	for i := range s.f.nodes {
 		n := &s.f.nodes[i]
