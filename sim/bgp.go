@@ -101,13 +101,13 @@ func (s *speaker) send() {
 }
 
 // hear takes a packet for the switch itself, if it is of the session on the
-// link it came by.
+// link it came by. Its TTL is one less already than it was on the link.
 func (s *speaker) hear(in *Port, p *Packet) bool {
 	if s == nil {
 		return false
 	}
 	e := &s.sessions[in.ID-1]
-	if e.key.IsZero() || p.Key != e.key.Reverse() {
+	if e.key.IsZero() || p.Key != e.key.Reverse() || p.TTL != bgpTTL-1 {
 		return false
 	}
 	e.heard = uint32(p.Seq) + uint32(p.Payload)

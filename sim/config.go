@@ -89,11 +89,14 @@ func DefaultConfig() Config {
 	}
 }
 
+// maxMTU is more than jumbo frames have.
+const maxMTU = 9600
+
 // Check complains about what cannot work.
 func (c *Config) Check() error {
 	switch {
-	case c.MTU < 64 || c.MTU > 9600:
-		return fmt.Errorf("sim: MTU %d, want 64 to 9600", c.MTU)
+	case c.MTU < 64 || c.MTU > maxMTU:
+		return fmt.Errorf("sim: MTU %d, want 64 to %d", c.MTU, maxMTU)
 	case c.Buffer <= 0:
 		return fmt.Errorf("sim: buffer %v, want above 0", c.Buffer)
 	case c.AlphaShift > 10:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -63,6 +64,8 @@ func (f LinkDown) begin(n *Network) func() {
 			end()
 		}
 		ends = nil
+		p.restore()
+		p.peer.restore()
 	}
 	down := func() {
 		for _, q := range []*Port{p, p.peer} {
@@ -180,39 +183,59 @@ func (f Reroute) check(n *Network) error {
 }
 
 func (f Reroute) begin(n *Network) func() {
-	for _, e := range f.Entries {
-		sw := n.nodes[e.Switch].sw
-		var ports []model.PortID
-		for _, via := range e.Via {
-			ports = append(ports, n.fabric.Node(e.Switch).PortsTo(via)...)
-		}
-		var err error
-		if e.Flow.IsZero() {
-			err = sw.table.SetPrefix(e.To, ports...)
-		} else {
-			err = sw.table.SetFlow(e.Flow, ports...)
-		}
-		if err != nil {
-			panic(err) // ports and prefix were checked
-		}
-		sw.Rerouted()
+	var ends []func()
+	for i := range f.Entries {
+		ends = append(ends, n.nodes[f.Entries[i].Switch].sw.divert(&f.Entries[i]))
 	}
 	return func() {
-		for _, e := range f.Entries {
-			sw := n.nodes[e.Switch].sw
-			if e.Flow.IsZero() {
-				sw.table.RemovePrefix(e.To)
-			} else {
-				sw.table.RemoveFlow(e.Flow)
-			}
-			sw.Rerouted()
+		for _, end := range ends {
+			end()
 		}
 	}
 }
 
+// divert puts a wrong route in force and returns what ends it. Of several for
+// the same packets the newest counts.
+func (sw *Switch) divert(e *Entry) (end func()) {
+	sw.diverted = append(sw.diverted, e)
+	sw.write(e)
+	return func() {
+		sw.diverted = slices.DeleteFunc(sw.diverted, func(other *Entry) bool { return other == e })
+		for _, other := range slices.Backward(sw.diverted) {
+			if other.To == e.To && other.Flow == e.Flow {
+				sw.write(other)
+				return
+			}
+		}
+		if e.Flow.IsZero() {
+			sw.table.RemovePrefix(e.To)
+		} else {
+			sw.table.RemoveFlow(e.Flow)
+		}
+		sw.Rerouted()
+	}
+}
+
+// write enters a wrong route into the table.
+func (sw *Switch) write(e *Entry) {
+	var ports []model.PortID
+	for _, via := range e.Via {
+		ports = append(ports, sw.net.fabric.Node(sw.ID).PortsTo(via)...)
+	}
+	var err error
+	if e.Flow.IsZero() {
+		err = sw.table.SetPrefix(e.To, ports...)
+	} else {
+		err = sw.table.SetFlow(e.Flow, ports...)
+	}
+	if err != nil {
+		panic(err) // ports and prefix were checked
+	}
+	sw.Rerouted()
+}
+
 // BadTable makes a forwarding table hit a share of flows wrongly, as a flipped
-// bit does: those flows leave by Via, or are dropped where Via is zero. A switch
-// has one such fault at a time; a second takes the place of the first.
+// bit does: those flows leave by Via, or are dropped where Via is zero.
 type BadTable struct {
 	Switch model.NodeID
 	Share  float64
@@ -234,9 +257,9 @@ func (f BadTable) check(n *Network) error {
 
 func (f BadTable) begin(n *Network) func() {
 	sw := n.nodes[f.Switch].sw
-	sw.misroute = func(key model.FlowKey) (model.PortID, bool) { return f.Via, hits(key, f.Seed, f.Share) }
+	end := sw.misroute.add(diversion[model.PortID]{f.Seed, f.Share, f.Via})
 	sw.Rerouted()
-	return func() { sw.misroute = nil; sw.Rerouted() }
+	return func() { end(); sw.Rerouted() }
 }
 
 // Storm makes a host send PAUSE frames: without end, or On and Off in turn.
@@ -263,18 +286,13 @@ func (f Storm) check(n *Network) error {
 func (f Storm) begin(n *Network) func() {
 	h := n.nodes[f.Host].host
 	over, on := false, false
-	send := func() {
-		for _, p := range h.ports {
-			p.sendPause(f.Priority, on)
-		}
-	}
 	var turn func()
 	turn = func() {
 		if over {
 			return
 		}
 		on = !on
-		send()
+		h.pause(f.Priority, on)
 		if f.Off > 0 {
 			wait := f.Off
 			if on {
@@ -284,7 +302,28 @@ func (f Storm) begin(n *Network) func() {
 		}
 	}
 	turn()
-	return func() { over, on = true, false; send() }
+	return func() {
+		over = true
+		if on {
+			h.pause(f.Priority, false)
+		}
+	}
+}
+
+// pause has a host tell its switches to stop sending a priority, or takes that
+// back. They may go on when nothing is left that wants them to stop.
+func (h *Host) pause(prio model.Priority, stop bool) {
+	before := h.pausing[prio]
+	if stop {
+		h.pausing[prio]++
+	} else {
+		h.pausing[prio]--
+	}
+	if before == 0 || h.pausing[prio] == 0 {
+		for _, p := range h.ports {
+			p.sendPause(prio, stop)
+		}
+	}
 }
 
 // Polarise makes every switch hash alike, so that later tiers use only some of
@@ -387,4 +426,17 @@ func (p *Port) cut() {
 		}
 	}
 	p.pfcStop = 0
+}
+
+// restore has a host that wants its switch to stop say so again on a link that
+// came back. A switch finds out for itself when its buffer fills.
+func (p *Port) restore() {
+	if p.host == nil || len(p.impair) > 0 && slices.ContainsFunc(p.impair, func(im *impairment) bool { return im.down }) {
+		return
+	}
+	for prio, wishes := range p.host.pausing {
+		if wishes > 0 {
+			p.sendPause(model.Priority(prio), true)
+		}
+	}
 }

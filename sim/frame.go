@@ -1,17 +1,20 @@
 package sim
 
 import (
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/packet"
 	"github.com/weft-telemetry/weft/wire/pfc"
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // AppendFrame appends the bytes that a wire would carry for a packet leaving a
-// port: real headers, correct checksums and invariant CRC, and a payload of
-// zeros. Where a configuration sets sizes of its own (HPCC's), the frame still
+// port: real headers, correct checksums and invariant CRC, its labels, and a
+// payload of zeros. Where a configuration sets sizes of its own (HPCC's), the frame still
 // has real headers, and its length differs from Packet.Size.
 func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 	src := model.MAC(n.fabric.Port(model.Port{Node: from.Node, Port: from.ID}).MAC)
@@ -51,7 +54,25 @@ func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 		putSum(b[l4+6:], packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, model.UDP, b[l4:]))
 	}
 	p.finishOuter(b[tunnel:])
-	return pad(b, start)
+	b = pad(b, start)
+	if p.Extra != nil && len(p.Extra.Labels) > 0 {
+		b = insertLabels(b, tunnel, p.Extra.Labels, p.outermost())
+	}
+	return b
+}
+
+// insertLabels puts the label block behind the first IP header, as switches do:
+// in a packet that was complete before.
+func insertLabels(b []byte, ip int, block []byte, key *model.FlowKey) []byte {
+	header := b[ip:]
+	if key.V6 {
+		header[6] = uint8(label.Proto)
+		putSum(header[4:], binary.BigEndian.Uint16(header[4:])+uint16(len(block)))
+	} else {
+		header[9] = uint8(label.Proto)
+		setLength(header, false, int(binary.BigEndian.Uint16(header[2:]))+len(block))
+	}
+	return slices.Insert(b, ip+int(ipSize(key)), block...)
 }
 
 // pad fills a frame to Ethernet's least length.
@@ -183,6 +204,10 @@ func (p *Packet) TCPNumbers() (seq, ack uint32) {
 	return 1, ack
 }
 
+// zeros is what payloads are made of; nothing writes to it. A packet has at most
+// maxMTU bytes of payload, and padding.
+var zeros [maxMTU + 3]byte
+
 // firstQP keeps clear of the queue pairs that InfiniBand reserves.
 const firstQP = 0x100
 
@@ -203,7 +228,7 @@ func (n *Network) rocePacket(p *Packet) roce.Packet {
 		}
 	case KindCNP:
 		r.BTH.Opcode, r.BTH.BECN = roce.CNP, true
-		r.Payload = make([]byte, 16)
+		r.Payload = zeros[:16]
 	default:
 		var size int64 = 1 << 62
 		if p.flow >= 0 {
@@ -226,7 +251,7 @@ func (n *Network) rocePacket(p *Packet) roce.Packet {
 		padding := -p.Payload & 3
 		r.BTH.PadCount = uint8(padding)
 		r.BTH.AckReq = last
-		r.Payload = make([]byte, p.Payload+padding)
+		r.Payload = zeros[:p.Payload+padding]
 	}
 	return r
 }

@@ -19,6 +19,8 @@ type Host struct {
 	slow  *slowIntake // a receiver that cannot keep up; nil usually
 	mux   *mux        // of a host of that role
 
+	pausing [numPriorities]int // how many faults want its switches to stop
+
 	// Receive sees packets of KindOther that are for this host; the host gives
 	// them back to the pool after.
 	Receive func(p *Packet)
@@ -129,7 +131,7 @@ func (h *Host) resumed(p *Port, prio model.Priority) {
 // receive takes a packet off the wire.
 func (h *Host) receive(p *Port, pkt *Packet) {
 	if h.slow != nil {
-		h.slow.take(h, p, pkt)
+		h.slow.take(p, pkt)
 		return
 	}
 	h.process(p, pkt)
@@ -142,7 +144,9 @@ func (h *Host) process(p *Port, pkt *Packet) {
 		if h.mux != nil && h.mux.take(p, pkt) {
 			return
 		}
-		pkt.decapsulate()
+		for pkt.tunnelled() && n.routes.Owns(h.ID, pkt.Extra.Outer[0].Dst) {
+			pkt.decapsulate()
+		}
 		n.Counts.Delivered++
 		if n.observer != nil {
 			n.observer.Delivered(n.now, pkt, h)

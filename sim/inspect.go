@@ -57,6 +57,14 @@ func (n *Network) Hosts() []*Host { return n.hosts }
 // Ports returns the host's ports; port 1 is the first.
 func (h *Host) Ports() []*Port { return h.ports }
 
+// Waiting is how many packets a slow receiver has not taken in yet.
+func (h *Host) Waiting() int64 {
+	if h.slow == nil {
+		return 0
+	}
+	return int64(h.slow.waiting.packets)
+}
+
 // FlowKey returns the 5-tuple of a flow and what it was asked for.
 func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
 	return n.flows[id].key, n.flows[id].spec

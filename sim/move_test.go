@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 func (n *Network) moveAt(t testing.TB, at time.Duration, m Move) {
@@ -287,4 +288,38 @@ func TestMovesLoseNoPacket(t *testing.T) {
 			rt.Fatalf("in slices %+v; want %+v", other, counts)
 		}
 	})
+}
+
+// TestMovesOutlastOtherChanges lets routing learn of a dead link after a move,
+// and holds that the history of intended routes tells the way at every time.
+func TestMovesOutlastOtherChanges(t *testing.T) {
+	n := yard(t, nil)
+	tor0, tor1 := n.named(t, "tor0"), n.named(t, "tor1")
+	n.moveAt(t, time.Millisecond, Move{Addr: vm4, To: 5, Delay: 100 * time.Microsecond})
+	n.At(2*engine.Millisecond, func() {
+		cfg := n.Routes().Config()
+		cfg.Down = []int{n.fabric.Port(n.portTo(t, "tor0", "spine0")).Link}
+		routes, err := topo.NewRoutes(n.fabric, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Intend(routes, nil)
+	})
+	n.moveAt(t, 3*time.Millisecond, Move{Addr: vm4, To: 0})
+	n.play(2500 * time.Microsecond)
+	for port := range uint16(32) {
+		key := model.FlowKey{Src: n.fabric.Node(1).IPv4, Dst: vm4, SrcPort: port, Proto: model.UDP}
+		if out, ok := n.Switch(tor0).NextHop(key); !ok || out.peer.Node != n.named(t, "spine1") {
+			t.Fatalf("%v leaves tor0 by port %d; want to spine1, the way that is left", key, out.ID)
+		}
+	}
+	n.play(4 * time.Millisecond)
+	for at, want := range map[model.Time]model.NodeID{0: tor0, 999_999: tor0, 1e6: tor1, 1_050_000: tor1, 25e5: tor1, 3e6: tor0} {
+		if got := n.Intent().At(at).ExpectedLastHops(vm4); !slices.Equal(got, []model.NodeID{want}) {
+			t.Errorf("at %v packets to the address may end at %v; want %d", at, got, want)
+		}
+	}
+	if got := n.Intent().At(25e5).Config().Down; len(got) != 1 || len(n.Routes().Config().Down) != 1 || len(n.Intent().At(15e5).Config().Down) != 0 {
+		t.Errorf("links down at 2.5 ms: %v; want one, also after the move back, and none before", got)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/packet"
 )
 
 // Service is a virtual address (VIP) and the addresses behind it (DIPs). Every
@@ -17,7 +18,7 @@ import (
 type Service struct {
 	VIP      model.Addr
 	Backends []model.Addr  // of the VIP's family: hosts' own, or ones that move
-	Delay    time.Duration // that a mux takes for a packet
+	Delay    time.Duration // that a mux takes for a packet; it finishes packets of all services in order
 }
 
 // service is a Service ready for use.
@@ -73,16 +74,15 @@ func (n *Network) checkService(s Service) error {
 	return nil
 }
 
-// tunnelRoom is what muxes add to the longest frame.
-func tunnelRoom(f *topo.Fabric) (most int32) {
+// tunnelRoom is what muxes add to the longest frame: a header of either family,
+// because a faulty mux may pick a backend of the other.
+func tunnelRoom(f *topo.Fabric) int32 {
 	for _, id := range f.Hosts() {
-		if tn := f.Node(id); tn.Role == topo.Mux {
-			for _, p := range tn.Nets {
-				most = max(most, ipSize(&model.FlowKey{V6: p.Addr().Is6()}))
-			}
+		if tn := f.Node(id); tn.Role == topo.Mux && len(tn.Nets) > 0 {
+			return packet.IPv6Size
 		}
 	}
-	return most
+	return 0
 }
 
 // mux is what a host of that role does with packets to virtual addresses. It
@@ -97,8 +97,8 @@ type mux struct {
 	slower engine.Time // what a faulty mux takes beyond the usual
 
 	// wrong is what a faulty mux picks for some flows; the zero address drops
-	// them. nil usually.
-	wrong func(key model.FlowKey) (model.Addr, bool)
+	// them.
+	wrong diversions[model.Addr]
 }
 
 func newMux(h *Host) *mux {
@@ -124,10 +124,8 @@ func (m *mux) take(in *Port, p *Packet) bool {
 		return true
 	}
 	dip := s.pick(p.Key)
-	if m.wrong != nil {
-		if other, hit := m.wrong(p.Key); hit {
-			dip = other
-		}
+	if other, hit := m.wrong.of(p.Key); hit {
+		dip = other
 	}
 	if dip == (model.Addr{}) {
 		n.drop(p, in, DropSilent)

@@ -31,8 +31,7 @@ func (f SlowMux) begin(n *Network) func() {
 }
 
 // WrongMux makes a mux treat a share of flows wrongly: it sends them to an
-// address that does not answer, or drops them where To is zero. A mux has one
-// such fault at a time; a second takes the place of the first.
+// address that does not answer, or drops them where To is zero.
 type WrongMux struct {
 	Host  model.NodeID
 	Share float64
@@ -50,9 +49,7 @@ func (f WrongMux) String() string {
 func (f WrongMux) check(n *Network) error { return errors.Join(n.hasMux(f.Host), checkShare(f.Share)) }
 
 func (f WrongMux) begin(n *Network) func() {
-	m := n.nodes[f.Host].host.mux
-	m.wrong = func(key model.FlowKey) (model.Addr, bool) { return f.To, hits(key, f.Seed, f.Share) }
-	return func() { m.wrong = nil }
+	return n.nodes[f.Host].host.mux.wrong.add(diversion[model.Addr]{f.Seed, f.Share, f.To})
 }
 
 func (n *Network) hasMux(id model.NodeID) error {
@@ -60,9 +57,4 @@ func (n *Network) hasMux(id model.NodeID) error {
 		return fmt.Errorf("node %d is no mux", id)
 	}
 	return nil
-}
-
-// hits tells whether a flow is among the share that a fault concerns.
-func hits(key model.FlowKey, seed uint64, share float64) bool {
-	return float64(key.Hash(seed)>>11)/(1<<53) < share
 }

@@ -86,8 +86,9 @@ func (p *Packet) pauseFor() engine.Time { return p.Sent }
 // Extra holds headers beyond the usual ones and content that matters. It is
 // pooled with its packet: the slices are the packet's own, to append to.
 type Extra struct {
-	// Outer headers, outermost first; the packet is routed by the first. Its
-	// TTL, DSCP and ECN are then that header's, its IPID the innermost's.
+	// Outer headers, outermost first, put there by a mux or Encapsulate; the
+	// packet is routed by the first. Its TTL, DSCP and ECN are then that
+	// header's, its IPID the innermost's.
 	Outer []model.FlowKey
 	below []below // what the headers beneath each of Outer say
 	// Labels is the block of wire/label behind the IP header: the option and

@@ -154,8 +154,16 @@ func (p *Port) transmit() {
 		if p.queues[controlQueue].head == nil {
 			p.nonEmpty &^= controlBit
 		}
-		if p.host != nil && p.net.cfg.AckHosts {
-			pkt.Control = false
+		switch {
+		case p.host != nil:
+			if p.net.cfg.AckHosts {
+				pkt.Control = false
+			}
+		case p.sw.programs.any(StageDequeue):
+			if pkt = p.sw.programs.run(StageDequeue, p.sw, pkt, nil, p); pkt == nil {
+				p.kick()
+				return
+			}
 		}
 	case ready == 0:
 		// A host's flows make their packets when the wire is free.

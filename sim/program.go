@@ -124,7 +124,33 @@ func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 func (c *Context) After(program Program, d time.Duration, number int) {
 	n, sw := c.Switch.net, c.Switch
 	at := n.nodes[sw.ID].clock.when(c.Now.Add(d))
-	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: func() { sw.timer(program, number) }})
+	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: sw.wakeup(program, number)})
+}
+
+// wakeup is a program's timer. It goes back to the switch's idle ones when it
+// fires, so that timers allocate nothing in the long run.
+type wakeup struct {
+	program Program
+	number  int
+	run     func()
+}
+
+// wakeup returns what wakes a program.
+func (sw *Switch) wakeup(program Program, number int) (run func()) {
+	ps := &sw.programs
+	var w *wakeup
+	if last := len(ps.idle) - 1; last >= 0 {
+		w, ps.idle = ps.idle[last], ps.idle[:last]
+	} else {
+		w = &wakeup{}
+		w.run = func() {
+			program, number := w.program, w.number
+			ps.idle = append(ps.idle, w)
+			sw.timer(program, number)
+		}
+	}
+	w.program, w.number = program, number
+	return w.run
 }
 
 // when is the time of the run at which the clock has come to t, in whole
@@ -150,6 +176,7 @@ type programs struct {
 
 	outbox, leaving []outgoing
 	flush           func()
+	idle            []*wakeup
 }
 
 // outgoing is a packet of a program's on its way to a queue.
@@ -271,8 +298,8 @@ func (sw *Switch) sendOutbox() {
 // included. False means that they do not: they are for the switch, or lost.
 func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 	out, verdict := sw.table.Lookup(key)
-	if sw.misroute != nil {
-		if wrong, hit := sw.misroute(key); hit {
+	if len(sw.misroute) > 0 {
+		if wrong, hit := sw.misroute.of(key); hit {
 			out, verdict = wrong, fib.Forward
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -35,72 +36,100 @@ func (f SlowReceiver) check(n *Network) error {
 
 func (f SlowReceiver) begin(n *Network) func() {
 	h := n.nodes[f.Host].host
-	size := f.Buffer
-	if size == 0 {
-		size = defaultNICBuffer
+	if f.Buffer == 0 {
+		f.Buffer = defaultNICBuffer
 	}
-	h.slow = &slowIntake{rate: f.Rate, prio: f.Priority, stopAt: int64(size) / 2, goAt: int64(size) / 4}
+	s := h.slow
+	if s == nil {
+		s = &slowIntake{host: h}
+		s.done = s.takeIn
+		h.slow = s
+	}
+	s.faults = append(s.faults, &f)
+	s.settle()
 	return func() {
+		s.faults = slices.DeleteFunc(s.faults, func(other *SlowReceiver) bool { return other == &f })
+		if len(s.faults) > 0 {
+			s.settle()
+			return
+		}
 		// What waits is taken in at once, and the switch may send again.
-		s := h.slow
 		h.slow = nil
 		for s.waiting.head != nil {
 			pkt := s.waiting.pop()
 			h.process(h.ports[pkt.ingress-1], pkt)
 		}
-		s.pause(h, false)
+		s.pause(false)
 	}
 }
 
-// slowIntake is the receive buffer of a slow host.
+// slowIntake is the receive buffer of a slow host. Of several faults at once
+// the slowest sets the rate, and the newest the rest.
 type slowIntake struct {
+	host         *Host
+	faults       []*SlowReceiver
 	rate         model.Rate
 	prio         model.Priority
 	stopAt, goAt int64 // bytes
 	waiting      fifo
 	pausing      bool
 	busy         bool
+	done         func() // takeIn
+}
+
+// settle takes its figures from the faults there are.
+func (s *slowIntake) settle() {
+	newest := s.faults[len(s.faults)-1]
+	if newest.Priority != s.prio {
+		s.pause(false)
+	}
+	s.prio, s.rate = newest.Priority, newest.Rate
+	for _, f := range s.faults {
+		s.rate = min(s.rate, f.Rate)
+	}
+	s.stopAt, s.goAt = int64(newest.Buffer)/2, int64(newest.Buffer)/4
+	if s.waiting.bytes >= s.stopAt {
+		s.pause(true)
+	}
 }
 
 // take queues a packet that arrived at port p.
-func (s *slowIntake) take(h *Host, p *Port, pkt *Packet) {
+func (s *slowIntake) take(p *Port, pkt *Packet) {
 	pkt.ingress = p.ID
 	s.waiting.push(pkt)
 	if s.waiting.bytes >= s.stopAt {
-		s.pause(h, true)
+		s.pause(true)
 	}
 	if !s.busy {
-		s.next(h)
+		s.next()
 	}
 }
 
 // next takes in the first packet when its time has passed.
-func (s *slowIntake) next(h *Host) {
+func (s *slowIntake) next() {
 	s.busy = s.waiting.head != nil
-	if !s.busy {
-		return
+	if s.busy {
+		n := s.host.net
+		at := n.now + engine.Transmit(int64(s.waiting.head.Size), s.rate)
+		s.host.node.timer(n, timer{at: at, kind: runProgram, run: s.done})
 	}
-	n := h.net
-	at := n.now + engine.Transmit(int64(s.waiting.head.Size), s.rate)
-	h.node.timer(n, timer{at: at, kind: runProgram, run: func() {
-		if h.slow != s || s.waiting.head == nil {
-			return // the fault is over
-		}
-		pkt := s.waiting.pop()
-		if s.waiting.bytes <= s.goAt {
-			s.pause(h, false)
-		}
-		h.process(h.ports[pkt.ingress-1], pkt)
-		s.next(h)
-	}})
 }
 
-func (s *slowIntake) pause(h *Host, stop bool) {
-	if s.pausing == stop {
-		return
+func (s *slowIntake) takeIn() {
+	if s.waiting.head == nil {
+		return // the fault is over
 	}
-	s.pausing = stop
-	for _, p := range h.ports {
-		p.sendPause(s.prio, stop)
+	pkt := s.waiting.pop()
+	if s.waiting.bytes <= s.goAt {
+		s.pause(false)
+	}
+	s.host.process(s.host.ports[pkt.ingress-1], pkt)
+	s.next()
+}
+
+func (s *slowIntake) pause(stop bool) {
+	if s.pausing != stop {
+		s.pausing = stop
+		s.host.pause(s.prio, stop)
 	}
 }

@@ -27,8 +27,9 @@ type Switch struct {
 	follows  uint32
 
 	// misroute overrides the table for flows that a faulty one gets wrong;
-	// port 0 drops them. nil usually.
-	misroute func(key model.FlowKey) (model.PortID, bool)
+	// port 0 drops them.
+	misroute diversions[model.PortID]
+	diverted []*Entry // wrong routes in force
 
 	bgp      *speaker // nil usually
 	programs programs
@@ -144,21 +145,24 @@ func (sw *Switch) passWatched(out *Port, p *Packet) {
 // changes, that saves the hash and the look-up, most of what forwarding costs.
 func (sw *Switch) route(p *Packet) *Port {
 	hop := p.hop
-	p.hop++
-	if int(hop) < len(p.path) && p.routing == sw.net.routing {
-		if out := p.path[hop]; out != 0 {
-			return sw.ports[out-1]
-		}
-		out := sw.lookup(p)
-		if out != nil && p.flow >= 0 && out.ID <= 255 {
-			w := &sw.net.flows[p.flow].ways[p.way]
-			if w.routing == p.routing {
-				w.path[hop] = uint8(out.ID)
-			}
-		}
-		return out
+	if int(hop) == len(p.path) {
+		return sw.lookup(p)
 	}
-	return sw.lookup(p)
+	p.hop++
+	if p.routing != sw.net.routing {
+		return sw.lookup(p)
+	}
+	if out := p.path[hop]; out != 0 {
+		return sw.ports[out-1]
+	}
+	out := sw.lookup(p)
+	if out != nil && p.flow >= 0 && out.ID <= 255 {
+		w := &sw.net.flows[p.flow].ways[p.way]
+		if w.routing == p.routing {
+			w.path[hop] = uint8(out.ID)
+		}
+	}
+	return out
 }
 
 // way is where one direction of a flow goes, as far as it is known.
@@ -183,8 +187,8 @@ func (sw *Switch) lookup(p *Packet) *Port {
 		key = p.Extra.Outer[0]
 	}
 	out, verdict := sw.table.Lookup(key)
-	if sw.misroute != nil {
-		if wrong, hit := sw.misroute(key); hit {
+	if len(sw.misroute) > 0 {
+		if wrong, hit := sw.misroute.of(key); hit {
 			if out, verdict = wrong, fib.Forward; wrong == 0 {
 				verdict = fib.Drop
 			}
@@ -194,6 +198,10 @@ func (sw *Switch) lookup(p *Packet) *Port {
 	switch {
 	case verdict == fib.Forward && out != 0:
 		return sw.ports[out-1]
+	case verdict == fib.Forward && p.tunnelled():
+		if sw.unwrap(in, p) {
+			return sw.lookup(p)
+		}
 	case verdict == fib.Forward && sw.bgp.hear(in, p):
 	case verdict == fib.Forward:
 		sw.net.drop(p, in, DropHost) // for the switch's own CPU, which no program took it to

@@ -9,6 +9,12 @@ import (
 // While a packet has outer headers, its TTL, DSCP and ECN are those of the
 // outermost: what switches read and change. Its IPID and all else are the
 // innermost's, as programs name packets.
+//
+// Muxes wrap packets, and so may a host do with its own: each outer header that
+// names a switch's own address is taken off there, and the packet goes on by
+// the next one. Nested headers thus lead a packet along any list of switches.
+// Labels ride behind the outermost header; whoever wraps or unwraps a packet
+// takes them off, as hosts do.
 
 // below is what the header beneath an outer one says.
 type below struct{ ttl, dscp, ecn uint8 }
@@ -16,6 +22,7 @@ type below struct{ ttl, dscp, ecn uint8 }
 // encapsulate puts a packet behind one more IP header. Marks are copied
 // outward (RFC 6040); the packet is no longer on its flow's way.
 func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
+	p.unlabel()
 	size := p.bare() + ipSize(&outer)
 	e := n.pool.extra(p)
 	e.Outer = slices.Insert(e.Outer, 0, outer)
@@ -31,6 +38,7 @@ func (p *Packet) decapsulate() {
 	if !p.tunnelled() {
 		return
 	}
+	p.unlabel()
 	e, inner := p.Extra, p.header(1)
 	p.Size = max(minFrame, p.bare()-ipSize(&e.Outer[0]))
 	p.TTL, p.DSCP = inner.ttl, inner.dscp
@@ -38,22 +46,54 @@ func (p *Packet) decapsulate() {
 		p.ECN = inner.ecn
 	}
 	e.Outer = slices.Delete(e.Outer, 0, 1)
-	if len(e.below) > 0 {
-		e.below = slices.Delete(e.below, 0, 1)
+	e.below = slices.Delete(e.below, 0, 1)
+}
+
+// unlabel takes all labels off.
+func (p *Packet) unlabel() {
+	if p.Extra != nil {
+		p.Size -= int32(len(p.Extra.Labels))
+		p.Extra.Labels = p.Extra.Labels[:0]
 	}
+}
+
+// Encapsulate puts a packet of the host's own behind one more IP header, for a
+// switch whose own address is the header's destination. It has a TTL of its
+// own; the packet's Payload must be right.
+func (h *Host) Encapsulate(p *Packet, outer model.FlowKey) {
+	outer.Proto = model.IPIP
+	if p.outermost().V6 {
+		outer.Proto = model.IPv6
+	}
+	h.net.encapsulate(p, outer)
+}
+
+// unwrap takes the outer headers off that are for the switch itself. It tells
+// whether there is something to send on; the packet is then as if it had just
+// arrived and been found to be for somewhere else.
+func (sw *Switch) unwrap(in *Port, p *Packet) bool {
+	p.decapsulate()
+	if p.TTL <= 1 {
+		sw.net.drop(p, in, DropTTL)
+		return false
+	}
+	p.TTL--
+	return true
 }
 
 // tunnelled tells whether the packet has an outer header.
 func (p *Packet) tunnelled() bool { return p.Extra != nil && len(p.Extra.Outer) > 0 }
 
-// header is what the IP header at a depth says; 0 is the outermost. Where a
-// program wrote outer headers itself, they are all alike.
+// header is what the IP header at a depth says; 0 is the outermost.
 func (p *Packet) header(depth int) below {
-	if depth == 0 || p.Extra == nil || depth > len(p.Extra.below) {
+	if depth == 0 {
 		return below{p.TTL, p.DSCP, p.ECN}
 	}
 	return p.Extra.below[depth-1]
 }
+
+// InnerTTL is the TTL of the innermost header: TTL, where there is no tunnel.
+func (p *Packet) InnerTTL() uint8 { return p.header(p.depth()).ttl }
 
 // bare is the packet's length without Ethernet's padding, which ends at every
 // hop. RDMA has none: its headers are long enough.
@@ -64,10 +104,10 @@ func (p *Packet) bare() int32 {
 		return p.Size
 	case p.Kind == KindTCP:
 		size += tcpSize
-	case p.Kind == KindUDP:
-		size += udpSize
-	default:
+	case p.Kind <= KindPFC:
 		return p.Size
+	case p.Key.Proto == model.UDP:
+		size += udpSize
 	}
 	if p.Extra != nil {
 		for i := range p.Extra.Outer {

@@ -22,7 +22,7 @@ var kinds = [...]inswitch.Kind{
 func (s *Switch) show(p *sim.Packet) {
 	v := &s.packet
 	v.Key, v.Outer = &p.Key, &p.Key
-	v.Size, v.IPID, v.TTL = p.Size, p.IPID, p.TTL
+	v.Size, v.IPID, v.TTL, v.InnerTTL = p.Size, p.IPID, p.TTL, p.TTL
 	v.DSCP, v.ECN, v.TCPFlags = p.DSCP, p.ECN, p.TCPFlags
 	v.Kind = kinds[p.Kind]
 	v.EtherType, v.LabelCount = packet.TypeIPv4, 0
@@ -33,17 +33,17 @@ func (s *Switch) show(p *sim.Packet) {
 		v.EtherType = pfc.EtherType
 	}
 	if p.Extra != nil {
-		s.showExtra(p.Extra)
+		s.showExtra(p, p.Extra)
 	}
 }
 
-func (s *Switch) showExtra(e *sim.Extra) {
+func (s *Switch) showExtra(p *sim.Packet, e *sim.Extra) {
 	v := &s.packet
 	if e.EtherType != 0 {
 		v.EtherType = e.EtherType
 	}
 	if len(e.Outer) > 0 {
-		v.Outer = &e.Outer[0]
+		v.Outer, v.InnerTTL = &e.Outer[0], p.InnerTTL()
 	}
 	if n := len(e.Labels); n > 0 {
 		v.LabelCount = uint8((n - label.OptionSize) / label.ItemSize)

@@ -3,6 +3,7 @@ package simhost
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ type viewed struct {
 	Size                int32
 	EtherType, IPID     uint16
 	TTL, DSCP, ECN, TCP uint8
+	InnerTTL            uint8
 	Seq                 uint32
 	Kind                inswitch.Kind
 }
@@ -54,7 +56,7 @@ func ofBytes(t *testing.T, frame []byte) (v viewed) {
 	in := p.Innermost()
 	v = viewed{
 		Key: in.Key, Outer: p.Outer.Key, Size: int32(len(frame)), EtherType: p.EtherType, IPID: uint16(in.ID),
-		TTL: in.TTL, DSCP: in.DSCP(), ECN: in.ECN(), TCP: uint8(in.TCPFlags), Seq: in.Seq,
+		TTL: p.Outer.TTL, InnerTTL: in.TTL, DSCP: p.Outer.DSCP(), ECN: p.Outer.ECN(), TCP: uint8(in.TCPFlags), Seq: in.Seq,
 	}
 	opcode, body := roce.Opcode(in.Type), frame[in.Payload:]
 	if in.Key.SrcPort == roce.Port && in.Key.DstPort != roce.Port {
@@ -93,7 +95,7 @@ func TestViewIsWhatTheWireShows(t *testing.T) {
 		frame = p.AppendFrame(frame[:0], 0)
 		got := viewed{
 			Key: *p.Key, Outer: *p.Outer, Size: p.Size, EtherType: p.EtherType, IPID: p.IPID,
-			TTL: p.TTL, DSCP: p.DSCP, ECN: p.ECN, TCP: p.TCPFlags, Seq: p.Seq(), Kind: p.Kind,
+			TTL: p.TTL, InnerTTL: p.InnerTTL, DSCP: p.DSCP, ECN: p.ECN, TCP: p.TCPFlags, Seq: p.Seq(), Kind: p.Kind,
 		}
 		want := ofBytes(t, frame)
 		if got.Kind == inswitch.CNP {
@@ -103,20 +105,44 @@ func TestViewIsWhatTheWireShows(t *testing.T) {
 			t.Fatalf("stage %d (-bytes +view):\n%s", ev.Stage, diff)
 		}
 		kinds[fmt.Sprintf("%v kind %d v6 %v", p.Key.Proto, p.Kind, p.Key.V6)]++
+		if p.Key != p.Outer {
+			kinds[fmt.Sprintf("tunnel at stage %d, TTL %d over %d", ev.Stage, p.TTL, p.InnerTTL)]++
+		}
+		if ev.Control {
+			kinds[fmt.Sprintf("control at stage %d", ev.Stage)]++
+		}
 		if cut := p.AppendFrame(nil, 40); !bytes.Equal(cut, frame[:40]) {
 			t.Fatalf("AppendFrame cut to 40 = %x; want %x", cut, frame[:40])
 		}
 	}, inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue)
 	attach(t, n, n.Fabric().Switches()[0], DefaultConfig(), check)
+	walk(n, 0, 15, "leaf0", "tor0", "leaf1")
 	n.Run(5 * ms)
 	for _, want := range []string{
 		"udp kind 0 v6 false", "udp kind 1 v6 false", "udp kind 1 v6 true",
 		"udp kind 2 v6 false", "udp kind 2 v6 true", "tcp kind 0 v6 false",
+		// To leaf0, and back to tor0, which takes a header off that came with
+		// 63 and sends the one beneath on, less one.
+		"tunnel at stage 0, TTL 64 over 9", "tunnel at stage 3, TTL 63 over 9", "tunnel at stage 0, TTL 63 over 9",
+		"control at stage 0", "control at stage 3",
 	} {
 		if kinds[want] == 0 {
 			t.Errorf("no packet of %q among %v; want all sorts", want, kinds)
 		}
 	}
+}
+
+// walk sends a datagram along switches by nested headers.
+func walk(n *sim.Network, from, to model.NodeID, along ...string) {
+	f, h := n.Fabric(), n.Host(from)
+	p := h.NewPacket()
+	p.Kind, p.TTL, p.DSCP, p.Payload, p.Size = sim.KindUDP, 9, 5, 100, 14+20+8+100
+	p.Key = model.FlowKey{Src: f.Node(from).IPv4, Dst: f.Node(to).IPv4, SrcPort: 7, DstPort: 7, Proto: model.UDP}
+	for _, name := range slices.Backward(along) {
+		id, _ := f.ByName(name)
+		h.Encapsulate(p, model.FlowKey{Src: f.Node(from).IPv4, Dst: f.Node(id).IPv4})
+	}
+	h.Send(p, h.Ports()[0])
 }
 
 func TestPauseFramesAreShown(t *testing.T) {

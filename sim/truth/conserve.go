@@ -46,8 +46,8 @@ func (q *queueCounts) lost(p *sim.Packet, at *sim.Port) {
 
 // Conserved says where packets were lost or made out of nothing. At any time:
 // each switch queue holds what went in and did not come out, and packets that
-// hosts and switches sent are delivered, taken, dropped, queued, or as many as
-// the wires can hold. When the network is Idle nothing can be on a wire, and the
+// hosts and switches sent are delivered, taken, dropped, queued (in switches, or
+// at a slow receiver), or as many as the wires can hold. When the network is Idle nothing can be on a wire, and the
 // books must balance to the packet.
 func (r *Recorder) Conserved() error {
 	if r.queues == nil {
@@ -55,6 +55,9 @@ func (r *Recorder) Conserved() error {
 	}
 	counts := &r.net.Counts
 	sent, queued, room := counts.Made-r.queues.hostFrames, int64(0), int64(0)
+	for _, h := range r.net.Hosts() {
+		queued += h.Waiting()
+	}
 	for i, p := range r.net.Ports() {
 		room += r.onWire(int32(i))
 		if p.Hosted() != nil {

@@ -34,16 +34,22 @@ func TestConservation(t *testing.T) {
 				Priority:  model.Priority(rapid.SampledFrom([]int{1, 3}).Draw(rt, "priority")), Start: 1000,
 			})
 		}
-		port := model.Port{Node: model.NodeID(rapid.IntRange(16, 35).Draw(rt, "switch")), Port: 1}
-		lasts := 200 * time.Microsecond
-		b.inject(sim.Injection{At: 30_000, For: lasts, Fault: rapid.SampledFrom([]sim.Fault{
-			sim.LinkDown{Port: port},
-			sim.Lossy{Port: port, Share: 0.5},
-			sim.LossySwitch{Switch: port.Node, Share: 0.1},
-			sim.BadTable{Switch: port.Node, Share: 0.3, Via: 2},
-			sim.Storm{Host: 7, Priority: 3},
-			sim.Storm{Host: 7, Priority: 3, On: 20 * time.Microsecond, Off: 10 * time.Microsecond},
-		}).Draw(rt, "fault")})
+		for range rapid.IntRange(1, 3).Draw(rt, "faults") {
+			port := model.Port{Node: model.NodeID(rapid.IntRange(16, 35).Draw(rt, "switch")), Port: 1}
+			host := model.NodeID(rapid.IntRange(0, 3).Draw(rt, "host"))
+			at := model.Time(rapid.IntRange(0, 300_000).Draw(rt, "at"))
+			b.inject(sim.Injection{At: at, For: 200 * time.Microsecond, Fault: rapid.SampledFrom([]sim.Fault{
+				sim.LinkDown{Port: port},
+				sim.LinkDown{Port: model.Port{Node: host, Port: 1}, Down: 20 * time.Microsecond, Up: 10 * time.Microsecond},
+				sim.Lossy{Port: port, Share: 0.5},
+				sim.LossySwitch{Switch: port.Node, Share: 0.1},
+				sim.BadTable{Switch: port.Node, Share: 0.3, Via: 2},
+				sim.Storm{Host: host, Priority: 3},
+				sim.Storm{Host: host, Priority: 3, On: 20 * time.Microsecond, Off: 10 * time.Microsecond},
+				sim.SlowReceiver{Host: host, Rate: model.Gbps, Priority: 3},
+				sim.SlowReceiver{Host: host, Rate: 2 * model.Gbps, Priority: 1, Buffer: 10 * model.KB},
+			}).Draw(rt, "fault")})
+		}
 		for at := engine.Time(0); at < engine.Millisecond; at += 10 * engine.Microsecond {
 			b.Run(at)
 			if err := b.r.Conserved(); err != nil {
