@@ -80,8 +80,8 @@ func TestMovedAddressTakesTheHostsWay(t *testing.T) {
 func TestMovedComplaints(t *testing.T) {
 	f, vm := movable(t)
 	for want, moved := range map[string]map[model.Addr]model.NodeID{
-		"address 10.9.9.9 moved to node 2, want a host":  {vm: id(t, f, "tor0")},
-		"address 10.9.9.9 moved to node 99, want a host": {vm: 99},
+		"address 10.9.9.9 moved to node 2, want a host":                                        {vm: id(t, f, "tor0")},
+		"address 10.9.9.9 moved to node 99, want a host":                                       {vm: 99},
 		"address " + f.nodes[1].IPv4.String() + " moved, which is h1's own, want one of a net": {f.nodes[1].IPv4: 0},
 	} {
 		if _, err := NewRoutes(f, RouteConfig{Moved: moved}); err == nil || err.Error() != want {
