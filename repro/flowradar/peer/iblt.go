@@ -169,3 +169,10 @@ func (a sum128) over(n uint64) (quotient sum128, rest uint64) {
 	quotient.lo, rest = bits.Div64(rest, a.lo, n)
 	return quotient, rest
 }
+
+// Clone copies the table, which Decode empties.
+func (t *IBLT) Clone() *IBLT {
+	c := *t
+	c.cells = append([]ibltCell(nil), t.cells...)
+	return &c
+}
