@@ -9,6 +9,7 @@ import "github.com/weft-telemetry/weft/repro/claim"
 func Claims() []claim.Claim {
 	return []claim.Claim{
 		netflow,
+		combined,
 		dleft,
 	}
 }

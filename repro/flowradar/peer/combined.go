@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/weft-telemetry/weft/model"
@@ -39,4 +40,44 @@ func (t *Combined) Add(key *model.FlowKey) bool {
 func (t *Combined) cell(key *model.FlowKey, table int) int {
 	at, _ := bits.Mul64(key.Hash(t.seed+uint64(table)), uint64(t.width))
 	return table*t.width + int(at)
+}
+
+// FilterSuccess is the chance that none of a number of flows is taken for known
+// when it is first seen, by a filter of so many places of which each flow takes
+// hashes: the paper's product over all flows.
+func FilterSuccess(flows int, places float64, hashes int) float64 {
+	// The sum of logarithms as an integral: thousands of steps are exact enough
+	// for a million flows.
+	const steps = 2000
+	n, k := float64(flows), float64(hashes)
+	sum := 0.0
+	for i := range steps {
+		in := (float64(i) + 0.5) / steps * n
+		sum += math.Log1p(-math.Pow(-math.Expm1(-k*in/places), k))
+	}
+	return math.Exp(sum * n / steps)
+}
+
+// FilterPlaces is the least number of places, bits of a filter or cells of a
+// combined table, with which FilterSuccess reaches a chance, and the number of
+// hashes that does it.
+func FilterPlaces(flows int, success float64) (places float64, hashes int) {
+	places = math.Inf(1)
+	for k := 1; k <= 64; k++ {
+		low, high := float64(flows)/10, float64(flows)*1e4
+		if FilterSuccess(flows, high, k) < success {
+			continue
+		}
+		for high/low > 1.0001 {
+			if mid := math.Sqrt(low * high); FilterSuccess(flows, mid, k) < success {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		if high < places {
+			places, hashes = high, k
+		}
+	}
+	return places, hashes
 }

@@ -187,3 +187,30 @@ func TestCombinedMissesFlows(t *testing.T) {
 		t.Error("500 flows in 300 cells: none was taken for another")
 	}
 }
+
+// The formula against tables: the share without a false positive, and that less
+// memory has more.
+func TestFilterSuccessIsMeasured(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	places, hashes := FilterPlaces(200, 0.7)
+	clean := 0
+	const trials = 2000
+	for i := range trials {
+		table, ok := NewCombined(hashes, int(places), uint64(1000*i)), true
+		for range 200 {
+			k := randomKey(rng)
+			ok = table.Add(&k) && ok
+		}
+		if ok {
+			clean++
+		}
+	}
+	if share := float64(clean) / trials; math.Abs(share-0.7) > 0.05 {
+		t.Errorf("%v of tables of %.0f cells with %d hashes had no false positive; want 0.7", share, places, hashes)
+	}
+	for _, k := range []int{hashes - 1, hashes, hashes + 1} {
+		if got := FilterSuccess(200, places*0.99, k); got >= 0.7 {
+			t.Errorf("%d hashes succeed with %v in less memory; want less than 0.7", k, got)
+		}
+	}
+}
