@@ -1,0 +1,191 @@
+//go:build linux
+
+package udp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func listen(t testing.TB, change func(*Config)) *Conn {
+	t.Helper()
+	cfg := DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0"))
+	if change != nil {
+		change(&cfg)
+	}
+	c, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// collect receives until n datagrams came or nothing comes any more.
+func collect(t testing.TB, c *Conn, n int) (got [][]byte, from netip.AddrPort) {
+	t.Helper()
+	for quiet := 0; len(got) < n && quiet < 10; quiet++ {
+		k, err := c.Receive(func(f netip.AddrPort, d []byte) {
+			got, from = append(got, bytes.Clone(d)), f
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k > 0 {
+			quiet = 0
+		}
+	}
+	return got, from
+}
+
+func TestEveryDatagramArrivesAsItWasSent(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+		for _, offload := range []bool{true, false} {
+			t.Run(fmt.Sprint(addr, offload), func(t *testing.T) {
+				in := listen(t, func(c *Config) { c.Listen, c.Offload = netip.MustParseAddrPort(addr), offload })
+				out := listen(t, func(c *Config) { c.Listen = netip.MustParseAddrPort(addr) })
+				var sent [][]byte
+				for i := range 300 {
+					n := 100
+					switch {
+					case i%7 == 3:
+						n = 40 // ends a run
+					case i%50 == 20:
+						n = 1400
+					case i == 250:
+						n = 0
+					}
+					sent = append(sent, bytes.Repeat([]byte{byte(i)}, n))
+				}
+				if n, err := out.Send(in.Local(), sent...); n != len(sent) || err != nil {
+					t.Fatalf("Send = %d, %v; want %d, nil", n, err, len(sent))
+				}
+				got, from := collect(t, in, len(sent))
+				if len(got) != len(sent) || from != out.Local() {
+					t.Fatalf("%d datagrams from %v; want %d from %v", len(got), from, len(sent), out.Local())
+				}
+				for i := range sent {
+					if !bytes.Equal(got[i], sent[i]) {
+						t.Fatalf("datagram %d is %x; want %x", i, got[i], sent[i])
+					}
+				}
+				if st := in.Stats(); st.Datagrams != uint64(len(sent)) || st.Dropped != 0 || st.Truncated != 0 {
+					t.Errorf("stats %+v; want %d datagrams, none dropped", st, len(sent))
+				}
+			})
+		}
+	}
+}
+
+func TestKernelDropsAreCounted(t *testing.T) {
+	in := listen(t, func(c *Config) { c.Buffer = 4096 })
+	out := listen(t, nil)
+	const n = 2000
+	datagram := make([]byte, 1000)
+	for range n {
+		if _, err := out.Send(in.Local(), datagram); err != nil && !errors.Is(err, unix.EAGAIN) {
+			t.Fatal(err)
+		}
+	}
+	got, _ := collect(t, in, n)
+	// The kernel tells its count with the next datagram that it queues.
+	out.Send(in.Local(), datagram)
+	more, _ := collect(t, in, 1)
+	st := in.Stats()
+	if len(got) == n || st.Dropped == 0 || st.Dropped+uint64(len(got)+len(more)) != n+1 {
+		t.Errorf("%d received, %d dropped of %d; want all accounted for and some dropped", len(got)+len(more), st.Dropped, n+1)
+	}
+}
+
+func TestTooLongIsCounted(t *testing.T) {
+	in := listen(t, func(c *Config) { c.Offload = false })
+	out := listen(t, nil)
+	out.Send(in.Local(), make([]byte, 4000), []byte("next"))
+	got, _ := collect(t, in, 1)
+	if len(got) != 1 || string(got[0]) != "next" || in.Stats().Truncated != 1 {
+		t.Errorf("got %q, stats %+v; want the second alone, 1 truncated", got, in.Stats())
+	}
+}
+
+func TestReceiveComesBack(t *testing.T) {
+	in := listen(t, func(c *Config) { c.Timeout = time.Millisecond })
+	if n, err := in.Receive(func(netip.AddrPort, []byte) {}); n != 0 || err != nil {
+		t.Errorf("Receive of nothing = %d, %v; want 0, nil", n, err)
+	}
+}
+
+func TestWorkersShareAPort(t *testing.T) {
+	a := listen(t, nil)
+	b := listen(t, func(c *Config) { c.Listen = a.Local() })
+	const senders = 32
+	for range senders {
+		s, err := net.Dial("udp", a.Local().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		s.Write([]byte("x"))
+	}
+	left, _ := collect(t, a, senders)
+	right, _ := collect(t, b, senders-len(left))
+	if len(left)+len(right) != senders || len(left) == 0 || len(right) == 0 {
+		t.Errorf("%d and %d of %d datagrams; want some at each", len(left), len(right), senders)
+	}
+}
+
+func TestListenComplains(t *testing.T) {
+	cfg := DefaultConfig(netip.MustParseAddrPort("192.0.2.1:40040"))
+	if _, err := Listen(cfg); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		t.Errorf("Listen on someone else's address = %v; want %v", err, unix.EADDRNOTAVAIL)
+	}
+	cfg.Batch = 0
+	if _, err := Listen(cfg); err == nil {
+		t.Error("Listen with a batch of 0 = nil; want an error")
+	}
+}
+
+func TestReceiveAllocatesNothing(t *testing.T) {
+	in, out := listen(t, nil), listen(t, nil)
+	batch := [][]byte{make([]byte, 100), make([]byte, 100)}
+	handle := func(netip.AddrPort, []byte) {}
+	if n := testing.AllocsPerRun(100, func() {
+		out.Send(in.Local(), batch...)
+		in.Receive(handle)
+	}); n != 0 {
+		t.Errorf("Send and Receive allocate %v times; want 0", n)
+	}
+}
+
+func BenchmarkReceive(b *testing.B) {
+	for _, offload := range []bool{false, true} {
+		for _, batch := range []int{1, 8, 32, 64} {
+			b.Run(fmt.Sprintf("offload=%v/batch=%d", offload, batch), func(b *testing.B) {
+				in := listen(b, func(c *Config) { c.Batch, c.Offload = batch, offload })
+				out := listen(b, nil)
+				run := make([][]byte, 40)
+				for i := range run {
+					run[i] = make([]byte, 1452)
+				}
+				datagrams := 0
+				handle := func(netip.AddrPort, []byte) { datagrams++ }
+				for b.Loop() {
+					out.Send(in.Local(), run...)
+					for datagrams < len(run) {
+						if n, err := in.Receive(handle); err != nil || n == 0 {
+							b.Fatal(n, err)
+						}
+					}
+					datagrams = 0
+				}
+				b.ReportMetric(float64(b.N)*float64(len(run))/1e6/b.Elapsed().Seconds(), "Mdatagram/s")
+			})
+		}
+	}
+}
