@@ -1,0 +1,221 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Cause says why equal-cost ports carry unequal loads.
+type Cause uint8
+
+// Causes.
+const (
+	Hash  Cause = iota // flows are spread unevenly, more than chance would
+	Burst              // flows are spread as chance would, but some are much larger
+)
+
+var causeNames = [...]string{Hash: "hash", Burst: "burst"}
+
+// String prints the cause's name.
+func (c Cause) String() string { return causeNames[c] }
+
+// Share is what one port of a group carried.
+type Share struct {
+	Port    model.PortID
+	Flows   int
+	Packets uint64
+}
+
+// Imbalance is a group of equal-cost ports with unequal loads.
+type Imbalance struct {
+	Switch model.NodeID
+	Ports  []Share // of the group, by port
+	Cause  Cause
+	// Ratio is the busiest port's packets over the mean.
+	Ratio float64
+	// Heavy are the flows that make the busiest port the busiest, the largest
+	// first: without them it would carry no more than the mean. Of a Burst only.
+	Heavy []model.FlowKey
+}
+
+// Describe says it in a sentence with the fabric's names.
+func (im *Imbalance) Describe(f *topo.Fabric) string {
+	s := fmt.Sprintf("%s: busiest of %d equal-cost ports at %.1f times the mean, by ", f.Node(im.Switch).Name, len(im.Ports), im.Ratio)
+	if im.Cause == Hash {
+		return s + "the hash: flows per port" + fmt.Sprint(im.counts())
+	}
+	return s + fmt.Sprintf("%d large flows", len(im.Heavy))
+}
+
+func (im *Imbalance) counts() (n []int) {
+	for _, s := range im.Ports {
+		n = append(n, s.Flows)
+	}
+	return n
+}
+
+// BalanceConfig is what a Balance goes by.
+type BalanceConfig struct {
+	Intent *topo.Intent
+	Ratio  float64 // busiest over mean, from which on ports are out of balance
+	// Sigma is how unlikely the spread of flows must be, in standard
+	// deviations of a normal distribution, before the hash is blamed.
+	Sigma    float64
+	MinFlows int // of a group; fewer say nothing about a hash
+}
+
+// DefaultBalance names groups whose busiest port carries half as much again as
+// the mean; a fair hash is blamed once in 30,000 such groups.
+func DefaultBalance(in *topo.Intent) BalanceConfig {
+	return BalanceConfig{Intent: in, Ratio: 1.5, Sigma: 4, MinFlows: 16}
+}
+
+// Balance gathers the loads of equal-cost ports over a window of slots.
+type Balance struct {
+	cfg    BalanceConfig
+	groups map[group]*members
+}
+
+// group is the ports by which a switch spreads some flows: those of the first
+// route that had this set, so that equal sets are one group.
+type group struct {
+	sw    model.NodeID
+	ports string
+}
+
+type members struct {
+	ports []model.PortID
+	flows map[model.FlowKey]*use
+}
+
+type use struct {
+	port    model.PortID
+	packets uint64
+}
+
+// NewBalance makes an empty window.
+func NewBalance(cfg BalanceConfig) (*Balance, error) {
+	if cfg.Intent == nil {
+		return nil, errors.New("load: no intended routes, want a topo.Intent")
+	}
+	if !(cfg.Ratio > 1) {
+		return nil, fmt.Errorf("load: ratio of imbalance %v, want more than 1", cfg.Ratio)
+	}
+	return &Balance{cfg: cfg, groups: map[group]*members{}}, nil
+}
+
+// Observe adds a slot to the window.
+func (b *Balance) Observe(m *paths.Map) {
+	routes := b.cfg.Intent.At(m.Start())
+	var name []byte
+	for key, sightings := range m.All() {
+		for _, s := range sightings {
+			ports := routes.NextHops(s.Switch, key.Dst)
+			if len(ports) < 2 || !slices.Contains(ports, s.Out) {
+				continue
+			}
+			name = name[:0]
+			for _, p := range ports {
+				name = append(name, byte(p>>8), byte(p))
+			}
+			g := b.groups[group{s.Switch, string(name)}]
+			if g == nil {
+				g = &members{ports: ports, flows: map[model.FlowKey]*use{}}
+				b.groups[group{s.Switch, string(name)}] = g
+			}
+			u := g.flows[key]
+			if u == nil {
+				u = &use{port: s.Out}
+				g.flows[key] = u
+			}
+			u.packets += s.Packets
+		}
+	}
+}
+
+// Take judges the window, the worst group first, and starts a new one.
+func (b *Balance) Take() (list []Imbalance) {
+	for id, g := range b.groups {
+		if im, ok := b.judge(id.sw, g); ok {
+			list = append(list, im)
+		}
+	}
+	clear(b.groups)
+	slices.SortFunc(list, func(x, y Imbalance) int {
+		return cmp.Or(cmp.Compare(y.Ratio, x.Ratio), cmp.Compare(x.Switch, y.Switch), cmp.Compare(x.Ports[0].Port, y.Ports[0].Port))
+	})
+	return list
+}
+
+func (b *Balance) judge(sw model.NodeID, g *members) (Imbalance, bool) {
+	if len(g.flows) < b.cfg.MinFlows {
+		return Imbalance{}, false
+	}
+	im := Imbalance{Switch: sw}
+	for _, p := range g.ports {
+		im.Ports = append(im.Ports, Share{Port: p})
+	}
+	var total uint64
+	for _, u := range g.flows {
+		s := &im.Ports[slices.Index(g.ports, u.port)]
+		s.Flows++
+		s.Packets += u.packets
+		total += u.packets
+	}
+	mean := float64(total) / float64(len(g.ports))
+	busiest := slices.MaxFunc(im.Ports, func(x, y Share) int { return cmp.Compare(x.Packets, y.Packets) })
+	im.Ratio = float64(busiest.Packets) / mean
+	if !(im.Ratio >= b.cfg.Ratio) {
+		return Imbalance{}, false
+	}
+	if im.Cause = Burst; uneven(im.counts()) > b.cfg.Sigma {
+		im.Cause = Hash
+		return im, true
+	}
+	im.Heavy = heavy(g, busiest, mean)
+	return im, true
+}
+
+// heavy lists the largest flows of the busiest port until the rest is no more
+// than the mean.
+func heavy(g *members, busiest Share, mean float64) (keys []model.FlowKey) {
+	for key, u := range g.flows {
+		if u.port == busiest.Port {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b model.FlowKey) int {
+		return cmp.Or(cmp.Compare(g.flows[b].packets, g.flows[a].packets), a.Compare(b))
+	})
+	rest := float64(busiest.Packets)
+	for i, key := range keys {
+		if rest <= mean {
+			return keys[:i]
+		}
+		rest -= float64(g.flows[key].packets)
+	}
+	return keys
+}
+
+// uneven says how far counts are from even, in standard deviations: Pearson's
+// chi-square, turned into a normal variable by Wilson and Hilferty's cube root.
+func uneven(counts []int) float64 {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	mean := float64(total) / float64(len(counts))
+	chi := 0.0
+	for _, n := range counts {
+		chi += (float64(n) - mean) * (float64(n) - mean) / mean
+	}
+	df := float64(len(counts) - 1)
+	return (math.Cbrt(chi/df) - (1 - 2/(9*df))) / math.Sqrt(2/(9*df))
+}

@@ -1,0 +1,298 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Spike is a micro-burst: a port carried much more than before, and soon no
+// more. It is reported when it is over.
+type Spike struct {
+	Slot  int64 // the first
+	Slots int64 // how many
+	Port  model.Port
+	Load  float64 // of the port's rate, in the first slot
+	Usual float64 // median of the slots before
+	// Flows are those that make the difference in the first slot, those that
+	// grew most first. Many that were not there a slot before are an incast.
+	Flows []model.FlowKey
+	New   int // of Flows: not seen at this port in the slot before
+}
+
+// Rhythm is a sender whose bursts come at even intervals and are rare enough
+// to keep its average low: a low-rate ("shrew") attack, or an application that
+// behaves like one.
+type Rhythm struct {
+	Slot   int64 // of the newest burst
+	Port   model.Port
+	Source model.Addr
+	Bursts int
+	Period time.Duration
+	Load   float64 // of the port's rate, in a burst's slot
+	Mean   float64 // of the port's rate, over all slots from first to last burst
+}
+
+// BurstConfig is what Bursts goes by.
+type BurstConfig struct {
+	Fabric  *topo.Fabric
+	Load    float64 // of a port's rate: a slot below is no burst
+	Factor  float64 // over the usual load
+	History int     // slots that make the usual load
+	Longest int64   // slots of a spike; what lasts longer is the new usual
+
+	MinBursts int     // that make a rhythm
+	Jitter    float64 // of their intervals: standard deviation over mean
+	MaxDuty   float64 // share of slots that are bursts
+}
+
+// DefaultBursts wants a slot at 20 % of the port's rate and four times what was
+// usual in the last 16 slots, and an end within 4; a rhythm is five bursts within a tenth of even
+// and silent for three quarters of the time.
+func DefaultBursts(f *topo.Fabric) BurstConfig {
+	return BurstConfig{Fabric: f, Load: 0.2, Factor: 4, History: 16, Longest: 4, MinBursts: 5, Jitter: 0.1, MaxDuty: 0.25}
+}
+
+// Bursts watches the load of every port that leads to a host: that is where
+// senders meet.
+type Bursts struct {
+	cfg     BurstConfig
+	ports   map[model.Port]*history
+	senders map[sender]*beats
+	// Untracked counts bursts of senders that found no room.
+	Untracked uint64
+}
+
+type history struct {
+	loads []float64                // of the last slots, newest last
+	flows map[model.FlowKey]uint64 // bytes in the last slot
+	last  int64
+	spike Spike // under way; no Slots: none
+}
+
+type sender struct {
+	port model.Port
+	src  model.Addr
+}
+
+type beats struct {
+	slots []int64 // first slots of bursts
+	busy  int64   // last slot of the newest one
+	load  float64 // mean of the bursts' slots
+	count int     // of those slots
+	total float64 // sum of the loads of all slots since the first burst
+}
+
+// maxBeats bounds what is kept of a sender, maxSenders their number, and idle
+// for how many slots one is remembered when room is short.
+const (
+	maxBeats   = 64
+	maxSenders = 1 << 16
+	idle       = 1 << 12
+)
+
+// NewBursts makes a watch that has seen nothing.
+func NewBursts(cfg BurstConfig) (*Bursts, error) {
+	if cfg.Fabric == nil {
+		return nil, errors.New("load: no fabric")
+	}
+	if cfg.History < 1 || cfg.MinBursts < 3 || cfg.MinBursts > maxBeats {
+		return nil, fmt.Errorf("load: history of %d slots and rhythm of %d bursts, want at least 1, and 3 to %d", cfg.History, cfg.MinBursts, maxBeats)
+	}
+	return &Bursts{cfg: cfg, ports: map[model.Port]*history{}, senders: map[sender]*beats{}}, nil
+}
+
+// Observe takes the map of the next slot and returns spikes and rhythms that
+// show in it, by port.
+func (b *Bursts) Observe(m *paths.Map) (spikes []Spike, rhythms []Rhythm) {
+	type traffic struct {
+		bytes   uint64
+		flows   map[model.FlowKey]uint64
+		sources map[model.Addr]uint64
+	}
+	now := map[model.Port]*traffic{}
+	for key, sightings := range m.All() {
+		for _, s := range sightings {
+			at := model.Port{Node: s.Switch, Port: s.Out}
+			p := b.cfg.Fabric.Port(at)
+			if p == nil || b.cfg.Fabric.Node(p.Peer.Node).Role > topo.Mux {
+				continue
+			}
+			t := now[at]
+			if t == nil {
+				t = &traffic{flows: map[model.FlowKey]uint64{}, sources: map[model.Addr]uint64{}}
+				now[at] = t
+			}
+			t.bytes += s.Bytes
+			t.flows[key] += s.Bytes
+			t.sources[key.Src] += s.Bytes
+		}
+	}
+	for at, t := range now {
+		full := float64(b.cfg.Fabric.Port(at).Rate) / 8 * m.Length.Seconds()
+		h := b.history(at, m.Slot)
+		load := float64(t.bytes) / full
+		spikes = b.spike(spikes, m.Slot, at, h, load, t.flows)
+		h.add(m.Slot, load)
+		h.flows = t.flows
+		for src, bytes := range t.sources {
+			if r, ok := b.beat(m, sender{at, src}, float64(bytes)/full); ok {
+				rhythms = append(rhythms, r)
+			}
+		}
+	}
+	for at, h := range b.ports {
+		if now[at] == nil && h.spike.Slots > 0 {
+			spikes = b.spike(spikes, m.Slot, at, h, 0, nil)
+		}
+	}
+	slices.SortFunc(spikes, func(x, y Spike) int { return comparePorts(x.Port, y.Port) })
+	slices.SortFunc(rhythms, func(x, y Rhythm) int {
+		return cmp.Or(comparePorts(x.Port, y.Port), x.Source.Compare(y.Source))
+	})
+	return spikes, rhythms
+}
+
+func comparePorts(a, b model.Port) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
+}
+
+// history returns a port's past; slots in which it carried nothing are zeros.
+func (b *Bursts) history(at model.Port, slot int64) *history {
+	h := b.ports[at]
+	if h == nil {
+		h = &history{last: slot - 1, loads: make([]float64, b.cfg.History)}
+		b.ports[at] = h
+	}
+	if h.last+1 < slot {
+		h.flows = nil
+	}
+	for range min(slot-h.last-1, int64(b.cfg.History)) {
+		h.add(slot-1, 0)
+	}
+	return h
+}
+
+// add replaces the oldest slot by a new one.
+func (h *history) add(slot int64, load float64) {
+	copy(h.loads, h.loads[1:])
+	h.loads[len(h.loads)-1] = load
+	h.last = slot
+}
+
+func (h *history) median() float64 {
+	sorted := slices.Sorted(slices.Values(h.loads))
+	return sorted[len(sorted)/2]
+}
+
+// spike begins, continues or ends a port's spike with the load of a slot, and
+// appends one that has ended.
+func (b *Bursts) spike(done []Spike, slot int64, at model.Port, h *history, load float64, flows map[model.FlowKey]uint64) []Spike {
+	usual := h.median()
+	if h.spike.Slots > 0 {
+		usual = h.spike.Usual
+	}
+	high := load >= b.cfg.Load && load >= b.cfg.Factor*usual
+	switch {
+	case high && h.spike.Slots > 0:
+		h.spike.Slots++
+	case high:
+		h.spike = Spike{Slot: slot, Slots: 1, Port: at, Load: load, Usual: usual}
+		h.blame(flows)
+	case h.spike.Slots > 0:
+		if h.spike.Slots <= b.cfg.Longest {
+			done = append(done, h.spike)
+		}
+		h.spike = Spike{}
+	}
+	return done
+}
+
+// blame lists the flows that grew most, until the rest is the usual load.
+func (h *history) blame(flows map[model.FlowKey]uint64) {
+	s := &h.spike
+	rest := 0.0
+	for key, bytes := range flows {
+		s.Flows = append(s.Flows, key)
+		rest += float64(bytes)
+	}
+	usual := s.Usual / s.Load * rest
+	growth := func(k model.FlowKey) float64 { return float64(flows[k]) - float64(h.flows[k]) }
+	slices.SortFunc(s.Flows, func(a, b model.FlowKey) int { return cmp.Or(cmp.Compare(growth(b), growth(a)), a.Compare(b)) })
+	for i, key := range s.Flows {
+		if rest <= usual*(1+1e-9) {
+			s.Flows = s.Flows[:i]
+			return
+		}
+		rest -= float64(flows[key])
+		if h.flows[key] == 0 {
+			s.New++
+		}
+	}
+}
+
+// beat notes a sender's slot and tells whether its bursts have a rhythm.
+func (b *Bursts) beat(m *paths.Map, id sender, load float64) (Rhythm, bool) {
+	k := b.senders[id]
+	if load < b.cfg.Load {
+		if k != nil {
+			k.total += load
+		}
+		return Rhythm{}, false
+	}
+	if k == nil {
+		if len(b.senders) >= maxSenders {
+			maps.DeleteFunc(b.senders, func(_ sender, k *beats) bool { return k.busy+idle < m.Slot })
+		}
+		if len(b.senders) >= maxSenders {
+			b.Untracked++
+			return Rhythm{}, false
+		}
+		k = &beats{}
+		b.senders[id] = k
+	}
+	begins := len(k.slots) == 0 || k.busy+1 < m.Slot
+	k.busy = m.Slot
+	k.total += load
+	k.count++
+	k.load += (load - k.load) / float64(k.count)
+	if !begins {
+		return Rhythm{}, false
+	}
+	if len(k.slots) == maxBeats { // begin again rather than slide: sums stay sums
+		*k = beats{busy: m.Slot, load: load, count: 1, total: load}
+	}
+	k.slots = append(k.slots, m.Slot)
+	return b.rhythm(m, id, k)
+}
+
+func (b *Bursts) rhythm(m *paths.Map, id sender, k *beats) (Rhythm, bool) {
+	n := len(k.slots)
+	if n < b.cfg.MinBursts {
+		return Rhythm{}, false
+	}
+	span := float64(k.slots[n-1] - k.slots[0])
+	mean := span / float64(n-1)
+	dev := 0.0
+	for i := 1; i < n; i++ {
+		d := float64(k.slots[i]-k.slots[i-1]) - mean
+		dev += d * d
+	}
+	dev = math.Sqrt(dev / float64(n-1))
+	// Slots are whole numbers: a period between two of them must not look uneven.
+	if dev > math.Max(b.cfg.Jitter*mean, 0.5) || float64(k.count)/(span+1) > b.cfg.MaxDuty {
+		return Rhythm{}, false
+	}
+	return Rhythm{
+		Slot: m.Slot, Port: id.port, Source: id.src, Bursts: n, Load: k.load, Mean: k.total / (span + 1),
+		Period: time.Duration(mean * float64(m.Length)),
+	}, true
+}
