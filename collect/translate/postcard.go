@@ -5,12 +5,10 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
-
-// MaxHops is the longest path whose postcards are gathered.
-const MaxHops = 32
 
 // Path is the postcards of one key, gathered.
 type Path struct {
@@ -29,7 +27,7 @@ func (p *Path) Complete() bool {
 	if n == 0 || n > len(p.Values) {
 		n = len(p.Values)
 	}
-	all := uint32(1)<<n - 1 // n is at most 32, and a shift by 32 gives 0
+	all := uint32(1)<<n - 1
 	return p.Seen&all == all
 }
 
@@ -40,6 +38,9 @@ type row struct {
 	keyLen uint8 // 0: empty
 	path   Path  // its Key and Values alias the row and the cache
 }
+
+// emitter takes a path that leaves the cache, and must not keep it.
+type emitter func(now model.Time, p *Path)
 
 // cache gathers postcards, one path to a row. A path leaves when it is
 // complete, when another key needs its row, or when it has waited long enough.
@@ -70,9 +71,6 @@ func newCache(rows, hops int, wait time.Duration) (cache, error) {
 	if rows < 1 || rows&(rows-1) != 0 {
 		return cache{}, fmt.Errorf("translate: %d rows for postcards, want a power of two", rows)
 	}
-	if hops < 1 || hops > MaxHops {
-		return cache{}, fmt.Errorf("translate: paths of %d hops, want 1 to %d", hops, MaxHops)
-	}
 	c := cache{rows: make([]row, rows), values: make([]uint32, rows*hops), mask: uint64(rows - 1), wait: wait}
 	for i := range c.rows {
 		r := &c.rows[i]
@@ -85,17 +83,16 @@ func newCache(rows, hops int, wait time.Duration) (cache, error) {
 // would else share a slot as well, as in the prototype.
 const cacheSeed = 0x7f4a7c15
 
-// put takes a postcard and gives the paths that leave to emit, which must not
-// keep them.
-func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit func(*Path)) {
+// put takes a postcard and gives the paths that leave to emit.
+func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit emitter) {
 	c.stats.Postcards++
-	w := &c.rows[rowHash(r.Key)&c.mask]
+	w := &c.rows[uint64(place.Of(r.Key, cacheSeed))&c.mask]
 	p := &w.path
 	if w.keyLen != 0 && string(w.key[:w.keyLen]) != string(r.Key) {
 		// It is written under its own key. The prototype writes it to the
 		// slot of the key that displaces it.
 		c.stats.Collided++
-		c.leave(w, emit)
+		c.leave(now, w, emit)
 	}
 	bit := uint32(1) << r.Hop
 	if p.Seen&bit != 0 {
@@ -105,7 +102,7 @@ func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit func(*Path
 		}
 		// The next packet of the key, or another path.
 		c.stats.Renewed++
-		c.leave(w, emit)
+		c.leave(now, w, emit)
 	}
 	if w.keyLen == 0 {
 		w.since, w.keyLen = now, uint8(copy(w.key[:], r.Key))
@@ -121,23 +118,22 @@ func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit func(*Path
 	}
 	if p.Complete() {
 		c.stats.Complete++
-		c.leave(w, emit)
+		c.leave(now, w, emit)
 	}
 }
 
 // leave emits a row and empties it.
-func (c *cache) leave(w *row, emit func(*Path)) {
+func (c *cache) leave(now model.Time, w *row, emit emitter) {
 	c.stats.Gathered += uint64(bits.OnesCount32(w.path.Seen))
-	emit(&w.path)
+	emit(now, &w.path)
 	clear(w.path.Values)
 	w.path = Path{Values: w.path.Values}
 	w.keyLen = 0
 	c.filled--
 }
 
-// sweep emits paths that have waited long enough: all, when at is the end of
-// time.
-func (c *cache) sweep(now model.Time, emit func(*Path)) {
+// sweep emits paths that have waited long enough.
+func (c *cache) sweep(now model.Time, emit emitter) {
 	// Looking at every row twice per wait keeps each at most half as long
 	// again, and costs a few percent of the time the rows took to fill.
 	if c.filled == 0 || now.Sub(c.swept) < c.wait/2 {
@@ -147,25 +143,17 @@ func (c *cache) sweep(now model.Time, emit func(*Path)) {
 	for i := range c.rows {
 		if w := &c.rows[i]; w.keyLen != 0 && now.Sub(w.since) >= c.wait {
 			c.stats.Expired++
-			c.leave(w, emit)
+			c.leave(now, w, emit)
 		}
 	}
 }
 
 // drain emits every row.
-func (c *cache) drain(emit func(*Path)) {
+func (c *cache) drain(now model.Time, emit emitter) {
 	for i := range c.rows {
 		if w := &c.rows[i]; w.keyLen != 0 {
 			c.stats.Expired++
-			c.leave(w, emit)
+			c.leave(now, w, emit)
 		}
 	}
-}
-
-func rowHash(key []byte) uint64 {
-	h := uint64(cacheSeed)
-	for _, b := range key {
-		h = (h ^ uint64(b)) * 0x100000001b3
-	}
-	return h ^ h>>29
 }

@@ -17,22 +17,25 @@ type Query struct {
 	Shift uint8 // lowest bit of the summed field
 	Bits  uint8 // its width, 1 to 32
 	Above uint64
-	List  dta.ListID // with entries of MatchSize bytes
+	List  dta.ListID // with entries of at least MatchSize bytes
 }
 
-func (q Query) check(cfg Config) error {
+func (q Query) check(plan *Plan) error {
 	if q.Bits < 1 || q.Shift+q.Bits > 32 {
 		return fmt.Errorf("translate: query sums bits %d to %d, want 1 to 32 bits of a value", q.Shift, int(q.Shift)+int(q.Bits))
 	}
-	for _, l := range cfg.Lists {
-		if l.ID == q.List {
-			if want := MatchSize(cfg.Hops); l.Entry != want {
-				return fmt.Errorf("translate: query answers to list %d with entries of %d bytes, want %d", q.List, l.Entry, want)
-			}
-			return nil
-		}
+	if plan.Postcards == nil {
+		return fmt.Errorf("translate: query without memory for postcards")
 	}
-	return fmt.Errorf("translate: query answers to list %d, which is not served", q.List)
+	i, id := plan.list(q.List)
+	if i < 0 {
+		return fmt.Errorf("translate: query answers to list %d, which is not served", q.List)
+	}
+	class, _ := plan.Lists[i].Class(id)
+	if want := MatchSize(plan.Postcards.Config().Hops); class.Entry < want {
+		return fmt.Errorf("translate: query answers to list %d with entries of %d bytes, want at least %d", q.List, class.Entry, want)
+	}
+	return nil
 }
 
 // answers tells whether a complete path is an answer, and its sum.
@@ -57,21 +60,21 @@ const matchHead = 4 + (dta.MaxKey+3)&^3 + 8
 // hops.
 func MatchSize(hops int) int { return matchHead + 4*hops }
 
-// appendTo appends m in the size for so many hops.
-func (m Match) appendTo(b []byte, hops int) []byte {
-	at := len(b)
-	b = append(b, make([]byte, MatchSize(hops))...)
-	e := b[at:]
-	e[0], e[1] = byte(len(m.Key)), byte(len(m.Path))
-	copy(e[4:], m.Key)
-	binary.BigEndian.PutUint64(e[matchHead-8:], m.Sum)
-	for i, v := range m.Path {
-		binary.BigEndian.PutUint32(e[matchHead+4*i:], v)
+// AppendTo appends the encoded answer.
+func (m Match) AppendTo(b []byte) []byte {
+	b = append(b, byte(len(m.Key)), byte(len(m.Path)), 0, 0)
+	var key [matchHead - 4 - 8]byte
+	copy(key[:], m.Key)
+	b = append(b, key[:]...)
+	b = binary.BigEndian.AppendUint64(b, m.Sum)
+	for _, v := range m.Path {
+		b = binary.BigEndian.AppendUint32(b, v)
 	}
 	return b
 }
 
-// ParseMatch decodes an entry of a query's list.
+// ParseMatch decodes an entry of a query's list, zeros behind it included. Key
+// aliases it.
 func ParseMatch(e []byte) (Match, error) {
 	if len(e) < matchHead || int(e[0]) > dta.MaxKey || len(e) < MatchSize(int(e[1])) {
 		return Match{}, fmt.Errorf("translate: %d bytes are no answer to a query", len(e))

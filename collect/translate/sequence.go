@@ -62,20 +62,20 @@ func (s *sequence) advance(n dta.Seq) {
 	}
 }
 
-// place says how a datagram's numbers lie to those seen before.
-type place uint8
+// position says how a datagram's numbers lie to those seen before.
+type position uint8
 
 const (
-	inOrder   place = iota // at next, or the first of all
-	ahead                  // behind a gap
-	behind                 // within the window
-	restarted              // the reporter began anew
-	stale                  // before the window
+	inOrder   position = iota // at next, or the first of all
+	ahead                     // behind a gap
+	behind                    // within the window
+	restarted                 // the reporter began anew
+	stale                     // before the window
 )
 
 // locate finds the place of a datagram with count numbers from first on, and
 // how many numbers are missing before it. span is the window that counts.
-func (s *sequence) locate(from netip.AddrPort, first dta.Seq, count int, span int) (p place, missing int) {
+func (s *sequence) locate(from netip.AddrPort, first dta.Seq, count int, span int) (p position, missing int) {
 	if !s.started {
 		s.started, s.from, s.next = true, from, first
 		return inOrder, 0

@@ -11,6 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/collect/count"
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -22,7 +26,6 @@ func (o *recorder) add(format string, args ...any) {
 	o.lines = append(o.lines, fmt.Sprintf(format, args...))
 }
 
-func (o *recorder) Serves(*dta.Report) bool { return true }
 func (o *recorder) KeyWrite(r *dta.Report) {
 	o.add("write %s=%s ×%d %v", r.Key, r.Data, r.Redundancy, r.Immediate)
 }
@@ -56,23 +59,45 @@ func (o *recorder) want(t *testing.T, what string, want ...string) {
 	}
 }
 
-func fixture(t testing.TB, change func(*Config)) (*Translator, *recorder) {
+// plan is memory for paths of 3 hops and two lists of 2-byte entries, in
+// batches of 3.
+func plan(t testing.TB, classes ...list.Class) *Plan {
+	t.Helper()
+	if classes == nil {
+		classes = []list.Class{{Lists: 2, Entry: 2, Capacity: 16}}
+	}
+	kw, err := keywrite.NewScheme(keywrite.Config{Layout: keywrite.Weft, Slots: 64, Value: 1, Check: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ki, err := count.NewScheme(count.DefaultConfig(512))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pc, err := postcard.NewScheme(postcard.Config{Layout: postcard.Sealed, Chunks: 64, Hops: 3, Bits: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := list.NewScheme(list.Config{Layout: list.Weft, Batch: 3, Classes: classes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Plan{KeyWrites: []*keywrite.Scheme{kw}, Counts: ki, Postcards: pc, Lists: []*list.Scheme{l}}
+}
+
+func fixture(t testing.TB, rows int) (*Translator, *recorder) {
 	t.Helper()
 	cfg := DefaultConfig()
-	cfg.Rows, cfg.Hops, cfg.Batch = 4, 3, 3
-	cfg.Lists = []List{{ID: 0, Entry: 2}, {ID: 1, Entry: 2}}
-	if change != nil {
-		change(&cfg)
-	}
+	cfg.Rows = rows
 	out := &recorder{}
-	tr, err := New(cfg, out)
+	tr, err := New(cfg, plan(t), out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tr, out
 }
 
-func postcard(key string, hop, path uint8, value uint32) dta.Report {
+func card(key string, hop, path uint8, value uint32) dta.Report {
 	return dta.Report{Primitive: dta.Postcarding, Redundancy: 2, Hop: hop, Path: path, Key: []byte(key), Data: binary.BigEndian.AppendUint32(nil, value)}
 }
 
@@ -81,7 +106,7 @@ func entry(list dta.ListID, data string) dta.Report {
 }
 
 func TestKeyedReportsPassThrough(t *testing.T) {
-	tr, out := fixture(t, nil)
+	tr, out := fixture(t, 4)
 	tr.Put(0, []dta.Report{
 		{Primitive: dta.KeyWrite, Redundancy: 3, Immediate: true, Key: []byte("k"), Data: []byte("v")},
 		{Primitive: dta.KeyIncrement, Redundancy: 2, Key: []byte("c"), Delta: 9},
@@ -90,7 +115,7 @@ func TestKeyedReportsPassThrough(t *testing.T) {
 }
 
 func TestAppendsAreBatched(t *testing.T) {
-	tr, out := fixture(t, nil)
+	tr, out := fixture(t, 4)
 	tr.Put(0, []dta.Report{entry(0, "a0"), entry(1, "b0"), entry(0, "a1")})
 	out.want(t, "Put")
 	tr.Put(1, []dta.Report{entry(0, "a2"), entry(0, "a3")})
@@ -116,17 +141,17 @@ func TestAppendsAreBatched(t *testing.T) {
 }
 
 func TestPathsAreGathered(t *testing.T) {
-	tr, out := fixture(t, nil)
-	tr.Put(0, []dta.Report{postcard("f", 2, 0, 30), postcard("f", 0, 0, 10), postcard("f", 0, 0, 10), postcard("f", 1, 0, 20)})
+	tr, out := fixture(t, 4)
+	tr.Put(0, []dta.Report{card("f", 2, 0, 30), card("f", 0, 0, 10), card("f", 0, 0, 10), card("f", 1, 0, 20)})
 	out.want(t, "a full path", "path f: 10 20 30 ×2")
-	tr.Put(0, []dta.Report{postcard("f", 0, 0, 1), postcard("f", 1, 2, 2)})
+	tr.Put(0, []dta.Report{card("f", 0, 0, 1), card("f", 1, 2, 2)})
 	out.want(t, "a path of the told length", "path f: 1 2 - ×2")
-	tr.Put(0, []dta.Report{postcard("f", 0, 0, 1), postcard("f", 0, 0, 7)})
+	tr.Put(0, []dta.Report{card("f", 0, 0, 1), card("f", 0, 0, 7)})
 	out.want(t, "another value for a hop", "path f: 1 - - ×2")
 	wait := DefaultConfig().PathWait
 	tr.Tick(model.Time(0).Add(wait))
 	out.want(t, "Tick", "path f: 7 - - ×2")
-	tr.Put(0, []dta.Report{postcard("f", 1, 0, 3)})
+	tr.Put(0, []dta.Report{card("f", 1, 0, 3)})
 	tr.Drain(0)
 	out.want(t, "Drain", "path f: - 3 - ×2")
 	want := PostcardStats{Postcards: 9, Gathered: 8, Repeated: 1, Complete: 2, Renewed: 1, Expired: 2}
@@ -138,18 +163,27 @@ func TestPathsAreGathered(t *testing.T) {
 // TestEvictedPathKeepsItsKey: the prototype writes the displaced row to the
 // slot of the key that displaced it.
 func TestEvictedPathKeepsItsKey(t *testing.T) {
-	tr, out := fixture(t, func(c *Config) { c.Rows = 1 })
-	tr.Put(0, []dta.Report{postcard("old", 0, 0, 1), postcard("new", 0, 0, 2)})
+	tr, out := fixture(t, 1)
+	tr.Put(0, []dta.Report{card("old", 0, 0, 1), card("new", 0, 0, 2)})
 	out.want(t, "a collision", "path old: 1 - - ×2")
 	tr.Drain(0)
 	out.want(t, "Drain", "path new: 2 - - ×2")
 }
 
 func TestServes(t *testing.T) {
-	tr, _ := fixture(t, nil)
+	tr, _ := fixture(t, 4)
 	for want, reports := range map[bool][]dta.Report{
-		true:  {entry(1, "ab"), postcard("f", 2, 0, 1), postcard("f", 2, 5, 1), {Primitive: dta.KeyWrite}},
-		false: {entry(2, "ab"), entry(1, "abc"), entry(1, "a"), postcard("f", 3, 0, 1), postcard("f", 2, 2, 1), {Primitive: dta.Postcarding, Data: []byte("abc")}},
+		true: {
+			entry(1, "ab"), entry(1, "a"), card("f", 2, 0, 1), card("f", 2, 5, 1),
+			{Primitive: dta.KeyWrite, Key: []byte("k"), Data: []byte("v")},
+			{Primitive: dta.KeyIncrement, Key: []byte("k")},
+		},
+		false: {
+			entry(2, "ab"), entry(1, "abc"), card("f", 3, 0, 1), card("f", 2, 2, 1), card("f", 0, 0, postcard.Blank),
+			{Primitive: dta.Postcarding, Key: []byte("f"), Data: []byte("abc")},
+			{Primitive: dta.KeyWrite, Key: []byte("k"), Data: []byte("vv")},
+			{Primitive: 9},
+		},
 	} {
 		for _, r := range reports {
 			if got := tr.Serves(&r); got != want {
@@ -160,20 +194,20 @@ func TestServes(t *testing.T) {
 }
 
 func TestConfigComplaints(t *testing.T) {
-	for want, change := range map[string]func(*Config){
-		"translate: 3 rows for postcards, want a power of two":                                           func(c *Config) { c.Rows = 3 },
-		"translate: paths of 33 hops, want 1 to 32":                                                      func(c *Config) { c.Hops = 33 },
-		"translate: batches of 0 entries, want at least 1":                                               func(c *Config) { c.Batch = 0 },
-		"translate: list 4 with entries of 0 bytes, want 1 to 65535":                                     func(c *Config) { c.Lists = []List{{ID: 4}} },
-		"translate: list 4 twice":                                                                        func(c *Config) { c.Lists = []List{{4, 1}, {4, 1}} },
-		"translate: query sums bits 30 to 34, want 1 to 32 bits of a value":                              func(c *Config) { c.Queries = []Query{{Shift: 30, Bits: 4}} },
-		"translate: query answers to list 9, which is not served":                                        func(c *Config) { c.Queries = []Query{{Bits: 4, List: 9}} },
-		fmt.Sprintf("translate: query answers to list 1 with entries of 2 bytes, want %d", MatchSize(3)): func(c *Config) { c.Queries = []Query{{Bits: 4, List: 1}} },
+	for want, change := range map[string]func(*Config, *Plan){
+		"translate: 3 rows for postcards, want a power of two":              func(c *Config, _ *Plan) { c.Rows = 3 },
+		"translate: query sums bits 30 to 34, want 1 to 32 bits of a value": func(c *Config, _ *Plan) { c.Queries = []Query{{Shift: 30, Bits: 4}} },
+		"translate: query answers to list 9, which is not served":           func(c *Config, _ *Plan) { c.Queries = []Query{{Bits: 4, List: 9}} },
+		"translate: query without memory for postcards":                     func(c *Config, p *Plan) { c.Queries, p.Postcards = []Query{{Bits: 4}}, nil },
+		"translate: two key-write memories for values of 1 bytes":           func(_ *Config, p *Plan) { p.KeyWrites = append(p.KeyWrites, p.KeyWrites[0]) },
+		"translate: no memory": func(_ *Config, p *Plan) { *p = Plan{} },
+		fmt.Sprintf("translate: query answers to list 1 with entries of 2 bytes, want at least %d", MatchSize(3)): func(c *Config, _ *Plan) {
+			c.Queries = []Query{{Bits: 4, List: 1}}
+		},
 	} {
-		cfg := DefaultConfig()
-		cfg.Hops, cfg.Lists = 3, []List{{0, 2}, {1, 2}}
-		change(&cfg)
-		if _, err := New(cfg, &recorder{}); err == nil || err.Error() != want {
+		cfg, p := DefaultConfig(), plan(t)
+		change(&cfg, p)
+		if _, err := New(cfg, p, &recorder{}); err == nil || err.Error() != want {
 			t.Errorf("New = %v; want %s", err, want)
 		}
 	}
@@ -183,12 +217,14 @@ func TestConfigComplaints(t *testing.T) {
 // flow and path, where the latencies of the hops sum up to more than T.
 func TestClaimSlowFlowsAreReportedOnTheWay(t *testing.T) {
 	const hops, bound = 3, 1000
-	tr, out := fixture(t, func(c *Config) {
-		c.Rows = 1 << 10
-		c.Lists = []List{{ID: 5, Entry: MatchSize(hops)}}
-		// The low 16 bits are the latency, the high 16 the switch.
-		c.Queries = []Query{{Bits: 16, Above: bound, List: 5}}
-	})
+	cfg := DefaultConfig()
+	// The low 16 bits are the latency, the high 16 the switch.
+	cfg.Queries = []Query{{Bits: 16, Above: bound, List: 2}}
+	out := &recorder{}
+	tr, err := New(cfg, plan(t, list.Class{Lists: 2, Entry: 4, Capacity: 16}, list.Class{Lists: 1, Entry: MatchSize(hops), Capacity: 16}), out)
+	if err != nil {
+		t.Fatal(err)
+	}
 	matches := map[string]uint64{}
 	truth := map[string]uint64{}
 	for i := range 200 {
@@ -198,16 +234,16 @@ func TestClaimSlowFlowsAreReportedOnTheWay(t *testing.T) {
 		for hop := range path {
 			latency := uint32(i * int(hop+1) % 700)
 			sum += uint64(latency)
-			tr.Put(0, []dta.Report{postcard(key, hop, path, uint32(hop+1)<<16|latency)})
+			tr.Put(0, []dta.Report{card(key, hop, path, uint32(hop+1)<<16|latency)})
 		}
 		if sum > bound {
 			truth[key] = sum
 		}
 	}
-	tr.Put(0, []dta.Report{postcard("half", 0, 0, 1<<16|5000)}) // incomplete: no sum
+	tr.Put(0, []dta.Report{card("half", 0, 0, 1<<16|5000)}) // incomplete: no sum
 	tr.Drain(0)
 	for _, line := range out.take() {
-		body, ok := strings.CutPrefix(line, "list 5 ")
+		body, ok := strings.CutPrefix(line, "list 2 ")
 		if !ok {
 			continue
 		}
@@ -237,7 +273,7 @@ func TestCacheLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		var in, out []string
-		emit := func(p *Path) {
+		emit := func(_ model.Time, p *Path) {
 			for i, v := range p.Values {
 				if p.Seen>>i&1 != 0 {
 					out = append(out, fmt.Sprint(string(p.Key), i, " ", v))
@@ -251,7 +287,7 @@ func TestCacheLosesNothing(t *testing.T) {
 			hop := uint8(rapid.IntRange(0, hops-1).Draw(t, "hop"))
 			path := uint8(rapid.IntRange(0, hops+2).Draw(t, "path"))
 			key := string(rune('a' + rapid.IntRange(0, 20).Draw(t, "key")))
-			r := postcard(key, hop, path, uint32(i+1))
+			r := card(key, hop, path, uint32(i+1))
 			c.put(now, &r, uint32(i+1), emit)
 			in = append(in, fmt.Sprint(key, hop, " ", i+1))
 			if rapid.IntRange(0, 20).Draw(t, "tick") == 0 {
@@ -259,7 +295,7 @@ func TestCacheLosesNothing(t *testing.T) {
 				c.sweep(now, emit)
 			}
 		}
-		c.drain(emit)
+		c.drain(now, emit)
 		slices.Sort(in)
 		slices.Sort(out)
 		if !slices.Equal(in, out) {
@@ -277,23 +313,36 @@ func TestListsKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
 		cfg.Rows, cfg.ListWait = 1, 5
-		cfg.Batch = rapid.IntRange(1, 6).Draw(t, "batch")
-		base := dta.ListID(rapid.IntRange(0, 1).Draw(t, "base") * 1000) // dense, and not
+		var classes []list.Class
 		for i := range rapid.IntRange(1, 5).Draw(t, "lists") {
-			cfg.Lists = append(cfg.Lists, List{ID: base + dta.ListID(i), Entry: 1 + i})
+			classes = append(classes, list.Class{Lists: 1 + i, Entry: 1 + i, Capacity: 100})
+		}
+		batch := rapid.IntRange(1, 6).Draw(t, "batch")
+		var p Plan // two memories of lists, numbered through
+		for range 2 {
+			s, err := list.NewScheme(list.Config{Layout: list.Weft, Batch: batch, Classes: classes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Lists = append(p.Lists, s)
 		}
 		out := &sheets{got: map[dta.ListID][]byte{}}
-		tr, err := New(cfg, out)
+		tr, err := New(cfg, &p, out)
 		if err != nil {
 			t.Fatal(err)
 		}
+		half := int(p.Lists[0].Lists())
 		want := map[dta.ListID][]byte{}
 		var now model.Time
 		for i := range rapid.IntRange(0, 100).Draw(t, "entries") {
-			l := cfg.Lists[rapid.IntRange(0, len(cfg.Lists)-1).Draw(t, "list")]
-			data := bytes.Repeat([]byte{byte(i)}, l.Entry)
-			want[l.ID] = append(want[l.ID], data...)
-			tr.Put(now, []dta.Report{{Primitive: dta.Append, List: l.ID, Data: data}})
+			id := rapid.IntRange(0, 2*half-1).Draw(t, "list")
+			class, err := p.Lists[0].Class(uint32(id % half))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := bytes.Repeat([]byte{byte(i)}, class.Entry)
+			want[dta.ListID(id)] = append(want[dta.ListID(id)], data...)
+			tr.Put(now, []dta.Report{{Primitive: dta.Append, List: dta.ListID(id), Data: data}})
 			now += model.Time(rapid.IntRange(0, 3).Draw(t, "pause"))
 			tr.Tick(now)
 			for l := tr.lists.head; l >= 0; l = tr.lists.all[l].next {
@@ -321,7 +370,6 @@ func (s *sheets) Append(l dta.ListID, e []byte, _ bool) { s.got[l] = append(s.go
 // blind is an Outlet that does nothing.
 type blind struct{}
 
-func (blind) Serves(*dta.Report) bool         { return true }
 func (blind) KeyWrite(*dta.Report)            {}
 func (blind) KeyIncrement(*dta.Report)        {}
 func (blind) Postcards(*Path)                 {}
@@ -330,15 +378,14 @@ func (blind) Flush(model.Time)                {}
 
 func TestTranslatorAllocatesNothing(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Lists = []List{{0, 4}, {1, MatchSize(cfg.Hops)}}
-	cfg.Queries = []Query{{Bits: 32, List: 1}}
-	tr, err := New(cfg, blind{})
+	cfg.Queries = []Query{{Bits: 32, List: 0}}
+	tr, err := New(cfg, plan(t, list.Class{Lists: 1, Entry: MatchSize(3), Capacity: 16}), blind{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	batch := []dta.Report{
-		entry(0, "abcd"), postcard("a", 0, 2, 1), postcard("b", 0, 2, 1), postcard("a", 1, 2, 1),
-		{Primitive: dta.KeyWrite, Redundancy: 2, Key: []byte("k"), Data: []byte("abcd")},
+		entry(0, "abcd"), card("a", 0, 2, 1), card("b", 0, 2, 1), card("a", 1, 2, 1),
+		{Primitive: dta.KeyWrite, Redundancy: 2, Key: []byte("k"), Data: []byte("a")},
 	}
 	var now model.Time
 	if n := testing.AllocsPerRun(1000, func() {
@@ -356,17 +403,15 @@ func TestTranslatorAllocatesNothing(t *testing.T) {
 func BenchmarkTranslator(b *testing.B) {
 	for name, make := range map[string]func(i int) dta.Report{
 		"append":   func(int) dta.Report { return entry(0, "abcd") },
-		"postcard": func(i int) dta.Report { return postcard(fmt.Sprintf("flow %8d", i/5), uint8(i%5), 5, 7) },
+		"postcard": func(i int) dta.Report { return card(fmt.Sprintf("flow %8d", i/3), uint8(i%3), 3, 7) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			cfg := DefaultConfig()
-			cfg.Lists = []List{{0, 4}}
-			tr, err := New(cfg, blind{})
+			tr, err := New(DefaultConfig(), plan(b, list.Class{Lists: 1, Entry: 4, Capacity: 64}), blind{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			var batch []dta.Report
-			for i := range 5 * 1024 {
+			for i := range 6 * 1024 {
 				batch = append(batch, make(i))
 			}
 			for b.Loop() {

@@ -1,0 +1,86 @@
+package translate
+
+import (
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// lists gathers entries, a batch for each list. Those that hold entries form a
+// queue by the time of their first, so that the oldest is found at once.
+type lists struct {
+	all        []gathered
+	head, tail int // of the queue; -1 when empty
+}
+
+// gathered is the entries of one list that wait to be written.
+type gathered struct {
+	scheme     *list.Scheme
+	id         uint32 // in scheme
+	batch      int    // most entries
+	buf        []byte
+	count      int
+	since      model.Time // of the first entry
+	next, prev int        // in the queue
+}
+
+func newLists(plan *Plan) lists {
+	ls := lists{head: -1, tail: -1}
+	total := 0
+	for _, s := range plan.Lists {
+		for id := range s.Lists() {
+			g := gathered{scheme: s, id: id, batch: s.Config().Batch}
+			stride, err := s.AppendEntry(nil, id, nil)
+			must(err)
+			total += g.batch * len(stride)
+			ls.all = append(ls.all, g)
+		}
+	}
+	memory := make([]byte, total)
+	for i := range ls.all {
+		g := &ls.all[i]
+		stride, _ := g.scheme.AppendEntry(nil, g.id, nil)
+		n := g.batch * len(stride)
+		g.buf, memory = memory[:0:n], memory[n:]
+	}
+	return ls
+}
+
+// enter puts list i, which has no entries yet, at the end of the queue.
+func (ls *lists) enter(now model.Time, l *gathered, i int) {
+	l.since = now
+	l.prev, l.next = ls.tail, -1
+	if ls.tail >= 0 {
+		ls.all[ls.tail].next = i
+	} else {
+		ls.head = i
+	}
+	ls.tail = i
+}
+
+// leave takes a list out of the queue and empties it. It returns its number,
+// and its entries, which are valid until the next is added.
+func (ls *lists) leave(l *gathered) (i int, entries []byte) {
+	if l.next >= 0 {
+		i = ls.all[l.next].prev
+		ls.all[l.next].prev = l.prev
+	} else {
+		i = ls.tail
+		ls.tail = l.prev
+	}
+	if l.prev >= 0 {
+		ls.all[l.prev].next = l.next
+	} else {
+		ls.head = l.next
+	}
+	entries = l.buf
+	l.buf, l.count = l.buf[:0], 0
+	return i, entries
+}
+
+// oldest returns the list whose first entry has waited longest, or nil.
+func (ls *lists) oldest() *gathered {
+	if ls.head < 0 {
+		return nil
+	}
+	return &ls.all[ls.head]
+}

@@ -1,0 +1,154 @@
+package translate
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/count"
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Memory is the memories of a collector. Any may be missing.
+type Memory struct {
+	KeyWrites []*keywrite.Table
+	Counts    *count.Table
+	Postcards *postcard.Table
+	Lists     []*list.Table
+}
+
+// Plan returns the geometry.
+func (m *Memory) Plan() *Plan {
+	p := &Plan{}
+	for _, k := range m.KeyWrites {
+		p.KeyWrites = append(p.KeyWrites, &k.Scheme)
+	}
+	if m.Counts != nil {
+		p.Counts = &m.Counts.Scheme
+	}
+	if m.Postcards != nil {
+		p.Postcards = &m.Postcards.Scheme
+	}
+	for _, l := range m.Lists {
+		p.Lists = append(p.Lists, l.Scheme)
+	}
+	return p
+}
+
+// Regions returns all memories, in the order Key-Write, Key-Increment,
+// Postcarding, Append.
+func (m *Memory) Regions() (all []*region.Region) {
+	for _, k := range m.KeyWrites {
+		all = append(all, k.Region())
+	}
+	if m.Counts != nil {
+		all = append(all, m.Counts.Region())
+	}
+	if m.Postcards != nil {
+		all = append(all, m.Postcards.Region())
+	}
+	for _, l := range m.Lists {
+		all = append(all, l.Region())
+	}
+	return all
+}
+
+// Notice tells a collector's program that an immediate report has been
+// written. Key is valid during the call.
+type Notice struct {
+	Primitive dta.Primitive
+	List      dta.ListID // Append
+	Key       []byte     // all others
+}
+
+// Local is an Outlet that writes straight into memory of this process: the
+// translator in the collector's own network card.
+type Local struct {
+	*Plan
+	keyWrites []*keywrite.Writer
+	counts    *count.Writer
+	postcards *postcard.Writer
+	lists     []*list.Writer
+	shared    bool
+	notify    func(Notice)
+}
+
+// NewLocal returns the outlet of one Translator among several, each of which
+// has a number of its own, 0 to region.Writers-1. shared says that others add
+// to the counters too. notify is called for immediate reports and must not
+// wait; it may be nil.
+func NewLocal(m *Memory, writer int, shared bool, notify func(Notice)) (*Local, error) {
+	o := &Local{Plan: m.Plan(), shared: shared, notify: notify}
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if writer < 0 || writer >= region.Writers {
+		return nil, fmt.Errorf("translate: writer %d, want 0 to %d", writer, region.Writers-1)
+	}
+	for _, k := range m.KeyWrites {
+		o.keyWrites = append(o.keyWrites, k.Writer(writer))
+	}
+	if m.Counts != nil {
+		o.counts = m.Counts.Writer(writer)
+	}
+	if m.Postcards != nil {
+		o.postcards = m.Postcards.Writer(writer)
+	}
+	for _, l := range m.Lists {
+		o.lists = append(o.lists, l.Writer(writer))
+	}
+	return o, nil
+}
+
+// must holds that what Serves let through can be written.
+func must(err error) {
+	if err != nil {
+		panic("translate: a report that is served cannot be written: " + err.Error())
+	}
+}
+
+// KeyWrite implements Outlet.
+func (o *Local) KeyWrite(r *dta.Report) {
+	must(o.keyWrites[o.keyWrite(len(r.Data))].Write(r.Key, r.Data, int(r.Redundancy)))
+	o.tell(r)
+}
+
+// KeyIncrement implements Outlet.
+func (o *Local) KeyIncrement(r *dta.Report) {
+	add := o.counts.Add
+	if o.shared {
+		add = o.counts.AddShared
+	}
+	must(add(r.Key, r.Delta, int(r.Redundancy)))
+	o.tell(r)
+}
+
+// Postcards implements Outlet.
+func (o *Local) Postcards(p *Path) {
+	var hops [postcard.MaxHops]uint32
+	must(o.postcards.Write(p.Key, fill(&hops, p), o.copies(p)))
+	if p.Immediate && o.notify != nil {
+		o.notify(Notice{Primitive: dta.Postcarding, Key: p.Key})
+	}
+}
+
+// Append implements Outlet.
+func (o *Local) Append(id dta.ListID, entries []byte, immediate bool) {
+	i, n := o.list(id)
+	must(o.lists[i].Append(n, entries))
+	if immediate && o.notify != nil {
+		o.notify(Notice{Primitive: dta.Append, List: id})
+	}
+}
+
+// Flush implements Outlet: there is nothing to wait for.
+func (o *Local) Flush(model.Time) {}
+
+func (o *Local) tell(r *dta.Report) {
+	if r.Immediate && o.notify != nil {
+		o.notify(Notice{Primitive: r.Primitive, Key: r.Key})
+	}
+}

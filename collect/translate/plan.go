@@ -1,0 +1,110 @@
+package translate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/count"
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Plan is the geometry of a collector's memories, any of which may be missing:
+// what a translator must know to write them, here or by RDMA.
+type Plan struct {
+	KeyWrites []*keywrite.Scheme // one for each size of value
+	Counts    *count.Scheme
+	Postcards *postcard.Scheme
+	Lists     []*list.Scheme // lists are numbered through all of them
+}
+
+// ErrNoMemory says that a collector would have nothing to write into.
+var ErrNoMemory = errors.New("translate: no memory")
+
+// Check complains when a report could go to two memories.
+func (p *Plan) Check() error {
+	sizes := map[int]bool{}
+	for _, k := range p.KeyWrites {
+		if v := k.Config().Value; sizes[v] {
+			return fmt.Errorf("translate: two key-write memories for values of %d bytes", v)
+		} else {
+			sizes[v] = true
+		}
+	}
+	if len(p.KeyWrites) == 0 && p.Counts == nil && p.Postcards == nil && len(p.Lists) == 0 {
+		return ErrNoMemory
+	}
+	return nil
+}
+
+// Serves tells whether there is memory for such a report.
+func (p *Plan) Serves(r *dta.Report) bool {
+	switch r.Primitive {
+	case dta.KeyWrite:
+		i := p.keyWrite(len(r.Data))
+		if i < 0 {
+			return false
+		}
+		return p.KeyWrites[i].Config().Layout != keywrite.Prototype || len(r.Key) == 4
+	case dta.KeyIncrement:
+		return p.Counts != nil && (p.Counts.Config().Layout != count.Prototype || len(r.Key) == 4)
+	case dta.Postcarding:
+		if p.Postcards == nil || len(r.Data) != 4 || r.Path != 0 && r.Hop >= r.Path {
+			return false
+		}
+		if binary.BigEndian.Uint32(r.Data) == postcard.Blank {
+			return false // it would read as a hop that did not report
+		}
+		c := p.Postcards.Config()
+		return int(r.Hop) < c.Hops && (c.Layout != postcard.Prototype || len(r.Key) == 4)
+	case dta.Append:
+		i, id := p.list(r.List)
+		if i < 0 {
+			return false
+		}
+		class, err := p.Lists[i].Class(id)
+		return err == nil && len(r.Data) <= class.Entry
+	}
+	return false
+}
+
+// keyWrite returns which memory has values of that size, or -1.
+func (p *Plan) keyWrite(size int) int {
+	for i, k := range p.KeyWrites {
+		if k.Config().Value == size {
+			return i
+		}
+	}
+	return -1
+}
+
+// list returns which memory has a list and its number there, or -1.
+func (p *Plan) list(id dta.ListID) (int, uint32) {
+	n := uint32(id)
+	for i, l := range p.Lists {
+		if n < l.Lists() {
+			return i, n
+		}
+		n -= l.Lists()
+	}
+	return -1, 0
+}
+
+// copies bounds what a report asks for by what the postcards' layout has.
+func (p *Plan) copies(path *Path) int {
+	return min(int(path.Redundancy), p.Postcards.Copies())
+}
+
+// fill turns a path into what postcard takes: blanks where no hop reported.
+func fill(hops *[postcard.MaxHops]uint32, p *Path) []uint32 {
+	for i, v := range p.Values {
+		if p.Seen>>i&1 == 0 {
+			v = postcard.Blank
+		}
+		hops[i] = v
+	}
+	return hops[:len(p.Values)]
+}
