@@ -52,6 +52,10 @@ type Config struct {
 	AckHosts     bool          // with AckControl: at hosts alone; switches treat them as data
 	RateBound    bool          // pace packets; off: congestion control acts through the window alone
 
+	// TCPMinRTO is the least timeout of TCP. 0 means 1 ms, which suits
+	// datacenters; hosts as they are delivered have 200 ms.
+	TCPMinRTO time.Duration
+
 	TTL uint8
 }
 
@@ -101,6 +105,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("sim: buffer %v, want above 0", c.Buffer)
 	case c.AlphaShift > 10:
 		return fmt.Errorf("sim: alpha shift %d, want 0 to 10", c.AlphaShift)
+	case c.TCPMinRTO < 0 || c.TCPMinRTO > maxRTO:
+		return fmt.Errorf("sim: least timeout of TCP %v, want 0 to %v", c.TCPMinRTO, maxRTO)
 	case c.TTL == 0:
 		return fmt.Errorf("sim: TTL 0, want at least 1")
 	}

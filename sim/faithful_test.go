@@ -169,6 +169,31 @@ func TestTCPCompletes(t *testing.T) {
 	}
 }
 
+// TestTCPWaitsItsLeastTimeout cuts a link under a flow: what was lost at its end
+// brings no duplicate acknowledgements, so only the timer can recover it.
+func TestTCPWaitsItsLeastTimeout(t *testing.T) {
+	for least, want := range map[time.Duration][2]time.Duration{
+		0:                      {1300 * time.Microsecond, 20 * time.Millisecond},
+		200 * time.Millisecond: {200 * time.Millisecond, 250 * time.Millisecond},
+	} {
+		f, err := topo.Dumbbell(1, topo.DefaultLinks())
+		cfg := DefaultConfig()
+		cfg.TCPMinRTO = least
+		n := network(t, f, err, cfg)
+		n.add(t, traffic.Flow{Src: 0, Dst: 1, Bytes: 5_000_000, Transport: traffic.TCP, Start: 1})
+		s0, _ := f.ByName("s0")
+		cut := Injection{At: 300_000, For: time.Millisecond, Fault: LinkDown{Port: model.Port{Node: s0, Port: 2}}}
+		if err := n.Inject(cut); err != nil {
+			t.Fatal(err)
+		}
+		n.play(time.Second)
+		took := n.Records()[0].Finish.Duration()
+		if n.Finished != 1 || took < want[0] || took > want[1] {
+			t.Errorf("least timeout %v: %d finished, after %v; want %v to %v", least, n.Finished, took, want[0], want[1])
+		}
+	}
+}
+
 // TestReplay holds that a seed gives the same run, to the picosecond.
 func TestReplay(t *testing.T) {
 	run := func(seed uint64) ([]FlowRecord, Counts) {

@@ -45,8 +45,8 @@ const (
 type span struct{ from, to int64 }
 
 const (
-	initialWindow = 10 // segments, RFC 6928
-	minRTO        = 1 * time.Millisecond
+	initialWindow = 10                   // segments, RFC 6928
+	minRTO        = 1 * time.Millisecond // unless Config.TCPMinRTO says otherwise
 	maxRTO        = 1 * time.Second
 	dctcpGain     = 1.0 / 16
 )
@@ -54,8 +54,15 @@ const (
 func (f *flow) startTCP() {
 	f.tcp = &tcp{
 		cwnd: initialWindow * float64(f.net.cfg.MTU), ssthresh: 1 << 40,
-		rto: engine.Of(10 * minRTO), alpha: 1,
+		rto: min(10*f.net.minRTO(), engine.Of(maxRTO)), alpha: 1,
 	}
+}
+
+func (n *Network) minRTO() engine.Time {
+	if n.cfg.TCPMinRTO > 0 {
+		return engine.Of(n.cfg.TCPMinRTO)
+	}
+	return engine.Of(minRTO)
 }
 
 func (t *tcp) maySend(f *flow) bool {
@@ -167,7 +174,7 @@ func (t *tcp) hear(f *flow, p *Packet) {
 	if flags&packet.SYN != 0 {
 		if t.state == tcpSynSent {
 			t.state = tcpOpen
-			t.sample(n.now - p.Sent)
+			t.sample(n.now-p.Sent, n.minRTO())
 			f.progress = n.now
 			f.activate()
 		}
@@ -177,7 +184,7 @@ func (t *tcp) hear(f *flow, p *Packet) {
 	switch newly := p.Seq - f.acked; {
 	case newly > 0:
 		t.backoff, t.dups = 0, 0
-		t.sample(n.now - p.Sent)
+		t.sample(n.now-p.Sent, n.minRTO())
 		f.acked, f.progress = p.Seq, n.now
 		f.sent = max(f.sent, f.acked)
 		t.marks(f, newly, flags&packet.ECE != 0)
@@ -230,7 +237,7 @@ func (t *tcp) marks(f *flow, newly int64, marked bool) {
 }
 
 // sample feeds a round-trip time into the timeout (RFC 6298).
-func (t *tcp) sample(rtt engine.Time) {
+func (t *tcp) sample(rtt, least engine.Time) {
 	if t.srtt == 0 {
 		t.srtt, t.rttvar = rtt, rtt/2
 	} else {
@@ -238,7 +245,7 @@ func (t *tcp) sample(rtt engine.Time) {
 		t.rttvar += (max(diff, -diff) - t.rttvar) / 4
 		t.srtt += (rtt - t.srtt) / 8
 	}
-	t.rto = min(max(t.srtt+4*t.rttvar, engine.Of(minRTO)), engine.Of(maxRTO))
+	t.rto = min(max(t.srtt+4*t.rttvar, least), engine.Of(maxRTO))
 }
 
 func (t *tcp) deadline(f *flow) engine.Time {
