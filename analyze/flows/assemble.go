@@ -1,0 +1,281 @@
+package flows
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/flowset"
+)
+
+// Config bounds what an Assembler keeps.
+type Config struct {
+	// Wait is how long after its first chunk a flowset may stay incomplete. It
+	// is then given out as it is.
+	Wait time.Duration
+	// Open is how many flowsets of one source may be incomplete at once: a
+	// switch that begins another gives up its oldest.
+	Open int
+	// Memory is how much all open flowsets may take together. A flowset that
+	// needs room gives up the oldest of all; one that is larger by itself is
+	// refused.
+	Memory model.Bytes
+}
+
+// DefaultConfig suits slots of 10 ms and a hundred switches with tables for
+// 100K flows.
+func DefaultConfig() Config {
+	return Config{Wait: 50 * time.Millisecond, Open: 4, Memory: 2 * model.GiB}
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Wait <= 0:
+		return fmt.Errorf("flows: wait %v, want more than 0", c.Wait)
+	case c.Open < 1:
+		return fmt.Errorf("flows: open %d, want at least 1", c.Open)
+	case c.Memory < 1:
+		return fmt.Errorf("flows: memory %v, want more than 0", c.Memory)
+	}
+	return nil
+}
+
+// maxSources bounds the switches, ports and families that are told apart: more
+// than any fabric has, so that invented ones do not fill the memory.
+const maxSources = 1 << 18
+
+// Errors of Add beside those of wire/flowset.
+var (
+	ErrConflict = errors.New("flows: chunk contradicts others of its flowset")
+	ErrTooLarge = errors.New("flows: flowset larger than the memory allowed")
+	ErrGeometry = errors.New("flows: no hash family for this geometry")
+	ErrSources  = errors.New("flows: too many sources")
+)
+
+// Stats counts what became of chunks and flowsets.
+type Stats struct {
+	Chunks    uint64 // taken
+	Malformed uint64 // did not parse: damaged, cut, or not a chunk
+	Conflicts uint64 // same flowset, other header
+	Refused   uint64 // too large, of unknown geometry, or one source too many
+	Repeated  uint64 // had nothing that was not there
+	Late      uint64 // of a flowset that was given out before
+
+	Complete uint64 // flowsets given out whole
+	TimedOut uint64 // given out incomplete, Config.Wait over
+	Evicted  uint64 // given out incomplete to make room
+	Flushed  uint64 // given out incomplete by Flush
+	// Lost units of the flowsets given out incomplete.
+	LostCells, LostFilter uint64
+}
+
+// Assembler puts chunks of many switches together. Chunks may come in any
+// order, twice, damaged or not at all; a lost one costs its own units. It keeps
+// no reference to what it is given and reads no clock.
+type Assembler struct {
+	cfg     Config
+	sources map[source]*openSets
+	byAge   *list.List // open flowsets of all sources, by their first chunks
+	used    model.Bytes
+	stats   Stats
+}
+
+// source is what exports one sequence of flowsets.
+type source struct {
+	sw    model.NodeID
+	scope model.PortID
+	key   uint8 // length, which tells the family
+}
+
+type identity struct {
+	seed uint64
+	slot uint32
+}
+
+// openSets is what an Assembler knows of one source.
+type openSets struct {
+	open []*pending // oldest first
+	// done has the last flowsets given out, so that a late chunk does not
+	// open one of them again. It is a ring.
+	done []identity
+	at   int
+}
+
+// pending is a flowset that is not complete yet.
+type pending struct {
+	*Flowset
+	source        source
+	cells, filter bitmap
+	size          model.Bytes
+	deadline      model.Time
+
+	place *list.Element // in Assembler.byAge
+}
+
+// NewAssembler makes an Assembler.
+func NewAssembler(cfg Config) (*Assembler, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &Assembler{cfg: cfg, sources: map[source]*openSets{}, byAge: list.New()}, nil
+}
+
+// Stats returns the counts so far.
+func (a *Assembler) Stats() Stats { return a.stats }
+
+// Add takes the chunk at the start of b, which arrived at now. It appends
+// flowsets that are complete by it, or were given up for it, to out. An error
+// says why the chunk was of no use; it is counted, and the Assembler goes on.
+func (a *Assembler) Add(now model.Time, b []byte, out []*Flowset) ([]*Flowset, error) {
+	var c flowset.Chunk
+	if _, err := c.Parse(b); err != nil {
+		a.stats.Malformed++
+		return out, err
+	}
+	src, id := source{c.Switch, c.Scope, c.Layout.Key}, identity{c.Seed, c.Slot}
+	p, out, err := a.find(now, src, id, &c, out)
+	if p == nil {
+		return out, err
+	}
+	a.stats.Chunks++
+	var fresh uint32
+	if c.Section == flowset.Filter {
+		fresh = p.filter.setRange(c.First, uint32(c.Len()))
+		p.MissingFilter -= fresh
+	} else {
+		fresh = p.cells.setRange(c.First, uint32(c.Len()))
+		p.MissingCells -= fresh
+	}
+	if fresh == 0 {
+		a.stats.Repeated++
+		return out, nil
+	}
+	if c.Section == flowset.Filter {
+		p.body.putFilter(&c)
+	} else {
+		p.body.put(&c)
+	}
+	if p.MissingCells == 0 && p.MissingFilter == 0 {
+		a.stats.Complete++
+		out = a.giveOut(p, out)
+	}
+	return out, nil
+}
+
+// find returns the open flowset that the chunk belongs to, opening it if need
+// be; nil if it was given out or cannot be opened.
+func (a *Assembler) find(now model.Time, src source, id identity, c *flowset.Chunk, out []*Flowset) (*pending, []*Flowset, error) {
+	s := a.sources[src]
+	if s == nil && len(a.sources) == maxSources {
+		a.stats.Refused++
+		return nil, out, fmt.Errorf("switch %d slot %d: %w", c.Switch, c.Slot, ErrSources)
+	}
+	if s == nil {
+		s = &openSets{done: make([]identity, 0, 2*a.cfg.Open)}
+	}
+	for _, p := range s.open {
+		if p.Seed == id.seed && p.Slot == id.slot {
+			if p.Header != c.Header {
+				a.stats.Conflicts++
+				return nil, out, fmt.Errorf("switch %d slot %d: %w", c.Switch, c.Slot, ErrConflict)
+			}
+			return p, out, nil
+		}
+	}
+	for _, d := range s.done {
+		if d == id {
+			a.stats.Late++
+			return nil, out, nil
+		}
+	}
+	size := sizeOf(&c.Header)
+	if size > a.cfg.Memory {
+		a.stats.Refused++
+		return nil, out, fmt.Errorf("switch %d slot %d: %w: %v, at most %v", c.Switch, c.Slot, ErrTooLarge, size, a.cfg.Memory)
+	}
+	fs, err := newFlowset(&c.Header)
+	if err != nil {
+		a.stats.Refused++
+		return nil, out, fmt.Errorf("switch %d slot %d: %w: %w", c.Switch, c.Slot, ErrGeometry, err)
+	}
+	a.sources[src] = s
+	if len(s.open) == a.cfg.Open {
+		a.stats.Evicted++
+		out = a.giveOut(s.open[0], out)
+	}
+	for a.used+size > a.cfg.Memory {
+		a.stats.Evicted++
+		out = a.giveOut(a.oldest(), out)
+	}
+	p := &pending{
+		Flowset: fs, source: src, size: size, deadline: now.Add(a.cfg.Wait),
+		cells: newBitmap(fs.MissingCells), filter: newBitmap(fs.MissingFilter),
+	}
+	s.open = append(s.open, p)
+	p.place = a.byAge.PushBack(p)
+	a.used += size
+	return p, out, nil
+}
+
+// sizeOf is about the memory that an open flowset takes, in whole, before a
+// byte of it is allocated.
+func sizeOf(h *flowset.Header) model.Bytes {
+	cell := model.Bytes(16)
+	if h.Layout.Key == model.KeyLen6 {
+		cell = 40
+	}
+	cell += 8 + 8 + 4 + 1
+	return model.Bytes(h.Units(flowset.Cells))*cell*9/8 + model.Bytes(h.Units(flowset.Filter))*9/8
+}
+
+// Expire appends the flowsets whose time is up to out.
+func (a *Assembler) Expire(now model.Time, out []*Flowset) []*Flowset {
+	for p := a.oldest(); p != nil && p.deadline <= now; p = a.oldest() {
+		a.stats.TimedOut++
+		out = a.giveOut(p, out)
+	}
+	return out
+}
+
+// Flush appends all open flowsets to out, the oldest first.
+func (a *Assembler) Flush(out []*Flowset) []*Flowset {
+	for p := a.oldest(); p != nil; p = a.oldest() {
+		a.stats.Flushed++
+		out = a.giveOut(p, out)
+	}
+	return out
+}
+
+// oldest returns the open flowset whose first chunk came first, nil if there is
+// none.
+func (a *Assembler) oldest() *pending {
+	if e := a.byAge.Front(); e != nil {
+		return e.Value.(*pending)
+	}
+	return nil
+}
+
+// giveOut closes p and appends it to out.
+func (a *Assembler) giveOut(p *pending, out []*Flowset) []*Flowset {
+	a.stats.LostCells += uint64(p.MissingCells)
+	a.stats.LostFilter += uint64(p.MissingFilter)
+	s := a.sources[p.source]
+	for i, q := range s.open {
+		if q == p {
+			s.open = append(s.open[:i], s.open[i+1:]...)
+			break
+		}
+	}
+	id := identity{p.Seed, p.Slot}
+	if len(s.done) < cap(s.done) {
+		s.done = append(s.done, id)
+	} else {
+		s.done[s.at] = id
+		s.at = (s.at + 1) % len(s.done)
+	}
+	a.byAge.Remove(p.place)
+	a.used -= p.size
+	return append(out, p.Flowset)
+}

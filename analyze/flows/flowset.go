@@ -1,0 +1,197 @@
+package flows
+
+import (
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sketch"
+	"github.com/weft-telemetry/weft/wire/flowset"
+)
+
+// Flowset is what arrived of one switch's flowset of one slot. An Assembler
+// makes it; decoding does not change it, so it may be decoded again, and by
+// several goroutines.
+type Flowset struct {
+	flowset.Header
+
+	// MissingCells and MissingFilter count what did not arrive, in cells and
+	// in bytes of the filter.
+	MissingCells, MissingFilter uint32
+
+	body body
+}
+
+// body is the content of a flowset of either family.
+type body interface {
+	put(c *flowset.Chunk)
+	putFilter(c *flowset.Chunk)
+	mayHold(k model.FlowKey) bool
+	single(fs *Flowset) Decoded
+}
+
+// newFlowset makes a flowset of which nothing has arrived yet. The header must
+// be one that flowset.Header.Check accepts.
+func newFlowset(h *flowset.Header) (*Flowset, error) {
+	family, err := sketch.NewFamily(sketch.Geometry(h.Geometry), h.Seed)
+	if err != nil {
+		return nil, err
+	}
+	fs := &Flowset{Header: *h, MissingCells: h.Units(flowset.Cells), MissingFilter: h.Units(flowset.Filter)}
+	if h.Layout.Key == model.KeyLen6 {
+		fs.body = newTable[sketch.Key6](family, h.Layout)
+	} else {
+		fs.body = newTable[sketch.Key4](family, h.Layout)
+	}
+	return fs, nil
+}
+
+// MayHold asks the switch's filter for a flow: false proves that no packet of
+// it was counted. Where bytes of the filter are missing they prove nothing.
+func (fs *Flowset) MayHold(k model.FlowKey) bool { return fs.body.mayHold(k) }
+
+// table is a flowset's content, laid out for decoding: what finding flows
+// touches lies apart from what their counts need, because 16 bytes per cell
+// (IPv4) stay in a core's own cache at 100K flows and 40 do not.
+type table[K sketch.Key] struct {
+	family sketch.Family
+	filter sketch.Filter
+	layout flowset.Layout
+
+	// keys has the cells' key XOR. The canonical key leaves the low 24 bits
+	// of its last word free: they have the flow count, see flowCount.
+	keys    []K
+	packets []uint64
+	bytes   []uint64 // nil where cells have no byte count
+	ports   []uint32 // in port, out port; nil where cells have none
+
+	// flaws tells what of a cell cannot be used. It is nil while every cell
+	// is sound, which is the usual case and the fast one.
+	flaws []flaw
+}
+
+// flaw is a set of reasons not to trust a part of a cell.
+type flaw uint8
+
+const (
+	absent      flaw = 1 << iota // the cell did not arrive
+	packetsFull                  // the packet count is at its limit
+	bytesFull                    // the byte count is
+)
+
+// The flow count of a cell in the low bits of its key's last word. It starts
+// from one so that counts below none, which a flow removed by mistake leaves
+// behind, do not borrow from the key. A count that cannot be trusted, or is
+// larger than any cell that can be decoded has, starts from unknown and never
+// comes near.
+const (
+	countMask = 1<<24 - 1
+	none      = 1 << 22
+	unknown   = 1 << 23
+	mostFlows = 1 << 20
+)
+
+func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
+	n := family.Cells()
+	t := &table[K]{
+		family: family, filter: sketch.NewFilter(family.Geometry), layout: l,
+		keys: make([]K, n), packets: make([]uint64, n), flaws: make([]flaw, n),
+	}
+	if l.Bytes != 0 {
+		t.bytes = make([]uint64, n)
+	}
+	if l.Ports != 0 {
+		t.ports = make([]uint32, n)
+	}
+	// What does not arrive must prove nothing: filter bits that say yes, cells
+	// that are no equation.
+	for i := range t.filter {
+		t.filter[i] = ^uint64(0)
+	}
+	var empty K
+	empty[len(empty)-1] = unknown
+	for i := range t.keys {
+		t.keys[i], t.flaws[i] = empty, absent
+	}
+	return t
+}
+
+func (t *table[K]) putFilter(c *flowset.Chunk) { t.filter.SetBytes(c.First, c.Data) }
+
+// put stores the cells of a chunk, whose header is the flowset's.
+func (t *table[K]) put(c *flowset.Chunk) {
+	mostFlowsOf, mostPackets, mostBytes := t.layout.Limits()
+	var cell flowset.Cell
+	for j := range c.Len() {
+		c.Cell(j, &cell)
+		i := int(c.First) + j
+		key := sketch.ReadKey[K](&cell.Key)
+		last := len(key) - 1
+		if cell.Flows >= mostFlowsOf || cell.Flows > mostFlows {
+			key[last] |= unknown
+		} else {
+			key[last] |= uint64(none + cell.Flows)
+		}
+		var f flaw
+		if cell.Packets == mostPackets {
+			f |= packetsFull
+		}
+		t.keys[i], t.packets[i] = key, cell.Packets
+		if t.bytes != nil {
+			t.bytes[i] = cell.Bytes
+			if cell.Bytes == mostBytes {
+				f |= bytesFull
+			}
+		}
+		if t.ports != nil {
+			t.ports[i] = uint32(cell.InPort)<<16 | uint32(cell.OutPort)
+		}
+		t.flaws[i] = f
+	}
+}
+
+// sound tells whether no cell has a flaw.
+func (t *table[K]) sound() bool {
+	for _, f := range t.flaws {
+		if f != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *table[K]) mayHold(k model.FlowKey) bool {
+	key, ok := pack[K](&k)
+	return ok && t.filter.Has(&t.family, sketch.HashOf(&t.family, &key))
+}
+
+// pack makes the words of a key of this table's family; a key of the other
+// family is in no such table.
+func pack[K sketch.Key](k *model.FlowKey) (key K, ok bool) {
+	switch p := any(&key).(type) {
+	case *sketch.Key4:
+		*p = sketch.Pack4(k)
+		return key, !k.V6
+	case *sketch.Key6:
+		*p = sketch.Pack6(k)
+		return key, k.V6
+	}
+	panic("unreachable: Key has two types")
+}
+
+// bitmap is a set of small numbers.
+type bitmap []uint64
+
+func newBitmap(n uint32) bitmap { return make(bitmap, (uint64(n)+63)/64) }
+
+// setRange adds n numbers from first on and returns how many were new.
+func (b bitmap) setRange(first, n uint32) (fresh uint32) {
+	for n > 0 {
+		w, at := first/64, first%64
+		take := min(64-at, n)
+		mask := (^uint64(0) >> (64 - take)) << at
+		fresh += uint32(bits.OnesCount64(mask &^ b[w]))
+		b[w] |= mask
+		first, n = first+take, n-take
+	}
+	return fresh
+}

@@ -1,0 +1,94 @@
+package flows
+
+// equations says, for one switch, which flows are in which cells: the count of
+// a cell is the sum of its flows' counts. One set of equations serves packets
+// and bytes.
+type equations struct {
+	tables int
+	cells  []uint32 // of each flow, tables in a row
+	usable []bool   // by cell: an equation that holds; nil: all
+
+	// What peel needs, by cell: how many flows are not solved, and the XOR of
+	// their numbers, which is the number of the last.
+	degree []int32
+	ids    []uint32
+	queue  []uint32
+	steps  []step
+}
+
+// step is a flow and the cell that gives its count once the flows of all steps
+// before are subtracted.
+type step struct{ flow, cell uint32 }
+
+// flows is the number of unknowns.
+func (e *equations) flows() int { return len(e.cells) / e.tables }
+
+// of returns the cells of a flow.
+func (e *equations) of(flow uint32) []uint32 {
+	return e.cells[int(flow)*e.tables : (int(flow)+1)*e.tables]
+}
+
+// peel puts flows into the order in which cells give their counts one by one,
+// and returns it. Flows that are not in it form a core in which every usable
+// cell has two or more of them. With only, flows for which it is false are
+// taken as known.
+func (e *equations) peel(cells int, only func(flow uint32) bool) []step {
+	e.degree, e.ids = zeroed(e.degree, cells), zeroed(e.ids, cells)
+	e.queue, e.steps = e.queue[:0], e.steps[:0]
+	for flow := range uint32(e.flows()) {
+		if only != nil && !only(flow) {
+			continue
+		}
+		for _, c := range e.of(flow) {
+			e.degree[c]++
+			e.ids[c] ^= flow
+		}
+	}
+	for c := range uint32(cells) {
+		if e.degree[c] == 1 && e.holds(c) {
+			e.queue = append(e.queue, c)
+		}
+	}
+	for len(e.queue) > 0 {
+		cell := e.queue[len(e.queue)-1]
+		e.queue = e.queue[:len(e.queue)-1]
+		if e.degree[cell] != 1 {
+			continue
+		}
+		flow := e.ids[cell]
+		e.steps = append(e.steps, step{flow, cell})
+		for _, c := range e.of(flow) {
+			e.degree[c]--
+			e.ids[c] ^= flow
+			if e.degree[c] == 1 && e.holds(c) {
+				e.queue = append(e.queue, c)
+			}
+		}
+	}
+	return e.steps
+}
+
+func (e *equations) holds(cell uint32) bool { return e.usable == nil || e.usable[cell] }
+
+// apply solves the flows of steps: left has the cells' counts without the flows
+// that were known before, and afterwards what no flow explains. Counts go round
+// below zero as unsigned numbers do.
+func (e *equations) apply(steps []step, left, counts []uint64) {
+	for _, s := range steps {
+		v := left[s.cell]
+		counts[s.flow] = v
+		for _, c := range e.of(s.flow) {
+			left[c] -= v
+		}
+	}
+}
+
+// zeroed returns s with n zero elements, in the same memory if it has room.
+func zeroed[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
