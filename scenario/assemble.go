@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -39,7 +40,7 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
 		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.build, x.record, x.load, x.breaks, x.tap} {
+	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.tap} {
 		if err := step(o); err != nil {
 			return nil, err
 		}
@@ -70,7 +71,7 @@ func (p Place) wrap(what string, err error) error {
 
 func (x *session) build(Options) (err error) {
 	if x.routes = x.s.Routes; x.routes == nil {
-		if x.routes, err = topo.NewRoutes(x.fabric, x.routeConfig(nil)); err != nil {
+		if x.routes, err = topo.NewRoutes(x.fabric, x.routeConfig()); err != nil {
 			return x.s.fabricAt.wrap("topology", err)
 		}
 	}
@@ -83,9 +84,9 @@ func (x *session) build(Options) (err error) {
 }
 
 // routeConfig is how routes are computed; a topology's own seed comes first.
-func (x *session) routeConfig(down []int) topo.RouteConfig {
+func (x *session) routeConfig() topo.RouteConfig {
 	doc := x.s.Topology
-	c := topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides, Down: down}
+	c := topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides}
 	if c.Seed == 0 {
 		c.Seed = x.s.Seed
 	}
@@ -132,6 +133,24 @@ func (x *session) lossless() uint8 {
 	default:
 		return c.Lossless
 	}
+}
+
+// serve tells the muxes of services.
+func (x *session) serve(Options) error {
+	for i := range x.s.Services {
+		if err := x.net.Serve(x.s.Services[i].Service); err != nil {
+			return x.s.Services[i].Place.wrap("services", err)
+		}
+	}
+	return nil
+}
+
+// speak starts BGP.
+func (x *session) speak(Options) error {
+	if x.s.Keepalive == 0 {
+		return nil
+	}
+	return x.net.SpeakBGP(x.s.Keepalive)
 }
 
 // load makes the flows. Each item is drawn as if it stood alone in its place,
@@ -184,32 +203,21 @@ func (x *session) blame(t *Traffic, p part) {
 
 func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
 
-// breaks schedules the faults, and what routing learns of them.
+// breaks schedules the faults.
 func (x *session) breaks(Options) error {
 	for i := range x.s.Faults {
 		f := x.s.Faults[i]
-		if b, ok := f.Fault.(sim.BadTable); ok && b.Seed == 0 {
-			b.Seed = x.s.Seed
+		switch b := f.Fault.(type) {
+		case sim.BadTable:
+			b.Seed = cmp.Or(b.Seed, x.s.Seed)
+			f.Fault = b
+		case sim.WrongMux:
+			b.Seed = cmp.Or(b.Seed, x.s.Seed)
 			f.Fault = b
 		}
 		if err := x.watch.Inject(f.Injection); err != nil {
 			return f.Place.wrap("fault "+f.Kind, err)
 		}
-	}
-	for _, c := range x.s.Changes {
-		routes := c.Routes
-		if routes == nil {
-			var err error
-			if routes, err = topo.NewRoutes(x.fabric, x.routeConfig(c.Down)); err != nil {
-				return x.s.fabricAt.wrap("topology", err)
-			}
-		}
-		x.net.At(timeOf(c.At), func() {
-			for _, sw := range x.net.Switches() {
-				sw.Table().Follow(routes)
-				sw.Rerouted()
-			}
-		})
 	}
 	return nil
 }

@@ -36,6 +36,8 @@ var faultKinds = map[string]func() faultSpec{
 	"storm":         func() faultSpec { return &stormSpec{Priority: 3} },
 	"slow-receiver": func() faultSpec { return &slowReceiverSpec{Priority: 3} },
 	"polarise":      func() faultSpec { return &polariseSpec{} },
+	"slow-mux":      func() faultSpec { return &slowMuxSpec{} },
+	"wrong-mux":     func() faultSpec { return &wrongMuxSpec{} },
 }
 
 type faultItem struct{ faultSpec }

@@ -19,8 +19,8 @@ type flowsSpec struct {
 type flowSpec struct {
 	origin
 	class
-	From       ref           `yaml:"from"`
-	To         ref           `yaml:"to"`
+	From       ref           `yaml:"from"` // a host, or an address behind one
+	To         ref           `yaml:"to"`   // a host, or an address
 	Bytes      model.Bytes   `yaml:"bytes"`
 	Stop       model.Time    `yaml:"stop"` // instead of bytes
 	Start      model.Time    `yaml:"start"`
@@ -59,10 +59,10 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 	if !f.From.given() || !f.To.given() {
 		return out, f.errorf("", "flow %d, want from and to", place+1)
 	}
-	if out.Src, err = e.host(f.From); err != nil {
+	if out.Src, out.From, err = e.source(f.From); err != nil {
 		return out, err
 	}
-	if out.Dst, err = e.host(f.To); err != nil {
+	if out.Dst, out.To, _, err = e.end(f.To); err != nil {
 		return out, err
 	}
 	for _, a := range f.After {

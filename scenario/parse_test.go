@@ -289,7 +289,7 @@ func TestReference(t *testing.T) {
 	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(string(page), -1) {
 		written[m[1]] = true
 	}
-	want := append(figureNames(false), keysOf(&schema{}, &dcqcnFields{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{})...)
+	want := append(figureNames(false), keysOf(&schema{}, &dcqcnFields{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{}, &serviceSpec{}, &moveSpec{}, &lateSpec{})...)
 	for kind, spec := range trafficKinds {
 		want = append(append(want, kind), keysOf(spec())...)
 	}

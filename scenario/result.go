@@ -37,6 +37,9 @@ type Result struct {
 	Run   report.Run      `json:"-"` // Wall is not set
 	Wall  time.Duration   `json:"-"`
 	Truth *truth.Recorder `json:"-"`
+
+	// Intent is the intended routes over the run, by its time without Base.
+	Intent *topo.Intent `json:"-"`
 }
 
 // Deadlock is a loop of ports that stood still, each waiting for the next.
@@ -49,7 +52,7 @@ type Deadlock struct {
 
 // result reads everything out of a session whose run is over.
 func (x *session) result() *Result {
-	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.watch.Recorder, LosslessDrops: x.watch.losslessDrops}
+	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.watch.Recorder, Intent: x.net.Intent(), LosslessDrops: x.watch.losslessDrops}
 	r.Run = report.Run{
 		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
 		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),

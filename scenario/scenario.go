@@ -35,10 +35,16 @@ type Scenario struct {
 	Routes   *topo.Routes // instead of Topology's
 	Sim      sim.Config   // its Seed is not read
 
-	Traffic []Traffic
-	Faults  []Fault
-	Changes []RouteChange
-	Clocks  []Clock
+	Services []Service
+	Traffic  []Traffic
+	Moves    []Move
+	Faults   []Fault
+	Changes  []RouteChange
+	Clocks   []Clock
+
+	// Keepalive is between BGP's keepalives from each switch to its
+	// neighbours; 0: no BGP.
+	Keepalive time.Duration
 
 	Management Management
 	Expect     []Expectation
@@ -58,6 +64,19 @@ type Traffic struct {
 	Generator traffic.Generator
 }
 
+// Service is a virtual address and what muxes do with it.
+type Service struct {
+	Place Place
+	sim.Service
+}
+
+// Move is when an address moves to another host.
+type Move struct {
+	Place Place
+	At    model.Time
+	sim.Move
+}
+
 // Fault is something that goes wrong on purpose.
 type Fault struct {
 	Place Place
@@ -70,7 +89,7 @@ type Fault struct {
 type RouteChange struct {
 	At     model.Time
 	Down   []int        // as indexes in Fabric.Links
-	Routes *topo.Routes // instead of Down
+	Routes *topo.Routes // instead of Down; moves before it are undone unless these have them
 }
 
 // Clock is how one device's clock goes.

@@ -24,6 +24,9 @@ type schema struct {
 	Topology         skipped        `yaml:"topology"`
 	Fabric           fabricSpec     `yaml:"fabric"`
 	Traffic          []trafficItem  `yaml:"traffic"`
+	Services         []serviceSpec  `yaml:"services"`
+	Moves            []moveSpec     `yaml:"moves"`
+	BGP              bgpSpec        `yaml:"bgp"`
 	Faults           []faultItem    `yaml:"faults"`
 	Clocks           []clockSpec    `yaml:"clocks"`
 	Management       managementSpec `yaml:"management"`
@@ -85,14 +88,15 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	if s.Sim, err = sc.Fabric.config(); err != nil {
 		return nil, err
 	}
-	if err := sc.resolveTraffic(s, e); err != nil {
+	if s.Keepalive, err = sc.BGP.interval(); err != nil {
 		return nil, err
 	}
-	if err := sc.resolveFaults(s, e); err != nil {
-		return nil, err
-	}
-	if err := sc.resolveClocks(s, e); err != nil {
-		return nil, err
+	for _, section := range []func(*Scenario, *env) error{
+		sc.resolveServices, sc.resolveMoves, sc.resolveTraffic, sc.resolveFaults, sc.resolveClocks,
+	} {
+		if err := section(s, e); err != nil {
+			return nil, err
+		}
 	}
 	for _, r := range sc.Output.Capture {
 		p, err := e.port(r)

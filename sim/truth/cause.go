@@ -3,7 +3,6 @@ package truth
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
@@ -83,14 +82,16 @@ func causeOf(f sim.Fault) Cause {
 		c.Kind, c.Nodes = "bad-table", []model.NodeID{f.Switch}
 	case sim.Storm:
 		c.Kind, c.Nodes = "storm", []model.NodeID{f.Host}
+	case sim.SlowReceiver:
+		c.Kind, c.Nodes = "slow-receiver", []model.NodeID{f.Host}
 	case sim.SlowMux:
 		c.Kind, c.Nodes = "slow-mux", []model.NodeID{f.Host}
 	case sim.WrongMux:
 		c.Kind, c.Nodes = "wrong-mux", []model.NodeID{f.Host}
 	case sim.Polarise:
-		c.Kind = "polarise"
+		c.Kind = "polarise" // everywhere
 	default:
-		c.Kind = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", f), "sim."))
+		panic(fmt.Sprintf("truth: no kind and place for a %T", f)) // faults are sim's own: a new one belongs here
 	}
 	return c
 }

@@ -1,0 +1,144 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/truth"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// moveSpec is one item of the section moves.
+type moveSpec struct {
+	origin
+	At     model.Time    `yaml:"at"`
+	Addr   ref           `yaml:"address"` // a net of one host, a single address
+	To     ref           `yaml:"to"`      // a host
+	Delay  time.Duration `yaml:"delay"`   // until tables follow
+	Spread time.Duration `yaml:"spread"`  // each by up to so much more
+	Late   []lateSpec    `yaml:"late"`
+}
+
+// lateSpec names switches that take a time of their own.
+type lateSpec struct {
+	origin
+	Switches []ref         `yaml:"switches"`
+	After    time.Duration `yaml:"after"`
+}
+
+func (sc *schema) resolveMoves(s *Scenario, e *env) error {
+	for i := range sc.Moves {
+		m, err := sc.Moves[i].move(e, i)
+		if err != nil {
+			return err
+		}
+		s.Moves = append(s.Moves, m)
+	}
+	return nil
+}
+
+func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
+	if !spec.Addr.given() || !spec.To.given() {
+		return m, spec.errorf("", "move %d, want an address and where it moves to", place+1)
+	}
+	m = Move{Place: spec.Place, At: spec.At, Move: sim.Move{Delay: spec.Delay, Spread: spec.Spread}}
+	var ok bool
+	if m.Addr, ok = spec.Addr.address(); !ok {
+		return m, spec.Addr.errorf("address %q, want one such as 10.9.9.9", spec.Addr.text)
+	}
+	if m.To, err = e.host(spec.To); err != nil {
+		return m, err
+	}
+	for j := range spec.Late {
+		late := &spec.Late[j]
+		if len(late.Switches) == 0 || late.After <= 0 {
+			return m, late.errorf("", "late %d, want switches, and after how long they follow", j+1)
+		}
+		for _, r := range late.Switches {
+			for _, one := range e.expand(r) {
+				sw, err := e.switched(one)
+				if err != nil {
+					return m, err
+				}
+				if m.Late == nil {
+					m.Late = make(map[model.NodeID]time.Duration)
+				}
+				m.Late[sw] = late.After
+			}
+		}
+	}
+	return m, nil
+}
+
+// moves schedules the moves, and names them as causes: until all tables have
+// followed, packets are lost or go round.
+func (x *session) moves(Options) error {
+	for i := range x.s.Moves {
+		m := &x.s.Moves[i]
+		if err := x.net.Move(m.At, m.Move); err != nil {
+			return m.Place.wrap("move", err)
+		}
+		c := truth.Cause{
+			Kind: "move", What: fmt.Sprintf("%v moves to %s", m.Addr, x.fabric.Node(m.To).Name),
+			Begin: timeOf(m.At), Flows: x.flowsOf(m.Addr),
+		}
+		last := m.Delay + m.Spread
+		for sw, after := range m.Late {
+			c.Nodes = append(c.Nodes, sw)
+			last = max(last, after)
+		}
+		slices.Sort(c.Nodes)
+		c.End = c.Begin + engine.Of(last)
+		x.watch.Blame(c)
+	}
+	return nil
+}
+
+// flowsOf lists the flows from or to an address.
+func (x *session) flowsOf(a model.Addr) (ids []int) {
+	for id := range x.flows {
+		if key, _ := x.net.FlowKey(id); key.Src == a || key.Dst == a {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// changes schedules what routing learns. It starts from the routes that are
+// intended then, so that moves stay.
+func (x *session) changes(Options) error {
+	for _, c := range x.s.Changes {
+		if err := x.checkChange(&c); err != nil {
+			return x.s.fabricAt.wrap("topology", err)
+		}
+		x.net.At(timeOf(c.At), func() {
+			routes := c.Routes
+			if routes == nil {
+				cfg := x.net.Routes().Config()
+				cfg.Down = c.Down
+				var err error
+				if routes, err = topo.NewRoutes(x.fabric, cfg); err != nil {
+					panic(err) // the links were checked, the rest made routes before
+				}
+			}
+			x.net.Intend(routes, nil)
+		})
+	}
+	return nil
+}
+
+func (x *session) checkChange(c *RouteChange) error {
+	if c.Routes != nil && c.Routes.Fabric() != x.fabric {
+		return fmt.Errorf("routes from %v are those of another fabric, want this one's", c.At)
+	}
+	for _, l := range c.Down {
+		if l < 0 || l >= len(x.fabric.Links()) {
+			return fmt.Errorf("link %d is down from %v, want a link from 0 to %d", l, c.At, len(x.fabric.Links())-1)
+		}
+	}
+	return nil
+}
