@@ -1,0 +1,133 @@
+package coverage
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/label"
+)
+
+// Sample is one label of a port.
+type Sample struct {
+	label.Item
+	// Link is the time from the previous switch's label to the packet's
+	// arrival here: sending, propagation, and the difference of the two
+	// clocks. NoLink: the neighbour did not label the packet.
+	Link time.Duration
+}
+
+// NoLink means that the time on a link is not known.
+const NoLink time.Duration = -1 << 63
+
+// maxLink bounds the time on a link, clocks included.
+const maxLink = time.Second
+
+// linkLatency returns the time on the link before a packet's label i.
+func (b *Board) linkLatency(k *label.Block, i int) time.Duration {
+	if i+1 >= k.Len() {
+		return NoLink
+	}
+	here, before := k.Item(i), k.Item(i+1)
+	if int(before.Switch) >= len(b.ports) {
+		return NoLink
+	}
+	p := b.cfg.Fabric.Port(model.Port{Node: before.Switch, Port: before.Egress})
+	if p == nil || p.Peer != (model.Port{Node: here.Switch, Port: here.Ingress}) {
+		return NoLink
+	}
+	// Times of a hostile label may be anything; a second on a link is not.
+	if d := here.Time.Add(-here.Latency).Sub(before.Time); d > -maxLink && d < maxLink {
+		return d
+	}
+	return NoLink
+}
+
+// insert puts a sample in its place by label time and tells whether it is new.
+// A full history forgets its oldest, which may be the sample itself.
+func (r *record) insert(s Sample, max int) bool {
+	at, found := slices.BinarySearchFunc(r.series, s.Time, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
+	if found {
+		return false
+	}
+	if len(r.series) == max {
+		if at == 0 {
+			return true
+		}
+		copy(r.series, r.series[1:at])
+		r.series[at-1] = s
+		return true
+	}
+	r.series = slices.Insert(r.series, at, s)
+	return true
+}
+
+// Series returns a port's samples of a span of its switch's clock, both ends
+// included. They are the board's own, valid until the next Add.
+func (b *Board) Series(p model.Port, from, to model.Time) []Sample {
+	r := b.record(p)
+	if r == nil {
+		return nil
+	}
+	i, _ := slices.BinarySearchFunc(r.series, from, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
+	j := i
+	for j < len(r.series) && r.series[j].Time <= to {
+		j++
+	}
+	return r.series[i:j]
+}
+
+// Congestion is how deep a port's queues were in a span.
+type Congestion struct {
+	Port    model.Port
+	Depth   model.Bytes // the deepest that a label saw
+	At      model.Time
+	Latency time.Duration // the longest hop latency
+	Samples int
+}
+
+// Congested returns the ports whose queues were at least so deep in a span, the
+// deepest first.
+func (b *Board) Congested(from, to model.Time, depth model.Bytes) (list []Congestion) {
+	for _, p := range b.Known() {
+		c := Congestion{Port: p}
+		for _, s := range b.Series(p, from, to) {
+			c.Samples++
+			c.Latency = max(c.Latency, s.Latency)
+			if d := max(s.EnqueueDepth, s.DequeueDepth); d > c.Depth {
+				c.Depth, c.At = d, s.Time
+			}
+		}
+		if c.Samples > 0 && c.Depth >= depth {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Congestion) int { return cmp.Compare(b.Depth, a.Depth) })
+	return list
+}
+
+// Heat is queue depth by port and time.
+type Heat struct {
+	From  model.Time
+	Step  time.Duration
+	Ports []model.Port
+	Depth [][]model.Bytes // by port, then step; NoDepth: nothing was heard
+}
+
+// NoDepth is a step of a heat map without a label.
+const NoDepth model.Bytes = -1
+
+// Heat returns the deepest queue of every known port in each of some steps.
+func (b *Board) Heat(from model.Time, step time.Duration, steps int) Heat {
+	h := Heat{From: from, Step: step, Ports: b.Known()}
+	for _, p := range h.Ports {
+		row := slices.Repeat([]model.Bytes{NoDepth}, steps)
+		for _, s := range b.Series(p, from, from.Add(time.Duration(steps)*step)-1) {
+			i := s.Time.Sub(from) / step
+			row[i] = max(row[i], s.EnqueueDepth, s.DequeueDepth)
+		}
+		h.Depth = append(h.Depth, row)
+	}
+	return h
+}

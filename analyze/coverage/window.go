@@ -1,0 +1,41 @@
+package coverage
+
+import "github.com/weft-telemetry/weft/model"
+
+// window is the ports heard of since the last Cut.
+type window struct{ ports map[model.Port]bool }
+
+func (w *window) heard(p model.Port) {
+	if w.ports == nil {
+		w.ports = map[model.Port]bool{}
+	}
+	w.ports[p] = true
+}
+
+// Window is how much of the fabric was heard of in some span.
+type Window struct {
+	Labelled int // of the active ports
+	Active   int
+}
+
+// Coverage is labelled over active ports: 1 if there were none.
+func (w Window) Coverage() float64 {
+	if w.Active == 0 {
+		return 1
+	}
+	return float64(w.Labelled) / float64(w.Active)
+}
+
+// Cut ends a window: of the ports that carried traffic in it, how many were
+// heard of? The next one begins. Who knows which ports carried traffic is the
+// caller: flow records, or counters of the ports.
+func (b *Board) Cut(active []model.Port) Window {
+	w := Window{Active: len(active)}
+	for _, p := range active {
+		if b.win.ports[p] {
+			w.Labelled++
+		}
+	}
+	clear(b.win.ports)
+	return w
+}
