@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -22,6 +23,7 @@ type session struct {
 	watch  *watch
 	parts  []part // by Scenario.Traffic
 	flows  int
+	hosts  []*simhost.Switch // of telemetry programs
 	taps   []*capture
 }
 
@@ -40,16 +42,15 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
 		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.tap} {
+	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.measure, x.tap} {
 		if err := step(o); err != nil {
 			return nil, err
 		}
 	}
-	x.setClocks()
 	return x, nil
 }
 
-func (x *session) setClocks() {
+func (x *session) setClocks(Options) error {
 	if base := time.Duration(x.s.Base); base != 0 {
 		for id := range x.fabric.Nodes() {
 			x.net.SetClock(model.NodeID(id), sim.Clock{Offset: base})
@@ -59,6 +60,7 @@ func (x *session) setClocks() {
 		c.Offset += time.Duration(x.s.Base)
 		x.net.SetClock(c.Node, c.Clock)
 	}
+	return nil
 }
 
 // wrap places an error that belongs to something in the file.

@@ -66,6 +66,7 @@ func TestComplaints(t *testing.T) {
 		{"dcqcn2", ring + "fabric: {dcqcn: {gain: 7}}\n", "dcqcn2:6: gain 7, want above 0 and at most 1"},
 		{"dcqcn3", ring + "fabric: {dcqcn: {gains: 7}}\n", `dcqcn3:6: unknown key "gains" in dcqcn, want one of preset, gain`},
 		{"window", ring + "fabric: {window: big}\n", `window:6: window "big", want off, path or fabric`},
+		{"tcprto", ring + "fabric: {tcp-rto: 1h}\n", "tcprto:6: least timeout of TCP 1h0m0s, want 0 to"},
 		{"ttl", ring + "fabric: {ttl: 0}\n", "ttl:6: TTL 0, want at least 1"},
 
 		{"traffic", ring + "traffic: 7\n", "traffic:6: traffic, item 1 is a single value, want keys and values"},

@@ -48,6 +48,7 @@ type fabricSpec struct {
 	AckUnpaused bool          `yaml:"ack-unpaused"`
 	NackGap     time.Duration `yaml:"nack-gap"`
 	RTO         time.Duration `yaml:"rto"`
+	TCPRTO      time.Duration `yaml:"tcp-rto"` // the least timeout of TCP
 	Ideal       string        `yaml:"ideal"`
 }
 
@@ -60,7 +61,7 @@ func defaultFabric() fabricSpec {
 		PFC: !c.NoPFC, PauseTime: pauseTime(c.PauseTime), ECN: ecnSpec{list: c.ECN}, ECNAt: "departure",
 		CC: "dcqcn", DCQCN: dcqcnSpec{params: c.DCQCN}, CNPInterval: c.CNPInterval, Pacing: c.RateBound,
 		Window: "off", WindowScale: c.VarWindow, AckEvery: model.Bytes(c.AckPerBytes), AckUnpaused: c.AckControl,
-		NackGap: c.NackGap, RTO: c.RTO, Ideal: "exact",
+		NackGap: c.NackGap, RTO: c.RTO, TCPRTO: c.TCPMinRTO, Ideal: "exact",
 	}
 	for p := range uint8(8) {
 		if c.Lossless>>p&1 != 0 {
@@ -79,6 +80,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		NoPFC: !f.PFC, PauseTime: time.Duration(f.PauseTime), ECN: f.ECN.list,
 		DCQCN: f.DCQCN.params, CNPInterval: f.CNPInterval, RateBound: f.Pacing,
 		VarWindow: f.WindowScale, AckPerBytes: int64(f.AckEvery), AckControl: f.AckUnpaused, NackGap: f.NackGap, RTO: f.RTO,
+		TCPMinRTO: f.TCPRTO,
 	}
 	for _, p := range f.Lossless {
 		if p > 7 {
@@ -138,7 +140,7 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	// Complaints of sim name their field first.
 	if err := c.Check(); err != nil {
 		msg := trimRoom(err)
-		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn"} {
+		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "least timeout of TCP": "tcp-rto"} {
 			if strings.HasPrefix(msg, prefix) {
 				return f.errorf(key, "%s", msg)
 			}
@@ -152,7 +154,7 @@ func (f *fabricSpec) check(c *sim.Config) error {
 // complaint: file and line are in front.
 func trimRoom(err error) string {
 	msg := err.Error()
-	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: "} {
+	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "simhost: ", "label: "} {
 		msg = strings.ReplaceAll(msg, room, "")
 	}
 	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {

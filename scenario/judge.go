@@ -72,6 +72,9 @@ func (x *session) figures(r *Result) map[string]float64 {
 	out["lossless-drops"] = float64(r.LosslessDrops)
 	out["pauses"], out["marked"] = float64(c.Pauses), float64(c.Marked)
 	out["pauses-to-hosts"], out["pauses-by-hosts"] = float64(x.watch.toHosts), float64(x.watch.byHosts)
+	if t := r.Telemetry; t != nil {
+		out["reports"], out["reports-delivered"], out["reports-lost"] = float64(t.Reports), float64(t.Delivered), float64(t.lost())
+	}
 	out["deadlock"] = 0
 	for _, d := range r.Deadlocks {
 		stage := 1.0

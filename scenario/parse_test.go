@@ -72,6 +72,7 @@ func TestFabricSettings(t *testing.T) {
   ack-unpaused: on
   nack-gap: 1us
   rto: 0
+  tcp-rto: 200ms
   ideal: hpcc
 `)
 	control := dcqcn.HPCC()
@@ -82,13 +83,13 @@ func TestFabricSettings(t *testing.T) {
 		Xoff: 100 * model.KB, Xon: 90 * model.KB, LossyQueue: model.MB, NoPFC: true, Lossless: 1<<3 | 1<<4,
 		ECN: []sim.ECNParams{{Rate: 25 * model.Gbps, Kmin: 10 * model.KB, Kmax: 40 * model.KB, Pmax: 0.2}}, ECNAtEnq: true,
 		CC: sim.NoControl, DCQCN: control, Window: true, GlobalWindow: true, VarWindow: true,
-		AckPerBytes: 4000, AckControl: true, NackGap: time.Microsecond, HPCCIdeal: true,
+		AckPerBytes: 4000, AckControl: true, NackGap: time.Microsecond, HPCCIdeal: true, TCPMinRTO: 200 * time.Millisecond,
 	}
 	if x := cmp.Diff(want, s.Sim); x != "" {
 		t.Errorf("settings (-want +got):\n%s", x)
 	}
-	if n := reflect.TypeFor[sim.Config]().NumField(); n != 32 {
-		t.Errorf("sim.Config has %d fields; want 32: give the new one a key in fabricSpec and a value above", n)
+	if n := reflect.TypeFor[sim.Config]().NumField(); n != 33 {
+		t.Errorf("sim.Config has %d fields; want 33: give the new one a key in fabricSpec and a value above", n)
 	}
 	if s := mustParse(t, ring+"fabric: {ecn: off, dcqcn: hpcc, window: path}\n"); s.Sim.ECN != nil || s.Sim.DCQCN != dcqcn.HPCC() || !s.Sim.Window || s.Sim.GlobalWindow {
 		t.Errorf("short forms: %+v; want no ECN, HPCC's constants, windows of paths", s.Sim)
@@ -291,6 +292,9 @@ func TestReference(t *testing.T) {
 	}
 	want := append(figureNames(false), keysOf(&schema{}, &dcqcnFields{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{}, &serviceSpec{}, &moveSpec{}, &lateSpec{})...)
 	for kind, spec := range trafficKinds {
+		want = append(append(want, kind), keysOf(spec())...)
+	}
+	for kind, spec := range programKinds {
 		want = append(append(want, kind), keysOf(spec())...)
 	}
 	for kind, spec := range faultKinds {

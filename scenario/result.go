@@ -31,6 +31,7 @@ type Result struct {
 	Deadlocks     []Deadlock `json:"deadlocks"`
 	LosslessDrops int64      `json:"lossless_drops"` // for want of room, of priorities under PFC
 	Jobs          []Jobs     `json:"jobs"`
+	Telemetry     *Telemetry `json:"telemetry,omitempty"` // nil where no switch runs a program
 
 	Summary report.Summary `json:"summary"`
 
@@ -60,7 +61,7 @@ func (x *session) result() *Result {
 	}
 	r.Run.Ports, r.Run.Interval = x.series()
 	r.Deadlocks, r.Jobs = x.deadlocks(), x.jobs()
-	r.Injected = x.injected()
+	r.Injected, r.Telemetry = x.injected(), x.telemetry()
 	r.Run.Notes = x.notes(r)
 	r.judge(x)
 	r.Summary = r.Run.Summarize()

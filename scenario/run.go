@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
@@ -16,6 +17,10 @@ type Options struct {
 	// Capture opens where a link is written as pcapng: those of
 	// Output.Capture. Where it is nil, none is. Run closes it.
 	Capture func(link model.Port, name string) (io.WriteCloser, error)
+
+	// Sink takes the datagrams of telemetry as they arrive at the collector,
+	// and must not keep them. Where it is nil, they are counted and forgotten.
+	Sink simhost.Sink
 
 	// Truth is what the recorder keeps; the zero value is what results need.
 	Truth truth.Options

@@ -46,6 +46,7 @@ type Scenario struct {
 	// neighbours; 0: no BGP.
 	Keepalive time.Duration
 
+	Telemetry  []Program // in the order in which a switch runs them
 	Management Management
 	Expect     []Expectation
 	Output     Output
@@ -98,14 +99,22 @@ type Clock struct {
 	sim.Clock
 }
 
-// Management is the network by which reports travel. Telemetry uses it; without
-// any it has no effect.
+// Management is the network by which reports travel: one of its own, or the
+// fabric itself. Without telemetry it has no effect.
 type Management struct {
-	InBand  bool          // reports are packets of the fabric itself
-	Delay   time.Duration // from device to collector
-	Jitter  time.Duration // added, uniform from 0 to this
-	Loss    float64       // probability
-	Reorder float64       // probability that a report waits for one more Delay
+	Place Place
+
+	// A network of its own; simhost.Mgmt says what the fields mean.
+	Delay, Jitter time.Duration
+	Loss          float64
+	Reorder       bool
+
+	// The fabric: reports are packets to a host, in a class of choice or in
+	// the queue that PFC never pauses.
+	InBand    bool
+	Collector model.NodeID
+	Priority  model.Priority
+	Unpaused  bool
 }
 
 // Output says what is kept of a run.
@@ -165,7 +174,7 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 		return nil, err
 	}
 	output := DefaultOutput()
-	sc := schema{Seed: 1, Fabric: defaultFabric(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
+	sc := schema{Seed: 1, Fabric: defaultFabric(), Management: defaultManagement(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
 	if err := decode(root, &sc, "the file"); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -29,6 +30,7 @@ type schema struct {
 	BGP              bgpSpec        `yaml:"bgp"`
 	Faults           []faultItem    `yaml:"faults"`
 	Clocks           []clockSpec    `yaml:"clocks"`
+	Telemetry        []programItem  `yaml:"telemetry"`
 	Management       managementSpec `yaml:"management"`
 	Expect           expectSpec     `yaml:"expect"`
 	Output           outputSpec     `yaml:"output"`
@@ -48,11 +50,42 @@ type clockSpec struct {
 
 type managementSpec struct {
 	origin
-	InBand  bool          `yaml:"in-band"`
 	Delay   time.Duration `yaml:"delay"`
 	Jitter  time.Duration `yaml:"jitter"`
 	Loss    share         `yaml:"loss"`
-	Reorder share         `yaml:"reorder"`
+	Reorder bool          `yaml:"reorder"`
+
+	InBand    bool           `yaml:"in-band"`
+	Collector ref            `yaml:"collector"`
+	Priority  model.Priority `yaml:"priority"`
+	Unpaused  bool           `yaml:"unpaused"`
+}
+
+func defaultManagement() managementSpec {
+	d := simhost.DefaultMgmt()
+	return managementSpec{Delay: d.Delay, Jitter: d.Jitter, Loss: share(d.Loss), Reorder: d.Reorder}
+}
+
+func (sc *schema) resolveManagement(s *Scenario, e *env) (err error) {
+	m := &sc.Management
+	s.Management = Management{
+		Place: m.Place, Delay: m.Delay, Jitter: m.Jitter, Loss: float64(m.Loss), Reorder: m.Reorder,
+		InBand: m.InBand, Priority: m.Priority, Unpaused: m.Unpaused,
+	}
+	if m.InBand != m.Collector.given() {
+		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector of reports that travel in-band, and else none", onOff(m.InBand), m.Collector.text)
+	}
+	if m.InBand {
+		s.Management.Collector, err = e.host(m.Collector)
+	}
+	return err
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }
 
 type outputSpec struct {
@@ -72,10 +105,6 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 		Name: sc.Name, About: sc.About, Seed: sc.Seed, Duration: sc.Duration, StopWhenFinished: sc.StopWhenFinished,
 		Topology: doc, Expect: sc.Expect.list, fabricAt: sc.place("topology"),
 		Output: Output{Sample: sc.Output.Sample, DeadlockAfter: sc.Output.DeadlockAfter},
-		Management: Management{
-			InBand: sc.Management.InBand, Delay: sc.Management.Delay, Jitter: sc.Management.Jitter,
-			Loss: float64(sc.Management.Loss), Reorder: float64(sc.Management.Reorder),
-		},
 	}
 	if s.Name == "" {
 		name := filepath.Base(sc.File)
@@ -93,6 +122,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	}
 	for _, section := range []func(*Scenario, *env) error{
 		sc.resolveServices, sc.resolveMoves, sc.resolveTraffic, sc.resolveFaults, sc.resolveClocks,
+		sc.resolveTelemetry, sc.resolveManagement,
 	} {
 		if err := section(s, e); err != nil {
 			return nil, err

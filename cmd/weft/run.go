@@ -192,6 +192,9 @@ func printResult(w io.Writer, r *scenario.Result) error {
 			return err
 		}
 	}
+	if t := r.Telemetry; t != nil {
+		fmt.Fprintf(w, "\n%v\n", t)
+	}
 	if len(r.Injected) > 0 {
 		fmt.Fprintln(w, "\ninjected")
 	}

@@ -1,0 +1,192 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Program is a telemetry program and the switches that run it.
+type Program struct {
+	Place    Place
+	Kind     string
+	Switches []model.NodeID // nil: all
+	// New makes the program of one switch. The seed is that switch's own, and
+	// the same in every run of the same seed.
+	New func(dev inswitch.Device, seed uint64) (inswitch.Program, error)
+}
+
+// programSpec is one item of the section telemetry.
+type programSpec interface {
+	// program checks the settings and returns what Program.New is.
+	program(e *env) (func(inswitch.Device, uint64) (inswitch.Program, error), error)
+	placed() *placement
+}
+
+// placement is what all programs have.
+type placement struct {
+	origin
+	Kind     string `yaml:"kind"`
+	Switches []ref  `yaml:"switches"` // left out: all
+}
+
+func (p *placement) placed() *placement { return p }
+
+// programKinds are made with their defaults; what a file leaves out stays so. A
+// program that is added here is one that scenario files can name.
+var programKinds = map[string]func() programSpec{
+	"label": func() programSpec { return defaultLabelSpec() },
+}
+
+type programItem struct{ programSpec }
+
+func (p *programItem) decode(v value, what string) (err error) {
+	p.programSpec, err = decodeKinds(v, what, programKinds)
+	return err
+}
+
+func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
+	for _, item := range sc.Telemetry {
+		at := item.placed()
+		make, err := item.program(e)
+		if err != nil {
+			return err
+		}
+		p := Program{Place: at.Place, Kind: at.Kind, New: make}
+		for _, r := range at.Switches {
+			for _, one := range e.expand(r) {
+				sw, err := e.switched(one)
+				if err != nil {
+					return err
+				}
+				if slices.Contains(p.Switches, sw) {
+					return r.errorf("%s runs %s twice, want it once", one.text, p.Kind)
+				}
+				p.Switches = append(p.Switches, sw)
+			}
+		}
+		s.Telemetry = append(s.Telemetry, p)
+	}
+	return nil
+}
+
+// measure puts the programs into their switches, each with its own pipeline in
+// the order of the file, and connects them to the collector.
+func (x *session) measure(o Options) error {
+	if len(x.s.Telemetry) == 0 {
+		return nil
+	}
+	sink := o.Sink
+	if sink == nil {
+		sink = func(model.Time, model.NodeID, []byte) {} // what arrives is counted
+	}
+	cfg := simhost.DefaultConfig()
+	var err error
+	if cfg.Carrier, err = x.carrier(sink); err != nil {
+		return x.s.Management.Place.wrap("management", err)
+	}
+	for _, id := range x.fabric.Switches() {
+		var programs []inswitch.Program
+		dev := simhost.Describe(x.net, id, 0)
+		for i := range x.s.Telemetry {
+			p := &x.s.Telemetry[i]
+			if p.Switches != nil && !slices.Contains(p.Switches, id) {
+				continue
+			}
+			one, err := p.New(dev, seedOf(x.s.Seed, i, id))
+			if err != nil {
+				return p.Place.wrap(fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
+			}
+			programs = append(programs, one)
+		}
+		if len(programs) == 0 {
+			continue
+		}
+		sw, err := simhost.Attach(x.net, id, inswitch.NewPipeline(programs...), cfg)
+		if err != nil {
+			return err
+		}
+		x.hosts = append(x.hosts, sw)
+	}
+	return nil
+}
+
+// seedOf is a program's seed in one switch.
+func seedOf(seed uint64, program int, id model.NodeID) uint64 {
+	return model.FlowKey{Src: model.Addr{Lo: uint64(id)}, Dst: model.Addr{Lo: uint64(program)}}.Hash(seed)
+}
+
+// carrier is the network by which reports travel.
+func (x *session) carrier(sink simhost.Sink) (simhost.Carrier, error) {
+	m := &x.s.Management
+	if m.InBand {
+		return simhost.NewInBand(x.net, simhost.InBandConfig{Collector: m.Collector, Priority: m.Priority, Control: m.Unpaused}, sink)
+	}
+	return simhost.NewManagement(x.net, simhost.Mgmt{
+		Delay: m.Delay, Jitter: m.Jitter, Loss: m.Loss, Reorder: m.Reorder, Seed: x.s.Seed,
+	}, sink)
+}
+
+// Telemetry accounts for the reports of all switches. Reports are delivered,
+// lost with a reason, or still on their way when the run ends.
+type Telemetry struct {
+	Switches  int               `json:"switches"` // that run programs
+	Reports   uint64            `json:"reports"`
+	Delivered uint64            `json:"delivered"`
+	Underway  uint64            `json:"underway"` // at the end, or waiting for a datagram to fill
+	Lost      map[string]uint64 `json:"lost,omitempty"`
+	Datagrams uint64            `json:"datagrams"`
+	Bytes     model.Bytes       `json:"bytes"`             // of datagrams
+	Refused   map[string]uint64 `json:"refused,omitempty"` // actions of programs that could not be done
+}
+
+// telemetry sums up what the switches count.
+func (x *session) telemetry() *Telemetry {
+	if len(x.hosts) == 0 {
+		return nil
+	}
+	t := &Telemetry{Switches: len(x.hosts), Lost: map[string]uint64{}, Refused: map[string]uint64{}}
+	for _, h := range x.hosts {
+		s := h.Stats()
+		t.Reports += s.Reports
+		t.Delivered += s.Delivered
+		t.Underway += s.Waiting + s.Underway
+		t.Datagrams += s.Datagrams
+		t.Bytes += s.Bytes
+		for why, n := range s.Lost {
+			t.Lost[string(why)] += n
+		}
+		for why, n := range s.Refused {
+			t.Refused[string(why)] += n
+		}
+	}
+	return t
+}
+
+// String is one line: how many reports were made, and what became of them.
+func (t *Telemetry) String() string {
+	text := fmt.Sprintf("telemetry of %s: %d reports, %d delivered", plural(t.Switches, "switch"), t.Reports, t.Delivered)
+	if t.Underway > 0 {
+		text += fmt.Sprintf(", %d underway", t.Underway)
+	}
+	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
+		text += fmt.Sprintf(", %d lost (%s)", t.Lost[why], why)
+	}
+	text += fmt.Sprintf("; %v in %s", t.Bytes, plural(int(t.Datagrams), "datagram"))
+	for _, why := range slices.Sorted(maps.Keys(t.Refused)) {
+		text += fmt.Sprintf("; %s refused (%s)", plural(int(t.Refused[why]), "action"), why)
+	}
+	return text
+}
+
+// lost is how many reports will never arrive.
+func (t *Telemetry) lost() (n uint64) {
+	for _, k := range t.Lost {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,141 @@
+package scenario
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+const labelled = `duration: 2ms
+topology:
+  generate: {kind: leaf-spine, leaves: 2, spines: 2, hosts: 3}
+traffic:
+  - {kind: persistent, pairs: [h0>h3, h1>h4], rate: 5Gb/s}
+`
+
+// collect runs a scenario and returns what came to the collector, as lines.
+func collect(t *testing.T, text string) (*Result, string) {
+	t.Helper()
+	var log bytes.Buffer
+	var reports uint64
+	r, err := Run(t.Context(), mustParse(t, text), Options{Sink: func(at model.Time, from model.NodeID, datagram []byte) {
+		var read dta.Reader
+		if err := read.Reset(datagram); err != nil {
+			t.Fatalf("datagram %x: %v", datagram, err)
+		}
+		for rep := (dta.Report{}); read.Next(&rep); {
+			reports++
+		}
+		fmt.Fprintf(&log, "%v %d %x\n", at, from, datagram)
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Telemetry == nil || r.Telemetry.Delivered != reports {
+		t.Fatalf("%d reports arrived, accounts say %+v", reports, r.Telemetry)
+	}
+	if got := r.Telemetry.Delivered + r.Telemetry.Underway + r.Telemetry.lost(); got != r.Telemetry.Reports {
+		t.Errorf("%+v: %d reports accounted for; want all %d", r.Telemetry, got, r.Telemetry.Reports)
+	}
+	return r, log.String()
+}
+
+// TestTelemetryReachesTheSink runs labels over management networks of all sorts
+// and in-band.
+func TestTelemetryReachesTheSink(t *testing.T) {
+	const program = "telemetry:\n  - {kind: label, interval: 50us}\n"
+	plain, log := collect(t, labelled+program)
+	if plain.Telemetry.Switches != 4 || plain.Telemetry.Reports < 50 || plain.Telemetry.lost() != 0 {
+		t.Errorf("%+v; want many reports of 4 switches, none lost", plain.Telemetry)
+	}
+	if _, again := collect(t, labelled+program); again != log {
+		t.Error("the same seed brings other reports")
+	}
+	for name, tc := range map[string]struct {
+		text string
+		ok   func(r *Result) bool
+	}{
+		"two switches": {"telemetry:\n  - {kind: label, interval: 50us, switches: leaf0..leaf1}\n", func(r *Result) bool { return r.Telemetry.Switches == 2 && r.Telemetry.Delivered > 0 }},
+		"lossy":        {program + "management: {loss: 30%}\n", func(r *Result) bool { return r.Telemetry.Lost["management network"] > 5 && r.Telemetry.Delivered > 5 }},
+		"deaf":         {program + "management: {loss: 100%}\n", func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.lost() > 50 }},
+		"far":          {program + "management: {delay: 5ms}\n", func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.Underway == r.Telemetry.Reports }},
+		"in-band":      {program + "management: {in-band: on, collector: h5}\n", func(r *Result) bool { return r.Telemetry.Delivered > 50 && r.Telemetry.lost() == 0 }},
+		"in-band, paused": {
+			program + "management: {in-band: on, collector: h5, priority: 3}\nfaults:\n  - {kind: storm, host: h5}\n",
+			func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.Underway > 50 },
+		},
+		"in-band, unpaused": {
+			program + "management: {in-band: on, collector: h5, priority: 3, unpaused: on}\nfaults:\n  - {kind: storm, host: h5}\n",
+			func(r *Result) bool { return r.Telemetry.Delivered > 50 },
+		},
+		"expected": {program + "expect: {reports: some, reports-delivered: above 50, reports-lost: none}\n", func(r *Result) bool { return r.Verdict == Fine && len(r.Expected) == 3 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if r, _ := collect(t, labelled+tc.text); !tc.ok(r) {
+				t.Errorf("telemetry %+v, verdict %s", r.Telemetry, r.Verdict)
+			}
+		})
+	}
+	if r := play(t, mustParse(t, labelled+"expect: {reports: none}\n")); r.Telemetry != nil || r.Verdict != Failed {
+		t.Errorf("without programs: %+v, %s; want no accounts, and nothing known of reports", r.Telemetry, r.Verdict)
+	}
+}
+
+// TestProgramsHaveSeedsOfTheirOwn: by switch, by place in the list, by the seed
+// of the run; and a program that cannot be made is placed.
+func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
+	s := mustParse(t, labelled)
+	seeds := map[uint64]int{}
+	for range 2 {
+		s.Telemetry = append(s.Telemetry, Program{Kind: "spy", New: func(dev inswitch.Device, seed uint64) (inswitch.Program, error) {
+			seeds[seed]++
+			return nothingToDo{}, nil
+		}})
+	}
+	for _, seed := range []uint64{1, 2, 1} {
+		s.Seed = seed
+		play(t, s)
+	}
+	if len(seeds) != 16 {
+		t.Errorf("%d seeds for 2 programs in 4 switches in runs of 2 seeds; want 16", len(seeds))
+	}
+	s.Telemetry[1] = Program{Place: Place{"x.yaml", 9}, Kind: "odd", New: func(dev inswitch.Device, _ uint64) (inswitch.Program, error) {
+		return nil, fmt.Errorf("no room in switch %d, want more", dev.ID)
+	}}
+	if _, err := Run(t.Context(), s, Options{}, nil); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:9: odd at ") {
+		t.Errorf("Run = %v; want a complaint about line 9 of x.yaml", err)
+	}
+}
+
+type nothingToDo struct{}
+
+func (nothingToDo) Stages() inswitch.Stages                    { return inswitch.At(inswitch.Ingress) }
+func (nothingToDo) Observe(*inswitch.Event, *inswitch.Actions) {}
+
+func TestTelemetryComplaints(t *testing.T) {
+	for text, want := range map[string]string{
+		"telemetry:\n  - {kind: magic}\n":                                `test.yaml:7: kind "magic", want one of `,
+		"telemetry:\n  - {kind: label, switches: h0}\n":                  "test.yaml:7: h0 is a host, want a switch",
+		"telemetry:\n  - {kind: label, switches: [leaf0, leaf0]}\n":      "test.yaml:7: leaf0 runs label twice, want it once",
+		"telemetry:\n  - {kind: label, interval: 0}\n":                   "test.yaml:7: interval 0s, want more than 0",
+		"telemetry:\n  - {kind: label, odds: bad}\n":                     `test.yaml:7: odds "bad", want always, linear, timed or a list of shares`,
+		"telemetry:\n  - {kind: label, odds: [0, 200%]}\n":               `test.yaml:7: odds, item 2 "200%", want a share`,
+		"telemetry:\n  - {kind: label, max-hop: 99}\n":                   "test.yaml:7: 99 labels on a packet, want 1 to 32",
+		"telemetry:\n  - {kind: label, hop: 9}\n":                        `test.yaml:7: unknown key "hop" in label, want one of kind, switches, interval`,
+		"management: {in-band: on}\n":                                    `test.yaml:6: in-band on and collector "", want a host as collector`,
+		"management: {collector: h0}\n":                                  `test.yaml:6: in-band off and collector "h0", want a host as collector`,
+		"management: {in-band: on, collector: leaf0}\n":                  "test.yaml:6: leaf0 is a switch, want a host",
+		"management: {in-band: on, collector: h0, priority: 8}\n":        `test.yaml:6: priority "8", want 0 to 7`,
+		"management: {reorder: 3%}\n":                                    `test.yaml:6: reorder "3%", want on or off`,
+		"telemetry:\n  - kind: label\n    rest: 1s\n    interval: 1ms\n": "test.yaml:7: rest time 1s, want 0 to the interval, 1ms",
+	} {
+		if _, err := parse("test.yaml", []byte(labelled+text), nothing); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("parse = %v\nwant %s… of\n%s", err, want, text)
+		}
+	}
+}
