@@ -57,14 +57,14 @@ type cache struct {
 // PostcardStats account for the cache.
 // Invariant: Postcards = Gathered + Repeated + what lies in rows.
 type PostcardStats struct {
-	Postcards uint64 // put into the cache
-	Gathered  uint64 // left it with their path
-	Repeated  uint64 // told what was known: the same hop and value again
+	Postcards uint64 `json:"postcards"` // put into the cache
+	Gathered  uint64 `json:"gathered"`  // left it with their path
+	Repeated  uint64 `json:"repeated"`  // told what was known: the same hop and value again
 
-	Complete uint64 // paths that left with all hops
-	Collided uint64 // left early: another key needed the row
-	Renewed  uint64 // left early: a hop was reported with another value
-	Expired  uint64 // left early: they waited too long
+	Complete uint64 `json:"complete"` // paths that left with all hops
+	Collided uint64 `json:"collided"` // left early: another key needed the row
+	Renewed  uint64 `json:"renewed"`  // left early: a hop was reported with another value
+	Expired  uint64 `json:"expired"`  // left early: they waited too long
 }
 
 func newCache(rows, hops int, wait time.Duration) (cache, error) {

@@ -43,12 +43,12 @@ func DefaultConfig() Config {
 
 // Stats account for the reports of one Translator.
 type Stats struct {
-	KeyWrites     uint64
-	KeyIncrements uint64
-	Appends       uint64
-	Batches       uint64 // writes that carried the appends
-	Postcards     PostcardStats
-	Matches       uint64 // paths that a standing query reported
+	KeyWrites     uint64        `json:"key_writes"`
+	KeyIncrements uint64        `json:"key_increments"`
+	Appends       uint64        `json:"appends"`
+	Batches       uint64        `json:"batches"` // writes that carried the appends
+	Postcards     PostcardStats `json:"postcards"`
+	Matches       uint64        `json:"matches"` // paths that a standing query reported
 }
 
 // Translator turns reports into writes. It is for one goroutine at a time and
@@ -187,4 +187,21 @@ func (p *Path) hops() []uint32 {
 		return p.Values[:n]
 	}
 	return p.Values
+}
+
+// Plus adds the counts of two Translators.
+func (s Stats) Plus(o Stats) Stats {
+	s.KeyWrites += o.KeyWrites
+	s.KeyIncrements += o.KeyIncrements
+	s.Appends += o.Appends
+	s.Batches += o.Batches
+	s.Matches += o.Matches
+	s.Postcards.Postcards += o.Postcards.Postcards
+	s.Postcards.Gathered += o.Postcards.Gathered
+	s.Postcards.Repeated += o.Postcards.Repeated
+	s.Postcards.Complete += o.Postcards.Complete
+	s.Postcards.Collided += o.Postcards.Collided
+	s.Postcards.Renewed += o.Postcards.Renewed
+	s.Postcards.Expired += o.Postcards.Expired
+	return s
 }

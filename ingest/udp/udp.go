@@ -48,12 +48,12 @@ type Conn struct {
 
 // Stats account for what a socket received.
 type Stats struct {
-	Calls     uint64
-	Messages  uint64
-	Datagrams uint64
-	Bytes     uint64
-	Dropped   uint64 // by the kernel: its queue was full
-	Truncated uint64 // messages longer than a buffer, left out
+	Calls     uint64 `json:"calls"`
+	Messages  uint64 `json:"messages"`
+	Datagrams uint64 `json:"datagrams"`
+	Bytes     uint64 `json:"bytes"`
+	Dropped   uint64 `json:"dropped"`   // by the kernel: its queue was full
+	Truncated uint64 `json:"truncated"` // messages longer than a buffer, left out
 }
 
 // message is one buffer of a batch. Its fields are what the kernel fills in.

@@ -1,0 +1,99 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/weft-telemetry/weft/collect/count"
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/translate"
+)
+
+// Memory is the geometry of the memories a collector opens. What has no
+// geometry is not served.
+type Memory struct {
+	Dir       string // where their files are; empty for memory of this process alone
+	KeyWrites []keywrite.Config
+	Counts    *count.Config
+	Postcards *postcard.Config
+	Lists     []list.Config
+}
+
+// DefaultMemory serves everything on a laptop: newest values of 4 and of 20
+// bytes, counters, paths of 5 hops, lists of small events and lists of reports
+// as large as a datagram.
+func DefaultMemory() Memory {
+	wide := keywrite.DefaultConfig(64 << 20)
+	wide.Value = 20
+	wide.Slots /= 3 // words of a slot
+	counts := count.DefaultConfig(32 << 20)
+	postcards := postcard.DefaultConfig(64 << 20)
+	return Memory{
+		KeyWrites: []keywrite.Config{keywrite.DefaultConfig(64 << 20), wide},
+		Counts:    &counts,
+		Postcards: &postcards,
+		Lists: []list.Config{{Layout: list.Weft, Batch: 16, Classes: []list.Class{
+			{Lists: 64, Entry: 80, Capacity: 4096, Sized: true},
+			{Lists: 64, Entry: 1400, Capacity: 512, Sized: true},
+		}}},
+	}
+}
+
+// open maps all memories. A file that exists answers as before.
+func (m Memory) open() (_ *translate.Memory, err error) {
+	if m.Dir != "" {
+		if err := os.MkdirAll(m.Dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	path := func(format string, args ...any) string {
+		if m.Dir == "" {
+			return ""
+		}
+		return filepath.Join(m.Dir, fmt.Sprintf(format, args...)+".weft")
+	}
+	all := &translate.Memory{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(all))
+		}
+	}()
+	for _, cfg := range m.KeyWrites {
+		t, err := keywrite.Open(path("key-write-%d", cfg.Value), cfg)
+		if err != nil {
+			return nil, err
+		}
+		all.KeyWrites = append(all.KeyWrites, t)
+	}
+	if m.Counts != nil {
+		if all.Counts, err = count.Open(path("key-increment"), *m.Counts); err != nil {
+			return nil, err
+		}
+	}
+	if m.Postcards != nil {
+		if all.Postcards, err = postcard.Open(path("postcarding"), *m.Postcards); err != nil {
+			return nil, err
+		}
+	}
+	for i, cfg := range m.Lists {
+		t, err := list.Open(path("append-%d", i), cfg)
+		if err != nil {
+			return nil, err
+		}
+		all.Lists = append(all.Lists, t)
+	}
+	return all, all.Plan().Check()
+}
+
+// closeAll writes files to their disk and unmaps all memories.
+func closeAll(m *translate.Memory) error {
+	var errs []error
+	for _, r := range m.Regions() {
+		errs = append(errs, r.Sync(), r.Close())
+	}
+	return errors.Join(errs...)
+}

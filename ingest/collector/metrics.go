@@ -1,0 +1,82 @@
+package collector
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// exporter turns a Status into metrics when it is asked.
+type exporter struct{ c *Collector }
+
+var (
+	lossDesc      = prometheus.NewDesc("weft_collect_lost_total", "What was lost, by stage, reason and unit.", []string{"stage", "reason", "unit"}, nil)
+	reportsDesc   = prometheus.NewDesc("weft_collect_reports_total", "Reports taken, by primitive.", []string{"primitive"}, nil)
+	datagramsDesc = prometheus.NewDesc("weft_collect_datagrams_total", "Datagrams received.", nil, nil)
+	bytesDesc     = prometheus.NewDesc("weft_collect_bytes_total", "Bytes of datagrams received.", nil, nil)
+	pathsDesc     = prometheus.NewDesc("weft_collect_paths_total", "Paths written, by why they left the cache.", []string{"reason"}, nil)
+	batchesDesc   = prometheus.NewDesc("weft_collect_list_batches_total", "Writes to lists.", nil, nil)
+	matchesDesc   = prometheus.NewDesc("weft_collect_query_matches_total", "Answers of standing queries.", nil, nil)
+	noticesDesc   = prometheus.NewDesc("weft_collect_notices_total", "Immediate reports announced.", nil, nil)
+	reportersDesc = prometheus.NewDesc("weft_collect_reporters", "Reporters whose numbers are followed.", nil, nil)
+	restartsDesc  = prometheus.NewDesc("weft_collect_reporter_restarts_total", "Reporters that began anew.", nil, nil)
+	memoryDesc    = prometheus.NewDesc("weft_memory_bytes", "Size of a memory.", []string{"kind", "index"}, nil)
+	writesDesc    = prometheus.NewDesc("weft_memory_writes_total", "Slots written since the last reset, each copy one.", []string{"kind", "index"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (e exporter) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		lossDesc, reportsDesc, datagramsDesc, bytesDesc, pathsDesc, batchesDesc, matchesDesc,
+		noticesDesc, reportersDesc, restartsDesc, memoryDesc, writesDesc,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (e exporter) Collect(ch chan<- prometheus.Metric) {
+	st := e.c.Status()
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, l := range st.Losses() {
+		counter(lossDesc, l.Count, l.Stage, l.Reason, l.Unit)
+	}
+	var datagrams, bytes, reporters, restarts uint64
+	for _, w := range st.Workers {
+		datagrams += w.Socket.Datagrams
+		bytes += w.Socket.Bytes
+		reporters += w.Intake.Reporters
+		restarts += w.Intake.Restarts
+	}
+	counter(datagramsDesc, datagrams)
+	counter(bytesDesc, bytes)
+	gauge(reportersDesc, float64(reporters))
+	counter(restartsDesc, restarts)
+	total := st.Shards[0]
+	for _, s := range st.Shards[1:] {
+		total = total.Plus(s)
+	}
+	counter(reportsDesc, total.KeyWrites, "key-write")
+	counter(reportsDesc, total.KeyIncrements, "key-increment")
+	counter(reportsDesc, total.Appends, "append")
+	counter(reportsDesc, total.Postcards.Postcards, "postcarding")
+	counter(pathsDesc, total.Postcards.Complete, "complete")
+	counter(pathsDesc, total.Postcards.Collided, "collided")
+	counter(pathsDesc, total.Postcards.Renewed, "renewed")
+	counter(pathsDesc, total.Postcards.Expired, "expired")
+	counter(batchesDesc, total.Batches)
+	counter(matchesDesc, total.Matches)
+	counter(noticesDesc, st.Notices)
+	index := map[string]int{}
+	for _, m := range st.Memory {
+		i := strconv.Itoa(index[m.Kind])
+		index[m.Kind]++
+		gauge(memoryDesc, float64(m.Bytes), m.Kind, i)
+		counter(writesDesc, m.Counts.Writes, m.Kind, i)
+	}
+}

@@ -1,0 +1,170 @@
+package collector
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Status is the account of a collector.
+type Status struct {
+	Listen  netip.AddrPort    `json:"listen"`
+	Uptime  time.Duration     `json:"uptime_ns"`
+	Workers []WorkerStats     `json:"workers"`
+	Shards  []translate.Stats `json:"translators"`
+	Memory  []MemoryStatus    `json:"memory"`
+	Notices uint64            `json:"notices"` // immediate reports
+}
+
+// MemoryStatus is what lies in one memory.
+type MemoryStatus struct {
+	Kind        string          `json:"kind"`
+	Geometry    json.RawMessage `json:"geometry"`
+	Bytes       int64           `json:"bytes"`
+	Counts      region.Counts   `json:"counts"`
+	Entries     uint64          `json:"entries,omitempty"`     // of all lists, ever
+	Overwritten uint64          `json:"overwritten,omitempty"` // entries that newer ones replaced
+}
+
+// Status returns the present account.
+func (c *Collector) Status() Status {
+	st := Status{Listen: c.Addr(), Uptime: time.Since(c.started), Notices: c.notices.total.Load()}
+	for _, w := range c.workers {
+		w.mu.Lock()
+		st.Workers = append(st.Workers, w.stats)
+		w.mu.Unlock()
+	}
+	for _, s := range c.shards {
+		s.mu.Lock()
+		st.Shards = append(st.Shards, s.tr.Stats())
+		s.mu.Unlock()
+	}
+	for _, r := range c.memory.Regions() {
+		h := r.Header()
+		st.Memory = append(st.Memory, MemoryStatus{Kind: h.Kind, Geometry: h.Geometry, Bytes: h.Size, Counts: r.Counts()})
+	}
+	lists := st.Memory[len(st.Memory)-len(c.memory.Lists):]
+	for i, t := range c.memory.Lists {
+		for id := range t.Lists() {
+			head, _ := t.Head(id)
+			class, _ := t.Class(id)
+			lists[i].Entries += head
+			lists[i].Overwritten += head - min(head, uint64(class.Capacity))
+		}
+	}
+	return st
+}
+
+// Loss is a way in which a collector loses, and how often it did.
+type Loss struct {
+	Stage  string `json:"stage"` // kernel, intake, answer
+	Reason string `json:"reason"`
+	Unit   string `json:"unit"` // what is counted: datagrams, reports, entries, answers
+	Count  uint64 `json:"count"`
+}
+
+// Losses lists every way, also those with a count of 0.
+func (s Status) Losses() []Loss {
+	sum := func(f func(WorkerStats) uint64) (n uint64) {
+		for _, w := range s.Workers {
+			n += f(w)
+		}
+		return n
+	}
+	refused := func(v dta.Verdict) uint64 {
+		return sum(func(w WorkerStats) uint64 { return w.Intake.Refused[v] })
+	}
+	overwritten := uint64(0)
+	for _, m := range s.Memory {
+		overwritten += m.Overwritten
+	}
+	missing := sum(func(w WorkerStats) uint64 { return w.Intake.Missing })
+	late := sum(func(w WorkerStats) uint64 { return w.Intake.Late })
+	return []Loss{
+		{"kernel", "queue full", "datagrams", sum(func(w WorkerStats) uint64 { return w.Socket.Dropped })},
+		{"kernel", "too long", "datagrams", sum(func(w WorkerStats) uint64 { return w.Socket.Truncated })},
+		{"intake", "not a report", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Foreign })},
+		{"intake", "broken off", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Truncated })},
+		{"intake", "missing", "reports", missing - min(missing, late)},
+		{"intake", "stale", "reports", sum(func(w WorkerStats) uint64 { return w.Intake.Stale })},
+		{"intake", "duplicate", "reports", sum(func(w WorkerStats) uint64 { return w.Intake.Duplicate })},
+		{"intake", "rate limit", "reports", refused(dta.RateLimited)},
+		{"intake", "no memory", "reports", refused(dta.Unserved)},
+		{"answer", "not sent", "answers", sum(func(w WorkerStats) uint64 { return w.LostAnswers })},
+		{"list", "overwritten", "entries", overwritten},
+	}
+}
+
+// Stored is how many reports were written or are being gathered.
+func (s Status) Stored() (n uint64) {
+	for _, w := range s.Workers {
+		n += w.Intake.Stored
+	}
+	return n
+}
+
+// handler serves the account and the stream of notices.
+func (c *Collector) handler() http.Handler {
+	metrics := prometheus.NewPedanticRegistry()
+	metrics.MustRegister(exporter{c})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(c.Status())
+	})
+	mux.HandleFunc("GET /notices", c.serveNotices)
+	return mux
+}
+
+// serveNotices streams immediate reports as server-sent events. A client that
+// does not keep up is told how many it missed.
+func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w)
+	_ = flush.Flush()
+	queue := make(chan string, 1024)
+	missed := make(chan uint64, 1)
+	stop := c.Notices(func(n translate.Notice) {
+		line := fmt.Sprintf("event: %s\ndata: list %d\n\n", n.Primitive, n.List)
+		if n.Primitive != dta.Append {
+			line = fmt.Sprintf("event: %s\ndata: key %s\n\n", n.Primitive, hex.EncodeToString(n.Key))
+		}
+		select {
+		case queue <- line:
+		default:
+			select {
+			case have := <-missed:
+				missed <- have + 1
+			default:
+				missed <- 1
+			}
+		}
+	})
+	defer stop()
+	for {
+		var err error
+		select {
+		case <-r.Context().Done():
+			return
+		case line := <-queue:
+			_, err = w.Write([]byte(line))
+		case n := <-missed:
+			_, err = fmt.Fprintf(w, "event: missed\ndata: %d\n\n", n)
+		}
+		if err != nil || len(queue) == 0 && flush.Flush() != nil {
+			return
+		}
+	}
+}
