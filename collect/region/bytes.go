@@ -5,6 +5,9 @@ import (
 	"unsafe"
 )
 
+// bulk is the length from which a copy is quicker than word by word.
+const bulk = 64
+
 // Check tells whether n bytes at off lie in the data.
 func (r *Region) Check(off, n uint64) error {
 	if size := uint64(len(r.words)) * 8; off > size || n > size-off {
@@ -14,7 +17,7 @@ func (r *Region) Check(off, n uint64) error {
 }
 
 // Write stores b at byte off, as an RDMA write does. Every aligned word that b
-// covers is one store, and so is an aligned half word at either end; only
+// covers is stored whole, and so is an aligned half word at either end; only
 // single bytes around them are put in with a read before. It stores nothing
 // when a part lies outside.
 func (r *Region) Write(off uint64, b []byte) error {
@@ -25,6 +28,9 @@ func (r *Region) Write(off uint64, b []byte) error {
 		w := &r.words[off/8]
 		n := 8
 		switch in := off % 8; {
+		case in == 0 && len(b) >= bulk:
+			n = len(b) &^ 7
+			copyIn(r.words[off/8:][:n/8], b)
 		case in == 0 && len(b) >= 8:
 			Store(w, binary.LittleEndian.Uint64(b))
 		case in%4 == 0 && len(b) >= 4:

@@ -2,7 +2,10 @@
 
 package region
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // Store writes one aligned word. It is a plain store: the processor keeps
 // stores in order and whole, and an atomic one would wait for all before it,
@@ -23,3 +26,9 @@ func Publish(p *uint64, v uint64) { *p = v }
 func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
 
 func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }
+
+// copyIn stores whole words. The runtime's copy moves 16 bytes or more at a
+// time, aligned as the words are, and so never a part of a word.
+func copyIn(to []uint64, b []byte) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(to))), 8*len(to)), b)
+}

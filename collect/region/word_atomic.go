@@ -2,7 +2,10 @@
 
 package region
 
-import "sync/atomic"
+import (
+	"encoding/binary"
+	"sync/atomic"
+)
 
 // Store writes one aligned word; in this build, atomically.
 func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
@@ -17,3 +20,10 @@ func Publish(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
 
 func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }
+
+// copyIn stores whole words.
+func copyIn(to []uint64, b []byte) {
+	for i := range to {
+		Store(&to[i], binary.LittleEndian.Uint64(b[8*i:]))
+	}
+}
