@@ -11,6 +11,8 @@ import (
 type Scheme struct {
 	cfg   Config
 	proto bool
+	quick bool   // Weft's slots of one word with values of 4 bytes: see quickWord
+	mask  uint64 // the bits of the checksum
 	words uint64 // of a slot
 	high  int    // bits of the first word that the checksum takes
 }
@@ -22,7 +24,10 @@ func NewScheme(cfg Config) (*Scheme, error) {
 }
 
 func newScheme(cfg Config) Scheme {
-	return Scheme{cfg: cfg, proto: cfg.Layout == Prototype, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
+	s := Scheme{cfg: cfg, proto: cfg.Layout == Prototype, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
+	s.mask = 1<<uint(cfg.Check) - 1
+	s.quick = !s.proto && s.words == 1 && cfg.Value == 4
+	return s
 }
 
 // Config returns the geometry.
@@ -100,18 +105,21 @@ func (s *Scheme) first(p Place, value []byte) uint64 {
 	if s.high == 32 {
 		top = valueWord(value[:min(4, len(value))]) << 32
 	}
-	return top | s.sum(p, top, func(i int) uint64 { return s.word(value, i) })
-}
-
-// sum returns the checksum of a slot whose first word holds top and whose
-// other words are word(i).
-func (s *Scheme) sum(p Place, top uint64, word func(i int) uint64) uint64 {
-	if s.proto {
-		return p.hash
+	if s.words == 1 || s.proto {
+		return top | s.sumWord(p, top)
 	}
 	sum := place.Hash(p.hash).Sum().Add(top)
 	for i := 1; i < int(s.words); i++ {
-		sum = sum.Add(word(i))
+		sum = sum.Add(s.word(value, i))
 	}
-	return sum.Bits(s.cfg.Check)
+	return top | sum.Bits(s.mask)
+}
+
+// sumWord returns the checksum of a slot of one word; of the prototype's, that
+// of any.
+func (s *Scheme) sumWord(p Place, top uint64) uint64 {
+	if s.proto {
+		return p.hash
+	}
+	return place.Hash(p.hash).Sum().Add(top).Bits(s.mask)
 }

@@ -1,6 +1,7 @@
 package keywrite
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/weft-telemetry/weft/collect/place"
@@ -61,6 +62,22 @@ func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)
 // Write stores value under key in the first copies places, and allocates
 // nothing.
 func (w *Writer) Write(key, value []byte, copies int) error {
+	t := w.t
+	if n := len(key); n >= 8 && n <= 16 && t.quick && len(value) == 4 && uint(copies-1) < place.MaxCopies {
+		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
+		top := uint64(binary.LittleEndian.Uint32(value)) << 32
+		h, word := quickWord(a, b, n, top, t.cfg.Seed, t.mask)
+		for c := range copies {
+			region.Store(&t.slots[h.Slot(c, t.cfg.Slots)], word)
+		}
+		w.cell.Wrote(copies)
+		return nil
+	}
+	return w.write(key, value, copies)
+}
+
+// write is Write for every layout, value and key.
+func (w *Writer) write(key, value []byte, copies int) error {
 	t := w.t
 	if len(value) != t.cfg.Value {
 		return ErrValueLen

@@ -93,14 +93,14 @@ func TestSlotsAreEven(t *testing.T) {
 // TestSumsAreEven holds the rate at which a checksum of few bits is that of
 // another value, or of another key, near what chance gives.
 func TestSumsAreEven(t *testing.T) {
-	const n, bits = 1 << 18, 8
+	const n, mask = 1 << 18, 0xff
 	values, keys := 0, 0
 	for i := range uint32(n) {
 		h := Of(keysets["counter of 4 bytes"](i), 0)
-		if h.Sum().Add(uint64(i)).Bits(bits) == h.Sum().Add(uint64(i+1)).Bits(bits) {
+		if h.Sum().Add(uint64(i)).Bits(mask) == h.Sum().Add(uint64(i+1)).Bits(mask) {
 			values++
 		}
-		if h.Sum().Add(1).Bits(bits) == Of(keysets["counter of 4 bytes"](i+1), 0).Sum().Add(1).Bits(bits) {
+		if h.Sum().Add(1).Bits(mask) == Of(keysets["counter of 4 bytes"](i+1), 0).Sum().Add(1).Bits(mask) {
 			keys++
 		}
 	}
@@ -141,11 +141,11 @@ func TestLengthsAreKeysOfTheirOwn(t *testing.T) {
 
 func TestSumIsNeverZero(t *testing.T) {
 	for i := range uint64(4096) {
-		if Hash(i).Sum().Add(i).Bits(4) == 0 {
+		if Hash(i).Sum().Add(i).Bits(15) == 0 {
 			t.Fatalf("checksum of %d is 0", i)
 		}
 	}
-	if got := Sum(1<<63 | 5).Bits(64); got == 0 {
+	if got := Sum(1<<63 | 5).Bits(^uint64(0)); got == 0 {
 		t.Errorf("64 bits of a checksum = 0")
 	}
 }

@@ -101,7 +101,7 @@ func (s *Scheme) encode(chunk *[maxWords]uint64, p Place, hops []uint32) {
 		sum = sum.Add(chunk[i])
 	}
 	if s.sealed {
-		chunk[s.words-1] |= sum.Bits(32) << 32
+		chunk[s.words-1] |= sum.Bits(1<<32-1) << 32
 	}
 }
 

@@ -1,0 +1,279 @@
+package keywrite
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/weft-telemetry/weft/collect/bound"
+	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/region"
+)
+
+// Query says how to read. Its zero value looks at all places a key can have
+// and takes the value that most of them hold.
+type Query struct {
+	Copies    int // what the reports asked for, 1 to 4; 0 where not known
+	Consensus int // equal copies that an answer needs; 0 is 1
+}
+
+// Outcome is what became of a query.
+type Outcome uint8
+
+// The outcomes. All but Found are what the paper calls an empty return.
+const (
+	Found  Outcome = iota
+	Absent         // no copy of the key: never written, or overwritten
+	Split          // as many copies hold one value as hold another
+	Few            // fewer equal copies than the consensus
+)
+
+// String names the outcome.
+func (o Outcome) String() string {
+	return [...]string{"found", "absent", "split", "few"}[o&3]
+}
+
+// Answer is what a table knows of a key.
+type Answer struct {
+	Outcome Outcome
+	Value   []byte // when Found
+	Votes   int    // copies that hold the value
+	Valid   int    // copies that are the key's, whatever they hold
+	Bound   bound.Bound
+}
+
+// Load is how full the table is.
+func (t *Table) Load() bound.Load {
+	return bound.Load(float64(t.mem.Counts().Writes) / float64(t.cfg.Slots))
+}
+
+// Bound bounds the failure of an answer at a load.
+func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
+	match := math.Exp2(-float64(t.cfg.Check))
+	if q.Copies == 0 {
+		b := bound.Unknown(l, place.MaxCopies, match)
+		if q.Consensus > 1 { // a single copy cannot reach it
+			b.Empty = 1
+		}
+		return b
+	}
+	return bound.Consensus(l, q.Copies, max(1, q.Consensus), match)
+}
+
+// Read answers a query and says how sure the answer is at the present load.
+func (t *Table) Read(key []byte, q Query) (Answer, error) {
+	a, err := t.Lookup(nil, key, q)
+	if err == nil {
+		a.Bound = t.Bound(t.Load(), q)
+	}
+	return a, err
+}
+
+// Lookup is Read without the bound, for many keys: the answer's value is
+// appended to dst, and nothing is allocated if dst has room for the values of
+// all copies.
+func (t *Table) Lookup(dst, key []byte, q Query) (Answer, error) {
+	copies, err := q.places()
+	if err != nil {
+		return Answer{}, err
+	}
+	p, err := t.Place(key)
+	if err != nil {
+		return Answer{}, err
+	}
+	return t.lookup(dst, p, copies, q), nil
+}
+
+// places is how many places a query looks at.
+func (q Query) places() (int, error) {
+	switch {
+	case q.Copies == 0:
+		return place.MaxCopies, nil
+	case q.Copies < 0 || q.Copies > place.MaxCopies:
+		return 0, ErrCopies
+	}
+	return q.Copies, nil
+}
+
+// ahead is how many keys LookupAll brings into the cache before it reads any:
+// more than the misses a processor can have under way at once.
+const ahead = 64
+
+// LookupAll looks up many keys of keyLen bytes, back to back, several times as
+// fast as one by one: the memory of many keys is asked for before the first
+// answer is needed. It calls each with every key's number and answer, whose
+// value lies in dst until the next.
+func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int, a Answer)) error {
+	copies, err := q.places()
+	if err != nil {
+		return err
+	}
+	if keyLen < 1 || len(keys)%keyLen != 0 {
+		return ErrKeyLen
+	}
+	var places [ahead]Place
+	for done := 0; len(keys) > 0; {
+		n := 0
+		for ; n < ahead && len(keys) > 0; n++ {
+			if places[n], err = t.Place(keys[:keyLen]); err != nil {
+				return err
+			}
+			keys = keys[keyLen:]
+		}
+		t.touch(places[:n], copies)
+		for i, p := range places[:n] {
+			each(done+i, t.lookup(dst, p, copies, q))
+		}
+		done += n
+	}
+	return nil
+}
+
+// touch loads the first word of every slot of the places, and uses none: the
+// loads overlap as far as the processor can have them under way.
+func (t *Table) touch(places []Place, copies int) {
+	slots, n, words := t.slots, t.cfg.Slots, t.words
+	if t.proto {
+		for _, p := range places {
+			for c := range copies {
+				region.Load(&slots[place.CRC(p.hash).Slot(c, n)*words])
+			}
+		}
+		return
+	}
+	for _, p := range places {
+		for c := range copies {
+			region.Load(&slots[place.Hash(p.hash).Slot(c, n)*words])
+		}
+	}
+}
+
+func (t *Table) lookup(dst []byte, p Place, copies int, q Query) Answer {
+	if t.words == 1 {
+		return t.lookupWord(dst, p, copies, q)
+	}
+	var v vote
+	base := len(dst)
+	for n := range copies {
+		at := t.slot(p, n) * t.words
+		var id uint64
+		var ok bool
+		if dst, id, ok = t.loadSlot(dst, p, t.slots[at:at+t.words]); ok {
+			v.add(id)
+		} else {
+			dst = dst[:base+v.valid*t.cfg.Value]
+		}
+	}
+	a := v.answer(q)
+	if a.Outcome == Found {
+		from := base + v.first*t.cfg.Value
+		copy(dst[base:], dst[from:from+t.cfg.Value])
+		a.Value = dst[base : base+t.cfg.Value]
+	}
+	return a
+}
+
+// lookupWord is lookup for slots of one word. All are loaded before any is
+// judged, so that their ways through memory overlap. Copies that agree, as
+// nearly all do, need no count.
+func (t *Table) lookupWord(dst []byte, p Place, copies int, q Query) Answer {
+	var slots [place.MaxCopies]uint64
+	for n := range copies {
+		slots[n] = region.Load(&t.slots[t.slot(p, n)])
+	}
+	valid := 0
+	agree := true
+	for _, w := range slots[:copies] {
+		if top := w >> 32 << 32; w == top|t.sumWord(p, top) {
+			agree = agree && (valid == 0 || w == slots[0])
+			slots[valid] = w // never behind the one just read
+			valid++
+		}
+	}
+	winner := slots[0]
+	a := Answer{Outcome: Found, Votes: valid, Valid: valid}
+	switch {
+	case valid == 0:
+		a.Outcome = Absent
+	case !agree:
+		var v vote
+		for _, w := range slots[:valid] {
+			v.add(w)
+		}
+		a = v.answer(q)
+		winner = v.ids[v.first]
+	case valid < q.Consensus:
+		a.Outcome = Few
+	}
+	if a.Outcome == Found {
+		base := len(dst)
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(winner>>32))
+		a.Value = dst[base : base+t.cfg.Value]
+	}
+	return a
+}
+
+// loadSlot appends the value of a slot and tells whether it is the key's. The
+// id is the same for equal values, and for no others that ever meet.
+func (t *Table) loadSlot(dst []byte, p Place, slot []uint64) (_ []byte, id uint64, ok bool) {
+	base := len(dst)
+	w := region.Load(&slot[0])
+	var low, top uint64
+	if t.high == 32 {
+		low, top = w&math.MaxUint32, w>>32<<32
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(w>>32))
+	} else {
+		low = w
+	}
+	sum := place.Hash(p.hash).Sum().Add(top)
+	for i := 1; i < len(slot); i++ {
+		w := region.Load(&slot[i])
+		sum = sum.Add(w)
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	want := p.hash
+	if !t.proto {
+		want = sum.Bits(t.mask)
+	}
+	return dst[:base+t.cfg.Value], uint64(sum), low == want
+}
+
+// vote counts copies that are equal.
+type vote struct {
+	ids   [place.MaxCopies]uint64
+	count [place.MaxCopies]int
+	valid int // copies so far
+	first int // after answer: the winner's first copy
+}
+
+func (v *vote) add(id uint64) {
+	v.ids[v.valid] = id
+	for i := range v.valid + 1 {
+		if v.ids[i] == id {
+			v.count[i]++
+			break
+		}
+	}
+	v.valid++
+}
+
+func (v *vote) answer(q Query) Answer {
+	best, rivals := 0, 0
+	for i, c := range v.count[:v.valid] {
+		switch {
+		case c > best:
+			best, rivals, v.first = c, 0, i
+		case c == best:
+			rivals++
+		}
+	}
+	a := Answer{Votes: best, Valid: v.valid}
+	switch {
+	case best == 0:
+		a.Outcome = Absent
+	case rivals > 0:
+		a.Outcome = Split
+	case best < q.Consensus:
+		a.Outcome = Few
+	}
+	return a
+}

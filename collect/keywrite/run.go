@@ -1,0 +1,69 @@
+package keywrite
+
+import (
+	"encoding/binary"
+
+	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/region"
+)
+
+// WriteRun is Write for a run of reports of one shape, back to back: head
+// bytes to skip, a key of keyLen bytes, a value. So they lie in a datagram of
+// packed reports. It returns how many it wrote: all, unless there is an error,
+// and then none.
+//
+// A run with keys of 8 to 16 bytes and values of 4 is written at nearly the
+// speed of the memory (weft bench dta): the loop makes no call and stores
+// nothing but the slots. Each other store waits in the processor's queue
+// behind those that miss the cache, and makes room for fewer of them.
+func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error) {
+	t := w.t
+	size := head + keyLen + t.cfg.Value
+	switch {
+	case head < 0 || keyLen < 1 || t.proto && keyLen != place.PrototypeKey:
+		return 0, ErrKeyLen
+	case len(reports)%size != 0:
+		return 0, ErrValueLen
+	case copies < 1 || copies > place.MaxCopies:
+		return 0, ErrCopies
+	}
+	n := len(reports) / size
+	if t.quick && keyLen >= 8 && keyLen <= 16 {
+		t.writeWords(reports, head, keyLen, copies)
+		w.cell.Wrote(n * copies)
+		return n, nil
+	}
+	for ; len(reports) > 0; reports = reports[size:] {
+		if err := w.Write(reports[head:head+keyLen], reports[head+keyLen:size], copies); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// writeWords is the loop of WriteRun for slots of one word.
+func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
+	size := head + keyLen + 4
+	slots, n, seed, mask := t.slots, t.cfg.Slots, t.cfg.Seed, t.mask
+	for ; len(reports) >= size; reports = reports[size:] {
+		key := reports[head : head+keyLen+4]
+		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[keyLen-8:])
+		top := uint64(binary.LittleEndian.Uint32(key[keyLen:])) << 32
+		h, word := quickWord(a, b, keyLen, top, seed, mask)
+		region.Store(&slots[h.Slot(0, n)], word)
+		if copies > 1 {
+			region.Store(&slots[h.Slot(1, n)], word)
+		}
+		for c := 2; c < copies; c++ {
+			region.Store(&slots[h.Slot(c, n)], word)
+		}
+	}
+}
+
+// quickWord returns the hash of a key of 8 to 16 bytes, given as its first and
+// its last 8, and the word for a value of 4 under it, given in the high half.
+// It is small enough to become part of its callers.
+func quickWord(a, b uint64, keyLen int, top, seed, mask uint64) (place.Hash, uint64) {
+	h := place.OfWords(a, b, keyLen, seed)
+	return h, top | h.Sum().Add(top).Bits(mask)
+}
