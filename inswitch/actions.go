@@ -103,10 +103,13 @@ func (a *Actions) SetDSCP(v uint8) { a.DSCP, a.Changes, a.used = v&63, a.Changes
 func (a *Actions) SetECN(v uint8) { a.ECN, a.Changes, a.used = v&3, a.Changes|ChangeECN, true }
 
 // Push puts a label on the packet, which grows by label.FirstGrowth or
-// label.ItemSize. Ask Packet.MayLabel first: a label that finds no room is
-// counted by the host, and the program learns nothing.
-func (a *Actions) Push(item label.Item, how label.Params) {
-	a.Item, a.How, a.Changes, a.used = item, how, a.Changes|PushLabel, true
+// label.ItemSize, and returns it for the program to fill in. Ask
+// Packet.MayLabel first: a label that finds no room is counted by the host,
+// and the program learns nothing.
+func (a *Actions) Push(how label.Params) *label.Item {
+	a.Changes |= PushLabel
+	a.Item, a.How, a.used = label.Item{}, how, true
+	return &a.Item
 }
 
 // Strip takes all labels off. Read them with Packet.Labels before; a report may

@@ -168,7 +168,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 			act.Report(dta.Report{Primitive: dta.Append, Data: data})
 			act.Clone(Clone{Ports: ports})
 			act.Send(Send{Ports: ports, Content: data})
-			act.Push(label.Item{}, label.Params{})
+			act.Push(label.Params{})
 			act.After(1, 1)
 		}},
 	)

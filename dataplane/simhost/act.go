@@ -141,7 +141,7 @@ func (s *Switch) change(act *inswitch.Actions) {
 		} else {
 			e := s.ctx.Extra(p)
 			before := len(e.Labels)
-			push(e, opt, act.Item)
+			push(e, opt, &act.Item)
 			s.ctx.Resize(int32(len(e.Labels) - before))
 		}
 	}

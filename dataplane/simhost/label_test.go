@@ -31,10 +31,10 @@ func (l *labeller) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 			l.refused++
 			return
 		}
-		act.Push(label.Item{
+		*act.Push(l.how) = label.Item{
 			Switch: l.dev.ID, Ingress: ev.In, Egress: ev.Out, Time: ev.Now, Latency: ev.Wait,
 			EnqueueDepth: ev.Ahead, DequeueDepth: ev.Queue.Bytes, Queue: uint8(ev.Priority),
-		}, l.how)
+		}
 		return
 	}
 	if k := ev.Packet.Labels(); k.Len() > 0 {
@@ -177,7 +177,7 @@ func TestLabelsAreRefusedAsOnTheWire(t *testing.T) {
 			for range tc.pushes {
 				programs = append(programs, at(func(ev *inswitch.Event, act *inswitch.Actions) {
 					asked = ev.Packet.MayLabel(tc.how)
-					act.Push(label.Item{Switch: 4}, tc.how)
+					act.Push(tc.how).Switch = 4
 				}, inswitch.Dequeue))
 			}
 			seen := false
@@ -218,7 +218,7 @@ func TestLabellingAllocatesNothing(t *testing.T) {
 			case dev.Port(ev.Out).Host:
 				act.Strip()
 			case ev.Packet.MayLabel(label.Params{}) == nil:
-				act.Push(label.Item{Switch: dev.ID}, label.Params{})
+				act.Push(label.Params{}).Switch = dev.ID
 			}
 		}, inswitch.Dequeue))
 	}

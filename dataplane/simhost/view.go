@@ -132,7 +132,7 @@ func (s source) AppendFrame(b []byte, limit int) []byte {
 }
 
 // push puts an item under the option that nextOption returned.
-func push(e *sim.Extra, opt label.Option, item label.Item) {
+func push(e *sim.Extra, opt label.Option, item *label.Item) {
 	old := len(e.Labels)
 	grow := label.ItemSize
 	if old == 0 {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
-	"time"
 
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
@@ -36,24 +34,27 @@ const MaxShift = 16
 // Program labels the packets of one switch. It runs at Dequeue, last of all
 // programs, where what it writes is what the wire sees.
 type Program struct {
-	cfg   Config
-	dev   inswitch.Device
-	how   label.Params
-	ports []port // by number; 0 unused
-	flows map[model.FlowKey]*sampled
-	rng   uint64
-	stats Stats
-	data  []byte // of the export at hand
+	cfg             Config
+	dev             inswitch.Device
+	how, everywhere label.Params // of a packet's first label; everywhere: Specific
+	ports           []port       // by number; 0 unused
+	flows           map[model.FlowKey]*sampled
+	plain           bool // no packet without labels gets one before the interval is over
+	rng             uint64
+	stats           Stats
+	data            []byte // of the export at hand
 }
 
 // port is the state of one egress port: the paper's Reg1 and Reg2, and what
 // utilisation needs.
 type port struct {
-	last  model.Time // of the last label
-	bytes int64      // sent since
-	shift uint8
-	host  bool
-	rate  model.Rate
+	last     model.Time // of the last label
+	bytes    int64      // sent since
+	interval uint64     // ns, with the shift
+	rest     int64      // ns, with the shift
+	perByte  float64    // share of a nanosecond's capacity that a byte takes
+	shift    uint8
+	host     bool
 }
 
 type sampled struct{ every, left uint32 }
@@ -68,14 +69,26 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	}
 	p := &Program{
 		cfg: cfg, dev: dev, ports: make([]port, len(dev.Ports)+1), flows: map[model.FlowKey]*sampled{},
-		how: label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU},
-		rng: cfg.Seed ^ uint64(dev.ID)<<32,
+		how:        label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU},
+		everywhere: label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU, Specific: true},
+		rng:        cfg.Seed ^ uint64(dev.ID)<<32,
 	}
+	p.quiet()
 	for i := range p.ports {
 		d := dev.Port(model.PortID(i))
-		p.ports[i] = port{last: math.MinInt64, host: d.Host, rate: d.Rate}
+		p.ports[i] = port{last: math.MinInt64, host: d.Host}
+		if d.Rate > 0 {
+			p.ports[i].perByte = 8e9 / float64(d.Rate)
+		}
+		p.ports[i].set(&cfg, 0)
 	}
 	return p, nil
+}
+
+// set computes what a shift makes of the times.
+func (at *port) set(cfg *Config, shift uint8) {
+	at.shift = shift
+	at.interval, at.rest = uint64(cfg.Interval)>>shift, int64(cfg.Rest)>>shift
 }
 
 // Stages is Dequeue.
@@ -93,7 +106,7 @@ func (p *Program) SetShift(id model.PortID, s uint8) error {
 	if s > MaxShift {
 		return fmt.Errorf("label: shift %d of port %d, want 0 to %d", s, id, MaxShift)
 	}
-	p.ports[id].shift = s
+	p.ports[id].set(&p.cfg, s)
 	return nil
 }
 
@@ -112,21 +125,41 @@ func (p *Program) Follow(f Flow) error {
 		return fmt.Errorf("label: one in 0 packets of %v, want at least 1", f.Key)
 	}
 	p.flows[f.Key] = &sampled{every: f.Every}
+	p.quiet()
 	return nil
 }
 
 // Forget ends Follow.
-func (p *Program) Forget(key model.FlowKey) { delete(p.flows, key) }
+func (p *Program) Forget(key model.FlowKey) {
+	delete(p.flows, key)
+	p.quiet()
+}
+
+func (p *Program) quiet() { p.plain = len(p.flows) == 0 && p.cfg.Odds.table[0] == 0 }
 
 // Observe labels the packet if it is time, and takes all labels off where it
-// leaves the fabric.
+// leaves the fabric. Most packets have no label and meet a port that is not
+// due: they cost a comparison.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
-	pkt := ev.Packet
-	if pkt.Key.IsZero() || int(ev.Out) >= len(p.ports) {
+	if int(ev.Out) >= len(p.ports) {
 		return
 	}
 	at := &p.ports[ev.Out]
-	at.bytes += int64(pkt.Size)
+	at.bytes += int64(ev.Packet.Size)
+	// A clock that was set back makes a difference below zero, which is a very
+	// large one without a sign: the port is due, not silenced.
+	if uint64(ev.Now-at.last) <= at.interval && ev.Packet.LabelCount == 0 && p.plain {
+		return
+	}
+	p.consider(at, ev, act)
+}
+
+// consider labels the packet, or not, and takes labels off at the edge.
+func (p *Program) consider(at *port, ev *inswitch.Event, act *inswitch.Actions) {
+	pkt := ev.Packet
+	if pkt.Key.IsZero() {
+		return
+	}
 	why, specific := p.decide(at, ev)
 	if why == nil {
 		if at.host && pkt.LabelCount > 0 {
@@ -134,49 +167,45 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		}
 		return
 	}
-	item := p.item(at, ev)
 	if at.host {
 		if pkt.LabelCount > 0 && pkt.LabelCount >= pkt.Labels().MaxHop {
 			p.stats.Full++
 			p.export(ev, act, nil)
 			return
 		}
-		p.export(ev, act, &item)
+		var own label.Item
+		p.fill(&own, at, ev)
+		p.export(ev, act, &own)
 	} else {
-		how := p.how
-		how.Specific = specific
-		if err := pkt.MayLabel(how); err != nil {
+		how := &p.how
+		if specific {
+			how = &p.everywhere
+		}
+		if err := pkt.MayLabel(*how); err != nil {
 			p.refused(err)
 			return
 		}
-		act.Push(item, how)
+		p.fill(act.Push(*how), at, ev)
 	}
 	*why++
 	at.last, at.bytes = ev.Now, 0
 }
 
 // decide says whether the packet shall have a label, by the counter of the
-// reason, and whether all switches after this one shall label it too. It is
-// all that most packets meet.
+// reason, and whether all switches after this one shall label it too.
 func (p *Program) decide(at *port, ev *inswitch.Event) (why *uint64, specific bool) {
 	pkt := ev.Packet
 	if len(p.flows) > 0 && pkt.LabelCount == 0 && p.dev.Port(ev.In).Host && p.sample(pkt.Key) {
 		return &p.stats.Asked, true
 	}
 	since := int64(ev.Now - at.last)
-	interval := int64(p.cfg.Interval) >> at.shift
-	// A clock that was set back must not silence the port: the difference
-	// from the beginning of time overflows to below zero, too.
-	if since > interval || since < 0 {
+	if uint64(since) > at.interval {
 		return &p.stats.Due, false
-	}
-	if pkt.LabelCount == 0 && p.cfg.Odds.table[0] == 0 {
-		return nil, false
 	}
 	if pkt.LabelCount > 0 && pkt.Labels().Specific() {
 		return &p.stats.Asked, true
 	}
-	if since > int64(p.cfg.Rest)>>at.shift && p.chance(pkt.LabelCount, since, interval) {
+	if since > at.rest && p.chance(pkt.LabelCount, uint64(since), at.interval) {
 		return &p.stats.Chosen, false
 	}
 	return nil, false
@@ -197,15 +226,10 @@ func (p *Program) sample(key *model.FlowKey) bool {
 }
 
 // chance throws the dice for a packet with n labels.
-func (p *Program) chance(n uint8, since, interval int64) bool {
+func (p *Program) chance(n uint8, since, interval uint64) bool {
 	odds := p.cfg.Odds.table[min(int(n), label.MaxMaxHop)]
 	if p.cfg.Odds.timed {
-		hi, lo := bits.Mul64(uint64(odds), uint64(since))
-		if hi >= uint64(interval) {
-			odds = certain
-		} else if q, _ := bits.Div64(hi, lo, uint64(interval)); q < certain {
-			odds = uint32(q)
-		}
+		odds = uint32(float64(odds) * float64(since) / float64(interval)) // since is at most interval
 	}
 	if odds == certain {
 		return true
@@ -218,17 +242,16 @@ func (p *Program) chance(n uint8, since, interval int64) bool {
 	return uint32((z^z>>31)>>32) < odds
 }
 
-// item is the state of the port as the packet leaves by it.
-func (p *Program) item(at *port, ev *inswitch.Event) label.Item {
-	it := label.Item{
-		Switch: p.dev.ID, Ingress: ev.In, Egress: ev.Out, Time: ev.Now, Latency: ev.Wait,
-		EnqueueDepth: ev.Ahead, DequeueDepth: ev.Queue.Bytes, Queue: uint8(ev.Priority),
+// fill writes a label where it is needed: the state of the port as the packet
+// leaves by it. (A label that is made first and copied then costs as much
+// again, because the processor waits for the small stores before it copies.)
+func (p *Program) fill(it *label.Item, at *port, ev *inswitch.Event) {
+	it.Switch, it.Ingress, it.Egress = p.dev.ID, ev.In, ev.Out
+	it.Time, it.Latency = ev.Now, ev.Wait
+	it.EnqueueDepth, it.DequeueDepth, it.Queue = ev.Ahead, ev.Queue.Bytes, uint8(ev.Priority)
+	if since := ev.Now - at.last; since > 0 {
+		it.Utilisation = uint16(min(float64(at.bytes)*at.perByte/float64(since), 1) * math.MaxUint16)
 	}
-	if since := ev.Now - at.last; at.last != math.MinInt64 && since > 0 && at.rate > 0 {
-		capacity := float64(at.rate) / 8 * time.Duration(since).Seconds()
-		it.Utilisation = uint16(min(float64(at.bytes)/capacity, 1) * math.MaxUint16)
-	}
-	return it
 }
 
 // export reports a packet's labels, own on top if there is one, and takes them

@@ -116,7 +116,7 @@ func (w *walker) send(rng *rand.Rand, i int) error {
 		}
 		port := sw.Port(out)
 		decrementTTL(pkt)
-		labelled, err := label.Push(pkt, label.Item{Switch: sw.ID, Ingress: at.Port, Egress: out, Time: w.now}, label.Params{})
+		labelled, err := label.Push(pkt, &label.Item{Switch: sw.ID, Ingress: at.Port, Egress: out, Time: w.now}, label.Params{})
 		if err != nil {
 			return fmt.Errorf("tour: label at %s: %w", sw.Name, err)
 		}

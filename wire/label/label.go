@@ -123,8 +123,14 @@ type Item struct {
 
 // AppendTo appends the encoded item.
 func (it Item) AppendTo(b []byte) []byte {
-	be := binary.BigEndian
 	var w [ItemSize]byte
+	it.put(&w)
+	return append(b, w[:]...)
+}
+
+// put writes the item where it lies in a packet.
+func (it *Item) put(w *[ItemSize]byte) {
+	be := binary.BigEndian
 	be.PutUint32(w[0:], uint32(it.Switch))
 	be.PutUint16(w[4:], uint16(it.Ingress))
 	be.PutUint16(w[6:], uint16(it.Egress))
@@ -134,7 +140,6 @@ func (it Item) AppendTo(b []byte) []byte {
 	be.PutUint32(w[24:], saturate(int64(it.DequeueDepth)))
 	w[28], w[29] = it.Queue, it.Flags
 	be.PutUint16(w[30:], it.Utilisation)
-	return append(b, w[:]...)
 }
 
 // Parse decodes the item at the start of b.

@@ -31,40 +31,43 @@ type packet struct {
 }
 
 // open reads an IP header and checks all that a change would build on.
-func open(b []byte) (packet, error) {
-	p := packet{b: b}
+//
+// It fills p in place, as Push and Strip pass it on by pointer: a copy of what
+// was just written in small pieces costs more than the header's checksum.
+func (p *packet) open(b []byte) error {
+	*p = packet{b: b}
 	switch {
 	case len(b) > 0 && b[0]>>4 == 4:
 		p.header = int(b[0]&0xf) * 4
 		if p.header < 20 || len(b) < p.header {
-			return p, ErrLength
+			return ErrLength
 		}
 		if checksum.Of(b[:p.header]) != 0 {
-			return p, ErrChecksum
+			return ErrChecksum
 		}
 		p.length = int(binary.BigEndian.Uint16(b[len4At:]))
 		p.proto = model.Proto(b[proto4At])
 	case len(b) > 0 && b[0]>>4 == 6:
 		p.v6, p.header = true, header6
 		if len(b) < p.header {
-			return p, ErrLength
+			return ErrLength
 		}
 		p.length = p.header + int(binary.BigEndian.Uint16(b[len6At:]))
 		p.proto = model.Proto(b[proto6At])
 		if p.length == p.header && p.proto == 0 {
-			return p, ErrLength // a jumbogram: its length is in a hop-by-hop option
+			return ErrLength // a jumbogram: its length is in a hop-by-hop option
 		}
 	default:
-		return p, ErrNotIP
+		return ErrNotIP
 	}
 	if p.length < p.header || p.length > len(b) {
-		return p, ErrLength
+		return ErrLength
 	}
-	return p, nil
+	return nil
 }
 
 // block parses the packet's labels; an unlabelled packet has a zero Block.
-func (p packet) block() (k Block, err error) {
+func (p *packet) block() (k Block, err error) {
 	if p.proto != Proto {
 		return k, nil
 	}
@@ -77,7 +80,7 @@ func (p packet) block() (k Block, err error) {
 
 // restate writes the packet's new length and protocol, and the IPv4 checksum
 // that follows from them.
-func (p packet) restate(length int, proto model.Proto) {
+func (p *packet) restate(length int, proto model.Proto) {
 	be := binary.BigEndian
 	if p.v6 {
 		be.PutUint16(p.b[len6At:], uint16(length-p.header))
@@ -94,7 +97,7 @@ func (p packet) restate(length int, proto model.Proto) {
 }
 
 // longest is the length IP's own length field allows.
-func (p packet) longest() int {
+func (p *packet) longest() int {
 	if p.v6 {
 		return header6 + math.MaxUint16
 	}
@@ -105,8 +108,8 @@ func (p packet) longest() int {
 // means that the packet has none. The Block aliases pkt: read it before Push
 // or Strip moves the bytes.
 func Inspect(pkt []byte) (Block, error) {
-	p, err := open(pkt)
-	if err != nil {
+	var p packet
+	if err := p.open(pkt); err != nil {
 		return Block{}, err
 	}
 	return p.block()
@@ -120,9 +123,9 @@ func Inspect(pkt []byte) (Block, error) {
 // The packet's first label fixes its MaxHop and whether it is Specific; later
 // switches follow it whatever their own Params say. On an error pkt is
 // unchanged and should be sent on without this label.
-func Push(pkt []byte, item Item, how Params) ([]byte, error) {
-	p, err := open(pkt)
-	if err != nil {
+func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
+	var p packet
+	if err := p.open(pkt); err != nil {
 		return pkt, err
 	}
 	k, err := p.block()
@@ -156,13 +159,14 @@ func Push(pkt []byte, item Item, how Params) ([]byte, error) {
 	// its copy lies where the label ends and is overwritten.
 	out := pkt[:len(pkt)+grow]
 	copy(out[p.header+grow:], pkt[p.header:])
-	item.AppendTo(opt.AppendTo(out[:p.header]))
+	opt.AppendTo(out[:p.header])
+	item.put((*[ItemSize]byte)(out[p.header+OptionSize:]))
 	p.restate(p.length+grow, Proto)
 	return out, nil
 }
 
 // first makes the option of a packet that has no label yet.
-func (p packet) first(how Params) (Option, error) {
+func (p *packet) first(how Params) (Option, error) {
 	// 0xffff is zero too in this arithmetic, and headers with it exist, but
 	// updating brings it back as 0x0000: the packet would not be restored.
 	if !p.v6 && binary.BigEndian.Uint16(p.b[check4At:]) == 0xffff {
@@ -186,8 +190,8 @@ func (p packet) first(how Params) (Option, error) {
 // header since, such as the TTL. It works in place; a packet without labels
 // comes back as it is. On an error pkt is unchanged.
 func Strip(pkt []byte) ([]byte, error) {
-	p, err := open(pkt)
-	if err != nil {
+	var p packet
+	if err := p.open(pkt); err != nil {
 		return pkt, err
 	}
 	k, err := p.block()

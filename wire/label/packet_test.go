@@ -107,7 +107,7 @@ func TestPushByHand(t *testing.T) {
 		0x11, 0x01, 0x05, 0x01,
 	}, wireItem...)
 	want = seal4(append(want, in[20:]...))
-	got, err := Push(spare(in, FirstGrowth), item, Params{})
+	got, err := Push(spare(in, FirstGrowth), &item, Params{})
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("Push(%x) = %x, %v; want %x", in, got, err, want)
 	}
@@ -159,7 +159,7 @@ func TestRejectedPacketIsUnchanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for call, do := range map[string]func([]byte) ([]byte, error){
-				"Push":  func(b []byte) ([]byte, error) { return Push(b, item, tc.how) },
+				"Push":  func(b []byte) ([]byte, error) { return Push(b, &item, tc.how) },
 				"Strip": Strip,
 			} {
 				want := tc.push
@@ -194,7 +194,7 @@ func TestLimitsAreReachable(t *testing.T) {
 		if name == "MTU" {
 			how.MTU = 1500
 		}
-		pkt, err := Push(spare(in, FirstGrowth), item, how)
+		pkt, err := Push(spare(in, FirstGrowth), &item, how)
 		if err != nil {
 			t.Errorf("%s: Push of a label that just fits: %v", name, err)
 		}
@@ -206,11 +206,11 @@ func TestLimitsAreReachable(t *testing.T) {
 
 // TestFirstLabelRules: a switch with other Params follows the packet.
 func TestFirstLabelRules(t *testing.T) {
-	pkt, err := Push(spare(ip6(6, tcpBytes), 200), item, Params{MaxHop: 3, Specific: true})
+	pkt, err := Push(spare(ip6(6, tcpBytes), 200), &item, Params{MaxHop: 3, Specific: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pkt, err = Push(pkt, item, Params{MaxHop: 1}); err != nil {
+	if pkt, err = Push(pkt, &item, Params{MaxHop: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if k, err := Inspect(pkt); err != nil || k.Option != (Option{6, 5, 3}) {
@@ -227,7 +227,7 @@ func TestChecksumFFFF(t *testing.T) {
 	if seal4(in); in[10] != 0 || in[11] != 0 {
 		t.Fatalf("header %x should have checksum 0", in[:20])
 	}
-	pkt, err := Push(spare(in, FirstGrowth), item, Params{})
+	pkt, err := Push(spare(in, FirstGrowth), &item, Params{})
 	if err != nil {
 		t.Fatalf("Push with checksum 0x0000: %v", err)
 	}
@@ -235,7 +235,7 @@ func TestChecksumFFFF(t *testing.T) {
 		t.Errorf("Strip = %x, %v; want %x", got, err, in)
 	}
 	in[10], in[11] = 0xff, 0xff
-	if _, err := Push(spare(in, FirstGrowth), item, Params{}); err != ErrChecksum {
+	if _, err := Push(spare(in, FirstGrowth), &item, Params{}); err != ErrChecksum {
 		t.Errorf("Push with checksum 0xffff: %v; want ErrChecksum", err)
 	}
 }
@@ -269,7 +269,7 @@ func FuzzPacket(f *testing.F) {
 		if err != nil {
 			return
 		}
-		pushed, err := Push(spare(in, FirstGrowth), item, Params{})
+		pushed, err := Push(spare(in, FirstGrowth), &item, Params{})
 		if err != nil {
 			if !bytes.Equal(pushed, in) {
 				t.Fatalf("Push rejects %x and makes it %x", in, pushed)
@@ -290,7 +290,7 @@ func TestPacketAllocs(t *testing.T) {
 	in := ip4(17, 0, nil, roceBytes)
 	buf := spare(in, FirstGrowth)
 	if n := testing.AllocsPerRun(100, func() {
-		pkt, _ := Push(buf, item, Params{})
+		pkt, _ := Push(buf, &item, Params{})
 		_, _ = Inspect(pkt)
 		buf, _ = Strip(pkt)
 	}); n != 0 || !bytes.Equal(buf, in) {
@@ -303,7 +303,7 @@ func BenchmarkPush(b *testing.B) {
 		pkt := spare(plain, FirstGrowth)
 		return func() {
 			copy(pkt, plain[:20]) // the header is all that Push needs intact
-			if _, err := Push(pkt, item, Params{}); err != nil {
+			if _, err := Push(pkt, &item, Params{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -133,7 +133,7 @@ func TestStripRestores(t *testing.T) {
 				it := drawItem(t)
 				items = append(items, it)
 				var err error
-				if pkt, err = Push(pkt, it, how); err != nil {
+				if pkt, err = Push(pkt, &it, how); err != nil {
 					t.Fatalf("Push %d of %d on %x: %v", hop+1, hops, plain, err)
 				}
 				if want := rebuilt(plain, items, byte(most), how.Specific); !bytes.Equal(pkt, want) {

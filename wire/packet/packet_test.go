@@ -243,7 +243,7 @@ func TestParseReadsThroughLabels(t *testing.T) {
 			copy(buf, pkt)
 			for range 3 {
 				var err error
-				if buf, err = label.Push(buf, label.Item{Switch: 1}, label.Params{}); err != nil {
+				if buf, err = label.Push(buf, &label.Item{Switch: 1}, label.Params{}); err != nil {
 					t.Fatal(err)
 				}
 			}

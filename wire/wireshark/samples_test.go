@@ -203,8 +203,8 @@ func inBandSamples() []sample {
 	older.Switch, older.Time = 8, 4_999_999_999_000
 	labelled := func(pkt []byte) []byte {
 		pkt = append(make([]byte, 0, 2000), pkt...)
-		pkt = must(label.Push(pkt, older, label.Params{}))
-		return frame(must(label.Push(pkt, item, label.Params{})))
+		pkt = must(label.Push(pkt, &older, label.Params{}))
+		return frame(must(label.Push(pkt, &item, label.Params{})))
 	}
 	want := map[string]string{
 		"weft.label.int_num": "2", "weft.label.max_hop": "5", "weft.label.switch": "12,8", "weft.label.in": "1,1", "weft.label.out": "4,4",
