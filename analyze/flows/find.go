@@ -1,6 +1,10 @@
 package flows
 
-import "github.com/weft-telemetry/weft/sketch"
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/sketch"
+)
 
 // finder takes flows out of a table, one after the other, and keeps them in
 // the order in which it took them. It works on keys and flow counts alone:
@@ -9,33 +13,42 @@ type finder[K sketch.Key] struct {
 	*table[K]
 	left []K // what is left of the table's keys
 
-	// queue has the cells that were seen with one flow left, those before
-	// head done with. It is never shortened, and as long as it can get.
+	// queue has the cells that were seen with one flow left, or with one too
+	// many taken out; those before head are done with.
 	queue      []uint32
 	head, tail int
 
 	found []K      // the flows, in the order found
 	cells []uint32 // of each flow, Tables in a row
-	at    []uint32 // the cell that named each flow
+	at    []uint32 // the cell that named each flow; noCell: it was claimed
+	ids   []uint32 // their numbers among all switches' flows; in Net alone
+
+	// Claims that the table disproved: their cells end with a flow count
+	// below none. They pass the filter and are not in the table.
+	undone []K
 }
 
-// start copies the table and looks for its pure cells.
-func (f *finder[K]) start(t *table[K]) {
-	f.table = t
-	f.left = append(f.left[:0], t.keys...)
-	// A cell comes down to one flow once.
-	if n := len(f.left) + 1; cap(f.queue) < n {
-		f.queue = make([]uint32, n)
-	}
-	f.head, f.tail = 0, 0
-	f.found, f.cells, f.at = f.found[:0], f.cells[:0], f.at[:0]
+const noCell = ^uint32(0)
+
+// odd tells whether a cell shows a single key: that of the one flow left in it,
+// or of one flow too many taken out.
+func odd(lastWord uint64) bool { return (lastWord&countMask-(none-1))&^2 == 0 }
+
+// newFinder makes a finder that looks for about so many flows, and looks for the
+// first pure cells.
+func newFinder[K sketch.Key](t *table[K], flows int) *finder[K] {
+	f := &finder[K]{table: t, left: slices.Clone(t.keys), queue: make([]uint32, len(t.keys)+sketch.MaxTables)}
+	n := min(flows, len(f.left)+len(f.left)/4)
+	f.found, f.at = make([]K, 0, n), make([]uint32, 0, n)
+	f.cells = make([]uint32, 0, n*int(t.family.Tables))
 	last := len(*new(K)) - 1
 	for i := range f.left {
 		f.queue[f.tail] = uint32(i)
-		if f.left[i][last]&countMask == none+1 {
+		if odd(f.left[i][last]) {
 			f.tail++
 		}
 	}
+	return f
 }
 
 // peel removes flows that are alone in a cell until no cell is pure. It takes
@@ -44,14 +57,17 @@ func (f *finder[K]) peel() {
 	last := len(*new(K)) - 1
 	var cells [sketch.MaxTables]uint32
 	tables := int(f.family.Tables)
-	queue, tail := f.queue, f.tail
-	for ; f.head < tail; f.head++ {
-		i := queue[f.head]
+	for ; f.head < f.tail; f.head++ {
+		i := f.queue[f.head]
 		key := f.left[i]
-		if key[last]&countMask != none+1 {
+		count := key[last] & countMask
+		key[last] &^= countMask
+		if count != none+1 {
+			if count == none-1 {
+				f.undo(i, &key)
+			}
 			continue
 		}
-		key[last] &^= countMask
 		h := sketch.HashOf(&f.family, &key)
 		here := false
 		for t := range tables {
@@ -60,24 +76,128 @@ func (f *finder[K]) peel() {
 		}
 		// A key that is left over where counts are damaged does not hash to
 		// the cell it is in, or does not pass the filter.
-		if !here || !f.filter.Has(&f.family, h) {
+		if !here || !f.filter.Has(&f.family, h) || f.undone != nil && f.wasUndone(&key) {
 			continue
 		}
-		for _, at := range cells[:tables] {
-			c := &f.left[at]
-			for w := range len(key) {
-				(*c)[w] ^= key[w]
-			}
-			(*c)[last]--
-			// Whether a cell has become pure cannot be predicted: no branch.
-			queue[tail] = at
-			if (*c)[last]&countMask == none+1 {
-				tail++
-			}
-		}
-		f.found = append(f.found, key)
-		f.cells = append(f.cells, cells[:tables]...)
-		f.at = append(f.at, i)
+		f.take(&key, cells[:tables], i)
 	}
-	f.tail = tail
+	f.head, f.tail = 0, 0
+}
+
+// take removes a flow from its cells.
+func (f *finder[K]) take(key *K, cells []uint32, at uint32) {
+	last := len(*key) - 1
+	if f.tail+len(cells) > len(f.queue) {
+		// The queue starts with room for every cell, and a cell comes down
+		// to one flow once: only claims that are undone lead here.
+		f.queue = append(f.queue, make([]uint32, len(f.queue))...)
+	}
+	for _, i := range cells {
+		c := &f.left[i]
+		for w := range len(*key) {
+			(*c)[w] ^= (*key)[w]
+		}
+		(*c)[last]--
+		// Whether a cell has become pure cannot be predicted: no branch.
+		f.queue[f.tail] = i
+		if odd((*c)[last]) {
+			f.tail++
+		}
+	}
+	f.found = append(f.found, *key)
+	f.cells = append(f.cells, cells...)
+	f.at = append(f.at, at)
+}
+
+// claim removes a flow that is known to have been elsewhere, if it passes the
+// filter and no cell of it is used up. Claims may be wrong; peel undoes those
+// that turn out to be.
+func (f *finder[K]) claim(key *K) (claimed, passes bool) {
+	h := sketch.HashOf(&f.family, key)
+	if !f.filter.Has(&f.family, h) {
+		return false, false
+	}
+	last := len(*key) - 1
+	var cells [sketch.MaxTables]uint32
+	tables := int(f.family.Tables)
+	for t := range tables {
+		cells[t] = f.family.Cell(h, t)
+		if f.left[cells[t]][last]&countMask <= none {
+			return false, true
+		}
+	}
+	f.take(key, cells[:tables], noCell)
+	return true, true
+}
+
+// undo puts a claimed flow back that a cell disproves: all its flows are taken
+// out and this one is too many.
+func (f *finder[K]) undo(i uint32, key *K) {
+	h := sketch.HashOf(&f.family, key)
+	if f.family.Cell(h, int(i/f.family.TableCells)) != i {
+		return
+	}
+	tables := int(f.family.Tables)
+	for flow := len(f.found) - 1; flow >= 0; flow-- {
+		if f.at[flow] != noCell || f.found[flow] != *key {
+			continue
+		}
+		f.undone = append(f.undone, *key)
+		// The others keep their order and their numbers: the flow's place is
+		// taken by none.
+		f.at[flow] = gone
+		last := len(*key) - 1
+		for _, c := range f.cells[flow*tables : (flow+1)*tables] {
+			for w := range len(*key) {
+				f.left[c][w] ^= (*key)[w]
+			}
+			f.left[c][last]++
+			f.push(c)
+		}
+		return
+	}
+}
+
+// gone marks a flow whose claim was undone.
+const gone = noCell - 1
+
+// push queues a cell if it shows a single key.
+func (f *finder[K]) push(i uint32) {
+	last := len(f.left[i]) - 1
+	if !odd(f.left[i][last]) {
+		return
+	}
+	if f.tail == len(f.queue) {
+		f.queue = append(f.queue, make([]uint32, len(f.queue))...)
+	}
+	f.queue[f.tail] = i
+	f.tail++
+}
+
+func (f *finder[K]) wasUndone(key *K) bool {
+	for i := range f.undone {
+		if f.undone[i] == *key {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep removes the places of undone claims, once all flows have numbers.
+func (f *finder[K]) sweep() {
+	if f.undone == nil {
+		return
+	}
+	tables := int(f.family.Tables)
+	n := 0
+	for i := range f.found {
+		if f.at[i] == gone {
+			continue
+		}
+		f.found[n], f.at[n] = f.found[i], f.at[i]
+		copy(f.cells[n*tables:(n+1)*tables], f.cells[i*tables:])
+		f.ids[n] = f.ids[i]
+		n++
+	}
+	f.found, f.at, f.cells, f.ids = f.found[:n], f.at[:n], f.cells[:n*tables], f.ids[:n]
 }

@@ -183,6 +183,10 @@ type bitmap []uint64
 
 func newBitmap(n uint32) bitmap { return make(bitmap, (uint64(n)+63)/64) }
 
+func (b bitmap) has(i uint32) bool { return b[i/64]>>(i%64)&1 != 0 }
+
+func (b bitmap) set(i uint32) { b[i/64] |= 1 << (i % 64) }
+
 // setRange adds n numbers from first on and returns how many were new.
 func (b bitmap) setRange(first, n uint32) (fresh uint32) {
 	for n > 0 {

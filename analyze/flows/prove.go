@@ -1,19 +1,20 @@
 package flows
 
-// prove finds the flows whose counts are proven. closed tells of each cell
-// whether it arrived, all its flows are known, and their counts sum to its
-// counts exactly. named has for each flow the cell that gave its count; it is
-// noCell for a flow without a count.
+import "slices"
+
+// proof finds the flows of a switch whose counts, or whose presence, is proven.
 //
-// Why a closed cell alone proves nothing: the packets of a flow that the filter
-// took for known by mistake are in the cells of others. The cell that gives
-// another flow its count passes them on, and closes. They show in a cell that
-// gives no count, some steps later. So what is proven is a set of flows and
-// cells: every cell is closed and has proven flows only; every flow has, of its
-// cells, the one that gave its count and all but one of the others in the set.
+// Why a closed cell alone proves no count: the packets of a flow that the
+// filter took for known by mistake are in the cells of others. The cell that
+// gives another flow its count passes them on, and closes. They show in a cell
+// that gives no count, some steps later. So what is proven is a set of flows
+// and cells: every cell is closed and has proven flows only; every flow has, of
+// its cells, the one that gave its count and all but one of the others in the
+// set.
 //
 //   - Without a false positive in these cells, the counts are right: ordered by
-//     their steps, the equations are triangular.
+//     their steps, the equations are triangular. Those of a core are solved
+//     together and must be independent.
 //   - A false positive in one of them shifts the flow counted there, and has to
 //     be evened out in two more cells of it at least, by flows of which the
 //     same holds. Flows and false positives meet in so many cells at once with
@@ -21,61 +22,106 @@ package flows
 //     With fewer than three sub-tables there is no such bar, and no proof.
 //
 // The usual case, that all cells are closed, has all flows proven.
-func prove(e *equations, closed []bool, named []uint32) (proven []bool) {
-	n := e.flows()
-	proven = make([]bool, n)
-	if e.tables < 3 {
-		return proven
+type proof struct {
+	*equations
+	// closed tells of each cell whether it arrived, all its flows are known,
+	// and they sum to what it has exactly.
+	closed []bool
+	// named has for each flow the cell that gave its count, inCore or noCell;
+	// nil: it does not matter.
+	named []uint32
+	// enough is how many of its cells a flow must have in the set.
+	enough int
+}
+
+// inCore stands for the cell that gave a count, where many cells gave the counts
+// of many flows together.
+const inCore = noCell - 2
+
+// flowsProven returns which flows are proven.
+func (p *proof) flowsProven() []bool {
+	proven, closed := p.prune(true)
+	var core []uint32
+	for flow, at := range p.named {
+		if at == inCore && proven[flow] {
+			core = append(core, uint32(flow))
+		}
 	}
-	// members lists the flows of each cell: those of cell c are
-	// members[first[c]:first[c+1]].
-	first := make([]uint32, len(closed)+1)
-	for _, c := range e.cells {
-		first[c+1]++
+	if len(core) > 0 && !independent(p.equations, core, closed) {
+		proven, _ = p.prune(false)
 	}
-	for c := range closed {
-		first[c+1] += first[c]
-	}
-	members := make([]uint32, len(e.cells))
-	at := append([]uint32(nil), first[:len(closed)]...)
-	good := make([]int32, n) // cells of the flow that are still in the set
-	var out []uint32         // flows that left the set
+	return proven
+}
+
+// prune starts from all flows and closed cells and takes out what cannot stay.
+func (p *proof) prune(coreHolds bool) (proven, closed []bool) {
+	n := p.flows()
+	proven, closed = make([]bool, n), slices.Clone(p.closed)
+	first, members := p.members(len(closed))
+	good := make([]int, n) // cells of the flow that are still in the set
 	for flow := range uint32(n) {
 		proven[flow] = true
-		for _, c := range e.of(flow) {
-			members[at[c]] = flow
-			at[c]++
+		for _, c := range p.of(flow) {
 			if closed[c] {
 				good[flow]++
 			}
 		}
 	}
-	enough := int32(e.tables - 1)
-	leave := func(flow uint32) {
-		if proven[flow] && (good[flow] < enough || named[flow] == noCell || !closed[named[flow]]) {
+	var out []uint32 // flows that left the set
+	check := func(flow uint32) {
+		ok := good[flow] >= p.enough
+		if ok && p.named != nil {
+			switch at := p.named[flow]; at {
+			case noCell:
+				ok = false
+			case inCore:
+				ok = coreHolds
+			default:
+				ok = closed[at]
+			}
+		}
+		if !ok && proven[flow] {
 			proven[flow] = false
 			out = append(out, flow)
 		}
 	}
-	closed = append([]bool(nil), closed...)
 	for flow := range uint32(n) {
-		leave(flow)
+		check(flow)
 	}
 	for len(out) > 0 {
 		flow := out[len(out)-1]
 		out = out[:len(out)-1]
-		for _, c := range e.of(flow) {
+		for _, c := range p.of(flow) {
 			if !closed[c] {
 				continue
 			}
 			closed[c] = false
 			for _, other := range members[first[c]:first[c+1]] {
 				good[other]--
-				leave(other)
+				check(other)
 			}
 		}
 	}
-	return proven
+	return proven, closed
 }
 
-const noCell = ^uint32(0)
+// members lists the flows of each cell: those of cell c are
+// list[first[c]:first[c+1]].
+func (e *equations) members(cells int) (first, list []uint32) {
+	first = make([]uint32, cells+1)
+	for _, c := range e.cells {
+		first[c+1]++
+	}
+	for c := range cells {
+		first[c+1] += first[c]
+	}
+	list = make([]uint32, len(e.cells))
+	at := slices.Clone(first[:cells])
+	for flow := range uint32(e.flows()) {
+		for _, c := range e.of(flow) {
+			list[at[c]] = flow
+			at[c]++
+		}
+	}
+	return first, list
+}

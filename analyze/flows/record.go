@@ -49,6 +49,10 @@ type Decoded struct {
 
 	Records []Record
 
+	// Likely are flows that were found at a neighbour and that the filter does
+	// not deny, but whose presence no cell proves.
+	Likely []model.FlowKey
+
 	// Undecoded counts flows that were inserted and are not in Records.
 	Undecoded uint32
 	// Unexplained counts packets that are in the table and in no Exact record:

@@ -1,20 +1,38 @@
 package flows
 
 import (
+	"slices"
+
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
 )
 
 // Single decodes a flowset by itself. Every flow it names was inserted. Counts
-// are Exact where they are proven (see prove): all of them when the flowset is
-// whole, every flow was found and no count is left over.
+// are Exact where they are proven: all of them when the flowset is whole, every
+// flow was found and no count is left over.
 func Single(fs *Flowset) Decoded { return fs.body.single(fs) }
 
 func (t *table[K]) single(fs *Flowset) Decoded {
-	var f finder[K]
-	f.start(t)
+	f := newFinder(t, int(fs.Counts.Flows))
 	f.peel()
-	return f.decoded(fs)
+	e := f.equationsOf(nil)
+	a := answer[K]{finder: f, fs: fs, e: e, packets: f.count(e, f.packets, packetsFull)}
+	if f.bytes != nil {
+		a.bytes = f.count(e, f.bytes, bytesFull)
+	}
+	return a.decoded()
+}
+
+// answer is a flowset's flows and counts, to be graded.
+type answer[K sketch.Key] struct {
+	*finder[K]
+	fs    *Flowset
+	e     *equations
+	known []bool // by flow: its presence is proven; nil: of all
+	// extra are flows that were not inserted but may have been counted; they
+	// come after those found in e and in the counts.
+	extra          []K
+	packets, bytes *counted // bytes is nil where cells have none
 }
 
 // head is a result without records.
@@ -28,124 +46,85 @@ func (fs *Flowset) head() Decoded {
 	}
 }
 
-// decoded counts and grades the flows that were found.
-func (f *finder[K]) decoded(fs *Flowset) Decoded {
-	d := fs.head()
-	e := equations{tables: int(f.family.Tables), cells: f.cells}
-	sound := f.sound()
-
-	packets := f.counts(&e, sound, f.packets, packetsFull)
-	bytes := counted{values: make([]uint64, len(f.found)), named: packets.named}
-	if f.bytes != nil {
-		bytes = f.counts(&e, sound, f.bytes, bytesFull)
-	}
-	closed := make([]bool, len(f.left))
-	all := true
-	var empty K
-	empty[len(empty)-1] = none
-	for i := range closed {
-		closed[i] = (f.flaws[i] == 0) && f.left[i] == empty && packets.left[i] == 0 && (f.bytes == nil || bytes.left[i] == 0)
-		all = all && closed[i]
-	}
-	var proven, provenBytes []bool
-	if !all || e.tables < 3 {
-		proven = prove(&e, closed, packets.named)
-		provenBytes = proven
-		if f.bytes != nil {
-			provenBytes = prove(&e, closed, bytes.named)
+// decoded grades flows and counts.
+func (a *answer[K]) decoded() Decoded {
+	d := a.fs.head()
+	exact := a.exact()
+	ports := a.portsOf()
+	d.Records = make([]Record, 0, len(a.found))
+	for i := range a.found {
+		if a.known != nil && !a.known[i] {
+			d.Likely = append(d.Likely, sketch.FlowKeyOf(&a.found[i]))
+			continue
 		}
-	}
-	ports := f.portsOf()
-
-	d.Records = make([]Record, len(f.found))
-	for i := range f.found {
-		r := &d.Records[i]
-		*r = Record{Key: sketch.FlowKeyOf(&f.found[i]), Packets: packets.values[i], Bytes: bytes.values[i]}
+		r := a.record(&a.found[i], i, exact == nil || exact[i])
 		if ports != nil {
 			r.In, r.Out = model.PortID(ports[i]>>16), model.PortID(ports[i])
 		}
-		if proven == nil || proven[i] && provenBytes[i] {
-			r.Grade = Exact
-			d.Unexplained -= r.Packets
-		} else {
-			r.Packets = plausible(r.Packets, fs.Counts.Packets)
-			if f.bytes != nil {
-				r.Bytes = plausible(r.Bytes, fs.Counts.Bytes)
+		d.add(r)
+	}
+	d.Undecoded -= min(d.Undecoded, uint32(len(d.Records)))
+	for i := range a.extra {
+		// That it was counted is known by its packets alone.
+		if flow := len(a.found) + i; (exact == nil || exact[flow]) && a.packets.values[flow] > 0 {
+			if r := a.record(&a.extra[i], flow, true); r.Grade == Exact {
+				d.add(r)
 			}
 		}
 	}
-	d.Undecoded -= min(d.Undecoded, uint32(len(f.found)))
 	return d
 }
 
-// plausible bounds an estimate: a flow that was counted has a packet at least,
-// and no more than all flows together.
-func plausible(v, all uint64) uint64 {
-	if v == 0 || v > all {
-		return 1
+// add appends a record.
+func (d *Decoded) add(r Record) {
+	if r.Grade == Exact {
+		d.Unexplained -= r.Packets
 	}
-	return v
+	d.Records = append(d.Records, r)
 }
 
-// counted is one count of every flow.
-type counted struct {
-	values []uint64 // by flow
-	named  []uint32 // by flow: the cell that gave it, or noCell
-	left   []uint64 // by cell: what no flow explains
-}
-
-// counts solves one count of the flows that were found.
-func (f *finder[K]) counts(e *equations, sound bool, cells []uint64, full flaw) counted {
-	c := counted{values: make([]uint64, len(f.found)), named: f.at, left: append([]uint64(nil), cells...)}
-	if sound {
-		// The order in which flows were found is one in which they can be
-		// counted, cell by cell.
-		for flow, at := range f.at {
-			v := c.left[at]
-			c.values[flow] = v
-			for _, cell := range e.of(uint32(flow)) {
-				c.left[cell] -= v
-			}
+// record makes the record of a flow, with plausible estimates where counts are
+// not exact: a flow that was counted has a packet at least, and no more than
+// all flows together.
+func (a *answer[K]) record(key *K, flow int, exact bool) Record {
+	plausible := func(c *counted, all uint64) (v uint64, ok bool) {
+		if c == nil {
+			return 0, true
 		}
-		return c
+		v = c.values[flow]
+		return max(1, min(v, all)), v > 0 && v <= all
 	}
-	e.usable = make([]bool, len(cells))
-	for i, flaws := range f.flaws {
-		e.usable[i] = flaws&(absent|full) == 0
+	packets, ok := plausible(a.packets, a.fs.Counts.Packets)
+	bytes, ok2 := plausible(a.bytes, a.fs.Counts.Bytes)
+	r := Record{Key: sketch.FlowKeyOf(key), Packets: packets, Bytes: bytes}
+	if exact && ok && ok2 {
+		r.Grade = Exact
 	}
-	c.named = make([]uint32, len(f.found))
-	for i := range c.named {
-		c.named[i] = noCell
-	}
-	// A cell that is not used up by flows found has others in it.
-	for i := range f.left {
-		last := len(f.left[i]) - 1
-		if f.left[i][last]&countMask != none {
-			e.usable[i] = false
-		}
-	}
-	steps := e.peel(len(cells), nil)
-	e.apply(steps, c.left, c.values)
-	for _, s := range steps {
-		c.named[s.flow] = s.cell
-	}
-	return c
+	return r
 }
 
-// portsOf returns the ports of each flow found, nil where cells have none.
-func (f *finder[K]) portsOf() []uint32 {
-	if f.ports == nil {
+// exact returns the flows whose counts are proven; nil means all of them.
+func (a *answer[K]) exact() []bool {
+	if a.e.tables < 3 {
+		return make([]bool, a.e.flows())
+	}
+	closed := make([]bool, len(a.left))
+	all := true
+	for i := range closed {
+		closed[i] = a.flaws[i] == 0 && a.emptied(i) && a.packets.left[i] == 0 && (a.bytes == nil || a.bytes.left[i] == 0)
+		all = all && closed[i]
+	}
+	// Without a flaw, packets and bytes have the same core.
+	if core := a.packets.core; all && (len(core) == 0 || independent(a.e, core, closed)) {
 		return nil
 	}
-	left := append([]uint32(nil), f.ports...)
-	ports := make([]uint32, len(f.found))
-	tables := int(f.family.Tables)
-	for flow, at := range f.at {
-		p := left[at]
-		ports[flow] = p
-		for _, c := range f.cells[flow*tables : (flow+1)*tables] {
-			left[c] ^= p
+	p := proof{equations: a.e, closed: closed, named: a.packets.named, enough: a.e.tables - 1}
+	exact := p.flowsProven()
+	if a.bytes != nil && !slices.Equal(a.bytes.named, p.named) {
+		p.named = a.bytes.named
+		for i, ok := range p.flowsProven() {
+			exact[i] = exact[i] && ok
 		}
 	}
-	return ports
+	return exact
 }

@@ -6,7 +6,6 @@ package flows
 type equations struct {
 	tables int
 	cells  []uint32 // of each flow, tables in a row
-	usable []bool   // by cell: an equation that holds; nil: all
 
 	// What peel needs, by cell: how many flows are not solved, and the XOR of
 	// their numbers, which is the number of the last.
@@ -29,10 +28,11 @@ func (e *equations) of(flow uint32) []uint32 {
 }
 
 // peel puts flows into the order in which cells give their counts one by one,
-// and returns it. Flows that are not in it form a core in which every usable
-// cell has two or more of them. With only, flows for which it is false are
-// taken as known.
-func (e *equations) peel(cells int, only func(flow uint32) bool) []step {
+// and returns it. usable says which cells can. Flows that are not in the order
+// form a core, of which every usable cell has two or more or none. With only,
+// flows for which it is false are taken as known.
+func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
+	cells := len(usable)
 	e.degree, e.ids = zeroed(e.degree, cells), zeroed(e.ids, cells)
 	e.queue, e.steps = e.queue[:0], e.steps[:0]
 	for flow := range uint32(e.flows()) {
@@ -45,7 +45,7 @@ func (e *equations) peel(cells int, only func(flow uint32) bool) []step {
 		}
 	}
 	for c := range uint32(cells) {
-		if e.degree[c] == 1 && e.holds(c) {
+		if e.degree[c] == 1 && usable[c] {
 			e.queue = append(e.queue, c)
 		}
 	}
@@ -60,15 +60,13 @@ func (e *equations) peel(cells int, only func(flow uint32) bool) []step {
 		for _, c := range e.of(flow) {
 			e.degree[c]--
 			e.ids[c] ^= flow
-			if e.degree[c] == 1 && e.holds(c) {
+			if e.degree[c] == 1 && usable[c] {
 				e.queue = append(e.queue, c)
 			}
 		}
 	}
 	return e.steps
 }
-
-func (e *equations) holds(cell uint32) bool { return e.usable == nil || e.usable[cell] }
 
 // apply solves the flows of steps: left has the cells' counts without the flows
 // that were known before, and afterwards what no flow explains. Counts go round

@@ -1,0 +1,102 @@
+package flows
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/sketch"
+)
+
+// counted is one count, packets or bytes, of every flow of a flowset.
+type counted struct {
+	values []uint64 // by flow
+	named  []uint32 // by flow: the cell that gave it, inCore or noCell
+	left   []uint64 // by cell: what no flow explains
+	usable []bool   // by cell: an equation that holds; nil: all
+
+	// core has the flows that no cell names by steps, in the order of their
+	// numbers. While it is not solved, left still has their counts.
+	core []uint32
+}
+
+// count solves one count as far as cells give it one by one. cells is the count
+// of each cell and full the flaw that makes it unusable.
+func (f *finder[K]) count(e *equations, cells []uint64, full flaw) *counted {
+	n := e.flows()
+	c := &counted{values: make([]uint64, n), left: slices.Clone(cells)}
+	if n == len(f.found) && f.alone() && f.sound() {
+		// The order in which flows were found is one in which they can be
+		// counted, cell by cell.
+		c.named = f.at
+		for flow, at := range f.at {
+			v := c.left[at]
+			c.values[flow] = v
+			for _, cell := range e.of(uint32(flow)) {
+				c.left[cell] -= v
+			}
+		}
+		return c
+	}
+	c.named, c.usable = make([]uint32, n), make([]bool, len(cells))
+	for i := range c.named {
+		c.named[i] = noCell
+	}
+	for i := range cells {
+		c.usable[i] = f.flaws[i]&(absent|full) == 0 && f.emptied(i)
+	}
+	steps := e.peel(c.usable, nil)
+	e.apply(steps, c.left, c.values)
+	for _, s := range steps {
+		c.named[s.flow] = s.cell
+	}
+	for flow, at := range c.named {
+		if at == noCell {
+			c.core = append(c.core, uint32(flow))
+		}
+	}
+	return c
+}
+
+// alone tells whether every flow was found by the table itself.
+func (f *finder[K]) alone() bool { return !slices.Contains(f.at, noCell) }
+
+// emptied tells whether all flows of a cell have been taken out.
+func (f *finder[K]) emptied(cell int) bool {
+	var empty K
+	empty[len(empty)-1] = none
+	return f.left[cell] == empty
+}
+
+// portsOf returns the ports of the flows that the table named itself; 0 for
+// others, nil where cells have none.
+func (f *finder[K]) portsOf() []uint32 {
+	if f.ports == nil {
+		return nil
+	}
+	ports := make([]uint32, len(f.found))
+	if !f.alone() {
+		return ports
+	}
+	left := slices.Clone(f.ports)
+	tables := int(f.family.Tables)
+	for flow, at := range f.at {
+		p := left[at]
+		ports[flow] = p
+		for _, c := range f.cells[flow*tables : (flow+1)*tables] {
+			left[c] ^= p
+		}
+	}
+	return ports
+}
+
+// equationsOf returns the equations over the flows found, followed by others
+// that may have been counted without being inserted.
+func (f *finder[K]) equationsOf(others []K) *equations {
+	e := &equations{tables: int(f.family.Tables), cells: f.cells}
+	for i := range others {
+		h := sketch.HashOf(&f.family, &others[i])
+		for t := range e.tables {
+			e.cells = append(e.cells, f.family.Cell(h, t))
+		}
+	}
+	return e
+}

@@ -1,0 +1,69 @@
+package flows
+
+import (
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Guide says in which other flowsets a flow may be that was found in one of
+// them. What it leaves out is not looked for, what it names in vain costs a
+// look at a filter; neither makes an answer wrong.
+type Guide struct {
+	// near appends indexes of flowsets to dst.
+	near func(at int, key model.FlowKey, dst []int) []int
+	// whole tells that near names all flowsets the flow may be in, whichever
+	// it was found in; otherwise it is asked again in each of them.
+	whole bool
+}
+
+// Neighbours is the guide of those who do not know routes: flows are looked for
+// in all switches that share a link with the one they were found in.
+func Neighbours(f *topo.Fabric, sets []*Flowset) Guide {
+	of := bySwitch(sets)
+	adjacent := make([][]int, len(sets))
+	for i, fs := range sets {
+		if !f.Has(fs.Switch) {
+			continue
+		}
+		seen := map[model.NodeID]bool{fs.Switch: true}
+		for _, p := range f.Node(fs.Switch).Ports {
+			if !seen[p.Peer.Node] {
+				seen[p.Peer.Node] = true
+				adjacent[i] = append(adjacent[i], of[p.Peer.Node]...)
+			}
+		}
+		for _, j := range of[fs.Switch] { // watched port by port
+			if j != i {
+				adjacent[i] = append(adjacent[i], j)
+			}
+		}
+	}
+	return Guide{near: func(at int, _ model.FlowKey, dst []int) []int { return append(dst, adjacent[at]...) }}
+}
+
+// Along is the guide of those who know routes: flows are looked for on the path
+// that their packets are meant to take. Packets that went astray are not found
+// by it; Neighbours after it finds them.
+func Along(r *topo.Routes, sets []*Flowset) Guide {
+	of := bySwitch(sets)
+	near := func(_ int, key model.FlowKey, dst []int) []int {
+		var room [16]topo.Hop
+		for _, from := range r.Fabric().Owners(key.Src) {
+			// A path that ends early is a path as far as it goes.
+			hops, _ := r.AppendPath(room[:0], key, from)
+			for _, h := range hops {
+				dst = append(dst, of[h.Node]...)
+			}
+		}
+		return dst
+	}
+	return Guide{near: near, whole: true}
+}
+
+func bySwitch(sets []*Flowset) map[model.NodeID][]int {
+	of := map[model.NodeID][]int{}
+	for i, fs := range sets {
+		of[fs.Switch] = append(of[fs.Switch], i)
+	}
+	return of
+}

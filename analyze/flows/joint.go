@@ -1,0 +1,239 @@
+package flows
+
+import (
+	"math"
+	"slices"
+)
+
+// joint is the counts of flows that cross several switches, seen as one system
+// of equations: one unknown per flow instead of one per flow and switch.
+type joint struct {
+	workers int
+	systems []*system
+
+	// By flow number: what the flow is thought to count everywhere, and
+	// whether some switch has it for sure.
+	guess []float64
+	have  []bool
+}
+
+// learn takes a count that one switch has.
+func (j *joint) learn(id uint32, v uint64) {
+	if !j.have[id] && v < 1<<53 {
+		j.guess[id], j.have[id] = float64(v), true
+	}
+}
+
+// solve guesses and settles until no further switch comes out even.
+func (j *joint) solve() {
+	guessed := false
+	for {
+		left, progress := 0, false
+		if !guessed {
+			j.leastSquares()
+			guessed = true
+			progress = true
+		}
+		each(j.workers, len(j.systems), func(i int) {
+			if s := j.systems[i]; !s.solved {
+				s.settle(j.guess, j.have)
+			}
+		})
+		for _, s := range j.systems {
+			if !s.solved {
+				left++
+				continue
+			}
+			for _, flow := range s.core {
+				if !j.have[s.ids[flow]] {
+					j.learn(s.ids[flow], s.values[flow])
+					progress = true
+				}
+			}
+		}
+		if left == 0 || !progress {
+			return
+		}
+	}
+}
+
+// Bounds of leastSquares. A guess need not be good: one flow in ten may be off
+// by one. Where flows cross several switches, four or five rounds lead there;
+// where the equations of one switch are all there is, hundreds may not.
+const (
+	goodGuess = 0.5 // gradient per flow, as a root mean square
+	maxRounds = 100
+)
+
+// leastSquares guesses the flows that no switch has, by conjugate gradients.
+func (j *joint) leastSquares() {
+	n := len(j.guess)
+	free := false
+	for _, s := range j.systems {
+		for _, flow := range s.core {
+			free = free || !j.have[s.ids[flow]]
+		}
+	}
+	if !free {
+		return
+	}
+	// rest is what the guesses leave of each cell, image what a step changes.
+	rest, image := make([][]float64, len(j.systems)), make([][]float64, len(j.systems))
+	j.upperBounds()
+	each(j.workers, len(j.systems), func(i int) {
+		s := j.systems[i]
+		rest[i], image[i] = make([]float64, len(s.left)), make([]float64, len(s.left))
+		for c, v := range s.left {
+			rest[i][c] = float64(int64(v))
+		}
+		s.spread(j.guess, image[i])
+		for c := range rest[i] {
+			rest[i][c] -= image[i][c]
+			if !s.usable[c] {
+				rest[i][c] = 0
+			}
+		}
+	})
+	gradient, step := make([]float64, n), make([]float64, n)
+	square := j.gather(rest, gradient)
+	copy(step, gradient)
+	best := square
+	for round := 0; round < maxRounds && square > goodGuess*goodGuess*float64(n); round++ {
+		lengths := make([]float64, len(j.systems))
+		each(j.workers, len(j.systems), func(i int) {
+			clear(image[i])
+			s := j.systems[i]
+			s.spread(step, image[i])
+			for c, v := range image[i] {
+				if s.usable[c] {
+					lengths[i] += v * v
+				} else {
+					image[i][c] = 0
+				}
+			}
+		})
+		length := 0.0
+		for _, l := range lengths {
+			length += l
+		}
+		if length == 0 {
+			return
+		}
+		alpha := square / length
+		for id, v := range step {
+			j.guess[id] += alpha * v
+		}
+		each(j.workers, len(j.systems), func(i int) {
+			for c, v := range image[i] {
+				rest[i][c] -= alpha * v
+			}
+		})
+		next := j.gather(rest, gradient)
+		beta := next / square
+		square = next
+		for id, v := range gradient {
+			step[id] = v + beta*step[id]
+		}
+		if square > 1e4*best { // it does not converge
+			return
+		}
+		best = min(best, square)
+	}
+}
+
+// upperBounds sets guesses to what a flow can count at most, if it counts the
+// same everywhere: the least of its cells, without a packet for each of the
+// other flows there. Most flows have some cell with small ones only, so this is
+// close, whatever the sizes of the others.
+func (j *joint) upperBounds() {
+	for id, have := range j.have {
+		if !have {
+			j.guess[id] = math.Inf(1)
+		}
+	}
+	others := make([][]int32, len(j.systems))
+	each(j.workers, len(j.systems), func(i int) {
+		s := j.systems[i]
+		others[i] = make([]int32, len(s.left))
+		for _, flow := range s.core {
+			for _, c := range s.of(flow) {
+				others[i][c]++
+			}
+		}
+	})
+	j.blocks(func(lo, hi uint32) {
+		for i, s := range j.systems {
+			for _, flow := range s.between(lo, hi) {
+				id := s.ids[flow]
+				if j.have[id] {
+					continue
+				}
+				for _, c := range s.of(flow) {
+					if s.usable[c] {
+						j.guess[id] = min(j.guess[id], float64(int64(s.left[c]))-float64(others[i][c]-1))
+					}
+				}
+			}
+		}
+	})
+	for id, v := range j.guess {
+		if v < 1 || math.IsInf(v, 1) {
+			j.guess[id] = 1
+		}
+	}
+}
+
+// spread adds each core flow's value to its cells.
+func (s *system) spread(values, cells []float64) {
+	for _, flow := range s.core {
+		v := values[s.ids[flow]]
+		for _, c := range s.of(flow) {
+			cells[c] += v
+		}
+	}
+}
+
+// gather sums what is left in each free flow's cells over all switches, and
+// returns the sum of squares. The order of additions is fixed.
+func (j *joint) gather(rest [][]float64, sums []float64) (square float64) {
+	clear(sums)
+	j.blocks(func(lo, hi uint32) {
+		for i, s := range j.systems {
+			for _, flow := range s.between(lo, hi) {
+				v := 0.0
+				for _, c := range s.of(flow) {
+					v += rest[i][c]
+				}
+				sums[s.ids[flow]] += v
+			}
+		}
+	})
+	for id := range sums {
+		if j.have[id] {
+			sums[id] = 0
+		}
+		square += sums[id] * sums[id]
+	}
+	return square
+}
+
+// blocks cuts the flow numbers into ranges, one per worker. What do does for a
+// flow must not depend on the range it is in.
+func (j *joint) blocks(do func(lo, hi uint32)) {
+	n := uint64(len(j.guess))
+	w := uint64(j.workers)
+	each(j.workers, j.workers, func(i int) {
+		do(uint32(n*uint64(i)/w), uint32(n*uint64(i+1)/w))
+	})
+}
+
+// between returns the core flows with numbers from lo to below hi.
+func (s *system) between(lo, hi uint32) []uint32 {
+	at := func(limit uint32) int {
+		i, _ := slices.BinarySearchFunc(s.core, limit, func(flow, limit uint32) int {
+			return int(s.ids[flow]) - int(limit)
+		})
+		return i
+	}
+	return s.core[at(lo):at(hi)]
+}

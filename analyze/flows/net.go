@@ -1,0 +1,220 @@
+package flows
+
+import (
+	"runtime"
+
+	"github.com/weft-telemetry/weft/sketch"
+)
+
+// Options say how Net works; the zero value is the usual case.
+type Options struct {
+	// Workers is how many goroutines decode; 0: one per processor. The result
+	// does not depend on it.
+	Workers int
+	// FlowsOnly leaves out the counts of flows that do not come from a cell of
+	// their own: enough to see where flows go, and quicker.
+	FlowsOnly bool
+}
+
+// Net decodes the flowsets of many switches in one slot together, each family
+// for itself: a flow found in one is taken out of others that have it, where it
+// may uncover more. Guides say where to look, the second one for what the first
+// has left; without a guide, each flowset is decoded by itself.
+//
+// Flows are proven by keys (see proveFlows), counts as in Single or by the
+// equations of the whole flowset (see independent). The results are in the
+// order of sets.
+func Net(sets []*Flowset, o Options, guides ...Guide) []Decoded {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	out := make([]Decoded, len(sets))
+	decodeFamily[sketch.Key4](sets, out, o, guides)
+	decodeFamily[sketch.Key6](sets, out, o, guides)
+	return out
+}
+
+// network is the flowsets of one family.
+type network[K sketch.Key] struct {
+	Options
+	parts []*part[K]
+	bySet []*part[K] // by index in Net's sets; nil: of the other family
+	flows *index[K]
+}
+
+// part is one flowset among those that are decoded together.
+type part[K sketch.Key] struct {
+	*finder[K]
+	fs    *Flowset
+	set   int    // index in Net's sets
+	place int    // index in network.parts
+	own   int    // so many flows were found before any was claimed
+	told  int    // so many flows were passed on to others
+	first []int  // of those not passed on: found here before anywhere else
+	seen  bitmap // by flow number: found here, or known not to be
+
+	out    [][]uint32 // by part: flows that may be there
+	denied []uint32   // flows that pass the filter, but a cell has no room for
+}
+
+func decodeFamily[K sketch.Key](sets []*Flowset, out []Decoded, o Options, guides []Guide) {
+	n := &network[K]{Options: o, bySet: make([]*part[K], len(sets))}
+	for i, fs := range sets {
+		if t, ok := fs.body.(*table[K]); ok {
+			p := &part[K]{fs: fs, set: i, place: len(n.parts), finder: &finder[K]{table: t}}
+			n.parts = append(n.parts, p)
+			n.bySet[i] = p
+		}
+	}
+	if len(n.parts) == 0 {
+		return
+	}
+	n.findFlows(guides)
+	n.countAll(out)
+}
+
+// findFlows is FlowDecode. It goes in rounds, in which every part takes what
+// the others have told it in the round before.
+func (n *network[K]) findFlows(guides []Guide) {
+	n.flows = newIndex[K](&n.parts[0].family)
+	each(n.Workers, len(n.parts), func(i int) {
+		p := n.parts[i]
+		p.out = make([][]uint32, len(n.parts))
+		p.finder = newFinder(p.table, int(p.fs.Counts.Flows))
+		p.peel()
+		p.own = len(p.found)
+		p.ids = make([]uint32, p.own, cap(p.found))
+		for j := range p.ids {
+			p.ids[j] = noFlow
+		}
+	})
+	for _, g := range guides {
+		for _, p := range n.parts {
+			p.told = 0
+		}
+		for n.tell(g) {
+			each(n.Workers, len(n.parts), func(i int) { n.hear(n.parts[i]) })
+		}
+	}
+	n.number()
+	each(n.Workers, len(n.parts), func(i int) { n.parts[i].sweep() })
+}
+
+// number gives every flow found its number.
+func (n *network[K]) number() {
+	for _, p := range n.parts {
+		p.first = p.first[:0]
+		for i := p.told; i < len(p.found); i++ {
+			if p.ids[i] != noFlow {
+				continue
+			}
+			var fresh bool
+			if p.ids[i], fresh = n.flows.add(&p.found[i]); fresh {
+				p.first = append(p.first, i)
+			}
+		}
+	}
+}
+
+// tell puts flows that were not passed on yet into the out lists that the guide
+// says. It returns false when there are none.
+func (n *network[K]) tell(g Guide) bool {
+	n.number()
+	told := make([]bool, len(n.parts))
+	each(n.Workers, len(n.parts), func(i int) {
+		p := n.parts[i]
+		for j := range p.out {
+			p.out[j] = p.out[j][:0]
+		}
+		p.grow(len(n.flows.keys))
+		var near []int
+		pass := func(flow int) {
+			if p.at[flow] == gone {
+				return
+			}
+			near = g.near(p.set, sketch.FlowKeyOf(&p.found[flow]), near[:0])
+			for _, set := range near {
+				if q := n.bySet[set]; q != nil && q != p {
+					p.out[q.place] = append(p.out[q.place], p.ids[flow])
+					told[i] = true
+				}
+			}
+		}
+		again := p.told == 0 && g.whole // a guide begins: tell it of all flows
+		for flow := p.told; flow < len(p.found); flow++ {
+			p.seen.set(p.ids[flow])
+			if !g.whole || again {
+				pass(flow)
+			}
+		}
+		if g.whole && !again {
+			for _, flow := range p.first {
+				pass(flow)
+			}
+		}
+		p.told = len(p.found)
+	})
+	for _, t := range told {
+		if t {
+			return true
+		}
+	}
+	return false
+}
+
+// grow makes room in seen for all flows.
+func (p *part[K]) grow(flows int) {
+	if words := (flows + 63) / 64; words > len(p.seen) {
+		p.seen = append(p.seen, make(bitmap, words-len(p.seen)+words/2)...)
+	}
+}
+
+// hear claims the flows that others have told p of, and peels on.
+func (n *network[K]) hear(p *part[K]) {
+	for _, q := range n.parts {
+		for _, id := range q.out[p.place] {
+			if p.seen.has(id) {
+				continue
+			}
+			p.seen.set(id)
+			p.take1(id, &n.flows.keys[id])
+		}
+	}
+	for {
+		undone := len(p.undone)
+		p.peel()
+		for i := len(p.ids); i < len(p.found); i++ {
+			p.ids = append(p.ids, n.flows.find(&p.found[i]))
+		}
+		if len(p.undone) == undone {
+			return
+		}
+		// A wrong claim has stood in the way of others.
+		again := p.denied
+		p.denied = nil
+		for _, id := range again {
+			p.take1(id, &n.flows.keys[id])
+		}
+	}
+}
+
+// take1 claims a flow by its number.
+func (p *part[K]) take1(id uint32, key *K) {
+	claimed, passes := p.claim(key)
+	switch {
+	case claimed:
+		p.ids = append(p.ids, id)
+	case passes:
+		p.denied = append(p.denied, id)
+	}
+}
+
+// swallowed returns the flows that pass the part's filter and are not in its
+// table: the filter may have taken them for known, and their packets would be
+// in the cells of others.
+func (n *network[K]) swallowed(p *part[K]) (keys []K) {
+	for _, id := range p.denied {
+		keys = append(keys, n.flows.keys[id])
+	}
+	return append(keys, p.undone...)
+}

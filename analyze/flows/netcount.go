@@ -1,0 +1,114 @@
+package flows
+
+// system is one flowset's share of the equations that are solved together: its
+// core, in which no cell gives a count by itself.
+type system struct {
+	*equations
+	*counted
+	ids    []uint32 // of the flows of e
+	solved bool
+}
+
+// countAll counts and grades the flows of all parts.
+func (n *network[K]) countAll(out []Decoded) {
+	answers := make([]*answer[K], len(n.parts))
+	each(n.Workers, len(n.parts), func(i int) {
+		p := n.parts[i]
+		extra := n.swallowed(p)
+		a := &answer[K]{finder: p.finder, fs: p.fs, extra: extra, e: p.equationsOf(extra), known: p.known()}
+		a.packets = p.count(a.e, p.packets, packetsFull)
+		if p.bytes != nil {
+			a.bytes = p.count(a.e, p.bytes, bytesFull)
+		}
+		answers[i] = a
+	})
+	if !n.FlowsOnly {
+		n.solve(answers, func(a *answer[K]) *counted { return a.packets })
+		n.solve(answers, func(a *answer[K]) *counted { return a.bytes })
+	}
+	each(n.Workers, len(n.parts), func(i int) {
+		out[n.parts[i].set] = answers[i].decoded()
+		*answers[i] = answer[K]{}
+	})
+}
+
+// known returns the flows whose presence is proven; nil means all of them. What
+// the table named before any claim was inserted. A claim may be wrong, and what
+// was peeled after it may be, too; but then cells do not come out even: the XOR
+// of the keys that were there and of those taken out would have to be zero in
+// two cells of every wrong flow.
+func (p *part[K]) known() []bool {
+	if p.own == len(p.found) {
+		return nil
+	}
+	closed := make([]bool, len(p.left))
+	all := true
+	for i := range closed {
+		closed[i] = p.emptied(i)
+		all = all && closed[i]
+	}
+	if all && p.family.Tables >= 2 {
+		return nil
+	}
+	pr := proof{equations: p.equationsOf(nil), closed: closed, enough: 2}
+	known := pr.flowsProven()
+	for i := range p.own {
+		known[i] = true
+	}
+	return known
+}
+
+// solve is CounterDecode: it finds one count of the flows in the cores of all
+// parts. A flow counts nearly the same at every switch it crosses, so guesses
+// come from other switches where it is known, or from all equations of all
+// switches together; each switch's own equations then tell what differs there.
+// A guess is never an answer: only what fits every cell of a switch is.
+func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted) {
+	j := &joint{workers: n.Workers, guess: make([]float64, len(n.flows.keys)), have: make([]bool, len(n.flows.keys))}
+	for i, a := range answers {
+		c := of(a)
+		if c == nil {
+			continue
+		}
+		ids := n.parts[i].ids
+		for k := range a.extra {
+			id := n.flows.find(&a.extra[k])
+			ids = append(ids, id)
+		}
+		for flow, at := range c.named {
+			if at != noCell {
+				j.learn(ids[flow], c.values[flow])
+			}
+		}
+		if len(c.core) > 0 {
+			sortByID(c.core, ids)
+			j.systems = append(j.systems, &system{equations: a.e, counted: c, ids: ids})
+		}
+	}
+	if len(j.systems) > 0 {
+		j.solve()
+	}
+}
+
+// sortByID sorts flows by their numbers, byte by byte.
+func sortByID(flows, ids []uint32) {
+	spare := make([]uint32, len(flows))
+	for shift := 0; shift < 32; shift += 8 {
+		var from [257]int
+		for _, f := range flows {
+			from[ids[f]>>shift&255+1]++
+		}
+		for i := range 256 {
+			from[i+1] += from[i]
+		}
+		if from[1] == len(flows) { // all zero from here on, or in this byte
+			continue
+		}
+		for _, f := range flows {
+			b := ids[f] >> shift & 255
+			spare[from[b]] = f
+			from[b]++
+		}
+		copy(flows, spare)
+	}
+}

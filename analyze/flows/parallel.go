@@ -1,0 +1,29 @@
+package flows
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// each calls do for 0 to n-1 on so many goroutines and waits for all. What is
+// done for one number must not depend on others; then neither does the result
+// on the number of goroutines.
+func each(workers, n int, do func(i int)) {
+	workers = min(workers, n)
+	if workers <= 1 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}
