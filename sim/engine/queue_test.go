@@ -2,60 +2,87 @@ package engine
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strings"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-func TestPopOrder(t *testing.T) {
-	p := &pair{t: t}
-	for _, at := range []Time{Second, 0, 5, 5, Forever, 5, Microsecond, 0, Forever, Second - 1} {
-		p.push(at)
-	}
-	p.drain()
+// twin is the obvious queue: a list that stays in order.
+type twin struct {
+	at []Time
+	id []int
 }
 
+func (w *twin) push(at Time, id int) {
+	i, _ := slices.BinarySearch(w.at, at+1) // behind its equals; no test pushes for Forever
+	w.at, w.id = slices.Insert(w.at, i, at), slices.Insert(w.id, i, id)
+}
+
+func (w *twin) pop(limit Time) (at Time, id int, ok bool) {
+	if len(w.at) == 0 || w.at[0] > limit {
+		return 0, 0, false
+	}
+	at, id = w.at[0], w.id[0]
+	w.at, w.id = w.at[1:], w.id[1:]
+	return at, id, true
+}
+
+// TestQueueMatchesTwin pushes and pops at random, with many equal times.
+func TestQueueMatchesTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q Queue[int]
+		var w twin
+		var now Time
+		id := 0
+		delay := rapid.SampledFrom([]Time{0, 0, 1, 1, 2, Nanosecond, Microsecond, 10 * Millisecond, Second, Forever / 4})
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				at := min(now+delay.Draw(t, "delay"), Forever/2)
+				for range rapid.IntRange(1, 20).Draw(t, "count") {
+					id++
+					q.Push(at, id)
+					w.push(at, id)
+				}
+			},
+			"pop": func(t *rapid.T) {
+				limit := min(now+delay.Draw(t, "limit"), Forever/2)
+				for range rapid.IntRange(1, 20).Draw(t, "count") {
+					at, got, ok := q.Pop(limit)
+					wantAt, want, wantOK := w.pop(limit)
+					if at != wantAt || got != want || ok != wantOK {
+						t.Fatalf("Pop(%v) = %v, %d, %v; want %v, %d, %v", limit, at, got, ok, wantAt, want, wantOK)
+					}
+					if ok {
+						now = at
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				at, ok := q.Next()
+				if q.Len() != len(w.at) || ok != (len(w.at) > 0) || ok && at != w.at[0] {
+					t.Fatalf("Len() = %d, Next() = %v, %v; want %d events, the first of %v", q.Len(), at, ok, len(w.at), w.at)
+				}
+			},
+		})
+	})
+}
+
+// TestPopLimit: an event that is not due stays, and others may still come before
+// it.
 func TestPopLimit(t *testing.T) {
-	p := &pair{t: t}
-	p.push(100 * Nanosecond)
-	p.push(10 * Millisecond)
-	p.pop(Millisecond)
-	if p.pop(10*Millisecond - 1) {
-		t.Fatal("Pop(9.99…ms) = true; the only event is at 10ms")
+	var q Queue[string]
+	q.Push(10*Millisecond, "late")
+	if at, ev, ok := q.Pop(10*Millisecond - 1); ok {
+		t.Fatalf("Pop before the event = %v, %s, true; want false", at, ev)
 	}
-	// Time stands at 100 ns still: both may come before what Pop looked at.
-	p.push(2 * Millisecond)
-	p.push(100 * Nanosecond)
-	if p.pop(100*Nanosecond - 1) {
-		t.Fatal("Pop before the present = true")
+	q.Push(Millisecond, "early")
+	q.Push(Forever, "never")
+	for _, want := range []string{"early", "late", "never"} {
+		if _, ev, ok := q.Pop(Forever); !ok || ev != want {
+			t.Fatalf("Pop = %s, %v; want %s", ev, ok, want)
+		}
 	}
-	p.pop(100 * Nanosecond)
-	p.next()
-	p.push(Millisecond) // earlier than what Next looked at
-	p.next()
-	p.drain()
-	if p.pop(Forever) {
-		t.Fatal("Pop of an empty queue = true")
-	}
-	p.push(p.now)
-	p.drain()
-}
-
-// TestPushWhilePopping pushes for the very time that is being popped, from an
-// event of that time: the newcomers must leave last.
-func TestPushWhilePopping(t *testing.T) {
-	p := &pair{t: t}
-	for i := range Time(200) {
-		p.push(Microsecond + i%3)
-	}
-	for range 300 {
-		p.pop(Forever)
-		p.push(p.now)
-		p.push(p.now + 1)
-	}
-	p.drain()
 }
 
 func TestPushIntoThePastPanics(t *testing.T) {
@@ -72,172 +99,39 @@ func TestPushIntoThePastPanics(t *testing.T) {
 					t.Errorf("Push(%v) after Pop at %v panics with %q; want %q", tc.at, tc.last, got, tc.want)
 				}
 			}()
-			var q Queue[event]
-			q.Push(tc.last, event{})
+			var q Queue[int]
+			q.Push(tc.last, 0)
 			q.Pop(Forever)
-			q.Push(tc.at, event{})
+			q.Push(tc.at, 0)
 		})
 	}
 }
 
-// delays are spans that a simulator asks for, and those that lie where this
-// queue has borders.
-func delays() *rapid.Generator[Time] {
-	return rapid.OneOf(
-		rapid.Just(Time(0)),
-		rapid.Custom(func(t *rapid.T) Time { return Time(rapid.IntRange(0, 100).Draw(t, "ps")) }),
-		rapid.Custom(func(t *rapid.T) Time { return Time(rapid.IntRange(5_000, 80_000).Draw(t, "serialization")) }),
-		rapid.SampledFrom([]Time{Microsecond, 4 * Microsecond, 50 * Microsecond, 300 * Microsecond, 900 * Microsecond, 10 * Millisecond}),
-		rapid.Custom(func(t *rapid.T) Time {
-			return Time(1)<<rapid.IntRange(0, 61).Draw(t, "bit") + Time(rapid.IntRange(-1, 1).Draw(t, "off"))
-		}),
-		rapid.Custom(func(t *rapid.T) Time { return Time(rapid.Int64Range(0, int64(10*Second)).Draw(t, "gap")) }),
-	)
-}
-
-// later adds a delay, up to Forever.
-func later(now, d Time) Time {
-	if d > Forever-now {
-		return Forever
-	}
-	return now + d
-}
-
-func TestQueueMatchesTwin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := &pair{t: t}
-		delay := delays()
-		count := rapid.IntRange(1, 300)
-		t.Repeat(map[string]func(*rapid.T){
-			"push": func(t *rapid.T) { p.push(later(p.now, delay.Draw(t, "delay"))) },
-			"push a burst of one time": func(t *rapid.T) {
-				at := later(p.now, delay.Draw(t, "delay"))
-				for range count.Draw(t, "count") {
-					p.push(at)
-				}
-			},
-			"push a ramp": func(t *rapid.T) {
-				at, step := p.now, delay.Draw(t, "step")
-				for range count.Draw(t, "count") {
-					at = later(at, step)
-					p.push(at)
-				}
-			},
-			"push a ramp downwards": func(t *rapid.T) {
-				n, step := count.Draw(t, "count"), delay.Draw(t, "step")%Second
-				for i := n; i >= 0; i-- {
-					p.push(later(p.now, Time(i)*step))
-				}
-			},
-			"push a cloud": func(t *rapid.T) {
-				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-				span := max(1, delay.Draw(t, "span"))
-				for range count.Draw(t, "count") {
-					p.push(later(p.now, Time(rng.Int64N(int64(span)))))
-				}
-			},
-			"pop": func(t *rapid.T) {
-				for range count.Draw(t, "count") {
-					p.pop(Forever)
-				}
-			},
-			"pop up to a limit": func(t *rapid.T) {
-				limit := later(p.now, delay.Draw(t, "delay"))
-				for range count.Draw(t, "count") {
-					if !p.pop(limit) {
-						break
-					}
-				}
-			},
-			"pop just before and just at the next": func(t *rapid.T) {
-				at, ok := p.next()
-				if p.pop(at - 1) {
-					t.Fatalf("Pop(%v) = true; Next was %v", at-1, at)
-				}
-				if p.pop(at) != ok {
-					t.Fatalf("Pop(%v) = %v; Next was %v, %v", at, !ok, at, ok)
-				}
-			},
-			"hold": func(t *rapid.T) {
-				ds := rapid.SliceOfN(delay, 1, 8).Draw(t, "delays")
-				for i := range count.Draw(t, "count") {
-					p.pop(Forever)
-					p.push(later(p.now, ds[i%len(ds)]))
-				}
-			},
-			"": func(t *rapid.T) { p.next() },
-		})
-		p.drain()
-	})
-}
-
-// FuzzQueue reads its input as operations: a byte that chooses one, a byte for
-// the size of a delay and a byte for its detail.
-func FuzzQueue(f *testing.F) {
-	f.Add([]byte{0, 20, 7, 1, 20, 7, 2, 0, 0})
-	f.Add([]byte{3, 14, 255, 3, 0, 255, 6, 255, 0, 4, 16, 3, 5, 12, 1})
-	f.Add([]byte(strings.Repeat("\x03\x10\x40\x04\x0c\x03\x06\x20\x00\x07\x00\x00", 8)))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		p := &pair{t: t}
-		for ; len(in) >= 3; in = in[3:] {
-			n := int(in[2]) + 1
-			delay := Time(in[2]) << (in[1] % 55)
-			switch in[0] % 8 {
-			case 0:
-				p.push(later(p.now, delay))
-			case 1:
-				p.pop(Forever)
-			case 2:
-				p.pop(later(p.now, delay))
-			case 3: // a burst of equal times
-				for range n {
-					p.push(later(p.now, 1<<(in[1]%62)))
-				}
-			case 4: // a scattered burst
-				x := uint64(n)
-				for range n {
-					x = x*6364136223846793005 + 1442695040888963407
-					p.push(later(p.now, Time(x>>1>>(in[1]%63))))
-				}
-			case 5:
-				p.hold(n, func() Time { return min(1<<(in[1]%62), Forever-p.now) })
-			case 6:
-				for range n {
-					p.pop(Forever)
-				}
-			case 7:
-				p.next()
-			}
+func TestQueueAllocs(t *testing.T) {
+	var q Queue[int]
+	turn := func() {
+		for i := range 100 {
+			q.Push(q.last+Time(i*7%50), i)
 		}
-		p.drain()
-	})
+		for q.Len() > 0 {
+			q.Pop(Forever)
+		}
+	}
+	if n := testing.AllocsPerRun(10, turn); n != 0 {
+		t.Errorf("100 events allocate %v times; want 0", n)
+	}
 }
 
-// TestLookingChangesNothing replays one run with and without calls that only
-// look: the events must leave in the same order.
-func TestLookingChangesNothing(t *testing.T) {
-	for _, d := range distributions {
-		t.Run(d.name, func(t *testing.T) {
-			var plain, looked Queue[event]
-			delay := d.delays(1)
-			both := func(at Time, id int) {
-				plain.Push(at, event{id: int64(id)})
-				looked.Push(at, event{id: int64(id)})
+func BenchmarkQueue(b *testing.B) {
+	for _, pending := range []int{10, 1000, 100_000} {
+		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
+			var q Queue[func()]
+			for i := range pending {
+				q.Push(Time(i), nil)
 			}
-			for i := range 500 {
-				both(delay[i], i)
-			}
-			for i := 500; i < 20_000; i++ {
-				next, _ := looked.Next()
-				if at, _, ok := looked.Pop(next - 1); ok {
-					t.Fatalf("Pop(%v) = %v, true; Next was %v", next-1, at, next)
-				}
-				at, want, _ := plain.Pop(Forever)
-				gotAt, got, _ := looked.Pop(next)
-				if at != gotAt || got != want {
-					t.Fatalf("event %d after looking = %d at %v; want %d at %v", i, got.id, gotAt, want.id, at)
-				}
-				both(at+delay[i], i)
+			for b.Loop() {
+				at, _, _ := q.Pop(Forever)
+				q.Push(at+Time(pending), nil)
 			}
 		})
 	}

@@ -26,16 +26,14 @@ const (
 	Forever Time = math.MaxInt64
 )
 
-// Of converts a span. One too long for a Time is Forever, or -Forever.
+// longest is 26 days: no run lasts so long, and a sum of three is before Forever.
+const longest = Forever / 4 / Nanosecond * Nanosecond
+
+// Of converts a span. One of more than 26 days becomes 26 days, so that a run's
+// present and a few spans can be added without a thought of overflow.
 func Of(d time.Duration) Time {
-	const most = time.Duration(Forever / Nanosecond)
-	switch {
-	case d > most:
-		return Forever
-	case d < -most:
-		return -Forever
-	}
-	return Time(d) * Nanosecond
+	const most = time.Duration(longest / Nanosecond)
+	return Time(min(max(d, -most), most)) * Nanosecond
 }
 
 // Model returns t in nanoseconds, rounded down: what a clock that starts with

@@ -107,13 +107,17 @@ func TestTimeConversions(t *testing.T) {
 		0:                      0,
 		1500 * time.Nanosecond: 1500 * Nanosecond,
 		-time.Second:           -Second,
-		106 * 24 * time.Hour:   106 * 86400 * Second,
-		107 * 24 * time.Hour:   Forever,
-		math.MinInt64:          -Forever,
+		26 * 24 * time.Hour:    26 * 86400 * Second,
+		27 * 24 * time.Hour:    longest,
+		math.MaxInt64:          longest,
+		math.MinInt64:          -longest,
 	} {
 		if got := Of(d); got != want {
 			t.Errorf("Of(%v) = %v; want %v", d, got, want)
 		}
+	}
+	if most := Of(math.MaxInt64); most+most+most < most || most%Nanosecond != 0 {
+		t.Errorf("Of(longest) = %v; want whole nanoseconds that can be added up", most)
 	}
 }
 
