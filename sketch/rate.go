@@ -23,6 +23,9 @@ func (g Geometry) FalsePositive(flows float64) float64 {
 			p *= perWord / float64(n)
 		}
 		hit += p * covered
+		if p < 1e-20 && float64(n) > perWord {
+			break
+		}
 	}
 	return math.Pow(hit, groups)
 }

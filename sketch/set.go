@@ -38,12 +38,17 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 	return &Set[K]{family: f, filter: NewFilter(g), cells: make([]Cell[K], g.Cells()), hot: make([]uint32, g.Cells())}, nil
 }
 
-// Reset empties the set.
-func (s *Set[K]) Reset() {
+// ClearFilter and ClearCells empty a set bit by bit, as its export goes on:
+// the filter and the count of flows, and a run of cells.
+func (s *Set[K]) ClearFilter() {
 	clear(s.filter)
-	clear(s.cells)
-	clear(s.hot)
 	s.inserted = 0
+}
+
+// ClearCells empties count cells from index first on.
+func (s *Set[K]) ClearCells(first, count uint32) {
+	clear(s.cells[first : first+count])
+	clear(s.hot[first : first+count])
 }
 
 // Add counts a packet and tells whether its flow is new, as far as the filter

@@ -68,9 +68,10 @@ func TestSetEqualsTwin(t *testing.T) {
 		if int(s.Inserted()) != len(tw.flows) {
 			t.Fatalf("Inserted() = %d; want %d", s.Inserted(), len(tw.flows))
 		}
-		s.Reset()
+		s.ClearFilter()
+		s.ClearCells(0, uint32(g.Cells()))
 		if got := s.AppendCells(nil); slices.ContainsFunc(got, func(c Cell[Key4]) bool { return !c.Empty() }) || s.Inserted() != 0 {
-			t.Fatalf("cells after Reset: %v; want empty ones", got)
+			t.Fatalf("cells after clearing: %v; want empty ones", got)
 		}
 	})
 }

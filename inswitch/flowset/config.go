@@ -1,0 +1,120 @@
+package flowset
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sketch"
+	"github.com/weft-telemetry/weft/wire/dta"
+	wire "github.com/weft-telemetry/weft/wire/flowset"
+)
+
+// Config is what a switch counts with.
+type Config struct {
+	// Slot is how long a flowset is filled. Slots begin at multiples of it on
+	// the switch's own clock.
+	Slot time.Duration
+	// PerPort has a flowset for every port, of what came in by it, instead of
+	// one for the switch.
+	PerPort bool
+	// IPv4 and IPv6 are the tables of each family. One without cells is not
+	// kept; its packets count as unkeyed with the other.
+	IPv4, IPv6 Table
+	// Seed is drawn at random when the switch starts. Every switch and port
+	// makes its own of it, so that neighbours do not share their collisions
+	// and nobody can choose flows that collide.
+	Seed uint64
+	// Lists is the first list of flowset reports: switch n appends to list
+	// Lists+n.
+	Lists dta.ListID
+	// Chunk is the longest chunk in bytes. 0 means what a report in a datagram
+	// of its own has room for in 1,500 bytes, or in the switch's MTU if that
+	// is less.
+	Chunk int
+	// Bursts is how many pieces the export is cut into, over four fifths of
+	// the following slot.
+	Bursts int
+}
+
+// Table is the shape of a flowset and the form of its cells on the wire.
+type Table struct {
+	sketch.Geometry
+	Layout wire.Layout
+}
+
+// Layouts of cells. One byte of flow count is enough for all: a table that
+// decodes has two or three flows per cell, and one that is full says so.
+var (
+	// PaperLayout has neither bytes nor ports. The paper sizes flow counts to
+	// the number of flows, the authors' program gives them 8 bits.
+	PaperLayout = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4}
+	// Four bytes of bytes are 10 ms of 3.4 Tb/s.
+	Layout4 = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4, Bytes: 4, Ports: 2}
+	Layout6 = wire.Layout{Key: model.KeyLen6, Flows: 1, Packets: 4, Bytes: 4, Ports: 2}
+)
+
+// DefaultConfig counts up to 10,000 flows of each family in slots of 10 ms.
+func DefaultConfig() Config {
+	p, err := Plan(10_000, 0.99, Single)
+	if err != nil {
+		panic(err) // within what is measured
+	}
+	return Config{
+		Slot:   10 * time.Millisecond,
+		IPv4:   Table{p.Geometry, Layout4},
+		IPv6:   Table{p.Geometry, Layout6},
+		Bursts: 64,
+	}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Slot <= 0:
+		return fmt.Errorf("flowset: slot %v, want more than 0", c.Slot)
+	case c.Bursts < 1:
+		return fmt.Errorf("flowset: %d bursts, want at least 1", c.Bursts)
+	case c.Chunk < 0:
+		return fmt.Errorf("flowset: chunks of %d bytes, want at least 0", c.Chunk)
+	case !c.IPv4.used() && !c.IPv6.used():
+		return errors.New("flowset: no table, want one for IPv4, IPv6 or both")
+	}
+	if err := c.IPv4.check("IPv4", model.KeyLen4); err != nil {
+		return err
+	}
+	return c.IPv6.check("IPv6", model.KeyLen6)
+}
+
+func (t *Table) used() bool { return t.TableCells > 0 }
+
+func (t *Table) check(family string, key uint8) error {
+	if !t.used() {
+		return nil
+	}
+	if err := t.Geometry.Check(); err != nil {
+		return fmt.Errorf("flowset: table for %s: %w", family, err)
+	}
+	if t.Layout.Key != key {
+		return fmt.Errorf("flowset: key of %d bytes in the table for %s, want %d", t.Layout.Key, family, key)
+	}
+	h := wire.Header{Length: 1, Geometry: wire.Geometry(t.Geometry), Layout: t.Layout}
+	if err := h.Check(); err != nil {
+		return fmt.Errorf("flowset: table for %s: %w", family, err)
+	}
+	return nil
+}
+
+// chunk returns the length of chunks.
+func (c *Config) chunk(mtu int) int {
+	if c.Chunk > 0 {
+		return c.Chunk
+	}
+	const ipv6, udp = 40, 8
+	report := dta.Report{Primitive: dta.Append}
+	if mtu <= 0 || mtu > 1500 {
+		mtu = 1500
+	}
+	return mtu - ipv6 - udp - dta.HeaderSize - report.Size()
+}

@@ -1,0 +1,108 @@
+package flowset
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weft-telemetry/weft/sketch"
+)
+
+// TestPlanHolds fills flowsets of planned sizes with the planned number of
+// flows, filter and all, and counts how many decode.
+func TestPlanHolds(t *testing.T) {
+	for _, tc := range []struct {
+		flows, trials int
+		target        float64
+	}{
+		{50, 2000, 0.99},
+		{300, 1000, 0.9},
+		{1000, 600, 0.99},
+		{3000, 200, 0.9},
+		{3000, 200, 0.99},
+	} {
+		s, err := Plan(tc.flows, tc.target, Single)
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewPCG(9, uint64(tc.flows)))
+		var p sketch.Peeler[sketch.Key4]
+		good := 0
+		for trial := range tc.trials {
+			set, err := sketch.NewSet[sketch.Key4](s.Geometry, uint64(trial))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range tc.flows {
+				k := sketch.Key4{random.Uint64(), random.Uint64() &^ (1<<24 - 1)}
+				if h, isNew := set.Add(&k, 100); isNew {
+					set.Insert(&k, h, 0, 0)
+				}
+			}
+			if p.Peel(set.Family(), set.Filter(), set.AppendCells(nil), func(*sketch.Cell[sketch.Key4]) {}) == tc.flows {
+				good++
+			}
+		}
+		n := float64(tc.trials)
+		if least := n*tc.target - 4*math.Sqrt(n*tc.target*(1-tc.target)); float64(good) < least {
+			t.Errorf("%d flows: %d of %d flowsets decode; want %v of them, at least %.0f", tc.flows, good, tc.trials, tc.target, least)
+		}
+	}
+}
+
+// TestClaimMemory holds the sizes of Figure 3: memory for 100K and 1M flows of
+// which 99 % decode, by one flowset alone and with neighbours.
+func TestClaimMemory(t *testing.T) {
+	for _, tc := range []struct {
+		flows     int
+		mode      Mode
+		published float64 // MB
+	}{
+		{100_000, Single, 2.88},
+		{100_000, Net, 2.36},
+		{1_000_000, Single, 29.7},
+		{1_000_000, Net, 24.8},
+	} {
+		s, err := Plan(tc.flows, 0.99, tc.mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mb := float64(s.Memory(PaperLayout)) / 1e6; mb > tc.published || mb < 0.8*tc.published {
+			t.Errorf("%d flows, %v: %.2f MB; published are %v MB", tc.flows, tc.mode, mb, tc.published)
+		}
+	}
+}
+
+// TestPlanGrowsWithFlows asks along sizes: more flows never need fewer cells,
+// nor fewer bits but for the 5 % that fewer hashes may cost.
+func TestPlanGrowsWithFlows(t *testing.T) {
+	for _, mode := range []Mode{Single, Net} {
+		for _, target := range []float64{0.5, 0.9, 0.99, 0.999} {
+			before := Sizing{}
+			for _, flows := range []int{1, 10, 99, 100, 101, 300, 1000, 7000, 60_000, 100_000, 3_000_000, maxFlows} {
+				s, err := Plan(flows, target, mode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Geometry.Check(); err != nil {
+					t.Fatalf("Plan(%d, %v, %v): %v", flows, target, mode, err)
+				}
+				if s.Cells() < before.Cells() || float64(s.FilterBits) < float64(before.FilterBits)/1.05 || 1-s.NoFalsePositive > (1-target)/10 {
+					t.Errorf("Plan(%d, %v, %v) = %+v; for fewer flows it was %+v", flows, target, mode, s, before)
+				}
+				before = s
+			}
+		}
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		flows  int
+		target float64
+	}{{0, 0.99}, {-1, 0.99}, {maxFlows + 1, 0.99}, {100, 0}, {100, 1}, {100, 0.9999}, {100, math.NaN()}} {
+		if s, err := Plan(tc.flows, tc.target, Single); err == nil {
+			t.Errorf("Plan(%d, %v) = %+v, nil; want an error", tc.flows, tc.target, s)
+		}
+	}
+}

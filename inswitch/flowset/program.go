@@ -1,0 +1,147 @@
+package flowset
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sketch"
+)
+
+// Program counts the flows of one switch.
+//
+// It looks at Ingress, once per packet that comes in by a port: what this
+// switch then drops (no route, a blackhole, an expired TTL, a full queue) is
+// counted here and missing at the next switch, so a loss is always placed
+// between the last switch that has the packet in its tables and the next.
+//
+// Keys are those of the innermost IP header, behind tunnels and labels, and
+// sizes are without labels: all switches on a packet's way count alike.
+type Program struct {
+	slot time.Duration
+	v4   []unit[sketch.Key4]
+	v6   []unit[sketch.Key6]
+
+	perPort int // 1 where units are indexed by port, else 0
+
+	now     slot
+	bank    int // the one that is being filled, or was last
+	running bool
+	active  bool // false while no bank is free
+	waiting slot // of the bank that is full while the other is still read
+
+	out export
+}
+
+// slot is a stretch of the switch's clock.
+type slot struct {
+	number     uint32
+	start, end model.Time
+}
+
+const tick inswitch.TimerID = 1
+
+// New makes the program for a switch. It allocates all that it will use.
+func New(dev inswitch.Device, cfg Config) (*Program, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	p := &Program{slot: cfg.Slot, now: slot{end: math.MinInt64}}
+	scopes := []model.PortID{0}
+	if cfg.PerPort {
+		p.perPort = 1
+		for i := range dev.Ports {
+			scopes = append(scopes, model.PortID(i+1))
+		}
+		scopes = scopes[1:]
+	}
+	var err error
+	if p.v4, err = newUnits[sketch.Key4](cfg.IPv4, cfg.Seed, dev.ID, scopes); err != nil {
+		return nil, fmt.Errorf("flowset: switch %d: %w", dev.ID, err)
+	}
+	if p.v6, err = newUnits[sketch.Key6](cfg.IPv6, cfg.Seed, dev.ID, scopes); err != nil {
+		return nil, fmt.Errorf("flowset: switch %d: %w", dev.ID, err)
+	}
+	for i := range p.v4 {
+		p.out.units = append(p.out.units, &p.v4[i])
+	}
+	for i := range p.v6 {
+		p.out.units = append(p.out.units, &p.v6[i])
+	}
+	if err := p.out.plan(&dev, &cfg); err != nil {
+		return nil, fmt.Errorf("flowset: switch %d: %w", dev.ID, err)
+	}
+	return p, nil
+}
+
+// Stages are where it looks: at packets that arrive, and at the clock.
+func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Ingress, inswitch.Timer) }
+
+// Observe counts a packet, or goes on with the export.
+func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
+	if ev.Now >= p.now.end {
+		p.roll(ev.Now)
+	}
+	if ev.Stage == inswitch.Timer {
+		p.wake(ev.Now, act)
+		return
+	}
+	at := int(ev.In-1) * p.perPort
+	key := ev.Packet.Key
+	switch {
+	case key.V6 && at < len(p.v6) && p.active:
+		k := sketch.Pack6(key)
+		p.v6[at].observe(p.bank, &k, ev)
+	case !key.V6 && key.Src.Is4() && at < len(p.v4) && p.active:
+		k := sketch.Pack4(key)
+		p.v4[at].observe(p.bank, &k, ev)
+	default:
+		p.skip(at, key)
+	}
+}
+
+// skip counts a packet that no table takes: with its own family's flowset if
+// it was missed, with IPv4's, or IPv6's where there is no other, if it has no
+// key of a family that is kept.
+func (p *Program) skip(at int, key *model.FlowKey) {
+	v4, v6 := at < len(p.v4), at < len(p.v6)
+	switch {
+	case v6 && (key.V6 || !v4):
+		p.v6[at].skip(p.bank, p.active)
+	case v4:
+		p.v4[at].skip(p.bank, p.active)
+	}
+}
+
+func (u *unit[K]) skip(bank int, active bool) {
+	if active {
+		bump(&u.banks[bank].unkeyed)
+	} else {
+		bump(&u.missed)
+	}
+}
+
+// roll begins the slot that now is in. A slot that nobody was awake for is
+// left out: its number is missing in the export. If the clock goes back, the
+// slot goes on until its end comes again.
+func (p *Program) roll(now model.Time) {
+	switch {
+	case !p.running:
+		p.running, p.active = true, true
+	case !p.active: // the slot that ends had no table; its packets were missed
+	case p.out.on: // the other bank is still being read: there is none to fill
+		p.waiting, p.active = p.now, false
+	default:
+		p.out.begin(p.bank, p.now)
+		p.bank ^= 1
+	}
+	number := int64(now) / int64(p.slot)
+	if int64(now)%int64(p.slot) < 0 {
+		number--
+	}
+	p.now.number = uint32(number)
+	p.now.start = model.Time(number * int64(p.slot))
+	p.now.end = p.now.start + model.Time(p.slot)
+}

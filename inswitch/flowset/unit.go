@@ -1,0 +1,129 @@
+package flowset
+
+import (
+	"math"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sketch"
+	wire "github.com/weft-telemetry/weft/wire/flowset"
+)
+
+// unit is the flowset of one scope and one family: two tables, of which one is
+// filled while the other is read.
+type unit[K sketch.Key] struct {
+	seed   uint64
+	scope  model.PortID
+	layout wire.Layout
+	banks  [2]bank[K]
+	missed uint32 // while no table was free
+}
+
+type bank[K sketch.Key] struct {
+	set            *sketch.Set[K]
+	packets, bytes uint64
+	unkeyed        uint32
+	missed         uint32
+}
+
+func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []model.PortID) ([]unit[K], error) {
+	if !t.used() {
+		return nil, nil
+	}
+	units := make([]unit[K], len(scopes))
+	for i, scope := range scopes {
+		u := unit[K]{seed: seedOf(boot, sw, scope), scope: scope, layout: t.Layout}
+		for b := range u.banks {
+			set, err := sketch.NewSet[K](t.Geometry, u.seed)
+			if err != nil {
+				return nil, err
+			}
+			u.banks[b].set = set
+		}
+		units[i] = u
+	}
+	return units, nil
+}
+
+// seedOf mixes a boot's seed with who uses it.
+func seedOf(boot uint64, sw model.NodeID, scope model.PortID) uint64 {
+	z := boot ^ uint64(sw)*0x9e3779b97f4a7c15 ^ uint64(scope)*0xbf58476d1ce4e5b9
+	z = (z ^ z>>30) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// observe counts a packet with its key in a bank.
+func (u *unit[K]) observe(bank int, k *K, ev *inswitch.Event) {
+	b := &u.banks[bank]
+	size := uint32(max(ev.Packet.Bare(), 0))
+	b.packets++
+	b.bytes += uint64(size)
+	if h, isNew := b.set.Add(k, size); isNew {
+		u.insert(b, k, h, ev)
+	}
+}
+
+// insert adds a new flow with the ports of its first packet. The way out is
+// asked for once per flow and slot: here, where the packet has arrived but not
+// been routed, it is not yet known. 0 means that the packet goes nowhere.
+func (u *unit[K]) insert(b *bank[K], k *K, h sketch.Hash, ev *inswitch.Event) {
+	var out model.PortID
+	if u.layout.Ports != 0 {
+		out, _ = ev.Switch.Route(ev.Packet.Outer)
+	}
+	b.set.Insert(k, h, ev.In, out)
+}
+
+// exporter is a unit of either family as the export sees it.
+type exporter interface {
+	// header fills in what the unit knows of a bank.
+	header(bank int, h *wire.Header)
+	// export appends the units of a span and empties cells behind itself.
+	export(bank int, span wire.Span, b []byte) []byte
+	// clear empties what export has left: filter and counts.
+	clear(bank int)
+	// admit counts the packets that found no table with those of a bank.
+	admit(bank int)
+}
+
+func (u *unit[K]) header(bank int, h *wire.Header) {
+	b := &u.banks[bank]
+	h.Seed, h.Scope = u.seed, u.scope
+	h.Geometry, h.Layout = wire.Geometry(b.set.Family().Geometry), u.layout
+	h.Counts = wire.Counts{Packets: b.packets, Bytes: b.bytes, Flows: b.set.Inserted(), Unkeyed: b.unkeyed, Missed: b.missed}
+}
+
+func (u *unit[K]) export(bank int, span wire.Span, dst []byte) []byte {
+	s := u.banks[bank].set
+	if span.Section == wire.Filter {
+		return s.Filter().AppendBytes(dst, span.First, span.Count)
+	}
+	var cell wire.Cell
+	for i := span.First; i < span.First+span.Count; i++ {
+		c := s.Cell(i)
+		sketch.PutKey(&cell.Key, &c.Key)
+		cell.Flows, cell.Packets, cell.Bytes = c.Flows, c.Packets, c.Bytes
+		cell.InPort, cell.OutPort = c.In, c.Out
+		dst = u.layout.AppendCell(dst, &cell)
+	}
+	s.ClearCells(span.First, span.Count)
+	return dst
+}
+
+func (u *unit[K]) clear(i int) {
+	set := u.banks[i].set
+	set.ClearFilter()
+	u.banks[i] = bank[K]{set: set}
+}
+
+func (u *unit[K]) admit(bank int) {
+	u.banks[bank].missed = u.missed
+	u.missed = 0
+}
+
+// bump counts up and stays at the largest value, as the format wants it.
+func bump(n *uint32) {
+	if *n < math.MaxUint32 {
+		*n++
+	}
+}
