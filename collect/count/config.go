@@ -24,7 +24,7 @@ type Layout string
 
 // The layouts. A cell is a 64-bit word, little-endian, in both.
 const (
-	Weft      Layout = "weft"
+	Weft      Layout = "weft"      // the cells of a key are never the same
 	Prototype Layout = "prototype" // 4-byte keys, slots by CRC-32, as the public prototype
 )
 
@@ -34,12 +34,12 @@ const Kind = "key-increment"
 // Config is the geometry of a table.
 type Config struct {
 	Layout Layout `json:"layout"`
-	Cells  uint64 `json:"cells"` // prototype: a power of two, at most 2^31
+	Cells  uint64 `json:"cells"` // a multiple of 4; prototype: a power of two, at most 2^31
 	Seed   uint64 `json:"seed"`  // of the hash; prototype: 0
 }
 
 // DefaultConfig is a table in a memory of about size bytes.
-func DefaultConfig(size int64) Config { return Config{Layout: Weft, Cells: uint64(size) / 8} }
+func DefaultConfig(size int64) Config { return Config{Layout: Weft, Cells: uint64(size) / 32 * 4} }
 
 const maxCells = 1 << 40
 
@@ -50,6 +50,8 @@ func (c Config) check() error {
 		return fmt.Errorf("count: layout %q, want %s or %s", c.Layout, Weft, Prototype)
 	case c.Cells < 1 || c.Cells > maxCells:
 		return fmt.Errorf("count: %d cells, want 1 to 2^40", c.Cells)
+	case c.Layout == Weft && c.Cells%place.MaxCopies != 0:
+		return fmt.Errorf("count: %d cells, want a multiple of %d", c.Cells, place.MaxCopies)
 	case c.Layout == Prototype && !place.IsPrototypeSlots(c.Cells):
 		return fmt.Errorf("count: %d cells, the prototype has a power of two up to 2^31", c.Cells)
 	case c.Layout == Prototype && c.Seed != 0:

@@ -44,7 +44,7 @@ func (s *Scheme) cell(p Place, n int) uint64 {
 	if s.proto {
 		return place.CRC(p.hash).Slot(n, s.cfg.Cells)
 	}
-	return place.Hash(p.hash).Slot(n, s.cfg.Cells)
+	return place.Hash(p.hash).Cell(n, s.cfg.Cells)
 }
 
 // Offset is where cell n of the key is, in bytes from the start of the memory.

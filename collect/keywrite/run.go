@@ -49,7 +49,8 @@ func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 		key := reports[head : head+keyLen+4]
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[keyLen-8:])
 		top := uint64(binary.LittleEndian.Uint32(key[keyLen:])) << 32
-		h, word := quickWord(a, b, keyLen, top, seed, mask)
+		h := place.OfWords(a, b, keyLen, seed)
+		word := top | h.Sum().Add(top).Bits(mask)
 		region.Store(&slots[h.Slot(0, n)], word)
 		if copies > 1 {
 			region.Store(&slots[h.Slot(1, n)], word)
@@ -58,12 +59,4 @@ func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 			region.Store(&slots[h.Slot(c, n)], word)
 		}
 	}
-}
-
-// quickWord returns the hash of a key of 8 to 16 bytes, given as its first and
-// its last 8, and the word for a value of 4 under it, given in the high half.
-// It is small enough to become part of its callers.
-func quickWord(a, b uint64, keyLen int, top, seed, mask uint64) (place.Hash, uint64) {
-	h := place.OfWords(a, b, keyLen, seed)
-	return h, top | h.Sum().Add(top).Bits(mask)
 }

@@ -11,7 +11,7 @@ import (
 type Scheme struct {
 	cfg   Config
 	proto bool
-	quick bool   // Weft's slots of one word with values of 4 bytes: see quickWord
+	quick bool   // Weft's slots of one word with values of 4 bytes
 	mask  uint64 // the bits of the checksum
 	words uint64 // of a slot
 	high  int    // bits of the first word that the checksum takes

@@ -91,6 +91,12 @@ func (h Hash) Slot(n int, slots uint64) uint64 {
 	return hi
 }
 
+// Cell is Slot with copies that never coincide, for what would count twice
+// where they do. Cells must be a multiple of MaxCopies.
+func (h Hash) Cell(n int, cells uint64) uint64 {
+	return h.Slot(n, cells/MaxCopies)*MaxCopies + (uint64(h)+uint64(n))%MaxCopies
+}
+
 // Sum starts a checksum over the key and what is stored under it.
 func (h Hash) Sum() Sum { return Sum(h ^ mix5) }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -135,6 +136,29 @@ func TestLengthsAreKeysOfTheirOwn(t *testing.T) {
 			if Of(key, 0) == h {
 				t.Errorf("byte %d of %d does not matter", i, n)
 			}
+		}
+	}
+}
+
+// TestCellsAreApart holds that the cells of a key differ, and that all cells
+// are used alike.
+func TestCellsAreApart(t *testing.T) {
+	const cells, n = 64, 64_000
+	var used [cells]int
+	for i := range uint32(n) {
+		h := Of(keysets["counter of 4 bytes"](i), 0)
+		var seen uint64
+		for c := range MaxCopies {
+			seen |= 1 << h.Cell(c, cells)
+		}
+		if bits.OnesCount64(seen) != MaxCopies {
+			t.Fatalf("key %d has cells %b; want %d", i, seen, MaxCopies)
+		}
+		used[h.Cell(0, cells)]++
+	}
+	for i, got := range used {
+		if math.Abs(float64(got)-n/cells) > 6*math.Sqrt(n/cells) {
+			t.Errorf("cell %d has %d keys; want about %d", i, got, n/cells)
 		}
 	}
 }

@@ -127,16 +127,16 @@ func (r *Region) Cell(i int) Cell {
 // Wrote counts n slots that were written.
 func (c Cell) Wrote(n int) { Store(c.writes, *c.writes+uint64(n)) }
 
-// Added counts n slots that were written and what was added to each key.
+// Added counts n slots to each of which delta was added.
 func (c Cell) Added(n int, delta uint64) {
 	Store(c.writes, *c.writes+uint64(n))
-	Store(c.total, *c.total+delta)
+	Store(c.total, *c.total+uint64(n)*delta)
 }
 
 // Counts is what all writers did since the last reset.
 type Counts struct {
 	Writes uint64 `json:"writes"` // slots written, each copy one
-	Total  uint64 `json:"total"`  // sum of what was added to counters
+	Total  uint64 `json:"total"`  // sum of what was added to slots, each copy for itself
 	Epoch  uint64 `json:"epoch"`  // resets before
 }
 

@@ -1,0 +1,60 @@
+package count
+
+import (
+	"math"
+
+	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/region"
+)
+
+// Answer is what a table knows of a key.
+type Answer struct {
+	Sum   uint64 // the key's sum, or more
+	Bound Bound
+}
+
+// Bound says how far the sum may be above the true one, as long as nothing is
+// subtracted.
+type Bound struct {
+	Mean    float64 `json:"mean"`    // what other keys add to a cell on average; the least of several has less
+	Excess  float64 `json:"excess"`  // more than this above,
+	Failing float64 `json:"failing"` // with this chance at most
+}
+
+// bound is that of a count-min sketch: a cell holds Mean of other keys' sums on
+// average, so more than e times that with a chance of at most 1/e, and all n
+// cells with e^-n.
+func boundOf(total float64, cells uint64, n int) Bound {
+	mean := total / float64(cells)
+	return Bound{Mean: mean, Excess: math.E * mean, Failing: math.Exp(-float64(n))}
+}
+
+// Read returns the least of the key's first copies cells. Copies must be what
+// the reports asked for: a cell that some did not add to is too small.
+func (t *Table) Read(key []byte, copies int) (Answer, error) { return Sum(key, copies, t) }
+
+// Sum reads several tables of one geometry as if all had been added to one.
+func Sum(key []byte, copies int, tables ...*Table) (Answer, error) {
+	if copies < 1 || copies > place.MaxCopies {
+		return Answer{}, ErrCopies
+	}
+	var sums [place.MaxCopies]uint64
+	var total float64
+	var cells uint64
+	for _, t := range tables {
+		p, err := t.Place(key)
+		if err != nil {
+			return Answer{}, err
+		}
+		for n := range copies {
+			sums[n] += region.Load(&t.cells[t.cell(p, n)])
+		}
+		total += float64(t.mem.Counts().Total)
+		cells = t.cfg.Cells
+	}
+	a := Answer{Sum: sums[0], Bound: boundOf(total, max(1, cells), copies)}
+	for _, s := range sums[1:copies] {
+		a.Sum = min(a.Sum, s)
+	}
+	return a, nil
+}

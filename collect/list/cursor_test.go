@@ -1,0 +1,184 @@
+package list
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestCursorEqualsTwin follows lists with cursors and holds what they return
+// against all that was ever appended: in order, nothing twice, and every entry
+// either returned or counted as lost.
+func TestCursorEqualsTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := configs(t)
+		tab := open(t, cfg)
+		defer tab.Region().Close()
+		w := tab.Writer(0)
+		all := make([][][]byte, cfg.Lists())
+		cursors := make([]Cursor, cfg.Lists())
+		for i := range cursors {
+			cursors[i].List = uint32(i)
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			list := rapid.Uint32Range(0, uint32(cfg.Lists()-1)).Draw(t, "list")
+			class, _ := tab.Class(list)
+			if rapid.Bool().Draw(t, "write") {
+				var batch []byte
+				for range rapid.IntRange(0, 9).Draw(t, "entries") {
+					low := class.Entry
+					if class.Sized {
+						low = 0
+					}
+					data := rapid.SliceOfN(rapid.Byte(), low, class.Entry).Draw(t, "data")
+					batch, _ = tab.AppendEntry(batch, list, data)
+					all[list] = append(all[list], data)
+				}
+				if err := w.Append(list, batch); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			c := &cursors[list]
+			before := *c
+			limit := rapid.IntRange(0, 20).Draw(t, "limit")
+			raw, err := tab.Read(nil, c, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.Collect(class.Entries(raw))
+			kept := uint64(class.Capacity - cfg.Batch)
+			first := before.Next
+			if n := uint64(len(all[list])); n > kept {
+				first = max(first, n-kept)
+			}
+			want := all[list][first:]
+			want = want[:min(len(want), limit)]
+			if !slices.EqualFunc(got, want, bytes.Equal) {
+				t.Fatalf("list %d from %d: read %x; want %x", list, before.Next, got, want)
+			}
+			if lost := c.Lost - before.Lost; lost != first-before.Next || c.Next != first+uint64(len(want)) {
+				t.Fatalf("cursor %+v became %+v; want %d lost and %d read", before, *c, first-before.Next, len(want))
+			}
+		}
+	})
+}
+
+// TestReaderBesideWriter polls a small ring while a writer laps it, and holds
+// that no entry is torn, repeated or out of order, and that lost and read
+// entries make up all.
+func TestReaderBesideWriter(t *testing.T) {
+	const total = 60_000
+	tab := open(t, Config{Layout: Weft, Batch: 4, Classes: []Class{{Lists: 1, Entry: 24, Capacity: 64}}})
+	defer tab.Region().Close()
+	var done atomic.Bool
+	go func() {
+		w := tab.Writer(0)
+		var batch []byte
+		for i := uint64(1); i <= total; i++ {
+			for range 3 {
+				batch = binary.LittleEndian.AppendUint64(batch, i)
+			}
+			if i%4 == 0 || i == total {
+				_ = w.Append(0, batch)
+				batch = batch[:0]
+			}
+		}
+		done.Store(true)
+	}()
+	class, _ := tab.Class(0)
+	var c Cursor
+	buf := make([]byte, 0, 64*24)
+	read := uint64(0)
+	for {
+		last := done.Load()
+		before := c.Next + 0
+		raw, err := tab.Read(buf, &c, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := c.Next - uint64(len(raw)/24)
+		if next < before {
+			t.Fatalf("cursor went from %d to %d", before, next)
+		}
+		for e := range class.Entries(raw) {
+			next++
+			a, b, z := binary.LittleEndian.Uint64(e), binary.LittleEndian.Uint64(e[8:]), binary.LittleEndian.Uint64(e[16:])
+			if a != next || b != next || z != next {
+				t.Fatalf("entry %d holds %d %d %d", next, a, b, z)
+			}
+			read++
+		}
+		if last && len(raw) == 0 {
+			break
+		}
+	}
+	if read+c.Lost != total {
+		t.Errorf("%d read and %d lost; want %d in all", read, c.Lost, total)
+	}
+}
+
+func TestCursorSurvivesRestart(t *testing.T) {
+	path := t.TempDir() + "/list"
+	cfg := DefaultConfig(2, 64)
+	tab, err := Open(path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = tab.Writer(0).Append(1, []byte{1, 0, 0, 0, 2, 0, 0, 0})
+	c, _ := tab.Oldest(1)
+	if raw, err := tab.Read(nil, &c, 1); err != nil || len(raw) != 4 {
+		t.Fatalf("Read = %x, %v; want one entry", raw, err)
+	}
+	_ = tab.Region().Close()
+	if tab, err = Open(path, cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer tab.Region().Close()
+	_ = tab.Writer(0).Append(1, []byte{3, 0, 0, 0})
+	raw, err := tab.Read(nil, &c, 10)
+	if want := []byte{2, 0, 0, 0, 3, 0, 0, 0}; err != nil || !bytes.Equal(raw, want) {
+		t.Errorf("Read after a restart = %x, %v; want %x", raw, err, want)
+	}
+	if head, _ := tab.Head(1); head != 3 {
+		t.Errorf("head = %d after a restart; want 3", head)
+	}
+	tab.Region().Reset()
+	if raw, err := tab.Read(nil, &c, 10); err != nil || len(raw) != 0 || c.Next != 0 || c.Epoch != 1 {
+		t.Errorf("Read after a reset = %x, %v with %+v; want a list begun anew", raw, err, c)
+	}
+	ahead := Cursor{List: 1, Next: 9, Epoch: 1}
+	if _, err := tab.Read(nil, &ahead, 10); err != ErrAhead {
+		t.Errorf("Read with a cursor of another memory = %v; want ErrAhead", err)
+	}
+}
+
+func TestNewest(t *testing.T) {
+	tab := open(t, Config{Layout: Weft, Batch: 2, Classes: []Class{{Lists: 1, Entry: 1, Capacity: 10}}})
+	defer tab.Region().Close()
+	for i := range byte(20) {
+		_ = tab.Writer(0).Append(0, []byte{i})
+	}
+	for n, want := range map[uint64]uint64{0: 20, 3: 17, 8: 12, 9: 12, 100: 12} {
+		if c, err := tab.Newest(0, n); err != nil || c.Next != want {
+			t.Errorf("Newest(%d) = %+v, %v; want next %d", n, c, err, want)
+		}
+	}
+}
+
+func TestReadAllocs(t *testing.T) {
+	tab := open(t, DefaultConfig(2, 64))
+	defer tab.Region().Close()
+	w, batch, buf := tab.Writer(0), make([]byte, 64), make([]byte, 0, 256)
+	var c Cursor
+	if n := testing.AllocsPerRun(100, func() {
+		_ = w.Append(0, batch)
+		_, _ = tab.Read(buf, &c, 16)
+	}); n != 0 {
+		t.Errorf("Read allocates %v times", n)
+	}
+}

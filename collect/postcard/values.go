@@ -1,0 +1,80 @@
+package postcard
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Values is the set V of values that hops can report, such as all switch ids,
+// with the code of each: the paper's lookup table. A reader that has it takes
+// no chunk for valid that holds anything else.
+type Values struct {
+	bits  int
+	mask  uint32 // of the table's length
+	table []uint64
+	n     int
+}
+
+// NewValues makes the table for codes of so many bits. Two values with one
+// code could not be told apart: that is an error, and more bits are the cure.
+// With 32 there is none.
+func NewValues(codeBits int, values ...uint32) (*Values, error) {
+	if codeBits < 1 || codeBits > 32 {
+		return nil, fmt.Errorf("postcard: codes of %d bits, want 1 to 32", codeBits)
+	}
+	v := &Values{bits: codeBits, table: make([]uint64, 2<<bits.Len(uint(len(values)+1)))}
+	v.mask = uint32(len(v.table) - 1)
+	for _, x := range append([]uint32{Blank}, values...) {
+		if err := v.add(x); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// An entry holds its value above and below a bit that tells that it is used;
+// the place is its code's, or the next that is free.
+const used = 1
+
+func (v *Values) add(x uint32) error {
+	c := v.trim(code(x))
+	for i := c; ; i++ {
+		e := &v.table[i&v.mask]
+		if *e == 0 {
+			*e = uint64(x)<<32 | used
+			v.n++
+			return nil
+		}
+		old := uint32(*e >> 32)
+		if old == x {
+			return nil
+		}
+		if v.trim(code(old)) == c {
+			return fmt.Errorf("postcard: values %d and %d have one code of %d bits", old, x, v.bits)
+		}
+	}
+}
+
+func (v *Values) trim(c uint32) uint32 { return c & uint32(1<<uint(v.bits)-1) }
+
+// find returns the value that has a code.
+func (v *Values) find(c uint32) (uint32, bool) {
+	for i := c; ; i++ {
+		e := v.table[i&v.mask]
+		if e == 0 {
+			return 0, false
+		}
+		if x := uint32(e >> 32); v.trim(code(x)) == c {
+			return x, true
+		}
+	}
+}
+
+// has tells whether x is one of the values.
+func (v *Values) has(x uint32) bool {
+	got, ok := v.find(v.trim(code(x)))
+	return ok && got == x
+}
+
+// Len is how many values there are, without Blank.
+func (v *Values) Len() int { return v.n - 1 }
