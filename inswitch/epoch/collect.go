@@ -1,0 +1,143 @@
+package epoch
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// processor is the switch's CPU. It is slow: reading two epochs takes 80 ms,
+// in which the ring of epochs wraps many times. So a poll freezes a snapshot at
+// once, encoded as it will be sent, and the processor's time passes before it
+// leaves. Polls that come shortly after are answered by the same snapshot.
+type processor struct {
+	pending []snapshot // being read, oldest first
+	spare   []snapshot // memory to use again
+	free    model.Time // when the processor has read all
+}
+
+type snapshot struct {
+	taken   model.Time
+	ready   model.Time
+	builder epoch.Builder
+	chunks  int
+	who     []poll.Event // complaints it answers; records go with the first
+}
+
+// maxPending bounds the snapshots that wait for the processor.
+const maxPending = 4
+
+// ask makes a snapshot for a complaint, or lets the newest one answer it.
+func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
+	if n := len(c.pending); n > 0 {
+		last := &c.pending[n-1]
+		if ev.Now.Sub(last.taken) < p.cfg.Interval || n == maxPending {
+			if !slices.Contains(last.who, who) {
+				p.stats.Reused++
+				last.who = append(last.who, who)
+			}
+			return
+		}
+	}
+	var s snapshot
+	if n := len(c.spare); n > 0 {
+		s, c.spare = c.spare[n-1], c.spare[:n-1]
+	}
+	s.taken, s.who = ev.Now, append(s.who[:0], who)
+	p.freeze(&s, ev, who)
+	p.stats.Snapshots++
+	begin := max(ev.Now, c.free)
+	s.ready = begin.Add(p.cfg.Collect)
+	c.free = s.ready
+	c.pending = append(c.pending, s)
+	act.After(s.ready.Sub(ev.Now), 1)
+}
+
+// freeze encodes all that the switch knows.
+func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
+	t, b := p.tel, &s.builder
+	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.Length, Dropped: uint32(p.stats.Lost)}
+	if p.cfg.Flows == 0 {
+		head.Flags |= epoch.NoFlows
+	}
+	if err := b.Reset(head, p.cfg.Chunk, p.cfg.Chunks); err != nil {
+		panic("epoch: configuration was checked: " + err.Error())
+	}
+	for out := 1; out <= t.ports; out++ {
+		for class := range model.Priority(classes) {
+			q := t.queue(model.PortID(out), class)
+			if q.joined == 0 && q.pauseFrames == 0 {
+				continue
+			}
+			state := ev.Switch.Queue(model.PortID(out), class)
+			b.AddPort(epoch.Port{
+				Port: model.PortID(out), Priority: class, Paused: ev.Now < q.pausedUntil,
+				Remaining: max(q.pausedUntil.Sub(ev.Now), 0), PauseFrames: q.pauseFrames,
+				Queued: uint64(state.Bytes), Sent: q.joined - min(q.joined, uint64(max(state.Packets, 0))),
+			})
+		}
+	}
+	for i := range t.epochs {
+		if e := &t.epochs[i]; e.Port != 0 && t.recent(e.Epoch) {
+			b.AddPortEpoch(*e)
+		}
+	}
+	side := t.ports + 1
+	for class, table := range t.meters {
+		for i := range table {
+			if m := &table[i]; m.packets > 0 && t.recent(m.number) {
+				b.AddMeter(epoch.Meter{
+					Epoch: m.number, In: model.PortID(i / side % side), Out: model.PortID(i % side),
+					Priority: model.Priority(class), Packets: m.packets, Bytes: m.bytes,
+				})
+			}
+		}
+	}
+	for _, table := range t.flows {
+		for i := range table {
+			if f := &table[i]; f.Packets > 0 && t.recent(f.Epoch) {
+				b.AddFlow(f)
+			}
+		}
+	}
+	for i := range t.gone {
+		if f := &t.gone[i]; t.recent(f.Epoch) {
+			b.AddFlow(f)
+		}
+	}
+	s.chunks = b.Finish()
+}
+
+// wake sends what the processor has read by now.
+func (c *processor) wake(p *Program, ev *inswitch.Event, act *inswitch.Actions) {
+	for len(c.pending) > 0 && c.pending[0].ready <= ev.Now {
+		s := c.pending[0]
+		copy(c.pending, c.pending[1:])
+		c.pending = c.pending[:len(c.pending)-1]
+		for i := range s.chunks {
+			p.report(act, s.builder.Chunk(i))
+		}
+		for _, who := range s.who[1:] {
+			p.refer(act, &s, who)
+		}
+		c.spare = append(c.spare, s)
+	}
+}
+
+func (p *Program) report(act *inswitch.Actions, chunk []byte) {
+	p.stats.Reports++
+	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List, Data: chunk})
+}
+
+// refer answers a complaint by naming the snapshot that was sent for another.
+func (p *Program) refer(act *inswitch.Actions, s *snapshot, who poll.Event) {
+	c := epoch.Chunk{
+		Header: epoch.Header{Flags: epoch.Elsewhere, Switch: p.dev.ID, Event: who, Snapshot: s.taken, EpochLength: p.cfg.Length},
+		Total:  1,
+	}
+	p.report(act, c.AppendTo(nil))
+}

@@ -1,0 +1,122 @@
+package epoch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// poll takes a polling packet, passes it on to where the cause may be, and has
+// the switch's processor read the telemetry.
+//
+//	flag     the packet goes
+//	victim   the victim's way; marked "causes" too where that port was paused
+//	causes   to every port that traffic from the arrival port went to and that
+//	         was paused itself: there the pausing goes on
+//
+// It ends at a port to a host (the host paused it, or nobody) and at a port
+// without paused packets (its own queue is the cause).
+func (p *Program) poll(ev *inswitch.Event, act *inswitch.Actions) {
+	act.Take()
+	p.stats.Polls++
+	p.frame = ev.Packet.AppendFrame(p.frame[:0], packet.EthernetSize+poll.MaxSize)
+	var in poll.Poll
+	if len(p.frame) < packet.EthernetSize {
+		p.stats.Malformed++
+		return
+	}
+	if _, err := in.Parse(p.frame[packet.EthernetSize:]); err != nil {
+		p.stats.Malformed++
+		return
+	}
+	p.tel.now.at(ev.Now)
+	want := p.seen.fresh(ev.Now, p.cfg.Again, in.Event, ev.In, in.Flag)
+	if want == 0 {
+		p.stats.Repeated++
+		return
+	}
+	p.cpu.ask(p, ev, act, in.Event)
+	if in.Layout != poll.Prototype {
+		if in.HopLimit == 0 {
+			p.stats.Exhausted++
+			return
+		}
+		in.HopLimit--
+	}
+	p.pass(ev, act, in, want)
+}
+
+// pass sends a poll's copies on. They are made one after another in one
+// buffer, so that all are intact when the host carries the actions out.
+func (p *Program) pass(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, want poll.Flag) {
+	in.InPort = ev.In
+	p.out, p.ports = p.out[:0], p.ports[:0]
+	victim, routed := model.PortID(0), false
+	if want&poll.Victim != 0 {
+		victim, routed = ev.Switch.Route(&in.Flow)
+		routed = routed && victim != 0
+	}
+	in.OutPort = victim
+	// What the copies point to must not move while they are made.
+	if need := (len(p.dev.Ports) + 1) * poll.MaxSize; cap(p.out) < need {
+		p.out = make([]byte, 0, need)
+	}
+	if need := len(p.dev.Ports) + 1; cap(p.ports) < need {
+		p.ports = make([]model.PortID, 0, need)
+	}
+	for i := range p.dev.Ports {
+		out := model.PortID(i + 1)
+		var flag poll.Flag
+		if routed && out == victim {
+			flag = poll.Victim
+			if p.tel.wasPaused(out, ev.Now) {
+				flag = poll.Both
+			}
+		}
+		if want&poll.Causes != 0 && p.tel.met(ev.In, out) && p.tel.wasPaused(out, ev.Now) {
+			flag |= poll.Causes
+		}
+		if flag == 0 || p.dev.Ports[i].Host {
+			continue
+		}
+		in.Flag = flag
+		start, first := len(p.out), len(p.ports)
+		p.out = in.AppendTo(p.out)
+		p.ports = append(p.ports, out)
+		act.Send(inswitch.Send{Ports: p.ports[first:], EtherType: poll.EtherType, Content: p.out[start:], Control: true})
+		p.stats.Passed++
+	}
+}
+
+// seen remembers the polls of the last moments. A poll that comes by a second
+// time is not taken again, by (event, arrival port, flag): a visit along the
+// victim's way must not swallow the one that follows the pauses.
+type seen struct {
+	ring [256]visit
+	next int
+}
+
+type visit struct {
+	at    model.Time
+	event poll.Event
+	in    model.PortID
+	flag  poll.Flag
+}
+
+// fresh returns the part of a flag that was not seen before, and notes it.
+func (s *seen) fresh(now model.Time, again time.Duration, ev poll.Event, in model.PortID, flag poll.Flag) poll.Flag {
+	for i := range s.ring {
+		v := &s.ring[i]
+		if v.flag != 0 && v.event == ev && v.in == in && now.Sub(v.at) < again {
+			flag &^= v.flag
+		}
+	}
+	if flag != 0 {
+		s.ring[s.next] = visit{now, ev, in, flag}
+		s.next = (s.next + 1) % len(s.ring)
+	}
+	return flag
+}

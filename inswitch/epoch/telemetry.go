@@ -1,0 +1,235 @@
+package epoch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+const classes = 8
+
+// telemetry is what the switch counts. Everything that belongs to an epoch
+// carries the epoch's number and is cleared when a packet of a later one comes
+// by: no sweep, constant work for every packet.
+type telemetry struct {
+	cfg   Config
+	ports int // highest port number
+	now   clock
+
+	queues []queue           // by port × class: state since the start
+	epochs []epoch.PortEpoch // by ring index, port, class
+	meters [classes][]meter  // by ring index, in, out; nil until the class is used
+	flows  [][]epoch.Flow    // by ring index; nil until used
+	gone   []epoch.Flow      // evicted ones, a ring once it is full
+	oldest int               // of gone
+	stats  *Stats
+}
+
+// queue is the state of one class of one egress port.
+type queue struct {
+	pausedUntil model.Time
+	pauseFrames uint64
+	joined      uint64 // packets that ever did
+}
+
+type meter struct {
+	number  uint32
+	packets uint32
+	bytes   uint64
+}
+
+// clock tells the epoch of an instant. Most packets fall into the same one as
+// the packet before, so it costs two comparisons.
+type clock struct {
+	length     int64
+	ring       uint32
+	start, end model.Time
+	number     uint32
+	index      int // in rings
+}
+
+func (c *clock) at(t model.Time) {
+	if t >= c.start && t < c.end {
+		return
+	}
+	n := int64(t) / c.length
+	if int64(t)%c.length < 0 {
+		n--
+	}
+	c.start = model.Time(n * c.length)
+	c.end = c.start.Add(time.Duration(c.length))
+	c.number = uint32(n)
+	c.index = int(c.number % c.ring)
+}
+
+func newTelemetry(cfg Config, ports int, stats *Stats) *telemetry {
+	t := &telemetry{cfg: cfg, ports: ports, stats: stats}
+	t.now = clock{length: int64(cfg.Length), ring: uint32(cfg.Epochs)}
+	t.queues = make([]queue, (ports+1)*classes)
+	t.epochs = make([]epoch.PortEpoch, cfg.Epochs*(ports+1)*classes)
+	t.flows = make([][]epoch.Flow, cfg.Epochs)
+	return t
+}
+
+func (t *telemetry) queue(out model.PortID, class model.Priority) *queue {
+	return &t.queues[int(out)*classes+int(class&7)]
+}
+
+// portEpoch returns the present epoch of a port and class.
+func (t *telemetry) portEpoch(out model.PortID, class model.Priority) *epoch.PortEpoch {
+	e := &t.epochs[(t.now.index*(t.ports+1)+int(out))*classes+int(class&7)]
+	if e.Epoch != t.now.number || e.Port == 0 {
+		*e = epoch.PortEpoch{Epoch: t.now.number, Port: out, Priority: class & 7}
+	}
+	return e
+}
+
+// enqueue counts a packet that joins a queue.
+func (t *telemetry) enqueue(ev *inswitch.Event) {
+	t.now.at(ev.Now)
+	q := t.queue(ev.Out, ev.Priority)
+	paused := ev.Now < q.pausedUntil
+	depth := uint64(max(ev.Queue.Packets, 0))
+	q.joined++
+	t.stats.Packets++
+	e := t.portEpoch(ev.Out, ev.Priority)
+	e.Packets++
+	if paused {
+		e.Paused++
+		e.PausedDepth += depth
+	} else {
+		e.Depth += depth
+	}
+	if ev.In != 0 {
+		m := t.meter(ev.In, ev.Out, ev.Priority)
+		m.packets++
+		m.bytes += uint64(ev.Packet.Bare())
+	}
+	if t.cfg.Flows > 0 && !ev.Packet.Key.IsZero() {
+		f := t.flow(ev)
+		f.In = ev.In
+		f.Packets++
+		f.Bytes += uint64(ev.Packet.Bare())
+		if paused {
+			f.Paused++
+			f.PausedDepth += depth
+		} else {
+			f.Depth += depth
+		}
+	}
+}
+
+// meter returns the present epoch's meter of a pair of ports.
+func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
+	table := &t.meters[class&7]
+	side := t.ports + 1
+	if *table == nil {
+		*table = make([]meter, t.cfg.Epochs*side*side)
+	}
+	m := &(*table)[(t.now.index*side+int(in))*side+int(out)]
+	if m.number != t.now.number {
+		*m = meter{number: t.now.number}
+	}
+	return m
+}
+
+// flow returns the record of the packet's flow in the present epoch. A flow
+// that finds its place taken takes it over; the other waits in the switch's
+// memory.
+func (t *telemetry) flow(ev *inswitch.Event) *epoch.Flow {
+	table := t.flows[t.now.index]
+	if table == nil {
+		table = make([]epoch.Flow, t.cfg.Flows)
+		t.flows[t.now.index] = table
+	}
+	key := ev.Packet.Key
+	spread := uint64(ev.Out)<<3 | uint64(ev.Priority&7)
+	f := &table[(key.Hash(t.cfg.Seed)+spread*0x9e3779b97f4a7c15)>>32&uint64(t.cfg.Flows-1)]
+	if f.Epoch == t.now.number && f.Packets > 0 {
+		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key == *key {
+			return f
+		}
+		t.evict(f)
+	}
+	*f = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key}
+	return f
+}
+
+// evict moves a record to the switch's memory, in place of the oldest there if
+// that one's epoch is not kept any more.
+func (t *telemetry) evict(f *epoch.Flow) {
+	t.stats.Evicted++
+	if t.cfg.Evicted == 0 {
+		t.stats.Lost++
+		return
+	}
+	f.Evicted = true
+	if len(t.gone) < t.cfg.Evicted {
+		t.gone = append(t.gone, *f)
+		return
+	}
+	if oldest := &t.gone[t.oldest]; !t.recent(oldest.Epoch) {
+		*oldest = *f
+		t.oldest = (t.oldest + 1) % len(t.gone)
+		return
+	}
+	t.stats.Lost++
+}
+
+// recent tells whether an epoch is among those kept.
+func (t *telemetry) recent(number uint32) bool {
+	return t.now.number-number < uint32(t.cfg.Epochs)
+}
+
+// pause notes a pause frame that a neighbour sent to a port.
+func (t *telemetry) pause(ev *inswitch.Event) {
+	t.now.at(ev.Now)
+	for class := range model.Priority(classes) {
+		d, ok := ev.Pause.Of(class)
+		if !ok {
+			continue
+		}
+		q := t.queue(ev.In, class)
+		q.pausedUntil = ev.Now.Add(d)
+		if d > 0 {
+			q.pauseFrames++
+			t.portEpoch(ev.In, class).PauseFrames++
+		}
+	}
+}
+
+// wasPaused tells whether packets at a port waited for a neighbour in the
+// epochs that are kept, or do now.
+func (t *telemetry) wasPaused(out model.PortID, now model.Time) bool {
+	for class := range model.Priority(classes) {
+		if q := t.queue(out, class); now < q.pausedUntil {
+			return true
+		}
+		for i := range t.cfg.Epochs {
+			e := &t.epochs[(i*(t.ports+1)+int(out))*classes+int(class)]
+			if e.Port != 0 && e.Paused > 0 && t.recent(e.Epoch) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// met tells whether traffic went from one port to another in the epochs that
+// are kept.
+func (t *telemetry) met(in, out model.PortID) bool {
+	side := t.ports + 1
+	for class := range t.meters {
+		if t.meters[class] == nil {
+			continue
+		}
+		for i := range t.cfg.Epochs {
+			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.recent(m.number) {
+				return true
+			}
+		}
+	}
+	return false
+}
