@@ -1,13 +1,11 @@
 package scenario
 
 import (
-	"errors"
 	"reflect"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/traffic"
-	"github.com/weft-telemetry/weft/topo/file"
 )
 
 // flowsSpec lists flows one by one.
@@ -90,14 +88,5 @@ func (s *flowFileSpec) generator(e *env) (traffic.Generator, error) {
 		return nil, s.File.errorf("flow file: %v, want one", err)
 	}
 	list, err := traffic.ParseFlows(path, data, traffic.HostsOf(e.fabric))
-	return traffic.List(list), fileError(err)
-}
-
-// fileError makes complaints about other files look like all others.
-func fileError(err error) error {
-	var e *traffic.Error
-	if errors.As(err, &e) {
-		return &file.Error{File: e.File, Line: e.Line, Msg: e.Msg}
-	}
-	return err
+	return traffic.List(list), err
 }

@@ -118,8 +118,7 @@ func (e *env) sizes(r ref) (*traffic.CDF, error) {
 	if err != nil {
 		return nil, r.errorf("sizes: %v, want a file or one of %s", err, strings.Join(traffic.SizesNames(), ", "))
 	}
-	c, err = traffic.ParseCDF(path, data)
-	return c, fileError(err)
+	return traffic.ParseCDF(path, data)
 }
 
 type permutationSpec struct {

@@ -2,10 +2,10 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
@@ -19,7 +19,7 @@ type Place struct {
 
 // errorf complains about what stands there.
 func (p Place) errorf(format string, args ...any) *file.Error {
-	return &file.Error{File: p.File, Line: p.Line, Msg: fmt.Sprintf(format, args...)}
+	return complaint.Errorf(p.File, p.Line, format, args...)
 }
 
 // value is a node of a YAML document and where it stands.

@@ -1,13 +1,13 @@
 package traffic
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -44,7 +44,7 @@ func ParseCDF(name string, data []byte) (*CDF, error) {
 	c := &CDF{}
 	line, before := 0, 0.0 // percentage of the last point
 	complain := func(format string, args ...any) (*CDF, error) {
-		return nil, &Error{File: name, Line: line, Msg: fmt.Sprintf(format, args...)}
+		return nil, complaint.Errorf(name, line, format, args...)
 	}
 	for text := range strings.Lines(string(data)) {
 		line++

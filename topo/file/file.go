@@ -5,13 +5,13 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -60,43 +60,20 @@ func ParseFormat(s string) (Format, error) {
 }
 
 // Error is a complaint about a file. Its text is "file:line: what, want …".
-type Error struct {
-	File string
-	Line int // from 1; 0 where no line is to blame
-	Msg  string
-	err  error // what the system said, if it did
-}
-
-func (e *Error) Error() string {
-	if e.Line == 0 {
-		return e.File + ": " + e.Msg
-	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
-}
-
-func (e *Error) Unwrap() error { return e.err }
+type Error = complaint.Error
 
 // Read reads a file in whatever format it is in. Every error is an *Error.
 func Read(path string) (*Document, error) {
 	in, err := os.Open(path)
 	if err != nil {
-		return nil, systemError(path, err)
+		return nil, complaint.System(path, err)
 	}
 	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxSize+1))
 	if err != nil {
-		return nil, systemError(path, err)
+		return nil, complaint.System(path, err)
 	}
 	return Parse(path, data)
-}
-
-func systemError(path string, err error) *Error {
-	e := &Error{File: path, Msg: err.Error(), err: err}
-	// The path is in front already.
-	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
-		e.Msg = pe.Op + ": " + pe.Err.Error()
-	}
-	return e
 }
 
 // Parse reads a file's bytes; name is what errors call it and, with the bytes,

@@ -2,12 +2,12 @@ package file
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
@@ -38,7 +38,7 @@ func parseTree(file string, data []byte) (value, error) {
 }
 
 func (v value) errorf(format string, args ...any) *Error {
-	return &Error{File: v.file, Line: v.line, Msg: fmt.Sprintf(format, args...)}
+	return complaint.Errorf(v.file, v.line, format, args...)
 }
 
 // keyErrorf complains about the key that v stands under.

@@ -1,0 +1,41 @@
+// Package complaint is how all rooms complain about a file that a user wrote:
+// "file:line: what, want …".
+package complaint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Error is a complaint about a file.
+type Error struct {
+	File string
+	Line int // from 1; 0 where no line is to blame
+	Msg  string
+	err  error // what the system said, if it did
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Msg
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+}
+
+func (e *Error) Unwrap() error { return e.err }
+
+// Errorf complains about a line.
+func Errorf(file string, line int, format string, args ...any) *Error {
+	return &Error{File: file, Line: line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// System is what the system said about a file.
+func System(path string, err error) *Error {
+	e := &Error{File: path, Msg: err.Error(), err: err}
+	// The path is in front already.
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		e.Msg = pe.Op + ": " + pe.Err.Error()
+	}
+	return e
+}
