@@ -20,12 +20,7 @@ const (
 )
 
 // Judged is an expectation and what came of it.
-type Judged struct {
-	What string `json:"what"`
-	Want string `json:"want"`
-	Got  string `json:"got"`
-	Met  bool   `json:"met"`
-}
+type Judged = report.Judged
 
 // faultFigures are the figures that tell of a fault. A scenario that expects
 // something of one has said what it thinks of it.

@@ -64,6 +64,7 @@ func (x *session) result() *Result {
 	r.Injected, r.Telemetry = x.injected(), x.telemetry()
 	r.Run.Notes = x.notes(r)
 	r.judge(x)
+	r.Run.Injected, r.Run.Expected, r.Run.Verdict = r.Injected, r.Expected, string(r.Verdict)
 	r.Summary = r.Run.Summarize()
 	return r
 }

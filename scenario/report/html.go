@@ -56,6 +56,11 @@ type page struct {
 	Slow       []slowFlow
 	Unfinished int
 	Ports      int
+
+	Injected []string
+	Expected []Judged
+	Verdict  string
+	Missed   int
 }
 
 // slowFlow is a row of the table of flows.
@@ -80,6 +85,12 @@ func (r *Run) WriteHTML(w io.Writer) error {
 		Queues: template.HTML(plotQueues(r, s.Deepest)), Pauses: template.HTML(pauses.svg),
 		SizeNote: r.sizeNote(s), QueueNote: r.queueNote(s.Deepest), PauseNote: pauses.note(),
 		Slow: r.slowest(slowFlows), Unfinished: s.Flows.Total - s.Flows.Finished, Ports: len(r.Ports),
+		Injected: r.Injected, Expected: r.Expected, Verdict: r.Verdict,
+	}
+	for _, e := range r.Expected {
+		if !e.Met {
+			p.Missed++
+		}
 	}
 	for _, d := range s.Drops {
 		p.DropTotal += d.Packets

@@ -229,3 +229,21 @@ func BenchmarkWriteHTML(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(writePage(b, r)))/1e3, "KB/page")
 }
+
+// TestPageShowsExpectations: what was wanted, what came of it, and what was made
+// to go wrong; without any of them the page has no such section.
+func TestPageShowsExpectations(t *testing.T) {
+	r := invent(shape{flows: 10, ports: 2, samples: 10})
+	if _, text := elements(t, writePage(t, r)); strings.Contains(text, "Expectations") {
+		t.Error("a run that nobody judged has a section for it")
+	}
+	r.Verdict = "failed"
+	r.Injected = []string{"10.9.9.9 moves to h5 from 1ms to 2ms"}
+	r.Expected = []Judged{{"drops", "none", "7", false}, {"slowdown-p99 of <burst>", "below 100", "3.2", true}}
+	_, text := elements(t, writePage(t, r))
+	for _, want := range []string{"Verdict: failed, 1 of 2 missed", "slowdown-p99 of <burst>", "below 100", "missed", "10.9.9.9 moves to h5"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

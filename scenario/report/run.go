@@ -30,6 +30,18 @@ type Run struct {
 	Drops  []Drop
 	Ports  []PortSeries
 	Notes  []string // what a reader must know: "PFC cannot fire because …"
+
+	Injected []string // what was made to go wrong, in sentences
+	Expected []Judged
+	Verdict  string // empty where nobody judged
+}
+
+// Judged is an expectation and what came of it.
+type Judged struct {
+	What string `json:"what"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+	Met  bool   `json:"met"`
 }
 
 // FlowResult is what became of one flow.
@@ -120,11 +132,10 @@ type PortSeries struct {
 	Samples []Sample   // by time
 }
 
-// Sample is the state of a port at an instant, and what it did in the interval
-// that ends there.
+// Sample is what a port did in the interval that ends at an instant.
 type Sample struct {
 	At     model.Time
-	Queue  model.Bytes // waiting at the instant, all priorities
+	Queue  model.Bytes // the most that waited at any moment of it, all priorities: no burst is missed
 	Tx     model.Bytes // sent in the interval
 	Paused float64     // share of the interval with some priority paused, 0 to 1
 }
