@@ -317,13 +317,9 @@ func (sw *Switch) inject(out *Port, p *Packet) {
 		out.enqueue(p)
 		return
 	}
-	if !sw.admit(out, p) {
-		return
+	if sw.admit(out, p) {
+		out.enqueue(p)
 	}
-	if sw.net.observer != nil {
-		sw.net.observer.Enqueued(sw.net.now, p, out)
-	}
-	out.enqueue(p)
 }
 
 // Ports returns the switch's ports; port 1 is the first.

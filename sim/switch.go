@@ -80,7 +80,7 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 	if out == nil {
 		return
 	}
-	if out.idle(p) && sw.buffer.Vacant(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
+	if out.idle(p) && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
 		// The packet leaves at the instant it came: it waits in no queue, takes
 		// no room and meets no threshold. It still had its turn.
 		if !p.Control {
@@ -117,7 +117,7 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 			return
 		}
 	}
-	if out.idle(p) && !p.Control && sw.buffer.Vacant(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil {
+	if out.idle(p) && !p.Control && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil {
 		sw.passWatched(out, p)
 		return
 	}
@@ -216,30 +216,18 @@ func (sw *Switch) lookup(p *Packet) *Port {
 // enqueue admits a packet to the buffer and queues it at out. Control packets
 // need no room: they are few and small.
 func (sw *Switch) enqueue(out *Port, p *Packet) {
-	n := sw.net
 	if sw.programs.any(StageEnqueue) {
 		if p = sw.programs.run(StageEnqueue, sw, p, nil, out); p == nil {
 			return
 		}
 	}
-	if p.Control {
-		out.enqueue(p)
-		return
-	}
-	if !sw.admit(out, p) {
-		return
-	}
-	if n.observer != nil {
-		n.observer.Enqueued(n.now, p, out)
-	}
-	if n.cfg.ECNAtEnq {
-		sw.mark(out, p)
-	}
-	// The pause is decided before the packet may leave at once: what counts is
-	// that it arrived.
-	if prio := p.Priority; sw.buffer.ShouldPause(p.ingress, prio) {
-		sw.buffer.SetPaused(p.ingress, prio, true)
-		sw.ports[p.ingress-1].sendPause(prio, true)
+	if !p.Control {
+		if !sw.admit(out, p) {
+			return
+		}
+		if sw.net.cfg.ECNAtEnq {
+			sw.mark(out, p)
+		}
 	}
 	out.enqueue(p)
 }
@@ -247,12 +235,29 @@ func (sw *Switch) enqueue(out *Port, p *Packet) {
 // admit charges a packet to the buffer, or drops it.
 func (sw *Switch) admit(out *Port, p *Packet) bool {
 	p.buffered = uint16(p.Size)
-	ok := !sw.buffer.TailDrop(p.Priority, model.Bytes(out.queues[p.Priority].bytes), model.Bytes(p.Size)) &&
-		sw.buffer.Admit(p.ingress, p.Priority, model.Bytes(p.Size))
-	if !ok {
-		sw.net.drop(p, out, DropBuffer)
+	if !sw.buffer.Take(p.ingress, p.Priority, model.Bytes(p.Size)) && !sw.squeeze(out, p) {
+		return false
 	}
-	return ok
+	if n := sw.net; n.observer != nil {
+		n.observer.Enqueued(n.now, p, out)
+	}
+	return true
+}
+
+// squeeze is admit where room is scarce. The pause is decided before the packet
+// may leave at once: what counts is that it arrived.
+func (sw *Switch) squeeze(out *Port, p *Packet) bool {
+	in, prio := p.ingress, p.Priority
+	if sw.buffer.TailDrop(prio, model.Bytes(out.queues[prio].bytes), model.Bytes(p.Size)) ||
+		!sw.buffer.Admit(in, prio, model.Bytes(p.Size)) {
+		sw.net.drop(p, out, DropBuffer)
+		return false
+	}
+	if sw.buffer.ShouldPause(in, prio) {
+		sw.buffer.SetPaused(in, prio, true)
+		sw.ports[in-1].sendPause(prio, true)
+	}
+	return true
 }
 
 // dequeued releases a packet's room as it starts to leave. It returns nil if a
@@ -260,14 +265,17 @@ func (sw *Switch) admit(out *Port, p *Packet) bool {
 func (sw *Switch) dequeued(out *Port, p *Packet) *Packet {
 	n := sw.net
 	in, prio := p.ingress, p.Priority
-	sw.buffer.Release(in, prio, model.Bytes(p.buffered))
-	if !n.cfg.ECNAtEnq {
+	calm := sw.buffer.Give(in, prio, model.Bytes(p.buffered))
+	if !calm {
+		sw.buffer.Release(in, prio, model.Bytes(p.buffered))
+	}
+	if out.queues[prio].bytes > out.ecn.kmin && !n.cfg.ECNAtEnq {
 		sw.mark(out, p)
 	}
 	if n.observer != nil {
 		n.observer.Dequeued(n.now, p, out)
 	}
-	if sw.buffer.ShouldResume(in, prio) {
+	if !calm && sw.buffer.ShouldResume(in, prio) {
 		sw.buffer.SetPaused(in, prio, false)
 		sw.ports[in-1].sendPause(prio, false)
 	}

@@ -30,7 +30,7 @@ type Buffer struct {
 	// Invariant: free = room - sum over queues of max(0, bytes-reserve).
 	free, room int64
 
-	queues []queue // by port × Priorities + priority
+	queues [][Priorities]queue // by port and priority
 	ports  []threshold
 
 	offset      int64
@@ -44,6 +44,7 @@ type Buffer struct {
 type queue struct {
 	bytes    int64 // in reserve and shared room
 	headroom int64 // in headroom
+	calm     int64 // see Take
 	reserve  int64
 	limit    int64 // of headroom; 0 where lossy
 	lossless bool
@@ -68,7 +69,7 @@ func New(c Config) (*Buffer, error) {
 	}
 	b := &Buffer{
 		free: int64(c.SharedRoom()), room: int64(c.SharedRoom()),
-		queues: make([]queue, (len(c.Ports)+1)*Priorities),
+		queues: make([][Priorities]queue, len(c.Ports)+1),
 		ports:  make([]threshold, len(c.Ports)+1),
 		offset: int64(c.ResumeOffset), egressLimit: int64(c.EgressLimit),
 		accounted: c.Accounted, lossless: c.Lossless, hpcc: c.HPCC,
@@ -77,10 +78,13 @@ func New(c Config) (*Buffer, error) {
 	for i, p := range c.Ports {
 		b.ports[i+1] = p.threshold()
 		for prio := range Priorities {
-			q := &b.queues[(i+1)*Priorities+prio]
+			q := &b.queues[i+1][prio]
 			q.reserve = int64(c.Reserve)
 			if q.lossless = c.Lossless>>prio&1 == 1; q.lossless {
 				q.limit = int64(p.Headroom)
+			}
+			if c.Accounted>>prio&1 == 1 && !c.HPCC && (q.lossless || c.EgressLimit == 0) {
+				q.calm = q.reserve
 			}
 		}
 	}
@@ -109,7 +113,7 @@ func (t *threshold) of(free int64) int64 {
 }
 
 func (b *Buffer) queue(port model.PortID, prio model.Priority) *queue {
-	return &b.queues[int(port)*Priorities+int(prio%Priorities)]
+	return &b.queues[port][prio%Priorities]
 }
 
 // Admit charges a packet to the queue it arrived for. False means that there
@@ -139,14 +143,6 @@ func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes)
 	}
 	q.headroom += n
 	return true
-}
-
-// Vacant tells whether a queue holds nothing and its sender is not paused: a
-// packet no larger than the reserve that comes and goes at one instant then
-// changes nothing, and need not be charged.
-func (b *Buffer) Vacant(port model.PortID, prio model.Priority, size model.Bytes) bool {
-	q := b.queue(port, prio)
-	return q.bytes|q.headroom == 0 && !q.paused && int64(size) <= q.reserve && !b.hpcc
 }
 
 // Release gives back the room of a packet that Admit took, of the same size.
@@ -209,6 +205,44 @@ func (b *Buffer) SetPaused(port model.PortID, prio model.Priority, paused bool) 
 // Paused tells what SetPaused said last.
 func (b *Buffer) Paused(port model.PortID, prio model.Priority) bool {
 	return b.queue(port, prio).paused
+}
+
+// Take, Give and Passes are the short way of a packet whose queue keeps to its
+// reserve, as most do: then nobody is paused or resumed, and neither thresholds
+// nor what others hold matter. Each is small enough to be inlined. Where one
+// returns false it has done nothing, and the long way answers.
+//
+// Invariant: calm is a queue's reserve, or 0 where other rules hold: HPCC's,
+// a limit at the egress, a priority that is not counted.
+
+// Take stands for TailDrop, Admit and ShouldPause: true means that the packet
+// is charged and nothing else is to be done.
+func (b *Buffer) Take(port model.PortID, prio model.Priority, size model.Bytes) bool {
+	q := b.queue(port, prio)
+	after := q.bytes + int64(size)
+	if after > q.calm || q.headroom != 0 {
+		return false
+	}
+	q.bytes = after
+	return true
+}
+
+// Give stands for Release and ShouldResume: true means that the packet's room
+// is given back and nothing else is to be done.
+func (b *Buffer) Give(port model.PortID, prio model.Priority, size model.Bytes) bool {
+	q := b.queue(port, prio)
+	after := q.bytes - int64(size)
+	if q.bytes > q.calm || q.headroom != 0 || q.paused || after < 0 {
+		return false
+	}
+	q.bytes = after
+	return true
+}
+
+// Passes stands for Take and Give at one instant.
+func (b *Buffer) Passes(port model.PortID, prio model.Priority, size model.Bytes) bool {
+	q := b.queue(port, prio)
+	return q.bytes+int64(size) <= q.calm && q.headroom == 0 && !q.paused
 }
 
 // TailDrop tells whether a packet must be dropped because the egress queue it
