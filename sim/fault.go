@@ -412,10 +412,10 @@ func checkShare(share float64) error {
 // asked of each other: a link that comes back starts afresh.
 func (p *Port) cut() {
 	n := p.net
-	for p.inbox.at() != engine.Forever {
+	for p.inbox.head != nil {
 		n.drop(p.inbox.pop(), p.peer, DropLinkDown)
 	}
-	p.node.due[p.slot] = min(p.txAt, p.wakeAt)
+	*p.due = min(p.txAt, p.wakeAt)
 	p.pfcDue = 0
 	for prio := range model.Priority(numPriorities) {
 		p.refreshGen[prio]++

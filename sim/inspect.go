@@ -24,8 +24,8 @@ func (p *Port) EachQueued(prio model.Priority, f func(*Packet)) {
 // EachArriving calls f for every packet on the wire to this port, in order.
 // f must not keep or change it.
 func (p *Port) EachArriving(f func(*Packet)) {
-	for i := p.inbox.head; i != p.inbox.tail; i++ {
-		f(p.inbox.ring[i&uint32(len(p.inbox.ring)-1)].pkt)
+	for pkt := p.inbox.head; pkt != nil; pkt = pkt.next {
+		f(pkt)
 	}
 }
 

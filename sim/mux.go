@@ -145,7 +145,7 @@ func (m *mux) take(in *Port, p *Packet) bool {
 func (m *mux) send() {
 	h, n := m.host, m.host.net
 	p := m.work.pop()
-	if next := m.work.at(); next != engine.Forever {
+	if next := m.work.at; next != engine.Forever {
 		h.node.timer(n, timer{at: next, kind: runProgram, run: m.done})
 	}
 	n.exitOr(h, p.Extra.Outer[0]).enqueue(p)

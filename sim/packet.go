@@ -34,12 +34,21 @@ const (
 // Packets are pooled. Whoever holds one last gives it back: the host that
 // received it or the place that dropped it. A program must not keep one.
 type Packet struct {
-	// What a switch looks at comes first, in one line of the cache.
-	next    *Packet // in a queue, or in the pool
-	Size    int32   // bytes on the wire: Ethernet header to payload, no FCS, no preamble
-	flow    int32   // index in Network.flows, or noFlow
-	path    path8   // the way as far as the flow knew it when the packet was made
-	routing uint16  // state of the tables it was found in
+	// What a switch looks at comes first, in one line of the cache: a packet
+	// that only passes touches no other.
+	next *Packet // in a queue, on a wire, or in the pool
+
+	// Joined is when the packet joined the queue that holds it, behind Ahead
+	// bytes; known only where a program runs at StageDequeue. On a wire, where
+	// it is of no use, it is when the packet behind this one arrives.
+	Joined engine.Time
+	Ahead  int32
+
+	Size    int32  // bytes on the wire: Ethernet header to payload, no FCS, no preamble
+	flow    int32  // index in Network.flows, or noFlow
+	Payload int32  // bytes of user data in it
+	path    path8  // the way as far as the flow knew it when the packet was made
+	routing uint16 // state of the tables it was found in
 
 	ingress  model.PortID // of the switch that holds it
 	buffered uint16       // Size when the switch took it in: what it gives back
@@ -54,13 +63,11 @@ type Packet struct {
 	DSCP     uint8
 	TCPFlags uint8
 	Echo     bool // an acknowledgement that reports a congestion mark
-	IPID     uint16
-	Payload  int32 // bytes of user data in it
-	Ahead    int32 // see Joined
 
 	// Extra is what few packets have; nil otherwise.
 	Extra *Extra
 
+	// The second line is for hosts and programs.
 	Key model.FlowKey
 
 	// Seq is the first payload byte, counted from the start of the flow; of an
@@ -71,9 +78,7 @@ type Packet struct {
 	// a pause frame, which needs no such time, it is the length of the pause.
 	Sent engine.Time
 
-	// Joined is when the packet joined the queue that holds it, behind Ahead
-	// bytes; known only where a program runs at StageDequeue.
-	Joined engine.Time
+	IPID uint16
 }
 
 // path8 is a way as port numbers, hop by hop; 0 is not known.

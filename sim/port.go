@@ -34,11 +34,11 @@ type Port struct {
 	pfcStop   uint8 // what they shall say: stop, or go on
 	pfcNext   uint8 // whose turn it is
 	next      uint8 // where round robin goes on
-	slot      int32 // in node.due
 	node      *node
-	txAt      engine.Time // when it looks for the next packet
-	wakeAt    engine.Time // when a flow of its host is due
-	inbox     wire        // packets on their way here
+	due       *engine.Time // its place in node.due
+	txAt      engine.Time  // when it looks for the next packet
+	wakeAt    engine.Time  // when a flow of its host is due
+	inbox     wire         // packets on their way here
 
 	TxPkts int64
 	TxData model.Bytes
