@@ -3,6 +3,7 @@ package sim
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -41,33 +42,13 @@ type node struct {
 	clock Clock
 	rng   rand.PCG
 
-	id     model.NodeID
-	ports  []*Port
-	due    []engine.Time // by port: when it next needs attention
-	next   engine.Time   // the least of due and timers
-	timers timerHeap
+	id      model.NodeID
+	ports   []*Port
+	due     []engine.Time // by port: when it next needs attention
+	next    engine.Time   // the least of due and timers
+	timers  timerHeap
+	timerAt engine.Time // when the first of them is due; Forever if there is none
 }
-
-// timer is an event that is not about a packet on a wire.
-type timer struct {
-	at   engine.Time
-	seq  uint64 // of those with equal times, in the order they were made
-	kind timerKind
-	prio uint8
-	gen  uint16 // the timer is void if its object has moved on
-	obj  int32
-	run  func()
-}
-
-type timerKind uint8
-
-const (
-	startFlow    timerKind = iota // flow obj begins
-	flowDue                       // flow obj's retransmission
-	pauseExpires                  // on port obj, of priority prio
-	pauseRepeats                  // on port obj, of priority prio
-	runProgram                    // run
-)
 
 // start prepares the schedule when all nodes are there.
 func (n *Network) start() {
@@ -80,15 +61,15 @@ func (n *Network) start() {
 		nd := &n.nodes[i]
 		nd.id = model.NodeID(i)
 		nd.next = engine.Forever
+		nd.timerAt = engine.Forever
 		nd.rng = *rand.NewPCG(n.cfg.Seed, uint64(i)+1)
 		if nd.sw != nil {
 			nd.ports, nd.sw.node = nd.sw.ports, nd
 		} else {
 			nd.ports, nd.host.node = nd.host.ports, nd
 		}
-		nd.due = make([]engine.Time, len(nd.ports))
+		nd.due = slices.Repeat([]engine.Time{engine.Forever}, max(1, len(nd.ports)))
 		for j, p := range nd.ports {
-			nd.due[j] = engine.Forever
 			p.node, p.due = nd, &nd.due[j]
 			p.inbox.at, p.txAt, p.wakeAt = engine.Forever, engine.Forever, engine.Forever
 		}
@@ -159,17 +140,18 @@ func (n *Network) stretch(end engine.Time) {
 func (n *Network) visit(nd *node, end engine.Time) {
 	n.sched.visiting = nd
 	for {
-		at, which := engine.Forever, -1
-		for i, t := range nd.due {
-			if t < at {
-				at, which = t, i
+		due := nd.due
+		at, which := due[0], 0
+		for i := 1; i < len(due); i++ {
+			if due[i] < at {
+				which, at = i, due[i]
 			}
 		}
-		if len(nd.timers) > 0 && nd.timers[0].at <= at {
-			if at = nd.timers[0].at; at < end {
+		if nd.timerAt <= at {
+			if at = nd.timerAt; at < end {
 				n.now = at
 				n.Counts.Events++
-				n.fire(nd.timers.pop())
+				n.fire(nd.popTimer())
 				continue
 			}
 		}
@@ -226,101 +208,5 @@ func (p *Port) deliver(at engine.Time, pkt *Packet) {
 	}
 }
 
-// timer schedules t for the node.
-func (nd *node) timer(n *Network, t timer) {
-	n.timerSeq++
-	t.seq = n.timerSeq
-	nd.timers.push(t)
-	n.wakeNode(nd, t.at)
-}
-
-// fire does what a timer is for.
-func (n *Network) fire(t timer) {
-	switch t.kind {
-	case startFlow:
-		n.startFlow(t.obj)
-	case flowDue:
-		n.flowTimer(t.obj, t.gen)
-	case pauseExpires:
-		n.ports[t.obj].expire(t.prio, t.gen)
-	case pauseRepeats:
-		n.ports[t.obj].refresh(t.prio, t.gen)
-	case runProgram:
-		t.run()
-	}
-}
-
 // Idle tells whether nothing is left to happen.
 func (n *Network) Idle() bool { return n.sched.earliest == engine.Forever && n.sched.calls.Len() == 0 }
-
-// wire holds the packets that travel to a port, in order of arrival: a link
-// lets nothing overtake. They are linked through themselves, and each knows
-// when the one behind it arrives, so that taking one off the wire needs no look
-// at the next.
-type wire struct {
-	head, tail *Packet
-	at         engine.Time // when head arrives; Forever once the last has gone
-}
-
-// push adds a packet and tells whether it is the first.
-func (w *wire) push(at engine.Time, pkt *Packet) bool {
-	pkt.next, pkt.Joined = nil, engine.Forever
-	last := w.tail
-	w.tail = pkt
-	if w.head == nil {
-		w.head, w.at = pkt, at
-		return true
-	}
-	last.next, last.Joined = pkt, at
-	return false
-}
-
-func (w *wire) pop() *Packet {
-	pkt := w.head
-	w.head, w.at = pkt.next, pkt.Joined
-	prefetch(w.head) // it is in the cache when its turn comes
-	return pkt
-}
-
-// timerHeap is a binary heap by (at, seq).
-type timerHeap []timer
-
-func (h timerHeap) less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
-}
-
-func (h *timerHeap) push(t timer) {
-	*h = append(*h, t)
-	a := *h
-	for i := len(a) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !a.less(i, up) {
-			return
-		}
-		a[i], a[up] = a[up], a[i]
-		i = up
-	}
-}
-
-func (h *timerHeap) pop() timer {
-	a := *h
-	top := a[0]
-	last := len(a) - 1
-	a[0], a[last] = a[last], timer{}
-	a = a[:last]
-	*h = a
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= len(a) {
-			return top
-		}
-		if c+1 < len(a) && a.less(c+1, c) {
-			c++
-		}
-		if !a.less(c, i) {
-			return top
-		}
-		a[i], a[c] = a[c], a[i]
-		i = c
-	}
-}

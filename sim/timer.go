@@ -1,0 +1,102 @@
+package sim
+
+import "github.com/weft-telemetry/weft/sim/engine"
+
+// timer is an event that is not about a packet on a wire.
+type timer struct {
+	at   engine.Time
+	seq  uint64 // of those with equal times, in the order they were made
+	kind timerKind
+	prio uint8
+	gen  uint16 // the timer is void if its object has moved on
+	obj  int32
+	run  func()
+}
+
+type timerKind uint8
+
+const (
+	startFlow    timerKind = iota // flow obj begins
+	flowDue                       // flow obj's retransmission
+	pauseExpires                  // on port obj, of priority prio
+	pauseRepeats                  // on port obj, of priority prio
+	runProgram                    // run
+)
+
+// timer schedules t for the node.
+func (nd *node) timer(n *Network, t timer) {
+	n.timerSeq++
+	t.seq = n.timerSeq
+	nd.timers.push(t)
+	nd.timerAt = nd.timers[0].at
+	n.wakeNode(nd, t.at)
+}
+
+// popTimer takes the first timer.
+func (nd *node) popTimer() timer {
+	t := nd.timers.pop()
+	nd.timerAt = engine.Forever
+	if len(nd.timers) > 0 {
+		nd.timerAt = nd.timers[0].at
+	}
+	return t
+}
+
+// fire does what a timer is for.
+func (n *Network) fire(t timer) {
+	switch t.kind {
+	case startFlow:
+		n.startFlow(t.obj)
+	case flowDue:
+		n.flowTimer(t.obj, t.gen)
+	case pauseExpires:
+		n.ports[t.obj].expire(t.prio, t.gen)
+	case pauseRepeats:
+		n.ports[t.obj].refresh(t.prio, t.gen)
+	case runProgram:
+		t.run()
+	}
+}
+
+// timerHeap is a binary heap by (at, seq).
+type timerHeap []timer
+
+func (h timerHeap) less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+
+func (h *timerHeap) push(t timer) {
+	*h = append(*h, t)
+	a := *h
+	for i := len(a) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !a.less(i, up) {
+			return
+		}
+		a[i], a[up] = a[up], a[i]
+		i = up
+	}
+}
+
+func (h *timerHeap) pop() timer {
+	a := *h
+	top := a[0]
+	last := len(a) - 1
+	a[0], a[last] = a[last], timer{}
+	a = a[:last]
+	*h = a
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(a) {
+			return top
+		}
+		if c+1 < len(a) && a.less(c+1, c) {
+			c++
+		}
+		if !a.less(c, i) {
+			return top
+		}
+		a[i], a[c] = a[c], a[i]
+		i = c
+	}
+}
