@@ -1,0 +1,276 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// Reason says why a flow was complained about.
+type Reason uint8
+
+// Reasons.
+const (
+	RTT    Reason = iota // a packet was acknowledged late
+	Age                  // a packet is not acknowledged yet
+	Rate                 // fewer bytes were acknowledged than the flow may expect
+	Finish               // the flow, or the job it belongs to, took too long
+	Turn                 // nothing is wrong that is known: it was this flow's turn
+)
+
+var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", Finish: "completion time", Turn: "turn"}
+
+// String prints the reason.
+func (r Reason) String() string { return reasonNames[r] }
+
+// Config says when a flow suffers.
+type Config struct {
+	Host model.NodeID
+	// Late is how many times its base a round-trip time may be; Limit, if it is
+	// not 0, is an absolute bound in its place.
+	Late  float64
+	Limit time.Duration
+	// Slow is the least share of its expected rate that a flow must get in
+	// each Window; 0 does not look at rates.
+	Slow   float64
+	Window time.Duration
+	// Overdue is how many times its expected time a flow or job may take; 0
+	// does not look.
+	Overdue float64
+	// Turn is the interval at which flows are polled one after another; 0
+	// polls only those that suffer.
+	Turn time.Duration
+
+	Again    time.Duration // between two polls about one flow, at least
+	PerHost  time.Duration // between two polls of this host, at least
+	HopLimit uint8
+}
+
+// DefaultConfig complains about three times the base round-trip time, a flow at
+// most every 3 ms.
+func DefaultConfig(host model.NodeID) Config {
+	return Config{Host: host, Late: 3, Again: 3 * time.Millisecond, PerHost: 10 * time.Microsecond, HopLimit: 32}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Limit < 0 || c.Limit == 0 && !(c.Late > 1):
+		return fmt.Errorf("agent: round-trip limit %v or %v times the base, want a time above 0 or more than 1", c.Limit, c.Late)
+	case c.Slow < 0 || c.Slow > 1 || c.Slow > 0 && c.Window <= 0:
+		return fmt.Errorf("agent: share %v of the rate in windows of %v, want 0 to 1 and a window", c.Slow, c.Window)
+	case c.Overdue < 0 || c.Overdue > 0 && c.Overdue < 1:
+		return fmt.Errorf("agent: %v times the expected time, want 0 or at least 1", c.Overdue)
+	case c.Turn < 0 || c.Again < 0 || c.PerHost < 0:
+		return fmt.Errorf("agent: turn %v, again %v, per host %v; want none below 0", c.Turn, c.Again, c.PerHost)
+	case c.HopLimit == 0:
+		return fmt.Errorf("agent: hop limit 0, want at least 1")
+	}
+	return nil
+}
+
+// Trigger is a complaint. Its Poll is to be sent towards the fabric, by a queue
+// that PFC never pauses.
+type Trigger struct {
+	Poll   poll.Poll
+	Reason Reason
+	Value  time.Duration // what was measured: a time; of Rate the window
+	Limit  time.Duration // what it should have been at most
+}
+
+// Expect is what is known about a flow when it starts.
+type Expect struct {
+	BaseRTT time.Duration // without queues
+	Rate    model.Rate    // it may expect; 0: not known
+	Finish  time.Duration // of the flow or job; 0: not known
+}
+
+// Stats account for complaints.
+type Stats struct {
+	Polls      uint64
+	Suppressed uint64 // complaints within Again or PerHost of another
+	Late       uint64 // acknowledgements beyond the limit
+}
+
+// Agent watches the flows that start at one host. Memory is constant per flow:
+// one packet at a time is measured, and while it is on its way it tells the
+// age of the oldest unacknowledged one from below.
+type Agent struct {
+	cfg    Config
+	flows  map[model.FlowKey]*watched
+	order  []model.FlowKey // for turns
+	turn   int
+	number uint32
+	last   model.Time // poll of this host
+	polled bool
+	nextT  model.Time // turn
+	stats  Stats
+}
+
+type watched struct {
+	expect  Expect
+	start   model.Time
+	sent    int64 // bytes, highest end of a packet
+	acked   int64
+	timed   int64 // end of the packet that is measured; 0: none
+	timedAt model.Time
+	window  model.Time // begin of the present one
+	before  int64      // acked at its begin
+	busy    bool       // something was unacknowledged all through the window
+	polled  model.Time
+	once    bool // polled before
+}
+
+// New makes an agent that watches nothing yet.
+func New(cfg Config) (*Agent, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	return &Agent{cfg: cfg, flows: map[model.FlowKey]*watched{}}, nil
+}
+
+// Stats returns the present counts.
+func (a *Agent) Stats() Stats { return a.stats }
+
+// Start begins to watch a flow.
+func (a *Agent) Start(now model.Time, key model.FlowKey, e Expect) {
+	if a.flows[key] == nil {
+		a.order = append(a.order, key)
+	}
+	a.flows[key] = &watched{expect: e, start: now, window: now}
+}
+
+// Sent tells that a packet left whose last byte is the flow's end-th.
+func (a *Agent) Sent(now model.Time, key model.FlowKey, end int64) {
+	w := a.flows[key]
+	if w == nil {
+		return
+	}
+	if w.timed == 0 && end > w.sent {
+		w.timed, w.timedAt = end, now
+	}
+	w.sent = max(w.sent, end)
+}
+
+// Acked tells that all bytes up to end have arrived.
+func (a *Agent) Acked(now model.Time, key model.FlowKey, end int64) (Trigger, bool) {
+	w := a.flows[key]
+	if w == nil || end <= w.acked {
+		return Trigger{}, false
+	}
+	w.acked = end
+	if w.timed == 0 || end < w.timed {
+		return Trigger{}, false
+	}
+	rtt := now.Sub(w.timedAt)
+	w.timed = 0
+	limit := a.limit(w)
+	if rtt <= limit {
+		return Trigger{}, false
+	}
+	a.stats.Late++
+	return a.complain(now, key, w, RTT, rtt, limit)
+}
+
+// Resent tells that a flow goes back to its first unacknowledged byte: what was
+// being measured says nothing any more, but it still waits.
+func (a *Agent) Resent(key model.FlowKey) {
+	if w := a.flows[key]; w != nil && w.timed != 0 {
+		w.sent = w.acked
+	}
+}
+
+// End ends a flow, finished or not.
+func (a *Agent) End(now model.Time, key model.FlowKey) (t Trigger, ok bool) {
+	w := a.flows[key]
+	if w == nil {
+		return t, false
+	}
+	if limit := time.Duration(a.cfg.Overdue * float64(w.expect.Finish)); limit > 0 {
+		if took := now.Sub(w.start); took > limit {
+			t, ok = a.complain(now, key, w, Finish, took, limit)
+		}
+	}
+	delete(a.flows, key)
+	for i, k := range a.order {
+		if k == key {
+			a.order = append(a.order[:i], a.order[i+1:]...)
+			if a.turn > i {
+				a.turn--
+			}
+			break
+		}
+	}
+	return t, ok
+}
+
+// Tick looks at what no packet would tell: flows from which nothing comes back.
+// A host calls it a few times per limit.
+func (a *Agent) Tick(now model.Time, out []Trigger) []Trigger {
+	for _, key := range a.order {
+		w := a.flows[key]
+		limit := a.limit(w)
+		if age := now.Sub(w.timedAt); w.timed != 0 && age > limit {
+			if t, ok := a.complain(now, key, w, Age, age, limit); ok {
+				out = append(out, t)
+			}
+		}
+		if a.cfg.Slow > 0 && now.Sub(w.window) >= a.cfg.Window {
+			if t, ok := a.rate(now, key, w); ok {
+				out = append(out, t)
+			}
+		}
+	}
+	if a.cfg.Turn > 0 && now >= a.nextT && len(a.order) > 0 {
+		a.nextT = now.Add(a.cfg.Turn)
+		a.turn %= len(a.order)
+		key := a.order[a.turn]
+		a.turn++
+		if t, ok := a.complain(now, key, a.flows[key], Turn, 0, 0); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// rate ends a flow's window and judges it, if the flow had something to send
+// all the time.
+func (a *Agent) rate(now model.Time, key model.FlowKey, w *watched) (Trigger, bool) {
+	span := now.Sub(w.window)
+	got := float64(w.acked-w.before) * 8
+	want := a.cfg.Slow * float64(w.expect.Rate) * span.Seconds()
+	busy := w.busy
+	w.window, w.before, w.busy = now, w.acked, w.sent > w.acked
+	if !busy || w.sent == w.acked || got >= want {
+		return Trigger{}, false
+	}
+	return a.complain(now, key, w, Rate, span, a.cfg.Window)
+}
+
+func (a *Agent) limit(w *watched) time.Duration {
+	if a.cfg.Limit > 0 {
+		return a.cfg.Limit
+	}
+	return time.Duration(a.cfg.Late * float64(w.expect.BaseRTT))
+}
+
+// complain makes a poll unless there was one just now.
+func (a *Agent) complain(now model.Time, key model.FlowKey, w *watched, why Reason, value, limit time.Duration) (Trigger, bool) {
+	if w.once && now.Sub(w.polled) < a.cfg.Again || a.polled && now.Sub(a.last) < a.cfg.PerHost {
+		a.stats.Suppressed++
+		return Trigger{}, false
+	}
+	w.polled, w.once = now, true
+	a.last, a.polled = now, true
+	a.number++
+	a.stats.Polls++
+	return Trigger{
+		Reason: why, Value: value, Limit: limit,
+		Poll: poll.Poll{
+			Layout: poll.Weft, Flag: poll.Victim, HopLimit: a.cfg.HopLimit,
+			Event: poll.Event{Host: a.cfg.Host, Number: a.number}, Origin: now, Flow: key,
+		},
+	}, true
+}

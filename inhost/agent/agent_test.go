@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+const µs = model.Time(time.Microsecond)
+
+func key(n int) model.FlowKey {
+	return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 2}), uint16(n)), netip.MustParseAddrPort("10.1.0.2:4791"), model.UDP)
+}
+
+func newAgent(t testing.TB, change func(*Config)) *Agent {
+	cfg := DefaultConfig(7)
+	change(&cfg)
+	a, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestRTTOverThresholdPolls(t *testing.T) {
+	a := newAgent(t, func(c *Config) { c.Late = 3 })
+	a.Start(0, key(1), Expect{BaseRTT: 10 * time.Microsecond})
+	a.Sent(0, key(1), 1000)
+	if got, ok := a.Acked(30*µs, key(1), 1000); ok {
+		t.Errorf("trigger %+v at exactly three times the base; want none", got)
+	}
+	a.Sent(100*µs, key(1), 2000)
+	a.Sent(105*µs, key(1), 3000) // not measured: one packet at a time
+	got, ok := a.Acked(131*µs, key(1), 2000)
+	want := poll.Poll{Layout: poll.Weft, Flag: poll.Victim, HopLimit: 32, Event: poll.Event{Host: 7, Number: 1}, Origin: 131 * µs, Flow: key(1)}
+	if !ok || got.Reason != RTT || got.Value != 31*time.Microsecond || got.Limit != 30*time.Microsecond || got.Poll != want {
+		t.Errorf("trigger %+v, %v; want %+v for 31 µs over 30", got, ok, want)
+	}
+}
+
+func TestAgeTellsOfADeadlock(t *testing.T) {
+	a := newAgent(t, func(c *Config) { c.Limit = 50 * time.Microsecond })
+	a.Start(0, key(1), Expect{})
+	a.Sent(10*µs, key(1), 1000)
+	if got := a.Tick(60*µs, nil); len(got) != 0 {
+		t.Errorf("triggers %+v at an age of 50 µs; want none", got)
+	}
+	if got := a.Tick(61*µs, nil); len(got) != 1 || got[0].Reason != Age {
+		t.Errorf("triggers %+v at an age of 51 µs; want one", got)
+	}
+	if got := a.Tick(100*µs, nil); len(got) != 0 || a.Stats().Suppressed != 1 {
+		t.Errorf("triggers %+v soon after, %+v; want none, counted", got, a.Stats())
+	}
+	if got := a.Tick(3100*µs, nil); len(got) != 1 {
+		t.Errorf("triggers %+v after 3 ms; want the flow polled again", got)
+	}
+}
+
+func TestRateOfABusyFlow(t *testing.T) {
+	a := newAgent(t, func(c *Config) { c.Late, c.Slow, c.Window = 1e6, 0.5, 100*time.Microsecond })
+	a.Start(0, key(1), Expect{BaseRTT: 10 * time.Microsecond, Rate: 8 * model.Gbps}) // 1 byte per ns
+	idle := func(from model.Time) []Trigger { return a.Tick(from+100*µs, nil) }
+	if got := idle(0); len(got) != 0 {
+		t.Errorf("triggers %+v of a flow that sends nothing; want none", got)
+	}
+	a.Sent(101*µs, key(1), 1_000_000)
+	a.Tick(200*µs, nil) // the window in which it began says nothing
+	a.Acked(250*µs, key(1), 49_000)
+	if got := a.Tick(300*µs, nil); len(got) != 1 || got[0].Reason != Rate {
+		t.Errorf("triggers %+v for 49 KB of 100 KB in a window; want one below half", got)
+	}
+	a.Acked(350*µs, key(1), 100_000)
+	if got := a.Tick(400*µs, nil); len(got) != 0 {
+		t.Errorf("triggers %+v for 51 KB in a window; want none", got)
+	}
+}
+
+func TestOverdueFlowAndTurns(t *testing.T) {
+	a := newAgent(t, func(c *Config) { c.Overdue, c.Turn, c.Again = 2, time.Millisecond, 0 })
+	a.Start(0, key(1), Expect{BaseRTT: time.Millisecond, Finish: 100 * time.Microsecond})
+	a.Start(0, key(2), Expect{BaseRTT: time.Millisecond})
+	var turns []model.FlowKey
+	for n := range model.Time(4) {
+		for _, tr := range a.Tick(n*1000*µs, nil) {
+			if tr.Reason != Turn {
+				t.Errorf("reason %v; want a turn", tr.Reason)
+			}
+			turns = append(turns, tr.Poll.Flow)
+		}
+	}
+	if len(turns) != 4 || turns[0] != key(1) || turns[1] != key(2) || turns[2] != key(1) {
+		t.Errorf("turns %v; want flows 1 and 2 one after the other", turns)
+	}
+	if got, ok := a.End(5000*µs, key(1)); !ok || got.Reason != Finish {
+		t.Errorf("End = %+v, %v; want a complaint about 5 ms instead of 0.2", got, ok)
+	}
+	if _, ok := a.End(5001*µs, key(1)); ok {
+		t.Error("End of a flow that is not watched complains")
+	}
+}
+
+// TestNoFlowIsPolledTooOften plays random traffic: whatever happens, polls
+// keep their distances and events never repeat.
+func TestNoFlowIsPolledTooOften(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		a := newAgent(t, func(c *Config) {
+			c.Again, c.PerHost, c.Turn = 300*time.Microsecond, 20*time.Microsecond, 100*time.Microsecond
+		})
+		last, host := map[model.FlowKey]model.Time{}, model.Time(-1<<40)
+		events := map[poll.Event]bool{}
+		sent := map[int]int64{}
+		now := model.Time(0)
+		check := func(tr Trigger) {
+			if events[tr.Poll.Event] {
+				rt.Fatalf("event %v twice", tr.Poll.Event)
+			}
+			events[tr.Poll.Event] = true
+			if at, ok := last[tr.Poll.Flow]; ok && now.Sub(at) < 300*time.Microsecond || now.Sub(host) < 20*time.Microsecond {
+				rt.Fatalf("poll at %v, flow's last at %v, host's at %v; want 300 µs and 20 µs between", now, last[tr.Poll.Flow], host)
+			}
+			last[tr.Poll.Flow], host = now, now
+		}
+		for n := range 3 {
+			a.Start(0, key(n), Expect{BaseRTT: 5 * time.Microsecond})
+		}
+		for range 300 {
+			now += model.Time(rapid.IntRange(0, 60).Draw(rt, "gap")) * µs
+			n := rapid.IntRange(0, 3).Draw(rt, "flow")
+			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			case 0:
+				sent[n] += 1000
+				a.Sent(now, key(n), sent[n])
+			case 1:
+				if tr, ok := a.Acked(now, key(n), sent[n]); ok {
+					check(tr)
+				}
+			case 2:
+				a.Resent(key(n))
+			case 3:
+				for _, tr := range a.Tick(now, nil) {
+					check(tr)
+				}
+			}
+		}
+	})
+}
+
+func TestWatchingAllocatesNothing(t *testing.T) {
+	a := newAgent(t, func(*Config) {})
+	a.Start(0, key(1), Expect{BaseRTT: time.Microsecond})
+	now, end := model.Time(0), int64(0)
+	var out []Trigger
+	out = a.Tick(0, out)
+	k := key(1)
+	if n := testing.AllocsPerRun(1000, func() {
+		now += 10 * µs
+		end += 1000
+		a.Sent(now, k, end)
+		a.Acked(now+5*µs, k, end)
+		out = a.Tick(now, out[:0])
+	}); n != 0 {
+		t.Errorf("a packet, its acknowledgement and a tick allocate %v times; want 0", n)
+	}
+}
