@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -22,6 +23,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code":   exitCode,
 			"isjson": isJSON,
+			"retry":  retry,
 		},
 	})
 }
@@ -52,5 +54,22 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var v any
 	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &v); err != nil {
 		ts.Fatalf("%s is not JSON: %v", args[0], err)
+	}
+}
+
+// retry runs a command until it succeeds, for as long as a slow machine needs
+// to start another: "retry weft collect status".
+func retry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: retry COMMAND ARGUMENT…")
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%q fails for 30 s: %v", args, err)
+		}
 	}
 }

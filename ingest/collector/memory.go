@@ -27,13 +27,10 @@ type Memory struct {
 // bytes, counters, paths of 5 hops, lists of small events and lists of reports
 // as large as a datagram.
 func DefaultMemory() Memory {
-	wide := keywrite.DefaultConfig(64 << 20)
-	wide.Value = 20
-	wide.Slots /= 3 // words of a slot
 	counts := count.DefaultConfig(32 << 20)
-	postcards := postcard.DefaultConfig(64 << 20)
+	postcards := Postcards(5, 64<<20)
 	return Memory{
-		KeyWrites: []keywrite.Config{keywrite.DefaultConfig(64 << 20), wide},
+		KeyWrites: []keywrite.Config{KeyWrite(4, 64<<20), KeyWrite(20, 64<<20)},
 		Counts:    &counts,
 		Postcards: &postcards,
 		Lists: []list.Config{{Layout: list.Weft, Batch: 16, Classes: []list.Class{
@@ -41,6 +38,36 @@ func DefaultMemory() Memory {
 			{Lists: 64, Entry: 1400, Capacity: 512, Sized: true},
 		}}},
 	}
+}
+
+// KeyWrite is the geometry for values of so many bytes in about size bytes.
+func KeyWrite(value int, size int64) keywrite.Config {
+	c := keywrite.DefaultConfig(8)
+	c.Value = value
+	c.Slots = uint64(max(1, size/c.Size()))
+	return c
+}
+
+// Postcards is the geometry for paths of so many hops in about size bytes.
+func Postcards(hops int, size int64) postcard.Config {
+	c := postcard.Config{Layout: postcard.Sealed, Chunks: 1, Hops: hops, Bits: 32}
+	c.Chunks = uint64(max(1, size/c.Size()))
+	return c
+}
+
+// PrototypeMemory lays everything out as the public prototype does, with as
+// many lists as it has by default.
+func PrototypeMemory(dir string) Memory {
+	m := Memory{
+		Dir:       dir,
+		KeyWrites: []keywrite.Config{{Layout: keywrite.Prototype, Slots: 1 << 23, Value: 4, Check: 32}},
+		Counts:    &count.Config{Layout: count.Prototype, Cells: 1 << 22},
+		Postcards: &postcard.Config{Layout: postcard.Prototype, Chunks: 1 << 21, Hops: 5, Bits: 32},
+	}
+	for range 4 {
+		m.Lists = append(m.Lists, list.Config{Layout: list.Prototype, Batch: 4, Classes: []list.Class{{Lists: 1, Entry: 4, Capacity: 1 << 16}}})
+	}
+	return m
 }
 
 // open maps all memories. A file that exists answers as before.
