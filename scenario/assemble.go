@@ -32,10 +32,7 @@ type part struct{ first, end int }
 
 // assemble builds the network and everything in it. Nothing has happened yet.
 func assemble(s *Scenario, o Options) (*session, error) {
-	x := &session{s: s, fabric: s.Topology.Fabric}
-	if s.Routes != nil {
-		x.fabric = s.Routes.Fabric()
-	}
+	x := &session{s: s, fabric: s.fabric()}
 	if s.Duration <= 0 || s.Duration > maxSpan {
 		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, maxSpan)
 	}

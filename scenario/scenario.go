@@ -99,6 +99,14 @@ type Clock struct {
 	sim.Clock
 }
 
+// fabric is what the run is made in.
+func (s *Scenario) fabric() *topo.Fabric {
+	if s.Routes != nil {
+		return s.Routes.Fabric()
+	}
+	return s.Topology.Fabric
+}
+
 // Management is the network by which reports travel: one of its own, or the
 // fabric itself. Without telemetry it has no effect.
 type Management struct {

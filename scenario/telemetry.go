@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // Program is a telemetry program and the switches that run it.
@@ -15,15 +16,36 @@ type Program struct {
 	Place    Place
 	Kind     string
 	Switches []model.NodeID // nil: all
-	// New makes the program of one switch. The seed is that switch's own, and
-	// the same in every run of the same seed.
-	New func(dev inswitch.Device, seed uint64) (inswitch.Program, error)
+	// ListPerSwitch is for programs that append to a list of each switch's own,
+	// the first of Given and the switch's id added; others have one list.
+	ListPerSwitch bool
+	New           func(dev inswitch.Device, g Given) (inswitch.Program, error) // for one switch
+}
+
+// Given is what a program gets from the scenario beside its own settings.
+type Given struct {
+	Seed uint64     // of this program in this switch; the same in every run of the same seed
+	List dta.ListID // its own, or the first of them
+	Room int        // most bytes of data that a report may have
+}
+
+// FirstList is the first list that a program of Telemetry appends to. Lists are
+// numbered in the order of programs, so that no two share one.
+func (s *Scenario) FirstList(program int) (first dta.ListID) {
+	for _, p := range s.Telemetry[:program] {
+		if p.ListPerSwitch {
+			first += dta.ListID(len(s.fabric().Nodes()))
+		} else {
+			first++
+		}
+	}
+	return first
 }
 
 // programSpec is one item of the section telemetry.
 type programSpec interface {
-	// program checks the settings and returns what Program.New is.
-	program(e *env) (func(inswitch.Device, uint64) (inswitch.Program, error), error)
+	// program checks the settings and fills in what makes the program.
+	program(p *Program) error
 	placed() *placement
 }
 
@@ -39,7 +61,9 @@ func (p *placement) placed() *placement { return p }
 // programKinds are made with their defaults; what a file leaves out stays so. A
 // program that is added here is one that scenario files can name.
 var programKinds = map[string]func() programSpec{
-	"label": func() programSpec { return defaultLabelSpec() },
+	"flowset": func() programSpec { return defaultFlowset() },
+	"epoch":   func() programSpec { return defaultEpoch() },
+	"label":   func() programSpec { return defaultLabels() },
 }
 
 type programItem struct{ programSpec }
@@ -52,11 +76,10 @@ func (p *programItem) decode(v value, what string) (err error) {
 func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
 	for _, item := range sc.Telemetry {
 		at := item.placed()
-		make, err := item.program(e)
-		if err != nil {
-			return err
+		p := Program{Place: at.Place, Kind: at.Kind}
+		if err := item.program(&p); err != nil {
+			return at.errorf("", "%s", trimRoom(err))
 		}
-		p := Program{Place: at.Place, Kind: at.Kind, New: make}
 		for _, r := range at.Switches {
 			for _, one := range e.expand(r) {
 				sw, err := e.switched(one)
@@ -97,7 +120,7 @@ func (x *session) measure(o Options) error {
 			if p.Switches != nil && !slices.Contains(p.Switches, id) {
 				continue
 			}
-			one, err := p.New(dev, seedOf(x.s.Seed, i, id))
+			one, err := p.New(dev, Given{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), Room: simhost.Room(cfg.Carrier)})
 			if err != nil {
 				return p.Place.wrap(fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
 			}

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
 const labelled = `duration: 2ms
@@ -86,14 +89,55 @@ func TestTelemetryReachesTheSink(t *testing.T) {
 	}
 }
 
+// TestFlowsetsOverAnyCarrier: chunks fit into what the carrier takes, come on the
+// lists of their switches behind those of programs before, and passive programs
+// change nothing of the traffic.
+func TestFlowsetsOverAnyCarrier(t *testing.T) {
+	without := play(t, mustParse(t, labelled))
+	for name, tc := range map[string]struct {
+		management string
+		passive    bool
+	}{"management": {"", true}, "in-band": {"management: {in-band: on, collector: h5}\n", false}} {
+		t.Run(name, func(t *testing.T) {
+			s := mustParse(t, labelled+"telemetry:\n  - {kind: epoch}\n  - {kind: flowset, slot: 500us, flows: 100, ipv6: off}\n"+tc.management)
+			lists := map[dta.ListID]model.NodeID{}
+			r, err := Run(t.Context(), s, Options{Sink: func(_ model.Time, from model.NodeID, datagram []byte) {
+				var read dta.Reader
+				_ = read.Reset(datagram)
+				for rep := (dta.Report{}); read.Next(&rep); {
+					var h flowset.Chunk
+					if _, err := h.Parse(rep.Data); err != nil {
+						t.Fatalf("report %x: %v", rep.Data, err)
+					}
+					lists[rep.List] = from
+				}
+			}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.FirstList(0) != 0 || s.FirstList(1) != 1 || len(lists) != 4 || r.Telemetry.lost() != 0 {
+				t.Errorf("lists %v from %d on, %v; want those of four switches from 1 on, nothing lost", lists, s.FirstList(1), r.Telemetry)
+			}
+			for list, from := range lists {
+				if list != 1+dta.ListID(from) {
+					t.Errorf("switch %d appends to list %d; want %d", from, list, 1+from)
+				}
+			}
+			if tc.passive && !cmp.Equal(without.Run.Flows, r.Run.Flows) {
+				t.Errorf("flows with programs (-without +with):\n%s", cmp.Diff(without.Run.Flows, r.Run.Flows))
+			}
+		})
+	}
+}
+
 // TestProgramsHaveSeedsOfTheirOwn: by switch, by place in the list, by the seed
 // of the run; and a program that cannot be made is placed.
 func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	s := mustParse(t, labelled)
 	seeds := map[uint64]int{}
 	for range 2 {
-		s.Telemetry = append(s.Telemetry, Program{Kind: "spy", New: func(dev inswitch.Device, seed uint64) (inswitch.Program, error) {
-			seeds[seed]++
+		s.Telemetry = append(s.Telemetry, Program{Kind: "spy", New: func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+			seeds[g.Seed]++
 			return nothingToDo{}, nil
 		}})
 	}
@@ -104,7 +148,7 @@ func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	if len(seeds) != 16 {
 		t.Errorf("%d seeds for 2 programs in 4 switches in runs of 2 seeds; want 16", len(seeds))
 	}
-	s.Telemetry[1] = Program{Place: Place{"x.yaml", 9}, Kind: "odd", New: func(dev inswitch.Device, _ uint64) (inswitch.Program, error) {
+	s.Telemetry[1] = Program{Place: Place{"x.yaml", 9}, Kind: "odd", New: func(dev inswitch.Device, _ Given) (inswitch.Program, error) {
 		return nil, fmt.Errorf("no room in switch %d, want more", dev.ID)
 	}}
 	if _, err := Run(t.Context(), s, Options{}, nil); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:9: odd at ") {
@@ -127,6 +171,10 @@ func TestTelemetryComplaints(t *testing.T) {
 		"telemetry:\n  - {kind: label, odds: [0, 200%]}\n":               `test.yaml:7: odds, item 2 "200%", want a share`,
 		"telemetry:\n  - {kind: label, max-hop: 99}\n":                   "test.yaml:7: 99 labels on a packet, want 1 to 32",
 		"telemetry:\n  - {kind: label, hop: 9}\n":                        `test.yaml:7: unknown key "hop" in label, want one of kind, switches, interval`,
+		"telemetry:\n  - {kind: flowset, flows: 0}\n":                    "test.yaml:7: 0 flows, want 1 to",
+		"telemetry:\n  - {kind: flowset, slot: 0}\n":                     "test.yaml:7: slot 0s, want more than 0",
+		"telemetry:\n  - {kind: flowset, decode: alone}\n":               `test.yaml:7: decode "alone", want single or net`,
+		"telemetry:\n  - {kind: epoch, flows: 3}\n":                      "test.yaml:7: table of 3 flows, want 0 or a power of two",
 		"management: {in-band: on}\n":                                    `test.yaml:6: in-band on and collector "", want a host as collector`,
 		"management: {collector: h0}\n":                                  `test.yaml:6: in-band off and collector "h0", want a host as collector`,
 		"management: {in-band: on, collector: leaf0}\n":                  "test.yaml:6: leaf0 is a switch, want a host",

@@ -23,6 +23,12 @@ type Carrier interface {
 	carry(from *Switch, datagram []byte, reports int)
 }
 
+// Room is the longest data of a report to a list that a carrier takes.
+func Room(c Carrier) int {
+	report := dta.Report{Primitive: dta.Append}
+	return c.limit() - dta.HeaderSize - report.Size()
+}
+
 // Loss says why a report did not reach the sink. One that the fabric dropped
 // has the simulator's reason behind "fabric: ".
 type Loss string

@@ -1,0 +1,153 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/inswitch/epoch"
+	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/inswitch/label"
+)
+
+// flowsetSpec runs inswitch/flowset, with tables that are large enough for a
+// number of flows.
+type flowsetSpec struct {
+	placement
+	Slot    time.Duration `yaml:"slot"`
+	Flows   int           `yaml:"flows"`  // in one slot of a switch, or of a port
+	Target  share         `yaml:"target"` // of the slots in which all of them are decoded
+	Decode  string        `yaml:"decode"`
+	PerPort bool          `yaml:"per-port"`
+	IPv6    bool          `yaml:"ipv6"` // off: no table for it
+	Bursts  int           `yaml:"bursts"`
+}
+
+func defaultFlowset() *flowsetSpec {
+	c := flowset.DefaultConfig()
+	return &flowsetSpec{Slot: c.Slot, Flows: 10_000, Target: 0.99, Decode: flowset.Single.String(), PerPort: c.PerPort, IPv6: true, Bursts: c.Bursts}
+}
+
+func (s *flowsetSpec) program(p *Program) error {
+	mode := flowset.Single
+	switch strings.ToLower(s.Decode) {
+	case flowset.Single.String():
+	case flowset.Net.String():
+		mode = flowset.Net
+	default:
+		return fmt.Errorf("decode %q, want %v or %v", s.Decode, flowset.Single, flowset.Net)
+	}
+	size, err := flowset.Plan(s.Flows, float64(s.Target), mode)
+	if err != nil {
+		return err
+	}
+	cfg := flowset.DefaultConfig()
+	cfg.Slot, cfg.PerPort, cfg.Bursts = s.Slot, s.PerPort, s.Bursts
+	cfg.IPv4.Geometry, cfg.IPv6.Geometry = size.Geometry, size.Geometry
+	if !s.IPv6 {
+		cfg.IPv6 = flowset.Table{}
+	}
+	p.ListPerSwitch = true
+	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+		cfg := cfg
+		cfg.Seed, cfg.Lists, cfg.Chunk = g.Seed, g.List, g.Room
+		return flowset.New(dev, cfg)
+	}
+	return cfg.Check()
+}
+
+// epochSpec runs inswitch/epoch, which answers polls.
+type epochSpec struct {
+	placement
+	Length   time.Duration `yaml:"length"`
+	Epochs   int           `yaml:"epochs"`
+	Flows    int           `yaml:"flows"`
+	Evicted  int           `yaml:"evicted"`
+	Collect  time.Duration `yaml:"collect"` // left out: what a switch's processor takes for so many epochs
+	Interval time.Duration `yaml:"interval"`
+	Again    time.Duration `yaml:"again"`
+}
+
+func defaultEpoch() *epochSpec {
+	c := epoch.DefaultConfig()
+	return &epochSpec{Length: c.Length, Epochs: c.Epochs, Flows: c.Flows, Evicted: c.Evicted, Collect: c.Collect, Interval: c.Interval, Again: c.Again}
+}
+
+func (s *epochSpec) program(p *Program) error {
+	cfg := epoch.DefaultConfig()
+	cfg.Length, cfg.Epochs, cfg.Flows, cfg.Evicted = s.Length, s.Epochs, s.Flows, s.Evicted
+	cfg.Collect, cfg.Interval, cfg.Again = s.Collect, s.Interval, s.Again
+	if !s.has("collect") {
+		cfg.Collect = epoch.CollectTime(s.Epochs)
+	}
+	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+		cfg := cfg
+		cfg.Seed, cfg.List, cfg.Chunk = g.Seed, g.List, min(cfg.Chunk, g.Room)
+		return epoch.New(cfg, dev)
+	}
+	return cfg.Check()
+}
+
+// labelSpec runs inswitch/label.
+type labelSpec struct {
+	placement
+	Interval time.Duration `yaml:"interval"`
+	Rest     time.Duration `yaml:"rest"`
+	Odds     labelOdds     `yaml:"odds"`
+	MaxHop   uint8         `yaml:"max-hop"`
+}
+
+func defaultLabels() *labelSpec {
+	c := label.DefaultConfig()
+	return &labelSpec{Interval: c.Interval, Rest: c.Rest, Odds: labelOdds{func(int) label.Odds { return c.Odds }}, MaxHop: c.MaxHop}
+}
+
+func (s *labelSpec) program(p *Program) error {
+	cfg := label.DefaultConfig()
+	cfg.Interval, cfg.Rest, cfg.MaxHop = s.Interval, s.Rest, s.MaxHop
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	cfg.Odds = s.Odds.of(int(s.MaxHop))
+	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+		cfg := cfg
+		cfg.Seed, cfg.List = g.Seed, g.List
+		return label.New(cfg, dev)
+	}
+	return nil
+}
+
+// labelOdds are "always", "linear", "timed" (the paper's F1, F2 and F3), or a
+// list of shares for 0, 1, 2 … labels.
+type labelOdds struct{ of func(maxHop int) label.Odds }
+
+func (p *labelOdds) decode(v value, what string) error {
+	if name, err := v.text(what); err == nil {
+		switch strings.ToLower(name) {
+		case "always":
+			p.of = func(int) label.Odds { return label.Always() }
+		case "linear":
+			p.of = label.Linear
+		case "timed":
+			p.of = func(maxHop int) label.Odds { return label.Timed(label.Linear(maxHop)) }
+		default:
+			return v.errorf("%s %q, want always, linear, timed or a list of shares", what, name)
+		}
+		return nil
+	}
+	var shares []share
+	if err := decode(v, &shares, what); err != nil {
+		return err
+	}
+	list := make([]float64, len(shares))
+	for i, s := range shares {
+		list[i] = float64(s)
+	}
+	odds, err := label.Table(list...)
+	if err != nil {
+		return v.errorf("%s: %s", what, trimRoom(err))
+	}
+	p.of = func(int) label.Odds { return odds }
+	return nil
+}
