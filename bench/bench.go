@@ -38,7 +38,7 @@ type Suite struct {
 func (s Suite) Run(ctx context.Context) ([]Result, error) { return s.run(ctx) }
 
 // Suites returns all suites by name.
-func Suites() []Suite { return []Suite{packetSuite, topoSuite, simSuite, labelSuite} }
+func Suites() []Suite { return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite} }
 
 // Find returns the suite of that name.
 func Find(name string) (Suite, error) {

@@ -15,9 +15,9 @@ type Geometry struct {
 	TableCells   uint32 // cells of one sub-table
 }
 
-// MaxTables is the largest number of sub-tables. A hash has bits for so many
-// cells that are independent of each other; more have no use.
-const MaxTables = 8
+// MaxTables is the largest number of sub-tables: a hash has bits of its own for
+// the cells of each. More than four only hold fewer flows.
+const MaxTables = 4
 
 // ErrGeometry is returned for a shape that the hash family cannot serve.
 var ErrGeometry = errors.New("sketch: bad geometry")
@@ -132,8 +132,5 @@ type walk Hash
 // in returns the present part as a number below n.
 func (w walk) in(n uint64) uint64 { return w.A & 0xffff_ffff * n >> 32 }
 
-// next goes on to the next part. What has been used comes back at the other
-// end, multiplied, for the sub-tables after the fourth.
-func (w walk) next() walk {
-	return walk{w.A>>32 | w.B<<32, w.B>>32 | w.A*0x9e3779b97f4a7c15&^0xffff_ffff}
-}
+// next goes on to the next part.
+func (w walk) next() walk { return walk{w.A>>32 | w.B<<32, w.B >> 32} }

@@ -9,26 +9,6 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// fill encodes n random flows of one packet each.
-func fill[K Key](tb testing.TB, g Geometry, seed uint64, n int, r *rand.Rand) *Set[K] {
-	tb.Helper()
-	s, err := NewSet[K](g, seed)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for range n {
-		var k K
-		for i := range len(k) {
-			k[i] = r.Uint64()
-		}
-		k[len(k)-1] &^= 1<<24 - 1
-		if h, isNew := s.Add(&k, 64); isNew {
-			s.Insert(&k, h, 1, 2)
-		}
-	}
-	return s
-}
-
 // TestPeelFindsWhatWasEncoded checks every flow that peeling finds against the
 // truth, below and above the threshold, and that what it leaves is the rest.
 func TestPeelFindsWhatWasEncoded(t *testing.T) {

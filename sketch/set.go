@@ -9,16 +9,27 @@ import "github.com/weft-telemetry/weft/model"
 type Set[K Key] struct {
 	family Family
 	filter Filter
-	cells  []Cell[K]
 
-	// hot has what every packet changes, apart from what only a new flow
-	// does: four bytes per cell instead of forty, so that the table of 100K
-	// flows stays in a core's own cache. The upper 10 bits are packets, the
-	// lower 22 bytes. When either half's top bit is set, what they hold moves
-	// to the cell: neither overflows.
-	hot []uint32
+	// What a cell holds is kept in three places, because packets of known
+	// flows, which are nearly all, are to touch little memory.
+	//
+	// hot has what every packet changes: four bytes per cell, so that those of
+	// 100K flows stay in a core's own cache. The upper 10 bits are packets,
+	// the lower 22 bytes. When either half's top bit is set, what they hold
+	// moves to wide: neither overflows.
+	hot   []uint32
+	wide  []wide
+	named []named[K] // what a new flow changes
 
 	inserted uint32
+}
+
+type wide struct{ packets, bytes uint64 }
+
+type named[K Key] struct {
+	key     K
+	flows   uint32
+	in, out model.PortID
 }
 
 const (
@@ -35,7 +46,8 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Set[K]{family: f, filter: NewFilter(g), cells: make([]Cell[K], g.Cells()), hot: make([]uint32, g.Cells())}, nil
+	n := g.Cells()
+	return &Set[K]{family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n), named: make([]named[K], n)}, nil
 }
 
 // ClearFilter and ClearCells empty a set bit by bit, as its export goes on:
@@ -47,8 +59,9 @@ func (s *Set[K]) ClearFilter() {
 
 // ClearCells empties count cells from index first on.
 func (s *Set[K]) ClearCells(first, count uint32) {
-	clear(s.cells[first : first+count])
 	clear(s.hot[first : first+count])
+	clear(s.wide[first : first+count])
+	clear(s.named[first : first+count])
 }
 
 // Add counts a packet and tells whether its flow is new, as far as the filter
@@ -63,28 +76,17 @@ func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
 		s.addWide(h, uint64(size))
 		return h, isNew
 	}
-	one, cells := 1<<hotShift|size, f.cells
-	if f.Tables == 3 {
-		s.count(uint64(uint32(h.A))*cells>>32, one)
-		s.count(h.A>>32*cells>>32+cells, one)
-		s.count(uint64(uint32(h.B))*cells>>32+2*cells, one)
-		return h, isNew
-	}
-	part, base := walk(h), uint64(0)
-	for range f.Tables {
-		s.count(base+part.in(cells), one)
-		part = part.next()
-		base += cells
+	one, hot, cells, part := 1<<hotShift|size, s.hot, f.cells, walk(h)
+	for n, base := f.Tables, uint64(0); n > 0; n-- {
+		i := base + part.in(cells)
+		w := hot[i] + one
+		hot[i] = w
+		if w&hotFull != 0 {
+			s.spill(i)
+		}
+		part, base = part.next(), base+cells
 	}
 	return h, isNew
-}
-
-func (s *Set[K]) count(i uint64, one uint32) {
-	w := s.hot[i] + one
-	s.hot[i] = w
-	if w&hotFull != 0 {
-		s.spill(i)
-	}
 }
 
 // Insert adds a flow that Add has taken for new, with the ports of the packet
@@ -93,29 +95,33 @@ func (s *Set[K]) count(i uint64, one uint32) {
 func (s *Set[K]) Insert(k *K, h Hash, in, out model.PortID) {
 	s.filter.Add(&s.family, h)
 	for t := range int(s.family.Tables) {
-		c := &s.cells[s.family.Cell(h, t)]
-		c.Toggle(k, in, out)
-		c.Flows++
+		c := &s.named[s.family.Cell(h, t)]
+		for i := range len(c.key) {
+			c.key[i] ^= (*k)[i]
+		}
+		c.flows++
+		c.in ^= in
+		c.out ^= out
 	}
 	s.inserted++
 }
 
-// spill moves what the hot word of a cell has counted to the cell.
+// spill moves what a hot word has counted to where there is room for more.
 //
 //go:noinline
 func (s *Set[K]) spill(i uint64) {
-	c, w := &s.cells[i], s.hot[i]
-	c.Packets += uint64(w >> hotShift)
-	c.Bytes += uint64(w & hotBytes)
+	w := s.hot[i]
+	s.wide[i].packets += uint64(w >> hotShift)
+	s.wide[i].bytes += uint64(w & hotBytes)
 	s.hot[i] = 0
 }
 
 // addWide counts a packet that is too long for hot words.
 func (s *Set[K]) addWide(h Hash, size uint64) {
 	for t := range int(s.family.Tables) {
-		c := &s.cells[s.family.Cell(h, t)]
-		c.Packets++
-		c.Bytes += size
+		c := &s.wide[s.family.Cell(h, t)]
+		c.packets++
+		c.bytes += size
 	}
 }
 
@@ -130,15 +136,18 @@ func (s *Set[K]) Filter() Filter { return s.filter }
 
 // Cell returns the cell at an index.
 func (s *Set[K]) Cell(i uint32) Cell[K] {
-	c, w := s.cells[i], s.hot[i]
-	c.Packets += uint64(w >> hotShift)
-	c.Bytes += uint64(w & hotBytes)
-	return c
+	w, n, hot := &s.wide[i], &s.named[i], s.hot[i]
+	return Cell[K]{
+		Key:     n.key,
+		Packets: w.packets + uint64(hot>>hotShift),
+		Bytes:   w.bytes + uint64(hot&hotBytes),
+		Flows:   n.flows, In: n.in, Out: n.out,
+	}
 }
 
 // AppendCells appends all cells.
 func (s *Set[K]) AppendCells(dst []Cell[K]) []Cell[K] {
-	for i := range s.cells {
+	for i := range s.hot {
 		dst = append(dst, s.Cell(uint32(i)))
 	}
 	return dst

@@ -70,8 +70,6 @@ func TestPeelingThresholdIsTheoretical(t *testing.T) {
 	}{
 		{3, 0.81847, 0.91794},
 		{4, 0.77228, 0.97677},
-		{5, 0.70178, 0.99244},
-		{6, 0.63708, 0.99738},
 	} {
 		g := Geometry{4, 64, tc.tables, 60_000 / uint32(tc.tables)}
 		var m Meter

@@ -127,8 +127,9 @@ func cellsFor(tables uint8, flows, column int, mode Mode) (cells float64, ok boo
 }
 
 // filterFor returns the fewest bits with which all flows are told apart but
-// for the risk, and of all numbers of hashes that need within 5 % of that the
-// smallest: every group of bits is a word to fetch per packet.
+// for the risk, and of all numbers of hashes that need within 15 % of that the
+// smallest: every group of bits is a word to fetch per packet, and the filter
+// is but a sixth of the memory.
 func filterFor(flows int, risk float64) (hashes uint8, bits uint32) {
 	var words []uint32 // by groups, less one; past the best number they only grow
 	for n := 1; n <= 2 || n <= mostGroups && words[n-2] <= words[n-3]; n++ {
@@ -138,7 +139,7 @@ func filterFor(flows int, risk float64) (hashes uint8, bits uint32) {
 		})))
 	}
 	best := slices.Min(words)
-	n := slices.IndexFunc(words, func(w uint32) bool { return float64(w) <= 1.05*float64(best) })
+	n := slices.IndexFunc(words, func(w uint32) bool { return float64(w) <= 1.15*float64(best) })
 	return uint8((n + 1) * sketch.GroupBits), words[n] * 64
 }
 

@@ -101,14 +101,13 @@ func limit(width uint8) uint64 {
 }
 
 func appendUint(b []byte, v uint64, width uint8) []byte {
-	v = min(v, limit(width))
 	switch width {
 	case 1:
-		return append(b, byte(v))
+		return append(b, byte(min(v, math.MaxUint8)))
 	case 2:
-		return binary.BigEndian.AppendUint16(b, uint16(v))
+		return binary.BigEndian.AppendUint16(b, uint16(min(v, math.MaxUint16)))
 	case 4:
-		return binary.BigEndian.AppendUint32(b, uint32(v))
+		return binary.BigEndian.AppendUint32(b, uint32(min(v, math.MaxUint32)))
 	case 8:
 		return binary.BigEndian.AppendUint64(b, v)
 	}
