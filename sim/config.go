@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/feedback"
 )
 
 // Config says how the fabric and its hosts behave. DefaultConfig and
@@ -37,9 +39,17 @@ type Config struct {
 	ECN      []ECNParams
 	ECNAtEnq bool // mark on arrival instead of departure
 
+	// NS3 asks for what else the HPCC simulator does otherwise: times in whole
+	// nanoseconds, short pause frames, priority 0 before all others and without
+	// a buffer, and NICs that take turns and wake as its do.
+	NS3 bool
+
 	// RDMA.
 	CC           Control
 	DCQCN        dcqcn.Params
+	HPCCControl  feedback.HPCCParams
+	TIMELY       feedback.TIMELYParams
+	DCTCP        feedback.DCTCPParams
 	CNPInterval  time.Duration // between CNPs of one queue pair; 0: in every ACK, as HPCC
 	Window       bool          // limit bytes in flight to the bandwidth-delay product
 	VarWindow    bool          // scale the window by the current rate
@@ -66,6 +76,9 @@ type Control uint8
 const (
 	NoControl Control = iota // line rate
 	DCQCN
+	HPCC // switches write their state on every packet
+	TIMELY
+	DCTCP
 )
 
 // ECNParams is the marking curve of ports from a rate on.
@@ -109,11 +122,30 @@ func (c *Config) Check() error {
 		return fmt.Errorf("sim: least timeout of TCP %v, want 0 to %v", c.TCPMinRTO, maxRTO)
 	case c.TTL == 0:
 		return fmt.Errorf("sim: TTL 0, want at least 1")
+	case c.CC == HPCC && !c.Window:
+		return errors.New("sim: HPCC without windows, want Window")
+	}
+	if err := c.checkControl(); err != nil {
+		return err
 	}
 	for _, e := range c.ECN {
 		if e.Kmin < 0 || e.Kmax < e.Kmin || e.Pmax < 0 || e.Pmax > 1 {
 			return fmt.Errorf("sim: ECN of %v: Kmin %v, Kmax %v, Pmax %v, want 0 <= Kmin <= Kmax and Pmax from 0 to 1", e.Rate, e.Kmin, e.Kmax, e.Pmax)
 		}
+	}
+	return nil
+}
+
+func (c *Config) checkControl() error {
+	switch c.CC {
+	case DCQCN:
+		return c.DCQCN.Check()
+	case HPCC:
+		return c.HPCCControl.Check()
+	case TIMELY:
+		return c.TIMELY.Check()
+	case DCTCP:
+		return c.DCTCP.Check()
 	}
 	return nil
 }

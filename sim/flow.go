@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/dcqcn"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/feedback"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
@@ -30,6 +32,7 @@ type flow struct {
 	next     *flow
 	place    place
 	nextSend engine.Time
+	lastSize int32 // of the packet that nextSend was computed from
 
 	// Sender.
 	size    int64 // bytes to send; huge where the flow runs until a time
@@ -40,6 +43,7 @@ type flow struct {
 	rate    model.Rate
 	most    model.Rate // that the flow may ever have
 	cc      dcqcn.State
+	control feedback.Control // nil usually
 	started engine.Time
 	ideal   engine.Time
 	rtt     engine.Time // newest sample
@@ -225,8 +229,16 @@ func (f *flow) maySend() bool {
 	if w == 0 {
 		return true
 	}
-	if f.net.cfg.VarWindow && f.rate < f.port.rate {
-		w = max(1, int64(float64(w)*float64(f.rate)/float64(f.port.rate)))
+	if f.net.cfg.VarWindow {
+		if f.cc.Active() {
+			f.cc.OnTimer(f.net.now)
+			f.rate = f.cc.Rate()
+		}
+		if f.rate < f.port.rate {
+			hi, lo := bits.Mul64(uint64(w), uint64(f.rate))
+			scaled, _ := bits.Div64(hi, lo, uint64(f.port.rate))
+			w = max(1, int64(scaled))
+		}
 	}
 	return f.sent-f.acked < w
 }
@@ -250,6 +262,7 @@ func (f *flow) makePacket() *Packet {
 	} else {
 		p.Kind, p.ECN = KindData, ECT
 		p.Size = n.dataSize(f, payload, f.sent == 0)
+		p.Control = n.first(f.prio)
 	}
 	if f.sent < f.highest {
 		f.retransmitted += int64(payload)
@@ -279,10 +292,18 @@ func (f *flow) pace(p *Packet) {
 	if !f.net.cfg.RateBound {
 		rate = f.most // congestion control acts through the window alone
 	}
-	f.nextSend = f.net.now
-	if rate < f.port.rate {
-		f.nextSend += engine.Transmit(int64(p.Size), rate)
+	f.nextSend, f.lastSize = f.net.now, p.Size
+	if rate < f.port.rate || f.control != nil {
+		f.nextSend += f.net.transmit(p.Size, rate)
 	}
+}
+
+// transmit is how long bytes take at a rate that need not be a port's.
+func (n *Network) transmit(size int32, rate model.Rate) engine.Time {
+	if n.cfg.NS3 {
+		return engine.TransmitNS3(int64(size), rate)
+	}
+	return engine.Transmit(int64(size), rate)
 }
 
 // outstanding is called before bytes are sent: if they are the only ones on

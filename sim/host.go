@@ -32,6 +32,8 @@ type nic struct {
 	ready   flowList                // may send now, served in turn
 	waiting flowHeap                // paced: due at nextSend
 	parked  [numPriorities]flowList // their priority is paused
+
+	turns turns // instead of all these where NICs are ns-3's
 }
 
 func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
@@ -50,10 +52,15 @@ func (p *Port) nic() *nic { return &p.host.nics[p.ID-1] }
 // activate makes a flow take part in its port's turns, if it is not already.
 func (f *flow) activate() {
 	if f.place != nowhere {
+		if f.place == inTurns {
+			f.port.kick()
+		}
 		return
 	}
 	c := f.port.nic()
-	if f.nextSend > f.net.now {
+	if f.net.cfg.NS3 {
+		c.turns.join(f)
+	} else if f.nextSend > f.net.now {
 		c.waiting.push(f)
 	} else {
 		c.ready.push(f)
@@ -65,6 +72,9 @@ func (f *flow) activate() {
 // nil and sees to it that the port wakes when one is due.
 func (h *Host) nextPacket(p *Port) *Packet {
 	now, c := h.net.now, p.nic()
+	if h.net.cfg.NS3 {
+		return c.turns.nextPacket(p, now)
+	}
 	for len(c.waiting) > 0 && c.waiting[0].nextSend <= now {
 		c.ready.push(c.waiting.pop())
 	}
@@ -98,7 +108,7 @@ func (h *Host) nextPacket(p *Port) *Packet {
 // next one is due later, it sees to the waking.
 func (h *Host) backlogged(p *Port) bool {
 	c := p.nic()
-	if c.ready.head != nil {
+	if c.ready.head != nil || len(c.turns.flows) > 0 {
 		return true
 	}
 	if len(c.waiting) == 0 {
@@ -184,6 +194,7 @@ const (
 	nowhere place = iota
 	inReady
 	inWaiting
+	inTurns
 )
 
 // flowList is a FIFO of flows linked through themselves.

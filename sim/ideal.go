@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"math"
+
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 )
@@ -134,8 +136,8 @@ func (n *Network) idealTime(f *flow) engine.Time {
 	mtu := int64(n.cfg.MTU)
 	packets := (f.size + mtu - 1) / mtu
 	if n.cfg.HPCCIdeal {
-		total := f.size + packets*int64(n.cfg.Overhead)
-		return n.hpccRTT(there) + engine.Transmit(total, there.bottleneck())
+		sum, total := n.span(there), f.size+packets*hpccHeaders
+		return sum.RTT() + there.delay + n.whole(engine.Transmit(total, sum.Rate))
 	}
 	first := n.dataSize(f, int32(min(f.size, mtu)), true)
 	full := n.dataSize(f, n.cfg.MTU, false)
@@ -158,48 +160,40 @@ func (n *Network) idealTime(f *flow) engine.Time {
 	return arrived + back.once(ack)
 }
 
-// hpccRTT is the round-trip time as HPCC's simulator computes it: both
-// directions of propagation, one of serialization, of the bare payload.
-func (n *Network) hpccRTT(pt *path) engine.Time {
-	rtt := 2*pt.propagation() + pt.delay
-	for _, p := range pt.ports {
-		rtt += p.serialize(n.cfg.MTU)
+// hpccHeaders is what HPCC's ideal adds to each packet, whatever congestion
+// control adds on top.
+const hpccHeaders = 48
+
+// whole cuts a time to nanoseconds where the clock has nothing finer.
+func (n *Network) whole(t engine.Time) engine.Time {
+	if n.cfg.NS3 {
+		t -= t % engine.Nanosecond
 	}
-	return rtt
+	return t
 }
 
-// windowOf is the bandwidth-delay product of a flow's path, or with GlobalT the
-// largest of any pair of hosts.
-func (n *Network) windowOf(f *flow) int64 {
+// span sums up a path.
+func (n *Network) span(pt *path) Span {
+	sum := Span{Rate: math.MaxInt64}
+	for _, p := range pt.ports {
+		sum = sum.with(p.rate, p.delay, int64(n.cfg.MTU), n.cfg.NS3)
+	}
+	return sum
+}
+
+// baseOf is the window of a flow and the round trip that it was computed from:
+// those of its path, or with GlobalWindow the largest of any pair of hosts.
+func (n *Network) baseOf(f *flow) (window int64, rtt engine.Time) {
 	if n.cfg.GlobalWindow {
 		if n.maxWindow == 0 {
-			n.maxWindow = n.largestWindow()
+			n.maxWindow, n.maxRTT = NewSpans(n.routes, n.cfg.MTU, n.cfg.NS3).Largest()
 		}
-		return n.maxWindow
+		return n.maxWindow, n.maxRTT
 	}
 	pt := n.pathOf(f.key, f.src.ID)
 	if pt == nil {
-		return int64(n.cfg.MTU)
+		return int64(n.cfg.MTU), engine.Microsecond
 	}
-	return n.bdp(pt)
-}
-
-func (n *Network) bdp(pt *path) int64 {
-	rtt := n.hpccRTT(pt)
-	return int64(float64(rtt) / float64(engine.Second) * float64(pt.bottleneck()) / 8)
-}
-
-func (n *Network) largestWindow() (most int64) {
-	for _, a := range n.hosts {
-		for _, b := range n.hosts {
-			if a == b {
-				continue
-			}
-			key := model.FlowKey{Src: n.fabric.Node(a.ID).IPv4, Dst: n.fabric.Node(b.ID).IPv4, Proto: model.UDP}
-			if pt := n.pathOf(key, a.ID); pt != nil {
-				most = max(most, n.bdp(pt))
-			}
-		}
-	}
-	return most
+	sum := n.span(pt)
+	return sum.Window(), sum.RTT()
 }

@@ -181,6 +181,8 @@ func (c *nic) remove(f *flow) {
 	switch f.place {
 	case inWaiting:
 		c.waiting.remove(f)
+	case inTurns:
+		c.turns.flows = slices.DeleteFunc(c.turns.flows, func(g *flow) bool { return g == f })
 	case inReady:
 		if !c.ready.remove(f) {
 			c.parked[f.prio].remove(f)

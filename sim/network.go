@@ -27,7 +27,11 @@ type Network struct {
 	flows          []*flow
 	records        []FlowRecord
 	nextSourcePort map[[2]model.Addr]uint16
+	stamps         bool                         // switches write on packets for HPCC
+	pfcSize        int32                        // of a pause frame
+	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
 	maxWindow      int64
+	maxRTT         engine.Time
 	routing        uint16 // counts changes of forwarding tables
 	services       map[model.Addr]*service
 	tunnel         int32        // what muxes add to the longest frame
@@ -67,6 +71,10 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 		nextSourcePort: map[[2]model.Addr]uint16{}, services: map[model.Addr]*service{},
 	}
 	n.tunnel = tunnelRoom(f)
+	n.pfcSize, n.stamps = pfcSize, cfg.CC == HPCC
+	if cfg.NS3 {
+		n.pfcSize, n.txTimes = ns3PFCSize, map[model.Rate][]engine.Time{}
+	}
 	for i := range f.Nodes() {
 		tn := f.Node(model.NodeID(i))
 		ports := make([]*Port, len(tn.Ports))

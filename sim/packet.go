@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/feedback"
 )
 
 // Kind says what a packet is for. Switches look only at KindPFC; the rest is
@@ -103,6 +104,8 @@ type Extra struct {
 	EtherType uint16
 	// Content is the payload where it matters: reports, polls, probes.
 	Content []byte
+	// INT is what switches wrote for HPCC's congestion control.
+	INT feedback.Stack
 	// Heard is how many bytes a TCP segment of no flow acknowledges.
 	Heard uint32
 }
@@ -118,6 +121,7 @@ const (
 	udpSize      = 8
 	tcpSize      = 20
 	pfcSize      = minFrame
+	ns3PFCSize   = ethernetSize + 20 + 9 // time, queue length and priority behind an IP header
 )
 
 // ipSize is the length of the IP header of a key's family.

@@ -32,7 +32,7 @@ func (p *Port) pauseFrame() *Packet {
 	p.pfcNext = uint8(prio+1) & 7
 	p.pfcDue &^= 1 << prio
 	pkt := n.pool.get()
-	pkt.Kind, pkt.Control, pkt.Size, pkt.Priority = KindPFC, true, pfcSize, prio
+	pkt.Kind, pkt.Control, pkt.Size, pkt.Priority = KindPFC, true, n.pfcSize, prio
 	if p.pfcStop>>prio&1 == 0 {
 		n.Counts.Resumes++
 		return pkt

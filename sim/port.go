@@ -24,7 +24,7 @@ type Port struct {
 	sw        *Switch // one of sw and host is set
 	host      *Host
 	busyUntil engine.Time
-	psPerByte int64 // 0 where a byte does not take whole picoseconds
+	psPerByte int64 // 0 where a byte does not take whole picoseconds, or times are ns-3's
 	delay     engine.Time
 	index     int32
 	nonEmpty  uint16 // queues with packets, one bit each
@@ -49,6 +49,8 @@ type Port struct {
 
 	// What happens to packets on this wire beyond delay; nil usually.
 	impair impairments
+
+	txTimes []engine.Time // by size, where times are ns-3's
 
 	queues [numQueues]fifo
 	ecn    ecnCurve
@@ -76,7 +78,9 @@ func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
 		Node: tn.ID, ID: tp.ID, net: n, index: int32(len(n.ports)),
 		rate: tp.Rate, delay: engine.Of(tp.Delay),
 	}
-	if const8 := int64(8 * engine.Second); const8%int64(tp.Rate) == 0 {
+	if const8 := int64(8 * engine.Second); n.cfg.NS3 {
+		p.txTimes = n.timesAt(tp.Rate)
+	} else if const8%int64(tp.Rate) == 0 {
 		p.psPerByte = const8 / int64(tp.Rate)
 	}
 	p.ecn = ecnCurve{kmin: 1 << 62, kmax: 1 << 62}
@@ -94,6 +98,9 @@ func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
 func (p *Port) serialize(size int32) engine.Time {
 	if p.psPerByte != 0 {
 		return engine.Time(int64(size) * p.psPerByte)
+	}
+	if p.txTimes != nil {
+		return p.serializeNS3(size)
 	}
 	return engine.Transmit(int64(size), p.rate)
 }
@@ -157,7 +164,7 @@ func (p *Port) transmit() {
 		switch {
 		case p.host != nil:
 			if p.net.cfg.AckHosts {
-				pkt.Control = false
+				pkt.Control = p.net.first(pkt.Priority)
 			}
 		case p.sw.programs.any(StageDequeue):
 			if pkt = p.sw.programs.run(StageDequeue, p.sw, pkt, nil, p); pkt == nil {
@@ -204,6 +211,9 @@ func (p *Port) idle(pkt *Packet) bool {
 func (p *Port) send(pkt *Packet) {
 	n := p.net
 	p.busyUntil = n.now + p.serialize(pkt.Size)
+	if n.stamps && p.sw != nil && pkt.Kind == KindData {
+		p.stamp(pkt)
+	}
 	p.TxPkts++
 	p.TxData += model.Bytes(pkt.Size)
 	if pkt.Kind != KindPFC {

@@ -92,7 +92,7 @@ func (c *Context) Clone() *Packet {
 		to.below = append(to.below, from.below...)
 		to.Labels = append(to.Labels, from.Labels...)
 		to.Content = append(to.Content, from.Content...)
-		to.Heard = from.Heard
+		to.Heard, to.INT = from.Heard, from.INT
 	}
 	return p
 }

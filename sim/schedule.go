@@ -55,7 +55,7 @@ func (n *Network) start() {
 	n.sched.lookahead = engine.Forever / 4
 	n.sched.active = make([]uint64, (len(n.nodes)+63)/64)
 	for _, p := range n.ports {
-		n.sched.lookahead = min(n.sched.lookahead, p.delay+p.serialize(minFrame))
+		n.sched.lookahead = min(n.sched.lookahead, p.delay+p.serialize(min(minFrame, n.pfcSize)))
 	}
 	for i := range n.nodes {
 		nd := &n.nodes[i]

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/feedback"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -58,17 +59,22 @@ type Outage struct {
 
 // Constants of the original that no key changes.
 const (
-	headers  = 48 // of a data packet: Ethernet 14, IP 20, UDP 8, sequence number 6
-	ackSize  = 60
+	plainHeaders = 48 // of a data packet: Ethernet 14, IP 20, UDP 8, sequence number 6
+	plainAck     = 46 // Ethernet 14, IP 20, ports, flags, priority and sequence number 12
+	paddedAck    = 60 // at least
+	intHeader    = 42 // HPCC: five hops of 8 bytes and their count
+	timeHeader   = 8  // TIMELY: when the packet was sent
+
 	nackGap  = 500 * time.Microsecond
 	firstTTL = 64
 
-	firstPort = 10000             // source ports count up from here for each pair
-	lastPorts = 1<<16 - firstPort // and begin again
+	firstPort = 10000 // source ports count up from here for each pair, modulo 2^16
 )
 
 // Build reads the files that a configuration names and sets up its run.
 func Build(c *Config, o Options) (*Setup, error) {
+	own := *c // options may change the mode
+	c = &own
 	s := &Setup{
 		Stop: c.Stop, Agents: c.Agents, Threshold: c.Threshold, Epoch: c.Epoch,
 		FCT: c.FCT, PFC: c.PFC, Notes: slices.Clone(c.notes), Ignored: c.Ignored,
@@ -231,17 +237,26 @@ func (s *Setup) readFlows(c *Config) error {
 			return c.errorf("AGENT_NODE", "AGENT_NODE %d is no host of %s, want one", id, c.Topology)
 		}
 	}
-	late := 0
+	late, far := 0, 0
 	made := make(map[[2]model.NodeID]int)
 	for i := range s.Flows {
 		f := &s.Flows[i]
 		pair := [2]model.NodeID{f.Src, f.Dst}
-		f.SrcPort = uint16(firstPort + made[pair]%lastPorts)
+		f.SrcPort = uint16(firstPort + made[pair])
 		made[pair]++
 		f.NoCC = free[f.Src]
+		if hops, ok := s.Routes.Distance(f.Src, s.Fabric.Node(f.Dst).IPv4); ok && hops-1 > feedback.MaxHops && c.Mode == HPCC {
+			far++
+		}
+		// The time is a double there, and what it falls short of a nanosecond
+		// is cut off.
+		f.Start = engine.OfNS3(float64(f.Start) / 1e9).Model()
 		if f.Start > s.Stop {
 			late++
 		}
+	}
+	if far > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows pass more than %d switches: HPCC's header has no room for them, so their rates never change", far, len(s.Flows), feedback.MaxHops))
 	}
 	if late > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows start after the end of the run at %v (SIMULATOR_STOP_TIME)", late, len(s.Flows), s.Stop))

@@ -78,15 +78,15 @@ func TestBuildStar(t *testing.T) {
 	want := []traffic.Flow{
 		{Src: 1, Dst: 2, Priority: 3, SrcPort: 10000, DstPort: 100, Bytes: 1e6, Start: 2000 * ms},
 		{Src: 3, Dst: 4, Priority: 3, SrcPort: 10000, DstPort: 200, Bytes: 2500, Start: 2000*ms + 1000},
-		{Src: 1, Dst: 2, Priority: 3, SrcPort: 10001, DstPort: 100, Bytes: 1, Start: 2001 * ms},
+		{Src: 1, Dst: 2, Priority: 3, SrcPort: 10001, DstPort: 100, Bytes: 1, Start: 2001*ms - 1}, // a double falls short of 2.001
 	}
 	if diff := cmp.Diff(want, s.Flows); diff != "" {
 		t.Errorf("flows differ (-want +got):\n%s", diff)
 	}
 	g := s.Sim
-	if !g.HPCC || g.MTU != 1000 || g.Overhead != 48 || g.AckSize != 60 || g.CNPInterval != 0 || g.PauseTime != 0 || g.RTO != 0 ||
+	if !g.HPCC || !g.NS3 || g.MTU != 1000 || g.Overhead != 48 || g.AckSize != 60 || g.CNPInterval != 0 || g.PauseTime != 0 || g.RTO != 0 ||
 		g.ECNAtEnq || !g.HPCCIdeal || !g.Window || !g.GlobalWindow || g.VarWindow || g.CC != sim.DCQCN || g.Buffer != 16*model.MiB ||
-		g.NackGap != 500*time.Microsecond || g.AckControl || !g.RateBound || g.Seed != 1 {
+		g.NackGap != 500*time.Microsecond || g.AckControl || !g.AckHosts || !g.RateBound || g.Seed != 1 {
 		t.Errorf("simulator is set up as %+v; want as the original", g)
 	}
 	ecn := []sim.ECNParams{
@@ -240,9 +240,20 @@ func TestBuildComplains(t *testing.T) {
 			map[string]string{"config.txt": plainConfig + "EPOCH_TIME 1000\nBUFFER_SIZE 40\n"},
 			"config.txt:7: BUFFER_SIZE of 40KiB is not enough for s0: mmu: buffer 40KiB, want more than",
 		},
-		"HPCC": {
-			map[string]string{"config.txt": plainConfig + "CC_MODE 3\n"},
-			"config.txt:6: CC_MODE 3 is HPCC, a congestion control that Weft does not have, want 1 (DCQCN), or --dcqcn to run it with DCQCN instead",
+		"HPCC-PINT": {
+			map[string]string{"config.txt": plainConfig + "CC_MODE 10\n"},
+			"config.txt:6: CC_MODE 10 is HPCC-PINT, a congestion control that Weft does not have, want 0, 1, 3, 7 or 8 (none, DCQCN, HPCC, TIMELY, DCTCP), or --dcqcn",
+		},
+		"HPCC without windows": {
+			map[string]string{"config.txt": plainConfig + "CC_MODE 3\nHAS_WIN 0\n"},
+			"config.txt:7: HAS_WIN 0 with CC_MODE 3 (HPCC), want 1",
+		},
+		"HPCC and a rate its header has no code for": {
+			map[string]string{
+				"config.txt":   "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nENABLE_QCN 0\nCC_MODE 3\n",
+				"topology.txt": "3 1 2\n0\n0 1 40Gbps 1us 0\n2 0 100Gbps 1us 0\n",
+			},
+			"config.txt:4: CC_MODE 3 (HPCC): port 1 of s0 has 40Gb/s, want one of [25Gb/s 50Gb/s 100Gb/s 200Gb/s 400Gb/s]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,18 +272,18 @@ func TestBuildComplains(t *testing.T) {
 }
 
 func TestBuildAsDCQCN(t *testing.T) {
-	c, err := Read(write(t, plain(map[string]string{"config.txt": plainConfig + "CC_MODE 7\n"})))
+	c, err := Read(write(t, plain(map[string]string{"config.txt": plainConfig + "CC_MODE 10\n"})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Build(c, Options{}); !errors.Is(err, ErrControl) {
-		t.Errorf("Build of TIMELY says %v; want ErrControl", err)
+		t.Errorf("Build of HPCC-PINT says %v; want ErrControl", err)
 	}
 	s, err := Build(c, Options{AsDCQCN: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const note = "CC_MODE 7 (TIMELY) is run with DCQCN, as asked: rates and completion times are not those of TIMELY"
+	const note = "CC_MODE 10 (HPCC-PINT) is run with DCQCN, as asked: rates and completion times are not those of HPCC-PINT"
 	if s.Sim.CC != sim.DCQCN || !slices.Contains(s.Notes, note) {
 		t.Errorf("control %v, notes %q; want DCQCN and a note that says so", s.Sim.CC, s.Notes)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/feedback"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -35,7 +36,12 @@ type Config struct {
 
 	Mode  Mode // of congestion control
 	DCQCN dcqcn.Params
-	ECN   bool // switches mark
+	// What other controls add. They share gain, increases and lowest rate with
+	// DCQCN.
+	HPCC    feedback.HPCCParams
+	DCTCPAI model.Rate
+
+	ECN bool // switches mark
 	// Marking curves by port rate, in bit/s.
 	Kmin, Kmax map[model.Rate]model.Bytes
 	Pmax       map[model.Rate]float64
@@ -69,7 +75,7 @@ type Config struct {
 // Mode is the original's number of a congestion control.
 type Mode int
 
-// Modes of the original. Weft has the first two.
+// Modes of the original. Weft has all but the last.
 const (
 	NoControl Mode = 0
 	DCQCN     Mode = 1
@@ -168,7 +174,7 @@ func defaults(name string) *Config {
 	c := &Config{
 		File: name, FCT: "fct.txt", PFC: "pfc.txt",
 		Stop: model.Time(3010 * time.Millisecond), Payload: 1000,
-		Mode: DCQCN, DCQCN: dcqcn.HPCC(), ECN: true,
+		Mode: DCQCN, DCQCN: dcqcn.HPCC(), HPCC: feedback.DefaultHPCC(), DCTCPAI: feedback.DefaultDCTCP().AI, ECN: true,
 		bufferSize: 16, Window: true, GlobalWindow: true, RateBound: true,
 		Threshold: 50 * time.Microsecond, Epoch: time.Millisecond,
 		line: make(map[string]int),

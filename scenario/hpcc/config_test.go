@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/feedback"
 )
 
 const least = "TOPOLOGY_FILE t\nFLOW_FILE f\n"
@@ -33,6 +34,13 @@ FAST_RECOVERY_TIMES 3
 RATE_AI 5Mb/s
 RATE_HAI 50Mbps
 MIN_RATE 1Gb/s
+U_TARGET 0.9
+MI_THRESH 0
+INT_MULTI 2
+FAST_REACT 0
+MULTI_RATE 0
+SAMPLE_FEEDBACK 1
+DCTCP_RATE_AI 500Mb/s
 KMIN_MAP 2 25000000000 100 50000000000 200
 KMAX_MAP 1 25000000000 400
 PMAX_MAP 1 25000000000 0.2
@@ -66,18 +74,22 @@ EPOCH_TIME 200000
 		Hawkeye: true, Agents: []model.NodeID{1, 7}, NoCC: []model.NodeID{9},
 		Threshold: 80 * time.Microsecond, Epoch: 200 * time.Microsecond,
 	}
+	want.HPCC = feedback.DefaultHPCC()
+	want.HPCC.Target, want.HPCC.Stages, want.HPCC.Multi = 0.9, 0, 2
+	want.HPCC.Fast, want.HPCC.PerHop, want.HPCC.Sampled = false, false, true
+	want.DCTCPAI = 500 * model.Mbps
 	want.DCQCN = c.DCQCN
 	want.bufferSize, want.ackInterval, want.line = c.bufferSize, c.ackInterval, c.line
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(Config{})); diff != "" {
 		t.Errorf("Parse differs (-want +got):\n%s", diff)
 	}
 	d := c.DCQCN
-	if d.Gain != 1./16 || d.AlphaInterval != time.Microsecond || d.DecreaseInterval != 2500*time.Nanosecond ||
+	if d.Gain != 1./16 || d.AlphaInterval != time.Microsecond || d.DecreaseInterval != 2*time.Microsecond ||
 		d.IncreaseInterval != 300*time.Microsecond || d.FastRecovery != 3 || d.AI != 5e6 || d.HAI != 50e6 || d.MinRate != 1e9 || !d.ClampTarget {
 		t.Errorf("DCQCN constants are %+v; want those of the file", d)
 	}
-	if c.line["EPOCH_TIME"] != 36 {
-		t.Errorf("EPOCH_TIME is on line %d; want 36", c.line["EPOCH_TIME"])
+	if c.line["EPOCH_TIME"] != 43 {
+		t.Errorf("EPOCH_TIME is on line %d; want 43", c.line["EPOCH_TIME"])
 	}
 }
 
@@ -93,19 +105,19 @@ func TestParseDefaults(t *testing.T) {
 }
 
 func TestParseSaysWhatItIgnores(t *testing.T) {
-	c, err := Parse("c.txt", []byte(least+"U_TARGET 0.95\nQLEN_MON_FILE x\nMI_THRESH 0\nDATA_RATE\nU_TARGET 0.9\n"))
+	c, err := Parse("c.txt", []byte(least+"PINT_PROB 0.95\nQLEN_MON_FILE x\nPINT_LOG_BASE 2\nDATA_RATE\nPINT_PROB 0.9\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"ignored: U_TARGET, MI_THRESH because " + whyControl,
+		"ignored: PINT_PROB, PINT_LOG_BASE because " + whyControl,
 		"ignored: QLEN_MON_FILE because " + whyQueue,
 		"ignored: DATA_RATE because " + whyLinks,
 	}
 	if diff := cmp.Diff(want, c.Ignored); diff != "" {
 		t.Errorf("Ignored differs (-want +got):\n%s", diff)
 	}
-	if note := "U_TARGET stands on lines 3 and 7 of c.txt: the last counts"; !slices.Contains(c.notes, note) {
+	if note := "PINT_PROB stands on lines 3 and 7 of c.txt: the last counts"; !slices.Contains(c.notes, note) {
 		t.Errorf("notes are %q; want %q", c.notes, note)
 	}
 }
@@ -117,6 +129,7 @@ func TestParseComplains(t *testing.T) {
 		"\n\nrate_ai 5Mb/s":                   "c.txt:5: unknown key rate_ai, want ACK_HIGH_PRIO or AGENT_NODE or",
 		"CC_MODE":                             "c.txt:3: CC_MODE has no value, want a whole number",
 		"CC_MODE # none":                      "c.txt:3: CC_MODE has no value, want a whole number",
+		"RP_TIMER 0.5":                        "c.txt:3: RP_TIMER 0.5, want at least 1: the original knows whole microseconds",
 		"CC_MODE 1 3":                         "c.txt:3: CC_MODE 1 3 has 2 values, want one: a whole number",
 		"CC_MODE 2":                           "c.txt:3: CC_MODE 2, want 1 (DCQCN), 0 (none), 3 (HPCC)",
 		"CC_MODE dcqcn":                       `c.txt:3: CC_MODE "dcqcn", want a whole number`,

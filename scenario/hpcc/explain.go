@@ -73,7 +73,7 @@ func (s *Setup) quiet(c *Config) string {
 			from model.NodeID
 			size model.Bytes
 			data int
-		}{{key, f.Src, model.Bytes(c.Payload) + headers, 1}, {key.Reverse(), f.Dst, ackSize, 0}} {
+		}{{key, f.Src, model.Bytes(c.Payload + c.headers()), 1}, {key.Reverse(), f.Dst, model.Bytes(c.ackSize()), 0}} {
 			var err error
 			if hops, err = s.Routes.AppendPath(hops[:0], way.key, way.from); err != nil {
 				return "" // sim says more when the flow is added
@@ -134,7 +134,7 @@ func (s *Setup) shortHeadroom(c *Config) (notes []string) {
 			count[kind{p.Rate, p.Delay}]++
 		}
 	}
-	frame := model.Bytes(c.Payload) + headers
+	frame := model.Bytes(c.Payload + c.headers())
 	for k, n := range count {
 		have, want := mmu.HPCCHeadroom(k.rate, k.delay), mmu.HeadroomFor(k.rate, k.delay, frame)
 		if have >= want {

@@ -24,7 +24,7 @@ const (
 	whyChunk   = "every packet is acknowledged and senders go back to the missing byte"
 	whyTrace   = "packets are written as pcapng where the run asks for it"
 	whyQueue   = "queue depths of all ports are written where the run asks for it"
-	whyControl = "HPCC, PINT and DCTCP are not among Weft's congestion controls"
+	whyControl = "HPCC-PINT is not among Weft's congestion controls"
 	whyDir     = "output goes where the run asks for it"
 )
 
@@ -40,14 +40,22 @@ var keys = map[string]key{
 
 	"CC_MODE":                {set: setMode},
 	"CLAMP_TARGET_RATE":      {set: flag(func(c *Config) *bool { return &c.DCQCN.ClampTarget })},
-	"ALPHA_RESUME_INTERVAL":  {set: micros(func(c *Config) *time.Duration { return &c.DCQCN.AlphaInterval })},
-	"RATE_DECREASE_INTERVAL": {set: micros(func(c *Config) *time.Duration { return &c.DCQCN.DecreaseInterval })},
-	"RP_TIMER":               {set: micros(func(c *Config) *time.Duration { return &c.DCQCN.IncreaseInterval })},
+	"ALPHA_RESUME_INTERVAL":  {set: timer(func(c *Config) *time.Duration { return &c.DCQCN.AlphaInterval })},
+	"RATE_DECREASE_INTERVAL": {set: timer(func(c *Config) *time.Duration { return &c.DCQCN.DecreaseInterval })},
+	"RP_TIMER":               {set: timer(func(c *Config) *time.Duration { return &c.DCQCN.IncreaseInterval })},
 	"EWMA_GAIN":              {set: share(false, func(c *Config) *float64 { return &c.DCQCN.Gain })},
 	"FAST_RECOVERY_TIMES":    {set: whole(0, 1e6, func(c *Config, n uint64) { c.DCQCN.FastRecovery = int(n) })},
 	"RATE_AI":                {set: rate(0, func(c *Config) *model.Rate { return &c.DCQCN.AI })},
 	"RATE_HAI":               {set: rate(0, func(c *Config) *model.Rate { return &c.DCQCN.HAI })},
 	"MIN_RATE":               {set: rate(1, func(c *Config) *model.Rate { return &c.DCQCN.MinRate })},
+
+	"U_TARGET":        {set: share(false, func(c *Config) *float64 { return &c.HPCC.Target })},
+	"MI_THRESH":       {set: whole(0, 1e6, func(c *Config, n uint64) { c.HPCC.Stages = uint32(n) })},
+	"INT_MULTI":       {set: whole(1, 1<<16, func(c *Config, n uint64) { c.HPCC.Multi = uint32(n) })},
+	"FAST_REACT":      {set: flag(func(c *Config) *bool { return &c.HPCC.Fast })},
+	"MULTI_RATE":      {set: flag(func(c *Config) *bool { return &c.HPCC.PerHop })},
+	"SAMPLE_FEEDBACK": {set: flag(func(c *Config) *bool { return &c.HPCC.Sampled })},
+	"DCTCP_RATE_AI":   {set: rate(0, func(c *Config) *model.Rate { return &c.DCTCPAI })},
 
 	"ENABLE_QCN": {set: flag(func(c *Config) *bool { return &c.ECN })},
 	"KMIN_MAP":   {set: depths(func(c *Config) *map[model.Rate]model.Bytes { return &c.Kmin })},
@@ -82,13 +90,6 @@ var keys = map[string]key{
 	"QLEN_MON_FILE":             {ignored: whyQueue},
 	"QLEN_MON_START":            {ignored: whyQueue},
 	"QLEN_MON_END":              {ignored: whyQueue},
-	"DCTCP_RATE_AI":             {ignored: whyControl},
-	"FAST_REACT":                {ignored: whyControl},
-	"U_TARGET":                  {ignored: whyControl},
-	"MI_THRESH":                 {ignored: whyControl},
-	"INT_MULTI":                 {ignored: whyControl},
-	"MULTI_RATE":                {ignored: whyControl},
-	"SAMPLE_FEEDBACK":           {ignored: whyControl},
 	"PINT_LOG_BASE":             {ignored: whyControl},
 	"PINT_PROB":                 {ignored: whyControl},
 	"DIR":                       {ignored: whyDir},

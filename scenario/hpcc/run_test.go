@@ -19,41 +19,30 @@ func play(t *testing.T, s *Setup) *sim.Network {
 }
 
 // A lone flow over one switch takes the time its packets take on the first
-// link, one more packet on the second, and the acknowledgement's way back.
-func TestLoneFlowsTakeTheFormulasTime(t *testing.T) {
+// link, one more packet on the second, and the acknowledgement's way back. All
+// times are whole nanoseconds: 1048 bytes at 100 Gb/s take 83, 60 take 4.
+func TestLoneFlowsTakeTheOriginalsTime(t *testing.T) {
 	s := build(t, "star")
 	n := play(t, s)
-	type want struct {
-		packets    int64
-		last       int64 // bytes of the last packet on the wire
-		in, out    int64 // picoseconds per byte
-		fct, ideal engine.Time
-	}
-	const us = int64(engine.Microsecond)
 	var got [3]sim.FlowRecord
 	for _, r := range n.Records() {
 		got[r.ID] = r
 	}
-	for i, w := range []want{
-		{packets: 1000, last: 1048, in: 80, out: 80},
-		{packets: 3, last: 548, in: 80, out: 320},
-		{packets: 1, last: 49, in: 80, out: 80},
+	for i, w := range []struct{ fct, ideal engine.Time }{
+		// 1000 packets, one more on the second link, four links of 1 µs, two
+		// acknowledgements; 4160 ns of round trip and 1,048,000 bytes.
+		{1000*83 + 83 + 4000 + 4 + 4, 4160 + 83840},
+		// The second link has 25 Gb/s: the first packet reaches it alone, then
+		// it sends 1048, 1048 and 548 bytes without a gap. The ideal is
+		// 4400 ns and 2644 bytes at 25 Gb/s, 846.08 ns.
+		{83 + 335 + 335 + 175 + 4000 + 19 + 4, 4400 + 846},
+		// 49 bytes take 3.92 ns.
+		{3 + 3 + 4000 + 4 + 4, 4160 + 3},
 	} {
-		size := int64(s.Flows[i].Bytes)
-		whole := size + 48*w.packets
-		if w.in == w.out {
-			w.fct = engine.Time(whole*w.in + w.last*w.out + 4*us + 60*(w.in+w.out))
-		} else {
-			// The second link is slower: the first packet reaches it alone, and
-			// it sends all of them without a gap.
-			w.fct = engine.Time(1048*w.in + whole*w.out + 4*us + 60*(w.in+w.out))
-		}
-		// The original's: two ways of propagation, one payload on each link, and
-		// everything at the lowest rate.
-		w.ideal = engine.Time(4*us + 1000*(w.in+w.out) + whole*w.out)
 		r := got[i]
+		w.fct, w.ideal = w.fct*engine.Nanosecond, w.ideal*engine.Nanosecond
 		if !r.Finished || r.FCT() != w.fct || r.Ideal != w.ideal {
-			t.Errorf("flow %d of %d bytes: finished %v in %d ps, ideal %d; want %d and %d", i, size, r.Finished, r.FCT(), r.Ideal, w.fct, w.ideal)
+			t.Errorf("flow %d of %v: finished %v in %v, ideal %v; want %v and %v", i, s.Flows[i].Bytes, r.Finished, r.FCT(), r.Ideal, w.fct, w.ideal)
 		}
 		if r.Key.SrcPort != s.Flows[i].SrcPort || r.Key != s.key(&s.Flows[i]) {
 			t.Errorf("flow %d is %v; want %v", i, r.Key, s.key(&s.Flows[i]))
@@ -81,11 +70,11 @@ func TestLinkDownReroutes(t *testing.T) {
 	if n.Finished != 2 {
 		t.Errorf("%d flows finished; want 2", n.Finished)
 	}
-	// Until the outage the host sends 100 µs at 100 Gb/s, 1192 packets of 1048
-	// bytes; all 8000 follow.
+	// Until the outage the host sends 100 µs at 100 Gb/s, 1204 packets of 83 ns;
+	// all 8000 follow.
 	old, other := n.Port(model.Port{Node: 1, Port: 2}).TxPkts, n.Port(model.Port{Node: 1, Port: 3}).TxPkts
-	if old == 0 || old > 1193 || other < 8000-1193 {
-		t.Errorf("s1 sent %d packets to s3 and %d to s4; want at most 1193 and the rest", old, other)
+	if old == 0 || old > 1205 || other < 8000-1205 {
+		t.Errorf("s1 sent %d packets to s3 and %d to s4; want at most 1205 and the rest", old, other)
 	}
 	for i := range s.Flows {
 		hops, err := s.Down.Routes.Path(s.key(&s.Flows[i]), 0)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/feedback"
 	"github.com/weft-telemetry/weft/sim/mmu"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -21,16 +22,25 @@ func (s *Setup) configure(c *Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	h := c.HPCC
+	h.AI, h.MinRate = c.DCQCN.AI, c.DCQCN.MinRate
+	timely := feedback.DefaultTIMELY()
+	timely.AI, timely.HAI, timely.MinRate = c.DCQCN.AI, c.DCQCN.HAI, c.DCQCN.MinRate
 	s.Sim = sim.Config{
 		Seed: o.Seed,
-		MTU:  c.Payload, Overhead: headers, AckSize: ackSize,
-		HPCC: true, Buffer: c.Buffer, PauseTime: 0, // until resumed
+		MTU:  c.Payload, Overhead: c.headers(), AckSize: c.ackSize(),
+		HPCC: true, NS3: true, Buffer: c.Buffer, PauseTime: 0, // until resumed
 		ECN: ecn,
-		CC:  control, DCQCN: c.DCQCN, CNPInterval: 0, // in every acknowledgement
-		Window: c.Window, VarWindow: c.VarWindow, GlobalWindow: c.GlobalWindow, HPCCIdeal: true,
+		CC:  control, DCQCN: c.DCQCN, HPCCControl: h, TIMELY: timely,
+		DCTCP:       feedback.DCTCPParams{Gain: c.DCQCN.Gain, AI: c.DCTCPAI, MinRate: c.DCQCN.MinRate},
+		CNPInterval: 0, // in every acknowledgement
+		Window:      c.Window, VarWindow: c.VarWindow, GlobalWindow: c.GlobalWindow, HPCCIdeal: true,
 		NackGap: nackGap, RTO: 0, // never: only a gap makes a sender go back
-		AckControl: c.AckFirst, RateBound: c.RateBound,
+		AckControl: c.AckFirst, AckHosts: true, RateBound: c.RateBound,
 		TTL: firstTTL,
+	}
+	if err := s.Sim.Check(); err != nil {
+		return c.errorf("CC_MODE", "%v", err)
 	}
 	for _, id := range s.Fabric.Switches() {
 		m := s.buffer(c, id)
@@ -43,21 +53,61 @@ func (s *Setup) configure(c *Config, o Options) error {
 
 // control chooses the congestion control.
 func (s *Setup) control(c *Config, o Options) (sim.Control, error) {
+	control, known := map[Mode]sim.Control{
+		NoControl: sim.NoControl, DCQCN: sim.DCQCN, HPCC: sim.HPCC, TIMELY: sim.TIMELY, DCTCP: sim.DCTCP,
+	}[c.Mode]
 	switch {
-	case c.Mode == NoControl:
-		return sim.NoControl, nil
-	case c.Mode != DCQCN && !o.AsDCQCN:
-		return 0, fmt.Errorf("%w, want 1 (DCQCN), or --dcqcn to run it with DCQCN instead", controlError(c))
-	case c.Mode != DCQCN:
+	case !known && !o.AsDCQCN:
+		return 0, fmt.Errorf("%w, want 0, 1, 3, 7 or 8 (none, DCQCN, HPCC, TIMELY, DCTCP), or --dcqcn to run it with DCQCN instead", controlError(c))
+	case c.Mode != DCQCN && c.Mode != NoControl && o.AsDCQCN:
 		s.Notes = append(s.Notes, fmt.Sprintf("CC_MODE %d (%v) is run with DCQCN, as asked: rates and completion times are not those of %v", int(c.Mode), c.Mode, c.Mode))
+		c.Mode, control = DCQCN, sim.DCQCN
 	}
-	if err := c.DCQCN.Check(); err != nil {
-		return 0, c.errorf("CC_MODE", "%v", err)
+	switch control {
+	case sim.DCQCN, sim.DCTCP:
+		if !c.ECN {
+			s.Notes = append(s.Notes, fmt.Sprintf("ENABLE_QCN 0: switches mark nothing, so %v never slows a flow", c.Mode))
+		}
+	case sim.HPCC:
+		return control, s.canStamp(c)
 	}
-	if !c.ECN {
-		s.Notes = append(s.Notes, "ENABLE_QCN 0: switches mark nothing, so DCQCN never slows a flow")
+	return control, nil
+}
+
+// canStamp checks what HPCC's header needs. The original goes on with a rate of
+// 25 Gb/s for those that its header cannot name, and divides by a window of 0.
+func (s *Setup) canStamp(c *Config) error {
+	if !c.Window {
+		return c.errorf("HAS_WIN", "HAS_WIN 0 with CC_MODE 3 (HPCC), want 1: HPCC measures queues in windows")
 	}
-	return sim.DCQCN, nil
+	for _, id := range s.Fabric.Switches() {
+		for _, p := range s.Fabric.Node(id).Ports {
+			if !feedback.Named(p.Rate) {
+				return c.errorf("CC_MODE", "CC_MODE 3 (HPCC): port %d of %s has %v, want one of %v", p.ID, s.Fabric.Node(id).Name, p.Rate, feedback.LineRates)
+			}
+		}
+	}
+	return nil
+}
+
+// headers is what a data packet has beside its payload: what every packet has,
+// and what the congestion control carries.
+func (c *Config) headers() int32 {
+	switch c.Mode {
+	case HPCC:
+		return plainHeaders + intHeader
+	case TIMELY:
+		return plainHeaders + timeHeader
+	}
+	return plainHeaders
+}
+
+// ackSize is an acknowledgement, which brings the same back.
+func (c *Config) ackSize() int32 {
+	if c.Mode == HPCC {
+		return plainAck + intHeader
+	}
+	return paddedAck
 }
 
 func controlError(c *Config) error {

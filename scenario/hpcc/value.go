@@ -85,6 +85,19 @@ func micros(at func(*Config) *time.Duration) func(*Config, []string) error {
 	}
 }
 
+// timer reads a time in microseconds. The original takes a fraction and cuts it
+// off.
+func timer(at func(*Config) *time.Duration) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		x, err := decimal(values, false, time.Hour.Seconds()*1e6)
+		if err == nil && x < 1 {
+			return fmt.Errorf("%s, want at least 1: the original knows whole microseconds", values[0])
+		}
+		*at(c) = time.Duration(x) * time.Microsecond
+		return err
+	}
+}
+
 func seconds(at func(*Config) *model.Time) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		x, err := decimal(values, false, float64(traffic.MaxTime)/1e9)

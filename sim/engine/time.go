@@ -94,3 +94,22 @@ func Transmit(bytes int64, rate model.Rate) Time {
 	ps, _ := bits.Div64(hi, lo, uint64(rate))
 	return Time(min(ps, uint64(Forever)))
 }
+
+// TransmitNS3 is Transmit as ns-3 computes it: through seconds in a double,
+// cut to 64 bits of fraction and then to whole nanoseconds. 1048 bytes at
+// 100 Gb/s take 83 ns, not 83.84.
+func TransmitNS3(bytes int64, rate model.Rate) Time {
+	return OfNS3(float64(bytes) * 8 / float64(rate))
+}
+
+// OfNS3 converts seconds, which must not be negative, as ns-3 does: what is
+// not a whole nanosecond is cut off, and so is what a double falls short of
+// one. 60 bytes at 40 Gb/s take 11 ns, not 12.
+func OfNS3(seconds float64) Time {
+	whole, fraction := math.Modf(seconds)
+	if whole >= float64(Forever/Second) {
+		return Forever
+	}
+	ns, _ := bits.Mul64(uint64(fraction*0x1p64), uint64(Second/Nanosecond))
+	return Time(whole)*Second + Time(ns)*Nanosecond
+}

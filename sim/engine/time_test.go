@@ -127,3 +127,39 @@ func BenchmarkTransmit(b *testing.B) {
 		bytes = 64 + int64(Transmit(bytes, 100*model.Gbps))%1024
 	}
 }
+
+// The expected values follow ns-3's steps with big numbers.
+func TestNS3Times(t *testing.T) {
+	slow := func(seconds float64) Time {
+		v, _ := new(big.Float).SetMantExp(big.NewFloat(seconds), 64).Int(nil) // 64 bits of fraction
+		v.Mul(v, big.NewInt(1e9)).Rsh(v, 64)
+		return Time(v.Int64()) * Nanosecond
+	}
+	for _, c := range []struct {
+		bytes int64
+		rate  model.Rate
+		want  Time
+	}{
+		{1048, 100 * model.Gbps, 83 * Nanosecond},
+		{60, 100 * model.Gbps, 4 * Nanosecond},
+		{43, 100 * model.Gbps, 3 * Nanosecond},
+		{1048, 25 * model.Gbps, 335 * Nanosecond},
+		{1090, 400 * model.Gbps, 21 * Nanosecond},
+		{43, 400 * model.Gbps, 0},
+		{60, 40 * model.Gbps, 11 * Nanosecond}, // 1.2e-8 has no exact double
+		{125, 1, 1000 * Second},
+	} {
+		if got := TransmitNS3(c.bytes, c.rate); got != c.want || got != slow(float64(c.bytes)*8/float64(c.rate)) {
+			t.Errorf("TransmitNS3(%d, %v) = %v; want %v", c.bytes, c.rate, got, c.want)
+		}
+	}
+	if got := TransmitNS3(1, 0); got != Forever {
+		t.Errorf("TransmitNS3(1, 0) = %v; want forever", got)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.Float64Range(0, 1e6).Draw(t, "seconds")
+		if got, want := OfNS3(s), slow(s); got != want {
+			t.Fatalf("OfNS3(%v) = %v; want %v", s, got, want)
+		}
+	})
+}

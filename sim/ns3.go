@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// What is here makes a run behave as one of the HPCC simulator, an ns-3 fork,
+// where its habits differ from ours: Config.NS3.
+
+// timesAt is how long frames take at a rate, by size. A table is quicker than
+// the floating point that ns-3 goes through.
+func (n *Network) timesAt(rate model.Rate) []engine.Time {
+	t := n.txTimes[rate]
+	if t == nil {
+		t = make([]engine.Time, n.maxFrame()+1)
+		for size := range t {
+			t[size] = engine.TransmitNS3(int64(size), rate)
+		}
+		n.txTimes[rate] = t
+	}
+	return t
+}
+
+func (p *Port) serializeNS3(size int32) engine.Time {
+	var t engine.Time
+	if int(size) < len(p.txTimes) {
+		t = p.txTimes[size]
+	} else {
+		t = engine.TransmitNS3(int64(size), p.rate)
+	}
+	if t|p.delay == 0 {
+		// ns-3 would have it arrive before it was sent, as far as the order of
+		// events goes.
+		return engine.Nanosecond
+	}
+	return t
+}
+
+// first tells whether packets of a priority go before all others, never paused
+// and without room in the buffer: ns-3's queue 0.
+func (n *Network) first(prio model.Priority) bool { return prio == 0 && n.cfg.NS3 }
+
+// stamp writes the port's state on a packet that leaves it.
+func (p *Port) stamp(pkt *Packet) {
+	queued := int64(bits.OnesCount8(p.pfcDue)) * int64(p.net.pfcSize)
+	for full := p.nonEmpty; full != 0; full &= full - 1 {
+		queued += p.queues[bits.TrailingZeros16(full)].bytes
+	}
+	e := p.net.pool.extra(pkt)
+	e.INT.Push(p.net.now, p.TxData, queued, p.rate, p.net.cfg.HPCCControl.Multi)
+}
+
+// turns is the order in which a NIC serves its flows: one after the other in
+// the order they began, from behind the last one that sent. Flows that are
+// done leave it when a search comes by.
+type turns struct {
+	flows []*flow
+	last  int // who sent last
+}
+
+func (t *turns) join(f *flow) {
+	f.place = inTurns
+	t.flows = append(t.flows, f)
+}
+
+// nextPacket makes the packet of the flow whose turn it is, or sees to it that
+// the port looks again.
+//
+// The NIC looks again when the first of its flows with something to send is
+// due by its pace, were it held up by a window or a pause or not. If that time
+// is past, or an earlier look had found a later time, it waits for some
+// acknowledgement: so it is there.
+func (t *turns) nextPacket(p *Port, now engine.Time) *Packet {
+	n := len(t.flows)
+	pick, done := -1, n
+	at := t.last
+	for range n {
+		if at++; at >= n {
+			at %= n
+		}
+		f := t.flows[at]
+		if !p.Paused(f.prio) && f.maySend() {
+			if f.nextSend <= now {
+				pick = at
+				break
+			}
+		} else if f.done && at < done {
+			done = at
+		}
+	}
+	if done < n {
+		pick = t.clear(done, pick)
+	}
+	if pick >= 0 {
+		t.last = pick
+		return t.flows[pick].makePacket()
+	}
+	due := engine.Forever
+	for _, f := range t.flows {
+		if f.sent < f.size {
+			due = min(due, f.nextSend)
+		}
+	}
+	if p.wakeAt == engine.Forever && due > now {
+		p.wakeBy(due)
+	}
+	return nil
+}
+
+// clear removes the flows that are done, from a place on, and returns where the
+// one that was picked is now.
+func (t *turns) clear(from, pick int) int {
+	kept := from
+	for i := from; i < len(t.flows); i++ {
+		f := t.flows[i]
+		if f.done {
+			f.place = nowhere
+			continue
+		}
+		if i == pick {
+			pick = kept
+		}
+		t.flows[kept] = f
+		kept++
+	}
+	clear(t.flows[kept:])
+	t.flows = t.flows[:kept]
+	return pick
+}
