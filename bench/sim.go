@@ -18,7 +18,7 @@ import (
 var simSuite = Suite{
 	Name:  "sim",
 	About: "packet-hops per second of CPU, beside Debian's ns-3 3.37",
-	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP; then k=8 and k=16",
+	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP; then k=8 and k=16; then HPCC's fat.txt, 320 hosts, with 1000 flows of web search at 50 %",
 	run: func(ctx context.Context) ([]Result, error) {
 		if err := ns3.Available(); err != nil {
 			return nil, err
@@ -43,6 +43,11 @@ var simSuite = Suite{
 				more(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate, "M/s", "Weft at k=4", ours.rate, 0.1),
 				less(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4", ours.perFlow, 0.1))
 		}
+		files, err := measureHPCC(ctx)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, more("packet-hops, HPCC's files", files, "M/s", "HPCC's ns-3 fork (recorded)", forkRate, 10))
 		return results, nil
 	},
 }

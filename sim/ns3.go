@@ -130,3 +130,26 @@ func (t *turns) clear(from, pick int) int {
 	t.flows = t.flows[:kept]
 	return pick
 }
+
+// firstOf chooses among what is due at one instant at the ports from one on.
+// Whole nanoseconds make that frequent. In ns-3 what was scheduled first comes
+// first: arrivals, which were scheduled when their packets began to be sent a
+// link's delay ago, and only then the ends of what is being sent. Between
+// arrivals of packets that began at one instant it is a matter of what their
+// senders did before; here it is the order of ports.
+func (nd *node) firstOf(at engine.Time, port int) int {
+	best, since := port, engine.Forever
+	for i := port; i < len(nd.due); i++ {
+		if nd.due[i] != at {
+			continue
+		}
+		p := nd.ports[i]
+		if p.inbox.at != at {
+			continue
+		}
+		if began := at - p.delay - p.peer.serialize(p.inbox.head.Size); began < since {
+			best, since = i, began
+		}
+	}
+	return best
+}

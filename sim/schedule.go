@@ -159,6 +159,9 @@ func (n *Network) visit(nd *node, end engine.Time) {
 			nd.next = at
 			return
 		}
+		if n.cfg.NS3 {
+			which = nd.firstOf(at, which)
+		}
 		n.now = at
 		n.Counts.Events++
 		nd.ports[which].attend(at)
