@@ -1,0 +1,283 @@
+package rdma
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// RequesterConfig says how a Requester keeps a connection.
+type RequesterConfig struct {
+	Window  int           // packets that may be without acknowledgement, at most 2^22
+	Timeout time.Duration // without progress, go back after so long
+	Retries int           // times without progress before the connection is given up
+}
+
+// DefaultRequesterConfig keeps what fits 10 ms at a million packets a second,
+// and gives up as a network card does, after 7 times.
+func DefaultRequesterConfig() RequesterConfig {
+	return RequesterConfig{Window: 8192, Timeout: 20 * time.Millisecond, Retries: 7}
+}
+
+// RequesterStats account for one Requester, over all its connections.
+// Invariant: Writes + Adds = Acked + Lost + what waits for acknowledgement.
+type RequesterStats struct {
+	Connections uint64 `json:"connections"`
+	Writes      uint64 `json:"writes"`
+	Adds        uint64 `json:"adds"`
+	Packets     uint64 `json:"packets"` // sent, again included
+	Acked       uint64 `json:"acked"`
+	Lost        uint64 `json:"lost"`    // given up with their connection, executed or not
+	Overrun     uint64 `json:"overrun"` // refused: no place in the window, or no connection
+	Timeouts    uint64 `json:"timeouts"`
+	Gaps        uint64 `json:"gaps"`    // told by the responder
+	Denied      uint64 `json:"denied"`  // refused by the responder for good
+	Strange     uint64 `json:"strange"` // answers that belong to nothing
+}
+
+// ackEvery is how often an acknowledgement is asked for within a burst; its
+// last packet asks too. Half a window would do, but a small window must not
+// wait for a timeout.
+const ackEvery = 64
+
+// Requester is the sending half of a queue pair. It keeps packets until they
+// are acknowledged, sends again from a gap on, and gives the connection up
+// when nothing helps; then the owner connects anew. It allocates nothing.
+type Requester struct {
+	cfg     RequesterConfig
+	path    Path
+	local   roce.QPN
+	remote  roce.QPN
+	up      bool
+	first   roce.PSN // oldest packet without acknowledgement
+	count   int      // packets from first on
+	sent    int      // of which were sent
+	ring    [][]byte // whole packets, at PSN modulo its length
+	scratch []byte
+	since   model.Time // of the last progress
+	tries   int
+	stats   RequesterStats
+}
+
+// NewRequester returns a Requester with the queue pair number that its answers
+// bear. It can send after Connect.
+func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
+	if cfg.Window < 1 || cfg.Window > 1<<22 || cfg.Window&(cfg.Window-1) != 0 {
+		return nil, fmt.Errorf("rdma: window of %d packets, want a power of two up to 2^22", cfg.Window)
+	}
+	if cfg.Timeout <= 0 || cfg.Retries < 0 {
+		return nil, fmt.Errorf("rdma: timeout %v with %d retries, want more than 0 and at least 0", cfg.Timeout, cfg.Retries)
+	}
+	q := &Requester{cfg: cfg, local: local, ring: make([][]byte, cfg.Window)}
+	// One block; a slot holds the largest packet.
+	block := make([]byte, cfg.Window*(MTU+overhead))
+	for i := range q.ring {
+		q.ring[i] = block[: 0 : MTU+overhead]
+		block = block[MTU+overhead:]
+	}
+	q.scratch = make([]byte, 0, MTU+overhead)
+	return q, nil
+}
+
+// Local is the queue pair number that answers bear.
+func (q *Requester) Local() roce.QPN { return q.local }
+
+// Connect begins a connection. What waited for acknowledgement in an earlier
+// one is lost: it may have been executed or not, and an addition must not be
+// made twice.
+func (q *Requester) Connect(now model.Time, path Path, remote roce.QPN, first roce.PSN) {
+	q.Disconnect()
+	q.stats.Connections++
+	q.path, q.remote, q.first, q.up, q.since, q.tries = path, remote, first.Add(0), true, now, 0
+}
+
+// Disconnect ends the connection.
+func (q *Requester) Disconnect() {
+	q.stats.Lost += uint64(q.count)
+	q.up, q.count, q.sent = false, 0, 0
+}
+
+// Up tells whether there is a connection.
+func (q *Requester) Up() bool { return q.up }
+
+// Room is how many packets can be added.
+func (q *Requester) Room() int {
+	if !q.up {
+		return 0
+	}
+	return q.cfg.Window - q.count
+}
+
+// Stats returns the present counts.
+func (q *Requester) Stats() RequesterStats { return q.stats }
+
+// Write stores at most MTU bytes at an address. It tells whether there was
+// room.
+func (q *Requester) Write(va uint64, key uint32, data []byte) bool {
+	return q.write(roce.WriteOnly, va, key, data, 0)
+}
+
+// WriteImm is Write with data for the collector's program.
+func (q *Requester) WriteImm(va uint64, key uint32, data []byte, imm roce.ImmDt) bool {
+	return q.write(roce.WriteOnlyImm, va, key, data, imm)
+}
+
+func (q *Requester) write(op roce.Opcode, va uint64, key uint32, data []byte, imm roce.ImmDt) bool {
+	if len(data) > MTU {
+		panic(fmt.Sprintf("rdma: write of %d bytes, want at most %d", len(data), MTU))
+	}
+	p := roce.Packet{RETH: roce.RETH{VA: va, RKey: key, Length: uint32(len(data))}, Imm: imm, Payload: data}
+	p.BTH.Opcode = op
+	if pad := -len(data) & 3; pad != 0 {
+		p.BTH.PadCount = uint8(pad)
+		q.scratch = append(append(q.scratch[:0], data...), 0, 0, 0)
+		p.Payload = q.scratch[:len(data)+pad]
+	}
+	if !q.add(&p) {
+		return false
+	}
+	q.stats.Writes++
+	return true
+}
+
+// FetchAdd adds to the aligned word at an address.
+func (q *Requester) FetchAdd(va uint64, key uint32, delta uint64) bool {
+	p := roce.Packet{Atomic: roce.AtomicETH{VA: va, RKey: key, SwapAdd: delta}}
+	p.BTH.Opcode = roce.FetchAdd
+	if !q.add(&p) {
+		return false
+	}
+	q.stats.Adds++
+	return true
+}
+
+// add puts a packet into the ring.
+func (q *Requester) add(p *roce.Packet) bool {
+	if q.Room() == 0 {
+		q.stats.Overrun++
+		return false
+	}
+	p.BTH.PSN = q.first.Add(q.count)
+	p.BTH.MigReq, p.BTH.PKey, p.BTH.DestQP = true, roce.DefaultPKey, q.remote
+	p.BTH.AckReq = p.BTH.PSN%ackEvery == ackEvery-1
+	at := q.at(q.count)
+	*at = q.path.appendPacket((*at)[:0], p)
+	q.count++
+	return true
+}
+
+// at returns the place of the i-th packet without acknowledgement. The window
+// is a power of two, so PSNs keep their places when they wrap.
+func (q *Requester) at(i int) *[]byte { return &q.ring[int(q.first.Add(i))&(len(q.ring)-1)] }
+
+// Unsent is how many packets Next has left.
+func (q *Requester) Unsent() int { return q.count - q.sent }
+
+// Next returns the UDP payload of the next packet to send, or nil. It is valid
+// until an answer is handled. The last packet of a burst asks for an
+// acknowledgement.
+func (q *Requester) Next(now model.Time) []byte {
+	if q.sent == q.count {
+		return nil
+	}
+	if q.sent == 0 {
+		q.since = now
+	}
+	pkt := *q.at(q.sent)
+	q.sent++
+	q.stats.Packets++
+	if q.sent == q.count {
+		pkt = q.askAck(pkt)
+	}
+	return pkt[q.path.headers():]
+}
+
+// ackReqAt is where in the transport header the wish for an acknowledgement
+// stands.
+const ackReqAt = 8
+
+// askAck sets the wish for an acknowledgement in a packet of the ring.
+func (q *Requester) askAck(pkt []byte) []byte {
+	body := q.path.headers()
+	if pkt[body+ackReqAt]&0x80 != 0 {
+		return pkt
+	}
+	pkt[body+ackReqAt] |= 0x80
+	end := len(pkt) - roce.ICRCSize
+	pkt, err := roce.AppendICRC(pkt[:end], pkt[:end])
+	if err != nil {
+		panic("rdma: own packet: " + err.Error())
+	}
+	return pkt
+}
+
+// Handle takes the UDP payload of an answer.
+func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) {
+	var p roce.Packet
+	if !q.up || from != q.path.Dst || len(payload) < roce.ICRCSize {
+		q.stats.Strange++
+		return
+	}
+	var err error
+	if q.scratch, err = (Path{from, q.path.Src}).check(q.scratch, payload); err != nil {
+		q.stats.Strange++
+		return
+	}
+	if _, err := p.Parse(payload[:len(payload)-roce.ICRCSize]); err != nil || p.BTH.DestQP != q.local ||
+		p.BTH.Opcode != roce.Acknowledge && p.BTH.Opcode != roce.AtomicAcknowledge {
+		q.stats.Strange++
+		return
+	}
+	d := p.BTH.PSN.Sub(q.first)
+	switch s := p.AETH.Syndrome; {
+	case s.IsAck():
+		// It acknowledges all before it too, and may be an old one.
+		if d >= q.count {
+			q.stats.Strange++
+		} else if d >= 0 {
+			q.progress(now, d+1)
+		}
+	case s == roce.NakSequence:
+		if d < 0 || d > q.count {
+			q.stats.Strange++
+			return
+		}
+		q.stats.Gaps++
+		q.progress(now, d)
+		q.sent = 0
+	case s.IsRNR():
+		q.progress(now, max(0, min(d, q.count)))
+		q.sent = 0
+	default:
+		q.stats.Denied++
+		q.Disconnect()
+	}
+}
+
+// progress settles the n oldest packets.
+func (q *Requester) progress(now model.Time, n int) {
+	q.stats.Acked += uint64(n)
+	q.first = q.first.Add(n)
+	q.count -= n
+	q.sent = max(0, q.sent-n)
+	if n > 0 {
+		q.since, q.tries = now, 0
+	}
+}
+
+// Tick goes back to the oldest packet when nothing was heard for long, and
+// gives the connection up when that was of no use.
+func (q *Requester) Tick(now model.Time) {
+	if !q.up || q.sent == 0 || now.Sub(q.since) < q.cfg.Timeout {
+		return
+	}
+	q.stats.Timeouts++
+	if q.tries++; q.tries > q.cfg.Retries {
+		q.Disconnect()
+		return
+	}
+	q.since, q.sent = now, 0
+}

@@ -1,0 +1,357 @@
+package rdma
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// Memory is what a Responder writes into; region.Region is one.
+type Memory interface {
+	// Write stores b at byte off. It stores nothing when a part lies outside.
+	Write(off uint64, b []byte) error
+	// FetchAdd adds to the aligned word at byte off and returns what it was.
+	FetchAdd(off, delta uint64) (uint64, error)
+	Size() int64
+}
+
+// Refusal says why a packet was not executed.
+type Refusal uint8
+
+// The refusals.
+const (
+	Short      Refusal = iota // ends inside a header
+	Damaged                   // wrong invariant CRC
+	Version                   // of the transport header, or partition
+	NoQueue                   // no such queue pair
+	Stranger                  // not from the queue pair's peer
+	Failed                    // the queue pair was refused something before
+	Opcode                    // nothing that is served
+	Gap                       // a packet before it is missing
+	Repeated                  // executed before; acknowledged again
+	RemoteKey                 // no such key
+	Outside                   // not within the region
+	Misaligned                // an atomic operation not on a whole word
+	Length                    // header and payload do not agree
+	refusals
+)
+
+var refusalNames = [refusals]string{
+	"short", "damaged", "version", "no queue pair", "stranger", "failed queue pair", "opcode",
+	"gap", "repeated", "remote key", "outside", "misaligned", "length",
+}
+
+// String names the refusal.
+func (r Refusal) String() string { return refusalNames[r] }
+
+// Refusals lists them all.
+func Refusals() (all []Refusal) {
+	for r := range refusals {
+		all = append(all, r)
+	}
+	return all
+}
+
+// ResponderStats account for every packet.
+// Invariant: Packets = Writes + Adds + all of Refused.
+type ResponderStats struct {
+	Packets uint64           `json:"packets"`
+	Writes  uint64           `json:"writes"`
+	Adds    uint64           `json:"adds"`
+	Bytes   uint64           `json:"bytes"` // written
+	Acks    uint64           `json:"acks"`
+	Naks    uint64           `json:"naks"`
+	Refused [refusals]uint64 `json:"refused_by_reason"`
+}
+
+// Region is memory that is open to writes from outside.
+type Region struct {
+	Addr   uint64 // where it starts, as packets name it
+	Length uint64
+	RKey   uint32
+}
+
+type registered struct {
+	Region
+	mem Memory
+}
+
+// queue is a queue pair. Of a connection only this side's receive half
+// exists: translators are not written to.
+type queue struct {
+	local, remote roce.QPN
+	peer          netip.AddrPort // the requester; its port answers go to
+	expected      roce.PSN
+	done          uint32 // messages completed, 24 bits
+	failed        bool
+	nakked        bool // the gap at hand was told
+
+	// Results of the latest atomic operations, for those asked again.
+	results [atomics]atomicResult
+	next    int
+}
+
+type atomicResult struct {
+	psn   roce.PSN
+	valid bool
+	was   uint64
+}
+
+// atomics is how many results a queue pair remembers: what common network
+// cards allow to be outstanding.
+const atomics = 16
+
+// Responder executes requests on registered memory. It is for one goroutine,
+// and allocates nothing but for connections.
+type Responder struct {
+	local   netip.AddrPort
+	regions []registered
+	queues  map[roce.QPN]*queue
+	last    *queue
+	random  *rand.Rand
+	scratch []byte
+	packet  roce.Packet
+	stats   ResponderStats
+	// notify is told of immediate data.
+	notify func(roce.ImmDt)
+}
+
+// NewResponder returns a Responder at an address. Keys, addresses and numbers
+// of queue pairs are drawn from random, so that those of an earlier life are
+// not valid by chance. notify, which may be nil, is told of immediate data.
+func NewResponder(local netip.AddrPort, random *rand.Rand, notify func(roce.ImmDt)) *Responder {
+	return &Responder{local: local, queues: map[roce.QPN]*queue{}, random: random, scratch: make([]byte, 0, 4096), notify: notify}
+}
+
+// Register opens memory to writes.
+func (r *Responder) Register(mem Memory) Region {
+	at := registered{mem: mem}
+	at.Length = uint64(mem.Size())
+	// Page-aligned, away from zero, and with room behind it to the end of the
+	// address space.
+	at.Addr = r.random.Uint64()>>2&^0xfff | 1<<40
+	for at.RKey == 0 || r.find(at.RKey) != nil {
+		at.RKey = r.random.Uint32()
+	}
+	r.regions = append(r.regions, at)
+	return at.Region
+}
+
+func (r *Responder) find(key uint32) *registered {
+	for i := range r.regions {
+		if r.regions[i].RKey == key {
+			return &r.regions[i]
+		}
+	}
+	return nil
+}
+
+// Connect makes a queue pair for a peer and returns its number and the first
+// PSN of answers, which is the requester's own.
+func (r *Responder) Connect(peer netip.AddrPort, remote roce.QPN, first roce.PSN) (roce.QPN, error) {
+	if peer.Addr().Is4() != r.local.Addr().Is4() {
+		return 0, fmt.Errorf("rdma: peer %v of %v, want the same family", peer, r.local)
+	}
+	q := &queue{remote: remote, peer: peer, expected: first.Add(0)}
+	for q.local < 2 || r.queues[q.local] != nil { // 0 and 1 are the fabric's own
+		q.local = roce.QPN(r.random.Uint32() & (1<<24 - 1))
+	}
+	r.queues[q.local] = q
+	return q.local, nil
+}
+
+// Disconnect ends a queue pair: from now on nothing it sends is executed.
+func (r *Responder) Disconnect(qp roce.QPN) {
+	delete(r.queues, qp)
+	r.last = nil
+}
+
+// Queues is the number of queue pairs.
+func (r *Responder) Queues() int { return len(r.queues) }
+
+// Stats returns the present counts.
+func (r *Responder) Stats() ResponderStats { return r.stats }
+
+// Handle takes the UDP payload of a packet and returns the payload of the
+// answer, or nothing. The answer is valid until the next call.
+func (r *Responder) Handle(from netip.AddrPort, payload []byte) []byte {
+	r.stats.Packets++
+	p := &r.packet
+	if len(payload) < roce.BTHSize+roce.ICRCSize {
+		return r.refuse(Short)
+	}
+	if from.Addr().Is4() != r.local.Addr().Is4() {
+		return r.refuse(Stranger)
+	}
+	var err error
+	if r.scratch, err = (Path{from, r.local}).check(r.scratch, payload); err != nil {
+		return r.refuse(Damaged)
+	}
+	if _, err := p.Parse(payload[:len(payload)-roce.ICRCSize]); err != nil {
+		return r.refuse(Short)
+	}
+	if p.BTH.Version != 0 || p.BTH.PKey != roce.DefaultPKey {
+		return r.refuse(Version)
+	}
+	q := r.last
+	if q == nil || q.local != p.BTH.DestQP {
+		if q = r.queues[p.BTH.DestQP]; q == nil {
+			return r.refuse(NoQueue)
+		}
+		r.last = q
+	}
+	if q.peer != from {
+		return r.refuse(Stranger)
+	}
+	if q.failed {
+		return r.refuse(Failed)
+	}
+	return r.request(q, p)
+}
+
+func (r *Responder) refuse(why Refusal) []byte {
+	r.stats.Refused[why]++
+	return nil
+}
+
+// request executes a packet if it is the next.
+func (r *Responder) request(q *queue, p *roce.Packet) []byte {
+	switch p.BTH.Opcode {
+	case roce.WriteOnly, roce.WriteOnlyImm, roce.FetchAdd:
+	default:
+		return r.fail(q, p, Opcode, roce.NakRequest)
+	}
+	switch d := p.BTH.PSN.Sub(q.expected); {
+	case d < 0:
+		return r.again(q, p)
+	case d > 0:
+		r.stats.Refused[Gap]++
+		if q.nakked {
+			return nil // once per gap: the requester goes back to it
+		}
+		q.nakked = true
+		return r.answer(q, q.expected, roce.AETH{Syndrome: roce.NakSequence, MSN: q.done}, nil)
+	}
+	var was uint64
+	if p.BTH.Opcode == roce.FetchAdd {
+		var why Refusal
+		var ok bool
+		if was, why, ok = r.add(p); !ok {
+			return r.fail(q, p, why, roce.NakAccess)
+		}
+		q.results[q.next] = atomicResult{p.BTH.PSN, true, was}
+		q.next = (q.next + 1) % atomics
+	} else if why, ok := r.write(p); !ok {
+		return r.fail(q, p, why, roce.NakAccess)
+	}
+	q.expected = q.expected.Add(1)
+	q.done = (q.done + 1) & (1<<24 - 1)
+	q.nakked = false
+	if p.BTH.Opcode == roce.WriteOnlyImm && r.notify != nil {
+		r.notify(p.Imm)
+	}
+	if p.BTH.Opcode == roce.FetchAdd {
+		return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}, &was)
+	}
+	if !p.BTH.AckReq {
+		return nil
+	}
+	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}, nil)
+}
+
+// again answers a packet that was executed before. Executing it again would
+// count twice.
+func (r *Responder) again(q *queue, p *roce.Packet) []byte {
+	r.stats.Refused[Repeated]++
+	ack := roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}
+	if p.BTH.Opcode != roce.FetchAdd {
+		return r.answer(q, q.expected.Add(-1), ack, nil)
+	}
+	for i := range q.results {
+		if x := &q.results[i]; x.valid && x.psn == p.BTH.PSN {
+			return r.answer(q, p.BTH.PSN, ack, &x.was)
+		}
+	}
+	return nil
+}
+
+// fail refuses a packet for good: as in a network card, the queue pair takes
+// nothing more until the peer connects anew.
+func (r *Responder) fail(q *queue, p *roce.Packet, why Refusal, nak roce.Syndrome) []byte {
+	r.stats.Refused[why]++
+	q.failed = true
+	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: nak, MSN: q.done}, nil)
+}
+
+// locate finds n bytes at an address.
+func (r *Responder) locate(va uint64, key uint32, n uint64) (m Memory, off uint64, why Refusal, ok bool) {
+	at := r.find(key)
+	if at == nil {
+		return nil, 0, RemoteKey, false
+	}
+	// Both comparisons are of differences: an address near the end of the
+	// address space must not wrap into the region.
+	if va < at.Addr || va-at.Addr > at.Length || n > at.Length-(va-at.Addr) {
+		return nil, 0, Outside, false
+	}
+	return at.mem, va - at.Addr, 0, true
+}
+
+func (r *Responder) write(p *roce.Packet) (Refusal, bool) {
+	data := p.Data()
+	if uint64(p.RETH.Length) != uint64(len(data)) || len(data) > MTU || len(p.Payload)%4 != 0 {
+		return Length, false
+	}
+	m, off, why, ok := r.locate(p.RETH.VA, p.RETH.RKey, uint64(len(data)))
+	if !ok {
+		return why, false
+	}
+	if m.Write(off, data) != nil {
+		return Outside, false
+	}
+	r.stats.Writes++
+	r.stats.Bytes += uint64(len(data))
+	return 0, true
+}
+
+func (r *Responder) add(p *roce.Packet) (was uint64, why Refusal, ok bool) {
+	if len(p.Payload) != 0 {
+		return 0, Length, false
+	}
+	m, off, why, ok := r.locate(p.Atomic.VA, p.Atomic.RKey, 8)
+	if !ok {
+		return 0, why, false
+	}
+	if p.Atomic.VA%8 != 0 {
+		return 0, Misaligned, false
+	}
+	was, err := m.FetchAdd(off, p.Atomic.SwapAdd)
+	if err != nil {
+		return 0, Outside, false
+	}
+	r.stats.Adds++
+	return was, 0, true
+}
+
+// answer makes an acknowledgement, with the result of an atomic operation if
+// there is one.
+func (r *Responder) answer(q *queue, psn roce.PSN, a roce.AETH, was *uint64) []byte {
+	if a.Syndrome.IsAck() {
+		r.stats.Acks++
+	} else {
+		r.stats.Naks++
+	}
+	pkt := roce.Packet{
+		BTH:  roce.BTH{Opcode: roce.Acknowledge, MigReq: true, PKey: roce.DefaultPKey, DestQP: q.remote, PSN: psn},
+		AETH: a,
+	}
+	if was != nil {
+		pkt.BTH.Opcode = roce.AtomicAcknowledge
+		pkt.AtomicAck = roce.AtomicAckETH(*was)
+	}
+	path := Path{r.local, q.peer}
+	r.scratch = path.appendPacket(r.scratch[:0], &pkt)
+	return r.scratch[path.headers():]
+}
