@@ -35,6 +35,7 @@ func (c *collector) add(f Finding, key model.FlowKey) {
 		c.list = append(c.list, f)
 	}
 	c.list[i].Flows = append(c.list[i].Flows, key)
+	c.list[i].Sure = c.list[i].Sure || f.Sure // one flow's proof is enough
 }
 
 // circle names a loop whatever switch it is told from.

@@ -42,7 +42,7 @@ func NewDetector(cfg Config) (*Detector, error) {
 }
 
 // Observe takes the map of the next slot and returns what it shows: loops and
-// wrong ways of this slot, paths that seem to stop in it, and paths that
+// wrong ways of this slot, loops that counters hint at, paths that seem to stop in it, and paths that
 // certainly stopped in the slot before. Findings come by kind, place and slot.
 // A slot of which no map came must be given as an empty one.
 func (d *Detector) Observe(m *Map) []Finding {
@@ -55,6 +55,10 @@ func (d *Detector) Observe(m *Map) []Finding {
 		d.passes(&out, m, key, routes)
 		if t.Loop != nil {
 			d.loop(&out, m, last, key, t)
+			continue
+		}
+		if loop := d.multiplied(m, last, key, t); loop != nil {
+			out.add(Finding{Kind: Loop, Slot: m.Slot, At: model.Port{Node: loop[0]}, Switches: loop}, key)
 			continue
 		}
 		if at, next, hasNext, stops := d.stops(m, key, t, routes); stops && d.sudden(last, m, key, at, next, hasNext) {
@@ -153,10 +157,20 @@ func (d *Detector) nowhere(m *Map, key model.FlowKey, next model.Port, hasNext b
 // one and goes on at about the same pace, so that its packets are not just the
 // first ones, still on their way.
 func (d *Detector) sudden(last, m *Map, key model.FlowKey, at, next model.Port, hasNext bool) bool {
-	if last == nil || !hasNext {
+	if last == nil {
 		return false
 	}
 	was, ran := last.At(at.Node, key)
+	if !hasNext && at.Port == 0 {
+		// The switch has no way for the flow any more, but had one.
+		if p := d.fabric.Port(model.Port{Node: at.Node, Port: was.Out}); p != nil {
+			_, presence := m.At(p.Peer.Node, key)
+			next, hasNext = p.Peer, presence == Absent
+		}
+	}
+	if !hasNext {
+		return false
+	}
 	_, passed := last.At(next.Node, key)
 	is, _ := m.At(at.Node, key)
 	return ran == Seen && passed == Seen && 2*is.Packets >= was.Packets

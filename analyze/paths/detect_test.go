@@ -150,6 +150,15 @@ func TestDetector(t *testing.T) {
 			"slot 2: black hole at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 2 flows",
 			"slot 3: black hole at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 2 flows",
 		}},
+		"a switch that has lost its route": {func(l *lab) {
+			l.walk(0, l.key("h0", "h4", 1), 10, far)
+			l.walk(1, l.key("h0", "h4", 1), 10, "h0 tor0")
+			l.walk(2, l.key("h0", "h4", 1), 10, "h0 tor0")
+		}, []string{
+			"perhaps slot 1: black hole at tor0:cpu: 1 of 1 flows",
+			"slot 1: black hole at tor0:cpu: 1 of 1 flows",
+			"slot 2: black hole at tor0:cpu: 1 of 1 flows",
+		}},
 		"dead link": {func(l *lab) {
 			l.walk(0, l.key("h0", "h4", 1), 10, far)
 			for n := 1; n < 3; n++ {
@@ -190,6 +199,20 @@ func TestDetector(t *testing.T) {
 			"slot 1: loop leaf0 → tor1 → leaf0: 1 of 1 flows",
 			"slot 1: wrong way at tor1:Ethernet8: 1 of 1 flows",
 		}},
+		"loop that begins behind the slot's first packet": {func(l *lab) {
+			key := l.key("h0", "h4", 1)
+			l.walk(1, key, 2, far)
+			l.walk(2, key, 1, far)
+			l.walk(2, key, 1, "h0 tor0 leaf0 spine0 leaf2 tor2 leaf2")
+			for range 30 {
+				l.walk(2, key, 1, "leaf2 tor2")
+			}
+		}, []string{"perhaps slot 2: loop leaf2 → tor2 → leaf2: 1 of 1 flows"}},
+		"a burst at the end of the slot, and a clock that is ahead": {func(l *lab) {
+			key := l.key("h0", "h4", 1)
+			l.walk(1, key, 1, far)
+			l.walk(1, key, 20, "leaf0 spine0 leaf2 tor2 h4") // which tor0 counts in the next slot
+		}, nil},
 		"loop at the source's own switch": {func(l *lab) {
 			key := l.key("h0", "h2", 1)
 			l.walk(1, key, 10, "h0 tor0 leaf0 tor0")
