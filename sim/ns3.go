@@ -138,13 +138,17 @@ func (t *turns) clear(from, pick int) int {
 // arrivals of packets that began at one instant it is a matter of what their
 // senders did before; here it is the order of ports.
 func (nd *node) firstOf(at engine.Time, port int) int {
+	other := port + 1
+	for other < len(nd.due) && nd.due[other] != at {
+		other++
+	}
+	if other == len(nd.due) {
+		return port // nearly always
+	}
 	best, since := port, engine.Forever
 	for i := port; i < len(nd.due); i++ {
-		if nd.due[i] != at {
-			continue
-		}
 		p := nd.ports[i]
-		if p.inbox.at != at {
+		if nd.due[i] != at || p.inbox.at != at {
 			continue
 		}
 		if began := at - p.delay - p.peer.serialize(p.inbox.head.Size); began < since {
