@@ -46,6 +46,9 @@ func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 
 		explained: true,
 	}
+	if len(setup.Agents) > 0 {
+		s.Agents = &Agents{Hosts: setup.Agents, Threshold: setup.Threshold, Epoch: setup.Epoch}
+	}
 	if d := setup.Down; d != nil {
 		at := d.At - base
 		s.Faults = []Fault{{Kind: "link-down", Injection: sim.Injection{At: at, Fault: sim.LinkDown{Port: d.Port}}}}

@@ -61,3 +61,23 @@ func TestHPCCRunsAreTheSetups(t *testing.T) {
 		}
 	}
 }
+
+// A file of Hawkeye's fork brings its agents along, in the fork's units.
+func TestHPCCAgents(t *testing.T) {
+	for name, want := range map[string]*Agents{
+		"star": nil,
+		"ring": {Hosts: []model.NodeID{0, 2}, Threshold: 80 * time.Microsecond, Epoch: 200 * time.Microsecond},
+	} {
+		c, err := hpcc.Read("hpcc/testdata/" + name + "/config.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup, err := hpcc.Build(c, hpcc.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := cmp.Diff(want, FromHPCC(c, setup).Agents); x != "" {
+			t.Errorf("%s: agents (-want +got):\n%s", name, x)
+		}
+	}
+}

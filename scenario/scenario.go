@@ -51,6 +51,10 @@ type Scenario struct {
 	Expect     []Expectation
 	Output     Output
 
+	// Agents is what a file of Hawkeye's fork says of hosts that diagnose; nil:
+	// it says nothing, or there is no such file.
+	Agents *Agents
+
 	Notes []string // what a reader of the result must know
 
 	explained bool  // Notes say already what PFC cannot do
@@ -123,6 +127,13 @@ type Management struct {
 	Collector model.NodeID
 	Priority  model.Priority
 	Unpaused  bool
+}
+
+// Agents are hosts that ask the fabric why a flow of theirs suffers.
+type Agents struct {
+	Hosts     []model.NodeID
+	Threshold time.Duration // a packet that is not acknowledged for so long makes one ask
+	Epoch     time.Duration // of the telemetry that switches answer with
 }
 
 // Output says what is kept of a run.

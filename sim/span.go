@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/weft-telemetry/weft/model"
@@ -40,7 +41,8 @@ type Spans struct {
 	// Towards one destination, what is known of each node; rate 0 is no way.
 	to    model.Addr
 	from  []Span
-	known []bool
+	known []int32 // for which destination that is, counted from 1
+	round int32
 }
 
 // NewSpans prepares to sum up the ways of packets with so much payload. whole
@@ -52,7 +54,7 @@ func NewSpans(r *topo.Routes, payload int32, whole bool) *Spans {
 // Of returns the span between two hosts; ok is false where there is no way.
 func (s *Spans) Of(src, dst model.NodeID) (sum Span, ok bool) {
 	to := s.fabric.Node(dst).IPv4
-	sum.Rate = 1<<63 - 1
+	sum.Rate = math.MaxInt64
 	for range len(s.fabric.Nodes()) {
 		if src == dst {
 			return sum, sum.Delay|sum.Send != 0
@@ -88,10 +90,11 @@ func (s Span) with(rate model.Rate, delay engine.Time, payload int64, whole bool
 // what is known of a switch serves all that send through it.
 func (s *Spans) Largest() (window int64, rtt engine.Time) {
 	from, to := s.places()
+	s.from, s.known, s.round = make([]Span, len(s.fabric.Nodes())), make([]int32, len(s.fabric.Nodes())), 0
 	for _, dst := range to {
 		s.to = s.fabric.Node(dst).IPv4
-		s.from, s.known = make([]Span, len(s.fabric.Nodes())), make([]bool, len(s.fabric.Nodes()))
-		s.known[dst], s.from[dst].Rate = true, 1<<63-1
+		s.round++
+		s.known[dst], s.from[dst] = s.round, Span{Rate: math.MaxInt64}
 		for _, src := range from {
 			if src == dst || !s.reach(src) {
 				continue
@@ -104,15 +107,19 @@ func (s *Spans) Largest() (window int64, rtt engine.Time) {
 
 // reach finds out about a node on the way to the destination.
 func (s *Spans) reach(node model.NodeID) bool {
-	if s.known[node] {
+	if s.known[node] == s.round {
 		return s.from[node].Rate != 0
 	}
-	s.known[node] = true // also where there is no way, or one in a circle
-	ports := s.routes.NextHops(node, s.to)
-	if len(ports) == 0 {
-		return false
+	s.known[node], s.from[node] = s.round, Span{} // so where there is no way, or one in a circle
+	at := s.fabric.Node(node)
+	p := &at.Ports[0]
+	if at.Role.IsSwitch() || len(at.Ports) > 1 {
+		ports := s.routes.NextHops(node, s.to)
+		if len(ports) == 0 {
+			return false
+		}
+		p = at.Port(ports[0])
 	}
-	p := s.fabric.Node(node).Port(ports[0])
 	if !s.reach(p.Peer.Node) {
 		return false
 	}
@@ -131,6 +138,9 @@ func (s *Spans) places() (from, to []model.NodeID) {
 	seen := make(map[ends]int)
 	for _, h := range s.fabric.Hosts() {
 		ports := s.fabric.Node(h).Ports
+		if len(ports) == 0 {
+			continue
+		}
 		var at ends
 		for i, p := range ports[:min(len(ports), len(at))] {
 			at[i] = end{p.Peer.Node, p.LinkSpec}

@@ -1,6 +1,9 @@
 package hpcc
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weft-telemetry/weft/model"
@@ -100,5 +103,87 @@ func TestRingDeadlocks(t *testing.T) {
 	}
 	if n.Counts.Drops[sim.DropBuffer] != 0 {
 		t.Errorf("%d packets dropped; want none", n.Counts.Drops[sim.DropBuffer])
+	}
+}
+
+// star plays flows, "from to priority port bytes start" each, between hosts 1 to
+// 4 on switch 0, without marks and windows, and returns their completion times.
+func star(t *testing.T, flows ...string) (took []engine.Time) {
+	t.Helper()
+	s := setup(t, map[string]string{
+		"config.txt":   "TOPOLOGY_FILE topology.txt\nFLOW_FILE flow.txt\nENABLE_QCN 0\nCC_MODE 0\nHAS_WIN 0\nSIMULATOR_STOP_TIME 2.1\n",
+		"topology.txt": "5 1 4\n0\n0 1 100Gbps 1us 0\n0 2 100Gbps 1us 0\n0 3 100Gbps 1us 0\n0 4 100Gbps 1us 0\n",
+		"flow.txt":     fmt.Sprintf("%d\n%s\n", len(flows), strings.Join(flows, "\n")),
+	})
+	n := play(t, s)
+	took = make([]engine.Time, len(flows))
+	for _, r := range n.Records() {
+		took[r.ID] = r.FCT() / engine.Nanosecond
+	}
+	return took
+}
+
+// A NIC sends a packet of each flow in turn. The sixth packet leaves after five
+// others; each takes 83 ns on two links, then 2 µs there and back twice, and the
+// acknowledgement 4 ns on two links.
+func TestNICTakesTurns(t *testing.T) {
+	got := star(t, "1 2 3 100 2000 2", "1 2 3 100 2000 2", "1 3 3 100 2000 2")
+	want := []engine.Time{4*83 + 83 + 4008, 5*83 + 83 + 4008, 6*83 + 83 + 4008}
+	if !slices.Equal(got, want) {
+		t.Errorf("three flows of two packets take %v ns; want %v", got, want)
+	}
+}
+
+// Packets of priority 0 go before all others. Of two hosts that send 100 packets
+// each to a third, the first packet of priority 3 gets through; then all of
+// priority 0 do, each one packet late; then the rest.
+func TestPriorityZeroGoesFirst(t *testing.T) {
+	got := star(t, "1 3 3 100 100000 2", "2 3 0 100 100000 2")
+	want := []engine.Time{200*83 + 83 + 4008, 101*83 + 83 + 4008}
+	if !slices.Equal(got, want) {
+		t.Errorf("priorities 3 and 0 take %v ns; want %v", got, want)
+	}
+}
+
+// heard writes down pause frames as pfc.txt has them.
+type heard struct {
+	sim.Nothing
+	lines []string
+}
+
+func (h *heard) PauseHeard(now engine.Time, p *sim.Port, _ model.Priority, stop bool) {
+	kind, event := 0, 0
+	if p.Switched() != nil {
+		kind = 1
+	}
+	if stop {
+		event = 1
+	}
+	h.lines = append(h.lines, fmt.Sprintf("%d %d %d %d %d", now/engine.Nanosecond, p.Node, kind, p.ID, event))
+}
+
+// In a star that begins all at once the first pause and resume of each sender
+// come at the original's nanosecond. From then on senders are in step, and who
+// of them comes first is a matter of the order in which they were resumed,
+// which is not kept; there are as many frames all the same.
+func TestPausesAreTheOriginals(t *testing.T) {
+	const senders = 6
+	s := setup(t, incast(senders, "1us", 400_000, "CC_MODE 0\nHAS_WIN 0\nENABLE_QCN 0\nEPOCH_TIME 1000\nBUFFER_SIZE 600\n"))
+	o := newOriginal(s)
+	o.run()
+	n, err := s.Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &heard{}
+	n.Observe(h)
+	n.Run(engine.Time(s.Stop) * engine.Nanosecond)
+	slices.Sort(h.lines) // nodes are played one after the other
+	slices.Sort(o.pfc)
+	if len(o.pfc) < 20 || len(h.lines) != len(o.pfc) {
+		t.Fatalf("%d frames heard; want the original's %d, at least 20", len(h.lines), len(o.pfc))
+	}
+	if got, want := h.lines[:2*senders], o.pfc[:2*senders]; !slices.Equal(got, want) {
+		t.Errorf("frames heard:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
