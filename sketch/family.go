@@ -134,3 +134,12 @@ func (w walk) in(n uint64) uint64 { return w.A & 0xffff_ffff * n >> 32 }
 
 // next goes on to the next part.
 func (w walk) next() walk { return walk{w.A>>32 | w.B<<32, w.B >> 32} }
+
+// CellsOf writes the flow's cells in all sub-tables to the start of dst.
+func (f *Family) CellsOf(h Hash, dst *[MaxTables]uint32) {
+	w, from := walk(h), uint64(0)
+	for t := range dst[:f.Tables] {
+		dst[t] = uint32(w.in(f.cells) + from)
+		w, from = w.next(), from+f.cells
+	}
+}

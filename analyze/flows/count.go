@@ -18,11 +18,11 @@ type counted struct {
 	core []uint32
 }
 
-// count solves one count as far as cells give it one by one. cells is the count
-// of each cell and full the flaw that makes it unusable.
-func (f *finder[K]) count(e *equations, cells []uint64, full flaw) *counted {
+// count solves one count into c, as far as cells give it one by one. cells is
+// the count of each cell and full the flaw that makes it unusable.
+func (f *finder[K]) count(c *counted, e *equations, cells []uint64, full flaw) {
 	n := e.flows()
-	c := &counted{values: make([]uint64, n), left: slices.Clone(cells)}
+	*c = counted{values: zeroed(c.values, n), left: append(c.left[:0], cells...)}
 	if n == len(f.found) && f.alone() && f.sound() {
 		// The order in which flows were found is one in which they can be
 		// counted, cell by cell.
@@ -34,7 +34,7 @@ func (f *finder[K]) count(e *equations, cells []uint64, full flaw) *counted {
 				c.left[cell] -= v
 			}
 		}
-		return c
+		return
 	}
 	c.named, c.usable = make([]uint32, n), make([]bool, len(cells))
 	for i := range c.named {
@@ -53,7 +53,6 @@ func (f *finder[K]) count(e *equations, cells []uint64, full flaw) *counted {
 			c.core = append(c.core, uint32(flow))
 		}
 	}
-	return c
 }
 
 // alone tells whether every flow was found by the table itself.
@@ -93,10 +92,9 @@ func (f *finder[K]) portsOf() []uint32 {
 func (f *finder[K]) equationsOf(others []K) *equations {
 	e := &equations{tables: int(f.family.Tables), cells: f.cells}
 	for i := range others {
-		h := sketch.HashOf(&f.family, &others[i])
-		for t := range e.tables {
-			e.cells = append(e.cells, f.family.Cell(h, t))
-		}
+		var cells [sketch.MaxTables]uint32
+		f.family.CellsOf(sketch.HashOf(&f.family, &others[i]), &cells)
+		e.cells = append(e.cells, cells[:e.tables]...)
 	}
 	return e
 }

@@ -34,13 +34,18 @@ const noCell = ^uint32(0)
 // or of one flow too many taken out.
 func odd(lastWord uint64) bool { return (lastWord&countMask-(none-1))&^2 == 0 }
 
-// newFinder makes a finder that looks for about so many flows, and looks for the
-// first pure cells.
-func newFinder[K sketch.Key](t *table[K], flows int) *finder[K] {
-	f := &finder[K]{table: t, left: slices.Clone(t.keys), queue: make([]uint32, len(t.keys)+sketch.MaxTables)}
-	n := min(flows, len(f.left)+len(f.left)/4)
-	f.found, f.at = make([]K, 0, n), make([]uint32, 0, n)
-	f.cells = make([]uint32, 0, n*int(t.family.Tables))
+// start copies a table that has about so many flows, and looks for the first
+// pure cells. Memory of a table before is used again.
+func (f *finder[K]) start(t *table[K], flows int) {
+	n := min(flows, len(t.keys)+len(t.keys)/4)
+	*f = finder[K]{
+		table: t, left: append(f.left[:0], t.keys...), queue: f.queue,
+		found: slices.Grow(f.found[:0], n), at: slices.Grow(f.at[:0], n),
+		cells: slices.Grow(f.cells[:0], n*int(t.family.Tables)),
+	}
+	if room := len(t.keys) + sketch.MaxTables; len(f.queue) < room {
+		f.queue = make([]uint32, room)
+	}
 	last := len(*new(K)) - 1
 	for i := range f.left {
 		f.queue[f.tail] = uint32(i)
@@ -48,7 +53,6 @@ func newFinder[K sketch.Key](t *table[K], flows int) *finder[K] {
 			f.tail++
 		}
 	}
-	return f
 }
 
 // peel removes flows that are alone in a cell until no cell is pure. It takes
@@ -69,14 +73,10 @@ func (f *finder[K]) peel() {
 			continue
 		}
 		h := sketch.HashOf(&f.family, &key)
-		here := false
-		for t := range tables {
-			cells[t] = f.family.Cell(h, t)
-			here = here || cells[t] == i
-		}
+		f.family.CellsOf(h, &cells)
 		// A key that is left over where counts are damaged does not hash to
 		// the cell it is in, or does not pass the filter.
-		if !here || !f.filter.Has(&f.family, h) || f.undone != nil && f.wasUndone(&key) {
+		if cells[i/f.family.TableCells%sketch.MaxTables] != i || !f.filter.Has(&f.family, h) || f.undone != nil && f.wasUndone(&key) {
 			continue
 		}
 		f.take(&key, cells[:tables], i)
@@ -92,6 +92,7 @@ func (f *finder[K]) take(key *K, cells []uint32, at uint32) {
 		// to one flow once: only claims that are undone lead here.
 		f.queue = append(f.queue, make([]uint32, len(f.queue))...)
 	}
+	queue, tail := f.queue, f.tail
 	for _, i := range cells {
 		c := &f.left[i]
 		for w := range len(*key) {
@@ -99,11 +100,12 @@ func (f *finder[K]) take(key *K, cells []uint32, at uint32) {
 		}
 		(*c)[last]--
 		// Whether a cell has become pure cannot be predicted: no branch.
-		f.queue[f.tail] = i
+		queue[tail] = i
 		if odd((*c)[last]) {
-			f.tail++
+			tail++
 		}
 	}
+	f.tail = tail
 	f.found = append(f.found, *key)
 	f.cells = append(f.cells, cells...)
 	f.at = append(f.at, at)
@@ -118,15 +120,15 @@ func (f *finder[K]) claim(key *K) (claimed, passes bool) {
 		return false, false
 	}
 	last := len(*key) - 1
-	var cells [sketch.MaxTables]uint32
-	tables := int(f.family.Tables)
-	for t := range tables {
-		cells[t] = f.family.Cell(h, t)
-		if f.left[cells[t]][last]&countMask <= none {
+	var room [sketch.MaxTables]uint32
+	f.family.CellsOf(h, &room)
+	cells := room[:f.family.Tables]
+	for _, i := range cells {
+		if f.left[i][last]&countMask <= none {
 			return false, true
 		}
 	}
-	f.take(key, cells[:tables], noCell)
+	f.take(key, cells, noCell)
 	return true, true
 }
 

@@ -26,7 +26,6 @@ type body interface {
 	put(c *flowset.Chunk)
 	putFilter(c *flowset.Chunk)
 	mayHold(k model.FlowKey) bool
-	single(fs *Flowset) Decoded
 }
 
 // newFlowset makes a flowset of which nothing has arrived yet. The header must

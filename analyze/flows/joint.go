@@ -44,24 +44,25 @@ func (j *joint) solve() {
 				left++
 				continue
 			}
-			for _, flow := range s.core {
-				if !j.have[s.ids[flow]] {
-					j.learn(s.ids[flow], s.values[flow])
+			for flow, id := range s.ids {
+				if !j.have[id] {
+					j.learn(id, s.values[flow])
 					progress = true
 				}
 			}
 		}
 		if left == 0 || !progress {
-			return
+			break
 		}
 	}
+	each(j.workers, len(j.systems), func(i int) { j.systems[i].done() })
 }
 
 // Bounds of leastSquares. A guess need not be good: one flow in ten may be off
 // by one. Where flows cross several switches, four or five rounds lead there;
 // where the equations of one switch are all there is, hundreds may not.
 const (
-	goodGuess = 0.5 // gradient per flow, as a root mean square
+	goodGuess = 1.5 // gradient per flow, as a root mean square
 	maxRounds = 100
 )
 
@@ -70,8 +71,8 @@ func (j *joint) leastSquares() {
 	n := len(j.guess)
 	free := false
 	for _, s := range j.systems {
-		for _, flow := range s.core {
-			free = free || !j.have[s.ids[flow]]
+		for _, id := range s.ids {
+			free = free || !j.have[id]
 		}
 	}
 	if !free {
@@ -155,24 +156,18 @@ func (j *joint) upperBounds() {
 	each(j.workers, len(j.systems), func(i int) {
 		s := j.systems[i]
 		others[i] = make([]int32, len(s.left))
-		for _, flow := range s.core {
-			for _, c := range s.of(flow) {
-				others[i][c]++
-			}
+		for _, c := range s.cells {
+			others[i][c]++
 		}
 	})
-	j.blocks(func(lo, hi uint32) {
-		for i, s := range j.systems {
-			for _, flow := range s.between(lo, hi) {
-				id := s.ids[flow]
-				if j.have[id] {
-					continue
-				}
-				for _, c := range s.of(flow) {
-					if s.usable[c] {
-						j.guess[id] = min(j.guess[id], float64(int64(s.left[c]))-float64(others[i][c]-1))
-					}
-				}
+	j.blocks(func(i int, s *system, flow int) {
+		id := s.ids[flow]
+		if j.have[id] {
+			return
+		}
+		for _, c := range s.of(uint32(flow)) {
+			if s.usable[c] {
+				j.guess[id] = min(j.guess[id], float64(int64(s.left[c]))-float64(others[i][c]-1))
 			}
 		}
 	})
@@ -183,11 +178,11 @@ func (j *joint) upperBounds() {
 	}
 }
 
-// spread adds each core flow's value to its cells.
+// spread adds each flow's value to its cells.
 func (s *system) spread(values, cells []float64) {
-	for _, flow := range s.core {
-		v := values[s.ids[flow]]
-		for _, c := range s.of(flow) {
+	for flow, id := range s.ids {
+		v := values[id]
+		for _, c := range s.of(uint32(flow)) {
 			cells[c] += v
 		}
 	}
@@ -197,16 +192,12 @@ func (s *system) spread(values, cells []float64) {
 // returns the sum of squares. The order of additions is fixed.
 func (j *joint) gather(rest [][]float64, sums []float64) (square float64) {
 	clear(sums)
-	j.blocks(func(lo, hi uint32) {
-		for i, s := range j.systems {
-			for _, flow := range s.between(lo, hi) {
-				v := 0.0
-				for _, c := range s.of(flow) {
-					v += rest[i][c]
-				}
-				sums[s.ids[flow]] += v
-			}
+	j.blocks(func(i int, s *system, flow int) {
+		v := 0.0
+		for _, c := range s.of(uint32(flow)) {
+			v += rest[i][c]
 		}
+		sums[s.ids[flow]] += v
 	})
 	for id := range sums {
 		if j.have[id] {
@@ -217,23 +208,18 @@ func (j *joint) gather(rest [][]float64, sums []float64) (square float64) {
 	return square
 }
 
-// blocks cuts the flow numbers into ranges, one per worker. What do does for a
-// flow must not depend on the range it is in.
-func (j *joint) blocks(do func(lo, hi uint32)) {
-	n := uint64(len(j.guess))
-	w := uint64(j.workers)
-	each(j.workers, j.workers, func(i int) {
-		do(uint32(n*uint64(i)/w), uint32(n*uint64(i+1)/w))
+// blocks calls do for every flow of every system, in order for each flow
+// number; the numbers are divided among workers.
+func (j *joint) blocks(do func(i int, s *system, flow int)) {
+	n, w := uint64(len(j.guess)), uint64(j.workers)
+	each(j.workers, j.workers, func(b int) {
+		lo, hi := uint32(n*uint64(b)/w), uint32(n*uint64(b+1)/w)
+		for i, s := range j.systems {
+			from, _ := slices.BinarySearch(s.ids, lo)
+			to, _ := slices.BinarySearch(s.ids, hi)
+			for flow := from; flow < to; flow++ {
+				do(i, s, flow)
+			}
+		}
 	})
-}
-
-// between returns the core flows with numbers from lo to below hi.
-func (s *system) between(lo, hi uint32) []uint32 {
-	at := func(limit uint32) int {
-		i, _ := slices.BinarySearchFunc(s.core, limit, func(flow, limit uint32) int {
-			return int(s.ids[flow]) - int(limit)
-		})
-		return i
-	}
-	return s.core[at(lo):at(hi)]
 }

@@ -44,7 +44,7 @@ type network[K sketch.Key] struct {
 
 // part is one flowset among those that are decoded together.
 type part[K sketch.Key] struct {
-	*finder[K]
+	finder[K]
 	fs    *Flowset
 	set   int    // index in Net's sets
 	place int    // index in network.parts
@@ -61,7 +61,7 @@ func decodeFamily[K sketch.Key](sets []*Flowset, out []Decoded, o Options, guide
 	n := &network[K]{Options: o, bySet: make([]*part[K], len(sets))}
 	for i, fs := range sets {
 		if t, ok := fs.body.(*table[K]); ok {
-			p := &part[K]{fs: fs, set: i, place: len(n.parts), finder: &finder[K]{table: t}}
+			p := &part[K]{fs: fs, set: i, place: len(n.parts), finder: finder[K]{table: t}}
 			n.parts = append(n.parts, p)
 			n.bySet[i] = p
 		}
@@ -80,7 +80,7 @@ func (n *network[K]) findFlows(guides []Guide) {
 	each(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
 		p.out = make([][]uint32, len(n.parts))
-		p.finder = newFinder(p.table, int(p.fs.Counts.Flows))
+		p.start(p.table, int(p.fs.Counts.Flows))
 		p.peel()
 		p.own = len(p.found)
 		p.ids = make([]uint32, p.own, cap(p.found))
@@ -184,7 +184,7 @@ func (n *network[K]) hear(p *part[K]) {
 		undone := len(p.undone)
 		p.peel()
 		for i := len(p.ids); i < len(p.found); i++ {
-			p.ids = append(p.ids, n.flows.find(&p.found[i]))
+			p.ids = append(p.ids, noFlow)
 		}
 		if len(p.undone) == undone {
 			return

@@ -1,24 +1,17 @@
 package flows
 
-// system is one flowset's share of the equations that are solved together: its
-// core, in which no cell gives a count by itself.
-type system struct {
-	*equations
-	*counted
-	ids    []uint32 // of the flows of e
-	solved bool
-}
-
 // countAll counts and grades the flows of all parts.
 func (n *network[K]) countAll(out []Decoded) {
 	answers := make([]*answer[K], len(n.parts))
 	each(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
 		extra := n.swallowed(p)
-		a := &answer[K]{finder: p.finder, fs: p.fs, extra: extra, e: p.equationsOf(extra), known: p.known()}
-		a.packets = p.count(a.e, p.packets, packetsFull)
+		a := &answer[K]{finder: &p.finder, fs: p.fs, extra: extra, e: p.equationsOf(extra), known: p.known()}
+		a.packets = new(counted)
+		p.count(a.packets, a.e, p.packets, packetsFull)
 		if p.bytes != nil {
-			a.bytes = p.count(a.e, p.bytes, bytesFull)
+			a.bytes = new(counted)
+			p.count(a.bytes, a.e, p.bytes, bytesFull)
 		}
 		answers[i] = a
 	})
@@ -81,34 +74,10 @@ func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted) {
 			}
 		}
 		if len(c.core) > 0 {
-			sortByID(c.core, ids)
-			j.systems = append(j.systems, &system{equations: a.e, counted: c, ids: ids})
+			j.systems = append(j.systems, newSystem(a.e, c, ids))
 		}
 	}
 	if len(j.systems) > 0 {
 		j.solve()
-	}
-}
-
-// sortByID sorts flows by their numbers, byte by byte.
-func sortByID(flows, ids []uint32) {
-	spare := make([]uint32, len(flows))
-	for shift := 0; shift < 32; shift += 8 {
-		var from [257]int
-		for _, f := range flows {
-			from[ids[f]>>shift&255+1]++
-		}
-		for i := range 256 {
-			from[i+1] += from[i]
-		}
-		if from[1] == len(flows) { // all zero from here on, or in this byte
-			continue
-		}
-		for _, f := range flows {
-			b := ids[f] >> shift & 255
-			spare[from[b]] = f
-			from[b]++
-		}
-		copy(flows, spare)
 	}
 }

@@ -57,7 +57,7 @@ func (p *proof) flowsProven() []bool {
 func (p *proof) prune(coreHolds bool) (proven, closed []bool) {
 	n := p.flows()
 	proven, closed = make([]bool, n), slices.Clone(p.closed)
-	first, members := p.members(len(closed))
+	first, list := p.byCell(len(closed))
 	good := make([]int, n) // cells of the flow that are still in the set
 	for flow := range uint32(n) {
 		proven[flow] = true
@@ -96,7 +96,7 @@ func (p *proof) prune(coreHolds bool) (proven, closed []bool) {
 				continue
 			}
 			closed[c] = false
-			for _, other := range members[first[c]:first[c+1]] {
+			for _, other := range list[first[c]:first[c+1]] {
 				good[other]--
 				check(other)
 			}
@@ -105,9 +105,9 @@ func (p *proof) prune(coreHolds bool) (proven, closed []bool) {
 	return proven, closed
 }
 
-// members lists the flows of each cell: those of cell c are
+// byCell lists the flows of each cell: those of cell c are
 // list[first[c]:first[c+1]].
-func (e *equations) members(cells int) (first, list []uint32) {
+func (e *equations) byCell(cells int) (first, list []uint32) {
 	first = make([]uint32, cells+1)
 	for _, c := range e.cells {
 		first[c+1]++

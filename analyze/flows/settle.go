@@ -14,12 +14,11 @@ import (
 // makes a wrong answer: the cells are all it is judged by.
 func (s *system) settle(guess []float64, have []bool) {
 	rest := slices.Clone(s.left)
-	for _, flow := range s.core {
-		id := s.ids[flow]
+	for flow, id := range s.ids {
 		if s.values[flow] == 0 || have[id] {
 			s.values[flow] = uint64(int64(math.Round(max(0, guess[id]))))
 		}
-		for _, c := range s.of(flow) {
+		for _, c := range s.of(uint32(flow)) {
 			rest[c] -= s.values[flow]
 		}
 	}
@@ -37,15 +36,11 @@ func (s *system) settle(guess []float64, have []bool) {
 		}
 		uneven = now
 	}
-	for _, flow := range s.core {
-		if int64(s.values[flow]) < 0 {
+	for _, v := range s.values {
+		if int64(v) < 0 {
 			return
 		}
 	}
-	for _, flow := range s.core {
-		s.named[flow] = inCore
-	}
-	copy(s.left, rest)
 	s.solved = true
 }
 
@@ -74,7 +69,7 @@ func (s *system) adjust(flow uint32, by uint64, rest []uint64) {
 func (s *system) flip(rest []uint64) {
 	for changed := true; changed; {
 		changed = false
-		for _, flow := range s.core {
+		for flow := range uint32(s.flows()) {
 			cells := s.of(flow)
 			var by uint64
 			most, even := 0, 0
@@ -110,14 +105,13 @@ func (s *system) flip(rest []uint64) {
 func (s *system) peelDifferences(rest []uint64) {
 	before := s.uneven(rest)
 	suspicion := make([]uint8, s.flows())
-	for _, flow := range s.core {
+	for flow := range uint32(s.flows()) {
 		for _, c := range s.of(flow) {
 			if rest[c] != 0 {
 				suspicion[flow]++
 			}
 		}
 	}
-	e := equations{tables: s.tables, cells: s.cells}
 	for need := uint8(1); int(need) <= s.tables; need++ {
 		suspects := 0
 		for _, v := range suspicion {
@@ -128,12 +122,12 @@ func (s *system) peelDifferences(rest []uint64) {
 		if suspects == 0 {
 			return
 		}
-		steps := e.peel(s.usable, func(flow uint32) bool { return suspicion[flow] >= need })
+		steps := s.peel(s.usable, func(flow uint32) bool { return suspicion[flow] >= need })
 		if len(steps) < suspects && int(need) < s.tables {
 			continue
 		}
 		after, changes := slices.Clone(rest), make([]uint64, s.flows())
-		e.apply(steps, after, changes)
+		s.apply(steps, after, changes)
 		for c := range after {
 			if !s.usable[c] {
 				after[c] = 0

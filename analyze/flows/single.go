@@ -10,15 +10,38 @@ import (
 // Single decodes a flowset by itself. Every flow it names was inserted. Counts
 // are Exact where they are proven: all of them when the flowset is whole, every
 // flow was found and no count is left over.
-func Single(fs *Flowset) Decoded { return fs.body.single(fs) }
+func Single(fs *Flowset) Decoded { return new(Decoder).Single(fs) }
 
-func (t *table[K]) single(fs *Flowset) Decoded {
-	f := newFinder(t, int(fs.Counts.Flows))
-	f.peel()
-	e := f.equationsOf(nil)
-	a := answer[K]{finder: f, fs: fs, e: e, packets: f.count(e, f.packets, packetsFull)}
-	if f.bytes != nil {
-		a.bytes = f.count(e, f.bytes, bytesFull)
+// Decoder is memory for decoding flowsets one after the other. The zero value
+// is ready. Results do not refer to it.
+type Decoder struct {
+	v4 single[sketch.Key4]
+	v6 single[sketch.Key6]
+}
+
+// Single is the function of that name, in the Decoder's memory.
+func (d *Decoder) Single(fs *Flowset) Decoded {
+	if t, ok := fs.body.(*table[sketch.Key4]); ok {
+		return d.v4.decode(fs, t)
+	}
+	return d.v6.decode(fs, fs.body.(*table[sketch.Key6]))
+}
+
+// single decodes flowsets of one family.
+type single[K sketch.Key] struct {
+	finder[K]
+	packets, bytes counted
+}
+
+func (s *single[K]) decode(fs *Flowset, t *table[K]) Decoded {
+	s.start(t, int(fs.Counts.Flows))
+	s.peel()
+	e := s.equationsOf(nil)
+	a := answer[K]{finder: &s.finder, fs: fs, e: e, packets: &s.packets}
+	s.count(&s.packets, e, t.packets, packetsFull)
+	if t.bytes != nil {
+		a.bytes = &s.bytes
+		s.count(&s.bytes, e, t.bytes, bytesFull)
 	}
 	return a.decoded()
 }
@@ -51,56 +74,58 @@ func (a *answer[K]) decoded() Decoded {
 	d := a.fs.head()
 	exact := a.exact()
 	ports := a.portsOf()
-	d.Records = make([]Record, 0, len(a.found))
+	d.Records = make([]Record, len(a.found)+len(a.extra))
+	n := 0
 	for i := range a.found {
 		if a.known != nil && !a.known[i] {
 			d.Likely = append(d.Likely, sketch.FlowKeyOf(&a.found[i]))
 			continue
 		}
-		r := a.record(&a.found[i], i, exact == nil || exact[i])
+		r := &d.Records[n]
+		a.fill(r, &a.found[i], i, exact == nil || exact[i])
 		if ports != nil {
 			r.In, r.Out = model.PortID(ports[i]>>16), model.PortID(ports[i])
 		}
-		d.add(r)
+		if r.Grade == Exact {
+			d.Unexplained -= r.Packets
+		}
+		n++
 	}
-	d.Undecoded -= min(d.Undecoded, uint32(len(d.Records)))
+	d.Undecoded -= min(d.Undecoded, uint32(n))
 	for i := range a.extra {
 		// That it was counted is known by its packets alone.
-		if flow := len(a.found) + i; (exact == nil || exact[flow]) && a.packets.values[flow] > 0 {
-			if r := a.record(&a.extra[i], flow, true); r.Grade == Exact {
-				d.add(r)
+		if flow := len(a.found) + i; exact == nil || exact[flow] {
+			if a.fill(&d.Records[n], &a.extra[i], flow, true); d.Records[n].Grade == Exact {
+				d.Unexplained -= d.Records[n].Packets
+				n++
 			}
 		}
 	}
+	d.Records = d.Records[:n:n]
 	return d
 }
 
-// add appends a record.
-func (d *Decoded) add(r Record) {
-	if r.Grade == Exact {
-		d.Unexplained -= r.Packets
+// fill makes the record of a flow.
+func (a *answer[K]) fill(r *Record, key *K, flow int, exact bool) {
+	r.Key = sketch.FlowKeyOf(key)
+	r.Packets = a.packets.values[flow]
+	all := &a.fs.Counts
+	ok := r.Packets > 0 && r.Packets <= all.Packets
+	if a.bytes != nil {
+		r.Bytes = a.bytes.values[flow]
+		ok = ok && r.Bytes > 0 && r.Bytes <= all.Bytes
 	}
-	d.Records = append(d.Records, r)
-}
-
-// record makes the record of a flow, with plausible estimates where counts are
-// not exact: a flow that was counted has a packet at least, and no more than
-// all flows together.
-func (a *answer[K]) record(key *K, flow int, exact bool) Record {
-	plausible := func(c *counted, all uint64) (v uint64, ok bool) {
-		if c == nil {
-			return 0, true
-		}
-		v = c.values[flow]
-		return max(1, min(v, all)), v > 0 && v <= all
-	}
-	packets, ok := plausible(a.packets, a.fs.Counts.Packets)
-	bytes, ok2 := plausible(a.bytes, a.fs.Counts.Bytes)
-	r := Record{Key: sketch.FlowKeyOf(key), Packets: packets, Bytes: bytes}
-	if exact && ok && ok2 {
+	if exact && ok {
 		r.Grade = Exact
+		return
 	}
-	return r
+	// An estimate should be plausible at least: a flow that was counted has a
+	// packet, and no more than all flows together.
+	r.Grade = Known
+	r.Packets = max(1, min(r.Packets, all.Packets))
+	if a.bytes != nil {
+		r.Bytes = max(1, min(r.Bytes, all.Bytes))
+	}
 }
 
 // exact returns the flows whose counts are proven; nil means all of them.

@@ -7,12 +7,16 @@ type equations struct {
 	tables int
 	cells  []uint32 // of each flow, tables in a row
 
-	// What peel needs, by cell: how many flows are not solved, and the XOR of
-	// their numbers, which is the number of the last.
-	degree []int32
-	ids    []uint32
-	queue  []uint32
-	steps  []step
+	unsolved []members // by cell; what peel works on
+	queue    []uint32
+	steps    []step
+}
+
+// members is the flows of a cell that are not solved: how many, and the XOR of
+// their indexes, which is the index of the last.
+type members struct {
+	n     int32
+	flows uint32
 }
 
 // step is a flow and the cell that gives its count once the flows of all steps
@@ -32,35 +36,36 @@ func (e *equations) of(flow uint32) []uint32 {
 // form a core, of which every usable cell has two or more or none. With only,
 // flows for which it is false are taken as known.
 func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
-	cells := len(usable)
-	e.degree, e.ids = zeroed(e.degree, cells), zeroed(e.ids, cells)
+	e.unsolved = zeroed(e.unsolved, len(usable))
 	e.queue, e.steps = e.queue[:0], e.steps[:0]
 	for flow := range uint32(e.flows()) {
 		if only != nil && !only(flow) {
 			continue
 		}
 		for _, c := range e.of(flow) {
-			e.degree[c]++
-			e.ids[c] ^= flow
+			m := &e.unsolved[c]
+			m.n++
+			m.flows ^= flow
 		}
 	}
-	for c := range uint32(cells) {
-		if e.degree[c] == 1 && usable[c] {
-			e.queue = append(e.queue, c)
+	for c, m := range e.unsolved {
+		if m.n == 1 && usable[c] {
+			e.queue = append(e.queue, uint32(c))
 		}
 	}
 	for len(e.queue) > 0 {
 		cell := e.queue[len(e.queue)-1]
 		e.queue = e.queue[:len(e.queue)-1]
-		if e.degree[cell] != 1 {
+		if e.unsolved[cell].n != 1 {
 			continue
 		}
-		flow := e.ids[cell]
+		flow := e.unsolved[cell].flows
 		e.steps = append(e.steps, step{flow, cell})
 		for _, c := range e.of(flow) {
-			e.degree[c]--
-			e.ids[c] ^= flow
-			if e.degree[c] == 1 && usable[c] {
+			m := &e.unsolved[c]
+			m.n--
+			m.flows ^= flow
+			if m.n == 1 && usable[c] {
 				e.queue = append(e.queue, c)
 			}
 		}

@@ -1,0 +1,73 @@
+package flows
+
+// system is one flowset's share of the equations that are solved together: its
+// core, in which no cell gives a count by itself. Flows are in the order of
+// their numbers, so that going through all systems goes through all flows once,
+// in order.
+type system struct {
+	equations
+	ids    []uint32 // by flow: its number among all switches' flows
+	values []uint64 // by flow: what it is thought to count here
+	left   []uint64 // by cell: the counts of all these flows together
+	usable []bool   // by cell
+	solved bool
+
+	whole *counted // what this is the core of
+}
+
+// newSystem makes a system of the core of c; ids has the numbers of the flows of
+// e.
+func newSystem(e *equations, c *counted, ids []uint32) *system {
+	sortByID(c.core, ids)
+	s := &system{
+		equations: equations{tables: e.tables, cells: make([]uint32, 0, len(c.core)*e.tables)},
+		ids:       make([]uint32, len(c.core)), values: make([]uint64, len(c.core)),
+		left: c.left, usable: c.usable, whole: c,
+	}
+	for i, flow := range c.core {
+		s.ids[i] = ids[flow]
+		s.cells = append(s.cells, e.of(flow)...)
+	}
+	return s
+}
+
+// sortByID sorts flows by their numbers, byte by byte.
+func sortByID(flows, ids []uint32) {
+	spare := make([]uint32, len(flows))
+	for shift := 0; shift < 32; shift += 8 {
+		var from [257]int
+		for _, f := range flows {
+			from[ids[f]>>shift&255+1]++
+		}
+		if from[1] == len(flows) { // this byte is zero in all
+			continue
+		}
+		for i := range 256 {
+			from[i+1] += from[i]
+		}
+		for _, f := range flows {
+			b := ids[f] >> shift & 255
+			spare[from[b]] = f
+			from[b]++
+		}
+		copy(flows, spare)
+	}
+}
+
+// done hands the values to the whole that the system is the core of: as its
+// solution, or as estimates.
+func (s *system) done() {
+	for i, flow := range s.whole.core {
+		s.whole.values[flow] = s.values[i]
+		if s.solved {
+			s.whole.named[flow] = inCore
+		}
+	}
+	if s.solved { // nothing is left where equations hold
+		for c, usable := range s.usable {
+			if usable {
+				s.left[c] = 0
+			}
+		}
+	}
+}
