@@ -124,7 +124,7 @@ func TestSingleEqualsRescan(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := sketch.Geometry{
 			FilterHashes: 24, FilterBits: 1 << 15,
-			Tables: rapid.Uint8Range(1, 5).Draw(rt, "tables"), TableCells: rapid.Uint32Range(1, 60).Draw(rt, "cells"),
+			Tables: rapid.Uint8Range(1, sketch.MaxTables).Draw(rt, "tables"), TableCells: rapid.Uint32Range(1, 60).Draw(rt, "cells"),
 		}
 		r := drawRecorded(rt, t, g)
 		chunks := r.chunks(t, flowset.Overhead+r.header.Layout.Size()*rapid.IntRange(2, 9).Draw(rt, "cells per chunk"))
