@@ -66,8 +66,7 @@ func (pl *Pipeline) Programs() []Program { return pl.programs }
 // other, and has the host carry out what they want. The host carries out the
 // verdict, which it ignores at PFC.
 func (pl *Pipeline) Run(ev *Event, host Host) Verdict {
-	for i := range pl.at[ev.Stage] {
-		s := &pl.at[ev.Stage][i]
+	for _, s := range pl.at[ev.Stage] {
 		s.Observe(ev, &pl.act)
 		if !pl.act.used {
 			continue

@@ -27,7 +27,7 @@ func (c Clock) At(now engine.Time) model.Time {
 func (n *Network) SetClock(id model.NodeID, c Clock) { n.nodes[id].clock = c }
 
 // Clock reads the switch's clock.
-func (sw *Switch) Clock() model.Time { return sw.net.nodes[sw.ID].clock.At(sw.net.now) }
+func (sw *Switch) Clock() model.Time { return sw.node.clock.At(sw.net.now) }
 
 // Clock reads the host's clock.
-func (h *Host) Clock() model.Time { return h.net.nodes[h.ID].clock.At(h.net.now) }
+func (h *Host) Clock() model.Time { return h.node.clock.At(h.net.now) }

@@ -167,7 +167,7 @@ func (p *Port) transmit() {
 				pkt.Control = p.net.first(pkt.Priority)
 			}
 		case p.sw.programs.any(StageDequeue):
-			if pkt = p.sw.programs.run(StageDequeue, p.sw, pkt, nil, p); pkt == nil {
+			if pkt = p.sw.programs.run(StageDequeue, pkt, p, false); pkt == nil {
 				p.kick()
 				return
 			}

@@ -42,6 +42,10 @@ type Context struct {
 	Now    model.Time // of the switch's own clock
 	Timer  int        // the number given to After, at StageTimer
 
+	// Same says that the program was shown this packet a moment ago, at an
+	// earlier stage, and that only its TTL can have changed since.
+	Same bool
+
 	Pause struct { // at StagePFC
 		Priority model.Priority
 		Time     time.Duration // 0: resume
@@ -123,7 +127,7 @@ func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 // by d.
 func (c *Context) After(program Program, d time.Duration, number int) {
 	n, sw := c.Switch.net, c.Switch
-	at := n.nodes[sw.ID].clock.when(c.Now.Add(d))
+	at := sw.node.clock.when(c.Now.Add(d))
 	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: sw.wakeup(program, number)})
 }
 
@@ -168,8 +172,9 @@ func (c Clock) when(t model.Time) engine.Time {
 
 // programs holds a switch's programs by stage, and what they have sent.
 type programs struct {
-	at [numStages][]Program
-	on uint8 // stages at which run has work, one bit each
+	at       [numStages][]Program
+	on       uint8 // stages at which there are some, one bit each
+	attached int
 
 	// ctx serves every event: no event happens inside another's Run.
 	ctx Context
@@ -188,21 +193,18 @@ type outgoing struct {
 func (ps *programs) any(s Stage) bool { return ps.on>>s&1 != 0 }
 
 // run shows a packet to the programs of a stage. It returns nil if one of them
-// ended it. It is part of what every packet costs, so it writes only what has
-// changed.
-func (ps *programs) run(s Stage, sw *Switch, p *Packet, in, out *Port) *Packet {
+// ended it. Shown says that they have just seen it. All this is part of what
+// every packet costs, so it writes only what has changed.
+func (ps *programs) run(s Stage, p *Packet, out *Port, shown bool) *Packet {
 	c := &ps.ctx
-	c.Stage, c.Packet, c.Out = s, p, out
-	if c.at != sw.net.now {
-		c.at, c.Now = sw.net.now, sw.Clock()
-	}
-	switch s {
-	case StageEnqueue:
-		p.join(out)
-	case StagePFC:
-		p.ingress = in.ID
-		c.Pause.Priority = p.Priority
-		c.Pause.Time = p.pauseFor().Duration()
+	// Where there are several, one may have changed the packet after another
+	// saw it.
+	c.Stage, c.Out, c.Same = s, out, shown && ps.attached == 1
+	if !shown {
+		c.Packet = p
+		if now := c.Switch.net.now; c.at != now {
+			c.at, c.Now = now, c.Switch.Clock()
+		}
 	}
 	for _, prog := range ps.at[s] {
 		prog.Run(c)
@@ -247,10 +249,8 @@ func (sw *Switch) Attach(p Program) {
 	for _, s := range p.Stages() {
 		ps.at[s] = append(ps.at[s], p)
 		ps.on |= 1 << s
-		if s == StageDequeue {
-			ps.on |= 1 << StageEnqueue // where what Dequeue tells is noted
-		}
 	}
+	ps.attached++
 	sw.watch()
 }
 

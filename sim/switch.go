@@ -94,11 +94,13 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 
 // receiveWatched is receive with the programs and the faults of the switch.
 func (sw *Switch) receiveWatched(in *Port, p *Packet) {
-	n := sw.net
-	if sw.programs.any(StageIngress) {
-		if p = sw.programs.run(StageIngress, sw, p, in, nil); p == nil {
+	n, ps := sw.net, &sw.programs
+	shown := false // to programs, and as it was then
+	if ps.any(StageIngress) {
+		if p = ps.run(StageIngress, p, nil, shown); p == nil {
 			return
 		}
+		shown = true
 	}
 	if p.TTL <= 1 {
 		n.drop(p, in, DropTTL)
@@ -109,32 +111,33 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	if out == nil {
 		return
 	}
-	if !sw.loss.pass(in, p) {
+	if len(sw.loss) > 0 && !sw.loss.pass(in, p) {
 		return
 	}
-	if sw.programs.any(StageRouted) {
-		if p = sw.programs.run(StageRouted, sw, p, in, out); p == nil {
+	if ps.any(StageRouted) {
+		if p = ps.run(StageRouted, p, out, shown); p == nil {
 			return
 		}
+		shown = true
 	}
-	if out.idle(p) && !p.Control && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil {
-		sw.passWatched(out, p)
+	waits := !out.idle(p) || p.Control || !sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) || n.observer != nil
+	if ps.any(StageEnqueue) {
+		if p = ps.run(StageEnqueue, p, out, shown); p == nil {
+			return
+		}
+		shown = true
+	}
+	if ps.any(StageDequeue) {
+		p.join(out)
+		if !waits {
+			if p = ps.run(StageDequeue, p, out, shown); p == nil {
+				return
+			}
+		}
+	}
+	if waits {
+		sw.enqueue(out, p)
 		return
-	}
-	sw.enqueue(out, p)
-}
-
-// passWatched is the way of a packet that need not wait, with programs.
-func (sw *Switch) passWatched(out *Port, p *Packet) {
-	if sw.programs.any(StageEnqueue) {
-		if p = sw.programs.run(StageEnqueue, sw, p, nil, out); p == nil {
-			return
-		}
-	}
-	if sw.programs.any(StageDequeue) {
-		if p = sw.programs.run(StageDequeue, sw, p, nil, out); p == nil {
-			return
-		}
 	}
 	out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
 	out.send(p)
@@ -216,11 +219,6 @@ func (sw *Switch) lookup(p *Packet) *Port {
 // enqueue admits a packet to the buffer and queues it at out. Control packets
 // need no room: they are few and small.
 func (sw *Switch) enqueue(out *Port, p *Packet) {
-	if sw.programs.any(StageEnqueue) {
-		if p = sw.programs.run(StageEnqueue, sw, p, nil, out); p == nil {
-			return
-		}
-	}
 	if !p.Control {
 		if !sw.admit(out, p) {
 			return
@@ -280,7 +278,7 @@ func (sw *Switch) dequeued(out *Port, p *Packet) *Packet {
 		sw.ports[in-1].sendPause(prio, false)
 	}
 	if sw.programs.any(StageDequeue) {
-		return sw.programs.run(StageDequeue, sw, p, nil, out)
+		return sw.programs.run(StageDequeue, p, out, false)
 	}
 	return p
 }
@@ -307,7 +305,10 @@ func (sw *Switch) mark(out *Port, p *Packet) {
 // pauseHeard lets programs see a pause frame.
 func (sw *Switch) pauseHeard(at *Port, p *Packet) {
 	if sw.programs.any(StagePFC) {
-		sw.programs.run(StagePFC, sw, p, at, nil)
+		c := &sw.programs.ctx
+		p.ingress = at.ID
+		c.Pause.Priority, c.Pause.Time = p.Priority, p.pauseFor().Duration()
+		sw.programs.run(StagePFC, p, nil, false)
 	}
 }
 

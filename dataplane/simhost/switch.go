@@ -117,8 +117,12 @@ func (s *Switch) Run(c *sim.Context) {
 	}
 	ev, p := &s.event, c.Packet
 	ev.Stage, ev.Now = inswitch.Stage(c.Stage), c.Now
-	ev.Priority, ev.Control, ev.In, ev.Out = p.Priority, p.Control, p.Ingress(), 0
-	s.show(p)
+	if c.Same && p.Extra == nil {
+		s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
+	} else {
+		ev.Priority, ev.Control, ev.In, ev.Out = p.Priority, p.Control, p.Ingress(), 0
+		s.show(p)
+	}
 	switch c.Stage {
 	case sim.StageRouted:
 		ev.Out = c.Out.ID
