@@ -23,7 +23,7 @@ test: unit fuzz ## Run every test with the race detector, then each fuzz test fo
 unit:
 	@scripts/need gcc:gcc tshark:tshark
 	$(GO) test -race ./...
-	$(GO) test ./sim
+	$(GO) test ./sim ./control/flowwatch
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)

@@ -30,8 +30,8 @@ type Finding struct {
 	Kind Kind
 	Slot int64
 	// Sure is set when nothing harmless explains it any more. A path that
-	// stops is first suspected, at the end of the slot, and sure one slot
-	// later: the packets may have been on their way.
+	// stops, or a loop that began within the slot, is first suspected and sure
+	// one slot later: packets may have been on their way.
 	Sure bool
 
 	// At is where packets go wrong: the switch they were last seen at and the

@@ -47,16 +47,6 @@ func NewMap(slot int64, length time.Duration) *Map {
 	return &Map{Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{}, seen: map[model.FlowKey][]Sighting{}}
 }
 
-// SlotOf returns the index of a flowset's slot.
-func SlotOf(d *flows.Decoded) int64 {
-	n, half := int64(d.Length), int64(d.Length)/2
-	t := int64(d.Start) + half
-	if t < 0 {
-		t -= n - 1 // division rounds towards zero; slots do not
-	}
-	return t / n
-}
-
 // Add puts a decoded flowset on the map. A switch may report several for one
 // slot: one per port or per address family.
 func (m *Map) Add(d *flows.Decoded) {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package flowwatch
+
+const raceEnabled = false

@@ -1,0 +1,158 @@
+package flowwatch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/load"
+	"github.com/weft-telemetry/weft/analyze/loss"
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Config is what a Watch goes by. Each analysis has its own part.
+type Config struct {
+	Intent *topo.Intent
+	Slot   time.Duration // of the switches
+	// Wait is how many slots later a slot is decoded at the latest, if not all
+	// have reported it: as long as a report may take on its way.
+	Wait int
+
+	Assembler flows.Config
+	Decode    flows.Options
+	Paths     paths.Config
+	Loss      loss.Config
+	Balance   load.BalanceConfig
+	Bursts    load.BurstConfig
+	MaxFlows  int // of the sizes that are kept
+}
+
+// DefaultConfig suits flowsets of 10 ms.
+func DefaultConfig(in *topo.Intent) Config {
+	return Config{
+		Intent: in, Slot: 10 * time.Millisecond, Wait: 3,
+		Assembler: flows.DefaultConfig(), Paths: paths.DefaultConfig(in), Loss: loss.DefaultConfig(in),
+		Balance: load.DefaultBalance(in), Bursts: load.DefaultBursts(in.At(0).Fabric()), MaxFlows: 1 << 20,
+	}
+}
+
+// Slot is what was made of one slot.
+type Slot struct {
+	Map     *paths.Map
+	Decoded []flows.Decoded // of every flowset that came
+	Paths   []paths.Finding
+	Losses  []loss.Event
+	Spikes  []load.Spike
+	Rhythms []load.Rhythm
+}
+
+// Stats account for reports.
+type Stats struct {
+	flows.Stats
+	Late uint64 // flowsets whose slot was given out already
+	Odd  uint64 // of another slot length, or from a broken clock
+}
+
+// Watch turns reports into Slots. One goroutine uses it.
+type Watch struct {
+	cfg    Config
+	fabric *topo.Fabric
+	asm    *flows.Assembler
+	gather gather
+	sets   []*flows.Flowset // given out by the assembler, memory used again
+	paths  *paths.Detector
+	bursts *load.Bursts
+
+	// Windows that their user cuts when it likes.
+	Loss    *loss.Tracker
+	Balance *load.Balance
+	Sizes   *load.Sizes
+}
+
+// New makes a watch that has seen nothing.
+func New(cfg Config) (*Watch, error) {
+	if cfg.Intent == nil {
+		return nil, errors.New("flowwatch: no intended routes, want a topo.Intent")
+	}
+	if cfg.Slot <= 0 || cfg.Wait < 1 {
+		return nil, fmt.Errorf("flowwatch: slots of %v, %d to wait for; want more than 0, and at least 1", cfg.Slot, cfg.Wait)
+	}
+	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: gather{length: cfg.Slot, wait: int64(cfg.Wait)}}
+	var err error
+	fail := func(e error) { err = errors.Join(err, e) }
+	var e error
+	w.asm, e = flows.NewAssembler(cfg.Assembler)
+	fail(e)
+	w.paths, e = paths.NewDetector(cfg.Paths)
+	fail(e)
+	w.Loss, e = loss.NewTracker(cfg.Loss)
+	fail(e)
+	w.Balance, e = load.NewBalance(cfg.Balance)
+	fail(e)
+	w.bursts, e = load.NewBursts(cfg.Bursts)
+	fail(e)
+	w.Sizes = load.NewSizes(cfg.MaxFlows)
+	if err != nil {
+		return nil, fmt.Errorf("flowwatch: %w", err)
+	}
+	return w, nil
+}
+
+// Add takes the data of one report, which arrived at a time of the collector's
+// clock, and returns the slots that are complete by it. A report that is of no
+// use is named in the error and counted.
+func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
+	sets, err := w.asm.Add(now, data, w.sets[:0])
+	w.sets = w.asm.Expire(now, sets)
+	return w.grouped(), err
+}
+
+// Flush decodes what is left, at the end.
+func (w *Watch) Flush() []*Slot {
+	w.sets = w.asm.Flush(w.sets[:0])
+	slots := w.grouped()
+	for w.gather.left() {
+		slots = append(slots, w.slot())
+	}
+	return slots
+}
+
+func (w *Watch) grouped() (slots []*Slot) {
+	for _, fs := range w.sets {
+		w.gather.add(fs)
+	}
+	for w.gather.ready() {
+		slots = append(slots, w.slot())
+	}
+	return slots
+}
+
+// slot decodes the next slot and shows it to the analyses.
+func (w *Watch) slot() *Slot {
+	n, sets := w.gather.take()
+	m := paths.NewMap(n, w.cfg.Slot)
+	s := &Slot{Map: m}
+	if len(sets) > 0 {
+		// Routes tell where most flows went, neighbours find those that went
+		// astray.
+		guides := []flows.Guide{flows.Along(w.cfg.Intent.At(m.Start()), sets), flows.Neighbours(w.fabric, sets)}
+		s.Decoded = flows.Net(sets, w.cfg.Decode, guides...)
+	}
+	for i := range s.Decoded {
+		m.Add(&s.Decoded[i])
+	}
+	s.Paths = w.paths.Observe(m)
+	s.Losses = w.Loss.Observe(m)
+	s.Spikes, s.Rhythms = w.bursts.Observe(m)
+	w.Balance.Observe(m)
+	w.Sizes.Observe(m)
+	return s
+}
+
+// Stats returns the present counts.
+func (w *Watch) Stats() Stats {
+	return Stats{Stats: w.asm.Stats(), Late: w.gather.late, Odd: w.gather.odd}
+}
