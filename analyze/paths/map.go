@@ -47,6 +47,20 @@ func NewMap(slot int64, length time.Duration) *Map {
 	return &Map{Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{}, seen: map[model.FlowKey][]Sighting{}}
 }
 
+// SlotAt is the index of a slot of a switch: its start divided by its length,
+// rounded, so that clocks may be up to half a slot apart.
+func SlotAt(start model.Time, length time.Duration) int64 {
+	n := int64(length)
+	t := int64(start) + n/2
+	if t < 0 {
+		t -= n - 1 // division rounds towards zero; slots do not
+	}
+	return t / n
+}
+
+// SlotOf returns the index of a flowset's slot.
+func SlotOf(d *flows.Decoded) int64 { return SlotAt(d.Start, d.Length) }
+
 // Add puts a decoded flowset on the map. A switch may report several for one
 // slot: one per port or per address family.
 func (m *Map) Add(d *flows.Decoded) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -35,19 +36,8 @@ func sourceOf(fs *flows.Flowset) source { return source{fs.Switch, fs.Scope, fs.
 // clock, and would make as many empty slots.
 const far = 1 << 12
 
-// slotOf is the index of a flowset's slot: its start divided by its length,
-// rounded, so that clocks may be up to half a slot apart.
-func slotOf(start model.Time, length time.Duration) int64 {
-	n := int64(length)
-	t := int64(start) + n/2
-	if t < 0 {
-		t -= n - 1 // division rounds towards zero; slots do not
-	}
-	return t / n
-}
-
 func (g *gather) add(fs *flows.Flowset) {
-	slot := slotOf(fs.Start, fs.Length)
+	slot := paths.SlotAt(fs.Start, fs.Length)
 	if !g.begun {
 		g.begun, g.next, g.newest = true, slot, slot
 		g.open = map[int64][]*flows.Flowset{}

@@ -86,11 +86,3 @@ func TestGatherCountsWhatItCannotPlace(t *testing.T) {
 		t.Errorf("%d late, %d odd; want 1 and 2", g.late, g.odd)
 	}
 }
-
-func TestSlotOfRounds(t *testing.T) {
-	for start, want := range map[time.Duration]int64{0: 0, -slot: -1, slot + 4*ms: 1, slot - 4*ms: 1, -4 * ms: 0} {
-		if got := slotOf(model.Time(start), slot); got != want {
-			t.Errorf("slotOf(%v) = %d; want %d", start, got, want)
-		}
-	}
-}
