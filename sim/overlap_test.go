@@ -12,7 +12,7 @@ import (
 // middle of the first to after its end: while one of them lasts, it acts; after
 // both, nothing does.
 func TestFaultsOfOneKindOverlap(t *testing.T) {
-	const ms = time.Millisecond
+	const unit = 320 * time.Microsecond // two repetitions of a pause
 	for name, tc := range map[string]struct {
 		first, second func(n *Network) Fault
 		acts          func(n *Network) int64 // counts on while the fault acts
@@ -54,7 +54,7 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 		"storm over a flap": {
 			func(*Network) Fault { return Storm{Host: 15, Priority: 3} },
 			func(n *Network) Fault {
-				return LinkDown{Port: n.portTo(t, "tor7", "h15"), Down: 100 * time.Microsecond, Up: time.Second}
+				return LinkDown{Port: n.portTo(t, "tor7", "h15"), Down: 50 * time.Microsecond, Up: time.Second}
 			},
 			func(n *Network) int64 {
 				return n.Port(n.portTo(t, "tor7", "h15")).PausesSeen + n.Counts.Drops[DropLinkDown]
@@ -66,26 +66,26 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 			cfg.CC, cfg.RTO = NoControl, 200*time.Microsecond
 			n := fatTree(t, 4, cfg)
 			n.add(t, steady(0, 15))
-			n.inject(t, 1*ms, 3*ms, tc.first(n))
-			n.inject(t, 2*ms, 4*ms, tc.second(n))
+			n.inject(t, 1*unit, 3*unit, tc.first(n))
+			n.inject(t, 2*unit, 4*unit, tc.second(n))
 			var last int64
 			for _, step := range []struct {
 				until time.Duration
 				acts  bool
-			}{{1*ms - 1, false}, {2 * ms, true}, {3 * ms, true}, {4 * ms, true}, {5 * ms, true}, {6 * ms, true}, {7 * ms, false}, {9 * ms, false}} {
-				if name == "storm over a flap" && step.until > 4*ms {
+			}{{1*unit - 1, false}, {2 * unit, true}, {3 * unit, true}, {4 * unit, true}, {5 * unit, true}, {6 * unit, true}, {7 * unit, false}, {9 * unit, false}} {
+				if name == "storm over a flap" && step.until > 4*unit {
 					continue // the link is up and the storm is over
 				}
 				n.play(step.until)
 				now := tc.acts(n)
-				if acts := now > last; acts != step.acts && step.until != 7*ms {
+				if acts := now > last; acts != step.acts && step.until != 7*unit {
 					t.Errorf("acts before %v: %v (%d, %d before); want %v", step.until, acts, now, last, step.acts)
 				}
 				last = now
 			}
 			before := n.flows[0].acked
-			n.play(20 * ms)
-			if got := n.flows[0].acked - before; got < 1_000_000 {
+			n.play(14 * unit)
+			if got := n.flows[0].acked - before; got < 500_000 {
 				t.Errorf("%d bytes acknowledged after the faults; want the flow to run", got)
 			}
 		})
