@@ -80,16 +80,17 @@ func (l *load) pair(rng *rand.Rand, k, src, dst, perPath, first, extra int) erro
 	}
 	base := l.switches[0] // hosts come before switches, ToRs before other switches
 	nodes := l.routes.Fabric().Nodes()
+	ports := rng.Uint32()
 	var way []topo.Hop
 	for tries := 0; total > 0; tries++ {
 		if tries > 1_000_000 {
 			return fmt.Errorf("no keys for the paths from ToR %d to %d", src, dst)
 		}
 		from, to := src*half+rng.IntN(half), dst*half+rng.IntN(half)
-		w := rng.Uint64()
+		ports += 0x9e3779b1 // odd: all values come before one comes again
 		key := model.FlowKey{
 			Src: nodes[from].IPv4, Dst: nodes[to].IPv4,
-			SrcPort: uint16(w), DstPort: uint16(w >> 16), Proto: model.TCP,
+			SrcPort: uint16(ports), DstPort: uint16(ports >> 16), Proto: model.TCP,
 		}
 		var err error
 		if way, err = l.routes.AppendPath(way[:0], key, model.NodeID(from)); err != nil {
