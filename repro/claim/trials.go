@@ -12,13 +12,15 @@ import (
 // Trials runs n independent trials on all cores and counts those that came out
 // true. Trial i gets randomness of its own, made from seed and i, so the count
 // does not depend on the number of cores. The first error ends the count.
-func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error)) (Rate, error) {
+// Progress functions are told the share done, one call at a time.
+func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error), progress ...func(done float64)) (Rate, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var (
 		workers sync.WaitGroup
-		mu      sync.Mutex // guards next and hits
+		mu      sync.Mutex // guards what follows
 		next    int
+		ended   int
 		rate    = Rate{Of: n}
 	)
 	for range min(n, runtime.GOMAXPROCS(0)) {
@@ -36,11 +38,15 @@ func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) 
 					stop(fmt.Errorf("trial %d: %w", i, err))
 					return
 				}
+				mu.Lock()
 				if ok {
-					mu.Lock()
 					rate.Hits++
-					mu.Unlock()
 				}
+				ended++
+				for _, tell := range progress {
+					tell(float64(ended) / float64(n))
+				}
+				mu.Unlock()
 			}
 		})
 	}

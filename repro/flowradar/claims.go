@@ -8,8 +8,21 @@ import "github.com/weft-telemetry/weft/repro/claim"
 // Claims lists them in the order of the paper.
 func Claims() []claim.Claim {
 	return []claim.Claim{
-		netflow,
 		combined,
+		pair,
+		netflow,
+		memorySingle,
+		memoryNet,
+		memoryRange,
+		bandwidth,
+		moreFlows,
+		decodeTime,
+		growth,
+		routing,
+		loop,
+		blackhole,
 		dleft,
+		burst,
+		iblt,
 	}
 }

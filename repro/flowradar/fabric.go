@@ -105,7 +105,7 @@ func (l *load) pair(rng *rand.Rand, k, src, dst, perPath, first, extra int) erro
 		}
 		left[spine]--
 		total--
-		f := flow{key: key, packets: 1 + uint32(rng.ExpFloat64()*4)}
+		f := flow{key: key, packets: 1 + uint32(rng.ExpFloat64()*1.5)}
 		for i := range f.path {
 			at := uint16(way[i+1].Node - base)
 			f.path[i] = at

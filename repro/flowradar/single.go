@@ -6,7 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// set encodes flows as a switch would, one packet of each.
+// encodeSet encodes flows as a switch would, one packet of each.
 func encodeSet(g sketch.Geometry, keys []sketch.Key4, seed uint64) (*sketch.Set[sketch.Key4], error) {
 	set, err := sketch.NewSet[sketch.Key4](g, seed)
 	if err != nil {
@@ -47,4 +47,9 @@ func digest(k *sketch.Key4, packets uint64) uint64 {
 	x = (x^x>>32)*0x94d049bb133111eb + packets
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
 	return x ^ x>>32
+}
+
+// singleTrial is singleDecodes for claim.Trials.
+func singleTrial(g sketch.Geometry, n int) func(rng *rand.Rand) (bool, error) {
+	return func(rng *rand.Rand) (bool, error) { return singleDecodes(g, n, rng) }
 }

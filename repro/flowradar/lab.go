@@ -1,0 +1,137 @@
+package flowradar
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+const slotLength = 10 * time.Millisecond
+
+// lab is a simulated fabric whose switches count flows and export them when a
+// slot is over, and the collector that they export to.
+type lab struct {
+	net      *sim.Network
+	incoming *feed // what switches counted as it came in
+	outgoing *feed // as it left; nil where it is not counted
+	err      error // the first of the collector's
+}
+
+// feed is the flowsets that switches made at one place of theirs.
+type feed struct {
+	lists     dta.ListID // the first
+	assembler *flows.Assembler
+	done      []*flows.Flowset
+}
+
+// outgoingLists is where lists of outgoing flowsets begin.
+const outgoingLists = 1 << 16
+
+// newLab puts flowset programs for so many flows into all switches of a network
+// that has not run yet. Switches export at once, as the paper's do.
+func newLab(net *sim.Network, flowsPerSwitch int, outgoing bool) (*lab, error) {
+	plan, err := flowset.Plan(flowsPerSwitch, 0.999, flowset.Single)
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{net: net}
+	mgmt, err := simhost.NewManagement(net, simhost.DefaultMgmt(), l.receive)
+	if err != nil {
+		return nil, err
+	}
+	if l.incoming, err = newFeed(0); err != nil {
+		return nil, err
+	}
+	if outgoing {
+		if l.outgoing, err = newFeed(outgoingLists); err != nil {
+			return nil, err
+		}
+	}
+	host := simhost.DefaultConfig()
+	host.Carrier = mgmt
+	for _, id := range net.Fabric().Switches() {
+		cfg := flowset.DefaultConfig()
+		cfg.Slot, cfg.Bursts, cfg.Seed = slotLength, 1, net.Config().Seed
+		cfg.IPv4, cfg.IPv6 = flowset.Table{Geometry: plan.Geometry, Layout: flowset.Layout4}, flowset.Table{}
+		dev := simhost.Describe(net, id, 0)
+		in, err := flowset.New(dev, cfg)
+		if err != nil {
+			return nil, err
+		}
+		programs := []inswitch.Program{in}
+		if outgoing {
+			cfg.Lists, cfg.Seed = outgoingLists, ^cfg.Seed
+			out, err := flowset.New(dev, cfg)
+			if err != nil {
+				return nil, err
+			}
+			programs = append(programs, leaving{out})
+		}
+		if _, err := simhost.Attach(net, id, inswitch.NewPipeline(programs...), host); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// leaving shows packets to the program where they leave the switch instead of
+// where they come in, behind the queue that may drop them.
+//
+// Paper: a switch may keep two flowsets, one for incoming flows and one for
+// outgoing ones.
+type leaving struct{ *flowset.Program }
+
+func (leaving) Stages() inswitch.Stages { return inswitch.At(inswitch.Dequeue, inswitch.Timer) }
+
+func newFeed(lists dta.ListID) (*feed, error) {
+	a, err := flows.NewAssembler(flows.DefaultConfig())
+	return &feed{lists: lists, assembler: a}, err
+}
+
+// receive takes a datagram of reports, all of which are chunks.
+func (l *lab) receive(at model.Time, _ model.NodeID, datagram []byte) {
+	var r dta.Reader
+	var report dta.Report
+	err := r.Reset(datagram)
+	for err == nil && r.Next(&report) {
+		f := l.incoming
+		if report.List >= outgoingLists {
+			f = l.outgoing
+		}
+		f.done, err = f.assembler.Add(at, report.Data, f.done)
+	}
+	if l.err == nil {
+		l.err = errors.Join(err, r.Err())
+	}
+}
+
+// maps decodes a feed and returns the fabric's map of each slot from the first
+// on; a slot of which nothing came has an empty one.
+func (l *lab) maps(f *feed) ([]*paths.Map, error) {
+	if l.err != nil {
+		return nil, fmt.Errorf("collect flowsets: %w", l.err)
+	}
+	sets := f.assembler.Flush(f.done)
+	var out []*paths.Map
+	for _, fs := range sets {
+		d := flows.Single(fs)
+		if d.Undecoded > 0 {
+			return nil, fmt.Errorf("switch %d slot %d: %d of %d flows were not decoded, so its table is too small for this run", d.Switch, d.Slot, d.Undecoded, fs.Counts.Flows)
+		}
+		slot := paths.SlotOf(&d)
+		for int64(len(out)) <= slot {
+			out = append(out, paths.NewMap(int64(len(out)), slotLength))
+		}
+		out[slot].Add(&d)
+	}
+	return out, nil
+}
