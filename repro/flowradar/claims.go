@@ -21,6 +21,8 @@ func Claims() []claim.Claim {
 		routing,
 		loop,
 		blackhole,
+		lossDelay,
+		perPort,
 		dleft,
 		burst,
 		iblt,

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sketch"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -36,13 +37,9 @@ type feed struct {
 // outgoingLists is where lists of outgoing flowsets begin.
 const outgoingLists = 1 << 16
 
-// newLab puts flowset programs for so many flows into all switches of a network
-// that has not run yet. Switches export at once, as the paper's do.
-func newLab(net *sim.Network, flowsPerSwitch int, outgoing bool) (*lab, error) {
-	plan, err := flowset.Plan(flowsPerSwitch, 0.999, flowset.Single)
-	if err != nil {
-		return nil, err
-	}
+// newLab puts flowset programs of a shape into all switches of a network that
+// has not run yet. Switches export at once, as the paper's do.
+func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	l := &lab{net: net}
 	mgmt, err := simhost.NewManagement(net, simhost.DefaultMgmt(), l.receive)
 	if err != nil {
@@ -61,7 +58,7 @@ func newLab(net *sim.Network, flowsPerSwitch int, outgoing bool) (*lab, error) {
 	for _, id := range net.Fabric().Switches() {
 		cfg := flowset.DefaultConfig()
 		cfg.Slot, cfg.Bursts, cfg.Seed = slotLength, 1, net.Config().Seed
-		cfg.IPv4, cfg.IPv6 = flowset.Table{Geometry: plan.Geometry, Layout: flowset.Layout4}, flowset.Table{}
+		cfg.IPv4, cfg.IPv6 = flowset.Table{Geometry: g, Layout: flowset.Layout4}, flowset.Table{}
 		dev := simhost.Describe(net, id, 0)
 		in, err := flowset.New(dev, cfg)
 		if err != nil {

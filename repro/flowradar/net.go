@@ -12,13 +12,15 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// netRate is how flowsets of whole fabrics came out of NetDecode.
+// netRate is how flowsets of whole fabrics came out of NetDecode. Flowsets that
+// lack a flow because their filter took it for known stand apart: what is not in
+// a table cannot be decoded from it.
 type netRate struct {
-	flows  claim.Rate // flowsets of which all flows were found
-	counts claim.Rate // and all counts were exact
-	// swallowed is how many flowsets lack a flow because the filter took it for
-	// known: no decoder can find it there.
-	swallowed int
+	flows     claim.Rate    // of which all flows were found
+	counts    claim.Rate    // and all counts were exact
+	swallowed claim.Rate    // that lack a flow, of all
+	lost      int           // flows that they lack
+	sightings int           // flows of all flowsets
 	cpu       time.Duration // of decoding, per flowset
 }
 
@@ -26,7 +28,7 @@ type netRate struct {
 // knowledge of routes, until it has judged a number of flowsets.
 func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g sketch.Geometry, o flows.Options, report func(done float64)) (r netRate, err error) {
 	var spent time.Duration
-	for i := uint64(0); r.flows.Of < flowsets; i++ {
+	for i := uint64(0); r.swallowed.Of < flowsets; i++ {
 		rng := claim.Rand(seed, i)
 		l, err := newLoad(k, perSwitch, rng)
 		if err != nil {
@@ -41,16 +43,23 @@ func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g s
 		for j := range decoded {
 			r.judge(&s.want[j], &decoded[j])
 		}
-		report(min(float64(r.flows.Of)/float64(flowsets), 1))
+		report(min(float64(r.swallowed.Of)/float64(flowsets), 1))
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
 	}
-	r.cpu = spent / time.Duration(r.flows.Of)
+	r.cpu = spent / time.Duration(r.swallowed.Of)
 	return r, nil
 }
 
 func (r *netRate) judge(want *contents, d *flows.Decoded) {
+	r.swallowed.Of++
+	r.sightings += want.flows
+	if want.swallowed > 0 {
+		r.swallowed.Hits++
+		r.lost += want.swallowed
+		return
+	}
 	r.flows.Of++
 	r.counts.Of++
 	if want.allFlows(d) {
@@ -58,9 +67,6 @@ func (r *netRate) judge(want *contents, d *flows.Decoded) {
 	}
 	if want.allCounts(d) {
 		r.counts.Hits++
-	}
-	if want.swallowed > 0 {
-		r.swallowed++
 	}
 }
 
