@@ -31,8 +31,9 @@ type Record struct {
 	Packets uint64
 	Bytes   uint64 // Ethernet header to payload, no FCS, labels not counted; 0 where cells carry none
 
-	// The ports it came in and left by; 0 where cells carry none, or where
-	// the flow used several within the slot so that they could not be told.
+	// The ports that its first packet of the slot came in and left by; 0 where
+	// cells carry none. Out is 0 too where that packet had no way out. Later
+	// packets may have used others.
 	In, Out model.PortID
 
 	Grade Grade
