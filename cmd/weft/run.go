@@ -89,7 +89,7 @@ scenario expects nothing about it.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.hpcc, "hpcc", "", "run this configuration of the HPCC simulator, or of Hawkeye's fork of it")
-	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: run a congestion control that Weft does not have with DCQCN")
+	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: run with DCQCN, whatever congestion control the file names")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
 	cmd.Flags().StringVar(&f.out, "out", "", "write results into this folder: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
