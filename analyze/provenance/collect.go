@@ -1,0 +1,206 @@
+package provenance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// Report is one switch's answer: what arrived of a snapshot.
+type Report struct {
+	epoch.Header
+	Ports      []epoch.Port
+	PortEpochs []epoch.PortEpoch
+	Flows      []epoch.Flow
+	Meters     []epoch.Meter
+
+	// Missing counts chunks that have not arrived.
+	Missing int
+	chunks  []bool // by index
+}
+
+// Complete tells whether everything that the switch knew is here: then what is
+// not here is zero.
+func (r *Report) Complete() bool {
+	return r.Missing == 0 && r.Flags&epoch.Truncated == 0 && r.Dropped == 0
+}
+
+// Evidence is all answers to one complaint.
+type Evidence struct {
+	Event   poll.Event
+	Reports []*Report // by switch; of each the newest snapshot
+	// Pending are switches that referred to a snapshot which has not arrived.
+	Pending []model.NodeID
+}
+
+// Complete tells whether every switch that answered did so in full.
+func (e *Evidence) Complete() bool {
+	return len(e.Pending) == 0 && !slices.ContainsFunc(e.Reports, func(r *Report) bool { return !r.Complete() })
+}
+
+// Stats account for chunks.
+type Stats struct {
+	Chunks    uint64
+	Malformed uint64
+	Repeated  uint64
+	Conflicts uint64 // contradict others of their report
+	Evicted   uint64 // complaints that were forgotten for lack of room
+}
+
+// Collector puts chunks together. Chunks may come in any order, twice, or not
+// at all. It keeps a number of complaints and forgets the oldest.
+type Collector struct {
+	max       int
+	snapshots map[snapshot]*Report
+	events    map[poll.Event][]snapshot
+	order     []poll.Event
+	stats     Stats
+}
+
+type snapshot struct {
+	sw model.NodeID
+	at model.Time
+}
+
+// NewCollector makes a collector for so many complaints.
+func NewCollector(max int) (*Collector, error) {
+	if max < 1 {
+		return nil, fmt.Errorf("provenance: room for %d complaints, want at least 1", max)
+	}
+	return &Collector{max: max, snapshots: map[snapshot]*Report{}, events: map[poll.Event][]snapshot{}}, nil
+}
+
+// Stats returns the present counts.
+func (c *Collector) Stats() Stats { return c.stats }
+
+// ErrConflict is returned for a chunk that contradicts others of its report.
+var ErrConflict = errors.New("provenance: chunk contradicts others of its report")
+
+// Add takes the data of one report and returns the complaint it answers.
+func (c *Collector) Add(data []byte) (poll.Event, error) {
+	var k epoch.Chunk
+	if n, err := k.Parse(data); err != nil {
+		c.stats.Malformed++
+		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes: %w", len(data), err)
+	} else if n != len(data) {
+		c.stats.Malformed++
+		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes, want its own %d", len(data), n)
+	}
+	id := snapshot{k.Switch, k.Snapshot}
+	if k.Flags&epoch.Elsewhere != 0 {
+		c.stats.Chunks++
+		c.refer(k.Event, id)
+		return k.Event, nil
+	}
+	r := c.snapshots[id]
+	if r == nil {
+		r = &Report{Header: k.Header, chunks: make([]bool, k.Total), Missing: int(k.Total)}
+		c.snapshots[id] = r
+	}
+	if len(r.chunks) != int(k.Total) || r.Event != k.Event || r.EpochLength != k.EpochLength {
+		c.stats.Conflicts++
+		return k.Event, ErrConflict
+	}
+	if r.chunks[k.Index] {
+		c.stats.Repeated++
+		return k.Event, nil
+	}
+	if err := r.read(&k); err != nil {
+		c.stats.Malformed++
+		return k.Event, fmt.Errorf("provenance: switch %d, snapshot %v: %w", k.Switch, k.Snapshot, err)
+	}
+	r.chunks[k.Index] = true
+	r.Missing--
+	c.stats.Chunks++
+	c.refer(k.Event, id)
+	return k.Event, nil
+}
+
+// refer notes that a snapshot answers a complaint.
+func (c *Collector) refer(ev poll.Event, id snapshot) {
+	list, known := c.events[ev]
+	if !known {
+		if len(c.order) == c.max {
+			c.forget(c.order[0])
+		}
+		c.order = append(c.order, ev)
+	}
+	if !slices.Contains(list, id) {
+		c.events[ev] = append(list, id)
+	}
+}
+
+// forget drops a complaint and the snapshots that answer no other.
+func (c *Collector) forget(ev poll.Event) {
+	c.stats.Evicted++
+	gone := c.events[ev]
+	delete(c.events, ev)
+	c.order = slices.DeleteFunc(c.order, func(x poll.Event) bool { return x == ev })
+	for _, id := range gone {
+		used := false
+		for _, list := range c.events {
+			used = used || slices.Contains(list, id)
+		}
+		if !used {
+			delete(c.snapshots, id)
+		}
+	}
+}
+
+// read takes the records of a chunk. Either all of them are good or none is
+// taken.
+func (r *Report) read(k *epoch.Chunk) error {
+	ports, epochs, flows, meters := len(r.Ports), len(r.PortEpochs), len(r.Flows), len(r.Meters)
+	for it := k.Reader(); it.Next(); {
+		var err error
+		switch it.Kind() {
+		case epoch.KindPort:
+			var p epoch.Port
+			_, err = p.Parse(it.Record())
+			r.Ports = append(r.Ports, p)
+		case epoch.KindPortEpoch:
+			var p epoch.PortEpoch
+			_, err = p.Parse(it.Record())
+			r.PortEpochs = append(r.PortEpochs, p)
+		case epoch.KindFlow4, epoch.KindFlow6:
+			var f epoch.Flow
+			_, err = f.Parse(it.Record())
+			r.Flows = append(r.Flows, f)
+		case epoch.KindMeter:
+			var m epoch.Meter
+			_, err = m.Parse(it.Record())
+			r.Meters = append(r.Meters, m)
+		}
+		if err != nil {
+			r.Ports, r.PortEpochs, r.Flows, r.Meters = r.Ports[:ports], r.PortEpochs[:epochs], r.Flows[:flows], r.Meters[:meters]
+			return err
+		}
+	}
+	r.Flags |= k.Flags
+	r.Dropped = max(r.Dropped, k.Dropped)
+	return nil
+}
+
+// Evidence returns what has arrived about a complaint.
+func (c *Collector) Evidence(ev poll.Event) *Evidence {
+	e := &Evidence{Event: ev}
+	for _, id := range c.events[ev] {
+		r := c.snapshots[id]
+		if r == nil {
+			e.Pending = append(e.Pending, id.sw)
+			continue
+		}
+		i, found := slices.BinarySearchFunc(e.Reports, id.sw, func(r *Report, sw model.NodeID) int { return int(r.Switch) - int(sw) })
+		if !found {
+			e.Reports = slices.Insert(e.Reports, i, r)
+		} else if r.Snapshot > e.Reports[i].Snapshot {
+			e.Reports[i] = r
+		}
+	}
+	slices.Sort(e.Pending)
+	return e
+}

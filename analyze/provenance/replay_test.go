@@ -1,0 +1,97 @@
+package provenance
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// obvious is the paper's Algorithm 1 as it is written: every packet looks at
+// every packet before it that was in the queue.
+func obvious(flows []share) []float64 {
+	var seq []arrival
+	for f, s := range flows {
+		for j := range s.packets {
+			seq = append(seq, arrival{float64(j) / float64(s.packets), int32(f)})
+		}
+	}
+	slices.SortFunc(seq, func(a, b arrival) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.flow, b.flow)) })
+	counts := make([][]float64, len(flows))
+	for i := range counts {
+		counts[i] = make([]float64, len(flows))
+	}
+	for p, a := range seq {
+		for q := max(0, p-flows[a.flow].depth); q < p; q++ {
+			counts[a.flow][seq[q].flow]++
+		}
+	}
+	out := make([]float64, len(flows))
+	for i := range flows {
+		for j := range flows {
+			w := counts[i][j] / float64(flows[i].packets)
+			out[j] += w
+			out[i] -= w
+		}
+	}
+	return out
+}
+
+func TestReplayEqualsTheObvious(t *testing.T) {
+	var r replayer
+	rapid.Check(t, func(rt *rapid.T) {
+		flows := make([]share, rapid.IntRange(1, 12).Draw(rt, "flows"))
+		for i := range flows {
+			flows[i] = share{rapid.IntRange(1, 60).Draw(rt, "packets"), rapid.IntRange(0, 100).Draw(rt, "depth")}
+		}
+		got, want := r.contribute(flows, nil), obvious(flows)
+		for i := range want {
+			if math.Abs(got[i]-want[i]) > 1e-9*(1+math.Abs(want[i])) {
+				rt.Fatalf("contribute(%v) = %v; want %v", flows, got, want)
+			}
+		}
+	})
+}
+
+func TestEqualFlowsContributeNothing(t *testing.T) {
+	var r replayer
+	sum := 0.0
+	for _, w := range r.contribute([]share{{100, 50}, {100, 50}, {100, 50}, {100, 50}}, nil) {
+		sum += w
+		if math.Abs(w) > 1.5 {
+			t.Errorf("one of four equal flows contributes %.2f packets; want about nothing", w)
+		}
+	}
+	if math.Abs(sum) > 1e-9 {
+		t.Errorf("contributions sum to %v; want 0: what one gives another gets", sum)
+	}
+}
+
+func TestABurstHoldsUpALargeFlow(t *testing.T) {
+	var r replayer
+	got := r.contribute([]share{{20, 80}, {400, 10}}, nil)
+	if !(got[0] < 0 && got[1] > 0) {
+		t.Errorf("contributions %v of a flow that waits for 80 packets and one that waits for 10; want victim and contributor", got)
+	}
+}
+
+func BenchmarkReplay(b *testing.B) {
+	flows := make([]share, 100)
+	for i := range flows {
+		flows[i] = share{100, 150}
+	}
+	b.Run("weft", func(b *testing.B) {
+		var r replayer
+		var out []float64
+		for b.Loop() {
+			out = r.contribute(flows, out)
+		}
+	})
+	b.Run("obvious", func(b *testing.B) {
+		for b.Loop() {
+			obvious(flows)
+		}
+	})
+}
