@@ -1,3 +1,5 @@
 // Package ingest holds the rooms that bring reports in: udp receives datagrams
-// in batches. Every datagram lost or refused is counted with its reason.
+// in batches, rocev2 writes and opens memory over RDMA, collector is the
+// service around both. Every datagram lost or refused is counted with its
+// reason.
 package ingest

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -28,6 +29,7 @@ import (
 // collectFlags are the flags of weft collect that are not yet a Config.
 type collectFlags struct {
 	listen, status string
+	roce, control  string
 	keyWrites      []string
 	counts         string
 	postcards      string
@@ -38,7 +40,7 @@ type collectFlags struct {
 
 func (a *app) collectCommand() *cobra.Command {
 	cfg := collector.DefaultConfig()
-	f := collectFlags{listen: cfg.Listen.String(), status: cfg.Status.String()}
+	f := collectFlags{listen: cfg.Listen.String(), status: cfg.Status.String(), control: cfg.Control.String()}
 	cmd := &cobra.Command{
 		Use:   "collect",
 		Short: "Take reports into memory that can be queried",
@@ -49,11 +51,16 @@ prototype's. With --dir the memories are files: they survive the process, and
 weft query reads them while reports come in. The account of everything that was
 lost is at the status address (/status, /metrics) and in weft collect status.
 
+With --rocev2 the memories are written by translators over RDMA (weft translate,
+or a switch) in place of reports: the address takes RoCEv2 packets as an RDMA
+network card would.
+
 The memories, unless flags say otherwise: newest values of 4 and 20 bytes,
 counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
 		Example: `  weft collect --dir /var/lib/weft
   weft collect --key-write 4=1GiB --lists 1024:8:65536
   weft collect --prototype --listen 0.0.0.0:40040
+  weft collect --rocev2 127.0.0.1:4791
   weft collect status`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -67,18 +74,14 @@ counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-			c, err := collector.New(cfg, log)
-			if err != nil {
-				return err
-			}
-			log.Info("collecting", "listen", c.Addr(), "status", c.StatusAddr(), "dir", cfg.Memory.Dir, "workers", cfg.Workers)
-			return c.Run(ctx)
+			return runCollector(ctx, cfg, cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", f.listen, "address that takes reports")
 	fl.StringVar(&f.status, "status", f.status, "address that serves /status, /metrics, /notices; empty for none")
+	fl.StringVar(&f.roce, "rocev2", "", "address that takes RoCEv2 writes in place of reports")
+	fl.StringVar(&f.control, "control", f.control, "address where translators set up connections for --rocev2")
 	fl.StringVar(&cfg.Memory.Dir, "dir", "", "directory for the memories' files; without it they end with the process")
 	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "sockets that share the port")
 	fl.Float64Var(&cfg.Rate, "rate", 0, "reports per second that are let through; reporters are told of the others")
@@ -93,16 +96,31 @@ counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
 	return cmd
 }
 
+// runCollector runs a collector or translator until ctx ends.
+func runCollector(ctx context.Context, cfg collector.Config, stderr io.Writer) error {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	c, err := collector.New(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	log.Info("ready", "listen", c.Addr(), "status", c.StatusAddr(), "control", c.Control(), "dir", cfg.Memory.Dir, "collectors", cfg.Collectors)
+	return c.Run(ctx)
+}
+
 // apply turns the flags into a Config.
 func (f collectFlags) apply(cfg *collector.Config) error {
-	var err error
-	if cfg.Listen, err = netip.ParseAddrPort(f.listen); err != nil {
-		return fmt.Errorf("--listen %q: want ADDRESS:PORT", f.listen)
-	}
-	cfg.Status = netip.AddrPort{}
-	if f.status != "" {
-		if cfg.Status, err = netip.ParseAddrPort(f.status); err != nil {
-			return fmt.Errorf("--status %q: want ADDRESS:PORT", f.status)
+	cfg.Status, cfg.RoCE = netip.AddrPort{}, netip.AddrPort{}
+	for _, x := range []struct {
+		flag, value string
+		to          *netip.AddrPort
+	}{
+		{"listen", f.listen, &cfg.Listen},
+		{"status", f.status, &cfg.Status},
+		{"rocev2", f.roce, &cfg.RoCE},
+		{"control", f.control, &cfg.Control},
+	} {
+		if err := addrPort(x.flag, x.value, x.to); err != nil {
+			return err
 		}
 	}
 	m := &cfg.Memory
@@ -155,6 +173,17 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 			return fmt.Errorf("--slow-paths %q: want SHIFT:BITS:ABOVE:LIST", s)
 		}
 		cfg.Translate.Queries = append(cfg.Translate.Queries, translate.Query{Shift: uint8(n[0]), Bits: uint8(n[1]), Above: n[2], List: dta.ListID(n[3])})
+	}
+	return nil
+}
+
+// addrPort parses the address of a flag; an empty one is none.
+func addrPort(flag, value string, to *netip.AddrPort) (err error) {
+	if value == "" {
+		return nil
+	}
+	if *to, err = netip.ParseAddrPort(value); err != nil {
+		return fmt.Errorf("--%s %q: want ADDRESS:PORT", flag, value)
 	}
 	return nil
 }

@@ -281,3 +281,6 @@ func (q *Requester) Tick(now model.Time) {
 	}
 	q.since, q.sent = now, 0
 }
+
+// Peer is where packets go.
+func (q *Requester) Peer() netip.AddrPort { return q.path.Dst }

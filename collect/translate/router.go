@@ -10,10 +10,12 @@ import (
 )
 
 // Target is where a Router sends reports: a Translator, or one that a host
-// guards. Serves must be safe to call while another goroutine puts reports.
+// guards. Admit must be safe to call while another goroutine puts reports.
 type Target interface {
-	// Serves tells whether there is memory for such a report.
-	Serves(r *dta.Report) bool
+	// Admit tells whether such a report can be put now: dta.Stored,
+	// dta.Unserved without memory for it, dta.RateLimited while the collector
+	// cannot keep up.
+	Admit(r *dta.Report) dta.Verdict
 	// Put translates reports, whose keys and data alias the datagrams. It
 	// keeps neither.
 	Put(now model.Time, batch []dta.Report)
@@ -51,8 +53,8 @@ func (r *Router) Put(now model.Time, rep *dta.Report) dta.Verdict {
 	if len(r.targets) > 1 {
 		i = Shard(rep, len(r.targets))
 	}
-	if !r.targets[i].Serves(rep) {
-		return dta.Unserved
+	if v := r.targets[i].Admit(rep); v != dta.Stored {
+		return v
 	}
 	if !r.limits[i].Allow(now) {
 		return dta.RateLimited
@@ -77,9 +79,6 @@ func (r *Router) flush(now model.Time, i int) {
 		r.batches[i] = r.batches[i][:0]
 	}
 }
-
-// Hold stops all reports to target i until then.
-func (r *Router) Hold(i int, until model.Time) { r.limits[i].Hold(until) }
 
 // Shard returns which of n collectors has what the report is about.
 func Shard(r *dta.Report, n int) int {
@@ -114,7 +113,6 @@ type Limiter struct {
 	burst time.Duration // how far ahead of the rate a burst may run, same unit
 	clock model.Time    // when the bucket was last looked at
 	ahead time.Duration // how far ahead of the rate the reports are
-	until model.Time    // none before
 }
 
 // scale lets a Limiter count rates that are no whole number of nanoseconds
@@ -134,14 +132,8 @@ func NewLimiter(perSecond float64, burst int) (Limiter, error) {
 	return Limiter{gap: gap, burst: gap * time.Duration(burst)}, nil
 }
 
-// Hold lets nothing through until then: the collector is overloaded.
-func (l *Limiter) Hold(until model.Time) { l.until = max(l.until, until) }
-
 // Allow tells whether a report may pass now, and if so, counts it.
 func (l *Limiter) Allow(now model.Time) bool {
-	if now < l.until {
-		return false
-	}
 	if l.gap == 0 {
 		return true
 	}

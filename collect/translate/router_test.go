@@ -13,11 +13,11 @@ import (
 
 // heap is a Target that keeps keys.
 type heap struct {
-	keys   []string
-	serves bool
+	keys    []string
+	verdict dta.Verdict
 }
 
-func (h *heap) Serves(*dta.Report) bool { return h.serves }
+func (h *heap) Admit(*dta.Report) dta.Verdict { return h.verdict }
 
 func (h *heap) Put(_ model.Time, batch []dta.Report) {
 	for _, r := range batch {
@@ -30,7 +30,7 @@ func (h *heap) Put(_ model.Time, batch []dta.Report) {
 }
 
 func TestRouterKeepsAKeyTogether(t *testing.T) {
-	targets := []*heap{{serves: true}, {serves: true}, {serves: true}}
+	targets := []*heap{{}, {}, {}}
 	r := NewRouter(Limiter{}, targets[0], targets[1], targets[2])
 	const n = 3000
 	for round := range 2 {
@@ -62,21 +62,28 @@ func TestRouterKeepsAKeyTogether(t *testing.T) {
 	if total != 2*n {
 		t.Errorf("%d reports arrived; want %d", total, 2*n)
 	}
-	targets[0].serves, targets[1].serves, targets[2].serves = false, false, false
-	if v := r.Put(0, &dta.Report{Primitive: dta.KeyWrite, Key: []byte("k")}); v != dta.Unserved {
-		t.Errorf("Put = %v; want unserved", v)
+	for _, want := range []dta.Verdict{dta.Unserved, dta.RateLimited} {
+		targets[0].verdict, targets[1].verdict, targets[2].verdict = want, want, want
+		if v := r.Put(0, &dta.Report{Primitive: dta.KeyWrite, Key: []byte("k")}); v != want {
+			t.Errorf("Put = %v; want %v", v, want)
+		}
 	}
 }
 
-func TestRouterHoldsBack(t *testing.T) {
-	r := NewRouter(Limiter{}, &heap{serves: true})
-	rep := dta.Report{Primitive: dta.KeyWrite, Key: []byte("k")}
-	r.Hold(0, 100)
-	if v := r.Put(99, &rep); v != dta.RateLimited {
-		t.Errorf("Put before the time = %v; want rate-limited", v)
+func TestRouterKeepsTheRate(t *testing.T) {
+	limit, err := NewLimiter(1000, 2)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if v := r.Put(100, &rep); v != dta.Stored {
-		t.Errorf("Put at the time = %v; want stored", v)
+	r := NewRouter(limit, &heap{})
+	rep := dta.Report{Primitive: dta.KeyWrite, Key: []byte("k")}
+	for i, want := range []dta.Verdict{dta.Stored, dta.Stored, dta.RateLimited} {
+		if v := r.Put(0, &rep); v != want {
+			t.Errorf("Put of report %d at once = %v; want %v", i, v, want)
+		}
+	}
+	if v := r.Put(model.Time(time.Millisecond), &rep); v != dta.Stored {
+		t.Errorf("Put a millisecond later = %v; want stored", v)
 	}
 }
 

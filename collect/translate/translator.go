@@ -90,11 +90,15 @@ func New(cfg Config, plan *Plan, out Outlet) (*Translator, error) {
 	return t, nil
 }
 
-// Serves tells whether there is memory for such a report. It is safe to call
-// beside Put.
-func (t *Translator) Serves(r *dta.Report) bool { return t.plan.Serves(r) }
+// Admit implements Target. It is safe to call beside Put.
+func (t *Translator) Admit(r *dta.Report) dta.Verdict {
+	if t.plan.Serves(r) {
+		return dta.Stored
+	}
+	return dta.Unserved
+}
 
-// Put translates reports that Serves agreed to.
+// Put translates reports that were admitted.
 func (t *Translator) Put(now model.Time, batch []dta.Report) {
 	for i := range batch {
 		r := &batch[i]

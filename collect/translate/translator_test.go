@@ -170,7 +170,7 @@ func TestEvictedPathKeepsItsKey(t *testing.T) {
 	out.want(t, "Drain", "path new: 2 - - ×2")
 }
 
-func TestServes(t *testing.T) {
+func TestAdmit(t *testing.T) {
 	tr, _ := fixture(t, 4)
 	for want, reports := range map[bool][]dta.Report{
 		true: {
@@ -186,8 +186,8 @@ func TestServes(t *testing.T) {
 		},
 	} {
 		for _, r := range reports {
-			if got := tr.Serves(&r); got != want {
-				t.Errorf("Serves(%+v) = %v; want %v", r, got, want)
+			if got := tr.Admit(&r) == dta.Stored; got != want {
+				t.Errorf("Admit(%+v) is stored: %v; want %v", r, got, want)
 			}
 		}
 	}

@@ -1,5 +1,6 @@
-// Package collector is the service behind `weft collect`: sockets that take
-// reports, translators that write them into memory, and an account of all that
+// Package collector is the service behind `weft collect` and `weft translate`:
+// sockets that take reports, translators that write them into memory here or
+// over RDMA, memory that others write over RDMA, and an account of all that
 // was lost on the way. The algorithms are collect's; this package owns the
 // sockets, clocks and locks they do without.
 package collector
@@ -16,16 +17,25 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/rdma"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/rocev2"
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Config says what a collector serves, and where.
+// Config says what a collector serves, and where. It has memory, or writes
+// that of others: Collectors. Its memory is written by reports that it takes
+// itself, or over RDMA: RoCE.
 type Config struct {
 	Listen     netip.AddrPort   // reports; a port of 0 takes a free one
+	RoCE       netip.AddrPort   // RoCEv2 requests, in place of reports
+	Control    netip.AddrPort   // where connections for RoCE are set up
+	Collectors []string         // where to set up connections to other collectors, host:port; keys are spread over them
+	Name       string           // of this translator, at other collectors
+	Source     netip.AddrPort   // of requests to other collectors; without a port, free ones are taken
 	Status     netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value serves none
 	Workers    int              // sockets that share the port, each with a goroutine
 	Receive    int              // bytes the kernel may queue for each socket
@@ -42,6 +52,9 @@ func DefaultConfig() Config {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	return Config{
 		Listen:    netip.AddrPortFrom(loopback, dta.Port),
+		Control:   netip.AddrPortFrom(loopback, rocev2.ControlPort),
+		Name:      "translator",
+		Source:    netip.AddrPortFrom(loopback, 0),
 		Status:    netip.AddrPortFrom(loopback, StatusPort),
 		Workers:   1,
 		Receive:   udp.DefaultConfig(netip.AddrPort{}).Buffer,
@@ -59,24 +72,41 @@ const StatusPort = 40046
 type Collector struct {
 	cfg     Config
 	log     *slog.Logger
-	memory  *translate.Memory
+	memory  *translate.Memory // nil when it is elsewhere
 	workers []*worker
-	shards  []*shard
+	shards  []shard
+	clients []*rocev2.Client // the shards, when memory is elsewhere
+	server  *rocev2.Server
 	notices notices
 	http    net.Listener
 	started time.Time
 }
 
-// New opens memory and sockets, and starts nothing. Close or Run must follow.
-func New(cfg Config, log *slog.Logger) (_ *Collector, err error) {
-	if cfg.Workers < 1 || cfg.Workers > region.Writers {
-		return nil, fmt.Errorf("collector: %d workers, want 1 to %d", cfg.Workers, region.Writers)
+// shard is a Translator that all workers feed.
+type shard interface {
+	translate.Target
+	Tick(now model.Time)
+	Drain(now model.Time)
+}
+
+// check complains about the first thing that is wrong.
+func (c Config) check() error {
+	if c.Workers < 1 || c.Workers > region.Writers-1 { // the last writer is RDMA
+		return fmt.Errorf("collector: %d workers, want 1 to %d", c.Workers, region.Writers-1)
 	}
-	if cfg.Reporters < 1 {
-		return nil, fmt.Errorf("collector: %d reporters, want at least 1", cfg.Reporters)
+	if c.Reporters < 1 {
+		return fmt.Errorf("collector: %d reporters, want at least 1", c.Reporters)
 	}
-	limit, err := translate.NewLimiter(cfg.Rate/float64(cfg.Workers), cfg.Burst)
-	if err != nil {
+	if c.RoCE.IsValid() && len(c.Collectors) > 0 {
+		return errors.New("collector: memory for RDMA and collectors elsewhere, want one or the other")
+	}
+	return nil
+}
+
+// New opens memory, sockets and connections, and starts nothing. Close or Run
+// must follow.
+func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err error) {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	c := &Collector{cfg: cfg, log: log, started: time.Now()}
@@ -85,47 +115,111 @@ func New(cfg Config, log *slog.Logger) (_ *Collector, err error) {
 			_ = c.Close()
 		}
 	}()
-	if c.memory, err = cfg.Memory.open(); err != nil {
-		return nil, err
-	}
-	// As many translators as workers: reports meet by key, whoever received
-	// them.
-	var targets []translate.Target
-	for i := range cfg.Workers {
-		out, err := translate.NewLocal(c.memory, i, cfg.Workers > 1, c.notices.publish)
-		if err != nil {
+	if len(cfg.Collectors) == 0 {
+		if c.memory, err = cfg.Memory.open(); err != nil {
 			return nil, err
 		}
-		t, err := translate.New(cfg.Translate, out.Plan, out)
-		if err != nil {
-			return nil, err
-		}
-		s := &shard{tr: t}
-		c.shards = append(c.shards, s)
-		targets = append(targets, s)
 	}
-	at := cfg.Listen
-	for i := range cfg.Workers {
-		socket := udp.DefaultConfig(at)
-		socket.Buffer = cfg.Receive
-		conn, err := udp.Listen(socket)
-		if err != nil {
-			return nil, err
-		}
-		at = conn.Local()
-		c.workers = append(c.workers, &worker{
-			conn: conn, intake: translate.NewIntake(cfg.Reporters), router: translate.NewRouter(limit, targets...),
-			own: c.shards[i], answerPort: cfg.AnswerPort, log: log,
-		})
+	if cfg.RoCE.IsValid() {
+		c.server, err = rocev2.NewServer(rocev2.ServerConfig{RoCE: cfg.RoCE, Control: cfg.Control}, c.memory, c.notices.publishRDMA, log)
+	} else {
+		err = c.openWorkers(ctx)
 	}
-	if cfg.Status.IsValid() {
+	if err == nil && cfg.Status.IsValid() {
 		c.http, err = net.Listen("tcp", cfg.Status.String())
 	}
 	return c, err
 }
 
+// openWorkers opens what takes reports.
+func (c *Collector) openWorkers(ctx context.Context) error {
+	limit, err := translate.NewLimiter(c.cfg.Rate/float64(c.cfg.Workers), c.cfg.Burst)
+	if err != nil {
+		return err
+	}
+	if len(c.cfg.Collectors) > 0 {
+		err = c.openClients(ctx)
+	} else {
+		err = c.openLocal()
+	}
+	if err != nil {
+		return err
+	}
+	var targets []translate.Target
+	for _, s := range c.shards {
+		targets = append(targets, s)
+	}
+	at := c.cfg.Listen
+	for i := range c.cfg.Workers {
+		socket := udp.DefaultConfig(at)
+		socket.Buffer = c.cfg.Receive
+		conn, err := udp.Listen(socket)
+		if err != nil {
+			return err
+		}
+		at = conn.Local()
+		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort}
+		if i < len(c.shards) {
+			w.own = c.shards[i]
+		}
+		c.workers = append(c.workers, w)
+	}
+	return nil
+}
+
+// openLocal makes as many translators as there are workers: reports meet by
+// key, whoever received them.
+func (c *Collector) openLocal() error {
+	for i := range c.cfg.Workers {
+		out, err := translate.NewLocal(c.memory, i, c.cfg.Workers > 1, c.notices.publish)
+		if err != nil {
+			return err
+		}
+		t, err := translate.New(c.cfg.Translate, out.Plan, out)
+		if err != nil {
+			return err
+		}
+		c.shards = append(c.shards, &local{tr: t})
+	}
+	return nil
+}
+
+// openClients makes a translator for each collector elsewhere. They keep their
+// own time.
+func (c *Collector) openClients(ctx context.Context) error {
+	for i, to := range c.cfg.Collectors {
+		source := c.cfg.Source
+		if i > 0 && source.Port() != 0 {
+			source = netip.AddrPortFrom(source.Addr(), source.Port()+uint16(i))
+		}
+		client, err := rocev2.Dial(ctx, rocev2.ClientConfig{
+			Name: c.cfg.Name, Collector: to, Local: source,
+			Translate: c.cfg.Translate, Requester: rdma.DefaultRequesterConfig(),
+		}, c.log)
+		if err != nil {
+			return err
+		}
+		c.clients = append(c.clients, client)
+		c.shards = append(c.shards, client)
+	}
+	return nil
+}
+
 // Addr is where reports are taken.
-func (c *Collector) Addr() netip.AddrPort { return c.workers[0].conn.Local() }
+func (c *Collector) Addr() netip.AddrPort {
+	if c.server != nil {
+		return c.server.Addr()
+	}
+	return c.workers[0].conn.Local()
+}
+
+// Control is where connections for RDMA are set up, or nil.
+func (c *Collector) Control() net.Addr {
+	if c.server == nil {
+		return nil
+	}
+	return c.server.Control()
+}
 
 // StatusAddr is where the collector tells about itself, or nil.
 func (c *Collector) StatusAddr() net.Addr {
@@ -135,8 +229,8 @@ func (c *Collector) StatusAddr() net.Addr {
 	return c.http.Addr()
 }
 
-// Memory is what reports are written into. Readers may use it until Run
-// returns.
+// Memory is what reports are written into, or nil when it is elsewhere.
+// Readers may use it until Run returns.
 func (c *Collector) Memory() *translate.Memory { return c.memory }
 
 // Notices calls back for every immediate report until the returned function is
@@ -149,14 +243,27 @@ func (c *Collector) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	errs := make(chan error, len(c.workers)+1)
-	for _, w := range c.workers {
+	errs := make(chan error, len(c.workers)+len(c.clients)+2)
+	work := func(ctx context.Context, wg *sync.WaitGroup, f func(context.Context) error) {
 		wg.Go(func() {
-			if err := w.run(ctx); err != nil {
+			if err := f(ctx); err != nil {
 				errs <- err
 				cancel()
 			}
 		})
+	}
+	for _, w := range c.workers {
+		work(ctx, &wg, w.run)
+	}
+	if c.server != nil {
+		work(ctx, &wg, c.server.Run)
+	}
+	// Connections outlive the workers: they carry what those leave.
+	var links sync.WaitGroup
+	linked, unlink := context.WithCancel(context.WithoutCancel(ctx))
+	defer unlink()
+	for _, l := range c.clients {
+		work(linked, &links, l.Run)
 	}
 	server := &http.Server{
 		Handler: c.handler(), ReadHeaderTimeout: 5 * time.Second,
@@ -176,8 +283,11 @@ func (c *Collector) Run(ctx context.Context) error {
 	wg.Wait()
 	now := model.TimeOf(time.Now())
 	for _, s := range c.shards {
-		s.tr.Drain(now)
+		s.Drain(now)
 	}
+	unlink()
+	links.Wait()
+	c.clients, c.server = nil, nil // closed by their Run
 	close(errs)
 	var all error
 	for err := range errs {
@@ -192,6 +302,12 @@ func (c *Collector) Close() error {
 	for _, w := range c.workers {
 		errs = append(errs, w.conn.Close())
 	}
+	for _, l := range c.clients {
+		errs = append(errs, l.Close())
+	}
+	if c.server != nil {
+		errs = append(errs, c.server.Close())
+	}
 	if c.http != nil {
 		_ = c.http.Close()
 	}
@@ -201,18 +317,30 @@ func (c *Collector) Close() error {
 	return errors.Join(errs...)
 }
 
-// shard guards a Translator that all workers feed.
-type shard struct {
+// local guards a Translator over this process's memory.
+type local struct {
 	mu sync.Mutex
 	tr *translate.Translator
 }
 
-func (s *shard) Serves(r *dta.Report) bool { return s.tr.Serves(r) }
+func (s *local) Admit(r *dta.Report) dta.Verdict { return s.tr.Admit(r) }
 
-func (s *shard) Put(now model.Time, batch []dta.Report) {
+func (s *local) Put(now model.Time, batch []dta.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tr.Put(now, batch)
+}
+
+func (s *local) Tick(now model.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.Tick(now)
+}
+
+func (s *local) Drain(now model.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.Drain(now)
 }
 
 // worker receives on one socket.
@@ -220,9 +348,8 @@ type worker struct {
 	conn       *udp.Conn
 	intake     *translate.Intake
 	router     *translate.Router
-	own        *shard // whose time this worker keeps
+	own        shard // whose time this worker keeps, or nil
 	answerPort uint16
-	log        *slog.Logger
 
 	mu    sync.Mutex // of what follows, for Status
 	stats WorkerStats
@@ -264,11 +391,9 @@ func (w *worker) run(ctx context.Context) error {
 			now = model.TimeOf(time.Now())
 		}
 		w.router.Flush(now)
-		if now.Sub(ticked) >= tick {
+		if w.own != nil && now.Sub(ticked) >= tick {
 			ticked = now
-			w.own.mu.Lock()
-			w.own.tr.Tick(now)
-			w.own.mu.Unlock()
+			w.own.Tick(now)
 		}
 		w.mu.Lock()
 		w.stats = WorkerStats{w.conn.Stats(), w.intake.Stats(), lost}
@@ -308,6 +433,12 @@ func (n *notices) publish(x translate.Notice) {
 	for _, f := range n.all {
 		f(x)
 	}
+}
+
+// publishRDMA takes what came as immediate data: the place of the write, not
+// its key.
+func (n *notices) publishRDMA(p dta.Primitive, where uint32) {
+	n.publish(translate.Notice{Primitive: p, List: dta.ListID(where)})
 }
 
 func (n *notices) subscribe(f func(translate.Notice)) (stop func()) {

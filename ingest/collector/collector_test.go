@@ -49,7 +49,7 @@ func small(dir string) Config {
 // what Run did.
 func start(t testing.TB, cfg Config) (c *Collector, stop func() error) {
 	t.Helper()
-	c, err := New(cfg, slog.New(slog.DiscardHandler))
+	c, err := New(context.Background(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestShutdownWritesWhatWasGathered(t *testing.T) {
 
 func TestNewComplains(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"collector: 0 workers, want 1 to 32":      func(c *Config) { c.Workers = 0 },
+		"collector: 0 workers, want 1 to 31":      func(c *Config) { c.Workers = 0 },
 		"collector: 0 reporters, want at least 1": func(c *Config) { c.Reporters = 0 },
 		"translate: no memory":                    func(c *Config) { c.Memory = Memory{} },
 		"translate: rate of -1 reports/s in bursts of 65536, want 0.001 to 1e9 in bursts of at least 1": func(c *Config) { c.Rate = -1 },
@@ -390,7 +390,7 @@ func TestNewComplains(t *testing.T) {
 	} {
 		cfg := small("")
 		change(&cfg)
-		if _, err := New(cfg, slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
+		if _, err := New(context.Background(), cfg, slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
 			t.Errorf("New = %v; want %s", err, want)
 		}
 	}

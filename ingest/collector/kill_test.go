@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -24,15 +25,13 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-const (
-	childDir    = "WEFT_TEST_COLLECTOR_DIR"
-	childListen = "WEFT_TEST_COLLECTOR_LISTEN"
-)
+// What makes the test binary a process of its own, to be killed: flags of a
+// child with spaces between.
+const childEnv = "WEFT_TEST_COLLECTOR"
 
-// TestMain lets the test binary be a collector of its own, to be killed.
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
-		if err := child(dir, os.Getenv(childListen)); err != nil {
+	if flags := os.Getenv(childEnv); flags != "" {
+		if err := child(strings.Fields(flags)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -41,28 +40,42 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func child(dir, listen string) error {
+// child runs one of: collect DIR LISTEN, memory DIR CONTROL, translate CONTROL
+// LISTEN. It prints where it can be reached.
+func child(flags []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	cfg := small(dir)
-	cfg.Listen = netip.MustParseAddrPort(listen)
-	c, err := New(cfg, slog.New(slog.DiscardHandler))
+	cfg := small("")
+	at := netip.MustParseAddrPort(flags[2])
+	switch flags[0] {
+	case "collect":
+		cfg.Memory.Dir, cfg.Listen = flags[1], at
+	case "memory":
+		cfg.Memory.Dir, cfg.RoCE, cfg.Control = flags[1], netip.MustParseAddrPort("127.0.0.1:0"), at
+	case "translate":
+		cfg.Collectors, cfg.Listen = []string{flags[1]}, at
+	}
+	c, err := New(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	fmt.Println(c.Addr())
+	if flags[0] == "memory" {
+		fmt.Println(c.Control())
+	} else {
+		fmt.Println(c.Addr())
+	}
 	return c.Run(ctx)
 }
 
-// spawn starts a collector process and returns where it listens.
-func spawn(t *testing.T, dir, listen string) (*exec.Cmd, netip.AddrPort) {
+// spawn starts a process and returns where it listens.
+func spawn(t *testing.T, flags ...string) (*exec.Cmd, netip.AddrPort) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childDir+"="+dir, childListen+"="+listen)
+	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join(flags, " "))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -74,17 +87,46 @@ func spawn(t *testing.T, dir, listen string) (*exec.Cmd, netip.AddrPort) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the collector did not start: %v", err)
+		t.Fatalf("%v did not start: %v", flags, err)
 	}
 	return cmd, netip.MustParseAddrPort(strings.TrimSpace(line))
 }
 
-// TestKilledCollectorAnswersAsBefore kills a collector with reports under way
-// and starts another on its files: what was stored answers, heads of lists and
-// counters only grow, and the reporter goes on.
-func TestKilledCollectorAnswersAsBefore(t *testing.T) {
-	dir := t.TempDir()
-	cmd, addr := spawn(t, dir, "127.0.0.1:0")
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
+// end asks a process to finish, which must not take long.
+func end(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("after SIGTERM a process ends with %v; want nil", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a process hangs after SIGTERM")
+	}
+}
+
+// files is a reader of a collector's files, in a process of its own.
+type files struct {
+	values *keywrite.Table
+	counts *count.Table
+	lists  *list.Table
+}
+
+func openFiles(t *testing.T, dir string) files {
+	t.Helper()
 	view := func(name string) *region.Region {
 		r, err := region.View(filepath.Join(dir, name))
 		if err != nil {
@@ -93,22 +135,59 @@ func TestKilledCollectorAnswersAsBefore(t *testing.T) {
 		t.Cleanup(func() { r.Close() })
 		return r
 	}
-	values, err := keywrite.View(view("key-write-4.weft"))
-	if err != nil {
+	values, err1 := keywrite.View(view("key-write-4.weft"))
+	counts, err2 := count.View(view("key-increment.weft"))
+	lists, err3 := list.View(view("append-0.weft"))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	counts, err := count.View(view("key-increment.weft"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lists, err := list.View(view("append-0.weft"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := func(id uint32) uint64 { h, _ := lists.Head(id); return h }
+	return files{values, counts, lists}
+}
 
-	// Some reports whose fate is known before anything is killed.
-	const known = 200
+func (f files) head(id uint32) uint64 { h, _ := f.lists.Head(id); return h }
+
+// stored tells whether flow i of reports has its value and its count.
+func (f files) stored(i int) bool {
+	key := fmt.Appendf(nil, "flow %d", i)
+	p, _ := f.values.Place(key)
+	want, _ := f.values.AppendSlot(nil, p, word(i))
+	got := make([]byte, len(want))
+	found := false
+	for n := range 2 {
+		found = found || f.values.Region().Read(f.values.Offset(p, n), got) == nil && string(got) == string(want)
+	}
+	q, _ := f.counts.Place(key)
+	least := ^uint64(0)
+	for n := range 4 {
+		least = min(least, region.Load(&f.counts.Region().Words()[f.counts.Offset(q, n)/8]))
+	}
+	return found && least >= uint64(i)
+}
+
+// checkEntries holds that the newest entries of a list are whole, where they
+// belong, and there once.
+func (f files) checkEntries(t *testing.T, id uint32) {
+	t.Helper()
+	h, seen := f.head(id), map[uint32]bool{}
+	for pos := h - 128; pos < h; pos++ {
+		entry := make([]byte, 8)
+		spans, _, err := f.lists.Spans(id, pos, entry)
+		if err != nil || f.lists.Region().Read(spans[0].Offset, entry) != nil {
+			t.Fatal(err)
+		}
+		a, b := binary.BigEndian.Uint32(entry), binary.BigEndian.Uint32(entry[4:])
+		if a != b || a%8 != id || seen[a] {
+			t.Fatalf("entry %d is %x; want a number of list %d, twice, that no entry before has", pos, entry, id)
+		}
+		seen[a] = true
+	}
+}
+
+const known = 200
+
+// prepare stores reports whose fate is known before anything is killed.
+func prepare(t *testing.T, f files, addr netip.AddrPort) {
+	t.Helper()
 	first := newSource(t, 1, addr)
 	for _, r := range reports(known) {
 		if r.Primitive == dta.KeyWrite || r.Primitive == dta.KeyIncrement {
@@ -116,36 +195,19 @@ func TestKilledCollectorAnswersAsBefore(t *testing.T) {
 		}
 	}
 	first.flush()
-	stored := func(i int) bool {
-		key := fmt.Appendf(nil, "flow %d", i)
-		p, _ := values.Place(key)
-		want, _ := values.AppendSlot(nil, p, word(i))
-		got := make([]byte, len(want))
-		for n := range 2 {
-			if values.Region().Read(values.Offset(p, n), got) == nil && string(got) == string(want) {
-				return true
-			}
-		}
-		return false
-	}
-	sum := func(i int) uint64 {
-		p, _ := counts.Place(fmt.Appendf(nil, "flow %d", i))
-		least := ^uint64(0)
-		for n := range 4 {
-			least = min(least, region.Load(&counts.Region().Words()[counts.Offset(p, n)/8]))
-		}
-		return least
-	}
-	await(t, "the known reports", func() bool { return stored(known-1) && sum(known-1) >= known-1 })
+	await(t, "the known reports", func() bool { return f.stored(known - 1) })
+}
 
-	// Load that goes on while the collector dies.
-	var load sync.WaitGroup
-	stop := make(chan struct{})
-	load.Go(func() {
+// load reports to an address until the returned function is called, whoever
+// listens there.
+func load(t *testing.T, addr netip.AddrPort) (stop func()) {
+	var wg sync.WaitGroup
+	stopped := make(chan struct{})
+	wg.Go(func() {
 		s := newSource(t, 2, addr)
 		for i := 0; ; i++ {
 			select {
-			case <-stop:
+			case <-stopped:
 				return
 			default:
 			}
@@ -156,54 +218,71 @@ func TestKilledCollectorAnswersAsBefore(t *testing.T) {
 			}
 		}
 	})
-	defer load.Wait()
-	defer close(stop)
+	return func() { close(stopped); wg.Wait() }
+}
 
-	for round := range 2 {
-		before := head(3)
-		await(t, "load", func() bool { return head(3) > before+100 })
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
-		atKill := head(3)
-		cmd, addr = spawn(t, dir, addr.String())
-		after := head(3)
-		if after < atKill {
-			t.Fatalf("round %d: list 3 went back from %d to %d entries", round, atKill, after)
-		}
-		for i := range known {
-			if !stored(i) || sum(i) < uint64(i) {
-				t.Fatalf("round %d: flow %d is forgotten or counts %d", round, i, sum(i))
-			}
-		}
-		await(t, "the load to go on", func() bool { return head(3) > after+100 })
+// survives holds what must be true after a kill, and that the load goes on.
+func (f files) survives(t *testing.T, who string, atKill uint64) {
+	t.Helper()
+	after := f.head(3)
+	if after < atKill {
+		t.Fatalf("%s killed: list 3 went back from %d to %d entries", who, atKill, after)
 	}
-	// Every entry is whole, where it belongs, and there once.
-	h, seen := head(3), map[uint32]bool{}
-	for pos := h - 128; pos < h; pos++ {
-		entry := make([]byte, 8)
-		spans, _, err := lists.Spans(3, pos, entry)
-		if err != nil || lists.Region().Read(spans[0].Offset, entry) != nil {
-			t.Fatal(err)
+	for i := range known {
+		if !f.stored(i) {
+			t.Fatalf("%s killed: flow %d is forgotten", who, i)
 		}
-		a, b := binary.BigEndian.Uint32(entry), binary.BigEndian.Uint32(entry[4:])
-		if a != b || a%8 != 3 || seen[a] {
-			t.Fatalf("entry %d is %x; want a number of list 3, twice, that no entry before has", pos, entry)
-		}
-		seen[a] = true
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	await(t, "the load to go on after a kill of the "+who, func() bool { return f.head(3) > after+100 })
+}
+
+// TestKilledCollectorAnswersAsBefore kills a collector with reports under way
+// and starts another on its files: what was stored answers, heads of lists and
+// counters only grow, and the reporter goes on.
+func TestKilledCollectorAnswersAsBefore(t *testing.T) {
+	dir := t.TempDir()
+	cmd, addr := spawn(t, "collect", dir, "127.0.0.1:0")
+	f := openFiles(t, dir)
+	prepare(t, f, addr)
+	stop := load(t, addr)
+	defer stop()
+	for range 2 {
+		before := f.head(3)
+		await(t, "load", func() bool { return f.head(3) > before+100 })
+		kill(t, cmd)
+		atKill := f.head(3)
+		cmd, _ = spawn(t, "collect", dir, addr.String())
+		f.survives(t, "collector", atKill)
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Errorf("after SIGTERM the collector ends with %v; want nil", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("the collector hangs after SIGTERM")
+	f.checkEntries(t, 3)
+	end(t, cmd)
+}
+
+// TestKilledTranslatorAndCollector does the same with memory behind RDMA: one
+// process translates, another has the memory, and each is killed in its turn.
+// Queue pairs are set up anew, whoever of the two is new.
+func TestKilledTranslatorAndCollector(t *testing.T) {
+	dir := t.TempDir()
+	memory, control := spawn(t, "memory", dir, "127.0.0.1:0")
+	translator, addr := spawn(t, "translate", control.String(), "127.0.0.1:0")
+	f := openFiles(t, dir)
+	prepare(t, f, addr)
+	stop := load(t, addr)
+	defer stop()
+	for range 2 {
+		before := f.head(3)
+		await(t, "load", func() bool { return f.head(3) > before+100 })
+		kill(t, translator)
+		atKill := f.head(3)
+		translator, _ = spawn(t, "translate", control.String(), addr.String())
+		f.survives(t, "translator", atKill)
+
+		kill(t, memory)
+		atKill = f.head(3)
+		memory, _ = spawn(t, "memory", dir, control.String())
+		f.survives(t, "collector", atKill)
 	}
+	f.checkEntries(t, 3)
+	end(t, translator)
+	end(t, memory)
 }

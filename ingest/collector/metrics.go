@@ -4,31 +4,36 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-telemetry/weft/collect/translate"
 )
 
 // exporter turns a Status into metrics when it is asked.
 type exporter struct{ c *Collector }
 
 var (
-	lossDesc      = prometheus.NewDesc("weft_collect_lost_total", "What was lost, by stage, reason and unit.", []string{"stage", "reason", "unit"}, nil)
-	reportsDesc   = prometheus.NewDesc("weft_collect_reports_total", "Reports taken, by primitive.", []string{"primitive"}, nil)
-	datagramsDesc = prometheus.NewDesc("weft_collect_datagrams_total", "Datagrams received.", nil, nil)
-	bytesDesc     = prometheus.NewDesc("weft_collect_bytes_total", "Bytes of datagrams received.", nil, nil)
-	pathsDesc     = prometheus.NewDesc("weft_collect_paths_total", "Paths written, by why they left the cache.", []string{"reason"}, nil)
-	batchesDesc   = prometheus.NewDesc("weft_collect_list_batches_total", "Writes to lists.", nil, nil)
-	matchesDesc   = prometheus.NewDesc("weft_collect_query_matches_total", "Answers of standing queries.", nil, nil)
-	noticesDesc   = prometheus.NewDesc("weft_collect_notices_total", "Immediate reports announced.", nil, nil)
-	reportersDesc = prometheus.NewDesc("weft_collect_reporters", "Reporters whose numbers are followed.", nil, nil)
-	restartsDesc  = prometheus.NewDesc("weft_collect_reporter_restarts_total", "Reporters that began anew.", nil, nil)
-	memoryDesc    = prometheus.NewDesc("weft_memory_bytes", "Size of a memory.", []string{"kind", "index"}, nil)
-	writesDesc    = prometheus.NewDesc("weft_memory_writes_total", "Slots written since the last reset, each copy one.", []string{"kind", "index"}, nil)
+	lossDesc       = prometheus.NewDesc("weft_collect_lost_total", "What was lost, by stage, reason and unit.", []string{"stage", "reason", "unit"}, nil)
+	reportsDesc    = prometheus.NewDesc("weft_collect_reports_total", "Reports taken, by primitive.", []string{"primitive"}, nil)
+	datagramsDesc  = prometheus.NewDesc("weft_collect_datagrams_total", "Datagrams received.", nil, nil)
+	bytesDesc      = prometheus.NewDesc("weft_collect_bytes_total", "Bytes of datagrams received.", nil, nil)
+	pathsDesc      = prometheus.NewDesc("weft_collect_paths_total", "Paths written, by why they left the cache.", []string{"reason"}, nil)
+	batchesDesc    = prometheus.NewDesc("weft_collect_list_batches_total", "Writes to lists.", nil, nil)
+	matchesDesc    = prometheus.NewDesc("weft_collect_query_matches_total", "Answers of standing queries.", nil, nil)
+	noticesDesc    = prometheus.NewDesc("weft_collect_notices_total", "Immediate reports announced.", nil, nil)
+	reportersDesc  = prometheus.NewDesc("weft_collect_reporters", "Reporters whose numbers are followed.", nil, nil)
+	restartsDesc   = prometheus.NewDesc("weft_collect_reporter_restarts_total", "Reporters that began anew.", nil, nil)
+	memoryDesc     = prometheus.NewDesc("weft_memory_bytes", "Size of a memory.", []string{"kind", "index"}, nil)
+	operationsDesc = prometheus.NewDesc("weft_rocev2_operations_total", "RDMA operations executed.", []string{"operation"}, nil)
+	peersDesc      = prometheus.NewDesc("weft_rocev2_peers", "Translators connected.", nil, nil)
+	linkDesc       = prometheus.NewDesc("weft_translate_link_up", "Whether a collector is connected.", []string{"collector"}, nil)
+	writesDesc     = prometheus.NewDesc("weft_memory_writes_total", "Slots written since the last reset, each copy one.", []string{"kind", "index"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		lossDesc, reportsDesc, datagramsDesc, bytesDesc, pathsDesc, batchesDesc, matchesDesc,
-		noticesDesc, reportersDesc, restartsDesc, memoryDesc, writesDesc,
+		noticesDesc, reportersDesc, restartsDesc, memoryDesc, writesDesc, operationsDesc, peersDesc, linkDesc,
 	} {
 		ch <- d
 	}
@@ -53,12 +58,26 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 		reporters += w.Intake.Reporters
 		restarts += w.Intake.Restarts
 	}
+	if st.RoCE != nil {
+		datagrams += st.RoCE.Socket.Datagrams
+		bytes += st.RoCE.Socket.Bytes
+		counter(operationsDesc, st.RoCE.Responder.Writes, "write")
+		counter(operationsDesc, st.RoCE.Responder.Adds, "fetch-add")
+		gauge(peersDesc, float64(st.RoCE.Peers))
+	}
+	for i, l := range st.Links {
+		up := 0.0
+		if l.Up {
+			up = 1
+		}
+		gauge(linkDesc, up, e.c.cfg.Collectors[i])
+	}
 	counter(datagramsDesc, datagrams)
 	counter(bytesDesc, bytes)
 	gauge(reportersDesc, float64(reporters))
 	counter(restartsDesc, restarts)
-	total := st.Shards[0]
-	for _, s := range st.Shards[1:] {
+	var total translate.Stats
+	for _, s := range st.Shards {
 		total = total.Plus(s)
 	}
 	counter(reportsDesc, total.KeyWrites, "key-write")

@@ -11,19 +11,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weft-telemetry/weft/collect/rdma"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/rocev2"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // Status is the account of a collector.
 type Status struct {
-	Listen  netip.AddrPort    `json:"listen"`
-	Uptime  time.Duration     `json:"uptime_ns"`
-	Workers []WorkerStats     `json:"workers"`
-	Shards  []translate.Stats `json:"translators"`
-	Memory  []MemoryStatus    `json:"memory"`
-	Notices uint64            `json:"notices"` // immediate reports
+	Listen  netip.AddrPort       `json:"listen"`
+	Uptime  time.Duration        `json:"uptime_ns"`
+	Workers []WorkerStats        `json:"workers,omitempty"`     // of sockets that take reports
+	Shards  []translate.Stats    `json:"translators,omitempty"` // of translators
+	Links   []rocev2.ClientStats `json:"links,omitempty"`       // of connections to other collectors
+	RoCE    *rocev2.ServerStats  `json:"rocev2,omitempty"`      // of memory that is written over RDMA
+	Memory  []MemoryStatus       `json:"memory,omitempty"`
+	Notices uint64               `json:"notices"` // immediate reports
 }
 
 // MemoryStatus is what lies in one memory.
@@ -45,9 +49,22 @@ func (c *Collector) Status() Status {
 		w.mu.Unlock()
 	}
 	for _, s := range c.shards {
-		s.mu.Lock()
-		st.Shards = append(st.Shards, s.tr.Stats())
-		s.mu.Unlock()
+		switch s := s.(type) {
+		case *local:
+			s.mu.Lock()
+			st.Shards = append(st.Shards, s.tr.Stats())
+			s.mu.Unlock()
+		case *rocev2.Client:
+			ts, cs := s.Stats()
+			st.Shards, st.Links = append(st.Shards, ts), append(st.Links, cs)
+		}
+	}
+	if c.server != nil {
+		roce := c.server.Stats()
+		st.RoCE = &roce
+	}
+	if c.memory == nil {
+		return st
 	}
 	for _, r := range c.memory.Regions() {
 		h := r.Header()
@@ -67,9 +84,9 @@ func (c *Collector) Status() Status {
 
 // Loss is a way in which a collector loses, and how often it did.
 type Loss struct {
-	Stage  string `json:"stage"` // kernel, intake, answer
+	Stage  string `json:"stage"` // kernel, intake, answer, list, link, rocev2
 	Reason string `json:"reason"`
-	Unit   string `json:"unit"` // what is counted: datagrams, reports, entries, answers
+	Unit   string `json:"unit"` // what is counted
 	Count  uint64 `json:"count"`
 }
 
@@ -90,8 +107,12 @@ func (s Status) Losses() []Loss {
 	}
 	missing := sum(func(w WorkerStats) uint64 { return w.Intake.Missing })
 	late := sum(func(w WorkerStats) uint64 { return w.Intake.Late })
-	return []Loss{
-		{"kernel", "queue full", "datagrams", sum(func(w WorkerStats) uint64 { return w.Socket.Dropped })},
+	dropped := sum(func(w WorkerStats) uint64 { return w.Socket.Dropped })
+	if s.RoCE != nil {
+		dropped += s.RoCE.Socket.Dropped
+	}
+	all := []Loss{
+		{"kernel", "queue full", "datagrams", dropped},
 		{"kernel", "too long", "datagrams", sum(func(w WorkerStats) uint64 { return w.Socket.Truncated })},
 		{"intake", "not a report", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Foreign })},
 		{"intake", "broken off", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Truncated })},
@@ -103,9 +124,23 @@ func (s Status) Losses() []Loss {
 		{"answer", "not sent", "answers", sum(func(w WorkerStats) uint64 { return w.LostAnswers })},
 		{"list", "overwritten", "entries", overwritten},
 	}
+	if len(s.Links) > 0 {
+		var lost, unroomed uint64
+		for _, l := range s.Links {
+			lost += l.Requester.Lost
+			unroomed += l.Remote.Dropped
+		}
+		all = append(all, Loss{"link", "connection ended", "operations", lost}, Loss{"link", "no room", "writes", unroomed})
+	}
+	if s.RoCE != nil {
+		for _, r := range rdma.Refusals() {
+			all = append(all, Loss{"rocev2", r.String(), "packets", s.RoCE.Responder.Refused[r]})
+		}
+	}
+	return all
 }
 
-// Stored is how many reports were written or are being gathered.
+// Stored is how many reports were taken and written or are being gathered.
 func (s Status) Stored() (n uint64) {
 	for _, w := range s.Workers {
 		n += w.Intake.Stored
@@ -137,8 +172,12 @@ func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 	queue := make(chan string, 1024)
 	missed := make(chan uint64, 1)
 	stop := c.Notices(func(n translate.Notice) {
-		line := fmt.Sprintf("event: %s\ndata: list %d\n\n", n.Primitive, n.List)
+		where := "list"
 		if n.Primitive != dta.Append {
+			where = "slot"
+		}
+		line := fmt.Sprintf("event: %s\ndata: %s %d\n\n", n.Primitive, where, n.List)
+		if len(n.Key) > 0 {
 			line = fmt.Sprintf("event: %s\ndata: key %s\n\n", n.Primitive, hex.EncodeToString(n.Key))
 		}
 		select {

@@ -24,6 +24,7 @@ type Config struct {
 	Buffer  int            // bytes the kernel may queue; what exceeds them is dropped and counted
 	Offload bool           // let the kernel hand over runs of datagrams as one message
 	Timeout time.Duration  // how long Receive waits at most
+	Whole   bool           // never fragment; IPv4 then sends identification 0, which RoCEv2's CRC needs
 }
 
 // DefaultConfig lets the kernel queue what comes in within 10 ms at 25 Gb/s.
@@ -128,6 +129,15 @@ func (c *Conn) set(cfg Config, family int) error {
 	// The privileged form exceeds net.core.rmem_max; else take what there is.
 	if on(unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, cfg.Buffer, "") != nil {
 		if err := on(unix.SOL_SOCKET, unix.SO_RCVBUF, cfg.Buffer, "SO_RCVBUF"); err != nil {
+			return err
+		}
+	}
+	if cfg.Whole {
+		level, opt, v := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO
+		if family == unix.AF_INET6 {
+			level, opt, v = unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO
+		}
+		if err := on(level, opt, v, "MTU_DISCOVER"); err != nil {
 			return err
 		}
 	}

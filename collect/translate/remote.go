@@ -1,0 +1,195 @@
+package translate
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/rdma"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// Remote is an Outlet that writes a collector's memory over RDMA: WRITE for
+// values, paths and lists, FETCH_ADD for counters, WRITE with immediate for
+// what the collector's program must know at once. Its host moves packets
+// between the Requester and a socket.
+type Remote struct {
+	*Plan
+	req   *rdma.Requester
+	at    RemoteRegions
+	heads []uint64 // entries ever written to each list
+	slot  []byte
+	stats RemoteStats
+}
+
+// RemoteRegions is where a collector's memories are, in the order of its Plan.
+type RemoteRegions struct {
+	KeyWrites []rdma.Region
+	Counts    rdma.Region
+	Postcards rdma.Region
+	Lists     []rdma.Region
+}
+
+// RemoteStats account for what a Remote could not write.
+type RemoteStats struct {
+	Dropped uint64 `json:"dropped"` // writes of reports: the connection was down or its window full
+}
+
+// NewRemote returns an outlet for memories of the given geometry. It drops
+// everything until Connect.
+func NewRemote(plan *Plan, req *rdma.Requester) (*Remote, error) {
+	if err := plan.Check(); err != nil {
+		return nil, err
+	}
+	return &Remote{Plan: plan, req: req}, nil
+}
+
+// Connect says where the memories are, and how many entries each list had,
+// after the Requester was connected. Lists then go on where they were, never
+// back.
+func (o *Remote) Connect(at RemoteRegions, heads []uint64) error {
+	lists := 0
+	for _, l := range o.Lists {
+		lists += int(l.Lists())
+	}
+	if len(at.KeyWrites) != len(o.KeyWrites) || len(at.Lists) != len(o.Lists) || len(heads) != lists {
+		return fmt.Errorf("translate: collector has %d key-write memories, %d of lists and %d lists, want %d, %d and %d",
+			len(at.KeyWrites), len(at.Lists), len(heads), len(o.KeyWrites), len(o.Lists), lists)
+	}
+	o.at, o.heads = at, heads
+	return nil
+}
+
+// Stats returns the present counts.
+func (o *Remote) Stats() RemoteStats { return o.stats }
+
+// Immediate is what WRITE with immediate carries: the primitive in the top 4
+// bits, below it the list, or of other primitives the low bits of the slot's
+// place in words.
+func Immediate(p dta.Primitive, where uint64) roce.ImmDt {
+	return roce.ImmDt(uint32(p)<<28 | uint32(where)&(1<<28-1))
+}
+
+// write puts data at an offset of a region, in as many packets as it takes.
+// The last one carries imm, unless it is 0.
+func (o *Remote) write(r rdma.Region, off uint64, data []byte, imm roce.ImmDt) bool {
+	for len(data) > rdma.MTU {
+		if !o.req.Write(r.Addr+off, r.RKey, data[:rdma.MTU]) {
+			return false
+		}
+		off += rdma.MTU
+		data = data[rdma.MTU:]
+	}
+	if imm != 0 {
+		return o.req.WriteImm(r.Addr+off, r.RKey, data, imm)
+	}
+	return o.req.Write(r.Addr+off, r.RKey, data)
+}
+
+// done counts a report whose write did not find room.
+func (o *Remote) done(ok bool) {
+	if !ok {
+		o.stats.Dropped++
+	}
+}
+
+// KeyWrite implements Outlet.
+func (o *Remote) KeyWrite(r *dta.Report) {
+	i := o.keyWrite(len(r.Data))
+	s := o.KeyWrites[i]
+	p, err := s.Place(r.Key)
+	must(err)
+	o.slot, err = s.AppendSlot(o.slot[:0], p, r.Data)
+	must(err)
+	if !o.req.Up() {
+		o.done(false)
+		return
+	}
+	ok := true
+	for n := range int(r.Redundancy) {
+		off := s.Offset(p, n)
+		imm := roce.ImmDt(0)
+		if r.Immediate && n == int(r.Redundancy)-1 {
+			imm = Immediate(dta.KeyWrite, off/8)
+		}
+		ok = o.write(o.at.KeyWrites[i], off, o.slot, imm) && ok
+	}
+	o.done(ok)
+}
+
+// KeyIncrement implements Outlet. There is no addition with immediate: an
+// immediate one is followed by an empty write that carries it.
+func (o *Remote) KeyIncrement(r *dta.Report) {
+	p, err := o.Counts.Place(r.Key)
+	must(err)
+	if !o.req.Up() {
+		o.done(false)
+		return
+	}
+	ok := true
+	for n := range int(r.Redundancy) {
+		ok = o.req.FetchAdd(o.at.Counts.Addr+o.Counts.Offset(p, n), o.at.Counts.RKey, r.Delta) && ok
+	}
+	if r.Immediate {
+		o.write(o.at.Counts, 0, nil, Immediate(dta.KeyIncrement, o.Counts.Offset(p, 0)/8))
+	}
+	o.done(ok)
+}
+
+// Postcards implements Outlet.
+func (o *Remote) Postcards(path *Path) {
+	p, err := o.Plan.Postcards.Place(path.Key)
+	must(err)
+	var hops [postcard.MaxHops]uint32
+	o.slot, err = o.Plan.Postcards.AppendChunk(o.slot[:0], p, fill(&hops, path))
+	must(err)
+	if !o.req.Up() {
+		o.done(false)
+		return
+	}
+	ok, copies := true, o.copies(path)
+	for n := range copies {
+		off := o.Plan.Postcards.Offset(p, n)
+		imm := roce.ImmDt(0)
+		if path.Immediate && n == copies-1 {
+			imm = Immediate(dta.Postcarding, off/8)
+		}
+		ok = o.write(o.at.Postcards, off, o.slot, imm) && ok
+	}
+	o.done(ok)
+}
+
+// Append implements Outlet. The count of entries is written behind them, so a
+// reader never sees one without the other; and when the window is too full for
+// all of it, nothing is written.
+func (o *Remote) Append(id dta.ListID, entries []byte, immediate bool) {
+	i, n := o.list(id)
+	if o.req.Room() < len(entries)/rdma.MTU+4 {
+		o.done(false)
+		return
+	}
+	s := o.Lists[i]
+	spans, parts, err := s.Spans(n, o.heads[id], entries)
+	must(err)
+	for _, part := range spans[:parts] {
+		o.write(o.at.Lists[i], part.Offset, part.Bytes, 0)
+	}
+	one, err := s.AppendEntry(o.slot[:0], n, nil)
+	must(err)
+	o.heads[id] += uint64(len(entries) / len(one))
+	o.slot = binary.LittleEndian.AppendUint64(o.slot[:0], o.heads[id])
+	imm := roce.ImmDt(0)
+	if immediate {
+		imm = Immediate(dta.Append, uint64(id))
+	}
+	if off, ok := s.HeadOffset(n); ok {
+		o.write(o.at.Lists[i], off, o.slot, imm)
+	} else if imm != 0 {
+		o.write(o.at.Lists[i], 0, nil, imm)
+	}
+}
+
+// Flush implements Outlet: the host sends what the Requester holds.
+func (o *Remote) Flush(model.Time) {}

@@ -1,0 +1,307 @@
+package rocev2
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-telemetry/weft/collect/rdma"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/udp"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// ClientConfig says how a translator reaches a collector.
+type ClientConfig struct {
+	Name      string         // of the translator
+	Collector string         // address of the collector's exchange, host:port
+	Local     netip.AddrPort // where packets come from and answers go. A real network card answers to port 4791
+	Translate translate.Config
+	Requester rdma.RequesterConfig
+}
+
+// Client is a Translator behind a connection to a collector. It connects anew
+// whenever the connection ends.
+type Client struct {
+	cfg    ClientConfig
+	log    *slog.Logger
+	conn   *udp.Conn
+	busy   atomic.Bool // reports would find no room
+	plan   *translate.Plan
+	regs   []Advert
+	mu     sync.Mutex // of all below
+	req    *rdma.Requester
+	remote *translate.Remote
+	tr     *translate.Translator
+	exch   net.Conn
+	ended  chan struct{} // closed when the exchange's connection is
+}
+
+// Dial connects to a collector, learns its memories, and starts nothing.
+func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, err error) {
+	socket := udp.DefaultConfig(cfg.Local)
+	socket.Offload, socket.Whole, socket.Timeout = false, true, 2*time.Millisecond
+	c := &Client{cfg: cfg, log: log}
+	if c.conn, err = udp.Listen(socket); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = c.Close()
+		}
+	}()
+	if c.conn.Local().Addr().IsUnspecified() {
+		return nil, fmt.Errorf("rocev2: send from %v, want the address that packets bear", cfg.Local)
+	}
+	if c.req, err = rdma.NewRequester(cfg.Requester, roce.QPN(rand.Uint32()&(1<<24-1)|2)); err != nil {
+		return nil, err
+	}
+	o, err := c.exchange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.regs = o.reply.Regions
+	if c.plan, _, err = o.reply.plan(); err == nil {
+		c.remote, err = translate.NewRemote(c.plan, c.req)
+	}
+	if err == nil {
+		c.tr, err = translate.New(cfg.Translate, c.plan, c.remote)
+	}
+	if err == nil {
+		err = c.adopt(o)
+	}
+	if err != nil {
+		_ = o.conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// offer is a connection that the collector agreed to.
+type offer struct {
+	conn  net.Conn // of the exchange
+	psn   roce.PSN
+	reply Reply
+}
+
+// exchange sets a connection up.
+func (c *Client) exchange(ctx context.Context) (offer, error) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", c.cfg.Collector)
+	if err != nil {
+		return offer{}, fmt.Errorf("rocev2: reach collector: %w", err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(exchangeTime))
+	psn := roce.PSN(rand.Uint32() & (1<<24 - 1))
+	var reply Reply
+	if err = json.NewEncoder(conn).Encode(Request{Name: c.cfg.Name, Addr: c.conn.Local(), QPN: c.req.Local(), PSN: psn}); err == nil {
+		err = json.NewDecoder(conn).Decode(&reply)
+	}
+	if err == nil && reply.Error != "" {
+		err = errors.New(reply.Error)
+	}
+	if err == nil && reply.MTU < rdma.MTU {
+		err = fmt.Errorf("MTU %d, want %d", reply.MTU, rdma.MTU)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return offer{}, fmt.Errorf("rocev2: connect to collector %s: %w", c.cfg.Collector, err)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return offer{conn, psn, reply}, nil
+}
+
+// Close frees what Dial opened, without Run.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hangUp()
+	return c.conn.Close()
+}
+
+// hangUp ends the connection.
+func (c *Client) hangUp() {
+	c.req.Disconnect()
+	if c.exch != nil {
+		_ = c.exch.Close()
+		<-c.ended
+		c.exch = nil
+	}
+}
+
+// Plan is the geometry of the collector's memories.
+func (c *Client) Plan() *translate.Plan { return c.plan }
+
+// Admit implements translate.Target.
+func (c *Client) Admit(r *dta.Report) dta.Verdict {
+	if !c.plan.Serves(r) {
+		return dta.Unserved
+	}
+	if c.busy.Load() {
+		return dta.RateLimited
+	}
+	return dta.Stored
+}
+
+// Put implements translate.Target.
+func (c *Client) Put(now model.Time, batch []dta.Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tr.Put(now, batch)
+	c.pump(now)
+}
+
+// pump sends what the requester has, and tells whether it has room for a batch
+// of reports with all their copies, twice over.
+func (c *Client) pump(now model.Time) {
+	for pkt := c.req.Next(now); pkt != nil; pkt = c.req.Next(now) {
+		if _, err := c.conn.Send(c.req.Peer(), pkt); err != nil {
+			break // as if lost: it is sent again
+		}
+	}
+	c.busy.Store(c.req.Room() < c.cfg.Requester.Window/2)
+}
+
+// Tick writes what has waited long enough.
+func (c *Client) Tick(now model.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tr.Tick(now)
+	c.req.Tick(now)
+	c.pump(now)
+}
+
+// Drain writes everything, before an end.
+func (c *Client) Drain(now model.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tr.Drain(now)
+	c.pump(now)
+}
+
+// ClientStats account for a Client.
+type ClientStats struct {
+	Up        bool                  `json:"up"`
+	Requester rdma.RequesterStats   `json:"requester"`
+	Remote    translate.RemoteStats `json:"remote"`
+}
+
+// Stats returns the present counts.
+func (c *Client) Stats() (translate.Stats, ClientStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tr.Stats(), ClientStats{c.req.Up(), c.req.Stats(), c.remote.Stats()}
+}
+
+// Run takes answers and keeps the connection until ctx ends and everything is
+// acknowledged, or nothing answers any more.
+func (c *Client) Run(ctx context.Context) error {
+	// Who comes last turns off the light: reports may still be put until ctx
+	// ends, and are acknowledged soon after, or never.
+	var end time.Time
+	for {
+		if ctx.Err() != nil {
+			if end.IsZero() {
+				end = time.Now().Add(time.Second)
+			}
+			c.mu.Lock()
+			done := !c.req.Up() || c.req.Room() == c.cfg.Requester.Window || time.Now().After(end)
+			c.mu.Unlock()
+			if done {
+				return c.Close()
+			}
+		}
+		if _, err := c.conn.Receive(func(from netip.AddrPort, d []byte) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.req.Handle(model.TimeOf(time.Now()), from, d)
+		}); err != nil {
+			return errors.Join(err, c.Close())
+		}
+		c.Tick(model.TimeOf(time.Now()))
+		if ctx.Err() == nil && !c.connected() {
+			c.again(ctx)
+		}
+	}
+}
+
+// connected tells whether both the queue pair and its exchange live.
+func (c *Client) connected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.req.Up() || c.exch == nil {
+		return false
+	}
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// again connects anew, once.
+func (c *Client) again(ctx context.Context) {
+	c.mu.Lock()
+	c.hangUp()
+	c.busy.Store(true)
+	c.mu.Unlock()
+	o, err := c.exchange(ctx)
+	if err == nil {
+		if err = c.adopt(o); err != nil {
+			_ = o.conn.Close()
+		}
+	}
+	if err != nil {
+		c.log.Warn("collector is away", "error", err)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return
+	}
+	c.log.Info("connected to the collector again", "collector", c.cfg.Collector)
+}
+
+// adopt takes an offer. The collector's memories must be of the geometry that
+// was told first, wherever they are now.
+func (c *Client) adopt(o offer) error {
+	if len(o.reply.Regions) != len(c.regs) {
+		return fmt.Errorf("rocev2: collector has %d regions, want %d as before", len(o.reply.Regions), len(c.regs))
+	}
+	for i, r := range o.reply.Regions {
+		if was := c.regs[i]; r.Kind != was.Kind || !bytes.Equal(r.Geometry, was.Geometry) {
+			return fmt.Errorf("rocev2: region %d is a %s %s, want a %s %s as before", i, r.Kind, r.Geometry, was.Kind, was.Geometry)
+		}
+	}
+	_, at, err := o.reply.plan()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.remote.Connect(at, o.reply.Heads); err != nil {
+		return err
+	}
+	c.req.Connect(model.TimeOf(time.Now()), rdma.Path{Src: c.conn.Local(), Dst: o.reply.Addr}, o.reply.QPN, o.psn)
+	ended := make(chan struct{})
+	c.exch, c.ended = o.conn, ended
+	go func() { // until the other side ends, or this one hangs up and waits
+		_, _ = o.conn.Read(make([]byte, 1))
+		close(ended)
+	}()
+	return nil
+}

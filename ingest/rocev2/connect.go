@@ -1,0 +1,137 @@
+// Package rocev2 brings collect/rdma to sockets: a Server opens a collector's
+// memory to writes over UDP port 4791 where no RDMA network card does, a
+// Client is a translator that writes a collector's memory from afar. A small
+// exchange over TCP sets a connection up; its fields are RDMA_CM's, so that a
+// set-up with a real card can take its place. The exchange's TCP connection
+// lasts as long as the queue pair.
+package rocev2
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/collect/count"
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/rdma"
+	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// ControlPort is the TCP port of the exchange: the prototype's for Key-Write.
+const ControlPort = 1337
+
+// Request is a translator's: the fields of RDMA_CM's REQ.
+type Request struct {
+	Name string         `json:"name"` // of the translator: a second request with it ends the first connection
+	Addr netip.AddrPort `json:"addr"` // where its packets come from
+	QPN  roce.QPN       `json:"qpn"`
+	PSN  roce.PSN       `json:"psn"` // of its first packet
+}
+
+// Reply is the collector's: the fields of REP, and as private data what the
+// prototype sends behind it, the regions.
+type Reply struct {
+	Error   string         `json:"error,omitempty"`
+	Addr    netip.AddrPort `json:"addr"` // where packets go
+	QPN     roce.QPN       `json:"qpn"`
+	MTU     int            `json:"mtu"`
+	Regions []Advert       `json:"regions"`
+	Heads   []uint64       `json:"heads"` // entries ever written to each list
+}
+
+// Advert is one region.
+type Advert struct {
+	Kind     string          `json:"kind"`
+	Geometry json.RawMessage `json:"geometry"`
+	Addr     uint64          `json:"addr,string"` // no JSON number holds 64 bits everywhere
+	Length   uint64          `json:"length"`
+	RKey     uint32          `json:"rkey"`
+}
+
+// plan reads the geometry of a reply's regions.
+func (r Reply) plan() (*translate.Plan, translate.RemoteRegions, error) {
+	var p translate.Plan
+	var at translate.RemoteRegions
+	for _, a := range r.Regions {
+		reg := rdma.Region{Addr: a.Addr, Length: a.Length, RKey: a.RKey}
+		var err error
+		var size int64
+		switch a.Kind {
+		case keywrite.Kind:
+			var cfg keywrite.Config
+			var s *keywrite.Scheme
+			if err = json.Unmarshal(a.Geometry, &cfg); err == nil {
+				s, err = keywrite.NewScheme(cfg)
+				size = cfg.Size()
+			}
+			p.KeyWrites, at.KeyWrites = append(p.KeyWrites, s), append(at.KeyWrites, reg)
+		case count.Kind:
+			var cfg count.Config
+			if err = json.Unmarshal(a.Geometry, &cfg); err == nil {
+				p.Counts, err = count.NewScheme(cfg)
+				size = cfg.Size()
+			}
+			at.Counts = reg
+		case postcard.Kind:
+			var cfg postcard.Config
+			if err = json.Unmarshal(a.Geometry, &cfg); err == nil {
+				p.Postcards, err = postcard.NewScheme(cfg)
+				size = cfg.Size()
+			}
+			at.Postcards = reg
+		case list.Kind:
+			var cfg list.Config
+			var s *list.Scheme
+			if err = json.Unmarshal(a.Geometry, &cfg); err == nil {
+				s, err = list.NewScheme(cfg)
+				size = cfg.Size()
+			}
+			p.Lists, at.Lists = append(p.Lists, s), append(at.Lists, reg)
+		default:
+			err = fmt.Errorf("unknown kind")
+		}
+		if err == nil && uint64(size) != a.Length {
+			err = fmt.Errorf("%d bytes, want %d", a.Length, size)
+		}
+		if err != nil {
+			return nil, at, fmt.Errorf("rocev2: region of kind %q: %w", a.Kind, err)
+		}
+	}
+	return &p, at, p.Check()
+}
+
+// advert describes a region.
+func advert(r *region.Region, at rdma.Region) Advert {
+	h := r.Header()
+	return Advert{Kind: h.Kind, Geometry: h.Geometry, Addr: at.Addr, Length: at.Length, RKey: at.RKey}
+}
+
+// counted counts what comes by RDMA as the structures' own writers do, so that
+// readers know how full the memory is. Each copy of an addition counts in
+// full, so the sum of additions errs on the safe side.
+type counted struct {
+	*region.Region
+	cell region.Cell
+}
+
+func (c counted) Write(off uint64, b []byte) error {
+	if err := c.Region.Write(off, b); err != nil {
+		return err
+	}
+	if len(b) > 0 {
+		c.cell.Wrote(1)
+	}
+	return nil
+}
+
+func (c counted) FetchAdd(off, delta uint64) (uint64, error) {
+	was, err := c.Region.FetchAdd(off, delta)
+	if err == nil {
+		c.cell.Added(1, delta)
+	}
+	return was, err
+}

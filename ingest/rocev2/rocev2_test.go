@@ -1,0 +1,281 @@
+package rocev2
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/collect/count"
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/rdma"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func memory(t testing.TB) *translate.Memory {
+	t.Helper()
+	kw, err1 := keywrite.Open("", keywrite.DefaultConfig(1<<20))
+	ki, err2 := count.Open("", count.DefaultConfig(1<<20))
+	pc, err3 := postcard.Open("", postcard.DefaultConfig(1<<20))
+	ls, err4 := list.Open("", list.Config{Layout: list.Weft, Batch: 16, Classes: []list.Class{
+		{Lists: 3, Entry: 8, Capacity: 37}, {Lists: 1, Entry: 1400, Capacity: 33, Sized: true},
+	}})
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &translate.Memory{KeyWrites: []*keywrite.Table{kw}, Counts: ki, Postcards: pc, Lists: []*list.Table{ls}}
+	t.Cleanup(func() {
+		for _, r := range m.Regions() {
+			r.Close()
+		}
+	})
+	return m
+}
+
+// serve runs a Server until stop, or the test's end.
+func serve(t testing.TB, control string, m *translate.Memory, notify func(dta.Primitive, uint32)) (s *Server, stop func()) {
+	t.Helper()
+	s, err := NewServer(ServerConfig{RoCE: netip.MustParseAddrPort("127.0.0.1:0"), Control: netip.MustParseAddrPort(control)}, m, notify, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, run(t, s.Run)
+}
+
+func run(t testing.TB, f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Errorf("Run = %v; want nil", err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("Run hangs")
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func dial(t testing.TB, s *Server, name string) *Client {
+	t.Helper()
+	cfg := ClientConfig{
+		Name: name, Collector: s.Control().String(), Local: netip.MustParseAddrPort("127.0.0.1:0"),
+		Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig(),
+	}
+	c, err := Dial(t.Context(), cfg, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func await(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 20 s in vain for %s", what)
+		}
+	}
+}
+
+func word(i int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(i)) }
+
+func reports(from, to int) (all []dta.Report) {
+	for i := from; i < to; i++ {
+		key := fmt.Appendf(nil, "flow %d", i)
+		all = append(all,
+			dta.Report{Primitive: dta.KeyWrite, Redundancy: 1 + uint8(i)%4, Key: key, Data: word(i)},
+			dta.Report{Primitive: dta.KeyIncrement, Redundancy: 2, Key: key, Delta: uint64(i)},
+			dta.Report{Primitive: dta.Append, List: dta.ListID(i % 3), Data: append(word(i), word(i)...)},
+			dta.Report{Primitive: dta.Append, List: 3, Data: bytes.Repeat([]byte{byte(i)}, 1000+i%401)},
+			dta.Report{Primitive: dta.Postcarding, Redundancy: 2, Hop: 0, Path: 2, Key: key, Data: word(i)},
+			dta.Report{Primitive: dta.Postcarding, Redundancy: 2, Hop: 1, Path: 2, Key: key, Data: word(i + 1)},
+		)
+	}
+	return all
+}
+
+// put feeds a target as a Router does.
+func put(c translate.Target, all []dta.Report) (refused int) {
+	for _, r := range all {
+		for c.Admit(&r) == dta.RateLimited {
+			refused++
+			time.Sleep(time.Millisecond)
+		}
+		c.Put(model.TimeOf(time.Now()), []dta.Report{r})
+	}
+	return refused
+}
+
+// TestBothOutletsWriteTheSame: memory written over RDMA is, byte for byte, the
+// memory that the local outlet writes.
+func TestBothOutletsWriteTheSame(t *testing.T) {
+	far, near := memory(t), memory(t)
+	s, _ := serve(t, "127.0.0.1:0", far, nil)
+	c := dial(t, s, "tor1")
+	stop := run(t, c.Run)
+	out, err := translate.NewLocal(near, 0, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := translate.New(translate.DefaultConfig(), out.Plan, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := reports(0, 400)
+	put(c, all)
+	put(local, all)
+	now := model.TimeOf(time.Now())
+	c.Drain(now)
+	local.Drain(now)
+	stop() // everything is acknowledged
+	a, b := far.Regions(), near.Regions()
+	for i := range a {
+		x, y := make([]byte, a[i].Size()), make([]byte, b[i].Size())
+		if a[i].Read(0, x) != nil || b[i].Read(0, y) != nil || !bytes.Equal(x, y) {
+			t.Errorf("%s: RDMA and the local outlet leave different bytes", a[i].Header().Kind)
+		}
+	}
+	if w, want := far.KeyWrites[0].Region().Counts().Writes, near.KeyWrites[0].Region().Counts().Writes; w != want {
+		t.Errorf("%d writes counted; want %d", w, want)
+	}
+	st, cs := c.Stats()
+	if cs.Remote.Dropped != 0 || cs.Requester.Lost != 0 || st.Appends != 800 {
+		t.Errorf("client %+v; want nothing dropped or lost", cs)
+	}
+	if rs := s.Stats().Responder; rs.Refused[rdma.Damaged]+rs.Refused[rdma.Outside]+rs.Refused[rdma.RemoteKey] != 0 {
+		t.Errorf("responder %+v; want nothing refused", rs)
+	}
+}
+
+func TestImmediateReachesTheProgram(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	s, _ := serve(t, "127.0.0.1:0", memory(t), func(p dta.Primitive, where uint32) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p == dta.Append {
+			got = append(got, fmt.Sprint(p, " ", where))
+		} else {
+			got = append(got, p.String())
+		}
+	})
+	c := dial(t, s, "tor1")
+	run(t, c.Run)
+	all := reports(0, 1)
+	for i := range all {
+		all[i].Immediate = true
+	}
+	put(c, all)
+	want := "key-write key-increment append 0 append 3 postcarding"
+	await(t, want, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(got, " ") == want
+	})
+}
+
+// TestCollectorComesBack: the collector ends and starts again, with memory at
+// other addresses and other keys. The queue pair is set up anew, and lists go
+// on.
+func TestCollectorComesBack(t *testing.T) {
+	m := memory(t)
+	s, stop := serve(t, "127.0.0.1:0", m, nil)
+	control := s.Control().String()
+	c := dial(t, s, "tor1")
+	run(t, c.Run)
+	head := func() uint64 { h, _ := m.Lists[0].Head(0); return h }
+	put(c, reports(0, 300))
+	await(t, "the first entries", func() bool { return head() == 100 })
+	stop()
+	// Reports meet a collector that is away: they are refused, not swallowed.
+	r := reports(0, 1)[0]
+	await(t, "a refusal", func() bool { return c.Admit(&r) == dta.RateLimited })
+	s2, _ := serve(t, control, m, nil)
+	put(c, reports(300, 600))
+	await(t, "the others", func() bool { return head() == 200 })
+	if _, cs := c.Stats(); cs.Requester.Connections < 2 || !cs.Up {
+		t.Errorf("client %+v; want up, in a second connection", cs)
+	}
+	if rs := s2.Stats().Responder; rs.Writes == 0 {
+		t.Errorf("responder %+v; want writes", rs)
+	}
+}
+
+func TestListsHaveOneWriter(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
+	a, b := dial(t, s, "tor1"), dial(t, s, "tor2")
+	run(t, b.Run)
+	entry := reports(0, 1)[2]
+	if v := a.Admit(&entry); v != dta.Stored {
+		t.Errorf("the first translator's entry is %v; want stored", v)
+	}
+	if v := b.Admit(&entry); v != dta.Unserved {
+		t.Errorf("the second translator's entry is %v; want unserved", v)
+	}
+	// The same name again takes the place of the first.
+	again := dial(t, s, "tor1")
+	run(t, again.Run)
+	if v := again.Admit(&entry); v != dta.Stored || s.Stats().Peers != 2 {
+		t.Errorf("the translator that came again: %v, %d peers; want stored, 2", v, s.Stats().Peers)
+	}
+	a.Close()
+	put(again, reports(0, 30))
+	await(t, "entries", func() bool { st := s.Stats().Responder; return st.Adds == 60 })
+}
+
+func TestExchangeRefuses(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
+	for in, want := range map[string]string{
+		`{"name":"x","addr":"127.0.0.1:5","qpn":16777216}` + "\n": "24 bits",
+		`{"addr":"127.0.0.1:5"}` + "\n":                           "without name",
+		`{"name":"x","addr":"[::1]:5"}` + "\n":                    "same family",
+		"nonsense\n":                                              "",
+	} {
+		conn, err := net.Dial("tcp", s.Control().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.Write([]byte(in))
+		var b bytes.Buffer
+		b.ReadFrom(conn)
+		conn.Close()
+		if !strings.Contains(b.String(), want) || want == "" && b.Len() > 0 {
+			t.Errorf("%q is answered by %q; want %q", in, b.String(), want)
+		}
+	}
+	if n := s.Stats().Peers; n != 0 {
+		t.Errorf("%d queue pairs; want none", n)
+	}
+	cfg := ClientConfig{Name: "x", Collector: "127.0.0.1:1", Local: netip.MustParseAddrPort("127.0.0.1:0"), Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig()}
+	if _, err := Dial(t.Context(), cfg, quiet); err == nil || !strings.Contains(err.Error(), "reach collector") {
+		t.Errorf("Dial of no one = %v; want an error", err)
+	}
+	if _, err := NewServer(ServerConfig{RoCE: netip.MustParseAddrPort("0.0.0.0:0")}, memory(t), nil, quiet); err == nil {
+		t.Error("NewServer on every address = nil; want an error")
+	}
+}
