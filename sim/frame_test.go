@@ -114,6 +114,9 @@ func TestLabelledFrames(t *testing.T) {
 			t.Errorf("%d packets of kind %d seen; want many", seen[k], k)
 		}
 	}
+	if n.Counts.Labels == 0 {
+		t.Error("no label is counted as lost at the muxes")
+	}
 	if n.Finished != 8 || n.Counts.Drops != [numReasons]int64{} {
 		t.Errorf("%d flows finished, drops %v; want 8, none", n.Finished, n.Counts.Drops)
 	}

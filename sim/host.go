@@ -155,7 +155,7 @@ func (h *Host) process(p *Port, pkt *Packet) {
 			return
 		}
 		for pkt.tunnelled() && n.routes.Owns(h.ID, pkt.Extra.Outer[0].Dst) {
-			pkt.decapsulate()
+			n.decapsulate(pkt)
 		}
 		n.Counts.Delivered++
 		if n.observer != nil {

@@ -55,6 +55,7 @@ type Counts struct {
 	Pauses    int64 // PAUSE frames sent, refreshes included
 	Resumes   int64
 	Marked    int64 // packets that got a congestion mark
+	Labels    int64 // labels lost with a header, or where a packet was wrapped
 	Drops     [numReasons]int64
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/label"
 )
 
 // While a packet has outer headers, its TTL, DSCP and ECN are those of the
@@ -22,7 +23,7 @@ type below struct{ ttl, dscp, ecn uint8 }
 // encapsulate puts a packet behind one more IP header. Marks are copied
 // outward (RFC 6040); the packet is no longer on its flow's way.
 func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
-	p.unlabel()
+	n.unlabel(p)
 	size := p.bare() + ipSize(&outer)
 	e := n.pool.extra(p)
 	e.Outer = slices.Insert(e.Outer, 0, outer)
@@ -34,11 +35,11 @@ func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
 
 // decapsulate takes the outermost header off, if there is one. A mark that the
 // packet got in the tunnel stays with it.
-func (p *Packet) decapsulate() {
+func (n *Network) decapsulate(p *Packet) {
 	if !p.tunnelled() {
 		return
 	}
-	p.unlabel()
+	n.unlabel(p)
 	e, inner := p.Extra, p.header(1)
 	p.Size = max(minFrame, p.bare()-ipSize(&e.Outer[0]))
 	p.TTL, p.DSCP = inner.ttl, inner.dscp
@@ -49,9 +50,10 @@ func (p *Packet) decapsulate() {
 	e.below = slices.Delete(e.below, 0, 1)
 }
 
-// unlabel takes all labels off.
-func (p *Packet) unlabel() {
-	if p.Extra != nil {
+// unlabel takes all labels off; they are lost.
+func (n *Network) unlabel(p *Packet) {
+	if p.Extra != nil && len(p.Extra.Labels) > 0 {
+		n.Counts.Labels += int64(len(p.Extra.Labels)-label.OptionSize) / label.ItemSize
 		p.Size -= int32(len(p.Extra.Labels))
 		p.Extra.Labels = p.Extra.Labels[:0]
 	}
@@ -60,19 +62,25 @@ func (p *Packet) unlabel() {
 // Encapsulate puts a packet of the host's own behind one more IP header, for a
 // switch whose own address is the header's destination. It has a TTL of its
 // own; the packet's Payload must be right.
-func (h *Host) Encapsulate(p *Packet, outer model.FlowKey) {
+func (h *Host) Encapsulate(p *Packet, outer model.FlowKey) { h.net.wrap(p, outer) }
+
+// Encapsulate is Host's, for a packet of the switch's own.
+func (sw *Switch) Encapsulate(p *Packet, outer model.FlowKey) { sw.net.wrap(p, outer) }
+
+// wrap is encapsulate, with the protocol that says what is inside.
+func (n *Network) wrap(p *Packet, outer model.FlowKey) {
 	outer.Proto = model.IPIP
 	if p.outermost().V6 {
 		outer.Proto = model.IPv6
 	}
-	h.net.encapsulate(p, outer)
+	n.encapsulate(p, outer)
 }
 
 // unwrap takes the outer headers off that are for the switch itself. It tells
 // whether there is something to send on; the packet is then as if it had just
 // arrived and been found to be for somewhere else.
 func (sw *Switch) unwrap(in *Port, p *Packet) bool {
-	p.decapsulate()
+	sw.net.decapsulate(p)
 	if p.TTL <= 1 {
 		sw.net.drop(p, in, DropTTL)
 		return false

@@ -42,15 +42,15 @@ func TestTunnelsNest(t *testing.T) {
 				t.Errorf("in two tunnels: %d bytes, headers %v over %v; want %d, IPv6 over IPv4", p.Size, p.Extra.Outer, p.Extra.below, want)
 			}
 			p.ECN = tc.marked
-			p.decapsulate()
+			n.decapsulate(p)
 			if p.TTL != 33 || p.Size != max(bare+20, minFrame) {
 				t.Errorf("out of one: TTL %d, %d bytes; want 33, %d", p.TTL, p.Size, max(bare+20, minFrame))
 			}
-			p.decapsulate()
+			n.decapsulate(p)
 			if p.TTL != 7 || p.DSCP != 3 || p.ECN != tc.want || p.Size != tc.size || p.tunnelled() {
 				t.Errorf("out of both: TTL %d, DSCP %d, ECN %d, %d bytes; want 7, 3, %d, %d", p.TTL, p.DSCP, p.ECN, p.Size, tc.want, tc.size)
 			}
-			p.decapsulate() // does nothing
+			n.decapsulate(p) // does nothing
 			if p.TTL != 7 {
 				t.Errorf("a packet in no tunnel has TTL %d after another; want 7", p.TTL)
 			}

@@ -95,12 +95,36 @@ func (s *Switch) send(m *inswitch.Send) {
 
 // compose turns what a program wants to send into a packet.
 func (s *Switch) compose(m *inswitch.Send) *sim.Packet {
-	p := s.sw.NewPacket()
-	p.Kind, p.Priority, p.Control = sim.KindOther, m.Priority&7, m.Control
+	p := s.tunnel(m)
+	if p == nil {
+		p = s.plain(m)
+	}
+	p.Priority, p.Control = m.Priority&7, m.Control
 	p.TTL, p.DSCP = m.TTL, m.DSCP&63
 	if p.TTL == 0 {
 		p.TTL = defaultTTL
 	}
+	return p
+}
+
+// tunnel is a packet whose content is an IP packet, so that switches whose
+// address its header names can take that off; nil where it is none.
+func (s *Switch) tunnel(m *inswitch.Send) *sim.Packet {
+	if m.EtherType != 0 || m.Key.Proto != model.IPIP && m.Key.Proto != model.IPv6 {
+		return nil
+	}
+	p, err := s.sw.Compose(m.Content)
+	if err != nil {
+		return nil
+	}
+	s.sw.Encapsulate(p, m.Key)
+	return p
+}
+
+// plain is any other packet.
+func (s *Switch) plain(m *inswitch.Send) *sim.Packet {
+	p := s.sw.NewPacket()
+	p.Kind = sim.KindOther
 	p.Payload = int32(len(m.Content))
 	p.Size = ethernetSize + p.Payload
 	e := s.sw.Extra(p)

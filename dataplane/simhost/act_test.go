@@ -238,3 +238,40 @@ func TestSendsAreRouted(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 }
+
+// TestProgramsSendTunnels sends an IP packet inside another, to a switch that
+// takes the outer header off and sends what is in it on.
+func TestProgramsSendTunnels(t *testing.T) {
+	n := dumbbell(t, sim.DefaultConfig())
+	dev, f := Describe(n, 4, 0), n.Fabric()
+	inner := packet.UDP{SrcPort: 7, DstPort: 9, Length: 13}.AppendTo(packet.IPv4{
+		Length: 33, TTL: 9, Proto: model.UDP, Src: f.Node(0).IPv4.V4(), Dst: f.Node(2).IPv4.V4(),
+	}.AppendTo(nil))
+	inner = append(inner, "hello"...)
+	s := attach(t, n, 4, DefaultConfig(), at(func(_ *inswitch.Event, act *inswitch.Actions) {
+		outer := model.FlowKey{Src: dev.IPv4, Dst: f.Node(5).IPv4, Proto: model.IPIP}
+		act.Send(inswitch.Send{Key: outer, Content: inner, TTL: 33, DSCP: 10})
+		act.Send(inswitch.Send{Key: outer, Content: []byte("no packet")})
+	}, inswitch.Timer))
+	var between, last packet.Packet
+	for port, into := range map[model.Port]*packet.Packet{{Node: 4, Port: 3}: &between, {Node: 5, Port: 1}: &last} {
+		n.Port(port).Tap = func(_ engine.Time, p *sim.Packet) {
+			if into.Depth == 0 {
+				if err := into.Parse(n.AppendFrame(nil, p, n.Port(port))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	n.Run(1 * ms)
+	if between.Depth != 2 || between.Outer.TTL != 33 || between.Outer.DSCP() != 10 || between.Innermost().TTL != 9 {
+		t.Errorf("between the switches: %+v; want TTL 33 over 9", between)
+	}
+	want := model.FlowKey{Src: f.Node(0).IPv4, Dst: f.Node(2).IPv4, SrcPort: 7, DstPort: 9, Proto: model.UDP}
+	if last.Depth != 1 || last.Outer.Key != want || last.Outer.TTL != 8 {
+		t.Errorf("at the end: %+v; want %v alone, TTL 8", last, want)
+	}
+	if n.Counts.Drops[sim.DropHost] != 1 || len(s.Stats().Refused) != 0 {
+		t.Errorf("drops %v, refused %v; want what is no packet to end at the switch", n.Counts.Drops, s.Stats().Refused)
+	}
+}

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// Compose makes a packet of the host's own of the bytes of an IP packet, tunnels
+// included. It keeps what a Packet holds: AppendFrame writes the same bytes, but
+// with don't-fragment set, no flow label, and checksums that are right. The
+// packet must be sent with Send.
+func (h *Host) Compose(ip []byte) (*Packet, error) { return h.net.compose(ip) }
+
+// Compose is Host's, for a packet of the switch's own.
+func (sw *Switch) Compose(ip []byte) (*Packet, error) { return sw.net.compose(ip) }
+
+func (n *Network) compose(ip []byte) (*Packet, error) {
+	p := n.pool.get()
+	if err := n.fill(p, ip); err != nil {
+		n.pool.put(p)
+		return nil, fmt.Errorf("sim: compose a packet: %w", err)
+	}
+	return p, nil
+}
+
+// fill reads headers from the outermost on.
+func (n *Network) fill(p *Packet, rest []byte) error {
+	p.Size = max(minFrame, ethernetSize+int32(len(rest)))
+	e := n.pool.extra(p)
+	for first := true; ; first = false {
+		key, h, id, size, err := readIP(rest)
+		if err != nil {
+			return err
+		}
+		if first {
+			p.TTL, p.DSCP, p.ECN = h.ttl, h.dscp, h.ecn
+		} else {
+			e.below = append(e.below, h)
+		}
+		rest = rest[size:]
+		if key.Proto == model.IPIP || key.Proto == model.IPv6 {
+			e.Outer = append(e.Outer, key)
+			continue
+		}
+		p.Key, p.IPID, p.Kind = key, id, KindOther
+		break
+	}
+	// A UDP header is written by AppendFrame. What else there is stays as it is.
+	if p.Key.Proto == model.UDP {
+		if len(rest) < udpSize {
+			return fmt.Errorf("%d bytes of UDP, want at least %d", len(rest), udpSize)
+		}
+		p.Kind = KindUDP
+	}
+	if (p.Key.Proto == model.UDP || p.Key.Proto == model.TCP) && len(rest) >= 4 {
+		p.Key.SrcPort, p.Key.DstPort = binary.BigEndian.Uint16(rest), binary.BigEndian.Uint16(rest[2:])
+	}
+	if p.Kind == KindUDP {
+		rest = rest[udpSize:]
+	}
+	e.Content = append(e.Content, rest...)
+	p.Payload = int32(len(rest))
+	return nil
+}
+
+// readIP reads one header, which must be of a packet that ends with b.
+func readIP(b []byte) (key model.FlowKey, h below, id uint16, size int, err error) {
+	if len(b) > 0 && b[0]>>4 == 6 {
+		var v packet.IPv6
+		if size, err = v.Parse(b); err == nil && size+int(v.Length) != len(b) {
+			err = fmt.Errorf("IPv6 packet of %d bytes that says %d, want the same", len(b), size+int(v.Length))
+		}
+		key = model.FlowKey{Src: v.Src, Dst: v.Dst, Proto: v.NextHeader, V6: true}
+		return key, below{v.HopLimit, v.TrafficClass >> 2, v.TrafficClass & 3}, 0, size, err
+	}
+	var v packet.IPv4
+	if size, err = v.Parse(b); err == nil && (int(v.Length) != len(b) || v.FragOff != 0 || len(v.Options) > 0) {
+		err = fmt.Errorf("IPv4 packet of %d bytes that says %d, offset %d, %d bytes of options; want the same, and neither fragments nor options", len(b), v.Length, v.FragOff, len(v.Options))
+	}
+	key = model.FlowKey{Src: model.Addr4(v.Src), Dst: model.Addr4(v.Dst), Proto: v.Proto}
+	return key, below{v.TTL, v.TOS >> 2, v.TOS & 3}, v.ID, size, err
+}
