@@ -131,6 +131,23 @@ func (t *turns) clear(from, pick int) int {
 	return pick
 }
 
+// soonest is when something is due at the node, and at which port.
+func (nd *node) soonest() (at engine.Time, port int) {
+	at = nd.due[0]
+	tied := false
+	for i := 1; i < len(nd.due); i++ {
+		if nd.due[i] <= at {
+			if tied = nd.due[i] == at; !tied {
+				at, port = nd.due[i], i
+			}
+		}
+	}
+	if tied && at != engine.Forever {
+		port = nd.firstOf(at, port)
+	}
+	return at, port
+}
+
 // firstOf chooses among what is due at one instant at the ports from one on.
 // Whole nanoseconds make that frequent. In ns-3 what was scheduled first comes
 // first: arrivals, which were scheduled when their packets began to be sent a
@@ -138,13 +155,6 @@ func (t *turns) clear(from, pick int) int {
 // arrivals of packets that began at one instant it is a matter of what their
 // senders did before; here it is the order of ports.
 func (nd *node) firstOf(at engine.Time, port int) int {
-	other := port + 1
-	for other < len(nd.due) && nd.due[other] != at {
-		other++
-	}
-	if other == len(nd.due) {
-		return port // nearly always
-	}
 	best, since := port, engine.Forever
 	for i := port; i < len(nd.due); i++ {
 		p := nd.ports[i]

@@ -140,11 +140,16 @@ func (n *Network) stretch(end engine.Time) {
 func (n *Network) visit(nd *node, end engine.Time) {
 	n.sched.visiting = nd
 	for {
-		due := nd.due
-		at, which := due[0], 0
-		for i := 1; i < len(due); i++ {
-			if due[i] < at {
-				which, at = i, due[i]
+		at, which := engine.Forever, 0
+		if n.cfg.NS3 {
+			at, which = nd.soonest()
+		} else {
+			due := nd.due
+			at = due[0]
+			for i := 1; i < len(due); i++ {
+				if due[i] < at {
+					which, at = i, due[i]
+				}
 			}
 		}
 		if nd.timerAt <= at {
@@ -158,9 +163,6 @@ func (n *Network) visit(nd *node, end engine.Time) {
 		if at >= end {
 			nd.next = at
 			return
-		}
-		if n.cfg.NS3 {
-			which = nd.firstOf(at, which)
 		}
 		n.now = at
 		n.Counts.Events++
