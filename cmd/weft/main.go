@@ -103,6 +103,7 @@ Begin with:
   weft demo                     the whole system on a small fabric, no set-up
   weft topo gen fat-tree --k 4  a fabric as a file you can read and change
   weft run examples/incast.yaml a scenario in the simulator, with a verdict
+  weft repro list               what the papers claim, to be measured here
 
 Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 3 the command worked and found a fault.`,
