@@ -71,7 +71,7 @@ func TestPeelingThresholdIsTheoretical(t *testing.T) {
 		{3, 0.81847, 0.91794},
 		{4, 0.77228, 0.97677},
 	} {
-		g := Geometry{4, 64, tc.tables, 60_000 / uint32(tc.tables)}
+		g := Geometry{4, 64, tc.tables, 30_000 / uint32(tc.tables)}
 		var m Meter
 		for seed := range uint64(3) {
 			peel, solve, err := m.Capacity(g, seed)
@@ -79,8 +79,8 @@ func TestPeelingThresholdIsTheoretical(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, s := float64(peel)/float64(g.Cells()), float64(solve)/float64(g.Cells())
-			// At 60K cells the numbers vary by about 0.2 %.
-			if math.Abs(p-tc.peel) > 0.006 || math.Abs(s-tc.solve) > 0.006 {
+			// At 30K cells the numbers vary by about 0.3 %.
+			if math.Abs(p-tc.peel) > 0.008 || math.Abs(s-tc.solve) > 0.008 {
 				t.Errorf("%d tables, seed %d: %.4f flows per cell peel and %.4f solve; theory says %.4f and %.4f",
 					tc.tables, seed, p, s, tc.peel, tc.solve)
 			}
@@ -146,7 +146,7 @@ func TestHashBitsAvalanche(t *testing.T) {
 }
 
 func avalanche[K Key](t *testing.T) {
-	const keys = 2000
+	const keys = 500
 	f, _ := NewFamily(small, 99)
 	var k K
 	r := rand.New(rand.NewPCG(5, 5))
