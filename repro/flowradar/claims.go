@@ -14,6 +14,7 @@ func Claims() []claim.Claim {
 		memorySingle,
 		memoryNet,
 		memoryRange,
+		memoryRangeNet,
 		bandwidth,
 		moreFlows,
 		decodeTime,
