@@ -1,0 +1,310 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/flows"
+	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sketch"
+	"github.com/weft-telemetry/weft/topo"
+	wire "github.com/weft-telemetry/weft/wire/flowset"
+)
+
+// What FlowRadar's evaluation gives for its decoder on one 3.60 GHz core.
+const (
+	publishedSingle = 10   // ms, up to 100K flows
+	publishedNet    = 3275 // ms per flowset of 126.8K flows
+)
+
+// decodeAlone compares SingleDecode with two that have no queue: one goes
+// through the table again for every flow, one takes what is pure in passes. The
+// first takes minutes at 100K flows, so both sides do a tenth.
+func decodeAlone(ctx context.Context) ([]Result, error) {
+	small, err := newAlone(flowsetFlows / 10)
+	if err != nil {
+		return nil, err
+	}
+	full, err := newAlone(flowsetFlows)
+	if err != nil {
+		return nil, err
+	}
+	tenth, err := race(ctx, small.decode, func(n int) {
+		for range n {
+			copy(small.work, small.cells)
+			for small.takeFirst() && ctx.Err() == nil {
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := race(ctx, full.decode, func(n int) {
+		for range n {
+			copy(full.work, full.cells)
+			for full.takePass() > 0 {
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	const rounds = 30
+	used := processTime()
+	full.decode(rounds)
+	ms := float64((processTime() - used).Microseconds()) / 1e3 / rounds
+	return []Result{
+		less("SingleDecode, 10K flows", tenth[0]/1e6, "ms", "scan again for every flow", tenth[1]/1e6, 20),
+		less("SingleDecode, 100K flows", all[0]/1e6, "ms", "scan in passes, flows only", all[1]/1e6, 1),
+		less("SingleDecode, 100K flows", ms, "ms of CPU", "published", publishedSingle, 1),
+	}, nil
+}
+
+// alone is a flowset that can be decoded by itself.
+type alone struct {
+	set         *sketch.Set[sketch.Key4]
+	fs          *flows.Flowset
+	decoder     flows.Decoder
+	cells, work []sketch.Cell[sketch.Key4]
+}
+
+func newAlone(n int) (*alone, error) {
+	plan, err := flowset.Plan(n, 0.99, flowset.Single)
+	if err != nil {
+		return nil, err
+	}
+	a := new(alone)
+	if a.set, err = sketch.NewSet[sketch.Key4](plan.Geometry, 1); err != nil {
+		return nil, err
+	}
+	for _, k := range randomKeys(n) {
+		key := sketch.Pack4(&k)
+		if h, isNew := a.set.Add(&key, 1000); isNew {
+			a.set.Insert(&key, h, 1, 2)
+		}
+	}
+	if a.fs, err = assembleSet(1, 1, a.set, uint64(n)); err != nil {
+		return nil, err
+	}
+	if d := a.decoder.Single(a.fs); !d.Complete() {
+		return nil, fmt.Errorf("single decode left %d of %d flows", d.Undecoded, a.set.Inserted())
+	}
+	a.cells = a.set.AppendCells(nil)
+	a.work = make([]sketch.Cell[sketch.Key4], len(a.cells))
+	return a, nil
+}
+
+func (a *alone) decode(n int) {
+	for range n {
+		a.decoder.Single(a.fs)
+	}
+}
+
+// takeFirst takes the flow of the first pure cell out, and tells whether there
+// was one.
+func (a *alone) takeFirst() bool {
+	for i := range a.work {
+		if a.take(uint32(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// takePass takes the flows of all cells out that are pure when it comes by.
+func (a *alone) takePass() (taken int) {
+	for i := range a.work {
+		if a.take(uint32(i)) {
+			taken++
+		}
+	}
+	return taken
+}
+
+func (a *alone) take(i uint32) bool {
+	h, pure := sketch.Pure(a.set.Family(), a.set.Filter(), a.work, i)
+	if !pure {
+		return false
+	}
+	flow := a.work[i]
+	for t := range int(a.set.Family().Tables) {
+		a.work[a.set.Family().Cell(h, t)].Take(&flow)
+	}
+	return true
+}
+
+// assembleSet sends a set through chunks and an Assembler.
+func assembleSet(sw model.NodeID, seed uint64, s *sketch.Set[sketch.Key4], packets uint64) (*flows.Flowset, error) {
+	h := wire.Header{
+		Switch: sw, Seed: seed, Length: 10 * time.Millisecond,
+		Geometry: wire.Geometry(s.Family().Geometry), Layout: wire.Layout{Key: model.KeyLen4, Flows: 4, Packets: 4},
+		Counts: wire.Counts{Packets: packets, Flows: s.Inserted()},
+	}
+	a, err := flows.NewAssembler(flows.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	split, err := h.Split(8900)
+	if err != nil {
+		return nil, err
+	}
+	var out []*flows.Flowset
+	for span, more := split.Next(); more; span, more = split.Next() {
+		b := h.Open(nil, span)
+		if span.Section == wire.Filter {
+			b = s.Filter().AppendBytes(b, span.First, span.Count)
+		} else {
+			for i := range span.Count {
+				c := s.Cell(span.First + i)
+				cell := wire.Cell{Flows: c.Flows, Packets: c.Packets}
+				sketch.PutKey(&cell.Key, &c.Key)
+				b = h.Layout.AppendCell(b, &cell)
+			}
+		}
+		if out, err = a.Add(0, wire.Seal(b, 0), out); err != nil {
+			return nil, err
+		}
+	}
+	if len(out) != 1 {
+		return nil, fmt.Errorf("%d flowsets of one; want 1", len(out))
+	}
+	return out[0], nil
+}
+
+// decodeTogether measures NetDecode where no switch can be decoded by itself.
+func decodeTogether(ctx context.Context) ([]Result, error) {
+	f, err := newFlowFabric(8, 126_800, 0.02)
+	if err != nil {
+		return nil, err
+	}
+	var out []Result
+	for _, way := range []struct {
+		name  string
+		guide flows.Guide
+	}{
+		{"routes known", flows.Along(f.routes, f.sets)},
+		{"routes unknown", flows.Neighbours(f.routes.Fabric(), f.sets)},
+	} {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		ms, whole := f.decode(way.guide)
+		r := less("NetDecode, 126.8K flows, "+way.name, ms, "ms of CPU", "published", publishedNet, 20)
+		if whole < len(f.sets) {
+			r.Name += fmt.Sprintf(", %d of %d complete", whole, len(f.sets))
+			r.Pass = false
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// flowFabric is a fat-tree whose switches all see the same number of flows.
+type flowFabric struct {
+	routes *topo.Routes
+	sets   []*flows.Flowset
+}
+
+// newFlowFabric sends flows between pods, as many over each path, so that every
+// switch sees perSwitch of them in a table for 100K, or in proportion. Of flows
+// a share differ counts one packet more or less from some switch on.
+func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
+	fabric, err := topo.FatTree(k, topo.DefaultLinks())
+	if err != nil {
+		return nil, err
+	}
+	// Bits of the source port say which way a flow goes.
+	hash := func(key model.FlowKey, node model.NodeID, _ uint64) uint64 {
+		return uint64(key.SrcPort >> (4 * fabric.Node(node).Tier))
+	}
+	routes, err := topo.NewRoutes(fabric, topo.RouteConfig{Hash: hash})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := flowset.Plan(flowsetFlows, 0.99, flowset.Single)
+	if err != nil {
+		return nil, err
+	}
+	// The paper's table for 100K flows: 130K cells for four hashes.
+	g := plan.Geometry
+	g.Tables, g.TableCells = 4, 32_500
+
+	r := rand.New(rand.NewPCG(1, uint64(k)))
+	sets, packets := map[model.NodeID]*sketch.Set[sketch.Key4]{}, map[model.NodeID]uint64{}
+	seeds := map[model.NodeID]uint64{}
+	for _, sw := range fabric.Switches() {
+		seeds[sw] = r.Uint64()
+		if sets[sw], err = sketch.NewSet[sketch.Key4](g, seeds[sw]); err != nil {
+			return nil, err
+		}
+	}
+	hosts, half := fabric.Hosts(), k/2
+	pod := len(hosts) / k
+	var hops []topo.Hop
+	for i := range perSwitch * k * half / 2 {
+		round := i / len(hosts)
+		src := hosts[i%len(hosts)]
+		dst := hosts[(i+pod*(1+round%(k-1)))%len(hosts)]
+		way := round / (k - 1)
+		key := model.FlowKey{
+			Src: fabric.Node(src).IPv4, Dst: fabric.Node(dst).IPv4, Proto: model.TCP,
+			SrcPort: uint16(r.Uint32())<<12 | uint16(way/half%half)<<8 | uint16(way%half)<<4, DstPort: uint16(r.Uint32()),
+		}
+		if hops, err = routes.AppendPath(hops[:0], key, src); err != nil {
+			return nil, err
+		}
+		n := 1 + r.IntN(3)
+		if r.IntN(20) == 0 {
+			n += r.IntN(60)
+		}
+		packed := sketch.Pack4(&key)
+		for _, h := range hops[1 : len(hops)-1] {
+			if r.Float64() < differ {
+				n = max(1, n-1+2*r.IntN(2))
+			}
+			for range n {
+				if hash, isNew := sets[h.Node].Add(&packed, 1000); isNew {
+					sets[h.Node].Insert(&packed, hash, h.In, h.Out)
+				}
+			}
+			packets[h.Node] += uint64(n)
+		}
+	}
+	f := &flowFabric{routes: routes}
+	for _, sw := range fabric.Switches() {
+		fs, err := assembleSet(sw, seeds[sw], sets[sw], packets[sw])
+		if err != nil {
+			return nil, err
+		}
+		f.sets = append(f.sets, fs)
+	}
+	return f, nil
+}
+
+// decode returns the time per flowset in ms on one core, and how many came out
+// complete: all flows, and all counters exact.
+func (f *flowFabric) decode(guide flows.Guide) (ms float64, whole int) {
+	used := processTime()
+	decoded := flows.Net(f.sets, flows.Options{Workers: 1}, guide)
+	ms = float64((processTime() - used).Microseconds()) / 1e3 / float64(len(f.sets))
+	for i := range decoded {
+		if decoded[i].Complete() {
+			whole++
+		}
+	}
+	return ms, whole
+}
+
+// processTime is the processor time used so far, which other processes disturb
+// less than the time that passes. It stands beside published times only.
+func processTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
