@@ -9,11 +9,12 @@ import (
 // them. What it leaves out is not looked for, what it names in vain costs a
 // look at a filter; neither makes an answer wrong.
 type Guide struct {
-	// near appends indexes of flowsets to dst.
-	near func(at int, key model.FlowKey, dst []int) []int
-	// whole tells that near names all flowsets the flow may be in, whichever
-	// it was found in; otherwise it is asked again in each of them.
-	whole bool
+	// adjacent has, for each flowset, those its flows are passed on to. Each
+	// of them passes them on in turn.
+	adjacent [][]int
+	// path, where it is not nil, appends all flowsets that a flow may be in,
+	// so that it need be passed on only once.
+	path func(key model.FlowKey, dst []int) []int
 }
 
 // Neighbours is the guide of those who do not know routes: flows are looked for
@@ -38,7 +39,7 @@ func Neighbours(f *topo.Fabric, sets []*Flowset) Guide {
 			}
 		}
 	}
-	return Guide{near: func(at int, _ model.FlowKey, dst []int) []int { return append(dst, adjacent[at]...) }}
+	return Guide{adjacent: adjacent}
 }
 
 // Along is the guide of those who know routes: flows are looked for on the path
@@ -46,7 +47,7 @@ func Neighbours(f *topo.Fabric, sets []*Flowset) Guide {
 // by it; Neighbours after it finds them.
 func Along(r *topo.Routes, sets []*Flowset) Guide {
 	of := bySwitch(sets)
-	near := func(_ int, key model.FlowKey, dst []int) []int {
+	path := func(key model.FlowKey, dst []int) []int {
 		var room [16]topo.Hop
 		for _, from := range r.Fabric().Owners(key.Src) {
 			// A path that ends early is a path as far as it goes.
@@ -57,7 +58,7 @@ func Along(r *topo.Routes, sets []*Flowset) Guide {
 		}
 		return dst
 	}
-	return Guide{near: near, whole: true}
+	return Guide{path: path}
 }
 
 func bySwitch(sets []*Flowset) map[model.NodeID][]int {

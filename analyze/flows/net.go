@@ -2,6 +2,7 @@ package flows
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/weft-telemetry/weft/sketch"
 )
@@ -53,8 +54,13 @@ type part[K sketch.Key] struct {
 	first []int  // of those not passed on: found here before anywhere else
 	seen  bitmap // by flow number: found here, or known not to be
 
-	out    [][]uint32 // by part: flows that may be there
-	denied []uint32   // flows that pass the filter, but a cell has no room for
+	// What is passed on in a round: to those adjacent, flows and their
+	// numbers; where paths are known, numbers by part.
+	newFlows []K
+	newIDs   []uint32
+	out      [][]uint32
+
+	denied []uint32 // flows that pass the filter, but a cell has no room for
 }
 
 func decodeFamily[K sketch.Key](sets []*Flowset, out []Decoded, o Options, guides []Guide) {
@@ -90,10 +96,10 @@ func (n *network[K]) findFlows(guides []Guide) {
 	})
 	for _, g := range guides {
 		for _, p := range n.parts {
-			p.told = 0
+			p.told = 0 // a guide is told of all flows
 		}
 		for n.tell(g) {
-			each(n.Workers, len(n.parts), func(i int) { n.hear(n.parts[i]) })
+			each(n.Workers, len(n.parts), func(i int) { n.hear(n.parts[i], g) })
 		}
 	}
 	n.number()
@@ -116,50 +122,54 @@ func (n *network[K]) number() {
 	}
 }
 
-// tell puts flows that were not passed on yet into the out lists that the guide
-// says. It returns false when there are none.
+// tell passes on the flows that were not passed on yet. It returns false when
+// there are none.
 func (n *network[K]) tell(g Guide) bool {
 	n.number()
-	told := make([]bool, len(n.parts))
 	each(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
-		for j := range p.out {
-			p.out[j] = p.out[j][:0]
-		}
 		p.grow(len(n.flows.keys))
-		var near []int
-		pass := func(flow int) {
-			if p.at[flow] == gone {
-				return
-			}
-			near = g.near(p.set, sketch.FlowKeyOf(&p.found[flow]), near[:0])
-			for _, set := range near {
-				if q := n.bySet[set]; q != nil && q != p {
-					p.out[q.place] = append(p.out[q.place], p.ids[flow])
-					told[i] = true
-				}
-			}
+		for _, id := range p.ids[p.told:] {
+			p.seen.set(id)
 		}
-		again := p.told == 0 && g.whole // a guide begins: tell it of all flows
-		for flow := p.told; flow < len(p.found); flow++ {
-			p.seen.set(p.ids[flow])
-			if !g.whole || again {
-				pass(flow)
-			}
-		}
-		if g.whole && !again {
-			for _, flow := range p.first {
-				pass(flow)
-			}
+		p.newFlows, p.newIDs = p.found[p.told:], p.ids[p.told:]
+		if g.path != nil {
+			n.tellPaths(p, g)
 		}
 		p.told = len(p.found)
 	})
-	for _, t := range told {
-		if t {
+	for _, p := range n.parts {
+		if len(p.newIDs) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// tellPaths makes lists of the new flows for the parts on their paths. Flows
+// that another part has found before are on lists of that part.
+func (n *network[K]) tellPaths(p *part[K], g Guide) {
+	for i := range p.out {
+		p.out[i] = p.out[i][:0]
+	}
+	var path []int
+	pass := func(flow int) {
+		path = g.path(sketch.FlowKeyOf(&p.found[flow]), path[:0])
+		for _, set := range path {
+			if q := n.bySet[set]; q != nil && q != p {
+				p.out[q.place] = append(p.out[q.place], p.ids[flow])
+			}
+		}
+	}
+	if p.told > 0 {
+		for _, flow := range p.first {
+			pass(flow)
+		}
+		return
+	}
+	for flow := range p.found { // a guide begins
+		pass(flow)
+	}
 }
 
 // grow makes room in seen for all flows.
@@ -169,15 +179,21 @@ func (p *part[K]) grow(flows int) {
 	}
 }
 
-// hear claims the flows that others have told p of, and peels on.
-func (n *network[K]) hear(p *part[K]) {
-	for _, q := range n.parts {
-		for _, id := range q.out[p.place] {
-			if p.seen.has(id) {
-				continue
+// hear claims the flows that others have passed on to p, and peels on.
+func (n *network[K]) hear(p *part[K], g Guide) {
+	if g.path != nil {
+		for _, q := range n.parts {
+			for _, id := range q.out[p.place] {
+				p.consider(id, &n.flows.keys[id])
 			}
-			p.seen.set(id)
-			p.take1(id, &n.flows.keys[id])
+		}
+	} else {
+		for _, set := range g.adjacent[p.set] {
+			if q := n.bySet[set]; q != nil {
+				for i, id := range q.newIDs {
+					p.consider(id, &q.newFlows[i])
+				}
+			}
 		}
 	}
 	for {
@@ -193,13 +209,21 @@ func (n *network[K]) hear(p *part[K]) {
 		again := p.denied
 		p.denied = nil
 		for _, id := range again {
-			p.take1(id, &n.flows.keys[id])
+			p.claimNumbered(id, &n.flows.keys[id])
 		}
 	}
 }
 
-// take1 claims a flow by its number.
-func (p *part[K]) take1(id uint32, key *K) {
+// consider claims a flow that was not looked for here before.
+func (p *part[K]) consider(id uint32, key *K) {
+	if !p.seen.has(id) {
+		p.seen.set(id)
+		p.claimNumbered(id, key)
+	}
+}
+
+// claimNumbered claims a flow and keeps its number.
+func (p *part[K]) claimNumbered(id uint32, key *K) {
 	claimed, passes := p.claim(key)
 	switch {
 	case claimed:
@@ -214,7 +238,10 @@ func (p *part[K]) take1(id uint32, key *K) {
 // in the cells of others.
 func (n *network[K]) swallowed(p *part[K]) (keys []K) {
 	for _, id := range p.denied {
-		keys = append(keys, n.flows.keys[id])
+		// One that was denied room may have been found by itself after.
+		if !slices.Contains(p.ids, id) {
+			keys = append(keys, n.flows.keys[id])
+		}
 	}
 	return append(keys, p.undone...)
 }
