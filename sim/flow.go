@@ -129,6 +129,9 @@ func (n *Network) startFlow(id int32) {
 	switch f.spec.Transport {
 	case traffic.RDMA:
 		f.startRDMA()
+		if f.src.watcher != nil {
+			f.watchStart()
+		}
 	case traffic.TCP:
 		f.startTCP()
 	}
@@ -162,6 +165,9 @@ func (f *flow) finish() {
 		n.observer.FlowDone(n.now, &r)
 	}
 	n.records = append(n.records, r)
+	if w := f.src.watcher; w != nil && f.spec.Transport == traffic.RDMA {
+		w.Ended(f.src.Clock(), &f.key)
+	}
 	f.received() // what stops early has no last byte to arrive
 	f.release(func(d *flow) bool { return d.src != f.dst })
 }
@@ -270,6 +276,9 @@ func (f *flow) makePacket() *Packet {
 	f.outstanding()
 	f.sent += int64(payload)
 	f.highest = max(f.highest, f.sent)
+	if w := f.src.watcher; w != nil && f.spec.Transport == traffic.RDMA {
+		w.Sent(f.src.Clock(), &f.key, f.sent)
+	}
 	if f.cc.Active() {
 		f.cc.OnSent(n.now, model.Bytes(p.Size))
 		f.rate = f.cc.Rate()

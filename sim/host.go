@@ -19,6 +19,8 @@ type Host struct {
 	slow  *slowIntake // a receiver that cannot keep up; nil usually
 	mux   *mux        // of a host of that role
 
+	watcher Watcher // of its RDMA flows; nil: nobody
+
 	pausing [numPriorities]int // how many faults want its switches to stop
 
 	// Receive sees packets of KindOther that are for this host; the host gives

@@ -109,6 +109,9 @@ func (f *flow) hearRDMA(p *Packet) {
 		if p.Seq > f.acked {
 			f.acked, f.progress = p.Seq, n.now
 			f.sent = max(f.sent, f.acked)
+			if w := f.src.watcher; w != nil {
+				w.Acked(f.src.Clock(), &f.key, f.acked)
+			}
 		}
 		if p.Kind == KindNack && f.sent > f.acked {
 			f.sent = f.acked // go back

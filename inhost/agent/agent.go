@@ -142,7 +142,9 @@ func (a *Agent) Start(now model.Time, key model.FlowKey, e Expect) {
 	a.flows[key] = &watched{expect: e, start: now, window: now}
 }
 
-// Sent tells that a packet left whose last byte is the flow's end-th.
+// Sent tells that a packet left whose last byte is the flow's end-th. Packets
+// that are sent again are not measured: an acknowledgement does not say which
+// of the two it is for.
 func (a *Agent) Sent(now model.Time, key model.FlowKey, end int64) {
 	w := a.flows[key]
 	if w == nil {
@@ -172,14 +174,6 @@ func (a *Agent) Acked(now model.Time, key model.FlowKey, end int64) (Trigger, bo
 	}
 	a.stats.Late++
 	return a.complain(now, key, w, RTT, rtt, limit)
-}
-
-// Resent tells that a flow goes back to its first unacknowledged byte: what was
-// being measured says nothing any more, but it still waits.
-func (a *Agent) Resent(key model.FlowKey) {
-	if w := a.flows[key]; w != nil && w.timed != 0 {
-		w.sent = w.acked
-	}
 }
 
 // End ends a flow, finished or not.

@@ -1,0 +1,112 @@
+package simhost
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/inhost/agent"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// Agents are detection agents at work in simulated hosts.
+type Agents struct {
+	net    *sim.Network
+	hosts  []*agentHost
+	tick   engine.Time
+	told   func(at model.Time, t agent.Trigger)
+	buffer []agent.Trigger
+}
+
+// agentHost is one host's agent: it hears what the host's flows do and has the
+// host send polls, by the queue that PFC never pauses.
+type agentHost struct {
+	all   *Agents
+	host  *sim.Host
+	agent *agent.Agent
+}
+
+// NewAgents runs an agent in every host that config is given for. Tick is how
+// often they look at flows from which nothing comes back; told hears of every
+// complaint, at the time of its host's clock.
+func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told func(at model.Time, t agent.Trigger)) (*Agents, error) {
+	if tick <= 0 {
+		return nil, fmt.Errorf("simhost: agents look every %v, want more than 0", tick)
+	}
+	a := &Agents{net: n, tick: engine.Of(tick), told: told}
+	for _, cfg := range configs {
+		if !n.Fabric().Has(cfg.Host) || n.Host(cfg.Host) == nil {
+			return nil, fmt.Errorf("simhost: agent at node %d, want a host", cfg.Host)
+		}
+		one, err := agent.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		h := &agentHost{all: a, host: n.Host(cfg.Host), agent: one}
+		h.host.Watch(h)
+		a.hosts = append(a.hosts, h)
+	}
+	n.At(n.Now()+a.tick, a.look)
+	return a, nil
+}
+
+// look has all agents look at their flows.
+func (a *Agents) look() {
+	for _, h := range a.hosts {
+		a.buffer = h.agent.Tick(h.host.Clock(), a.buffer[:0])
+		for i := range a.buffer {
+			h.send(a.buffer[i])
+		}
+	}
+	a.net.At(a.net.Now()+a.tick, a.look)
+}
+
+// Stats adds up what the agents count.
+func (a *Agents) Stats() (s agent.Stats) {
+	for _, h := range a.hosts {
+		one := h.agent.Stats()
+		s.Polls += one.Polls
+		s.Suppressed += one.Suppressed
+		s.Late += one.Late
+	}
+	return s
+}
+
+// Started and the others are told by the simulator.
+func (h *agentHost) Started(now model.Time, f *sim.Watched) {
+	h.agent.Start(now, f.Key, agent.Expect{BaseRTT: f.BaseRTT, Rate: f.Rate, Finish: f.Ideal})
+}
+
+// Sent passes on.
+func (h *agentHost) Sent(now model.Time, key *model.FlowKey, end int64) { h.agent.Sent(now, *key, end) }
+
+// Acked passes on.
+func (h *agentHost) Acked(now model.Time, key *model.FlowKey, end int64) {
+	if t, ok := h.agent.Acked(now, *key, end); ok {
+		h.send(t)
+	}
+}
+
+// Ended passes on.
+func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
+	if t, ok := h.agent.End(now, *key); ok {
+		h.send(t)
+	}
+}
+
+// send has the host send a poll, by the port that its flow leaves by.
+func (h *agentHost) send(t agent.Trigger) {
+	if h.all.told != nil {
+		h.all.told(t.Poll.Origin, t)
+	}
+	p := h.host.NewPacket()
+	p.Kind, p.Control, p.TTL = sim.KindOther, true, 1
+	e := h.host.Extra(p)
+	e.EtherType = poll.EtherType
+	e.Content = t.Poll.AppendTo(e.Content)
+	p.Payload = int32(len(e.Content))
+	p.Size = max(ethernetSize+p.Payload, minFrame)
+	h.host.Send(p, h.host.Exit(t.Poll.Flow))
+}
