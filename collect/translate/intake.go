@@ -11,6 +11,10 @@ import (
 // dta.Stored, or why it is refused. Key and Data alias the datagram.
 type Sink interface {
 	Put(now model.Time, r *dta.Report) dta.Verdict
+	// PutRun takes reports of one shape as they lie side by side in a
+	// datagram, the first of which is given parsed. It takes all or, when they
+	// must come one by one, none, and tells which.
+	PutRun(now model.Time, first *dta.Report, run []byte, count int) bool
 }
 
 // IntakeStats account for every datagram and report that came in.
@@ -93,33 +97,29 @@ func (in *Intake) Take(now model.Time, from netip.AddrPort, datagram []byte, sin
 		s.advance(end)
 	}
 	refused := dta.Ack{Reporter: h.Reporter}
-	for seq := in.reader.Seq(); in.reader.Next(&in.report); seq = in.reader.Seq() {
-		in.stats.Reports++
+	for {
+		seq := in.reader.Seq()
+		run, count := in.reader.NextRun(&in.report)
+		if count == 0 {
+			break
+		}
+		in.stats.Reports += uint64(count)
 		if where == stale {
-			in.stats.Stale++
+			in.stats.Stale += uint64(count)
 			continue
 		}
-		late := seq.Sub(fresh) < 0
-		if late && s.stored(seq) {
-			in.stats.Duplicate++
+		if count > 1 && seq.Sub(fresh) >= 0 && sink.PutRun(now, &in.report, run, count) {
+			in.stats.Stored += uint64(count)
+			s.storeRun(seq, count)
 			continue
 		}
-		verdict := sink.Put(now, &in.report)
-		if verdict == dta.Stored {
-			in.stats.Stored++
-			if late {
-				in.stats.Late++
+		size := len(run) / count
+		for i := range dta.Seq(count) {
+			if i > 0 {
+				_, _ = in.report.Parse(run[int(i)*size:]) // NextRun has looked at it
 			}
-			s.store(seq)
-			continue
+			answer, refused = in.put(now, s, seq+i, seq.Sub(fresh)+int(i) < 0, sink, answer, refused)
 		}
-		in.stats.Refused[verdict]++
-		if refused.Count > 0 && refused.Verdict == verdict && refused.First+dta.Seq(refused.Count) == seq {
-			refused.Count++
-			continue
-		}
-		answer = in.refuse(answer, refused)
-		refused.Verdict, refused.First, refused.Count = verdict, seq, 1
 	}
 	answer = in.refuse(answer, refused)
 	if in.reader.Err() != nil {
@@ -130,6 +130,31 @@ func (in *Intake) Take(now model.Time, from netip.AddrPort, datagram []byte, sin
 		}
 	}
 	return answer
+}
+
+// put gives one report to the sink, unless it was stored before. refused is
+// the answer about reports just before it, which grows or is replaced.
+func (in *Intake) put(now model.Time, s *sequence, seq dta.Seq, late bool, sink Sink, answer []byte, refused dta.Ack) ([]byte, dta.Ack) {
+	if late && s.stored(seq) {
+		in.stats.Duplicate++
+		return answer, refused
+	}
+	verdict := sink.Put(now, &in.report)
+	if verdict == dta.Stored {
+		in.stats.Stored++
+		if late {
+			in.stats.Late++
+		}
+		s.store(seq)
+		return answer, refused
+	}
+	in.stats.Refused[verdict]++
+	if refused.Count > 0 && refused.Verdict == verdict && refused.First+dta.Seq(refused.Count) == seq {
+		refused.Count++
+		return answer, refused
+	}
+	answer = in.refuse(answer, refused)
+	return answer, dta.Ack{Verdict: verdict, Reporter: refused.Reporter, First: seq, Count: 1}
 }
 
 // refuse appends an answer about at least one report.

@@ -17,6 +17,7 @@ var peer = netip.MustParseAddrPort("10.0.0.1:40041")
 
 // tally is a Sink that counts what it gets by the number in the data.
 type tally struct {
+	runs    int
 	got     map[uint32]int
 	verdict func() dta.Verdict
 }
@@ -35,6 +36,23 @@ func (c *tally) Put(_ model.Time, r *dta.Report) dta.Verdict {
 		c.got[0]++
 	}
 	return dta.Stored
+}
+
+// PutRun takes every other run, so that both ways are tested.
+func (c *tally) PutRun(now model.Time, first *dta.Report, run []byte, count int) bool {
+	c.runs++
+	if c.verdict != nil || c.runs%2 == 0 {
+		return false
+	}
+	for r := *first; len(run) > 0; {
+		n, err := r.Parse(run)
+		if err != nil {
+			panic(err)
+		}
+		c.Put(now, &r)
+		run = run[n:]
+	}
+	return true
 }
 
 // datagram holds count appends numbered from first, with the numbers as data.
@@ -308,6 +326,12 @@ func TestAdvanceMatchesOneByOne(t *testing.T) {
 				s.store(n)
 				twin[n] = true
 			}
+			if back := rapid.IntRange(0, 300).Draw(t, "run"); back > 0 {
+				s.storeRun(s.next-dta.Seq(back), back)
+				for i := range dta.Seq(back) {
+					twin[s.next-1-i] = true
+				}
+			}
 			for n := range twin {
 				if s.next.Sub(n) > window {
 					delete(twin, n)
@@ -341,6 +365,8 @@ func FuzzIntake(f *testing.F) {
 type accept struct{}
 
 func (accept) Put(model.Time, *dta.Report) dta.Verdict { return dta.Stored }
+
+func (accept) PutRun(model.Time, *dta.Report, []byte, int) bool { return false }
 
 func TestIntakeAllocatesNothing(t *testing.T) {
 	in := NewIntake(10)

@@ -126,6 +126,24 @@ func (o *Local) KeyIncrement(r *dta.Report) {
 	o.tell(r)
 }
 
+// runHead is what stands in front of a keyed report's key.
+const runHead = 4
+
+// Run implements Outlet.
+func (o *Local) Run(first *dta.Report, run []byte) {
+	if first.Primitive == dta.KeyWrite {
+		_, err := o.keyWrites[o.keyWrite(len(first.Data))].WriteRun(run, runHead, len(first.Key), int(first.Redundancy))
+		must(err)
+		return
+	}
+	for r := *first; len(run) > 0; {
+		n, err := r.Parse(run)
+		must(err)
+		o.KeyIncrement(&r)
+		run = run[n:]
+	}
+}
+
 // Postcards implements Outlet.
 func (o *Local) Postcards(p *Path) {
 	var hops [postcard.MaxHops]uint32

@@ -138,6 +138,20 @@ func (o *Remote) KeyIncrement(r *dta.Report) {
 	o.done(ok)
 }
 
+// Run implements Outlet.
+func (o *Remote) Run(first *dta.Report, run []byte) {
+	for r := *first; len(run) > 0; {
+		n, err := r.Parse(run)
+		must(err)
+		if r.Primitive == dta.KeyWrite {
+			o.KeyWrite(&r)
+		} else {
+			o.KeyIncrement(&r)
+		}
+		run = run[n:]
+	}
+}
+
 // Postcards implements Outlet.
 func (o *Remote) Postcards(path *Path) {
 	p, err := o.Plan.Postcards.Place(path.Key)

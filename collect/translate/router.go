@@ -19,6 +19,9 @@ type Target interface {
 	// Put translates reports, whose keys and data alias the datagrams. It
 	// keeps neither.
 	Put(now model.Time, batch []dta.Report)
+	// PutRun translates keyed reports of one shape, as they lie side by side
+	// in a datagram. The first is given parsed.
+	PutRun(now model.Time, first *dta.Report, run []byte, count int)
 }
 
 // batchSize is how many reports a Router gathers for a target: enough that a
@@ -64,6 +67,20 @@ func (r *Router) Put(now model.Time, rep *dta.Report) dta.Verdict {
 		r.flush(now, i)
 	}
 	return dta.Stored
+}
+
+// PutRun passes a run of Key-Writes or Key-Increments on as it is, where there
+// is one target and no rate to keep: all that Admit looks at is the same for
+// all of them.
+func (r *Router) PutRun(now model.Time, first *dta.Report, run []byte, count int) bool {
+	if len(r.targets) > 1 || r.limits[0].gap != 0 || first.Immediate ||
+		first.Primitive != dta.KeyWrite && first.Primitive != dta.KeyIncrement ||
+		r.targets[0].Admit(first) != dta.Stored {
+		return false
+	}
+	r.flush(now, 0) // what came before is written before
+	r.targets[0].PutRun(now, first, run, count)
+	return true
 }
 
 // Flush gives the targets all reports that are queued.

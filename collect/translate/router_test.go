@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,50 @@ func (h *heap) Put(_ model.Time, batch []dta.Report) {
 			h.keys = append(h.keys, fmt.Sprint("list ", r.List))
 		} else {
 			h.keys = append(h.keys, string(r.Key))
+		}
+	}
+}
+
+func (h *heap) PutRun(now model.Time, first *dta.Report, run []byte, _ int) {
+	for r := *first; len(run) > 0; {
+		n, err := r.Parse(run)
+		if err != nil {
+			panic(err)
+		}
+		h.Put(now, []dta.Report{r})
+		run = run[n:]
+	}
+}
+
+// TestRunsKeepTheOrder: a run overtakes nothing that came before it.
+func TestRunsKeepTheOrder(t *testing.T) {
+	h := &heap{}
+	r := NewRouter(Limiter{}, h)
+	report := func(key string) dta.Report {
+		return dta.Report{Primitive: dta.KeyWrite, Redundancy: 1, Key: []byte(key), Data: []byte{1}}
+	}
+	a, b, c := report("a"), report("b"), report("c")
+	r.Put(0, &a)
+	if !r.PutRun(0, &b, c.AppendTo(b.AppendTo(nil)), 2) {
+		t.Fatal("a run of Key-Writes is not taken")
+	}
+	r.Flush(0)
+	if got := strings.Join(h.keys, ""); got != "abc" {
+		t.Errorf("order %q; want abc", got)
+	}
+	limited, _ := NewLimiter(10, 10)
+	now := report("d")
+	now.Immediate = true
+	entry := dta.Report{Primitive: dta.Append}
+	for name, refused := range map[string]bool{
+		"two targets": NewRouter(Limiter{}, h, h).PutRun(0, &b, nil, 0),
+		"rate":        NewRouter(limited, h).PutRun(0, &b, nil, 0),
+		"immediate":   r.PutRun(0, &now, nil, 0),
+		"append":      r.PutRun(0, &entry, nil, 0),
+		"no memory":   NewRouter(Limiter{}, &heap{verdict: dta.Unserved}).PutRun(0, &b, nil, 0),
+	} {
+		if refused {
+			t.Errorf("%s: a run is taken whole", name)
 		}
 	}
 }

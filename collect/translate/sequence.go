@@ -42,6 +42,18 @@ func (s *sequence) store(n dta.Seq) {
 	*w |= m
 }
 
+// storeRun is store for count numbers from n on.
+func (s *sequence) storeRun(n dta.Seq, count int) {
+	for count > 0 {
+		at := int(n % 64)
+		k := min(64-at, count)
+		w, _ := s.bit(n)
+		*w |= (1<<k - 1) << at
+		n += dta.Seq(k)
+		count -= k
+	}
+}
+
 // advance moves next to n, with all numbers between not stored.
 func (s *sequence) advance(n dta.Seq) {
 	if n.Sub(s.next) >= window {

@@ -16,6 +16,10 @@ type Outlet interface {
 	KeyWrite(r *dta.Report)
 	// KeyIncrement adds r.Delta to r.Key in r.Redundancy places.
 	KeyIncrement(r *dta.Report)
+	// Run is KeyWrite or KeyIncrement for reports of one shape, as they lie
+	// side by side in a datagram. None is immediate. The first is given
+	// parsed.
+	Run(first *dta.Report, run []byte)
 	// Postcards stores a path under its key in p.Redundancy places.
 	Postcards(p *Path)
 	// Append puts entries, back to back as list.Scheme makes them, at the end
@@ -115,6 +119,17 @@ func (t *Translator) Put(now model.Time, batch []dta.Report) {
 			t.cache.put(now, r, binary.BigEndian.Uint32(r.Data), t.emit)
 		}
 	}
+	t.out.Flush(now)
+}
+
+// PutRun implements Target.
+func (t *Translator) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
+	if first.Primitive == dta.KeyWrite {
+		t.stats.KeyWrites += uint64(count)
+	} else {
+		t.stats.KeyIncrements += uint64(count)
+	}
+	t.out.Run(first, run)
 	t.out.Flush(now)
 }
 

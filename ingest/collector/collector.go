@@ -331,6 +331,12 @@ func (s *local) Put(now model.Time, batch []dta.Report) {
 	s.tr.Put(now, batch)
 }
 
+func (s *local) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.PutRun(now, first, run, count)
+}
+
 func (s *local) Tick(now model.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

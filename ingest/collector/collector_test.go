@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,10 +32,10 @@ func small(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Listen = netip.MustParseAddrPort("127.0.0.1:0")
 	cfg.Status = netip.MustParseAddrPort("127.0.0.1:0")
-	counts, postcards := count.DefaultConfig(1<<20), postcard.DefaultConfig(1<<20)
+	counts, postcards := count.DefaultConfig(1<<18), postcard.DefaultConfig(1<<18)
 	cfg.Memory = Memory{
 		Dir:       dir,
-		KeyWrites: []keywrite.Config{keywrite.DefaultConfig(4 << 20)},
+		KeyWrites: []keywrite.Config{keywrite.DefaultConfig(1 << 20)},
 		Counts:    &counts,
 		Postcards: &postcards,
 		Lists: []list.Config{{Layout: list.Weft, Batch: 16, Classes: []list.Class{
@@ -208,20 +209,28 @@ func same(t testing.TB, got, want *translate.Memory) {
 }
 
 func TestReportsReachMemory(t *testing.T) {
-	for _, workers := range []int{1, 3} {
-		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+	for _, tc := range []struct {
+		workers int
+		runs    bool // reports of one shape side by side
+	}{{1, false}, {1, true}, {3, false}} {
+		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
 			cfg := small("")
-			cfg.Workers = workers
+			cfg.Workers = tc.workers
 			c, _ := start(t, cfg)
 			all := reports(200)
-			// Keys meet whoever reports them; a list's order is its reporter's.
+			if tc.runs {
+				slices.SortStableFunc(all, func(a, b dta.Report) int { return int(a.Primitive) - int(b.Primitive) })
+			}
+			// Keys meet whoever reports them; the order of a list's entries, and
+			// of keys that share a slot, is one reporter's.
 			sources := []*source{newSource(t, 1, c.Addr()), newSource(t, 2, c.Addr()), newSource(t, 3, c.Addr())}
 			for i, r := range all {
-				s := sources[i%2]
-				if r.Primitive == dta.Append {
-					s = sources[2]
+				switch r.Primitive {
+				case dta.KeyWrite, dta.Append:
+					sources[2].add(r)
+				default:
+					sources[i%2].add(r)
 				}
-				s.add(r)
 			}
 			for _, s := range sources {
 				s.flush()

@@ -164,6 +164,14 @@ func (c *Client) Put(now model.Time, batch []dta.Report) {
 	c.pump(now)
 }
 
+// PutRun implements translate.Target.
+func (c *Client) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tr.PutRun(now, first, run, count)
+	c.pump(now)
+}
+
 // pump sends what the requester has, and tells whether it has room for a batch
 // of reports with all their copies, twice over.
 func (c *Client) pump(now model.Time) {

@@ -259,6 +259,48 @@ func TestWriterToReader(t *testing.T) {
 	})
 }
 
+// TestRunsAreTheReports: whatever a datagram holds, runs and single reports
+// read the same and end in the same error.
+func TestRunsAreTheReports(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := NewWriter(7, 9)
+		w.Begin(make([]byte, 1500))
+		for range rapid.IntRange(0, 8).Draw(t, "shapes") {
+			r := drawReport(t)
+			for range rapid.IntRange(1, 4).Draw(t, "times") {
+				if w.Add(&r) != nil {
+					break
+				}
+			}
+		}
+		datagram := w.Finish()
+		datagram = datagram[:rapid.IntRange(HeaderSize, len(datagram)).Draw(t, "cut")]
+		var one, many Reader
+		one.Reset(datagram)
+		many.Reset(datagram)
+		var a, b, first Report
+		for {
+			if one.Seq() != many.Seq() {
+				t.Fatalf("after a run at %d; want %d", many.Seq(), one.Seq())
+			}
+			run, n := many.NextRun(&first)
+			for i := range n {
+				size, err := b.Parse(run)
+				if !one.Next(&a) || err != nil || !equal(a, b) || a.head() != first.head() || i == 0 && !equal(a, first) {
+					t.Fatalf("report %d of a run of %+v is %+v, %v; want %+v", i, first, b, err, a)
+				}
+				run = run[size:]
+			}
+			if n == 0 {
+				break
+			}
+		}
+		if one.Next(&a) || one.Err() != many.Err() {
+			t.Fatalf("runs end with %v; want %v", many.Err(), one.Err())
+		}
+	})
+}
+
 func FuzzReader(f *testing.F) {
 	f.Add(twoReports)
 	f.Add(fromHex("d1 00 0000 00000009 00000001"))

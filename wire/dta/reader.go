@@ -1,5 +1,7 @@
 package dta
 
+import "encoding/binary"
+
 // Reader reads the reports of one datagram after the other. It keeps a
 // reference to the datagram, copies nothing and allocates nothing.
 //
@@ -48,6 +50,24 @@ func (r *Reader) Next(rep *Report) bool {
 	r.rest = r.rest[n:]
 	r.read++
 	return true
+}
+
+// NextRun reads reports for as long as they have the shape of the next one: the
+// same primitive, flags, redundancy and lengths. It sets rep to the first,
+// and returns the bytes of all of them, side by side, and how many they are: 0
+// where Next would return false.
+func (r *Reader) NextRun(rep *Report) (run []byte, count int) {
+	start := r.rest
+	if !r.Next(rep) {
+		return nil, 0
+	}
+	size := len(start) - len(r.rest)
+	shape := binary.BigEndian.Uint32(start)
+	for count = 1; r.read < int(r.head.Count) && len(r.rest) >= size && binary.BigEndian.Uint32(r.rest) == shape; count++ {
+		r.rest = r.rest[size:]
+		r.read++
+	}
+	return start[: count*size : count*size], count
 }
 
 // Seq returns the number of the report that the next call of Next looks for.
