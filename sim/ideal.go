@@ -62,14 +62,6 @@ func (pt *path) arrives(i int, at engine.Time, size int32) (engine.Time, int32) 
 	return at, size + pt.grown
 }
 
-// propagation is the delay of all links.
-func (pt *path) propagation() (sum engine.Time) {
-	for _, p := range pt.ports {
-		sum += p.delay
-	}
-	return sum
-}
-
 // once is the time one packet of that size takes from end to end.
 func (pt *path) once(size int32) (sum engine.Time) {
 	for i, p := range pt.ports {
@@ -77,15 +69,6 @@ func (pt *path) once(size int32) (sum engine.Time) {
 		sum = at + p.serialize(size) + p.delay
 	}
 	return sum
-}
-
-// bottleneck is the lowest rate on the way.
-func (pt *path) bottleneck() model.Rate {
-	rate := pt.ports[0].rate
-	for _, p := range pt.ports[1:] {
-		rate = min(rate, p.rate)
-	}
-	return rate
 }
 
 // settled is after how many packets a train of equal packets runs at the pace
