@@ -70,6 +70,9 @@ func (r *netRate) judge(want *contents, d *flows.Decoded) {
 	}
 }
 
+// all is how many of all flowsets came out whole, those that lack a flow too.
+func (r *netRate) all() claim.Rate { return claim.Rate{Hits: r.counts.Hits, Of: r.swallowed.Of} }
+
 // cells4 is how many cells per flow a table of four sub-tables needs for 99 %
 // of flowsets to decode by themselves; flowradar-more-flows measures the rate.
 var cells4 = map[int]float64{1_000: 1.3525, 10_000: 1.312, 100_000: 1.300}
