@@ -18,29 +18,25 @@ import (
 var simSuite = Suite{
 	Name:  "sim",
 	About: "packet-hops per second of CPU, beside Debian's ns-3 3.37",
-	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP; then k=8 and k=16; then HPCC's fat.txt, 320 hosts, with 1000 flows of web search at 50 %",
+	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP, without and with programs in every switch; then k=8 and k=16; then HPCC's fat.txt, 320 hosts, with 1000 flows of web search at 50 %",
 	run: func(ctx context.Context) ([]Result, error) {
 		if err := ns3.Available(); err != nil {
 			return nil, err
 		}
-		const payload, stop = 1000, 2 * time.Millisecond
-		peer, err := ns3.Run(ctx, peerConfig(payload, stop))
+		ours, results, err := besideNS3(ctx)
 		if err != nil {
 			return nil, err
 		}
-		theirs := float64(peer.PacketHops) / peer.CPU.Seconds() / 1e6
-		ours, err := measureSim(ctx, 4, payload)
-		if err != nil {
-			return nil, err
-		}
-		results := []Result{more("packet-hops, telemetry off", ours.rate, "M/s", "ns-3 3.37", theirs, 100)}
 		for _, k := range []int{8, 16} {
-			bigger, err := measureSim(ctx, k, payload)
+			bigger, err := newSimRun(k, nil)
 			if err != nil {
 				return nil, err
 			}
+			if err := bigger.play(ctx, 2*time.Second); err != nil {
+				return nil, err
+			}
 			results = append(results,
-				more(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate, "M/s", "Weft at k=4", ours.rate, 0.1),
+				more(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate(), "M/s", "Weft at k=4", ours.rate(), 0.1),
 				less(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4", ours.perFlow, 0.1))
 		}
 		files, err := measureHPCC(ctx)
@@ -52,46 +48,98 @@ var simSuite = Suite{
 	},
 }
 
-// simFigures is what one run of Weft's simulator gave.
-type simFigures struct {
-	rate    float64 // million packet-hops per second of CPU
+// simPayload is in every packet of both sides.
+const simPayload = 1000
+
+// besideNS3 plays the same flows in ns-3, in Weft, and in Weft with telemetry,
+// in turn, so that what else the machine does slows all of them.
+func besideNS3(ctx context.Context) (*simRun, []Result, error) {
+	off, err := newSimRun(4, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	on, err := newSimRun(4, everyProgram)
+	if err != nil {
+		return nil, nil, err
+	}
+	var peer simRun
+	for range 4 {
+		r, err := ns3.Run(ctx, peerConfig(simPayload, 500*time.Microsecond))
+		if err != nil {
+			return nil, nil, err
+		}
+		peer.hops += int64(r.PacketHops)
+		peer.cpu += r.CPU
+		if err := off.play(ctx, 500*time.Millisecond); err != nil {
+			return nil, nil, err
+		}
+		if err := on.play(ctx, 500*time.Millisecond); err != nil {
+			return nil, nil, err
+		}
+	}
+	return off, []Result{
+		more("packet-hops, telemetry off", off.rate(), "M/s", "ns-3 3.37", peer.rate(), 100),
+		more("packet-hops, telemetry on", on.rate(), "M/s", "ns-3 3.37", peer.rate(), 50),
+	}, nil
+}
+
+// simRun is a simulation and what it has cost.
+type simRun struct {
+	net     *sim.Network
+	hops    int64
+	cpu     time.Duration
 	perFlow float64 // KB of live memory
 }
 
-// measureSim plays four paced flows from every host until the figure is steady.
-func measureSim(ctx context.Context, k int, payload int32) (simFigures, error) {
+// newSimRun has four paced flows from every host of a fat-tree, already under
+// way, and programs in every switch unless they are nil.
+func newSimRun(k int, programs programs) (*simRun, error) {
 	before := liveHeap()
 	f, err := topo.FatTree(k, topo.DefaultLinks())
 	if err != nil {
-		return simFigures{}, err
+		return nil, err
 	}
 	routes, err := topo.NewRoutes(f, topo.RouteConfig{Seed: 1})
 	if err != nil {
-		return simFigures{}, err
+		return nil, err
 	}
 	cfg := sim.DefaultConfig()
-	cfg.MTU = payload
+	cfg.MTU = simPayload
 	n, err := sim.New(routes, cfg)
 	if err != nil {
-		return simFigures{}, err
+		return nil, err
+	}
+	if programs != nil {
+		if err := programs.attach(n); err != nil {
+			return nil, err
+		}
 	}
 	flows := simFlows(f)
 	if err := n.AddFlows(flows); err != nil {
-		return simFigures{}, err
+		return nil, err
 	}
 	n.Run(100 * engine.Microsecond) // the fabric fills
-	hops, start := n.Counts.Hops, cpuTime()
-	for cpuTime()-start < 2*time.Second {
-		if err := ctx.Err(); err != nil {
-			return simFigures{}, err
-		}
-		n.Run(n.Now() + 10*engine.Microsecond)
-	}
-	rate := float64(n.Counts.Hops-hops) / (cpuTime() - start).Seconds() / 1e6
-	figures := simFigures{rate, float64(liveHeap()-before) / float64(len(flows)) / 1e3}
+	r := &simRun{net: n, perFlow: float64(liveHeap()-before) / float64(len(flows)) / 1e3}
 	runtime.KeepAlive(n)
-	return figures, nil
+	return r, nil
 }
+
+// play goes on for so much time of the processor.
+func (r *simRun) play(ctx context.Context, long time.Duration) error {
+	hops, start := r.net.Counts.Hops, cpuTime()
+	for cpuTime()-start < long {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.net.Run(r.net.Now() + 10*engine.Microsecond)
+	}
+	r.cpu += cpuTime() - start
+	r.hops += r.net.Counts.Hops - hops
+	return nil
+}
+
+// rate is in millions of packet-hops per second of CPU.
+func (r *simRun) rate() float64 { return float64(r.hops) / r.cpu.Seconds() / 1e6 }
 
 // simFlows gives every host four flows of 10 Gb/s to hosts near and far.
 func simFlows(f *topo.Fabric) (flows []traffic.Flow) {
