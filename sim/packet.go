@@ -216,6 +216,5 @@ func (f *fifo) pop() *Packet {
 	}
 	f.bytes -= int64(p.Size)
 	f.packets--
-	p.next = nil
 	return p
 }

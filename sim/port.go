@@ -18,44 +18,46 @@ const (
 // Port is one end of a link: the queues and the wire in one direction, and the
 // pauses that the neighbour has asked for.
 type Port struct {
-	// What every packet needs comes first, close together.
-	net       *Network
+	// The order is that of use, by lines of the cache. What a packet needs that
+	// leaves:
 	peer      *Port
-	sw        *Switch // one of sw and host is set
-	host      *Host
 	busyUntil engine.Time
 	psPerByte int64 // 0 where a byte does not take whole picoseconds, or times are ns-3's
 	delay     engine.Time
-	index     int32
-	nonEmpty  uint16 // queues with packets, one bit each
-	paused    uint16 // priorities that the neighbour has paused
-	ID        model.PortID
-	pfcDue    uint8 // pause frames to send, one bit per priority
-	pfcStop   uint8 // what they shall say: stop, or go on
-	pfcNext   uint8 // whose turn it is
-	next      uint8 // where round robin goes on
-	node      *node
-	due       *engine.Time // its place in node.due
-	txAt      engine.Time  // when it looks for the next packet
-	wakeAt    engine.Time  // when a flow of its host is due
-	inbox     wire         // packets on their way here
-
-	TxPkts int64
-	TxData model.Bytes
-
+	TxPkts    int64
+	TxData    model.Bytes
 	// Tap sees every packet as it starts to leave; nil usually. It must not
 	// keep or change it.
-	Tap func(now engine.Time, p *Packet)
+	Tap      func(now engine.Time, p *Packet)
+	nonEmpty uint16 // queues with packets, one bit each
+	paused   uint16 // priorities that the neighbour has paused
+	ID       model.PortID
+	pfcDue   uint8 // pause frames to send, one bit per priority
+	next     uint8 // where round robin goes on
 
-	// What happens to packets on this wire beyond delay; nil usually.
-	impair impairments
+	// One that arrives:
+	inbox  wire         // packets on their way here
+	txAt   engine.Time  // when it looks for the next packet
+	wakeAt engine.Time  // when a flow of its host is due
+	due    *engine.Time // its place in node.due
+	node   *node
+	net    *Network
 
+	// Both:
+	sw      *Switch // one of sw and host is set
+	host    *Host
+	impair  impairments   // what happens to packets on this wire beyond delay; nil usually
 	txTimes []engine.Time // by size, where times are ns-3's
 
+	// One that waits; no queue lies across two lines.
 	queues [numQueues]fifo
-	ecn    ecnCurve
-	rate   model.Rate
-	Node   model.NodeID
+
+	index   int32
+	pfcStop uint8 // what pause frames that are due shall say: stop, or go on
+	pfcNext uint8 // whose turn it is
+	ecn     ecnCurve
+	rate    model.Rate
+	Node    model.NodeID
 
 	pauseGen   [numPriorities]uint16 // invalidates expiry events
 	refreshGen [numPriorities]uint16
@@ -99,6 +101,11 @@ func (p *Port) serialize(size int32) engine.Time {
 	if p.psPerByte != 0 {
 		return engine.Time(int64(size) * p.psPerByte)
 	}
+	return p.serializeOdd(size)
+}
+
+// serializeOdd stands apart to keep serialize short enough to be inlined.
+func (p *Port) serializeOdd(size int32) engine.Time {
 	if p.txTimes != nil {
 		return p.serializeNS3(size)
 	}
@@ -223,18 +230,9 @@ func (p *Port) send(pkt *Packet) {
 		p.Tap(n.now, pkt)
 	}
 	if len(p.impair) == 0 || p.impair.pass(p, pkt) {
-		p.peer.deliver(p.busyUntil+p.delay, pkt)
-	}
-}
-
-// arrive takes a packet off the wire.
-func (p *Port) arrive(pkt *Packet) {
-	switch {
-	case pkt.Kind == KindPFC:
-		p.hearPause(pkt)
-	case p.sw != nil:
-		p.sw.receive(p, pkt)
-	default:
-		p.host.receive(p, pkt)
+		at := p.busyUntil + p.delay
+		if p.peer.inbox.push(at, pkt) {
+			p.peer.wants(at)
+		}
 	}
 }

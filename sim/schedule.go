@@ -140,17 +140,17 @@ func (n *Network) stretch(end engine.Time) {
 func (n *Network) visit(nd *node, end engine.Time) {
 	n.sched.visiting = nd
 	for {
-		at, which := engine.Forever, 0
+		due := nd.due
+		at, which := due[0], 0
+		for i := 1; i < len(due); i++ {
+			t := due[i]
+			if t >= at {
+				continue // in this form the compiler makes half as many instructions
+			}
+			at, which = t, i
+		}
 		if n.cfg.NS3 {
 			at, which = nd.soonest()
-		} else {
-			due := nd.due
-			at = due[0]
-			for i := 1; i < len(due); i++ {
-				if due[i] < at {
-					which, at = i, due[i]
-				}
-			}
 		}
 		if nd.timerAt <= at {
 			if at = nd.timerAt; at < end {
@@ -176,7 +176,14 @@ func (p *Port) attend(at engine.Time) {
 	case p.inbox.at:
 		pkt := p.inbox.pop()
 		*p.due = min(p.inbox.at, p.txAt, p.wakeAt)
-		p.arrive(pkt)
+		switch {
+		case pkt.Kind == KindPFC:
+			p.hearPause(pkt)
+		case p.sw != nil:
+			p.sw.receive(p, pkt)
+		default:
+			p.host.receive(p, pkt)
+		}
 	case p.txAt:
 		p.txAt = engine.Forever
 		*p.due = min(p.inbox.at, p.wakeAt)
@@ -203,13 +210,6 @@ func (n *Network) wakeNode(nd *node, at engine.Time) {
 		nd.next = at
 		n.sched.active[nd.id>>6] |= 1 << (nd.id & 63)
 		n.sched.earliest = min(n.sched.earliest, at)
-	}
-}
-
-// deliver puts a packet on its way to a port.
-func (p *Port) deliver(at engine.Time, pkt *Packet) {
-	if p.inbox.push(at, pkt) {
-		p.wants(at)
 	}
 }
 

@@ -147,19 +147,22 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 // learns its way hop by hop and gives it to its packets; while no table
 // changes, that saves the hash and the look-up, most of what forwarding costs.
 func (sw *Switch) route(p *Packet) *Port {
+	if hop := int(p.hop); hop < len(p.path) && p.path[hop] != 0 && p.routing == sw.net.routing {
+		p.hop++
+		return sw.ports[p.path[hop]-1]
+	}
+	return sw.learn(p)
+}
+
+// learn is route for a packet that does not know its way from here.
+func (sw *Switch) learn(p *Packet) *Port {
 	hop := p.hop
 	if int(hop) == len(p.path) {
 		return sw.lookup(p)
 	}
 	p.hop++
-	if p.routing != sw.net.routing {
-		return sw.lookup(p)
-	}
-	if out := p.path[hop]; out != 0 {
-		return sw.ports[out-1]
-	}
 	out := sw.lookup(p)
-	if out != nil && p.flow >= 0 && out.ID <= 255 {
+	if out != nil && p.flow >= 0 && out.ID <= 255 && p.routing == sw.net.routing {
 		w := &sw.net.flows[p.flow].ways[p.way]
 		if w.routing == p.routing {
 			w.path[hop] = uint8(out.ID)

@@ -13,9 +13,9 @@ type wire struct {
 
 // push adds a packet and tells whether it is the first.
 func (w *wire) push(at engine.Time, pkt *Packet) bool {
-	pkt.next, pkt.Joined = nil, engine.Forever
 	last := w.tail
-	w.tail = pkt
+	pkt.next, w.tail = nil, pkt
+	pkt.Joined = engine.Forever
 	if w.head == nil {
 		w.head, w.at = pkt, at
 		return true
