@@ -118,7 +118,7 @@ func (w *Writer) Add(key []byte, delta uint64, copies int) error {
 		c := &w.t.cells[w.t.cell(p, n)]
 		region.Store(c, *c+delta)
 	}
-	w.cell.Added(copies, delta)
+	w.cell.Added(copies, uint64(copies)*delta)
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (w *Writer) AddShared(key []byte, delta uint64, copies int) error {
 	for n := range copies {
 		atomic.AddUint64(&w.t.cells[w.t.cell(p, n)], delta)
 	}
-	w.cell.Added(copies, delta)
+	w.cell.Added(copies, uint64(copies)*delta)
 	return nil
 }
 

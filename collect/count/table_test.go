@@ -16,8 +16,8 @@ func open(t interface{ Fatal(...any) }, cfg Config) *Table {
 	return tab
 }
 
-// TestWritersAgree holds the three ways to add against each other: alone,
-// shared, and by fetch-and-add where the scheme says.
+// TestWritersAgree holds the ways to add against each other: alone, shared, in
+// a run, and by fetch-and-add where the scheme says.
 func TestWritersAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{Layout: Weft, Cells: 4 * rapid.Uint64Range(1, 25).Draw(t, "rows"), Seed: rapid.Uint64().Draw(t, "seed")}
@@ -26,7 +26,8 @@ func TestWritersAgree(t *testing.T) {
 			cfg = Config{Layout: Prototype, Cells: 1 << rapid.IntRange(1, 7).Draw(t, "log cells")}
 			low, high = 4, 4
 		}
-		alone, shared, remote := open(t, cfg), open(t, cfg), open(t, cfg)
+		alone, shared, run, remote := open(t, cfg), open(t, cfg), open(t, cfg), open(t, cfg)
+		defer run.Region().Close()
 		defer alone.Region().Close()
 		defer shared.Region().Close()
 		defer remote.Region().Close()
@@ -34,10 +35,15 @@ func TestWritersAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range rapid.IntRange(1, 20).Draw(t, "reports") {
-			key := rapid.SliceOfN(rapid.Byte(), low, high).Draw(t, "key")
+		keyLen := rapid.IntRange(low, high).Draw(t, "key length")
+		copies := rapid.IntRange(1, 4).Draw(t, "copies")
+		reports := []byte{}
+		for range rapid.IntRange(1, 70).Draw(t, "reports") {
+			key := rapid.SliceOfN(rapid.Byte(), keyLen, keyLen).Draw(t, "key")
 			delta := rapid.Uint64().Draw(t, "delta")
-			copies := rapid.IntRange(1, 4).Draw(t, "copies")
+			reports = append(reports, 0xee)
+			reports = append(reports, key...)
+			reports = binary.BigEndian.AppendUint64(reports, delta)
 			if err := alone.Writer(0).Add(key, delta, copies); err != nil {
 				t.Fatal(err)
 			}
@@ -51,13 +57,17 @@ func TestWritersAgree(t *testing.T) {
 				}
 			}
 		}
+		if n, err := run.Writer(0).AddRun(reports, 1, keyLen, copies); err != nil || n != len(reports)/(9+keyLen) {
+			t.Fatalf("AddRun = %d, %v; want all", n, err)
+		}
 		for i, want := range alone.cells {
-			if shared.cells[i] != want || remote.cells[i] != want {
-				t.Fatalf("cell %d = %d alone, %d shared, %d by fetch-and-add", i, want, shared.cells[i], remote.cells[i])
+			if shared.cells[i] != want || run.cells[i] != want || remote.cells[i] != want {
+				t.Fatalf("cell %d = %d alone, %d shared, %d in a run, %d by fetch-and-add", i, want, shared.cells[i], run.cells[i], remote.cells[i])
 			}
 		}
-		if a, b := alone.Region().Counts(), shared.Region().Counts(); a != b {
-			t.Fatalf("counts %+v alone, %+v shared", a, b)
+		a, b, c := alone.Region().Counts(), shared.Region().Counts(), run.Region().Counts()
+		if a != b || a != c {
+			t.Fatalf("counts %+v alone, %+v shared, %+v in a run", a, b, c)
 		}
 	})
 }

@@ -127,10 +127,10 @@ func (r *Region) Cell(i int) Cell {
 // Wrote counts n slots that were written.
 func (c Cell) Wrote(n int) { Store(c.writes, *c.writes+uint64(n)) }
 
-// Added counts n slots to each of which delta was added.
-func (c Cell) Added(n int, delta uint64) {
+// Added counts n slots to which total was added together.
+func (c Cell) Added(n int, total uint64) {
 	Store(c.writes, *c.writes+uint64(n))
-	Store(c.total, *c.total+uint64(n)*delta)
+	Store(c.total, *c.total+total)
 }
 
 // Counts is what all writers did since the last reset.

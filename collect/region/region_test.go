@@ -110,8 +110,8 @@ func TestFileAnswersAsBefore(t *testing.T) {
 		if err := r.Read(40, got); err != nil || string(got) != "kept" {
 			t.Errorf("Read = %q, %v; want kept", got, err)
 		}
-		if got := r.Counts(); got != (Counts{Writes: 2, Total: 20}) {
-			t.Errorf("Counts = %+v; want 2 writes of 10 each", got)
+		if got := r.Counts(); got != (Counts{Writes: 2, Total: 10}) {
+			t.Errorf("Counts = %+v; want 2 writes of 10 in all", got)
 		}
 	}
 	check(view)
