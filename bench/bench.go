@@ -38,7 +38,9 @@ type Suite struct {
 func (s Suite) Run(ctx context.Context) ([]Result, error) { return s.run(ctx) }
 
 // Suites returns all suites by name.
-func Suites() []Suite { return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite} }
+func Suites() []Suite {
+	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite}
+}
 
 // Find returns the suite of that name.
 func Find(name string) (Suite, error) {

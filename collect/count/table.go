@@ -24,7 +24,10 @@ func NewScheme(cfg Config) (*Scheme, error) {
 func (s *Scheme) Config() Config { return s.cfg }
 
 // Place is a key as the scheme knows it.
-type Place struct{ hash uint64 }
+type Place struct {
+	hash place.Hash
+	crc  place.CRC // of the prototype
+}
 
 // Place hashes a key, once for all its cells.
 func (s *Scheme) Place(key []byte) (Place, error) {
@@ -32,19 +35,19 @@ func (s *Scheme) Place(key []byte) (Place, error) {
 		if len(key) != place.PrototypeKey {
 			return Place{}, ErrKeyLen
 		}
-		return Place{uint64(place.Prototype([place.PrototypeKey]byte(key)))}, nil
+		return Place{crc: place.Prototype([place.PrototypeKey]byte(key))}, nil
 	}
 	if len(key) == 0 {
 		return Place{}, ErrKeyLen
 	}
-	return Place{uint64(place.Of(key, s.cfg.Seed))}, nil
+	return Place{hash: place.Of(key, s.cfg.Seed)}, nil
 }
 
 func (s *Scheme) cell(p Place, n int) uint64 {
 	if s.proto {
-		return place.CRC(p.hash).Slot(n, s.cfg.Cells)
+		return p.crc.Slot(n, s.cfg.Cells)
 	}
-	return place.Hash(p.hash).Cell(n, s.cfg.Cells)
+	return p.hash.Cell(n, s.cfg.Cells)
 }
 
 // Offset is where cell n of the key is, in bytes from the start of the memory.

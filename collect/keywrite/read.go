@@ -110,22 +110,61 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 	if keyLen < 1 || len(keys)%keyLen != 0 {
 		return ErrKeyLen
 	}
-	var places [ahead]Place
 	for done := 0; len(keys) > 0; {
-		n := 0
-		for ; n < ahead && len(keys) > 0; n++ {
-			if places[n], err = t.Place(keys[:keyLen]); err != nil {
-				return err
-			}
-			keys = keys[keyLen:]
+		part := keys[:min(len(keys), ahead*keyLen)]
+		keys = keys[len(part):]
+		if t.words == 1 && !t.proto && keyLen >= 8 && keyLen <= 16 {
+			t.lookupWords(dst, part, keyLen, copies, q, done, each)
+		} else if err := t.lookupSome(dst, part, keyLen, copies, q, done, each); err != nil {
+			return err
 		}
-		t.touch(places[:n], copies)
-		for i, p := range places[:n] {
-			each(done+i, t.lookup(dst, p, copies, q))
-		}
-		done += n
+		done += len(part) / keyLen
 	}
 	return nil
+}
+
+// lookupSome looks up to ahead keys up, in any layout.
+func (t *Table) lookupSome(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
+	var places [ahead]Place
+	n := len(keys) / keyLen
+	for i := range n {
+		if places[i], err = t.Place(keys[i*keyLen:][:keyLen]); err != nil {
+			return err
+		}
+	}
+	t.touch(places[:n], copies)
+	for i, p := range places[:n] {
+		each(first+i, t.lookup(dst, p, copies, q))
+	}
+	return nil
+}
+
+// lookupWords looks up to ahead keys up, in slots of one word, with keys of 8
+// to 16 bytes.
+func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) {
+	var hashes [ahead]place.Hash
+	var at [ahead * place.MaxCopies]uint64
+	slots, n, start := t.slots, t.cfg.Slots, place.Start(keyLen, t.cfg.Seed)
+	k, all := 0, 0
+	for ; k < ahead && len(keys) >= keyLen; k++ {
+		h := place.OfWords(binary.LittleEndian.Uint64(keys), binary.LittleEndian.Uint64(keys[keyLen-8:]), start)
+		hashes[k] = h
+		for c := range copies {
+			at[all%len(at)] = h.Slot(c, n)
+			all++
+		}
+		keys = keys[keyLen:]
+	}
+	// This loop does nothing but load, so that as many loads overlap as the
+	// processor can have under way.
+	for i, slot := range at[:all] {
+		at[i] = region.Load(&slots[slot])
+	}
+	var found [place.MaxCopies]uint64
+	for i := range k {
+		copy(found[:], at[i*copies:(i+1)*copies])
+		each(first+i, t.judge(dst, Place{hash: hashes[i]}, &found, copies, q))
+	}
 }
 
 // touch loads the first word of every slot of the places, and uses none: the
@@ -135,14 +174,14 @@ func (t *Table) touch(places []Place, copies int) {
 	if t.proto {
 		for _, p := range places {
 			for c := range copies {
-				region.Load(&slots[place.CRC(p.hash).Slot(c, n)*words])
+				region.Load(&slots[p.crc.Slot(c, n)*words])
 			}
 		}
 		return
 	}
 	for _, p := range places {
 		for c := range copies {
-			region.Load(&slots[place.Hash(p.hash).Slot(c, n)*words])
+			region.Load(&slots[p.hash.Slot(c, n)*words])
 		}
 	}
 }
@@ -173,30 +212,35 @@ func (t *Table) lookup(dst []byte, p Place, copies int, q Query) Answer {
 }
 
 // lookupWord is lookup for slots of one word. All are loaded before any is
-// judged, so that their ways through memory overlap. Copies that agree, as
-// nearly all do, need no count.
+// judged, so that their ways through memory overlap.
 func (t *Table) lookupWord(dst []byte, p Place, copies int, q Query) Answer {
-	var slots [place.MaxCopies]uint64
+	var found [place.MaxCopies]uint64
 	for n := range copies {
-		slots[n] = region.Load(&t.slots[t.slot(p, n)])
+		found[n] = region.Load(&t.slots[t.slot(p, n)])
 	}
+	return t.judge(dst, p, &found, copies, q)
+}
+
+// judge answers from the words of the copies. Those that agree, as nearly all
+// do, need no count. It makes room in found for its own use.
+func (t *Table) judge(dst []byte, p Place, found *[place.MaxCopies]uint64, copies int, q Query) Answer {
 	valid := 0
 	agree := true
-	for _, w := range slots[:copies] {
+	for _, w := range found[:copies] {
 		if top := w >> 32 << 32; w == top|t.sumWord(p, top) {
-			agree = agree && (valid == 0 || w == slots[0])
-			slots[valid] = w // never behind the one just read
+			agree = agree && (valid == 0 || w == found[0])
+			found[valid] = w // never behind the one just read
 			valid++
 		}
 	}
-	winner := slots[0]
+	winner := found[0]
 	a := Answer{Outcome: Found, Votes: valid, Valid: valid}
 	switch {
 	case valid == 0:
 		a.Outcome = Absent
 	case !agree:
 		var v vote
-		for _, w := range slots[:valid] {
+		for _, w := range found[:valid] {
 			v.add(w)
 		}
 		a = v.answer(q)
@@ -224,13 +268,13 @@ func (t *Table) loadSlot(dst []byte, p Place, slot []uint64) (_ []byte, id uint6
 	} else {
 		low = w
 	}
-	sum := place.Hash(p.hash).Sum().Add(top)
+	sum := p.hash.Sum().Add(top)
 	for i := 1; i < len(slot); i++ {
 		w := region.Load(&slot[i])
 		sum = sum.Add(w)
 		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
-	want := p.hash
+	want := uint64(p.crc)
 	if !t.proto {
 		want = sum.Bits(t.mask)
 	}

@@ -44,12 +44,12 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 // writeWords is the loop of WriteRun for slots of one word.
 func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 	size := head + keyLen + 4
-	slots, n, seed, mask := t.slots, t.cfg.Slots, t.cfg.Seed, t.mask
+	slots, n, start, mask := t.slots, t.cfg.Slots, place.Start(keyLen, t.cfg.Seed), t.mask
 	for ; len(reports) >= size; reports = reports[size:] {
 		key := reports[head : head+keyLen+4]
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[keyLen-8:])
 		top := uint64(binary.LittleEndian.Uint32(key[keyLen:])) << 32
-		h := place.OfWords(a, b, keyLen, seed)
+		h := place.OfWords(a, b, start)
 		word := top | h.Sum().Add(top).Bits(mask)
 		region.Store(&slots[h.Slot(0, n)], word)
 		if copies > 1 {

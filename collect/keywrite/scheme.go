@@ -34,7 +34,10 @@ func newScheme(cfg Config) Scheme {
 func (s *Scheme) Config() Config { return s.cfg }
 
 // Place is a key as the scheme knows it.
-type Place struct{ hash uint64 }
+type Place struct {
+	hash place.Hash
+	crc  place.CRC // of the prototype
+}
 
 // Place hashes a key, once for all copies.
 func (s *Scheme) Place(key []byte) (Place, error) {
@@ -42,20 +45,20 @@ func (s *Scheme) Place(key []byte) (Place, error) {
 		if len(key) != place.PrototypeKey {
 			return Place{}, ErrKeyLen
 		}
-		return Place{uint64(place.Prototype([place.PrototypeKey]byte(key)))}, nil
+		return Place{crc: place.Prototype([place.PrototypeKey]byte(key))}, nil
 	}
 	if len(key) == 0 {
 		return Place{}, ErrKeyLen
 	}
-	return Place{uint64(place.Of(key, s.cfg.Seed))}, nil
+	return Place{hash: place.Of(key, s.cfg.Seed)}, nil
 }
 
 // slot is the number of copy n's slot.
 func (s *Scheme) slot(p Place, n int) uint64 {
 	if s.proto {
-		return place.CRC(p.hash).Slot(n, s.cfg.Slots)
+		return p.crc.Slot(n, s.cfg.Slots)
 	}
-	return place.Hash(p.hash).Slot(n, s.cfg.Slots)
+	return p.hash.Slot(n, s.cfg.Slots)
 }
 
 // Offset is where copy n of the key starts, in bytes from the start of the
@@ -108,7 +111,7 @@ func (s *Scheme) first(p Place, value []byte) uint64 {
 	if s.words == 1 || s.proto {
 		return top | s.sumWord(p, top)
 	}
-	sum := place.Hash(p.hash).Sum().Add(top)
+	sum := p.hash.Sum().Add(top)
 	for i := 1; i < int(s.words); i++ {
 		sum = sum.Add(s.word(value, i))
 	}
@@ -119,7 +122,7 @@ func (s *Scheme) first(p Place, value []byte) uint64 {
 // of any.
 func (s *Scheme) sumWord(p Place, top uint64) uint64 {
 	if s.proto {
-		return p.hash
+		return uint64(p.crc)
 	}
-	return place.Hash(p.hash).Sum().Add(top).Bits(s.mask)
+	return p.hash.Sum().Add(top).Bits(s.mask)
 }

@@ -67,7 +67,7 @@ func (w *Writer) Write(key, value []byte, copies int) error {
 	if n := len(key); n >= 8 && n <= 16 && t.quick && len(value) == 4 && uint(copies-1) < place.MaxCopies {
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
 		top := uint64(binary.LittleEndian.Uint32(value)) << 32
-		h := place.OfWords(a, b, n, t.cfg.Seed)
+		h := place.OfWords(a, b, place.Start(n, t.cfg.Seed))
 		word := top | h.Sum().Add(top).Bits(t.mask)
 		for c := range copies {
 			region.Store(&t.slots[h.Slot(c, t.cfg.Slots)], word)

@@ -25,6 +25,9 @@ func configs(t *rapid.T) Config {
 			Value: rapid.SampledFrom([]int{4, 12, 28}).Draw(t, "value"),
 		}
 	}
+	if rapid.Bool().Draw(t, "usual") {
+		return DefaultConfig(8 * rapid.Int64Range(1, 200).Draw(t, "slots"))
+	}
 	return Config{
 		Layout: Weft,
 		Slots:  rapid.Uint64Range(1, 200).Draw(t, "slots"),

@@ -65,7 +65,7 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 		return dst, ErrAhead
 	}
 	c.skip(t.oldest(k, head))
-	stride := uint64(k.stride())
+	stride := uint64(k.stride)
 	n := min(head-c.Next, uint64(max(0, limit)))
 	start := len(dst)
 	for first := c.Next; n > 0; {

@@ -1,6 +1,9 @@
 package list
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Scheme tells where the entries of a list go: all that a translator needs to
 // write by RDMA. It holds no memory.
@@ -10,11 +13,39 @@ type Scheme struct {
 	classes []span
 }
 
-// span is a class with its place.
+// span is a class with its place and what follows from its shape.
 type span struct {
 	Class
-	first uint32 // its first list
-	base  int64  // where the ring of that list starts
+	first  uint32 // its first list
+	base   int64  // where the ring of that list starts
+	size   int64  // of a ring in memory
+	stride int    // of an entry
+	batch  int    // bytes of the largest batch
+	end    int64  // of the entries in a ring
+	mask   uint64 // Capacity-1 if that is a power of two
+	shift  int    // the stride is 1<<shift, or -1
+}
+
+// at is where in the ring the entry behind head others goes.
+func (k *span) at(head uint64) int64 {
+	if k.mask != 0 { // a division costs as much as the write of a batch
+		return int64(head&k.mask) * int64(k.stride)
+	}
+	return int64(head%uint64(k.Capacity)) * int64(k.stride)
+}
+
+// entries is how many entries n bytes are, or -1 if they are not whole.
+func (k *span) entries(n int) int {
+	if k.shift >= 0 {
+		if n&(k.stride-1) != 0 {
+			return -1
+		}
+		return n >> k.shift
+	}
+	if n%k.stride != 0 {
+		return -1
+	}
+	return n / k.stride
 }
 
 // NewScheme checks the geometry.
@@ -24,10 +55,19 @@ func NewScheme(cfg Config) (*Scheme, error) {
 	}
 	s := &Scheme{cfg: cfg, lists: uint32(cfg.Lists())}
 	first, base := uint32(0), cfg.heads()
-	for _, k := range cfg.Classes {
-		s.classes = append(s.classes, span{k, first, base})
-		first += uint32(k.Lists)
-		base += int64(k.Lists) * k.ring()
+	for _, c := range cfg.Classes {
+		k := span{Class: c, first: first, base: base, size: c.ring(), stride: c.stride(), shift: -1}
+		k.batch = cfg.Batch * k.stride
+		k.end = int64(c.Capacity) * int64(k.stride)
+		if c.Capacity&(c.Capacity-1) == 0 {
+			k.mask = uint64(c.Capacity - 1)
+		}
+		if k.stride&(k.stride-1) == 0 {
+			k.shift = bits.TrailingZeros(uint(k.stride))
+		}
+		s.classes = append(s.classes, k)
+		first += uint32(c.Lists)
+		base += int64(c.Lists) * c.ring()
 	}
 	return s, nil
 }
@@ -43,12 +83,20 @@ func (s *Scheme) class(list uint32) (*span, int64, error) {
 	if list >= s.lists {
 		return nil, 0, ErrList
 	}
+	k := &s.classes[0]
+	if len(s.classes) > 1 {
+		k = s.find(list)
+	}
+	return k, k.base + int64(list-k.first)*k.size, nil
+}
+
+// find returns the class of a list that exists.
+func (s *Scheme) find(list uint32) *span {
 	i := len(s.classes) - 1
 	for s.classes[i].first > list {
 		i--
 	}
-	k := &s.classes[i]
-	return k, k.base + int64(list-k.first)*k.ring(), nil
+	return &s.classes[i]
 }
 
 // Class returns the shape of a list.
@@ -99,11 +147,11 @@ func (s *Scheme) Spans(list uint32, head uint64, batch []byte) (spans [2]Span, n
 	if err != nil {
 		return spans, 0, err
 	}
-	if len(batch) == 0 || len(batch)%k.stride() != 0 || len(batch)/k.stride() > s.cfg.Batch {
+	if len(batch) == 0 || len(batch) > k.batch || k.entries(len(batch)) < 0 {
 		return spans, 0, ErrBatch
 	}
-	at := int64(head%uint64(k.Capacity)) * int64(k.stride())
-	room := int64(k.Capacity)*int64(k.stride()) - at
+	at := k.at(head)
+	room := k.end - at
 	if int64(len(batch)) <= room {
 		spans[0] = Span{uint64(base + at), batch}
 		return spans, 1, nil

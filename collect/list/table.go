@@ -10,7 +10,8 @@ import (
 // readers need no leave.
 type Table struct {
 	*Scheme
-	mem *region.Region
+	mem   *region.Region
+	words []uint64
 }
 
 // Open makes lists in memory, or opens those in the file at path, with their
@@ -24,7 +25,7 @@ func Open(path string, cfg Config) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{s, mem}, nil
+	return &Table{s, mem, mem.Words()}, nil
 }
 
 // View opens the lists in a region, whose header holds their geometry.
@@ -40,7 +41,7 @@ func View(mem *region.Region) (*Table, error) {
 	if cfg.Size() != mem.Size() {
 		return nil, fmt.Errorf("%w: %d bytes for lists of %d", region.ErrDamaged, mem.Size(), cfg.Size())
 	}
-	return &Table{s, mem}, nil
+	return &Table{s, mem, mem.Words()}, nil
 }
 
 // Region is the memory of the lists.
@@ -51,7 +52,7 @@ func (t *Table) head(list uint32) *uint64 {
 	if t.cfg.Layout == Prototype {
 		return t.mem.Head()
 	}
-	return &t.mem.Words()[list]
+	return &t.words[list]
 }
 
 // Head is how many entries were ever written to a list.
@@ -76,30 +77,41 @@ func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)
 // list, and allocates nothing. Entries become readable in batches, each when
 // all of it is there.
 func (w *Writer) Append(list uint32, entries []byte) error {
-	k, _, err := w.t.class(list)
+	t := w.t
+	k, base, err := t.class(list)
 	if err != nil {
 		return err
 	}
-	stride := k.stride()
-	if len(entries)%stride != 0 {
+	n := k.entries(len(entries))
+	if n < 0 {
 		return ErrBatch
 	}
-	word := w.t.head(list)
+	word := t.head(list)
 	head := region.Load(word)
+	at := k.at(head)
+	off := uint64(base + at)
+	if len(entries) <= k.batch && at+int64(len(entries)) <= k.end && (off|uint64(len(entries)))%8 == 0 {
+		// The usual batch: it does not meet the end of the ring.
+		region.Copy(t.words[off/8:][:len(entries)/8], entries)
+		region.Publish(word, head+uint64(n))
+		w.cell.Wrote(n)
+		return nil
+	}
 	for len(entries) > 0 {
-		batch := entries[:min(len(entries), w.t.cfg.Batch*stride)]
-		spans, n, err := w.t.Spans(list, head, batch)
+		batch := entries[:min(len(entries), k.batch)]
+		spans, parts, err := t.Spans(list, head, batch)
 		if err != nil {
 			return err
 		}
-		for _, s := range spans[:n] {
-			if err := w.t.mem.Write(s.Offset, s.Bytes); err != nil {
-				panic(fmt.Sprintf("list: ring of list %d is outside of its region", list))
+		for _, s := range spans[:parts] {
+			if err := t.mem.Write(s.Offset, s.Bytes); err != nil {
+				panic("list: a ring is outside of its region")
 			}
 		}
-		head += uint64(len(batch) / stride)
+		n := k.entries(len(batch))
+		head += uint64(n)
 		region.Publish(word, head)
-		w.cell.Wrote(len(batch) / stride)
+		w.cell.Wrote(n)
 		entries = entries[len(batch):]
 	}
 	return nil

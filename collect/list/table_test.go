@@ -64,8 +64,8 @@ func TestRingsHoldTheNewest(t *testing.T) {
 			}
 			written += head
 			for i := max(0, len(entries)-class.Capacity); i < len(entries); i++ {
-				got := make([]byte, class.stride())
-				_ = tab.Region().Read(uint64(base)+uint64(i%class.Capacity*class.stride()), got)
+				got := make([]byte, class.stride)
+				_ = tab.Region().Read(uint64(base)+uint64(i%class.Capacity*class.stride), got)
 				if !bytes.Equal(got, entries[i]) {
 					t.Fatalf("entry %d of list %d = %x; want %x", i, list, got, entries[i])
 				}

@@ -14,9 +14,11 @@ import (
 // MaxCopies is the most copies a key can have.
 const MaxCopies = 4
 
-// Hash is what Weft knows of a key: 64 bits, evenly spread. It is not made to
-// withstand an adversary who knows the seed.
-type Hash uint64
+// Hash is what Weft knows of a key: 64 bits for its places and, independent of
+// them, 64 for its checksums. (One word for both would leave two keys that
+// share a slot of 2^27 with 37 bits between them.) It is not made to withstand
+// an adversary who knows the seed.
+type Hash struct{ at, sum uint64 }
 
 // Odd constants with evenly spread bits: the fractions of square roots of
 // primes.
@@ -32,29 +34,29 @@ const (
 // Of hashes a key of any length. Another seed gives another function.
 func Of(key []byte, seed uint64) Hash {
 	if n := len(key); n >= 8 && n <= 16 {
-		return OfWords(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]), n, seed)
+		return OfWords(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]), Start(n, seed))
 	}
 	return ofAny(key, seed)
 }
 
-// OfWords is Of for a key of n bytes, 8 to 16, given as its first and its last
-// 8. It is small enough to become part of its caller: without a call, and the
+// Start is what OfWords starts with, the same for all keys of n bytes.
+func Start(n int, seed uint64) uint64 { return seed ^ mix0 ^ uint64(n) }
+
+// OfWords is Of for a key of 8 to 16 bytes, given as its first and its last 8.
+// It is small enough to become part of its caller: without a call, and the
 // stores of registers around it, twice as many writes to memory are under way
 // at once.
-func OfWords(a, b uint64, n int, seed uint64) Hash { return finish(a, b, start(n, seed)) }
-
-func start(n int, seed uint64) uint64 { return seed ^ mix0 ^ uint64(n) }
-
-// finish takes in the last two words. One multiplication leaves keys that
-// differ in few bits with slots that are alike; a second does not.
-func finish(a, b, h uint64) Hash {
-	h = fold(a^mix2, b^h)
-	h = (h ^ h>>32) * mix3
-	return Hash(h ^ h>>29)
+//
+// One multiplication leaves keys that differ in few bits with slots that are
+// alike; a second does not. A checksum has its second when it takes in a word.
+func OfWords(a, b, start uint64) Hash {
+	at := fold(a^mix2, b^start)
+	at = (at ^ at>>32) * mix3
+	return Hash{at ^ at>>29, fold(a^start, b^mix4)}
 }
 
 func ofAny(key []byte, seed uint64) Hash {
-	h := start(len(key), seed)
+	h := Start(len(key), seed)
 	for len(key) > 16 {
 		h = fold(binary.LittleEndian.Uint64(key)^mix1, binary.LittleEndian.Uint64(key[8:])^h)
 		key = key[16:]
@@ -71,7 +73,7 @@ func ofAny(key []byte, seed uint64) Hash {
 	case m > 0:
 		a = uint64(key[0])<<16 | uint64(key[m/2])<<8 | uint64(key[m-1])
 	}
-	return finish(a, b, h)
+	return OfWords(a, b, h)
 }
 
 // fold multiplies to 128 bits and folds the halves.
@@ -87,24 +89,27 @@ var spread = [MaxCopies]uint64{1, mix4, mix5, mix1}
 // Slot returns the place of copy n, 0 to MaxCopies-1, among any number of
 // slots.
 func (h Hash) Slot(n int, slots uint64) uint64 {
-	hi, _ := bits.Mul64(uint64(h)*spread[n&(MaxCopies-1)], slots)
+	hi, _ := bits.Mul64(h.at*spread[n&(MaxCopies-1)], slots)
 	return hi
 }
 
 // Cell is Slot with copies that never coincide, for what would count twice
 // where they do. Cells must be a multiple of MaxCopies.
 func (h Hash) Cell(n int, cells uint64) uint64 {
-	return h.Slot(n, cells/MaxCopies)*MaxCopies + (uint64(h)+uint64(n))%MaxCopies
+	return h.Slot(n, cells/MaxCopies)*MaxCopies + (h.at+uint64(n))%MaxCopies
 }
 
 // Sum starts a checksum over the key and what is stored under it.
-func (h Hash) Sum() Sum { return Sum(h ^ mix5) }
+func (h Hash) Sum() Sum { return Sum(h.sum) }
 
 // Sum is a checksum of a key and of words.
 type Sum uint64
 
 // Add continues the checksum with a word.
 func (s Sum) Add(word uint64) Sum { return Sum(fold(uint64(s)^mix0, word^mix3)) }
+
+// AddPair continues the checksum with two words, for the price of one.
+func (s Sum) AddPair(a, b uint64) Sum { return Sum(fold(uint64(s)^a, b^mix3)) }
 
 // Bits returns the bits of the checksum that mask has, its low ones. It is
 // never 0, so that memory that was never written is not valid for any key.

@@ -165,7 +165,7 @@ func TestCellsAreApart(t *testing.T) {
 
 func TestSumIsNeverZero(t *testing.T) {
 	for i := range uint64(4096) {
-		if Hash(i).Sum().Add(i).Bits(15) == 0 {
+		if (Hash{sum: i}).Sum().Add(i).Bits(15) == 0 {
 			t.Fatalf("checksum of %d is 0", i)
 		}
 	}

@@ -3,27 +3,17 @@ package postcard
 // code is g of the paper: it spreads a value over 32 bits, without loss. A
 // table of b bits keeps the low b.
 func code(v uint32) uint32 {
-	v ^= v >> 16
-	v *= codeA
-	v ^= v >> 15
-	v *= codeB
+	v *= codeMix
 	return v ^ v>>16
 }
 
 // value is the value whose code is c.
-func value(c uint32) uint32 {
-	c ^= c >> 16
-	c *= undoB
-	c ^= c>>15 ^ c>>30
-	c *= undoA
-	return c ^ c>>16
-}
+func value(c uint32) uint32 { return (c ^ c>>16) * codeUndo }
 
-// Odd multipliers that spread well (Ettinger's search for 32-bit mixers), and
-// their inverses modulo 2^32.
 const (
-	codeA = 0x21f0aaad
-	codeB = 0x735a2d97
-	undoA = 0x333c4925
-	undoB = 0x97132227
+	codeMix  = 0x9e3779b1 // a prime near 2^32 divided by the golden ratio
+	codeUndo = 0xe8b2f51 // its inverse modulo 2^32
 )
+
+// blankCode is code(Blank).
+const blankCode = 0x61c8e787

@@ -134,23 +134,19 @@ func (t *Table) Lookup(dst []uint32, key []byte, q Query) (Answer, error) {
 // decode appends the hops of a chunk, if it is valid for the key.
 func (t *Table) decode(dst []uint32, chunk *[maxWords]uint64, p Place, q Query) ([]uint32, bool) {
 	if t.proto {
-		return protoDecode(dst, chunk, uint32(p.hash), q)
+		return protoDecode(dst, chunk, p.key, q)
 	}
 	seal := uint64(0)
 	if t.sealed {
 		seal = chunk[t.words-1] >> 32
 		chunk[t.words-1] &= math.MaxUint32
 	}
-	sum := place.Hash(p.hash).Sum()
-	for i := range t.words {
-		sum = sum.Add(chunk[i])
-	}
-	if t.sealed && seal != sum.Bits(1<<32-1) {
+	if t.sealed && seal != t.seal(p.hash, chunk) {
 		return dst, false
 	}
 	start, end := len(dst), len(dst)
 	for i := range t.cfg.Hops {
-		c := uint32((chunk[i/2] ^ t.masks(p, i/2)) & t.keep >> (i % 2 * 32))
+		c := uint32((chunk[i/2] ^ mask(p.hash, i/2)) & t.keep >> (i % 2 * 32))
 		v := value(c)
 		if q.Values != nil {
 			var ok bool

@@ -3,7 +3,6 @@ package postcard
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"math/bits"
 
 	"github.com/weft-telemetry/weft/collect/place"
 )
@@ -40,8 +39,11 @@ func (s *Scheme) Copies() int {
 	return place.MaxCopies
 }
 
-// Place is a key as the scheme knows it. For the prototype it is the key.
-type Place struct{ hash uint64 }
+// Place is a key as the scheme knows it.
+type Place struct {
+	hash place.Hash
+	key  uint32 // of the prototype
+}
 
 // Place hashes a key, once for all copies and hops.
 func (s *Scheme) Place(key []byte) (Place, error) {
@@ -49,19 +51,19 @@ func (s *Scheme) Place(key []byte) (Place, error) {
 		if len(key) != place.PrototypeKey {
 			return Place{}, ErrKeyLen
 		}
-		return Place{uint64(binary.BigEndian.Uint32(key))}, nil
+		return Place{key: binary.BigEndian.Uint32(key)}, nil
 	}
 	if len(key) == 0 {
 		return Place{}, ErrKeyLen
 	}
-	return Place{uint64(place.Of(key, s.cfg.Seed))}, nil
+	return Place{hash: place.Of(key, s.cfg.Seed)}, nil
 }
 
 func (s *Scheme) chunk(p Place, n int) uint64 {
 	if s.proto {
-		return uint64(protoCRC(crc32.IEEETable, uint32(p.hash))) & (s.cfg.Chunks - 1)
+		return uint64(protoCRC(crc32.IEEETable, p.key)) & (s.cfg.Chunks - 1)
 	}
-	return place.Hash(p.hash).Slot(n, s.cfg.Chunks)
+	return p.hash.Slot(n, s.cfg.Chunks)
 }
 
 // Offset is where copy n of the key's path starts, in bytes from the start of
@@ -91,35 +93,42 @@ const maxWords = (MaxHops + 1) / 2
 // encode fills the words of a chunk.
 func (s *Scheme) encode(chunk *[maxWords]uint64, p Place, hops []uint32) {
 	if s.proto {
-		protoEncode(chunk, uint32(p.hash), hops)
+		protoEncode(chunk, p.key, hops)
 		return
 	}
-	sum := place.Hash(p.hash).Sum()
 	for i := range s.words {
-		w := (uint64(s.code(hops, 2*i)) | uint64(s.code(hops, 2*i+1))<<32) ^ s.masks(p, i)
-		chunk[i] = w & s.used(i)
-		sum = sum.Add(chunk[i])
+		w := uint64(codeAt(hops, 2*i)) | uint64(codeAt(hops, 2*i+1))<<32
+		chunk[i] = (w ^ mask(p.hash, i)) & s.used(i)
 	}
 	if s.sealed {
-		chunk[s.words-1] |= sum.Bits(1<<32-1) << 32
+		chunk[s.words-1] |= s.seal(p.hash, chunk) << 32
 	}
 }
 
-// code returns the code of hop i, or that of a blank.
-func (s *Scheme) code(hops []uint32, i int) uint32 {
+// seal is the checksum of a chunk, whose own half is still zero.
+func (s *Scheme) seal(h place.Hash, chunk *[maxWords]uint64) uint64 {
+	sum := h.Sum()
+	for i := 0; i < s.words; i += 2 { // one word is followed by a zero
+		sum = sum.AddPair(chunk[i], chunk[i+1])
+	}
+	return sum.Bits(1<<32 - 1)
+}
+
+// codeAt returns the code of hop i, or that of a blank.
+func codeAt(hops []uint32, i int) uint32 {
 	if i < len(hops) {
 		return code(hops[i])
 	}
 	return blankCode
 }
 
-var blankCode = code(Blank)
+// mask returns the checksums of the key and hops 2i and 2i+1, a half each.
+func mask(h place.Hash, i int) uint64 { return uint64(h.Sum().Add(hopMix[i])) }
 
-// masks returns the checksums of the key and hops 2i and 2i+1: both halves of
-// one product.
-func (s *Scheme) masks(p Place, i int) uint64 {
-	hi, lo := bits.Mul64(p.hash^hopA[i], hopB[i])
-	return hi ^ lo
+// hopMix makes a checksum of its own for each pair of hops: digits of pi.
+var hopMix = [maxWords]uint64{
+	0x243f6a8885a308d3, 0x13198a2e03707344, 0xa4093822299f31d0, 0x082efa98ec4e6c89,
+	0x452821e638d01377, 0xbe5466cf34e90c6c, 0xc0ac29b7c97c50dd, 0x3f84d5b5b5470917,
 }
 
 // used returns the bits of word i that hold hops.
@@ -133,10 +142,3 @@ func (s *Scheme) used(i int) uint64 {
 		return 0
 	}
 }
-
-// hopA and hopB make a checksum of its own for each pair of hops: the digits
-// of pi, the second row made odd.
-var (
-	hopA = [maxWords]uint64{0x243f6a8885a308d3, 0x13198a2e03707344, 0xa4093822299f31d0, 0x082efa98ec4e6c89, 0x452821e638d01377, 0xbe5466cf34e90c6c, 0xc0ac29b7c97c50dd, 0x3f84d5b5b5470917}
-	hopB = [maxWords]uint64{0x9216d5d98979fb1b, 0xd1310ba698dfb5ad, 0x2ffd72dbd01adfb7, 0xb8e1afed6a267e97, 0xba7c9045f12c7f99, 0x24a19947b3916cf7, 0x0801f2e2858efc17, 0x636920d871574e69}
-)

@@ -23,6 +23,9 @@ func configs(t *rapid.T) Config {
 	if layout == Prototype {
 		return Config{Layout: Prototype, Chunks: 1 << rapid.IntRange(1, 8).Draw(t, "log chunks"), Hops: 5, Bits: 32}
 	}
+	if rapid.Bool().Draw(t, "usual") {
+		return DefaultConfig(32 * rapid.Int64Range(1, 200).Draw(t, "chunks"))
+	}
 	return Config{
 		Layout: layout,
 		Chunks: rapid.Uint64Range(1, 200).Draw(t, "chunks"),
@@ -47,18 +50,22 @@ func hopsOf(t *rapid.T, cfg Config) []uint32 {
 func TestCodeIsInvertible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Uint32().Draw(t, "value")
+		if code(Blank) != blankCode {
+			t.Fatalf("code(Blank) = %#x; want %#x", code(Blank), blankCode)
+		}
 		if got := value(code(v)); got != v {
 			t.Fatalf("value(code(%d)) = %d", v, got)
 		}
 	})
 }
 
-// TestWriterEqualsScheme holds that a local writer leaves the same bytes as a
-// translator that writes what the scheme says by RDMA.
+// TestWriterEqualsScheme holds that a local writer leaves the same bytes, one
+// by one or in a run, as a translator that writes what the scheme says by RDMA.
 func TestWriterEqualsScheme(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := configs(t)
-		local, remote := open(t, cfg), open(t, cfg)
+		local, run, remote := open(t, cfg), open(t, cfg), open(t, cfg)
+		defer run.Region().Close()
 		defer local.Region().Close()
 		defer remote.Region().Close()
 		scheme, err := NewScheme(cfg)
@@ -66,9 +73,16 @@ func TestWriterEqualsScheme(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := local.Writer(0)
-		for range rapid.IntRange(1, 20).Draw(t, "paths") {
-			key, hops := keyOf(t, cfg), hopsOf(t, cfg)
-			copies := rapid.IntRange(1, scheme.Copies()).Draw(t, "copies")
+		keyLen := len(keyOf(t, cfg))
+		copies := rapid.IntRange(1, scheme.Copies()).Draw(t, "copies")
+		n := rapid.IntRange(0, 20).Draw(t, "paths")
+		var rows []byte
+		for range n {
+			key := rapid.SliceOfN(rapid.Byte(), keyLen, keyLen).Draw(t, "key")
+			hops := hopsOf(t, cfg)
+			if rows, err = scheme.AppendRow(rows, key, hops); err != nil {
+				t.Fatal(err)
+			}
 			if err := w.Write(key, hops, copies); err != nil {
 				t.Fatal(err)
 			}
@@ -83,11 +97,18 @@ func TestWriterEqualsScheme(t *testing.T) {
 				}
 			}
 		}
-		a, b := make([]byte, cfg.Size()), make([]byte, cfg.Size())
+		if got, err := run.Writer(0).WriteRun(rows, keyLen, copies); got != n || err != nil {
+			t.Fatalf("WriteRun = %d, %v; want %d", got, err, n)
+		}
+		a, b, c := make([]byte, cfg.Size()), make([]byte, cfg.Size()), make([]byte, cfg.Size())
 		_ = local.Region().Read(0, a)
 		_ = remote.Region().Read(0, b)
-		if !bytes.Equal(a, b) {
-			t.Fatalf("writer left\n%x\nscheme\n%x", a, b)
+		_ = run.Region().Read(0, c)
+		if !bytes.Equal(a, b) || !bytes.Equal(a, c) {
+			t.Fatalf("writer left\n%x\nscheme\n%x\nrun\n%x", a, b, c)
+		}
+		if local.Region().Counts() != run.Region().Counts() {
+			t.Fatalf("writer counted %+v, run %+v", local.Region().Counts(), run.Region().Counts())
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (r *Region) Write(off uint64, b []byte) error {
 		switch in := off % 8; {
 		case in == 0 && len(b) >= bulk:
 			n = len(b) &^ 7
-			copyIn(r.words[off/8:][:n/8], b)
+			Copy(r.words[off/8:][:n/8], b)
 		case in == 0 && len(b) >= 8:
 			Store(w, binary.LittleEndian.Uint64(b))
 		case in%4 == 0 && len(b) >= 4:

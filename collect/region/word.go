@@ -15,6 +15,9 @@ func Store(p *uint64, v uint64) { *p = v }
 // Store32 writes one aligned half word.
 func Store32(p *uint32, v uint32) { *p = v }
 
+// Store4 writes four words, at least each of them whole.
+func Store4(to, from *[4]uint64) { *to = *from }
+
 // Publish stores a word that tells readers about what was stored before it.
 // That it is a call keeps the compiler from moving stores across it; amd64
 // itself keeps them in order.
@@ -27,8 +30,12 @@ func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
 
 func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }
 
-// copyIn stores whole words. The runtime's copy moves 16 bytes or more at a
+// Copy stores the bytes of whole words. The runtime's copy moves 16 bytes or more at a
 // time, aligned as the words are, and so never a part of a word.
-func copyIn(to []uint64, b []byte) {
+func Copy(to []uint64, b []byte) {
+	if len(b) == 64 && len(to) == 8 { // a batch of 16 entries of 4 bytes: no call
+		*(*[64]byte)(unsafe.Pointer(&to[0])) = [64]byte(b)
+		return
+	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(to))), 8*len(to)), b)
 }

@@ -13,6 +13,13 @@ func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 // Store32 writes one aligned half word; in this build, atomically.
 func Store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
 
+// Store4 writes four words, each of them whole.
+func Store4(to, from *[4]uint64) {
+	for i, v := range from {
+		Store(&to[i], v)
+	}
+}
+
 // Publish stores a word that tells readers about what was stored before it.
 func Publish(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 
@@ -21,8 +28,8 @@ func Load(p *uint64) uint64 { return atomic.LoadUint64(p) }
 
 func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }
 
-// copyIn stores whole words.
-func copyIn(to []uint64, b []byte) {
+// Copy stores the bytes of whole words.
+func Copy(to []uint64, b []byte) {
 	for i := range to {
 		Store(&to[i], binary.LittleEndian.Uint64(b[8*i:]))
 	}

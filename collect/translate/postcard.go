@@ -86,7 +86,7 @@ const cacheSeed = 0x7f4a7c15
 // put takes a postcard and gives the paths that leave to emit.
 func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit emitter) {
 	c.stats.Postcards++
-	w := &c.rows[uint64(place.Of(r.Key, cacheSeed))&c.mask]
+	w := &c.rows[place.Of(r.Key, cacheSeed).Slot(0, c.mask+1)]
 	p := &w.path
 	if w.keyLen != 0 && string(w.key[:w.keyLen]) != string(r.Key) {
 		// It is written under its own key. The prototype writes it to the
