@@ -12,7 +12,7 @@ func value(c uint32) uint32 { return (c ^ c>>16) * codeUndo }
 
 const (
 	codeMix  = 0x9e3779b1 // a prime near 2^32 divided by the golden ratio
-	codeUndo = 0xe8b2f51 // its inverse modulo 2^32
+	codeUndo = 0xe8b2f51  // its inverse modulo 2^32
 )
 
 // blankCode is code(Blank).
