@@ -1,0 +1,146 @@
+package portwatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Fabric is what a Watch needs of the switches.
+type Fabric interface {
+	// Active appends the switch ports that sent packets since it was last
+	// asked, each once, in ascending order. Counters of ports tell it.
+	Active(list []model.Port) []model.Port
+	// SetShift sends a command. It may get lost without an error: a setting
+	// that matters is sent again.
+	SetShift(p model.Port, shift uint8) error
+}
+
+// Config is what a Watch goes by.
+type Config struct {
+	Board coverage.Config
+	// Window is the telemetry interval: of the ports with traffic in each, how
+	// many were heard of?
+	Window time.Duration
+	// Keep is how many windows are kept, the newest ones.
+	Keep int
+	// Tuner is nil where switches label at a fixed rate. It looks at the end of
+	// a window, so k·T below Window acts as if it were Window.
+	Tuner *coverage.TunerConfig
+}
+
+// Window is a span of the collector's clock and what was heard in it.
+type Window struct {
+	From, To model.Time
+	coverage.Window
+	Silent []model.Port // had traffic, and nothing was heard of them for as long as a window
+}
+
+// Stats account for what came in and what went out.
+type Stats struct {
+	coverage.Stats
+	Windows  uint64 // ended, kept or not
+	Commands uint64 // sent, repetitions included
+	Unsent   uint64 // commands that the fabric refused to send
+}
+
+// Watch keeps a board, its windows and its tuner. One goroutine uses it.
+type Watch struct {
+	cfg    Config
+	fabric Fabric
+	board  *coverage.Board
+	tuner  *coverage.Tuner
+
+	from    model.Time
+	begun   bool
+	active  []model.Port
+	windows []Window
+	stats   Stats // of its own; the board's are its own
+}
+
+// New makes a watch that has heard nothing.
+func New(cfg Config, f Fabric) (*Watch, error) {
+	if f == nil {
+		return nil, errors.New("portwatch: no fabric, want one that tells which ports are active")
+	}
+	if cfg.Window <= 0 || cfg.Keep < 1 {
+		return nil, fmt.Errorf("portwatch: windows of %v, %d of them kept; want more than 0, and at least 1", cfg.Window, cfg.Keep)
+	}
+	w := &Watch{cfg: cfg, fabric: f}
+	var err error
+	if w.board, err = coverage.NewBoard(cfg.Board); err != nil {
+		return nil, fmt.Errorf("portwatch: %w", err)
+	}
+	if cfg.Tuner != nil {
+		if w.tuner, err = coverage.NewTuner(*cfg.Tuner); err != nil {
+			return nil, fmt.Errorf("portwatch: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// Add takes the data of one report, which arrived at a time of the collector's
+// clock. A report that is no export is named in the error and counted; labels
+// that cannot be believed are counted.
+func (w *Watch) Add(now model.Time, data []byte) error { return w.board.Add(now, data) }
+
+// Tick ends the window if its time is over, and has the tuner look at it. The
+// first call begins the first window. A call that comes late ends a longer one.
+func (w *Watch) Tick(now model.Time) {
+	if !w.begun {
+		w.begun, w.from = true, now
+		w.active = w.fabric.Active(w.active[:0]) // what was before belongs to no window
+		w.board.Cut(nil)
+		return
+	}
+	if now.Sub(w.from) < w.cfg.Window {
+		return
+	}
+	w.active = w.fabric.Active(w.active[:0])
+	if len(w.windows) == w.cfg.Keep {
+		w.windows = slices.Delete(w.windows, 0, 1)
+	}
+	w.windows = append(w.windows, Window{
+		From: w.from, To: now, Window: w.board.Cut(w.active), Silent: w.board.Silent(w.active, now, now.Sub(w.from)),
+	})
+	w.from = now
+	w.stats.Windows++
+	if w.tuner == nil {
+		return
+	}
+	for _, c := range w.tuner.Step(now, w.board, w.active) {
+		if err := w.fabric.SetShift(c.Port, c.Shift); err != nil {
+			w.stats.Unsent++ // it is sent again in the next period
+			continue
+		}
+		w.stats.Commands++
+	}
+}
+
+// Board is what is known of ports.
+func (w *Watch) Board() *coverage.Board { return w.board }
+
+// Windows returns the windows that are kept, in order of time. They are the
+// watch's own, valid until the next Tick.
+func (w *Watch) Windows() []Window { return w.windows }
+
+// Coverage is labelled over active ports of all windows that are kept.
+func (w *Watch) Coverage() coverage.Window {
+	var sum coverage.Window
+	for i := range w.windows {
+		sum.Labelled += w.windows[i].Labelled
+		sum.Active += w.windows[i].Active
+	}
+	return sum
+}
+
+// Stats returns the present counts.
+func (w *Watch) Stats() Stats {
+	s := w.stats
+	s.Stats = w.board.Stats()
+	return s
+}
