@@ -248,11 +248,11 @@ func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
 	for i := range perSwitch * k * half / 2 {
 		round := i / len(hosts)
 		src := hosts[i%len(hosts)]
-		dst := hosts[(i+pod*(1+round%(k-1)))%len(hosts)]
-		way := round / (k - 1)
+		way := round % (half * half) // as many as there are spines
+		dst := hosts[(i+pod*(1+round/(half*half)%(k-1)))%len(hosts)]
 		key := model.FlowKey{
 			Src: fabric.Node(src).IPv4, Dst: fabric.Node(dst).IPv4, Proto: model.TCP,
-			SrcPort: uint16(r.Uint32())<<12 | uint16(way/half%half)<<8 | uint16(way%half)<<4, DstPort: uint16(r.Uint32()),
+			SrcPort: uint16(r.Uint32())<<12 | uint16(way/half)<<8 | uint16(way%half)<<4, DstPort: uint16(r.Uint32()),
 		}
 		if hops, err = routes.AppendPath(hops[:0], key, src); err != nil {
 			return nil, err

@@ -26,61 +26,78 @@ func (j *joint) learn(id uint32, v uint64) {
 
 // solve guesses and settles until no further switch comes out even.
 func (j *joint) solve() {
-	guessed := false
-	for {
-		left, progress := 0, false
-		if !guessed {
-			j.leastSquares()
-			guessed = true
-			progress = true
+	for guesses := 0; guesses < maxGuesses; guesses++ {
+		if guesses > 0 {
+			j.distrustUneven()
 		}
-		each(j.workers, len(j.systems), func(i int) {
-			if s := j.systems[i]; !s.solved {
-				s.settle(j.guess, j.have)
-			}
-		})
-		for _, s := range j.systems {
-			if !s.solved {
-				left++
-				continue
-			}
-			for flow, id := range s.ids {
-				if !j.have[id] {
-					j.learn(id, s.values[flow])
-					progress = true
+		j.leastSquares()
+		for progress := true; progress; {
+			each(j.workers, len(j.systems), func(i int) {
+				if s := j.systems[i]; !s.solved {
+					s.settle(j.guess, j.have)
+				}
+			})
+			progress = false
+			left := 0
+			for _, s := range j.systems {
+				if !s.solved {
+					left++
+					continue
+				}
+				for flow, id := range s.ids {
+					if !j.have[id] {
+						j.learn(id, s.values[flow])
+						progress = true
+					}
 				}
 			}
-		}
-		if left == 0 || !progress {
-			break
+			if left == 0 {
+				guesses = maxGuesses
+				break
+			}
 		}
 	}
+	for id, v := range j.guess {
+		j.guess[id] = math.Round(v)
+	}
 	each(j.workers, len(j.systems), func(i int) { j.systems[i].done() })
+}
+
+// distrustUneven leaves cells out of the next guess that do not come out even
+// with this one: most of those with a flow that lost many packets, which pull
+// on others. Flows that are known nowhere are guessed anew.
+func (j *joint) distrustUneven() {
+	each(j.workers, len(j.systems), func(i int) {
+		s := j.systems[i]
+		if s.solved {
+			return
+		}
+		image := make([]float64, len(s.left))
+		s.spread(j.guess, image)
+		for c, v := range image {
+			s.trusted[c] = s.trusted[c] && math.Abs(float64(int64(s.left[c]))-v) < 0.75
+		}
+		clear(s.values)
+	})
 }
 
 // Bounds of leastSquares. A guess need not be good: one flow in ten may be off
 // by one. Where flows cross several switches, four or five rounds lead there;
 // where the equations of one switch are all there is, hundreds may not.
 const (
-	goodGuess = 1.5 // gradient per flow, as a root mean square
-	maxRounds = 100
+	goodGuess  = 1.5 // gradient per flow, as a root mean square
+	maxRounds  = 100
+	maxGuesses = 3
 )
 
 // leastSquares guesses the flows that no switch has, by conjugate gradients.
 func (j *joint) leastSquares() {
-	n := len(j.guess)
-	free := false
-	for _, s := range j.systems {
-		for _, id := range s.ids {
-			free = free || !j.have[id]
-		}
-	}
-	if !free {
+	free := j.upperBounds()
+	if free == 0 {
 		return
 	}
 	// rest is what the guesses leave of each cell, image what a step changes.
 	rest, image := make([][]float64, len(j.systems)), make([][]float64, len(j.systems))
-	j.upperBounds()
 	each(j.workers, len(j.systems), func(i int) {
 		s := j.systems[i]
 		rest[i], image[i] = make([]float64, len(s.left)), make([]float64, len(s.left))
@@ -90,23 +107,23 @@ func (j *joint) leastSquares() {
 		s.spread(j.guess, image[i])
 		for c := range rest[i] {
 			rest[i][c] -= image[i][c]
-			if !s.usable[c] {
+			if !s.trusted[c] {
 				rest[i][c] = 0
 			}
 		}
 	})
-	gradient, step := make([]float64, n), make([]float64, n)
+	gradient, step := make([]float64, len(j.guess)), make([]float64, len(j.guess))
 	square := j.gather(rest, gradient)
 	copy(step, gradient)
 	best := square
-	for round := 0; round < maxRounds && square > goodGuess*goodGuess*float64(n); round++ {
+	for round := 0; round < maxRounds && square > goodGuess*goodGuess*float64(free); round++ {
 		lengths := make([]float64, len(j.systems))
 		each(j.workers, len(j.systems), func(i int) {
 			clear(image[i])
 			s := j.systems[i]
 			s.spread(step, image[i])
 			for c, v := range image[i] {
-				if s.usable[c] {
+				if s.trusted[c] {
 					lengths[i] += v * v
 				} else {
 					image[i][c] = 0
@@ -145,8 +162,9 @@ func (j *joint) leastSquares() {
 // upperBounds sets guesses to what a flow can count at most, if it counts the
 // same everywhere: the least of its cells, without a packet for each of the
 // other flows there. Most flows have some cell with small ones only, so this is
-// close, whatever the sizes of the others.
-func (j *joint) upperBounds() {
+// close, whatever the sizes of the others. It returns how many flows are free:
+// in some core, and known nowhere.
+func (j *joint) upperBounds() (free int) {
 	for id, have := range j.have {
 		if !have {
 			j.guess[id] = math.Inf(1)
@@ -166,16 +184,20 @@ func (j *joint) upperBounds() {
 			return
 		}
 		for _, c := range s.of(uint32(flow)) {
-			if s.usable[c] {
+			if s.trusted[c] {
 				j.guess[id] = min(j.guess[id], float64(int64(s.left[c]))-float64(others[i][c]-1))
 			}
 		}
 	})
 	for id, v := range j.guess {
+		if !j.have[id] && !math.IsInf(v, 1) {
+			free++
+		}
 		if v < 1 || math.IsInf(v, 1) {
 			j.guess[id] = 1
 		}
 	}
+	return free
 }
 
 // spread adds each flow's value to its cells.

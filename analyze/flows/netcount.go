@@ -16,8 +16,8 @@ func (n *network[K]) countAll(out []Decoded) {
 		answers[i] = a
 	})
 	if !n.FlowsOnly {
-		n.solve(answers, func(a *answer[K]) *counted { return a.packets })
-		n.solve(answers, func(a *answer[K]) *counted { return a.bytes })
+		packets := n.solve(answers, func(a *answer[K]) *counted { return a.packets }, nil)
+		n.solve(answers, func(a *answer[K]) *counted { return a.bytes }, packets)
 	}
 	each(n.Workers, len(n.parts), func(i int) {
 		out[n.parts[i].set] = answers[i].decoded()
@@ -56,7 +56,10 @@ func (p *part[K]) known() []bool {
 // come from other switches where it is known, or from all equations of all
 // switches together; each switch's own equations then tell what differs there.
 // A guess is never an answer: only what fits every cell of a switch is.
-func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted) {
+//
+// With packets, the guesses of those, a flow whose packets differ from them is
+// expected to differ in this count, too. solve returns its own guesses.
+func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted, packets []float64) []float64 {
 	j := &joint{workers: n.Workers, guess: make([]float64, len(n.flows.keys)), have: make([]bool, len(n.flows.keys))}
 	for i, a := range answers {
 		c := of(a)
@@ -65,19 +68,29 @@ func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted) {
 		}
 		ids := n.parts[i].ids
 		for k := range a.extra {
-			id := n.flows.find(&a.extra[k])
-			ids = append(ids, id)
+			ids = append(ids, n.flows.find(&a.extra[k]))
+		}
+		differs := func(flow int) bool {
+			return packets != nil && packets[ids[flow]] != float64(a.packets.values[flow])
 		}
 		for flow, at := range c.named {
-			if at != noCell {
+			if at != noCell && !differs(flow) {
 				j.learn(ids[flow], c.values[flow])
 			}
 		}
-		if len(c.core) > 0 {
-			j.systems = append(j.systems, newSystem(a.e, c, ids))
+		if len(c.core) == 0 {
+			continue
 		}
+		s := newSystem(a.e, c, ids)
+		for flow := range c.values {
+			if differs(flow) {
+				s.distrust(a.e.of(uint32(flow)))
+			}
+		}
+		j.systems = append(j.systems, s)
 	}
 	if len(j.systems) > 0 {
 		j.solve()
 	}
+	return j.guess
 }

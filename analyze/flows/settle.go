@@ -65,36 +65,43 @@ func (s *system) adjust(flow uint32, by uint64, rest []uint64) {
 }
 
 // flip changes flows of which more cells than not have the same left, until
-// there are none. Every change evens out more cells than it upsets.
+// there are none: first the clear cases, all cells but one, then the others.
+// Every change evens out more cells than it upsets.
 func (s *system) flip(rest []uint64) {
-	for changed := true; changed; {
-		changed = false
-		for flow := range uint32(s.flows()) {
-			cells := s.of(flow)
-			var by uint64
-			most, even := 0, 0
-			for _, c := range cells {
-				v := rest[c]
-				if v == 0 {
-					even++
-					continue
-				}
-				same := 0
-				for _, d := range cells {
-					if rest[d] == v {
-						same++
-					}
-				}
-				if same > most {
-					by, most = v, same
-				}
-			}
-			if most >= 2 && most > even {
-				s.adjust(flow, by, rest)
-				changed = true
-			}
+	for need := max(2, s.tables-1); need >= 2; need-- {
+		for s.flipOnce(rest, need) {
 		}
 	}
+}
+
+// flipOnce goes through all flows once, and tells whether it changed any.
+func (s *system) flipOnce(rest []uint64, need int) (changed bool) {
+	for flow := range uint32(s.flows()) {
+		cells := s.of(flow)
+		var by uint64
+		most, even := 0, 0
+		for _, c := range cells {
+			v := rest[c]
+			if v == 0 {
+				even++
+				continue
+			}
+			same := 0
+			for _, d := range cells {
+				if rest[d] == v {
+					same++
+				}
+			}
+			if same > most {
+				by, most = v, same
+			}
+		}
+		if most >= need && most > even {
+			s.adjust(flow, by, rest)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // peelDifferences takes those flows for unknown that may differ from their

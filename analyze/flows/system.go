@@ -1,5 +1,7 @@
 package flows
 
+import "slices"
+
 // system is one flowset's share of the equations that are solved together: its
 // core, in which no cell gives a count by itself. Flows are in the order of
 // their numbers, so that going through all systems goes through all flows once,
@@ -12,6 +14,10 @@ type system struct {
 	usable []bool   // by cell
 	solved bool
 
+	// trusted has the cells that take part in guessing: usable, and not known
+	// to hold a flow that counts differently here.
+	trusted []bool
+
 	whole *counted // what this is the core of
 }
 
@@ -22,13 +28,20 @@ func newSystem(e *equations, c *counted, ids []uint32) *system {
 	s := &system{
 		equations: equations{tables: e.tables, cells: make([]uint32, 0, len(c.core)*e.tables)},
 		ids:       make([]uint32, len(c.core)), values: make([]uint64, len(c.core)),
-		left: c.left, usable: c.usable, whole: c,
+		left: c.left, usable: c.usable, trusted: slices.Clone(c.usable), whole: c,
 	}
 	for i, flow := range c.core {
 		s.ids[i] = ids[flow]
 		s.cells = append(s.cells, e.of(flow)...)
 	}
 	return s
+}
+
+// distrust leaves cells out of guessing.
+func (s *system) distrust(cells []uint32) {
+	for _, c := range cells {
+		s.trusted[c] = false
+	}
 }
 
 // sortByID sorts flows by their numbers, byte by byte.
