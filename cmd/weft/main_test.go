@@ -24,6 +24,7 @@ func TestScripts(t *testing.T) {
 			"code":   exitCode,
 			"isjson": isJSON,
 			"retry":  retry,
+			"memory": memory,
 		},
 	})
 }

@@ -61,7 +61,7 @@ func (t *Table) match(v *Values) float64 {
 	if t.sealed {
 		m *= math.Exp2(-32)
 	}
-	return m
+	return max(m, math.Exp2(-64)) // two keys with one hash are one to us
 }
 
 // Bound bounds the failure of an answer at a load.

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/model"
+)
+
+func (a *app) queryCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "query",
+		Short: "Ask a collector's memory",
+		Long: `Ask a collector's memory, the files of weft collect --dir, also while reports
+come in. A key is a flow ("tcp 10.0.0.2:40000 > 10.0.1.2:80"), an address
+(10.0.0.2) or bytes (0x0a000002).
+
+Every answer says how sure it is at the memory's present load: how often at most
+a key that was reported has no answer (EMPTY), or a wrong one (WRONG).`,
+		Example: `  weft query kw key-write-4.weft "tcp 10.0.0.2:40000 > 10.0.1.2:80"
+  weft query postcard postcarding.weft 0x0a000002 --copies 2
+  weft query list append-0.weft 7 --newest 10
+  weft query count key-increment.weft 10.0.0.2 --copies 2`,
+	}, a.queryKeyWriteCommand(), a.queryPostcardCommand(), a.queryListCommand(), a.queryCountCommand())
+}
+
+// view opens the memory in a file; what is wrong with it is the user's to
+// mend.
+func view[T any](path string, open func(*region.Region) (T, error)) (t T, done func() error, err error) {
+	mem, err := region.View(path)
+	if err == nil {
+		if t, err = open(mem); err == nil {
+			return t, mem.Close, nil
+		}
+		err = fmt.Errorf("open %s: %w", path, errors.Join(err, mem.Close()))
+	}
+	if errors.Is(err, region.ErrForeign) || errors.Is(err, region.ErrMismatch) || errors.Is(err, os.ErrNotExist) {
+		err = usageError{err}
+	}
+	return t, nil, err
+}
+
+// parseKey reads a key as reports carry it.
+func parseKey(s string) ([]byte, error) {
+	if digits, ok := strings.CutPrefix(s, "0x"); ok {
+		if b, err := hex.DecodeString(digits); err == nil && len(b) > 0 {
+			return b, nil
+		}
+	} else if addr, err := netip.ParseAddr(s); err == nil {
+		return addr.AsSlice(), nil
+	} else if k, err := model.ParseFlowKey(s); err == nil {
+		return k.AppendTo(nil), nil
+	}
+	return nil, usagef("key %q, want a flow, an address or 0x and bytes in hex", s)
+}
+
+// chance prints a probability.
+func chance(p float64) string {
+	if p > 0 && p < 1e-4 {
+		return fmt.Sprintf("%.1e", p)
+	}
+	return fmt.Sprintf("%.2f%%", 100*p)
+}
