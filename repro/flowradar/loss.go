@@ -20,9 +20,10 @@ var lossDelay = claim.Claim{
 	Run:       runLossDelay,
 }
 
-// judgedLoad is the background load of the verdict. The paper states no load but
-// that flowlets are mostly shorter than 30 ms and at most 160 ms long, and that
-// queries come on top.
+// judgedLoad is the background load of the verdict. The paper gives no load. It
+// says that 40 % of background flows or more come 10 ms or more after the last,
+// which holds here up to 12 %; the more load, the longer flowlets last, and the
+// later their losses show.
 const judgedLoad = 0.05
 
 func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
@@ -34,7 +35,7 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res := claim.Result{Notes: []string{
 		"fat-tree k=8, 10 Gb/s, TCP with a least timeout of 200 ms, queues of 150 KB, slots of 10 ms; switches count incoming and outgoing packets apart, so that drops at the first and at the last switch show, too",
 		"a delay runs from the drop, as the simulator knows it, to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
-		fmt.Sprintf("judged at a background load of %.0f %% of each host's link, at which flowlets are as the paper describes them; it does not give its load", 100*judgedLoad),
+		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; judged is a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*judgedLoad),
 	}}
 	t := claim.Table{Title: "losses found", Header: []string{"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms", "flowlets up to 30 ms", "longest flowlet"}}
 	chart := plot.Chart{Title: "How soon losses are found", XTitle: "ms since the drop", YTitle: "share of losses"}
@@ -54,8 +55,8 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}
 		in20, in50 := f.within(20), f.within(50)
 		short, longest := f.flowlets()
+		res.Measured += fmt.Sprintf("%s%s and %s at a load of %.0f %%", comma(i), percent(in20), percent(in50), 100*share)
 		if share == judgedLoad {
-			res.Measured = fmt.Sprintf("%s and %s", percent(in20), percent(in50))
 			res.Pass = in20 > 0.57 && in50 > 0.99 && f.excess*100 <= f.drops
 		}
 		t.Row(fmt.Sprintf("%.0f %%", 100*share), fmt.Sprint(f.drops), percent(float64(len(f.delays))/float64(f.drops)), fmt.Sprint(f.excess),

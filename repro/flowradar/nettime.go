@@ -141,21 +141,32 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 		func() flows.Guide { return flows.Along(l.routes, s.sets) },
 	}
 	var times [2]time.Duration
-	for i, guide := range guides {
-		var d []flows.Decoded
-		took := claim.CPU(func() { d = flows.Net(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide()) })
-		times[i] = took / time.Duration(len(s.sets))
-		for j := range d {
-			if s.want[j].swallowed > 0 {
-				continue // not in the table
+	for range 2 { // the better of two rounds, in turns
+		for i, guide := range guides {
+			var d []flows.Decoded
+			took := claim.CPU(func() { d = flows.Net(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide()) })
+			if took /= time.Duration(len(s.sets)); times[i] == 0 || took < times[i] {
+				times[i] = took
 			}
-			found[i].Of++
-			if s.want[j].allFlows(&d[j]) {
-				found[i].Hits++
-			}
+			found[i] = s.complete(d)
 		}
 	}
 	return times[0], times[1], found, nil
+}
+
+// complete is how many flowsets name all their flows, of those whose filter
+// swallowed none.
+func (s *slot) complete(d []flows.Decoded) (r claim.Rate) {
+	for i := range d {
+		if s.want[i].swallowed > 0 {
+			continue
+		}
+		r.Of++
+		if s.want[i].allFlows(&d[i]) {
+			r.Hits++
+		}
+	}
+	return r
 }
 
 func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
