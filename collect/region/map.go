@@ -23,7 +23,7 @@ func (h Header) mapped(page int64) (int, error) {
 }
 
 // anonymous maps memory of this process alone, on huge pages where the kernel
-// gives them: random writes go 1.6 to 2 times faster (weft bench dta).
+// gives them: random writes go about twice as fast (docs/collector.md).
 func anonymous(h Header) (*Region, error) {
 	if err := littleEndian(); err != nil {
 		return nil, err
