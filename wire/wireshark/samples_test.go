@@ -11,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/gre"
 	"github.com/weft-telemetry/weft/wire/intreport"
 	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/mirror"
 	"github.com/weft-telemetry/weft/wire/packet"
 	"github.com/weft-telemetry/weft/wire/pfc"
 	"github.com/weft-telemetry/weft/wire/poll"
@@ -248,9 +249,17 @@ func mirrorSamples() []sample {
 	base := map[string]string{"ip.src": "10.1.0.3,10.0.0.2", "tcp.dstport": "80"}
 	with := func(more map[string]string) map[string]string {
 		for k, v := range base {
-			more[k] = v
+			if more[k] == "" {
+				more[k] = v
+			}
 		}
 		return more
+	}
+	copied := dta.NewWriter(12, 0)
+	copied.Begin(make([]byte, 1400))
+	m := mirror.Mirror{Why: mirror.Flag | mirror.Rule, Switch: 12, In: 3, Out: 4, Time: 12345, Length: 1500, Frame: inner}
+	if err := copied.Add(&dta.Report{Primitive: dta.Append, List: 7, Data: m.AppendTo(nil)}); err != nil {
+		panic(err)
 	}
 	return []sample{
 		{"ERSPAN I", mirrored(erspan.Mirror{Kind: erspan.TypeI}), with(map[string]string{"gre.proto": "0x88be"})},
@@ -259,6 +268,10 @@ func mirrorSamples() []sample {
 		})},
 		{"ERSPAN III", mirrored(erspan.Mirror{Kind: erspan.TypeIII, VLAN: 100, Session: 7, Timestamp: 123456, PDU: true, Hardware: 2, Granularity: erspan.Per100ns}), with(map[string]string{
 			"erspan.version": "2", "erspan.vlan": "100", "erspan.spanid": "7", "erspan.timestamp": "123456", "erspan.hw": "2",
+		})},
+		{"mirror in DTA", frame(udp(hostA, hostB, 40041, dta.Port, copied.Finish())), with(map[string]string{
+			"ip.src": "10.0.0.2,10.0.0.2", "weft.copy.flag": "1", "weft.copy.sample": "0", "weft.copy.rule": "1", "weft.copy.switch": "12", "weft.copy.in": "3",
+			"weft.copy.out": "4", "weft.copy.time": "12345", "weft.copy.length": "1500",
 		})},
 		{"Mellanox mirror", mirrored(erspan.Mirror{Kind: erspan.Mellanox}), with(map[string]string{"gre.proto": "0x8949"})},
 	}

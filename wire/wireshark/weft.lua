@@ -11,6 +11,7 @@
 --   weft.int      INT telemetry reports v2.0, UDP 32766
 --   weft.flowset  flowset chunks inside Append reports
 --   weft.epoch    epoch telemetry inside Append reports
+--   weft.copy     mirrored packets inside Append reports
 --   weft.mirror   SONiC's padded mirrors, GRE type 0x8949
 -- RoCEv2, PFC and ERSPAN I to III are Wireshark's own. The layouts are drawn in
 -- docs/formats; a test compares every field here with what Weft encoded.
@@ -222,6 +223,32 @@ function epoch.dissector(buf, _, root)
   noExtra(tree, buf(), buf:len() - c.left())
 end
 
+----------------------------------------------------------------------- copies
+
+local copy, cp = declare("weft.copy", "Weft mirrored packet", {
+  { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "why", "Reasons", base.HEX },
+  { "bool", "flag", "TCP SYN, FIN or RST", 8, nil, 0x01 }, { "bool", "sample", "Sampled", 8, nil, 0x02 },
+  { "bool", "debug", "Debug mark", 8, nil, 0x04 }, { "bool", "protocol", "Protocol traffic", 8, nil, 0x08 },
+  { "bool", "rule", "Rule", 8, nil, 0x10 }, { "uint32", "switch", "Switch" }, { "uint16", "in", "In port" },
+  { "uint16", "out", "Out port" }, { "int64", "time", "Time (ns)" }, { "uint16", "length", "Frame length" },
+  { "uint16", "captured", "Captured" },
+})
+
+function copy.dissector(buf, pinfo, root)
+  local tree = root:add(copy, buf())
+  local c = cursor(tree, cp, buf())
+  c.add("magic", 2)
+  c.add("version", 1)
+  for _, n in ipairs({ "flag", "sample", "debug", "protocol", "rule" }) do tree:add(cp[n], buf(3, 1)) end
+  c.add("why", 1)
+  c.add("switch", 4)
+  for _, n in ipairs({ "in", "out" }) do c.add(n, 2) end
+  c.add("time", 8)
+  for _, n in ipairs({ "length", "captured" }) do c.add(n, 2) end
+  local captured = buf(22, 2):uint()
+  if captured > 0 then Dissector.get("eth_withoutfcs"):call(buf(24, captured):tvb(), pinfo, tree) end
+end
+
 -------------------------------------------------------------------------- ack
 
 local verdicts = { [0] = "stored", [1] = "gap", [2] = "rate-limited", [3] = "malformed", [4] = "unserved" }
@@ -273,6 +300,8 @@ local function appended(data, pinfo, tree)
     flowset.dissector:call(data:tvb(), pinfo, tree)
   elseif magic == 0x5745 then
     epoch.dissector:call(data:tvb(), pinfo, tree)
+  elseif magic == 0x574d then
+    copy.dissector:call(data:tvb(), pinfo, tree)
   end
 end
 

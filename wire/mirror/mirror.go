@@ -1,0 +1,130 @@
+// Package mirror encodes a mirrored packet as a report's data: the start of the
+// frame as a switch saw it, which switch that was, where and when, and why it
+// was chosen. What mirrors of other makers look like is wire/erspan's; which
+// packets are mirrored is inswitch/mirror's, what they tell analyze/trace's.
+// Origin: docs/papers.md#everflow. Layout: docs/formats/mirror.md.
+package mirror
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// HeadSize is the length of all that stands before the frame.
+const HeadSize = 24
+
+const (
+	magic   = 0x574d // "WM"
+	version = 1
+)
+
+// Errors of Parse.
+var (
+	ErrShort   = errors.New("mirror: short report")
+	ErrMagic   = errors.New("mirror: not a mirrored packet")
+	ErrVersion = errors.New("mirror: unknown version")
+	ErrWhy     = errors.New("mirror: unknown reason")
+	ErrLength  = errors.New("mirror: more of the frame than it had")
+)
+
+// Why is a set of reasons for which a packet was mirrored.
+type Why uint8
+
+// The reasons.
+const (
+	Flag     Why = 1 << iota // TCP SYN, FIN or RST: every connection is seen
+	Sample                   // one in n, the same at every switch
+	Debug                    // marked by its sender
+	Protocol                 // the network's own: BGP, PFC, RDMA's control
+	Rule                     // a rule asked for it
+
+	all = Flag | Sample | Debug | Protocol | Rule
+)
+
+// Has tells whether one of the reasons x is among them.
+func (w Why) Has(x Why) bool { return w&x != 0 }
+
+// String prints "flag+debug", or "none".
+func (w Why) String() string {
+	var names []string
+	for i, name := range [...]string{"flag", "sample", "debug", "protocol", "rule"} {
+		if w>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, "+")
+}
+
+// Mirror is one packet as one switch saw it.
+type Mirror struct {
+	Why     Why
+	Switch  model.NodeID
+	In, Out model.PortID // 0: not known, or none
+	Time    model.Time   // of the switch's clock, when the packet arrived
+	Length  uint16       // of the whole frame; longer ones have the largest value
+	// Frame is the start of the frame, from its Ethernet header on. Parse makes
+	// it an alias of its input.
+	Frame []byte
+}
+
+// AppendTo appends the encoded mirror. A frame longer than Length is cut to it,
+// and unknown reasons are left out.
+func (m *Mirror) AppendTo(b []byte) []byte {
+	frame := m.Frame[:min(len(m.Frame), int(m.Length))]
+	return append(m.AppendHead(b, len(frame)), frame...)
+}
+
+// AppendHead appends all but the frame, of which n bytes must follow: for who
+// writes the frame itself and would copy it otherwise. N is at most Length.
+func (m *Mirror) AppendHead(b []byte, n int) []byte {
+	be := binary.BigEndian
+	b = be.AppendUint16(b, magic)
+	b = append(b, version, byte(m.Why&all))
+	b = be.AppendUint32(b, uint32(m.Switch))
+	b = be.AppendUint16(b, uint16(m.In))
+	b = be.AppendUint16(b, uint16(m.Out))
+	b = be.AppendUint64(b, uint64(m.Time))
+	b = be.AppendUint16(b, m.Length)
+	return be.AppendUint16(b, uint16(n))
+}
+
+// Parse decodes the mirror at the start of b and returns the bytes it used; the
+// zeros that fill an entry of a list may follow. It overwrites every field of
+// m, and Frame aliases b.
+func (m *Mirror) Parse(b []byte) (int, error) {
+	*m = Mirror{}
+	if len(b) < HeadSize {
+		return 0, ErrShort
+	}
+	be := binary.BigEndian
+	length, captured := be.Uint16(b[20:]), be.Uint16(b[22:])
+	n := HeadSize + int(captured)
+	switch {
+	case be.Uint16(b) != magic:
+		return 0, ErrMagic
+	case b[2] != version:
+		return 0, ErrVersion
+	case Why(b[3])&^all != 0:
+		return 0, ErrWhy
+	case captured > length:
+		return 0, ErrLength
+	case len(b) < n:
+		return 0, ErrShort
+	}
+	*m = Mirror{
+		Why:    Why(b[3]),
+		Switch: model.NodeID(be.Uint32(b[4:])),
+		In:     model.PortID(be.Uint16(b[8:])),
+		Out:    model.PortID(be.Uint16(b[10:])),
+		Time:   model.Time(be.Uint64(b[12:])),
+		Length: length,
+		Frame:  b[HeadSize:n:n],
+	}
+	return n, nil
+}
