@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -24,6 +25,7 @@ type session struct {
 	parts  []part // by Scenario.Traffic
 	flows  int
 	hosts  []*simhost.Switch // of telemetry programs
+	run    map[model.NodeID][]inswitch.Program
 	taps   []*capture
 }
 
@@ -39,12 +41,19 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
 		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.measure, x.tap} {
+	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.measure, x.tap, x.begin} {
 		if err := step(o); err != nil {
 			return nil, err
 		}
 	}
 	return x, nil
+}
+
+func (x *session) begin(o Options) error {
+	if o.Begin == nil {
+		return nil
+	}
+	return o.Begin(x.net, x.run)
 }
 
 func (x *session) setClocks(Options) error {

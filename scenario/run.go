@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
 )
@@ -21,6 +23,11 @@ type Options struct {
 	// Sink takes the datagrams of telemetry as they arrive at the collector,
 	// and must not keep them. Where it is nil, they are counted and forgotten.
 	Sink simhost.Sink
+
+	// Begin is called when everything is assembled and nothing has happened,
+	// with the telemetry programs of each switch. It may schedule what shall
+	// happen in the run (Network.At), and end it by an error.
+	Begin func(n *sim.Network, programs map[model.NodeID][]inswitch.Program) error
 
 	// Truth is what the recorder keeps; the zero value is what results need.
 	Truth truth.Options

@@ -112,6 +112,7 @@ func (x *session) measure(o Options) error {
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
 		return x.s.Management.Place.wrap("management", err)
 	}
+	x.run = map[model.NodeID][]inswitch.Program{}
 	for _, id := range x.fabric.Switches() {
 		var programs []inswitch.Program
 		dev := simhost.Describe(x.net, id, 0)
@@ -134,6 +135,7 @@ func (x *session) measure(o Options) error {
 			return err
 		}
 		x.hosts = append(x.hosts, sw)
+		x.run[id] = programs
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ func (h *Host) Waiting() int64 {
 	return int64(h.slow.waiting.packets)
 }
 
+// Flows returns how many flows there are; their ids count from 0.
+func (n *Network) Flows() int { return len(n.flows) }
+
 // FlowKey returns the 5-tuple of a flow and what it was asked for.
 func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
 	return n.flows[id].key, n.flows[id].spec

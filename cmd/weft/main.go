@@ -103,6 +103,8 @@ Begin with:
   weft demo                     the whole system on a small fabric, no set-up
   weft topo gen fat-tree --k 4  a fabric as a file you can read and change
   weft run examples/incast.yaml a scenario in the simulator, with a verdict
+  weft ports examples/labels.yaml
+                                queue and latency of every port, by labels
   weft repro list               what the papers claim, to be measured here
 
 Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
@@ -119,6 +121,6 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 	}
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	group(root, a.topoCommand(), a.runCommand(), a.demoCommand(), a.collectCommand(), a.translateCommand(), a.queryCommand(), a.flowsetCommand(), a.benchCommand(), a.reproCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
+	group(root, a.topoCommand(), a.runCommand(), a.demoCommand(), a.portsCommand(), a.flowLatencyCommand(), a.collectCommand(), a.translateCommand(), a.queryCommand(), a.flowsetCommand(), a.benchCommand(), a.reproCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
 	return root
 }

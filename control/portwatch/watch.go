@@ -59,7 +59,8 @@ type Watch struct {
 	begun   bool
 	active  []model.Port
 	windows []Window
-	stats   Stats // of its own; the board's are its own
+	ports   map[model.Port]*coverage.Window // windows, by port
+	stats   Stats                           // of its own; the board's are its own
 }
 
 // New makes a watch that has heard nothing.
@@ -70,7 +71,7 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 	if cfg.Window <= 0 || cfg.Keep < 1 {
 		return nil, fmt.Errorf("portwatch: windows of %v, %d of them kept; want more than 0, and at least 1", cfg.Window, cfg.Keep)
 	}
-	w := &Watch{cfg: cfg, fabric: f}
+	w := &Watch{cfg: cfg, fabric: f, ports: map[model.Port]*coverage.Window{}}
 	var err error
 	if w.board, err = coverage.NewBoard(cfg.Board); err != nil {
 		return nil, fmt.Errorf("portwatch: %w", err)
@@ -104,9 +105,11 @@ func (w *Watch) Tick(now model.Time) {
 	if len(w.windows) == w.cfg.Keep {
 		w.windows = slices.Delete(w.windows, 0, 1)
 	}
-	w.windows = append(w.windows, Window{
+	win := Window{
 		From: w.from, To: now, Window: w.board.Cut(w.active), Silent: w.board.Silent(w.active, now, now.Sub(w.from)),
-	})
+	}
+	w.windows = append(w.windows, win)
+	w.tally(&win)
 	w.from = now
 	w.stats.Windows++
 	if w.tuner == nil {
@@ -119,6 +122,30 @@ func (w *Watch) Tick(now model.Time) {
 		}
 		w.stats.Commands++
 	}
+}
+
+// tally adds a window to the accounts of its ports.
+func (w *Watch) tally(win *Window) {
+	for _, p := range w.active {
+		t := w.ports[p]
+		if t == nil {
+			t = &coverage.Window{}
+			w.ports[p] = t
+		}
+		t.Active++
+		if !slices.Contains(win.Silent, p) {
+			t.Labelled++
+		}
+	}
+}
+
+// Port is in how many windows a port had traffic, and in how many of those it
+// was heard of.
+func (w *Watch) Port(p model.Port) coverage.Window {
+	if t := w.ports[p]; t != nil {
+		return *t
+	}
+	return coverage.Window{}
 }
 
 // Board is what is known of ports.

@@ -55,7 +55,10 @@ func newWatch(t *testing.T, d *desk) (*Watch, *topo.Fabric) {
 // export is what the last switch reports of one label.
 func export(p model.Port, at model.Time, depth model.Bytes) []byte {
 	e := label.Export{Switch: p.Node, Time: at}
-	e.Key, _ = model.ParseFlowKey("10.0.0.2:1>10.1.0.2:2/udp")
+	var err error
+	if e.Key, err = model.ParseFlowKey("udp 10.0.0.2:1 > 10.1.0.2:2"); err != nil {
+		panic(err)
+	}
 	it := label.Item{Switch: p.Node, Ingress: 1, Egress: p.Port, Time: at, EnqueueDepth: depth}
 	return e.AppendWith(nil, it, label.Option{NextHeader: model.UDP, MaxHop: 5})
 }
@@ -109,6 +112,9 @@ func TestWindowsAndCommands(t *testing.T) {
 	s := w.Stats()
 	if s.Windows != 44 || s.Commands == 0 || s.Unsent != 0 {
 		t.Errorf("%+v; want 44 windows, some commands, none unsent", s)
+	}
+	if got, want := w.Port(silent), (coverage.Window{Labelled: 40, Active: 44}); got != want {
+		t.Errorf("windows of %v: %+v; want %+v", silent, got, want)
 	}
 	d.refuse = true
 	for range 3 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
@@ -96,6 +97,9 @@ func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Dequeue
 
 // Stats returns the present counts.
 func (p *Program) Stats() Stats { return p.stats }
+
+// Interval is T, as a port without a shift has it.
+func (p *Program) Interval() time.Duration { return p.cfg.Interval }
 
 // SetShift makes a port label 2^s times as often. It sets, it does not add: a
 // controller may repeat the command as often as it likes.

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -31,6 +32,7 @@ type Control struct {
 	// Lost is commands that did not arrive; Strange is reports to other lists,
 	// and datagrams that are none.
 	Lost, Strange uint64
+	Load          Load
 
 	net      *sim.Network
 	channel  Channel
@@ -39,7 +41,19 @@ type Control struct {
 	ports    []model.Port // of switches, ascending
 	active   []bool       // sent packets since last asked
 	list     dta.ListID
+	after    func() // each report
 }
+
+// Load is what switch ports sent, pause frames left out, and how much of it was
+// labels.
+type Load struct {
+	Packets int64
+	Bytes   model.Bytes
+	Labels  model.Bytes
+}
+
+// Share is labels over all.
+func (l Load) Share() float64 { return float64(l.Labels) / float64(max(l.Bytes, 1)) }
 
 // New connects a watch. Programs are those that run in each switch, in which
 // it looks for the one that labels; a switch without labels is never commanded.
@@ -78,10 +92,19 @@ func (c *Control) listen(p *sim.Port) {
 	p.Tap = func(now engine.Time, pkt *sim.Packet) {
 		if pkt.Kind != sim.KindPFC {
 			c.active[i] = true
+			c.Load.add(pkt)
 		}
 		if others != nil {
 			others(now, pkt)
 		}
+	}
+}
+
+func (l *Load) add(p *sim.Packet) {
+	l.Packets++
+	l.Bytes += model.Bytes(p.Size)
+	if p.Extra != nil {
+		l.Labels += model.Bytes(len(p.Extra.Labels))
 	}
 }
 
@@ -104,6 +127,9 @@ func (c *Control) Take(at model.Time, _ model.NodeID, datagram []byte) {
 			continue
 		}
 		_ = c.Watch.Add(at, rep.Data) // the board counts what it refuses
+		if c.after != nil {
+			c.after()
+		}
 	}
 }
 
@@ -133,6 +159,9 @@ func (c *Control) SetShift(p model.Port, shift uint8) error {
 	})
 	return nil
 }
+
+// Fabric is the network's.
+func (c *Control) Fabric() *topo.Fabric { return c.net.Fabric() }
 
 // Follow asks every switch for a flow's whole way.
 func (c *Control) Follow(f label.Flow) error {

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/ports"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// watchFlags are the flags of commands that watch a labelled scenario.
+type watchFlags struct {
+	ports.Options
+	seed  uint64
+	quiet bool
+}
+
+func (f *watchFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the run, instead of the scenario's")
+	cmd.Flags().BoolVar(&f.Adaptive, "adaptive", false, "make ports that are not heard of label more often")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+}
+
+// play runs the scenario of a file.
+func (f *watchFlags) play(cmd *cobra.Command, path string) (*ports.Played, error) {
+	s, err := scenario.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed("seed") {
+		s.Seed = f.seed
+	}
+	f.Channel = ports.Channel{Delay: s.Management.Delay, Loss: s.Management.Loss, Seed: s.Seed}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	meter := newMeter(cmd.ErrOrStderr(), f.quiet)
+	p, err := ports.Play(ctx, s, f.Options, meter.show)
+	meter.clear()
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+		return nil, usageError{err}
+	}
+	meter.done(p.Result)
+	return p, nil
+}
+
+// portsFlags are the questions of weft ports.
+type portsFlags struct {
+	watchFlags
+	congested string
+	from, to  time.Duration
+	heat      bool
+	svg       string
+	steps     int
+	silent    bool
+}
+
+func (a *app) portsCommand() *cobra.Command {
+	var f portsFlags
+	cmd := &cobra.Command{
+		Use:   "ports FILE",
+		Short: "Queue, latency and load of every port of a scenario, by labels",
+		Long: `Play a scenario whose switches write labels into passing packets, and tell what
+the labels say: of every port the newest queue depth, time in the switch,
+utilisation and age, and in how many windows with traffic it was heard of.
+
+--congested names the ports whose queues were at least so deep between --from
+and --to, --heat draws queue depth over ports and time, --silent names the ports
+that had traffic in the last window and were not heard of (exit code 3 if any).`,
+		Example: `  weft ports examples/labels.yaml
+  weft ports examples/labels.yaml --congested 100KB --from 1ms --to 2ms
+  weft ports examples/labels.yaml --heat --svg heat.svg
+  weft ports examples/labels.yaml --adaptive --silent -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args[0]) },
+	}
+	f.add(cmd)
+	fl := cmd.Flags()
+	fl.DurationVar(&f.Window, "window", 0, "windows of coverage; 0 means twice the labelling interval")
+	fl.StringVar(&f.congested, "congested", "", "ports whose queues were at least so deep, such as 100KB")
+	fl.DurationVar(&f.from, "from", 0, "begin of the span that --congested and --heat look at")
+	fl.DurationVar(&f.to, "to", 0, "its end; 0 means the end of the run")
+	fl.BoolVar(&f.heat, "heat", false, "a map of queue depth over ports and time")
+	fl.StringVar(&f.svg, "svg", "", "with --heat: write the map to this file")
+	fl.IntVar(&f.steps, "steps", 60, "with --heat: columns of the map")
+	fl.BoolVar(&f.silent, "silent", false, "ports with traffic but no news in the last window")
+	return cmd
+}
+
+func (f *portsFlags) run(a *app, cmd *cobra.Command, path string) error {
+	switch {
+	case f.Window < 0:
+		return usagef("--window %v, want above 0", f.Window)
+	case f.steps < 1 || f.steps > 1000:
+		return usagef("--steps %d, want 1 to 1000", f.steps)
+	case f.svg != "" && !f.heat:
+		return usagef("--svg is for --heat")
+	case f.from < 0 || f.to != 0 && f.to <= f.from:
+		return usagef("--from %v and --to %v, want a span", f.from, f.to)
+	}
+	var depth model.Bytes
+	if f.congested != "" {
+		var err error
+		if depth, err = model.ParseBytes(f.congested); err != nil {
+			return usagef("--congested: %v", err)
+		}
+	}
+	p, err := f.play(cmd, path)
+	if err != nil {
+		return err
+	}
+	to := cmp.Or(model.Time(f.to), p.Result.Run.End)
+	v := newPortsView(p)
+	if f.congested != "" {
+		v.addCongested(p, model.Time(f.from), to, depth)
+	}
+	if f.heat {
+		h := heatOf(p, model.Time(f.from), to, f.steps)
+		v.addHeat(h)
+		if f.svg != "" {
+			if err := os.WriteFile(f.svg, []byte(h.SVG()), 0o666); err != nil {
+				return err
+			}
+		}
+	}
+	if a.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), v)
+	} else {
+		err = f.print(cmd.OutOrStdout(), v)
+	}
+	if err == nil && f.silent && len(v.Silent) > 0 {
+		return errFault
+	}
+	return err
+}
+
+// print shows what was asked for: the table of ports unless something else was.
+func (f *portsFlags) print(w io.Writer, v *portsView) error {
+	if f.congested == "" && !f.heat && !f.silent {
+		if err := v.printPorts(w); err != nil {
+			return err
+		}
+	}
+	if f.congested != "" {
+		if err := v.printCongested(w, f.congested); err != nil {
+			return err
+		}
+	}
+	if f.heat {
+		if err := v.printHeat(w); err != nil {
+			return err
+		}
+	}
+	if f.silent {
+		v.printSilent(w)
+	}
+	return v.printOverhead(w)
+}
+
+// heatOf is the board's heat map as a drawing.
+func heatOf(p *ports.Played, from, to model.Time, steps int) plot.Heat {
+	step := max(to.Sub(from)/time.Duration(steps), 1)
+	h := p.Watch.Board().Heat(from, step, steps)
+	out := plot.Heat{
+		Title: "deepest queue that labels saw", XTitle: "time (µs)",
+		Label: func(v float64) string { return model.Bytes(v).String() },
+	}
+	for i := range steps + 1 {
+		out.X = append(out.X, float64(from.Add(time.Duration(i)*step))/1e3)
+	}
+	for i, port := range h.Ports {
+		out.Rows = append(out.Rows, portName(p.Fabric(), port))
+		row := make([]float64, steps)
+		for j, d := range h.Depth[i] {
+			row[j] = float64(d)
+		}
+		out.Values = append(out.Values, row)
+	}
+	return out
+}
+
+// portName is a port and where it leads: "tor0>leaf1".
+func portName(f *topo.Fabric, p model.Port) string {
+	at := f.Port(p)
+	if at == nil || at.Peer.Port == 0 {
+		return f.PortName(p)
+	}
+	return fmt.Sprintf("%s>%s", f.Node(p.Node).Name, f.Node(at.Peer.Node).Name)
+}
