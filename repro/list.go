@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/dta"
 	"github.com/weft-telemetry/weft/repro/flowradar"
 )
 
@@ -22,7 +23,7 @@ func Papers() []Paper {
 		{"flowradar", "FlowRadar: A Better NetFlow for Data Centers", flowradar.Claims()},
 		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", nil},
 		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling", nil},
-		{"dta", "Direct Telemetry Access", nil},
+		{"dta", "Direct Telemetry Access", dta.Claims()},
 		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", nil},
 	}
 }
