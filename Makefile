@@ -29,7 +29,7 @@ fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
 bench: build ## Measure Weft side by side with its peers
-	@scripts/need g++:g++ ns3++:libns3-dev
+	@scripts/need g++:g++ ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server
 	./bin/weft bench
 
 lint: ## Check format, vet, and run staticcheck

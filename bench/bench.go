@@ -24,6 +24,7 @@ type Result struct {
 	Ratio     float64 `json:"ratio"` // how many times better Weft is
 	Goal      float64 `json:"goal"`  // the least Ratio that passes
 	Pass      bool    `json:"pass"`
+	Skipped   string  `json:"skipped,omitempty"` // why the peer was not measured; then nothing passes or fails
 }
 
 // Suite is a set of results about one part of Weft.
@@ -76,6 +77,11 @@ func less(name string, value float64, unit, peer string, peerValue, goal float64
 	}
 	r.Pass = r.Ratio >= goal
 	return r
+}
+
+// skipped is a comparison with a peer that is not here.
+func skipped(name, unit, peer string, goal float64, why string) Result {
+	return Result{Name: name, Unit: unit, Peer: peer, Goal: goal, Skipped: why}
 }
 
 // more compares two sides of which the larger is better, such as rates.

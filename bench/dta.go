@@ -15,12 +15,12 @@ import (
 
 var dtaSuite = Suite{
 	Name:  "dta",
-	About: "reports into queryable memory, beside what the memory itself can take",
+	About: "reports into queryable memory, beside what memory itself and other stores can take",
 	Input: "packed version 1 reports of IPv4 flow keys and 4-byte values; 1 GiB each, one core",
 	run: func(ctx context.Context) ([]Result, error) {
 		var results []Result
 		for _, measure := range []func(context.Context) ([]Result, error){
-			keyWriteBesideRaw, postcardsBesideRaw, appendBesideCopy, incrementBesideRaw,
+			keyWriteBesideRaw, postcardsBesideRaw, appendBesideCopy, incrementBesideRaw, wireBesidePeers,
 		} {
 			r, err := measure(ctx)
 			if err != nil {

@@ -45,6 +45,10 @@ func (a *app) benchCommand() *cobra.Command {
 			var t table
 			t.row("BENCHMARK", "WEFT", "PEER", "", "RATIO", "GOAL", "")
 			for _, r := range report.Results {
+				if r.Skipped != "" {
+					t.row(r.Name, "", "", r.Peer, "", fmt.Sprintf("≥ %g×", r.Goal), "skipped: "+r.Skipped)
+					continue
+				}
 				verdict := "ok"
 				if !r.Pass {
 					verdict, missed = "MISSED", true

@@ -136,6 +136,11 @@ func (o *Local) Run(first *dta.Report, run []byte) {
 		must(err)
 		return
 	}
+	if !o.shared {
+		_, err := o.counts.AddRun(run, runHead, len(first.Key), int(first.Redundancy))
+		must(err)
+		return
+	}
 	for r := *first; len(run) > 0; {
 		n, err := r.Parse(run)
 		must(err)

@@ -39,6 +39,7 @@ type Config struct {
 	Status     netip.AddrPort   // HTTP: /status, /metrics, /notices, /healthz; the zero value serves none
 	Workers    int              // sockets that share the port, each with a goroutine
 	Receive    int              // bytes the kernel may queue for each socket
+	Offload    bool             // let the kernel hand over runs of datagrams as one message
 	AnswerPort uint16           // where reporters of version 1 take answers; 0 is the port they report from
 	Rate       float64          // reports per second that are let through; 0 for all
 	Burst      int              // reports beyond the rate at once
@@ -58,6 +59,7 @@ func DefaultConfig() Config {
 		Status:    netip.AddrPortFrom(loopback, StatusPort),
 		Workers:   1,
 		Receive:   udp.DefaultConfig(netip.AddrPort{}).Buffer,
+		Offload:   true,
 		Burst:     1 << 16,
 		Reporters: translate.DefaultReporters,
 		Translate: translate.DefaultConfig(),
@@ -152,7 +154,7 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 	at := c.cfg.Listen
 	for i := range c.cfg.Workers {
 		socket := udp.DefaultConfig(at)
-		socket.Buffer = c.cfg.Receive
+		socket.Buffer, socket.Offload = c.cfg.Receive, c.cfg.Offload
 		conn, err := udp.Listen(socket)
 		if err != nil {
 			return err
