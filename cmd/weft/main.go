@@ -121,6 +121,23 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 	}
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	group(root, a.topoCommand(), a.runCommand(), a.demoCommand(), a.portsCommand(), a.flowLatencyCommand(), a.collectCommand(), a.translateCommand(), a.queryCommand(), a.flowsetCommand(), a.benchCommand(), a.reproCommand(), wiresharkCommand(), a.versionCommand(), manCommand())
+	group(
+		root,
+		a.topoCommand(),
+		a.runCommand(),
+		a.flowsCommand(),
+		a.demoCommand(),
+		a.portsCommand(),
+		a.flowLatencyCommand(),
+		a.collectCommand(),
+		a.translateCommand(),
+		a.queryCommand(),
+		a.flowsetCommand(),
+		a.benchCommand(),
+		a.reproCommand(),
+		wiresharkCommand(),
+		a.versionCommand(),
+		manCommand(),
+	)
 	return root
 }

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/scenario/flowlog"
+)
+
+func (a *app) flowsCommand() *cobra.Command {
+	var f runFlags
+	var top int
+	var flow string
+	cmd := &cobra.Command{
+		Use:   "flows FILE",
+		Short: "Play a scenario and tell what its flowsets say: ways, losses, load",
+		Long: `Play a scenario whose switches count flows (telemetry of kind flowset) and tell
+what their reports say: loops, black holes and wrong ways, losses by link,
+equal-cost ports that are used unevenly, bursts, and the largest flows. Nothing
+of the simulator's own knowledge is used.
+
+With --flow it shows the way of one flow in every slot, with the packets that
+each switch counted.
+
+The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
+		Example: `  weft flows examples/blackhole-flows.yaml
+  weft flows examples/blackhole-flows.yaml --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
+  weft flows examples/flowset.yaml -o json --top 20`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			var key model.FlowKey
+			if flow != "" {
+				var err error
+				if key, err = model.ParseFlowKey(flow); err != nil {
+					return usagef("--flow %q: %v", flow, err)
+				}
+			}
+			s, err := f.scenario(cmd, args)
+			if err != nil {
+				return err
+			}
+			log, err := flowlog.New(s)
+			if err != nil {
+				return usageError{err}
+			}
+			meter := newMeter(cmd.ErrOrStderr(), f.quiet)
+			r, err := scenario.Run(ctx, s, scenario.Options{Sink: log.Take}, meter.show)
+			meter.clear()
+			if err != nil {
+				return err
+			}
+			watch, slots, err := log.Play(r.Intent)
+			if err != nil {
+				return err
+			}
+			if flow != "" {
+				return a.printWays(cmd.OutOrStdout(), flowlog.Ways(slots, key, r.Intent), key)
+			}
+			sum := flowlog.Summarize(watch, slots, r.Intent, top)
+			if a.format == "json" {
+				err = printJSON(cmd.OutOrStdout(), sum)
+			} else {
+				err = printFlows(cmd.OutOrStdout(), sum)
+			}
+			if err == nil && sum.Faulty() {
+				err = errFault
+			}
+			return err
+		},
+	}
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
+	cmd.Flags().DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
+	cmd.Flags().IntVar(&top, "top", 10, "how many of the largest flows to show")
+	cmd.Flags().StringVar(&flow, "flow", "", "show the way of this flow, as in 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	return cmd
+}
+
+func (a *app) printWays(w io.Writer, ways []flowlog.Way, key model.FlowKey) error {
+	if a.format == "json" {
+		return printJSON(w, map[string]any{"flow": key, "ways": ways})
+	}
+	if len(ways) == 0 {
+		_, err := fmt.Fprintf(w, "no switch counted %v\n", key)
+		return err
+	}
+	var t table
+	t.row("SLOT", "WAY: SWITCH(PACKETS)")
+	for _, way := range ways {
+		var b strings.Builder
+		for i, h := range way.Hops {
+			if i > 0 {
+				b.WriteString(" > ")
+			}
+			fmt.Fprintf(&b, "%s(%d)", h.Switch, h.Packets)
+		}
+		if len(way.Loop) > 0 {
+			fmt.Fprintf(&b, "  loop: %s", strings.Join(way.Loop, " > "))
+		}
+		t.row(way.Slot, b.String())
+	}
+	return t.print(w)
+}
+
+func printFlows(w io.Writer, s *flowlog.Summary) error {
+	fmt.Fprintf(w, "%d flows in %d slots of %v; %d flowsets, %d of them decoded to the last packet, %d damaged\n",
+		s.Flows, s.Slots, s.Slot, s.Flowsets, s.Complete, s.Lost)
+	section := func(title string, n int, fill func(t *table)) error {
+		if n == 0 {
+			_, err := fmt.Fprintf(w, "\n%s: none\n", title)
+			return err
+		}
+		fmt.Fprintf(w, "\n%s\n", title)
+		var t table
+		fill(&t)
+		return t.print(w)
+	}
+	err := section("wrong ways", len(s.Findings), func(t *table) {
+		t.row("FINDING", "AT", "TOWARDS", "SLOTS", "FLOWS", "WELL", "")
+		for _, f := range s.Findings {
+			at, sure := f.At, ""
+			if len(f.Switches) > 0 {
+				at = strings.Join(f.Switches, " > ")
+			}
+			if !f.Sure {
+				sure = "perhaps"
+			}
+			t.row(f.Kind, at, dash(f.Next), span(f.First, f.Last), len(f.Flows), f.Others, sure)
+		}
+	})
+	if err == nil {
+		err = section("losses", len(s.Losses), func(t *table) {
+			t.row("FROM", "TO", "LOST", "SENT", "FLOWS", "PATTERN")
+			for _, l := range s.Losses {
+				t.row(l.From, dash(l.To), l.Packets, l.Sent, len(l.Flows), l.Pattern)
+			}
+		})
+	}
+	if err == nil {
+		err = section("uneven equal-cost ports", len(s.Imbalances), func(t *table) {
+			t.row("SWITCH", "BUSIEST/MEAN", "CAUSE", "FLOWS BY PORT")
+			for _, im := range s.Imbalances {
+				t.row(im.Switch, fmt.Sprintf("%.2f", im.Ratio), im.Cause, strings.Trim(fmt.Sprint(im.Flows), "[]"))
+			}
+		})
+	}
+	if err == nil {
+		err = section("bursts", len(s.Bursts)+len(s.Rhythms), func(t *table) {
+			t.row("PORT", "SLOTS", "LOAD", "FLOWS", "NEW")
+			for _, b := range s.Bursts {
+				t.row(b.Port, span(b.Slot, b.Slot+b.Slots-1), fmt.Sprintf("%.0f%%", 100*b.Load), len(b.Flows), b.New)
+			}
+			for _, r := range s.Rhythms {
+				t.row(r.Port, fmt.Sprintf("every %v", r.Period), fmt.Sprintf("%.1f%%", 100*r.Mean), "from "+r.Source, fmt.Sprintf("%d bursts", r.Bursts))
+			}
+		})
+	}
+	if err == nil {
+		err = section("largest flows", len(s.Top), func(t *table) {
+			t.row("FLOW", "PACKETS", "BYTES", "")
+			for _, f := range s.Top {
+				doubt := ""
+				if !f.Exact {
+					doubt = "estimated"
+				}
+				t.row(f.Flow, f.Packets, f.Bytes, doubt)
+			}
+		})
+	}
+	return err
+}
+
+func span(first, last int64) string {
+	if first == last {
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
