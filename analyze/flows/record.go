@@ -44,6 +44,7 @@ type Record struct {
 type Decoded struct {
 	Switch model.NodeID
 	Scope  model.PortID // the port it watched; 0: the whole switch
+	V6     bool         // family of its flows
 	Slot   uint32
 	Start  model.Time // on the switch's own clock
 	Length time.Duration

@@ -61,7 +61,7 @@ type answer[K sketch.Key] struct {
 // head is a result without records.
 func (fs *Flowset) head() Decoded {
 	return Decoded{
-		Switch: fs.Switch, Scope: fs.Scope, Slot: fs.Slot, Start: fs.Start, Length: fs.Length,
+		Switch: fs.Switch, Scope: fs.Scope, V6: fs.Layout.Key == model.KeyLen6, Slot: fs.Slot, Start: fs.Start, Length: fs.Length,
 		Undecoded: fs.Counts.Flows, Unexplained: fs.Counts.Packets,
 		MissingCells: fs.MissingCells, MissingFilter: fs.MissingFilter,
 		Unkeyed: fs.Counts.Unkeyed, Missed: fs.Counts.Missed,

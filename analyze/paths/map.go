@@ -112,7 +112,10 @@ func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
 	}
 	absent := false
 	for _, d := range m.sets[sw] {
-		if d.MayHold == nil || !d.Absent(key) {
+		if d.V6 != key.V6 {
+			continue // says nothing about this flow
+		}
+		if !d.Absent(key) {
 			return Sighting{Switch: sw}, Unknown
 		}
 		absent = true
