@@ -17,8 +17,10 @@ type Program struct {
 	Kind     string
 	Switches []model.NodeID // nil: all
 	// ListPerSwitch is for programs that append to a list of each switch's own,
-	// the first of Given and the switch's id added; others have one list.
+	// the first of Given and the switch's id added; others share one list, or
+	// as many as Lists says.
 	ListPerSwitch bool
+	Lists         int                                                          // of one program where they are neither one nor one per switch; 0: one
 	New           func(dev inswitch.Device, g Given) (inswitch.Program, error) // for one switch
 }
 
@@ -36,7 +38,7 @@ func (s *Scenario) FirstList(program int) (first dta.ListID) {
 		if p.ListPerSwitch {
 			first += dta.ListID(len(s.fabric().Nodes()))
 		} else {
-			first++
+			first += dta.ListID(max(p.Lists, 1))
 		}
 	}
 	return first
@@ -64,6 +66,7 @@ var programKinds = map[string]func() programSpec{
 	"flowset": func() programSpec { return defaultFlowset() },
 	"epoch":   func() programSpec { return defaultEpoch() },
 	"label":   func() programSpec { return defaultLabels() },
+	"mirror":  func() programSpec { return defaultMirror() },
 }
 
 type programItem struct{ programSpec }

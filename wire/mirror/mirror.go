@@ -128,3 +128,15 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 	}
 	return n, nil
 }
+
+// shardSeed keeps the choice of an analyzer apart from that of a path, which
+// switches make with the same hash and seeds of their own.
+const shardSeed = 0x6d6972726f72
+
+// Shard is the number, below n, of the analyzer that gets a flow's mirrors.
+// Every switch asks with the innermost key, which a tunnel does not change: all
+// mirrors of a packet meet, whatever n is. It is what the paper calls the
+// reshuffler.
+func Shard(key *model.FlowKey, n uint32) uint32 {
+	return uint32(key.Hash(shardSeed) >> 32 * uint64(n) >> 32)
+}

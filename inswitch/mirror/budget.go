@@ -1,0 +1,59 @@
+package mirror
+
+import (
+	"math"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// budget is a bucket that fills at the rate and holds the burst, in
+// bit-nanoseconds per second: a nanosecond adds the rate as a whole number, so
+// that nothing is lost to rounding.
+type budget struct {
+	rate   int64 // 0: no bound
+	limit  int64
+	tokens int64
+	last   model.Time
+}
+
+const perByte int64 = 8e9
+
+func newBudget(rate model.Rate, burst model.Bytes) budget {
+	limit := int64(math.MaxInt64 / 2)
+	if int64(burst) < limit/perByte {
+		limit = int64(burst) * perByte
+	}
+	return budget{rate: int64(rate), limit: limit, tokens: limit, last: math.MinInt64}
+}
+
+// take spends bytes if there are as many. What is not urgent leaves a quarter
+// of the bucket to what is, so that a flood of samples cannot hide the marked
+// packets of an operator who looks for its cause.
+func (b *budget) take(now model.Time, bytes int, urgent bool) bool {
+	if b.rate == 0 {
+		return true
+	}
+	b.fill(now)
+	need := int64(bytes) * perByte
+	if floor := b.limit / 4; b.tokens < need || !urgent && b.tokens-need < floor {
+		return false
+	}
+	b.tokens -= need
+	return true
+}
+
+func (b *budget) fill(now model.Time) {
+	if b.last == math.MinInt64 {
+		b.last = now
+		return
+	}
+	since := int64(now - b.last)
+	b.last = now // a clock that was set back adds nothing
+	switch {
+	case since <= 0:
+	case since >= b.limit/b.rate:
+		b.tokens = b.limit
+	default:
+		b.tokens = min(b.limit, b.tokens+since*b.rate)
+	}
+}

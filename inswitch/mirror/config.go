@@ -1,0 +1,80 @@
+package mirror
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/erspan"
+)
+
+// Config says which packets are mirrored and where mirrors go. All switches of
+// a fabric have the same Seed, Every and rules, or they choose different
+// packets.
+type Config struct {
+	Flags    bool   // TCP packets with SYN, FIN or RST
+	Every    uint32 // one in so many packets, whatever they are; 0: none
+	Debug    uint8  // bits of the DSCP field that mark a packet; 0: none
+	Protocol bool   // BGP, PFC, and RDMA's connection management, CNPs and NAKs
+	Rules    []Rule
+
+	Seed     uint64 // of the sample
+	Truncate int    // bytes of the frame that are kept, labels not counted
+
+	// Rate and Burst bound what a switch mirrors, in bytes of reports or
+	// packets. A zero Rate is no bound.
+	Rate  model.Rate
+	Burst model.Bytes
+
+	// Mirrors go as Append reports to Lists lists from List on, or, where there
+	// are Collectors, to these addresses as ERSPAN packets of a Kind.
+	List       dta.ListID
+	Lists      uint32
+	Collectors []model.Addr
+	Kind       erspan.Kind
+	Session    uint16 // of ERSPAN: 10 bits
+}
+
+// What SONiC writes into the header of mirrors.
+const (
+	mirrorTTL  = 255
+	mirrorDSCP = 8
+)
+
+// DefaultConfig mirrors what opens and closes connections, what is marked, and
+// protocol traffic; no sample. The debug mark is the lowest bit of the DSCP
+// field: code points that have it are not assigned but left to local use
+// (RFC 2474, section 6). 128 bytes hold a tunnel, both headers, and the start
+// of the payload.
+func DefaultConfig() Config {
+	return Config{
+		Flags: true, Debug: 1, Protocol: true, Truncate: 128,
+		Rate: 10 * model.Gbps, Burst: 4 * model.MiB, Lists: 1, Kind: erspan.TypeII,
+	}
+}
+
+// minTruncate holds the headers that a trace needs: Ethernet, a tunnel of
+// IPv4, IPv4 and TCP.
+const minTruncate = 14 + 20 + 20 + 20
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Debug > 63:
+		return fmt.Errorf("mirror: debug mark %#x, want bits of the DSCP field, at most 0x3f", c.Debug)
+	case c.Truncate < minTruncate || c.Truncate > 9216:
+		return fmt.Errorf("mirror: %d bytes of a frame, want %d to 9216", c.Truncate, minTruncate)
+	case c.Rate < 0:
+		return fmt.Errorf("mirror: rate %v, want 0 or more", c.Rate)
+	case c.Rate > 0 && c.Burst < model.Bytes(c.Truncate)*8:
+		return fmt.Errorf("mirror: burst %v, want room for eight mirrors, %v", c.Burst, model.Bytes(c.Truncate)*8)
+	case len(c.Collectors) == 0 && c.Lists == 0:
+		return fmt.Errorf("mirror: no list and no collector, want at least one")
+	case c.Kind == erspan.Padded || c.Kind > erspan.Mellanox:
+		return fmt.Errorf("mirror: ERSPAN of kind %d, want I, II, III or Mellanox", c.Kind)
+	case c.Session > 1<<10-1:
+		return fmt.Errorf("mirror: session %d, want at most 1023", c.Session)
+	}
+	_, err := newTable(c.Rules, 1<<16-1)
+	return err
+}

@@ -1,0 +1,256 @@
+package mirror
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/erspan"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// Stats account for packets. A packet that was mirrored for several reasons is
+// in each of them.
+type Stats struct {
+	Packets  uint64 // seen
+	Mirrored uint64
+	Bytes    model.Bytes // of mirrors
+
+	Flag, Sample, Debug, Protocol, Rule uint64 // of Mirrored
+
+	// Packets that were to be mirrored and were not.
+	Limited uint64 // the budget was spent
+	Skipped uint64 // by a rule
+	Own     uint64 // mirrors and reports, which are never mirrored
+}
+
+// Program mirrors the packets of one switch.
+//
+// It looks at packets as they arrive: what the switch then loses, for whatever
+// reason, has been seen there, and the last mirror of a lost packet names the
+// switch that lost it. A mirror on the way out would name the switch before,
+// and could not tell it from the link between. Where the packet is to go is
+// known all the same: the look-up answers at the same time in hardware, and
+// through Event.Switch here.
+type Program struct {
+	cfg    Config
+	dev    inswitch.Device
+	rules  *table
+	sample uint64 // hashes below it are chosen, of 2^32
+	budget budget
+	seq    uint32
+	stats  Stats
+	frame  []byte // of the packet at hand
+	data   []byte // of the mirror at hand
+}
+
+// New makes the program of a switch.
+func New(dev inswitch.Device, cfg Config) (*Program, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	p := &Program{
+		cfg: cfg, dev: dev, sample: share(cfg.Every), budget: newBudget(cfg.Rate, cfg.Burst),
+		frame: make([]byte, 0, cfg.Truncate+512), data: make([]byte, 0, cfg.Truncate+512),
+	}
+	return p, p.SetRules(cfg.Rules)
+}
+
+// share is the bound below which a hash of 32 bits is one in n.
+func share(n uint32) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return (1 << 32) / uint64(n)
+}
+
+// SetRules takes these rules in place of those before.
+func (p *Program) SetRules(rules []Rule) error {
+	t, err := newTable(rules, len(p.dev.Ports))
+	if err != nil {
+		return err
+	}
+	p.rules = t
+	return nil
+}
+
+// Stats returns the present counts.
+func (p *Program) Stats() Stats { return p.stats }
+
+// Stages are Ingress and PFC.
+func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Ingress, inswitch.PFC) }
+
+// Observe mirrors a packet if there is a reason to.
+func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
+	p.stats.Packets++
+	why := p.decide(ev)
+	if why == 0 {
+		return
+	}
+	if p.own(ev) {
+		p.stats.Own++
+		return
+	}
+	pkt := ev.Packet
+	// Labels grow on the way. The part of the packet that is kept must not
+	// shrink for it, or two mirrors of it would look different.
+	limit := p.cfg.Truncate + int(pkt.Size-pkt.Bare())
+	size := mirror.HeadSize + min(limit, int(pkt.Size))
+	if !p.budget.take(ev.Now, size, why.Has(mirror.Debug|mirror.Protocol)) {
+		p.stats.Limited++
+		return
+	}
+	p.count(why, size)
+	p.frame = pkt.AppendFrame(p.frame[:0], limit)
+	if len(p.cfg.Collectors) > 0 {
+		p.send(ev, act)
+	} else {
+		p.report(why, ev, act)
+	}
+}
+
+// decide says why a packet is to be mirrored, if at all.
+func (p *Program) decide(ev *inswitch.Event) (why mirror.Why) {
+	pkt := ev.Packet
+	if pkt.DSCP&p.cfg.Debug != 0 {
+		why |= mirror.Debug
+	}
+	rule := (*Rule)(nil)
+	if len(p.rules.rules) > 0 {
+		rule = p.rules.find(ev)
+	}
+	if rule != nil && rule.Skip {
+		if why == 0 {
+			p.stats.Skipped++
+		}
+		return why
+	}
+	if p.cfg.Flags && pkt.Key.Proto == model.TCP && packet.TCPFlags(pkt.TCPFlags)&(packet.SYN|packet.FIN|packet.RST) != 0 {
+		why |= mirror.Flag
+	}
+	if p.cfg.Protocol && protocol(ev) {
+		why |= mirror.Protocol
+	}
+	if rule == nil && p.sample == 0 {
+		return why
+	}
+	draw := uint64(0)
+	if !pkt.Key.IsZero() {
+		draw = p.draw(pkt)
+		if draw < p.sample {
+			why |= mirror.Sample
+		}
+	}
+	// What has no flow has no lot either: rules choose all of it.
+	if rule != nil && (rule.Every <= 1 || draw < share(rule.Every)) {
+		why |= mirror.Rule
+	}
+	return why
+}
+
+const bgpPort = 179
+
+func protocol(ev *inswitch.Event) bool {
+	if ev.Stage == inswitch.PFC {
+		return true
+	}
+	pkt := ev.Packet
+	switch pkt.Kind {
+	case inswitch.Nak, inswitch.CNP, inswitch.Manage:
+		return true
+	}
+	return pkt.Key.Proto == model.TCP && (pkt.Key.SrcPort == bgpPort || pkt.Key.DstPort == bgpPort)
+}
+
+// draw is the packet's lot, a number of 32 bits. It depends on nothing that
+// changes on the way: key and IPID of the innermost header, and where senders
+// leave the IPID zero, or IPv6 has none, the sequence number. Packets without
+// either, of a UDP flow, share a lot.
+func (p *Program) draw(pkt *inswitch.Packet) uint64 {
+	id := uint64(pkt.IPID)
+	if id == 0 {
+		id = 1<<32 | uint64(pkt.Seq())
+	}
+	return pkt.Key.Hash(p.cfg.Seed+id*0x9e3779b97f4a7c15) >> 32
+}
+
+// own tells a mirror or a report of Weft's. To mirror one would beget another,
+// at every switch and for ever.
+func (p *Program) own(ev *inswitch.Event) bool {
+	key := ev.Packet.Key
+	switch key.Proto {
+	case model.UDP:
+		return key.DstPort == dta.Port || key.DstPort == dta.AckPort
+	case model.GRE: // innermost: it carries no IP packet that could be read
+		p.frame = ev.Packet.AppendFrame(p.frame[:0], cap(p.frame))
+		var seen packet.Packet
+		if seen.Parse(p.frame) != nil {
+			return false
+		}
+		at := int(seen.Innermost().Transport)
+		if seen.Encap == packet.Mirror || at+4 > len(p.frame) {
+			return seen.Encap == packet.Mirror
+		}
+		// A mirror in a tunnel of another kind.
+		switch binary.BigEndian.Uint16(p.frame[at+2:]) {
+		case erspan.ProtoII, erspan.ProtoIII, erspan.ProtoMellanox:
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Program) count(why mirror.Why, size int) {
+	s := &p.stats
+	s.Mirrored++
+	s.Bytes += model.Bytes(size)
+	for i, n := range [...]*uint64{&s.Flag, &s.Sample, &s.Debug, &s.Protocol, &s.Rule} {
+		*n += uint64(why >> i & 1)
+	}
+}
+
+// shard chooses the analyzer. What has no flow is spread by switch.
+func (p *Program) shard(key *model.FlowKey, n uint32) uint32 {
+	if key.IsZero() {
+		return uint32(p.dev.ID) % n
+	}
+	return mirror.Shard(key, n)
+}
+
+// report sends the mirror as an Append report.
+func (p *Program) report(why mirror.Why, ev *inswitch.Event, act *inswitch.Actions) {
+	pkt := ev.Packet
+	m := mirror.Mirror{
+		Why: why, Switch: p.dev.ID, In: ev.In, Time: ev.Now,
+		Length: uint16(min(max(int(pkt.Size), len(p.frame)), math.MaxUint16)), Frame: p.frame,
+	}
+	if ev.Stage == inswitch.Ingress && !pkt.Key.IsZero() {
+		m.Out, _ = ev.Switch.Route(pkt.Outer)
+	}
+	p.data = m.AppendTo(p.data[:0])
+	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List + dta.ListID(p.shard(pkt.Key, p.cfg.Lists)), Data: p.data})
+}
+
+// send sends the mirror as an ERSPAN packet, as SONiC's switches do.
+func (p *Program) send(ev *inswitch.Event, act *inswitch.Actions) {
+	pkt := ev.Packet
+	m := erspan.Mirror{
+		Kind: p.cfg.Kind, Session: p.cfg.Session, Truncated: len(p.frame) < int(pkt.Size), Frame: p.frame,
+		Index: uint32(ev.In), // type II
+		PDU:   true, Timestamp: uint32(ev.Now / 100), Granularity: erspan.Per100ns,
+	}
+	if m.Kind == erspan.TypeII || m.Kind == erspan.TypeIII {
+		m.GRE.HasSeq, m.GRE.Seq = true, p.seq
+		p.seq++
+	}
+	p.data = m.AppendTo(p.data[:0])
+	to := p.cfg.Collectors[p.shard(pkt.Key, uint32(len(p.cfg.Collectors)))]
+	key := model.FlowKey{Src: p.dev.IPv4, Dst: to, Proto: model.GRE}
+	if !to.Is4() {
+		key.Src, key.V6 = p.dev.IPv6, true
+	}
+	act.Send(inswitch.Send{Key: key, Content: p.data, TTL: mirrorTTL, DSCP: mirrorDSCP})
+}

@@ -1,0 +1,252 @@
+package mirror
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// MaxRules is how many rules a switch holds. It is the width of a word, which
+// is what makes looking them up constant work.
+const MaxRules = 64
+
+// Rule chooses packets by their headers. A field left zero matches everything;
+// the keys are those of SONiC's mirror tables that the view of a packet has.
+type Rule struct {
+	Name     string // for people
+	Priority int    // of several that match, the highest decides; of equals, the first
+
+	// Outer matches addresses, protocol, ports and TCP flags of the first IP
+	// header; else of the innermost, which is the flow a user would name.
+	Outer bool
+
+	EtherType          uint16
+	Src, Dst           netip.Prefix
+	Proto              model.Proto
+	SrcPorts, DstPorts Range
+	TCPFlags, TCPMask  uint8 // the flags under the mask; a mask makes it a rule for TCP
+	DSCP, DSCPMask     uint8 // of the first IP header
+	InPorts            []model.PortID
+
+	Every uint32 // one in so many, the same at every switch; 0 and 1: all
+	Skip  bool   // mirror none of them, unless they are marked
+}
+
+// Range is of port numbers, both ends included. The zero Range is all of them.
+type Range struct{ Lo, Hi uint16 }
+
+// Check complains about a rule that cannot match.
+func (r *Rule) Check() error {
+	switch {
+	case r.SrcPorts.Lo > r.SrcPorts.Hi:
+		return fmt.Errorf("mirror: rule %q: source ports %d to %d, want them ascending", r.Name, r.SrcPorts.Lo, r.SrcPorts.Hi)
+	case r.DstPorts.Lo > r.DstPorts.Hi:
+		return fmt.Errorf("mirror: rule %q: destination ports %d to %d, want them ascending", r.Name, r.DstPorts.Lo, r.DstPorts.Hi)
+	case r.Src.IsValid() && r.Dst.IsValid() && r.Src.Addr().Is4() != r.Dst.Addr().Is4():
+		return fmt.Errorf("mirror: rule %q: from %v to %v, want one family", r.Name, r.Src, r.Dst)
+	case r.TCPFlags&^r.TCPMask != 0:
+		return fmt.Errorf("mirror: rule %q: TCP flags %#x outside of their mask %#x", r.Name, r.TCPFlags, r.TCPMask)
+	case r.DSCP&^r.DSCPMask != 0 || r.DSCPMask > 63:
+		return fmt.Errorf("mirror: rule %q: DSCP %#x/%#x, want a value under a mask of six bits", r.Name, r.DSCP, r.DSCPMask)
+	case r.Skip && r.Every > 1:
+		return fmt.Errorf("mirror: rule %q skips one in %d, want it to skip or to choose", r.Name, r.Every)
+	}
+	return nil
+}
+
+// table finds the rule for a packet. Rules are bits of a word, the one that
+// decides first the lowest. Each field of the packet gives the word of the
+// rules that accept its value; the lowest bit that all words have is the rule.
+// The work is that of a few searches among at most 2·MaxRules+1 values,
+// whatever the rules are.
+type table struct {
+	rules []Rule // the deciding one first
+	outer uint64 // rules about the first header
+
+	ether, src4, src6, dst4, dst6, srcPort, dstPort axis
+
+	proto [256]uint64
+	flags [256]uint64
+	other uint64 // rules that ask for no TCP flags
+	dscp  [64]uint64
+	in    []uint64 // by port; the last is for ports beyond
+}
+
+// axis maps a number to the rules that accept it: those of the last cut that is
+// not above it. Addresses are numbers of 128 bits, and smaller ones pass for
+// them.
+type axis struct {
+	cuts []model.Addr // ascending, the first is 0
+	sets []uint64
+}
+
+func (a *axis) of(v model.Addr) uint64 {
+	lo, hi := 0, len(a.cuts)
+	for hi-lo > 1 {
+		mid := int(uint(lo+hi) / 2)
+		if c := a.cuts[mid]; c.Hi < v.Hi || c.Hi == v.Hi && c.Lo <= v.Lo {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return a.sets[lo]
+}
+
+// newAxis asks every rule for the span it accepts: from the first number to
+// the last one, or none.
+func newAxis(rules []Rule, span func(r *Rule) (lo, hi model.Addr, ok bool)) axis {
+	a := axis{cuts: []model.Addr{{}}}
+	for i := range rules {
+		if lo, hi, ok := span(&rules[i]); ok {
+			a.cuts = append(a.cuts, lo)
+			if hi != largest {
+				a.cuts = append(a.cuts, next(hi))
+			}
+		}
+	}
+	slices.SortFunc(a.cuts, model.Addr.Compare)
+	a.cuts = slices.Compact(a.cuts)
+	a.sets = make([]uint64, len(a.cuts))
+	for i := range rules {
+		lo, hi, ok := span(&rules[i])
+		for j, c := range a.cuts {
+			if ok && lo.Compare(c) <= 0 && c.Compare(hi) <= 0 {
+				a.sets[j] |= 1 << i
+			}
+		}
+	}
+	return a
+}
+
+var largest = model.Addr{Hi: 1<<64 - 1, Lo: 1<<64 - 1}
+
+func next(a model.Addr) model.Addr {
+	lo, carry := bits.Add64(a.Lo, 1, 0)
+	return model.Addr{Hi: a.Hi + carry, Lo: lo}
+}
+
+func number(v uint16) model.Addr { return model.Addr{Lo: uint64(v)} }
+
+// spanOf is the addresses of a prefix that a family has.
+func spanOf(p netip.Prefix, v6 bool) (lo, hi model.Addr, ok bool) {
+	if !p.IsValid() {
+		return model.Addr{}, largest, true
+	}
+	if p.Addr().Is4() == v6 {
+		return lo, hi, false
+	}
+	lo = model.AddrOf(p.Masked().Addr())
+	host := p.Addr().BitLen() - p.Bits() // bits behind the prefix
+	hi = lo
+	if host >= 64 {
+		hi.Lo, hi.Hi = 1<<64-1, lo.Hi|(1<<(host-64)-1)
+	} else {
+		hi.Lo |= 1<<host - 1
+	}
+	return lo, hi, true
+}
+
+func spanPorts(r Range) (lo, hi model.Addr, ok bool) {
+	if r == (Range{}) {
+		r.Hi = 1<<16 - 1
+	}
+	return number(r.Lo), number(r.Hi), true
+}
+
+// newTable compiles rules for a switch with so many ports.
+func newTable(rules []Rule, ports int) (*table, error) {
+	if len(rules) > MaxRules {
+		return nil, fmt.Errorf("mirror: %d rules, want at most %d", len(rules), MaxRules)
+	}
+	rules = slices.Clone(rules)
+	for i := range rules {
+		if err := rules[i].Check(); err != nil {
+			return nil, err
+		}
+		for _, p := range rules[i].InPorts {
+			if p == 0 || int(p) > ports {
+				return nil, fmt.Errorf("mirror: rule %q: in port %d, want 1 to %d", rules[i].Name, p, ports)
+			}
+		}
+	}
+	slices.SortStableFunc(rules, func(a, b Rule) int { return b.Priority - a.Priority })
+	t := &table{rules: rules, in: make([]uint64, ports+2)}
+	t.ether = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) {
+		if r.EtherType == 0 {
+			return model.Addr{}, largest, true
+		}
+		return number(r.EtherType), number(r.EtherType), true
+	})
+	t.src4 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, false) })
+	t.src6 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, true) })
+	t.dst4 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, false) })
+	t.dst6 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, true) })
+	t.srcPort = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanPorts(r.SrcPorts) })
+	t.dstPort = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanPorts(r.DstPorts) })
+	for i := range rules {
+		t.enter(&rules[i], 1<<i)
+	}
+	return t, nil
+}
+
+// enter writes a rule's bit where a value is an index.
+func (t *table) enter(r *Rule, bit uint64) {
+	if r.Outer {
+		t.outer |= bit
+	}
+	if r.TCPMask == 0 {
+		t.other |= bit
+	}
+	for v := range t.proto {
+		if r.Proto == 0 || int(r.Proto) == v {
+			t.proto[v] |= bit
+		}
+		if uint8(v)&r.TCPMask == r.TCPFlags {
+			t.flags[v] |= bit
+		}
+	}
+	for v := range t.dscp {
+		if uint8(v)&r.DSCPMask == r.DSCP {
+			t.dscp[v] |= bit
+		}
+	}
+	for port := range t.in {
+		if len(r.InPorts) == 0 || slices.Contains(r.InPorts, model.PortID(port)) {
+			t.in[port] |= bit
+		}
+	}
+}
+
+// find returns the rule that decides about a packet, or nil.
+func (t *table) find(ev *inswitch.Event) *Rule {
+	pkt := ev.Packet
+	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.of(number(pkt.EtherType))
+	if pkt.Outer == pkt.Key {
+		set &= t.accept(pkt.Key, pkt.TCPFlags)
+	} else {
+		set &= t.accept(pkt.Key, pkt.TCPFlags)&^t.outer | t.accept(pkt.Outer, 0)&t.outer
+	}
+	if set == 0 {
+		return nil
+	}
+	return &t.rules[bits.TrailingZeros64(set)]
+}
+
+// accept is the rules that one header suits.
+func (t *table) accept(key *model.FlowKey, flags uint8) uint64 {
+	set := t.proto[key.Proto] & t.srcPort.of(number(key.SrcPort)) & t.dstPort.of(number(key.DstPort))
+	if key.V6 {
+		set &= t.src6.of(key.Src) & t.dst6.of(key.Dst)
+	} else {
+		set &= t.src4.of(key.Src) & t.dst4.of(key.Dst)
+	}
+	if key.Proto == model.TCP {
+		return set & t.flags[flags]
+	}
+	return set & t.other
+}

@@ -1,0 +1,145 @@
+package scenario
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/inswitch/mirror"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// mirrorSpec runs inswitch/mirror, with reports to as many lists as there shall
+// be analyzers.
+type mirrorSpec struct {
+	placement
+	Flags    bool        `yaml:"flags"`
+	Every    int         `yaml:"every"`
+	Debug    uint8       `yaml:"debug"`
+	Protocol bool        `yaml:"protocol"`
+	Rules    []ruleSpec  `yaml:"rules"`
+	Truncate int         `yaml:"truncate"`
+	Rate     model.Rate  `yaml:"rate"`
+	Burst    model.Bytes `yaml:"burst"`
+	Lists    uint16      `yaml:"lists"`
+}
+
+func defaultMirror() *mirrorSpec {
+	c := mirror.DefaultConfig()
+	return &mirrorSpec{Flags: c.Flags, Every: int(c.Every), Debug: c.Debug, Protocol: c.Protocol, Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists)}
+}
+
+func (s *mirrorSpec) program(p *Program) error {
+	cfg := mirror.DefaultConfig()
+	if s.Every < 0 || s.Every > 1<<31 {
+		return fmt.Errorf("every %d, want 0 for none or one in up to %d", s.Every, 1<<31)
+	}
+	cfg.Flags, cfg.Every, cfg.Debug, cfg.Protocol = s.Flags, uint32(s.Every), s.Debug, s.Protocol
+	cfg.Truncate, cfg.Rate, cfg.Burst, cfg.Lists = s.Truncate, s.Rate, s.Burst, uint32(s.Lists)
+	for i := range s.Rules {
+		rule, err := s.Rules[i].rule()
+		if err != nil {
+			return fmt.Errorf("rule %d: %w", i+1, err)
+		}
+		cfg.Rules = append(cfg.Rules, rule)
+	}
+	p.Lists = int(s.Lists)
+	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+		// Not the seed of g, which every switch has for itself: all switches
+		// choose the same packets.
+		cfg := cfg
+		cfg.List = g.List
+		return mirror.New(dev, cfg)
+	}
+	return cfg.Check()
+}
+
+// ruleSpec is a mirror.Rule, with values as SONiC writes them.
+type ruleSpec struct {
+	Name      string `yaml:"name"`
+	Priority  int    `yaml:"priority"`
+	Outer     bool   `yaml:"outer"`
+	EtherType string `yaml:"ether-type"`
+	Src       string `yaml:"src"`
+	Dst       string `yaml:"dst"`
+	Proto     string `yaml:"proto"`
+	SrcPorts  string `yaml:"src-ports"`
+	DstPorts  string `yaml:"dst-ports"`
+	TCPFlags  string `yaml:"tcp-flags"`
+	DSCP      string `yaml:"dscp"`
+	InPorts   []int  `yaml:"in-ports"`
+	Every     int    `yaml:"every"`
+	Skip      bool   `yaml:"skip"`
+}
+
+func (s *ruleSpec) rule() (r mirror.Rule, err error) {
+	r = mirror.Rule{Name: s.Name, Priority: s.Priority, Outer: s.Outer, Every: uint32(s.Every), Skip: s.Skip}
+	if s.Every < 0 || s.Every > 1<<31 {
+		return r, fmt.Errorf("every %d, want one in up to %d", s.Every, 1<<31)
+	}
+	for _, one := range s.InPorts {
+		if one < 1 || one > 1<<16-1 {
+			return r, fmt.Errorf("in port %d, want 1 to %d", one, 1<<16-1)
+		}
+		r.InPorts = append(r.InPorts, model.PortID(one))
+	}
+	for _, field := range []struct {
+		name, text, want string
+		read             func(text string) error
+	}{
+		{"ether-type", s.EtherType, "a number such as 0x0800", func(t string) error { return readNumber(t, 16, &r.EtherType) }},
+		{"src", s.Src, "a prefix such as 10.0.0.0/8", func(t string) error { return readPrefix(t, &r.Src) }},
+		{"dst", s.Dst, "a prefix such as 10.0.0.0/8", func(t string) error { return readPrefix(t, &r.Dst) }},
+		{"proto", s.Proto, "a protocol such as tcp or 17", func(t string) (err error) { r.Proto, err = model.ParseProto(t); return err }},
+		{"src-ports", s.SrcPorts, "a port or a range such as 80-90", func(t string) error { return readRange(t, &r.SrcPorts) }},
+		{"dst-ports", s.DstPorts, "a port or a range such as 80-90", func(t string) error { return readRange(t, &r.DstPorts) }},
+		{"tcp-flags", s.TCPFlags, "a value and a mask such as 0x02/0x12", func(t string) error { return readMasked(t, 0xff, &r.TCPFlags, &r.TCPMask) }},
+		{"dscp", s.DSCP, "a value, perhaps with a mask, such as 26 or 0x01/0x01", func(t string) error { return readMasked(t, 0x3f, &r.DSCP, &r.DSCPMask) }},
+	} {
+		if field.text != "" && field.read(field.text) != nil {
+			return r, fmt.Errorf("%s %q, want %s", field.name, field.text, field.want)
+		}
+	}
+	return r, r.Check()
+}
+
+func readNumber[T uint8 | uint16](s string, bits int, into *T) error {
+	n, err := strconv.ParseUint(s, 0, bits)
+	*into = T(n)
+	return err
+}
+
+// readPrefix reads a prefix, or an address as the prefix that holds it alone.
+func readPrefix(s string, into *netip.Prefix) error {
+	if a, err := netip.ParseAddr(s); err == nil {
+		*into = netip.PrefixFrom(a, a.BitLen())
+		return nil
+	}
+	p, err := netip.ParsePrefix(s)
+	*into = p
+	return err
+}
+
+func readRange(s string, into *mirror.Range) error {
+	lo, hi, found := strings.Cut(s, "-")
+	if !found {
+		hi = lo
+	}
+	if err := readNumber(lo, 16, &into.Lo); err != nil {
+		return err
+	}
+	return readNumber(hi, 16, &into.Hi)
+}
+
+func readMasked(s string, all uint8, value, mask *uint8) error {
+	v, m, found := strings.Cut(s, "/")
+	*mask = all
+	if found {
+		if err := readNumber(m, 8, mask); err != nil {
+			return err
+		}
+	}
+	return readNumber(v, 8, value)
+}
