@@ -3,6 +3,7 @@ package list
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // Scheme tells where the entries of a list go: all that a translator needs to
@@ -121,9 +122,13 @@ func (s *Scheme) AppendEntry(batch []byte, list uint32, data []byte) ([]byte, er
 	if k.Sized {
 		batch = binary.LittleEndian.AppendUint16(batch, uint16(len(data)))
 	}
+	start := len(batch)
 	batch = append(batch, data...)
 	for range k.Entry - len(data) {
 		batch = append(batch, 0)
+	}
+	if s.cfg.Layout == Prototype {
+		slices.Reverse(batch[start:]) // it keeps words in the host's order
 	}
 	return batch, nil
 }

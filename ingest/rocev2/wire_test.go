@@ -1,0 +1,57 @@
+package rocev2
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// TestCRCHoldsOnTheWire reads packets of both sides with the headers that the
+// kernel gave them: the invariant CRC, which covers those, is right. So another
+// host's network card takes them.
+func TestCRCHoldsOnTheWire(t *testing.T) {
+	raw, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("reading packets as they are on the wire takes CAP_NET_RAW")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(raw)
+	wait := unix.NsecToTimeval(int64(5 * time.Second))
+	if err := unix.SetsockoptTimeval(raw, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
+	c := dial(t, s, "tor1")
+	run(t, c.Run)
+	put(c, reports(0, 20))
+	requests, answers := 0, 0
+	buf := make([]byte, 4096)
+	for requests < 20 || answers < 1 {
+		n, _, err := unix.Recvfrom(raw, buf, 0)
+		if err != nil {
+			t.Fatalf("after %d requests and %d answers: %v", requests, answers, err)
+		}
+		if n < 28 {
+			continue
+		}
+		src, dst := binary.BigEndian.Uint16(buf[20:]), binary.BigEndian.Uint16(buf[22:])
+		switch {
+		case dst == s.Addr().Port():
+			requests++
+		case src == s.Addr().Port():
+			answers++
+		default:
+			continue // someone else's
+		}
+		if err := roce.CheckICRC(buf[:n]); err != nil {
+			t.Fatalf("%x: %v", buf[:n], err)
+		}
+	}
+}
