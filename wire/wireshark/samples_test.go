@@ -116,6 +116,9 @@ func reportSamples() []sample {
 		{"DTA answer", frame(udp(hostB, hostA, dta.Port, dta.AckPort, dta.Ack{Verdict: dta.RateLimited, Reporter: 12, First: 99, Count: 3}.AppendTo(nil))), map[string]string{
 			"weft.ack.verdict": "2", "weft.ack.reporter": "12", "weft.ack.first": "99", "weft.ack.count": "3",
 		}},
+		{"DTA answer to the reporter's port", frame(udp(hostB, hostA, dta.Port, 50123, dta.Ack{Verdict: dta.Gap, Reporter: 12, First: 99, Count: 3}.AppendTo(nil))), map[string]string{
+			"weft.ack.verdict": "1", "weft.ack.reporter": "12",
+		}},
 		{"DTA prototype answer", frame(udp(hostB, hostA, dta.Port, dta.AckPort, dta.PrototypeAck{Seq: 200, Nack: true}.AppendTo(nil))), map[string]string{
 			"weft.ack.proto.seq": "200", "weft.ack.proto.nack": "1",
 		}},

@@ -5,7 +5,7 @@
 --
 -- or put this file into Wireshark's personal plugins folder. It dissects
 --   weft.dta      reports, UDP 40040 (Weft v1 and the prototype's two layouts)
---   weft.ack      answers to reporters, UDP 40044
+--   weft.ack      answers to reporters, from UDP 40040 or to 40044
 --   weft.label    INT-label blocks, IP protocol 253
 --   weft.poll     polling packets, EtherType 0x6888
 --   weft.int      INT telemetry reports v2.0, UDP 32766
@@ -364,8 +364,9 @@ local function dtaPrototype(buf, tree)
 end
 
 function dta.dissector(buf, pinfo, root)
-  -- An answer comes from the port that reports go to.
-  if pinfo.dst_port == 40044 then return ack.dissector:call(buf, pinfo, root) end
+  -- An answer comes from the port that reports go to, and goes to the
+  -- port that reported, or to 40044.
+  if pinfo.dst_port == 40044 or (pinfo.src_port == 40040 and pinfo.dst_port ~= 40040) then return ack.dissector:call(buf, pinfo, root) end
   if buf:len() < 2 then return 0 end
   pinfo.cols.protocol = "DTA"
   local tree = root:add(dta, buf())
