@@ -1,7 +1,6 @@
 package count
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/weft-telemetry/weft/collect/place"
@@ -17,7 +16,7 @@ type Scheme struct {
 
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
-	return &Scheme{cfg, cfg.Layout == Prototype}, cfg.check()
+	return &Scheme{cfg, cfg.Layout == Prototype}, cfg.Valid()
 }
 
 // Config returns the geometry.
@@ -63,10 +62,7 @@ type Table struct {
 
 // Open makes a table in memory, or opens the one in the file at path.
 func Open(path string, cfg Config) (*Table, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
-	mem, err := region.Open(region.Config{Path: path, Kind: Kind, Geometry: cfg, Size: cfg.Size()})
+	mem, err := region.Make(path, Kind, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -75,15 +71,9 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the table in a region, whose header holds its geometry.
 func View(mem *region.Region) (*Table, error) {
-	var cfg Config
-	if err := mem.Decode(Kind, &cfg); err != nil {
+	cfg, err := region.Shape[Config](mem, Kind)
+	if err != nil {
 		return nil, err
-	}
-	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", region.ErrDamaged, err)
-	}
-	if cfg.Size() != mem.Size() {
-		return nil, fmt.Errorf("%w: %d bytes for a table of %d", region.ErrDamaged, mem.Size(), cfg.Size())
 	}
 	return newTable(mem, cfg), nil
 }

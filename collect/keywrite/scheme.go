@@ -20,7 +20,7 @@ type Scheme struct {
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
-	return &s, cfg.check()
+	return &s, cfg.Valid()
 }
 
 func newScheme(cfg Config) Scheme {

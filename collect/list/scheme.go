@@ -51,7 +51,7 @@ func (k *span) entries(n int) int {
 
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Valid(); err != nil {
 		return nil, err
 	}
 	s := &Scheme{cfg: cfg, lists: uint32(cfg.Lists())}

@@ -1,8 +1,6 @@
 package list
 
 import (
-	"fmt"
-
 	"github.com/weft-telemetry/weft/collect/region"
 )
 
@@ -21,7 +19,7 @@ func Open(path string, cfg Config) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := region.Open(region.Config{Path: path, Kind: Kind, Geometry: cfg, Size: cfg.Size()})
+	mem, err := region.Make(path, Kind, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -30,16 +28,13 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the lists in a region, whose header holds their geometry.
 func View(mem *region.Region) (*Table, error) {
-	var cfg Config
-	if err := mem.Decode(Kind, &cfg); err != nil {
+	cfg, err := region.Shape[Config](mem, Kind)
+	if err != nil {
 		return nil, err
 	}
 	s, err := NewScheme(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", region.ErrDamaged, err)
-	}
-	if cfg.Size() != mem.Size() {
-		return nil, fmt.Errorf("%w: %d bytes for lists of %d", region.ErrDamaged, mem.Size(), cfg.Size())
+		return nil, err
 	}
 	return &Table{s, mem, mem.Words()}, nil
 }
