@@ -16,12 +16,13 @@ demo: build ## Run the whole system on an embedded default, no configuration
 	./bin/weft demo
 
 build: ## Build bin/weft
+	@scripts/need gcc:gcc g++:g++
 	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
 
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
 
 unit:
-	@scripts/need gcc:gcc tshark:tshark
+	@scripts/need gcc:gcc g++:g++ tshark:tshark
 	$(GO) test -race ./...
 	$(GO) test ./sim ./control/flowwatch
 
@@ -29,7 +30,7 @@ fuzz:
 	@scripts/fuzz $(FUZZTIME)
 
 bench: build ## Measure Weft side by side with its peers
-	@scripts/need g++:g++ ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server
+	@scripts/need ns3++:libns3-dev redis-server:redis-server clickhouse-server:clickhouse-server
 	./bin/weft bench
 
 lint: ## Check format, vet, and run staticcheck
