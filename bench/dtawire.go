@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-telemetry/weft/collect/keywrite"
 	"github.com/weft-telemetry/weft/ingest/collector"
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
@@ -109,7 +108,8 @@ func wireRows() []byte {
 func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inserter, error) {
 	cfg := collector.DefaultConfig()
 	cfg.Listen, cfg.Status, cfg.Offload = netip.MustParseAddrPort("127.0.0.1:0"), netip.AddrPort{}, offload
-	cfg.Memory = collector.Memory{KeyWrites: []keywrite.Config{keywrite.DefaultConfig(1 << 30)}}
+	// The memory for 4-byte values that weft collect has unless told otherwise.
+	cfg.Memory = collector.Memory{KeyWrites: collector.DefaultMemory().KeyWrites[:1]}
 	c, err := collector.New(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err

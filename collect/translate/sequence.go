@@ -45,10 +45,8 @@ func (s *sequence) store(n dta.Seq) {
 // storeRun is store for count numbers from n on.
 func (s *sequence) storeRun(n dta.Seq, count int) {
 	for count > 0 {
-		at := int(n % 64)
-		k := min(64-at, count)
-		w, _ := s.bit(n)
-		*w |= (1<<k - 1) << at
+		w, mask, k := s.span(n, count)
+		*w |= mask
 		n += dta.Seq(k)
 		count -= k
 	}
@@ -62,16 +60,18 @@ func (s *sequence) advance(n dta.Seq) {
 		return
 	}
 	for s.next != n {
-		if left := n.Sub(s.next); s.next%64 == 0 && left >= 64 {
-			w, _ := s.bit(s.next)
-			*w = 0
-			s.next += 64
-			continue
-		}
-		w, m := s.bit(s.next)
-		*w &^= m
-		s.next++
+		w, mask, k := s.span(s.next, n.Sub(s.next))
+		*w &^= mask
+		s.next += dta.Seq(k)
 	}
+}
+
+// span returns the word that holds the bit of n, a mask of that bit and of up to
+// count-1 behind it in the word, and how many they are.
+func (s *sequence) span(n dta.Seq, count int) (word *uint64, mask uint64, k int) {
+	at := int(n % 64)
+	k = min(64-at, count)
+	return &s.seen[n%window/64], (1<<k - 1) << at, k
 }
 
 // position says how a datagram's numbers lie to those seen before.
