@@ -1,6 +1,7 @@
 package portwatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +14,7 @@ import (
 // Fabric is what a Watch needs of the switches.
 type Fabric interface {
 	// Active appends the switch ports that sent packets since it was last
-	// asked, each once, in ascending order. Counters of ports tell it.
+	// asked, each once. Counters of ports tell it.
 	Active(list []model.Port) []model.Port
 	// SetShift sends a command. It may get lost without an error: a setting
 	// that matters is sent again.
@@ -28,8 +29,8 @@ type Config struct {
 	Window time.Duration
 	// Keep is how many windows are kept, the newest ones.
 	Keep int
-	// Tuner is nil where switches label at a fixed rate. It looks at the end of
-	// a window, so k·T below Window acts as if it were Window.
+	// Tuner is nil where switches label at a fixed rate. It looks whenever Tick
+	// is called, but no more often than k·T.
 	Tuner *coverage.TunerConfig
 }
 
@@ -57,7 +58,8 @@ type Watch struct {
 
 	from    model.Time
 	begun   bool
-	active  []model.Port
+	active  []model.Port // since the last Tick
+	present []model.Port // since the window began, ascending
 	windows []Window
 	ports   map[model.Port]*coverage.Window // windows, by port
 	stats   Stats                           // of its own; the board's are its own
@@ -89,32 +91,42 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 // that cannot be believed are counted.
 func (w *Watch) Add(now model.Time, data []byte) error { return w.board.Add(now, data) }
 
-// Tick ends the window if its time is over, and has the tuner look at it. The
-// first call begins the first window. A call that comes late ends a longer one.
+// Tick ends the window if its time is over, and has the tuner look. The first
+// call begins the first window. A call that comes late ends a longer one.
 func (w *Watch) Tick(now model.Time) {
+	w.active = w.fabric.Active(w.active[:0])
 	if !w.begun {
-		w.begun, w.from = true, now
-		w.active = w.fabric.Active(w.active[:0]) // what was before belongs to no window
+		w.begun, w.from = true, now // what was before belongs to no window
 		w.board.Cut(nil)
 		return
 	}
-	if now.Sub(w.from) < w.cfg.Window {
-		return
+	w.present = append(w.present, w.active...)
+	slices.SortFunc(w.present, func(a, b model.Port) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port)) })
+	w.present = slices.Compact(w.present)
+	if now.Sub(w.from) >= w.cfg.Window {
+		w.cut(now)
 	}
-	w.active = w.fabric.Active(w.active[:0])
+	if w.tuner != nil {
+		w.command(now)
+	}
+}
+
+// cut ends the window.
+func (w *Watch) cut(now model.Time) {
 	if len(w.windows) == w.cfg.Keep {
 		w.windows = slices.Delete(w.windows, 0, 1)
 	}
 	win := Window{
-		From: w.from, To: now, Window: w.board.Cut(w.active), Silent: w.board.Silent(w.active, now, now.Sub(w.from)),
+		From: w.from, To: now, Window: w.board.Cut(w.present), Silent: w.board.Silent(w.present, now, now.Sub(w.from)),
 	}
 	w.windows = append(w.windows, win)
 	w.tally(&win)
-	w.from = now
+	w.from, w.present = now, w.present[:0]
 	w.stats.Windows++
-	if w.tuner == nil {
-		return
-	}
+}
+
+// command sends what the tuner wants.
+func (w *Watch) command(now model.Time) {
 	for _, c := range w.tuner.Step(now, w.board, w.active) {
 		if err := w.fabric.SetShift(c.Port, c.Shift); err != nil {
 			w.stats.Unsent++ // it is sent again in the next period
@@ -126,7 +138,7 @@ func (w *Watch) Tick(now model.Time) {
 
 // tally adds a window to the accounts of its ports.
 func (w *Watch) tally(win *Window) {
-	for _, p := range w.active {
+	for _, p := range w.present {
 		t := w.ports[p]
 		if t == nil {
 			t = &coverage.Window{}

@@ -79,7 +79,7 @@ func New(n *sim.Network, programs map[model.NodeID][]inswitch.Program, list dta.
 	if c.Watch, err = portwatch.New(cfg, c); err != nil {
 		return nil, err
 	}
-	c.tick(cfg.Window)
+	c.tick(engine.Of(every(&cfg)))
 	return c, nil
 }
 
@@ -108,10 +108,20 @@ func (l *Load) add(p *sim.Packet) {
 	}
 }
 
-// tick ends windows for ever.
-func (c *Control) tick(window time.Duration) {
+// every is how often to look: at the end of windows, and as often as the tuner
+// can use.
+func every(cfg *portwatch.Config) time.Duration {
+	if cfg.Tuner == nil {
+		return cfg.Window
+	}
+	period := max(time.Duration(cfg.Tuner.Patience)*cfg.Tuner.Interval, 1)
+	return cfg.Window / max((cfg.Window+period-1)/period, 1)
+}
+
+// tick looks at the fabric from time to time, for ever.
+func (c *Control) tick(step engine.Time) {
 	c.Watch.Tick(c.net.Now().Model())
-	c.net.At(c.net.Now()+engine.Of(window), func() { c.tick(window) })
+	c.net.At(c.net.Now()+step, func() { c.tick(step) })
 }
 
 // Take is a simhost.Sink: it hands the exports of a datagram to the watch.

@@ -1,0 +1,30 @@
+// Package intlabel measures what the INT-label paper claims, with Weft's labels
+// in simulated switches, and models the systems that the paper compares itself
+// with. Origin: docs/papers.md#int-label.
+package intlabel
+
+import "github.com/weft-telemetry/weft/repro/claim"
+
+// Claims lists them in the order of the paper.
+func Claims() []claim.Claim {
+	return []claim.Claim{
+		trafficRate,
+		exports,
+		redundant,
+		ratio,
+		trade,
+		steady,
+		proInterval,
+		proLoss,
+		topology,
+		arrivals,
+		histogram,
+		rest,
+		oddsOrder,
+		generators,
+		bandwidth,
+		bandwidthPath,
+		tracePackets,
+		traceBits,
+	}
+}

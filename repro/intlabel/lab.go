@@ -1,0 +1,258 @@
+package intlabel
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/control/portwatch"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/inswitch/label"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/scenario/ports"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/dta"
+	wire "github.com/weft-telemetry/weft/wire/label"
+)
+
+const ms = time.Millisecond
+
+// Setup of the paper's section 6.1, where a claim does not say otherwise.
+const (
+	payload   = 1000              // bytes of a packet
+	perServer = 625.0             // packets per second: 5 Mb/s
+	window    = 100 * ms          // telemetry interval: 10 times per second
+	interval  = 50 * ms           // T
+	userPort  = 5000              // destination of packets; nothing else goes there
+	testbed   = 1000 * model.Mbps // rate of links
+)
+
+// strategy is one of the paper's algorithms.
+type strategy struct {
+	name     string
+	odds     label.Odds
+	rest     float64 // T1/T; 1: no labels by chance
+	adaptive bool
+}
+
+var (
+	baseA = strategy{name: "Base A", odds: label.Always(), rest: 1}
+	baseB = strategy{name: "Base B", odds: label.Always()}
+	proA  = strategy{name: "Pro on Base A", odds: label.Always(), rest: 1, adaptive: true}
+	proB  = strategy{name: "Pro on Base B", odds: label.Always(), adaptive: true}
+)
+
+// lab is one run of the testbed: the Clos of 12 switches and 8 servers.
+type lab struct {
+	strategy
+	interval time.Duration
+	window   time.Duration
+	rate     float64 // packets per second of each sender
+	packets  int     // of all senders together
+	senders  []int   // servers, from 0; nil: the first and the last, as in the paper; none: all
+	link     model.Rate
+	queue    model.Bytes // most that an egress queue holds; 0: no bound
+	scatter  bool        // packets of a pair take all ways, not one
+	whole    bool        // to the last packet, though not all senders may send to the end
+	pods     int         // of a fat-tree; 0: the testbed
+	seed     uint64
+}
+
+// newLab is the default testbed.
+func newLab(s strategy, seed uint64) lab {
+	return lab{strategy: s, interval: interval, window: window, rate: perServer, packets: 10_000, link: testbed, seed: seed}
+}
+
+// outcome is what a run showed.
+type outcome struct {
+	windows []portwatch.Window
+	sum     coverage.Window
+	times   [6]int // packets by the number of their labels; 0 is never exported
+	exports int
+	labels  int // written by switches
+	load    ports.Load
+	sent    int
+	arrived int
+	span    time.Duration
+}
+
+func (o *outcome) coverage() float64 { return o.sum.Coverage() }
+
+// lost is the share of packets that did not arrive.
+func (o *outcome) lost() float64 { return 1 - float64(o.arrived)/float64(max(o.sent, 1)) }
+
+// run plays the lab.
+func (l lab) run(ctx context.Context) (outcome, error) {
+	var out outcome
+	links := topo.DefaultLinks()
+	links.Host.Rate, links.Fabric.Rate = testbed, l.link
+	f, err := topo.Clos(topo.DefaultClos(), links)
+	if l.pods > 0 {
+		f, err = topo.FatTree(l.pods, links)
+	}
+	if err != nil {
+		return out, err
+	}
+	routes, err := topo.NewRoutes(f, topo.RouteConfig{Seed: l.seed})
+	if err != nil {
+		return out, err
+	}
+	cfg := sim.DefaultConfig()
+	cfg.Seed, cfg.MTU, cfg.LossyQueue = l.seed, payload, l.queue
+	n, err := sim.New(routes, cfg)
+	if err != nil {
+		return out, err
+	}
+	flows, end := l.traffic(f)
+	counts := &counter{}
+	n.Observe(counts)
+	ctl, programs, err := l.attach(n, &out)
+	if err != nil {
+		return out, err
+	}
+	if err := n.AddFlows(flows); err != nil {
+		return out, err
+	}
+	for at := time.Duration(0); at < end; at += l.window {
+		n.Run(engine.Of(at))
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+	}
+	n.Run(engine.Of(end + 10*ms)) // what is on its way arrives
+	out.windows, out.sum, out.load, out.span = ctl.Watch.Windows(), ctl.Watch.Coverage(), ctl.Load, end
+	for _, p := range programs {
+		s := p.Stats()
+		out.labels += int(s.Due + s.Chosen + s.Asked)
+	}
+	out.sent, out.arrived = len(flows), counts.arrived
+	return out, nil
+}
+
+// attach runs labels in all switches, with a watch behind them.
+func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Program, error) {
+	all := map[model.NodeID][]inswitch.Program{}
+	var list []*label.Program
+	for _, id := range n.Fabric().Switches() {
+		cfg := label.DefaultConfig()
+		cfg.Interval, cfg.Rest, cfg.Odds = l.interval, time.Duration(l.rest*float64(l.interval)), l.odds
+		cfg.Seed = l.seed
+		p, err := label.New(cfg, simhost.Describe(n, id, 0))
+		if err != nil {
+			return nil, nil, err
+		}
+		all[id], list = []inswitch.Program{p}, append(list, p)
+	}
+	cfg := portwatch.Config{Board: coverage.DefaultConfig(n.Fabric()), Window: l.window, Keep: 1 << 20}
+	if l.adaptive {
+		// The paper leaves k open. Here k·T is half the telemetry interval, so
+		// that a port is raised before its window is over, and it stays so for
+		// ten such spans, as in the prototype.
+		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, Calm: 10, MaxShift: 6}
+	}
+	ctl, err := ports.New(n, all, 0, cfg, ports.Channel{Delay: ms, Seed: l.seed})
+	if err != nil {
+		return nil, nil, err
+	}
+	mgmt := simhost.DefaultMgmt()
+	mgmt.Seed = l.seed
+	host := simhost.DefaultConfig()
+	host.Carrier, err = simhost.NewManagement(n, mgmt, func(at model.Time, from model.NodeID, datagram []byte) {
+		ctl.Take(at, from, datagram)
+		out.count(datagram)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range n.Fabric().Switches() {
+		if _, err := simhost.Attach(n, id, inswitch.NewPipeline(all[id]...), host); err != nil {
+			return nil, nil, err
+		}
+	}
+	return ctl, list, nil
+}
+
+// count adds the exports of a datagram to the histogram.
+func (o *outcome) count(datagram []byte) {
+	var r dta.Reader
+	if r.Reset(datagram) != nil {
+		return // the watch counts it
+	}
+	for rep := (dta.Report{}); r.Next(&rep); {
+		var e wire.Export
+		if _, err := e.Parse(rep.Data); err == nil {
+			o.times[e.Labels.Len()]++
+			o.exports++
+		}
+	}
+}
+
+// traffic draws packets with random gaps from each sender to random servers.
+func (l lab) traffic(f *topo.Fabric) (flows []traffic.Flow, end time.Duration) {
+	hosts := f.Hosts()
+	senders := l.senders
+	if senders == nil {
+		senders = []int{0, len(hosts) - 1}
+	} else if len(senders) == 0 {
+		for i := range hosts {
+			senders = append(senders, i)
+		}
+	}
+	rng := claim.Rand(l.seed, 1)
+	each := l.packets / len(senders)
+	for _, s := range senders {
+		at := 0.0
+		last := map[model.NodeID]model.Time{}
+		for i := range each {
+			at += rng.ExpFloat64() / l.rate * 1e9
+			dst := hosts[(s+1+rng.IntN(len(hosts)-1))%len(hosts)]
+			start := max(model.Time(at), last[dst]+model.Time(l.gap()))
+			last[dst] = start
+			flows = append(flows, traffic.Flow{
+				Src: hosts[s], Dst: dst, Start: start, Bytes: payload, Transport: traffic.UDP,
+				SrcPort: l.port(rng, i, uint16(1000+int(dst))), DstPort: userPort,
+			})
+		}
+		// With fewer senders, ports would fall silent in the middle of a window.
+		if last := time.Duration(at); end == 0 || l.whole == (last > end) {
+			end = last
+		}
+	}
+	return slices.DeleteFunc(flows, func(f traffic.Flow) bool { return f.Start > model.Time(end) }), end
+}
+
+// gap is the least time between two packets of a pair: one at a time.
+func (l lab) gap() time.Duration {
+	return 10 * time.Microsecond * time.Duration(testbed/min(l.link, testbed))
+}
+
+// port decides a packet's way.
+func (l lab) port(rng *rand.Rand, i int, fixed uint16) uint16 {
+	if l.scatter {
+		return uint16(1024 + i%60_000)
+	}
+	return fixed
+}
+
+// counter counts what arrives of the first flows.
+type counter struct {
+	sim.Nothing
+	arrived int
+}
+
+// Delivered is part of sim.Observer.
+func (c *counter) Delivered(_ engine.Time, p *sim.Packet, _ *sim.Host) {
+	if p.Key.DstPort == userPort {
+		c.arrived++
+	}
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
