@@ -1,0 +1,88 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Analyzer assembles, judges and counts, and hands out what is to be stored:
+// traces to keep as they close, counters and findings once per period.
+type Analyzer struct {
+	*Assembler
+	period   time.Duration
+	begun    model.Time
+	started  bool
+	counters *Counters
+	judge    *Judge
+	matches  []Match
+	out      Output
+}
+
+// Output takes what an analyzer makes. Keep must not keep the trace, which is
+// used again; counters and judge of Flush are the receiver's.
+type Output struct {
+	Keep  func(t *Trace)
+	Flush func(from, to model.Time, c *Counters, j *Judge)
+}
+
+// NewAnalyzer makes an analyzer that flushes every period of its clock.
+func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *topo.Intent, out Output) (*Analyzer, error) {
+	if period <= 0 {
+		return nil, fmt.Errorf("trace: counters are flushed every %v, want more than 0", period)
+	}
+	a := &Analyzer{period: period, counters: NewCounters(), out: out}
+	var err error
+	if a.Assembler, err = New(cfg, intent, a.take); err != nil {
+		return nil, err
+	}
+	a.judge, err = NewJudge(judge, intent.At(0).Fabric())
+	return a, err
+}
+
+func (a *Analyzer) take(t *Trace) {
+	if !a.started {
+		a.begun, a.started = t.First, true
+	}
+	// A trace belongs to the period in which it is complete.
+	for a.now >= a.begun.Add(a.period) {
+		a.flush(a.begun.Add(a.period))
+	}
+	a.counters.Add(t, a.matches)
+	a.judge.Add(t)
+	if t.Keep() {
+		a.out.Keep(t)
+	}
+}
+
+// Finish closes all traces and flushes what there is, as at the end of a run.
+func (a *Analyzer) Finish() {
+	a.Flush()
+	if a.started {
+		a.flush(max(a.now, a.begun))
+	}
+}
+
+func (a *Analyzer) flush(to model.Time) {
+	j, _ := NewJudge(a.judge.cfg, a.judge.fabric) // checked before
+	c := a.counters
+	done := a.judge
+	a.counters, a.judge = NewCounters(), j
+	a.out.Flush(a.begun, to, c, done)
+	a.begun = to
+}
+
+// AddCounter counts the packets that m accepts from now on, in place of an
+// earlier counter of that name.
+func (a *Analyzer) AddCounter(m Match) {
+	a.RemoveCounter(m.Name)
+	a.matches = append(a.matches, m)
+}
+
+// RemoveCounter ends a counter; of none of that name it does nothing.
+func (a *Analyzer) RemoveCounter(name string) {
+	a.matches = slices.DeleteFunc(a.matches, func(m Match) bool { return m.Name == name })
+}

@@ -1,0 +1,222 @@
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// Config says how mirrors are put together.
+type Config struct {
+	// Close is how long after its last mirror a trace is complete. It must be
+	// longer than a packet and its mirrors are underway, and much shorter than
+	// the time after which a flow's packets look alike again.
+	Close time.Duration
+	// Settle is how long after a change of the intended routes packets may be
+	// anywhere.
+	Settle time.Duration
+	Traces int // most that are open at a time
+	Hops   int // most mirrors of one packet that are kept
+	Frame  int // bytes of the frame that are kept with a trace
+}
+
+// DefaultConfig closes traces after a second, as the paper does, and holds as
+// many as take about 100 MB.
+func DefaultConfig() Config {
+	return Config{Close: time.Second, Settle: time.Second, Traces: 1 << 18, Hops: 64, Frame: 128}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Close <= 0:
+		return fmt.Errorf("trace: traces are closed after %v, want more than 0", c.Close)
+	case c.Settle < 0:
+		return fmt.Errorf("trace: routes settle in %v, want 0 or more", c.Settle)
+	case c.Traces < 1 || c.Traces > 1<<28:
+		return fmt.Errorf("trace: room for %d traces, want 1 to %d", c.Traces, 1<<28)
+	case c.Hops < 1 || c.Hops > 255:
+		return fmt.Errorf("trace: %d hops of a trace, want 1 to 255", c.Hops)
+	case c.Frame < 0 || c.Frame > 1<<14:
+		return fmt.Errorf("trace: %d bytes of a frame, want 0 to %d", c.Frame, 1<<14)
+	}
+	return nil
+}
+
+// Stats account for mirrors. Mirrors = Malformed + Overflow + Duplicates +
+// Repeats + the hops of traces that are open or closed.
+type Stats struct {
+	Mirrors    uint64
+	Malformed  uint64 // claim to be IP and are not
+	Overflow   uint64 // beyond what is kept of one packet
+	Duplicates uint64 // the same mirror again
+	Repeats    uint64 // the packet again, in the same state
+
+	Open    int    // traces
+	Closed  uint64 // traces, Evicted among them
+	Evicted uint64 // closed before their time, for want of room
+}
+
+// Assembler puts mirrors together. Its memory is bounded: when a trace more is
+// open than there is room for, the one that has been quiet for the longest is
+// closed early. It allocates nothing per mirror once its slabs have grown.
+type Assembler struct {
+	cfg    Config
+	intent *topo.Intent
+	done   func(*Trace)
+
+	slots  []int32 // an open hash table of entries; none is -1
+	traces []entry
+	frames []byte // cfg.Frame for each entry
+	hops   []link
+	// Free entries and hops, as lists through their next.
+	freeTrace, freeHop int32
+	// Open entries, the one quiet for longest first.
+	oldest, newest int32
+
+	now   model.Time
+	scan  scan
+	out   Trace
+	stats Stats
+}
+
+type entry struct {
+	id                             ID
+	hash                           uint64
+	first, last                    model.Time
+	hops                           int32 // the latest
+	before, after                  int32 // in the order of last
+	count                          uint8
+	why                            mirror.Why
+	length, frame                  uint16
+	reordered, duplicates, repeats uint16
+}
+
+type link struct {
+	Hop
+	next int32
+}
+
+const none = -1
+
+// New makes an assembler that judges packets by routes and hands complete
+// traces to done, which must not keep them.
+func New(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assembler, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeHop: none, oldest: none, newest: none}
+	a.resize(1 << 10)
+	return a, nil
+}
+
+// Stats returns the present counts.
+func (a *Assembler) Stats() Stats { return a.stats }
+
+// Add takes a mirror that arrived at an instant of the analyzer's clock. Those
+// of one packet must come to one assembler. It keeps nothing of m.
+func (a *Assembler) Add(now model.Time, m *mirror.Mirror) {
+	a.Advance(now)
+	a.stats.Mirrors++
+	s := &a.scan
+	if s.read(m) != nil {
+		a.stats.Malformed++
+		return
+	}
+	s.hop.Arrived = a.now
+	i := a.find(m)
+	e := &a.traces[i]
+	e.last = a.now
+	e.why |= m.Why
+	a.touch(i)
+	a.chain(e)
+}
+
+// chain adds the hop at hand to a trace, unless it is there.
+func (a *Assembler) chain(e *entry) {
+	hop := &a.scan.hop
+	for l := e.hops; l != none; l = a.hops[l].next {
+		h := &a.hops[l].Hop
+		if h.Switch != hop.Switch || h.TTL != hop.TTL || h.InnerTTL != hop.InnerTTL || h.In != hop.In || !h.samePart(hop) {
+			continue
+		}
+		if h.Time == hop.Time {
+			a.stats.Duplicates++
+			bump(&e.duplicates)
+			return
+		}
+		a.stats.Repeats++
+		bump(&e.repeats)
+		if h.Copies < 255 {
+			h.Copies++
+		}
+		return
+	}
+	if int(e.count) == a.cfg.Hops {
+		a.stats.Overflow++
+		return
+	}
+	if e.hops != none && inOrder(*hop, a.hops[e.hops].Hop) < 0 {
+		bump(&e.reordered)
+	}
+	l := a.freeHop
+	if l == none {
+		l = int32(len(a.hops))
+		a.hops = append(a.hops, link{})
+	} else {
+		a.freeHop = a.hops[l].next
+	}
+	a.hops[l] = link{*hop, e.hops}
+	e.hops = l
+	e.count++
+}
+
+func bump(n *uint16) {
+	if *n < 1<<16-1 {
+		*n++
+	}
+}
+
+// Advance closes the traces that have been quiet for long enough at an instant
+// of the analyzer's clock. An instant before the last one changes nothing.
+func (a *Assembler) Advance(now model.Time) {
+	a.now = max(a.now, now)
+	for a.oldest != none && a.traces[a.oldest].last.Add(a.cfg.Close) <= a.now {
+		a.close(a.oldest, false)
+	}
+}
+
+// Flush closes all traces, as at the end of a run: what was still underway looks
+// lost. Ask Stats.Open first if that matters.
+func (a *Assembler) Flush() {
+	for a.oldest != none {
+		a.close(a.oldest, false)
+	}
+}
+
+// close hands a trace out and frees its memory.
+func (a *Assembler) close(i int32, evicted bool) {
+	e := &a.traces[i]
+	t := &a.out
+	*t = Trace{
+		ID: e.id, Why: e.why, Length: e.length, First: e.first, Last: e.last, Hops: t.Hops[:0], Evicted: evicted,
+		Frame:     a.frames[int(i)*a.cfg.Frame:][:e.frame],
+		Reordered: int(e.reordered), Duplicates: int(e.duplicates), Repeats: int(e.repeats),
+	}
+	for l := e.hops; l != none; {
+		t.Hops = append(t.Hops, a.hops[l].Hop)
+		after := a.hops[l].next
+		a.hops[l].next, a.freeHop = a.freeHop, l
+		l = after
+	}
+	a.forget(i)
+	a.stats.Closed++
+	if evicted {
+		a.stats.Evicted++
+	}
+	t.examine(a.intent, a.cfg.Settle)
+	a.done(t)
+}

@@ -1,0 +1,177 @@
+package trace
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Load is traffic, as mirrored: of a sample it is a sample.
+type Load struct {
+	Packets uint64
+	Bytes   model.Bytes // of whole frames, as long as they were where seen first
+	Flows   Distinct
+}
+
+func (l *Load) add(t *Trace, flow uint64) {
+	l.Packets++
+	l.Bytes += model.Bytes(t.Length)
+	l.Flows.Add(flow)
+}
+
+func (l *Load) merge(o *Load) {
+	l.Packets += o.Packets
+	l.Bytes += o.Bytes
+	l.Flows.Merge(&o.Flows)
+}
+
+// Latency sums up delays.
+type Latency struct {
+	Count         uint64
+	Sum, Min, Max time.Duration
+}
+
+// Mean is the average, 0 of none.
+func (l *Latency) Mean() time.Duration {
+	if l.Count == 0 {
+		return 0
+	}
+	return l.Sum / time.Duration(l.Count)
+}
+
+func (l *Latency) merge(o *Latency) {
+	if o.Count == 0 {
+		return
+	}
+	if l.Count == 0 {
+		*l = *o
+		return
+	}
+	l.Count += o.Count
+	l.Sum += o.Sum
+	l.Min, l.Max = min(l.Min, o.Min), max(l.Max, o.Max)
+}
+
+func (l *Latency) add(d time.Duration) { l.merge(&Latency{1, d, d, d}) }
+
+// Counters fold traces. Those of several analyzers merge into what one analyzer
+// of all traces would have counted.
+type Counters struct {
+	Traces, Arrived, Short, Looped, Unsettled uint64
+	Lost                                      uint64 // mirrors, for certain
+
+	Links map[model.Port]*Load // by the port that sends
+	// Latency of a switch and the link behind it, from one arrival to the next,
+	// by the clocks of both switches: it is as good as these agree.
+	Latency map[model.Port]*Latency
+	// Mux is the time between the last hop before a tunnel began and the first in
+	// it, by the switch where the packet came back. It is by one clock, and
+	// exact, where that switch is also the one that sent it to the mux.
+	Mux   map[model.NodeID]*Latency
+	Named map[string]*Load // of Matches, each packet once
+}
+
+// Match is a counter of one's own: of the packets that Of accepts.
+type Match struct {
+	Name string
+	Of   func(t *Trace) bool
+}
+
+// From matches packets from a prefix.
+func From(name string, p netip.Prefix) Match {
+	return Match{name, func(t *Trace) bool { return p.Contains(t.Key.Src.Netip()) }}
+}
+
+// To matches packets to a prefix.
+func To(name string, p netip.Prefix) Match {
+	return Match{name, func(t *Trace) bool { return p.Contains(t.Key.Dst.Netip()) }}
+}
+
+// Inside matches packets whose ends are both nodes of the fabric.
+func Inside(name string, f *topo.Fabric) Match {
+	return Match{name, func(t *Trace) bool {
+		_, src := f.ByAddr(t.Key.Src)
+		_, dst := f.ByAddr(t.Key.Dst)
+		return src && dst
+	}}
+}
+
+// NewCounters makes empty counters.
+func NewCounters() *Counters {
+	return &Counters{Links: map[model.Port]*Load{}, Latency: map[model.Port]*Latency{}, Mux: map[model.NodeID]*Latency{}, Named: map[string]*Load{}}
+}
+
+// at returns the counter of a key, a new one if there is none.
+func at[K comparable, V any](m map[K]*V, k K) *V {
+	v := m[k]
+	if v == nil {
+		v = new(V)
+		m[k] = v
+	}
+	return v
+}
+
+// Add counts a trace.
+func (c *Counters) Add(t *Trace, matches []Match) {
+	c.Traces++
+	c.Lost += uint64(t.Lost)
+	switch t.End {
+	case Arrived:
+		c.Arrived++
+	case Short:
+		c.Short++
+	case Looped:
+		c.Looped++
+	case Unsettled:
+		c.Unsettled++
+	}
+	if t.Key.IsZero() {
+		return
+	}
+	flow := t.Key.Hash(0)
+	for i := range t.Hops {
+		h := &t.Hops[i]
+		if h.Out == 0 {
+			continue
+		}
+		port := model.Port{Node: h.Switch, Port: h.Out}
+		at(c.Links, port).add(t, flow)
+		if i+1 < len(t.Hops) && h.samePart(&t.Hops[i+1]) && gap(h, &t.Hops[i+1]) == 0 {
+			at(c.Latency, port).add(t.Hops[i+1].Time.Sub(h.Time))
+		}
+	}
+	for i := 1; i < len(t.Hops); i++ {
+		if a, b := &t.Hops[i-1], &t.Hops[i]; a.Depth == 1 && b.Depth > 1 {
+			at(c.Mux, b.Switch).add(b.Time.Sub(a.Time))
+		}
+	}
+	for i := range matches {
+		if matches[i].Of(t) {
+			at(c.Named, matches[i].Name).add(t, flow)
+		}
+	}
+}
+
+// Merge adds the counters of another analyzer, of the same period.
+func (c *Counters) Merge(o *Counters) {
+	c.Traces += o.Traces
+	c.Arrived += o.Arrived
+	c.Short += o.Short
+	c.Looped += o.Looped
+	c.Unsettled += o.Unsettled
+	c.Lost += o.Lost
+	for k, v := range o.Links {
+		at(c.Links, k).merge(v)
+	}
+	for k, v := range o.Latency {
+		at(c.Latency, k).merge(v)
+	}
+	for k, v := range o.Mux {
+		at(c.Mux, k).merge(v)
+	}
+	for k, v := range o.Named {
+		at(c.Named, k).merge(v)
+	}
+}

@@ -1,0 +1,419 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// JudgeConfig says when a Judge is sure.
+type JudgeConfig struct {
+	// Alpha is the most chance that lost mirrors alone explain what a place is
+	// blamed for.
+	Alpha float64
+	// Least is how many packets must be seen last at a place.
+	Least uint64
+	// Together is how many mirrors share a datagram, and are lost with it: so
+	// many count as one observation.
+	Together float64
+	// Flows is how many flows are looked at one by one, of those with packets
+	// that ended short.
+	Flows int
+}
+
+// DefaultJudgeConfig accuses wrongly once in a million, if mirrors of the usual
+// length are lost by the datagram.
+func DefaultJudgeConfig() JudgeConfig {
+	return JudgeConfig{Alpha: 1e-6, Least: 3, Together: 8, Flows: 1 << 14}
+}
+
+// Check complains about what cannot work.
+func (c *JudgeConfig) Check() error {
+	switch {
+	case !(c.Alpha > 0 && c.Alpha < 1):
+		return fmt.Errorf("trace: alpha %v, want it between 0 and 1", c.Alpha)
+	case c.Least < 1:
+		return fmt.Errorf("trace: at least %d packets, want 1 or more", c.Least)
+	case !(c.Together >= 1):
+		return fmt.Errorf("trace: %v mirrors together, want 1 or more", c.Together)
+	case c.Flows < 0:
+		return fmt.Errorf("trace: %d flows, want 0 or more", c.Flows)
+	}
+	return nil
+}
+
+// Kind is what a Finding says.
+type Kind uint8
+
+// Kinds of finding.
+const (
+	Drop   Kind = iota // packets are lost in Switch or on its link to Next
+	Silent             // packets go to Next, of which nothing was heard at all: it is dead, or its mirrors are lost
+	Loop               // packets go round
+)
+
+// String prints the kind's name.
+func (k Kind) String() string { return [...]string{"drop", "silent", "loop"}[k] }
+
+// Finding is a place where packets are lost or go round.
+type Finding struct {
+	Kind    Kind           `json:"kind"`
+	Switch  model.NodeID   `json:"switch"`
+	Next    model.NodeID   `json:"next"` // where Known; not for Loop
+	Known   bool           `json:"known"`
+	Flow    *model.FlowKey `json:"flow,omitempty"`  // where only this one is affected for sure
+	Round   []model.NodeID `json:"round,omitempty"` // Loop: the devices, from the lowest
+	Ended   uint64         `json:"ended"`           // packets seen last here, or that looped
+	Packets uint64         `json:"packets"`         // of so many that came by
+	Excused float64        `json:"excused"`         // share of them that lost mirrors would make look so
+	Chance  float64        `json:"chance"`          // that lost mirrors explain it all
+}
+
+// maxLeft bounds the hops that were still ahead of a packet.
+const maxLeft = 7
+
+// place is a switch and the node that it sends to.
+type place struct {
+	at, next model.NodeID
+	known    bool // next is
+}
+
+// tally counts packets of a place by the hops still ahead of them.
+type tally struct {
+	left  [maxLeft + 1]uint64
+	ended uint64
+}
+
+type flowAt struct {
+	place
+	key model.FlowKey
+}
+
+// Judge gathers traces and says where packets are lost. A trace that ends early
+// proves nothing: mirrors of all later hops may be lost instead. How often that
+// happens is measured on hops that a packet must have passed, because it was
+// seen behind them, or because its source is attached there; a place is blamed
+// when more packets end at it than that explains. Judges of several analyzers
+// merge.
+type Judge struct {
+	cfg    JudgeConfig
+	fabric *topo.Fabric
+
+	places map[place]*tally
+	flows  map[flowAt]*tally
+	loops  map[string]*Finding
+	// By switch: hops that packets passed for certain, mirrored or not, and
+	// whether anything was heard of it.
+	seen, lost []uint64
+	heard      []bool
+	elsewhere  uint64 // lost, at switches that are not known
+
+	// Refused counts flows that were not looked at for want of room.
+	Refused uint64
+}
+
+// NewJudge makes a judge for a fabric.
+func NewJudge(cfg JudgeConfig, f *topo.Fabric) (*Judge, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	n := len(f.Nodes())
+	return &Judge{
+		cfg: cfg, fabric: f, places: map[place]*tally{}, flows: map[flowAt]*tally{}, loops: map[string]*Finding{},
+		seen: make([]uint64, n), lost: make([]uint64, n), heard: make([]bool, n),
+	}, nil
+}
+
+// Add takes a complete trace. Those that ended while routes changed or were
+// evicted say nothing, neither do switches that the fabric does not have.
+func (j *Judge) Add(t *Trace) {
+	if t.End == Unsettled || t.End == Unknown || t.Evicted {
+		return
+	}
+	for i := range t.Hops {
+		if !j.fabric.Has(t.Hops[i].Switch) {
+			return
+		}
+		j.heard[t.Hops[i].Switch] = true
+	}
+	if t.End == Looped {
+		j.loop(t)
+		return
+	}
+	j.witness(t)
+	last := len(t.Hops) - 1
+	left := 0 // hops ahead of the last that was seen
+	if t.End == Short {
+		left = ahead(t.routes, &t.Hops[last])
+		j.count(t, &t.Hops[last], left, true)
+	}
+	for i := last - 1; i >= 0; i-- {
+		a, b := &t.Hops[i], &t.Hops[i+1]
+		if a.samePart(b) {
+			left += int(a.TTL) - int(b.TTL)
+		} else {
+			left = 1 // at least the part that follows
+		}
+		j.count(t, a, left, false)
+	}
+}
+
+// ahead is how many switches a packet has still to pass.
+func ahead(r *topo.Routes, h *Hop) int {
+	links, ok := r.Distance(h.Switch, h.To)
+	if !ok {
+		return 1
+	}
+	if len(r.ExpectedLastHops(h.To)) > 0 && !r.Owns(r.ExpectedLastHops(h.To)[0], h.To) {
+		links-- // the last one leads to a host
+	}
+	return max(links, 1)
+}
+
+// count enters a packet that left a switch.
+func (j *Judge) count(t *Trace, h *Hop, left int, ended bool) {
+	p := place{at: h.Switch}
+	p.next, p.known = next(j.fabric, h)
+	c := j.places[p]
+	if c == nil {
+		c = &tally{}
+		j.places[p] = c
+	}
+	c.add(left, ended)
+	id := flowAt{p, t.Key}
+	if f := j.flows[id]; f != nil {
+		f.add(left, ended)
+	} else if ended && len(j.flows) < j.cfg.Flows {
+		// The packet that drew attention does not count: it was chosen for how
+		// it ended.
+		j.flows[id] = &tally{}
+	} else if ended {
+		j.Refused++
+	}
+}
+
+func (c *tally) add(left int, ended bool) {
+	c.left[min(max(left, 1), maxLeft)]++
+	if ended {
+		c.ended++
+	}
+}
+
+func (c *tally) packets() (n uint64) {
+	for _, k := range c.left {
+		n += k
+	}
+	return n
+}
+
+// witness counts the mirrors that are there and those that should be. The last
+// hop was seen or it would not be the last: it says nothing.
+func (j *Judge) witness(t *Trace) {
+	for i := range t.Hops[:len(t.Hops)-1] {
+		a, b := &t.Hops[i], &t.Hops[i+1]
+		j.seen[a.Switch]++
+		if n := gap(a, b); n > 0 {
+			if id, ok := next(j.fabric, a); ok {
+				j.lost[id]++
+				n--
+			}
+			j.elsewhere += uint64(n)
+		}
+	}
+	if t.firstMissing() {
+		if first := t.routes.ExpectedLastHops(t.Key.Src); len(first) == 1 {
+			j.lost[first[0]]++
+		} else {
+			j.elsewhere++
+		}
+	}
+}
+
+// loop enters a packet that went round.
+func (j *Judge) loop(t *Trace) {
+	var round []model.NodeID
+	for i := t.Loop[0]; i < t.Loop[1]; i++ {
+		round = append(round, t.Hops[i].Switch)
+	}
+	slices.Sort(round)
+	round = slices.Compact(round)
+	name := fmt.Sprint(round)
+	f := j.loops[name]
+	if f == nil {
+		key := t.Key
+		f = &Finding{Kind: Loop, Switch: t.Hops[t.Loop[0]].Switch, Flow: &key, Round: round}
+		j.loops[name] = f
+	}
+	if f.Flow != nil && *f.Flow != t.Key {
+		f.Flow = nil
+	}
+	f.Ended++
+	f.Packets++
+}
+
+// Merge adds what another judge of the same fabric has gathered. Flows beyond
+// the room for them are counted as refused.
+func (j *Judge) Merge(o *Judge) {
+	for p, c := range o.places {
+		if j.places[p] == nil {
+			j.places[p] = &tally{}
+		}
+		j.places[p].merge(c)
+	}
+	for p, c := range o.flows {
+		if j.flows[p] == nil {
+			if len(j.flows) >= j.cfg.Flows {
+				j.Refused++
+				continue
+			}
+			j.flows[p] = &tally{}
+		}
+		j.flows[p].merge(c)
+	}
+	for name, f := range o.loops {
+		if mine := j.loops[name]; mine != nil {
+			mine.Ended += f.Ended
+			mine.Packets += f.Packets
+			if mine.Flow != nil && (f.Flow == nil || *f.Flow != *mine.Flow) {
+				mine.Flow = nil
+			}
+			continue
+		}
+		c := *f
+		j.loops[name] = &c
+	}
+	for i := range j.seen {
+		j.seen[i] += o.seen[i]
+		j.lost[i] += o.lost[i]
+		j.heard[i] = j.heard[i] || o.heard[i]
+	}
+	j.elsewhere += o.elsewhere
+	j.Refused += o.Refused
+}
+
+func (c *tally) merge(o *tally) {
+	for i, n := range o.left {
+		c.left[i] += n
+	}
+	c.ended += o.ended
+}
+
+// MirrorLoss is the measured share of a switch's mirrors that are lost, and on
+// how many packets that passed it the figure rests.
+func (j *Judge) MirrorLoss(id model.NodeID) (share float64, packets uint64) {
+	if int(id) >= len(j.seen) {
+		return 0, 0
+	}
+	n := j.seen[id] + j.lost[id]
+	return float64(j.lost[id]) / float64(max(n, 1)), n
+}
+
+// Findings lists the places to blame, the surest first.
+func (j *Judge) Findings() (list []Finding) {
+	all := j.bound(sum(j.seen), sum(j.lost)+j.elsewhere)
+	ends := map[model.NodeID]float64{} // largest share of packets that end at a switch, of those to one next
+	for p, c := range j.places {
+		if c.ended >= j.cfg.Least {
+			ends[p.at] = max(ends[p.at], float64(c.ended)/float64(c.packets()))
+		}
+	}
+	for p, c := range j.places {
+		if f, sure := j.judge(p, c, all, ends); sure {
+			list = append(list, f)
+		}
+	}
+	blamed := len(list)
+	for id, c := range j.flows {
+		if slices.ContainsFunc(list[:blamed], func(f Finding) bool { return f.Switch == id.at && f.Next == id.next && f.Known == id.known }) {
+			continue
+		}
+		if f, sure := j.judge(id.place, c, all, ends); sure {
+			key := id.key
+			f.Flow = &key
+			list = append(list, f)
+		}
+	}
+	for _, f := range j.loops {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Chance, b.Chance), cmp.Compare(b.Ended, a.Ended), cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Next, b.Next), compareFlows(a.Flow, b.Flow))
+	})
+	return list
+}
+
+func compareFlows(a, b *model.FlowKey) int {
+	if a == nil || b == nil {
+		return 0
+	}
+	return a.Compare(*b)
+}
+
+// judge weighs one place against the loss of mirrors.
+func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]float64) (f Finding, sure bool) {
+	n := c.packets()
+	if c.ended < j.cfg.Least {
+		return f, false
+	}
+	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.ended, Packets: n}
+	first := all  // chance that the next hop's mirror is lost
+	beyond := 0.0 // and that the packet was lost there, before another could see it
+	if p.known {
+		beyond = ends[p.next]
+		switch {
+		case !j.fabric.Node(p.next).Role.IsSwitch():
+			first = 0 // a host mirrors nothing, and sends nothing on
+		case !j.heard[p.next]:
+			f.Kind = Silent
+		case j.worse(p.next, all):
+			first = max(all, j.bound(j.seen[p.next], j.lost[p.next]))
+		}
+	}
+	for left, k := range c.left {
+		if k > 0 {
+			f.Excused += float64(k) / float64(n) * first * min(math.Pow(all, float64(left-1))+beyond, 1)
+		}
+	}
+	f.Chance = tail(float64(c.ended)/float64(n), f.Excused, float64(n)/j.cfg.Together)
+	return f, f.Chance < j.cfg.Alpha
+}
+
+// worse tells whether a switch seems to lose more mirrors than others do. A
+// switch of which few packets tell is taken to be like the others, unless it is
+// most of those few that are missing.
+func (j *Judge) worse(id model.NodeID, all float64) bool {
+	share, n := j.MirrorLoss(id)
+	return share > 0.5 || tail(share, all, float64(n)/j.cfg.Together) < 0.2
+}
+
+// bound is a share of lost mirrors that the true one hardly exceeds: three
+// observations and two standard deviations above the measured one.
+func (j *Judge) bound(seen, lost uint64) float64 {
+	k, n := float64(lost)/j.cfg.Together, float64(seen+lost)/j.cfg.Together
+	return min((k+2*math.Sqrt(k)+3)/(n+3), 1)
+}
+
+// tail bounds the chance that of n packets, each of which ends early with
+// chance p, a share as large as x does (Chernoff).
+func tail(x, p, n float64) float64 {
+	p = max(p, 1e-6)
+	if x <= p {
+		return 1
+	}
+	distance := x * math.Log(x/p)
+	if x < 1 {
+		distance += (1 - x) * math.Log((1-x)/(1-p))
+	}
+	return math.Exp(-n * distance)
+}
+
+func sum(list []uint64) (n uint64) {
+	for _, k := range list {
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,110 @@
+package trace
+
+import "github.com/weft-telemetry/weft/wire/mirror"
+
+// find returns the entry of the packet at hand, a new one if there is none.
+func (a *Assembler) find(m *mirror.Mirror) int32 {
+	id := &a.scan.id
+	hash := id.hash()
+	mask := uint64(len(a.slots) - 1)
+	at := hash & mask
+	for ; a.slots[at] != none; at = (at + 1) & mask {
+		if e := &a.traces[a.slots[at]]; e.hash == hash && e.id == *id {
+			return a.slots[at]
+		}
+	}
+	if a.stats.Open >= a.cfg.Traces {
+		a.close(a.oldest, true)
+		return a.find(m) // the table has changed
+	}
+	if 2*a.stats.Open >= len(a.slots) {
+		a.resize(2 * len(a.slots))
+		return a.find(m)
+	}
+	i := a.freeTrace
+	if i == none {
+		i = int32(len(a.traces))
+		a.traces = append(a.traces, entry{})
+		a.frames = append(a.frames, make([]byte, a.cfg.Frame)...)
+	} else {
+		a.freeTrace = a.traces[i].after
+	}
+	a.slots[at] = i
+	a.stats.Open++
+	a.traces[i] = entry{id: *id, hash: hash, first: a.now, hops: none, before: none, after: none, length: m.Length}
+	a.traces[i].frame = uint16(copy(a.frames[int(i)*a.cfg.Frame:][:a.cfg.Frame], m.Frame))
+	a.append(i)
+	return i
+}
+
+// resize makes a table of n slots, a power of two.
+func (a *Assembler) resize(n int) {
+	a.slots = make([]int32, n)
+	for i := range a.slots {
+		a.slots[i] = none
+	}
+	for i := a.oldest; i >= 0 && a.stats.Open > 0; i = a.traces[i].after {
+		at := a.traces[i].hash & uint64(n-1)
+		for a.slots[at] != none {
+			at = (at + 1) & uint64(n-1)
+		}
+		a.slots[at] = i
+	}
+}
+
+// forget takes an entry out of table and order and frees it.
+func (a *Assembler) forget(i int32) {
+	mask := uint64(len(a.slots) - 1)
+	at := a.traces[i].hash & mask
+	for a.slots[at] != i {
+		at = (at + 1) & mask
+	}
+	// Entries behind it move up, unless they stand where they belong or before.
+	for hole, j := at, (at+1)&mask; ; j = (j + 1) & mask {
+		if a.slots[j] == none {
+			a.slots[hole] = none
+			break
+		}
+		home := a.traces[a.slots[j]].hash & mask
+		if (j-home)&mask >= (j-hole)&mask {
+			a.slots[hole] = a.slots[j]
+			hole = j
+		}
+	}
+	a.unlink(i)
+	a.stats.Open--
+	a.traces[i].after, a.freeTrace = a.freeTrace, i
+}
+
+// touch makes an entry the newest.
+func (a *Assembler) touch(i int32) {
+	if a.newest != i {
+		a.unlink(i)
+		a.append(i)
+	}
+}
+
+func (a *Assembler) append(i int32) {
+	e := &a.traces[i]
+	e.before, e.after = a.newest, none
+	if a.newest != none {
+		a.traces[a.newest].after = i
+	} else {
+		a.oldest = i
+	}
+	a.newest = i
+}
+
+func (a *Assembler) unlink(i int32) {
+	e := &a.traces[i]
+	if e.before != none {
+		a.traces[e.before].after = e.after
+	} else {
+		a.oldest = e.after
+	}
+	if e.after != none {
+		a.traces[e.after].before = e.before
+	} else {
+		a.newest = e.before
+	}
+}

@@ -1,0 +1,186 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// Trace is a packet's way, as far as it was seen. It is the Assembler's and
+// used again when the function that was given it returns; Clone keeps one.
+type Trace struct {
+	ID
+	Why         mirror.Why // of all hops
+	Length      uint16     // of the frame where it was seen first
+	First, Last model.Time // mirrors, by the analyzer's clock
+	Hops        []Hop      // in the order of the way
+	Frame       []byte     // as captured first
+
+	End  End
+	Loop [2]int // Looped: hops at which a device was met, and met again
+
+	// Lost counts mirrors that are known to be missing: of hops between two that
+	// were seen, and of the first switch.
+	Lost int
+	// Reordered counts mirrors that came after those of later hops, Duplicates
+	// those that came twice, Repeats hops that the packet came by again in the
+	// same state: sent again, or doubled on the way.
+	Reordered, Duplicates, Repeats int
+	Evicted                        bool // closed early, for want of room
+
+	routes *topo.Routes // of its time
+}
+
+// End says what became of a packet.
+type End uint8
+
+// Ends.
+const (
+	Unknown   End = iota // not IP, or nothing is known about its destination
+	Arrived              // seen last where its destination is attached
+	Short                // seen last elsewhere: the packet is lost, or mirrors are
+	Looped               // passed a device twice
+	Unsettled            // Short or Looped while routes were changing, or evicted
+)
+
+// String prints the end's name.
+func (e End) String() string {
+	return [...]string{"unknown", "arrived", "short", "looped", "unsettled"}[e]
+}
+
+// Keep tells whether a trace is worth keeping whole: abnormal ones, those of
+// marked packets and of protocols.
+func (t *Trace) Keep() bool {
+	return t.End == Short || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
+}
+
+// Clone returns a copy to keep.
+func (t *Trace) Clone() *Trace {
+	c := *t
+	c.Hops, c.Frame = slices.Clone(t.Hops), slices.Clone(t.Frame)
+	return &c
+}
+
+// inOrder sorts hops by the way. Clocks of switches differ and mirrors overtake
+// each other, but TTLs count down: the innermost first, which stands still in a
+// tunnel; then headers come off one by one; then the first header's.
+func inOrder(a, b Hop) int {
+	switch {
+	case a.InnerTTL != b.InnerTTL:
+		return int(b.InnerTTL) - int(a.InnerTTL)
+	case a.Depth != b.Depth:
+		return int(b.Depth) - int(a.Depth)
+	case a.TTL != b.TTL:
+		return int(b.TTL) - int(a.TTL)
+	case a.Switch != b.Switch:
+		return cmp.Compare(a.Switch, b.Switch)
+	}
+	return cmp.Compare(a.Time, b.Time)
+}
+
+// examine says what became of the packet, from its hops and the routes of its
+// time.
+func (t *Trace) examine(intent *topo.Intent, settle time.Duration) {
+	slices.SortFunc(t.Hops, inOrder)
+	t.routes = intent.At(t.Last)
+	if t.Key.IsZero() {
+		return
+	}
+	settled := !t.Evicted && intent.At(t.First.Add(-settle)) == t.routes
+	t.Lost = t.missing()
+	at := &t.Hops[len(t.Hops)-1]
+	switch {
+	case t.findLoop():
+		t.End = Looped
+	case len(t.routes.Owners(at.To)) == 0:
+		return
+	case arrives(t.routes, at) || !settled && arrives(intent.At(t.First.Add(-settle)), at):
+		t.End = Arrived
+		return
+	default:
+		t.End = Short
+	}
+	if !settled {
+		t.End = Unsettled
+	}
+}
+
+// arrives tells whether a packet may rightly be seen last at a hop. One to an
+// address that muxes answer for has still to come back from the mux.
+func arrives(r *topo.Routes, at *Hop) bool {
+	if !slices.Contains(r.ExpectedLastHops(at.To), at.Switch) {
+		return false
+	}
+	if at.Depth > 1 {
+		// A tunnel that ends in the switch: the packet inside goes on.
+		return !r.Owns(at.Switch, at.To)
+	}
+	for _, id := range r.Owners(at.To) {
+		node := r.Fabric().Node(id)
+		if node.Role == topo.Mux && node.IPv4 != at.To && node.IPv6 != at.To {
+			return false
+		}
+	}
+	return true
+}
+
+// findLoop looks for a device that the packet met twice in one part of its
+// way, with a smaller TTL. In a tunnel it may pass by again with right: from
+// its mux back into the rack, or as a probe that was sent there and back.
+func (t *Trace) findLoop() bool {
+	for i := range t.Hops {
+		for j := i - 1; j >= 0; j-- {
+			a, b := &t.Hops[j], &t.Hops[i]
+			if a.Switch == b.Switch && a.samePart(b) && a.TTL > b.TTL {
+				t.Loop = [2]int{j, i}
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// missing counts the hops whose mirrors are lost for certain.
+func (t *Trace) missing() (n int) {
+	for i := 1; i < len(t.Hops); i++ {
+		n += gap(&t.Hops[i-1], &t.Hops[i])
+	}
+	if t.firstMissing() {
+		n++
+	}
+	return n
+}
+
+// gap is how many hops lie between two of one part of the way.
+func gap(a, b *Hop) int {
+	if !a.samePart(b) {
+		return 0
+	}
+	return max(int(a.TTL)-int(b.TTL)-1, 0)
+}
+
+// firstMissing tells whether the packet was seen first where its source is not
+// attached. A probe may be let loose anywhere.
+func (t *Trace) firstMissing() bool {
+	if t.Hops[0].Depth > 1 || t.Why.Has(mirror.Debug) {
+		return false
+	}
+	first := t.routes.ExpectedLastHops(t.Key.Src)
+	return len(first) > 0 && !slices.Contains(first, t.Hops[0].Switch)
+}
+
+// next is the node behind a hop's out port.
+func next(f *topo.Fabric, h *Hop) (model.NodeID, bool) {
+	if !f.Has(h.Switch) {
+		return 0, false
+	}
+	p := f.Node(h.Switch).Port(h.Out)
+	if p == nil {
+		return 0, false
+	}
+	return p.Peer.Node, true
+}
