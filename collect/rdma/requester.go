@@ -173,9 +173,6 @@ func (q *Requester) add(p *roce.Packet) bool {
 // is a power of two, so PSNs keep their places when they wrap.
 func (q *Requester) at(i int) *[]byte { return &q.ring[int(q.first.Add(i))&(len(q.ring)-1)] }
 
-// Unsent is how many packets Next has left.
-func (q *Requester) Unsent() int { return q.count - q.sent }
-
 // Next returns the UDP payload of the next packet to send, or nil. It is valid
 // until an answer is handled. The last packet of a burst asks for an
 // acknowledgement.

@@ -211,10 +211,6 @@ func (r *Reporter) Tick(now model.Time) {
 // Waiting returns how many reports are in the datagram at hand.
 func (r *Reporter) Waiting() int { return r.writer.Count() }
 
-// Due returns when the datagram at hand is completed by Tick. It means nothing
-// while Waiting is 0.
-func (r *Reporter) Due() model.Time { return r.due }
-
 // Ready returns how many datagrams the host can send.
 func (r *Reporter) Ready() int { return r.ready }
 
