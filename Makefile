@@ -17,7 +17,7 @@ demo: build ## Run the whole system on an embedded default, no configuration
 
 build: ## Build bin/weft
 	@scripts/need gcc:gcc g++:g++
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
+	@$(GO) build -trimpath -pgo=cmd/weft/weft.pgo -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
 
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
 

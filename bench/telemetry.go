@@ -6,6 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch/epoch"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/inswitch/label"
+	"github.com/weft-telemetry/weft/inswitch/mirror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 )
@@ -24,11 +25,15 @@ func everyProgram(dev inswitch.Device) ([]inswitch.Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	mirrors, err := mirror.New(dev, mirror.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
 	labels, err := label.New(label.DefaultConfig(), dev)
 	if err != nil {
 		return nil, err
 	}
-	return []inswitch.Program{causes, flows, labels}, nil
+	return []inswitch.Program{causes, flows, mirrors, labels}, nil
 }
 
 // attach has every switch run them, with a management network that takes their

@@ -126,6 +126,14 @@ func NewFlowKey(src, dst netip.AddrPort, proto Proto) FlowKey {
 // IsZero tells whether k names no flow.
 func (k FlowKey) IsZero() bool { return k == FlowKey{} }
 
+// Equal tells whether two keys are the same, as == does, for code that asks per
+// packet: for == the compiler calls a comparison of memory, which takes some 80
+// instructions instead of 20.
+func (k *FlowKey) Equal(o *FlowKey) bool {
+	return k.Src.Lo == o.Src.Lo && k.Dst.Lo == o.Dst.Lo && k.SrcPort == o.SrcPort && k.DstPort == o.DstPort &&
+		k.Src.Hi == o.Src.Hi && k.Dst.Hi == o.Dst.Hi && k.Proto == o.Proto && k.V6 == o.V6
+}
+
 // Len is the length of the canonical form.
 func (k FlowKey) Len() int {
 	if k.V6 {

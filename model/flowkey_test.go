@@ -232,3 +232,21 @@ func TestFlowKeyCompareOrdersAsCanonicalBytes(t *testing.T) {
 		}
 	})
 }
+
+// TestEqualIsEqual changes every field in turn.
+func TestEqualIsEqual(t *testing.T) {
+	k := FlowKey{Src: Addr{1, 2}, Dst: Addr{3, 4}, SrcPort: 5, DstPort: 6, Proto: 7}
+	for i, change := range []func(*FlowKey){
+		func(*FlowKey) {},
+		func(o *FlowKey) { o.Src.Hi++ }, func(o *FlowKey) { o.Src.Lo++ },
+		func(o *FlowKey) { o.Dst.Hi++ }, func(o *FlowKey) { o.Dst.Lo++ },
+		func(o *FlowKey) { o.SrcPort++ }, func(o *FlowKey) { o.DstPort++ },
+		func(o *FlowKey) { o.Proto++ }, func(o *FlowKey) { o.V6 = true },
+	} {
+		o := k
+		change(&o)
+		if got, want := k.Equal(&o), k == o; got != want || want != (i == 0) {
+			t.Errorf("change %d: Equal(%+v, %+v) = %v; want %v", i, k, o, got, want)
+		}
+	}
+}

@@ -148,7 +148,7 @@ func (t *telemetry) flow(ev *inswitch.Event) *epoch.Flow {
 	spread := uint64(ev.Out)<<3 | uint64(ev.Priority&7)
 	f := &table[(key.Hash(t.cfg.Seed)+spread*0x9e3779b97f4a7c15)>>32&uint64(t.cfg.Flows-1)]
 	if f.Epoch == t.now.number && f.Packets > 0 {
-		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key == *key {
+		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key.Equal(key) {
 			return f
 		}
 		t.evict(f)

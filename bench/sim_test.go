@@ -1,0 +1,28 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// BenchmarkSim plays what the suite plays. Its profile is what make build
+// compiles bin/weft with: see scripts/pgo.
+func BenchmarkSim(b *testing.B) {
+	for _, side := range []struct {
+		name     string
+		programs programs
+	}{{"telemetry=off", nil}, {"telemetry=on", everyProgram}} {
+		b.Run(side.name, func(b *testing.B) {
+			r, err := newSimRun(4, side.programs)
+			if err != nil {
+				b.Fatal(err)
+			}
+			hops, cpu := r.net.Counts.Hops, cpuTime()
+			for b.Loop() {
+				r.net.Run(r.net.Now() + 10*engine.Microsecond)
+			}
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(r.net.Counts.Hops-hops), "cpu-ns/hop")
+		})
+	}
+}
