@@ -18,6 +18,9 @@ type Config struct {
 	// Settle is how long after a change of the intended routes packets may be
 	// anywhere.
 	Settle time.Duration
+	// Ports says that mirrors tell the out port, or that there is none, as Append
+	// reports do. With ERSPAN, which does not, set it to false.
+	Ports  bool
 	Traces int // most that are open at a time
 	Hops   int // most mirrors of one packet that are kept
 	Frame  int // bytes of the frame that are kept with a trace
@@ -26,7 +29,7 @@ type Config struct {
 // DefaultConfig closes traces after a second, as the paper does, and holds as
 // many as take about 100 MB.
 func DefaultConfig() Config {
-	return Config{Close: time.Second, Settle: time.Second, Traces: 1 << 18, Hops: 64, Frame: 128}
+	return Config{Close: time.Second, Settle: time.Second, Ports: true, Traces: 1 << 18, Hops: 64, Frame: 128}
 }
 
 // Check complains about what cannot work.
@@ -202,7 +205,7 @@ func (a *Assembler) close(i int32, evicted bool) {
 	e := &a.traces[i]
 	t := &a.out
 	*t = Trace{
-		ID: e.id, Why: e.why, Length: e.length, First: e.first, Last: e.last, Hops: t.Hops[:0], Evicted: evicted,
+		ID: e.id, Why: e.why, Length: e.length, First: e.first, Last: e.last, Hops: t.Hops[:0], Evicted: evicted, ports: a.cfg.Ports,
 		Frame:     a.frames[int(i)*a.cfg.Frame:][:e.frame],
 		Reordered: int(e.reordered), Duplicates: int(e.duplicates), Repeats: int(e.repeats),
 	}

@@ -152,8 +152,8 @@ func lossy(share float64) simhost.Mgmt {
 // TestHealthyFabricRaisesNoAlarm: routes change under traffic, switch by
 // switch, mirrors come in any order and up to a fifth of them is lost.
 func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
-	for seed := range uint64(6) {
-		for _, loss := range []float64{0, 0.05, 0.2} {
+	for seed := range uint64(seeds) {
+		for _, loss := range losses {
 			t.Run(fmt.Sprintf("seed=%d,loss=%v", seed, loss), func(t *testing.T) {
 				l := newLab(t, seed, lossy(loss))
 				l.talk(t, 60)
@@ -203,7 +203,7 @@ func TestFaultsAreFound(t *testing.T) {
 			return sim.Reroute{Entries: []sim.Entry{{Switch: leaf, To: host(l, 2), Via: []model.NodeID{tor}}, {Switch: tor, To: host(l, 2), Via: []model.NodeID{leaf}}}}
 		}, trace.Loop, []model.NodeID{leaf, tor}},
 	} {
-		for _, loss := range []float64{0, 0.2} {
+		for _, loss := range losses {
 			t.Run(fmt.Sprintf("%s,loss=%v", name, loss), func(t *testing.T) {
 				l := newLab(t, 7, lossy(loss))
 				l.talk(t, 150)

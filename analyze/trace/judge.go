@@ -80,6 +80,7 @@ const maxLeft = 7
 type place struct {
 	at, next model.NodeID
 	known    bool // next is
+	stuck    bool // the switch said that there is none
 }
 
 // tally counts packets of a place by the hops still ahead of them.
@@ -178,6 +179,7 @@ func ahead(r *topo.Routes, h *Hop) int {
 func (j *Judge) count(t *Trace, h *Hop, left int, ended bool) {
 	p := place{at: h.Switch}
 	p.next, p.known = next(j.fabric, h)
+	p.stuck = t.ports && h.Out == 0 && !t.routes.Owns(h.Switch, h.To)
 	c := j.places[p]
 	if c == nil {
 		c = &tally{}
@@ -364,9 +366,10 @@ func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]floa
 	beyond := 0.0 // and that the packet was lost there, before another could see it
 	if p.known {
 		beyond = ends[p.next]
-		switch {
-		case !j.fabric.Node(p.next).Role.IsSwitch():
-			first = 0 // a host mirrors nothing, and sends nothing on
+		switch role := j.fabric.Node(p.next).Role; {
+		case role == topo.Host:
+			first = 0 // it mirrors nothing, and sends nothing on
+		case role == topo.Mux: // what it sends on, a switch sees again
 		case !j.heard[p.next]:
 			f.Kind = Silent
 		case j.worse(p.next, all):
@@ -377,6 +380,10 @@ func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]floa
 		if k > 0 {
 			f.Excused += float64(k) / float64(n) * first * min(math.Pow(all, float64(left-1))+beyond, 1)
 		}
+	}
+	if p.stuck {
+		f.Excused = 0
+		return f, true // no mirror behind it was ever made
 	}
 	f.Chance = tail(float64(c.ended)/float64(n), f.Excused, float64(n)/j.cfg.Together)
 	return f, f.Chance < j.cfg.Alpha

@@ -33,6 +33,7 @@ type Trace struct {
 	Evicted                        bool // closed early, for want of room
 
 	routes *topo.Routes // of its time
+	ports  bool         // out ports are known
 }
 
 // End says what became of a packet.
@@ -98,7 +99,7 @@ func (t *Trace) examine(intent *topo.Intent, settle time.Duration) {
 		t.End = Looped
 	case len(t.routes.Owners(at.To)) == 0:
 		return
-	case arrives(t.routes, at) || !settled && arrives(intent.At(t.First.Add(-settle)), at):
+	case t.arrives(t.routes, at) || !settled && t.arrives(intent.At(t.First.Add(-settle)), at):
 		t.End = Arrived
 		return
 	default:
@@ -111,21 +112,28 @@ func (t *Trace) examine(intent *topo.Intent, settle time.Duration) {
 
 // arrives tells whether a packet may rightly be seen last at a hop. One to an
 // address that muxes answer for has still to come back from the mux.
-func arrives(r *topo.Routes, at *Hop) bool {
+func (t *Trace) arrives(r *topo.Routes, at *Hop) bool {
 	if !slices.Contains(r.ExpectedLastHops(at.To), at.Switch) {
 		return false
 	}
-	if at.Depth > 1 {
-		// A tunnel that ends in the switch: the packet inside goes on.
-		return !r.Owns(at.Switch, at.To)
+	if r.Owns(at.Switch, at.To) {
+		return at.Depth == 1 // else the tunnel ends here, and what is inside goes on
 	}
-	for _, id := range r.Owners(at.To) {
-		node := r.Fabric().Node(id)
-		if node.Role == topo.Mux && node.IPv4 != at.To && node.IPv6 != at.To {
-			return false
+	if to, ok := next(r.Fabric(), at); t.ports && (!ok || !r.Owns(to, at.To)) {
+		return false // the switch sends it elsewhere, or has no route
+	}
+	return at.Depth > 1 || !virtual(r, at.To)
+}
+
+// virtual tells whether muxes answer for an address: packets to it do not end
+// there, and packets from it do not begin there.
+func virtual(r *topo.Routes, a model.Addr) bool {
+	for _, id := range r.Owners(a) {
+		if n := r.Fabric().Node(id); n.Role == topo.Mux && n.IPv4 != a && n.IPv6 != a {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // findLoop looks for a device that the packet met twice in one part of its
@@ -164,9 +172,10 @@ func gap(a, b *Hop) int {
 }
 
 // firstMissing tells whether the packet was seen first where its source is not
-// attached. A probe may be let loose anywhere.
+// attached. A probe may be let loose anywhere, and answers from a virtual
+// address come from its backends.
 func (t *Trace) firstMissing() bool {
-	if t.Hops[0].Depth > 1 || t.Why.Has(mirror.Debug) {
+	if t.Hops[0].Depth > 1 || t.Why.Has(mirror.Debug) || virtual(t.routes, t.Key.Src) {
 		return false
 	}
 	first := t.routes.ExpectedLastHops(t.Key.Src)

@@ -1,0 +1,480 @@
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// The fabric of these tests: hosts 0 to 15, ToRs 16 to 23, leaves 24 to 31,
+// spines 32 to 35.
+var fabric, routes, intent = func() (*topo.Fabric, *topo.Routes, *topo.Intent) {
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	if err != nil {
+		panic(err)
+	}
+	r, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		panic(err)
+	}
+	return f, r, topo.NewIntent(r)
+}()
+
+// header is one IP header of a packet.
+type header struct {
+	src, dst model.Addr
+	ttl      uint8
+}
+
+func ipOf(id model.NodeID) model.Addr { return fabric.Node(id).IPv4 }
+
+// frame writes a UDP packet under nested headers, the first one first.
+func frame(headers []header, port, id uint16, payload []byte) []byte {
+	b := packet.UDP{SrcPort: port, DstPort: 9, Length: uint16(8 + len(payload))}.AppendTo(nil)
+	b = append(b, payload...)
+	for i, h := range slices.Backward(headers) {
+		proto := model.IPIP
+		if i == len(headers)-1 {
+			proto = model.UDP
+		}
+		ip := packet.IPv4{Length: uint16(20 + len(b)), ID: id, TTL: h.ttl, Proto: proto, Src: h.src.V4(), Dst: h.dst.V4()}
+		b = append(ip.AppendTo(nil), b...)
+	}
+	return append(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil), b...)
+}
+
+// seen is a mirror of a packet without tunnel from host 0.
+func seen(at model.NodeID, to model.NodeID, ttl uint8, id uint16, when model.Time) *mirror.Mirror {
+	f := frame([]header{{ipOf(0), ipOf(to), ttl}}, 1, id, make([]byte, 20))
+	return &mirror.Mirror{Why: mirror.Sample, Switch: at, Time: when, Length: uint16(len(f)), Frame: f}
+}
+
+// gather assembles and returns copies of all that is closed.
+func gather(t testing.TB, cfg Config, add func(a *Assembler)) ([]*Trace, Stats) {
+	t.Helper()
+	var list []*Trace
+	a, err := New(cfg, intent, func(tr *Trace) { list = append(list, tr.Clone()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(a)
+	a.Flush()
+	return list, a.Stats()
+}
+
+// noPorts is for mirrors that do not tell the out port.
+func noPorts() Config {
+	c := DefaultConfig()
+	c.Ports = false
+	return c
+}
+
+// way is the switches of a packet from host 0 to another.
+func way(t testing.TB, to model.NodeID) (list []model.NodeID) {
+	t.Helper()
+	path, err := routes.Path(model.FlowKey{Src: ipOf(0), Dst: ipOf(to), SrcPort: 1, DstPort: 9, Proto: model.UDP}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range path[1 : len(path)-1] {
+		list = append(list, h.Node)
+	}
+	return list
+}
+
+func TestEnds(t *testing.T) {
+	w := way(t, 15)
+	for name, tc := range map[string]struct {
+		hops []int // of the way, by TTL 64 and less
+		end  End
+		lost int
+	}{
+		"whole":                  {[]int{0, 1, 2, 3, 4}, Arrived, 0},
+		"in any order":           {[]int{3, 0, 4, 2, 1}, Arrived, 0},
+		"a mirror is lost":       {[]int{0, 1, 3, 4}, Arrived, 1},
+		"two mirrors are lost":   {[]int{0, 3, 4}, Arrived, 2},
+		"the first is lost":      {[]int{1, 2, 3, 4}, Arrived, 1},
+		"only the last":          {[]int{4}, Arrived, 1},
+		"lost at the spine":      {[]int{0, 1, 2}, Short, 0},
+		"lost at the first":      {[]int{0}, Short, 0},
+		"lost, and a mirror too": {[]int{0, 2}, Short, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, _ := gather(t, noPorts(), func(a *Assembler) {
+				for i, hop := range tc.hops {
+					a.Add(model.Time(i), seen(w[hop], 15, uint8(64-hop), 7, model.Time(1000*hop)))
+				}
+			})
+			if len(list) != 1 {
+				t.Fatalf("%d traces; want 1", len(list))
+			}
+			got := list[0]
+			var want []model.NodeID
+			slices.Sort(tc.hops)
+			for _, hop := range tc.hops {
+				want = append(want, w[hop])
+			}
+			if diff := cmp.Diff(want, switches(got)); diff != "" || got.End != tc.end || got.Lost != tc.lost {
+				t.Errorf("%v, %d mirrors lost, by %v; want %v, %d, %v", got.End, got.Lost, switches(got), tc.end, tc.lost, want)
+			}
+		})
+	}
+}
+
+func switches(t *Trace) (list []model.NodeID) {
+	for i := range t.Hops {
+		list = append(list, t.Hops[i].Switch)
+	}
+	return list
+}
+
+// TestOutPortsTell: a last hop that has no route, or sends the packet to the
+// wrong host, did not deliver it.
+func TestOutPortsTell(t *testing.T) {
+	tor := fabric.Node(15).Ports[0].Peer
+	for out, want := range map[model.PortID]End{tor.Port: Arrived, 0: Short, 3 - tor.Port: Short} {
+		list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
+			m := seen(tor.Node, 15, 60, 7, 0)
+			m.Out = out
+			a.Add(0, m)
+		})
+		if list[0].End != want {
+			t.Errorf("by port %d it %v; want %v", out, list[0].End, want)
+		}
+	}
+}
+
+// TestLoops: twice at a device is a loop only with a smaller TTL and in one
+// part of the way.
+func TestLoops(t *testing.T) {
+	tor := fabric.Node(0).Ports[0].Peer.Node
+	leaf := fabric.Node(tor).Ports[2].Peer.Node
+	type visit struct {
+		at      model.NodeID
+		headers []header
+	}
+	a, b := ipOf(0), ipOf(15)
+	own := func(id model.NodeID) model.Addr { return fabric.Node(id).IPv4 }
+	for name, tc := range map[string]struct {
+		visits []visit
+		loop   bool
+	}{
+		"round and round":   {[]visit{{tor, []header{{a, b, 64}}}, {leaf, []header{{a, b, 63}}}, {tor, []header{{a, b, 62}}}}, true},
+		"in a tunnel":       {[]visit{{tor, []header{{a, b, 64}, {a, b, 9}}}, {leaf, []header{{a, b, 63}, {a, b, 9}}}, {tor, []header{{a, b, 62}, {a, b, 9}}}}, true},
+		"to a mux and back": {[]visit{{tor, []header{{a, b, 64}}}, {tor, []header{{ipOf(1), b, 64}, {a, b, 62}}}, {leaf, []header{{ipOf(1), b, 63}, {a, b, 62}}}}, false},
+		"a probe there and back": {[]visit{
+			{tor, []header{{a, own(tor), 64}, {a, own(leaf), 64}, {a, own(tor), 64}, {a, b, 64}}},
+			{leaf, []header{{a, own(leaf), 63}, {a, own(tor), 64}, {a, b, 64}}},
+			{tor, []header{{a, own(tor), 63}, {a, b, 64}}},
+			{leaf, []header{{a, b, 63}}},
+		}, false},
+		"sent again": {[]visit{{tor, []header{{a, b, 64}}}, {leaf, []header{{a, b, 63}}}, {tor, []header{{a, b, 64}}}, {leaf, []header{{a, b, 63}}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, _ := gather(t, noPorts(), func(x *Assembler) {
+				for i, v := range tc.visits {
+					f := frame(v.headers, 1, 7, []byte("payload"))
+					x.Add(0, &mirror.Mirror{Switch: v.at, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
+				}
+			})
+			if len(list) != 1 {
+				t.Fatalf("%d traces; want one", len(list))
+			}
+			if got := list[0].End == Looped; got != tc.loop {
+				t.Errorf("%v, hops %+v; want a loop %v", list[0].End, list[0].Hops, tc.loop)
+			}
+		})
+	}
+}
+
+// TestDoublesAreCounted: a mirror that comes twice, and a packet that does.
+func TestDoublesAreCounted(t *testing.T) {
+	list, s := gather(t, noPorts(), func(a *Assembler) {
+		a.Add(0, seen(16, 15, 64, 7, 100))
+		a.Add(1, seen(24, 15, 63, 7, 200))
+		a.Add(2, seen(16, 15, 64, 7, 100))
+		a.Add(3, seen(16, 15, 64, 7, 900))
+		a.Add(4, seen(16, 15, 65, 7, 50)) // as if a hop before came late
+	})
+	got := list[0]
+	if len(list) != 1 || got.Duplicates != 1 || got.Repeats != 1 || got.Reordered != 1 || got.Hops[1].Copies != 1 || s.Duplicates != 1 || s.Repeats != 1 {
+		t.Errorf("%+v of %+v; want a duplicate, a repeat and one out of order", got, s)
+	}
+}
+
+// TestPacketsAreToldApart: by IPID, by payload, by flow, and by time.
+func TestPacketsAreToldApart(t *testing.T) {
+	one := func(port, id uint16, payload string) *mirror.Mirror {
+		f := frame([]header{{ipOf(0), ipOf(15), 64}}, port, id, []byte(payload))
+		return &mirror.Mirror{Switch: 16, Frame: f, Length: uint16(len(f))}
+	}
+	list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
+		for _, m := range []*mirror.Mirror{one(1, 0, "one"), one(1, 0, "two"), one(1, 5, "one"), one(2, 0, "one"), one(1, 0, "")} {
+			a.Add(0, m)
+		}
+		a.Add(model.Time(time.Second), one(1, 0, "one")) // the first is complete
+	})
+	if len(list) != 6 {
+		t.Errorf("%d packets; want 6", len(list))
+	}
+}
+
+// TestRoutesOfItsTime: what was right before a change is right, and what
+// happens around it is not judged.
+func TestRoutesOfItsTime(t *testing.T) {
+	b := topo.NewBuilder("two racks")
+	guest := netip.MustParsePrefix("10.99.0.0/24")
+	h0 := b.AddNode(topo.NodeSpec{Name: "h0", Pod: topo.NoPod})
+	h1 := b.AddNode(topo.NodeSpec{Name: "h1", Pod: topo.NoPod, Nets: []netip.Prefix{guest}})
+	after := b.AddNode(topo.NodeSpec{Name: "a", Role: topo.ToR, Pod: topo.NoPod})
+	before := b.AddNode(topo.NodeSpec{Name: "b", Role: topo.ToR, Pod: topo.NoPod})
+	spine := b.AddNode(topo.NodeSpec{Name: "s", Role: topo.Spine, Pod: topo.NoPod})
+	for _, l := range [][2]model.NodeID{{h0, after}, {h1, before}, {after, spine}, {before, spine}} {
+		b.Connect(l[0], l[1], topo.DefaultLinks().Fabric)
+	}
+	f, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := model.AddrOf(netip.MustParseAddr("10.99.0.5"))
+	r, err := topo.NewRoutes(f, topo.RouteConfig{Moved: map[model.Addr]model.NodeID{to: h0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := topo.NewIntent(old)
+	const change = model.Time(10 * time.Second)
+	if err := history.Set(change, r); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		at   model.NodeID
+		when model.Time
+		end  End
+	}{
+		"old place, before":     {before, change - 1, Arrived},
+		"old place, just after": {before, change + 1000, Arrived},
+		"old place, long after": {before, change + model.Time(5*time.Second), Short},
+		"new place, before":     {after, change - model.Time(time.Second), Short},
+		"new place, after":      {after, change + 1, Arrived},
+		"nowhere, just after":   {spine, change + 1, Unsettled},
+	} {
+		var got End
+		a, err := New(noPorts(), history, func(tr *Trace) { got = tr.End })
+		if err != nil {
+			t.Fatal(err)
+		}
+		packet := frame([]header{{f.Node(h1).IPv4, to, 60}}, 1, 7, nil)
+		a.Add(tc.when, &mirror.Mirror{Switch: tc.at, Frame: packet, Length: uint16(len(packet))})
+		a.Flush()
+		if got != tc.end {
+			t.Errorf("%s: %v; want %v", name, got, tc.end)
+		}
+	}
+}
+
+// TestAssemblerEqualsTwin compares with a map of packets that is searched as a
+// whole, under any order of mirrors, any time between them, and little room.
+func TestAssemblerEqualsTwin(t *testing.T) {
+	type hop struct {
+		Switch model.NodeID
+		TTL    uint8
+	}
+	type packet struct {
+		port, id uint16
+		last     model.Time
+		order    int // of its last mirror
+		hops     map[hop]model.Time
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := noPorts()
+		cfg.Close = time.Duration(rapid.IntRange(1, 50).Draw(t, "close"))
+		cfg.Traces = rapid.IntRange(1, 8).Draw(t, "room")
+		cfg.Hops = rapid.IntRange(1, 5).Draw(t, "hops")
+		var got, want []string
+		hops := uint64(0)
+		a, err := New(cfg, intent, func(tr *Trace) {
+			text := fmt.Sprintf("%d/%d evicted %v:", tr.Key.SrcPort, tr.IPID, tr.Evicted)
+			hops += uint64(len(tr.Hops))
+			for _, h := range tr.Hops {
+				text += fmt.Sprintf(" %d at %d", h.Switch, h.TTL)
+			}
+			got = append(got, text)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var open []*packet
+		finish := func(p *packet, evicted bool) {
+			text := fmt.Sprintf("%d/%d evicted %v:", p.port, p.id, evicted)
+			var hops []hop
+			for h := range p.hops {
+				hops = append(hops, h)
+			}
+			slices.SortFunc(hops, func(a, b hop) int {
+				if a.TTL != b.TTL {
+					return int(b.TTL) - int(a.TTL)
+				}
+				return int(a.Switch) - int(b.Switch)
+			})
+			for _, h := range hops {
+				text += fmt.Sprintf(" %d at %d", h.Switch, h.TTL)
+			}
+			want = append(want, text)
+			open = slices.DeleteFunc(open, func(q *packet) bool { return q == p })
+		}
+		oldest := func() *packet { return slices.MinFunc(open, func(a, b *packet) int { return a.order - b.order }) }
+		now := model.Time(0)
+		for i := range rapid.IntRange(0, 100).Draw(t, "mirrors") {
+			now += model.Time(rapid.IntRange(0, 20).Draw(t, "step"))
+			port, id := rapid.Uint16Range(1, 4).Draw(t, "port"), rapid.Uint16Range(0, 4).Draw(t, "id")
+			h := hop{model.NodeID(rapid.IntRange(16, 20).Draw(t, "switch")), rapid.Uint8Range(60, 64).Draw(t, "ttl")}
+			f := frame([]header{{ipOf(0), ipOf(15), h.TTL}}, port, id, nil)
+			a.Add(now, &mirror.Mirror{Switch: h.Switch, Time: now, Frame: f, Length: uint16(len(f))})
+
+			for len(open) > 0 && oldest().last.Add(cfg.Close) <= now {
+				finish(oldest(), false)
+			}
+			at := slices.IndexFunc(open, func(p *packet) bool { return p.port == port && p.id == id })
+			if at < 0 {
+				if len(open) == cfg.Traces {
+					finish(oldest(), true)
+				}
+				at = len(open)
+				open = append(open, &packet{port: port, id: id, hops: map[hop]model.Time{}})
+			}
+			p := open[at]
+			p.last, p.order = now, i
+			if _, there := p.hops[h]; !there && len(p.hops) < cfg.Hops {
+				p.hops[h] = now
+			}
+		}
+		a.Flush()
+		for len(open) > 0 {
+			finish(oldest(), false)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("other traces than the twin's:\n%s", diff)
+		}
+		if s := a.Stats(); s.Mirrors != s.Malformed+s.Overflow+s.Duplicates+s.Repeats+hops || s.Closed != uint64(len(got)) || s.Open != 0 {
+			t.Fatalf("%+v with %d hops does not add up", s, hops)
+		}
+	})
+}
+
+func TestAddAllocatesNothing(t *testing.T) {
+	cfg := noPorts()
+	cfg.Close, cfg.Traces = 1000, 64
+	a, err := New(cfg, intent, func(*Trace) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := seen(16, 15, 64, 0, 0)
+	now, id := model.Time(0), uint16(0)
+	add := func() {
+		for range 100 {
+			now += 7
+			id++
+			binary.BigEndian.PutUint16(m.Frame[18:], id/3)
+			m.Frame[22] = byte(60 + id%3)
+			a.Add(now, m)
+		}
+	}
+	add()
+	if n := testing.AllocsPerRun(50, add); n != 0 {
+		t.Errorf("%v allocations for 100 mirrors; want 0", n)
+	}
+}
+
+func TestMalformedIsCounted(t *testing.T) {
+	_, s := gather(t, DefaultConfig(), func(a *Assembler) {
+		a.Add(0, &mirror.Mirror{Frame: []byte{1, 2, 3}})
+		a.Add(0, &mirror.Mirror{Frame: append(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil), 0x45)})
+		a.Add(0, &mirror.Mirror{Why: mirror.Protocol, Frame: append(packet.Ethernet{Type: packet.TypeMACControl}.AppendTo(nil), make([]byte, 46)...)})
+	})
+	if s.Malformed != 2 || s.Closed != 1 {
+		t.Errorf("%+v; want two malformed, and a pause frame", s)
+	}
+}
+
+// FuzzAdd: no mirror, whatever it holds, does harm.
+func FuzzAdd(f *testing.F) {
+	m := seen(16, 15, 64, 7, 100)
+	f.Add(m.AppendTo(nil), uint32(0))
+	f.Fuzz(func(t *testing.T, b []byte, step uint32) {
+		j, err := NewJudge(DefaultJudgeConfig(), fabric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := NewCounters()
+		a, err := New(DefaultConfig(), intent, func(tr *Trace) {
+			j.Add(tr)
+			c.Add(tr, nil)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m mirror.Mirror
+		if _, err := m.Parse(b); err != nil {
+			return
+		}
+		a.Add(0, &m)
+		a.Add(model.Time(step), &m)
+		a.Flush()
+		j.Findings()
+	})
+}
+
+func TestDistinct(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, 10, 300, 5000, 200000} {
+		var a, b Distinct
+		for i := range n {
+			h := rng.Uint64()
+			a.Add(h)
+			a.Add(h)
+			if i%2 == 0 {
+				b.Add(h)
+			}
+		}
+		b.Merge(&a)
+		if got := b.Count(); math.Abs(got-float64(n)) > 0.2*float64(n) || b != a {
+			t.Errorf("%d flows are counted as %.1f", n, got)
+		}
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	cfg := noPorts()
+	cfg.Close = 10000 * time.Nanosecond
+	a, err := New(cfg, intent, func(*Trace) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := way(b, 15)
+	var list []*mirror.Mirror
+	for hop, id := range w {
+		list = append(list, seen(id, 15, uint8(64-hop), 0, 0))
+	}
+	for n := model.Time(0); b.Loop(); n++ {
+		m := list[n%5]
+		binary.BigEndian.PutUint32(m.Frame[42:], uint32(n/5))
+		a.Add(n, m)
+	}
+}
