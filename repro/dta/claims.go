@@ -14,10 +14,12 @@ func Claims() []claim.Claim {
 	return []claim.Claim{
 		keyWriteBounds,
 		postcardBounds,
+		operations,
 		payload,
 		querySpeed,
 		redundancy,
 		longevity,
+		gather,
 	}
 }
 
