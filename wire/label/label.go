@@ -128,18 +128,23 @@ func (it Item) AppendTo(b []byte) []byte {
 	return append(b, w[:]...)
 }
 
-// put writes the item where it lies in a packet.
+// put writes the item where it lies in a packet. It is in halves that are small
+// enough to be inlined.
 func (it *Item) put(w *[ItemSize]byte) {
+	it.putWhere((*[ItemSize / 2]byte)(w[:]))
+	it.putWhat((*[ItemSize / 2]byte)(w[ItemSize/2:]))
+}
+
+func (it *Item) putWhere(w *[ItemSize / 2]byte) {
 	be := binary.BigEndian
-	be.PutUint32(w[0:], uint32(it.Switch))
-	be.PutUint16(w[4:], uint16(it.Ingress))
-	be.PutUint16(w[6:], uint16(it.Egress))
+	be.PutUint64(w[0:], uint64(it.Switch)<<32|uint64(it.Ingress)<<16|uint64(it.Egress))
 	be.PutUint64(w[8:], uint64(it.Time))
-	be.PutUint32(w[16:], saturate(int64(it.Latency)))
-	be.PutUint32(w[20:], saturate(int64(it.EnqueueDepth)))
-	be.PutUint32(w[24:], saturate(int64(it.DequeueDepth)))
-	w[28], w[29] = it.Queue, it.Flags
-	be.PutUint16(w[30:], it.Utilisation)
+}
+
+func (it *Item) putWhat(w *[ItemSize / 2]byte) {
+	be := binary.BigEndian
+	be.PutUint64(w[0:], uint64(saturate(int64(it.Latency)))<<32|uint64(saturate(int64(it.EnqueueDepth))))
+	be.PutUint64(w[8:], uint64(saturate(int64(it.DequeueDepth)))<<32|uint64(it.Queue)<<24|uint64(it.Flags)<<16|uint64(it.Utilisation))
 }
 
 // Parse decodes the item at the start of b.
