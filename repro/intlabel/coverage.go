@@ -22,6 +22,7 @@ var ratio = claim.Claim{
 		res := claim.Result{Pass: true, Notes: []string{
 			setting,
 			"passes when the published coverage is reached or within the 95 % confidence of what was measured, for Base A and Base B",
+			"a run ends when the first of the two servers has sent its last packet; with the last windows, in which one server alone sends, 10,000 packets of seed 1 had 99.53 % at 2 instead of 99.88 %",
 		}}
 		for _, p := range points {
 			_, high := claim.Rate{Hits: p.sum.Labelled, Of: p.sum.Active}.Interval()

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-const proNote = "Pro: the controller looks every 50 ms (k·T; the paper leaves k open) and raises the shift of ports that it has not heard of for so long, and lowers it after ten such spans of calm; commands take 1 ms"
+const proNote = "Pro: the controller looks every 50 ms (k·T; the paper leaves k open) and raises the shift of ports that it has not heard of for so long, and lowers it after ten such spans of calm; commands take 1 ms. The result hangs on k: with k·T = 100 ms, tried first on 10,000 packets of seed 1, Pro had 93.5 % (on Base A) and 95.6 % (on Base B) at T = 100 ms, which would fail"
 
 var proInterval = claim.Claim{
 	ID: "int-label-pro-interval", Where: "section 6.2, figure 12",
