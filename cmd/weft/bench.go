@@ -46,14 +46,14 @@ func (a *app) benchCommand() *cobra.Command {
 			t.row("BENCHMARK", "WEFT", "PEER", "", "RATIO", "GOAL", "")
 			for _, r := range report.Results {
 				if r.Skipped != "" {
-					t.row(r.Name, "", "", r.Peer, "", fmt.Sprintf("≥ %g×", r.Goal), "skipped: "+r.Skipped)
+					t.row(r.Name, "", "", r.Peer, "", fmt.Sprintf("≥ %.3g×", r.Goal), "skipped: "+r.Skipped)
 					continue
 				}
 				verdict := "ok"
 				if !r.Pass {
 					verdict, missed = "MISSED", true
 				}
-				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, fmt.Sprintf("%.3g×", r.Ratio), fmt.Sprintf("≥ %g×", r.Goal), verdict)
+				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, fmt.Sprintf("%.3g×", r.Ratio), fmt.Sprintf("≥ %.3g×", r.Goal), verdict)
 			}
 			var err error
 			if a.format == "json" {
