@@ -29,3 +29,13 @@ func Best(rounds int, prepare, work func()) (best time.Duration) {
 	}
 	return best
 }
+
+// Thread returns the processor time that work took on its own thread. It is for
+// work beside which other goroutines run; work must start none.
+func Thread(work func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime()
+	work()
+	return threadTime() - start
+}

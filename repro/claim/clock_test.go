@@ -1,6 +1,8 @@
 package claim
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -27,5 +29,32 @@ func TestCPUIsWorkAlone(t *testing.T) {
 	}
 	if half := Best(3, nil, spin(3_000_000)); half >= took {
 		t.Errorf("a tenth of the work took %v, all of it %v", half, took)
+	}
+}
+
+// What other goroutines do, and sleep, is not the thread's work.
+func TestThreadIsItsOwnWorkAlone(t *testing.T) {
+	var stop atomic.Bool
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for !stop.Load() {
+			runtime.Gosched()
+		}
+	}()
+	const nap = 50 * time.Millisecond
+	if took := Thread(func() { time.Sleep(nap) }); took >= nap/2 {
+		t.Errorf("sleeping beside work for %v took %v of the thread; want nearly nothing", nap, took)
+	}
+	stop.Store(true)
+	<-stopped
+	x := 1.0
+	took := Thread(func() {
+		for i := range 10_000_000 {
+			x = x*1.0000001 + float64(i)
+		}
+	})
+	if took <= 0 || x == 0 {
+		t.Errorf("working took %v of the thread; want more than nothing", took)
 	}
 }

@@ -20,6 +20,9 @@ func Claims() []claim.Claim {
 		redundancy,
 		longevity,
 		gather,
+		appendBatch,
+		appendLists,
+		polling,
 	}
 }
 

@@ -1,0 +1,167 @@
+package dta
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+var polling = claim.Claim{
+	ID: "dta-list-polling", Where: "figure 16",
+	Says:      "collecting at half capacity in batches of 16 slows neither the reading of lists nor is it slowed by it: each has this share of its rate alone; entries are read faster than they are collected",
+	Published: "no noticeable impact; 8 cores read all of the 1.2 G/s that batches of 16 bring",
+	Run:       runPolling,
+}
+
+// poller reads a ring over and over, as fast as it can.
+type poller struct {
+	t      *list.Table
+	cursor list.Cursor
+	buf    []byte
+	sum    uint64 // of entries: they are looked at
+}
+
+// poll reads at least so many entries. When it has reached the head it begins
+// again with the oldest, so it never waits for the writer.
+func (p *poller) poll(entries int) error {
+	for read := 0; read < entries; {
+		raw, err := p.t.Read(p.buf[:0], &p.cursor, cap(p.buf)/4)
+		if err != nil {
+			return err
+		}
+		if len(raw) == 0 {
+			lost := p.cursor.Lost
+			if p.cursor, err = p.t.Oldest(0); err != nil {
+				return err
+			}
+			p.cursor.Lost = lost
+			continue
+		}
+		for i := 0; i+4 <= len(raw); i += 4 {
+			p.sum += uint64(binary.LittleEndian.Uint32(raw[i:]))
+		}
+		read += len(raw) / 4
+	}
+	return nil
+}
+
+// collector appends batches of 16.
+type collector struct {
+	w     *list.Writer
+	ready [4 * ofSixteen]byte
+}
+
+func (c *collector) collect(entries int) error {
+	for i := 0; i < entries; i += ofSixteen {
+		c.ready[0]++
+		if err := c.w.Append(0, c.ready[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// burst is how many entries a collector at half capacity appends before it
+// rests for as long as that took.
+const burst = 1 << 20
+
+// halfway collects at half capacity until stop, and returns how many entries
+// it appended in how much time of its thread.
+func (c *collector) halfway(stop *atomic.Bool) (entries int, took time.Duration, err error) {
+	for !stop.Load() && err == nil {
+		work := claim.Thread(func() { err = c.collect(burst) })
+		took += work
+		entries += burst
+		time.Sleep(work)
+	}
+	return entries, took, err
+}
+
+// beside reads while a collector is at work and returns both rates, and how
+// many million entries were collected in a second of the day.
+func beside(p *poller, c *collector, entries int) (read, collected, daily float64, err error) {
+	var (
+		stop     atomic.Bool
+		worker   sync.WaitGroup
+		appended int
+		writing  time.Duration
+		failed   error
+	)
+	start := time.Now()
+	worker.Go(func() { appended, writing, failed = c.halfway(&stop) })
+	reading := claim.Thread(func() { err = p.poll(entries) })
+	stop.Store(true)
+	worker.Wait()
+	daily = millions(appended, time.Since(start))
+	if err == nil {
+		err = failed
+	}
+	return millions(entries, reading), millions(appended, writing), daily, err
+}
+
+func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
+	entries := o.Pick(1<<27, 1<<26)
+	const capacity, rounds = 1 << 20, 5
+	res := claim.Result{Notes: []string{
+		fmt.Sprintf("a ring of %d entries of 4 bytes, one core that reads and sums them and one that appends for a while and rests as long", capacity),
+		"times are of each thread alone, so that others on the machine count little; the best of 5 rounds, alone and beside each other in turn",
+		"the reader begins again with the oldest entry when it has all, so that it is never without work, as in the paper",
+		"passes if reading beside collecting has at least 0.8 of its rate alone, collecting too, and a core reads faster than one collects through the translator, as Weft collects",
+		"batches that are ready go into memory faster than a core reads: that rate is the one of which half is collected meanwhile",
+	}}
+	t, err := listOf(1, capacity, ofSixteen, 4)
+	if err != nil {
+		return res, err
+	}
+	defer t.Region().Close()
+	p, c := &poller{t: t, buf: make([]byte, 0, 4*4096)}, &collector{w: t.Writer(0)}
+	if err := c.collect(2 * capacity); err != nil {
+		return res, err
+	}
+	through, err := translated(t, o.Pick(1<<22, 1<<21), alone)
+	if err != nil {
+		return res, err
+	}
+	var meanwhile, readAlone, readBeside, wroteAlone, wroteBeside float64
+	for i := range rounds {
+		o.Report(float64(i)/rounds, "reading and collecting")
+		took := claim.Thread(func() { err = p.poll(entries) })
+		if err != nil {
+			return res, err
+		}
+		readAlone = max(readAlone, millions(entries, took))
+		took = claim.Thread(func() { err = c.collect(entries) })
+		if err != nil {
+			return res, err
+		}
+		wroteAlone = max(wroteAlone, millions(entries, took))
+		read, wrote, daily, err := beside(p, c, entries)
+		if err != nil {
+			return res, err
+		}
+		meanwhile = max(meanwhile, daily)
+		readBeside, wroteBeside = max(readBeside, read), max(wroteBeside, wrote)
+	}
+	table := claim.Table{Title: "million entries a second of one core", Header: []string{"", "alone", "beside the other", "share"}}
+	row := func(name string, alone, both float64) float64 {
+		table.Row(name, fmt.Sprintf("%.4g", alone), fmt.Sprintf("%.4g", both), fmt.Sprintf("%.2f", both/alone))
+		return both / alone
+	}
+	reading, collecting := row("reading", readAlone, readBeside), row("collecting", wroteAlone, wroteBeside)
+	table.Row("collecting through the translator", fmt.Sprintf("%.4g", through), "", "")
+	res.Pass = reading >= 0.8 && collecting >= 0.8 && readBeside > through
+	res.Measured = fmt.Sprintf("%.2f of reading and %.2f of collecting; a core reads %.4g M/s while %.4g M/s are collected, %.1f times what one collects through the translator", reading, collecting, readBeside, meanwhile, readBeside/through)
+	res.Tables = []claim.Table{table}
+	res.Plots = []claim.Plot{{Chart: plot.Chart{
+		Title: "Reading lists while collecting", YTitle: "million entries/s", Groups: []string{"reading", "collecting"},
+		Series: []plot.Series{{Name: "alone", Y: []float64{readAlone, wroteAlone}}, {Name: "beside the other", Y: []float64{readBeside, wroteBeside}}},
+	}}}
+	return res, ctx.Err()
+}

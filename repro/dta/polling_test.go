@@ -1,0 +1,54 @@
+package dta
+
+import (
+	"testing"
+)
+
+// A poller alone sees every entry of the ring that can be read, again and
+// again; beside a collector it goes on, and both have rates.
+func TestPollingBesideCollecting(t *testing.T) {
+	const capacity = 1 << 10
+	table, err := listOf(1, capacity, ofSixteen, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Region().Close()
+	p, c := &poller{t: table, buf: make([]byte, 0, 4*capacity)}, &collector{w: table.Writer(0)}
+	if err := c.collect(2 * capacity); err != nil {
+		t.Fatal(err)
+	}
+	const readable = capacity - ofSixteen
+	if err := p.poll(readable); err != nil {
+		t.Fatal(err)
+	}
+	want := uint64(0)
+	for i := 2*capacity/ofSixteen - readable/ofSixteen; i < 2*capacity/ofSixteen; i++ {
+		want += uint64(byte(i + 1)) // the first entry of a batch counts them
+	}
+	if p.sum != want {
+		t.Errorf("entries read sum up to %d; want %d", p.sum, want)
+	}
+	if err := p.poll(readable); err != nil || p.sum != 2*want {
+		t.Errorf("read again, they sum up to %d, %v; want %d", p.sum, err, 2*want)
+	}
+	read, collected, daily, err := beside(p, c, 1<<16)
+	if err != nil || read <= 0 || collected <= 0 || daily <= 0 {
+		t.Errorf("beside each other: %v, %v and %v M/s, %v; want all above 0", read, collected, daily, err)
+	}
+}
+
+func TestTranslatedReachesTheList(t *testing.T) {
+	table, err := listOf(3, 64, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Region().Close()
+	if _, err := translated(table, 128, func(i int) uint32 { return uint32(i % 2) }); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range []uint64{5 * 64, 5 * 64, 0} { // five rounds
+		if got, err := table.Head(uint32(id)); err != nil || got != want {
+			t.Errorf("list %d has %d entries, %v; want %d", id, got, err, want)
+		}
+	}
+}
