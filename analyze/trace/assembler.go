@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -71,12 +72,12 @@ type Assembler struct {
 	intent *topo.Intent
 	done   func(*Trace)
 
-	slots  []int32 // an open hash table of entries; none is -1
+	slots  []slot // an open hash table of entries
 	traces []entry
-	frames []byte // cfg.Frame for each entry
-	hops   []link
-	// Free entries and hops, as lists through their next.
-	freeTrace, freeHop int32
+	frames []byte  // cfg.Frame for each entry
+	more   []block // further hops
+	// Free entries and blocks of more, as lists.
+	freeTrace, freeMore int32
 	// Open entries, the one quiet for longest first.
 	oldest, newest int32
 
@@ -86,21 +87,38 @@ type Assembler struct {
 	stats Stats
 }
 
-type entry struct {
-	id                             ID
-	hash                           uint64
-	first, last                    model.Time
-	hops                           int32 // the latest
-	before, after                  int32 // in the order of last
-	count                          uint8
-	why                            mirror.Why
-	length, frame                  uint16
-	reordered, duplicates, repeats uint16
+// slot is a place of the hash table. The tag, of the hash's upper bits, spares
+// most looks at entries that are not the wanted one.
+type slot struct {
+	tag   uint32
+	entry int32 // none where empty
 }
 
-type link struct {
-	Hop
-	next int32
+// entry is an open trace. What every mirror reads and writes comes first.
+type entry struct {
+	hash          uint64
+	last          model.Time
+	before, after int32  // in the order of last
+	latest        uint32 // rank of the latest hop
+	count         uint8
+	why           mirror.Why
+	marks         [perBlock]uint32 // of its first hops, to find one again
+	id            ID
+
+	first                          model.Time
+	more                           int32 // the latest block of further hops
+	length, frame                  uint16
+	reordered, duplicates, repeats uint16
+
+	hops [perBlock]Hop // the first ones; beside the rest, for the cache's sake
+}
+
+// perBlock is how many hops lie together. Few ways are longer.
+const perBlock = 6
+
+type block struct {
+	hops   [perBlock]Hop
+	before int32 // block of more with earlier hops
 }
 
 const none = -1
@@ -111,7 +129,7 @@ func New(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assembler, error)
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeHop: none, oldest: none, newest: none}
+	a := &Assembler{cfg: cfg, intent: intent, done: done, freeTrace: none, freeMore: none, oldest: none, newest: none}
 	a.resize(1 << 10)
 	return a, nil
 }
@@ -135,17 +153,13 @@ func (a *Assembler) Add(now model.Time, m *mirror.Mirror) {
 	e.last = a.now
 	e.why |= m.Why
 	a.touch(i)
-	a.chain(e)
+	a.chain(i)
 }
 
 // chain adds the hop at hand to a trace, unless it is there.
-func (a *Assembler) chain(e *entry) {
-	hop := &a.scan.hop
-	for l := e.hops; l != none; l = a.hops[l].next {
-		h := &a.hops[l].Hop
-		if h.Switch != hop.Switch || h.TTL != hop.TTL || h.InnerTTL != hop.InnerTTL || h.In != hop.In || !h.samePart(hop) {
-			continue
-		}
+func (a *Assembler) chain(i int32) {
+	e, hop := &a.traces[i], &a.scan.hop
+	if h := a.again(i); h != nil {
 		if h.Time == hop.Time {
 			a.stats.Duplicates++
 			bump(&e.duplicates)
@@ -162,19 +176,58 @@ func (a *Assembler) chain(e *entry) {
 		a.stats.Overflow++
 		return
 	}
-	if e.hops != none && inOrder(*hop, a.hops[e.hops].Hop) < 0 {
+	r := hop.rank()
+	if r > e.latest {
 		bump(&e.reordered)
 	}
-	l := a.freeHop
-	if l == none {
-		l = int32(len(a.hops))
-		a.hops = append(a.hops, link{})
-	} else {
-		a.freeHop = a.hops[l].next
-	}
-	a.hops[l] = link{*hop, e.hops}
-	e.hops = l
+	e.latest = r
+	n := int(e.count)
 	e.count++
+	if n < perBlock {
+		e.marks[n] = hop.mark()
+		e.hops[n] = *hop
+		return
+	}
+	if n%perBlock == 0 {
+		a.grow(e)
+	}
+	a.more[e.more].hops[n%perBlock] = *hop
+}
+
+// again returns the hop of a trace that saw the packet in the state at hand.
+func (a *Assembler) again(i int32) *Hop {
+	e, hop := &a.traces[i], &a.scan.hop
+	mark := hop.mark()
+	for n := range min(int(e.count), perBlock) {
+		if h := &e.hops[n]; e.marks[n] == mark && h.sameState(hop) {
+			return h
+		}
+	}
+	if e.count <= perBlock {
+		return nil
+	}
+	n := (int(e.count)-1)%perBlock + 1 // hops of the latest block
+	for b := e.more; b != none; b = a.more[b].before {
+		for k := range n {
+			if h := &a.more[b].hops[k]; h.sameState(hop) {
+				return h
+			}
+		}
+		n = perBlock
+	}
+	return nil
+}
+
+// grow gives a trace room for more hops.
+func (a *Assembler) grow(e *entry) {
+	b := a.freeMore
+	if b == none {
+		b = int32(len(a.more))
+		a.more = append(a.more, block{})
+	} else {
+		a.freeMore = a.more[b].before
+	}
+	a.more[b].before, e.more = e.more, b
 }
 
 func bump(n *uint16) {
@@ -209,11 +262,15 @@ func (a *Assembler) close(i int32, evicted bool) {
 		Frame:     a.frames[int(i)*a.cfg.Frame:][:e.frame],
 		Reordered: int(e.reordered), Duplicates: int(e.duplicates), Repeats: int(e.repeats),
 	}
-	for l := e.hops; l != none; {
-		t.Hops = append(t.Hops, a.hops[l].Hop)
-		after := a.hops[l].next
-		a.hops[l].next, a.freeHop = a.freeHop, l
-		l = after
+	t.Hops = append(t.Hops, e.hops[:min(e.count, perBlock)]...)
+	for b := e.more; b != none; {
+		t.Hops = append(t.Hops, a.more[b].hops[:]...) // in any order: they are sorted
+		before := a.more[b].before
+		a.more[b].before, a.freeMore = a.freeMore, b
+		b = before
+	}
+	if n := len(t.Hops) - int(e.count); n > 0 { // room that the latest block still has
+		t.Hops = slices.Delete(t.Hops, 2*perBlock-n, 2*perBlock)
 	}
 	a.forget(i)
 	a.stats.Closed++

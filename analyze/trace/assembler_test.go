@@ -306,7 +306,7 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 		cfg := noPorts()
 		cfg.Close = time.Duration(rapid.IntRange(1, 50).Draw(t, "close"))
 		cfg.Traces = rapid.IntRange(1, 8).Draw(t, "room")
-		cfg.Hops = rapid.IntRange(1, 5).Draw(t, "hops")
+		cfg.Hops = rapid.IntRange(1, 30).Draw(t, "hops")
 		var got, want []string
 		hops := uint64(0)
 		a, err := New(cfg, intent, func(tr *Trace) {
@@ -343,7 +343,7 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 		now := model.Time(0)
 		for i := range rapid.IntRange(0, 100).Draw(t, "mirrors") {
 			now += model.Time(rapid.IntRange(0, 20).Draw(t, "step"))
-			port, id := rapid.Uint16Range(1, 4).Draw(t, "port"), rapid.Uint16Range(0, 4).Draw(t, "id")
+			port, id := rapid.Uint16Range(1, 2).Draw(t, "port"), rapid.Uint16Range(0, 3).Draw(t, "id")
 			h := hop{model.NodeID(rapid.IntRange(16, 20).Draw(t, "switch")), rapid.Uint8Range(60, 64).Draw(t, "ttl")}
 			f := frame([]header{{ipOf(0), ipOf(15), h.TTL}}, port, id, nil)
 			a.Add(now, &mirror.Mirror{Switch: h.Switch, Time: now, Frame: f, Length: uint16(len(f))})

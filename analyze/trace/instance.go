@@ -37,6 +37,24 @@ type Hop struct {
 // tunnel ends, or outside of any.
 func (h *Hop) samePart(o *Hop) bool { return h.Depth == o.Depth && h.To == o.To }
 
+// sameState tells whether two mirrors show the packet at one point of its way.
+func (h *Hop) sameState(o *Hop) bool {
+	return h.Switch == o.Switch && h.TTL == o.TTL && h.InnerTTL == o.InnerTTL && h.In == o.In && h.samePart(o)
+}
+
+// mark is different for most states that are.
+func (h *Hop) mark() uint32 {
+	return uint32(h.Switch)<<10 ^ uint32(h.TTL)<<2 ^ uint32(h.Depth) ^ uint32(h.In)<<20
+}
+
+// rank is larger for what is earlier on the way. Clocks of switches differ and
+// mirrors overtake each other, but TTLs count down: the innermost first, which
+// stands still in a tunnel; then headers come off one by one; then the first
+// header's.
+func (h *Hop) rank() uint32 {
+	return uint32(h.InnerTTL)<<16 | uint32(h.Depth)<<8 | uint32(h.TTL)
+}
+
 // payloadBytes is how much of the payload tells packets apart that are alike in
 // all headers.
 const payloadBytes = 16

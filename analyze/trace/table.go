@@ -1,16 +1,20 @@
 package trace
 
-import "github.com/weft-telemetry/weft/wire/mirror"
+import (
+	"math"
+
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
 
 // find returns the entry of the packet at hand, a new one if there is none.
 func (a *Assembler) find(m *mirror.Mirror) int32 {
 	id := &a.scan.id
 	hash := id.hash()
 	mask := uint64(len(a.slots) - 1)
-	at := hash & mask
-	for ; a.slots[at] != none; at = (at + 1) & mask {
-		if e := &a.traces[a.slots[at]]; e.hash == hash && e.id == *id {
-			return a.slots[at]
+	at, tag := hash&mask, uint32(hash>>32)
+	for ; a.slots[at].entry != none; at = (at + 1) & mask {
+		if s := a.slots[at]; s.tag == tag && a.traces[s.entry].id == *id {
+			return s.entry
 		}
 	}
 	if a.stats.Open >= a.cfg.Traces {
@@ -29,26 +33,31 @@ func (a *Assembler) find(m *mirror.Mirror) int32 {
 	} else {
 		a.freeTrace = a.traces[i].after
 	}
-	a.slots[at] = i
+	a.slots[at] = slot{tag, i}
 	a.stats.Open++
-	a.traces[i] = entry{id: *id, hash: hash, first: a.now, hops: none, before: none, after: none, length: m.Length}
-	a.traces[i].frame = uint16(copy(a.frames[int(i)*a.cfg.Frame:][:a.cfg.Frame], m.Frame))
+	// Not as one value: that would clear the hops, which are most of it.
+	e := &a.traces[i]
+	e.id, e.hash, e.first, e.why, e.length = *id, hash, a.now, 0, m.Length
+	e.latest, e.count, e.more = math.MaxUint32, 0, none
+	e.reordered, e.duplicates, e.repeats = 0, 0, 0
+	e.frame = uint16(copy(a.frames[int(i)*a.cfg.Frame:][:a.cfg.Frame], m.Frame))
 	a.append(i)
 	return i
 }
 
 // resize makes a table of n slots, a power of two.
 func (a *Assembler) resize(n int) {
-	a.slots = make([]int32, n)
+	a.slots = make([]slot, n)
 	for i := range a.slots {
-		a.slots[i] = none
+		a.slots[i].entry = none
 	}
 	for i := a.oldest; i >= 0 && a.stats.Open > 0; i = a.traces[i].after {
-		at := a.traces[i].hash & uint64(n-1)
-		for a.slots[at] != none {
+		hash := a.traces[i].hash
+		at := hash & uint64(n-1)
+		for a.slots[at].entry != none {
 			at = (at + 1) & uint64(n-1)
 		}
-		a.slots[at] = i
+		a.slots[at] = slot{uint32(hash >> 32), i}
 	}
 }
 
@@ -56,16 +65,16 @@ func (a *Assembler) resize(n int) {
 func (a *Assembler) forget(i int32) {
 	mask := uint64(len(a.slots) - 1)
 	at := a.traces[i].hash & mask
-	for a.slots[at] != i {
+	for a.slots[at].entry != i {
 		at = (at + 1) & mask
 	}
 	// Entries behind it move up, unless they stand where they belong or before.
 	for hole, j := at, (at+1)&mask; ; j = (j + 1) & mask {
-		if a.slots[j] == none {
-			a.slots[hole] = none
+		if a.slots[j].entry == none {
+			a.slots[hole].entry = none
 			break
 		}
-		home := a.traces[a.slots[j]].hash & mask
+		home := a.traces[a.slots[j].entry].hash & mask
 		if (j-home)&mask >= (j-hole)&mask {
 			a.slots[hole] = a.slots[j]
 			hole = j

@@ -66,27 +66,30 @@ func (t *Trace) Clone() *Trace {
 	return &c
 }
 
-// inOrder sorts hops by the way. Clocks of switches differ and mirrors overtake
-// each other, but TTLs count down: the innermost first, which stands still in a
-// tunnel; then headers come off one by one; then the first header's.
-func inOrder(a, b Hop) int {
-	switch {
-	case a.InnerTTL != b.InnerTTL:
-		return int(b.InnerTTL) - int(a.InnerTTL)
-	case a.Depth != b.Depth:
-		return int(b.Depth) - int(a.Depth)
-	case a.TTL != b.TTL:
-		return int(b.TTL) - int(a.TTL)
-	case a.Switch != b.Switch:
-		return cmp.Compare(a.Switch, b.Switch)
+// sortHops brings hops into the order of the way. Most come so.
+func sortHops(hops []Hop) {
+	for i := 1; i < len(hops); i++ {
+		if later(&hops[i-1], &hops[i]) {
+			slices.SortFunc(hops, func(a, b Hop) int {
+				return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Time, b.Time))
+			})
+			return
+		}
 	}
-	return cmp.Compare(a.Time, b.Time)
+}
+
+// later tells whether a must stand behind b.
+func later(a, b *Hop) bool {
+	if x, y := a.rank(), b.rank(); x != y {
+		return x < y
+	}
+	return a.Switch > b.Switch || a.Switch == b.Switch && a.Time > b.Time
 }
 
 // examine says what became of the packet, from its hops and the routes of its
 // time.
 func (t *Trace) examine(intent *topo.Intent, settle time.Duration) {
-	slices.SortFunc(t.Hops, inOrder)
+	sortHops(t.Hops)
 	t.routes = intent.At(t.Last)
 	if t.Key.IsZero() {
 		return
