@@ -28,7 +28,7 @@ type Config struct {
 }
 
 // DefaultConfig closes traces after a second, as the paper does, and holds as
-// many as take about 100 MB.
+// many as take about 170 MB, if few are longer than perBlock hops.
 func DefaultConfig() Config {
 	return Config{Close: time.Second, Settle: time.Second, Ports: true, Traces: 1 << 18, Hops: 64, Frame: 128}
 }

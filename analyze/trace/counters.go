@@ -133,8 +133,8 @@ func (c *Counters) Add(t *Trace, matches []Match) {
 	flow := t.Key.Hash(0)
 	for i := range t.Hops {
 		h := &t.Hops[i]
-		if h.Out == 0 {
-			continue
+		if _, known := next(t.routes.Fabric(), h); !known {
+			continue // a port that is not there would be a counter for ever
 		}
 		port := model.Port{Node: h.Switch, Port: h.Out}
 		at(c.Links, port).add(t, flow)
@@ -143,7 +143,7 @@ func (c *Counters) Add(t *Trace, matches []Match) {
 		}
 	}
 	for i := 1; i < len(t.Hops); i++ {
-		if a, b := &t.Hops[i-1], &t.Hops[i]; a.Depth == 1 && b.Depth > 1 {
+		if a, b := &t.Hops[i-1], &t.Hops[i]; a.Depth == 1 && b.Depth > 1 && t.routes.Fabric().Has(b.Switch) {
 			at(c.Mux, b.Switch).add(b.Time.Sub(a.Time))
 		}
 	}

@@ -21,7 +21,7 @@ type JudgeConfig struct {
 	// many count as one observation.
 	Together float64
 	// Flows is how many flows are looked at one by one, of those with packets
-	// that ended short.
+	// that ended short; and how many different loops.
 	Flows int
 }
 
@@ -113,7 +113,8 @@ type Judge struct {
 	heard      []bool
 	elsewhere  uint64 // lost, at switches that are not known
 
-	// Refused counts flows that were not looked at for want of room.
+	// Refused counts flows, and packets in loops, that were not looked at for
+	// want of room.
 	Refused uint64
 }
 
@@ -246,6 +247,10 @@ func (j *Judge) loop(t *Trace) {
 	name := fmt.Sprint(round)
 	f := j.loops[name]
 	if f == nil {
+		if len(j.loops) >= max(j.cfg.Flows, 1) {
+			j.Refused++
+			return
+		}
 		key := t.Key
 		f = &Finding{Kind: Loop, Switch: t.Hops[t.Loop[0]].Switch, Flow: &key, Round: round}
 		j.loops[name] = f
