@@ -12,8 +12,11 @@ import (
 // Claims lists them in the order of the paper.
 func Claims() []claim.Claim {
 	return []claim.Claim{
+		cpuCollectors,
 		keyWriteBounds,
 		postcardBounds,
+		collection,
+		switches,
 		operations,
 		payload,
 		querySpeed,

@@ -55,6 +55,7 @@ func (p *poller) poll(entries int) error {
 // collector appends batches of 16.
 type collector struct {
 	w     *list.Writer
+	burst int // at half capacity: entries before it rests for as long as they took
 	ready [4 * ofSixteen]byte
 }
 
@@ -68,17 +69,13 @@ func (c *collector) collect(entries int) error {
 	return nil
 }
 
-// burst is how many entries a collector at half capacity appends before it
-// rests for as long as that took.
-const burst = 1 << 20
-
 // halfway collects at half capacity until stop, and returns how many entries
 // it appended in how much time of its thread.
 func (c *collector) halfway(stop *atomic.Bool) (entries int, took time.Duration, err error) {
 	for !stop.Load() && err == nil {
-		work := claim.Thread(func() { err = c.collect(burst) })
+		work := claim.Thread(func() { err = c.collect(c.burst) })
 		took += work
-		entries += burst
+		entries += c.burst
 		time.Sleep(work)
 	}
 	return entries, took, err
@@ -121,7 +118,7 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return res, err
 	}
 	defer t.Region().Close()
-	p, c := &poller{t: t, buf: make([]byte, 0, 4*4096)}, &collector{w: t.Writer(0)}
+	p, c := &poller{t: t, buf: make([]byte, 0, 4*4096)}, &collector{w: t.Writer(0), burst: 2 * capacity}
 	if err := c.collect(2 * capacity); err != nil {
 		return res, err
 	}

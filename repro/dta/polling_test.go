@@ -13,7 +13,7 @@ func TestPollingBesideCollecting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Region().Close()
-	p, c := &poller{t: table, buf: make([]byte, 0, 4*capacity)}, &collector{w: table.Writer(0)}
+	p, c := &poller{t: table, buf: make([]byte, 0, 4*capacity)}, &collector{w: table.Writer(0), burst: capacity}
 	if err := c.collect(2 * capacity); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,186 @@
+package dta
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/repro/dta/peer"
+	wire "github.com/weft-telemetry/weft/wire/dta"
+)
+
+// rates are million reports a second that a core collects, from reports packed
+// in memory to where they can be asked for.
+type rates struct {
+	parse               float64 // reports read and thrown away
+	hash, cuckoo, log   float64
+	write, write2       float64 // Key-Write with N = 1 and 2
+	postcard, append    float64
+	appendKey           float64 // Append of a key and 4 bytes
+	flows, reports, mib int
+}
+
+// fabricKey draws a flow between hosts of a fat-tree with k = 16.
+func fabricKey(rng *rand.Rand) (k peer.Key) {
+	for i := 0; i < 8; i += 4 {
+		k[i], k[i+1], k[i+2], k[i+3] = 10, byte(rng.IntN(16)), byte(rng.IntN(8)), byte(2+rng.IntN(8))
+	}
+	binary.BigEndian.PutUint16(k[8:], uint16(32768+rng.IntN(28232)))
+	binary.BigEndian.PutUint16(k[10:], uint16(rng.IntN(64)))
+	k[12] = 6
+	return k
+}
+
+// pack lays reports side by side. For postcards, the five of a path follow each
+// other, as the paper's do for its comparison.
+func pack(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, keyed bool) []byte {
+	var run []byte
+	data := make([]byte, 4)
+	for i, flow := range order {
+		r := wire.Report{Primitive: kind, Redundancy: copies}
+		if kind == wire.Postcarding {
+			flow, r.Hop, r.Path = order[i/fiveHops], uint8(i%fiveHops), fiveHops
+		}
+		binary.BigEndian.PutUint32(data, uint32(i+1))
+		r.Key, r.Data = keys[flow][:], data
+		if keyed {
+			r.Data = append(data[:4:4], keys[flow][:]...)
+		}
+		run = r.AppendTo(run)
+	}
+	return run
+}
+
+// each parses a run and gives its reports to do.
+func each(run []byte, do func(r *wire.Report) bool) error {
+	var r wire.Report
+	for len(run) > 0 {
+		n, err := r.Parse(run)
+		if err != nil {
+			return err
+		}
+		if !do(&r) {
+			return fmt.Errorf("a collector has no room for its reports")
+		}
+		run = run[n:]
+	}
+	return nil
+}
+
+// collectors measures all of them with reports of the same flows in the same
+// order.
+func collectors(ctx context.Context, o claim.Options) (rates, error) {
+	out := rates{flows: o.Pick(1<<21, 1<<19), reports: o.Pick(1<<22, 1<<20), mib: o.Pick(1024, 256)}
+	rng := claim.Rand(o.Seed, 7)
+	keys, order := make([]peer.Key, out.flows), make([]uint32, out.reports)
+	for i := range keys {
+		keys[i] = fabricKey(rng)
+	}
+	for i := range order {
+		order[i] = uint32(rng.IntN(len(keys)))
+	}
+	var err error
+	best := func(prepare func(), work func() error) float64 {
+		took := claim.Best(3, prepare, func() {
+			if failed := work(); err == nil {
+				err = failed
+			}
+		})
+		return millions(out.reports, took)
+	}
+	value := func(r *wire.Report) uint32 { return binary.BigEndian.Uint32(r.Data) }
+
+	o.Report(0, "processor's collectors")
+	run := pack(wire.KeyWrite, keys, order, 1, false)
+	sum := uint32(0)
+	out.parse = best(nil, func() error { return each(run, func(r *wire.Report) bool { sum += value(r); return true }) })
+	hash, cuckoo, log := peer.NewHash(out.flows), peer.NewCuckoo(out.flows), peer.NewLog(out.reports, out.flows)
+	// All begin empty in every round.
+	out.hash = best(hash.Reset, func() error {
+		return each(run, func(r *wire.Report) bool { return hash.Put((*peer.Key)(r.Key), value(r)) })
+	})
+	out.cuckoo = best(cuckoo.Reset, func() error {
+		return each(run, func(r *wire.Report) bool { return cuckoo.Put((*peer.Key)(r.Key), value(r)) })
+	})
+	out.log = best(log.Reset, func() error {
+		return each(run, func(r *wire.Report) bool { return log.Put(peer.Record{Key: peer.Key(r.Key), Value: value(r)}) })
+	})
+	if err == nil && (hash.Len() != cuckoo.Len() || log.Len() != out.reports || sum == 0) {
+		err = fmt.Errorf("hash table has %d keys, cuckoo table %d, log %d records of %d", hash.Len(), cuckoo.Len(), log.Len(), out.reports)
+	}
+	if err != nil || ctx.Err() != nil {
+		return out, cmp.Or(err, ctx.Err())
+	}
+
+	o.Report(0.5, "Key-Write, Postcarding, Append")
+	kw, err := keywrite.Open("", keywrite.DefaultConfig(int64(out.mib)<<20))
+	if err != nil {
+		return out, err
+	}
+	defer kw.Region().Close()
+	pc, err := postcard.Open("", postcard.DefaultConfig(int64(out.mib)<<20))
+	if err != nil {
+		return out, err
+	}
+	defer pc.Region().Close()
+	lists, err := list.Open("", list.Config{Layout: list.Weft, Batch: ofSixteen, Classes: []list.Class{
+		{Lists: 1, Entry: 4, Capacity: 1 << 22}, {Lists: 1, Entry: 4 + peer.KeySize, Capacity: 1 << 22},
+	}})
+	if err != nil {
+		return out, err
+	}
+	defer lists.Region().Close()
+	mem := &translate.Memory{KeyWrites: []*keywrite.Table{kw}, Postcards: pc, Lists: []*list.Table{lists}}
+	for _, r := range mem.Regions() {
+		r.Touch()
+	}
+	local, err := translate.NewLocal(mem, 0, false, nil)
+	if err != nil {
+		return out, err
+	}
+	tr, err := translate.New(translate.DefaultConfig(), local.Plan, local)
+	if err != nil {
+		return out, err
+	}
+	written := func(run []byte) func() error {
+		return func() error {
+			var first wire.Report
+			_, err := first.Parse(run)
+			tr.PutRun(0, &first, run, out.reports)
+			return err
+		}
+	}
+	out.write = best(nil, written(run))
+	out.write2 = best(nil, written(pack(wire.KeyWrite, keys, order, 2, false)))
+	// Reports are parsed where the translator takes them from, a datagram's
+	// worth at a time, as an Intake does.
+	translated := func(run []byte, to wire.ListID) func() error {
+		return func() error {
+			var batch [64]wire.Report
+			for run := run; len(run) > 0; {
+				n := 0
+				for ; n < len(batch) && len(run) > 0; n++ {
+					size, err := batch[n].Parse(run)
+					if err != nil {
+						return err
+					}
+					batch[n].List = to
+					run = run[size:]
+				}
+				tr.Put(0, batch[:n])
+			}
+			return nil
+		}
+	}
+	out.postcard = best(nil, translated(pack(wire.Postcarding, keys, order, 1, false), 0))
+	out.append = best(nil, translated(pack(wire.Append, keys, order, 1, false), 0))
+	out.appendKey = best(nil, translated(pack(wire.Append, keys, order, 1, true), 1))
+	return out, cmp.Or(err, ctx.Err())
+}
