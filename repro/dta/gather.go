@@ -103,8 +103,7 @@ func runGather(ctx context.Context, o claim.Options) (claim.Result, error) {
 				return res, err
 			}
 			share, want := rate.Share(), math.Pow(1-1/float64(rows), float64(n))
-			// Ever fewer: the differences between neighbours that are 10 or
-			// more flows apart are the formula's, which the last check holds.
+			// Small shares of failures differ by chance between sizes.
 			falls := i == 0 && share == 1 || i > 0 && share <= shares[s][i-1]/100
 			rises := s == 0 || share >= shares[s-1][i]/100-0.002
 			res.Pass = res.Pass && falls && rises && math.Abs(share-want) <= 0.02
