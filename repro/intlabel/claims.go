@@ -16,6 +16,8 @@ func Claims() []claim.Claim {
 		steady,
 		proInterval,
 		proLoss,
+		probeLoss,
+		probeLossShare,
 		topology,
 		arrivals,
 		histogram,

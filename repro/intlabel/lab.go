@@ -41,6 +41,8 @@ type strategy struct {
 	odds     label.Odds
 	rest     float64 // T1/T; 1: no labels by chance
 	adaptive bool
+	silent   bool // no labels at all
+	probes   bool // instead of labels, HULA's
 }
 
 var (
@@ -64,6 +66,8 @@ type lab struct {
 	whole    bool        // to the last packet, though not all senders may send to the end
 	pods     int         // of a fat-tree; 0: the testbed
 	seed     uint64
+
+	probeSize int32 // on the wire; 0: that of what they carry
 }
 
 // newLab is the default testbed.
@@ -78,9 +82,12 @@ type outcome struct {
 	times   [6]int // packets by the number of their labels; 0 is never exported
 	exports int
 	labels  int // written by switches
+	probes  int // sent by switches, copies too
 	load    ports.Load
 	sent    int
 	arrived int
+	dropped int        // by switches; at the end some are on their way
+	busiest model.Rate // of a link between switches, over the whole run
 	span    time.Duration
 }
 
@@ -114,9 +121,16 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	flows, end := l.traffic(f)
 	counts := &counter{}
 	n.Observe(counts)
-	ctl, programs, err := l.attach(n, &out)
-	if err != nil {
-		return out, err
+	var ctl *ports.Control
+	var programs []*label.Program
+	var probing []*hula
+	switch {
+	case l.probes:
+		probing = l.probe(n)
+	case !l.silent:
+		if ctl, programs, err = l.attach(n, &out); err != nil {
+			return out, err
+		}
 	}
 	if err := n.AddFlows(flows); err != nil {
 		return out, err
@@ -128,12 +142,25 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 		}
 	}
 	n.Run(engine.Of(end + 10*ms)) // what is on its way arrives
-	out.windows, out.sum, out.load, out.span = ctl.Watch.Windows(), ctl.Watch.Coverage(), ctl.Load, end
+	out.span = end
+	if ctl != nil {
+		out.windows, out.sum, out.load = ctl.Watch.Windows(), ctl.Watch.Coverage(), ctl.Load
+	}
+	for _, h := range probing {
+		out.probes += h.sent
+	}
 	for _, p := range programs {
 		s := p.Stats()
 		out.labels += int(s.Due + s.Chosen + s.Asked)
 	}
-	out.sent, out.arrived = len(flows), counts.arrived
+	out.sent, out.arrived, out.dropped = len(flows), counts.arrived, counts.dropped
+	for _, sw := range n.Switches() {
+		for _, p := range sw.Ports() {
+			if p.Peer().Switched() != nil {
+				out.busiest = max(out.busiest, model.Rate(float64(p.TxData)*8/end.Seconds()))
+			}
+		}
+	}
 	return out, nil
 }
 
@@ -242,16 +269,23 @@ func (l lab) port(rng *rand.Rand, i int, fixed uint16) uint16 {
 	return fixed
 }
 
-// counter counts what arrives of the first flows.
+// counter counts what becomes of user packets.
 type counter struct {
 	sim.Nothing
-	arrived int
+	arrived, dropped int
 }
 
 // Delivered is part of sim.Observer.
 func (c *counter) Delivered(_ engine.Time, p *sim.Packet, _ *sim.Host) {
 	if p.Key.DstPort == userPort {
 		c.arrived++
+	}
+}
+
+// Dropped is part of sim.Observer.
+func (c *counter) Dropped(_ engine.Time, p *sim.Packet, _ *sim.Port, _ sim.Reason) {
+	if p.Key.DstPort == userPort {
+		c.dropped++
 	}
 }
 
