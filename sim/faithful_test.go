@@ -196,6 +196,10 @@ func TestTCPWaitsItsLeastTimeout(t *testing.T) {
 
 // TestReplay holds that a seed gives the same run, to the picosecond.
 func TestReplay(t *testing.T) {
+	span := 3 * time.Millisecond
+	if raceEnabled {
+		span = 500 * time.Microsecond
+	}
 	run := func(seed uint64) ([]FlowRecord, Counts) {
 		cfg := DefaultConfig()
 		cfg.Seed, cfg.Buffer = seed, 3*model.MB
@@ -205,7 +209,7 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.add(t, list...)
-		n.play(3 * time.Millisecond)
+		n.play(span)
 		return n.Records(), n.Counts
 	}
 	a, ca := run(5)
@@ -226,6 +230,10 @@ func TestReplay(t *testing.T) {
 // TestReplayDoesNotDependOnSlices holds that it does not matter where Run was
 // told to stop: progress bars must not change results.
 func TestReplayDoesNotDependOnSlices(t *testing.T) {
+	end := 2 * engine.Millisecond
+	if raceEnabled {
+		end = 600 * engine.Microsecond
+	}
 	run := func(slice engine.Time) ([]FlowRecord, Counts) {
 		cfg := DefaultConfig()
 		cfg.Buffer = 2 * model.MB
@@ -237,12 +245,12 @@ func TestReplayDoesNotDependOnSlices(t *testing.T) {
 		}
 		n.add(t, list...)
 		n.inject(t, 300*time.Microsecond, 200*time.Microsecond, Storm{Host: 3, Priority: 3, On: 7 * time.Microsecond, Off: 5 * time.Microsecond})
-		for n.Now() < 2*engine.Millisecond {
-			n.Run(min(n.Now()+slice, 2*engine.Millisecond))
+		for n.Now() < end {
+			n.Run(min(n.Now()+slice, end))
 		}
 		return n.Records(), n.Counts
 	}
-	a, ca := run(2 * engine.Millisecond)
+	a, ca := run(end)
 	for _, slice := range []engine.Time{engine.Microsecond, 12_345_678, 333 * engine.Microsecond} {
 		b, cb := run(slice)
 		if ca != cb || len(a) != len(b) {
@@ -258,6 +266,9 @@ func TestReplayDoesNotDependOnSlices(t *testing.T) {
 
 // TestSteadyStateAllocatesNothing runs a loaded fabric and counts.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("counts are those of the run without the race detector, which takes a minute less")
+	}
 	cfg := DefaultConfig()
 	cfg.Buffer = 2 * model.MB
 	n := fatTree(t, 4, cfg)
