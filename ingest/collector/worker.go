@@ -1,0 +1,125 @@
+package collector
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/udp"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// local guards a Translator over this process's memory.
+type local struct {
+	mu sync.Mutex
+	tr *translate.Translator
+}
+
+func (s *local) Admit(r *dta.Report) dta.Verdict { return s.tr.Admit(r) }
+
+func (s *local) Put(now model.Time, batch []dta.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.Put(now, batch)
+}
+
+func (s *local) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.PutRun(now, first, run, count)
+}
+
+func (s *local) Tick(now model.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.Tick(now)
+}
+
+func (s *local) Drain(now model.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tr.Drain(now)
+}
+
+// worker receives on one socket.
+type worker struct {
+	conn       *udp.Conn
+	intake     *translate.Intake
+	router     *translate.Router
+	own        shard       // whose time this worker keeps, or nil
+	hold       sync.Locker // taken around the router, or nil where targets guard themselves
+	answerPort uint16
+
+	mu    sync.Mutex // of what follows, for Status
+	stats WorkerStats
+}
+
+// WorkerStats account for one socket.
+type WorkerStats struct {
+	Socket      udp.Stats             `json:"socket"`
+	Intake      translate.IntakeStats `json:"intake"`
+	LostAnswers uint64                `json:"lost_answers"` // that could not be sent
+}
+
+// tick is how often time is looked at, of the waits of milliseconds that a
+// translator keeps.
+const tick = 2 * time.Millisecond
+
+func (w *worker) run(ctx context.Context) error {
+	var now, ticked model.Time
+	answer := make([]byte, 0, 4096)
+	lost := uint64(0)
+	handle := func(from netip.AddrPort, datagram []byte) {
+		if now == 0 {
+			now = model.TimeOf(time.Now())
+			if w.hold != nil {
+				w.hold.Lock()
+			}
+		}
+		answer = w.intake.Take(now, from, datagram, w.router, answer[:0])
+		if len(answer) == 0 {
+			return
+		}
+		if _, err := w.conn.Send(w.answerTo(from, answer), answer); err != nil {
+			lost++
+		}
+	}
+	for ctx.Err() == nil {
+		now = 0
+		_, err := w.conn.Receive(handle)
+		if now != 0 {
+			w.router.Flush(now)
+			if w.hold != nil {
+				w.hold.Unlock()
+			}
+		} else {
+			now = model.TimeOf(time.Now())
+		}
+		if err != nil {
+			return err
+		}
+		if w.own != nil && now.Sub(ticked) >= tick {
+			ticked = now
+			w.own.Tick(now)
+		}
+		w.mu.Lock()
+		w.stats = WorkerStats{w.conn.Stats(), w.intake.Stats(), lost}
+		w.mu.Unlock()
+	}
+	return nil
+}
+
+// answerTo says where an answer goes: back to the port that reported, unless
+// another is set. The prototype's reporters have a port of their own for it.
+func (w *worker) answerTo(from netip.AddrPort, answer []byte) netip.AddrPort {
+	switch {
+	case len(answer) == dta.PrototypeAckSize:
+		return netip.AddrPortFrom(from.Addr(), dta.AckPort)
+	case w.answerPort != 0:
+		return netip.AddrPortFrom(from.Addr(), w.answerPort)
+	}
+	return from
+}
