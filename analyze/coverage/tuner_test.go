@@ -143,7 +143,8 @@ func TestChanceAgreesWithNormalDelays(t *testing.T) {
 				n++
 			}
 		}
-		if got, want := float64(n)/trials, Chance(tc[0], tc[1], tc[2], tc[3]); math.Abs(got-want) > 0.02 {
+		got, want := float64(n)/trials, Chance(tc[0], tc[1], tc[2], tc[3])
+		if tol := 6 * math.Sqrt(want*(1-want)/trials); math.Abs(got-want) > tol {
 			t.Errorf("Chance(%v) = %.3f; dice say %.3f", tc, want, got)
 		}
 	}

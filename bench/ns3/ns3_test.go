@@ -90,7 +90,7 @@ func TestCheckNamesTheField(t *testing.T) {
 func needNS3(t *testing.T) {
 	t.Helper()
 	if err := Available(); err != nil {
-		t.Skipf("libns3-dev is not installed: run make bench to install it (%v)", err)
+		t.Skipf("libns3-dev is not installed: make test and make bench install it (%v)", err)
 	}
 }
 
