@@ -1,0 +1,142 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Named is a Verdict in the words of its topology, as reports and the API give
+// it. Field names are stable.
+type Named struct {
+	Anomaly   Anomaly     `json:"anomaly"`
+	Cause     Cause       `json:"root_cause"`
+	Detail    Detail      `json:"cause_detail"`
+	Initial   *NamedPort  `json:"initial_port"` // null: none
+	Culprits  []NamedPart `json:"culprits"`
+	Spreaders []NamedFlow `json:"spreaders"`
+	Path      []NamedPort `json:"pfc_path"`
+	Loop      []NamedPort `json:"loop"`
+	Standing  bool        `json:"standing"`
+	Fault     *NamedFault `json:"routing_fault"` // null: none
+	Victim    NamedFlow   `json:"victim"`
+	Victims   []NamedFlow `json:"victims"`
+
+	Confidence float64  `json:"confidence"`
+	Evidence   []string `json:"evidence"`
+	Switches   int      `json:"switches_polled"`
+	Telemetry  int64    `json:"telemetry_bytes"`
+	Remedy     string   `json:"remedy"`
+}
+
+// NamedPort is a port, by its number, and the node at its other end.
+type NamedPort struct {
+	Node string       `json:"node"`
+	Port model.PortID `json:"port"`
+	Peer string       `json:"peer"`
+}
+
+// String prints "s0:3>s1".
+func (p NamedPort) String() string { return fmt.Sprintf("%s:%d>%s", p.Node, p.Port, p.Peer) }
+
+// NamedFlow is a flow by its ends.
+type NamedFlow struct {
+	Src string `json:"src"`
+	Dst string `json:"dst"`
+}
+
+// String prints "h0>h1".
+func (f NamedFlow) String() string { return f.Src + ">" + f.Dst }
+
+// NamedPart is a culprit.
+type NamedPart struct {
+	NamedFlow
+	Weight float64 `json:"weight"`
+}
+
+// NamedFault is a RoutingFault.
+type NamedFault struct {
+	Node    string `json:"node"`
+	Dst     string `json:"dst"`
+	NextHop string `json:"next_hop"`
+}
+
+// Named translates a verdict. Lists are never nil, so that JSON has [].
+func (v *Verdict) Named(f *topo.Fabric) Named {
+	n := Named{
+		Anomaly: v.Anomaly, Cause: v.Cause, Detail: v.Detail, Standing: v.Standing,
+		Culprits: []NamedPart{}, Spreaders: flowNames(f, v.Spreaders), Victims: flowNames(f, v.Victims),
+		Path: portNames(f, v.Path), Loop: portNames(f, v.Loop), Victim: flowName(f, v.Victim),
+		Confidence: v.Confidence, Evidence: append([]string{}, v.Evidence...),
+		Switches: v.Switches, Telemetry: int64(v.Telemetry), Remedy: v.Remedy,
+	}
+	if v.Initial != (model.Port{}) {
+		p := portName(f, v.Initial)
+		n.Initial = &p
+	}
+	for _, c := range v.Culprits {
+		n.Culprits = append(n.Culprits, NamedPart{flowName(f, c.Flow), c.Weight})
+	}
+	if x := v.Fault; x != nil {
+		n.Fault = &NamedFault{nodeName(f, x.Node), nodeName(f, x.Dst), nodeName(f, x.NextHop)}
+	}
+	return n
+}
+
+func portNames(f *topo.Fabric, ports []model.Port) []NamedPort {
+	names := make([]NamedPort, len(ports))
+	for i, p := range ports {
+		names[i] = portName(f, p)
+	}
+	return names
+}
+
+func portName(f *topo.Fabric, p model.Port) NamedPort {
+	n := NamedPort{Node: nodeName(f, p.Node), Port: p.Port}
+	if f.Has(p.Node) {
+		if x := f.Port(p); x != nil {
+			n.Peer = nodeName(f, x.Peer.Node)
+		}
+	}
+	return n
+}
+
+func flowNames(f *topo.Fabric, keys []model.FlowKey) []NamedFlow {
+	names := make([]NamedFlow, len(keys))
+	for i, k := range keys {
+		names[i] = flowName(f, k)
+	}
+	return names
+}
+
+func flowName(f *topo.Fabric, k model.FlowKey) NamedFlow {
+	return NamedFlow{addrName(f, k.Src), addrName(f, k.Dst)}
+}
+
+// addrName is the name of the node with an address, or the address itself.
+func addrName(f *topo.Fabric, a model.Addr) string {
+	if id, ok := f.ByAddr(a); ok {
+		return nodeName(f, id)
+	}
+	return a.String()
+}
+
+func nodeName(f *topo.Fabric, id model.NodeID) string {
+	if f.Has(id) {
+		return f.Node(id).Name
+	}
+	return fmt.Sprintf("node %d", id)
+}
+
+// byName sets v to the index of a name.
+func byName[T ~uint8](v *T, b []byte, names []string, what string) error {
+	for i, name := range names {
+		if name == string(b) {
+			*v = T(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("diagnose: %s %q, want one of %s", what, b, strings.Join(names, ", "))
+}
