@@ -94,14 +94,14 @@ func (r *FlowRecord) Slowdown() float64 {
 }
 
 // newFlow checks a flow and gives it addresses and ports.
-func (n *Network) newFlow(s *traffic.Flow, base int) (*flow, error) {
+func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	if s.Priority >= numPriorities {
 		return nil, fmt.Errorf("priority %d, want 0 to 7", s.Priority)
 	}
 	if s.Bytes < 0 || s.Bytes == 0 && s.Stop == 0 {
 		return nil, fmt.Errorf("%d bytes and no time to stop, want at least one of them", s.Bytes)
 	}
-	f := &flow{net: n, id: int32(len(n.flows)), spec: *s, prio: s.Priority}
+	f := &flow{net: n, spec: *s, prio: s.Priority}
 	f.size = int64(s.Bytes)
 	if f.size == 0 {
 		f.size = math.MaxInt64
@@ -216,7 +216,7 @@ func (n *Network) Records() []FlowRecord {
 		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
 	})
 	for _, f := range n.flows {
-		if !f.done && f.begun {
+		if f != nil && !f.done && f.begun {
 			all = append(all, f.record())
 		}
 	}

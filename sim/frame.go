@@ -232,7 +232,9 @@ func (n *Network) rocePacket(p *Packet) roce.Packet {
 	default:
 		var size int64 = 1 << 62
 		if p.flow >= 0 {
-			size = n.flows[p.flow].size
+			if f := n.ownerOf(p); f != nil {
+				size = f.size
+			}
 		}
 		first, last := p.Seq == 0, p.Seq+int64(p.Payload) >= size
 		switch {

@@ -169,7 +169,11 @@ func (h *Host) process(p *Port, pkt *Packet) {
 		n.pool.put(pkt)
 		return
 	}
-	f := n.flows[pkt.flow]
+	f := n.ownerOf(pkt)
+	if f == nil {
+		n.drop(pkt, p, DropHost)
+		return
+	}
 	back := pkt.way == 1
 	if back && f.src != h || !back && f.dst != h {
 		if h.mux == nil || !h.mux.take(p, pkt) {

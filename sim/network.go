@@ -26,6 +26,8 @@ type Network struct {
 
 	flows          []*flow
 	records        []FlowRecord
+	free           []freed
+	forgetful      bool
 	nextSourcePort map[[2]model.Addr]uint16
 	stamps         bool                         // switches write on packets for HPCC
 	pfcSize        int32                        // of a pause frame
@@ -132,24 +134,24 @@ func (n *Network) Host(id model.NodeID) *Host { return n.nodes[id].host }
 
 // AddFlows takes a workload. It may be called before or during a run.
 func (n *Network) AddFlows(list []traffic.Flow) error {
-	base := len(n.flows)
+	added := make([]*flow, len(list))
 	for i := range list {
-		f, err := n.newFlow(&list[i], base)
+		f, err := n.newFlow(&list[i])
 		if err != nil {
 			return fmt.Errorf("sim: flow %d: %w", i, err)
 		}
-		n.flows = append(n.flows, f)
+		n.number(f)
+		added[i] = f
 	}
-	for i := range list {
-		id := int32(base + i)
+	for i, f := range added {
 		if len(list[i].After) > 0 {
-			n.flows[id].waits = int32(len(list[i].After))
+			f.waits = int32(len(list[i].After))
 			for _, a := range list[i].After {
-				n.flows[base+a].dependents = append(n.flows[base+a].dependents, id)
+				added[a].dependents = append(added[a].dependents, f.id)
 			}
 			continue
 		}
-		n.flows[id].src.node.timer(n, timer{at: max(n.now, timeOf(list[i].Start)), kind: startFlow, obj: id})
+		f.src.node.timer(n, timer{at: max(n.now, timeOf(list[i].Start)), kind: startFlow, obj: f.id})
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func (f *flow) react(p *Packet) {
 // timer; it is caught up with when a packet is sent.
 func (n *Network) flowTimer(id int32, gen uint16) {
 	f := n.flows[id]
-	if f.timerGen != gen || f.done {
+	if f == nil || f.timerGen != gen || f.done {
 		return
 	}
 	f.timerAt = 0

@@ -163,9 +163,8 @@ func (sw *Switch) learn(p *Packet) *Port {
 	p.hop++
 	out := sw.lookup(p)
 	if out != nil && p.flow >= 0 && out.ID <= 255 && p.routing == sw.net.routing {
-		w := &sw.net.flows[p.flow].ways[p.way]
-		if w.routing == p.routing {
-			w.path[hop] = uint8(out.ID)
+		if f := sw.net.ownerOf(p); f != nil && f.ways[p.way].routing == p.routing {
+			f.ways[p.way].path[hop] = uint8(out.ID)
 		}
 	}
 	return out

@@ -1,0 +1,166 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Incident is what is known of one trouble.
+type Incident struct {
+	ID     uint64
+	Begin  model.Time // of what it is about
+	Found  model.Time // first evidence
+	Last   model.Time // newest evidence
+	Closed bool       // nothing was heard of it for long enough, or it is part of Into
+	Into   uint64     // the incident that took it in; 0: none
+
+	Cause Cause
+	Sure  bool // at least one source of the cause excludes what is harmless
+	Place model.Port
+	Next  model.NodeID // behind Place, where HasNext
+	// HasNext, Text and Remedy are of the evidence that names the cause.
+	HasNext bool
+	Text    string
+	Remedy  string
+
+	Nodes    []model.NodeID  // it touches, ascending
+	Flows    []model.FlowKey // that suffer, the first ones
+	Culprits []model.FlowKey
+	Sources  [numSources]int // statements of each that support the cause, or follow from it
+
+	Timeline []Evidence // the first statements of each kind and source, in order
+	Unshown  int        // statements that were counted and not kept
+
+	changed bool
+}
+
+// Severity is the cause's.
+func (in *Incident) Severity() Severity { return in.Cause.Severity() }
+
+// Agree lists the sources that have spoken.
+func (in *Incident) Agree() (list []Source) {
+	for s := range numSources {
+		if in.Sources[s] > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// speakers is which sources can say something about a cause, in the order in
+// which they are worth asking.
+var speakers = [numCauses][]Source{
+	Imbalance:    {Flowsets, Labels},
+	Contention:   {Epochs, Labels},
+	Loss:         {Flowsets, Traces, Probes},
+	DeadLink:     {Flowsets, Traces, Probes},
+	Incast:       {Epochs, Labels},
+	SlowReceiver: {Epochs, Labels},
+	Blackhole:    {Flowsets, Traces, Probes},
+	Deadlock:     {Epochs, Labels},
+	Storm:        {Epochs, Labels},
+	WrongRoute:   {Flowsets, Traces},
+	Loop:         {Flowsets, Traces},
+}
+
+// Missing lists the sources that could have spoken and have not.
+func (in *Incident) Missing() (list []Source) {
+	for _, s := range speakers[in.Cause] {
+		if in.Sources[s] == 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Bounds of one incident.
+const (
+	maxTimeline = 32
+	perKind     = 4 // statements of one source and cause that are kept
+	maxFlows    = 64
+	maxNodes    = 1 << 12
+)
+
+func (in *Incident) add(e *Evidence) {
+	in.changed = true
+	if len(in.Timeline)+in.Unshown == 0 || e.From < in.Begin {
+		in.Begin = e.From
+	}
+	if in.Found == 0 || e.At < in.Found {
+		in.Found = e.At
+	}
+	in.Last = max(in.Last, e.At)
+	in.Sources[e.Source]++
+	in.rename(e)
+	e.touches(func(n model.NodeID) bool {
+		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
+		return false
+	})
+	for _, k := range e.Flows {
+		in.Flows = insert(in.Flows, k, model.FlowKey.Compare, maxFlows)
+	}
+	for _, k := range e.Culprits {
+		in.Culprits = insert(in.Culprits, k, model.FlowKey.Compare, maxFlows)
+	}
+	same := 0
+	for i := range in.Timeline {
+		if t := &in.Timeline[i]; t.Source == e.Source && t.Cause == e.Cause && t.Sure == e.Sure {
+			same++
+		}
+	}
+	if same >= perKind || len(in.Timeline) >= maxTimeline {
+		in.Unshown++
+		return
+	}
+	i, _ := slices.BinarySearchFunc(in.Timeline, e.At, func(t Evidence, at model.Time) int {
+		if t.At <= at {
+			return -1
+		}
+		return 1
+	})
+	in.Timeline = slices.Insert(in.Timeline, i, *e)
+}
+
+// rename takes over the cause of e if it says more than what is known: what is
+// sure before what is not, then what explains more. Of equals the first stays,
+// unless it did not know where.
+func (in *Incident) rename(e *Evidence) {
+	first := len(in.Timeline)+in.Unshown == 0
+	better := e.Sure && !in.Sure || e.Sure == in.Sure && (e.Cause > in.Cause || e.Cause == in.Cause && in.Text == "")
+	if !first && !better {
+		return
+	}
+	if !first && e.Cause != in.Cause {
+		in.Culprits = nil // of a cause that was none
+	}
+	in.Cause, in.Sure, in.Place, in.Next, in.HasNext = e.Cause, e.Sure, e.Place, e.Next, e.HasNext
+	in.Text, in.Remedy = e.Text, cmp.Or(e.Remedy, e.Cause.Remedy())
+}
+
+// insert keeps an ascending list without repeats, up to a length.
+func insert[T any](list []T, v T, order func(a, b T) int, most int) []T {
+	i, found := slices.BinarySearchFunc(list, v, order)
+	if found || len(list) >= most {
+		return list
+	}
+	return slices.Insert(list, i, v)
+}
+
+// Remedy is what an operator would try for a cause.
+func (c Cause) Remedy() string { return remedies[c] }
+
+var remedies = [numCauses]string{
+	Imbalance:    "change the hash seed of the switch, or spread the heavy flows over more connections",
+	Contention:   "spread the flows over time or over paths; it is load, not a fault",
+	Loss:         "take the link or switch out of service and test optics, cables and buffers",
+	DeadLink:     "drain the link and replace the cable or the optics",
+	Incast:       "limit the senders (smaller windows, staggered starts), or check ECN thresholds at the receiver's switch",
+	SlowReceiver: "look at the receiving host: PCIe, memory, cache misses of its NIC",
+	Blackhole:    "compare the switch's table with the intended routes and rewrite the entry",
+	Deadlock:     "drain the loop: restore the intended routes, then reset the pauses of one port of the loop",
+	Storm:        "isolate the host: disable its port or PFC on it, then replace its NIC or firmware",
+	WrongRoute:   "restore the intended route on the switch",
+	Loop:         "restore the intended routes on the switches of the loop",
+}

@@ -1,0 +1,155 @@
+package incident
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+const ms = model.Time(time.Millisecond)
+
+func flow(n int) model.FlowKey {
+	return model.FlowKey{Src: model.Addr4(uint32(n)), Dst: model.Addr4(99), Proto: model.UDP}
+}
+
+func at(node model.NodeID, port model.PortID) model.Port { return model.Port{Node: node, Port: port} }
+
+func joiner(t rapid.TB) *Joiner {
+	j, err := New(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// TestBlackholeIsOneIncident is three sources about one place: the cause that
+// the counters suspect becomes sure, and nothing is missing in the end.
+func TestBlackholeIsOneIncident(t *testing.T) {
+	j := joiner(t)
+	flows := []model.FlowKey{flow(1), flow(2)}
+	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: Blackhole, Place: at(4, 2), Flows: flows})
+	if got := in.Missing(); !slices.Equal(got, []Source{Traces, Probes}) {
+		t.Errorf("missing %v, want traces and probes", got)
+	}
+	j.Add(Evidence{At: 25 * ms, From: 12 * ms, Source: Traces, Cause: Loss, Sure: true, Place: at(4, 0), Flows: flows[:1]})
+	j.Add(Evidence{At: 40 * ms, From: 12 * ms, Source: Probes, Cause: Blackhole, Sure: true, Place: at(4, 2), Flows: flows[:1], Text: "persistent"})
+	if open := j.Open(); len(open) != 1 {
+		t.Fatalf("%d incidents, want one", len(open))
+	}
+	if in.Cause != Blackhole || !in.Sure || in.Text != "persistent" || len(in.Missing()) != 0 || in.Begin != 10*ms {
+		t.Errorf("incident %+v; want a sure black hole since 10 ms of which nothing is missing", in)
+	}
+}
+
+// TestConsequencesJoinTheirCause lets a loop fill queues and drop packets.
+func TestConsequencesJoinTheirCause(t *testing.T) {
+	j := joiner(t)
+	j.Add(Evidence{At: 11 * ms, From: 10 * ms, Source: Epochs, Cause: Incast, Sure: true, Place: at(5, 1), Extent: []model.NodeID{5, 6}})
+	j.Add(Evidence{At: 14 * ms, From: 10 * ms, Source: Flowsets, Cause: Loss, Sure: true, Place: at(7, 1), Flows: []model.FlowKey{flow(3)}})
+	if len(j.Open()) != 2 {
+		t.Fatalf("%d incidents, want two as long as nothing connects them", len(j.Open()))
+	}
+	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: Loop, Sure: true, Place: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)}})
+	if len(j.Open()) != 1 || in.Cause != Loop || in.Place != at(6, 2) {
+		t.Errorf("%d incidents, the last %v at %v; want one loop at 6:2", len(j.Open()), in.Cause, in.Place)
+	}
+	changed := j.Changed()
+	if len(changed) != 2 || changed[1].Into != in.ID || !changed[1].Closed {
+		t.Errorf("changed %+v; want the younger one closed as part of the older", changed)
+	}
+}
+
+func TestUnrelatedStayApart(t *testing.T) {
+	for name, pair := range map[string][2]Evidence{
+		"two places": {
+			{At: 10 * ms, From: 10 * ms, Cause: Loss, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
+			{At: 10 * ms, From: 10 * ms, Cause: Loss, Place: at(2, 1), Flows: []model.FlowKey{flow(2)}},
+		},
+		"two times": {
+			{At: 10 * ms, From: 10 * ms, Cause: Loss, Place: at(1, 1)},
+			{At: 90 * ms, From: 90 * ms, Cause: Loss, Place: at(1, 1)},
+		},
+		"load and loss": {
+			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: Blackhole, Place: at(1, 1)},
+		},
+		"two hashes": {
+			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(1, 0), Flows: []model.FlowKey{flow(1)}},
+			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(2, 0), Flows: []model.FlowKey{flow(1)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := joiner(t)
+			j.Add(pair[0])
+			j.Add(pair[1])
+			if len(j.Open()) != 2 {
+				t.Errorf("%d incidents, want two", len(j.Open()))
+			}
+		})
+	}
+}
+
+// TestNothingIsLost adds random statements: each is counted in exactly one
+// incident, whatever merges, and incidents end when they are quiet.
+func TestNothingIsLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := DefaultConfig()
+		cfg.Open = rapid.IntRange(1, 6).Draw(t, "open")
+		j, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, said := model.Time(0), 0
+		total := map[uint64]int{}
+		note := func() {
+			for _, in := range j.Changed() {
+				n := 0
+				for _, c := range in.Sources {
+					n += c
+				}
+				if n != len(in.Timeline)+in.Unshown {
+					t.Fatalf("incident %d: %d statements by source, %d shown and %d not", in.ID, n, len(in.Timeline), in.Unshown)
+				}
+				if !slices.IsSortedFunc(in.Timeline, func(a, b Evidence) int { return int(a.At - b.At) }) {
+					t.Fatalf("timeline of %d is out of order", in.ID)
+				}
+				if in.Into != 0 {
+					n = 0
+				}
+				total[in.ID] = n
+			}
+		}
+		for range rapid.IntRange(0, 200).Draw(t, "statements") {
+			now += model.Time(rapid.IntRange(0, 20).Draw(t, "pause")) * ms
+			j.Advance(now)
+			e := Evidence{
+				At: now, From: now, Sure: rapid.Bool().Draw(t, "sure"),
+				Source: Source(rapid.IntRange(0, int(numSources)-1).Draw(t, "source")),
+				Cause:  Cause(rapid.IntRange(0, int(numCauses)-1).Draw(t, "cause")),
+				Place:  at(model.NodeID(rapid.IntRange(0, 9).Draw(t, "node")), 1),
+				Flows:  []model.FlowKey{flow(rapid.IntRange(0, 9).Draw(t, "flow"))},
+			}
+			j.Add(e)
+			said++
+			if rapid.Bool().Draw(t, "look") {
+				note()
+			}
+		}
+		j.Advance(now.Add(cfg.Quiet + 1))
+		note()
+		if len(j.Open()) != 0 {
+			t.Fatalf("%d incidents open after a long quiet", len(j.Open()))
+		}
+		sum := 0
+		for _, n := range total {
+			sum += n
+		}
+		if sum != said {
+			t.Fatalf("%d statements in all incidents, %d were made", sum, said)
+		}
+	})
+}

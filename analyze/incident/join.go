@@ -1,0 +1,239 @@
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Config says what belongs together.
+type Config struct {
+	// Quiet is how long after its last evidence an incident is over.
+	Quiet time.Duration
+	// Apart is how far the beginnings of two statements may lie from the life
+	// of an incident for them to be of one: sources see trouble at the pace of
+	// their slots, epochs and polls.
+	Apart time.Duration
+	Open  int // most that are open at a time; the quietest is closed early for one more
+}
+
+// DefaultConfig suits slots of 10 ms and polls that take a tenth of a second.
+func DefaultConfig() Config {
+	return Config{Quiet: 100 * time.Millisecond, Apart: 50 * time.Millisecond, Open: 256}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Quiet <= 0:
+		return fmt.Errorf("incident: quiet %v, want above 0", c.Quiet)
+	case c.Apart < 0:
+		return fmt.Errorf("incident: apart %v, want 0 or more", c.Apart)
+	case c.Open < 1:
+		return fmt.Errorf("incident: %d open, want 1 or more", c.Open)
+	}
+	return nil
+}
+
+// Joiner keeps the incidents that are open. One goroutine uses it.
+type Joiner struct {
+	cfg  Config
+	next uint64
+	open []*Incident
+	done []*Incident // closed since Changed was asked
+
+	// Early counts incidents that were closed for want of room.
+	Early uint64
+}
+
+// New makes a joiner that has heard nothing.
+func New(cfg Config) (*Joiner, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	return &Joiner{cfg: cfg, next: 1}, nil
+}
+
+// Add files a statement and returns its incident. Where it connects two that
+// were apart, the younger becomes part of the older.
+func (j *Joiner) Add(e Evidence) *Incident {
+	var home *Incident
+	for i := 0; i < len(j.open); i++ {
+		in := j.open[i]
+		if !j.belongs(in, &e) {
+			continue
+		}
+		if home == nil {
+			home = in
+			continue
+		}
+		if !mergeable(home, in, &e) {
+			continue
+		}
+		home.absorb(in)
+		in.Into = home.ID
+		j.close(i)
+		i--
+	}
+	if home == nil {
+		home = &Incident{ID: j.next}
+		j.next++
+		if len(j.open) >= j.cfg.Open {
+			j.closeQuietest()
+		}
+		j.open = append(j.open, home)
+	}
+	home.add(&e)
+	return home
+}
+
+// belongs tells whether e speaks of an incident: its time fits, its cause can
+// be the same trouble, and it shares the place or a flow.
+func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
+	if e.From > in.Last.Add(j.cfg.Apart) || e.At < in.Begin.Add(-j.cfg.Apart) {
+		return false
+	}
+	if !related(in.Cause, e.Cause) {
+		return false
+	}
+	if family(in.Cause) == family(e.Cause) && in.Cause <= Imbalance && in.Place.Node != e.Place.Node {
+		return false // two switches that hash badly are two troubles
+	}
+	near := e.touches(func(n model.NodeID) bool {
+		_, found := slices.BinarySearch(in.Nodes, n)
+		return found
+	})
+	if near {
+		return true
+	}
+	for _, k := range e.Flows {
+		if _, found := slices.BinarySearchFunc(in.Flows, k, model.FlowKey.Compare); found {
+			return true
+		}
+	}
+	for _, k := range e.Culprits {
+		if _, found := slices.BinarySearchFunc(in.Culprits, k, model.FlowKey.Compare); found {
+			return true
+		}
+	}
+	return false
+}
+
+// kin are families of causes.
+type kin uint8
+
+const (
+	sharing  kin = iota // load and queues without PFC
+	pausing             // PFC
+	missing             // packets vanish
+	steering            // packets go where they should not
+)
+
+func family(c Cause) kin {
+	switch c {
+	case Imbalance:
+		return sharing
+	case Contention, Incast, SlowReceiver, Deadlock, Storm:
+		return pausing
+	case Loss, DeadLink, Blackhole:
+		return missing
+	default:
+		return steering
+	}
+}
+
+// related tells whether one of two causes may be the consequence of the other,
+// or both the same seen by two sources. What is steered wrongly vanishes and
+// fills queues; queues that stand still look like dead links.
+func related(a, b Cause) bool {
+	fa, fb := family(a), family(b)
+	if fa == fb {
+		return true
+	}
+	if fa > fb {
+		a, b, fa, fb = b, a, fb, fa
+	}
+	switch {
+	case fb == steering:
+		return fa != sharing
+	case fa == pausing && fb == missing:
+		return b == DeadLink
+	default:
+		return false
+	}
+}
+
+// mergeable tells whether two incidents that e belongs to are one: e is sure,
+// and their causes fit together, or both are consequences of e.
+func mergeable(a, b *Incident, e *Evidence) bool {
+	return e.Sure && (related(a.Cause, b.Cause) || e.Cause > a.Cause && e.Cause > b.Cause)
+}
+
+// absorb takes over all of a younger incident.
+func (in *Incident) absorb(o *Incident) {
+	for i := range o.Timeline {
+		in.add(&o.Timeline[i])
+		in.Sources[o.Timeline[i].Source]-- // counted below
+	}
+	for s, n := range o.Sources {
+		in.Sources[s] += n
+	}
+	in.Unshown += o.Unshown
+	in.Begin, in.Last = min(in.Begin, o.Begin), max(in.Last, o.Last)
+	for _, n := range o.Nodes {
+		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
+	}
+}
+
+func (j *Joiner) closeQuietest() {
+	at := 0
+	for i, in := range j.open {
+		if in.Last < j.open[at].Last {
+			at = i
+		}
+	}
+	j.Early++
+	j.close(at)
+}
+
+func (j *Joiner) close(i int) {
+	in := j.open[i]
+	in.Closed, in.changed = true, true
+	j.done = append(j.done, in)
+	j.open = slices.Delete(j.open, i, i+1)
+}
+
+// Advance closes incidents that have been quiet for long enough.
+func (j *Joiner) Advance(now model.Time) {
+	for i := 0; i < len(j.open); {
+		if now > j.open[i].Last.Add(j.cfg.Quiet) {
+			j.close(i)
+			continue
+		}
+		i++
+	}
+}
+
+// Changed returns the incidents that are new, have changed, or were closed
+// since it was last asked, the oldest first. They are the joiner's own until
+// they are closed.
+func (j *Joiner) Changed() (list []*Incident) {
+	list = append(list, j.done...)
+	j.done = nil
+	for _, in := range j.open {
+		if in.changed {
+			list = append(list, in)
+		}
+	}
+	for _, in := range list {
+		in.changed = false
+	}
+	slices.SortFunc(list, func(a, b *Incident) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Open returns the incidents that are open, the oldest first.
+func (j *Joiner) Open() []*Incident { return j.open }
