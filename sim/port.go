@@ -26,8 +26,8 @@ type Port struct {
 	delay     engine.Time
 	TxPkts    int64
 	TxData    model.Bytes
-	// Tap sees every packet as it starts to leave; nil usually. It must not
-	// keep or change it.
+	// Tap sees every packet as it starts to leave; nil usually. It must not keep
+	// it, nor change it, but for the DSCP that a host marks its own packets with.
 	Tap      func(now engine.Time, p *Packet)
 	nonEmpty uint16 // queues with packets, one bit each
 	paused   uint16 // priorities that the neighbour has paused

@@ -1,0 +1,151 @@
+package simhost
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/inhost/marker"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/inswitch/mirror"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/wire/dta"
+	wire "github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/probe"
+)
+
+// mirrored attaches mirrors to all switches; take sees what they send.
+func mirrored(t *testing.T, n *sim.Network, take func(m *wire.Mirror)) {
+	t.Helper()
+	m, err := NewManagement(n, DefaultMgmt(), func(_ model.Time, _ model.NodeID, datagram []byte) {
+		var r dta.Reader
+		var rep dta.Report
+		for _ = r.Reset(datagram); r.Next(&rep); {
+			var one wire.Mirror
+			if _, err := one.Parse(rep.Data); err != nil {
+				t.Errorf("report %x: %v", rep.Data, err)
+			}
+			take(&one)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := DefaultConfig()
+	host.Carrier = m
+	for _, id := range n.Fabric().Switches() {
+		p, err := mirror.New(Describe(n, id, 0), mirror.DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		attach(t, n, id, host, p)
+	}
+}
+
+// TestProbesAreInjected sends a series from a host in one pod into a spine, to
+// a leaf of another pod and back to the spine, and then to a host: mirrors show
+// every probe at every switch, at the beat that was asked for.
+func TestProbesAreInjected(t *testing.T) {
+	n := fatTree(t, sim.DefaultConfig())
+	n.SetClock(0, sim.Clock{Offset: time.Millisecond, Drift: 50e-6})
+	f := n.Fabric()
+	var ways [10][]string
+	var first []model.Time
+	mirrored(t, n, func(m *wire.Mirror) {
+		s, err := probe.Of(m.Frame)
+		if err != nil || s.Origin != 0 || s.Series != 77 {
+			t.Errorf("mirror of %x: %+v, %v; want a probe of host 0", m.Frame, s, err)
+			return
+		}
+		name := f.Node(m.Switch).Name
+		if name == "tor0" {
+			first = append(first, m.Time)
+		}
+		ways[s.Number] = append(ways[s.Number], name)
+	})
+	own := func(name string) model.Addr {
+		id, _ := f.ByName(name)
+		return f.Node(id).IPv4
+	}
+	src := f.Node(0).IPv4
+	p := prober.Packet{Key: model.FlowKey{Src: src, Dst: f.Node(15).IPv4, SrcPort: 5, DstPort: 6, Proto: model.UDP}}
+	for _, name := range []string{"spine0", "leaf2", "spine0"} {
+		p.Along = append(p.Along, prober.Header{Src: src, Dst: own(name)})
+	}
+	ps := NewProbers(n, nil)
+	if err := ps.Inject(0, prober.Series{ID: 77, Packets: []prober.Packet{p}, Interval: 10 * time.Microsecond, Count: 10}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ps.Inject(f.Switches()[0], prober.Series{}); err == nil {
+		t.Error("a switch probes; want a complaint")
+	}
+	n.Run(ms)
+	for i, way := range ways {
+		// Mirrors come in any order: compare what was met, and how often.
+		slices.Sort(way)
+		want := []string{"leaf0", "leaf2", "leaf6", "spine0", "spine0", "tor0", "tor7"}
+		if !slices.Equal(way, want) {
+			t.Errorf("probe %d was seen at %v; want %v", i, way, want)
+		}
+	}
+	slices.Sort(first)
+	if len(first) != len(ways) {
+		t.Errorf("%d probes at tor0; want %d", len(first), len(ways))
+	}
+	for i := 1; i < len(first); i++ {
+		if beat := first[i].Sub(first[i-1]); beat < 9900 || beat > 10100 {
+			t.Errorf("probes %d and %d are %v apart; want 10µs", i-1, i, beat)
+		}
+	}
+	if s := ps.Stats(); s.Sent != 10 || s.Delayed != 0 {
+		t.Errorf("%+v; want 10 sent", s)
+	}
+}
+
+// TestHostsMark has two of three hosts mark what goes to a port: these packets
+// and no others are mirrored, at every switch of their way.
+func TestHostsMark(t *testing.T) {
+	n := fatTree(t, sim.DefaultConfig())
+	seen := map[string]int{}
+	mirrored(t, n, func(m *wire.Mirror) {
+		var p packet.Packet
+		if err := p.Parse(m.Frame); err != nil || m.Why != wire.Debug || p.Outer.DSCP()&1 == 0 {
+			t.Errorf("mirror for %v of %x: %v; want marked ones only", m.Why, m.Frame, err)
+		}
+		seen[fmt.Sprint(p.Outer.Key.Src, " > ", p.Outer.Key.Dst)]++
+	})
+	var flows []traffic.Flow
+	for src := range model.NodeID(3) {
+		flows = append(flows, traffic.Flow{Src: src, Dst: 14, Bytes: 10 * 1024, Transport: traffic.UDP, Rate: model.Gbps},
+			traffic.Flow{Src: src, Dst: 13, Bytes: 10 * 1024, Transport: traffic.UDP, Rate: model.Gbps})
+	}
+	add(t, n, flows...)
+	to := n.Fabric().Node(14).IPv4
+	for host := range model.NodeID(2) {
+		m, err := marker.New(marker.DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Mark(n, host, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Enable(marker.Rule{Name: "to 14", Match: func(p *packet.Packet) bool { return p.Innermost().Key.Dst == to }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.Run(ms)
+	want := map[string]int{}
+	for host := range model.NodeID(2) {
+		want[fmt.Sprint(n.Fabric().Node(host).IPv4, " > ", to)] = 10 * 5 // packets and switches
+	}
+	if fmt.Sprint(seen) != fmt.Sprint(want) {
+		t.Errorf("mirrors %v; want %v", seen, want)
+	}
+	if Mark(n, n.Fabric().Switches()[0], nil) == nil {
+		t.Error("a switch marks; want a complaint")
+	}
+}

@@ -1,0 +1,156 @@
+package prober
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/probe"
+)
+
+// Packet is what a probe looks like: an IP packet with any header, behind one
+// more IP header for each place that it shall be led to.
+type Packet struct {
+	Along []Header // tunnels, outermost first; a switch takes off the one that names it
+	Key   model.FlowKey
+	TTL   uint8 // 0: DefaultTTL
+	DSCP  uint8 // the prober adds its mark, here and in Along
+	ECN   uint8
+
+	// IPID of the first probe; the next ones count on, so that no two of a
+	// series are taken for one.
+	IPID uint16
+
+	TCPFlags packet.TCPFlags
+	Seq, Ack uint32 // of TCP
+
+	// Payload is the bytes behind the last header, of which the first are the
+	// stamp; less than the stamp means the stamp alone.
+	Payload int
+}
+
+// Header is one tunnel of a probe.
+type Header struct {
+	Src, Dst model.Addr
+	TTL      uint8 // 0: DefaultTTL
+}
+
+// DefaultTTL is that of headers which name none.
+const DefaultTTL = 64
+
+// maxPayload keeps probes within what any Ethernet carries.
+const maxPayload = 1200
+
+// Check complains about what cannot be sent.
+func (p *Packet) Check() error {
+	switch {
+	case p.Key.IsZero():
+		return fmt.Errorf("prober: a probe without addresses, want source and destination")
+	case p.Key.V6 == p.Key.Src.Is4() || p.Key.V6 == p.Key.Dst.Is4():
+		return fmt.Errorf("prober: a probe from %v to %v, want addresses of one family", p.Key.Src, p.Key.Dst)
+	case p.Payload < 0 || p.Payload > maxPayload:
+		return fmt.Errorf("prober: payload of %d bytes, want 0 to %d", p.Payload, maxPayload)
+	case p.DSCP > 63 || p.ECN > 3:
+		return fmt.Errorf("prober: DSCP %d and ECN %d, want at most 63 and 3", p.DSCP, p.ECN)
+	case len(p.Along) >= packet.MaxDepth:
+		return fmt.Errorf("prober: %d tunnels, want at most %d", len(p.Along), packet.MaxDepth-1)
+	}
+	for _, h := range p.Along {
+		if h.Src.Is4() != h.Dst.Is4() {
+			return fmt.Errorf("prober: a tunnel from %v to %v, want addresses of one family", h.Src, h.Dst)
+		}
+	}
+	return nil
+}
+
+// Headers is how many bytes of a frame stand before the end of the stamp: a
+// mirror must keep as many, or its packet is not known again.
+func (p *Packet) Headers() int { return packet.EthernetSize + p.Size() - p.payload() + probe.Size }
+
+// Size is the length of the IP packet.
+func (p *Packet) Size() int {
+	n := ipSize(p.Key.V6) + p.payload()
+	switch p.Key.Proto {
+	case model.TCP:
+		n += packet.TCPSize
+	case model.UDP:
+		n += packet.UDPSize
+	}
+	for i := range p.Along {
+		n += ipSize(!p.Along[i].Dst.Is4())
+	}
+	return n
+}
+
+func (p *Packet) payload() int { return max(p.Payload, probe.Size) }
+
+func ipSize(v6 bool) int {
+	if v6 {
+		return packet.IPv6Size
+	}
+	return packet.IPv4Size
+}
+
+// AppendTo appends the bytes of the IP packet with a stamp, its number-th
+// IPID, and a mark in every header. The checksum of TCP or UDP is wrong on
+// purpose: a host that a probe reaches discards it unseen by its programs.
+func (p *Packet) AppendTo(b []byte, s probe.Stamp, mark uint8) []byte {
+	tos := (p.DSCP|mark)<<2 | p.ECN
+	left := p.Size()
+	for i := range p.Along {
+		h := &p.Along[i]
+		v6 := !h.Dst.Is4()
+		inside := p.Key.V6
+		if i+1 < len(p.Along) {
+			inside = !p.Along[i+1].Dst.Is4()
+		}
+		proto := model.IPIP
+		if inside {
+			proto = model.IPv6
+		}
+		b = appendIP(b, model.FlowKey{Src: h.Src, Dst: h.Dst, Proto: proto, V6: v6}, left, h.TTL, tos, 0)
+		left -= ipSize(v6)
+	}
+	b = appendIP(b, p.Key, left, p.TTL, tos, p.IPID+uint16(s.Number))
+	at := len(b)
+	size := left - ipSize(p.Key.V6)
+	switch p.Key.Proto {
+	case model.TCP:
+		b = packet.TCP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Seq: p.Seq, Ack: p.Ack, Flags: uint16(p.TCPFlags)}.AppendTo(b)
+	case model.UDP:
+		b = packet.UDP{SrcPort: p.Key.SrcPort, DstPort: p.Key.DstPort, Length: uint16(size)}.AppendTo(b)
+	}
+	b = s.AppendTo(b)
+	for len(b) < at+size {
+		b = append(b, 0)
+	}
+	switch p.Key.Proto {
+	case model.TCP:
+		p.spoil(b[at:], 16)
+	case model.UDP:
+		p.spoil(b[at:], 6)
+	}
+	return b
+}
+
+// spoil writes a checksum that is not the right one, and not UDP's zero, which
+// means that there is none.
+func (p *Packet) spoil(segment []byte, at int) {
+	wrong := packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, p.Key.Proto, segment) ^ 0x0101
+	if wrong == 0 {
+		wrong = 0x1010
+	}
+	segment[at], segment[at+1] = byte(wrong>>8), byte(wrong)
+}
+
+func appendIP(b []byte, k model.FlowKey, size int, ttl, tos uint8, id uint16) []byte {
+	if ttl == 0 {
+		ttl = DefaultTTL
+	}
+	if k.V6 {
+		return packet.IPv6{TrafficClass: tos, Length: uint16(size - packet.IPv6Size), NextHeader: k.Proto, HopLimit: ttl, Src: k.Src, Dst: k.Dst}.AppendTo(b)
+	}
+	h := packet.IPv4{TOS: tos, Length: uint16(size), ID: id, Flags: packet.DontFragment, TTL: ttl, Proto: k.Proto, Src: k.Src.V4(), Dst: k.Dst.V4()}
+	h.Checksum = h.Sum()
+	return h.AppendTo(b)
+}

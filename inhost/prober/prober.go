@@ -1,0 +1,188 @@
+// Package prober makes guided probes at a host: packets with any header, led
+// along any switches by nested IP headers, marked so that every switch mirrors
+// them, sent at an interval until there are enough, within a budget. What their
+// traces tell is control/probe's to say.
+// Origin: docs/papers.md#everflow. Manual: docs/traces.md.
+package prober
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/inhost"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/probe"
+)
+
+// Config is a host's.
+type Config struct {
+	Host   model.NodeID // in the stamps
+	Mark   uint8        // bits of the DSCP field that switches mirror
+	Budget inhost.Budget
+	Series int // most at a time
+}
+
+// DefaultConfig probes with at most 100 Mb/s: a thousandth of a port, and ten
+// times that of mirrors over five hops.
+func DefaultConfig(host model.NodeID) Config {
+	return Config{Host: host, Mark: 1, Budget: inhost.Budget{Rate: 100 * model.Mbps, Burst: 64 * model.KiB}, Series: 256}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Mark == 0 || c.Mark > 63:
+		return fmt.Errorf("prober: mark %#x, want bits of the DSCP field, 0x01 to 0x3f", c.Mark)
+	case c.Series < 1:
+		return fmt.Errorf("prober: room for %d series, want at least 1", c.Series)
+	case c.Budget.Rate < 0:
+		return fmt.Errorf("prober: rate %v, want 0 for no bound or more", c.Budget.Rate)
+	}
+	return nil
+}
+
+// Series is probes of one or more patterns in turn: the n-th has the pattern n
+// modulo their number.
+type Series struct {
+	ID       uint32 // in the stamps
+	Packets  []Packet
+	Interval time.Duration // between two probes
+	Count    uint32        // of probes, all patterns together
+}
+
+// ErrFull says that a prober has as many series as it may have.
+var ErrFull = errors.New("prober: no room for another series")
+
+// Check complains about what cannot be sent.
+func (s *Series) Check() error {
+	switch {
+	case len(s.Packets) == 0 || s.Count == 0:
+		return fmt.Errorf("prober: series %d of %d probes of %d patterns, want at least one of each", s.ID, s.Count, len(s.Packets))
+	case s.Interval <= 0:
+		return fmt.Errorf("prober: series %d at an interval of %v, want more than 0", s.ID, s.Interval)
+	}
+	for i := range s.Packets {
+		if err := s.Packets[i].Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stats count probes.
+type Stats struct {
+	Sent    uint64
+	Bytes   model.Bytes // of IP packets
+	Delayed uint64      // sent later than they were due, for want of budget
+}
+
+// Prober sends the series of one host. It is told the time and asked for
+// packets; it allocates nothing per packet.
+type Prober struct {
+	cfg    Config
+	active []running
+	stats  Stats
+}
+
+type running struct {
+	Series
+	begin  model.Time
+	number uint32
+	late   bool // the next one waits for the budget
+}
+
+// due is when the next probe is to be sent. The budget delays probes and moves
+// no later one: a series keeps its beat.
+func (r *running) due() model.Time { return r.begin.Add(time.Duration(r.number) * r.Interval) }
+
+// New makes a prober.
+func New(cfg Config) (*Prober, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	return &Prober{cfg: cfg}, nil
+}
+
+// Stats returns the present counts.
+func (p *Prober) Stats() Stats { return p.stats }
+
+// Start begins a series, the first probe at once. A series of that number that
+// is underway is an error. The packets are the prober's until it ends.
+func (p *Prober) Start(now model.Time, s Series) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	for i := range p.active {
+		if p.active[i].ID == s.ID {
+			return fmt.Errorf("prober: series %d is underway, want another number", s.ID)
+		}
+	}
+	if len(p.active) >= p.cfg.Series {
+		return ErrFull
+	}
+	p.active = append(p.active, running{Series: s, begin: now})
+	return nil
+}
+
+// Stop ends a series and tells whether it was underway.
+func (p *Prober) Stop(id uint32) bool {
+	for i := range p.active {
+		if p.active[i].ID == id {
+			p.active = append(p.active[:i], p.active[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// first is the series whose next probe is due first, of two the older one.
+func (p *Prober) first() *running {
+	var r *running
+	for i := range p.active {
+		if r == nil || p.active[i].due() < r.due() {
+			r = &p.active[i]
+		}
+	}
+	return r
+}
+
+func (r *running) packet() *Packet { return &r.Packets[int(r.number)%len(r.Packets)] }
+
+// Wake is when Send will have something to send, seen from now; false means
+// that all series have ended.
+func (p *Prober) Wake(now model.Time) (model.Time, bool) {
+	r := p.first()
+	if r == nil {
+		return 0, false
+	}
+	at := max(r.due(), now)
+	return at.Add(p.cfg.Budget.Wait(at, model.Bytes(r.packet().Size()))), true
+}
+
+// Send appends the bytes of the next IP packet that is due, if there is one and
+// the budget allows it. Call it until it has none.
+func (p *Prober) Send(now model.Time, b []byte) ([]byte, bool) {
+	r := p.first()
+	if r == nil || r.due() > now {
+		return b, false
+	}
+	what := r.packet()
+	size := model.Bytes(what.Size())
+	if p.cfg.Budget.Wait(now, size) > 0 {
+		r.late = true
+		return b, false
+	}
+	p.cfg.Budget.Take(now, size)
+	b = what.AppendTo(b, probe.Stamp{Origin: p.cfg.Host, Series: r.ID, Number: r.number}, p.cfg.Mark)
+	p.stats.Sent++
+	p.stats.Bytes += size
+	if r.late {
+		p.stats.Delayed++
+		r.late = false
+	}
+	if r.number++; r.number == r.Count {
+		p.Stop(r.ID)
+	}
+	return b, true
+}
