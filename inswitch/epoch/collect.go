@@ -79,37 +79,66 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 				Remaining: max(q.pausedUntil.Sub(ev.Now), 0), PauseFrames: q.pauseFrames,
 				Queued: uint64(state.Bytes), Sent: q.joined - min(q.joined, uint64(max(state.Packets, 0))),
 			})
+			pauses := q.pauses
+			pauses.Port, pauses.Priority, pauses.Time = model.PortID(out), class, q.pausedFor(ev.Now)
+			b.AddPause(pauses)
 		}
 	}
+	p.freezeEpochs(b, ev.Now)
+	p.freezeFlows(b, ev.Now)
+	s.chunks = b.Finish()
+}
+
+// freezeEpochs encodes what queues and pairs of ports did and hold.
+func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
+	t := p.tel
 	for i := range t.epochs {
-		if e := &t.epochs[i]; e.Port != 0 && t.recent(e.Epoch) {
+		if e := &t.epochs[i]; e.Port != 0 && t.telling(e.Epoch, e.Port, e.Priority, now) {
 			b.AddPortEpoch(*e)
 		}
 	}
 	side := t.ports + 1
-	for class, table := range t.meters {
+	for c, table := range t.meters {
+		class := model.Priority(c)
 		for i := range table {
-			if m := &table[i]; m.packets > 0 && t.recent(m.number) {
-				b.AddMeter(epoch.Meter{
-					Epoch: m.number, In: model.PortID(i / side % side), Out: model.PortID(i % side),
-					Priority: model.Priority(class), Packets: m.packets, Bytes: m.bytes,
-				})
+			out := model.PortID(i % side)
+			if m := &table[i]; m.packets > 0 && t.telling(m.number, out, class, now) {
+				b.AddMeter(epoch.Meter{Epoch: m.number, In: model.PortID(i / side % side), Out: out, Priority: class, Packets: m.packets, Bytes: m.bytes})
 			}
+		}
+	}
+	for c, table := range t.here.pairs {
+		class := model.Priority(c)
+		for i := range table {
+			in, out := model.PortID(i/side), model.PortID(i%side)
+			if h := t.here.now(&table[i], out, class); h.packets > 0 && in != 0 {
+				b.AddHeld(epoch.Held{In: in, Out: out, Priority: class, Packets: h.packets, Bytes: h.bytes})
+			}
+		}
+	}
+}
+
+// freezeFlows encodes what flows did and have waiting.
+func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
+	t := p.tel
+	for i := range t.here.flows {
+		w := &t.here.flows[i]
+		if h := t.here.now(&w.held, w.out, w.class); h.packets > 0 {
+			b.AddWaiting(&epoch.Waiting{Held: epoch.Held{In: w.in, Out: w.out, Priority: w.class, Packets: h.packets, Bytes: h.bytes}, Key: w.key})
 		}
 	}
 	for _, table := range t.flows {
 		for i := range table {
-			if f := &table[i]; f.Packets > 0 && t.recent(f.Epoch) {
+			if f := &table[i]; f.Packets > 0 && t.telling(f.Epoch, f.Out, f.Priority, now) {
 				b.AddFlow(f)
 			}
 		}
 	}
 	for i := range t.gone {
-		if f := &t.gone[i]; t.recent(f.Epoch) {
+		if f := &t.gone[i]; t.telling(f.Epoch, f.Out, f.Priority, now) {
 			b.AddFlow(f)
 		}
 	}
-	s.chunks = b.Finish()
 }
 
 // wake sends what the processor has read by now.

@@ -30,10 +30,10 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	return p, nil
 }
 
-// Stages are Ingress for polls, Enqueue to count, PFC for the neighbours'
-// pauses, and Timer for the switch's processor.
+// Stages are Ingress for polls, Enqueue and Dequeue to count, PFC for the
+// neighbours' pauses, and Timer for the switch's processor.
 func (p *Program) Stages() inswitch.Stages {
-	return inswitch.At(inswitch.Ingress, inswitch.Enqueue, inswitch.PFC, inswitch.Timer)
+	return inswitch.At(inswitch.Ingress, inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC, inswitch.Timer)
 }
 
 // Stats returns the present counts.
@@ -47,6 +47,10 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		// have a queue of their own.
 		if !ev.Control && int(ev.Out) <= p.tel.ports && int(ev.In) <= p.tel.ports {
 			p.tel.enqueue(ev)
+		}
+	case inswitch.Dequeue:
+		if !ev.Control && int(ev.Out) <= p.tel.ports && int(ev.In) <= p.tel.ports {
+			p.tel.here.leave(ev)
 		}
 	case inswitch.Ingress:
 		if ev.Packet.EtherType == poll.EtherType {

@@ -24,6 +24,7 @@ type telemetry struct {
 	flows  [][]epoch.Flow    // by ring index; nil until used
 	gone   []epoch.Flow      // evicted ones, a ring once it is full
 	oldest int               // of gone
+	here   occupancy
 	stats  *Stats
 }
 
@@ -32,6 +33,17 @@ type queue struct {
 	pausedUntil model.Time
 	pauseFrames uint64
 	joined      uint64 // packets that ever did
+	last        uint32 // epoch in which the last one did
+
+	pauses epoch.Pause // Time without the present one
+}
+
+// pausedFor is the time that the queue has spent paused.
+func (q *queue) pausedFor(now model.Time) time.Duration {
+	if q.pauses.Pauses == 0 {
+		return 0
+	}
+	return q.pauses.Time + max(min(now, q.pausedUntil).Sub(q.pauses.Began), 0)
 }
 
 type meter struct {
@@ -70,6 +82,7 @@ func newTelemetry(cfg Config, ports int, stats *Stats) *telemetry {
 	t.queues = make([]queue, (ports+1)*classes)
 	t.epochs = make([]epoch.PortEpoch, cfg.Epochs*(ports+1)*classes)
 	t.flows = make([][]epoch.Flow, cfg.Epochs)
+	t.here = newOccupancy(cfg, ports)
 	return t
 }
 
@@ -86,6 +99,12 @@ func (t *telemetry) portEpoch(out model.PortID, class model.Priority) *epoch.Por
 	return e
 }
 
+// opened tells whether anything was counted in the present epoch of a port.
+func (t *telemetry) opened(out model.PortID, class model.Priority) bool {
+	e := &t.epochs[(t.now.index*(t.ports+1)+int(out))*classes+int(class&7)]
+	return e.Epoch == t.now.number && e.Port != 0
+}
+
 // enqueue counts a packet that joins a queue.
 func (t *telemetry) enqueue(ev *inswitch.Event) {
 	t.now.at(ev.Now)
@@ -93,7 +112,9 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	paused := ev.Now < q.pausedUntil
 	depth := uint64(max(ev.Queue.Packets, 0))
 	q.joined++
+	q.last = t.now.number
 	t.stats.Packets++
+	t.here.join(ev)
 	e := t.portEpoch(ev.Out, ev.Priority)
 	e.Packets++
 	if paused {
@@ -183,6 +204,18 @@ func (t *telemetry) recent(number uint32) bool {
 	return t.now.number-number < uint32(t.cfg.Epochs)
 }
 
+// telling tells whether what a queue did in an epoch is worth a word: in the
+// epochs kept, counted from now, or from its last packet if it stands still
+// since. Nothing has overwritten those, and how it came to stand is what one
+// wants to know.
+func (t *telemetry) telling(number uint32, out model.PortID, class model.Priority, now model.Time) bool {
+	if t.recent(number) {
+		return true
+	}
+	q := t.queue(out, class)
+	return now < q.pausedUntil && q.last-number < uint32(t.cfg.Epochs)
+}
+
 // pause notes a pause frame that a neighbour sent to a port.
 func (t *telemetry) pause(ev *inswitch.Event) {
 	t.now.at(ev.Now)
@@ -192,10 +225,25 @@ func (t *telemetry) pause(ev *inswitch.Event) {
 			continue
 		}
 		q := t.queue(ev.In, class)
-		q.pausedUntil = ev.Now.Add(d)
+		begins := d > 0 && (q.pauses.Pauses == 0 || ev.Now >= q.pausedUntil)
+		if begins {
+			p := &q.pauses
+			if p.Pauses > 0 {
+				p.Before, p.Time = q.pausedUntil, q.pausedFor(ev.Now)
+			}
+			p.Pauses++
+			p.Began, p.Behind = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
+		}
+		if q.pauses.Pauses > 0 && (d > 0 || ev.Now < q.pausedUntil) {
+			q.pausedUntil = ev.Now.Add(d)
+		}
 		if d > 0 {
 			q.pauseFrames++
-			t.portEpoch(ev.In, class).PauseFrames++
+			// A frame that prolongs a pause opens no epoch: where nothing
+			// moves, the epochs in which it stopped stay.
+			if begins || t.opened(ev.In, class) {
+				t.portEpoch(ev.In, class).PauseFrames++
+			}
 		}
 	}
 }

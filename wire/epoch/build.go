@@ -68,6 +68,27 @@ func (b *Builder) AddMeter(m Meter) {
 	}
 }
 
+// AddPause adds a record to the report.
+func (b *Builder) AddPause(p Pause) {
+	if !p.IsZero() && b.room(PauseSize) {
+		b.buf = p.AppendTo(b.buf)
+	}
+}
+
+// AddHeld adds a record to the report.
+func (b *Builder) AddHeld(h Held) {
+	if !h.IsZero() && b.room(HeldSize) {
+		b.buf = h.AppendTo(b.buf)
+	}
+}
+
+// AddWaiting adds a record to the report.
+func (b *Builder) AddWaiting(w *Waiting) {
+	if !w.IsZero() && b.room(HeldSize+w.Key.Len()) {
+		b.buf = w.AppendTo(b.buf)
+	}
+}
+
 // room makes sure that n bytes fit the open chunk, or counts a record as
 // dropped. Once one is dropped, smaller ones may still find room.
 func (b *Builder) room(n int) bool {

@@ -16,6 +16,9 @@ type report struct {
 	PortEpochs []PortEpoch
 	Flows      []Flow
 	Meters     []Meter
+	Pauses     []Pause
+	Helds      []Held
+	Waitings   []Waiting
 }
 
 func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
@@ -46,6 +49,21 @@ func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Meters = append(r.Meters, v)
+		case KindPause:
+			var v Pause
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Pauses = append(r.Pauses, v)
+		case KindHeld:
+			var v Held
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Helds = append(r.Helds, v)
+		case KindWaiting4, KindWaiting6:
+			var v Waiting
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Waitings = append(r.Waitings, v)
 		default:
 			t.Fatalf("kind %d; want one of ours", rd.Kind())
 		}
@@ -74,7 +92,7 @@ func TestBuilderReachesReader(t *testing.T) {
 		for range rapid.IntRange(0, 60).Draw(t, "records") {
 			epoch, prio := uint32(small(t, "epoch")), model.Priority(rapid.IntRange(0, 7).Draw(t, "priority"))
 			before := b.head.Dropped
-			switch rapid.IntRange(1, 4).Draw(t, "kind") {
+			switch rapid.IntRange(1, 7).Draw(t, "kind") {
 			case 1:
 				v := Port{Port: 1, Priority: prio, Remaining: time.Duration(small(t, "remaining")), Sent: small(t, "sent")}
 				v.Paused = v.Remaining > 0
@@ -114,6 +132,34 @@ func TestBuilderReachesReader(t *testing.T) {
 						want.Meters = append(want.Meters, v)
 					}
 				}
+			case 5:
+				v := Pause{Port: 1, Priority: prio, Pauses: small(t, "pauses"), Behind: small(t, "behind")}
+				b.AddPause(v)
+				if v.Pauses != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Pauses = append(want.Pauses, v)
+					}
+				}
+			case 6:
+				v := Held{In: 1, Out: 2, Priority: prio, Packets: uint32(small(t, "packets"))}
+				b.AddHeld(v)
+				if v.Packets != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Helds = append(want.Helds, v)
+					}
+				}
+			case 7:
+				key := rapid.SampledFrom([]model.FlowKey{sampleFlow.Key, sampleFlow6.Key}).Draw(t, "key")
+				v := Waiting{Held{In: 1, Out: 2, Priority: prio, Packets: uint32(small(t, "packets"))}, key}
+				b.AddWaiting(&v)
+				if v.Packets != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Waitings = append(want.Waitings, v)
+					}
+				}
 			}
 		}
 
@@ -122,7 +168,8 @@ func TestBuilderReachesReader(t *testing.T) {
 		if n < 1 || n > limit {
 			t.Fatalf("%d chunks; want 1 to %d", n, limit)
 		}
-		h.Dropped = uint32(said - len(want.Ports) - len(want.PortEpochs) - len(want.Flows) - len(want.Meters))
+		h.Dropped = uint32(said - len(want.Ports) - len(want.PortEpochs) - len(want.Flows) - len(want.Meters) -
+			len(want.Pauses) - len(want.Helds) - len(want.Waitings))
 		if h.Dropped > 0 {
 			h.Flags |= Truncated
 		}

@@ -18,6 +18,10 @@ const (
 	KindFlow4     Kind = 3 // Flow with an IPv4 key
 	KindFlow6     Kind = 4 // Flow with an IPv6 key
 	KindMeter     Kind = 5 // Meter
+	KindPause     Kind = 6 // Pause
+	KindWaiting4  Kind = 7 // Waiting with an IPv4 key
+	KindWaiting6  Kind = 8 // Waiting with an IPv6 key
+	KindHeld      Kind = 9 // Held
 )
 
 // Lengths of the records.
@@ -29,6 +33,10 @@ const (
 	Flow4Size     = flowSize + model.KeyLen4
 	Flow6Size     = flowSize + model.KeyLen6
 	MeterSize     = 24
+	PauseSize     = 46
+	HeldSize      = 20
+	Waiting4Size  = HeldSize + model.KeyLen4
+	Waiting6Size  = HeldSize + model.KeyLen6
 	maxRecord     = Flow6Size
 )
 
@@ -36,6 +44,7 @@ const (
 var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
+	KindPause: PauseSize, KindWaiting4: Waiting4Size, KindWaiting6: Waiting6Size, KindHeld: HeldSize,
 }
 
 // recordLen returns the length of the record at the start of b.

@@ -29,6 +29,8 @@ var (
 		},
 		Packets: 1, Bytes: 64,
 	}
+	samplePause = Pause{Port: 1, Priority: 3, Began: 0x1122, Before: 0x1100, Behind: 0x10000, Pauses: 7, Time: 0x99}
+	sampleHeld  = Held{In: 1, Out: 2, Priority: 3, Packets: 100, Bytes: 0x1000}
 	sampleMeter = Meter{Epoch: 0x55, In: 1, Out: 2, Priority: AnyPriority, Packets: 100, Bytes: 0x1000}
 )
 
@@ -39,10 +41,15 @@ const (
 		"0a000002 0a000103 c000 12b7 11"
 	flow6Hex = "04 51 00000055 0002 0001 07 00 00000001 00000000 0000000000000040 0000000000000000 0000000000000000" +
 		"20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
+	pauseHex    = "06 2e 0001 03 00 0000000000001122 0000000000001100 0000000000010000 0000000000000007 0000000000000099"
+	waiting4Hex = "07 21 0001 0002 03 00 00000064 0000000000001000 0a000002 0a000103 c000 12b7 11"
+	waiting6Hex = "08 39 0001 0002 03 00 00000064 0000000000001000" +
+		"20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
+	heldHex     = "09 14 0001 0002 03 00 00000064 0000000000001000"
 	anyMeterHex = "05 18 00000055 0001 0002 ff 00 00000064 0000000000001000"
 )
 
-// record is what the five kinds share; *T has Parse, T has AppendTo.
+// record is what the kinds share; *T has Parse, T has AppendTo.
 type record[T any] interface {
 	*T
 	Parse([]byte) (int, error)
@@ -106,6 +113,18 @@ func TestRecords(t *testing.T) {
 	t.Run("flow6", func(t *testing.T) {
 		testRecord(t, flow6Hex, sampleFlow6, sampleFlow, map[int]byte{10: 0xff, 11: 0x80})
 	})
+	t.Run("pause", func(t *testing.T) {
+		testRecord(t, pauseHex, samplePause, Pause{Time: 9}, map[int]byte{4: 8, 5: 1})
+	})
+	t.Run("waiting4", func(t *testing.T) {
+		testRecord(t, waiting4Hex, Waiting{sampleHeld, sampleFlow.Key}, Waiting{Key: sampleFlow6.Key}, map[int]byte{6: 8, 7: 1})
+	})
+	t.Run("waiting6", func(t *testing.T) {
+		testRecord(t, waiting6Hex, Waiting{sampleHeld, sampleFlow6.Key}, Waiting{Key: sampleFlow.Key}, map[int]byte{6: 0xff, 7: 0x80})
+	})
+	t.Run("held", func(t *testing.T) {
+		testRecord(t, heldHex, sampleHeld, Held{Bytes: 9}, map[int]byte{6: 8, 7: 1})
+	})
 	t.Run("meter of all classes", func(t *testing.T) {
 		testRecord(t, anyMeterHex, sampleMeter, Meter{Bytes: 9}, map[int]byte{10: 8, 11: 1})
 	})
@@ -125,6 +144,9 @@ func TestPriorityIsCutToThreeBits(t *testing.T) {
 		"port epoch": {PortEpoch{Priority: 11}.AppendTo(nil), 8},
 		"flow":       {Flow{Priority: 11}.AppendTo(nil), 10},
 		"meter":      {Meter{Priority: 11}.AppendTo(nil), 10},
+		"pause":      {Pause{Priority: 11}.AppendTo(nil), 4},
+		"held":       {Held{Priority: 11}.AppendTo(nil), 6},
+		"waiting":    {Waiting{Held: Held{Priority: 11}}.AppendTo(nil), 6},
 	} {
 		if tc.got[tc.at] != 3 {
 			t.Errorf("%s: priority 11 is written as %d; want 3", name, tc.got[tc.at])
@@ -154,13 +176,21 @@ func FuzzPortEpoch(f *testing.F) { fuzzRecord[PortEpoch](f, portEpochHex) }
 func FuzzFlow(f *testing.F)      { fuzzRecord[Flow](f, flow4Hex, flow6Hex) }
 func FuzzMeter(f *testing.F)     { fuzzRecord[Meter](f, meterHex, anyMeterHex) }
 
+func FuzzPause(f *testing.F)   { fuzzRecord[Pause](f, pauseHex) }
+func FuzzHeld(f *testing.F)    { fuzzRecord[Held](f, heldHex) }
+func FuzzWaiting(f *testing.F) { fuzzRecord[Waiting](f, waiting4Hex, waiting6Hex) }
+
 func TestRecordAllocs(t *testing.T) {
 	var (
 		p  Port
 		pe PortEpoch
 		fl Flow
 		m  Meter
+		pa Pause
+		h  Held
+		w  Waiting
 	)
+	sampleWaiting := Waiting{sampleHeld, sampleFlow6.Key}
 	buf := make([]byte, 0, maxRecord)
 	if n := testing.AllocsPerRun(100, func() {
 		buf = samplePort.AppendTo(buf[:0])
@@ -171,6 +201,12 @@ func TestRecordAllocs(t *testing.T) {
 		fl.Parse(buf)
 		buf = sampleMeter.AppendTo(buf[:0])
 		m.Parse(buf)
+		buf = samplePause.AppendTo(buf[:0])
+		pa.Parse(buf)
+		buf = sampleHeld.AppendTo(buf[:0])
+		h.Parse(buf)
+		buf = sampleWaiting.AppendTo(buf[:0])
+		w.Parse(buf)
 	}); n != 0 {
 		t.Errorf("Parse and AppendTo of the records allocate %v times", n)
 	}

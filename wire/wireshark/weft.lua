@@ -143,7 +143,8 @@ end
 
 ------------------------------------------------------------------------ epoch
 
-local kinds = { [1] = "port", [2] = "port epoch", [3] = "flow", [4] = "flow", [5] = "meter" }
+local kinds = { [1] = "port", [2] = "port epoch", [3] = "flow", [4] = "flow", [5] = "meter",
+  [6] = "pause", [7] = "waiting", [8] = "waiting", [9] = "held" }
 local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "flags", "Flags", base.HEX },
   { "uint32", "switch", "Switch" }, { "uint32", "host", "Event host" }, { "uint32", "event", "Event number" },
@@ -158,6 +159,8 @@ local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint32", "packets", "Packets" }, { "uint32", "paused", "Paused packets" }, { "uint32", "pauses", "Pause frames" },
   { "uint64", "bytes", "Bytes" }, { "uint64", "depth", "Queue depth, summed" },
   { "uint64", "paused_depth", "Queue depth while paused, summed" }, { "bytes", "unknown", "Record of unknown kind" },
+  { "int64", "began", "Pause began (ns)" }, { "int64", "before", "Pause before it ended (ns)" },
+  { "uint64", "behind", "Bytes behind it" }, { "uint64", "times", "Times paused" }, { "int64", "time", "Time paused (ns)" },
 }, keyFields))
 
 local function epochRecord(tree, range)
@@ -195,6 +198,19 @@ local function epochRecord(tree, range)
     c.add("reserved", 1)
     c.add("packets", 4)
     c.add("bytes", 8)
+  elseif kind == 6 then
+    c.add("port", 2)
+    c.add("priority", 1)
+    c.add("reserved", 1)
+    for _, n in ipairs({ "began", "before", "behind", "times", "time" }) do c.add(n, 8) end
+  elseif kind >= 7 and kind <= 9 then
+    c.add("in", 2)
+    c.add("out", 2)
+    c.add("priority", 1)
+    c.add("reserved", 1)
+    c.add("packets", 4)
+    c.add("bytes", 8)
+    if kind < 9 then addKey(sub, ep, c.take(c.left())) end
   else
     c.add("unknown", c.left())
   end

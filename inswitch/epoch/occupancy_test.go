@@ -1,0 +1,150 @@
+package epoch
+
+import (
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+const µs = time.Microsecond
+
+// leave shows a packet that goes.
+func (r *rig) leave(at time.Duration, in, out model.PortID, class model.Priority, key model.FlowKey, left int32) {
+	r.pkt.Key, r.pkt.Outer, r.pkt.Size = &key, &key, 1000
+	r.ev.Stage, r.ev.Now, r.ev.In, r.ev.Out, r.ev.Priority = inswitch.Dequeue, model.Time(at), in, out, class
+	r.ev.Queue = inswitch.Queue{Packets: left}
+	r.show()
+}
+
+type queued struct {
+	in  model.PortID
+	key model.FlowKey
+}
+
+// TestOccupancyEqualsTheQueues plays random packets in and out of queues, some
+// of which vanish without leaving, and compares what the switch says waits with
+// what does.
+func TestOccupancyEqualsTheQueues(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newRig(t, DefaultConfig())
+		type id struct {
+			out   model.PortID
+			class model.Priority
+		}
+		queues := map[id][]queued{}
+		doubt := map[id]bool{} // something vanished since the queue was last empty
+		for range rapid.IntRange(1, 200).Draw(rt, "events") {
+			q := id{model.PortID(rapid.IntRange(1, 3).Draw(rt, "out")), model.Priority(rapid.IntRange(2, 3).Draw(rt, "class"))}
+			list := queues[q]
+			if len(list) == 0 {
+				doubt[q] = false
+			}
+			switch what := rapid.IntRange(0, 9).Draw(rt, "event"); {
+			case what < 6:
+				p := queued{model.PortID(rapid.IntRange(1, 4).Draw(rt, "in")), flowKey(rapid.IntRange(1, 9).Draw(rt, "flow"))}
+				r.packet(0, p.in, q.out, q.class, p.key, int32(len(list)))
+				queues[q] = append(list, p)
+			case what < 9 && len(list) > 0:
+				r.leave(0, list[0].in, q.out, q.class, list[0].key, int32(len(list)-1))
+				queues[q] = list[1:]
+			case len(list) > 0:
+				queues[q], doubt[q] = list[1:], true
+			}
+		}
+		var want, got map[epoch.Held]int
+		want, got = map[epoch.Held]int{}, map[epoch.Held]int{}
+		flows, told := map[epoch.Waiting]int{}, map[epoch.Waiting]int{}
+		for q, list := range queues {
+			for _, p := range list {
+				if !doubt[q] {
+					want[epoch.Held{In: p.in, Out: q.out, Priority: q.class}]++
+					flows[epoch.Waiting{Held: epoch.Held{Out: q.out, Priority: q.class}, Key: p.key}]++
+				}
+			}
+		}
+		r.poll(0, 1, complaint)
+		for _, c := range r.reports(DefaultConfig().Collect) {
+			for rd := c.Reader(); rd.Next(); {
+				switch rd.Kind() {
+				case epoch.KindHeld:
+					var h epoch.Held
+					must(h.Parse(rd.Record()))
+					if q := (id{h.Out, h.Priority}); !doubt[q] && len(queues[q]) > 0 {
+						got[epoch.Held{In: h.In, Out: h.Out, Priority: h.Priority}] += int(h.Packets)
+					}
+				case epoch.KindWaiting4:
+					var w epoch.Waiting
+					must(w.Parse(rd.Record()))
+					if q := (id{w.Out, w.Priority}); !doubt[q] && len(queues[q]) > 0 {
+						told[epoch.Waiting{Held: epoch.Held{Out: w.Out, Priority: w.Priority}, Key: w.Key}] += int(w.Packets)
+					}
+				}
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			rt.Fatalf("waiting by pair of ports (-want +got):\n%s", diff)
+		}
+		if diff := gocmp.Diff(flows, told); diff != "" {
+			rt.Fatalf("waiting by flow (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestAStandingQueueKeepsItsHistory pauses a queue for good and looks much
+// later, when others have gone on for many epochs.
+func TestAStandingQueueKeepsItsHistory(t *testing.T) {
+	cfg := DefaultConfig()
+	r := newRig(t, cfg)
+	r.packet(10*µs, 1, 2, 3, flowKey(1), 5)
+	r.packet(20*µs, 1, 3, 3, flowKey(2), 5)
+	r.pause(30*µs, 2, 3, time.Second)
+	for i := range 20 {
+		at := time.Duration(i+1) * cfg.Length
+		r.packet(at, 1, 3, 3, flowKey(2), 0)
+		r.pause(at, 2, 3, time.Second) // only prolongs
+	}
+	r.poll(21*cfg.Length, 1, complaint)
+	a := readAnswer(r.reports(21*cfg.Length + cfg.Collect))
+	first := 0
+	for _, f := range a.Flows {
+		if f.Epoch == 0 {
+			first++
+			if f.Key != flowKey(1) {
+				t.Errorf("old record of %v; want only those of the queue that stands", f.Key)
+			}
+		}
+	}
+	if first != 1 || a.Ports[0].Epoch != 0 || a.Ports[0].Port != 2 || a.Ports[0].Packets != 1 {
+		t.Errorf("flows %+v, ports %+v; want what port 2 did before it stopped", a.Flows, a.Ports)
+	}
+}
+
+func TestPausesAreAddedUp(t *testing.T) {
+	r := newRig(t, DefaultConfig())
+	r.packet(0, 1, 2, 3, flowKey(1), 0)
+	r.pause(10*µs, 2, 3, 100*µs)
+	r.pause(50*µs, 2, 3, 100*µs) // prolongs
+	r.pause(60*µs, 2, 3, 0)      // ends
+	r.pause(70*µs, 2, 3, 0)
+	r.pause(100*µs, 2, 3, 20*µs) // expires
+	r.pause(200*µs, 2, 3, 300*µs)
+	r.poll(250*µs, 1, complaint)
+	var got epoch.Pause
+	for _, c := range r.reports(time.Second) {
+		for rd := c.Reader(); rd.Next(); {
+			if rd.Kind() == epoch.KindPause {
+				must(got.Parse(rd.Record()))
+			}
+		}
+	}
+	want := epoch.Pause{Port: 2, Priority: 3, Began: model.Time(200 * µs), Before: model.Time(120 * µs), Pauses: 3, Time: 120 * µs}
+	if got != want {
+		t.Errorf("pauses %+v; want %+v", got, want)
+	}
+}
