@@ -17,7 +17,13 @@ type Report struct {
 	PortEpochs []epoch.PortEpoch
 	Flows      []epoch.Flow
 	Meters     []epoch.Meter
+	Pauses     []epoch.Pause
+	Helds      []epoch.Held
+	Waitings   []epoch.Waiting
 
+	// Bytes is the size of the chunks that came, and Arrived when the last did.
+	Bytes   model.Bytes
+	Arrived model.Time
 	// Missing counts chunks that have not arrived.
 	Missing int
 	chunks  []bool // by index
@@ -80,8 +86,9 @@ func (c *Collector) Stats() Stats { return c.stats }
 // ErrConflict is returned for a chunk that contradicts others of its report.
 var ErrConflict = errors.New("provenance: chunk contradicts others of its report")
 
-// Add takes the data of one report and returns the complaint it answers.
-func (c *Collector) Add(data []byte) (poll.Event, error) {
+// Add takes the data of one report, which arrived at a time of the collector's
+// clock, and returns the complaint it answers.
+func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 	var k epoch.Chunk
 	if n, err := k.Parse(data); err != nil {
 		c.stats.Malformed++
@@ -114,6 +121,8 @@ func (c *Collector) Add(data []byte) (poll.Event, error) {
 		return k.Event, fmt.Errorf("provenance: switch %d, snapshot %v: %w", k.Switch, k.Snapshot, err)
 	}
 	r.chunks[k.Index] = true
+	r.Bytes += model.Bytes(len(data))
+	r.Arrived = max(r.Arrived, now)
 	r.Missing--
 	c.stats.Chunks++
 	c.refer(k.Event, id)
@@ -154,35 +163,46 @@ func (c *Collector) forget(ev poll.Event) {
 // read takes the records of a chunk. Either all of them are good or none is
 // taken.
 func (r *Report) read(k *epoch.Chunk) error {
-	ports, epochs, flows, meters := len(r.Ports), len(r.PortEpochs), len(r.Flows), len(r.Meters)
+	before := *r
 	for it := k.Reader(); it.Next(); {
-		var err error
-		switch it.Kind() {
-		case epoch.KindPort:
-			var p epoch.Port
-			_, err = p.Parse(it.Record())
-			r.Ports = append(r.Ports, p)
-		case epoch.KindPortEpoch:
-			var p epoch.PortEpoch
-			_, err = p.Parse(it.Record())
-			r.PortEpochs = append(r.PortEpochs, p)
-		case epoch.KindFlow4, epoch.KindFlow6:
-			var f epoch.Flow
-			_, err = f.Parse(it.Record())
-			r.Flows = append(r.Flows, f)
-		case epoch.KindMeter:
-			var m epoch.Meter
-			_, err = m.Parse(it.Record())
-			r.Meters = append(r.Meters, m)
-		}
-		if err != nil {
-			r.Ports, r.PortEpochs, r.Flows, r.Meters = r.Ports[:ports], r.PortEpochs[:epochs], r.Flows[:flows], r.Meters[:meters]
+		if err := r.record(it.Kind(), it.Record()); err != nil {
+			*r = before
 			return err
 		}
 	}
 	r.Flags |= k.Flags
 	r.Dropped = max(r.Dropped, k.Dropped)
 	return nil
+}
+
+func (r *Report) record(kind epoch.Kind, b []byte) (err error) {
+	switch kind {
+	case epoch.KindPort:
+		r.Ports, err = add(r.Ports, b)
+	case epoch.KindPortEpoch:
+		r.PortEpochs, err = add(r.PortEpochs, b)
+	case epoch.KindFlow4, epoch.KindFlow6:
+		r.Flows, err = add(r.Flows, b)
+	case epoch.KindMeter:
+		r.Meters, err = add(r.Meters, b)
+	case epoch.KindPause:
+		r.Pauses, err = add(r.Pauses, b)
+	case epoch.KindHeld:
+		r.Helds, err = add(r.Helds, b)
+	case epoch.KindWaiting4, epoch.KindWaiting6:
+		r.Waitings, err = add(r.Waitings, b)
+	}
+	return err
+}
+
+// add parses one record onto a list.
+func add[T any, P interface {
+	*T
+	Parse([]byte) (int, error)
+}](list []T, b []byte) ([]T, error) {
+	var v T
+	_, err := P(&v).Parse(b)
+	return append(list, v), err
 }
 
 // Evidence returns what has arrived about a complaint.

@@ -60,7 +60,7 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
 		rng.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
 		for _, b := range sent {
-			if _, err := c.Add(b); err != nil {
+			if _, err := c.Add(0, b); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 func TestCollectorForgetsTheOldest(t *testing.T) {
 	c, _ := NewCollector(2)
 	for n := range uint32(3) {
-		if _, err := c.Add(report(7, poll.Event{Number: n}, model.Time(n), 1)[0]); err != nil {
+		if _, err := c.Add(0, report(7, poll.Event{Number: n}, model.Time(n), 1)[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,13 +97,13 @@ func TestCollectorForgetsTheOldest(t *testing.T) {
 func TestCollectorRefusesWhatCannotBe(t *testing.T) {
 	c, _ := NewCollector(2)
 	good := report(7, poll.Event{}, 1, 10)
-	if _, err := c.Add(good[0][:30]); err == nil || c.Stats().Malformed != 1 {
+	if _, err := c.Add(0, good[0][:30]); err == nil || c.Stats().Malformed != 1 {
 		t.Errorf("Add of a cut chunk = %v, %+v; want an error, counted", err, c.Stats())
 	}
-	if _, err := c.Add(good[0]); err != nil {
+	if _, err := c.Add(0, good[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Add(report(7, poll.Event{}, 1, 1)[0]); !errors.Is(err, ErrConflict) {
+	if _, err := c.Add(0, report(7, poll.Event{}, 1, 1)[0]); !errors.Is(err, ErrConflict) {
 		t.Errorf("Add of a chunk of another total = %v; want %v", err, ErrConflict)
 	}
 }

@@ -37,8 +37,12 @@ type Node struct {
 
 	// At the snapshot.
 	State    epoch.Port
+	Pauses   epoch.Pause
 	Snapshot model.Time
 }
+
+// Stands tells whether the queue was paused at the snapshot.
+func (n *Node) Stands() bool { return n.State.Paused }
 
 // Edge is a weighted wait-for relation between a node and another, or a flow:
 // indexes into Graph.Nodes and Graph.Flows.
@@ -64,6 +68,17 @@ type Graph struct {
 	// contribution to the contention, below zero for its victims; To is the
 	// flow.
 	PortFlow []Edge
+
+	// Held: at the snapshots, a queue of the next switch held packets that came
+	// from this one. Weight: bytes of them.
+	Held []Edge
+	// First: the same for what came from the victim's own host, which is no
+	// queue here; From is -1.
+	First []Edge
+
+	Tellers  []Teller  // switches that answered, ascending
+	Waitings []Waiting // by node, then flow
+	Passages []Passage // by node, flow and epoch
 
 	// Span is from the beginning of the first epoch told to the last snapshot.
 	From, To model.Time
@@ -98,9 +113,16 @@ func Out(edges []Edge, from int) []Edge {
 	return edges[i:j]
 }
 
+// nobody is no node of any fabric.
+const nobody model.NodeID = math.MaxUint32
+
 // Build makes the graph of a complaint's evidence.
 func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
-	b := builder{fabric: f, nodes: map[Queue]*Node{}, g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64}}
+	source, ok := f.ByAddr(victim.Src)
+	if !ok {
+		source = nobody
+	}
+	b := builder{fabric: f, source: source, nodes: map[Queue]*Node{}, g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64}}
 	for _, r := range e.Reports {
 		b.report(r)
 	}
@@ -108,6 +130,7 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	for _, r := range e.Reports {
 		b.contention(r)
 	}
+	b.now(e)
 	b.flowPorts(e)
 	b.portPorts(e)
 	return b.g
@@ -115,6 +138,7 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 
 type builder struct {
 	fabric *topo.Fabric
+	source model.NodeID // of the victim
 	nodes  map[Queue]*Node
 	index  map[Queue]int
 	flows  map[model.FlowKey]int
@@ -171,6 +195,12 @@ func (b *builder) report(r *Report) {
 		p := &r.Ports[i]
 		if n := b.node(r.Switch, p.Port, p.Priority); n != nil {
 			n.State, n.Snapshot = *p, r.Snapshot
+		}
+	}
+	for i := range r.Pauses {
+		p := &r.Pauses[i]
+		if n := b.node(r.Switch, p.Port, p.Priority); n != nil {
+			n.Pauses = *p
 		}
 	}
 }
@@ -288,6 +318,7 @@ func (b *builder) flowPorts(e *Evidence) {
 	}
 	order(b.g.PortFlow)
 	order(b.g.FlowPort)
+	b.sortNow(place)
 }
 
 // portPorts adds the ways by which pauses spread.

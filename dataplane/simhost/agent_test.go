@@ -38,11 +38,11 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewManagement(n, DefaultMgmt(), func(_ model.Time, _ model.NodeID, datagram []byte) {
+	m, err := NewManagement(n, DefaultMgmt(), func(now model.Time, _ model.NodeID, datagram []byte) {
 		var r dta.Reader
 		var rep dta.Report
 		for _ = r.Reset(datagram); r.Next(&rep); {
-			if _, err := collector.Add(rep.Data); err != nil {
+			if _, err := collector.Add(now, rep.Data); err != nil {
 				t.Errorf("report: %v", err)
 			}
 		}

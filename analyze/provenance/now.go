@@ -1,0 +1,130 @@
+package provenance
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// Teller is a switch that answered.
+type Teller struct {
+	ID       model.NodeID
+	Complete bool // all that it knew is here
+	NoFlows  bool // it keeps none
+	Epochs   int  // that it told of
+}
+
+// Passage is what a flow did in a queue in one epoch.
+type Passage struct {
+	Node, Flow int // indexes into Graph.Nodes and Graph.Flows
+	Did        epoch.Flow
+}
+
+// Waiting is what waited of a flow in a queue at the snapshot.
+type Waiting struct {
+	Node, Flow int
+	In         model.PortID
+	Packets    uint32
+	Bytes      model.Bytes
+}
+
+// Teller returns what is known of a switch's answer; false: there is none.
+func (g *Graph) Teller(id model.NodeID) (Teller, bool) {
+	i, found := slices.BinarySearchFunc(g.Tellers, id, func(t Teller, id model.NodeID) int { return cmp.Compare(t.ID, id) })
+	if !found {
+		return Teller{ID: id}, false
+	}
+	return g.Tellers[i], true
+}
+
+// PassagesAt returns what flows did in a queue.
+func (g *Graph) PassagesAt(node int) []Passage {
+	return of(g.Passages, node, func(p *Passage) int { return p.Node })
+}
+
+// WaitingAt returns what waited in a queue at the snapshot.
+func (g *Graph) WaitingAt(node int) []Waiting {
+	return of(g.Waitings, node, func(w *Waiting) int { return w.Node })
+}
+
+// of returns the part of an ordered list that belongs to a node.
+func of[T any](list []T, node int, key func(*T) int) []T {
+	compare := func(x T, n int) int { return cmp.Compare(key(&x), n) }
+	i, _ := slices.BinarySearchFunc(list, node, compare)
+	j, _ := slices.BinarySearchFunc(list, node+1, compare)
+	return list[i:j]
+}
+
+// now adds what the snapshots tell: how queues stood and what they held.
+func (b *builder) now(e *Evidence) {
+	for _, r := range e.Reports {
+		t := Teller{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0}
+		seen := map[uint32]bool{}
+		for i := range r.PortEpochs {
+			seen[r.PortEpochs[i].Epoch] = true
+		}
+		t.Epochs = len(seen)
+		b.g.Tellers = append(b.g.Tellers, t)
+		b.held(r)
+		for i := range r.Waitings {
+			w := &r.Waitings[i]
+			if n, ok := b.at(r.Switch, w.Out, w.Priority); ok {
+				b.g.Waitings = append(b.g.Waitings, Waiting{n, b.flow(w.Key), w.In, w.Packets, model.Bytes(w.Bytes)})
+			}
+		}
+		for i := range r.Flows {
+			f := &r.Flows[i]
+			if n, ok := b.at(r.Switch, f.Out, f.Priority); ok {
+				b.g.Passages = append(b.g.Passages, Passage{n, b.flow(f.Key), *f})
+			}
+		}
+	}
+}
+
+// held adds edges from what paused a queue to it: packets of the one that wait
+// in the other. What came in from the victim's own host has no queue here.
+func (b *builder) held(r *Report) {
+	for i := range r.Helds {
+		h := &r.Helds[i]
+		to, ok := b.at(r.Switch, h.Out, h.Priority)
+		in := b.fabric.Port(model.Port{Node: r.Switch, Port: h.In})
+		if !ok || in == nil {
+			continue
+		}
+		if b.fabric.Node(in.Peer.Node).Role <= topo.Mux {
+			if b.source == in.Peer.Node {
+				b.g.First = append(b.g.First, Edge{From: -1, To: to, Weight: float64(h.Bytes)})
+			}
+			continue
+		}
+		if from, ok := b.index[Queue{in.Peer, h.Priority & 7}]; ok {
+			b.g.Held = append(b.g.Held, Edge{from, to, float64(h.Bytes)})
+		}
+	}
+}
+
+// at returns the place of a queue.
+func (b *builder) at(sw model.NodeID, port model.PortID, class model.Priority) (int, bool) {
+	n, ok := b.index[Queue{model.Port{Node: sw, Port: port}, class & 7}]
+	return n, ok
+}
+
+// sortNow puts the lists in order; flows have moved to their places.
+func (b *builder) sortNow(place []int) {
+	g := b.g
+	for i := range g.Passages {
+		g.Passages[i].Flow = place[g.Passages[i].Flow]
+	}
+	for i := range g.Waitings {
+		g.Waitings[i].Flow = place[g.Waitings[i].Flow]
+	}
+	slices.SortStableFunc(g.Passages, func(a, b Passage) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Did.Epoch, b.Did.Epoch))
+	})
+	slices.SortStableFunc(g.Waitings, func(a, b Waiting) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Flow, b.Flow)) })
+	order(g.Held)
+	order(g.First)
+}
