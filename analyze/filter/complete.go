@@ -1,0 +1,77 @@
+package filter
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Completion is what could be written at a place of a filter.
+type Completion struct {
+	From, To   int // bytes of the text that a candidate takes the place of
+	Candidates []Candidate
+}
+
+// Candidate is one of them.
+type Candidate struct {
+	Text  string `json:"text"`
+	About string `json:"about,omitempty"`
+}
+
+// Complete lists what may stand at the cursor, a byte offset, given what stands
+// before it: fields, operators, or values with names. Behind what is wrong
+// nothing can be said.
+func (s *Schema[T]) Complete(text string, cursor int) Completion {
+	cursor = min(max(cursor, 0), len(text))
+	v := &s.words
+	from := cursor
+	for from > 0 {
+		r, n := utf8.DecodeLastRuneInString(text[:from])
+		if notWord(r) {
+			break
+		}
+		from -= n
+	}
+	if dots := strings.LastIndex(text[from:cursor], ".."); dots >= 0 {
+		from += dots + len("..") // the second half of a range
+	}
+	c := Completion{From: from, To: cursor + wordLen(text[cursor:])}
+	_, after, err := v.parse(text[:from])
+	if err != nil && err.At < len(strings.TrimRight(text[:from], " \t\r\n")) {
+		return c
+	}
+	begun := text[from:cursor]
+	add := func(text, about string) {
+		if strings.HasPrefix(text, begun) && text != begun {
+			c.Candidates = append(c.Candidates, Candidate{text, about})
+		}
+	}
+	switch after.what {
+	case aField:
+		for i := range v.fields {
+			add(v.fields[i].name, v.fields[i].about)
+		}
+		add("!", "not")
+		add("(", "")
+	case aQuestion:
+		f := &v.fields[after.field]
+		for _, o := range []op{equal, unequal, less, atMost, more, atLeast, within, contains} {
+			if f.refuses(o) == "" {
+				add(signOf[o], "")
+			}
+		}
+		fallthrough
+	case aJoin:
+		add("&&", "and")
+		add("||", "or")
+	case aValue:
+		f := &v.fields[after.field]
+		names := f.sortedNames()
+		if f.typ == Bool {
+			names = []string{"true", "false"}
+		}
+		for _, n := range names {
+			add(string(appendText(nil, n)), "")
+		}
+	}
+	return c
+}

@@ -1,0 +1,160 @@
+package filter
+
+import "strings"
+
+// op is what a node asks.
+type op uint8
+
+const (
+	or op = iota
+	and
+	not
+	is // true of a Bool; else: is there
+	equal
+	unequal
+	less
+	atMost
+	more
+	atLeast
+	within
+	contains
+)
+
+var signOf = [...]string{or: "||", and: "&&", not: "!", equal: "==", unequal: "!=", less: "<", atMost: "<=", more: ">", atLeast: ">=", within: "in", contains: "contains"}
+
+// node is a filter or a part of one.
+type node struct {
+	op    op
+	field int    // of the schema
+	spans []span // what it is compared with: one, or several of within
+	kids  []*node
+}
+
+// join adds an operand. Chains within chains of the same kind are one chain, so
+// that a filter has one form.
+func (n *node) join(kid *node) {
+	if kid.op == n.op {
+		n.kids = append(n.kids, kid.kids...)
+	} else {
+		n.kids = append(n.kids, kid)
+	}
+}
+
+// Filter chooses records. It is immutable; many goroutines may use it.
+type Filter[T any] struct {
+	schema *Schema[T]
+	root   *node // nil: everything
+}
+
+// Match tells whether a record is meant. It allocates nothing, if the fields'
+// functions do not.
+func (f *Filter[T]) Match(r *T) bool { return f.root == nil || f.match(f.root, r) }
+
+func (f *Filter[T]) match(n *node, r *T) bool {
+	switch n.op {
+	case or:
+		for _, kid := range n.kids {
+			if f.match(kid, r) {
+				return true
+			}
+		}
+		return false
+	case and:
+		for _, kid := range n.kids {
+			if !f.match(kid, r) {
+				return false
+			}
+		}
+		return true
+	case not:
+		return !f.match(n.kids[0], r)
+	}
+	field := &f.schema.list[n.field]
+	some := false
+	for i := 0; ; i++ {
+		v, ok := field.Get(r, i)
+		if !ok {
+			return some && n.op == unequal
+		}
+		some = true
+		// Of several values one is enough; but none may be what the field must
+		// not be, as in Wireshark since its version 4.
+		if yes := n.ask(field.Type, &v); n.op == unequal && yes {
+			return false
+		} else if n.op != unequal && yes {
+			return true
+		}
+	}
+}
+
+// ask compares one value; of unequal, whether it is equal.
+func (n *node) ask(t Type, v *Value) bool {
+	switch n.op {
+	case is:
+		return t != Bool || v.Int != 0
+	case less:
+		return t.compare(v, &n.spans[0].lo) < 0
+	case atMost:
+		return t.compare(v, &n.spans[0].lo) <= 0
+	case more:
+		return t.compare(v, &n.spans[0].lo) > 0
+	case atLeast:
+		return t.compare(v, &n.spans[0].lo) >= 0
+	case contains:
+		return strings.Contains(v.Text, n.spans[0].lo.Text)
+	}
+	for i := range n.spans {
+		if n.spans[i].holds(t, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// String prints the filter so that Parse reads it back.
+func (f *Filter[T]) String() string {
+	if f.root == nil {
+		return ""
+	}
+	return string(f.schema.words.append(nil, f.root))
+}
+
+func (v *vocabulary) append(b []byte, n *node) []byte {
+	switch n.op {
+	case or, and:
+		for i, kid := range n.kids {
+			if i > 0 {
+				b = append(append(append(b, ' '), signOf[n.op]...), ' ')
+			}
+			b = v.operand(b, kid, n.op == and && kid.op == or)
+		}
+		return b
+	case not:
+		kid := n.kids[0]
+		return v.operand(append(b, '!'), kid, kid.op != is && kid.op != not)
+	}
+	f := &v.fields[n.field]
+	b = append(b, f.name...)
+	if n.op == is {
+		return b
+	}
+	b = append(append(append(b, ' '), signOf[n.op]...), ' ')
+	if n.op != within {
+		return f.appendSpan(b, &n.spans[0])
+	}
+	b = append(b, '{')
+	for i := range n.spans {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = f.appendSpan(b, &n.spans[i])
+	}
+	return append(b, '}')
+}
+
+func (v *vocabulary) operand(b []byte, n *node, wrap bool) []byte {
+	if !wrap {
+		return v.append(b, n)
+	}
+	return append(v.append(append(b, '('), n), ')')
+}

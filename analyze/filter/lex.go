@@ -1,0 +1,93 @@
+package filter
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// token is a piece of a filter. Kinds are the text of signs and keywords, and
+// the three below.
+type token struct {
+	kind    string
+	text    string // of a word; of a quoted text, what it says
+	at, end int    // bytes of the filter
+}
+
+const (
+	word   = "word"
+	quoted = "quoted text"
+	ending = "end of the filter"
+)
+
+// signs, those that begin others first.
+var signs = []string{"&&", "||", "==", "!=", "<=", ">=", "..", "<", ">", "!", "(", ")", "{", "}", ","}
+
+// keywords are words that stand for signs, or are signs themselves.
+var keywords = map[string]string{
+	"and": "&&", "or": "||", "not": "!", "in": "in", "contains": "contains",
+	"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}
+
+// notWord tells what ends a word: all but letters, digits and what names,
+// addresses, numbers and their units are made of.
+func notWord(r rune) bool {
+	return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.:/%+-", r)
+}
+
+// next cuts the token at the start of text[at:].
+func next(text string, at int) (token, *Error) {
+	for at < len(text) && strings.IndexByte(" \t\r\n", text[at]) >= 0 {
+		at++
+	}
+	rest := text[at:]
+	if rest == "" {
+		return token{kind: ending, at: at, end: at}, nil
+	}
+	if rest[0] == '"' {
+		return quote(text, at)
+	}
+	for _, s := range signs {
+		if strings.HasPrefix(rest, s) {
+			return token{kind: s, at: at, end: at + len(s)}, nil
+		}
+	}
+	n := wordLen(rest)
+	if n == 0 {
+		_, n = utf8.DecodeRuneInString(rest)
+		want := "a field, a value, or a sign such as == or &&"
+		switch rest[0] {
+		case '=', '&', '|':
+			want = strconv.Quote(strings.Repeat(rest[:1], 2))
+		}
+		return token{}, &Error{Text: text, At: at, End: at + n, Problem: "unexpected " + strconv.Quote(rest[:n]), Want: want}
+	}
+	t := token{kind: word, text: rest[:n], at: at, end: at + n}
+	if k, ok := keywords[t.text]; ok {
+		t.kind = k
+	}
+	return t, nil
+}
+
+// wordLen is how long the word at the start of s is. Two dots in a row are the
+// sign between the ends of a range.
+func wordLen(s string) int {
+	n := strings.IndexFunc(s, notWord)
+	if n < 0 {
+		n = len(s)
+	}
+	if dots := strings.Index(s[:n], ".."); dots >= 0 {
+		n = dots
+	}
+	return n
+}
+
+func quote(text string, at int) (token, *Error) {
+	prefix, err := strconv.QuotedPrefix(text[at:])
+	if err != nil {
+		return token{}, &Error{Text: text, At: at, End: len(text), Problem: "quoted text that does not end, or an unknown escape in it", Want: `a closing "`}
+	}
+	s, _ := strconv.Unquote(prefix) // QuotedPrefix has checked it
+	return token{kind: quoted, text: s, at: at, end: at + len(prefix)}, nil
+}

@@ -1,0 +1,371 @@
+package filter
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// vocabulary is a schema without its records: all that reading a filter needs.
+type vocabulary struct {
+	fields  []field
+	index   map[string]int
+	resolve func(name string) (model.Addr, bool) // of addresses; may be nil
+}
+
+// field is a Field without its record.
+type field struct {
+	name  string
+	typ   Type
+	about string
+	names map[string]int64
+}
+
+// maxNesting bounds parentheses and negations within each other, and with them
+// the stack.
+const maxNesting = 100
+
+// parser reads a filter from left to right, one token ahead.
+type parser struct {
+	*vocabulary
+	text  string
+	tok   token
+	depth int
+	after follow // what may stand after what was read; Complete asks
+}
+
+// follow is what may come next.
+type follow struct {
+	what  place
+	field int
+}
+
+type place uint8
+
+const (
+	aField    place = iota // a field, or what may stand before one
+	aQuestion              // an operator of the field, or a join
+	aValue                 // of the field
+	aJoin                  // && or ||
+)
+
+func (v *vocabulary) parse(text string) (*node, follow, *Error) {
+	p := parser{vocabulary: v, text: text}
+	p.after = follow{what: aField}
+	if err := p.advance(); err != nil {
+		return nil, p.after, err
+	}
+	if p.tok.kind == ending {
+		return nil, p.after, nil // everything
+	}
+	n, err := p.either()
+	if err == nil && p.tok.kind != ending {
+		err = p.fail(`&& or || or the end`)
+	}
+	return n, p.after, err
+}
+
+func (p *parser) advance() (err *Error) {
+	p.tok, err = next(p.text, p.tok.end)
+	return err
+}
+
+// fail complains about the token at hand.
+func (p *parser) fail(want string) *Error {
+	problem := "the filter ends"
+	switch t := p.tok; t.kind {
+	case ending:
+	case word:
+		problem = "unexpected " + strconv.Quote(t.text)
+	default:
+		problem = "unexpected " + strconv.Quote(p.text[t.at:t.end])
+	}
+	return &Error{Text: p.text, At: p.tok.at, End: p.tok.end, Problem: problem, Want: want}
+}
+
+func (p *parser) either() (*node, *Error) { return p.chain("||", or, p.all) }
+func (p *parser) all() (*node, *Error)    { return p.chain("&&", and, p.unary) }
+
+// chain reads operands with the same sign between them.
+func (p *parser) chain(sign string, o op, operand func() (*node, *Error)) (*node, *Error) {
+	first, err := operand()
+	if err != nil || p.tok.kind != sign {
+		return first, err
+	}
+	n := &node{op: o}
+	n.join(first)
+	for p.tok.kind == sign {
+		p.after = follow{what: aField}
+		if err := p.advance(); err != nil {
+			return nil, err
+		}
+		more, err := operand()
+		if err != nil {
+			return nil, err
+		}
+		n.join(more)
+	}
+	return n, nil
+}
+
+func (p *parser) unary() (*node, *Error) {
+	switch p.tok.kind {
+	case "!", "(":
+	default:
+		return p.test()
+	}
+	if p.depth++; p.depth > maxNesting {
+		return nil, p.fail(fmt.Sprintf("at most %d parentheses and negations in each other", maxNesting))
+	}
+	defer func() { p.depth-- }()
+	sign := p.tok.kind
+	p.after = follow{what: aField}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	if sign == "!" {
+		kid, err := p.unary()
+		return &node{op: not, kids: []*node{kid}}, err
+	}
+	n, err := p.either()
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind != ")" {
+		return nil, p.fail("&& or || or )")
+	}
+	p.after = follow{what: aJoin}
+	return n, p.advance()
+}
+
+// test reads a field and what is asked about it.
+func (p *parser) test() (*node, *Error) {
+	if p.tok.kind != word {
+		return nil, p.fail("a field, ! or (")
+	}
+	at, known := p.index[p.tok.text]
+	if !known {
+		err := p.fail(p.similar(p.tok.text))
+		err.Problem = "unknown field " + strconv.Quote(p.tok.text)
+		return nil, err
+	}
+	f := &p.fields[at]
+	p.after = follow{aQuestion, at}
+	name := p.tok
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	o, asks := operators[p.tok.kind]
+	if !asks {
+		return &node{op: is, field: at}, nil
+	}
+	if bad := f.refuses(o); bad != "" {
+		return nil, p.fail(bad)
+	}
+	p.after = follow{aValue, at}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	n := &node{op: o, field: at}
+	if o == within {
+		return n, p.set(n)
+	}
+	s, err := p.span(n)
+	if err != nil {
+		return nil, err
+	}
+	n.spans = []span{s}
+	if o == equal && p.tok.kind == "," {
+		return p.levels(n, name)
+	}
+	return n, nil
+}
+
+var operators = map[string]op{"==": equal, "!=": unequal, "<": less, "<=": atMost, ">": more, ">=": atLeast, "in": within, "contains": contains}
+
+// refuses says why an operator is not for a field, or nothing.
+func (f *field) refuses(o op) string {
+	switch {
+	case o == contains && f.typ != Text:
+		return fmt.Sprintf("another operator: %s is a %v, and contains is for text", f.name, f.typ)
+	case (o == less || o == atMost || o == more || o == atLeast) && !f.typ.ordered():
+		return fmt.Sprintf("== or !=: %s has no order", f.name)
+	}
+	return ""
+}
+
+// span reads a value for a test, or several as a prefix if it can have them.
+func (p *parser) span(n *node) (s span, err *Error) {
+	f := &p.fields[n.field]
+	if p.tok.kind != word && p.tok.kind != quoted {
+		return s, p.fail(f.want())
+	}
+	var bad error
+	if n.op == contains {
+		s.lo.Text, s.hi.Text = p.tok.text, p.tok.text // also part of a name
+	} else {
+		s, bad = p.read(f, p.tok.text)
+	}
+	several := n.op == equal || n.op == unequal || n.op == within
+	if bad != nil || !several && !s.single(f.typ) {
+		err := p.fail(f.want())
+		err.Problem = fmt.Sprintf("%s is not a value of %s", strconv.Quote(p.tok.text), f.name)
+		if bad == nil {
+			err.Want = "one address, not a prefix"
+		}
+		return span{}, err
+	}
+	p.after = follow{what: aJoin}
+	return s, p.advance()
+}
+
+// set reads "{a, b, c..d}".
+func (p *parser) set(n *node) *Error {
+	if p.tok.kind != "{" {
+		return p.fail("{ and a list of values")
+	}
+	for {
+		p.after = follow{aValue, n.field}
+		if err := p.advance(); err != nil { // over "{" or ","
+			return err
+		}
+		start := p.tok
+		s, err := p.span(n)
+		if err != nil {
+			return err
+		}
+		if p.tok.kind == ".." {
+			if s, err = p.upTo(n, s, start); err != nil {
+				return err
+			}
+		}
+		n.spans = append(n.spans, s)
+		switch p.tok.kind {
+		case ",":
+			continue
+		case "}":
+			p.after = follow{what: aJoin}
+			return p.advance()
+		}
+		return p.fail(", or }")
+	}
+}
+
+// upTo reads the second half of a range.
+func (p *parser) upTo(n *node, lo span, start token) (span, *Error) {
+	f := &p.fields[n.field]
+	if !f.typ.ordered() {
+		return span{}, p.fail(fmt.Sprintf(", or }: %s has no order", f.name))
+	}
+	p.after = follow{aValue, n.field}
+	if err := p.advance(); err != nil {
+		return span{}, err
+	}
+	end := p.tok
+	hi, err := p.span(n)
+	if err != nil {
+		return span{}, err
+	}
+	if !lo.single(f.typ) || !hi.single(f.typ) || f.typ.compare(&lo.lo, &hi.lo) > 0 {
+		return span{}, &Error{Text: p.text, At: start.at, End: end.end, Problem: "a range from " + start.text + " to " + end.text, Want: "single values, the smaller one first"}
+	}
+	return span{lo.lo, hi.lo}, nil
+}
+
+// levels reads on after "ip.src == A,": the first value is of the first header,
+// the second of the innermost.
+func (p *parser) levels(n *node, name token) (*node, *Error) {
+	out, haveOuter := p.index["outer."+name.text]
+	in, haveInner := p.index["inner."+name.text]
+	if !haveOuter || !haveInner {
+		return nil, p.fail(fmt.Sprintf("one value: %s is not a field of both headers", name.text))
+	}
+	p.after = follow{aValue, n.field}
+	if err := p.advance(); err != nil {
+		return nil, err
+	}
+	s, err := p.span(n)
+	if err != nil {
+		return nil, err
+	}
+	if p.tok.kind == "," {
+		return nil, p.fail("two values, of the first header and of the innermost")
+	}
+	return &node{op: and, kids: []*node{{op: equal, field: out, spans: n.spans}, {op: equal, field: in, spans: []span{s}}}}, nil
+}
+
+// want is what a value of the field looks like.
+func (f *field) want() string {
+	if len(f.names) == 0 {
+		return types[f.typ].want
+	}
+	names := f.sortedNames()
+	if len(names) > 8 {
+		names = append(names[:8], "…")
+	}
+	list := strings.Join(names, ", ")
+	if f.typ == Int {
+		return "a number, or one of " + list
+	}
+	return "one of " + list
+}
+
+func (f *field) sortedNames() []string {
+	names := make([]string, 0, len(f.names))
+	for n := range f.names {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// longest is how long a word may be to remind of a field.
+const longest = 64
+
+// similar lists fields that somebody may have meant.
+func (v *vocabulary) similar(name string) string {
+	type near struct {
+		name string
+		far  int
+	}
+	var list []near
+	for i := 0; i < len(v.fields) && len(name) <= longest; i++ {
+		n := v.fields[i].name
+		if far := distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
+			list = append(list, near{n, far})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b near) int { return a.far - b.far })
+	if len(list) == 0 {
+		return "a field of the schema, such as " + v.fields[0].name
+	}
+	var names []string
+	for _, n := range list[:min(len(list), 4)] {
+		names = append(names, n.name)
+	}
+	return strings.Join(names, " or ")
+}
+
+// distance is how many letters must change to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,135 @@
+package filter
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Field is something that can be asked of a record.
+type Field[T any] struct {
+	Name  string // words of a-z, 0-9 and _ with dots between them
+	Type  Type
+	About string // a line for people
+	// Names are words that stand for numbers of an Int. Of a Text they are all
+	// the values that it can have, if the caller knows them.
+	Names map[string]int64
+	// Get returns the i-th value that a record has of this field, and whether
+	// there is one. Most have one or none; an address that is the source or the
+	// destination has two.
+	Get func(r *T, i int) (Value, bool)
+}
+
+// Only makes a Get of a function for fields with one value, always.
+func Only[T any](get func(r *T) Value) func(*T, int) (Value, bool) {
+	return func(r *T, i int) (Value, bool) {
+		if i > 0 {
+			return Value{}, false
+		}
+		return get(r), true
+	}
+}
+
+// Schema is the fields of a kind of record. It is immutable.
+type Schema[T any] struct {
+	words vocabulary
+	list  []Field[T]
+}
+
+// NewSchema makes a schema. Resolve, which may be nil, knows names of addresses,
+// as in "ip.src == h0". A field that cannot be written in a filter, or twice, is
+// the caller's mistake and panics.
+func NewSchema[T any](fields []Field[T], resolve func(name string) (model.Addr, bool)) *Schema[T] {
+	s := &Schema[T]{list: fields, words: vocabulary{index: map[string]int{}, resolve: resolve}}
+	for i := range fields {
+		f := &fields[i]
+		_, keyword := keywords[f.Name]
+		_, twice := s.words.index[f.Name]
+		if f.Name == "" || keyword || twice || wordLen(f.Name) != len(f.Name) || f.Get == nil {
+			panic(fmt.Sprintf("filter: field %q has no proper name, or is there twice, or has no Get", f.Name))
+		}
+		s.words.index[f.Name] = i
+		s.words.fields = append(s.words.fields, field{f.Name, f.Type, f.About, f.Names})
+	}
+	if len(fields) == 0 {
+		panic("filter: a schema without fields")
+	}
+	return s
+}
+
+// Fields lists the fields. It must not be changed.
+func (s *Schema[T]) Fields() []Field[T] { return s.list }
+
+// Parse reads a filter. An empty text means all records. Its error is an *Error.
+func (s *Schema[T]) Parse(text string) (*Filter[T], error) {
+	n, _, err := s.words.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &Filter[T]{s, n}, nil
+}
+
+// Columns are fields of which values are shown.
+type Columns[T any] struct {
+	schema *Schema[T]
+	at     []int
+}
+
+// Columns takes names of fields. Its error is an *Error about the names with
+// commas between them.
+func (s *Schema[T]) Columns(names ...string) (*Columns[T], error) {
+	c := &Columns[T]{schema: s}
+	text := strings.Join(names, ",")
+	at := 0
+	for _, name := range names {
+		i, ok := s.words.index[name]
+		if !ok {
+			return nil, &Error{Text: text, At: at, End: at + len(name), Problem: "unknown field " + strconv.Quote(name), Want: s.words.similar(name)}
+		}
+		c.at = append(c.at, i)
+		at += len(name) + 1
+	}
+	return c, nil
+}
+
+// Names lists the columns.
+func (c *Columns[T]) Names() (names []string) {
+	for _, i := range c.at {
+		names = append(names, c.schema.list[i].Name)
+	}
+	return names
+}
+
+// Row prints the values of a record, those of one field with commas between
+// them.
+func (c *Columns[T]) Row(r *T) []string {
+	row := make([]string, len(c.at))
+	for n, at := range c.at {
+		var b []byte
+		for i := 0; ; i++ {
+			v, ok := c.schema.list[at].Get(r, i)
+			if !ok {
+				break
+			}
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = c.schema.words.fields[at].show(b, &v)
+		}
+		row[n] = string(b)
+	}
+	return row
+}
+
+// show appends a value for people: as in a filter, but without quotes.
+func (f *field) show(b []byte, x *Value) []byte {
+	if f.typ == Text {
+		return append(b, x.Text...)
+	}
+	if name, ok := f.nameOf(x.Int); ok && f.typ == Int {
+		return append(b, name...)
+	}
+	return f.appendValue(b, x)
+}
