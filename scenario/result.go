@@ -207,16 +207,11 @@ func (x *session) deadlocks() []Deadlock {
 			one.Ended = x.clock(d.Ended)
 		}
 		for _, n := range d.Loop {
-			one.Ports = append(one.Ports, x.linkName(n.Port))
+			one.Ports = append(one.Ports, x.fabric.LinkName(n.Port))
 		}
 		out = append(out, one)
 	}
 	return out
-}
-
-// linkName prints "s0>s1": people know neighbours, not numbers.
-func (x *session) linkName(p model.Port) string {
-	return x.fabric.Node(p.Node).Name + ">" + x.fabric.Node(x.fabric.Port(p).Peer.Node).Name
 }
 
 // injected says what was made to go wrong, where and when. Truth has the faults
@@ -242,7 +237,7 @@ func (x *session) injected() []string {
 func (x *session) where(c *truth.Cause, f sim.Fault) string {
 	var places []string
 	for _, p := range c.Ports {
-		places = append(places, x.linkName(p))
+		places = append(places, x.fabric.LinkName(p))
 	}
 	for _, id := range c.Nodes {
 		places = append(places, x.fabric.Node(id).Name)

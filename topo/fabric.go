@@ -197,3 +197,12 @@ func (f *Fabric) PortName(p model.Port) string {
 	}
 	return n.Name + ":" + p.String()
 }
+
+// LinkName prints a port by where it leads, "tor0>leaf1": people know
+// neighbours, not numbers. A port that leads nowhere has PortName's form.
+func (f *Fabric) LinkName(p model.Port) string {
+	if port := f.Port(p); port != nil && port.Peer.Port != 0 {
+		return f.Node(p.Node).Name + ">" + f.Node(port.Peer.Node).Name
+	}
+	return f.PortName(p)
+}

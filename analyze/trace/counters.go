@@ -138,13 +138,13 @@ func (c *Counters) Add(t *Trace, matches []Match) {
 		}
 		port := model.Port{Node: h.Switch, Port: h.Out}
 		at(c.Links, port).add(t, flow)
-		if i+1 < len(t.Hops) && h.samePart(&t.Hops[i+1]) && gap(h, &t.Hops[i+1]) == 0 {
-			at(c.Latency, port).add(t.Hops[i+1].Time.Sub(h.Time))
+		if d, ok := t.HopDelay(i); ok {
+			at(c.Latency, port).add(d)
 		}
 	}
-	for i := 1; i < len(t.Hops); i++ {
-		if a, b := &t.Hops[i-1], &t.Hops[i]; a.Depth == 1 && b.Depth > 1 && t.routes.Fabric().Has(b.Switch) {
-			at(c.Mux, b.Switch).add(b.Time.Sub(a.Time))
+	for i := range t.Hops {
+		if d, ok := t.MuxDelay(i); ok && t.routes.Fabric().Has(t.Hops[i+1].Switch) {
+			at(c.Mux, t.Hops[i+1].Switch).add(d)
 		}
 	}
 	for i := range matches {

@@ -66,6 +66,34 @@ func (t *Trace) Clone() *Trace {
 	return &c
 }
 
+// Span is the time from the first hop to the last, by their clocks. It is false
+// of a packet seen once.
+func (t *Trace) Span() (time.Duration, bool) {
+	n := len(t.Hops)
+	if n < 2 {
+		return 0, false
+	}
+	return t.Hops[n-1].Time.Sub(t.Hops[0].Time), true
+}
+
+// HopDelay is the time from one hop to the next, by the clocks of both. It is
+// false where no next was seen, or not the next.
+func (t *Trace) HopDelay(i int) (time.Duration, bool) {
+	if i+1 >= len(t.Hops) || !t.Hops[i].samePart(&t.Hops[i+1]) || gap(&t.Hops[i], &t.Hops[i+1]) > 0 {
+		return 0, false
+	}
+	return t.Hops[i+1].Time.Sub(t.Hops[i].Time), true
+}
+
+// MuxDelay is the time that a packet spent in a load balancer between two hops:
+// it has a tunnel at the second and none at the first.
+func (t *Trace) MuxDelay(i int) (time.Duration, bool) {
+	if i+1 >= len(t.Hops) || t.Hops[i].Depth != 1 || t.Hops[i+1].Depth < 2 {
+		return 0, false
+	}
+	return t.Hops[i+1].Time.Sub(t.Hops[i].Time), true
+}
+
 // sortHops brings hops into the order of the way. Most come so.
 func sortHops(hops []Hop) {
 	for i := 1; i < len(hops); i++ {

@@ -70,7 +70,7 @@ func newJourneys(p *ports.Played) []journeyView {
 		for i := range j.Hops {
 			h := &j.Hops[i]
 			hop := hopView{
-				Port: portName(p.Fabric(), h.Port()), Least: h.Least, Mean: h.Mean(), Most: h.Most,
+				Port: p.Fabric().LinkName(h.Port()), Least: h.Least, Mean: h.Mean(), Most: h.Most,
 				Last: h.Newest.Latency, Depth: int64(h.Newest.EnqueueDepth),
 			}
 			if h.MinLink != coverage.NoLink {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -17,7 +16,6 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/ports"
-	"github.com/weft-telemetry/weft/topo"
 )
 
 // watchFlags are the flags of commands that watch a labelled scenario.
@@ -183,7 +181,7 @@ func heatOf(p *ports.Played, from, to model.Time, steps int) plot.Heat {
 		out.X = append(out.X, float64(from.Add(time.Duration(i)*step))/1e3)
 	}
 	for i, port := range h.Ports {
-		out.Rows = append(out.Rows, portName(p.Fabric(), port))
+		out.Rows = append(out.Rows, p.Fabric().LinkName(port))
 		row := make([]float64, steps)
 		for j, d := range h.Depth[i] {
 			row[j] = float64(d)
@@ -191,13 +189,4 @@ func heatOf(p *ports.Played, from, to model.Time, steps int) plot.Heat {
 		out.Values = append(out.Values, row)
 	}
 	return out
-}
-
-// portName is a port and where it leads: "tor0>leaf1".
-func portName(f *topo.Fabric, p model.Port) string {
-	at := f.Port(p)
-	if at == nil || at.Peer.Port == 0 {
-		return f.PortName(p)
-	}
-	return fmt.Sprintf("%s>%s", f.Node(p.Node).Name, f.Node(at.Peer.Node).Name)
 }

@@ -72,7 +72,7 @@ func newPortsView(p *ports.Played) *portsView {
 		age, _ := b.Age(port, end)
 		w := p.Watch.Port(port)
 		v.Ports = append(v.Ports, portStateView{
-			Port: portName(p.Fabric(), port), Depth: s.EnqueueDepth, After: s.DequeueDepth, Latency: s.Latency,
+			Port: p.Fabric().LinkName(port), Depth: s.EnqueueDepth, After: s.DequeueDepth, Latency: s.Latency,
 			Utilisation: float64(s.Utilisation) / (1<<16 - 1), Age: age,
 			Labels: len(b.Series(port, 0, model.Time(1<<62))), Windows: w.Active, Coverage: w.Coverage(),
 		})
@@ -83,7 +83,7 @@ func newPortsView(p *ports.Played) *portsView {
 		last := all[len(all)-1]
 		v.Window = last.To.Sub(last.From)
 		for _, port := range last.Silent {
-			v.Silent = append(v.Silent, portName(p.Fabric(), port))
+			v.Silent = append(v.Silent, p.Fabric().LinkName(port))
 		}
 	}
 	s, span := p.Watch.Stats(), time.Duration(end)
@@ -98,7 +98,7 @@ func newPortsView(p *ports.Played) *portsView {
 
 func (v *portsView) addCongested(p *ports.Played, from, to model.Time, depth model.Bytes) {
 	for _, c := range p.Watch.Board().Congested(from, to, depth) {
-		v.Congested = append(v.Congested, congestedView{portName(p.Fabric(), c.Port), c.Depth, c.At, c.Latency, c.Samples})
+		v.Congested = append(v.Congested, congestedView{p.Fabric().LinkName(c.Port), c.Depth, c.At, c.Latency, c.Samples})
 	}
 }
 
