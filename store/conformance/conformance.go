@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Store is what a controller needs of a store.
+type Store interface {
+	Append(ctx context.Context, b *record.Batch) error
+	Flows(ctx context.Context, q record.Query) (record.Page[record.FlowSlot], error)
+	Losses(ctx context.Context, q record.Query) (record.Page[record.Loss], error)
+	Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error)
+	Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error)
+	Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error)
+	Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error)
+	Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error)
+	Maintain(ctx context.Context, now time.Time) (store.Upkeep, error)
+	Close() error
+}
+
+// Open opens an empty store with that retention and pages of MaxPage records at
+// most. The suite closes it.
+type Open func(t testing.TB, keep store.Retention) Store
+
+// MaxPage is the page limit of the stores that are tested.
+const MaxPage = 50
+
+// Run tests a store.
+func Run(t *testing.T, open Open) {
+	t.Run("answers as its twin", func(t *testing.T) {
+		fewerChecks(t)
+		testTwin(t, open)
+	})
+	for name, test := range map[string]func(*testing.T, Store){
+		"a walk under appends":          testWalk,
+		"a batch is whole or not there": testWhole,
+		"an incident is replaced":       testReplace,
+		"sums of a rollup":              testRollup,
+		"sums at their limits":          testRollupLimits,
+		"hostile queries":               testHostile,
+		"hostile text":                  testHostileText,
+		"everything at once":            testAtOnce,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, nil)
+			defer closed(t, s)
+			test(t, s)
+		})
+	}
+	t.Run("retention", func(t *testing.T) { testRetention(t, open) })
+	t.Run("after close", func(t *testing.T) { testClosed(t, open) })
+}
+
+// fewerChecks lowers the number of rapid's checks unless somebody chose it: each
+// opens a store.
+func fewerChecks(t *testing.T) {
+	const name = "rapid.checks"
+	f := flag.Lookup(name)
+	if f.Value.String() != f.DefValue {
+		return
+	}
+	n := "30"
+	if testing.Short() {
+		n = "8"
+	}
+	if err := flag.Set(name, n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set(name, f.DefValue) })
+}
+
+func closed(t testing.TB, s Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func mustAppend(t testing.TB, s Store, b *record.Batch) {
+	t.Helper()
+	if err := s.Append(context.Background(), b); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+}
+
+// ask is one query method of a store.
+type ask[T any] func(ctx context.Context, q record.Query) (record.Page[T], error)
+
+// walk reads all pages.
+func walk[T any](query ask[T], q record.Query) (all []T, err error) {
+	for {
+		page, err := query(context.Background(), q)
+		all = append(all, page.Items...)
+		if err != nil || page.Next == "" {
+			return all, err
+		}
+		q.After = page.Next
+	}
+}

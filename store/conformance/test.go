@@ -1,0 +1,407 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// testTwin gives both the same batches, maintenance and queries.
+func testTwin(t *testing.T, open Open) {
+	rapid.Check(t, func(rt *rapid.T) {
+		keep := store.Retention{}
+		for _, kind := range store.Kinds() {
+			if rapid.Bool().Draw(rt, "kept "+string(kind)) {
+				keep[kind] = time.Duration(rapid.IntRange(1, 600).Draw(rt, "age")) * time.Second
+			}
+		}
+		s, twin := open(t, keep), &Twin{Retention: keep}
+		defer closed(t, s)
+		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
+			b := batches.Draw(rt, "batch")
+			if err := s.Append(context.Background(), b); err != nil {
+				rt.Fatalf("Append: %v", err)
+			}
+			if err := twin.Append(context.Background(), b); err != nil {
+				rt.Fatal(err)
+			}
+			if rapid.IntRange(0, 3).Draw(rt, "maintain") == 0 {
+				maintainBoth(rt, s, twin, times.Draw(rt, "now"))
+			}
+		}
+		compare(rt, "flows", s.Flows, twin.Flows, queries(rt, true, false, true, false, nil))
+		compare(rt, "losses", s.Losses, twin.Losses, queries(rt, true, false, true, false, nil))
+		compare(rt, "ports", s.Ports, twin.Ports, queries(rt, true, true, false, true, nil))
+		compare(rt, "ports", s.Ports, twin.Ports, queries(rt, true, true, false, true, nil))
+		compare(rt, "traces", s.Traces, twin.Traces, queries(rt, true, false, true, false, rapid.Map(rapid.SampledFrom([]uint64{0, 1 << 63, math.MaxUint64}),
+			func(id uint64) string { return strconv.FormatUint(id, 10) })))
+		compare(rt, "counters", s.Counters, twin.Counters, queries(rt, false, false, false, true, names))
+		compare(rt, "counters", s.Counters, twin.Counters, queries(rt, false, false, false, true, names))
+		compare(rt, "diagnoses", s.Diagnoses, twin.Diagnoses, queries(rt, true, true, true, false, names))
+		compare(rt, "incidents", s.Incidents, twin.Incidents, queries(rt, true, false, false, false, rapid.SampledFrom([]string{"i1", "i2", "i99"})))
+	})
+}
+
+func maintainBoth(t *rapid.T, s Store, twin *Twin, now time.Time) {
+	got, err := s.Maintain(context.Background(), now)
+	if err != nil {
+		t.Fatalf("Maintain: %v", err)
+	}
+	want, _ := twin.Maintain(context.Background(), now)
+	for kind, n := range want.Removed {
+		switch kind {
+		case store.PortSeconds, store.PortMinutes, store.CounterSeconds, store.CounterMinutes:
+			continue // how many rows a step takes is the store's own affair
+		}
+		if got.Removed[kind] != n {
+			t.Fatalf("Maintain(%v) removes %+v of %s; want %+v", now, got.Removed[kind], kind, n)
+		}
+	}
+}
+
+// compare walks the pages of the store, and asks the twin for all at once.
+func compare[T any](t *rapid.T, kind string, query, twin ask[T], q record.Query) {
+	got, err := walk(query, q)
+	if err != nil {
+		t.Fatalf("%s of %+v: %v", kind, q, err)
+	}
+	limit := q.Limit
+	q.Limit = 0
+	want, err := twin(context.Background(), q)
+	if err != nil {
+		t.Fatalf("twin, %s of %+v: %v", kind, q, err)
+	}
+	if d := cmp.Diff(want.Items, got, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("%s of %+v in pages of %d (- want, + got):\n%s", kind, q, limit, d)
+	}
+}
+
+// testWalk reads pages while records of all times arrive: every record that was
+// there is given once, none that came later.
+func testWalk(t *testing.T, s Store) {
+	const before = 500
+	sample := func(i int) record.PortSample {
+		return record.PortSample{Time: base.Add(time.Duration(i%7) * time.Millisecond), Node: "s", Port: 1, Queue: model.Bytes(i)}
+	}
+	b := &record.Batch{}
+	for i := range before {
+		b.Ports = append(b.Ports, sample(i))
+	}
+	mustAppend(t, s, b)
+
+	first, err := s.Ports(context.Background(), record.Query{Limit: 20})
+	if err != nil || first.Next == "" {
+		t.Fatalf("first page: next %q, %v; want a next", first.Next, err)
+	}
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(done)
+		for i := before; ; i += 3 {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := s.Append(context.Background(), &record.Batch{Ports: []record.PortSample{sample(i), sample(i + 1), sample(i + 2)}}); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	rest, err := walk(s.Ports, record.Query{Limit: 20, After: first.Next})
+	close(stop)
+	if err := <-done; err != nil {
+		t.Fatalf("Append beside a walk: %v", err)
+	}
+	if err != nil {
+		t.Fatalf("walk: %v", err)
+	}
+	seen := map[model.Bytes]int{}
+	for _, r := range append(first.Items, rest...) {
+		seen[r.Queue]++
+	}
+	for i := range model.Bytes(before) {
+		if seen[i] != 1 {
+			t.Errorf("record %d is given %d times; want once", i, seen[i])
+		}
+	}
+	if len(seen) != before {
+		t.Errorf("the walk gives %d records; want the %d that were there when it began", len(seen), before)
+	}
+}
+
+// testWhole hands over batches that cannot be kept.
+func testWhole(t *testing.T, s Store) {
+	good := record.FlowSlot{Time: base, Src: "h1"}
+	for name, bad := range map[string]record.Batch{
+		"no time":          {Flows: []record.FlowSlot{good, {}}},
+		"no time in a hop": {Flows: []record.FlowSlot{good}, Traces: []record.Trace{{Time: base, Hops: []record.TraceHop{{}}}}},
+		"text":             {Flows: []record.FlowSlot{good}, Losses: []record.Loss{{Time: base, From: "\xff"}}},
+		"number":           {Flows: []record.FlowSlot{good}, Ports: []record.PortSample{{Time: base, Paused: math.NaN()}}},
+		"body":             {Flows: []record.FlowSlot{good}, Diagnoses: []record.Diagnosis{{Time: base, Body: []byte("{")}}},
+		"no id":            {Flows: []record.FlowSlot{good}, Incidents: []record.Incident{{Begin: base, Updated: base}}},
+		"families":         {Flows: []record.FlowSlot{good, {Time: base, Flow: model.FlowKey{SrcPort: 1}}}},
+	} {
+		if err := s.Append(context.Background(), &bad); !errors.Is(err, store.ErrRecord) {
+			t.Errorf("Append of a batch with bad %s = %v; want ErrRecord", name, err)
+		}
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Append(ended, &record.Batch{Flows: []record.FlowSlot{good}}); err == nil {
+		t.Error("Append with a context that ended returns no error")
+	}
+	if p, err := s.Flows(context.Background(), record.Query{}); err != nil || len(p.Items) != 0 {
+		t.Errorf("after refused batches the store has %d flows, %v; want none", len(p.Items), err)
+	}
+}
+
+func testReplace(t *testing.T, s Store) {
+	at := func(s int) time.Time { return base.Add(time.Duration(s) * time.Second) }
+	mustAppend(t, s, &record.Batch{Incidents: []record.Incident{
+		{ID: "a", Begin: at(0), Updated: at(1), Cause: "first"},
+		{ID: "b", Begin: at(0), Updated: at(1)},
+		{ID: "a", Begin: at(0), Updated: at(2), Cause: "second"},
+	}})
+	mustAppend(t, s, &record.Batch{Incidents: []record.Incident{{ID: "a", Begin: at(0), Updated: at(3), End: at(3), Cause: "third"}}})
+	got, err := walk(s.Incidents, record.Query{Limit: 1})
+	want := []record.Incident{{ID: "b", Begin: at(0), Updated: at(1)}, {ID: "a", Begin: at(0), Updated: at(3), End: at(3), Cause: "third"}}
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || d != "" {
+		t.Errorf("incidents, %v (- want, + got):\n%s", err, d)
+	}
+}
+
+// testRollup has sums made by hand.
+func testRollup(t *testing.T, s Store) {
+	port := func(ms int, queue model.Bytes, samples uint64) record.PortSample {
+		return record.PortSample{Time: base.Add(time.Duration(ms) * time.Millisecond), Node: "s", Port: 3, Queue: queue, Latency: time.Duration(queue) * 2, Paused: 0.5, Samples: samples}
+	}
+	counter := func(ms int, packets uint64, flows float64) record.Counter {
+		return record.Counter{Time: base.Add(time.Duration(ms) * time.Millisecond), Period: 100 * time.Millisecond, Name: "c", Packets: packets, Bytes: 10 * packets, Flows: flows}
+	}
+	mustAppend(t, s, &record.Batch{Ports: []record.PortSample{port(0, 100, 1), port(999, 400, 3)}, Counters: []record.Counter{counter(0, 1, 5), counter(999, 2, 7)}})
+	mustAppend(t, s, &record.Batch{Ports: []record.PortSample{port(500, 1000, 0), port(1000, 7, 1)}, Counters: []record.Counter{counter(500, 4, 6), counter(1000, 8, 1)}})
+	for range 2 {
+		ports, err := walk(s.Ports, record.Query{Step: time.Second})
+		wantPorts := []record.PortSample{
+			{Time: base.Add(time.Second), Node: "s", Port: 3, Queue: 7, Latency: 14, Paused: 0.5, Samples: 1},
+			{Time: base, Node: "s", Port: 3, Queue: 460, Latency: 920, Paused: 0.5, Samples: 5}, // (100 + 3·400 + 1000) / 5
+		}
+		if d := cmp.Diff(wantPorts, ports); err != nil || d != "" {
+			t.Errorf("ports by second, %v (- want, + got):\n%s", err, d)
+		}
+		counters, err := walk(s.Counters, record.Query{Step: 90 * time.Second})
+		wantCounters := []record.Counter{{Time: base, Period: 2 * time.Minute, Name: "c", Packets: 15, Bytes: 150, Flows: 7}}
+		if d := cmp.Diff(wantCounters, counters); err != nil || d != "" {
+			t.Errorf("counters by 90 s, %v (- want, + got):\n%s", err, d)
+		}
+		// Whatever a store does to its rollups when it tidies up, the sums stay.
+		if _, err := s.Maintain(context.Background(), base.Add(time.Hour)); err != nil {
+			t.Fatalf("Maintain: %v", err)
+		}
+	}
+}
+
+// testRollupLimits has sums beyond 64 bits: they stop at the end.
+func testRollupLimits(t *testing.T, s Store) {
+	for range 2 {
+		mustAppend(t, s, &record.Batch{
+			Ports: []record.PortSample{
+				{Time: base, Node: "s", Port: 1, Queue: math.MaxInt64, Latency: math.MinInt64, Samples: math.MaxUint64},
+				{Time: base, Node: "s", Port: 1, Queue: math.MaxInt64, Latency: math.MinInt64, Samples: math.MaxUint64},
+			},
+			Counters: []record.Counter{
+				{Time: base, Name: "c", Packets: math.MaxUint64, Bytes: 1 << 63},
+				{Time: base, Name: "c", Packets: math.MaxUint64, Bytes: 1},
+			},
+		})
+	}
+	ports, err := walk(s.Ports, record.Query{Step: time.Second})
+	if err != nil || len(ports) != 1 || ports[0].Samples != math.MaxUint64 || ports[0].Queue < math.MaxInt64/2 {
+		t.Errorf("ports = %+v, %v; want one with all samples and a large queue", ports, err)
+	}
+	counters, err := walk(s.Counters, record.Query{Step: time.Minute})
+	if err != nil || len(counters) != 1 || counters[0].Packets != math.MaxUint64 || counters[0].Bytes != math.MaxUint64 {
+		t.Errorf("counters = %+v, %v; want one at its limit", counters, err)
+	}
+}
+
+func testHostile(t *testing.T, s Store) {
+	ctx := context.Background()
+	b := &record.Batch{}
+	for i := range 2 * MaxPage {
+		b.Ports = append(b.Ports, record.PortSample{Time: base.Add(time.Duration(i) * time.Second), Node: "s", Port: 1})
+	}
+	mustAppend(t, s, b)
+	page, err := s.Ports(ctx, record.Query{Limit: 1 << 40})
+	if err != nil || len(page.Items) > MaxPage || page.Next == "" {
+		t.Fatalf("a page of 2^40 has %d records, next %q, %v; want at most %d and a next", len(page.Items), page.Next, err, MaxPage)
+	}
+	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+	for _, step := range []time.Duration{0, time.Second, 24 * time.Hour} {
+		if got, err := walk(s.Ports, record.Query{From: year(-9999), To: year(99999), Step: step}); err != nil || len(got) == 0 {
+			t.Errorf("a walk over all of time in steps of %v = %d records, %v; want some", step, len(got), err)
+		}
+		if got, err := walk(s.Ports, record.Query{From: year(99999), To: year(-9999), Step: step}); err != nil || len(got) != 0 {
+			t.Errorf("a walk over less than nothing = %d records, %v; want none", len(got), err)
+		}
+	}
+	changed := []byte(page.Next)
+	changed[len(changed)/2] ^= 1
+	flow := key4("10.0.0.2:40000", "10.0.1.2:80")
+	for _, q := range []record.Query{
+		{After: string(changed)},
+		{After: page.Next[:len(page.Next)-1]},
+		{After: page.Next + "A"},
+		{After: page.Next, Node: "another question"},
+		{After: page.Next, Step: time.Second},
+		{After: page.Next, From: base},
+		{After: "' OR 1=1 --"},
+		{After: "\x00\xff"},
+		{Limit: -1},
+		{Step: -1},
+		{Step: math.MaxInt64},
+		{Flow: flow},
+		{Name: "ports have no name"},
+		{Node: "\xff"},
+	} {
+		if _, err := s.Ports(ctx, q); !errors.Is(err, store.ErrQuery) {
+			t.Errorf("Ports(%+v) = %v; want ErrQuery", q, err)
+		}
+	}
+	if _, err := s.Traces(ctx, record.Query{Name: "1 OR 1=1"}); !errors.Is(err, store.ErrQuery) {
+		t.Errorf("Traces by a name that is no number = %v; want ErrQuery", err)
+	}
+	if _, err := s.Losses(ctx, record.Query{After: page.Next}); !errors.Is(err, store.ErrQuery) {
+		t.Errorf("Losses after a page of ports = %v; want ErrQuery", err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.Ports(ended, record.Query{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Ports with a context that ended = %v; want context.Canceled", err)
+	}
+}
+
+// testHostileText keeps and finds text of any kind.
+func testHostileText(t *testing.T, s Store) {
+	for _, text := range []string{"\x00", "a\x00b", "'", `"`, "\\", "%", "_", "?", "$1", "'; DROP TABLE ports; --", "\u2028", "\U0010ffff", "-", "NULL"} {
+		mustAppend(t, s, &record.Batch{Ports: []record.PortSample{{Time: base, Node: text, Port: 1}}})
+		got, err := walk(s.Ports, record.Query{Node: text})
+		if err != nil || len(got) != 1 || got[0].Node != text {
+			t.Errorf("node %q is found as %+v, %v; want it once", text, got, err)
+		}
+		if got, err = walk(s.Ports, record.Query{Node: text, Step: time.Second}); err != nil || len(got) != 1 || got[0].Node != text {
+			t.Errorf("series of node %q is found as %+v, %v; want it once", text, got, err)
+		}
+	}
+}
+
+// testAtOnce has writers, readers and maintenance beside each other.
+func testAtOnce(t *testing.T, s Store) {
+	const writers, each = 3, 20
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				at := base.Add(time.Duration(i) * time.Second)
+				err := s.Append(context.Background(), &record.Batch{
+					Ports:     []record.PortSample{{Time: at, Node: fmt.Sprint(w), Port: 1, Samples: 1}},
+					Incidents: []record.Incident{{ID: fmt.Sprint(i), Begin: at, Updated: at}},
+				})
+				if err != nil {
+					t.Errorf("Append: %v", err)
+				}
+			}
+		})
+		all.Go(func() {
+			for range each {
+				if _, err := walk(s.Ports, record.Query{Step: time.Minute}); err != nil {
+					t.Errorf("Ports: %v", err)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for range 3 {
+			if _, err := s.Maintain(context.Background(), base.Add(time.Hour)); err != nil {
+				t.Errorf("Maintain: %v", err)
+			}
+		}
+	})
+	all.Wait()
+	ports, err := walk(s.Ports, record.Query{})
+	if err != nil || len(ports) != writers*each {
+		t.Errorf("%d samples, %v; want %d", len(ports), err, writers*each)
+	}
+	incidents, err := walk(s.Incidents, record.Query{})
+	if err != nil || len(incidents) != each {
+		t.Errorf("%d incidents, %v; want %d", len(incidents), err, each)
+	}
+	var n uint64
+	steps, err := walk(s.Ports, record.Query{Step: time.Minute})
+	for _, p := range steps {
+		n += p.Samples
+	}
+	if err != nil || n != writers*each {
+		t.Errorf("a rollup of %d samples, %v; want %d", n, err, writers*each)
+	}
+}
+
+// testRetention lets records of one age leave, and rollups stay for longer.
+func testRetention(t *testing.T, open Open) {
+	s := open(t, store.Retention{store.Ports: time.Hour, store.PortSeconds: 2 * time.Hour, store.Incidents: time.Hour})
+	defer closed(t, s)
+	at := func(h time.Duration) time.Time { return base.Add(h * time.Hour) }
+	mustAppend(t, s, &record.Batch{
+		Ports: []record.PortSample{{Time: at(0), Node: "s", Port: 1}, {Time: at(1), Node: "s", Port: 1}, {Time: at(2), Node: "s", Port: 1}},
+		Incidents: []record.Incident{
+			{ID: "old", Begin: at(0), Updated: at(0)},
+			{ID: "old, but it went on", Begin: at(0), Updated: at(2)},
+		},
+	})
+	up, err := s.Maintain(context.Background(), at(3).Add(-time.Nanosecond))
+	if err != nil {
+		t.Fatalf("Maintain: %v", err)
+	}
+	if got, want := up.Removed[store.Ports], (store.Removal{Age: 2}); got != want {
+		t.Errorf("Maintain removes %+v samples; want %+v", got, want)
+	}
+	for step, want := range map[time.Duration]int{0: 1, time.Second: 2, time.Minute: 3} {
+		if got, err := walk(s.Ports, record.Query{Step: step}); err != nil || len(got) != want {
+			t.Errorf("%d rows in steps of %v stay, %v; want %d", len(got), step, err, want)
+		}
+	}
+	if got, err := walk(s.Incidents, record.Query{}); err != nil || len(got) != 1 {
+		t.Errorf("incidents %+v stay, %v; want one", got, err)
+	}
+}
+
+func testClosed(t *testing.T, open Open) {
+	s := open(t, nil)
+	closed(t, s)
+	if err := s.Append(context.Background(), &record.Batch{Ports: []record.PortSample{{Time: base}}}); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Append = %v; want ErrClosed", err)
+	}
+	if _, err := s.Flows(context.Background(), record.Query{}); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Flows = %v; want ErrClosed", err)
+	}
+	if _, err := s.Maintain(context.Background(), base); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Maintain = %v; want ErrClosed", err)
+	}
+	if err := s.Close(); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("Close = %v; want ErrClosed", err)
+	}
+}

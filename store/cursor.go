@@ -1,0 +1,73 @@
+package store
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// Cursor is the place where a page ended. Records go by Time and Seq, newest
+// first; steps of a series by Time, then by Name and Port.
+type Cursor struct {
+	Time  int64 // nanoseconds of the last item
+	Seq   int64 // the number that the store gave it
+	Bound int64 // the highest Seq when the first page was read; later records are not part of the walk
+	Name  string
+	Port  model.PortID
+}
+
+// sealLen is the length of the seal: a guess of 128 bits is no attack.
+const sealLen = 16
+
+// Seal makes the Next of a page: text that only the holder of the key can make,
+// and that fits no other query.
+func (c Cursor) Seal(key []byte, kind Kind, q record.Query) string {
+	b := binary.AppendVarint(nil, c.Time)
+	b = binary.AppendVarint(b, c.Seq)
+	b = binary.AppendVarint(b, c.Bound)
+	b = binary.AppendUvarint(b, uint64(c.Port))
+	b = append(b, c.Name...)
+	return base64.RawURLEncoding.EncodeToString(append(b, seal(key, kind, q, b)...))
+}
+
+// Unseal reads what Seal made for the same kind and query. Everything else is
+// ErrQuery.
+func Unseal(key []byte, kind Kind, q record.Query) (Cursor, error) {
+	var c Cursor
+	bad := fmt.Errorf("query of %s: %w: after is not the next of an answer to this query", kind, ErrQuery)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(q.After)
+	if err != nil || len(b) < sealLen {
+		return c, bad
+	}
+	b, mac := b[:len(b)-sealLen], b[len(b)-sealLen:]
+	if !hmac.Equal(mac, seal(key, kind, q, b)) {
+		return c, bad
+	}
+	for _, v := range []*int64{&c.Time, &c.Seq, &c.Bound} {
+		x, n := binary.Varint(b)
+		if n <= 0 {
+			return Cursor{}, bad
+		}
+		*v, b = x, b[n:]
+	}
+	port, n := binary.Uvarint(b)
+	if n <= 0 || port > 0xffff {
+		return Cursor{}, bad
+	}
+	c.Port, c.Name = model.PortID(port), string(b[n:])
+	return c, nil
+}
+
+// seal covers the place and all of the query but the length of its pages.
+func seal(key []byte, kind Kind, q record.Query, place []byte) []byte {
+	first, last := Range(q)
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s %d %d %q %d %s %q %d %x",
+		kind, first, last, q.Node, q.Port, q.Flow, q.Name, q.Step, place)
+	return mac.Sum(nil)[:sealLen]
+}

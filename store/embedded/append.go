@@ -1,0 +1,147 @@
+package embedded
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Append keeps all of the batch or none of it. When it returns nil the batch is
+// on disk: it survives the death of the process. It keeps nothing of b itself.
+func (s *Store) Append(ctx context.Context, b *record.Batch) error {
+	if err := store.CheckBatch(b); err != nil {
+		return err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.write.Lock()
+	defer s.write.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	seq := s.seq
+	err = inTransaction(ctx, s.writer, func() error {
+		incidents, err := s.replaced(ctx, b.Incidents, &seq)
+		if err != nil {
+			return err
+		}
+		return s.writer.Raw(func(conn any) error {
+			a := appending{conn: conn.(driver.Conn), seq: &seq}
+			add(&a, &flowTable, b.Flows)
+			add(&a, &lossTable, b.Losses)
+			add(&a, &portTable, b.Ports)
+			add(&a, &traceTable, b.Traces)
+			add(&a, &counterTable, b.Counters)
+			add(&a, &diagnosisTable, b.Diagnoses)
+			a.rows(store.Incidents, slices.Values(incidents))
+			a.rollups(b)
+			return a.err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("append %d records to store %s: %w", b.Len(), s.path, err)
+	}
+	s.seq = seq
+	s.visible.Store(seq)
+	return nil
+}
+
+// replaced removes the incidents that a later state takes the place of and
+// returns the rows to append. An incident keeps its first number, so that an
+// update neither moves it in a walk nor hides it from one.
+func (s *Store) replaced(ctx context.Context, incidents []record.Incident, seq *int64) ([][]driver.Value, error) {
+	if len(incidents) == 0 {
+		return nil, nil
+	}
+	newest := map[string]*record.Incident{}
+	var ids []string
+	for i := range incidents {
+		r := &incidents[i]
+		if newest[r.ID] == nil {
+			ids = append(ids, r.ID)
+		}
+		newest[r.ID] = r
+	}
+	rows, err := s.writer.QueryContext(ctx, `DELETE FROM incidents WHERE list_contains(?::VARCHAR[], id) RETURNING id, seq`, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	numbers := map[string]int64{}
+	for rows.Next() {
+		var id string
+		var n int64
+		if err := rows.Scan(&id, &n); err != nil {
+			return nil, err
+		}
+		numbers[id] = n
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	out := make([][]driver.Value, len(ids))
+	for i, id := range ids {
+		n, known := numbers[id]
+		if !known {
+			*seq++
+			n = *seq
+		}
+		out[i] = incidentTable.row(newest[id], n)
+	}
+	return out, nil
+}
+
+// appending fills tables within a transaction; the first error stays.
+type appending struct {
+	conn driver.Conn
+	seq  *int64
+	err  error
+}
+
+func add[T any](a *appending, t *table[T], records []T) {
+	a.rows(t.kind, func(yield func([]driver.Value) bool) {
+		for i := range records {
+			*a.seq++
+			if !yield(t.row(&records[i], *a.seq)) {
+				return
+			}
+		}
+	})
+}
+
+func (a *appending) rows(kind store.Kind, rows func(yield func([]driver.Value) bool)) {
+	if a.err != nil {
+		return
+	}
+	var to *duckdb.Appender
+	for row := range rows {
+		if to == nil {
+			if to, a.err = duckdb.NewAppenderFromConn(a.conn, "", string(kind)); a.err != nil {
+				return
+			}
+		}
+		if a.err = to.AppendRow(row...); a.err != nil {
+			break
+		}
+	}
+	if to != nil {
+		// Close flushes. After an error what it flushes is rolled back.
+		a.err = errors.Join(a.err, to.Close())
+	}
+	if a.err != nil {
+		a.err = fmt.Errorf("%s: %w", kind, a.err)
+	}
+}

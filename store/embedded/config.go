@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Config bounds a store.
+type Config struct {
+	Retention store.Retention
+	// MaxSize is the most that the records may take on disk; Maintain removes
+	// the oldest above it. 0 is no bound. DuckDB gives freed room to new records
+	// before it gives it back to the disk, so the file stays near its largest.
+	MaxSize model.Bytes
+	// MaxPage is the most records of one answer, and of one that names no limit.
+	MaxPage int
+	// MaxAnswer is about the most bytes of one answer: a page ends early where
+	// its records are large.
+	MaxAnswer model.Bytes
+	// QueryTime is the longest that a query may take.
+	QueryTime time.Duration
+	// Readers is how many queries run at once; more wait within QueryTime.
+	Readers int
+	// Memory is what DuckDB may use for its cache and for queries.
+	Memory model.Bytes
+	// Threads is how many cores DuckDB may use. 0 is all.
+	Threads int
+}
+
+// DefaultConfig suits a laptop and a fabric of some hundred ports.
+func DefaultConfig() Config {
+	return Config{
+		Retention: store.DefaultRetention(),
+		MaxSize:   10 * model.GB,
+		MaxPage:   1000,
+		MaxAnswer: 16 * model.MiB,
+		QueryTime: 5 * time.Second,
+		Readers:   4,
+		Memory:    512 * model.MiB,
+	}
+}
+
+// leastSize is above what the tables take when they are empty.
+const leastSize = 8 * model.MiB
+
+// leastMemory is what DuckDB needs to work at all with several connections.
+const leastMemory = 64 * model.MiB
+
+// Check complains about the first field that makes no sense.
+func (c Config) Check() error {
+	switch {
+	case c.MaxSize != 0 && c.MaxSize < leastSize:
+		return fmt.Errorf("store: max size %v, want 0 (no bound) or at least %v", c.MaxSize, leastSize)
+	case c.MaxPage < 1:
+		return fmt.Errorf("store: max page %d, want at least 1", c.MaxPage)
+	case c.MaxAnswer < 1:
+		return fmt.Errorf("store: max answer %v, want at least 1B", c.MaxAnswer)
+	case c.QueryTime <= 0:
+		return fmt.Errorf("store: query time %v, want more than 0", c.QueryTime)
+	case c.Readers < 1:
+		return fmt.Errorf("store: readers %d, want at least 1", c.Readers)
+	case c.Memory < leastMemory:
+		return fmt.Errorf("store: memory %v, want at least %v", c.Memory, leastMemory)
+	case c.Threads < 0:
+		return fmt.Errorf("store: threads %d, want 0 (all cores) or more", c.Threads)
+	}
+	if err := c.Retention.Check(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}

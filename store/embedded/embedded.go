@@ -1,0 +1,181 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Store is an open file. Its methods may be called at once from anywhere:
+// appends and maintenance take turns, queries run beside them.
+type Store struct {
+	path string
+	cfg  Config
+	db   *sql.DB // readers
+	key  []byte  // of cursors
+
+	life   sync.RWMutex // held for reading by all work, so that Close waits for it
+	closed bool
+
+	write   sync.Mutex // guards what follows
+	writer  *sql.Conn
+	seq     int64
+	visible atomic.Int64 // the highest seq committed
+	merged  map[store.Kind]int64
+}
+
+// held are the files that this process has open. DuckDB shares one database
+// between all who open the same file in a process, so it would not refuse the
+// second; two Stores would number their records twice.
+var held struct {
+	sync.Mutex
+	paths map[string]bool
+}
+
+func hold(path string) bool {
+	held.Lock()
+	defer held.Unlock()
+	if held.paths[path] {
+		return false
+	}
+	if held.paths == nil {
+		held.paths = map[string]bool{}
+	}
+	held.paths[path] = true
+	return true
+}
+
+func letGo(path string) {
+	held.Lock()
+	defer held.Unlock()
+	delete(held.paths, path)
+}
+
+// Open opens a file or makes it, and brings its schema to this version.
+func Open(path string, cfg Config) (_ *Store, err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open store %s: %w", path, err)
+		}
+	}()
+	if path == "" || strings.ContainsAny(path, "?%") || strings.HasPrefix(path, ":") {
+		return nil, errors.New("want the path of a file, without ? and %")
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(full); err == nil {
+		full = real
+	}
+	if !hold(full) {
+		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
+	}
+	s := &Store{path: full, cfg: cfg, merged: map[store.Kind]int64{}}
+	if err := s.open(context.Background()); err != nil {
+		letGo(full)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	connector, err := duckdb.NewConnector(s.path, nil)
+	if err != nil {
+		return openError(err)
+	}
+	s.db = sql.OpenDB(connector) // closes the connector with itself
+	fail := func(err error) error {
+		if s.writer != nil {
+			err = errors.Join(err, s.writer.Close())
+		}
+		return errors.Join(err, s.db.Close())
+	}
+	if s.writer, err = s.db.Conn(ctx); err != nil {
+		return fail(err)
+	}
+	// Bytes in full: DuckDB's own units are not those of model.Bytes.
+	settings := fmt.Sprintf(`SET memory_limit = '%dB'; SET preserve_insertion_order = false;`, int64(s.cfg.Memory))
+	if s.cfg.Threads > 0 {
+		settings += fmt.Sprintf(`SET threads = %d;`, s.cfg.Threads)
+	}
+	if _, err := s.writer.ExecContext(ctx, settings); err != nil {
+		return fail(err)
+	}
+	if err := migrate(ctx, s.writer, migrations); err != nil {
+		return fail(err)
+	}
+	if s.key, err = cursorKey(ctx, s.writer); err != nil {
+		return fail(err)
+	}
+	if err := s.writer.QueryRowContext(ctx, lastSeq()).Scan(&s.seq); err != nil {
+		return fail(err)
+	}
+	s.visible.Store(s.seq)
+	s.db.SetMaxOpenConns(s.cfg.Readers + 1)
+	s.db.SetMaxIdleConns(s.cfg.Readers + 1)
+	return nil
+}
+
+// lastSeq asks for the highest number given so far.
+func lastSeq() string {
+	var each []string
+	for _, kind := range store.Kinds() {
+		if _, rollup := rollups[kind]; !rollup {
+			each = append(each, `SELECT max(seq) AS seq FROM `+string(kind))
+		}
+	}
+	return `SELECT coalesce(max(seq), 0) FROM (` + strings.Join(each, ` UNION ALL `) + `)`
+}
+
+// Close writes everything into the file and closes it. It waits for work under
+// way.
+func (s *Store) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	s.closed = true
+	_, err := s.writer.ExecContext(context.Background(), `CHECKPOINT`)
+	err = errors.Join(err, s.writer.Close(), s.db.Close())
+	letGo(s.path)
+	if err != nil {
+		return fmt.Errorf("close store %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// enter is called by all work; leave ends it.
+func (s *Store) enter() (leave func(), err error) {
+	s.life.RLock()
+	if s.closed {
+		s.life.RUnlock()
+		return nil, store.ErrClosed
+	}
+	return s.life.RUnlock, nil
+}
+
+// openError says in Weft's words what DuckDB complains about.
+func openError(err error) error {
+	if text := err.Error(); strings.Contains(text, "Could not set lock") {
+		return fmt.Errorf("%w by another process; stop it, or ask its API: %w", ErrLocked, err)
+	} else if strings.Contains(text, "not a valid DuckDB database file") {
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	return err
+}
+
+func noTransaction(err error) bool { return strings.Contains(err.Error(), "no transaction is active") }

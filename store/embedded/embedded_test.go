@@ -1,0 +1,34 @@
+package embedded_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/conformance"
+	"github.com/weft-telemetry/weft/store/embedded"
+)
+
+// testConfig is small, so that many stores fit beside each other.
+func testConfig() embedded.Config {
+	cfg := embedded.DefaultConfig()
+	cfg.Threads, cfg.MaxPage = 2, conformance.MaxPage
+	return cfg
+}
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t testing.TB, keep store.Retention) conformance.Store {
+		cfg := testConfig()
+		cfg.Retention = keep
+		return open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
+	})
+}
+
+func open(t testing.TB, path string, cfg embedded.Config) *embedded.Store {
+	t.Helper()
+	s, err := embedded.Open(path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Maintain removes what is too old at the time now, then the oldest records
+// while the store is larger than it may be, merges the rows of rollups, and
+// writes the log of changes into the file. Call it every minute or so. Appends
+// wait for each of its steps, queries do not.
+func (s *Store) Maintain(ctx context.Context, now time.Time) (store.Upkeep, error) {
+	up := store.Upkeep{Removed: map[store.Kind]store.Removal{}}
+	leave, err := s.enter()
+	if err != nil {
+		return up, err
+	}
+	defer leave()
+	err = s.maintain(ctx, now, &up)
+	if err != nil {
+		err = fmt.Errorf("maintain store %s: %w", s.path, err)
+	}
+	return up, err
+}
+
+func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (err error) {
+	if up.Before, err = s.Size(ctx); err != nil {
+		return err
+	}
+	for _, kind := range store.Kinds() {
+		if age, bounded := s.cfg.Retention[kind]; bounded {
+			n, err := s.removeBefore(ctx, kind, store.Nanos(now.Add(-age)))
+			if err != nil {
+				return err
+			}
+			r := up.Removed[kind]
+			r.Age += n
+			up.Removed[kind] = r
+		}
+	}
+	for kind := range rollups {
+		n, err := s.mergeSteps(ctx, kind, store.Nanos(now))
+		if err != nil {
+			return err
+		}
+		up.Merged += n
+	}
+	if err := s.checkpoint(ctx); err != nil {
+		return err
+	}
+	if err := s.shrink(ctx, up); err != nil {
+		return err
+	}
+	up.After, err = s.Size(ctx)
+	return err
+}
+
+// removeBefore removes rows older than ns and says how many.
+func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (uint64, error) {
+	return s.exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
+}
+
+// ageColumn tells a row's age. An incident is as old as its last update.
+func ageColumn(kind store.Kind) string {
+	if kind == store.Incidents {
+		return "updated"
+	}
+	return "time"
+}
+
+// exec runs one writing statement in its turn and returns the rows it touched.
+func (s *Store) exec(ctx context.Context, sql string) (uint64, error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	result, err := s.writer.ExecContext(ctx, sql)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return uint64(n), err
+}
+
+// mergeSteps adds up the rows of the steps that ended two steps ago or earlier.
+// Those merged before are left alone unless late records have come for them
+// since the store was opened: they cost room, not truth.
+func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uint64, error) {
+	r := rollups[kind]
+	until := clamp(store.Floor(clamp(now), r.step) - 2*int64(r.step))
+	since, known := s.merged[kind]
+	if !known {
+		since = clamp(-1 << 63)
+	}
+	if until <= since {
+		return 0, nil
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	var before, after int64
+	err := inTransaction(ctx, s.writer, func() error {
+		where := fmt.Sprintf(`time >= make_timestamp_ns(%d) AND time < make_timestamp_ns(%d)`, since, until)
+		for _, sql := range []string{
+			fmt.Sprintf(`CREATE OR REPLACE TEMP TABLE merging AS SELECT time, %s, %s, count(*) AS parts FROM %s WHERE %s
+				GROUP BY time, %s HAVING count(*) > 1`, r.key, r.merge, kind, where, r.key),
+			fmt.Sprintf(`DELETE FROM %s WHERE %s AND (time, %s) IN (SELECT (time, %s) FROM merging)`, kind, where, r.key, r.key),
+			fmt.Sprintf(`INSERT INTO %s SELECT * EXCLUDE (parts) FROM merging ORDER BY time`, kind),
+		} {
+			if _, err := s.writer.ExecContext(ctx, sql); err != nil {
+				return err
+			}
+		}
+		if err := s.writer.QueryRowContext(ctx, `SELECT coalesce(sum(parts), 0)::BIGINT, count(*) FROM merging`).Scan(&before, &after); err != nil {
+			return err
+		}
+		_, err := s.writer.ExecContext(ctx, `DROP TABLE merging`)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.merged[kind] = until
+	return uint64(before - after), nil
+}
+
+// checkpoint writes the log into the file. DuckDB may refuse while others read;
+// the log then stays until the next time, which costs room alone.
+func (s *Store) checkpoint(ctx context.Context) error {
+	_, err := s.exec(ctx, `CHECKPOINT`)
+	if err != nil && strings.Contains(err.Error(), "Cannot CHECKPOINT") {
+		return nil
+	}
+	return err
+}
+
+// Size is what the records take on disk: the blocks of the file in use, and the
+// log.
+func (s *Store) Size(ctx context.Context) (model.Bytes, error) {
+	var used, block int64
+	err := s.db.QueryRowContext(ctx, `SELECT used_blocks, block_size FROM pragma_database_size()`).Scan(&used, &block)
+	if err != nil {
+		return 0, err
+	}
+	log, err := os.Stat(s.path + ".wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return model.Bytes(used * block), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return model.Bytes(used*block + log.Size()), nil
+}

@@ -1,0 +1,196 @@
+package embedded
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// table is how records of one type are kept: row in the order of the table's
+// columns, scan in the order of columns, which leaves out what is derived.
+type table[T any] struct {
+	kind    store.Kind
+	columns string // after time and seq
+	row     func(r *T, seq int64) []driver.Value
+	scan    func(rows *sql.Rows, r *T, at *place) error
+	size    func(r *T) int // about, in memory
+}
+
+// place is a record's order.
+type place struct {
+	time time.Time
+	seq  int64
+}
+
+// keyRow gives the columns of a flow: as text, and each part.
+func keyRow(row []driver.Value, k model.FlowKey) []driver.Value {
+	text := k.String()
+	if k.IsZero() {
+		return append(row, text, "", "", uint16(0), uint16(0), uint8(0))
+	}
+	// "tcp 10.0.0.2:40000 > 10.0.1.2:80": the addresses are parts of the text.
+	_, ends, _ := strings.Cut(text, " ")
+	src, dst, _ := strings.Cut(ends, " > ")
+	return append(row, text, host(src), host(dst), k.SrcPort, k.DstPort, uint8(k.Proto))
+}
+
+// host is the address of "address:port" or "[address]:port".
+func host(endpoint string) string {
+	return strings.Trim(endpoint[:strings.LastIndexByte(endpoint, ':')], "[]")
+}
+
+// scanner collects destinations: Scan(&row) reads a column into a field of
+// another type.
+type flowText struct{ key *model.FlowKey }
+
+func (f flowText) Scan(v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("flow is %T", v)
+	}
+	return f.key.UnmarshalText([]byte(s))
+}
+
+// bodyText reads JSON kept as text, none as nil.
+type bodyText struct{ body *json.RawMessage }
+
+func (b bodyText) Scan(v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("body is %T", v)
+	}
+	*b.body = nil
+	if s != "" {
+		*b.body = json.RawMessage(s)
+	}
+	return nil
+}
+
+var flowTable = table[record.FlowSlot]{
+	kind:    store.Flows,
+	columns: `slot_ns, flow, src_host, dst_host, packets, bytes, exact, path, path_packets`,
+	row: func(r *record.FlowSlot, seq int64) []driver.Value {
+		switches, packets := make([]any, len(r.Path)), make([]any, len(r.Path))
+		for i, h := range r.Path {
+			switches[i], packets[i] = h.Switch, h.Packets
+		}
+		row := append(make([]driver.Value, 0, 16), r.Time, seq, int64(r.Slot))
+		row = keyRow(row, r.Flow)
+		return append(row, r.Src, r.Dst, r.Packets, r.Bytes, r.Exact, switches, packets)
+	},
+	scan: func(rows *sql.Rows, r *record.FlowSlot, at *place) error {
+		var switches, packets []any
+		err := rows.Scan(&at.time, &at.seq, &r.Slot, flowText{&r.Flow}, &r.Src, &r.Dst, &r.Packets, &r.Bytes, &r.Exact,
+			&duckList{&switches}, &duckList{&packets})
+		if err != nil {
+			return err
+		}
+		r.Time = at.time
+		for i := range switches {
+			r.Path = append(r.Path, record.FlowHop{Switch: switches[i].(string), Packets: packets[i].(uint64)})
+		}
+		return nil
+	},
+	size: func(r *record.FlowSlot) int { return 200 + 40*len(r.Path) },
+}
+
+// duckList takes a LIST column.
+type duckList struct{ list *[]any }
+
+func (l *duckList) Scan(v any) error {
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Errorf("list is %T", v)
+	}
+	*l.list = list
+	return nil
+}
+
+var lossTable = table[record.Loss]{
+	kind:    store.Losses,
+	columns: `flow, from_node, to_node, packets, sent, pattern`,
+	row: func(r *record.Loss, seq int64) []driver.Value {
+		row := append(make([]driver.Value, 0, 13), r.Time, seq)
+		return append(keyRow(row, r.Flow), r.From, r.To, r.Packets, r.Sent, r.Pattern)
+	},
+	scan: func(rows *sql.Rows, r *record.Loss, at *place) error {
+		err := rows.Scan(&at.time, &at.seq, flowText{&r.Flow}, &r.From, &r.To, &r.Packets, &r.Sent, &r.Pattern)
+		r.Time = at.time
+		return err
+	},
+	size: func(r *record.Loss) int { return 200 + len(r.Pattern) },
+}
+
+var portTable = table[record.PortSample]{
+	kind:    store.Ports,
+	columns: `node, port, queue_bytes, latency_ns, load_bps, paused, samples`,
+	row: func(r *record.PortSample, seq int64) []driver.Value {
+		return []driver.Value{
+			r.Time, seq, r.Node, uint16(r.Port),
+			int64(r.Queue), int64(r.Latency), int64(r.Load), r.Paused, r.Samples,
+		}
+	},
+	scan: func(rows *sql.Rows, r *record.PortSample, at *place) error {
+		err := rows.Scan(&at.time, &at.seq, &r.Node, &r.Port, &r.Queue, &r.Latency, &r.Load, &r.Paused, &r.Samples)
+		r.Time = at.time
+		return err
+	},
+	size: func(r *record.PortSample) int { return 100 + len(r.Node) },
+}
+
+var counterTable = table[record.Counter]{
+	kind:    store.Counters,
+	columns: `period_ns, name, packets, bytes, flows`,
+	row: func(r *record.Counter, seq int64) []driver.Value {
+		return []driver.Value{r.Time, seq, int64(r.Period), r.Name, r.Packets, r.Bytes, r.Flows}
+	},
+	scan: func(rows *sql.Rows, r *record.Counter, at *place) error {
+		err := rows.Scan(&at.time, &at.seq, &r.Period, &r.Name, &r.Packets, &r.Bytes, &r.Flows)
+		r.Time = at.time
+		return err
+	},
+	size: func(r *record.Counter) int { return 100 + len(r.Name) },
+}
+
+var diagnosisTable = table[record.Diagnosis]{
+	kind:    store.Diagnoses,
+	columns: `id, anomaly, root_cause, node, port, peer, flow, confidence, body`,
+	row: func(r *record.Diagnosis, seq int64) []driver.Value {
+		row := append(make([]driver.Value, 0, 16), r.Time, seq, r.ID, r.Anomaly, r.RootCause,
+			r.Initial.Node, uint16(r.Initial.Port), r.Initial.Peer)
+		return append(keyRow(row, r.Victim), r.Confidence, string(r.Body))
+	},
+	scan: func(rows *sql.Rows, r *record.Diagnosis, at *place) error {
+		err := rows.Scan(&at.time, &at.seq, &r.ID, &r.Anomaly, &r.RootCause, &r.Initial.Node, &r.Initial.Port,
+			&r.Initial.Peer, flowText{&r.Victim}, &r.Confidence, bodyText{&r.Body})
+		r.Time = at.time
+		return err
+	},
+	size: func(r *record.Diagnosis) int { return 300 + len(r.Body) },
+}
+
+var incidentTable = table[record.Incident]{
+	kind:    store.Incidents,
+	columns: `id, updated, ended, cause, severity, place, summary, body`,
+	row: func(r *record.Incident, seq int64) []driver.Value {
+		var end driver.Value
+		if !r.End.IsZero() {
+			end = r.End
+		}
+		return []driver.Value{r.Begin, seq, r.ID, r.Updated, end, r.Cause, r.Severity, r.Place, r.Summary, string(r.Body)}
+	},
+	scan: func(rows *sql.Rows, r *record.Incident, at *place) error {
+		var end sql.NullTime
+		err := rows.Scan(&at.time, &at.seq, &r.ID, &r.Updated, &end, &r.Cause, &r.Severity, &r.Place, &r.Summary, bodyText{&r.Body})
+		r.Begin, r.End = at.time, end.Time
+		return err
+	},
+	size: func(r *record.Incident) int { return 300 + len(r.Summary) + len(r.Body) },
+}

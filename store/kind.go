@@ -1,0 +1,104 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Kind names what is kept together: the records of one type, or one rollup of
+// them. It is also the name of the table.
+type Kind string
+
+// The kinds. A rollup has the sums of a series in steps of a second or a
+// minute.
+const (
+	Flows          Kind = "flows"
+	Losses         Kind = "losses"
+	Ports          Kind = "ports"
+	PortSeconds    Kind = "ports_1s"
+	PortMinutes    Kind = "ports_1m"
+	Traces         Kind = "traces"
+	Counters       Kind = "counters"
+	CounterSeconds Kind = "counters_1s"
+	CounterMinutes Kind = "counters_1m"
+	Diagnoses      Kind = "diagnoses"
+	Incidents      Kind = "incidents"
+)
+
+// Kinds returns all kinds, records before their rollups.
+func Kinds() []Kind {
+	return []Kind{
+		Flows, Losses, Ports, PortSeconds, PortMinutes, Traces,
+		Counters, CounterSeconds, CounterMinutes, Diagnoses, Incidents,
+	}
+}
+
+// ParseKind reads a kind's name.
+func ParseKind(s string) (Kind, error) {
+	if slices.Contains(Kinds(), Kind(s)) {
+		return Kind(s), nil
+	}
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, string(k))
+	}
+	return "", fmt.Errorf("kind %q, want one of: %s", s, strings.Join(names, ", "))
+}
+
+// Retention says how old the records of a kind become. A kind that is not in it
+// is kept for ever. Age is counted from the time of a record, and from the last
+// update of an incident.
+type Retention map[Kind]time.Duration
+
+// DefaultRetention keeps single records for a day, the rollups for a week and
+// for 90 days, and verdicts for 90 days.
+func DefaultRetention() Retention {
+	const day = 24 * time.Hour
+	return Retention{
+		Flows: day, Losses: 7 * day, Ports: day, Traces: day, Counters: day,
+		PortSeconds: 7 * day, CounterSeconds: 7 * day,
+		PortMinutes: 90 * day, CounterMinutes: 90 * day,
+		Diagnoses: 90 * day, Incidents: 90 * day,
+	}
+}
+
+// Check complains about kinds that do not exist and ages that are not positive.
+func (r Retention) Check() error {
+	for kind, age := range r {
+		if _, err := ParseKind(string(kind)); err != nil {
+			return fmt.Errorf("retention: %w", err)
+		}
+		if age <= 0 {
+			return fmt.Errorf("retention of %s is %v, want more than 0", kind, age)
+		}
+	}
+	return nil
+}
+
+// Removal counts the rows that went, by reason.
+type Removal struct {
+	Age  uint64 `json:"age"`  // older than the retention
+	Size uint64 `json:"size"` // the oldest, because the store was too large
+}
+
+// Upkeep is what one maintenance did.
+type Upkeep struct {
+	Removed       map[Kind]Removal
+	Merged        uint64 // rows of rollups that became part of another
+	Before, After model.Bytes
+}
+
+// Errors a caller branches on.
+var (
+	// ErrQuery is wrapped where a query cannot be answered as it stands.
+	ErrQuery = errors.New("bad query")
+	// ErrRecord is wrapped where a batch holds a record that cannot be kept.
+	ErrRecord = errors.New("record refused")
+	// ErrClosed is returned by a store that was closed.
+	ErrClosed = errors.New("store is closed")
+)

@@ -1,0 +1,118 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// filters says which fields of a query a kind understands. A filter that means
+// nothing for a kind is an error: to ignore it would answer another question.
+var filters = map[Kind]struct{ node, port, flow, name, step bool }{
+	Flows:     {node: true, flow: true},
+	Losses:    {node: true, flow: true},
+	Ports:     {node: true, port: true, step: true},
+	Traces:    {node: true, flow: true, name: true},
+	Counters:  {name: true, step: true},
+	Diagnoses: {node: true, port: true, flow: true, name: true},
+	Incidents: {node: true, name: true},
+}
+
+// maxStep bounds Step; whoever wants fewer points than one a year has another
+// question.
+const maxStep = 366 * 24 * time.Hour
+
+// CheckQuery says what is wrong with a query for records of a kind.
+func CheckQuery(kind Kind, q record.Query) error {
+	f, known := filters[kind]
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("query of %s: %w: %s", kind, ErrQuery, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !known:
+		return bad("these records are not asked for by this name")
+	case q.Limit < 0:
+		return bad("limit %d, want at least 0", q.Limit)
+	case q.Step < 0 || q.Step > maxStep:
+		return bad("step %v, want 0 to %v", q.Step, maxStep)
+	case q.Step > 0 && !f.step:
+		return bad("they are no series, so there is no step")
+	case q.Node != "" && !f.node:
+		return bad("they have no node")
+	case q.Port != 0 && !f.port:
+		return bad("they have no port")
+	case !q.Flow.IsZero() && !f.flow:
+		return bad("they have no flow")
+	case q.Name != "" && !f.name:
+		return bad("they have no name")
+	case !utf8.ValidString(q.Node) || !utf8.ValidString(q.Name):
+		return bad("node %q or name %q is not UTF-8", q.Node, q.Name)
+	}
+	if _, err := strconv.ParseUint(q.Name, 10, 64); kind == Traces && q.Name != "" && err != nil {
+		return bad("trace %q, want a number", q.Name)
+	}
+	return nil
+}
+
+// Nanos is the instant in nanoseconds since 1970, or the nearest that int64
+// holds, so that a bound such as the year 9999 keeps its meaning.
+func Nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// Range is a query's time range in nanoseconds, from first to last. Nothing
+// lies in it where first is above last.
+func Range(q record.Query) (first, last int64) {
+	first, last = math.MinInt64, math.MaxInt64
+	if !q.From.IsZero() {
+		first = Nanos(q.From)
+	}
+	if !q.To.IsZero() {
+		last = Nanos(q.To)
+		if last == math.MinInt64 {
+			return 1, 0
+		}
+		last--
+	}
+	return first, last
+}
+
+// Steps of the rollups.
+const (
+	Second = time.Second
+	Minute = time.Minute
+)
+
+// Width turns the Step of a query into the rollup that answers it and the width
+// of its answers: the least multiple of the rollup's step that is no shorter.
+func Width(step time.Duration) (rollup, width time.Duration) {
+	rollup = Second
+	if step >= Minute {
+		rollup = Minute
+	}
+	return rollup, (step + rollup - 1) / rollup * rollup
+}
+
+// Floor is the begin of the step of that width that ns lies in, also before
+// 1970.
+func Floor(ns int64, width time.Duration) int64 {
+	w := int64(width)
+	in := ns % w
+	if in < 0 {
+		in += w
+	}
+	if ns-in > ns { // below the least int64
+		return math.MinInt64
+	}
+	return ns - in
+}
