@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// CounterRequest asks for a counter of the mirrored packets that match a filter.
+type CounterRequest struct {
+	Name   string `json:"name" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
+	Filter string `json:"filter" minLength:"1" maxLength:"1024"`
+}
+
+// Counter is a counter and its newest period.
+type Counter struct {
+	Name     string    `json:"name"`
+	Filter   string    `json:"filter"`
+	Created  time.Time `json:"created"`
+	BuiltIn  bool      `json:"built_in" doc:"Part of the configuration; it cannot be removed"`
+	PeriodNs int64     `json:"period_ns"`
+	Packets  uint64    `json:"packets" doc:"In the last whole period"`
+	Bytes    uint64    `json:"bytes"`
+	Flows    float64   `json:"flows" doc:"Different ones, estimated"`
+}
+
+// CounterSeries is a counter over time.
+type CounterSeries struct {
+	Counter
+	From     time.Time      `json:"from"`
+	To       time.Time      `json:"to"`
+	Series   []CounterPoint `json:"series" doc:"Oldest first"`
+	Complete bool           `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was"`
+}
+
+// CounterPoint is one period of a counter.
+type CounterPoint struct {
+	Time     time.Time `json:"time"`
+	PeriodNs int64     `json:"period_ns"`
+	Packets  uint64    `json:"packets"`
+	Bytes    uint64    `json:"bytes"`
+	Flows    float64   `json:"flows"`
+}
+
+type counterInput struct {
+	Range
+	Name string `path:"name" maxLength:"64"`
+	Step string `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
+}
+
+type counterName struct {
+	Name string `path:"name" maxLength:"64"`
+}
+
+var errNoMeter = fmt.Errorf("counters: this controller takes no mirrored packets: %w", ErrUnsupported)
+
+func (s *Server) counterRoutes() {
+	get(s, "/counters", "list-counters", "Counters", "All counters with their newest period",
+		func(context.Context, *struct{}) (Page[Counter], error) {
+			if s.deps.Meter == nil {
+				return Page[Counter]{}, errNoMeter
+			}
+			return Page[Counter]{Items: s.deps.Meter.Counters()}, nil
+		})
+	type addInput struct{ Body CounterRequest }
+	post(s, "/counters", "add-counter", "Counters", "Count the packets that match a filter",
+		func(ctx context.Context, in *addInput) (Counter, error) {
+			if s.deps.Meter == nil {
+				return Counter{}, errNoMeter
+			}
+			if _, err := s.filter(in.Body.Filter); err != nil {
+				return Counter{}, err
+			}
+			return s.deps.Meter.AddCounter(ctx, in.Body)
+		})
+	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", s.counterSeries)
+	del(s, "/counters/{name}", "remove-counter", "Counters", "Stop counting",
+		func(ctx context.Context, in *counterName) error {
+			if s.deps.Meter == nil {
+				return errNoMeter
+			}
+			return s.deps.Meter.RemoveCounter(ctx, in.Name)
+		})
+}
+
+func (s *Server) counterSeries(ctx context.Context, in *counterInput) (c CounterSeries, err error) {
+	if s.deps.Meter == nil {
+		return c, errNoMeter
+	}
+	q, err := s.query(in.Range, Paging{})
+	if err != nil {
+		return c, err
+	}
+	all := s.deps.Meter.Counters()
+	i := slices.IndexFunc(all, func(c Counter) bool { return c.Name == in.Name })
+	if i < 0 {
+		return c, fmt.Errorf("counter %q: %w", in.Name, ErrNotFound)
+	}
+	q.Name = in.Name
+	if q.Step, err = step(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
+		return c, err
+	}
+	c = CounterSeries{Counter: all[i], From: q.From, To: q.To, Series: []CounterPoint{}}
+	next, _, err := walk(ctx, s, s.deps.Records.Counters, q, func(r *record.Counter) bool {
+		c.Series = append(c.Series, CounterPoint{
+			Time: r.Time, PeriodNs: int64(r.Period), Packets: r.Packets, Bytes: r.Bytes, Flows: r.Flows,
+		})
+		return len(c.Series) < maxPoints
+	})
+	c.Complete = next == ""
+	slices.Reverse(c.Series)
+	return c, err
+}

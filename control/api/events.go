@@ -1,0 +1,226 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+)
+
+// eventTypes are all events, in the order of the document.
+var eventTypes = []Event{StateEvent{}, Incident{}, Health{}, Probe{}, Mark{}, Fault{}, Clock{}, ResetEvent{}}
+
+type eventsInput struct {
+	Types []string `query:"types" maxItems:"8" enum:"state,incident,health,probe,mark,fault,clock" doc:"Only these, separated by commas; all by default"`
+	Last  string   `header:"Last-Event-ID" maxLength:"64" doc:"Go on after this event, where it is still known"`
+}
+
+func (s *Server) eventRoutes() {
+	op := s.operation(http.MethodGet, "/events", "get-events", "Events",
+		"Server-sent events: first the whole state, then what changes")
+	op.Description = "Each event's name is its type and its data the JSON of the schema of that name. " +
+		"Lines that begin with a colon are heartbeats. A client that is too slow is disconnected; " +
+		"it may come back with Last-Event-ID, and where too much was missed it is told by a reset event."
+	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
+		"text/event-stream": {Schema: s.eventSchema()},
+	}}}
+	huma.Register(s.api, op, func(_ context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+		select {
+		case s.streams <- struct{}{}:
+		default:
+			s.count.refused.WithLabelValues("event clients").Inc()
+			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("%d clients listen already", cap(s.streams)))
+		}
+		return &huma.StreamResponse{Body: func(c huma.Context) {
+			defer func() { <-s.streams }()
+			r, w := humachi.Unwrap(c)
+			s.stream(r.Context(), w, in)
+		}}, nil
+	})
+}
+
+// eventSchema describes the stream as a list of messages.
+func (s *Server) eventSchema() *huma.Schema {
+	var kinds []*huma.Schema
+	for _, e := range eventTypes {
+		kinds = append(kinds, &huma.Schema{
+			Title: "Event " + e.event(), Type: huma.TypeObject, Required: []string{"event", "data"},
+			Properties: map[string]*huma.Schema{
+				"id":    {Type: huma.TypeString},
+				"event": {Type: huma.TypeString, Enum: []any{e.event()}},
+				"data":  s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(e), true, ""),
+			},
+		})
+	}
+	return &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{OneOf: kinds}}
+}
+
+// stream writes events to one client until it leaves, is too slow, or the
+// server ends.
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsInput) {
+	c, missed, full := s.feed.join(in.Last)
+	defer s.deps.Hub.unsubscribe(c)
+	out := &eventWriter{w: w, rc: http.NewResponseController(w), run: c.run, timeout: s.cfg.WriteTimeout, types: in.Types}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies that collect answers would hold events back
+	w.WriteHeader(http.StatusOK)
+	out.text("retry: 2000\n\n")
+	if full != nil {
+		if in.Last != "" {
+			out.now(ResetEvent{Reason: "too much was missed since " + in.Last})
+		}
+		out.now(StateEvent{State: *full, Full: true})
+	}
+	for _, m := range missed {
+		out.message(m)
+	}
+	beat := time.NewTicker(s.cfg.Heartbeat)
+	defer beat.Stop()
+	for out.flush() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			out.text(": heartbeat\n\n")
+		case m, open := <-c.events:
+			if !open {
+				return
+			}
+			out.message(m)
+			for range len(c.events) { // what is there already goes in one write
+				m, open := <-c.events
+				if !open {
+					return
+				}
+				out.message(m)
+			}
+		}
+	}
+}
+
+// eventWriter writes to one client. The first error stays.
+type eventWriter struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	run     string
+	timeout time.Duration
+	types   []string
+	err     error
+}
+
+func (o *eventWriter) text(s string) {
+	if o.err == nil {
+		o.err = o.rc.SetWriteDeadline(time.Now().Add(o.timeout))
+	}
+	if o.err == nil {
+		_, o.err = o.w.Write([]byte(s))
+	}
+}
+
+func (o *eventWriter) message(m message) {
+	if len(o.types) > 0 && !slices.Contains(o.types, m.name) && m.name != "reset" {
+		return
+	}
+	// Data is one line: JSON has no line breaks of its own.
+	o.text(fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", o.run, m.seq, m.name, m.data))
+}
+
+// now writes an event that is this client's alone, without an id.
+func (o *eventWriter) now(e Event) {
+	if len(o.types) > 0 && !slices.Contains(o.types, e.event()) && e.event() != "reset" {
+		return
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("api: event %s cannot be encoded: %v", e.event(), err))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.event(), data)
+	o.text(b.String())
+}
+
+func (o *eventWriter) flush() error {
+	if o.err == nil {
+		o.err = o.rc.Flush()
+	}
+	return o.err
+}
+
+// feed publishes the fabric's state as it changes, for as long as anybody
+// listens.
+type feed struct {
+	live Live
+	hub  *Hub
+
+	mu   sync.Mutex
+	base *State    // that clients are known to have; nil: nobody listens
+	idle time.Time // since when nobody does
+}
+
+// linger is how long changes are still published after the last client has
+// gone, so that it can come back and go on.
+const linger = 30 * time.Second
+
+// join adds a client: either it goes on from an event that it has, or it begins
+// with a full state. Nothing is published in between.
+func (f *feed) join(last string) (c *client, missed []message, full *State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, missed, resumed := f.hub.subscribe(last)
+	if f.base == nil {
+		f.base = f.live.State()
+		resumed = false
+	}
+	if resumed {
+		return c, missed, nil
+	}
+	return c, nil, f.base
+}
+
+// tick publishes what has changed since the tick before.
+func (f *feed) tick(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.base == nil {
+		return
+	}
+	if clients, _, _ := f.hub.numbers(); clients > 0 {
+		f.idle = now
+	} else if now.Sub(f.idle) > linger {
+		f.base = nil
+		f.hub.forget() // changes from now on are in no event
+		return
+	}
+	next := f.live.State()
+	if next == f.base {
+		return
+	}
+	d := StateEvent{State: State{Time: next.Time, Nodes: changed(f.base.Nodes, next.Nodes), Ports: changed(f.base.Ports, next.Ports)}}
+	d.Full = len(f.base.Ports) != len(next.Ports) || len(f.base.Nodes) != len(next.Nodes)
+	if d.Full {
+		d.State = *next // another fabric
+	}
+	f.base = next
+	f.hub.Publish(d)
+}
+
+// changed returns the elements of b that differ from those of a.
+func changed[T comparable](a, b []T) []T {
+	out := []T{}
+	for i := range b {
+		if i >= len(a) || a[i] != b[i] {
+			out = append(out, b[i])
+		}
+	}
+	return out
+}

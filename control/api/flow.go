@@ -1,0 +1,199 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// Flow is what a flow did over the part of the range that was looked at.
+type Flow struct {
+	FlowRef
+	First       time.Time `json:"first" doc:"Begin of the first slot it was seen in"`
+	Last        time.Time `json:"last" doc:"End of the last"`
+	Slots       int       `json:"slots" doc:"That it was seen in"`
+	Packets     uint64    `json:"packets"`
+	Bytes       uint64    `json:"bytes"`
+	RateBps     float64   `json:"rate_bps" doc:"Mean from first to last"`
+	LostPackets uint64    `json:"lost_packets"`
+	Exact       bool      `json:"exact" doc:"Every count was decoded, not estimated"`
+	Path        []string  `json:"path" doc:"Switches of the newest slot, in the order of the way"`
+}
+
+// FlowPage is flows of one stretch of time, newest records first.
+type FlowPage struct {
+	Page[Flow]
+	From time.Time `json:"covered_from" doc:"Begin of what this page covers; older is behind next"`
+	To   time.Time `json:"covered_to"`
+}
+
+// FlowDetail is all that is known of one flow in a range.
+type FlowDetail struct {
+	Flow
+	Hops      []FlowHop      `json:"hops" doc:"In the order of the way, as of the newest slot"`
+	Series    []FlowPoint    `json:"series" doc:"Oldest first"`
+	Losses    []FlowLoss     `json:"losses" doc:"Newest first"`
+	Traces    []TraceSummary `json:"traces" doc:"Newest first"`
+	Diagnoses []Diagnosis    `json:"diagnoses" doc:"That it is the victim of, newest first"`
+	Complete  bool           `json:"complete" doc:"Nothing of the range was left out"`
+}
+
+// FlowHop is a flow at one switch.
+type FlowHop struct {
+	Switch      string        `json:"switch"`
+	Out         *model.PortID `json:"out_port,omitempty" doc:"Towards the next hop; absent where links are parallel"`
+	Packets     uint64        `json:"packets" doc:"Counted here, in the range"`
+	LostPackets uint64        `json:"lost_packets" doc:"Between here and the next hop, in the range"`
+	LatencyNs   *int64        `json:"latency_ns,omitempty" doc:"Through the switch to the port, newest; absent where not known"`
+	QueueBytes  *int64        `json:"queue_bytes,omitempty" doc:"Of the port, newest"`
+	PausedShare *float64      `json:"paused_share,omitempty" doc:"Of the port, newest"`
+}
+
+// FlowPoint is one slot of a flow.
+type FlowPoint struct {
+	Time    time.Time `json:"time"`
+	SlotNs  int64     `json:"slot_ns"`
+	Packets uint64    `json:"packets"`
+	Bytes   uint64    `json:"bytes"`
+	Exact   bool      `json:"exact"`
+}
+
+// FlowLoss is what a flow lost between two switches in one slot.
+type FlowLoss struct {
+	Time    time.Time `json:"time"`
+	From    string    `json:"from"`
+	To      string    `json:"to,omitempty" doc:"Absent where it is not known where it should have gone"`
+	Packets uint64    `json:"packets"`
+	Sent    uint64    `json:"sent"`
+	Pattern string    `json:"pattern"`
+}
+
+type flowsInput struct {
+	Range
+	Paging
+	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
+	Node   string `query:"node" maxLength:"256" doc:"That the flow passed"`
+	Sort   string `query:"sort" enum:"bytes,packets,lost,newest" default:"bytes"`
+}
+
+type flowInput struct {
+	Range
+	Key string `path:"key" maxLength:"128" doc:"The flow's key, percent-encoded"`
+}
+
+func (s *Server) flowRoutes() {
+	get(s, "/flows", "list-flows", "Flows", "Flows of a time range, summed over its slots", s.listFlows)
+	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: its way, counts and latency per hop, losses, traces", s.getFlow)
+}
+
+// maxFlows bounds the flows that one answer sums up.
+const maxFlows = 5000
+
+// listFlows sums up as many of the newest records as one answer may read. A
+// page is whole flows of a stretch of time: its limit is of flows, the largest
+// first, and the next page is the stretch before.
+func (s *Server) listFlows(ctx context.Context, in *flowsInput) (p FlowPage, err error) {
+	q, err := s.query(in.Range, in.Paging)
+	if err != nil {
+		return p, err
+	}
+	f, err := s.filter(in.Filter)
+	if err != nil {
+		return p, err
+	}
+	q.Node = in.Node
+	p.From, p.To = q.From, q.To
+	sums := newFlowSums(s)
+	p.Next, p.Scanned, err = walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
+		if f == nil || f.Flow(r) {
+			sums.add(r)
+		}
+		p.From = r.Time
+		return len(sums.flows) < maxFlows
+	})
+	if err != nil {
+		return p, err
+	}
+	if p.Next == "" {
+		p.From = q.From
+	}
+	lq := record.Query{From: p.From, To: p.To, Node: in.Node}
+	if _, _, err = walk(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
+		sums.lost(l)
+		return true
+	}); err != nil {
+		return p, err
+	}
+	p.Items = sums.sorted(in.Sort)
+	if len(p.Items) > in.size(s) {
+		p.Dropped = len(p.Items) - in.size(s)
+		p.Items = p.Items[:in.size(s)]
+	}
+	return p, nil
+}
+
+// flowSums adds up the slots of flows.
+type flowSums struct {
+	s     *Server
+	index map[model.FlowKey]int
+	flows []Flow
+}
+
+func newFlowSums(s *Server) *flowSums {
+	return &flowSums{s: s, index: map[model.FlowKey]int{}, flows: []Flow{}}
+}
+
+// add takes a slot; slots come newest first.
+func (m *flowSums) add(r *record.FlowSlot) {
+	i, known := m.index[r.Flow]
+	if !known {
+		i = len(m.flows)
+		m.index[r.Flow] = i
+		f := Flow{
+			FlowRef: FlowRef{Flow: r.Flow, Src: r.Src, Dst: r.Dst},
+			Last:    r.Time.Add(r.Slot), Exact: true, Path: make([]string, 0, len(r.Path)),
+		}
+		for _, h := range r.Path {
+			f.Path = append(f.Path, h.Switch)
+		}
+		m.flows = append(m.flows, f)
+	}
+	f := &m.flows[i]
+	f.First = r.Time
+	f.Slots++
+	f.Packets += r.Packets
+	f.Bytes += r.Bytes
+	f.Exact = f.Exact && r.Exact
+}
+
+func (m *flowSums) lost(l *record.Loss) {
+	if i, known := m.index[l.Flow]; known {
+		m.flows[i].LostPackets += l.Packets
+	}
+}
+
+// sorted finishes the sums.
+func (m *flowSums) sorted(by string) []Flow {
+	for i := range m.flows {
+		f := &m.flows[i]
+		if d := f.Last.Sub(f.First); d > 0 {
+			f.RateBps = float64(f.Bytes) * 8 / d.Seconds()
+		}
+	}
+	slices.SortStableFunc(m.flows, func(a, b Flow) int {
+		switch by {
+		case "packets":
+			return cmp.Compare(b.Packets, a.Packets)
+		case "lost":
+			return cmp.Compare(b.LostPackets, a.LostPackets)
+		case "newest":
+			return b.Last.Compare(a.Last)
+		}
+		return cmp.Compare(b.Bytes, a.Bytes)
+	})
+	return m.flows
+}

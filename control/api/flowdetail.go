@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Bounds of the lists in a flow's answer.
+const (
+	maxFlowPoints = 2000
+	maxFlowEvents = 100
+)
+
+// getFlow gathers one flow from what each kind of record says of it.
+func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err error) {
+	q, err := s.query(in.Range, Paging{})
+	if err != nil {
+		return d, err
+	}
+	if q.Flow, err = flowKey(in.Key); err != nil {
+		return d, err
+	}
+	d = FlowDetail{
+		Series: []FlowPoint{}, Hops: []FlowHop{}, Losses: []FlowLoss{}, Traces: []TraceSummary{}, Diagnoses: []Diagnosis{},
+	}
+	sums := newFlowSums(s)
+	next, _, err := walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
+		sums.add(r)
+		d.addHops(r)
+		d.Series = append(d.Series, FlowPoint{Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact})
+		return len(d.Series) < maxFlowPoints
+	})
+	if err != nil {
+		return d, err
+	}
+	d.Complete = next == ""
+	slices.Reverse(d.Series)
+	if err := s.flowEvents(ctx, q, &d, sums); err != nil {
+		return d, err
+	}
+	if len(sums.flows) == 0 {
+		if len(d.Traces) == 0 && len(d.Diagnoses) == 0 {
+			return d, fmt.Errorf("flow %s from %s to %s: %w", q.Flow, stamp(q.From), stamp(q.To), ErrNotFound)
+		}
+		d.Flow = Flow{FlowRef: s.flowRef(q.Flow), First: q.From, Last: q.To, Path: []string{}}
+		return d, nil
+	}
+	d.Flow = sums.sorted("")[0]
+	return d, s.hopStates(ctx, q, &d)
+}
+
+// addHops adds a slot's counts to the hops of the newest one.
+func (d *FlowDetail) addHops(r *record.FlowSlot) {
+	if len(d.Hops) == 0 {
+		for _, h := range r.Path {
+			d.Hops = append(d.Hops, FlowHop{Switch: h.Switch})
+		}
+	}
+	for _, h := range r.Path {
+		if i := slices.IndexFunc(d.Hops, func(x FlowHop) bool { return x.Switch == h.Switch }); i >= 0 {
+			d.Hops[i].Packets += h.Packets
+		}
+	}
+}
+
+// flowEvents reads losses, traces and diagnoses of a flow.
+func (s *Server) flowEvents(ctx context.Context, q record.Query, d *FlowDetail, sums *flowSums) error {
+	_, _, err := walk(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
+		sums.lost(l)
+		if i := slices.IndexFunc(d.Hops, func(h FlowHop) bool { return h.Switch == l.From }); i >= 0 {
+			d.Hops[i].LostPackets += l.Packets
+		}
+		if len(d.Losses) < maxFlowEvents {
+			d.Losses = append(d.Losses, FlowLoss{Time: l.Time, From: l.From, To: l.To, Packets: l.Packets, Sent: l.Sent, Pattern: l.Pattern})
+		} else {
+			d.Complete = false
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	q.Limit = maxFlowEvents
+	traces, err := s.deps.Records.Traces(ctx, q)
+	if err != nil {
+		return err
+	}
+	for i := range traces.Items {
+		d.Traces = append(d.Traces, s.newTraceSummary(&traces.Items[i]))
+	}
+	diagnoses, err := s.deps.Records.Diagnoses(ctx, q)
+	if err != nil {
+		return err
+	}
+	for i := range diagnoses.Items {
+		d.Diagnoses = append(d.Diagnoses, s.newDiagnosis(&diagnoses.Items[i]))
+	}
+	d.Complete = d.Complete && traces.Next == "" && diagnoses.Next == ""
+	return nil
+}
+
+// hopStates adds what is known of the ports that the flow leaves by.
+func (s *Server) hopStates(ctx context.Context, q record.Query, d *FlowDetail) error {
+	f := s.deps.Live.Fabric()
+	for i := range d.Hops {
+		h := &d.Hops[i]
+		to := d.Dst
+		if i+1 < len(d.Hops) {
+			to = d.Hops[i+1].Switch
+		}
+		out := outPort(f, h.Switch, to)
+		if out == 0 {
+			continue
+		}
+		h.Out = &out
+		page, err := s.deps.Records.Ports(ctx, record.Query{From: q.From, To: q.To, Node: h.Switch, Port: out, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(page.Items) > 0 {
+			p := &page.Items[0]
+			latency, queue, paused := int64(p.Latency), int64(p.Queue), p.Paused
+			h.LatencyNs, h.QueueBytes, h.PausedShare = &latency, &queue, &paused
+		}
+	}
+	return nil
+}
+
+// outPort is the one port from a node to another, or 0.
+func outPort(f *topo.Fabric, from, to string) model.PortID {
+	a, ok1 := f.ByName(from)
+	b, ok2 := f.ByName(to)
+	if !ok1 || !ok2 {
+		return 0
+	}
+	if ports := f.Node(a).PortsTo(b); len(ports) == 1 {
+		return ports[0]
+	}
+	return 0
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+)
+
+// guard stands before every handler: it bounds what a request may cost, refuses
+// who may not ask, and counts.
+func (s *Server) guard(next http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection() // pages of other sites change nothing here
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler {
+					panic(v)
+				}
+				s.log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v)
+				s.count.panics.Inc()
+				if !out.wrote {
+					writeProblem(out, http.StatusInternalServerError, "internal error; the controller's log has it")
+				}
+			}
+			s.count.request(r.Method, routeOf(r), out.status, time.Since(began))
+		}()
+		secure(w.Header())
+		refuse := func(reason string, status int, detail string) {
+			s.count.refused.WithLabelValues(reason).Inc()
+			writeProblem(out, status, detail)
+		}
+		if !s.ourName(r.Host) {
+			refuse("host", http.StatusMisdirectedRequest, "this server is not asked by that name; add it to hosts")
+			return
+		}
+		if err := origin.Check(r); err != nil {
+			refuse("cross origin", http.StatusForbidden, err.Error())
+			return
+		}
+		if needsToken(r.URL.Path) {
+			who := s.identify(r)
+			if who == nil {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
+				refuse("token", http.StatusUnauthorized, "want a token: Authorization: Bearer …")
+				return
+			}
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
+		}
+		if r.URL.Path == Prefix+"/events" {
+			next.ServeHTTP(out, r) // has limits of its own
+			return
+		}
+		select {
+		case s.requests <- struct{}{}:
+			defer func() { <-s.requests }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			refuse("requests", http.StatusServiceUnavailable, fmt.Sprintf("%d requests are being answered already", cap(s.requests)))
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+		defer cancel()
+		next.ServeHTTP(out, r.WithContext(ctx))
+	})
+}
+
+// needsToken tells what is not for everybody. The page itself is: it must load
+// to ask for the token.
+func needsToken(path string) bool {
+	return strings.HasPrefix(path, "/api/") || path == "/metrics"
+}
+
+// ourName tells whether a request names this server: by an address, as
+// localhost, or as configured. Names of others that lead here are how a page
+// elsewhere would reach a server on loopback.
+func (s *Server) ourName(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+}
+
+// secure sets headers that keep browsers from doing more than the page needs:
+// it loads nothing from elsewhere and nobody may frame it. Styles may stand in
+// elements: drawings set positions there.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "+
+		"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// writeProblem answers without the help of the API's own machinery.
+func writeProblem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
+}
+
+// routeOf is the pattern that a request matched: what is in the path itself has
+// no place in the name of a metric.
+func routeOf(r *http.Request) string {
+	if c := chi.RouteContext(r.Context()); c != nil {
+		if p := c.RoutePattern(); p != "" {
+			return p
+		}
+	}
+	return "other"
+}
+
+// statusWriter remembers what was answered.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+	wrote  bool
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if !w.wrote {
+		w.status, w.wrote = status, true
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	w.wrote = true
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets deadlines and flushes through.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func code(status int) string { return strconv.Itoa(status) }

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// MarkRequest asks for a debug mark: hosts mark packets, and every switch
+// mirrors what is marked.
+type MarkRequest struct {
+	Flow       model.FlowKey `json:"flow,omitzero" doc:"One flow; absent: what Host or Filter name"`
+	Host       string        `json:"host,omitempty" maxLength:"256" doc:"All that a host sends"`
+	Filter     string        `json:"filter,omitempty" maxLength:"1024" doc:"Packets that match"`
+	OneIn      int           `json:"one_in,omitempty" minimum:"1" maximum:"1000000" default:"1" doc:"Mark one of so many packets"`
+	DurationMs int           `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" default:"1000" doc:"By the fabric's clock; then it ends by itself"`
+}
+
+// Mark is a debug mark.
+type Mark struct {
+	ID       string      `json:"id"`
+	Request  MarkRequest `json:"request"`
+	State    string      `json:"state" enum:"active,ended"`
+	Begin    time.Time   `json:"begin"`
+	End      time.Time   `json:"end" doc:"When it ends, or ended"`
+	Packets  uint64      `json:"packets" doc:"Marked so far"`
+	Traces   uint64      `json:"traces" doc:"Assembled from its mirrors"`
+	Incident string      `json:"incident_id,omitempty" doc:"That the controller set it for"`
+}
+
+func (r *MarkRequest) check(s *Server) error {
+	n := 0
+	for _, set := range []bool{!r.Flow.IsZero(), r.Host != "", r.Filter != ""} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("mark with %d of flow, host and filter, want exactly one: %w", n, ErrInvalid)
+	}
+	if r.Host != "" {
+		if _, ok := s.deps.Live.Fabric().ByName(r.Host); !ok {
+			return fmt.Errorf("host %q: %w", r.Host, ErrNotFound)
+		}
+	}
+	_, err := s.filter(r.Filter)
+	return err
+}
+
+var errNoMarker = fmt.Errorf("marks: this controller cannot set any: %w", ErrUnsupported)
+
+func (s *Server) markRoutes() {
+	get(s, "/marks", "list-marks", "Probes and marks", "Debug marks, newest first",
+		func(context.Context, *struct{}) (Page[Mark], error) {
+			if s.deps.Marker == nil {
+				return Page[Mark]{}, errNoMarker
+			}
+			return Page[Mark]{Items: s.deps.Marker.Marks()}, nil
+		})
+	type setInput struct{ Body MarkRequest }
+	post(s, "/marks", "set-mark", "Probes and marks", "Mark packets so that every switch mirrors them",
+		func(ctx context.Context, in *setInput) (Mark, error) {
+			if s.deps.Marker == nil {
+				return Mark{}, errNoMarker
+			}
+			if err := in.Body.check(s); err != nil {
+				return Mark{}, err
+			}
+			return s.deps.Marker.SetMark(ctx, in.Body)
+		})
+	del(s, "/marks/{id}", "remove-mark", "Probes and marks", "End a mark",
+		func(ctx context.Context, in *idInput) error {
+			if s.deps.Marker == nil {
+				return errNoMarker
+			}
+			return s.deps.Marker.RemoveMark(ctx, in.ID)
+		})
+}

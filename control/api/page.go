@@ -1,0 +1,85 @@
+package api
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/pprof"
+	"path"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// plainRoutes are for machines that watch this one; they are no part of the
+// API's document.
+func (s *Server) plainRoutes(r chi.Router) {
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeText(w, http.StatusOK, "ok\n")
+	})
+	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.deps.Live.Ready(); err != nil {
+			writeText(w, http.StatusServiceUnavailable, "not ready: "+err.Error()+"\n")
+			return
+		}
+		writeText(w, http.StatusOK, "ready\n")
+	})
+	r.Get("/version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.deps.Build)
+	})
+	r.With(s.operatorOnly).Handle("/metrics", promhttp.HandlerFor(s.deps.Metrics, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4, Timeout: s.cfg.RequestTimeout,
+	}))
+}
+
+func (s *Server) operatorOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if callerOf(r.Context()).tenant != nil {
+			s.count.refused.WithLabelValues("tenant").Inc()
+			writeProblem(w, http.StatusForbidden, "metrics are the operator's")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text))
+}
+
+// page serves the console's files, and its index for every path that is none of
+// ours: the page keeps its state in the URL.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
+	if s.deps.Page == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		writeProblem(w, http.StatusNotFound, "nothing is here; /openapi.json says what is")
+		return
+	}
+	info, err := fs.Stat(s.deps.Page, name)
+	if err != nil || info.IsDir() {
+		if path.Ext(name) != "" {
+			writeProblem(w, http.StatusNotFound, "the page has no such file")
+			return
+		}
+		name = "index.html"
+	} else if strings.HasPrefix(name, "assets/") {
+		// Their names hold a hash of what is in them.
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeFileFS(w, r, s.deps.Page, name)
+}
+
+// profiler is Go's, for a listener on loopback.
+func profiler() http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("/debug/pprof/", pprof.Index)
+	m.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	m.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	m.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	m.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return m
+}

@@ -1,0 +1,194 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// PortSeries is a port over time.
+type PortSeries struct {
+	PortRef
+	Name     string      `json:"name" doc:"As the device calls it"`
+	RateBps  int64       `json:"rate_bps"`
+	From     time.Time   `json:"from"`
+	To       time.Time   `json:"to"`
+	StepNs   int64       `json:"step_ns" doc:"0: as it was heard, not summed up"`
+	Samples  []PortPoint `json:"samples" doc:"Oldest first"`
+	Complete bool        `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was"`
+}
+
+// PortPoint is a port at one instant, or its means in one step.
+type PortPoint struct {
+	Time        time.Time `json:"time"`
+	QueueBytes  int64     `json:"queue_bytes"`
+	LatencyNs   int64     `json:"latency_ns"`
+	LoadBps     int64     `json:"load_bps"`
+	PausedShare float64   `json:"paused_share"`
+	Samples     uint64    `json:"samples"`
+}
+
+// Heatmap is a measure by port and time.
+type Heatmap struct {
+	Metric   string       `json:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share"`
+	From     time.Time    `json:"from"`
+	StepNs   int64        `json:"step_ns"`
+	Steps    int          `json:"steps"`
+	Ports    []PortRef    `json:"ports" doc:"Rows, the hottest first"`
+	Values   [][]*float64 `json:"values" doc:"By port, then step, the highest in the step; null: nothing was heard"`
+	Max      float64      `json:"max"`
+	Complete bool         `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was, or cooler ports"`
+}
+
+type portInput struct {
+	Range
+	Node string       `path:"node" maxLength:"256"`
+	Port model.PortID `path:"port" minimum:"1"`
+	Step string       `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
+}
+
+type heatmapInput struct {
+	Range
+	Metric string `query:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share" default:"queue_bytes"`
+	Steps  int    `query:"steps" minimum:"1" maximum:"600" default:"60"`
+	Top    int    `query:"top" minimum:"1" maximum:"1000" default:"200" doc:"The hottest so many ports"`
+	Node   string `query:"node" maxLength:"256" doc:"Ports of this node only"`
+}
+
+func (s *Server) portRoutes() {
+	get(s, "/ports/heatmap", "get-heatmap", "Ports", "A measure of all ports over time", s.heatmap)
+	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", s.portSeries)
+}
+
+// maxPoints bounds a port's series.
+const maxPoints = 2000
+
+func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, err error) {
+	q, err := s.query(in.Range, Paging{})
+	if err != nil {
+		return p, err
+	}
+	f := s.deps.Live.Fabric()
+	id, ok := f.ByName(in.Node)
+	if !ok {
+		return p, fmt.Errorf("node %q: %w", in.Node, ErrNotFound)
+	}
+	port := f.Port(model.Port{Node: id, Port: in.Port})
+	if port == nil {
+		return p, fmt.Errorf("port %d of %s, which has %d ports: %w", in.Port, in.Node, len(f.Node(id).Ports), ErrNotFound)
+	}
+	q.Node, q.Port = in.Node, in.Port
+	if q.Step, err = step(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
+		return p, err
+	}
+	p = PortSeries{
+		PortRef: portRef(f, model.Port{Node: id, Port: in.Port}), Name: port.Name, RateBps: int64(port.Rate),
+		From: q.From, To: q.To, StepNs: int64(q.Step), Samples: []PortPoint{},
+	}
+	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+		p.Samples = append(p.Samples, PortPoint{
+			Time: r.Time, QueueBytes: int64(r.Queue), LatencyNs: int64(r.Latency), LoadBps: int64(r.Load),
+			PausedShare: r.Paused, Samples: r.Samples,
+		})
+		return len(p.Samples) < maxPoints
+	})
+	p.Complete = next == ""
+	slices.Reverse(p.Samples)
+	return p, err
+}
+
+// step reads the steps asked for. By default a range of more than a minute is
+// summed up so that it has some 600 of them.
+func step(text string, span time.Duration, most int) (time.Duration, error) {
+	if text == "" {
+		if span <= time.Minute {
+			return 0, nil
+		}
+		return span / 600, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("step %q, want a duration such as 1s: %w", text, ErrInvalid)
+	}
+	if d > 0 && span/d > time.Duration(most) {
+		return 0, fmt.Errorf("step %s in a range of %s, want at most %d steps: %w", d, span, most, ErrInvalid)
+	}
+	return d, nil
+}
+
+func (s *Server) heatmap(ctx context.Context, in *heatmapInput) (m Heatmap, err error) {
+	q, err := s.query(in.Range, Paging{})
+	if err != nil {
+		return m, err
+	}
+	q.Node = in.Node
+	q.Step = max(q.To.Sub(q.From)/time.Duration(in.Steps), 1)
+	rows := map[PortRef][]*float64{}
+	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+		at := int(r.Time.Sub(q.From) / q.Step)
+		if at < 0 || at >= in.Steps {
+			return true // the begin of a rollup's step may be before the range
+		}
+		port := PortRef{Node: r.Node, Port: r.Port}
+		row := rows[port]
+		if row == nil {
+			row = make([]*float64, in.Steps)
+			rows[port] = row
+		}
+		if v := measure(r, in.Metric); row[at] == nil || *row[at] < v {
+			row[at] = &v
+		}
+		return true
+	})
+	if err != nil {
+		return m, err
+	}
+	m = Heatmap{Metric: in.Metric, From: q.From, StepNs: int64(q.Step), Steps: in.Steps, Complete: next == "", Ports: []PortRef{}, Values: [][]*float64{}}
+	s.fillHeatmap(&m, rows, in.Top)
+	return m, nil
+}
+
+// fillHeatmap takes the hottest rows.
+func (s *Server) fillHeatmap(m *Heatmap, rows map[PortRef][]*float64, top int) {
+	heat := make(map[PortRef]float64, len(rows))
+	for p, row := range rows {
+		m.Ports = append(m.Ports, p)
+		for _, v := range row {
+			if v != nil {
+				heat[p] = max(heat[p], *v)
+			}
+		}
+		m.Max = max(m.Max, heat[p])
+	}
+	slices.SortFunc(m.Ports, func(a, b PortRef) int {
+		return cmp.Or(cmp.Compare(heat[b], heat[a]), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
+	})
+	if len(m.Ports) > top {
+		m.Ports, m.Complete = m.Ports[:top], false
+	}
+	f := s.deps.Live.Fabric()
+	for i := range m.Ports {
+		p := &m.Ports[i]
+		m.Values = append(m.Values, rows[*p])
+		if id, ok := f.ByName(p.Node); ok && f.Port(model.Port{Node: id, Port: p.Port}) != nil {
+			*p = portRef(f, model.Port{Node: id, Port: p.Port})
+		}
+	}
+}
+
+func measure(r *record.PortSample, metric string) float64 {
+	switch metric {
+	case "latency_ns":
+		return float64(r.Latency)
+	case "load_bps":
+		return float64(r.Load)
+	case "paused_share":
+		return r.Paused
+	}
+	return float64(r.Queue)
+}

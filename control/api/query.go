@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// Range is the time that a question is about, by the fabric's clock.
+type Range struct {
+	From time.Time `query:"from" doc:"RFC 3339; it is in the range. Where absent, Last before To"`
+	To   time.Time `query:"to" doc:"RFC 3339; it is not in the range. Where absent, the fabric's present"`
+	Last string    `query:"last" maxLength:"16" doc:"Length of the range where From is absent, as in 90s; 1h by default"`
+}
+
+// Paging is the part of an answer that is wanted.
+type Paging struct {
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Most items of the answer"`
+	After string `query:"after" maxLength:"512" doc:"Next of the answer before"`
+}
+
+func (p Paging) size(*Server) int { return max(p.Limit, 1) }
+
+// Page is one answer of a list.
+type Page[T any] struct {
+	Items   []T    `json:"items"`
+	Next    string `json:"next,omitempty" doc:"To ask for what comes after; absent at the end. A page may be short, or empty, and have one"`
+	Scanned int    `json:"scanned,omitempty" doc:"Records that were read for this page"`
+	Dropped int    `json:"dropped,omitempty" doc:"Items beyond the limit that no further page has"`
+}
+
+// query reads range and paging and holds them to the limits.
+func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
+	invalid := func(format string, args ...any) (record.Query, error) {
+		return record.Query{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
+	}
+	q = record.Query{From: r.From, To: r.To, Limit: p.Limit, After: p.After}
+	if q.To.IsZero() {
+		q.To = s.deps.Live.Clock().Now
+	}
+	if !r.From.IsZero() && r.Last != "" {
+		return invalid("range with from and last, want one of them")
+	}
+	if q.From.IsZero() {
+		last := time.Hour
+		if r.Last != "" {
+			if last, err = time.ParseDuration(r.Last); err != nil || last <= 0 {
+				return invalid("last %q, want a duration such as 90s", r.Last)
+			}
+		}
+		q.From = q.To.Add(-last)
+	}
+	if !q.From.Before(q.To) {
+		return invalid("range from %s to %s, want from before to", stamp(q.From), stamp(q.To))
+	}
+	// Instants that nanoseconds cannot hold would wrap around below.
+	if q.From.Year() < 1700 || q.To.Year() > 2200 {
+		return invalid("range from %s to %s, want years from 1700 to 2200", stamp(q.From), stamp(q.To))
+	}
+	if d := q.To.Sub(q.From); d > s.cfg.MaxRange {
+		return invalid("range of %s, want at most %s", d, s.cfg.MaxRange)
+	}
+	return q, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// fetch is one of the typed queries of Records.
+type fetch[R any] func(context.Context, record.Query) (record.Page[R], error)
+
+// chunk is how many records are read at once, at most.
+const chunk = 1000
+
+// walk gives records to visit, newest first, until it returns false, there are
+// no more, or the budget of one answer is used up. Next goes on after the last
+// record visited; it is empty at the end.
+func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, visit func(*R) bool) (next string, scanned int, err error) {
+	if q.Limit <= 0 {
+		q.Limit = chunk
+	}
+	for {
+		q.Limit = min(q.Limit, s.cfg.ScanBudget-scanned)
+		page, err := f(ctx, q)
+		if err != nil {
+			return "", scanned, err
+		}
+		for i := range page.Items {
+			scanned++
+			if visit(&page.Items[i]) {
+				continue
+			}
+			if i == len(page.Items)-1 {
+				return page.Next, scanned, nil
+			}
+			// The cursor is the store's to make: ask again for so many.
+			q.Limit = i + 1
+			page, err = f(ctx, q)
+			return page.Next, scanned, err
+		}
+		if page.Next == "" || scanned >= s.cfg.ScanBudget {
+			return page.Next, scanned, nil
+		}
+		q.After = page.Next
+		q.Limit = min(4*q.Limit, chunk) // few match: read more at once
+	}
+}
+
+// scan makes a page of the records that show keeps.
+func scan[R, T any](ctx context.Context, s *Server, f fetch[R], q record.Query, show func(*R) (T, bool)) (p Page[T], err error) {
+	p.Items = []T{}
+	want := q.Limit
+	p.Next, p.Scanned, err = walk(ctx, s, f, q, func(r *R) bool {
+		if item, keep := show(r); keep {
+			p.Items = append(p.Items, item)
+		}
+		return len(p.Items) < want
+	})
+	return p, err
+}
+
+// one finds the record that a query names.
+func one[R any](ctx context.Context, f fetch[R], q record.Query, what string) (*R, error) {
+	q.Limit = 1
+	page, err := f(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Items) == 0 {
+		return nil, fmt.Errorf("%s %q: %w", what, q.Name, ErrNotFound)
+	}
+	return &page.Items[0], nil
+}
+
+// flowKey reads a key of a client; the empty text names no flow.
+func flowKey(text string) (model.FlowKey, error) {
+	if text == "" {
+		return model.FlowKey{}, nil
+	}
+	k, err := model.ParseFlowKey(text)
+	if err != nil {
+		return k, fmt.Errorf("%w: %w", err, ErrInvalid)
+	}
+	return k, nil
+}
+
+// flowRef names the hosts at the ends of a flow.
+func (s *Server) flowRef(k model.FlowKey) FlowRef {
+	r := FlowRef{Flow: k}
+	f := s.deps.Live.Fabric()
+	if id, ok := f.ByAddr(k.Src); ok {
+		r.Src = f.Node(id).Name
+	}
+	if id, ok := f.ByAddr(k.Dst); ok {
+		r.Dst = f.Node(id).Name
+	}
+	return r
+}

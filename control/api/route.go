@@ -1,0 +1,183 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Prefix is where all routes of the API are.
+const Prefix = "/api/v1"
+
+type reply[T any] struct{ Body T }
+
+// operation describes a route. Errors are problem details, declared once as the
+// default answer.
+func (s *Server) operation(method, path, id, tag, summary string) huma.Operation {
+	return huma.Operation{
+		Method: method, Path: Prefix + path, OperationID: id, Tags: []string{tag}, Summary: summary,
+		MaxBodyBytes: s.cfg.MaxBody, BodyReadTimeout: s.cfg.ReadTimeout, Security: security,
+	}
+}
+
+func get[I, T any](s *Server, path, id, tag, summary string, f func(context.Context, *I) (T, error)) {
+	register(s, s.operation(http.MethodGet, path, id, tag, summary), f)
+}
+
+func put[I, T any](s *Server, path, id, tag, summary string, f func(context.Context, *I) (T, error)) {
+	register(s, s.operation(http.MethodPut, path, id, tag, summary), f)
+}
+
+func post[I, T any](s *Server, path, id, tag, summary string, f func(context.Context, *I) (T, error)) {
+	op := s.operation(http.MethodPost, path, id, tag, summary)
+	op.DefaultStatus = http.StatusCreated
+	register(s, op, f)
+}
+
+func del[I any](s *Server, path, id, tag, summary string, f func(context.Context, *I) error) {
+	op := s.operation(http.MethodDelete, path, id, tag, summary)
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*struct{}, error) {
+		return nil, s.problem(op.OperationID, f(ctx, in))
+	})
+}
+
+// register adds a route that answers with JSON.
+func register[I, T any](s *Server, op huma.Operation, f func(context.Context, *I) (T, error)) {
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*reply[T], error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, s.problem(op.OperationID, err)
+		}
+		fillLists(reflect.ValueOf(&out).Elem())
+		return &reply[T]{out}, nil
+	})
+}
+
+// file is an answer that is not JSON, or not only.
+type file struct {
+	typ, name string
+	data      []byte
+}
+
+// raw adds a route whose answer is bytes; op declares their types.
+func raw[I any](s *Server, op huma.Operation, f func(context.Context, *I) (file, error)) {
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, s.problem(op.OperationID, err)
+		}
+		return &huma.StreamResponse{Body: func(c huma.Context) {
+			c.SetHeader("Content-Type", out.typ)
+			if out.name != "" {
+				c.SetHeader("Content-Disposition", `attachment; filename="`+out.name+`"`)
+			}
+			c.SetStatus(http.StatusOK)
+			_, _ = c.BodyWriter().Write(out.data) // a client that went away is no error of ours
+		}}, nil
+	})
+}
+
+func jsonFile(v any) (file, error) {
+	fillLists(reflect.ValueOf(v).Elem())
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return file{typ: "application/json", data: b.Bytes()}, err
+}
+
+func schemaOf[T any](s *Server) *huma.Schema {
+	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
+}
+
+// errForbidden is for callers who may not ask this.
+var errForbidden = errors.New("forbidden")
+
+// problem turns an error into what the client is told. Errors that no backend
+// has marked for clients are logged and not shown: they may tell of paths and
+// addresses inside.
+func (s *Server) problem(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{ErrNotFound, http.StatusNotFound},
+		{ErrInvalid, http.StatusUnprocessableEntity},
+		{ErrConflict, http.StatusConflict},
+		{ErrBusy, http.StatusTooManyRequests},
+		{ErrUnsupported, http.StatusNotImplemented},
+		{errForbidden, http.StatusForbidden},
+	} {
+		if errors.Is(err, known.err) {
+			return huma.NewError(known.status, err.Error())
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return huma.NewError(http.StatusServiceUnavailable, "the answer took too long; ask for less: a shorter range, a smaller limit")
+	}
+	s.log.Error("request failed", "operation", op, "err", err)
+	return huma.NewError(http.StatusInternalServerError, "internal error; the controller's log has it")
+}
+
+// fillLists makes nil slices empty ones, so that lists are never null in JSON.
+// The value must be the caller's own; lists inside of lists of flat structs are
+// not looked at, so a shared State is only read.
+func fillLists(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fillLists(v.Elem())
+		}
+	case reflect.Struct:
+		if v.Type().PkgPath() != reflect.TypeFor[Server]().PkgPath() {
+			return // time.Time and the like
+		}
+		for i := range v.NumField() {
+			fillLists(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return // bytes are a text in JSON
+		}
+		if v.IsNil() {
+			if v.CanSet() {
+				v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+			}
+			return
+		}
+		if hasLists(v.Type().Elem()) {
+			for i := range v.Len() {
+				fillLists(v.Index(i))
+			}
+		}
+	}
+}
+
+// hasLists tells whether fillLists has anything to do below a type.
+func hasLists(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Slice:
+		return t.Elem().Kind() != reflect.Uint8
+	case reflect.Pointer:
+		return hasLists(t.Elem())
+	case reflect.Struct:
+		if t.PkgPath() != reflect.TypeFor[Server]().PkgPath() {
+			return false
+		}
+		for i := range t.NumField() {
+			if hasLists(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,243 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Deps is what a Server speaks for. Live, Records and Hub must be there; routes
+// of others that are nil answer that there is none.
+type Deps struct {
+	Live    Live
+	Records Records
+	Hub     *Hub
+	Prober  Prober
+	Marker  Marker
+	Meter   Meter
+	Doctor  Doctor
+	Lab     Lab
+	Filters Filters
+
+	Page    fs.FS                // the console, with index.html at its root
+	Metrics *prometheus.Registry // of the whole process; the API adds its own
+	Build   Build
+	Log     *slog.Logger
+}
+
+// Build tells one binary from another.
+type Build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// Server answers HTTP requests.
+type Server struct {
+	cfg     Config
+	deps    Deps
+	log     *slog.Logger
+	api     huma.API
+	handler http.Handler
+	callers []*caller
+	cert    *tls.Certificate
+	count   *counts
+	feed    *feed
+
+	requests chan struct{} // a place each
+	streams  chan struct{}
+
+	mu          sync.Mutex
+	described   *topo.Fabric
+	description *Topology
+}
+
+// New checks the configuration and starts nothing.
+func New(cfg Config, deps Deps) (*Server, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if deps.Live == nil || deps.Records == nil || deps.Hub == nil {
+		return nil, errors.New("api: want a live controller, records and a hub")
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Metrics == nil {
+		deps.Metrics = prometheus.NewRegistry()
+	}
+	s := &Server{
+		cfg: cfg, deps: deps, log: deps.Log,
+		requests: make(chan struct{}, cfg.MaxRequests), streams: make(chan struct{}, cfg.MaxClients),
+		feed: &feed{live: deps.Live, hub: deps.Hub},
+	}
+	var err error
+	if s.callers, err = newCallers(&cfg); err != nil {
+		return nil, err
+	}
+	if cfg.TLSCert != "" {
+		cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("api: read certificate: %w", err)
+		}
+		s.cert = &cert
+	}
+	if s.count, err = newCounts(deps.Metrics, s); err != nil {
+		return nil, err
+	}
+	s.handler = s.routes()
+	return s, nil
+}
+
+var security = []map[string][]string{{"token": {}}}
+
+// routes builds the tree of handlers.
+func (s *Server) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Use(s.guard)
+	r.NotFound(s.page)
+	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, http.StatusMethodNotAllowed, r.Method+" is not allowed here")
+	})
+	s.plainRoutes(r)
+
+	cfg := huma.DefaultConfig("Weft", "1.0.0")
+	cfg.CreateHooks = nil // no $schema in answers
+	cfg.DocsPath = ""     // it would load scripts from elsewhere
+	cfg.SchemasPath = ""
+	cfg.RejectUnknownQueryParameters = true // a misspelt filter is not an answer to another question
+	cfg.Info.Description = "Telemetry of a datacenter fabric. Times are RFC 3339 by the fabric's clock, units stand in the names of fields, errors are RFC 9457 problem details."
+	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	s.api = humachi.New(r, cfg)
+	s.api.UseMiddleware(s.allow)
+	for _, add := range []func(){
+		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.traceRoutes,
+		s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes, s.faultRoutes, s.healthRoutes, s.filterRoutes,
+		s.slowFlowRoutes, s.eventRoutes,
+	} {
+		add()
+	}
+	for _, schema := range s.api.OpenAPI().Components.Schemas.Map() {
+		neverNull(schema)
+	}
+	return r
+}
+
+// neverNull says of all lists what fillLists makes sure of.
+func neverNull(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Type == huma.TypeArray {
+		s.Nullable = false
+	}
+	neverNull(s.Items)
+	for _, p := range s.Properties {
+		neverNull(p)
+	}
+}
+
+// Handler answers all requests. Events need Run beside it.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Document is the OpenAPI document.
+func (s *Server) Document() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }
+
+// Run listens and serves until ctx ends, then lets answers finish.
+func (s *Server) Run(ctx context.Context) error {
+	ln, err := net.Listen("tcp", s.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("api: %w", err)
+	}
+	return s.Serve(ctx, ln)
+}
+
+// Serve serves on a listener, which it closes.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	servers := []*http.Server{s.httpServer(s.handler)}
+	listeners := []net.Listener{ln}
+	if s.cert != nil {
+		listeners[0] = tls.NewListener(ln, &tls.Config{
+			Certificates: []tls.Certificate{*s.cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		})
+	}
+	if s.cfg.Pprof != "" {
+		pl, err := net.Listen("tcp", s.cfg.Pprof)
+		if err != nil {
+			return errors.Join(fmt.Errorf("api: pprof: %w", err), ln.Close())
+		}
+		profiles := s.httpServer(profiler())
+		profiles.WriteTimeout = 0 // a profile takes as long as it is asked to
+		servers, listeners = append(servers, profiles), append(listeners, pl)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for i := range servers {
+		all.Go(func() {
+			if err := servers[i].Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+				cancel(fmt.Errorf("api: serve %s: %w", listeners[i].Addr(), err))
+			}
+		})
+	}
+	all.Go(func() { s.publish(ctx) })
+	<-ctx.Done()
+	s.deps.Hub.close()
+	// Answers are given a moment; whoever still reads then is cut off.
+	last, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer done()
+	for _, h := range servers {
+		if h.Shutdown(last) != nil {
+			_ = h.Close()
+		}
+	}
+	all.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (s *Server) httpServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: s.cfg.ReadTimeout, ReadTimeout: s.cfg.ReadTimeout,
+		WriteTimeout: s.cfg.RequestTimeout + s.cfg.WriteTimeout, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: s.cfg.MaxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// publish turns what changes into events.
+func (s *Server) publish(ctx context.Context) {
+	state := time.NewTicker(s.cfg.StateInterval)
+	defer state.Stop()
+	health := time.NewTicker(s.cfg.HealthInterval)
+	defer health.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-state.C:
+			s.feed.tick(now)
+		case <-health.C:
+			if clients, _, _ := s.deps.Hub.numbers(); clients > 0 {
+				s.deps.Hub.Publish(s.deps.Live.Health())
+				s.deps.Hub.Publish(s.deps.Live.Clock())
+			}
+		}
+	}
+}

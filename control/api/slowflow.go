@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// SlowFlowReport says that a flow is slow.
+type SlowFlowReport struct {
+	Flow  model.FlowKey `json:"flow" doc:"As in: udp 10.0.0.2:4791 > 10.1.0.2:4791"`
+	Since time.Time     `json:"since,omitzero" doc:"Absent: just now"`
+}
+
+// SlowFlow is a report and what was found. It holds nothing of flows that do
+// not begin or end at the reporter's own addresses.
+type SlowFlow struct {
+	ID       string        `json:"id"`
+	Flow     model.FlowKey `json:"flow"`
+	Time     time.Time     `json:"time"`
+	State    string        `json:"state" enum:"waiting,done"`
+	Verdicts []OwnVerdict  `json:"verdicts" doc:"Empty when done: nothing is wrong with the network, or nothing could be seen"`
+}
+
+// OwnVerdict is what concerns the reporter of a verdict.
+type OwnVerdict struct {
+	Anomaly     string          `json:"anomaly"`
+	RootCause   string          `json:"root_cause"`
+	CauseDetail string          `json:"cause_detail,omitempty"`
+	Confidence  float64         `json:"confidence" minimum:"0" maximum:"1"`
+	Role        string          `json:"role" enum:"victim,culprit" doc:"Of the reported flow"`
+	Culprits    []OwnFlow       `json:"your_culprits" doc:"Of your flows, those that are part of the cause"`
+	Victims     []model.FlowKey `json:"your_victims" doc:"Of your flows, those that were held up"`
+	Others      bool            `json:"others_involved" doc:"Flows of others are part of the cause"`
+	Advice      string          `json:"advice"`
+	Diagnosis   string          `json:"diagnosis_id,omitempty" doc:"For operators"`
+}
+
+// OwnFlow is one of the reporter's flows and its part in the cause.
+type OwnFlow struct {
+	Flow   model.FlowKey `json:"flow"`
+	Weight float64       `json:"weight" doc:"0 to 1"`
+}
+
+var errNoDoctor = fmt.Errorf("slow flows: this controller diagnoses none: %w", ErrUnsupported)
+
+type slowFlowInput struct {
+	WaitMs int `query:"wait_ms" minimum:"0" maximum:"5000" doc:"Answer once there is a verdict, or after so long"`
+	Body   SlowFlowReport
+}
+
+func (s *Server) slowFlowRoutes() {
+	op := s.operation(http.MethodPost, "/slow-flows", "report-slow-flow", "Slow flows", "Report a slow flow of your own and ask why")
+	op.DefaultStatus = http.StatusAccepted
+	tenantMay(&op)
+	register(s, op, s.reportSlowFlow)
+	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "What was found of a slow flow that you reported")
+	tenantMay(&op)
+	register(s, op, func(ctx context.Context, in *idInput) (SlowFlow, error) {
+		if s.deps.Doctor == nil {
+			return SlowFlow{}, errNoDoctor
+		}
+		who := callerOf(ctx)
+		c, err := s.deps.Doctor.Complaint(ctx, in.ID)
+		if err != nil {
+			return SlowFlow{}, err
+		}
+		if !s.owns(who, c.Flow) {
+			// The same as for an id that does not exist: who may not see it
+			// shall not learn of it.
+			return SlowFlow{}, fmt.Errorf("slow flow %q: %w", in.ID, ErrNotFound)
+		}
+		return s.ownView(who, &c)
+	})
+}
+
+// complaintPoll is how often a waiting reporter's verdict is looked for.
+const complaintPoll = 20 * time.Millisecond
+
+func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowFlow, err error) {
+	if s.deps.Doctor == nil {
+		return v, errNoDoctor
+	}
+	who := callerOf(ctx)
+	if in.Body.Flow.IsZero() {
+		return v, fmt.Errorf("report without a flow, want its key: %w", ErrInvalid)
+	}
+	if !s.owns(who, in.Body.Flow) {
+		return v, fmt.Errorf("flow %s: %w: neither end is yours", in.Body.Flow, errForbidden)
+	}
+	if !who.complaints.take(time.Now()) {
+		return v, fmt.Errorf("slow flows: more than %g reports a second: %w", complaintRate, ErrBusy)
+	}
+	id, err := s.deps.Doctor.Complain(ctx, in.Body.Flow, in.Body.Since)
+	if err != nil {
+		return v, err
+	}
+	deadline := time.Now().Add(time.Duration(in.WaitMs) * time.Millisecond)
+	for {
+		c, err := s.deps.Doctor.Complaint(ctx, id)
+		if err != nil {
+			return v, err
+		}
+		if c.Done || time.Now().After(deadline) {
+			return s.ownView(who, &c)
+		}
+		select {
+		case <-ctx.Done():
+			return v, ctx.Err()
+		case <-time.After(complaintPoll):
+		}
+	}
+}
+
+// ownView leaves out of a complaint all that is not the caller's. Nothing is
+// copied from a verdict but its enumerated words and the caller's own flows:
+// free texts may name others.
+func (s *Server) ownView(who *caller, c *Complaint) (v SlowFlow, err error) {
+	v = SlowFlow{ID: c.ID, Flow: c.Flow, Time: c.Time, State: "waiting", Verdicts: []OwnVerdict{}}
+	if c.Done {
+		v.State = "done"
+	}
+	for i := range c.Diagnoses {
+		o, err := s.ownVerdict(who, &c.Diagnoses[i], c.Flow)
+		if err != nil {
+			return v, err
+		}
+		v.Verdicts = append(v.Verdicts, o)
+	}
+	return v, nil
+}
+
+func (s *Server) ownVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey) (o OwnVerdict, err error) {
+	var b DiagnosisBody
+	if err := json.Unmarshal(d.Body, &b); len(d.Body) > 0 && err != nil {
+		return o, fmt.Errorf("read body of diagnosis %s: %w", d.ID, err)
+	}
+	o = OwnVerdict{
+		Anomaly: d.Anomaly, RootCause: d.RootCause, CauseDetail: b.CauseDetail, Confidence: d.Confidence,
+		Role: "victim", Culprits: []OwnFlow{}, Victims: []model.FlowKey{},
+	}
+	if who.tenant == nil {
+		o.Diagnosis = d.ID
+	}
+	for _, p := range b.Culprits {
+		switch {
+		case p.Flow == nil:
+			o.Others = true // a host
+		case !s.owns(who, p.Flow.Flow):
+			o.Others = true
+		default:
+			o.Culprits = append(o.Culprits, OwnFlow{p.Flow.Flow, p.Weight})
+			if p.Flow.Flow == flow {
+				o.Role = "culprit"
+			}
+		}
+	}
+	for _, f := range b.Victims {
+		if s.owns(who, f.Flow) {
+			o.Victims = append(o.Victims, f.Flow)
+		}
+	}
+	o.Advice = o.advice()
+	return o, nil
+}
+
+// advice is for the reporter, who can change nothing but its own flows.
+func (o *OwnVerdict) advice() string {
+	switch {
+	case len(o.Culprits) > 0 && o.Others:
+		return "Your flows share the cause with flows of others: spread their starts, or send them slower; the operator sees the rest."
+	case len(o.Culprits) > 0:
+		return "Your own flows are the cause: spread their starts, or send them slower."
+	case o.Others:
+		return "The cause is not yours; the operator sees it."
+	}
+	return "No flow of yours is part of the cause; if it goes on, ask the operator."
+}

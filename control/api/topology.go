@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Topology is the fabric as the operator describes it. Where to draw what is
+// the reader's affair; tier and pod are there to do it by.
+type Topology struct {
+	Name  string `json:"name"`
+	Nodes []Node `json:"nodes"`
+	Links []Link `json:"links"`
+}
+
+// Node is a host or a switch.
+type Node struct {
+	Name  string     `json:"name"`
+	Role  string     `json:"role" enum:"host,mux,tor,leaf,spine,border,switch"`
+	Tier  int        `json:"tier" doc:"Height in a drawing: hosts 0"`
+	Pod   *int       `json:"pod,omitempty" doc:"From 0; absent where the node belongs to none"`
+	IPv4  string     `json:"ipv4"`
+	IPv6  string     `json:"ipv6"`
+	Ports []NodePort `json:"ports"`
+}
+
+// NodePort is a port of a node, which sends to its peer.
+type NodePort struct {
+	Port     model.PortID `json:"port" doc:"Number, from 1"`
+	Name     string       `json:"name" doc:"As the device calls it: Ethernet4, eth1"`
+	Peer     string       `json:"peer" doc:"Node at the other end"`
+	PeerPort model.PortID `json:"peer_port"`
+	RateBps  int64        `json:"rate_bps"`
+}
+
+// Link joins two ports. Each of them has a state of its own: what it sends.
+type Link struct {
+	A       PortRef `json:"a"`
+	B       PortRef `json:"b"`
+	RateBps int64   `json:"rate_bps"`
+	DelayNs int64   `json:"delay_ns" doc:"Propagation, one way"`
+}
+
+// PortRef names a port of a node.
+type PortRef struct {
+	Node string       `json:"node"`
+	Port model.PortID `json:"port"`
+	Peer string       `json:"peer,omitempty" doc:"Node at the other end"`
+}
+
+// newTopology describes a fabric.
+func newTopology(f *topo.Fabric) *Topology {
+	t := &Topology{Name: f.Name(), Nodes: []Node{}, Links: []Link{}}
+	for i := range f.Nodes() {
+		n := &f.Nodes()[i]
+		node := Node{
+			Name: n.Name, Role: n.Role.String(), Tier: n.Tier,
+			IPv4: n.IPv4.String(), IPv6: n.IPv6.String(), Ports: []NodePort{},
+		}
+		if n.Pod != topo.NoPod {
+			node.Pod = &n.Pod
+		}
+		for j := range n.Ports {
+			p := &n.Ports[j]
+			node.Ports = append(node.Ports, NodePort{
+				Port: p.ID, Name: p.Name, Peer: f.Node(p.Peer.Node).Name, PeerPort: p.Peer.Port, RateBps: int64(p.Rate),
+			})
+		}
+		t.Nodes = append(t.Nodes, node)
+	}
+	for _, l := range f.Links() {
+		t.Links = append(t.Links, Link{
+			A: portRef(f, l.A), B: portRef(f, l.B), RateBps: int64(l.Rate), DelayNs: int64(l.Delay),
+		})
+	}
+	return t
+}
+
+func portRef(f *topo.Fabric, p model.Port) PortRef {
+	return PortRef{Node: f.Node(p.Node).Name, Port: p.Port, Peer: f.Node(f.Port(p).Peer.Node).Name}
+}
+
+func (s *Server) topologyRoutes() {
+	get(s, "/topology", "get-topology", "Fabric", "The fabric: nodes, ports, links",
+		func(context.Context, *struct{}) (*Topology, error) { return s.topology(), nil })
+}
+
+// topology describes the present fabric, anew only when it has changed.
+func (s *Server) topology() *Topology {
+	f := s.deps.Live.Fabric()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.described != f {
+		s.described, s.description = f, newTopology(f)
+	}
+	return s.description
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// TraceSummary is one packet's way, in short.
+type TraceSummary struct {
+	ID          string    `json:"id"`
+	Time        time.Time `json:"time" doc:"Of its first hop"`
+	Flow        FlowRef   `json:"flow"`
+	End         string    `json:"end" enum:"unknown,arrived,short,looped,unsettled" doc:"What became of it; short: seen last before its destination"`
+	Why         string    `json:"why" doc:"It was mirrored and kept"`
+	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by two clocks"`
+	LostMirrors int       `json:"lost_mirrors" doc:"Hops whose mirrors are known to be missing"`
+	Path        []string  `json:"path" doc:"Switches, in the order of the way"`
+}
+
+// Trace is one packet's way.
+type Trace struct {
+	TraceSummary
+	Hops  []TraceHop `json:"hops"`
+	Frame []byte     `json:"frame,omitempty" doc:"Its first bytes, as the first switch saw them"`
+}
+
+// TraceHop is a packet as one switch saw it.
+type TraceHop struct {
+	Time    time.Time    `json:"time" doc:"By the switch's clock"`
+	SinceNs int64        `json:"since_previous_ns" doc:"By the clocks of two switches; 0 at the first"`
+	Switch  string       `json:"switch"`
+	In      model.PortID `json:"in_port,omitempty" doc:"Absent where not known"`
+	Out     model.PortID `json:"out_port,omitempty"`
+	TTL     uint8        `json:"ttl"`
+	DSCP    uint8        `json:"dscp"`
+	ECN     uint8        `json:"ecn"`
+	Depth   uint8        `json:"ip_headers" doc:"More than one inside a tunnel"`
+}
+
+func (s *Server) newTraceSummary(r *record.Trace) TraceSummary {
+	t := TraceSummary{
+		ID: strconv.FormatUint(r.ID, 10), Time: r.Time, Flow: s.flowRef(r.Flow), End: r.End, Why: r.Why,
+		LatencyNs: int64(r.Latency), LostMirrors: r.Lost, Path: make([]string, 0, len(r.Hops)),
+	}
+	for i := range r.Hops {
+		t.Path = append(t.Path, r.Hops[i].Switch)
+	}
+	return t
+}
+
+func (s *Server) newTrace(r *record.Trace) Trace {
+	t := Trace{TraceSummary: s.newTraceSummary(r), Hops: make([]TraceHop, 0, len(r.Hops)), Frame: r.Frame}
+	for i := range r.Hops {
+		h := &r.Hops[i]
+		hop := TraceHop{
+			Time: h.Time, Switch: h.Switch, In: h.In, Out: h.Out, TTL: h.TTL, DSCP: h.DSCP, ECN: h.ECN, Depth: h.Depth,
+		}
+		if i > 0 {
+			hop.SinceNs = int64(h.Time.Sub(r.Hops[i-1].Time))
+		}
+		t.Hops = append(t.Hops, hop)
+	}
+	return t
+}
+
+type tracesInput struct {
+	Range
+	Paging
+	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
+	Node   string `query:"node" maxLength:"256" doc:"That the packet passed"`
+	Flow   string `query:"flow" maxLength:"128" doc:"Key"`
+	End    string `query:"end" enum:"unknown,arrived,short,looped,unsettled"`
+}
+
+type traceInput struct {
+	ID string `path:"id" pattern:"^[0-9]{1,20}$" doc:"A number of 64 bits"`
+}
+
+func (s *Server) traceRoutes() {
+	get(s, "/traces", "list-traces", "Traces", "Packets' ways, newest first",
+		func(ctx context.Context, in *tracesInput) (Page[TraceSummary], error) {
+			var none Page[TraceSummary]
+			q, err := s.query(in.Range, in.Paging)
+			if err != nil {
+				return none, err
+			}
+			f, err := s.filter(in.Filter)
+			if err != nil {
+				return none, err
+			}
+			if q.Flow, err = flowKey(in.Flow); err != nil {
+				return none, err
+			}
+			q.Node = in.Node
+			return scan(ctx, s, s.deps.Records.Traces, q, func(r *record.Trace) (TraceSummary, bool) {
+				if in.End != "" && in.End != r.End || f != nil && !f.Trace(r) {
+					return TraceSummary{}, false
+				}
+				return s.newTraceSummary(r), true
+			})
+		})
+	get(s, "/traces/{id}", "get-trace", "Traces", "One packet's way, hop by hop",
+		func(ctx context.Context, in *traceInput) (Trace, error) {
+			r, err := s.trace(ctx, in.ID)
+			if err != nil {
+				return Trace{}, err
+			}
+			return s.newTrace(r), nil
+		})
+	op := s.operation(http.MethodGet, "/traces/{id}.pcapng", "get-trace-pcapng", "Traces", "The packet as a capture: one frame per hop, with a comment each")
+	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
+		pcapngType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+	}}}
+	raw(s, op, func(ctx context.Context, in *traceInput) (file, error) {
+		r, err := s.trace(ctx, in.ID)
+		if err != nil {
+			return file{}, err
+		}
+		data, err := capture(r)
+		return file{typ: pcapngType, name: "trace-" + in.ID + ".pcapng", data: data}, err
+	})
+}
+
+const pcapngType = "application/x-pcapng"
+
+func (s *Server) trace(ctx context.Context, id string) (*record.Trace, error) {
+	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
+		return nil, fmt.Errorf("trace id %q, want a number of 64 bits: %w", id, ErrInvalid)
+	}
+	return one(ctx, s.deps.Records.Traces, record.Query{Name: id}, "trace")
+}
