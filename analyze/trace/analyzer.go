@@ -44,17 +44,34 @@ func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *to
 }
 
 func (a *Analyzer) take(t *Trace) {
-	if !a.started {
-		a.begun, a.started = t.First, true
-	}
-	// A trace belongs to the period in which it is complete.
-	for a.now >= a.begun.Add(a.period) {
-		a.flush(a.begun.Add(a.period))
-	}
+	a.turn() // a trace belongs to the period in which it is complete
 	a.counters.Add(t, a.matches)
 	a.judge.Add(t)
 	if t.Keep() {
 		a.out.Keep(t)
+	}
+}
+
+// Advance closes what has been quiet for long enough, and flushes the periods
+// that are over.
+func (a *Analyzer) Advance(now model.Time) {
+	a.Assembler.Advance(now)
+	if a.started {
+		a.turn()
+	}
+}
+
+// turn begins the period of the present. Periods begin at whole multiples of
+// their length, so that those of all analyzers are the same; of one in which
+// nothing was complete there is nothing to flush.
+func (a *Analyzer) turn() {
+	begin := a.now - a.now%model.Time(a.period)
+	switch {
+	case !a.started:
+		a.begun, a.started = begin, true
+	case begin > a.begun:
+		a.flush(a.begun.Add(a.period))
+		a.begun = begin
 	}
 }
 

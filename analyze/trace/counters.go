@@ -21,7 +21,8 @@ func (l *Load) add(t *Trace, flow uint64) {
 	l.Flows.Add(flow)
 }
 
-func (l *Load) merge(o *Load) {
+// Merge adds another load.
+func (l *Load) Merge(o *Load) {
 	l.Packets += o.Packets
 	l.Bytes += o.Bytes
 	l.Flows.Merge(&o.Flows)
@@ -41,7 +42,8 @@ func (l *Latency) Mean() time.Duration {
 	return l.Sum / time.Duration(l.Count)
 }
 
-func (l *Latency) merge(o *Latency) {
+// Merge adds other delays.
+func (l *Latency) Merge(o *Latency) {
 	if o.Count == 0 {
 		return
 	}
@@ -54,7 +56,7 @@ func (l *Latency) merge(o *Latency) {
 	l.Min, l.Max = min(l.Min, o.Min), max(l.Max, o.Max)
 }
 
-func (l *Latency) add(d time.Duration) { l.merge(&Latency{1, d, d, d}) }
+func (l *Latency) add(d time.Duration) { l.Merge(&Latency{1, d, d, d}) }
 
 // Counters fold traces. Those of several analyzers merge into what one analyzer
 // of all traces would have counted.
@@ -163,15 +165,15 @@ func (c *Counters) Merge(o *Counters) {
 	c.Unsettled += o.Unsettled
 	c.Lost += o.Lost
 	for k, v := range o.Links {
-		at(c.Links, k).merge(v)
+		at(c.Links, k).Merge(v)
 	}
 	for k, v := range o.Latency {
-		at(c.Latency, k).merge(v)
+		at(c.Latency, k).Merge(v)
 	}
 	for k, v := range o.Mux {
-		at(c.Mux, k).merge(v)
+		at(c.Mux, k).Merge(v)
 	}
 	for k, v := range o.Named {
-		at(c.Named, k).merge(v)
+		at(c.Named, k).Merge(v)
 	}
 }

@@ -1,0 +1,125 @@
+package tracewatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/filter/headers"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Marker is what a Watch needs of the hosts: that they set the debug mark on
+// packets that a filter chooses. A second Mark of a host adds to the first;
+// Unmark takes back a filter that prints the same.
+type Marker interface {
+	Mark(host model.NodeID, f *filter.Filter[headers.Frame]) error
+	Unmark(host model.NodeID, f *filter.Filter[headers.Frame]) error
+}
+
+// Mark is what somebody asked for with EnableDbg.
+type Mark struct {
+	Servers []string `json:"servers"`
+	Filter  string   `json:"filter"`
+}
+
+// ErrNoMarker says that there are no hosts that could mark packets.
+var ErrNoMarker = errors.New("tracewatch: nobody marks packets here")
+
+// EnableDbg makes servers mark the packets that a filter chooses, from now on.
+// No server named means all of them.
+func (w *Watch) EnableDbg(servers []string, text string) error {
+	hosts, f, err := w.ask(servers, text)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.marks) >= w.cfg.Named {
+		return fmt.Errorf("%w debug mark beside %d", ErrFull, w.cfg.Named)
+	}
+	done := Mark{Filter: f.String()}
+	for _, id := range hosts {
+		if w.marked(id, done.Filter) {
+			continue
+		}
+		if err = w.marker.Mark(id, f); err != nil {
+			err = fmt.Errorf("mark packets of %s: %w", w.fabric.Node(id).Name, err)
+			break
+		}
+		done.Servers = append(done.Servers, w.fabric.Node(id).Name)
+	}
+	if len(done.Servers) > 0 { // those before the one that failed do mark
+		w.marks = append(w.marks, done)
+	}
+	return err
+}
+
+// DisableDbg ends what EnableDbg began with the same filter. No server named
+// means all of them.
+func (w *Watch) DisableDbg(servers []string, text string) error {
+	hosts, f, err := w.ask(servers, text)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	canonical := f.String()
+	for _, id := range hosts {
+		if !w.marked(id, canonical) {
+			continue
+		}
+		name := w.fabric.Node(id).Name
+		if err := w.marker.Unmark(id, f); err != nil {
+			return fmt.Errorf("unmark packets of %s: %w", name, err)
+		}
+		for i := range w.marks {
+			if w.marks[i].Filter == canonical {
+				w.marks[i].Servers = slices.DeleteFunc(w.marks[i].Servers, func(s string) bool { return s == name })
+			}
+		}
+	}
+	w.marks = slices.DeleteFunc(w.marks, func(m Mark) bool { return len(m.Servers) == 0 })
+	return nil
+}
+
+// Marks lists what is marked at present.
+func (w *Watch) Marks() []Mark {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := slices.Clone(w.marks)
+	for i := range list {
+		list[i].Servers = slices.Clone(list[i].Servers)
+	}
+	return list
+}
+
+func (w *Watch) marked(id model.NodeID, canonical string) bool {
+	name := w.fabric.Node(id).Name
+	return slices.ContainsFunc(w.marks, func(m Mark) bool { return m.Filter == canonical && slices.Contains(m.Servers, name) })
+}
+
+// ask reads what both commands are given.
+func (w *Watch) ask(servers []string, text string) ([]model.NodeID, *filter.Filter[headers.Frame], error) {
+	if w.marker == nil {
+		return nil, nil, ErrNoMarker
+	}
+	f, err := w.packets.Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(servers) == 0 {
+		return w.fabric.Hosts(), f, nil
+	}
+	var hosts []model.NodeID
+	for _, name := range servers {
+		id, ok := w.fabric.ByName(name)
+		if !ok || w.fabric.Node(id).Role != topo.Host {
+			return nil, nil, fmt.Errorf("tracewatch: server %q, want the name of a host", name)
+		}
+		hosts = append(hosts, id)
+	}
+	return hosts, f, nil
+}

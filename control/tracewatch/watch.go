@@ -1,0 +1,318 @@
+package tracewatch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/filter/headers"
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// Watch is the controller of traces. Many goroutines may use it; each Feed is
+// best fed by one.
+type Watch struct {
+	cfg     Config
+	out     Output
+	fabric  *topo.Fabric
+	schema  *filter.Schema[trace.View]
+	packets *filter.Schema[headers.Frame]
+	places  places
+	feeds   []*Feed
+
+	// A Feed's lock is taken before this one, never after.
+	mu                sync.Mutex
+	store             store
+	periods           []*Period // complete ones, the oldest first
+	open              []*Period // the oldest first
+	judges            []*trace.Judge
+	findings          []trace.Finding
+	named             []named
+	marker            Marker
+	marks             []Mark
+	malformed, forced uint64
+}
+
+// Feed is one analyzer and the list of mirrors that goes to it.
+type Feed struct {
+	w       *Watch
+	mu      sync.Mutex
+	a       *trace.Analyzer
+	through model.Time // periods before are flushed; written under both locks
+	view    trace.View // for filters of counters
+	m       mirror.Mirror
+}
+
+// Stats account for mirrors and traces.
+type Stats struct {
+	trace.Stats                  // of all analyzers
+	Unreadable  uint64           // reports that are no mirrors
+	Refused     uint64           // flows and loops without room for a verdict, in the window
+	Kept        map[Class]uint64 // traces, those that were evicted since among them
+	Evicted     map[Class]uint64 // kept traces that made room for others
+	Memory      model.Bytes      // of kept traces
+	Forced      uint64           // periods that closed before all analyzers had finished them
+}
+
+// New makes a watch. The marker may be nil where no host can be told to mark.
+func New(cfg Config, marker Marker, out Output) (*Watch, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	f := cfg.Intent.At(0).Fabric()
+	w := &Watch{cfg: cfg, out: out, fabric: f, schema: trace.Schema(f), places: placesOf(f), store: newStore(cfg.Memory), marker: marker}
+	w.packets = headers.Schema(func(name string) (model.Addr, bool) {
+		id, ok := f.ByName(name)
+		if !ok {
+			return model.Addr{}, false
+		}
+		return f.Node(id).IPv4, true
+	})
+	for range cfg.Analyzers {
+		feed := &Feed{w: w, through: math.MinInt64}
+		var err error
+		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keep, Flush: w.flush})
+		if err != nil {
+			return nil, fmt.Errorf("tracewatch: %w", err)
+		}
+		w.feeds = append(w.feeds, feed)
+	}
+	return w, nil
+}
+
+// Schema is the fields that filters of traces may name.
+func (w *Watch) Schema() *filter.Schema[trace.View] { return w.schema }
+
+// PacketSchema is the fields that filters of EnableDbg may name.
+func (w *Watch) PacketSchema() *filter.Schema[headers.Frame] { return w.packets }
+
+// Feed returns the analyzer of a list, counted from 0 and below
+// Config.Analyzers.
+func (w *Watch) Feed(list int) *Feed { return w.feeds[list] }
+
+// Add takes a mirror from where there are no lists, such as ERSPAN packets, to
+// the analyzer of its flow.
+func (w *Watch) Add(now model.Time, m *mirror.Mirror) {
+	n := uint32(len(w.feeds))
+	at := uint32(m.Switch) % n
+	var p packet.Packet
+	if n > 1 && p.Parse(m.Frame) == nil && p.Depth > 0 {
+		at = mirror.Shard(&p.Innermost().Key, n)
+	}
+	w.feeds[at].add(now, m)
+}
+
+// Report takes the data of an Append report of this feed's list, which arrived
+// at an instant of the collector's clock. What is no mirror is counted.
+func (f *Feed) Report(now model.Time, data []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.m.Parse(data); err != nil {
+		f.w.mu.Lock()
+		f.w.malformed++
+		f.w.mu.Unlock()
+		return fmt.Errorf("tracewatch: report: %w", err)
+	}
+	f.take(now, &f.m)
+	return nil
+}
+
+func (f *Feed) add(now model.Time, m *mirror.Mirror) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.take(now, m)
+}
+
+// take hands a mirror to the analyzer. The lock is held.
+func (f *Feed) take(now model.Time, m *mirror.Mirror) {
+	if begin := f.w.begin(now); begin > f.through {
+		f.advance(now)
+	}
+	f.a.Add(now, m)
+}
+
+// begin is when the period of an instant begins.
+func (w *Watch) begin(t model.Time) model.Time { return t - t%model.Time(w.cfg.Period) }
+
+// Advance tells all analyzers what their clock shows. Who feeds them calls it
+// from time to time: traces are complete by the clock, and a period when every
+// analyzer has got over its end.
+func (w *Watch) Advance(now model.Time) {
+	for _, f := range w.feeds {
+		f.mu.Lock()
+		f.advance(now)
+		f.mu.Unlock()
+	}
+}
+
+// advance closes and flushes what is due. The feed's lock is held.
+func (f *Feed) advance(now model.Time) {
+	f.a.Advance(now)
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.through = max(f.through, f.w.begin(now))
+	f.w.closePeriods()
+}
+
+// Finish closes everything, as at the end of a run.
+func (w *Watch) Finish() {
+	for _, f := range w.feeds {
+		f.mu.Lock()
+		f.a.Finish()
+		w.mu.Lock()
+		f.through = math.MaxInt64
+		w.closePeriods()
+		w.mu.Unlock()
+		f.mu.Unlock()
+	}
+}
+
+// keep is called by analyzers.
+func (w *Watch) keep(t *trace.Trace) {
+	t = t.Clone()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.store.add(t)
+	if w.out.Trace != nil {
+		w.out.Trace(t)
+	}
+}
+
+// flush is called by analyzers, with what they counted in a period.
+func (w *Watch) flush(from, to model.Time, c *trace.Counters, j *trace.Judge) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from = w.begin(from)
+	at, found := slices.BinarySearchFunc(w.open, from, func(p *Period, from model.Time) int { return int(min(max(p.From-from, -1), 1)) })
+	if !found {
+		w.open = slices.Insert(w.open, at, &Period{From: from, To: from.Add(w.cfg.Period), Counters: c, judge: j})
+		return
+	}
+	w.open[at].Counters.Merge(c)
+	w.open[at].judge.Merge(j)
+}
+
+// closePeriods closes those that all analyzers have got over. The lock is held.
+// An analyzer that nobody tells the time cannot hold up more of them than are
+// remembered.
+func (w *Watch) closePeriods() {
+	through := model.Time(math.MaxInt64)
+	for _, f := range w.feeds {
+		through = min(through, f.through)
+	}
+	for len(w.open) > 0 {
+		p := w.open[0]
+		if p.To > through && through != math.MaxInt64 {
+			if len(w.open) <= w.cfg.Periods {
+				return
+			}
+			w.forced++
+		}
+		w.open = slices.Delete(w.open, 0, 1)
+		w.complete(p)
+	}
+}
+
+// complete remembers a period, and says what it brought to light.
+func (w *Watch) complete(p *Period) {
+	if n := len(w.periods); n > 0 && w.periods[n-1].From == p.From {
+		w.periods[n-1].Counters.Merge(p.Counters) // the rest of one that was forced
+	} else {
+		w.periods = append(w.periods, p)
+	}
+	if extra := len(w.periods) - w.cfg.Periods; extra > 0 {
+		w.periods = slices.Delete(w.periods, 0, extra)
+	}
+	w.judge(p)
+	if w.out.Period != nil {
+		w.out.Period(p)
+	}
+}
+
+// judge looks at the window again.
+func (w *Watch) judge(p *Period) {
+	if w.cfg.Window == 0 && len(w.judges) > 0 {
+		w.judges[0].Merge(p.judge)
+	} else {
+		w.judges = append(w.judges, p.judge)
+	}
+	if extra := len(w.judges) - max(w.cfg.Window, 1); extra > 0 {
+		w.judges = slices.Delete(w.judges, 0, extra)
+	}
+	before := w.findings
+	w.findings = w.verdict().Findings()
+	if w.out.Finding == nil {
+		return
+	}
+	for i := range w.findings {
+		f := &w.findings[i]
+		if !slices.ContainsFunc(before, func(o trace.Finding) bool { return same(f, &o) }) {
+			w.out.Finding(p.From, p.To, *f)
+		}
+	}
+}
+
+// verdict is what the window's judges say together.
+func (w *Watch) verdict() *trace.Judge {
+	if len(w.judges) == 1 {
+		return w.judges[0]
+	}
+	sum, _ := trace.NewJudge(w.cfg.Judge, w.fabric) // checked before
+	for _, j := range w.judges {
+		sum.Merge(j)
+	}
+	return sum
+}
+
+// same tells whether two findings are about the same trouble.
+func same(a, b *trace.Finding) bool {
+	if a.Kind != b.Kind || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Round, b.Round) {
+		return false
+	}
+	if a.Kind == trace.Loop || a.Flow == nil || b.Flow == nil {
+		return a.Kind == trace.Loop || a.Flow == b.Flow
+	}
+	return *a.Flow == *b.Flow
+}
+
+// Findings lists the places to blame by the complete periods of the window, the
+// surest first.
+func (w *Watch) Findings() []trace.Finding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.findings)
+}
+
+// Stats returns the present counts.
+func (w *Watch) Stats() Stats {
+	s := Stats{Kept: map[Class]uint64{}, Evicted: map[Class]uint64{}}
+	for _, f := range w.feeds {
+		f.mu.Lock()
+		one := f.a.Stats()
+		f.mu.Unlock()
+		s.Mirrors += one.Mirrors
+		s.Malformed += one.Malformed
+		s.Overflow += one.Overflow
+		s.Duplicates += one.Duplicates
+		s.Repeats += one.Repeats
+		s.Open += one.Open
+		s.Closed += one.Closed
+		s.Stats.Evicted += one.Evicted
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.Unreadable, s.Forced, s.Memory = w.malformed, w.forced, model.Bytes(w.store.used)
+	if len(w.judges) > 0 {
+		s.Refused = w.verdict().Refused
+	}
+	for c := range classes {
+		s.Kept[c], s.Evicted[c] = w.store.kept[c], w.store.evicted[c]
+	}
+	return s
+}
