@@ -96,17 +96,22 @@ func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 	}
 }
 
-// send has the host send a poll, by the port that its flow leaves by.
 func (h *agentHost) send(t agent.Trigger) {
 	if h.all.told != nil {
 		h.all.told(t.Poll.Origin, t)
 	}
-	p := h.host.NewPacket()
+	SendPoll(h.host, &t.Poll)
+}
+
+// SendPoll has a host send a poll, by the port that its flow leaves by and the
+// queue that PFC never pauses.
+func SendPoll(h *sim.Host, ask *poll.Poll) {
+	p := h.NewPacket()
 	p.Kind, p.Control, p.TTL = sim.KindOther, true, 1
-	e := h.host.Extra(p)
+	e := h.Extra(p)
 	e.EtherType = poll.EtherType
-	e.Content = t.Poll.AppendTo(e.Content)
+	e.Content = ask.AppendTo(e.Content)
 	p.Payload = int32(len(e.Content))
 	p.Size = max(ethernetSize+p.Payload, minFrame)
-	h.host.Send(p, h.host.Exit(t.Poll.Flow))
+	h.Send(p, h.Exit(ask.Flow))
 }

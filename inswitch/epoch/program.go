@@ -11,6 +11,7 @@ type Program struct {
 	cfg   Config
 	dev   inswitch.Device
 	tel   *telemetry
+	keeps bool // tel is its own
 	seen  seen
 	cpu   processor
 	stats Stats
@@ -25,14 +26,32 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	p := &Program{cfg: cfg, dev: dev}
+	p := &Program{cfg: cfg, dev: dev, keeps: true}
 	p.tel = newTelemetry(cfg, len(dev.Ports), &p.stats)
 	return p, nil
 }
 
+// Share makes a program that answers polls from the telemetry of this one, with
+// a processor and a memory of polls of its own. A laboratory compares hosts that
+// complain by different rules this way: what one asks does not change what
+// another is told.
+func (p *Program) Share() *Program { return &Program{cfg: p.cfg, dev: p.dev, tel: p.tel} }
+
+// Ask has the switch's processor read the telemetry for a complaint, as a poll
+// does, for those who reach it by another way. Only times and the switch of the
+// event are read.
+func (p *Program) Ask(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
+	p.tel.now.at(ev.Now)
+	p.cpu.ask(p, ev, act, who)
+}
+
 // Stages are Ingress for polls, Enqueue and Dequeue to count, PFC for the
-// neighbours' pauses, and Timer for the switch's processor.
+// neighbours' pauses, and Timer for the switch's processor. One that shares
+// another's telemetry does not count.
 func (p *Program) Stages() inswitch.Stages {
+	if !p.keeps {
+		return inswitch.At(inswitch.Ingress, inswitch.Timer)
+	}
 	return inswitch.At(inswitch.Ingress, inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC, inswitch.Timer)
 }
 

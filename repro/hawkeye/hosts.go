@@ -1,0 +1,122 @@
+package hawkeye
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inhost/agent"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// tick is how often agents look at flows from which nothing comes back.
+const tick = 10 * time.Microsecond
+
+// again is between two complaints about one flow, at least.
+const again = time.Millisecond
+
+// crowd is the agents of all hosts, at every host one for each threshold. What
+// they complain about is asked at every length of the epoch.
+type crowd struct {
+	run    *run
+	hosts  []*watcher
+	buffer []agent.Trigger
+}
+
+// watcher hears what the flows of one host do.
+type watcher struct {
+	crowd  *crowd
+	host   *sim.Host
+	agents []*agent.Agent // by threshold
+	number uint32         // of complaints
+}
+
+func newCrowd(r *run) (*crowd, error) {
+	c := &crowd{run: r}
+	for _, h := range r.net.Hosts() {
+		w := &watcher{crowd: c, host: h}
+		for _, late := range r.lab.thresholds {
+			cfg := agent.DefaultConfig(h.ID)
+			cfg.Late, cfg.Again = late, again
+			one, err := agent.New(cfg)
+			if err != nil {
+				return nil, err
+			}
+			w.agents = append(w.agents, one)
+		}
+		h.Watch(w)
+		c.hosts = append(c.hosts, w)
+	}
+	r.net.At(engine.Of(tick), c.look)
+	return c, nil
+}
+
+func (c *crowd) look() {
+	for _, w := range c.hosts {
+		for i, a := range w.agents {
+			c.buffer = a.Tick(w.host.Clock(), c.buffer[:0])
+			for _, t := range c.buffer {
+				w.complain(i, t)
+			}
+		}
+	}
+	c.run.net.At(c.run.net.Now()+engine.Of(tick), c.look)
+}
+
+// Started and the others are told by the simulator.
+func (w *watcher) Started(now model.Time, f *sim.Watched) {
+	for _, a := range w.agents {
+		a.Start(now, f.Key, agent.Expect{BaseRTT: f.BaseRTT, Rate: f.Rate, Finish: f.Ideal})
+	}
+}
+
+// Sent passes on.
+func (w *watcher) Sent(now model.Time, key *model.FlowKey, end int64) {
+	for _, a := range w.agents {
+		a.Sent(now, *key, end)
+	}
+}
+
+// Acked passes on.
+func (w *watcher) Acked(now model.Time, key *model.FlowKey, end int64) {
+	for i, a := range w.agents {
+		if t, ok := a.Acked(now, *key, end); ok {
+			w.complain(i, t)
+		}
+	}
+}
+
+// Ended passes on.
+func (w *watcher) Ended(now model.Time, key *model.FlowKey) {
+	for i, a := range w.agents {
+		if t, ok := a.End(now, *key); ok {
+			w.complain(i, t)
+		}
+	}
+}
+
+// complain asks at every length of the epoch.
+func (w *watcher) complain(threshold int, t agent.Trigger) {
+	r := w.crowd.run
+	variants := len(r.lab.thresholds) * len(r.lab.lengths)
+	for i := range r.lab.lengths {
+		v := threshold*len(r.lab.lengths) + i
+		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}
+		simhost.SendPoll(w.host, &t.Poll)
+		c := complaint{
+			event: t.Poll.Event, variant: v, at: r.net.Now(), took: t.Value,
+			key: t.Poll.Flow, flow: r.flows[t.Poll.Flow],
+		}
+		if r.lab.full {
+			c.whole = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}
+			r.ask = append(r.ask, c.whole)
+		}
+		r.complaints = append(r.complaints, c)
+	}
+	w.number++
+}
+
+// wholeFabric marks the events of full polling; no host has such an id.
+const wholeFabric model.NodeID = 1 << 24

@@ -1,0 +1,208 @@
+package hawkeye
+
+import (
+	"context"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/inswitch/epoch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// lab is how traces are played: the fabric of the paper's section 4.1, and what
+// its switches and hosts are set to. Combinations of a threshold and a length
+// are variants, numbered with the length running fastest.
+type lab struct {
+	pods       int
+	thresholds []float64       // of the round-trip time, in base ones
+	lengths    []time.Duration // of the epoch
+	skew       time.Duration   // clocks differ by up to this much
+	loss       float64         // of reports
+	full       bool            // ask all switches, too
+}
+
+var (
+	allThresholds = []float64{2, 3, 4, 5}
+	allLengths    = []time.Duration{100 * us, 200 * us, 500 * us, ms, 2 * ms}
+)
+
+// newLab is the lab of the paper with all parameters.
+func newLab() lab { return lab{pods: 4, thresholds: allThresholds, lengths: allLengths} }
+
+// one is the lab with one choice of parameters.
+func (l lab) one(threshold float64, length time.Duration) lab {
+	l.thresholds, l.lengths = []float64{threshold}, []time.Duration{length}
+	return l
+}
+
+// complaint is what one host asked about one flow.
+type complaint struct {
+	event   poll.Event
+	whole   poll.Event // under which all switches answer
+	variant int
+	at      engine.Time   // of the run, not of the host's clock
+	took    time.Duration // of the packet it complains of
+	key     model.FlowKey
+	flow    int
+}
+
+// run is a trace at play and what was seen of it.
+type run struct {
+	lab    lab
+	trace  trace
+	net    *sim.Network
+	routes *topo.Routes
+	flows  map[model.FlowKey]int
+
+	complaints []complaint
+	ask        []poll.Event // of all switches
+	collector  *provenance.Collector
+	bytes      model.Bytes // of all reports
+	history    history
+	locks      map[lock][]answer
+}
+
+// config is the simulator's: RoCEv2 with DCQCN, PFC and the marking thresholds
+// of the authors' runs. Acknowledgements ride beside CNPs, so that a round-trip
+// time tells of the way there. A switch of four ports has 3 MB.
+func config(seed uint64) sim.Config {
+	cfg := sim.DefaultConfig()
+	cfg.Seed, cfg.AckControl = seed, true
+	cfg.Buffer = 3 * model.MB
+	cfg.ECN = []sim.ECNParams{{Kmin: 40 * model.KB, Kmax: 160 * model.KB, Pmax: 0.2}}
+	return cfg
+}
+
+// fabric is the fat-tree with links of 100 Gb/s and 2 µs.
+func (l lab) fabric(seed uint64) (*topo.Routes, error) {
+	links := topo.DefaultLinks()
+	links.Host.Rate, links.Fabric.Rate = 100*model.Gbps, 100*model.Gbps
+	links.Host.Delay, links.Fabric.Delay = 2*us, 2*us
+	f, err := topo.FatTree(l.pods, links)
+	if err != nil {
+		return nil, err
+	}
+	return topo.NewRoutes(f, topo.RouteConfig{Seed: seed})
+}
+
+// play draws a trace and runs it.
+func (l lab) play(ctx context.Context, seed uint64, load float64, kinds ...kind) (*run, error) {
+	routes, err := l.fabric(seed)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTrace(routes, seed, load, kinds...)
+	if err != nil {
+		return nil, err
+	}
+	return l.replay(ctx, routes, t)
+}
+
+// replay runs a trace.
+func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, error) {
+	n, err := sim.New(routes, config(t.seed))
+	if err != nil {
+		return nil, err
+	}
+	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}}
+	if r.collector, err = provenance.NewCollector(1 << 20); err != nil {
+		return nil, err
+	}
+	if err := n.AddFlows(t.flows); err != nil {
+		return nil, err
+	}
+	for i := range n.Flows() {
+		key, _ := n.FlowKey(i)
+		r.flows[key] = i
+	}
+	if len(t.wrong) > 0 {
+		if err := n.Inject(sim.Injection{Fault: sim.Reroute{Entries: t.wrong}}); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range t.storms {
+		if err := n.Inject(s); err != nil {
+			return nil, err
+		}
+	}
+	r.setClocks()
+	if err := r.attach(); err != nil {
+		return nil, err
+	}
+	if _, err := newCrowd(r); err != nil {
+		return nil, err
+	}
+	r.history.record(n, engine.Of(t.end))
+	for at := time.Duration(0); at < t.end; at += 100 * us {
+		n.Run(engine.Of(min(at+100*us, t.end)))
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	// Reports that are on their way arrive. Whoever complains from here on is
+	// not heard: the history has ended.
+	asked := len(r.complaints)
+	n.Run(engine.Of(t.end + 4*collect))
+	r.complaints = r.complaints[:asked]
+	return r, nil
+}
+
+// setClocks lets every device's clock depart from the run's time.
+func (r *run) setClocks() {
+	if r.lab.skew == 0 {
+		return
+	}
+	rng := claim.Rand(r.trace.seed, 2)
+	for _, n := range r.net.Fabric().Nodes() {
+		r.net.SetClock(n.ID, sim.Clock{Offset: time.Duration(rng.Int64N(int64(r.lab.skew) + 1))})
+	}
+}
+
+// collect is the time of a switch's processor. The snapshot is frozen when the
+// poll comes by, so its 80 ms need not be played: they change nothing of it.
+const collect = 20 * us
+
+// attach puts telemetry into all switches.
+func (r *run) attach() error {
+	m := simhost.Mgmt{Delay: 10 * us, Loss: r.lab.loss, Seed: r.trace.seed}
+	mgmt, err := simhost.NewManagement(r.net, m, r.receive)
+	if err != nil {
+		return err
+	}
+	host := simhost.DefaultConfig()
+	host.Carrier = mgmt
+	cfg := epoch.DefaultConfig()
+	cfg.Collect, cfg.Chunk = collect, simhost.Room(mgmt)
+	for _, id := range r.net.Fabric().Switches() {
+		b, err := newBank(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.ask)
+		if err != nil {
+			return err
+		}
+		if _, err := simhost.Attach(r.net, id, inswitch.NewPipeline(b), host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive takes a datagram of reports. Those that contradict others are the
+// collector's to count.
+func (r *run) receive(at model.Time, _ model.NodeID, datagram []byte) {
+	r.bytes += model.Bytes(len(datagram))
+	var in dta.Reader
+	var rep dta.Report
+	if in.Reset(datagram) != nil {
+		return
+	}
+	for in.Next(&rep) {
+		_, _ = r.collector.Add(at, rep.Data)
+	}
+}
