@@ -60,7 +60,7 @@ func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, w
 // freeze encodes all that the switch knows.
 func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	t, b := p.tel, &s.builder
-	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.Length, Dropped: uint32(p.stats.Lost)}
+	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.Length, Dropped: uint32(p.tel.stats.Lost)}
 	if p.cfg.Flows == 0 {
 		head.Flags |= epoch.NoFlows
 	}
