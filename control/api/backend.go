@@ -97,18 +97,3 @@ type Lab interface {
 	// SetPace sets how many seconds of the fabric pass in one of the wall.
 	SetPace(context.Context, float64) error
 }
-
-// Filters is the filter language.
-type Filters interface {
-	// Compile reads a filter. Its error says where it is wrong.
-	Compile(text string) (Filter, error)
-	// Complete proposes what could stand at a place in a filter, which may be
-	// half written and wrong elsewhere.
-	Complete(text string, at int) []Completion
-}
-
-// Filter is a compiled filter.
-type Filter interface {
-	Flow(*record.FlowSlot) bool
-	Trace(*record.Trace) bool
-}

@@ -71,7 +71,7 @@ func (s *Server) counterRoutes() {
 			if s.deps.Meter == nil {
 				return Counter{}, errNoMeter
 			}
-			if _, err := s.filter(in.Body.Filter); err != nil {
+			if _, err := parse(s.now().packets, in.Body.Filter); err != nil {
 				return Counter{}, err
 			}
 			return s.deps.Meter.AddCounter(ctx, in.Body)

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -97,7 +96,7 @@ func (k *fake) fill(n int) {
 		k.batch.Diagnoses = append(k.batch.Diagnoses, k.diagnosis(i))
 		inc := record.Incident{
 			ID: fmt.Sprintf("inc-%d", i), Begin: epoch0.Add(-time.Duration(i+1) * time.Minute), Updated: epoch0.Add(-time.Duration(i) * time.Minute),
-			Cause: "incast", Severity: Warning, Place: sw.Name, Summary: "incast at " + sw.Name,
+			Cause: "incast", Severity: "warning", Place: sw.Name, Summary: "incast at " + sw.Name,
 			Body: encode(IncidentBody{
 				Sentence: "five flows filled a queue", Confidence: .9, Remedy: "spread them",
 				Origin:   &PortRef{Node: sw.Name, Port: 1},
@@ -390,30 +389,6 @@ func (k *fake) SetPace(_ context.Context, p float64) error {
 	return nil
 }
 
-// words is a filter language of one form: the name of a protocol.
-type words struct{}
-
-type word string
-
-func (words) Compile(text string) (Filter, error) {
-	if _, err := model.ParseProto(text); err != nil {
-		return nil, err
-	}
-	return word(text), nil
-}
-
-func (words) Complete(text string, at int) (list []Completion) {
-	for _, w := range []string{"icmp", "tcp", "udp"} {
-		if strings.HasPrefix(w, text[:at]) {
-			list = append(list, Completion{Text: w, Kind: "keyword"})
-		}
-	}
-	return list
-}
-
-func (w word) Flow(r *record.FlowSlot) bool { return r.Flow.Proto.String() == string(w) }
-func (w word) Trace(r *record.Trace) bool   { return r.Flow.Proto.String() == string(w) }
-
 var errDisk = errors.New("disk /secret/path is on fire")
 
 // newServer makes a server of the fake; change may alter what it is made with.
@@ -422,7 +397,7 @@ func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	k := newFake(tb)
 	cfg := DefaultConfig()
 	deps := Deps{
-		Live: k, Records: fakeRecords{k}, Hub: NewHub(16, 64), Prober: k, Marker: k, Meter: k, Doctor: k, Lab: k, Filters: words{},
+		Live: k, Records: fakeRecords{k}, Hub: NewHub(16, 64), Prober: k, Marker: k, Meter: k, Doctor: k, Lab: k,
 		Build: Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
 	}
 	for _, c := range change {

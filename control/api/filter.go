@@ -2,67 +2,80 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
-)
 
-// Completion is something that could stand in a filter.
-type Completion struct {
-	Text  string `json:"text" doc:"What to put in"`
-	From  int    `json:"from" doc:"Byte of the filter where it begins; what stands from there to the cursor is replaced"`
-	Kind  string `json:"kind" enum:"field,operator,value,keyword"`
-	About string `json:"about,omitempty"`
-}
+	"github.com/weft-telemetry/weft/analyze/filter"
+)
 
 // FilterCheck says whether a filter is right and how it could go on.
 type FilterCheck struct {
-	Valid       bool         `json:"valid"`
-	Error       string       `json:"error,omitempty" doc:"What is wrong, and where"`
-	Completions []Completion `json:"completions"`
+	Valid      bool              `json:"valid"`
+	Error      *FilterError      `json:"error,omitempty"`
+	From       int               `json:"from" doc:"Byte of the text where a candidate begins"`
+	To         int               `json:"to" doc:"Byte behind what it takes the place of"`
+	Candidates []FilterCandidate `json:"candidates" doc:"What could stand at the cursor, given what is before it"`
+}
+
+// FilterCandidate is something that could stand in a filter.
+type FilterCandidate struct {
+	Text  string `json:"text"`
+	About string `json:"about,omitempty"`
+}
+
+// FilterError says what is wrong with a filter, and where.
+type FilterError struct {
+	Message string `json:"message"`
+	At      int    `json:"at" doc:"First byte that is wrong"`
+	End     int    `json:"end" doc:"Byte behind; the same where something is missing"`
 }
 
 type completeInput struct {
+	Of   string `query:"of" enum:"flows,traces,packets" default:"flows" doc:"What the filter is for; packets: counters and marks"`
 	Text string `query:"text" maxLength:"1024"`
 	At   int    `query:"at" minimum:"-1" maximum:"1024" default:"-1" doc:"Byte that the cursor stands before; -1: the end"`
 }
 
-// maxCompletions bounds an answer; nobody reads more.
-const maxCompletions = 100
+// maxCandidates bounds an answer; nobody reads more.
+const maxCandidates = 200
 
 func (s *Server) filterRoutes() {
 	get(s, "/filter/complete", "complete-filter", "Flows", "Check a filter and propose how it could go on",
 		func(_ context.Context, in *completeInput) (FilterCheck, error) {
-			if s.deps.Filters == nil {
-				return FilterCheck{}, errNoFilters
+			f := s.now()
+			switch in.Of {
+			case "traces":
+				return check(f.traces, in), nil
+			case "packets":
+				return check(f.packets, in), nil
 			}
-			if in.At < 0 || in.At > len(in.Text) {
-				in.At = len(in.Text)
-			}
-			c := FilterCheck{Valid: true, Completions: s.deps.Filters.Complete(in.Text, in.At)}
-			if len(c.Completions) > maxCompletions {
-				c.Completions = c.Completions[:maxCompletions]
-			}
-			if in.Text != "" {
-				if _, err := s.deps.Filters.Compile(in.Text); err != nil {
-					c.Valid, c.Error = false, err.Error()
-				}
-			}
-			return c, nil
+			return check(f.flows, in), nil
 		})
 }
 
-var errNoFilters = fmt.Errorf("filters: this controller has none: %w", ErrUnsupported)
+// check looks at a half-written filter.
+func check[T any](s *filter.Schema[T], in *completeInput) FilterCheck {
+	if in.At < 0 || in.At > len(in.Text) {
+		in.At = len(in.Text)
+	}
+	at := s.Complete(in.Text, in.At)
+	c := FilterCheck{Valid: true, From: at.From, To: at.To, Candidates: []FilterCandidate{}}
+	for _, x := range at.Candidates[:min(len(at.Candidates), maxCandidates)] {
+		c.Candidates = append(c.Candidates, FilterCandidate(x))
+	}
+	_, err := s.Parse(in.Text)
+	var wrong *filter.Error
+	if errors.As(err, &wrong) {
+		c.Valid, c.Error = false, &FilterError{Message: wrong.Error(), At: wrong.At, End: wrong.End}
+	}
+	return c
+}
 
-// filter compiles what a client wrote; nil: nothing was.
-func (s *Server) filter(text string) (Filter, error) {
-	if text == "" {
-		return nil, nil
-	}
-	if s.deps.Filters == nil {
-		return nil, errNoFilters
-	}
-	f, err := s.deps.Filters.Compile(text)
+// parse compiles what a client wrote.
+func parse[T any](s *filter.Schema[T], text string) (*filter.Filter[T], error) {
+	f, err := s.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("filter: %w: %w", err, ErrInvalid)
+		return nil, fmt.Errorf("%w: %w", err, ErrInvalid)
 	}
 	return f, nil
 }

@@ -101,7 +101,7 @@ func (s *Server) listFlows(ctx context.Context, in *flowsInput) (p FlowPage, err
 	if err != nil {
 		return p, err
 	}
-	f, err := s.filter(in.Filter)
+	f, err := parse(s.now().flows, in.Filter)
 	if err != nil {
 		return p, err
 	}
@@ -109,7 +109,7 @@ func (s *Server) listFlows(ctx context.Context, in *flowsInput) (p FlowPage, err
 	p.From, p.To = q.From, q.To
 	sums := newFlowSums(s)
 	p.Next, p.Scanned, err = walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
-		if f == nil || f.Flow(r) {
+		if f.Match(r) {
 			sums.add(r)
 		}
 		p.From = r.Time

@@ -10,19 +10,12 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Severities of incidents.
-const (
-	Info     = "info"
-	Warning  = "warning"
-	Critical = "critical"
-)
-
 // Incident is one thing that went wrong, in short.
 type Incident struct {
 	ID       string     `json:"id"`
 	State    string     `json:"state" enum:"open,closed"`
-	Severity string     `json:"severity" enum:"info,warning,critical"`
-	Cause    string     `json:"cause" doc:"Short name of what it is: incast, pfc-storm, deadlock, loop, blackhole, silent-drop, imbalance, …"`
+	Severity string     `json:"severity" enum:"notice,warning,critical"`
+	Cause    string     `json:"cause" doc:"Short name of what it is: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
 	Place    string     `json:"place" doc:"Where it began: a node, or node:port"`
 	Summary  string     `json:"summary"`
 	Begin    time.Time  `json:"begin"`
@@ -62,7 +55,7 @@ type IncidentBody struct {
 type TimelineEntry struct {
 	Time   time.Time `json:"time"`
 	Kind   string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end"`
-	Source string    `json:"source" doc:"flows, traces, ports, probes, diagnosis, agents, controller"`
+	Source string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller"`
 	Text   string    `json:"text"`
 	Place  *PortRef  `json:"place,omitempty"`
 	Flow   *FlowRef  `json:"flow,omitempty"`
@@ -70,7 +63,7 @@ type TimelineEntry struct {
 
 // SourceEvidence is what one source says of an incident.
 type SourceEvidence struct {
-	Source string    `json:"source" doc:"flows, traces, ports, probes, diagnosis, agents"`
+	Source string    `json:"source" doc:"flowsets, traces, labels, epochs, probes"`
 	Says   string    `json:"says" enum:"supports,contradicts,nothing"`
 	Text   string    `json:"text"`
 	Count  int       `json:"count" doc:"Observations"`
@@ -126,7 +119,7 @@ type incidentsInput struct {
 	Range
 	Paging
 	State    string `query:"state" enum:"open,closed"`
-	Severity string `query:"severity" enum:"info,warning,critical"`
+	Severity string `query:"severity" enum:"notice,warning,critical"`
 	Cause    string `query:"cause" maxLength:"64"`
 	Node     string `query:"node" maxLength:"256" doc:"That it happened at, or that it concerns"`
 }

@@ -45,7 +45,7 @@ func (r *MarkRequest) check(s *Server) error {
 			return fmt.Errorf("host %q: %w", r.Host, ErrNotFound)
 		}
 	}
-	_, err := s.filter(r.Filter)
+	_, err := parse(s.now().packets, r.Filter)
 	return err
 }
 

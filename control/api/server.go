@@ -16,8 +16,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/weft-telemetry/weft/topo"
 )
 
 // Deps is what a Server speaks for. Live, Records and Hub must be there; routes
@@ -31,7 +29,6 @@ type Deps struct {
 	Meter   Meter
 	Doctor  Doctor
 	Lab     Lab
-	Filters Filters
 
 	Page    fs.FS                // the console, with index.html at its root
 	Metrics *prometheus.Registry // of the whole process; the API adds its own
@@ -62,9 +59,8 @@ type Server struct {
 	requests chan struct{} // a place each
 	streams  chan struct{}
 
-	mu          sync.Mutex
-	described   *topo.Fabric
-	description *Topology
+	mu     sync.Mutex
+	fabric *fabric
 }
 
 // New checks the configuration and starts nothing.

@@ -3,7 +3,10 @@ package api
 import (
 	"context"
 
+	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -84,16 +87,29 @@ func portRef(f *topo.Fabric, p model.Port) PortRef {
 
 func (s *Server) topologyRoutes() {
 	get(s, "/topology", "get-topology", "Fabric", "The fabric: nodes, ports, links",
-		func(context.Context, *struct{}) (*Topology, error) { return s.topology(), nil })
+		func(context.Context, *struct{}) (*Topology, error) { return s.now().topology, nil })
 }
 
-// topology describes the present fabric, anew only when it has changed.
-func (s *Server) topology() *Topology {
+// fabric is what follows from a topology, made once.
+type fabric struct {
+	*topo.Fabric
+	topology *Topology
+	flows    *filter.Schema[record.FlowSlot]
+	traces   *filter.Schema[traceView]
+	packets  *filter.Schema[headers.Frame]
+}
+
+// now returns the present fabric. Of a new one, what follows from it is made
+// anew.
+func (s *Server) now() *fabric {
 	f := s.deps.Live.Fabric()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.described != f {
-		s.described, s.description = f, newTopology(f)
+	if s.fabric == nil || s.fabric.Fabric != f {
+		s.fabric = &fabric{
+			Fabric: f, topology: newTopology(f),
+			flows: flowSchema(f), traces: traceSchema(f), packets: headers.Schema(resolver(f)),
+		}
 	}
-	return s.description
+	return s.fabric
 }

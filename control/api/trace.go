@@ -92,7 +92,7 @@ func (s *Server) traceRoutes() {
 			if err != nil {
 				return none, err
 			}
-			f, err := s.filter(in.Filter)
+			f, err := parse(s.now().traces, in.Filter)
 			if err != nil {
 				return none, err
 			}
@@ -100,8 +100,9 @@ func (s *Server) traceRoutes() {
 				return none, err
 			}
 			q.Node = in.Node
+			var view traceView
 			return scan(ctx, s, s.deps.Records.Traces, q, func(r *record.Trace) (TraceSummary, bool) {
-				if in.End != "" && in.End != r.End || f != nil && !f.Trace(r) {
+				if in.End != "" && in.End != r.End || !f.Match(view.of(r)) {
 					return TraceSummary{}, false
 				}
 				return s.newTraceSummary(r), true
