@@ -46,14 +46,17 @@ type Loss struct {
 
 // PortSample is the state of a port at one instant, or the means of a rollup.
 type PortSample struct {
-	Time    time.Time     `json:"time"`
-	Node    string        `json:"node"`
-	Port    model.PortID  `json:"port"`
-	Queue   model.Bytes   `json:"queue_bytes"`
-	Latency time.Duration `json:"latency_ns"` // through the switch, by its own clock
-	Load    model.Rate    `json:"load_bps"`
-	Paused  float64       `json:"paused"` // share of the time that PFC kept it from sending
-	Samples uint64        `json:"samples"`
+	Time  time.Time    `json:"time"`
+	Node  string       `json:"node"`
+	Port  model.PortID `json:"port"`
+	Queue model.Bytes  `json:"queue_bytes"`
+	// QueueMax is the deepest queue of what the record stands for, which a mean
+	// hides. A single sample may leave it 0; a rollup counts Queue then.
+	QueueMax model.Bytes   `json:"queue_max_bytes"`
+	Latency  time.Duration `json:"latency_ns"` // through the switch, by its own clock
+	Load     model.Rate    `json:"load_bps"`
+	Paused   float64       `json:"paused"` // share of the time that PFC kept it from sending
+	Samples  uint64        `json:"samples"`
 }
 
 // Trace is one packet's way through the fabric.

@@ -65,7 +65,7 @@ func fewerChecks(t *testing.T) {
 	if f.Value.String() != f.DefValue {
 		return
 	}
-	n := "30"
+	n := "20"
 	if testing.Short() {
 		n = "8"
 	}

@@ -76,7 +76,7 @@ var losses = rapid.Custom(func(t *rapid.T) record.Loss {
 
 var portSamples = rapid.Custom(func(t *rapid.T) record.PortSample {
 	return record.PortSample{
-		Time: times.Draw(t, "time"), Node: names.Draw(t, "node"), Port: port(t), Queue: model.Bytes(small(t, "queue")),
+		Time: times.Draw(t, "time"), Node: names.Draw(t, "node"), Port: port(t), Queue: model.Bytes(small(t, "queue")), QueueMax: model.Bytes(small(t, "queue max")),
 		Latency: span(t, "latency"), Load: model.Rate(small(t, "load")), Paused: float64(small(t, "paused")) / (1 << 20),
 		Samples: rapid.Uint64Range(0, 3).Draw(t, "samples"),
 	}

@@ -197,8 +197,8 @@ func testRollup(t *testing.T, s Store) {
 	for range 2 {
 		ports, err := walk(s.Ports, record.Query{Step: time.Second})
 		wantPorts := []record.PortSample{
-			{Time: base.Add(time.Second), Node: "s", Port: 3, Queue: 7, Latency: 14, Paused: 0.5, Samples: 1},
-			{Time: base, Node: "s", Port: 3, Queue: 460, Latency: 920, Paused: 0.5, Samples: 5}, // (100 + 3·400 + 1000) / 5
+			{Time: base.Add(time.Second), Node: "s", Port: 3, Queue: 7, QueueMax: 7, Latency: 14, Paused: 0.5, Samples: 1},
+			{Time: base, Node: "s", Port: 3, Queue: 460, QueueMax: 1000, Latency: 920, Paused: 0.5, Samples: 5}, // (100 + 3·400 + 1000) / 5
 		}
 		if d := cmp.Diff(wantPorts, ports); err != nil || d != "" {
 			t.Errorf("ports by second, %v (- want, + got):\n%s", err, d)

@@ -123,6 +123,7 @@ func (t *Twin) Ports(_ context.Context, q record.Query) (record.Page[record.Port
 	var steps []record.PortSample
 	for g, samples := range groups {
 		var n, queue, latency, load, paused float64
+		deepest := max(samples[0].Queue, samples[0].QueueMax)
 		for _, r := range samples {
 			w := float64(max(1, r.Samples))
 			n += w
@@ -130,11 +131,12 @@ func (t *Twin) Ports(_ context.Context, q record.Query) (record.Page[record.Port
 			latency += w * float64(r.Latency)
 			load += w * float64(r.Load)
 			paused += w * r.Paused
+			deepest = max(deepest, r.Queue, r.QueueMax)
 		}
 		steps = append(steps, record.PortSample{
 			Time: time.Unix(0, g.time), Node: g.of.node, Port: g.of.port, Samples: uint64(n),
 			Queue: model.Bytes(math.Round(queue / n)), Latency: time.Duration(math.Round(latency / n)),
-			Load: model.Rate(math.Round(load / n)), Paused: paused / n,
+			Load: model.Rate(math.Round(load / n)), Paused: paused / n, QueueMax: deepest,
 		})
 	}
 	slices.SortFunc(steps, func(a, b record.PortSample) int { // the last of equal times comes first

@@ -25,7 +25,8 @@ type rollup struct {
 
 const (
 	mergePorts = `least(sum(samples), 18446744073709551615)::UBIGINT AS samples, sum(queue_sum) AS queue_sum,
-		sum(latency_sum) AS latency_sum, sum(load_sum) AS load_sum, sum(paused_sum) AS paused_sum`
+		sum(latency_sum) AS latency_sum, sum(load_sum) AS load_sum, sum(paused_sum) AS paused_sum,
+		max(queue_max_bytes) AS queue_max_bytes`
 	mergeCounters = `least(sum(packets), 18446744073709551615)::UBIGINT AS packets,
 		least(sum(bytes), 18446744073709551615)::UBIGINT AS bytes, max(flows) AS flows`
 )
@@ -58,6 +59,7 @@ type portStep struct {
 type portSums struct {
 	samples                      uint64
 	queue, latency, load, paused float64
+	queueMax                     model.Bytes
 }
 
 type counterStep struct {
@@ -90,17 +92,21 @@ func portRows(samples []record.PortSample, step time.Duration) iter.Seq[[]driver
 		r := &samples[i]
 		at := portStep{store.Floor(r.Time.UnixNano(), step), r.Node, r.Port}
 		n := max(r.Samples, 1)
-		w, s := float64(n), sums[at]
+		s, known := sums[at]
+		w, deepest := float64(n), max(r.Queue, r.QueueMax)
 		s.samples = addUp(s.samples, n)
 		s.queue += w * float64(r.Queue)
 		s.latency += w * float64(r.Latency)
 		s.load += w * float64(r.Load)
 		s.paused += w * r.Paused
+		if !known || deepest > s.queueMax {
+			s.queueMax = deepest
+		}
 		sums[at] = s
 	}
 	return func(yield func([]driver.Value) bool) {
 		for at, s := range sums {
-			if !yield([]driver.Value{time.Unix(0, at.time), at.node, uint16(at.port), s.samples, s.queue, s.latency, s.load, s.paused}) {
+			if !yield([]driver.Value{time.Unix(0, at.time), at.node, uint16(at.port), s.samples, s.queue, s.latency, s.load, s.paused, int64(s.queueMax)}) {
 				return
 			}
 		}

@@ -72,6 +72,27 @@ CREATE TABLE counters_1s (
 	packets UBIGINT NOT NULL, bytes UBIGINT NOT NULL, flows DOUBLE NOT NULL);
 CREATE TABLE counters_1m AS FROM counters_1s;
 CREATE TABLE weft_key (key BLOB NOT NULL);`},
+	// A mean hides a short burst. Of old steps the mean is all that is known of
+	// their deepest queue. The views are for people: who reads a rollup itself
+	// has to add up its rows.
+	{"deepest queues, and views of rollups", `
+ALTER TABLE ports ADD COLUMN queue_max_bytes BIGINT DEFAULT 0;
+ALTER TABLE ports_1s ADD COLUMN queue_max_bytes BIGINT;
+ALTER TABLE ports_1m ADD COLUMN queue_max_bytes BIGINT;
+UPDATE ports_1s SET queue_max_bytes = queue_sum / samples;
+UPDATE ports_1m SET queue_max_bytes = queue_sum / samples;
+CREATE VIEW port_seconds AS SELECT time, node, port, sum(samples) AS samples,
+	sum(queue_sum) / sum(samples) AS queue_bytes, max(queue_max_bytes) AS queue_max_bytes,
+	sum(latency_sum) / sum(samples) AS latency_ns, sum(load_sum) / sum(samples) AS load_bps,
+	sum(paused_sum) / sum(samples) AS paused FROM ports_1s GROUP BY time, node, port;
+CREATE VIEW port_minutes AS SELECT time, node, port, sum(samples) AS samples,
+	sum(queue_sum) / sum(samples) AS queue_bytes, max(queue_max_bytes) AS queue_max_bytes,
+	sum(latency_sum) / sum(samples) AS latency_ns, sum(load_sum) / sum(samples) AS load_bps,
+	sum(paused_sum) / sum(samples) AS paused FROM ports_1m GROUP BY time, node, port;
+CREATE VIEW counter_seconds AS SELECT time, name, sum(packets) AS packets, sum(bytes) AS bytes,
+	max(flows) AS flows FROM counters_1s GROUP BY time, name;
+CREATE VIEW counter_minutes AS SELECT time, name, sum(packets) AS packets, sum(bytes) AS bytes,
+	max(flows) AS flows FROM counters_1m GROUP BY time, name;`},
 }
 
 // Errors of opening.

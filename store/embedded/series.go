@@ -26,11 +26,11 @@ var portSeries = rolled[record.PortSample]{
 	scan: func(rows *sql.Rows, _ time.Duration, r *record.PortSample) (store.Cursor, error) {
 		var at int64
 		var s portSums
-		err := rows.Scan(&at, &r.Node, &r.Port, &s.samples, &s.queue, &s.latency, &s.load, &s.paused)
+		err := rows.Scan(&at, &r.Node, &r.Port, &s.samples, &s.queue, &s.latency, &s.load, &s.paused, &s.queueMax)
 		w := float64(s.samples)
 		r.Time, r.Samples = time.Unix(0, at).UTC(), s.samples
 		r.Queue, r.Latency, r.Load = model.Bytes(whole(s.queue/w)), time.Duration(whole(s.latency/w)), model.Rate(whole(s.load/w))
-		r.Paused = s.paused / w
+		r.Paused, r.QueueMax = s.paused/w, s.queueMax
 		return store.Cursor{Time: at, Name: r.Node, Port: r.Port}, err
 	},
 	behind: func(c store.Cursor) (string, []any) {

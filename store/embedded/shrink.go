@@ -20,9 +20,12 @@ const (
 	// aim is the share of the allowed size to come down to, so that the next
 	// batch does not call for the next removal.
 	aim = 0.9
-	// shrinkRounds bounds one maintenance. DuckDB frees whole groups of 122,880
-	// rows, so the size falls in steps and an estimate may need another round.
+	// shrinkRounds bounds one maintenance: the size falls in steps, so an
+	// estimate may need another round.
 	shrinkRounds = 8
+	// rowGroup is what DuckDB frees at once: so many rows of a table, when all of
+	// them are removed.
+	rowGroup = 122_880
 )
 
 // shrink removes the oldest records until the store is no larger than allowed. It
@@ -80,10 +83,32 @@ func (s *Store) removeShare(ctx context.Context, share float64, up *store.Upkeep
 			r.Size += n
 			up.Removed[kind] = r
 			removed += n
+			if n > 0 {
+				if err := s.rewrite(ctx, kind); err != nil {
+					return removed, err
+				}
+			}
 		}
 		if removed > 0 {
 			return removed, nil
 		}
 	}
 	return removed, nil
+}
+
+// rewrite puts the rows of a small table into new groups, so that the room of
+// those removed from the middle of a group comes free. In a large table whole
+// groups leave, and what is left of one does not matter.
+func (s *Store) rewrite(ctx context.Context, kind store.Kind) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	var rows int64
+	if err := s.writer.QueryRowContext(ctx, fmt.Sprintf(`SELECT count(*) FROM %s`, kind)).Scan(&rows); err != nil || rows > 2*rowGroup {
+		return err
+	}
+	return inTransaction(ctx, s.writer, func() error {
+		_, err := s.writer.ExecContext(ctx, fmt.Sprintf(`CREATE OR REPLACE TEMP TABLE moving AS FROM %[1]s; DELETE FROM %[1]s;
+			INSERT INTO %[1]s FROM moving ORDER BY time; DROP TABLE moving`, kind))
+		return err
+	})
 }

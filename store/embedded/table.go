@@ -130,15 +130,15 @@ var lossTable = table[record.Loss]{
 
 var portTable = table[record.PortSample]{
 	kind:    store.Ports,
-	columns: `node, port, queue_bytes, latency_ns, load_bps, paused, samples`,
+	columns: `node, port, queue_bytes, latency_ns, load_bps, paused, samples, queue_max_bytes`,
 	row: func(r *record.PortSample, seq int64) []driver.Value {
 		return []driver.Value{
 			r.Time, seq, r.Node, uint16(r.Port),
-			int64(r.Queue), int64(r.Latency), int64(r.Load), r.Paused, r.Samples,
+			int64(r.Queue), int64(r.Latency), int64(r.Load), r.Paused, r.Samples, int64(r.QueueMax),
 		}
 	},
 	scan: func(rows *sql.Rows, r *record.PortSample, at *place) error {
-		err := rows.Scan(&at.time, &at.seq, &r.Node, &r.Port, &r.Queue, &r.Latency, &r.Load, &r.Paused, &r.Samples)
+		err := rows.Scan(&at.time, &at.seq, &r.Node, &r.Port, &r.Queue, &r.Latency, &r.Load, &r.Paused, &r.Samples, &r.QueueMax)
 		r.Time = at.time
 		return err
 	},
