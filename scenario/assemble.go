@@ -110,6 +110,9 @@ const (
 )
 
 func (x *session) record(o Options) error {
+	if o.unrecorded {
+		return nil
+	}
 	t := o.Truth
 	if t == (truth.Options{}) {
 		t = truth.Options{
@@ -189,6 +192,9 @@ func (x *session) load(Options) error {
 
 // blame tells truth of traffic that is meant to do harm.
 func (x *session) blame(t *Traffic, p part) {
+	if x.watch == nil {
+		return
+	}
 	var kind string
 	switch t.Generator.(type) {
 	case traffic.Incast:
@@ -223,11 +229,19 @@ func (x *session) breaks(Options) error {
 			b.Seed = cmp.Or(b.Seed, x.s.Seed)
 			f.Fault = b
 		}
-		if err := x.watch.Inject(f.Injection); err != nil {
+		if err := x.inject(f.Injection); err != nil {
 			return f.Place.wrap("fault "+f.Kind, err)
 		}
 	}
 	return nil
+}
+
+// inject schedules a fault, and tells truth of it.
+func (x *session) inject(in sim.Injection) error {
+	if x.watch == nil {
+		return x.net.Inject(in)
+	}
+	return x.watch.Inject(in)
 }
 
 // watch is told what happens: truth, and what truth does not keep.

@@ -82,6 +82,9 @@ func (x *session) moves(Options) error {
 		if err := x.net.Move(m.At, m.Move); err != nil {
 			return m.Place.wrap("move", err)
 		}
+		if x.watch == nil {
+			continue
+		}
 		c := truth.Cause{
 			Kind: "move", What: fmt.Sprintf("%v moves to %s", m.Addr, x.fabric.Node(m.To).Name),
 			Begin: timeOf(m.At), Flows: x.flowsOf(m.Addr),

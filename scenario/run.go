@@ -31,6 +31,8 @@ type Options struct {
 
 	// Truth is what the recorder keeps; the zero value is what results need.
 	Truth truth.Options
+
+	unrecorded bool // there is no truth, and no result: see Open
 }
 
 // Progress is how far a run has come.

@@ -57,27 +57,10 @@ func New(cfg Config) (*Joiner, error) {
 	return &Joiner{cfg: cfg, next: 1}, nil
 }
 
-// Add files a statement and returns its incident. Where it connects two that
-// were apart, the younger becomes part of the older.
+// Add files a statement and returns its incident, which may be new. Where it
+// connects two that were apart, the younger becomes part of the older.
 func (j *Joiner) Add(e Evidence) *Incident {
-	var home *Incident
-	for i := 0; i < len(j.open); i++ {
-		in := j.open[i]
-		if !j.belongs(in, &e) {
-			continue
-		}
-		if home == nil {
-			home = in
-			continue
-		}
-		if !mergeable(home, in, &e) {
-			continue
-		}
-		home.absorb(in)
-		in.Into = home.ID
-		j.close(i)
-		i--
-	}
+	home := j.home(&e)
 	if home == nil {
 		home = &Incident{ID: j.next}
 		j.next++
@@ -87,6 +70,38 @@ func (j *Joiner) Add(e Evidence) *Incident {
 		j.open = append(j.open, home)
 	}
 	home.add(&e)
+	return home
+}
+
+// Support files a statement if an open incident speaks of the same, and returns
+// it; else nil.
+func (j *Joiner) Support(e Evidence) *Incident {
+	home := j.home(&e)
+	if home != nil {
+		home.add(&e)
+	}
+	return home
+}
+
+// home finds the incident that e belongs to, or nil.
+func (j *Joiner) home(e *Evidence) (home *Incident) {
+	for i := 0; i < len(j.open); i++ {
+		in := j.open[i]
+		if !j.belongs(in, e) {
+			continue
+		}
+		if home == nil {
+			home = in
+			continue
+		}
+		if !mergeable(home, in, e) {
+			continue
+		}
+		home.absorb(in)
+		in.Into = home.ID
+		j.close(i)
+		i--
+	}
 	return home
 }
 

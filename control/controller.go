@@ -1,0 +1,211 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control/flowwatch"
+	"github.com/weft-telemetry/weft/control/portwatch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Config is what a Controller goes by.
+type Config struct {
+	Intent *topo.Intent
+	Lists  Lists
+	// Epoch is the wall's time at which the fabric's clocks show 0.
+	Epoch time.Time
+
+	Flows     flowwatch.Config
+	Ports     portwatch.Config
+	Incidents incident.Config
+
+	// Sample is how often ports are sampled for the store.
+	Sample time.Duration
+	// Balance is over how many slots the use of equal-cost ports is judged.
+	Balance int
+	// LossShare is the least part of a link's packets, and LossPackets the
+	// least number in one slot, that must be lost to be worth an incident.
+	LossShare   float64
+	LossPackets uint64
+}
+
+// DefaultConfig suits flowsets of 10 ms.
+func DefaultConfig(in *topo.Intent) Config {
+	f := in.At(0).Fabric()
+	return Config{
+		Intent: in, Lists: DefaultLists(len(f.Nodes())),
+		Flows:     flowwatch.DefaultConfig(in),
+		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
+		Incidents: incident.DefaultConfig(),
+		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3,
+	}
+}
+
+// Devices is what the controller can ask of the fabric over its management
+// network.
+type Devices interface {
+	portwatch.Fabric
+	// Counters appends what switch ports count of themselves, as gNMI or SNMP
+	// would tell.
+	Counters(list []PortCount) []PortCount
+}
+
+// PortCount is what a port has counted since it came up.
+type PortCount struct {
+	Port   model.Port
+	Bytes  uint64        // sent
+	Paused time.Duration // during which PFC kept a class from sending
+}
+
+// Output takes what a controller makes. Both are called from the goroutine that
+// calls the controller, and must not wait.
+type Output struct {
+	// Keep takes records; the batch is the controller's again afterwards.
+	Keep func(b *record.Batch)
+	// Incident hears of every incident that is new or has changed. It must not
+	// keep it.
+	Incident func(in *incident.Incident)
+}
+
+// Controller turns reports into incidents. One goroutine calls it; what others
+// may ask is behind Backend.
+type Controller struct {
+	cfg     Config
+	fabric  *topo.Fabric
+	devices Devices
+	out     Output
+
+	flows  *flowwatch.Watch
+	ports  *portwatch.Watch
+	joiner *incident.Joiner
+
+	now     model.Time
+	balance balance
+	meter   meter
+	batch   record.Batch
+	stats   Stats
+}
+
+// Stats account for reports by kind.
+type Stats struct {
+	Reports   [numKinds]uint64
+	Refused   [numKinds]uint64 // no use could be made of them
+	Unplanned uint64           // to lists that are nobody's
+}
+
+// Kind is a kind of report.
+type Kind uint8
+
+// Kinds of reports.
+const (
+	Flowset Kind = iota
+	Label
+	numKinds
+)
+
+var kindNames = [numKinds]string{"flowset", "label"}
+
+// String prints the kind's name.
+func (k Kind) String() string { return kindNames[k] }
+
+// New makes a controller that knows nothing yet.
+func New(cfg Config, devices Devices, out Output) (*Controller, error) {
+	if cfg.Intent == nil {
+		return nil, errors.New("control: no intended routes, want a topo.Intent")
+	}
+	if devices == nil {
+		return nil, errors.New("control: no devices, want at least some that do nothing")
+	}
+	if cfg.Sample <= 0 || cfg.Balance < 1 {
+		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots; want above 0, and at least 1", cfg.Sample, cfg.Balance)
+	}
+	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
+	var err, e error
+	c.flows, e = flowwatch.New(cfg.Flows)
+	err = errors.Join(err, e)
+	c.ports, e = portwatch.New(cfg.Ports, devices)
+	err = errors.Join(err, e)
+	c.joiner, e = incident.New(cfg.Incidents)
+	err = errors.Join(err, e)
+	c.meter.last = map[model.Port]PortCount{}
+	return c, err
+}
+
+// Take hands over the data of one report, found in a list at a time of the
+// collector's clock.
+func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
+	c.now = max(c.now, now)
+	switch l := &c.cfg.Lists; {
+	case l.Flowsets.has(list):
+		slots, err := c.flows.Add(now, data)
+		c.count(Flowset, err)
+		for _, s := range slots {
+			c.slot(s)
+		}
+	case l.Labels.has(list):
+		c.count(Label, c.ports.Add(now, data))
+	default:
+		c.stats.Unplanned++
+	}
+}
+
+func (c *Controller) count(k Kind, err error) {
+	c.stats.Reports[k]++
+	if err != nil {
+		c.stats.Refused[k]++
+	}
+}
+
+// Tick lets time pass: windows end, incidents close, records go out. It is to
+// be called every millisecond or so of the collector's clock.
+func (c *Controller) Tick(now model.Time) {
+	c.now = max(c.now, now)
+	c.ports.Tick(now)
+	c.sample(now)
+	c.joiner.Advance(now)
+	c.publish()
+}
+
+// Flush takes everything for complete, at the end.
+func (c *Controller) Flush() {
+	for _, s := range c.flows.Flush() {
+		c.slot(s)
+	}
+	c.publish()
+}
+
+// publish gives away what has changed.
+func (c *Controller) publish() {
+	for _, in := range c.joiner.Changed() {
+		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
+		if c.out.Incident != nil {
+			c.out.Incident(in)
+		}
+	}
+	if c.batch.Len() > 0 {
+		if c.out.Keep != nil {
+			c.out.Keep(&c.batch)
+		}
+		c.batch.Reset()
+	}
+}
+
+// time is an instant of the fabric's clocks on the wall.
+func (c *Controller) time(t model.Time) time.Time { return c.cfg.Epoch.Add(time.Duration(t)) }
+
+func (c *Controller) name(id model.NodeID) string {
+	if c.fabric.Has(id) {
+		return c.fabric.Node(id).Name
+	}
+	return fmt.Sprintf("node %d", id)
+}
+
+// Stats returns the present counts.
+func (c *Controller) Stats() Stats { return c.stats }

@@ -1,0 +1,151 @@
+package control
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/load"
+	"github.com/weft-telemetry/weft/analyze/loss"
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/control/flowwatch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// balance is how many slots of the present window have passed.
+type balance struct{ slots int }
+
+// slot makes records and evidence of what all switches counted in one slot.
+func (c *Controller) slot(s *flowwatch.Slot) {
+	c.flowRecords(s)
+	for i := range s.Paths {
+		c.astray(&s.Paths[i], s.Map)
+	}
+	c.losses(s)
+	if c.balance.slots++; c.balance.slots >= c.cfg.Balance {
+		c.balance.slots = 0
+		for _, im := range c.flows.Balance.Take() {
+			c.uneven(&im, s.Map)
+		}
+		c.flows.Loss.Take() // by link; events are used instead
+		c.flows.Sizes.Reset()
+	}
+}
+
+// flowRecords are the flows of a slot, each with its way.
+func (c *Controller) flowRecords(s *flowwatch.Slot) {
+	routes := c.cfg.Intent.At(s.Map.Start())
+	for key := range s.Map.All() {
+		r := record.FlowSlot{
+			Time: c.time(s.Map.Start()), Slot: s.Map.Length, Flow: key, Exact: true,
+			Src: c.host(key.Src), Dst: c.host(key.Dst),
+		}
+		for _, h := range s.Map.Trail(key, routes).Hops {
+			r.Path = append(r.Path, record.FlowHop{Switch: c.name(h.Switch), Packets: h.Packets})
+			r.Packets, r.Bytes = max(r.Packets, h.Packets), max(r.Bytes, h.Bytes)
+			r.Exact = r.Exact && h.Exact
+		}
+		c.batch.Flows = append(c.batch.Flows, r)
+	}
+}
+
+// host is the name of an address's host, or nothing for one outside.
+func (c *Controller) host(a model.Addr) string {
+	if id, ok := c.fabric.ByAddr(a); ok {
+		return c.name(id)
+	}
+	return ""
+}
+
+// astray is evidence of a way that is wrong.
+func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
+	e := incident.Evidence{
+		At: c.now, From: m.Start(), Source: incident.Flowsets, Sure: f.Sure,
+		Place: f.At, Flows: f.Flows, Extent: f.Switches, Text: f.Describe(c.fabric),
+	}
+	if f.HasNext {
+		e.Next, e.HasNext = f.Next.Node, true
+	}
+	switch f.Kind {
+	case paths.Loop:
+		e.Cause = incident.Loop
+	case paths.BlackHole:
+		e.Cause = incident.Blackhole
+	case paths.Silent:
+		e.Cause = incident.DeadLink
+	case paths.WrongWay:
+		e.Cause = incident.WrongRoute
+	}
+	c.file(e)
+}
+
+// file joins a statement to its incident. One that is not sure founds none.
+func (c *Controller) file(e incident.Evidence) *incident.Incident {
+	if e.Sure {
+		return c.joiner.Add(e)
+	}
+	return c.joiner.Support(e)
+}
+
+// losses records every loss, and is evidence where a link loses enough.
+func (c *Controller) losses(s *flowwatch.Slot) {
+	type sum struct {
+		lost, sent uint64
+		from       int64
+		flows      []model.FlowKey
+	}
+	var order []loss.Segment
+	sums := map[loss.Segment]*sum{}
+	for i := range s.Losses {
+		e := &s.Losses[i]
+		r := record.Loss{
+			Time: c.time(model.Time(e.Begin * int64(s.Map.Length))), Flow: e.Flow, From: c.name(e.From.Node),
+			Packets: e.Packets, Sent: e.Sent, Pattern: "scattered",
+		}
+		if e.To != (model.Port{}) {
+			r.To = c.name(e.To.Node)
+		}
+		if e.Packets == e.Sent {
+			r.Pattern = "all"
+		}
+		c.batch.Losses = append(c.batch.Losses, r)
+		if e.Whole {
+			continue // not known between which switches
+		}
+		k := sums[e.Segment]
+		if k == nil {
+			k = &sum{from: e.Begin}
+			sums[e.Segment] = k
+			order = append(order, e.Segment)
+		}
+		k.lost, k.sent, k.from = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin)
+		k.flows = append(k.flows, e.Flow)
+	}
+	for _, seg := range order {
+		k := sums[seg]
+		if k.lost < c.cfg.LossPackets || float64(k.lost) < c.cfg.LossShare*float64(k.sent) {
+			continue
+		}
+		e := incident.Evidence{
+			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: incident.Flowsets, Cause: incident.Loss, Sure: true,
+			Place: seg.From, Flows: k.flows,
+			Text: fmt.Sprintf("%d of %d packets of %d flows lost behind %s", k.lost, k.sent, len(k.flows), c.fabric.PortName(seg.From)),
+		}
+		if seg.To != (model.Port{}) {
+			e.Next, e.HasNext = seg.To.Node, true
+		}
+		c.file(e)
+	}
+}
+
+// uneven is evidence of a hash that spreads flows badly. A group that is uneven
+// by chance, or by a few large flows, is no fault.
+func (c *Controller) uneven(im *load.Imbalance, m *paths.Map) {
+	if im.Cause != load.Hash {
+		return
+	}
+	c.file(incident.Evidence{
+		At: c.now, From: m.Start(), Source: incident.Flowsets, Cause: incident.Imbalance, Sure: true,
+		Place: model.Port{Node: im.Switch}, Text: im.Describe(c.fabric),
+	})
+}

@@ -1,0 +1,156 @@
+package live
+
+import (
+	_ "embed"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+//go:embed demo.yaml
+var demo string
+
+// Config is what a Lab is made of.
+type Config struct {
+	Seed uint64
+	K    int        // of the fat-tree
+	Rate model.Rate // of its links
+	Load float64    // background traffic, as a share of what hosts can send
+}
+
+// DefaultConfig is a small fabric of today's speed, far from full.
+func DefaultConfig() Config { return Config{Seed: 1, K: 4, Rate: 100 * model.Gbps, Load: 0.1} }
+
+// Step is how far the fabric goes between two looks of the controller.
+const Step = time.Millisecond
+
+// Lab is a simulated fabric under a controller. One goroutine uses it.
+type Lab struct {
+	Control *control.Controller
+
+	cfg     Config
+	session *scenario.Session
+	net     *sim.Network
+	fabric  *topo.Fabric
+
+	intake *translate.Intake
+	router *translate.Router
+	trans  *translate.Translator
+	memory *translate.Memory
+	inbox  *control.Inbox
+	answer []byte
+
+	traffic background
+	devices *devices
+}
+
+// New makes a fabric in which nothing has happened yet.
+func New(cfg Config, out control.Output) (*Lab, error) {
+	text := strings.NewReplacer("@K@", strconv.Itoa(cfg.K), "@RATE@", cfg.Rate.String()).Replace(demo)
+	s, err := scenario.Parse("demo.yaml", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	s.Seed = cfg.Seed
+	l := &Lab{cfg: cfg, intake: translate.NewIntake(1 << 10)}
+	if l.session, err = scenario.Open(s, l.take); err != nil {
+		return nil, err
+	}
+	l.net, l.fabric = l.session.Network, l.session.Network.Fabric()
+	if err := l.collect(s, out); err != nil {
+		return nil, err
+	}
+	l.traffic = newBackground(cfg, l.fabric)
+	return l, nil
+}
+
+// collect makes the memory that reports go to, and the controller that reads it.
+func (l *Lab) collect(s *scenario.Scenario, out control.Output) error {
+	cfg := control.DefaultConfig(l.net.Intent())
+	cfg.Lists = control.Lists{}
+	for i, p := range s.Telemetry {
+		n := 1
+		if p.ListPerSwitch {
+			n = len(l.fabric.Nodes())
+		} else if p.Lists > 0 {
+			n = p.Lists
+		}
+		r := control.Range{First: s.FirstList(i), Count: n}
+		switch p.Kind {
+		case "flowset":
+			cfg.Lists.Flowsets = r
+		case "label":
+			cfg.Lists.Labels = r
+		}
+	}
+	rings, err := list.Open("", cfg.Lists.Memory(maxReport))
+	if err != nil {
+		return err
+	}
+	l.memory = &translate.Memory{Lists: []*list.Table{rings}}
+	local, err := translate.NewLocal(l.memory, 0, false, nil)
+	if err != nil {
+		return err
+	}
+	if l.trans, err = translate.New(translate.DefaultConfig(), local.Plan, local); err != nil {
+		return err
+	}
+	l.router = translate.NewRouter(translate.Limiter{}, l.trans)
+	if l.inbox, err = control.NewInbox(l.memory); err != nil {
+		return err
+	}
+	if l.devices, err = newDevices(l.session); err != nil {
+		return err
+	}
+	l.Control, err = control.New(cfg, l.devices, out)
+	return err
+}
+
+// maxReport is the longest data of a report over the management network.
+const maxReport = 1408
+
+// take is the collector's door: a datagram of one switch.
+func (l *Lab) take(at model.Time, from model.NodeID, datagram []byte) {
+	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(from >> 8), byte(from)}), 40040)
+	l.answer = l.intake.Take(at, addr, datagram, l.router, l.answer[:0])
+	l.router.Flush(at)
+}
+
+// Now is the fabric's time.
+func (l *Lab) Now() model.Time { return l.net.Now().Model() }
+
+// Advance lets one Step pass: traffic, then what the controller makes of it.
+func (l *Lab) Advance() error {
+	if err := l.traffic.fill(l.net); err != nil {
+		return fmt.Errorf("live: traffic: %w", err)
+	}
+	l.net.Run(l.net.Now() + engine.Of(Step))
+	now := l.Now()
+	l.trans.Tick(now)
+	_, err := l.inbox.Poll(func(id dta.ListID, data []byte) { l.Control.Take(now, id, data) })
+	if err != nil {
+		return err
+	}
+	l.Control.Tick(now)
+	l.net.Forget(l.net.Now() - engine.Of(keep))
+	return nil
+}
+
+// keep is how long a finished flow is remembered: until its last packets, which
+// may stand in a deadlock, have long found their end.
+const keep = 100 * time.Millisecond
+
+// Close frees the memory.
+func (l *Lab) Close() error { return l.memory.Lists[0].Region().Close() }

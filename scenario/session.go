@@ -1,0 +1,31 @@
+package scenario
+
+import (
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+)
+
+// Session is a scenario that its caller plays, by Network.Run, for as long as
+// it likes. Nothing is recorded and nothing judged: all that is known of it is
+// what its telemetry says, so it may go on for ever in the same memory.
+type Session struct {
+	Network  *sim.Network
+	Programs map[model.NodeID][]inswitch.Program // of telemetry, by switch
+
+	x *session
+}
+
+// Open assembles a scenario whose reports go to sink. Nothing has happened yet.
+func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
+	x, err := assemble(s, Options{Sink: sink, unrecorded: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Session{Network: x.net, Programs: x.run, x: x}, nil
+}
+
+// Telemetry accounts for the reports of all switches, up to the sink; nil where
+// no switch runs a program.
+func (s *Session) Telemetry() *Telemetry { return s.x.telemetry() }
