@@ -34,6 +34,9 @@ type Config struct {
 	// least number in one slot, that must be lost to be worth an incident.
 	LossShare   float64
 	LossPackets uint64
+	// Stall is the part of a slot that a port must be paused for, for packets
+	// that did not arrive to be taken for waiting there.
+	Stall float64
 }
 
 // DefaultConfig suits flowsets of 10 ms.
@@ -44,7 +47,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Flows:     flowwatch.DefaultConfig(in),
 		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
 		Incidents: incident.DefaultConfig(),
-		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3,
+		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2,
 	}
 }
 
@@ -59,9 +62,10 @@ type Devices interface {
 
 // PortCount is what a port has counted since it came up.
 type PortCount struct {
-	Port   model.Port
-	Bytes  uint64        // sent
-	Paused time.Duration // during which PFC kept a class from sending
+	Port     model.Port
+	Bytes    uint64        // sent
+	Discards uint64        // packets for which there was no room
+	Paused   time.Duration // during which PFC kept a class from sending
 }
 
 // Output takes what a controller makes. Both are called from the goroutine that
@@ -134,7 +138,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.joiner, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
-	c.meter.last = map[model.Port]PortCount{}
+	c.meter = newMeter(cfg.Flows.Slot)
 	return c, err
 }
 

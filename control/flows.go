@@ -66,14 +66,17 @@ func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 	if f.HasNext {
 		e.Next, e.HasNext = f.Next.Node, true
 	}
-	switch f.Kind {
-	case paths.Loop:
+	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
+	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall:
+		e.Cause = incident.Stall
+		e.Text = fmt.Sprintf("%d flows stand still at %s, which was paused for %.0f%% of a slot", len(f.Flows), c.fabric.PortName(f.At), 100*paused)
+	case f.Kind == paths.Loop:
 		e.Cause = incident.Loop
-	case paths.BlackHole:
+	case f.Kind == paths.BlackHole:
 		e.Cause = incident.Blackhole
-	case paths.Silent:
+	case f.Kind == paths.Silent:
 		e.Cause = incident.DeadLink
-	case paths.WrongWay:
+	case f.Kind == paths.WrongWay:
 		e.Cause = incident.WrongRoute
 	}
 	c.file(e)
@@ -91,7 +94,7 @@ func (c *Controller) file(e incident.Evidence) *incident.Incident {
 func (c *Controller) losses(s *flowwatch.Slot) {
 	type sum struct {
 		lost, sent uint64
-		from       int64
+		from, to   int64
 		flows      []model.FlowKey
 	}
 	var order []loss.Segment
@@ -114,11 +117,11 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		}
 		k := sums[e.Segment]
 		if k == nil {
-			k = &sum{from: e.Begin}
+			k = &sum{from: e.Begin, to: e.End}
 			sums[e.Segment] = k
 			order = append(order, e.Segment)
 		}
-		k.lost, k.sent, k.from = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin)
+		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin), max(k.to, e.End)
 		k.flows = append(k.flows, e.Flow)
 	}
 	for _, seg := range order {
@@ -133,6 +136,14 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		}
 		if seg.To != (model.Port{}) {
 			e.Next, e.HasNext = seg.To.Node, true
+		}
+		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
+		case c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
+			e.Cause = incident.Stall
+			e.Text = fmt.Sprintf("%d packets of %d flows stand at %s, which is paused", k.lost, len(k.flows), c.fabric.PortName(seg.From))
+		case full*2 >= k.lost:
+			e.Cause = incident.Contention
+			e.Text = fmt.Sprintf("%s had no room for %d packets", c.name(seg.From.Node), full)
 		}
 		c.file(e)
 	}

@@ -3,15 +3,77 @@ package control
 import (
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// meter turns counters of ports into rates.
+// meter turns counters of ports into rates, and remembers slots in which ports
+// were paused or had no room: a packet that stands in a paused queue is not
+// lost, and one that a full queue refused was not lost silently.
 type meter struct {
 	at   model.Time // of the last sample
 	last map[model.Port]PortCount
 	list []PortCount
+
+	slot  time.Duration
+	hours []hour // the newest slots, by number modulo their count
+}
+
+// hour is what counters say of one slot.
+type hour struct {
+	number   int64
+	paused   map[model.Port]time.Duration
+	discards map[model.NodeID]uint64 // of switches: a loss is placed to a port no better
+}
+
+// remembered is for how many slots back a finding may ask.
+const remembered = 16
+
+func newMeter(slot time.Duration) meter {
+	return meter{last: map[model.Port]PortCount{}, slot: slot, hours: make([]hour, remembered)}
+}
+
+// note adds what a port counted up to an instant.
+func (m *meter) note(now model.Time, port model.Port, paused time.Duration, discards uint64) {
+	if paused == 0 && discards == 0 {
+		return
+	}
+	// What was counted up to a slot's first instant happened before it.
+	n := paths.SlotAt(now-1, m.slot)
+	h := &m.hours[((n%remembered)+remembered)%remembered]
+	if h.number != n || h.paused == nil {
+		*h = hour{n, map[model.Port]time.Duration{}, map[model.NodeID]uint64{}}
+	}
+	h.paused[port] += paused
+	h.discards[port.Node] += discards
+}
+
+// pausedIn is the largest part of a slot, of those from first to last, that a
+// port was paused for. Port 0 of a switch is any of its ports.
+func (m *meter) pausedIn(port model.Port, first, last int64) (share float64) {
+	for i := range m.hours {
+		h := &m.hours[i]
+		if h.number < first || h.number > last {
+			continue
+		}
+		for p, d := range h.paused {
+			if p.Node == port.Node && (port.Port == 0 || p.Port == port.Port) {
+				share = max(share, float64(d)/float64(m.slot))
+			}
+		}
+	}
+	return share
+}
+
+// discardedIn is how many packets a switch had no room for in slots.
+func (m *meter) discardedIn(sw model.NodeID, first, last int64) (n uint64) {
+	for i := range m.hours {
+		if h := &m.hours[i]; h.number >= first && h.number <= last {
+			n += h.discards[sw]
+		}
+	}
+	return n
 }
 
 // sample records every port: what labels said last, and what its counters say
@@ -31,12 +93,13 @@ func (c *Controller) sample(now model.Time) {
 		if !known {
 			continue
 		}
+		m.note(now, k.Port, k.Paused-before.Paused, k.Discards-before.Discards)
 		s := record.PortSample{
 			Time: c.time(now), Node: c.name(k.Port.Node), Port: k.Port.Port, Samples: 1,
 			Load:   model.Rate(float64(k.Bytes-before.Bytes) * 8 / span.Seconds()),
 			Paused: min(1, float64(k.Paused-before.Paused)/float64(span)),
 		}
-		if age, ok := board.Age(k.Port, now); ok && age <= max(span, 10*time.Millisecond) {
+		if age, ok := board.Age(k.Port, now); ok && age <= max(span, m.slot) {
 			state, _ := board.Newest(k.Port)
 			s.Queue, s.Latency = state.DequeueDepth, state.Latency
 		}

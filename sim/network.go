@@ -172,11 +172,12 @@ const (
 	DropCorrupt                 // damaged on the wire, discarded by the receiver
 	DropProgram                 // by a program in the switch
 	DropHost                    // a host that does not want it
+	DropReset                   // it waited in a queue that was reset
 	numReasons
 )
 
 var reasonNames = [...]string{
-	"buffer", "ttl", "no-route", "blackhole", "link-down", "silent", "corrupt", "program", "host",
+	"buffer", "ttl", "no-route", "blackhole", "link-down", "silent", "corrupt", "program", "host", "reset",
 }
 
 // String prints the reason's name.

@@ -127,6 +127,16 @@ func (p *Port) QueuePackets(prio model.Priority) int32 { return p.queues[prio].p
 // Paused tells whether the neighbour has paused a priority.
 func (p *Port) Paused(prio model.Priority) bool { return p.paused>>prio&1 != 0 }
 
+// PausedTime is how long the neighbour has kept a priority from sending, up to
+// now.
+func (p *Port) PausedTime(prio model.Priority) engine.Time {
+	t := p.PausedFor[prio]
+	if p.Paused(prio) {
+		t += p.net.now - p.pausedSince[prio]
+	}
+	return t
+}
+
 // enqueue puts a packet into its queue and sends if the wire is free.
 func (p *Port) enqueue(pkt *Packet) {
 	q := uint8(pkt.Priority)

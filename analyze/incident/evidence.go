@@ -34,6 +34,7 @@ type Cause uint8
 const (
 	Imbalance    Cause = iota // equal-cost ports share the load unevenly
 	Contention                // flows that meet in a queue
+	Stall                     // packets stand in queues that PFC pauses
 	Loss                      // packets vanish at random
 	DeadLink                  // nothing gets through
 	Incast                    // a burst of many senders to one, and PFC behind it
@@ -47,7 +48,7 @@ const (
 )
 
 var causeNames = [numCauses]string{
-	"imbalance", "contention", "loss", "dead-link", "incast", "slow-receiver", "blackhole", "deadlock", "storm", "wrong-route", "loop",
+	"imbalance", "contention", "stall", "loss", "dead-link", "incast", "slow-receiver", "blackhole", "deadlock", "storm", "wrong-route", "loop",
 }
 
 // String prints the cause's name.
@@ -77,7 +78,7 @@ func (c Cause) Severity() Severity {
 	switch c {
 	case Contention:
 		return Info
-	case Imbalance, Incast, SlowReceiver:
+	case Imbalance, Stall, Incast, SlowReceiver:
 		return Warning
 	default:
 		return Critical

@@ -54,6 +54,7 @@ func (in *Incident) Agree() (list []Source) {
 var speakers = [numCauses][]Source{
 	Imbalance:    {Flowsets, Labels},
 	Contention:   {Epochs, Labels},
+	Stall:        {Epochs, Labels},
 	Loss:         {Flowsets, Traces, Probes},
 	DeadLink:     {Flowsets, Traces, Probes},
 	Incast:       {Epochs, Labels},
@@ -154,6 +155,7 @@ func (c Cause) Remedy() string { return remedies[c] }
 var remedies = [numCauses]string{
 	Imbalance:    "change the hash seed of the switch, or spread the heavy flows over more connections",
 	Contention:   "spread the flows over time or over paths; it is load, not a fault",
+	Stall:        "find what pauses the port: poll a flow that stands there",
 	Loss:         "take the link or switch out of service and test optics, cables and buffers",
 	DeadLink:     "drain the link and replace the cable or the optics",
 	Incast:       "limit the senders (smaller windows, staggered starts), or check ECN thresholds at the receiver's switch",

@@ -151,7 +151,7 @@ func family(c Cause) kin {
 	switch c {
 	case Imbalance:
 		return sharing
-	case Contention, Incast, SlowReceiver, Deadlock, Storm:
+	case Contention, Stall, Incast, SlowReceiver, Deadlock, Storm:
 		return pausing
 	case Loss, DeadLink, Blackhole:
 		return missing

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/sim/engine"
 )
 
 // devices are the switches as a management network shows them: counters of
@@ -19,16 +18,14 @@ type devices struct {
 	ports  []*counted // of switches, ascending
 }
 
-// counted is one port's counters.
+// counted is one port and what it had sent when last asked.
 type counted struct {
-	control.PortCount
-	port   *sim.Port
-	active bool // sent since last asked
-	heard  engine.Time
-	paused uint8 // classes
+	id   model.Port
+	port *sim.Port
+	sent model.Bytes
 }
 
-func newDevices(s *scenario.Session) (*devices, error) {
+func newDevices(s *scenario.Session) *devices {
 	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}}
 	for id, all := range s.Programs {
 		for _, p := range all {
@@ -38,27 +35,19 @@ func newDevices(s *scenario.Session) (*devices, error) {
 		}
 	}
 	for _, p := range s.Network.Ports() {
-		if p.Switched() == nil {
-			continue
-		}
-		c := &counted{PortCount: control.PortCount{Port: model.Port{Node: p.Node, Port: p.ID}}, port: p}
-		d.ports = append(d.ports, c)
-		p.Tap = func(_ engine.Time, pkt *sim.Packet) {
-			if pkt.Kind != sim.KindPFC { // no label could ride on it
-				c.active = true
-				c.Bytes += uint64(pkt.Size)
-			}
+		if p.Switched() != nil {
+			d.ports = append(d.ports, &counted{id: model.Port{Node: p.Node, Port: p.ID}, port: p})
 		}
 	}
-	return d, nil
+	return d
 }
 
 // Active is part of portwatch.Fabric.
 func (d *devices) Active(list []model.Port) []model.Port {
 	for _, c := range d.ports {
-		if c.active {
-			c.active = false
-			list = append(list, c.Port)
+		if c.port.TxData != c.sent {
+			c.sent = c.port.TxData
+			list = append(list, c.id)
 		}
 	}
 	return list
@@ -73,10 +62,15 @@ func (d *devices) SetShift(p model.Port, shift uint8) error {
 	return l.SetShift(p.Port, shift)
 }
 
-// Counters is part of control.Devices.
+// Counters is part of control.Devices. What a broken switch loses is in no
+// counter of it.
 func (d *devices) Counters(list []control.PortCount) []control.PortCount {
 	for _, c := range d.ports {
-		list = append(list, c.PortCount)
+		k := control.PortCount{Port: c.id, Bytes: uint64(c.port.TxData), Discards: uint64(c.port.Drops[sim.DropBuffer])}
+		for prio := range model.Priority(8) {
+			k.Paused = max(k.Paused, c.port.PausedTime(prio).Duration())
+		}
+		list = append(list, k)
 	}
 	return list
 }

@@ -104,22 +104,22 @@ func (l *Lab) collect(s *scenario.Scenario, out control.Output) error {
 	if err != nil {
 		return err
 	}
-	if l.trans, err = translate.New(translate.DefaultConfig(), local.Plan, local); err != nil {
+	gather := translate.DefaultConfig()
+	gather.ListWait = Step // the controller looks as often
+	if l.trans, err = translate.New(gather, local.Plan, local); err != nil {
 		return err
 	}
 	l.router = translate.NewRouter(translate.Limiter{}, l.trans)
 	if l.inbox, err = control.NewInbox(l.memory); err != nil {
 		return err
 	}
-	if l.devices, err = newDevices(l.session); err != nil {
-		return err
-	}
+	l.devices = newDevices(l.session)
 	l.Control, err = control.New(cfg, l.devices, out)
 	return err
 }
 
-// maxReport is the longest data of a report over the management network.
-const maxReport = 1408
+// maxReport is as long as a datagram of the management network: no report is longer.
+const maxReport = 1472
 
 // take is the collector's door: a datagram of one switch.
 func (l *Lab) take(at model.Time, from model.NodeID, datagram []byte) {

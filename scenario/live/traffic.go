@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// background makes traffic without end, a stretch at a time: RDMA of storage
-// and training in a lossless class, web search over TCP in a lossy one.
+// background makes traffic without end, a stretch at a time: RDMA of shuffles
+// of data in a lossless class, web search over TCP in a lossy one.
 type background struct {
 	seed  uint64
 	load  float64
@@ -45,7 +45,7 @@ func (b *background) fill(n *sim.Network) error {
 
 // draw makes the flows of one stretch. Each is drawn with a seed of its own.
 func (b *background) draw(from model.Time) ([]traffic.Flow, error) {
-	storage, err := traffic.Sizes("storage")
+	rows, err := traffic.Sizes("hadoop")
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (b *background) draw(from model.Time) ([]traffic.Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	rdma := traffic.Poisson{Class: traffic.DefaultClass(), Sizes: storage, Load: 0.7 * b.load, Start: from, Duration: stretch}
+	rdma := traffic.Poisson{Class: traffic.DefaultClass(), Sizes: rows, Load: 0.7 * b.load, Start: from, Duration: stretch}
 	tcp := traffic.Poisson{
 		Class: traffic.Class{Priority: 1, Transport: traffic.TCP, DstPort: 443},
 		Sizes: web, Load: 0.3 * b.load, Start: from, Duration: stretch,

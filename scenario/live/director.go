@@ -1,0 +1,161 @@
+package live
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+)
+
+// Director breaks things and notes what was said of them.
+type Director struct {
+	lab    *Lab
+	rng    *rand.Rand
+	faults []*Injected
+	said   map[uint64]*said
+}
+
+// Injected is a fault and what became of it.
+type Injected struct {
+	Fault
+	ID       int
+	Found    bool
+	FoundAt  model.Time // the right cause was said first
+	Incident uint64     // that said it
+	Wrong    []uint64   // incidents about it with another cause
+}
+
+// said is the newest state of an incident, as far as scoring goes.
+type said struct {
+	cause    incident.Cause
+	severity incident.Severity
+	nodes    []model.NodeID
+	begin    model.Time
+	at       model.Time
+	into     uint64
+	text     string
+	place    model.Port
+	right    map[*Injected]model.Time
+}
+
+// NewDirector makes a director of a lab.
+func NewDirector(l *Lab) *Director {
+	return &Director{lab: l, rng: rand.New(rand.NewPCG(l.cfg.Seed, 9)), said: map[uint64]*said{}}
+}
+
+// Inject breaks something at once, for a time.
+func (d *Director) Inject(kind string, at place, span time.Duration) (*Injected, error) {
+	i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == kind })
+	if i < 0 {
+		return nil, fmt.Errorf("live: no fault is called %q", kind)
+	}
+	p := &planner{fabric: d.lab.fabric, rng: d.rng, at: d.lab.Now(), span: span}
+	f, err := Kinds()[i].plan(p, at)
+	if err != nil {
+		return nil, fmt.Errorf("live: %s: %w", kind, err)
+	}
+	for _, b := range f.breaks {
+		if err := d.lab.net.Inject(sim.Injection{At: f.At, For: f.For, Fault: b}); err != nil {
+			return nil, err
+		}
+	}
+	for _, sw := range f.mend {
+		if err := d.lab.net.Inject(sim.Injection{At: f.At.Add(f.For + mendAfter), Fault: sim.Reset{Switch: sw}}); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.lab.net.AddFlows(f.flows); err != nil {
+		return nil, err
+	}
+	one := &Injected{Fault: f, ID: len(d.faults) + 1}
+	d.faults = append(d.faults, one)
+	return one, nil
+}
+
+// mendAfter is how long after the end of a fault that leaves queues waiting for
+// each other its switches are reset.
+const mendAfter = time.Millisecond
+
+// slack is how long after its end a fault may still be spoken of: slots end
+// late, reports travel, queues drain.
+const slack = 60 * time.Millisecond
+
+// about tells whether an incident speaks of a fault.
+func (f *Injected) about(s *said) bool {
+	if s.at < f.At || s.begin > f.At.Add(f.For+slack) {
+		return false
+	}
+	if f.Nodes == nil {
+		return slices.Contains(f.Causes, s.cause)
+	}
+	return slices.ContainsFunc(f.Nodes, func(n model.NodeID) bool { return slices.Contains(s.nodes, n) })
+}
+
+// Hear is what the controller says of an incident.
+func (d *Director) Hear(in *incident.Incident) {
+	s := d.said[in.ID]
+	if s == nil {
+		s = &said{right: map[*Injected]model.Time{}}
+		d.said[in.ID] = s
+	}
+	s.cause, s.severity, s.begin, s.at, s.into = in.Cause, in.Severity(), in.Begin, in.Last, in.Into
+	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Place
+	for _, f := range d.faults {
+		if _, known := s.right[f]; !known && f.about(s) && slices.Contains(f.Causes, in.Cause) {
+			s.right[f] = d.lab.Now()
+			if !f.Found {
+				f.Found, f.FoundAt, f.Incident = true, d.lab.Now(), in.ID
+			}
+		}
+	}
+}
+
+// Score compares what was said with what was done.
+type Score struct {
+	Faults   []*Injected
+	Missed   int
+	Invented []Invented
+}
+
+// Invented is an incident that no fault explains, or that names another cause
+// than the fault's.
+type Invented struct {
+	ID    uint64
+	Cause incident.Cause
+	Place model.Port
+	Text  string
+	Fault *Injected // that it is about; nil: none
+}
+
+// Score looks at all incidents. What is ordinary life of a busy fabric, and
+// says so by its severity, is no invention.
+func (d *Director) Score() (s Score) {
+	s.Faults = d.faults
+	for _, f := range d.faults {
+		if !f.Found {
+			s.Missed++
+		}
+	}
+	for id, in := range d.said {
+		if in.into != 0 || in.severity == incident.Info {
+			continue
+		}
+		one := Invented{ID: id, Cause: in.cause, Place: in.place, Text: in.text}
+		right := false
+		for _, f := range d.faults {
+			if f.about(in) {
+				one.Fault = f
+				right = right || slices.Contains(f.Causes, in.cause)
+			}
+		}
+		if !right {
+			s.Invented = append(s.Invented, one)
+		}
+	}
+	slices.SortFunc(s.Invented, func(a, b Invented) int { return int(a.ID) - int(b.ID) })
+	return s
+}

@@ -1,0 +1,314 @@
+package live
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Fault is something that the lab breaks, and what a good controller would say
+// of it.
+type Fault struct {
+	Kind string
+	What string // a sentence
+	At   model.Time
+	For  time.Duration
+
+	Causes []incident.Cause // any of these is right
+	Nodes  []model.NodeID   // an incident at one of these is about this fault; nil: anywhere
+
+	breaks []sim.Fault
+	flows  []traffic.Flow
+	mend   []model.NodeID // switches to reset afterwards: a deadlock outlives its cause
+}
+
+// Kind is a kind of fault that can be asked for.
+type Kind struct {
+	Name  string
+	About string
+	On    string // what a place must be: "host", "switch", "link", or "" for the whole fabric
+	plan  func(p *planner, at place) (Fault, error)
+}
+
+// Kinds are all kinds, in the order of the programme.
+func Kinds() []Kind {
+	return []Kind{
+		{"incast", "Many hosts send to one at the same time", "host", (*planner).incast},
+		{"blackhole", "A switch drops everything for one host", "switch", (*planner).blackhole},
+		{"storm", "A host's NIC sends PAUSE frames without end", "host", (*planner).storm},
+		{"loop", "Two switches point at each other for one host", "switch", (*planner).loop},
+		{"silent-drop", "A link loses some packets and counts none", "link", (*planner).silentDrop},
+		{"deadlock", "Wrong routes close a circle of queues that wait for each other", "switch", (*planner).deadlock},
+		{"imbalance", "All switches hash alike, so equal-cost links are used unevenly", "", (*planner).imbalance},
+	}
+}
+
+// place is where a fault shall be; zero: the planner chooses.
+type place struct {
+	node model.NodeID
+	port model.PortID
+	set  bool
+}
+
+// planner draws what a fault leaves open.
+type planner struct {
+	fabric *topo.Fabric
+	rng    *rand.Rand
+	at     model.Time
+	span   time.Duration
+}
+
+func (p *planner) name(id model.NodeID) string { return p.fabric.Node(id).Name }
+
+func pick[T any](p *planner, list []T) T { return list[p.rng.IntN(len(list))] }
+
+// host is the one asked for, or any.
+func (p *planner) host(at place) (model.NodeID, error) {
+	if !at.set {
+		return pick(p, p.fabric.Hosts()), nil
+	}
+	if p.fabric.Node(at.node).Role.IsSwitch() {
+		return 0, fmt.Errorf("%s is a switch, want a host", p.name(at.node))
+	}
+	return at.node, nil
+}
+
+// above is the switch that a host is attached to.
+func (p *planner) above(host model.NodeID) model.NodeID {
+	return p.fabric.Node(host).Ports[0].Peer.Node
+}
+
+// others are the hosts that are not behind the same switch as one.
+func (p *planner) others(host model.NodeID) (list []model.NodeID) {
+	for _, h := range p.fabric.Hosts() {
+		if p.above(h) != p.above(host) {
+			list = append(list, h)
+		}
+	}
+	p.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+func (p *planner) prefix(host model.NodeID) netip.Prefix {
+	a := p.fabric.Node(host).IPv4.Netip()
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
+// flow is RDMA from one host to another for as long as the fault lasts, at a
+// rate that hurts nobody.
+func (p *planner) flow(from, to model.NodeID) traffic.Flow {
+	return traffic.Flow{
+		Src: from, Dst: to, Start: p.at, Stop: p.at.Add(p.span), Priority: 3, Transport: traffic.RDMA,
+		Rate: p.fabric.Node(from).Ports[0].Rate / 50, NoCC: true,
+	}
+}
+
+func (p *planner) fault(kind, what string, causes []incident.Cause, nodes ...model.NodeID) Fault {
+	return Fault{Kind: kind, What: what, At: p.at, For: p.span, Causes: causes, Nodes: nodes}
+}
+
+func (p *planner) incast(at place) (Fault, error) {
+	to, err := p.host(at)
+	if err != nil {
+		return Fault{}, err
+	}
+	senders := p.others(to)
+	senders = senders[:min(8, len(senders))]
+	f := p.fault("incast", fmt.Sprintf("%d hosts send to %s at once", len(senders), p.name(to)),
+		[]incident.Cause{incident.Incast, incident.Contention}, p.above(to), to)
+	rate := p.fabric.Node(to).Ports[0].Rate
+	for _, from := range senders {
+		f.flows = append(f.flows, traffic.Flow{
+			Src: from, Dst: to, Start: p.at, Priority: 3, Transport: traffic.RDMA, NoCC: true,
+			Bytes: model.Bytes(float64(rate) / 8 * 0.0008), // 0.8 ms of its link each
+		})
+	}
+	return f, nil
+}
+
+func (p *planner) storm(at place) (Fault, error) {
+	host, err := p.host(at)
+	if err != nil {
+		return Fault{}, err
+	}
+	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames without end", p.name(host)), []incident.Cause{incident.Storm}, host, p.above(host))
+	f.breaks = []sim.Fault{sim.Storm{Host: host, Priority: 3}}
+	for _, from := range p.others(host)[:3] {
+		f.flows = append(f.flows, p.flow(from, host))
+	}
+	return f, nil
+}
+
+// middle is the switch asked for, or one of the second tier.
+func (p *planner) middle(at place) (model.NodeID, error) {
+	if at.set {
+		if !p.fabric.Node(at.node).Role.IsSwitch() {
+			return 0, fmt.Errorf("%s is a host, want a switch", p.name(at.node))
+		}
+		return at.node, nil
+	}
+	var list []model.NodeID
+	for _, id := range p.fabric.Switches() {
+		if p.fabric.Node(id).Tier == 2 {
+			list = append(list, id)
+		}
+	}
+	return pick(p, list), nil
+}
+
+// victims draws a host below a switch, or any other if nothing is below it, and
+// hosts elsewhere that send to it.
+func (p *planner) victims(sw model.NodeID) (to model.NodeID, from []model.NodeID) {
+	var below []model.NodeID
+	for _, h := range p.fabric.Hosts() {
+		tor := p.above(h)
+		if tor == sw || slices.ContainsFunc(p.fabric.Node(tor).Ports, func(q topo.Port) bool { return q.Peer.Node == sw }) {
+			below = append(below, h)
+		}
+	}
+	if len(below) == 0 {
+		below = p.fabric.Hosts()
+	}
+	to = pick(p, below)
+	return to, p.others(to)
+}
+
+func (p *planner) blackhole(at place) (Fault, error) {
+	sw, err := p.middle(at)
+	if err != nil {
+		return Fault{}, err
+	}
+	to, from := p.victims(sw)
+	f := p.fault("blackhole", fmt.Sprintf("%s drops everything for %s", p.name(sw), p.name(to)), []incident.Cause{incident.Blackhole}, sw)
+	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{{Switch: sw, To: p.prefix(to)}}}}
+	for _, h := range from[:min(8, len(from))] {
+		f.flows = append(f.flows, p.flow(h, to))
+	}
+	return f, nil
+}
+
+func (p *planner) loop(at place) (Fault, error) {
+	sw, err := p.middle(at)
+	if err != nil {
+		return Fault{}, err
+	}
+	to, from := p.victims(sw)
+	// A neighbour below that has no business with the host.
+	var back []model.NodeID
+	for _, q := range p.fabric.Node(sw).Ports {
+		if p.fabric.Node(q.Peer.Node).Role.IsSwitch() && q.Peer.Node != p.above(to) {
+			back = append(back, q.Peer.Node)
+		}
+	}
+	if len(back) == 0 {
+		return Fault{}, fmt.Errorf("%s has no second switch beside it", p.name(sw))
+	}
+	other := pick(p, back)
+	f := p.fault("loop", fmt.Sprintf("%s and %s send packets for %s to each other", p.name(sw), p.name(other), p.name(to)),
+		[]incident.Cause{incident.Loop}, sw, other)
+	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
+		{Switch: sw, To: p.prefix(to), Via: []model.NodeID{other}},
+		{Switch: other, To: p.prefix(to), Via: []model.NodeID{sw}},
+	}}}
+	f.mend = []model.NodeID{sw, other}
+	for _, h := range from[:min(6, len(from))] {
+		f.flows = append(f.flows, p.flow(h, to))
+	}
+	return f, nil
+}
+
+func (p *planner) silentDrop(at place) (Fault, error) {
+	var port model.Port
+	if at.set && at.port != 0 {
+		port = model.Port{Node: at.node, Port: at.port}
+	} else {
+		sw, err := p.middle(at)
+		if err != nil {
+			return Fault{}, err
+		}
+		port = model.Port{Node: sw, Port: pick(p, p.fabric.Node(sw).Ports).ID}
+	}
+	peer := p.fabric.Port(port).Peer.Node
+	f := p.fault("silent-drop", fmt.Sprintf("the link from %s to %s loses 5%% of its packets", p.name(port.Node), p.name(peer)),
+		[]incident.Cause{incident.Loss}, port.Node, peer)
+	f.breaks = []sim.Fault{sim.Lossy{Port: port, Share: 0.05}}
+	hosts := p.fabric.Hosts()
+	for range 24 { // so that some of them cross the link
+		from := pick(p, hosts)
+		f.flows = append(f.flows, p.flow(from, p.others(from)[0]))
+	}
+	return f, nil
+}
+
+func (p *planner) imbalance(place) (Fault, error) {
+	f := p.fault("imbalance", "all switches hash alike", []incident.Cause{incident.Imbalance})
+	f.breaks = []sim.Fault{sim.Polarise{}}
+	return f, nil
+}
+
+// deadlock sends what is for a host below one switch down to its neighbour and
+// up again, and the same the other way round: four queues in a circle.
+func (p *planner) deadlock(at place) (Fault, error) {
+	agg, err := p.middle(at)
+	if err != nil {
+		return Fault{}, err
+	}
+	var tors []model.NodeID
+	for _, q := range p.fabric.Node(agg).Ports {
+		if p.fabric.Node(q.Peer.Node).Tier == 1 {
+			tors = append(tors, q.Peer.Node)
+		}
+	}
+	if len(tors) < 2 {
+		return Fault{}, fmt.Errorf("%s has %d switches below it, want two", p.name(agg), len(tors))
+	}
+	p.rng.Shuffle(len(tors), func(i, j int) { tors[i], tors[j] = tors[j], tors[i] })
+	t0, t1 := tors[0], tors[1]
+	var agg2 model.NodeID
+	for _, q := range p.fabric.Node(t0).Ports {
+		if n := q.Peer.Node; n != agg && p.fabric.Node(n).Role.IsSwitch() {
+			agg2 = n
+		}
+	}
+	host := func(tor model.NodeID) model.NodeID {
+		for _, h := range p.fabric.Hosts() {
+			if p.above(h) == tor {
+				return h
+			}
+		}
+		return 0
+	}
+	h0, h1 := host(t0), host(t1)
+	f := p.fault("deadlock", fmt.Sprintf("wrong routes for %s and %s close a circle through %s, %s, %s and %s",
+		p.name(h0), p.name(h1), p.name(agg), p.name(t1), p.name(agg2), p.name(t0)),
+		[]incident.Cause{incident.Deadlock, incident.WrongRoute}, agg, agg2, t0, t1)
+	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
+		{Switch: agg, To: p.prefix(h0), Via: []model.NodeID{t1}},
+		{Switch: t1, To: p.prefix(h0), Via: []model.NodeID{agg2}},
+		{Switch: agg2, To: p.prefix(h1), Via: []model.NodeID{t0}},
+		{Switch: t0, To: p.prefix(h1), Via: []model.NodeID{agg}},
+	}}}
+	f.mend = []model.NodeID{agg, agg2, t0, t1}
+	rate := p.fabric.Node(h0).Ports[0].Rate
+	var far []model.NodeID
+	for _, h := range p.others(h0) {
+		if p.fabric.Node(h).Pod != p.fabric.Node(h0).Pod {
+			far = append(far, h)
+		}
+	}
+	for i, from := range far[:min(8, len(far))] {
+		one := p.flow(from, []model.NodeID{h0, h1}[i%2])
+		one.Rate = rate * 9 / 10
+		one.Stop = p.at.Add(min(p.span, 2*time.Millisecond))
+		f.flows = append(f.flows, one)
+	}
+	return f, nil
+}
