@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // balance is how many slots of the present window have passed.
@@ -94,6 +95,7 @@ func (c *Controller) file(e incident.Evidence) *incident.Incident {
 func (c *Controller) losses(s *flowwatch.Slot) {
 	type sum struct {
 		lost, sent uint64
+		lossless   uint64 // of those lost: packets that no queue may refuse
 		from, to   int64
 		flows      []model.FlowKey
 	}
@@ -123,6 +125,9 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		}
 		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin), max(k.to, e.End)
 		k.flows = append(k.flows, e.Flow)
+		if e.Flow.DstPort == roce.Port {
+			k.lossless += e.Packets
+		}
 	}
 	for _, seg := range order {
 		k := sums[seg]
@@ -141,7 +146,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		case c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
 			e.Cause = incident.Stall
 			e.Text = fmt.Sprintf("%d packets of %d flows stand at %s, which is paused", k.lost, len(k.flows), c.fabric.PortName(seg.From))
-		case full*2 >= k.lost:
+		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause = incident.Contention
 			e.Text = fmt.Sprintf("%s had no room for %d packets", c.name(seg.From.Node), full)
 		}

@@ -35,7 +35,7 @@ func TestDbg(t *testing.T) {
 		}
 	}
 	step(40)
-	f, err := d.Inject(os.Getenv("KIND"), place{}, 40*time.Millisecond)
+	f, err := d.Inject(os.Getenv("KIND"), Anywhere, 40*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

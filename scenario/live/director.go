@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -48,12 +49,12 @@ func NewDirector(l *Lab) *Director {
 }
 
 // Inject breaks something at once, for a time.
-func (d *Director) Inject(kind string, at place, span time.Duration) (*Injected, error) {
+func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected, error) {
 	i := slices.IndexFunc(Kinds(), func(k Kind) bool { return k.Name == kind })
 	if i < 0 {
 		return nil, fmt.Errorf("live: no fault is called %q", kind)
 	}
-	p := &planner{fabric: d.lab.fabric, rng: d.rng, at: d.lab.Now(), span: span}
+	p := &planner{fabric: d.lab.fabric, routes: d.lab.net.Routes(), rng: d.rng, at: d.lab.Now(), span: span}
 	f, err := Kinds()[i].plan(p, at)
 	if err != nil {
 		return nil, fmt.Errorf("live: %s: %w", kind, err)
@@ -159,3 +160,38 @@ func (d *Director) Score() (s Score) {
 	slices.SortFunc(s.Invented, func(a, b Invented) int { return int(a.ID) - int(b.ID) })
 	return s
 }
+
+// Programme breaks one thing after another, each kind once, as fast as the lab
+// can go, and tells of each when it is over.
+func (d *Director) Programme(ctx context.Context, over func(*Injected)) (Score, error) {
+	pass := func(t time.Duration) error {
+		for end := d.lab.Now().Add(t); d.lab.Now() < end; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := d.lab.Advance(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := pass(calm); err != nil { // what is usual must be known first
+		return Score{}, err
+	}
+	for _, k := range Kinds() {
+		f, err := d.Inject(k.Name, Anywhere, span)
+		if err != nil {
+			return Score{}, err
+		}
+		if err := pass(span + calm); err != nil {
+			return Score{}, err
+		}
+		if over != nil {
+			over(f)
+		}
+	}
+	return d.Score(), nil
+}
+
+// calm is the time between two faults: until nothing of one is left.
+const calm = 110 * time.Millisecond

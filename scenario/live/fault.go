@@ -12,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 // Fault is something that the lab breaks, and what a good controller would say
@@ -35,7 +36,7 @@ type Kind struct {
 	Name  string
 	About string
 	On    string // what a place must be: "host", "switch", "link", or "" for the whole fabric
-	plan  func(p *planner, at place) (Fault, error)
+	plan  func(p *planner, at Place) (Fault, error)
 }
 
 // Kinds are all kinds, in the order of the programme.
@@ -51,16 +52,23 @@ func Kinds() []Kind {
 	}
 }
 
-// place is where a fault shall be; zero: the planner chooses.
-type place struct {
-	node model.NodeID
-	port model.PortID
+// Place is where a fault shall be: a node, or a port of it.
+type Place struct {
+	Node model.NodeID
+	Port model.PortID
 	set  bool
 }
+
+// Anywhere leaves the place to chance.
+var Anywhere Place
+
+// At is a place of choice; port 0 is the node itself.
+func At(node model.NodeID, port model.PortID) Place { return Place{node, port, true} }
 
 // planner draws what a fault leaves open.
 type planner struct {
 	fabric *topo.Fabric
+	routes *topo.Routes
 	rng    *rand.Rand
 	at     model.Time
 	span   time.Duration
@@ -71,14 +79,14 @@ func (p *planner) name(id model.NodeID) string { return p.fabric.Node(id).Name }
 func pick[T any](p *planner, list []T) T { return list[p.rng.IntN(len(list))] }
 
 // host is the one asked for, or any.
-func (p *planner) host(at place) (model.NodeID, error) {
+func (p *planner) host(at Place) (model.NodeID, error) {
 	if !at.set {
 		return pick(p, p.fabric.Hosts()), nil
 	}
-	if p.fabric.Node(at.node).Role.IsSwitch() {
-		return 0, fmt.Errorf("%s is a switch, want a host", p.name(at.node))
+	if p.fabric.Node(at.Node).Role.IsSwitch() {
+		return 0, fmt.Errorf("%s is a switch, want a host", p.name(at.Node))
 	}
-	return at.node, nil
+	return at.Node, nil
 }
 
 // above is the switch that a host is attached to.
@@ -115,7 +123,7 @@ func (p *planner) fault(kind, what string, causes []incident.Cause, nodes ...mod
 	return Fault{Kind: kind, What: what, At: p.at, For: p.span, Causes: causes, Nodes: nodes}
 }
 
-func (p *planner) incast(at place) (Fault, error) {
+func (p *planner) incast(at Place) (Fault, error) {
 	to, err := p.host(at)
 	if err != nil {
 		return Fault{}, err
@@ -134,7 +142,7 @@ func (p *planner) incast(at place) (Fault, error) {
 	return f, nil
 }
 
-func (p *planner) storm(at place) (Fault, error) {
+func (p *planner) storm(at Place) (Fault, error) {
 	host, err := p.host(at)
 	if err != nil {
 		return Fault{}, err
@@ -148,12 +156,12 @@ func (p *planner) storm(at place) (Fault, error) {
 }
 
 // middle is the switch asked for, or one of the second tier.
-func (p *planner) middle(at place) (model.NodeID, error) {
+func (p *planner) middle(at Place) (model.NodeID, error) {
 	if at.set {
-		if !p.fabric.Node(at.node).Role.IsSwitch() {
-			return 0, fmt.Errorf("%s is a host, want a switch", p.name(at.node))
+		if !p.fabric.Node(at.Node).Role.IsSwitch() {
+			return 0, fmt.Errorf("%s is a host, want a switch", p.name(at.Node))
 		}
-		return at.node, nil
+		return at.Node, nil
 	}
 	var list []model.NodeID
 	for _, id := range p.fabric.Switches() {
@@ -181,7 +189,7 @@ func (p *planner) victims(sw model.NodeID) (to model.NodeID, from []model.NodeID
 	return to, p.others(to)
 }
 
-func (p *planner) blackhole(at place) (Fault, error) {
+func (p *planner) blackhole(at Place) (Fault, error) {
 	sw, err := p.middle(at)
 	if err != nil {
 		return Fault{}, err
@@ -195,7 +203,7 @@ func (p *planner) blackhole(at place) (Fault, error) {
 	return f, nil
 }
 
-func (p *planner) loop(at place) (Fault, error) {
+func (p *planner) loop(at Place) (Fault, error) {
 	sw, err := p.middle(at)
 	if err != nil {
 		return Fault{}, err
@@ -225,10 +233,10 @@ func (p *planner) loop(at place) (Fault, error) {
 	return f, nil
 }
 
-func (p *planner) silentDrop(at place) (Fault, error) {
+func (p *planner) silentDrop(at Place) (Fault, error) {
 	var port model.Port
-	if at.set && at.port != 0 {
-		port = model.Port{Node: at.node, Port: at.port}
+	if at.set && at.Port != 0 {
+		port = model.Port{Node: at.Node, Port: at.Port}
 	} else {
 		sw, err := p.middle(at)
 		if err != nil {
@@ -240,15 +248,39 @@ func (p *planner) silentDrop(at place) (Fault, error) {
 	f := p.fault("silent-drop", fmt.Sprintf("the link from %s to %s loses 5%% of its packets", p.name(port.Node), p.name(peer)),
 		[]incident.Cause{incident.Loss}, port.Node, peer)
 	f.breaks = []sim.Fault{sim.Lossy{Port: port, Share: 0.05}}
-	hosts := p.fabric.Hosts()
-	for range 24 { // so that some of them cross the link
-		from := pick(p, hosts)
-		f.flows = append(f.flows, p.flow(from, p.others(from)[0]))
+	f.flows = p.across(port, 6)
+	if len(f.flows) == 0 {
+		return Fault{}, fmt.Errorf("no way leads from %s to %s", p.name(port.Node), p.name(peer))
 	}
 	return f, nil
 }
 
-func (p *planner) imbalance(place) (Fault, error) {
+// across draws flows whose way leads through a port.
+func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {
+	hosts := p.fabric.Hosts()
+	var hops []topo.Hop
+	for range 4096 {
+		from := pick(p, hosts)
+		f := p.flow(from, p.others(from)[0])
+		f.SrcPort = uint16(20000 + p.rng.IntN(20000))
+		key := model.FlowKey{
+			Src: p.fabric.Node(from).IPv4, Dst: p.fabric.Node(f.Dst).IPv4,
+			SrcPort: f.SrcPort, DstPort: roce.Port, Proto: model.UDP,
+		}
+		var err error
+		if hops, err = p.routes.AppendPath(hops[:0], key, from); err != nil {
+			continue
+		}
+		if slices.ContainsFunc(hops, func(h topo.Hop) bool { return h.Node == port.Node && h.Out == port.Port }) {
+			if list = append(list, f); len(list) == n {
+				break
+			}
+		}
+	}
+	return list
+}
+
+func (p *planner) imbalance(Place) (Fault, error) {
 	f := p.fault("imbalance", "all switches hash alike", []incident.Cause{incident.Imbalance})
 	f.breaks = []sim.Fault{sim.Polarise{}}
 	return f, nil
@@ -256,7 +288,7 @@ func (p *planner) imbalance(place) (Fault, error) {
 
 // deadlock sends what is for a host below one switch down to its neighbour and
 // up again, and the same the other way round: four queues in a circle.
-func (p *planner) deadlock(at place) (Fault, error) {
+func (p *planner) deadlock(at Place) (Fault, error) {
 	agg, err := p.middle(at)
 	if err != nil {
 		return Fault{}, err
