@@ -23,6 +23,7 @@ func (c *Controller) slot(s *flowwatch.Slot) {
 		c.astray(&s.Paths[i], s.Map)
 	}
 	c.losses(s)
+	c.pauses(s.Map)
 	if c.balance.slots++; c.balance.slots >= c.cfg.Balance {
 		c.balance.slots = 0
 		for _, im := range c.flows.Balance.Take() {
@@ -71,6 +72,7 @@ func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall:
 		e.Cause = incident.Stall
 		e.Text = fmt.Sprintf("%d flows stand still at %s, which was paused for %.0f%% of a slot", len(f.Flows), c.fabric.PortName(f.At), 100*paused)
+		c.behind(&e)
 	case f.Kind == paths.Loop:
 		e.Cause = incident.Loop
 	case f.Kind == paths.BlackHole:
@@ -146,6 +148,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		case c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
 			e.Cause = incident.Stall
 			e.Text = fmt.Sprintf("%d packets of %d flows stand at %s, which is paused", k.lost, len(k.flows), c.fabric.PortName(seg.From))
+			c.behind(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause = incident.Contention
 			e.Text = fmt.Sprintf("%s had no room for %d packets", c.name(seg.From.Node), full)
@@ -164,4 +167,34 @@ func (c *Controller) uneven(im *load.Imbalance, m *paths.Map) {
 		At: c.now, From: m.Start(), Source: incident.Flowsets, Cause: incident.Imbalance, Sure: true,
 		Place: model.Port{Node: im.Switch}, Text: im.Describe(c.fabric),
 	})
+}
+
+// behind says that a port is paused by the node that it sends to.
+func (c *Controller) behind(e *incident.Evidence) {
+	if p := c.fabric.Port(e.Place); p != nil {
+		e.Next, e.HasNext = p.Peer.Node, true
+	}
+}
+
+// pauses adds ports that were paused in a slot to the incidents that they touch:
+// pauses spread from link to link, and show how far an incident reaches.
+func (c *Controller) pauses(m *paths.Map) {
+	left := c.meter.paused(m.Slot, c.cfg.Stall)
+	for again := true; again; {
+		again = false
+		var rest []model.Port
+		for _, p := range left {
+			e := incident.Evidence{
+				At: c.now, From: m.Start(), Source: incident.Counters, Cause: incident.Stall, Sure: true, Place: p,
+				Text: fmt.Sprintf("%s was paused", c.fabric.PortName(p)),
+			}
+			c.behind(&e)
+			if c.joiner.Support(e) == nil {
+				rest = append(rest, p)
+			} else {
+				again = true
+			}
+		}
+		left = rest
+	}
 }

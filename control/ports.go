@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/paths"
@@ -64,6 +65,22 @@ func (m *meter) pausedIn(port model.Port, first, last int64) (share float64) {
 		}
 	}
 	return share
+}
+
+// paused lists the ports that were paused for at least a share of a slot,
+// ascending.
+func (m *meter) paused(slot int64, share float64) (list []model.Port) {
+	h := &m.hours[((slot%remembered)+remembered)%remembered]
+	if h.number != slot {
+		return nil
+	}
+	for p, d := range h.paused {
+		if float64(d) >= share*float64(m.slot) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, model.Port.Compare)
+	return list
 }
 
 // discardedIn is how many packets a switch had no room for in slots.

@@ -1,6 +1,9 @@
 package model
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // NodeID names a host or a switch. It is the node's index in its topology, so
 // tables keyed by node are slices, and it is the switch id that every report
@@ -18,6 +21,11 @@ type Priority uint8
 type Port struct {
 	Node NodeID
 	Port PortID
+}
+
+// Compare orders ports by node, then number.
+func (p Port) Compare(o Port) int {
+	return cmp.Or(cmp.Compare(p.Node, o.Node), cmp.Compare(p.Port, o.Port))
 }
 
 // String prints "12:3", node and port.

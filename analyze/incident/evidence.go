@@ -14,10 +14,11 @@ const (
 	Labels                 // queues and latencies that rode on packets
 	Epochs                 // what switches remembered when a slow flow was polled
 	Probes                 // packets sent on purpose
+	Counters               // what ports count of themselves
 	numSources
 )
 
-var sourceNames = [numSources]string{"flowsets", "traces", "labels", "epochs", "probes"}
+var sourceNames = [numSources]string{"flowsets", "traces", "labels", "epochs", "probes", "counters"}
 
 // String prints the source's name.
 func (s Source) String() string { return sourceNames[s] }

@@ -12,7 +12,7 @@ type Incident struct {
 	ID     uint64
 	Begin  model.Time // of what it is about
 	Found  model.Time // first evidence
-	Last   model.Time // newest evidence
+	Last   model.Time // newest evidence of the cause; its consequences may go on
 	Closed bool       // nothing was heard of it for long enough, or it is part of Into
 	Into   uint64     // the incident that took it in; 0: none
 
@@ -92,9 +92,10 @@ func (in *Incident) add(e *Evidence) {
 	if in.Found == 0 || e.At < in.Found {
 		in.Found = e.At
 	}
-	in.Last = max(in.Last, e.At)
 	in.Sources[e.Source]++
-	in.rename(e)
+	if in.rename(e) || family(e.Cause) == family(in.Cause) {
+		in.Last = max(in.Last, e.At)
+	}
 	e.touches(func(n model.NodeID) bool {
 		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
 		return false
@@ -126,18 +127,19 @@ func (in *Incident) add(e *Evidence) {
 
 // rename takes over the cause of e if it says more than what is known: what is
 // sure before what is not, then what explains more. Of equals the first stays,
-// unless it did not know where.
-func (in *Incident) rename(e *Evidence) {
+// unless it did not know where. It tells whether it did.
+func (in *Incident) rename(e *Evidence) bool {
 	first := len(in.Timeline)+in.Unshown == 0
 	better := e.Sure && !in.Sure || e.Sure == in.Sure && (e.Cause > in.Cause || e.Cause == in.Cause && in.Text == "")
 	if !first && !better {
-		return
+		return false
 	}
 	if !first && e.Cause != in.Cause {
 		in.Culprits = nil // of a cause that was none
 	}
 	in.Cause, in.Sure, in.Place, in.Next, in.HasNext = e.Cause, e.Sure, e.Place, e.Next, e.HasNext
 	in.Text, in.Remedy = e.Text, cmp.Or(e.Remedy, e.Cause.Remedy())
+	return true
 }
 
 // insert keeps an ascending list without repeats, up to a length.

@@ -1,7 +1,6 @@
 package portwatch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -101,7 +100,7 @@ func (w *Watch) Tick(now model.Time) {
 		return
 	}
 	w.present = append(w.present, w.active...)
-	slices.SortFunc(w.present, func(a, b model.Port) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port)) })
+	slices.SortFunc(w.present, model.Port.Compare)
 	w.present = slices.Compact(w.present)
 	if now.Sub(w.from) >= w.cfg.Window {
 		w.cut(now)
