@@ -63,13 +63,13 @@ type Severity uint8
 
 // Severities.
 const (
-	Info     Severity = iota // ordinary life of a busy fabric
+	Notice   Severity = iota // ordinary life of a busy fabric
 	Warning                  // it costs performance
 	Critical                 // it costs packets, or stands still
 )
 
 // String prints the severity's name.
-func (s Severity) String() string { return [...]string{"info", "warning", "critical"}[s] }
+func (s Severity) String() string { return [...]string{"notice", "warning", "critical"}[s] }
 
 // MarshalText writes String's form.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -78,7 +78,7 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 func (c Cause) Severity() Severity {
 	switch c {
 	case Contention:
-		return Info
+		return Notice
 	case Imbalance, Stall, Incast, SlowReceiver:
 		return Warning
 	default:

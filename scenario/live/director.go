@@ -142,7 +142,7 @@ func (d *Director) Score() (s Score) {
 		}
 	}
 	for id, in := range d.said {
-		if in.into != 0 || in.severity == incident.Info {
+		if in.into != 0 || in.severity == incident.Notice {
 			continue
 		}
 		one := Invented{ID: id, Cause: in.cause, Place: in.place, Text: in.text}
