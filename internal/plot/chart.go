@@ -40,7 +40,7 @@ const (
 func (c Chart) SVG() string {
 	top := 40 + legendStep*float64(len(c.Series))
 	w, h := chartWidth, chartHeight+top
-	f := Margins{Left: 74, Top: top, Right: 20, Bottom: 46}.frame(newFile(w, h, c.Title), w, h)
+	f := Margins{Left: 74, Top: top, Right: 20, Bottom: 46}.frame(NewFile(w, h, c.Title), w, h)
 	f.Text(f.Left, 22, "heading", c.Title)
 	for i, s := range c.Series {
 		f.LegendRow(f.Left, 40+legendStep*float64(i)+4, c.class(i), s.Name)

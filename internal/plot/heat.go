@@ -23,7 +23,7 @@ const (
 // SVG draws the map as a file of its own.
 func (h Heat) SVG() string {
 	height := 92 + heatRow*float64(max(len(h.Rows), 3))
-	f := Margins{Left: 150, Top: 44, Right: 20, Bottom: 48}.frame(newFile(heatWidth, height, h.Title), heatWidth, height)
+	f := Margins{Left: 150, Top: 44, Right: 20, Bottom: 48}.frame(NewFile(heatWidth, height, h.Title), heatWidth, height)
 	f.Raw("<style>")
 	for i := range heatShades + 1 {
 		f.Raw(".h", strconv.Itoa(i), "{fill:var(--c4);fill-opacity:", strconv.FormatFloat(0.04+0.96*float64(i)/heatShades, 'f', 2, 64), "}")

@@ -22,8 +22,8 @@ func NewSVG(w, h float64, label string) *SVG {
 	return s
 }
 
-// newFile begins a drawing that is a file of its own.
-func newFile(w, h float64, label string) *SVG {
+// NewFile begins a drawing that is a file of its own.
+func NewFile(w, h float64, label string) *SVG {
 	s := &SVG{}
 	s.Raw(`<svg xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif"`)
 	s.head(w, h, label)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
@@ -24,18 +25,25 @@ type answer struct {
 // queue of a few packets ends many a wait-for path, and delays nobody.
 const heavy = 25 * model.KB
 
+// polling is what a poll takes to the last switch, at most.
+const polling = 20 * us
+
 // answers returns all true reasons of a complaint, from the closure of the
-// wait-for relation while the packet that it is about was underway.
+// wait-for relation while the packet that it is about was underway. One that is
+// still underway waits for what there is now.
 func (r *run) answers(c complaint) (list []answer) {
-	graphs, first := r.history.between(c.at-engine.Of(c.took), c.at)
+	from := c.at - engine.Of(c.took)
+	if c.reason == agent.Age {
+		from = max(from, c.at-engine.Of(polling))
+	}
+	graphs, first := r.history.between(from, c.at+engine.Of(polling))
 	for i, g := range graphs {
 		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
 			if s, _ := g.Of(e.To); !s.Paused {
 				list = contends(list, g.Graph, e.To, diagnose.Contention, nil)
 				continue
 			}
-			closure := g.Closure(e.To)
-			for _, root := range closure.Roots() {
+			for _, root := range g.rootsOf(e.To) {
 				switch root.Kind {
 				case truth.RootContention:
 					list = contends(list, g.Graph, root.Nodes[0], diagnose.Backpressure, nil)

@@ -16,6 +16,17 @@ type history struct{ graphs []*look }
 type look struct {
 	*truth.Graph
 	cycles [][]truth.Node
+	roots  map[truth.Node][]truth.Root // by queue, as far as they were asked for
+}
+
+// rootsOf is where the waiting of a queue ends.
+func (l *look) rootsOf(queue truth.Node) []truth.Root {
+	roots, known := l.roots[queue]
+	if !known {
+		roots = l.Closure(queue).Roots()
+		l.roots[queue] = roots
+	}
+	return roots
 }
 
 const step = 5 * time.Microsecond
@@ -25,7 +36,7 @@ func (h *history) record(n *sim.Network, end engine.Time) {
 	var again func()
 	again = func() {
 		g := truth.WaitFor(n)
-		h.graphs = append(h.graphs, &look{g, g.Cycles()})
+		h.graphs = append(h.graphs, &look{g, g.Cycles(), map[truth.Node][]truth.Root{}})
 		if next := n.Now() + engine.Of(step); next <= end {
 			n.At(next, again)
 		}

@@ -106,7 +106,7 @@ func (w *watcher) complain(threshold int, t agent.Trigger) {
 		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}
 		simhost.SendPoll(w.host, &t.Poll)
 		c := complaint{
-			event: t.Poll.Event, variant: v, at: r.net.Now(), took: t.Value,
+			event: t.Poll.Event, variant: v, at: r.net.Now(), took: t.Value, reason: t.Reason,
 			key: t.Poll.Flow, flow: r.flows[t.Poll.Flow],
 		}
 		if r.lab.full {

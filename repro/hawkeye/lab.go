@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/inswitch/epoch"
 	"github.com/weft-telemetry/weft/model"
@@ -50,6 +51,7 @@ type complaint struct {
 	variant int
 	at      engine.Time   // of the run, not of the host's clock
 	took    time.Duration // of the packet it complains of
+	reason  agent.Reason
 	key     model.FlowKey
 	flow    int
 }

@@ -1,0 +1,308 @@
+// Package drawing shows a provenance graph to people: as text, as JSON, in
+// Graphviz's language and as a picture. It picks what a complaint is about: the
+// victim, the queues it waited for directly or through others, and the flows
+// that filled them. Origin: docs/papers.md#hawkeye, figure 12.
+package drawing
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Drawing is what is shown. Its JSON names are fixed.
+type Drawing struct {
+	Victim string `json:"victim"`
+	Ports  []Port `json:"ports"` // nearest to the victim first
+	Flows  []Flow `json:"flows"` // the victim first
+	Edges  []Edge `json:"edges"`
+	Hidden int    `json:"hidden_flows"` // that did little at these ports
+}
+
+// Port is a queue of an egress port.
+type Port struct {
+	ID          string         `json:"id"` // "s0:3>s1"; with a class if there are several
+	Node        string         `json:"node"`
+	Port        model.PortID   `json:"port"`
+	Peer        string         `json:"peer"`
+	ToHost      bool           `json:"to_host"`
+	Priority    model.Priority `json:"priority"`
+	Packets     uint64         `json:"packets"`
+	Paused      uint64         `json:"paused_packets"`
+	PauseFrames uint64         `json:"pause_frames"`
+	Depth       float64        `json:"depth"` // packets, where nobody was paused
+	Stands      bool           `json:"paused_now"`
+	Queued      uint64         `json:"queued_bytes"`
+	Level       int            `json:"level"` // steps from the victim
+}
+
+// Flow is a flow by its ends.
+type Flow struct {
+	ID     string        `json:"id"` // "h0>h1"; with a source port if there are several
+	Key    model.FlowKey `json:"key"`
+	Victim bool          `json:"victim"`
+	Level  int           `json:"level"`
+}
+
+// Kind says what an edge stands for.
+type Kind string
+
+// Kinds of edge.
+const (
+	PortPort Kind = "port-port" // a paused queue waits for another
+	FlowPort Kind = "flow-port" // a flow was paused there
+	PortFlow Kind = "port-flow" // a queue waits for a flow in it; below zero: the flow for the others
+)
+
+// Edge says that From waits for To.
+type Edge struct {
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Kind   Kind    `json:"kind"`
+	Weight float64 `json:"weight"`
+	Held   float64 `json:"held_bytes,omitempty"` // of a port by the other, at the snapshot
+}
+
+// Options say how much to show.
+type Options struct {
+	Flows int  // of each port the heaviest so many, either way
+	All   bool // every port of the graph, reached from the victim or not
+}
+
+// DefaultOptions show six flows of each port that matters.
+func DefaultOptions() Options { return Options{Flows: 6} }
+
+// New picks what to show.
+func New(g *provenance.Graph, f *topo.Fabric, o Options) *Drawing {
+	p := picker{g: g, f: f, o: o, level: make([]int, len(g.Nodes)), flows: map[int]int{}}
+	p.ports()
+	p.fill()
+	return p.draw()
+}
+
+// picker picks.
+type picker struct {
+	g     *provenance.Graph
+	f     *topo.Fabric
+	o     Options
+	level []int       // by node; 0: not shown
+	flows map[int]int // shown ones and their levels
+	names map[int]string
+	many  bool // classes
+}
+
+// ports walks from the victim to what it waited for.
+func (p *picker) ports() {
+	g := p.g
+	victim := g.Flow(g.Victim)
+	var todo []int
+	visit := func(n, level int) {
+		if p.level[n] == 0 {
+			p.level[n] = level
+			todo = append(todo, n)
+		}
+	}
+	if victim >= 0 {
+		p.flows[victim] = 0
+		for _, e := range provenance.Out(g.FlowPort, victim) {
+			visit(e.To, 1)
+		}
+		for _, w := range g.Waitings {
+			if w.Flow == victim {
+				visit(w.Node, 1)
+			}
+		}
+		for _, w := range g.Passages {
+			if w.Flow == victim {
+				visit(w.Node, 1)
+			}
+		}
+	}
+	walk := func() {
+		for len(todo) > 0 {
+			n := todo[0]
+			todo = todo[1:]
+			for _, e := range provenance.Out(g.PortPort, n) {
+				visit(e.To, p.level[n]+1)
+			}
+			for _, e := range p.held(n) {
+				visit(e.To, p.level[n]+1)
+			}
+		}
+	}
+	walk()
+	if p.o.All {
+		for n := range g.Nodes {
+			visit(n, 1)
+			walk()
+		}
+	}
+}
+
+// held are the queues that hold what a queue sent before it was paused.
+func (p *picker) held(n int) []provenance.Edge {
+	if !p.g.Nodes[n].Stands() {
+		return nil
+	}
+	return provenance.Out(p.g.Held, n)
+}
+
+// fill picks the flows that did most at the ports shown.
+func (p *picker) fill() {
+	for n, level := range p.level {
+		if level == 0 {
+			continue
+		}
+		for _, e := range p.heaviest(n) {
+			if _, shown := p.flows[e.To]; !shown {
+				p.flows[e.To] = level + 1
+			}
+		}
+	}
+}
+
+// heaviest are the edges of a port to the flows that weigh most there, the
+// victim's among them.
+func (p *picker) heaviest(n int) []provenance.Edge {
+	edges := slices.Clone(provenance.Out(p.g.PortFlow, n))
+	slices.SortStableFunc(edges, func(a, b provenance.Edge) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.To, b.To))
+	})
+	victim := p.g.Flow(p.g.Victim)
+	kept := edges[:0]
+	for i, e := range edges {
+		if i < p.o.Flows || e.To == victim {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// draw lists what was picked.
+func (p *picker) draw() *Drawing {
+	g := p.g
+	d := &Drawing{Victim: p.ends(g.Victim), Ports: []Port{}, Flows: []Flow{}, Edges: []Edge{}}
+	p.name()
+	for n, level := range p.level {
+		if level > 0 {
+			d.Ports = append(d.Ports, p.port(n))
+		}
+	}
+	slices.SortStableFunc(d.Ports, func(a, b Port) int { return cmp.Compare(a.Level, b.Level) })
+	for i, k := range g.Flows {
+		if level, shown := p.flows[i]; shown {
+			d.Flows = append(d.Flows, Flow{ID: p.names[i], Key: k, Victim: k == g.Victim, Level: level})
+		}
+	}
+	slices.SortStableFunc(d.Flows, func(a, b Flow) int { return cmp.Compare(a.Level, b.Level) })
+	if len(d.Flows) > 0 && d.Flows[0].Victim {
+		d.Victim = d.Flows[0].ID
+	}
+	p.edges(d)
+	return d
+}
+
+// edges adds those between what is shown.
+func (p *picker) edges(d *Drawing) {
+	g := p.g
+	hidden := map[int]bool{}
+	for _, e := range g.FlowPort {
+		if _, shown := p.flows[e.From]; shown && p.level[e.To] > 0 {
+			d.Edges = append(d.Edges, Edge{From: p.names[e.From], To: p.id(e.To), Kind: FlowPort, Weight: e.Weight})
+		}
+	}
+	for n, level := range p.level {
+		if level == 0 {
+			continue
+		}
+		held := map[int]float64{}
+		for _, e := range p.held(n) {
+			held[e.To] = e.Weight
+		}
+		for _, e := range provenance.Out(g.PortPort, n) {
+			d.Edges = append(d.Edges, Edge{p.id(n), p.id(e.To), PortPort, e.Weight, held[e.To]})
+			delete(held, e.To)
+		}
+		for _, e := range p.held(n) {
+			if w, left := held[e.To]; left {
+				d.Edges = append(d.Edges, Edge{p.id(n), p.id(e.To), PortPort, 0, w})
+			}
+		}
+		for _, e := range p.heaviest(n) {
+			d.Edges = append(d.Edges, Edge{From: p.id(n), To: p.names[e.To], Kind: PortFlow, Weight: e.Weight})
+		}
+		for _, e := range provenance.Out(g.PortFlow, n) {
+			if _, shown := p.flows[e.To]; !shown {
+				hidden[e.To] = true
+			}
+		}
+	}
+	d.Hidden = len(hidden)
+}
+
+func (p *picker) port(i int) Port {
+	n := &p.g.Nodes[i]
+	return Port{
+		ID: p.id(i), Node: p.node(n.Node), Port: n.Port.Port, Peer: p.node(n.Peer.Node), ToHost: n.ToHost, Priority: n.Priority,
+		Packets: n.Packets, Paused: n.Paused, PauseFrames: n.PauseFrames, Depth: n.Depth,
+		Stands: n.Stands(), Queued: n.State.Queued, Level: p.level[i],
+	}
+}
+
+// name gives every flow shown a name of its own, and looks whether classes must
+// be told apart.
+func (p *picker) name() {
+	p.names = map[int]string{}
+	same := map[string]int{}
+	for i := range p.flows {
+		same[p.ends(p.g.Flows[i])]++
+	}
+	for i := range p.flows {
+		k := p.g.Flows[i]
+		p.names[i] = p.ends(k)
+		if same[p.names[i]] > 1 {
+			p.names[i] += fmt.Sprintf(" (%d)", k.SrcPort)
+		}
+	}
+	first := -1
+	for i, level := range p.level {
+		if level == 0 {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		p.many = p.many || p.g.Nodes[i].Priority != p.g.Nodes[first].Priority
+	}
+}
+
+func (p *picker) id(i int) string {
+	n := &p.g.Nodes[i]
+	id := fmt.Sprintf("%s:%d>%s", p.node(n.Node), n.Port.Port, p.node(n.Peer.Node))
+	if p.many {
+		id += fmt.Sprintf("/%d", n.Priority)
+	}
+	return id
+}
+
+func (p *picker) node(id model.NodeID) string {
+	if !p.f.Has(id) {
+		return fmt.Sprintf("node %d", id)
+	}
+	return p.f.Node(id).Name
+}
+
+func (p *picker) ends(k model.FlowKey) string {
+	name := func(a model.Addr) string {
+		if id, ok := p.f.ByAddr(a); ok {
+			return p.node(id)
+		}
+		return a.String()
+	}
+	return name(k.Src) + ">" + name(k.Dst)
+}
