@@ -60,7 +60,9 @@ func (b *bench) port(from, to string) int {
 	return b.g.Node(provenance.Queue{Port: model.Port{Node: a, Port: b.f.Node(a).PortsTo(z)[0]}, Priority: 3})
 }
 
-func (b *bench) pause(n int, packets uint64) { b.g.Nodes[n].Paused, b.g.Nodes[n].PauseFrames = packets, 4 }
+func (b *bench) pause(n int, packets uint64) {
+	b.g.Nodes[n].Paused, b.g.Nodes[n].PauseFrames = packets, 4
+}
 
 // incast: the victim is paused at s0, which waits for s1, whose port to h1 two
 // flows fill and one suffers at.
