@@ -107,7 +107,7 @@ type diagnosesInput struct {
 }
 
 type diagnosisInput struct {
-	idInput
+	ID     string `path:"id" maxLength:"128"`
 	Format string `query:"format" enum:"json,dot,svg" default:"json" doc:"dot and svg give the graph alone"`
 }
 

@@ -47,9 +47,9 @@ type Heatmap struct {
 
 type portInput struct {
 	Range
-	Node string       `path:"node" maxLength:"256"`
-	Port model.PortID `path:"port" minimum:"1"`
-	Step string       `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
+	Node string `path:"node" maxLength:"256"`
+	Port int    `path:"port" minimum:"1" maximum:"65535"` // wider than a PortID, so that none wraps
+	Step string `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
 }
 
 type heatmapInput struct {
@@ -78,16 +78,17 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 	if !ok {
 		return p, fmt.Errorf("node %q: %w", in.Node, ErrNotFound)
 	}
-	port := f.Port(model.Port{Node: id, Port: in.Port})
+	at := model.Port{Node: id, Port: model.PortID(in.Port)}
+	port := f.Port(at)
 	if port == nil {
 		return p, fmt.Errorf("port %d of %s, which has %d ports: %w", in.Port, in.Node, len(f.Node(id).Ports), ErrNotFound)
 	}
-	q.Node, q.Port = in.Node, in.Port
+	q.Node, q.Port = in.Node, at.Port
 	if q.Step, err = step(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
 		return p, err
 	}
 	p = PortSeries{
-		PortRef: portRef(f, model.Port{Node: id, Port: in.Port}), Name: port.Name, RateBps: int64(port.Rate),
+		PortRef: portRef(f, at), Name: port.Name, RateBps: int64(port.Rate),
 		From: q.From, To: q.To, StepNs: int64(q.Step), Samples: []PortPoint{},
 	}
 	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {

@@ -128,7 +128,7 @@ func one[R any](ctx context.Context, f fetch[R], q record.Query, what string) (*
 	if err != nil {
 		return nil, err
 	}
-	if len(page.Items) == 0 {
+	if len(page.Items) == 0 || q.Name == "" { // no name asks for any
 		return nil, fmt.Errorf("%s %q: %w", what, q.Name, ErrNotFound)
 	}
 	return &page.Items[0], nil

@@ -9,6 +9,8 @@ import (
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weft-telemetry/weft/store"
 )
 
 // Prefix is where all routes of the API are.
@@ -112,6 +114,7 @@ func (s *Server) problem(op string, err error) error {
 	}{
 		{ErrNotFound, http.StatusNotFound},
 		{ErrInvalid, http.StatusUnprocessableEntity},
+		{store.ErrQuery, http.StatusUnprocessableEntity},
 		{ErrConflict, http.StatusConflict},
 		{ErrBusy, http.StatusTooManyRequests},
 		{ErrUnsupported, http.StatusNotImplemented},

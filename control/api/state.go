@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
 )
 
 // State is the fabric at one instant.
@@ -52,9 +53,64 @@ type PaceRequest struct {
 	Pace float64 `json:"pace" minimum:"0.000001" maximum:"1000" doc:"Fabric seconds in a wall second"`
 }
 
+type stateInput struct {
+	At time.Time `query:"at" doc:"RFC 3339: the state at that time, from the store; health of nodes is not kept. Absent: now"`
+}
+
+// stateWindow is how far back a past state looks for a port's sample, and what
+// it counts losses over: the second that the present's losses are of.
+const stateWindow = time.Second
+
+// stateAt puts a past state together: of each port the newest sample before.
+func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error) {
+	q, err := s.query(Range{From: at.Add(-stateWindow), To: at}, Paging{})
+	if err != nil {
+		return st, err
+	}
+	f := s.deps.Live.Fabric()
+	st.Time = at
+	index := map[PortRef]int{}
+	for i := range f.Nodes() {
+		n := &f.Nodes()[i]
+		st.Nodes = append(st.Nodes, NodeState{Name: n.Name, Health: "unknown", Reason: "not kept"})
+		for _, p := range n.Ports {
+			index[PortRef{Node: n.Name, Port: p.ID}] = len(st.Ports)
+			st.Ports = append(st.Ports, PortState{Node: n.Name, Port: p.ID, AgeMs: -1})
+		}
+	}
+	left := len(st.Ports)
+	if _, _, err = walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+		i, ok := index[PortRef{Node: r.Node, Port: r.Port}]
+		if !ok || st.Ports[i].AgeMs >= 0 {
+			return true
+		}
+		p := &st.Ports[i]
+		p.LoadBps, p.QueueBytes, p.LatencyNs, p.PausedShare = int64(r.Load), int64(r.Queue), int64(r.Latency), r.Paused
+		p.AgeMs = float64(at.Sub(r.Time)) / float64(time.Millisecond)
+		id, _ := f.ByName(r.Node)
+		p.LoadShare = float64(r.Load) / float64(f.Port(model.Port{Node: id, Port: r.Port}).Rate)
+		left--
+		return left > 0
+	}); err != nil {
+		return st, err
+	}
+	_, _, err = walk(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
+		if i, ok := index[PortRef{Node: l.From, Port: outPort(f, l.From, l.To)}]; ok {
+			st.Ports[i].LostPackets += l.Packets
+		}
+		return true
+	})
+	return st, err
+}
+
 func (s *Server) stateRoutes() {
-	get(s, "/state", "get-state", "Fabric", "The fabric's present state: every port and node",
-		func(context.Context, *struct{}) (State, error) { return *s.deps.Live.State(), nil })
+	get(s, "/state", "get-state", "Fabric", "The fabric's state: every port and node, now or as it was",
+		func(ctx context.Context, in *stateInput) (State, error) {
+			if in.At.IsZero() {
+				return *s.deps.Live.State(), nil
+			}
+			return s.stateAt(ctx, in.At)
+		})
 	get(s, "/clock", "get-clock", "Fabric", "The fabric's time and pace",
 		func(context.Context, *struct{}) (Clock, error) { return s.deps.Live.Clock(), nil })
 	type paceInput struct{ Body PaceRequest }

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// TestTenantMayOnlyComplain: every operation but those of slow flows is refused
+// a tenant, before anything is looked at.
+func TestTenantMayOnlyComplain(t *testing.T) {
+	s, k := newServer(t, withTokens)
+	for _, c := range append(calls(k), call{"get-events", "GET", "/events", "", 200}) {
+		w := do(s.Handler(), c.method, Prefix+c.path, c.body, "Authorization", "Bearer "+tenantToken)
+		if slow := strings.Contains(c.path, "/slow-flows"); !slow && w.Code != 403 || slow && w.Code == 403 {
+			t.Errorf("%s %s for a tenant = %d %s", c.method, c.path, w.Code, w.Body)
+		}
+	}
+	if w := do(s.Handler(), "GET", "/metrics", "", "Authorization", "Bearer "+tenantToken); w.Code != 403 {
+		t.Errorf("/metrics for a tenant = %d; want 403", w.Code)
+	}
+}
+
+// complaints is a Doctor whose every verdict is a given one.
+type complaints struct {
+	flow model.FlowKey
+	d    record.Diagnosis
+}
+
+func (c *complaints) Complain(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
+	c.flow = flow
+	return "c-1", nil
+}
+
+func (c *complaints) Complaint(context.Context, string) (Complaint, error) {
+	return Complaint{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil
+}
+
+var addresses = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`)
+
+// TestTenantSeesOnlyItsOwn: whatever a verdict holds, a tenant is told of no
+// flow without an end of its own, of no node, and of no text that may name one.
+func TestTenantSeesOnlyItsOwn(t *testing.T) {
+	doctor := &complaints{}
+	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Doctor = doctor })
+	own := map[string]bool{"10.0.0.2": true, k.fabric.Node(k.fabric.Hosts()[1]).IPv4.String(): true}
+	rapid.Check(t, func(rt *rapid.T) {
+		s.callers[1].complaints.left = complaintBurst
+		addr := rapid.Custom(func(rt *rapid.T) netip.AddrPort {
+			hosts := k.fabric.Hosts()
+			i := rapid.IntRange(0, 3).Draw(rt, "host")
+			return netip.AddrPortFrom(k.fabric.Node(hosts[i]).IPv4.Netip(), uint16(rapid.IntRange(1, 9).Draw(rt, "port")))
+		})
+		flow := rapid.Custom(func(rt *rapid.T) FlowRef {
+			return FlowRef{Flow: model.NewFlowKey(addr.Draw(rt, "src"), addr.Draw(rt, "dst"), model.UDP), Src: "secret", Dst: "secret"}
+		})
+		body := DiagnosisBody{
+			CauseDetail: "micro-burst", Remedy: "secret", Evidence: []string{"secret"},
+			PFCPath: []PortRef{{Node: "secret"}}, Loop: []PortRef{{Node: "secret"}}, RoutingFault: &RoutingFault{Node: "secret"},
+			Victims: rapid.SliceOfN(flow, 0, 5).Draw(rt, "victims"), Spreaders: rapid.SliceOfN(flow, 0, 5).Draw(rt, "spreaders"),
+			Graph: Graph{Ports: []GraphPort{{ID: "secret"}}},
+		}
+		for _, f := range rapid.SliceOfN(flow, 0, 5).Draw(rt, "culprits") {
+			body.Culprits = append(body.Culprits, Party{Flow: &f, Weight: .5, Text: "secret"})
+		}
+		if rapid.Bool().Draw(rt, "host") {
+			body.Culprits = append(body.Culprits, Party{Host: "secret"})
+		}
+		doctor.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows", Initial: record.Port{Node: "secret"}, Body: encode(body)}
+		mine := flow.Draw(rt, "reported").Flow
+		w := do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, mine), "Authorization", "Bearer "+tenantToken)
+		ends := addresses.FindAllString(mine.String(), -1)
+		if !own[ends[0]] && !own[ends[1]] {
+			if w.Code != 403 {
+				rt.Fatalf("flow %s of others = %d %s; want 403", mine, w.Code, w.Body)
+			}
+			doctor.flow = mine // as if another had reported it
+			if w := do(s.Handler(), "GET", Prefix+"/slow-flows/c-1", "", "Authorization", "Bearer "+tenantToken); w.Code != 404 {
+				rt.Fatalf("another's report = %d %s; want 404", w.Code, w.Body)
+			}
+			return
+		}
+		if w.Code != 202 {
+			rt.Fatalf("flow %s = %d %s; want 202", mine, w.Code, w.Body)
+		}
+		if strings.Contains(w.Body.String(), "secret") {
+			rt.Fatalf("a tenant is told: %s", w.Body)
+		}
+		var v SlowFlow
+		if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+			rt.Fatal(err)
+		}
+		shown := 0
+		for _, line := range strings.Split(w.Body.String(), `"`) {
+			if a := addresses.FindAllString(line, -1); len(a) == 2 {
+				shown++
+				if !own[a[0]] && !own[a[1]] {
+					rt.Fatalf("a tenant is told of %s", line)
+				}
+			}
+		}
+		// The other way round: all that is its own is there.
+		want := 1 // the reported flow
+		for _, p := range body.Culprits {
+			if p.Flow != nil && s.owns(s.callers[1], p.Flow.Flow) {
+				want++
+			}
+		}
+		for _, f := range body.Victims {
+			if s.owns(s.callers[1], f.Flow) {
+				want++
+			}
+		}
+		if shown != want {
+			rt.Fatalf("%d flows shown, want %d: %s", shown, want, w.Body)
+		}
+	})
+}
+
+// TestComplaintsAreBounded: each costs the fabric polls.
+func TestComplaintsAreBounded(t *testing.T) {
+	s, k := newServer(t, withTokens)
+	report := func(token string) int {
+		return do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, k.flow(0)), "Authorization", "Bearer "+token).Code
+	}
+	taken := 0
+	for range 3 * complaintBurst {
+		if report(tenantToken) == 202 {
+			taken++
+		}
+	}
+	if taken < complaintBurst || taken > 2*complaintBurst {
+		t.Errorf("%d of %d reports at once were taken, want about %d", taken, 3*complaintBurst, complaintBurst)
+	}
+	if got := report(operatorToken); got != 202 {
+		t.Errorf("another caller's report = %d; want 202", got)
+	}
+}
+
+// TestBucket: never more than burst + rate × time.
+func TestBucket(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := bucket{left: complaintBurst}
+		now, taken := epoch0, 0
+		for range rapid.IntRange(1, 200).Draw(rt, "takes") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(rt, "ms")) * time.Millisecond)
+			if b.take(now) {
+				taken++
+			}
+			if most := complaintBurst + complaintRate*now.Sub(epoch0).Seconds(); float64(taken) > most+1e-6 {
+				rt.Fatalf("%d taken after %v, want at most %v", taken, now.Sub(epoch0), most)
+			}
+		}
+	})
+}
