@@ -15,7 +15,7 @@ import (
 
 // What Add, Place and Read return.
 var (
-	ErrKeyLen = errors.New("count: key length")
+	ErrKeyLen = place.ErrKeyLen
 	ErrCopies = errors.New("count: copies are not 1 to 4")
 )
 

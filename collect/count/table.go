@@ -10,47 +10,30 @@ import (
 // Scheme tells where the cells of a key are: all that a translator needs to
 // add by RDMA. It holds no memory.
 type Scheme struct {
-	cfg   Config
-	proto bool
+	cfg  Config
+	rule place.Rule
 }
 
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
-	return &Scheme{cfg, cfg.Layout == Prototype}, cfg.Valid()
+	s := newScheme(cfg)
+	return &s, cfg.Valid()
+}
+
+func newScheme(cfg Config) Scheme {
+	return Scheme{cfg, place.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}}
 }
 
 // Config returns the geometry.
 func (s *Scheme) Config() Config { return s.cfg }
 
-// Place is a key as the scheme knows it.
-type Place struct {
-	hash place.Hash
-	crc  place.CRC // of the prototype
-}
-
 // Place hashes a key, once for all its cells.
-func (s *Scheme) Place(key []byte) (Place, error) {
-	if s.proto {
-		if len(key) != place.PrototypeKey {
-			return Place{}, ErrKeyLen
-		}
-		return Place{crc: place.Prototype([place.PrototypeKey]byte(key))}, nil
-	}
-	if len(key) == 0 {
-		return Place{}, ErrKeyLen
-	}
-	return Place{hash: place.Of(key, s.cfg.Seed)}, nil
-}
+func (s *Scheme) Place(key []byte) (place.Key, error) { return s.rule.Key(key) }
 
-func (s *Scheme) cell(p Place, n int) uint64 {
-	if s.proto {
-		return p.crc.Slot(n, s.cfg.Cells)
-	}
-	return p.hash.Cell(n, s.cfg.Cells)
-}
+func (s *Scheme) cell(p place.Key, n int) uint64 { return s.rule.Cell(p, n, s.cfg.Cells) }
 
 // Offset is where cell n of the key is, in bytes from the start of the memory.
-func (s *Scheme) Offset(p Place, n int) uint64 { return s.cell(p, n) * 8 }
+func (s *Scheme) Offset(p place.Key, n int) uint64 { return s.cell(p, n) * 8 }
 
 // Table is a region with cells in it. Readers and writers share it without
 // locks.
@@ -79,7 +62,7 @@ func View(mem *region.Region) (*Table, error) {
 }
 
 func newTable(mem *region.Region, cfg Config) *Table {
-	return &Table{Scheme{cfg, cfg.Layout == Prototype}, mem, mem.Words()}
+	return &Table{newScheme(cfg), mem, mem.Words()}
 }
 
 // Region is the memory of the table.
@@ -129,9 +112,9 @@ func (w *Writer) AddShared(key []byte, delta uint64, copies int) error {
 	return nil
 }
 
-func (w *Writer) place(key []byte, copies int) (Place, error) {
+func (w *Writer) place(key []byte, copies int) (place.Key, error) {
 	if copies < 1 || copies > place.MaxCopies {
-		return Place{}, ErrCopies
+		return place.Key{}, ErrCopies
 	}
 	return w.t.Place(key)
 }

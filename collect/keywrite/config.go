@@ -16,7 +16,7 @@ import (
 
 // What Write, Place and Read return.
 var (
-	ErrKeyLen   = errors.New("keywrite: key length")
+	ErrKeyLen   = place.ErrKeyLen
 	ErrValueLen = errors.New("keywrite: value length")
 	ErrCopies   = errors.New("keywrite: copies are not 1 to 4")
 )

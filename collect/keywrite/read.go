@@ -113,7 +113,7 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 	for done := 0; len(keys) > 0; {
 		part := keys[:min(len(keys), ahead*keyLen)]
 		keys = keys[len(part):]
-		if t.words == 1 && !t.proto && keyLen >= 8 && keyLen <= 16 {
+		if t.words == 1 && !t.rule.Prototype && keyLen >= 8 && keyLen <= 16 {
 			t.lookupWords(dst, part, keyLen, copies, q, done, each)
 		} else if err := t.lookupSome(dst, part, keyLen, copies, q, done, each); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 
 // lookupSome looks up to ahead keys up, in any layout.
 func (t *Table) lookupSome(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
-	var places [ahead]Place
+	var places [ahead]place.Key
 	n := len(keys) / keyLen
 	for i := range n {
 		if places[i], err = t.Place(keys[i*keyLen:][:keyLen]); err != nil {
@@ -163,37 +163,37 @@ func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first
 	var found [place.MaxCopies]uint64
 	for i := range k {
 		copy(found[:], at[i*copies:(i+1)*copies])
-		each(first+i, t.judge(dst, Place{hash: hashes[i]}, &found, copies, q))
+		each(first+i, t.judge(dst, place.Key{Hash: hashes[i]}, &found, copies, q))
 	}
 }
 
 // touch loads the first word of every slot of the places, and uses none: the
 // loads overlap as far as the processor can have them under way.
-func (t *Table) touch(places []Place, copies int) {
+func (t *Table) touch(places []place.Key, copies int) {
 	slots, n, words := t.slots, t.cfg.Slots, t.words
-	if t.proto {
+	if t.rule.Prototype {
 		for _, p := range places {
 			for c := range copies {
-				region.Load(&slots[p.crc.Slot(c, n)*words])
+				region.Load(&slots[p.CRC.Slot(c, n)*words])
 			}
 		}
 		return
 	}
 	for _, p := range places {
 		for c := range copies {
-			region.Load(&slots[p.hash.Slot(c, n)*words])
+			region.Load(&slots[p.Hash.Slot(c, n)*words])
 		}
 	}
 }
 
-func (t *Table) lookup(dst []byte, p Place, copies int, q Query) Answer {
+func (t *Table) lookup(dst []byte, p place.Key, copies int, q Query) Answer {
 	if t.words == 1 {
 		return t.lookupWord(dst, p, copies, q)
 	}
 	var v vote
 	base := len(dst)
 	for n := range copies {
-		at := t.slot(p, n) * t.words
+		at := t.rule.Slot(p, n, t.cfg.Slots) * t.words
 		var id uint64
 		var ok bool
 		if dst, id, ok = t.loadSlot(dst, p, t.slots[at:at+t.words]); ok {
@@ -213,17 +213,17 @@ func (t *Table) lookup(dst []byte, p Place, copies int, q Query) Answer {
 
 // lookupWord is lookup for slots of one word. All are loaded before any is
 // judged, so that their ways through memory overlap.
-func (t *Table) lookupWord(dst []byte, p Place, copies int, q Query) Answer {
+func (t *Table) lookupWord(dst []byte, p place.Key, copies int, q Query) Answer {
 	var found [place.MaxCopies]uint64
 	for n := range copies {
-		found[n] = region.Load(&t.slots[t.slot(p, n)])
+		found[n] = region.Load(&t.slots[t.rule.Slot(p, n, t.cfg.Slots)])
 	}
 	return t.judge(dst, p, &found, copies, q)
 }
 
 // judge answers from the words of the copies. Those that agree, as nearly all
 // do, need no count. It makes room in found for its own use.
-func (t *Table) judge(dst []byte, p Place, found *[place.MaxCopies]uint64, copies int, q Query) Answer {
+func (t *Table) judge(dst []byte, p place.Key, found *[place.MaxCopies]uint64, copies int, q Query) Answer {
 	valid := 0
 	agree := true
 	for _, w := range found[:copies] {
@@ -258,7 +258,7 @@ func (t *Table) judge(dst []byte, p Place, found *[place.MaxCopies]uint64, copie
 
 // loadSlot appends the value of a slot and tells whether it is the key's. The
 // id is the same for equal values, and for no others that ever meet.
-func (t *Table) loadSlot(dst []byte, p Place, slot []uint64) (_ []byte, id uint64, ok bool) {
+func (t *Table) loadSlot(dst []byte, p place.Key, slot []uint64) (_ []byte, id uint64, ok bool) {
 	base := len(dst)
 	w := region.Load(&slot[0])
 	var low, top uint64
@@ -268,14 +268,14 @@ func (t *Table) loadSlot(dst []byte, p Place, slot []uint64) (_ []byte, id uint6
 	} else {
 		low = w
 	}
-	sum := p.hash.Sum().Add(top)
+	sum := p.Hash.Sum().Add(top)
 	for i := 1; i < len(slot); i++ {
 		w := region.Load(&slot[i])
 		sum = sum.Add(w)
 		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
-	want := uint64(p.crc)
-	if !t.proto {
+	want := uint64(p.CRC)
+	if !t.rule.Prototype {
 		want = sum.Bits(t.mask)
 	}
 	return dst[:base+t.cfg.Value], uint64(sum), low == want

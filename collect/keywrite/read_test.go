@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-telemetry/weft/collect/bound"
+	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
 )
 
@@ -172,13 +173,13 @@ func TestClaimErrorBounds(t *testing.T) {
 // slot of one copy share those of all, and a key loses its copies at once.
 func TestPrototypeCopiesFallTogether(t *testing.T) {
 	s, _ := NewScheme(Config{Layout: Prototype, Slots: 1 << 10, Value: 4, Check: 32})
-	first := make(map[uint64]Place)
+	first := make(map[uint64]place.Key)
 	for i := range uint32(5000) {
 		p, _ := s.Place(binary.BigEndian.AppendUint32(nil, i*2654435761))
-		slot := s.slot(p, 0)
+		slot := s.Offset(p, 0)
 		if q, ok := first[slot]; ok {
 			for n := 1; n < 4; n++ {
-				if s.slot(p, n) != s.slot(q, n) {
+				if s.Offset(p, n) != s.Offset(q, n) {
 					t.Fatalf("keys that share slot %d of copy 0 differ in copy %d", slot, n)
 				}
 			}

@@ -20,7 +20,7 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 	t := w.t
 	size := head + keyLen + t.cfg.Value
 	switch {
-	case head < 0 || keyLen < 1 || t.proto && keyLen != place.PrototypeKey:
+	case head < 0 || t.rule.Check(keyLen) != nil:
 		return 0, ErrKeyLen
 	case len(reports)%size != 0:
 		return 0, ErrValueLen
@@ -28,16 +28,20 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 		return 0, ErrCopies
 	}
 	n := len(reports) / size
-	if t.quick && keyLen >= 8 && keyLen <= 16 {
+	switch {
+	case t.quick && keyLen >= 8 && keyLen <= 16:
 		t.writeWords(reports, head, keyLen, copies)
-		w.cell.Wrote(n * copies)
-		return n, nil
-	}
-	for ; len(reports) > 0; reports = reports[size:] {
-		if err := w.Write(reports[head:head+keyLen], reports[head+keyLen:size], copies); err != nil {
-			return 0, err
+	case t.rule.Prototype:
+		for ; len(reports) > 0; reports = reports[size:] {
+			if err := w.Write(reports[head:head+keyLen], reports[head+keyLen:size], copies); err != nil {
+				return 0, err
+			}
 		}
+		return n, nil
+	default:
+		t.writeSlots(reports, head, keyLen, copies)
 	}
+	w.cell.Wrote(n * copies)
 	return n, nil
 }
 
@@ -57,6 +61,31 @@ func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 		}
 		for c := 2; c < copies; c++ {
 			region.Store(&slots[h.Slot(c, n)], word)
+		}
+	}
+}
+
+// writeSlots is the loop of WriteRun for Weft's slots of any size: memory is
+// asked for the slots of a group before the first is written.
+func (t *Table) writeSlots(reports []byte, head, keyLen, copies int) {
+	size, grid := head+keyLen+t.cfg.Value, place.Grid{Slots: t.cfg.Slots, Words: t.words}
+	var g place.Group
+	for len(reports) > 0 {
+		n := min(len(reports)/size, place.GroupLen)
+		g.Find(place.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		at := g.At[:n*copies]
+		region.Prefetch(t.slots, at)
+		for i, sum := range g.Sums[:n] {
+			value := reports[head+keyLen : size]
+			reports = reports[size:]
+			first := t.sealed(sum, value)
+			for c := i; c < len(at); c += n {
+				slot := t.slots[at[c] : at[c]+t.words]
+				for j := 1; j < len(slot); j++ {
+					region.Store(&slot[j], t.word(value, j))
+				}
+				region.Store(&slot[0], first)
+			}
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // a translator needs to write by RDMA. It holds no memory.
 type Scheme struct {
 	cfg   Config
-	proto bool
+	rule  place.Rule
 	quick bool   // Weft's slots of one word with values of 4 bytes
 	mask  uint64 // the bits of the checksum
 	words uint64 // of a slot
@@ -24,53 +24,31 @@ func NewScheme(cfg Config) (*Scheme, error) {
 }
 
 func newScheme(cfg Config) Scheme {
-	s := Scheme{cfg: cfg, proto: cfg.Layout == Prototype, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
+	s := Scheme{cfg: cfg, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
+	s.rule = place.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}
 	s.mask = 1<<uint(cfg.Check) - 1
-	s.quick = !s.proto && s.words == 1 && cfg.Value == 4
+	s.quick = !s.rule.Prototype && s.words == 1 && cfg.Value == 4
 	return s
 }
 
 // Config returns the geometry.
 func (s *Scheme) Config() Config { return s.cfg }
 
-// Place is a key as the scheme knows it.
-type Place struct {
-	hash place.Hash
-	crc  place.CRC // of the prototype
-}
-
 // Place hashes a key, once for all copies.
-func (s *Scheme) Place(key []byte) (Place, error) {
-	if s.proto {
-		if len(key) != place.PrototypeKey {
-			return Place{}, ErrKeyLen
-		}
-		return Place{crc: place.Prototype([place.PrototypeKey]byte(key))}, nil
-	}
-	if len(key) == 0 {
-		return Place{}, ErrKeyLen
-	}
-	return Place{hash: place.Of(key, s.cfg.Seed)}, nil
-}
-
-// slot is the number of copy n's slot.
-func (s *Scheme) slot(p Place, n int) uint64 {
-	if s.proto {
-		return p.crc.Slot(n, s.cfg.Slots)
-	}
-	return p.hash.Slot(n, s.cfg.Slots)
-}
+func (s *Scheme) Place(key []byte) (place.Key, error) { return s.rule.Key(key) }
 
 // Offset is where copy n of the key starts, in bytes from the start of the
 // memory.
-func (s *Scheme) Offset(p Place, n int) uint64 { return s.slot(p, n) * s.words * 8 }
+func (s *Scheme) Offset(p place.Key, n int) uint64 {
+	return s.rule.Slot(p, n, s.cfg.Slots) * s.words * 8
+}
 
 // SlotSize is the length of a slot in bytes.
 func (s *Scheme) SlotSize() int { return int(s.words) * 8 }
 
 // AppendSlot appends the bytes of a slot; they are the same for all copies.
 // The value's length must be the scheme's.
-func (s *Scheme) AppendSlot(b []byte, p Place, value []byte) ([]byte, error) {
+func (s *Scheme) AppendSlot(b []byte, p place.Key, value []byte) ([]byte, error) {
 	if len(value) != s.cfg.Value {
 		return b, ErrValueLen
 	}
@@ -103,26 +81,35 @@ func (s *Scheme) word(value []byte, i int) uint64 { return valueWord(value[8*i-s
 
 // first returns the first word of the slot: the checksum below, the start of
 // the value above.
-func (s *Scheme) first(p Place, value []byte) uint64 {
-	var top uint64
-	if s.high == 32 {
-		top = valueWord(value[:min(4, len(value))]) << 32
+func (s *Scheme) first(p place.Key, value []byte) uint64 {
+	if s.rule.Prototype {
+		return s.top(value) | uint64(p.CRC)
 	}
-	if s.words == 1 || s.proto {
-		return top | s.sumWord(p, top)
-	}
-	sum := p.hash.Sum().Add(top)
+	return s.sealed(p.Hash.Sum(), value)
+}
+
+// sealed is first for Weft's slots: sum is the key's.
+func (s *Scheme) sealed(sum place.Sum, value []byte) uint64 {
+	top := s.top(value)
+	sum = sum.Add(top)
 	for i := 1; i < int(s.words); i++ {
 		sum = sum.Add(s.word(value, i))
 	}
 	return top | sum.Bits(s.mask)
 }
 
-// sumWord returns the checksum of a slot of one word; of the prototype's, that
-// of any.
-func (s *Scheme) sumWord(p Place, top uint64) uint64 {
-	if s.proto {
-		return uint64(p.crc)
+// top returns the part of the value that lies in the first word, in its place.
+func (s *Scheme) top(value []byte) uint64 {
+	if s.high == 32 {
+		return valueWord(value[:min(4, len(value))]) << 32
 	}
-	return p.hash.Sum().Add(top).Bits(s.mask)
+	return 0
+}
+
+// sumWord returns the checksum of a slot of one word.
+func (s *Scheme) sumWord(p place.Key, top uint64) uint64 {
+	if s.rule.Prototype {
+		return uint64(p.CRC)
+	}
+	return p.Hash.Sum().Add(top).Bits(s.mask)
 }

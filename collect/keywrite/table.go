@@ -83,7 +83,7 @@ func (w *Writer) write(key, value []byte, copies int) error {
 	}
 	first := t.first(p, value)
 	for n := range copies {
-		at := t.slot(p, n) * t.words
+		at := t.rule.Slot(p, n, t.cfg.Slots) * t.words
 		slot := t.slots[at : at+t.words]
 		for i := 1; i < len(slot); i++ {
 			region.Store(&slot[i], t.word(value, i))

@@ -93,6 +93,12 @@ func (h Hash) Slot(n int, slots uint64) uint64 {
 	return hi
 }
 
+// slot0 is Slot(0, slots).
+func (h Hash) slot0(slots uint64) uint64 {
+	hi, _ := bits.Mul64(h.at, slots)
+	return hi
+}
+
 // Cell is Slot with copies that never coincide, for what would count twice
 // where they do. Cells must be a multiple of MaxCopies.
 func (h Hash) Cell(n int, cells uint64) uint64 {

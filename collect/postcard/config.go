@@ -17,7 +17,7 @@ import (
 
 // What Write, Place, AppendChunk and Read return.
 var (
-	ErrKeyLen = errors.New("postcard: key length")
+	ErrKeyLen = place.ErrKeyLen
 	ErrHops   = errors.New("postcard: more hops than a chunk has")
 	ErrCopies = errors.New("postcard: copies are not 1 to 4")
 )

@@ -75,7 +75,7 @@ func TestWriterEqualsScheme(t *testing.T) {
 		w := local.Writer(0)
 		keyLen := len(keyOf(t, cfg))
 		copies := rapid.IntRange(1, scheme.Copies()).Draw(t, "copies")
-		n := rapid.IntRange(0, 20).Draw(t, "paths")
+		n := rapid.IntRange(0, 150).Draw(t, "paths") // a run has groups of 64
 		var rows []byte
 		for range n {
 			key := rapid.SliceOfN(rapid.Byte(), keyLen, keyLen).Draw(t, "key")

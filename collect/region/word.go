@@ -15,8 +15,8 @@ func Store(p *uint64, v uint64) { *p = v }
 // Store32 writes one aligned half word.
 func Store32(p *uint32, v uint32) { *p = v }
 
-// Store4 writes four words, at least each of them whole.
-func Store4(to, from *[4]uint64) { *to = *from }
+// Store4 writes four words, each of them whole.
+func Store4(to *[4]uint64, a, b, c, d uint64) { to[0], to[1], to[2], to[3] = a, b, c, d }
 
 // Publish stores a word that tells readers about what was stored before it.
 // That it is a call keeps the compiler from moving stores across it; amd64

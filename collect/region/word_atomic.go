@@ -14,10 +14,11 @@ func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 func Store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
 
 // Store4 writes four words, each of them whole.
-func Store4(to, from *[4]uint64) {
-	for i, v := range from {
-		Store(&to[i], v)
-	}
+func Store4(to *[4]uint64, a, b, c, d uint64) {
+	Store(&to[0], a)
+	Store(&to[1], b)
+	Store(&to[2], c)
+	Store(&to[3], d)
 }
 
 // Publish stores a word that tells readers about what was stored before it.

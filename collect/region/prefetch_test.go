@@ -1,0 +1,32 @@
+package region
+
+import "testing"
+
+// TestPrefetchChangesNothing holds that it may be called with any words, also
+// none, and leaves them as they are.
+func TestPrefetchChangesNothing(t *testing.T) {
+	r, err := Open(Config{Kind: "test", Size: 1 << 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	words := r.Words()
+	var at []uint64
+	for i := range words {
+		Store(&words[i], uint64(i))
+		at = append(at, uint64(len(words)-1-i))
+	}
+	for n := range len(at) / 100 {
+		Prefetch(words, at[:n])
+	}
+	Prefetch(words, at)
+	Prefetch(nil, nil)
+	for i, w := range words {
+		if w != uint64(i) {
+			t.Fatalf("word %d = %d after Prefetch; want %d", i, w, i)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { Prefetch(words, at) }); n != 0 {
+		t.Errorf("Prefetch allocates %v times", n)
+	}
+}
