@@ -148,7 +148,9 @@ func (t *Trace) arrives(r *topo.Routes, at *Hop) bool {
 		return false
 	}
 	if r.Owns(at.Switch, at.To) {
-		return at.Depth == 1 // else the tunnel ends here, and what is inside goes on
+		// The tunnel ends here, and what is inside goes on: to a host of this
+		// switch no other sees it.
+		return at.Depth == 1 || at.Depth == 2 && !virtual(r, t.Key.Dst) && slices.Contains(r.ExpectedLastHops(t.Key.Dst), at.Switch)
 	}
 	if to, ok := next(r.Fabric(), at); t.ports && (!ok || !r.Owns(to, at.To)) {
 		return false // the switch sends it elsewhere, or has no route

@@ -1,0 +1,121 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/probe"
+)
+
+// Injector has a host send a series of probes from now on. The packets of the
+// series must not be changed until it ends.
+type Injector interface {
+	Inject(host model.NodeID, s prober.Series) error
+}
+
+// Config says how probes are sent.
+type Config struct {
+	Interval time.Duration // between two probes of a question
+	Captured int           // bytes of a frame that mirrors and traces keep
+	Levels   Levels
+}
+
+// DefaultConfig sends ten thousand probes a second and expects mirrors cut to
+// what inswitch/mirror cuts them to.
+func DefaultConfig() Config {
+	return Config{Interval: 100 * time.Microsecond, Captured: 128, Levels: DefaultLevels()}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Interval <= 0:
+		return fmt.Errorf("probe: interval %v, want more than 0", c.Interval)
+	case !(c.Levels.Mirrors > 0 && c.Levels.Mirrors < 1) || !(c.Levels.Alike > 0 && c.Levels.Alike < 1):
+		return fmt.Errorf("probe: levels %v and %v, want them between 0 and 1", c.Levels.Mirrors, c.Levels.Alike)
+	}
+	return nil
+}
+
+// Question is what probes are sent for. It is asked once.
+type Question interface {
+	// plan says who sends what, and how many of all patterns together.
+	plan() (host model.NodeID, packets []prober.Packet, count uint32)
+	// take reads the trace of a probe, by its number, which it must not keep.
+	take(number uint32, t *trace.Trace)
+}
+
+// Desk asks questions and gives each the traces of its probes.
+type Desk struct {
+	cfg    Config
+	intent *topo.Intent
+	in     Injector
+	series uint32
+	open   map[uint32]asked
+
+	// Strange counts traces of probes that no open question has sent.
+	Strange uint64
+}
+
+type asked struct {
+	Question
+	host model.NodeID
+}
+
+// NewDesk makes a desk. Questions read the intended routes to choose probes
+// that go the way of the flow in question.
+func NewDesk(cfg Config, intent *topo.Intent, in Injector) (*Desk, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	return &Desk{cfg: cfg, intent: intent, in: in, open: map[uint32]asked{}}, nil
+}
+
+// Ask begins a question and returns how long its probes take; the answer is
+// there when their traces have closed after that.
+func (d *Desk) Ask(q Question) (time.Duration, error) { return d.ask(q, d.cfg.Interval) }
+
+func (d *Desk) ask(q Question, interval time.Duration) (time.Duration, error) {
+	host, packets, count := q.plan()
+	for i := range packets {
+		if n := packets[i].Headers(); n > d.cfg.Captured {
+			return 0, fmt.Errorf("probe: a probe of %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Along), n, d.cfg.Captured)
+		}
+	}
+	id := d.series + 1
+	if err := d.in.Inject(host, prober.Series{ID: id, Packets: packets, Interval: interval, Count: count}); err != nil {
+		return 0, err
+	}
+	d.series = id
+	d.open[id] = asked{q, host}
+	return time.Duration(count) * interval, nil
+}
+
+// Take reads a trace, and tells whether it is one of a probe. It keeps nothing
+// of it.
+func (d *Desk) Take(t *trace.Trace) bool {
+	s, err := probe.Of(t.Frame)
+	if err != nil {
+		return false
+	}
+	q, ok := d.open[s.Series]
+	if !ok || q.host != s.Origin {
+		d.Strange++
+		return true
+	}
+	q.take(s.Number, t)
+	return true
+}
+
+// Close ends a question: later traces of its probes are strange.
+func (d *Desk) Close(q Question) {
+	for id, a := range d.open {
+		if a.Question == q {
+			delete(d.open, id)
+		}
+	}
+}

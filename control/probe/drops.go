@@ -1,0 +1,329 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Drops asks what becomes of a flow's packets: copies of them are injected into
+// a switch, and packets that differ in one field and go the same way beside
+// them. Where they are lost, and whether all of them are, tells the kind of
+// drop.
+type Drops struct {
+	At model.NodeID // where probes are injected
+
+	host     model.NodeID
+	along    []prober.Header
+	routes   *topo.Routes
+	levels   Levels
+	patterns []Pattern
+	per      uint32
+	judge    *trace.Judge
+	ends     map[Place]uint64 // of lost probes
+	round    []model.NodeID   // a loop
+	hops     uint64           // that probes passed for certain
+	missing  uint64           // mirrors of them
+	early    uint64           // probes that did not get to where they begin
+	seen     uint64           // probes
+	latest   uint32           // the highest number of one
+}
+
+// Place is a switch and the node to which it sends.
+type Place struct {
+	Switch model.NodeID
+	Next   model.NodeID // where Known
+	Known  bool
+}
+
+// patternsOf bounds how many patterns of each field are tried.
+var patternsOf = []struct {
+	field Field
+	most  int
+}{{SrcPort, 6}, {DstPort, 2}, {Protocol, 1}, {Source, 2}, {Destination, 3}}
+
+// Drops makes the question about a flow. Probes begin at a switch, or where the
+// flow's source is attached if that is nil; per is how many of each pattern.
+func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per uint32) (*Drops, error) {
+	r := d.intent.At(now)
+	q := &Drops{routes: r, levels: d.cfg.Levels, per: per, ends: map[Place]uint64{}}
+	if per == 0 {
+		return nil, errors.New("probe: no probes of each pattern, want at least one")
+	}
+	if at != nil {
+		if !r.Fabric().Has(*at) || !r.Fabric().Node(*at).Role.IsSwitch() {
+			return nil, fmt.Errorf("probe: injection at node %d, want a switch", *at)
+		}
+		q.At = *at
+	} else {
+		first := r.ExpectedLastHops(flow.Src)
+		if len(first) == 0 {
+			return nil, fmt.Errorf("probe: %v is attached nowhere, want a switch to inject at", flow.Src)
+		}
+		q.At = first[0]
+	}
+	var err error
+	if q.host, q.along, err = begin(r, q.At); err != nil {
+		return nil, err
+	}
+	judge := trace.DefaultJudgeConfig()
+	judge.Alpha, judge.Together = d.cfg.Levels.Mirrors, 2
+	if q.judge, err = trace.NewJudge(judge, r.Fabric()); err != nil {
+		return nil, err
+	}
+	return q, q.choose(flow)
+}
+
+// begin says how a packet gets into a switch: by a host that is attached to it
+// and sends it as if it were its own, so that nothing else can go wrong on the
+// way, or else by any host, in a tunnel.
+func begin(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.Header, err error) {
+	f := r.Fabric()
+	for _, p := range f.Node(at).Ports {
+		if f.Node(p.Peer.Node).Role == topo.Host {
+			return p.Peer.Node, nil, nil
+		}
+	}
+	if len(f.Hosts()) == 0 {
+		return 0, nil, errors.New("probe: a fabric without hosts, want one to probe from")
+	}
+	host = f.Hosts()[0]
+	return host, []prober.Header{tunnel(f, host, at)}, nil
+}
+
+// choose makes the patterns: the flow, and others that routes lead along the
+// same switches. A pattern that went elsewhere would miss a broken link, and a
+// random loss there would look like a blackhole of 5-tuples.
+func (q *Drops) choose(flow model.FlowKey) error {
+	way, err := q.way(flow)
+	if err != nil {
+		return fmt.Errorf("probe: way of %v from %s: %w", flow, q.routes.Fabric().Node(q.At).Name, err)
+	}
+	q.patterns = []Pattern{{Flow: flow}}
+	for _, vary := range patternsOf {
+		switch vary.field {
+		case Source:
+			for _, a := range q.others(flow.Src, flow) {
+				k := flow
+				k.Src = a
+				q.add(vary.field, vary.most, k, way)
+			}
+		case Destination:
+			// Other destinations lead elsewhere in the end: as late as can be had.
+			for shared := len(way); shared > 0 && q.count(Destination) == 0; shared-- {
+				for _, a := range q.others(flow.Dst, flow) {
+					k := flow
+					k.Dst = a
+					q.add(vary.field, vary.most, k, way[:shared])
+				}
+			}
+		default:
+			for range vary.most {
+				q.add(vary.field, vary.most, flow, way)
+			}
+		}
+	}
+	for i := range q.patterns {
+		q.patterns[i].Sent = uint64(q.per)
+	}
+	return nil
+}
+
+// count is how many patterns vary a field.
+func (q *Drops) count(f Field) (n int) {
+	for i := range q.patterns {
+		if q.patterns[i].Varied == f {
+			n++
+		}
+	}
+	return n
+}
+
+// others are the addresses of hosts, but for the flow's own, those beside an
+// address first: packets to them go nearly the same way.
+func (q *Drops) others(beside model.Addr, flow model.FlowKey) (list []model.Addr) {
+	f, at := q.routes.Fabric(), q.routes.ExpectedLastHops(beside)
+	var far []model.Addr
+	for _, id := range f.Hosts() {
+		a := f.Node(id).IPv4
+		if flow.V6 {
+			a = f.Node(id).IPv6
+		}
+		switch {
+		case a == flow.Src || a == flow.Dst:
+		case slices.Equal(q.routes.ExpectedLastHops(a), at):
+			list = append(list, a)
+		default:
+			far = append(far, a)
+		}
+	}
+	return append(list, far...)
+}
+
+// add makes one more pattern of a field, unless there are as many as wanted: a
+// key with the first port for which routes lead it along a way. The port that
+// is varied is the source port, or the one that the field says.
+func (q *Drops) add(field Field, most int, k model.FlowKey, way []model.NodeID) {
+	if q.count(field) >= most {
+		return
+	}
+	if field == Protocol {
+		if k.Proto == model.UDP {
+			k.Proto = model.TCP
+		} else {
+			k.Proto = model.UDP
+		}
+	}
+	for range portTries {
+		if !slices.ContainsFunc(q.patterns, func(p Pattern) bool { return p.Flow == k }) {
+			if w, err := q.way(k); err == nil && len(w) >= len(way) && slices.Equal(w[:len(way)], way) && (len(w) == len(way) || field == Destination) {
+				q.patterns = append(q.patterns, Pattern{Flow: k, Varied: field})
+				return
+			}
+		}
+		if field == DstPort {
+			k.DstPort++
+		} else {
+			k.SrcPort++
+		}
+	}
+}
+
+// portTries is how many ports are tried: one in 64 equal-cost ways is found with
+// a chance of 98 %.
+const portTries = 256
+
+// way is the switches that routes lead a flow along.
+func (q *Drops) way(k model.FlowKey) (list []model.NodeID, err error) {
+	path, err := q.routes.Path(k, q.At)
+	for _, h := range path {
+		if q.routes.Fabric().Node(h.Node).Role.IsSwitch() {
+			list = append(list, h.Node)
+		}
+	}
+	return list, err
+}
+
+func (q *Drops) plan() (model.NodeID, []prober.Packet, uint32) {
+	list := make([]prober.Packet, len(q.patterns))
+	for i := range list {
+		list[i] = prober.Packet{Along: q.along, Key: q.patterns[i].Flow}
+	}
+	return q.host, list, q.per * uint32(len(list))
+}
+
+// tunnel leads from a host to a switch.
+func tunnel(f *topo.Fabric, host, to model.NodeID) prober.Header {
+	return prober.Header{Src: f.Node(host).IPv4, Dst: f.Node(to).IPv4}
+}
+
+func (q *Drops) take(number uint32, t *trace.Trace) {
+	p := &q.patterns[int(number)%len(q.patterns)]
+	q.missing += uint64(t.Lost)
+	q.hops += uint64(t.Lost + len(t.Hops) - 1) // the last was seen or it would not be the last
+	q.seen++
+	q.latest = max(q.latest, number)
+	last := &t.Hops[len(t.Hops)-1]
+	if last.Depth > 1 && last.Switch != q.At {
+		q.early++
+		return
+	}
+	if t.End == trace.Unsettled || t.End == trace.Unknown {
+		return
+	}
+	p.Reached++
+	q.judge.Add(t)
+	switch t.End {
+	case trace.Looped:
+		p.Looped++
+		p.Lost++
+		q.round = q.round[:0]
+		for i := t.Loop[0]; i < t.Loop[1]; i++ {
+			q.round = append(q.round, t.Hops[i].Switch)
+		}
+	case trace.Short:
+		p.Lost++
+		at := Place{Switch: last.Switch}
+		key := p.Flow
+		if out, ok := q.routes.NextHop(last.Switch, key); ok {
+			at.Next, at.Known = q.routes.Fabric().Port(model.Port{Node: last.Switch, Port: out}).Peer.Node, true
+		}
+		q.ends[at]++
+	}
+}
+
+// DropAnswer says where a flow's packets are lost, and how.
+type DropAnswer struct {
+	Verdict
+	Begin   model.NodeID   // where probes were injected
+	At      Place          // where they are lost; not of Passed and Unreached
+	Loop    []model.NodeID // of Looping: the devices
+	Early   uint64         // probes that did not get to where they begin
+	Mirrors Interval       // share of mirrors that are lost
+}
+
+// Answer judges the traces so far.
+func (q *Drops) Answer() DropAnswer {
+	// A probe of which nothing was seen, though a later one was, has lost all its
+	// mirrors, that of its first switch for certain.
+	missing, hops := q.missing, q.hops
+	if q.seen > 0 {
+		missing += uint64(q.latest) + 1 - min(q.seen, uint64(q.latest)+1)
+		hops += uint64(q.latest) + 1
+	}
+	// Bound of the chance that the mirror is lost by which a probe is seen to
+	// arrive: three and two standard deviations above what is measured.
+	k, n := float64(missing), float64(hops)
+	excused := min((k+2*math.Sqrt(k)+3)/(n+3), 1)
+	a := DropAnswer{
+		Verdict: Decide(slices.Clone(q.patterns), excused, q.levels),
+		Begin:   q.At, Early: q.early, Mirrors: intervalOf(missing, hops),
+	}
+	switch a.Kind {
+	case Looping:
+		a.Loop = slices.Clone(q.round)
+		a.At = Place{Switch: a.Loop[0]}
+	case Passed, Unreached:
+	default:
+		a.At = q.place()
+	}
+	return a
+}
+
+// place is where most lost probes were seen last, by the judge's findings if it
+// has one: it knows which ends lost mirrors explain.
+func (q *Drops) place() (at Place) {
+	for _, f := range q.judge.Findings() {
+		if f.Kind != trace.Loop {
+			at = Place{Switch: f.Switch, Next: f.Next, Known: f.Known}
+			if !at.Known {
+				at = q.complete(at)
+			}
+			return at
+		}
+	}
+	most := uint64(0)
+	for p, n := range q.ends {
+		if n > most || n == most && p.Switch < at.Switch {
+			at, most = p, n
+		}
+	}
+	return at
+}
+
+// complete adds where most lost probes were to go from a switch.
+func (q *Drops) complete(at Place) Place {
+	most := uint64(0)
+	for p, n := range q.ends {
+		if p.Switch == at.Switch && (n > most || n == most && p.Next < at.Next) {
+			at, most = p, n
+		}
+	}
+	return at
+}

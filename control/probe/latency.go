@@ -1,0 +1,154 @@
+package probe
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Latency asks for the round trip of a link: probes are led from one of its
+// switches to the other and back, and the first switch mirrors each of them
+// twice. Clocks of different switches are never compared.
+//
+// By Stamps, the two times are those that the switch wrote into its mirrors.
+// Without, they are those at which mirrors came to the analyzer: both have taken
+// the same way, but not the same time. Mirrors must then leave at once, each on
+// its own.
+type Latency struct {
+	Near, Far model.NodeID
+	Stamps    bool
+
+	host     model.NodeID
+	own      [2]model.Addr // of Near and Far
+	packet   prober.Packet
+	count    uint32
+	interval time.Duration
+	trips    []trip
+}
+
+// trip is one probe: when the near switch saw it, and saw it again.
+type trip struct {
+	number    uint32
+	out, back model.Time
+}
+
+// latencyPort is that of probes which no program waits for (discard).
+const latencyPort = 9
+
+// Latency makes the question about the link between two switches.
+func (d *Desk) Latency(now model.Time, near, far model.NodeID, stamps bool, count uint32) (*Latency, error) {
+	r := d.intent.At(now)
+	f := r.Fabric()
+	for _, id := range []model.NodeID{near, far} {
+		if !f.Has(id) || !f.Node(id).Role.IsSwitch() {
+			return nil, fmt.Errorf("probe: round trip by node %d, want two switches", id)
+		}
+	}
+	if len(f.Node(near).PortsTo(far)) == 0 {
+		return nil, fmt.Errorf("probe: round trip between %s and %s, want neighbours", f.Node(near).Name, f.Node(far).Name)
+	}
+	if count == 0 {
+		return nil, fmt.Errorf("probe: no probes, want at least one")
+	}
+	q := &Latency{Near: near, Far: far, Stamps: stamps, count: count, interval: d.cfg.Interval, own: [2]model.Addr{f.Node(near).IPv4, f.Node(far).IPv4}}
+	var err error
+	if q.host, _, err = begin(r, near); err != nil {
+		return nil, err
+	}
+	own := f.Node(q.host).IPv4
+	q.packet = prober.Packet{
+		Along: []prober.Header{tunnel(f, q.host, near), tunnel(f, q.host, far), tunnel(f, q.host, near)},
+		Key:   model.FlowKey{Src: own, Dst: own, SrcPort: latencyPort, DstPort: latencyPort, Proto: model.UDP},
+	}
+	return q, nil
+}
+
+func (q *Latency) plan() (model.NodeID, []prober.Packet, uint32) {
+	return q.host, []prober.Packet{q.packet}, q.count
+}
+
+// take notes a trip of which both mirrors of the near switch were seen: in the
+// first tunnel, and in the third.
+func (q *Latency) take(number uint32, t *trace.Trace) {
+	one := trip{number: number}
+	both := 0
+	for i := range t.Hops {
+		h := &t.Hops[i]
+		if h.Switch != q.Near || h.To != q.own[0] || h.Copies > 0 {
+			continue
+		}
+		at := h.Time
+		if !q.Stamps {
+			at = h.Arrived
+		}
+		switch h.Depth {
+		case 4:
+			one.out = at
+			both |= 1
+		case 2:
+			one.back = at
+			both |= 2
+		}
+	}
+	if both == 3 {
+		q.trips = append(q.trips, one)
+	}
+}
+
+// LatencyAnswer is the round trip of a probe: from its arrival at the near
+// switch to its arrival there again, with all that it waits in both switches.
+type LatencyAnswer struct {
+	Near, Far model.NodeID
+	Stamps    bool
+	Sent      uint32
+	Seen      int // there and back
+	Bytes     model.Bytes
+
+	// Least is what an empty link takes: the shortest trip by Stamps. Without,
+	// it is the difference of two minima: of the times at which probes came by
+	// and at which they came back, each less the number of intervals since the
+	// first. Both have the least delay of the way to the analyzer in them.
+	Least time.Duration
+	// Mean is with what probes wait for, and Error its standard error. Half of
+	// all trips are longer than Median, one in ten is longer than P90: both by
+	// Stamps only.
+	Mean, Error, Median, P90 time.Duration
+}
+
+// Answer computes the round trip from the traces so far; false means that no
+// probe was seen twice.
+func (q *Latency) Answer() (LatencyAnswer, bool) {
+	a := LatencyAnswer{Near: q.Near, Far: q.Far, Stamps: q.Stamps, Sent: q.count, Seen: len(q.trips), Bytes: model.Bytes(q.packet.Size())}
+	if len(q.trips) == 0 {
+		return a, false
+	}
+	times := make([]time.Duration, len(q.trips))
+	out, back := model.Time(math.MaxInt64), model.Time(math.MaxInt64)
+	sum, squares := 0.0, 0.0
+	for i, one := range q.trips {
+		times[i] = one.back.Sub(one.out)
+		beat := time.Duration(one.number) * q.interval
+		out, back = min(out, one.out.Add(-beat)), min(back, one.back.Add(-beat))
+		sum += float64(times[i])
+		squares += float64(times[i]) * float64(times[i])
+	}
+	slices.SortFunc(times, cmp.Compare)
+	n := float64(len(times))
+	mean := sum / n
+	a.Mean = time.Duration(mean)
+	if n > 1 {
+		a.Error = time.Duration(math.Sqrt(max(squares-n*mean*mean, 0) / (n - 1) / n))
+	}
+	if q.Stamps {
+		a.Least, a.Median, a.P90 = times[0], times[len(times)/2], times[len(times)*9/10]
+	} else {
+		a.Least = back.Sub(out)
+	}
+	return a, true
+}

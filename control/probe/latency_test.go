@@ -1,0 +1,121 @@
+package probe_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/control/probe"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// TestClaimLinkLatency measures the round trip of a link that carries 30 % of
+// its rate in both directions, whose switches have clocks that differ, by the
+// near switch's own clock and by arrivals at the analyzer, which are 100 to 120
+// µs late.
+func TestClaimLinkLatency(t *testing.T) {
+	links := topo.DefaultLinks()
+	f, err := topo.LeafSpine(2, 1, 4, links)
+	check(t, err)
+	leaf, _ := f.ByName("leaf0")
+	spine, _ := f.ByName("spine0")
+	for _, stamps := range []bool{true, false} {
+		l := newLab(t, setup{fabric: f, seed: 1})
+		l.SetClock(leaf, sim.Clock{Offset: 3 * time.Millisecond, Drift: 20e-6})
+		l.SetClock(spine, sim.Clock{Offset: -7 * time.Millisecond, Drift: -30e-6})
+		var flows []traffic.Flow
+		for i, src := range f.Hosts() {
+			flows = append(flows, traffic.Flow{
+				Src: src, Dst: f.Hosts()[(i+4)%8], Stop: 40e6, Start: model.Time(137 * i), Transport: traffic.UDP,
+				Rate: links.Fabric.Rate * 3 / 40 * model.Rate(997+i) / 1000,
+			})
+		}
+		check(t, l.AddFlows(flows))
+		cfg := probe.DefaultConfig()
+		cfg.Interval = 20 * time.Microsecond
+		desk, err := probe.NewDesk(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
+		check(t, err)
+		l.keep = func(tr *trace.Trace) { desk.Take(tr) }
+		q, err := desk.Latency(0, leaf, spine, stamps, 1000)
+		check(t, err)
+		l.Run(ms)
+		out := f.Node(leaf).PortsTo(spine)[0]
+		before := l.Port(model.Port{Node: leaf, Port: out}).TxData
+		took, err := desk.Ask(q)
+		check(t, err)
+		l.Run(ms + engine.Of(took))
+		load := float64(l.Port(model.Port{Node: leaf, Port: out}).TxData-before) * 8 / took.Seconds() / float64(links.Fabric.Rate)
+		if load < 0.28 || load > 0.34 {
+			t.Fatalf("load %.3f; want 0.3", load)
+		}
+		l.Run(l.Now() + 3*ms)
+		if found := l.finish(t); len(found) > 0 {
+			t.Errorf("probes make somebody look guilty: %+v", found)
+		}
+		// There with three IP headers of four, back with two.
+		a, ok := q.Answer()
+		bytes := 2*(int(a.Bytes)+14) - 20 - 40
+		truth := 2*links.Fabric.Delay + time.Duration(float64(bytes)*8e9/float64(links.Fabric.Rate))
+		t.Logf("stamps %v: %+v; truth %v", stamps, a, truth)
+		off := func(d time.Duration) float64 { return math.Abs(float64(d-truth)) / float64(truth) }
+		if !ok || a.Seen < 990 || off(a.Least) > 0.05 || stamps && (off(a.Median) > 0.05 || off(a.Mean) > 0.05) {
+			t.Errorf("stamps %v: %+v; want %v, 5 %% more or less", stamps, a, truth)
+		}
+		if !stamps && math.Abs(float64(a.Mean-truth)) > 4*float64(a.Error) {
+			t.Errorf("mean %v ± %v; want %v within four errors", a.Mean, a.Error, truth)
+		}
+	}
+}
+
+// TestReplayRecoversATrace: no sample has caught a flow; a replay shows its way.
+func TestReplayRecoversATrace(t *testing.T) {
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	check(t, err)
+	l := newLab(t, setup{fabric: f, seed: 2, loss: 0.2, linger: 20 * time.Microsecond})
+	check(t, l.AddFlows([]traffic.Flow{{Src: 0, Dst: 15, Bytes: 10_000, Priority: 3}}))
+	key, _ := l.FlowKey(0)
+	desk, err := probe.NewDesk(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
+	check(t, err)
+	l.keep = func(tr *trace.Trace) { desk.Take(tr) }
+	l.Run(ms)
+	if l.counters.Traces > 0 {
+		t.Fatalf("%d traces; want none before the replay", l.counters.Traces)
+	}
+	q, err := desk.Replay(l.Now().Model(), key, 20)
+	check(t, err)
+	_, err = desk.Ask(q)
+	check(t, err)
+	l.Run(6 * ms)
+	got, n := q.Answer()
+	if got == nil || n < 15 || got.End != trace.Arrived {
+		t.Fatalf("%d traces, the best %+v; want one that arrived", n, got)
+	}
+	path, err := l.Routes().Path(key, 0)
+	check(t, err)
+	if len(got.Hops) != len(path)-2 {
+		t.Fatalf("%d hops; want %d", len(got.Hops), len(path)-2)
+	}
+	for i, h := range got.Hops {
+		if h.Switch != path[i+1].Node || h.Out != path[i+1].Out {
+			t.Errorf("hop %d: %d by port %d; want %+v", i, h.Switch, h.Out, path[i+1])
+		}
+	}
+	// The captured frame can be replayed too.
+	again, err := desk.ReplayFrame(l.Now().Model(), got.Frame, 3)
+	check(t, err)
+	_, err = desk.Ask(again)
+	check(t, err)
+	l.Run(9 * ms)
+	if got, n := again.Answer(); got == nil || n == 0 || got.Key != key {
+		t.Errorf("%d traces of the frame's replay, %+v; want some of %v", n, got, key)
+	}
+	if _, err := desk.ReplayFrame(0, []byte("no frame"), 1); err == nil {
+		t.Error("bytes that are no frame are replayed")
+	}
+}

@@ -1,0 +1,79 @@
+package probe
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// Replay recovers the trace of a packet that nobody mirrored, or of which
+// mirrors were lost: the packet is injected again where its source is attached,
+// marked, a few times.
+type Replay struct {
+	host   model.NodeID
+	packet prober.Packet
+	count  uint32
+	best   *trace.Trace
+	seen   int
+}
+
+// Replay makes the question about packets of a flow.
+func (d *Desk) Replay(now model.Time, flow model.FlowKey, count uint32) (*Replay, error) {
+	return d.replay(now, prober.Packet{Key: flow}, count)
+}
+
+// ReplayFrame is Replay of a captured frame: with the innermost header's DSCP,
+// ECN, TTL and IPID, and TCP's flags and numbers. Its payload is not replayed.
+func (d *Desk) ReplayFrame(now model.Time, frame []byte, count uint32) (*Replay, error) {
+	var p packet.Packet
+	if err := p.Parse(frame); err != nil {
+		return nil, fmt.Errorf("probe: replay a frame: %w", err)
+	}
+	in := p.Innermost()
+	if in.Key.IsZero() || in.Flags.Has(packet.NoPorts) {
+		return nil, fmt.Errorf("probe: replay a frame of %v, want an IP packet with its ports", in.Key)
+	}
+	one := prober.Packet{Key: in.Key, TTL: in.TTL, DSCP: in.DSCP(), ECN: in.ECN(), IPID: uint16(in.ID)}
+	if in.Key.Proto == model.TCP {
+		one.TCPFlags, one.Seq = in.TCPFlags, in.Seq
+	}
+	return d.replay(now, one, count)
+}
+
+func (d *Desk) replay(now model.Time, one prober.Packet, count uint32) (*Replay, error) {
+	r := d.intent.At(now)
+	first := r.ExpectedLastHops(one.Key.Src)
+	if len(first) == 0 {
+		return nil, fmt.Errorf("probe: %v is attached nowhere, want a source in the fabric", one.Key.Src)
+	}
+	if count == 0 {
+		return nil, fmt.Errorf("probe: no probes, want at least one")
+	}
+	host, along, err := begin(r, first[0])
+	if err != nil {
+		return nil, err
+	}
+	one.Along = along
+	if err := one.Check(); err != nil {
+		return nil, err
+	}
+	return &Replay{host: host, packet: one, count: count}, nil
+}
+
+func (q *Replay) plan() (model.NodeID, []prober.Packet, uint32) {
+	return q.host, []prober.Packet{q.packet}, q.count
+}
+
+// take keeps the fullest trace: the one of which most mirrors are there.
+func (q *Replay) take(_ uint32, t *trace.Trace) {
+	q.seen++
+	if q.best == nil || len(t.Hops) > len(q.best.Hops) {
+		q.best = t.Clone()
+	}
+}
+
+// Answer is the fullest trace, nil of none, and how many there were.
+func (q *Replay) Answer() (*trace.Trace, int) { return q.best, q.seen }

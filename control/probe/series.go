@@ -1,0 +1,98 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/inhost/prober"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Series asks what becomes of packets of one's own making.
+type Series struct {
+	host   model.NodeID
+	packet prober.Packet
+	answer SeriesAnswer
+}
+
+// SeriesAnswer counts what became of the probes that were seen.
+type SeriesAnswer struct {
+	Host                                      model.NodeID
+	Sent, Seen, Arrived, Short, Looped, Other uint64
+	Ends                                      []End          // where they were seen last, the most frequent first
+	Traces                                    []*trace.Trace // of the first ones
+}
+
+// End is a switch at which probes were seen last.
+type End struct {
+	Switch model.NodeID `json:"switch"`
+	Probes uint64       `json:"probes"`
+}
+
+// keepTraces is how many traces of a series are kept whole.
+const keepTraces = 16
+
+// Probe sends probes of a format at an interval, so many as count: the paper's
+// call. They leave the host that owns the first source address, or the first of the fabric.
+func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count uint32) (*Series, time.Duration, error) {
+	p, err := ParseFormat(text)
+	if err != nil {
+		return nil, 0, err
+	}
+	r := d.intent.At(now)
+	q := &Series{packet: p, answer: SeriesAnswer{Sent: uint64(count)}}
+	from := p.Key.Src
+	if len(p.Along) > 0 {
+		from = p.Along[0].Src
+	}
+	hosts := r.Fabric().Hosts()
+	if len(hosts) == 0 {
+		return nil, 0, fmt.Errorf("probe: a fabric without hosts, want one to probe from")
+	}
+	q.host = hosts[0]
+	if own := r.Owners(from); len(own) > 0 && slices.Contains(hosts, own[0]) {
+		q.host = own[0]
+	}
+	q.answer.Host = q.host
+	took, err := d.ask(q, interval)
+	return q, took, err
+}
+
+func (q *Series) plan() (model.NodeID, []prober.Packet, uint32) {
+	return q.host, []prober.Packet{q.packet}, uint32(q.answer.Sent)
+}
+
+func (q *Series) take(_ uint32, t *trace.Trace) {
+	a := &q.answer
+	a.Seen++
+	switch t.End {
+	case trace.Arrived:
+		a.Arrived++
+	case trace.Short:
+		a.Short++
+	case trace.Looped:
+		a.Looped++
+	default:
+		a.Other++
+	}
+	at := t.Hops[len(t.Hops)-1].Switch
+	i := slices.IndexFunc(a.Ends, func(e End) bool { return e.Switch == at })
+	if i < 0 {
+		i = len(a.Ends)
+		a.Ends = append(a.Ends, End{Switch: at})
+	}
+	a.Ends[i].Probes++
+	if len(a.Traces) < keepTraces {
+		a.Traces = append(a.Traces, t.Clone())
+	}
+}
+
+// Answer counts the traces so far.
+func (q *Series) Answer() SeriesAnswer {
+	a := q.answer
+	a.Ends = slices.Clone(a.Ends)
+	slices.SortStableFunc(a.Ends, func(x, y End) int { return int(y.Probes) - int(x.Probes) })
+	return a
+}
