@@ -24,7 +24,7 @@ test: unit fuzz ## Run every test with the race detector, then each fuzz test fo
 unit:
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev
 	$(GO) test -race ./...
-	$(GO) test ./sim ./control/flowwatch
+	$(GO) test ./sim ./control/flowwatch ./control/probe
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)

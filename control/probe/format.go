@@ -2,23 +2,17 @@ package probe
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/inhost/prober"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/packet"
 )
-
-// FormatError says what is wrong with a format, and where: the column counts
-// from 1.
-type FormatError struct {
-	Column int
-	Msg    string
-}
-
-func (e *FormatError) Error() string { return fmt.Sprintf("column %d: %s", e.Column, e.Msg) }
 
 // ParseFormat reads what probes shall look like: conditions in the style of
 // display filters, joined by &&, each of which sets a field. Fields of IP headers
@@ -29,9 +23,10 @@ func (e *FormatError) Error() string { return fmt.Sprintf("column %d: %s", e.Col
 //
 // is a TCP packet from 10.1.0.2 to 10.3.0.2 in a tunnel from 10.0.0.2 to
 // 10.0.9.1. A list of one value stands for all headers, but for ip.src and
-// ip.dst. Every error is a *FormatError.
-func ParseFormat(text string) (prober.Packet, error) {
-	f := format{fields: map[string]field{}}
+// ip.dst. Resolve, which may be nil, knows names of addresses. Every error is a
+// *filter.Error.
+func ParseFormat(text string, resolve func(name string) (model.Addr, bool)) (prober.Packet, error) {
+	f := format{text: text, resolve: resolve, fields: map[string]field{}}
 	for at := 0; at <= len(text); {
 		end := strings.Index(text[at:], "&&")
 		if end < 0 {
@@ -46,52 +41,63 @@ func ParseFormat(text string) (prober.Packet, error) {
 }
 
 type format struct {
-	fields map[string]field
+	text    string
+	resolve func(name string) (model.Addr, bool)
+	fields  map[string]field
 }
 
+// field is the values of a field, and where they stand.
 type field struct {
-	at     int // of the first value
-	values []string
+	at, end int
+	values  []string
 }
 
 // fieldNames are all fields; true for those of IP headers.
 var fieldNames = map[string]bool{
 	"ip.src": true, "ip.dst": true, "ip.ttl": true,
-	"ip.proto": false, "ip.id": false, "ip.dscp": false, "ip.ecn": false,
+	"ip.proto": false, "ip.id": false, "ip.dsfield.dscp": false, "ip.dsfield.ecn": false,
 	"tcp.srcport": false, "tcp.dstport": false, "tcp.flags": false, "tcp.seq": false, "tcp.ack": false,
 	"udp.srcport": false, "udp.dstport": false, "data.len": false,
 }
 
-func at(column int, format string, args ...any) error {
-	return &FormatError{Column: column + 1, Msg: fmt.Sprintf(format, args...)}
+// complain is about a part of the text: problem and what is wanted, with
+// ", want " between them.
+func (f *format) complain(at, end int, format string, args ...any) error {
+	problem, want, _ := strings.Cut(fmt.Sprintf(format, args...), ", want ")
+	return &filter.Error{Text: f.text, At: at, End: max(at, end), Problem: problem, Want: want}
+}
+
+// wrong is about the values of a field.
+func (f *format) wrong(of field, format string, args ...any) error {
+	return f.complain(of.at, of.end, format, args...)
 }
 
 // condition reads "field == value,value" that begins at a column.
 func (f *format) condition(text string, column int) error {
 	name, list, ok := strings.Cut(text, "==")
-	column += len(name) - len(strings.TrimLeft(name, " \t"))
-	trimmed := strings.TrimSpace(name)
-	multi, known := fieldNames[trimmed]
+	begin := column + len(name) - len(strings.TrimLeft(name, " \t"))
+	name = strings.TrimSpace(name)
+	end := begin + len(name)
+	multi, known := fieldNames[name]
 	switch {
 	case !ok:
-		return at(column, "%q, want a condition such as ip.dst == 10.0.0.2", strings.TrimSpace(text))
+		return f.complain(begin, end, "%q, want a condition such as ip.dst == 10.0.0.2", name)
 	case !known:
-		return at(column, "field %q, want ip.src, ip.dst, ip.ttl, ip.proto, ip.id, ip.dscp, ip.ecn, a field of tcp or udp, or data.len", trimmed)
-	case f.fields[trimmed].values != nil:
-		return at(column, "%s again, want it once", trimmed)
+		return f.complain(begin, end, "unknown field %q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(fieldNames)), ", "))
+	case f.fields[name].values != nil:
+		return f.complain(begin, end, "%s again, want it once", name)
 	}
-	start := column + len(strings.TrimLeft(name, " \t")) + 2
-	one := field{at: start + len(list) - len(strings.TrimLeft(list, " \t"))}
-	for _, v := range strings.Split(list, ",") {
+	one := field{at: column + len(text) - len(strings.TrimLeft(list, " \t")), end: column + len(strings.TrimRight(text, " \t"))}
+	for v := range strings.SplitSeq(list, ",") {
 		if v = strings.TrimSpace(v); v == "" {
-			return at(one.at, "%s without a value, want one", trimmed)
+			return f.wrong(one, "%s without a value, want one", name)
 		}
 		one.values = append(one.values, v)
 	}
 	if !multi && len(one.values) > 1 {
-		return at(one.at, "%d values of %s, want one: it is the innermost header's", len(one.values), trimmed)
+		return f.wrong(one, "%d values of %s, want one: it is the innermost header's", len(one.values), name)
 	}
-	f.fields[trimmed] = one
+	f.fields[name] = one
 	return nil
 }
 
@@ -105,7 +111,7 @@ func (f *format) packet() (p prober.Packet, err error) {
 		return p, err
 	}
 	if len(src) != len(dst) {
-		return p, at(f.fields["ip.dst"].at, "%d destinations and %d sources, want as many", len(dst), len(src))
+		return p, f.wrong(f.fields["ip.dst"], "%d destinations and %d sources, want as many", len(dst), len(src))
 	}
 	last := len(dst) - 1
 	p.Key = model.FlowKey{Src: src[last], Dst: dst[last], V6: !dst[last].Is4(), Proto: model.UDP}
@@ -117,14 +123,14 @@ func (f *format) packet() (p prober.Packet, err error) {
 	}
 	if one, ok := f.fields["ip.proto"]; ok {
 		if p.Key.Proto, err = model.ParseProto(one.values[0]); err != nil {
-			return p, at(one.at, "protocol %q, want tcp, udp or a number", one.values[0])
+			return p, f.wrong(one, "protocol %q, want tcp, udp or a number", one.values[0])
 		}
 	} else if f.of("tcp.") {
 		p.Key.Proto = model.TCP
 	}
 	for proto, prefix := range map[model.Proto]string{model.TCP: "tcp.", model.UDP: "udp."} {
 		if p.Key.Proto != proto && f.of(prefix) {
-			return p, at(f.first(prefix), "a field of %s in a packet of protocol %v, want that of its own", prefix[:3], p.Key.Proto)
+			return p, f.complain(f.first(prefix), f.first(prefix), "a field of %s in a packet of protocol %v, want that of its own", prefix[:3], p.Key.Proto)
 		}
 	}
 	var flags, dscp, ecn, size, id uint64
@@ -135,8 +141,8 @@ func (f *format) packet() (p prober.Packet, err error) {
 		into *uint64
 	}{
 		{"ip.id", 1<<16 - 1, &id},
-		{"ip.dscp", 63, &dscp},
-		{"ip.ecn", 3, &ecn},
+		{"ip.dsfield.dscp", 63, &dscp},
+		{"ip.dsfield.ecn", 3, &ecn},
 		{"tcp.flags", 255, &flags},
 		{"tcp.seq", 1<<32 - 1, &seq},
 		{"tcp.ack", 1<<32 - 1, &ack},
@@ -151,14 +157,14 @@ func (f *format) packet() (p prober.Packet, err error) {
 			continue
 		}
 		if *n.into, err = strconv.ParseUint(one.values[0], 0, 64); err != nil || *n.into > n.most {
-			return p, at(one.at, "%s %q, want a number up to %d", n.name, one.values[0], n.most)
+			return p, f.wrong(one, "%s %q, want a number up to %d", n.name, one.values[0], n.most)
 		}
 	}
 	p.IPID, p.DSCP, p.ECN, p.Payload = uint16(id), uint8(dscp), uint8(ecn), int(size)
 	p.TCPFlags, p.Seq, p.Ack = packet.TCPFlags(flags), uint32(seq), uint32(ack)
 	p.Key.SrcPort, p.Key.DstPort = uint16(sport), uint16(dport)
 	if err := p.Check(); err != nil {
-		return p, at(0, "%s", strings.TrimPrefix(err.Error(), "prober: "))
+		return p, f.complain(0, len(f.text), "%s", strings.TrimPrefix(err.Error(), "prober: "))
 	}
 	return p, nil
 }
@@ -180,16 +186,25 @@ func (f *format) first(prefix string) int {
 func (f *format) addrs(name string) (list []model.Addr, err error) {
 	one, ok := f.fields[name]
 	if !ok {
-		return nil, at(0, "no %s, want one, or a list from the outermost header to the innermost", name)
+		return nil, f.complain(0, 0, "no %s, want one, or a list from the outermost header to the innermost", name)
 	}
 	for _, v := range one.values {
-		a, err := netip.ParseAddr(v)
-		if err != nil || a.Zone() != "" {
-			return nil, at(one.at, "%s %q, want an address", name, v)
+		if a, err := netip.ParseAddr(v); err == nil && a.Zone() == "" {
+			list = append(list, model.AddrOf(a))
+		} else if a, ok := f.named(v); ok {
+			list = append(list, a)
+		} else {
+			return nil, f.wrong(one, "%s %q, want an address or the name of a node", name, v)
 		}
-		list = append(list, model.AddrOf(a))
 	}
 	return list, nil
+}
+
+func (f *format) named(name string) (model.Addr, bool) {
+	if f.resolve == nil {
+		return model.Addr{}, false
+	}
+	return f.resolve(name)
 }
 
 func (f *format) ttls(p *prober.Packet) error {
@@ -198,13 +213,13 @@ func (f *format) ttls(p *prober.Packet) error {
 		return nil
 	}
 	if len(one.values) != 1 && len(one.values) != len(p.Along)+1 {
-		return at(one.at, "%d TTLs of %d headers, want one for all or one each", len(one.values), len(p.Along)+1)
+		return f.wrong(one, "%d TTLs of %d headers, want one for all or one each", len(one.values), len(p.Along)+1)
 	}
 	for i := range len(p.Along) + 1 {
 		v := one.values[min(i, len(one.values)-1)]
 		n, err := strconv.ParseUint(v, 0, 8)
 		if err != nil || n == 0 {
-			return at(one.at, "TTL %q, want 1 to 255", v)
+			return f.wrong(one, "TTL %q, want 1 to 255", v)
 		}
 		if i < len(p.Along) {
 			p.Along[i].TTL = uint8(n)

@@ -119,3 +119,31 @@ func TestReplayRecoversATrace(t *testing.T) {
 		t.Error("bytes that are no frame are replayed")
 	}
 }
+
+// TestProbeByFormat sends the paper's example: TCP in a tunnel, by names.
+func TestProbeByFormat(t *testing.T) {
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	check(t, err)
+	l := newLab(t, setup{fabric: f, seed: 2})
+	desk, err := probe.NewDesk(probe.DefaultConfig(), l.Intent(), simhost.NewProbers(l.Network, nil))
+	check(t, err)
+	l.keep = func(tr *trace.Trace) { desk.Take(tr) }
+	q, took, err := desk.Probe(0, "ip.src == h3,h0 && ip.dst == spine1,h15 && ip.proto == 6 && tcp.dstport == 80", 50*time.Microsecond, 30)
+	check(t, err)
+	l.Run(engine.Of(took) + 3*ms)
+	a := q.Answer()
+	last, _ := f.ByName("tor7")
+	if a.Host != 3 || a.Seen != 30 || a.Arrived != 30 || len(a.Ends) != 1 || a.Ends[0] != (probe.End{Switch: last, Probes: 30}) || len(a.Traces) != 16 {
+		t.Errorf("%+v; want 30 probes from h3 seen last at tor7", a)
+	}
+	spine, _ := f.ByName("spine1")
+	if h := a.Traces[0].Hops; h[2].Switch != spine || h[2].Depth != 2 || h[3].Depth != 1 {
+		t.Errorf("%+v; want a tunnel to spine1", h)
+	}
+	if _, _, err := desk.Probe(0, "ip.src == h3", time.Millisecond, 1); err == nil {
+		t.Error("a probe without destination is sent")
+	}
+	if desk.Strange != 0 {
+		t.Errorf("%d strange traces; want none", desk.Strange)
+	}
+}

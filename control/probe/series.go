@@ -37,11 +37,17 @@ const keepTraces = 16
 // Probe sends probes of a format at an interval, so many as count: the paper's
 // call. They leave the host that owns the first source address, or the first of the fabric.
 func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count uint32) (*Series, time.Duration, error) {
-	p, err := ParseFormat(text)
+	r := d.intent.At(now)
+	p, err := ParseFormat(text, func(name string) (model.Addr, bool) {
+		id, ok := r.Fabric().ByName(name)
+		if !ok {
+			return model.Addr{}, false
+		}
+		return r.Fabric().Node(id).IPv4, true
+	})
 	if err != nil {
 		return nil, 0, err
 	}
-	r := d.intent.At(now)
 	q := &Series{packet: p, answer: SeriesAnswer{Sent: uint64(count)}}
 	from := p.Key.Src
 	if len(p.Along) > 0 {
