@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/model"
@@ -95,6 +96,13 @@ type Controller struct {
 	meter   meter
 	batch   record.Batch
 	stats   Stats
+	view    *View
+	lost    lostLately
+	// lastHeard is when a switch's own reports came last.
+	lastHeard map[model.NodeID]model.Time
+
+	asked   map[question]model.Time
+	actions map[uint64][]api.Action // by incident
 }
 
 // Stats account for reports by kind.
@@ -139,6 +147,8 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.joiner, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
 	c.meter = newMeter(cfg.Flows.Slot)
+	c.view, c.lastHeard = newView(c.fabric), map[model.NodeID]model.Time{}
+	c.asked, c.actions = map[question]model.Time{}, map[uint64][]api.Action{}
 	return c, err
 }
 
@@ -148,6 +158,7 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 	c.now = max(c.now, now)
 	switch l := &c.cfg.Lists; {
 	case l.Flowsets.has(list):
+		c.lastHeard[model.NodeID(list-l.Flowsets.First)] = now
 		slots, err := c.flows.Add(now, data)
 		c.count(Flowset, err)
 		for _, s := range slots {
@@ -175,6 +186,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.sample(now)
 	c.joiner.Advance(now)
 	c.publish()
+	c.show(now)
 }
 
 // Flush takes everything for complete, at the end.

@@ -116,6 +116,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 			r.Pattern = "all"
 		}
 		c.batch.Losses = append(c.batch.Losses, r)
+		c.lost.add(c.now, e.From, e.Packets)
 		if e.Whole {
 			continue // not known between which switches
 		}

@@ -3,23 +3,147 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
+// incidentID is an incident's name.
+func incidentID(id uint64) string { return fmt.Sprintf("i%d", id) }
+
 // incidentRecord is an incident as it is kept and shown.
 func (c *Controller) incidentRecord(in *incident.Incident) record.Incident {
 	r := record.Incident{
-		ID: fmt.Sprintf("i%d", in.ID), Begin: c.time(in.Begin), Updated: c.time(in.Last),
+		ID: incidentID(in.ID), Begin: c.time(in.Begin), Updated: c.time(in.Last),
 		Cause: in.Cause.String(), Severity: in.Severity().String(), Place: c.place(in.Place), Summary: in.Text,
 	}
 	if in.Closed {
 		r.End = c.time(in.Last)
 	}
-	r.Body, _ = json.Marshal(in) // values of ours, which have no reason to fail
+	var err error
+	if r.Body, err = json.Marshal(c.incidentBody(in)); err != nil {
+		panic(fmt.Sprintf("control: incident %d cannot be encoded: %v", in.ID, err)) // values of ours
+	}
 	return r
+}
+
+// incidentBody is all that is known of an incident, in the API's words.
+func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
+	b := api.IncidentBody{
+		Sentence: c.sentence(in), Confidence: in.Confidence(), Remedy: in.Remedy,
+		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.Missing{},
+		Culprits: []api.Party{}, Victims: []api.Party{}, Jobs: []string{}, PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
+		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
+	}
+	if in.Place.Port != 0 {
+		p := c.portRef(in.Place)
+		b.Origin = &p
+	}
+	for _, n := range in.Nodes {
+		b.Nodes = append(b.Nodes, c.name(n))
+	}
+	for _, k := range in.Culprits {
+		f := c.flowRef(k)
+		b.Culprits = append(b.Culprits, api.Party{Flow: &f})
+	}
+	for _, k := range in.Flows {
+		f := c.flowRef(k)
+		b.Victims = append(b.Victims, api.Party{Flow: &f})
+	}
+	c.tell(&b, in)
+	for _, s := range in.Missing() {
+		_, asked := c.asked[question{in.ID, s}]
+		b.Missing = append(b.Missing, api.Missing{Source: s.String(), What: wants[s], Why: "nothing was heard of them", Asked: asked})
+	}
+	b.Actions = append(b.Actions, c.actions[in.ID]...)
+	return b
+}
+
+// wants is what a source that has not spoken would add.
+var wants = map[incident.Source]string{
+	incident.Flowsets: "counters of the flows along their way",
+	incident.Traces:   "packets of the flows, mirrored at every switch",
+	incident.Labels:   "depth of the queues at the place",
+	incident.Epochs:   "what the switches remember of the pauses",
+	incident.Probes:   "packets sent on purpose, to see whether the loss persists",
+	incident.Counters: "counters of the ports",
+}
+
+// tell fills in the timeline, what each source says, and the links to mark.
+func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
+	said := map[incident.Source]*api.SourceEvidence{}
+	links := map[model.Port]bool{}
+	refs := map[incident.Source]*[]string{incident.Epochs: &b.Diagnoses, incident.Traces: &b.Traces, incident.Probes: &b.Probes}
+	for i := range in.Timeline {
+		e := &in.Timeline[i]
+		at := c.time(e.At)
+		entry := api.TimelineEntry{Time: at, Kind: "evidence", Source: e.Source.String(), Text: e.Text}
+		if i == 0 {
+			entry.Kind = "begin"
+		}
+		if e.Place.Port != 0 {
+			p := c.portRef(e.Place)
+			entry.Place = &p
+			if !links[e.Place] {
+				links[e.Place] = true
+				b.Links = append(b.Links, p)
+			}
+		}
+		b.Timeline = append(b.Timeline, entry)
+		s := said[e.Source]
+		if s == nil {
+			s = &api.SourceEvidence{Source: e.Source.String(), Says: "supports", Text: e.Text, Count: in.Sources[e.Source], First: at}
+			said[e.Source] = s
+		}
+		s.Last = at
+		if list := refs[e.Source]; e.Ref != "" && list != nil {
+			*list = append(*list, e.Ref)
+		}
+		if e.Cause == in.Cause {
+			b.PFCPath, b.Loop = c.portRefs(b.PFCPath, e.Path), c.portRefs(b.Loop, e.Loop)
+		}
+	}
+	for s := range incident.NumSources {
+		if e := said[s]; e != nil {
+			b.Evidence = append(b.Evidence, *e)
+		}
+	}
+	if in.Closed {
+		text := "nothing more was heard of it"
+		if in.Into != 0 {
+			text = "it is part of " + incidentID(in.Into)
+		}
+		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: c.time(in.Last), Kind: "end", Source: "controller", Text: text})
+	}
+}
+
+// sentence says what happened.
+func (c *Controller) sentence(in *incident.Incident) string {
+	hurt := ""
+	if n := len(in.Flows); n > 0 {
+		hurt = fmt.Sprintf(" It hurts %s.", plural(n, "flow"))
+	}
+	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
+	return fmt.Sprintf("%s at %s for %v: %s.%s", titles[in.Cause], c.place(in.Place), since, in.Text, hurt)
+}
+
+var titles = map[incident.Cause]string{
+	incident.Imbalance: "Uneven use of equal-cost links", incident.Contention: "Flows meet in a queue",
+	incident.Stall: "Packets stand in paused queues", incident.Loss: "Packets vanish without a counter",
+	incident.DeadLink: "A link lets nothing through", incident.Incast: "Incast: many senders to one, and PFC behind it",
+	incident.SlowReceiver: "A host takes in less than it is sent", incident.Blackhole: "Black hole: certain flows vanish",
+	incident.Deadlock: "PFC deadlock: queues wait for each other", incident.Storm: "PFC storm: a host pauses its switch",
+	incident.WrongRoute: "A switch forwards otherwise than intended", incident.Loop: "Packets go round in a loop",
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // place names a port, or a node where no port is known.
@@ -28,4 +152,33 @@ func (c *Controller) place(p model.Port) string {
 		return c.name(p.Node)
 	}
 	return fmt.Sprintf("%s:%d", c.name(p.Node), p.Port)
+}
+
+func (c *Controller) portRef(p model.Port) api.PortRef {
+	r := api.PortRef{Node: c.name(p.Node), Port: p.Port}
+	if c.fabric.Has(p.Node) && p.Port != 0 {
+		if q := c.fabric.Port(p); q != nil {
+			r.Peer = c.name(q.Peer.Node)
+		}
+	}
+	return r
+}
+
+// portRefs appends those that are not there yet.
+func (c *Controller) portRefs(list []api.PortRef, ports []model.Port) []api.PortRef {
+next:
+	for _, p := range ports {
+		r := c.portRef(p)
+		for _, have := range list {
+			if have == r {
+				continue next
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func (c *Controller) flowRef(k model.FlowKey) api.FlowRef {
+	return api.FlowRef{Flow: k, Src: c.host(k.Src), Dst: c.host(k.Dst)}
 }

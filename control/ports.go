@@ -16,9 +16,16 @@ type meter struct {
 	at   model.Time // of the last sample
 	last map[model.Port]PortCount
 	list []PortCount
+	rate map[model.Port]rate // over the last sample
 
 	slot  time.Duration
 	hours []hour // the newest slots, by number modulo their count
+}
+
+// rate is what a port did between two samples.
+type rate struct {
+	load   model.Rate
+	paused float64 // share of the time
 }
 
 // hour is what counters say of one slot.
@@ -32,7 +39,7 @@ type hour struct {
 const remembered = 16
 
 func newMeter(slot time.Duration) meter {
-	return meter{last: map[model.Port]PortCount{}, slot: slot, hours: make([]hour, remembered)}
+	return meter{last: map[model.Port]PortCount{}, rate: map[model.Port]rate{}, slot: slot, hours: make([]hour, remembered)}
 }
 
 // note adds what a port counted up to an instant.
@@ -111,10 +118,13 @@ func (c *Controller) sample(now model.Time) {
 			continue
 		}
 		m.note(now, k.Port, k.Paused-before.Paused, k.Discards-before.Discards)
+		r := rate{
+			load:   model.Rate(float64(k.Bytes-before.Bytes) * 8 / span.Seconds()),
+			paused: min(1, float64(k.Paused-before.Paused)/float64(span)),
+		}
+		m.rate[k.Port] = r
 		s := record.PortSample{
-			Time: c.time(now), Node: c.name(k.Port.Node), Port: k.Port.Port, Samples: 1,
-			Load:   model.Rate(float64(k.Bytes-before.Bytes) * 8 / span.Seconds()),
-			Paused: min(1, float64(k.Paused-before.Paused)/float64(span)),
+			Time: c.time(now), Node: c.name(k.Port.Node), Port: k.Port.Port, Samples: 1, Load: r.load, Paused: r.paused,
 		}
 		if age, ok := board.Age(k.Port, now); ok && age <= max(span, m.slot) {
 			state, _ := board.Newest(k.Port)

@@ -9,16 +9,16 @@ type Source uint8
 
 // Sources.
 const (
-	Flowsets Source = iota // counters of every flow, slot by slot
-	Traces                 // mirrored packets
-	Labels                 // queues and latencies that rode on packets
-	Epochs                 // what switches remembered when a slow flow was polled
-	Probes                 // packets sent on purpose
-	Counters               // what ports count of themselves
-	numSources
+	Flowsets   Source = iota // counters of every flow, slot by slot
+	Traces                   // mirrored packets
+	Labels                   // queues and latencies that rode on packets
+	Epochs                   // what switches remembered when a slow flow was polled
+	Probes                   // packets sent on purpose
+	Counters                 // what ports count of themselves
+	NumSources               // how many there are
 )
 
-var sourceNames = [numSources]string{"flowsets", "traces", "labels", "epochs", "probes", "counters"}
+var sourceNames = [NumSources]string{"flowsets", "traces", "labels", "epochs", "probes", "counters"}
 
 // String prints the source's name.
 func (s Source) String() string { return sourceNames[s] }
@@ -104,6 +104,8 @@ type Evidence struct {
 	// Extent is every node that it touches: the nodes of a loop, those that
 	// pauses spread over.
 	Extent []model.NodeID
+	Path   []model.Port // how pauses spread, from the victim on
+	Loop   []model.Port // ports that wait for each other
 
 	Flows    []model.FlowKey // that suffer
 	Culprits []model.FlowKey // that cause it

@@ -28,7 +28,7 @@ type Incident struct {
 	Nodes    []model.NodeID  // it touches, ascending
 	Flows    []model.FlowKey // that suffer, the first ones
 	Culprits []model.FlowKey
-	Sources  [numSources]int // statements of each that support the cause, or follow from it
+	Sources  [NumSources]int // statements of each that support the cause, or follow from it
 
 	Timeline []Evidence // the first statements of each kind and source, in order
 	Unshown  int        // statements that were counted and not kept
@@ -41,12 +41,26 @@ func (in *Incident) Severity() Severity { return in.Cause.Severity() }
 
 // Agree lists the sources that have spoken.
 func (in *Incident) Agree() (list []Source) {
-	for s := range numSources {
+	for s := range NumSources {
 		if in.Sources[s] > 0 {
 			list = append(list, s)
 		}
 	}
 	return list
+}
+
+// Confidence is how much to believe the cause: each source that agrees leaves
+// half of the doubt that was left. A cause that nobody is sure of stays below a
+// half.
+func (in *Incident) Confidence() float64 {
+	doubt := 0.2
+	if !in.Sure {
+		doubt = 1
+	}
+	for range in.Agree() {
+		doubt /= 2
+	}
+	return 1 - doubt
 }
 
 // speakers is which sources can say something about a cause, in the order in

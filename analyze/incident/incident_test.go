@@ -128,7 +128,7 @@ func TestNothingIsLost(t *testing.T) {
 			j.Advance(now)
 			e := Evidence{
 				At: now, From: now, Sure: rapid.Bool().Draw(t, "sure"),
-				Source: Source(rapid.IntRange(0, int(numSources)-1).Draw(t, "source")),
+				Source: Source(rapid.IntRange(0, int(NumSources)-1).Draw(t, "source")),
 				Cause:  Cause(rapid.IntRange(0, int(numCauses)-1).Draw(t, "cause")),
 				Place:  at(model.NodeID(rapid.IntRange(0, 9).Draw(t, "node")), 1),
 				Flows:  []model.FlowKey{flow(rapid.IntRange(0, 9).Draw(t, "flow"))},

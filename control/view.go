@@ -1,0 +1,134 @@
+package control
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// View is what other goroutines may see of a controller: snapshots that it
+// makes when somebody has looked at the last one.
+type View struct {
+	fabric *topo.Fabric
+	state  atomic.Pointer[api.State]
+	looked atomic.Bool
+}
+
+// Fabric is the fabric as the operator describes it.
+func (v *View) Fabric() *topo.Fabric { return v.fabric }
+
+// State returns the newest snapshot.
+func (v *View) State() *api.State {
+	v.looked.Store(true)
+	return v.state.Load()
+}
+
+// View returns what others may see.
+func (c *Controller) View() *View { return c.view }
+
+func newView(f *topo.Fabric) *View {
+	v := &View{fabric: f}
+	v.state.Store(&api.State{Nodes: []api.NodeState{}, Ports: []api.PortState{}})
+	v.looked.Store(true)
+	return v
+}
+
+// show makes a snapshot, if somebody waits for one.
+func (c *Controller) show(now model.Time) {
+	if !c.view.looked.Swap(false) {
+		return
+	}
+	s := &api.State{Time: c.time(now), Nodes: make([]api.NodeState, 0, len(c.fabric.Nodes()))}
+	for i := range c.fabric.Nodes() {
+		n := &c.fabric.Nodes()[i]
+		state := api.NodeState{Name: n.Name, Health: "ok"}
+		if n.Role.IsSwitch() && !c.heard(n.ID, now) {
+			state.Health, state.Reason = "unknown", "nothing was heard of it for a while"
+		}
+		for _, in := range c.joiner.Open() {
+			if reason := c.troubles(in, n.ID); reason != "" && in.Severity() >= incident.Warning {
+				state.Health, state.Reason = "degraded", reason
+				if in.Place.Node == n.ID && in.Severity() == incident.Critical {
+					state.Health = "failed"
+					break
+				}
+			}
+		}
+		s.Nodes = append(s.Nodes, state)
+		if n.Role.IsSwitch() {
+			for j := range n.Ports {
+				s.Ports = append(s.Ports, c.portState(now, n, &n.Ports[j]))
+			}
+		}
+	}
+	c.view.state.Store(s)
+}
+
+// troubles says what an incident means for a node, or nothing.
+func (c *Controller) troubles(in *incident.Incident, id model.NodeID) string {
+	for _, n := range in.Nodes {
+		if n == id {
+			return incidentID(in.ID) + ": " + in.Cause.String()
+		}
+	}
+	return ""
+}
+
+// silent is how long a switch may say nothing.
+const silent = 100 * time.Millisecond
+
+// heard tells whether a switch has reported lately.
+func (c *Controller) heard(id model.NodeID, now model.Time) bool {
+	at, ok := c.lastHeard[id]
+	return ok && now.Sub(at) < silent
+}
+
+func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.PortState {
+	id := model.Port{Node: n.ID, Port: p.ID}
+	s := api.PortState{Node: n.Name, Port: p.ID, AgeMs: -1}
+	r := c.meter.rate[id]
+	s.LoadBps, s.PausedShare = int64(r.load), r.paused
+	if p.Rate > 0 {
+		s.LoadShare = min(1, float64(r.load)/float64(p.Rate))
+	}
+	if age, ok := c.ports.Board().Age(id, now); ok {
+		s.AgeMs = float64(age) / float64(time.Millisecond)
+		if state, ok := c.ports.Board().Newest(id); ok && age < silent {
+			s.QueueBytes, s.LatencyNs = int64(state.DequeueDepth), int64(state.Latency)
+		}
+	}
+	s.LostPackets = c.lost.within(now, id)
+	return s
+}
+
+// lostLately counts losses behind ports by slot.
+type lostLately struct {
+	at   []model.Time
+	what []map[model.Port]uint64
+}
+
+// lately is how long losses are shown.
+const lately = time.Second
+
+func (l *lostLately) add(at model.Time, p model.Port, n uint64) {
+	if last := len(l.at) - 1; last < 0 || l.at[last] != at {
+		for len(l.at) > 0 && at.Sub(l.at[0]) > lately {
+			l.at, l.what = l.at[1:], l.what[1:]
+		}
+		l.at, l.what = append(l.at, at), append(l.what, map[model.Port]uint64{})
+	}
+	l.what[len(l.what)-1][p] += n
+}
+
+func (l *lostLately) within(now model.Time, p model.Port) (n uint64) {
+	for i, at := range l.at {
+		if now.Sub(at) <= lately {
+			n += l.what[i][p]
+		}
+	}
+	return n
+}
