@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
+	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -25,6 +26,7 @@ type Config struct {
 
 	Flows     flowwatch.Config
 	Ports     portwatch.Config
+	Traces    tracewatch.Config
 	Incidents incident.Config
 
 	// Sample is how often ports are sampled for the store.
@@ -47,6 +49,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Intent: in, Lists: DefaultLists(len(f.Nodes())),
 		Flows:     flowwatch.DefaultConfig(in),
 		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
+		Traces:    tracewatch.DefaultConfig(in),
 		Incidents: incident.DefaultConfig(),
 		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2,
 	}
@@ -56,6 +59,7 @@ func DefaultConfig(in *topo.Intent) Config {
 // network.
 type Devices interface {
 	portwatch.Fabric
+	tracewatch.Marker
 	// Counters appends what switch ports count of themselves, as gNMI or SNMP
 	// would tell.
 	Counters(list []PortCount) []PortCount
@@ -89,6 +93,7 @@ type Controller struct {
 
 	flows  *flowwatch.Watch
 	ports  *portwatch.Watch
+	traces *tracewatch.Watch
 	joiner *incident.Joiner
 
 	now     model.Time
@@ -119,10 +124,11 @@ type Kind uint8
 const (
 	Flowset Kind = iota
 	Label
+	Mirror
 	numKinds
 )
 
-var kindNames = [numKinds]string{"flowset", "label"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }
@@ -135,6 +141,9 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	if devices == nil {
 		return nil, errors.New("control: no devices, want at least some that do nothing")
 	}
+	if want := max(cfg.Lists.Mirrors.Count, 1); cfg.Traces.Analyzers != want {
+		return nil, fmt.Errorf("control: %d analyzers of traces, want %d: one for each list of mirrors", cfg.Traces.Analyzers, want)
+	}
 	if cfg.Sample <= 0 || cfg.Balance < 1 {
 		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots; want above 0, and at least 1", cfg.Sample, cfg.Balance)
 	}
@@ -143,6 +152,8 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.flows, e = flowwatch.New(cfg.Flows)
 	err = errors.Join(err, e)
 	c.ports, e = portwatch.New(cfg.Ports, devices)
+	err = errors.Join(err, e)
+	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
 	c.joiner, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
@@ -166,6 +177,8 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 		}
 	case l.Labels.has(list):
 		c.count(Label, c.ports.Add(now, data))
+	case l.Mirrors.has(list):
+		c.count(Mirror, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
 	default:
 		c.stats.Unplanned++
 	}
@@ -184,6 +197,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
 	c.ports.Tick(now)
 	c.sample(now)
+	c.traces.Advance(now)
 	c.joiner.Advance(now)
 	c.publish()
 	c.show(now)
@@ -194,6 +208,7 @@ func (c *Controller) Flush() {
 	for _, s := range c.flows.Flush() {
 		c.slot(s)
 	}
+	c.traces.Finish()
 	c.publish()
 }
 

@@ -3,11 +3,16 @@ package live
 import (
 	"fmt"
 
+	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inswitch/label"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/packet"
 )
 
 // devices are the switches as a management network shows them: counters of
@@ -16,6 +21,7 @@ type devices struct {
 	net    *sim.Network
 	labels map[model.NodeID]*label.Program
 	ports  []*counted // of switches, ascending
+	marks  map[model.NodeID]*marker.Marker
 }
 
 // counted is one port and what it had sent when last asked.
@@ -25,8 +31,8 @@ type counted struct {
 	sent model.Bytes
 }
 
-func newDevices(s *scenario.Session) *devices {
-	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}}
+func newDevices(s *scenario.Session) (*devices, error) {
+	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}, marks: map[model.NodeID]*marker.Marker{}}
 	for id, all := range s.Programs {
 		for _, p := range all {
 			if l, ok := p.(*label.Program); ok {
@@ -39,7 +45,38 @@ func newDevices(s *scenario.Session) *devices {
 			d.ports = append(d.ports, &counted{id: model.Port{Node: p.Node, Port: p.ID}, port: p})
 		}
 	}
-	return d
+	for _, id := range s.Network.Fabric().Hosts() {
+		m, err := marker.New(marker.DefaultConfig())
+		if err != nil {
+			return nil, err
+		}
+		if err := simhost.Mark(s.Network, id, m); err != nil {
+			return nil, err
+		}
+		d.marks[id] = m
+	}
+	return d, nil
+}
+
+// Mark is part of tracewatch.Marker.
+func (d *devices) Mark(host model.NodeID, f *filter.Filter[headers.Frame]) error {
+	m := d.marks[host]
+	if m == nil {
+		return fmt.Errorf("live: %s marks no packets", d.net.Fabric().Node(host).Name)
+	}
+	var frame headers.Frame
+	return m.Enable(marker.Rule{Name: f.String(), Match: func(p *packet.Packet) bool {
+		frame.Packet = *p
+		return f.Match(&frame)
+	}})
+}
+
+// Unmark is part of tracewatch.Marker.
+func (d *devices) Unmark(host model.NodeID, f *filter.Filter[headers.Frame]) error {
+	if m := d.marks[host]; m == nil || !m.Disable(f.String()) {
+		return fmt.Errorf("live: %s marks nothing by %q", d.net.Fabric().Node(host).Name, f)
+	}
+	return nil
 }
 
 // Active is part of portwatch.Fabric.

@@ -93,8 +93,14 @@ func (l *Lab) collect(s *scenario.Scenario, out control.Output) error {
 			cfg.Lists.Flowsets = r
 		case "label":
 			cfg.Lists.Labels = r
+		case "mirror":
+			cfg.Lists.Mirrors = r
 		}
 	}
+	// The fabric's time is short: so are the times after which it is judged.
+	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = 3*time.Millisecond, 5*time.Millisecond
+	cfg.Traces.Trace.Traces, cfg.Traces.Trace.Frame = 1<<14, 128
+	cfg.Traces.Period, cfg.Traces.Window, cfg.Traces.Analyzers = 10*time.Millisecond, 2, cfg.Lists.Mirrors.Count
 	rings, err := list.Open("", cfg.Lists.Memory(maxReport))
 	if err != nil {
 		return err
@@ -113,7 +119,9 @@ func (l *Lab) collect(s *scenario.Scenario, out control.Output) error {
 	if l.inbox, err = control.NewInbox(l.memory); err != nil {
 		return err
 	}
-	l.devices = newDevices(l.session)
+	if l.devices, err = newDevices(l.session); err != nil {
+		return err
+	}
 	l.Control, err = control.New(cfg, l.devices, out)
 	return err
 }

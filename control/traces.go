@@ -1,0 +1,76 @@
+package control
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// traceOutput takes what the watch of traces makes: from its lists, so in the
+// controller's own goroutine.
+func (c *Controller) traceOutput() tracewatch.Output {
+	return tracewatch.Output{Trace: c.traceRecord, Period: c.counterRecords, Finding: c.traced}
+}
+
+// traceRecord keeps a trace.
+func (c *Controller) traceRecord(t *trace.Trace) {
+	r := record.Trace{
+		Time: c.time(t.Hops[0].Time), ID: t.Digest ^ t.Key.Hash(uint64(t.IPID)), Flow: t.Key,
+		End: t.End.String(), Why: t.Why.String(), Lost: t.Lost, Frame: t.Frame,
+	}
+	r.Latency, _ = t.Span()
+	for i := range t.Hops {
+		h := &t.Hops[i]
+		r.Hops = append(r.Hops, record.TraceHop{
+			Time: c.time(h.Time), Switch: c.name(h.Switch), In: h.In, Out: h.Out,
+			TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth,
+		})
+	}
+	c.batch.Traces = append(c.batch.Traces, r)
+}
+
+// counterRecords keeps a period's counters: those that somebody named, and the
+// load of links.
+func (c *Controller) counterRecords(p *tracewatch.Period) {
+	for name, l := range p.Counters.Named {
+		c.batch.Counters = append(c.batch.Counters, record.Counter{
+			Time: c.time(p.From), Period: p.To.Sub(p.From), Name: name, Packets: l.Packets, Bytes: uint64(l.Bytes), Flows: l.Flows.Count(),
+		})
+	}
+}
+
+// traced is evidence of what traces show of a place.
+func (c *Controller) traced(from, to model.Time, f trace.Finding) {
+	e := incident.Evidence{
+		At: c.now, From: from, Source: incident.Traces, Sure: true,
+		Place: model.Port{Node: f.Switch}, Extent: f.Round, Next: f.Next, HasNext: f.Known,
+	}
+	if f.Flow != nil {
+		e.Flows = []model.FlowKey{*f.Flow}
+	}
+	switch f.Kind {
+	case trace.Loop:
+		e.Cause = incident.Loop
+		e.Text = fmt.Sprintf("%d of %d mirrored packets went round through %s", f.Ended, f.Packets, c.name(f.Switch))
+	case trace.Silent:
+		e.Cause = incident.DeadLink
+		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.name(f.Next))
+	default:
+		e.Cause = incident.Loss
+		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.name(f.Switch))
+	}
+	if e.Cause != incident.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, c.slotOf(from), c.slotOf(to)) >= c.cfg.Stall {
+		e.Cause, e.Sure = incident.Stall, false // they may stand there
+	}
+	if e.Cause == incident.Loss && c.meter.discardedIn(f.Switch, c.slotOf(from)-1, c.slotOf(to)+1) >= f.Ended {
+		e.Cause, e.Sure = incident.Contention, false
+	}
+	c.file(e)
+}
+
+// slotOf is the slot that an instant lies in.
+func (c *Controller) slotOf(t model.Time) int64 { return int64(t) / int64(c.cfg.Flows.Slot) }
