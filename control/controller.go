@@ -238,5 +238,8 @@ func (c *Controller) name(id model.NodeID) string {
 	return fmt.Sprintf("node %d", id)
 }
 
+// Traces is the watch of traces, which many goroutines may use.
+func (c *Controller) Traces() *tracewatch.Watch { return c.traces }
+
 // Stats returns the present counts.
 func (c *Controller) Stats() Stats { return c.stats }

@@ -1,96 +1,179 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/scenario/tour"
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
+// demoFlags are those of weft demo.
+type demoFlags struct {
+	live.Config
+	rate   string
+	pace   float64
+	every  time.Duration
+	listen string
+	store  string
+	once   bool
+}
+
 func (a *app) demoCommand() *cobra.Command {
-	cfg := tour.DefaultConfig()
+	f := demoFlags{Config: live.DefaultConfig(), every: 30 * time.Second, listen: "127.0.0.1:8080"}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Tour the system end to end on a small idle fabric",
-		Long: `Tour the system end to end on a small idle fabric. No configuration, no root.
+		Short: "Watch a fabric live: traffic, faults, and what is found of them",
+		Long: `Watch a fabric live. No configuration, no root.
 
-Real packets walk through a fat-tree by its switches' forwarding tables. Every
-switch labels them and reports over DTA through a UDP socket on 127.0.0.1. One
-switch is broken on purpose; the reports and the intended routes alone must say
-which. The exit code is 0 if they do, 1 if they do not.`,
+A simulated fat-tree carries RDMA and TCP traffic without end. Every switch runs
+all telemetry programs; their reports go over DTA into memory, from there to
+the analyses, and into a DuckDB file. Every half minute something breaks: an
+incast, a black hole, a PFC storm, a loop, silent drops, a deadlock, a bad hash.
+What is found of it is on the page and in the API at 127.0.0.1:8080.
+
+A fabric of 100 Gb/s carries more packets than can be simulated in their time,
+so it is shown in slow motion; at 1 Gb/s it runs in real time. --pace says how
+many seconds of the fabric pass in one of the wall.
+
+With --once every fault is made once, as fast as the machine can, and what was
+found is compared with what was broken. The exit code is 1 if a fault was missed
+or one was invented.`,
+		Example: `  weft demo
+  weft demo --rate 1Gb/s
+  weft demo --once --seed 7`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			if cfg.K < 4 || cfg.K > 16 || cfg.K%2 != 0 {
-				return usagef("--k %d, want an even number from 4 to 16", cfg.K)
-			}
-			if cfg.Flows < 1 || cfg.Flows > 1_000_000 {
-				return usagef("--flows %d, want 1 to 1000000", cfg.Flows)
-			}
-			r, err := tour.Run(ctx, cfg)
-			if err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
-			if a.format == "json" {
-				err = printJSON(cmd.OutOrStdout(), r)
-			} else {
-				err = printTour(cmd.OutOrStdout(), r, cfg.Seed)
+			if f.once {
+				return a.demoOnce(ctx, cmd, &f)
 			}
-			if err == nil && !r.Right() {
-				err = errMissed
-			}
-			return err
+			return demoLive(ctx, cmd, &f)
 		},
 	}
-	cmd.Flags().IntVar(&cfg.K, "k", cfg.K, "size of the fat-tree")
-	cmd.Flags().IntVar(&cfg.Flows, "flows", cfg.Flows, "packets to send, one per flow")
-	cmd.Flags().Uint64Var(&cfg.Seed, "seed", cfg.Seed, "decides flows, routes and the fault; the same seed replays")
-	cmd.Flags().StringVar(&cfg.Pcap, "pcap", "", "write every frame to this pcapng file")
+	fl := cmd.Flags()
+	fl.IntVar(&f.K, "k", f.K, "size of the fat-tree")
+	fl.StringVar(&f.rate, "rate", f.Rate.String(), "of its links")
+	fl.Float64Var(&f.Load, "load", f.Load, "background traffic, as a share of what hosts can send")
+	fl.Uint64Var(&f.Seed, "seed", f.Seed, "decides traffic, routes and faults; the same seed replays")
+	fl.Float64Var(&f.pace, "pace", 0, "seconds of the fabric in one of the wall; 0: by the rate")
+	fl.DurationVar(&f.every, "every", f.every, "between two faults; 0: none by itself")
+	fl.StringVar(&f.listen, "listen", f.listen, "address of the page and the API")
+	fl.StringVar(&f.store, "store", "", "keep records in this DuckDB file; left out: a temporary one")
+	fl.BoolVar(&f.once, "once", false, "make every fault once at full speed, and compare")
 	return cmd
 }
 
-func printTour(w io.Writer, r *tour.Report, seed uint64) error {
-	fmt.Fprintf(w, "Fabric    %s: %d hosts, %d switches, %d links, seed %d\n", r.Fabric, r.Hosts, r.Switches, r.Links, seed)
-	fmt.Fprintf(w, "Packets   %d sent, %d delivered, of these %d restored bit for bit after %d labels\n", r.Sent, r.Delivered, r.Identical, r.Labels)
-	t := r.Transport
-	fmt.Fprintf(w, "Reports   %d in %d datagrams (%d bytes) over UDP, %d lost, %d malformed\n\n", t.Reports, t.Datagrams, t.Bytes, t.Lost, t.Malformed)
-	fmt.Fprintf(w, "One packet's way, as its labels tell it: %v\n\n", r.Sample.Flow)
-	var hops table
-	hops.row("HOP", "IN", "OUT", "LABEL TIME", "SINCE LAST HOP")
-	for i, h := range r.Sample.Hops {
-		since := "-"
-		if i > 0 {
-			since = h.Link.String()
-		}
-		hops.row(i+1, h.In, h.Out, h.At, since)
+func (f *demoFlags) check() error {
+	var err error
+	if f.Rate, err = model.ParseRate(f.rate); err != nil || f.Rate < 10*model.Mbps {
+		return usagef("--rate %q, want a rate such as 100Gb/s, at least 10Mb/s", f.rate)
 	}
-	if err := hops.print(w); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\nBroken    %s drops packets to %s\n", r.Injected.Switch, r.Injected.Host)
 	switch {
-	case t.Lost+t.Malformed > 0:
-		fmt.Fprintln(w, "Found     no verdict: reports are missing, so where packets end is not known")
-	case len(r.Found) == 0:
-		fmt.Fprintln(w, "Found     nothing")
+	case f.K < 4 || f.K > 16 || f.K%2 != 0:
+		return usagef("--k %d, want an even number from 4 to 16", f.K)
+	case !(f.Load > 0 && f.Load <= 0.5):
+		return usagef("--load %v, want above 0 and at most 0.5", f.Load)
+	case f.pace < 0:
+		return usagef("--pace %v, want 0 or more", f.pace)
+	case f.every < 0:
+		return usagef("--every %v, want 0 or more", f.every)
 	}
-	for _, f := range r.Found {
-		fmt.Fprintf(w, "Found     packets to %s end at %s, which is not where the routes end\n", f.Host, f.Switch)
-	}
-	verdict := "right: the reports name the broken switch and nothing else"
-	if !r.Right() {
-		verdict = "WRONG"
-	}
-	fmt.Fprintf(w, "Verdict   %s\n", verdict)
-	if r.Pcap != "" {
-		fmt.Fprintf(w, "Capture   %d frames in %s; 'weft wireshark > weft.lua', then: wireshark -X lua_script:weft.lua %s\n", r.Frames, r.Pcap, r.Pcap)
-	} else {
-		fmt.Fprintln(w, "\nNext: weft demo --seed 2, weft demo --pcap tour.pcapng, weft topo gen fat-tree --k 4, weft help")
+	if f.pace == 0 {
+		f.pace = live.PaceOf(f.Rate)
 	}
 	return nil
+}
+
+// demoLive plays until it is interrupted.
+func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error) {
+	out := cmd.OutOrStdout()
+	path := f.store
+	if path == "" {
+		dir, err := os.MkdirTemp("", "weft-demo-")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		path = filepath.Join(dir, "weft.duckdb")
+	}
+	s, err := live.NewSystem(live.Options{
+		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen,
+		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Found: func(line string) { fmt.Fprintln(out, line) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Weft watches a fat-tree of %d hosts at %v; one second here is %v there.\n", f.K*f.K*f.K/4, f.Rate, time.Duration(f.pace*float64(time.Second)))
+	fmt.Fprintf(out, "Page and API: http://%s/    Records: %s    Ctrl-C ends it.\n\n", s.Addr(), path)
+	return s.Run(ctx)
+}
+
+// demoOnce makes every fault once and compares.
+func (a *app) demoOnce(ctx context.Context, cmd *cobra.Command, f *demoFlags) error {
+	var d *live.Director
+	lab, err := live.New(f.Config, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }})
+	if err != nil {
+		return err
+	}
+	defer lab.Close()
+	d = live.NewDirector(lab)
+	progress := cmd.ErrOrStderr()
+	score, err := d.Programme(ctx, func(one *live.Injected) {
+		if a.format != "json" {
+			fmt.Fprintf(progress, "%-12s %s\n", one.Kind, one.What)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	report := score.Report(lab, d)
+	if a.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), report)
+	} else {
+		err = printScore(cmd.OutOrStdout(), report)
+	}
+	if err == nil && !report.Right {
+		err = errMissed
+	}
+	return err
+}
+
+func printScore(w io.Writer, r live.Report) error {
+	fmt.Fprintln(w)
+	var t table
+	t.row("FAULT", "WHERE", "FOUND", "AFTER", "CAUSE", "SOURCES")
+	for _, f := range r.Faults {
+		found, after := "no", "-"
+		if f.Found {
+			found, after = "yes", time.Duration(f.FoundAfterMs*float64(time.Millisecond)).String()
+		}
+		t.row(f.Kind, f.Where, found, after, dash(f.Cause), dash(f.Sources))
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	for _, in := range r.Invented {
+		fmt.Fprintf(w, "\ninvented: %s at %s: %s", in.Cause, in.Place, in.Text)
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d faults found with the right cause, %d invented; %v of the fabric, %d packet-hops\n",
+		len(r.Faults)-r.Missed, len(r.Faults), len(r.Invented), r.Fabric, r.Hops)
+	return err
 }

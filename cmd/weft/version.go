@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/control/api"
 )
 
 // version is the release this tree leads to; commit is set by the Makefile.
@@ -14,16 +16,9 @@ var (
 	commit  string
 )
 
-// buildInfo is what tells one binary from another.
-type buildInfo struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit"`
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
-
-func readBuildInfo() buildInfo {
-	b := buildInfo{version, commit, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+// readBuildInfo tells this binary from others.
+func readBuildInfo() api.Build {
+	b := api.Build{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if b.Commit == "" {
 		// Built without the Makefile: the Go tool may have stamped it.
 		b.Commit = "unknown"

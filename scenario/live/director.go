@@ -18,16 +18,17 @@ type Director struct {
 	rng    *rand.Rand
 	faults []*Injected
 	said   map[uint64]*said
+	broke  func(*Injected) // hears of every fault; nil: nobody
 }
 
 // Injected is a fault and what became of it.
 type Injected struct {
 	Fault
 	ID       int
+	By       string // "director" or "user"
 	Found    bool
 	FoundAt  model.Time // the right cause was said first
 	Incident uint64     // that said it
-	Wrong    []uint64   // incidents about it with another cause
 }
 
 // said is the newest state of an incident, as far as scoring goes.
@@ -40,6 +41,7 @@ type said struct {
 	into     uint64
 	text     string
 	place    model.Port
+	sources  []incident.Source
 	right    map[*Injected]model.Time
 }
 
@@ -72,8 +74,11 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 	if err := d.lab.net.AddFlows(f.flows); err != nil {
 		return nil, err
 	}
-	one := &Injected{Fault: f, ID: len(d.faults) + 1}
+	one := &Injected{Fault: f, ID: len(d.faults) + 1, By: "director"}
 	d.faults = append(d.faults, one)
+	if d.broke != nil {
+		d.broke(one)
+	}
 	return one, nil
 }
 
@@ -104,6 +109,7 @@ func (d *Director) Hear(in *incident.Incident) {
 		d.said[in.ID] = s
 	}
 	s.cause, s.severity, s.begin, s.at, s.into = in.Cause, in.Severity(), in.Begin, in.Last, in.Into
+	s.sources = in.Agree()
 	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Place
 	for _, f := range d.faults {
 		if _, known := s.right[f]; !known && f.about(s) && slices.Contains(f.Causes, in.Cause) {
@@ -113,52 +119,6 @@ func (d *Director) Hear(in *incident.Incident) {
 			}
 		}
 	}
-}
-
-// Score compares what was said with what was done.
-type Score struct {
-	Faults   []*Injected
-	Missed   int
-	Invented []Invented
-}
-
-// Invented is an incident that no fault explains, or that names another cause
-// than the fault's.
-type Invented struct {
-	ID    uint64
-	Cause incident.Cause
-	Place model.Port
-	Text  string
-	Fault *Injected // that it is about; nil: none
-}
-
-// Score looks at all incidents. What is ordinary life of a busy fabric, and
-// says so by its severity, is no invention.
-func (d *Director) Score() (s Score) {
-	s.Faults = d.faults
-	for _, f := range d.faults {
-		if !f.Found {
-			s.Missed++
-		}
-	}
-	for id, in := range d.said {
-		if in.into != 0 || in.severity == incident.Notice {
-			continue
-		}
-		one := Invented{ID: id, Cause: in.cause, Place: in.place, Text: in.text}
-		right := false
-		for _, f := range d.faults {
-			if f.about(in) {
-				one.Fault = f
-				right = right || slices.Contains(f.Causes, in.cause)
-			}
-		}
-		if !right {
-			s.Invented = append(s.Invented, one)
-		}
-	}
-	slices.SortFunc(s.Invented, func(a, b Invented) int { return int(a.ID) - int(b.ID) })
-	return s
 }
 
 // Programme breaks one thing after another, each kind once, as fast as the lab

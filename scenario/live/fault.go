@@ -34,6 +34,7 @@ type Fault struct {
 // Kind is a kind of fault that can be asked for.
 type Kind struct {
 	Name  string
+	Title string
 	About string
 	On    string // what a place must be: "host", "switch", "link", or "" for the whole fabric
 	plan  func(p *planner, at Place) (Fault, error)
@@ -42,13 +43,13 @@ type Kind struct {
 // Kinds are all kinds, in the order of the programme.
 func Kinds() []Kind {
 	return []Kind{
-		{"incast", "Many hosts send to one at the same time", "host", (*planner).incast},
-		{"blackhole", "A switch drops everything for one host", "switch", (*planner).blackhole},
-		{"storm", "A host's NIC sends PAUSE frames without end", "host", (*planner).storm},
-		{"loop", "Two switches point at each other for one host", "switch", (*planner).loop},
-		{"silent-drop", "A link loses some packets and counts none", "link", (*planner).silentDrop},
-		{"deadlock", "Wrong routes close a circle of queues that wait for each other", "switch", (*planner).deadlock},
-		{"imbalance", "All switches hash alike, so equal-cost links are used unevenly", "", (*planner).imbalance},
+		{"incast", "Incast", "Many hosts send to one at the same time", "host", (*planner).incast},
+		{"blackhole", "Black hole", "A switch drops everything for one host", "switch", (*planner).blackhole},
+		{"storm", "PFC storm", "A host's NIC sends PAUSE frames without end", "host", (*planner).storm},
+		{"loop", "Routing loop", "Two switches point at each other for one host", "switch", (*planner).loop},
+		{"silent-drop", "Silent drops", "A link loses some packets and counts none", "link", (*planner).silentDrop},
+		{"deadlock", "PFC deadlock", "Wrong routes close a circle of queues that wait for each other", "switch", (*planner).deadlock},
+		{"imbalance", "Bad hash", "All switches hash alike, so equal-cost links are used unevenly", "", (*planner).imbalance},
 	}
 }
 

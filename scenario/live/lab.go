@@ -57,7 +57,10 @@ type Lab struct {
 }
 
 // New makes a fabric in which nothing has happened yet.
-func New(cfg Config, out control.Output) (*Lab, error) {
+func New(cfg Config, out control.Output) (*Lab, error) { return newAt(cfg, time.Unix(0, 0).UTC(), out) }
+
+// newAt is New with the wall's time at which the fabric begins.
+func newAt(cfg Config, epoch time.Time, out control.Output) (*Lab, error) {
 	text := strings.NewReplacer("@K@", strconv.Itoa(cfg.K), "@RATE@", cfg.Rate.String()).Replace(demo)
 	s, err := scenario.Parse("demo.yaml", []byte(text))
 	if err != nil {
@@ -69,7 +72,7 @@ func New(cfg Config, out control.Output) (*Lab, error) {
 		return nil, err
 	}
 	l.net, l.fabric = l.session.Network, l.session.Network.Fabric()
-	if err := l.collect(s, out); err != nil {
+	if err := l.collect(s, epoch, out); err != nil {
 		return nil, err
 	}
 	l.traffic = newBackground(cfg, l.fabric)
@@ -77,9 +80,9 @@ func New(cfg Config, out control.Output) (*Lab, error) {
 }
 
 // collect makes the memory that reports go to, and the controller that reads it.
-func (l *Lab) collect(s *scenario.Scenario, out control.Output) error {
+func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output) error {
 	cfg := control.DefaultConfig(l.net.Intent())
-	cfg.Lists = control.Lists{}
+	cfg.Lists, cfg.Epoch = control.Lists{}, epoch
 	for i, p := range s.Telemetry {
 		n := 1
 		if p.ListPerSwitch {
@@ -162,3 +165,6 @@ const keep = 100 * time.Millisecond
 
 // Close frees the memory.
 func (l *Lab) Close() error { return l.memory.Lists[0].Region().Close() }
+
+// at has f run at an instant of the fabric, in the lab's own goroutine.
+func (l *Lab) at(t model.Time, f func()) { l.net.At(engine.Of(time.Duration(t)), f) }

@@ -22,6 +22,7 @@ type Player struct {
 	measured atomic.Uint64
 	now      atomic.Int64 // the fabric's
 	ended    chan struct{}
+	after    func() // a step; nil: nothing
 }
 
 // NewPlayer makes a player. A fault of the programme comes every so often on
@@ -89,6 +90,9 @@ func (p *Player) Run(ctx context.Context) error {
 			return err
 		}
 		p.now.Store(int64(p.lab.Now()))
+		if p.after != nil {
+			p.after()
+		}
 		now := time.Now()
 		if p.every > 0 && now.After(nextFault) {
 			nextFault = nextFault.Add(p.every)

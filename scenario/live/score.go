@@ -1,0 +1,114 @@
+package live
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Score compares what was said with what was done.
+type Score struct {
+	Faults   []*Injected
+	Missed   int
+	Invented []Invented
+}
+
+// Invented is an incident that no fault explains, or that names another cause
+// than the fault's.
+type Invented struct {
+	ID    uint64
+	Cause incident.Cause
+	Place model.Port
+	Text  string
+	Fault *Injected // that it is about; nil: none
+}
+
+// Score looks at all incidents. What is ordinary life of a busy fabric, and
+// says so by its severity, is no invention.
+func (d *Director) Score() (s Score) {
+	s.Faults = d.faults
+	for _, f := range d.faults {
+		if !f.Found {
+			s.Missed++
+		}
+	}
+	for id, in := range d.said {
+		if in.into != 0 || in.severity == incident.Notice {
+			continue
+		}
+		one := Invented{ID: id, Cause: in.cause, Place: in.place, Text: in.text}
+		right := false
+		for _, f := range d.faults {
+			if f.about(in) {
+				one.Fault = f
+				right = right || slices.Contains(f.Causes, in.cause)
+			}
+		}
+		if !right {
+			s.Invented = append(s.Invented, one)
+		}
+	}
+	slices.SortFunc(s.Invented, func(a, b Invented) int { return int(a.ID) - int(b.ID) })
+	return s
+}
+
+// Report is a score in words.
+type Report struct {
+	Faults   []FaultReport    `json:"faults"`
+	Missed   int              `json:"missed"`
+	Invented []InventedReport `json:"invented"`
+	Right    bool             `json:"right"` // none missed, none invented
+	Fabric   time.Duration    `json:"fabric_ns"`
+	Hops     int64            `json:"packet_hops"`
+}
+
+// FaultReport is one fault and what was said of it.
+type FaultReport struct {
+	Kind         string  `json:"kind"`
+	Where        string  `json:"where"`
+	What         string  `json:"what"`
+	Found        bool    `json:"found"`
+	FoundAfterMs float64 `json:"found_after_ms"`
+	Cause        string  `json:"cause"`
+	Sources      string  `json:"sources"`
+}
+
+// InventedReport is an incident too many.
+type InventedReport struct {
+	Cause string `json:"cause"`
+	Place string `json:"place"`
+	Text  string `json:"text"`
+	About string `json:"about,omitempty"` // the fault that it misreads
+}
+
+// Report puts a score into the words of the lab's fabric.
+func (s Score) Report(l *Lab, d *Director) Report {
+	name := func(id model.NodeID) string { return l.fabric.Node(id).Name }
+	r := Report{Missed: s.Missed, Right: s.Missed == 0 && len(s.Invented) == 0, Fabric: time.Duration(l.Now()), Hops: l.net.Counts.Hops, Invented: []InventedReport{}}
+	for _, f := range s.Faults {
+		one := FaultReport{Kind: f.Kind, What: f.What, Where: "everywhere", Found: f.Found}
+		if len(f.Nodes) > 0 {
+			one.Where = name(f.Nodes[0])
+		}
+		if in := d.said[f.Incident]; f.Found && in != nil {
+			one.FoundAfterMs = float64(f.FoundAt.Sub(f.At)) / float64(time.Millisecond)
+			one.Cause = in.cause.String()
+			for _, src := range in.sources {
+				one.Sources += " " + src.String()
+			}
+			one.Sources = strings.TrimSpace(one.Sources)
+		}
+		r.Faults = append(r.Faults, one)
+	}
+	for _, in := range s.Invented {
+		one := InventedReport{Cause: in.Cause.String(), Place: l.fabric.PortName(in.Place), Text: in.Text}
+		if in.Fault != nil {
+			one.About = in.Fault.Kind
+		}
+		r.Invented = append(r.Invented, one)
+	}
+	return r
+}

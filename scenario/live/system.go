@@ -1,0 +1,163 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store/embedded"
+)
+
+// Options are what a System is made of.
+type Options struct {
+	Config
+	Pace   float64       // seconds of the fabric in one of the wall
+	Every  time.Duration // of the wall, between faults; 0: none by itself
+	Store  string        // DuckDB file
+	Listen string        // address of the API and the page
+	Page   fs.FS         // nil: there is none
+	Build  api.Build
+	Log    *slog.Logger
+	Found  func(line string) // one for every fault, and for every incident and its changes
+}
+
+// System is a lab with everything around it: a director, a store, an API.
+type System struct {
+	*control.View
+	lab      *Lab
+	director *Director
+	player   *Player
+	store    *embedded.Store
+	keeper   *control.Keeper
+	hub      *api.Hub
+	server   *api.Server
+	listener net.Listener
+	began    time.Time // of the wall; the fabric's clocks show 0 then
+	found    func(line string)
+	told     map[uint64]incident.Cause
+
+	faults atomic.Pointer[[]api.Fault] // newest first
+	stages atomic.Pointer[[]api.Stage]
+	rates  rates
+}
+
+// Bounds of what waits for the store.
+const (
+	keepEvery = 250 * time.Millisecond
+	keepMost  = 200_000
+)
+
+// NewSystem opens store and socket, and starts nothing. Run or Close must
+// follow.
+func NewSystem(o Options) (_ *System, err error) {
+	s := &System{hub: api.NewHub(256, 1024), began: time.Now(), found: o.Found, told: map[uint64]incident.Cause{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.store, err = embedded.Open(o.Store, embedded.DefaultConfig()); err != nil {
+		return nil, err
+	}
+	s.keeper = control.NewKeeper(s.store, keepEvery, keepMost, o.Log)
+	if s.lab, err = newAt(o.Config, s.began, control.Output{Keep: s.keep, Incident: s.hear}); err != nil {
+		return nil, err
+	}
+	s.View = s.lab.Control.View()
+	s.director = NewDirector(s.lab)
+	s.player = NewPlayer(s.lab, s.director, o.Pace, o.Every)
+	s.player.after = s.account
+	s.director.broke = func(f *Injected) { s.say("broken", f.Kind+": "+f.What) }
+	s.faults.Store(&[]api.Fault{})
+	s.account()
+	cfg := api.DefaultConfig()
+	cfg.Listen = o.Listen
+	deps := api.Deps{
+		Live: s, Records: s.store, Hub: s.hub, Lab: s, Marker: s.marker(), Meter: s.meter(), Page: o.Page, Build: o.Build, Log: o.Log,
+	}
+	if s.server, err = api.New(cfg, deps); err != nil {
+		return nil, err
+	}
+	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
+		return nil, fmt.Errorf("live: listen: %w; another demo may be running, --listen takes another address", err)
+	}
+	return s, nil
+}
+
+// Addr is where the API listens.
+func (s *System) Addr() net.Addr { return s.listener.Addr() }
+
+// Run plays, keeps and serves until ctx ends, then writes what is left.
+func (s *System) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	keeping, halt := context.WithCancel(context.WithoutCancel(ctx))
+	kept := make(chan error, 1)
+	go func() { kept <- s.keeper.Run(keeping) }()
+	ends := make(chan error, 2)
+	go func() { ends <- s.player.Run(ctx) }()
+	go func() { ends <- s.server.Serve(ctx, s.listener) }()
+	err := <-ends
+	stop()
+	err = errors.Join(err, <-ends)
+	s.lab.Control.Flush()
+	halt()
+	return errors.Join(err, <-kept, s.Close())
+}
+
+// Close frees what NewSystem opened, without Run.
+func (s *System) Close() error {
+	var errs []error
+	if s.lab != nil {
+		errs = append(errs, s.lab.Close())
+		s.lab = nil
+	}
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+		s.store = nil
+	}
+	return errors.Join(errs...)
+}
+
+// keep hands records on, and tells clients of incidents.
+func (s *System) keep(b *record.Batch) {
+	s.keeper.Keep(b)
+	for i := range b.Incidents {
+		s.hub.Publish(api.NewIncident(&b.Incidents[i]))
+	}
+}
+
+// hear lets the director compare, and tells of what is new.
+func (s *System) hear(in *incident.Incident) {
+	s.director.Hear(in)
+	if in.Severity() == incident.Notice || in.Into != 0 {
+		return
+	}
+	was, known := s.told[in.ID]
+	switch {
+	case in.Closed:
+		delete(s.told, in.ID)
+		if known {
+			s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
+		}
+	case !known || was != in.Cause:
+		s.told[in.ID] = in.Cause
+		s.say("FOUND", fmt.Sprintf("i%d %s: %s", in.ID, in.Cause, in.Text))
+	}
+}
+
+// say tells a line with the fabric's time.
+func (s *System) say(what, text string) {
+	if s.found != nil {
+		s.found(fmt.Sprintf("%12v  %-6s %s", time.Duration(s.lab.Now()), what, text))
+	}
+}
