@@ -26,6 +26,7 @@ type Analyzer struct {
 // used again; counters and judge of Flush are the receiver's.
 type Output struct {
 	Keep  func(t *Trace)
+	All   bool // Keep takes every trace, not only those worth keeping
 	Flush func(from, to model.Time, c *Counters, j *Judge)
 }
 
@@ -44,10 +45,12 @@ func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *to
 }
 
 func (a *Analyzer) take(t *Trace) {
-	a.turn() // a trace belongs to the period in which it is complete
+	// A trace belongs to the period in which it is complete, whenever that is
+	// noticed.
+	a.turn(min(a.now, t.Last.Add(a.cfg.Close)))
 	a.counters.Add(t, a.matches)
 	a.judge.Add(t)
-	if t.Keep() {
+	if a.out.All || t.Keep() {
 		a.out.Keep(t)
 	}
 }
@@ -57,15 +60,15 @@ func (a *Analyzer) take(t *Trace) {
 func (a *Analyzer) Advance(now model.Time) {
 	a.Assembler.Advance(now)
 	if a.started {
-		a.turn()
+		a.turn(a.now)
 	}
 }
 
-// turn begins the period of the present. Periods begin at whole multiples of
+// turn begins the period of an instant. Periods begin at whole multiples of
 // their length, so that those of all analyzers are the same; of one in which
 // nothing was complete there is nothing to flush.
-func (a *Analyzer) turn() {
-	begin := a.now - a.now%model.Time(a.period)
+func (a *Analyzer) turn(at model.Time) {
+	begin := at - at%model.Time(a.period)
 	switch {
 	case !a.started:
 		a.begun, a.started = begin, true
@@ -78,6 +81,17 @@ func (a *Analyzer) turn() {
 // Finish closes all traces and flushes what there is, as at the end of a run.
 func (a *Analyzer) Finish() {
 	a.Flush()
+	a.last()
+}
+
+// Stop ends the work in the middle: traces that are open are closed early, as
+// if they were evicted, because more of them might have come.
+func (a *Analyzer) Stop() {
+	a.abandon()
+	a.last()
+}
+
+func (a *Analyzer) last() {
 	if a.started {
 		a.flush(max(a.now, a.begun))
 	}

@@ -61,7 +61,7 @@ type Stats struct {
 
 	Open    int    // traces
 	Closed  uint64 // traces, Evicted among them
-	Evicted uint64 // closed before their time, for want of room
+	Evicted uint64 // closed before their time, for want of room or by Stop
 }
 
 // Assembler puts mirrors together. Its memory is bounded: when a trace more is
@@ -250,6 +250,13 @@ func (a *Assembler) Advance(now model.Time) {
 func (a *Assembler) Flush() {
 	for a.oldest != none {
 		a.close(a.oldest, false)
+	}
+}
+
+// abandon closes all traces before their time.
+func (a *Assembler) abandon() {
+	for a.oldest != none {
+		a.close(a.oldest, true)
 	}
 }
 

@@ -105,6 +105,8 @@ Begin with:
   weft run examples/incast.yaml a scenario in the simulator, with a verdict
   weft ports examples/labels.yaml
                                 queue and latency of every port, by labels
+  weft trace examples/trace.yaml
+                                the way of packets that were lost or went round
   weft repro list               what the papers claim, to be measured here
 
 Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
@@ -126,6 +128,9 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 		a.topoCommand(),
 		a.runCommand(),
 		a.flowsCommand(),
+		a.traceCommand(),
+		a.counterCommand(),
+		a.debugCommand(),
 		a.demoCommand(),
 		a.portsCommand(),
 		a.flowLatencyCommand(),

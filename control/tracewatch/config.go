@@ -27,6 +27,9 @@ type Config struct {
 	Window int
 	// Memory bounds the traces that are kept whole.
 	Memory model.Bytes
+	// All keeps every trace as long as there is room, not only those that are
+	// abnormal, marked or of protocols.
+	All bool
 	// Named is the most counters of one's own, and the most debug marks.
 	Named int
 }

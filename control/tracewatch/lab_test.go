@@ -115,3 +115,11 @@ func count(t testing.TB, w *Watch, name string) (n uint64) {
 	}
 	return n
 }
+
+// finish ends a watch when nothing more can come.
+func finish(w *Watch) {
+	for _, f := range w.feeds {
+		f.a.Assembler.Flush()
+	}
+	w.Finish()
+}

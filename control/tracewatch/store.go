@@ -16,11 +16,12 @@ const (
 	Abnormal Class = iota // ended short, or looped
 	Marked                // by its sender
 	Protocol
+	Ordinary // everything is
 	classes
 )
 
 // String names the class.
-func (c Class) String() string { return [...]string{"abnormal", "marked", "protocol"}[c] }
+func (c Class) String() string { return [...]string{"abnormal", "marked", "protocol", "ordinary"}[c] }
 
 func classOf(t *trace.Trace) Class {
 	switch {
@@ -28,8 +29,10 @@ func classOf(t *trace.Trace) Class {
 		return Abnormal
 	case t.Why.Has(mirror.Debug):
 		return Marked
+	case t.Why.Has(mirror.Protocol):
+		return Protocol
 	}
-	return Protocol
+	return Ordinary
 }
 
 // store keeps traces within a bound of memory. Where one more does not fit, the

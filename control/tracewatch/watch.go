@@ -77,7 +77,7 @@ func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 	for range cfg.Analyzers {
 		feed := &Feed{w: w, through: math.MinInt64}
 		var err error
-		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keep, Flush: w.flush})
+		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keep, Flush: w.flush, All: cfg.All})
 		if err != nil {
 			return nil, fmt.Errorf("tracewatch: %w", err)
 		}
@@ -160,11 +160,13 @@ func (f *Feed) advance(now model.Time) {
 	f.w.closePeriods()
 }
 
-// Finish closes everything, as at the end of a run.
+// Finish ends the work: counters of the last periods are combined, and traces
+// that are still open are closed without a verdict. Advance the clock first, by
+// Trace.Close, if nothing more can come of them.
 func (w *Watch) Finish() {
 	for _, f := range w.feeds {
 		f.mu.Lock()
-		f.a.Finish()
+		f.a.Stop()
 		w.mu.Lock()
 		f.through = math.MaxInt64
 		w.closePeriods()

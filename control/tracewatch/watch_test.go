@@ -54,7 +54,7 @@ func TestAnyNumberOfAnalyzersSayTheSame(t *testing.T) {
 				}
 				w.Advance(s.at)
 			}
-			w.Finish()
+			finish(w)
 			for _, name := range w.Counters() {
 				list, err := w.GetCounter(name, 0, forever)
 				if err != nil {
@@ -118,7 +118,7 @@ func TestPeriodsAndFindings(t *testing.T) {
 	if want := []model.Time{0, 10e6, 20e6, 30e6, 40e6, 50e6, 60e6, 70e6}; !slices.Equal(periods, want[:len(periods)]) || len(periods) < 7 {
 		t.Errorf("periods %v; want %v, the last perhaps open", periods, want)
 	}
-	w.Finish()
+	finish(w)
 	// A trace is complete a millisecond after it was last seen.
 	list, err := w.GetCounter("short", 0, forever)
 	if err != nil || len(list) != 9 || list[2].Count != 90 || list[3].Count != 10 || list[4].Count != 0 {
@@ -151,7 +151,7 @@ func TestRemembersSoManyPeriods(t *testing.T) {
 	if got, _ := w.GetCounter("traces", 0, forever); len(got) == 0 || w.Stats().Forced == 0 {
 		t.Errorf("%+v, %d forced; want periods to close without the other analyzer", got, w.Stats().Forced)
 	}
-	w.Finish()
+	finish(w)
 	got, err := w.GetCounter("traces", 0, forever)
 	if err != nil || len(got) != 3 || got[2].Count+got[1].Count+got[0].Count < 2 {
 		t.Errorf("after %d of list %d: %+v, %v; want the last three periods", 8, list, got, err)
@@ -166,7 +166,7 @@ func TestGetTrace(t *testing.T) {
 		l.send(t, w, sent{from: 0, to: 15, port: 1, id: uint16(i), hops: 1 + i%5, at: model.Time(i) * 1e6})
 	}
 	l.send(t, w, sent{from: 1, to: 14, port: 2, id: 77, why: mirror.Debug, at: 20e6})
-	w.Finish()
+	finish(w)
 	got, err := w.GetTrace("trace.drop && trace.hops >= 3", 0, forever, "ip.id", "trace.last", "trace.hops")
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestCountersOfOnesOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(31)
-	w.Finish()
+	finish(w)
 	list, err := w.GetCounter("from h1", 0, forever)
 	if err != nil || len(list) != 4 || list[0].Count != 0 || list[1].Count != 5 || list[2].Count != 10 || list[3].Count != 0 {
 		t.Errorf("from h1: %+v, %v; want 0, 5, 10, 0", list, err)
@@ -337,7 +337,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	w.Finish()
+	finish(w)
 	if n := count(t, w, "traces"); n < 600 {
 		t.Errorf("%d traces; want 600 or, where clocks ran apart, more", n)
 	}
@@ -380,7 +380,7 @@ func TestStoreEvicts(t *testing.T) {
 		s := newStore(model.Bytes(limit))
 		var list []item
 		for i := range rapid.IntRange(0, 40).Draw(t, "traces") {
-			c := Class(rapid.IntRange(0, 2).Draw(t, "class"))
+			c := Class(rapid.IntRange(0, 3).Draw(t, "class"))
 			tr := &trace.Trace{Last: model.Time(i), Frame: make([]byte, rapid.IntRange(0, 300).Draw(t, "bytes"))}
 			switch c {
 			case Abnormal:
@@ -419,4 +419,24 @@ func TestStoreEvicts(t *testing.T) {
 			t.Fatalf("%d traces from 5 to 15", len(part))
 		}
 	})
+}
+
+// TestFinishJudgesNothingUnderway: a run that ends while packets are on their way
+// does not make them lost.
+func TestFinishJudgesNothingUnderway(t *testing.T) {
+	l := newLab(t)
+	cfg := l.config()
+	cfg.All = true
+	w := l.watch(t, cfg, nil, Output{})
+	for i := range 20 {
+		l.send(t, w, sent{from: 0, to: 15, port: 1, id: uint16(i), hops: 2, at: model.Time(i)})
+	}
+	l.send(t, w, sent{from: 0, to: 15, port: 1, id: 99, at: 20})
+	w.Finish()
+	if n := count(t, w, "unsettled"); n != 20 || count(t, w, "arrived") != 1 || len(w.Findings()) != 0 {
+		t.Errorf("%d unsettled, %d arrived, findings %+v; want 20, 1 and none", n, count(t, w, "arrived"), w.Findings())
+	}
+	if got, _ := w.GetTrace("", 0, forever); len(got.Traces) != 21 || w.Stats().Kept[Ordinary] != 21 {
+		t.Errorf("%d traces, %+v; want all 21 kept", len(got.Traces), w.Stats())
+	}
 }

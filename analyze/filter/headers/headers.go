@@ -18,7 +18,7 @@ import (
 type Frame struct {
 	packet.Packet
 	Bytes  []byte // from the Ethernet header on; may be cut short
-	Length int    // of the whole frame
+	Length int    // of the whole frame; 0: not known
 }
 
 // Read reads the headers of b, which was so long before it was cut. What cannot
@@ -59,7 +59,7 @@ func Schema(resolve func(name string) (model.Addr, bool)) *filter.Schema[Frame] 
 // Fields makes the fields for records that have a frame.
 func Fields[T any](of func(r *T) *Frame) []filter.Field[T] {
 	list := []filter.Field[T]{
-		one(of, "frame.len", filter.Int, "bytes of the frame", func(f *Frame) (filter.Value, bool) { return filter.Of(f.Length), true }),
+		one(of, "frame.len", filter.Int, "bytes of the frame", func(f *Frame) (filter.Value, bool) { return filter.Of(f.Length), f.Length > 0 }),
 		one(of, "eth.src", filter.MAC, "who sent the frame to this switch", func(f *Frame) (filter.Value, bool) { return filter.OfMAC(f.Src), len(f.Bytes) >= packet.EthernetSize }),
 		one(of, "eth.dst", filter.MAC, "", func(f *Frame) (filter.Value, bool) { return filter.OfMAC(f.Dst), len(f.Bytes) >= packet.EthernetSize }),
 		one(of, "eth.type", filter.Int, "EtherType, behind VLAN tags", func(f *Frame) (filter.Value, bool) {

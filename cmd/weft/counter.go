@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/scenario/traces"
+)
+
+func (a *app) counterCommand() *cobra.Command {
+	var f runFlags
+	var period time.Duration
+	var add []string
+	cmd := &cobra.Command{
+		Use:   "counter FILE [NAME…]",
+		Short: "Load, latency and counters of one's own, by mirrored packets",
+		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror), fold the
+traces into counters, and show them: all that counted something, or those that
+are named, period by period.
+
+Counters count mirrored packets: of a sample they are the sample's. There are
+traces, arrived, short, looped, unsettled and lost-mirrors; link/tor0>leaf0 and
+latency/tor0>leaf0 of each link (or link/tor0:Ethernet4, by the port that
+sends), mux/tor0 of the load balancers below a switch; and those that --add
+makes, of the packets that a filter chooses (docs/filters.md).`,
+		Example: `  weft counter examples/trace.yaml
+  weft counter examples/trace.yaml 'link/leaf0>spine0' 'latency/leaf0>spine0' --period 1ms
+  weft counter examples/trace.yaml web --add 'web=tcp.port == 80 && hop.switch == leaf4'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := traces.Options{Period: period}
+			if period < 0 {
+				return usagef("--period %v, want more than 0", period)
+			}
+			for _, text := range add {
+				name, filter, ok := strings.Cut(text, "=")
+				if !ok {
+					return usagef("--add %q, want a name, = and a filter", text)
+				}
+				o.Counters = append(o.Counters, traces.Counter{Name: name, Filter: filter})
+			}
+			o.Check = func(w *tracewatch.Watch) error {
+				for _, name := range args[1:] {
+					if _, err := w.GetCounter(name, 0, forever); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			p, err := f.play(cmd, args[:1], o)
+			if err != nil {
+				return err
+			}
+			names := args[1:]
+			if len(names) == 0 {
+				names = p.Counters()
+			}
+			return a.printCounters(cmd, p.Watch, names)
+		},
+	}
+	fl := cmd.Flags()
+	fl.DurationVar(&period, "period", 0, "length of a period; 0 means the whole run")
+	fl.StringArrayVar(&add, "add", nil, "count the packets that a filter chooses, as 'web=tcp.port == 80'; may be repeated")
+	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
+	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	return cmd
+}
+
+// counterView is a counter and its values.
+type counterView struct {
+	Name   string             `json:"name"`
+	Points []tracewatch.Point `json:"points"`
+}
+
+func (a *app) printCounters(cmd *cobra.Command, w *tracewatch.Watch, names []string) error {
+	var list []counterView
+	for _, name := range names {
+		points, err := w.GetCounter(name, 0, forever)
+		if err != nil {
+			return usageError{err}
+		}
+		list = append(list, counterView{name, points})
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"counters": list})
+	}
+	several := false
+	for _, c := range list {
+		several = several || len(c.Points) > 1
+	}
+	var t table
+	head := []any{"COUNTER", "COUNT", "BYTES", "FLOWS", "MEAN", "MIN", "MAX"}
+	if several {
+		head = append([]any{"FROM"}, head...)
+	}
+	t.row(head...)
+	for _, c := range list {
+		for _, p := range c.Points {
+			row := []any{c.Name, p.Count, "-", "-", "-", "-", "-"}
+			if p.Bytes > 0 {
+				row[2], row[3] = p.Bytes, fmt.Sprintf("%.0f", p.Flows)
+			}
+			if p.Max != 0 || p.Min != 0 {
+				row[4], row[5], row[6] = p.Mean, p.Min, p.Max
+			}
+			if several {
+				row = append([]any{p.From}, row...)
+			}
+			t.row(row...)
+		}
+	}
+	return t.print(cmd.OutOrStdout())
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// traceView is what weft trace prints; its JSON names are fixed.
+type traceView struct {
+	Note     string            `json:"note,omitempty"`
+	Mirrors  uint64            `json:"mirrors"`
+	Traces   uint64            `json:"traces"`
+	Ends     map[string]uint64 `json:"ends"`
+	Lost     uint64            `json:"lost_mirrors"` // for certain
+	Bad      uint64            `json:"malformed"`
+	Early    uint64            `json:"closed_early"`
+	Findings []blameView       `json:"findings"`
+	Matched  int               `json:"matched"`
+	Evicted  uint64            `json:"evicted"` // traces that made room for others, and may be missing
+	Fields   []string          `json:"fields,omitempty"`
+	Rows     [][]string        `json:"rows,omitempty"` // of Fields
+	Shown    []record.Trace    `json:"shown,omitempty"`
+
+	fabric *topo.Fabric
+	whole  []*trace.Trace // all that matched
+}
+
+// blameView is a trace.Finding by names.
+type blameView struct {
+	Kind    string         `json:"kind"`
+	At      string         `json:"at"`
+	Next    string         `json:"next,omitempty"`
+	Round   []string       `json:"round,omitempty"`
+	Flow    *model.FlowKey `json:"flow,omitempty"`
+	Ended   uint64         `json:"ended"`
+	Packets uint64         `json:"packets"`
+	Chance  float64        `json:"chance"`
+}
+
+func newTraceView(w *tracewatch.Watch, f *topo.Fabric, got *tracewatch.Traces, top int) *traceView {
+	s := w.Stats()
+	v := &traceView{
+		Mirrors: s.Mirrors, Traces: s.Closed, Bad: s.Malformed + s.Unreadable, Early: s.Stats.Evicted, Matched: len(got.Traces), Evicted: got.Evicted,
+		Ends: map[string]uint64{}, fabric: f, whole: got.Traces, Findings: []blameView{},
+	}
+	sum := func(name string) (n uint64) {
+		list, _ := w.GetCounter(name, 0, forever) // names that always are
+		for _, p := range list {
+			n += p.Count
+		}
+		return n
+	}
+	v.Lost = sum("lost-mirrors")
+	known := uint64(0)
+	for _, name := range []string{"arrived", "short", "looped", "unsettled"} {
+		v.Ends[name] = sum(name)
+		known += v.Ends[name]
+	}
+	v.Ends["unknown"] = sum("traces") - known
+	for _, x := range w.Findings() {
+		one := blameView{Kind: x.Kind.String(), At: nodeName(f, x.Switch), Flow: x.Flow, Ended: x.Ended, Packets: x.Packets, Chance: x.Chance}
+		if x.Known {
+			one.Next = nodeName(f, x.Next)
+		}
+		for _, id := range x.Round {
+			one.Round = append(one.Round, nodeName(f, id))
+		}
+		v.Findings = append(v.Findings, one)
+	}
+	if len(got.Fields) > 0 {
+		v.Fields, v.Rows = got.Fields, cut(got.Rows, top)
+		return v
+	}
+	for _, t := range cut(got.Traces, top) {
+		v.Shown = append(v.Shown, t.Record(f))
+	}
+	return v
+}
+
+func (v *traceView) printSummary(w io.Writer) {
+	if v.Note != "" {
+		fmt.Fprintln(w, v.Note)
+	}
+	fmt.Fprintf(w, "%d traces of %d mirrors: %d arrived, %d short, %d looped, %d unsettled, %d unknown\n",
+		v.Traces, v.Mirrors, v.Ends["arrived"], v.Ends["short"], v.Ends["looped"], v.Ends["unsettled"], v.Ends["unknown"])
+	if v.Lost+v.Bad+v.Early > 0 {
+		fmt.Fprintf(w, "%d mirrors are missing for certain, %d could not be read; %d traces were closed early\n", v.Lost, v.Bad, v.Early)
+	}
+}
+
+func (v *traceView) printFindings(w io.Writer) error {
+	if len(v.Findings) == 0 {
+		_, err := fmt.Fprintln(w, "\nnobody is to blame")
+		return err
+	}
+	fmt.Fprintln(w, "\nfindings")
+	var t table
+	t.row("FINDING", "AT", "NEXT", "PACKETS", "OF", "CHANCE", "FLOW")
+	for _, f := range v.Findings {
+		at, flow := f.At, ""
+		if len(f.Round) > 0 {
+			at = fmt.Sprint(f.Round)
+		}
+		if f.Flow != nil {
+			flow = f.Flow.String()
+		}
+		t.row(f.Kind, at, dash(f.Next), f.Ended, f.Packets, fmt.Sprintf("%.1e", f.Chance), flow)
+	}
+	return t.print(w)
+}
+
+func (v *traceView) printTable(w io.Writer) error {
+	more := ""
+	if n := max(len(v.Rows), len(v.Shown)); n < v.Matched {
+		more = fmt.Sprintf(", the first %d", n)
+	}
+	if v.Evicted > 0 {
+		more += fmt.Sprintf("; %d made room for others", v.Evicted)
+	}
+	fmt.Fprintf(w, "\ntraces: %d%s\n", v.Matched, more)
+	if v.Matched == 0 {
+		return nil
+	}
+	var t table
+	if len(v.Fields) > 0 {
+		head := []any{"#"}
+		for _, name := range v.Fields {
+			head = append(head, name)
+		}
+		t.row(head...)
+		for i, row := range v.Rows {
+			cells := []any{i + 1}
+			for _, cell := range row {
+				cells = append(cells, dash(cell))
+			}
+			t.row(cells...)
+		}
+		return t.print(w)
+	}
+	t.row("#", "SEEN", "FLOW", "WHY", "END", "LATENCY", "WAY")
+	for i := range v.Shown {
+		one := v.whole[i]
+		t.row(i+1, one.Hops[0].Time, one.Key, one.Why, one.End, latency(one), v.way(one))
+	}
+	return t.print(w)
+}
+
+func latency(t *trace.Trace) string {
+	d, ok := t.Span()
+	if !ok {
+		return "-"
+	}
+	return d.String()
+}
+
+// wayHops is how many switches of a way fit into a line.
+const wayHops = 8
+
+// way is the switches of a trace; brackets are around those that saw the packet
+// in a tunnel.
+func (v *traceView) way(t *trace.Trace) string {
+	text := ""
+	for i := range t.Hops {
+		if i == wayHops && len(t.Hops) > wayHops+1 {
+			text += fmt.Sprintf(" > … %d more", len(t.Hops)-i)
+			break
+		}
+		if i > 0 {
+			text += " > "
+		}
+		name := nodeName(v.fabric, t.Hops[i].Switch)
+		if t.Hops[i].Depth > 1 {
+			name = "[" + name + "]"
+		}
+		text += name
+	}
+	return text
+}
+
+// printLadder shows one trace, hop below hop.
+func (v *traceView) printLadder(w io.Writer, number int) error {
+	t := v.whole[number-1]
+	fmt.Fprintf(w, "trace %d: %v, IPID %d, %v, mirrored for %v: %v\n", number, t.Key, t.IPID, model.Bytes(t.Length), t.Why, t.End)
+	if t.Lost+t.Reordered+t.Duplicates+t.Repeats > 0 {
+		fmt.Fprintf(w, "mirrors: %d missing for certain, %d out of order, %d came twice; the packet came by again %d times\n", t.Lost, t.Reordered, t.Duplicates, t.Repeats)
+	}
+	var rows table
+	rows.row("HOP", "SWITCH", "IN", "OUT", "TO", "TTL", "DSCP", "ECN", "AT", "NEXT AFTER", "")
+	for i := range t.Hops {
+		h := &t.Hops[i]
+		after, about := "-", ""
+		if d, ok := t.HopDelay(i); ok {
+			after = d.String()
+		} else if d, ok := t.MuxDelay(i); ok {
+			after, about = d.String(), "through a mux"
+		}
+		if t.End == trace.Looped && i >= t.Loop[0] && i <= t.Loop[1] {
+			about = "round"
+		}
+		if h.Depth > 1 && about == "" {
+			about = fmt.Sprintf("%d headers", h.Depth)
+		}
+		if i == len(t.Hops)-1 && t.End == trace.Short {
+			about = "not seen again"
+		}
+		rows.row(i+1, nodeName(v.fabric, h.Switch), port(h.In), v.leadsTo(h), h.To, h.TTL, h.TOS>>2, h.TOS&3, "+"+h.Time.Sub(t.Hops[0].Time).Round(time.Nanosecond).String(), after, about)
+	}
+	return rows.print(w)
+}
+
+func port(p model.PortID) string {
+	if p == 0 {
+		return "-"
+	}
+	return fmt.Sprint(p)
+}
+
+// leadsTo is an out port and the node behind it.
+func (v *traceView) leadsTo(h *trace.Hop) string {
+	at := v.fabric.Port(model.Port{Node: h.Switch, Port: h.Out})
+	if at == nil {
+		return port(h.Out)
+	}
+	return fmt.Sprintf("%d (%s)", h.Out, nodeName(v.fabric, at.Peer.Node))
+}

@@ -1,0 +1,304 @@
+// Package erspan brings in the mirrors of switches that speak ERSPAN, SONiC's
+// with padding among them, from capture files and from a raw socket, and makes
+// wire/mirror's records of them. What traces they make is analyze/trace's work.
+// Layouts: docs/formats/erspan.md. Manual: docs/traces.md.
+package erspan
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/erspan"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+	"github.com/weft-telemetry/weft/wire/roce"
+)
+
+// Config says who sends mirrors and how.
+type Config struct {
+	// Switch tells which switch sends from an address.
+	Switch func(from model.Addr) (model.NodeID, bool)
+	// Pads are for switches whose headers do not say how many bytes stand
+	// between the first four of GRE and the frame.
+	Pads map[model.Addr]int
+	// Debug is the bits of the DSCP field that mark a packet.
+	Debug uint8
+	// Own takes mirrors that Weft's own switches report in Append reports, which
+	// name their switch themselves.
+	Own bool
+}
+
+// Stats account for packets. Packets = Mirrored + all that follow up to Empty;
+// a packet of Weft's own reports may hold several mirrors, or none.
+type Stats struct {
+	Packets  uint64 `json:"packets"`
+	Mirrored uint64 `json:"mirrored"` // packets with a mirror
+	Mirrors  uint64 `json:"mirrors"`
+
+	Other       uint64 `json:"other"`       // not GRE, nor a report of Weft
+	NotIP       uint64 `json:"not_ip"`      // or an IP header that contradicts itself
+	Fragment    uint64 `json:"fragment"`    // of a larger packet
+	Unsupported uint64 `json:"unsupported"` // version of GRE, or its routing field
+	NoMirror    uint64 `json:"no_mirror"`   // GRE with something else in it
+	Version     uint64 `json:"version"`     // of the ERSPAN header, is not that of its protocol
+	Short       uint64 `json:"short"`       // ends in a header
+	Unknown     uint64 `json:"unknown"`     // from an address of no switch
+	Empty       uint64 `json:"empty"`       // less than an Ethernet header of the frame
+
+	// Missing is how many mirrors never came, by the sequence numbers of those
+	// that did; Late those that came after one with a higher number.
+	Missing uint64 `json:"missing"`
+	Late    uint64 `json:"late"`
+}
+
+// Decoder makes mirrors of packets. One goroutine uses it.
+type Decoder struct {
+	cfg   Config
+	stats Stats
+	next  map[session]uint32 // sequence number that is due
+	outer packet.Packet
+	inner packet.Packet
+	in    erspan.Mirror
+	out   mirror.Mirror
+	made  []byte // an Ethernet header, and the IP packet that came without one
+}
+
+// session is one of a switch's; it counts its mirrors.
+type session struct {
+	sw      model.NodeID
+	session uint16
+}
+
+// NewDecoder makes a decoder.
+func NewDecoder(cfg Config) (*Decoder, error) {
+	if cfg.Switch == nil {
+		return nil, errors.New("erspan: no way to tell switches by their addresses, want a Switch")
+	}
+	return &Decoder{cfg: cfg, next: map[session]uint32{}}, nil
+}
+
+// Stats returns the present counts.
+func (d *Decoder) Stats() Stats { return d.stats }
+
+// Frame decodes a captured Ethernet frame, and hands the mirrors in it to emit,
+// which must not keep them. Whatever the frame is, it is counted.
+func (d *Decoder) Frame(at model.Time, frame []byte, emit func(*mirror.Mirror)) {
+	d.stats.Packets++
+	if d.outer.Parse(frame) != nil || d.outer.Depth == 0 {
+		d.stats.NotIP++
+		return
+	}
+	d.packet(at, frame, emit)
+}
+
+// IP decodes a captured packet that begins with its IP header.
+func (d *Decoder) IP(at model.Time, ip []byte, emit func(*mirror.Mirror)) {
+	d.stats.Packets++
+	if d.outer.ParseIP(ip) != nil {
+		d.stats.NotIP++
+		return
+	}
+	d.packet(at, ip, emit)
+}
+
+// packet goes on behind the IP header, the innermost if mirrors are tunnelled.
+func (d *Decoder) packet(at model.Time, b []byte, emit func(*mirror.Mirror)) {
+	h := d.outer.Innermost()
+	b = b[:min(len(b), int(h.Start+h.Length))]
+	switch {
+	case h.Flags.Has(packet.Fragment):
+		d.stats.Fragment++
+	case h.Key.Proto == model.GRE:
+		d.gre(at, h.Key.Src, b[min(int(h.Transport), len(b)):], emit)
+	case d.cfg.Own && h.Key.Proto == model.UDP && h.Key.DstPort == dta.Port && !h.Flags.Has(packet.NoPorts):
+		d.reports(b[min(int(h.Payload), len(b)):], emit)
+	default:
+		d.stats.Other++
+	}
+}
+
+// GRE decodes what follows the IP header of a packet from an address.
+func (d *Decoder) GRE(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
+	d.stats.Packets++
+	d.gre(at, from, b, emit)
+}
+
+func (d *Decoder) gre(at model.Time, from model.Addr, b []byte, emit func(*mirror.Mirror)) {
+	var err error
+	if pad, fixed := d.cfg.Pads[from]; fixed {
+		_, err = d.in.ParsePadded(b, pad)
+	} else {
+		_, err = d.in.Parse(b)
+	}
+	switch err {
+	case nil:
+	case erspan.ErrGRE:
+		d.stats.Unsupported++
+		return
+	case erspan.ErrProtocol:
+		d.stats.NoMirror++
+		return
+	case erspan.ErrVersion:
+		d.stats.Version++
+		return
+	default:
+		d.stats.Short++
+		return
+	}
+	sw, known := d.cfg.Switch(from)
+	if !known {
+		d.stats.Unknown++
+		return
+	}
+	m := &d.in
+	if m.GRE.HasSeq && m.Kind != erspan.Padded {
+		d.count(session{sw, m.Session}, m.GRE.Seq)
+	}
+	frame := m.Frame
+	if m.Kind == erspan.TypeIII && m.FrameType == erspan.FrameIP {
+		frame = d.dress(frame)
+	}
+	if len(frame) < packet.EthernetSize {
+		d.stats.Empty++
+		return
+	}
+	d.stats.Mirrored++
+	d.stats.Mirrors++
+	d.out = mirror.Mirror{Switch: sw, Time: at, Frame: frame}
+	if port, ok := m.Port(); ok && port <= math.MaxUint16 {
+		d.out.In = model.PortID(port)
+	}
+	if m.Kind == erspan.TypeIII {
+		d.out.Time = stamp(at, m.Timestamp, m.Granularity)
+	}
+	d.describe()
+	emit(&d.out)
+}
+
+// reports reads the mirrors in a datagram of Weft's own.
+func (d *Decoder) reports(datagram []byte, emit func(*mirror.Mirror)) {
+	var r dta.Reader
+	if r.Reset(datagram) != nil {
+		d.stats.Other++
+		return
+	}
+	before := d.stats.Mirrors
+	for rep := (dta.Report{}); r.Next(&rep); {
+		if rep.Primitive != dta.Append {
+			continue
+		}
+		if _, err := d.out.Parse(rep.Data); err == nil {
+			d.stats.Mirrors++
+			emit(&d.out)
+		}
+	}
+	if d.stats.Mirrors > before {
+		d.stats.Mirrored++
+	} else {
+		d.stats.Other++
+	}
+}
+
+// count follows the sequence numbers of a session. One that is far off is a
+// switch that has begun again.
+func (d *Decoder) count(s session, seq uint32) {
+	due, known := d.next[s]
+	ahead := seq - due
+	switch {
+	case !known || ahead > 1<<16 && -ahead > 1<<16:
+		d.next[s] = seq + 1
+	case -ahead <= 1<<16 && ahead != 0: // it was taken for missing
+		d.stats.Late++
+		if d.stats.Missing > 0 {
+			d.stats.Missing--
+		}
+	default:
+		d.stats.Missing += uint64(ahead)
+		d.next[s] = seq + 1
+	}
+}
+
+// dress puts an Ethernet header before an IP packet.
+func (d *Decoder) dress(ip []byte) []byte {
+	if len(ip) == 0 {
+		return nil
+	}
+	eth := packet.Ethernet{Type: packet.TypeIPv4}
+	if ip[0]>>4 == 6 {
+		eth.Type = packet.TypeIPv6
+	}
+	d.made = append(eth.AppendTo(d.made[:0]), ip...)
+	return d.made
+}
+
+// describe fills in what Weft's own mirrors say and ERSPAN does not: how long
+// the frame was, and why it was mirrored, as far as its headers tell.
+func (d *Decoder) describe() {
+	m, p := &d.out, &d.inner
+	length := len(m.Frame)
+	if p.Parse(m.Frame) == nil && p.Depth > 0 {
+		length = max(length, int(p.Outer.Start+p.Outer.Length))
+		if p.Outer.DSCP()&d.cfg.Debug != 0 {
+			m.Why |= mirror.Debug
+		}
+	}
+	m.Length = uint16(min(length, math.MaxUint16))
+	in := p.Innermost()
+	if in.Key.Proto == model.TCP && in.TCPFlags&(packet.SYN|packet.FIN|packet.RST) != 0 {
+		m.Why |= mirror.Flag
+	}
+	if protocol(p, m.Frame) {
+		m.Why |= mirror.Protocol
+	}
+	if m.Why == 0 {
+		m.Why = mirror.Rule
+	}
+}
+
+const bgpPort = 179
+
+// protocol tells packets of the network's own: PFC, BGP, RDMA's connection
+// management, CNPs and NAKs.
+func protocol(p *packet.Packet, frame []byte) bool {
+	in := p.Innermost()
+	switch {
+	case p.EtherType == packet.TypeMACControl:
+		return true
+	case in.Key.Proto == model.TCP:
+		return in.Key.SrcPort == bgpPort || in.Key.DstPort == bgpPort
+	case !in.Flags.Has(packet.RoCE):
+		return false
+	case roce.Opcode(in.Type) == roce.CNP || in.QP == 1:
+		return true
+	}
+	var a roce.AETH
+	if roce.Opcode(in.Type) != roce.Acknowledge || int(in.Payload) > len(frame) {
+		return false
+	}
+	_, err := a.Parse(frame[in.Payload:])
+	return err == nil && a.Syndrome.IsNak()
+}
+
+// stamp is the instant of a type III timestamp: of all that have its low bits,
+// the one nearest to when the mirror came.
+func stamp(at model.Time, ticks uint32, g erspan.Granularity) model.Time {
+	unit := g.Unit()
+	if unit == 0 {
+		return at
+	}
+	round := unit << 32
+	if g == erspan.PerIEEE1588 {
+		round = time.Second
+	}
+	off := at.Sub(model.Time(time.Duration(ticks)*unit)) % round // how late the mirror is, or early
+	switch {
+	case off > round/2:
+		off -= round
+	case off < -round/2:
+		off += round
+	}
+	return at.Add(-off)
+}
