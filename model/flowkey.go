@@ -124,7 +124,7 @@ func NewFlowKey(src, dst netip.AddrPort, proto Proto) FlowKey {
 }
 
 // IsZero tells whether k names no flow.
-func (k FlowKey) IsZero() bool { return k == FlowKey{} }
+func (k *FlowKey) IsZero() bool { return k.Equal(&FlowKey{}) }
 
 // Equal tells whether two keys are the same, as == does, for code that asks per
 // packet: for == the compiler calls a comparison of memory, which takes some 80
@@ -211,7 +211,7 @@ const (
 // same on every machine, so that switches with seeds of their own spread flows
 // differently and a run replays. It is not made to withstand an adversary who
 // knows the seed.
-func (k FlowKey) Hash(seed uint64) uint64 {
+func (k *FlowKey) Hash(seed uint64) uint64 {
 	tail := uint64(k.SrcPort)<<32 | uint64(k.DstPort)<<16 | uint64(k.Proto)<<8
 	h := seed ^ mix2
 	if k.V6 {

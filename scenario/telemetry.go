@@ -145,7 +145,8 @@ func (x *session) measure(o Options) error {
 
 // seedOf is a program's seed in one switch.
 func seedOf(seed uint64, program int, id model.NodeID) uint64 {
-	return model.FlowKey{Src: model.Addr{Lo: uint64(id)}, Dst: model.Addr{Lo: uint64(program)}}.Hash(seed)
+	k := model.FlowKey{Src: model.Addr{Lo: uint64(id)}, Dst: model.Addr{Lo: uint64(program)}}
+	return k.Hash(seed)
 }
 
 // carrier is the network by which reports travel.

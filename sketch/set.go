@@ -21,8 +21,24 @@ type Set[K Key] struct {
 	wide  []wide
 	named []named[K] // what a new flow changes
 
+	recent   [recents]known
 	inserted uint32
 }
+
+// known is a flow that the filter has, and its cells. Most packets belong to
+// one of the flows that were seen last: they need neither filter nor the second
+// half of the hash, which are three quarters of the work.
+//
+// A flow is recognised by what absorb makes of its key. Keys that are alike in
+// that are alike in all their positions, so nothing can tell them apart.
+type known struct {
+	hi, lo uint64 // of absorb
+	cells  [MaxTables]uint32
+}
+
+// recents flows are remembered, each at the place that its hi names. An entry
+// whose hi names another place matches nothing.
+const recents = 1024
 
 type wide struct{ packets, bytes uint64 }
 
@@ -47,13 +63,22 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 		return nil, err
 	}
 	n := g.Cells()
-	return &Set[K]{family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n), named: make([]named[K], n)}, nil
+	s := &Set[K]{family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n), named: make([]named[K], n)}
+	s.forget()
+	return s, nil
+}
+
+// forget empties recent. Zero names the first place.
+func (s *Set[K]) forget() {
+	clear(s.recent[:])
+	s.recent[0].hi = 1
 }
 
 // ClearFilter and ClearCells empty a set bit by bit, as its export goes on:
 // the filter and the count of flows, and a run of cells.
 func (s *Set[K]) ClearFilter() {
 	clear(s.filter)
+	s.forget()
 	s.inserted = 0
 }
 
@@ -65,28 +90,43 @@ func (s *Set[K]) ClearCells(first, count uint32) {
 }
 
 // Add counts a packet and tells whether its flow is new, as far as the filter
-// can tell. The caller then calls Insert with the same key.
+// can tell. The caller then calls Insert with the same key and the hash, which
+// is set for new flows only.
 //
 // Work is constant and nothing is allocated.
 func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
-	f := &s.family
-	h = f.finish(absorb(f, k))
-	isNew = !s.filter.Has(f, h)
+	hi, lo := absorb(&s.family, k)
+	flow := &s.recent[hi%recents]
+	if flow.hi != hi || flow.lo != lo {
+		h, isNew = s.look(flow, hi, lo)
+	}
+	cells := flow.cells[:s.family.Tables]
 	if size > maxHotSize {
-		s.addWide(h, uint64(size))
+		s.addWide(cells, uint64(size))
 		return h, isNew
 	}
-	one, hot, cells, part := 1<<hotShift|size, s.hot, f.cells, walk(h)
-	for n, base := f.Tables, uint64(0); n > 0; n-- {
-		i := base + part.in(cells)
+	one, hot := 1<<hotShift|size, s.hot
+	for _, i := range cells {
 		w := hot[i] + one
 		hot[i] = w
 		if w&hotFull != 0 {
 			s.spill(i)
 		}
-		part, base = part.next(), base+cells
 	}
 	return h, isNew
+}
+
+// look finds a flow's cells and asks the filter for it, which has it from the
+// second packet on.
+func (s *Set[K]) look(flow *known, hi, lo uint64) (h Hash, isNew bool) {
+	h = s.family.finish(hi, lo)
+	flow.hi, flow.lo = hi, lo
+	s.family.CellsOf(h, &flow.cells)
+	if s.filter.Has(&s.family, h) {
+		return Hash{}, false
+	}
+	flow.hi = ^hi // names another place: not known yet
+	return h, true
 }
 
 // Insert adds a flow that Add has taken for new, with the ports of the packet
@@ -109,7 +149,7 @@ func (s *Set[K]) Insert(k *K, h Hash, in, out model.PortID) {
 // spill moves what a hot word has counted to where there is room for more.
 //
 //go:noinline
-func (s *Set[K]) spill(i uint64) {
+func (s *Set[K]) spill(i uint32) {
 	w := s.hot[i]
 	s.wide[i].packets += uint64(w >> hotShift)
 	s.wide[i].bytes += uint64(w & hotBytes)
@@ -117,9 +157,9 @@ func (s *Set[K]) spill(i uint64) {
 }
 
 // addWide counts a packet that is too long for hot words.
-func (s *Set[K]) addWide(h Hash, size uint64) {
-	for t := range int(s.family.Tables) {
-		c := &s.wide[s.family.Cell(h, t)]
+func (s *Set[K]) addWide(cells []uint32, size uint64) {
+	for _, i := range cells {
+		c := &s.wide[i]
 		c.packets++
 		c.bytes += size
 	}

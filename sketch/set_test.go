@@ -50,7 +50,7 @@ func TestSetEqualsTwin(t *testing.T) {
 				tw.flows[k] = Cell[Key4]{Key: k, In: in, Out: out, Flows: 1}
 			}
 			for table := range int(g.Tables) {
-				c := &want[s.Family().Cell(h, table)]
+				c := &want[s.Family().Cell(HashOf(s.Family(), &k), table)]
 				c.Packets++
 				c.Bytes += uint64(size)
 				if isNew {

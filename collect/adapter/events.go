@@ -123,6 +123,7 @@ type Summary struct {
 // Report puts the summary on the list of one of the groupers: all of a flow,
 // in both directions, goes to one.
 func (d Summary) Report(first dta.ListID, groupers int) dta.Report {
-	h := d.Flow.Hash(0) ^ d.Flow.Reverse().Hash(0)
+	back := d.Flow.Reverse()
+	h := d.Flow.Hash(0) ^ back.Hash(0)
 	return appendTo(first+dta.ListID(h%uint64(groupers)), d.Data)
 }
