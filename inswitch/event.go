@@ -23,6 +23,10 @@ const (
 // Stages is a set of them.
 type Stages uint8
 
+// Strange, in a set, is Ingress for packets that are not IP and no others: for
+// programs that have frames of their own, as polls are.
+const Strange Stages = 1 << 7
+
 // At makes a set.
 func At(list ...Stage) (s Stages) {
 	for _, x := range list {

@@ -3,6 +3,7 @@ package inswitch
 import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/packet"
 )
 
 // Packet is a view of the packet at hand: the header values that most programs
@@ -28,6 +29,11 @@ type Packet struct {
 	LabelCount uint8 // labels that the packet carries
 
 	Source
+}
+
+// IP tells whether the packet is one.
+func (p *Packet) IP() bool {
+	return p.EtherType == packet.TypeIPv4 || p.EtherType == packet.TypeIPv6
 }
 
 // Bare is the packet's size without labels: on this figure all switches on

@@ -1,5 +1,7 @@
 package inswitch
 
+import "slices"
+
 // Program is one telemetry program in one switch. The host calls it for one
 // event at a time, and whatever else the program offers (settings that a
 // controller changes, counters) only between events.
@@ -30,27 +32,35 @@ type Host interface {
 // others saw is the one that waited in the queue.
 type Pipeline struct {
 	programs []Program
-	at       [numStages][]step
+	at       [numStages]*step // the first
+	strange  *step            // of Ingress for what is not IP
 	stages   Stages
 	act      Actions
 }
 
-// step is a program at a stage.
+// step is a program at a stage and what comes behind it. (A list, because a
+// pipeline is gone through for every packet: an index and a length would have to
+// be kept across every call.)
 type step struct {
-	Program
-	number int
+	program Program
+	number  int
+	next    *step
 }
 
 // NewPipeline makes a pipeline of programs in this order.
 func NewPipeline(programs ...Program) *Pipeline {
 	pl := &Pipeline{programs: programs}
-	for i, p := range programs {
+	for i, p := range slices.Backward(programs) {
 		s := p.Stages()
-		pl.stages |= s
 		for stage := range numStages {
 			if s.Has(stage) {
-				pl.at[stage] = append(pl.at[stage], step{p, i})
+				pl.at[stage] = &step{p, i, pl.at[stage]}
+				pl.stages |= At(stage)
 			}
+		}
+		if s.Has(Ingress) || s&Strange != 0 {
+			pl.strange = &step{p, i, pl.strange}
+			pl.stages |= At(Ingress)
 		}
 	}
 	return pl
@@ -66,8 +76,12 @@ func (pl *Pipeline) Programs() []Program { return pl.programs }
 // other, and has the host carry out what they want. The host carries out the
 // verdict, which it ignores at PFC.
 func (pl *Pipeline) Run(ev *Event, host Host) Verdict {
-	for _, s := range pl.at[ev.Stage] {
-		s.Observe(ev, &pl.act)
+	s := pl.at[ev.Stage]
+	if ev.Stage == Ingress && !ev.Packet.IP() {
+		s = pl.strange
+	}
+	for ; s != nil; s = s.next {
+		s.program.Observe(ev, &pl.act)
 		if !pl.act.used {
 			continue
 		}

@@ -25,7 +25,12 @@ import (
 // inswitch's programs, written out.
 type labeller struct{}
 
-func (labeller) Stages() []Stage { return []Stage{StageDequeue} }
+func (l labeller) At(s Stage) Runner {
+	if s == StageDequeue {
+		return l
+	}
+	return nil
+}
 
 func (labeller) Run(c *Context) {
 	e := c.Extra(c.Packet)

@@ -183,11 +183,9 @@ func (p *Port) transmit() {
 			if p.net.cfg.AckHosts {
 				pkt.Control = p.net.first(pkt.Priority)
 			}
-		case p.sw.programs.any(StageDequeue):
-			if pkt = p.sw.programs.run(StageDequeue, pkt, p, false); pkt == nil {
-				p.kick()
-				return
-			}
+		case !p.sw.leaves(pkt, p):
+			p.kick()
+			return
 		}
 	case ready == 0:
 		// A host's flows make their packets when the wire is free.
@@ -206,11 +204,9 @@ func (p *Port) transmit() {
 		if p.queues[q].head == nil {
 			p.nonEmpty &^= 1 << q
 		}
-		if p.sw != nil {
-			if pkt = p.sw.dequeued(p, pkt); pkt == nil {
-				p.kick()
-				return
-			}
+		if p.sw != nil && !p.sw.dequeued(p, pkt) {
+			p.kick()
+			return
 		}
 	}
 	p.send(pkt)

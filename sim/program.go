@@ -22,15 +22,16 @@ const (
 	numStages
 )
 
-// Program runs inside one switch. It sees packets at the stages it names and
+// Program runs inside one switch. It sees packets at the stages it chooses and
 // acts through the Context: it may change the packet, make it longer or
 // shorter, drop it, send copies and packets of its own, and report.
-//
-// Stages must not change once the program is attached.
 type Program interface {
-	Stages() []Stage
-	Run(c *Context)
+	// At returns what is to run at a stage, or nil. Attach asks once for each.
+	At(s Stage) Runner
 }
+
+// Runner is a program at a stage, or at all that it chooses.
+type Runner interface{ Run(c *Context) }
 
 // Context is what a program sees of one event and how it acts on it. It is
 // valid until Run returns.
@@ -43,7 +44,9 @@ type Context struct {
 	Timer  int        // the number given to After, at StageTimer
 
 	// Same says that the program was shown this packet a moment ago, at an
-	// earlier stage, and that only its TTL can have changed since.
+	// earlier stage, and that only its TTL can have changed since. At
+	// StageDequeue it says besides that the packet did not wait, and leaves an
+	// empty queue.
 	Same bool
 
 	Pause struct { // at StagePFC
@@ -125,7 +128,7 @@ func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 
 // After runs a program again at StageTimer when the switch's clock has gone on
 // by d.
-func (c *Context) After(program Program, d time.Duration, number int) {
+func (c *Context) After(program Runner, d time.Duration, number int) {
 	n, sw := c.Switch.net, c.Switch
 	at := sw.node.clock.when(c.Now.Add(d))
 	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: sw.wakeup(program, number)})
@@ -134,13 +137,13 @@ func (c *Context) After(program Program, d time.Duration, number int) {
 // wakeup is a program's timer. It goes back to the switch's idle ones when it
 // fires, so that timers allocate nothing in the long run.
 type wakeup struct {
-	program Program
+	program Runner
 	number  int
 	run     func()
 }
 
 // wakeup returns what wakes a program.
-func (sw *Switch) wakeup(program Program, number int) (run func()) {
+func (sw *Switch) wakeup(program Runner, number int) (run func()) {
 	ps := &sw.programs
 	var w *wakeup
 	if last := len(ps.idle) - 1; last >= 0 {
@@ -172,9 +175,9 @@ func (c Clock) when(t model.Time) engine.Time {
 
 // programs holds a switch's programs by stage, and what they have sent.
 type programs struct {
-	at       [numStages][]Program
-	on       uint8 // stages at which there are some, one bit each
+	at       [numStages]Runner // nil where there is none
 	attached int
+	alone    bool // one is attached: nobody else changes what it was shown
 
 	// ctx serves every event: no event happens inside another's Run.
 	ctx Context
@@ -190,38 +193,60 @@ type outgoing struct {
 	out *Port
 }
 
-func (ps *programs) any(s Stage) bool { return ps.on>>s&1 != 0 }
+// chain is several programs at one stage, in the order in which they came.
+type chain []Runner
 
-// run shows a packet to the programs of a stage. It returns nil if one of them
-// ended it. Shown says that they have just seen it. All this is part of what
-// every packet costs, so it writes only what has changed.
-func (ps *programs) run(s Stage, p *Packet, out *Port, shown bool) *Packet {
-	c := &ps.ctx
-	// Where there are several, one may have changed the packet after another
-	// saw it.
-	c.Stage, c.Out, c.Same = s, out, shown && ps.attached == 1
-	if !shown {
-		c.Packet = p
-		if now := c.Switch.net.now; c.at != now {
-			c.at, c.Now = now, c.Switch.Clock()
-		}
-	}
-	for _, prog := range ps.at[s] {
+func (ch chain) Run(c *Context) {
+	for _, prog := range ch {
 		prog.Run(c)
-		if c.ended != going && ps.end(c) {
-			return nil
+		if c.ended != going && c.Stage != StagePFC {
+			return
 		}
 	}
-	return p
 }
 
-// end ends a packet as a program wants it. A pause frame cannot be ended.
-func (ps *programs) end(c *Context) bool {
+func (ps *programs) any(s Stage) bool { return ps.at[s] != nil }
+
+// meet prepares to show programs a packet that they were not just shown.
+func (sw *Switch) meet(p *Packet) {
+	c := &sw.programs.ctx
+	c.Packet, c.Same = p, false
+	if now := sw.net.now; c.at != now {
+		c.at, c.Now = now, sw.Clock()
+	}
+}
+
+// run shows the packet to the programs of a stage, of which there must be some.
+// It tells whether the packet goes on. All this is part of what every packet
+// costs, so it writes only what has changed.
+func (ps *programs) run(s Stage, out *Port) bool {
+	c := &ps.ctx
+	c.Stage, c.Out = s, out
+	ps.at[s].Run(c)
+	c.Same = ps.alone
+	return c.ended == going || ps.survives()
+}
+
+// leaves shows a packet that has waited to the programs at StageDequeue, if
+// there are any, and tells whether it goes on.
+func (sw *Switch) leaves(p *Packet, out *Port) bool {
+	if !sw.programs.any(StageDequeue) {
+		return true
+	}
+	sw.meet(p)
+	return sw.programs.run(StageDequeue, out)
+}
+
+// survives ends the packet as a program wants it. A pause frame cannot be ended.
+//
+//go:noinline
+func (ps *programs) survives() bool {
+	c := &ps.ctx
 	how, n := c.ended, c.Switch.net
 	c.ended = going
 	switch {
 	case c.Stage == StagePFC:
-		return false
+		return true
 	case how == taken:
 		n.Counts.Taken++
 		n.pool.put(c.Packet)
@@ -230,7 +255,7 @@ func (ps *programs) end(c *Context) bool {
 	default:
 		n.drop(c.Packet, c.In(), DropProgram)
 	}
-	return true
+	return false
 }
 
 // join notes when, and behind how much, a packet joins its queue at out.
@@ -246,18 +271,27 @@ func (p *Packet) join(out *Port) {
 func (sw *Switch) Attach(p Program) {
 	ps := &sw.programs
 	ps.ctx.Switch, ps.ctx.at = sw, -1
-	for _, s := range p.Stages() {
-		ps.at[s] = append(ps.at[s], p)
-		ps.on |= 1 << s
+	for s := range numStages {
+		run, there := p.At(s), ps.at[s]
+		switch list, several := there.(chain); {
+		case run == nil:
+		case there == nil:
+			ps.at[s] = run
+		case several:
+			ps.at[s] = append(list, run)
+		default:
+			ps.at[s] = chain{there, run}
+		}
 	}
 	ps.attached++
+	ps.alone = ps.attached == 1
 	sw.watch()
 }
 
 // Start runs a program once at StageTimer, so that it can ask for more.
-func (sw *Switch) Start(p Program, number int) { sw.timer(p, number) }
+func (sw *Switch) Start(p Runner, number int) { sw.timer(p, number) }
 
-func (sw *Switch) timer(p Program, number int) {
+func (sw *Switch) timer(p Runner, number int) {
 	c := &sw.programs.ctx
 	c.Stage, c.Switch, c.Packet, c.Out, c.Timer = StageTimer, sw, nil, nil, number
 	c.at, c.Now = sw.net.now, sw.Clock()

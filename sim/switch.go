@@ -95,12 +95,9 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 // receiveWatched is receive with the programs and the faults of the switch.
 func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	n, ps := sw.net, &sw.programs
-	shown := false // to programs, and as it was then
-	if ps.any(StageIngress) {
-		if p = ps.run(StageIngress, p, nil, shown); p == nil {
-			return
-		}
-		shown = true
+	sw.meet(p)
+	if ps.any(StageIngress) && !ps.run(StageIngress, nil) {
+		return
 	}
 	if p.TTL <= 1 {
 		n.drop(p, in, DropTTL)
@@ -114,30 +111,25 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	if len(sw.loss) > 0 && !sw.loss.pass(in, p) {
 		return
 	}
-	if ps.any(StageRouted) {
-		if p = ps.run(StageRouted, p, out, shown); p == nil {
-			return
-		}
-		shown = true
+	if ps.any(StageRouted) && !ps.run(StageRouted, out) {
+		return
 	}
 	waits := !out.idle(p) || p.Control || !sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) || n.observer != nil
-	if ps.any(StageEnqueue) {
-		if p = ps.run(StageEnqueue, p, out, shown); p == nil {
-			return
-		}
-		shown = true
-	}
-	if ps.any(StageDequeue) {
-		p.join(out)
-		if !waits {
-			if p = ps.run(StageDequeue, p, out, shown); p == nil {
-				return
-			}
-		}
+	if ps.any(StageEnqueue) && !ps.run(StageEnqueue, out) {
+		return
 	}
 	if waits {
+		if ps.any(StageDequeue) {
+			p.join(out)
+		}
 		sw.enqueue(out, p)
 		return
+	}
+	if ps.any(StageDequeue) {
+		p.Joined, p.Ahead = n.now, 0
+		if !ps.run(StageDequeue, out) {
+			return
+		}
 	}
 	out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
 	out.send(p)
@@ -260,9 +252,9 @@ func (sw *Switch) squeeze(out *Port, p *Packet) bool {
 	return true
 }
 
-// dequeued releases a packet's room as it starts to leave. It returns nil if a
-// program took the packet away.
-func (sw *Switch) dequeued(out *Port, p *Packet) *Packet {
+// dequeued releases a packet's room as it starts to leave. It tells whether it
+// does, or a program ended it.
+func (sw *Switch) dequeued(out *Port, p *Packet) bool {
 	n := sw.net
 	in, prio := p.ingress, p.Priority
 	calm := sw.buffer.Give(in, prio, model.Bytes(p.buffered))
@@ -279,10 +271,7 @@ func (sw *Switch) dequeued(out *Port, p *Packet) *Packet {
 		sw.buffer.SetPaused(in, prio, false)
 		sw.ports[in-1].sendPause(prio, false)
 	}
-	if sw.programs.any(StageDequeue) {
-		return sw.programs.run(StageDequeue, p, out, false)
-	}
-	return p
+	return sw.leaves(p, out)
 }
 
 // mark sets the congestion mark with the probability of the queue's length.
@@ -310,7 +299,8 @@ func (sw *Switch) pauseHeard(at *Port, p *Packet) {
 		c := &sw.programs.ctx
 		p.ingress = at.ID
 		c.Pause.Priority, c.Pause.Time = p.Priority, p.pauseFor().Duration()
-		sw.programs.run(StagePFC, p, nil, false)
+		sw.meet(p)
+		sw.programs.run(StagePFC, nil)
 	}
 }
 

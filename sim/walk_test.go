@@ -139,7 +139,12 @@ type tally struct {
 	ended         func(*Context)
 }
 
-func (*tally) Stages() []Stage { return []Stage{StageDequeue} }
+func (t *tally) At(s Stage) Runner {
+	if s == StageDequeue {
+		return t
+	}
+	return nil
+}
 
 func (s *tally) Run(c *Context) {
 	if !c.Packet.Control {
@@ -181,7 +186,12 @@ func TestProgramsSeeControlPackets(t *testing.T) {
 // metronome asks for the next timer at every timer.
 type metronome struct{ beats int }
 
-func (*metronome) Stages() []Stage { return []Stage{StageTimer} }
+func (m *metronome) At(s Stage) Runner {
+	if s == StageTimer {
+		return m
+	}
+	return nil
+}
 
 func (m *metronome) Run(c *Context) {
 	m.beats++

@@ -50,7 +50,7 @@ func (s *Switch) Do(program int, ev *inswitch.Event, act *inswitch.Actions) {
 		}
 	}
 	for _, t := range act.Timers {
-		s.ctx.After(s, t.After, timerOf(program, t.Timer))
+		s.ctx.After((*atTimer)(s), t.After, timerOf(program, t.Timer))
 	}
 	if act.Verdict != inswitch.Pass && !hasPacket {
 		s.refuse(NoPacket)

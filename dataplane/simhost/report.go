@@ -103,7 +103,7 @@ func (r *outbox) report(rep *dta.Report) {
 	case err != nil:
 		r.lose(Malformed, 1)
 	case r.packer.Waiting() == 1 && r.linger > 0:
-		c.After(r.of, r.linger, lingered)
+		c.After((*atTimer)(r.of), r.linger, lingered)
 	}
 	r.send()
 }

@@ -92,83 +92,11 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	s.sw.Attach(s)
 	for i, p := range pl.Programs() {
 		if p.Stages().Has(inswitch.Timer) {
-			s.sw.Start(s, timerOf(i, inswitch.Start))
+			s.sw.Start((*atTimer)(s), timerOf(i, inswitch.Start))
 		}
 	}
 	return s, nil
 }
-
-// Stages are the pipeline's; both packages count them alike.
-func (s *Switch) Stages() (list []sim.Stage) {
-	for stage := sim.StageIngress; stage <= sim.StageTimer; stage++ {
-		if s.pipeline.Stages().Has(inswitch.Stage(stage)) {
-			list = append(list, stage)
-		}
-	}
-	return list
-}
-
-// Run shows an event to the programs. The simulator calls it.
-func (s *Switch) Run(c *sim.Context) {
-	s.ctx = c
-	if c.Stage == sim.StageTimer {
-		s.wake(c)
-		return
-	}
-	ev, p := &s.event, c.Packet
-	ev.Stage, ev.Now = inswitch.Stage(c.Stage), c.Now
-	if c.Same && p.Extra == nil {
-		s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
-	} else {
-		ev.Priority, ev.Control, ev.In, ev.Out = p.Priority, p.Control, p.Ingress(), 0
-		s.show(p)
-	}
-	switch c.Stage {
-	case sim.StageRouted:
-		ev.Out = c.Out.ID
-	case sim.StageEnqueue:
-		ev.Out = c.Out.ID
-		ev.Queue = queueOf(c.Out, p.Priority, p.Control)
-	case sim.StageDequeue:
-		ev.Out = c.Out.ID
-		ev.Queue = queueOf(c.Out, p.Priority, p.Control)
-		ev.Wait = (s.net.Now() - p.Joined).Duration() // no drift shows in so short a time
-		ev.Ahead = model.Bytes(p.Ahead)
-	case sim.StagePFC:
-		ev.Pause.Classes = 1 << c.Pause.Priority
-		ev.Pause.Time[c.Pause.Priority] = c.Pause.Time
-	}
-	switch s.pipeline.Run(ev, s) {
-	case inswitch.Drop:
-		c.Drop()
-	case inswitch.Taken:
-		c.Take()
-	}
-}
-
-func queueOf(p *sim.Port, class model.Priority, control bool) inswitch.Queue {
-	if control {
-		bytes, packets := p.ControlQueue()
-		return inswitch.Queue{Bytes: model.Bytes(bytes), Packets: packets}
-	}
-	return inswitch.Queue{
-		Bytes: model.Bytes(p.QueueBytes(class)), Packets: p.QueuePackets(class), Paused: p.Paused(class),
-	}
-}
-
-// wake shows a timer to the program that asked for it.
-func (s *Switch) wake(c *sim.Context) {
-	if c.Timer == lingered {
-		s.expire(c.Now)
-		return
-	}
-	s.timer.Now, s.timer.Timer = c.Now, inswitch.TimerID(uint32(c.Timer))
-	s.pipeline.Wake(c.Timer>>32, &s.timer, s)
-}
-
-// timerOf packs a program's number and its timer into one number of the
-// simulator's.
-func timerOf(program int, id inswitch.TimerID) int { return program<<32 | int(id) }
 
 // asked answers a program's questions. It is apart from Switch, whose methods
 // are its users'.

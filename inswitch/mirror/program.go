@@ -40,6 +40,7 @@ type Program struct {
 	dev    inswitch.Device
 	rules  *table
 	sample uint64 // hashes below it are chosen, of 2^32
+	plain  bool   // neither rules nor samples
 	budget budget
 	seq    uint32
 	stats  Stats
@@ -74,6 +75,7 @@ func (p *Program) SetRules(rules []Rule) error {
 		return err
 	}
 	p.rules = t
+	p.plain = len(t.rules) == 0 && p.sample == 0
 	return nil
 }
 
@@ -86,6 +88,9 @@ func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Ingress
 // Observe mirrors a packet if there is a reason to.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	p.stats.Packets++
+	if k := ev.Packet.Kind; (k == inswitch.Data || k == inswitch.Ack) && p.plain && ev.Packet.DSCP&p.cfg.Debug == 0 {
+		return // most packets: what decide asks next concerns no RDMA transfer
+	}
 	why := p.decide(ev)
 	if why == 0 {
 		return

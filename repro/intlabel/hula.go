@@ -50,10 +50,15 @@ func (l lab) probe(n *sim.Network) (all []*hula) {
 	return all
 }
 
-// Stages is part of sim.Program.
-func (h *hula) Stages() []sim.Stage { return []sim.Stage{sim.StageIngress} }
+// At is part of sim.Program.
+func (h *hula) At(s sim.Stage) sim.Runner {
+	if s == sim.StageIngress {
+		return h
+	}
+	return nil
+}
 
-// Run is part of sim.Program.
+// Run is part of sim.Runner.
 func (h *hula) Run(c *sim.Context) {
 	switch {
 	case c.Stage == sim.StageTimer && c.Timer == begin:
