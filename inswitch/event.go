@@ -23,9 +23,11 @@ const (
 // Stages is a set of them.
 type Stages uint8
 
-// Strange, in a set, is Ingress for packets that are not IP and no others: for
-// programs that have frames of their own, as polls are.
-const Strange Stages = 1 << 7
+// Parts of a stage, in a set, for programs that need not see the rest of it.
+const (
+	Strange Stages = 1 << (7 - iota) // Ingress, of packets that are not IP: frames of a program's own
+	Waiting                          // Dequeue, of packets that had to wait
+)
 
 // At makes a set.
 func At(list ...Stage) (s Stages) {
@@ -55,6 +57,10 @@ type Event struct {
 	// Queue is the packet's queue at Out: at Enqueue without the packet, at
 	// Dequeue what it leaves behind. Not set at other stages.
 	Queue Queue
+	// Passes says, at Enqueue and Dequeue, that the packet does not wait: it
+	// leaves at once, and its queue is empty. A host that does not know this at
+	// Enqueue never says it.
+	Passes bool
 	// At Dequeue: since the packet arrived, and what was in its queue when it
 	// joined.
 	Wait  time.Duration

@@ -33,7 +33,8 @@ type Host interface {
 type Pipeline struct {
 	programs []Program
 	at       [numStages]*step // the first
-	strange  *step            // of Ingress for what is not IP
+	strange  *step            // the first at Ingress for what is not IP
+	passing  *step            // the first at Dequeue for what did not wait
 	stages   Stages
 	act      Actions
 }
@@ -53,7 +54,7 @@ func NewPipeline(programs ...Program) *Pipeline {
 	for i, p := range slices.Backward(programs) {
 		s := p.Stages()
 		for stage := range numStages {
-			if s.Has(stage) {
+			if s.Has(stage) || stage == Dequeue && s&Waiting != 0 {
 				pl.at[stage] = &step{p, i, pl.at[stage]}
 				pl.stages |= At(stage)
 			}
@@ -61,6 +62,9 @@ func NewPipeline(programs ...Program) *Pipeline {
 		if s.Has(Ingress) || s&Strange != 0 {
 			pl.strange = &step{p, i, pl.strange}
 			pl.stages |= At(Ingress)
+		}
+		if s.Has(Dequeue) {
+			pl.passing = &step{p, i, pl.passing}
 		}
 	}
 	return pl
@@ -77,8 +81,11 @@ func (pl *Pipeline) Programs() []Program { return pl.programs }
 // verdict, which it ignores at PFC.
 func (pl *Pipeline) Run(ev *Event, host Host) Verdict {
 	s := pl.at[ev.Stage]
-	if ev.Stage == Ingress && !ev.Packet.IP() {
+	switch {
+	case ev.Stage == Ingress && !ev.Packet.IP():
 		s = pl.strange
+	case ev.Stage == Dequeue && ev.Passes:
+		s = pl.passing
 	}
 	for ; s != nil; s = s.next {
 		s.program.Observe(ev, &pl.act)

@@ -88,6 +88,37 @@ func TestProgramsRunInOrderAndSeeEarlierChanges(t *testing.T) {
 	}
 }
 
+// TestPartsOfStages shows packets of all sorts to programs that want a part of
+// a stage, all of it, or nothing of it.
+func TestPartsOfStages(t *testing.T) {
+	var seen string
+	program := func(name string, stages Stages) Program {
+		return scripted{stages, func(*Event, *Actions) { seen += name }}
+	}
+	pl := NewPipeline(
+		program("s", Strange), program("i", At(Ingress)), program("w", Waiting), program("d", At(Dequeue)), program("e", At(Enqueue)),
+	)
+	if want := At(Ingress, Enqueue, Dequeue); pl.Stages() != want {
+		t.Errorf("Stages() = %b; want %b", pl.Stages(), want)
+	}
+	for name, tc := range map[string]struct {
+		ev   Event
+		want string
+	}{
+		"IPv4":    {Event{Stage: Ingress, Packet: &Packet{EtherType: 0x0800}}, "i"},
+		"IPv6":    {Event{Stage: Ingress, Packet: &Packet{EtherType: 0x86dd}}, "i"},
+		"poll":    {Event{Stage: Ingress, Packet: &Packet{EtherType: 0x88b5}}, "si"},
+		"waited":  {Event{Stage: Dequeue, Packet: &Packet{}}, "wd"},
+		"passes":  {Event{Stage: Dequeue, Passes: true, Packet: &Packet{}}, "d"},
+		"enqueue": {Event{Stage: Enqueue, Passes: true, Packet: &Packet{}}, "e"},
+	} {
+		seen = ""
+		if pl.Run(&tc.ev, nothing{}); seen != tc.want {
+			t.Errorf("%s: seen by %q; want %q", name, seen, tc.want)
+		}
+	}
+}
+
 func TestVerdictEndsThePacketButNotAPauseFrame(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stage Stage

@@ -44,10 +44,11 @@ type Context struct {
 	Timer  int        // the number given to After, at StageTimer
 
 	// Same says that the program was shown this packet a moment ago, at an
-	// earlier stage, and that only its TTL can have changed since. At
-	// StageDequeue it says besides that the packet did not wait, and leaves an
-	// empty queue.
+	// earlier stage, and that only its TTL can have changed since.
 	Same bool
+	// Passes says, at StageEnqueue and StageDequeue, that the packet leaves at
+	// once: its queue is empty and it does not wait.
+	Passes bool
 
 	Pause struct { // at StagePFC
 		Priority model.Priority
@@ -210,7 +211,7 @@ func (ps *programs) any(s Stage) bool { return ps.at[s] != nil }
 // meet prepares to show programs a packet that they were not just shown.
 func (sw *Switch) meet(p *Packet) {
 	c := &sw.programs.ctx
-	c.Packet, c.Same = p, false
+	c.Packet, c.Same, c.Passes = p, false, false
 	if now := sw.net.now; c.at != now {
 		c.at, c.Now = now, sw.Clock()
 	}

@@ -114,11 +114,12 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	if ps.any(StageRouted) && !ps.run(StageRouted, out) {
 		return
 	}
-	waits := !out.idle(p) || p.Control || !sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) || n.observer != nil
+	passes := out.idle(p) && !p.Control && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
+	ps.ctx.Passes = passes
 	if ps.any(StageEnqueue) && !ps.run(StageEnqueue, out) {
 		return
 	}
-	if waits {
+	if !passes {
 		if ps.any(StageDequeue) {
 			p.join(out)
 		}

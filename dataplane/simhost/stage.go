@@ -56,7 +56,12 @@ func (a *atEnqueue) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	s.meet(c)
 	ev := &s.event
-	ev.Stage, ev.Out, ev.Queue = inswitch.Enqueue, c.Out.ID, queueOf(c.Out, ev.Priority, ev.Control)
+	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, c.Passes
+	if c.Passes {
+		ev.Queue = inswitch.Queue{}
+	} else {
+		ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
+	}
 	s.run(c)
 }
 
@@ -64,8 +69,8 @@ func (a *atDequeue) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	s.meet(c)
 	ev := &s.event
-	ev.Stage, ev.Out = inswitch.Dequeue, c.Out.ID
-	if c.Same {
+	ev.Stage, ev.Out, ev.Passes = inswitch.Dequeue, c.Out.ID, c.Passes
+	if c.Passes {
 		ev.Queue, ev.Wait, ev.Ahead = inswitch.Queue{}, 0, 0
 	} else {
 		ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)

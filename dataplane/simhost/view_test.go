@@ -259,3 +259,32 @@ func TestTimersFollowTheSwitchesClock(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatPassesDoesNotWait compares what programs are told at Enqueue with what
+// comes of it: a packet that passes leaves at that instant and an empty queue
+// behind, others are seen again later.
+func TestWhatPassesDoesNotWait(t *testing.T) {
+	n := fatTree(t, tight())
+	add(t, n, busy()...)
+	var passing int32 // the size of the packet that was to pass, else 0
+	passed, waited := 0, 0
+	attach(t, n, n.Fabric().Switches()[0], DefaultConfig(), at(func(ev *inswitch.Event, _ *inswitch.Actions) {
+		size := ev.Packet.Size
+		switch {
+		case ev.Passes && (ev.Queue != inswitch.Queue{} || ev.Queue != ev.Switch.Queue(ev.Out, ev.Priority)):
+			t.Fatalf("stage %d: a packet passes a queue of %+v, in truth %+v; want an empty one", ev.Stage, ev.Queue, ev.Switch.Queue(ev.Out, ev.Priority))
+		case passing != 0 && (ev.Stage != inswitch.Dequeue || !ev.Passes || size != passing || ev.Wait != 0 || ev.Ahead != 0):
+			t.Fatalf("behind a packet of %d bytes that passes: %+v of %d bytes; want the same at Dequeue", passing, ev, size)
+		case ev.Stage == inswitch.Dequeue && ev.Passes:
+			passing, passed = 0, passed+1
+		case ev.Stage == inswitch.Dequeue:
+			waited++
+		case ev.Passes:
+			passing = size
+		}
+	}, inswitch.Enqueue, inswitch.Dequeue))
+	n.Run(5 * ms)
+	if passed < 100 || waited < 100 {
+		t.Errorf("%d packets passed, %d waited; want many of both", passed, waited)
+	}
+}

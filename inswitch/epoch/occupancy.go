@@ -12,7 +12,7 @@ import (
 //
 // A packet may also end in between (no room, a link that goes down). A queue
 // that is empty therefore begins a new life: counts of an earlier one are zero,
-// without a sweep.
+// without a sweep. A packet that does not wait is not counted.
 type occupancy struct {
 	side  int
 	life  []uint32        // by port × class
@@ -57,11 +57,14 @@ func (o *occupancy) pair(in, out model.PortID, class model.Priority) *held {
 	return &(*table)[int(in)*o.side+int(out)]
 }
 
-// join counts a packet in.
-func (o *occupancy) join(ev *inswitch.Event) {
+// join counts a packet in, whose flow and queue have the hash at.
+func (o *occupancy) join(ev *inswitch.Event, at uint64) {
 	life := &o.life[int(ev.Out)*classes+int(ev.Priority&7)]
 	if ev.Queue.Packets <= 0 {
 		*life++
+	}
+	if ev.Passes {
+		return
 	}
 	bytes := uint64(ev.Packet.Bare())
 	o.pair(ev.In, ev.Out, ev.Priority).add(*life, bytes)
@@ -69,7 +72,6 @@ func (o *occupancy) join(ev *inswitch.Event) {
 		return
 	}
 	var free *waiting
-	at := o.hash(ev)
 	for i := range uint64(places) {
 		w := &o.flows[(at+i)&o.mask]
 		alive := w.packets > 0 && w.life == o.life[int(w.out)*classes+int(w.class)]
@@ -96,18 +98,13 @@ func (o *occupancy) leave(ev *inswitch.Event) {
 	if o.flows == nil || ev.Packet.Key.IsZero() {
 		return
 	}
-	at := o.hash(ev)
+	at := hash(ev, o.seed)
 	for i := range uint64(places) {
 		if w := &o.flows[(at+i)&o.mask]; w.packets > 0 && w.life == life && w.is(ev) {
 			w.take(life, bytes)
 			return
 		}
 	}
-}
-
-func (o *occupancy) hash(ev *inswitch.Event) uint64 {
-	spread := uint64(ev.Out)<<3 | uint64(ev.Priority&7)
-	return (ev.Packet.Key.Hash(o.seed) + spread*0x9e3779b97f4a7c15) >> 32
 }
 
 // now returns what a count is worth in the present life of its queue.

@@ -45,14 +45,14 @@ func (p *Program) Ask(ev *inswitch.Event, act *inswitch.Actions, who poll.Event)
 	p.cpu.ask(p, ev, act, who)
 }
 
-// Stages are Ingress for polls, which are not IP, Enqueue and Dequeue to count,
-// PFC for the neighbours' pauses, and Timer for the switch's processor. One that
-// shares another's telemetry does not count.
+// Stages are Ingress for polls, which are not IP, Enqueue and, for what waits,
+// Dequeue to count, PFC for the neighbours' pauses, and Timer for the switch's
+// processor. One that shares another's telemetry does not count.
 func (p *Program) Stages() inswitch.Stages {
 	if !p.keeps {
 		return inswitch.At(inswitch.Timer) | inswitch.Strange
 	}
-	return inswitch.At(inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC, inswitch.Timer) | inswitch.Strange
+	return inswitch.At(inswitch.Enqueue, inswitch.PFC, inswitch.Timer) | inswitch.Waiting | inswitch.Strange
 }
 
 // Stats returns the present counts.

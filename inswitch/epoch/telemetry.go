@@ -114,7 +114,8 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	q.joined++
 	q.last = t.now.number
 	t.stats.Packets++
-	t.here.join(ev)
+	at, bytes := hash(ev, t.cfg.Seed), uint64(ev.Packet.Bare())
+	t.here.join(ev, at)
 	e := t.portEpoch(ev.Out, ev.Priority)
 	e.Packets++
 	if paused {
@@ -126,13 +127,13 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	if ev.In != 0 {
 		m := t.meter(ev.In, ev.Out, ev.Priority)
 		m.packets++
-		m.bytes += uint64(ev.Packet.Bare())
+		m.bytes += bytes
 	}
 	if t.cfg.Flows > 0 && !ev.Packet.Key.IsZero() {
-		f := t.flow(ev)
+		f := t.flow(ev, at)
 		f.In = ev.In
 		f.Packets++
-		f.Bytes += uint64(ev.Packet.Bare())
+		f.Bytes += bytes
 		if paused {
 			f.Paused++
 			f.PausedDepth += depth
@@ -156,18 +157,23 @@ func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	return m
 }
 
-// flow returns the record of the packet's flow in the present epoch. A flow
-// that finds its place taken takes it over; the other waits in the switch's
-// memory.
-func (t *telemetry) flow(ev *inswitch.Event) *epoch.Flow {
+// hash mixes the packet's flow and queue.
+func hash(ev *inswitch.Event, seed uint64) uint64 {
+	queue := uint64(ev.Out)<<3 | uint64(ev.Priority&7)
+	return (ev.Packet.Key.Hash(seed) + queue*0x9e3779b97f4a7c15) >> 32
+}
+
+// flow returns the record of the packet's flow, whose hash is at, in the present
+// epoch. A flow that finds its place taken takes it over; the other waits in the
+// switch's memory.
+func (t *telemetry) flow(ev *inswitch.Event, at uint64) *epoch.Flow {
 	table := t.flows[t.now.index]
 	if table == nil {
 		table = make([]epoch.Flow, t.cfg.Flows)
 		t.flows[t.now.index] = table
 	}
 	key := ev.Packet.Key
-	spread := uint64(ev.Out)<<3 | uint64(ev.Priority&7)
-	f := &table[(key.Hash(t.cfg.Seed)+spread*0x9e3779b97f4a7c15)>>32&uint64(t.cfg.Flows-1)]
+	f := &table[at&uint64(t.cfg.Flows-1)]
 	if f.Epoch == t.now.number && f.Packets > 0 {
 		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key.Equal(key) {
 			return f
