@@ -27,6 +27,7 @@ type session struct {
 	hosts  []*simhost.Switch // of telemetry programs
 	run    map[model.NodeID][]inswitch.Program
 	taps   []*capture
+	clinic *clinic // nil: nothing is diagnosed
 }
 
 // part is the flows of one item of traffic, as indexes in the network.
@@ -41,7 +42,7 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
 		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.measure, x.tap, x.begin} {
+	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.listen, x.measure, x.tap, x.begin} {
 		if err := step(o); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/hpcc"
 	"github.com/weft-telemetry/weft/sim"
@@ -47,7 +48,11 @@ func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 		explained: true,
 	}
 	if len(setup.Agents) > 0 {
-		s.Agents = &Agents{Hosts: setup.Agents, Threshold: setup.Threshold, Epoch: setup.Epoch}
+		s.Agents = DefaultAgents()
+		s.Agents.Hosts, s.Agents.Limit = setup.Agents, setup.Threshold
+		s.Telemetry = append(s.Telemetry, epochProgram(setup.Epoch))
+		d := simhost.DefaultMgmt()
+		s.Management = Management{Delay: d.Delay, Jitter: d.Jitter}
 	}
 	if d := setup.Down; d != nil {
 		at := d.At - base

@@ -89,6 +89,18 @@ func (s *epochSpec) program(p *Program) error {
 	return cfg.Check()
 }
 
+// epochProgram is the telemetry that agents ask for, in all switches, with an
+// epoch's length of choice.
+func epochProgram(length time.Duration) Program {
+	spec := defaultEpoch()
+	spec.Length = length
+	p := Program{Kind: "epoch"}
+	if err := spec.program(&p); err != nil {
+		panic("scenario: defaults of epoch telemetry: " + err.Error())
+	}
+	return p
+}
+
 // labelSpec runs inswitch/label.
 type labelSpec struct {
 	placement

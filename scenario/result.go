@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/sim"
@@ -32,6 +33,10 @@ type Result struct {
 	LosslessDrops int64      `json:"lossless_drops"` // for want of room, of priorities under PFC
 	Jobs          []Jobs     `json:"jobs"`
 	Telemetry     *Telemetry `json:"telemetry,omitempty"` // nil where no switch runs a program
+
+	// Diagnoses is what came of the agents' complaints, the gravest first.
+	Diagnoses  []diagnose.Named `json:"diagnoses"`
+	Complaints *Complaints      `json:"complaints,omitempty"` // nil where no agent listens
 
 	Summary report.Summary `json:"summary"`
 
@@ -62,6 +67,7 @@ func (x *session) result() *Result {
 	r.Run.Ports, r.Run.Interval = x.series()
 	r.Deadlocks, r.Jobs = x.deadlocks(), x.jobs()
 	r.Injected, r.Telemetry = x.injected(), x.telemetry()
+	r.Diagnoses, r.Complaints = x.diagnoses()
 	r.Run.Notes = x.notes(r)
 	r.judge(x)
 	r.Run.Injected, r.Run.Expected, r.Run.Verdict = r.Injected, r.Expected, string(r.Verdict)

@@ -72,6 +72,7 @@ func Run(ctx context.Context, s *Scenario, o Options, progress func(Progress)) (
 	if err != nil {
 		return nil, err
 	}
+	x.settle()
 	r := x.result()
 	r.Wall = time.Since(began)
 	return r, nil

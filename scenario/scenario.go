@@ -51,8 +51,8 @@ type Scenario struct {
 	Expect     []Expectation
 	Output     Output
 
-	// Agents is what a file of Hawkeye's fork says of hosts that diagnose; nil:
-	// it says nothing, or there is no such file.
+	// Agents is who complains of slow flows; nil: nobody, and nothing is
+	// diagnosed.
 	Agents *Agents
 
 	Notes []string // what a reader of the result must know
@@ -129,13 +129,6 @@ type Management struct {
 	Unpaused  bool
 }
 
-// Agents are hosts that ask the fabric why a flow of theirs suffers.
-type Agents struct {
-	Hosts     []model.NodeID
-	Threshold time.Duration // a packet that is not acknowledged for so long makes one ask
-	Epoch     time.Duration // of the telemetry that switches answer with
-}
-
 // Output says what is kept of a run.
 type Output struct {
 	// Sample is between two samples of a port; 0: a thousandth of Duration.
@@ -193,7 +186,7 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 		return nil, err
 	}
 	output := DefaultOutput()
-	sc := schema{Seed: 1, Fabric: defaultFabric(), Management: defaultManagement(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
+	sc := schema{Seed: 1, Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
 	if err := decode(root, &sc, "the file"); err != nil {
 		return nil, err
 	}

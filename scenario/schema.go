@@ -31,6 +31,7 @@ type schema struct {
 	Faults           []faultItem    `yaml:"faults"`
 	Clocks           []clockSpec    `yaml:"clocks"`
 	Telemetry        []programItem  `yaml:"telemetry"`
+	Agents           agentsSpec     `yaml:"agents"`
 	Management       managementSpec `yaml:"management"`
 	Expect           expectSpec     `yaml:"expect"`
 	Output           outputSpec     `yaml:"output"`
@@ -122,7 +123,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	}
 	for _, section := range []func(*Scenario, *env) error{
 		sc.resolveServices, sc.resolveMoves, sc.resolveTraffic, sc.resolveFaults, sc.resolveClocks,
-		sc.resolveTelemetry, sc.resolveManagement,
+		sc.resolveTelemetry, sc.resolveAgents, sc.resolveManagement,
 	} {
 		if err := section(s, e); err != nil {
 			return nil, err

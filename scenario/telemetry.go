@@ -110,10 +110,16 @@ func (x *session) measure(o Options) error {
 	if sink == nil {
 		sink = func(model.Time, model.NodeID, []byte) {} // what arrives is counted
 	}
+	if x.clinic != nil {
+		sink = x.clinic.hearing(sink)
+	}
 	cfg := simhost.DefaultConfig()
 	var err error
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
 		return x.s.Management.Place.wrap("management", err)
+	}
+	if x.clinic != nil {
+		x.clinic.mgmt, _ = cfg.Carrier.(*simhost.Management)
 	}
 	x.run = map[model.NodeID][]inswitch.Program{}
 	for _, id := range x.fabric.Switches() {

@@ -140,3 +140,56 @@ func byName[T ~uint8](v *T, b []byte, names []string, what string) error {
 	}
 	return fmt.Errorf("diagnose: %s %q, want one of %s", what, b, strings.Join(names, ", "))
 }
+
+// Sentence says it in one.
+func (n *Named) Sentence() string {
+	switch n.Anomaly {
+	case None:
+		return fmt.Sprintf("%v is slow, and the switches know of no reason: %s.", n.Victim, last(n.Evidence))
+	case Contention:
+		return fmt.Sprintf("%v waits in the queue of %v, which %s.", n.Victim, n.Initial, n.filled())
+	case Backpressure:
+		return fmt.Sprintf("%v is held up by pauses that spread from %v, which %s.", n.Victim, n.Initial, n.filled())
+	case Storm:
+		return fmt.Sprintf("%v is held up by pauses that %s sends (%v).", n.Victim, n.Initial.Peer, n.Detail)
+	}
+	stands := "was seen once"
+	if n.Standing {
+		stands = "stands"
+	}
+	text := fmt.Sprintf("%v is caught in a circle of %d paused ports that %s", n.Victim, len(n.Loop), stands)
+	switch {
+	case n.Initial == nil:
+	case n.Cause == Host:
+		text += fmt.Sprintf("; pauses that %s sends began it", n.Initial.Peer)
+	default:
+		text += fmt.Sprintf("; it began at %v, which %s", n.Initial, n.filled())
+	}
+	if f := n.Fault; f != nil {
+		text += fmt.Sprintf("; %s should not send packets for %s to %s", f.Node, f.Dst, f.NextHop)
+	}
+	return text + "."
+}
+
+// filled says who fills the initial port's queue.
+func (n *Named) filled() string {
+	switch k := len(n.Culprits); {
+	case k == 0:
+		return "is overfull"
+	case k <= 3:
+		names := make([]string, k)
+		for i, c := range n.Culprits {
+			names[i] = c.String()
+		}
+		return fmt.Sprintf("%s overfill (%v)", strings.Join(names, ", "), n.Detail)
+	default:
+		return fmt.Sprintf("%d flows overfill, %v first (%v)", k, n.Culprits[0], n.Detail)
+	}
+}
+
+func last(list []string) string {
+	if len(list) == 0 {
+		return "nothing was told"
+	}
+	return list[len(list)-1]
+}

@@ -134,7 +134,13 @@ type Verdict struct {
 
 	Confidence float64  // 0 to 1
 	Evidence   []string // what it rests on, and what is missing
+	Open       bool     // an answer that it needed is missing
 	Remedy     string   // what an operator would try
+
+	// At is the time of the newest snapshot, and Burst how long the link of
+	// Initial takes for what the culprits sent in the epochs told.
+	At    model.Time
+	Burst time.Duration
 
 	Switches  int         // that answered
 	Telemetry model.Bytes // of their reports

@@ -18,6 +18,7 @@ type Agents struct {
 	tick   engine.Time
 	told   func(at model.Time, t agent.Trigger)
 	buffer []agent.Trigger
+	over   bool
 }
 
 // agentHost is one host's agent: it hears what the host's flows do and has the
@@ -26,6 +27,9 @@ type agentHost struct {
 	all   *Agents
 	host  *sim.Host
 	agent *agent.Agent
+
+	pauses int64 // frames that its ports have heard
+	heard  engine.Time
 }
 
 // NewAgents runs an agent in every host that config is given for. Tick is how
@@ -52,15 +56,34 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told 
 	return a, nil
 }
 
+// Stop ends their work.
+func (a *Agents) Stop() { a.over = true }
+
 // look has all agents look at their flows.
 func (a *Agents) look() {
+	if a.over {
+		return
+	}
 	for _, h := range a.hosts {
+		h.listen()
 		a.buffer = h.agent.Tick(h.host.Clock(), a.buffer[:0])
 		for i := range a.buffer {
 			h.send(a.buffer[i])
 		}
 	}
 	a.net.At(a.net.Now()+a.tick, a.look)
+}
+
+// Ask has the host of a flow poll about it once more, and tells whether it
+// does: a flow that has ended is not asked about.
+func (a *Agents) Ask(key model.FlowKey) bool {
+	for _, h := range a.hosts {
+		if t, ok := h.agent.Ask(h.host.Clock(), key); ok {
+			h.send(t)
+			return true
+		}
+	}
+	return false
 }
 
 // Stats adds up what the agents count.
@@ -96,16 +119,52 @@ func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 	}
 }
 
+// listen notes when the host was paused last.
+func (h *agentHost) listen() {
+	frames := int64(0)
+	for _, p := range h.host.Ports() {
+		frames += p.PausesSeen
+	}
+	if frames != h.pauses {
+		h.pauses, h.heard = frames, h.all.net.Now()
+	}
+}
+
+// lately is how long a pause of the host's own port is worth following.
+const lately = 100 * time.Microsecond
+
 func (h *agentHost) send(t agent.Trigger) {
+	if h.all.over {
+		return
+	}
+	h.listen()
+	if h.pauses > 0 && h.all.net.Now()-h.heard < engine.Of(lately) {
+		t.Poll.Flag = poll.Both
+	}
 	if h.all.told != nil {
 		h.all.told(t.Poll.Origin, t)
 	}
 	SendPoll(h.host, &t.Poll)
 }
 
+// Stopped tells whether the port that a flow leaves its host by is paused.
+func Stopped(h *sim.Host, key model.FlowKey) bool {
+	out := h.Exit(key)
+	for class := range model.Priority(8) {
+		if out.Paused(class) {
+			return true
+		}
+	}
+	return false
+}
+
 // SendPoll has a host send a poll, by the port that its flow leaves by and the
-// queue that PFC never pauses.
+// queue that PFC never pauses. Where that port is paused in other classes, its
+// switch is to look for the causes of that, too, as switches do for each other.
 func SendPoll(h *sim.Host, ask *poll.Poll) {
+	if Stopped(h, ask.Flow) {
+		ask.Flag |= poll.Causes
+	}
 	p := h.NewPacket()
 	p.Kind, p.Control, p.TTL = sim.KindOther, true, 1
 	e := h.Extra(p)

@@ -53,6 +53,7 @@ type Management struct {
 	underway parcels
 	free     []*parcel
 	arrive   func()
+	ahead    engine.Time // of the run's time, when it is over and the rest is settled
 }
 
 // end is where a switch is connected.
@@ -100,7 +101,7 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 		from.lostUnderway(Managed, reports)
 		return
 	}
-	at := m.net.Now() + engine.Of(m.cfg.Delay) + jitter
+	at := m.net.Now() + m.ahead + engine.Of(m.cfg.Delay) + jitter
 	if !m.cfg.Reorder {
 		at = max(at, e.last)
 		e.last = at
@@ -109,18 +110,25 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 	p.at, p.from, p.number, p.reports = at, from, e.sent, reports
 	p.datagram = append(p.datagram[:0], datagram...)
 	heap.Push(&m.underway, p)
-	m.net.At(at, m.arrive)
+	if m.ahead == 0 {
+		m.net.At(at, m.arrive)
+	}
 }
 
 // deliver hands over what has arrived. All nodes have got to the present, so
 // nothing that arrives earlier is still to come.
 func (m *Management) deliver() {
 	for len(m.underway) > 0 && m.underway[0].at <= m.net.Now() {
-		p := heap.Pop(&m.underway).(*parcel)
-		p.from.arrived(p.reports)
-		m.sink(m.net.Now().Model(), p.from.sw.ID, p.datagram)
-		m.free = append(m.free, p)
+		m.hand()
 	}
+}
+
+// hand hands over what arrives next.
+func (m *Management) hand() {
+	p := heap.Pop(&m.underway).(*parcel)
+	p.from.arrived(p.reports)
+	m.sink(max(p.at, m.net.Now()).Model(), p.from.sw.ID, p.datagram)
+	m.free = append(m.free, p)
 }
 
 func (m *Management) parcel() *parcel {

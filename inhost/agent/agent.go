@@ -18,9 +18,10 @@ const (
 	Rate                 // fewer bytes were acknowledged than the flow may expect
 	Finish               // the flow, or the job it belongs to, took too long
 	Turn                 // nothing is wrong that is known: it was this flow's turn
+	Look                 // the analysis wants to look again
 )
 
-var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", Finish: "completion time", Turn: "turn"}
+var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", Finish: "completion time", Turn: "turn", Look: "second look"}
 
 // String prints the reason.
 func (r Reason) String() string { return reasonNames[r] }
@@ -229,6 +230,16 @@ func (a *Agent) Tick(now model.Time, out []Trigger) []Trigger {
 	return out
 }
 
+// Ask polls about a flow because the analysis wants to look again, whenever the
+// last poll was.
+func (a *Agent) Ask(now model.Time, key model.FlowKey) (Trigger, bool) {
+	w := a.flows[key]
+	if w == nil {
+		return Trigger{}, false
+	}
+	return a.trigger(now, key, w, Look, 0, 0), true
+}
+
 // rate ends a flow's window and judges it, if the flow had something to send
 // all the time.
 func (a *Agent) rate(now model.Time, key model.FlowKey, w *watched) (Trigger, bool) {
@@ -256,6 +267,10 @@ func (a *Agent) complain(now model.Time, key model.FlowKey, w *watched, why Reas
 		a.stats.Suppressed++
 		return Trigger{}, false
 	}
+	return a.trigger(now, key, w, why, value, limit), true
+}
+
+func (a *Agent) trigger(now model.Time, key model.FlowKey, w *watched, why Reason, value, limit time.Duration) Trigger {
 	w.polled, w.once = now, true
 	a.last, a.polled = now, true
 	a.number++
@@ -266,5 +281,5 @@ func (a *Agent) complain(now model.Time, key model.FlowKey, w *watched, why Reas
 			Layout: poll.Weft, Flag: poll.Victim, HopLimit: a.cfg.HopLimit,
 			Event: poll.Event{Host: a.cfg.Host, Number: a.number}, Origin: now, Flow: key,
 		},
-	}, true
+	}
 }

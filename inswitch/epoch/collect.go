@@ -28,8 +28,8 @@ type snapshot struct {
 	who     []poll.Event // complaints it answers; records go with the first
 }
 
-// maxPending bounds the snapshots that wait for the processor.
-const maxPending = 4
+// maxPending bounds the snapshots that wait for the processor, in its memory.
+const maxPending = 16
 
 // ask makes a snapshot for a complaint, or lets the newest one answer it.
 func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
@@ -54,7 +54,7 @@ func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, w
 	s.ready = begin.Add(p.cfg.Collect)
 	c.free = s.ready
 	c.pending = append(c.pending, s)
-	act.After(s.ready.Sub(ev.Now), 1)
+	act.After(s.ready.Sub(ev.Now), readout)
 }
 
 // freeze encodes all that the switch knows.
@@ -139,6 +139,17 @@ func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 			b.AddFlow(f)
 		}
 	}
+}
+
+// readout is the timer at which the processor has read a snapshot.
+const readout inswitch.TimerID = 1
+
+// Due is when the switch's processor will have read the next snapshot.
+func (p *Program) Due() (model.Time, inswitch.TimerID, bool) {
+	if len(p.cpu.pending) == 0 {
+		return 0, 0, false
+	}
+	return p.cpu.pending[0].ready, readout, true
 }
 
 // wake sends what the processor has read by now.

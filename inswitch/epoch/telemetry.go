@@ -272,12 +272,15 @@ func (t *telemetry) wasPaused(out model.PortID, now model.Time) bool {
 }
 
 // met tells whether traffic went from one port to another in the epochs that
-// are kept.
+// are kept, or waits still: where everything stands, none goes.
 func (t *telemetry) met(in, out model.PortID) bool {
 	side := t.ports + 1
 	for class := range t.meters {
 		if t.meters[class] == nil {
 			continue
+		}
+		if h := t.here.pair(in, out, model.Priority(class)); t.here.now(h, out, model.Priority(class)).packets > 0 {
+			return true
 		}
 		for i := range t.cfg.Epochs {
 			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.recent(m.number) {

@@ -107,7 +107,7 @@ func (w *watcher) complain(threshold int, t agent.Trigger) {
 		simhost.SendPoll(w.host, &t.Poll)
 		c := complaint{
 			event: t.Poll.Event, variant: v, at: r.net.Now(), took: t.Value, reason: t.Reason,
-			key: t.Poll.Flow, flow: r.flows[t.Poll.Flow],
+			key: t.Poll.Flow, flow: r.flows[t.Poll.Flow], stopped: simhost.Stopped(w.host, t.Poll.Flow),
 		}
 		if r.lab.full {
 			c.whole = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}

@@ -54,6 +54,7 @@ type complaint struct {
 	reason  agent.Reason
 	key     model.FlowKey
 	flow    int
+	stopped bool // the host's own port was paused
 }
 
 // run is a trace at play and what was seen of it.

@@ -1,0 +1,197 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// detail says how flows came to overfill a queue, and what to do about it.
+func (m *matching) detail(v *Verdict, n int) {
+	port := m.name(n)
+	if other, share := m.otherClasses(n); share > 0.3 {
+		v.Detail = Priority
+		v.note("other classes took %.0f %% of that link", 100*share)
+		if len(other) > 0 {
+			v.Culprits = other
+		}
+		v.Remedy = fmt.Sprintf("give the class of the flow a larger share of %s, or move the others' traffic", port)
+		return
+	}
+	if ratio, ports := m.imbalance(n, v.Culprits); ratio >= m.cfg.Imbalance {
+		v.Detail = Imbalance
+		v.note("of %d equal paths it carried %.1f times the mean", ports, ratio)
+		v.Remedy = fmt.Sprintf("spread the flows at %s: other hash seeds, more entropy in source ports, or adaptive routing", nodeName(m.fabric, m.g.Nodes[n].Node))
+		return
+	}
+	if rounds := m.rounds(n, v.Culprits); rounds >= 3 {
+		v.Detail = Periodic
+		v.note("its flows came in %d bursts with silence between them", rounds)
+		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
+		return
+	}
+	sources := map[model.Addr]bool{}
+	for _, c := range v.Culprits {
+		sources[c.Flow.Src] = true
+	}
+	switch {
+	case len(v.Culprits) == 0:
+		v.Detail = Unknown
+		v.Remedy = fmt.Sprintf("look which flows go through %s: its switch keeps none", port)
+	case len(v.Culprits) > 1 && m.young(n, v.Culprits):
+		v.Detail = MicroBurst
+		v.note("%d flows of %d hosts began at about one time", len(v.Culprits), len(sources))
+		v.Remedy = "stagger the senders, or let fewer answer at once; a receiver-driven window or earlier marking at this port makes such bursts harmless"
+	default:
+		v.Detail = Unknown
+		v.Remedy = "slow the heaviest of these flows down, or move them to other paths"
+	}
+}
+
+// young tells whether most culprits were not there in the oldest epoch told in
+// full, or have sent less than a long flow would have.
+func (m *matching) young(n int, list []Culprit) bool {
+	oldest, newest := ^uint32(0), uint32(0)
+	for _, p := range m.g.PassagesAt(n) {
+		oldest, newest = min(oldest, p.Did.Epoch), max(newest, p.Did.Epoch)
+	}
+	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.Epochs > 1 && oldest == newest && newest > 0 {
+		return true // the queue saw nobody before
+	}
+	young := 0
+	for _, c := range list {
+		packets := map[uint32]uint32{}
+		for _, p := range m.of(n, c) {
+			packets[p.Epoch] += p.Packets
+		}
+		if packets[oldest]*4 < packets[newest] || newest == oldest {
+			young++
+		}
+	}
+	return 2*young > len(list)
+}
+
+// of returns what a culprit did in a queue, by epoch.
+func (m *matching) of(n int, c Culprit) (list []*epoch.Flow) {
+	f := m.g.Flow(c.Flow)
+	passages := m.g.PassagesAt(n)
+	for i := range passages {
+		if passages[i].Flow == f {
+			list = append(list, &passages[i].Did)
+		}
+	}
+	return list
+}
+
+// burst is how long the link takes for what flows sent in the epochs told.
+func (m *matching) burst(n int, list []Culprit) time.Duration {
+	bytes := 0.0
+	for _, c := range list {
+		for _, p := range m.of(n, c) {
+			bytes += float64(p.Bytes)
+		}
+	}
+	return time.Duration(bytes / m.bytesIn(n, time.Nanosecond))
+}
+
+// rounds counts bursts over the epochs told: runs of epochs in which the
+// culprits sent, with at least one between them in which they did not.
+func (m *matching) rounds(n int, list []Culprit) int {
+	on := map[uint32]bool{}
+	first, last := ^uint32(0), uint32(0)
+	for _, c := range list {
+		for _, p := range m.of(n, c) {
+			if p.Packets > 0 {
+				on[p.Epoch] = true
+				first, last = min(first, p.Epoch), max(last, p.Epoch)
+			}
+		}
+	}
+	rounds := 0
+	for e := first; e <= last && len(on) > 0; e++ {
+		if on[e] && !on[e-1] {
+			rounds++
+		}
+	}
+	return rounds
+}
+
+// otherClasses returns the share of a link that classes other than the queue's
+// took in the epochs told, and their flows. Where the queue's own class took
+// most of it, its own flows are the reason.
+func (m *matching) otherClasses(n int) (list []Culprit, share float64) {
+	q := m.g.Nodes[n].Queue
+	own, others := 0.0, 0.0
+	flows := map[int]float64{}
+	for i := range m.g.Nodes {
+		o := &m.g.Nodes[i]
+		if o.Port != q.Port {
+			continue
+		}
+		for _, p := range m.g.PassagesAt(i) {
+			if i == n {
+				own += float64(p.Did.Bytes)
+				continue
+			}
+			others += float64(p.Did.Bytes)
+			flows[p.Flow] += float64(p.Did.Bytes)
+		}
+	}
+	if others == 0 || own > others {
+		return nil, 0
+	}
+	for f, b := range flows {
+		if b >= m.cfg.Part*others {
+			list = append(list, Culprit{m.g.Flows[f], b / others})
+		}
+	}
+	slices.SortFunc(list, func(a, b Culprit) int {
+		if a.Weight != b.Weight {
+			return int(b.Weight*1e9) - int(a.Weight*1e9)
+		}
+		return a.Flow.Compare(b.Flow)
+	})
+	return list, others / (own + others)
+}
+
+// imbalance returns how many times the mean of its equals a port carried, and
+// how many equals there are: ports of the same switch by which the culprits
+// might have gone as well.
+func (m *matching) imbalance(n int, list []Culprit) (ratio float64, ports int) {
+	q := m.g.Nodes[n].Queue
+	if m.g.Nodes[n].ToHost {
+		return 0, 0
+	}
+	equals := map[model.PortID]bool{}
+	for _, c := range list {
+		next := m.routes.NextHops(q.Node, c.Flow.Dst)
+		if slices.Contains(next, q.Port.Port) {
+			for _, p := range next {
+				equals[p] = true
+			}
+		}
+	}
+	if len(equals) < 2 {
+		return 0, len(equals)
+	}
+	mine, all := 0.0, 0.0
+	for i := range m.g.Nodes {
+		o := &m.g.Nodes[i]
+		if o.Node != q.Node || o.Priority != q.Priority || !equals[o.Port.Port] {
+			continue
+		}
+		all += float64(o.Packets)
+		if o.Queue == q {
+			mine = float64(o.Packets)
+		} else if o.Stands() || m.deep(i) {
+			return 0, len(equals) // the others are no better off
+		}
+	}
+	if all == 0 {
+		return 0, len(equals)
+	}
+	return mine * float64(len(equals)) / all, len(equals)
+}

@@ -1,0 +1,274 @@
+package diagnose
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// Config says what counts.
+type Config struct {
+	Intent *topo.Intent
+	// Deep is what a queue must hold to be a reason to wait, as the time that
+	// its link takes to send it. Queues of a few packets end many a way, and
+	// delay nobody.
+	Deep time.Duration
+	// Least is the share of the waiting that must end at a place for it to be
+	// called a cause, beside the heaviest one.
+	Least float64
+	// Part is the share of the heaviest flow's part that makes a flow a
+	// culprit, too.
+	Part float64
+	// Imbalance is how many times the mean of equal paths a port must carry to
+	// be called overloaded by a bad spread.
+	Imbalance float64
+}
+
+// DefaultConfig holds what `weft repro hawkeye` was measured with.
+func DefaultConfig(in *topo.Intent) Config {
+	return Config{Intent: in, Deep: 2 * time.Microsecond, Least: 0.2, Part: 0.1, Imbalance: 1.6}
+}
+
+// Check complains about what cannot work.
+func (c *Config) Check() error {
+	switch {
+	case c.Intent == nil:
+		return errors.New("diagnose: no intended routes, want a topo.Intent")
+	case c.Deep <= 0:
+		return fmt.Errorf("diagnose: queues are deep from %v, want more than 0", c.Deep)
+	case !(c.Least > 0 && c.Least <= 1) || !(c.Part > 0 && c.Part <= 1):
+		return fmt.Errorf("diagnose: least share %v, part %v; want both above 0 and at most 1", c.Least, c.Part)
+	case !(c.Imbalance > 1):
+		return fmt.Errorf("diagnose: imbalance %v, want above 1", c.Imbalance)
+	}
+	return nil
+}
+
+// Complaint is what a host says about a flow of its own.
+type Complaint struct {
+	Event  poll.Event
+	Victim model.FlowKey
+	// Paused is set if the host's own port was: then the flow may wait in the
+	// host for what its other flows wait for.
+	Paused bool
+}
+
+// Diagnoser matches graphs. It keeps nothing between them.
+type Diagnoser struct {
+	cfg    Config
+	fabric *topo.Fabric
+}
+
+// New makes a diagnoser.
+func New(cfg Config) (*Diagnoser, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	return &Diagnoser{cfg: cfg, fabric: cfg.Intent.At(0).Fabric()}, nil
+}
+
+// Diagnose says what a complaint's graph means: one verdict for each cause, the
+// heaviest first, and at least one: that of None says that nothing was found,
+// or what is missing to find it.
+func (d *Diagnoser) Diagnose(c Complaint, e *provenance.Evidence, g *provenance.Graph) []Verdict {
+	m := &matching{Diagnoser: d, complaint: c, evidence: e, g: g, routes: d.cfg.Intent.At(g.To)}
+	m.findVictim()
+	m.present()
+	if len(m.verdicts) == 0 && len(m.gaps) == 0 {
+		m.past()
+	}
+	if len(m.verdicts) == 0 {
+		m.nothing()
+	}
+	m.account()
+	return m.verdicts
+}
+
+// matching is the work on one graph.
+type matching struct {
+	*Diagnoser
+	complaint Complaint
+	evidence  *provenance.Evidence
+	g         *provenance.Graph
+	routes    *topo.Routes
+	now       bool // the relation at hand is that of the snapshots
+	atHost    bool // waiting begins in the victim's host, whose port is paused
+	rel       relation
+
+	victim   []int         // queues on the victim's way
+	holding  []int         // of them: those that hold packets of it, or may
+	before   map[int][]int // by queue: paused ones that it holds packets of
+	gaps     []string
+	verdicts []Verdict
+}
+
+// findVictim finds the victim's queues: where its packets wait or went. A
+// switch that keeps no flows is taken to follow its intended routes.
+func (m *matching) findVictim() {
+	flow := m.g.Flow(m.complaint.Victim)
+	for n := range m.g.Nodes {
+		waits := slices.ContainsFunc(m.g.WaitingAt(n), func(w provenance.Waiting) bool { return w.Flow == flow })
+		went := waits || slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool { return p.Flow == flow })
+		if went && flow >= 0 {
+			m.victim = append(m.victim, n)
+		}
+		if waits && flow >= 0 {
+			m.holding = append(m.holding, n)
+		}
+	}
+	source, ok := m.fabric.ByAddr(m.complaint.Victim.Src)
+	if !ok {
+		return
+	}
+	hops, _ := m.routes.Path(m.complaint.Victim, source)
+	for _, h := range hops {
+		t, told := m.g.Teller(h.Node)
+		if m.fabric.Node(h.Node).Role.IsSwitch() && !told {
+			m.gaps = append(m.gaps, fmt.Sprintf("%s, on the flow's way, did not answer", nodeName(m.fabric, h.Node)))
+		}
+		for class := range model.Priority(8) {
+			n := m.g.Node(provenance.Queue{Port: model.Port{Node: h.Node, Port: h.Out}, Priority: class})
+			if n >= 0 && t.NoFlows && !slices.Contains(m.victim, n) {
+				m.victim = append(m.victim, n)
+				if m.g.Nodes[n].State.Queued > 0 {
+					m.holding = append(m.holding, n)
+				}
+			}
+		}
+	}
+}
+
+// name prints a queue's port.
+func (m *matching) name(n int) string { return portName(m.fabric, m.g.Nodes[n].Port).String() }
+
+// deep tells whether a queue holds enough to make others wait.
+func (m *matching) deep(n int) bool {
+	return float64(m.g.Nodes[n].State.Queued) >= m.bytesIn(n, m.cfg.Deep)
+}
+
+// bytesIn is what a queue's link carries in a time.
+func (m *matching) bytesIn(n int, d time.Duration) float64 {
+	p := m.fabric.Port(m.g.Nodes[n].Port)
+	rate := m.fabric.Links()[p.Link].Rate
+	return float64(rate) / 8 * d.Seconds()
+}
+
+// present matches what held at the snapshots: exact, however long epochs are.
+func (m *matching) present() {
+	m.now = true
+	m.rel = relation{
+		nodes: len(m.g.Nodes),
+		waits: func(n int) bool { return m.g.Nodes[n].Stands() && !m.g.Nodes[n].ToHost },
+		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.Held, n) },
+	}
+	flow := m.g.Flow(m.complaint.Victim)
+	var starts []provenance.Edge
+	for _, n := range m.holding {
+		if !m.g.Nodes[n].Stands() {
+			continue
+		}
+		weight := 1.0
+		for _, w := range m.g.WaitingAt(n) {
+			if w.Flow == flow {
+				weight += float64(w.Bytes)
+			}
+		}
+		starts = append(starts, provenance.Edge{From: -1, To: n, Weight: weight})
+	}
+	if m.complaint.Paused && len(starts) == 0 {
+		starts, m.atHost = slices.Clone(m.g.First), true
+	}
+	if len(starts) > 0 {
+		m.pauses(m.rel.trace(starts))
+	}
+	for _, n := range m.holding {
+		if !m.g.Nodes[n].Stands() && m.deep(n) && !m.named(n) {
+			m.contention(n)
+		}
+	}
+	m.rank()
+}
+
+// pauses makes verdicts of where the waiting of paused queues ends.
+func (m *matching) pauses(t tracing) {
+	for _, loop := range t.loops {
+		m.deadlock(loop)
+	}
+	if len(t.loops) > 0 {
+		// What a loop waits for was looked at with it.
+		t.ends = slices.DeleteFunc(t.ends, func(e end) bool {
+			return slices.ContainsFunc(t.loops, func(l cycle) bool { return len(l.entry) > 0 && slices.Contains(e.via, l.entry[len(l.entry)-1]) })
+		})
+	}
+	for _, e := range t.ends {
+		switch m.kind(e.node) {
+		case hostEnd:
+			m.add(m.storm(e))
+		case flowEnd:
+			m.add(m.backpressure(e))
+		case openEnd:
+			m.gap(e.node)
+		}
+	}
+}
+
+// endKind is what an end of waiting is.
+type endKind uint8
+
+const (
+	fadingEnd endKind = iota // the pause is over, or will be in a moment
+	hostEnd                  // a host pauses it
+	flowEnd                  // it sends as fast as its link does
+	openEnd                  // its neighbour's answer is missing
+)
+
+func (m *matching) kind(n int) endKind {
+	node := &m.g.Nodes[n]
+	waits := node.Stands()
+	if !m.now {
+		waits = node.Paused > 0
+	}
+	switch {
+	case waits && node.ToHost:
+		return hostEnd
+	case waits:
+		if t, told := m.g.Teller(node.Peer.Node); !told || !t.Complete {
+			return openEnd
+		}
+		return fadingEnd
+	case m.now && m.deep(n), !m.now && m.wasDeep(n):
+		return flowEnd
+	}
+	return fadingEnd
+}
+
+func (m *matching) gap(n int) {
+	m.gaps = append(m.gaps, fmt.Sprintf("%s was paused by %s, which did not answer in full", m.name(n), nodeName(m.fabric, m.g.Nodes[n].Peer.Node)))
+}
+
+// named tells whether a verdict begins at a queue already.
+func (m *matching) named(n int) bool {
+	return slices.ContainsFunc(m.verdicts, func(v Verdict) bool { return v.Initial == m.g.Nodes[n].Port })
+}
+
+// add keeps a verdict.
+func (m *matching) add(v Verdict) { m.verdicts = append(m.verdicts, v) }
+
+// rank orders verdicts by weight, which stands in Confidence until account, and
+// drops what is far lighter than the heaviest.
+func (m *matching) rank() {
+	slices.SortStableFunc(m.verdicts, func(a, b Verdict) int { return cmp.Compare(b.Confidence, a.Confidence) })
+	for i := range m.verdicts {
+		if i > 0 && m.verdicts[i].Confidence < m.cfg.Least*m.verdicts[0].Confidence {
+			m.verdicts = m.verdicts[:i]
+			break
+		}
+	}
+}

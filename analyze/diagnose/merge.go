@@ -1,0 +1,89 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Merge joins verdicts of several complaints about the same thing into one, of
+// which the surest speaks: their victims and culprits are added up. What is
+// gravest comes first. Complaints without a cause count only if there is none
+// with one.
+func Merge(list []Verdict) (out []Verdict) {
+	for i := range list {
+		v := &list[i]
+		at := slices.IndexFunc(out, func(o Verdict) bool { return o.same(v) })
+		if at < 0 {
+			at = len(out)
+			out = append(out, *v)
+			out[at].Victims = slices.Clone(v.Victims)
+			out[at].Culprits = slices.Clone(v.Culprits)
+		} else {
+			out[at].join(v)
+		}
+		out[at].addVictim(v.Victim)
+	}
+	// Who waits in an overfull queue itself suffers from what spreads from it.
+	for i := range out {
+		v := &out[i]
+		at := slices.IndexFunc(out, func(o Verdict) bool { return o.Anomaly > Contention && o.Cause == Flows && o.Initial == v.Initial })
+		if v.Anomaly == Contention && at >= 0 {
+			for _, k := range v.Victims {
+				out[at].addVictim(k)
+			}
+			v.Anomaly = None
+		}
+	}
+	if slices.ContainsFunc(out, func(v Verdict) bool { return v.Anomaly != None }) {
+		out = slices.DeleteFunc(out, func(v Verdict) bool { return v.Anomaly == None })
+	}
+	slices.SortStableFunc(out, func(a, b Verdict) int {
+		return cmp.Or(cmp.Compare(b.Anomaly, a.Anomaly), cmp.Compare(len(b.Victims), len(a.Victims)))
+	})
+	return out
+}
+
+// same tells whether two verdicts are about one thing.
+func (v *Verdict) same(o *Verdict) bool {
+	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial && sameSet(v.Loop, o.Loop)
+}
+
+func sameSet(a, b []model.Port) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(p model.Port) bool { return !slices.Contains(b, p) })
+}
+
+// join adds another verdict about the same thing.
+func (v *Verdict) join(o *Verdict) {
+	was := *v
+	other := o
+	if o.Confidence > v.Confidence {
+		*v, other = *o, &was
+		v.Victims, v.Culprits = slices.Clone(o.Victims), slices.Clone(o.Culprits)
+	}
+	v.Standing = v.Standing || other.Standing
+	if other.Detail == Periodic || v.Detail == Unknown {
+		v.Detail, v.Remedy = other.Detail, other.Remedy
+	}
+	if v.Fault == nil {
+		v.Fault = other.Fault
+	}
+	for _, k := range other.Victims {
+		v.addVictim(k)
+	}
+	for _, c := range other.Culprits {
+		if i := slices.IndexFunc(v.Culprits, func(x Culprit) bool { return x.Flow == c.Flow }); i < 0 {
+			v.Culprits = append(v.Culprits, c)
+		} else {
+			v.Culprits[i].Weight = max(v.Culprits[i].Weight, c.Weight)
+		}
+	}
+	slices.SortFunc(v.Culprits, func(a, b Culprit) int { return cmp.Or(cmp.Compare(b.Weight, a.Weight), a.Flow.Compare(b.Flow)) })
+}
+
+func (v *Verdict) addVictim(k model.FlowKey) {
+	if i, found := slices.BinarySearchFunc(v.Victims, k, model.FlowKey.Compare); !found {
+		v.Victims = slices.Insert(v.Victims, i, k)
+	}
+}

@@ -1,0 +1,57 @@
+package diagnose
+
+import (
+	"github.com/weft-telemetry/weft/analyze/provenance"
+)
+
+// pastRelation is who waited for whom in the epochs before the snapshots.
+func (m *matching) pastRelation() relation {
+	return relation{
+		nodes: len(m.g.Nodes),
+		waits: func(n int) bool { return m.g.Nodes[n].Paused > 0 && !m.g.Nodes[n].ToHost },
+		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.PortPort, n) },
+	}
+}
+
+// wasDeep tells whether a queue was deep in the epochs, without pauses.
+func (m *matching) wasDeep(n int) bool {
+	const packet = 1000 // bytes: depths are in packets
+	return m.g.Nodes[n].Depth*packet >= m.bytesIn(n, m.cfg.Deep)
+}
+
+// past matches what the epochs tell, as the paper does, where the wait was over
+// when the switches read their state. Pauses that went round a loop in an epoch
+// need not have stood all at one time: that is no deadlock, and what it waited
+// for outside of itself, or its deepest queue, is named instead.
+func (m *matching) past() {
+	m.now, m.rel = false, m.pastRelation()
+	flow := m.g.Flow(m.complaint.Victim)
+	var starts []provenance.Edge
+	if flow >= 0 {
+		for _, e := range provenance.Out(m.g.FlowPort, flow) {
+			starts = append(starts, provenance.Edge{From: -1, To: e.To, Weight: e.Weight})
+		}
+	}
+	if len(starts) > 0 {
+		t := m.rel.trace(starts)
+		loops := t.loops
+		t.loops = nil
+		for _, l := range loops {
+			t.ends = append(t.ends, l.ends...)
+		}
+		m.pauses(t)
+		for _, l := range loops {
+			for _, n := range l.nodes {
+				if m.wasDeep(n) {
+					m.add(m.backpressure(end{node: n, blame: l.blame / float64(len(l.nodes)), via: l.entry}))
+				}
+			}
+		}
+	}
+	for _, n := range m.victim {
+		if m.g.Nodes[n].Paused == 0 && m.wasDeep(n) && !m.named(n) {
+			m.contention(n)
+		}
+	}
+	m.rank()
+}

@@ -1,0 +1,300 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// storm is the verdict of a queue that a host pauses.
+func (m *matching) storm(e end) Verdict {
+	v := m.begin(Storm, Host, e)
+	m.hostSays(&v, e.node)
+	return v
+}
+
+// hostSays tells what a host's pauses look like.
+func (m *matching) hostSays(v *Verdict, n int) {
+	node := &m.g.Nodes[n]
+	host := nodeName(m.fabric, node.Peer.Node)
+	v.note("%s sent %d pause frames to %s: no switch is behind that port", host, node.State.PauseFrames, m.name(n))
+	p := &node.Pauses
+	gap := p.Began.Sub(p.Before)
+	switch {
+	case p.Pauses == 0:
+		v.Detail = Unknown
+	case p.Before != 0 && gap < m.g.Epoch && gap < 500*time.Microsecond:
+		v.Detail = SlowReceiver
+		v.note("it let packets through between pauses, lately for %v: it takes in what it can", gap)
+		v.Remedy = fmt.Sprintf("find out why %s takes packets in slowly (PCIe, memory, a busy processor); until then move its load elsewhere", host)
+	default:
+		v.Detail = NICStorm
+		v.note("it has paused without a break for %v", node.Snapshot.Sub(p.Began))
+		v.Remedy = fmt.Sprintf("take %s out of service: disable its port or let the PFC watchdog ignore its pauses, and reset or replace its network card", host)
+	}
+}
+
+// backpressure is the verdict of a queue that flows overfill.
+func (m *matching) backpressure(e end) Verdict {
+	v := m.begin(Backpressure, Flows, e)
+	m.blame(&v, e.node)
+	return v
+}
+
+// contention is the verdict of a queue of the victim's own way.
+func (m *matching) contention(n int) {
+	v := m.begin(Contention, Flows, end{node: n, blame: 1, via: []int{n}})
+	v.Path = nil
+	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.bytesIn(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
+	if !m.now {
+		v.Confidence = 0.5
+	}
+	m.blame(&v, n)
+	m.add(v)
+}
+
+// blame names the flows that overfill a queue, and why they do.
+func (m *matching) blame(v *Verdict, n int) {
+	node := &m.g.Nodes[n]
+	v.Culprits = m.culprits(n)
+	if m.now {
+		v.note("%s was not paused and held %v", m.name(n), model.Bytes(node.State.Queued))
+	} else {
+		v.note("%s had %.0f packets waiting in the mean while it was not paused", m.name(n), node.Depth)
+	}
+	if len(v.Culprits) == 0 {
+		v.note("which flows they were of is not known there")
+	}
+	v.Burst = m.burst(n, v.Culprits)
+	m.detail(v, n)
+}
+
+// deadlock is the verdict of a loop: what began it decides which.
+func (m *matching) deadlock(loop cycle) {
+	v := m.begin(InLoop, NoCause, end{node: loop.nodes[0], blame: loop.blame, via: loop.entry})
+	v.Loop, v.Initial = nil, model.Port{}
+	for _, n := range loop.nodes {
+		v.Loop = append(v.Loop, m.g.Nodes[n].Port)
+	}
+	v.note("%d queues, each paused, held packets of each other in a circle", len(loop.nodes))
+	inside, depth := m.overfull(loop.nodes)
+	outside := end{node: -1}
+	for _, e := range loop.ends {
+		kind := m.kind(e.node)
+		switch {
+		case kind == openEnd:
+			m.gap(e.node)
+		case kind == hostEnd && (outside.node < 0 || m.kind(outside.node) != hostEnd),
+			kind == flowEnd && outside.node < 0:
+			outside = e
+		}
+	}
+	if outside.node < 0 && depth < m.bytesIn(inside, m.cfg.Deep) {
+		outside = m.began(loop.nodes)
+	}
+	switch {
+	case outside.node >= 0 && m.pausedByHost(outside.node):
+		v.Anomaly, v.Cause, v.Initial = OutOfLoop, Host, m.g.Nodes[outside.node].Port
+		m.hostSays(&v, outside.node)
+	case outside.node >= 0 && float64(m.g.Nodes[outside.node].State.Queued) >= depth:
+		v.Anomaly, v.Cause, v.Initial = OutOfLoop, Flows, m.g.Nodes[outside.node].Port
+		m.blame(&v, outside.node)
+	case depth >= m.bytesIn(inside, m.cfg.Deep):
+		v.Cause, v.Initial = Flows, m.g.Nodes[inside].Port
+		v.Culprits = m.culprits(inside)
+		v.note("%s held %v already when it was paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
+		m.detail(&v, inside)
+	default:
+		v.note("what began it has left no trace in the telemetry")
+	}
+	if v.Anomaly == OutOfLoop {
+		m.extend(&v, outside)
+	}
+	v.Fault = m.routingFault(loop.nodes)
+	if f := v.Fault; f != nil {
+		v.note("%s sends packets for %s to %s, which closes the circle", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop))
+		v.Remedy = fmt.Sprintf("put the route of %s for %s right; then break the circle by resetting one of its ports", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst))
+	} else {
+		v.Remedy = "break the circle: reset or drop the queue of one of its ports; then take the cyclic dependency out of the routes (weft topo check)"
+	}
+	m.add(v)
+}
+
+// extend lengthens the path of a loop's verdict to what is outside.
+func (m *matching) extend(v *Verdict, outside end) {
+	for _, n := range outside.via {
+		if p := m.g.Nodes[n].Port; !slices.Contains(v.Path, p) {
+			v.Path = append(v.Path, p)
+		}
+	}
+}
+
+// overfull returns the queue of a loop that held most when it was paused: the
+// one that made the others wait, before they made it wait.
+func (m *matching) overfull(loop []int) (node int, bytes float64) {
+	node = loop[0]
+	for _, n := range loop {
+		if b := float64(m.g.Nodes[n].Pauses.Behind); b > bytes {
+			node, bytes = n, b
+		}
+	}
+	return node, bytes
+}
+
+func (m *matching) pausedByHost(n int) bool {
+	node := &m.g.Nodes[n]
+	return node.ToHost && (node.Stands() || node.Paused > 0 || node.PauseFrames > 0)
+}
+
+// began looks in the epochs for what made a loop wait first, when nothing of it
+// is left at the snapshots.
+func (m *matching) began(loop []int) end {
+	best := end{node: -1}
+	depth := 0.0
+	past := m.pastRelation()
+	for _, e := range past.beyond(loop) {
+		node := &m.g.Nodes[e.node]
+		switch {
+		case m.pausedByHost(e.node):
+			return e
+		case node.Paused == 0 && m.wasDeep(e.node) && node.Depth > depth:
+			best, depth = e, node.Depth
+		}
+	}
+	return best
+}
+
+// begin starts a verdict of where waiting ended. Its weight stands in
+// Confidence until account.
+func (m *matching) begin(a Anomaly, c Cause, e end) Verdict {
+	v := Verdict{Event: m.complaint.Event, Victim: m.complaint.Victim, Anomaly: a, Cause: c, Initial: m.g.Nodes[e.node].Port, Confidence: e.blame}
+	if source, ok := m.fabric.ByAddr(v.Victim.Src); ok && m.atHost {
+		first := m.fabric.Port(model.Port{Node: source, Port: 1})
+		for _, p := range m.fabric.Node(source).Ports {
+			if p.Peer.Node == m.g.Nodes[e.via[0]].Node {
+				first = m.fabric.Port(model.Port{Node: source, Port: p.ID})
+			}
+		}
+		v.Path = append(v.Path, model.Port{Node: source, Port: first.ID})
+		v.note("%s paused %s itself, for packets of its that it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.name(e.via[0]))
+	} else if a != Contention {
+		v.note("%s was paused and held packets of the flow", m.name(e.via[0]))
+	}
+	for _, n := range e.via {
+		v.Path = append(v.Path, m.g.Nodes[n].Port)
+	}
+	if a != Contention {
+		m.spread(&v, e.via)
+	}
+	return v
+}
+
+// note adds a piece of evidence.
+func (v *Verdict) note(format string, args ...any) {
+	v.Evidence = append(v.Evidence, fmt.Sprintf(format, args...))
+}
+
+// spread names the flows that carried pauses from port to port, and those that
+// were held up.
+func (m *matching) spread(v *Verdict, via []int) {
+	const most = 64
+	var before []int
+	for i, n := range via {
+		var here []int
+		if m.g.Nodes[n].Stands() {
+			for _, w := range m.g.WaitingAt(n) {
+				here = append(here, w.Flow)
+			}
+		}
+		for _, e := range m.g.FlowPort {
+			if e.To == n && !m.now {
+				here = append(here, e.From)
+			}
+		}
+		for _, f := range here {
+			key := m.g.Flows[f]
+			if i > 0 && slices.Contains(before, f) && len(v.Spreaders) < most && !slices.Contains(v.Spreaders, key) {
+				v.Spreaders = append(v.Spreaders, key)
+			}
+			if len(v.Victims) < most && !slices.Contains(v.Victims, key) {
+				v.Victims = append(v.Victims, key)
+			}
+		}
+		before = here
+	}
+	slices.SortFunc(v.Spreaders, model.FlowKey.Compare)
+	slices.SortFunc(v.Victims, model.FlowKey.Compare)
+}
+
+// nothing is the verdict of a complaint without a cause.
+func (m *matching) nothing() {
+	v := Verdict{Event: m.complaint.Event, Victim: m.complaint.Victim, Confidence: 1}
+	switch {
+	case len(m.g.Tellers) == 0:
+		v.note("no switch answered")
+	case len(m.victim) == 0:
+		v.note("no switch saw the flow in the epochs told")
+	default:
+		v.note("nothing on the flow's way was paused or overfull")
+	}
+	v.Remedy = "none; if it happens again, look at the hosts at both ends"
+	m.add(v)
+}
+
+// account turns weights into confidence and adds what all verdicts of a
+// complaint share.
+func (m *matching) account() {
+	whole := 0.0
+	for i := range m.verdicts {
+		whole = max(whole, m.verdicts[i].Confidence)
+	}
+	for i := range m.verdicts {
+		v := &m.verdicts[i]
+		v.Confidence = m.sure(v, v.Confidence/whole)
+		v.Open = len(m.gaps) > 0 || !m.evidence.Complete()
+		v.At, v.Switches = m.g.To, len(m.g.Tellers)
+		for _, r := range m.evidence.Reports {
+			v.Telemetry += r.Bytes
+		}
+	}
+}
+
+// sure is how sure a verdict is, of a weight relative to the heaviest. The
+// factors are not probabilities: each says that something is missing, and they
+// multiply so that more missing is less sure.
+func (m *matching) sure(v *Verdict, weight float64) float64 {
+	c := 0.5 + 0.5*weight
+	if len(m.gaps) > 0 {
+		for _, g := range m.gaps {
+			v.note("%s", g)
+		}
+		if v.Anomaly == None {
+			return 0.1 // not enough evidence
+		}
+		c *= 0.6
+	}
+	if !m.evidence.Complete() {
+		c *= 0.8
+		v.note("some reports did not arrive, or not whole")
+	}
+	if !m.now && v.Anomaly != None {
+		c *= 0.6
+	}
+	switch {
+	case v.Anomaly == None && len(m.victim) == 0:
+		c *= 0.2
+	case v.Cause == NoCause && v.Anomaly != None:
+		c *= 0.5
+	case v.Cause == Flows && len(v.Culprits) == 0:
+		c *= 0.7
+	}
+	if len(v.Loop) > 0 && !v.Standing {
+		c *= unproven
+	}
+	return c
+}
+
+// unproven is what a loop is worth that was looked at once.
+const unproven = 0.8

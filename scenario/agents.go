@@ -1,0 +1,206 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/control/rootcause"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inhost/agent"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Agents are hosts that ask the fabric why a flow of theirs suffers. The fields
+// are those of agent.Config.
+type Agents struct {
+	Place Place
+	Hosts []model.NodeID // nil: all
+	Late  float64        // round-trip times of the base
+	Limit time.Duration  // instead of Late
+	Again time.Duration
+	Tick  time.Duration // between two looks at packets that are not acknowledged
+}
+
+// DefaultAgents look ten times in the time of an acknowledgement that is late.
+func DefaultAgents() *Agents {
+	c := agent.DefaultConfig(0)
+	return &Agents{Late: c.Late, Again: c.Again, Tick: 5 * time.Microsecond}
+}
+
+type agentsSpec struct {
+	origin
+	Hosts []ref         `yaml:"hosts"` // left out: all
+	Late  float64       `yaml:"late"`
+	Limit time.Duration `yaml:"limit"`
+	Again time.Duration `yaml:"again"`
+	Tick  time.Duration `yaml:"tick"`
+}
+
+func defaultAgents() agentsSpec {
+	d := DefaultAgents()
+	return agentsSpec{Late: d.Late, Again: d.Again, Tick: d.Tick}
+}
+
+func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
+	if !sc.has("agents") {
+		return nil
+	}
+	spec := &sc.Agents
+	s.Agents = &Agents{Place: spec.Place, Late: spec.Late, Limit: spec.Limit, Again: spec.Again, Tick: spec.Tick}
+	check := s.Agents.config(0)
+	if err := check.Check(); err != nil {
+		return spec.errorf("", "%s", trimRoom(err))
+	}
+	if spec.Tick <= 0 {
+		return spec.errorf("tick", "tick %v, want above 0", spec.Tick)
+	}
+	for _, r := range spec.Hosts {
+		for _, one := range e.expand(r) {
+			h, err := e.host(one)
+			if err != nil {
+				return err
+			}
+			s.Agents.Hosts = append(s.Agents.Hosts, h)
+		}
+	}
+	if !slices.ContainsFunc(s.Telemetry, func(p Program) bool { return p.Kind == "epoch" }) {
+		s.Telemetry = append(s.Telemetry, epochProgram(defaultEpoch().Length))
+	}
+	return nil
+}
+
+func (a *Agents) config(host model.NodeID) agent.Config {
+	c := agent.DefaultConfig(host)
+	c.Late, c.Limit, c.Again = a.Late, a.Limit, a.Again
+	return c
+}
+
+// clinic is where complaints and reports meet.
+type clinic struct {
+	x        *session
+	agents   *simhost.Agents
+	watch    *rootcause.Watch
+	lists    []dta.ListID // of epoch telemetry
+	mgmt     *simhost.Management
+	verdicts []diagnose.Verdict
+	refused  uint64 // reports of no use
+}
+
+// listen starts the agents.
+func (x *session) listen(Options) error {
+	a := x.s.Agents
+	if a == nil {
+		return nil
+	}
+	c := &clinic{x: x}
+	cfg := rootcause.DefaultConfig(x.net.Intent())
+	cfg.Complaints = 1 << 16
+	cfg.Ask = func(_ model.Time, who diagnose.Complaint) { c.agents.Ask(who.Victim) }
+	var err error
+	if c.watch, err = rootcause.New(cfg); err != nil {
+		return err
+	}
+	hosts := a.Hosts
+	if hosts == nil {
+		hosts = x.fabric.Hosts()
+	}
+	var configs []agent.Config
+	for _, h := range hosts {
+		configs = append(configs, a.config(h))
+	}
+	if c.agents, err = simhost.NewAgents(x.net, a.Tick, configs, c.complain); err != nil {
+		return a.Place.wrap("agents", err)
+	}
+	for i := range x.s.Telemetry {
+		if x.s.Telemetry[i].Kind == "epoch" {
+			c.lists = append(c.lists, x.s.FirstList(i))
+		}
+	}
+	x.clinic = c
+	return nil
+}
+
+// complain takes a complaint of an agent.
+func (c *clinic) complain(at model.Time, t agent.Trigger) {
+	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
+	stopped := known && simhost.Stopped(c.x.net.Host(src), t.Poll.Flow)
+	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped}
+	_ = c.watch.Complain(c.x.net.Now().Model(), rootcause.Complaint{Complaint: who, At: at}) // what finds no room is counted
+}
+
+// hearing passes reports on to the watch, and everything to a sink.
+func (c *clinic) hearing(sink simhost.Sink) simhost.Sink {
+	var in dta.Reader
+	var rep dta.Report
+	return func(at model.Time, from model.NodeID, datagram []byte) {
+		sink(at, from, datagram)
+		if in.Reset(datagram) != nil {
+			c.refused++
+			return
+		}
+		for in.Next(&rep) {
+			if rep.Primitive != dta.Append || !slices.Contains(c.lists, rep.List) {
+				continue
+			}
+			verdicts, err := c.watch.Add(at, rep.Data)
+			if err != nil {
+				c.refused++
+			}
+			c.verdicts = append(c.verdicts, verdicts...)
+		}
+	}
+}
+
+// settle ends the agents' work when the run is over, and has what they asked
+// for arrive: switches' processors take longer than most runs.
+func (x *session) settle() {
+	if x.clinic == nil {
+		return
+	}
+	x.clinic.agents.Stop()
+	if x.clinic.mgmt != nil {
+		x.clinic.mgmt.Settle(x.hosts)
+	}
+	x.clinic.verdicts = append(x.clinic.verdicts, x.clinic.watch.Flush()...)
+}
+
+// Complaints account for what agents asked and what came of it.
+type Complaints struct {
+	Made       uint64 `json:"made"`
+	Unanswered uint64 `json:"unanswered"` // no report came
+	Refused    uint64 `json:"refused"`    // reports that were of no use
+
+	Polling, Collection time.Duration `json:"-"` // of the slowest
+}
+
+// diagnoses are the verdicts, by name.
+func (x *session) diagnoses() (list []diagnose.Named, _ *Complaints) {
+	list = []diagnose.Named{}
+	c := x.clinic
+	if c == nil {
+		return list, nil
+	}
+	st := c.watch.Stats()
+	sum := &Complaints{Made: st.Complaints, Unanswered: st.Unanswered, Refused: c.refused}
+	for i := range c.verdicts {
+		t := &c.verdicts[i].Times
+		sum.Polling, sum.Collection = max(sum.Polling, t.Polling), max(sum.Collection, t.Collection)
+	}
+	for _, v := range diagnose.Merge(c.verdicts) {
+		list = append(list, v.Named(x.fabric))
+	}
+	return list, sum
+}
+
+// String is one line.
+func (c *Complaints) String() string {
+	text := fmt.Sprintf("%s, %d unanswered; at most %v from complaint to snapshots and %v from there to the last report",
+		plural(int(c.Made), "complaint"), c.Unanswered, c.Polling, c.Collection)
+	if c.Refused > 0 {
+		text += fmt.Sprintf("; %s refused", plural(int(c.Refused), "report"))
+	}
+	return text
+}
