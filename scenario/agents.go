@@ -128,7 +128,7 @@ func (c *clinic) complain(at model.Time, t agent.Trigger) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.Stopped(c.x.net.Host(src), t.Poll.Flow)
 	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped}
-	_ = c.watch.Complain(c.x.net.Now().Model(), rootcause.Complaint{Complaint: who, At: at}) // what finds no room is counted
+	_ = c.watch.Complain(c.x.clock(c.x.net.Now()), rootcause.Complaint{Complaint: who, At: at}) // what finds no room is counted
 }
 
 // hearing passes reports on to the watch, and everything to a sink.
@@ -145,7 +145,7 @@ func (c *clinic) hearing(sink simhost.Sink) simhost.Sink {
 			if rep.Primitive != dta.Append || !slices.Contains(c.lists, rep.List) {
 				continue
 			}
-			verdicts, err := c.watch.Add(at, rep.Data)
+			verdicts, err := c.watch.Add(at+c.x.s.Base, rep.Data)
 			if err != nil {
 				c.refused++
 			}

@@ -102,7 +102,10 @@ func figureNames(group bool) (list []string) {
 
 // expectSpec is the section expect: figures and conditions, and under groups
 // the same by the name of traffic.
-type expectSpec struct{ list []Expectation }
+type expectSpec struct {
+	list      []Expectation
+	diagnoses diagnosesSpec
+}
 
 func (p *expectSpec) decode(v value, what string) error {
 	list, err := v.entries(what)
@@ -110,6 +113,12 @@ func (p *expectSpec) decode(v value, what string) error {
 		return err
 	}
 	for _, e := range list {
+		if e.key == "diagnoses" {
+			if err := p.diagnoses.decode(e.value, e.key); err != nil {
+				return err
+			}
+			continue
+		}
 		if e.key != "groups" {
 			if err := p.add(e, ""); err != nil {
 				return err

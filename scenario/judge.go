@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/sim"
@@ -16,7 +17,7 @@ type Verdict string
 const (
 	Fine   Verdict = "fine"   // as expected, and nothing else is wrong
 	Failed Verdict = "failed" // otherwise than expected
-	Faulty Verdict = "faulty" // a deadlock, or drops of a lossless class, that nobody asked about
+	Faulty Verdict = "faulty" // a deadlock, drops of a lossless class, or a diagnosis of spreading pauses that nobody asked about
 )
 
 // Judged is an expectation and what came of it.
@@ -24,7 +25,7 @@ type Judged = report.Judged
 
 // faultFigures are the figures that tell of a fault. A scenario that expects
 // something of one has said what it thinks of it.
-var faultFigures = []string{"deadlock", "lossless-drops"}
+var faultFigures = []string{"deadlock", "lossless-drops", "diagnoses"}
 
 func (r *Result) judge(x *session) {
 	all := x.figures(r)
@@ -51,6 +52,16 @@ func (r *Result) judge(x *session) {
 		}
 		r.Expected = append(r.Expected, j)
 	}
+	if x.s.ExpectDiagnoses != nil {
+		spoken["diagnoses"] = true
+		for _, j := range r.judgeDiagnoses(x) {
+			if !j.Met {
+				r.Verdict = Failed
+				r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("expected %s: %s; it is %s", j.What, j.Want, j.Got))
+			}
+			r.Expected = append(r.Expected, j)
+		}
+	}
 	if r.Verdict == Fine && slices.ContainsFunc(faultFigures, func(f string) bool { return !spoken[f] && all[f] > 0 }) {
 		r.Verdict = Faulty
 	}
@@ -69,6 +80,12 @@ func (x *session) figures(r *Result) map[string]float64 {
 	out["pauses-to-hosts"], out["pauses-by-hosts"] = float64(x.watch.toHosts), float64(x.watch.byHosts)
 	if t := r.Telemetry; t != nil {
 		out["reports"], out["reports-delivered"], out["reports-lost"] = float64(t.Reports), float64(t.Delivered), float64(t.lost())
+	}
+	// Flows that share a queue are no fault; pauses that spread are.
+	for i := range r.Diagnoses {
+		if r.Diagnoses[i].Anomaly > diagnose.Contention {
+			out["diagnoses"]++
+		}
 	}
 	out["deadlock"] = 0
 	for _, d := range r.Deadlocks {

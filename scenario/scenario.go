@@ -49,7 +49,10 @@ type Scenario struct {
 	Telemetry  []Program // in the order in which a switch runs them
 	Management Management
 	Expect     []Expectation
-	Output     Output
+	// ExpectDiagnoses is what agents' complaints must lead to; nil: nothing is
+	// expected of them, empty: to nothing.
+	ExpectDiagnoses []ExpectedDiagnosis
+	Output          Output
 
 	// Agents is who complains of slow flows; nil: nobody, and nothing is
 	// diagnosed.

@@ -123,7 +123,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	}
 	for _, section := range []func(*Scenario, *env) error{
 		sc.resolveServices, sc.resolveMoves, sc.resolveTraffic, sc.resolveFaults, sc.resolveClocks,
-		sc.resolveTelemetry, sc.resolveAgents, sc.resolveManagement,
+		sc.resolveTelemetry, sc.resolveAgents, sc.resolveManagement, sc.resolveDiagnoses,
 	} {
 		if err := section(s, e); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
@@ -33,7 +34,7 @@ type Config struct {
 
 // DefaultConfig holds what `weft repro hawkeye` was measured with.
 func DefaultConfig(in *topo.Intent) Config {
-	return Config{Intent: in, Deep: 2 * time.Microsecond, Least: 0.2, Part: 0.1, Imbalance: 1.6}
+	return Config{Intent: in, Deep: 4 * time.Microsecond, Least: 0.2, Part: 0.1, Imbalance: 1.6}
 }
 
 // Check complains about what cannot work.
@@ -168,10 +169,67 @@ func (m *matching) present() {
 		waits: func(n int) bool { return m.g.Nodes[n].Stands() && !m.g.Nodes[n].ToHost },
 		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.Held, n) },
 	}
-	flow := m.g.Flow(m.complaint.Victim)
-	var starts []provenance.Edge
+	starts := m.starts(func(n int) bool { return m.g.Nodes[n].Stands() })
+	loops := len(starts) > 0 && len(m.rel.trace(starts).loops) > 0
+	if !loops {
+		m.rel.waits = m.lately
+		starts = m.starts(func(n int) bool { return m.g.Nodes[n].Stands() || m.lately(n) })
+	}
+	if len(starts) > 0 {
+		t := m.rel.trace(starts)
+		if !loops {
+			t = m.unroll(t)
+		}
+		m.pauses(t)
+	}
 	for _, n := range m.holding {
-		if !m.g.Nodes[n].Stands() {
+		if !m.g.Nodes[n].Stands() && !m.lately(n) && m.deep(n) && !m.named(n) {
+			m.contention(n)
+		}
+	}
+	m.rank()
+}
+
+// lately tells whether a queue waits for its neighbour, now or a moment ago.
+// PFC lets a queue go and stops it again every few microseconds; one that is
+// deep because of that, not by itself, still waits for what stops it.
+func (m *matching) lately(n int) bool {
+	node := &m.g.Nodes[n]
+	if node.ToHost {
+		return false
+	}
+	if node.Stands() {
+		return true
+	}
+	p := &node.Pauses
+	if p.Pauses == 0 || node.Snapshot.Sub(p.Ended) > epoch.Calm || float64(p.Behind) >= m.bytesIn(n, m.cfg.Deep) {
+		return false
+	}
+	return slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
+		return m.g.Nodes[e.To].Stands() || m.deep(e.To)
+	})
+}
+
+// unroll takes circles apart that did not stand at one time: what they waited
+// for outside, or their queue that was overfull by itself, is the end.
+func (m *matching) unroll(t tracing) tracing {
+	for _, l := range t.loops {
+		t.ends = append(t.ends, l.ends...)
+		if n, depth := m.overfull(l.nodes); len(l.ends) == 0 || depth >= m.bytesIn(n, m.cfg.Deep) {
+			t.ends = append(t.ends, end{node: n, blame: l.blame, via: l.entry})
+		}
+	}
+	t.loops = nil
+	return t
+}
+
+// starts are the queues of the victim that wait, by how much of it waits there;
+// if there are none, and its host is paused, what the first switch holds of the
+// host.
+func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
+	flow := m.g.Flow(m.complaint.Victim)
+	for _, n := range m.holding {
+		if !waits(n) {
 			continue
 		}
 		weight := 1.0
@@ -185,15 +243,7 @@ func (m *matching) present() {
 	if m.complaint.Paused && len(starts) == 0 {
 		starts, m.atHost = slices.Clone(m.g.First), true
 	}
-	if len(starts) > 0 {
-		m.pauses(m.rel.trace(starts))
-	}
-	for _, n := range m.holding {
-		if !m.g.Nodes[n].Stands() && m.deep(n) && !m.named(n) {
-			m.contention(n)
-		}
-	}
-	m.rank()
+	return starts
 }
 
 // pauses makes verdicts of where the waiting of paused queues ends.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // storm is the verdict of a queue that a host pauses.
@@ -21,11 +22,14 @@ func (m *matching) hostSays(v *Verdict, n int) {
 	host := nodeName(m.fabric, node.Peer.Node)
 	v.note("%s sent %d pause frames to %s: no switch is behind that port", host, node.State.PauseFrames, m.name(n))
 	p := &node.Pauses
-	gap := p.Began.Sub(p.Before)
+	gap := p.Began.Sub(p.Ended)
 	switch {
 	case p.Pauses == 0:
 		v.Detail = Unknown
-	case p.Before != 0 && gap < m.g.Epoch && gap < 500*time.Microsecond:
+	case !node.Stands():
+		v.Detail = SlowReceiver
+		v.note("it has let packets through again")
+	case p.Ended != 0 && gap < epoch.Calm:
 		v.Detail = SlowReceiver
 		v.note("it let packets through between pauses, lately for %v: it takes in what it can", gap)
 		v.Remedy = fmt.Sprintf("find out why %s takes packets in slowly (PCIe, memory, a busy processor); until then move its load elsewhere", host)
@@ -71,47 +75,77 @@ func (m *matching) blame(v *Verdict, n int) {
 	m.detail(v, n)
 }
 
-// deadlock is the verdict of a loop: what began it decides which.
+// deadlock makes the verdicts of a loop: what began it decides which. There may
+// be a reason inside and one outside of it.
 func (m *matching) deadlock(loop cycle) {
-	v := m.begin(InLoop, NoCause, end{node: loop.nodes[0], blame: loop.blame, via: loop.entry})
-	v.Loop, v.Initial = nil, model.Port{}
+	inside, depth := m.overfull(loop.nodes)
+	host, flows := end{node: -1}, end{node: -1}
+	for _, e := range loop.ends {
+		switch m.kind(e.node) {
+		case openEnd:
+			m.gap(e.node)
+		case hostEnd:
+			if host.node < 0 {
+				host = e
+			}
+		case flowEnd:
+			if flows.node < 0 || m.queued(e.node) > m.queued(flows.node) {
+				flows = e
+			}
+		}
+	}
+	inLoop := depth >= m.bytesIn(inside, m.cfg.Deep)
+	if host.node < 0 && flows.node < 0 && !inLoop {
+		if e := m.began(loop.nodes); e.node >= 0 && m.pausedByHost(e.node) {
+			host = e
+		} else {
+			flows = e
+		}
+	}
+	most := depth
+	if flows.node >= 0 {
+		most = max(most, m.queued(flows.node))
+	}
+	if host.node >= 0 {
+		v := m.inCircle(OutOfLoop, Host, loop, host, 1)
+		m.hostSays(&v, host.node)
+		m.endCircle(v, loop)
+	}
+	if flows.node >= 0 {
+		v := m.inCircle(OutOfLoop, Flows, loop, flows, m.queued(flows.node)/most)
+		m.blame(&v, flows.node)
+		m.endCircle(v, loop)
+	}
+	if inLoop {
+		v := m.inCircle(InLoop, Flows, loop, end{node: inside}, depth/most)
+		v.note("%s held %v already when it was first paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
+		v.Culprits = m.culprits(inside)
+		m.detail(&v, inside)
+		m.endCircle(v, loop)
+	}
+	if host.node < 0 && flows.node < 0 && !inLoop {
+		v := m.inCircle(OutOfLoop, NoCause, loop, end{node: inside}, 1)
+		v.Initial = model.Port{}
+		v.note("none of its queues was overfull when it was first paused: it began outside, and what began it has left no trace")
+		m.endCircle(v, loop)
+	}
+}
+
+func (m *matching) queued(n int) float64 { return float64(m.g.Nodes[n].State.Queued) }
+
+// inCircle begins a verdict of a loop that something began.
+func (m *matching) inCircle(a Anomaly, c Cause, loop cycle, by end, weight float64) Verdict {
+	v := m.begin(a, c, end{node: by.node, blame: loop.blame * weight, via: loop.entry})
 	for _, n := range loop.nodes {
 		v.Loop = append(v.Loop, m.g.Nodes[n].Port)
 	}
 	v.note("%d queues, each paused, held packets of each other in a circle", len(loop.nodes))
-	inside, depth := m.overfull(loop.nodes)
-	outside := end{node: -1}
-	for _, e := range loop.ends {
-		kind := m.kind(e.node)
-		switch {
-		case kind == openEnd:
-			m.gap(e.node)
-		case kind == hostEnd && (outside.node < 0 || m.kind(outside.node) != hostEnd),
-			kind == flowEnd && outside.node < 0:
-			outside = e
-		}
-	}
-	if outside.node < 0 && depth < m.bytesIn(inside, m.cfg.Deep) {
-		outside = m.began(loop.nodes)
-	}
-	switch {
-	case outside.node >= 0 && m.pausedByHost(outside.node):
-		v.Anomaly, v.Cause, v.Initial = OutOfLoop, Host, m.g.Nodes[outside.node].Port
-		m.hostSays(&v, outside.node)
-	case outside.node >= 0 && float64(m.g.Nodes[outside.node].State.Queued) >= depth:
-		v.Anomaly, v.Cause, v.Initial = OutOfLoop, Flows, m.g.Nodes[outside.node].Port
-		m.blame(&v, outside.node)
-	case depth >= m.bytesIn(inside, m.cfg.Deep):
-		v.Cause, v.Initial = Flows, m.g.Nodes[inside].Port
-		v.Culprits = m.culprits(inside)
-		v.note("%s held %v already when it was paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
-		m.detail(&v, inside)
-	default:
-		v.note("what began it has left no trace in the telemetry")
-	}
-	if v.Anomaly == OutOfLoop {
-		m.extend(&v, outside)
-	}
+	m.extend(&v, by)
+	return v
+}
+
+// endCircle adds what can be done about a loop.
+func (m *matching) endCircle(v Verdict, loop cycle) {
 	v.Fault = m.routingFault(loop.nodes)
 	if f := v.Fault; f != nil {
 		v.note("%s sends packets for %s to %s, which closes the circle", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop))

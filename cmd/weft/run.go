@@ -39,9 +39,12 @@ A scenario is a YAML file: topology, fabric settings, traffic, faults and what
 is expected of them. With --hpcc it is a configuration of the HPCC simulator.
 The same seed gives the same output, byte for byte.
 
+Where hosts have agents, their complaints about slow flows are diagnosed from
+what the switches tell: which anomaly, where it began, and who began it.
+
 The exit code is 1 where something came out otherwise than expected, and 3 where
-a deadlock formed or a lossless class lost packets for want of room, and the
-scenario expects nothing about it.`,
+a deadlock formed, a lossless class lost packets for want of room, or agents
+found pauses that spread, and the scenario expects nothing about it.`,
 		Example: `  weft run examples/incast.yaml
   weft run examples/deadlock.yaml --out results
   weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
@@ -195,6 +198,9 @@ func printResult(w io.Writer, r *scenario.Result) error {
 	if t := r.Telemetry; t != nil {
 		fmt.Fprintf(w, "\n%v\n", t)
 	}
+	if err := printDiagnoses(w, r); err != nil {
+		return err
+	}
 	if len(r.Injected) > 0 {
 		fmt.Fprintln(w, "\ninjected")
 	}
@@ -219,9 +225,38 @@ func printResult(w io.Writer, r *scenario.Result) error {
 	_, err := fmt.Fprintln(w, "\n"+map[scenario.Verdict]string{
 		scenario.Fine:   "verdict: fine",
 		scenario.Failed: "verdict: failed, it came out otherwise than expected",
-		scenario.Faulty: "verdict: faulty, a deadlock formed or a lossless class lost packets, which the scenario does not expect",
+		scenario.Faulty: "verdict: faulty, a deadlock formed, a lossless class lost packets or pauses spread, which the scenario does not expect",
 	}[r.Verdict])
 	return err
+}
+
+// printDiagnoses prints what came of the agents' complaints: a table, then a
+// sentence and a remedy for each.
+func printDiagnoses(w io.Writer, r *scenario.Result) error {
+	if r.Complaints == nil {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%v\n", r.Complaints)
+	if len(r.Diagnoses) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	var t table
+	t.row("diagnosis", "root cause", "detail", "begins at", "culprits", "victims", "switches", "confidence")
+	for _, d := range r.Diagnoses {
+		at := "-"
+		if d.Initial != nil {
+			at = d.Initial.String()
+		}
+		t.row(d.Anomaly.String(), d.Cause.String(), d.Detail.String(), at, len(d.Culprits), len(d.Victims), d.Switches, fmt.Sprintf("%.2f", d.Confidence))
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	for i := range r.Diagnoses {
+		fmt.Fprintf(w, "- %s\n  Try: %s.\n", r.Diagnoses[i].Sentence(), r.Diagnoses[i].Remedy)
+	}
+	return nil
 }
 
 // meter shows on a terminal how far a run is.

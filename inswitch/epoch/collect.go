@@ -81,6 +81,9 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 			})
 			pauses := q.pauses
 			pauses.Port, pauses.Priority, pauses.Time = model.PortID(out), class, q.pausedFor(ev.Now)
+			if ev.Now >= q.pausedUntil {
+				pauses.Ended = q.pausedUntil
+			}
 			b.AddPause(pauses)
 		}
 	}

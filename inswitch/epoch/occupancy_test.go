@@ -146,7 +146,7 @@ func TestPausesAreAddedUp(t *testing.T) {
 			}
 		}
 	}
-	want := epoch.Pause{Port: 2, Priority: 3, Began: model.Time(200 * µs), Before: model.Time(120 * µs), Pauses: 3, Time: 120 * µs}
+	want := epoch.Pause{Port: 2, Priority: 3, Began: model.Time(200 * µs), Ended: model.Time(120 * µs), First: model.Time(10 * µs), Pauses: 3, Time: 120 * µs}
 	if got != want {
 		t.Errorf("pauses %+v; want %+v", got, want)
 	}

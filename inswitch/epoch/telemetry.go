@@ -235,10 +235,13 @@ func (t *telemetry) pause(ev *inswitch.Event) {
 		if begins {
 			p := &q.pauses
 			if p.Pauses > 0 {
-				p.Before, p.Time = q.pausedUntil, q.pausedFor(ev.Now)
+				p.Ended, p.Time = q.pausedUntil, q.pausedFor(ev.Now)
+			}
+			if p.Pauses == 0 || ev.Now.Sub(p.Ended) > epoch.Calm {
+				p.First, p.Behind = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
 			}
 			p.Pauses++
-			p.Began, p.Behind = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
+			p.Began = ev.Now
 		}
 		if q.pauses.Pauses > 0 && (d > 0 || ev.Now < q.pausedUntil) {
 			q.pausedUntil = ev.Now.Add(d)

@@ -33,7 +33,7 @@ const (
 	Flow4Size     = flowSize + model.KeyLen4
 	Flow6Size     = flowSize + model.KeyLen6
 	MeterSize     = 24
-	PauseSize     = 46
+	PauseSize     = 54
 	HeldSize      = 20
 	Waiting4Size  = HeldSize + model.KeyLen4
 	Waiting6Size  = HeldSize + model.KeyLen6

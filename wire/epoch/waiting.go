@@ -8,16 +8,21 @@ import (
 )
 
 // Pause is the history of pauses of one class of one egress port. There is one
-// for every queue that was ever paused.
+// for every queue that was ever paused. Pauses come in fits: each at most Calm
+// after the one before.
 type Pause struct {
 	Port     model.PortID
 	Priority model.Priority // 0 to 7
 	Began    model.Time     // the present pause, or the last one
-	Before   model.Time     // when the one before it ended; 0 if there was none
-	Behind   uint64         // bytes that waited when it began: deep if the queue was overfull by itself
+	Ended    model.Time     // the last one that is over; 0 if none is
+	First    model.Time     // when the first of the fit began
+	Behind   uint64         // bytes that waited at First: deep if the queue was overfull by itself
 	Pauses   uint64         // how often it was paused, since the switch started; frames that only prolong a pause do not count
 	Time     time.Duration  // it spent paused, since the switch started
 }
+
+// Calm is how long a queue must be without pauses to have come to rest.
+const Calm = 100 * time.Microsecond
 
 // IsZero tells whether the record says nothing.
 func (p Pause) IsZero() bool { return p.Pauses == 0 }
@@ -29,7 +34,8 @@ func (p Pause) AppendTo(b []byte) []byte {
 	b = be.AppendUint16(b, uint16(p.Port))
 	b = append(b, byte(p.Priority&7), 0)
 	b = be.AppendUint64(b, uint64(p.Began))
-	b = be.AppendUint64(b, uint64(p.Before))
+	b = be.AppendUint64(b, uint64(p.Ended))
+	b = be.AppendUint64(b, uint64(p.First))
 	b = be.AppendUint64(b, p.Behind)
 	b = be.AppendUint64(b, p.Pauses)
 	return be.AppendUint64(b, uint64(p.Time))
@@ -50,10 +56,11 @@ func (p *Pause) Parse(b []byte) (int, error) {
 		Port:     model.PortID(be.Uint16(b[2:])),
 		Priority: model.Priority(b[4]),
 		Began:    model.Time(be.Uint64(b[6:])),
-		Before:   model.Time(be.Uint64(b[14:])),
-		Behind:   be.Uint64(b[22:]),
-		Pauses:   be.Uint64(b[30:]),
-		Time:     time.Duration(be.Uint64(b[38:])),
+		Ended:    model.Time(be.Uint64(b[14:])),
+		First:    model.Time(be.Uint64(b[22:])),
+		Behind:   be.Uint64(b[30:]),
+		Pauses:   be.Uint64(b[38:]),
+		Time:     time.Duration(be.Uint64(b[46:])),
 	}
 	return PauseSize, nil
 }

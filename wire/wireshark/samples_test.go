@@ -164,7 +164,7 @@ func reportSamples() []sample {
 	report4.Records = epoch.Flow{Epoch: 32, Out: 4, In: 2, Priority: 3, Key: key6, Packets: 10}.AppendTo(report4.Records)
 	report4.Records = epoch.Meter{Epoch: 31, In: 1, Out: 4, Priority: 3, Packets: 45, Bytes: 47160}.AppendTo(report4.Records)
 	held := epoch.Held{In: 1, Out: 4, Priority: 3, Packets: 7, Bytes: 7336}
-	report4.Records = epoch.Pause{Port: 4, Priority: 3, Began: 999_000, Before: 900_000, Behind: 2096, Pauses: 3, Time: 50_000}.AppendTo(report4.Records)
+	report4.Records = epoch.Pause{Port: 4, Priority: 3, Began: 999_000, Ended: 900_000, First: 800_000, Behind: 2096, Pauses: 3, Time: 50_000}.AppendTo(report4.Records)
 	report4.Records = epoch.Waiting{Held: held, Key: key4}.AppendTo(report4.Records)
 	report4.Records = epoch.Waiting{Held: held, Key: key6}.AppendTo(report4.Records)
 	report4.Records = held.AppendTo(report4.Records)
@@ -195,7 +195,7 @@ func reportSamples() []sample {
 			"weft.epoch.epoch": "31,31,32,31", "weft.epoch.port": "4,4,4", "weft.epoch.packets": "50,40,10,45,7,7,7", "weft.epoch.paused": "20,18,0", "weft.epoch.pauses": "2",
 			"weft.epoch.depth": "400,300,0", "weft.epoch.paused_depth": "700,600,0", "weft.epoch.bytes": "41920,0,47160,7336,7336,7336", "weft.epoch.evicted": "1,0",
 			"weft.epoch.src": "10.0.0.2,10.0.0.2", "weft.epoch.src6": "fd00::2,fd00::2", "weft.epoch.in": "1,2,1,1,1,1", "weft.epoch.out": "4,4,4,4,4,4",
-			"weft.epoch.began": "999000", "weft.epoch.before": "900000", "weft.epoch.behind": "2096", "weft.epoch.times": "3", "weft.epoch.time": "50000",
+			"weft.epoch.began": "999000", "weft.epoch.ended": "900000", "weft.epoch.first": "800000", "weft.epoch.behind": "2096", "weft.epoch.times": "3", "weft.epoch.time": "50000",
 		}},
 		sample{"INT report", frame(udp(hostA, hostB, 5000, intreport.DefaultPort, ir)), map[string]string{
 			"weft.int.hardware": "2", "weft.int.seq": "1000", "weft.int.node": "12", "weft.int.type": "1", "weft.int.inner": "3", "weft.int.tracked": "1", "weft.int.congested": "1", "weft.int.dropped": "0",

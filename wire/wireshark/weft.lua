@@ -159,7 +159,7 @@ local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint32", "packets", "Packets" }, { "uint32", "paused", "Paused packets" }, { "uint32", "pauses", "Pause frames" },
   { "uint64", "bytes", "Bytes" }, { "uint64", "depth", "Queue depth, summed" },
   { "uint64", "paused_depth", "Queue depth while paused, summed" }, { "bytes", "unknown", "Record of unknown kind" },
-  { "int64", "began", "Pause began (ns)" }, { "int64", "before", "Pause before it ended (ns)" },
+  { "int64", "began", "Pause began (ns)" }, { "int64", "ended", "Last pause ended (ns)" }, { "int64", "first", "Pauses began (ns)" },
   { "uint64", "behind", "Bytes behind it" }, { "uint64", "times", "Times paused" }, { "int64", "time", "Time paused (ns)" },
 }, keyFields))
 
@@ -202,7 +202,7 @@ local function epochRecord(tree, range)
     c.add("port", 2)
     c.add("priority", 1)
     c.add("reserved", 1)
-    for _, n in ipairs({ "began", "before", "behind", "times", "time" }) do c.add(n, 8) end
+    for _, n in ipairs({ "began", "ended", "first", "behind", "times", "time" }) do c.add(n, 8) end
   elseif kind >= 7 and kind <= 9 then
     c.add("in", 2)
     c.add("out", 2)
