@@ -58,30 +58,15 @@ func of[T any](list []T, node int, key func(*T) int) []T {
 	return list[i:j]
 }
 
-// now adds what the snapshots tell: how queues stood and what they held.
-func (b *builder) now(e *Evidence) {
-	for _, r := range e.Reports {
-		t := Teller{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0}
-		seen := map[uint32]bool{}
-		for i := range r.PortEpochs {
-			seen[r.PortEpochs[i].Epoch] = true
-		}
-		t.Epochs = len(seen)
-		b.g.Tellers = append(b.g.Tellers, t)
-		b.held(r)
-		for i := range r.Waitings {
-			w := &r.Waitings[i]
-			if n, ok := b.at(r.Switch, w.Out, w.Priority); ok {
-				b.g.Waitings = append(b.g.Waitings, Waiting{n, b.flow(w.Key), w.In, w.Packets, model.Bytes(w.Bytes)})
-			}
-		}
-		for i := range r.Flows {
-			f := &r.Flows[i]
-			if n, ok := b.at(r.Switch, f.Out, f.Priority); ok {
-				b.g.Passages = append(b.g.Passages, Passage{n, b.flow(f.Key), *f})
-			}
-		}
+// tellers lists who answered.
+func (b *builder) tellers(r *Report) {
+	t := Teller{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0}
+	seen := map[uint32]bool{}
+	for i := range r.PortEpochs {
+		seen[r.PortEpochs[i].Epoch] = true
 	}
+	t.Epochs = len(seen)
+	b.g.Tellers = append(b.g.Tellers, t)
 }
 
 // held adds edges from what paused a queue to it: packets of the one that wait
@@ -100,31 +85,8 @@ func (b *builder) held(r *Report) {
 			}
 			continue
 		}
-		if from, ok := b.index[Queue{in.Peer, h.Priority & 7}]; ok {
+		if from, ok := b.at(in.Peer.Node, in.Peer.Port, h.Priority); ok {
 			b.g.Held = append(b.g.Held, Edge{from, to, float64(h.Bytes)})
 		}
 	}
-}
-
-// at returns the place of a queue.
-func (b *builder) at(sw model.NodeID, port model.PortID, class model.Priority) (int, bool) {
-	n, ok := b.index[Queue{model.Port{Node: sw, Port: port}, class & 7}]
-	return n, ok
-}
-
-// sortNow puts the lists in order; flows have moved to their places.
-func (b *builder) sortNow(place []int) {
-	g := b.g
-	for i := range g.Passages {
-		g.Passages[i].Flow = place[g.Passages[i].Flow]
-	}
-	for i := range g.Waitings {
-		g.Waitings[i].Flow = place[g.Waitings[i].Flow]
-	}
-	slices.SortStableFunc(g.Passages, func(a, b Passage) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Did.Epoch, b.Did.Epoch))
-	})
-	slices.SortStableFunc(g.Waitings, func(a, b Waiting) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Flow, b.Flow)) })
-	order(g.Held)
-	order(g.First)
 }

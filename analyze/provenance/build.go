@@ -1,0 +1,246 @@
+package provenance
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+const classes = 8
+
+// nobody is no node of any fabric.
+const nobody model.NodeID = math.MaxUint32
+
+// Build makes the graph of a complaint's evidence. It looks every flow up once
+// and every queue in a table; from there on it works on numbers and sorted
+// lists. An incident of a fat-tree of k=16 takes a third of what maps took.
+func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
+	source, ok := f.ByAddr(victim.Src)
+	if !ok {
+		source = nobody
+	}
+	b := builder{
+		fabric: f, source: source, flows: map[model.FlowKey]int32{},
+		g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64},
+	}
+	b.number(e)
+	for _, r := range e.Reports {
+		b.report(r)
+		b.tellers(r)
+		b.held(r)
+		b.gather(r)
+	}
+	order(b.g.Held)
+	order(b.g.First)
+	b.sort()
+	b.weigh()
+	b.pauses()
+	for _, r := range e.Reports {
+		b.portPorts(r)
+	}
+	order(b.g.PortPort)
+	return b.g
+}
+
+type builder struct {
+	fabric *topo.Fabric
+	source model.NodeID // of the victim
+	g      *Graph
+
+	base  []int32 // by node of the fabric: its first queue in place; -1: it told nothing
+	place []int32 // by queue of those that told: 1 + its index in Graph.Nodes; 0: not there
+
+	flows   map[model.FlowKey]int32 // in the order of first use
+	records []*epoch.Flow           // in the order told
+	told    []told
+	waiting []Waiting // flows as in flows
+
+	// Memory to use again from queue to queue.
+	replay  replayer
+	byEpoch []told
+	shares  []share
+	who     []int // whose they are
+	out     []float64
+	ways    []way
+}
+
+// told is a flow's record in numbers: two words, so that sorting them is quick.
+type told struct {
+	where uint64 // queue, then flow
+	when  uint64 // epoch, then the number of the record, of which a flow may have several
+}
+
+func (t told) node() int     { return int(t.where >> 32) }
+func (t told) flow() int     { return int(uint32(t.where)) }
+func (t told) epoch() uint64 { return t.when >> 32 }
+
+func (t told) compare(o told) int {
+	if t.where != o.where {
+		return cmp.Compare(t.where, o.where)
+	}
+	return cmp.Compare(t.when, o.when)
+}
+
+// did is the record itself.
+func (b *builder) did(t told) *epoch.Flow { return b.records[uint32(t.when)] }
+
+// at returns the index of a queue in Graph.Nodes.
+func (b *builder) at(sw model.NodeID, port model.PortID, class model.Priority) (int, bool) {
+	if slot := b.slot(sw, port, class); slot >= 0 && b.place[slot] > 0 {
+		return int(b.place[slot]) - 1, true
+	}
+	return 0, false
+}
+
+// slot is where a queue is in place, or -1.
+func (b *builder) slot(sw model.NodeID, port model.PortID, class model.Priority) int {
+	if int(sw) >= len(b.base) || b.base[sw] < 0 || port == 0 || int(port) > len(b.fabric.Node(sw).Ports) {
+		return -1
+	}
+	return int(b.base[sw]) + (int(port)-1)*classes + int(class&7)
+}
+
+// number gives the queues that somebody told of their places.
+func (b *builder) number(e *Evidence) {
+	b.base = make([]int32, len(b.fabric.Nodes()))
+	for i := range b.base {
+		b.base[i] = -1
+	}
+	reports := slices.Clone(e.Reports)
+	slices.SortFunc(reports, func(x, y *Report) int { return cmp.Compare(x.Switch, y.Switch) })
+	slots := 0
+	for _, r := range reports {
+		if b.fabric.Has(r.Switch) && b.base[r.Switch] < 0 {
+			b.base[r.Switch] = int32(slots)
+			slots += len(b.fabric.Node(r.Switch).Ports) * classes
+		}
+	}
+	b.place = make([]int32, slots)
+	for _, r := range reports {
+		mark := func(port model.PortID, class model.Priority) {
+			if slot := b.slot(r.Switch, port, class); slot >= 0 {
+				b.place[slot] = 1
+			}
+		}
+		for i := range r.PortEpochs {
+			mark(r.PortEpochs[i].Port, r.PortEpochs[i].Priority)
+		}
+		for i := range r.Ports {
+			mark(r.Ports[i].Port, r.Ports[i].Priority)
+		}
+		for i := range r.Pauses {
+			mark(r.Pauses[i].Port, r.Pauses[i].Priority)
+		}
+	}
+	for _, r := range reports {
+		if !b.fabric.Has(r.Switch) {
+			continue
+		}
+		for i, p := range b.fabric.Node(r.Switch).Ports {
+			for class := range model.Priority(classes) {
+				slot := int(b.base[r.Switch]) + i*classes + int(class)
+				if b.place[slot] != 1 {
+					continue
+				}
+				q := Queue{model.Port{Node: r.Switch, Port: model.PortID(i + 1)}, class}
+				b.g.Nodes = append(b.g.Nodes, Node{Queue: q, Peer: p.Peer, ToHost: b.fabric.Node(p.Peer.Node).Role <= topo.Mux})
+				b.place[slot] = int32(len(b.g.Nodes))
+			}
+		}
+	}
+}
+
+// report reads what a switch told of its queues.
+func (b *builder) report(r *Report) {
+	g := b.g
+	g.Epoch = max(g.Epoch, r.EpochLength)
+	g.To = max(g.To, r.Snapshot)
+	for i := range r.PortEpochs {
+		e := &r.PortEpochs[i]
+		at, ok := b.at(r.Switch, e.Port, e.Priority)
+		if !ok {
+			continue
+		}
+		n := &g.Nodes[at]
+		n.Packets += uint64(e.Packets)
+		n.Paused += uint64(e.Paused)
+		n.PauseFrames += uint64(e.PauseFrames)
+		n.Depth += float64(e.Depth)
+		n.PausedDepth += float64(e.PausedDepth)
+		g.From = min(g.From, r.Start(e.Epoch))
+	}
+	for i := range r.Ports {
+		p := &r.Ports[i]
+		if at, ok := b.at(r.Switch, p.Port, p.Priority); ok {
+			g.Nodes[at].State, g.Nodes[at].Snapshot = *p, r.Snapshot
+		}
+	}
+	for i := range r.Pauses {
+		p := &r.Pauses[i]
+		if at, ok := b.at(r.Switch, p.Port, p.Priority); ok {
+			g.Nodes[at].Pauses = *p
+		}
+	}
+}
+
+// flow numbers a flow in the order of first use.
+func (b *builder) flow(k *model.FlowKey) int32 {
+	i, ok := b.flows[*k]
+	if !ok {
+		i = int32(len(b.g.Flows))
+		b.flows[*k] = i
+		b.g.Flows = append(b.g.Flows, *k)
+	}
+	return i
+}
+
+// gather notes what a switch told of flows.
+func (b *builder) gather(r *Report) {
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		if n, ok := b.at(r.Switch, f.Out, f.Priority); ok {
+			b.told = append(b.told, told{uint64(n)<<32 | uint64(b.flow(&f.Key)), uint64(f.Epoch)<<32 | uint64(len(b.told))})
+			b.records = append(b.records, f)
+		}
+	}
+	for i := range r.Waitings {
+		w := &r.Waitings[i]
+		if n, ok := b.at(r.Switch, w.Out, w.Priority); ok {
+			b.waiting = append(b.waiting, Waiting{n, int(b.flow(&w.Key)), w.In, w.Packets, model.Bytes(w.Bytes)})
+		}
+	}
+}
+
+// sort puts flows and what they did in order, and ends the means of queues.
+func (b *builder) sort() {
+	g := b.g
+	old := slices.Clone(g.Flows)
+	slices.SortFunc(g.Flows, model.FlowKey.Compare)
+	place := make([]int32, len(old))
+	for i := range g.Flows {
+		place[b.flows[g.Flows[i]]] = int32(i)
+	}
+	for i := range b.told {
+		t := &b.told[i]
+		t.where = t.where>>32<<32 | uint64(place[t.flow()])
+	}
+	slices.SortFunc(b.told, told.compare)
+	g.Passages = make([]Passage, len(b.told))
+	for i, t := range b.told {
+		g.Passages[i] = Passage{t.node(), t.flow(), *b.did(t)}
+	}
+	for i := range b.waiting {
+		b.waiting[i].Flow = int(place[b.waiting[i].Flow])
+	}
+	slices.SortStableFunc(b.waiting, func(x, y Waiting) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Flow, y.Flow)) })
+	g.Waitings = b.waiting
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		n.Depth /= float64(max(n.Packets-min(n.Paused, n.Packets), 1))
+		n.PausedDepth /= float64(max(n.Paused, 1))
+	}
+}
