@@ -40,7 +40,7 @@ func (s Suite) Run(ctx context.Context) ([]Result, error) { return s.run(ctx) }
 
 // Suites returns all suites by name.
 func Suites() []Suite {
-	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite}
+	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite}
 }
 
 // Find returns the suite of that name.
