@@ -27,10 +27,11 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code":   exitCode,
-			"isjson": isJSON,
-			"retry":  retry,
-			"memory": memory,
+			"code":      exitCode,
+			"isjson":    isJSON,
+			"retry":     retry,
+			"memory":    memory,
+			"storefile": storeFile,
 		},
 	})
 }

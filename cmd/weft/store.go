@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/embedded"
+)
+
+func (a *app) storeCommand() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "store",
+		Short: "Look into a store file and export it",
+		Long: `Look into a store file and export it.
+
+One process holds a file at a time: stop the one that writes it, or ask its API.
+A file of an older version is brought to this one.`,
+	}, a.storeInfoCommand(), a.storeExportCommand())
+}
+
+func (a *app) storeInfoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "info FILE",
+		Short: "Show what a store file holds",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withStore(args[0], func(s *embedded.Store) error {
+				info, err := s.Info(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.format == "json" {
+					return printJSON(cmd.OutOrStdout(), info)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "schema %d, %v kept in a file of %v\n\n", info.Schema, info.Size, info.File)
+				var t table
+				t.row("KIND", "ROWS", "OLDEST", "NEWEST")
+				for _, k := range info.Kinds {
+					if k.Rows == 0 {
+						t.row(k.Kind, 0, "-", "-")
+						continue
+					}
+					t.row(k.Kind, k.Rows, k.Oldest.Format(time.RFC3339Nano), k.Newest.Format(time.RFC3339Nano))
+				}
+				return t.print(cmd.OutOrStdout())
+			})
+		},
+	}
+}
+
+func (a *app) storeExportCommand() *cobra.Command {
+	var to, from, until string
+	var kinds []string
+	cmd := &cobra.Command{
+		Use:   "export FILE --to DIR",
+		Short: "Write a store file's tables as Parquet",
+		Example: `  weft store export weft.duckdb --to out
+  weft store export weft.duckdb --to out --kind flows,losses --from 2026-03-01T12:00:00Z --until 2026-03-01T13:00:00Z`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			if to == "" {
+				return usagef("--to is missing, want the folder to write to")
+			}
+			begin, err := instant("--from", from)
+			if err != nil {
+				return err
+			}
+			end, err := instant("--until", until)
+			if err != nil {
+				return err
+			}
+			chosen := store.Kinds()
+			if len(kinds) > 0 {
+				chosen = nil
+			}
+			for _, name := range kinds {
+				kind, err := store.ParseKind(name)
+				if err != nil {
+					return usageError{err}
+				}
+				chosen = append(chosen, kind)
+			}
+			return withStore(args[0], func(s *embedded.Store) error {
+				return a.export(ctx, cmd, s, to, chosen, begin, end)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "folder to write KIND.parquet to")
+	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "tables to export (default all)")
+	cmd.Flags().StringVar(&from, "from", "", "the earliest time, as RFC 3339 (default the oldest)")
+	cmd.Flags().StringVar(&until, "until", "", "the time before which to stop (default none)")
+	return cmd
+}
+
+func (a *app) export(ctx context.Context, cmd *cobra.Command, s *embedded.Store, to string, kinds []store.Kind, begin, end time.Time) error {
+	rows := map[store.Kind]uint64{}
+	var t table
+	t.row("KIND", "ROWS")
+	for _, kind := range kinds {
+		n, err := s.Export(ctx, to, kind, begin, end)
+		if err != nil {
+			return err
+		}
+		rows[kind] = n
+		t.row(kind, n)
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), rows)
+	}
+	return t.print(cmd.OutOrStdout())
+}
+
+// instant reads a time of the command line; none is zero.
+func instant(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return at, usagef("%s %s, want a time such as 2026-03-01T12:00:00Z", flag, text)
+	}
+	return at, nil
+}
+
+// withStore opens a file that is there, and closes it.
+func withStore(path string, do func(*embedded.Store) error) error {
+	if _, err := os.Stat(path); err != nil {
+		return err // Open would make it
+	}
+	s, err := embedded.Open(path, embedded.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}

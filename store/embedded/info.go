@@ -1,0 +1,63 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Info is what a file holds.
+type Info struct {
+	Schema int         `json:"schema"`
+	Size   model.Bytes `json:"size"` // of what is kept
+	File   model.Bytes `json:"file"` // with room for more
+	Kinds  []KindInfo  `json:"kinds"`
+}
+
+// KindInfo is what it holds of one kind. Without rows the times are zero.
+type KindInfo struct {
+	Kind   store.Kind `json:"kind"`
+	Rows   uint64     `json:"rows"`
+	Oldest time.Time  `json:"oldest,omitzero"`
+	Newest time.Time  `json:"newest,omitzero"`
+}
+
+// Info counts what the file holds.
+func (s *Store) Info(ctx context.Context) (info Info, err error) {
+	leave, err := s.enter()
+	if err != nil {
+		return info, err
+	}
+	defer leave()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("info of store %s: %w", s.path, err)
+		}
+	}()
+	info.Schema = len(migrations)
+	if info.Size, err = s.Size(ctx); err != nil {
+		return info, err
+	}
+	file, err := os.Stat(s.path)
+	if err != nil {
+		return info, err
+	}
+	info.File = model.Bytes(file.Size())
+	for _, kind := range store.Kinds() {
+		k := KindInfo{Kind: kind}
+		var oldest, newest *int64
+		query := fmt.Sprintf(`SELECT count(*), epoch_ns(min(time)), epoch_ns(max(time)) FROM %s`, kind)
+		if err := s.db.QueryRowContext(ctx, query).Scan(&k.Rows, &oldest, &newest); err != nil {
+			return info, err
+		}
+		if oldest != nil {
+			k.Oldest, k.Newest = time.Unix(0, *oldest).UTC(), time.Unix(0, *newest).UTC()
+		}
+		info.Kinds = append(info.Kinds, k)
+	}
+	return info, nil
+}
