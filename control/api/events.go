@@ -2,12 +2,10 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -140,13 +138,7 @@ func (o *eventWriter) now(e Event) {
 	if len(o.types) > 0 && !slices.Contains(o.types, e.event()) && e.event() != "reset" {
 		return
 	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic(fmt.Sprintf("api: event %s cannot be encoded: %v", e.event(), err))
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", e.event(), data)
-	o.text(b.String())
+	o.text(fmt.Sprintf("event: %s\ndata: %s\n\n", e.event(), encodeEvent(e)))
 }
 
 func (o *eventWriter) flush() error {

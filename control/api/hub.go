@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,13 +76,22 @@ func newRun() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Publish tells all clients. It keeps nothing of e.
 func (h *Hub) Publish(e Event) {
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic(fmt.Sprintf("api: event %s cannot be encoded: %v", e.event(), err)) // all types are ours
-	}
+	data := encodeEvent(e)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.publish(e.event(), data)
+}
+
+// encodeEvent writes an event's data. Lists are never null, as in answers.
+func encodeEvent(e Event) []byte {
+	v := reflect.New(reflect.TypeOf(e))
+	v.Elem().Set(reflect.ValueOf(e))
+	fillLists(v)
+	data, err := json.Marshal(v.Interface())
+	if err != nil {
+		panic(fmt.Sprintf("api: event %s cannot be encoded: %v", e.event(), err)) // all types are ours
+	}
+	return data
 }
 
 func (h *Hub) publish(name string, data []byte) {

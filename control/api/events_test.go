@@ -1,0 +1,375 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sse is one event as it came.
+type sse struct{ id, name, data string }
+
+// listen reads events of a server until the test ends.
+func listen(t *testing.T, addr, query, last string) <-chan sse {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+addr+Prefix+"/events"+query, nil)
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	tr := &http.Transport{}
+	resp, err := (&http.Client{Transport: tr}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ct := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || ct != "text/event-stream" {
+		t.Fatalf("events = %d %s", resp.StatusCode, ct)
+	}
+	out := make(chan sse, 1000)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(out)
+		var e sse
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			switch key, value, _ := strings.Cut(lines.Text(), ": "); key {
+			case "id":
+				e.id = value
+			case "event":
+				e.name = value
+			case "data":
+				e.data = value
+			case "":
+				if e.name != "" {
+					out <- e
+				}
+				e = sse{}
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		resp.Body.Close()
+		reading.Wait()
+		tr.CloseIdleConnections()
+	})
+	return out
+}
+
+// next waits for an event of a name and reads it, passing over others.
+func next(t *testing.T, events <-chan sse, name string, into any) sse {
+	t.Helper()
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				t.Fatalf("the stream ended before a %s event", name)
+			}
+			if e.name != name {
+				continue
+			}
+			if err := json.Unmarshal([]byte(e.data), into); err != nil {
+				t.Fatalf("%s event %s: %v", name, e.data, err)
+			}
+			return e
+		case <-time.After(20 * time.Second):
+			t.Fatalf("no %s event", name)
+		}
+	}
+}
+
+func quick(c *Config, _ *Deps) {
+	c.StateInterval, c.HealthInterval, c.Heartbeat = 5*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond
+}
+
+// change sets a port's queue in a new snapshot.
+func (k *fake) change(port int, queue int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := *k.state
+	n.Ports = slices.Clone(n.Ports)
+	n.Ports[port].QueueBytes = queue
+	n.Time = n.Time.Add(time.Millisecond)
+	k.state = &n
+}
+
+// TestEvents: a client gets the whole state, then what changes, and all kinds of
+// events as the document describes them.
+func TestEvents(t *testing.T) {
+	s, k := newServer(t, quick)
+	events := listen(t, serve(t, s), "", "")
+	var st StateEvent
+	next(t, events, "state", &st)
+	if !st.Full || len(st.Ports) != len(k.state.Ports) || len(st.Nodes) != len(k.state.Nodes) {
+		t.Fatalf("first event: full %v, %d ports, %d nodes", st.Full, len(st.Ports), len(st.Nodes))
+	}
+	k.change(7, 4711)
+	next(t, events, "state", &st)
+	if st.Full || len(st.Ports) != 1 || st.Ports[0].QueueBytes != 4711 || len(st.Nodes) != 0 {
+		t.Fatalf("a change of one port came as %+v", st)
+	}
+	probe, _ := k.StartProbe(t.Context(), ProbeRequest{Kind: "flow", Flow: k.flow(0), Count: 1})
+	mark, _ := k.SetMark(t.Context(), MarkRequest{Host: "h0", OneIn: 1, DurationMs: 1})
+	fault, _ := k.Inject(t.Context(), FaultRequest{Kind: "imbalance"})
+	for _, e := range []Event{NewIncident(&k.batch.Incidents[0]), probe, mark, fault, k.Clock(), k.Health()} {
+		s.deps.Hub.Publish(e)
+		var v any
+		next(t, events, e.event(), &v)
+		checkEvent(t, s, e, v)
+	}
+}
+
+// checkEvent holds an event's data to the document.
+func checkEvent(t *testing.T, s *Server, e Event, v any) {
+	t.Helper()
+	doc := s.api.OpenAPI()
+	kinds := doc.Paths[Prefix+"/events"].Get.Responses["200"].Content["text/event-stream"].Schema.Items.OneOf
+	i := slices.IndexFunc(kinds, func(k *huma.Schema) bool { return k.Properties["event"].Enum[0] == e.event() })
+	if i < 0 {
+		t.Fatalf("event %s is not in the document", e.event())
+	}
+	var res huma.ValidateResult
+	huma.Validate(doc.Components.Schemas, kinds[i].Properties["data"], huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &res)
+	for _, err := range res.Errors {
+		t.Errorf("event %s is not as documented: %v", e.event(), err)
+	}
+}
+
+// TestEventsByType: only what was asked for.
+func TestEventsByType(t *testing.T) {
+	s, _ := newServer(t, quick)
+	addr := serve(t, s)
+	events := listen(t, addr, "?types=probe,fault", "")
+	s.deps.Hub.Publish(Mark{ID: "m"})
+	s.deps.Hub.Publish(Fault{ID: "f"})
+	if e := <-events; e.name != "fault" {
+		t.Errorf("got %s first, want fault", e.name)
+	}
+	if w := do(s.Handler(), "GET", Prefix+"/events?types=gossip", ""); w.Code != 422 {
+		t.Errorf("an unknown type = %d; want 422", w.Code)
+	}
+}
+
+// TestEventsResume: a client that comes back is told what it missed, once, and
+// nothing else; when that is too much, to begin anew.
+func TestEventsResume(t *testing.T) {
+	s, k := newServer(t, quick)
+	addr := serve(t, s)
+	first := listen(t, addr, "?types=probe,state", "")
+	var p Probe
+	var st StateEvent
+	next(t, first, "state", &st)
+	s.deps.Hub.Publish(Probe{ID: "p-0"})
+	e := next(t, first, "probe", &p)
+	for i := 1; i <= 3; i++ {
+		s.deps.Hub.Publish(Probe{ID: fmt.Sprint("p-", i)})
+	}
+	again := listen(t, addr, "?types=probe,state", e.id)
+	for i := 1; i <= 3; i++ {
+		if got := next(t, again, "probe", &p); p.ID != fmt.Sprint("p-", i) || got.id == "" {
+			t.Errorf("after %s came %s %s; want p-%d", e.id, got.id, got.data, i)
+		}
+	}
+	k.change(1, 1)
+	if next(t, again, "state", &st); st.Full {
+		t.Error("a client that went on was sent the whole state")
+	}
+	for range 100 { // more than are kept
+		s.deps.Hub.Publish(Mark{})
+	}
+	for _, last := range []string{e.id, "other-1", "nonsense", strings.Split(e.id, "-")[0] + "-99999999"} {
+		lost := listen(t, addr, "?types=probe,state", last)
+		if e := <-lost; e.name != "reset" {
+			t.Errorf("Last-Event-ID %s: first came %s; want reset", last, e.name)
+		}
+		if next(t, lost, "state", &st); !st.Full {
+			t.Errorf("Last-Event-ID %s: reset without a full state", last)
+		}
+	}
+}
+
+// TestEventsAfterAGap: when nobody has listened for long, nothing can be gone on
+// from, because changes of the state were not published.
+func TestEventsAfterAGap(t *testing.T) {
+	k := newFake(t)
+	h := NewHub(16, 64)
+	f := &feed{live: k, hub: h}
+	c, _, full := f.join("")
+	if full == nil {
+		t.Fatal("no full state at first")
+	}
+	f.tick(epoch0)
+	h.Publish(Probe{})
+	last := fmt.Sprintf("%s-%d", c.run, (<-c.events).seq)
+	h.unsubscribe(c)
+	k.change(0, 9)
+	f.tick(epoch0.Add(linger)) // still published
+	if c, missed, full := f.join(last); full != nil || len(missed) != 1 {
+		t.Errorf("back in time: full %v, %d missed; want to go on with 1", full != nil, len(missed))
+	} else {
+		h.unsubscribe(c)
+	}
+	f.tick(epoch0.Add(3 * linger))
+	k.change(0, 10)
+	f.tick(epoch0.Add(4 * linger))
+	if _, missed, full := f.join(last); full == nil || len(missed) != 0 || full.Ports[0].QueueBytes != 10 {
+		t.Errorf("back too late: full %v, %d missed; want the state of now", full != nil, len(missed))
+	}
+}
+
+// TestSlowListener: a client that does not read is dropped and counted; others
+// and the publisher do not notice.
+func TestSlowListener(t *testing.T) {
+	s, _ := newServer(t, quick, func(c *Config, _ *Deps) { c.WriteTimeout = 100 * time.Millisecond })
+	addr := serve(t, s)
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET %s/events HTTP/1.1\r\nHost: localhost\r\n\r\n", Prefix)
+	for clients, _, _ := s.deps.Hub.numbers(); clients == 0; clients, _, _ = s.deps.Hub.numbers() {
+		time.Sleep(time.Millisecond)
+	}
+	good := listen(t, addr, "?types=probe", "")
+	big := Probe{Verdict: strings.Repeat("x", 200<<10)}
+	sent := 0
+	var p Probe
+	for clients, _, _ := s.deps.Hub.numbers(); clients > 1; clients, _, _ = s.deps.Hub.numbers() {
+		s.deps.Hub.Publish(big)
+		sent++
+		next(t, good, "probe", &p) // keeps up
+		if sent > 5000 {
+			t.Fatal("a client that reads nothing is still there")
+		}
+	}
+	s.deps.Hub.Publish(Probe{ID: "last"})
+	if next(t, good, "probe", &p); p.ID != "last" {
+		t.Errorf("the other client got %q", p.ID)
+	}
+}
+
+// TestHubDropsTheSlow counts exactly who was dropped.
+func TestHubDropsTheSlow(t *testing.T) {
+	h := NewHub(4, 8)
+	slow, _, _ := h.subscribe("")
+	for range 5 {
+		h.Publish(Mark{})
+	}
+	n := 0
+	for range slow.events {
+		n++
+	}
+	if clients, published, dropped := h.numbers(); n != 4 || !slow.slow || clients != 0 || published != 5 || dropped != 1 {
+		t.Errorf("%d events, %d clients, %d published, %d dropped; want 4, 0, 5, 1", n, clients, published, dropped)
+	}
+	h.unsubscribe(slow) // twice is no harm
+	h.close()
+	c, _, _ := h.subscribe("")
+	if _, open := <-c.events; open {
+		t.Error("a closed hub takes clients")
+	}
+}
+
+// TestHubResumes: after any run of events, a client that comes back gets exactly
+// those after its last, or is told that they are gone.
+func TestHubResumes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		history := rapid.IntRange(1, 10).Draw(rt, "history")
+		n := rapid.IntRange(0, 30).Draw(rt, "events")
+		h := NewHub(4, history)
+		for range n {
+			h.Publish(Mark{})
+		}
+		last := rapid.IntRange(0, n+2).Draw(rt, "last")
+		c, missed, ok := h.subscribe(fmt.Sprintf("%s-%d", h.run, last))
+		if want := last <= n && n-last <= min(history, n); ok != want {
+			rt.Fatalf("resumed %v, want %v", ok, want)
+		}
+		if !ok {
+			return
+		}
+		if len(missed) != n-last {
+			rt.Fatalf("%d missed, want %d", len(missed), n-last)
+		}
+		for i, m := range missed {
+			if m.seq != uint64(last+i+1) {
+				rt.Fatalf("missed %d is event %d", i, m.seq)
+			}
+		}
+		h.unsubscribe(c)
+	})
+}
+
+// TestListenersAreBounded: one too many is told so.
+func TestListenersAreBounded(t *testing.T) {
+	s, _ := newServer(t, quick, func(c *Config, _ *Deps) { c.MaxClients = 1 })
+	addr := serve(t, s)
+	var st StateEvent
+	next(t, listen(t, addr, "", ""), "state", &st)
+	if w := do(s.Handler(), "GET", Prefix+"/events", ""); w.Code != 503 {
+		t.Errorf("one listener too many = %d; want 503", w.Code)
+	}
+}
+
+// TestShutdown: listeners do not keep the server from ending.
+func TestShutdown(t *testing.T) {
+	s, _ := newServer(t, quick)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Serve(ctx, ln) }()
+	events := listen(t, ln.Addr().String(), "", "")
+	var st StateEvent
+	next(t, events, "state", &st)
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	for range events { // ends
+	}
+	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// TestServeFails says why.
+func TestServeFails(t *testing.T) {
+	s, _ := newServer(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	if err := s.Serve(context.Background(), ln); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("Serve on a closed listener = %v", err)
+	}
+	s, _ = newServer(t, func(c *Config, _ *Deps) { c.Listen = "256.0.0.1:1" })
+	if err := s.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "256.0.0.1") {
+		t.Errorf("Run = %v", err)
+	}
+}
