@@ -173,7 +173,8 @@ func (k *fake) Health() Health {
 	}
 }
 
-// answer is a store's query over a list: newest first, bounded, with a cursor.
+// answer is a store's query over a list that is newest first: bounded, with a
+// cursor.
 func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at func(*R) time.Time, match func(*R) bool) (p record.Page[R], err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -198,12 +199,10 @@ func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at fun
 	if limit <= 0 || limit > 1000 {
 		limit = 1000
 	}
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b R) int { return at(&b).Compare(at(&a)) })
 	n := 0
-	for i := range sorted {
-		t := at(&sorted[i])
-		if !q.From.IsZero() && t.Before(q.From) || !q.To.IsZero() && !t.Before(q.To) || !match(&sorted[i]) {
+	for i := range all {
+		t := at(&all[i])
+		if !q.From.IsZero() && t.Before(q.From) || !q.To.IsZero() && !t.Before(q.To) || !match(&all[i]) {
 			continue
 		}
 		n++
@@ -214,7 +213,7 @@ func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at fun
 			p.Next = strconv.Itoa(n - 1)
 			break
 		}
-		p.Items = append(p.Items, sorted[i])
+		p.Items = append(p.Items, all[i])
 	}
 	k.longest = max(k.longest, len(p.Items))
 	return p, nil

@@ -1,0 +1,245 @@
+package api
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// FuzzRequest: no path, query or body makes a server fail, nor read more than
+// its budget.
+func FuzzRequest(f *testing.F) {
+	s, k := newServer(f)
+	for _, c := range calls(k) {
+		path, query, _ := strings.Cut(c.path, "?")
+		f.Add(c.method, Prefix+path, query, c.body)
+	}
+	f.Add("GET", "/%2e%2e/%00", "a=%zz;&&", "\xff")
+	f.Add("PUT", Prefix+"/clock", "", `{"pace":1e999}`)
+	f.Add("POST", Prefix+"/probes", "", `{"kind":"link","link":{"node":"tor0","port":-1}}`)
+	f.Add("POST", Prefix+"/marks", "", `{"host":"h0","one_in":1.5,"duration_ms":null}`)
+	f.Add("GET", Prefix+"/ports/heatmap", "from=2026-01-02T15:04:04.999999999Z&to=2026-01-02T15:04:05Z&steps=600", "")
+	f.Fuzz(func(t *testing.T, method, path, query, body string) {
+		r, err := http.NewRequest(method, "http://localhost/", strings.NewReader(body))
+		if err != nil || !strings.HasPrefix(path, "/") || path == Prefix+"/events" {
+			return
+		}
+		if r.URL.Path, err = url.PathUnescape(path); err != nil {
+			r.URL.Path = path
+		}
+		r.URL.RawPath, r.URL.RawQuery = path, query
+		r.Header.Set("Content-Type", "application/json")
+		k.mu.Lock()
+		k.queries = 0
+		k.probes, k.marks, k.faults, k.counters = nil, nil, nil, k.counters[:1]
+		clear(k.waits)
+		k.mu.Unlock()
+		s.callers[0].complaints.left = complaintBurst
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Errorf("%s %s?%s %s = %d %s", method, path, query, body, w.Code, w.Body)
+		}
+		if w.Code >= 400 && method != "HEAD" && !json.Valid(w.Body.Bytes()) && strings.HasPrefix(path, Prefix) {
+			t.Errorf("%s %s?%s %s = %d, and no problem: %s", method, path, query, body, w.Code, w.Body)
+		}
+		if k.queries > 30 {
+			t.Errorf("%s %s?%s: %d queries", method, path, query, k.queries)
+		}
+	})
+}
+
+// TestPages: any list read page by page is the same as the filtered whole.
+func TestPages(t *testing.T) {
+	s, k := newServer(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
+		limit := rapid.IntRange(1, 300).Draw(rt, "limit")
+		keep := rapid.SliceOfN(rapid.Bool(), len(k.batch.Traces), len(k.batch.Traces)).Draw(rt, "keep")
+		var want []uint64
+		for i := range k.batch.Traces {
+			if keep[i] {
+				want = append(want, k.batch.Traces[i].ID)
+			}
+		}
+		var got []uint64
+		q := record.Query{Limit: limit}
+		for pages := 0; ; pages++ {
+			p, err := scan(t.Context(), s, k.Traces, q, func(r *record.Trace) (uint64, bool) { return r.ID, keep[r.ID-1] })
+			if err != nil || len(p.Items) > limit || p.Scanned > s.cfg.ScanBudget || pages > len(keep) {
+				rt.Fatalf("page %d: %d items, %d scanned, %v", pages, len(p.Items), p.Scanned, err)
+			}
+			got = append(got, p.Items...)
+			if q.After = p.Next; p.Next == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			rt.Fatalf("pages of %d have %v; want %v", limit, got, want)
+		}
+	})
+}
+
+// TestFlowSums: what pages of flows say together is what the records say.
+func TestFlowSums(t *testing.T) {
+	s, k := newServer(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
+		in := &flowsInput{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact", Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
+		type sum struct{ slots, packets, bytes, lost uint64 }
+		got, want := map[string]sum{}, map[string]sum{}
+		var covered []time.Time
+		for {
+			p, err := s.listFlows(t.Context(), in)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			covered = append(covered, p.From)
+			for _, f := range p.Items {
+				x := got[f.Flow.String()]
+				got[f.Flow.String()] = sum{x.slots + uint64(f.Slots), x.packets + f.Packets, x.bytes + f.Bytes, x.lost}
+			}
+			if in.After = p.Next; p.Next == "" {
+				break
+			}
+		}
+		for i := range k.batch.Flows {
+			if r := &k.batch.Flows[i]; r.Exact && !r.Time.Before(epoch0.Add(-120*time.Second)) {
+				x := want[r.Flow.String()]
+				want[r.Flow.String()] = sum{x.slots + 1, x.packets + r.Packets, x.bytes + r.Bytes, 0}
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			rt.Fatalf("pages sum up to %v; want %v", got, want)
+		}
+		if !slices.IsSortedFunc(covered, func(a, b time.Time) int { return b.Compare(a) }) {
+			rt.Fatalf("pages begin at %v, want each before the last", covered)
+		}
+	})
+}
+
+// TestFlowAnswer: one flow's answer against its records, counted by hand.
+func TestFlowAnswer(t *testing.T) {
+	s, k := newServer(t)
+	in := &flowInput{Range: Range{Last: "100s"}, Key: k.flow(3).String()}
+	d, err := s.getFlow(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The flow is that of every 7th record, the 4th, 11th, … of which 14 are in
+	// the range; each has 10 packets and lost 1 behind the first switch.
+	if d.Slots != 14 || d.Packets != 140 || d.LostPackets != 14 || len(d.Hops) != 2 || d.Hops[0].Packets != 140 || d.Hops[1].Packets != 126 || d.Hops[0].LostPackets != 14 || !d.Complete {
+		t.Errorf("flow = %+v", d)
+	}
+	if d.Hops[0].Out == nil || d.Hops[0].QueueBytes == nil || len(d.Losses) != 14 || len(d.Traces) != 14 || len(d.Series) != 14 || !d.Series[0].Time.Before(d.Series[1].Time) {
+		t.Errorf("flow's hops and events = %+v", d)
+	}
+	if len(d.Diagnoses) != 0 {
+		t.Errorf("diagnoses from outside of the range: %v", d.Diagnoses)
+	}
+}
+
+// TestHeatmapAnswer against its records, counted by hand.
+func TestHeatmapAnswer(t *testing.T) {
+	s, _ := newServer(t)
+	m, err := s.heatmap(t.Context(), &heatmapInput{Range: Range{Last: "100s"}, Metric: "queue_bytes", Steps: 10, Top: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Record i is i+1 seconds old, of port i%4+1, with a queue of 100·i: the
+	// hottest is 99, of port 4, in the first step, with 95 of the same port.
+	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete || *m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
+		t.Errorf("heat map = %+v", m)
+	}
+	quiet, err := s.heatmap(t.Context(), &heatmapInput{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
+	if err != nil || len(quiet.Ports) != 0 || !quiet.Complete {
+		t.Errorf("heat map of a time without records = %+v, %v", quiet, err)
+	}
+}
+
+// TestPastState: of each port the newest sample before.
+func TestPastState(t *testing.T) {
+	s, _ := newServer(t)
+	st, err := s.stateAt(t.Context(), epoch0.Add(-9500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := 0
+	for _, p := range st.Ports {
+		if p.AgeMs >= 0 {
+			heard++
+			// Record 9 is 10 s old, of port 2; its losses are on the way to the
+			// peer of port 4.
+			if p.Node != "tor0" || p.Port != 2 || p.QueueBytes != 900 || p.AgeMs != 500 {
+				t.Errorf("port %+v", p)
+			}
+		}
+		if (p.Node == "tor0" && p.Port == 4) != (p.LostPackets == 1) {
+			t.Errorf("losses of port %+v", p)
+		}
+	}
+	if heard != 1 || len(st.Ports) != len(s.deps.Live.State().Ports) {
+		t.Errorf("%d ports heard of %d", heard, len(st.Ports))
+	}
+}
+
+// TestDrawings: any graph is drawn as well-formed XML with all that is in it,
+// and as dot with balanced quotes.
+func TestDrawings(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		name := rapid.StringMatching(`[a-z<>&"\\\n]{1,40}`)
+		g := Graph{}
+		for i := range rapid.IntRange(0, 6).Draw(rt, "ports") {
+			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint(i, name.Draw(rt, "port")), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InLoop: rapid.Bool().Draw(rt, "loop")})
+		}
+		for i := range rapid.IntRange(0, 6).Draw(rt, "flows") {
+			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint(i, name.Draw(rt, "flow")), Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})
+		}
+		for range rapid.IntRange(0, 12).Draw(rt, "edges") {
+			if len(g.Ports) == 0 {
+				break
+			}
+			p, q := rapid.SampledFrom(g.Ports).Draw(rt, "from").ID, rapid.SampledFrom(g.Ports).Draw(rt, "to").ID
+			g.Edges = append(g.Edges, GraphEdge{From: p, To: q, Kind: "port-port", Weight: rapid.Float64Range(-9, 9).Draw(rt, "weight")})
+		}
+		svg := g.svg()
+		rects, lines := 0, 0
+		for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+			tok, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				rt.Fatalf("%v in %s", err, svg)
+			}
+			if e, ok := tok.(xml.StartElement); ok {
+				switch e.Name.Local {
+				case "rect":
+					rects++
+				case "line":
+					lines++
+				}
+			}
+		}
+		if rects != len(g.Ports)+len(g.Flows) || lines != len(g.Edges) {
+			rt.Fatalf("%d boxes and %d lines of %+v", rects, lines, g)
+		}
+		dot := string(g.dot())
+		quotes := strings.Count(dot, `"`) - strings.Count(strings.ReplaceAll(dot, `\\`, ""), `\"`)
+		if quotes%2 != 0 || strings.Count(dot, "->") < len(g.Edges) {
+			rt.Fatalf("dot: %s", dot)
+		}
+	})
+}
