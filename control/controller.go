@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
+	"github.com/weft-telemetry/weft/control/probe"
 	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
@@ -27,6 +28,7 @@ type Config struct {
 	Flows     flowwatch.Config
 	Ports     portwatch.Config
 	Traces    tracewatch.Config
+	Probes    probe.Config
 	Incidents incident.Config
 
 	// Sample is how often ports are sampled for the store.
@@ -40,6 +42,8 @@ type Config struct {
 	// Stall is the part of a slot that a port must be paused for, for packets
 	// that did not arrive to be taken for waiting there.
 	Stall float64
+	// Deep is a queue that is worth telling of.
+	Deep model.Bytes
 }
 
 // DefaultConfig suits flowsets of 10 ms.
@@ -50,8 +54,9 @@ func DefaultConfig(in *topo.Intent) Config {
 		Flows:     flowwatch.DefaultConfig(in),
 		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
 		Traces:    tracewatch.DefaultConfig(in),
+		Probes:    probe.DefaultConfig(),
 		Incidents: incident.DefaultConfig(),
-		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2,
+		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2, Deep: 20 * model.KB,
 	}
 }
 
@@ -60,6 +65,7 @@ func DefaultConfig(in *topo.Intent) Config {
 type Devices interface {
 	portwatch.Fabric
 	tracewatch.Marker
+	probe.Injector
 	// Counters appends what switch ports count of themselves, as gNMI or SNMP
 	// would tell.
 	Counters(list []PortCount) []PortCount
@@ -95,6 +101,7 @@ type Controller struct {
 	ports  *portwatch.Watch
 	traces *tracewatch.Watch
 	joiner *incident.Joiner
+	desk   *probe.Desk
 
 	now     model.Time
 	balance balance
@@ -106,6 +113,7 @@ type Controller struct {
 	// lastHeard is when a switch's own reports came last.
 	lastHeard map[model.NodeID]model.Time
 
+	later   []later
 	asked   map[question]model.Time
 	actions map[uint64][]api.Action // by incident
 }
@@ -155,6 +163,8 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
+	c.desk, e = probe.NewDesk(cfg.Probes, cfg.Intent, devices)
+	err = errors.Join(err, e)
 	c.joiner, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
 	c.meter = newMeter(cfg.Flows.Slot)
@@ -198,6 +208,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.ports.Tick(now)
 	c.sample(now)
 	c.traces.Advance(now)
+	c.due(now)
 	c.joiner.Advance(now)
 	c.publish()
 	c.show(now)
@@ -218,6 +229,9 @@ func (c *Controller) publish() {
 		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
 		if c.out.Incident != nil {
 			c.out.Incident(in)
+		}
+		if c.seek(in); in.Closed {
+			c.forget(in)
 		}
 	}
 	if c.batch.Len() > 0 {

@@ -18,6 +18,7 @@ func (c *Controller) traceOutput() tracewatch.Output {
 
 // traceRecord keeps a trace.
 func (c *Controller) traceRecord(t *trace.Trace) {
+	c.desk.Take(t)
 	r := record.Trace{
 		Time: c.time(t.Hops[0].Time), ID: t.Digest ^ t.Key.Hash(uint64(t.IPID)), Flow: t.Key,
 		End: t.End.String(), Why: t.Why.String(), Lost: t.Lost, Frame: t.Frame,

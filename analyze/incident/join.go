@@ -250,5 +250,13 @@ func (j *Joiner) Changed() (list []*Incident) {
 	return list
 }
 
+// Touch has Changed tell of an open incident once more: something about it is
+// new that the joiner does not know.
+func (j *Joiner) Touch(id uint64) {
+	for _, in := range j.open {
+		in.changed = in.changed || in.ID == id
+	}
+}
+
 // Open returns the incidents that are open, the oldest first.
 func (j *Joiner) Open() []*Incident { return j.open }

@@ -22,6 +22,7 @@ type devices struct {
 	labels map[model.NodeID]*label.Program
 	ports  []*counted // of switches, ascending
 	marks  map[model.NodeID]*marker.Marker
+	*simhost.Probers
 }
 
 // counted is one port and what it had sent when last asked.
@@ -32,7 +33,7 @@ type counted struct {
 }
 
 func newDevices(s *scenario.Session) (*devices, error) {
-	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}, marks: map[model.NodeID]*marker.Marker{}}
+	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}, marks: map[model.NodeID]*marker.Marker{}, Probers: simhost.NewProbers(s.Network, nil)}
 	for id, all := range s.Programs {
 		for _, p := range all {
 			if l, ok := p.(*label.Program); ok {

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/model"
 )
 
 // marks are the debug marks that clients set. Each ends by itself.
@@ -67,20 +67,7 @@ func (m *marks) target(r *api.MarkRequest) (servers []string, text string, err e
 	if id, ok := m.s.Fabric().ByAddr(k.Src); ok {
 		servers = []string{m.s.Fabric().Node(id).Name}
 	}
-	return servers, filterOf(k), nil
-}
-
-// filterOf is the filter that matches one flow.
-func filterOf(k model.FlowKey) string {
-	ip := "ip"
-	if k.V6 {
-		ip = "ipv6"
-	}
-	text := fmt.Sprintf("%s.src == %s && %s.dst == %s", ip, k.Src, ip, k.Dst)
-	if p := k.Proto.String(); k.Proto == model.TCP || k.Proto == model.UDP {
-		text += fmt.Sprintf(" && %s.srcport == %d && %s.dstport == %d", p, k.SrcPort, p, k.DstPort)
-	}
-	return text
+	return servers, control.FilterOf(k), nil
 }
 
 // end takes a mark back, once. It runs between two steps.
