@@ -55,13 +55,14 @@ func labOf(t testing.TB, f *topo.Fabric, seed uint64, mgmt simhost.Mgmt) *lab {
 	if l.Network, err = sim.New(routes, cfg); err != nil {
 		t.Fatal(err)
 	}
-	if l.judge, err = trace.NewJudge(trace.DefaultJudgeConfig(), f); err != nil {
+	judge := trace.DefaultJudgeConfig()
+	if l.judge, err = trace.NewJudge(judge, f); err != nil {
 		t.Fatal(err)
 	}
 	settings := trace.DefaultConfig()
 	settings.Close, settings.Settle = time.Millisecond, time.Millisecond
 	for i := range l.analyzers {
-		l.analyzers[i], err = trace.NewAnalyzer(settings, trace.DefaultJudgeConfig(), 2*time.Millisecond, l.Intent(), trace.Output{
+		l.analyzers[i], err = trace.NewAnalyzer(settings, judge, 2*time.Millisecond, l.Intent(), trace.Output{
 			Keep: func(tr *trace.Trace) { l.kept = append(l.kept, tr.Clone()) },
 			Flush: func(_, _ model.Time, c *trace.Counters, j *trace.Judge) {
 				l.counters.Merge(c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -20,6 +21,9 @@ type JudgeConfig struct {
 	// Together is how many mirrors share a datagram, and are lost with it: so
 	// many count as one observation.
 	Together float64
+	// Apart is how far apart packets must come by to share no datagram: longer
+	// than reports wait for each other. Of such packets each counts.
+	Apart time.Duration
 	// Flows is how many flows are looked at one by one, of those with packets
 	// that ended short; and how many different loops.
 	Flows int
@@ -28,7 +32,7 @@ type JudgeConfig struct {
 // DefaultJudgeConfig accuses wrongly once in a million, if mirrors of the usual
 // length are lost by the datagram.
 func DefaultJudgeConfig() JudgeConfig {
-	return JudgeConfig{Alpha: 1e-6, Least: 3, Together: 8, Flows: 1 << 14}
+	return JudgeConfig{Alpha: 1e-6, Least: 3, Together: 8, Apart: 30 * time.Microsecond, Flows: 1 << 14}
 }
 
 // Check complains about what cannot work.
@@ -40,6 +44,8 @@ func (c *JudgeConfig) Check() error {
 		return fmt.Errorf("trace: at least %d packets, want 1 or more", c.Least)
 	case !(c.Together >= 1):
 		return fmt.Errorf("trace: %v mirrors together, want 1 or more", c.Together)
+	case c.Apart <= 0:
+		return fmt.Errorf("trace: packets are %v apart, want more than 0", c.Apart)
 	case c.Flows < 0:
 		return fmt.Errorf("trace: %d flows, want 0 or more", c.Flows)
 	}
@@ -83,10 +89,28 @@ type place struct {
 	stuck    bool // the switch said that there is none
 }
 
-// tally counts packets of a place by the hops still ahead of them.
+// tally counts packets of a place.
 type tally struct {
+	all   counts
+	apart apart
+}
+
+// counts are packets by the hops still ahead of them.
+type counts struct {
 	left  [maxLeft + 1]uint64
 	ended uint64
+}
+
+// evidence counts mirrors of hops that packets passed for certain.
+type evidence struct {
+	seen, lost uint64
+	apart      apart
+}
+
+func (e *evidence) merge(o *evidence) {
+	e.seen += o.seen
+	e.lost += o.lost
+	e.apart.merge(o.apart, apartMirrors)
 }
 
 type flowAt struct {
@@ -109,9 +133,10 @@ type Judge struct {
 	loops  map[string]*Finding
 	// By switch: hops that packets passed for certain, mirrored or not, and
 	// whether anything was heard of it.
-	seen, lost []uint64
-	heard      []bool
-	elsewhere  uint64 // lost, at switches that are not known
+	passed    []evidence
+	heard     []bool
+	elsewhere evidence // lost, at switches that are not known
+	hash      uint64   // of the packet at hand
 
 	// Refused counts flows, and packets in loops, that were not looked at for
 	// want of room.
@@ -126,7 +151,7 @@ func NewJudge(cfg JudgeConfig, f *topo.Fabric) (*Judge, error) {
 	n := len(f.Nodes())
 	return &Judge{
 		cfg: cfg, fabric: f, places: map[place]*tally{}, flows: map[flowAt]*tally{}, loops: map[string]*Finding{},
-		seen: make([]uint64, n), lost: make([]uint64, n), heard: make([]bool, n),
+		passed: make([]evidence, n), heard: make([]bool, n),
 	}, nil
 }
 
@@ -146,6 +171,7 @@ func (j *Judge) Add(t *Trace) {
 		j.loop(t)
 		return
 	}
+	j.hash = t.ID.hash()
 	j.witness(t)
 	last := len(t.Hops) - 1
 	left := 0 // hops ahead of the last that was seen
@@ -186,10 +212,10 @@ func (j *Judge) count(t *Trace, h *Hop, left int, ended bool) {
 		c = &tally{}
 		j.places[p] = c
 	}
-	c.add(left, ended)
+	j.enter(c, h.Time, left, ended)
 	id := flowAt{p, t.Key}
 	if f := j.flows[id]; f != nil {
-		f.add(left, ended)
+		j.enter(f, h.Time, left, ended)
 	} else if ended && len(j.flows) < j.cfg.Flows {
 		// The packet that drew attention does not count: it was chosen for how
 		// it ended.
@@ -199,14 +225,38 @@ func (j *Judge) count(t *Trace, h *Hop, left int, ended bool) {
 	}
 }
 
-func (c *tally) add(left int, ended bool) {
-	c.left[min(max(left, 1), maxLeft)]++
+// enter counts the packet at hand, which left a switch at a time of its clock:
+// the next one's mirrors share datagrams by it.
+func (j *Judge) enter(c *tally, at model.Time, left int, ended bool) {
+	left = min(max(left, 1), maxLeft)
+	c.all.add(left, ended)
+	if slot, counts := slotOf(at, j.cfg.Apart); counts {
+		c.apart.add(one{slot, j.hash, uint8(left), ended}, apartPackets)
+	}
+}
+
+// mirrored counts a mirror of the packet at hand, there or not. The time of one
+// that is not is that of the hop nearest to it: clocks may differ, and some that
+// were lost together count more than once, which excuses more.
+func (j *Judge) mirrored(e *evidence, at model.Time, lost bool) {
+	if lost {
+		e.lost++
+	} else {
+		e.seen++
+	}
+	if slot, counts := slotOf(at, j.cfg.Apart); counts {
+		e.apart.add(one{slot, j.hash, 0, lost}, apartMirrors)
+	}
+}
+
+func (c *counts) add(left int, ended bool) {
+	c.left[left]++
 	if ended {
 		c.ended++
 	}
 }
 
-func (c *tally) packets() (n uint64) {
+func (c *counts) packets() (n uint64) {
 	for _, k := range c.left {
 		n += k
 	}
@@ -218,20 +268,22 @@ func (c *tally) packets() (n uint64) {
 func (j *Judge) witness(t *Trace) {
 	for i := range t.Hops[:len(t.Hops)-1] {
 		a, b := &t.Hops[i], &t.Hops[i+1]
-		j.seen[a.Switch]++
+		j.mirrored(&j.passed[a.Switch], a.Time, false)
 		if n := gap(a, b); n > 0 {
 			if id, ok := next(j.fabric, a); ok {
-				j.lost[id]++
+				j.mirrored(&j.passed[id], a.Time, true)
 				n--
 			}
-			j.elsewhere += uint64(n)
+			for range n {
+				j.mirrored(&j.elsewhere, a.Time, true)
+			}
 		}
 	}
 	if t.firstMissing() {
 		if first := t.routes.ExpectedLastHops(t.Key.Src); len(first) == 1 {
-			j.lost[first[0]]++
+			j.mirrored(&j.passed[first[0]], t.Hops[0].Time, true)
 		} else {
-			j.elsewhere++
+			j.mirrored(&j.elsewhere, t.Hops[0].Time, true)
 		}
 	}
 }
@@ -293,16 +345,20 @@ func (j *Judge) Merge(o *Judge) {
 		c := *f
 		j.loops[name] = &c
 	}
-	for i := range j.seen {
-		j.seen[i] += o.seen[i]
-		j.lost[i] += o.lost[i]
+	for i := range j.passed {
+		j.passed[i].merge(&o.passed[i])
 		j.heard[i] = j.heard[i] || o.heard[i]
 	}
-	j.elsewhere += o.elsewhere
+	j.elsewhere.merge(&o.elsewhere)
 	j.Refused += o.Refused
 }
 
 func (c *tally) merge(o *tally) {
+	c.all.merge(&o.all)
+	c.apart.merge(o.apart, apartPackets)
+}
+
+func (c *counts) merge(o *counts) {
 	for i, n := range o.left {
 		c.left[i] += n
 	}
@@ -312,20 +368,21 @@ func (c *tally) merge(o *tally) {
 // MirrorLoss is the measured share of a switch's mirrors that are lost, and on
 // how many packets that passed it the figure rests.
 func (j *Judge) MirrorLoss(id model.NodeID) (share float64, packets uint64) {
-	if int(id) >= len(j.seen) {
+	if int(id) >= len(j.passed) {
 		return 0, 0
 	}
-	n := j.seen[id] + j.lost[id]
-	return float64(j.lost[id]) / float64(max(n, 1)), n
+	e := &j.passed[id]
+	n := e.seen + e.lost
+	return float64(e.lost) / float64(max(n, 1)), n
 }
 
 // Findings lists the places to blame, the surest first.
 func (j *Judge) Findings() (list []Finding) {
-	all := j.bound(sum(j.seen), sum(j.lost)+j.elsewhere)
+	all := j.overall()
 	ends := map[model.NodeID]float64{} // largest share of packets that end at a switch, of those to one next
 	for p, c := range j.places {
-		if c.ended >= j.cfg.Least {
-			ends[p.at] = max(ends[p.at], float64(c.ended)/float64(c.packets()))
+		if c.all.ended >= j.cfg.Least {
+			ends[p.at] = max(ends[p.at], float64(c.all.ended)/float64(c.all.packets()))
 		}
 	}
 	for p, c := range j.places {
@@ -362,11 +419,10 @@ func compareFlows(a, b *model.FlowKey) int {
 
 // judge weighs one place against the loss of mirrors.
 func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]float64) (f Finding, sure bool) {
-	n := c.packets()
-	if c.ended < j.cfg.Least {
+	if c.all.ended < j.cfg.Least {
 		return f, false
 	}
-	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.ended, Packets: n}
+	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.all.ended, Packets: c.all.packets()}
 	first := all  // chance that the next hop's mirror is lost
 	beyond := 0.0 // and that the packet was lost there, before another could see it
 	if p.known {
@@ -378,20 +434,36 @@ func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]floa
 		case !j.heard[p.next]:
 			f.Kind = Silent
 		case j.worse(p.next, all):
-			first = max(all, j.bound(j.seen[p.next], j.lost[p.next]))
-		}
-	}
-	for left, k := range c.left {
-		if k > 0 {
-			f.Excused += float64(k) / float64(n) * first * min(math.Pow(all, float64(left-1))+beyond, 1)
+			first = max(all, j.bound(&j.passed[p.next]))
 		}
 	}
 	if p.stuck {
-		f.Excused = 0
 		return f, true // no mirror behind it was ever made
 	}
-	f.Chance = tail(float64(c.ended)/float64(n), f.Excused, float64(n)/j.cfg.Together)
+	f.Excused, f.Chance = c.all.weigh(first, all, beyond, j.cfg.Together)
+	few := counts{}
+	for _, x := range c.apart {
+		few.add(int(x.left), x.bad)
+	}
+	if excused, chance := few.weigh(first, all, beyond, 1); chance < f.Chance {
+		f.Excused, f.Chance = excused, chance
+	}
 	return f, f.Chance < j.cfg.Alpha
+}
+
+// weigh says what share of packets lost mirrors make look ended, and with what
+// chance they make so many; together is how many packets are one observation.
+func (c *counts) weigh(first, all, beyond, together float64) (excused, chance float64) {
+	n := float64(c.packets())
+	if n == 0 {
+		return 0, 1
+	}
+	for left, k := range c.left {
+		if k > 0 {
+			excused += float64(k) / n * first * min(math.Pow(all, float64(left-1))+beyond, 1)
+		}
+	}
+	return excused, tail(float64(c.ended)/n, excused, n/together)
 }
 
 // worse tells whether a switch seems to lose more mirrors than others do. A
@@ -402,10 +474,31 @@ func (j *Judge) worse(id model.NodeID, all float64) bool {
 	return share > 0.5 || tail(share, all, float64(n)/j.cfg.Together) < 0.2
 }
 
-// bound is a share of lost mirrors that the true one hardly exceeds: three
-// observations and two standard deviations above the measured one.
-func (j *Judge) bound(seen, lost uint64) float64 {
-	k, n := float64(lost)/j.cfg.Together, float64(seen+lost)/j.cfg.Together
+// overall is a share of lost mirrors that the true one of all switches hardly
+// exceeds.
+func (j *Judge) overall() float64 {
+	var seen, lost, few, fewLost uint64
+	add := func(e *evidence) {
+		seen, lost = seen+e.seen, lost+e.lost
+		few, fewLost = few+uint64(len(e.apart)), fewLost+e.apart.bad()
+	}
+	add(&j.elsewhere)
+	for i := range j.passed {
+		add(&j.passed[i])
+	}
+	return min(bound(seen, lost, j.cfg.Together), bound(few-fewLost, fewLost, 1))
+}
+
+// bound is overall of one switch.
+func (j *Judge) bound(e *evidence) float64 {
+	lost := e.apart.bad()
+	return min(bound(e.seen, e.lost, j.cfg.Together), bound(uint64(len(e.apart))-lost, lost, 1))
+}
+
+// bound is three observations and two standard deviations above what was
+// measured, if so many are one observation.
+func bound(seen, lost uint64, together float64) float64 {
+	k, n := float64(lost)/together, float64(seen+lost)/together
 	return min((k+2*math.Sqrt(k)+3)/(n+3), 1)
 }
 
@@ -421,11 +514,4 @@ func tail(x, p, n float64) float64 {
 		distance += (1 - x) * math.Log((1-x)/(1-p))
 	}
 	return math.Exp(-n * distance)
-}
-
-func sum(list []uint64) (n uint64) {
-	for _, k := range list {
-		n += k
-	}
-	return n
 }

@@ -55,12 +55,13 @@ func newLab(t testing.TB, s setup) *lab {
 	l := &lab{counters: trace.NewCounters(), rng: rand.New(rand.NewPCG(s.seed, 1))}
 	l.Network, err = sim.New(routes, cfg)
 	check(t, err)
-	l.judge, err = trace.NewJudge(trace.DefaultJudgeConfig(), s.fabric)
+	judge := trace.DefaultJudgeConfig()
+	l.judge, err = trace.NewJudge(judge, s.fabric)
 	check(t, err)
 	settings := trace.DefaultConfig()
 	settings.Close, settings.Settle, settings.Traces = time.Millisecond, time.Millisecond, 1<<14
 	for i := range l.analyzers {
-		l.analyzers[i], err = trace.NewAnalyzer(settings, trace.DefaultJudgeConfig(), 2*time.Millisecond, l.Intent(), trace.Output{
+		l.analyzers[i], err = trace.NewAnalyzer(settings, judge, 2*time.Millisecond, l.Intent(), trace.Output{
 			Keep: func(tr *trace.Trace) {
 				if tr.End == trace.Short || tr.End == trace.Looped {
 					l.short = append(l.short, tr.Key)
