@@ -193,6 +193,9 @@ func (t *telemetry) evict(f *epoch.Flow) {
 		return
 	}
 	f.Evicted = true
+	if t.rejoin(f) {
+		return
+	}
 	if len(t.gone) < t.cfg.Evicted {
 		t.gone = append(t.gone, *f)
 		return
@@ -203,6 +206,29 @@ func (t *telemetry) evict(f *epoch.Flow) {
 		return
 	}
 	t.stats.Lost++
+}
+
+// rejoin adds a record to one of its flow among those evicted last: two flows
+// that share a place take it from each other with every packet.
+func (t *telemetry) rejoin(f *epoch.Flow) bool {
+	const back = 8
+	last := len(t.gone)
+	if last == t.cfg.Evicted {
+		last = t.oldest + len(t.gone) // the newest is before the oldest, in a ring
+	}
+	for i := last - 1; i >= max(last-back, 0); i-- {
+		g := &t.gone[i%len(t.gone)]
+		if g.Epoch == f.Epoch && g.Out == f.Out && g.Priority == f.Priority && g.Key.Equal(&f.Key) {
+			g.In = f.In
+			g.Packets += f.Packets
+			g.Paused += f.Paused
+			g.Bytes += f.Bytes
+			g.Depth += f.Depth
+			g.PausedDepth += f.PausedDepth
+			return true
+		}
+	}
+	return false
 }
 
 // recent tells whether an epoch is among those kept.
