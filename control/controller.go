@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
 	"github.com/weft-telemetry/weft/control/probe"
+	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
@@ -28,6 +30,7 @@ type Config struct {
 	Flows     flowwatch.Config
 	Ports     portwatch.Config
 	Traces    tracewatch.Config
+	Causes    rootcause.Config
 	Probes    probe.Config
 	Incidents incident.Config
 
@@ -54,6 +57,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Flows:     flowwatch.DefaultConfig(in),
 		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
 		Traces:    tracewatch.DefaultConfig(in),
+		Causes:    rootcause.DefaultConfig(in),
 		Probes:    probe.DefaultConfig(),
 		Incidents: incident.DefaultConfig(),
 		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2, Deep: 20 * model.KB,
@@ -66,6 +70,9 @@ type Devices interface {
 	portwatch.Fabric
 	tracewatch.Marker
 	probe.Injector
+	// Ask has a flow's source poll the fabric about it. It tells whether it
+	// could.
+	Ask(flow model.FlowKey) bool
 	// Counters appends what switch ports count of themselves, as gNMI or SNMP
 	// would tell.
 	Counters(list []PortCount) []PortCount
@@ -102,14 +109,17 @@ type Controller struct {
 	traces *tracewatch.Watch
 	joiner *incident.Joiner
 	desk   *probe.Desk
+	causes *rootcause.Watch
 
-	now     model.Time
-	balance balance
-	meter   meter
-	batch   record.Batch
-	stats   Stats
-	view    *View
-	lost    lostLately
+	now      model.Time
+	balance  balance
+	meter    meter
+	batch    record.Batch
+	stats    Stats
+	view     *View
+	drawings drawings
+	verdicts uint64
+	lost     lostLately
 	// lastHeard is when a switch's own reports came last.
 	lastHeard map[model.NodeID]model.Time
 
@@ -133,10 +143,11 @@ const (
 	Flowset Kind = iota
 	Label
 	Mirror
+	Epoch
 	numKinds
 )
 
-var kindNames = [numKinds]string{"flowset", "label", "mirror"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }
@@ -162,6 +173,10 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.ports, e = portwatch.New(cfg.Ports, devices)
 	err = errors.Join(err, e)
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
+	err = errors.Join(err, e)
+	cfg.Causes.Drawn = c.drawings.add
+	cfg.Causes.Ask = func(_ model.Time, who diagnose.Complaint) { devices.Ask(who.Victim) }
+	c.causes, e = rootcause.New(cfg.Causes)
 	err = errors.Join(err, e)
 	c.desk, e = probe.NewDesk(cfg.Probes, cfg.Intent, devices)
 	err = errors.Join(err, e)
@@ -189,6 +204,10 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 		c.count(Label, c.ports.Add(now, data))
 	case l.Mirrors.has(list):
 		c.count(Mirror, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
+	case l.Epochs.has(list):
+		verdicts, err := c.causes.Add(now, data)
+		c.count(Epoch, err)
+		c.diagnosed(verdicts)
 	default:
 		c.stats.Unplanned++
 	}
@@ -209,6 +228,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.sample(now)
 	c.traces.Advance(now)
 	c.due(now)
+	c.diagnosed(c.causes.Tick(now))
 	c.joiner.Advance(now)
 	c.publish()
 	c.show(now)
@@ -220,6 +240,7 @@ func (c *Controller) Flush() {
 		c.slot(s)
 	}
 	c.traces.Finish()
+	c.diagnosed(c.causes.Flush())
 	c.publish()
 }
 

@@ -57,6 +57,8 @@ func (c *Controller) seek(in *incident.Incident) {
 			done = c.markFlows(in)
 		case incident.Probes:
 			done = c.probeDrop(in)
+		case incident.Epochs:
+			done = c.pollFlow(in)
 		case incident.Labels:
 			done = c.labelOften(in)
 		}
@@ -184,6 +186,16 @@ func (c *Controller) probed(flow model.FlowKey, a *probe.DropAnswer) {
 		return // probes wait in the queues that they were to ask about
 	}
 	c.file(e)
+}
+
+// pollFlow has the source of a flow that suffers poll the fabric about it.
+func (c *Controller) pollFlow(in *incident.Incident) *api.Action {
+	for _, k := range in.Flows {
+		if c.devices.Ask(k) {
+			return &api.Action{Kind: "poll", Target: k.String()}
+		}
+	}
+	return nil
 }
 
 // labelShift is how much more often ports of an incident label, as a power of

@@ -41,15 +41,15 @@ const (
 	Incast                    // a burst of many senders to one, and PFC behind it
 	SlowReceiver              // a host that takes in less than it is sent
 	Blackhole                 // packets of certain flows vanish, all of them
+	WrongRoute                // a switch that forwards otherwise than it should
 	Deadlock                  // queues that wait for each other in a circle
 	Storm                     // a host that pauses its switch without end
-	WrongRoute                // a switch that forwards otherwise than it should
 	Loop                      // packets that go round
 	numCauses
 )
 
 var causeNames = [numCauses]string{
-	"imbalance", "contention", "stall", "loss", "dead-link", "incast", "slow-receiver", "blackhole", "deadlock", "storm", "wrong-route", "loop",
+	"imbalance", "contention", "stall", "loss", "dead-link", "incast", "slow-receiver", "blackhole", "wrong-route", "deadlock", "storm", "loop",
 }
 
 // String prints the cause's name.

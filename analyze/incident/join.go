@@ -22,7 +22,7 @@ type Config struct {
 
 // DefaultConfig suits slots of 10 ms and polls that take a tenth of a second.
 func DefaultConfig() Config {
-	return Config{Quiet: 100 * time.Millisecond, Apart: 50 * time.Millisecond, Open: 256}
+	return Config{Quiet: 150 * time.Millisecond, Apart: 50 * time.Millisecond, Open: 256}
 }
 
 // Check complains about what cannot work.

@@ -29,6 +29,9 @@ type Config struct {
 	// those whose answer was not enough. Nil: hosts complain again by
 	// themselves, or nobody does.
 	Ask func(now model.Time, c diagnose.Complaint)
+	// Drawn is given the graph that the verdicts of a complaint rest on, before
+	// they come; nil: nobody wants it.
+	Drawn func(ev poll.Event, g *provenance.Graph)
 	// Clock times the analysis; nil does not.
 	Clock func() time.Time
 }
@@ -200,6 +203,9 @@ func (w *Watch) settle(now model.Time, p *pending, end bool) (out []diagnose.Ver
 	w.order = slices.DeleteFunc(w.order, func(x poll.Event) bool { return x == ev })
 	if p.last == 0 {
 		w.stats.Unanswered++
+	}
+	if w.cfg.Drawn != nil {
+		w.cfg.Drawn(ev, g)
 	}
 	out = w.lookAgain(g)
 	asked := false

@@ -2,11 +2,15 @@ package live
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inswitch/label"
 	"github.com/weft-telemetry/weft/model"
@@ -23,6 +27,8 @@ type devices struct {
 	ports  []*counted // of switches, ascending
 	marks  map[model.NodeID]*marker.Marker
 	*simhost.Probers
+	*simhost.Agents // of hosts that complain of slow flows
+	told            func(who rootcause.Complaint)
 }
 
 // counted is one port and what it had sent when last asked.
@@ -56,7 +62,31 @@ func newDevices(s *scenario.Session) (*devices, error) {
 		}
 		d.marks[id] = m
 	}
-	return d, nil
+	var configs []agent.Config
+	for _, id := range s.Network.Fabric().Hosts() {
+		c := agent.DefaultConfig(id)
+		c.Late, c.Again, c.PerHost = late, again, perHost
+		configs = append(configs, c)
+	}
+	var err error
+	d.Agents, err = simhost.NewAgents(s.Network, look, configs, d.complain)
+	return d, err
+}
+
+// How hosts watch their flows: a flow is slow when packets take ten times as
+// long as on an empty fabric, and a host asks for few at a time.
+const (
+	late    = 10
+	look    = 20 * time.Microsecond
+	again   = 10 * time.Millisecond
+	perHost = time.Millisecond
+)
+
+// complain passes on what a host says of its flow.
+func (d *devices) complain(at model.Time, t agent.Trigger) {
+	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
+	stopped := known && simhost.Stopped(d.net.Host(src), t.Poll.Flow)
+	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped}})
 }
 
 // Mark is part of tracewatch.Marker.

@@ -154,4 +154,4 @@ func (d *Director) Programme(ctx context.Context, over func(*Injected)) (Score, 
 }
 
 // calm is the time between two faults: until nothing of one is left.
-const calm = 110 * time.Millisecond
+const calm = 160 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim"
@@ -98,6 +99,8 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 			cfg.Lists.Labels = r
 		case "mirror":
 			cfg.Lists.Mirrors = r
+		case "epoch":
+			cfg.Lists.Epochs = r
 		}
 	}
 	// The fabric's time is short: so are the times after which it is judged.
@@ -125,8 +128,11 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 	if l.devices, err = newDevices(l.session); err != nil {
 		return err
 	}
-	l.Control, err = control.New(cfg, l.devices, out)
-	return err
+	if l.Control, err = control.New(cfg, l.devices, out); err != nil {
+		return err
+	}
+	l.devices.told = func(who rootcause.Complaint) { l.Control.Complain(l.Now(), who) }
+	return nil
 }
 
 // maxReport is as long as a datagram of the management network: no report is longer.

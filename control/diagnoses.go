@@ -1,0 +1,187 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/rootcause"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// Complain takes a host's complaint about a slow flow, whose polls are on their
+// way already.
+func (c *Controller) Complain(now model.Time, who rootcause.Complaint) {
+	c.now = max(c.now, now)
+	_ = c.causes.Complain(now, who) // what finds no room is counted
+}
+
+// drawings are graphs of complaints whose verdicts have not all come.
+type drawings struct {
+	list  map[poll.Event]*provenance.Graph
+	order []poll.Event // oldest first
+}
+
+// maxDrawings bounds them: verdicts that wait for a second look.
+const maxDrawings = 256
+
+func (d *drawings) add(ev poll.Event, g *provenance.Graph) {
+	if d.list == nil {
+		d.list = map[poll.Event]*provenance.Graph{}
+	}
+	if len(d.order) == maxDrawings {
+		delete(d.list, d.order[0])
+		d.order = d.order[1:]
+	}
+	if d.list[ev] == nil {
+		d.order = append(d.order, ev)
+	}
+	d.list[ev] = g
+}
+
+// diagnosed files verdicts: as records, and as evidence.
+func (c *Controller) diagnosed(list []diagnose.Verdict) {
+	for i := range list {
+		v := &list[i]
+		if v.Anomaly == diagnose.None {
+			continue
+		}
+		c.verdicts++
+		id := fmt.Sprintf("d%d", c.verdicts)
+		c.batch.Diagnoses = append(c.batch.Diagnoses, c.diagnosisRecord(id, v))
+		c.file(c.verdictEvidence(id, v))
+	}
+}
+
+// sureAt is the confidence from which on a verdict founds an incident.
+const sureAt = 0.5
+
+// verdictEvidence is what a verdict means for an incident.
+func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Evidence {
+	named := v.Named(c.fabric)
+	e := incident.Evidence{
+		At: c.now, From: v.At, Source: incident.Epochs, Sure: v.Confidence >= sureAt,
+		Place: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, Loop: v.Loop,
+		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
+	}
+	for _, k := range v.Culprits {
+		e.Culprits = append(e.Culprits, k.Flow)
+	}
+	for _, p := range append(append([]model.Port{v.Initial}, v.Path...), v.Loop...) {
+		if q := c.fabric.Port(p); q != nil {
+			e.Extent = append(e.Extent, p.Node, q.Peer.Node)
+		}
+	}
+	switch v.Anomaly {
+	case diagnose.Contention:
+		e.Cause = incident.Contention
+	case diagnose.Backpressure:
+		e.Cause = incident.Incast
+	case diagnose.Storm:
+		e.Cause = incident.Storm
+		if v.Detail == diagnose.SlowReceiver {
+			e.Cause = incident.SlowReceiver
+		}
+		if q := c.fabric.Port(v.Initial); q != nil {
+			e.Place = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
+		}
+	default:
+		e.Cause = incident.Deadlock
+	}
+	return e
+}
+
+// diagnosisRecord is a verdict as it is kept and shown.
+func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diagnosis {
+	n := v.Named(c.fabric)
+	r := record.Diagnosis{
+		Time: c.time(v.At), ID: id, Anomaly: v.Anomaly.String(), RootCause: v.Cause.String(), Victim: v.Victim, Confidence: v.Confidence,
+	}
+	if n.Initial != nil {
+		r.Initial = record.Port{Node: n.Initial.Node, Port: n.Initial.Port, Peer: n.Initial.Peer}
+	}
+	b := api.DiagnosisBody{
+		CauseDetail: v.Detail.String(), Culprits: []api.Party{}, Spreaders: c.flowRefs(v.Spreaders), Victims: c.flowRefs(v.Victims),
+		PFCPath: c.portRefs([]api.PortRef{}, v.Path), Loop: c.portRefs([]api.PortRef{}, v.Loop), Standing: v.Standing,
+		Evidence: n.Evidence, Remedy: v.Remedy, Switches: v.Switches, Telemetry: int64(v.Telemetry),
+		PollingNs: int64(v.Times.Polling), CollectionNs: int64(v.Times.Collection), AnalysisNs: int64(v.Times.Analysis),
+		Graph: api.Graph{Ports: []api.GraphPort{}, Flows: []api.GraphFlow{}, Edges: []api.GraphEdge{}},
+	}
+	if n.Fault != nil {
+		b.RoutingFault = &api.RoutingFault{Node: n.Fault.Node, Dst: n.Fault.Dst, NextHop: n.Fault.NextHop}
+	}
+	for _, k := range v.Culprits {
+		f := c.flowRef(k.Flow)
+		b.Culprits = append(b.Culprits, api.Party{Flow: &f, Weight: k.Weight})
+	}
+	if g := c.drawings.list[v.Event]; g != nil {
+		c.draw(&b.Graph, g, v)
+	}
+	var err error
+	if r.Body, err = json.Marshal(b); err != nil {
+		panic(fmt.Sprintf("control: diagnosis %s cannot be encoded: %v", id, err)) // values of ours
+	}
+	return r
+}
+
+func (c *Controller) flowRefs(keys []model.FlowKey) []api.FlowRef {
+	list := []api.FlowRef{}
+	for _, k := range keys {
+		list = append(list, c.flowRef(k))
+	}
+	return list
+}
+
+// blames tells whether a flow is among the culprits.
+func blames(v *diagnose.Verdict, k model.FlowKey) bool {
+	for i := range v.Culprits {
+		if v.Culprits[i].Flow == k {
+			return true
+		}
+	}
+	return false
+}
+
+// draw puts what a verdict is about into the API's graph.
+func (c *Controller) draw(out *api.Graph, g *provenance.Graph, v *diagnose.Verdict) {
+	in := func(list []model.Port, p model.Port) bool {
+		for _, q := range list {
+			if q == p {
+				return true
+			}
+		}
+		return false
+	}
+	d := drawing.New(g, c.fabric, drawing.DefaultOptions())
+	for i := range d.Ports {
+		p := &d.Ports[i]
+		id, _ := c.fabric.ByName(p.Node)
+		at := model.Port{Node: id, Port: p.Port}
+		out.Ports = append(out.Ports, api.GraphPort{
+			ID: p.ID, Node: p.Node, Port: p.Port, Priority: p.Priority, Peer: p.Peer, ToHost: p.ToHost,
+			Packets: p.Packets, PausedPackets: p.Paused, DepthPackets: p.Depth, PauseFrames: p.PauseFrames, Paused: p.Stands,
+			InPath: in(v.Path, at), InLoop: in(v.Loop, at), Initial: v.Initial == at,
+		})
+	}
+	for i := range d.Flows {
+		f := &d.Flows[i]
+		role := "other"
+		switch {
+		case f.Victim:
+			role = "victim"
+		case blames(v, f.Key):
+			role = "culprit"
+		}
+		out.Flows = append(out.Flows, api.GraphFlow{ID: f.ID, FlowRef: c.flowRef(f.Key), Role: role})
+	}
+	for i := range d.Edges {
+		e := &d.Edges[i]
+		out.Edges = append(out.Edges, api.GraphEdge{From: e.From, To: e.To, Kind: string(e.Kind), Weight: e.Weight})
+	}
+}
