@@ -27,7 +27,8 @@ type session struct {
 	hosts  []*simhost.Switch // of telemetry programs
 	run    map[model.NodeID][]inswitch.Program
 	taps   []*capture
-	clinic *clinic // nil: nothing is diagnosed
+	traces *tracing // nil: nothing is expected of traces
+	clinic *clinic  // nil: nothing is diagnosed
 }
 
 // part is the flows of one item of traffic, as indexes in the network.

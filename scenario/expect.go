@@ -105,6 +105,7 @@ func figureNames(group bool) (list []string) {
 type expectSpec struct {
 	list      []Expectation
 	diagnoses diagnosesSpec
+	traces    foundList
 }
 
 func (p *expectSpec) decode(v value, what string) error {
@@ -113,6 +114,12 @@ func (p *expectSpec) decode(v value, what string) error {
 		return err
 	}
 	for _, e := range list {
+		if e.key == "traces" {
+			if err := p.traces.decode(e.value, e.key); err != nil {
+				return err
+			}
+			continue
+		}
 		if e.key == "diagnoses" {
 			if err := p.diagnoses.decode(e.value, e.key); err != nil {
 				return err

@@ -46,25 +46,29 @@ func (r *Result) judge(x *session) {
 			}
 		}
 		spoken[e.Figure] = true
-		if !j.Met {
-			r.Verdict = Failed
-			r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("expected %s: %s; it is %s", j.What, j.Want, j.Got))
-		}
-		r.Expected = append(r.Expected, j)
+		r.expected(j)
 	}
 	if x.s.ExpectDiagnoses != nil {
 		spoken["diagnoses"] = true
 		for _, j := range r.judgeDiagnoses(x) {
-			if !j.Met {
-				r.Verdict = Failed
-				r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("expected %s: %s; it is %s", j.What, j.Want, j.Got))
-			}
-			r.Expected = append(r.Expected, j)
+			r.expected(j)
 		}
+	}
+	for _, j := range x.judgeTraces() {
+		r.expected(j)
 	}
 	if r.Verdict == Fine && slices.ContainsFunc(faultFigures, func(f string) bool { return !spoken[f] && all[f] > 0 }) {
 		r.Verdict = Faulty
 	}
+}
+
+// expected enters an expectation and what came of it.
+func (r *Result) expected(j Judged) {
+	if !j.Met {
+		r.Verdict = Failed
+		r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("expected %s: %s; it is %s", j.What, j.Want, j.Got))
+	}
+	r.Expected = append(r.Expected, j)
 }
 
 // figures are what the whole run is judged by. What is unknown is not in it.

@@ -49,6 +49,8 @@ type Scenario struct {
 	Telemetry  []Program // in the order in which a switch runs them
 	Management Management
 	Expect     []Expectation
+	Found      *Found // what traces must tell; nil: nothing is expected of them
+	Traces     Traces
 	// ExpectDiagnoses is what agents' complaints must lead to; nil: nothing is
 	// expected of them, empty: to nothing.
 	ExpectDiagnoses []ExpectedDiagnosis
@@ -188,8 +190,8 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	output := DefaultOutput()
-	sc := schema{Seed: 1, Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
+	output, traces := DefaultOutput(), DefaultTraces()
+	sc := schema{Seed: 1, Traces: tracesSpec{Close: traces.Close, Settle: traces.Settle}, Fabric: defaultFabric(), Agents: defaultAgents(), Management: defaultManagement(), Output: outputSpec{DeadlockAfter: output.DeadlockAfter}}
 	if err := decode(root, &sc, "the file"); err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type schema struct {
 	Agents           agentsSpec     `yaml:"agents"`
 	Management       managementSpec `yaml:"management"`
 	Expect           expectSpec     `yaml:"expect"`
+	Traces           tracesSpec     `yaml:"traces"`
 	Output           outputSpec     `yaml:"output"`
 }
 
@@ -89,6 +90,12 @@ func onOff(on bool) string {
 	return "off"
 }
 
+type tracesSpec struct {
+	origin
+	Close  time.Duration `yaml:"close"`
+	Settle time.Duration `yaml:"settle"`
+}
+
 type outputSpec struct {
 	origin
 	Sample        time.Duration `yaml:"sample"`
@@ -105,6 +112,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	s := &Scenario{
 		Name: sc.Name, About: sc.About, Seed: sc.Seed, Duration: sc.Duration, StopWhenFinished: sc.StopWhenFinished,
 		Topology: doc, Expect: sc.Expect.list, fabricAt: sc.place("topology"),
+		Traces: Traces{Close: sc.Traces.Close, Settle: sc.Traces.Settle},
 		Output: Output{Sample: sc.Output.Sample, DeadlockAfter: sc.Output.DeadlockAfter},
 	}
 	if s.Name == "" {
@@ -123,7 +131,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	}
 	for _, section := range []func(*Scenario, *env) error{
 		sc.resolveServices, sc.resolveMoves, sc.resolveTraffic, sc.resolveFaults, sc.resolveClocks,
-		sc.resolveTelemetry, sc.resolveAgents, sc.resolveManagement, sc.resolveDiagnoses,
+		sc.resolveTelemetry, sc.resolveAgents, sc.resolveManagement, sc.resolveDiagnoses, sc.Expect.traces.resolve,
 	} {
 		if err := section(s, e); err != nil {
 			return nil, err

@@ -113,8 +113,11 @@ func (x *session) measure(o Options) error {
 	if x.clinic != nil {
 		sink = x.clinic.hearing(sink)
 	}
+	sink, err := x.trace(sink)
+	if err != nil {
+		return x.s.Found.Place.wrap("traces", err)
+	}
 	cfg := simhost.DefaultConfig()
-	var err error
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
 		return x.s.Management.Place.wrap("management", err)
 	}

@@ -81,6 +81,7 @@ func DefaultBalance(in *topo.Intent) BalanceConfig {
 type Balance struct {
 	cfg    BalanceConfig
 	groups map[group]*members
+	name   []byte // of the group at hand
 }
 
 // group is the ports by which a switch spreads some flows: those of the first
@@ -114,30 +115,35 @@ func NewBalance(cfg BalanceConfig) (*Balance, error) {
 // Observe adds a slot to the window.
 func (b *Balance) Observe(m *paths.Map) {
 	routes := b.cfg.Intent.At(m.Start())
-	var name []byte
 	for key, sightings := range m.All() {
 		for _, s := range sightings {
-			ports := routes.NextHops(s.Switch, key.Dst)
-			if len(ports) < 2 || !slices.Contains(ports, s.Out) {
-				continue
-			}
-			name = name[:0]
-			for _, p := range ports {
-				name = append(name, byte(p>>8), byte(p))
-			}
-			g := b.groups[group{s.Switch, string(name)}]
-			if g == nil {
-				g = &members{ports: ports, flows: map[model.FlowKey]*use{}}
-				b.groups[group{s.Switch, string(name)}] = g
-			}
-			u := g.flows[key]
-			if u == nil {
-				u = &use{port: s.Out}
-				g.flows[key] = u
-			}
-			u.packets += s.Packets
+			b.Count(routes, key, s.Switch, s.Out, s.Packets)
 		}
 	}
+}
+
+// Count adds packets of a flow that left a switch by a port, under the routes of
+// their time.
+func (b *Balance) Count(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID, packets uint64) {
+	ports := r.NextHops(sw, key.Dst)
+	if len(ports) < 2 || !slices.Contains(ports, out) {
+		return
+	}
+	b.name = b.name[:0]
+	for _, p := range ports {
+		b.name = append(b.name, byte(p>>8), byte(p))
+	}
+	g := b.groups[group{sw, string(b.name)}]
+	if g == nil {
+		g = &members{ports: ports, flows: map[model.FlowKey]*use{}}
+		b.groups[group{sw, string(b.name)}] = g
+	}
+	u := g.flows[key]
+	if u == nil {
+		u = &use{port: out}
+		g.flows[key] = u
+	}
+	u.packets += packets
 }
 
 // Take judges the window, the worst group first, and starts a new one.

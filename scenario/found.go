@@ -1,0 +1,256 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Found is what the traces of a run must tell, and all that they may: of the
+// kinds drop, silent and loop nothing else, of the others nothing else above the
+// bound.
+type Found struct {
+	Place Place
+	List  []Finding
+}
+
+// Finding is one thing to be found.
+type Finding struct {
+	Place Place
+	Kind  string
+	Node  model.NodeID  // the switch, or the mux
+	Next  *model.NodeID // of a drop: where the switch sends to
+	Port  model.Port    // of slow-link and pauses
+	Above float64       // nanoseconds, ratio or frames
+}
+
+// foundKinds are what may be found, and what each needs beside its kind.
+var foundKinds = map[string][]string{
+	"drop": {"switch"}, "silent": {"switch"}, "loop": {"switch"},
+	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "uneven": {"switch", "above"}, "pauses": {"port", "above"},
+}
+
+// foundSpec is one item of expect's traces.
+type foundSpec struct {
+	origin
+	Kind   string `yaml:"kind"`
+	Switch ref    `yaml:"switch"`
+	Next   ref    `yaml:"next"`
+	Mux    ref    `yaml:"mux"`
+	Port   ref    `yaml:"port"`
+	Above  string `yaml:"above"`
+}
+
+// foundList is all items, or the word none.
+type foundList struct {
+	Place
+	given bool
+	list  []foundSpec
+}
+
+func (p *foundList) decode(v value, what string) error {
+	p.Place, p.given = v.Place, true
+	if text, err := v.text(what); err == nil && text == "none" {
+		return nil
+	}
+	return decode(v, &p.list, what)
+}
+
+// resolve looks up the names.
+func (p *foundList) resolve(s *Scenario, e *env) error {
+	if !p.given {
+		return nil
+	}
+	s.Found = &Found{Place: p.Place}
+	if _, ok := s.traced(); !ok {
+		return p.errorf(`something is expected of traces and no switch mirrors, want "- {kind: mirror}" under telemetry`)
+	}
+	for i := range p.list {
+		f, err := p.list[i].finding(e)
+		if err != nil {
+			return err
+		}
+		s.Found.List = append(s.Found.List, f)
+	}
+	return nil
+}
+
+func (p *foundSpec) finding(e *env) (f Finding, err error) {
+	f = Finding{Place: p.Place, Kind: p.Kind}
+	needs, ok := foundKinds[p.Kind]
+	if !ok {
+		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, uneven or pauses", p.Kind)
+	}
+	for _, key := range []string{"switch", "next", "mux", "port", "above"} {
+		want := slices.Contains(needs, key)
+		if key == "next" && (p.Kind == "drop" || p.Kind == "silent") {
+			continue
+		}
+		if p.has(key) != want {
+			return f, p.errorf(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want], strings.Join(needs, " and "))
+		}
+	}
+	switch needs[0] {
+	case "switch":
+		f.Node, err = e.switched(p.Switch)
+	case "mux":
+		f.Node, err = e.mux(p.Mux)
+	case "port":
+		f.Port, err = e.port(p.Port)
+	}
+	if err == nil && p.Next.given() {
+		var id model.NodeID
+		id, err = e.node(p.Next)
+		f.Next = &id
+	}
+	if err == nil && p.has("above") {
+		f.Above, err = p.above()
+	}
+	return f, err
+}
+
+// above reads the bound in the kind's unit.
+func (p *foundSpec) above() (float64, error) {
+	if strings.HasPrefix(p.Kind, "slow") {
+		d, err := parseSpan(p.Above)
+		if err != nil {
+			return 0, p.errorf("above", "above %q, want a span of time such as 10us", p.Above)
+		}
+		return float64(d), nil
+	}
+	n, err := parseNumber(p.Above)
+	if err != nil {
+		return 0, p.errorf("above", "above %q, want a number", p.Above)
+	}
+	return n, nil
+}
+
+// seen is what traces tell, in words and as values to match.
+type seen struct {
+	kind  string
+	nodes []model.NodeID // one of them is meant
+	next  *model.NodeID
+	port  model.Port
+	value float64
+	text  string
+}
+
+// all lists what traces tell. Of links, equal-cost ports, muxes and pauses it is
+// everything that was measured; bounds come with expectations.
+func (t *tracing) all(f *topo.Fabric) (list []seen) {
+	name := func(id model.NodeID) string { return f.Node(id).Name }
+	for _, x := range t.judge.Findings() {
+		one := seen{kind: x.Kind.String(), nodes: []model.NodeID{x.Switch}}
+		one.text = fmt.Sprintf("%s at %s", one.kind, name(x.Switch))
+		if x.Kind == trace.Loop {
+			one.nodes = x.Round
+			var names []string
+			for _, id := range x.Round {
+				names = append(names, name(id))
+			}
+			one.text = "loop of " + strings.Join(names, ", ")
+		} else if x.Known {
+			one.next = &x.Next
+			one.text += " towards " + name(x.Next)
+		}
+		one.text += fmt.Sprintf(", %d of %d packets", x.Ended, x.Packets)
+		list = append(list, one)
+	}
+	for _, m := range t.board.Muxes() {
+		list = append(list, seen{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max), text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
+	}
+	for _, l := range t.board.Links() {
+		list = append(list, seen{kind: "slow-link", port: l.Port, value: float64(l.Trip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.Trip)})
+	}
+	for _, u := range t.board.Uneven() {
+		list = append(list, seen{kind: "uneven", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
+	}
+	for _, p := range t.board.Pauses() {
+		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
+			continue // passed on: what a host asks for is where it begins
+		}
+		list = append(list, seen{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.LinkName(p.Port), p.Frames)})
+	}
+	return list
+}
+
+// is tells whether something seen is what is meant.
+func (e *Finding) is(s *seen, f *topo.Fabric) bool {
+	switch {
+	case s.kind != e.Kind:
+		return false
+	case e.Kind == "slow-link":
+		return s.port == e.Port || f.Port(s.port).Peer == e.Port
+	case e.Kind == "pauses":
+		return s.port == e.Port
+	case e.Next != nil && (s.next == nil || *s.next != *e.Next):
+		return false
+	}
+	return slices.Contains(s.nodes, e.Node)
+}
+
+// describe says what is to be found.
+func (e *Finding) describe(f *topo.Fabric) string {
+	what := "traces: " + e.Kind + " at "
+	if needs := foundKinds[e.Kind]; needs[0] == "port" {
+		return what + f.LinkName(e.Port)
+	}
+	what += f.Node(e.Node).Name
+	if e.Next != nil {
+		what += " towards " + f.Node(*e.Next).Name
+	}
+	return what
+}
+
+// judgeTraces compares what traces tell with what is expected of them.
+func (x *session) judgeTraces() (rows []Judged) {
+	if x.traces == nil {
+		return nil
+	}
+	x.traces.finish(x.clock(x.net.Now()))
+	all := x.traces.all(x.fabric)
+	expected := make([]bool, len(all))
+	bounds := map[string]float64{}
+	for i := range x.s.Found.List {
+		e := &x.s.Found.List[i]
+		bounds[e.Kind] = e.Above
+		j := Judged{What: e.describe(x.fabric), Want: "found", Got: "not found"}
+		if e.Above > 0 {
+			j.Want = "above " + e.bound()
+		}
+		for k := range all {
+			if !e.is(&all[k], x.fabric) {
+				continue
+			}
+			expected[k] = true
+			j.Got, j.Met = all[k].text, all[k].value >= e.Above
+		}
+		rows = append(rows, j)
+	}
+	var others []string
+	for k := range all {
+		bound, asked := bounds[all[k].kind]
+		lost := foundKinds[all[k].kind][0] == "switch" && all[k].kind != "uneven"
+		if !expected[k] && (lost || asked && all[k].value >= bound) {
+			others = append(others, all[k].text)
+		}
+	}
+	j := Judged{What: "traces: anything else", Want: "none", Got: "none", Met: len(others) == 0}
+	if len(others) > 0 {
+		j.Got = strings.Join(others, "; ")
+	}
+	return append(rows, j)
+}
+
+// bound prints Above.
+func (e *Finding) bound() string {
+	if strings.HasPrefix(e.Kind, "slow") {
+		return time.Duration(e.Above).String()
+	}
+	return fmt.Sprint(e.Above)
+}

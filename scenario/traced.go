@@ -1,0 +1,107 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/symptom"
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// Traces is how the mirrors of a run are put together, where something is
+// expected of what they tell.
+type Traces struct {
+	Close  time.Duration // after which a trace is complete
+	Settle time.Duration // after a change of routes, in which packets may be anywhere
+}
+
+// DefaultTraces fits runs of milliseconds.
+func DefaultTraces() Traces { return Traces{Close: time.Millisecond, Settle: time.Millisecond} }
+
+// tracing puts the mirrors of a run together as they come, and knows nothing of
+// the run but them and the intended routes.
+type tracing struct {
+	first, end dta.ListID
+	assemblers []*trace.Assembler // by list
+	judge      *trace.Judge
+	board      *symptom.Board
+	complete   uint64 // traces
+	strange    uint64 // reports that are no mirrors
+}
+
+// traced says which program mirrors, if something is expected of traces.
+func (s *Scenario) traced() (program int, ok bool) {
+	if s.Found == nil {
+		return 0, false
+	}
+	program = slices.IndexFunc(s.Telemetry, func(p Program) bool { return p.Kind == "mirror" })
+	return program, program >= 0
+}
+
+// trace has mirrors pass by analyzers on their way to the sink.
+func (x *session) trace(sink simhost.Sink) (simhost.Sink, error) {
+	program, ok := x.s.traced()
+	if !ok {
+		return sink, nil
+	}
+	t := &tracing{first: x.s.FirstList(program), end: x.s.FirstList(program + 1)}
+	cfg := trace.DefaultConfig()
+	cfg.Close, cfg.Settle, cfg.Traces = x.s.Traces.Close, x.s.Traces.Settle, 1<<20
+	var err error
+	if t.judge, err = trace.NewJudge(trace.DefaultJudgeConfig(), x.fabric); err != nil {
+		return nil, err
+	}
+	if t.board, err = symptom.New(x.net.Intent()); err != nil {
+		return nil, err
+	}
+	for range t.end - t.first {
+		a, err := trace.New(cfg, x.net.Intent(), t.take)
+		if err != nil {
+			return nil, err
+		}
+		t.assemblers = append(t.assemblers, a)
+	}
+	x.traces = t
+	return func(at model.Time, from model.NodeID, datagram []byte) {
+		t.read(at, datagram)
+		sink(at, from, datagram)
+	}, nil
+}
+
+func (t *tracing) take(tr *trace.Trace) {
+	t.complete++
+	t.judge.Add(tr)
+	t.board.Add(tr)
+}
+
+// read takes the mirrors of a datagram.
+func (t *tracing) read(at model.Time, datagram []byte) {
+	var r dta.Reader
+	if r.Reset(datagram) != nil {
+		t.strange++
+		return
+	}
+	for rep := (dta.Report{}); r.Next(&rep); {
+		if rep.Primitive != dta.Append || rep.List < t.first || rep.List >= t.end {
+			continue
+		}
+		var m mirror.Mirror
+		if _, err := m.Parse(rep.Data); err != nil {
+			t.strange++
+			continue
+		}
+		t.assemblers[rep.List-t.first].Add(at, &m)
+	}
+}
+
+// finish closes the traces that are complete at the end of the run. The others
+// say nothing: their packets were still underway.
+func (t *tracing) finish(now model.Time) {
+	for _, a := range t.assemblers {
+		a.Advance(now)
+	}
+}
