@@ -13,9 +13,24 @@ func (m *matching) pastRelation() relation {
 	}
 }
 
+// waited tells whether what filled a queue in the epochs was rather its pauses
+// than its own traffic: packets found more before them while it was paused. An
+// epoch in which it was both paused and overfull by itself does not tell which
+// of the two a packet met; the nearer of two causes is the surer one.
+func (m *matching) waited(n int) bool {
+	node := &m.g.Nodes[n]
+	if node.ToHost {
+		return node.Paused > 0 // hosts do not pause for nothing
+	}
+	free := float64(node.Packets-min(node.Paused, node.Packets)) * node.Depth
+	return node.Paused > 0 && float64(node.Paused)*node.PausedDepth >= free
+}
+
+// packet is the size of most, in bytes: depths are in packets.
+const packet = 1000
+
 // wasDeep tells whether a queue was deep in the epochs, without pauses.
 func (m *matching) wasDeep(n int) bool {
-	const packet = 1000 // bytes: depths are in packets
 	return m.g.Nodes[n].Depth*packet >= m.bytesIn(n, m.cfg.Deep)
 }
 
@@ -25,11 +40,14 @@ func (m *matching) wasDeep(n int) bool {
 // for outside of itself, or its deepest queue, is named instead.
 func (m *matching) past() {
 	m.now, m.rel = false, m.pastRelation()
+	m.rel.waits = func(n int) bool { return m.waited(n) && !m.g.Nodes[n].ToHost }
 	flow := m.g.Flow(m.complaint.Victim)
 	var starts []provenance.Edge
 	if flow >= 0 {
 		for _, e := range provenance.Out(m.g.FlowPort, flow) {
-			starts = append(starts, provenance.Edge{From: -1, To: e.To, Weight: e.Weight})
+			if m.waited(e.To) {
+				starts = append(starts, provenance.Edge{From: -1, To: e.To, Weight: e.Weight})
+			}
 		}
 	}
 	if len(starts) > 0 {
@@ -49,7 +67,7 @@ func (m *matching) past() {
 		}
 	}
 	for _, n := range m.victim {
-		if m.g.Nodes[n].Paused == 0 && m.wasDeep(n) && !m.named(n) {
+		if !m.waited(n) && m.wasDeep(n) && !m.named(n) {
 			m.contention(n)
 		}
 	}

@@ -95,10 +95,16 @@ func (m *matching) deadlock(loop cycle) {
 		}
 	}
 	inLoop := depth >= m.bytesIn(inside, m.cfg.Deep)
-	if host.node < 0 && flows.node < 0 && !inLoop {
-		if e := m.began(loop.nodes); e.node >= 0 && m.pausedByHost(e.node) {
-			host = e
-		} else {
+	if host.node < 0 && flows.node < 0 {
+		// A queue of the circle that was overfull by itself began it, unless
+		// one outside was more so.
+		switch e := m.began(loop.nodes); {
+		case e.node < 0:
+		case m.pausedByHost(e.node):
+			if !inLoop {
+				host = e
+			}
+		case !inLoop || m.g.Nodes[e.node].Depth*packet > depth:
 			flows = e
 		}
 	}

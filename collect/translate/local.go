@@ -71,7 +71,6 @@ type Local struct {
 	keyWrites []*keywrite.Writer
 	counts    *count.Writer
 	postcards *postcard.Writer
-	paths     paths
 	lists     []*list.Writer
 	shared    bool
 	notify    func(Notice)
@@ -97,7 +96,6 @@ func NewLocal(m *Memory, writer int, shared bool, notify func(Notice)) (*Local, 
 	}
 	if m.Postcards != nil {
 		o.postcards = m.Postcards.Writer(writer)
-		o.paths.rows = make([]byte, 0, batchSize*(dta.MaxKey+4*m.Postcards.Config().Hops))
 	}
 	for _, l := range m.Lists {
 		o.lists = append(o.lists, l.Writer(writer))
@@ -151,36 +149,12 @@ func (o *Local) Run(first *dta.Report, run []byte) {
 	}
 }
 
-// Postcards implements Outlet. Paths wait for others of the same shape, to be
-// written together, and at most until Flush.
+// Postcards implements Outlet.
 func (o *Local) Postcards(p *Path) {
-	run, copies := &o.paths, o.copies(p)
-	room := cap(run.rows) - len(run.rows)
-	if run.keyLen != len(p.Key) || run.copies != copies || room < len(p.Key)+4*len(p.Values) {
-		o.writePaths()
-		run.keyLen, run.copies = len(p.Key), copies
-	}
 	var hops [postcard.MaxHops]uint32
-	var err error
-	run.rows, err = o.Plan.Postcards.AppendRow(run.rows, p.Key, fill(&hops, p))
-	must(err)
+	must(o.postcards.Write(p.Key, fill(&hops, p), o.copies(p)))
 	if p.Immediate && o.notify != nil {
-		o.writePaths()
 		o.notify(Notice{Primitive: dta.Postcarding, Key: p.Key})
-	}
-}
-
-// paths is a run for postcard.Writer.WriteRun.
-type paths struct {
-	keyLen, copies int
-	rows           []byte
-}
-
-func (o *Local) writePaths() {
-	if len(o.paths.rows) > 0 {
-		_, err := o.postcards.WriteRun(o.paths.rows, o.paths.keyLen, o.paths.copies)
-		must(err)
-		o.paths.rows = o.paths.rows[:0]
 	}
 }
 
@@ -193,8 +167,8 @@ func (o *Local) Append(id dta.ListID, entries []byte, immediate bool) {
 	}
 }
 
-// Flush implements Outlet.
-func (o *Local) Flush(model.Time) { o.writePaths() }
+// Flush implements Outlet: there is nothing to wait for.
+func (o *Local) Flush(model.Time) {}
 
 func (o *Local) tell(r *dta.Report) {
 	if r.Immediate && o.notify != nil {

@@ -27,9 +27,7 @@ type agentHost struct {
 	all   *Agents
 	host  *sim.Host
 	agent *agent.Agent
-
-	pauses int64 // frames that its ports have heard
-	heard  engine.Time
+	ear   Ear
 }
 
 // NewAgents runs an agent in every host that config is given for. Tick is how
@@ -65,7 +63,7 @@ func (a *Agents) look() {
 		return
 	}
 	for _, h := range a.hosts {
-		h.listen()
+		h.ear.Listen(h.host, a.net.Now())
 		a.buffer = h.agent.Tick(h.host.Clock(), a.buffer[:0])
 		for i := range a.buffer {
 			h.send(a.buffer[i])
@@ -119,26 +117,34 @@ func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 	}
 }
 
-// listen notes when the host was paused last.
-func (h *agentHost) listen() {
-	frames := int64(0)
-	for _, p := range h.host.Ports() {
-		frames += p.PausesSeen
-	}
-	if frames != h.pauses {
-		h.pauses, h.heard = frames, h.all.net.Now()
-	}
+// Ear knows whether a host was paused lately. It must listen a few times per
+// lately.
+type Ear struct {
+	pauses int64 // frames that the host's ports have heard
+	heard  engine.Time
 }
 
 // lately is how long a pause of the host's own port is worth following.
 const lately = 100 * time.Microsecond
 
+// Listen tells whether the host was paused lately.
+func (e *Ear) Listen(h *sim.Host, now engine.Time) bool {
+	frames := int64(0)
+	for _, p := range h.Ports() {
+		frames += p.PausesSeen
+	}
+	if frames != e.pauses {
+		e.pauses, e.heard = frames, now
+	}
+	return e.pauses > 0 && now-e.heard < engine.Of(lately)
+}
+
+// send has the host poll: for causes, too, if it was paused lately.
 func (h *agentHost) send(t agent.Trigger) {
 	if h.all.over {
 		return
 	}
-	h.listen()
-	if h.pauses > 0 && h.all.net.Now()-h.heard < engine.Of(lately) {
+	if h.ear.Listen(h.host, h.all.net.Now()) {
 		t.Poll.Flag = poll.Both
 	}
 	if h.all.told != nil {

@@ -28,30 +28,62 @@ const heavy = 25 * model.KB
 // polling is what a poll takes to the last switch, at most.
 const polling = 20 * us
 
+// echo is for how long what paused a queue remains a reason why it is full. PFC
+// lets queues go and stops them again every few microseconds; one that drains
+// now, and was stopped within the shortest of epochs, is full because of that.
+const echo = 100 * us
+
+// longest is how far back what a packet waited for is looked at.
+const longest = 500 * us
+
 // answers returns all true reasons of a complaint, from the closure of the
-// wait-for relation while the packet that it is about was underway. One that is
-// still underway waits for what there is now.
+// wait-for relation while the packet that it is about was underway; of one that
+// still is, in the last moments.
 func (r *run) answers(c complaint) (list []answer) {
-	from := c.at - engine.Of(c.took)
+	back := min(c.took, longest)
 	if c.reason == agent.Age {
-		from = max(from, c.at-engine.Of(polling))
+		back = min(back, echo)
 	}
-	graphs, first := r.history.between(from, c.at+engine.Of(polling))
+	graphs, first := r.history.between(c.at-engine.Of(back), c.at+engine.Of(polling))
 	for i, g := range graphs {
 		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
 			if s, _ := g.Of(e.To); !s.Paused {
-				list = contends(list, g.Graph, e.To, diagnose.Contention, nil)
+				list = r.draining(list, first+i, e.To, diagnose.Contention, nil)
 				continue
 			}
 			for _, root := range g.rootsOf(e.To) {
 				switch root.Kind {
 				case truth.RootContention:
-					list = contends(list, g.Graph, root.Nodes[0], diagnose.Backpressure, nil)
+					list = r.draining(list, first+i, root.Nodes[0], diagnose.Backpressure, nil)
 				case truth.RootHost:
 					list = note(list, answer{anomaly: diagnose.Storm, root: diagnose.Host, port: r.paused(root.Nodes[0])}, nil)
 				case truth.RootLoop:
 					list = r.locked(list, first+i, root.Nodes)
 				}
+			}
+		}
+	}
+	return list
+}
+
+// draining notes that a queue is where waiting ends, and what stopped it a
+// moment ago.
+func (r *run) draining(list []answer, i int, queue truth.Node, what diagnose.Anomaly, loop []model.Port) []answer {
+	list = contends(list, r.history.graphs[i].Graph, queue, what, loop)
+	storm, behind := diagnose.Storm, diagnose.Backpressure
+	if loop != nil {
+		storm, behind = diagnose.OutOfLoop, diagnose.OutOfLoop
+	}
+	for _, g := range r.history.graphs[max(i-int(echo/step), 0):i] {
+		if s, _ := g.Of(queue); !s.Paused {
+			continue
+		}
+		for _, root := range g.rootsOf(queue) {
+			switch {
+			case root.Kind == truth.RootHost:
+				list = note(list, answer{anomaly: storm, root: diagnose.Host, port: r.paused(root.Nodes[0]), loop: loop}, nil)
+			case root.Kind == truth.RootContention && !slices.Contains(loop, root.Nodes[0].Port):
+				list = contends(list, g.Graph, root.Nodes[0], behind, loop)
 			}
 		}
 	}
@@ -95,8 +127,8 @@ func (r *run) paused(host truth.Node) model.Port {
 // beginning is how long before a loop closed the reason for it is looked for.
 const beginning = 100 * us
 
-// locked notes what began a loop that stands in the i-th look: where the
-// waiting of its queues ended shortly before it closed.
+// locked notes what began a loop that stands in the i-th look, where the
+// waiting of its queues ended shortly before it closed, and what keeps it.
 func (r *run) locked(list []answer, i int, loop []truth.Node) []answer {
 	closed := i
 	for closed > 0 && r.history.graphs[closed-1].loops(loop) {
@@ -105,7 +137,25 @@ func (r *run) locked(list []answer, i int, loop []truth.Node) []answer {
 	for _, a := range r.began(closed, loop) {
 		list = note(list, a, slices.Collect(maps.Keys(a.flows)))
 	}
+	// What else the circle waits for now keeps it, whoever began it.
+	for _, root := range r.history.graphs[i].rootsOf(loop[0]) {
+		switch {
+		case root.Kind == truth.RootHost:
+			list = note(list, answer{anomaly: diagnose.OutOfLoop, root: diagnose.Host, port: r.paused(root.Nodes[0]), loop: portsOf(loop)}, nil)
+		case root.Kind == truth.RootContention:
+			list = r.draining(list, i, root.Nodes[0], diagnose.OutOfLoop, portsOf(loop))
+		}
+	}
 	return list
+}
+
+// portsOf lists the ports of queues, ascending.
+func portsOf(queues []truth.Node) (ports []model.Port) {
+	for _, n := range queues {
+		ports = append(ports, n.Port)
+	}
+	slices.SortFunc(ports, comparePorts)
+	return ports
 }
 
 // lock names a loop that closed at some look, for memory.
@@ -121,20 +171,16 @@ func (r *run) began(closed int, loop []truth.Node) (list []answer) {
 	if known, ok := r.locks[id]; ok {
 		return known
 	}
-	var ports []model.Port
-	for _, n := range loop {
-		ports = append(ports, n.Port)
-	}
-	slices.SortFunc(ports, comparePorts)
-	for _, g := range r.history.graphs[max(closed-int(beginning/step), 0):closed] {
-		for _, root := range g.Closure(loop...).Roots() {
+	ports := portsOf(loop)
+	for i := max(closed-int(beginning/step), 0); i < closed; i++ {
+		for _, root := range r.history.graphs[i].Closure(loop...).Roots() {
 			switch n := root.Nodes[0]; {
 			case root.Kind == truth.RootHost:
 				list = note(list, answer{anomaly: diagnose.OutOfLoop, root: diagnose.Host, port: r.paused(n), loop: ports}, nil)
 			case root.Kind == truth.RootContention && slices.Contains(loop, n):
-				list = contends(list, g.Graph, n, diagnose.InLoop, ports)
+				list = contends(list, r.history.graphs[i].Graph, n, diagnose.InLoop, ports)
 			case root.Kind == truth.RootContention:
-				list = contends(list, g.Graph, n, diagnose.OutOfLoop, ports)
+				list = r.draining(list, i, n, diagnose.OutOfLoop, ports)
 			}
 		}
 	}
@@ -150,6 +196,19 @@ func comparePorts(a, b model.Port) int {
 }
 
 // is tells whether an answer is the cause that was injected.
-func (a *answer) is(c *cause) bool {
-	return a.anomaly == c.anomaly && a.root == c.root && slices.Contains(c.ports, a.port)
+func (a *answer) is(c *cause) bool { return a.anomaly == c.anomaly && a.of(c) }
+
+// of tells whether an answer is about what was injected: its port, or another
+// on the way where flows of its burst compete.
+func (a *answer) of(c *cause) bool {
+	if a.root != c.root {
+		return false
+	}
+	there := 0
+	for _, f := range c.flows {
+		if a.flows[f] {
+			there++
+		}
+	}
+	return slices.Contains(c.ports, a.port) || there >= 2
 }

@@ -31,6 +31,7 @@ type watcher struct {
 	host   *sim.Host
 	agents []*agent.Agent // by threshold
 	number uint32         // of complaints
+	ear    simhost.Ear
 }
 
 func newCrowd(r *run) (*crowd, error) {
@@ -55,6 +56,7 @@ func newCrowd(r *run) (*crowd, error) {
 
 func (c *crowd) look() {
 	for _, w := range c.hosts {
+		w.ear.Listen(w.host, c.run.net.Now())
 		for i, a := range w.agents {
 			c.buffer = a.Tick(w.host.Clock(), c.buffer[:0])
 			for _, t := range c.buffer {
@@ -101,6 +103,9 @@ func (w *watcher) Ended(now model.Time, key *model.FlowKey) {
 func (w *watcher) complain(threshold int, t agent.Trigger) {
 	r := w.crowd.run
 	variants := len(r.lab.thresholds) * len(r.lab.lengths)
+	if w.ear.Listen(w.host, r.net.Now()) {
+		t.Poll.Flag = poll.Both
+	}
 	for i := range r.lab.lengths {
 		v := threshold*len(r.lab.lengths) + i
 		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}

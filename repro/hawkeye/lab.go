@@ -71,6 +71,7 @@ type run struct {
 	bytes      model.Bytes // of all reports
 	history    history
 	locks      map[lock][]answer
+	known      map[truthOf][]answer
 }
 
 // config is the simulator's: RoCEv2 with DCQCN, PFC and the marking thresholds
@@ -115,7 +116,7 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 	if err != nil {
 		return nil, err
 	}
-	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}}
+	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}}
 	if r.collector, err = provenance.NewCollector(1 << 20); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
-	"github.com/weft-telemetry/weft/model"
 )
 
 // confirmed returns the true reason that a verdict states, or nil: the same
@@ -20,6 +19,15 @@ func (r *run) confirmed(v *diagnose.Verdict, answers []answer) *answer {
 	return nil
 }
 
+// partly tells whether a verdict that names no cause is true as far as it goes:
+// there is such a circle.
+func partly(v *diagnose.Verdict, answers []answer) bool {
+	loop := slices.SortedFunc(slices.Values(v.Loop), comparePorts)
+	return v.Cause == diagnose.NoCause && slices.ContainsFunc(answers, func(a answer) bool {
+		return a.loop != nil && slices.Equal(loop, a.loop)
+	})
+}
+
 // all tells whether every culprit competed.
 func (r *run) all(list []diagnose.Culprit, a *answer) bool {
 	return !slices.ContainsFunc(list, func(c diagnose.Culprit) bool {
@@ -28,26 +36,34 @@ func (r *run) all(list []diagnose.Culprit, a *answer) bool {
 	})
 }
 
-// names tells whether a verdict, which an answer confirms, states what was
-// injected: of a burst, all of its flows that were at the port at the time.
-func (r *run) names(v *diagnose.Verdict, a *answer, c *cause) bool {
-	if !a.is(c) {
-		return false
+// naming is what all verdicts of a trace together say of a cause. Each names
+// the flows that it sees in the queue.
+type naming struct {
+	due             bool         // it is the reason of a complaint
+	said, hinted    bool         // a verdict names it; or contention of the same flows
+	blamed, present map[int]bool // flows
+}
+
+// hear adds a verdict that an answer confirms. Those who wait in the burst's
+// queue itself speak of contention there, and name its flows, too.
+func (n *naming) hear(r *run, v *diagnose.Verdict, a *answer, c *cause) {
+	if !a.of(c) {
+		return
 	}
-	blamed := map[int]bool{}
+	n.hinted = true
+	n.said = n.said || a.is(c)
+	for f := range a.flows {
+		n.present[f] = true
+	}
 	for _, x := range v.Culprits {
-		blamed[r.flows[x.Flow]] = true
+		n.blamed[r.flows[x.Flow]] = true
 	}
-	present := 0
-	for _, f := range c.flows {
-		if a.flows[f] {
-			present++
-			if !blamed[f] {
-				return false
-			}
-		}
-	}
-	return len(c.flows) == 0 || present > 0
+}
+
+// all tells whether the cause was named: what it is and, of a burst, every flow
+// that was there. A burst that pauses nobody who complains is contention.
+func (n *naming) all(c *cause) bool {
+	return (n.said || n.hinted && !n.due) && !slices.ContainsFunc(c.flows, func(f int) bool { return n.present[f] && !n.blamed[f] })
 }
 
 // outcome is what became of one trace under one choice of parameters.
@@ -55,7 +71,7 @@ type outcome struct {
 	complaints int
 	wrong      int    // verdicts that no closure confirms
 	right      int    // verdicts that one does
-	none       int    // complaints without a verdict
+	none       int    // complaints without a verdict, or with one that leaves the cause open
 	found      []bool // by cause: a verdict names it
 }
 
@@ -105,13 +121,4 @@ func share(part, all int) float64 {
 		return 1
 	}
 	return float64(part) / float64(all)
-}
-
-// diagnosed is a complaint with what was said about it and what is true.
-type diagnosed struct {
-	complaint
-	verdicts []diagnose.Verdict
-	answers  []answer
-	switches []model.NodeID // that answered
-	bytes    model.Bytes
 }

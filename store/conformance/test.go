@@ -184,6 +184,131 @@ func testReplace(t *testing.T, s Store) {
 	}
 }
 
+// testRollup has sums made by hand.
+func testRollup(t *testing.T, s Store) {
+	port := func(ms int, queue model.Bytes, samples uint64) record.PortSample {
+		return record.PortSample{Time: base.Add(time.Duration(ms) * time.Millisecond), Node: "s", Port: 3, Queue: queue, Latency: time.Duration(queue) * 2, Paused: 0.5, Samples: samples}
+	}
+	counter := func(ms int, packets uint64, flows float64) record.Counter {
+		return record.Counter{Time: base.Add(time.Duration(ms) * time.Millisecond), Period: 100 * time.Millisecond, Name: "c", Packets: packets, Bytes: 10 * packets, Flows: flows}
+	}
+	mustAppend(t, s, &record.Batch{Ports: []record.PortSample{port(0, 100, 1), port(999, 400, 3)}, Counters: []record.Counter{counter(0, 1, 5), counter(999, 2, 7)}})
+	mustAppend(t, s, &record.Batch{Ports: []record.PortSample{port(500, 1000, 0), port(1000, 7, 1)}, Counters: []record.Counter{counter(500, 4, 6), counter(1000, 8, 1)}})
+	for range 2 {
+		ports, err := walk(s.Ports, record.Query{Step: time.Second})
+		wantPorts := []record.PortSample{
+			{Time: base.Add(time.Second), Node: "s", Port: 3, Queue: 7, QueueMax: 7, Latency: 14, Paused: 0.5, Samples: 1},
+			{Time: base, Node: "s", Port: 3, Queue: 460, QueueMax: 1000, Latency: 920, Paused: 0.5, Samples: 5}, // (100 + 3·400 + 1000) / 5
+		}
+		if d := cmp.Diff(wantPorts, ports); err != nil || d != "" {
+			t.Errorf("ports by second, %v (- want, + got):\n%s", err, d)
+		}
+		counters, err := walk(s.Counters, record.Query{Step: 90 * time.Second})
+		wantCounters := []record.Counter{{Time: base, Period: 2 * time.Minute, Name: "c", Packets: 15, Bytes: 150, Flows: 7}}
+		if d := cmp.Diff(wantCounters, counters); err != nil || d != "" {
+			t.Errorf("counters by 90 s, %v (- want, + got):\n%s", err, d)
+		}
+		// Whatever a store does to its rollups when it tidies up, the sums stay.
+		if _, err := s.Maintain(context.Background(), base.Add(time.Hour)); err != nil {
+			t.Fatalf("Maintain: %v", err)
+		}
+	}
+}
+
+// testRollupLimits has sums beyond 64 bits: they stop at the end.
+func testRollupLimits(t *testing.T, s Store) {
+	for range 2 {
+		mustAppend(t, s, &record.Batch{
+			Ports: []record.PortSample{
+				{Time: base, Node: "s", Port: 1, Queue: math.MaxInt64, Latency: math.MinInt64, Samples: math.MaxUint64},
+				{Time: base, Node: "s", Port: 1, Queue: math.MaxInt64, Latency: math.MinInt64, Samples: math.MaxUint64},
+			},
+			Counters: []record.Counter{
+				{Time: base, Name: "c", Packets: math.MaxUint64, Bytes: 1 << 63},
+				{Time: base, Name: "c", Packets: math.MaxUint64, Bytes: 1},
+			},
+		})
+	}
+	ports, err := walk(s.Ports, record.Query{Step: time.Second})
+	if err != nil || len(ports) != 1 || ports[0].Samples != math.MaxUint64 || ports[0].Queue < math.MaxInt64/2 {
+		t.Errorf("ports = %+v, %v; want one with all samples and a large queue", ports, err)
+	}
+	counters, err := walk(s.Counters, record.Query{Step: time.Minute})
+	if err != nil || len(counters) != 1 || counters[0].Packets != math.MaxUint64 || counters[0].Bytes != math.MaxUint64 {
+		t.Errorf("counters = %+v, %v; want one at its limit", counters, err)
+	}
+}
+
+func testHostile(t *testing.T, s Store) {
+	ctx := context.Background()
+	b := &record.Batch{}
+	for i := range 2 * MaxPage {
+		b.Ports = append(b.Ports, record.PortSample{Time: base.Add(time.Duration(i) * time.Second), Node: "s", Port: 1})
+	}
+	mustAppend(t, s, b)
+	page, err := s.Ports(ctx, record.Query{Limit: 1 << 40})
+	if err != nil || len(page.Items) > MaxPage || page.Next == "" {
+		t.Fatalf("a page of 2^40 has %d records, next %q, %v; want at most %d and a next", len(page.Items), page.Next, err, MaxPage)
+	}
+	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+	for _, step := range []time.Duration{0, time.Second, 24 * time.Hour} {
+		if got, err := walk(s.Ports, record.Query{From: year(-9999), To: year(99999), Step: step}); err != nil || len(got) == 0 {
+			t.Errorf("a walk over all of time in steps of %v = %d records, %v; want some", step, len(got), err)
+		}
+		if got, err := walk(s.Ports, record.Query{From: year(99999), To: year(-9999), Step: step}); err != nil || len(got) != 0 {
+			t.Errorf("a walk over less than nothing = %d records, %v; want none", len(got), err)
+		}
+	}
+	changed := []byte(page.Next)
+	changed[len(changed)/2] ^= 1
+	flow := key4("10.0.0.2:40000", "10.0.1.2:80")
+	for _, q := range []record.Query{
+		{After: string(changed)},
+		{After: page.Next[:len(page.Next)-1]},
+		{After: page.Next + "A"},
+		{After: page.Next, Node: "another question"},
+		{After: page.Next, Step: time.Second},
+		{After: page.Next, From: base},
+		{After: "' OR 1=1 --"},
+		{After: "\x00\xff"},
+		{Limit: -1},
+		{Step: -1},
+		{Step: math.MaxInt64},
+		{Flow: flow},
+		{Name: "ports have no name"},
+		{Node: "\xff"},
+	} {
+		if _, err := s.Ports(ctx, q); !errors.Is(err, store.ErrQuery) {
+			t.Errorf("Ports(%+v) = %v; want ErrQuery", q, err)
+		}
+	}
+	if _, err := s.Traces(ctx, record.Query{Name: "1 OR 1=1"}); !errors.Is(err, store.ErrQuery) {
+		t.Errorf("Traces by a name that is no number = %v; want ErrQuery", err)
+	}
+	if _, err := s.Losses(ctx, record.Query{After: page.Next}); !errors.Is(err, store.ErrQuery) {
+		t.Errorf("Losses after a page of ports = %v; want ErrQuery", err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.Ports(ended, record.Query{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Ports with a context that ended = %v; want context.Canceled", err)
+	}
+}
+
+// testHostileText keeps and finds text of any kind.
+func testHostileText(t *testing.T, s Store) {
+	for _, text := range []string{"\x00", "a\x00b", "'", `"`, "\\", "%", "_", "?", "$1", "'; DROP TABLE ports; --", "\u2028", "\U0010ffff", "-", "NULL"} {
+		mustAppend(t, s, &record.Batch{Ports: []record.PortSample{{Time: base, Node: text, Port: 1}}})
+		got, err := walk(s.Ports, record.Query{Node: text})
+		if err != nil || len(got) != 1 || got[0].Node != text {
+			t.Errorf("node %q is found as %+v, %v; want it once", text, got, err)
+		}
+		if got, err = walk(s.Ports, record.Query{Node: text, Step: time.Second}); err != nil || len(got) != 1 || got[0].Node != text {
+			t.Errorf("series of node %q is found as %+v, %v; want it once", text, got, err)
+		}
+	}
+}
+
 // testAtOnce has writers, readers and maintenance beside each other.
 func testAtOnce(t *testing.T, s Store) {
 	const writers, each = 3, 20

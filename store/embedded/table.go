@@ -46,7 +46,8 @@ func host(endpoint string) string {
 	return strings.Trim(endpoint[:strings.LastIndexByte(endpoint, ':')], "[]")
 }
 
-// flowText reads a flow kept as text.
+// scanner collects destinations: Scan(&row) reads a column into a field of
+// another type.
 type flowText struct{ key *model.FlowKey }
 
 func (f flowText) Scan(v any) error {

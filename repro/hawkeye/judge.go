@@ -1,0 +1,108 @@
+package hawkeye
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// method is a way to diagnose: which answers of switches it uses, and what it
+// reads of them.
+type method struct {
+	name string
+	see  func(r *run, c *complaint) *provenance.Evidence
+}
+
+// weft is the method that is measured: all that polls brought.
+var weft = method{"Hawkeye", func(r *run, c *complaint) *provenance.Evidence { return r.collector.Evidence(c.event) }}
+
+// diagnosed is a complaint with what was said about it and what is true.
+type diagnosed struct {
+	*complaint
+	evidence *provenance.Evidence
+	verdicts []diagnose.Verdict
+	answers  []answer
+}
+
+// bytes is what the switches told.
+func (d *diagnosed) bytes() (sum model.Bytes) {
+	for _, r := range d.evidence.Reports {
+		sum += r.Bytes
+	}
+	return sum
+}
+
+// judge diagnoses all complaints of one variant.
+func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
+	doctor, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(r.routes)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.complaints {
+		c := &r.complaints[i]
+		if c.variant != variant {
+			continue
+		}
+		d := diagnosed{complaint: c, evidence: m.see(r, c), answers: r.truth(c)}
+		g := provenance.Build(d.evidence, c.key, r.net.Fabric())
+		d.verdicts = doctor.Diagnose(diagnose.Complaint{Event: c.event, Victim: c.key, Paused: c.stopped}, d.evidence, g)
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// truth is answers, looked up once for all lengths of the epoch.
+func (r *run) truth(c *complaint) []answer {
+	first := c.variant / len(r.lab.lengths) * len(r.lab.lengths)
+	id := c.event.Number - uint32(c.variant-first)
+	key := truthOf{c.event.Host, id}
+	known, ok := r.known[key]
+	if !ok {
+		known = r.answers(*c)
+		r.known[key] = known
+	}
+	return known
+}
+
+type truthOf struct {
+	host   model.NodeID
+	number uint32
+}
+
+// score counts what was said.
+func (r *run) score(list []diagnosed) outcome {
+	o := outcome{complaints: len(list), found: make([]bool, len(r.trace.causes))}
+	said := make([]naming, len(r.trace.causes))
+	for k := range said {
+		said[k] = naming{blamed: map[int]bool{}, present: map[int]bool{}}
+	}
+	for i := range list {
+		d := &list[i]
+		for k := range said {
+			said[k].due = said[k].due || slices.ContainsFunc(d.answers, func(a answer) bool { return a.is(&r.trace.causes[k]) })
+		}
+		for j := range d.verdicts {
+			v := &d.verdicts[j]
+			if v.Anomaly == diagnose.None || partly(v, d.answers) {
+				o.none++
+				continue
+			}
+			a := r.confirmed(v, d.answers)
+			if a == nil {
+				o.wrong++
+				continue
+			}
+			o.right++
+			for k := range said {
+				said[k].hear(r, v, a, &r.trace.causes[k])
+			}
+		}
+	}
+	for k := range said {
+		o.found[k] = said[k].all(&r.trace.causes[k])
+	}
+	return o
+}
