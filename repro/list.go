@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/repro/dta"
+	"github.com/weft-telemetry/weft/repro/everflow"
 	"github.com/weft-telemetry/weft/repro/flowradar"
 	"github.com/weft-telemetry/weft/repro/intlabel"
 )
@@ -22,7 +23,7 @@ type Paper struct {
 func Papers() []Paper {
 	return []Paper{
 		{"flowradar", "FlowRadar: A Better NetFlow for Data Centers", flowradar.Claims()},
-		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", nil},
+		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", everflow.Claims()},
 		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling", intlabel.Claims()},
 		{"dta", "Direct Telemetry Access", dta.Claims()},
 		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", nil},

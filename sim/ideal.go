@@ -127,9 +127,9 @@ func (n *Network) idealTime(f *flow) engine.Time {
 	last := n.dataSize(f, int32(f.size-(packets-1)*mtu), packets == 1)
 	if f.rate < f.port.rate {
 		// Paced: the last packet leaves when the pace lets it.
-		wait := engine.Transmit(int64(first)+(packets-2)*int64(full), f.rate)
-		if packets < 2 {
-			wait = 0
+		wait := engine.Time(0)
+		if packets > 1 {
+			wait = engine.Transmit(int64(first)+(packets-2)*int64(full), f.rate)
 		}
 		return wait + there.once(last) + back.once(n.ackSize(&f.key))
 	}

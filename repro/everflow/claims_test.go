@@ -1,0 +1,56 @@
+package everflow
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+// Claims that take little time hold, come out the same twice, and bring a table
+// and a plot.
+func TestClaims(t *testing.T) {
+	for _, c := range []claim.Claim{inner, everyFlow} {
+		var last claim.Result
+		for i := range 2 {
+			r, err := c.Run(t.Context(), claim.Options{Seed: 1, Quick: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Pass || len(r.Plots) == 0 || len(r.Tables) == 0 {
+				t.Errorf("%s: measured %s, published %s, pass %v; want it to pass, with a table and a plot", c.ID, r.Measured, c.Published, r.Pass)
+			}
+			if diff := cmp.Diff(last, r); i > 0 && diff != "" {
+				t.Errorf("%s: the same seed gave another result (-first +second):\n%s", c.ID, diff)
+			}
+			last = r
+		}
+	}
+}
+
+// The lab finds nothing in a healthy fabric and something in a broken one.
+func TestLabJudges(t *testing.T) {
+	for _, tr := range []trouble{troubles[0], troubles[2]} {
+		hit, named, others, err := breakOne(t.Context(), tr, 60, 5, 0.1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if broken := tr.make != nil; hit != broken || named != broken || others > 0 {
+			t.Errorf("%s: met %v, named %v, %d other findings", tr.name, hit, named, others)
+		}
+	}
+}
+
+// Probes tell the four ways to lose packets apart.
+func TestProbesTell(t *testing.T) {
+	for _, kind := range droppedBy {
+		got, at, err := askAboutDrops(t.Context(), kind, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Kind != kind.want || kind.want.String() != "passed" && got.At.Switch != at {
+			t.Errorf("%s: %v at %+v; want %v at %d", kind.name, got.Kind, got.At, kind.want, at)
+		}
+	}
+}
