@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weft-telemetry/weft/internal/plot"
 )
 
 // Result is one line: Weft's figure, the peer's, and how they compare.
@@ -33,10 +35,25 @@ type Suite struct {
 	About string
 	Input string // what is measured, in a sentence
 	run   func(ctx context.Context) ([]Result, error)
+	plots func(ctx context.Context) ([]Plot, error) // nil: there are none
+}
+
+// Plot is how figures grow, and the name of its file.
+type Plot struct {
+	Name  string
+	Chart plot.Chart
 }
 
 // Run measures the suite. It takes seconds, and ends early with ctx.
 func (s Suite) Run(ctx context.Context) ([]Result, error) { return s.run(ctx) }
+
+// Plots measures how the suite's figures grow. Few suites have any.
+func (s Suite) Plots(ctx context.Context) ([]Plot, error) {
+	if s.plots == nil {
+		return nil, nil
+	}
+	return s.plots(ctx)
+}
 
 // Suites returns all suites by name.
 func Suites() []Suite {

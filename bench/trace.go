@@ -33,6 +33,7 @@ var traceSuite = Suite{
 		}
 		return all, nil
 	},
+	plots: traceGrowth,
 }
 
 func raceTraces(ctx context.Context, open int) ([]Result, error) {
@@ -134,6 +135,7 @@ const mirroredFlows = 64
 type mirrored struct {
 	intent *topo.Intent
 	open   int
+	loss   uint64 // share of mirrors that never come, in 2^64
 	n      int
 	ways   [mirroredFlows][5][]byte // report of each flow at each hop
 }
@@ -173,6 +175,9 @@ func (s *mirrored) quiet() time.Duration { return time.Duration(6 * s.open) }
 // next returns the next report. All packets of a wave are mirrored by their
 // first switches, then by their second ones, and so on.
 func (s *mirrored) next() (now model.Time, data []byte) {
+	for key := (model.FlowKey{}); s.loss > 0 && key.Hash(uint64(s.n)) < s.loss; {
+		s.n++
+	}
 	n := s.n
 	s.n++
 	number := n/(5*s.open)*s.open + n%s.open

@@ -20,11 +20,11 @@ type Packet struct {
 	Size       int32  // bytes on the wire from Ethernet header to payload, labels included, no FCS
 	EtherType  uint16 // behind VLAN tags
 	IPID       uint16 // of the innermost header; 0 in IPv6
-	TTL        uint8  // of the first IP header, as are DSCP and ECN: what this switch reads and changes
-	InnerTTL   uint8  // of the innermost header, which stands still inside a tunnel; TTL without one
-	DSCP       uint8
+	TTL        uint8  // of the first IP header, as are ECN and DSCP: what this switch reads and changes
 	ECN        uint8
+	DSCP       uint8
 	TCPFlags   uint8
+	InnerTTL   uint8 // of the innermost header, which stands still inside a tunnel; TTL without one
 	Kind       Kind
 	LabelCount uint8 // labels that the packet carries
 

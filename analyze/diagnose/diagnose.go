@@ -128,12 +128,13 @@ func (m *matching) findVictim() {
 	if !ok {
 		return
 	}
+	m.onTheWay(source)
+	for _, n := range m.victim {
+		m.onTheWay(m.g.Nodes[n].Peer.Node)
+	}
 	hops, _ := m.routes.Path(m.complaint.Victim, source)
 	for _, h := range hops {
-		t, told := m.g.Teller(h.Node)
-		if m.fabric.Node(h.Node).Role.IsSwitch() && !told {
-			m.gaps = append(m.gaps, fmt.Sprintf("%s, on the flow's way, did not answer", nodeName(m.fabric, h.Node)))
-		}
+		t, _ := m.g.Teller(h.Node)
 		for class := range model.Priority(8) {
 			n := m.g.Node(provenance.Queue{Port: model.Port{Node: h.Node, Port: h.Out}, Priority: class})
 			if n >= 0 && t.NoFlows && !slices.Contains(m.victim, n) {
@@ -144,6 +145,26 @@ func (m *matching) findVictim() {
 			}
 		}
 	}
+}
+
+// onTheWay notes if a node that must have been asked has not answered: the
+// switch of the victim's host, or one that it was seen on its way to.
+func (m *matching) onTheWay(id model.NodeID) {
+	if node := m.fabric.Node(id); !node.Role.IsSwitch() {
+		if len(node.Ports) != 1 || id != m.source() {
+			return
+		}
+		id = node.Ports[0].Peer.Node
+	}
+	if _, told := m.g.Teller(id); !told {
+		m.gaps = append(m.gaps, fmt.Sprintf("%s, on the flow's way, did not answer", nodeName(m.fabric, id)))
+	}
+}
+
+// source is the victim's host.
+func (m *matching) source() model.NodeID {
+	id, _ := m.fabric.ByAddr(m.complaint.Victim.Src)
+	return id
 }
 
 // name prints a queue's port.
@@ -183,11 +204,12 @@ func (m *matching) present() {
 		m.pauses(t)
 	}
 	for _, n := range m.holding {
-		switch {
-		case m.g.Nodes[n].Stands() || m.lately(n) || !m.deep(n) || m.named(n):
-		case m.hostLately(n):
+		if m.g.Nodes[n].Stands() || m.lately(n) || !m.deep(n) || m.named(n) {
+			continue
+		}
+		if m.kind(n) == hostEnd {
 			m.add(m.storm(end{node: n, blame: 1, via: []int{n}}))
-		default:
+		} else {
 			m.contention(n)
 		}
 	}
@@ -205,21 +227,17 @@ func (m *matching) lately(n int) bool {
 	if node.Stands() {
 		return true
 	}
-	p := &node.Pauses
-	if p.Pauses == 0 || node.Snapshot.Sub(p.Ended) > epoch.Calm || float64(p.Behind) >= m.bytesIn(n, m.cfg.Deep) {
-		return false
-	}
-	return slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
+	return m.fitful(n) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
 		return m.g.Nodes[e.To].Stands() || m.deep(e.To)
 	})
 }
 
-// hostLately tells whether a queue is full because a host paused it a moment
-// ago: a host that stops and goes is no less the cause while it goes.
-func (m *matching) hostLately(n int) bool {
+// fitful tells whether a queue was paused a moment ago, and not overfull before
+// that fit of pauses began.
+func (m *matching) fitful(n int) bool {
 	node := &m.g.Nodes[n]
 	p := &node.Pauses
-	return node.ToHost && p.Pauses > 0 && node.Snapshot.Sub(p.Ended) <= epoch.Calm && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep)
+	return p.Pauses > 0 && node.Snapshot.Sub(p.Ended) <= epoch.Calm && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep)
 }
 
 // unroll takes circles apart that did not stand at one time: what they waited
@@ -298,7 +316,7 @@ func (m *matching) kind(n int) endKind {
 		waits = m.waited(n)
 	}
 	switch {
-	case waits && node.ToHost, m.now && m.hostLately(n):
+	case node.ToHost && (waits || m.now && m.fitful(n)):
 		return hostEnd
 	case waits:
 		if t, told := m.g.Teller(node.Peer.Node); !told || !t.Complete {

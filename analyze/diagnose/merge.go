@@ -47,6 +47,9 @@ func Merge(list []Verdict) (out []Verdict) {
 
 // same tells whether two verdicts are about one thing.
 func (v *Verdict) same(o *Verdict) bool {
+	if len(v.Loop) > 0 && (v.Cause == NoCause || o.Cause == NoCause) {
+		return sameSet(v.Loop, o.Loop)
+	}
 	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial && sameSet(v.Loop, o.Loop)
 }
 
@@ -58,12 +61,13 @@ func sameSet(a, b []model.Port) bool {
 func (v *Verdict) join(o *Verdict) {
 	was := *v
 	other := o
-	if o.Confidence > v.Confidence {
+	if o.Cause != NoCause && v.Cause == NoCause || o.Confidence > v.Confidence && (o.Cause != NoCause || v.Cause == NoCause) {
 		*v, other = *o, &was
 		v.Victims, v.Culprits = slices.Clone(o.Victims), slices.Clone(o.Culprits)
 	}
 	v.Standing = v.Standing || other.Standing
-	if other.Detail == Periodic || v.Detail == Unknown {
+	// What was seen to come again, or to let packets through, was seen.
+	if other.Detail == Periodic || other.Detail == SlowReceiver || v.Detail == Unknown {
 		v.Detail, v.Remedy = other.Detail, other.Remedy
 	}
 	if v.Fault == nil {

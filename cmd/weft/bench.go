@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -12,6 +16,7 @@ import (
 
 func (a *app) benchCommand() *cobra.Command {
 	var suites []string
+	var plots string
 	cmd := &cobra.Command{
 		Use:   "bench [SUITE…]",
 		Short: "Measure Weft side by side with its peers",
@@ -40,6 +45,11 @@ func (a *app) benchCommand() *cobra.Command {
 					return fmt.Errorf("bench %s: %w", s.Name, err)
 				}
 				report.Results = append(report.Results, results...)
+				if plots != "" {
+					if err := writePlots(ctx, s, plots, cmd.ErrOrStderr()); err != nil {
+						return fmt.Errorf("bench %s: %w", s.Name, err)
+					}
+				}
 			}
 			missed := false
 			var t table
@@ -72,11 +82,31 @@ func (a *app) benchCommand() *cobra.Command {
 		suites = append(suites, s.Name+"\t"+s.About)
 	}
 	cmd.ValidArgs = suites
+	cmd.Flags().StringVar(&plots, "plots", "", "also measure how figures grow, and write the plots of it into this folder")
 	cmd.Long = "Measure Weft side by side with its peers, both in one run on the same input.\n\nSuites:\n"
 	for _, s := range bench.Suites() {
 		cmd.Long += fmt.Sprintf("  %-8s %s\n", s.Name, s.About)
 	}
 	return cmd
+}
+
+// writePlots draws how the figures of a suite grow.
+func writePlots(ctx context.Context, s bench.Suite, dir string, told io.Writer) error {
+	list, err := s.Plots(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, p := range list {
+		name := filepath.Join(dir, p.Name+".svg")
+		if err := os.WriteFile(name, []byte(p.Chart.SVG()), 0o666); err != nil {
+			return err
+		}
+		fmt.Fprintf(told, "  wrote %s\n", name)
+	}
+	return nil
 }
 
 // figure prints three significant digits without an exponent.

@@ -30,7 +30,7 @@ func (t *Table) Newest(list uint32, n uint64) (Cursor, error) {
 	if err != nil {
 		return Cursor{}, err
 	}
-	head := region.Load(t.head(list))
+	head := region.Load(&t.heads[list])
 	first := t.oldest(k, head)
 	if n < head-first {
 		first = head - n
@@ -59,7 +59,7 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 	if epoch := t.mem.Counts().Epoch; c.Epoch != epoch {
 		c.Epoch, c.Next = epoch, 0
 	}
-	word := t.head(c.List)
+	word := &t.heads[c.List]
 	head := region.Load(word)
 	if c.Next > head {
 		return dst, ErrAhead

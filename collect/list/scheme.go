@@ -41,7 +41,7 @@ func (k *span) entries(n int) int {
 		if n&(k.stride-1) != 0 {
 			return -1
 		}
-		return n >> k.shift
+		return n >> (k.shift & 63)
 	}
 	if n%k.stride != 0 {
 		return -1

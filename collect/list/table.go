@@ -1,6 +1,8 @@
 package list
 
 import (
+	"unsafe"
+
 	"github.com/weft-telemetry/weft/collect/region"
 )
 
@@ -10,6 +12,7 @@ type Table struct {
 	*Scheme
 	mem   *region.Region
 	words []uint64
+	heads []uint64 // count the entries of each list
 }
 
 // Open makes lists in memory, or opens those in the file at path, with their
@@ -23,7 +26,7 @@ func Open(path string, cfg Config) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{s, mem, mem.Words()}, nil
+	return newTable(s, mem), nil
 }
 
 // View opens the lists in a region, whose header holds their geometry.
@@ -36,26 +39,26 @@ func View(mem *region.Region) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{s, mem, mem.Words()}, nil
+	return newTable(s, mem), nil
+}
+
+func newTable(s *Scheme, mem *region.Region) *Table {
+	t := &Table{Scheme: s, mem: mem, words: mem.Words()}
+	if t.heads = t.words[:s.lists]; s.cfg.Layout == Prototype {
+		t.heads = unsafe.Slice(mem.Head(), 1)
+	}
+	return t
 }
 
 // Region is the memory of the lists.
 func (t *Table) Region() *region.Region { return t.mem }
-
-// head is the word that counts a list's entries.
-func (t *Table) head(list uint32) *uint64 {
-	if t.cfg.Layout == Prototype {
-		return t.mem.Head()
-	}
-	return &t.words[list]
-}
 
 // Head is how many entries were ever written to a list.
 func (t *Table) Head(list uint32) (uint64, error) {
 	if list >= t.lists {
 		return 0, ErrList
 	}
-	return region.Load(t.head(list)), nil
+	return region.Load(&t.heads[list]), nil
 }
 
 // Writer writes lists. Each goroutine has one of its own, and no list is
@@ -63,35 +66,71 @@ func (t *Table) Head(list uint32) (uint64, error) {
 type Writer struct {
 	t    *Table
 	cell region.Cell
+
+	// The list that was written last: most often it is the next one too.
+	list  uint32
+	class *span
+	head  *uint64
+	ring  []uint64
 }
 
 // Writer returns writer i, 0 to region.Writers-1.
-func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i), list: noList} }
+
+const noList = MaxLists
+
+// turn makes list the one that is written.
+func (w *Writer) turn(list uint32) error {
+	k, base, err := w.t.class(list)
+	if err != nil {
+		return err
+	}
+	w.list, w.class, w.head, w.ring = list, k, &w.t.heads[list], w.t.words[base/8:(base+k.size)/8]
+	return nil
+}
+
+// far is how many bytes ahead of a list's head memory is asked for, when batch
+// follows batch: as much as arrives in the time that a line needs.
+const far = 2048
 
 // Append writes whole entries, as AppendEntry made them, at the head of a
 // list, and allocates nothing. Entries become readable in batches, each when
 // all of it is there.
 func (w *Writer) Append(list uint32, entries []byte) error {
-	t := w.t
-	k, base, err := t.class(list)
-	if err != nil {
-		return err
+	again := list == w.list
+	if !again {
+		if err := w.turn(list); err != nil {
+			return err
+		}
 	}
+	k := w.class
 	n := k.entries(len(entries))
 	if n < 0 {
 		return ErrBatch
 	}
-	word := t.head(list)
-	head := region.Load(word)
-	at := k.at(head)
-	off := uint64(base + at)
-	if len(entries) <= k.batch && at+int64(len(entries)) <= k.end && (off|uint64(len(entries)))%8 == 0 {
-		// The usual batch: it does not meet the end of the ring.
-		region.Copy(t.words[off/8:][:len(entries)/8], entries)
-		region.Publish(word, head+uint64(n))
-		w.cell.Wrote(n)
-		return nil
+	head := region.Load(w.head)
+	at := uint64(k.at(head))
+	switch {
+	case len(entries) > k.batch || int64(at)+int64(len(entries)) > k.end:
+		return w.appendParts(list, head, entries)
+	case len(entries) == 64 && at%8 == 0: // a batch of 16 entries of 4 bytes
+		next := at
+		if again && at+far < uint64(k.end) {
+			next += far
+		}
+		region.StoreLine((*[8]uint64)(w.ring[at/8:]), (*[64]byte)(entries), &w.ring[next/8])
+	case !region.Put(w.ring, at, entries):
+		return w.appendParts(list, head, entries)
 	}
+	w.cell.Wrote(n)
+	region.Publish(w.head, head+uint64(n))
+	return nil
+}
+
+// appendParts is Append for entries that are more than a batch, meet the end of
+// the ring, or do not end with half words.
+func (w *Writer) appendParts(list uint32, head uint64, entries []byte) error {
+	t, k := w.t, w.class
 	for len(entries) > 0 {
 		batch := entries[:min(len(entries), k.batch)]
 		spans, parts, err := t.Spans(list, head, batch)
@@ -105,7 +144,7 @@ func (w *Writer) Append(list uint32, entries []byte) error {
 		}
 		n := k.entries(len(batch))
 		head += uint64(n)
-		region.Publish(word, head)
+		region.Publish(w.head, head)
 		w.cell.Wrote(n)
 		entries = entries[len(batch):]
 	}

@@ -16,6 +16,9 @@ func open(t interface{ Fatal(...any) }, cfg Config) *Table {
 }
 
 func configs(t *rapid.T) Config {
+	if rapid.Bool().Draw(t, "usual") { // batches of whole cache lines
+		return DefaultConfig(rapid.IntRange(1, 3).Draw(t, "lists"), rapid.IntRange(17, 1000).Draw(t, "capacity"))
+	}
 	cfg := Config{Layout: Weft, Batch: rapid.IntRange(1, 5).Draw(t, "batch")}
 	for range rapid.IntRange(1, 3).Draw(t, "classes") {
 		cfg.Classes = append(cfg.Classes, Class{
@@ -42,7 +45,7 @@ func TestRingsHoldTheNewest(t *testing.T) {
 			list := rapid.Uint32Range(0, uint32(cfg.Lists()-1)).Draw(t, "list")
 			class, _ := tab.Class(list)
 			var batch []byte
-			for range rapid.IntRange(0, 9).Draw(t, "entries") {
+			for range rapid.OneOf(rapid.IntRange(0, 9), rapid.Just(cfg.Batch)).Draw(t, "entries") {
 				data := rapid.SliceOfN(rapid.Byte(), 0, class.Entry).Draw(t, "data")
 				before := len(batch)
 				var err error

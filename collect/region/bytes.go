@@ -48,6 +48,34 @@ func (r *Region) Write(off uint64, b []byte) error {
 	return nil
 }
 
+// Put stores b at byte off of words, as Write does, if both ends of it are those
+// of half words, and tells whether they are. It is for small writes: it does
+// without the care that single bytes take.
+func Put(words []uint64, off uint64, b []byte) bool {
+	if (off|uint64(len(b)))%4 != 0 {
+		return false
+	}
+	words = words[off/8:]
+	if off%8 != 0 && len(b) > 0 {
+		Store32(half(&words[0], 1), binary.LittleEndian.Uint32(b))
+		words, b = words[1:], b[4:]
+	}
+	if len(b) >= bulk {
+		Copy(words[:len(b)/8], b)
+		words, b = words[len(b)/8:], b[len(b)&^7:]
+	}
+	for ; len(b) >= 8; words, b = words[1:], b[8:] {
+		Store(&words[0], binary.LittleEndian.Uint64(b))
+	}
+	if len(b) > 0 {
+		Store32(half(&words[0], 0), binary.LittleEndian.Uint32(b))
+	}
+	return true
+}
+
+// half is the lower or the upper half of a word.
+func half(w *uint64, upper int) *uint32 { return &(*[2]uint32)(unsafe.Pointer(w))[upper] }
+
 // Read copies the data at byte off into b, word by word.
 func (r *Region) Read(off uint64, b []byte) error {
 	if err := r.Check(off, uint64(len(b))); err != nil {

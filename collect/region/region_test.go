@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,4 +238,35 @@ AnonHugePages:      2048 kB
 	if got, err := r.Huge(); err != nil || got < 0 || got > 12<<20 {
 		t.Errorf("Huge = %d, %v", got, err)
 	}
+}
+
+// TestPutEqualsWrite holds that Put leaves what Write does, and takes all that
+// begins and ends with a half word and nothing else.
+func TestPutEqualsWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var regions [2]*Region
+		for i := range regions {
+			r, err := Open(Config{Kind: "test", Size: 512})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			regions[i] = r
+		}
+		b := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "bytes")
+		off := rapid.Uint64Range(0, 512-uint64(len(b))).Draw(t, "offset")
+		if rapid.Bool().Draw(t, "half words") {
+			b, off = b[:len(b)&^3], off&^3
+		}
+		if got, want := Put(regions[0].Words(), off, b), off%4 == 0 && len(b)%4 == 0; got != want {
+			t.Fatalf("Put of %d bytes at %d = %v; want %v", len(b), off, got, want)
+		} else if got {
+			if err := regions[1].Write(off, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(regions[0].Words(), regions[1].Words()) {
+			t.Fatalf("Put left\n%x\nWrite\n%x", regions[0].Words(), regions[1].Words())
+		}
+	})
 }

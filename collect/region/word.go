@@ -33,9 +33,5 @@ func load32(p *uint32) uint32 { return atomic.LoadUint32(p) }
 // Copy stores the bytes of whole words. The runtime's copy moves 16 bytes or more at a
 // time, aligned as the words are, and so never a part of a word.
 func Copy(to []uint64, b []byte) {
-	if len(b) == 64 && len(to) == 8 { // a batch of 16 entries of 4 bytes: no call
-		*(*[64]byte)(unsafe.Pointer(&to[0])) = [64]byte(b)
-		return
-	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(to))), 8*len(to)), b)
 }

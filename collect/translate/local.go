@@ -71,6 +71,7 @@ type Local struct {
 	keyWrites []*keywrite.Writer
 	counts    *count.Writer
 	postcards *postcard.Writer
+	paths     paths
 	lists     []*list.Writer
 	shared    bool
 	notify    func(Notice)
@@ -96,6 +97,7 @@ func NewLocal(m *Memory, writer int, shared bool, notify func(Notice)) (*Local, 
 	}
 	if m.Postcards != nil {
 		o.postcards = m.Postcards.Writer(writer)
+		o.paths.rows = make([]byte, 0, batchSize*(dta.MaxKey+4*m.Postcards.Config().Hops))
 	}
 	for _, l := range m.Lists {
 		o.lists = append(o.lists, l.Writer(writer))
@@ -149,12 +151,36 @@ func (o *Local) Run(first *dta.Report, run []byte) {
 	}
 }
 
-// Postcards implements Outlet.
+// Postcards implements Outlet. Paths wait for others of the same shape, to be
+// written together, and at most until Flush.
 func (o *Local) Postcards(p *Path) {
+	run, copies := &o.paths, o.copies(p)
+	room := cap(run.rows) - len(run.rows)
+	if run.keyLen != len(p.Key) || run.copies != copies || room < len(p.Key)+4*len(p.Values) {
+		o.writePaths()
+		run.keyLen, run.copies = len(p.Key), copies
+	}
 	var hops [postcard.MaxHops]uint32
-	must(o.postcards.Write(p.Key, fill(&hops, p), o.copies(p)))
+	var err error
+	run.rows, err = o.Plan.Postcards.AppendRow(run.rows, p.Key, fill(&hops, p))
+	must(err)
 	if p.Immediate && o.notify != nil {
+		o.writePaths()
 		o.notify(Notice{Primitive: dta.Postcarding, Key: p.Key})
+	}
+}
+
+// paths is a run for postcard.Writer.WriteRun.
+type paths struct {
+	keyLen, copies int
+	rows           []byte
+}
+
+func (o *Local) writePaths() {
+	if len(o.paths.rows) > 0 {
+		_, err := o.postcards.WriteRun(o.paths.rows, o.paths.keyLen, o.paths.copies)
+		must(err)
+		o.paths.rows = o.paths.rows[:0]
 	}
 }
 
@@ -167,8 +193,8 @@ func (o *Local) Append(id dta.ListID, entries []byte, immediate bool) {
 	}
 }
 
-// Flush implements Outlet: there is nothing to wait for.
-func (o *Local) Flush(model.Time) {}
+// Flush implements Outlet.
+func (o *Local) Flush(model.Time) { o.writePaths() }
 
 func (o *Local) tell(r *dta.Report) {
 	if r.Immediate && o.notify != nil {

@@ -1,11 +1,15 @@
 package translate
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"time"
+	"unsafe"
 
 	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -23,21 +27,32 @@ type Path struct {
 // Complete tells whether every hop of the path has a value: all that a
 // postcard said there are, or all that memory has room for.
 func (p *Path) Complete() bool {
-	n := int(p.Length)
-	if n == 0 || n > len(p.Values) {
-		n = len(p.Values)
-	}
-	all := uint32(1)<<n - 1
-	return p.Seen&all == all
+	return complete(p.Seen, int(p.Length), len(p.Values))
 }
 
-// row is a place of the cache.
-type row struct {
-	since  model.Time
-	key    [dta.MaxKey]byte
-	keyLen uint8 // 0: empty
-	path   Path  // its Key and Values alias the row and the cache
+func complete(seen uint32, length, hops int) bool {
+	if length == 0 || length > hops {
+		length = hops
+	}
+	all := uint32(1)<<length - 1
+	return seen&all == all
 }
+
+// row is a place of the cache: two cache lines, and no pointer for the garbage
+// collector to look at.
+type row struct {
+	since      model.Time
+	seen       uint32 // as in Path, as are the next three
+	redundancy uint8
+	length     uint8
+	immediate  bool
+	keyLen     uint8 // 0: empty
+	key        [dta.MaxKey]byte
+	values     [postcard.MaxHops]uint32
+	_          [8]byte
+}
+
+const rowWords = unsafe.Sizeof(row{}) / 8
 
 // emitter takes a path that leaves the cache, and must not keep it.
 type emitter func(now model.Time, p *Path)
@@ -46,11 +61,12 @@ type emitter func(now model.Time, p *Path)
 // complete, when another key needs its row, or when it has waited long enough.
 type cache struct {
 	rows   []row
-	values []uint32
-	mask   uint64
+	words  []uint64 // the rows again, for Prefetch
+	hops   int
 	wait   time.Duration
 	swept  model.Time
 	filled int
+	path   Path // that leaves
 	stats  PostcardStats
 }
 
@@ -71,11 +87,8 @@ func newCache(rows, hops int, wait time.Duration) (cache, error) {
 	if rows < 1 || rows&(rows-1) != 0 {
 		return cache{}, fmt.Errorf("translate: %d rows for postcards, want a power of two", rows)
 	}
-	c := cache{rows: make([]row, rows), values: make([]uint32, rows*hops), mask: uint64(rows - 1), wait: wait}
-	for i := range c.rows {
-		r := &c.rows[i]
-		r.path.Values = c.values[i*hops : (i+1)*hops : (i+1)*hops]
-	}
+	c := cache{rows: make([]row, rows), hops: hops, wait: wait}
+	c.words = unsafe.Slice((*uint64)(unsafe.Pointer(&c.rows[0])), rows*int(rowWords))
 	return c, nil
 }
 
@@ -83,11 +96,36 @@ func newCache(rows, hops int, wait time.Duration) (cache, error) {
 // would else share a slot as well, as in the prototype.
 const cacheSeed = 0x7f4a7c15
 
-// put takes a postcard and gives the paths that leave to emit.
-func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit emitter) {
+// find finds the rows of the postcards in a batch, and asks memory for them
+// before the first is looked at. The postcards of a path often follow each
+// other, so a row is asked for once.
+func (c *cache) find(rows *[batchSize]uint32, batch []dta.Report) {
+	var lines [2 * batchSize]uint64
+	n, last := 0, ^uint32(0)
+	for i := range batch {
+		if batch[i].Primitive != dta.Postcarding {
+			continue
+		}
+		at := c.row(batch[i].Key)
+		if rows[i] = at; at != last {
+			lines[n] = uint64(at) * uint64(rowWords)
+			lines[n+1] = lines[n] + uint64(rowWords)/2
+			n, last = n+2, at
+		}
+	}
+	region.Prefetch(c.words, lines[:n])
+}
+
+// row is the row of a key.
+func (c *cache) row(key []byte) uint32 {
+	return uint32(place.Of(key, cacheSeed).Slot(0, uint64(len(c.rows))))
+}
+
+// put takes a postcard, whose row was found, and gives the paths that leave to
+// emit.
+func (c *cache) put(now model.Time, r *dta.Report, at uint32, emit emitter) {
 	c.stats.Postcards++
-	w := &c.rows[place.Of(r.Key, cacheSeed).Slot(0, c.mask+1)]
-	p := &w.path
+	w, value := &c.rows[at], binary.BigEndian.Uint32(r.Data)
 	if w.keyLen != 0 && string(w.key[:w.keyLen]) != string(r.Key) {
 		// It is written under its own key. The prototype writes it to the
 		// slot of the key that displaces it.
@@ -95,8 +133,8 @@ func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit emitter) {
 		c.leave(now, w, emit)
 	}
 	bit := uint32(1) << r.Hop
-	if p.Seen&bit != 0 {
-		if p.Values[r.Hop] == value {
+	if w.seen&bit != 0 {
+		if w.values[r.Hop] == value {
 			c.stats.Repeated++
 			return
 		}
@@ -106,17 +144,16 @@ func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit emitter) {
 	}
 	if w.keyLen == 0 {
 		w.since, w.keyLen = now, uint8(copy(w.key[:], r.Key))
-		p.Key = w.key[:w.keyLen]
 		c.filled++
 	}
-	p.Values[r.Hop] = value
-	p.Seen |= bit
-	p.Redundancy = max(p.Redundancy, r.Redundancy)
-	p.Immediate = p.Immediate || r.Immediate
+	w.values[r.Hop] = value
+	w.seen |= bit
+	w.redundancy = max(w.redundancy, r.Redundancy)
+	w.immediate = w.immediate || r.Immediate
 	if r.Path != 0 {
-		p.Length = r.Path
+		w.length = r.Path
 	}
-	if p.Complete() {
+	if complete(w.seen, int(w.length), c.hops) {
 		c.stats.Complete++
 		c.leave(now, w, emit)
 	}
@@ -124,11 +161,14 @@ func (c *cache) put(now model.Time, r *dta.Report, value uint32, emit emitter) {
 
 // leave emits a row and empties it.
 func (c *cache) leave(now model.Time, w *row, emit emitter) {
-	c.stats.Gathered += uint64(bits.OnesCount32(w.path.Seen))
-	emit(now, &w.path)
-	clear(w.path.Values)
-	w.path = Path{Values: w.path.Values}
-	w.keyLen = 0
+	c.stats.Gathered += uint64(bits.OnesCount32(w.seen))
+	c.path = Path{
+		Redundancy: w.redundancy, Immediate: w.immediate, Length: w.length, Seen: w.seen,
+		Key: w.key[:w.keyLen], Values: w.values[:c.hops],
+	}
+	emit(now, &c.path)
+	w.seen, w.redundancy, w.length, w.immediate, w.keyLen = 0, 0, 0, false, 0
+	clear(w.values[:c.hops])
 	c.filled--
 }
 

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -104,6 +103,17 @@ func (t *Translator) Admit(r *dta.Report) dta.Verdict {
 
 // Put translates reports that were admitted.
 func (t *Translator) Put(now model.Time, batch []dta.Report) {
+	for ; len(batch) > batchSize; batch = batch[batchSize:] {
+		t.put(now, batch[:batchSize])
+	}
+	t.put(now, batch)
+	t.out.Flush(now)
+}
+
+// put translates at most batchSize reports.
+func (t *Translator) put(now model.Time, batch []dta.Report) {
+	var rows [batchSize]uint32
+	t.cache.find(&rows, batch)
 	for i := range batch {
 		r := &batch[i]
 		switch r.Primitive {
@@ -116,10 +126,9 @@ func (t *Translator) Put(now model.Time, batch []dta.Report) {
 		case dta.Append:
 			t.append(now, r)
 		case dta.Postcarding:
-			t.cache.put(now, r, binary.BigEndian.Uint32(r.Data), t.emit)
+			t.cache.put(now, r, rows[i], t.emit)
 		}
 	}
-	t.out.Flush(now)
 }
 
 // PutRun implements Target.

@@ -292,7 +292,7 @@ func TestCacheLosesNothing(t *testing.T) {
 			path := uint8(rapid.IntRange(0, hops+2).Draw(t, "path"))
 			key := string(rune('a' + rapid.IntRange(0, 20).Draw(t, "key")))
 			r := card(key, hop, path, uint32(i+1))
-			c.put(now, &r, uint32(i+1), emit)
+			c.put(now, &r, c.row(r.Key), emit)
 			in = append(in, fmt.Sprint(key, hop, " ", i+1))
 			if rapid.IntRange(0, 20).Draw(t, "tick") == 0 {
 				now = now.Add(time.Millisecond)

@@ -99,7 +99,8 @@ type GraphEdge struct {
 	Weight float64 `json:"weight" doc:"Below zero on a port-flow edge: the flow is a victim there"`
 }
 
-type diagnosesInput struct {
+// DiagnosesQuery asks for diagnoses.
+type DiagnosesQuery struct {
 	Range
 	Paging
 	Node string `query:"node" maxLength:"256"`
@@ -113,7 +114,7 @@ type diagnosisInput struct {
 
 func (s *Server) diagnosisRoutes() {
 	get(s, "/diagnoses", "list-diagnoses", "Incidents", "Diagnoses, newest first",
-		func(ctx context.Context, in *diagnosesInput) (Page[Diagnosis], error) {
+		func(ctx context.Context, in *DiagnosesQuery) (Page[Diagnosis], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Diagnosis]{}, err

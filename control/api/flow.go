@@ -72,7 +72,8 @@ type FlowLoss struct {
 	Pattern string    `json:"pattern"`
 }
 
-type flowsInput struct {
+// FlowsQuery asks for flows.
+type FlowsQuery struct {
 	Range
 	Paging
 	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
@@ -96,7 +97,7 @@ const maxFlows = 5000
 // listFlows sums up as many of the newest records as one answer may read. A
 // page is whole flows of a stretch of time: its limit is of flows, the largest
 // first, and the next page is the stretch before.
-func (s *Server) listFlows(ctx context.Context, in *flowsInput) (p FlowPage, err error) {
+func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err error) {
 	q, err := s.query(in.Range, in.Paging)
 	if err != nil {
 		return p, err

@@ -97,7 +97,7 @@ func TestFlowSums(t *testing.T) {
 	s, k := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
-		in := &flowsInput{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact", Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
+		in := &FlowsQuery{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact", Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
 		type sum struct{ slots, packets, bytes, lost uint64 }
 		got, want := map[string]sum{}, map[string]sum{}
 		var covered []time.Time
@@ -154,7 +154,7 @@ func TestFlowAnswer(t *testing.T) {
 // TestHeatmapAnswer against its records, counted by hand.
 func TestHeatmapAnswer(t *testing.T) {
 	s, _ := newServer(t)
-	m, err := s.heatmap(t.Context(), &heatmapInput{Range: Range{Last: "100s"}, Metric: "queue_bytes", Steps: 10, Top: 3})
+	m, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "100s"}, Metric: "queue_bytes", Steps: 10, Top: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestHeatmapAnswer(t *testing.T) {
 	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete || *m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
 		t.Errorf("heat map = %+v", m)
 	}
-	quiet, err := s.heatmap(t.Context(), &heatmapInput{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
+	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
 	if err != nil || len(quiet.Ports) != 0 || !quiet.Complete {
 		t.Errorf("heat map of a time without records = %+v, %v", quiet, err)
 	}

@@ -36,6 +36,21 @@ func (Mark) event() string       { return "mark" }
 func (Fault) event() string      { return "fault" }
 func (Clock) event() string      { return "clock" }
 
+// DecodeEvent reads an event's data by its name. Events of a newer server may
+// have a name that is not known here: they are nil.
+func DecodeEvent(name string, data []byte) (Event, error) {
+	for _, e := range eventTypes {
+		if e.event() == name {
+			v := reflect.New(reflect.TypeOf(e))
+			if err := json.Unmarshal(data, v.Interface()); err != nil {
+				return nil, fmt.Errorf("read %s event: %w", name, err)
+			}
+			return v.Elem().Interface().(Event), nil
+		}
+	}
+	return nil, nil
+}
+
 // Hub hands events to any number of clients. Publishing never waits: each
 // client has a buffer, and one that lets it run full is dropped, and counted.
 // The newest events are kept, so that a client whose connection broke can go on

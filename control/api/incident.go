@@ -115,7 +115,8 @@ func NewIncident(r *record.Incident) Incident {
 	return i
 }
 
-type incidentsInput struct {
+// IncidentsQuery asks for incidents.
+type IncidentsQuery struct {
 	Range
 	Paging
 	State    string `query:"state" enum:"open,closed"`
@@ -124,7 +125,7 @@ type incidentsInput struct {
 	Node     string `query:"node" maxLength:"256" doc:"That it happened at, or that it concerns"`
 }
 
-func (in *incidentsInput) wants(i *record.Incident) bool {
+func (in *IncidentsQuery) wants(i *record.Incident) bool {
 	return (in.State == "" || (in.State == "open") == i.End.IsZero()) &&
 		(in.Severity == "" || in.Severity == i.Severity) &&
 		(in.Cause == "" || in.Cause == i.Cause)
@@ -136,7 +137,7 @@ type idInput struct {
 
 func (s *Server) incidentRoutes() {
 	get(s, "/incidents", "list-incidents", "Incidents", "Incidents, newest first",
-		func(ctx context.Context, in *incidentsInput) (Page[Incident], error) {
+		func(ctx context.Context, in *IncidentsQuery) (Page[Incident], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Incident]{}, err

@@ -52,7 +52,8 @@ type portInput struct {
 	Step string `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
 }
 
-type heatmapInput struct {
+// HeatmapQuery asks for a heat map.
+type HeatmapQuery struct {
 	Range
 	Metric string `query:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share" default:"queue_bytes"`
 	Steps  int    `query:"steps" minimum:"1" maximum:"600" default:"60"`
@@ -122,7 +123,7 @@ func step(text string, span time.Duration, most int) (time.Duration, error) {
 	return d, nil
 }
 
-func (s *Server) heatmap(ctx context.Context, in *heatmapInput) (m Heatmap, err error) {
+func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err error) {
 	q, err := s.query(in.Range, Paging{})
 	if err != nil {
 		return m, err

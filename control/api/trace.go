@@ -71,7 +71,8 @@ func (s *Server) newTrace(r *record.Trace) Trace {
 	return t
 }
 
-type tracesInput struct {
+// TracesQuery asks for traces.
+type TracesQuery struct {
 	Range
 	Paging
 	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
@@ -86,7 +87,7 @@ type traceInput struct {
 
 func (s *Server) traceRoutes() {
 	get(s, "/traces", "list-traces", "Traces", "Packets' ways, newest first",
-		func(ctx context.Context, in *tracesInput) (Page[TraceSummary], error) {
+		func(ctx context.Context, in *TracesQuery) (Page[TraceSummary], error) {
 			var none Page[TraceSummary]
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {

@@ -33,7 +33,7 @@ const (
 // round is one that begins long after the burst before had to be over: between
 // them its senders were silent.
 func (r *rounds) note(v *diagnose.Verdict) {
-	if v.Cause != diagnose.Flows || v.Detail != diagnose.MicroBurst && v.Detail != diagnose.Unknown || len(v.Culprits) == 0 {
+	if len(v.Loop) > 0 || v.Cause != diagnose.Flows || v.Detail != diagnose.MicroBurst && v.Detail != diagnose.Unknown || len(v.Culprits) == 0 {
 		return
 	}
 	sources := map[model.Addr]bool{}

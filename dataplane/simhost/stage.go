@@ -4,6 +4,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
 // A type for the host at each stage: what packets meet has no branch that the
@@ -84,7 +85,7 @@ func (a *atPFC) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	s.meet(c)
 	ev := &s.event
-	ev.Stage, ev.Out = inswitch.PFC, 0
+	ev.Stage, ev.Out, ev.Packet.EtherType = inswitch.PFC, 0, pfc.EtherType
 	ev.Pause.Classes = 1 << c.Pause.Priority
 	ev.Pause.Time[c.Pause.Priority] = c.Pause.Time
 	s.run(c)

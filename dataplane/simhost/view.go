@@ -6,13 +6,13 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/wire/label"
 	"github.com/weft-telemetry/weft/wire/packet"
-	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
 const ethernetSize = packet.EthernetSize
 
-// kinds translates the simulator's.
-var kinds = [...]inswitch.Kind{
+// kinds translates the simulator's; of a power of two, so that none is out of
+// bounds.
+var kinds = [8]inswitch.Kind{
 	sim.KindData: inswitch.Data, sim.KindAck: inswitch.Ack, sim.KindNack: inswitch.Nak, sim.KindCNP: inswitch.CNP,
 	sim.KindPFC: inswitch.Plain, sim.KindTCP: inswitch.Plain, sim.KindUDP: inswitch.Plain, sim.KindOther: inswitch.Plain,
 }
@@ -22,15 +22,11 @@ var kinds = [...]inswitch.Kind{
 func (s *Switch) show(p *sim.Packet) {
 	v := &s.packet
 	v.Key, v.Outer = &p.Key, &p.Key
-	v.Size, v.IPID, v.TTL, v.InnerTTL = p.Size, p.IPID, p.TTL, p.TTL
-	v.DSCP, v.ECN, v.TCPFlags = p.DSCP, p.ECN, p.TCPFlags
-	v.Kind = kinds[p.Kind]
-	v.EtherType, v.LabelCount = packet.TypeIPv4, 0
-	switch {
-	case p.Key.V6:
+	v.Size, v.IPID, v.EtherType = p.Size, p.IPID, packet.TypeIPv4
+	v.TTL, v.ECN, v.DSCP, v.TCPFlags = p.TTL, p.ECN, p.DSCP, p.TCPFlags
+	v.InnerTTL, v.LabelCount, v.Kind = p.TTL, 0, kinds[p.Kind%8]
+	if p.Key.V6 {
 		v.EtherType, v.IPID = packet.TypeIPv6, 0 // its header has none
-	case p.Kind == sim.KindPFC:
-		v.EtherType = pfc.EtherType
 	}
 	if p.Extra != nil {
 		s.showExtra(p, p.Extra)

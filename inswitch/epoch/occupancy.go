@@ -58,26 +58,19 @@ func (o *occupancy) pair(in, out model.PortID, class model.Priority) *held {
 }
 
 // join counts a packet in, whose flow and queue have the hash at.
-func (o *occupancy) join(ev *inswitch.Event, at uint64) {
-	life := &o.life[int(ev.Out)*classes+int(ev.Priority&7)]
-	if ev.Queue.Packets <= 0 {
-		*life++
-	}
-	if ev.Passes {
-		return
-	}
-	bytes := uint64(ev.Packet.Bare())
-	o.pair(ev.In, ev.Out, ev.Priority).add(*life, bytes)
+func (o *occupancy) join(ev *inswitch.Event, at, bytes uint64) {
+	life := o.life[lane(ev.Out, ev.Priority)]
+	o.pair(ev.In, ev.Out, ev.Priority).add(life, bytes)
 	if o.flows == nil || ev.Packet.Key.IsZero() {
 		return
 	}
 	var free *waiting
 	for i := range uint64(places) {
 		w := &o.flows[(at+i)&o.mask]
-		alive := w.packets > 0 && w.life == o.life[int(w.out)*classes+int(w.class)]
+		alive := w.packets > 0 && w.life == o.life[lane(w.out, w.class)]
 		if alive && w.is(ev) {
 			w.in = ev.In
-			w.add(*life, bytes)
+			w.add(life, bytes)
 			return
 		}
 		if !alive && free == nil {
@@ -86,19 +79,19 @@ func (o *occupancy) join(ev *inswitch.Event, at uint64) {
 	}
 	if free != nil {
 		*free = waiting{in: ev.In, out: ev.Out, class: ev.Priority & 7, key: *ev.Packet.Key}
-		free.add(*life, bytes)
+		free.add(life, bytes)
 	}
 }
 
 // leave counts a packet out.
 func (o *occupancy) leave(ev *inswitch.Event) {
-	life := o.life[int(ev.Out)*classes+int(ev.Priority&7)]
+	life := o.life[lane(ev.Out, ev.Priority)]
 	bytes := uint64(ev.Packet.Bare())
 	o.pair(ev.In, ev.Out, ev.Priority).take(life, bytes)
 	if o.flows == nil || ev.Packet.Key.IsZero() {
 		return
 	}
-	at := hash(ev, o.seed)
+	at := hash(lane(ev.Out, ev.Priority), ev.Packet.Key, o.seed)
 	for i := range uint64(places) {
 		if w := &o.flows[(at+i)&o.mask]; w.packets > 0 && w.life == life && w.is(ev) {
 			w.take(life, bytes)
@@ -109,7 +102,7 @@ func (o *occupancy) leave(ev *inswitch.Event) {
 
 // now returns what a count is worth in the present life of its queue.
 func (o *occupancy) now(h *held, out model.PortID, class model.Priority) held {
-	if h.life != o.life[int(out)*classes+int(class&7)] {
+	if h.life != o.life[lane(out, class)] {
 		return held{}
 	}
 	return *h

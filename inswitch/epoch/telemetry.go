@@ -86,8 +86,11 @@ func newTelemetry(cfg Config, ports int, stats *Stats) *telemetry {
 	return t
 }
 
+// lane is the index of a class of an egress port.
+func lane(out model.PortID, class model.Priority) int { return int(out)*classes + int(class&7) }
+
 func (t *telemetry) queue(out model.PortID, class model.Priority) *queue {
-	return &t.queues[int(out)*classes+int(class&7)]
+	return &t.queues[lane(out, class)]
 }
 
 // portEpoch returns the present epoch of a port and class.
@@ -108,15 +111,20 @@ func (t *telemetry) opened(out model.PortID, class model.Priority) bool {
 // enqueue counts a packet that joins a queue.
 func (t *telemetry) enqueue(ev *inswitch.Event) {
 	t.now.at(ev.Now)
-	q := t.queue(ev.Out, ev.Priority)
+	lane, bytes := lane(ev.Out, ev.Priority), uint64(ev.Packet.Bare())
+	at := hash(lane, ev.Packet.Key, t.cfg.Seed)
+	q, e := &t.queues[lane], t.portEpoch(ev.Out, ev.Priority)
 	paused := ev.Now < q.pausedUntil
 	depth := uint64(max(ev.Queue.Packets, 0))
+	if depth == 0 {
+		t.here.life[lane]++
+	}
+	if !ev.Passes {
+		t.here.join(ev, at, bytes)
+	}
 	q.joined++
 	q.last = t.now.number
 	t.stats.Packets++
-	at, bytes := hash(ev, t.cfg.Seed), uint64(ev.Packet.Bare())
-	t.here.join(ev, at)
-	e := t.portEpoch(ev.Out, ev.Priority)
 	e.Packets++
 	if paused {
 		e.Paused++
@@ -157,10 +165,9 @@ func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	return m
 }
 
-// hash mixes the packet's flow and queue.
-func hash(ev *inswitch.Event, seed uint64) uint64 {
-	queue := uint64(ev.Out)<<3 | uint64(ev.Priority&7)
-	return (ev.Packet.Key.Hash(seed) + queue*0x9e3779b97f4a7c15) >> 32
+// hash mixes a flow and its queue.
+func hash(lane int, key *model.FlowKey, seed uint64) uint64 {
+	return (key.Hash(seed) + uint64(lane)*0x9e3779b97f4a7c15) >> 32
 }
 
 // flow returns the record of the packet's flow, whose hash is at, in the present
@@ -193,6 +200,9 @@ func (t *telemetry) evict(f *epoch.Flow) {
 		return
 	}
 	f.Evicted = true
+	if t.rejoin(f) {
+		return
+	}
 	if len(t.gone) < t.cfg.Evicted {
 		t.gone = append(t.gone, *f)
 		return
@@ -203,6 +213,29 @@ func (t *telemetry) evict(f *epoch.Flow) {
 		return
 	}
 	t.stats.Lost++
+}
+
+// rejoin adds a record to one of its flow among those evicted last: two flows
+// that share a place take it from each other with every packet.
+func (t *telemetry) rejoin(f *epoch.Flow) bool {
+	const back = 8
+	last := len(t.gone)
+	if last == t.cfg.Evicted {
+		last = t.oldest + len(t.gone) // the newest is before the oldest, in a ring
+	}
+	for i := last - 1; i >= max(last-back, 0); i-- {
+		g := &t.gone[i%len(t.gone)]
+		if g.Epoch == f.Epoch && g.Out == f.Out && g.Priority == f.Priority && g.Key.Equal(&f.Key) {
+			g.In = f.In
+			g.Packets += f.Packets
+			g.Paused += f.Paused
+			g.Bytes += f.Bytes
+			g.Depth += f.Depth
+			g.PausedDepth += f.PausedDepth
+			return true
+		}
+	}
+	return false
 }
 
 // recent tells whether an epoch is among those kept.

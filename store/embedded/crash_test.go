@@ -83,7 +83,7 @@ func TestKill(t *testing.T) {
 	r := newRand(uint64(time.Now().UnixNano()))
 	acknowledged, kept := -1, -1
 	for kill := range kills {
-		acknowledged = max(acknowledged, runAndKill(t, path, kept+1, time.Duration(r.IntN(80))*time.Millisecond))
+		acknowledged = max(acknowledged, runAndKill(t, path, kept+1, kill%3 == 0, time.Duration(r.IntN(80))*time.Millisecond))
 		kept = checkBatches(t, path, acknowledged)
 		if t.Failed() {
 			t.Fatalf("after kill %d", kill)
@@ -96,9 +96,8 @@ func TestKill(t *testing.T) {
 }
 
 // runAndKill lets a child append until some time after its first
-// acknowledgement or, for a third of the kills, at any time of its life, opening
-// included. It returns the last number acknowledged.
-func runAndKill(t *testing.T, path string, next int, after time.Duration) (last int) {
+// acknowledgement or, with anyTime, of its life, opening included. It returns the last number acknowledged.
+func runAndKill(t *testing.T, path string, next int, anyTime bool, after time.Duration) (last int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "WEFT_STORE_TEST=append", "WEFT_STORE_FILE="+path, "WEFT_STORE_NEXT="+strconv.Itoa(next))
@@ -110,7 +109,6 @@ func runAndKill(t *testing.T, path string, next int, after time.Duration) (last 
 		t.Fatal(err)
 	}
 	last = -1
-	anyTime := next%3 == 0
 	kill := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	if anyTime {

@@ -197,6 +197,27 @@ func TestQueryTime(t *testing.T) {
 	}
 }
 
+// TestDocumentedSQL runs the statements that docs/store.md gives to people.
+func TestDocumentedSQL(t *testing.T) {
+	page, err := os.ReadFile("../../docs/store.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```sql\n")
+	script, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("docs/store.md has no SQL")
+	}
+	path := filepath.Join(t.TempDir(), "weft.duckdb")
+	s := open(t, path, testConfig())
+	mustAppend(t, s, &record.Batch{Ports: []record.PortSample{{Time: base, Node: "e1", Port: 1, Queue: 5}}, Counters: []record.Counter{{Time: base, Name: "c"}}})
+	mustClose(t, s)
+	for _, view := range []string{"port_seconds", "port_minutes", "counter_seconds", "counter_minutes"} {
+		script += "SELECT * FROM " + view + ";"
+	}
+	run(t, path, script)
+}
+
 func TestExport(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's out")
 	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), testConfig())

@@ -91,6 +91,8 @@ func (s *Store) exec(ctx context.Context, sql string) (uint64, error) {
 // Those merged before are left alone unless late records have come for them
 // since the store was opened: they cost room, not truth.
 func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uint64, error) {
+	s.write.Lock()
+	defer s.write.Unlock()
 	r := rollups[kind]
 	until := clamp(store.Floor(clamp(now), r.step) - 2*int64(r.step))
 	since, known := s.merged[kind]
@@ -100,8 +102,6 @@ func (s *Store) mergeSteps(ctx context.Context, kind store.Kind, now int64) (uin
 	if until <= since {
 		return 0, nil
 	}
-	s.write.Lock()
-	defer s.write.Unlock()
 	var before, after int64
 	err := inTransaction(ctx, s.writer, func() error {
 		where := fmt.Sprintf(`time >= make_timestamp_ns(%d) AND time < make_timestamp_ns(%d)`, since, until)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -65,102 +66,101 @@ func whole(v float64) int64 {
 // not what is kept.
 const firstSteps = 64
 
+// stepWalk collects one page of steps.
+type stepWalk[T any] struct {
+	*Store
+	of    *rolled[T]
+	asked record.Query
+	from  store.Kind // the rollup
+	width time.Duration
+	where *conditions
+	limit int
+	page  record.Page[T]
+	end   store.Cursor // of the last item
+}
+
 // series answers a query with steps. Steps count from 1970, and one is in the
 // range when its begin is. Each step of a series is in a walk once, as full as
 // it was when its page was read.
 func series[T any](ctx context.Context, s *Store, t *rolled[T], q record.Query) (record.Page[T], error) {
-	var out record.Page[T]
-	err := s.query(ctx, t.kind, q, func(ctx context.Context) error {
-		step, width := store.Width(q.Step)
-		from := rollupOf(t.kind, step)
-		key := rollups[from].key
-
-		first, last := store.Range(q)
-		if first > last {
-			return nil
-		}
-		// Whole steps only: rows from the begin of the first to the end of the last.
-		first, last = clamp(first), clamp(last)
-		if begin := store.Floor(first, width); begin < first {
-			first = begin + int64(width)
-		}
-		lastStep := store.Floor(last, width)
-		var after store.Cursor
-		if q.After != "" {
-			var err error
-			if after, err = store.Unseal(s.key, t.kind, q); err != nil {
-				return err
-			}
-			lastStep = min(lastStep, after.Time)
-		}
-		where := filter(t.kind, record.Query{Node: q.Node, Port: q.Port, Name: q.Name})
-		oldest, newest, err := s.extent(ctx, from, where)
-		if err != nil || oldest == nil {
-			return err
-		}
-		first = max(first, store.Floor(*oldest, width))
-		lastStep = min(lastStep, store.Floor(*newest, width))
-		limit := s.limit(q)
-		for steps := int64(firstSteps); lastStep >= first; steps *= 4 {
-			// Both ends are times of kept rows or near them, far from the ends of
-			// int64; the width is at most a year.
-			low := first
-			if (lastStep-first)/int64(width) >= steps {
-				low = lastStep - (steps-1)*int64(width)
-			}
-			done, err := s.steps(ctx, q, width, low, lastStep, func(w *conditions) string {
-				w.all, w.args = append(w.all, where.all...), append(w.args, where.args...)
-				if q.After != "" {
-					sql, args := t.behind(after)
-					w.and(fmt.Sprintf(`time < make_timestamp_ns(%d) OR %s`, after.Time, sql), args...)
-				}
-				return fmt.Sprintf(`SELECT epoch_ns(time) - ((epoch_ns(time) %% %[1]d) + %[1]d) %% %[1]d AS step, %[2]s, %[3]s FROM %[4]s
-					WHERE %[5]s GROUP BY ALL ORDER BY step DESC, %[2]s LIMIT %[6]d`,
-					int64(width), key, rollups[from].merge, from, w.sql(), limit-len(out.Items)+1)
-			}, func(rows *sql.Rows) (bool, error) {
-				var r T
-				at, err := t.scan(rows, width, &r)
-				if err != nil {
-					return false, err
-				}
-				if len(out.Items) == limit {
-					out.Next = after.Seal(s.key, t.kind, q)
-					return true, nil
-				}
-				out.Items, after = append(out.Items, r), at
-				return false, nil
-			})
-			if err != nil || done {
-				return err
-			}
-			lastStep = low - int64(width)
-		}
-		return nil
-	})
-	if err != nil {
+	step, width := store.Width(q.Step)
+	w := stepWalk[T]{
+		Store: s, of: t, asked: q, from: rollupOf(t.kind, step), width: width, limit: s.limit(q),
+		where: filter(t.kind, record.Query{Node: q.Node, Port: q.Port, Name: q.Name}),
+	}
+	if err := s.query(ctx, t.kind, q, w.run); err != nil {
 		return record.Page[T]{}, err
 	}
-	return out, nil
+	return w.page, nil
 }
 
-// steps runs one look through the steps from low to high.
-func (s *Store) steps(ctx context.Context, q record.Query, width time.Duration, low, high int64,
-	text func(*conditions) string, each func(*sql.Rows) (done bool, err error),
-) (bool, error) {
-	w := &conditions{}
-	w.between(low, high+int64(width)-1)
-	query := text(w)
-	rows, err := s.db.QueryContext(ctx, query, w.args...)
+func (w *stepWalk[T]) run(ctx context.Context) error {
+	first, last, err := w.bounds(ctx)
 	if err != nil {
-		return false, err
+		return err
+	}
+	if w.asked.After != "" {
+		after, err := store.Unseal(w.key, w.of.kind, w.asked)
+		if err != nil {
+			return err
+		}
+		last = min(last, after.Time)
+		sql, args := w.of.behind(after)
+		w.where.and(fmt.Sprintf(`time < make_timestamp_ns(%d) OR %s`, after.Time, sql), args...)
+	}
+	for look := int64(firstSteps); first <= last && w.page.Next == ""; look *= 4 {
+		low := first
+		if (last-first)/int64(w.width) >= look {
+			low = last - (look-1)*int64(w.width)
+		}
+		if err := w.look(ctx, low, last); err != nil {
+			return err
+		}
+		last = low - int64(w.width)
+	}
+	return nil
+}
+
+// bounds are the begins of the first and the last step that may be in the
+// answer; there is none where the first comes after the last. Both are near
+// times of kept rows, so that a width more or less stays within int64.
+func (w *stepWalk[T]) bounds(ctx context.Context) (first, last int64, err error) {
+	first, last = store.Range(w.asked)
+	oldest, newest, err := w.extent(ctx, w.from, w.where)
+	if err != nil || oldest == nil || first > last {
+		return 1, 0, err
+	}
+	first = clamp(first)
+	if begin := store.Floor(first, w.width); begin < first {
+		first = begin + int64(w.width)
+	}
+	return max(first, store.Floor(*oldest, w.width)), store.Floor(min(clamp(last), *newest), w.width), nil
+}
+
+// look adds the steps from low to high to the page, and its end once it is full.
+func (w *stepWalk[T]) look(ctx context.Context, low, high int64) error {
+	where := conditions{slices.Clone(w.where.all), w.where.args}
+	where.between(low, high+int64(w.width)-1)
+	r := rollups[w.from]
+	rows, err := w.db.QueryContext(ctx, fmt.Sprintf(`SELECT epoch_ns(time) - ((epoch_ns(time) %% %[1]d) + %[1]d) %% %[1]d AS step, %[2]s, %[3]s
+		FROM %[4]s WHERE %[5]s GROUP BY ALL ORDER BY step DESC, %[2]s LIMIT %[6]d`,
+		int64(w.width), r.key, r.merge, w.from, where.sql(), w.limit-len(w.page.Items)+1), where.args...)
+	if err != nil {
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if done, err := each(rows); done || err != nil {
-			return done, err
+		if len(w.page.Items) == w.limit {
+			w.page.Next = w.end.Seal(w.key, w.of.kind, w.asked)
+			return nil
 		}
+		var item T
+		if w.end, err = w.of.scan(rows, w.width, &item); err != nil {
+			return err
+		}
+		w.page.Items = append(w.page.Items, item)
 	}
-	return false, rows.Err()
+	return rows.Err()
 }
 
 // extent is the time of the oldest and the newest row of a rollup that the

@@ -46,8 +46,7 @@ func host(endpoint string) string {
 	return strings.Trim(endpoint[:strings.LastIndexByte(endpoint, ':')], "[]")
 }
 
-// scanner collects destinations: Scan(&row) reads a column into a field of
-// another type.
+// flowText reads a flow kept as text.
 type flowText struct{ key *model.FlowKey }
 
 func (f flowText) Scan(v any) error {

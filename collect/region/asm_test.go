@@ -30,3 +30,20 @@ func TestPrefetchChangesNothing(t *testing.T) {
 		t.Errorf("Prefetch allocates %v times", n)
 	}
 }
+
+func TestStoreLineEqualsCopy(t *testing.T) {
+	var to, want [24]uint64
+	var b [80]byte
+	for i := range b {
+		b[i] = byte(i + 1)
+	}
+	for at := range 16 {
+		clear(to[:])
+		clear(want[:])
+		StoreLine((*[8]uint64)(to[at:]), (*[64]byte)(b[at:]), &to[23])
+		Copy(want[at:at+8], b[at:at+64])
+		if to != want {
+			t.Fatalf("StoreLine at word %d left %x; want %x", at, to, want)
+		}
+	}
+}

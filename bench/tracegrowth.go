@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// traceGrowth measures assemblers with more and more packets underway, and with
+// more and more mirrors lost.
+func traceGrowth(ctx context.Context) ([]Plot, error) {
+	speed := func(title, x string) plot.Chart {
+		return plot.Chart{Title: title, XTitle: x, YTitle: "M mirrors/s of processor time", Series: []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}}
+	}
+	open := speed("mirrors into traces, by packets underway", "packets underway")
+	open.LogX = true
+	memory := plot.Chart{Title: "memory of the assemblers, by packets underway", XTitle: "packets underway", YTitle: "MB", LogX: true, LogY: true}
+	memory.Series = []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}
+	for underway := 1 << 10; underway <= 1<<18; underway *= 4 {
+		g, err := grow(ctx, underway, 0)
+		if err != nil {
+			return nil, err
+		}
+		for i := range g.rate {
+			add(&open.Series[i], float64(underway), g.rate[i])
+			add(&memory.Series[i], float64(underway), g.bytes[i])
+		}
+	}
+	loss := speed("mirrors into traces, by loss of mirrors, 16K packets underway", "mirrors lost (%)")
+	for percent := 0; percent <= 50; percent += 10 {
+		g, err := grow(ctx, 1<<14, float64(percent)/100)
+		if err != nil {
+			return nil, err
+		}
+		for i := range g.rate {
+			add(&loss.Series[i], float64(percent), g.rate[i])
+		}
+	}
+	return []Plot{{"trace-underway", open}, {"trace-memory", memory}, {"trace-loss", loss}}, nil
+}
+
+func add(s *plot.Series, x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
+
+// growth is a point: speeds in millions of mirrors per second, memory in
+// megabytes, of Weft and of the obvious assembler.
+type growth struct{ rate, bytes [2]float64 }
+
+func grow(ctx context.Context, underway int, loss float64) (g growth, err error) {
+	share := uint64(loss * math.MaxUint64)
+	var from [2]*mirrored
+	for i := range from {
+		if from[i], err = newMirrored(underway); err != nil {
+			return g, err
+		}
+		from[i].loss = share
+	}
+	before := live()
+	cfg := trace.DefaultConfig()
+	cfg.Close, cfg.Traces = from[0].quiet(), 4*underway
+	closed := 0
+	a, err := trace.New(cfg, from[0].intent, func(*trace.Trace) { closed++ })
+	if err != nil {
+		return g, err
+	}
+	weft := func(n int) {
+		var m mirror.Mirror
+		for range n {
+			now, data := from[0].next()
+			if _, err := m.Parse(data); err != nil {
+				panic("bench: " + err.Error())
+			}
+			a.Add(now, &m)
+		}
+	}
+	weft(20 * underway) // four waves: the slabs are as large as they will be
+	g.bytes[0] = float64(live()-before) / 1e6
+	before = live()
+	obvious := &mapAssembler{routes: from[1].intent.At(0), quiet: from[1].quiet(), traces: map[mapKey]*mapTrace{}}
+	theirs := func(n int) {
+		for range n {
+			now, data := from[1].next()
+			obvious.add(now, data)
+		}
+	}
+	theirs(20 * underway)
+	g.bytes[1] = float64(live()-before) / 1e6
+	ns, err := raceProcess(ctx, 200_000, weft, theirs)
+	if err != nil {
+		return g, err
+	}
+	if s := a.Stats(); s.Evicted > 0 || closed == 0 {
+		return g, fmt.Errorf("bench: %+v, want traces closed and none evicted", s)
+	}
+	for i := range ns {
+		g.rate[i] = 1e3 / ns[i]
+	}
+	runtime.KeepAlive(obvious)
+	return g, nil
+}
+
+// live is the memory in use.
+func live() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

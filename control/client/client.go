@@ -1,0 +1,155 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+)
+
+// maxAnswer bounds what is read of an answer: many times the state of the
+// largest fabric.
+const maxAnswer = 256 << 20
+
+// Client asks one controller. Many goroutines may use it.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// New makes a client of a server such as http://127.0.0.1:8080. The token may be
+// empty. Of c, which may be nil, transport and timeout are used.
+func New(server, token string, c *http.Client) (*Client, error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("server %q, want a URL such as http://127.0.0.1:8080", server)
+	}
+	if c == nil {
+		c = &http.Client{Timeout: 30 * time.Second}
+	}
+	return &Client{strings.TrimSuffix(u.String(), "/"), token, c}, nil
+}
+
+// Problem is an error that the server answered with.
+type Problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+	Errors []struct {
+		Message  string `json:"message"`
+		Location string `json:"location"`
+	} `json:"errors"`
+}
+
+// Error is one line.
+func (p *Problem) Error() string {
+	text := p.Detail
+	if text == "" {
+		text = p.Title
+	}
+	for _, e := range p.Errors {
+		text += "; " + e.Location + ": " + e.Message
+	}
+	return fmt.Sprintf("%s (%d)", text, p.Status)
+}
+
+// statuses are the errors of api that a status stands for.
+var statuses = map[int]error{
+	http.StatusNotFound: api.ErrNotFound, http.StatusUnprocessableEntity: api.ErrInvalid, http.StatusConflict: api.ErrConflict,
+	http.StatusTooManyRequests: api.ErrBusy, http.StatusServiceUnavailable: api.ErrBusy, http.StatusNotImplemented: api.ErrUnsupported,
+}
+
+// Is makes a Problem equal to the error of api that it stands for.
+func (p *Problem) Is(target error) bool { return statuses[p.Status] == target }
+
+// request makes a request of the API.
+func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		in = bytes.NewReader(b)
+	}
+	target := c.base + api.Prefix + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, target, in)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return r, nil
+}
+
+// ask sends a request and returns the answer's bytes.
+func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
+	r, err := c.request(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, unwrapURL(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return nil, fmt.Errorf("%s %s: %w", method, path, problemOf(resp))
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: read answer: %w", method, path, err)
+	}
+	if len(b) > maxAnswer {
+		return nil, fmt.Errorf("%s %s: answer of more than %d bytes", method, path, maxAnswer)
+	}
+	return b, nil
+}
+
+// unwrapURL leaves out the method and URL that errors of net/http begin with.
+func unwrapURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// problemOf reads an error, also one that a proxy made.
+func problemOf(resp *http.Response) *Problem {
+	p := &Problem{}
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is enough to tell
+	if json.Unmarshal(b, p) != nil || p.Detail == "" {
+		p.Title = http.StatusText(resp.StatusCode)
+	}
+	p.Status = resp.StatusCode
+	return p
+}
+
+// get reads a JSON answer.
+func get[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (v T, err error) {
+	b, err := c.ask(ctx, method, path, query, body)
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return v, fmt.Errorf("%s %s: read answer: %w", method, path, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,39 @@
+package client
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// values writes a query of api as parameters: its fields have the names as tags.
+// Zero fields are left out, as the server has defaults for them.
+func values(query any) url.Values {
+	v := url.Values{}
+	addValues(v, reflect.ValueOf(query))
+	return v
+}
+
+func addValues(v url.Values, s reflect.Value) {
+	for i := range s.NumField() {
+		f, t := s.Field(i), s.Type().Field(i)
+		if t.Anonymous {
+			addValues(v, f)
+			continue
+		}
+		name := t.Tag.Get("query")
+		if name == "" || f.IsZero() {
+			continue
+		}
+		switch x := f.Interface().(type) {
+		case time.Time:
+			v.Set(name, x.UTC().Format(time.RFC3339Nano))
+		case []string:
+			v.Set(name, strings.Join(x, ","))
+		default:
+			v.Set(name, fmt.Sprint(x))
+		}
+	}
+}
