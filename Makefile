@@ -22,7 +22,7 @@ build: ## Build bin/weft
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
 
 unit:
-	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev
+	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
 	$(GO) test ./sim ./control/flowwatch ./control/probe
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -197,7 +198,10 @@ func (f *feed) tick(now time.Time) {
 	if next == f.base {
 		return
 	}
-	d := StateEvent{State: State{Time: next.Time, Nodes: changed(f.base.Nodes, next.Nodes), Ports: changed(f.base.Ports, next.Ports)}}
+	d := StateEvent{State: State{Time: next.Time}}
+	d.Nodes = changed(f.base.Nodes, next.Nodes, func(a, b NodeState) bool { return a == b })
+	passed := float64(next.Time.Sub(f.base.Time)) / float64(time.Millisecond)
+	d.Ports = changed(f.base.Ports, next.Ports, func(a, b PortState) bool { return a.aged(passed) == b.aged(0) })
 	d.Full = len(f.base.Ports) != len(next.Ports) || len(f.base.Nodes) != len(next.Nodes)
 	if d.Full {
 		d.State = *next // another fabric
@@ -207,12 +211,22 @@ func (f *feed) tick(now time.Time) {
 }
 
 // changed returns the elements of b that differ from those of a.
-func changed[T comparable](a, b []T) []T {
+func changed[T any](a, b []T, same func(a, b T) bool) []T {
 	out := []T{}
 	for i := range b {
-		if i >= len(a) || a[i] != b[i] {
+		if i >= len(a) || !same(a[i], b[i]) {
 			out = append(out, b[i])
 		}
 	}
 	return out
+}
+
+// aged is what is known of a port after some milliseconds in which it was not
+// heard of: only the age is another. Without this every port would change all
+// the time. Ages are rounded to a microsecond, so that sums of floats compare.
+func (p PortState) aged(ms float64) PortState {
+	if p.AgeMs >= 0 {
+		p.AgeMs = math.Round((p.AgeMs+ms)*1000) / 1000
+	}
+	return p
 }

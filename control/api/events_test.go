@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/weft-telemetry/weft/model"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,13 +103,16 @@ func quick(c *Config, _ *Deps) {
 	c.StateInterval, c.HealthInterval, c.Heartbeat = 5*time.Millisecond, 20*time.Millisecond, 10*time.Millisecond
 }
 
-// change sets a port's queue in a new snapshot.
+// change sets a port's queue in a new snapshot, in which all ports are older.
 func (k *fake) change(port int, queue int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := *k.state
 	n.Ports = slices.Clone(n.Ports)
 	n.Ports[port].QueueBytes = queue
+	for i := range n.Ports {
+		n.Ports[i].AgeMs++
+	}
 	n.Time = n.Time.Add(time.Millisecond)
 	k.state = &n
 }
@@ -124,7 +130,7 @@ func TestEvents(t *testing.T) {
 	k.change(7, 4711)
 	next(t, events, "state", &st)
 	if st.Full || len(st.Ports) != 1 || st.Ports[0].QueueBytes != 4711 || len(st.Nodes) != 0 {
-		t.Fatalf("a change of one port came as %+v", st)
+		t.Fatalf("a change of one port came as %d ports, the first %+v, and %d nodes", len(st.Ports), st.Ports[:1], len(st.Nodes))
 	}
 	probe, _ := k.StartProbe(t.Context(), ProbeRequest{Kind: "flow", Flow: k.flow(0), Count: 1})
 	mark, _ := k.SetMark(t.Context(), MarkRequest{Host: "h0", OneIn: 1, DurationMs: 1})
@@ -232,6 +238,67 @@ func TestEventsAfterAGap(t *testing.T) {
 	f.tick(epoch0.Add(4 * linger))
 	if _, missed, full := f.join(last); full == nil || len(missed) != 0 || full.Ports[0].QueueBytes != 10 {
 		t.Errorf("back too late: full %v, %d missed; want the state of now", full != nil, len(missed))
+	}
+}
+
+// TestChangesOfPorts: a port is sent when a value is another or it was heard of
+// anew, and not for being older. A client that counts ages on, as the document
+// says, always has the whole state.
+func TestChangesOfPorts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		k := &fake{state: &State{Time: epoch0}}
+		heard := make([]time.Time, 5)
+		for i := range heard {
+			k.state.Ports = append(k.state.Ports, PortState{Port: model.PortID(i), AgeMs: -1})
+		}
+		h := NewHub(16, 16)
+		f := &feed{live: k, hub: h}
+		c, _, full := f.join("")
+		known, at := slices.Clone(full.Ports), make([]time.Time, 5)
+		for range rapid.IntRange(1, 20).Draw(rt, "ticks") {
+			n := &State{Time: k.state.Time.Add(time.Duration(rapid.IntRange(1, 5_000_000).Draw(rt, "ns"))), Ports: slices.Clone(k.state.Ports)}
+			for i := range heard {
+				p := &n.Ports[i]
+				if rapid.Bool().Draw(rt, "heard") {
+					heard[i] = n.Time.Add(-time.Duration(rapid.IntRange(0, 1).Draw(rt, "µs ago")) * time.Microsecond)
+					p.QueueBytes = int64(rapid.IntRange(0, 1).Draw(rt, "queue"))
+				}
+				if !heard[i].IsZero() {
+					p.AgeMs = float64(n.Time.Sub(heard[i])) / 1e6
+				}
+			}
+			k.state = n
+			f.tick(epoch0)
+			var e StateEvent
+			if err := json.Unmarshal((<-c.events).data, &e); err != nil || e.Full {
+				rt.Fatalf("%+v, %v", e, err)
+			}
+			for _, p := range e.Ports {
+				known[p.Port], at[p.Port] = p, e.Time
+			}
+			for i, p := range known {
+				if p.AgeMs >= 0 {
+					p.AgeMs += float64(e.Time.Sub(at[i])) / 1e6
+				}
+				if math.Abs(p.AgeMs-n.Ports[i].AgeMs) > .02 || p.QueueBytes != n.Ports[i].QueueBytes {
+					rt.Fatalf("port %d is known as %+v; it is %+v", i, p, n.Ports[i])
+				}
+			}
+		}
+	})
+	k := newFake(t)
+	f := &feed{live: k, hub: NewHub(16, 16)}
+	c, _, _ := f.join("")
+	n := *k.state
+	n.Time, n.Ports = n.Time.Add(time.Second), slices.Clone(n.Ports)
+	for i := range n.Ports {
+		n.Ports[i].AgeMs += 1000
+	}
+	k.state = &n
+	f.tick(epoch0)
+	var e StateEvent
+	if err := json.Unmarshal((<-c.events).data, &e); err != nil || len(e.Ports) != 0 {
+		t.Errorf("ports that are only older were sent: %d, %v", len(e.Ports), err)
 	}
 }
 

@@ -139,6 +139,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	if got := <-done; got != 503 {
 		t.Errorf("an answer that takes for ever = %d; want 503", got)
 	}
+	k.delay = 0
 	if got := metric(t, s, `weft_api_refused_total{reason="requests"}`); got != "1" {
 		t.Errorf("%s refusals counted, want 1", got)
 	}

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weft-telemetry/weft/model/record"
 )
 
 // counts are the API's own metrics.
@@ -70,6 +73,7 @@ var (
 	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "How full a stage's queue is, 0 to 1.", []string{"stage"}, nil)
 	storeDesc     = prometheus.NewDesc("weft_store_bytes", "Size of the store.", nil, nil)
 	storeMaxDesc  = prometheus.NewDesc("weft_store_limit_bytes", "Size that the store is held to; 0: none.", nil, nil)
+	incidentsDesc = prometheus.NewDesc("weft_incidents_open", "Incidents that go on, by severity, of those that began in the last day.", []string{"severity"}, nil)
 	nodesDesc     = prometheus.NewDesc("weft_fabric_nodes", "Nodes, by health.", []string{"health"}, nil)
 	portsDesc     = prometheus.NewDesc("weft_fabric_ports", "Ports, by what is known of them: silent ones were not heard of for a second or more.", []string{"state"}, nil)
 	queueDesc     = prometheus.NewDesc("weft_fabric_queue_bytes_max", "The deepest queue of all ports.", nil, nil)
@@ -82,7 +86,7 @@ var (
 func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
-		storeDesc, storeMaxDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, paceDesc,
+		storeDesc, storeMaxDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, paceDesc,
 	} {
 		ch <- d
 	}
@@ -118,7 +122,29 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	gauge(storeDesc, float64(h.Store.Bytes))
 	gauge(storeMaxDesc, float64(h.Store.MaxBytes))
 	gauge(paceDesc, e.s.deps.Live.Clock().Pace)
+	e.incidents(gauge)
 	e.fabric(gauge)
+}
+
+// incidents counts those that are open. Where the store does not answer there
+// is no metric: an alert on its absence is better than a wrong zero.
+func (e exporter) incidents(gauge func(*prometheus.Desc, float64, ...string)) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.s.cfg.RequestTimeout/4) // well before the scrape's own
+	defer cancel()
+	q := record.Query{From: e.s.deps.Live.Clock().Now.Add(-24 * time.Hour)}
+	open := map[string]int{"notice": 0, "warning": 0, "critical": 0}
+	if _, _, err := walk(ctx, e.s, e.s.deps.Records.Incidents, q, func(r *record.Incident) bool {
+		if r.End.IsZero() {
+			open[r.Severity]++
+		}
+		return true
+	}); err != nil {
+		e.s.log.Error("count open incidents", "err", err)
+		return
+	}
+	for severity, n := range open {
+		gauge(incidentsDesc, float64(n), severity)
+	}
 }
 
 // silentMs is the age from which a port counts as silent: many times the

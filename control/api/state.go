@@ -34,7 +34,7 @@ type PortState struct {
 	LatencyNs   int64        `json:"latency_ns" doc:"Through the switch, by its own clock"`
 	PausedShare float64      `json:"paused_share" doc:"Share of the time that PFC kept it from sending, 0 to 1"`
 	LostPackets uint64       `json:"lost_packets" doc:"On the link behind it, in the last second of the fabric's clock"`
-	AgeMs       float64      `json:"age_ms" doc:"Since it was last heard of; -1 where it never was"`
+	AgeMs       float64      `json:"age_ms" doc:"Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that"`
 }
 
 // Clock relates the fabric's time to the wall's. All times of records and

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const deploy = "../../deploy/"
+
+// promtool runs Debian's promtool (package prometheus) and returns what it says.
+func promtool(t *testing.T, input string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("promtool", args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// TestPromtool: rules and configuration are right, alerts fire when they should,
+// and metrics are as Prometheus wants them.
+func TestPromtool(t *testing.T) {
+	promtool(t, "", "check", "rules", deploy+"prometheus/weft.rules.yml")
+	promtool(t, "", "check", "config", deploy+"prometheus/prometheus.yml")
+	promtool(t, "", "test", "rules", deploy+"prometheus/weft.test.yml")
+	promtool(t, metrics(t), "check", "metrics")
+}
+
+// metrics is what a server exports after each of its routes was asked.
+func metrics(t *testing.T) string {
+	t.Helper()
+	s, k := newServer(t)
+	for _, c := range calls(k) {
+		do(s.Handler(), c.method, Prefix+c.path, c.body)
+	}
+	return do(s.Handler(), "GET", "/metrics", "").Body.String()
+}
+
+var metricName = regexp.MustCompile(`\bweft_[a-z0-9_]+`)
+
+// exported are the names of all series and families, with the labels of each.
+func exported(text string) map[string]string {
+	names := map[string]string{}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "#" {
+			names[f[2]] += ""
+		} else if name := metricName.FindString(line); name != "" {
+			names[name] += line
+		}
+	}
+	return names
+}
+
+// TestMetricsExist: every metric that a dashboard, rule or page of the manual
+// names is exported, and every one that is exported is in the manual.
+func TestMetricsExist(t *testing.T) {
+	there := exported(metrics(t))
+	read := func(file string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	manual := read("../../docs/api.md")
+	files := map[string]string{
+		"weft.json": read(deploy + "grafana/weft.json"), "weft.rules.yml": read(deploy + "prometheus/weft.rules.yml"),
+		"weft.test.yml": read(deploy + "prometheus/weft.test.yml"), "api.md": manual,
+	}
+	for file, text := range files {
+		names := metricName.FindAllString(text, -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, name := range names {
+			if _, ok := there[name]; !ok {
+				t.Errorf("%s names %s, which is not exported", file, name)
+			}
+		}
+	}
+	for name := range there {
+		family := regexp.MustCompile("_(bucket|sum|count)$").ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "weft_") && !strings.Contains(manual, "`"+family+"`") {
+			t.Errorf("%s is exported and not in docs/api.md", family)
+		}
+	}
+}
+
+// TestLabelsExist: labels that queries choose by are there, with the values that
+// are asked for.
+func TestLabelsExist(t *testing.T) {
+	there := exported(metrics(t))
+	selector := regexp.MustCompile(`(weft_[a-z_]+)\{([^}]*)\}`)
+	matcher := regexp.MustCompile(`([a-z_]+)(=~?)"([^"]*)"`)
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	b, err := os.ReadFile(deploy + "grafana/weft.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile(deploy + "prometheus/weft.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := []string{string(rules)}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			queries = append(queries, q.Expr)
+		}
+	}
+	checked := 0
+	for _, q := range queries {
+		for _, m := range selector.FindAllStringSubmatch(q, -1) {
+			for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+				if l[1] == "instance" || l[1] == "job" || l[1] == "code" {
+					continue // Prometheus adds them; codes come with errors
+				}
+				checked++
+				for _, value := range strings.Split(l[3], "|") {
+					if !strings.Contains(there[m[1]], l[1]+`="`+value+`"`) && m[1] != "weft_stage_lost_total" {
+						t.Errorf("%s: no series with %s=%q", m[0], l[1], value)
+					}
+				}
+				if !strings.Contains(there[m[1]], l[1]+`="`) {
+					t.Errorf("%s: no label %s", m[0], l[1])
+				}
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d labels found to check", checked)
+	}
+}
