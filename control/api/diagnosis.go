@@ -128,11 +128,10 @@ func (s *Server) diagnosisRoutes() {
 			})
 		})
 	op := s.operation(http.MethodGet, "/diagnoses/{id}", "get-diagnosis", "Incidents", "One diagnosis with its graph, or the graph as a drawing")
-	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
-		"application/json":  {Schema: schemaOf[DiagnosisDetail](s)},
-		"text/vnd.graphviz": {Schema: &huma.Schema{Type: huma.TypeString}},
-		"image/svg+xml":     {Schema: &huma.Schema{Type: huma.TypeString}},
-	}}}
+	op.Responses = jsonResponse[DiagnosisDetail](s)
+	for _, typ := range []string{"text/vnd.graphviz", "image/svg+xml"} {
+		op.Responses["200"].Content[typ] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	}
 	raw(s, op, func(ctx context.Context, in *diagnosisInput) (file, error) {
 		d, err := s.diagnosis(ctx, in.ID)
 		if err != nil {
@@ -144,7 +143,7 @@ func (s *Server) diagnosisRoutes() {
 		case "svg":
 			return file{typ: "image/svg+xml", data: d.Graph.svg()}, nil
 		}
-		return jsonFile(&d)
+		return file{typ: "application/json", data: encodeJSON(&d)}, nil
 	})
 }
 

@@ -44,7 +44,14 @@ func newFake(tb testing.TB) *fake {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k := &fake{fabric: f, waits: map[string]Complaint{}}
+	k := &fake{fabric: f, state: newState(f), waits: map[string]Complaint{}}
+	k.counters = []Counter{{Name: "tcp-syn", Filter: "tcp", Created: epoch0, BuiltIn: true, PeriodNs: 1e9}}
+	k.fill(200)
+	return k
+}
+
+// newState is a fabric in which all is well.
+func newState(f *topo.Fabric) *State {
 	st := &State{Time: epoch0}
 	for i := range f.Nodes() {
 		n := &f.Nodes()[i]
@@ -53,10 +60,7 @@ func newFake(tb testing.TB) *fake {
 			st.Ports = append(st.Ports, PortState{Node: n.Name, Port: p.ID, LoadBps: 1e9, LoadShare: .01, AgeMs: 3})
 		}
 	}
-	k.state = st
-	k.counters = []Counter{{Name: "tcp-syn", Filter: "tcp", Created: epoch0, BuiltIn: true, PeriodNs: 1e9}}
-	k.fill(200)
-	return k
+	return st
 }
 
 // flow is the i-th flow between hosts of the fabric.

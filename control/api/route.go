@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 
@@ -85,13 +86,23 @@ func raw[I any](s *Server, op huma.Operation, f func(context.Context, *I) (file,
 	})
 }
 
-func jsonFile(v any) (file, error) {
-	fillLists(reflect.ValueOf(v).Elem())
+// encodeJSON writes what a pointer points to as answers are written.
+func encodeJSON(v any) []byte {
+	fillLists(reflect.ValueOf(v))
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return file{typ: "application/json", data: b.Bytes()}, err
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("api: %T cannot be encoded: %v", v, err)) // all types are ours
+	}
+	return b.Bytes()
+}
+
+// jsonResponse declares the answer of a raw route.
+func jsonResponse[T any](s *Server) map[string]*huma.Response {
+	return map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: schemaOf[T](s)},
+	}}}
 }
 
 func schemaOf[T any](s *Server) *huma.Schema {

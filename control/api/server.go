@@ -59,6 +59,8 @@ type Server struct {
 	requests chan struct{} // a place each
 	streams  chan struct{}
 
+	shown encoded
+
 	mu     sync.Mutex
 	fabric *fabric
 }

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -35,6 +37,24 @@ type PortState struct {
 	PausedShare float64      `json:"paused_share" doc:"Share of the time that PFC kept it from sending, 0 to 1"`
 	LostPackets uint64       `json:"lost_packets" doc:"On the link behind it, in the last second of the fabric's clock"`
 	AgeMs       float64      `json:"age_ms" doc:"Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that"`
+}
+
+// encoded is the newest snapshot as JSON: many clients ask for the same one, and
+// that of a large fabric takes milliseconds to write.
+type encoded struct {
+	mu    sync.Mutex
+	state *State
+	json  []byte
+}
+
+func (e *encoded) encode(st *State) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != st {
+		own := *st // lists are filled in a copy
+		e.state, e.json = st, encodeJSON(&own)
+	}
+	return e.json
 }
 
 // Clock relates the fabric's time to the wall's. All times of records and
@@ -104,13 +124,15 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 }
 
 func (s *Server) stateRoutes() {
-	get(s, "/state", "get-state", "Fabric", "The fabric's state: every port and node, now or as it was",
-		func(ctx context.Context, in *stateInput) (State, error) {
-			if in.At.IsZero() {
-				return *s.deps.Live.State(), nil
-			}
-			return s.stateAt(ctx, in.At)
-		})
+	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric", "The fabric's state: every port and node, now or as it was")
+	op.Responses = jsonResponse[State](s)
+	raw(s, op, func(ctx context.Context, in *stateInput) (file, error) {
+		if in.At.IsZero() {
+			return file{typ: "application/json", data: s.shown.encode(s.deps.Live.State())}, nil
+		}
+		st, err := s.stateAt(ctx, in.At)
+		return file{typ: "application/json", data: encodeJSON(&st)}, err
+	})
 	get(s, "/clock", "get-clock", "Fabric", "The fabric's time and pace",
 		func(context.Context, *struct{}) (Clock, error) { return s.deps.Live.Clock(), nil })
 	type paceInput struct{ Body PaceRequest }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/analyze/filter/headers"
@@ -86,14 +87,17 @@ func portRef(f *topo.Fabric, p model.Port) PortRef {
 }
 
 func (s *Server) topologyRoutes() {
-	get(s, "/topology", "get-topology", "Fabric", "The fabric: nodes, ports, links",
-		func(context.Context, *struct{}) (*Topology, error) { return s.now().topology, nil })
+	op := s.operation(http.MethodGet, "/topology", "get-topology", "Fabric", "The fabric: nodes, ports, links")
+	op.Responses = jsonResponse[Topology](s)
+	raw(s, op, func(context.Context, *struct{}) (file, error) {
+		return file{typ: "application/json", data: s.now().topology}, nil
+	})
 }
 
 // fabric is what follows from a topology, made once.
 type fabric struct {
 	*topo.Fabric
-	topology *Topology
+	topology []byte // encoded: of a large fabric that takes longer than all the rest of an answer
 	flows    *filter.Schema[record.FlowSlot]
 	traces   *filter.Schema[traceView]
 	packets  *filter.Schema[headers.Frame]
@@ -107,7 +111,7 @@ func (s *Server) now() *fabric {
 	defer s.mu.Unlock()
 	if s.fabric == nil || s.fabric.Fabric != f {
 		s.fabric = &fabric{
-			Fabric: f, topology: newTopology(f),
+			Fabric: f, topology: encodeJSON(newTopology(f)),
 			flows: flowSchema(f), traces: traceSchema(f), packets: headers.Schema(resolver(f)),
 		}
 	}

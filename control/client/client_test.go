@@ -57,8 +57,8 @@ func script(t *testing.T, answers ...http.HandlerFunc) *Client {
 // the error says what came.
 func TestOddAnswers(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
-		"Bad Gateway (502)": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", 502) },
-		"Not Found (404)":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"detail":7}`, 404) },
+		"Bad Gateway (502)": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) },
+		"Not Found (404)":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"detail":7}`, http.StatusNotFound) },
 		"read answer":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 	} {
 		if _, err := script(t, answer).Health(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -86,9 +86,9 @@ func TestEventsGoOn(t *testing.T) {
 	}
 	c := script(t,
 		stream("retry: 2000\n\n: heartbeat\n\nid: a-1\nevent: fault\ndata: {\"id\":\"f1\"}\n\nid: a-2\nevent: fau"),
-		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", 503) },
+		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) },
 		stream("id: a-2\nevent: gossip\ndata: {}\n\nid: a-3\nevent: fault\ndata: {\"id\":\"f2\"}\n\n"),
-		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 403) },
+		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) },
 	)
 	var got []string
 	var p *Problem
