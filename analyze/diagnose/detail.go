@@ -21,16 +21,16 @@ func (m *matching) detail(v *Verdict, n int) {
 		v.Remedy = fmt.Sprintf("give the class of the flow a larger share of %s, or move the others' traffic", port)
 		return
 	}
-	if ratio, ports := m.imbalance(n, v.Culprits); ratio >= m.cfg.Imbalance {
-		v.Detail = Imbalance
-		v.note("of %d equal paths it carried %.1f times the mean", ports, ratio)
-		v.Remedy = fmt.Sprintf("spread the flows at %s: other hash seeds, more entropy in source ports, or adaptive routing", nodeName(m.fabric, m.g.Nodes[n].Node))
-		return
-	}
 	if rounds := m.rounds(n, v.Culprits); rounds >= 3 {
 		v.Detail = Periodic
 		v.note("its flows came in %d bursts with silence between them", rounds)
 		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
+		return
+	}
+	if ratio, ports := m.imbalance(n, v.Culprits); ratio >= m.cfg.Imbalance && len(v.Loop) == 0 {
+		v.Detail = Imbalance
+		v.note("of %d equal paths it carried %.1f times the mean", ports, ratio)
+		v.Remedy = fmt.Sprintf("spread the flows at %s: other hash seeds, more entropy in source ports, or adaptive routing", nodeName(m.fabric, m.g.Nodes[n].Node))
 		return
 	}
 	sources := map[model.Addr]bool{}
@@ -159,7 +159,8 @@ func (m *matching) otherClasses(n int) (list []Culprit, share float64) {
 
 // imbalance returns how many times the mean of its equals a port carried, and
 // how many equals there are: ports of the same switch by which the culprits
-// might have gone as well.
+// might have gone as well. A burst that happens to take one path is no
+// imbalance: the port must have been busy for a while.
 func (m *matching) imbalance(n int, list []Culprit) (ratio float64, ports int) {
 	q := m.g.Nodes[n].Queue
 	if m.g.Nodes[n].ToHost {
@@ -190,7 +191,8 @@ func (m *matching) imbalance(n int, list []Culprit) (ratio float64, ports int) {
 			return 0, len(equals) // the others are no better off
 		}
 	}
-	if all == 0 {
+	const busy = 0.3 // of what it can carry in the time told
+	if mine*packet < busy*m.bytesIn(n, m.g.To.Sub(m.g.From)) || all == 0 {
 		return 0, len(equals)
 	}
 	return mine * float64(len(equals)) / all, len(equals)

@@ -207,10 +207,13 @@ func (m *matching) present() {
 		if m.g.Nodes[n].Stands() || m.lately(n) || !m.deep(n) || m.named(n) {
 			continue
 		}
-		if m.kind(n) == hostEnd {
+		switch m.kind(n) {
+		case hostEnd:
 			m.add(m.storm(end{node: n, blame: 1, via: []int{n}}))
-		} else {
+		case flowEnd:
 			m.contention(n)
+		case openEnd:
+			m.gap(n)
 		}
 	}
 	m.rank()
@@ -319,14 +322,23 @@ func (m *matching) kind(n int) endKind {
 	case node.ToHost && (waits || m.now && m.fitful(n)):
 		return hostEnd
 	case waits:
-		if t, told := m.g.Teller(node.Peer.Node); !told || !t.Complete {
+		if m.open(n) {
 			return openEnd
 		}
 		return fadingEnd
+	case m.now && m.fitful(n) && m.open(n):
+		return openEnd // what it was paused for may be there
 	case m.now && m.deep(n), !m.now && m.wasDeep(n):
 		return flowEnd
 	}
 	return fadingEnd
+}
+
+// open tells whether the answer of a queue's neighbour is missing, or a part of
+// it.
+func (m *matching) open(n int) bool {
+	t, told := m.g.Teller(m.g.Nodes[n].Peer.Node)
+	return !told || !t.Complete
 }
 
 func (m *matching) gap(n int) {

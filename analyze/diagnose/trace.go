@@ -83,12 +83,13 @@ func (r *relation) trace(starts []provenance.Edge) tracing {
 	return t
 }
 
-// beyond returns where the waiting of a loop ends outside of it.
+// beyond returns where the waiting of a loop ends outside of it. Nothing there
+// waits for the loop, or it would be a part of it.
 func (r *relation) beyond(loop []int) []end {
 	var starts []provenance.Edge
 	for _, n := range loop {
 		for _, e := range r.next(n) {
-			if !slices.Contains(loop, e.To) {
+			if e.Weight > 0 && !slices.Contains(loop, e.To) {
 				starts = append(starts, e)
 			}
 		}

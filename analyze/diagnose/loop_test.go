@@ -1,0 +1,197 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// circle is a ring of four switches, h0 and h1 at s0 and so on, with all traffic
+// clockwise and every port of the circle paused.
+func circle(t *testing.T) *bench {
+	f, err := topo.Ring(4, 2, topo.DefaultLinks())
+	b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+	for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
+		b.paused(p, 200*kb, 5*kb, 100*µs)
+	}
+	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s2")
+	b.waits("h2>h6", 50*kb, "s1>s2", "s2>s3")
+	b.waits("h4>h0", 50*kb, "s2>s3", "s3>s0")
+	b.waits("h6>h2", 50*kb, "s3>s0", "s0>s1")
+	return b
+}
+
+func (b *bench) wantLoop(v Verdict, standing bool) {
+	b.t.Helper()
+	want := []model.Port{b.port("s0>s1"), b.port("s1>s2"), b.port("s2>s3"), b.port("s3>s0")}
+	if !sameSet(v.Loop, want) || v.Standing != standing {
+		b.t.Errorf("loop %v, standing %v; want %v, %v", v.Loop, v.Standing, want, standing)
+	}
+}
+
+func TestLoopThatBeganInside(t *testing.T) {
+	b := circle(t)
+	r := b.reports[b.id("s2")]
+	for i := range r.Pauses {
+		r.Pauses[i].Behind = 180 * kb
+	}
+	b.waits("h5>h0", 60*kb, "s2>s3")
+	v := b.diagnose("h0>h4")
+	b.want(v[0], InLoop, Flows, MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
+	b.wantLoop(v[0], false)
+}
+
+func TestLoopThatBeganOutside(t *testing.T) {
+	b := circle(t)
+	b.queue("s2>h4", 500*kb)
+	b.waits("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
+	b.waits("h5>h4", 350*kb, "s2>h4")
+	v := b.diagnose("h6>h2")
+	b.want(v[0], OutOfLoop, Flows, MicroBurst, "s2>h4", "h5>h4", "h0>h4")
+	b.wantLoop(v[0], false)
+
+	b = circle(t)
+	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
+	b.waits("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
+	v = b.diagnose("h6>h2")
+	b.want(v[0], OutOfLoop, Host, NICStorm, "s2>h4")
+	b.wantLoop(v[0], false)
+}
+
+func TestLoopWithoutATrace(t *testing.T) {
+	b := circle(t)
+	v := b.diagnose("h0>h4")
+	b.want(v[0], OutOfLoop, NoCause, Unknown, "")
+	if b.wantLoop(v[0], false); v[0].Confidence > 0.5 {
+		t.Errorf("confidence %v of a loop that nothing is known of; want it low", v[0].Confidence)
+	}
+}
+
+// TestPausesThatGoRoundAreNoLoop: one queue of the circle sends.
+func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
+	b := circle(t)
+	r := b.reports[b.id("s2")]
+	r.Ports[0].Paused = false
+	r.Pauses[0].Ended = now.Add(-1 * µs)
+	r.Pauses[0].Behind = 190 * kb
+	v := b.diagnose("h0>h4")
+	if len(v[0].Loop) != 0 || v[0].Anomaly != Backpressure || v[0].Initial != b.port("s2>s3") {
+		t.Errorf("verdict %+v; want pauses that spread from s2>s3, and no loop", v[0])
+	}
+}
+
+func TestTwoLooks(t *testing.T) {
+	first := circle(t)
+	_, g := first.graph("h0>h4")
+	loop := first.diagnose("h0>h4")[0].Loop
+	for name, tc := range map[string]struct {
+		change func(b *bench)
+		want   Motion
+	}{
+		"nothing moved":     {func(*bench) {}, Stood},
+		"a packet was sent": {func(b *bench) { b.reports[b.id("s1")].Ports[0].Sent++ }, Moved},
+		"one may send":      {func(b *bench) { b.reports[b.id("s1")].Ports[0].Paused = false }, Moved},
+		"one is not seen":   {func(b *bench) { delete(b.reports, b.id("s1")) }, Unseen},
+		"one not seen, another moved": {func(b *bench) {
+			delete(b.reports, b.id("s1"))
+			b.reports[b.id("s3")].Ports[0].Sent++
+		}, Moved},
+		"the same snapshot": {func(b *bench) { b.reports[b.id("s1")].Snapshot = now }, Unseen},
+	} {
+		second := circle(t)
+		for _, r := range second.reports {
+			r.Snapshot += model.Time(300 * µs)
+		}
+		tc.change(second)
+		_, h := second.graph("h0>h4")
+		if got := Compare(g, h, loop); got != tc.want {
+			t.Errorf("%s: Compare = %v; want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestRouteBehindALoop: s1 sends packets for h0 on, although s0 is its
+// neighbour.
+func TestRouteBehindALoop(t *testing.T) {
+	b := circle(t)
+	b.waits("h2>h0", 90*kb, "s1>s2", "s2>s3", "s3>s0")
+	v := b.diagnose("h0>h4")
+	if want := (RoutingFault{b.id("s1"), b.id("h0"), b.id("s2")}); v[0].Fault == nil || *v[0].Fault != want {
+		t.Errorf("fault %+v; want %+v", v[0].Fault, want)
+	}
+}
+
+func TestDetails(t *testing.T) {
+	tree := func() *bench {
+		f, err := topo.LeafSpine(2, 2, 4, topo.DefaultLinks()) // h0-h3 at leaf0
+		b := newBench(t, f, err, "leaf0", "leaf1", "spine0", "spine1")
+		b.queue("leaf0>spine0", 300*kb)
+		b.waits("h0>h4", 100*kb, "leaf0>spine0")
+		b.waits("h1>h4", 100*kb, "leaf0>spine0")
+		b.waits("h2>h5", 100*kb, "leaf0>spine0")
+		return b
+	}
+	b := tree()
+	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
+	b.queue("leaf0>spine1", 0)
+	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Imbalance, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+
+	b = tree()
+	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
+	b.queue("leaf0>spine1", 300*kb) // no better off
+	if v := b.diagnose("h0>h4"); v[0].Detail == Imbalance {
+		t.Errorf("detail %v where both paths are full; want another", v[0].Detail)
+	}
+
+	b = tree()
+	p := b.port("leaf0>spine0")
+	r := b.reports[p.Node]
+	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: 5, Packets: 1000})
+	b.passes("h3>h6", "leaf0>spine0", 9, 1000, 5)
+	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Priority, "leaf0>spine0", "h3>h6")
+
+	b = tree()
+	for _, e := range []uint32{3, 5, 7} {
+		for _, f := range []string{"h0>h4", "h1>h4", "h2>h5"} {
+			b.passes(f, "leaf0>spine0", e, 80, class)
+		}
+	}
+	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Periodic, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+
+	b = tree()
+	for _, f := range []string{"h0>h4", "h1>h4", "h2>h5"} {
+		b.passes(f, "leaf0>spine0", 8, 100, class)
+	}
+	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Unknown, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+}
+
+func TestMerge(t *testing.T) {
+	b := incast(t, all...)
+	one := b.diagnose("h8>h5")[0]
+	two := one
+	two.Victim, two.Detail, two.Confidence = b.flow("h9>h5"), Periodic, 0.5
+	direct := Verdict{Anomaly: Contention, Cause: Flows, Initial: one.Initial, Victim: b.flow("h0>h4")}
+	none := Verdict{Victim: b.flow("h1>h9")}
+	loop := circle(t)
+	lost := loop.diagnose("h0>h4")[0]
+	known := lost
+	known.Cause, known.Initial, known.Confidence = Host, b.port("leaf0>h0"), 0.3
+	got := Merge([]Verdict{none, one, direct, two, lost, known})
+	if len(got) != 2 || got[0].Anomaly != OutOfLoop || got[0].Cause != Host || got[1].Anomaly != Backpressure || got[1].Detail != Periodic || got[1].Confidence != one.Confidence {
+		t.Fatalf("Merge = %+v; want the loop with its cause, then the incast", got)
+	}
+	for _, k := range []model.FlowKey{one.Victim, two.Victim, direct.Victim} {
+		found := false
+		for _, v := range got[1].Victims {
+			found = found || v == k
+		}
+		if !found {
+			t.Errorf("victims %v; want %v among them", got[1].Victims, k)
+		}
+	}
+	if got := Merge([]Verdict{none}); len(got) != 1 || got[0].Anomaly != None {
+		t.Errorf("Merge of nothing found = %+v; want it kept", got)
+	}
+}

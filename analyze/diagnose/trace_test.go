@@ -1,0 +1,198 @@
+package diagnose
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+)
+
+// maze is a random relation.
+type maze struct {
+	n      int
+	waits  []bool
+	edges  []provenance.Edge // by From
+	starts []provenance.Edge
+}
+
+func anyMaze(rt *rapid.T) maze {
+	m := maze{n: rapid.IntRange(1, 9).Draw(rt, "nodes")}
+	for from := range m.n {
+		m.waits = append(m.waits, rapid.IntRange(0, 3).Draw(rt, "waits") > 0)
+		for to := range m.n {
+			if to != from && rapid.IntRange(0, 3).Draw(rt, "edge") == 0 {
+				m.edges = append(m.edges, provenance.Edge{From: from, To: to, Weight: float64(rapid.IntRange(0, 4).Draw(rt, "weight"))})
+			}
+		}
+	}
+	for i := range m.n {
+		if i == 0 || rapid.IntRange(0, 4).Draw(rt, "start") == 0 {
+			m.starts = append(m.starts, provenance.Edge{From: -1, To: i, Weight: float64(rapid.IntRange(1, 5).Draw(rt, "weight"))})
+		}
+	}
+	return m
+}
+
+func (m *maze) relation() *relation {
+	return &relation{
+		nodes: m.n,
+		waits: func(n int) bool { return m.waits[n] },
+		out:   func(n int) []provenance.Edge { return provenance.Out(m.edges, n) },
+	}
+}
+
+// twin says the same in the obvious way: who reaches whom, by trying
+// everything again until nothing changes.
+type twin struct {
+	*maze
+	reach [][]bool // by from, to: one step at least
+}
+
+func newTwin(m *maze) *twin {
+	t := &twin{maze: m, reach: make([][]bool, m.n)}
+	for i := range t.reach {
+		t.reach[i] = make([]bool, m.n)
+	}
+	for _, e := range m.edges {
+		if m.waits[e.From] && e.Weight > 0 {
+			t.reach[e.From][e.To] = true
+		}
+	}
+	for range m.n {
+		for i := range m.n {
+			for j := range m.n {
+				for k := range m.n {
+					t.reach[i][k] = t.reach[i][k] || t.reach[i][j] && t.reach[j][k]
+				}
+			}
+		}
+	}
+	return t
+}
+
+// met are the nodes that waiting from some nodes leads to, those included.
+func (t *twin) met(from []int) map[int]bool {
+	out := map[int]bool{}
+	for _, f := range from {
+		out[f] = true
+		for to := range t.n {
+			if t.reach[f][to] {
+				out[to] = true
+			}
+		}
+	}
+	return out
+}
+
+// with are the nodes that wait for each other with one, itself included.
+func (t *twin) with(n int) (list []int) {
+	for m := range t.n {
+		if m == n || t.reach[n][m] && t.reach[m][n] {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// push shares out a mass along every way there is.
+func (t *twin) push(n int, mass float64, ends, loops map[int]float64) {
+	group := t.with(n)
+	var leave []provenance.Edge
+	sum := 0.0
+	for _, e := range t.edges {
+		if t.waits[e.From] && e.Weight > 0 && slices.Contains(group, e.From) && !slices.Contains(group, e.To) {
+			leave = append(leave, e)
+			sum += e.Weight
+		}
+	}
+	if len(group) > 1 {
+		loops[group[0]] += mass
+	} else if len(leave) == 0 {
+		ends[n] += mass
+	}
+	for _, e := range leave {
+		t.push(e.To, mass*e.Weight/sum, ends, loops)
+	}
+}
+
+func TestTraceEqualsItsTwin(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := anyMaze(rt)
+		w := newTwin(&m)
+		got := m.relation().trace(m.starts)
+		ends, loops := map[int]float64{}, map[int]float64{}
+		total := 0.0
+		for _, s := range m.starts {
+			total += s.Weight
+		}
+		for _, s := range m.starts {
+			w.push(s.To, s.Weight/total, ends, loops)
+		}
+		gotEnds := map[int]float64{}
+		for i, e := range got.ends {
+			gotEnds[e.node] = e.blame
+			if i > 0 && got.ends[i-1].blame < e.blame {
+				rt.Fatalf("ends %+v; want the heaviest first", got.ends)
+			}
+			m.checkPath(rt, e.via, e.node)
+		}
+		same(rt, "ends", gotEnds, ends)
+		gotLoops := map[int]float64{}
+		for _, l := range got.loops {
+			nodes := slices.Sorted(slices.Values(l.nodes))
+			gotLoops[nodes[0]] = l.blame
+			if want := w.with(nodes[0]); !slices.Equal(nodes, want) {
+				rt.Fatalf("loop %v; want %v", nodes, want)
+			}
+			m.checkPath(rt, l.entry, l.entry[len(l.entry)-1])
+			w.checkBeyond(rt, l)
+		}
+		same(rt, "loops", gotLoops, loops)
+	})
+}
+
+// checkPath checks that a path begins at a start, follows edges and ends where
+// it should.
+func (m *maze) checkPath(rt *rapid.T, via []int, end int) {
+	if len(via) == 0 || via[len(via)-1] != end || !slices.ContainsFunc(m.starts, func(e provenance.Edge) bool { return e.To == via[0] }) {
+		rt.Fatalf("path %v to %d; want one from a start", via, end)
+	}
+	for i := 1; i < len(via); i++ {
+		if !m.waits[via[i-1]] || !slices.ContainsFunc(m.edges, func(e provenance.Edge) bool { return e.From == via[i-1] && e.To == via[i] && e.Weight > 0 }) {
+			rt.Fatalf("path %v; there is no way from %d to %d", via, via[i-1], via[i])
+		}
+	}
+}
+
+// checkBeyond checks where a loop's waiting ends outside of it.
+func (t *twin) checkBeyond(rt *rapid.T, l cycle) {
+	want := map[int]bool{}
+	for n := range t.met(l.nodes) {
+		ends := !slices.ContainsFunc(t.edges, func(e provenance.Edge) bool { return e.From == n && t.waits[n] && e.Weight > 0 })
+		if ends && !slices.Contains(l.nodes, n) {
+			want[n] = true
+		}
+	}
+	got := map[int]bool{}
+	for _, e := range l.ends {
+		got[e.node] = true
+	}
+	if !maps.Equal(got, want) {
+		rt.Fatalf("loop %v ends at %v; want %v", l.nodes, got, want)
+	}
+}
+
+func same(rt *rapid.T, what string, got, want map[int]float64) {
+	ok := len(got) == len(want)
+	for n, b := range want {
+		g, there := got[n]
+		ok = ok && there && math.Abs(g-b) < 1e-9
+	}
+	if !ok {
+		rt.Fatalf("%s %v; want %v", what, got, want)
+	}
+}

@@ -1,0 +1,295 @@
+package rootcause
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+const (
+	class = 3
+	kb    = 1000
+	ms    = model.Time(time.Millisecond)
+	µs    = model.Time(time.Microsecond)
+)
+
+// ring is three switches, one host each, whose traffic goes clockwise and
+// stands.
+type ring struct {
+	t      *testing.T
+	fabric *topo.Fabric
+	*Watch
+	asked []diagnose.Complaint
+	sent  uint64 // packets, by every port of the circle
+	loose bool   // one of them may send
+}
+
+func newRing(t *testing.T, change func(*Config)) *ring {
+	f, err := topo.Ring(3, 1, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &ring{t: t, fabric: f, sent: 100}
+	cfg := DefaultConfig(topo.NewIntent(r))
+	cfg.Ask = func(_ model.Time, c diagnose.Complaint) { x.asked = append(x.asked, c) }
+	if change != nil {
+		change(&cfg)
+	}
+	if x.Watch, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (x *ring) flow(from, to int) model.FlowKey {
+	h := x.fabric.Hosts()
+	return model.FlowKey{Src: x.fabric.Node(h[from]).IPv4, Dst: x.fabric.Node(h[to]).IPv4, SrcPort: 1, DstPort: 4791, Proto: model.UDP}
+}
+
+func (x *ring) complain(number uint32, at model.Time) poll.Event {
+	ev := poll.Event{Host: x.fabric.Hosts()[0], Number: number}
+	c := Complaint{Complaint: diagnose.Complaint{Event: ev, Victim: x.flow(0, 2)}, At: at}
+	if err := x.Complain(at, c); err != nil {
+		x.t.Fatal(err)
+	}
+	return ev
+}
+
+// answer is what switch i says: its port of the circle is paused, was overfull
+// first at s0, and holds packets of the switch before.
+func (x *ring) answer(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
+	sw := x.fabric.Switches()
+	node := x.fabric.Node(sw[i])
+	out := node.PortsTo(sw[(i+1)%3])[0]
+	in := node.PortsTo(sw[(i+2)%3])[0]
+	host := node.PortsTo(x.fabric.Hosts()[i])[0]
+	var b epoch.Builder
+	if err := b.Reset(epoch.Header{Switch: sw[i], Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200, 100); err != nil {
+		x.t.Fatal(err)
+	}
+	paused := !x.loose || i != 1
+	b.AddPort(epoch.Port{Port: out, Priority: class, Paused: paused, Remaining: time.Millisecond, PauseFrames: 1, Queued: 200 * kb, Sent: x.sent})
+	behind := uint64(1 * kb)
+	if i == 0 {
+		behind = 150 * kb
+	}
+	b.AddPause(epoch.Pause{Port: out, Priority: class, Began: at - 50*µs, First: at - 50*µs, Behind: behind, Pauses: 1, Time: 50 * time.Microsecond})
+	b.AddPortEpoch(epoch.PortEpoch{Epoch: uint32(at / ms), Port: out, Priority: class, Packets: 100, Paused: 50})
+	for _, h := range []epoch.Held{{In: in, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}, {In: host, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}} {
+		b.AddHeld(h)
+		from := i
+		if h.In == in {
+			from = (i + 2) % 3
+		}
+		b.AddWaiting(&epoch.Waiting{Held: h, Key: x.flow(from, (from+2)%3)})
+	}
+	for k := range b.Finish() {
+		chunks = append(chunks, slices.Clone(b.Chunk(k)))
+	}
+	return chunks
+}
+
+// give has all chunks arrive at a time.
+func (x *ring) give(at model.Time, chunks ...[]byte) (out []diagnose.Verdict) {
+	x.t.Helper()
+	for _, c := range chunks {
+		v, err := x.Add(at, c)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		out = append(out, v...)
+	}
+	return out
+}
+
+func (x *ring) all(ev poll.Event, at model.Time) (chunks [][]byte) {
+	for i := range 3 {
+		chunks = append(chunks, x.answer(i, ev, at)...)
+	}
+	return chunks
+}
+
+func TestALoopIsLookedAtTwice(t *testing.T) {
+	x := newRing(t, nil)
+	ev := x.complain(1, 10*ms)
+	if v := x.give(90*ms, x.all(ev, 10*ms)...); len(v) != 0 {
+		t.Fatalf("verdicts %+v while reports may still come; want none", v)
+	}
+	if v := x.Tick(92 * ms); len(v) != 0 || len(x.asked) != 1 || x.asked[0].Victim != x.flow(0, 2) {
+		t.Fatalf("verdicts %+v, asked %v after one look; want none, and a second look asked for", v, x.asked)
+	}
+	second := x.complain(2, 93*ms)
+	x.give(94*ms, x.all(second, 93*ms)...)
+	v := x.Tick(96 * ms)
+	if len(v) != 2 || !v[0].Standing || !v[1].Standing || v[0].Anomaly != diagnose.InLoop || v[0].Event != ev {
+		t.Fatalf("verdicts %+v after two looks; want both complaints', standing", v)
+	}
+	if v[0].Times.Polling != 0 || v[0].Times.Collection != 80*time.Millisecond {
+		t.Errorf("times %+v; want 80 ms of collection", v[0].Times)
+	}
+}
+
+func TestALoopThatDissolves(t *testing.T) {
+	x := newRing(t, nil)
+	x.give(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
+	x.Tick(92 * ms)
+	x.sent, x.loose = 200, true
+	x.give(94*ms, x.all(x.complain(2, 93*ms), 93*ms)...)
+	v := x.Tick(96 * ms)
+	if len(v) == 0 || v[0].Standing || len(v[0].Loop) != 3 || !strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
+		t.Fatalf("verdicts %+v; want the loop of the first look, not standing", v)
+	}
+}
+
+func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
+	x := newRing(t, func(c *Config) { c.Hold = 10 * time.Millisecond })
+	x.give(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
+	x.Tick(92 * ms)
+	v := x.Tick(103 * ms)
+	if len(v) != 1 || v[0].Standing {
+		t.Fatalf("verdicts %+v; want one that does not stand", v)
+	}
+}
+
+// TestLateAnswersAreWaitedFor: a switch's processor is busy with another
+// snapshot.
+func TestLateAnswersAreWaitedFor(t *testing.T) {
+	x := newRing(t, nil)
+	ev := x.complain(1, 10*ms)
+	x.give(90*ms, x.answer(0, ev, 10*ms)...)
+	x.give(90*ms, x.answer(1, ev, 10*ms)...)
+	if v := x.Tick(95 * ms); len(v) != 0 {
+		t.Fatalf("verdicts %+v without s2's answer; want it waited for", v)
+	}
+	x.give(170*ms, x.answer(2, ev, 10*ms)...)
+	x.Tick(172 * ms)
+	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != diagnose.InLoop || v[0].Open {
+		t.Fatalf("verdicts %+v; want the whole answer", v)
+	}
+	if s := x.Stats(); s.Complaints != 1 || s.Verdicts != 1 || s.Unanswered != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestPatienceEnds(t *testing.T) {
+	x := newRing(t, func(c *Config) { c.Patience = 200 * time.Millisecond })
+	x.complain(1, 10*ms)
+	ev := x.complain(2, 10*ms)
+	x.give(90*ms, x.answer(0, ev, 10*ms)...)
+	v := x.Tick(211 * ms)
+	if len(v) != 2 || v[0].Anomaly != diagnose.None || v[1].Anomaly != diagnose.None || v[1].Confidence > 0.2 || x.Stats().Unanswered != 1 {
+		t.Fatalf("verdicts %+v, %+v; want that nobody, and that not everybody answered", v, x.Stats())
+	}
+}
+
+// TestSpoiledReports loses, doubles, shuffles and damages reports. No cause may
+// come of it that is not there.
+func TestSpoiledReports(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		x := newRing(t, nil)
+		ev := x.complain(1, 10*ms)
+		var sent [][]byte
+		for _, c := range x.all(ev, 10*ms) {
+			switch rng.IntN(10) {
+			case 0, 1: // lost
+			case 2:
+				sent = append(sent, c, c)
+			case 3:
+				bad := slices.Clone(c)
+				bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
+				sent = append(sent, bad)
+			default:
+				sent = append(sent, c)
+			}
+		}
+		rng.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
+		for _, c := range sent {
+			x.Add(90*ms, c) //nolint:errcheck // a damaged one is refused
+		}
+		for _, v := range x.Flush() {
+			switch {
+			case v.Anomaly == diagnose.None:
+			case v.Anomaly == diagnose.InLoop && v.Cause == diagnose.Flows && v.Initial.Node == x.fabric.Switches()[0]:
+			case v.Cause == diagnose.NoCause:
+			default:
+				t.Errorf("seed %d: verdict %v %v at %v (%q); want the truth or nothing", seed, v.Anomaly, v.Cause, v.Initial, v.Evidence)
+			}
+		}
+	}
+}
+
+func TestComplaintsAreBounded(t *testing.T) {
+	x := newRing(t, func(c *Config) { c.Complaints = 2 })
+	x.complain(1, 0)
+	x.complain(1, 0)
+	x.complain(2, 0)
+	err := x.Complain(0, Complaint{Complaint: diagnose.Complaint{Event: poll.Event{Number: 3}}})
+	if s := x.Stats(); !errors.Is(err, ErrCrowded) || s.Repeated != 1 || s.Crowded != 1 {
+		t.Errorf("Complain = %v, %+v; want %v", err, s, ErrCrowded)
+	}
+	if _, err := x.Add(0, []byte("no report")); err == nil || x.Stats().Malformed != 1 {
+		t.Errorf("Add of garbage = %v, %+v; want it refused and counted", err, x.Stats())
+	}
+}
+
+func TestRoundsOfBursts(t *testing.T) {
+	x := newRing(t, nil)
+	verdict := func(at model.Time, burst time.Duration) diagnose.Verdict {
+		return diagnose.Verdict{
+			Anomaly: diagnose.Backpressure, Cause: diagnose.Flows, Detail: diagnose.MicroBurst, Initial: model.Port{Node: 5, Port: 1},
+			Culprits: []diagnose.Culprit{{Flow: x.flow(0, 2), Weight: 1}}, At: at, Burst: burst,
+		}
+	}
+	var r rounds
+	for i, want := range []diagnose.Detail{diagnose.MicroBurst, diagnose.MicroBurst, diagnose.Periodic, diagnose.Periodic} {
+		v := verdict(model.Time(i)*ms, 50*time.Microsecond)
+		if r.note(&v); v.Detail != want {
+			t.Errorf("round %d: %v; want %v", i+1, v.Detail, want)
+		}
+	}
+	// One long burst that is complained of again and again.
+	r = rounds{}
+	for i := range 5 {
+		v := verdict(model.Time(i)*ms, time.Duration(i+1)*time.Millisecond)
+		if r.note(&v); v.Detail != diagnose.MicroBurst {
+			t.Errorf("complaint %d about one long burst: %v; want %v", i+1, v.Detail, diagnose.MicroBurst)
+		}
+	}
+}
+
+// TestALoopTakesItsCauseFromBefore: who complained earlier has seen the pauses
+// that locked it.
+func TestALoopTakesItsCauseFromBefore(t *testing.T) {
+	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
+	early := diagnose.Verdict{Anomaly: diagnose.Storm, Cause: diagnose.Host, Initial: p(9), Path: []model.Port{p(1), p(9)}, At: 1 * ms, Confidence: 1}
+	loop := diagnose.Verdict{Anomaly: diagnose.OutOfLoop, Loop: []model.Port{p(1), p(2), p(3)}, At: 3 * ms, Confidence: 0.4}
+	var o origins
+	alone := loop
+	if o.note(&alone); alone.Cause != diagnose.NoCause {
+		t.Errorf("cause %v from nowhere; want none", alone.Cause)
+	}
+	o.note(&early)
+	late := loop
+	if o.note(&late); late.Cause != diagnose.Host || late.Anomaly != diagnose.OutOfLoop || late.Initial != p(9) || late.Confidence >= 1 {
+		t.Errorf("verdict %+v; want the cause of the storm before it", late)
+	}
+	other := loop
+	other.Loop = []model.Port{p(5), p(6)}
+	if o.note(&other); other.Cause != diagnose.NoCause {
+		t.Errorf("cause %v of a storm elsewhere; want none", other.Cause)
+	}
+}
