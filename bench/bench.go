@@ -10,8 +10,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-telemetry/weft/internal/plot"
 )
@@ -159,14 +160,12 @@ func calibrate(s side) int {
 	}
 }
 
-// threadTime is the CPU time of the calling thread.
+// threadTime is the CPU time of the calling thread. (getrusage tells it too, but
+// in ticks of the kernel, of which a round has no more than ten.)
 func threadTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(rusageThread, &u); err != nil {
-		panic("bench: getrusage: " + err.Error())
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic("bench: clock_gettime: " + err.Error())
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return time.Duration(t.Nano())
 }
-
-// rusageThread asks getrusage for one thread; package syscall does not name it.
-const rusageThread = 1

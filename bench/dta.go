@@ -70,9 +70,11 @@ func (in *dtaInput) fill() {
 }
 
 // batches calls f with one batch of reports after the other, about n in all.
-func (in *dtaInput) batches(n int, f func(reports []byte)) {
+func (in *dtaInput) batches(n int, f func(reports []byte) error) {
 	for range (n + dtaBatch - 1) / dtaBatch {
-		f(in.buf[in.next*in.size:][:dtaBatch*in.size])
+		if err := f(in.buf[in.next*in.size:][:dtaBatch*in.size]); err != nil {
+			panic("bench: " + err.Error())
+		}
 		if in.next += dtaBatch; in.next == dtaReports {
 			in.next = 0
 			in.pass++
@@ -81,32 +83,50 @@ func (in *dtaInput) batches(n int, f func(reports []byte)) {
 	}
 }
 
+// into is a side that gives batches to the writer of a structure.
+func (in *dtaInput) into(write func(reports []byte) (int, error)) side {
+	return func(n int) {
+		in.batches(n, func(reports []byte) error {
+			_, err := write(reports)
+			return err
+		})
+	}
+}
+
+// beside readies the memory of a structure and as much without one. done closes
+// both.
+func beside(mem *region.Region) (words []uint64, done func(), err error) {
+	raw, err := region.Open(region.Config{Kind: "raw", Size: dtaMemory})
+	if err != nil {
+		return nil, nil, errors.Join(err, mem.Close())
+	}
+	mem.Touch()
+	raw.Touch()
+	return raw.Words(), func() { _, _ = mem.Close(), raw.Close() }, nil
+}
+
 // perSecond turns nanoseconds into millions a second.
 func perSecond(ns float64) float64 { return 1e3 / ns }
+
+// dtaSeed starts the random places of raw memory.
+const dtaSeed = uint64(88172645463325252)
 
 func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	t, err := keywrite.Open("", keywrite.DefaultConfig(dtaMemory))
 	if err != nil {
 		return nil, err
 	}
-	defer t.Region().Close()
-	t.Region().Touch()
-	raw, err := rawMemory()
+	words, done, err := beside(t.Region())
 	if err != nil {
 		return nil, err
 	}
-	defer raw.Close()
+	defer done()
 	plain := make(map[[keySize]byte]uint32, mapKeys)
-	w, words := t.Writer(0), raw.Words()
+	w, state := t.Writer(0), dtaSeed
 	written, put, asked := newDTAInput(writeSize, dtaHead), newDTAInput(writeSize, dtaHead), newDTAInput(keySize, 0)
-	state := uint64(88172645463325252)
-	ns, err := race(ctx, func(n int) {
-		written.batches(n, func(reports []byte) {
-			if _, err := w.WriteRun(reports, dtaHead, keySize, dtaCopies); err != nil {
-				panic(err)
-			}
-		})
-	}, func(n int) {
+	ns, err := race(ctx, written.into(func(reports []byte) (int, error) {
+		return w.WriteRun(reports, dtaHead, keySize, dtaCopies)
+	}), func(n int) {
 		x := state
 		for range n {
 			x ^= x << 13
@@ -117,13 +137,14 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 		}
 		state = x
 	}, func(n int) {
-		put.batches(n, func(r []byte) {
+		put.batches(n, func(r []byte) error {
 			for ; len(r) > 0; r = r[writeSize:] {
 				plain[[keySize]byte(r[dtaHead:])] = binary.LittleEndian.Uint32(r[writeSize-4:])
 			}
 			if len(plain) >= mapKeys { // go through the same keys again
 				put.pass = 0
 			}
+			return nil
 		})
 	})
 	if err != nil {
@@ -137,18 +158,15 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	found := 0
 	dst := make([]byte, 0, 64)
 	ns, err = race(ctx, func(n int) {
-		asked.batches(n, func(keys []byte) {
-			err := t.LookupAll(dst, keys, keySize, keywrite.Query{Copies: dtaCopies}, func(_ int, a keywrite.Answer) {
+		asked.batches(n, func(keys []byte) error {
+			if asked.pass >= written.pass { // all that was written
+				asked.pass = 0
+			}
+			return t.LookupAll(dst, keys, keySize, keywrite.Query{Copies: dtaCopies}, func(_ int, a keywrite.Answer) {
 				if a.Outcome == keywrite.Found {
 					found++
 				}
 			})
-			if err != nil {
-				panic(err)
-			}
-			if asked.pass >= written.pass { // all that was written
-				asked.pass = 0
-			}
 		})
 	}, func(n int) {
 		x, sum := state, uint64(0)
@@ -170,36 +188,19 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	return append(results, more("Key-Write queries, N=2", perSecond(ns[0]), "M/s", "two random 8-byte reads", perSecond(ns[1]), 0.3)), nil
 }
 
-// rawMemory is what a structure has, without one.
-func rawMemory() (*region.Region, error) {
-	r, err := region.Open(region.Config{Kind: "raw", Size: dtaMemory})
-	if err == nil {
-		r.Touch()
-	}
-	return r, err
-}
-
 func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
 	t, err := postcard.Open("", postcard.DefaultConfig(dtaMemory))
 	if err != nil {
 		return nil, err
 	}
-	defer t.Region().Close()
-	t.Region().Touch()
-	raw, err := rawMemory()
+	words, done, err := beside(t.Region())
 	if err != nil {
 		return nil, err
 	}
-	defer raw.Close()
-	w, words := t.Writer(0), raw.Words()
-	in, state := newDTAInput(pathSize, 0), uint64(88172645463325252)
-	ns, err := race(ctx, func(n int) {
-		in.batches(n, func(rows []byte) {
-			if _, err := w.WriteRun(rows, keySize, 1); err != nil {
-				panic(err)
-			}
-		})
-	}, func(n int) {
+	defer done()
+	w, state := t.Writer(0), dtaSeed
+	in := newDTAInput(pathSize, 0)
+	ns, err := race(ctx, in.into(func(rows []byte) (int, error) { return w.WriteRun(rows, keySize, 1) }), func(n int) {
 		x := state
 		for range n {
 			x ^= x << 13
@@ -261,22 +262,14 @@ func incrementBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.Region().Close()
-	t.Region().Touch()
-	raw, err := rawMemory()
+	words, done, err := beside(t.Region())
 	if err != nil {
 		return nil, err
 	}
-	defer raw.Close()
-	w, words := t.Writer(0), raw.Words()
-	in, state := newDTAInput(addSize, dtaHead), uint64(88172645463325252)
-	ns, err := race(ctx, func(n int) {
-		in.batches(n, func(reports []byte) {
-			if _, err := w.AddRun(reports, dtaHead, keySize, dtaCopies); err != nil {
-				panic(err)
-			}
-		})
-	}, func(n int) {
+	defer done()
+	w, state := t.Writer(0), dtaSeed
+	in := newDTAInput(addSize, dtaHead)
+	ns, err := race(ctx, in.into(func(reports []byte) (int, error) { return w.AddRun(reports, dtaHead, keySize, dtaCopies) }), func(n int) {
 		// Prefetched: the words of a batch are read before any is added to.
 		const batch = 64
 		var at [2 * batch]uint64
