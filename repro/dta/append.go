@@ -97,7 +97,7 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 	res := claim.Result{Pass: true, Notes: []string{
 		"one list, one core; the best of 5 rounds, in CPU time",
 		"the paper's limit is how many messages a network card takes: here that is batches which are ready, written into memory by a core",
-		"a single entry of 4 bytes is half a word of memory and is written by a slower way than batches of whole words; entries of 8 bytes, which all go the same way, stand beside",
+		"batches of 64 bytes, 16 entries of 4 or 8 of 8, are a cache line and are stored as one; others word by word",
 		"reports through the translator pay for each report as well, as a switch does not: a column of its own, and no part of the verdict",
 		"passes if batches of 4 reach 3 to 5 times the rate of single entries and those of 16 at least 8 times, no batch is slower than a smaller one, and no size of list is below 0.75 of another, all for 4 bytes into memory",
 	}}
