@@ -220,6 +220,9 @@ func TestReportsReachMemory(t *testing.T) {
 			// in this much memory no two of the test's share a chunk.
 			postcards := postcard.DefaultConfig(1 << 24)
 			cfg.Memory.Postcards = &postcards
+			// The halves of a path come by two sockets, on a busy machine long
+			// after each other.
+			cfg.Translate.PathWait = time.Hour
 			c, _ := start(t, cfg)
 			all := reports(200)
 			if tc.runs {
