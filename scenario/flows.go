@@ -1,10 +1,14 @@
 package scenario
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
@@ -89,4 +93,24 @@ func (s *flowFileSpec) generator(e *env) (traffic.Generator, error) {
 	}
 	list, err := traffic.ParseFlows(path, data, traffic.HostsOf(e.fabric))
 	return traffic.List(list), err
+}
+
+// FlowsOf finds the flows of a run that a name means: a 5-tuple, or two hosts
+// for all flows between them.
+func FlowsOf(n *sim.Network, name string) (keys []model.FlowKey, err error) {
+	exact, bad := model.ParseFlowKey(name)
+	src, dst, _ := strings.Cut(name, ">")
+	for id := range n.Flows() {
+		key, spec := n.FlowKey(id)
+		between := n.Fabric().Node(spec.Src).Name == strings.TrimSpace(src) && n.Fabric().Node(spec.Dst).Name == strings.TrimSpace(dst)
+		if bad == nil && key == exact || bad != nil && between {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, model.FlowKey.Compare)
+	keys = slices.Compact(keys) // messages of one connection
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("no flow %q in the scenario, want a 5-tuple such as 'udp 10.0.0.2:10000 > 10.2.0.3:4791', or two hosts such as h0>h5", name)
+	}
+	return keys, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
@@ -78,7 +77,7 @@ func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Prog
 	}
 	p.after = p.notice
 	for _, name := range o.Follow {
-		keys, err := flowsOf(n, name)
+		keys, err := scenario.FlowsOf(n, name)
 		if err != nil {
 			return err
 		}
@@ -108,23 +107,4 @@ func (p *Played) notice() {
 			j.add(w)
 		}
 	}
-}
-
-// flowsOf finds the flows that a name means.
-func flowsOf(n *sim.Network, name string) (keys []model.FlowKey, err error) {
-	exact, bad := model.ParseFlowKey(name)
-	src, dst, _ := strings.Cut(name, ">")
-	for id := range n.Flows() {
-		key, spec := n.FlowKey(id)
-		between := n.Fabric().Node(spec.Src).Name == strings.TrimSpace(src) && n.Fabric().Node(spec.Dst).Name == strings.TrimSpace(dst)
-		if bad == nil && key == exact || bad != nil && between {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, model.FlowKey.Compare)
-	keys = slices.Compact(keys) // messages of one connection
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("ports: no flow %q in the scenario, want a 5-tuple such as 'udp 10.0.0.2:10000 > 10.2.0.3:4791', or two hosts such as h0>h5", name)
-	}
-	return keys, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
@@ -23,6 +24,12 @@ type Options struct {
 	Memory   model.Bytes   // of kept traces; 0: as tracewatch has it
 	Counters []Counter     // to add
 	Debug    []tracewatch.Mark
+
+	// Trace, if not nil, takes every trace that is kept, as it is complete.
+	Trace func(t *trace.Trace)
+	// Begin, if not nil, is called when everything is assembled, with the Watch
+	// in place.
+	Begin func(n *sim.Network, w *tracewatch.Watch) error
 
 	// Check is called with the Watch before anything runs, and may end the run
 	// with an error: for questions that will be asked afterwards.
@@ -88,7 +95,7 @@ func (p *Played) begin(n *sim.Network, s *scenario.Scenario, o *Options) error {
 		marker = p.Hosts
 	}
 	var err error
-	if p.Watch, err = tracewatch.New(cfg, marker, tracewatch.Output{}); err != nil {
+	if p.Watch, err = tracewatch.New(cfg, marker, tracewatch.Output{Trace: o.Trace}); err != nil {
 		return err
 	}
 	for _, c := range o.Counters {
@@ -101,10 +108,15 @@ func (p *Played) begin(n *sim.Network, s *scenario.Scenario, o *Options) error {
 			return err
 		}
 	}
-	if o.Check == nil {
+	if o.Check != nil {
+		if err := o.Check(p.Watch); err != nil {
+			return err
+		}
+	}
+	if o.Begin == nil {
 		return nil
 	}
-	return o.Check(p.Watch)
+	return o.Begin(n, p.Watch)
 }
 
 // take is a simhost.Sink: it gives each mirror to the analyzer of its list.
