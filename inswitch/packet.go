@@ -28,6 +28,9 @@ type Packet struct {
 	Kind       Kind
 	LabelCount uint8 // labels that the packet carries
 
+	ICMPType, ICMPCode uint8  // where Key is of ICMP or ICMPv6
+	VLAN               uint16 // of the outermost tag; 0: no tag, or only a priority
+
 	Source
 }
 

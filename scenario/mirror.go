@@ -62,12 +62,15 @@ type ruleSpec struct {
 	Priority  int    `yaml:"priority"`
 	Outer     bool   `yaml:"outer"`
 	EtherType string `yaml:"ether-type"`
+	VLAN      string `yaml:"vlan"`
 	Src       string `yaml:"src"`
 	Dst       string `yaml:"dst"`
 	Proto     string `yaml:"proto"`
 	SrcPorts  string `yaml:"src-ports"`
 	DstPorts  string `yaml:"dst-ports"`
 	TCPFlags  string `yaml:"tcp-flags"`
+	ICMPType  string `yaml:"icmp-type"`
+	ICMPCode  string `yaml:"icmp-code"`
 	DSCP      string `yaml:"dscp"`
 	InPorts   []int  `yaml:"in-ports"`
 	Every     int    `yaml:"every"`
@@ -90,6 +93,9 @@ func (s *ruleSpec) rule() (r mirror.Rule, err error) {
 		read             func(text string) error
 	}{
 		{"ether-type", s.EtherType, "a number such as 0x0800", func(t string) error { return readNumber(t, 16, &r.EtherType) }},
+		{"vlan", s.VLAN, "a number such as 12", func(t string) error { return readNumber(t, 16, &r.VLAN) }},
+		{"icmp-type", s.ICMPType, "a number from 0 to 255", func(t string) error { return readOctet(t, &r.ICMPType) }},
+		{"icmp-code", s.ICMPCode, "a number from 0 to 255", func(t string) error { return readOctet(t, &r.ICMPCode) }},
 		{"src", s.Src, "a prefix such as 10.0.0.0/8", func(t string) error { return readPrefix(t, &r.Src) }},
 		{"dst", s.Dst, "a prefix such as 10.0.0.0/8", func(t string) error { return readPrefix(t, &r.Dst) }},
 		{"proto", s.Proto, "a protocol such as tcp or 17", func(t string) (err error) { r.Proto, err = model.ParseProto(t); return err }},
@@ -109,6 +115,11 @@ func readNumber[T uint8 | uint16](s string, bits int, into *T) error {
 	n, err := strconv.ParseUint(s, 0, bits)
 	*into = T(n)
 	return err
+}
+
+func readOctet(s string, into *mirror.Octet) error {
+	into.Set = true
+	return readNumber(s, 8, &into.Value)
 }
 
 // readPrefix reads a prefix, or an address as the prefix that holds it alone.

@@ -96,9 +96,13 @@ func TestMirrorRules(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); err != nil || diff != "" {
 		t.Errorf("rule %+v: %v\n%s", spec, err, diff)
 	}
+	ping := ruleSpec{VLAN: "12", ICMPType: "8", ICMPCode: "0"}
+	if got, err := ping.rule(); err != nil || got.VLAN != 12 || got.ICMPType != (rules.Octet{Value: 8, Set: true}) || got.ICMPCode != (rules.Octet{Set: true}) {
+		t.Errorf("rule %+v: %+v, %v", ping, got, err)
+	}
 	for name, bad := range map[string]ruleSpec{
 		"prefix": {Src: "10.0.0.0/33"}, "ports": {DstPorts: "80-"}, "ports descend": {DstPorts: "90-80"}, "flags": {TCPFlags: "0x3/0x2"},
-		"dscp": {DSCP: "64"}, "in port": {InPorts: []int{0}}, "every": {Every: -1}, "proto": {Proto: "quic"}, "type": {EtherType: "ip"},
+		"dscp": {DSCP: "64"}, "vlan": {VLAN: "4095"}, "icmp": {ICMPType: "256"}, "icmp of TCP": {ICMPCode: "0", Proto: "tcp"}, "in port": {InPorts: []int{0}}, "every": {Every: -1}, "proto": {Proto: "quic"}, "type": {EtherType: "ip"},
 	} {
 		if r, err := bad.rule(); err == nil {
 			t.Errorf("%s: %+v was taken as %+v", name, bad, r)

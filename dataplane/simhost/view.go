@@ -41,6 +41,12 @@ func (s *Switch) showExtra(p *sim.Packet, e *sim.Extra) {
 	if len(e.Outer) > 0 {
 		v.Outer, v.InnerTTL = &e.Outer[0], p.InnerTTL()
 	}
+	if p.Key.Proto == model.ICMP || p.Key.Proto == model.ICMPv6 {
+		v.ICMPType, v.ICMPCode = 0, 0 // ICMP is always composed, so always comes here
+		if len(e.Content) >= 2 {
+			v.ICMPType, v.ICMPCode = e.Content[0], e.Content[1]
+		}
+	}
 	if n := len(e.Labels); n > 0 {
 		v.LabelCount = uint8((n - label.OptionSize) / label.ItemSize)
 	}

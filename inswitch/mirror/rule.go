@@ -25,15 +25,23 @@ type Rule struct {
 	Outer bool
 
 	EtherType          uint16
+	VLAN               uint16 // of the outermost tag
 	Src, Dst           netip.Prefix
 	Proto              model.Proto
 	SrcPorts, DstPorts Range
 	TCPFlags, TCPMask  uint8 // the flags under the mask; a mask makes it a rule for TCP
+	ICMPType, ICMPCode Octet // a rule with one is for ICMP, of either family
 	DSCP, DSCPMask     uint8 // of the first IP header
 	InPorts            []model.PortID
 
 	Every uint32 // one in so many, the same at every switch; 0 and 1: all
 	Skip  bool   // mirror none of them, unless they are marked
+}
+
+// Octet is a byte that a field must have, if Set.
+type Octet struct {
+	Value uint8
+	Set   bool
 }
 
 // Range is of port numbers, both ends included. The zero Range is all of them.
@@ -52,11 +60,18 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("mirror: rule %q: TCP flags %#x outside of their mask %#x", r.Name, r.TCPFlags, r.TCPMask)
 	case r.DSCP&^r.DSCPMask != 0 || r.DSCPMask > 63:
 		return fmt.Errorf("mirror: rule %q: DSCP %#x/%#x, want a value under a mask of six bits", r.Name, r.DSCP, r.DSCPMask)
+	case r.VLAN > 4094:
+		return fmt.Errorf("mirror: rule %q: VLAN %d, want 1 to 4094", r.Name, r.VLAN)
+	case r.icmp() && (r.TCPMask != 0 || r.Proto != 0 && r.Proto != model.ICMP && r.Proto != model.ICMPv6):
+		return fmt.Errorf("mirror: rule %q is for ICMP and for another protocol, want one", r.Name)
 	case r.Skip && r.Every > 1:
 		return fmt.Errorf("mirror: rule %q skips one in %d, want it to skip or to choose", r.Name, r.Every)
 	}
 	return nil
 }
+
+// icmp tells whether a rule is for ICMP.
+func (r *Rule) icmp() bool { return r.ICMPType.Set || r.ICMPCode.Set }
 
 // table finds the rule for a packet. Rules are bits of a word, the one that
 // decides first the lowest. Each field of the packet gives the word of the
@@ -67,11 +82,14 @@ type table struct {
 	rules []Rule // the deciding one first
 	outer uint64 // rules about the first header
 
-	ether, src4, src6, dst4, dst6, srcPort, dstPort axis
+	ether, vlan, src4, src6, dst4, dst6, srcPort, dstPort axis
 
 	proto [256]uint64
 	flags [256]uint64
 	other uint64 // rules that ask for no TCP flags
+	types [256]uint64
+	codes [256]uint64
+	plain uint64 // rules that ask for nothing of ICMP
 	dscp  [64]uint64
 	in    []uint64 // by port; the last is for ports beyond
 }
@@ -182,6 +200,12 @@ func newTable(rules []Rule, ports int) (*table, error) {
 		}
 		return number(r.EtherType), number(r.EtherType), true
 	})
+	t.vlan = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) {
+		if r.VLAN == 0 {
+			return model.Addr{}, largest, true
+		}
+		return number(r.VLAN), number(r.VLAN), true
+	})
 	t.src4 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, false) })
 	t.src6 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, true) })
 	t.dst4 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, false) })
@@ -202,12 +226,21 @@ func (t *table) enter(r *Rule, bit uint64) {
 	if r.TCPMask == 0 {
 		t.other |= bit
 	}
+	if !r.icmp() {
+		t.plain |= bit
+	}
 	for v := range t.proto {
 		if r.Proto == 0 || int(r.Proto) == v {
 			t.proto[v] |= bit
 		}
 		if uint8(v)&r.TCPMask == r.TCPFlags {
 			t.flags[v] |= bit
+		}
+		if !r.ICMPType.Set || int(r.ICMPType.Value) == v {
+			t.types[v] |= bit
+		}
+		if !r.ICMPCode.Set || int(r.ICMPCode.Value) == v {
+			t.codes[v] |= bit
 		}
 	}
 	for v := range t.dscp {
@@ -225,11 +258,11 @@ func (t *table) enter(r *Rule, bit uint64) {
 // find returns the rule that decides about a packet, or nil.
 func (t *table) find(ev *inswitch.Event) *Rule {
 	pkt := ev.Packet
-	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.of(number(pkt.EtherType))
+	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.of(number(pkt.EtherType)) & t.vlan.of(number(pkt.VLAN))
 	if pkt.Outer == pkt.Key {
-		set &= t.accept(pkt.Key, pkt.TCPFlags)
+		set &= t.accept(pkt.Key, pkt)
 	} else {
-		set &= t.accept(pkt.Key, pkt.TCPFlags)&^t.outer | t.accept(pkt.Outer, 0)&t.outer
+		set &= t.accept(pkt.Key, pkt)&^t.outer | t.accept(pkt.Outer, &tunnel)&t.outer
 	}
 	if set == 0 {
 		return nil
@@ -237,16 +270,23 @@ func (t *table) find(ev *inswitch.Event) *Rule {
 	return &t.rules[bits.TrailingZeros64(set)]
 }
 
-// accept is the rules that one header suits.
-func (t *table) accept(key *model.FlowKey, flags uint8) uint64 {
+// tunnel is what is behind the first header of a tunnelled packet: neither TCP
+// nor ICMP.
+var tunnel inswitch.Packet
+
+// accept is the rules that one header suits, and what follows it.
+func (t *table) accept(key *model.FlowKey, pkt *inswitch.Packet) uint64 {
 	set := t.proto[key.Proto] & t.srcPort.of(number(key.SrcPort)) & t.dstPort.of(number(key.DstPort))
 	if key.V6 {
 		set &= t.src6.of(key.Src) & t.dst6.of(key.Dst)
 	} else {
 		set &= t.src4.of(key.Src) & t.dst4.of(key.Dst)
 	}
-	if key.Proto == model.TCP {
-		return set & t.flags[flags]
+	switch key.Proto {
+	case model.TCP:
+		return set & t.flags[pkt.TCPFlags] & t.plain
+	case model.ICMP, model.ICMPv6:
+		return set & t.other & t.types[pkt.ICMPType] & t.codes[pkt.ICMPCode]
 	}
-	return set & t.other
+	return set & t.other & t.plain
 }

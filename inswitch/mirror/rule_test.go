@@ -14,10 +14,11 @@ import (
 // key as SONiC's documentation names them.
 func suits(r *Rule, ev *inswitch.Event) bool {
 	pkt := ev.Packet
-	key, flags := *pkt.Key, pkt.TCPFlags
-	if r.Outer && *pkt.Outer != *pkt.Key {
-		key, flags = *pkt.Outer, 0
+	key, flags, kind, code := *pkt.Key, pkt.TCPFlags, pkt.ICMPType, pkt.ICMPCode
+	if r.Outer && pkt.Outer != pkt.Key {
+		key, flags, kind, code = *pkt.Outer, 0, 0, 0
 	}
+	icmp := key.Proto == model.ICMP || key.Proto == model.ICMPv6
 	within := func(p netip.Prefix, a model.Addr) bool {
 		return !p.IsValid() || p.Addr().Is6() == key.V6 && (key.V6 || a.Is4()) && p.Contains(addrOf(a, key.V6))
 	}
@@ -31,6 +32,8 @@ func suits(r *Rule, ev *inswitch.Event) bool {
 		(r.Proto == 0 || r.Proto == key.Proto) &&
 		within(r.Src, key.Src) && within(r.Dst, key.Dst) &&
 		between(r.SrcPorts, key.SrcPort) && between(r.DstPorts, key.DstPort) &&
+		(r.VLAN == 0 || r.VLAN == pkt.VLAN) &&
+		(!r.ICMPType.Set && !r.ICMPCode.Set || icmp && (!r.ICMPType.Set || kind == r.ICMPType.Value) && (!r.ICMPCode.Set || code == r.ICMPCode.Value)) &&
 		(r.TCPMask == 0 || key.Proto == model.TCP && flags&r.TCPMask == r.TCPFlags) &&
 		pkt.DSCP&r.DSCPMask == r.DSCP
 }
@@ -48,7 +51,7 @@ var (
 	v4s    = []string{"0.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.1.0", "10.1.0.1", "127.255.255.255", "255.255.255.255"}
 	v6s    = []string{"::", "fd00::1", "fd00::2", "fd00:0:0:1::", "::ffff:10.0.0.1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}
 	ports  = []uint16{0, 1, 179, 4791, 65534, 65535}
-	protos = []model.Proto{0, model.TCP, model.UDP, model.IPIP, 255}
+	protos = []model.Proto{0, model.TCP, model.UDP, model.IPIP, model.ICMP, model.ICMPv6, 255}
 )
 
 func drawAddr(t *rapid.T, v6 bool) netip.Addr {
@@ -90,6 +93,17 @@ func drawRule(t *rapid.T) (r Rule) {
 	r.Proto = rapid.SampledFrom(protos).Draw(t, "rule proto")
 	r.TCPMask = rapid.SampledFrom([]uint8{0, 0, 2, 0x12, 255}).Draw(t, "mask")
 	r.TCPFlags = r.TCPMask & rapid.SampledFrom([]uint8{0, 2, 0x12}).Draw(t, "flags")
+	if octet := (Octet{rapid.SampledFrom([]uint8{0, 3, 255}).Draw(t, "type"), true}); r.TCPMask == 0 && (r.Proto == 0 || r.Proto == model.ICMP || r.Proto == model.ICMPv6) {
+		switch rapid.IntRange(0, 5).Draw(t, "icmp") {
+		case 0:
+			r.ICMPType = octet
+		case 1:
+			r.ICMPCode = octet
+		case 2:
+			r.ICMPType, r.ICMPCode = octet, Octet{1, true}
+		}
+	}
+	r.VLAN = rapid.SampledFrom([]uint16{0, 0, 1, 4094}).Draw(t, "vlan")
 	r.DSCPMask = rapid.SampledFrom([]uint8{0, 0, 1, 63}).Draw(t, "dscp mask")
 	r.DSCP = r.DSCPMask & rapid.SampledFrom([]uint8{0, 1, 26}).Draw(t, "dscp")
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "in ports") {
@@ -115,6 +129,9 @@ func TestTableDecidesAsTheTwinDoes(t *testing.T) {
 				Key: &key, Outer: &key, DSCP: rapid.SampledFrom([]uint8{0, 1, 26, 63}).Draw(t, "packet's DSCP"),
 				TCPFlags:  rapid.SampledFrom([]uint8{0, 2, 0x10, 0x12, 255}).Draw(t, "packet's flags"),
 				EtherType: rapid.SampledFrom([]uint16{0x0800, 0x86dd, 0x8808, 0xffff}).Draw(t, "packet's type"),
+				VLAN:      rapid.SampledFrom([]uint16{0, 1, 2, 4094}).Draw(t, "packet's VLAN"),
+				ICMPType:  rapid.SampledFrom([]uint8{0, 3, 8, 255}).Draw(t, "packet's ICMP type"),
+				ICMPCode:  rapid.SampledFrom([]uint8{0, 1, 255}).Draw(t, "packet's ICMP code"),
 			}
 			if rapid.Bool().Draw(t, "in a tunnel") {
 				outer := drawKey(t)
@@ -142,6 +159,9 @@ func TestRulesThatCannotMatch(t *testing.T) {
 		"two families":        {Src: netip.MustParsePrefix("10.0.0.0/8"), Dst: netip.MustParsePrefix("fd00::/8")},
 		"flags outside":       {TCPFlags: 3, TCPMask: 2},
 		"DSCP too wide":       {DSCPMask: 64},
+		"a VLAN of nobody's":  {VLAN: 4095},
+		"ICMP and TCP":        {ICMPType: Octet{8, true}, Proto: model.TCP},
+		"ICMP and TCP flags":  {ICMPCode: Octet{0, true}, TCPMask: 2, TCPFlags: 2},
 		"a port not there":    {InPorts: []model.PortID{4}},
 		"skips one in so few": {Skip: true, Every: 2},
 	} {
