@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
@@ -69,7 +70,7 @@ func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 		e.Next, e.HasNext = f.Next.Node, true
 	}
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
-	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall:
+	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall && slices.ContainsFunc(f.Flows, lossless):
 		e.Cause = incident.Stall
 		e.Text = fmt.Sprintf("%d flows stand still at %s, which was paused for %.0f%% of a slot", len(f.Flows), c.fabric.PortName(f.At), 100*paused)
 		c.behind(&e)
@@ -128,7 +129,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		}
 		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin), max(k.to, e.End)
 		k.flows = append(k.flows, e.Flow)
-		if e.Flow.DstPort == roce.Port {
+		if lossless(e.Flow) {
 			k.lossless += e.Packets
 		}
 	}
@@ -146,7 +147,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 			e.Next, e.HasNext = seg.To.Node, true
 		}
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
-		case c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
+		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
 			e.Cause = incident.Stall
 			e.Text = fmt.Sprintf("%d packets of %d flows stand at %s, which is paused", k.lost, len(k.flows), c.fabric.PortName(seg.From))
 			c.behind(&e)
@@ -157,6 +158,9 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		c.file(e)
 	}
 }
+
+// lossless tells whether a flow is in a class that PFC pauses.
+func lossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort == roce.Port }
 
 // uneven is evidence of a hash that spreads flows badly. A group that is uneven
 // by chance, or by a few large flows, is no fault.

@@ -43,7 +43,8 @@ type Joiner struct {
 	cfg  Config
 	next uint64
 	open []*Incident
-	done []*Incident // closed since Changed was asked
+	done []*Incident // closed, or added to afterwards, since Changed was asked
+	past []*Incident // closed ones that late evidence may still be about
 
 	// Early counts incidents that were closed for want of room.
 	Early uint64
@@ -102,8 +103,23 @@ func (j *Joiner) home(e *Evidence) (home *Incident) {
 		j.close(i)
 		i--
 	}
-	return home
+	if home != nil {
+		return home
+	}
+	// Some sources speak late: a switch's processor takes its time.
+	for _, in := range slices.Backward(j.past) {
+		if e.From <= in.Last && j.belongs(in, e) {
+			if !in.changed {
+				j.done = append(j.done, in)
+			}
+			return in
+		}
+	}
+	return nil
 }
+
+// remembered is how many closed incidents late evidence may join.
+const remembered = 64
 
 // belongs tells whether e speaks of an incident: its time fits, its cause can
 // be the same trouble, and it shares the place or a flow.
@@ -113,6 +129,9 @@ func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
 	}
 	if !related(in.Cause, e.Cause) {
 		return false
+	}
+	if e.Cause > in.Cause && e.From > in.Begin.Add(j.cfg.Apart) {
+		return false // what began so much later cannot have caused it
 	}
 	if family(in.Cause) == family(e.Cause) && in.Cause <= Imbalance && in.Place.Node != e.Place.Node {
 		return false // two switches that hash badly are two troubles
@@ -218,6 +237,12 @@ func (j *Joiner) close(i int) {
 	in := j.open[i]
 	in.Closed, in.changed = true, true
 	j.done = append(j.done, in)
+	if in.Into == 0 {
+		if len(j.past) == remembered {
+			j.past = slices.Delete(j.past, 0, 1)
+		}
+		j.past = append(j.past, in)
+	}
 	j.open = slices.Delete(j.open, i, i+1)
 }
 
@@ -233,8 +258,8 @@ func (j *Joiner) Advance(now model.Time) {
 }
 
 // Changed returns the incidents that are new, have changed, or were closed
-// since it was last asked, the oldest first. They are the joiner's own until
-// they are closed.
+// since it was last asked, the oldest first. They are the joiner's own: late
+// evidence may be added even to one that is closed.
 func (j *Joiner) Changed() (list []*Incident) {
 	list = append(list, j.done...)
 	j.done = nil

@@ -73,10 +73,10 @@ func newDevices(s *scenario.Session) (*devices, error) {
 	return d, err
 }
 
-// How hosts watch their flows: a flow is slow when packets take ten times as
-// long as on an empty fabric, and a host asks for few at a time.
+// How hosts watch their flows: a flow is slow when packets take twenty times
+// as long as on an empty fabric, and a host asks for few at a time.
 const (
-	late    = 10
+	late    = 20
 	look    = 20 * time.Microsecond
 	again   = 10 * time.Millisecond
 	perHost = time.Millisecond

@@ -32,7 +32,7 @@ type Config struct {
 }
 
 // DefaultConfig is a small fabric of today's speed, far from full.
-func DefaultConfig() Config { return Config{Seed: 1, K: 4, Rate: 100 * model.Gbps, Load: 0.1} }
+func DefaultConfig() Config { return Config{Seed: 1, K: 4, Rate: 100 * model.Gbps, Load: 0.06} }
 
 // Step is how far the fabric goes between two looks of the controller.
 const Step = time.Millisecond
