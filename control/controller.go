@@ -119,6 +119,7 @@ type Controller struct {
 	view     *View
 	drawings drawings
 	verdicts uint64
+	verdict  func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
 	lost     lostLately
 	// lastHeard is when a switch's own reports came last.
 	lastHeard map[model.NodeID]model.Time
@@ -272,9 +273,6 @@ func (c *Controller) name(id model.NodeID) string {
 	}
 	return fmt.Sprintf("node %d", id)
 }
-
-// Traces is the watch of traces, which many goroutines may use.
-func (c *Controller) Traces() *tracewatch.Watch { return c.traces }
 
 // Stats returns the present counts.
 func (c *Controller) Stats() Stats { return c.stats }

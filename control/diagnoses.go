@@ -50,12 +50,22 @@ func (c *Controller) diagnosed(list []diagnose.Verdict) {
 	for i := range list {
 		v := &list[i]
 		if v.Anomaly == diagnose.None {
+			c.tellVerdict(v, nil)
 			continue
 		}
 		c.verdicts++
 		id := fmt.Sprintf("d%d", c.verdicts)
-		c.batch.Diagnoses = append(c.batch.Diagnoses, c.diagnosisRecord(id, v))
+		r := c.diagnosisRecord(id, v)
+		c.batch.Diagnoses = append(c.batch.Diagnoses, r)
+		c.tellVerdict(v, &r)
 		c.file(c.verdictEvidence(id, v))
+	}
+}
+
+// tellVerdict lets who complained hear.
+func (c *Controller) tellVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
+	if c.verdict != nil {
+		c.verdict(v, r)
 	}
 }
 

@@ -20,7 +20,7 @@ func (c *Controller) traceOutput() tracewatch.Output {
 func (c *Controller) traceRecord(t *trace.Trace) {
 	c.desk.Take(t)
 	r := record.Trace{
-		Time: c.time(t.Hops[0].Time), ID: t.Digest ^ t.Key.Hash(uint64(t.IPID)), Flow: t.Key,
+		Time: c.time(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
 		End: t.End.String(), Why: t.Why.String(), Lost: t.Lost, Frame: t.Frame,
 	}
 	r.Latency, _ = t.Span()
@@ -33,6 +33,9 @@ func (c *Controller) traceRecord(t *trace.Trace) {
 	}
 	c.batch.Traces = append(c.batch.Traces, r)
 }
+
+// traceID names a trace by what tells its packet from others.
+func traceID(t *trace.Trace) uint64 { return t.Digest ^ t.Key.Hash(uint64(t.IPID)) }
 
 // counterRecords keeps a period's counters: those that somebody named, and the
 // load of links.

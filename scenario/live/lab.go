@@ -171,6 +171,3 @@ const keep = 100 * time.Millisecond
 
 // Close frees the memory.
 func (l *Lab) Close() error { return l.memory.Lists[0].Region().Close() }
-
-// at has f run at an instant of the fabric, in the lab's own goroutine.
-func (l *Lab) at(t model.Time, f func()) { l.net.At(engine.Of(time.Duration(t)), f) }

@@ -79,10 +79,11 @@ func NewSystem(o Options) (_ *System, err error) {
 	s.director.broke = func(f *Injected) { s.say("broken", f.Kind+": "+f.What) }
 	s.faults.Store(&[]api.Fault{})
 	s.account()
+	front := control.NewFront(s.lab.Control, s.player.Do, s.hub)
 	cfg := api.DefaultConfig()
 	cfg.Listen = o.Listen
 	deps := api.Deps{
-		Live: s, Records: s.store, Hub: s.hub, Lab: s, Marker: s.marker(), Meter: s.meter(), Page: o.Page, Build: o.Build, Log: o.Log,
+		Live: s, Records: s.store, Hub: s.hub, Lab: s, Prober: front, Marker: front, Meter: front, Doctor: front, Page: o.Page, Build: o.Build, Log: o.Log,
 	}
 	if s.server, err = api.New(cfg, deps); err != nil {
 		return nil, err

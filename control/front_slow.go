@@ -1,0 +1,77 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// verdictWithin is how long a complaint waits for a verdict, of the fabric's
+// clock: switches take a tenth of a second to tell what they remember.
+const verdictWithin = 400 * time.Millisecond
+
+// Complain is part of api.Doctor.
+func (f *Front) Complain(ctx context.Context, flow model.FlowKey, _ time.Time) (id string, err error) {
+	asked := f.do(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, c := range f.complaints {
+			if c.Flow == flow && !c.Done {
+				id = c.ID
+				return
+			}
+		}
+		if !f.c.devices.Ask(flow) {
+			err = fmt.Errorf("%v is not a flow that a host sends at present: %w", flow, api.ErrNotFound)
+			return
+		}
+		f.next++
+		one := &api.Complaint{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: f.c.time(f.c.now)}
+		f.complaints = push(f.complaints, one)
+		id = one.ID
+		f.c.after(verdictWithin, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			one.Done = true
+		})
+	})
+	if asked != nil {
+		return "", asked
+	}
+	return id, err
+}
+
+// heard adds a verdict to the complaints about its victim.
+func (f *Front) heard(v *diagnose.Verdict, r *record.Diagnosis) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.complaints {
+		if c.Flow != v.Victim || c.Done {
+			continue
+		}
+		c.Done = true
+		if r != nil {
+			c.Diagnoses = append(c.Diagnoses, *r)
+		}
+	}
+}
+
+// Complaint is part of api.Doctor.
+func (f *Front) Complaint(_ context.Context, id string) (api.Complaint, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.complaints, func(c *api.Complaint) bool { return c.ID == id })
+	if i < 0 {
+		return api.Complaint{}, fmt.Errorf("complaint %q: %w", id, api.ErrNotFound)
+	}
+	c := *f.complaints[i]
+	c.Diagnoses = slices.Clone(c.Diagnoses)
+	return c, nil
+}
