@@ -118,8 +118,8 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		}
 		c.batch.Losses = append(c.batch.Losses, r)
 		c.lost.add(c.now, e.From, e.Packets)
-		if e.Whole {
-			continue // not known between which switches
+		if e.Whole || e.Flow.Src == e.Flow.Dst {
+			continue // not known between which switches; or a probe of a link, there and back
 		}
 		k := sums[e.Segment]
 		if k == nil {
