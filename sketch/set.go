@@ -7,13 +7,17 @@ import "github.com/weft-telemetry/weft/model"
 // Invariant: over all cells, flows sum to Tables × Inserted, packets and bytes
 // to Tables × what was added.
 type Set[K Key] struct {
+	recent  [recents]known // first, to lie on lines of the cache
+	pending bool           // recent has counts that cells lack
+	looks   uint32         // packets of flows that were not among them
+
 	family Family
 	filter Filter
 
 	// What a cell holds is kept in three places, because packets of known
 	// flows, which are nearly all, are to touch little memory.
 	//
-	// hot has what every packet changes: four bytes per cell, so that those of
+	// hot has what packets change: four bytes per cell, so that those of
 	// 100K flows stay in a core's own cache. The upper 10 bits are packets,
 	// the lower 22 bytes. When either half's top bit is set, what they hold
 	// moves to wide: neither overflows.
@@ -21,24 +25,30 @@ type Set[K Key] struct {
 	wide  []wide
 	named []named[K] // what a new flow changes
 
-	recent   [recents]known
 	inserted uint32
 }
 
-// known is a flow that the filter has, and its cells. Most packets belong to
-// one of the flows that were seen last: they need neither filter nor the second
-// half of the hash, which are three quarters of the work.
+// known is a flow that the filter has, and what it counted since its cells
+// were last told. Most packets belong to one of the flows that were seen last:
+// they need neither filter nor cells nor the second half of the hash, and touch
+// one line of the cache.
 //
 // A flow is recognised by what absorb makes of its key. Keys that are alike in
 // that are alike in all their positions, so nothing can tell them apart.
 type known struct {
-	hi, lo uint64 // of absorb
-	cells  [MaxTables]uint32
+	hi, lo         uint64 // of absorb
+	packets, bytes uint64
+	cells          [MaxTables]uint32
+	_              [16]byte // to a line
 }
 
-// recents flows are remembered, each at the place that its hi names. An entry
-// whose hi names another place matches nothing.
-const recents = 1024
+const (
+	// recents flows are remembered, each at the place that its hi names.
+	recents = 512
+	// patience is how many packets of other flows come before one takes a place:
+	// where flows are too many to be remembered, little is spent on trying.
+	patience = 16
+)
 
 type wide struct{ packets, bytes uint64 }
 
@@ -52,8 +62,9 @@ const (
 	hotShift = 22
 	hotBytes = 1<<hotShift - 1
 	hotFull  = 1<<31 | 1<<(hotShift-1)
-	// A longer packet could overflow the bytes in one step.
-	maxHotSize = 1<<(hotShift-1) - 1
+	// More could overflow either half in one step.
+	maxHotSize    = 1<<(hotShift-1) - 1
+	maxHotPackets = 1<<(31-hotShift) - 1
 )
 
 // NewSet makes an empty set. It allocates all that it will ever need.
@@ -68,10 +79,25 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 	return s, nil
 }
 
-// forget empties recent. Zero names the first place.
+// forget empties recent. What names another place matches nothing, and zero
+// names the first.
 func (s *Set[K]) forget() {
+	s.settle()
 	clear(s.recent[:])
 	s.recent[0].hi = 1
+}
+
+// settle tells all cells what they lack.
+func (s *Set[K]) settle() {
+	if !s.pending {
+		return
+	}
+	for i := range s.recent {
+		flow := &s.recent[i]
+		s.count(&flow.cells, flow.packets, flow.bytes)
+		flow.packets, flow.bytes = 0, 0
+	}
+	s.pending = false
 }
 
 // ClearFilter and ClearCells empty a set bit by bit, as its export goes on:
@@ -84,6 +110,7 @@ func (s *Set[K]) ClearFilter() {
 
 // ClearCells empties count cells from index first on.
 func (s *Set[K]) ClearCells(first, count uint32) {
+	s.settle()
 	clear(s.hot[first : first+count])
 	clear(s.wide[first : first+count])
 	clear(s.named[first : first+count])
@@ -96,37 +123,69 @@ func (s *Set[K]) ClearCells(first, count uint32) {
 // Work is constant and nothing is allocated.
 func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
 	hi, lo := absorb(&s.family, k)
-	flow := &s.recent[hi%recents]
-	if flow.hi != hi || flow.lo != lo {
-		h, isNew = s.look(flow, hi, lo)
+	if flow := &s.recent[hi%recents]; flow.hi == hi && flow.lo == lo {
+		flow.packets++
+		flow.bytes += uint64(size)
+		s.pending = true
+		return Hash{}, false
 	}
-	cells := flow.cells[:s.family.Tables]
+	f := &s.family
+	h = f.finish(hi, lo)
+	isNew = !s.filter.Has(f, h)
+	if s.looks++; s.looks%patience == 0 && !isNew {
+		s.remember(hi, lo, h)
+	}
 	if size > maxHotSize {
-		s.addWide(cells, uint64(size))
+		s.addWide(h, uint64(size))
 		return h, isNew
 	}
-	one, hot := 1<<hotShift|size, s.hot
-	for _, i := range cells {
+	one, hot, cells, part := 1<<hotShift|size, s.hot, f.cells, walk(h)
+	for n, base := f.Tables, uint64(0); n > 0; n-- {
+		i := base + part.in(cells)
 		w := hot[i] + one
+		hot[i] = w
+		if w&hotFull != 0 {
+			s.spill(uint32(i))
+		}
+		part, base = part.next(), base+cells
+	}
+	return h, isNew
+}
+
+// remember puts a flow into the place of another.
+//
+//go:noinline
+func (s *Set[K]) remember(hi, lo uint64, h Hash) {
+	flow := &s.recent[hi%recents]
+	s.count(&flow.cells, flow.packets, flow.bytes)
+	*flow = known{hi: hi, lo: lo}
+	s.family.CellsOf(h, &flow.cells)
+}
+
+// addWide counts a packet that is too long for hot words.
+func (s *Set[K]) addWide(h Hash, size uint64) {
+	var cells [MaxTables]uint32
+	s.family.CellsOf(h, &cells)
+	s.count(&cells, 1, size)
+}
+
+// count adds to the cells of a flow.
+func (s *Set[K]) count(cells *[MaxTables]uint32, packets, bytes uint64) {
+	if packets > maxHotPackets || bytes > maxHotSize {
+		for _, i := range cells[:s.family.Tables] {
+			s.wide[i].packets += packets
+			s.wide[i].bytes += bytes
+		}
+		return
+	}
+	more, hot := uint32(packets)<<hotShift|uint32(bytes), s.hot
+	for _, i := range cells[:s.family.Tables] {
+		w := hot[i] + more
 		hot[i] = w
 		if w&hotFull != 0 {
 			s.spill(i)
 		}
 	}
-	return h, isNew
-}
-
-// look finds a flow's cells and asks the filter for it, which has it from the
-// second packet on.
-func (s *Set[K]) look(flow *known, hi, lo uint64) (h Hash, isNew bool) {
-	h = s.family.finish(hi, lo)
-	flow.hi, flow.lo = hi, lo
-	s.family.CellsOf(h, &flow.cells)
-	if s.filter.Has(&s.family, h) {
-		return Hash{}, false
-	}
-	flow.hi = ^hi // names another place: not known yet
-	return h, true
 }
 
 // Insert adds a flow that Add has taken for new, with the ports of the packet
@@ -156,15 +215,6 @@ func (s *Set[K]) spill(i uint32) {
 	s.hot[i] = 0
 }
 
-// addWide counts a packet that is too long for hot words.
-func (s *Set[K]) addWide(cells []uint32, size uint64) {
-	for _, i := range cells {
-		c := &s.wide[i]
-		c.packets++
-		c.bytes += size
-	}
-}
-
 // Inserted is the number of flows that were taken for new.
 func (s *Set[K]) Inserted() uint32 { return s.inserted }
 
@@ -176,6 +226,7 @@ func (s *Set[K]) Filter() Filter { return s.filter }
 
 // Cell returns the cell at an index.
 func (s *Set[K]) Cell(i uint32) Cell[K] {
+	s.settle()
 	w, n, hot := &s.wide[i], &s.named[i], s.hot[i]
 	return Cell[K]{
 		Key:     n.key,

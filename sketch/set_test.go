@@ -76,6 +76,37 @@ func TestSetEqualsTwin(t *testing.T) {
 	})
 }
 
+// TestClearedSetKnowsNothing fills a set twice: flows of the first time are new
+// the second time, and nothing of their counts is left.
+func TestClearedSetKnowsNothing(t *testing.T) {
+	s, err := NewSet[Key4](small, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Key4{1, 2}
+	for round := range 2 {
+		for packet := range 5 {
+			h, isNew := s.Add(&k, 100)
+			if isNew != (packet == 0) {
+				t.Fatalf("round %d, packet %d: new %v; want %v", round, packet, isNew, packet == 0)
+			}
+			if isNew {
+				s.Insert(&k, h, 1, 2)
+			}
+		}
+		at := s.Family().Cell(HashOf(s.Family(), &k), 0)
+		if c := s.Cell(at); c.Packets != 5 || c.Bytes != 500 || c.Flows != 1 {
+			t.Errorf("round %d: cell %+v; want 5 packets, 500 bytes, 1 flow", round, c)
+		}
+		s.Add(&k, 100) // not yet in the cells
+		s.ClearCells(0, uint32(small.Cells()))
+		s.ClearFilter()
+		if c := s.Cell(at); !c.Empty() || c.Packets != 0 {
+			t.Errorf("round %d: cell %+v after clearing; want an empty one", round, c)
+		}
+	}
+}
+
 // TestHotWordsSpill counts more in one cell than a hot word holds.
 func TestHotWordsSpill(t *testing.T) {
 	s, err := NewSet[Key4](Geometry{4, 64, 1, 1}, 1)
