@@ -58,9 +58,9 @@ func TestClocksApart(t *testing.T) {
 // loss, too: no cause is invented.
 func TestLostReports(t *testing.T) {
 	found := 0
-	for _, name := range sick {
+	for _, name := range []string{"storm", "deadlock-injection", "slow-receiver"} {
 		whole := roots(play(t, readExample(t, name)))
-		for seed := range uint64(3) {
+		for seed := range uint64(2) {
 			s := readExample(t, name)
 			s.Management.Loss = 0.2
 			s.Seed += seed
