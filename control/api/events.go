@@ -93,6 +93,9 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 			out.text(": heartbeat\n\n")
 		case m, open := <-c.events:
 			if !open {
+				if c.slow {
+					s.log.Info("event client dropped: too slow")
+				}
 				return
 			}
 			out.message(m)

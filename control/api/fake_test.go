@@ -9,12 +9,14 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -36,6 +38,14 @@ type fake struct {
 	longest  int           // records in one answer
 	delay    time.Duration // of every query
 	fail     error
+	passed   time.Duration // since epoch0
+}
+
+// later lets time pass.
+func (k *fake) later(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.passed += d
 }
 
 func newFake(tb testing.TB) *fake {
@@ -156,7 +166,9 @@ func frame(k model.FlowKey) []byte {
 
 func (k *fake) Fabric() *topo.Fabric { return k.fabric }
 func (k *fake) Clock() Clock {
-	return Clock{Now: epoch0, Wall: time.Now(), Mode: "demo", Pace: .01, WantedPace: .01}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return Clock{Now: epoch0.Add(k.passed), Wall: time.Now(), Mode: "demo", Pace: .01, WantedPace: .01}
 }
 func (k *fake) Ready() error { return k.fail }
 
@@ -193,10 +205,12 @@ func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at fun
 		case <-time.After(k.delay):
 		}
 	}
-	skip := 0
+	// A cursor is good for the same query only.
+	skip, same := 0, fmt.Sprintf("-%d-%d-%s-%s-%v", q.From.UnixNano(), q.To.UnixNano(), q.Node, q.Name, q.Flow)
 	if q.After != "" {
-		if skip, err = strconv.Atoi(q.After); err != nil || skip < 0 {
-			return p, fmt.Errorf("cursor %q: %w", q.After, ErrInvalid)
+		n, ok := strings.CutSuffix(q.After, same)
+		if skip, err = strconv.Atoi(n); err != nil || !ok || skip < 0 {
+			return p, fmt.Errorf("cursor %q: %w", q.After, store.ErrQuery)
 		}
 	}
 	limit := q.Limit
@@ -214,7 +228,7 @@ func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at fun
 			continue
 		}
 		if len(p.Items) == limit {
-			p.Next = strconv.Itoa(n - 1)
+			p.Next = strconv.Itoa(n-1) + same
 			break
 		}
 		p.Items = append(p.Items, all[i])

@@ -106,7 +106,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	if err != nil {
 		return p, err
 	}
-	q.Node = in.Node
+	q.Node, q.Limit = in.Node, chunk
 	p.From, p.To = q.From, q.To
 	sums := newFlowSums(s)
 	p.Next, p.Scanned, err = walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
@@ -122,6 +122,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	if p.Next == "" {
 		p.From = q.From
 	}
+	p.Next = sealCursor(q, p.Next)
 	lq := record.Query{From: p.From, To: p.To, Node: in.Node}
 	if _, _, err = walk(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
 		sums.lost(l)
@@ -130,9 +131,9 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 		return p, err
 	}
 	p.Items = sums.sorted(in.Sort)
-	if len(p.Items) > in.size(s) {
-		p.Dropped = len(p.Items) - in.size(s)
-		p.Items = p.Items[:in.size(s)]
+	if len(p.Items) > in.Limit {
+		p.Dropped = len(p.Items) - in.Limit
+		p.Items = p.Items[:in.Limit]
 	}
 	return p, nil
 }

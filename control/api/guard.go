@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -149,5 +148,3 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 
 // Unwrap lets deadlines and flushes through.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func code(status int) string { return strconv.Itoa(status) }

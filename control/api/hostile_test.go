@@ -67,6 +67,7 @@ func TestPages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
 		limit := rapid.IntRange(1, 300).Draw(rt, "limit")
+		k.passed = 0
 		keep := rapid.SliceOfN(rapid.Bool(), len(k.batch.Traces), len(k.batch.Traces)).Draw(rt, "keep")
 		var want []uint64
 		for i := range k.batch.Traces {
@@ -75,14 +76,19 @@ func TestPages(t *testing.T) {
 			}
 		}
 		var got []uint64
-		q := record.Query{Limit: limit}
+		in := Paging{Limit: limit}
 		for pages := 0; ; pages++ {
+			q, err := s.query(Range{}, in)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			k.later(time.Second)
 			p, err := scan(t.Context(), s, k.Traces, q, func(r *record.Trace) (uint64, bool) { return r.ID, keep[r.ID-1] })
 			if err != nil || len(p.Items) > limit || p.Scanned > s.cfg.ScanBudget || pages > len(keep) {
 				rt.Fatalf("page %d: %d items, %d scanned, %v", pages, len(p.Items), p.Scanned, err)
 			}
 			got = append(got, p.Items...)
-			if q.After = p.Next; p.Next == "" {
+			if in.After = p.Next; p.Next == "" {
 				break
 			}
 		}
@@ -97,6 +103,7 @@ func TestFlowSums(t *testing.T) {
 	s, k := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s.cfg.ScanBudget = rapid.IntRange(1, 300).Draw(rt, "budget")
+		k.passed = 0
 		in := &FlowsQuery{Range: Range{Last: "120s"}, Paging: Paging{Limit: 1000}, Filter: "flow.exact", Sort: rapid.SampledFrom([]string{"bytes", "packets", "lost", "newest"}).Draw(rt, "sort")}
 		type sum struct{ slots, packets, bytes, lost uint64 }
 		got, want := map[string]sum{}, map[string]sum{}
@@ -107,6 +114,7 @@ func TestFlowSums(t *testing.T) {
 				rt.Fatal(err)
 			}
 			covered = append(covered, p.From)
+			k.later(time.Second)
 			for _, f := range p.Items {
 				x := got[f.Flow.String()]
 				got[f.Flow.String()] = sum{x.slots + uint64(f.Slots), x.packets + f.Packets, x.bytes + f.Bytes, x.lost}

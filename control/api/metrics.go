@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,7 +53,7 @@ func (c *counts) request(method, route string, status int, took time.Duration) {
 	default:
 		method = "other" // clients may invent any number of them
 	}
-	c.requests.WithLabelValues(route, method, code(status)).Inc()
+	c.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	if route != Prefix+"/events" {
 		c.seconds.WithLabelValues(route).Observe(took.Seconds())
 	}
@@ -113,7 +114,7 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 		counter(stageInDesc, st.In, st.Name)
 		counter(stageOutDesc, st.Out, st.Name)
 		for _, l := range st.Losses {
-			counter(stageLostDesc, l.Count, st.Name, l.Reason, fmt.Sprint(l.Expected))
+			counter(stageLostDesc, l.Count, st.Name, l.Reason, strconv.FormatBool(l.Expected))
 		}
 		if st.QueueLimit > 0 {
 			gauge(stageFillDesc, float64(st.Queued)/float64(st.QueueLimit), st.Name)

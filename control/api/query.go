@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -22,8 +24,6 @@ type Paging struct {
 	After string `query:"after" maxLength:"512" doc:"Next of the answer before"`
 }
 
-func (p Paging) size(*Server) int { return max(p.Limit, 1) }
-
 // Page is one answer of a list.
 type Page[T any] struct {
 	Items   []T    `json:"items"`
@@ -37,7 +37,14 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	invalid := func(format string, args ...any) (record.Query, error) {
 		return record.Query{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 	}
-	q = record.Query{From: r.From, To: r.To, Limit: p.Limit, After: p.After}
+	q = record.Query{From: r.From, To: r.To, Limit: p.Limit}
+	if p.After != "" {
+		// The range of the first page: the present has moved on since.
+		if q.From, q.To, q.After, err = openCursor(p.After); err != nil {
+			return record.Query{}, err
+		}
+		r = Range{From: q.From}
+	}
 	if q.To.IsZero() {
 		q.To = s.deps.Live.Clock().Now
 	}
@@ -66,6 +73,27 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	return q, nil
 }
 
+// sealCursor makes the Next of an answer: a store's cursor is good for the same
+// range only, so the range goes with it.
+func sealCursor(q record.Query, next string) string {
+	if next == "" {
+		return ""
+	}
+	return strconv.FormatInt(q.From.UnixNano(), 36) + "." + strconv.FormatInt(q.To.UnixNano(), 36) + "." + next
+}
+
+// openCursor reads what sealCursor made. The store looks at the rest.
+func openCursor(text string) (from, to time.Time, next string, err error) {
+	a, rest, _ := strings.Cut(text, ".")
+	b, next, ok := strings.Cut(rest, ".")
+	x, err1 := strconv.ParseInt(a, 36, 64)
+	y, err2 := strconv.ParseInt(b, 36, 64)
+	if !ok || next == "" || err1 != nil || err2 != nil {
+		return from, to, "", fmt.Errorf("after %q is not the next of an answer: %w", text, ErrInvalid)
+	}
+	return time.Unix(0, x).UTC(), time.Unix(0, y).UTC(), next, nil
+}
+
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // fetch is one of the typed queries of Records.
@@ -76,13 +104,18 @@ const chunk = 1000
 
 // walk gives records to visit, newest first, until it returns false, there are
 // no more, or the budget of one answer is used up. Next goes on after the last
-// record visited; it is empty at the end.
+// record visited, in the same range; it is empty at the end. Steps of a series
+// are a few numbers each, so an answer may read more of them.
 func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, visit func(*R) bool) (next string, scanned int, err error) {
 	if q.Limit <= 0 {
 		q.Limit = chunk
 	}
+	budget := s.cfg.ScanBudget
+	if q.Step > 0 {
+		budget *= 4
+	}
 	for {
-		q.Limit = min(q.Limit, s.cfg.ScanBudget-scanned)
+		q.Limit = min(q.Limit, budget-scanned)
 		page, err := f(ctx, q)
 		if err != nil {
 			return "", scanned, err
@@ -100,7 +133,7 @@ func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, vis
 			page, err = f(ctx, q)
 			return page.Next, scanned, err
 		}
-		if page.Next == "" || scanned >= s.cfg.ScanBudget {
+		if page.Next == "" || scanned >= budget {
 			return page.Next, scanned, nil
 		}
 		q.After = page.Next
@@ -118,6 +151,7 @@ func scan[R, T any](ctx context.Context, s *Server, f fetch[R], q record.Query, 
 		}
 		return len(p.Items) < want
 	})
+	p.Next = sealCursor(q, p.Next)
 	return p, err
 }
 

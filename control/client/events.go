@@ -19,7 +19,7 @@ import (
 const maxEvent = 64 << 20
 
 // Events yields events of the given types, or all, as they happen. A connection
-// that breaks is made anew and goes on where it was; an *api.ResetEvent says
+// that breaks is made anew and goes on where it was; an api.ResetEvent says
 // that some were missed. It ends with ctx, or with an error that trying again
 // does not mend.
 func (c *Client) Events(ctx context.Context, types ...string) iter.Seq2[api.Event, error] {
