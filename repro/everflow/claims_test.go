@@ -45,7 +45,7 @@ func TestLabJudges(t *testing.T) {
 // Probes tell the four ways to lose packets apart.
 func TestProbesTell(t *testing.T) {
 	for _, kind := range droppedBy {
-		got, at, err := askAboutDrops(t.Context(), kind, 3)
+		got, at, err := askAboutDrops(t.Context(), kind, 0, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

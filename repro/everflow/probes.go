@@ -54,45 +54,44 @@ var dropKinds = claim.Claim{
 	Published: "probes tell",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		trials := o.Pick(25, 4)
-		res := claim.Result{Pass: true, Notes: []string{
-			fmt.Sprintf("%d trials of each kind: a flow between pods of a fat-tree, a leaf or spine on its way that loses packets, 40 probes of each pattern injected at the flow's first switch, a tenth of the mirrors lost", trials),
-			"passes when kind and switch are right in all trials",
+		res := claim.Result{Notes: []string{
+			fmt.Sprintf("%d trials of each kind: a flow between pods of a fat-tree, a leaf or spine on its way that loses packets, 40 probes of each pattern injected at the flow's first switch", trials),
+			"passes when kind and switch are right in all trials in which no mirror is lost; the paper says nothing about lost mirrors, and what a tenth of them costs is shown beside it: a probe whose mirrors are lost looks lost itself",
 		}}
-		table := claim.Table{Title: "what probes say", Header: []string{"switch drops", "trials", "kind is right", "switch is right"}}
-		chart := plot.Chart{Title: "trials in which probes are right", YTitle: "%", Series: []plot.Series{{Name: "kind"}, {Name: "switch"}}}
-		right, all := 0, 0
+		table := claim.Table{Title: "what probes say", Header: []string{"switch drops", "mirrors lost", "trials", "kind is right", "switch is right"}}
+		chart := plot.Chart{Title: "trials in which kind and switch are right", YTitle: "%", Series: []plot.Series{{Name: "no mirror lost"}, {Name: "a tenth lost"}}}
+		right, all := [2]int{}, 0
 		for i, kind := range droppedBy {
-			kinds, places := 0, 0
-			for trial := range trials {
-				o.Report(float64(i*trials+trial)/float64(trials*len(droppedBy)), kind.name)
-				got, at, err := askAboutDrops(ctx, kind, o.Seed+uint64(1000*i+trial))
-				if err != nil {
-					return res, err
-				}
-				if got.Kind == kind.want {
-					kinds++
-				}
-				if got.Kind == probe.Passed && kind.want == probe.Passed || got.At.Switch == at {
-					places++
-				}
-			}
-			table.Row(kind.name, fmt.Sprint(trials), fmt.Sprint(kinds), fmt.Sprint(places))
 			chart.Groups = append(chart.Groups, kind.want.String())
-			chart.Series[0].Y = append(chart.Series[0].Y, 100*float64(kinds)/float64(trials))
-			chart.Series[1].Y = append(chart.Series[1].Y, 100*float64(places)/float64(trials))
-			right, all = right+min(kinds, places), all+trials
+			all += trials
+			for lossy, loss := range []float64{0, 0.1} {
+				kinds, places, both := 0, 0, 0
+				for trial := range trials {
+					o.Report(float64((2*i+lossy)*trials+trial)/float64(2*trials*len(droppedBy)), kind.name)
+					got, at, err := askAboutDrops(ctx, kind, loss, o.Seed+uint64(1000*i+trial))
+					if err != nil {
+						return res, err
+					}
+					sort := got.Kind == kind.want
+					place := got.At.Switch == at || sort && kind.want == probe.Passed // then there is none
+					kinds, places, both = kinds+btoi(sort), places+btoi(place), both+btoi(sort && place)
+				}
+				table.Row(kind.name, fmt.Sprintf("%g %%", 100*loss), fmt.Sprint(trials), fmt.Sprint(kinds), fmt.Sprint(places))
+				chart.Series[lossy].Y = append(chart.Series[lossy].Y, 100*float64(both)/float64(trials))
+				right[lossy] += both
+			}
 		}
-		res.Measured = fmt.Sprintf("kind and switch right in %d of %d trials", right, all)
-		res.Pass = right == all
+		res.Measured = fmt.Sprintf("kind and switch right in %d of %d trials; with a tenth of the mirrors lost, in %d", right[0], all, right[1])
+		res.Pass = right[0] == all
 		res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}
 		return res, nil
 	},
 }
 
 // askAboutDrops breaks a switch on a flow's way and asks about the flow.
-func askAboutDrops(ctx context.Context, kind dropped, seed uint64) (probe.DropAnswer, model.NodeID, error) {
+func askAboutDrops(ctx context.Context, kind dropped, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
 	var desk *probe.Desk
-	l, err := newLab(setup{seed: seed, loss: 0.1, linger: 20 * time.Microsecond, closed: func(t *trace.Trace) { desk.Take(t) }})
+	l, err := newLab(setup{seed: seed, loss: loss, linger: 20 * time.Microsecond, closed: func(t *trace.Trace) { desk.Take(t) }})
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
