@@ -107,6 +107,8 @@ Begin with:
                                 queue and latency of every port, by labels
   weft trace examples/trace.yaml
                                 the way of packets that were lost or went round
+  weft probe examples/traced-blackhole.yaml --suspects 1
+                                packets on purpose: what is lost, where and how
   weft repro list               what the papers claim, to be measured here
 
 Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,

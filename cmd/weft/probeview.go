@@ -27,6 +27,7 @@ type flowProbeView struct {
 	Begin   string         `json:"begin"` // where probes were injected
 	At      string         `json:"at,omitempty"`
 	Next    string         `json:"next,omitempty"`
+	Deaf    bool           `json:"deaf,omitempty"` // nothing was heard of next
 	Loop    []string       `json:"loop,omitempty"`
 	Early   uint64         `json:"early"` // probes that did not get to where they begin
 	Mirrors probe.Interval `json:"mirrors_lost"`
@@ -86,7 +87,7 @@ func newProbeView(p *probes.Played) *probeView {
 }
 
 func newFlowProbeView(f *topo.Fabric, a *probes.Flow) flowProbeView {
-	v := flowProbeView{Flow: a.Flow.String(), Verdict: a.Verdict, Begin: f.Node(a.Begin).Name, Early: a.Early, Mirrors: a.Mirrors}
+	v := flowProbeView{Flow: a.Flow.String(), Verdict: a.Verdict, Begin: f.Node(a.Begin).Name, Early: a.Early, Mirrors: a.Mirrors, Deaf: a.Deaf}
 	if a.Kind != probe.Passed && a.Kind != probe.Unreached {
 		v.At = f.Node(a.At.Switch).Name
 		if a.At.Known {
@@ -159,6 +160,9 @@ func (v *flowProbeView) print(w io.Writer) error {
 		where = " at " + v.At
 		if v.Next != "" {
 			where += " towards " + v.Next
+			if v.Deaf {
+				where += ", of which nothing is heard (it is dead, or its mirrors are lost)"
+			}
 		}
 	}
 	fmt.Fprintf(w, "  %v%s: %s\n", v.Kind, where, v.Scope)

@@ -56,6 +56,7 @@ type Desk struct {
 	in     Injector
 	series uint32
 	open   map[uint32]asked
+	heard  []bool // by node: a mirror of it was in some trace
 
 	// Strange counts traces of probes that no open question has sent.
 	Strange uint64
@@ -72,7 +73,7 @@ func NewDesk(cfg Config, intent *topo.Intent, in Injector) (*Desk, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	return &Desk{cfg: cfg, intent: intent, in: in, open: map[uint32]asked{}}, nil
+	return &Desk{cfg: cfg, intent: intent, in: in, open: map[uint32]asked{}, heard: make([]bool, len(intent.At(0).Fabric().Nodes()))}, nil
 }
 
 // Ask begins a question and returns how long its probes take; the answer is
@@ -96,8 +97,13 @@ func (d *Desk) ask(q Question, interval time.Duration) (time.Duration, error) {
 }
 
 // Take reads a trace, and tells whether it is one of a probe. It keeps nothing
-// of it.
+// of it. Traces of other packets tell of which switches there is news at all.
 func (d *Desk) Take(t *trace.Trace) bool {
+	for i := range t.Hops {
+		if id := int(t.Hops[i].Switch); id < len(d.heard) {
+			d.heard[id] = true
+		}
+	}
 	s, err := probe.Of(t.Frame)
 	if err != nil {
 		return false

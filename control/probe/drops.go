@@ -31,6 +31,7 @@ type Drops struct {
 	hops     uint64           // that probes passed for certain
 	missing  uint64           // mirrors of them
 	early    uint64           // probes that did not get to where they begin
+	heard    []bool           // the desk's
 	seen     uint64           // probes
 	latest   uint32           // the highest number of one
 }
@@ -52,7 +53,7 @@ var patternsOf = []struct {
 // flow's source is attached if that is nil; per is how many of each pattern.
 func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per uint32) (*Drops, error) {
 	r := d.intent.At(now)
-	q := &Drops{routes: r, levels: d.cfg.Levels, per: per, ends: map[Place]uint64{}}
+	q := &Drops{routes: r, levels: d.cfg.Levels, per: per, ends: map[Place]uint64{}, heard: d.heard}
 	if per == 0 {
 		return nil, errors.New("probe: no probes of each pattern, want at least one")
 	}
@@ -261,7 +262,10 @@ func (q *Drops) take(number uint32, t *trace.Trace) {
 // DropAnswer says where a flow's packets are lost, and how.
 type DropAnswer struct {
 	Verdict
-	Begin   model.NodeID   // where probes were injected
+	Begin model.NodeID // where probes were injected
+	// Deaf says that At sends to a switch of which nothing was heard in any trace:
+	// it is dead, or its mirrors are lost; probes cannot tell.
+	Deaf    bool
 	At      Place          // where they are lost; not of Passed and Unreached
 	Loop    []model.NodeID // of Looping: the devices
 	Early   uint64         // probes that did not get to where they begin
@@ -292,6 +296,7 @@ func (q *Drops) Answer() DropAnswer {
 	case Passed, Unreached:
 	default:
 		a.At = q.place()
+		a.Deaf = a.At.Known && q.routes.Fabric().Node(a.At.Next).Role.IsSwitch() && !q.heard[a.At.Next]
 	}
 	return a
 }

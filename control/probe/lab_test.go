@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ type setup struct {
 	every  uint32 // one in so many packets is mirrored
 	loss   float64
 	linger time.Duration
+	deaf   []model.NodeID // switches that mirror nothing
 }
 
 func newLab(t testing.TB, s setup) *lab {
@@ -94,6 +96,9 @@ func newLab(t testing.TB, s setup) *lab {
 	host := simhost.DefaultConfig()
 	host.Carrier, host.Linger = m, s.linger
 	for _, id := range s.fabric.Switches() {
+		if slices.Contains(s.deaf, id) {
+			continue
+		}
 		c := mirror.DefaultConfig()
 		c.Every, c.Lists, c.Rate = s.every, 2, 0
 		p, err := mirror.New(simhost.Describe(l.Network, id, 0), c)

@@ -2,4 +2,7 @@
 
 package probe_test
 
-const seeds = 200
+const (
+	seeds = 200
+	trips = 1000
+)

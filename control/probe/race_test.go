@@ -2,5 +2,8 @@
 
 package probe_test
 
-// seeds is a slice of what the run without the detector takes.
-const seeds = 4
+// A slice of what the run without the detector takes.
+const (
+	seeds = 2
+	trips = 500
+)
