@@ -154,7 +154,7 @@ func (f *fabricSpec) check(c *sim.Config) error {
 // complaint: file and line are in front.
 func trimRoom(err error) string {
 	msg := err.Error()
-	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: "} {
+	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
 		msg = strings.ReplaceAll(msg, room, "")
 	}
 	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {
