@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/live"
@@ -114,7 +115,7 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 		path = filepath.Join(dir, "weft.duckdb")
 	}
 	s, err := live.NewSystem(live.Options{
-		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen,
+		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen, Page: console.Page(),
 		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Found: func(line string) { fmt.Fprintln(out, line) },
 	})

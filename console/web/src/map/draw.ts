@@ -1,0 +1,350 @@
+// Drawing of the fabric. Nothing is said by colour alone: load is also width,
+// a pause is also dashes, a queue is also a disc's size, a loss is also a cross,
+// and a node's health is also a mark.
+import type { Frames } from './frames';
+import type { Half, Layout, Pod, Spot } from './layout';
+
+export interface Camera {
+  x: number;
+  y: number;
+  scale: number;
+}
+
+/** Highlight is what an incident, a flow or a search points at. */
+export interface Highlight {
+  nodes: ReadonlySet<string>;
+  links: ReadonlySet<number>; // ports
+  path: readonly number[]; // ports, in the order that pauses spread, or packets go
+  loop: readonly number[];
+}
+export const nothing: Highlight = { nodes: new Set(), links: new Set(), path: [], loop: [] };
+
+export interface Picked {
+  node?: string;
+  port?: number;
+  pod?: number;
+}
+
+export interface Theme {
+  panel: string;
+  raised: string;
+  line: string;
+  text: string;
+  dim: string;
+  accent: string;
+  critical: string;
+  warning: string;
+  path: string;
+  loop: string;
+  dark: boolean;
+}
+
+const shades = 24;
+const stops: Record<'light' | 'dark', [number, number[]][]> = {
+  light: [[0, [186, 196, 206]], [0.2, [92, 160, 196]], [0.5, [45, 110, 160]], [0.75, [214, 137, 16]], [1, [183, 28, 28]]],
+  dark: [[0, [58, 72, 86]], [0.2, [62, 128, 164]], [0.5, [98, 178, 220]], [0.75, [240, 176, 60]], [1, [255, 106, 92]]],
+};
+
+/** ramp is the colours from idle to full. */
+export function ramp(dark: boolean, n = shades): string[] {
+  const list = stops[dark ? 'dark' : 'light'];
+  return Array.from({ length: n }, (_, i) => {
+    const v = i / (n - 1);
+    const k = Math.max(1, list.findIndex(([at]) => at >= v));
+    const [a, from] = list[k - 1]!;
+    const [b, to] = list[k]!;
+    const t = (v - a) / (b - a);
+    return `rgb(${from.map((c, j) => Math.round(c + (to[j]! - c) * t)).join(' ')})`;
+  });
+}
+
+/** heat puts a queue on a scale from 0 to 1: 1 kB is nothing, 2 MB is all. */
+export const heat = (queue: number) => (queue < 1000 ? 0 : Math.min(1, Math.log10(queue / 1000) / 3.3));
+
+export class Painter {
+  private colours: string[] = [];
+  private dark: boolean | undefined;
+  private readonly buckets: Half[][] = Array.from({ length: shades }, () => []);
+
+  draw(c: CanvasRenderingContext2D, l: Layout, f: Frames, cam: Camera, t: Theme, high: Highlight, hover: Picked, chosen: Picked, size: { w: number; h: number; ratio: number }): void {
+    if (this.dark !== t.dark) [this.dark, this.colours] = [t.dark, ramp(t.dark)];
+    const k = size.ratio;
+    c.setTransform(k, 0, 0, k, 0, 0);
+    c.fillStyle = t.panel;
+    c.fillRect(0, 0, size.w, size.h);
+    c.setTransform(cam.scale * k, 0, 0, cam.scale * k, -cam.x * cam.scale * k, -cam.y * cam.scale * k);
+    const view = { x1: cam.x, y1: cam.y, x2: cam.x + size.w / cam.scale, y2: cam.y + size.h / cam.scale };
+    const seen = (x1: number, y1: number, x2: number, y2: number) =>
+      Math.max(x1, x2) >= view.x1 && Math.min(x1, x2) <= view.x2 && Math.max(y1, y2) >= view.y1 && Math.min(y1, y2) <= view.y2;
+    for (const p of l.pods) if (p.id >= 0 && seen(p.x, p.y, p.x + p.w, p.y + p.h)) this.pod(c, p, f, l, cam, t, hover.pod === p.id);
+    this.halo(c, l, t, high, cam);
+    this.links(c, l, f, cam, t, seen);
+    this.way(c, l, high.path, t.path, cam, []);
+    this.way(c, l, high.loop, t.loop, cam, [7 / cam.scale, 4 / cam.scale]);
+    this.marks(c, l, f, cam, t, seen);
+    for (const p of [hover.port, chosen.port]) this.ring(c, p === undefined ? undefined : l.halves[p], cam, t);
+    for (const s of l.spots) if (!s.hidden && seen(s.x - s.w, s.y - s.h, s.x + s.w, s.y + s.h)) this.node(c, s, f, cam, t, high, hover.node === s.node.name || chosen.node === s.node.name);
+    this.tiers(c, l, cam, t, k);
+  }
+
+  private links(c: CanvasRenderingContext2D, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
+    for (const b of this.buckets) b.length = 0;
+    const paused: Half[] = [];
+    const silent: Half[] = [];
+    for (const h of l.halves) {
+      if (!h || h.hidden || !seen(h.x1, h.y1, h.x2, h.y2)) continue;
+      const i = h.port.index;
+      if (f.age[i]! < 0) silent.push(h);
+      else if (f.now.paused[i]! > 0.02) paused.push(h);
+      else this.buckets[Math.min(shades - 1, Math.floor(f.now.load[i]! * shades))]!.push(h);
+    }
+    const least = 1 / cam.scale;
+    const stroke = (list: Half[], colour: string, width: number) => {
+      if (!list.length) return;
+      c.strokeStyle = colour;
+      c.lineWidth = width;
+      c.beginPath();
+      for (const h of list) {
+        c.moveTo(h.x1, h.y1);
+        c.lineTo(h.x2, h.y2);
+      }
+      c.stroke();
+    };
+    c.lineCap = 'butt';
+    stroke(silent, t.line, least);
+    this.buckets.forEach((list, i) => stroke(list, this.colours[i]!, this.wide(i / shades, least)));
+    for (const h of paused) {
+      const i = h.port.index;
+      const load = f.now.load[i]!;
+      c.setLineDash([3 + 6 * (1 - f.now.paused[i]!), 2 + 5 * f.now.paused[i]!]);
+      stroke([h], t.path, Math.max(this.wide(load, least), 2.2));
+    }
+    c.setLineDash([]);
+  }
+
+  private wide(load: number, least: number): number {
+    return Math.max(least, 0.9 + 5.2 * Math.sqrt(load));
+  }
+
+  /** marks draws queues, pauses and losses where they are. */
+  private marks(c: CanvasRenderingContext2D, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
+    const least = Math.max(1, 0.55 / cam.scale);
+    for (const h of l.halves) {
+      if (!h || !seen(h.x1, h.y1, h.x2, h.y2)) continue;
+      const i = h.port.index;
+      const hot = heat(f.now.queue[i]!);
+      const paused = f.now.paused[i]!;
+      const lost = f.now.lost[i]!;
+      if (h.hidden || (hot <= 0 && paused <= 0.02 && lost < 0.5)) continue;
+      const [dx, dy] = unit(h);
+      if (hot > 0) {
+        const r = (2 + 5 * hot) * least;
+        c.fillStyle = this.colours[Math.min(shades - 1, Math.floor(shades * (0.35 + 0.65 * hot)))]!;
+        c.beginPath();
+        c.arc(h.x1 + dx * (r + 1), h.y1 + dy * (r + 1), r, 0, 7);
+        c.fill();
+        c.strokeStyle = t.panel;
+        c.lineWidth = 0.8 * least;
+        c.stroke();
+      }
+      if (paused > 0.02) {
+        const x = h.x1 + dx * 17 * least;
+        const y = h.y1 + dy * 17 * least;
+        c.fillStyle = t.panel;
+        c.strokeStyle = t.path;
+        c.lineWidth = 1.2 * least;
+        c.beginPath();
+        c.arc(x, y, 5 * least, 0, 7);
+        c.fill();
+        c.stroke();
+        c.fillStyle = t.path;
+        c.fillRect(x - 2.2 * least, y - 2.4 * least, 1.5 * least, 4.8 * least);
+        c.fillRect(x + 0.7 * least, y - 2.4 * least, 1.5 * least, 4.8 * least);
+      }
+      if (lost >= 0.5) {
+        const x = h.x1 + (h.x2 - h.x1) * 0.72;
+        const y = h.y1 + (h.y2 - h.y1) * 0.72;
+        const r = 4.5 * least;
+        for (const [colour, width] of [[t.panel, 4.4 * least], [t.critical, 2.2 * least]] as const) {
+          c.strokeStyle = colour;
+          c.lineWidth = width;
+          c.beginPath();
+          c.moveTo(x - r, y - r);
+          c.lineTo(x + r, y + r);
+          c.moveTo(x - r, y + r);
+          c.lineTo(x + r, y - r);
+          c.stroke();
+        }
+      }
+    }
+  }
+
+  private halo(c: CanvasRenderingContext2D, l: Layout, t: Theme, high: Highlight, cam: Camera): void {
+    c.globalAlpha = 0.28;
+    c.strokeStyle = t.warning;
+    c.lineCap = 'round';
+    c.lineWidth = Math.max(11, 6 / cam.scale);
+    c.beginPath();
+    for (const p of high.links) {
+      const h = l.halves[p];
+      if (!h || h.hidden) continue;
+      c.moveTo(h.x1, h.y1);
+      c.lineTo(h.x2, h.y2);
+    }
+    c.stroke();
+    c.globalAlpha = 1;
+  }
+
+  /** way draws ports one after the other, with arrows. */
+  private way(c: CanvasRenderingContext2D, l: Layout, ports: readonly number[], colour: string, cam: Camera, dash: number[]): void {
+    const w = Math.max(3, 2.4 / cam.scale);
+    c.strokeStyle = c.fillStyle = colour;
+    for (const p of ports) {
+      const h = l.halves[p];
+      if (!h || h.hidden) continue;
+      const x = h.x1 + (h.x2 - h.x1) * 2;
+      const y = h.y1 + (h.y2 - h.y1) * 2;
+      const [dx, dy] = unit(h);
+      c.lineWidth = w;
+      c.setLineDash(dash);
+      c.beginPath();
+      c.moveTo(h.x1, h.y1);
+      c.lineTo(x - dx * w * 2, y - dy * w * 2);
+      c.stroke();
+      c.setLineDash([]);
+      const mx = h.x2 + dx * w * 2.4;
+      const my = h.y2 + dy * w * 2.4;
+      c.beginPath();
+      c.moveTo(mx, my);
+      c.lineTo(mx - dx * w * 4.5 - dy * w * 2.4, my - dy * w * 4.5 + dx * w * 2.4);
+      c.lineTo(mx - dx * w * 4.5 + dy * w * 2.4, my - dy * w * 4.5 - dx * w * 2.4);
+      c.fill();
+    }
+  }
+
+  private ring(c: CanvasRenderingContext2D, h: Half | undefined, cam: Camera, t: Theme): void {
+    if (!h || h.hidden) return;
+    c.strokeStyle = t.accent;
+    c.lineWidth = 2 / cam.scale;
+    const [dx, dy] = unit(h);
+    const off = 6 / cam.scale;
+    c.beginPath();
+    for (const s of [-1, 1]) {
+      c.moveTo(h.x1 - dy * off * s, h.y1 + dx * off * s);
+      c.lineTo(h.x2 - dy * off * s, h.y2 + dx * off * s);
+    }
+    c.stroke();
+  }
+
+  private node(c: CanvasRenderingContext2D, s: Spot, f: Frames, cam: Camera, t: Theme, high: Highlight, bold: boolean): void {
+    const health = f.health.get(s.node.name)?.health ?? 'unknown';
+    const host = s.node.tier === 0;
+    const marked = high.nodes.has(s.node.name);
+    const path = (grow: number) => {
+      c.beginPath();
+      if (host) c.arc(s.x, s.y, s.w / 2 + grow, 0, 7);
+      else c.roundRect(s.x - s.w / 2 - grow, s.y - s.h / 2 - grow, s.w + 2 * grow, s.h + 2 * grow, 4 + grow);
+    };
+    if (marked) {
+      c.globalAlpha = 0.35;
+      c.fillStyle = t.warning;
+      path(6);
+      c.fill();
+      c.globalAlpha = 1;
+    }
+    path(0);
+    c.fillStyle = health === 'failed' ? t.critical : t.raised;
+    c.fill();
+    c.strokeStyle = health === 'failed' ? t.critical : health === 'degraded' ? t.warning : bold ? t.accent : t.dim;
+    c.lineWidth = Math.max(bold ? 2.4 : health === 'degraded' ? 2 : 1, (bold ? 2 : 0.7) / cam.scale);
+    if (health === 'unknown') c.setLineDash([3, 3]);
+    c.stroke();
+    c.setLineDash([]);
+    const px = (host ? 8 : 11) * cam.scale;
+    if (px < 5.5) return;
+    c.fillStyle = health === 'failed' ? t.panel : t.text;
+    c.font = `${host ? 8 : 11}px system-ui, sans-serif`;
+    c.textAlign = 'center';
+    c.textBaseline = 'middle';
+    const mark = health === 'failed' ? '▲ ' : health === 'degraded' ? '◆ ' : '';
+    c.fillText((host ? '' : mark) + s.node.name, s.x, s.y + 0.5, s.w - 4);
+  }
+
+  private pod(c: CanvasRenderingContext2D, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, bold: boolean): void {
+    c.fillStyle = t.raised;
+    c.strokeStyle = bold ? t.accent : t.line;
+    c.lineWidth = Math.max(1, (bold ? 1.6 : 0.7) / cam.scale);
+    c.beginPath();
+    c.roundRect(p.x, p.y, p.w, p.h, 8);
+    c.fill();
+    c.stroke();
+    const px = Math.max(11, 10.5 / cam.scale);
+    c.fillStyle = t.dim;
+    c.font = `${px}px system-ui, sans-serif`;
+    c.textAlign = 'left';
+    c.textBaseline = 'top';
+    if (px * 4 < p.w) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.y + 6);
+    if (p.folded) this.foldedPod(c, p, f, l, cam, t);
+  }
+
+  /** foldedPod draws each switch of a folded pod as a cell: its busiest port. */
+  private foldedPod(c: CanvasRenderingContext2D, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme): void {
+    const rows = [...new Set(p.spots.filter((s) => s.node.tier > 0).map((s) => s.node.tier))].sort((a, b) => b - a);
+    const high = (p.h - 34) / rows.length;
+    rows.forEach((tier, j) => {
+      const list = p.spots.filter((s) => s.node.tier === tier);
+      const w = (p.w - 16) / list.length;
+      list.forEach((s, i) => {
+        let load = 0;
+        let hot = 0;
+        let lost = 0;
+        let paused = 0;
+        for (const q of s.node.ports) {
+          const n = f.ports.find(s.node.name, q.port)!.index;
+          if (l.halves[n]) [load, hot, lost, paused] = [Math.max(load, f.now.load[n]!), Math.max(hot, heat(f.now.queue[n]!)), lost + f.now.lost[n]!, Math.max(paused, f.now.paused[n]!)];
+        }
+        const x = p.x + 8 + i * w;
+        const y = p.y + 26 + j * high;
+        c.fillStyle = this.colours[Math.min(shades - 1, Math.floor(shades * load))]!;
+        c.fillRect(x + 1, y + 1, w - 2, high - 4);
+        if (hot > 0) {
+          c.fillStyle = t.text;
+          c.fillRect(x + 1, y + 1 + (high - 4) * (1 - hot), Math.min(3, w / 4), (high - 4) * hot);
+        }
+        const health = f.health.get(s.node.name)?.health;
+        const mark = lost >= 0.5 ? '✕' : paused > 0.02 ? '‖' : health === 'failed' ? '▲' : health === 'degraded' ? '◆' : '';
+        if (mark && high * cam.scale > 7) {
+          c.fillStyle = t.text;
+          c.font = `bold ${Math.min(high * 0.5, w * 0.8)}px system-ui, sans-serif`;
+          c.textAlign = 'center';
+          c.textBaseline = 'middle';
+          c.fillText(mark, x + w / 2, y + high / 2 - 1);
+        }
+      });
+    });
+  }
+
+  private tiers(c: CanvasRenderingContext2D, l: Layout, cam: Camera, t: Theme, k: number): void {
+    c.setTransform(k, 0, 0, k, 0, 0);
+    c.font = '11px system-ui, sans-serif';
+    c.textAlign = 'left';
+    c.textBaseline = 'middle';
+    for (const tier of l.tiers) {
+      const y = (tier.y - cam.y) * cam.scale;
+      const w = c.measureText(tier.title).width;
+      c.fillStyle = t.panel;
+      c.globalAlpha = 0.85;
+      c.fillRect(6, y - 8, w + 8, 16);
+      c.globalAlpha = 1;
+      c.fillStyle = t.dim;
+      c.fillText(tier.title, 10, y);
+    }
+  }
+}
+
+function unit(h: Half): [number, number] {
+  const dx = h.x2 - h.x1;
+  const dy = h.y2 - h.y1;
+  const n = Math.hypot(dx, dy) || 1;
+  return [dx / n, dy / n];
+}
