@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/dta"
 	"github.com/weft-telemetry/weft/repro/everflow"
 	"github.com/weft-telemetry/weft/repro/flowradar"
+	"github.com/weft-telemetry/weft/repro/hawkeye"
 	"github.com/weft-telemetry/weft/repro/intlabel"
 )
 
@@ -26,7 +27,7 @@ func Papers() []Paper {
 		{"everflow", "Packet-Level Telemetry in Large Datacenter Networks", everflow.Claims()},
 		{"int-label", "INT-label: Lightweight In-band Network-Wide Telemetry via Distributed Labeling", intlabel.Claims()},
 		{"dta", "Direct Telemetry Access", dta.Claims()},
-		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", nil},
+		{"hawkeye", "Hawkeye: Diagnosing RDMA Network Performance Anomalies with PFC Provenance", hawkeye.Claims()},
 	}
 }
 

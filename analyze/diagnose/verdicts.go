@@ -97,13 +97,11 @@ func (m *matching) deadlock(loop cycle) {
 	inLoop := depth >= m.bytesIn(inside, m.cfg.Deep)
 	if host.node < 0 && flows.node < 0 {
 		// A queue of the circle that was overfull by itself began it, unless
-		// one outside was more so.
+		// one outside was more so; and hosts do not pause for nothing.
 		switch e := m.began(loop.nodes); {
 		case e.node < 0:
 		case m.pausedByHost(e.node):
-			if !inLoop {
-				host = e
-			}
+			host = e
 		case !inLoop || m.g.Nodes[e.node].Depth*packet > depth:
 			flows = e
 		}
@@ -122,7 +120,7 @@ func (m *matching) deadlock(loop cycle) {
 		m.blame(&v, flows.node)
 		m.endCircle(v, loop)
 	}
-	if inLoop {
+	if inLoop && host.node < 0 {
 		v := m.inCircle(InLoop, Flows, loop, end{node: inside}, depth/most)
 		v.note("%s held %v already when it was first paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
 		v.Culprits = m.culprits(inside)

@@ -1,7 +1,6 @@
 package hawkeye
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
@@ -17,8 +16,8 @@ type answer struct {
 	anomaly diagnose.Anomaly
 	root    diagnose.Cause
 	port    model.Port
-	loop    []model.Port // ascending
-	flows   map[int]bool // that competed at the port, at any of those instants
+	loop    []model.Port  // ascending
+	flows   map[int]int64 // that competed at the port, at any of those instants: bytes, added up over them
 }
 
 // heavy is what a queue must hold to be a reason to wait: 2 µs at 100 Gb/s. A
@@ -45,11 +44,15 @@ func (r *run) answers(c complaint) (list []answer) {
 		back = min(back, echo)
 	}
 	graphs, first := r.history.between(c.at-engine.Of(back), c.at+engine.Of(polling))
+	behind := map[truth.Node]bool{} // all that it waited for through pauses
 	for i, g := range graphs {
 		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
 			if s, _ := g.Of(e.To); !s.Paused {
 				list = r.draining(list, first+i, e.To, diagnose.Contention, nil)
 				continue
+			}
+			for _, n := range g.queuesBehind(e.To) {
+				behind[n] = true
 			}
 			for _, root := range g.rootsOf(e.To) {
 				switch root.Kind {
@@ -60,6 +63,15 @@ func (r *run) answers(c complaint) (list []answer) {
 				case truth.RootLoop:
 					list = r.locked(list, first+i, root.Nodes)
 				}
+			}
+		}
+	}
+	// PFC goes on and off faster than we look: what it waited for at one look
+	// and is overfull by itself at another is a reason, too.
+	for _, g := range graphs {
+		for n := range behind {
+			if s, _ := g.Of(n); !s.Paused {
+				list = contends(list, g.Graph, n, diagnose.Backpressure, nil)
 			}
 		}
 	}
@@ -95,26 +107,26 @@ func contends(list []answer, g *truth.Graph, queue truth.Node, what diagnose.Ano
 	if s, _ := g.Of(queue); s.Count.Bytes < heavy {
 		return list
 	}
-	var flows []int
+	flows := map[int]int64{}
 	for _, e := range g.From(queue) {
 		if e.Why == truth.Contends {
-			flows = append(flows, e.To.Flow)
+			flows[e.To.Flow] += int64(e.Count.Bytes)
 		}
 	}
 	return note(list, answer{anomaly: what, root: diagnose.Flows, port: queue.Port, loop: loop}, flows)
 }
 
 // note adds an answer, or its flows to the one that is there.
-func note(list []answer, a answer, flows []int) []answer {
+func note(list []answer, a answer, flows map[int]int64) []answer {
 	at := slices.IndexFunc(list, func(b answer) bool {
 		return a.anomaly == b.anomaly && a.root == b.root && a.port == b.port && slices.Equal(a.loop, b.loop)
 	})
 	if at < 0 {
-		a.flows = map[int]bool{}
+		a.flows = map[int]int64{}
 		at, list = len(list), append(list, a)
 	}
-	for _, f := range flows {
-		list[at].flows[f] = true
+	for f, bytes := range flows {
+		list[at].flows[f] += bytes
 	}
 	return list
 }
@@ -125,7 +137,7 @@ func (r *run) paused(host truth.Node) model.Port {
 }
 
 // beginning is how long before a loop closed the reason for it is looked for.
-const beginning = 100 * us
+const beginning = 200 * us
 
 // locked notes what began a loop that stands in the i-th look, where the
 // waiting of its queues ended shortly before it closed, and what keeps it.
@@ -135,7 +147,7 @@ func (r *run) locked(list []answer, i int, loop []truth.Node) []answer {
 		closed--
 	}
 	for _, a := range r.began(closed, loop) {
-		list = note(list, a, slices.Collect(maps.Keys(a.flows)))
+		list = note(list, a, a.flows)
 	}
 	// What else the circle waits for now keeps it, whoever began it.
 	for _, root := range r.history.graphs[i].rootsOf(loop[0]) {
@@ -206,9 +218,44 @@ func (a *answer) of(c *cause) bool {
 	}
 	there := 0
 	for _, f := range c.flows {
-		if a.flows[f] {
+		if a.flows[f] > 0 {
 			there++
 		}
 	}
 	return slices.Contains(c.ports, a.port) || there >= 2
+}
+
+// main tells whether a flow had a part in the contention that a verdict must
+// not leave out: a quarter of the heaviest's.
+func (a *answer) main(flow int) bool {
+	most := int64(0)
+	for _, bytes := range a.flows {
+		most = max(most, bytes)
+	}
+	return 4*a.flows[flow] >= most
+}
+
+// happened tells whether what was injected ever came about: two anomalies at
+// one time may leave the second without traffic.
+func (r *run) happened(c *cause) bool {
+	for _, g := range r.history.graphs {
+		for _, port := range c.ports {
+			queue := truth.QueueNode(port, class)
+			if c.anomaly == diagnose.InLoop || c.anomaly == diagnose.OutOfLoop {
+				if len(g.cycles) > 0 {
+					return true
+				}
+				continue
+			}
+			for _, a := range contends(nil, g.Graph, queue, c.anomaly, nil) {
+				if a.of(c) {
+					return true
+				}
+			}
+			if s, _ := g.Of(queue); c.root == diagnose.Host && s.Paused && s.Count.Packets > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -20,6 +20,10 @@ type bank struct {
 	frame    []byte
 }
 
+// remembered is how far back a switch can tell, at least: short epochs take more
+// of them.
+const remembered = time.Millisecond
+
 // every is how often a switch looks whether full polling wants its state.
 const every = 5 * time.Microsecond
 
@@ -30,6 +34,7 @@ func newBank(cfg epoch.Config, lengths []time.Duration, thresholds int, dev insw
 	b := &bank{keep: len(lengths), ask: ask}
 	for _, length := range lengths {
 		cfg.Length = length
+		cfg.Epochs = max(2, int((remembered+length-1)/length))
 		p, err := epoch.New(cfg, dev)
 		if err != nil {
 			return nil, err

@@ -17,6 +17,21 @@ type look struct {
 	*truth.Graph
 	cycles [][]truth.Node
 	roots  map[truth.Node][]truth.Root // by queue, as far as they were asked for
+	behind map[truth.Node][]truth.Node
+}
+
+// queuesBehind are all queues that a queue waits for.
+func (l *look) queuesBehind(queue truth.Node) []truth.Node {
+	list, known := l.behind[queue]
+	if !known {
+		for _, n := range l.Closure(queue).Nodes {
+			if n.Kind == truth.KindQueue && n != queue {
+				list = append(list, n)
+			}
+		}
+		l.behind[queue] = list
+	}
+	return list
 }
 
 // rootsOf is where the waiting of a queue ends.
@@ -36,7 +51,7 @@ func (h *history) record(n *sim.Network, end engine.Time) {
 	var again func()
 	again = func() {
 		g := truth.WaitFor(n)
-		h.graphs = append(h.graphs, &look{g, g.Cycles(), map[truth.Node][]truth.Root{}})
+		h.graphs = append(h.graphs, &look{g, g.Cycles(), map[truth.Node][]truth.Root{}, map[truth.Node][]truth.Node{}})
 		if next := n.Now() + engine.Of(step); next <= end {
 			n.At(next, again)
 		}

@@ -90,19 +90,21 @@ func (r *run) score(list []diagnosed) outcome {
 				o.none++
 				continue
 			}
-			a := r.confirmed(v, d.answers)
+			a := r.confirmed(d.complaint, v, d.answers)
 			if a == nil {
 				o.wrong++
 				continue
 			}
 			o.right++
 			for k := range said {
-				said[k].hear(r, v, a, &r.trace.causes[k])
+				said[k].hear(r, d.at, v, a, &r.trace.causes[k])
+				said[k].circle(a, d.answers, &r.trace.causes[k])
 			}
 		}
 	}
 	for k := range said {
-		o.found[k] = said[k].all(&r.trace.causes[k])
+		c := &r.trace.causes[k]
+		o.found[k] = said[k].all(c) || !said[k].hinted && !r.happened(c)
 	}
 	return o
 }

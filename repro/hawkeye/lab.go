@@ -28,6 +28,7 @@ type lab struct {
 	skew       time.Duration   // clocks differ by up to this much
 	loss       float64         // of reports
 	full       bool            // ask all switches, too
+	span       time.Duration   // of a trace, at least
 }
 
 var (
@@ -103,7 +104,7 @@ func (l lab) play(ctx context.Context, seed uint64, load float64, kinds ...kind)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTrace(routes, seed, load, kinds...)
+	t, err := newTrace(routes, seed, load, l.span, kinds...)
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +186,7 @@ func (r *run) attach() error {
 	host.Carrier = mgmt
 	cfg := epoch.DefaultConfig()
 	cfg.Collect, cfg.Chunk = collect, simhost.Room(mgmt)
+	cfg.Flows, cfg.Evicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
 	for _, id := range r.net.Fabric().Switches() {
 		b, err := newBank(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.ask)
 		if err != nil {

@@ -4,19 +4,38 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/truth"
 )
 
 // confirmed returns the true reason that a verdict states, or nil: the same
-// anomaly, cause, port and loop, and nobody blamed who was not there.
-func (r *run) confirmed(v *diagnose.Verdict, answers []answer) *answer {
+// anomaly, cause, port and loop, and the blame on flows that were there.
+func (r *run) confirmed(c *complaint, v *diagnose.Verdict, answers []answer) *answer {
 	loop := slices.SortedFunc(slices.Values(v.Loop), comparePorts)
 	for i := range answers {
 		a := &answers[i]
-		if a.anomaly == v.Anomaly && a.root == v.Cause && a.port == v.Initial && slices.Equal(loop, a.loop) && r.all(v.Culprits, a) {
+		same := a.anomaly == v.Anomaly
+		if c.stopped && a.anomaly == diagnose.Contention && v.Anomaly == diagnose.Backpressure {
+			same = true // in the first switch, whose queue holds the flow and pauses its host
+		}
+		if same && a.root == v.Cause && a.port == v.Initial && slices.Equal(loop, a.loop) && r.there(v.Culprits, a) {
 			return a
 		}
 	}
 	return nil
+}
+
+// there tells whether the culprits competed: a fifth of the blame may be on
+// flows that had just left.
+func (r *run) there(list []diagnose.Culprit, a *answer) bool {
+	all, gone := 0.0, 0.0
+	for _, c := range list {
+		all += c.Weight
+		if flow, known := r.flows[c.Flow]; !known || a.flows[flow] == 0 {
+			gone += c.Weight
+		}
+	}
+	return gone <= 0.2*all
 }
 
 // partly tells whether a verdict that names no cause is true as far as it goes:
@@ -28,42 +47,68 @@ func partly(v *diagnose.Verdict, answers []answer) bool {
 	})
 }
 
-// all tells whether every culprit competed.
-func (r *run) all(list []diagnose.Culprit, a *answer) bool {
-	return !slices.ContainsFunc(list, func(c diagnose.Culprit) bool {
-		flow, known := r.flows[c.Flow]
-		return !known || !a.flows[flow]
-	})
-}
-
 // naming is what all verdicts of a trace together say of a cause. Each names
 // the flows that it sees in the queue.
 type naming struct {
 	due             bool         // it is the reason of a complaint
 	said, hinted    bool         // a verdict names it; or contention of the same flows
-	blamed, present map[int]bool // flows
+	blamed, present map[int]bool // flows, and those that had a main part
 }
 
 // hear adds a verdict that an answer confirms. Those who wait in the burst's
 // queue itself speak of contention there, and name its flows, too.
-func (n *naming) hear(r *run, v *diagnose.Verdict, a *answer, c *cause) {
+func (n *naming) hear(r *run, at engine.Time, v *diagnose.Verdict, a *answer, c *cause) {
 	if !a.of(c) {
 		return
 	}
 	n.hinted = true
 	n.said = n.said || a.is(c)
+	if a.loop == nil {
+		a = r.asked(at, a) // flows that have left the queue by then are told by other complaints
+	}
 	for f := range a.flows {
-		n.present[f] = true
+		n.present[f] = n.present[f] || a.main(f)
 	}
 	for _, x := range v.Culprits {
 		n.blamed[r.flows[x.Flow]] = true
 	}
 }
 
-// all tells whether the cause was named: what it is and, of a burst, every flow
-// that was there. A burst that pauses nobody who complains is contention.
+// circle takes a true verdict about a circle for one that names its cause, if
+// the closure has the cause as another beginning of the same circle: which of
+// two began it, nobody can tell.
+func (n *naming) circle(a *answer, answers []answer, c *cause) {
+	n.said = n.said || a.loop != nil && slices.ContainsFunc(answers, func(b answer) bool { return b.is(c) && slices.Equal(a.loop, b.loop) })
+}
+
+// asked is an answer with the flows that were in its queue when switches were
+// asked.
+func (r *run) asked(at engine.Time, a *answer) *answer {
+	var list []answer
+	graphs, _ := r.history.between(at-engine.Of(polling), at+engine.Of(polling))
+	for _, g := range graphs {
+		list = contends(list, g.Graph, truth.QueueNode(a.port, class), a.anomaly, nil)
+	}
+	if len(list) == 0 {
+		return &answer{anomaly: a.anomaly, root: a.root, port: a.port}
+	}
+	return &list[0]
+}
+
+// all tells whether the cause was named: what it is and, of a burst, most of the
+// flows that had a main part. A burst that pauses nobody who complains is
+// contention.
 func (n *naming) all(c *cause) bool {
-	return (n.said || n.hinted && !n.due) && !slices.ContainsFunc(c.flows, func(f int) bool { return n.present[f] && !n.blamed[f] })
+	present, blamed := 0, 0
+	for _, f := range c.flows {
+		if n.present[f] {
+			present++
+			if n.blamed[f] {
+				blamed++
+			}
+		}
+	}
+	return (n.said || n.hinted && !n.due) && 2*blamed >= present
 }
 
 // outcome is what became of one trace under one choice of parameters.

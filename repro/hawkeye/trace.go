@@ -81,13 +81,13 @@ const (
 
 // newTrace draws a trace that has all of some anomalies, each at a place of its
 // own, under background load.
-func newTrace(routes *topo.Routes, seed uint64, load float64, kinds ...kind) (trace, error) {
+func newTrace(routes *topo.Routes, seed uint64, load float64, span time.Duration, kinds ...kind) (trace, error) {
 	f := routes.Fabric()
 	d := &draft{Rand: claim.Rand(seed, 1), fabric: f, routes: routes, hosts: f.Hosts(), port: 20000}
 	if load == 0 {
 		load = 0.1 + 0.5*d.Float64()
 	}
-	d.seed, d.load, d.end = seed, load, warmUp+settled
+	d.seed, d.load, d.end = seed, load, max(warmUp+settled, span)
 	for _, k := range kinds {
 		at := warmUp + time.Duration(d.Int64N(int64(ms)))
 		d.end = max(d.end, at+settled)

@@ -1,0 +1,90 @@
+package hawkeye
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+// study4 are the cases of section 4.4.
+var study4 = []kind{burst, storm, inLoop, outInjection}
+
+// exhibit is the first complaint of a trace whose verdict names what was
+// injected, with its graph.
+type exhibit struct {
+	verdict diagnose.Verdict
+	named   diagnose.Named
+	drawing *drawing.Drawing
+}
+
+// exhibit looks for one.
+func (r *run) exhibit() (*exhibit, error) {
+	list, err := r.judge(weft, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := r.net.Fabric()
+	for i := range list {
+		for _, v := range list[i].verdicts {
+			if a := r.confirmed(list[i].complaint, &v, list[i].answers); a != nil && a.is(&r.trace.causes[0]) {
+				g := provenance.Build(list[i].evidence, list[i].key, f)
+				return &exhibit{v, v.Named(f), drawing.New(g, f, drawing.DefaultOptions())}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// transcript prints an exhibit so that a person can check it.
+func (e *exhibit) transcript(k kind) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v\n%s\n", k, e.named.Sentence())
+	for _, x := range e.named.Evidence {
+		fmt.Fprintf(&b, "- %s\n", x)
+	}
+	b.WriteString(e.drawing.Text())
+	return b.String()
+}
+
+var cases = claim.Claim{
+	ID: "hawkeye-cases", Where: "section 4.4, figure 12",
+	Says:      "graphs of the four case studies show the pause's way, the circle, and the flows or the host behind them",
+	Published: "four graphs",
+	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		t := claim.Table{Title: "case studies", Header: []string{"case", "verdict", "ports in the graph", "flows", "edges"}}
+		chart := plot.Chart{Title: "graphs of the case studies", YTitle: "number", Series: []plot.Series{{Name: "ports"}, {Name: "flows"}, {Name: "edges"}}}
+		res := claim.Result{Notes: []string{setting + "; load 10 %", "the first complaint whose verdict names what was injected; weft run draws such graphs, too"}}
+		found := 0
+		for i, k := range study4 {
+			o.Report(float64(i)/float64(len(study4)), k.String())
+			r, err := best().play(ctx, claim.Rand(o.Seed, uint64(k)).Uint64(), 0.1, k)
+			if err != nil {
+				return res, err
+			}
+			e, err := r.exhibit()
+			if err != nil {
+				return res, err
+			}
+			chart.Groups = append(chart.Groups, k.String())
+			if e == nil {
+				t.Row(k.String(), "not found")
+				e = &exhibit{drawing: &drawing.Drawing{}}
+			} else {
+				found++
+				t.Row(k.String(), e.named.Sentence(), fmt.Sprint(len(e.drawing.Ports)), fmt.Sprint(len(e.drawing.Flows)), fmt.Sprint(len(e.drawing.Edges)))
+			}
+			for j, n := range []int{len(e.drawing.Ports), len(e.drawing.Flows), len(e.drawing.Edges)} {
+				chart.Series[j].Y = append(chart.Series[j].Y, float64(n))
+			}
+		}
+		res.Measured, res.Pass = fmt.Sprintf("%d of %d cases", found, len(study4)), found == len(study4)
+		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: chart}}
+		return res, nil
+	},
+}

@@ -1,0 +1,28 @@
+// Package hawkeye measures what the Hawkeye paper claims, with Weft's telemetry
+// in simulated switches and Weft's diagnosis behind it: random traces of the
+// six anomalies, scored against who really waited for whom, beside the systems
+// that the paper compares itself with. Origin: docs/papers.md#hawkeye.
+package hawkeye
+
+import "github.com/weft-telemetry/weft/repro/claim"
+
+// Claims lists them in the order of the paper.
+func Claims() []claim.Claim {
+	c := &comparison{}
+	return []claim.Claim{
+		parameters,
+		c.upperBound(),
+		c.overhead(),
+		c.granularity(),
+		c.switches(),
+		large,
+		longTraces,
+		cases,
+		memory,
+		reduction,
+		twoAtOnce,
+		undisturbed,
+		clocks,
+		lostReports,
+	}
+}

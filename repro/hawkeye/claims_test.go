@@ -1,0 +1,115 @@
+package hawkeye
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// TestClaimCaseStudies holds the graphs of the paper's figure 12, as printed.
+func TestClaimCaseStudies(t *testing.T) {
+	kinds := study4
+	if slow {
+		kinds = kinds[:2]
+	}
+	for _, k := range kinds {
+		r, err := best().play(t.Context(), 1, 0.1, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := r.exhibit()
+		if err != nil || e == nil {
+			t.Fatalf("%v: no verdict names what was injected (%v)", k, err)
+		}
+		got := e.transcript(k)
+		file := filepath.Join("testdata", strings.NewReplacer(" ", "-", ",", "").Replace(k.String())+".txt")
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%v: transcript differs (-want +got):\n%s", k, diff)
+		}
+	}
+}
+
+// A seed replays: the same trace gives the same complaints and verdicts.
+func TestSeedReplays(t *testing.T) {
+	var last []string
+	for range 2 {
+		r, err := best().play(t.Context(), 5, 0.2, storm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := r.judge(weft, 0)
+		if err != nil || len(list) == 0 {
+			t.Fatalf("%d complaints, %v; want some", len(list), err)
+		}
+		var said []string
+		for i := range list {
+			for _, v := range list[i].verdicts {
+				n := v.Named(r.net.Fabric())
+				said = append(said, n.Sentence())
+			}
+		}
+		if diff := cmp.Diff(last, said); last != nil && diff != "" {
+			t.Errorf("the same seed gave other verdicts (-first +second):\n%s", diff)
+		}
+		last = said
+	}
+}
+
+// TestScoringCanFail: verdicts that name the wrong port, cause or flows are not
+// confirmed, and a method that knows no pauses does not find a storm.
+func TestScoringCanFail(t *testing.T) {
+	l := best()
+	l.full = true
+	r, err := l.play(t.Context(), 5, 0.2, storm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.judge(weft, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := r.score(list); o.wrong != 0 || o.missed() {
+		t.Fatalf("Hawkeye scores %+v; want everything right", o)
+	}
+	for i := range list {
+		for j := range list[i].verdicts {
+			v := list[i].verdicts[j]
+			v.Initial.Port++
+			if a := r.confirmed(list[i].complaint, &v, list[i].answers); a != nil && a.port == list[i].verdicts[j].Initial {
+				t.Errorf("a verdict about port %v is confirmed by %+v", v.Initial, a)
+			}
+		}
+	}
+	blind, err := r.judge(netSight, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := r.score(blind); !o.missed() {
+		t.Errorf("NetSight scores %+v on a storm; want it missed", o)
+	}
+}
+
+func TestMemoryClaim(t *testing.T) {
+	r, err := memory.Run(t.Context(), claim.Options{Seed: 1, Quick: true})
+	if err != nil || !r.Pass || len(r.Tables) == 0 || len(r.Plots) == 0 {
+		t.Errorf("memory: %+v, %v; want it to pass with a table and a plot", r, err)
+	}
+}

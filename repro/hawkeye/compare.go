@@ -1,0 +1,170 @@
+package hawkeye
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/sim/truth"
+)
+
+// comparison is one study of all methods that several claims read.
+type comparison struct {
+	mu     sync.Mutex
+	of     [2]uint64 // seed, quick
+	done   bool
+	all    findings
+	costs  []costs // by method
+	traces int
+}
+
+var allMethods = []method{weft, fullPolling, victimOnly, spiderMon, netSight, portsOnly, flowsOnly}
+
+// costs add up what a method took, over complaints.
+type costs struct {
+	complaints int
+	bytes      float64 // told per complaint
+	traffic    float64 // bytes on the fabric's links for it, per complaint
+	switches   float64 // that answered
+	causal     int     // switches that closures have
+	covered    int     // of them: answered
+}
+
+func (c *costs) mean(sum float64) float64 { return sum / float64(max(c.complaints, 1)) }
+
+// coverage is the share of causal switches that answered.
+func (c *costs) coverage() float64 { return share(c.covered, c.causal) }
+
+// Bytes of what other systems send.
+const (
+	perFlow   = 36 // SpiderMon, of a flow in a switch
+	perHeader = 2  // SpiderMon, in every packet
+	perCard   = 15 // NetSight, of a packet at a hop
+	perPoll   = 64 // a polling packet on the wire
+)
+
+// run plays the traces once for all claims that ask with the same options.
+func (c *comparison) run(ctx context.Context, o claim.Options) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := [2]uint64{o.Seed, 0}
+	if o.Quick {
+		of[1] = 1
+	}
+	if c.done && c.of == of {
+		return nil
+	}
+	l := best()
+	l.full = true
+	c.traces, c.costs = o.Pick(40, 2), make([]costs, len(allMethods))
+	s := study{lab: l, sets: single(rows), traces: c.traces, methods: allMethods}
+	s.more = func(_ int, r *run, m method, list []diagnosed) {
+		at := slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })
+		for i := range list {
+			c.costs[at].add(r, m, &list[i])
+		}
+	}
+	var err error
+	c.all, err = s.run(ctx, o)
+	c.of, c.done = of, err == nil
+	return err
+}
+
+// add counts a complaint.
+func (c *costs) add(r *run, m method, d *diagnosed) {
+	c.complaints++
+	c.switches += float64(len(d.evidence.Reports))
+	told := float64(d.bytes())
+	switch m.name {
+	case netSight.name:
+		told = perCard * r.packetHops()
+		c.traffic += told
+	case spiderMon.name:
+		told = 0
+		for _, p := range d.evidence.Reports {
+			told += perFlow * float64(len(p.Flows))
+		}
+		c.traffic += perHeader * r.packetHops()
+	case weft.name, portsOnly.name:
+		c.traffic += perPoll * float64(len(d.evidence.Reports))
+	case victimOnly.name, flowsOnly.name:
+		c.traffic += perPoll * float64(len(r.path(d.key)))
+	}
+	c.bytes += told
+	for _, id := range r.causal(d.complaint) {
+		c.causal++
+		if slices.ContainsFunc(d.evidence.Reports, func(p *provenance.Report) bool { return p.Switch == id }) {
+			c.covered++
+		}
+	}
+}
+
+// packetHops is how many packets of data switches sent, from their bytes.
+func (r *run) packetHops() float64 {
+	sum := model.Bytes(0)
+	for _, sw := range r.net.Switches() {
+		for _, p := range sw.Ports() {
+			sum += p.TxData
+		}
+	}
+	return float64(sum) / float64(r.net.MaxFrame())
+}
+
+// causal lists the switches with a port in the closure of a complaint's flow
+// when it was made.
+func (r *run) causal(c *complaint) []model.NodeID {
+	graphs, _ := r.history.between(c.at, c.at)
+	if len(graphs) == 0 {
+		return nil
+	}
+	return graphs[len(graphs)-1].Closure(truth.FlowNode(c.flow, false)).Switches()
+}
+
+// of returns the findings of a method, by row.
+func (c *comparison) rows(m method) (list []tally) {
+	at := slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })
+	for set := range rows {
+		list = append(list, c.all[set][at][0])
+	}
+	return list
+}
+
+func (c *comparison) cost(m method) *costs {
+	return &c.costs[slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })]
+}
+
+// means are those of a method over all rows.
+func (c *comparison) means(m method) (precision, recall float64) {
+	for _, t := range c.rows(m) {
+		precision += t.precision() / float64(len(rows))
+		recall += t.recall() / float64(len(rows))
+	}
+	return precision, recall
+}
+
+// accuracy tables and draws some methods.
+func (c *comparison) accuracy(methods []method) (claim.Table, claim.Plot) {
+	t := claim.Table{Title: "precision / recall", Header: append([]string{"method"}, rowNames()...)}
+	chart := plot.Chart{Title: "precision", Groups: rowNames()}
+	for _, m := range methods {
+		row, s := []string{m.name}, plot.Series{Name: m.name}
+		for _, x := range c.rows(m) {
+			row = append(row, fmt.Sprintf("%.2f / %.2f", x.precision(), x.recall()))
+			s.Y = append(s.Y, math.Min(x.precision(), x.recall()))
+		}
+		t.Row(row...)
+		chart.Series = append(chart.Series, s)
+	}
+	chart.YTitle = "the lesser of precision and recall"
+	return t, claim.Plot{Chart: chart}
+}
+
+func (c *comparison) notes(more ...string) []string {
+	return append([]string{setting, scoring, fmt.Sprintf("%d traces of each anomaly, threshold 300 %%, epochs of 500 µs", c.traces)}, more...)
+}

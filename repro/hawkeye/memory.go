@@ -1,0 +1,106 @@
+package hawkeye
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/repro/claim"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// Sizes of the evaluation: a switch of 64 ports that keeps 4,096 flows in each
+// epoch, dumped by packets of 200 bytes or read by the processor.
+const (
+	evalPorts   = 64
+	evalFlows   = 4096
+	phvBytes    = 200
+	reportBytes = 1500
+)
+
+// portMemory is what ports and pairs of ports take in one class.
+func portMemory(epochs int) model.Bytes {
+	return model.Bytes(epochs * (evalPorts*epoch.PortEpochSize + evalPorts*evalPorts*epoch.MeterSize))
+}
+
+// flowMemory is what flows take.
+func flowMemory(epochs, flows int) model.Bytes {
+	return model.Bytes(epochs * flows * epoch.Flow4Size)
+}
+
+var memory = claim.Claim{
+	ID: "hawkeye-memory", Where: "section 4.5, figure 13(b)",
+	Says:      "what ports and pairs of ports need does not depend on flows; what flows need grows with them",
+	Published: "constant, and O(flows)",
+	Run: func(_ context.Context, _ claim.Options) (claim.Result, error) {
+		t := claim.Table{Title: "memory of a switch of 64 ports", Header: []string{"epochs", "flows per epoch", "ports and pairs", "flows"}}
+		chart := plot.Chart{Title: "memory", XTitle: "flows per epoch", YTitle: "KB", LogX: true}
+		constant, linear := true, true
+		for _, epochs := range []int{2, 4} {
+			ports := plot.Series{Name: fmt.Sprintf("ports and pairs, %d epochs", epochs)}
+			flows := plot.Series{Name: fmt.Sprintf("flows, %d epochs", epochs)}
+			for n := 1024; n <= 8192; n *= 2 {
+				p, f := portMemory(epochs), flowMemory(epochs, n)
+				constant = constant && p == portMemory(epochs)
+				linear = linear && f == flowMemory(epochs, 1024)*model.Bytes(n/1024)
+				t.Row(fmt.Sprint(epochs), fmt.Sprint(n), p.String(), f.String())
+				ports.X, ports.Y = append(ports.X, float64(n)), append(ports.Y, float64(p)/1000)
+				flows.X, flows.Y = append(flows.X, float64(n)), append(flows.Y, float64(f)/1000)
+			}
+			chart.Series = append(chart.Series, ports, flows)
+		}
+		return claim.Result{
+			Measured: fmt.Sprintf("%v for ports and pairs, %v for %d flows, in 2 epochs", portMemory(2), flowMemory(2, evalFlows), evalFlows),
+			Pass:     constant && linear,
+			Notes:    []string{"computed from Weft's records, which are wider than the prototype's (64-bit sums, meters in every epoch); of one class of traffic"},
+			Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
+		}, nil
+	},
+}
+
+var reduction = claim.Claim{
+	ID: "hawkeye-collection", Where: "section 4.5, figure 14",
+	Says:      "a processor that leaves zeros out and fills packets sends far less than a dump by the data plane",
+	Published: "over 80 % fewer bytes, about 95 % fewer packets",
+	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		const epochs = 2
+		dump := float64(portMemory(epochs) + flowMemory(epochs, evalFlows))
+		var fewerBytes, fewerPackets []float64
+		s := study{lab: best(), sets: single(rows), traces: o.Pick(10, 1), methods: []method{weft}}
+		s.more = func(_ int, _ *run, _ method, list []diagnosed) {
+			for i := range list {
+				for _, r := range list[i].evidence.Reports {
+					packets := float64((r.Bytes + reportBytes - 1) / reportBytes)
+					fewerBytes = append(fewerBytes, 100*(1-float64(r.Bytes)/dump))
+					fewerPackets = append(fewerPackets, 100*(1-packets/(dump/phvBytes)))
+				}
+			}
+		}
+		if _, err := s.run(ctx, o); err != nil {
+			return claim.Result{}, err
+		}
+		enough := func(list []float64, least float64) float64 {
+			n := 0
+			for _, v := range list {
+				if v >= least {
+					n++
+				}
+			}
+			return share(n, len(list))
+		}
+		b, p := enough(fewerBytes, 80), enough(fewerPackets, 95)
+		t := claim.Table{Title: "reports", Header: []string{"reports", "at least 80 % fewer bytes", "at least 95 % fewer packets"}}
+		t.Row(fmt.Sprint(len(fewerBytes)), fmt.Sprintf("%.1f %%", 100*b), fmt.Sprintf("%.1f %%", 100*p))
+		return claim.Result{
+			Measured: fmt.Sprintf("%.1f %% of reports have at least 80 %% fewer bytes, %.1f %% at least 95 %% fewer packets", 100*b, 100*p),
+			Pass:     b >= 0.9 && p >= 0.9,
+			Notes:    []string{setting, "against a dump of 64 ports, their pairs and 4,096 flows in 2 epochs by packets of 200 bytes; passes when nine of ten reports spare as much as published"},
+			Tables:   []claim.Table{t},
+			Plots: []claim.Plot{{Chart: plot.Chart{
+				Title: "what the processor spares", XTitle: "% less than a dump", YTitle: "share of reports",
+				Series: []plot.Series{{Name: "bytes", Values: fewerBytes}, {Name: "packets", Values: fewerPackets}},
+			}}},
+		}, nil
+	},
+}

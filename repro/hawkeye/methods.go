@@ -1,0 +1,103 @@
+package hawkeye
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// The methods that the paper compares itself with. All are diagnosed by Weft's
+// own matching: they differ in which switches they hear and in what these tell.
+var (
+	fullPolling = method{"full polling", func(r *run, c *complaint) *provenance.Evidence {
+		return r.collector.Evidence(c.whole)
+	}}
+	victimOnly = method{"victim-only", func(r *run, c *complaint) *provenance.Evidence {
+		return r.onPath(c, r.collector.Evidence(c.event))
+	}}
+	// SpiderMon looks at queues of the victim's path, and knows of no pauses.
+	spiderMon = method{"SpiderMon", func(r *run, c *complaint) *provenance.Evidence {
+		return rewrite(r.onPath(c, r.collector.Evidence(c.event)), unpaused)
+	}}
+	// NetSight knows where every packet was, and of no pauses.
+	netSight = method{"NetSight", func(r *run, c *complaint) *provenance.Evidence {
+		return rewrite(r.collector.Evidence(c.whole), unpaused)
+	}}
+	portsOnly = method{"port-only", func(r *run, c *complaint) *provenance.Evidence {
+		return rewrite(r.collector.Evidence(c.event), func(p *provenance.Report) {
+			p.Flows, p.Waitings = nil, nil
+			p.Flags |= epoch.NoFlows
+		})
+	}}
+	// Without meters between ports, polls cannot follow pauses off the path.
+	flowsOnly = method{"flow-only", func(r *run, c *complaint) *provenance.Evidence {
+		return rewrite(r.onPath(c, r.collector.Evidence(c.event)), func(p *provenance.Report) {
+			p.Meters, p.Helds, p.Pauses = nil, nil, nil
+			for i := range p.PortEpochs {
+				p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
+			}
+			for i := range p.Ports {
+				p.Ports[i].Paused, p.Ports[i].Remaining, p.Ports[i].PauseFrames = false, 0, 0
+			}
+		})
+	}}
+)
+
+// rewrite changes copies of the reports.
+func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenance.Evidence {
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending}
+	for _, r := range e.Reports {
+		c := *r
+		c.Flows, c.Ports, c.PortEpochs = slices.Clone(r.Flows), slices.Clone(r.Ports), slices.Clone(r.PortEpochs)
+		change(&c)
+		out.Reports = append(out.Reports, &c)
+	}
+	return out
+}
+
+// unpaused forgets pauses: what waited for one looks as if it waited for what
+// was before it.
+func unpaused(p *provenance.Report) {
+	p.Meters, p.Helds, p.Pauses = nil, nil, nil
+	for i := range p.PortEpochs {
+		e := &p.PortEpochs[i]
+		e.Depth, e.Paused, e.PausedDepth, e.PauseFrames = e.Depth+e.PausedDepth, 0, 0, 0
+	}
+	for i := range p.Ports {
+		p.Ports[i].Paused, p.Ports[i].Remaining, p.Ports[i].PauseFrames = false, 0, 0
+	}
+	for i := range p.Flows {
+		f := &p.Flows[i]
+		f.Depth, f.Paused, f.PausedDepth = f.Depth+f.PausedDepth, 0, 0
+	}
+}
+
+// onPath keeps the answers of the switches on the victim's way.
+func (r *run) onPath(c *complaint, e *provenance.Evidence) *provenance.Evidence {
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending}
+	path := r.path(c.key)
+	for _, rep := range e.Reports {
+		if slices.Contains(path, rep.Switch) {
+			out.Reports = append(out.Reports, rep)
+		}
+	}
+	return out
+}
+
+// path walks the switches that a flow's packets go through, wrong routes too.
+func (r *run) path(key model.FlowKey) (list []model.NodeID) {
+	f := r.net.Fabric()
+	src, _ := f.ByAddr(key.Src)
+	at := r.net.Host(src).Exit(key).Peer().Node
+	for len(list) < 32 && f.Node(at).Role.IsSwitch() {
+		list = append(list, at)
+		out, ok := r.net.Switch(at).NextHop(key)
+		if !ok {
+			break
+		}
+		at = out.Peer().Node
+	}
+	return list
+}

@@ -1,0 +1,99 @@
+package hawkeye
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+// judged runs a study of Weft's method alone under one choice of parameters and
+// tells what came out, row by row.
+func judged(ctx context.Context, o claim.Options, s study, names []string) (claim.Result, tally, error) {
+	s.methods = []method{weft}
+	all, err := s.run(ctx, o)
+	if err != nil {
+		return claim.Result{}, tally{}, err
+	}
+	var sum tally
+	t := claim.Table{Title: "traces", Header: []string{"anomaly", "traces", "precision", "recall", "verdicts", "true ones"}}
+	c := plot.Chart{Title: "precision and recall", Groups: names, Series: []plot.Series{{Name: "precision"}, {Name: "recall"}}}
+	for i, name := range names {
+		x := all[i][0][0]
+		sum.plus(x)
+		t.Row(name, fmt.Sprint(x.traces), fmt.Sprintf("%.3f", x.precision()), fmt.Sprintf("%.3f", x.recall()), fmt.Sprint(x.verdicts), fmt.Sprint(x.right))
+		c.Series[0].Y = append(c.Series[0].Y, x.precision())
+		c.Series[1].Y = append(c.Series[1].Y, x.recall())
+	}
+	return claim.Result{
+		Measured: fmt.Sprintf("precision %.3f, recall %.3f over %d traces; %d of %d verdicts true", sum.precision(), sum.recall(), sum.traces, sum.right, sum.verdicts),
+		Notes:    []string{setting, scoring, "threshold 300 %, epochs of 500 µs"},
+		Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: c}},
+	}, sum, nil
+}
+
+func rowNames() (names []string) {
+	for _, k := range rows {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+var twoAtOnce = claim.Claim{
+	ID: "hawkeye-two", Where: "section 3.4",
+	Says:      "two anomalies at the same time are told apart",
+	Published: "supported; no figure",
+	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		pairs := [][]kind{{burst, storm}, {burst, contention}, {storm, contention}, {inLoop, burst}, {inLoop, storm}, {outInjection, contention}}
+		var names []string
+		for _, p := range pairs {
+			names = append(names, p[0].String()+" and "+p[1].String())
+		}
+		res, sum, err := judged(ctx, o, study{lab: best(), sets: pairs, traces: o.Pick(17, 1)}, names)
+		res.Pass = sum.precision() >= 0.95 && sum.recall() >= 0.95
+		res.Notes = append(res.Notes, "both must be named; passes when precision and recall are at least 0.95")
+		return res, err
+	},
+}
+
+var undisturbed = claim.Claim{
+	ID: "hawkeye-quiet", Where: "section 4.2",
+	Says:      "without an injected anomaly nothing is reported but contention that is there",
+	Published: "no figure",
+	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		res, sum, err := judged(ctx, o, study{lab: best(), sets: single([]kind{quiet}), traces: o.Pick(100, 10), load: 0.6}, []string{quiet.String()})
+		res.Measured = fmt.Sprintf("%d verdicts in %d traces, %d without a reason", sum.verdicts, sum.traces, sum.verdicts-sum.right)
+		res.Pass = sum.right == sum.verdicts
+		res.Notes = append(res.Notes, "load 60 %; passes when every verdict is confirmed")
+		return res, err
+	},
+}
+
+var clocks = claim.Claim{
+	ID: "hawkeye-clocks", Where: "section 3.3",
+	Says:      "epochs of switches need not begin together: clocks may be 100 µs apart",
+	Published: "no figure",
+	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		l := best()
+		l.skew = 100 * us
+		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 2)}, rowNames())
+		res.Pass = sum.precision() >= 0.95 && sum.recall() >= 0.95
+		res.Notes = append(res.Notes, "each device's clock is up to 100 µs ahead; passes when precision and recall are at least 0.95")
+		return res, err
+	},
+}
+
+var lostReports = claim.Claim{
+	ID: "hawkeye-loss", Where: "section 3.4",
+	Says:      "lost reports make verdicts less sure, not wrong",
+	Published: "no figure",
+	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
+		l := best()
+		l.loss = 0.2
+		res, sum, err := judged(ctx, o, study{lab: l, sets: single(rows), traces: o.Pick(17, 2)}, rowNames())
+		res.Pass = sum.precision() >= 0.95
+		res.Notes = append(res.Notes, "every fifth datagram of reports is lost; passes when precision is at least 0.95")
+		return res, err
+	},
+}

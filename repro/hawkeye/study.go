@@ -1,0 +1,111 @@
+package hawkeye
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/weft-telemetry/weft/repro/claim"
+)
+
+// study is many traces of some kinds, each scored by some methods under every
+// variant of its lab.
+type study struct {
+	lab     lab
+	sets    [][]kind // what the traces of a set have
+	traces  int      // of each set
+	load    float64  // 0: random
+	methods []method
+	// more looks at a run after it was scored; it is called from one goroutine
+	// at a time, in no order.
+	more func(set int, r *run, m method, list []diagnosed)
+}
+
+// single makes a set of each kind.
+func single(kinds []kind) (sets [][]kind) {
+	for _, k := range kinds {
+		sets = append(sets, []kind{k})
+	}
+	return sets
+}
+
+// findings are the tallies of a study, by set, method and variant.
+type findings [][][]tally
+
+// run plays all traces on all cores. The same seed gives the same findings.
+func (s study) run(ctx context.Context, o claim.Options) (findings, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	all := s.findings()
+	total := len(s.sets) * s.traces
+	var (
+		workers    sync.WaitGroup
+		mu         sync.Mutex // guards what follows
+		next, done int
+	)
+	for range min(total, runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for ctx.Err() == nil {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= total {
+					return
+				}
+				set := i % len(s.sets)
+				if err := s.one(ctx, o.Seed, set, i/len(s.sets), all, &mu); err != nil {
+					stop(fmt.Errorf("trace %d of %v: %w", i/len(s.sets), s.sets[set], err))
+					return
+				}
+				mu.Lock()
+				done++
+				o.Report(float64(done)/float64(total), fmt.Sprintf("%d of %d traces", done, total))
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	return all, context.Cause(ctx)
+}
+
+func (s study) findings() findings {
+	all := make(findings, len(s.sets))
+	for i := range all {
+		all[i] = make([][]tally, len(s.methods))
+		for j := range all[i] {
+			all[i][j] = make([]tally, len(s.lab.thresholds)*len(s.lab.lengths))
+		}
+	}
+	return all
+}
+
+// one plays and scores one trace.
+func (s study) one(ctx context.Context, seed uint64, set, number int, all findings, mu *sync.Mutex) error {
+	// What a trace is depends on the seed, its kinds and its number alone.
+	id := uint64(number)
+	for _, k := range s.sets[set] {
+		id = id<<4 | uint64(k) + 1
+	}
+	r, err := s.lab.play(ctx, claim.Rand(seed, id).Uint64(), s.load, s.sets[set]...)
+	if err != nil {
+		return err
+	}
+	for j, m := range s.methods {
+		for v := range all[set][j] {
+			list, err := r.judge(m, v)
+			if err != nil {
+				return err
+			}
+			o := r.score(list)
+			mu.Lock()
+			all[set][j][v].add(&o)
+			if s.more != nil {
+				s.more(set, r, m, list)
+			}
+			mu.Unlock()
+		}
+	}
+	return nil
+}
