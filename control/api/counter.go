@@ -76,7 +76,7 @@ func (s *Server) counterRoutes() {
 			}
 			return s.deps.Meter.AddCounter(ctx, in.Body)
 		})
-	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", s.counterSeries)
+	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", shared(s, "get-counter", s.counterSeries))
 	del(s, "/counters/{name}", "remove-counter", "Counters", "Stop counting",
 		func(ctx context.Context, in *counterName) error {
 			if s.deps.Meter == nil {

@@ -114,7 +114,7 @@ type diagnosisInput struct {
 
 func (s *Server) diagnosisRoutes() {
 	get(s, "/diagnoses", "list-diagnoses", "Incidents", "Diagnoses, newest first",
-		func(ctx context.Context, in *DiagnosesQuery) (Page[Diagnosis], error) {
+		shared(s, "list-diagnoses", func(ctx context.Context, in *DiagnosesQuery) (Page[Diagnosis], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Diagnosis]{}, err
@@ -126,7 +126,7 @@ func (s *Server) diagnosisRoutes() {
 			return scan(ctx, s, s.deps.Records.Diagnoses, q, func(r *record.Diagnosis) (Diagnosis, bool) {
 				return s.newDiagnosis(r), true
 			})
-		})
+		}))
 	op := s.operation(http.MethodGet, "/diagnoses/{id}", "get-diagnosis", "Incidents", "One diagnosis with its graph, or the graph as a drawing")
 	op.Responses = jsonResponse[DiagnosisDetail](s)
 	for _, typ := range []string{"text/vnd.graphviz", "image/svg+xml"} {

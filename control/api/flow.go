@@ -87,8 +87,8 @@ type flowInput struct {
 }
 
 func (s *Server) flowRoutes() {
-	get(s, "/flows", "list-flows", "Flows", "Flows of a time range, summed over its slots", s.listFlows)
-	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: its way, counts and latency per hop, losses, traces", s.getFlow)
+	get(s, "/flows", "list-flows", "Flows", "Flows of a time range, summed over its slots", shared(s, "list-flows", s.listFlows))
+	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: its way, counts and latency per hop, losses, traces", shared(s, "get-flow", s.getFlow))
 }
 
 // maxFlows bounds the flows that one answer sums up.

@@ -137,7 +137,7 @@ type idInput struct {
 
 func (s *Server) incidentRoutes() {
 	get(s, "/incidents", "list-incidents", "Incidents", "Incidents, newest first",
-		func(ctx context.Context, in *IncidentsQuery) (Page[Incident], error) {
+		shared(s, "list-incidents", func(ctx context.Context, in *IncidentsQuery) (Page[Incident], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Incident]{}, err
@@ -146,7 +146,7 @@ func (s *Server) incidentRoutes() {
 			return scan(ctx, s, s.deps.Records.Incidents, q, func(r *record.Incident) (Incident, bool) {
 				return NewIncident(r), in.wants(r)
 			})
-		})
+		}))
 	get(s, "/incidents/{id}", "get-incident", "Incidents", "One incident, with all that is known of it",
 		func(ctx context.Context, in *idInput) (IncidentDetail, error) {
 			r, err := one(ctx, s.deps.Records.Incidents, record.Query{Name: in.ID}, "incident")

@@ -62,8 +62,8 @@ type HeatmapQuery struct {
 }
 
 func (s *Server) portRoutes() {
-	get(s, "/ports/heatmap", "get-heatmap", "Ports", "A measure of all ports over time", s.heatmap)
-	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", s.portSeries)
+	get(s, "/ports/heatmap", "get-heatmap", "Ports", "A measure of all ports over time", shared(s, "get-heatmap", s.heatmap))
+	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", shared(s, "get-port", s.portSeries))
 }
 
 // maxPoints bounds a port's series.

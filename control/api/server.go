@@ -59,7 +59,8 @@ type Server struct {
 	requests chan struct{} // a place each
 	streams  chan struct{}
 
-	shown encoded
+	shown  encoded
+	recall recall
 
 	mu     sync.Mutex
 	fabric *fabric

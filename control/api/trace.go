@@ -87,7 +87,7 @@ type traceInput struct {
 
 func (s *Server) traceRoutes() {
 	get(s, "/traces", "list-traces", "Traces", "Packets' ways, newest first",
-		func(ctx context.Context, in *TracesQuery) (Page[TraceSummary], error) {
+		shared(s, "list-traces", func(ctx context.Context, in *TracesQuery) (Page[TraceSummary], error) {
 			var none Page[TraceSummary]
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) traceRoutes() {
 				}
 				return s.newTraceSummary(r), true
 			})
-		})
+		}))
 	get(s, "/traces/{id}", "get-trace", "Traces", "One packet's way, hop by hop",
 		func(ctx context.Context, in *traceInput) (Trace, error) {
 			r, err := s.trace(ctx, in.ID)
