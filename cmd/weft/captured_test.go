@@ -102,7 +102,7 @@ func TestTraceOfCapturedMirrors(t *testing.T) {
 	has(run(exitFine, "trace", "--pcap", pcap), "no topology", "0 arrived, 0 short, 0 looped, 0 unsettled, 100 unknown", "traces: 100", doc.Fabric.Node(doc.Fabric.Switches()[0]).IPv4.String())
 	has(run(exitFine, "trace", "--pcap", pcap, "--filter", "trace.hops == 3 && ip.id == 4"), "traces: 1\n", "HOP", "TTL")
 	has(run(exitUsage, "trace", "--pcap", pcap, "--pad", "nonsense"), `--pad "nonsense", want an address`)
-	has(run(exitUsage, "trace", "--pcap", topology), "read a pcap file")
+	has(run(exitUsage, "trace", "--pcap", topology), "neither pcap nor pcapng")
 	has(run(exitUsage, "trace", "--pcap", pcap, "--filter", "nonsense"), "column 1: unknown field")
 	var none bytes.Buffer
 	if err := pcapgo.NewWriter(&none).WriteFileHeader(65535, layers.LinkTypeEthernet); err != nil {

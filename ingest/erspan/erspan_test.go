@@ -314,10 +314,10 @@ func TestCaptureFiles(t *testing.T) {
 		"cooked":          {writePcap(t, layers.LinkTypeLinuxSLL, cooked, cooked[:9]), 1, ""},
 		"pcapng, 2 links": {ng.Bytes(), 2, ""},
 		"no packet":       {writePcap(t, layers.LinkTypeEthernet), 0, ""},
-		"another link":    {writePcap(t, layers.LinkTypePPP, frame), 0, "packet 1: captured on a link of type PPP, want Ethernet"},
+		"another link":    {writePcap(t, layers.LinkTypePPP, frame), 0, "packet 1: captured on a link of type 9, want Ethernet"},
 		"cut":             {writePcap(t, layers.LinkTypeEthernet, frame, frame)[:300], 1, "packet 2: "},
 		"empty":           {nil, 0, "too short"},
-		"nonsense":        {[]byte("this is no capture file at all"), 0, "read a pcap file"},
+		"nonsense":        {[]byte("this is no capture file at all"), 0, "neither pcap nor pcapng"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDecoder(t, config())
@@ -407,14 +407,5 @@ func FuzzFrame(f *testing.F) {
 		if sum := s.Mirrored + s.Other + s.NotIP + s.Fragment + s.Unsupported + s.NoMirror + s.Version + s.Short + s.Unknown + s.Empty; s.Packets != 1 || sum != 1 || s.Mirrors != uint64(n) {
 			t.Errorf("%+v after %x", s, frame)
 		}
-	})
-}
-
-// FuzzCapture: a broken file is an error, not a crash.
-func FuzzCapture(f *testing.F) {
-	f.Add([]byte{0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 28, 0, 0, 0})
-	f.Add([]byte{0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, file []byte) {
-		_ = newDecoder(t, config()).Capture(bytes.NewReader(file), func(model.Time, *mirror.Mirror) {})
 	})
 }

@@ -1,0 +1,153 @@
+// Package pcap reads capture files, pcap and pcapng, packet by packet. A file
+// may come from anywhere, so memory is bounded whatever lengths it claims. What
+// packets mean is left to others.
+package pcap
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Link is the kind of link that packets were captured on, by the numbers of
+// tcpdump.org.
+type Link uint16
+
+// Links of which somebody here asks.
+const (
+	Ethernet Link = 1
+	RawBSD   Link = 12 // IP, as some systems number it
+	Raw      Link = 101
+	Cooked   Link = 113 // Linux, all interfaces
+	IPv4     Link = 228
+	IPv6     Link = 229
+)
+
+// MaxPacket is the longest packet that is read: the most that tcpdump writes.
+const MaxPacket = 1 << 18
+
+// maxBlock holds a packet of a pcapng file with all that may stand around it.
+const maxBlock = MaxPacket + 1<<16
+
+// Errors of both formats.
+var (
+	ErrFormat = errors.New("neither pcap nor pcapng")
+	ErrBroken = errors.New("broken file")
+)
+
+// Packet is a captured packet. Data is used again for the next one.
+type Packet struct {
+	Time   model.Time
+	Link   Link
+	Data   []byte
+	Length int // before the capture cut it
+}
+
+// Reader reads one file.
+type Reader struct {
+	in    *bufio.Reader
+	order binary.ByteOrder
+	buf   []byte
+	next  func(*Packet) error
+
+	// pcap.
+	link  Link
+	scale uint64 // ticks per second
+	// pcapng.
+	devices []device
+}
+
+// device is an interface of a pcapng section.
+type device struct {
+	link    Link
+	perSec  uint64 // ticks
+	snap    uint32 // most bytes of a packet; 0: no bound
+	seconds int64  // to add to times
+}
+
+// NewReader finds out what a file is.
+func NewReader(r io.Reader) (*Reader, error) {
+	p := &Reader{in: bufio.NewReaderSize(r, 1<<16)}
+	head, err := p.in.Peek(4)
+	if err != nil {
+		return nil, fmt.Errorf("%w: too short", ErrFormat)
+	}
+	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		switch order.Uint32(head) {
+		case 0xa1b2c3d4:
+			p.order, p.scale = order, 1e6
+		case 0xa1b23c4d:
+			p.order, p.scale = order, 1e9
+		case sectionHeader: // reads the same from both ends
+			p.next = p.block
+			return p, nil
+		}
+	}
+	if p.order == nil {
+		return nil, fmt.Errorf("%w: it begins with %x", ErrFormat, head)
+	}
+	b, err := p.take(24)
+	if err != nil {
+		return nil, err
+	}
+	p.link, p.next = Link(p.order.Uint32(b[20:])), p.record // the upper half says something about checksums
+	return p, nil
+}
+
+// Next reads a packet. At the end of the file the error is io.EOF.
+func (p *Reader) Next(pkt *Packet) error { return p.next(pkt) }
+
+// take reads n bytes, which are there until the next call.
+func (p *Reader) take(n int) ([]byte, error) {
+	if cap(p.buf) < n {
+		p.buf = make([]byte, n, n+n/2)
+	}
+	b := p.buf[:n]
+	if m, err := io.ReadFull(p.in, b); err != nil {
+		if err == io.EOF {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: it ends after %d bytes of %d", ErrBroken, m, n)
+	}
+	return b, nil
+}
+
+// inside is take where the file must not end.
+func (p *Reader) inside(n int) ([]byte, error) {
+	b, err := p.take(n)
+	if err == io.EOF {
+		err = fmt.Errorf("%w: it ends where %d bytes must follow", ErrBroken, n)
+	}
+	return b, err
+}
+
+// record reads a packet of a pcap file.
+func (p *Reader) record(pkt *Packet) error {
+	h, err := p.take(16)
+	if err != nil {
+		return err
+	}
+	sec, frac, n := p.order.Uint32(h), p.order.Uint32(h[4:]), p.order.Uint32(h[8:])
+	*pkt = Packet{Time: model.Time(sec)*1e9 + nanoseconds(uint64(frac), p.scale), Link: p.link, Length: int(p.order.Uint32(h[12:]))}
+	if n > MaxPacket {
+		return fmt.Errorf("%w: a packet of %d bytes, want at most %d", ErrBroken, n, MaxPacket)
+	}
+	pkt.Data, err = p.inside(int(n))
+	return err
+}
+
+// nanoseconds converts ticks; what is out of range is the largest time.
+func nanoseconds(ticks, perSecond uint64) model.Time {
+	hi, lo := bits.Mul64(ticks, 1e9)
+	if hi >= perSecond {
+		return math.MaxInt64
+	}
+	ns, _ := bits.Div64(hi, lo, perSecond)
+	return model.Time(min(ns, math.MaxInt64))
+}
