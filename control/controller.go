@@ -111,16 +111,17 @@ type Controller struct {
 	desk   *probe.Desk
 	causes *rootcause.Watch
 
-	now      model.Time
-	balance  balance
-	meter    meter
-	batch    record.Batch
-	stats    Stats
-	view     *View
-	drawings drawings
-	verdicts uint64
-	verdict  func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
-	lost     lostLately
+	now         model.Time
+	balance     balance
+	meter       meter
+	batch       record.Batch
+	stats       Stats
+	view        *View
+	drawings    drawings
+	verdicts    uint64
+	lastVerdict map[verdictKind]verdictSaid
+	verdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
+	lost        lostLately
 	// lastHeard is when a switch's own reports came last.
 	lastHeard map[model.NodeID]model.Time
 
@@ -185,6 +186,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.meter = newMeter(cfg.Flows.Slot)
 	c.view, c.lastHeard = newView(c.fabric), map[model.NodeID]model.Time{}
+	c.lastVerdict = map[verdictKind]verdictSaid{}
 	c.asked, c.actions = map[question]model.Time{}, map[uint64][]api.Action{}
 	return c, err
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
@@ -53,13 +54,45 @@ func (c *Controller) diagnosed(list []diagnose.Verdict) {
 			c.tellVerdict(v, nil)
 			continue
 		}
-		c.verdicts++
-		id := fmt.Sprintf("d%d", c.verdicts)
-		r := c.diagnosisRecord(id, v)
-		c.batch.Diagnoses = append(c.batch.Diagnoses, r)
+		id := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].id
+		if c.isNews(v) {
+			c.verdicts++
+			id = fmt.Sprintf("d%d", c.verdicts)
+			r := c.diagnosisRecord(id, v)
+			c.batch.Diagnoses = append(c.batch.Diagnoses, r)
+			c.lastVerdict[verdictKind{v.Anomaly, v.Initial}] = verdictSaid{v.At, id, r}
+		}
+		r := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].record
 		c.tellVerdict(v, &r)
 		c.file(c.verdictEvidence(id, v))
 	}
+}
+
+// verdictKind is what makes two verdicts the same to an operator.
+type verdictKind struct {
+	anomaly diagnose.Anomaly
+	initial model.Port
+}
+
+// verdictSaid is when one was said last, and how it was recorded.
+type verdictSaid struct {
+	at     model.Time
+	id     string
+	record record.Diagnosis
+}
+
+// sayAgain is after how long the same verdict is recorded again: every victim
+// of an anomaly gets one, and all say the same.
+const sayAgain = 10 * time.Millisecond
+
+// isNews tells whether a verdict is worth a record of its own.
+func (c *Controller) isNews(v *diagnose.Verdict) bool {
+	last, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
+	if len(c.lastVerdict) > maxDrawings {
+		clear(c.lastVerdict)
+		known = false
+	}
+	return !known || v.At.Sub(last.at) >= sayAgain || v.Standing
 }
 
 // tellVerdict lets who complained hear.

@@ -8,12 +8,16 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/model"
 )
 
 func TestProgramme(t *testing.T) {
 	cfg := DefaultConfig()
 	if n, err := strconv.Atoi(os.Getenv("SEED")); err == nil {
 		cfg.Seed = uint64(n)
+	}
+	if r, err := model.ParseRate(os.Getenv("RATE")); err == nil {
+		cfg.Rate = r
 	}
 	var d *Director
 	l, err := New(cfg, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }})
