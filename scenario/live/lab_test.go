@@ -2,39 +2,157 @@ package live
 
 import (
 	"context"
-	"os"
-	"strconv"
+	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/model"
 )
 
-func TestProgramme(t *testing.T) {
+// small is a fabric that is quick to play. What is found does not depend on the
+// speed of its links.
+func small(seed uint64) Config {
 	cfg := DefaultConfig()
-	if n, err := strconv.Atoi(os.Getenv("SEED")); err == nil {
-		cfg.Seed = uint64(n)
-	}
-	if r, err := model.ParseRate(os.Getenv("RATE")); err == nil {
-		cfg.Rate = r
-	}
+	cfg.Seed, cfg.Rate = seed, 10*model.Gbps
+	return cfg
+}
+
+// watched is a lab and its director.
+func watched(t *testing.T, cfg Config) (*Lab, *Director) {
+	t.Helper()
 	var d *Director
 	l, err := New(cfg, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = NewDirector(l)
-	s, err := d.Programme(context.Background(), func(f *Injected) {
-		t.Logf("%s: %s; found %v after %v", f.Kind, f.What, f.Found, f.FoundAt.Sub(f.At))
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 	})
+	d = NewDirector(l)
+	return l, d
+}
+
+func pass(t *testing.T, l *Lab, d time.Duration) {
+	t.Helper()
+	for end := l.Now().Add(d); l.Now() < end; {
+		if err := l.Advance(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestProgrammeIsFound breaks everything once: each fault is found with the right
+// cause, and nothing else is.
+func TestProgrammeIsFound(t *testing.T) {
+	if raced {
+		t.Skip("in the plain run")
+	}
+	seeds := []uint64{1, 2}
+	if testing.Short() {
+		seeds = seeds[:1]
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			l, d := watched(t, small(seed))
+			s, err := d.Programme(context.Background(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range s.Report(l, d).Faults {
+				t.Logf("%-12s %-8s found %v after %v ms as %s by %s", f.Kind, f.Where, f.Found, f.FoundAfterMs, f.Cause, f.Sources)
+				if !f.Found {
+					t.Errorf("%s was missed: %s", f.Kind, f.What)
+				}
+			}
+			for _, in := range s.Invented {
+				t.Errorf("incident %d was invented: %v at %s: %s", in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
+			}
+		})
+	}
+}
+
+// TestBlackholeIsJoined is three sources that agree about one place within a
+// tenth of a second: counters, traces, and probes that the controller sends by
+// itself.
+func TestBlackholeIsJoined(t *testing.T) {
+	l, d := watched(t, small(3))
+	pass(t, l, 50*time.Millisecond)
+	f, err := d.Inject("blackhole", Anywhere, span)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, in := range s.Invented {
-		t.Errorf("invented %d %v at %v %s (%+v)", in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text, in.Fault)
+	pass(t, l, 60*time.Millisecond)
+	if !f.Found {
+		t.Fatalf("not found: %s", f.What)
 	}
-	if s.Missed > 0 {
-		t.Errorf("missed %d", s.Missed)
+	in := d.said[f.Incident]
+	for _, want := range []incident.Source{incident.Flowsets, incident.Traces, incident.Probes} {
+		agrees := false
+		for _, s := range in.sources {
+			agrees = agrees || s == want
+		}
+		if !agrees {
+			t.Errorf("%v have not spoken within 60 ms, only %v", want, in.sources)
+		}
+	}
+}
+
+// TestQuietFabricHasNoIncidents plays traffic alone.
+func TestQuietFabricHasNoIncidents(t *testing.T) {
+	length := 200 * time.Millisecond
+	if raced {
+		length = 30 * time.Millisecond
+	}
+	l, d := watched(t, small(5))
+	pass(t, l, length)
+	for _, in := range d.Score().Invented {
+		t.Errorf("incident %d: %v at %s: %s", in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
+	}
+	if n := l.net.Flows(); n > 20_000 {
+		t.Errorf("%d places for flows, want those that are over forgotten", n)
+	}
+}
+
+// TestSeedsReplay plays the same fault twice.
+func TestSeedsReplay(t *testing.T) {
+	var first string
+	for range 2 {
+		l, d := watched(t, small(7))
+		pass(t, l, 20*time.Millisecond)
+		if _, err := d.Inject("loop", Anywhere, span); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, l, 40*time.Millisecond)
+		b, err := json.Marshal(d.Score().Report(l, d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = string(b)
+		}
+		if string(b) != first {
+			t.Errorf("the same seed gave\n%s\nand\n%s", first, b)
+		}
+	}
+}
+
+// TestFaultsWantTheirPlaces asks for what cannot be.
+func TestFaultsWantTheirPlaces(t *testing.T) {
+	l, d := watched(t, small(1))
+	host, sw := l.fabric.Hosts()[0], l.fabric.Switches()[0]
+	for name, try := range map[string]func() error{
+		"unknown kind":       func() error { _, err := d.Inject("flood", Anywhere, span); return err },
+		"storm at a switch":  func() error { _, err := d.Inject("storm", At(sw, 0), span); return err },
+		"black hole at host": func() error { _, err := d.Inject("blackhole", At(host, 0), span); return err },
+		"deadlock at a ToR":  func() error { _, err := d.Inject("deadlock", At(sw, 0), span); return err },
+	} {
+		if try() == nil {
+			t.Errorf("%s was accepted", name)
+		}
 	}
 }
