@@ -24,7 +24,7 @@ test: unit fuzz ## Run every test with the race detector, then each fuzz test fo
 unit:
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
-	$(GO) test ./sim ./control/flowwatch ./control/probe
+	$(GO) test ./sim ./control/flowwatch ./control/probe ./scenario/live
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
