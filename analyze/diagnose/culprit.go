@@ -8,8 +8,8 @@ import (
 )
 
 // culprits returns the flows that compete for a queue's link, by their share of
-// what waits for it: in the queue itself, and in paused queues before it, where
-// PFC makes a part of every burst wait.
+// what waits for it: in the queue itself, and in the paused queues right before
+// it, where PFC makes a part of every burst wait.
 //
 // Paper: flows with positive weight in the replayed queue. Those weights are
 // what a flow gives to others less what it gets: of four equal flows in an
@@ -49,18 +49,10 @@ func (m *matching) queuedFor(n int) map[int]float64 {
 	for _, p := range m.g.PassagesAt(n) {
 		passes[p.Flow] = true
 	}
-	seen := map[int]bool{n: true}
-	for queue := []int{n}; len(queue) > 0; queue = queue[1:] {
-		for _, up := range m.waitingFor(queue[0]) {
-			if seen[up] {
-				continue
-			}
-			seen[up] = true
-			queue = append(queue, up)
-			for _, w := range m.g.WaitingAt(up) {
-				if passes[w.Flow] {
-					weights[w.Flow] += float64(w.Bytes)
-				}
+	for _, up := range m.waitingFor(n) {
+		for _, w := range m.g.WaitingAt(up) {
+			if passes[w.Flow] {
+				weights[w.Flow] += float64(w.Bytes)
 			}
 		}
 	}

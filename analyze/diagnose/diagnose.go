@@ -34,7 +34,7 @@ type Config struct {
 
 // DefaultConfig holds what `weft repro hawkeye` was measured with.
 func DefaultConfig(in *topo.Intent) Config {
-	return Config{Intent: in, Deep: 4 * time.Microsecond, Least: 0.2, Part: 0.1, Imbalance: 1.6}
+	return Config{Intent: in, Deep: 4 * time.Microsecond, Least: 0.2, Part: 0.03, Imbalance: 1.6}
 }
 
 // Check complains about what cannot work.
@@ -230,10 +230,15 @@ func (m *matching) lately(n int) bool {
 	if node.Stands() {
 		return true
 	}
-	return m.fitful(n) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
+	just := node.Pauses.Pauses > 0 && node.Snapshot.Sub(node.Pauses.Ended) <= apart
+	return (just || m.fitful(n)) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
 		return m.g.Nodes[e.To].Stands() || m.deep(e.To)
 	})
 }
+
+// apart is how far snapshots of one poll are: what was paused so short a time
+// ago may have been when its neighbour was looked at.
+const apart = 20 * time.Microsecond
 
 // fitful tells whether a queue was paused a moment ago, and not overfull before
 // that fit of pauses began.
