@@ -22,9 +22,9 @@ const module = "github.com/weft-telemetry/weft/"
 // room and rooms on lower floors, nothing else of ours. Tests may look
 // sideways.
 var floor = map[string]int{
-	"internal": -1,
-	"model":    0,
-	"wire":     1, "sketch": 1, "topo": 1,
+	"internal": -1, "examples": -1,
+	"model": 0,
+	"wire":  1, "sketch": 1, "topo": 1,
 	"inswitch": 2, "inhost": 2, "sim": 2, "collect": 2, "analyze": 2,
 	"dataplane": 3, "ingest": 3, "store": 3, "stream": 3,
 	"control": 4,

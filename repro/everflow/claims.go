@@ -16,5 +16,6 @@ func Claims() []claim.Claim {
 		linkLatency,
 		faults,
 		storage,
+		cases,
 	}
 }
