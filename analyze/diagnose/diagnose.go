@@ -230,10 +230,17 @@ func (m *matching) lately(n int) bool {
 	if node.Stands() {
 		return true
 	}
-	just := node.Pauses.Pauses > 0 && node.Snapshot.Sub(node.Pauses.Ended) <= apart
-	return (just || m.fitful(n)) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
+	return m.released(n) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
 		return m.g.Nodes[e.To].Stands() || m.deep(e.To)
 	})
+}
+
+// released tells whether a queue was let go a moment ago and may wait again in
+// the next.
+func (m *matching) released(n int) bool {
+	node := &m.g.Nodes[n]
+	just := node.Pauses.Pauses > 0 && node.Snapshot.Sub(node.Pauses.Ended) <= apart
+	return just || m.fitful(n)
 }
 
 // apart is how far snapshots of one poll are: what was paused so short a time
@@ -331,7 +338,7 @@ func (m *matching) kind(n int) endKind {
 			return openEnd
 		}
 		return fadingEnd
-	case m.now && m.fitful(n) && m.open(n):
+	case m.now && m.released(n) && m.open(n):
 		return openEnd // what it was paused for may be there
 	case m.now && m.deep(n), !m.now && m.wasDeep(n):
 		return flowEnd
