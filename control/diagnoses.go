@@ -30,7 +30,7 @@ type drawings struct {
 }
 
 // maxDrawings bounds them: verdicts that wait for a second look.
-const maxDrawings = 256
+const maxDrawings = 64
 
 func (d *drawings) add(ev poll.Event, g *provenance.Graph) {
 	if d.list == nil {

@@ -147,7 +147,10 @@ func (s *System) Health() api.Health {
 			h.Alerts = append(h.Alerts, fmt.Sprintf("%s loses %s", st.Title, st.Unit))
 		}
 	}
-	h.Store = api.Storage{Kind: "duckdb"}
+	h.Store = api.Storage{Kind: "duckdb", MaxBytes: int64(maxStore), Forgotten: s.forgotten.Load()}
+	if t := s.tended.Load(); t != nil {
+		h.Store.Bytes = int64(t.After)
+	}
 	return h
 }
 

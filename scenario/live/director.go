@@ -16,7 +16,8 @@ import (
 type Director struct {
 	lab    *Lab
 	rng    *rand.Rand
-	faults []*Injected
+	faults []*Injected // the newest ones
+	made   int
 	said   map[uint64]*said
 	broke  func(*Injected) // hears of every fault; nil: nobody
 }
@@ -74,8 +75,11 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 	if err := d.lab.net.AddFlows(f.flows); err != nil {
 		return nil, err
 	}
-	one := &Injected{Fault: f, ID: len(d.faults) + 1, By: "director"}
-	d.faults = append(d.faults, one)
+	one := &Injected{Fault: f, ID: d.made + 1, By: "director"}
+	if d.faults = append(d.faults, one); len(d.faults) > remembered {
+		d.forget()
+	}
+	d.made++
 	if d.broke != nil {
 		d.broke(one)
 	}
@@ -85,6 +89,20 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 // mendAfter is how long after the end of a fault that leaves queues waiting for
 // each other its switches are reset.
 const mendAfter = time.Millisecond
+
+// remembered is how many faults are compared with incidents, the newest ones.
+const remembered = 200
+
+// forget drops the oldest fault, and incidents from before it.
+func (d *Director) forget() {
+	d.faults = slices.Delete(d.faults, 0, 1)
+	oldest := d.faults[0].At
+	for id, in := range d.said {
+		if in.at < oldest {
+			delete(d.said, id)
+		}
+	}
+}
 
 // slack is how long after its end a fault may still be spoken of: slots end
 // late, reports travel, queues drain.

@@ -107,7 +107,8 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = 3*time.Millisecond, 5*time.Millisecond
 	cfg.Traces.Trace.Traces, cfg.Traces.Trace.Frame = 1<<14, 128
 	cfg.Traces.Period, cfg.Traces.Window, cfg.Traces.Analyzers = 10*time.Millisecond, 2, cfg.Lists.Mirrors.Count
-	cfg.Causes.Wait, cfg.Causes.Patience = 2*time.Millisecond, 40*time.Millisecond
+	cfg.Traces.Memory, cfg.Ports.Board.History = 8*model.MiB, 512
+	cfg.Causes.Wait, cfg.Causes.Patience, cfg.Causes.Complaints = 2*time.Millisecond, 40*time.Millisecond, 256
 	rings, err := list.Open("", cfg.Lists.Memory(maxReport))
 	if err != nil {
 		return err

@@ -13,7 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
@@ -42,30 +44,37 @@ type System struct {
 	server   *api.Server
 	listener net.Listener
 	began    time.Time // of the wall; the fabric's clocks show 0 then
+	log      *slog.Logger
 	found    func(line string)
 	told     map[uint64]incident.Cause
 
 	faults atomic.Pointer[[]api.Fault] // newest first
 	stages atomic.Pointer[[]api.Stage]
 	rates  rates
+
+	tended    atomic.Pointer[store.Upkeep] // last; nil: not yet
+	forgotten atomic.Uint64                // records
 }
 
 // Bounds of what waits for the store.
 const (
 	keepEvery = 250 * time.Millisecond
 	keepMost  = 200_000
+	maxStore  = model.GiB
 )
 
 // NewSystem opens store and socket, and starts nothing. Run or Close must
 // follow.
 func NewSystem(o Options) (_ *System, err error) {
-	s := &System{hub: api.NewHub(256, 1024), began: time.Now(), found: o.Found, told: map[uint64]incident.Cause{}}
+	s := &System{hub: api.NewHub(256, 1024), began: time.Now(), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.store, err = embedded.Open(o.Store, embedded.DefaultConfig()); err != nil {
+	keep := embedded.DefaultConfig()
+	keep.MaxSize = maxStore
+	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}
 	s.keeper = control.NewKeeper(s.store, keepEvery, keepMost, o.Log)
@@ -104,6 +113,8 @@ func (s *System) Run(ctx context.Context) error {
 	keeping, halt := context.WithCancel(context.WithoutCancel(ctx))
 	kept := make(chan error, 1)
 	go func() { kept <- s.keeper.Run(keeping) }()
+	tended := make(chan struct{})
+	go func() { defer close(tended); s.tend(ctx) }()
 	ends := make(chan error, 2)
 	go func() { ends <- s.player.Run(ctx) }()
 	go func() { ends <- s.server.Serve(ctx, s.listener) }()
@@ -112,7 +123,35 @@ func (s *System) Run(ctx context.Context) error {
 	err = errors.Join(err, <-ends)
 	s.lab.Control.Flush()
 	halt()
+	<-tended
 	return errors.Join(err, <-kept, s.Close())
+}
+
+// tendEvery is how often the store is tended: what is too old or too much goes.
+const tendEvery = 20 * time.Second
+
+// tend keeps the store within its bounds until ctx ends.
+func (s *System) tend(ctx context.Context) {
+	t := time.NewTicker(tendEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			done, err := s.store.Maintain(ctx, s.time(s.player.Now()))
+			if err != nil {
+				if ctx.Err() == nil {
+					s.log.Error("the store was not tended", "error", err)
+				}
+				continue
+			}
+			s.tended.Store(&done)
+			for _, r := range done.Removed {
+				s.forgotten.Add(r.Age + r.Size)
+			}
+		}
+	}
 }
 
 // Close frees what NewSystem opened, without Run.
