@@ -58,7 +58,7 @@ func (s Suite) Plots(ctx context.Context) ([]Plot, error) {
 
 // Suites returns all suites by name.
 func Suites() []Suite {
-	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite}
+	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite, diagnoseSuite}
 }
 
 // Find returns the suite of that name.

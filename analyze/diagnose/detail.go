@@ -80,7 +80,7 @@ func (m *matching) of(n int, c Culprit) (list []*epoch.Flow) {
 	passages := m.g.PassagesAt(n)
 	for i := range passages {
 		if passages[i].Flow == f {
-			list = append(list, &passages[i].Did)
+			list = append(list, passages[i].Did)
 		}
 	}
 	return list

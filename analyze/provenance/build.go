@@ -23,8 +23,13 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	if !ok {
 		source = nobody
 	}
+	records := 0
+	for _, r := range e.Reports {
+		records += len(r.Flows)
+	}
 	b := builder{
-		fabric: f, source: source, flows: map[model.FlowKey]int32{},
+		fabric: f, source: source, flows: make(map[model.FlowKey]int32, records/4), // a flow is told of by about five switches
+		records: make([]*epoch.Flow, 0, records), told: make([]told, 0, records),
 		g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64},
 	}
 	b.number(e)
@@ -231,7 +236,7 @@ func (b *builder) sort() {
 	slices.SortFunc(b.told, told.compare)
 	g.Passages = make([]Passage, len(b.told))
 	for i, t := range b.told {
-		g.Passages[i] = Passage{t.node(), t.flow(), *b.did(t)}
+		g.Passages[i] = Passage{t.node(), t.flow(), b.did(t)}
 	}
 	for i := range b.waiting {
 		b.waiting[i].Flow = int(place[b.waiting[i].Flow])

@@ -20,7 +20,7 @@ type Teller struct {
 // Passage is what a flow did in a queue in one epoch.
 type Passage struct {
 	Node, Flow int // indexes into Graph.Nodes and Graph.Flows
-	Did        epoch.Flow
+	Did        *epoch.Flow // the report's own
 }
 
 // Waiting is what waited of a flow in a queue at the snapshot.

@@ -14,6 +14,8 @@ type replayer struct {
 	times []arrival
 	first []int32   // by bucket of time: where its arrivals begin
 	gain  []float64 // by position, differences
+	unit  []float64 // by flow: one of its packets, in the mean over them
+	slot  []int32   // by flow and packet: its bucket
 }
 
 type arrival struct {
@@ -33,10 +35,12 @@ func (r *replayer) contribute(flows []share, out []float64) []float64 {
 	r.merge(flows)
 	r.gain = append(r.gain[:0], make([]float64, len(r.times)+1)...)
 	out = append(out[:0], make([]float64, len(flows))...)
+	r.unit = r.unit[:0]
+	for _, s := range flows {
+		r.unit = append(r.unit, 1/float64(s.packets))
+	}
 	for p, a := range r.times {
-		s := &flows[a.flow]
-		d := min(s.depth, p)
-		w := 1 / float64(s.packets)
+		d, w := min(flows[a.flow].depth, p), r.unit[a.flow]
 		r.gain[p-d] += w
 		r.gain[p] -= w
 		out[a.flow] -= float64(d) * w
@@ -59,10 +63,12 @@ func (r *replayer) merge(flows []share) {
 	}
 	r.first = append(r.first[:0], make([]int32, total+1)...)
 	r.times = append(r.times[:0], make([]arrival, total)...)
-	bucket := func(at float64) int { return min(int(at*float64(total)), total-1) }
+	r.slot = r.slot[:0]
 	for _, s := range flows {
 		for j := range s.packets {
-			r.first[bucket(float64(j)/float64(s.packets))+1]++
+			i := int32(min(int(float64(j)/float64(s.packets)*float64(total)), total-1))
+			r.first[i+1]++
+			r.slot = append(r.slot, i)
 		}
 	}
 	for i := 1; i <= total; i++ {
@@ -70,10 +76,11 @@ func (r *replayer) merge(flows []share) {
 	}
 	// Filling bucket i moves first[i] to its end; what comes after in a bucket
 	// is sorted in from behind.
+	slots := r.slot
 	for f, s := range flows {
 		for j := range s.packets {
 			a := arrival{float64(j) / float64(s.packets), int32(f)}
-			i := bucket(a.at)
+			i := slots[j]
 			at := r.first[i]
 			r.first[i]++
 			// Flows come in order, so among equal times the new one is last.
@@ -84,5 +91,6 @@ func (r *replayer) merge(flows []share) {
 			}
 			r.times[at] = a
 		}
+		slots = slots[s.packets:]
 	}
 }

@@ -13,6 +13,7 @@ import (
 // the order of queues.
 func (b *builder) weigh() {
 	sums := make([]float64, len(b.g.Flows)) // of one queue, by flow
+	b.g.PortFlow = make([]Edge, 0, len(b.told))
 	var inQueue []int
 	for all := b.told; len(all) > 0; {
 		end := 1

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// analysisGoal is what the whole analysis of an incident may take.
+const analysisGoal = 100 * time.Millisecond
+
+var diagnoseSuite = Suite{
+	Name:  "diagnose",
+	About: "making and reading the provenance graph of an incident, beside a replay packet by packet",
+	Input: "fat-tree k=16, 10,000 flows, twelve incasts of 128 hosts; the answers of all 320 switches for two epochs of 200 µs",
+	run: func(ctx context.Context) ([]Result, error) {
+		in, err := newIncident()
+		if err != nil {
+			return nil, err
+		}
+		e, err := in.collect()
+		if err != nil {
+			return nil, err
+		}
+		f := in.routes.Fabric()
+		if err := replay(e, f).equals(provenance.Build(e, in.victim, f)); err != nil {
+			return nil, fmt.Errorf("graph differs from the replay: %w", err)
+		}
+		doctor, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(in.routes)))
+		if err != nil {
+			return nil, err
+		}
+		said := diagnose.None
+		ns, err := race(ctx, func(n int) {
+			for range n {
+				provenance.Build(e, in.victim, f)
+			}
+		}, func(n int) {
+			for range n {
+				replay(e, f)
+			}
+		}, func(n int) {
+			for range n {
+				all, err := in.collect()
+				if err != nil {
+					panic("bench: the same chunks were good before: " + err.Error())
+				}
+				g := provenance.Build(all, in.victim, f)
+				said = doctor.Diagnose(diagnose.Complaint{Event: in.event, Victim: in.victim}, all, g)[0].Anomaly
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if said == diagnose.None {
+			return nil, fmt.Errorf("the incident has no verdict")
+		}
+		const msec = float64(time.Millisecond)
+		return []Result{
+			less("graph of an incident", ns[0]/msec, "ms", "replay packet by packet", ns[1]/msec, 20),
+			less("reports to verdict", ns[2]/msec, "ms of CPU", "goal", float64(analysisGoal)/msec, 1),
+		}, nil
+	},
+}
