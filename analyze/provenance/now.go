@@ -19,7 +19,7 @@ type Teller struct {
 
 // Passage is what a flow did in a queue in one epoch.
 type Passage struct {
-	Node, Flow int // indexes into Graph.Nodes and Graph.Flows
+	Node, Flow int         // indexes into Graph.Nodes and Graph.Flows
 	Did        *epoch.Flow // the report's own
 }
 
