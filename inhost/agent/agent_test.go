@@ -165,3 +165,23 @@ func TestWatchingAllocatesNothing(t *testing.T) {
 		t.Errorf("a packet, its acknowledgement and a tick allocate %v times; want 0", n)
 	}
 }
+
+// TestAskPollsAtOnce: the analysis may look again whenever it likes, at flows
+// that are there.
+func TestAskPollsAtOnce(t *testing.T) {
+	a, err := New(DefaultConfig(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := model.FlowKey{SrcPort: 1, DstPort: 4791, Proto: model.UDP}
+	if _, ok := a.Ask(0, key); ok {
+		t.Error("Ask about a flow that never started polls; want nothing")
+	}
+	a.Start(0, key, Expect{BaseRTT: time.Microsecond})
+	for i := range uint32(3) {
+		tr, ok := a.Ask(model.Time(i), key)
+		if !ok || tr.Reason != Look || tr.Poll.Flow != key || tr.Poll.Event.Host != 7 || tr.Poll.Event.Number != i+1 {
+			t.Errorf("Ask = %+v, %v; want a poll of its own, number %d", tr, ok, i+1)
+		}
+	}
+}
