@@ -269,8 +269,8 @@ func (m *matching) unroll(t tracing) tracing {
 }
 
 // starts are the queues of the victim that wait, by how much of it waits there;
-// if there are none, and its host is paused, what the first switch holds of the
-// host.
+// if nothing of it is in any queue, and its host is paused, what the first
+// switch holds of the host.
 func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
 	flow := m.g.Flow(m.complaint.Victim)
 	for _, n := range m.holding {
@@ -285,7 +285,7 @@ func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
 		}
 		starts = append(starts, provenance.Edge{From: -1, To: n, Weight: weight})
 	}
-	if m.complaint.Paused && len(starts) == 0 {
+	if m.complaint.Paused && len(m.holding) == 0 {
 		starts, m.atHost = slices.Clone(m.g.First), true
 	}
 	return starts
