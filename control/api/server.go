@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 // Deps is what a Server speaks for. Live, Records and Hub must be there; routes
@@ -31,7 +32,7 @@ type Deps struct {
 	Lab     Lab
 
 	Page    fs.FS                // the console, with index.html at its root
-	Metrics *prometheus.Registry // of the whole process; the API adds its own
+	Metrics *prometheus.Registry // of the whole process, to which the API adds its own; nil: Go's and the process's
 	Build   Build
 	Log     *slog.Logger
 }
@@ -79,6 +80,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
+		deps.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) // the first of an empty registry
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
