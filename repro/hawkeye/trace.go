@@ -255,7 +255,7 @@ func (d *draft) contend(at time.Duration) {
 	c := cause{diagnose.Contention, diagnose.Flows, []model.Port{d.towards(tor, to)}, nil}
 	pod := d.fabric.Node(to).Pod
 	senders := d.others(len(d.hosts), func(h model.NodeID) bool { return d.fabric.Node(h).Pod == pod })
-	size := d.bytes(280*model.KB, 330*model.KB)
+	size := d.bytes(310*model.KB, 340*model.KB)
 	for _, p := range d.fabric.Node(tor).Ports {
 		if !d.fabric.Node(p.Peer.Node).Role.IsSwitch() {
 			continue
