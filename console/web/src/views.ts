@@ -12,5 +12,10 @@ export interface View {
 export const views: View[] = [
   { name: 'map', title: 'Map', key: 'm', icon: 'M4 4h4v4H4zM12 4h4v4h-4zM4 13h4v3H4zM12 13h4v3h-4zM6 8v5M14 8v5M7 8l6 5M13 8l-6 5', load: () => import('./views/Map.svelte') },
   { name: 'incidents', title: 'Incidents', key: 'i', icon: 'M10 3 2.5 16.5h15zM10 8v4M10 14.2v.3', load: () => import('./views/Incidents.svelte') },
+  { name: 'lab', title: 'Lab', key: 'l', icon: 'M8 3h4M8.5 3v5L4 16.5h12L11.500 8V3M6.500 12h7', load: () => import('./views/Lab.svelte') },
+  { name: 'flows', title: 'Flows', key: 'f', icon: 'M3 6h11l-3-3M17 14H6l3 3', load: () => import('./views/Flows.svelte') },
+  { name: 'ports', title: 'Ports', key: 'p', icon: 'M3 3h4v4H3zM8 8h4v4H8zM13 3h4v4h-4zM3 13h4v4H3zM13 13h4v4h-4z', load: () => import('./views/Ports.svelte') },
+  { name: 'traces', title: 'Traces', key: 't', icon: 'M4 4h.1M4 10h.1M4 16h.1M8 4h8M8 10h8M8 16h5', load: () => import('./views/Traces.svelte') },
+  { name: 'probes', title: 'Probe, debug', key: 'd', icon: 'M10 3a7 7 0 1 0 7 7M10 7a3 3 0 1 0 3 3M10 10l7-7', load: () => import('./views/Probes.svelte') },
   { name: 'health', title: 'Health', key: 'h', icon: 'M2 11h4l2-6 4 10 2-4h4', load: () => import('./views/Health.svelte') },
 ];

@@ -674,7 +674,7 @@ export interface components {
              * @default about:blank
              * @example https://example.com/errors/example
              */
-            type: string;
+            type?: string;
         };
         Fault: {
             /** Format: date-time */
@@ -1151,7 +1151,7 @@ export interface components {
              * @description By the fabric's clock; then it ends by itself
              * @default 1000
              */
-            duration_ms: number;
+            duration_ms?: number;
             /** @description Packets that match */
             filter?: string;
             /** @description One flow; absent: what Host or Filter name */
@@ -1163,7 +1163,7 @@ export interface components {
              * @description Mark one of so many packets
              * @default 1
              */
-            one_in: number;
+            one_in?: number;
         };
         Missing: {
             /** @description The controller has asked for it */
@@ -1427,7 +1427,7 @@ export interface components {
         PortState: {
             /**
              * Format: double
-             * @description Since it was last heard of; -1 where it never was
+             * @description Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that
              */
             age_ms: number;
             /**
@@ -1524,7 +1524,7 @@ export interface components {
              * @description Packets; of a pattern probe: source ports
              * @default 10
              */
-            count: number;
+            count?: number;
             /** @description Of a flow or pattern probe, as in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow?: string;
             /**
@@ -1539,7 +1539,7 @@ export interface components {
              * @description Time between two, by the fabric's clock
              * @default 100
              */
-            spaced_us: number;
+            spaced_us?: number;
         };
         ResetEvent: {
             reason: string;

@@ -260,14 +260,16 @@ export class Painter {
     if (health === 'unknown') c.setLineDash([3, 3]);
     c.stroke();
     c.setLineDash([]);
-    const px = (host ? 8 : 11) * cam.scale;
-    if (px < 5.5) return;
+    // A name is as large as the node, or as large as can be read, if it fits.
+    const mark = host ? '' : health === 'failed' ? '▲ ' : health === 'degraded' ? '◆ ' : '';
+    const px = Math.max(host ? 8 : 11, 8 / cam.scale);
+    if (px * 0.58 * s.node.name.length > s.w + 4) return;
     c.fillStyle = health === 'failed' ? t.panel : t.text;
-    c.font = `${host ? 8 : 11}px system-ui, sans-serif`;
+    c.font = `${px}px system-ui, sans-serif`;
     c.textAlign = 'center';
     c.textBaseline = 'middle';
-    const mark = health === 'failed' ? '▲ ' : health === 'degraded' ? '◆ ' : '';
-    c.fillText((host ? '' : mark) + s.node.name, s.x, s.y + 0.5, s.w - 4);
+    const whole = px * 0.58 * (s.node.name.length + 2) < s.w ? mark : '';
+    c.fillText(whole + s.node.name, s.x, s.y + 0.5, s.w - 2);
   }
 
   private pod(c: CanvasRenderingContext2D, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, bold: boolean): void {
@@ -283,7 +285,7 @@ export class Painter {
     c.font = `${px}px system-ui, sans-serif`;
     c.textAlign = 'left';
     c.textBaseline = 'top';
-    if (px * 4 < p.w) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.y + 6);
+    if (p.folded ? px * 4 < p.w : px < 17) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.y + 6);
     if (p.folded) this.foldedPod(c, p, f, l, cam, t);
   }
 

@@ -56,7 +56,8 @@ const foldedH = 110;
 
 const titles: Record<string, string> = { host: 'hosts', mux: 'muxes', tor: 'top of rack', leaf: 'leaves', spine: 'spines', border: 'border', switch: 'switches' };
 
-export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>): Layout {
+/** layout fits a drawing to an aspect: height by width. */
+export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, aspect: number): Layout {
   const spots = t.nodes.map((node): Spot => {
     const host = node.tier === 0;
     return { node, x: 0, y: 0, w: host ? hostSize : switchW, h: host ? hostSize : switchH, pod: node.pod ?? -1, hidden: false };
@@ -87,11 +88,12 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>): 
     return [id, folded.has(id) ? foldedW : Math.max(...[...Array(top + 1).keys()].map((tier) => wide(g, tier))) + podPad];
   }));
   const tops = spots.filter((s) => s.pod < 0 && s.node.tier === top && top > 1);
+  const allFolded = order.every((id) => folded.has(id));
   const width = Math.max([...sizes.values()].reduce((a, b) => a + b + podGap, -podGap), tops.length * (switchW * 0.9));
-  // Links that run far sideways need height to be told apart.
-  const rise = Math.max(105, Math.min(width / 9, 620));
-  const hostsHigh = 44 + (deepest - 1) * (hostSize + 8);
-  const y = (tier: number) => (tier === 0 ? 0 : -hostsHigh - rise * 0.86 * (tier - 1) - (tier === top && tier > 1 ? rise * 0.3 : 0));
+  const hostsHigh = 46 + (allFolded ? 0 : (deepest - 1) * (hostSize + 8));
+  // Links that run far sideways need height to be told apart: take what there is.
+  const rise = Math.max(95, Math.min((width * aspect - hostsHigh - 60) / (0.8 * (top - 1) + 0.5), 1400));
+  const y = (tier: number) => (tier === 0 ? 0 : -hostsHigh - rise * 0.8 * (tier - 1) - (tier === top && tier > 1 ? rise * 0.5 : 0));
 
   const pods: Pod[] = [];
   let left = Math.max(0, (width - [...sizes.values()].reduce((a, b) => a + b + podGap, -podGap)) / 2);
@@ -100,7 +102,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>): 
     const w = sizes.get(id)!;
     const fold = folded.has(id);
     const inner = Math.max(...g.map((s) => s.node.tier));
-    const pod: Pod = { id, x: left, y: y(inner) - 28, w, h: 0, folded: fold, spots: [...g] };
+    const pod: Pod = { id, x: left, y: y(inner) - 36, w, h: 0, folded: fold, spots: [...g] };
     pod.h = fold ? foldedH : (deepest - 1) * (hostSize + 8) + hostSize / 2 + podPad - pod.y;
     for (let tier = 1; tier <= top; tier++) {
       const row = g.filter((s) => s.node.tier === tier);
