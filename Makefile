@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 TOOL     := $(GO) tool -modfile=tools.mod
 LDFLAGS  := -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
-.PHONY: help demo build test unit fuzz bench lint fmt man clean
+.PHONY: help demo build console page test unit fuzz bench lint fmt man clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,9 +19,19 @@ build: ## Build bin/weft
 	@scripts/need gcc:gcc g++:g++
 	@$(GO) build -trimpath -pgo=cmd/weft/weft.pgo -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
 
+console: ## Build the page anew from console/web (wants Node 20)
+	cd console/web && npm ci --no-audit --no-fund && npm run types && npm run check && npm run build
+
+# The page's own tests want Node 20 and its packages; where they are not, those
+# tests say so and are skipped.
+page:
+	@if [ "$$(node --version 2>/dev/null | cut -c2- | cut -d. -f1)" -ge 20 ] 2>/dev/null; then \
+	  scripts/need chromium:chromium && (cd console/web && test -d node_modules || npm ci --no-audit --no-fund); \
+	else echo "no Node 20 here: the page is not compared with its source nor tried in a browser"; fi
+
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
 
-unit:
+unit: page
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
 	$(GO) test ./sim ./control/flowwatch ./control/probe ./scenario/live

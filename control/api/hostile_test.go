@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -174,6 +175,31 @@ func TestHeatmapAnswer(t *testing.T) {
 	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
 	if err != nil || len(quiet.Ports) != 0 || !quiet.Complete {
 		t.Errorf("heat map of a time without records = %+v, %v", quiet, err)
+	}
+}
+
+// stepsAsked remembers the steps that samples of ports were asked in.
+type stepsAsked struct {
+	Records
+	steps []time.Duration
+}
+
+func (r *stepsAsked) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
+	r.steps = append(r.steps, q.Step)
+	return r.Records.Ports(ctx, q)
+}
+
+// TestHeatmapSteps: what is finer than the steps that a store sums up is made of
+// samples, or all of a second would stand in one column.
+func TestHeatmapSteps(t *testing.T) {
+	for last, want := range map[string]time.Duration{"9s": 0, "10s": time.Second, "100s": 10 * time.Second} {
+		s, _ := newServer(t)
+		asked := &stepsAsked{Records: s.deps.Records}
+		s.deps.Records = asked
+		m, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: last}, Metric: "queue_bytes", Steps: 10, Top: 3})
+		if err != nil || asked.steps[0] != want || m.StepNs <= 0 {
+			t.Errorf("heat map of %s in 10 steps asks for steps of %v and shows %v, %v; want %v", last, asked.steps, time.Duration(m.StepNs), err, want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
 )
 
 // PortSeries is a port over time.
@@ -129,10 +130,13 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 		return m, err
 	}
 	q.Node = in.Node
-	q.Step = max(q.To.Sub(q.From)/time.Duration(in.Steps), 1)
+	step := max(q.To.Sub(q.From)/time.Duration(in.Steps), 1)
+	if step >= store.Second { // finer steps than the store's own are made of samples
+		q.Step = step
+	}
 	rows := map[PortRef][]*float64{}
 	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
-		at := int(r.Time.Sub(q.From) / q.Step)
+		at := int(r.Time.Sub(q.From) / step)
 		if at < 0 || at >= in.Steps {
 			return true // the begin of a rollup's step may be before the range
 		}
@@ -150,7 +154,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 	if err != nil {
 		return m, err
 	}
-	m = Heatmap{Metric: in.Metric, From: q.From, StepNs: int64(q.Step), Steps: in.Steps, Complete: next == "", Ports: []PortRef{}, Values: [][]*float64{}}
+	m = Heatmap{Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, Complete: next == "", Ports: []PortRef{}, Values: [][]*float64{}}
 	s.fillHeatmap(&m, rows, in.Top)
 	return m, nil
 }

@@ -36,10 +36,10 @@ class Live {
     return parseTime(this.clock.now) + BigInt(Math.round(Math.min(since, 2000) * 1e6));
   }
 
-  /** span is a range that fits the pace: a minute of watching. */
-  span(): string {
+  /** span is a range that fits the pace: so much time of watching. */
+  span(seconds = 60): string {
     const c = this.clock;
-    return spanFor(60, c ? (c.wanted_pace > 0 ? Math.min(c.pace || c.wanted_pace, c.wanted_pace) : 1) : 1);
+    return spanFor(seconds, c ? (c.wanted_pace > 0 ? Math.min(c.pace || c.wanted_pace, c.wanted_pace) : 1) : 1);
   }
 
   async start(): Promise<void> {

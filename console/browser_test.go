@@ -1,0 +1,58 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/console"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/scenario/live"
+)
+
+// TestBrowser drives the page with Chromium against a demo: every view, an
+// incast by clicking and all that follows from it, accessibility, and the frames
+// of a large fabric. WEFT_SHOTS keeps pictures in a folder.
+func TestBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a browser takes a while")
+	}
+	for _, need := range []string{"node", "chromium"} {
+		if _, err := exec.LookPath(need); err != nil {
+			t.Skipf("no %s here, so the page is not tried in a browser", need)
+		}
+	}
+	if _, err := os.Stat("web/node_modules/playwright-core"); err != nil {
+		t.Skip("web/node_modules is not there (make console installs it), so the page is not tried in a browser")
+	}
+	s, err := live.NewSystem(live.Options{
+		Config: live.DefaultConfig(), Pace: 0.02, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0",
+		Page: console.Page(), Build: api.Build{Version: "test", Commit: "test"}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	args := []string{"test/browser.mjs", "http://" + s.Addr().String() + "/"}
+	if shots := os.Getenv("WEFT_SHOTS"); shots != "" {
+		args = append(args, shots)
+	}
+	cmd := exec.CommandContext(ctx, "node", args...)
+	cmd.Dir = "web"
+	out, err := cmd.CombinedOutput()
+	stop()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Errorf("browser: %v", err)
+	}
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("demo: %v", err)
+	}
+}
