@@ -1,0 +1,188 @@
+package trace
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Kind is what a Finding says.
+type Kind uint8
+
+// Kinds of finding.
+const (
+	Drop   Kind = iota // packets are lost in Switch or on its link to Next
+	Silent             // packets go to Next, of which nothing was heard at all: it is dead, or its mirrors are lost
+	Loop               // packets go round
+)
+
+// String prints the kind's name.
+func (k Kind) String() string { return [...]string{"drop", "silent", "loop"}[k] }
+
+// Finding is a place where packets are lost or go round.
+type Finding struct {
+	Kind    Kind           `json:"kind"`
+	Switch  model.NodeID   `json:"switch"`
+	Next    model.NodeID   `json:"next"` // where Known; not for Loop
+	Known   bool           `json:"known"`
+	Flow    *model.FlowKey `json:"flow,omitempty"`  // where only this one is affected for sure
+	Round   []model.NodeID `json:"round,omitempty"` // Loop: the devices, from the lowest
+	Ended   uint64         `json:"ended"`           // packets seen last here, or that looped
+	Packets uint64         `json:"packets"`         // of so many that came by
+	Excused float64        `json:"excused"`         // share of them that lost mirrors would make look so
+	Chance  float64        `json:"chance"`          // that lost mirrors explain it all
+}
+
+// MirrorLoss is the measured share of a switch's mirrors that are lost, and on
+// how many packets that passed it the figure rests.
+func (j *Judge) MirrorLoss(id model.NodeID) (share float64, packets uint64) {
+	if int(id) >= len(j.passed) {
+		return 0, 0
+	}
+	e := &j.passed[id]
+	n := e.seen + e.lost
+	return float64(e.lost) / float64(max(n, 1)), n
+}
+
+// Findings lists the places to blame, the surest first.
+func (j *Judge) Findings() (list []Finding) {
+	all := j.overall()
+	ends := map[model.NodeID]float64{} // largest share of packets that end at a switch, of those to one next
+	for p, c := range j.places {
+		if c.all.ended >= j.cfg.Least {
+			ends[p.at] = max(ends[p.at], float64(c.all.ended)/float64(c.all.packets()))
+		}
+	}
+	for p, c := range j.places {
+		if f, sure := j.judge(p, c, all, ends); sure {
+			list = append(list, f)
+		}
+	}
+	blamed := len(list)
+	for id, c := range j.flows {
+		if slices.ContainsFunc(list[:blamed], func(f Finding) bool { return f.Switch == id.at && f.Next == id.next && f.Known == id.known }) {
+			continue
+		}
+		if f, sure := j.judge(id.place, c, all, ends); sure {
+			key := id.key
+			f.Flow = &key
+			list = append(list, f)
+		}
+	}
+	for _, f := range j.loops {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Chance, b.Chance), cmp.Compare(b.Ended, a.Ended), cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Next, b.Next), compareFlows(a.Flow, b.Flow))
+	})
+	return list
+}
+
+func compareFlows(a, b *model.FlowKey) int {
+	if a == nil || b == nil {
+		return 0
+	}
+	return a.Compare(*b)
+}
+
+// judge weighs one place against the loss of mirrors.
+func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]float64) (f Finding, sure bool) {
+	if c.all.ended < j.cfg.Least {
+		return f, false
+	}
+	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.all.ended, Packets: c.all.packets()}
+	first := all  // chance that the next hop's mirror is lost
+	beyond := 0.0 // and that the packet was lost there, before another could see it
+	if p.known {
+		beyond = ends[p.next]
+		switch role := j.fabric.Node(p.next).Role; {
+		case role == topo.Host:
+			first = 0 // it mirrors nothing, and sends nothing on
+		case role == topo.Mux: // what it sends on, a switch sees again
+		case !j.heard[p.next]:
+			f.Kind = Silent
+		case j.worse(p.next, all):
+			first = max(all, j.bound(&j.passed[p.next]))
+		}
+	}
+	if p.stuck {
+		return f, true // no mirror behind it was ever made
+	}
+	f.Excused, f.Chance = c.all.weigh(first, all, beyond, j.cfg.Together)
+	few := counts{}
+	for _, x := range c.apart {
+		few.add(int(x.left), x.bad)
+	}
+	if excused, chance := few.weigh(first, all, beyond, 1); chance < f.Chance {
+		f.Excused, f.Chance = excused, chance
+	}
+	return f, f.Chance < j.cfg.Alpha
+}
+
+// weigh says what share of packets lost mirrors make look ended, and with what
+// chance they make so many; together is how many packets are one observation.
+func (c *counts) weigh(first, all, beyond, together float64) (excused, chance float64) {
+	n := float64(c.packets())
+	if n == 0 {
+		return 0, 1
+	}
+	for left, k := range c.left {
+		if k > 0 {
+			excused += float64(k) / n * first * min(math.Pow(all, float64(left-1))+beyond, 1)
+		}
+	}
+	return excused, tail(float64(c.ended)/n, excused, n/together)
+}
+
+// worse tells whether a switch seems to lose more mirrors than others do. A
+// switch of which few packets tell is taken to be like the others, unless it is
+// most of those few that are missing.
+func (j *Judge) worse(id model.NodeID, all float64) bool {
+	share, n := j.MirrorLoss(id)
+	return share > 0.5 || tail(share, all, float64(n)/j.cfg.Together) < 0.2
+}
+
+// overall is a share of lost mirrors that the true one of all switches hardly
+// exceeds.
+func (j *Judge) overall() float64 {
+	var seen, lost, few, fewLost uint64
+	add := func(e *evidence) {
+		seen, lost = seen+e.seen, lost+e.lost
+		few, fewLost = few+uint64(len(e.apart)), fewLost+e.apart.bad()
+	}
+	add(&j.elsewhere)
+	for i := range j.passed {
+		add(&j.passed[i])
+	}
+	return min(bound(seen, lost, j.cfg.Together), bound(few-fewLost, fewLost, 1))
+}
+
+// bound is overall of one switch.
+func (j *Judge) bound(e *evidence) float64 {
+	lost := e.apart.bad()
+	return min(bound(e.seen, e.lost, j.cfg.Together), bound(uint64(len(e.apart))-lost, lost, 1))
+}
+
+// bound is three observations and two standard deviations above what was
+// measured, if so many are one observation.
+func bound(seen, lost uint64, together float64) float64 {
+	k, n := float64(lost)/together, float64(seen+lost)/together
+	return min((k+2*math.Sqrt(k)+3)/(n+3), 1)
+}
+
+// tail bounds the chance that of n packets, each of which ends early with
+// chance p, a share as large as x does (Chernoff).
+func tail(x, p, n float64) float64 {
+	p = max(p, 1e-6)
+	if x <= p {
+		return 1
+	}
+	distance := x * math.Log(x/p)
+	if x < 1 {
+		distance += (1 - x) * math.Log((1-x)/(1-p))
+	}
+	return math.Exp(-n * distance)
+}
