@@ -122,6 +122,7 @@ type Controller struct {
 	lastVerdict map[verdictKind]verdictSaid
 	verdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
 	lost        lostLately
+	shown       model.Time // when the last snapshot was made
 	// lastHeard is when a switch's own reports came last.
 	lastHeard map[model.NodeID]model.Time
 

@@ -37,11 +37,15 @@ func newView(f *topo.Fabric) *View {
 	return v
 }
 
-// show makes a snapshot, if somebody waits for one.
+// showEvery is how old a snapshot may become when nobody looks.
+const showEvery = 10 * time.Millisecond
+
+// show makes a snapshot, if somebody waits for one or the last one is old.
 func (c *Controller) show(now model.Time) {
-	if !c.view.looked.Swap(false) {
+	if !c.view.looked.Swap(false) && now.Sub(c.shown) < showEvery {
 		return
 	}
+	c.shown = now
 	s := &api.State{Time: c.time(now), Nodes: make([]api.NodeState, 0, len(c.fabric.Nodes()))}
 	for i := range c.fabric.Nodes() {
 		n := &c.fabric.Nodes()[i]

@@ -58,9 +58,10 @@ type System struct {
 
 // Bounds of what waits for the store.
 const (
-	keepEvery = 250 * time.Millisecond
-	keepMost  = 200_000
-	maxStore  = model.GiB
+	keepEvery   = 250 * time.Millisecond
+	keepMost    = 200_000
+	maxStore    = model.GiB
+	storeMemory = 256 * model.MiB // of DuckDB
 )
 
 // NewSystem opens store and socket, and starts nothing. Run or Close must
@@ -73,7 +74,7 @@ func NewSystem(o Options) (_ *System, err error) {
 		}
 	}()
 	keep := embedded.DefaultConfig()
-	keep.MaxSize = maxStore
+	keep.MaxSize, keep.Memory = maxStore, storeMemory
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}
