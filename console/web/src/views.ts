@@ -16,6 +16,6 @@ export const views: View[] = [
   { name: 'flows', title: 'Flows', key: 'f', icon: 'M3 6h11l-3-3M17 14H6l3 3', load: () => import('./views/Flows.svelte') },
   { name: 'ports', title: 'Ports', key: 'p', icon: 'M3 3h4v4H3zM8 8h4v4H8zM13 3h4v4h-4zM3 13h4v4H3zM13 13h4v4h-4z', load: () => import('./views/Ports.svelte') },
   { name: 'traces', title: 'Traces', key: 't', icon: 'M4 4h.1M4 10h.1M4 16h.1M8 4h8M8 10h8M8 16h5', load: () => import('./views/Traces.svelte') },
-  { name: 'probes', title: 'Probe, debug', key: 'd', icon: 'M10 3a7 7 0 1 0 7 7M10 7a3 3 0 1 0 3 3M10 10l7-7', load: () => import('./views/Probes.svelte') },
+  { name: 'probes', title: 'Probes', key: 'd', icon: 'M10 3a7 7 0 1 0 7 7M10 7a3 3 0 1 0 3 3M10 10l7-7', load: () => import('./views/Probes.svelte') },
   { name: 'health', title: 'Health', key: 'h', icon: 'M2 11h4l2-6 4 10 2-4h4', load: () => import('./views/Health.svelte') },
 ];

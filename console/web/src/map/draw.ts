@@ -103,16 +103,23 @@ export class Painter {
       if (!list.length) return;
       c.strokeStyle = colour;
       c.lineWidth = width;
-      c.beginPath();
+      // One path of all would be filled by one sweep over all its edges, which
+      // grows with their square where lines cross: each is a path of its own.
       for (const h of list) {
+        c.beginPath();
         c.moveTo(h.x1, h.y1);
         c.lineTo(h.x2, h.y2);
+        c.stroke();
       }
-      c.stroke();
     };
     c.lineCap = 'butt';
     stroke(silent, t.line, least);
-    this.buckets.forEach((list, i) => stroke(list, this.colours[i]!, this.wide(i / shades, least)));
+    const many = l.halves.length > 1500;
+    this.buckets.forEach((list, i) => {
+      if (many) c.globalAlpha = i < shades / 4 ? 0.3 : i < shades / 2 ? 0.6 : 1; // what is busy stands out
+      stroke(list, this.colours[i]!, this.wide(i / shades, least));
+    });
+    c.globalAlpha = 1;
     for (const h of paused) {
       const i = h.port.index;
       const load = f.now.load[i]!;
@@ -263,7 +270,7 @@ export class Painter {
     // A name is as large as the node, or as large as can be read, if it fits.
     const mark = host ? '' : health === 'failed' ? '▲ ' : health === 'degraded' ? '◆ ' : '';
     const px = Math.max(host ? 8 : 11, 8 / cam.scale);
-    if (px * 0.58 * s.node.name.length > s.w + 4) return;
+    if (px * 0.58 * s.node.name.length > s.w + (host ? -2 : 4)) return;
     c.fillStyle = health === 'failed' ? t.panel : t.text;
     c.font = `${px}px system-ui, sans-serif`;
     c.textAlign = 'center';

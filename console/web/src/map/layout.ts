@@ -89,10 +89,10 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
   }));
   const tops = spots.filter((s) => s.pod < 0 && s.node.tier === top && top > 1);
   const allFolded = order.every((id) => folded.has(id));
-  const width = Math.max([...sizes.values()].reduce((a, b) => a + b + podGap, -podGap), tops.length * (switchW * 0.9));
+  const width = Math.max([...sizes.values()].reduce((a, b) => a + b + podGap, -podGap), tops.length * (switchW + switchGap / 2));
   const hostsHigh = 46 + (allFolded ? 0 : (deepest - 1) * (hostSize + 8));
   // Links that run far sideways need height to be told apart: take what there is.
-  const rise = Math.max(95, Math.min((width * aspect - hostsHigh - 60) / (0.8 * (top - 1) + 0.5), 1400));
+  const rise = Math.max(95, Math.min((width * aspect - hostsHigh - 60) / (0.8 * (top - 1) + 0.5), 6000));
   const y = (tier: number) => (tier === 0 ? 0 : -hostsHigh - rise * 0.8 * (tier - 1) - (tier === top && tier > 1 ? rise * 0.5 : 0));
 
   const pods: Pod[] = [];
