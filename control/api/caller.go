@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -30,6 +32,36 @@ const (
 	complaintRate  = 2.0
 	complaintBurst = 10
 )
+
+// access is who may ask, and how the server proves itself: what Reload changes.
+type access struct {
+	callers []*caller // the operator first
+	open    bool      // there is no token: everybody is the operator
+	cert    *tls.Certificate
+}
+
+// Reload takes tokens and tenants of a configuration, and reads the files of the
+// certificate anew. All else of it needs another Server. On an error nothing has
+// changed.
+func (s *Server) Reload(cfg *Config) error {
+	callers, err := newCallers(cfg)
+	if err != nil {
+		return err
+	}
+	next := &access{callers: callers, open: cfg.Token == ""}
+	if (cfg.TLSCert != "") != (s.cfg.TLSCert != "") {
+		return errors.New("api: TLS cannot be turned on or off while serving, want a restart")
+	}
+	if cfg.TLSCert != "" {
+		cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+		if err != nil {
+			return fmt.Errorf("api: read certificate: %w", err)
+		}
+		next.cert = &cert
+	}
+	s.access.Store(next)
+	return nil
+}
 
 // caller is who asks.
 type caller struct {
@@ -82,13 +114,14 @@ func newCaller(token string, t *Tenant) *caller {
 // are compared, all of them and in constant time, so that the time taken tells
 // nothing of any token.
 func (s *Server) identify(r *http.Request) *caller {
-	if s.cfg.Token == "" {
-		return s.callers[0]
+	now := s.access.Load()
+	if now.open {
+		return now.callers[0]
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	digest := sha256.Sum256([]byte(token))
 	var found *caller
-	for _, c := range s.callers {
+	for _, c := range now.callers {
 		if subtle.ConstantTimeCompare(c.digest[:], digest[:]) == 1 {
 			found = c
 		}

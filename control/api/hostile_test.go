@@ -47,7 +47,7 @@ func FuzzRequest(f *testing.F) {
 		k.probes, k.marks, k.faults, k.counters = nil, nil, nil, k.counters[:1]
 		clear(k.waits)
 		k.mu.Unlock()
-		s.callers[0].complaints.left = complaintBurst
+		s.access.Load().callers[0].complaints.left = complaintBurst
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
 		if w.Code >= 500 {

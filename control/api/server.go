@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,8 +53,7 @@ type Server struct {
 	log     *slog.Logger
 	api     huma.API
 	handler http.Handler
-	callers []*caller
-	cert    *tls.Certificate
+	access  atomic.Pointer[access]
 	count   *counts
 	feed    *feed
 
@@ -87,17 +87,10 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		requests: make(chan struct{}, cfg.MaxRequests), streams: make(chan struct{}, cfg.MaxClients),
 		feed: &feed{live: deps.Live, hub: deps.Hub},
 	}
-	var err error
-	if s.callers, err = newCallers(&cfg); err != nil {
+	if err := s.Reload(&cfg); err != nil {
 		return nil, err
 	}
-	if cfg.TLSCert != "" {
-		cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
-		if err != nil {
-			return nil, fmt.Errorf("api: read certificate: %w", err)
-		}
-		s.cert = &cert
-	}
+	var err error
 	if s.count, err = newCounts(deps.Metrics, s); err != nil {
 		return nil, err
 	}
@@ -172,9 +165,10 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	servers := []*http.Server{s.httpServer(s.handler)}
 	listeners := []net.Listener{ln}
-	if s.cert != nil {
+	if s.cfg.TLSCert != "" {
 		listeners[0] = tls.NewListener(ln, &tls.Config{
-			Certificates: []tls.Certificate{*s.cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.access.Load().cert, nil },
+			MinVersion:     tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		})
 	}
 	if s.cfg.Pprof != "" {

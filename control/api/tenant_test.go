@@ -55,7 +55,7 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Doctor = doctor })
 	own := map[string]bool{"10.0.0.2": true, k.fabric.Node(k.fabric.Hosts()[1]).IPv4.String(): true}
 	rapid.Check(t, func(rt *rapid.T) {
-		s.callers[1].complaints.left = complaintBurst
+		s.access.Load().callers[1].complaints.left = complaintBurst
 		addr := rapid.Custom(func(rt *rapid.T) netip.AddrPort {
 			hosts := k.fabric.Hosts()
 			i := rapid.IntRange(0, 3).Draw(rt, "host")
@@ -112,12 +112,12 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		// The other way round: all that is its own is there.
 		want := 1 // the reported flow
 		for _, p := range body.Culprits {
-			if p.Flow != nil && s.owns(s.callers[1], p.Flow.Flow) {
+			if p.Flow != nil && s.owns(s.access.Load().callers[1], p.Flow.Flow) {
 				want++
 			}
 		}
 		for _, f := range body.Victims {
-			if s.owns(s.callers[1], f.Flow) {
+			if s.owns(s.access.Load().callers[1], f.Flow) {
 				want++
 			}
 		}

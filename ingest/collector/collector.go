@@ -45,6 +45,13 @@ type Config struct {
 	Reporters  int              // reporters whose numbers are followed
 	Translate  translate.Config // how reports are gathered
 	Memory     Memory
+
+	// Tap, if any, sees every datagram before it is read. Workers call it at
+	// once; it must not keep the datagram.
+	Tap func(at model.Time, from netip.AddrPort, datagram []byte)
+	// Drained, if any, is called by Run when every report it took is in memory,
+	// for readers to look a last time: the memory is closed when it returns.
+	Drained func()
 }
 
 // DefaultConfig listens on loopback.
@@ -166,7 +173,7 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 			return err
 		}
 		at = conn.Local()
-		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort, hold: hold}
+		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort, hold: hold, tap: c.cfg.Tap}
 		if i < len(c.shards) {
 			w.own = c.shards[i]
 		}
@@ -292,6 +299,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	now := model.TimeOf(time.Now())
 	for _, s := range c.shards {
 		s.Drain(now)
+	}
+	if c.cfg.Drained != nil {
+		c.cfg.Drained()
 	}
 	unlink()
 	links.Wait()

@@ -52,6 +52,7 @@ type worker struct {
 	own        shard       // whose time this worker keeps, or nil
 	hold       sync.Locker // taken around the router, or nil where targets guard themselves
 	answerPort uint16
+	tap        func(at model.Time, from netip.AddrPort, datagram []byte)
 
 	mu    sync.Mutex // of what follows, for Status
 	stats WorkerStats
@@ -79,6 +80,9 @@ func (w *worker) run(ctx context.Context) error {
 				w.hold.Lock()
 			}
 		}
+		if w.tap != nil {
+			w.tap(now, from, datagram)
+		}
 		answer = w.intake.Take(now, from, datagram, w.router, answer[:0])
 		if len(answer) == 0 {
 			return
@@ -87,9 +91,15 @@ func (w *worker) run(ctx context.Context) error {
 			lost++
 		}
 	}
-	for ctx.Err() == nil {
+	// What the kernel has taken before the end was taken by us, as its sender
+	// sees it; it is read out, for some time if more comes.
+	var until model.Time
+	for {
+		if ctx.Err() != nil && until == 0 {
+			until = model.TimeOf(time.Now()).Add(readOut)
+		}
 		now = 0
-		_, err := w.conn.Receive(handle)
+		n, err := w.conn.Receive(handle)
 		if now != 0 {
 			w.router.Flush(now)
 			if w.hold != nil {
@@ -108,9 +118,14 @@ func (w *worker) run(ctx context.Context) error {
 		w.mu.Lock()
 		w.stats = WorkerStats{w.conn.Stats(), w.intake.Stats(), lost}
 		w.mu.Unlock()
+		if until != 0 && (n == 0 || now > until) {
+			return nil
+		}
 	}
-	return nil
 }
+
+// readOut is how long a worker reads what the kernel has queued, at the end.
+const readOut = time.Second
 
 // answerTo says where an answer goes: back to the port that reported, unless
 // another is set. The prototype's reporters have a port of their own for it.

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // Clock is part of api.Live.
@@ -61,7 +59,7 @@ func (s *System) Inject(ctx context.Context, r api.FaultRequest) (f api.Fault, e
 		}
 		one.By = "user"
 		f = s.fault(one)
-		s.account()
+		s.snapshot()
 	})
 	if asked != nil {
 		return f, asked
@@ -106,9 +104,9 @@ func (s *System) fault(f *Injected) api.Fault {
 // shown is how many faults are told of, the newest ones.
 const shown = 100
 
-// account makes the snapshots that Faults and Health give out. It runs between
+// snapshot makes that Faults and Health give out. It runs between
 // two steps.
-func (s *System) account() {
+func (s *System) snapshot() {
 	var list []api.Fault
 	for _, f := range slices.Backward(s.director.faults) {
 		if len(list) == shown {
@@ -129,83 +127,16 @@ func (s *System) account() {
 
 // Health is part of api.Live.
 func (s *System) Health() api.Health {
-	stages := slices.Clone(*s.stages.Load())
-	k := s.keeper.Stats()
-	stages = append(stages, api.Stage{
-		Name: "store", Title: "Store (DuckDB)", Unit: "records", In: k.Taken, Out: k.Kept, Queued: k.Waiting, QueueLimit: keepMost,
-		Losses: []api.Lost{
-			{Reason: "shed", About: "the store was too slow", Count: k.Shed},
-			{Reason: "failed", About: "the store refused them", Count: k.Failed},
-		},
-	})
-	h := api.Health{Time: time.Now(), State: "ok", UptimeMs: time.Since(s.began).Milliseconds(), Alerts: []string{}}
-	h.Stages = s.rates.fill(time.Now(), stages)
-	for i := range h.Stages {
-		st := &h.Stages[i]
-		if st.State == "degraded" {
-			h.State = "degraded"
-			h.Alerts = append(h.Alerts, fmt.Sprintf("%s loses %s", st.Title, st.Unit))
-		}
-	}
-	h.Store = api.Storage{Kind: "duckdb", MaxBytes: int64(maxStore), Forgotten: s.forgotten.Load()}
+	h := s.account.Health(time.Now(), append(slices.Clone(*s.stages.Load()), s.keeper.Stage()))
+	h.Store.MaxBytes, h.Store.Forgotten = int64(maxStore), s.forgotten.Load()
 	if t := s.tended.Load(); t != nil {
 		h.Store.Bytes = int64(t.After)
 	}
 	return h
 }
 
-// rates turns totals into rates, from one look to the next.
-type rates struct {
-	mu   sync.Mutex
-	at   time.Time
-	last map[string]api.Stage
-	rate map[string]api.Stage
-}
-
-// fill sets rates and states. Looks that follow each other closely share rates.
-func (r *rates) fill(now time.Time, stages []api.Stage) []api.Stage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	renew := now.Sub(r.at) >= time.Second
-	if renew {
-		span := now.Sub(r.at).Seconds()
-		r.rate = map[string]api.Stage{}
-		for _, st := range stages {
-			was, known := r.last[st.Name]
-			if !known {
-				continue
-			}
-			n := api.Stage{InPerSecond: float64(st.In-was.In) / span, OutPerSecond: float64(st.Out-was.Out) / span}
-			for i, l := range st.Losses {
-				n.Losses = append(n.Losses, api.Lost{PerSecond: float64(l.Count-was.Losses[i].Count) / span})
-			}
-			r.rate[st.Name] = n
-		}
-		r.at, r.last = now, map[string]api.Stage{}
-		for _, st := range stages {
-			st.Losses = slices.Clone(st.Losses)
-			r.last[st.Name] = st
-		}
-	}
-	for i := range stages {
-		st := &stages[i]
-		n := r.rate[st.Name]
-		st.InPerSecond, st.OutPerSecond, st.State = n.InPerSecond, n.OutPerSecond, "ok"
-		if st.In == 0 {
-			st.State = "idle"
-		}
-		for j := range n.Losses {
-			l := &st.Losses[j]
-			if l.PerSecond = n.Losses[j].PerSecond; l.PerSecond > 0 && !l.Expected {
-				st.State = "degraded"
-			}
-		}
-	}
-	return stages
-}
-
 // stages is the way of reports, from switches to analyses.
-func (l *Lab) stages() (list []api.Stage) {
+func (l *Lab) stages() []api.Stage {
 	t := l.session.Telemetry()
 	sw := api.Stage{Name: "switches", Title: "Switch programs", Unit: "reports", In: t.Reports, Out: t.Reports, Losses: []api.Lost{}}
 	net := api.Stage{Name: "transport", Title: "Management network", Unit: "reports", In: t.Reports, Out: t.Delivered, Queued: int(t.Underway)}
@@ -214,37 +145,5 @@ func (l *Lab) stages() (list []api.Stage) {
 		lost += n
 	}
 	net.Losses = []api.Lost{{Reason: "lost", About: "on the way to the collector", Count: lost}}
-	in := l.intake.Stats()
-	var refused uint64
-	for i, n := range in.Refused {
-		if dta.Verdict(i) != dta.Stored {
-			refused += n
-		}
-	}
-	translator := api.Stage{
-		Name: "translator", Title: "DTA translator", Unit: "reports", In: in.Reports, Out: in.Stored,
-		Losses: []api.Lost{
-			{Reason: "duplicate", Count: in.Duplicate, Expected: true},
-			{Reason: "stale", About: "too late to tell from a repetition", Count: in.Stale},
-			{Reason: "refused", About: "no memory for them", Count: refused},
-			{Reason: "malformed", About: "datagrams", Count: in.Foreign + in.Truncated},
-		},
-	}
-	c := l.Control.Stats()
-	var read, used uint64
-	var unused []api.Lost
-	for k, n := range c.Reports {
-		read += n
-		used += n - c.Refused[k]
-		unused = append(unused, api.Lost{Reason: "unreadable " + control.Kind(k).String(), Count: c.Refused[k]})
-	}
-	memory := api.Stage{
-		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.Unplanned,
-		Losses: []api.Lost{{Reason: "overwritten", About: "before they were read", Count: l.inbox.Lost()}},
-	}
-	analyzers := api.Stage{
-		Name: "analyzers", Title: "Analyses", Unit: "reports", In: read + c.Unplanned, Out: used,
-		Losses: append(unused, api.Lost{Reason: "unplanned", About: "to lists that are nobody's", Count: c.Unplanned}),
-	}
-	return append(list, sw, net, translator, memory, analyzers)
+	return append([]api.Stage{sw, net}, control.Stages(l.intake.Stats(), l.inbox.Lost(), l.Control.Stats())...)
 }

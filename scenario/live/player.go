@@ -2,33 +2,32 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/model"
 )
 
 // Player lets a lab's time pass at a pace, and breaks something from time to
 // time. Run owns the lab; others reach it through Do.
 type Player struct {
+	*control.Door
 	lab      *Lab
 	director *Director
 	every    time.Duration // of the wall, between faults of the programme; 0: none
-	commands chan func()
 
 	wanted   atomic.Uint64 // pace, in parts per billion
 	measured atomic.Uint64
 	now      atomic.Int64 // the fabric's
-	ended    chan struct{}
-	after    func() // a step; nil: nothing
+	after    func()       // a step; nil: nothing
 }
 
 // NewPlayer makes a player. A fault of the programme comes every so often on
 // the wall's clock; 0 is never.
 func NewPlayer(l *Lab, d *Director, pace float64, every time.Duration) *Player {
-	p := &Player{lab: l, director: d, every: every, commands: make(chan func(), 16), ended: make(chan struct{})}
+	p := &Player{lab: l, director: d, every: every, Door: control.NewDoor()}
 	p.SetPace(pace)
 	return p
 }
@@ -51,41 +50,18 @@ func (p *Player) Pace() (wanted, measured float64) {
 // Now is the fabric's time, for any goroutine.
 func (p *Player) Now() model.Time { return model.Time(p.now.Load()) }
 
-// ErrEnded says that the lab is played no more.
-var ErrEnded = errors.New("live: the fabric is stopped")
-
-// Do runs f between two steps, when the lab is at rest, and waits for it.
-func (p *Player) Do(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case p.commands <- func() { f(); close(done) }:
-	case <-p.ended:
-		return ErrEnded
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-p.ended:
-		return ErrEnded
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // span is how long a fault of the programme lasts, on the fabric's clock.
 const span = 40 * time.Millisecond
 
 // Run plays until ctx ends.
 func (p *Player) Run(ctx context.Context) error {
-	defer close(p.ended)
+	defer p.Close()
 	start, from := time.Now(), p.lab.Now() // of the present pace
 	wanted := p.wanted.Load()
 	nextFault, kind := start.Add(p.every/6), 0
 	lastWall, lastFabric := start, from
 	for ctx.Err() == nil {
-		p.serve()
+		p.Serve()
 		if err := p.lab.Advance(); err != nil {
 			return err
 		}
@@ -113,36 +89,8 @@ func (p *Player) Run(ctx context.Context) error {
 		case late > time.Second:
 			start, from = now, p.lab.Now() // too slow for the pace: no hurry afterwards
 		case late < 0:
-			p.rest(ctx, -late)
+			p.Rest(ctx, -late)
 		}
 	}
 	return nil
-}
-
-// serve runs the commands that wait.
-func (p *Player) serve() {
-	for {
-		select {
-		case f := <-p.commands:
-			f()
-		default:
-			return
-		}
-	}
-}
-
-// rest waits, and serves commands meanwhile.
-func (p *Player) rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	for {
-		select {
-		case f := <-p.commands:
-			f()
-		case <-t.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
 }

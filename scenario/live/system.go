@@ -48,9 +48,9 @@ type System struct {
 	found    func(line string)
 	told     map[uint64]incident.Cause
 
-	faults atomic.Pointer[[]api.Fault] // newest first
-	stages atomic.Pointer[[]api.Stage]
-	rates  rates
+	faults  atomic.Pointer[[]api.Fault] // newest first
+	stages  atomic.Pointer[[]api.Stage]
+	account *control.Account
 
 	tended    atomic.Pointer[store.Upkeep] // last; nil: not yet
 	forgotten atomic.Uint64                // records
@@ -67,7 +67,8 @@ const (
 // NewSystem opens store and socket, and starts nothing. Run or Close must
 // follow.
 func NewSystem(o Options) (_ *System, err error) {
-	s := &System{hub: api.NewHub(256, 1024), began: time.Now(), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
+	began := time.Now()
+	s := &System{hub: api.NewHub(256, 1024), began: began, account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -85,10 +86,10 @@ func NewSystem(o Options) (_ *System, err error) {
 	s.View = s.lab.Control.View()
 	s.director = NewDirector(s.lab)
 	s.player = NewPlayer(s.lab, s.director, o.Pace, o.Every)
-	s.player.after = s.account
+	s.player.after = s.snapshot
 	s.director.broke = func(f *Injected) { s.say("broken", f.Kind+": "+f.What) }
 	s.faults.Store(&[]api.Fault{})
-	s.account()
+	s.snapshot()
 	front := control.NewFront(s.lab.Control, s.player.Do, s.hub)
 	cfg := api.DefaultConfig()
 	cfg.Listen = o.Listen

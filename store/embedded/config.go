@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -41,6 +42,24 @@ func DefaultConfig() Config {
 		Readers:   4,
 		Memory:    512 * model.MiB,
 	}
+}
+
+// limits are what SetLimits changes.
+type limits struct {
+	retention store.Retention
+	size      model.Bytes
+}
+
+// SetLimits changes how old and how large the records may become, from the next
+// Maintain on.
+func (s *Store) SetLimits(r store.Retention, size model.Bytes) error {
+	c := s.cfg
+	c.Retention, c.MaxSize = r, size
+	if err := c.Check(); err != nil {
+		return err
+	}
+	s.limits.Store(&limits{maps.Clone(r), size})
+	return nil
 }
 
 // leastSize is above what the tables take when they are empty.

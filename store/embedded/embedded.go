@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ type Store struct {
 	cfg  Config
 	db   *sql.DB // readers
 	key  []byte  // of cursors
+
+	limits atomic.Pointer[limits]
 
 	life   sync.RWMutex // held for reading by all work, so that Close waits for it
 	closed bool
@@ -84,6 +87,7 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
 	}
 	s := &Store{path: full, cfg: cfg, merged: map[store.Kind]int64{}}
+	s.limits.Store(&limits{maps.Clone(cfg.Retention), cfg.MaxSize})
 	if err := s.open(context.Background()); err != nil {
 		letGo(full)
 		return nil, err

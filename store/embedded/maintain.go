@@ -35,7 +35,7 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (
 		return err
 	}
 	for _, kind := range store.Kinds() {
-		if age, bounded := s.cfg.Retention[kind]; bounded {
+		if age, bounded := s.limits.Load().retention[kind]; bounded {
 			n, err := s.removeBefore(ctx, kind, store.Nanos(now.Add(-age)))
 			if err != nil {
 				return err

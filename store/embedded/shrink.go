@@ -32,7 +32,8 @@ const (
 // stops where a removal freed nothing, for then a reader still holds what was
 // removed; the next maintenance goes on.
 func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
-	if s.cfg.MaxSize == 0 {
+	most := s.limits.Load().size
+	if most == 0 {
 		return nil
 	}
 	size, err := s.Size(ctx)
@@ -40,10 +41,10 @@ func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
 		return err
 	}
 	for range shrinkRounds {
-		if size <= s.cfg.MaxSize {
+		if size <= most {
 			return nil
 		}
-		share := 1 - aim*float64(s.cfg.MaxSize)/float64(size)
+		share := 1 - aim*float64(most)/float64(size)
 		if removed, err := s.removeShare(ctx, share, up); err != nil || removed == 0 {
 			return err
 		}
