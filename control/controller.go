@@ -47,6 +47,15 @@ type Config struct {
 	Stall float64
 	// Deep is a queue that is worth telling of.
 	Deep model.Bytes
+	// Verdict is how long a complaint of a client waits for its verdict, of the
+	// fabric's clock.
+	Verdict time.Duration
+	// SelfPolling says that hosts poll about their slow flows by themselves, and
+	// cannot be told to: a client's complaint waits for what they cause.
+	SelfPolling bool
+	// LastDiagnosis is the number of the last one of an earlier controller, whose
+	// numbers go on here. That of the last incident is in Incidents.
+	LastDiagnosis uint64
 }
 
 // DefaultConfig suits flowsets of 10 ms.
@@ -61,6 +70,8 @@ func DefaultConfig(in *topo.Intent) Config {
 		Probes:    probe.DefaultConfig(),
 		Incidents: incident.DefaultConfig(),
 		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2, Deep: 20 * model.KB,
+		// Switches take a tenth of a second to tell what they remember.
+		Verdict: 400 * time.Millisecond,
 	}
 }
 
@@ -147,10 +158,11 @@ const (
 	Label
 	Mirror
 	Epoch
+	Complaint
 	numKinds
 )
 
-var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch"}
+var kindNames = [numKinds]string{"flowset", "label", "mirror", "epoch", "complaint"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }
@@ -185,6 +197,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.joiner, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
+	c.verdicts = cfg.LastDiagnosis
 	c.meter = newMeter(cfg.Flows.Slot)
 	c.view, c.lastHeard = newView(c.fabric), map[model.NodeID]model.Time{}
 	c.lastVerdict = map[verdictKind]verdictSaid{}
@@ -212,6 +225,8 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 		verdicts, err := c.causes.Add(now, data)
 		c.count(Epoch, err)
 		c.diagnosed(verdicts)
+	case l.Complaints.has(list):
+		c.count(Complaint, c.polled(now, data))
 	default:
 		c.stats.Unplanned++
 	}
@@ -275,6 +290,12 @@ func (c *Controller) name(id model.NodeID) string {
 		return c.fabric.Node(id).Name
 	}
 	return fmt.Sprintf("node %d", id)
+}
+
+// SetRoutes says that other routes of the same fabric are intended from an
+// instant on.
+func (c *Controller) SetRoutes(from model.Time, r *topo.Routes) error {
+	return c.cfg.Intent.Set(from, r)
 }
 
 // Stats returns the present counts.

@@ -23,6 +23,21 @@ func (c *Controller) Complain(now model.Time, who rootcause.Complaint) {
 	_ = c.causes.Complain(now, who) // what finds no room is counted
 }
 
+// polled takes a host's complaint as it comes in a list: the poll that the host
+// has sent into the fabric.
+func (c *Controller) polled(now model.Time, data []byte) error {
+	var p poll.Poll
+	if _, err := p.Parse(data); err != nil {
+		return err
+	}
+	at := p.Origin
+	if at == 0 {
+		at = now // the prototype's do not say
+	}
+	c.Complain(now, rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: p.Event, Victim: p.Flow}})
+	return nil
+}
+
 // drawings are graphs of complaints whose verdicts have not all come.
 type drawings struct {
 	list  map[poll.Event]*provenance.Graph

@@ -13,10 +13,6 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// verdictWithin is how long a complaint waits for a verdict, of the fabric's
-// clock: switches take a tenth of a second to tell what they remember.
-const verdictWithin = 400 * time.Millisecond
-
 // Complain is part of api.Doctor.
 func (f *Front) Complain(ctx context.Context, flow model.FlowKey, _ time.Time) (id string, err error) {
 	asked := f.do(ctx, func() {
@@ -28,7 +24,7 @@ func (f *Front) Complain(ctx context.Context, flow model.FlowKey, _ time.Time) (
 				return
 			}
 		}
-		if !f.c.devices.Ask(flow) {
+		if !f.c.devices.Ask(flow) && !f.c.cfg.SelfPolling {
 			err = fmt.Errorf("%v is not a flow that a host sends at present: %w", flow, api.ErrNotFound)
 			return
 		}
@@ -36,7 +32,7 @@ func (f *Front) Complain(ctx context.Context, flow model.FlowKey, _ time.Time) (
 		one := &api.Complaint{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: f.c.time(f.c.now)}
 		f.complaints = push(f.complaints, one)
 		id = one.ID
-		f.c.after(verdictWithin, func() {
+		f.c.after(f.c.cfg.Verdict, func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			one.Done = true

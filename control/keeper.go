@@ -74,12 +74,14 @@ func take[T any](k *Keeper, list, more []T) []T {
 func (k *Keeper) Run(ctx context.Context) error {
 	t := time.NewTicker(k.every)
 	defer t.Stop()
+	// A batch that is with the store when ctx ends is written like the others.
+	writing := context.WithoutCancel(ctx)
 	for {
 		select {
 		case <-ctx.Done():
-			return k.flush(context.WithoutCancel(ctx))
+			return k.flush(writing)
 		case <-t.C:
-			if err := k.flush(ctx); err != nil && ctx.Err() == nil {
+			if err := k.flush(writing); err != nil {
 				k.log.Error("records were not kept", "error", err)
 			}
 		}

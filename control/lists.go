@@ -15,6 +15,9 @@ type Lists struct {
 	Labels   Range
 	Mirrors  Range // one per analyzer
 	Epochs   Range
+	// Complaints have the polls that hosts send about slow flows, so that what
+	// switches tell in answer to them can be told whose it is.
+	Complaints Range
 }
 
 // Range is successive lists.
@@ -38,13 +41,13 @@ func DefaultLists(nodes int) Lists {
 		at += dta.ListID(n)
 		return r
 	}
-	return Lists{Flowsets: next(nodes), Labels: next(1), Mirrors: next(1), Epochs: next(1)}
+	return Lists{Flowsets: next(nodes), Labels: next(1), Mirrors: next(1), Epochs: next(1), Complaints: next(1)}
 }
 
 // Memory is the lists as a collector shall lay them out: rings of entries that
 // hold the data of the longest report.
 func (l Lists) Memory(entry int) list.Config {
-	n := max(l.Flowsets.end(), l.Labels.end(), l.Mirrors.end(), l.Epochs.end())
+	n := max(l.Flowsets.end(), l.Labels.end(), l.Mirrors.end(), l.Epochs.end(), l.Complaints.end())
 	cfg := list.Config{Layout: list.Weft, Batch: 16}
 	for id := range dta.ListID(n) {
 		c := list.Class{Lists: 1, Entry: entry, Capacity: 1024, Sized: true}

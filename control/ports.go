@@ -1,6 +1,7 @@
 package control
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -131,5 +132,32 @@ func (c *Controller) sample(now model.Time) {
 			s.Queue, s.Latency = state.DequeueDepth, state.Latency
 		}
 		c.batch.Ports = append(c.batch.Ports, s)
+	}
+	c.sampleLabelled(now, span)
+}
+
+// sampleLabelled records ports whose counters nobody tells: what labels said
+// since the last sample.
+func (c *Controller) sampleLabelled(now model.Time, span time.Duration) {
+	board := c.ports.Board()
+	for _, p := range board.Known() {
+		if _, counted := c.meter.last[p]; counted {
+			continue
+		}
+		age, _ := board.Age(p, now)
+		if age > span {
+			delete(c.meter.rate, p)
+			continue
+		}
+		state, _ := board.Newest(p)
+		r := rate{}
+		if q := c.fabric.Port(p); q != nil {
+			r.load = model.Rate(float64(q.Rate) * float64(state.Utilisation) / math.MaxUint16)
+		}
+		c.meter.rate[p] = r
+		c.batch.Ports = append(c.batch.Ports, record.PortSample{
+			Time: c.time(now), Node: c.name(p.Node), Port: p.Port, Samples: 1,
+			Queue: state.DequeueDepth, Latency: state.Latency, Load: r.load,
+		})
 	}
 }

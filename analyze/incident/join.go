@@ -18,6 +18,9 @@ type Config struct {
 	// their slots, epochs and polls.
 	Apart time.Duration
 	Open  int // most that are open at a time; the quietest is closed early for one more
+	// Last is the number of the last incident of an earlier joiner, whose numbers
+	// go on here.
+	Last uint64
 }
 
 // DefaultConfig suits slots of 10 ms and polls that take a tenth of a second.
@@ -55,7 +58,7 @@ func New(cfg Config) (*Joiner, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	return &Joiner{cfg: cfg, next: 1}, nil
+	return &Joiner{cfg: cfg, next: cfg.Last + 1}, nil
 }
 
 // Add files a statement and returns its incident, which may be new. Where it

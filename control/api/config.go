@@ -45,6 +45,15 @@ func DefaultConfig() Config {
 	}
 }
 
+// Check says what is wrong with a config, as New does, and whether its
+// certificate can be read.
+func Check(c Config) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return (&Server{cfg: c}).Reload(&c)
+}
+
 // check says what is wrong with a config.
 func (c *Config) check() error {
 	for _, n := range []struct {

@@ -93,10 +93,11 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	// What the kernel has taken before the end was taken by us, as its sender
 	// sees it; it is read out, for some time if more comes.
-	var until model.Time
+	var ended, got model.Time
 	for {
-		if ctx.Err() != nil && until == 0 {
-			until = model.TimeOf(time.Now()).Add(readOut)
+		if ctx.Err() != nil && ended == 0 {
+			ended = model.TimeOf(time.Now())
+			got = ended
 		}
 		now = 0
 		n, err := w.conn.Receive(handle)
@@ -118,14 +119,22 @@ func (w *worker) run(ctx context.Context) error {
 		w.mu.Lock()
 		w.stats = WorkerStats{w.conn.Stats(), w.intake.Stats(), lost}
 		w.mu.Unlock()
-		if until != 0 && (n == 0 || now > until) {
+		if n > 0 {
+			got = now
+		}
+		if ended != 0 && (now.Sub(got) >= quiet || now.Sub(ended) >= readOut) {
 			return nil
 		}
 	}
 }
 
-// readOut is how long a worker reads what the kernel has queued, at the end.
-const readOut = time.Second
+// At the end a worker reads until nothing has come for a while, and no longer
+// than readOut. One look does not tell that the queue is empty: a signal may have
+// interrupted it.
+const (
+	quiet   = 10 * time.Millisecond
+	readOut = time.Second
+)
 
 // answerTo says where an answer goes: back to the port that reported, unless
 // another is set. The prototype's reporters have a port of their own for it.

@@ -38,6 +38,9 @@ func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
 	return &Listener{conn, d}, nil
 }
 
+// Close frees the socket, without Run.
+func (l *Listener) Close() error { return l.conn.Close() }
+
 // poll is how often Run looks whether it shall end.
 const poll = 100 * time.Millisecond
 

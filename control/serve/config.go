@@ -1,0 +1,165 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Config is what a serving process goes by. Settings says what each field means
+// and by which names it is set.
+type Config struct {
+	Topology string // file
+
+	DTA struct {
+		Listen  netip.AddrPort
+		Workers int
+		Rate    float64
+		Receive model.Bytes
+		Memory  string
+		Record  string
+	}
+	INT struct {
+		Listen netip.AddrPort // the zero value: none
+		Tick   time.Duration
+		Cell   model.Bytes
+		Full   int
+	}
+	ERSPAN struct {
+		Listen netip.Addr // the zero value: none
+		Debug  int
+	}
+	Switches []Switch
+
+	Controller struct {
+		Slot time.Duration
+		Step time.Duration
+	}
+	Store struct {
+		Path      string
+		MaxSize   model.Bytes
+		Memory    model.Bytes
+		Queue     int
+		Retention store.Retention
+	}
+	API struct {
+		Listen    string
+		Token     string
+		TokenFile string
+		TLSCert   string
+		TLSKey    string
+		Hosts     []string
+		Pprof     string
+		Tenants   []api.Tenant
+	}
+	Log struct {
+		Level  string
+		Format string
+	}
+}
+
+// Switch tells what the topology does not know of a switch.
+type Switch struct {
+	Name    string
+	Address netip.Addr // that its mirrors come from; the zero value: that of the topology
+	INT     *uint32    // its number in INT reports; nil: that of the topology
+	Pad     *int       // bytes between GRE and the mirrored frame, whatever the header says
+}
+
+// DefaultConfig listens on loopback.
+func DefaultConfig() (c Config) {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	c.DTA.Listen = netip.AddrPortFrom(loopback, dta.Port)
+	c.DTA.Workers = 1
+	c.DTA.Receive = 32 * model.MiB
+	c.INT.Tick, c.INT.Cell, c.INT.Full = time.Nanosecond, 1, 100
+	c.ERSPAN.Debug = 1
+	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
+	c.Store.Path = "weft.duckdb"
+	c.Store.MaxSize, c.Store.Memory, c.Store.Queue = 10*model.GB, 512*model.MiB, 200_000
+	c.Store.Retention = store.DefaultRetention()
+	c.API.Listen = api.DefaultConfig().Listen
+	c.Log.Level, c.Log.Format = "info", "text"
+	return c
+}
+
+// Check complains about the first thing that cannot work, without looking at
+// anything outside of the configuration.
+func (c *Config) Check() error {
+	switch {
+	case c.Topology == "":
+		return errors.New("topology: none, want the file of the fabric's topology; weft topo gen makes one")
+	case !c.DTA.Listen.IsValid():
+		return errors.New("dta.listen: none, want ADDRESS:PORT")
+	case c.DTA.Workers < 1 || c.DTA.Workers > 16:
+		return fmt.Errorf("dta.workers: %d, want 1 to 16", c.DTA.Workers)
+	case c.DTA.Rate < 0:
+		return fmt.Errorf("dta.rate: %v, want 0 (all) or more", c.DTA.Rate)
+	case c.DTA.Receive < 4096 || c.DTA.Receive > model.GiB:
+		return fmt.Errorf("dta.receive_buffer: %v, want 4KiB to 1GiB", c.DTA.Receive)
+	case c.INT.Tick <= 0 || c.INT.Cell <= 0 || c.INT.Full <= 0:
+		return fmt.Errorf("int: time_unit %v, depth_unit %v, full %d; want all above 0", c.INT.Tick, c.INT.Cell, c.INT.Full)
+	case c.ERSPAN.Debug < 0 || c.ERSPAN.Debug > 63:
+		return fmt.Errorf("erspan.debug_mark: %d, want 0 to 63", c.ERSPAN.Debug)
+	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
+		return fmt.Errorf("controller: slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
+	case c.Store.Path == "":
+		return errors.New("store.path: none, want a file")
+	case c.Store.Queue < 1000:
+		return fmt.Errorf("store.queue: %d, want at least 1000", c.Store.Queue)
+	case c.API.Token != "" && c.API.TokenFile != "":
+		return errors.New("api.token and api.token_file: want one of them")
+	case c.Log.Format != "text" && c.Log.Format != "json":
+		return fmt.Errorf("log.format: %q, want text or json", c.Log.Format)
+	}
+	if err := c.Store.Retention.Check(); err != nil {
+		return fmt.Errorf("store.%w", err)
+	}
+	return c.checkOpen()
+}
+
+// checkOpen refuses to serve everybody: an address that others reach needs a
+// token.
+func (c *Config) checkOpen() error {
+	host, _, err := net.SplitHostPort(c.API.Listen)
+	if err != nil {
+		return fmt.Errorf("api.listen: %q, want ADDRESS:PORT", c.API.Listen)
+	}
+	ip, err := netip.ParseAddr(host)
+	if local := host == "localhost" || err == nil && ip.IsLoopback(); !local && c.API.Token == "" && c.API.TokenFile == "" {
+		return fmt.Errorf("api.listen: %s is reached from elsewhere, want api.token or api.token_file with it", c.API.Listen)
+	}
+	return nil
+}
+
+// api is the API's own configuration. It reads the file of the token.
+func (c *Config) api() (api.Config, error) {
+	a := api.DefaultConfig()
+	a.Listen, a.Token, a.TLSCert, a.TLSKey = c.API.Listen, c.API.Token, c.API.TLSCert, c.API.TLSKey
+	a.Hosts, a.Pprof, a.Tenants = c.API.Hosts, c.API.Pprof, c.API.Tenants
+	if c.API.TokenFile != "" {
+		b, err := os.ReadFile(c.API.TokenFile)
+		if err != nil {
+			return a, fmt.Errorf("api.token_file: %w", err)
+		}
+		a.Token = strings.TrimSpace(string(b))
+	}
+	return a, nil
+}
+
+// clone copies a configuration so that changes of one do not show in the other.
+func (c *Config) clone() Config {
+	n := *c
+	n.Store.Retention = maps.Clone(c.Store.Retention)
+	return n
+}

@@ -1,0 +1,101 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/store"
+)
+
+// Dump writes a configuration as a file that Load reads. Tokens are left out:
+// who may see a configuration need not be who may use the API.
+func (c *Config) Dump(w io.Writer) error {
+	var b strings.Builder
+	section := ""
+	for i := range settings {
+		s := &settings[i]
+		head, word, nested := strings.Cut(s.Key, ".")
+		if !nested {
+			head, word = "", s.Key
+		}
+		if head != section {
+			c.dumpRest(&b, section)
+			section = head
+			fmt.Fprintf(&b, "%s:\n", head)
+		}
+		indent := ""
+		if nested {
+			indent = "  "
+		}
+		value := s.Value(c)
+		if s.secret && value != "" {
+			fmt.Fprintf(&b, "%s# %s is set and not shown\n", indent, word)
+			continue
+		}
+		fmt.Fprintf(&b, "%s%s: %s\n", indent, word, quote(value))
+	}
+	c.dumpSwitches(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// dumpRest writes what of a section is more than words.
+func (c *Config) dumpRest(b *strings.Builder, section string) {
+	switch section {
+	case "store":
+		b.WriteString("  retention:\n")
+		for _, kind := range store.Kinds() {
+			age := "forever"
+			if d, bounded := c.Store.Retention[kind]; bounded {
+				age = d.String()
+				if d%(24*time.Hour) == 0 {
+					age = strconv.Itoa(int(d/(24*time.Hour))) + "d"
+				}
+			}
+			fmt.Fprintf(b, "    %s: %s\n", kind, age)
+		}
+	case "api":
+		if len(c.API.Tenants) > 0 {
+			b.WriteString("  # tenants, whose tokens are not shown:\n")
+		}
+		for i := range c.API.Tenants {
+			t := &c.API.Tenants[i]
+			fmt.Fprintf(b, "  #   %s: prefixes %v, hosts %v\n", t.Name, t.Prefixes, t.Hosts)
+		}
+	}
+}
+
+func (c *Config) dumpSwitches(b *strings.Builder) {
+	if len(c.Switches) == 0 {
+		return
+	}
+	b.WriteString("switches:\n")
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		fmt.Fprintf(b, "  - name: %s\n", quote(s.Name))
+		if s.Address.IsValid() {
+			fmt.Fprintf(b, "    address: %v\n", s.Address)
+		}
+		if s.INT != nil {
+			fmt.Fprintf(b, "    int: %d\n", *s.INT)
+		}
+		if s.Pad != nil {
+			fmt.Fprintf(b, "    pad: %d\n", *s.Pad)
+		}
+	}
+}
+
+// quote puts text in quotes where YAML needs them.
+func quote(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./_-", r)
+	}
+	if text != "" && !slices.ContainsFunc([]rune(text), func(r rune) bool { return !plain(r) }) && text[0] != '-' {
+		return text
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/ingest/collector"
+)
+
+// Clock is part of api.Live: the fabric's is the wall's.
+func (s *Service) Clock() api.Clock {
+	now := time.Now()
+	return api.Clock{Now: now, Wall: now, Mode: "serve", Pace: 1}
+}
+
+// Ready is part of api.Live.
+func (s *Service) Ready() error {
+	select {
+	case <-s.drained:
+		return errors.New("the controller is ending")
+	default:
+		return nil
+	}
+}
+
+// Health is part of api.Live.
+func (s *Service) Health() api.Health {
+	st := s.collector.Status()
+	c := s.counts.Load()
+	stages := []api.Stage{socketStage(&st)}
+	stages = append(stages, control.Stages(intake(&st), c.lost, c.stats)...)
+	if s.ints != nil {
+		stages = append(stages, s.intStage())
+	}
+	if s.ints != nil || s.mirrors != nil {
+		stages = append(stages, s.feedStage())
+	}
+	h := s.account.Health(time.Now(), append(stages, s.keeper.Stage()))
+	kept := s.stored.Load()
+	h.Store.Bytes, h.Store.MaxBytes, h.Store.Forgotten = int64(kept.size), int64(kept.max), kept.forgotten
+	return h
+}
+
+// intake sums up what all sockets took.
+func intake(st *collector.Status) (sum translate.IntakeStats) {
+	for i := range st.Workers {
+		in := &st.Workers[i].Intake
+		sum.Reports += in.Reports
+		sum.Stored += in.Stored
+		sum.Duplicate += in.Duplicate
+		sum.Stale += in.Stale
+		sum.Foreign += in.Foreign
+		sum.Truncated += in.Truncated
+		for v, n := range in.Refused {
+			sum.Refused[v] += n
+		}
+	}
+	return sum
+}
+
+// socketStage is the way from reporters to here: what the kernel dropped, and
+// what never came.
+func socketStage(st *collector.Status) api.Stage {
+	s := api.Stage{Name: "transport", Title: "Network and sockets", Unit: "datagrams"}
+	var dropped, long, missing uint64
+	for i := range st.Workers {
+		w := &st.Workers[i]
+		s.Out += w.Socket.Datagrams
+		dropped += w.Socket.Dropped
+		long += w.Socket.Truncated
+		missing += w.Intake.Missing - min(w.Intake.Missing, w.Intake.Late)
+	}
+	s.In = s.Out + dropped + long
+	s.Losses = []api.Lost{
+		{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
+		{Reason: "too long", Count: long},
+		{Reason: "missing", About: "reports, by their numbers: lost on the way, or in one of the queues", Count: missing},
+	}
+	return s
+}
+
+// intStage is what became of INT reports.
+func (s *Service) intStage() api.Stage {
+	now := s.ours.Load()
+	i, k := &now.reader, &now.socket
+	return api.Stage{
+		Name: "int", Title: "INT reports", Unit: "reports", In: i.Reports, Out: i.Used,
+		Losses: []api.Lost{
+			{Reason: "queue full", About: "datagrams, the kernel's queue", Count: k.Dropped},
+			{Reason: "missing", About: "datagrams, by their numbers", Count: i.Missing},
+			{Reason: "malformed", About: "datagrams", Count: i.Malformed},
+			{Reason: "unknown node", About: "no switch has the number", Count: i.Unknown},
+			{Reason: "other type", About: "not INT", Count: i.Other, Expected: true},
+			{Reason: "empty", About: "neither a port's state nor a packet", Count: i.Empty},
+		},
+	}
+}
+
+// feedStage is the queue of what comes from elsewhere to the controller.
+func (s *Service) feedStage() api.Stage {
+	in, shed := s.feed.in.Load(), s.feed.shed.Load()
+	return api.Stage{
+		Name: "readers", Title: "Reports of other makers", Unit: "reports", In: in, Out: in - shed, Queued: len(s.feed.queue), QueueLimit: feedRoom,
+		Losses: []api.Lost{{Reason: "shed", About: "the analyses were too slow", Count: shed}},
+	}
+}

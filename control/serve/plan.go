@@ -1,0 +1,101 @@
+package serve
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// Plan is what reporters must be told: which list takes what.
+type Plan struct {
+	Listen   netip.AddrPort `json:"listen"`
+	MaxData  int            `json:"max_data_bytes"`
+	Lists    []PlannedList  `json:"lists"`
+	Switches []PlannedNode  `json:"switches"`
+}
+
+// PlannedList is one list, or successive ones.
+type PlannedList struct {
+	First   dta.ListID `json:"first"`
+	Count   int        `json:"count"`
+	What    string     `json:"what"`
+	Format  string     `json:"format"`
+	Reports string     `json:"reports"` // who does
+}
+
+// PlannedNode is one switch and how its reports are told.
+type PlannedNode struct {
+	Name     string       `json:"name"`
+	ID       model.NodeID `json:"id"`
+	Flowsets dta.ListID   `json:"flowsets"`
+	INT      uint32       `json:"int"`
+	Address  string       `json:"address"`
+}
+
+// Try does all of New that needs neither socket nor store, and tells the plan.
+func Try(cfg Config) (*Plan, error) {
+	f, err := readFabric(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.controller(&cfg, numbers{}, control.Output{}); err != nil {
+		return nil, err
+	}
+	if _, err := f.decoders(&cfg, false, nil); err != nil {
+		return nil, err
+	}
+	a, err := cfg.api()
+	if err != nil {
+		return nil, err
+	}
+	if err := api.Check(a); err != nil {
+		return nil, err
+	}
+	if dir := filepath.Dir(cfg.Store.Path); dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("store.path: %s is no directory, want one that is there", dir)
+		}
+	}
+	return f.plan(&cfg), nil
+}
+
+func (f *fabric) plan(cfg *Config) *Plan {
+	l := f.lists
+	p := &Plan{Listen: cfg.DTA.Listen, MaxData: MaxReport}
+	for _, one := range []struct {
+		r                     control.Range
+		what, format, reports string
+	}{
+		{l.Flowsets, "flowsets of a slot", "docs/formats/flowset.md", "each switch to the list of its id"},
+		{l.Labels, "labels taken off packets", "docs/formats/label.md, export", "the last switch on the way"},
+		{l.Mirrors, "mirrored packets", "docs/formats/mirror.md", "every switch"},
+		{l.Epochs, "epochs that answer a poll", "docs/formats/epoch.md", "polled switches"},
+		{l.Complaints, "polls about slow flows", "docs/formats/poll.md", "hosts"},
+	} {
+		p.Lists = append(p.Lists, PlannedList{one.r.First, one.r.Count, one.what, one.format, one.reports})
+	}
+	ints, addrs := map[model.NodeID]uint32{}, map[model.NodeID]string{}
+	for n, id := range f.byINT {
+		ints[id] = n
+	}
+	for a, id := range f.byAddr {
+		addrs[id] = a.String()
+	}
+	for _, n := range f.doc.Fabric.Nodes() {
+		if !n.Role.IsSwitch() {
+			continue
+		}
+		addr := addrs[n.ID]
+		if addr == "" {
+			addr = n.IPv4.String()
+		}
+		p.Switches = append(p.Switches, PlannedNode{n.Name, n.ID, l.Flowsets.First + dta.ListID(n.ID), ints[n.ID], addr})
+	}
+	return p
+}

@@ -1,0 +1,204 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/client"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+// bed is a service on loopback with a store of its own.
+type bed struct {
+	t     *testing.T
+	cfg   Config
+	store *embedded.Store
+	*Service
+	end func() error
+}
+
+// testConfig is of a small fat-tree, on free ports of loopback.
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	dir := t.TempDir()
+	doc, err := file.Parse("fabric.yaml", []byte("generate: {kind: fat-tree, k: 4, rate: 100Gb/s}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "fabric.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Write(f, file.YAML, doc); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Topology = f.Name()
+	cfg.Store.Path = filepath.Join(dir, "weft.duckdb")
+	cfg.API.Listen = "127.0.0.1:0"
+	for key, text := range map[string]string{"dta.listen": "127.0.0.1:0", "int.listen": "127.0.0.1:0"} {
+		set(t, &cfg, key, text)
+	}
+	return cfg
+}
+
+func set(t *testing.T, c *Config, key, text string) {
+	t.Helper()
+	for i := range settings {
+		if settings[i].Key == key {
+			if err := settings[i].Set(c, text); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no setting %s", key)
+}
+
+// start serves until the returned bed ends.
+func start(t *testing.T, cfg Config) *bed {
+	t.Helper()
+	s, err := embedded.Open(cfg.Store.Path, embedded.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	svc, err := New(ctx, cfg, Deps{Store: s, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	b := &bed{t: t, cfg: cfg, store: s, Service: svc}
+	ended := false
+	b.end = func() error {
+		if ended {
+			return nil
+		}
+		ended = true
+		cancel()
+		if err := <-done; err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	t.Cleanup(func() {
+		if err := b.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// reporter sends reports of one switch over a real socket.
+type reporter struct {
+	t    *testing.T
+	conn net.Conn
+	w    dta.Writer
+	sent int
+}
+
+func (b *bed) reporter(sw model.NodeID) *reporter {
+	conn, err := net.Dial("udp", b.Reports().String())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { conn.Close() })
+	return &reporter{t: b.t, conn: conn, w: dta.NewWriter(sw, 1)}
+}
+
+func (r *reporter) append(list dta.ListID, data []byte) {
+	r.t.Helper()
+	r.w.Begin(make([]byte, 1472))
+	if err := r.w.Add(&dta.Report{Primitive: dta.Append, List: list, Data: data}); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.conn.Write(r.w.Finish()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.sent++
+}
+
+// frame is a UDP packet from one host to another.
+func frame(f *topo.Fabric, from, to model.NodeID, port uint16, id uint16) []byte {
+	b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
+	ip := packet.IPv4{Length: 20 + 8 + 32, ID: id, TTL: 63, Proto: model.UDP, Src: f.Node(from).IPv4.V4(), Dst: f.Node(to).IPv4.V4()}
+	ip.Checksum = ip.Sum()
+	b = ip.AppendTo(b)
+	b = packet.UDP{SrcPort: port, DstPort: 4791, Length: 8 + 32}.AppendTo(b)
+	return append(b, make([]byte, 32)...)
+}
+
+// TestNothingAcceptedIsLost: everything that was sent before the end is in the
+// store after it.
+func TestNothingAcceptedIsLost(t *testing.T) {
+	b := start(t, testConfig(t))
+	f := b.Fabric()
+	hosts := f.Hosts()
+	sw := f.Node(hosts[0]).Ports[0].Peer.Node
+	r := b.reporter(sw)
+	const n = 2000
+	for i := range n {
+		m := mirror.Mirror{
+			Why: mirror.Debug, Switch: sw, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
+			Frame: frame(f, hosts[0], hosts[5], uint16(1000+i), uint16(i)),
+		}
+		m.Length = uint16(len(m.Frame))
+		r.append(b.fabric.lists.Mirrors.First, m.AppendTo(nil))
+	}
+	if err := b.end(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := embedded.Open(b.cfg.Store.Path, embedded.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	seen := map[model.FlowKey]bool{}
+	for q := (record.Query{}); ; {
+		p, err := s.Traces(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Items {
+			seen[p.Items[i].Flow] = true
+			if age := time.Since(p.Items[i].Time); age < 0 || age > time.Hour {
+				t.Fatalf("trace of %v; want one of just now", p.Items[i].Time)
+			}
+		}
+		if p.Next == "" {
+			break
+		}
+		q.After = p.Next
+	}
+	if len(seen) != n {
+		t.Errorf("%d traces in the store; want all %d that were sent before the end", len(seen), n)
+	}
+}
+
+func (b *bed) client(token string) *client.Client {
+	tr := &http.Transport{}
+	b.t.Cleanup(tr.CloseIdleConnections)
+	c, err := client.New(fmt.Sprintf("http://%s", b.Addr()), token, &http.Client{Transport: tr, Timeout: 10 * time.Second})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
