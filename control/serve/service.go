@@ -169,7 +169,7 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	}
 	if s.cfg.ERSPAN.Listen.IsValid() {
 		if s.mirrors, err = erspan.Listen(s.cfg.ERSPAN.Listen, s.decoders.erspan); err != nil {
-			return fmt.Errorf("erspan.listen: %w; weft replay takes a capture of them", err)
+			return fmt.Errorf("erspan.listen: %w; weft trace --pcap reads a capture of them", err)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ var settings = []Setting{
 	{Key: "dta.rate", About: "reports per second that are let through, 0 for all; reporters are told of the others", at: func(c *Config) any { return &c.DTA.Rate }},
 	{Key: "dta.receive_buffer", About: "what the kernel may queue for each socket", at: func(c *Config) any { return &c.DTA.Receive }},
 	{Key: "dta.memory", About: "directory for the memories' files, which weft query reads; empty: memory of the process alone", at: func(c *Config) any { return &c.DTA.Memory }},
-	{Key: "dta.record", About: "pcapng file that every datagram is also written to, for weft replay", at: func(c *Config) any { return &c.DTA.Record }},
+	{Key: "dta.record", About: "pcapng file that every datagram is also written to", at: func(c *Config) any { return &c.DTA.Record }},
 
 	{Key: "int.listen", About: "UDP address that takes INT telemetry reports 2.0, such as 127.0.0.1:32766; empty: none", at: func(c *Config) any { return &c.INT.Listen }},
 	{Key: "int.time_unit", About: "of times and latencies in INT reports", at: func(c *Config) any { return &c.INT.Tick }},

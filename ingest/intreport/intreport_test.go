@@ -1,0 +1,107 @@
+package intreport
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/intreport"
+	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
+)
+
+func decoder(t testing.TB, out Output) *Decoder {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Cell = 80
+	cfg.Switch = func(n uint32) (model.NodeID, bool) { return model.NodeID(n - 100), n >= 100 && n < 110 }
+	d, err := NewDecoder(cfg, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// sample is a report of one hop with the packet it is about.
+func sample(at model.Time) intreport.Report {
+	frame := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
+	ip := packet.IPv4{Length: 28, TTL: 60, Proto: model.UDP, Src: 0x0a000001, Dst: 0x0a000002}
+	ip.Checksum = ip.Sum()
+	frame = packet.UDP{SrcPort: 7, DstPort: 9, Length: 8}.AppendTo(ip.AppendTo(frame))
+	r := intreport.Report{Type: intreport.INT, Inner: intreport.InnerEthernet, Flags: intreport.Tracked, Contents: frame}
+	r.Metadata = intreport.Metadata{
+		Bits:    intreport.BitPorts | intreport.BitQueue | intreport.BitHopLatency | intreport.BitEgressTime | intreport.BitUtilisation,
+		Ingress: 3, Egress: 4, QueueDepth: 10, HopLatency: 1500, EgressTime: uint64(at), Utilisation: 50,
+	}
+	return r
+}
+
+func datagram(node, seq uint32, reports ...intreport.Report) []byte {
+	b := intreport.Group{Node: node, Seq: seq}.AppendTo(nil)
+	for i := range reports {
+		b = reports[i].AppendTo(b)
+	}
+	return b
+}
+
+func TestReportsBecomeLabelsAndMirrors(t *testing.T) {
+	now := model.TimeOf(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	var items []label.Item
+	var mirrors []mirror.Mirror
+	d := decoder(t, Output{
+		Label: func(_ model.Time, data []byte) {
+			var e label.Export
+			if _, err := e.Parse(data); err != nil {
+				t.Errorf("label is no export: %v", err)
+				return
+			}
+			items = append(items, e.Labels.Item(0))
+		},
+		Mirror: func(_ model.Time, m *mirror.Mirror) { mirrors = append(mirrors, *m) },
+	})
+	at := now.Add(-time.Millisecond)
+	dropped := sample(at)
+	dropped.Flags = intreport.Dropped
+	adrift := sample(12345) // counts from its own start
+	d.Datagram(now, datagram(102, 5, sample(at), dropped))
+	d.Datagram(now, datagram(102, 8, adrift))
+	d.Datagram(now, datagram(7, 0, sample(at)))
+	d.Datagram(now, []byte("no report"))
+	want := label.Item{Switch: 2, Ingress: 3, Egress: 4, Time: at, Latency: 1500, EnqueueDepth: 800, DequeueDepth: 800, Utilisation: 32767}
+	if len(items) != 3 || items[0] != want || items[2].Time != now {
+		t.Errorf("labels %+v; want three, the first %+v, the last of %v", items, want, now)
+	}
+	if len(mirrors) != 3 || mirrors[0].Out != 4 || mirrors[1].Out != 0 || mirrors[0].Switch != 2 || mirrors[0].Time != at {
+		t.Errorf("mirrors %+v; want three of switch 2, the dropped one without an out port", mirrors)
+	}
+	got := d.Stats()
+	if got.Datagrams != 4 || got.Malformed != 1 || got.Missing != 2 || got.Reports != 4 || got.Used != 3 || got.Unknown != 1 || got.Drops != 1 || got.Unsynced == 0 {
+		t.Errorf("stats %+v", got)
+	}
+}
+
+// FuzzDatagram: nothing panics, and every report is accounted for.
+func FuzzDatagram(f *testing.F) {
+	f.Add(datagram(102, 1, sample(5), sample(6)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := decoder(t, Output{
+			Label: func(_ model.Time, data []byte) {
+				var e label.Export
+				if n, err := e.Parse(data); err != nil || n != len(data) {
+					t.Fatalf("label %x: %d, %v", data, n, err)
+				}
+			},
+			Mirror: func(_ model.Time, m *mirror.Mirror) {
+				var back mirror.Mirror
+				if _, err := back.Parse(m.AppendTo(nil)); err != nil {
+					t.Fatalf("mirror %+v: %v", m, err)
+				}
+			},
+		})
+		d.Datagram(1, b)
+		if s := d.Stats(); s.Reports != s.Used+s.Other+s.Unknown+s.Empty {
+			t.Fatalf("stats %+v do not add up", s)
+		}
+	})
+}
