@@ -113,7 +113,6 @@ type numbers struct{ incident, diagnosis uint64 }
 type decoders struct {
 	erspan *erspan.Decoder
 	ints   *intreport.Decoder
-	data   []byte
 }
 
 func (f *fabric) decoders(c *Config, own bool, take func(at model.Time, list dta.ListID, data []byte)) (*decoders, error) {
