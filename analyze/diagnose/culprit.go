@@ -4,31 +4,51 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // culprits returns the flows that compete for a queue's link, by their share of
 // what waits for it: in the queue itself, and in the paused queues right before
-// it, where PFC makes a part of every burst wait.
+// it, where PFC makes a part of every burst wait. Where nothing waits any more,
+// by their share of what waited in the epochs.
 //
 // Paper: flows with positive weight in the replayed queue. Those weights are
 // what a flow gives to others less what it gets: of four equal flows in an
-// incast each weighs about nothing, and the rule would find no flow at all. A
-// share of the queue has no such blind spot. The paper's weight still decides
-// where nothing waits any more and only the epochs are left.
+// incast each weighs about nothing, and the rule would find no flow at all; of
+// unequal ones it finds only the heaviest. A share of the queue has no such
+// blind spot.
 func (m *matching) culprits(n int) []Culprit {
 	weights := m.queuedFor(n)
 	if len(weights) == 0 {
-		weights = m.passed(n)
+		weights = m.waitedAt(n)
 	}
+	return m.list(weights)
+}
+
+// competitors returns the flows that a packet of the victim met in a queue of
+// its own way: those in it, and those that lately were. A burst is most of what
+// the packet waited for, and its flows leave one by one while it drains: what
+// is left of it when the host complains is those that came last.
+func (m *matching) competitors(n int) []Culprit {
+	weights := m.waitedAt(n)
+	if m.now {
+		for f, bytes := range m.queuedFor(n) {
+			weights[f] += bytes
+		}
+	}
+	return m.list(weights)
+}
+
+// list makes culprits of flows whose weight is not far below the heaviest's.
+func (m *matching) list(weights map[int]float64) (list []Culprit) {
 	total, most := 0.0, 0.0
 	for _, w := range weights {
 		total += w
 		most = max(most, w)
 	}
-	var list []Culprit
 	for f, w := range weights {
-		if w >= m.cfg.Part*most {
+		if w > 0 && w >= m.cfg.Part*most {
 			list = append(list, Culprit{m.g.Flows[f], w / total})
 		}
 	}
@@ -72,31 +92,42 @@ func (m *matching) waitingFor(n int) (list []int) {
 	return m.before[n]
 }
 
-// passed weighs flows by what they did in the epochs: by the paper's
-// contribution where somebody has one, else by packets that were not paused.
-func (m *matching) passed(n int) map[int]float64 {
-	weights := map[int]float64{}
-	most := 0.0
-	for _, e := range provenance.Out(m.g.PortFlow, n) {
-		most = max(most, e.Weight)
-	}
-	if most > clear*m.g.Nodes[n].Depth {
-		for _, e := range provenance.Out(m.g.PortFlow, n) {
-			if e.Weight > 0 {
-				weights[e.To] = e.Weight
-			}
-		}
+// waitedAt returns the bytes of each flow that a packet found before it in a
+// queue in the mean, over the last epochs if any joined it then, else over all
+// that were told.
+//
+// A switch sums up the depth that a flow's packets met. In a queue that sends,
+// depth is time to wait, and by Little's law a flow has so much in a queue as
+// its packets' times to wait come to: the sum is the flow's share of the queue.
+func (m *matching) waitedAt(n int) map[int]float64 {
+	if weights := m.waitedSince(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm)); len(weights) > 0 {
 		return weights
 	}
+	return m.waitedSince(n, m.g.From)
+}
+
+// waitedSince is waitedAt from the epoch on that holds a time.
+func (m *matching) waitedSince(n int, since model.Time) map[int]float64 {
+	teller, told := m.g.Teller(m.g.Nodes[n].Node)
+	if !told {
+		return map[int]float64{}
+	}
+	clock := epoch.Header{EpochLength: teller.Epoch}
+	oldest := clock.Number(since)
+	weights := map[int]float64{}
+	packets := 0.0
 	for _, p := range m.g.PassagesAt(n) {
-		weights[p.Flow] += float64(p.Did.Packets - p.Did.Paused)
+		if int32(p.Did.Epoch-oldest) < 0 || p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused {
+			continue
+		}
+		weights[p.Flow] += float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)
+		packets += float64(p.Did.Packets - p.Did.Paused)
+	}
+	for f := range weights {
+		weights[f] /= packets
 	}
 	return weights
 }
-
-// clear is the share of a queue's depth that a contribution must reach to tell
-// contributors from victims.
-const clear = 0.2
 
 // routingFault finds the entry behind a loop: one that sends packets of the
 // loop another way than intended, or, where static routes are intended so, away

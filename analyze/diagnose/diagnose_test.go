@@ -237,6 +237,49 @@ func TestContentionOnTheVictimsWay(t *testing.T) {
 	b.want(b.diagnose("h8>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h6>h5", "h8>h5")
 }
 
+// met says what depth a flow's packets met in a queue in one epoch.
+func (b *bench) met(flow, port string, number, packets uint32, depth uint64) {
+	b.passes(flow, port, number, packets, class)
+	r := b.reports[b.port(port).Node]
+	r.Flows[len(r.Flows)-1].Depth = uint64(packets) * depth
+}
+
+// TestBurstThatHasLeft: of a burst that the victim's packets waited behind one
+// flow is still in the queue when the host complains. Those before it are named,
+// too; one that passed an empty queue, or was there long before, is not.
+func TestBurstThatHasLeft(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.queue("leaf1>h5", 70*kb)
+	b.waits("h7>h5", 10*kb, "leaf1>h5")
+	b.waits("h6>h5", 60*kb, "leaf1>h5")
+	for _, h := range []string{"h0", "h1", "h2"} {
+		b.met(h+">h5", "leaf1>h5", 9, 100, 200)
+	}
+	b.met("h9>h5", "leaf1>h5", 9, 300, 0)
+	b.met("h10>h5", "leaf1>h5", 7, 400, 300)
+	b.want(b.diagnose("h7>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
+}
+
+// TestBurstOfTheEpochs: nothing is left of a burst of unequal flows. The paper's
+// weights would name the heaviest alone.
+func TestBurstOfTheEpochs(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.queue("leaf1>h5", 0)
+	e := b.reports[b.id("leaf1")].PortEpochs
+	e[len(e)-1].Depth = 100 * 200
+	b.met("h7>h5", "leaf1>h5", 9, 1, 200)
+	b.met("h6>h5", "leaf1>h5", 9, 60, 220)
+	b.met("h0>h5", "leaf1>h5", 9, 20, 180)
+	b.met("h1>h5", "leaf1>h5", 9, 19, 180)
+	v := b.diagnose("h7>h5")
+	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h0>h5", "h1>h5")
+	// A flow whose own packets found the queue empty was not held up by it.
+	b.met("h4>h5", "leaf1>h5", 9, 5, 0)
+	if v := b.diagnose("h4>h5"); v[0].Anomaly != None {
+		t.Errorf("verdict %+v of a flow that met nobody; want none", v[0])
+	}
+}
+
 func TestNothingIsNothing(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.waits("h8>h5", 2*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")

@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"slices"
+
 	"github.com/weft-telemetry/weft/analyze/provenance"
 )
 
@@ -32,6 +34,19 @@ const packet = 1000
 // wasDeep tells whether a queue was deep in the epochs, without pauses.
 func (m *matching) wasDeep(n int) bool {
 	return m.g.Nodes[n].Depth*packet >= m.bytesIn(n, m.cfg.Deep)
+}
+
+// metDepth tells whether the victim's own packets found a queue deep in some
+// epoch. A queue of its way that was deep at another time did not hold it up.
+func (m *matching) metDepth(n int) bool {
+	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+		return true // nobody can tell
+	}
+	flow := m.g.Flow(m.complaint.Victim)
+	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
+		free := float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
+		return p.Flow == flow && free > 0 && float64(p.Did.Depth)*packet >= free*m.bytesIn(n, m.cfg.Deep)
+	})
 }
 
 // past matches what the epochs tell, as the paper does, where the wait was over
@@ -67,7 +82,7 @@ func (m *matching) past() {
 		}
 	}
 	for _, n := range m.victim {
-		if !m.waited(n) && m.wasDeep(n) && !m.named(n) {
+		if !m.waited(n) && m.wasDeep(n) && m.metDepth(n) && !m.named(n) {
 			m.contention(n)
 		}
 	}

@@ -43,7 +43,7 @@ func (m *matching) hostSays(v *Verdict, n int) {
 // backpressure is the verdict of a queue that flows overfill.
 func (m *matching) backpressure(e end) Verdict {
 	v := m.begin(Backpressure, Flows, e)
-	m.blame(&v, e.node)
+	m.blame(&v, e.node, m.culprits(e.node))
 	return v
 }
 
@@ -55,14 +55,14 @@ func (m *matching) contention(n int) {
 	if !m.now {
 		v.Confidence = 0.5
 	}
-	m.blame(&v, n)
+	m.blame(&v, n, m.competitors(n))
 	m.add(v)
 }
 
 // blame names the flows that overfill a queue, and why they do.
-func (m *matching) blame(v *Verdict, n int) {
+func (m *matching) blame(v *Verdict, n int, flows []Culprit) {
 	node := &m.g.Nodes[n]
-	v.Culprits = m.culprits(n)
+	v.Culprits = flows
 	if m.now {
 		v.note("%s was not paused and held %v", m.name(n), model.Bytes(node.State.Queued))
 	} else {
@@ -117,7 +117,7 @@ func (m *matching) deadlock(loop cycle) {
 	}
 	if flows.node >= 0 {
 		v := m.inCircle(OutOfLoop, Flows, loop, flows, m.queued(flows.node)/most)
-		m.blame(&v, flows.node)
+		m.blame(&v, flows.node, m.culprits(flows.node))
 		m.endCircle(v, loop)
 	}
 	if inLoop && host.node < 0 {

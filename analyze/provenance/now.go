@@ -3,6 +3,7 @@ package provenance
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -12,9 +13,10 @@ import (
 // Teller is a switch that answered.
 type Teller struct {
 	ID       model.NodeID
-	Complete bool // all that it knew is here
-	NoFlows  bool // it keeps none
-	Epochs   int  // that it told of
+	Complete bool          // all that it knew is here
+	NoFlows  bool          // it keeps none
+	Epochs   int           // that it told of
+	Epoch    time.Duration // the length of each
 }
 
 // Passage is what a flow did in a queue in one epoch.
@@ -60,7 +62,7 @@ func of[T any](list []T, node int, key func(*T) int) []T {
 
 // tellers lists who answered.
 func (b *builder) tellers(r *Report) {
-	t := Teller{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0}
+	t := Teller{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0, Epoch: r.EpochLength}
 	seen := map[uint32]bool{}
 	for i := range r.PortEpochs {
 		seen[r.PortEpochs[i].Epoch] = true
