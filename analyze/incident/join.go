@@ -194,8 +194,10 @@ func related(a, b Cause) bool {
 		a, b, fa, fb = b, a, fb, fa
 	}
 	switch {
+	case fa == sharing: // a detour, or a queue that stands, makes others carry more
+		return b >= Incast && fb != missing
 	case fb == steering:
-		return fa != sharing
+		return true
 	case fa == pausing && fb == missing:
 		return b == DeadLink
 	default:
