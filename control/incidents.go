@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
@@ -127,7 +128,7 @@ func (c *Controller) sentence(in *incident.Incident) string {
 		hurt = fmt.Sprintf(" It hurts %s.", plural(n, "flow"))
 	}
 	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
-	return fmt.Sprintf("%s at %s for %v: %s.%s", titles[in.Cause], c.place(in.Place), since, in.Text, hurt)
+	return fmt.Sprintf("%s at %s for %v: %s.%s", titles[in.Cause], c.place(in.Place), since, strings.TrimSuffix(in.Text, "."), hurt)
 }
 
 var titles = map[incident.Cause]string{

@@ -116,7 +116,7 @@ type lostLately struct {
 }
 
 // lately is how long losses are shown.
-const lately = time.Second
+const lately = 100 * time.Millisecond
 
 func (l *lostLately) add(at model.Time, p model.Port, n uint64) {
 	if last := len(l.at) - 1; last < 0 || l.at[last] != at {

@@ -79,7 +79,7 @@ var (
 	portsDesc     = prometheus.NewDesc("weft_fabric_ports", "Ports, by what is known of them: silent ones were not heard of for a second or more.", []string{"state"}, nil)
 	queueDesc     = prometheus.NewDesc("weft_fabric_queue_bytes_max", "The deepest queue of all ports.", nil, nil)
 	loadDesc      = prometheus.NewDesc("weft_fabric_load_share_max", "The highest load of all ports, as a share of the link's rate.", nil, nil)
-	lostDesc      = prometheus.NewDesc("weft_fabric_lost_packets", "Packets lost on all links in the last second of the fabric's clock.", nil, nil)
+	lostDesc      = prometheus.NewDesc("weft_fabric_lost_packets", "Packets lost on all links in the last 100 ms of the fabric's clock.", nil, nil)
 	paceDesc      = prometheus.NewDesc("weft_fabric_pace", "Seconds of the fabric in one of the wall; 1 is real time.", nil, nil)
 )
 

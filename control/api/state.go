@@ -35,7 +35,7 @@ type PortState struct {
 	QueueBytes  int64        `json:"queue_bytes"`
 	LatencyNs   int64        `json:"latency_ns" doc:"Through the switch, by its own clock"`
 	PausedShare float64      `json:"paused_share" doc:"Share of the time that PFC kept it from sending, 0 to 1"`
-	LostPackets uint64       `json:"lost_packets" doc:"On the link behind it, in the last second of the fabric's clock"`
+	LostPackets uint64       `json:"lost_packets" doc:"On the link behind it, in the last 100 ms of the fabric's clock"`
 	AgeMs       float64      `json:"age_ms" doc:"Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that"`
 }
 

@@ -1444,7 +1444,7 @@ export interface components {
             load_share: number;
             /**
              * Format: int64
-             * @description On the link behind it, in the last second of the fabric's clock
+             * @description On the link behind it, in the last 100 ms of the fabric's clock
              */
             lost_packets: number;
             node: string;
