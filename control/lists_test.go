@@ -30,7 +30,7 @@ func TestInboxReadsEveryList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := uint32(5 + 3); rings.Lists() != want {
+	if want := uint32(5 + 4); rings.Lists() != want {
 		t.Fatalf("%d lists, want %d", rings.Lists(), want)
 	}
 	put := func(id dta.ListID, n int) {
@@ -39,7 +39,7 @@ func TestInboxReadsEveryList(t *testing.T) {
 		}
 		tr.Drain(0)
 	}
-	for id := range dta.ListID(8) {
+	for id := range dta.ListID(9) {
 		put(id, int(id)+1)
 	}
 	got := map[dta.ListID]int{}
@@ -50,10 +50,10 @@ func TestInboxReadsEveryList(t *testing.T) {
 		got[id]++
 	}
 	n, err := in.Poll(take)
-	if err != nil || n != 36 {
-		t.Fatalf("%d entries, %v; want 36", n, err)
+	if err != nil || n != 45 {
+		t.Fatalf("%d entries, %v; want 45", n, err)
 	}
-	for id := range dta.ListID(8) {
+	for id := range dta.ListID(9) {
 		if got[id] != int(id)+1 {
 			t.Errorf("list %d gave %d entries, want %d", id, got[id], id+1)
 		}
@@ -66,6 +66,6 @@ func TestInboxReadsEveryList(t *testing.T) {
 		t.Errorf("%d entries read and %d lost, %v; want 3000 in all, and some lost", n, in.Lost(), err)
 	}
 	if !plan.Flowsets.has(4) || plan.Flowsets.has(5) || !plan.Epochs.has(7) {
-		t.Errorf("plan %+v; want flowsets in 0 to 4, epochs in 7", plan)
+		t.Errorf("plan %+v; want flowsets in 0 to 4, epochs in 7, complaints in 8", plan)
 	}
 }
