@@ -9,7 +9,7 @@ import { fatTree, states } from './fabric.mjs';
 const [, , base, shots] = process.argv;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const patience = 60_000; // machines that test are slow; nothing waits without a reason
+const patience = 40_000; // machines that test are slow; nothing waits without a reason
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
 
 async function open(size = { width: 1280, height: 800 }, colorScheme = 'light') {
@@ -39,6 +39,10 @@ async function clickNode(page, name) {
 }
 
 const page = await open();
+process.on('uncaughtException', async (e) => {
+  console.log(e, '\nat', page.url(), '\n' + (await page.locator('main').innerText({ timeout: 1000 }).catch(() => '')).slice(0, 1500));
+  process.exit(1);
+});
 await page.goto(base);
 await page.getByText('live', { exact: true }).waitFor();
 
