@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
@@ -125,7 +126,7 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Build: readBuildInfo(), Log: log})
+	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Page: console.Page(), Build: readBuildInfo(), Log: log})
 	if err != nil {
 		return err
 	}
