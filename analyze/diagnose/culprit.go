@@ -29,15 +29,43 @@ func (m *matching) culprits(n int) []Culprit {
 // competitors returns the flows that a packet of the victim met in a queue of
 // its own way: those in it, and those that lately were. A burst is most of what
 // the packet waited for, and its flows leave one by one while it drains: what
-// is left of it when the host complains is those that came last.
+// is left of it when the host complains is those that came last. So much as the
+// queue holds less than packets lately found in it has left it.
 func (m *matching) competitors(n int) []Culprit {
 	weights := m.waitedAt(n)
 	if m.now {
+		found := 0.0
+		for _, bytes := range weights {
+			found += bytes
+		}
+		left := max(0, m.deepest(n)-m.queued(n))
+		for f := range weights {
+			weights[f] *= left / found
+		}
 		for f, bytes := range m.queuedFor(n) {
 			weights[f] += bytes
 		}
 	}
 	return m.list(weights)
+}
+
+// deepest is the most bytes that the packets of a flow lately found in a queue,
+// in the mean.
+func (m *matching) deepest(n int) (bytes float64) {
+	oldest := m.numberAt(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm))
+	for _, p := range m.g.PassagesAt(n) {
+		if free := float64(p.Did.Packets) - float64(p.Did.Paused); int32(p.Did.Epoch-oldest) >= 0 && free > 0 {
+			bytes = max(bytes, float64(p.Did.Depth)/free*packet)
+		}
+	}
+	return bytes
+}
+
+// numberAt is the number of the epoch that holds a time of a queue's switch.
+func (m *matching) numberAt(n int, t model.Time) uint32 {
+	teller, _ := m.g.Teller(m.g.Nodes[n].Node)
+	clock := epoch.Header{EpochLength: max(teller.Epoch, 1)}
+	return clock.Number(t)
 }
 
 // list makes culprits of flows whose weight is not far below the heaviest's.
@@ -108,12 +136,7 @@ func (m *matching) waitedAt(n int) map[int]float64 {
 
 // waitedSince is waitedAt from the epoch on that holds a time.
 func (m *matching) waitedSince(n int, since model.Time) map[int]float64 {
-	teller, told := m.g.Teller(m.g.Nodes[n].Node)
-	if !told {
-		return map[int]float64{}
-	}
-	clock := epoch.Header{EpochLength: teller.Epoch}
-	oldest := clock.Number(since)
+	oldest := m.numberAt(n, since)
 	weights := map[int]float64{}
 	packets := 0.0
 	for _, p := range m.g.PassagesAt(n) {

@@ -60,6 +60,28 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.wantLoop(v[0], false)
 }
 
+// TestLoopWithTwoBeginnings: a queue of the circle was overfull by itself, and
+// one outside was in the epochs, of which nothing is left.
+func TestLoopWithTwoBeginnings(t *testing.T) {
+	b := circle(t)
+	b.reports[b.id("s2")].Pauses[0].Behind = 180 * kb
+	b.queue("s2>h4", 0)
+	e := b.reports[b.id("s2")].PortEpochs
+	e[len(e)-1].Depth = 100 * 150
+	b.met("h0>h4", "s2>h4", 9, 50, 150)
+	b.met("h5>h4", "s2>h4", 9, 50, 150)
+	b.reports[b.id("s1")].PortEpochs[0].Paused = 80
+	b.reports[b.id("s2")].Meters = append(b.reports[b.id("s2")].Meters, epoch.Meter{
+		Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb,
+	})
+	v := b.diagnose("h6>h2")
+	if len(v) != 2 {
+		t.Fatalf("%d verdicts %+v; want one of each beginning", len(v), v)
+	}
+	b.want(v[0], InLoop, Flows, v[0].Detail, "s2>s3", "h2>h6", "h4>h0")
+	b.want(v[1], OutOfLoop, Flows, v[1].Detail, "s2>h4", "h0>h4", "h5>h4")
+}
+
 func TestLoopWithoutATrace(t *testing.T) {
 	b := circle(t)
 	v := b.diagnose("h0>h4")

@@ -95,20 +95,26 @@ func (m *matching) deadlock(loop cycle) {
 		}
 	}
 	inLoop := depth >= m.bytesIn(inside, m.cfg.Deep)
-	if host.node < 0 && flows.node < 0 {
-		// A queue of the circle that was overfull by itself began it, unless
-		// one outside was more so; and hosts do not pause for nothing.
+	past := host.node < 0 && flows.node < 0
+	if past {
+		// What the circle waited for outside may be over by now. A queue of the
+		// circle that was overfull by itself does not rule it out: which of the
+		// two began it, nobody can tell. And hosts do not pause for nothing.
 		switch e := m.began(loop.nodes); {
 		case e.node < 0:
 		case m.pausedByHost(e.node):
 			host = e
-		case !inLoop || m.g.Nodes[e.node].Depth*packet > depth:
+		default:
 			flows = e
 		}
 	}
-	most := depth
+	most, outside := depth, 0.0
 	if flows.node >= 0 {
-		most = max(most, m.queued(flows.node))
+		outside = m.queued(flows.node)
+		if past {
+			outside = max(outside, m.g.Nodes[flows.node].Depth*packet)
+		}
+		most = max(most, outside)
 	}
 	if host.node >= 0 {
 		v := m.inCircle(OutOfLoop, Host, loop, host, 1)
@@ -116,7 +122,7 @@ func (m *matching) deadlock(loop cycle) {
 		m.endCircle(v, loop)
 	}
 	if flows.node >= 0 {
-		v := m.inCircle(OutOfLoop, Flows, loop, flows, m.queued(flows.node)/most)
+		v := m.inCircle(OutOfLoop, Flows, loop, flows, outside/most)
 		m.blame(&v, flows.node, m.culprits(flows.node))
 		m.endCircle(v, loop)
 	}
