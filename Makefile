@@ -34,7 +34,7 @@ test: unit fuzz ## Run every test with the race detector, then each fuzz test fo
 unit: page
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
-	$(GO) test ./sim ./control/flowwatch ./control/probe ./scenario/live
+	$(GO) test ./sim ./control/flowwatch ./control/probe ./scenario/live ./console
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)

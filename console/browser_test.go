@@ -22,6 +22,9 @@ func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes a while")
 	}
+	if raced {
+		t.Skip("the fabric is too slow with the race detector; make test runs this without")
+	}
 	for _, need := range []string{"node", "chromium"} {
 		if _, err := exec.LookPath(need); err != nil {
 			t.Skipf("no %s here, so the page is not tried in a browser", need)
