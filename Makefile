@@ -19,14 +19,18 @@ build: ## Build bin/weft
 	@scripts/need gcc:gcc g++:g++
 	@$(GO) build -trimpath -pgo=cmd/weft/weft.pgo -ldflags '$(LDFLAGS)' -o bin/weft ./cmd/weft
 
+# npm install, not npm ci: that one wants packages of every platform to be in the
+# registry. Versions are those of the lock file all the same.
+NPM := npm install --no-audit --no-fund --no-save
+
 console: ## Build the page anew from console/web (wants Node 20)
-	cd console/web && npm ci --no-audit --no-fund && npm run types && npm run check && npm run build
+	cd console/web && $(NPM) && npm run types && npm run check && npm run build
 
 # The page's own tests want Node 20 and its packages; where they are not, those
 # tests say so and are skipped.
 page:
 	@if [ "$$(node --version 2>/dev/null | cut -c2- | cut -d. -f1)" -ge 20 ] 2>/dev/null; then \
-	  scripts/need chromium:chromium && (cd console/web && test -d node_modules || npm ci --no-audit --no-fund); \
+	  scripts/need chromium:chromium && (cd console/web && test -d node_modules || $(NPM)); \
 	else echo "no Node 20 here: the page is not compared with its source nor tried in a browser"; fi
 
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
