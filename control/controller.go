@@ -8,6 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/analyze/coverage"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/control/portwatch"
@@ -18,6 +20,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/poll"
 )
 
 // Config is what a Controller goes by.
@@ -189,7 +192,9 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
-	cfg.Causes.Drawn = c.drawings.add
+	cfg.Causes.Drawn = func(ev poll.Event, g *provenance.Graph) {
+		c.drawings.add(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
+	}
 	cfg.Causes.Ask = func(_ model.Time, who diagnose.Complaint) { devices.Ask(who.Victim) }
 	c.causes, e = rootcause.New(cfg.Causes)
 	err = errors.Join(err, e)

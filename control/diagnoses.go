@@ -7,7 +7,6 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
-	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/rootcause"
@@ -38,18 +37,20 @@ func (c *Controller) polled(now model.Time, data []byte) error {
 	return nil
 }
 
-// drawings are graphs of complaints whose verdicts have not all come.
+// drawings are of the graphs of complaints whose verdicts have not all come.
+// They are small beside the graphs.
 type drawings struct {
-	list  map[poll.Event]*provenance.Graph
+	list  map[poll.Event]*drawing.Drawing
 	order []poll.Event // oldest first
 }
 
-// maxDrawings bounds them: verdicts that wait for a second look.
-const maxDrawings = 64
+// maxDrawings bounds them: all complaints of one moment, and verdicts that wait
+// for a second look.
+const maxDrawings = 512
 
-func (d *drawings) add(ev poll.Event, g *provenance.Graph) {
+func (d *drawings) add(ev poll.Event, g *drawing.Drawing) {
 	if d.list == nil {
-		d.list = map[poll.Event]*provenance.Graph{}
+		d.list = map[poll.Event]*drawing.Drawing{}
 	}
 	if len(d.order) == maxDrawings {
 		delete(d.list, d.order[0])
@@ -178,8 +179,8 @@ func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diag
 		f := c.flowRef(k.Flow)
 		b.Culprits = append(b.Culprits, api.Party{Flow: &f, Weight: k.Weight})
 	}
-	if g := c.drawings.list[v.Event]; g != nil {
-		c.draw(&b.Graph, g, v)
+	if d := c.drawings.list[v.Event]; d != nil {
+		c.draw(&b.Graph, d, v)
 	}
 	var err error
 	if r.Body, err = json.Marshal(b); err != nil {
@@ -207,7 +208,7 @@ func blames(v *diagnose.Verdict, k model.FlowKey) bool {
 }
 
 // draw puts what a verdict is about into the API's graph.
-func (c *Controller) draw(out *api.Graph, g *provenance.Graph, v *diagnose.Verdict) {
+func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdict) {
 	in := func(list []model.Port, p model.Port) bool {
 		for _, q := range list {
 			if q == p {
@@ -216,7 +217,6 @@ func (c *Controller) draw(out *api.Graph, g *provenance.Graph, v *diagnose.Verdi
 		}
 		return false
 	}
-	d := drawing.New(g, c.fabric, drawing.DefaultOptions())
 	for i := range d.Ports {
 		p := &d.Ports[i]
 		id, _ := c.fabric.ByName(p.Node)
