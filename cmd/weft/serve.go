@@ -59,7 +59,7 @@ func (a *app) serveCommand() *cobra.Command {
 reports 2.0, and ERSPAN mirrors where raw sockets are allowed. What is found is
 kept in a DuckDB file, and shown by the API and the page.
 
-The configuration is a YAML file (examples/serve.yaml). Every value that is one
+The configuration is a YAML file (deploy/serve.yaml). Every value that is one
 word can also be given in the environment, WEFT_STORE_PATH for store.path, and
 as a flag, --store-path; the flag wins, then the environment, then the file.
 
@@ -69,7 +69,7 @@ log. SIGTERM and SIGINT end it; what was received is analysed and kept first.
 
 Everything listens on loopback unless told otherwise.`,
 		Example: `  weft serve --config /etc/weft/serve.yaml
-  weft serve --config examples/serve.yaml --check
+  weft serve --config deploy/serve.yaml --check
   weft serve --topology fabric.yaml --store-path weft.duckdb --dump`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
