@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
@@ -199,24 +200,11 @@ func (c *Controller) flowRefs(keys []model.FlowKey) []api.FlowRef {
 
 // blames tells whether a flow is among the culprits.
 func blames(v *diagnose.Verdict, k model.FlowKey) bool {
-	for i := range v.Culprits {
-		if v.Culprits[i].Flow == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Culprits, func(c diagnose.Culprit) bool { return c.Flow == k })
 }
 
 // draw puts what a verdict is about into the API's graph.
 func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdict) {
-	in := func(list []model.Port, p model.Port) bool {
-		for _, q := range list {
-			if q == p {
-				return true
-			}
-		}
-		return false
-	}
 	for i := range d.Ports {
 		p := &d.Ports[i]
 		id, _ := c.fabric.ByName(p.Node)
@@ -224,7 +212,7 @@ func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdic
 		out.Ports = append(out.Ports, api.GraphPort{
 			ID: p.ID, Node: p.Node, Port: p.Port, Priority: p.Priority, Peer: p.Peer, ToHost: p.ToHost,
 			Packets: p.Packets, PausedPackets: p.Paused, DepthPackets: p.Depth, PauseFrames: p.PauseFrames, Paused: p.Stands,
-			InPath: in(v.Path, at), InLoop: in(v.Loop, at), Initial: v.Initial == at,
+			InPath: slices.Contains(v.Path, at), InLoop: slices.Contains(v.Loop, at), Initial: v.Initial == at, Level: p.Level,
 		})
 	}
 	for i := range d.Flows {
@@ -236,7 +224,7 @@ func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdic
 		case blames(v, f.Key):
 			role = "culprit"
 		}
-		out.Flows = append(out.Flows, api.GraphFlow{ID: f.ID, FlowRef: c.flowRef(f.Key), Role: role})
+		out.Flows = append(out.Flows, api.GraphFlow{ID: f.ID, FlowRef: c.flowRef(f.Key), Role: role, Level: f.Level})
 	}
 	for i := range d.Edges {
 		e := &d.Edges[i]

@@ -82,13 +82,15 @@ type GraphPort struct {
 	InPath        bool           `json:"in_path" doc:"On the way that pauses spread"`
 	InLoop        bool           `json:"in_loop"`
 	Initial       bool           `json:"initial"`
+	Level         int            `json:"level" doc:"Steps from the victim: the column in a drawing"`
 }
 
 // GraphFlow is a flow.
 type GraphFlow struct {
 	ID string `json:"id" doc:"The flow's key"`
 	FlowRef
-	Role string `json:"role" enum:"victim,culprit,spreader,other"`
+	Role  string `json:"role" enum:"victim,culprit,spreader,other"`
+	Level int    `json:"level" doc:"Steps from the victim: the column in a drawing"`
 }
 
 // GraphEdge is a weighted wait-for relation.
@@ -139,9 +141,9 @@ func (s *Server) diagnosisRoutes() {
 		}
 		switch in.Format {
 		case "dot":
-			return file{typ: "text/vnd.graphviz", data: d.Graph.dot()}, nil
+			return file{typ: "text/vnd.graphviz", data: []byte(d.Graph.drawing().Dot())}, nil
 		case "svg":
-			return file{typ: "image/svg+xml", data: d.Graph.svg()}, nil
+			return file{typ: "image/svg+xml", data: []byte(d.Graph.drawing().SVG())}, nil
 		}
 		return file{typ: "application/json", data: encodeJSON(&d)}, nil
 	})

@@ -236,10 +236,10 @@ func TestDrawings(t *testing.T) {
 		name := rapid.StringMatching(`[a-z<>&"\\\n]{1,40}`)
 		g := Graph{}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "ports") {
-			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint(i, name.Draw(rt, "port")), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InLoop: rapid.Bool().Draw(rt, "loop")})
+			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")), Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InLoop: rapid.Bool().Draw(rt, "loop")})
 		}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "flows") {
-			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint(i, name.Draw(rt, "flow")), Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})
+			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint("f", i, name.Draw(rt, "flow")), Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})
 		}
 		for range rapid.IntRange(0, 12).Draw(rt, "edges") {
 			if len(g.Ports) == 0 {
@@ -248,9 +248,9 @@ func TestDrawings(t *testing.T) {
 			p, q := rapid.SampledFrom(g.Ports).Draw(rt, "from").ID, rapid.SampledFrom(g.Ports).Draw(rt, "to").ID
 			g.Edges = append(g.Edges, GraphEdge{From: p, To: q, Kind: "port-port", Weight: rapid.Float64Range(-9, 9).Draw(rt, "weight")})
 		}
-		svg := g.svg()
+		svg := g.drawing().SVG()
 		rects, lines := 0, 0
-		for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+		for d := xml.NewDecoder(strings.NewReader(svg)); ; {
 			tok, err := d.Token()
 			if err == io.EOF {
 				break
@@ -259,18 +259,20 @@ func TestDrawings(t *testing.T) {
 				rt.Fatalf("%v in %s", err, svg)
 			}
 			if e, ok := tok.(xml.StartElement); ok {
-				switch e.Name.Local {
-				case "rect":
-					rects++
-				case "line":
-					lines++
+				for _, a := range e.Attr {
+					switch {
+					case a.Name.Local == "class" && strings.HasPrefix(a.Value, "box"):
+						rects++
+					case a.Name.Local == "marker-end": // not of the legend
+						lines++
+					}
 				}
 			}
 		}
 		if rects != len(g.Ports)+len(g.Flows) || lines != len(g.Edges) {
 			rt.Fatalf("%d boxes and %d lines of %+v", rects, lines, g)
 		}
-		dot := string(g.dot())
+		dot := g.drawing().Dot()
 		quotes := strings.Count(dot, `"`) - strings.Count(strings.ReplaceAll(dot, `\\`, ""), `\"`)
 		if quotes%2 != 0 || strings.Count(dot, "->") < len(g.Edges) {
 			rt.Fatalf("dot: %s", dot)

@@ -955,6 +955,11 @@ export interface components {
             flow: string;
             /** @description The flow's key */
             id: string;
+            /**
+             * Format: int64
+             * @description Steps from the victim: the column in a drawing
+             */
+            level: number;
             /** @enum {string} */
             role: "victim" | "culprit" | "spreader" | "other";
             /** @description Host; absent outside of the fabric */
@@ -972,6 +977,11 @@ export interface components {
             /** @description On the way that pauses spread */
             in_path: boolean;
             initial: boolean;
+            /**
+             * Format: int64
+             * @description Steps from the victim: the column in a drawing
+             */
+            level: number;
             node: string;
             /** Format: int64 */
             packets: number;
