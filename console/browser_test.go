@@ -40,7 +40,7 @@ func TestBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 8*time.Minute)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	args := []string{"test/browser.mjs", "http://" + s.Addr().String() + "/"}

@@ -26,6 +26,7 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	waiting record.Batch
+	away    record.Batch // with the store
 	stats   KeeperStats
 	writing sync.Mutex // held while a batch is with the store
 }
@@ -94,7 +95,7 @@ func (k *Keeper) flush(ctx context.Context) error {
 	defer k.writing.Unlock()
 	k.mu.Lock()
 	b := k.waiting
-	k.waiting = record.Batch{}
+	k.waiting, k.away = record.Batch{}, b
 	k.mu.Unlock()
 	n := b.Len()
 	if n == 0 {
@@ -103,6 +104,7 @@ func (k *Keeper) flush(ctx context.Context) error {
 	err := k.store.Append(ctx, &b)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.away = record.Batch{}
 	if err != nil {
 		k.stats.Failed += uint64(n)
 		return err

@@ -13,8 +13,8 @@ import (
 // Flow is what a flow did over the part of the range that was looked at.
 type Flow struct {
 	FlowRef
-	First       time.Time `json:"first" doc:"Begin of the first slot it was seen in"`
-	Last        time.Time `json:"last" doc:"End of the last"`
+	First       time.Time `json:"first" doc:"Begin of the first slot it was seen in; of the range where slots is 0"`
+	Last        time.Time `json:"last" doc:"End of the last; of the range where slots is 0"`
 	Slots       int       `json:"slots" doc:"That it was seen in"`
 	Packets     uint64    `json:"packets"`
 	Bytes       uint64    `json:"bytes"`

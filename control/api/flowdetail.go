@@ -25,6 +25,9 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	if q.Flow, err = flowKey(in.Key); err != nil {
 		return d, err
 	}
+	if q.Flow.IsZero() {
+		return d, fmt.Errorf("flow %q, want a key such as tcp 10.0.0.2:40000 > 10.0.1.2:80: %w", in.Key, ErrInvalid)
+	}
 	d = FlowDetail{
 		Series: []FlowPoint{}, Hops: []FlowHop{}, Losses: []FlowLoss{}, Traces: []TraceSummary{}, Diagnoses: []Diagnosis{},
 	}
@@ -44,9 +47,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 		return d, err
 	}
 	if len(sums.flows) == 0 {
-		if len(d.Traces) == 0 && len(d.Diagnoses) == 0 {
-			return d, fmt.Errorf("flow %s from %s to %s: %w", q.Flow, stamp(q.From), stamp(q.To), ErrNotFound)
-		}
+		// Any key names a flow; of this one nothing was counted, or not yet.
 		d.Flow = Flow{FlowRef: s.flowRef(q.Flow), First: q.From, Last: q.To, Path: []string{}}
 		return d, nil
 	}

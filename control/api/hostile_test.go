@@ -158,6 +158,12 @@ func TestFlowAnswer(t *testing.T) {
 	if len(d.Diagnoses) != 0 {
 		t.Errorf("diagnoses from outside of the range: %v", d.Diagnoses)
 	}
+	// A flow that nothing is recorded of, or not yet, is no mistake to ask for.
+	in.Key = "tcp 9.9.9.9:1 > 8.8.8.8:2"
+	none, err := s.getFlow(t.Context(), in)
+	if err != nil || none.Flow.Flow.String() != in.Key || none.Slots != 0 || none.Packets != 0 || len(none.Hops)+len(none.Series)+len(none.Traces) != 0 || !none.Complete || !none.First.Before(none.Last) {
+		t.Errorf("flow without records = %+v, %v; want an empty answer", none, err)
+	}
 }
 
 // TestHeatmapAnswer against its records, counted by hand.

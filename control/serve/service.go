@@ -192,7 +192,7 @@ func (s *Service) serve() error {
 	}
 	front := control.NewFront(s.control, s.door.Do, s.hub)
 	if s.server, err = api.New(cfg, api.Deps{
-		Live: s, Records: s.deps.Store, Hub: s.hub, Prober: front, Marker: front, Meter: front, Doctor: front,
+		Live: s, Records: s.keeper.Ahead(s.deps.Store), Hub: s.hub, Prober: front, Marker: front, Meter: front, Doctor: front,
 		Page: s.deps.Page, Build: s.deps.Build, Log: s.log,
 	}); err != nil {
 		return err

@@ -94,7 +94,7 @@ func NewSystem(o Options) (_ *System, err error) {
 	cfg := api.DefaultConfig()
 	cfg.Listen = o.Listen
 	deps := api.Deps{
-		Live: s, Records: s.store, Hub: s.hub, Lab: s, Prober: front, Marker: front, Meter: front, Doctor: front, Page: o.Page, Build: o.Build, Log: o.Log,
+		Live: s, Records: s.keeper.Ahead(s.store), Hub: s.hub, Lab: s, Prober: front, Marker: front, Meter: front, Doctor: front, Page: o.Page, Build: o.Build, Log: o.Log,
 	}
 	if s.server, err = api.New(cfg, deps); err != nil {
 		return nil, err

@@ -3,15 +3,16 @@ import { go } from './router.svelte';
 import { views } from './views';
 
 export function keys(on: { search: () => void; help: () => void }): (e: KeyboardEvent) => void {
-  let since = -Infinity; // when g was pressed
+  let after = ''; // the key before
   return (e) => {
     const t = e.target as HTMLElement;
-    if (e.ctrlKey || e.metaKey || e.altKey || t.closest('input:not([type="range"]), textarea, select, dialog')) return;
-    const second = e.timeStamp - since < 1200;
-    since = -Infinity;
-    const view = second && views.find((v) => v.key === e.key);
+    // Until its next frame, the browser leaves the focus in a dialog that was closed.
+    const dialog = t.closest('dialog');
+    const taken = dialog ? dialog.open : t.closest('input:not([type="range"]), textarea, select');
+    if (e.ctrlKey || e.metaKey || e.altKey || taken) return;
+    const view = after === 'g' && views.find((v) => v.key === e.key);
+    after = view ? '' : e.key;
     if (view) go(view.name);
-    else if (e.key === 'g') since = e.timeStamp;
     else if (e.key === '/') on.search();
     else if (e.key === '?') on.help();
     else return;

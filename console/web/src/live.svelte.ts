@@ -28,6 +28,7 @@ class Live {
   locked = $state(false); // a token is wanted
   ticks = $state(0); // states heard; what shows ports' numbers depends on it
   private clockAt = 0;
+  private waiting: Message[] | undefined; // events heard while reload asks
 
   /** now is the fabric's time, going on between two clocks heard. */
   now(): bigint {
@@ -52,8 +53,7 @@ class Live {
       if (!this.locked) setTimeout(() => void this.start(), 2000);
       return;
     }
-    await this.reload();
-    void listen(new AbortController().signal, (m) => this.hear(m), (s, why) => [this.link, this.why] = [s, why]);
+    void listen(new AbortController().signal, (m) => this.hear(m), (s, why) => [this.link, this.why] = [s === 'live' && !this.health ? 'connecting' : s, why]);
   }
 
   async unlock(t: string): Promise<void> {
@@ -67,35 +67,54 @@ class Live {
     this.frames = new Frames(new Ports(t));
   }
 
-  /** reload asks for all that events only tell the changes of. */
+  /** reload asks for all that events only tell the changes of; events wait meanwhile, and come after. */
   private async reload(): Promise<void> {
     const list = async <T>(p: Promise<{ items: T[] }>, there: () => void = () => {}): Promise<T[]> => {
       try {
         const page = await p;
         there();
         return page.items;
-      } catch {
-        return []; // what the controller has none of
+      } catch (e) {
+        if (e instanceof Problem && (e.status === 404 || e.status === 501)) return []; // the controller has no such part
+        throw e;
       }
     };
+    const mine = (this.waiting = []);
+    try {
+      const all = await Promise.all([
+        get('/clock'), get('/health'),
+        list(get('/incidents', { query: { limit: 200 } })),
+        list(get('/faults'), () => (this.lab = true)),
+        list(get('/probes'), () => (this.probing = true)),
+        list(get('/marks')),
+      ]);
+      if (mine !== this.waiting) return; // asked anew since
+      [this.clock, this.health, this.incidents, this.faults, this.probes, this.marks] = all;
+    } catch (e) {
+      if (mine !== this.waiting) return;
+      this.why = e instanceof Problem ? e.detail : String(e);
+      setTimeout(() => { if (mine === this.waiting) void this.reload(); }, 1000);
+      return;
+    }
     this.clockAt = performance.now();
-    [this.clock, this.health, this.incidents, this.faults, this.probes, this.marks] = await Promise.all([
-      get('/clock'), get('/health'),
-      list(get('/incidents', { query: { limit: 200 } })),
-      list(get('/faults'), () => (this.lab = true)),
-      list(get('/probes'), () => (this.probing = true)),
-      list(get('/marks')),
-    ]);
+    this.waiting = undefined;
+    for (const m of mine) this.hear(m);
+    [this.link, this.why] = ['live', ''];
   }
 
   private hear(m: Message): void {
+    if (m.name === 'state') {
+      const s = m.data as StateEvent;
+      this.frames?.apply(s, s.full ? undefined : performance.now());
+      this.ticks++;
+      if (s.full) void this.reload(); // what happened before it was told to others
+      return;
+    }
+    if (this.waiting) {
+      this.waiting.push(m);
+      return;
+    }
     switch (m.name) {
-      case 'state': {
-        const s = m.data as StateEvent;
-        this.frames?.apply(s, s.full ? undefined : performance.now());
-        this.ticks++;
-        return;
-      }
       case 'clock':
         this.clock = m.data as Clock;
         this.clockAt = performance.now();
@@ -114,9 +133,6 @@ class Live {
         return;
       case 'mark':
         this.marks = merged(this.marks, m.data as Mark);
-        return;
-      case 'reset':
-        void this.reload();
     }
   }
 }

@@ -9,18 +9,20 @@ import { fatTree, states } from './fabric.mjs';
 const [, , base, shots] = process.argv;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const patience = 40_000; // machines that test are slow; nothing waits without a reason
+const patience = 120_000; // machines that test are slow; every wait is for a condition
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
 
 async function open(size = { width: 1280, height: 800 }, colorScheme = 'light') {
   const context = await browser.newContext({ viewport: size, colorScheme, acceptDownloads: true, bypassCSP: true });
   const page = await context.newPage();
   page.setDefaultTimeout(patience);
-  page.on('console', (m) => m.type() === 'error' && errors.push(m.text()));
+  shown = page;
+  page.on('console', (m) => m.type() === 'error' && errors.push(`${m.text()} ${m.location().url}`));
   page.on('pageerror', (e) => errors.push(e.message));
   page.on('request', (r) => assert.equal(new URL(r.url()).host, new URL(base).host, `request to elsewhere: ${r.url()}`));
   return page;
 }
+let shown; // the page that is looked at
 const errors = [];
 const check = (what) => assert.deepEqual(errors.splice(0), [], `${what}: errors in the console`);
 
@@ -38,11 +40,12 @@ async function clickNode(page, name) {
   await canvas.click({ position: spot });
 }
 
-const page = await open();
 process.on('uncaughtException', async (e) => {
-  console.log(e, '\nat', page.url(), '\n' + (await page.locator('main').innerText({ timeout: 1000 }).catch(() => '')).slice(0, 1500));
+  const text = await shown?.locator('body').innerText({ timeout: 5000 }).catch(() => '');
+  console.log(e, '\nerrors in the console:', errors, '\nat', shown?.url(), '\n' + text?.slice(0, 1800));
   process.exit(1);
 });
+const page = await open();
 await page.goto(base);
 await page.getByText('live', { exact: true }).waitFor();
 
@@ -51,7 +54,7 @@ for (const [key, title] of [['i', 'Incidents'], ['l', 'Lab'], ['f', 'Flows'], ['
   await page.keyboard.press('g');
   await page.keyboard.press(key);
   await page.getByRole('heading', { level: 1, name: title }).waitFor();
-  await page.getByText('Asking the controller').waitFor({ state: 'detached' });
+  await page.getByText('Asking the controller').first().waitFor({ state: 'detached' });
   await accessible(page, title);
   check(title);
 }
@@ -59,11 +62,11 @@ await page.keyboard.press('?');
 await page.getByRole('dialog', { name: 'Help' }).waitFor();
 await page.keyboard.press('Escape');
 
-// A node by search, its panel, a port of it with its series.
+// A node by search, at once after a dialog, its panel, a port of it with its series.
 await page.keyboard.press('/');
 await page.getByRole('combobox', { name: 'Search' }).fill('tor2');
 await page.keyboard.press('Enter');
-await page.getByRole('complementary').getByText('tor2').waitFor();
+await page.getByRole('complementary').getByRole('heading', { name: /^tor2/ }).waitFor();
 await page.getByRole('complementary').getByRole('link', { name: '1', exact: true }).click();
 await page.getByRole('figure', { name: /^Queue/ }).waitFor();
 await accessible(page, 'panel of a port');
@@ -95,7 +98,7 @@ check('flow');
 // A trace and its capture.
 await page.goto(base + '#/traces?last=1h&filter=trace.hops%20>%201');
 await page.getByRole('row').nth(1).getByRole('link').first().click();
-await page.getByRole('img', { name: /^Ladder of [2-9]/ }).waitFor();
+await page.getByRole('img', { name: /^Ladder of ([2-9]|\d\d)/ }).waitFor();
 const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'pcapng' }).click()]);
 const file = readFileSync(await download.path());
 assert.equal(file.readUInt32LE(0), 0x0a0d0d0a, 'a capture begins with a section header');

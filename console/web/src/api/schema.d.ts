@@ -770,14 +770,14 @@ export interface components {
             exact: boolean;
             /**
              * Format: date-time
-             * @description Begin of the first slot it was seen in
+             * @description Begin of the first slot it was seen in; of the range where slots is 0
              */
             first: string;
             /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
             flow: string;
             /**
              * Format: date-time
-             * @description End of the last
+             * @description End of the last; of the range where slots is 0
              */
             last: string;
             /** Format: int64 */
@@ -811,7 +811,7 @@ export interface components {
             exact: boolean;
             /**
              * Format: date-time
-             * @description Begin of the first slot it was seen in
+             * @description Begin of the first slot it was seen in; of the range where slots is 0
              */
             first: string;
             /** @description As in: udp 10.0.0.2:4791 > 10.1.0.2:4791 */
@@ -820,7 +820,7 @@ export interface components {
             hops: components["schemas"]["FlowHop"][];
             /**
              * Format: date-time
-             * @description End of the last
+             * @description End of the last; of the range where slots is 0
              */
             last: string;
             /** @description Newest first */

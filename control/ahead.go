@@ -1,0 +1,68 @@
+package control
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// Ahead returns a store's records and, by their ids, also those that still wait
+// for the store. An event tells of an incident the moment it is found: who then
+// asks for it, or for a diagnosis or trace that it names, must not hear that
+// there is none.
+func (k *Keeper) Ahead(r api.Records) api.Records { return ahead{r, k} }
+
+type ahead struct {
+	api.Records
+	keeper *Keeper
+}
+
+func (a ahead) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
+	return named(ctx, a.keeper, q, a.Records.Incidents,
+		func(b *record.Batch) []record.Incident { return b.Incidents },
+		func(r *record.Incident) string { return r.ID })
+}
+
+func (a ahead) Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error) {
+	return named(ctx, a.keeper, q, a.Records.Diagnoses,
+		func(b *record.Batch) []record.Diagnosis { return b.Diagnoses },
+		func(r *record.Diagnosis) string { return r.ID })
+}
+
+func (a ahead) Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error) {
+	return named(ctx, a.keeper, q, a.Records.Traces,
+		func(b *record.Batch) []record.Trace { return b.Traces },
+		func(r *record.Trace) string { return strconv.FormatUint(r.ID, 10) })
+}
+
+// named answers a query by id with what waits, and any other with what stored
+// does. What waits is looked at first: it only ever moves on to the store.
+func named[T any](
+	ctx context.Context, k *Keeper, q record.Query,
+	stored func(context.Context, record.Query) (record.Page[T], error), list func(*record.Batch) []T, id func(*T) string,
+) (record.Page[T], error) {
+	if q.Name != "" && q == (record.Query{Name: q.Name, Limit: q.Limit}) {
+		if r, ok := held(k, q.Name, list, id); ok {
+			return record.Page[T]{Items: []T{r}}, nil
+		}
+	}
+	return stored(ctx, q)
+}
+
+// held finds the newest of its id: a later state of an incident replaces the
+// ones before.
+func held[T any](k *Keeper, name string, list func(*record.Batch) []T, id func(*T) string) (r T, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, b := range []*record.Batch{&k.waiting, &k.away} {
+		all := list(b)
+		for i := len(all) - 1; i >= 0; i-- {
+			if id(&all[i]) == name {
+				return all[i], true
+			}
+		}
+	}
+	return r, false
+}
