@@ -59,6 +59,8 @@ type Config struct {
 	// LastDiagnosis is the number of the last one of an earlier controller, whose
 	// numbers go on here. That of the last incident is in Incidents.
 	LastDiagnosis uint64
+	// Jobs run on the fabric; incidents tell which of them they hurt.
+	Jobs []Job
 }
 
 // DefaultConfig suits flowsets of 10 ms.
@@ -186,6 +188,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	}
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
+	err = CheckJobs(c.fabric, cfg.Jobs)
 	c.flows, e = flowwatch.New(cfg.Flows)
 	err = errors.Join(err, e)
 	c.ports, e = portwatch.New(cfg.Ports, devices)

@@ -36,7 +36,7 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	b := api.IncidentBody{
 		Sentence: c.sentence(in), Confidence: in.Confidence(), Remedy: in.Remedy,
 		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.Missing{},
-		Culprits: []api.Party{}, Victims: []api.Party{}, Jobs: []string{}, PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
+		Culprits: []api.Party{}, Victims: []api.Party{}, Jobs: c.jobsOf(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
 		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
 	}
 	if in.Place.Port != 0 {
@@ -126,6 +126,9 @@ func (c *Controller) sentence(in *incident.Incident) string {
 	hurt := ""
 	if n := len(in.Flows); n > 0 {
 		hurt = fmt.Sprintf(" It hurts %s.", plural(n, "flow"))
+		if jobs := c.jobsOf(in.Flows); len(jobs) > 0 {
+			hurt = fmt.Sprintf(" It hurts %s, and so %s.", plural(n, "flow"), strings.Join(jobs, ", "))
+		}
 	}
 	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
 	return fmt.Sprintf("%s at %s for %v: %s.%s", titles[in.Cause], c.place(in.Place), since, strings.TrimSuffix(in.Text, "."), hurt)

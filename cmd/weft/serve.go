@@ -63,9 +63,10 @@ The configuration is a YAML file (deploy/serve.yaml). Every value that is one
 word can also be given in the environment, WEFT_STORE_PATH for store.path, and
 as a flag, --store-path; the flag wins, then the environment, then the file.
 
-SIGHUP reads the configuration again: tokens, tenants, the certificate's content,
-retention, size and routes are taken, and what needs a restart is named in the
-log. SIGTERM and SIGINT end it; what was received is analysed and kept first.
+SIGHUP reads the configuration again: tokens, tenants, jobs, the content of the
+certificate, retention, size and routes are taken, and what needs a restart is
+named in the log. SIGTERM and SIGINT end it; what was received is analysed and
+kept first.
 
 Everything listens on loopback unless told otherwise.`,
 		Example: `  weft serve --config /etc/weft/serve.yaml

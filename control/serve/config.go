@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store"
@@ -40,6 +41,7 @@ type Config struct {
 		Debug  int
 	}
 	Switches []Switch
+	Jobs     []control.Job
 
 	Controller struct {
 		Slot time.Duration

@@ -42,6 +42,9 @@ func readFabric(c *Config) (*fabric, error) {
 		doc: doc, routes: routes, lists: control.DefaultLists(len(doc.Fabric.Nodes())),
 		byAddr: map[model.Addr]model.NodeID{}, byINT: map[uint32]model.NodeID{}, pads: map[model.Addr]int{},
 	}
+	if err := control.CheckJobs(doc.Fabric, c.Jobs); err != nil {
+		return nil, err
+	}
 	named := map[model.NodeID]bool{}
 	for i := range c.Switches {
 		s := &c.Switches[i]
@@ -95,6 +98,7 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	cfg.Lists, cfg.Epoch = f.lists, time.Unix(0, 0)
 	cfg.Flows.Slot = c.Controller.Slot
 	cfg.Incidents.Last, cfg.LastDiagnosis = last.incident, last.diagnosis
+	cfg.Jobs = c.Jobs
 	cfg.SelfPolling, cfg.Verdict = true, 5*time.Second
 	// Reports of a real fabric are underway for milliseconds, and its ports are
 	// sampled for months: both are coarser than in a simulation.

@@ -39,6 +39,7 @@ func (c *Config) Dump(w io.Writer) error {
 		fmt.Fprintf(&b, "%s%s: %s\n", indent, word, quote(value))
 	}
 	c.dumpSwitches(&b)
+	c.dumpJobs(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -85,6 +86,29 @@ func (c *Config) dumpSwitches(b *strings.Builder) {
 		}
 		if s.Pad != nil {
 			fmt.Fprintf(b, "    pad: %d\n", *s.Pad)
+		}
+	}
+}
+
+func (c *Config) dumpJobs(b *strings.Builder) {
+	if len(c.Jobs) == 0 {
+		return
+	}
+	b.WriteString("jobs:\n")
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		fmt.Fprintf(b, "  - name: %s\n", quote(j.Name))
+		if len(j.Hosts) > 0 {
+			b.WriteString("    hosts:\n")
+		}
+		for _, h := range j.Hosts {
+			fmt.Fprintf(b, "      - %s\n", quote(h))
+		}
+		if len(j.Prefixes) > 0 {
+			b.WriteString("    prefixes:\n")
+		}
+		for _, p := range j.Prefixes {
+			fmt.Fprintf(b, "      - %q\n", p)
 		}
 	}
 }

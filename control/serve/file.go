@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/store"
@@ -130,6 +131,8 @@ func (d *decoder) section(prefix string, n ast.Node) error {
 			err = d.retention(p.Value)
 		case "switches":
 			err = d.each(p.Value, key, d.aSwitch)
+		case "jobs":
+			err = d.each(p.Value, key, d.job)
 		case "api.tenants":
 			err = d.each(p.Value, key, d.tenant)
 		default:
@@ -184,7 +187,7 @@ func (d *decoder) words(n ast.Node, what string) (string, error) {
 // neighbours are the keys of the section that an unknown one stands in.
 func neighbours(key string) (list []string) {
 	prefix := key[:strings.LastIndex(key, ".")+1]
-	for _, k := range append(keys(), "store.retention", "switches", "api.tenants") {
+	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants") {
 		rest, in := strings.CutPrefix(k, prefix)
 		word, _, _ := strings.Cut(rest, ".")
 		if in && !slices.Contains(list, word) {
@@ -321,18 +324,39 @@ func (d *decoder) tenant(at ast.Node, get map[string]ast.Node) error {
 	if t.Name == "" || t.Token == "" {
 		return d.errorf(at, "api.tenants: one without name or token, want both")
 	}
-	for _, text := range strings.FieldsFunc(f["prefixes"], comma) {
-		p, err := netip.ParsePrefix(strings.TrimSpace(text))
-		if err != nil {
-			return d.errorf(get["prefixes"], "prefix %q of tenant %s, want one such as 10.0.1.0/24", text, t.Name)
-		}
-		t.Prefixes = append(t.Prefixes, p)
-	}
-	for _, text := range strings.FieldsFunc(f["hosts"], comma) {
-		t.Hosts = append(t.Hosts, strings.TrimSpace(text))
+	if t.Prefixes, t.Hosts, err = d.members("tenant "+t.Name, f, get); err != nil {
+		return err
 	}
 	d.c.API.Tenants = append(d.c.API.Tenants, t)
 	return nil
+}
+
+func (d *decoder) job(at ast.Node, get map[string]ast.Node) error {
+	f, err := d.fields(at, "jobs", get, "name", "hosts", "prefixes")
+	if err != nil {
+		return err
+	}
+	j := control.Job{Name: f["name"]}
+	if j.Prefixes, j.Hosts, err = d.members("job "+j.Name, f, get); err != nil {
+		return err
+	}
+	d.c.Jobs = append(d.c.Jobs, j)
+	return nil
+}
+
+// members reads whose addresses a tenant's or a job's are.
+func (d *decoder) members(whose string, f map[string]string, get map[string]ast.Node) (prefixes []netip.Prefix, hosts []string, err error) {
+	for _, text := range strings.FieldsFunc(f["prefixes"], comma) {
+		p, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, nil, d.errorf(get["prefixes"], "prefix %q of %s, want one such as 10.0.1.0/24", text, whose)
+		}
+		prefixes = append(prefixes, p)
+	}
+	for _, text := range strings.FieldsFunc(f["hosts"], comma) {
+		hosts = append(hosts, strings.TrimSpace(text))
+	}
+	return prefixes, hosts, nil
 }
 
 func comma(r rune) bool { return r == ',' }

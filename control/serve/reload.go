@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -13,8 +14,8 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// Reload takes a new configuration: tokens, tenants, the certificate's content,
-// retention, size, and the routes of the topology file. It returns the keys that
+// Reload takes a new configuration: tokens, tenants, jobs, the certificate's
+// content, retention, size, and the routes of the topology file. It returns the keys that
 // have changed and need a restart. On an error what was taken before it stays.
 func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err error) {
 	for i := range settings {
@@ -40,6 +41,10 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 	now := *s.stored.Load()
 	now.max = cfg.Store.MaxSize
 	s.stored.Store(&now)
+	asked := s.door.Do(ctx, func() { err = s.control.SetJobs(cfg.Jobs) })
+	if err := cmp.Or(asked, err); err != nil {
+		return restart, err
+	}
 	return restart, s.reroute(ctx, &cfg)
 }
 

@@ -83,7 +83,7 @@ func newAt(cfg Config, epoch time.Time, out control.Output) (*Lab, error) {
 // collect makes the memory that reports go to, and the controller that reads it.
 func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output) error {
 	cfg := control.DefaultConfig(l.net.Intent())
-	cfg.Lists, cfg.Epoch = control.Lists{}, epoch
+	cfg.Lists, cfg.Epoch, cfg.Jobs = control.Lists{}, epoch, jobs(l.fabric)
 	for i, p := range s.Telemetry {
 		n := 1
 		if p.ListPerSwitch {
@@ -135,6 +135,18 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 	}
 	l.devices.told = func(who rootcause.Complaint) { l.Control.Complain(l.Now(), who) }
 	return nil
+}
+
+// jobs are two that share the fabric: one has the hosts of the first half of it,
+// one those of the second. Traffic between the halves is nobody's.
+func jobs(f *topo.Fabric) []control.Job {
+	hosts := f.Hosts()
+	list := []control.Job{{Name: "training"}, {Name: "analytics"}}
+	for i, id := range hosts {
+		j := &list[i*len(list)/len(hosts)]
+		j.Hosts = append(j.Hosts, f.Node(id).Name)
+	}
+	return list
 }
 
 // maxReport is as long as a datagram of the management network: no report is longer.

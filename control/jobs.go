@@ -1,0 +1,83 @@
+package control
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// Job is work that several hosts do together, such as one training run: while
+// one of its flows is slow, all of it waits. A flow is a job's when both of its
+// ends are.
+type Job struct {
+	Name     string
+	Hosts    []string       // by name: their addresses are the job's
+	Prefixes []netip.Prefix // addresses of others
+}
+
+// has tells whether an address is the job's.
+func (j *Job) has(f *topo.Fabric, a model.Addr) bool {
+	ip := a.Netip()
+	for _, p := range j.Prefixes {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	for _, h := range j.Hosts {
+		if id, ok := f.ByName(h); ok && f.Owns(id, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckJobs complains about the first job that cannot be told apart or cannot
+// have a flow in a fabric.
+func CheckJobs(f *topo.Fabric, list []Job) error {
+	seen := map[string]bool{}
+	for i := range list {
+		switch j := &list[i]; {
+		case j.Name == "":
+			return fmt.Errorf("jobs: number %d has no name, want one", i+1)
+		case seen[j.Name]:
+			return fmt.Errorf("jobs: %s is there twice, want it once", j.Name)
+		case len(j.Hosts)+len(j.Prefixes) == 0:
+			return fmt.Errorf("jobs: %s has neither hosts nor prefixes, want its own", j.Name)
+		default:
+			seen[j.Name] = true
+			for _, h := range j.Hosts {
+				if id, ok := f.ByName(h); !ok || f.Node(id).Role.IsSwitch() {
+					return fmt.Errorf("jobs: %q of %s is no host of the topology", h, j.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// SetJobs says which jobs run from now on.
+func (c *Controller) SetJobs(list []Job) error {
+	if err := CheckJobs(c.fabric, list); err != nil {
+		return err
+	}
+	c.cfg.Jobs = list
+	return nil
+}
+
+// jobsOf are the names of the jobs that have one of the flows, in the order in
+// which the jobs were given.
+func (c *Controller) jobsOf(flows []model.FlowKey) []string {
+	names := []string{}
+	for i := range c.cfg.Jobs {
+		j := &c.cfg.Jobs[i]
+		for _, k := range flows {
+			if j.has(c.fabric, k.Src) && j.has(c.fabric, k.Dst) {
+				names = append(names, j.Name)
+				break
+			}
+		}
+	}
+	return names
+}
