@@ -152,6 +152,7 @@ type Stats struct {
 	Reports   [numKinds]uint64
 	Refused   [numKinds]uint64 // no use could be made of them
 	Unplanned uint64           // to lists that are nobody's
+	Flowsets  flowwatch.Stats  // what became of those that chunks make up
 }
 
 // Kind is a kind of report.
@@ -248,9 +249,13 @@ func (c *Controller) count(k Kind, err error) {
 }
 
 // Tick lets time pass: windows end, incidents close, records go out. It is to
-// be called every millisecond or so of the collector's clock.
+// be called every millisecond or so of the collector's clock, when all reports
+// that were there have been taken.
 func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
+	for _, s := range c.flows.Tick() {
+		c.slot(s)
+	}
 	c.ports.Tick(now)
 	c.sample(now)
 	c.traces.Advance(now)
@@ -263,7 +268,7 @@ func (c *Controller) Tick(now model.Time) {
 
 // Flush takes everything for complete, at the end.
 func (c *Controller) Flush() {
-	for _, s := range c.flows.Flush() {
+	for _, s := range c.flows.Flush(c.now) {
 		c.slot(s)
 	}
 	c.traces.Finish()
@@ -307,4 +312,8 @@ func (c *Controller) SetRoutes(from model.Time, r *topo.Routes) error {
 }
 
 // Stats returns the present counts.
-func (c *Controller) Stats() Stats { return c.stats }
+func (c *Controller) Stats() Stats {
+	s := c.stats
+	s.Flowsets = c.flows.Stats()
+	return s
+}

@@ -37,6 +37,9 @@ func Stages(in translate.IntakeStats, overwritten uint64, c Stats) []api.Stage {
 		used += n - c.Refused[k]
 		unused = append(unused, api.Lost{Reason: "unreadable " + Kind(k).String(), Count: c.Refused[k]})
 	}
+	unused = append(unused,
+		api.Lost{Reason: "late flowset", About: "flowsets whose slot had been judged", Count: c.Flowsets.Late},
+		api.Lost{Reason: "odd flowset", About: "flowsets of another slot length, or of a clock that is ahead", Count: c.Flowsets.Odd})
 	memory := api.Stage{
 		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.Unplanned,
 		Losses: []api.Lost{{Reason: "overwritten", About: "before they were read", Count: overwritten}},

@@ -39,8 +39,9 @@ type hop struct {
 // continuous traffic is dated by its last ones.
 const maxDated = 64
 
-// add counts what a map shows of the flow and tells whether it was seen.
-func (fl *flowlet) add(m *paths.Map, key model.FlowKey, routes *topo.Routes) bool {
+// add counts what a map shows of the flow and tells whether it was seen. Since
+// is from which slot on each switch has told everything.
+func (fl *flowlet) add(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
 	for i := range fl.hops {
 		fl.hops[i].last = 0
 	}
@@ -53,6 +54,10 @@ func (fl *flowlet) add(m *paths.Map, key model.FlowKey, routes *topo.Routes) boo
 		if i < 0 {
 			i = len(fl.hops)
 			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, gone: true})
+			// What it did not tell before would seem lost on the way to it.
+			if from, whole := since[s.Switch]; m.Slot > fl.begin && (!whole || from > fl.begin) {
+				fl.exact = false
+			}
 		}
 		h := &fl.hops[i]
 		h.last = s.Packets

@@ -35,6 +35,9 @@ type Tracker struct {
 	flows map[model.FlowKey]*flowlet
 	links map[Segment]*Link
 	stats Stats
+	// since is from which slot on a switch has told everything, without a gap.
+	since map[model.NodeID]int64
+	last  int64 // slot that was observed last
 }
 
 // NewTracker makes a tracker that follows nothing yet.
@@ -45,7 +48,7 @@ func NewTracker(cfg Config) (*Tracker, error) {
 	if cfg.MaxFlows < 1 {
 		return nil, errors.New("loss: no flows to follow, want MaxFlows of at least 1")
 	}
-	return &Tracker{cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{}}, nil
+	return &Tracker{cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{}, since: map[model.NodeID]int64{}}, nil
 }
 
 // Stats returns the present counts.
@@ -55,6 +58,7 @@ func (t *Tracker) Stats() Stats { return t.stats }
 // flow and segment. A slot of which no map came must be given as an empty one.
 func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 	routes := t.cfg.Intent.At(m.Start())
+	t.hear(m, routes.Fabric())
 	for key := range m.All() {
 		if t.flows[key] != nil {
 			continue
@@ -66,7 +70,7 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 		t.flows[key] = &flowlet{begin: m.Slot, exact: true}
 	}
 	for key, fl := range t.flows {
-		seen := fl.add(m, key, routes)
+		seen := fl.add(m, key, routes, t.since)
 		if seen {
 			events = fl.early(events, key, m.Slot)
 			continue
@@ -85,4 +89,19 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 		return cmp.Or(a.Flow.Compare(b.Flow), cmp.Compare(a.From.Node, b.From.Node), cmp.Compare(a.From.Port, b.From.Port))
 	})
 	return events
+}
+
+// hear notes who tells everything in this slot.
+func (t *Tracker) hear(m *paths.Map, f *topo.Fabric) {
+	if m.Slot != t.last+1 {
+		clear(t.since)
+	}
+	t.last = m.Slot
+	for _, sw := range f.Switches() {
+		if !m.Complete(sw) {
+			delete(t.since, sw)
+		} else if _, known := t.since[sw]; !known {
+			t.since[sw] = m.Slot
+		}
+	}
 }

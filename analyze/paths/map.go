@@ -103,6 +103,16 @@ func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] { return maps.All(m.see
 // Reported tells whether a switch's flowset is on the map.
 func (m *Map) Reported(sw model.NodeID) bool { return len(m.sets[sw]) > 0 }
 
+// Complete tells whether everything that a switch counted is on the map.
+func (m *Map) Complete(sw model.NodeID) bool {
+	for _, d := range m.sets[sw] {
+		if !d.Complete() {
+			return false
+		}
+	}
+	return m.Reported(sw)
+}
+
 // At returns what a switch saw of a flow.
 func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
 	for _, s := range m.seen[key] {

@@ -9,16 +9,20 @@ import (
 )
 
 // gather groups flowsets of all switches, in whatever order they come, by slot
-// and gives the slots out in order: once everybody who reported the slot before
-// has reported this one, or when waiting is over.
+// and gives the slots out in order: once everybody who reported lately has
+// reported this one, or when waiting is over.
 type gather struct {
 	length time.Duration
 	wait   int64
-	next   int64 // slot to give out next
+	skew   time.Duration // a flowset may begin so long after now; 0: at any time
+	next   int64         // slot to give out next
 	newest int64
+	seen   int64 // newest at the last tick
 	begun  bool
+	given  bool // a slot was given out: who reports is known
 	open   map[int64][]*flows.Flowset
-	before map[source]bool // reported the slot that was given out last
+	heard  map[source]int64 // newest slot of each who reported lately, in time or late
+	absent map[source]bool  // of those: who has not reported next
 
 	late, odd uint64
 }
@@ -32,47 +36,63 @@ type source struct {
 
 func sourceOf(fs *flows.Flowset) source { return source{fs.Switch, fs.Scope, fs.Layout.Key} }
 
-// far is how many slots ahead of the others a flowset may be: more is a broken
-// clock, and would make as many empty slots.
+// far is how many slots ahead of the others a flowset may be: more would make
+// as many empty slots.
 const far = 1 << 12
 
-func (g *gather) add(fs *flows.Flowset) {
+func (g *gather) add(now model.Time, fs *flows.Flowset) {
 	slot := paths.SlotAt(fs.Start, fs.Length)
-	if !g.begun {
-		g.begun, g.next, g.newest = true, slot, slot
-		g.open = map[int64][]*flows.Flowset{}
-	}
-	switch {
-	case fs.Length != g.length || slot > g.newest+far:
+	if fs.Length != g.length || g.skew > 0 && fs.Start.Sub(now) > g.skew {
 		g.odd++
 		return
-	case slot < g.next:
+	}
+	if !g.begun {
+		g.begun = true
+		g.open, g.heard, g.absent = map[int64][]*flows.Flowset{}, map[source]int64{}, map[source]bool{}
+		g.begin(slot)
+	}
+	if slot > g.newest+far {
+		if g.skew == 0 { // it may be its clock that is broken
+			g.odd++
+			return
+		}
+		// It is not ahead of the collector: the others were behind, or nobody
+		// has reported for long. What they said stands far away in time.
+		for _, sets := range g.open {
+			g.late += uint64(len(sets))
+		}
+		clear(g.open)
+		g.begin(slot)
+	}
+	g.heard[sourceOf(fs)] = max(g.heard[sourceOf(fs)], slot)
+	if slot < g.next {
 		g.late++
 		return
 	}
 	g.newest = max(g.newest, slot)
 	g.open[slot] = append(g.open[slot], fs)
+	if slot == g.next {
+		delete(g.absent, sourceOf(fs))
+	}
 }
 
-// ready tells whether the next slot's time has come.
-func (g *gather) ready() bool {
-	if !g.begun || g.next > g.newest {
-		return false
-	}
-	if g.newest >= g.next+g.wait {
-		return true
-	}
-	if len(g.before) == 0 {
-		return false
-	}
-	here := 0
-	for _, fs := range g.open[g.next] {
-		if g.before[sourceOf(fs)] {
-			here++
-		}
-	}
-	return here == len(g.before)
+// begin makes a slot the first one. Who reports is not known.
+func (g *gather) begin(slot int64) {
+	g.next, g.newest, g.seen, g.given = slot, slot, slot-1, false
+	clear(g.heard)
+	clear(g.absent)
 }
+
+// complete tells whether everybody has reported the next slot.
+func (g *gather) complete() bool { return g.given && g.left() && len(g.absent) == 0 }
+
+// overdue tells whether the next slot has waited long enough: when everything
+// that had come by the last tick was looked at, others were so far ahead. By
+// now everything was looked at that came before those.
+func (g *gather) overdue() bool { return g.left() && g.seen >= g.next+g.wait }
+
+// tick is called when everything that has come was added.
+func (g *gather) tick() { g.seen = g.newest }
 
 // left tells whether anything was reported that was not given out.
 func (g *gather) left() bool { return g.begun && g.next <= g.newest }
@@ -82,9 +102,17 @@ func (g *gather) take() (int64, []*flows.Flowset) {
 	slot, sets := g.next, g.open[g.next]
 	delete(g.open, slot)
 	g.next++
-	g.before = make(map[source]bool, len(sets))
-	for _, fs := range sets {
-		g.before[sourceOf(fs)] = true
+	g.given = true
+	clear(g.absent)
+	for s, last := range g.heard {
+		if last < slot-g.wait {
+			delete(g.heard, s)
+		} else {
+			g.absent[s] = true
+		}
+	}
+	for _, fs := range g.open[g.next] {
+		delete(g.absent, sourceOf(fs))
 	}
 	return slot, sets
 }

@@ -51,10 +51,14 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 			given += len(sets)
 		}
 		for _, it := range items {
-			g.add(it.fs)
-			for g.ready() {
+			g.add(0, it.fs)
+			for g.complete() {
 				take()
 			}
+			for g.overdue() {
+				take()
+			}
+			g.tick()
 		}
 		for g.left() {
 			take()
@@ -63,26 +67,92 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 		for _, n := range want {
 			total += n
 		}
-		// A slot is given out early only if the sources of the one before are
-		// all there: what one of them lost last time may come late now.
-		if given+int(g.late) != total || g.odd != 0 {
-			rt.Fatalf("%d flowsets given out, %d late, %d odd; want %d in all", given, g.late, g.odd, total)
+		// Nobody is missed for so long that nothing is expected of it.
+		if given != total || g.late != 0 || g.odd != 0 {
+			rt.Fatalf("%d flowsets given out, %d late, %d odd; want all %d", given, g.late, g.odd, total)
 		}
 	})
+}
+
+// TestGatherLooksAtAllBeforeItJudges: a collector that did not look for long
+// finds many slots of one switch before the first of the next.
+func TestGatherLooksAtAllBeforeItJudges(t *testing.T) {
+	g := gather{length: slot, wait: 3}
+	const slots, switches = 20, 5
+	given := 0
+	for range 2 { // looks
+		first := g.newest + 1
+		for sw := range model.NodeID(switches) {
+			for n := range int64(slots) {
+				g.add(0, set(sw, model.Time((first+n)*int64(slot)), slot))
+			}
+		}
+		for range 2 { // the second finds nothing new
+			for g.complete() || g.overdue() {
+				_, sets := g.take()
+				given += len(sets)
+			}
+			g.tick()
+		}
+	}
+	for g.left() {
+		_, sets := g.take()
+		given += len(sets)
+	}
+	if given != 2*slots*switches || g.late != 0 {
+		t.Errorf("%d flowsets given out, %d late; want all %d", given, g.late, 2*slots*switches)
+	}
 }
 
 func TestGatherCountsWhatItCannotPlace(t *testing.T) {
 	g := gather{length: slot, wait: 1}
 	at := func(n int64) model.Time { return model.Time(n * int64(slot)) }
-	g.add(set(1, at(5), slot))
-	g.add(set(1, at(7), slot))
-	for g.ready() {
+	g.add(0, set(1, at(5), slot))
+	g.add(0, set(1, at(7), slot))
+	g.tick()
+	for g.overdue() {
 		g.take()
 	}
-	g.add(set(2, at(5), slot))
-	g.add(set(1, at(8), slot/2))
-	g.add(set(1, at(8+far), slot))
+	g.add(0, set(2, at(5), slot))
+	g.add(0, set(1, at(8), slot/2))
+	g.add(0, set(1, at(8+far), slot))
 	if g.late != 1 || g.odd != 2 {
 		t.Errorf("%d late, %d odd; want 1 and 2", g.late, g.odd)
+	}
+}
+
+// TestGatherGoesByTheCollectorsClock: neither a clock that is ahead nor one that
+// was never set, nor a long silence, makes flowsets of the others useless.
+func TestGatherGoesByTheCollectorsClock(t *testing.T) {
+	g := gather{length: slot, wait: 1, skew: slot}
+	const now = model.Time(1_800_000_000 * time.Second)
+	add := func(sw model.NodeID, at model.Time, of model.Time) { g.add(at, set(sw, of, slot)) }
+	add(9, now, now.Add(time.Second)) // ahead
+	add(8, now, 0)                    // counts from its start
+	given := 0
+	turn := func(from model.Time) {
+		for i := range 10 {
+			at := from.Add(time.Duration(i) * slot)
+			for sw := range model.NodeID(3) {
+				add(sw, at, at.Add(-slot))
+			}
+			add(9, at, at.Add(time.Second))
+			add(8, at, model.Time(i)*model.Time(slot))
+			for g.complete() || g.overdue() {
+				_, sets := g.take()
+				given += len(sets)
+			}
+			g.tick()
+		}
+	}
+	turn(now)
+	turn(now.Add(time.Hour))
+	for g.left() {
+		_, sets := g.take()
+		given += len(sets)
+	}
+	// One slot of three switches is open when the hour of silence ends.
+	if given+int(g.late) != 2*30+1+20 || given < 2*30-6 || g.odd != 21 {
+		t.Errorf("%d flowsets given out, %d late, %d odd; want nearly all of the 60 of good clocks", given, g.late, g.odd)
 	}
 }

@@ -20,6 +20,10 @@ type Config struct {
 	// Wait is how many slots later a slot is decoded at the latest, if not all
 	// have reported it: as long as a report may take on its way.
 	Wait int
+	// Skew is how long after the collector's clock a slot may begin, by the clock
+	// of its switch: one that is ahead would make all others late. 0: the two
+	// clocks have nothing to do with each other.
+	Skew time.Duration
 
 	Assembler flows.Config
 	Decode    flows.Options
@@ -53,7 +57,7 @@ type Slot struct {
 type Stats struct {
 	flows.Stats
 	Late uint64 // flowsets whose slot was given out already
-	Odd  uint64 // of another slot length, or from a broken clock
+	Odd  uint64 // of another slot length, or from a clock that is far ahead
 }
 
 // Watch turns reports into Slots. One goroutine uses it.
@@ -80,7 +84,7 @@ func New(cfg Config) (*Watch, error) {
 	if cfg.Slot <= 0 || cfg.Wait < 1 {
 		return nil, fmt.Errorf("flowwatch: slots of %v, %d to wait for; want more than 0, and at least 1", cfg.Slot, cfg.Wait)
 	}
-	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: gather{length: cfg.Slot, wait: int64(cfg.Wait)}}
+	w := &Watch{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), gather: gather{length: cfg.Slot, wait: int64(cfg.Wait), skew: cfg.Skew}}
 	var err error
 	fail := func(e error) { err = errors.Join(err, e) }
 	var e error
@@ -107,24 +111,38 @@ func New(cfg Config) (*Watch, error) {
 func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
 	sets, err := w.asm.Add(now, data, w.sets[:0])
 	w.sets = w.asm.Expire(now, sets)
-	return w.grouped(), err
+	return w.grouped(now), err
+}
+
+// Tick returns the slots that need not be waited for any longer. It is to be
+// called when all reports that had come were added: reports of one switch may be
+// added long before those of another that came at the same time.
+func (w *Watch) Tick() (slots []*Slot) {
+	for w.gather.overdue() {
+		slots = append(slots, w.slot())
+		for w.gather.complete() {
+			slots = append(slots, w.slot())
+		}
+	}
+	w.gather.tick()
+	return slots
 }
 
 // Flush decodes what is left, at the end.
-func (w *Watch) Flush() []*Slot {
+func (w *Watch) Flush(now model.Time) []*Slot {
 	w.sets = w.asm.Flush(w.sets[:0])
-	slots := w.grouped()
+	slots := w.grouped(now)
 	for w.gather.left() {
 		slots = append(slots, w.slot())
 	}
 	return slots
 }
 
-func (w *Watch) grouped() (slots []*Slot) {
+func (w *Watch) grouped(now model.Time) (slots []*Slot) {
 	for _, fs := range w.sets {
-		w.gather.add(fs)
+		w.gather.add(now, fs)
 	}
-	for w.gather.ready() {
+	for w.gather.complete() {
 		slots = append(slots, w.slot())
 	}
 	return slots

@@ -80,6 +80,7 @@ func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 			check(l.t, err)
 			l.add(at, slots)
 		}
+		l.add(at, l.watch.Tick())
 		check(l.t, r.Err())
 	})
 	check(l.t, err)
@@ -110,7 +111,7 @@ func (l *lab) add(at model.Time, slots []*Slot) {
 
 func (l *lab) run(until time.Duration) {
 	l.net.Run(engine.Of(until))
-	l.add(l.net.Now().Model(), l.watch.Flush())
+	l.add(l.net.Now().Model(), l.watch.Flush(l.net.Now().Model()))
 }
 
 func (l *lab) inject(at, span time.Duration, f sim.Fault) {

@@ -96,7 +96,7 @@ func (f *fabric) memory() list.Config { return f.lists.Memory(MaxReport) }
 func (f *fabric) controller(c *Config, last numbers, out control.Output) (*control.Controller, error) {
 	cfg := control.DefaultConfig(topo.NewIntent(f.routes))
 	cfg.Lists, cfg.Epoch = f.lists, time.Unix(0, 0)
-	cfg.Flows.Slot = c.Controller.Slot
+	cfg.Flows.Slot, cfg.Flows.Skew = c.Controller.Slot, c.Controller.Slot
 	cfg.Incidents.Last, cfg.LastDiagnosis = last.incident, last.diagnosis
 	cfg.Jobs = c.Jobs
 	cfg.SelfPolling, cfg.Verdict = true, 5*time.Second

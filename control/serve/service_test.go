@@ -28,6 +28,7 @@ type bed struct {
 	cfg   Config
 	store *embedded.Store
 	*Service
+	api *client.Client // of the operator
 	end func() error
 }
 
@@ -87,6 +88,7 @@ func start(t *testing.T, cfg Config) *bed {
 	done := make(chan error, 1)
 	go func() { done <- svc.Run(ctx) }()
 	b := &bed{t: t, cfg: cfg, store: s, Service: svc}
+	b.api = b.client(cfg.API.Token)
 	ended := false
 	b.end = func() error {
 		if ended {

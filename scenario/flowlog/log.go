@@ -72,9 +72,9 @@ func (l *Log) Play(in *topo.Intent) (*flowwatch.Watch, []*flowwatch.Slot, error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("flowlog: report of %v: %w", c.at, err)
 		}
-		slots = append(slots, done...)
+		slots = append(append(slots, done...), w.Tick()...)
 	}
-	return w, append(slots, w.Flush()...), nil
+	return w, append(slots, w.Flush(l.chunks[len(l.chunks)-1].at)...), nil
 }
 
 // Way is a flow's way in one slot.

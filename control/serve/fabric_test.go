@@ -1,0 +1,120 @@
+package serve
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/traffic"
+)
+
+// incidents asks the API for all of them.
+func (b *bed) incidents() []api.Incident {
+	b.t.Helper()
+	page, err := b.api.Incidents(b.t.Context(), api.IncidentsQuery{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return page.Items
+}
+
+// found waits for an incident with a cause that touches a node, and returns it.
+func (l *lab) found(t *testing.T, node model.NodeID, cause string) api.IncidentDetail {
+	t.Helper()
+	name := l.net.Fabric().Node(node).Name
+	var one api.IncidentDetail
+	eventually(t, cause+" at "+name, func() bool {
+		for _, in := range l.b.incidents() {
+			if in.Cause != cause {
+				continue
+			}
+			var err error
+			if one, err = l.b.api.Incident(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(one.Nodes, name) {
+				return true
+			}
+		}
+		return false
+	})
+	if age := time.Since(one.Begin); age < -time.Second || age > time.Minute {
+		t.Errorf("%s began at %v; want a time of the fabric's clocks, just now", one.ID, one.Begin)
+	}
+	return one
+}
+
+// only complains about incidents that do not touch a node, if the machine was
+// fast enough to show a fabric in its own time: mirrors that leave late seem
+// lost.
+func (l *lab) only(t *testing.T, node string) {
+	t.Helper()
+	late := time.Duration(l.late.Load())
+	t.Logf("datagrams left up to %v late", late)
+	for _, in := range l.b.incidents() {
+		one, err := l.b.api.Incident(t.Context(), in.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %s %s at %s: %s", in.ID, in.State, in.Cause, in.Place, in.Summary)
+		if !slices.Contains(one.Nodes, node) && late < tolerable {
+			t.Errorf("%s: %s at %s was invented; want only some at %q", in.ID, in.Cause, in.Place, node)
+		}
+	}
+	if t.Failed() {
+		for _, st := range l.b.Health().Stages {
+			t.Logf("stage %+v", st)
+		}
+	}
+}
+
+// tolerable is how late a report may leave: a trace waits for longer.
+const tolerable = 30 * time.Millisecond
+
+func sources(in api.IncidentDetail) (list []string) {
+	for _, e := range in.Evidence {
+		list = append(list, e.Source)
+	}
+	return list
+}
+
+// TestBlackHoleOfALiveFabric: reports of a fabric whose clocks count from 1970
+// come in over UDP, and what breaks in it is told by the API with its cause.
+func TestBlackHoleOfALiveFabric(t *testing.T) {
+	l := newLab(t, start(t, testConfig(t)))
+	l.chatter()
+	l.play()
+	time.Sleep(ahead + 300*time.Millisecond)
+	l.only(t, "") // nothing is broken yet
+	sw, host, _ := l.middle()
+	l.flood(host, func(from model.NodeID, i int) traffic.Flow { return l.flow(from, host, uint16(30000+i)) })
+	l.reroute(host, sim.Entry{Switch: sw})
+	in := l.found(t, sw, "blackhole")
+	if !slices.Contains(sources(in), "flowsets") {
+		t.Errorf("the black hole is known by %v; want flowsets among them", sources(in))
+	}
+	l.only(t, l.name(sw))
+}
+
+// TestIncastOfALiveFabric: hosts complain, switches answer with epochs, all over
+// UDP.
+func TestIncastOfALiveFabric(t *testing.T) {
+	l := newLab(t, start(t, testConfig(t)))
+	l.chatter()
+	_, host, tor := l.middle()
+	l.flood(host, func(from model.NodeID, i int) traffic.Flow {
+		return traffic.Flow{
+			Src: from, Dst: host, Start: l.net.Now().Model().Add(100 * time.Millisecond), Priority: 3,
+			Transport: traffic.RDMA, NoCC: true, Bytes: 200 * model.KB, SrcPort: uint16(40000 + i),
+		}
+	})
+	l.play()
+	in := l.found(t, tor, "incast")
+	if !slices.Contains(sources(in), "epochs") {
+		t.Errorf("the incast is known by %v; want epochs among them", sources(in))
+	}
+	l.only(t, l.name(tor))
+}
