@@ -32,12 +32,13 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
-	seq := s.seq
+	seq, before := s.seq, int64(0)
 	err = inTransaction(ctx, s.writer, func() error {
 		incidents, err := s.replaced(ctx, b.Incidents, &seq)
 		if err != nil {
 			return err
 		}
+		before = seq
 		return s.writer.Raw(func(conn any) error {
 			a := appending{conn: conn.(driver.Conn), seq: &seq}
 			add(&a, &flowTable, b.Flows)
@@ -55,7 +56,9 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 		return fmt.Errorf("append %d records to store %s: %w", b.Len(), s.path, err)
 	}
 	s.seq = seq
-	s.visible.Store(seq)
+	s.extend(b)
+	s.hot.add(b, before)
+	s.visible.Store(seq) // behind hot: who sees the number finds the record
 	return nil
 }
 

@@ -25,6 +25,9 @@ type Config struct {
 	QueryTime time.Duration
 	// Readers is how many queries run at once; more wait within QueryTime.
 	Readers int
+	// Hot is the memory for the newest records, from which questions about the
+	// present are answered without DuckDB. 0 is none.
+	Hot model.Bytes
 	// Memory is what DuckDB may use for its cache and for queries.
 	Memory model.Bytes
 	// Threads is how many cores DuckDB may use. 0 is all.
@@ -40,6 +43,7 @@ func DefaultConfig() Config {
 		MaxAnswer: 16 * model.MiB,
 		QueryTime: 5 * time.Second,
 		Readers:   4,
+		Hot:       128 * model.MiB,
 		Memory:    512 * model.MiB,
 	}
 }
@@ -81,6 +85,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("store: query time %v, want more than 0", c.QueryTime)
 	case c.Readers < 1:
 		return fmt.Errorf("store: readers %d, want at least 1", c.Readers)
+	case c.Hot < 0:
+		return fmt.Errorf("store: hot %v, want 0 (none) or more", c.Hot)
 	case c.Memory < leastMemory:
 		return fmt.Errorf("store: memory %v, want at least %v", c.Memory, leastMemory)
 	case c.Threads < 0:

@@ -25,6 +25,9 @@ type Store struct {
 	key  []byte  // of cursors
 
 	limits atomic.Pointer[limits]
+	// Written in the turn of appends.
+	hot     *hot
+	extents atomic.Pointer[map[store.Kind]extent]
 
 	life   sync.RWMutex // held for reading by all work, so that Close waits for it
 	closed bool
@@ -128,6 +131,10 @@ func (s *Store) open(ctx context.Context) error {
 		return fail(err)
 	}
 	s.visible.Store(s.seq)
+	if err := s.readExtents(ctx); err != nil {
+		return fail(err)
+	}
+	s.hot = s.newHot()
 	s.db.SetMaxOpenConns(s.cfg.Readers + 1)
 	s.db.SetMaxIdleConns(s.cfg.Readers + 1)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/conformance"
 	"github.com/weft-telemetry/weft/store/embedded"
@@ -16,12 +17,18 @@ func testConfig() embedded.Config {
 	return cfg
 }
 
+// TestConformance holds with all records in memory, and with so little room for
+// them that most questions are about the table, too.
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t testing.TB, keep store.Retention) conformance.Store {
-		cfg := testConfig()
-		cfg.Retention = keep
-		return open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
-	})
+	for name, hot := range map[string]model.Bytes{"hot": embedded.DefaultConfig().Hot, "lukewarm": 20 * model.KB} {
+		t.Run(name, func(t *testing.T) {
+			conformance.Run(t, func(t testing.TB, keep store.Retention) conformance.Store {
+				cfg := testConfig()
+				cfg.Retention, cfg.Hot = keep, hot
+				return open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
+			})
+		})
+	}
 }
 
 func open(t testing.TB, path string, cfg embedded.Config) *embedded.Store {

@@ -64,7 +64,13 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (
 
 // removeBefore removes rows older than ns and says how many.
 func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (uint64, error) {
-	return s.exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
+	s.write.Lock()
+	defer s.write.Unlock()
+	n, err := s.execute(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
+	if err == nil {
+		s.hot.forget(kind, clamp(ns))
+	}
+	return n, err
 }
 
 // ageColumn tells a row's age. An incident is as old as its last update.
@@ -79,6 +85,10 @@ func ageColumn(kind store.Kind) string {
 func (s *Store) exec(ctx context.Context, sql string) (uint64, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
+	return s.execute(ctx, sql)
+}
+
+func (s *Store) execute(ctx context.Context, sql string) (uint64, error) {
 	result, err := s.writer.ExecContext(ctx, sql)
 	if err != nil {
 		return 0, err

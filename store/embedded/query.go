@@ -8,16 +8,17 @@ import (
 
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/recent"
 )
 
 // Flows returns what flows did in slots.
 func (s *Store) Flows(ctx context.Context, q record.Query) (record.Page[record.FlowSlot], error) {
-	return page(ctx, s, &flowTable, q)
+	return page(ctx, s, &flowTable, s.hot.flows, q)
 }
 
 // Losses returns what flows lost.
 func (s *Store) Losses(ctx context.Context, q record.Query) (record.Page[record.Loss], error) {
-	return page(ctx, s, &lossTable, q)
+	return page(ctx, s, &lossTable, s.hot.losses, q)
 }
 
 // Ports returns samples of ports or, with a Step, their means.
@@ -25,12 +26,12 @@ func (s *Store) Ports(ctx context.Context, q record.Query) (record.Page[record.P
 	if q.Step > 0 {
 		return series(ctx, s, &portSeries, q)
 	}
-	return page(ctx, s, &portTable, q)
+	return page(ctx, s, &portTable, s.hot.ports, q)
 }
 
 // Traces returns the ways of packets.
 func (s *Store) Traces(ctx context.Context, q record.Query) (record.Page[record.Trace], error) {
-	return page(ctx, s, &traceTable, q)
+	return page(ctx, s, &traceTable, s.hot.traces, q)
 }
 
 // Counters returns periods of counters or, with a Step, their sums.
@@ -38,85 +39,30 @@ func (s *Store) Counters(ctx context.Context, q record.Query) (record.Page[recor
 	if q.Step > 0 {
 		return series(ctx, s, &counterSeries, q)
 	}
-	return page(ctx, s, &counterTable, q)
+	return page(ctx, s, &counterTable, s.hot.counters, q)
 }
 
 // Diagnoses returns verdicts.
 func (s *Store) Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error) {
-	return page(ctx, s, &diagnosisTable, q)
+	return page(ctx, s, &diagnosisTable, s.hot.diagnoses, q)
 }
 
 // Incidents returns incidents that went on at some time of the range, by their
 // begin.
 func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
-	return page(ctx, s, &incidentTable, q)
+	return page(ctx, s, &incidentTable, nil, q)
 }
 
 // page answers a query with records. A walk over pages sees the records that
-// were there at its first page, each once.
-func page[T any](ctx context.Context, s *Store, t *table[T], q record.Query) (record.Page[T], error) {
-	var out record.Page[T]
-	err := s.query(ctx, t.kind, q, func(ctx context.Context) error {
-		where := filter(t.kind, q)
-		from := store.Cursor{Bound: s.visible.Load()}
-		if q.After != "" {
-			var err error
-			if from, err = store.Unseal(s.key, t.kind, q); err != nil {
-				return err
-			}
-			where.and(fmt.Sprintf(`(time, seq) < (make_timestamp_ns(%d), %d)`, from.Time, from.Seq))
-			where.and(fmt.Sprintf(`time <= make_timestamp_ns(%d)`, from.Time)) // so that DuckDB skips what is newer
-		}
-		where.and(fmt.Sprintf(`seq <= %d`, from.Bound))
-		limit := s.limit(q)
-		if found, err := s.narrow(ctx, t.kind, where, limit+1); err != nil || !found {
-			return err
-		}
-		rows, err := s.db.QueryContext(ctx, fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
-			t.columns, t.kind, where.sql(), limit+1), where.args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		var last place
-		for bytes := 0; rows.Next(); {
-			if len(out.Items) == limit || bytes >= int(s.cfg.MaxAnswer) {
-				end := store.Cursor{Time: last.time.UnixNano(), Seq: last.seq, Bound: from.Bound}
-				out.Next = end.Seal(s.key, t.kind, q)
-				return nil
-			}
-			var r T
-			if err := t.scan(rows, &r, &last); err != nil {
-				return err
-			}
-			bytes += t.size(&r)
-			out.Items = append(out.Items, r)
-		}
-		return rows.Err()
-	})
+// were there at its first page, each once. The newest come from memory, the
+// others from the table.
+func page[T any](ctx context.Context, s *Store, t *table[T], hot *recent.Set[T], q record.Query) (record.Page[T], error) {
+	w := pageWalk[T]{Store: s, table: t, asked: q, limit: s.limit(q)}
+	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.run(ctx, hot) })
 	if err != nil {
 		return record.Page[T]{}, err
 	}
-	return out, nil
-}
-
-// narrow finds the time of the n-th newest record and has the conditions leave
-// out what is older. DuckDB finds it from the times alone in a few milliseconds,
-// while it would unpack every column of a long table to sort by time and number
-// (weft bench store). Records that leave between the two questions are the
-// oldest, so none is lost in the middle; incidents do not leave in this order,
-// and are few.
-func (s *Store) narrow(ctx context.Context, kind store.Kind, where *conditions, n int) (found bool, err error) {
-	if kind == store.Incidents {
-		return true, nil
-	}
-	var oldest *int64
-	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, kind, where.sql(), n)
-	if err := s.db.QueryRowContext(ctx, query, where.args...).Scan(&oldest); err != nil || oldest == nil {
-		return false, err
-	}
-	where.and(fmt.Sprintf(`time >= make_timestamp_ns(%d)`, *oldest))
-	return true, nil
+	return w.page, nil
 }
 
 // query does what all queries have in common: checks, time, words of errors.
@@ -129,6 +75,9 @@ func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do f
 		return err
 	}
 	defer leave()
+	if ctx.Err() != nil {
+		return fmt.Errorf("query of %s: %w", kind, ctx.Err())
+	}
 	limited, cancel := context.WithTimeout(ctx, s.cfg.QueryTime)
 	defer cancel()
 	err = do(limited)

@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -95,10 +94,7 @@ func series[T any](ctx context.Context, s *Store, t *rolled[T], q record.Query) 
 }
 
 func (w *stepWalk[T]) run(ctx context.Context) error {
-	first, last, err := w.bounds(ctx)
-	if err != nil {
-		return err
-	}
+	first, last := w.bounds()
 	if w.asked.After != "" {
 		after, err := store.Unseal(w.key, w.of.kind, w.asked)
 		if err != nil {
@@ -124,17 +120,17 @@ func (w *stepWalk[T]) run(ctx context.Context) error {
 // bounds are the begins of the first and the last step that may be in the
 // answer; there is none where the first comes after the last. Both are near
 // times of kept rows, so that a width more or less stays within int64.
-func (w *stepWalk[T]) bounds(ctx context.Context) (first, last int64, err error) {
+func (w *stepWalk[T]) bounds() (first, last int64) {
 	first, last = store.Range(w.asked)
-	oldest, newest, err := w.extent(ctx, w.from, w.where)
-	if err != nil || oldest == nil || first > last {
-		return 1, 0, err
+	e := w.extent(w.from)
+	if e == nowhere || first > last {
+		return 1, 0
 	}
 	first = clamp(first)
 	if begin := store.Floor(first, w.width); begin < first {
 		first = begin + int64(w.width)
 	}
-	return max(first, store.Floor(*oldest, w.width)), store.Floor(min(clamp(last), *newest), w.width), nil
+	return max(first, store.Floor(e.oldest, w.width)), store.Floor(min(clamp(last), e.newest), w.width)
 }
 
 // look adds the steps from low to high to the page, and its end once it is full.
@@ -161,15 +157,4 @@ func (w *stepWalk[T]) look(ctx context.Context, low, high int64) error {
 		w.page.Items = append(w.page.Items, item)
 	}
 	return rows.Err()
-}
-
-// extent is the time of the oldest and the newest row of a rollup that the
-// conditions keep, nil where there is none.
-func (s *Store) extent(ctx context.Context, from store.Kind, where *conditions) (oldest, newest *int64, err error) {
-	err = s.db.QueryRowContext(ctx, fmt.Sprintf(`SELECT epoch_ns(min(time)), epoch_ns(max(time)) FROM %s WHERE %s`, from, where.sql()),
-		where.args...).Scan(&oldest, &newest)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil, nil
-	}
-	return oldest, newest, err
 }

@@ -1,0 +1,154 @@
+package embedded
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/recent"
+)
+
+// hot is the newest records of each kind, which most questions are about. A
+// question to DuckDB costs milliseconds of a core however little it asks for; one
+// to memory some microseconds (weft bench serve). Incidents change, and are few:
+// they are not here.
+type hot struct {
+	flows     *recent.Set[record.FlowSlot]
+	losses    *recent.Set[record.Loss]
+	ports     *recent.Set[record.PortSample]
+	traces    *recent.Set[record.Trace]
+	counters  *recent.Set[record.Counter]
+	diagnoses *recent.Set[record.Diagnosis]
+}
+
+// newHot begins behind the newest records that the file has.
+func (s *Store) newHot() *hot {
+	floor := func(kind store.Kind) int64 { return s.extent(kind).newest }
+	// Half of the room is for flows, of which there are by far the most.
+	room := s.cfg.Hot / 10
+	return &hot{
+		flows:     recent.New(sized(hotFlows, flowTable.size), 5*room, floor(store.Flows)),
+		losses:    recent.New(sized(hotLosses, lossTable.size), room, floor(store.Losses)),
+		ports:     recent.New(sized(hotPorts, portTable.size), room, floor(store.Ports)),
+		traces:    recent.New(sized(hotTraces, traceTable.size), room, floor(store.Traces)),
+		counters:  recent.New(sized(hotCounters, counterTable.size), room, floor(store.Counters)),
+		diagnoses: recent.New(sized(hotDiagnoses, diagnosisTable.size), room, floor(store.Diagnoses)),
+	}
+}
+
+func sized[T any](s recent.Shape[T], size func(*T) int) recent.Shape[T] {
+	s.Size = size
+	return s
+}
+
+// add takes what was committed; seq is the number before the first record, which
+// are numbered in the order of Append.
+func (h *hot) add(b *record.Batch, seq int64) {
+	seq++
+	h.flows.Add(b.Flows, seq)
+	seq += int64(len(b.Flows))
+	h.losses.Add(b.Losses, seq)
+	seq += int64(len(b.Losses))
+	h.ports.Add(b.Ports, seq)
+	seq += int64(len(b.Ports))
+	h.traces.Add(b.Traces, seq)
+	seq += int64(len(b.Traces))
+	h.counters.Add(b.Counters, seq)
+	seq += int64(len(b.Counters))
+	h.diagnoses.Add(b.Diagnoses, seq)
+}
+
+// forget follows what was removed from the tables.
+func (h *hot) forget(kind store.Kind, before int64) {
+	switch kind {
+	case store.Flows:
+		h.flows.Forget(before)
+	case store.Losses:
+		h.losses.Forget(before)
+	case store.Ports:
+		h.ports.Forget(before)
+	case store.Traces:
+		h.traces.Forget(before)
+	case store.Counters:
+		h.counters.Forget(before)
+	case store.Diagnoses:
+		h.diagnoses.Forget(before)
+	}
+}
+
+// utc is an instant as DuckDB gives it back.
+func utc(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
+
+var hotFlows = recent.Shape[record.FlowSlot]{
+	Time: func(r *record.FlowSlot) time.Time { return r.Time },
+	Flow: func(r *record.FlowSlot) *model.FlowKey { return &r.Flow },
+	Own: func(r *record.FlowSlot) {
+		r.Time, r.Path = utc(r.Time), append([]record.FlowHop(nil), r.Path...)
+	},
+	Fits: func(r *record.FlowSlot, q *record.Query) bool {
+		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.Src || q.Node == r.Dst ||
+			slices.ContainsFunc(r.Path, func(h record.FlowHop) bool { return h.Switch == q.Node }))
+	},
+}
+
+var hotLosses = recent.Shape[record.Loss]{
+	Time: func(r *record.Loss) time.Time { return r.Time },
+	Flow: func(r *record.Loss) *model.FlowKey { return &r.Flow },
+	Own:  func(r *record.Loss) { r.Time = utc(r.Time) },
+	Fits: func(r *record.Loss, q *record.Query) bool {
+		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.From || q.Node == r.To)
+	},
+}
+
+var hotPorts = recent.Shape[record.PortSample]{
+	Time: func(r *record.PortSample) time.Time { return r.Time },
+	Own:  func(r *record.PortSample) { r.Time = utc(r.Time) },
+	Fits: func(r *record.PortSample, q *record.Query) bool {
+		return (q.Port == 0 || q.Port == r.Port) && (q.Node == "" || q.Node == r.Node)
+	},
+}
+
+var hotTraces = recent.Shape[record.Trace]{
+	Time: func(r *record.Trace) time.Time { return r.Time },
+	Flow: func(r *record.Trace) *model.FlowKey { return &r.Flow },
+	Own: func(r *record.Trace) {
+		r.Time = utc(r.Time)
+		r.Hops, r.Frame = append([]record.TraceHop(nil), r.Hops...), append([]byte(nil), r.Frame...)
+		for i := range r.Hops {
+			r.Hops[i].Time = utc(r.Hops[i].Time)
+		}
+	},
+	Fits: func(r *record.Trace, q *record.Query) bool {
+		return ofFlow(q, &r.Flow) && (q.Name == "" || isTrace(r.ID, q.Name)) &&
+			(q.Node == "" || slices.ContainsFunc(r.Hops, func(h record.TraceHop) bool { return h.Switch == q.Node }))
+	},
+}
+
+// isTrace reads a name that store.CheckQuery has found to be a number.
+func isTrace(id uint64, name string) bool {
+	n, err := strconv.ParseUint(name, 10, 64)
+	return err == nil && n == id
+}
+
+var hotCounters = recent.Shape[record.Counter]{
+	Time: func(r *record.Counter) time.Time { return r.Time },
+	Own:  func(r *record.Counter) { r.Time = utc(r.Time) },
+	Fits: func(r *record.Counter, q *record.Query) bool { return q.Name == "" || q.Name == r.Name },
+}
+
+var hotDiagnoses = recent.Shape[record.Diagnosis]{
+	Time: func(r *record.Diagnosis) time.Time { return r.Time },
+	Flow: func(r *record.Diagnosis) *model.FlowKey { return &r.Victim },
+	Own: func(r *record.Diagnosis) {
+		r.Time, r.Body = utc(r.Time), append([]byte(nil), r.Body...)
+	},
+	Fits: func(r *record.Diagnosis, q *record.Query) bool {
+		return ofFlow(q, &r.Victim) && (q.Node == "" || q.Node == r.Initial.Node) &&
+			(q.Port == 0 || q.Port == r.Initial.Port) && (q.Name == "" || q.Name == r.ID)
+	},
+}
+
+func ofFlow(q *record.Query, k *model.FlowKey) bool { return q.Flow.IsZero() || q.Flow == *k }

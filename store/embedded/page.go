@@ -1,0 +1,152 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/recent"
+)
+
+// pageWalk collects one page of records.
+type pageWalk[T any] struct {
+	*Store
+	*table[T]
+	asked record.Query
+	limit int
+	page  record.Page[T]
+	bytes int
+	last  recent.Place // of the last item
+	bound int64        // the highest number of the walk
+}
+
+func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
+	first, last := store.Range(w.asked)
+	before := recent.Place{Time: math.MaxInt64, Seq: math.MaxInt64}
+	w.bound = w.visible.Load()
+	if w.asked.After != "" {
+		from, err := store.Unseal(w.key, w.kind, w.asked)
+		if err != nil {
+			return err
+		}
+		before, w.bound = recent.Place{Time: from.Time, Seq: from.Seq}, from.Bound
+		last = min(last, from.Time)
+	}
+	if w.kind == store.Incidents { // their times are not those of the range
+		return w.read(ctx, w.conditions(before))
+	}
+	if first > last {
+		return nil
+	}
+	if hot != nil {
+		view := hot.View()
+		for at, r := range view.Back(&w.asked, before, first, last) {
+			if at.Seq > w.bound {
+				continue
+			}
+			if w.full() {
+				return nil
+			}
+			w.add(*r, at)
+		}
+		last = min(last, view.Floor())
+	}
+	return w.cold(ctx, before, clamp(first), clamp(last))
+}
+
+// full tells whether the page has ended, which is so when a record more is
+// there than it may hold, and seals it.
+func (w *pageWalk[T]) full() bool {
+	if len(w.page.Items) < w.limit && w.bytes < int(w.cfg.MaxAnswer) {
+		return false
+	}
+	w.page.Next = store.Cursor{Time: w.last.Time, Seq: w.last.Seq, Bound: w.bound}.Seal(w.key, w.kind, w.asked)
+	return true
+}
+
+func (w *pageWalk[T]) add(r T, at recent.Place) {
+	w.bytes += w.size(&r)
+	w.page.Items = append(w.page.Items, r)
+	w.last = at
+}
+
+// conditions are those of the whole query.
+func (w *pageWalk[T]) conditions(before recent.Place) *conditions {
+	where := filter(w.kind, w.asked)
+	where.and(fmt.Sprintf(`seq <= %d`, w.bound))
+	if w.asked.After != "" {
+		where.and(fmt.Sprintf(`(time, seq) < (make_timestamp_ns(%d), %d)`, before.Time, before.Seq))
+	}
+	return where
+}
+
+// firstLook is how far back a table is looked through at first; each further look
+// goes eight times as far. A page then costs what it shows, not what its range
+// has: DuckDB leaves out groups of rows by their times.
+const firstLook = int64(time.Second)
+
+// cold reads the table, back from last to first.
+func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last int64) error {
+	where := w.conditions(before)
+	e := w.extent(w.kind)
+	first, last = max(first, e.oldest), min(last, e.newest)
+	for look := firstLook; first <= last && w.page.Next == ""; look *= 8 {
+		low := first
+		if last-first > look {
+			low = last - look
+		}
+		part := conditions{slices.Clone(where.all), where.args}
+		part.between(low, last)
+		// A page that is full so far wants to know whether there is more.
+		if found, err := w.narrow(ctx, &part, max(w.limit-len(w.page.Items), 0)+1); err != nil {
+			return err
+		} else if found {
+			if err := w.read(ctx, &part); err != nil {
+				return err
+			}
+		}
+		last = low - 1
+	}
+	return nil
+}
+
+// read adds the records that the conditions keep.
+func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
+	rows, err := w.db.QueryContext(ctx, fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
+		w.columns, w.kind, where.sql(), max(w.limit-len(w.page.Items), 0)+1), where.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if w.full() {
+			return nil
+		}
+		var r T
+		var at place
+		if err := w.scan(rows, &r, &at); err != nil {
+			return err
+		}
+		w.add(r, recent.Place{Time: at.time.UnixNano(), Seq: at.seq})
+	}
+	return rows.Err()
+}
+
+// narrow finds the time of the n-th newest record and has the conditions leave
+// out what is older. DuckDB finds it from the times alone in a few milliseconds,
+// while it would unpack every column of a long table to sort by time and number
+// (weft bench store). Records that leave between the two questions are the
+// oldest, so none is lost in the middle.
+func (w *pageWalk[T]) narrow(ctx context.Context, where *conditions, n int) (found bool, err error) {
+	var oldest *int64
+	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, w.kind, where.sql(), n)
+	if err := w.db.QueryRowContext(ctx, query, where.args...).Scan(&oldest); err != nil || oldest == nil {
+		return false, err
+	}
+	where.and(fmt.Sprintf(`time >= make_timestamp_ns(%d)`, *oldest))
+	return true, nil
+}

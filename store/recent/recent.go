@@ -1,0 +1,262 @@
+// Package recent holds the newest records of one kind in memory, so that
+// questions about the present need not go to the database behind. It says from
+// which instant on it knows everything; what is older is the database's to
+// answer, and so are durability, retention and the cursors of pages.
+package recent
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+	"sort"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// Shape is what a Set must know of its records.
+type Shape[T any] struct {
+	Time func(*T) time.Time
+	Flow func(*T) *model.FlowKey      // nil: they have none
+	Fits func(*T, *record.Query) bool // the query's filters, but for times
+	Own  func(*T)                     // replaces what it shares with others by copies
+	Size func(*T) int                 // about, in memory
+}
+
+// Set is the newest records. One goroutine adds and forgets; any number look.
+type Set[T any] struct {
+	shape Shape[T]
+	most  int // bytes
+	now   atomic.Pointer[View[T]]
+}
+
+// View is a set at one instant. Nobody changes it any more.
+// Invariant: it has every record of the store that is later than Floor.
+type View[T any] struct {
+	shape  *Shape[T]
+	floor  int64
+	bytes  int
+	blocks []*block[T] // in order; none is empty
+}
+
+// block is some successive records, in order. It is small enough to be made
+// anew where a late record falls into it, and large enough that there are few.
+type block[T any] struct {
+	items []item[T]
+	flows []posting // by hash, then place
+	bytes int
+}
+
+type item[T any] struct {
+	Place
+	record T
+}
+
+// posting says where in its block a flow's record is.
+type posting struct {
+	hash uint64
+	at   int32
+}
+
+// Place is a record's order: its time in nanoseconds, then its number.
+type Place struct{ Time, Seq int64 }
+
+// Compare orders places, the older first.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Time, o.Time), cmp.Compare(p.Seq, o.Seq))
+}
+
+// blockLen is the most records of a block.
+const blockLen = 4096
+
+// New makes a set of about so many bytes at most. The database has records up to
+// floor that the set does not know.
+func New[T any](shape Shape[T], most model.Bytes, floor int64) *Set[T] {
+	s := &Set[T]{shape: shape, most: int(most)}
+	s.now.Store(&View[T]{shape: &s.shape, floor: floor})
+	return s
+}
+
+// Add takes copies of records; the first has the number first, and so on. The
+// oldest leave when there is no room.
+func (s *Set[T]) Add(records []T, first int64) {
+	if len(records) == 0 {
+		return
+	}
+	next := *s.now.Load()
+	items := make([]item[T], 0, len(records))
+	for i := range records {
+		at := Place{s.shape.Time(&records[i]).UnixNano(), first + int64(i)}
+		if at.Time > next.floor {
+			items = append(items, item[T]{at, records[i]})
+		}
+	}
+	slices.SortFunc(items, func(a, b item[T]) int { return a.Compare(b.Place) })
+	// Of a batch that is larger than the room, only the end would stay.
+	room := s.most
+	for i := len(items) - 1; i >= 0; i-- {
+		if room -= s.shape.Size(&items[i].record); room < 0 {
+			next.floor = items[i].Time
+			items = items[i+1:]
+			break
+		}
+	}
+	for i := range items {
+		s.shape.Own(&items[i].record)
+	}
+	next.blocks = slices.Clone(next.blocks)
+	for len(items) > 0 {
+		items = next.insert(items)
+	}
+	next.bytes = 0
+	for _, b := range next.blocks {
+		next.bytes += b.bytes
+	}
+	for next.bytes > s.most && len(next.blocks) > 0 {
+		old := next.blocks[0]
+		next.floor = max(next.floor, old.items[len(old.items)-1].Time)
+		next.bytes -= old.bytes
+		next.blocks = next.blocks[1:]
+	}
+	s.now.Store(&next)
+}
+
+// insert puts the last of the items, those that belong into one block, into
+// place and returns the others.
+func (v *View[T]) insert(items []item[T]) []item[T] {
+	last := items[len(items)-1].Place
+	// The block that begins at or before it, or the first.
+	at := sort.Search(len(v.blocks), func(i int) bool { return v.blocks[i].items[0].Compare(last) > 0 }) - 1
+	if at < 0 {
+		v.blocks = slices.Insert(v.blocks, 0, cut(v.shape, items)...)
+		return nil
+	}
+	old := v.blocks[at].items
+	begin, _ := slices.BinarySearchFunc(items, old[0].Place, func(a item[T], p Place) int { return a.Compare(p) })
+	var made []*block[T]
+	if end := old[len(old)-1]; items[begin].Compare(end.Place) > 0 && len(old) == blockLen {
+		made = append([]*block[T]{v.blocks[at]}, cut(v.shape, items[begin:])...) // nothing goes between
+	} else {
+		made = cut(v.shape, merge(old, items[begin:]))
+	}
+	v.blocks = slices.Replace(v.blocks, at, at+1, made...)
+	return items[:begin]
+}
+
+// merge joins two runs in order.
+func merge[T any](a, b []item[T]) []item[T] {
+	out := make([]item[T], 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].Compare(b[0].Place) < 0 {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// cut makes blocks of a run.
+func cut[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
+	for part := range slices.Chunk(items, blockLen) {
+		b := &block[T]{items: slices.Clone(part)}
+		for i := range b.items {
+			r := &b.items[i].record
+			b.bytes += shape.Size(r)
+			if shape.Flow != nil {
+				b.flows = append(b.flows, posting{shape.Flow(r).Hash(0), int32(i)})
+			}
+		}
+		slices.SortFunc(b.flows, func(x, y posting) int {
+			return cmp.Or(cmp.Compare(x.hash, y.hash), cmp.Compare(x.at, y.at))
+		})
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// Forget drops records before an instant, which the database has dropped, too.
+func (s *Set[T]) Forget(before int64) {
+	next := *s.now.Load()
+	next.blocks = slices.Clone(next.blocks)
+	for len(next.blocks) > 0 {
+		b := next.blocks[0]
+		n := sort.Search(len(b.items), func(i int) bool { return b.items[i].Time >= before })
+		if n == 0 {
+			break
+		}
+		next.bytes -= b.bytes
+		if n < len(b.items) {
+			next.blocks[0] = cut(next.shape, b.items[n:])[0]
+			next.bytes += next.blocks[0].bytes
+			break
+		}
+		next.blocks = next.blocks[1:]
+	}
+	s.now.Store(&next)
+}
+
+// View is the set now.
+func (s *Set[T]) View() *View[T] { return s.now.Load() }
+
+// Floor is the instant after which the view has every record.
+func (v *View[T]) Floor() int64 { return v.floor }
+
+// Back goes through the records that a query asks for, newest first, from those
+// before a place on, in the times from first to last and later than the floor.
+// They are not the caller's to change.
+func (v *View[T]) Back(q *record.Query, before Place, first, last int64) iter.Seq2[Place, *T] {
+	return func(yield func(Place, *T) bool) {
+		if v.floor == math.MaxInt64 {
+			return
+		}
+		first = max(first, v.floor+1)
+		end := sort.Search(len(v.blocks), func(i int) bool {
+			p := v.blocks[i].items[0].Place
+			return p.Compare(before) >= 0 || p.Time > last
+		})
+		for i := end - 1; i >= 0; i-- {
+			b := v.blocks[i]
+			if b.items[len(b.items)-1].Time < first {
+				return
+			}
+			for at := range b.back(v.shape, q) {
+				it := &b.items[at]
+				if it.Time < first {
+					break
+				}
+				if it.Time > last || it.Compare(before) >= 0 || !v.shape.Fits(&it.record, q) {
+					continue
+				}
+				if !yield(it.Place, &it.record) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// back goes through the places of a block that may hold what a query asks for,
+// newest first.
+func (b *block[T]) back(shape *Shape[T], q *record.Query) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if q.Flow.IsZero() || shape.Flow == nil {
+			for i := len(b.items) - 1; i >= 0; i-- {
+				if !yield(i) {
+					return
+				}
+			}
+			return
+		}
+		hash := q.Flow.Hash(0)
+		end := sort.Search(len(b.flows), func(i int) bool { return b.flows[i].hash > hash })
+		for i := end - 1; i >= 0 && b.flows[i].hash == hash; i-- {
+			if !yield(int(b.flows[i].at)) {
+				return
+			}
+		}
+	}
+}
