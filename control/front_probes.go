@@ -23,7 +23,11 @@ func (f *Front) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.Pro
 			return
 		}
 		var takes time.Duration
-		if takes, err = f.c.desk.Ask(q); err != nil {
+		spaced := f.c.cfg.Probes.Interval
+		if r.SpacedUs > 0 {
+			spaced = time.Duration(r.SpacedUs) * time.Microsecond
+		}
+		if takes, err = f.c.desk.AskEvery(q, spaced); err != nil {
 			err = fmt.Errorf("%w: %w", err, api.ErrInvalid)
 			return
 		}

@@ -78,9 +78,16 @@ func NewDesk(cfg Config, intent *topo.Intent, in Injector) (*Desk, error) {
 
 // Ask begins a question and returns how long its probes take; the answer is
 // there when their traces have closed after that.
-func (d *Desk) Ask(q Question) (time.Duration, error) { return d.ask(q, d.cfg.Interval) }
+func (d *Desk) Ask(q Question) (time.Duration, error) { return d.AskEvery(q, d.cfg.Interval) }
 
-func (d *Desk) ask(q Question, interval time.Duration) (time.Duration, error) {
+// AskEvery is Ask with another interval between two probes.
+func (d *Desk) AskEvery(q Question, interval time.Duration) (time.Duration, error) {
+	if interval <= 0 {
+		return 0, fmt.Errorf("probe: interval %v, want more than 0", interval)
+	}
+	if l, ok := q.(*Latency); ok {
+		l.interval = interval
+	}
 	host, packets, count := q.plan()
 	for i := range packets {
 		if n := packets[i].Headers(); n > d.cfg.Captured {

@@ -56,7 +56,7 @@ func (d *Desk) Latency(now model.Time, near, far model.NodeID, stamps bool, coun
 	if count == 0 {
 		return nil, fmt.Errorf("probe: no probes, want at least one")
 	}
-	q := &Latency{Near: near, Far: far, Stamps: stamps, count: count, interval: d.cfg.Interval, own: [2]model.Addr{f.Node(near).IPv4, f.Node(far).IPv4}}
+	q := &Latency{Near: near, Far: far, Stamps: stamps, count: count, own: [2]model.Addr{f.Node(near).IPv4, f.Node(far).IPv4}}
 	var err error
 	if q.host, _, err = begin(r, near); err != nil {
 		return nil, err

@@ -109,8 +109,12 @@ func TestReplayRecoversATrace(t *testing.T) {
 	// The captured frame can be replayed too.
 	again, err := desk.ReplayFrame(l.Now().Model(), got.Frame, 3)
 	check(t, err)
-	_, err = desk.Ask(again)
-	check(t, err)
+	if _, err := desk.AskEvery(again, 0); err == nil {
+		t.Error("probes are sent all at once")
+	}
+	if took, err := desk.AskEvery(again, 250*time.Microsecond); err != nil || took != 750*time.Microsecond {
+		t.Errorf("three probes, 250 µs apart, take %v (%v); want 750 µs", took, err)
+	}
 	l.Run(9 * ms)
 	if got, n := again.Answer(); got == nil || n == 0 || got.Key != key {
 		t.Errorf("%d traces of the frame's replay, %+v; want some of %v", n, got, key)

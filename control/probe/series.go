@@ -62,7 +62,7 @@ func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count 
 		q.host = own[0]
 	}
 	q.answer.Host = q.host
-	took, err := d.ask(q, interval)
+	took, err := d.AskEvery(q, interval)
 	return q, took, err
 }
 
