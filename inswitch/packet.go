@@ -16,6 +16,11 @@ import (
 type Packet struct {
 	Key   *model.FlowKey // of the innermost IP packet: the flow a user would name
 	Outer *model.FlowKey // of the first IP header; the same as Key without tunnel
+	// KeyID stands for Key, where the host has a number for it, as one with a
+	// flow cache does: packets of the same number have the same key, until all
+	// numbers are used up. Packets of one key may have several, or 0, which says
+	// nothing. It changes no result, only how soon a program knows a flow.
+	KeyID uint32
 
 	Size       int32  // bytes on the wire from Ethernet header to payload, labels included, no FCS
 	EtherType  uint16 // behind VLAN tags

@@ -21,6 +21,7 @@ type flow struct {
 	spec traffic.Flow
 	key  model.FlowKey
 	back model.FlowKey // of what the receiver answers
+	keys uint32        // KeyID of key; that of back is the next
 	src  *Host
 	dst  *Host
 	port *Port // of the sender
@@ -101,7 +102,7 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	if s.Bytes < 0 || s.Bytes == 0 && s.Stop == 0 {
 		return nil, fmt.Errorf("%d bytes and no time to stop, want at least one of them", s.Bytes)
 	}
-	f := &flow{net: n, spec: *s, prio: s.Priority}
+	f := &flow{net: n, spec: *s, prio: s.Priority, keys: n.nextKeys()}
 	f.size = int64(s.Bytes)
 	if f.size == 0 {
 		f.size = math.MaxInt64
@@ -115,6 +116,15 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	}
 	f.most = f.rate
 	return f, nil
+}
+
+// nextKeys returns the first of two KeyIDs. They come again after two thousand
+// million flows, when nobody remembers the first that had them.
+func (n *Network) nextKeys() uint32 {
+	if n.keys += 2; n.keys == 0 {
+		n.keys = 2
+	}
+	return n.keys
 }
 
 // startFlow begins sending.

@@ -25,6 +25,7 @@ type Network struct {
 	hosts    []*Host
 
 	flows          []*flow
+	keys           uint32 // KeyIDs given
 	records        []FlowRecord
 	free           []freed
 	forgetful      bool

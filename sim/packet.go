@@ -80,6 +80,10 @@ type Packet struct {
 	Sent engine.Time
 
 	IPID uint16
+
+	// KeyID stands for Key where it is not 0: packets of the same number have
+	// the same key. Flows give it to their packets.
+	KeyID uint32
 }
 
 // path8 is a way as port numbers, hop by hop; 0 is not known.

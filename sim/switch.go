@@ -176,6 +176,7 @@ func (f *flow) give(p *Packet, direction uint8) {
 		*w = way{routing: f.net.routing}
 	}
 	p.flow, p.way, p.path, p.routing = f.id, direction, w.path, w.routing
+	p.KeyID = f.keys + uint32(direction)
 }
 
 // lookup asks the table.

@@ -21,7 +21,7 @@ var kinds = [8]inswitch.Kind{
 // words and leaves the rest to source.
 func (s *Switch) show(p *sim.Packet) {
 	v := &s.packet
-	v.Key, v.Outer = &p.Key, &p.Key
+	v.Key, v.Outer, v.KeyID = &p.Key, &p.Key, p.KeyID
 	v.Size, v.IPID, v.EtherType = p.Size, p.IPID, packet.TypeIPv4
 	v.TTL, v.ECN, v.DSCP, v.TCPFlags = p.TTL, p.ECN, p.DSCP, p.TCPFlags
 	v.InnerTTL, v.LabelCount, v.Kind = p.TTL, 0, kinds[p.Kind%8]

@@ -60,6 +60,7 @@ func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, w
 // freeze encodes all that the switch knows.
 func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	t, b := p.tel, &s.builder
+	t.settleAll()
 	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.Length, Dropped: uint32(p.tel.stats.Lost)}
 	if p.cfg.Flows == 0 {
 		head.Flags |= epoch.NoFlows
@@ -133,7 +134,7 @@ func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 	for _, table := range t.flows {
 		for i := range table {
 			if f := &table[i]; f.Packets > 0 && t.telling(f.Epoch, f.Out, f.Priority, now) {
-				b.AddFlow(f)
+				b.AddFlow(&f.Flow)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (p *Program) poll(ev *inswitch.Event, act *inswitch.Actions) {
 		p.stats.Malformed++
 		return
 	}
-	p.tel.now.at(ev.Now)
+	p.tel.at(ev.Now)
 	want := p.seen.fresh(ev.Now, p.cfg.Again, in.Event, ev.In, in.Flag)
 	if want == 0 {
 		p.stats.Repeated++

@@ -41,7 +41,7 @@ func (p *Program) Share() *Program { return &Program{cfg: p.cfg, dev: p.dev, tel
 // does, for those who reach it by another way. Only times and the switch of the
 // event are read.
 func (p *Program) Ask(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
-	p.tel.now.at(ev.Now)
+	p.tel.at(ev.Now)
 	p.cpu.ask(p, ev, act, who)
 }
 
@@ -56,7 +56,10 @@ func (p *Program) Stages() inswitch.Stages {
 }
 
 // Stats returns the present counts.
-func (p *Program) Stats() Stats { return p.stats }
+func (p *Program) Stats() Stats {
+	p.tel.settleAll()
+	return p.stats
+}
 
 // Observe counts packets and pauses, and takes polls out of the traffic.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
@@ -69,7 +72,7 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		}
 	case inswitch.Dequeue:
 		if !ev.Control && int(ev.Out) <= p.tel.ports && int(ev.In) <= p.tel.ports {
-			p.tel.here.leave(ev)
+			p.tel.dequeue(ev)
 		}
 	case inswitch.Ingress:
 		if ev.Packet.EtherType == poll.EtherType {

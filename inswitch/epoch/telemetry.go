@@ -14,6 +14,10 @@ const classes = 8
 // carries the epoch's number and is cleared when a packet of a later one comes
 // by: no sweep, constant work for every packet.
 type telemetry struct {
+	known  [recents]known // first, to lie on lines of the cache
+	taken  [recents / 64]uint64
+	misses uint32
+
 	cfg   Config
 	ports int // highest port number
 	now   clock
@@ -21,7 +25,7 @@ type telemetry struct {
 	queues []queue           // by port × class: state since the start
 	epochs []epoch.PortEpoch // by ring index, port, class
 	meters [classes][]meter  // by ring index, in, out; nil until the class is used
-	flows  [][]epoch.Flow    // by ring index; nil until used
+	flows  [][]record        // by ring index; nil until used
 	gone   []epoch.Flow      // evicted ones, a ring once it is full
 	oldest int               // of gone
 	here   occupancy
@@ -34,6 +38,7 @@ type queue struct {
 	pauseFrames uint64
 	joined      uint64 // packets that ever did
 	last        uint32 // epoch in which the last one did
+	life        uint32 // counts the packets that found it empty: see occupancy
 
 	pauses epoch.Pause // Time without the present one
 }
@@ -46,6 +51,12 @@ func (q *queue) pausedFor(now model.Time) time.Duration {
 	return q.pauses.Time + max(min(now, q.pausedUntil).Sub(q.pauses.Began), 0)
 }
 
+// record is what a flow did to a queue in an epoch.
+type record struct {
+	epoch.Flow
+	known uint16 // 1 + its place in telemetry.known, if the flow is known
+}
+
 type meter struct {
 	number  uint32
 	packets uint32
@@ -53,25 +64,32 @@ type meter struct {
 }
 
 // clock tells the epoch of an instant. Most packets fall into the same one as
-// the packet before, so it costs two comparisons.
+// the packet before, so it costs a comparison.
 type clock struct {
-	length     int64
-	ring       uint32
-	start, end model.Time
-	number     uint32
-	index      int // in rings
+	length int64
+	ring   uint32
+	start  model.Time
+	number uint32
+	index  int // in rings
 }
 
-func (c *clock) at(t model.Time) {
-	if t >= c.start && t < c.end {
-		return
+// has tells whether an instant is in the present epoch.
+func (c *clock) has(t model.Time) bool { return uint64(t-c.start) < uint64(c.length) }
+
+// at begins the epoch that an instant is in, unless it is the present one.
+func (t *telemetry) at(now model.Time) {
+	if !t.now.has(now) {
+		t.forgetAll()
+		t.now.set(now)
 	}
+}
+
+func (c *clock) set(t model.Time) {
 	n := int64(t) / c.length
 	if int64(t)%c.length < 0 {
 		n--
 	}
 	c.start = model.Time(n * c.length)
-	c.end = c.start.Add(time.Duration(c.length))
 	c.number = uint32(n)
 	c.index = int(c.number % c.ring)
 }
@@ -81,8 +99,8 @@ func newTelemetry(cfg Config, ports int, stats *Stats) *telemetry {
 	t.now = clock{length: int64(cfg.Length), ring: uint32(cfg.Epochs)}
 	t.queues = make([]queue, (ports+1)*classes)
 	t.epochs = make([]epoch.PortEpoch, cfg.Epochs*(ports+1)*classes)
-	t.flows = make([][]epoch.Flow, cfg.Epochs)
-	t.here = newOccupancy(cfg, ports)
+	t.flows = make([][]record, cfg.Epochs)
+	t.here = newOccupancy(cfg, t.queues)
 	return t
 }
 
@@ -110,14 +128,34 @@ func (t *telemetry) opened(out model.PortID, class model.Priority) bool {
 
 // enqueue counts a packet that joins a queue.
 func (t *telemetry) enqueue(ev *inswitch.Event) {
-	t.now.at(ev.Now)
+	k, ok := t.find(ev, lane(ev.Out, ev.Priority))
+	if !ok || !t.now.has(ev.Now) || ev.Now < k.queue.pausedUntil {
+		t.meet(ev)
+		return
+	}
+	bytes := uint64(ev.Packet.Bare())
+	k.packets++
+	k.bytes += bytes
+	if depth := ev.Queue.Packets; depth > 0 {
+		k.depth += uint64(depth)
+	} else {
+		k.queue.life++
+	}
+	if !ev.Passes {
+		t.here.joinKnown(ev, k, bytes)
+	}
+}
+
+// meet counts a packet of a flow that is not known, or whose queue is paused.
+func (t *telemetry) meet(ev *inswitch.Event) {
+	t.at(ev.Now)
 	lane, bytes := lane(ev.Out, ev.Priority), uint64(ev.Packet.Bare())
 	at := hash(lane, ev.Packet.Key, t.cfg.Seed)
 	q, e := &t.queues[lane], t.portEpoch(ev.Out, ev.Priority)
 	paused := ev.Now < q.pausedUntil
 	depth := uint64(max(ev.Queue.Packets, 0))
 	if depth == 0 {
-		t.here.life[lane]++
+		q.life++
 	}
 	if !ev.Passes {
 		t.here.join(ev, at, bytes)
@@ -139,6 +177,7 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	}
 	if t.cfg.Flows > 0 && !ev.Packet.Key.IsZero() {
 		f := t.flow(ev, at)
+		seen := f.Packets > 0
 		f.In = ev.In
 		f.Packets++
 		f.Bytes += bytes
@@ -148,6 +187,18 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 		} else {
 			f.Depth += depth
 		}
+		if seen && !paused && ev.In != 0 && ev.Packet.KeyID != 0 {
+			t.learn(ev, at, f)
+		}
+	}
+}
+
+// dequeue counts a packet out that has waited.
+func (t *telemetry) dequeue(ev *inswitch.Event) {
+	if k, ok := t.find(ev, lane(ev.Out, ev.Priority)); ok {
+		t.here.leaveKnown(ev, k)
+	} else {
+		t.here.leave(ev)
 	}
 }
 
@@ -173,21 +224,24 @@ func hash(lane int, key *model.FlowKey, seed uint64) uint64 {
 // flow returns the record of the packet's flow, whose hash is at, in the present
 // epoch. A flow that finds its place taken takes it over; the other waits in the
 // switch's memory.
-func (t *telemetry) flow(ev *inswitch.Event, at uint64) *epoch.Flow {
+func (t *telemetry) flow(ev *inswitch.Event, at uint64) *record {
 	table := t.flows[t.now.index]
 	if table == nil {
-		table = make([]epoch.Flow, t.cfg.Flows)
+		table = make([]record, t.cfg.Flows)
 		t.flows[t.now.index] = table
 	}
 	key := ev.Packet.Key
 	f := &table[at&uint64(t.cfg.Flows-1)]
+	if f.known != 0 {
+		t.forget(&t.known[f.known-1])
+	}
 	if f.Epoch == t.now.number && f.Packets > 0 {
 		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key.Equal(key) {
 			return f
 		}
-		t.evict(f)
+		t.evict(&f.Flow)
 	}
-	*f = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key}
+	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key}
 	return f
 }
 
@@ -257,7 +311,7 @@ func (t *telemetry) telling(number uint32, out model.PortID, class model.Priorit
 
 // pause notes a pause frame that a neighbour sent to a port.
 func (t *telemetry) pause(ev *inswitch.Event) {
-	t.now.at(ev.Now)
+	t.at(ev.Now)
 	for class := range model.Priority(classes) {
 		d, ok := ev.Pause.Of(class)
 		if !ok {
