@@ -35,6 +35,9 @@ func (s *Service) Health() api.Health {
 	if s.ints != nil {
 		stages = append(stages, s.intStage())
 	}
+	if s.mirrors != nil {
+		stages = append(stages, s.erspanStage())
+	}
 	if s.ints != nil || s.mirrors != nil {
 		stages = append(stages, s.feedStage())
 	}
@@ -95,6 +98,21 @@ func (s *Service) intStage() api.Stage {
 			{Reason: "unknown node", About: "no switch has the number", Count: i.Unknown},
 			{Reason: "other type", About: "not INT", Count: i.Other, Expected: true},
 			{Reason: "empty", About: "neither a port's state nor a packet", Count: i.Empty},
+		},
+	}
+}
+
+// erspanStage is what became of packets of the raw socket.
+func (s *Service) erspanStage() api.Stage {
+	m, dropped := s.mirrors.Stats()
+	return api.Stage{
+		Name: "erspan", Title: "ERSPAN mirrors", Unit: "packets", In: m.Packets + dropped, Out: m.Mirrored,
+		Losses: []api.Lost{
+			{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
+			{Reason: "missing", About: "by the sequence numbers of those that came", Count: m.Missing},
+			{Reason: "unknown switch", About: "from an address of no switch", Count: m.Unknown},
+			{Reason: "malformed", About: "short, or of a version that is not known", Count: m.Short + m.Empty + m.Version + m.Unsupported + m.NotIP + m.Fragment},
+			{Reason: "no mirror", About: "GRE with something else in it", Count: m.NoMirror + m.Other, Expected: true},
 		},
 	}
 }

@@ -329,9 +329,12 @@ func (s *Service) count() { s.counts.Store(&counts{s.control.Stats(), s.inbox.Lo
 // takeINT reads the socket of INT reports, and what the kernel has queued at the
 // end.
 func (s *Service) takeINT(ctx context.Context) error {
-	got := time.Now()
+	var ended, got time.Time
 	for {
-		ended := ctx.Err() != nil
+		if ctx.Err() != nil && ended.IsZero() {
+			ended = time.Now()
+			got = ended
+		}
 		n, err := s.ints.Receive(func(_ netip.AddrPort, datagram []byte) {
 			s.decoders.ints.Datagram(model.TimeOf(time.Now()), datagram)
 		})
@@ -339,16 +342,23 @@ func (s *Service) takeINT(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("int.listen: %w", err)
 		}
-		if n > 0 || !ended {
-			got = time.Now()
-		} else if time.Since(got) >= quiet { // an interrupted look shows nothing, too
+		now := time.Now()
+		if n > 0 {
+			got = now
+		}
+		if !ended.IsZero() && (now.Sub(got) >= quiet || now.Sub(ended) >= readOut) {
 			return nil
 		}
 	}
 }
 
-// quiet is how long nothing comes from a socket that has been read out.
-const quiet = 10 * time.Millisecond
+// At the end a socket is read until nothing has come for a while, and no longer
+// than readOut. One look does not tell that the queue is empty: a signal may have
+// interrupted it.
+const (
+	quiet   = 10 * time.Millisecond
+	readOut = time.Second
+)
 
 // takeMirrors reads the socket of ERSPAN mirrors.
 func (s *Service) takeMirrors(ctx context.Context) error {

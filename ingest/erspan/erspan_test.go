@@ -375,6 +375,37 @@ func TestSocket(t *testing.T) {
 	}
 }
 
+// TestSocketIsReadOut: what the kernel had taken before the end is received.
+func TestSocketIsReadOut(t *testing.T) {
+	l, err := Listen(netip.MustParseAddr("127.0.0.1"), newDecoder(t, config()))
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("a raw socket takes CAP_NET_RAW, which root has, as in CI: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialIP("ip4:47", nil, &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const sent = 500
+	for i := range sent {
+		if _, err := conn.Write(erspan.Mirror{Kind: erspan.TypeII, GRE: seq(uint32(i)), Index: 4, Frame: inside}.AppendTo(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n := 0
+	if err := l.Run(ctx, func(model.Time, *mirror.Mirror) { n++ }); err != nil {
+		t.Fatal(err)
+	}
+	if st, dropped := l.Stats(); n != sent || st.Mirrors != sent || dropped != 0 {
+		t.Errorf("%d mirrors, %+v, %d dropped; want all %d", n, st, dropped, sent)
+	}
+}
+
 func TestAllocatesNothing(t *testing.T) {
 	d := newDecoder(t, config())
 	frame := around(erspan.Mirror{Kind: erspan.TypeIII, GRE: seq(1), FrameType: erspan.FrameIP, Frame: inside[14:]})

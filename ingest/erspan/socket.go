@@ -1,13 +1,19 @@
+//go:build linux
+
 package erspan
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -18,8 +24,16 @@ import (
 // needs CAP_NET_RAW.
 type Listener struct {
 	conn *net.IPConn
-	d    *Decoder
+	v6   bool
+
+	mu      sync.Mutex // of what follows, for Stats
+	d       *Decoder
+	drops   uint32 // the kernel's count at last sight; it wraps
+	dropped uint64
 }
+
+// queue is what the kernel may hold for a socket.
+const queue = 32 << 20
 
 // Listen opens a socket on an address of this machine, or on all of them by
 // "0.0.0.0" or "::".
@@ -35,37 +49,106 @@ func Listen(addr netip.Addr, d *Decoder) (*Listener, error) {
 		}
 		return nil, fmt.Errorf("listen for mirrors on %v: %w", addr, err)
 	}
-	return &Listener{conn, d}, nil
+	l := &Listener{conn: conn, d: d, v6: addr.Is6()}
+	if err := l.set(); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for mirrors on %v: %w", addr, err), conn.Close())
+	}
+	return l, nil
+}
+
+// set asks for a long queue, and to be told what did not fit.
+func (l *Listener) set() error {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		// The privileged form exceeds net.core.rmem_max; else take what there is.
+		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queue) != nil {
+			failed = os.NewSyscallError("setsockopt SO_RCVBUF", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, queue))
+		}
+		failed = errors.Join(failed, os.NewSyscallError("setsockopt SO_RXQ_OVFL", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)))
+	})
+	return errors.Join(err, failed)
 }
 
 // Close frees the socket, without Run.
 func (l *Listener) Close() error { return l.conn.Close() }
 
-// poll is how often Run looks whether it shall end.
-const poll = 100 * time.Millisecond
+// Stats returns the present counts of the decoder, and how many packets found
+// the kernel's queue full. Any goroutine may ask.
+func (l *Listener) Stats() (s Stats, dropped uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.d.Stats(), l.dropped
+}
 
-// Run receives until the context ends. Emit gets each mirror and when it came,
-// by this machine's clock, and must not keep it. The socket is closed then.
+const (
+	// poll is how often Run looks whether it shall end.
+	poll = 100 * time.Millisecond
+	// At the end Run reads until nothing has come for a while, and no longer
+	// than readOut.
+	quiet   = 10 * time.Millisecond
+	readOut = time.Second
+)
+
+// Run receives until the context ends, and then what the kernel had taken
+// before. Emit gets each mirror and when it came, by this machine's clock, and
+// must not keep it. The socket is closed then.
 func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.Mirror)) error {
 	defer l.conn.Close()
-	buf := make([]byte, 1<<16)
+	buf, oob := make([]byte, 1<<16), make([]byte, 64)
 	var at model.Time
 	out := func(m *mirror.Mirror) { emit(at, m) }
-	for ctx.Err() == nil {
-		if err := l.conn.SetReadDeadline(time.Now().Add(poll)); err != nil {
+	var ended time.Time
+	for {
+		wait := poll
+		if ctx.Err() != nil {
+			if wait = quiet; ended.IsZero() {
+				ended = time.Now()
+			} else if time.Since(ended) >= readOut {
+				return nil
+			}
+		}
+		if err := l.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 			return fmt.Errorf("receive mirrors: %w", err)
 		}
-		n, from, err := l.conn.ReadFromIP(buf) // without the IPv4 header
-		if err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				continue
+		n, told, _, from, err := l.conn.ReadMsgIP(buf, oob)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if !ended.IsZero() {
+				return nil
 			}
+			continue
+		case err != nil:
 			return fmt.Errorf("receive mirrors: %w", err)
 		}
 		at = model.TimeOf(time.Now())
 		if a, ok := netip.AddrFromSlice(from.IP); ok {
-			l.d.GRE(at, model.AddrOf(a.Unmap()), buf[:n], out)
+			l.take(at, model.AddrOf(a.Unmap()), buf[:n], oob[:told], out)
 		}
 	}
-	return nil
+}
+
+// take decodes one packet, of IPv4 with its header, and reads what the kernel
+// says beside it.
+func (l *Listener) take(at model.Time, from model.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.v6 && len(b) > 0 {
+		b = b[min(len(b), int(b[0]&0xf)*4):]
+	}
+	l.d.GRE(at, from, b, emit)
+	list, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return
+	}
+	for i := range list {
+		if m := &list[i]; m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
+			n := binary.NativeEndian.Uint32(m.Data)
+			l.dropped += uint64(n - l.drops)
+			l.drops = n
+		}
+	}
 }
