@@ -59,6 +59,9 @@ func (f *Front) heard(v *diagnose.Verdict, r *record.Diagnosis) {
 	}
 }
 
+// Complaints is part of api.Doctor.
+func (f *Front) Complaints() []api.Complaint { return newest(f, &f.complaints) }
+
 // Complaint is part of api.Doctor.
 func (f *Front) Complaint(_ context.Context, id string) (api.Complaint, error) {
 	f.mu.Lock()

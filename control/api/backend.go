@@ -77,6 +77,7 @@ type Doctor interface {
 	Complain(ctx context.Context, flow model.FlowKey, since time.Time) (id string, err error)
 	// Complaint tells what has become of it.
 	Complaint(ctx context.Context, id string) (Complaint, error)
+	Complaints() []Complaint // newest first
 }
 
 // Complaint is a report of a slow flow and what was found, which may be nothing

@@ -79,6 +79,7 @@ func TestClientAsksEverything(t *testing.T) {
 		"Marks":          func() (any, error) { return c.Marks(ctx) },
 		"FaultKinds":     func() (any, error) { return c.FaultKinds(ctx) },
 		"Inject":         func() (any, error) { return c.Inject(ctx, api.FaultRequest{Kind: "imbalance"}) },
+		"SlowFlows":      func() (any, error) { return c.SlowFlows(ctx) },
 		"SlowFlow":       func() (any, error) { return c.SlowFlow(ctx, slow.ID) },
 		"CompleteFilter": func() (any, error) { return c.CompleteFilter(ctx, "traces", "hop.s", -1) },
 	} {

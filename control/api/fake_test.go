@@ -381,6 +381,15 @@ func (k *fake) Complaint(_ context.Context, id string) (Complaint, error) {
 	return c, nil
 }
 
+func (k *fake) Complaints() (list []Complaint) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := len(k.waits) - 1; i >= 0; i-- {
+		list = append(list, k.waits[fmt.Sprintf("c-%d", i)])
+	}
+	return list
+}
+
 func (k *fake) FaultKinds() []FaultKind {
 	return []FaultKind{{Kind: "incast", Title: "Incast", Target: "host"}, {Kind: "blackhole", Title: "Blackhole", Target: "link"}, {Kind: "imbalance", Target: "fabric"}}
 }

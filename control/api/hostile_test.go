@@ -178,6 +178,15 @@ func TestHeatmapAnswer(t *testing.T) {
 	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete || *m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
 		t.Errorf("heat map = %+v", m)
 	}
+	if m.Cooler != 1 || !m.Covered.Equal(m.From) {
+		t.Errorf("heat map without %d ports from %v; want 1 port left out and nothing before %v", m.Cooler, m.Covered, m.From)
+	}
+	s.cfg.ScanBudget = 3
+	cut, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "9s"}, Metric: "queue_bytes", Steps: 10, Top: 100})
+	if err != nil || cut.Complete || !cut.Covered.Equal(epoch0.Add(-3*time.Second)) {
+		t.Errorf("heat map of the 3 newest samples is covered from %v, complete %t, %v; want %v", cut.Covered, cut.Complete, err, epoch0.Add(-3*time.Second))
+	}
+	s.cfg.ScanBudget = DefaultConfig().ScanBudget
 	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
 	if err != nil || len(quiet.Ports) != 0 || !quiet.Complete {
 		t.Errorf("heat map of a time without records = %+v, %v", quiet, err)

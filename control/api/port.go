@@ -43,7 +43,9 @@ type Heatmap struct {
 	Ports    []PortRef    `json:"ports" doc:"Rows, the hottest first"`
 	Values   [][]*float64 `json:"values" doc:"By port, then step, the highest in the step; null: nothing was heard"`
 	Max      float64      `json:"max"`
-	Complete bool         `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was, or cooler ports"`
+	Covered  time.Time    `json:"covered_from" doc:"Of the range, what was read begins here: one answer reads a bounded number of samples, the newest"`
+	Cooler   int          `json:"cooler_ports" doc:"Ports that were heard of and are not shown"`
+	Complete bool         `json:"complete" doc:"Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports"`
 }
 
 type portInput struct {
@@ -135,7 +137,9 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 		q.Step = step
 	}
 	rows := map[PortRef][]*float64{}
+	covered := q.To
 	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+		covered = r.Time // newest first
 		at := int(r.Time.Sub(q.From) / step)
 		if at < 0 || at >= in.Steps {
 			return true // the begin of a rollup's step may be before the range
@@ -154,7 +158,13 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 	if err != nil {
 		return m, err
 	}
-	m = Heatmap{Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, Complete: next == "", Ports: []PortRef{}, Values: [][]*float64{}}
+	m = Heatmap{
+		Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, Covered: covered, Complete: next == "",
+		Ports: []PortRef{}, Values: [][]*float64{},
+	}
+	if m.Complete {
+		m.Covered = q.From
+	}
 	s.fillHeatmap(&m, rows, in.Top)
 	return m, nil
 }
@@ -175,6 +185,7 @@ func (s *Server) fillHeatmap(m *Heatmap, rows map[PortRef][]*float64, top int) {
 		return cmp.Or(cmp.Compare(heat[b], heat[a]), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 	})
 	if len(m.Ports) > top {
+		m.Cooler = len(m.Ports) - top
 		m.Ports, m.Complete = m.Ports[:top], false
 	}
 	f := s.deps.Live.Fabric()

@@ -110,6 +110,7 @@ func calls(k *fake) []call {
 		{"report-slow-flow", "POST", "/slow-flows?wait_ms=1000", fmt.Sprintf(`{"flow":%q}`, k.flow(0)), 202},
 		{"report-slow-flow", "POST", "/slow-flows", `{"flow":"-"}`, 422},
 		{"report-slow-flow", "POST", "/slow-flows", `{"flow":7}`, 422},
+		{"list-slow-flows", "GET", "/slow-flows", "", 200},
 		{"get-slow-flow", "GET", "/slow-flows/c-0", "", 200},
 		{"get-slow-flow", "GET", "/slow-flows/c-9", "", 404},
 	}

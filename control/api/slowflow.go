@@ -59,6 +59,14 @@ func (s *Server) slowFlowRoutes() {
 	op.DefaultStatus = http.StatusAccepted
 	tenantMay(&op)
 	register(s, op, s.reportSlowFlow)
+	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows", "Slow flows that were reported, newest first: of a tenant, those of its own")
+	tenantMay(&op)
+	register(s, op, func(ctx context.Context, _ *struct{}) (Page[SlowFlow], error) {
+		if s.deps.Doctor == nil {
+			return Page[SlowFlow]{}, errNoDoctor
+		}
+		return s.listSlowFlows(callerOf(ctx))
+	})
 	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "What was found of a slow flow that you reported")
 	tenantMay(&op)
 	register(s, op, func(ctx context.Context, in *idInput) (SlowFlow, error) {
@@ -77,6 +85,21 @@ func (s *Server) slowFlowRoutes() {
 		}
 		return s.ownView(who, &c)
 	})
+}
+
+func (s *Server) listSlowFlows(who *caller) (p Page[SlowFlow], err error) {
+	all := s.deps.Doctor.Complaints()
+	for i := range all {
+		if !s.owns(who, all[i].Flow) {
+			continue
+		}
+		v, err := s.ownView(who, &all[i])
+		if err != nil {
+			return p, err
+		}
+		p.Items = append(p.Items, v)
+	}
+	return p, nil
 }
 
 // complaintPoll is how often a waiting reporter's verdict is looked for.

@@ -46,6 +46,11 @@ func (c *complaints) Complaint(context.Context, string) (Complaint, error) {
 	return Complaint{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil
 }
 
+func (c *complaints) Complaints() []Complaint {
+	one, _ := c.Complaint(context.Background(), "c-1")
+	return []Complaint{one}
+}
+
 var addresses = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`)
 
 // TestTenantSeesOnlyItsOwn: whatever a verdict holds, a tenant is told of no
@@ -88,6 +93,9 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			if w := do(s.Handler(), "GET", Prefix+"/slow-flows/c-1", "", "Authorization", "Bearer "+tenantToken); w.Code != 404 {
 				rt.Fatalf("another's report = %d %s; want 404", w.Code, w.Body)
 			}
+			if w := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization", "Bearer "+tenantToken); strings.TrimSpace(w.Body.String()) != `{"items":[]}` {
+				rt.Fatalf("reports with one of another = %d %s; want none", w.Code, w.Body)
+			}
 			return
 		}
 		if w.Code != 202 {
@@ -95,6 +103,9 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		}
 		if strings.Contains(w.Body.String(), "secret") {
 			rt.Fatalf("a tenant is told: %s", w.Body)
+		}
+		if all := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization", "Bearer "+tenantToken); strings.TrimSpace(all.Body.String()) != `{"items":[`+strings.TrimSpace(w.Body.String())+`]}` {
+			rt.Fatalf("a tenant's reports = %s; want only %s", all.Body, w.Body)
 		}
 		var v SlowFlow
 		if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {

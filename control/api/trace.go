@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/wire/dissect"
 )
 
 // TraceSummary is one packet's way, in short.
@@ -28,8 +29,26 @@ type TraceSummary struct {
 // Trace is one packet's way.
 type Trace struct {
 	TraceSummary
-	Hops  []TraceHop `json:"hops"`
-	Frame []byte     `json:"frame,omitempty" doc:"Its first bytes, as the first switch saw them"`
+	Hops   []TraceHop   `json:"hops"`
+	Frame  []byte       `json:"frame,omitempty" doc:"Its first bytes, as the first switch saw them"`
+	Layers []TraceLayer `json:"layers" doc:"Headers of the frame, outermost first, and what follows them; together they are all of it"`
+}
+
+// TraceLayer is one header of a traced packet.
+type TraceLayer struct {
+	Name    string       `json:"name" doc:"As in IPv4"`
+	Offset  int          `json:"offset" doc:"Of its first byte in the frame"`
+	Bytes   int          `json:"bytes"`
+	Fields  []TraceField `json:"fields"`
+	Problem string       `json:"problem,omitempty" doc:"Why it could not be read"`
+}
+
+// TraceField is one value of a header.
+type TraceField struct {
+	Name   string `json:"name"`
+	Value  string `json:"value" doc:"For people"`
+	Offset int    `json:"offset" doc:"In the frame, of the first byte that holds some of it"`
+	Bytes  int    `json:"bytes"`
 }
 
 // TraceHop is a packet as one switch saw it.
@@ -68,7 +87,21 @@ func (s *Server) newTrace(r *record.Trace) Trace {
 		}
 		t.Hops = append(t.Hops, hop)
 	}
+	if len(r.Frame) > 0 {
+		t.Layers = newTraceLayers(r.Frame)
+	}
 	return t
+}
+
+func newTraceLayers(frame []byte) (list []TraceLayer) {
+	for _, l := range dissect.Frame(frame) {
+		layer := TraceLayer{Name: l.Name, Offset: l.Offset, Bytes: l.Size, Problem: l.Problem}
+		for _, f := range l.Fields {
+			layer.Fields = append(layer.Fields, TraceField{Name: f.Name, Value: f.Value, Offset: f.Offset, Bytes: f.Size})
+		}
+		list = append(list, layer)
+	}
+	return list
 }
 
 // TracesQuery asks for traces.

@@ -192,6 +192,12 @@ func (c *Client) ReportSlowFlow(ctx context.Context, r api.SlowFlowReport, wait 
 	return get[api.SlowFlow](ctx, c, "POST", "/slow-flows", q, r)
 }
 
+// SlowFlows returns what was reported, and found of it.
+func (c *Client) SlowFlows(ctx context.Context) ([]api.SlowFlow, error) {
+	p, err := get[api.Page[api.SlowFlow]](ctx, c, "GET", "/slow-flows", nil, nil)
+	return p.Items, err
+}
+
 // SlowFlow returns what was found of a flow that was reported.
 func (c *Client) SlowFlow(ctx context.Context, id string) (api.SlowFlow, error) {
 	return get[api.SlowFlow](ctx, c, "GET", "/slow-flows/"+url.PathEscape(id), nil, nil)

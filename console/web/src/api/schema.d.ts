@@ -360,7 +360,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Slow flows that were reported, newest first: of a tenant, those of its own */
+        get: operations["list-slow-flows"];
         put?: never;
         /** Report a slow flow of your own and ask why */
         post: operations["report-slow-flow"];
@@ -1015,8 +1016,18 @@ export interface components {
             uptime_ms: number;
         };
         Heatmap: {
-            /** @description Nothing of the range was left out; otherwise the oldest was, or cooler ports */
+            /** @description Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports */
             complete: boolean;
+            /**
+             * Format: int64
+             * @description Ports that were heard of and are not shown
+             */
+            cooler_ports: number;
+            /**
+             * Format: date-time
+             * @description Of the range, what was read begins here: one answer reads a bounded number of samples, the newest
+             */
+            covered_from: string;
             /** Format: date-time */
             from: string;
             /** Format: double */
@@ -1363,6 +1374,21 @@ export interface components {
              */
             scanned?: number;
         };
+        PageSlowFlow: {
+            /**
+             * Format: int64
+             * @description Items beyond the limit that no further page has
+             */
+            dropped?: number;
+            items: components["schemas"]["SlowFlow"][];
+            /** @description To ask for what comes after; absent at the end. A page may be short, or empty, and have one */
+            next?: string;
+            /**
+             * Format: int64
+             * @description Records that were read for this page
+             */
+            scanned?: number;
+        };
         PageTraceSummary: {
             /**
              * Format: int64
@@ -1701,6 +1727,8 @@ export interface components {
              * @description From first to last hop, by two clocks
              */
             latency_ns: number;
+            /** @description Headers of the frame, outermost first, and what follows them; together they are all of it */
+            layers: components["schemas"]["TraceLayer"][];
             /**
              * Format: int64
              * @description Hops whose mirrors are known to be missing
@@ -1715,6 +1743,18 @@ export interface components {
             time: string;
             /** @description It was mirrored and kept */
             why: string;
+        };
+        TraceField: {
+            /** Format: int64 */
+            bytes: number;
+            name: string;
+            /**
+             * Format: int64
+             * @description In the frame, of the first byte that holds some of it
+             */
+            offset: number;
+            /** @description For people */
+            value: string;
         };
         TraceHop: {
             /** Format: int32 */
@@ -1746,6 +1786,20 @@ export interface components {
             time: string;
             /** Format: int32 */
             ttl: number;
+        };
+        TraceLayer: {
+            /** Format: int64 */
+            bytes: number;
+            fields: components["schemas"]["TraceField"][];
+            /** @description As in IPv4 */
+            name: string;
+            /**
+             * Format: int64
+             * @description Of its first byte in the frame
+             */
+            offset: number;
+            /** @description Why it could not be read */
+            problem?: string;
         };
         TraceSummary: {
             /**
@@ -2700,6 +2754,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Probe"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ErrorModel"];
+                };
+            };
+        };
+    };
+    "list-slow-flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageSlowFlow"];
                 };
             };
             /** @description Error */
