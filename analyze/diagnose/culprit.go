@@ -68,6 +68,11 @@ func (m *matching) numberAt(n int, t model.Time) uint32 {
 	return clock.Number(t)
 }
 
+// within tells whether an epoch is one of some in a row; their numbers wrap.
+func within(number, first, last uint32) bool {
+	return int32(number-first) >= 0 && int32(last-number) >= 0
+}
+
 // list makes culprits of flows whose weight is not far below the heaviest's.
 func (m *matching) list(weights map[int]float64) (list []Culprit) {
 	total, most := 0.0, 0.0
@@ -128,19 +133,19 @@ func (m *matching) waitingFor(n int) (list []int) {
 // depth is time to wait, and by Little's law a flow has so much in a queue as
 // its packets' times to wait come to: the sum is the flow's share of the queue.
 func (m *matching) waitedAt(n int) map[int]float64 {
-	if weights := m.waitedSince(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm)); len(weights) > 0 {
+	now := m.g.Nodes[n].Snapshot
+	if weights := m.waitedIn(n, m.numberAt(n, now.Add(-epoch.Calm)), m.numberAt(n, now)); len(weights) > 0 {
 		return weights
 	}
-	return m.waitedSince(n, m.g.From)
+	return m.waitedIn(n, m.numberAt(n, m.g.From), m.numberAt(n, now))
 }
 
-// waitedSince is waitedAt from the epoch on that holds a time.
-func (m *matching) waitedSince(n int, since model.Time) map[int]float64 {
-	oldest := m.numberAt(n, since)
+// waitedIn is waitedAt over some epochs.
+func (m *matching) waitedIn(n int, first, last uint32) map[int]float64 {
 	weights := map[int]float64{}
 	packets := 0.0
 	for _, p := range m.g.PassagesAt(n) {
-		if int32(p.Did.Epoch-oldest) < 0 || p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused {
+		if !within(p.Did.Epoch, first, last) || p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused {
 			continue
 		}
 		weights[p.Flow] += float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)

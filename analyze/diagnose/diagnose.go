@@ -307,11 +307,25 @@ func (m *matching) pauses(t tracing) {
 		case hostEnd:
 			m.add(m.storm(e))
 		case flowEnd:
-			m.add(m.backpressure(e))
+			if !m.meets(e) {
+				m.add(m.backpressure(e))
+			}
 		case openEnd:
 			m.gap(e.node)
 		}
 	}
+}
+
+// meets tells whether an overfull queue rather holds the victim up by itself
+// than by pauses: it waits in it, and all that is in it has come since the queue
+// before was let go. What that one was paused for is another queue then.
+func (m *matching) meets(e end) bool {
+	if !m.now || len(e.via) < 2 || !slices.Contains(m.holding, e.node) {
+		return false
+	}
+	before := e.via[len(e.via)-2]
+	node := &m.g.Nodes[before]
+	return !node.Stands() && m.queued(e.node) < m.bytesIn(e.node, m.ago(before, node.Pauses.Ended))
 }
 
 // endKind is what an end of waiting is.

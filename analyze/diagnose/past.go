@@ -38,14 +38,22 @@ func (m *matching) wasDeep(n int) bool {
 
 // metDepth tells whether the victim's own packets found a queue deep in some
 // epoch. A queue of its way that was deep at another time did not hold it up.
+//
+// A mean over an epoch is thinned out by packets that met nothing. Where no
+// pause can have held the flow up, queues are all that is left, and a part of
+// the depth is enough.
 func (m *matching) metDepth(n int) bool {
 	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
 		return true // nobody can tell
 	}
 	flow := m.g.Flow(m.complaint.Victim)
+	enough := m.bytesIn(n, m.cfg.Deep)
+	if len(provenance.Out(m.g.FlowPort, flow)) == 0 && !m.complaint.Paused {
+		enough *= m.cfg.Least
+	}
 	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
 		free := float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
-		return p.Flow == flow && free > 0 && float64(p.Did.Depth)*packet >= free*m.bytesIn(n, m.cfg.Deep)
+		return p.Flow == flow && free > 0 && float64(p.Did.Depth)*packet >= free*enough
 	})
 }
 

@@ -123,7 +123,11 @@ func (m *matching) deadlock(loop cycle) {
 	}
 	if flows.node >= 0 {
 		v := m.inCircle(OutOfLoop, Flows, loop, flows, outside/most)
-		m.blame(&v, flows.node, m.culprits(flows.node))
+		by := m.culprits(flows.node)
+		if past {
+			by = m.beginners(flows.node, m.closing(loop.nodes))
+		}
+		m.blame(&v, flows.node, by)
 		m.endCircle(v, loop)
 	}
 	if inLoop && host.node < 0 {
@@ -185,29 +189,6 @@ func (m *matching) overfull(loop []int) (node int, bytes float64) {
 		}
 	}
 	return node, bytes
-}
-
-func (m *matching) pausedByHost(n int) bool {
-	node := &m.g.Nodes[n]
-	return node.ToHost && (node.Stands() || node.Paused > 0 || node.PauseFrames > 0)
-}
-
-// began looks in the epochs for what made a loop wait first, when nothing of it
-// is left at the snapshots.
-func (m *matching) began(loop []int) end {
-	best := end{node: -1}
-	depth := 0.0
-	past := m.pastRelation()
-	for _, e := range past.beyond(loop) {
-		node := &m.g.Nodes[e.node]
-		switch {
-		case m.pausedByHost(e.node):
-			return e
-		case node.Paused == 0 && m.wasDeep(e.node) && node.Depth > depth:
-			best, depth = e, node.Depth
-		}
-	}
-	return best
 }
 
 // begin starts a verdict of where waiting ended. Its weight stands in

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
-	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
@@ -39,11 +38,7 @@ const longest = 500 * us
 // wait-for relation while the packet that it is about was underway; of one that
 // still is, in the last moments.
 func (r *run) answers(c complaint) (list []answer) {
-	back := min(c.took, longest)
-	if c.reason == agent.Age {
-		back = min(back, echo)
-	}
-	graphs, first := r.history.between(c.at-engine.Of(back), c.at+engine.Of(polling))
+	graphs, first := r.history.between(c.at-engine.Of(c.back()), c.at+engine.Of(polling))
 	behind := map[truth.Node]bool{} // all that it waited for through pauses
 	for i, g := range graphs {
 		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
@@ -233,29 +228,4 @@ func (a *answer) main(flow int) bool {
 		most = max(most, bytes)
 	}
 	return 4*a.flows[flow] >= most
-}
-
-// happened tells whether what was injected ever came about: two anomalies at
-// one time may leave the second without traffic.
-func (r *run) happened(c *cause) bool {
-	for _, g := range r.history.graphs {
-		for _, port := range c.ports {
-			queue := truth.QueueNode(port, class)
-			if c.anomaly == diagnose.InLoop || c.anomaly == diagnose.OutOfLoop {
-				if len(g.cycles) > 0 {
-					return true
-				}
-				continue
-			}
-			for _, a := range contends(nil, g.Graph, queue, c.anomaly, nil) {
-				if a.of(c) {
-					return true
-				}
-			}
-			if s, _ := g.Of(queue); c.root == diagnose.Host && s.Paused && s.Count.Packets > 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -1,8 +1,6 @@
 package hawkeye
 
 import (
-	"slices"
-
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
@@ -56,20 +54,23 @@ func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 
 // truth is answers, looked up once for all lengths of the epoch.
 func (r *run) truth(c *complaint) []answer {
-	first := c.variant / len(r.lab.lengths) * len(r.lab.lengths)
-	id := c.event.Number - uint32(c.variant-first)
-	key := truthOf{c.event.Host, id}
-	known, ok := r.known[key]
+	id := r.truthOf(c)
+	known, ok := r.known[id]
 	if !ok {
 		known = r.answers(*c)
-		r.known[key] = known
+		r.known[id] = known
 	}
 	return known
 }
 
+// truthOf names a complaint, the same for all lengths of the epoch.
 type truthOf struct {
 	host   model.NodeID
 	number uint32
+}
+
+func (r *run) truthOf(c *complaint) truthOf {
+	return truthOf{c.event.Host, c.event.Number - uint32(c.variant%len(r.lab.lengths))}
 }
 
 // score counts what was said.
@@ -77,13 +78,10 @@ func (r *run) score(list []diagnosed) outcome {
 	o := outcome{complaints: len(list), found: make([]bool, len(r.trace.causes))}
 	said := make([]naming, len(r.trace.causes))
 	for k := range said {
-		said[k] = naming{blamed: map[int]bool{}, present: map[int]bool{}}
+		said[k] = naming{due: r.due(k, list), blamed: map[int]bool{}, present: map[int]bool{}}
 	}
 	for i := range list {
 		d := &list[i]
-		for k := range said {
-			said[k].due = said[k].due || slices.ContainsFunc(d.answers, func(a answer) bool { return a.is(&r.trace.causes[k]) })
-		}
 		for j := range d.verdicts {
 			v := &d.verdicts[j]
 			if v.Anomaly == diagnose.None || partly(v, d.answers) {
@@ -103,8 +101,7 @@ func (r *run) score(list []diagnosed) outcome {
 		}
 	}
 	for k := range said {
-		c := &r.trace.causes[k]
-		o.found[k] = said[k].all(c) || !said[k].hinted && !r.happened(c)
+		o.found[k] = said[k].all(&r.trace.causes[k])
 	}
 	return o
 }

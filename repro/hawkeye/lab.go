@@ -73,6 +73,8 @@ type run struct {
 	history    history
 	locks      map[lock][]answer
 	known      map[truthOf][]answer
+	dues       map[truthOf][]due // by cause
+	felts      map[int]bool      // by cause
 }
 
 // config is the simulator's: RoCEv2 with DCQCN, PFC and the marking thresholds
@@ -117,7 +119,7 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 	if err != nil {
 		return nil, err
 	}
-	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}}
+	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}, dues: map[truthOf][]due{}, felts: map[int]bool{}}
 	if r.collector, err = provenance.NewCollector(1 << 20); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 const setting = "fat-tree k=4, 100 Gb/s, 2 µs; RoCEv2 long tail at 10 to 60 % of random load between random hosts; anomalies at random places and times"
 
 // scoring is how verdicts are judged.
-const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of the burst with a main part in the queue, or the host; a circle with two beginnings in the closure is found by either), and as right when no verdict of any complaint in it is without a reason in the simulator's wait-for relation (anomaly, cause, port, circle, and four fifths of the blame); precision is the share of right traces, recall that of found ones"
+const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of the burst with a main part in the queue, or the host; a circle with two beginnings in the closure is found by either; what nobody waited for need not be named), and as right when no verdict of any complaint in it is without a reason in the simulator's wait-for relation (anomaly, cause, port, circle, and four fifths of the blame); precision is the share of right traces, recall that of found ones"
 
 // best is the lab with the parameters that every row does best with.
 func best() lab { return newLab().one(3, 500*us) }

@@ -50,7 +50,7 @@ func partly(v *diagnose.Verdict, answers []answer) bool {
 // naming is what all verdicts of a trace together say of a cause. Each names
 // the flows that it sees in the queue.
 type naming struct {
-	due             bool         // it is the reason of a complaint
+	due
 	said, hinted    bool         // a verdict names it; or contention of the same flows
 	blamed, present map[int]bool // flows, and those that had a main part
 }
@@ -95,10 +95,13 @@ func (r *run) asked(at engine.Time, a *answer) *answer {
 	return &list[0]
 }
 
-// all tells whether the cause was named: what it is and, of a burst, most of the
-// flows that had a main part. A burst that pauses nobody who complains is
-// contention.
+// all tells whether all that is due was said of a cause: what it is and, of a
+// burst, most of the flows that had a main part. A burst that pauses nobody who
+// complains is contention.
 func (n *naming) all(c *cause) bool {
+	if !n.of {
+		return true
+	}
 	present, blamed := 0, 0
 	for _, f := range c.flows {
 		if n.present[f] {
@@ -108,7 +111,7 @@ func (n *naming) all(c *cause) bool {
 			}
 		}
 	}
-	return (n.said || n.hinted && !n.due) && 2*blamed >= present
+	return (n.said || n.hinted && !n.is) && 2*blamed >= present
 }
 
 // outcome is what became of one trace under one choice of parameters.

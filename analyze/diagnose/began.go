@@ -1,0 +1,110 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// leadUp is how long before a loop closed what began it must have been there.
+const leadUp = 2 * epoch.Calm
+
+// ago is how long before its switch's snapshot something was. Snapshots of one
+// poll are microseconds apart, whatever their clocks say: times of different
+// switches are compared by this alone.
+func (m *matching) ago(n int, t model.Time) time.Duration { return m.g.Nodes[n].Snapshot.Sub(t) }
+
+// closing is how long ago a loop closed: when the last of its queues stopped.
+func (m *matching) closing(loop []int) time.Duration {
+	closed := m.ago(loop[0], m.g.Nodes[loop[0]].Pauses.Began)
+	for _, n := range loop {
+		closed = min(closed, m.ago(n, m.g.Nodes[n].Pauses.Began))
+	}
+	return closed
+}
+
+// pausedBefore tells whether a queue was paused in the lead-up to something so
+// long ago. What stopped since then cannot have begun it, and what was let go
+// long before has not.
+func (m *matching) pausedBefore(n int, closed time.Duration) bool {
+	p := &m.g.Nodes[n].Pauses
+	if p.Pauses == 0 {
+		return false
+	}
+	since := closed + leadUp
+	ended := m.ago(n, p.Ended) // of a pause that stands: the one before it
+	if p.Pauses > 1 || !m.g.Nodes[n].Stands() {
+		if ended >= closed-apart && ended <= since {
+			return true
+		}
+	}
+	return m.ago(n, p.First) >= closed-apart && (m.g.Nodes[n].Stands() || ended <= since)
+}
+
+// deepBefore tells whether a queue was deep, without pauses, in an epoch of the
+// lead-up to something so long ago.
+func (m *matching) deepBefore(n int, closed time.Duration) bool {
+	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+		return m.wasDeep(n) // its epochs are not told apart
+	}
+	depth, packets := map[uint32]float64{}, map[uint32]float64{}
+	first, last := m.lead(n, closed)
+	for _, p := range m.g.PassagesAt(n) {
+		if within(p.Did.Epoch, first, last) {
+			depth[p.Did.Epoch] += float64(p.Did.Depth)
+			packets[p.Did.Epoch] += float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
+		}
+	}
+	for e := range depth {
+		if packets[e] > 0 && depth[e]*packet >= packets[e]*m.bytesIn(n, m.cfg.Deep) {
+			return true
+		}
+	}
+	return false
+}
+
+// lead returns the epochs of a queue's switch in which the lead-up to something
+// so long ago was.
+func (m *matching) lead(n int, closed time.Duration) (first, last uint32) {
+	at := m.g.Nodes[n].Snapshot.Add(-closed)
+	return m.numberAt(n, at.Add(-leadUp)), m.numberAt(n, at)
+}
+
+// beginners returns the flows that overfilled a queue in the lead-up to
+// something so long ago. What is in it now need not be theirs.
+func (m *matching) beginners(n int, closed time.Duration) []Culprit {
+	first, last := m.lead(n, closed)
+	if list := m.list(m.waitedIn(n, first, last)); len(list) > 0 {
+		return list
+	}
+	return m.culprits(n)
+}
+
+// pausedByHost tells whether a host paused a queue in the epochs told, or does.
+func (m *matching) pausedByHost(n int) bool {
+	node := &m.g.Nodes[n]
+	return node.ToHost && (node.Stands() || node.Paused > 0 || node.PauseFrames > 0)
+}
+
+// began looks in the epochs for what made a loop wait first, when nothing of it
+// is left at the snapshots: along queues that were paused shortly before the
+// loop closed.
+func (m *matching) began(loop []int) end {
+	best := end{node: -1}
+	depth := 0.0
+	closed := m.closing(loop)
+	past := m.pastRelation()
+	waits := past.waits
+	past.waits = func(n int) bool { return waits(n) && m.pausedBefore(n, closed) }
+	for _, e := range past.beyond(loop) {
+		node := &m.g.Nodes[e.node]
+		switch {
+		case m.pausedByHost(e.node) && m.pausedBefore(e.node, closed):
+			return e
+		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && node.Depth > depth:
+			best, depth = e, node.Depth
+		}
+	}
+	return best
+}

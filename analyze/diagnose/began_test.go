@@ -1,0 +1,68 @@
+package diagnose
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// TestWhatBeganALoopCameBeforeIt: a circle that closed 100 µs ago and waits for
+// nothing outside any more. A host of its way paused its port at some time.
+func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, ended time.Duration // ago; ended 0: not yet
+		want         Cause
+	}{
+		"shortly before":       {first: 250 * µs, ended: 120 * µs, want: Host},
+		"until after":          {first: 150 * µs, ended: 60 * µs, want: Host},
+		"from before on":       {first: 150 * µs, want: Host},
+		"since it closed":      {first: 60 * µs, want: NoCause},
+		"after it closed":      {first: 60 * µs, ended: 40 * µs, want: NoCause},
+		"and over long before": {first: 900 * µs, ended: 600 * µs, want: NoCause},
+	} {
+		b := circle(t)
+		p := b.paused("s2>h4", 0, 0, tc.first)
+		r := b.reports[b.id("s2")]
+		if tc.ended > 0 {
+			p.Ended = now.Add(-tc.ended)
+			r.Ports[len(r.Ports)-1].Paused = false
+		}
+		r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
+		b.reports[b.id("s1")].PortEpochs[0].Paused = 80
+		r.Meters = append(r.Meters, epoch.Meter{
+			Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb,
+		})
+		r.PortEpochs[len(r.PortEpochs)-1].PausedDepth = 500
+		v := b.diagnose("h6>h2")
+		if len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != tc.want {
+			t.Errorf("a host that paused its port %s: %+v; want an out-of-loop deadlock of cause %v", name, v, tc.want)
+		}
+	}
+}
+
+// TestDeepQueueAfterARelease: the victim waits in a queue that was released,
+// and in an overfull one behind it, all of which has come since. That is no
+// reason for the pauses.
+func TestDeepQueueAfterARelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		queued uint64
+		want   Anomaly
+	}{
+		"what is in it is younger": {150 * kb, Contention},
+		"what is in it is older":   {400 * kb, Backpressure},
+	} {
+		f, err := topo.Ring(4, 2, topo.DefaultLinks())
+		b := newBench(t, f, err, "s0", "s1")
+		p := b.paused("s0>s1", 200*kb, 5*kb, 80*µs)
+		p.Ended = now.Add(-18 * µs)
+		b.reports[b.id("s0")].Ports[0].Paused = false
+		b.queue("s1>h2", tc.queued)
+		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
+		b.waits("h3>h2", 50*kb, "s1>h2")
+		if v := b.diagnose("h0>h2"); v[0].Anomaly != tc.want || v[0].Initial != b.port("s1>h2") {
+			t.Errorf("%s: %+v; want %v at s1>h2", name, v[0], tc.want)
+		}
+	}
+}
