@@ -21,6 +21,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/collector"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -36,10 +37,12 @@ type collectFlags struct {
 	lists          []string
 	slowPaths      []string
 	prototype      bool
+	recordSize     string
 }
 
 func (a *app) collectCommand() *cobra.Command {
 	cfg := collector.DefaultConfig()
+	record := capture.DefaultConfig()
 	f := collectFlags{listen: cfg.Listen.String(), status: cfg.Status.String(), control: cfg.Control.String()}
 	cmd := &cobra.Command{
 		Use:   "collect",
@@ -69,12 +72,12 @@ counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.apply(&cfg); err != nil {
+			if err := errors.Join(f.apply(&cfg), f.applyRecord(&record)); err != nil {
 				return usageError{err}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return runCollector(ctx, cfg, cmd.ErrOrStderr())
+			return runCollector(ctx, cfg, record, cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()
@@ -92,19 +95,56 @@ counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
 	fl.StringArrayVar(&f.lists, "lists", nil, "lists of one shape, LISTS:ENTRY_BYTES:CAPACITY[:sized]")
 	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, "put paths whose hops sum up to more than ABOVE on a list, SHIFT:BITS:ABOVE:LIST")
 	fl.BoolVar(&f.prototype, "prototype", false, "lay the memories out as the public prototype does")
+	fl.StringVar(&record.Path, "record", "", "pcapng file that every datagram is also written to, which weft replay plays")
+	fl.StringVar(&f.recordSize, "record-size", record.MaxSize.String(), "a file of this size becomes an old one, with its time in its name; 0: no bound")
+	fl.IntVar(&record.Keep, "record-keep", record.Keep, "old files that are kept; 0: all")
+	fl.BoolVar(&record.Rejected, "record-rejected", false, "also write what was received and not taken")
 	cmd.AddCommand(a.collectStatusCommand())
 	return cmd
 }
 
-// runCollector runs a collector or translator until ctx ends.
-func runCollector(ctx context.Context, cfg collector.Config, stderr io.Writer) error {
+// runCollector runs a collector or translator until ctx ends, and records what it
+// receives if a file is given.
+func runCollector(ctx context.Context, cfg collector.Config, record capture.Config, stderr io.Writer) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
+	var c *collector.Collector
+	recorded := func() error { return nil }
+	if record.Path != "" {
+		r, err := capture.NewRecorder(record)
+		if err != nil {
+			return err
+		}
+		cfg.Tap = func(at model.Time, from netip.AddrPort, datagram []byte, stored bool) {
+			r.Datagram(capture.DTA, stored, at, from, c.Addr(), datagram)
+		}
+		writing, end := context.WithCancel(context.WithoutCancel(ctx))
+		done := make(chan error, 1)
+		go func() { done <- r.Run(writing) }()
+		recorded = func() error {
+			end()
+			err := <-done
+			st := r.Stats()
+			log.Info("recorded", "file", record.Path, "written", st.Written, "shed", st.Shed, "failed", st.Failed, "rejected", st.Left, "files", st.Files)
+			return err
+		}
+	}
 	c, err := collector.New(ctx, cfg, log)
 	if err != nil {
-		return err
+		return errors.Join(err, recorded())
 	}
 	log.Info("ready", "listen", c.Addr(), "status", c.StatusAddr(), "control", c.Control(), "dir", cfg.Memory.Dir, "collectors", cfg.Collectors)
-	return c.Run(ctx)
+	return errors.Join(c.Run(ctx), recorded())
+}
+
+// applyRecord turns the flags into a Config.
+func (f collectFlags) applyRecord(r *capture.Config) (err error) {
+	if f.roce != "" && r.Path != "" {
+		return errors.New("--record is of reports, and --rocev2 takes none")
+	}
+	if r.MaxSize, err = model.ParseBytes(f.recordSize); err != nil {
+		return fmt.Errorf("--record-size: %w", err)
+	}
+	return r.Check()
 }
 
 // apply turns the flags into a Config.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"time"
@@ -80,17 +81,7 @@ func (a *app) incidentsCommand() *cobra.Command {
 			if a.format == "json" {
 				return printJSON(cmd.OutOrStdout(), page)
 			}
-			if len(page.Items) == 0 {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "no incidents")
-				return err
-			}
-			var t table
-			t.row("ID", "STATE", "SEVERITY", "CAUSE", "PLACE", "BEGIN", "SUMMARY")
-			for i := range page.Items {
-				in := &page.Items[i]
-				t.row(in.ID, in.State, in.Severity, in.Cause, in.Place, in.Begin.Format(time.RFC3339), in.Summary)
-			}
-			return t.print(cmd.OutOrStdout())
+			return printIncidents(cmd.OutOrStdout(), page.Items)
 		},
 	}
 	f.add(cmd)
@@ -98,6 +89,20 @@ func (a *app) incidentsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&q.Severity, "severity", "", "of one severity: notice, warning, critical")
 	cmd.Flags().StringVar(&q.Node, "node", "", "that concern a node")
 	return cmd
+}
+
+func printIncidents(w io.Writer, list []api.Incident) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no incidents")
+		return err
+	}
+	var t table
+	t.row("ID", "STATE", "SEVERITY", "CAUSE", "PLACE", "BEGIN", "SUMMARY")
+	for i := range list {
+		in := &list[i]
+		t.row(in.ID, in.State, in.Severity, in.Cause, in.Place, in.Begin.Format(time.RFC3339), in.Summary)
+	}
+	return t.print(w)
 }
 
 func (a *app) printIncident(cmd *cobra.Command, in *api.IncidentDetail) error {

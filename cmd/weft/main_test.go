@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 			"retry":     retry,
 			"memory":    memory,
 			"storefile": storeFile,
+			"recording": recording,
 		},
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/collector"
 )
 
@@ -35,7 +36,7 @@ side was away. While a collector cannot keep up, reporters are told so.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return runCollector(ctx, cfg, cmd.ErrOrStderr())
+			return runCollector(ctx, cfg, capture.Config{}, cmd.ErrOrStderr())
 		},
 	}
 	fl := cmd.Flags()

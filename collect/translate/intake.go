@@ -69,6 +69,10 @@ func (in *Intake) Stats() IntakeStats {
 	return st
 }
 
+// Stored is how many reports were stored, as Stats has it, for whoever asks after
+// each datagram.
+func (in *Intake) Stored() uint64 { return in.stats.Stored }
+
 // Take reads one datagram, gives its reports to the sink, and appends the
 // answer to the reporter, if there is one. An answer goes to the reporter's
 // address, port dta.AckPort.

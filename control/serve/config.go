@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -28,7 +29,6 @@ type Config struct {
 		Rate    float64
 		Receive model.Bytes
 		Memory  string
-		Record  string
 	}
 	INT struct {
 		Listen netip.AddrPort // the zero value: none
@@ -42,6 +42,7 @@ type Config struct {
 	}
 	Switches []Switch
 	Jobs     []control.Job
+	Record   capture.Config // without a path nothing is recorded
 
 	Controller struct {
 		Slot time.Duration
@@ -86,6 +87,7 @@ func DefaultConfig() (c Config) {
 	c.DTA.Receive = 32 * model.MiB
 	c.INT.Tick, c.INT.Cell, c.INT.Full = time.Nanosecond, 1, 100
 	c.ERSPAN.Debug = 1
+	c.Record = capture.DefaultConfig()
 	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
 	c.Store.Path = "weft.duckdb"
 	c.Store.MaxSize, c.Store.Memory, c.Store.Queue = 10*model.GB, 512*model.MiB, 200_000
@@ -123,6 +125,9 @@ func (c *Config) Check() error {
 		return errors.New("api.token and api.token_file: want one of them")
 	case c.Log.Format != "text" && c.Log.Format != "json":
 		return fmt.Errorf("log.format: %q, want text or json", c.Log.Format)
+	}
+	if err := c.Record.Check(); err != nil {
+		return err
 	}
 	if err := c.Store.Retention.Check(); err != nil {
 		return fmt.Errorf("store.%w", err)

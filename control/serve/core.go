@@ -26,6 +26,9 @@ type fabric struct {
 	byAddr map[model.Addr]model.NodeID
 	byINT  map[uint32]model.NodeID
 	pads   map[model.Addr]int
+	// portless says that some mirrors do not tell the port by which a packet
+	// left, as ERSPAN does not.
+	portless bool
 }
 
 // readFabric reads the topology and joins what the configuration adds.
@@ -41,6 +44,7 @@ func readFabric(c *Config) (*fabric, error) {
 	f := &fabric{
 		doc: doc, routes: routes, lists: control.DefaultLists(len(doc.Fabric.Nodes())),
 		byAddr: map[model.Addr]model.NodeID{}, byINT: map[uint32]model.NodeID{}, pads: map[model.Addr]int{},
+		portless: c.ERSPAN.Listen.IsValid(),
 	}
 	if err := control.CheckJobs(doc.Fabric, c.Jobs); err != nil {
 		return nil, err
@@ -103,7 +107,7 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	// Reports of a real fabric are underway for milliseconds, and its ports are
 	// sampled for months: both are coarser than in a simulation.
 	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = 50*time.Millisecond, time.Second
-	cfg.Traces.Trace.Ports = !c.ERSPAN.Listen.IsValid() // ERSPAN does not tell the out port
+	cfg.Traces.Trace.Ports = !f.portless
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
 	cfg.Sample = 100 * time.Millisecond
 	return control.New(cfg, listener{}, out)

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/collector"
+	"github.com/weft-telemetry/weft/ingest/erspan"
 )
 
 // Clock is part of api.Live: the fabric's is the wall's.
@@ -33,13 +34,16 @@ func (s *Service) Health() api.Health {
 	stages := []api.Stage{socketStage(&st)}
 	stages = append(stages, control.Stages(intake(&st), c.lost, c.stats)...)
 	if s.ints != nil {
-		stages = append(stages, s.intStage())
+		stages = append(stages, intStage(*s.ours.Load()))
 	}
 	if s.mirrors != nil {
-		stages = append(stages, s.erspanStage())
+		stages = append(stages, erspanStage(s.mirrors.Stats()))
 	}
 	if s.ints != nil || s.mirrors != nil {
 		stages = append(stages, s.feedStage())
+	}
+	if s.recorder != nil {
+		stages = append(stages, recordStage(s.recorder.Stats()))
 	}
 	h := s.account.Health(time.Now(), append(stages, s.keeper.Stage()))
 	kept := s.stored.Load()
@@ -86,8 +90,7 @@ func socketStage(st *collector.Status) api.Stage {
 }
 
 // intStage is what became of INT reports.
-func (s *Service) intStage() api.Stage {
-	now := s.ours.Load()
+func intStage(now intCounts) api.Stage {
 	i, k := &now.reader, &now.socket
 	return api.Stage{
 		Name: "int", Title: "INT reports", Unit: "reports", In: i.Reports, Out: i.Used,
@@ -102,9 +105,8 @@ func (s *Service) intStage() api.Stage {
 	}
 }
 
-// erspanStage is what became of packets of the raw socket.
-func (s *Service) erspanStage() api.Stage {
-	m, dropped := s.mirrors.Stats()
+// erspanStage is what became of packets that should be mirrors.
+func erspanStage(m erspan.Stats, dropped uint64) api.Stage {
 	return api.Stage{
 		Name: "erspan", Title: "ERSPAN mirrors", Unit: "packets", In: m.Packets + dropped, Out: m.Mirrored,
 		Losses: []api.Lost{

@@ -65,7 +65,7 @@ type Service struct {
 	server    *api.Server
 	listener  net.Listener
 	collector *collector.Collector
-	recorder  *capture.Writer
+	recorder  *capture.Recorder // nil: nothing is recorded
 	ints      *udp.Conn
 	mirrors   *erspan.Listener
 	feed      *feed
@@ -145,12 +145,12 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	c.Memory.Dir, c.Memory.Lists = s.cfg.DTA.Memory, []list.Config{s.fabric.memory()}
 	c.Translate.ListWait = s.cfg.Controller.Step
 	c.Drained = s.drain
-	if s.cfg.DTA.Record != "" {
-		if s.recorder, err = capture.Create(s.cfg.DTA.Record); err != nil {
-			return err
-		}
-		c.Tap = func(at model.Time, from netip.AddrPort, datagram []byte) {
-			s.recorder.Datagram(at, from, s.collector.Addr(), datagram)
+	if err := s.openRecorder(); err != nil {
+		return err
+	}
+	if s.recorder != nil {
+		c.Tap = func(at model.Time, from netip.AddrPort, datagram []byte, stored bool) {
+			s.record(capture.DTA, stored, at, from, s.Reports(), datagram)
 		}
 	}
 	if s.collector, err = collector.New(ctx, c, s.log); err != nil {
@@ -170,6 +170,9 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	if s.cfg.ERSPAN.Listen.IsValid() {
 		if s.mirrors, err = erspan.Listen(s.cfg.ERSPAN.Listen, s.decoders.erspan); err != nil {
 			return fmt.Errorf("erspan.listen: %w; weft trace --pcap reads a capture of them", err)
+		}
+		s.mirrors.Tap = func(at model.Time, from netip.Addr, packet []byte, mirrored bool) {
+			s.record(capture.ERSPAN, mirrored, at, netip.AddrPortFrom(from, 0), netip.AddrPortFrom(s.cfg.ERSPAN.Listen, 0), packet)
 		}
 	}
 	return nil
@@ -240,6 +243,12 @@ func (s *Service) Run(ctx context.Context) error {
 	keeping, halt := context.WithCancel(context.WithoutCancel(ctx))
 	kept := make(chan error, 1)
 	go func() { kept <- s.keeper.Run(keeping) }()
+	recorded := make(chan error, 1)
+	if s.recorder != nil {
+		go func() { recorded <- s.recorder.Run(keeping) }()
+	} else {
+		recorded <- nil
+	}
 	var sockets sync.WaitGroup
 	socket := func(f func(context.Context) error) {
 		sockets.Add(1)
@@ -256,9 +265,10 @@ func (s *Service) Run(ctx context.Context) error {
 	start(ctx, func(ctx context.Context) error { defer close(s.served); return s.server.Serve(ctx, s.listener) })
 	start(ctx, s.maintain)
 	wg.Wait()
-	s.collector, s.mirrors, s.listener = nil, nil, nil // closed by their Run
 	halt()
-	return errors.Join(errs, <-kept, s.Close())
+	errs = errors.Join(errs, <-kept, <-recorded)
+	s.collector, s.mirrors, s.listener, s.recorder = nil, nil, nil, nil // closed by their Run
+	return errors.Join(errs, s.Close())
 }
 
 // Close frees what New opened, without Run.
@@ -276,7 +286,6 @@ func (s *Service) Close() error {
 	}
 	if s.recorder != nil {
 		errs = append(errs, s.recorder.Close())
-		s.recorder = nil
 	}
 	if s.listener != nil {
 		errs = append(errs, s.listener.Close())
@@ -335,8 +344,10 @@ func (s *Service) takeINT(ctx context.Context) error {
 			ended = time.Now()
 			got = ended
 		}
-		n, err := s.ints.Receive(func(_ netip.AddrPort, datagram []byte) {
-			s.decoders.ints.Datagram(model.TimeOf(time.Now()), datagram)
+		n, err := s.ints.Receive(func(from netip.AddrPort, datagram []byte) {
+			at, before := model.TimeOf(time.Now()), s.decoders.ints.Stats().Used
+			s.decoders.ints.Datagram(at, datagram)
+			s.record(capture.INT, s.decoders.ints.Stats().Used > before, at, from, s.ints.Local(), datagram)
 		})
 		s.ours.Store(&intCounts{s.ints.Stats(), s.decoders.ints.Stats()})
 		if err != nil {

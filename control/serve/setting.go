@@ -38,7 +38,6 @@ var settings = []Setting{
 	{Key: "dta.rate", About: "reports per second that are let through, 0 for all; reporters are told of the others", at: func(c *Config) any { return &c.DTA.Rate }},
 	{Key: "dta.receive_buffer", About: "what the kernel may queue for each socket", at: func(c *Config) any { return &c.DTA.Receive }},
 	{Key: "dta.memory", About: "directory for the memories' files, which weft query reads; empty: memory of the process alone", at: func(c *Config) any { return &c.DTA.Memory }},
-	{Key: "dta.record", About: "pcapng file that every datagram is also written to", at: func(c *Config) any { return &c.DTA.Record }},
 
 	{Key: "int.listen", About: "UDP address that takes INT telemetry reports 2.0, such as 127.0.0.1:32766; empty: none", at: func(c *Config) any { return &c.INT.Listen }},
 	{Key: "int.time_unit", About: "of times and latencies in INT reports", at: func(c *Config) any { return &c.INT.Tick }},
@@ -47,6 +46,12 @@ var settings = []Setting{
 
 	{Key: "erspan.listen", About: "address of this machine that takes ERSPAN mirrors, which needs CAP_NET_RAW; empty: none", at: func(c *Config) any { return &c.ERSPAN.Listen }},
 	{Key: "erspan.debug_mark", About: "bits of the DSCP field that mark a packet", at: func(c *Config) any { return &c.ERSPAN.Debug }},
+
+	{Key: "record.file", About: "pcapng file that every report is also written to as it came, which weft replay plays; empty: none", at: func(c *Config) any { return &c.Record.Path }},
+	{Key: "record.max_size", About: "a file of this size becomes an old one, with its time in its name; 0: no bound", at: func(c *Config) any { return &c.Record.MaxSize }},
+	{Key: "record.keep", About: "old files that are kept; 0: all", at: func(c *Config) any { return &c.Record.Keep }},
+	{Key: "record.queue", About: "reports that may wait for the disk; the rest is not recorded, and counted", at: func(c *Config) any { return &c.Record.Queue }},
+	{Key: "record.rejected", About: "also write what was received and not taken", at: func(c *Config) any { return &c.Record.Rejected }},
 
 	{Key: "controller.slot", About: "slots of the switches' flowsets", at: func(c *Config) any { return &c.Controller.Slot }},
 	{Key: "controller.step", About: "how often the controller looks", at: func(c *Config) any { return &c.Controller.Step }},
@@ -94,6 +99,12 @@ func (s *Setting) Set(c *Config, text string) error {
 			return bad("a whole number")
 		}
 		*p = n
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return bad("true or false")
+		}
+		*p = b
 	case *float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || f != f {
@@ -170,6 +181,8 @@ func (s *Setting) Value(c *Config) string {
 func deref(p any) any {
 	switch p := p.(type) {
 	case *int:
+		return *p
+	case *bool:
 		return *p
 	case *float64:
 		return *p

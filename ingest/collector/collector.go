@@ -46,9 +46,9 @@ type Config struct {
 	Translate  translate.Config // how reports are gathered
 	Memory     Memory
 
-	// Tap, if any, sees every datagram before it is read. Workers call it at
-	// once; it must not keep the datagram.
-	Tap func(at model.Time, from netip.AddrPort, datagram []byte)
+	// Tap, if any, sees every datagram, and whether any of its reports was
+	// stored. Workers call it at once; it must not keep the datagram.
+	Tap func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
 	// Drained, if any, is called by Run when every report it took is in memory,
 	// for readers to look a last time: the memory is closed when it returns.
 	Drained func()

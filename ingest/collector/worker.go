@@ -52,7 +52,7 @@ type worker struct {
 	own        shard       // whose time this worker keeps, or nil
 	hold       sync.Locker // taken around the router, or nil where targets guard themselves
 	answerPort uint16
-	tap        func(at model.Time, from netip.AddrPort, datagram []byte)
+	tap        func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
 
 	mu    sync.Mutex // of what follows, for Status
 	stats WorkerStats
@@ -80,10 +80,11 @@ func (w *worker) run(ctx context.Context) error {
 				w.hold.Lock()
 			}
 		}
-		if w.tap != nil {
-			w.tap(now, from, datagram)
-		}
+		before := w.intake.Stored()
 		answer = w.intake.Take(now, from, datagram, w.router, answer[:0])
+		if w.tap != nil {
+			w.tap(now, from, datagram, w.intake.Stored() > before)
+		}
 		if len(answer) == 0 {
 			return
 		}

@@ -178,6 +178,24 @@ func (d *Decoder) gre(at model.Time, from model.Addr, b []byte, emit func(*mirro
 	emit(&d.out)
 }
 
+// Plain takes a packet that a switch mirrored as it was, without ERSPAN around
+// it: an Ethernet frame, or what begins with an IP header.
+func (d *Decoder) Plain(at model.Time, sw model.NodeID, data []byte, frame bool, emit func(*mirror.Mirror)) {
+	d.stats.Packets++
+	if !frame {
+		data = d.dress(data)
+	}
+	if len(data) < packet.EthernetSize {
+		d.stats.Empty++
+		return
+	}
+	d.stats.Mirrored++
+	d.stats.Mirrors++
+	d.out = mirror.Mirror{Switch: sw, Time: at, Frame: data}
+	d.describe()
+	emit(&d.out)
+}
+
 // reports reads the mirrors in a datagram of Weft's own.
 func (d *Decoder) reports(datagram []byte, emit func(*mirror.Mirror)) {
 	var r dta.Reader

@@ -46,21 +46,16 @@ func (d *Decoder) Capture(r io.Reader, emit func(at model.Time, m *mirror.Mirror
 	}
 }
 
-// cookedSize is the length of the header that Linux puts before packets
-// captured on all interfaces.
-const cookedSize = 16
-
 // captured decodes a packet by the link that it was captured on.
 func (d *Decoder) captured(p *pcap.Packet, emit func(*mirror.Mirror)) error {
-	switch p.Link {
-	case pcap.Ethernet:
-		d.Frame(p.Time, p.Data, emit)
-	case pcap.Raw, pcap.RawBSD, pcap.IPv4, pcap.IPv6:
-		d.IP(p.Time, p.Data, emit)
-	case pcap.Cooked:
-		d.IP(p.Time, p.Data[min(cookedSize, len(p.Data)):], emit)
+	data, frame, err := p.Network()
+	switch {
+	case err != nil:
+		return err
+	case frame:
+		d.Frame(p.Time, data, emit)
 	default:
-		return fmt.Errorf("captured on a link of type %d, want Ethernet, raw IP or Linux's cooked form", p.Link)
+		d.IP(p.Time, data, emit)
 	}
 	return nil
 }

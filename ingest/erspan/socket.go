@@ -23,6 +23,10 @@ import (
 // this machine. The kernel hands them out to who may open raw sockets, which
 // needs CAP_NET_RAW.
 type Listener struct {
+	// Tap, if any, sees what follows the IP header of every packet, and whether
+	// there was a mirror in it. It must not keep the packet. Set it before Run.
+	Tap func(at model.Time, from netip.Addr, packet []byte, mirrored bool)
+
 	conn *net.IPConn
 	v6   bool
 
@@ -126,20 +130,24 @@ func (l *Listener) Run(ctx context.Context, emit func(at model.Time, m *mirror.M
 		}
 		at = model.TimeOf(time.Now())
 		if a, ok := netip.AddrFromSlice(from.IP); ok {
-			l.take(at, model.AddrOf(a.Unmap()), buf[:n], oob[:told], out)
+			l.take(at, a.Unmap(), buf[:n], oob[:told], out)
 		}
 	}
 }
 
 // take decodes one packet, of IPv4 with its header, and reads what the kernel
 // says beside it.
-func (l *Listener) take(at model.Time, from model.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
+func (l *Listener) take(at model.Time, from netip.Addr, b, oob []byte, emit func(*mirror.Mirror)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.v6 && len(b) > 0 {
 		b = b[min(len(b), int(b[0]&0xf)*4):]
 	}
-	l.d.GRE(at, from, b, emit)
+	before := l.d.stats.Mirrors
+	l.d.GRE(at, model.AddrOf(from), b, emit)
+	if l.Tap != nil {
+		l.Tap(at, from, b, l.d.stats.Mirrors > before)
+	}
 	list, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return

@@ -46,7 +46,26 @@ type Packet struct {
 	Time   model.Time
 	Link   Link
 	Data   []byte
-	Length int // before the capture cut it
+	Length int    // before the capture cut it
+	Device string // name of the interface, where the file tells it
+}
+
+// cookedSize is the length of the header that Linux puts before packets
+// captured on all interfaces.
+const cookedSize = 16
+
+// Network is the packet by the link that it was captured on: an Ethernet frame,
+// or what begins with an IP header. The error names a link of another kind.
+func (p *Packet) Network() (data []byte, frame bool, err error) {
+	switch p.Link {
+	case Ethernet:
+		return p.Data, true, nil
+	case Raw, RawBSD, IPv4, IPv6:
+		return p.Data, false, nil
+	case Cooked:
+		return p.Data[min(cookedSize, len(p.Data)):], false, nil
+	}
+	return nil, false, fmt.Errorf("captured on a link of type %d, want Ethernet, raw IP or Linux's cooked form", p.Link)
 }
 
 // Reader reads one file.
@@ -69,6 +88,7 @@ type device struct {
 	perSec  uint64 // ticks
 	snap    uint32 // most bytes of a packet; 0: no bound
 	seconds int64  // to add to times
+	name    string
 }
 
 // NewReader finds out what a file is.

@@ -84,7 +84,7 @@ func TestReadsWhatGopacketWrites(t *testing.T) {
 			if err := write(gopacket.CaptureInfo{Timestamp: time.Unix(0, at), CaptureLength: len(data), Length: length, InterfaceIndex: i}, data); err != nil {
 				t.Fatal(err)
 			}
-			want = append(want, Packet{model.Time(at), Link(kinds[i]), data, length})
+			want = append(want, Packet{Time: model.Time(at), Link: Link(kinds[i]), Data: data, Length: length})
 		}
 		if err := flush(); err != nil {
 			t.Fatal(err)

@@ -20,12 +20,17 @@ const (
 // Options of an interface.
 const (
 	optEnd        = 0
+	optName       = 2
 	optResolution = 9
 	optOffset     = 14
 )
 
-// maxDevices bounds the interfaces of a section.
-const maxDevices = 1 << 16
+// maxDevices bounds the interfaces of a section, maxName what is kept of their
+// names.
+const (
+	maxDevices = 1 << 16
+	maxName    = 64
+)
 
 // block reads blocks of a pcapng file until one has a packet.
 func (p *Reader) block(pkt *Packet) error {
@@ -104,6 +109,8 @@ func (p *Reader) device(b []byte) error {
 			break
 		}
 		switch {
+		case code == optName:
+			d.name = string(b[:min(n, maxName)])
 		case code == optResolution && n == 1:
 			d.perSec = resolution(b[0])
 		case code == optOffset && n == 8:
@@ -146,7 +153,7 @@ func (p *Reader) packet(pkt *Packet, kind uint32, b []byte) error {
 	if int64(n) > int64(len(b)-20) || n > MaxPacket {
 		return fmt.Errorf("%w: %d bytes of a packet in a block of %d", ErrBroken, n, len(b))
 	}
-	*pkt = Packet{Time: nanoseconds(ticks, d.perSec), Link: d.link, Data: b[20 : 20+n : 20+n], Length: int(p.order.Uint32(b[16:]))}
+	*pkt = Packet{Time: nanoseconds(ticks, d.perSec), Link: d.link, Data: b[20 : 20+n : 20+n], Length: int(p.order.Uint32(b[16:])), Device: d.name}
 	if s := d.seconds; s > -9e9 && s < 9e9 { // as far as nanoseconds go
 		pkt.Time += model.Time(s * 1e9)
 	}
@@ -164,6 +171,6 @@ func (p *Reader) simple(pkt *Packet, b []byte) error {
 		data = data[:min(int64(d.snap), int64(len(data)))]
 	}
 	data = data[:min(int64(n), int64(len(data)), MaxPacket)]
-	*pkt = Packet{Link: d.link, Data: data, Length: int(n)}
+	*pkt = Packet{Link: d.link, Data: data, Length: int(n), Device: d.name}
 	return nil
 }

@@ -145,5 +145,5 @@ func (l *Lab) stages() []api.Stage {
 		lost += n
 	}
 	net.Losses = []api.Lost{{Reason: "lost", About: "on the way to the collector", Count: lost}}
-	return append([]api.Stage{sw, net}, control.Stages(l.intake.Stats(), l.inbox.Lost(), l.Control.Stats())...)
+	return append([]api.Stage{sw, net}, control.Stages(l.line.Intake(), l.line.Lost(), l.Control.Stats())...)
 }

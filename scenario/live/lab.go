@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-telemetry/weft/collect/list"
-	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/model"
@@ -46,12 +44,7 @@ type Lab struct {
 	net     *sim.Network
 	fabric  *topo.Fabric
 
-	intake *translate.Intake
-	router *translate.Router
-	trans  *translate.Translator
-	memory *translate.Memory
-	inbox  *control.Inbox
-	answer []byte
+	line *control.Line
 
 	traffic background
 	devices *devices
@@ -68,7 +61,7 @@ func newAt(cfg Config, epoch time.Time, out control.Output) (*Lab, error) {
 		return nil, err
 	}
 	s.Seed = cfg.Seed
-	l := &Lab{cfg: cfg, intake: translate.NewIntake(1 << 10)}
+	l := &Lab{cfg: cfg}
 	if l.session, err = scenario.Open(s, l.take); err != nil {
 		return nil, err
 	}
@@ -109,22 +102,8 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 	cfg.Traces.Period, cfg.Traces.Window, cfg.Traces.Analyzers = 10*time.Millisecond, 2, cfg.Lists.Mirrors.Count
 	cfg.Traces.Memory, cfg.Ports.Board.History = 8*model.MiB, 512
 	cfg.Causes.Wait, cfg.Causes.Patience, cfg.Causes.Complaints = 2*time.Millisecond, 40*time.Millisecond, 256
-	rings, err := list.Open("", cfg.Lists.Memory(maxReport))
-	if err != nil {
-		return err
-	}
-	l.memory = &translate.Memory{Lists: []*list.Table{rings}}
-	local, err := translate.NewLocal(l.memory, 0, false, nil)
-	if err != nil {
-		return err
-	}
-	gather := translate.DefaultConfig()
-	gather.ListWait = Step // the controller looks as often
-	if l.trans, err = translate.New(gather, local.Plan, local); err != nil {
-		return err
-	}
-	l.router = translate.NewRouter(translate.Limiter{}, l.trans)
-	if l.inbox, err = control.NewInbox(l.memory); err != nil {
+	var err error
+	if l.line, err = control.NewLine(cfg.Lists.Memory(maxReport), Step); err != nil { // the controller looks as often
 		return err
 	}
 	if l.devices, err = newDevices(l.session); err != nil {
@@ -155,8 +134,7 @@ const maxReport = 1472
 // take is the collector's door: a datagram of one switch.
 func (l *Lab) take(at model.Time, from model.NodeID, datagram []byte) {
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(from >> 8), byte(from)}), 40040)
-	l.answer = l.intake.Take(at, addr, datagram, l.router, l.answer[:0])
-	l.router.Flush(at)
+	l.line.Put(at, addr, datagram)
 }
 
 // Now is the fabric's time.
@@ -169,9 +147,7 @@ func (l *Lab) Advance() error {
 	}
 	l.net.Run(l.net.Now() + engine.Of(Step))
 	now := l.Now()
-	l.trans.Tick(now)
-	_, err := l.inbox.Poll(func(id dta.ListID, data []byte) { l.Control.Take(now, id, data) })
-	if err != nil {
+	if err := l.line.Poll(now, func(id dta.ListID, data []byte) { l.Control.Take(now, id, data) }); err != nil {
 		return err
 	}
 	l.Control.Tick(now)
@@ -184,4 +160,4 @@ func (l *Lab) Advance() error {
 const keep = 100 * time.Millisecond
 
 // Close frees the memory.
-func (l *Lab) Close() error { return l.memory.Lists[0].Region().Close() }
+func (l *Lab) Close() error { return l.line.Close() }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/serve"
+	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// printFound prints what a replay found.
+func printFound(w io.Writer, f *serve.Found, store string) error {
+	for _, text := range f.Broken {
+		fmt.Fprintln(w, text)
+	}
+	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n", f.Packets, stamp(f.From), stamp(f.To), f.To.Sub(f.From))
+	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain; %d of something else, %d rejected when they were recorded\n",
+		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
+	fmt.Fprintf(w, "%d flows in %d slots, %d packets of theirs lost; %d traces (%d arrived, %d short, %d looped); %d ports; %d diagnoses\n",
+		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["short"], f.Traces["looped"], f.Ports, f.Diagnoses)
+	if store != "" {
+		fmt.Fprintf(w, "%d records are in %s\n", f.Kept, store)
+	}
+	var lost table
+	lost.row("LOST", "", "STAGE", "REASON")
+	for _, s := range f.Stages {
+		for _, l := range s.Losses {
+			if l.Count > 0 {
+				lost.row(l.Count, s.Unit, s.Name, strings.TrimSuffix(l.Reason+", "+l.About, ", "))
+			}
+		}
+	}
+	fmt.Fprintln(w)
+	if len(lost.rows) == 1 {
+		fmt.Fprintln(w, "nothing was lost on the way to the analyses")
+	} else if err := lost.print(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return printIncidents(w, f.Incidents)
+}
+
+func sumOf(m map[string]uint64) (n uint64) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// surveyView is what files have.
+type surveyView struct {
+	From    time.Time         `json:"from"`
+	To      time.Time         `json:"to"`
+	Packets uint64            `json:"packets"`
+	Reports map[string]uint64 `json:"reports"`
+	Cut     uint64            `json:"cut"`
+	Broken  []string          `json:"broken"`
+}
+
+func (a *app) printSurvey(w io.Writer, s *capture.Survey) error {
+	v := surveyView{From: wall(s.From), To: wall(s.To), Packets: s.Packets, Reports: map[string]uint64{"rejected": s.Rejected}, Cut: s.Cut, Broken: []string{}}
+	for k, n := range s.Kinds {
+		v.Reports[capture.Kind(k).String()] = n
+	}
+	for _, err := range s.Broken {
+		v.Broken = append(v.Broken, err.Error())
+	}
+	if a.format == "json" {
+		return printJSON(w, v)
+	}
+	for _, text := range v.Broken {
+		fmt.Fprintln(w, text)
+	}
+	if v.Packets == 0 {
+		_, err := fmt.Fprintln(w, "no packets")
+		return err
+	}
+	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n\n", v.Packets, stamp(v.From), stamp(v.To), v.To.Sub(v.From))
+	var t table
+	t.row("PACKETS", "OF")
+	for _, one := range []struct{ key, what string }{
+		{"dta", "DTA reports"},
+		{"int", "INT reports"},
+		{"erspan", "ERSPAN mirrors"},
+		{"span", "mirrored packets"},
+		{"other", "something else"},
+		{"rejected", "reports that were rejected when they were recorded"},
+	} {
+		if n := v.Reports[one.key]; n > 0 {
+			t.row(n, one.what)
+		}
+	}
+	if v.Cut > 0 {
+		t.row(v.Cut, "reports that the capture did not keep whole")
+	}
+	return t.print(w)
+}
+
+func wall(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }

@@ -1,0 +1,41 @@
+package serve
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// openRecorder opens the file that reports are recorded in, if they are.
+func (s *Service) openRecorder() (err error) {
+	if s.cfg.Record.Path == "" {
+		return nil
+	}
+	if s.recorder, err = capture.NewRecorder(s.cfg.Record); err != nil {
+		return fmt.Errorf("record.file: %w", err)
+	}
+	return nil
+}
+
+// record shows the recorder what came, and whether it was taken.
+func (s *Service) record(k capture.Kind, taken bool, at model.Time, from, to netip.AddrPort, payload []byte) {
+	if s.recorder != nil {
+		s.recorder.Datagram(k, taken, at, from, to, payload)
+	}
+}
+
+// recordStage is what became of the reports that are recorded, beside the way of
+// all others.
+func recordStage(st capture.Stats) api.Stage {
+	return api.Stage{
+		Name: "recording", Title: "Recording", Unit: "datagrams", In: st.Datagrams, Out: st.Written, Queued: int(st.Waiting),
+		Losses: []api.Lost{
+			{Reason: "shed", About: "the disk was too slow", Count: st.Shed},
+			{Reason: "failed", About: "the disk refused them", Count: st.Failed},
+			{Reason: "rejected", About: "not taken, and record.rejected does not ask for them", Count: st.Left, Expected: true},
+		},
+	}
+}

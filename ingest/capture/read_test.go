@@ -1,0 +1,232 @@
+package capture_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/ingest/pcap"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// TestCapturesByOthers: without our interfaces, ports and protocols tell; files
+// are read as one, in the order of time.
+func TestCapturesByOthers(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	for i, kind := range []capture.Kind{capture.DTA, capture.INT} {
+		cfg := capture.DefaultConfig()
+		cfg.Path = filepath.Join(dir, kind.String()+".pcapng")
+		var list []seen
+		for j := range 10 {
+			list = append(list, seen{model.Time(10*j + i), kind, "10.0.0.7:9", []string{"10.0.0.1:40040", "10.0.0.1:40041"}[i], "report"})
+		}
+		record(t, cfg, list)
+		// As if tcpdump had made it: an interface of another name.
+		b, err := os.ReadFile(cfg.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(cfg.Path, []byte(strings.ReplaceAll(string(b), "weft-", "veth-")), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, cfg.Path)
+	}
+	got, stats := readAll(t, capture.Ports{DTA: []uint16{40040}, INT: []uint16{40041}}, paths...)
+	if len(got) != 20 || stats.Kinds[capture.DTA] != 10 || stats.Kinds[capture.INT] != 10 {
+		t.Fatalf("%d reports, %+v; want 10 of each", len(got), stats)
+	}
+	for i := range got {
+		if i > 0 && got[i].at < got[i-1].at {
+			t.Errorf("%v comes behind %v", got[i].at, got[i-1].at)
+		}
+		if want := capture.DTA + capture.Kind(got[i].at%10); got[i].kind != want {
+			t.Errorf("report at %v is %v; want %v", got[i].at, got[i].kind, want)
+		}
+	}
+	got, stats = readAll(t, capture.Ports{}, paths...)
+	if len(got) != 20 || stats.Kinds[capture.Other] != 20 {
+		t.Errorf("%d reports, %+v; want 20 of nobody", len(got), stats)
+	}
+}
+
+// TestAFileThatBreaksOff gives what it has, and tells.
+func TestAFileThatBreaksOff(t *testing.T) {
+	cfg := capture.DefaultConfig()
+	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
+	record(t, cfg, reports)
+	info, err := os.Stat(cfg.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(cfg.Path, info.Size()-5); err != nil {
+		t.Fatal(err)
+	}
+	r, err := capture.Open(capture.Ports{}, capture.Input{Path: cfg.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	n := 0
+	for d := (capture.Datagram{}); r.Next(&d) == nil; n++ {
+	}
+	if n != 3 || len(r.Broken()) != 1 || !errors.Is(r.Broken()[0], pcap.ErrBroken) {
+		t.Errorf("%d reports, %v; want 3, and to be told", n, r.Broken())
+	}
+	if _, err := capture.Open(capture.Ports{}, capture.Input{Path: "read_test.go"}); !errors.Is(err, pcap.ErrFormat) {
+		t.Errorf("Open of a text = %v; want %v", err, pcap.ErrFormat)
+	}
+}
+
+// TestSpanIsFrames: of a file of mirrored frames everything is one.
+func TestSpanIsFrames(t *testing.T) {
+	cfg := capture.DefaultConfig()
+	cfg.Path = filepath.Join(t.TempDir(), "span.pcapng")
+	record(t, cfg, reports)
+	r, err := capture.Open(capture.Ports{}, capture.Input{Path: cfg.Path, Switch: "leaf0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i, want := range reports {
+		var d capture.Datagram
+		if err := r.Next(&d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Kind != capture.SPAN || d.Switch != "leaf0" || d.Frame || d.Time != want.at || !strings.HasSuffix(string(d.Payload), want.payload) {
+			t.Errorf("packet %d: %+v", i, d)
+		}
+	}
+}
+
+// TestSendKeepsThePace sends a recording to a socket: all of one kind, in order,
+// no faster than told.
+func TestSendKeepsThePace(t *testing.T) {
+	cfg := capture.DefaultConfig()
+	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
+	var list []seen
+	for i := range 20 {
+		kind := capture.DTA
+		if i%4 == 3 {
+			kind = capture.INT
+		}
+		list = append(list, seen{model.Time(i) * 10e6, kind, "10.0.0.7:1", "10.0.0.1:2", string(rune('a' + i))})
+	}
+	record(t, cfg, list)
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	send := func(speed float64, kind capture.Kind, to netip.AddrPort) (capture.Sent, error) {
+		r, err := capture.Open(capture.Ports{}, capture.Input{Path: cfg.Path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		c := capture.SendConfig{Speed: speed}
+		c.To[kind] = to
+		return capture.Send(t.Context(), r, c)
+	}
+	here := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	began := time.Now()
+	sent, err := send(2, capture.DTA, here)
+	if err != nil || sent.Datagrams[capture.DTA] != 15 || sent.Left[capture.INT] != 5 {
+		t.Fatalf("Send = %+v, %v; want 15 reports sent and 5 left", sent, err)
+	}
+	// The last has its place 190 ms behind the first, 95 at twice the speed.
+	if took := time.Since(began); took < 90*time.Millisecond {
+		t.Errorf("sent within %v; want it to take 95ms", took)
+	}
+	b := make([]byte, 10)
+	for i, want := range list {
+		if want.kind != capture.DTA {
+			continue
+		}
+		if n, err := conn.Read(b); err != nil || string(b[:n]) != want.payload {
+			t.Fatalf("report %d: %q, %v; want %q", i, b[:n], err, want.payload)
+		}
+	}
+	if _, err := send(0, capture.ERSPAN, here); err == nil {
+		t.Error("mirrors were sent to a socket of UDP")
+	}
+	conn.Close()
+	if _, err := send(0, capture.DTA, here); err == nil || !strings.Contains(err.Error(), "nobody listens") {
+		t.Errorf("Send to a closed port = %v; want an error that says so", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := capture.Open(capture.Ports{}, capture.Input{Path: cfg.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := capture.SendConfig{Speed: 1}
+	c.To[capture.DTA] = here
+	if _, err := capture.Send(ctx, r, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("Send after its context's end = %v", err)
+	}
+}
+
+// FuzzReader: whatever a file is, the reader ends, and every packet of it is
+// accounted for.
+func FuzzReader(f *testing.F) {
+	cfg := capture.DefaultConfig()
+	cfg.Rejected = true
+	cfg.Path = filepath.Join(f.TempDir(), "reports.pcapng")
+	r, err := capture.NewRecorder(cfg)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, s := range reports {
+		r.Datagram(s.kind, i > 0, s.at, addr(s.from), addr(s.to), []byte(s.payload))
+	}
+	if err := r.Close(); err != nil {
+		f.Fatal(err)
+	}
+	b, err := os.ReadFile(cfg.Path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		path := filepath.Join(t.TempDir(), "in")
+		if err := os.WriteFile(path, in, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		r, err := capture.Open(capture.Ports{DTA: []uint16{40040}}, capture.Input{Path: path})
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		n := uint64(0)
+		var d capture.Datagram
+		for ; ; n++ {
+			if err := r.Next(&d); err != nil {
+				if err != io.EOF && len(r.Broken()) == 0 && n > uint64(len(in)) {
+					t.Fatalf("more packets than bytes: %v", err)
+				}
+				break
+			}
+			if d.Kind != capture.Other && (!d.From.IsValid() || len(d.Payload) > len(in)) {
+				t.Fatalf("datagram %+v", d)
+			}
+		}
+		st := r.Stats()
+		sum := st.Rejected
+		for _, k := range st.Kinds {
+			sum += k
+		}
+		if sum != st.Packets || st.Packets != n+st.Rejected {
+			t.Fatalf("%d given out, stats %+v", n, st)
+		}
+	})
+}
