@@ -31,10 +31,10 @@ faults:
   - {kind: blackhole, switch: spine0, to: h8, at: 100ms}
   - {kind: silent-drop, port: tor0>leaf0, share: 30%, at: 100ms}
 telemetry:
-  - {kind: flowset, slot: 10ms, flows: 200, ipv6: false}
-  - {kind: label, interval: 2ms}
+  - {kind: flowset, slot: 10ms, flows: 40, ipv6: false}
+  - {kind: label, interval: 20ms}
   - {kind: mirror, every: 10, flags: false, protocol: true, lists: 1}
-  - {kind: epoch, length: 1ms, epochs: 2, flows: 1024, collect: 10ms, interval: 5ms}
+  - {kind: epoch, length: 1ms, epochs: 2, flows: 64, collect: 10ms, interval: 5ms}
 management: {delay: 100us, jitter: 20us}
 `
 
