@@ -7,9 +7,7 @@ import "github.com/weft-telemetry/weft/model"
 // Invariant: over all cells, flows sum to Tables × Inserted, packets and bytes
 // to Tables × what was added.
 type Set[K Key] struct {
-	recent  [recents]known // first, to lie on lines of the cache
-	pending bool           // recent has counts that cells lack
-	looks   uint32         // packets of flows that were not among them
+	Lately // first, to lie on lines of the cache
 
 	family Family
 	filter Filter
@@ -25,7 +23,15 @@ type Set[K Key] struct {
 	wide  []wide
 	named []named[K] // what a new flow changes
 
-	inserted uint32
+	inserted       uint32
+	packets, bytes uint64 // that the cells have, each once
+}
+
+// Lately is the flows that a set has seen last. Of a zero one it has seen none.
+type Lately struct {
+	recent  [recents]known
+	pending bool   // recent has counts that cells lack
+	looks   uint32 // packets of flows that were not among them
 }
 
 // known is a flow that the filter has, and what it counted since its cells
@@ -34,16 +40,19 @@ type Set[K Key] struct {
 // one line of the cache.
 //
 // A flow is recognised by what absorb makes of its key. Keys that are alike in
-// that are alike in all their positions, so nothing can tell them apart.
+// that are alike in all their positions, so nothing can tell them apart. A
+// caller with numbers for keys need not even show the key.
 type known struct {
 	hi, lo         uint64 // of absorb
 	packets, bytes uint64
 	cells          [MaxTables]uint32
-	_              [16]byte // to a line
+	id             uint32   // of Know, or 0
+	_              [12]byte // to a line
 }
 
 const (
-	// recents flows are remembered, each at the place that its hi names.
+	// recents flows are remembered, each at the place that its hi or its id
+	// names.
 	recents = 512
 	// patience is how many packets of other flows come before one takes a place:
 	// where flows are too many to be remembered, little is spent on trying.
@@ -101,11 +110,11 @@ func (s *Set[K]) settle() {
 }
 
 // ClearFilter and ClearCells empty a set bit by bit, as its export goes on:
-// the filter and the count of flows, and a run of cells.
+// the filter and the counts of flows, packets and bytes, and a run of cells.
 func (s *Set[K]) ClearFilter() {
 	clear(s.filter)
 	s.forget()
-	s.inserted = 0
+	s.inserted, s.packets, s.bytes = 0, 0, 0
 }
 
 // ClearCells empties count cells from index first on.
@@ -133,12 +142,14 @@ func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
 	h = f.finish(hi, lo)
 	isNew = !s.filter.Has(f, h)
 	if s.looks++; s.looks%patience == 0 && !isNew {
-		s.remember(hi, lo, h)
+		s.remember(&s.recent[hi%recents], known{hi: hi, lo: lo}, h)
 	}
 	if size > maxHotSize {
 		s.addWide(h, uint64(size))
 		return h, isNew
 	}
+	s.packets++
+	s.bytes += uint64(size)
 	one, hot, cells, part := 1<<hotShift|size, s.hot, f.cells, walk(h)
 	for n, base := f.Tables, uint64(0); n > 0; n-- {
 		i := base + part.in(cells)
@@ -152,14 +163,38 @@ func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
 	return h, isNew
 }
 
+// Again is Add for a packet of a flow that the set knows by its number. It tells
+// whether it does; else nothing is counted.
+func (l *Lately) Again(id, size uint32) bool {
+	flow := &l.recent[id%recents]
+	if flow.id != id || id == 0 {
+		return false
+	}
+	flow.packets++
+	flow.bytes += uint64(size)
+	l.pending = true
+	return true
+}
+
+// Know gives a flow a number, other than 0, by which Again may know it, if there
+// is room for that. The flow must not be new: Insert comes first. The number
+// means this key until the set is cleared.
+func (s *Set[K]) Know(id uint32, k *K) {
+	flow := &s.recent[id%recents]
+	if s.looks++; s.looks%patience != 0 && flow.packets > 0 {
+		return
+	}
+	hi, lo := absorb(&s.family, k)
+	s.remember(flow, known{hi: hi, lo: lo, id: id}, s.family.finish(hi, lo))
+}
+
 // remember puts a flow into the place of another.
 //
 //go:noinline
-func (s *Set[K]) remember(hi, lo uint64, h Hash) {
-	flow := &s.recent[hi%recents]
-	s.count(&flow.cells, flow.packets, flow.bytes)
-	*flow = known{hi: hi, lo: lo}
-	s.family.CellsOf(h, &flow.cells)
+func (s *Set[K]) remember(at *known, flow known, h Hash) {
+	s.count(&at.cells, at.packets, at.bytes)
+	*at = flow
+	s.family.CellsOf(h, &at.cells)
 }
 
 // addWide counts a packet that is too long for hot words.
@@ -171,6 +206,8 @@ func (s *Set[K]) addWide(h Hash, size uint64) {
 
 // count adds to the cells of a flow.
 func (s *Set[K]) count(cells *[MaxTables]uint32, packets, bytes uint64) {
+	s.packets += packets
+	s.bytes += bytes
 	if packets > maxHotPackets || bytes > maxHotSize {
 		for _, i := range cells[:s.family.Tables] {
 			s.wide[i].packets += packets
@@ -217,6 +254,12 @@ func (s *Set[K]) spill(i uint32) {
 
 // Inserted is the number of flows that were taken for new.
 func (s *Set[K]) Inserted() uint32 { return s.inserted }
+
+// Added is what was added: packets, and bytes.
+func (s *Set[K]) Added() (packets, bytes uint64) {
+	s.settle()
+	return s.packets, s.bytes
+}
 
 // Family returns the set's hash functions.
 func (s *Set[K]) Family() *Family { return &s.family }

@@ -80,6 +80,7 @@ func (p *Program) resume() {
 	p.out.begin(p.bank, p.waiting)
 	p.bank ^= 1
 	p.active = true
+	p.refill()
 	for _, u := range p.out.units {
 		u.admit(p.bank)
 	}

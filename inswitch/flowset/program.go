@@ -26,6 +26,8 @@ type Program struct {
 
 	perPort int // 1 where units are indexed by port, else 0
 
+	fill []filling // by port, or one
+
 	now     slot
 	bank    int // the one that is being filled, or was last
 	running bool
@@ -64,6 +66,8 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if p.v6, err = newUnits[sketch.Key6](cfg.IPv6, cfg.Seed, dev.ID, scopes); err != nil {
 		return nil, fmt.Errorf("flowset: switch %d: %w", dev.ID, err)
 	}
+	p.fill = make([]filling, len(scopes))
+	p.refill()
 	for i := range p.v4 {
 		p.out.units = append(p.out.units, &p.v4[i])
 	}
@@ -89,6 +93,20 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		return
 	}
 	at := int(ev.In-1) * p.perPort
+	if at < len(p.fill) {
+		known, pkt := p.fill[at].v4, ev.Packet
+		if pkt.Key.V6 {
+			known = p.fill[at].v6
+		}
+		if known.Again(pkt.KeyID, uint32(pkt.Bare())) {
+			return
+		}
+	}
+	p.meet(at, ev)
+}
+
+// meet counts a packet of a flow that is not known by its number.
+func (p *Program) meet(at int, ev *inswitch.Event) {
 	key := ev.Packet.Key
 	switch {
 	case key.V6 && at < len(p.v6) && p.active:
@@ -99,6 +117,25 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		p.v4[at].observe(p.bank, &k, ev)
 	default:
 		p.skip(at, key)
+	}
+}
+
+// filling is the flows that are known in the tables that are being filled; none
+// are known where there is no table.
+type filling struct{ v4, v6 *sketch.Lately }
+
+var unknown sketch.Lately
+
+// refill notes which tables are being filled now.
+func (p *Program) refill() {
+	for i := range p.fill {
+		p.fill[i] = filling{&unknown, &unknown}
+		if i < len(p.v4) && p.active {
+			p.fill[i].v4 = &p.v4[i].banks[p.bank].set.Lately
+		}
+		if i < len(p.v6) && p.active {
+			p.fill[i].v6 = &p.v6[i].banks[p.bank].set.Lately
+		}
 	}
 }
 
@@ -137,6 +174,7 @@ func (p *Program) roll(now model.Time) {
 		p.out.begin(p.bank, p.now)
 		p.bank ^= 1
 	}
+	p.refill()
 	number := int64(now) / int64(p.slot)
 	if int64(now)%int64(p.slot) < 0 {
 		number--

@@ -26,6 +26,7 @@ type rig struct {
 	timers []timer
 	now    model.Time
 	routes map[model.FlowKey]model.PortID // of outer keys
+	keyID  uint32                         // of the next packet
 	out    [][]byte                       // chunks
 	most   int                            // reports of one event
 }
@@ -90,7 +91,7 @@ func (r *rig) until(now model.Time) {
 func (r *rig) packet(in model.PortID, key model.FlowKey, size int32) {
 	r.observe(&inswitch.Event{
 		Stage: inswitch.Ingress, Now: r.now, In: in,
-		Packet: &inswitch.Packet{Key: &key, Outer: &key, Size: size},
+		Packet: &inswitch.Packet{Key: &key, Outer: &key, KeyID: r.keyID, Size: size},
 	})
 }
 

@@ -129,6 +129,12 @@ func TestProgramEqualsTwin(t *testing.T) {
 			default:
 				key = flow4(random.IntN(30))
 			}
+			r.keyID = 0
+			if number := uint32(key.SrcPort)*2 + uint32(random.IntN(2)); random.IntN(2) == 0 && key.V6 {
+				r.keyID = 1 + number
+			} else if key.Src.Is4() {
+				r.keyID = 1001 + number // some share places with those
+			}
 			out := model.PortID(random.IntN(5))
 			r.routes[key] = out // it moves all the time: the first packet decides
 			if out == 0 {

@@ -20,10 +20,9 @@ type unit[K sketch.Key] struct {
 }
 
 type bank[K sketch.Key] struct {
-	set            *sketch.Set[K]
-	packets, bytes uint64
-	unkeyed        uint32
-	missed         uint32
+	set     *sketch.Set[K]
+	unkeyed uint32
+	missed  uint32
 }
 
 func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []model.PortID) ([]unit[K], error) {
@@ -55,11 +54,11 @@ func seedOf(boot uint64, sw model.NodeID, scope model.PortID) uint64 {
 // observe counts a packet with its key in a bank.
 func (u *unit[K]) observe(bank int, k *K, ev *inswitch.Event) {
 	b := &u.banks[bank]
-	size := uint32(max(ev.Packet.Bare(), 0))
-	b.packets++
-	b.bytes += uint64(size)
-	if h, isNew := b.set.Add(k, size); isNew {
+	h, isNew := b.set.Add(k, uint32(ev.Packet.Bare()))
+	if isNew {
 		u.insert(b, k, h, ev)
+	} else if id := ev.Packet.KeyID; id != 0 {
+		b.set.Know(id, k)
 	}
 }
 
@@ -90,7 +89,8 @@ func (u *unit[K]) header(bank int, h *wire.Header) {
 	b := &u.banks[bank]
 	h.Seed, h.Scope = u.seed, u.scope
 	h.Geometry, h.Layout = wire.Geometry(b.set.Family().Geometry), u.layout
-	h.Counts = wire.Counts{Packets: b.packets, Bytes: b.bytes, Flows: b.set.Inserted(), Unkeyed: b.unkeyed, Missed: b.missed}
+	packets, bytes := b.set.Added()
+	h.Counts = wire.Counts{Packets: packets, Bytes: bytes, Flows: b.set.Inserted(), Unkeyed: b.unkeyed, Missed: b.missed}
 }
 
 func (u *unit[K]) export(bank int, span wire.Span, dst []byte) []byte {
