@@ -42,8 +42,8 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 	return m.ago(n, p.First) >= closed-apart && (m.g.Nodes[n].Stands() || ended <= since)
 }
 
-// deepBefore tells whether a queue was deep, without pauses, in an epoch of the
-// lead-up to something so long ago.
+// deepBefore tells whether a queue was deep, without pauses, in the epoch of
+// something so long ago.
 func (m *matching) deepBefore(n int, closed time.Duration) bool {
 	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
 		return m.wasDeep(n) // its epochs are not told apart
@@ -64,15 +64,16 @@ func (m *matching) deepBefore(n int, closed time.Duration) bool {
 	return false
 }
 
-// lead returns the epochs of a queue's switch in which the lead-up to something
-// so long ago was.
+// lead returns the epochs of a queue's switch in which something so long ago
+// came about. Epochs are long, and what began a loop is there when it closes: an
+// epoch that was over by then does not count.
 func (m *matching) lead(n int, closed time.Duration) (first, last uint32) {
 	at := m.g.Nodes[n].Snapshot.Add(-closed)
-	return m.numberAt(n, at.Add(-leadUp)), m.numberAt(n, at)
+	return m.numberAt(n, at.Add(-apart)), m.numberAt(n, at)
 }
 
-// beginners returns the flows that overfilled a queue in the lead-up to
-// something so long ago. What is in it now need not be theirs.
+// beginners returns the flows that overfilled a queue in the epoch of something
+// so long ago. What is in it now need not be theirs.
 func (m *matching) beginners(n int, closed time.Duration) []Culprit {
 	first, last := m.lead(n, closed)
 	if list := m.list(m.waitedIn(n, first, last)); len(list) > 0 {

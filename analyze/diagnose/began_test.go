@@ -66,3 +66,30 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		}
 	}
 }
+
+// TestShortPauseOfAFullQueue: a queue that was overfull before it was paused, and
+// paused for a moment only, waits for itself, not for what paused it.
+func TestShortPauseOfAFullQueue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		behind uint64
+		first  time.Duration
+		want   string
+	}{
+		"full before":     {400 * kb, 10 * µs, "s0>s1"},
+		"empty before":    {10 * kb, 10 * µs, "s1>h2"},
+		"paused for long": {400 * kb, 90 * µs, "s1>h2"},
+	} {
+		f, err := topo.Ring(4, 2, topo.DefaultLinks())
+		b := newBench(t, f, err, "s0", "s1")
+		p := b.paused("s0>s1", 500*kb, tc.behind, tc.first)
+		p.Ended = now.Add(-5 * µs)
+		b.reports[b.id("s0")].Ports[0].Paused = false
+		b.queue("s1>h2", 300*kb)
+		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
+		b.waits("h3>h2", 200*kb, "s1>h2")
+		b.waits("h1>h3", 100*kb, "s0>s1")
+		if v := b.diagnose("h1>h3"); v[0].Initial != b.port(tc.want) {
+			t.Errorf("a queue %s: %+v; want the cause at %s", name, v[0], tc.want)
+		}
+	}
+}

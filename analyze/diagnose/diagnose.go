@@ -238,9 +238,15 @@ func (m *matching) lately(n int) bool {
 // released tells whether a queue was let go a moment ago and may wait again in
 // the next.
 func (m *matching) released(n int) bool {
-	node := &m.g.Nodes[n]
-	just := node.Pauses.Pauses > 0 && node.Snapshot.Sub(node.Pauses.Ended) <= apart
-	return just || m.fitful(n)
+	just := m.g.Nodes[n].Pauses.Pauses > 0 && m.ago(n, m.g.Nodes[n].Pauses.Ended) <= apart
+	return just && !m.full(n) || m.fitful(n)
+}
+
+// full tells whether a queue was overfull before its pauses began, and they were
+// shorter than what it takes to send that: it waits for itself.
+func (m *matching) full(n int) bool {
+	p := &m.g.Nodes[n].Pauses
+	return float64(p.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, p.Ended.Sub(p.First)))
 }
 
 // apart is how far snapshots of one poll are: what was paused so short a time

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // pastRelation is who waited for whom in the epochs before the snapshots.
@@ -36,8 +37,8 @@ func (m *matching) wasDeep(n int) bool {
 	return m.g.Nodes[n].Depth*packet >= m.bytesIn(n, m.cfg.Deep)
 }
 
-// metDepth tells whether the victim's own packets found a queue deep in some
-// epoch. A queue of its way that was deep at another time did not hold it up.
+// metDepth tells whether the victim's own packets lately found a queue deep. A
+// queue of its way that was deep at another time did not hold it up.
 //
 // A mean over an epoch is thinned out by packets that met nothing. Where no
 // pause can have held the flow up, queues are all that is left, and a part of
@@ -51,9 +52,10 @@ func (m *matching) metDepth(n int) bool {
 	if len(provenance.Out(m.g.FlowPort, flow)) == 0 && !m.complaint.Paused {
 		enough *= m.cfg.Least
 	}
+	oldest := m.numberAt(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm))
 	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
 		free := float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
-		return p.Flow == flow && free > 0 && float64(p.Did.Depth)*packet >= free*enough
+		return p.Flow == flow && int32(p.Did.Epoch-oldest) >= 0 && free > 0 && float64(p.Did.Depth)*packet >= free*enough
 	})
 }
 
