@@ -189,3 +189,42 @@ func BenchmarkReceive(b *testing.B) {
 		}
 	}
 }
+
+// TestACallBringsWhatACacheHolds holds that long messages come in few, and short
+// ones again in many to a call.
+func TestACallBringsWhatACacheHolds(t *testing.T) {
+	in, out := listen(t, nil), listen(t, nil)
+	send := func(size int) {
+		t.Helper()
+		datagrams := make([][]byte, 40)
+		for i := range datagrams {
+			datagrams[i] = make([]byte, size)
+		}
+		for range 16 { // not as one: each call is a message, if the kernel joins any
+			if n, err := out.Send(in.Local(), datagrams...); n != len(datagrams) || err != nil {
+				t.Fatalf("Send = %d, %v; want %d", n, err, len(datagrams))
+			}
+		}
+		for got := 0; got < 16*len(datagrams); {
+			before := in.Stats()
+			n, err := in.Receive(func(netip.AddrPort, []byte) {})
+			if err != nil || n == 0 {
+				t.Fatalf("Receive = %d, %v after %d datagrams of %d bytes; want %d", n, err, got, size, 16*len(datagrams))
+			}
+			got += n
+			after := in.Stats()
+			long := (after.Bytes - before.Bytes) / (after.Messages - before.Messages)
+			if want := min(len(in.messages), int(callBytes/long)); in.ask != want {
+				t.Fatalf("after messages of %d bytes the next call asks for %d; want %d", long, in.ask, want)
+			}
+		}
+	}
+	send(1400)
+	if in.Stats().Messages < 16*40 && in.ask != 4 {
+		t.Errorf("after messages of 56000 bytes a call asks for %d; want 4", in.ask)
+	}
+	send(10)
+	if in.ask != len(in.messages) {
+		t.Errorf("after messages of 400 bytes a call asks for %d; want %d", in.ask, len(in.messages))
+	}
+}

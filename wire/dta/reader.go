@@ -62,12 +62,14 @@ func (r *Reader) NextRun(rep *Report) (run []byte, count int) {
 		return nil, 0
 	}
 	size := len(start) - len(r.rest)
-	shape := binary.BigEndian.Uint32(start)
-	for count = 1; r.read < int(r.head.Count) && len(r.rest) >= size && binary.BigEndian.Uint32(r.rest) == shape; count++ {
-		r.rest = r.rest[size:]
-		r.read++
+	// Only locals in the loop: a slice in memory is a store with a barrier.
+	shape, most := binary.BigEndian.Uint32(start), min(len(start)/size, 1+int(r.head.Count)-r.read)
+	end := size
+	for count = 1; count < most && binary.BigEndian.Uint32(start[end:]) == shape; count++ {
+		end += size
 	}
-	return start[: count*size : count*size], count
+	r.rest, r.read = start[end:], r.read+count-1
+	return start[:end:end], count
 }
 
 // Seq returns the number of the report that the next call of Next looks for.
