@@ -8,17 +8,38 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 )
 
 // Touch makes the kernel give the memory now, so that writers do not wait for
-// it page by page. It changes nothing and may run beside writers.
+// it page by page, and asks once more for huge pages where it gave small ones.
+// It changes nothing and may run beside writers.
 func (r *Region) Touch() {
 	for i := 0; i < len(r.words); i += os.Getpagesize() / 8 {
 		if r.readOnly {
 			Load(&r.words[i])
 		} else {
 			atomic.AddUint64(&r.words[i], 0)
+		}
+	}
+	if r.file == nil {
+		collapse(r.mem)
+	}
+}
+
+// collapse moves memory to huge pages: for a fault the kernel looks for one only
+// so long, and half of a gigabyte can be without on a machine whose memory is
+// full of cached files. Kernels before 6.1 refuse; so does one that finds no
+// more, and then there is no use in asking for the rest.
+func collapse(mem []byte) {
+	const (
+		advice = 25 // MADV_COLLAPSE
+		enough = 8
+	)
+	for refused := 0; len(mem) >= hugePage && refused < enough; mem = mem[hugePage:] {
+		if syscall.Madvise(mem[:hugePage], advice) != nil {
+			refused++
 		}
 	}
 }
