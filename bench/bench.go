@@ -27,7 +27,9 @@ type Result struct {
 	Ratio     float64 `json:"ratio"` // how many times better Weft is
 	Goal      float64 `json:"goal"`  // the least Ratio that passes
 	Pass      bool    `json:"pass"`
-	Skipped   string  `json:"skipped,omitempty"` // why the peer was not measured; then nothing passes or fails
+	RatioLow  float64 `json:"ratio_low,omitempty"`  // half of the rounds' ratios are between this
+	RatioHigh float64 `json:"ratio_high,omitempty"` // and this; 0 where rounds are not compared one by one
+	Skipped   string  `json:"skipped,omitempty"`    // why the peer was not measured; then nothing passes or fails
 }
 
 // Suite is a set of results about one part of Weft.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/packet"
@@ -63,5 +64,35 @@ func TestFindNamesTheSuites(t *testing.T) {
 	}
 	if _, err := Find("nonsense"); err == nil {
 		t.Error("Find(nonsense) = nil; want an error")
+	}
+}
+
+func TestPairedIsTheMedianOfNeighbours(t *testing.T) {
+	// The machine is ten times as slow in the middle round, for both sides.
+	r := paired("x", []float64{20, 2.2, 24}, "M/s", "p", []float64{10, 1, 10}, 2.1)
+	want := Result{Name: "x", Value: 20, Unit: "M/s", Peer: "p", PeerValue: 10, Ratio: 2.2, RatioLow: 2, RatioHigh: 2.4, Goal: 2.1, Pass: true}
+	if r != want {
+		t.Errorf("paired = %+v; want %+v", r, want)
+	}
+}
+
+func TestDuelTakesTurns(t *testing.T) {
+	var order string
+	now := time.Duration(0)
+	side := func(name string, took time.Duration) lap {
+		return lap{ready: func() { now += time.Hour }, ops: 5, times: 2, run: func() error {
+			order += name
+			now += took
+			return nil
+		}}
+	}
+	a, b, err := duel(t.Context(), 2, func() time.Duration { return now }, side("a", 5), side("b", 50))
+	if order != "aabbbbaaaabb" || !slices.Equal(a, []float64{1000, 1000}) || !slices.Equal(b, []float64{100, 100}) || err != nil {
+		t.Errorf("duel = %v, %v, %v in the order %s; want 1000 and 100 M/s twice in the order aabbbbaaaabb", a, b, err, order)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := duel(ctx, 1, threadTime, side("a", 1), side("b", 1)); err != context.Canceled {
+		t.Errorf("duel on a cancelled context = %v; want context.Canceled", err)
 	}
 }

@@ -3,7 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"errors"
+	"fmt"
 
 	"github.com/weft-telemetry/weft/collect/count"
 	"github.com/weft-telemetry/weft/collect/keywrite"
@@ -33,159 +33,142 @@ var dtaSuite = Suite{
 }
 
 const (
-	dtaMemory  = 1 << 30
-	dtaReports = 1 << 15
-	dtaHead    = 4   // bytes in front of the key of a version 1 report
-	dtaBatch   = 512 // reports that UDP GRO delivers at once, about ten datagrams
-	mapKeys    = 1 << 22
-	dtaCopies  = 2
-	keySize    = model.KeyLen4
-	writeSize  = dtaHead + keySize + 4
-	addSize    = dtaHead + keySize + 8
-	pathSize   = keySize + 5*4
+	dtaMemory = 1 << 30
+	dtaRounds = 101
+	dtaTimes  = 4         // buffers of a round
+	dtaBuffer = 256 << 10 // bytes that a worker receives in one call (ingest/udp), and so finds in its cache
+	dtaHead   = 4         // bytes in front of the key of a version 1 report
+	dtaBatch  = 512       // reports that UDP GRO delivers at once, about ten datagrams
+	mapKeys   = 1 << 22
+	dtaCopies = 2
+	keySize   = model.KeyLen4
+	writeSize = dtaHead + keySize + 4
+	addSize   = dtaHead + keySize + 8
+	pathSize  = keySize + 5*4
 )
 
-// dtaInput is reports as a collector has them: side by side in buffers that
-// were filled just before, dtaBatch at once. Each pass through a buffer
-// has keys of its own, so that the memory behind them is that of all keys.
+// dtaInput is reports as a collector has them: side by side in a buffer that
+// was filled just before. Each filling has keys of its own, so that the memory
+// behind them is that of all keys.
 type dtaInput struct {
 	buf  []byte
 	size int // of a report
 	key  int // where its key lies
-	next int // the report to take next
 	pass uint64
 }
 
 func newDTAInput(size, key int) *dtaInput {
-	in := &dtaInput{buf: make([]byte, dtaReports*size), size: size, key: key}
-	in.fill()
-	return in
+	return &dtaInput{buf: make([]byte, dtaBuffer/(dtaBatch*size)*dtaBatch*size), size: size, key: key}
 }
 
-// fill sets the keys of a pass: the addresses of a flow count, its ports stay.
+// reports is how many the buffer holds.
+func (in *dtaInput) reports() int { return len(in.buf) / in.size }
+
+// fill sets the keys of the next pass: the addresses of a flow count, its ports
+// stay. The kernel does this in a collector, so no side's clock runs.
 func (in *dtaInput) fill() {
-	for i := range dtaReports {
+	for i := range in.reports() {
 		binary.LittleEndian.PutUint64(in.buf[i*in.size+in.key:], uint64(i)|in.pass<<32)
 	}
+	in.pass++
 }
 
-// batches calls f with one batch of reports after the other, about n in all.
-func (in *dtaInput) batches(n int, f func(reports []byte) error) {
-	for range (n + dtaBatch - 1) / dtaBatch {
-		if err := f(in.buf[in.next*in.size:][:dtaBatch*in.size]); err != nil {
-			panic("bench: " + err.Error())
+// into is a lap that gives a buffer to the writer of a structure, batch by
+// batch.
+func (in *dtaInput) into(write func(reports []byte) (int, error)) lap {
+	return lap{ready: in.fill, ops: in.reports(), times: dtaTimes, run: func() error {
+		for rest := in.buf; len(rest) > 0; rest = rest[dtaBatch*in.size:] {
+			if _, err := write(rest[:dtaBatch*in.size]); err != nil {
+				return err
+			}
 		}
-		if in.next += dtaBatch; in.next == dtaReports {
-			in.next = 0
-			in.pass++
-			in.fill()
-		}
-	}
+		return nil
+	}}
 }
 
-// into is a side that gives batches to the writer of a structure.
-func (in *dtaInput) into(write func(reports []byte) (int, error)) side {
-	return func(n int) {
-		in.batches(n, func(reports []byte) error {
-			_, err := write(reports)
-			return err
-		})
-	}
+// raw is a lap of ops random places of memory. Sides of one comparison use the
+// same memory: how much of it lies on huge pages matters more than most code.
+func raw(ops int, run func(x uint64) uint64) lap {
+	state := uint64(88172645463325252)
+	return lap{ops: ops, times: dtaTimes, run: func() error {
+		state = run(state)
+		return nil
+	}}
 }
 
-// beside readies the memory of a structure and as much without one. done closes
-// both.
-func beside(mem *region.Region) (words []uint64, done func(), err error) {
-	raw, err := region.Open(region.Config{Kind: "raw", Size: dtaMemory})
-	if err != nil {
-		return nil, nil, errors.Join(err, mem.Close())
-	}
-	mem.Touch()
-	raw.Touch()
-	return raw.Words(), func() { _, _ = mem.Close(), raw.Close() }, nil
+// random is xorshift, to be part of its caller.
+func random(x uint64) uint64 {
+	x ^= x << 13
+	x ^= x >> 7
+	return x ^ x<<17
 }
-
-// perSecond turns nanoseconds into millions a second.
-func perSecond(ns float64) float64 { return 1e3 / ns }
-
-// dtaSeed starts the random places of raw memory.
-const dtaSeed = uint64(88172645463325252)
 
 func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	t, err := keywrite.Open("", keywrite.DefaultConfig(dtaMemory))
 	if err != nil {
 		return nil, err
 	}
-	words, done, err := beside(t.Region())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
+	defer t.Region().Close()
+	t.Region().Touch()
+	words, w := t.Region().Words(), t.Writer(0)
 	plain := make(map[[keySize]byte]uint32, mapKeys)
-	w, state := t.Writer(0), dtaSeed
 	written, put, asked := newDTAInput(writeSize, dtaHead), newDTAInput(writeSize, dtaHead), newDTAInput(keySize, 0)
-	ns, err := race(ctx, written.into(func(reports []byte) (int, error) {
+	n := written.reports()
+	writes := written.into(func(reports []byte) (int, error) {
 		return w.WriteRun(reports, dtaHead, keySize, dtaCopies)
-	}), func(n int) {
-		x := state
+	})
+	weft, limit, err := duel(ctx, dtaRounds, threadTime, writes, raw(n, func(x uint64) uint64 {
 		for range n {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
+			x = random(x)
 			words[x&(dtaMemory/8-1)] = x
 			words[x>>32&(dtaMemory/8-1)] = x
 		}
-		state = x
-	}, func(n int) {
-		put.batches(n, func(r []byte) error {
-			for ; len(r) > 0; r = r[writeSize:] {
-				plain[[keySize]byte(r[dtaHead:])] = binary.LittleEndian.Uint32(r[writeSize-4:])
-			}
-			if len(plain) >= mapKeys { // go through the same keys again
-				put.pass = 0
-			}
-			return nil
-		})
-	})
+		return x
+	}))
 	if err != nil {
 		return nil, err
 	}
-	weft, limit, gomap := perSecond(ns[0]), perSecond(ns[1]), perSecond(ns[2])
-	results := []Result{
-		more("Key-Write, N=2", weft, "M/s", "two random 8-byte writes", limit, 0.8),
-		more("Key-Write, N=2", weft, "M/s", "presized Go map", gomap, 6),
+	results := []Result{paired("Key-Write, N=2", weft, "M/s", "two random 8-byte writes", limit, 0.8)}
+	weft, peer, err := duel(ctx, dtaRounds, threadTime, writes, put.into(func(r []byte) (int, error) {
+		for ; len(r) > 0; r = r[writeSize:] {
+			plain[[keySize]byte(r[dtaHead:])] = binary.LittleEndian.Uint32(r[writeSize-4:])
+		}
+		if len(plain) >= mapKeys { // go through the same keys again
+			put.pass = 0
+		}
+		return 0, nil
+	}))
+	if err != nil {
+		return nil, err
 	}
-	found := 0
+	results = append(results, paired("Key-Write, N=2", weft, "M/s", "presized Go map", peer, 6))
+	found, n := 0, asked.reports()
 	dst := make([]byte, 0, 64)
-	ns, err = race(ctx, func(n int) {
-		asked.batches(n, func(keys []byte) error {
-			if asked.pass >= written.pass { // all that was written
-				asked.pass = 0
+	weft, limit, err = duel(ctx, dtaRounds, threadTime, asked.into(func(keys []byte) (int, error) {
+		if asked.pass > written.pass { // all that was written
+			asked.pass = 0
+		}
+		return 0, t.LookupAll(dst, keys, keySize, keywrite.Query{Copies: dtaCopies}, func(_ int, a keywrite.Answer) {
+			if a.Outcome == keywrite.Found {
+				found++
 			}
-			return t.LookupAll(dst, keys, keySize, keywrite.Query{Copies: dtaCopies}, func(_ int, a keywrite.Answer) {
-				if a.Outcome == keywrite.Found {
-					found++
-				}
-			})
 		})
-	}, func(n int) {
-		x, sum := state, uint64(0)
+	}), raw(n, func(x uint64) uint64 {
+		sum := uint64(0)
 		for range n {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
+			x = random(x)
 			sum += words[x&(dtaMemory/8-1)]
 			sum += words[x>>32&(dtaMemory/8-1)]
 		}
-		state = x ^ sum&1
-	})
+		return x ^ sum&1
+	}))
 	if err != nil {
 		return nil, err
 	}
-	if found == 0 {
-		return nil, errors.New("bench: no key was found")
+	if asks := (dtaRounds + 1) * dtaTimes * n; found < asks/2 { // the random writes hit a few
+		return nil, fmt.Errorf("bench: %d of %d keys were found", found, asks)
 	}
-	return append(results, more("Key-Write queries, N=2", perSecond(ns[0]), "M/s", "two random 8-byte reads", perSecond(ns[1]), 0.3)), nil
+	return append(results, paired("Key-Write queries, N=2", weft, "M/s", "two random 8-byte reads", limit, 0.3)), nil
 }
 
 func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
@@ -193,68 +176,72 @@ func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, done, err := beside(t.Region())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	w, state := t.Writer(0), dtaSeed
+	defer t.Region().Close()
+	t.Region().Touch()
+	words, w := t.Region().Words(), t.Writer(0)
 	in := newDTAInput(pathSize, 0)
-	ns, err := race(ctx, in.into(func(rows []byte) (int, error) { return w.WriteRun(rows, keySize, 1) }), func(n int) {
-		x := state
+	n := in.reports()
+	weft, limit, err := duel(ctx, dtaRounds, threadTime, in.into(func(rows []byte) (int, error) {
+		return w.WriteRun(rows, keySize, 1)
+	}), raw(n, func(x uint64) uint64 {
 		for range n {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
+			x = random(x)
 			to := words[x&(dtaMemory/32-1)*4:][:4]
 			to[0], to[1], to[2], to[3] = x, x, x, x
 		}
-		state = x
-	})
+		return x
+	}))
 	if err != nil {
 		return nil, err
 	}
-	return []Result{more("Postcarding, 5 hops", perSecond(ns[0]), "M/s", "random 32-byte writes", perSecond(ns[1]), 0.6)}, nil
+	return []Result{paired("Postcarding, 5 hops", weft, "M/s", "random 32-byte writes", limit, 0.6)}, nil
 }
 
 func appendBesideCopy(ctx context.Context) ([]Result, error) {
-	const entry, batch = 4, 16
+	const (
+		entry, batch = 4, 16
+		part         = 1 << 20 // copied at once: the kind of copy that is fastest, past the cache
+		round        = 4 * part
+	)
 	t, err := list.Open("", list.DefaultConfig(1, dtaMemory/4/entry))
 	if err != nil {
 		return nil, err
 	}
 	defer t.Region().Close()
 	t.Region().Touch()
-	to := make([]byte, dtaMemory/4)
-	from := make([]byte, 1<<20)
+	w, to := t.Writer(0), t.Region().Words()
+	from := make([]byte, part)
 	for i := range from {
 		from[i] = byte(i)
 	}
-	for i := 0; i < len(to); i += len(from) {
-		copy(to[i:], from)
-	}
-	w := t.Writer(0)
-	read, at := 0, 0
-	ns, err := race(ctx, func(n int) { // n KiB
-		for range n * 1024 / (entry * batch) {
-			if err := w.Append(0, from[read:read+entry*batch]); err != nil {
-				panic(err)
+	at := part // not onto the list's head
+	weft, limit, err := duel(ctx, dtaRounds, threadTime, lap{ops: round, times: 1, run: func() error {
+		for range round / part {
+			for rest := from; len(rest) > 0; rest = rest[entry*batch:] {
+				if err := w.Append(0, rest[:entry*batch]); err != nil {
+					return err
+				}
 			}
-			read = (read + entry*batch) % len(from)
 		}
-	}, func(n int) {
-		for n > 0 {
-			part := min(n*1024, len(to)-at, len(from))
-			copy(to[at:], from[:part])
-			at = (at + part) % len(to)
-			n -= part / 1024
+		return nil
+	}}, lap{ops: round, times: 1, run: func() error {
+		for range round / part {
+			region.Copy(to[at/8:(at+part)/8], from)
+			if at += part; at+part > 8*len(to) {
+				at = part
+			}
 		}
-	})
+		return nil
+	}})
 	if err != nil {
 		return nil, err
 	}
-	gigabytes := func(ns float64) float64 { return 1024 / ns }
-	return []Result{more("Append, batches of 16", gigabytes(ns[0]), "GB/s", "copy", gigabytes(ns[1]), 0.5)}, nil
+	for _, side := range [][]float64{weft, limit} { // megabytes
+		for i := range side {
+			side[i] /= 1e3
+		}
+	}
+	return []Result{paired("Append, batches of 16", weft, "GB/s", "copy", limit, 0.5)}, nil
 }
 
 func incrementBesideRaw(ctx context.Context) ([]Result, error) {
@@ -262,36 +249,33 @@ func incrementBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, done, err := beside(t.Region())
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	w, state := t.Writer(0), dtaSeed
+	defer t.Region().Close()
+	t.Region().Touch()
+	words, w := t.Region().Words(), t.Writer(0)
 	in := newDTAInput(addSize, dtaHead)
-	ns, err := race(ctx, in.into(func(reports []byte) (int, error) { return w.AddRun(reports, dtaHead, keySize, dtaCopies) }), func(n int) {
+	const batch = 64 // divides dtaBatch
+	n := in.reports()
+	weft, limit, err := duel(ctx, dtaRounds, threadTime, in.into(func(reports []byte) (int, error) {
+		return w.AddRun(reports, dtaHead, keySize, dtaCopies)
+	}), raw(n, func(x uint64) uint64 {
 		// Prefetched: the words of a batch are read before any is added to.
-		const batch = 64
 		var at [2 * batch]uint64
-		for range (n + batch - 1) / batch {
-			x := state
+		for range n / batch {
 			for i := range batch {
-				x ^= x << 13
-				x ^= x >> 7
-				x ^= x << 17
+				x = random(x)
 				at[2*i], at[2*i+1] = x&(dtaMemory/8-1), x>>32&(dtaMemory/8-1)
 			}
-			state = x
 			for _, i := range at {
-				state ^= words[i] >> 63
+				x ^= words[i] >> 63
 			}
 			for _, i := range at {
 				words[i]++
 			}
 		}
-	})
+		return x
+	}))
 	if err != nil {
 		return nil, err
 	}
-	return []Result{more("Key-Increment, N=2", perSecond(ns[0]), "M/s", "two prefetched random additions", perSecond(ns[1]), 0.8)}, nil
+	return []Result{paired("Key-Increment, N=2", weft, "M/s", "two prefetched random additions", limit, 0.8)}, nil
 }

@@ -18,10 +18,11 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 )
 
-// inserter is a system that stores reports: keys of keySize bytes with values
-// of 4, back to back. insert returns when they are stored.
+// inserter is a system that stores reports out of those it was started with:
+// keys of keySize bytes with values of 4, back to back. insert returns when they
+// are stored.
 type inserter struct {
-	insert func(rows []byte) error
+	insert func(from, to int) error
 	close  func()
 }
 
@@ -73,7 +74,7 @@ func server(ctx context.Context, port int, name string, args ...string) (stop fu
 }
 
 // startRedis is Redis in memory, with SETs in pipelines.
-func startRedis(ctx context.Context) (*inserter, error) {
+func startRedis(ctx context.Context, all []byte) (*inserter, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -90,7 +91,8 @@ func startRedis(ctx context.Context) (*inserter, error) {
 	replies := bufio.NewReaderSize(conn, 1<<16)
 	var commands []byte
 	return &inserter{
-		insert: func(rows []byte) error {
+		insert: func(from, to int) error {
+			rows := all[from*rowSize : to*rowSize]
 			// Encoding for Redis is not Redis's work, but its client's: a
 			// report arrives as it is, so it is measured. Writing and reading
 			// overlap, or a long pipeline would stand still.
@@ -131,7 +133,7 @@ func startRedis(ctx context.Context) (*inserter, error) {
 }
 
 // startDuckDB is DuckDB's appender into a file.
-func startDuckDB(ctx context.Context) (*inserter, error) {
+func startDuckDB(ctx context.Context, all []byte) (*inserter, error) {
 	dir, err := os.MkdirTemp("", "weft-bench-duckdb")
 	if err != nil {
 		return nil, err
@@ -152,7 +154,8 @@ func startDuckDB(ctx context.Context) (*inserter, error) {
 		return nil, errors.Join(err, conn.Close(), connector.Close(), os.RemoveAll(dir))
 	}
 	return &inserter{
-		insert: func(rows []byte) error {
+		insert: func(from, to int) error {
+			rows := all[from*rowSize : to*rowSize]
 			for ; len(rows) > 0; rows = rows[rowSize:] {
 				if err := appender.AppendRow(rows[:keySize], value(rows)); err != nil {
 					return err
@@ -172,7 +175,7 @@ func value(row []byte) uint32 {
 
 // startClickHouse is ClickHouse's native protocol with one block per insert,
 // into a MergeTree.
-func startClickHouse(ctx context.Context) (_ *inserter, err error) {
+func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 	dir, err := os.MkdirTemp("", "weft-bench-clickhouse")
 	if err != nil {
 		return nil, err
@@ -214,7 +217,8 @@ func startClickHouse(ctx context.Context) (_ *inserter, err error) {
 	var keys []string
 	var values []uint32
 	return &inserter{
-		insert: func(rows []byte) error {
+		insert: func(from, to int) error {
+			rows := all[from*rowSize : to*rowSize]
 			batch, err := conn.PrepareBatch(ctx, "INSERT INTO reports (key, value)")
 			if err != nil {
 				return err

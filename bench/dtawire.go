@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,73 +19,79 @@ import (
 )
 
 const (
-	wireReports  = 1 << 19 // of each round, the same for all
-	wireRounds   = 5
+	wireReports  = 1 << 19
+	wireRounds   = 15
 	wireDatagram = 1500 - 40 - 8
 	wireName     = "reports over UDP into memory"
 )
 
-// wireBesidePeers feeds the same Key-Write reports to Weft over loopback,
-// packed and one to a datagram, and to other stores, in turn. The clock runs
-// until all reports of a round are stored, whatever a store waits for.
-func wireBesidePeers(ctx context.Context) ([]Result, error) {
+// contender is another way to store reports.
+type contender struct {
+	name    string
+	goal    float64 // the least ratio of Weft's rate to its
+	program string  // that must be installed, or none
+	reports int     // of a round: all where many at once are quicker
+	start   func(ctx context.Context, rows []byte) (*inserter, error)
+}
+
+var contenders = []contender{
+	{"one report per datagram, batched receive", 10, "", wireReports / 8, func(ctx context.Context, rows []byte) (*inserter, error) {
+		return startWeft(ctx, rows, dta.HeaderSize+4+rowSize, false)
+	}},
+	{"Redis, pipelined SET", 20, "redis-server", wireReports / 8, startRedis},
+	{"DuckDB, appender into a file", 4, "", wireReports, startDuckDB},
+	{"ClickHouse, native batches into MergeTree", 4, "clickhouse-server", wireReports, startClickHouse},
+}
+
+// wireBesidePeers feeds the same Key-Write reports to Weft over loopback, many
+// to a datagram, and to each contender, in turn. The clock runs until all
+// reports of a round are stored, whatever a store waits for. No more than one
+// contender is there at a time: some work on when it is not their turn.
+func wireBesidePeers(ctx context.Context) (results []Result, err error) {
 	rows := wireRows()
-	type contender struct {
-		peer  string
-		goal  float64 // 0: Weft itself
-		start func(context.Context) (*inserter, error)
-		needs string // a program
-		times int    // inserts of a round: a round of the fast one would else be too short to be told from chance
+	weft, err := startWeft(ctx, rows, wireDatagram, true)
+	if err != nil {
+		return nil, err
 	}
-	all := []contender{
-		{start: func(ctx context.Context) (*inserter, error) { return startWeft(ctx, rows, wireDatagram, true) }, times: 8},
-		{"one report per datagram, batched receive", 10, func(ctx context.Context) (*inserter, error) {
-			return startWeft(ctx, rows, dta.HeaderSize+4+rowSize, false)
-		}, "", 1},
-		{"Redis, pipelined SET", 20, startRedis, "redis-server", 1},
-		{"DuckDB, appender into a file", 4, startDuckDB, "", 1},
-		{"ClickHouse, native batches into MergeTree", 4, startClickHouse, "clickhouse-server", 1},
-	}
-	var results []Result
-	var sides []*inserter
-	var names []contender
-	defer func() {
-		for _, s := range sides {
-			s.close()
-		}
-	}()
-	for _, c := range all {
-		if c.needs != "" {
-			if err := installed(c.needs); err != nil {
-				results = append(results, skipped(wireName, "M/s", c.peer, c.goal, err.Error()))
+	defer weft.close()
+	for _, c := range contenders {
+		if c.program != "" {
+			if err := installed(c.program); err != nil {
+				results = append(results, skipped(wireName, "M/s", c.name, c.goal, err.Error()))
 				continue
 			}
 		}
-		s, err := c.start(ctx)
+		ours, theirs, err := c.beside(ctx, weft, rows)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.peer, err)
+			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
-		sides, names = append(sides, s), append(names, c)
-	}
-	rates := make([][]float64, len(sides))
-	for range wireRounds {
-		for i, s := range sides {
-			start := time.Now()
-			for range names[i].times {
-				if err := errors.Join(ctx.Err(), s.insert(rows)); err != nil {
-					return nil, fmt.Errorf("%s: %w", names[i].peer, err)
-				}
-			}
-			rates[i] = append(rates[i], float64(names[i].times)*wireReports/time.Since(start).Seconds()/1e6)
-		}
-	}
-	for i := range rates {
-		slices.Sort(rates[i])
-	}
-	for i, c := range names[1:] {
-		results = append(results, more(wireName, rates[0][wireRounds/2], "M/s", c.peer, rates[i+1][wireRounds/2], c.goal))
+		results = append(results, paired(wireName, ours, "M/s", c.name, theirs, c.goal))
 	}
 	return results, nil
+}
+
+// beside lets Weft and the contender store reports in turn, the contender a part
+// of them in each round if it has no need of more. A round of Weft's is two times
+// all of them, or it would be too short beside the others'.
+func (c contender) beside(ctx context.Context, weft *inserter, rows []byte) (ours, theirs []float64, err error) {
+	s, err := c.start(ctx, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.close()
+	if err := s.insert(0, wireReports); err != nil { // so that no key is new in a round
+		return nil, nil, err
+	}
+	start := time.Now()
+	clock := func() time.Duration { return time.Since(start) }
+	from := 0
+	return duel(ctx, wireRounds, clock,
+		lap{ops: wireReports, times: 2, run: func() error { return weft.insert(0, wireReports) }},
+		lap{ops: c.reports, times: 1, run: func() error {
+			err := s.insert(from, from+c.reports)
+			from = (from + c.reports) % wireReports
+			return err
+		}})
 }
 
 // wireRows is reports about distinct IPv4 flows.
@@ -122,7 +127,7 @@ func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inser
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	datagrams, err := pack(rows, size)
+	all, err := pack(rows, size)
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, <-done, out.Close())
@@ -131,10 +136,12 @@ func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inser
 	sent := uint64(0)
 	stored := func() uint64 { return c.Status().Stored() }
 	return &inserter{
-		insert: func([]byte) error {
+		insert: func(from, to int) error {
+			per := (wireReports + len(all) - 1) / len(all) // reports of a datagram
+			datagrams := all[from/per : (to+per-1)/per]
 			// Reports on their way: as many as 16384 datagrams hold, which the
 			// kernel's queue has room for. Packed, that is a whole round.
-			ahead := 16384 * wireReports / uint64(len(datagrams))
+			ahead := uint64(16384 * per)
 			known := stored()
 			for i := 0; i < len(datagrams); {
 				end := min(i+64, len(datagrams))

@@ -63,7 +63,7 @@ func (a *app) benchCommand() *cobra.Command {
 				if !r.Pass {
 					verdict, missed = "MISSED", true
 				}
-				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, fmt.Sprintf("%.3g×", r.Ratio), fmt.Sprintf("≥ %.3g×", r.Goal), verdict)
+				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, ratio(r), fmt.Sprintf("≥ %.3g×", r.Goal), verdict)
 			}
 			var err error
 			if a.format == "json" {
@@ -107,6 +107,14 @@ func writePlots(ctx context.Context, s bench.Suite, dir string, told io.Writer) 
 		fmt.Fprintf(told, "  wrote %s\n", name)
 	}
 	return nil
+}
+
+// ratio prints how two sides compare, and how far the rounds were apart.
+func ratio(r bench.Result) string {
+	if r.RatioHigh == 0 {
+		return fmt.Sprintf("%.3g×", r.Ratio)
+	}
+	return fmt.Sprintf("%.3g× (%.3g to %.3g)", r.Ratio, r.RatioLow, r.RatioHigh)
 }
 
 // figure prints three significant digits without an exponent.
