@@ -24,6 +24,7 @@ type session struct {
 	watch  *watch
 	parts  []part // by Scenario.Traffic
 	flows  int
+	offers []string          // what each item of traffic asks of the hosts
 	hosts  []*simhost.Switch // of telemetry programs
 	run    map[model.NodeID][]inswitch.Program
 	taps   []*capture
@@ -186,6 +187,7 @@ func (x *session) load(Options) error {
 		}
 		p := part{x.flows, x.flows + len(list)}
 		x.parts, x.flows = append(x.parts, p), p.end
+		x.offers = append(x.offers, fmt.Sprintf("traffic %s offers %v", t.Name, traffic.Summarize(list, hosts, x.s.Duration)))
 		x.blame(t, p)
 		before = append(before, traffic.List{})
 	}

@@ -15,7 +15,7 @@ import (
 
 // notes are what a reader of the result must know and would not guess.
 func (x *session) notes(r *Result) []string {
-	notes := slices.Clone(x.s.Notes)
+	notes := append(slices.Clone(x.s.Notes), x.offers...)
 	if !x.s.explained {
 		notes = append(notes, x.explain()...)
 	}

@@ -1,11 +1,9 @@
 package trace
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/topo"
 )
 
 // Load is traffic, as mirrored: of a sample it is a sample.
@@ -79,25 +77,6 @@ type Counters struct {
 type Match struct {
 	Name string
 	Of   func(t *Trace) bool
-}
-
-// From matches packets from a prefix.
-func From(name string, p netip.Prefix) Match {
-	return Match{name, func(t *Trace) bool { return p.Contains(t.Key.Src.Netip()) }}
-}
-
-// To matches packets to a prefix.
-func To(name string, p netip.Prefix) Match {
-	return Match{name, func(t *Trace) bool { return p.Contains(t.Key.Dst.Netip()) }}
-}
-
-// Inside matches packets whose ends are both nodes of the fabric.
-func Inside(name string, f *topo.Fabric) Match {
-	return Match{name, func(t *Trace) bool {
-		_, src := f.ByAddr(t.Key.Src)
-		_, dst := f.ByAddr(t.Key.Dst)
-		return src && dst
-	}}
 }
 
 // NewCounters makes empty counters.

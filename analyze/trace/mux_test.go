@@ -70,9 +70,13 @@ func TestTracesGoThroughAMux(t *testing.T) {
 	for _, loss := range []float64{0, 0.2} {
 		l, _, tor := newMuxLab(t, 3, loss)
 		for _, a := range l.analyzers {
-			a.AddCounter(trace.To("service", netip.PrefixFrom(vip.Netip(), 32)))
-			a.AddCounter(trace.From("nobody", netip.MustParsePrefix("192.0.2.0/24")))
-			a.AddCounter(trace.Inside("inside", l.Fabric()))
+			a.AddCounter(trace.Match{Name: "service", Of: func(t *trace.Trace) bool { return t.Key.Dst == vip }})
+			a.AddCounter(trace.Match{Name: "nobody", Of: func(t *trace.Trace) bool { return t.Key.Src == model.Addr4(0xc0000201) }})
+			a.AddCounter(trace.Match{Name: "inside", Of: func(t *trace.Trace) bool {
+				_, src := l.Fabric().ByAddr(t.Key.Src)
+				_, dst := l.Fabric().ByAddr(t.Key.Dst)
+				return src && dst
+			}})
 		}
 		if found := l.play(t); len(found) > 0 {
 			t.Errorf("loss %v: a healthy fabric is blamed: %+v", loss, found)

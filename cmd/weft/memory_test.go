@@ -7,6 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/keywrite"
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/collect/postcard"
+	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -37,6 +38,17 @@ func memory(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(l.Writer(0).Append(2, []byte{0, 0, 0, i}))
 	}
 	ts.Check(l.Region().Close())
+
+	class := list.DefaultConfig(1, 24)
+	class.Classes[0].Entry = translate.MatchSize(5)
+	slow, err := list.Open(ts.MkAbs("slow.weft"), class)
+	ts.Check(err)
+	for _, m := range []translate.Match{{Key: key, Sum: 1200, Path: []uint32{16, 24, 32}}, {Key: []byte{10, 0, 0, 9}, Sum: 7, Path: []uint32{5}}} {
+		entry := make([]byte, translate.MatchSize(5))
+		copy(entry, m.AppendTo(nil))
+		ts.Check(slow.Writer(0).Append(0, entry))
+	}
+	ts.Check(slow.Region().Close())
 
 	ki, err := count.Open(ts.MkAbs("count.weft"), count.DefaultConfig(1<<16))
 	ts.Check(err)

@@ -3,11 +3,15 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/model"
 )
 
 // listView is entries of a list and the cursor behind them.
@@ -16,10 +20,34 @@ type listView struct {
 	First   uint64      `json:"first"`   // number of the first one shown
 	Entries []string    `json:"entries"` // in hex
 	Cursor  list.Cursor `json:"cursor"`
+	Paths   []slowPath  `json:"paths,omitempty"` // what the entries say, if asked for
+}
+
+// slowPath is an answer of weft collect --slow-paths.
+type slowPath struct {
+	Key  string   `json:"key"`
+	Sum  uint64   `json:"sum"`
+	Hops []uint32 `json:"hops"`
+}
+
+func newSlowPath(entry []byte) (slowPath, error) {
+	m, err := translate.ParseMatch(entry)
+	if err != nil {
+		return slowPath{}, err
+	}
+	p := slowPath{Sum: m.Sum, Hops: m.Path, Key: "0x" + hex.EncodeToString(m.Key)}
+	var k model.FlowKey
+	if k.Parse(m.Key) == nil {
+		p.Key = k.String()
+	} else if a, ok := netip.AddrFromSlice(m.Key); ok {
+		p.Key = a.String()
+	}
+	return p, nil
 }
 
 func (a *app) queryListCommand() *cobra.Command {
 	var newest, from uint64
+	var slow bool
 	limit := 100
 	cmd := &cobra.Command{
 		Use:   "list FILE LIST",
@@ -60,6 +88,14 @@ many entries were overwritten in between.`,
 			v := listView{Entries: []string{}, Cursor: c}
 			for e := range class.Entries(raw) {
 				v.Entries = append(v.Entries, hex.EncodeToString(e))
+				if !slow {
+					continue
+				}
+				p, err := newSlowPath(e)
+				if err != nil {
+					return usagef("list %d: %w; want the list of weft collect --slow-paths", id, err)
+				}
+				v.Paths = append(v.Paths, p)
 			}
 			v.First = c.Next - uint64(len(v.Entries))
 			if v.Head, err = t.Head(uint32(id)); err != nil {
@@ -71,6 +107,7 @@ many entries were overwritten in between.`,
 	cmd.Flags().Uint64Var(&newest, "newest", 0, "only the newest so many entries")
 	cmd.Flags().Uint64Var(&from, "from", 0, "the entry to begin with, counted from the list's first")
 	cmd.Flags().IntVar(&limit, "limit", limit, "at most so many entries")
+	cmd.Flags().BoolVar(&slow, "slow-paths", false, "entries are answers of weft collect --slow-paths: print key, sum and path")
 	cmd.MarkFlagsMutuallyExclusive("newest", "from")
 	return cmd
 }
@@ -80,9 +117,16 @@ func (a *app) printList(cmd *cobra.Command, v listView) error {
 		return printJSON(cmd.OutOrStdout(), v)
 	}
 	var out table
-	out.row("ENTRY", "DATA")
-	for i, e := range v.Entries {
-		out.row(v.First+uint64(i), value(e))
+	if v.Paths == nil {
+		out.row("ENTRY", "DATA")
+		for i, e := range v.Entries {
+			out.row(v.First+uint64(i), value(e))
+		}
+	} else {
+		out.row("ENTRY", "KEY", "SUM", "HOPS")
+		for i, p := range v.Paths {
+			out.row(v.First+uint64(i), p.Key, p.Sum, strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Hops), " ", " > "), "[]"))
+		}
 	}
 	if err := out.print(cmd.OutOrStdout()); err != nil {
 		return err

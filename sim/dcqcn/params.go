@@ -67,23 +67,6 @@ func HPCC() Params {
 	}
 }
 
-// HPCCRun returns what the HPCC simulator's run script sets for hosts of a
-// rate.
-func HPCCRun(nic model.Rate) Params {
-	p := HPCC()
-	p.IncreaseInterval = 300 * time.Microsecond
-	p.AI, p.HAI, p.MinRate = nic/5000, nic/500, model.Gbps
-	return p
-}
-
-// HPCCRunPaper returns what that script calls the paper's DCQCN: the Mellanox
-// form with timers near the paper's.
-func HPCCRunPaper(nic model.Rate) Params {
-	p := HPCCRun(nic)
-	p.AlphaInterval, p.DecreaseInterval, p.IncreaseInterval = 50*time.Microsecond, 50*time.Microsecond, 55*time.Microsecond
-	return p
-}
-
 // PaperCNPInterval is the paper's least time between two CNPs of a flow.
 const PaperCNPInterval = 50 * time.Microsecond
 

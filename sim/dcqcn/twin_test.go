@@ -177,8 +177,8 @@ func anyParams(t *rapid.T) Params {
 		ClampTarget:      rapid.Bool().Draw(t, "clamp"),
 		FirstRate:        rapid.SampledFrom([]float64{1, 0.5, 0.7}).Draw(t, "first"),
 	}
-	if known := rapid.IntRange(0, 7).Draw(t, "known"); known < 4 {
-		p = []Params{HPCC(), HPCCRun(25 * model.Gbps), HPCCRunPaper(100 * model.Gbps), Paper()}[known]
+	if known := rapid.IntRange(0, 3).Draw(t, "known"); known < 2 {
+		p = []Params{HPCC(), Paper()}[known]
 	}
 	return p
 }

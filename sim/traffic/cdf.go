@@ -26,15 +26,6 @@ type CDF struct {
 	share []float64 // of the flows, up to that size
 }
 
-// ReadCDF reads a distribution from a file. Every error is an *Error.
-func ReadCDF(path string) (*CDF, error) {
-	data, err := readFile(path, maxCDFFile)
-	if err != nil {
-		return nil, err
-	}
-	return ParseCDF(path, data)
-}
-
 // ParseCDF reads lines of "bytes cumulative%", the format of the HPCC
 // simulator's generator: from 0 % to 100 %, both ascending. Two lines may share
 // a size (so many flows have exactly that one) or a percentage (no flow lies

@@ -188,13 +188,10 @@ func TestReadFiles(t *testing.T) {
 	if err := os.WriteFile(path, []byte("500 0\r\n1500 100\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := ReadCDF(path); err != nil || c.Mean() != 1000 {
-		t.Errorf("ReadCDF = %v, %v; want a mean of 1000", c, err)
-	}
 	missing := filepath.Join(dir, "missing")
-	_, err := ReadCDF(missing)
+	_, err := ReadFlows(missing, nil)
 	if !errors.Is(err, os.ErrNotExist) || err.Error() != missing+": open: no such file or directory" {
-		t.Errorf("ReadCDF(missing) = %v; want that it does not exist, and the path once", err)
+		t.Errorf("ReadFlows(missing) = %v; want that it does not exist, and the path once", err)
 	}
 	if _, err := readFile(path, 10); err == nil || !strings.Contains(err.Error(), "more than 10B, want less") {
 		t.Errorf("readFile(at most 10 bytes) = %v; want a complaint", err)

@@ -49,16 +49,6 @@ const (
 
 var formats = []Format{YAML, JSON, HPCC, Containerlab, Dot}
 
-// ParseFormat reads a format's name.
-func ParseFormat(s string) (Format, error) {
-	for _, f := range formats {
-		if strings.EqualFold(s, string(f)) {
-			return f, nil
-		}
-	}
-	return "", fmt.Errorf("format %q, want one of %v", s, formats)
-}
-
 // Error is a complaint about a file. Its text is "file:line: what, want …".
 type Error = complaint.Error
 

@@ -275,14 +275,6 @@ func TestDetect(t *testing.T) {
 			t.Errorf("FormatOf(%s) = %q; want %q", name, got, want)
 		}
 	}
-	for _, f := range formats {
-		if got, err := ParseFormat(strings.ToUpper(string(f))); got != f || err != nil {
-			t.Errorf("ParseFormat(%s) = %s, %v; want it back", f, got, err)
-		}
-	}
-	if _, err := ParseFormat("xml"); err == nil {
-		t.Error("ParseFormat(xml) = nil; want an error")
-	}
 }
 
 func TestReadMissing(t *testing.T) {

@@ -34,12 +34,6 @@ func (s Sum) Add(b []byte) Sum {
 	return Sum(sum + carry)
 }
 
-// AddUint16 adds one word, for pseudo-header fields.
-func (s Sum) AddUint16(v uint16) Sum {
-	sum, carry := bits.Add64(uint64(s), uint64(v), 0)
-	return Sum(sum + carry)
-}
-
 // Fold returns the checksum: the complement of the sum in 16 bits.
 func (s Sum) Fold() uint16 {
 	v := uint64(s)
