@@ -96,17 +96,6 @@ Everything listens on loopback unless told otherwise.`,
 	return cmd
 }
 
-// newLog makes the log that a configuration wants.
-func newLog(w io.Writer, cfg *serve.Config) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(cfg.Log.Level)) // checked when it was set
-	o := &slog.HandlerOptions{Level: level}
-	if cfg.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
-}
-
 // openStore opens the store of a configuration.
 func openStore(cfg *serve.Config) (*embedded.Store, error) {
 	c := embedded.DefaultConfig()
@@ -121,13 +110,13 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	log := newLog(cmd.ErrOrStderr(), &cfg)
+	log, level := cfg.Log.Logger(cmd.ErrOrStderr())
 	store, err := openStore(&cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Page: console.Page(), Build: readBuildInfo(), Log: log})
+	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Page: console.Page(), Build: readBuildInfo(), Log: log, Level: level})
 	if err != nil {
 		return err
 	}
@@ -155,13 +144,12 @@ func reload(ctx context.Context, cmd *cobra.Command, f *configFlags, s *serve.Se
 	}
 	restart, err := s.Reload(ctx, cfg)
 	if err != nil {
-		log.Error("configuration is taken in part", "error", err)
+		log.Error("configuration is not taken", "error", err)
+		return
 	}
+	log.Info("configuration is taken")
 	if len(restart) > 0 {
 		log.Warn("a restart is needed for some of what has changed", "keys", restart)
-	}
-	if err == nil {
-		log.Info("configuration is taken")
 	}
 }
 

@@ -3,6 +3,8 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -65,10 +67,30 @@ type Config struct {
 		Pprof     string
 		Tenants   []api.Tenant
 	}
-	Log struct {
-		Level  string
-		Format string
+	Log Log
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  string
+	Format string
+}
+
+// level is what Level names.
+func (l Log) level() (v slog.Level) {
+	_ = v.UnmarshalText([]byte(l.Level)) // checked when it was set
+	return v
+}
+
+// Logger makes the log, and what its level is set by.
+func (l Log) Logger(w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := &slog.LevelVar{}
+	level.Set(l.level())
+	o := &slog.HandlerOptions{Level: level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o)), level
 	}
+	return slog.New(slog.NewTextHandler(w, o)), level
 }
 
 // Switch tells what the topology does not know of a switch.
@@ -159,7 +181,9 @@ func (c *Config) api() (api.Config, error) {
 		if err != nil {
 			return a, fmt.Errorf("api.token_file: %w", err)
 		}
-		a.Token = strings.TrimSpace(string(b))
+		if a.Token = strings.TrimSpace(string(b)); a.Token == "" {
+			return a, fmt.Errorf("api.token_file: %s is empty, want a token in it", c.API.TokenFile)
+		}
 	}
 	return a, nil
 }

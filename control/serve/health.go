@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/translate"
@@ -27,9 +28,17 @@ func (s *Service) Ready() error {
 	}
 }
 
-// Health is part of api.Live.
+// Health is part of api.Live. After Run it tells how that ended.
 func (s *Service) Health() api.Health {
-	st := s.collector.Status()
+	if h := s.ended.Load(); h != nil {
+		return *h
+	}
+	var st collector.Status
+	if last := s.last.Load(); last != nil {
+		st = *last
+	} else {
+		st = s.collector.Status()
+	}
 	c := s.counts.Load()
 	stages := []api.Stage{socketStage(&st)}
 	stages = append(stages, control.Stages(intake(&st), c.lost, c.stats)...)
@@ -49,6 +58,21 @@ func (s *Service) Health() api.Health {
 	kept := s.stored.Load()
 	h.Store.Bytes, h.Store.MaxBytes, h.Store.Forgotten = int64(kept.size), int64(kept.max), kept.forgotten
 	return h
+}
+
+// accounts is what came in and went out of every stage, for the log.
+func accounts(h *api.Health) (list []any) {
+	for i := range h.Stages {
+		st := &h.Stages[i]
+		lost := uint64(0)
+		for _, l := range st.Losses {
+			if !l.Expected {
+				lost += l.Count
+			}
+		}
+		list = append(list, slog.Group(st.Name, "in", st.In, "out", st.Out, "lost", lost))
+	}
+	return list
 }
 
 // intake sums up what all sockets took.

@@ -2,74 +2,118 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
 // Reload takes a new configuration: tokens, tenants, jobs, the certificate's
-// content, retention, size, and the routes of the topology file. It returns the keys that
-// have changed and need a restart. On an error what was taken before it stays.
+// content, retention, size, the level of the log, and the routes of the topology
+// file. It returns the keys that have changed and need a restart. On an error
+// nothing has changed. One goroutine calls it.
 func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err error) {
-	for i := range settings {
-		one := &settings[i]
-		if !one.Reload && one.Value(&cfg) != one.Value(&s.cfg) {
-			restart = append(restart, one.Key)
-		}
-	}
-	if !reflect.DeepEqual(cfg.Switches, s.cfg.Switches) {
-		restart = append(restart, "switches")
-	}
-	a, err := cfg.api()
+	// Everything is tried before anything is taken.
+	a, err := s.access(&cfg)
 	if err != nil {
-		return restart, err
+		return nil, err
 	}
-	a.TLSCert, a.TLSKey = s.cfg.API.TLSCert, s.cfg.API.TLSKey // other names need a restart
-	if err := s.server.Reload(&a); err != nil {
-		return restart, err
+	routes, err := s.newRoutes(&cfg)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.deps.Store.SetLimits(cfg.Store.Retention, cfg.Store.MaxSize); err != nil {
-		return restart, err
+		return nil, err
 	}
+	undo := func(err error) error {
+		return errors.Join(err, s.deps.Store.SetLimits(s.taken.Store.Retention, s.taken.Store.MaxSize))
+	}
+	if err := s.instruct(ctx, cfg.Jobs, routes); err != nil {
+		return nil, undo(err)
+	}
+	if err := s.server.Reload(&a); err != nil {
+		return nil, undo(err) // its files have changed since they were tried
+	}
+	if s.deps.Level != nil {
+		s.deps.Level.Set(cfg.Log.level())
+	}
+	s.taken = cfg.clone()
 	now := *s.stored.Load()
 	now.max = cfg.Store.MaxSize
 	s.stored.Store(&now)
-	asked := s.door.Do(ctx, func() { err = s.control.SetJobs(cfg.Jobs) })
-	if err := cmp.Or(asked, err); err != nil {
-		return restart, err
-	}
-	return restart, s.reroute(ctx, &cfg)
+	return s.restarts(&cfg), nil
 }
 
-// reroute takes the routes of a topology file, from now on. The fabric itself
-// must be the same: lists, memory and analyses are laid out for it.
-func (s *Service) reroute(ctx context.Context, cfg *Config) error {
+// restarts lists the keys that differ from what runs and need a restart.
+func (s *Service) restarts(cfg *Config) (list []string) {
+	for i := range settings {
+		one := &settings[i]
+		if !one.Reload && one.Value(cfg) != one.Value(&s.cfg) {
+			list = append(list, one.Key)
+		}
+	}
+	if !reflect.DeepEqual(cfg.Switches, s.cfg.Switches) {
+		list = append(list, "switches")
+	}
+	return list
+}
+
+// access is who may ask from now on. Address and names of the certificate stay
+// until a restart, so what is new must suit those.
+func (s *Service) access(cfg *Config) (api.Config, error) {
+	next := cfg.clone()
+	next.API.Listen, next.API.TLSCert, next.API.TLSKey = s.cfg.API.Listen, s.cfg.API.TLSCert, s.cfg.API.TLSKey
+	if err := next.checkOpen(); err != nil {
+		return api.Config{}, err
+	}
+	a, err := next.api()
+	if err != nil {
+		return a, err
+	}
+	return a, api.Check(a)
+}
+
+// newRoutes reads the routes of a topology file; nil: they are as they were. The
+// fabric itself must be the same: lists, memory and analyses are laid out for it.
+func (s *Service) newRoutes(cfg *Config) (*topo.Routes, error) {
 	doc, err := file.Read(cfg.Topology)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if same, err := sameFabric(s.fabric.doc, doc); err != nil || !same {
-		return fmt.Errorf("%s: nodes or links have changed, want a restart for them; only routes can change while serving", cfg.Topology)
-	}
-	routes, err := topo.NewRoutes(s.fabric.doc.Fabric, topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides})
-	if err != nil {
-		return fmt.Errorf("%s: %w", cfg.Topology, err)
+		return nil, fmt.Errorf("%s: nodes or links have changed, want a restart for them; only routes can change while serving", cfg.Topology)
 	}
 	old := s.fabric.routes.Config()
 	if old.Seed == doc.Seed && reflect.DeepEqual(old.Overrides, doc.Overrides) {
-		return nil
+		return nil, nil
 	}
+	routes, err := topo.NewRoutes(s.fabric.doc.Fabric, topo.RouteConfig{Seed: doc.Seed, Overrides: doc.Overrides})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.Topology, err)
+	}
+	return routes, nil
+}
+
+// instruct tells the controller of jobs, and of routes that are intended from now
+// on.
+func (s *Service) instruct(ctx context.Context, jobs []control.Job, routes *topo.Routes) (err error) {
 	asked := s.door.Do(ctx, func() {
-		if err = s.control.SetRoutes(model.TimeOf(time.Now()), routes); err == nil {
-			s.fabric.routes = routes
+		if err = s.control.SetJobs(jobs); err != nil || routes == nil {
+			return
 		}
+		if err = s.control.SetRoutes(model.TimeOf(time.Now()), routes); err != nil {
+			err = errors.Join(err, s.control.SetJobs(s.taken.Jobs))
+			return
+		}
+		s.fabric.routes = routes
 	})
 	if asked != nil {
 		return asked

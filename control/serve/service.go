@@ -45,12 +45,14 @@ type Deps struct {
 	Page  fs.FS // of the console; nil: there is none
 	Build api.Build
 	Log   *slog.Logger
+	Level *slog.LevelVar // of the log; nil: it stays
 }
 
 // Service listens, analyses, keeps and answers.
 type Service struct {
 	*control.View
-	cfg    Config
+	cfg    Config // that it was made with
+	taken  Config // by the last Reload; of what it can change
 	deps   Deps
 	log    *slog.Logger
 	fabric *fabric
@@ -78,6 +80,8 @@ type Service struct {
 	counts atomic.Pointer[counts]
 	stored atomic.Pointer[stored]
 	ours   atomic.Pointer[intCounts]
+	last   atomic.Pointer[collector.Status] // before its memory was closed
+	ended  atomic.Pointer[api.Health]       // when Run had done all
 	stop   context.CancelFunc
 	served chan struct{} // the API answers no more
 }
@@ -108,7 +112,7 @@ const keepEvery = 250 * time.Millisecond
 func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	began := time.Now()
 	s := &Service{
-		cfg: cfg.clone(), deps: deps, log: deps.Log, began: began, account: control.NewAccount(began), door: control.NewDoor(), feed: newFeed(),
+		cfg: cfg.clone(), taken: cfg.clone(), deps: deps, log: deps.Log, began: began, account: control.NewAccount(began), door: control.NewDoor(), feed: newFeed(),
 		hub: api.NewHub(256, 1024), drained: make(chan struct{}), served: make(chan struct{}), finished: make(chan struct{}), told: map[uint64]incident.Cause{},
 	}
 	defer func() {
@@ -185,6 +189,8 @@ func (s *Service) drain() {
 	close(s.drained)
 	<-s.finished
 	<-s.served
+	st := s.collector.Status()
+	s.last.Store(&st)
 }
 
 // serve makes the API and opens its socket.
@@ -267,6 +273,9 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Wait()
 	halt()
 	errs = errors.Join(errs, <-kept, <-recorded)
+	h := s.Health()
+	s.ended.Store(&h)
+	s.log.Info("everything that was taken is kept", accounts(&h)...)
 	s.collector, s.mirrors, s.listener, s.recorder = nil, nil, nil, nil // closed by their Run
 	return errors.Join(errs, s.Close())
 }

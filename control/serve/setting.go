@@ -69,7 +69,7 @@ var settings = []Setting{
 	{Key: "api.hosts", About: "names, beside addresses and localhost, that the API is asked by, with commas between", at: func(c *Config) any { return &c.API.Hosts }},
 	{Key: "api.pprof", About: "loopback address of the Go profiler; empty: none", at: func(c *Config) any { return &c.API.Pprof }},
 
-	{Key: "log.level", About: "debug, info, warn or error", at: func(c *Config) any { return &c.Log.Level }},
+	{Key: "log.level", About: "debug, info, warn or error", Reload: true, at: func(c *Config) any { return &c.Log.Level }},
 	{Key: "log.format", About: "text or json", at: func(c *Config) any { return &c.Log.Format }},
 }
 
