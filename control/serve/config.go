@@ -1,11 +1,11 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -119,40 +119,51 @@ func DefaultConfig() (c Config) {
 	return c
 }
 
-// Check complains about the first thing that cannot work, without looking at
-// anything outside of the configuration.
+// KeyError complains about the value of a key.
+type KeyError struct {
+	Key  string // or the section of several
+	Text string
+}
+
+// Error says it.
+func (e *KeyError) Error() string { return e.Key + ": " + e.Text }
+
+func bad(key, format string, args ...any) error { return &KeyError{key, fmt.Sprintf(format, args...)} }
+
+// Check complains about the first thing that cannot work, by a KeyError, without
+// looking at anything outside of the configuration.
 func (c *Config) Check() error {
 	switch {
 	case c.Topology == "":
-		return errors.New("topology: none, want the file of the fabric's topology; weft topo gen makes one")
+		return bad("topology", "none, want the file of the fabric's topology; weft topo gen makes one")
 	case !c.DTA.Listen.IsValid():
-		return errors.New("dta.listen: none, want ADDRESS:PORT")
+		return bad("dta.listen", "none, want ADDRESS:PORT")
 	case c.DTA.Workers < 1 || c.DTA.Workers > 16:
-		return fmt.Errorf("dta.workers: %d, want 1 to 16", c.DTA.Workers)
+		return bad("dta.workers", "%d, want 1 to 16", c.DTA.Workers)
 	case c.DTA.Rate < 0:
-		return fmt.Errorf("dta.rate: %v, want 0 (all) or more", c.DTA.Rate)
+		return bad("dta.rate", "%v, want 0 (all) or more", c.DTA.Rate)
 	case c.DTA.Receive < 4096 || c.DTA.Receive > model.GiB:
-		return fmt.Errorf("dta.receive_buffer: %v, want 4KiB to 1GiB", c.DTA.Receive)
-	case c.INT.Tick <= 0 || c.INT.Cell <= 0 || c.INT.Full <= 0:
-		return fmt.Errorf("int: time_unit %v, depth_unit %v, full %d; want all above 0", c.INT.Tick, c.INT.Cell, c.INT.Full)
+		return bad("dta.receive_buffer", "%v, want 4KiB to 1GiB", c.DTA.Receive)
+	case c.INT.Tick <= 0 || c.INT.Cell <= 0 || c.INT.Full <= 0 || c.INT.Full > math.MaxUint32:
+		return bad("int", "time_unit %v, depth_unit %v, full %d; want all above 0, and full of 32 bits", c.INT.Tick, c.INT.Cell, c.INT.Full)
 	case c.ERSPAN.Debug < 0 || c.ERSPAN.Debug > 63:
-		return fmt.Errorf("erspan.debug_mark: %d, want 0 to 63", c.ERSPAN.Debug)
+		return bad("erspan.debug_mark", "%d, want 0 to 63", c.ERSPAN.Debug)
 	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
-		return fmt.Errorf("controller: slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
+		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
 	case c.Store.Path == "":
-		return errors.New("store.path: none, want a file")
+		return bad("store.path", "none, want a file")
 	case c.Store.Queue < 1000:
-		return fmt.Errorf("store.queue: %d, want at least 1000", c.Store.Queue)
+		return bad("store.queue", "%d, want at least 1000", c.Store.Queue)
 	case c.API.Token != "" && c.API.TokenFile != "":
-		return errors.New("api.token and api.token_file: want one of them")
+		return bad("api.token_file", "given with api.token, want one of them")
 	case c.Log.Format != "text" && c.Log.Format != "json":
-		return fmt.Errorf("log.format: %q, want text or json", c.Log.Format)
+		return bad("log.format", "%q, want text or json", c.Log.Format)
 	}
 	if err := c.Record.Check(); err != nil {
 		return err
 	}
 	if err := c.Store.Retention.Check(); err != nil {
-		return fmt.Errorf("store.%w", err)
+		return bad("store.retention", "%s", strings.TrimPrefix(err.Error(), "retention: "))
 	}
 	return c.checkOpen()
 }
@@ -162,11 +173,11 @@ func (c *Config) Check() error {
 func (c *Config) checkOpen() error {
 	host, _, err := net.SplitHostPort(c.API.Listen)
 	if err != nil {
-		return fmt.Errorf("api.listen: %q, want ADDRESS:PORT", c.API.Listen)
+		return bad("api.listen", "%q, want ADDRESS:PORT", c.API.Listen)
 	}
 	ip, err := netip.ParseAddr(host)
 	if local := host == "localhost" || err == nil && ip.IsLoopback(); !local && c.API.Token == "" && c.API.TokenFile == "" {
-		return fmt.Errorf("api.listen: %s is reached from elsewhere, want api.token or api.token_file with it", c.API.Listen)
+		return bad("api.listen", "%s is reached from elsewhere, want api.token or api.token_file with it", c.API.Listen)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,8 +54,8 @@ func (c *Config) dumpRest(b *strings.Builder, section string) {
 			age := "forever"
 			if d, bounded := c.Store.Retention[kind]; bounded {
 				age = d.String()
-				if d%(24*time.Hour) == 0 {
-					age = strconv.Itoa(int(d/(24*time.Hour))) + "d"
+				if days := d / (24 * time.Hour); d%(24*time.Hour) == 0 && days <= math.MaxUint16 {
+					age = strconv.Itoa(int(days)) + "d"
 				}
 			}
 			fmt.Fprintf(b, "    %s: %s\n", kind, age)
@@ -118,7 +119,7 @@ func quote(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("./_-", r)
 	}
-	if text != "" && !slices.ContainsFunc([]rune(text), func(r rune) bool { return !plain(r) }) && text[0] != '-' {
+	if text != "" && !slices.ContainsFunc([]rune(text), func(r rune) bool { return !plain(r) }) && text[0] != '-' && !strings.EqualFold(text, "null") {
 		return text
 	}
 	return strconv.Quote(text)

@@ -31,12 +31,13 @@ type Source struct {
 // complaint with file and line.
 func (s Source) Load() (Config, error) {
 	c := DefaultConfig()
+	lines := map[string]int{}
 	if s.File != "" {
 		data, err := os.ReadFile(s.File)
 		if err != nil {
 			return c, complaint.System(s.File, err)
 		}
-		if err := parse(s.File, data, &c); err != nil {
+		if err := parse(s.File, data, &c, lines); err != nil {
 			return c, err
 		}
 	}
@@ -57,18 +58,27 @@ func (s Source) Load() (Config, error) {
 	}
 	if err := c.Check(); err != nil {
 		if s.File != "" {
-			return c, &complaint.Error{File: s.File, Msg: err.Error()}
+			return c, &complaint.Error{File: s.File, Line: lineOf(err, lines), Msg: err.Error()}
 		}
 		return c, err
 	}
 	return c, nil
 }
 
+// lineOf is where the key of a complaint stands; 0: it does not.
+func lineOf(err error, lines map[string]int) int {
+	var e *KeyError
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return lines[e.Key]
+}
+
 // maxFile bounds a configuration.
 const maxFile = 1 << 20
 
-// parse reads the YAML of a file into c.
-func parse(name string, data []byte, c *Config) error {
+// parse reads the YAML of a file into c, and notes the lines of keys.
+func parse(name string, data []byte, c *Config, lines map[string]int) error {
 	if len(data) > maxFile {
 		return complaint.Errorf(name, 0, "more than %d bytes, want less", maxFile)
 	}
@@ -76,14 +86,15 @@ func parse(name string, data []byte, c *Config) error {
 	if fault := (*tree.Fault)(nil); errors.As(err, &fault) {
 		return complaint.Errorf(name, fault.Line, "%s", fault.Msg)
 	}
-	d := decoder{file: name, c: c}
+	d := decoder{file: name, c: c, lines: lines}
 	return d.section("", body)
 }
 
 // decoder walks a file, so that every complaint has its line.
 type decoder struct {
-	file string
-	c    *Config
+	file  string
+	c     *Config
+	lines map[string]int // of keys and sections
 }
 
 func (d *decoder) errorf(n ast.Node, format string, args ...any) error {
@@ -126,6 +137,7 @@ func (d *decoder) section(prefix string, n ast.Node) error {
 	for _, p := range list {
 		word, _ := tree.Text(p.Key) // pairs has read it
 		key := prefix + word
+		d.lines[key] = tree.LineOf(p.Key)
 		switch key {
 		case "store.retention":
 			err = d.retention(p.Value)

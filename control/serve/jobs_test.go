@@ -12,7 +12,7 @@ func TestJobsAreReadDumpedAndChanged(t *testing.T) {
 	cfg := testConfig(t)
 	text := "topology: " + cfg.Topology + "\njobs:\n  - {name: blue, hosts: [h0, h1]}\n  - {name: green, hosts: h2, prefixes: [10.9.0.0/16, \"fd00::/8\"]}\n"
 	read := DefaultConfig()
-	if err := parse("serve.yaml", []byte(text), &read); err != nil {
+	if err := parse("serve.yaml", []byte(text), &read, map[string]int{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(read.Jobs) != 2 || len(read.Jobs[0].Hosts) != 2 || len(read.Jobs[1].Prefixes) != 2 {
@@ -23,7 +23,7 @@ func TestJobsAreReadDumpedAndChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := DefaultConfig()
-	if err := parse("dump.yaml", []byte(b.String()), &again); err != nil {
+	if err := parse("dump.yaml", []byte(b.String()), &again, map[string]int{}); err != nil {
 		t.Fatalf("%v in\n%s", err, b.String())
 	}
 	if !reflect.DeepEqual(again.Jobs, read.Jobs) {
