@@ -93,3 +93,31 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestOverfullWhenPaused: a host pauses a port whose queue is overfull already.
+// Until it could have sent that, both are a cause.
+func TestOverfullWhenPaused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		since time.Duration
+		want  int
+	}{
+		"just now":      {10 * µs, 2},
+		"for some time": {60 * µs, 1},
+	} {
+		f, err := topo.Ring(4, 2, topo.DefaultLinks())
+		b := newBench(t, f, err, "s0", "s1")
+		b.paused("s0>s1", 200*kb, 5*kb, 5*µs)
+		b.paused("s1>h2", 500*kb, 450*kb, tc.since)
+		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
+		b.waits("h3>h2", 400*kb, "s1>h2")
+		b.waits("h1>h3", 100*kb, "s0>s1")
+		v := b.diagnose("h1>h3")
+		if len(v) != tc.want {
+			t.Fatalf("an overfull port paused %s: %+v; want %d causes", name, v, tc.want)
+		}
+		b.want(v[0], Storm, Host, NICStorm, "s1>h2")
+		if len(v) > 1 {
+			b.want(v[1], Backpressure, Flows, MicroBurst, "s1>h2", "h0>h2", "h3>h2")
+		}
+	}
+}

@@ -30,7 +30,7 @@ func (m *matching) culprits(n int) []Culprit {
 // its own way: those in it, and those that lately were. A burst is most of what
 // the packet waited for, and its flows leave one by one while it drains: what
 // is left of it when the host complains is those that came last. So much as the
-// queue holds less than packets lately found in it has left it.
+// queue holds less than the victim's packets lately found in it has left it.
 func (m *matching) competitors(n int) []Culprit {
 	weights := m.waitedAt(n)
 	if m.now {
@@ -38,7 +38,7 @@ func (m *matching) competitors(n int) []Culprit {
 		for _, bytes := range weights {
 			found += bytes
 		}
-		left := max(0, m.deepest(n)-m.queued(n))
+		left := max(0, m.foundIn(n)-m.queued(n))
 		for f := range weights {
 			weights[f] *= left / found
 		}
@@ -49,12 +49,13 @@ func (m *matching) competitors(n int) []Culprit {
 	return m.list(weights)
 }
 
-// deepest is the most bytes that the packets of a flow lately found in a queue,
-// in the mean.
-func (m *matching) deepest(n int) (bytes float64) {
+// foundIn is the most bytes that the victim's packets lately found in a queue,
+// in the mean over an epoch.
+func (m *matching) foundIn(n int) (bytes float64) {
 	oldest := m.numberAt(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm))
+	flow := m.g.Flow(m.complaint.Victim)
 	for _, p := range m.g.PassagesAt(n) {
-		if free := float64(p.Did.Packets) - float64(p.Did.Paused); int32(p.Did.Epoch-oldest) >= 0 && free > 0 {
+		if free := float64(p.Did.Packets) - float64(p.Did.Paused); p.Flow == flow && int32(p.Did.Epoch-oldest) >= 0 && free > 0 {
 			bytes = max(bytes, float64(p.Did.Depth)/free*packet)
 		}
 	}
@@ -114,15 +115,15 @@ func (m *matching) queuedFor(n int) map[int]float64 {
 
 // waitingFor returns the paused queues of which a queue holds packets.
 func (m *matching) waitingFor(n int) (list []int) {
-	if m.before == nil {
-		m.before = map[int][]int{}
+	if m.stopped == nil {
+		m.stopped = map[int][]int{}
 		for _, e := range m.g.Held {
 			if m.g.Nodes[e.From].Stands() {
-				m.before[e.To] = append(m.before[e.To], e.From)
+				m.stopped[e.To] = append(m.stopped[e.To], e.From)
 			}
 		}
 	}
-	return m.before[n]
+	return m.stopped[n]
 }
 
 // waitedAt returns the bytes of each flow that a packet found before it in a

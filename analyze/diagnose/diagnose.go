@@ -105,7 +105,7 @@ type matching struct {
 
 	victim   []int         // queues on the victim's way
 	holding  []int         // of them: those that hold packets of it, or may
-	before   map[int][]int // by queue: paused ones that it holds packets of
+	stopped  map[int][]int // by queue: paused ones that it holds packets of
 	gaps     []string
 	verdicts []Verdict
 }
@@ -312,6 +312,7 @@ func (m *matching) pauses(t tracing) {
 		switch m.kind(e.node) {
 		case hostEnd:
 			m.add(m.storm(e))
+			m.before(e)
 		case flowEnd:
 			if !m.meets(e) {
 				m.add(m.backpressure(e))
@@ -319,6 +320,20 @@ func (m *matching) pauses(t tracing) {
 		case openEnd:
 			m.gap(e.node)
 		}
+	}
+}
+
+// before adds a verdict about a queue that was overfull by itself when its host
+// paused it, not so long ago that it could have sent that: both hold it up.
+func (m *matching) before(e end) {
+	p := &m.g.Nodes[e.node].Pauses
+	if !m.now || float64(p.Behind) < max(m.bytesIn(e.node, m.cfg.Deep), m.bytesIn(e.node, m.ago(e.node, p.First))) {
+		return
+	}
+	if slices.Contains(m.holding, e.node) {
+		m.contention(e.node)
+	} else {
+		m.add(m.backpressure(e))
 	}
 }
 

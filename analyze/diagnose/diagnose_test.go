@@ -252,12 +252,16 @@ func TestBurstThatHasLeft(t *testing.T) {
 	b.queue("leaf1>h5", 70*kb)
 	b.waits("h7>h5", 10*kb, "leaf1>h5")
 	b.waits("h6>h5", 60*kb, "leaf1>h5")
+	b.met("h7>h5", "leaf1>h5", 9, 20, 200)
+	b.met("h6>h5", "leaf1>h5", 9, 50, 60)
 	for _, h := range []string{"h0", "h1", "h2"} {
 		b.met(h+">h5", "leaf1>h5", 9, 100, 200)
 	}
 	b.met("h9>h5", "leaf1>h5", 9, 300, 0)
 	b.met("h10>h5", "leaf1>h5", 7, 400, 300)
 	b.want(b.diagnose("h7>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
+	// Whoever found no more in the queue than is there came after they had left.
+	b.want(b.diagnose("h6>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h6>h5", "h7>h5")
 }
 
 // TestBurstOfTheEpochs: nothing is left of a burst of unequal flows. The paper's

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
@@ -86,8 +87,16 @@ func TestScoringCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := r.score(list); o.wrong != 0 || o.missed() {
+	if o := r.score(list, 0); o.wrong != 0 || o.missed() {
 		t.Fatalf("Hawkeye scores %+v; want everything right", o)
+	}
+	if d := r.due(&r.trace.causes[0], 0); !d.of || !d.is {
+		t.Errorf("of a storm that hosts complain of, %+v is due; want it to be named", d)
+	}
+	elsewhere := r.trace.causes[0]
+	elsewhere.ports = []model.Port{{Node: elsewhere.ports[0].Node, Port: 3}} // to another switch
+	if d := r.due(&elsewhere, 0); d.of || d.is {
+		t.Errorf("of a storm that nobody met, %+v is due; want nothing", d)
 	}
 	for i := range list {
 		for j := range list[i].verdicts {
@@ -102,7 +111,7 @@ func TestScoringCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := r.score(blind); !o.missed() {
+	if o := r.score(blind, 0); !o.missed() {
 		t.Errorf("NetSight scores %+v on a storm; want it missed", o)
 	}
 }

@@ -18,62 +18,44 @@ type due struct {
 	is bool // that it is this anomaly; else contention of the same flows will do
 }
 
-// felt is how long a flow must wait for a cause without a break for somebody to
-// have had to complain: about four base round-trip times.
-const felt = 100 * time.Microsecond
-
-// due tells what must be said of a cause: it is where the waiting of a complaint
-// ends in at least half of the looks at which its flow waited; or a flow waited
-// for it so long that a complaint was due.
-func (r *run) due(number int, list []diagnosed) (d due) {
-	for i := range list {
-		got := r.dueOf(number, list[i].complaint)
-		d.of, d.is = d.of || got.of, d.is || got.is
-	}
-	if !d.of {
-		d.of = r.isFelt(number)
+// due tells what must be said of a cause: it is where the waiting of some late
+// packet ended in at least half of the looks at which its flow waited. All late
+// packets count, whether their hosts complained or had just done so.
+func (r *run) due(c *cause, threshold int) (d due) {
+	for i := range r.late[threshold] {
+		of, is, waited := r.waited(&r.late[threshold][i], c)
+		d.of = d.of || of > 0 && 2*of >= waited
+		d.is = d.is || is > 0 && 2*is >= waited
 	}
 	return d
 }
 
-// dueOf is what one complaint asks for, worked out once for all lengths of the
-// epoch.
-func (r *run) dueOf(number int, c *complaint) due {
-	id := r.truthOf(c)
-	known, ok := r.dues[id]
-	if !ok {
-		known = r.share(c)
-		r.dues[id] = known
-	}
-	return known[number]
-}
-
-// share finds the causes that make up at least half of a complaint's waiting.
-func (r *run) share(c *complaint) []due {
-	type sum struct{ of, is int }
-	sums := make([]sum, len(r.trace.causes))
-	waited := 0
-	graphs, first := r.history.between(c.at-engine.Of(c.back()), c.at+engine.Of(polling))
+// waited counts the looks at which the flow of a late packet waited for a cause,
+// for the very anomaly, and for anything.
+func (r *run) waited(l *lateness, c *cause) (of, is, waited int) {
+	graphs, first := r.history.between(l.at-engine.Of(l.back()), l.at+engine.Of(polling))
 	for i := range graphs {
-		reasons := r.reasons(first+i, c.flow)
+		reasons := r.reasons(first+i, l.flow)
 		if len(reasons) > 0 {
 			waited++
 		}
-		for k := range sums {
-			cause := &r.trace.causes[k]
-			if slices.ContainsFunc(reasons, func(a answer) bool { return a.whole(cause) }) {
-				sums[k].of++
-			}
-			if slices.ContainsFunc(reasons, func(a answer) bool { return a.whole(cause) && a.anomaly == cause.anomaly }) {
-				sums[k].is++
-			}
+		if slices.ContainsFunc(reasons, func(a answer) bool { return a.whole(c) }) {
+			of++
+		}
+		if slices.ContainsFunc(reasons, func(a answer) bool { return a.whole(c) && a.anomaly == c.anomaly }) {
+			is++
 		}
 	}
-	dues := make([]due, len(sums))
-	for k, s := range sums {
-		dues[k] = due{waited > 0 && 2*s.of >= waited, waited > 0 && 2*s.is >= waited}
+	return of, is, waited
+}
+
+// back is how far back what a late packet waited for is looked at: while it was
+// underway; of one that still is, in the last moments.
+func (l *lateness) back() time.Duration {
+	if l.reason == agent.Age {
+		return min(l.took, longest, echo)
 	}
-	return dues
+	return min(l.took, longest)
 }
 
 // whole tells whether an answer is what was injected, as a whole: at its port,
@@ -90,15 +72,6 @@ func (a *answer) whole(c *cause) bool {
 		}
 	}
 	return slices.Contains(c.ports, a.port) && there >= min(2, len(c.flows)) || there > 0 && 2*there >= len(c.flows)
-}
-
-// back is how far back what a complaint is about is looked at: while the packet
-// was underway; of one that still is, in the last moments.
-func (c *complaint) back() time.Duration {
-	if c.reason == agent.Age {
-		return min(c.took, longest, echo)
-	}
-	return min(c.took, longest)
 }
 
 // reasons is where the waiting of a flow ends in one look.
@@ -121,29 +94,4 @@ func (r *run) reasons(i, flow int) (list []answer) {
 		}
 	}
 	return list
-}
-
-// isFelt tells whether any flow waited for a cause for long, whoever complained.
-func (r *run) isFelt(number int) bool {
-	known, ok := r.felts[number]
-	if !ok {
-		for flow := range r.trace.flows {
-			known = known || r.waits(flow, &r.trace.causes[number])
-		}
-		r.felts[number] = known
-	}
-	return known
-}
-
-// waits tells whether a flow waited for a cause for long.
-func (r *run) waits(flow int, c *cause) bool {
-	looks := 0
-	for i := range r.history.graphs {
-		if !slices.ContainsFunc(r.reasons(i, flow), func(a answer) bool { return a.whole(c) }) {
-			looks = 0
-		} else if looks++; looks >= int(felt/step) {
-			return true
-		}
-	}
-	return false
 }

@@ -30,6 +30,7 @@ type watcher struct {
 	crowd  *crowd
 	host   *sim.Host
 	agents []*agent.Agent // by threshold
+	late   []*agent.Agent // the same, that only note who is late
 	number uint32         // of complaints
 	ear    simhost.Ear
 }
@@ -45,7 +46,12 @@ func newCrowd(r *run) (*crowd, error) {
 			if err != nil {
 				return nil, err
 			}
-			w.agents = append(w.agents, one)
+			cfg.Again = echo
+			note, err := agent.New(cfg)
+			if err != nil {
+				return nil, err
+			}
+			w.agents, w.late = append(w.agents, one), append(w.late, note)
 		}
 		h.Watch(w)
 		c.hosts = append(c.hosts, w)
@@ -62,6 +68,10 @@ func (c *crowd) look() {
 			for _, t := range c.buffer {
 				w.complain(i, t)
 			}
+			c.buffer = w.late[i].Tick(w.host.Clock(), c.buffer[:0])
+			for _, t := range c.buffer {
+				w.note(i, t)
+			}
 		}
 	}
 	c.run.net.At(c.run.net.Now()+engine.Of(tick), c.look)
@@ -69,15 +79,18 @@ func (c *crowd) look() {
 
 // Started and the others are told by the simulator.
 func (w *watcher) Started(now model.Time, f *sim.Watched) {
-	for _, a := range w.agents {
-		a.Start(now, f.Key, agent.Expect{BaseRTT: f.BaseRTT, Rate: f.Rate, Finish: f.Ideal})
+	for i := range w.agents {
+		e := agent.Expect{BaseRTT: f.BaseRTT, Rate: f.Rate, Finish: f.Ideal}
+		w.agents[i].Start(now, f.Key, e)
+		w.late[i].Start(now, f.Key, e)
 	}
 }
 
 // Sent passes on.
 func (w *watcher) Sent(now model.Time, key *model.FlowKey, end int64) {
-	for _, a := range w.agents {
-		a.Sent(now, *key, end)
+	for i := range w.agents {
+		w.agents[i].Sent(now, *key, end)
+		w.late[i].Sent(now, *key, end)
 	}
 }
 
@@ -86,6 +99,9 @@ func (w *watcher) Acked(now model.Time, key *model.FlowKey, end int64) {
 	for i, a := range w.agents {
 		if t, ok := a.Acked(now, *key, end); ok {
 			w.complain(i, t)
+		}
+		if t, ok := w.late[i].Acked(now, *key, end); ok {
+			w.note(i, t)
 		}
 	}
 }
@@ -96,7 +112,20 @@ func (w *watcher) Ended(now model.Time, key *model.FlowKey) {
 		if t, ok := a.End(now, *key); ok {
 			w.complain(i, t)
 		}
+		if t, ok := w.late[i].End(now, *key); ok {
+			w.note(i, t)
+		}
 	}
+}
+
+// note keeps that a packet was late, for scoring: the host may have complained
+// of its flow just before, and then keeps silent.
+func (w *watcher) note(threshold int, t agent.Trigger) {
+	r := w.crowd.run
+	if r.net.Now() > engine.Of(r.trace.end) {
+		return // the history has ended
+	}
+	r.late[threshold] = append(r.late[threshold], lateness{r.net.Now(), t.Value, t.Reason, r.flows[t.Poll.Flow]})
 }
 
 // complain asks at every length of the epoch.
@@ -111,8 +140,8 @@ func (w *watcher) complain(threshold int, t agent.Trigger) {
 		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}
 		simhost.SendPoll(w.host, &t.Poll)
 		c := complaint{
-			event: t.Poll.Event, variant: v, at: r.net.Now(), took: t.Value, reason: t.Reason,
-			key: t.Poll.Flow, flow: r.flows[t.Poll.Flow], stopped: simhost.Stopped(w.host, t.Poll.Flow),
+			lateness: lateness{r.net.Now(), t.Value, t.Reason, r.flows[t.Poll.Flow]},
+			event:    t.Poll.Event, variant: v, key: t.Poll.Flow, stopped: simhost.Stopped(w.host, t.Poll.Flow),
 		}
 		if r.lab.full {
 			c.whole = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}

@@ -73,12 +73,12 @@ func (r *run) truthOf(c *complaint) truthOf {
 	return truthOf{c.event.Host, c.event.Number - uint32(c.variant%len(r.lab.lengths))}
 }
 
-// score counts what was said.
-func (r *run) score(list []diagnosed) outcome {
+// score counts what was said under one variant.
+func (r *run) score(list []diagnosed, variant int) outcome {
 	o := outcome{complaints: len(list), found: make([]bool, len(r.trace.causes))}
 	said := make([]naming, len(r.trace.causes))
 	for k := range said {
-		said[k] = naming{due: r.due(k, list), blamed: map[int]bool{}, present: map[int]bool{}}
+		said[k] = naming{blamed: map[int]bool{}, present: map[int]bool{}}
 	}
 	for i := range list {
 		d := &list[i]
@@ -101,7 +101,8 @@ func (r *run) score(list []diagnosed) outcome {
 		}
 	}
 	for k := range said {
-		o.found[k] = said[k].all(&r.trace.causes[k])
+		c := &r.trace.causes[k]
+		o.found[k] = said[k].all(c, due{true, true}) || said[k].all(c, r.due(c, variant/len(r.lab.lengths)))
 	}
 	return o
 }

@@ -47,15 +47,20 @@ func (l lab) one(threshold float64, length time.Duration) lab {
 
 // complaint is what one host asked about one flow.
 type complaint struct {
+	lateness
 	event   poll.Event
 	whole   poll.Event // under which all switches answer
 	variant int
-	at      engine.Time   // of the run, not of the host's clock
-	took    time.Duration // of the packet it complains of
-	reason  agent.Reason
 	key     model.FlowKey
-	flow    int
 	stopped bool // the host's own port was paused
+}
+
+// lateness is that of one packet.
+type lateness struct {
+	at     engine.Time   // of the run, not of the host's clock
+	took   time.Duration // until then
+	reason agent.Reason
+	flow   int
 }
 
 // run is a trace at play and what was seen of it.
@@ -73,8 +78,7 @@ type run struct {
 	history    history
 	locks      map[lock][]answer
 	known      map[truthOf][]answer
-	dues       map[truthOf][]due // by cause
-	felts      map[int]bool      // by cause
+	late       [][]lateness // by threshold
 }
 
 // config is the simulator's: RoCEv2 with DCQCN, PFC and the marking thresholds
@@ -119,7 +123,7 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 	if err != nil {
 		return nil, err
 	}
-	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}, dues: map[truthOf][]due{}, felts: map[int]bool{}}
+	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}, late: make([][]lateness, len(l.thresholds))}
 	if r.collector, err = provenance.NewCollector(1 << 20); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,6 @@ func partly(v *diagnose.Verdict, answers []answer) bool {
 // naming is what all verdicts of a trace together say of a cause. Each names
 // the flows that it sees in the queue.
 type naming struct {
-	due
 	said, hinted    bool         // a verdict names it; or contention of the same flows
 	blamed, present map[int]bool // flows, and those that had a main part
 }
@@ -98,8 +97,8 @@ func (r *run) asked(at engine.Time, a *answer) *answer {
 // all tells whether all that is due was said of a cause: what it is and, of a
 // burst, most of the flows that had a main part. A burst that pauses nobody who
 // complains is contention.
-func (n *naming) all(c *cause) bool {
-	if !n.of {
+func (n *naming) all(c *cause, d due) bool {
+	if !d.of {
 		return true
 	}
 	present, blamed := 0, 0
@@ -111,7 +110,7 @@ func (n *naming) all(c *cause) bool {
 			}
 		}
 	}
-	return (n.said || n.hinted && !n.is) && 2*blamed >= present
+	return (n.said || n.hinted && !d.is) && 2*blamed >= present
 }
 
 // outcome is what became of one trace under one choice of parameters.

@@ -98,7 +98,7 @@ func (s study) one(ctx context.Context, seed uint64, set, number int, all findin
 			if err != nil {
 				return err
 			}
-			o := r.score(list)
+			o := r.score(list, v)
 			mu.Lock()
 			all[set][j][v].add(&o)
 			if s.more != nil {
