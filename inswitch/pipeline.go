@@ -32,20 +32,20 @@ type Host interface {
 // others saw is the one that waited in the queue.
 type Pipeline struct {
 	programs []Program
-	at       [numStages]*step // the first
-	strange  *step            // the first at Ingress for what is not IP
-	passing  *step            // the first at Dequeue for what did not wait
+	at       [numStages]*Step // the first
+	strange  *Step            // the first at Ingress for what is not IP
+	passing  *Step            // the first at Dequeue for what did not wait
 	stages   Stages
 	act      Actions
 }
 
-// step is a program at a stage and what comes behind it. (A list, because a
-// pipeline is gone through for every packet: an index and a length would have to
-// be kept across every call.)
-type step struct {
+// Step is a program at a stage and what comes behind it; nil is none. (A list,
+// because a pipeline is gone through for every packet: an index and a length
+// would have to be kept across every call.)
+type Step struct {
 	program Program
 	number  int
-	next    *step
+	next    *Step
 }
 
 // NewPipeline makes a pipeline of programs in this order.
@@ -55,16 +55,16 @@ func NewPipeline(programs ...Program) *Pipeline {
 		s := p.Stages()
 		for stage := range numStages {
 			if s.Has(stage) || stage == Dequeue && s&Waiting != 0 {
-				pl.at[stage] = &step{p, i, pl.at[stage]}
+				pl.at[stage] = &Step{p, i, pl.at[stage]}
 				pl.stages |= At(stage)
 			}
 		}
 		if s.Has(Ingress) || s&Strange != 0 {
-			pl.strange = &step{p, i, pl.strange}
+			pl.strange = &Step{p, i, pl.strange}
 			pl.stages |= At(Ingress)
 		}
 		if s.Has(Dequeue) {
-			pl.passing = &step{p, i, pl.passing}
+			pl.passing = &Step{p, i, pl.passing}
 		}
 	}
 	return pl
@@ -87,12 +87,28 @@ func (pl *Pipeline) Run(ev *Event, host Host) Verdict {
 	case ev.Stage == Dequeue && ev.Passes:
 		s = pl.passing
 	}
+	return s.Run(ev, &pl.act, host)
+}
+
+// First is where Run begins at a stage, but for packets that Strange and Passing
+// are for. A host that knows which packet it has may keep these and run them
+// itself.
+func (pl *Pipeline) First(stage Stage) *Step { return pl.at[stage] }
+
+// Strange is First for packets at Ingress that are not IP.
+func (pl *Pipeline) Strange() *Step { return pl.strange }
+
+// Passing is First for packets at Dequeue that did not wait.
+func (pl *Pipeline) Passing() *Step { return pl.passing }
+
+// Run shows an event to this program and those behind it. The actions are the
+// host's memory, empty before and after.
+func (s *Step) Run(ev *Event, act *Actions, host Host) Verdict {
 	for ; s != nil; s = s.next {
-		s.program.Observe(ev, &pl.act)
-		if !pl.act.used {
+		if s.program.Observe(ev, act); !act.used {
 			continue
 		}
-		if v := pl.settle(s.number, ev, host); v != Pass && ev.Stage != PFC {
+		if v := settle(s.number, ev, act, host); v != Pass && ev.Stage != PFC {
 			return v
 		}
 	}
@@ -104,13 +120,13 @@ func (pl *Pipeline) Run(ev *Event, host Host) Verdict {
 func (pl *Pipeline) Wake(program int, ev *Event, host Host) {
 	pl.programs[program].Observe(ev, &pl.act)
 	if pl.act.used {
-		pl.settle(program, ev, host)
+		settle(program, ev, &pl.act, host)
 	}
 }
 
-func (pl *Pipeline) settle(program int, ev *Event, host Host) Verdict {
-	v := pl.act.Verdict
-	host.Do(program, ev, &pl.act)
-	pl.act.Reset()
+func settle(program int, ev *Event, act *Actions, host Host) Verdict {
+	v := act.Verdict
+	host.Do(program, ev, act)
+	act.Reset()
 	return v
 }

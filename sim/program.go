@@ -33,6 +33,15 @@ type Program interface {
 // Runner is a program at a stage, or at all that it chooses.
 type Runner interface{ Run(c *Context) }
 
+// Through is a Program that can be shown a packet that passes once for both
+// StageEnqueue and StageDequeue. Where it is the switch's only program, it is.
+type Through interface {
+	Program
+	// Through returns what is to run. It begins with the Context at StageEnqueue
+	// and, if the packet goes on, does the rest with Stage set to StageDequeue.
+	Through() Runner
+}
+
 // Context is what a program sees of one event and how it acts on it. It is
 // valid until Run returns.
 type Context struct {
@@ -177,6 +186,7 @@ func (c Clock) when(t model.Time) engine.Time {
 // programs holds a switch's programs by stage, and what they have sent.
 type programs struct {
 	at       [numStages]Runner // nil where there is none
+	through  Runner            // for packets that pass; nil: they are shown stage by stage
 	attached int
 	alone    bool // one is attached: nobody else changes what it was shown
 
@@ -218,15 +228,17 @@ func (sw *Switch) meet(p *Packet) {
 }
 
 // run shows the packet to the programs of a stage, of which there must be some.
-// It tells whether the packet goes on. All this is part of what every packet
-// costs, so it writes only what has changed.
-func (ps *programs) run(s Stage, out *Port) bool {
+// Whether it goes on is for the caller to ask: both are part of what every packet
+// costs, and short enough to be inlined only apart.
+func (ps *programs) run(s Stage, out *Port) {
 	c := &ps.ctx
 	c.Stage, c.Out = s, out
 	ps.at[s].Run(c)
 	c.Same = ps.alone
-	return c.ended == going || ps.survives()
 }
+
+// goesOn tells whether the programs that were just run let the packet go on.
+func (ps *programs) goesOn() bool { return ps.ctx.ended == going || ps.survives() }
 
 // leaves shows a packet that has waited to the programs at StageDequeue, if
 // there are any, and tells whether it goes on.
@@ -235,7 +247,8 @@ func (sw *Switch) leaves(p *Packet, out *Port) bool {
 		return true
 	}
 	sw.meet(p)
-	return sw.programs.run(StageDequeue, out)
+	sw.programs.run(StageDequeue, out)
+	return sw.programs.goesOn()
 }
 
 // survives ends the packet as a program wants it. A pause frame cannot be ended.
@@ -286,6 +299,10 @@ func (sw *Switch) Attach(p Program) {
 	}
 	ps.attached++
 	ps.alone = ps.attached == 1
+	ps.through = nil
+	if t, ok := p.(Through); ok && ps.alone && ps.any(StageEnqueue) && ps.any(StageDequeue) {
+		ps.through = t.Through()
+	}
 	sw.watch()
 }
 

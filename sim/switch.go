@@ -96,8 +96,10 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	n, ps := sw.net, &sw.programs
 	sw.meet(p)
-	if ps.any(StageIngress) && !ps.run(StageIngress, nil) {
-		return
+	if ps.any(StageIngress) {
+		if ps.run(StageIngress, nil); !ps.goesOn() {
+			return
+		}
 	}
 	if p.TTL <= 1 {
 		n.drop(p, in, DropTTL)
@@ -111,29 +113,54 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	if len(sw.loss) > 0 && !sw.loss.pass(in, p) {
 		return
 	}
-	if ps.any(StageRouted) && !ps.run(StageRouted, out) {
-		return
+	if ps.any(StageRouted) {
+		if ps.run(StageRouted, out); !ps.goesOn() {
+			return
+		}
 	}
 	passes := out.idle(p) && !p.Control && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
-	ps.ctx.Passes = passes
-	if ps.any(StageEnqueue) && !ps.run(StageEnqueue, out) {
-		return
-	}
-	if !passes {
+	switch {
+	case !passes:
+		if ps.any(StageEnqueue) {
+			if ps.run(StageEnqueue, out); !ps.goesOn() {
+				return
+			}
+		}
 		if ps.any(StageDequeue) {
 			p.join(out)
 		}
 		sw.enqueue(out, p)
 		return
-	}
-	if ps.any(StageDequeue) {
+	case ps.through != nil:
 		p.Joined, p.Ahead = n.now, 0
-		if !ps.run(StageDequeue, out) {
+		c := &ps.ctx
+		c.Stage, c.Out, c.Passes = StageEnqueue, out, true
+		if ps.through.Run(c); !ps.goesOn() {
 			return
 		}
+	case !sw.pass(p, out):
+		return
 	}
 	out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
 	out.send(p)
+}
+
+// pass shows a packet that passes to the programs stage by stage, and tells
+// whether it goes on.
+func (sw *Switch) pass(p *Packet, out *Port) bool {
+	ps := &sw.programs
+	ps.ctx.Passes = true
+	if ps.any(StageEnqueue) {
+		if ps.run(StageEnqueue, out); !ps.goesOn() {
+			return false
+		}
+	}
+	if ps.any(StageDequeue) {
+		p.Joined, p.Ahead = sw.net.now, 0
+		ps.run(StageDequeue, out)
+		return ps.goesOn()
+	}
+	return true
 }
 
 // route finds the egress port; nil means that the packet is gone. A flow
@@ -303,6 +330,7 @@ func (sw *Switch) pauseHeard(at *Port, p *Packet) {
 		c.Pause.Priority, c.Pause.Time = p.Priority, p.pauseFor().Duration()
 		sw.meet(p)
 		sw.programs.run(StagePFC, nil)
+		sw.programs.goesOn()
 	}
 }
 

@@ -1,9 +1,12 @@
 package simhost
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
@@ -40,5 +43,57 @@ func TestViewIsFreshAtEveryStage(t *testing.T) {
 	n.Run(ms)
 	if events < 10_000 {
 		t.Errorf("%d events; want thousands", events)
+	}
+}
+
+// idler is a program beside a Switch that does nothing: the simulator then shows
+// packets to both stage by stage.
+type idler struct{}
+
+func (idler) At(sim.Stage) sim.Runner { return nil }
+
+// TestPassingPacketsAreShownAlike writes down all that programs see, and what
+// they do to packets, of a switch that is shown passing packets once and of one
+// that is shown them stage by stage.
+func TestPassingPacketsAreShownAlike(t *testing.T) {
+	run := func(beside bool) (seen [][]string, counts sim.Counts) {
+		n := fatTree(t, tight())
+		for i, sw := range n.Switches() {
+			seen = append(seen, nil)
+			look := func(ev *inswitch.Event, act *inswitch.Actions) {
+				p := ev.Packet
+				line := fmt.Sprint(ev.Stage, ev.Now, ev.In, ev.Out, p.IPID, p.TTL, p.Size, p.DSCP, p.AppendFrame(nil, 60))
+				if ev.Stage != inswitch.Ingress {
+					line += fmt.Sprint(ev.Passes, ev.Queue)
+				}
+				if ev.Stage == inswitch.Dequeue {
+					line += fmt.Sprint(ev.Wait, ev.Ahead)
+				}
+				seen[i] = append(seen[i], line)
+				switch {
+				case ev.Stage == inswitch.Enqueue && p.IPID%7 == 0:
+					act.SetDSCP(9)
+				case ev.Stage == inswitch.Enqueue && p.IPID%101 == 1, ev.Stage == inswitch.Dequeue && p.IPID%101 == 2:
+					act.Drop()
+				}
+			}
+			attach(t, n, sw.ID, DefaultConfig(), at(look, inswitch.Ingress, inswitch.Enqueue, inswitch.Dequeue))
+			if beside {
+				sw.Attach(idler{})
+			}
+		}
+		add(t, n, busy()...)
+		n.Run(ms / 10)
+		return seen, n.Counts
+	}
+	once, counts := run(false)
+	stages, want := run(true)
+	if counts != want || counts.Drops[sim.DropProgram] == 0 {
+		t.Errorf("counts %+v; want %+v, and some packets dropped by programs", counts, want)
+	}
+	for i := range stages {
+		if !slices.Equal(once[i], stages[i]) {
+			t.Errorf("switch %d: %d events; want the same as stage by stage, %d", i, len(once[i]), len(stages[i]))
+		}
 	}
 }

@@ -14,6 +14,7 @@ type (
 	atRouted  Switch
 	atEnqueue Switch
 	atDequeue Switch
+	atThrough Switch
 	atPFC     Switch
 	atTimer   Switch
 )
@@ -39,46 +40,88 @@ func (s *Switch) At(stage sim.Stage) sim.Runner {
 	}
 }
 
+// Through is what runs for a packet that does not wait, at Enqueue and Dequeue.
+// The simulator asks it.
+func (s *Switch) Through() sim.Runner { return (*atThrough)(s) }
+
+// first is where the pipeline begins, for what packets meet.
+type first struct{ ingress, strange, routed, enqueue, dequeue, passing, pfc *inswitch.Step }
+
+func firstOf(pl *inswitch.Pipeline) first {
+	return first{
+		ingress: pl.First(inswitch.Ingress), strange: pl.Strange(), routed: pl.First(inswitch.Routed),
+		enqueue: pl.First(inswitch.Enqueue), dequeue: pl.First(inswitch.Dequeue), passing: pl.Passing(),
+		pfc: pl.First(inswitch.PFC),
+	}
+}
+
 func (a *atIngress) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	s.meet(c)
-	s.event.Stage, s.event.Out = inswitch.Ingress, 0
-	s.run(c)
+	ev := &s.event
+	ev.Stage, ev.Out = inswitch.Ingress, 0
+	at := s.at.ingress
+	if !s.packet.IP() {
+		at = s.at.strange
+	}
+	if v := at.Run(ev, &s.act, s); v != inswitch.Pass {
+		conclude(c, v)
+	}
 }
 
 func (a *atRouted) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meet(c)
-	s.event.Stage, s.event.Out = inswitch.Routed, c.Out.ID
-	s.run(c)
+	s.meetAgain(c)
+	ev := &s.event
+	ev.Stage, ev.Out = inswitch.Routed, c.Out.ID
+	if v := s.at.routed.Run(ev, &s.act, s); v != inswitch.Pass {
+		conclude(c, v)
+	}
 }
 
 func (a *atEnqueue) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meet(c)
+	s.meetAgain(c)
 	ev := &s.event
 	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, c.Passes
-	if c.Passes {
-		ev.Queue = inswitch.Queue{}
-	} else {
-		ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
+	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
+	if v := s.at.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
+		conclude(c, v)
 	}
-	s.run(c)
 }
 
 func (a *atDequeue) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meet(c)
+	s.meetAgain(c)
 	ev := &s.event
 	ev.Stage, ev.Out, ev.Passes = inswitch.Dequeue, c.Out.ID, c.Passes
+	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
+	ev.Wait = (s.net.Now() - c.Packet.Joined).Duration() // no drift shows in so short a time
+	ev.Ahead = model.Bytes(c.Packet.Ahead)
+	at := s.at.dequeue
 	if c.Passes {
-		ev.Queue, ev.Wait, ev.Ahead = inswitch.Queue{}, 0, 0
-	} else {
-		ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
-		ev.Wait = (s.net.Now() - c.Packet.Joined).Duration() // no drift shows in so short a time
-		ev.Ahead = model.Bytes(c.Packet.Ahead)
+		at = s.at.passing
 	}
-	s.run(c)
+	if v := at.Run(ev, &s.act, s); v != inswitch.Pass {
+		conclude(c, v)
+	}
+}
+
+// Run is that of atEnqueue and atDequeue for a packet that leaves at once.
+func (a *atThrough) Run(c *sim.Context) {
+	s := (*Switch)(a)
+	s.meetAgain(c)
+	ev := &s.event
+	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, true
+	ev.Queue, ev.Wait, ev.Ahead = inswitch.Queue{}, 0, 0
+	if v := s.at.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
+		conclude(c, v)
+		return
+	}
+	c.Stage, ev.Stage = sim.StageDequeue, inswitch.Dequeue
+	if v := s.at.passing.Run(ev, &s.act, s); v != inswitch.Pass {
+		conclude(c, v)
+	}
 }
 
 func (a *atPFC) Run(c *sim.Context) {
@@ -88,7 +131,7 @@ func (a *atPFC) Run(c *sim.Context) {
 	ev.Stage, ev.Out, ev.Packet.EtherType = inswitch.PFC, 0, pfc.EtherType
 	ev.Pause.Classes = 1 << c.Pause.Priority
 	ev.Pause.Time[c.Pause.Priority] = c.Pause.Time
-	s.run(c)
+	s.at.pfc.Run(ev, &s.act, s)
 }
 
 // Run shows a timer to the program that asked for it.
@@ -107,25 +150,33 @@ func (a *atTimer) Run(c *sim.Context) {
 // simulator's.
 func timerOf(program int, id inswitch.TimerID) int { return program<<32 | int(id) }
 
-// meet fills in what the event says of a packet at every stage. Of one that was
-// just shown, only the TTL can be another.
+// meet fills in what the event says of a packet at every stage.
 func (s *Switch) meet(c *sim.Context) {
-	p := c.Packet
-	if c.Same && p.Extra == nil {
-		s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
-		return
+	p, ev := c.Packet, &s.event
+	if s.ctx != c {
+		s.ctx = c
 	}
-	s.ctx = c
-	ev := &s.event
 	ev.Now, ev.Priority, ev.Control, ev.In = c.Now, p.Priority, p.Control, p.Ingress()
 	s.show(p)
 }
 
-// run shows the event to the programs.
-func (s *Switch) run(c *sim.Context) {
-	if v := s.pipeline.Run(&s.event, s); v == inswitch.Drop {
+// meetAgain is meet for a packet that may have been shown a moment ago: then only
+// the TTL can be another.
+func (s *Switch) meetAgain(c *sim.Context) {
+	if p := c.Packet; c.Same && p.Extra == nil {
+		s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
+		return
+	}
+	s.meet(c)
+}
+
+// conclude carries out a verdict other than Pass.
+//
+//go:noinline
+func conclude(c *sim.Context, v inswitch.Verdict) {
+	if v == inswitch.Drop {
 		c.Drop()
-	} else if v == inswitch.Taken {
+	} else {
 		c.Take()
 	}
 }

@@ -46,6 +46,8 @@ type Switch struct {
 	packet inswitch.Packet
 	event  inswitch.Event // of packet
 	timer  inswitch.Event // without one
+	act    inswitch.Actions
+	at     first
 }
 
 // Describe tells programs about the switch they will run in. A zero mtu means
@@ -86,6 +88,7 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	if err := s.outbox.init(s, cfg); err != nil {
 		return nil, err
 	}
+	s.at = firstOf(pl)
 	s.packet.Source = source{s}
 	s.event = inswitch.Event{Packet: &s.packet, Switch: asked{s}}
 	s.timer = inswitch.Event{Stage: inswitch.Timer, Switch: asked{s}}
