@@ -2,21 +2,24 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/traces"
 )
 
 func (a *app) counterCommand() *cobra.Command {
 	var f runFlags
+	var ask countersAsked
 	var period time.Duration
 	var add []string
 	cmd := &cobra.Command{
-		Use:   "counter FILE [NAME…]",
+		Use:   "counter [FILE] [NAME…]",
 		Short: "Load, latency and counters of one's own, by mirrored packets",
 		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror), fold the
 traces into counters, and show them: all that counted something, or those that
@@ -26,12 +29,26 @@ Counters count mirrored packets: of a sample they are the sample's. There are
 traces, arrived, short, looped, unsettled and lost-mirrors; link/tor0>leaf0 and
 latency/tor0>leaf0 of each link (or link/tor0:Ethernet4, by the port that
 sends), mux/tor0 of the load balancers below a switch; and those that --add
-makes, of the packets that a filter chooses (docs/filters.md).`,
+makes, of the packets that a filter chooses (docs/filters.md).
+
+With --server, or without arguments, a controller is asked: for all its counters,
+or for those that are named over a span of time. --add makes it count from now
+on, --remove ends that.`,
 		Example: `  weft counter examples/trace.yaml
   weft counter examples/trace.yaml 'link/leaf0>spine0' 'latency/leaf0>spine0' --period 1ms
-  weft counter examples/trace.yaml web --add 'web=tcp.port == 80 && hop.switch == leaf4'`,
-		Args: cobra.MinimumNArgs(1),
+  weft counter examples/trace.yaml web --add 'web=tcp.port == 80 && hop.switch == leaf4'
+  weft counter web --last 1m --server http://127.0.0.1:8080
+  weft counter --add 'web=tcp.port == 80' --server http://127.0.0.1:8080`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.Flags().Changed("server") {
+				if _, err := ask.wanted(cmd, "", "period", "seed", "duration", "quiet"); err != nil {
+					return err
+				}
+				return ask.run(a, cmd, args, add)
+			}
+			if err := serverOnly(cmd, ask.own()...); err != nil {
+				return err
+			}
 			o := traces.Options{Period: period}
 			if period < 0 {
 				return usagef("--period %v, want more than 0", period)
@@ -68,6 +85,7 @@ makes, of the packets that a filter chooses (docs/filters.md).`,
 	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
 	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	ask.add(cmd)
 	return cmd
 }
 
@@ -89,30 +107,46 @@ func (a *app) printCounters(cmd *cobra.Command, w *tracewatch.Watch, names []str
 	if a.format == "json" {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"counters": list})
 	}
+	var rows []counterRow
 	several := false
 	for _, c := range list {
 		several = several || len(c.Points) > 1
+		for _, p := range c.Points {
+			rows = append(rows, counterRow{c.Name, p.From.String(), p.Count, p.Bytes, p.Flows, p.Mean, p.Min, p.Max})
+		}
 	}
+	return printCounterRows(cmd.OutOrStdout(), several, rows)
+}
+
+// counterRow is a counter in one period.
+type counterRow struct {
+	name, from     string
+	count          uint64
+	bytes          model.Bytes
+	flows          float64
+	mean, min, max time.Duration
+}
+
+// printCounterRows prints counters; periods are named where there are several.
+func printCounterRows(w io.Writer, several bool, rows []counterRow) error {
 	var t table
 	head := []any{"COUNTER", "COUNT", "BYTES", "FLOWS", "MEAN", "MIN", "MAX"}
 	if several {
 		head = append([]any{"FROM"}, head...)
 	}
 	t.row(head...)
-	for _, c := range list {
-		for _, p := range c.Points {
-			row := []any{c.Name, p.Count, "-", "-", "-", "-", "-"}
-			if p.Bytes > 0 {
-				row[2], row[3] = p.Bytes, fmt.Sprintf("%.0f", p.Flows)
-			}
-			if p.Max != 0 || p.Min != 0 {
-				row[4], row[5], row[6] = p.Mean, p.Min, p.Max
-			}
-			if several {
-				row = append([]any{p.From}, row...)
-			}
-			t.row(row...)
+	for _, r := range rows {
+		row := []any{r.name, r.count, "-", "-", "-", "-", "-"}
+		if r.bytes > 0 {
+			row[2], row[3] = r.bytes, fmt.Sprintf("%.0f", r.flows)
 		}
+		if r.max != 0 || r.min != 0 {
+			row[4], row[5], row[6] = r.mean, r.min, r.max
+		}
+		if several {
+			row = append([]any{r.from}, row...)
+		}
+		t.row(row...)
 	}
-	return t.print(cmd.OutOrStdout())
+	return t.print(w)
 }

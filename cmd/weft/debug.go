@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ import (
 // debugFlags are the flags of weft debug.
 type debugFlags struct {
 	runFlags
+	asked   marksAsked
 	filter  string
 	servers []string
 	top     int
@@ -24,7 +26,7 @@ type debugFlags struct {
 func (a *app) debugCommand() *cobra.Command {
 	var f debugFlags
 	cmd := &cobra.Command{
-		Use:   "debug FILE",
+		Use:   "debug [FILE]",
 		Short: "Mark packets at their senders, and follow each of them",
 		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror) while
 servers set the debug mark on packets that a filter chooses. Every switch on
@@ -34,11 +36,16 @@ traced whole. Shown are what was marked and what became of it.
 Servers mark at most 1 Gb/s each; what they left alone for that is counted. The
 filter is about headers (docs/filters.md).
 
+Without FILE a controller (--server) has hosts mark packets for a while: those of
+--filter, --flow or --host. Its marks are listed; weft trace shows what became of
+marked packets.
+
 The exit code is 3 where a place is to blame for lost packets, or there is a
 loop.`,
 		Example: `  weft debug examples/trace.yaml --servers h0,h1 --filter 'ip.dst == h7'
-  weft debug examples/trace.yaml --filter tcp.flags.syn -o json`,
-		Args: cobra.ExactArgs(1),
+  weft debug examples/trace.yaml --filter tcp.flags.syn -o json
+  weft debug --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --for 100ms --server http://127.0.0.1:8080`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -49,6 +56,7 @@ loop.`,
 	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
 	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.asked.add(cmd)
 	return cmd
 }
 
@@ -60,6 +68,14 @@ type debugView struct {
 }
 
 func (f *debugFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	if asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "servers", "pcapng", "seed", "duration", "quiet"); err != nil {
+		return err
+	} else if asked {
+		return f.asked.run(a, cmd, f.filter)
+	}
+	if err := serverOnly(cmd, f.asked.own()...); err != nil {
+		return err
+	}
 	if f.top < 0 {
 		return usagef("--top %d, want 0 or more", f.top)
 	}

@@ -16,15 +16,19 @@ import (
 
 func (a *app) flowsCommand() *cobra.Command {
 	var f runFlags
+	var ask flowsAsked
 	var top int
 	var flow string
 	cmd := &cobra.Command{
-		Use:   "flows FILE",
-		Short: "Play a scenario and tell what its flowsets say: ways, losses, load",
+		Use:   "flows [FILE]",
+		Short: "Flows by the switches' flowsets: ways, losses, load",
 		Long: `Play a scenario whose switches count flows (telemetry of kind flowset) and tell
 what their reports say: loops, black holes and wrong ways, losses by link,
 equal-cost ports that are used unevenly, bursts, and the largest flows. Nothing
 of the simulator's own knowledge is used.
+
+Without FILE a controller is asked (--server): for the flows of a span of time
+that a filter chooses, or with --flow for one of them, hop by hop.
 
 With --flow it shows the way of one flow in every slot, with the packets that
 each switch counted.
@@ -32,8 +36,10 @@ each switch counted.
 The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
 		Example: `  weft flows examples/blackhole-flows.yaml
   weft flows examples/blackhole-flows.yaml --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
-  weft flows examples/flowset.yaml -o json --top 20`,
-		Args: cobra.ExactArgs(1),
+  weft flows examples/flowset.yaml -o json --top 20
+  weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
+  weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -43,6 +49,14 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
 				if key, err = model.ParseFlowKey(flow); err != nil {
 					return usagef("--flow %q: %v", flow, err)
 				}
+			}
+			if asked, err := ask.wanted(cmd, strings.Join(args, ""), "seed", "duration", "quiet"); err != nil {
+				return err
+			} else if asked {
+				return ask.run(a, cmd, key, top)
+			}
+			if err := serverOnly(cmd, ask.own()...); err != nil {
+				return err
 			}
 			s, err := f.scenario(cmd, args)
 			if err != nil {
@@ -82,6 +96,7 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the largest flows to show")
 	cmd.Flags().StringVar(&flow, "flow", "", "show the way of this flow, as in 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	ask.add(cmd)
 	return cmd
 }
 

@@ -1,64 +1,24 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/control/client"
 )
-
-// serverFlags say which controller is asked.
-type serverFlags struct{ url, token string }
-
-func (f *serverFlags) add(cmd *cobra.Command) {
-	url := os.Getenv("WEFT_SERVER")
-	if url == "" {
-		url = "http://127.0.0.1:8080"
-	}
-	cmd.Flags().StringVar(&f.url, "server", url, "the controller's address; WEFT_SERVER sets it, too")
-	cmd.Flags().StringVar(&f.token, "token", "", "token for it; WEFT_TOKEN sets it, too")
-}
-
-func (f *serverFlags) client() (*client.Client, error) {
-	token := f.token
-	if token == "" {
-		token = os.Getenv("WEFT_TOKEN")
-	}
-	c, err := client.New(f.url, token, nil)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return c, nil
-}
-
-// advice adds to an error what to do next.
-func (f *serverFlags) advice(err error) error {
-	var p *client.Problem
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &p):
-		return fmt.Errorf("%w; is weft serve or weft demo running there? --server names another", err)
-	case p.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w; give the operator's token with --token or WEFT_TOKEN", err)
-	}
-	return err
-}
 
 func (a *app) incidentsCommand() *cobra.Command {
 	var f serverFlags
+	var span spanFlags
 	var q api.IncidentsQuery
 	cmd := &cobra.Command{
 		Use:   "incidents [ID]",
 		Short: "Ask a controller what went wrong",
 		Example: `  weft incidents
+  weft incidents --last 10m --cause blackhole
   weft incidents --state open --server https://weft.example:8443
   weft incidents i12 -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -74,6 +34,9 @@ func (a *app) incidentsCommand() *cobra.Command {
 				}
 				return a.printIncident(cmd, &in)
 			}
+			if q.Range, err = span.ofRecords(); err != nil {
+				return err
+			}
 			page, err := c.Incidents(cmd.Context(), q)
 			if err != nil {
 				return f.advice(err)
@@ -81,10 +44,18 @@ func (a *app) incidentsCommand() *cobra.Command {
 			if a.format == "json" {
 				return printJSON(cmd.OutOrStdout(), page)
 			}
-			return printIncidents(cmd.OutOrStdout(), page.Items)
+			if err := printIncidents(cmd.OutOrStdout(), page.Items); err != nil {
+				return err
+			}
+			more(cmd.OutOrStdout(), page.Next)
+			return nil
 		},
 	}
 	f.add(cmd)
+	span.add(cmd)
+	cmd.Flags().StringVar(&q.After, "after", "", "go on behind an earlier answer")
+	cmd.Flags().IntVar(&q.Limit, "top", 100, "how many to show at most")
+	cmd.Flags().StringVar(&q.Cause, "cause", "", "of one cause, such as blackhole")
 	cmd.Flags().StringVar(&q.State, "state", "", "open or closed ones alone")
 	cmd.Flags().StringVar(&q.Severity, "severity", "", "of one severity: notice, warning, critical")
 	cmd.Flags().StringVar(&q.Node, "node", "", "that concern a node")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -59,8 +60,9 @@ func (f *watchFlags) play(cmd *cobra.Command, path string) (*ports.Played, error
 // portsFlags are the questions of weft ports.
 type portsFlags struct {
 	watchFlags
+	asked     portsAsked
+	span      spanFlags
 	congested string
-	from, to  time.Duration
 	heat      bool
 	svg       string
 	steps     int
@@ -70,49 +72,67 @@ type portsFlags struct {
 func (a *app) portsCommand() *cobra.Command {
 	var f portsFlags
 	cmd := &cobra.Command{
-		Use:   "ports FILE",
-		Short: "Queue, latency and load of every port of a scenario, by labels",
+		Use:   "ports [FILE]",
+		Short: "Queue, latency and load of every port, by labels",
 		Long: `Play a scenario whose switches write labels into passing packets, and tell what
 the labels say: of every port the newest queue depth, time in the switch,
 utilisation and age, and in how many windows with traffic it was heard of.
 
 --congested names the ports whose queues were at least so deep between --from
 and --to, --heat draws queue depth over ports and time, --silent names the ports
-that had traffic in the last window and were not heard of (exit code 3 if any).`,
+that had traffic in the last window and were not heard of (exit code 3 if any).
+
+Without FILE a controller is asked (--server): for the present state of all
+ports, with --port for one port over time, with --heat for the map.`,
 		Example: `  weft ports examples/labels.yaml
   weft ports examples/labels.yaml --congested 100KB --from 1ms --to 2ms
   weft ports examples/labels.yaml --heat --svg heat.svg
-  weft ports examples/labels.yaml --adaptive --silent -o json`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args[0]) },
+  weft ports examples/labels.yaml --adaptive --silent -o json
+  weft ports --server http://127.0.0.1:8080
+  weft ports --port 'leaf0>spine1' --last 10s
+  weft ports --heat --metric load_bps --last 1m --svg heat.svg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "congested", "silent", "window", "adaptive", "seed", "quiet")
+			switch {
+			case err != nil:
+				return err
+			case asked:
+				return f.ask(a, cmd)
+			}
+			if err := serverOnly(cmd, f.asked.own()...); err != nil {
+				return err
+			}
+			return f.run(a, cmd, args[0])
+		},
 	}
 	f.add(cmd)
 	fl := cmd.Flags()
 	fl.DurationVar(&f.Window, "window", 0, "windows of coverage; 0 means twice the labelling interval")
 	fl.StringVar(&f.congested, "congested", "", "ports whose queues were at least so deep, such as 100KB")
-	fl.DurationVar(&f.from, "from", 0, "begin of the span that --congested and --heat look at")
-	fl.DurationVar(&f.to, "to", 0, "its end; 0 means the end of the run")
 	fl.BoolVar(&f.heat, "heat", false, "a map of queue depth over ports and time")
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the map to this file")
 	fl.IntVar(&f.steps, "steps", 60, "with --heat: columns of the map")
 	fl.BoolVar(&f.silent, "silent", false, "ports with traffic but no news in the last window")
+	f.span.add(cmd)
+	f.asked.add(cmd)
 	return cmd
 }
 
 func (f *portsFlags) run(a *app, cmd *cobra.Command, path string) error {
+	from, until, err := f.span.ofRun()
 	switch {
+	case err != nil:
+		return err
 	case f.Window < 0:
 		return usagef("--window %v, want above 0", f.Window)
 	case f.steps < 1 || f.steps > 1000:
 		return usagef("--steps %d, want 1 to 1000", f.steps)
 	case f.svg != "" && !f.heat:
 		return usagef("--svg is for --heat")
-	case f.from < 0 || f.to != 0 && f.to <= f.from:
-		return usagef("--from %v and --to %v, want a span", f.from, f.to)
 	}
 	var depth model.Bytes
 	if f.congested != "" {
-		var err error
 		if depth, err = model.ParseBytes(f.congested); err != nil {
 			return usagef("--congested: %v", err)
 		}
@@ -121,13 +141,13 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	to := cmp.Or(model.Time(f.to), p.Result.Run.End)
+	to := cmp.Or(model.Time(until), p.Result.Run.End)
 	v := newPortsView(p)
 	if f.congested != "" {
-		v.addCongested(p, model.Time(f.from), to, depth)
+		v.addCongested(p, model.Time(from), to, depth)
 	}
 	if f.heat {
-		h := heatOf(p, model.Time(f.from), to, f.steps)
+		h := heatOf(p, model.Time(from), to, f.steps)
 		v.addHeat(h)
 		if f.svg != "" {
 			if err := os.WriteFile(f.svg, []byte(h.SVG()), 0o666); err != nil {

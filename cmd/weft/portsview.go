@@ -118,10 +118,29 @@ func (v *portsView) addHeat(h plot.Heat) {
 func percent(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
 
 func (v *portsView) printPorts(w io.Writer) error {
-	var t table
-	t.row("PORT", "DEPTH", "LATENCY", "LOAD", "AGE", "LABELS", "COVERAGE")
+	var rows []portRow
 	for _, p := range v.Ports {
-		t.row(p.Port, p.Depth, p.Latency, fmt.Sprintf("%.0f %%", 100*p.Utilisation), p.Age.Round(time.Microsecond), p.Labels, percent(p.Coverage))
+		rows = append(rows, portRow{p.Port, p.Depth, p.Latency, p.Utilisation, p.Age.Round(time.Microsecond).String(), []any{p.Labels, percent(p.Coverage)}})
+	}
+	return printPortRows(w, "PORT", []any{"LABELS", "COVERAGE"}, rows)
+}
+
+// portRow is the state of a port, or of one instant of a port, and what else is
+// known of it.
+type portRow struct {
+	name    string
+	depth   model.Bytes
+	latency time.Duration
+	load    float64
+	age     string
+	more    []any
+}
+
+func printPortRows(w io.Writer, name string, more []any, rows []portRow) error {
+	var t table
+	t.row(append([]any{name, "DEPTH", "LATENCY", "LOAD", "AGE"}, more...)...)
+	for _, r := range rows {
+		t.row(append([]any{r.name, r.depth, r.latency, fmt.Sprintf("%.0f %%", 100*r.load), r.age}, r.more...)...)
 	}
 	return t.print(w)
 }
@@ -140,10 +159,15 @@ func (v *portsView) printCongested(w io.Writer, depth string) error {
 }
 
 func (v *portsView) printHeat(w io.Writer) error {
-	fmt.Fprintf(w, "queues from %v on, %v per column, up to %v (@); blank: nothing heard\n", time.Duration(v.Heat.From), v.Heat.Step, v.Heat.most)
+	return printHeat(w, fmt.Sprintf("queues from %v on", time.Duration(v.Heat.From)), v.Heat.Step, v.Heat.most.String(), v.Heat.Ports, v.Heat.lines)
+}
+
+// printHeat prints the lines of a map of ports over time.
+func printHeat(w io.Writer, what string, step time.Duration, most string, ports, lines []string) error {
+	fmt.Fprintf(w, "%s, %v per column, up to %s (@); blank: nothing heard\n", what, step, most)
 	var t table
-	for i, line := range v.Heat.lines {
-		t.row(v.Heat.Ports[i], "|"+line+"|")
+	for i, line := range lines {
+		t.row(ports[i], "|"+line+"|")
 	}
 	return t.print(w)
 }

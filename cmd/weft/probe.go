@@ -2,6 +2,7 @@ package main
 
 import (
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -13,14 +14,15 @@ import (
 // probeFlags are the questions of weft probe.
 type probeFlags struct {
 	runFlags
+	asked probeAsked
 	probes.Options
 }
 
 func (a *app) probeCommand() *cobra.Command {
 	var f probeFlags
 	cmd := &cobra.Command{
-		Use:   "probe FILE",
-		Short: "Send guided probes into a scenario: what is lost and how, round trips of links",
+		Use:   "probe [FILE]",
+		Short: "Send guided probes: what is lost and how, round trips of links",
 		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror) and have
 hosts send marked packets into it, which every switch mirrors. Their traces tell:
 
@@ -30,13 +32,20 @@ hosts send marked packets into it, which every switch mirrors. Their traces tell
   --link      the round trip of a link, by one switch's clock
   --format    the ways of packets of your own making, with lists for tunnels
 
-Nothing of the simulator's own knowledge is used. The exit code is 3 where packets
-are lost or go round.`,
+Nothing of the simulator's own knowledge is used.
+
+Without FILE a controller (--server) has its hosts send them, and its answer is
+waited for: --flow of one flow, with --way for its way alone, or --link; without
+either, the probes that it has sent are listed.
+
+The exit code is 3 where packets are lost or go round.`,
 		Example: `  weft probe examples/traced-blackhole.yaml --suspects 2
   weft probe examples/trace.yaml --flow 'h1>h14' --at 1500us --count 10
   weft probe examples/traced-slow-link.yaml --link 'leaf0>spine1' --link 'leaf0>spine0' --count 500
-  weft probe examples/traced-drop.yaml --format 'ip.src == h0,h0 && ip.dst == spine1,h15 && tcp.dstport == 80' --count 10`,
-		Args: cobra.ExactArgs(1),
+  weft probe examples/traced-drop.yaml --format 'ip.src == h0,h0 && ip.dst == spine1,h15 && tcp.dstport == 80' --count 10
+  weft probe --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server http://127.0.0.1:8080
+  weft probe --link 'leaf0>spine1' --count 100`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -51,10 +60,19 @@ are lost or go round.`,
 	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
 	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.asked.add(cmd)
 	return cmd
 }
 
 func (f *probeFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	if asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "suspects", "format", "at", "seed", "duration", "quiet"); err != nil {
+		return err
+	} else if asked {
+		return f.ask(a, cmd)
+	}
+	if err := serverOnly(cmd, f.asked.own()...); err != nil {
+		return err
+	}
 	if err := f.Check(); err != nil {
 		return usageError{err}
 	}

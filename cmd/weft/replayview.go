@@ -16,7 +16,7 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 	for _, text := range f.Broken {
 		fmt.Fprintln(w, text)
 	}
-	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n", f.Packets, stamp(f.From), stamp(f.To), f.To.Sub(f.From))
+	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n", f.Packets, clock(f.From), clock(f.To), f.To.Sub(f.From))
 	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain; %d of something else, %d rejected when they were recorded\n",
 		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
 	fmt.Fprintf(w, "%d flows in %d slots, %d packets of theirs lost; %d traces (%d arrived, %d short, %d looped); %d ports; %d diagnoses\n",
@@ -50,8 +50,6 @@ func sumOf(m map[string]uint64) (n uint64) {
 	return n
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
-
 // surveyView is what files have.
 type surveyView struct {
 	From    time.Time         `json:"from"`
@@ -80,7 +78,7 @@ func (a *app) printSurvey(w io.Writer, s *capture.Survey) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n\n", v.Packets, stamp(v.From), stamp(v.To), v.To.Sub(v.From))
+	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n\n", v.Packets, clock(v.From), clock(v.To), v.To.Sub(v.From))
 	var t table
 	t.row("PACKETS", "OF")
 	for _, one := range []struct{ key, what string }{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,9 +29,10 @@ const forever = model.Time(math.MaxInt64)
 type traceFlags struct {
 	runFlags
 	captured capturedFlags
+	asked    tracesAsked
 	filter   string
 	fields   []string
-	from, to time.Duration
+	span     spanFlags
 	close    time.Duration
 	top      int
 	show     int
@@ -40,7 +42,7 @@ type traceFlags struct {
 func (a *app) traceCommand() *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
-		Use:   "trace FILE",
+		Use:   "trace [FILE]",
 		Short: "The way of packets, hop by hop, by mirrors of the switches",
 		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror), put the
 mirrors of each packet together, and show their ways: which switches a packet
@@ -55,26 +57,29 @@ Without --filter those are shown that a controller would keep: packets that were
 lost or went round, marked ones, and those of the network's own protocols. The
 language of filters is in docs/filters.md.
 
+Without FILE and --pcap a controller is asked (--server) for the traces it has
+kept; --id shows one of them, and writes it to a file with --pcapng.
+
 The exit code is 3 where a place is to blame for lost packets, or there is a
 loop.`,
 		Example: `  weft trace examples/trace.yaml
   weft trace examples/trace.yaml --filter 'trace.loop && ip.src == h4' --show 1
   weft trace examples/trace.yaml --filter 'hop.switch == leaf0' --fields ip.src,ip.dst,trace.latency
   weft trace examples/trace.yaml --filter trace.drop --pcapng lost.pcapng
-  weft trace --pcap mirrors.pcapng --topo fabric.yaml`,
+  weft trace --pcap mirrors.pcapng --topo fabric.yaml
+  weft trace --last 10m --end short --server http://127.0.0.1:8080
+  weft trace --id 1234567890 --pcapng one.pcapng`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.captured.pcap != "" {
 				return cobra.NoArgs(cmd, args)
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return cobra.MaximumNArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.filter, "filter", "", "traces to show, such as 'trace.drop && ip.src == h0'; '' shows all")
 	fl.StringSliceVar(&f.fields, "fields", nil, "fields to show of each, instead of the usual columns")
-	fl.DurationVar(&f.from, "from", 0, "show traces that ended from this time of the run on")
-	fl.DurationVar(&f.to, "to", 0, "and before this time; 0 means the end")
 	fl.DurationVar(&f.close, "close", 0, "a trace is complete so long after its last mirror (default 1ms in a run, 1s of captured packets)")
 	fl.IntVar(&f.top, "top", 20, "how many traces to show at most; 0 means all")
 	fl.IntVar(&f.show, "show", 0, "show the hops of this trace, by its number in the table")
@@ -83,13 +88,24 @@ loop.`,
 	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
 	f.captured.add(cmd)
+	f.span.add(cmd)
+	f.asked.add(cmd)
 	return cmd
 }
 
 func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	if asked, err := f.asked.wanted(cmd, f.captured.pcap+strings.Join(args, ""), "fields", "close", "seed", "duration", "quiet", "topo", "pad", "debug-mark"); err != nil {
+		return err
+	} else if asked {
+		return f.ask(a, cmd)
+	}
+	if err := serverOnly(cmd, f.asked.own()...); err != nil {
+		return err
+	}
+	from, until, err := f.span.ofRun()
 	switch {
-	case f.from < 0 || f.to != 0 && f.to <= f.from:
-		return usagef("--from %v and --to %v, want a span", f.from, f.to)
+	case err != nil:
+		return err
 	case f.close < 0:
 		return usagef("--close %v, want more than 0", f.close)
 	case f.top < 0 || f.show < 0:
@@ -106,7 +122,6 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	var fabric *topo.Fabric
 	var note string
 	if f.captured.pcap != "" {
-		var err error
 		if w, fabric, note, err = f.captured.play(f.close, all, check); err != nil {
 			return filterUsage(err)
 		}
@@ -117,11 +132,11 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
 		}
 		w, fabric = p.Watch, p.Fabric()
 	}
-	to := model.Time(f.to)
+	to := model.Time(until)
 	if to == 0 {
 		to = forever
 	}
-	got, err := w.GetTrace(f.filter, model.Time(f.from), to, f.fields...)
+	got, err := w.GetTrace(f.filter, model.Time(from), to, f.fields...)
 	if err != nil {
 		return filterUsage(err)
 	}

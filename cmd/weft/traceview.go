@@ -144,10 +144,26 @@ func (v *traceView) printTable(w io.Writer) error {
 		}
 		return t.print(w)
 	}
-	t.row("#", "SEEN", "FLOW", "WHY", "END", "LATENCY", "WAY")
+	var rows []traceRow
 	for i := range v.Shown {
 		one := v.whole[i]
-		t.row(i+1, one.Hops[0].Time, one.Key, one.Why, one.End, latency(one), v.way(one))
+		rows = append(rows, traceRow{fmt.Sprint(i + 1), one.Hops[0].Time.String(), one.Key, one.Why.String(), one.End.String(), latency(one), v.way(one)})
+	}
+	return printTraceRows(w, rows)
+}
+
+// traceRow is a trace in a table.
+type traceRow struct {
+	name, seen              string
+	flow                    model.FlowKey
+	why, end, latency, path string
+}
+
+func printTraceRows(w io.Writer, rows []traceRow) error {
+	var t table
+	t.row("#", "SEEN", "FLOW", "WHY", "END", "LATENCY", "WAY")
+	for _, r := range rows {
+		t.row(r.name, r.seen, r.flow, r.why, r.end, r.latency, r.path)
 	}
 	return t.print(w)
 }
@@ -166,18 +182,26 @@ const wayHops = 8
 // way is the switches of a trace; brackets are around those that saw the packet
 // in a tunnel.
 func (v *traceView) way(t *trace.Trace) string {
-	text := ""
+	var names []string
 	for i := range t.Hops {
-		if i == wayHops && len(t.Hops) > wayHops+1 {
-			text += fmt.Sprintf(" > … %d more", len(t.Hops)-i)
-			break
-		}
-		if i > 0 {
-			text += " > "
-		}
 		name := nodeName(v.fabric, t.Hops[i].Switch)
 		if t.Hops[i].Depth > 1 {
 			name = "[" + name + "]"
+		}
+		names = append(names, name)
+	}
+	return wayText(names)
+}
+
+// wayText is the switches of a way in one line.
+func wayText(names []string) string {
+	text := ""
+	for i, name := range names {
+		if i == wayHops && len(names) > wayHops+1 {
+			return text + fmt.Sprintf(" > … %d more", len(names)-i)
+		}
+		if i > 0 {
+			text += " > "
 		}
 		text += name
 	}
@@ -191,28 +215,53 @@ func (v *traceView) printLadder(w io.Writer, number int) error {
 	if t.Lost+t.Reordered+t.Duplicates+t.Repeats > 0 {
 		fmt.Fprintf(w, "mirrors: %d missing for certain, %d out of order, %d came twice; the packet came by again %d times\n", t.Lost, t.Reordered, t.Duplicates, t.Repeats)
 	}
-	var rows table
-	rows.row("HOP", "SWITCH", "IN", "OUT", "TO", "TTL", "DSCP", "ECN", "AT", "NEXT AFTER", "")
+	var rungs []rung
 	for i := range t.Hops {
 		h := &t.Hops[i]
-		after, about := "-", ""
+		r := rung{
+			node: nodeName(v.fabric, h.Switch), in: h.In, out: v.leadsTo(h), to: h.To.String(), ttl: h.TTL, dscp: h.TOS >> 2, ecn: h.TOS & 3,
+			at: h.Time.Sub(t.Hops[0].Time), after: "-",
+		}
 		if d, ok := t.HopDelay(i); ok {
-			after = d.String()
+			r.after = d.String()
 		} else if d, ok := t.MuxDelay(i); ok {
-			after, about = d.String(), "through a mux"
+			r.after, r.about = d.String(), "through a mux"
 		}
 		if t.End == trace.Looped && i >= t.Loop[0] && i <= t.Loop[1] {
-			about = "round"
+			r.about = "round"
 		}
-		if h.Depth > 1 && about == "" {
-			about = fmt.Sprintf("%d headers", h.Depth)
+		if h.Depth > 1 && r.about == "" {
+			r.about = fmt.Sprintf("%d headers", h.Depth)
 		}
 		if i == len(t.Hops)-1 && t.End == trace.Short {
-			about = "not seen again"
+			r.about = unseen
 		}
-		rows.row(i+1, nodeName(v.fabric, h.Switch), port(h.In), v.leadsTo(h), h.To, h.TTL, h.TOS>>2, h.TOS&3, "+"+h.Time.Sub(t.Hops[0].Time).Round(time.Nanosecond).String(), after, about)
+		rungs = append(rungs, r)
 	}
-	return rows.print(w)
+	return printRungs(w, rungs)
+}
+
+// unseen is about the last hop of a packet that did not arrive.
+const unseen = "not seen again"
+
+// rung is a hop in a ladder.
+type rung struct {
+	node           string
+	in             model.PortID
+	out, to        string
+	ttl, dscp, ecn uint8
+	at             time.Duration // since the first
+	after          string        // until the next
+	about          string
+}
+
+func printRungs(w io.Writer, rungs []rung) error {
+	var t table
+	t.row("HOP", "SWITCH", "IN", "OUT", "TO", "TTL", "DSCP", "ECN", "AT", "NEXT AFTER", "")
+	for i, r := range rungs {
+		t.row(i+1, r.node, port(r.in), r.out, r.to, r.ttl, r.dscp, r.ecn, "+"+r.at.String(), r.after, r.about)
+	}
+	return t.print(w)
 }
 
 func port(p model.PortID) string {

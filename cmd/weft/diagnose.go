@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+)
+
+func (a *app) diagnoseCommand() *cobra.Command {
+	var f serverFlags
+	var span spanFlags
+	var q api.DiagnosesQuery
+	var wait time.Duration
+	var id, draw string
+	cmd := &cobra.Command{
+		Use:   "diagnose [FLOW]",
+		Short: "Ask a controller why a flow is slow",
+		Long: `Report a slow flow to a controller and wait for the verdict: which anomaly holds
+it up, its kind of cause, and which flows have a part in it. Tenants may ask with
+their own token about flows of their own addresses, and are told nothing of
+others.
+
+Without FLOW the verdicts of a span of time are listed; --id shows one with what
+it rests on, and --draw writes its graph of who waited for whom.
+
+The exit code is 3 if something holds the flow up.`,
+		Example: `  weft diagnose 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
+  weft diagnose --last 10m
+  weft diagnose --id d3 --draw why.svg`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			switch {
+			case len(args) == 1 && id != "":
+				return usagef("a flow and --id: want one of them")
+			case draw != "" && id == "":
+				return usagef("--draw is of one verdict, want --id with it")
+			case len(args) == 1:
+				key, err := model.ParseFlowKey(args[0])
+				if err != nil {
+					return usagef("flow %q: %w", args[0], err)
+				}
+				s, err := c.ReportSlowFlow(cmd.Context(), api.SlowFlowReport{Flow: key}, min(wait, maxWait))
+				if err != nil {
+					return f.advice(err)
+				}
+				for end := time.Now().Add(wait - maxWait); s.State != "done" && time.Now().Before(end); time.Sleep(askAgain) {
+					if s, err = c.SlowFlow(cmd.Context(), s.ID); err != nil {
+						return f.advice(err)
+					}
+				}
+				return a.printSlowFlow(out, &s)
+			case id != "":
+				d, err := c.Diagnosis(cmd.Context(), id)
+				if err != nil {
+					return f.advice(err)
+				}
+				if draw != "" {
+					format := "svg"
+					if strings.HasSuffix(draw, ".dot") {
+						format = "dot"
+					}
+					b, err := c.Drawing(cmd.Context(), id, format)
+					if err != nil {
+						return f.advice(err)
+					}
+					if err := os.WriteFile(draw, b, 0o666); err != nil {
+						return err
+					}
+				}
+				if a.format == "json" {
+					return printJSON(out, d)
+				}
+				return printDiagnosis(out, &d)
+			}
+			if q.Range, err = span.ofRecords(); err != nil {
+				return err
+			}
+			page, err := c.Diagnoses(cmd.Context(), q)
+			if err != nil {
+				return f.advice(err)
+			}
+			if a.format == "json" {
+				return printJSON(out, page)
+			}
+			if len(page.Items) == 0 {
+				fmt.Fprintln(out, "no diagnoses")
+			} else if err := printDiagnosisRows(out, page.Items); err != nil {
+				return err
+			}
+			more(out, page.Next)
+			return nil
+		},
+	}
+	f.add(cmd)
+	span.add(cmd)
+	fl := cmd.Flags()
+	fl.DurationVar(&wait, "wait", 10*time.Second, "how long to wait for the verdict")
+	fl.StringVar(&id, "id", "", "show this verdict with all that it rests on")
+	fl.StringVar(&draw, "draw", "", "with --id: write its graph to this file, .svg or .dot")
+	fl.StringVar(&q.After, "after", "", "go on behind an earlier answer")
+	fl.IntVar(&q.Limit, "top", 100, "how many to show at most")
+	return cmd
+}
+
+// maxWait is how long a controller holds an answer back, askAgain how often it is
+// asked after that.
+const (
+	maxWait  = 5 * time.Second
+	askAgain = 200 * time.Millisecond
+)
+
+func (a *app) printSlowFlow(w io.Writer, s *api.SlowFlow) error {
+	var err error
+	if a.format == "json" {
+		err = printJSON(w, s)
+	} else {
+		printVerdicts(w, s)
+	}
+	if err == nil && len(s.Verdicts) > 0 {
+		err = errFault
+	}
+	return err
+}
+
+func printVerdicts(w io.Writer, s *api.SlowFlow) {
+	fmt.Fprintf(w, "%v, reported as %s\n", s.Flow, s.ID)
+	switch {
+	case s.State != "done":
+		fmt.Fprintln(w, "no verdict yet; --wait longer, or ask again")
+	case len(s.Verdicts) == 0:
+		fmt.Fprintln(w, "nothing in the network holds it up, or nothing could be seen")
+	}
+	for i := range s.Verdicts {
+		v := &s.Verdicts[i]
+		cause := v.RootCause
+		if v.CauseDetail != "" {
+			cause += " (" + v.CauseDetail + ")"
+		}
+		fmt.Fprintf(w, "\n%s, by %s; the flow is a %s; certain to %s\n", v.Anomaly, cause, v.Role, percent(v.Confidence))
+		for _, c := range v.Culprits {
+			fmt.Fprintf(w, "  part of the cause: %v, %s\n", c.Flow, percent(c.Weight))
+		}
+		for _, k := range v.Victims {
+			fmt.Fprintf(w, "  held up: %v\n", k)
+		}
+		if v.Others {
+			fmt.Fprintln(w, "  flows of others are part of the cause")
+		}
+		fmt.Fprintf(w, "  %s\n", v.Advice)
+		if v.Diagnosis != "" {
+			fmt.Fprintf(w, "  more: weft diagnose --id %s\n", v.Diagnosis)
+		}
+	}
+}
+
+func printDiagnosisRows(w io.Writer, list []api.Diagnosis) error {
+	var t table
+	t.row("ID", "TIME", "ANOMALY", "CAUSE", "BEGAN AT", "VICTIM", "CERTAIN")
+	for i := range list {
+		d := &list[i]
+		t.row(d.ID, clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow, percent(d.Confidence))
+	}
+	return t.print(w)
+}
+
+func portName(p *api.PortRef) string {
+	switch {
+	case p == nil:
+		return "-"
+	case p.Peer != "":
+		return p.Node + ">" + p.Peer
+	}
+	return fmt.Sprintf("%s:%d", p.Node, p.Port)
+}
+
+func printDiagnosis(w io.Writer, d *api.DiagnosisDetail) error {
+	fmt.Fprintf(w, "%s  %s, by %s (%s), certain to %s\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail), percent(d.Confidence))
+	fmt.Fprintf(w, "at %s: %v is held up; it began at %s\n", clock(d.Time), d.Victim.Flow, portName(d.Initial))
+	if d.Remedy != "" {
+		fmt.Fprintf(w, "to do: %s\n", d.Remedy)
+	}
+	for _, c := range d.Culprits {
+		who := c.Host
+		if c.Flow != nil {
+			who = c.Flow.Flow.String()
+		}
+		fmt.Fprintf(w, "  culprit: %s, %s\n", who, percent(c.Weight))
+	}
+	ports := func(what string, list []api.PortRef) {
+		var names []string
+		for i := range list {
+			names = append(names, portName(&list[i]))
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(w, "  %s: %s\n", what, strings.Join(names, ", "))
+		}
+	}
+	ports("pauses went", d.PFCPath)
+	ports("loop", d.Loop)
+	for _, e := range d.Evidence {
+		fmt.Fprintf(w, "  %s\n", e)
+	}
+	_, err := fmt.Fprintf(w, "%d switches polled, %v of telemetry\n", d.Switches, model.Bytes(d.Telemetry))
+	return err
+}

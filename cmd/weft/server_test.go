@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/client"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/live"
+)
+
+// asker runs command lines against a controller.
+type asker struct {
+	t   *testing.T
+	url string
+}
+
+// weft runs a command line that must end with a code, and returns what it says.
+func (k *asker) weft(code int, args ...string) string {
+	k.t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{}
+	if got := a.run(append(args, "--server", k.url), &out, &errs); got != code {
+		k.t.Fatalf("weft %q exits with %d; want %d\n%s%s", args, got, code, &out, &errs)
+	}
+	return out.String() + errs.String()
+}
+
+// says runs a command line until its answer matches.
+func (k *asker) says(want string, args ...string) string {
+	k.t.Helper()
+	var out, errs bytes.Buffer
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		out.Reset()
+		errs.Reset()
+		(&app{}).run(append(args, "--server", k.url), &out, &errs)
+		if regexp.MustCompile("(?m)" + want).MatchString(out.String()) {
+			return out.String()
+		}
+	}
+	k.t.Fatalf("weft %q says\n%s%s\nwant %q", args, &out, &errs, want)
+	return ""
+}
+
+// asJSON runs a command line and reads its answer.
+func asJSON[T any](k *asker, args ...string) (v T) {
+	k.t.Helper()
+	text := k.weft(0, append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		k.t.Fatalf("weft %q says %s: %v", args, text, err)
+	}
+	return v
+}
+
+// TestAskAController asks a real one, whose fabric is a small lab in which a route
+// is missing, everything that the command line can ask.
+func TestAskAController(t *testing.T) {
+	cfg := live.DefaultConfig()
+	cfg.Rate, cfg.Load = 10*model.Gbps, 0.03
+	s, err := live.NewSystem(live.Options{
+		Config: cfg, Pace: 1000, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	k := &asker{t, "http://" + s.Addr().String()}
+	k.says(`^udp .*tor\d > `, "flows", "--last", "1m")
+	c, err := client.New(k.url, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Inject(ctx, api.FaultRequest{Kind: "blackhole", Node: "leaf0"}); err != nil {
+		t.Fatal(err)
+	}
+	k.says(`blackhole`, "incidents", "--cause", "blackhole")
+
+	page := asJSON[api.FlowPage](k, "flows", "--top", "3", "--sort", "packets")
+	if len(page.Items) != 3 || page.Items[0].Packets < page.Items[2].Packets {
+		t.Fatalf("flows %+v; want the three of most packets", page.Items)
+	}
+	key := page.Items[0].Flow.String()
+	for want, args := range map[string][]string{
+		`(?s)HOP +SWITCH.*1 +tor`: {"flows", "--flow", key},
+		`^no flows$`:              {"flows", "--filter", "ip.src == 192.0.2.1"},
+		`^PORT +DEPTH +LATENCY +LOAD +AGE +PAUSED`: {"ports"},
+		`leaf0, port \d+ of tor0`:                  {"ports", "--port", "tor0>leaf0", "--last", "100ms"},
+		`^tor0>h0 +\|`:                             {"ports", "--heat", "--node", "tor0", "--steps", "20", "--last", "1s"},
+		`^no counters|^COUNTER`:                    {"counter"},
+		`^no marks|^ID +STATE`:                     {"debug"},
+		`^no diagnoses$|^ID +TIME +ANOMALY`:        {"diagnose"},
+		`^no probes|^ID +BEGIN`:                    {"probe"},
+	} {
+		k.says(want, args...)
+	}
+
+	traces := k.says(`short`, "trace", "--end", "short", "--last", "10m", "--top", "2")
+	list := asJSON[api.Page[api.TraceSummary]](k, "trace", "--end", "short", "--top", "2")
+	if len(list.Items) == 0 || list.Next == "" && len(list.Items) > 2 {
+		t.Fatalf("traces %+v; the table was\n%s", list, traces)
+	}
+	file := filepath.Join(t.TempDir(), "one.pcapng")
+	ladder := k.weft(0, "trace", "--id", list.Items[0].ID, "--pcapng", file)
+	if !strings.Contains(ladder, "not seen again") || !strings.Contains(ladder, "NEXT AFTER") {
+		t.Errorf("ladder\n%s", ladder)
+	}
+	if b, err := os.ReadFile(file); err != nil || len(b) < 28 || b[0] != 0x0a {
+		t.Errorf("%d bytes of capture, %v", len(b), err)
+	}
+
+	if link := k.weft(0, "probe", "--link", "tor0>leaf0", "--count", "5"); !strings.Contains(link, "there and back: least") {
+		t.Errorf("probe of a link\n%s", link)
+	}
+	if way := k.says("of 3 probes were seen", "probe", "--flow", key, "--way", "--count", "3"); !strings.Contains(way, "HOP") {
+		t.Errorf("probe of a way\n%s", way)
+	}
+	k.weft(0, "probe", "--id", asJSON[api.Page[api.Probe]](k, "probe").Items[0].ID, "-o", "json")
+
+	k.weft(0, "counter", "--add", "all=ip.src == 10.0.0.0/8")
+	k.says(`^\S+Z +all +[1-9]\d* `, "counter", "all", "--last", "10s")
+	if text := k.weft(0, "counter", "--remove", "all"); strings.Contains(text, "all ") {
+		t.Errorf("counters after one was removed\n%s", text)
+	}
+	if text := k.weft(0, "debug", "--flow", key, "--for", "50ms"); !strings.Contains(text, key) {
+		t.Errorf("marks\n%s", text)
+	}
+	k.diagnose(c)
+
+	for _, wrong := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{2, "want a scenario to play, or a controller", []string{"flows", "x.yaml"}},
+		{2, "--seed is for a scenario", []string{"ports", "--seed", "3"}},
+		{2, "unknown field", []string{"flows", "--filter", "ip.scr == h0"}},
+		{2, "want a time such as", []string{"trace", "--from", "2ms"}},
+		{2, `no node "tor99"`, []string{"ports", "--port", "tor99>leaf0"}},
+		{2, "has no link to", []string{"probe", "--link", "tor0>spine0"}},
+		{2, "want one flow", []string{"probe", "--flow", key, "--flow", key}},
+		{2, "want --id", []string{"diagnose", "--draw", "x.svg"}},
+		{2, "--show 3, want at most", []string{"trace", "--filter", "trace.hops == 99", "--show", "3"}},
+		{1, "not found", []string{"trace", "--id", "1"}},
+		{1, "not found", []string{"incidents", "i99999"}},
+	} {
+		if text := k.weft(wrong.code, wrong.args...); !strings.Contains(strings.ToLower(text), strings.ToLower(wrong.want)) {
+			t.Errorf("weft %q says\n%s\nwant %q", wrong.args, text, wrong.want)
+		}
+	}
+	k.url = "http://127.0.0.1:1"
+	for _, name := range []string{"flows", "trace", "ports", "probe", "counter", "debug", "diagnose", "incidents"} {
+		if text := k.weft(1, name); !strings.Contains(text, "is weft serve or weft demo running there?") {
+			t.Errorf("weft %s without a controller says\n%s", name, text)
+		}
+	}
+}
+
+// diagnose has a receiver overwhelmed and asks why flows to it are slow.
+func (k *asker) diagnose(c *client.Client) {
+	k.t.Helper()
+	if _, err := c.Inject(k.t.Context(), api.FaultRequest{Kind: "incast", Node: "h5"}); err != nil {
+		k.t.Fatal(err)
+	}
+	k.says(`^d\d+ `, "diagnose", "--top", "1")
+	newest := asJSON[api.Page[api.Diagnosis]](k, "diagnose", "--top", "1").Items[0]
+	svg := filepath.Join(k.t.TempDir(), "why.svg")
+	if text := k.weft(0, "diagnose", "--id", newest.ID, "--draw", svg); !strings.Contains(text, "is held up; it began at ") {
+		k.t.Errorf("weft diagnose --id says\n%s", text)
+	}
+	if b, err := os.ReadFile(svg); err != nil || !bytes.Contains(b, []byte("<svg")) {
+		k.t.Errorf("%d bytes of a drawing, %v", len(b), err)
+	}
+	if text := k.weft(1, "diagnose", "udp 10.0.0.2:1 > 10.1.0.2:1"); !strings.Contains(text, "not a flow that a host sends") {
+		k.t.Errorf("weft diagnose of no flow says\n%s", text)
+	}
+}
+
+// TestVerdictsForPeople: what is told of a slow flow, and the exit code.
+func TestVerdictsForPeople(t *testing.T) {
+	key, err := model.ParseFlowKey("udp 10.0.0.2:1 > 10.1.0.2:4791")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, s := range map[string]api.SlowFlow{
+		"no verdict yet":                     {State: "waiting"},
+		"nothing in the network holds it up": {State: "done"},
+		"contention, by incast (micro-burst); the": {State: "done", Verdicts: []api.OwnVerdict{{
+			Anomaly: "contention", RootCause: "incast", CauseDetail: "micro-burst", Confidence: 0.9, Role: "victim",
+			Culprits: []api.OwnFlow{{Flow: key, Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
+		}}},
+	} {
+		s.Flow, s.ID = key, "c1"
+		var out bytes.Buffer
+		err := (&app{}).printSlowFlow(&out, &s)
+		if !strings.Contains(out.String(), want) || (err == errFault) != (len(s.Verdicts) > 0) {
+			t.Errorf("printSlowFlow = %v and\n%s\nwant %q", err, &out, want)
+		}
+	}
+}
