@@ -33,8 +33,9 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 		return nil
 	}
 	seq, before := s.seq, int64(0)
+	sums, changed := newBatchSums(b), map[int64]*record.Incident{}
 	err = inTransaction(ctx, s.writer, func() error {
-		incidents, err := s.replaced(ctx, b.Incidents, &seq)
+		incidents, err := s.replaced(ctx, b.Incidents, &seq, changed)
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 			add(&a, &counterTable, b.Counters)
 			add(&a, &diagnosisTable, b.Diagnoses)
 			a.rows(store.Incidents, slices.Values(incidents))
-			a.rollups(b)
+			a.rollups(sums)
 			return a.err
 		})
 	})
@@ -57,15 +58,16 @@ func (s *Store) Append(ctx context.Context, b *record.Batch) error {
 	}
 	s.seq = seq
 	s.extend(b)
-	s.hot.add(b, before)
+	s.hot.add(b, before, sums)
+	s.ledger.add(changed)
 	s.visible.Store(seq) // behind hot: who sees the number finds the record
 	return nil
 }
 
 // replaced removes the incidents that a later state takes the place of and
-// returns the rows to append. An incident keeps its first number, so that an
+// returns the rows to append, and sets what changed by number. An incident keeps its first number, so that an
 // update neither moves it in a walk nor hides it from one.
-func (s *Store) replaced(ctx context.Context, incidents []record.Incident, seq *int64) ([][]driver.Value, error) {
+func (s *Store) replaced(ctx context.Context, incidents []record.Incident, seq *int64, changed map[int64]*record.Incident) ([][]driver.Value, error) {
 	if len(incidents) == 0 {
 		return nil, nil
 	}
@@ -102,7 +104,7 @@ func (s *Store) replaced(ctx context.Context, incidents []record.Incident, seq *
 			*seq++
 			n = *seq
 		}
-		out[i] = incidentTable.row(newest[id], n)
+		out[i], changed[n] = incidentTable.row(newest[id], n), newest[id]
 	}
 	return out, nil
 }

@@ -27,6 +27,7 @@ type Store struct {
 	limits atomic.Pointer[limits]
 	// Written in the turn of appends.
 	hot     *hot
+	ledger  ledger
 	extents atomic.Pointer[map[store.Kind]extent]
 
 	life   sync.RWMutex // held for reading by all work, so that Close waits for it
@@ -135,6 +136,9 @@ func (s *Store) open(ctx context.Context) error {
 		return fail(err)
 	}
 	s.hot = s.newHot()
+	if err := s.readLedger(ctx, s.cfg.Hot/hotParts); err != nil {
+		return fail(err)
+	}
 	s.db.SetMaxOpenConns(s.cfg.Readers + 1)
 	s.db.SetMaxIdleConns(s.cfg.Readers + 1)
 	return nil

@@ -22,21 +22,41 @@ type hot struct {
 	traces    *recent.Set[record.Trace]
 	counters  *recent.Set[record.Counter]
 	diagnoses *recent.Set[record.Diagnosis]
+
+	portSteps    map[store.Kind]*recent.Steps[portSums]
+	counterSteps map[store.Kind]*recent.Steps[counterSums]
 }
+
+// hotParts is into how many parts the room is divided.
+const hotParts = 15
+
+// stepSize is about what a row of a rollup takes in memory.
+const stepSize = 128
 
 // newHot begins behind the newest records that the file has.
 func (s *Store) newHot() *hot {
 	floor := func(kind store.Kind) int64 { return s.extent(kind).newest }
-	// Half of the room is for flows, of which there are by far the most.
-	room := s.cfg.Hot / 10
-	return &hot{
+	// A third of the room is for flows, of which there are by far the most.
+	room := s.cfg.Hot / hotParts
+	h := &hot{
 		flows:     recent.New(sized(hotFlows, flowTable.size), 5*room, floor(store.Flows)),
 		losses:    recent.New(sized(hotLosses, lossTable.size), room, floor(store.Losses)),
 		ports:     recent.New(sized(hotPorts, portTable.size), room, floor(store.Ports)),
 		traces:    recent.New(sized(hotTraces, traceTable.size), room, floor(store.Traces)),
 		counters:  recent.New(sized(hotCounters, counterTable.size), room, floor(store.Counters)),
 		diagnoses: recent.New(sized(hotDiagnoses, diagnosisTable.size), room, floor(store.Diagnoses)),
+
+		portSteps: map[store.Kind]*recent.Steps[portSums]{}, counterSteps: map[store.Kind]*recent.Steps[counterSums]{},
 	}
+	for kind, r := range rollups {
+		switch r.of {
+		case store.Ports:
+			h.portSteps[kind] = recent.NewSteps(addPorts, int(room/stepSize), floor(kind))
+		case store.Counters:
+			h.counterSteps[kind] = recent.NewSteps(addCounters, int(room/stepSize), floor(kind))
+		}
+	}
+	return h
 }
 
 func sized[T any](s recent.Shape[T], size func(*T) int) recent.Shape[T] {
@@ -46,7 +66,7 @@ func sized[T any](s recent.Shape[T], size func(*T) int) recent.Shape[T] {
 
 // add takes what was committed; seq is the number before the first record, which
 // are numbered in the order of Append.
-func (h *hot) add(b *record.Batch, seq int64) {
+func (h *hot) add(b *record.Batch, seq int64, sums batchSums) {
 	seq++
 	h.flows.Add(b.Flows, seq)
 	seq += int64(len(b.Flows))
@@ -59,6 +79,16 @@ func (h *hot) add(b *record.Batch, seq int64) {
 	h.counters.Add(b.Counters, seq)
 	seq += int64(len(b.Counters))
 	h.diagnoses.Add(b.Diagnoses, seq)
+	for kind, steps := range sums.ports {
+		for begin, rows := range steps {
+			h.portSteps[kind].Add(begin, rows)
+		}
+	}
+	for kind, steps := range sums.counters {
+		for begin, rows := range steps {
+			h.counterSteps[kind].Add(begin, rows)
+		}
+	}
 }
 
 // forget follows what was removed from the tables.
@@ -76,6 +106,12 @@ func (h *hot) forget(kind store.Kind, before int64) {
 		h.counters.Forget(before)
 	case store.Diagnoses:
 		h.diagnoses.Forget(before)
+	}
+	if s := h.portSteps[kind]; s != nil {
+		s.Forget(before)
+	}
+	if s := h.counterSteps[kind]; s != nil {
+		s.Forget(before)
 	}
 }
 

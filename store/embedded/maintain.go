@@ -69,6 +69,9 @@ func (s *Store) removeBefore(ctx context.Context, kind store.Kind, ns int64) (ui
 	n, err := s.execute(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s < make_timestamp_ns(%d)`, kind, ageColumn(kind), clamp(ns)))
 	if err == nil {
 		s.hot.forget(kind, clamp(ns))
+		if kind == store.Incidents {
+			s.ledger.forget(clamp(ns))
+		}
 	}
 	return n, err
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -24,38 +25,45 @@ type pageWalk[T any] struct {
 	bound int64        // the highest number of the walk
 }
 
-func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
-	first, last := store.Range(w.asked)
-	before := recent.Place{Time: math.MaxInt64, Seq: math.MaxInt64}
+// begin is the place that the page goes on from, and sets what the walk may see.
+func (w *pageWalk[T]) begin() (before recent.Place, err error) {
 	w.bound = w.visible.Load()
-	if w.asked.After != "" {
-		from, err := store.Unseal(w.key, w.kind, w.asked)
-		if err != nil {
-			return err
-		}
-		before, w.bound = recent.Place{Time: from.Time, Seq: from.Seq}, from.Bound
-		last = min(last, from.Time)
+	if w.asked.After == "" {
+		return recent.Place{Time: math.MaxInt64, Seq: math.MaxInt64}, nil
 	}
-	if w.kind == store.Incidents { // their times are not those of the range
-		return w.read(ctx, w.conditions(before))
+	from, err := store.Unseal(w.key, w.kind, w.asked)
+	w.bound = from.Bound
+	return recent.Place{Time: from.Time, Seq: from.Seq}, err
+}
+
+func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
+	before, err := w.begin()
+	if err != nil {
+		return err
 	}
-	if first > last {
+	first, last := store.Range(w.asked)
+	if last = min(last, before.Time); first > last {
 		return nil
 	}
-	if hot != nil {
-		view := hot.View()
-		for at, r := range view.Back(&w.asked, before, first, last) {
-			if at.Seq > w.bound {
-				continue
-			}
-			if w.full() {
-				return nil
-			}
-			w.add(*r, at)
-		}
-		last = min(last, view.Floor())
+	view := hot.View()
+	if w.take(view.Back(&w.asked, before, first, last)) {
+		return nil
 	}
-	return w.cold(ctx, before, clamp(first), clamp(last))
+	return w.cold(ctx, before, clamp(first), clamp(min(last, view.Floor())))
+}
+
+// take adds records that memory has, and tells whether the page has ended.
+func (w *pageWalk[T]) take(records iter.Seq2[recent.Place, *T]) (ended bool) {
+	for at, r := range records {
+		if at.Seq > w.bound {
+			continue
+		}
+		if w.full() {
+			return true
+		}
+		w.add(*r, at)
+	}
+	return false
 }
 
 // full tells whether the page has ended, which is so when a record more is

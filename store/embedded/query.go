@@ -24,7 +24,7 @@ func (s *Store) Losses(ctx context.Context, q record.Query) (record.Page[record.
 // Ports returns samples of ports or, with a Step, their means.
 func (s *Store) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
 	if q.Step > 0 {
-		return series(ctx, s, &portSeries, q)
+		return series(ctx, s, &portSeries, s.hot.portSteps, q)
 	}
 	return page(ctx, s, &portTable, s.hot.ports, q)
 }
@@ -37,7 +37,7 @@ func (s *Store) Traces(ctx context.Context, q record.Query) (record.Page[record.
 // Counters returns periods of counters or, with a Step, their sums.
 func (s *Store) Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error) {
 	if q.Step > 0 {
-		return series(ctx, s, &counterSeries, q)
+		return series(ctx, s, &counterSeries, s.hot.counterSteps, q)
 	}
 	return page(ctx, s, &counterTable, s.hot.counters, q)
 }
@@ -50,7 +50,22 @@ func (s *Store) Diagnoses(ctx context.Context, q record.Query) (record.Page[reco
 // Incidents returns incidents that went on at some time of the range, by their
 // begin.
 func (s *Store) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
-	return page(ctx, s, &incidentTable, nil, q)
+	w := pageWalk[record.Incident]{Store: s, table: &incidentTable, asked: q, limit: s.limit(q)}
+	err := s.query(ctx, store.Incidents, q, func(ctx context.Context) error {
+		before, err := w.begin()
+		if err != nil {
+			return err
+		}
+		if all := s.ledger.now.Load(); all != nil {
+			w.take(s.ledger.back(*all, &q, before))
+			return nil
+		}
+		return w.read(ctx, w.conditions(before))
+	})
+	if err != nil {
+		return record.Page[record.Incident]{}, err
+	}
+	return w.page, nil
 }
 
 // page answers a query with records. A walk over pages sees the records that

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/recent"
 )
 
 // rollup is a table of sums. A batch adds a row for each series and step that it
@@ -48,12 +49,6 @@ func rollupOf(kind store.Kind, step time.Duration) store.Kind {
 	panic("embedded: no rollup of " + string(kind))
 }
 
-type portStep struct {
-	time int64
-	node string
-	port model.PortID
-}
-
 // portSums weighs each sample by what it stands for; one that does not say
 // stands for itself.
 type portSums struct {
@@ -62,9 +57,22 @@ type portSums struct {
 	queueMax                     model.Bytes
 }
 
-type counterStep struct {
-	time int64
-	name string
+func addPorts(to, more *portSums) {
+	to.samples = addUp(to.samples, more.samples)
+	to.queue += more.queue
+	to.latency += more.latency
+	to.load += more.load
+	to.paused += more.paused
+	to.queueMax = max(to.queueMax, more.queueMax)
+}
+
+func sumPort(r *record.PortSample) (time.Time, recent.Series, portSums) {
+	n := max(r.Samples, 1)
+	w := float64(n)
+	return r.Time, recent.Series{Name: r.Node, Port: r.Port}, portSums{
+		samples: n, queue: w * float64(r.Queue), latency: w * float64(r.Latency), load: w * float64(r.Load), paused: w * r.Paused,
+		queueMax: max(r.Queue, r.QueueMax),
+	}
 }
 
 // counterSums has the most flows of any period: how many of them were the same
@@ -74,61 +82,80 @@ type counterSums struct {
 	flows          float64
 }
 
-// rollups appends the sums of a batch.
-func (a *appending) rollups(b *record.Batch) {
+func addCounters(to, more *counterSums) {
+	to.packets, to.bytes, to.flows = addUp(to.packets, more.packets), addUp(to.bytes, more.bytes), max(to.flows, more.flows)
+}
+
+func sumCounter(r *record.Counter) (time.Time, recent.Series, counterSums) {
+	return r.Time, recent.Series{Name: r.Name}, counterSums{r.Packets, r.Bytes, r.Flows}
+}
+
+// stepSums is what a batch adds to a rollup: rows by the begin of their step.
+type stepSums[S any] map[int64][]recent.Row[S]
+
+func sumUp[T, S any](records []T, step time.Duration, sum func(*T) (time.Time, recent.Series, S), add func(to, more *S)) stepSums[S] {
+	type place struct {
+		begin int64
+		recent.Series
+	}
+	steps, places := stepSums[S]{}, map[place]int{}
+	for i := range records {
+		at, series, sums := sum(&records[i])
+		begin := store.Floor(at.UnixNano(), step)
+		if row, there := places[place{begin, series}]; there {
+			add(&steps[begin][row].Sums, &sums)
+			continue
+		}
+		places[place{begin, series}] = len(steps[begin])
+		steps[begin] = append(steps[begin], recent.Row[S]{Series: series, Sums: sums})
+	}
+	return steps
+}
+
+// batchSums is what a batch adds to all rollups.
+type batchSums struct {
+	ports    map[store.Kind]stepSums[portSums]
+	counters map[store.Kind]stepSums[counterSums]
+}
+
+func newBatchSums(b *record.Batch) batchSums {
+	s := batchSums{map[store.Kind]stepSums[portSums]{}, map[store.Kind]stepSums[counterSums]{}}
 	for kind, r := range rollups {
-		switch {
-		case r.of == store.Ports && len(b.Ports) > 0:
-			a.rows(kind, portRows(b.Ports, r.step))
-		case r.of == store.Counters && len(b.Counters) > 0:
-			a.rows(kind, counterRows(b.Counters, r.step))
+		switch r.of {
+		case store.Ports:
+			s.ports[kind] = sumUp(b.Ports, r.step, sumPort, addPorts)
+		case store.Counters:
+			s.counters[kind] = sumUp(b.Counters, r.step, sumCounter, addCounters)
 		}
 	}
+	return s
 }
 
-func portRows(samples []record.PortSample, step time.Duration) iter.Seq[[]driver.Value] {
-	sums := map[portStep]portSums{}
-	for i := range samples {
-		r := &samples[i]
-		at := portStep{store.Floor(r.Time.UnixNano(), step), r.Node, r.Port}
-		n := max(r.Samples, 1)
-		s, known := sums[at]
-		w, deepest := float64(n), max(r.Queue, r.QueueMax)
-		s.samples = addUp(s.samples, n)
-		s.queue += w * float64(r.Queue)
-		s.latency += w * float64(r.Latency)
-		s.load += w * float64(r.Load)
-		s.paused += w * r.Paused
-		if !known || deepest > s.queueMax {
-			s.queueMax = deepest
-		}
-		sums[at] = s
-	}
-	return func(yield func([]driver.Value) bool) {
-		for at, s := range sums {
-			if !yield([]driver.Value{time.Unix(0, at.time), at.node, uint16(at.port), s.samples, s.queue, s.latency, s.load, s.paused, int64(s.queueMax)}) {
-				return
+// rollups appends the sums of a batch.
+func (a *appending) rollups(s batchSums) {
+	for kind, steps := range s.ports {
+		a.rows(kind, stepRows(steps, func(r *recent.Row[portSums]) []driver.Value {
+			return []driver.Value{
+				nil, r.Name, uint16(r.Port), r.Sums.samples, r.Sums.queue, r.Sums.latency, r.Sums.load, r.Sums.paused, int64(r.Sums.queueMax),
 			}
-		}
+		}))
+	}
+	for kind, steps := range s.counters {
+		a.rows(kind, stepRows(steps, func(r *recent.Row[counterSums]) []driver.Value {
+			return []driver.Value{nil, r.Name, r.Sums.packets, r.Sums.bytes, r.Sums.flows}
+		}))
 	}
 }
 
-func counterRows(counters []record.Counter, step time.Duration) iter.Seq[[]driver.Value] {
-	sums := map[counterStep]counterSums{}
-	for i := range counters {
-		r := &counters[i]
-		at := counterStep{store.Floor(r.Time.UnixNano(), step), r.Name}
-		s, known := sums[at]
-		s.packets, s.bytes = addUp(s.packets, r.Packets), addUp(s.bytes, r.Bytes)
-		if !known || r.Flows > s.flows {
-			s.flows = r.Flows
-		}
-		sums[at] = s
-	}
+// stepRows are rows as a table has them; the first column is the step's begin.
+func stepRows[S any](steps stepSums[S], row func(*recent.Row[S]) []driver.Value) iter.Seq[[]driver.Value] {
 	return func(yield func([]driver.Value) bool) {
-		for at, s := range sums {
-			if !yield([]driver.Value{time.Unix(0, at.time), at.name, s.packets, s.bytes, s.flows}) {
-				return
+		for begin, rows := range steps {
+			for i := range rows {
+				values := row(&rows[i])
+				if values[0] = time.Unix(0, begin); !yield(values) {
+					return
+				}
 			}
 		}
 	}

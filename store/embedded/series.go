@@ -11,40 +11,50 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/store/recent"
 )
 
 // rolled is how steps of a series are read from its rollups.
-type rolled[T any] struct {
+type rolled[T, S any] struct {
 	kind store.Kind
-	scan func(rows *sql.Rows, width time.Duration, r *T) (store.Cursor, error)
+	scan func(rows *sql.Rows) (begin int64, r recent.Row[S], err error)
+	show func(begin int64, width time.Duration, r *recent.Row[S]) T
 	// behind is the condition for series that come after the cursor's within its step.
 	behind func(c store.Cursor) (sql string, args []any)
 }
 
-var portSeries = rolled[record.PortSample]{
+var portSeries = rolled[record.PortSample, portSums]{
 	kind: store.Ports,
-	scan: func(rows *sql.Rows, _ time.Duration, r *record.PortSample) (store.Cursor, error) {
-		var at int64
-		var s portSums
-		err := rows.Scan(&at, &r.Node, &r.Port, &s.samples, &s.queue, &s.latency, &s.load, &s.paused, &s.queueMax)
+	scan: func(rows *sql.Rows) (begin int64, r recent.Row[portSums], err error) {
+		s := &r.Sums
+		err = rows.Scan(&begin, &r.Name, &r.Port, &s.samples, &s.queue, &s.latency, &s.load, &s.paused, &s.queueMax)
+		return begin, r, err
+	},
+	show: func(begin int64, _ time.Duration, r *recent.Row[portSums]) record.PortSample {
+		s := &r.Sums
 		w := float64(s.samples)
-		r.Time, r.Samples = time.Unix(0, at).UTC(), s.samples
-		r.Queue, r.Latency, r.Load = model.Bytes(whole(s.queue/w)), time.Duration(whole(s.latency/w)), model.Rate(whole(s.load/w))
-		r.Paused, r.QueueMax = s.paused/w, s.queueMax
-		return store.Cursor{Time: at, Name: r.Node, Port: r.Port}, err
+		return record.PortSample{
+			Time: time.Unix(0, begin).UTC(), Node: r.Name, Port: r.Port, Samples: s.samples,
+			Queue: model.Bytes(whole(s.queue / w)), Latency: time.Duration(whole(s.latency / w)), Load: model.Rate(whole(s.load / w)),
+			Paused: s.paused / w, QueueMax: s.queueMax,
+		}
 	},
 	behind: func(c store.Cursor) (string, []any) {
 		return fmt.Sprintf(`node > ? OR node = ? AND port > %d`, c.Port), []any{c.Name, c.Name}
 	},
 }
 
-var counterSeries = rolled[record.Counter]{
+var counterSeries = rolled[record.Counter, counterSums]{
 	kind: store.Counters,
-	scan: func(rows *sql.Rows, width time.Duration, r *record.Counter) (store.Cursor, error) {
-		var at int64
-		err := rows.Scan(&at, &r.Name, &r.Packets, &r.Bytes, &r.Flows)
-		r.Time, r.Period = time.Unix(0, at).UTC(), width
-		return store.Cursor{Time: at, Name: r.Name}, err
+	scan: func(rows *sql.Rows) (begin int64, r recent.Row[counterSums], err error) {
+		err = rows.Scan(&begin, &r.Name, &r.Sums.packets, &r.Sums.bytes, &r.Sums.flows)
+		return begin, r, err
+	},
+	show: func(begin int64, width time.Duration, r *recent.Row[counterSums]) record.Counter {
+		return record.Counter{
+			Time: time.Unix(0, begin).UTC(), Period: width, Name: r.Name,
+			Packets: r.Sums.packets, Bytes: r.Sums.bytes, Flows: r.Sums.flows,
+		}
 	},
 	behind: func(c store.Cursor) (string, []any) { return `name > ?`, []any{c.Name} },
 }
@@ -66,9 +76,9 @@ func whole(v float64) int64 {
 const firstSteps = 64
 
 // stepWalk collects one page of steps.
-type stepWalk[T any] struct {
+type stepWalk[T, S any] struct {
 	*Store
-	of    *rolled[T]
+	of    *rolled[T, S]
 	asked record.Query
 	from  store.Kind // the rollup
 	width time.Duration
@@ -80,30 +90,47 @@ type stepWalk[T any] struct {
 
 // series answers a query with steps. Steps count from 1970, and one is in the
 // range when its begin is. Each step of a series is in a walk once, as full as
-// it was when its page was read.
-func series[T any](ctx context.Context, s *Store, t *rolled[T], q record.Query) (record.Page[T], error) {
+// it was when its page was read. The newest come from memory, the others from
+// the table.
+func series[T, S any](ctx context.Context, s *Store, t *rolled[T, S], hot map[store.Kind]*recent.Steps[S], q record.Query) (record.Page[T], error) {
 	step, width := store.Width(q.Step)
-	w := stepWalk[T]{
+	w := stepWalk[T, S]{
 		Store: s, of: t, asked: q, from: rollupOf(t.kind, step), width: width, limit: s.limit(q),
 		where: filter(t.kind, record.Query{Node: q.Node, Port: q.Port, Name: q.Name}),
 	}
-	if err := s.query(ctx, t.kind, q, w.run); err != nil {
+	err := s.query(ctx, t.kind, q, func(ctx context.Context) error { return w.run(ctx, hot[w.from].View()) })
+	if err != nil {
 		return record.Page[T]{}, err
 	}
 	return w.page, nil
 }
 
-func (w *stepWalk[T]) run(ctx context.Context) error {
+func (w *stepWalk[T, S]) run(ctx context.Context, hot *recent.StepsView[S]) error {
 	first, last := w.bounds()
+	var after *store.Cursor
 	if w.asked.After != "" {
-		after, err := store.Unseal(w.key, w.of.kind, w.asked)
+		c, err := store.Unseal(w.key, w.of.kind, w.asked)
 		if err != nil {
 			return err
 		}
-		last = min(last, after.Time)
-		sql, args := w.of.behind(after)
-		w.where.and(fmt.Sprintf(`time < make_timestamp_ns(%d) OR %s`, after.Time, sql), args...)
+		after = &c
+		last = min(last, c.Time)
+		sql, args := w.of.behind(c)
+		w.where.and(fmt.Sprintf(`time < make_timestamp_ns(%d) OR %s`, c.Time, sql), args...)
 	}
+	for begin, rows := range hot.Back(w.asked.Node+w.asked.Name, w.width, first, last) { // a kind has one of them
+		for i := range rows {
+			r := &rows[i]
+			if w.asked.Port != 0 && r.Port != w.asked.Port || after != nil && begin == after.Time && r.Compare(recent.Series{Name: after.Name, Port: after.Port}) <= 0 {
+				continue
+			}
+			if w.full() {
+				return nil
+			}
+			w.add(begin, r)
+		}
+	}
+	last = min(last, store.Floor(hot.Floor(), w.width))
 	for look := int64(firstSteps); first <= last && w.page.Next == ""; look *= 4 {
 		low := first
 		if (last-first)/int64(w.width) >= look {
@@ -117,10 +144,24 @@ func (w *stepWalk[T]) run(ctx context.Context) error {
 	return nil
 }
 
+// full tells whether the page has ended, and seals it.
+func (w *stepWalk[T, S]) full() bool {
+	if len(w.page.Items) < w.limit {
+		return false
+	}
+	w.page.Next = w.end.Seal(w.key, w.of.kind, w.asked)
+	return true
+}
+
+func (w *stepWalk[T, S]) add(begin int64, r *recent.Row[S]) {
+	w.page.Items = append(w.page.Items, w.of.show(begin, w.width, r))
+	w.end = store.Cursor{Time: begin, Name: r.Name, Port: r.Port}
+}
+
 // bounds are the begins of the first and the last step that may be in the
 // answer; there is none where the first comes after the last. Both are near
 // times of kept rows, so that a width more or less stays within int64.
-func (w *stepWalk[T]) bounds() (first, last int64) {
+func (w *stepWalk[T, S]) bounds() (first, last int64) {
 	first, last = store.Range(w.asked)
 	e := w.extent(w.from)
 	if e == nowhere || first > last {
@@ -134,7 +175,7 @@ func (w *stepWalk[T]) bounds() (first, last int64) {
 }
 
 // look adds the steps from low to high to the page, and its end once it is full.
-func (w *stepWalk[T]) look(ctx context.Context, low, high int64) error {
+func (w *stepWalk[T, S]) look(ctx context.Context, low, high int64) error {
 	where := conditions{slices.Clone(w.where.all), w.where.args}
 	where.between(low, high+int64(w.width)-1)
 	r := rollups[w.from]
@@ -146,15 +187,14 @@ func (w *stepWalk[T]) look(ctx context.Context, low, high int64) error {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if len(w.page.Items) == w.limit {
-			w.page.Next = w.end.Seal(w.key, w.of.kind, w.asked)
+		if w.full() {
 			return nil
 		}
-		var item T
-		if w.end, err = w.of.scan(rows, w.width, &item); err != nil {
+		begin, row, err := w.of.scan(rows)
+		if err != nil {
 			return err
 		}
-		w.page.Items = append(w.page.Items, item)
+		w.add(begin, &row)
 	}
 	return rows.Err()
 }
