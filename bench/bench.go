@@ -29,6 +29,7 @@ type Result struct {
 	Pass      bool    `json:"pass"`
 	RatioLow  float64 `json:"ratio_low,omitempty"`  // half of the rounds' ratios are between this
 	RatioHigh float64 `json:"ratio_high,omitempty"` // and this; 0 where rounds are not compared one by one
+	Note      string  `json:"note,omitempty"`       // what else was seen
 	Skipped   string  `json:"skipped,omitempty"`    // why the peer was not measured; then nothing passes or fails
 }
 
@@ -60,7 +61,7 @@ func (s Suite) Plots(ctx context.Context) ([]Plot, error) {
 
 // Suites returns all suites by name.
 func Suites() []Suite {
-	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite, diagnoseSuite}
+	return []Suite{packetSuite, topoSuite, simSuite, labelSuite, flowsetSuite, dtaSuite, traceSuite, storeSuite, serveSuite, diagnoseSuite}
 }
 
 // Find returns the suite of that name.

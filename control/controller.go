@@ -241,6 +241,10 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 	}
 }
 
+// Wall tells what the collector's clock shows, where the times of Take and Tick
+// are behind it because there is more to do than can be done at once.
+func (c *Controller) Wall(now model.Time) { c.flows.Wall(now) }
+
 func (c *Controller) count(k Kind, err error) {
 	c.stats.Reports[k]++
 	if err != nil {

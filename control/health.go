@@ -57,7 +57,11 @@ func (k *Keeper) Stage() api.Stage {
 	return api.Stage{
 		Name: "store", Title: "Store (DuckDB)", Unit: "records", In: s.Taken, Out: s.Kept, Queued: s.Waiting, QueueLimit: k.most,
 		Losses: []api.Lost{
-			{Reason: "shed", About: "the store was too slow", Count: s.Shed},
+			{Reason: "shed ports", About: "the queue was half full: the store was too slow", Count: s.Shed.Ports},
+			{Reason: "shed flows", About: "it was full to three quarters", Count: s.Shed.Flows},
+			{Reason: "shed losses", About: "to seven eighths", Count: s.Shed.Losses},
+			{Reason: "shed counters", About: "to seven eighths", Count: s.Shed.Counters},
+			{Reason: "shed traces", About: "it was full", Count: s.Shed.Traces},
 			{Reason: "failed", About: "the store refused them", Count: s.Failed},
 		},
 	}

@@ -15,9 +15,10 @@ type Store interface {
 }
 
 // Keeper brings records to a store without ever making the controller wait.
-// Where the store is slower than the fabric, what is of least use is shed
-// first and counted: samples of ports, then flows, then losses and counters.
-// Traces, diagnoses and incidents are never shed; they are few.
+// Where the store is slower than the fabric, what is of least use is shed first
+// and counted. Samples of ports are taken while the queue is less than half full,
+// flows up to three quarters, losses and counters up to seven eighths, traces
+// while there is room. Diagnoses and incidents are never shed; they are few.
 type Keeper struct {
 	store Store
 	log   *slog.Logger
@@ -32,12 +33,19 @@ type Keeper struct {
 }
 
 // KeeperStats account for records.
-// Invariant: Taken = Kept + Shed + Failed + Waiting.
+// Invariant: Taken = Kept + Shed.Sum() + Failed + Waiting.
 type KeeperStats struct {
-	Taken, Kept, Shed, Failed uint64
-	Waiting                   int
-	Batches                   uint64
+	Taken, Kept, Failed uint64
+	Shed                Shed
+	Waiting             int
+	Batches             uint64
 }
+
+// Shed counts records that were not taken, by kind.
+type Shed struct{ Ports, Flows, Losses, Counters, Traces uint64 }
+
+// Sum is all of them.
+func (s *Shed) Sum() uint64 { return s.Ports + s.Flows + s.Losses + s.Counters + s.Traces }
 
 // NewKeeper makes a keeper that writes every so often, and holds at most so
 // many records meanwhile.
@@ -51,21 +59,21 @@ func (k *Keeper) Keep(b *record.Batch) {
 	defer k.mu.Unlock()
 	w := &k.waiting
 	k.stats.Taken += uint64(b.Len())
-	w.Traces = append(w.Traces, b.Traces...)
 	w.Diagnoses = append(w.Diagnoses, b.Diagnoses...)
 	w.Incidents = append(w.Incidents, b.Incidents...)
-	w.Losses = take(k, w.Losses, b.Losses)
-	w.Counters = take(k, w.Counters, b.Counters)
-	w.Flows = take(k, w.Flows, b.Flows)
-	w.Ports = take(k, w.Ports, b.Ports)
+	shed := &k.stats.Shed
+	w.Traces = take(k, w.Traces, b.Traces, k.most, &shed.Traces)
+	w.Losses = take(k, w.Losses, b.Losses, k.most*7/8, &shed.Losses)
+	w.Counters = take(k, w.Counters, b.Counters, k.most*7/8, &shed.Counters)
+	w.Flows = take(k, w.Flows, b.Flows, k.most*3/4, &shed.Flows)
+	w.Ports = take(k, w.Ports, b.Ports, k.most/2, &shed.Ports)
 }
 
-// take appends as many as there is room for. More room is left for what is
-// taken first.
-func take[T any](k *Keeper, list, more []T) []T {
-	room := max(0, k.most-k.waiting.Len())
+// take appends as many as there is room for in a queue of so many.
+func take[T any](k *Keeper, list, more []T, most int, shed *uint64) []T {
+	room := max(0, most-k.waiting.Len())
 	if len(more) > room {
-		k.stats.Shed += uint64(len(more) - room)
+		*shed += uint64(len(more) - room)
 		more = more[:room]
 	}
 	return append(list, more...)
@@ -119,6 +127,6 @@ func (k *Keeper) Stats() KeeperStats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.stats
-	s.Waiting = int(s.Taken - s.Kept - s.Shed - s.Failed)
+	s.Waiting = int(s.Taken - s.Kept - s.Shed.Sum() - s.Failed)
 	return s
 }

@@ -26,6 +26,8 @@ func (h *heap) Append(_ context.Context, b *record.Batch) error {
 	if h.refuse {
 		return errors.New("no room")
 	}
+	h.kept.Traces = append(h.kept.Traces, b.Traces...)
+	h.kept.Losses = append(h.kept.Losses, b.Losses...)
 	h.kept.Ports = append(h.kept.Ports, b.Ports...)
 	h.kept.Flows = append(h.kept.Flows, b.Flows...)
 	h.kept.Incidents = append(h.kept.Incidents, b.Incidents...)
@@ -34,7 +36,8 @@ func (h *heap) Append(_ context.Context, b *record.Batch) error {
 
 // TestKeeperAccountsForEverything gives records of all kinds in random batches
 // to a store that is slow and sometimes refuses: every record is kept, shed,
-// failed or waiting, incidents are never shed, and ports go first.
+// failed or waiting, no more wait than may, incidents are never shed, and what is
+// of more use is taken where what is of less use is not.
 func TestKeeperAccountsForEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &heap{}
@@ -53,6 +56,8 @@ func TestKeeperAccountsForEverything(t *testing.T) {
 				continue
 			}
 			b := record.Batch{
+				Traces:    make([]record.Trace, rapid.IntRange(0, 5).Draw(t, "traces")),
+				Losses:    make([]record.Loss, rapid.IntRange(0, 5).Draw(t, "losses")),
 				Ports:     make([]record.PortSample, rapid.IntRange(0, 20).Draw(t, "ports")),
 				Flows:     make([]record.FlowSlot, rapid.IntRange(0, 20).Draw(t, "flows")),
 				Incidents: make([]record.Incident, rapid.IntRange(0, 5).Draw(t, "incidents")),
@@ -61,13 +66,29 @@ func TestKeeperAccountsForEverything(t *testing.T) {
 			k.Keep(&b)
 			given += len(b.Incidents)
 			after := k.Stats()
-			shed := int(after.Shed - before.Shed)
-			if shed > len(b.Ports)+len(b.Flows) {
-				t.Fatalf("%d shed of %d ports and %d flows: incidents were among them", shed, len(b.Ports), len(b.Flows))
+			sheddable := b.Len() - len(b.Incidents)
+			if shed := int(after.Shed.Sum() - before.Shed.Sum()); shed > sheddable {
+				t.Fatalf("%d shed of %d: incidents were among them", shed, sheddable)
+			}
+			if room := k.most; after.Waiting > max(room, before.Waiting)+len(b.Incidents) {
+				t.Fatalf("%d wait with room for %d", after.Waiting, room)
+			}
+			lost := after.Shed
+			for _, rule := range []struct {
+				shed uint64 // of what is of more use
+				kept uint64 // of what is of less
+			}{
+				{lost.Traces - before.Shed.Traces, uint64(len(b.Losses)) - (lost.Losses - before.Shed.Losses)},
+				{lost.Losses - before.Shed.Losses, uint64(len(b.Flows)) - (lost.Flows - before.Shed.Flows)},
+				{lost.Flows - before.Shed.Flows, uint64(len(b.Ports)) - (lost.Ports - before.Shed.Ports)},
+			} {
+				if rule.shed > 0 && rule.kept > 0 {
+					t.Fatalf("%+v of %+v: some of more use were shed, and %d of less were taken", lost, b, rule.kept)
+				}
 			}
 		}
 		s := k.Stats()
-		if got := uint64(s.Waiting) + s.Kept + s.Shed + s.Failed; got != s.Taken || s.Failed != failed {
+		if got := uint64(s.Waiting) + s.Kept + s.Shed.Sum() + s.Failed; got != s.Taken || s.Failed != failed {
 			t.Fatalf("%+v do not add up", s)
 		}
 		h.refuse = false

@@ -99,6 +99,8 @@ var (
 	ErrQuery = errors.New("bad query")
 	// ErrRecord is wrapped where a batch holds a record that cannot be kept.
 	ErrRecord = errors.New("record refused")
+	// ErrBusy is wrapped where too many queries wait already.
+	ErrBusy = errors.New("too many queries")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("store is closed")
 )

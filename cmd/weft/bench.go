@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func (a *app) benchCommand() *cobra.Command {
 				if !r.Pass {
 					verdict, missed = "MISSED", true
 				}
-				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, ratio(r), fmt.Sprintf("≥ %.3g×", r.Goal), verdict)
+				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, ratio(r), fmt.Sprintf("≥ %.3g×", r.Goal), strings.TrimSpace(verdict+" "+r.Note))
 			}
 			var err error
 			if a.format == "json" {

@@ -99,7 +99,7 @@ Everything listens on loopback unless told otherwise.`,
 // openStore opens the store of a configuration.
 func openStore(cfg *serve.Config) (*embedded.Store, error) {
 	c := embedded.DefaultConfig()
-	c.Retention, c.MaxSize, c.Memory = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory
+	c.Retention, c.MaxSize, c.Memory, c.Hot = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory, cfg.Store.Hot
 	return embedded.Open(cfg.Store.Path, c)
 }
 
@@ -107,6 +107,7 @@ func openStore(cfg *serve.Config) (*embedded.Store, error) {
 func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	defer serve.Spread()()
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

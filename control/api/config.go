@@ -38,8 +38,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Listen:      "127.0.0.1:8080",
-		MaxRequests: 64, MaxClients: 64, MaxBody: 64 << 10, MaxHeader: 16 << 10,
-		MaxRange: 31 * 24 * time.Hour, ScanBudget: 5000,
+		MaxRequests: 256, MaxClients: 64, MaxBody: 64 << 10, MaxHeader: 16 << 10,
+		MaxRange: 31 * 24 * time.Hour, ScanBudget: 2000,
 		RequestTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		StateInterval: 200 * time.Millisecond, HealthInterval: time.Second, Heartbeat: 15 * time.Second,
 	}

@@ -12,7 +12,7 @@ import (
 
 // Bounds of the lists in a flow's answer.
 const (
-	maxFlowPoints = 2000
+	maxFlowPoints = 500
 	maxFlowEvents = 100
 )
 
@@ -32,7 +32,9 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 		Series: []FlowPoint{}, Hops: []FlowHop{}, Losses: []FlowLoss{}, Traces: []TraceSummary{}, Diagnoses: []Diagnosis{},
 	}
 	sums := newFlowSums(s)
-	next, _, err := walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
+	slots := q
+	slots.Limit = maxFlowPoints
+	next, _, err := walk(ctx, s, s.deps.Records.Flows, slots, func(r *record.FlowSlot) bool {
 		sums.add(r)
 		d.addHops(r)
 		d.Series = append(d.Series, FlowPoint{Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact})

@@ -135,6 +135,11 @@ func (s *Server) problem(op string, err error) error {
 			return huma.NewError(known.status, err.Error())
 		}
 	}
+	if errors.Is(err, store.ErrBusy) {
+		s.count.refused.WithLabelValues("store").Inc()
+		return huma.ErrorWithHeaders(huma.NewError(http.StatusServiceUnavailable, "too many look into the past; ask again, or of a shorter range"),
+			http.Header{"Retry-After": {"1"}})
+	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return huma.NewError(http.StatusServiceUnavailable, "the answer took too long; ask for less: a shorter range, a smaller limit")
 	}

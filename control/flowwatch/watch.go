@@ -69,6 +69,7 @@ type Watch struct {
 	sets   []*flows.Flowset // given out by the assembler, memory used again
 	paths  *paths.Detector
 	bursts *load.Bursts
+	wall   model.Time
 
 	// Windows that their user cuts when it likes.
 	Loss    *loss.Tracker
@@ -114,6 +115,10 @@ func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
 	return w.grouped(now), err
 }
 
+// Wall tells what the collector's clock shows, where a caller that is behind lets
+// time pass more slowly: whose clock is ahead is judged by it.
+func (w *Watch) Wall(now model.Time) { w.wall = now }
+
 // Tick returns the slots that need not be waited for any longer. It is to be
 // called when all reports that had come were added: reports of one switch may be
 // added long before those of another that came at the same time.
@@ -140,7 +145,7 @@ func (w *Watch) Flush(now model.Time) []*Slot {
 
 func (w *Watch) grouped(now model.Time) (slots []*Slot) {
 	for _, fs := range w.sets {
-		w.gather.add(now, fs)
+		w.gather.add(max(now, w.wall), fs)
 	}
 	for w.gather.complete() {
 		slots = append(slots, w.slot())

@@ -54,6 +54,7 @@ type Config struct {
 		Path      string
 		MaxSize   model.Bytes
 		Memory    model.Bytes
+		Hot       model.Bytes
 		Queue     int
 		Retention store.Retention
 	}
@@ -112,7 +113,7 @@ func DefaultConfig() (c Config) {
 	c.Record = capture.DefaultConfig()
 	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
 	c.Store.Path = "weft.duckdb"
-	c.Store.MaxSize, c.Store.Memory, c.Store.Queue = 10*model.GB, 512*model.MiB, 200_000
+	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
 	c.API.Listen = api.DefaultConfig().Listen
 	c.Log.Level, c.Log.Format = "info", "text"
@@ -152,6 +153,8 @@ func (c *Config) Check() error {
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
 	case c.Store.Path == "":
 		return bad("store.path", "none, want a file")
+	case c.Store.Hot < 0:
+		return bad("store.hot", "%v, want 0 (none) or more", c.Store.Hot)
 	case c.Store.Queue < 1000:
 		return bad("store.queue", "%d, want at least 1000", c.Store.Queue)
 	case c.API.Token != "" && c.API.TokenFile != "":

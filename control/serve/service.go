@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -320,7 +321,9 @@ func (s *Service) watch(ctx context.Context, sockets *sync.WaitGroup) error {
 		default:
 		}
 		s.door.Serve()
-		now = min(model.TimeOf(time.Now()), now.Add(stride))
+		wall := model.TimeOf(time.Now())
+		now = max(min(wall, now.Add(stride)), wall.Add(-behind))
+		s.control.Wall(wall)
 		if err := s.look(now); err != nil {
 			return err
 		}
@@ -335,12 +338,28 @@ func (s *Service) watch(ctx context.Context, sockets *sync.WaitGroup) error {
 // little, so that they are read before it is too late for them.
 const stride = 10 * time.Millisecond
 
+// behind is how far the controller's clock may stay behind: where there is always
+// more to do than can be done, it would never catch up.
+const behind = 2 * time.Second
+
 // look hands the controller everything that has come.
 func (s *Service) look(now model.Time) error {
-	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) { s.control.Take(now, id, data) })
+	n := 0
+	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) {
+		s.control.Take(now, id, data)
+		if n++; n%yieldEvery == 0 {
+			runtime.Gosched()
+			s.control.Wall(model.TimeOf(time.Now())) // more has come meanwhile
+		}
+	})
 	s.feed.take(func(at model.Time, id dta.ListID, data []byte) { s.control.Take(min(at, now), id, data) })
 	return err
 }
+
+// yieldEvery is after how many reports the controller lets others have its core:
+// Go would leave it to it for 10 ms at a time, and an answer of the API waits for
+// a core several times.
+const yieldEvery = 32
 
 func (s *Service) count() { s.counts.Store(&counts{s.control.Stats(), s.inbox.Lost()}) }
 

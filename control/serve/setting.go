@@ -58,6 +58,7 @@ var settings = []Setting{
 
 	{Key: "store.path", About: "DuckDB file", at: func(c *Config) any { return &c.Store.Path }},
 	{Key: "store.max_size", About: "the oldest records go where more is kept; 0: no bound", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
+	{Key: "store.hot", About: "memory for the newest records, which most answers are made of", at: func(c *Config) any { return &c.Store.Hot }},
 	{Key: "store.memory", About: "what DuckDB may use for its cache and for queries", at: func(c *Config) any { return &c.Store.Memory }},
 	{Key: "store.queue", About: "records that may wait for the store; the rest is shed and counted", at: func(c *Config) any { return &c.Store.Queue }},
 

@@ -62,6 +62,7 @@ const (
 	keepMost    = 200_000
 	maxStore    = model.GiB
 	storeMemory = 256 * model.MiB // of DuckDB
+	storeHot    = 32 * model.MiB  // for the newest records
 )
 
 // NewSystem opens store and socket, and starts nothing. Run or Close must
@@ -75,7 +76,7 @@ func NewSystem(o Options) (_ *System, err error) {
 		}
 	}()
 	keep := embedded.DefaultConfig()
-	keep.MaxSize, keep.Memory = maxStore, storeMemory
+	keep.MaxSize, keep.Memory, keep.Hot = maxStore, storeMemory, storeHot
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}

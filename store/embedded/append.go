@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -127,12 +128,20 @@ func add[T any](a *appending, t *table[T], records []T) {
 	})
 }
 
+// yieldEvery is after how many rows an append lets others have its core: answers
+// wait for one, and batches do not.
+const yieldEvery = 64
+
 func (a *appending) rows(kind store.Kind, rows func(yield func([]driver.Value) bool)) {
 	if a.err != nil {
 		return
 	}
 	var to *duckdb.Appender
+	n := 0
 	for row := range rows {
+		if n++; n%yieldEvery == 0 {
+			runtime.Gosched()
+		}
 		if to == nil {
 			if to, a.err = duckdb.NewAppenderFromConn(a.conn, "", string(kind)); a.err != nil {
 				return

@@ -3,6 +3,7 @@ package embedded
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -23,8 +24,11 @@ type Config struct {
 	MaxAnswer model.Bytes
 	// QueryTime is the longest that a query may take.
 	QueryTime time.Duration
-	// Readers is how many queries run at once; more wait within QueryTime.
+	// Readers is how many queries of the tables run at once, and Waiting how many
+	// more may wait, within QueryTime. Others are refused: those that memory
+	// answers must not stand in their queue.
 	Readers int
+	Waiting int
 	// Hot is the memory for the newest records, from which questions about the
 	// present are answered without DuckDB. 0 is none.
 	Hot model.Bytes
@@ -42,9 +46,11 @@ func DefaultConfig() Config {
 		MaxPage:   1000,
 		MaxAnswer: 16 * model.MiB,
 		QueryTime: 5 * time.Second,
-		Readers:   4,
-		Hot:       128 * model.MiB,
+		Readers:   max(2, runtime.NumCPU()/2),
+		Waiting:   32,
+		Hot:       256 * model.MiB,
 		Memory:    512 * model.MiB,
+		Threads:   max(1, runtime.NumCPU()/2), // the other half is for what comes in and who asks
 	}
 }
 
@@ -85,6 +91,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("store: query time %v, want more than 0", c.QueryTime)
 	case c.Readers < 1:
 		return fmt.Errorf("store: readers %d, want at least 1", c.Readers)
+	case c.Waiting < 0:
+		return fmt.Errorf("store: waiting %d, want 0 or more", c.Waiting)
 	case c.Hot < 0:
 		return fmt.Errorf("store: hot %v, want 0 (none) or more", c.Hot)
 	case c.Memory < leastMemory:

@@ -21,8 +21,9 @@ import (
 type Store struct {
 	path string
 	cfg  Config
-	db   *sql.DB // readers
-	key  []byte  // of cursors
+	db   *sql.DB       // readers
+	key  []byte        // of cursors
+	line chan struct{} // a place for each query of the tables, running or waiting
 
 	limits atomic.Pointer[limits]
 	// Written in the turn of appends.
@@ -90,7 +91,7 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 	if !hold(full) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
 	}
-	s := &Store{path: full, cfg: cfg, merged: map[store.Kind]int64{}}
+	s := &Store{path: full, cfg: cfg, line: make(chan struct{}, cfg.Readers+cfg.Waiting), merged: map[store.Kind]int64{}}
 	s.limits.Store(&limits{maps.Clone(cfg.Retention), cfg.MaxSize})
 	if err := s.open(context.Background()); err != nil {
 		letGo(full)

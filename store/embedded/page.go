@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"iter"
 	"math"
@@ -102,17 +103,26 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 	where := w.conditions(before)
 	e := w.extent(w.kind)
 	first, last = max(first, e.oldest), min(last, e.newest)
-	for look := firstLook; first <= last && w.page.Next == ""; look *= 8 {
+	look := firstLook
+	if w.rare() {
+		look *= 64
+	}
+	for ; first <= last && w.page.Next == ""; look *= 8 {
 		low := first
 		if last-first > look {
 			low = last - look
 		}
 		part := conditions{slices.Clone(where.all), where.args}
 		part.between(low, last)
-		// A page that is full so far wants to know whether there is more.
-		if found, err := w.narrow(ctx, &part, max(w.limit-len(w.page.Items), 0)+1); err != nil {
-			return err
-		} else if found {
+		found := w.rare()
+		if !found {
+			// A page that is full so far wants to know whether there is more.
+			var err error
+			if found, err = w.narrow(ctx, &part, max(w.limit-len(w.page.Items), 0)+1); err != nil {
+				return err
+			}
+		}
+		if found {
 			if err := w.read(ctx, &part); err != nil {
 				return err
 			}
@@ -122,17 +132,17 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 	return nil
 }
 
+// rare tells whether few records of a stretch of time can be what is asked for:
+// DuckDB finds them by one column, and unpacks the others of those alone.
+func (w *pageWalk[T]) rare() bool { return !w.asked.Flow.IsZero() || w.asked.Name != "" }
+
 // read adds the records that the conditions keep.
 func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
-	rows, err := w.db.QueryContext(ctx, fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
-		w.columns, w.kind, where.sql(), max(w.limit-len(w.page.Items), 0)+1), where.args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	query := fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
+		w.columns, w.kind, where.sql(), max(w.limit-len(w.page.Items), 0)+1)
+	return w.rows(ctx, query, where.args, func(rows *sql.Rows) error {
 		if w.full() {
-			return nil
+			return errEnough
 		}
 		var r T
 		var at place
@@ -140,8 +150,8 @@ func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
 			return err
 		}
 		w.add(r, recent.Place{Time: at.time.UnixNano(), Seq: at.seq})
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // narrow finds the time of the n-th newest record and has the conditions leave
@@ -152,7 +162,8 @@ func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
 func (w *pageWalk[T]) narrow(ctx context.Context, where *conditions, n int) (found bool, err error) {
 	var oldest *int64
 	query := fmt.Sprintf(`SELECT epoch_ns(min(time)) FROM (SELECT time FROM %s WHERE %s ORDER BY time DESC LIMIT %d)`, w.kind, where.sql(), n)
-	if err := w.db.QueryRowContext(ctx, query, where.args...).Scan(&oldest); err != nil || oldest == nil {
+	err = w.rows(ctx, query, where.args, func(rows *sql.Rows) error { return rows.Scan(&oldest) })
+	if err != nil || oldest == nil {
 		return false, err
 	}
 	where.and(fmt.Sprintf(`time >= make_timestamp_ns(%d)`, *oldest))

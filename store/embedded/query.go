@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -97,7 +98,7 @@ func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do f
 	defer cancel()
 	err = do(limited)
 	switch {
-	case err == nil || errors.Is(err, store.ErrQuery):
+	case err == nil || errors.Is(err, store.ErrQuery) || errors.Is(err, store.ErrBusy):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("query of %s: %w", kind, ctx.Err())
@@ -106,6 +107,32 @@ func (s *Store) query(ctx context.Context, kind store.Kind, q record.Query, do f
 	}
 	return fmt.Errorf("query of %s in store %s: %w", kind, s.path, err)
 }
+
+// rows asks the tables, in its turn.
+func (s *Store) rows(ctx context.Context, query string, args []any, each func(*sql.Rows) error) error {
+	select {
+	case s.line <- struct{}{}:
+		defer func() { <-s.line }()
+	default:
+		return fmt.Errorf("%w: %d run or wait already", store.ErrBusy, cap(s.line))
+	}
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err == errEnough {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("no more rows are wanted")
 
 func (s *Store) limit(q record.Query) int {
 	if q.Limit == 0 {

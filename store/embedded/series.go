@@ -179,22 +179,18 @@ func (w *stepWalk[T, S]) look(ctx context.Context, low, high int64) error {
 	where := conditions{slices.Clone(w.where.all), w.where.args}
 	where.between(low, high+int64(w.width)-1)
 	r := rollups[w.from]
-	rows, err := w.db.QueryContext(ctx, fmt.Sprintf(`SELECT epoch_ns(time) - ((epoch_ns(time) %% %[1]d) + %[1]d) %% %[1]d AS step, %[2]s, %[3]s
+	query := fmt.Sprintf(`SELECT epoch_ns(time) - ((epoch_ns(time) %% %[1]d) + %[1]d) %% %[1]d AS step, %[2]s, %[3]s
 		FROM %[4]s WHERE %[5]s GROUP BY ALL ORDER BY step DESC, %[2]s LIMIT %[6]d`,
-		int64(w.width), r.key, r.merge, w.from, where.sql(), w.limit-len(w.page.Items)+1), where.args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+		int64(w.width), r.key, r.merge, w.from, where.sql(), w.limit-len(w.page.Items)+1)
+	return w.rows(ctx, query, where.args, func(rows *sql.Rows) error {
 		if w.full() {
-			return nil
+			return errEnough
 		}
 		begin, row, err := w.of.scan(rows)
 		if err != nil {
 			return err
 		}
 		w.add(begin, &row)
-	}
-	return rows.Err()
+		return nil
+	})
 }

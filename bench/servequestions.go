@@ -1,0 +1,203 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+// questions are what people and programs ask of an API, each drawn anew: other
+// filters, ranges, flows and ports every time, so that hardly two are equal.
+type questions struct {
+	rng    *rand.Rand
+	fabric *topo.Fabric
+	flows  []model.FlowKey
+	begin  time.Time // of what the store has
+}
+
+// routes are the kinds of questions and how many of a hundred each is.
+var serveRoutes = []struct {
+	name  string
+	share int
+	ask   func(q *questions) string
+}{
+	{"flows", 30, (*questions).list},
+	{"flow", 15, (*questions).flow},
+	{"port", 15, (*questions).port},
+	{"incidents", 12, (*questions).incidents},
+	{"traces", 10, (*questions).traces},
+	{"state", 6, func(*questions) string { return "/state" }},
+	{"heatmap", 5, (*questions).heatmap},
+	{"health", 5, func(*questions) string { return "/health" }},
+	{"topology", 2, func(*questions) string { return "/topology" }},
+}
+
+// draw chooses a question.
+func (q *questions) draw() (route int, path string) {
+	n := q.rng.IntN(100)
+	for i := range serveRoutes {
+		if n -= serveRoutes[i].share; n < 0 {
+			return i, "/api/v1" + serveRoutes[i].ask(q)
+		}
+	}
+	panic("bench: shares of questions are not a hundred")
+}
+
+// span is a range: mostly up to now, and one in five somewhere in the past.
+func (q *questions) span() url.Values {
+	v := url.Values{}
+	long := time.Duration(float64(time.Second) * (1 + 600*q.rng.Float64()*q.rng.Float64()))
+	if q.rng.IntN(5) > 0 {
+		v.Set("last", fmt.Sprintf("%dms", long.Milliseconds()))
+		return v
+	}
+	to := q.begin.Add(time.Duration(q.rng.Int64N(int64(max(time.Since(q.begin), 1)))))
+	v.Set("to", to.UTC().Format(time.RFC3339Nano))
+	v.Set("from", to.Add(-long/10).UTC().Format(time.RFC3339Nano))
+	return v
+}
+
+func (q *questions) node() string {
+	sw := q.fabric.Switches()
+	return q.fabric.Node(sw[q.rng.IntN(len(sw))]).Name
+}
+
+func (q *questions) filter() string {
+	f := q.flows[q.rng.IntN(len(q.flows))]
+	return []string{
+		fmt.Sprintf("ip.src == %s", f.Src),
+		fmt.Sprintf("ip.dst == %s && udp.srcport == %d", f.Dst, f.SrcPort),
+		fmt.Sprintf("udp.dstport == %d", f.DstPort),
+		fmt.Sprintf("ip.src == %s && ip.dst == %s", f.Src, f.Dst),
+	}[q.rng.IntN(4)]
+}
+
+func (q *questions) list() string {
+	v := q.span()
+	switch q.rng.IntN(4) {
+	case 0:
+		v.Set("node", q.node())
+	case 1: // all of them
+	default:
+		v.Set("filter", q.filter())
+	}
+	v.Set("sort", []string{"bytes", "packets", "lost", "newest"}[q.rng.IntN(4)])
+	return "/flows?" + v.Encode()
+}
+
+func (q *questions) flow() string {
+	return "/flows/" + url.PathEscape(q.flows[q.rng.IntN(len(q.flows))].String()) + "?" + q.span().Encode()
+}
+
+func (q *questions) port() string {
+	sw := q.fabric.Switches()
+	n := q.fabric.Node(sw[q.rng.IntN(len(sw))])
+	return fmt.Sprintf("/ports/%s/%d?%s", n.Name, q.rng.IntN(len(n.Ports))+1, q.span().Encode())
+}
+
+func (q *questions) incidents() string {
+	v := q.span()
+	if q.rng.IntN(2) == 0 {
+		v.Set("severity", []string{"notice", "warning", "critical"}[q.rng.IntN(3)])
+	}
+	return "/incidents?" + v.Encode()
+}
+
+func (q *questions) traces() string {
+	v := q.span()
+	if q.rng.IntN(2) == 0 {
+		v.Set("filter", q.filter())
+	} else {
+		v.Set("node", q.node())
+	}
+	return "/traces?" + v.Encode()
+}
+
+func (q *questions) heatmap() string {
+	v := q.span()
+	v.Set("metric", []string{"queue_bytes", "latency_ns", "load_bps"}[q.rng.IntN(3)])
+	return "/ports/heatmap?" + v.Encode()
+}
+
+// answer is what became of one question.
+type answer struct {
+	route  int
+	status int // 0: none came
+	took   time.Duration
+}
+
+// askAll asks so many questions a second for a time, whether or not those before
+// have been answered, at instants that are drawn before. An answer's time
+// counts from its instant: who has to wait for a free core or connection is
+// not left out.
+func askAll(ctx context.Context, base string, q *questions, rate float64, during time.Duration) []answer {
+	transport := &http.Transport{MaxIdleConns: 512, MaxIdleConnsPerHost: 512, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var all []answer
+	at := time.Now()
+	for end := at.Add(during); ctx.Err() == nil; {
+		at = at.Add(time.Duration(q.rng.ExpFloat64() / rate * float64(time.Second)))
+		if at.After(end) {
+			break
+		}
+		route, path := q.draw()
+		time.Sleep(time.Until(at))
+		intended := at
+		wg.Go(func() {
+			a := answer{route: route, status: ask(ctx, client, base+path), took: time.Since(intended)}
+			mu.Lock()
+			all = append(all, a)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// ask reads an answer to its end.
+func ask(ctx context.Context, c *http.Client, address string) (status int) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return 0
+	}
+	return resp.StatusCode
+}
+
+// latency is the times of answers in milliseconds, in order. A question that
+// was not answered as it should took as long as anybody would wait.
+func latency(all []answer, route int) (ms []float64, failed int) {
+	for _, a := range all {
+		if route >= 0 && a.route != route {
+			continue
+		}
+		took := a.took
+		if a.status != http.StatusOK {
+			failed++
+			took = max(took, time.Minute)
+		}
+		ms = append(ms, float64(took)/float64(time.Millisecond))
+	}
+	slices.SortFunc(ms, cmp.Compare[float64])
+	return ms, failed
+}
