@@ -24,6 +24,18 @@ func (m *matching) closing(loop []int) time.Duration {
 	return closed
 }
 
+// lastStopped returns the queues of a loop that still sent shortly before it
+// closed. One that stood already was waiting for the others, and began nothing.
+func (m *matching) lastStopped(loop []int) (list []int) {
+	closed := m.closing(loop)
+	for _, n := range loop {
+		if m.ago(n, m.g.Nodes[n].Pauses.Began) <= closed+leadUp {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
 // pausedBefore tells whether a queue was paused in the lead-up to something so
 // long ago. What stopped since then cannot have begun it, and what was let go
 // long before has not.
@@ -40,28 +52,6 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 		}
 	}
 	return m.ago(n, p.First) >= closed-apart && (m.g.Nodes[n].Stands() || ended <= since)
-}
-
-// deepBefore tells whether a queue was deep, without pauses, in the epoch of
-// something so long ago.
-func (m *matching) deepBefore(n int, closed time.Duration) bool {
-	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
-		return m.wasDeep(n) // its epochs are not told apart
-	}
-	depth, packets := map[uint32]float64{}, map[uint32]float64{}
-	first, last := m.lead(n, closed)
-	for _, p := range m.g.PassagesAt(n) {
-		if within(p.Did.Epoch, first, last) {
-			depth[p.Did.Epoch] += float64(p.Did.Depth)
-			packets[p.Did.Epoch] += float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
-		}
-	}
-	for e := range depth {
-		if packets[e] > 0 && depth[e]*packet >= packets[e]*m.bytesIn(n, m.cfg.Deep) {
-			return true
-		}
-	}
-	return false
 }
 
 // lead returns the epochs of a queue's switch in which something so long ago
@@ -103,8 +93,10 @@ func (m *matching) began(loop []int) end {
 		switch {
 		case m.pausedByHost(e.node) && m.pausedBefore(e.node, closed):
 			return e
-		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && node.Depth > depth:
-			best, depth = e, node.Depth
+		case node.Paused == 0 && m.wasDeep(e.node) && node.Depth > depth:
+			if first, last := m.lead(e.node, closed); m.deepIn(e.node, first, last) {
+				best, depth = e, node.Depth
+			}
 		}
 	}
 	return best

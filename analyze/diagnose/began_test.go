@@ -121,3 +121,40 @@ func TestOverfullWhenPaused(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueThatStoodBefore: a queue of a circle was overfull when it was paused,
+// but that was long before the circle closed: it began nothing.
+func TestQueueThatStoodBefore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		began time.Duration
+		want  Anomaly
+	}{
+		"as the circle closed": {110 * µs, InLoop},
+		"long before":          {500 * µs, OutOfLoop},
+	} {
+		b := circle(t)
+		p := &b.reports[b.id("s2")].Pauses[0]
+		p.Behind, p.First, p.Began = 180*kb, now.Add(-tc.began), now.Add(-tc.began)
+		if v := b.diagnose("h0>h4"); v[0].Anomaly != tc.want {
+			t.Errorf("an overfull queue of the circle that stopped %s: %+v; want %v", name, v[0], tc.want)
+		}
+	}
+}
+
+// TestDeepestOfThePast: nothing is left of two queues of the victim's way. The one
+// that it found deeper is the cause; where it met little, it waited little.
+func TestDeepestOfThePast(t *testing.T) {
+	b := leafSpine(t, all...)
+	for _, p := range []string{"leaf2>spine0", "leaf1>h5"} {
+		b.queue(p, 0)
+		r := b.reports[b.port(p).Node]
+		r.PortEpochs[len(r.PortEpochs)-1].Depth = 100 * 200
+		b.met("h9>h5", p, 9, 50, 200)
+	}
+	b.met("h8>h5", "leaf2>spine0", 9, 40, 60)
+	b.met("h8>h5", "leaf1>h5", 9, 40, 400)
+	v := b.diagnose("h8>h5")
+	if len(v) != 1 || v[0].Anomaly != Contention || v[0].Initial != b.port("leaf1>h5") {
+		t.Errorf("%+v; want contention at leaf1>h5 alone", v)
+	}
+}

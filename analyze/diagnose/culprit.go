@@ -34,13 +34,13 @@ func (m *matching) culprits(n int) []Culprit {
 func (m *matching) competitors(n int) []Culprit {
 	weights := m.waitedAt(n)
 	if m.now {
-		found := 0.0
+		sum := 0.0
 		for _, bytes := range weights {
-			found += bytes
+			sum += bytes
 		}
-		left := max(0, m.foundIn(n)-m.queued(n))
+		left := max(0, m.found(n)-m.queued(n))
 		for f := range weights {
-			weights[f] *= left / found
+			weights[f] *= left / sum
 		}
 		for f, bytes := range m.queuedFor(n) {
 			weights[f] += bytes
@@ -49,15 +49,27 @@ func (m *matching) competitors(n int) []Culprit {
 	return m.list(weights)
 }
 
-// foundIn is the most bytes that the victim's packets lately found in a queue,
-// in the mean over an epoch.
-func (m *matching) foundIn(n int) (bytes float64) {
-	oldest := m.numberAt(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm))
+// found is the most bytes that the victim's packets lately found in a queue, in
+// the mean over an epoch. Of a victim that was there before, the mean says
+// little, as most of its packets may have met nothing: then that of any flow.
+func (m *matching) found(n int) (bytes float64) {
+	first, last := m.recent(n)
 	flow := m.g.Flow(m.complaint.Victim)
+	most, before := 0.0, false
 	for _, p := range m.g.PassagesAt(n) {
-		if free := float64(p.Did.Packets) - float64(p.Did.Paused); p.Flow == flow && int32(p.Did.Epoch-oldest) >= 0 && free > 0 {
-			bytes = max(bytes, float64(p.Did.Depth)/free*packet)
+		lately := within(p.Did.Epoch, first, last)
+		before = before || p.Flow == flow && !lately
+		free := float64(p.Did.Packets) - float64(p.Did.Paused)
+		if !lately || free <= 0 {
+			continue
 		}
+		mean := float64(p.Did.Depth) / free * packet
+		if most = max(most, mean); p.Flow == flow {
+			bytes = max(bytes, mean)
+		}
+	}
+	if before || 2*bytes < m.queued(n) {
+		return most
 	}
 	return bytes
 }
@@ -67,6 +79,12 @@ func (m *matching) numberAt(n int, t model.Time) uint32 {
 	teller, _ := m.g.Teller(m.g.Nodes[n].Node)
 	clock := epoch.Header{EpochLength: max(teller.Epoch, 1)}
 	return clock.Number(t)
+}
+
+// recent returns the epochs of a queue's switch in the last moments.
+func (m *matching) recent(n int) (first, last uint32) {
+	now := m.g.Nodes[n].Snapshot
+	return m.numberAt(n, now.Add(-epoch.Calm)), m.numberAt(n, now)
 }
 
 // within tells whether an epoch is one of some in a row; their numbers wrap.
@@ -134,11 +152,11 @@ func (m *matching) waitingFor(n int) (list []int) {
 // depth is time to wait, and by Little's law a flow has so much in a queue as
 // its packets' times to wait come to: the sum is the flow's share of the queue.
 func (m *matching) waitedAt(n int) map[int]float64 {
-	now := m.g.Nodes[n].Snapshot
-	if weights := m.waitedIn(n, m.numberAt(n, now.Add(-epoch.Calm)), m.numberAt(n, now)); len(weights) > 0 {
+	first, last := m.recent(n)
+	if weights := m.waitedIn(n, first, last); len(weights) > 0 {
 		return weights
 	}
-	return m.waitedIn(n, m.numberAt(n, m.g.From), m.numberAt(n, now))
+	return m.waitedIn(n, m.numberAt(n, m.g.From), last)
 }
 
 // waitedIn is waitedAt over some epochs.

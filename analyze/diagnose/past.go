@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
-	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // pastRelation is who waited for whom in the epochs before the snapshots.
@@ -37,6 +36,26 @@ func (m *matching) wasDeep(n int) bool {
 	return m.g.Nodes[n].Depth*packet >= m.bytesIn(n, m.cfg.Deep)
 }
 
+// deepIn is wasDeep in one of some epochs.
+func (m *matching) deepIn(n int, first, last uint32) bool {
+	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+		return m.wasDeep(n) // its epochs are not told apart
+	}
+	depth, packets := map[uint32]float64{}, map[uint32]float64{}
+	for _, p := range m.g.PassagesAt(n) {
+		if within(p.Did.Epoch, first, last) {
+			depth[p.Did.Epoch] += float64(p.Did.Depth)
+			packets[p.Did.Epoch] += float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
+		}
+	}
+	for e := range depth {
+		if packets[e] > 0 && depth[e]*packet >= packets[e]*m.bytesIn(n, m.cfg.Deep) {
+			return true
+		}
+	}
+	return false
+}
+
 // metDepth tells whether the victim's own packets lately found a queue deep. A
 // queue of its way that was deep at another time did not hold it up.
 //
@@ -52,11 +71,39 @@ func (m *matching) metDepth(n int) bool {
 	if len(provenance.Out(m.g.FlowPort, flow)) == 0 && !m.complaint.Paused {
 		enough *= m.cfg.Least
 	}
-	oldest := m.numberAt(n, m.g.Nodes[n].Snapshot.Add(-epoch.Calm))
+	first, last := m.recent(n)
 	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
 		free := float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
-		return p.Flow == flow && int32(p.Did.Epoch-oldest) >= 0 && free > 0 && float64(p.Did.Depth)*packet >= free*enough
+		return p.Flow == flow && within(p.Did.Epoch, first, last) && free > 0 && float64(p.Did.Depth)*packet >= free*enough
 	})
+}
+
+// share is what the victim's packets lately found in a queue, of the most that
+// they found in any: of several deep queues the deepest held it up.
+func (m *matching) share(n int) float64 {
+	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+		return 1
+	}
+	most := 0.0
+	for _, o := range m.victim {
+		most = max(most, m.foundBy(o))
+	}
+	if most == 0 {
+		return 1
+	}
+	return m.foundBy(n) / most
+}
+
+// foundBy is the sum of what the victim's packets lately found in a queue.
+func (m *matching) foundBy(n int) (depth float64) {
+	flow := m.g.Flow(m.complaint.Victim)
+	first, last := m.recent(n)
+	for _, p := range m.g.PassagesAt(n) {
+		if p.Flow == flow && within(p.Did.Epoch, first, last) {
+			depth += float64(p.Did.Depth)
+		}
+	}
+	return depth
 }
 
 // past matches what the epochs tell, as the paper does, where the wait was over
@@ -92,7 +139,8 @@ func (m *matching) past() {
 		}
 	}
 	for _, n := range m.victim {
-		if !m.waited(n) && m.wasDeep(n) && m.metDepth(n) && !m.named(n) {
+		first, last := m.recent(n)
+		if !m.waited(n) && m.deepIn(n, first, last) && m.metDepth(n) && !m.named(n) {
 			m.contention(n)
 		}
 	}

@@ -47,13 +47,13 @@ func (m *matching) backpressure(e end) Verdict {
 	return v
 }
 
-// contention is the verdict of a queue of the victim's own way.
+// contention adds the verdict of a queue of the victim's own way.
 func (m *matching) contention(n int) {
 	v := m.begin(Contention, Flows, end{node: n, blame: 1, via: []int{n}})
 	v.Path = nil
 	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.bytesIn(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
 	if !m.now {
-		v.Confidence = 0.5
+		v.Confidence = 0.5 * m.share(n)
 	}
 	m.blame(&v, n, m.competitors(n))
 	m.add(v)
@@ -78,7 +78,7 @@ func (m *matching) blame(v *Verdict, n int, flows []Culprit) {
 // deadlock makes the verdicts of a loop: what began it decides which. There may
 // be a reason inside and one outside of it.
 func (m *matching) deadlock(loop cycle) {
-	inside, depth := m.overfull(loop.nodes)
+	inside, depth := m.overfull(m.lastStopped(loop.nodes))
 	host, flows := end{node: -1}, end{node: -1}
 	for _, e := range loop.ends {
 		switch m.kind(e.node) {
