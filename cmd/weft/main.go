@@ -111,6 +111,10 @@ Begin with:
                                 packets on purpose: what is lost, where and how
   weft repro list               what the papers claim, to be measured here
 
+While weft demo or weft serve runs, ask it with weft incidents, flows, trace,
+ports, probe, counter, debug and diagnose (--server URL). weft replay plays what
+it recorded.
+
 Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 3 the command worked and found a fault.`,
 		SilenceErrors: true,

@@ -15,7 +15,7 @@ import (
 // again. A machine that stands still for longer than reports are waited for makes
 // them late for the one and not for the other, so it has some tries.
 func TestReplayIsTheService(t *testing.T) {
-	const tries = 6
+	const tries = 8
 	for try := 1; ; try++ {
 		served, played := serveAndReplay(t)
 		if try < tries && !served.equal(played) {
