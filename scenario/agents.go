@@ -127,7 +127,7 @@ func (x *session) listen(Options) error {
 func (c *clinic) complain(at model.Time, t agent.Trigger) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.Stopped(c.x.net.Host(src), t.Poll.Flow)
-	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped}
+	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Value, Underway: t.Reason == agent.Age}
 	_ = c.watch.Complain(c.x.clock(c.x.net.Now()), rootcause.Complaint{Complaint: who, At: at}) // what finds no room is counted
 }
 

@@ -54,19 +54,29 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 	return m.ago(n, p.First) >= closed-apart && (m.g.Nodes[n].Stands() || ended <= since)
 }
 
-// lead returns the epochs of a queue's switch in which something so long ago
-// came about. Epochs are long, and what began a loop is there when it closes: an
-// epoch that was over by then does not count.
-func (m *matching) lead(n int, closed time.Duration) (first, last uint32) {
-	at := m.g.Nodes[n].Snapshot.Add(-closed)
-	return m.numberAt(n, at.Add(-apart)), m.numberAt(n, at)
+// deepBefore tells whether a queue was deep by itself in the lead-up to
+// something so long ago. Where it was once more since then, the epoch of that
+// time must tell.
+func (m *matching) deepBefore(n int, closed time.Duration) bool {
+	from, to := m.lead(n, closed)
+	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 && wave.From <= to {
+		return wave.To >= from && float64(wave.Most) >= m.bytesIn(n, m.cfg.Deep)
+	}
+	return m.deepIn(n, from, to)
 }
 
-// beginners returns the flows that overfilled a queue in the epoch of something
-// so long ago. What is in it now need not be theirs.
+// lead is the time of a queue's switch in which something so long ago came
+// about.
+func (m *matching) lead(n int, closed time.Duration) (from, to model.Time) {
+	to = m.g.Nodes[n].Snapshot.Add(-closed)
+	return to.Add(-leadUp), to
+}
+
+// beginners returns the flows that overfilled a queue in the lead-up to
+// something so long ago. What is in it now need not be theirs.
 func (m *matching) beginners(n int, closed time.Duration) []Culprit {
-	first, last := m.lead(n, closed)
-	if list := m.list(m.waitedIn(n, first, last)); len(list) > 0 {
+	from, to := m.lead(n, closed)
+	if list := m.list(m.waitedIn(n, from, to)); len(list) > 0 {
 		return list
 	}
 	return m.culprits(n)
@@ -93,10 +103,8 @@ func (m *matching) began(loop []int) end {
 		switch {
 		case m.pausedByHost(e.node) && m.pausedBefore(e.node, closed):
 			return e
-		case node.Paused == 0 && m.wasDeep(e.node) && node.Depth > depth:
-			if first, last := m.lead(e.node, closed); m.deepIn(e.node, first, last) {
-				best, depth = e, node.Depth
-			}
+		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && node.Depth > depth:
+			best, depth = e, node.Depth
 		}
 	}
 	return best

@@ -2,8 +2,11 @@ package diagnose
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"time"
 
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -53,14 +56,14 @@ func (m *matching) competitors(n int) []Culprit {
 // the mean over an epoch. Of a victim that was there before, the mean says
 // little, as most of its packets may have met nothing: then that of any flow.
 func (m *matching) found(n int) (bytes float64) {
-	first, last := m.recent(n)
+	since := m.lastly(n)
 	flow := m.g.Flow(m.complaint.Victim)
 	most, before := 0.0, false
 	for _, p := range m.g.PassagesAt(n) {
-		lately := within(p.Did.Epoch, first, last)
-		before = before || p.Flow == flow && !lately
+		first, last := m.joined(p)
+		before = before || p.Flow == flow && first < since
 		free := float64(p.Did.Packets) - float64(p.Did.Paused)
-		if !lately || free <= 0 {
+		if last < since || free <= 0 {
 			continue
 		}
 		mean := float64(p.Did.Depth) / free * packet
@@ -74,22 +77,21 @@ func (m *matching) found(n int) (bytes float64) {
 	return bytes
 }
 
-// numberAt is the number of the epoch that holds a time of a queue's switch.
-func (m *matching) numberAt(n int, t model.Time) uint32 {
-	teller, _ := m.g.Teller(m.g.Nodes[n].Node)
-	clock := epoch.Header{EpochLength: max(teller.Epoch, 1)}
-	return clock.Number(t)
+// lastly is from when on what joined a queue may have been before the victim's
+// packet: since, and before that so long as the deepest queue takes to drain.
+func (m *matching) lastly(n int) model.Time {
+	node := &m.g.Nodes[n]
+	since := node.Snapshot.Add(-epoch.Calm)
+	if m.complaint.Took > 0 {
+		since = m.since(n)
+	}
+	return since.Add(-time.Duration(float64(node.Wave.Most) / m.bytesIn(n, time.Nanosecond)))
 }
 
-// recent returns the epochs of a queue's switch in the last moments.
-func (m *matching) recent(n int) (first, last uint32) {
-	now := m.g.Nodes[n].Snapshot
-	return m.numberAt(n, now.Add(-epoch.Calm)), m.numberAt(n, now)
-}
-
-// within tells whether an epoch is one of some in a row; their numbers wrap.
-func within(number, first, last uint32) bool {
-	return int32(number-first) >= 0 && int32(last-number) >= 0
+// between tells whether a flow passed a queue between two times.
+func (m *matching) between(p provenance.Passage, from, to model.Time) bool {
+	first, last := m.joined(p)
+	return last >= from && first <= to
 }
 
 // list makes culprits of flows whose weight is not far below the heaviest's.
@@ -145,26 +147,25 @@ func (m *matching) waitingFor(n int) (list []int) {
 }
 
 // waitedAt returns the bytes of each flow that a packet found before it in a
-// queue in the mean, over the last epochs if any joined it then, else over all
-// that were told.
+// queue in the mean, of flows that lately joined it if any did, else of all that
+// were told.
 //
 // A switch sums up the depth that a flow's packets met. In a queue that sends,
 // depth is time to wait, and by Little's law a flow has so much in a queue as
 // its packets' times to wait come to: the sum is the flow's share of the queue.
 func (m *matching) waitedAt(n int) map[int]float64 {
-	first, last := m.recent(n)
-	if weights := m.waitedIn(n, first, last); len(weights) > 0 {
+	if weights := m.waitedIn(n, m.lastly(n), math.MaxInt64); len(weights) > 0 {
 		return weights
 	}
-	return m.waitedIn(n, m.numberAt(n, m.g.From), last)
+	return m.waitedIn(n, math.MinInt64, math.MaxInt64)
 }
 
-// waitedIn is waitedAt over some epochs.
-func (m *matching) waitedIn(n int, first, last uint32) map[int]float64 {
+// waitedIn is waitedAt of flows that passed the queue between two times.
+func (m *matching) waitedIn(n int, from, to model.Time) map[int]float64 {
 	weights := map[int]float64{}
 	packets := 0.0
 	for _, p := range m.g.PassagesAt(n) {
-		if !within(p.Did.Epoch, first, last) || p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused {
+		if p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused || !m.between(p, from, to) {
 			continue
 		}
 		weights[p.Flow] += float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)
@@ -174,6 +175,37 @@ func (m *matching) waitedIn(n int, first, last uint32) map[int]float64 {
 		weights[f] /= packets
 	}
 	return weights
+}
+
+// until leaves out culprits whose packets all joined a queue after a time, as
+// far as what was told reaches back to it: who came later did not begin it.
+func (m *matching) until(list []Culprit, n int, t model.Time) []Culprit {
+	first := map[int]model.Time{}
+	oldest := model.Time(math.MaxInt64)
+	for _, p := range m.g.PassagesAt(n) {
+		at, _ := m.joined(p)
+		if was, known := first[p.Flow]; !known || at < was {
+			first[p.Flow] = at
+		}
+		oldest = min(oldest, at)
+	}
+	if oldest > t {
+		return list
+	}
+	kept, sum := []Culprit(nil), 0.0
+	for _, c := range list {
+		if at, known := first[m.g.Flow(c.Flow)]; !known || at <= t {
+			kept = append(kept, c)
+			sum += c.Weight
+		}
+	}
+	for i := range kept {
+		kept[i].Weight /= sum
+	}
+	if len(kept) == 0 {
+		return list
+	}
+	return kept
 }
 
 // routingFault finds the entry behind a loop: one that sends packets of the

@@ -59,6 +59,10 @@ type Complaint struct {
 	// Paused is set if the host's own port was: then the flow may wait in the
 	// host for what its other flows wait for.
 	Paused bool
+	// Took is how long the packet took that it is about, or has taken if it is
+	// Underway still; 0: nobody knows. What was over before does not matter.
+	Took     time.Duration
+	Underway bool
 }
 
 // Diagnoser matches graphs. It keeps nothing between them.
@@ -278,23 +282,32 @@ func (m *matching) unroll(t tracing) tracing {
 // if nothing of it is in any queue, and its host is paused, what the first
 // switch holds of the host.
 func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
-	flow := m.g.Flow(m.complaint.Victim)
+	all := 0.0
 	for _, n := range m.holding {
-		if !waits(n) {
-			continue
+		all += m.mine(n)
+	}
+	for _, n := range m.holding {
+		// A queue that was stopped this instant holds a packet or two of what
+		// waits elsewhere.
+		if mine := m.mine(n); waits(n) && (mine == 0 || mine >= m.cfg.Part*all) { // 0: its switch keeps no flows
+			starts = append(starts, provenance.Edge{From: -1, To: n, Weight: 1 + mine})
 		}
-		weight := 1.0
-		for _, w := range m.g.WaitingAt(n) {
-			if w.Flow == flow {
-				weight += float64(w.Bytes)
-			}
-		}
-		starts = append(starts, provenance.Edge{From: -1, To: n, Weight: weight})
 	}
 	if m.complaint.Paused && len(m.holding) == 0 {
 		starts, m.atHost = slices.Clone(m.g.First), true
 	}
 	return starts
+}
+
+// mine is what a queue holds of the victim, in bytes.
+func (m *matching) mine(n int) (bytes float64) {
+	flow := m.g.Flow(m.complaint.Victim)
+	for _, w := range m.g.WaitingAt(n) {
+		if w.Flow == flow {
+			bytes += float64(w.Bytes)
+		}
+	}
+	return bytes
 }
 
 // pauses makes verdicts of where the waiting of paused queues ends.
@@ -375,7 +388,7 @@ func (m *matching) kind(n int) endKind {
 		return fadingEnd
 	case m.now && m.released(n) && m.open(n):
 		return openEnd // what it was paused for may be there
-	case m.now && m.deep(n), !m.now && m.wasDeep(n):
+	case m.now && m.deep(n), !m.now && m.deepThen(n):
 		return flowEnd
 	}
 	return fadingEnd

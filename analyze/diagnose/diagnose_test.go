@@ -107,7 +107,7 @@ func (b *bench) waits(flow string, bytes uint64, ports ...string) {
 func (b *bench) passes(flow, port string, number, packets uint32, prio model.Priority) {
 	p := b.port(port)
 	r := b.reports[p.Node]
-	r.Flows = append(r.Flows, epoch.Flow{Epoch: number, Out: p.Port, Priority: prio, Key: b.flow(flow), Packets: packets, Bytes: uint64(packets) * kb})
+	r.Flows = append(r.Flows, epoch.Flow{Epoch: number, Out: p.Port, Priority: prio, Key: b.flow(flow), Packets: packets, Bytes: uint64(packets) * kb, Last: r.EpochLength - 1})
 }
 
 func (b *bench) graph(victim string) (*provenance.Evidence, *provenance.Graph) {
@@ -261,6 +261,12 @@ func TestBurstThatHasLeft(t *testing.T) {
 	b.met("h10>h5", "leaf1>h5", 7, 400, 300)
 	b.want(b.diagnose("h7>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
 	// Whoever found no more in the queue than is there came after they had left.
+	r := b.reports[b.id("leaf1")]
+	for i := range r.Flows {
+		if r.Flows[i].Key == b.flow("h6>h5") {
+			r.Flows[i].First = r.EpochLength - 20*µs
+		}
+	}
 	b.want(b.diagnose("h6>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h6>h5", "h7>h5")
 }
 
@@ -281,6 +287,63 @@ func TestBurstOfTheEpochs(t *testing.T) {
 	b.met("h4>h5", "leaf1>h5", 9, 5, 0)
 	if v := b.diagnose("h4>h5"); v[0].Anomaly != None {
 		t.Errorf("verdict %+v of a flow that met nobody; want none", v[0])
+	}
+}
+
+// TestOnlyWhatWasThenCounts: epochs are long beside what a packet takes. A queue
+// that was deep, or paused, before the packet was sent did not hold it up, and a
+// flow that had left by then is no culprit.
+func TestOnlyWhatWasThenCounts(t *testing.T) {
+	const took = 60 * µs
+	ago := func(d time.Duration) model.Time { return now.Add(-d) }
+	for name, tc := range map[string]struct {
+		wave, pause time.Duration // how long ago they ended; 0: there was none
+		want        Anomaly
+		culprits    []string
+	}{
+		"deep then":     {wave: 40 * µs, want: Contention, culprits: []string{"h6>h5", "h0>h5", "h7>h5"}},
+		"deep before":   {wave: 300 * µs, want: None},
+		"paused then":   {pause: 40 * µs, want: Storm},
+		"paused before": {pause: 300 * µs, want: None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := leafSpine(t, all...)
+			b.queue("leaf1>h5", 0)
+			r := b.reports[b.id("leaf1")]
+			port := b.port("leaf1>h5").Port
+			r.PortEpochs[len(r.PortEpochs)-1].Depth = 100 * 200
+			b.met("h7>h5", "leaf1>h5", 9, 5, 200)
+			b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+			b.met("h0>h5", "leaf1>h5", 9, 20, 200)
+			b.met("h1>h5", "leaf1>h5", 9, 20, 200)
+			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
+			if tc.wave > 0 {
+				r.Waves = append(r.Waves, epoch.Wave{Port: port, Priority: class, From: ago(tc.wave + 30*µs), To: ago(tc.wave), Most: 200 * kb})
+			}
+			if tc.pause > 0 {
+				r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
+				r.Flows[len(r.Flows)-4].Paused = 4
+				r.Waves = append(r.Waves, epoch.Wave{Port: port, Priority: class, From: ago(900 * µs), To: ago(800 * µs), Most: 200 * kb})
+				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, Began: ago(tc.pause + 30*µs), First: ago(tc.pause + 30*µs), Ended: ago(tc.pause), Pauses: 1})
+			}
+			d, err := New(DefaultConfig(b.intent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, g := b.graph("h7>h5")
+			v := d.Diagnose(Complaint{Victim: b.flow("h7>h5"), Took: took}, e, g)
+			var named []model.FlowKey
+			for _, c := range v[0].Culprits {
+				named = append(named, c.Flow)
+			}
+			var want []model.FlowKey
+			for _, c := range tc.culprits {
+				want = append(want, b.flow(c))
+			}
+			if v[0].Anomaly != tc.want || !slices.Equal(named, want) {
+				t.Errorf("verdict %v by %v (%q); want %v by %v", v[0].Anomaly, named, v[0].Evidence, tc.want, tc.culprits)
+			}
+		})
 	}
 }
 

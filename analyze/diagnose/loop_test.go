@@ -41,6 +41,12 @@ func TestLoopThatBeganInside(t *testing.T) {
 	v := b.diagnose("h0>h4")
 	b.want(v[0], InLoop, Flows, MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 	b.wantLoop(v[0], false)
+
+	// Who came when the circle stood did not begin it.
+	b.waits("h4>h1", 90*kb, "s2>s3")
+	r.Flows[len(r.Flows)-1].First = 999 * µs
+	v = b.diagnose("h0>h4")
+	b.want(v[0], InLoop, Flows, MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 }
 
 func TestLoopThatBeganOutside(t *testing.T) {

@@ -1,9 +1,12 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // pastRelation is who waited for whom in the epochs before the snapshots.
@@ -15,14 +18,45 @@ func (m *matching) pastRelation() relation {
 	}
 }
 
-// waited tells whether what filled a queue in the epochs was rather its pauses
-// than its own traffic: packets found more before them while it was paused. An
-// epoch in which it was both paused and overfull by itself does not tell which
-// of the two a packet met; the nearer of two causes is the surer one.
+// since is from when on the victim's packet may have been in a queue, on its
+// switch's clock: the poll takes the packet's way, and no longer than the packet
+// did. What is still underway waited until a moment ago. If nobody knows how
+// long it took, all that is told counts.
+func (m *matching) since(n int) model.Time {
+	back := m.complaint.Took
+	if back == 0 {
+		return m.g.From
+	}
+	if m.complaint.Underway {
+		back = min(back, epoch.Calm)
+	}
+	return m.g.Nodes[n].Snapshot.Add(-back)
+}
+
+// pausedThen tells whether a queue was paused while it may have held the packet
+// up.
+func (m *matching) pausedThen(n int) bool {
+	node := &m.g.Nodes[n]
+	if node.Pauses.Pauses == 0 {
+		return node.Paused > 0 // epochs alone were told
+	}
+	return node.Stands() || node.Pauses.Ended >= m.since(n).Add(-apart)
+}
+
+// waited tells whether what filled a queue was rather its pauses than its own
+// traffic: it was not deep when they began, or packets found more before them
+// while it was paused. An epoch in which it was both paused and overfull by
+// itself does not tell which of the two a packet met; the nearer of two causes
+// is the surer one.
 func (m *matching) waited(n int) bool {
 	node := &m.g.Nodes[n]
-	if node.ToHost {
-		return node.Paused > 0 // hosts do not pause for nothing
+	switch p := &node.Pauses; {
+	case !m.pausedThen(n):
+		return false
+	case node.ToHost:
+		return true // hosts do not pause for nothing
+	case p.Pauses > 0 && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep):
+		return true
 	}
 	free := float64(node.Packets-min(node.Paused, node.Packets)) * node.Depth
 	return node.Paused > 0 && float64(node.Paused)*node.PausedDepth >= free
@@ -31,19 +65,21 @@ func (m *matching) waited(n int) bool {
 // packet is the size of most, in bytes: depths are in packets.
 const packet = 1000
 
-// wasDeep tells whether a queue was deep in the epochs, without pauses.
+// wasDeep tells whether a queue was deep by itself in the epochs told.
 func (m *matching) wasDeep(n int) bool {
-	return m.g.Nodes[n].Depth*packet >= m.bytesIn(n, m.cfg.Deep)
+	node := &m.g.Nodes[n]
+	return max(node.Depth*packet, float64(node.Wave.Most)) >= m.bytesIn(n, m.cfg.Deep)
 }
 
-// deepIn is wasDeep in one of some epochs.
-func (m *matching) deepIn(n int, first, last uint32) bool {
+// deepIn tells whether a queue was deep by itself, in the mean over one of the
+// epochs in which flows passed it between two times.
+func (m *matching) deepIn(n int, from, to model.Time) bool {
 	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
 		return m.wasDeep(n) // its epochs are not told apart
 	}
 	depth, packets := map[uint32]float64{}, map[uint32]float64{}
 	for _, p := range m.g.PassagesAt(n) {
-		if within(p.Did.Epoch, first, last) {
+		if m.between(p, from, to) {
 			depth[p.Did.Epoch] += float64(p.Did.Depth)
 			packets[p.Did.Epoch] += float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
 		}
@@ -56,25 +92,31 @@ func (m *matching) deepIn(n int, first, last uint32) bool {
 	return false
 }
 
-// metDepth tells whether the victim's own packets lately found a queue deep. A
-// queue of its way that was deep at another time did not hold it up.
-//
-// A mean over an epoch is thinned out by packets that met nothing. Where no
-// pause can have held the flow up, queues are all that is left, and a part of
-// the depth is enough.
-func (m *matching) metDepth(n int) bool {
-	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+// deepThen tells whether a queue was deep by itself while it may have held the
+// packet up, or what the packet waited for.
+func (m *matching) deepThen(n int) bool {
+	since := m.since(n).Add(-apart)
+	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 {
+		return m.wasDeep(n) && wave.To >= since
+	}
+	return m.deepIn(n, since, math.MaxInt64)
+}
+
+// met tells whether the victim's own packets found a queue deep. A queue of its
+// way that was deep at another time did not hold it up.
+func (m *matching) met(n int) bool {
+	node := &m.g.Nodes[n]
+	if t, _ := m.g.Teller(node.Node); t.NoFlows {
 		return true // nobody can tell
 	}
 	flow := m.g.Flow(m.complaint.Victim)
-	enough := m.bytesIn(n, m.cfg.Deep)
-	if len(provenance.Out(m.g.FlowPort, flow)) == 0 && !m.complaint.Paused {
-		enough *= m.cfg.Least
-	}
-	first, last := m.recent(n)
 	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
-		free := float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
-		return p.Flow == flow && within(p.Did.Epoch, first, last) && free > 0 && float64(p.Did.Depth)*packet >= free*enough
+		if p.Flow != flow || float64(p.Did.Depth)*packet < m.bytesIn(n, m.cfg.Deep) {
+			return false
+		}
+		first, last := m.joined(p)
+		from := max(node.Wave.From, m.since(n))
+		return node.Wave.Most == 0 || last >= from && max(first, from) <= node.Wave.To
 	})
 }
 
@@ -97,13 +139,20 @@ func (m *matching) share(n int) float64 {
 // foundBy is the sum of what the victim's packets lately found in a queue.
 func (m *matching) foundBy(n int) (depth float64) {
 	flow := m.g.Flow(m.complaint.Victim)
-	first, last := m.recent(n)
 	for _, p := range m.g.PassagesAt(n) {
-		if p.Flow == flow && within(p.Did.Epoch, first, last) {
+		if p.Flow == flow && m.between(p, m.lastly(n), math.MaxInt64) {
 			depth += float64(p.Did.Depth)
 		}
 	}
 	return depth
+}
+
+// joined is when the first and the last packet of a passage joined the queue.
+func (m *matching) joined(p provenance.Passage) (first, last model.Time) {
+	teller, _ := m.g.Teller(m.g.Nodes[p.Node].Node)
+	clock := epoch.Header{Snapshot: m.g.Nodes[p.Node].Snapshot, EpochLength: max(teller.Epoch, 1)}
+	start := clock.Start(p.Did.Epoch)
+	return start.Add(p.Did.First), start.Add(p.Did.Last)
 }
 
 // past matches what the epochs tell, as the paper does, where the wait was over
@@ -132,15 +181,14 @@ func (m *matching) past() {
 		m.pauses(t)
 		for _, l := range loops {
 			for _, n := range l.nodes {
-				if m.wasDeep(n) {
+				if m.deepThen(n) {
 					m.add(m.backpressure(end{node: n, blame: l.blame / float64(len(l.nodes)), via: l.entry}))
 				}
 			}
 		}
 	}
 	for _, n := range m.victim {
-		first, last := m.recent(n)
-		if !m.waited(n) && m.deepIn(n, first, last) && m.metDepth(n) && !m.named(n) {
+		if !m.waited(n) && m.deepThen(n) && m.met(n) && !m.named(n) {
 			m.contention(n)
 		}
 	}

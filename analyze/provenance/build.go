@@ -190,6 +190,12 @@ func (b *builder) report(r *Report) {
 			g.Nodes[at].Pauses = *p
 		}
 	}
+	for i := range r.Waves {
+		w := &r.Waves[i]
+		if at, ok := b.at(r.Switch, w.Port, w.Priority); ok {
+			g.Nodes[at].Wave = *w
+		}
+	}
 }
 
 // flow numbers a flow in the order of first use.

@@ -18,6 +18,7 @@ type Report struct {
 	Flows      []epoch.Flow
 	Meters     []epoch.Meter
 	Pauses     []epoch.Pause
+	Waves      []epoch.Wave
 	Helds      []epoch.Held
 	Waitings   []epoch.Waiting
 
@@ -187,6 +188,8 @@ func (r *Report) record(kind epoch.Kind, b []byte) (err error) {
 		r.Meters, err = add(r.Meters, b)
 	case epoch.KindPause:
 		r.Pauses, err = add(r.Pauses, b)
+	case epoch.KindWave:
+		r.Waves, err = add(r.Waves, b)
 	case epoch.KindHeld:
 		r.Helds, err = add(r.Helds, b)
 	case epoch.KindWaiting4, epoch.KindWaiting6:

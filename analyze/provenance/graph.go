@@ -35,6 +35,7 @@ type Node struct {
 	// At the snapshot.
 	State    epoch.Port
 	Pauses   epoch.Pause
+	Wave     epoch.Wave
 	Snapshot model.Time
 }
 

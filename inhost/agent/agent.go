@@ -96,8 +96,11 @@ type Stats struct {
 }
 
 // Agent watches the flows that start at one host. Memory is constant per flow:
-// one packet at a time is measured, and while it is on its way it tells the
-// age of the oldest unacknowledged one from below.
+// a few packets at a time are measured, spread over a base round trip, and
+// while they are on their way they tell the age of the oldest unacknowledged
+// one from below. One at a time would be blind while it is underway: a queue
+// that fills up and drains again within three round trips shows its worst only
+// to packets sent at the right moment.
 type Agent struct {
 	cfg    Config
 	flows  map[model.FlowKey]*watched
@@ -111,17 +114,28 @@ type Agent struct {
 }
 
 type watched struct {
-	expect  Expect
-	start   model.Time
-	sent    int64 // bytes, highest end of a packet
-	acked   int64
-	timed   int64 // end of the packet that is measured; 0: none
-	timedAt model.Time
-	window  model.Time // begin of the present one
-	before  int64      // acked at its begin
-	busy    bool       // something was unacknowledged all through the window
-	polled  model.Time
-	once    bool // polled before
+	expect Expect
+	start  model.Time
+	sent   int64 // bytes, highest end of a packet
+	acked  int64
+	timed  [samples]sample // packets that are measured, a ring
+	oldest int             // of them
+	count  int
+	window model.Time // begin of the present one
+	before int64      // acked at its begin
+	busy   bool       // something was unacknowledged all through the window
+	polled model.Time
+	once   bool // polled before
+}
+
+// samples is how many packets of a flow are measured at a time. They are sent
+// at least a samples-th of the limit apart: what lasts for that long is seen.
+const samples = 8
+
+// sample is a packet that is measured.
+type sample struct {
+	end int64 // of its bytes in the flow
+	at  model.Time
 }
 
 // New makes an agent that watches nothing yet.
@@ -151,8 +165,9 @@ func (a *Agent) Sent(now model.Time, key model.FlowKey, end int64) {
 	if w == nil {
 		return
 	}
-	if w.timed == 0 && end > w.sent {
-		w.timed, w.timedAt = end, now
+	if end > w.sent && w.count < samples && (w.count == 0 || now.Sub(w.last().at) >= a.limit(w)/samples) {
+		w.count++
+		*w.last() = sample{end, now}
 	}
 	w.sent = max(w.sent, end)
 }
@@ -164,11 +179,13 @@ func (a *Agent) Acked(now model.Time, key model.FlowKey, end int64) (Trigger, bo
 		return Trigger{}, false
 	}
 	w.acked = end
-	if w.timed == 0 || end < w.timed {
-		return Trigger{}, false
+	// One acknowledgement may be for several packets: for the last of them it
+	// came at once, for those before it may have waited.
+	rtt := time.Duration(0)
+	for ; w.count > 0 && w.timed[w.oldest].end <= end; w.count-- {
+		rtt = now.Sub(w.timed[w.oldest].at)
+		w.oldest = (w.oldest + 1) % samples
 	}
-	rtt := now.Sub(w.timedAt)
-	w.timed = 0
 	limit := a.limit(w)
 	if rtt <= limit {
 		return Trigger{}, false
@@ -176,6 +193,9 @@ func (a *Agent) Acked(now model.Time, key model.FlowKey, end int64) (Trigger, bo
 	a.stats.Late++
 	return a.complain(now, key, w, RTT, rtt, limit)
 }
+
+// last is the newest packet that is measured.
+func (w *watched) last() *sample { return &w.timed[(w.oldest+w.count-1)%samples] }
 
 // End ends a flow, finished or not.
 func (a *Agent) End(now model.Time, key model.FlowKey) (t Trigger, ok bool) {
@@ -207,7 +227,7 @@ func (a *Agent) Tick(now model.Time, out []Trigger) []Trigger {
 	for _, key := range a.order {
 		w := a.flows[key]
 		limit := a.limit(w)
-		if age := now.Sub(w.timedAt); w.timed != 0 && age > limit {
+		if age := now.Sub(w.timed[w.oldest].at); w.count > 0 && age > limit {
 			if t, ok := a.complain(now, key, w, Age, age, limit); ok {
 				out = append(out, t)
 			}

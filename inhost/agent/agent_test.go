@@ -35,11 +35,28 @@ func TestRTTOverThresholdPolls(t *testing.T) {
 		t.Errorf("trigger %+v at exactly three times the base; want none", got)
 	}
 	a.Sent(100*µs, key(1), 2000)
-	a.Sent(105*µs, key(1), 3000) // not measured: one packet at a time
+	a.Sent(103*µs, key(1), 3000) // not measured: too soon after the one before
 	got, ok := a.Acked(131*µs, key(1), 2000)
 	want := poll.Poll{Layout: poll.Weft, Flag: poll.Victim, HopLimit: 32, Event: poll.Event{Host: 7, Number: 1}, Origin: 131 * µs, Flow: key(1)}
 	if !ok || got.Reason != RTT || got.Value != 31*time.Microsecond || got.Limit != 30*time.Microsecond || got.Poll != want {
 		t.Errorf("trigger %+v, %v; want %+v for 31 µs over 30", got, ok, want)
+	}
+}
+
+// TestShortQueueIsSeen: the first packet meets an empty queue, one sent while it
+// is underway the full one. Who measured one at a time would miss it.
+func TestShortQueueIsSeen(t *testing.T) {
+	a := newAgent(t, func(c *Config) { c.Late = 4 })
+	a.Start(0, key(1), Expect{BaseRTT: 10 * time.Microsecond})
+	for i := range int64(20) {
+		a.Sent(model.Time(i)*2*µs, key(1), 1000*(i+1)) // every 5 µs one is measured
+	}
+	if got, ok := a.Acked(32*µs, key(1), 1000); ok {
+		t.Errorf("trigger %+v after 32 µs; want none up to 40", got)
+	}
+	got, ok := a.Acked(53*µs, key(1), 8000)
+	if !ok || got.Value != 41*time.Microsecond {
+		t.Errorf("trigger %+v, %v for an acknowledgement of packets sent at 6 and 12 µs; want one for the 41 µs of the second", got, ok)
 	}
 }
 

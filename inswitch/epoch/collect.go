@@ -86,6 +86,9 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 				pauses.Ended = q.pausedUntil
 			}
 			b.AddPause(pauses)
+			wave := q.wave
+			wave.Port, wave.Priority = model.PortID(out), class
+			b.AddWave(wave)
 		}
 	}
 	p.freezeEpochs(b, ev.Now)

@@ -19,6 +19,10 @@ type Config struct {
 	// the switch's own memory.
 	Evicted int
 
+	// Deep is what a queue must hold to be noted as deep, as the time that its
+	// link takes to send it.
+	Deep time.Duration
+
 	// Collect is how long the switch's processor takes to read the frozen
 	// state out; Interval is for how long a snapshot also answers later polls.
 	Collect, Interval time.Duration
@@ -37,7 +41,7 @@ type Config struct {
 // snapshot that is older shows the time before it.
 func DefaultConfig() Config {
 	return Config{
-		Length: time.Millisecond, Epochs: 2, Flows: 4096, Evicted: 4096,
+		Length: time.Millisecond, Epochs: 2, Flows: 4096, Evicted: 4096, Deep: 4 * time.Microsecond,
 		Collect: CollectTime(2), Interval: 50 * time.Microsecond, Again: 500 * time.Microsecond,
 		Chunk: 1400, Chunks: 4096,
 	}
@@ -58,6 +62,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("epoch: %d epochs, want 1 to 64", c.Epochs)
 	case c.Flows < 0 || c.Flows&(c.Flows-1) != 0:
 		return fmt.Errorf("epoch: table of %d flows, want 0 or a power of two", c.Flows)
+	case c.Deep <= 0:
+		return fmt.Errorf("epoch: queues are deep from %v, want more than 0", c.Deep)
 	case c.Evicted < 0 || c.Collect < 0 || c.Interval < 0 || c.Again < 0:
 		return fmt.Errorf("epoch: evicted %d, collect %v, interval %v, again %v; want none below 0", c.Evicted, c.Collect, c.Interval, c.Again)
 	case c.Chunk < epoch.Overhead+epoch.Flow6Size || c.Chunks < 1 || c.Chunks > 1<<16-1:

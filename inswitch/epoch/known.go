@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
@@ -19,7 +20,8 @@ type known struct {
 	who     uint64 // KeyID and lane; 0 if it is void
 	in      model.PortID
 	at      uint32 // hash
-	packets uint32 // not yet told, as are bytes and depth
+	packets uint32 // not yet told, as are the others
+	last    uint32 // when the last of them came: ns into the epoch
 	bytes   uint64
 	depth   uint64
 	queue   *queue
@@ -84,7 +86,8 @@ func (t *telemetry) settle(k *known) {
 	k.port.Depth += k.depth
 	k.meter.packets += n
 	k.meter.bytes += k.bytes
-	k.flow.In = k.in
+	t.came[k.in] = t.now.number
+	k.flow.In, k.flow.Last = k.in, time.Duration(k.last)
 	k.flow.Packets += n
 	k.flow.Bytes += k.bytes
 	k.flow.Depth += k.depth

@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
 )
 
 const µs = time.Microsecond
@@ -149,5 +151,39 @@ func TestPausesAreAddedUp(t *testing.T) {
 	want := epoch.Pause{Port: 2, Priority: 3, Began: model.Time(200 * µs), Ended: model.Time(120 * µs), First: model.Time(10 * µs), Pauses: 3, Time: 120 * µs}
 	if got != want {
 		t.Errorf("pauses %+v; want %+v", got, want)
+	}
+}
+
+// TestTheCauseOfASilentPortIsFollowed: what came by port 1 stands since its way
+// was paused; that pause is over, and no packet has come since. A poll that asks
+// why goes where the pause was, and finds what was counted there. After a packet
+// by another way it is an old story.
+func TestTheCauseOfASilentPortIsFollowed(t *testing.T) {
+	cfg := DefaultConfig()
+	ask := complaint
+	ask.Flag = poll.Causes
+	for name, tc := range map[string]struct {
+		again time.Duration // a packet by port 1 to another port; 0: none
+		want  []sent
+	}{
+		"silent":  {want: []sent{{3, poll.Causes}}},
+		"goes on": {again: 5 * cfg.Length},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, cfg)
+			r.pause(10*µs, 3, 3, 50*µs)
+			r.packet(20*µs, 1, 3, 3, flowKey(1), 5)
+			if tc.again > 0 {
+				r.packet(tc.again, 1, 2, 3, flowKey(2), 0)
+			}
+			r.poll(5*cfg.Length+10*µs, 1, ask)
+			if !slices.Equal(r.sent, tc.want) {
+				t.Errorf("sent %v; want %v", r.sent, tc.want)
+			}
+			a := readAnswer(r.reports(5*cfg.Length + 10*µs + cfg.Collect))
+			if !slices.ContainsFunc(a.Ports, func(p epoch.PortEpoch) bool { return p.Epoch == 0 && p.Port == 3 && p.Paused == 1 }) {
+				t.Errorf("ports %+v; want what port 3 did before its pause ended", a.Ports)
+			}
+		})
 	}
 }

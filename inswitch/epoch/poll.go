@@ -72,11 +72,11 @@ func (p *Program) pass(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, 
 		var flag poll.Flag
 		if routed && out == victim {
 			flag = poll.Victim
-			if p.tel.wasPaused(out, ev.Now) {
+			if p.tel.wasPaused(ev.In, out, ev.Now) {
 				flag = poll.Both
 			}
 		}
-		if want&poll.Causes != 0 && p.tel.met(ev.In, out) && p.tel.wasPaused(out, ev.Now) {
+		if want&poll.Causes != 0 && p.tel.met(ev.In, out) && p.tel.wasPaused(ev.In, out, ev.Now) {
 			flag |= poll.Causes
 		}
 		if flag == 0 || p.dev.Ports[i].Host {

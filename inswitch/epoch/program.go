@@ -27,7 +27,7 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{cfg: cfg, dev: dev, keeps: true}
-	p.tel = newTelemetry(cfg, len(dev.Ports), &p.stats)
+	p.tel = newTelemetry(cfg, &dev, &p.stats)
 	return p, nil
 }
 

@@ -55,7 +55,8 @@ func (r *rig) Queue(model.PortID, model.Priority) inswitch.Queue {
 }
 
 func newRig(t testing.TB, cfg Config) *rig {
-	p, err := New(cfg, inswitch.Device{ID: 9, Ports: []inswitch.Port{{}, {}, {}, {Host: true}}})
+	const rate = 8 * model.Gbps // a byte per ns
+	p, err := New(cfg, inswitch.Device{ID: 9, Ports: []inswitch.Port{{Rate: rate}, {Rate: rate}, {Rate: rate}, {Rate: rate, Host: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func (r *rig) packet(at time.Duration, in, out model.PortID, class model.Priorit
 		r.pkt.EtherType = 0x0806
 	}
 	r.ev.Stage, r.ev.Now, r.ev.In, r.ev.Out, r.ev.Priority = inswitch.Enqueue, model.Time(at), in, out, class
-	r.ev.Queue = inswitch.Queue{Packets: depth}
+	r.ev.Queue = inswitch.Queue{Packets: depth, Bytes: model.Bytes(depth) * 1000}
 	r.show()
 }
 
@@ -128,6 +129,7 @@ type answer struct {
 	Ports  []epoch.PortEpoch
 	Meters []epoch.Meter
 	Flows  []epoch.Flow // of one flow, epoch and queue summed up
+	Waves  []epoch.Wave
 }
 
 func readAnswer(chunks []epoch.Chunk) (a answer) {
@@ -143,15 +145,21 @@ func readAnswer(chunks []epoch.Chunk) (a answer) {
 				var m epoch.Meter
 				must(m.Parse(r.Record()))
 				a.Meters = append(a.Meters, m)
+			case epoch.KindWave:
+				var w epoch.Wave
+				must(w.Parse(r.Record()))
+				a.Waves = append(a.Waves, w)
 			case epoch.KindFlow4, epoch.KindFlow6:
 				var f epoch.Flow
 				must(f.Parse(r.Record()))
 				id := epoch.Flow{Epoch: f.Epoch, Out: f.Out, Priority: f.Priority, Key: f.Key}
 				if sums[id] == nil {
 					x := id
+					x.First = f.First
 					sums[id] = &x
 				}
 				s := sums[id]
+				s.First, s.Last = min(s.First, f.First), max(s.Last, f.Last)
 				s.Packets += f.Packets
 				s.Paused += f.Paused
 				s.Bytes += f.Bytes
@@ -184,6 +192,9 @@ func (a *answer) sort() {
 	slices.SortFunc(a.Flows, func(x, y epoch.Flow) int {
 		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Out, y.Out), cmp.Compare(x.Priority, y.Priority), x.Key.Compare(y.Key))
 	})
+	slices.SortFunc(a.Waves, func(x, y epoch.Wave) int {
+		return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Priority, y.Priority))
+	})
 }
 
 func must(_ int, err error) {
@@ -191,6 +202,9 @@ func must(_ int, err error) {
 		panic(err)
 	}
 }
+
+// ended marks a wave after which the queue was empty.
+const ended model.Priority = 99
 
 // TestTelemetryEqualsAListOfAllPackets plays random packets and pauses, and
 // compares a snapshot with sums over a list of everything that happened.
@@ -205,6 +219,7 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 		ports := map[[3]uint32]*epoch.PortEpoch{}
 		meters := map[[4]uint32]*epoch.Meter{}
 		flows := map[epoch.Flow]*epoch.Flow{}
+		waves := map[[2]uint32]*epoch.Wave{}
 		pausedUntil := map[[2]uint32]time.Duration{}
 		number := func(at time.Duration) uint32 { return uint32(at / cfg.Length) }
 		port := func(n uint32, id model.PortID, class model.Priority) *epoch.PortEpoch {
@@ -239,13 +254,19 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			id := epoch.Flow{Epoch: n, Out: out, Priority: class, Key: key}
 			if flows[id] == nil {
 				x := id
+				x.First = now - time.Duration(n)*cfg.Length
 				flows[id] = &x
 			}
 			f := flows[id]
+			f.Last = now - time.Duration(n)*cfg.Length
 			p.Packets++
 			f.Packets++
 			f.Bytes += 1000
-			if now < pausedUntil[[2]uint32{uint32(out), uint32(class)}] {
+			q := [2]uint32{uint32(out), uint32(class)}
+			if depth == 0 && waves[q] != nil {
+				waves[q].Priority = ended // the next deep packet begins a new one
+			}
+			if now < pausedUntil[q] {
 				p.Paused++
 				f.Paused++
 				p.PausedDepth += uint64(depth)
@@ -253,6 +274,12 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			} else {
 				p.Depth += uint64(depth)
 				f.Depth += uint64(depth)
+				if depth >= 4 { // µs at a byte per ns
+					if waves[q] == nil || waves[q].Priority == ended {
+						waves[q] = &epoch.Wave{Port: out, Priority: class, From: model.Time(now)}
+					}
+					waves[q].To, waves[q].Most = model.Time(now), max(waves[q].Most, 1000*uint64(depth))
+				}
 			}
 			k := [4]uint32{n, uint32(in), uint32(out), uint32(class)}
 			if meters[k] == nil {
@@ -280,6 +307,10 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			if int64(f.Epoch) >= oldest {
 				want.Flows = append(want.Flows, *f)
 			}
+		}
+		for q, w := range waves {
+			w.Priority = model.Priority(q[1])
+			want.Waves = append(want.Waves, *w)
 		}
 		want.sort()
 		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"math"
 	"time"
 
 	"github.com/weft-telemetry/weft/inswitch"
@@ -25,6 +26,7 @@ type telemetry struct {
 	queues []queue           // by port × class: state since the start
 	epochs []epoch.PortEpoch // by ring index, port, class
 	meters [classes][]meter  // by ring index, in, out; nil until the class is used
+	came   []uint32          // by ingress port: epoch in which its last packet came
 	flows  [][]record        // by ring index; nil until used
 	gone   []epoch.Flow      // evicted ones, a ring once it is full
 	oldest int               // of gone
@@ -36,11 +38,14 @@ type telemetry struct {
 type queue struct {
 	pausedUntil model.Time
 	pauseFrames uint64
-	joined      uint64 // packets that ever did
-	last        uint32 // epoch in which the last one did
-	life        uint32 // counts the packets that found it empty: see occupancy
+	joined      uint64      // packets that ever did
+	last        uint32      // epoch in which the last one did
+	life        uint32      // counts the packets that found it empty: see occupancy
+	deep        model.Bytes // from which on a packet belongs to a wave
 
 	pauses epoch.Pause // Time without the present one
+	wave   epoch.Wave
+	waved  uint32 // life in which that was
 }
 
 // pausedFor is the time that the queue has spent paused.
@@ -49,6 +54,14 @@ func (q *queue) pausedFor(now model.Time) time.Duration {
 		return 0
 	}
 	return q.pauses.Time + max(min(now, q.pausedUntil).Sub(q.pauses.Began), 0)
+}
+
+// swell notes a packet that found the queue deep, and not paused.
+func (q *queue) swell(now model.Time, found model.Bytes) {
+	if q.waved != q.life || q.wave.Most == 0 {
+		q.waved, q.wave = q.life, epoch.Wave{From: now}
+	}
+	q.wave.To, q.wave.Most = now, max(q.wave.Most, uint64(found))
 }
 
 // record is what a flow did to a queue in an epoch.
@@ -73,6 +86,10 @@ type clock struct {
 	index  int // in rings
 }
 
+// into is how far into the present epoch an instant is, in ns, as far as that
+// fits.
+func (c *clock) into(t model.Time) uint32 { return uint32(min(uint64(t-c.start), math.MaxUint32)) }
+
 // has tells whether an instant is in the present epoch.
 func (c *clock) has(t model.Time) bool { return uint64(t-c.start) < uint64(c.length) }
 
@@ -94,11 +111,19 @@ func (c *clock) set(t model.Time) {
 	c.index = int(c.number % c.ring)
 }
 
-func newTelemetry(cfg Config, ports int, stats *Stats) *telemetry {
+func newTelemetry(cfg Config, dev *inswitch.Device, stats *Stats) *telemetry {
+	ports := len(dev.Ports)
 	t := &telemetry{cfg: cfg, ports: ports, stats: stats}
 	t.now = clock{length: int64(cfg.Length), ring: uint32(cfg.Epochs)}
 	t.queues = make([]queue, (ports+1)*classes)
+	for i := range t.queues {
+		t.queues[i].deep = math.MaxInt64 // of a link whose rate is not known nobody can tell
+		if rate := dev.Port(model.PortID(i / classes)).Rate; rate > 0 {
+			t.queues[i].deep = model.Bytes(float64(rate) / 8 * cfg.Deep.Seconds())
+		}
+	}
 	t.epochs = make([]epoch.PortEpoch, cfg.Epochs*(ports+1)*classes)
+	t.came = make([]uint32, ports+1)
 	t.flows = make([][]record, cfg.Epochs)
 	t.here = newOccupancy(cfg, t.queues)
 	return t
@@ -135,11 +160,15 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	}
 	bytes := uint64(ev.Packet.Bare())
 	k.packets++
+	k.last = t.now.into(ev.Now)
 	k.bytes += bytes
 	if depth := ev.Queue.Packets; depth > 0 {
 		k.depth += uint64(depth)
 	} else {
 		k.queue.life++
+	}
+	if ev.Queue.Bytes >= k.queue.deep {
+		k.queue.swell(ev.Now, ev.Queue.Bytes)
 	}
 	if !ev.Passes {
 		t.here.joinKnown(ev, k, bytes)
@@ -169,7 +198,11 @@ func (t *telemetry) meet(ev *inswitch.Event) {
 		e.PausedDepth += depth
 	} else {
 		e.Depth += depth
+		if ev.Queue.Bytes >= q.deep {
+			q.swell(ev.Now, ev.Queue.Bytes)
+		}
 	}
+	t.came[ev.In] = t.now.number
 	if ev.In != 0 {
 		m := t.meter(ev.In, ev.Out, ev.Priority)
 		m.packets++
@@ -179,6 +212,7 @@ func (t *telemetry) meet(ev *inswitch.Event) {
 		f := t.flow(ev, at)
 		seen := f.Packets > 0
 		f.In = ev.In
+		f.Last = time.Duration(t.now.into(ev.Now))
 		f.Packets++
 		f.Bytes += bytes
 		if paused {
@@ -241,7 +275,7 @@ func (t *telemetry) flow(ev *inswitch.Event, at uint64) *record {
 		}
 		t.evict(&f.Flow)
 	}
-	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key}
+	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key, First: time.Duration(t.now.into(ev.Now))}
 	return f
 }
 
@@ -280,7 +314,7 @@ func (t *telemetry) rejoin(f *epoch.Flow) bool {
 	for i := last - 1; i >= max(last-back, 0); i-- {
 		g := &t.gone[i%len(t.gone)]
 		if g.Epoch == f.Epoch && g.Out == f.Out && g.Priority == f.Priority && g.Key.Equal(&f.Key) {
-			g.In = f.In
+			g.In, g.Last = f.In, f.Last
 			g.Packets += f.Packets
 			g.Paused += f.Paused
 			g.Bytes += f.Bytes
@@ -299,15 +333,20 @@ func (t *telemetry) recent(number uint32) bool {
 
 // telling tells whether what a queue did in an epoch is worth a word: in the
 // epochs kept, counted from now, or from its last packet if it stands still
-// since. Nothing has overwritten those, and how it came to stand is what one
-// wants to know.
+// since, or was paused not long ago. Nothing has overwritten those, and how it
+// came to stand, or others for it, is what one wants to know.
 func (t *telemetry) telling(number uint32, out model.PortID, class model.Priority, now model.Time) bool {
 	if t.recent(number) {
 		return true
 	}
 	q := t.queue(out, class)
-	return now < q.pausedUntil && q.last-number < uint32(t.cfg.Epochs)
+	return q.pauses.Pauses > 0 && now.Sub(q.pausedUntil) < memory && q.last-number < uint32(t.cfg.Epochs)
 }
+
+// memory is for how long a queue that nothing joins any more is worth a word
+// after its pauses: those whose host waited for it complain every few
+// milliseconds.
+const memory = 10 * time.Millisecond
 
 // pause notes a pause frame that a neighbour sent to a port.
 func (t *telemetry) pause(ev *inswitch.Event) {
@@ -345,11 +384,21 @@ func (t *telemetry) pause(ev *inswitch.Event) {
 }
 
 // wasPaused tells whether packets at a port waited for a neighbour in the
-// epochs that are kept, or do now.
-func (t *telemetry) wasPaused(out model.PortID, now model.Time) bool {
+// epochs that are kept, or do now; or in those before the last packet came by
+// another port, if that one is silent since. Where a circle stands, what made
+// it stand may be over, and it is the last that its queues know of.
+func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
+	silent := t.now.number - t.came[in]
 	for class := range model.Priority(classes) {
-		if q := t.queue(out, class); now < q.pausedUntil {
+		q := t.queue(out, class)
+		if now < q.pausedUntil {
 			return true
+		}
+		if silent > 0 && q.pauses.Pauses > 0 {
+			oldest := t.now.start.Add(-time.Duration(int64(silent)+int64(t.cfg.Epochs)-1) * t.cfg.Length)
+			if q.pausedUntil >= oldest && now.Sub(q.pausedUntil) < memory {
+				return true
+			}
 		}
 		for i := range t.cfg.Epochs {
 			e := &t.epochs[(i*(t.ports+1)+int(out))*classes+int(class)]
@@ -362,7 +411,8 @@ func (t *telemetry) wasPaused(out model.PortID, now model.Time) bool {
 }
 
 // met tells whether traffic went from one port to another in the epochs that
-// are kept, or waits still: where everything stands, none goes.
+// are kept, counted from the last packet that came by the first, or waits still:
+// where everything stands, none goes.
 func (t *telemetry) met(in, out model.PortID) bool {
 	side := t.ports + 1
 	for class := range t.meters {
@@ -373,7 +423,7 @@ func (t *telemetry) met(in, out model.PortID) bool {
 			return true
 		}
 		for i := range t.cfg.Epochs {
-			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.recent(m.number) {
+			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.came[in]-m.number < uint32(t.cfg.Epochs) {
 				return true
 			}
 		}

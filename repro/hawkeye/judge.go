@@ -3,6 +3,7 @@ package hawkeye
 import (
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -46,10 +47,15 @@ func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 		}
 		d := diagnosed{complaint: c, evidence: m.see(r, c), answers: r.truth(c)}
 		g := provenance.Build(d.evidence, c.key, r.net.Fabric())
-		d.verdicts = doctor.Diagnose(diagnose.Complaint{Event: c.event, Victim: c.key, Paused: c.stopped}, d.evidence, g)
+		d.verdicts = doctor.Diagnose(c.told(), d.evidence, g)
 		list = append(list, d)
 	}
 	return list, nil
+}
+
+// told is the complaint as the analysis hears it.
+func (c *complaint) told() diagnose.Complaint {
+	return diagnose.Complaint{Event: c.event, Victim: c.key, Paused: c.stopped, Took: c.took, Underway: c.reason == agent.Age}
 }
 
 // truth is answers, looked up once for all lengths of the epoch.

@@ -60,6 +60,7 @@ func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenanc
 // unpaused forgets pauses: what waited for one looks as if it waited for what
 // was before it.
 func unpaused(p *provenance.Report) {
+	deepUntil(p)
 	p.Meters, p.Helds, p.Pauses = nil, nil, nil
 	for i := range p.PortEpochs {
 		e := &p.PortEpochs[i]
@@ -100,4 +101,21 @@ func (r *run) path(key model.FlowKey) (list []model.NodeID) {
 		at = out.Peer().Node
 	}
 	return list
+}
+
+// deepUntil lets waves go on while their queue was paused: who knows of no
+// pauses takes it for one that is deep by itself.
+func deepUntil(p *provenance.Report) {
+	p.Waves = slices.Clone(p.Waves)
+	for _, q := range p.Pauses {
+		until := q.Ended
+		if q.Began > q.Ended {
+			until = p.Snapshot
+		}
+		for i := range p.Waves {
+			if w := &p.Waves[i]; w.Port == q.Port && w.Priority == q.Priority {
+				w.To = max(w.To, until)
+			}
+		}
+	}
 }

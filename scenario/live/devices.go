@@ -86,7 +86,7 @@ const (
 func (d *devices) complain(at model.Time, t agent.Trigger) {
 	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.Stopped(d.net.Host(src), t.Poll.Flow)
-	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped}})
+	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Value, Underway: t.Reason == agent.Age}})
 }
 
 // Mark is part of tracewatch.Marker.

@@ -75,6 +75,13 @@ func (b *Builder) AddPause(p Pause) {
 	}
 }
 
+// AddWave adds a record to the report.
+func (b *Builder) AddWave(w Wave) {
+	if !w.IsZero() && b.room(WaveSize) {
+		b.buf = w.AppendTo(b.buf)
+	}
+}
+
 // AddHeld adds a record to the report.
 func (b *Builder) AddHeld(h Held) {
 	if !h.IsZero() && b.room(HeldSize) {

@@ -17,6 +17,7 @@ type report struct {
 	Flows      []Flow
 	Meters     []Meter
 	Pauses     []Pause
+	Waves      []Wave
 	Helds      []Held
 	Waitings   []Waiting
 }
@@ -54,6 +55,11 @@ func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Pauses = append(r.Pauses, v)
+		case KindWave:
+			var v Wave
+			_, err := v.Parse(rd.Record())
+			check(err)
+			r.Waves = append(r.Waves, v)
 		case KindHeld:
 			var v Held
 			_, err := v.Parse(rd.Record())
@@ -92,7 +98,7 @@ func TestBuilderReachesReader(t *testing.T) {
 		for range rapid.IntRange(0, 60).Draw(t, "records") {
 			epoch, prio := uint32(small(t, "epoch")), model.Priority(rapid.IntRange(0, 7).Draw(t, "priority"))
 			before := b.head.Dropped
-			switch rapid.IntRange(1, 7).Draw(t, "kind") {
+			switch rapid.IntRange(1, 8).Draw(t, "kind") {
 			case 1:
 				v := Port{Port: 1, Priority: prio, Remaining: time.Duration(small(t, "remaining")), Sent: small(t, "sent")}
 				v.Paused = v.Remaining > 0
@@ -160,6 +166,15 @@ func TestBuilderReachesReader(t *testing.T) {
 						want.Waitings = append(want.Waitings, v)
 					}
 				}
+			case 8:
+				v := Wave{Port: 1, Priority: prio, To: 5, Most: small(t, "most")}
+				b.AddWave(v)
+				if v.Most != 0 {
+					said++
+					if b.head.Dropped == before {
+						want.Waves = append(want.Waves, v)
+					}
+				}
 			}
 		}
 
@@ -169,7 +184,7 @@ func TestBuilderReachesReader(t *testing.T) {
 			t.Fatalf("%d chunks; want 1 to %d", n, limit)
 		}
 		h.Dropped = uint32(said - len(want.Ports) - len(want.PortEpochs) - len(want.Flows) - len(want.Meters) -
-			len(want.Pauses) - len(want.Helds) - len(want.Waitings))
+			len(want.Pauses) - len(want.Helds) - len(want.Waitings) - len(want.Waves))
 		if h.Dropped > 0 {
 			h.Flags |= Truncated
 		}
@@ -223,7 +238,7 @@ func TestResetComplains(t *testing.T) {
 		length      time.Duration
 		want        string
 	}{
-		"size":     {128, 1, 1, "epoch: chunk size 128, want at least 129"},
+		"size":     {136, 1, 1, "epoch: chunk size 136, want at least 137"},
 		"no chunk": {1400, 0, 1, "epoch: chunk limit 0, want 1 to 65535"},
 		"too many": {1400, 65536, 1, "epoch: chunk limit 65536, want 1 to 65535"},
 		"length":   {1400, 1, 0, "epoch: epoch length 0s, want more than 0"},

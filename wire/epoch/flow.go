@@ -2,6 +2,8 @@ package epoch
 
 import (
 	"encoding/binary"
+	"math"
+	"time"
 
 	"github.com/weft-telemetry/weft/model"
 )
@@ -21,6 +23,9 @@ type Flow struct {
 	Bytes       uint64 // of Packets: Ethernet header to payload, no FCS
 	Depth       uint64 // packets; summed over the packets not paused
 	PausedDepth uint64 // packets; summed over the paused ones
+	// When its first packet joined, and its last, after the beginning of the
+	// epoch. On the wire they have 32 bits of ns; what is longer is cut to that.
+	First, Last time.Duration
 }
 
 // IsZero tells whether the record says nothing.
@@ -46,6 +51,8 @@ func (f Flow) AppendTo(b []byte) []byte {
 	b = be.AppendUint64(b, f.Bytes)
 	b = be.AppendUint64(b, f.Depth)
 	b = be.AppendUint64(b, f.PausedDepth)
+	b = be.AppendUint32(b, uint32(min(f.First, math.MaxUint32)))
+	b = be.AppendUint32(b, uint32(min(f.Last, math.MaxUint32)))
 	return f.Key.AppendTo(b)
 }
 
@@ -76,6 +83,8 @@ func (f *Flow) Parse(b []byte) (int, error) {
 		Bytes:       be.Uint64(b[20:]),
 		Depth:       be.Uint64(b[28:]),
 		PausedDepth: be.Uint64(b[36:]),
+		First:       time.Duration(be.Uint32(b[44:])),
+		Last:        time.Duration(be.Uint32(b[48:])),
 	}
 	return n, f.Key.Parse(b[flowSize:n])
 }

@@ -13,15 +13,16 @@ type Kind uint8
 
 // The kinds of version 1.
 const (
-	KindPort      Kind = 1 // Port
-	KindPortEpoch Kind = 2 // PortEpoch
-	KindFlow4     Kind = 3 // Flow with an IPv4 key
-	KindFlow6     Kind = 4 // Flow with an IPv6 key
-	KindMeter     Kind = 5 // Meter
-	KindPause     Kind = 6 // Pause
-	KindWaiting4  Kind = 7 // Waiting with an IPv4 key
-	KindWaiting6  Kind = 8 // Waiting with an IPv6 key
-	KindHeld      Kind = 9 // Held
+	KindPort      Kind = 1  // Port
+	KindPortEpoch Kind = 2  // PortEpoch
+	KindFlow4     Kind = 3  // Flow with an IPv4 key
+	KindFlow6     Kind = 4  // Flow with an IPv6 key
+	KindMeter     Kind = 5  // Meter
+	KindPause     Kind = 6  // Pause
+	KindWaiting4  Kind = 7  // Waiting with an IPv4 key
+	KindWaiting6  Kind = 8  // Waiting with an IPv6 key
+	KindHeld      Kind = 9  // Held
+	KindWave      Kind = 10 // Wave
 )
 
 // Lengths of the records.
@@ -29,12 +30,13 @@ const (
 	recordHead    = 2
 	PortSize      = 38
 	PortEpochSize = 38
-	flowSize      = 44 // without the key
+	flowSize      = 52 // without the key
 	Flow4Size     = flowSize + model.KeyLen4
 	Flow6Size     = flowSize + model.KeyLen6
 	MeterSize     = 24
 	PauseSize     = 54
 	HeldSize      = 20
+	WaveSize      = 30
 	Waiting4Size  = HeldSize + model.KeyLen4
 	Waiting6Size  = HeldSize + model.KeyLen6
 	maxRecord     = Flow6Size
@@ -45,6 +47,7 @@ var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
 	KindPause: PauseSize, KindWaiting4: Waiting4Size, KindWaiting6: Waiting6Size, KindHeld: HeldSize,
+	KindWave: WaveSize,
 }
 
 // recordLen returns the length of the record at the start of b.

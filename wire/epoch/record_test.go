@@ -19,7 +19,7 @@ var (
 	sampleFlow = Flow{
 		Epoch: 0x55, Out: 2, In: 1, Priority: 3, Evicted: true,
 		Key:     model.FlowKey{Src: model.Addr4(0x0a000002), Dst: model.Addr4(0x0a000103), SrcPort: 49152, DstPort: 4791, Proto: model.UDP},
-		Packets: 100, Paused: 40, Bytes: 0x1000, Depth: 600, PausedDepth: 0x2000,
+		Packets: 100, Paused: 40, Bytes: 0x1000, Depth: 600, PausedDepth: 0x2000, First: 0x10, Last: 0x1234,
 	}
 	sampleFlow6 = Flow{
 		Epoch: 0x55, Out: 2, In: 1, Priority: 7,
@@ -30,6 +30,7 @@ var (
 		Packets: 1, Bytes: 64,
 	}
 	samplePause = Pause{Port: 1, Priority: 3, Began: 0x1122, Ended: 0x1100, First: 0x1000, Behind: 0x10000, Pauses: 7, Time: 0x99}
+	sampleWave  = Wave{Port: 1, Priority: 3, From: 0x1000, To: 0x1122, Most: 0x10000}
 	sampleHeld  = Held{In: 1, Out: 2, Priority: 3, Packets: 100, Bytes: 0x1000}
 	sampleMeter = Meter{Epoch: 0x55, In: 1, Out: 2, Priority: AnyPriority, Packets: 100, Bytes: 0x1000}
 )
@@ -37,15 +38,16 @@ var (
 const (
 	portHex      = "01 26 0001 03 01 0000000000051eb3 0000000000000007 0000000000010000 0102030405060708"
 	portEpochHex = "02 26 00000055 0001 03 00 00000064 00000028 00000002 0000000000000258 0000000000001000"
-	flow4Hex     = "03 39 00000055 0002 0001 03 01 00000064 00000028 0000000000001000 0000000000000258 0000000000002000" +
-		"0a000002 0a000103 c000 12b7 11"
-	flow6Hex = "04 51 00000055 0002 0001 07 00 00000001 00000000 0000000000000040 0000000000000000 0000000000000000" +
-		"20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
+	flow4Hex     = "03 41 00000055 0002 0001 03 01 00000064 00000028 0000000000001000 0000000000000258 0000000000002000" +
+		"00000010 00001234 0a000002 0a000103 c000 12b7 11"
+	flow6Hex = "04 59 00000055 0002 0001 07 00 00000001 00000000 0000000000000040 0000000000000000 0000000000000000" +
+		"00000000 00000000 20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
 	pauseHex    = "06 36 0001 03 00 0000000000001122 0000000000001100 0000000000001000 0000000000010000 0000000000000007 0000000000000099"
 	waiting4Hex = "07 21 0001 0002 03 00 00000064 0000000000001000 0a000002 0a000103 c000 12b7 11"
 	waiting6Hex = "08 39 0001 0002 03 00 00000064 0000000000001000" +
 		"20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
 	heldHex     = "09 14 0001 0002 03 00 00000064 0000000000001000"
+	waveHex     = "0a 1e 0001 03 00 0000000000001000 0000000000001122 0000000000010000"
 	anyMeterHex = "05 18 00000055 0001 0002 ff 00 00000064 0000000000001000"
 )
 
@@ -125,6 +127,9 @@ func TestRecords(t *testing.T) {
 	t.Run("held", func(t *testing.T) {
 		testRecord(t, heldHex, sampleHeld, Held{Bytes: 9}, map[int]byte{6: 8, 7: 1})
 	})
+	t.Run("wave", func(t *testing.T) {
+		testRecord(t, waveHex, sampleWave, Wave{Most: 9}, map[int]byte{4: 8, 5: 1})
+	})
 	t.Run("meter of all classes", func(t *testing.T) {
 		testRecord(t, anyMeterHex, sampleMeter, Meter{Bytes: 9}, map[int]byte{10: 8, 11: 1})
 	})
@@ -146,6 +151,7 @@ func TestPriorityIsCutToThreeBits(t *testing.T) {
 		"meter":      {Meter{Priority: 11}.AppendTo(nil), 10},
 		"pause":      {Pause{Priority: 11}.AppendTo(nil), 4},
 		"held":       {Held{Priority: 11}.AppendTo(nil), 6},
+		"wave":       {Wave{Priority: 11}.AppendTo(nil), 4},
 		"waiting":    {Waiting{Held: Held{Priority: 11}}.AppendTo(nil), 6},
 	} {
 		if tc.got[tc.at] != 3 {
@@ -177,6 +183,7 @@ func FuzzFlow(f *testing.F)      { fuzzRecord[Flow](f, flow4Hex, flow6Hex) }
 func FuzzMeter(f *testing.F)     { fuzzRecord[Meter](f, meterHex, anyMeterHex) }
 
 func FuzzPause(f *testing.F)   { fuzzRecord[Pause](f, pauseHex) }
+func FuzzWave(f *testing.F)    { fuzzRecord[Wave](f, waveHex) }
 func FuzzHeld(f *testing.F)    { fuzzRecord[Held](f, heldHex) }
 func FuzzWaiting(f *testing.F) { fuzzRecord[Waiting](f, waiting4Hex, waiting6Hex) }
 
@@ -189,6 +196,7 @@ func TestRecordAllocs(t *testing.T) {
 		pa Pause
 		h  Held
 		w  Waiting
+		wa Wave
 	)
 	sampleWaiting := Waiting{sampleHeld, sampleFlow6.Key}
 	buf := make([]byte, 0, maxRecord)
@@ -207,6 +215,8 @@ func TestRecordAllocs(t *testing.T) {
 		h.Parse(buf)
 		buf = sampleWaiting.AppendTo(buf[:0])
 		w.Parse(buf)
+		buf = sampleWave.AppendTo(buf[:0])
+		wa.Parse(buf)
 	}); n != 0 {
 		t.Errorf("Parse and AppendTo of the records allocate %v times", n)
 	}

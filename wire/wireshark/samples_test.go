@@ -160,7 +160,7 @@ func reportSamples() []sample {
 	}
 	report4.Records = epoch.Port{Port: 4, Priority: 3, Paused: true, Remaining: 5000, PauseFrames: 9, Queued: 65536, Sent: 100}.AppendTo(nil)
 	report4.Records = epoch.PortEpoch{Epoch: 31, Port: 4, Priority: 3, Packets: 50, Paused: 20, PauseFrames: 2, Depth: 400, PausedDepth: 700}.AppendTo(report4.Records)
-	report4.Records = epoch.Flow{Epoch: 31, Out: 4, In: 1, Priority: 3, Evicted: true, Key: key4, Packets: 40, Paused: 18, Bytes: 41920, Depth: 300, PausedDepth: 600}.AppendTo(report4.Records)
+	report4.Records = epoch.Flow{Epoch: 31, Out: 4, In: 1, Priority: 3, Evicted: true, Key: key4, Packets: 40, Paused: 18, Bytes: 41920, Depth: 300, PausedDepth: 600, First: 12, Last: 990}.AppendTo(report4.Records)
 	report4.Records = epoch.Flow{Epoch: 32, Out: 4, In: 2, Priority: 3, Key: key6, Packets: 10}.AppendTo(report4.Records)
 	report4.Records = epoch.Meter{Epoch: 31, In: 1, Out: 4, Priority: 3, Packets: 45, Bytes: 47160}.AppendTo(report4.Records)
 	held := epoch.Held{In: 1, Out: 4, Priority: 3, Packets: 7, Bytes: 7336}
@@ -168,6 +168,7 @@ func reportSamples() []sample {
 	report4.Records = epoch.Waiting{Held: held, Key: key4}.AppendTo(report4.Records)
 	report4.Records = epoch.Waiting{Held: held, Key: key6}.AppendTo(report4.Records)
 	report4.Records = held.AppendTo(report4.Records)
+	report4.Records = epoch.Wave{Port: 4, Priority: 3, From: 700_000, To: 800_000, Most: 81920}.AppendTo(report4.Records)
 
 	md := intreport.Metadata{
 		Bits:    intreport.BitPorts | intreport.BitHopLatency | intreport.BitQueue | intreport.BitIngressTime | intreport.BitEgressTime | intreport.BitUtilisation,
@@ -190,12 +191,13 @@ func reportSamples() []sample {
 		}},
 		sample{"epoch telemetry", appended(report4.AppendTo(nil)), map[string]string{
 			"weft.epoch.flags": "0x02", "weft.epoch.switch": "12", "weft.epoch.host": "5", "weft.epoch.event": "77", "weft.epoch.index": "1", "weft.epoch.total": "3",
-			"weft.epoch.snapshot": "1000000", "weft.epoch.length": "1000000", "weft.epoch.dropped": "6", "weft.epoch.kind": "1,2,3,4,5,6,7,8,9",
+			"weft.epoch.snapshot": "1000000", "weft.epoch.length": "1000000", "weft.epoch.dropped": "6", "weft.epoch.kind": "1,2,3,4,5,6,7,8,9,10",
 			"weft.epoch.paused_now": "1", "weft.epoch.remaining": "5000", "weft.epoch.pauses_total": "9", "weft.epoch.queued": "65536", "weft.epoch.sent": "100",
-			"weft.epoch.epoch": "31,31,32,31", "weft.epoch.port": "4,4,4", "weft.epoch.packets": "50,40,10,45,7,7,7", "weft.epoch.paused": "20,18,0", "weft.epoch.pauses": "2",
+			"weft.epoch.epoch": "31,31,32,31", "weft.epoch.port": "4,4,4,4", "weft.epoch.packets": "50,40,10,45,7,7,7", "weft.epoch.paused": "20,18,0", "weft.epoch.pauses": "2",
 			"weft.epoch.depth": "400,300,0", "weft.epoch.paused_depth": "700,600,0", "weft.epoch.bytes": "41920,0,47160,7336,7336,7336", "weft.epoch.evicted": "1,0",
 			"weft.epoch.src": "10.0.0.2,10.0.0.2", "weft.epoch.src6": "fd00::2,fd00::2", "weft.epoch.in": "1,2,1,1,1,1", "weft.epoch.out": "4,4,4,4,4,4",
 			"weft.epoch.began": "999000", "weft.epoch.ended": "900000", "weft.epoch.first": "800000", "weft.epoch.behind": "2096", "weft.epoch.times": "3", "weft.epoch.time": "50000",
+			"weft.epoch.joined_first": "12,0", "weft.epoch.joined_last": "990,0", "weft.epoch.deep_from": "700000", "weft.epoch.deep_to": "800000", "weft.epoch.most": "81920",
 		}},
 		sample{"INT report", frame(udp(hostA, hostB, 5000, intreport.DefaultPort, ir)), map[string]string{
 			"weft.int.hardware": "2", "weft.int.seq": "1000", "weft.int.node": "12", "weft.int.type": "1", "weft.int.inner": "3", "weft.int.tracked": "1", "weft.int.congested": "1", "weft.int.dropped": "0",

@@ -144,7 +144,7 @@ end
 ------------------------------------------------------------------------ epoch
 
 local kinds = { [1] = "port", [2] = "port epoch", [3] = "flow", [4] = "flow", [5] = "meter",
-  [6] = "pause", [7] = "waiting", [8] = "waiting", [9] = "held" }
+  [6] = "pause", [7] = "waiting", [8] = "waiting", [9] = "held", [10] = "wave" }
 local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "flags", "Flags", base.HEX },
   { "uint32", "switch", "Switch" }, { "uint32", "host", "Event host" }, { "uint32", "event", "Event number" },
@@ -161,6 +161,8 @@ local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint64", "paused_depth", "Queue depth while paused, summed" }, { "bytes", "unknown", "Record of unknown kind" },
   { "int64", "began", "Pause began (ns)" }, { "int64", "ended", "Last pause ended (ns)" }, { "int64", "first", "Pauses began (ns)" },
   { "uint64", "behind", "Bytes behind it" }, { "uint64", "times", "Times paused" }, { "int64", "time", "Time paused (ns)" },
+  { "uint32", "joined_first", "First packet, in the epoch (ns)" }, { "uint32", "joined_last", "Last packet, in the epoch (ns)" },
+  { "int64", "deep_from", "Deep from (ns)" }, { "int64", "deep_to", "Deep to (ns)" }, { "uint64", "most", "Most bytes found" },
 }, keyFields))
 
 local function epochRecord(tree, range)
@@ -189,6 +191,7 @@ local function epochRecord(tree, range)
     c.add("evicted", 1)
     for _, n in ipairs({ "packets", "paused" }) do c.add(n, 4) end
     for _, n in ipairs({ "bytes", "depth", "paused_depth" }) do c.add(n, 8) end
+    for _, n in ipairs({ "joined_first", "joined_last" }) do c.add(n, 4) end
     addKey(sub, ep, c.take(c.left()))
   elseif kind == 5 then
     c.add("epoch", 4)
@@ -211,6 +214,11 @@ local function epochRecord(tree, range)
     c.add("packets", 4)
     c.add("bytes", 8)
     if kind < 9 then addKey(sub, ep, c.take(c.left())) end
+  elseif kind == 10 then
+    c.add("port", 2)
+    c.add("priority", 1)
+    c.add("reserved", 1)
+    for _, n in ipairs({ "deep_from", "deep_to", "most" }) do c.add(n, 8) end
   else
     c.add("unknown", c.left())
   end
