@@ -133,6 +133,33 @@ func (s *Scheme) AppendEntry(batch []byte, list uint32, data []byte) ([]byte, er
 	return batch, nil
 }
 
+// AppendRun is AppendEntry for the data of packed reports of size bytes each,
+// where it lies behind head others.
+func (s *Scheme) AppendRun(batch []byte, list uint32, reports []byte, head, size int) ([]byte, error) {
+	k, _, err := s.class(list)
+	if err != nil {
+		return batch, err
+	}
+	if size-head != k.Entry || k.Sized || s.cfg.Layout == Prototype {
+		for ; len(reports) >= size; reports = reports[size:] {
+			if batch, err = s.AppendEntry(batch, list, reports[head:size]); err != nil {
+				return batch, err
+			}
+		}
+		return batch, nil
+	}
+	if k.Entry != 4 {
+		for ; len(reports) >= size; reports = reports[size:] {
+			batch = append(batch, reports[head:size]...)
+		}
+		return batch, nil
+	}
+	for ; len(reports) >= size; reports = reports[size:] { // the usual entry needs no copy by call
+		batch = binary.LittleEndian.AppendUint32(batch, binary.LittleEndian.Uint32(reports[head:size]))
+	}
+	return batch, nil
+}
+
 // Span is a part of a batch and where it goes, in bytes from the start of the
 // memory.
 type Span struct {

@@ -71,6 +71,25 @@ func (p *Plan) Serves(r *dta.Report) bool {
 	return false
 }
 
+// ServesRun tells whether there is memory for all reports of a run. What decides
+// is the same for all, but for postcards.
+func (p *Plan) ServesRun(first *dta.Report, run []byte, count int) bool {
+	if !p.Serves(first) {
+		return false
+	}
+	if first.Primitive != dta.Postcarding {
+		return true
+	}
+	hops, size := p.Postcards.Config().Hops, len(run)/count
+	for ; len(run) > 0; run = run[size:] {
+		hop, path, value := run[cardHead-2], run[cardHead-1], binary.BigEndian.Uint32(run[size-4:size])
+		if int(hop) >= hops || path != 0 && hop >= path || value == postcard.Blank {
+			return false
+		}
+	}
+	return true
+}
+
 // keyWrite returns which memory has values of that size, or -1.
 func (p *Plan) keyWrite(size int) int {
 	for i, k := range p.KeyWrites {

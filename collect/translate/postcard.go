@@ -67,7 +67,11 @@ type cache struct {
 	swept  model.Time
 	filled int
 	path   Path // that leaves
-	stats  PostcardStats
+	// What find, ask and putRun work with: to clear 3 KiB on the stack each time
+	// would cost as much as a postcard.
+	group place.Group
+	lines [2 * place.GroupLen]uint64
+	stats PostcardStats
 }
 
 // PostcardStats account for the cache.
@@ -97,23 +101,55 @@ func newCache(rows, hops int, wait time.Duration) (cache, error) {
 const cacheSeed = 0x7f4a7c15
 
 // find finds the rows of the postcards in a batch, and asks memory for them
-// before the first is looked at. The postcards of a path often follow each
-// other, so a row is asked for once.
+// before the first is looked at.
 func (c *cache) find(rows *[batchSize]uint32, batch []dta.Report) {
-	var lines [2 * batchSize]uint64
-	n, last := 0, ^uint32(0)
+	words := &c.group.At
+	n := 0
 	for i := range batch {
-		if batch[i].Primitive != dta.Postcarding {
-			continue
+		if batch[i].Primitive == dta.Postcarding {
+			rows[i] = c.row(batch[i].Key)
+			words[n] = uint64(rows[i]) * uint64(rowWords)
+			n++
 		}
-		at := c.row(batch[i].Key)
-		if rows[i] = at; at != last {
-			lines[n] = uint64(at) * uint64(rowWords)
-			lines[n+1] = lines[n] + uint64(rowWords)/2
+	}
+	c.ask(words[:n])
+}
+
+// ask asks memory for rows, given by their first words. The postcards of a path
+// often follow each other, so a row is asked for once.
+func (c *cache) ask(words []uint64) {
+	lines := &c.lines
+	n, last := 0, ^uint64(0)
+	for _, at := range words {
+		if at != last {
+			lines[n], lines[n+1] = at, at+uint64(rowWords)/2
 			n, last = n+2, at
 		}
 	}
 	region.Prefetch(c.words, lines[:n])
+}
+
+// cardHead is what stands in front of a Postcarding report's key: hop and path
+// are the last two bytes of it.
+const cardHead = 6
+
+// putRun is put for postcards of one shape, as they lie side by side in a
+// datagram.
+func (c *cache) putRun(now model.Time, first *dta.Report, run []byte, size int, emit emitter) {
+	g := &c.group
+	keyLen, grid := len(first.Key), place.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
+	for r := *first; len(run) > 0; {
+		n := min(len(run)/size, place.GroupLen)
+		g.Find(place.Keys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
+		c.ask(g.At[:n])
+		for _, at := range g.At[:n] {
+			b := run[:size:size]
+			run = run[size:]
+			r.Hop, r.Path = b[cardHead-2], b[cardHead-1]
+			r.Key, r.Data = b[cardHead:cardHead+keyLen], b[cardHead+keyLen:]
+			c.put(now, &r, uint32(at/uint64(rowWords)), emit)
+		}
+	}
 }
 
 // row is the row of a key.
@@ -126,7 +162,7 @@ func (c *cache) row(key []byte) uint32 {
 func (c *cache) put(now model.Time, r *dta.Report, at uint32, emit emitter) {
 	c.stats.Postcards++
 	w, value := &c.rows[at], binary.BigEndian.Uint32(r.Data)
-	if w.keyLen != 0 && string(w.key[:w.keyLen]) != string(r.Key) {
+	if w.keyLen != 0 && !w.holds(r.Key) {
 		// It is written under its own key. The prototype writes it to the
 		// slot of the key that displaces it.
 		c.stats.Collided++
@@ -157,6 +193,18 @@ func (c *cache) put(now model.Time, r *dta.Report, at uint32, emit emitter) {
 		c.stats.Complete++
 		c.leave(now, w, emit)
 	}
+}
+
+// holds tells whether the row's path is that of a key. Keys of the usual length
+// are compared as two words that overlap, without a call.
+func (w *row) holds(key []byte) bool {
+	n := len(key)
+	if n >= 8 && n <= 16 {
+		return int(w.keyLen) == n &&
+			binary.LittleEndian.Uint64(w.key[:]) == binary.LittleEndian.Uint64(key) &&
+			binary.LittleEndian.Uint64(w.key[n-8:]) == binary.LittleEndian.Uint64(key[n-8:])
+	}
+	return string(w.key[:w.keyLen]) == string(key)
 }
 
 // leave emits a row and empties it.

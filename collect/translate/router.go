@@ -10,17 +10,19 @@ import (
 )
 
 // Target is where a Router sends reports: a Translator, or one that a host
-// guards. Admit must be safe to call while another goroutine puts reports.
+// guards. Admit and AdmitRun must be safe to call while another goroutine puts reports.
 type Target interface {
 	// Admit tells whether such a report can be put now: dta.Stored,
 	// dta.Unserved without memory for it, dta.RateLimited while the collector
 	// cannot keep up.
 	Admit(r *dta.Report) dta.Verdict
+	// AdmitRun is Admit for all reports of a run.
+	AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict
 	// Put translates reports, whose keys and data alias the datagrams. It
 	// keeps neither.
 	Put(now model.Time, batch []dta.Report)
-	// PutRun translates keyed reports of one shape, as they lie side by side
-	// in a datagram. The first is given parsed.
+	// PutRun translates reports of one shape, as they lie side by side in a
+	// datagram; Appends are to one list. The first is given parsed.
 	PutRun(now model.Time, first *dta.Report, run []byte, count int)
 }
 
@@ -69,13 +71,10 @@ func (r *Router) Put(now model.Time, rep *dta.Report) dta.Verdict {
 	return dta.Stored
 }
 
-// PutRun passes a run of Key-Writes or Key-Increments on as it is, where there
-// is one target and no rate to keep: all that Admit looks at is the same for
-// all of them.
+// PutRun passes a run on as it is, where there is one target that takes all of
+// it, and no rate to keep.
 func (r *Router) PutRun(now model.Time, first *dta.Report, run []byte, count int) bool {
-	if len(r.targets) > 1 || r.limits[0].gap != 0 || first.Immediate ||
-		first.Primitive != dta.KeyWrite && first.Primitive != dta.KeyIncrement ||
-		r.targets[0].Admit(first) != dta.Stored {
+	if len(r.targets) > 1 || r.limits[0].gap != 0 || first.Immediate || r.targets[0].AdmitRun(first, run, count) != dta.Stored {
 		return false
 	}
 	r.flush(now, 0) // what came before is written before

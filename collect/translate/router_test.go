@@ -20,6 +20,8 @@ type heap struct {
 
 func (h *heap) Admit(*dta.Report) dta.Verdict { return h.verdict }
 
+func (h *heap) AdmitRun(*dta.Report, []byte, int) dta.Verdict { return h.verdict }
+
 func (h *heap) Put(_ model.Time, batch []dta.Report) {
 	for _, r := range batch {
 		if r.Primitive == dta.Append {
@@ -60,12 +62,10 @@ func TestRunsKeepTheOrder(t *testing.T) {
 	limited, _ := NewLimiter(10, 10)
 	now := report("d")
 	now.Immediate = true
-	entry := dta.Report{Primitive: dta.Append}
 	for name, refused := range map[string]bool{
 		"two targets": NewRouter(Limiter{}, h, h).PutRun(0, &b, nil, 0),
 		"rate":        NewRouter(limited, h).PutRun(0, &b, nil, 0),
 		"immediate":   r.PutRun(0, &now, nil, 0),
-		"append":      r.PutRun(0, &entry, nil, 0),
 		"no memory":   NewRouter(Limiter{}, &heap{verdict: dta.Unserved}).PutRun(0, &b, nil, 0),
 	} {
 		if refused {

@@ -101,6 +101,14 @@ func (t *Translator) Admit(r *dta.Report) dta.Verdict {
 	return dta.Unserved
 }
 
+// AdmitRun implements Target. It is safe to call beside PutRun.
+func (t *Translator) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict {
+	if t.plan.ServesRun(first, run, count) {
+		return dta.Stored
+	}
+	return dta.Unserved
+}
+
 // Put translates reports that were admitted.
 func (t *Translator) Put(now model.Time, batch []dta.Report) {
 	for ; len(batch) > batchSize; batch = batch[batchSize:] {
@@ -133,14 +141,42 @@ func (t *Translator) put(now model.Time, batch []dta.Report) {
 
 // PutRun implements Target.
 func (t *Translator) PutRun(now model.Time, first *dta.Report, run []byte, count int) {
-	if first.Primitive == dta.KeyWrite {
+	switch first.Primitive {
+	case dta.KeyWrite:
 		t.stats.KeyWrites += uint64(count)
-	} else {
+		t.out.Run(first, run)
+	case dta.KeyIncrement:
 		t.stats.KeyIncrements += uint64(count)
+		t.out.Run(first, run)
+	case dta.Append:
+		t.stats.Appends += uint64(count)
+		t.entries(now, first.List, run, len(run)/count)
+	case dta.Postcarding:
+		t.cache.putRun(now, first, run, len(run)/count, t.emit)
 	}
-	t.out.Run(first, run)
 	t.out.Flush(now)
 }
+
+// entries is entry for packed reports of size bytes.
+func (t *Translator) entries(now model.Time, id dta.ListID, run []byte, size int) {
+	l := &t.lists.all[id]
+	for len(run) > 0 {
+		if l.count == 0 {
+			t.lists.enter(now, l, int(id))
+		}
+		n := min(l.batch-l.count, len(run)/size)
+		var err error
+		l.buf, err = l.scheme.AppendRun(l.buf, l.id, run[:n*size], appendHead, size)
+		must(err)
+		run = run[n*size:]
+		if l.count += n; l.count == l.batch {
+			t.write(l, false)
+		}
+	}
+}
+
+// appendHead is what stands in front of an Append report's data.
+const appendHead = 8
 
 func (t *Translator) append(now model.Time, r *dta.Report) {
 	t.stats.Appends++

@@ -313,6 +313,120 @@ func TestCacheLosesNothing(t *testing.T) {
 
 // TestListsKeepOrder compares with one slice per list: entries leave whole and
 // in the order they came in, none later than its wait.
+// TestRunsOfPostcardsAreThePostcards: runs and single reports let the same paths
+// leave, in the same order, and those are refused whole of which one would be.
+func TestRunsOfPostcardsAreThePostcards(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pc, err := postcard.NewScheme(postcard.Config{Layout: postcard.Sealed, Chunks: 64, Hops: 3, Bits: 32})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := DefaultConfig()
+		cfg.Rows = 4
+		var outs [2]recorder
+		var trs [2]*Translator
+		for i := range trs {
+			if trs[i], err = New(cfg, &Plan{Postcards: pc}, &outs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keyLen := rapid.SampledFrom([]int{1, 7, 8, 13, 16, 17, dta.MaxKey}).Draw(t, "key length")
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			var run []byte
+			var reports []dta.Report
+			served := true
+			for range rapid.SampledFrom([]int{1, 2, 3, 5, 9, 70}).Draw(t, "reports") {
+				key := bytes.Repeat([]byte{'k'}, keyLen)
+				key[rapid.IntRange(0, keyLen-1).Draw(t, "where")] = byte(rapid.IntRange('a', 'c').Draw(t, "what"))
+				r := card(string(key), uint8(rapid.IntRange(0, 2).Draw(t, "hop")), uint8(rapid.SampledFrom([]int{0, 3}).Draw(t, "path")), uint32(rapid.IntRange(0, 1).Draw(t, "value")))
+				switch rapid.IntRange(0, 300).Draw(t, "fault") {
+				case 0:
+					r.Hop = 3
+				case 1:
+					r.Hop, r.Path = 2, 2
+				case 2:
+					r.Data = []byte{255, 255, 255, 255}
+				}
+				served = served && trs[0].Admit(&r) == dta.Stored
+				run, reports = r.AppendTo(run), append(reports, r)
+			}
+			if got := trs[1].AdmitRun(&reports[0], run, len(reports)) == dta.Stored; got != served {
+				t.Fatalf("a run is served: %v; want %v as its reports", got, served)
+			}
+			if served {
+				trs[0].Put(0, reports)
+				trs[1].PutRun(0, &reports[0], run, len(reports))
+			}
+		}
+		for i := range trs {
+			trs[i].Drain(0)
+		}
+		if got, want := outs[1].take(), outs[0].take(); !slices.Equal(got, want) {
+			t.Fatalf("runs left\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if got, want := trs[1].Stats(), trs[0].Stats(); got != want {
+			t.Fatalf("after runs %+v; want %+v", got, want)
+		}
+	})
+}
+
+// TestRunsOfEntriesAreTheEntries: runs and single reports leave the same batches
+// at the same times, whatever the entries are like.
+func TestRunsOfEntriesAreTheEntries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		layout, classes := list.Weft, []list.Class{
+			{Lists: 2, Entry: 4, Capacity: 100}, {Lists: 1, Entry: 4, Capacity: 100, Sized: true}, {Lists: 1, Entry: 7, Capacity: 100},
+		}
+		if rapid.Bool().Draw(t, "prototype") {
+			layout, classes = list.Prototype, []list.Class{{Lists: 1, Entry: 4, Capacity: 128}}
+		}
+		s, err := list.NewScheme(list.Config{Layout: layout, Batch: rapid.SampledFrom([]int{1, 4}).Draw(t, "batch"), Classes: classes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var outs [2]recorder
+		var trs [2]*Translator
+		for i := range trs {
+			if trs[i], err = New(DefaultConfig(), &Plan{Lists: []*list.Scheme{s}}, &outs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var now model.Time
+		for range rapid.IntRange(1, 8).Draw(t, "runs") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 12).Draw(t, "pause")) * time.Millisecond)
+			id := uint32(rapid.IntRange(0, int(s.Lists())-1).Draw(t, "list"))
+			class, err := s.Class(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := rapid.IntRange(1, class.Entry).Draw(t, "size")
+			if layout == list.Prototype {
+				size = class.Entry
+			}
+			var run []byte
+			var reports []dta.Report
+			for range rapid.IntRange(1, 12).Draw(t, "reports") {
+				r := entry(dta.ListID(id), string(rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")))
+				run, reports = r.AppendTo(run), append(reports, r)
+			}
+			trs[0].Put(now, reports)
+			trs[1].PutRun(now, &reports[0], run, len(reports))
+			for i := range trs {
+				trs[i].Tick(now)
+			}
+		}
+		for i := range trs {
+			trs[i].Drain(now)
+		}
+		if got, want := outs[1].take(), outs[0].take(); !slices.Equal(got, want) {
+			t.Fatalf("runs left\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if got, want := trs[1].Stats(), trs[0].Stats(); got != want {
+			t.Fatalf("after runs %+v; want %+v", got, want)
+		}
+	})
+}
+
 func TestListsKeepOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
@@ -392,10 +506,13 @@ func TestTranslatorAllocatesNothing(t *testing.T) {
 		entry(0, "abcd"), card("a", 0, 2, 1), card("b", 0, 2, 1), card("a", 1, 2, 1),
 		{Primitive: dta.KeyWrite, Redundancy: 2, Key: []byte("k"), Data: []byte("a")},
 	}
+	run, cards := batch[0].AppendTo(batch[0].AppendTo(nil)), batch[1].AppendTo(batch[2].AppendTo(nil))
 	var now model.Time
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(time.Millisecond)
 		tr.Put(now, batch)
+		tr.PutRun(now, &batch[0], run, 2)
+		tr.PutRun(now, &batch[2], cards, 2)
 		tr.Tick(now)
 	}); n != 0 {
 		t.Errorf("a round allocates %v times; want 0", n)

@@ -20,6 +20,10 @@ type local struct {
 
 func (s *local) Admit(r *dta.Report) dta.Verdict { return s.tr.Admit(r) }
 
+func (s *local) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict {
+	return s.tr.AdmitRun(first, run, count)
+}
+
 func (s *local) Put(now model.Time, batch []dta.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -156,6 +156,17 @@ func (c *Client) Admit(r *dta.Report) dta.Verdict {
 	return dta.Stored
 }
 
+// AdmitRun implements translate.Target.
+func (c *Client) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict {
+	if !c.plan.ServesRun(first, run, count) {
+		return dta.Unserved
+	}
+	if c.busy.Load() {
+		return dta.RateLimited
+	}
+	return dta.Stored
+}
+
 // Put implements translate.Target.
 func (c *Client) Put(now model.Time, batch []dta.Report) {
 	c.mu.Lock()

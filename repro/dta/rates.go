@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/weft-telemetry/weft/collect/keywrite"
 	"github.com/weft-telemetry/weft/collect/list"
@@ -50,8 +51,8 @@ func pack(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, ke
 		}
 		binary.BigEndian.PutUint32(data, uint32(i+1))
 		r.Key, r.Data = keys[flow][:], data
-		if keyed {
-			r.Data = append(data[:4:4], keys[flow][:]...)
+		if keyed { // the second list has such entries
+			r.Data, r.List = append(data[:4:4], keys[flow][:]...), 1
 		}
 		run = r.AppendTo(run)
 	}
@@ -149,38 +150,39 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	if err != nil {
 		return out, err
 	}
-	written := func(run []byte) func() error {
+	// All that a worker does with datagrams, once the kernel has handed them over.
+	taken := func(run []byte) func() error {
+		all := datagrams(run, len(run)/out.reports)
 		return func() error {
-			var first wire.Report
-			_, err := first.Parse(run)
-			tr.PutRun(0, &first, run, out.reports)
-			return err
-		}
-	}
-	out.write = best(nil, written(run))
-	out.write2 = best(nil, written(pack(wire.KeyWrite, keys, order, 2, false)))
-	// Reports are parsed where the translator takes them from, a datagram's
-	// worth at a time, as an Intake does.
-	translated := func(run []byte, to wire.ListID) func() error {
-		return func() error {
-			var batch [64]wire.Report
-			for run := run; len(run) > 0; {
-				n := 0
-				for ; n < len(batch) && len(run) > 0; n++ {
-					size, err := batch[n].Parse(run)
-					if err != nil {
-						return err
-					}
-					batch[n].List = to
-					run = run[size:]
-				}
-				tr.Put(0, batch[:n])
+			in, router := translate.NewIntake(1), translate.NewRouter(translate.Limiter{}, tr)
+			for _, d := range all {
+				in.Take(0, netip.AddrPort{}, d, router, nil)
+			}
+			router.Flush(0)
+			if st := in.Stats(); st.Stored != uint64(out.reports) {
+				return fmt.Errorf("of %d reports %d were stored", out.reports, st.Stored)
 			}
 			return nil
 		}
 	}
-	out.postcard = best(nil, translated(pack(wire.Postcarding, keys, order, 1, false), 0))
-	out.append = best(nil, translated(pack(wire.Append, keys, order, 1, false), 0))
-	out.appendKey = best(nil, translated(pack(wire.Append, keys, order, 1, true), 1))
+	out.write = best(nil, taken(run))
+	out.write2 = best(nil, taken(pack(wire.KeyWrite, keys, order, 2, false)))
+	out.postcard = best(nil, taken(pack(wire.Postcarding, keys, order, 1, false)))
+	out.append = best(nil, taken(pack(wire.Append, keys, order, 1, false)))
+	out.appendKey = best(nil, taken(pack(wire.Append, keys, order, 1, true)))
 	return out, cmp.Or(err, ctx.Err())
+}
+
+// datagrams puts the headers of one reporter before packed reports of size bytes,
+// as many to a datagram as the line has room for.
+func datagrams(run []byte, size int) (all [][]byte) {
+	const room = 1500 - 40 - 8 - wire.HeaderSize
+	for seq := wire.Seq(0); len(run) > 0; {
+		part := run[:min(len(run), room/size*size)]
+		run = run[len(part):]
+		h := wire.Header{Reporter: 1, Seq: seq, Count: uint16(len(part) / size)}
+		all = append(all, append(h.AppendTo(nil), part...))
+		seq += wire.Seq(h.Count)
+	}
+	return all
 }

@@ -286,7 +286,7 @@ func TestRunsAreTheReports(t *testing.T) {
 			run, n := many.NextRun(&first)
 			for i := range n {
 				size, err := b.Parse(run)
-				if !one.Next(&a) || err != nil || !equal(a, b) || a.head() != first.head() || i == 0 && !equal(a, first) {
+				if !one.Next(&a) || err != nil || !equal(a, b) || a.head() != first.head() || a.List != first.List || i == 0 && !equal(a, first) {
 					t.Fatalf("report %d of a run of %+v is %+v, %v; want %+v", i, first, b, err, a)
 				}
 				run = run[size:]

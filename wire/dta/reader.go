@@ -53,9 +53,9 @@ func (r *Reader) Next(rep *Report) bool {
 }
 
 // NextRun reads reports for as long as they have the shape of the next one: the
-// same primitive, flags, redundancy and lengths. It sets rep to the first,
-// and returns the bytes of all of them, side by side, and how many they are: 0
-// where Next would return false.
+// same primitive, flags, redundancy and lengths, and the same list. It sets rep
+// to the first, and returns the bytes of all of them, side by side, and how many
+// they are: 0 where Next would return false.
 func (r *Reader) NextRun(rep *Report) (run []byte, count int) {
 	start := r.rest
 	if !r.Next(rep) {
@@ -64,8 +64,11 @@ func (r *Reader) NextRun(rep *Report) (run []byte, count int) {
 	size := len(start) - len(r.rest)
 	// Only locals in the loop: a slice in memory is a store with a barrier.
 	shape, most := binary.BigEndian.Uint32(start), min(len(start)/size, 1+int(r.head.Count)-r.read)
-	end := size
+	listed, end := rep.Primitive == Append, size
 	for count = 1; count < most && binary.BigEndian.Uint32(start[end:]) == shape; count++ {
+		if listed && ListID(binary.BigEndian.Uint32(start[end+headSize:])) != rep.List {
+			break
+		}
 		end += size
 	}
 	r.rest, r.read = start[end:], r.read+count-1
