@@ -102,7 +102,7 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	if s.Bytes < 0 || s.Bytes == 0 && s.Stop == 0 {
 		return nil, fmt.Errorf("%d bytes and no time to stop, want at least one of them", s.Bytes)
 	}
-	f := &flow{net: n, spec: *s, prio: s.Priority, keys: n.nextKeys()}
+	f := &flow{net: n, spec: *s, prio: s.Priority}
 	f.size = int64(s.Bytes)
 	if f.size == 0 {
 		f.size = math.MaxInt64
@@ -110,6 +110,7 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	if err := n.connect(f); err != nil {
 		return nil, err
 	}
+	f.keys = n.nextKeys(f.key.V6)
 	f.rate = f.port.rate
 	if s.Rate > 0 {
 		f.rate = min(f.rate, s.Rate)
@@ -118,11 +119,14 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	return f, nil
 }
 
-// nextKeys returns the first of two KeyIDs. They come again after two thousand
+// nextKeys returns the first of two KeyIDs. They come again after a thousand
 // million flows, when nobody remembers the first that had them.
-func (n *Network) nextKeys() uint32 {
-	if n.keys += 2; n.keys == 0 {
+func (n *Network) nextKeys(v6 bool) uint32 {
+	if n.keys += 2; n.keys == keyV6 {
 		n.keys = 2
+	}
+	if v6 {
+		return n.keys | keyV6
 	}
 	return n.keys
 }

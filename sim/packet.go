@@ -45,9 +45,12 @@ type Packet struct {
 	Joined engine.Time
 	Ahead  int32
 
-	Size    int32  // bytes on the wire: Ethernet header to payload, no FCS, no preamble
-	flow    int32  // index in Network.flows, or noFlow
-	Payload int32  // bytes of user data in it
+	Size int32 // bytes on the wire: Ethernet header to payload, no FCS, no preamble
+
+	// KeyID stands for Key where it is not 0: packets of the same number have
+	// the same key. Flows give it to their packets; V6 knows the family by it.
+	KeyID   uint32
+	IPID    uint16
 	path    path8  // the way as far as the flow knew it when the packet was made
 	routing uint16 // state of the tables it was found in
 
@@ -68,7 +71,7 @@ type Packet struct {
 	// Extra is what few packets have; nil otherwise.
 	Extra *Extra
 
-	// The second line is for hosts and programs.
+	// The second line is for hosts, and for programs that do not know KeyID.
 	Key model.FlowKey
 
 	// Seq is the first payload byte, counted from the start of the flow; of an
@@ -79,11 +82,18 @@ type Packet struct {
 	// a pause frame, which needs no such time, it is the length of the pause.
 	Sent engine.Time
 
-	IPID uint16
+	flow    int32 // index in Network.flows, or noFlow
+	Payload int32 // bytes of user data in it
+}
 
-	// KeyID stands for Key where it is not 0: packets of the same number have
-	// the same key. Flows give it to their packets.
-	KeyID uint32
+const keyV6 = 1 << 31 // in KeyIDs of IPv6
+
+// V6 is Key.V6, without a look at the second line where that is possible.
+func (p *Packet) V6() bool {
+	if p.KeyID != 0 {
+		return p.KeyID&keyV6 != 0
+	}
+	return p.Key.V6
 }
 
 // path8 is a way as port numbers, hop by hop; 0 is not known.

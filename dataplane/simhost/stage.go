@@ -71,7 +71,9 @@ func (a *atIngress) Run(c *sim.Context) {
 
 func (a *atRouted) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meetAgain(c)
+	if !s.again(c) {
+		s.meet(c)
+	}
 	ev := &s.event
 	ev.Stage, ev.Out = inswitch.Routed, c.Out.ID
 	if v := s.at.routed.Run(ev, &s.act, s); v != inswitch.Pass {
@@ -81,7 +83,9 @@ func (a *atRouted) Run(c *sim.Context) {
 
 func (a *atEnqueue) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meetAgain(c)
+	if !s.again(c) {
+		s.meet(c)
+	}
 	ev := &s.event
 	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, c.Passes
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
@@ -92,7 +96,9 @@ func (a *atEnqueue) Run(c *sim.Context) {
 
 func (a *atDequeue) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meetAgain(c)
+	if !s.again(c) {
+		s.meet(c)
+	}
 	ev := &s.event
 	ev.Stage, ev.Out, ev.Passes = inswitch.Dequeue, c.Out.ID, c.Passes
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
@@ -110,7 +116,9 @@ func (a *atDequeue) Run(c *sim.Context) {
 // Run is that of atEnqueue and atDequeue for a packet that leaves at once.
 func (a *atThrough) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meetAgain(c)
+	if !s.again(c) {
+		s.meet(c)
+	}
 	ev := &s.event
 	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, true
 	ev.Queue, ev.Wait, ev.Ahead = inswitch.Queue{}, 0, 0
@@ -160,14 +168,15 @@ func (s *Switch) meet(c *sim.Context) {
 	s.show(p)
 }
 
-// meetAgain is meet for a packet that may have been shown a moment ago: then only
-// the TTL can be another.
-func (s *Switch) meetAgain(c *sim.Context) {
-	if p := c.Packet; c.Same && p.Extra == nil {
-		s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
-		return
+// again is meet for a packet that was shown a moment ago: only its TTL can be
+// another. It tells whether it was; else it must be met.
+func (s *Switch) again(c *sim.Context) bool {
+	p := c.Packet
+	if !c.Same || p.Extra != nil {
+		return false
 	}
-	s.meet(c)
+	s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
+	return true
 }
 
 // conclude carries out a verdict other than Pass.

@@ -25,7 +25,7 @@ func (s *Switch) show(p *sim.Packet) {
 	v.Size, v.IPID, v.EtherType = p.Size, p.IPID, packet.TypeIPv4
 	v.TTL, v.ECN, v.DSCP, v.TCPFlags = p.TTL, p.ECN, p.DSCP, p.TCPFlags
 	v.InnerTTL, v.LabelCount, v.Kind = p.TTL, 0, kinds[p.Kind%8]
-	if p.Key.V6 {
+	if p.V6() {
 		v.EtherType, v.IPID = packet.TypeIPv6, 0 // its header has none
 	}
 	if p.Extra != nil {

@@ -63,15 +63,17 @@ func (p *Program) Stats() Stats {
 
 // Observe counts packets and pauses, and takes polls out of the traffic.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
-	switch ev.Stage {
-	case inswitch.Enqueue:
-		// Nothing that never waits for a pause belongs here: control packets
-		// have a queue of their own.
-		if !ev.Control && int(ev.Out) <= p.tel.ports && int(ev.In) <= p.tel.ports {
+	// Nothing that never waits for a pause is counted: control packets have a
+	// queue of their own.
+	if ev.Stage == inswitch.Enqueue {
+		if !ev.Control {
 			p.tel.enqueue(ev)
 		}
+		return
+	}
+	switch ev.Stage {
 	case inswitch.Dequeue:
-		if !ev.Control && int(ev.Out) <= p.tel.ports && int(ev.In) <= p.tel.ports {
+		if !ev.Control {
 			p.tel.dequeue(ev)
 		}
 	case inswitch.Ingress:

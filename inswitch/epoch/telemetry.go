@@ -175,8 +175,17 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	}
 }
 
+// has tells whether the switch has both ports of an event, or the packet is its
+// own.
+func (t *telemetry) has(ev *inswitch.Event) bool {
+	return int(ev.Out) <= t.ports && int(ev.In) <= t.ports
+}
+
 // meet counts a packet of a flow that is not known, or whose queue is paused.
 func (t *telemetry) meet(ev *inswitch.Event) {
+	if !t.has(ev) {
+		return
+	}
 	t.at(ev.Now)
 	lane, bytes := lane(ev.Out, ev.Priority), uint64(ev.Packet.Bare())
 	at := hash(lane, ev.Packet.Key, t.cfg.Seed)
@@ -231,7 +240,7 @@ func (t *telemetry) meet(ev *inswitch.Event) {
 func (t *telemetry) dequeue(ev *inswitch.Event) {
 	if k, ok := t.find(ev, lane(ev.Out, ev.Priority)); ok {
 		t.here.leaveKnown(ev, k)
-	} else {
+	} else if t.has(ev) {
 		t.here.leave(ev)
 	}
 }

@@ -94,11 +94,10 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	}
 	at := int(ev.In-1) * p.perPort
 	if at < len(p.fill) {
-		known, pkt := p.fill[at].v4, ev.Packet
-		if pkt.Key.V6 {
-			known = p.fill[at].v6
-		}
-		if known.Again(pkt.KeyID, uint32(pkt.Bare())) {
+		// A number is of one family. Not to ask which saves a look at the key,
+		// which may be far.
+		f, id, size := &p.fill[at], ev.Packet.KeyID, uint32(ev.Packet.Bare())
+		if f.v4.Again(id, size) || f.v6.Again(id, size) {
 			return
 		}
 	}
