@@ -19,12 +19,13 @@ type Config struct {
 	Hosts []string `yaml:"hosts"`
 	Pprof string   `yaml:"pprof"` // loopback address of the Go profiler; empty: none
 
-	MaxRequests int           `yaml:"max_requests"` // at one time, without event streams
-	MaxClients  int           `yaml:"max_clients"`  // of event streams
-	MaxBody     int64         `yaml:"max_body"`     // bytes
-	MaxHeader   int           `yaml:"max_header"`   // bytes
-	MaxRange    time.Duration `yaml:"max_range"`
-	ScanBudget  int           `yaml:"scan_budget"` // records that one answer may read
+	MaxConnections int           `yaml:"max_connections"` // open at one time, also of those that ask nothing
+	MaxRequests    int           `yaml:"max_requests"`    // at one time, without event streams
+	MaxClients     int           `yaml:"max_clients"`     // of event streams
+	MaxBody        int64         `yaml:"max_body"`        // bytes
+	MaxHeader      int           `yaml:"max_header"`      // bytes
+	MaxRange       time.Duration `yaml:"max_range"`
+	ScanBudget     int           `yaml:"scan_budget"` // records that one answer may read
 
 	RequestTimeout time.Duration `yaml:"request_timeout"` // for an answer to be made
 	ReadTimeout    time.Duration `yaml:"read_timeout"`    // for a request to arrive
@@ -37,8 +38,9 @@ type Config struct {
 // DefaultConfig listens on loopback, for everybody there.
 func DefaultConfig() Config {
 	return Config{
-		Listen:      "127.0.0.1:8080",
-		MaxRequests: 256, MaxClients: 64, MaxBody: 64 << 10, MaxHeader: 16 << 10,
+		Listen:         "127.0.0.1:8080",
+		MaxConnections: 1024,
+		MaxRequests:    256, MaxClients: 64, MaxBody: 64 << 10, MaxHeader: 16 << 10,
 		MaxRange: 31 * 24 * time.Hour, ScanBudget: 2000,
 		RequestTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		StateInterval: 200 * time.Millisecond, HealthInterval: time.Second, Heartbeat: 15 * time.Second,
@@ -60,6 +62,7 @@ func (c *Config) check() error {
 		name  string
 		value int64
 	}{
+		{"max_connections", int64(c.MaxConnections)},
 		{"max_requests", int64(c.MaxRequests)},
 		{"max_clients", int64(c.MaxClients)},
 		{"max_body", c.MaxBody},

@@ -183,6 +183,11 @@ func serve(t *testing.T, s *Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, s, ln)
+}
+
+func serveOn(t *testing.T, s *Server, ln net.Listener) string {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- s.Serve(ctx, ln) }()

@@ -35,7 +35,7 @@ func newCounts(r *prometheus.Registry, s *Server) (*counts, error) {
 			Name: "weft_api_panics_total", Help: "Handlers that failed; each is a bug.",
 		}),
 	}
-	for _, reason := range []string{"host", "cross origin", "token", "tenant", "requests", "store", "event clients"} {
+	for _, reason := range []string{"host", "cross origin", "token", "tenant", "connections", "requests", "store", "event clients"} {
 		c.refused.WithLabelValues(reason) // so that a rate sees the first
 	}
 	for _, m := range []prometheus.Collector{c.requests, c.seconds, c.refused, c.panics, exporter{s}} {

@@ -164,6 +164,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves on a listener, which it closes.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	servers := []*http.Server{s.httpServer(s.handler)}
+	ln = &bounded{ln, make(chan struct{}, s.cfg.MaxConnections), s.count.refused.WithLabelValues("connections").Inc}
 	listeners := []net.Listener{ln}
 	if s.cfg.TLSCert != "" {
 		listeners[0] = tls.NewListener(ln, &tls.Config{

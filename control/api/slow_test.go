@@ -1,0 +1,166 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// narrow has little room for what its clients do not read.
+type narrow struct{ net.Listener }
+
+func (l narrow) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
+	}
+	return c, err
+}
+
+// TestSlowReader: who asks for a large answer and does not read it is cut off,
+// and its place is free again.
+func TestSlowReader(t *testing.T) {
+	s, k := newServer(t, func(c *Config, _ *Deps) {
+		c.MaxRequests, c.RequestTimeout, c.WriteTimeout = 2, 300*time.Millisecond, 300*time.Millisecond
+	})
+	k.fill(3000)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := serveOn(t, s, narrow{ln})
+	for range 2 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET %s/traces?limit=1000&last=5000s HTTP/1.1\r\nHost: localhost\r\n\r\n", Prefix)
+	}
+	for end := time.Now().Add(20 * time.Second); len(s.requests) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the answers fit into the kernel's buffers: nobody is slow")
+		}
+	}
+	for end := time.Now().Add(20 * time.Second); len(s.requests) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("clients that read nothing still have their places after 20 s")
+		}
+	}
+	resp, err := http.Get("http://" + addr + Prefix + "/clock")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("another client gets %v, %v", resp, err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestDrips: a request that comes byte by byte has no more time than others.
+func TestDrips(t *testing.T) {
+	s, _ := newServer(t, func(c *Config, _ *Deps) { c.ReadTimeout = 150 * time.Millisecond })
+	c, err := net.Dial("tcp", serve(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /api/v1/clock HTTP/1.1\r\nHost: localhost\r\n")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := fmt.Fprint(c, "X: y\r\n"); err != nil {
+			return // cut off
+		}
+		if time.Now().After(end) {
+			t.Fatal("a header that comes for 20 s is still taken")
+		}
+	}
+}
+
+// TestConnectionsAreBounded: connections that ask nothing are closed beyond a
+// number, and those that have one are still served.
+func TestConnectionsAreBounded(t *testing.T) {
+	s, _ := newServer(t, func(c *Config, _ *Deps) { c.MaxConnections = 3 })
+	addr := serve(t, s)
+	var held []net.Conn
+	for range 3 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		held = append(held, c)
+		fmt.Fprintf(c, "GET %s/clock HTTP/1.1\r\nHost: localhost\r\n\r\n", Prefix)
+		if b := make([]byte, 12); read(c, b) != nil || string(b) != "HTTP/1.1 200" {
+			t.Fatalf("connection %d of 3 gets %q", len(held), b)
+		}
+	}
+	more, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer more.Close()
+	if err := read(more, make([]byte, 1)); err == nil {
+		t.Error("one connection more is served; want it to be closed")
+	}
+	if got := metric(t, s, `weft_api_refused_total{reason="connections"}`); got != "1" {
+		t.Errorf("%s refusals counted, want 1", got)
+	}
+	held[0].Close()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET %s/clock HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", Prefix)
+		answer, _ := io.ReadAll(c)
+		c.Close()
+		if strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("a place that was given back is not given to another")
+		}
+	}
+}
+
+func read(c net.Conn, b []byte) error {
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, err := io.ReadFull(c, b)
+	return err
+}
+
+// TestDeepAndWide: filters as deep as they can be written, and ranges as wide as
+// time, are answered or refused, and read no more than any other.
+func TestDeepAndWide(t *testing.T) {
+	s, k := newServer(t)
+	for _, query := range []string{
+		"filter=" + strings.Repeat("(", 1024),
+		"filter=" + strings.Repeat("(", 510) + "udp" + strings.Repeat(")", 510),
+		"filter=" + strings.Repeat("!", 1020) + "udp",
+		"filter=" + strings.Repeat("udp%26%26", 200) + "udp",
+		"filter=" + strings.Repeat("(udp||", 140) + "udp" + strings.Repeat(")", 140),
+		"from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z",
+		"last=2562047h47m16.854775807s",
+		"from=2026-01-02T15:04:05Z&to=2026-01-02T15:04:05Z",
+		"from=1677-01-01T00:00:00Z&to=1677-01-01T00:00:01Z",
+		"last=-1s", "last=1e9h", "limit=1000000000", "limit=-1", "after=" + strings.Repeat("A", 513), "after=0.0.", "after=zz.zz.zz",
+	} {
+		for _, path := range []string{"/flows", "/traces", "/incidents", "/ports/heatmap", "/ports/tor0/1", "/diagnoses"} {
+			k.mu.Lock()
+			k.queries = 0
+			k.mu.Unlock()
+			w := do(s.Handler(), "GET", Prefix+path+"?"+query, "")
+			if w.Code != 200 && (w.Code < 400 || w.Code > 499) {
+				t.Errorf("GET %s?%.60s = %d %.200s; want an answer or a 4xx", path, query, w.Code, w.Body)
+			}
+			if k.queries > 10 {
+				t.Errorf("GET %s?%.60s asks the store %d times", path, query, k.queries)
+			}
+		}
+	}
+}
