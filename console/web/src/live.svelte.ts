@@ -26,6 +26,7 @@ class Live {
   link = $state<'connecting' | 'live' | 'lost'>('connecting');
   why = $state(''); // the link is not live
   locked = $state(false); // a token is wanted
+  tenant = $state(false); // the token is a tenant's: only slow flows are for it
   ticks = $state(0); // states heard; what shows ports' numbers depends on it
   private clockAt = 0;
   private waiting: Message[] | undefined; // events heard while reload asks
@@ -48,6 +49,8 @@ class Live {
       this.take(await get('/topology'));
     } catch (e) {
       if (e instanceof Problem && e.status === 401) this.locked = true;
+      this.tenant = e instanceof Problem && e.status === 403;
+      if (this.tenant) return;
       this.link = 'lost';
       this.why = e instanceof Problem ? e.detail : String(e);
       if (!this.locked) setTimeout(() => void this.start(), 2000);

@@ -17,5 +17,7 @@ export const views: View[] = [
   { name: 'ports', title: 'Ports', key: 'p', icon: 'M3 3h4v4H3zM8 8h4v4H8zM13 3h4v4h-4zM3 13h4v4H3zM13 13h4v4h-4z', load: () => import('./views/Ports.svelte') },
   { name: 'traces', title: 'Traces', key: 't', icon: 'M4 4h.1M4 10h.1M4 16h.1M8 4h8M8 10h8M8 16h5', load: () => import('./views/Traces.svelte') },
   { name: 'probes', title: 'Probes', key: 'd', icon: 'M10 3a7 7 0 1 0 7 7M10 7a3 3 0 1 0 3 3M10 10l7-7', load: () => import('./views/Probes.svelte') },
+  { name: 'counters', title: 'Counters', key: 'c', icon: 'M3 17h14M5 14V9M10 14V4M15 14v-7', load: () => import('./views/Counters.svelte') },
+  { name: 'slow-flows', title: 'Slow flows', key: 's', icon: 'M10 3a7 7 0 1 0 .1 0M10 6v4l3 2', load: () => import('./views/SlowFlows.svelte') },
   { name: 'health', title: 'Health', key: 'h', icon: 'M2 11h4l2-6 4 10 2-4h4', load: () => import('./views/Health.svelte') },
 ];

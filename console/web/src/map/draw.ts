@@ -4,6 +4,22 @@
 import type { Frames } from './frames';
 import type { Half, Layout, Pod, Spot } from './layout';
 
+/** Pen is what the painter needs of a canvas; svgpen.ts has another. */
+export interface Pen extends Pick<CanvasRenderingContext2D, 'fillStyle' | 'strokeStyle' | 'lineWidth' | 'lineCap' | 'globalAlpha' | 'font' | 'textAlign' | 'textBaseline'> {
+  setTransform(a: number, b: number, c: number, d: number, e: number, f: number): void;
+  setLineDash(list: number[]): void;
+  beginPath(): void;
+  moveTo(x: number, y: number): void;
+  lineTo(x: number, y: number): void;
+  arc(x: number, y: number, r: number, from: number, to: number): void;
+  roundRect(x: number, y: number, w: number, h: number, r: number): void;
+  stroke(): void;
+  fill(): void;
+  fillRect(x: number, y: number, w: number, h: number): void;
+  fillText(text: string, x: number, y: number, most?: number): void;
+  measureText(text: string): { width: number };
+}
+
 export interface Camera {
   x: number;
   y: number;
@@ -66,7 +82,7 @@ export class Painter {
   private dark: boolean | undefined;
   private readonly buckets: Half[][] = Array.from({ length: shades }, () => []);
 
-  draw(c: CanvasRenderingContext2D, l: Layout, f: Frames, cam: Camera, t: Theme, high: Highlight, hover: Picked, chosen: Picked, size: { w: number; h: number; ratio: number }): void {
+  draw(c: Pen, l: Layout, f: Frames, cam: Camera, t: Theme, high: Highlight, hover: Picked, chosen: Picked, size: { w: number; h: number; ratio: number }): void {
     if (this.dark !== t.dark) [this.dark, this.colours] = [t.dark, ramp(t.dark)];
     const k = size.ratio;
     c.setTransform(k, 0, 0, k, 0, 0);
@@ -87,7 +103,7 @@ export class Painter {
     this.tiers(c, l, cam, t, k);
   }
 
-  private links(c: CanvasRenderingContext2D, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
+  private links(c: Pen, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
     for (const b of this.buckets) b.length = 0;
     const paused: Half[] = [];
     const silent: Half[] = [];
@@ -134,7 +150,7 @@ export class Painter {
   }
 
   /** marks draws queues, pauses and losses where they are. */
-  private marks(c: CanvasRenderingContext2D, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
+  private marks(c: Pen, l: Layout, f: Frames, cam: Camera, t: Theme, seen: (a: number, b: number, x: number, y: number) => boolean): void {
     const least = Math.max(1, 0.55 / cam.scale);
     for (const h of l.halves) {
       if (!h || !seen(h.x1, h.y1, h.x2, h.y2)) continue;
@@ -186,7 +202,7 @@ export class Painter {
     }
   }
 
-  private halo(c: CanvasRenderingContext2D, l: Layout, t: Theme, high: Highlight, cam: Camera): void {
+  private halo(c: Pen, l: Layout, t: Theme, high: Highlight, cam: Camera): void {
     c.globalAlpha = 0.28;
     c.strokeStyle = t.warning;
     c.lineCap = 'round';
@@ -203,7 +219,7 @@ export class Painter {
   }
 
   /** way draws ports one after the other, with arrows. */
-  private way(c: CanvasRenderingContext2D, l: Layout, ports: readonly number[], colour: string, cam: Camera, dash: number[]): void {
+  private way(c: Pen, l: Layout, ports: readonly number[], colour: string, cam: Camera, dash: number[]): void {
     const w = Math.max(3, 2.4 / cam.scale);
     c.strokeStyle = c.fillStyle = colour;
     for (const p of ports) {
@@ -229,7 +245,7 @@ export class Painter {
     }
   }
 
-  private ring(c: CanvasRenderingContext2D, h: Half | undefined, cam: Camera, t: Theme): void {
+  private ring(c: Pen, h: Half | undefined, cam: Camera, t: Theme): void {
     if (!h || h.hidden) return;
     c.strokeStyle = t.accent;
     c.lineWidth = 2 / cam.scale;
@@ -243,7 +259,7 @@ export class Painter {
     c.stroke();
   }
 
-  private node(c: CanvasRenderingContext2D, s: Spot, f: Frames, cam: Camera, t: Theme, high: Highlight, bold: boolean): void {
+  private node(c: Pen, s: Spot, f: Frames, cam: Camera, t: Theme, high: Highlight, bold: boolean): void {
     const health = f.health.get(s.node.name)?.health ?? 'unknown';
     const host = s.node.tier === 0;
     const marked = high.nodes.has(s.node.name);
@@ -279,7 +295,7 @@ export class Painter {
     c.fillText(whole + s.node.name, s.x, s.y + 0.5, s.w - 2);
   }
 
-  private pod(c: CanvasRenderingContext2D, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, bold: boolean): void {
+  private pod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, bold: boolean): void {
     c.fillStyle = t.raised;
     c.strokeStyle = bold ? t.accent : t.line;
     c.lineWidth = Math.max(1, (bold ? 1.6 : 0.7) / cam.scale);
@@ -297,7 +313,7 @@ export class Painter {
   }
 
   /** foldedPod draws each switch of a folded pod as a cell: its busiest port. */
-  private foldedPod(c: CanvasRenderingContext2D, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme): void {
+  private foldedPod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme): void {
     const rows = [...new Set(p.spots.filter((s) => s.node.tier > 0).map((s) => s.node.tier))].sort((a, b) => b - a);
     const high = (p.h - 34) / rows.length;
     rows.forEach((tier, j) => {
@@ -333,7 +349,7 @@ export class Painter {
     });
   }
 
-  private tiers(c: CanvasRenderingContext2D, l: Layout, cam: Camera, t: Theme, k: number): void {
+  private tiers(c: Pen, l: Layout, cam: Camera, t: Theme, k: number): void {
     c.setTransform(k, 0, 0, k, 0, 0);
     c.font = '11px system-ui, sans-serif';
     c.textAlign = 'left';
