@@ -138,7 +138,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 	}
 	rows := map[PortRef][]*float64{}
 	covered := q.To
-	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+	visit := func(r *record.PortSample) bool {
 		covered = r.Time // newest first
 		at := int(r.Time.Sub(q.From) / step)
 		if at < 0 || at >= in.Steps {
@@ -154,12 +154,22 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 			row[at] = &v
 		}
 		return true
-	})
-	if err != nil {
-		return m, err
+	}
+	// Samples are a few numbers, as steps of a rollup are, so as many are read.
+	reads := 1
+	if q.Step == 0 {
+		reads = seriesBudget
+	}
+	for range reads {
+		if q.After, _, err = walk(ctx, s, s.deps.Records.Ports, q, visit); err != nil {
+			return m, err
+		}
+		if q.After == "" {
+			break
+		}
 	}
 	m = Heatmap{
-		Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, Covered: covered, Complete: next == "",
+		Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, Covered: covered, Complete: q.After == "",
 		Ports: []PortRef{}, Values: [][]*float64{},
 	}
 	if m.Complete {

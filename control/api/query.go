@@ -99,6 +99,10 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 // fetch is one of the typed queries of Records.
 type fetch[R any] func(context.Context, record.Query) (record.Page[R], error)
 
+// seriesBudget is how many times more records an answer may read where they are
+// a few numbers each.
+const seriesBudget = 4
+
 // chunk is how many records are read at once, at most.
 const chunk = 1000
 
@@ -112,7 +116,7 @@ func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, vis
 	}
 	budget := s.cfg.ScanBudget
 	if q.Step > 0 {
-		budget *= 4
+		budget *= seriesBudget
 	}
 	for {
 		q.Limit = min(q.Limit, budget-scanned)

@@ -142,6 +142,15 @@ await accessible(page, 'port');
 check('ports');
 places.port = page.url();
 
+// A probe over a link and a mark on a host's packets: what comes of them arrives.
+await page.goto(base + '#/probes?link=leaf0:3&host=h4');
+await page.getByRole('button', { name: 'Send probes' }).click();
+await page.getByRole('region', { name: 'Probes' }).getByText('done').first().waitFor();
+await page.getByRole('button', { name: 'Set the mark' }).click();
+await page.getByRole('region', { name: 'Marks' }).getByRole('cell', { name: /^h4/ }).first().waitFor();
+await accessible(page, 'probes');
+check('probes');
+
 // A counter: its filter, its name, its series.
 await page.goto(base + '#/counters');
 await page.getByRole('combobox', { name: 'Filter of packets' }).fill('udp');

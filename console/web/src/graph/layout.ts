@@ -20,6 +20,7 @@ export interface Line {
   path: string;
   x: number; // of the label
   y: number;
+  low: number; // its lowest point
   label: string;
   weight: number; // 0 to 1, of the heaviest of its kind
   classes: string;
@@ -95,7 +96,8 @@ export function draw(g: Graph, all: boolean): Drawing {
   const heaviest = new Map<string, number>();
   for (const { e } of edges) heaviest.set(e.kind, Math.max(heaviest.get(e.kind) ?? 0, Math.abs(e.weight)));
   const lines = edges.map(({ e, a, b }) => line(boxes[a]!, boxes[b]!, e, Math.abs(e.weight) / (heaviest.get(e.kind) || 1)));
-  return { boxes, lines, w: Math.max(x - gapX + 24, 200), h, left: g.flows.length - shown.length };
+  const lowest = Math.max(h, ...lines.map((l) => l.low + 16));
+  return { boxes, lines, w: Math.max(x - gapX + 24, 200), h: lowest, left: g.flows.length - shown.length };
 }
 
 /** ranks gives each box the longest way to it, without the edges that close circles. */
@@ -152,8 +154,8 @@ function line(a: Box, b: Box, e: Graph['edges'][number], weight: number): Line {
   const title = `${a.title} ${e.kind === 'port-flow' ? (victim ? 'is suffered by' : 'is filled by') : 'waits for'} ${b.title}, weight ${label}`;
   if (back) {
     const dip = Math.max(a.y + a.h, b.y + b.h) + 26;
-    return { path: `M${a.x + a.w / 2} ${a.y + a.h}C${a.x + a.w / 2} ${dip + 20} ${b.x + b.w / 2} ${dip + 20} ${b.x + b.w / 2} ${b.y + b.h + 5}`, x: (a.x + a.w / 2 + b.x + b.w / 2) / 2, y: dip + 8, label, weight, classes, title };
+    return { path: `M${a.x + a.w / 2} ${a.y + a.h}C${a.x + a.w / 2} ${dip + 20} ${b.x + b.w / 2} ${dip + 20} ${b.x + b.w / 2} ${b.y + b.h + 5}`, x: (a.x + a.w / 2 + b.x + b.w / 2) / 2, y: dip + 8, low: dip + 12, label, weight, classes, title };
   }
   const mid = Math.max(30, (x2 - x1) / 2);
-  return { path: `M${x1} ${y1}C${x1 + mid} ${y1} ${x2 - mid} ${y2} ${x2 - 4} ${y2}`, x: x2 - 30, y: y2 + (y1 - y2) * 0.12 - 3, label, weight, classes, title };
+  return { path: `M${x1} ${y1}C${x1 + mid} ${y1} ${x2 - mid} ${y2} ${x2 - 4} ${y2}`, x: x2 - 30, y: y2 + (y1 - y2) * 0.12 - 3, low: Math.max(y1, y2), label, weight, classes, title };
 }

@@ -285,7 +285,7 @@ export class Painter {
     c.setLineDash([]);
     // A name is as large as the node, or as large as can be read, if it fits.
     const mark = host ? '' : health === 'failed' ? '▲ ' : health === 'degraded' ? '◆ ' : '';
-    const px = Math.max(host ? 8 : 11, 8 / cam.scale);
+    const px = Math.max(host ? 8 : 11, 7.5 / cam.scale);
     if (px * 0.58 * s.node.name.length > s.w + (host ? -2 : 4)) return;
     c.fillStyle = health === 'failed' ? t.panel : t.text;
     c.font = `${px}px system-ui, sans-serif`;

@@ -83,16 +83,20 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
   }
   const wide = (g: Spot[], tier: number) => g.filter((s) => s.node.tier === tier).reduce((sum, s) => sum + rackWide(s), 0);
   const order = [...groups.keys()].sort((a, b) => a - b);
-  const sizes = new Map(order.map((id) => {
-    const g = groups.get(id)!;
-    return [id, folded.has(id) ? foldedW : Math.max(...[...Array(top + 1).keys()].map((tier) => wide(g, tier))) + podPad];
-  }));
   const tops = spots.filter((s) => s.pod < 0 && s.node.tier === top && top > 1);
   const allFolded = order.every((id) => folded.has(id));
+  // Pods that are all folded share the width that the spines take.
+  const wideBox = allFolded ? Math.max(foldedW, (tops.length * (switchW + switchGap / 2)) / order.length - podGap) : foldedW;
+  const highBox = Math.max(foldedH, wideBox * 0.6);
+  const sizes = new Map(order.map((id) => {
+    const g = groups.get(id)!;
+    return [id, folded.has(id) ? wideBox : Math.max(...[...Array(top + 1).keys()].map((tier) => wide(g, tier))) + podPad];
+  }));
   const width = Math.max([...sizes.values()].reduce((a, b) => a + b + podGap, -podGap), tops.length * (switchW + switchGap / 2));
   const hostsHigh = 46 + (allFolded ? 0 : (deepest - 1) * (hostSize + 8));
   // Links that run far sideways need height to be told apart: take what there is.
-  const rise = Math.max(95, Math.min((width * aspect - hostsHigh - 60) / (0.8 * (top - 1) + 0.5), 6000));
+  const [rises, below] = allFolded ? [1.3, highBox] : [0.8 * (top - 1) + 0.5, hostsHigh];
+  const rise = Math.max(95, Math.min((width * aspect - below - 60) / rises, 6000));
   const y = (tier: number) => (tier === 0 ? 0 : -hostsHigh - rise * 0.8 * (tier - 1) - (tier === top && tier > 1 ? rise * 0.5 : 0));
 
   const pods: Pod[] = [];
@@ -103,7 +107,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
     const fold = folded.has(id);
     const inner = Math.max(...g.map((s) => s.node.tier));
     const pod: Pod = { id, x: left, y: y(inner) - 36, w, h: 0, folded: fold, spots: [...g] };
-    pod.h = fold ? foldedH : (deepest - 1) * (hostSize + 8) + hostSize / 2 + podPad - pod.y;
+    pod.h = fold ? highBox : (deepest - 1) * (hostSize + 8) + hostSize / 2 + podPad - pod.y;
     for (let tier = 1; tier <= top; tier++) {
       const row = g.filter((s) => s.node.tier === tier);
       const slack = (w - podPad - wide(row.length ? g : [], tier)) / Math.max(1, row.length);
@@ -117,7 +121,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
       if (fold) {
         row.forEach((s, i) => {
           s.x = left + ((i + 0.5) / row.length) * w;
-          s.y = tier === inner ? pod.y : pod.y + foldedH / 2;
+          s.y = tier === inner ? pod.y : pod.y + highBox / 2;
           s.hidden = true;
         });
       }
@@ -131,7 +135,7 @@ export function layout(t: Topology, ports: Ports, folded: ReadonlySet<number>, a
         h.y = Math.floor(i / cols) * (hostSize + 8);
         h.pod = id;
         h.hidden = fold;
-        if (fold) [h.x, h.y] = [s.x, pod.y + foldedH * 0.8];
+        if (fold) [h.x, h.y] = [s.x, pod.y + highBox * 0.8];
         pod.spots.push(h);
       });
     }
