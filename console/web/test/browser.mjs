@@ -238,33 +238,33 @@ async function large() {
       const frames = canvas.evaluate(gaps).finally(() => (done = true));
       for (let i = 0; !done; i++) await move(i);
       if (what === 'moved') await big.mouse.up();
-      const { gap50, gap95, draw50, draw95, jumps } = await frames;
+      const { gap50, gap95, draw50, draw95 } = await frames;
       const say = (x) => x.toFixed(1) + ' ms';
       console.log(`k=16 ${folded ? 'folded' : 'whole'}, ${what}: frame ${say(gap50)} (95%: ${say(gap95)}), drawing ${say(draw50)} (95%: ${say(draw95)})`);
-      assert.ok(draw50 > 0 && jumps > 5, `the map was drawn while it was ${what}: ${jumps} of its frames differ`);
+      assert.ok(draw50 > 0, `the map was drawn while it was ${what}`);
     }
   }
   check('k=16');
   await big.context().close();
 }
 
-/** gaps are the times between frames while somebody moves the map, and how many of them show another place. */
+/** gaps are the times that frames take which show the map at another place, 30 of them. */
 async function gaps(canvas) {
   const gap = [];
   const draw = [];
-  let jumps = 0;
-  let was = '';
-  for (let i = 0, last = 0; i < 60; i++) {
+  let last = await new Promise(requestAnimationFrame);
+  let was = canvas.where('spine0');
+  while (gap.length < 30) {
     const now = await new Promise(requestAnimationFrame);
-    if (last) gap.push(now - last);
-    last = now;
-    draw.push(Number(canvas.dataset.drawMs));
-    const place = JSON.stringify(canvas.where('spine0'));
-    if (place !== was) jumps++;
-    was = place;
+    const is = canvas.where('spine0');
+    if (is.x !== was.x || is.y !== was.y) {
+      gap.push(now - last);
+      draw.push(Number(canvas.dataset.drawMs));
+    }
+    [last, was] = [now, is];
   }
   const at = (list, share) => list.sort((a, b) => a - b)[Math.floor(list.length * share)];
-  return { gap50: at(gap, 0.5), gap95: at(gap, 0.95), draw50: at(draw, 0.5), draw95: at(draw, 0.95), jumps };
+  return { gap50: at(gap, 0.5), gap95: at(gap, 0.95), draw50: at(draw, 0.5), draw95: at(draw, 0.95) };
 }
 
 /** pictures keeps what the documentation shows. */
