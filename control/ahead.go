@@ -2,14 +2,15 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Ahead returns a store's records and, by their ids, also those that still wait
-// for the store. An event tells of an incident the moment it is found: who then
+// Ahead returns a store's records, incidents in their newest state and, by their
+// ids, also those that still wait for the store. An event tells of an incident the moment it is found: who then
 // asks for it, or for a diagnosis or trace that it names, must not hear that
 // there is none.
 func (k *Keeper) Ahead(r api.Records) api.Records { return ahead{r, k} }
@@ -20,9 +21,16 @@ type ahead struct {
 }
 
 func (a ahead) Incidents(ctx context.Context, q record.Query) (record.Page[record.Incident], error) {
-	return named(ctx, a.keeper, q, a.Records.Incidents,
-		func(b *record.Batch) []record.Incident { return b.Incidents },
-		func(r *record.Incident) string { return r.ID })
+	list := func(b *record.Batch) []record.Incident { return b.Incidents }
+	id := func(r *record.Incident) string { return r.ID }
+	p, err := named(ctx, a.keeper, q, a.Records.Incidents, list, id)
+	p.Items = slices.Clone(p.Items)
+	for i := range p.Items { // what a store still takes for open may be over
+		if r, ok := held(a.keeper, p.Items[i].ID, list, id); ok {
+			p.Items[i] = r
+		}
+	}
+	return p, err
 }
 
 func (a ahead) Diagnoses(ctx context.Context, q record.Query) (record.Page[record.Diagnosis], error) {

@@ -79,10 +79,13 @@ func TestAheadOfTheStore(t *testing.T) {
 	if w, ok := held(k, "i1", func(b *record.Batch) []record.Incident { return b.Incidents }, func(r *record.Incident) string { return r.ID }); ok {
 		t.Errorf("stored and still held: %+v", w)
 	}
-	// Only a question for one record is answered from what waits.
-	say("again")
+	// A list is the store's, with the newest states.
+	k.Keep(&record.Batch{Incidents: []record.Incident{{ID: "i1", Summary: "again"}, {ID: "i3", Summary: "new"}}})
 	p, err := r.Incidents(t.Context(), record.Query{Name: "i1", Node: "leaf0"})
-	if err != nil || len(p.Items) != 1 || p.Items[0].Summary != "over" {
-		t.Errorf("a question with more than an id = %+v, %v; want the store's answer", p.Items, err)
+	if err != nil || len(p.Items) != 1 || p.Items[0].Summary != "again" {
+		t.Errorf("a list = %+v, %v; want the store's i1, as it is now", p.Items, err)
+	}
+	if p, err := r.Incidents(t.Context(), record.Query{Name: "i3", Node: "leaf0"}); err != nil || len(p.Items) != 0 {
+		t.Errorf("a list = %+v, %v; want none that the store does not have", p.Items, err)
 	}
 }

@@ -175,8 +175,8 @@ assert.equal(errors.splice(0).filter((e) => e.includes('404')).length, 1, 'one r
 await tenant();
 check('slow flows');
 if (shots) {
-  const view = (name) => [name, `${base}#/${name}`];
-  await pictures({ ...places, ...Object.fromEntries(['incidents', 'flows', 'ports', 'traces', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
+  const view = (name) => [name.split('?')[0], `${base}#/${name}`];
+  await pictures({ ...places, ...Object.fromEntries(['incidents', 'flows', 'ports?last=200ms', 'traces', 'probes', 'counters', 'slow-flows', 'health'].map(view)) });
 }
 
 // The past: the slider asks the store.

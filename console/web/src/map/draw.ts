@@ -308,14 +308,15 @@ export class Painter {
     c.font = `${px}px system-ui, sans-serif`;
     c.textAlign = 'left';
     c.textBaseline = 'top';
-    if (p.folded ? px * 4 < p.w : px < 17) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.y + 6);
-    if (p.folded) this.foldedPod(c, p, f, l, cam, t);
+    // Links end at the upper edge of a folded pod: its name is below.
+    if (p.folded ? px * 4 < p.w : px < 17) c.fillText(`${p.folded ? '▸' : '▾'} pod ${p.id}`, p.x + 7, p.folded ? p.y + p.h - px - 4 : p.y + 6);
+    if (p.folded) this.foldedPod(c, p, f, l, cam, t, p.h - px - 18);
   }
 
   /** foldedPod draws each switch of a folded pod as a cell: its busiest port. */
-  private foldedPod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme): void {
+  private foldedPod(c: Pen, p: Pod, f: Frames, l: Layout, cam: Camera, t: Theme, room: number): void {
     const rows = [...new Set(p.spots.filter((s) => s.node.tier > 0).map((s) => s.node.tier))].sort((a, b) => b - a);
-    const high = (p.h - 34) / rows.length;
+    const high = room / rows.length;
     rows.forEach((tier, j) => {
       const list = p.spots.filter((s) => s.node.tier === tier);
       const w = (p.w - 16) / list.length;
@@ -329,7 +330,7 @@ export class Painter {
           if (l.halves[n]) [load, hot, lost, paused] = [Math.max(load, f.now.load[n]!), Math.max(hot, heat(f.now.queue[n]!)), lost + f.now.lost[n]!, Math.max(paused, f.now.paused[n]!)];
         }
         const x = p.x + 8 + i * w;
-        const y = p.y + 26 + j * high;
+        const y = p.y + 10 + j * high;
         c.fillStyle = this.colours[Math.min(shades - 1, Math.floor(shades * load))]!;
         c.fillRect(x + 1, y + 1, w - 2, high - 4);
         if (hot > 0) {
