@@ -50,6 +50,8 @@ type Config struct {
 	Stall float64
 	// Deep is a queue that is worth telling of.
 	Deep model.Bytes
+	// Silent is after how long without any report a switch is silent.
+	Silent time.Duration
 	// Verdict is how long a complaint of a client waits for its verdict, of the
 	// fabric's clock.
 	Verdict time.Duration
@@ -75,6 +77,7 @@ func DefaultConfig(in *topo.Intent) Config {
 		Probes:    probe.DefaultConfig(),
 		Incidents: incident.DefaultConfig(),
 		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2, Deep: 20 * model.KB,
+		Silent: 100 * time.Millisecond,
 		// Switches take a tenth of a second to tell what they remember.
 		Verdict: 400 * time.Millisecond,
 	}
@@ -139,8 +142,7 @@ type Controller struct {
 	verdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
 	lost        lostLately
 	shown       model.Time // when the last snapshot was made
-	// lastHeard is when a switch's own reports came last.
-	lastHeard map[model.NodeID]model.Time
+	hearing     hearing
 
 	later   []later
 	asked   map[question]model.Time
@@ -184,8 +186,8 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	if want := max(cfg.Lists.Mirrors.Count, 1); cfg.Traces.Analyzers != want {
 		return nil, fmt.Errorf("control: %d analyzers of traces, want %d: one for each list of mirrors", cfg.Traces.Analyzers, want)
 	}
-	if cfg.Sample <= 0 || cfg.Balance < 1 {
-		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots; want above 0, and at least 1", cfg.Sample, cfg.Balance)
+	if cfg.Sample <= 0 || cfg.Balance < 1 || cfg.Silent <= 0 {
+		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots, switches silent after %v; want above 0, at least 1, and above 0", cfg.Sample, cfg.Balance, cfg.Silent)
 	}
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
@@ -208,7 +210,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
 	c.meter = newMeter(cfg.Flows.Slot)
-	c.view, c.lastHeard = newView(c.fabric), map[model.NodeID]model.Time{}
+	c.view, c.hearing = newView(c.fabric, cfg.Silent), newHearing(c.fabric)
 	c.lastVerdict = map[verdictKind]verdictSaid{}
 	c.asked, c.actions = map[question]model.Time{}, map[uint64][]api.Action{}
 	return c, err
@@ -220,19 +222,19 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 	c.now = max(c.now, now)
 	switch l := &c.cfg.Lists; {
 	case l.Flowsets.has(list):
-		c.lastHeard[model.NodeID(list-l.Flowsets.First)] = now
+		c.hearing.note(now, Flowset, model.NodeID(list-l.Flowsets.First))
 		slots, err := c.flows.Add(now, data)
 		c.count(Flowset, err)
 		for _, s := range slots {
 			c.slot(s)
 		}
 	case l.Labels.has(list):
-		c.count(Label, c.ports.Add(now, data))
+		c.use(now, Label, data, c.ports.Add(now, data))
 	case l.Mirrors.has(list):
-		c.count(Mirror, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
+		c.use(now, Mirror, data, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
 	case l.Epochs.has(list):
 		verdicts, err := c.causes.Add(now, data)
-		c.count(Epoch, err)
+		c.use(now, Epoch, data, err)
 		c.diagnosed(verdicts)
 	case l.Complaints.has(list):
 		c.count(Complaint, c.polled(now, data))
@@ -244,6 +246,13 @@ func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
 // Wall tells what the collector's clock shows, where the times of Take and Tick
 // are behind it because there is more to do than can be done at once.
 func (c *Controller) Wall(now model.Time) { c.flows.Wall(now) }
+
+// use counts a report and hears who sent it.
+func (c *Controller) use(now model.Time, k Kind, data []byte, err error) {
+	if c.count(k, err); err == nil {
+		c.hearing.report(now, k, data)
+	}
+}
 
 func (c *Controller) count(k Kind, err error) {
 	c.stats.Reports[k]++

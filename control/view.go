@@ -14,7 +14,9 @@ import (
 // makes when somebody has looked at the last one.
 type View struct {
 	fabric *topo.Fabric
+	silent time.Duration // after which a switch is
 	state  atomic.Pointer[api.State]
+	heard  atomic.Pointer[[]api.Heard]
 	looked atomic.Bool
 }
 
@@ -30,8 +32,9 @@ func (v *View) State() *api.State {
 // View returns what others may see.
 func (c *Controller) View() *View { return c.view }
 
-func newView(f *topo.Fabric) *View {
-	v := &View{fabric: f}
+func newView(f *topo.Fabric, silent time.Duration) *View {
+	v := &View{fabric: f, silent: silent}
+	v.heard.Store(&[]api.Heard{})
 	v.state.Store(&api.State{Nodes: []api.NodeState{}, Ports: []api.PortState{}})
 	v.looked.Store(true)
 	return v
@@ -51,7 +54,7 @@ func (c *Controller) show(now model.Time) {
 		n := &c.fabric.Nodes()[i]
 		state := api.NodeState{Name: n.Name, Health: "ok"}
 		if n.Role.IsSwitch() && !c.heard(n.ID, now) {
-			state.Health, state.Reason = "unknown", "nothing was heard of it for a while"
+			state.Health, state.Reason = "unknown", "nothing was heard of it lately"
 		}
 		for _, in := range c.joiner.Open() {
 			if reason := c.troubles(in, n.ID); reason != "" && in.Severity() >= incident.Warning {
@@ -70,6 +73,8 @@ func (c *Controller) show(now model.Time) {
 		}
 	}
 	c.view.state.Store(s)
+	list := c.hearing.list(now)
+	c.view.heard.Store(&list)
 }
 
 // troubles says what an incident means for a node, or nothing.
@@ -82,13 +87,13 @@ func (c *Controller) troubles(in *incident.Incident, id model.NodeID) string {
 	return ""
 }
 
-// silent is how long a switch may say nothing.
-const silent = 100 * time.Millisecond
+// fresh is how old a port's state may be to be shown.
+const fresh = 100 * time.Millisecond
 
 // heard tells whether a switch has reported lately.
 func (c *Controller) heard(id model.NodeID, now model.Time) bool {
-	at, ok := c.lastHeard[id]
-	return ok && now.Sub(at) < silent
+	at := c.hearing.last(id)
+	return at != 0 && now.Sub(at) <= c.cfg.Silent
 }
 
 func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.PortState {
@@ -101,7 +106,7 @@ func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.P
 	}
 	if age, ok := c.ports.Board().Age(id, now); ok {
 		s.AgeMs = float64(age) / float64(time.Millisecond)
-		if state, ok := c.ports.Board().Newest(id); ok && age < silent {
+		if state, ok := c.ports.Board().Newest(id); ok && age < fresh {
 			s.QueueBytes, s.LatencyNs = int64(state.DequeueDepth), int64(state.Latency)
 		}
 	}

@@ -185,7 +185,8 @@ func (k *fake) Health() Health {
 			Name: "transport", Title: "DTA over UDP", Unit: "reports", State: "ok", In: 10, Out: 9, QueueLimit: 100, Queued: 5,
 			Losses: []Lost{{Reason: "socket", Count: 1}},
 		}},
-		Store: Storage{Kind: "memory", Bytes: 1 << 20, MaxBytes: 1 << 30},
+		Store:   Storage{Kind: "memory", Bytes: 1 << 20, MaxBytes: 1 << 30},
+		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, Heard: []Heard{{"tor0", "flowset", 4}},
 	}
 }
 

@@ -14,6 +14,24 @@ type Health struct {
 	Stages   []Stage   `json:"stages" doc:"In the order that a report passes them, from switch to store"`
 	Store    Storage   `json:"store"`
 	Alerts   []string  `json:"alerts" doc:"What is wrong and what to do, for people"`
+
+	Sources []SourceHealth `json:"sources" doc:"What switches report, by kind; those that were heard since the start"`
+	Silent  []string       `json:"silent" doc:"Switches that reported and do not any more, the first hundred"`
+	Heard   []Heard        `json:"-"` // for metrics
+}
+
+// SourceHealth is one kind of report.
+type SourceHealth struct {
+	Source   string  `json:"source" doc:"flowset, label, mirror, epoch"`
+	Switches int     `json:"switches" doc:"That have reported it"`
+	Silent   int     `json:"silent" doc:"Of those: that have not for long"`
+	AgeMs    float64 `json:"age_ms" doc:"Of the newest report"`
+}
+
+// Heard is when one switch was heard of last by one kind of report.
+type Heard struct {
+	Switch, Source string
+	AgeMs          float64
 }
 
 // Stage is one part of the pipeline. In = Out + all losses + what is queued,

@@ -80,6 +80,7 @@ var (
 	queueDesc     = prometheus.NewDesc("weft_fabric_queue_bytes_max", "The deepest queue of all ports.", nil, nil)
 	loadDesc      = prometheus.NewDesc("weft_fabric_load_share_max", "The highest load of all ports, as a share of the link's rate.", nil, nil)
 	lostDesc      = prometheus.NewDesc("weft_fabric_lost_packets", "Packets lost on all links in the last 100 ms of the fabric's clock.", nil, nil)
+	ageDesc       = prometheus.NewDesc("weft_switch_report_age_seconds", "Time since a switch was heard of last, by kind of report; a pair that never was heard has none.", []string{"switch", "source"}, nil)
 	paceDesc      = prometheus.NewDesc("weft_fabric_pace", "Seconds of the fabric in one of the wall; 1 is real time.", nil, nil)
 )
 
@@ -87,7 +88,7 @@ var (
 func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
-		storeDesc, storeMaxDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, paceDesc,
+		storeDesc, storeMaxDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, ageDesc, paceDesc,
 	} {
 		ch <- d
 	}
@@ -119,6 +120,9 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 		if st.QueueLimit > 0 {
 			gauge(stageFillDesc, float64(st.Queued)/float64(st.QueueLimit), st.Name)
 		}
+	}
+	for i := range h.Heard {
+		gauge(ageDesc, h.Heard[i].AgeMs/1000, h.Heard[i].Switch, h.Heard[i].Source)
 	}
 	gauge(storeDesc, float64(h.Store.Bytes))
 	gauge(storeMaxDesc, float64(h.Store.MaxBytes))

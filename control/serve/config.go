@@ -47,8 +47,9 @@ type Config struct {
 	Record   capture.Config // without a path nothing is recorded
 
 	Controller struct {
-		Slot time.Duration
-		Step time.Duration
+		Slot   time.Duration
+		Step   time.Duration
+		Silent time.Duration
 	}
 	Store struct {
 		Path      string
@@ -111,7 +112,7 @@ func DefaultConfig() (c Config) {
 	c.INT.Tick, c.INT.Cell, c.INT.Full = time.Nanosecond, 1, 100
 	c.ERSPAN.Debug = 1
 	c.Record = capture.DefaultConfig()
-	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
+	c.Controller.Slot, c.Controller.Step, c.Controller.Silent = 10*time.Millisecond, time.Millisecond, 10*time.Second
 	c.Store.Path = "weft.duckdb"
 	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
@@ -151,6 +152,8 @@ func (c *Config) Check() error {
 		return bad("erspan.debug_mark", "%d, want 0 to 63", c.ERSPAN.Debug)
 	case c.Controller.Slot <= 0 || c.Controller.Step <= 0 || c.Controller.Step > time.Second:
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
+	case c.Controller.Silent <= 0:
+		return bad("controller.silent", "%v, want above 0", c.Controller.Silent)
 	case c.Store.Path == "":
 		return bad("store.path", "none, want a file")
 	case c.Store.Hot < 0:

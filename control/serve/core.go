@@ -110,7 +110,7 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	cfg.Flows.Wait, cfg.Flows.Assembler.Wait = int(max(patience/c.Controller.Slot, 3)), 2*patience
 	cfg.Traces.Trace.Ports = !f.portless
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
-	cfg.Sample = 100 * time.Millisecond
+	cfg.Sample, cfg.Silent = 100*time.Millisecond, c.Controller.Silent
 	return control.New(cfg, listener{}, out)
 }
 

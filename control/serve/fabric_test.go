@@ -2,6 +2,7 @@ package serve
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,4 +118,37 @@ func TestIncastOfALiveFabric(t *testing.T) {
 		t.Errorf("the incast is known by %v; want epochs among them", sources(in))
 	}
 	l.only(t, l.name(tor))
+}
+
+// TestSilentSwitchIsMissed: of a live fabric every switch is heard by every source
+// that it has; one that falls silent is named.
+func TestSilentSwitchIsMissed(t *testing.T) {
+	cfg := testConfig(t)
+	set(t, &cfg, "controller.silent", "1s")
+	l := newLab(t, start(t, cfg))
+	quiet, mute := l.net.Fabric().Switches()[3], atomic.Bool{}
+	l.send = func(from model.NodeID, datagram []byte) {
+		if from != quiet || !mute.Load() {
+			l.report(from, datagram)
+		}
+	}
+	l.chatter()
+	l.play()
+	health := func() api.Health {
+		h, err := l.b.api.Health(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	all := len(l.net.Fabric().Switches())
+	eventually(t, "all switches are heard by flowsets and mirrors, and some by labels", func() bool {
+		n := map[string]int{}
+		for _, s := range health().Sources {
+			n[s.Source] = s.Switches
+		}
+		return n["flowset"] == all && n["mirror"] == all && n["label"] > 0
+	})
+	mute.Store(true)
+	eventually(t, "the silent switch is named", func() bool { return slices.Contains(health().Silent, l.name(quiet)) })
 }

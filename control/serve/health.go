@@ -55,6 +55,7 @@ func (s *Service) Health() api.Health {
 		stages = append(stages, recordStage(s.recorder.Stats()))
 	}
 	h := s.account.Health(time.Now(), append(stages, s.keeper.Stage()))
+	s.Hear(&h)
 	kept := s.stored.Load()
 	h.Store.Bytes, h.Store.MaxBytes, h.Store.Forgotten = int64(kept.size), int64(kept.max), kept.forgotten
 	return h

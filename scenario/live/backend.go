@@ -128,6 +128,7 @@ func (s *System) snapshot() {
 // Health is part of api.Live.
 func (s *System) Health() api.Health {
 	h := s.account.Health(time.Now(), append(slices.Clone(*s.stages.Load()), s.keeper.Stage()))
+	s.Hear(&h)
 	h.Store.MaxBytes, h.Store.Forgotten = int64(maxStore), s.forgotten.Load()
 	if t := s.tended.Load(); t != nil {
 		h.Store.Bytes = int64(t.After)

@@ -1005,6 +1005,10 @@ export interface components {
         Health: {
             /** @description What is wrong and what to do, for people */
             alerts: string[];
+            /** @description Switches that reported and do not any more, the first hundred */
+            silent: string[];
+            /** @description What switches report, by kind; those that were heard since the start */
+            sources: components["schemas"]["SourceHealth"][];
             /** @description In the order that a report passes them, from switch to store */
             stages: components["schemas"]["Stage"][];
             /** @enum {string} */
@@ -1620,6 +1624,25 @@ export interface components {
             /** @description flowsets, traces, labels, epochs, probes */
             source: string;
             text: string;
+        };
+        SourceHealth: {
+            /**
+             * Format: double
+             * @description Of the newest report
+             */
+            age_ms: number;
+            /**
+             * Format: int64
+             * @description Of those: that have not for long
+             */
+            silent: number;
+            /** @description flowset, label, mirror, epoch */
+            source: string;
+            /**
+             * Format: int64
+             * @description That have reported it
+             */
+            switches: number;
         };
         Stage: {
             /** Format: double */
