@@ -266,7 +266,7 @@ func (c *Controller) count(k Kind, err error) {
 // that were there have been taken.
 func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
-	for _, s := range c.flows.Tick() {
+	for _, s := range c.flows.Tick(now) {
 		c.slot(s)
 	}
 	c.ports.Tick(now)

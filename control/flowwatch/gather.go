@@ -17,7 +17,9 @@ type gather struct {
 	skew   time.Duration // a flowset may begin so long after now; 0: at any time
 	next   int64         // slot to give out next
 	newest int64
-	seen   int64 // newest at the last tick
+	seen   int64 // newest at a tick that is a slot's length ago, or more
+	mark   int64 // newest at the tick that will be next
+	marked model.Time
 	begun  bool
 	given  bool // a slot was given out: who reports is known
 	open   map[int64][]*flows.Flowset
@@ -78,7 +80,7 @@ func (g *gather) add(now model.Time, fs *flows.Flowset) {
 
 // begin makes a slot the first one. Who reports is not known.
 func (g *gather) begin(slot int64) {
-	g.next, g.newest, g.seen, g.given = slot, slot, slot-1, false
+	g.next, g.newest, g.seen, g.mark, g.given = slot, slot, slot-1, slot-1, false
 	clear(g.heard)
 	clear(g.absent)
 }
@@ -86,13 +88,17 @@ func (g *gather) begin(slot int64) {
 // complete tells whether everybody has reported the next slot.
 func (g *gather) complete() bool { return g.given && g.left() && len(g.absent) == 0 }
 
-// overdue tells whether the next slot has waited long enough: when everything
-// that had come by the last tick was looked at, others were so far ahead. By
-// now everything was looked at that came before those.
+// overdue tells whether the next slot has waited long enough: others were so far
+// ahead of it a slot's length ago. What came before those has been looked at
+// since, in whatever list or batch it was.
 func (g *gather) overdue() bool { return g.left() && g.seen >= g.next+g.wait }
 
 // tick is called when everything that has come was added.
-func (g *gather) tick() { g.seen = g.newest }
+func (g *gather) tick(now model.Time) {
+	if now.Sub(g.marked) >= g.length {
+		g.seen, g.mark, g.marked = g.mark, g.newest, now
+	}
+}
 
 // left tells whether anything was reported that was not given out.
 func (g *gather) left() bool { return g.begun && g.next <= g.newest }

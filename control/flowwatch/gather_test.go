@@ -58,7 +58,7 @@ func TestGatherGivesEverySlotOnceInOrder(t *testing.T) {
 			for g.overdue() {
 				take()
 			}
-			g.tick()
+			g.tick(model.Time(it.at) * model.Time(ms))
 		}
 		for g.left() {
 			take()
@@ -80,19 +80,19 @@ func TestGatherLooksAtAllBeforeItJudges(t *testing.T) {
 	g := gather{length: slot, wait: 3}
 	const slots, switches = 20, 5
 	given := 0
-	for range 2 { // looks
+	for look := range 2 {
 		first := g.newest + 1
 		for sw := range model.NodeID(switches) {
 			for n := range int64(slots) {
 				g.add(0, set(sw, model.Time((first+n)*int64(slot)), slot))
 			}
 		}
-		for range 2 { // the second finds nothing new
+		for again := range 3 { // finds nothing new
+			g.tick(model.Time(10*look+again) * model.Time(slot))
 			for g.complete() || g.overdue() {
 				_, sets := g.take()
 				given += len(sets)
 			}
-			g.tick()
 		}
 	}
 	for g.left() {
@@ -109,7 +109,9 @@ func TestGatherCountsWhatItCannotPlace(t *testing.T) {
 	at := func(n int64) model.Time { return model.Time(n * int64(slot)) }
 	g.add(0, set(1, at(5), slot))
 	g.add(0, set(1, at(7), slot))
-	g.tick()
+	for n := range int64(3) {
+		g.tick(at(8 + n))
+	}
 	for g.overdue() {
 		g.take()
 	}
@@ -142,7 +144,7 @@ func TestGatherGoesByTheCollectorsClock(t *testing.T) {
 				_, sets := g.take()
 				given += len(sets)
 			}
-			g.tick()
+			g.tick(at)
 		}
 	}
 	turn(now)

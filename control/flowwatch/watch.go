@@ -119,17 +119,17 @@ func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
 // time pass more slowly: whose clock is ahead is judged by it.
 func (w *Watch) Wall(now model.Time) { w.wall = now }
 
-// Tick returns the slots that need not be waited for any longer. It is to be
-// called when all reports that had come were added: reports of one switch may be
+// Tick returns the slots that need not be waited for any longer at a time of the
+// collector's clock. It is to be called often, when all reports that had come were added: reports of one switch may be
 // added long before those of another that came at the same time.
-func (w *Watch) Tick() (slots []*Slot) {
+func (w *Watch) Tick(now model.Time) (slots []*Slot) {
+	w.gather.tick(now)
 	for w.gather.overdue() {
 		slots = append(slots, w.slot())
 		for w.gather.complete() {
 			slots = append(slots, w.slot())
 		}
 	}
-	w.gather.tick()
 	return slots
 }
 

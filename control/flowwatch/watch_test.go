@@ -80,7 +80,7 @@ func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 			check(l.t, err)
 			l.add(at, slots)
 		}
-		l.add(at, l.watch.Tick())
+		l.add(at, l.watch.Tick(at))
 		check(l.t, r.Err())
 	})
 	check(l.t, err)

@@ -72,7 +72,7 @@ func (l *Log) Play(in *topo.Intent) (*flowwatch.Watch, []*flowwatch.Slot, error)
 		if err != nil {
 			return nil, nil, fmt.Errorf("flowlog: report of %v: %w", c.at, err)
 		}
-		slots = append(append(slots, done...), w.Tick()...)
+		slots = append(append(slots, done...), w.Tick(c.at)...)
 	}
 	return w, append(slots, w.Flush(l.chunks[len(l.chunks)-1].at)...), nil
 }
