@@ -15,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/stream/inproc"
 )
 
 // configFlags are those of commands that go by a configuration.
@@ -117,12 +118,20 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Page: console.Page(), Build: readBuildInfo(), Log: log, Level: level})
+	reports, err := inproc.New(inproc.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Stream: reports, Page: console.Page(), Build: readBuildInfo(), Log: log, Level: level})
 	if err != nil {
 		return err
 	}
 	log.Info("ready", "api", s.Addr(), "dta", s.Reports(), "int", s.INT(), "erspan", cfg.ERSPAN.Listen, "store", cfg.Store.Path, "topology", cfg.Topology)
-	fmt.Fprintf(cmd.OutOrStdout(), "Weft serves http://%s/; reports to %s\n", s.Addr(), s.Reports())
+	scheme := "http"
+	if cfg.API.TLSCert != "" {
+		scheme = "https"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Weft serves %s://%s/; reports to %s\n", scheme, s.Addr(), s.Reports())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {

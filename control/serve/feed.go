@@ -1,56 +1,71 @@
 package serve
 
 import (
-	"sync/atomic"
+	"errors"
+	"fmt"
 
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/stream"
 	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/mirror"
+	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// feed carries what was made of INT reports and mirrors to the controller's
-// goroutine. What finds no room is shed, the newest first, and counted: sockets
-// must not wait for analyses.
+// Stream carries what was made of INT reports and ERSPAN mirrors from their
+// sockets to the controller's goroutine. It takes copies and makes nobody wait:
+// sockets must not wait for analyses. The service does not close it.
+type Stream interface {
+	Publish(key uint64, m stream.Message) error
+	Subscribe(partitions ...int) (stream.Subscription, error)
+	Stats() stream.Stats
+}
+
+// feed is both ends of a stream: reports of Weft's own form, as they would have
+// come in a list.
 type feed struct {
-	queue chan entry
-	in    atomic.Uint64
-	shed  atomic.Uint64
+	stream Stream
+	sub    stream.Subscription
+	lists  control.Lists
 }
 
-// entry is one report of Weft's own form.
-type entry struct {
-	at   model.Time
-	list dta.ListID
-	data []byte
+func newFeed(s Stream, lists control.Lists) (*feed, error) {
+	if s == nil {
+		return nil, errors.New("serve: no stream for INT reports and ERSPAN mirrors, want one")
+	}
+	sub, err := s.Subscribe()
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return &feed{s, sub, lists}, nil
 }
 
-// feedRoom is how many reports may wait for the controller: those of some
-// milliseconds at a million a second.
-const feedRoom = 1 << 14
-
-func newFeed() *feed { return &feed{queue: make(chan entry, feedRoom)} }
-
-// put takes a copy of a report.
+// put publishes a report. What the stream has no room for is in its account.
 func (f *feed) put(at model.Time, list dta.ListID, data []byte) {
-	f.in.Add(1)
-	if len(f.queue) == cap(f.queue) { // spare the copy
-		f.shed.Add(1)
-		return
-	}
-	select {
-	case f.queue <- entry{at, list, append([]byte(nil), data...)}:
-	default:
-		f.shed.Add(1)
-	}
+	_ = f.stream.Publish(f.key(list, data), stream.Message{At: at, Kind: uint32(list), Data: data})
 }
 
-// take hands over what waits, at most as much as there was room for.
-func (f *feed) take(to func(at model.Time, list dta.ListID, data []byte)) {
-	for range feedRoom {
-		select {
-		case e := <-f.queue:
-			to(e.at, e.list, e.data)
-		default:
-			return
-		}
+// key is what stays in order: mirrors of a flow, as the lists of switches have
+// them, and labels of a switch.
+func (f *feed) key(list dta.ListID, data []byte) uint64 {
+	if list == f.lists.Labels.First {
+		var e label.Export
+		_, _ = e.Parse(data) // ours
+		return uint64(e.Switch)
 	}
+	var m mirror.Mirror
+	var p packet.Packet
+	if _, err := m.Parse(data); err != nil || p.Parse(m.Frame) != nil || p.Depth == 0 {
+		return uint64(m.Switch) // a packet of no flow
+	}
+	return p.Innermost().Key.Hash(0)
 }
+
+// take hands over what waits.
+func (f *feed) take(to func(at model.Time, list dta.ListID, data []byte)) {
+	// That a stream has ended, or cannot be read, does not end the service.
+	_, _ = f.sub.Poll(func(m stream.Message) { to(m.At, dta.ListID(m.Kind), m.Data) })
+}
+
+func (f *feed) close() error { return f.sub.Close() }

@@ -48,7 +48,7 @@ func (s *Service) Health() api.Health {
 	if s.mirrors != nil {
 		stages = append(stages, erspanStage(s.mirrors.Stats()))
 	}
-	if s.ints != nil || s.mirrors != nil {
+	if s.feed != nil {
 		stages = append(stages, s.feedStage())
 	}
 	if s.recorder != nil {
@@ -144,11 +144,15 @@ func erspanStage(m erspan.Stats, dropped uint64) api.Stage {
 	}
 }
 
-// feedStage is the queue of what comes from elsewhere to the controller.
+// feedStage is the stream of what comes from elsewhere to the controller.
 func (s *Service) feedStage() api.Stage {
-	in, shed := s.feed.in.Load(), s.feed.shed.Load()
+	st := s.feed.stream.Stats()
 	return api.Stage{
-		Name: "readers", Title: "Reports of other makers", Unit: "reports", In: in, Out: in - shed, Queued: len(s.feed.queue), QueueLimit: feedRoom,
-		Losses: []api.Lost{{Reason: "shed", About: "the analyses were too slow", Count: shed}},
+		Name: "readers", Title: "Reports of other makers", Unit: "reports", In: st.Published, Out: st.Delivered, Queued: int(st.Waiting),
+		Losses: []api.Lost{
+			{Reason: "shed", About: "the analyses were too slow", Count: st.Full},
+			{Reason: "too large", About: "longer than a partition of the stream", Count: st.TooLarge},
+			{Reason: "closed", About: "came after the end", Count: st.Closed},
+		},
 	}
 }

@@ -47,6 +47,8 @@ type Deps struct {
 	Build api.Build
 	Log   *slog.Logger
 	Level *slog.LevelVar // of the log; nil: it stays
+	// Stream is needed where INT reports or ERSPAN mirrors are taken.
+	Stream Stream
 }
 
 // Service listens, analyses, keeps and answers.
@@ -71,7 +73,7 @@ type Service struct {
 	recorder  *capture.Recorder // nil: nothing is recorded
 	ints      *udp.Conn
 	mirrors   *erspan.Listener
-	feed      *feed
+	feed      *feed // nil: nothing comes but DTA reports
 	decoders  *decoders
 
 	drained  chan struct{} // every report that was taken is in memory
@@ -113,7 +115,7 @@ const keepEvery = 250 * time.Millisecond
 func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	began := time.Now()
 	s := &Service{
-		cfg: cfg.clone(), taken: cfg.clone(), deps: deps, log: deps.Log, began: began, account: control.NewAccount(began), door: control.NewDoor(), feed: newFeed(),
+		cfg: cfg.clone(), taken: cfg.clone(), deps: deps, log: deps.Log, began: began, account: control.NewAccount(began), door: control.NewDoor(),
 		hub: api.NewHub(256, 1024), drained: make(chan struct{}), served: make(chan struct{}), finished: make(chan struct{}), told: map[uint64]incident.Cause{},
 	}
 	defer func() {
@@ -164,7 +166,12 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	if s.inbox, err = control.NewInbox(s.collector.Memory()); err != nil {
 		return err
 	}
-	if s.decoders, err = s.fabric.decoders(&s.cfg, false, s.feed.put); err != nil {
+	if s.cfg.INT.Listen.IsValid() || s.cfg.ERSPAN.Listen.IsValid() {
+		if s.feed, err = newFeed(s.deps.Stream, s.fabric.lists); err != nil {
+			return err
+		}
+	}
+	if s.decoders, err = s.fabric.decoders(&s.cfg, false, func(at model.Time, id dta.ListID, data []byte) { s.feed.put(at, id, data) }); err != nil {
 		return err
 	}
 	if s.cfg.INT.Listen.IsValid() {
@@ -300,6 +307,9 @@ func (s *Service) Close() error {
 	if s.listener != nil {
 		errs = append(errs, s.listener.Close())
 	}
+	if s.feed != nil {
+		errs = append(errs, s.feed.close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -352,7 +362,9 @@ func (s *Service) look(now model.Time) error {
 			s.control.Wall(model.TimeOf(time.Now())) // more has come meanwhile
 		}
 	})
-	s.feed.take(func(at model.Time, id dta.ListID, data []byte) { s.control.Take(min(at, now), id, data) })
+	if s.feed != nil {
+		s.feed.take(func(at model.Time, id dta.ListID, data []byte) { s.control.Take(min(at, now), id, data) })
+	}
 	return err
 }
 

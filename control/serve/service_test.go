@@ -14,6 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
+	"github.com/weft-telemetry/weft/stream/inproc"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -86,6 +87,9 @@ func startWith(t *testing.T, cfg Config, deps Deps) *bed {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	deps.Store = s
+	if deps.Stream, err = inproc.New(inproc.DefaultConfig()); err != nil {
+		t.Fatal(err)
+	}
 	svc, err := New(ctx, cfg, deps)
 	if err != nil {
 		t.Fatal(err)

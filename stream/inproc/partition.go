@@ -1,0 +1,109 @@
+package inproc
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/stream"
+)
+
+// partition is a run of messages, each behind its head, in the order of
+// publishing. Who reads takes the whole run, and leaves memory of the same size
+// for the next one: the lock is held for no longer than a copy of one message.
+type partition struct {
+	mu     sync.Mutex
+	room   int
+	run    []byte // messages that wait, len is at most room
+	count  int    // of them
+	closed bool
+	read   bool   // by a subscription
+	spare  []byte // of the run that was read before
+	stats  stream.Stats
+	_      [64]byte // partitions share no line of the cache
+}
+
+// head is time, kind and length.
+const head = 8 + 4 + 4
+
+// put appends a message.
+func (p *partition) put(m *stream.Message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Published++
+	need := head + len(m.Data)
+	switch {
+	case p.closed:
+		p.stats.Closed++
+		return stream.ErrClosed
+	case need > p.room:
+		p.stats.TooLarge++
+		return stream.ErrTooLarge
+	case len(p.run)+need > p.room:
+		p.stats.Full++
+		return stream.ErrFull
+	}
+	if p.run == nil {
+		p.run = make([]byte, 0, p.room) // when it is first of use
+	}
+	b := binary.LittleEndian.AppendUint64(p.run, uint64(m.At))
+	b = binary.LittleEndian.AppendUint32(b, m.Kind)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Data)))
+	p.run = append(b, m.Data...)
+	p.count++
+	return nil
+}
+
+// poll gives everything that waits to take, without the lock. It tells whether
+// nothing more can come.
+func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
+	p.mu.Lock()
+	run := p.run
+	n, over = p.count, p.closed
+	if n > 0 {
+		p.run, p.spare, p.count = p.spare, nil, 0
+		p.stats.Delivered += uint64(n)
+	}
+	p.mu.Unlock()
+	if n == 0 {
+		return 0, over
+	}
+	for rest := run; len(rest) > 0; {
+		size := binary.LittleEndian.Uint32(rest[12:])
+		m := stream.Message{
+			At: model.Time(binary.LittleEndian.Uint64(rest)), Kind: binary.LittleEndian.Uint32(rest[8:]),
+			Data: rest[head : head+size : head+size],
+		}
+		rest = rest[head+size:]
+		take(m)
+	}
+	p.mu.Lock()
+	p.spare = run[:0]
+	p.mu.Unlock()
+	return n, over
+}
+
+// claim takes or leaves the place of the reader. It tells whether it could.
+func (p *partition) claim(take bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if take && p.read {
+		return false
+	}
+	p.read = take
+	return true
+}
+
+func (p *partition) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
+func (p *partition) counts() stream.Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	s.Waiting = uint64(p.count)
+	return s
+}

@@ -1,0 +1,129 @@
+// Package inproc is a stream within one process: memory of a fixed size for each
+// partition, taken in by one lock each and read in whole. It allocates nothing
+// for a message.
+package inproc
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/stream"
+)
+
+// Config is the size of a Stream.
+type Config struct {
+	Partitions int
+	Room       model.Bytes // of the messages that wait in each, with their heads
+}
+
+// DefaultConfig holds the reports of some milliseconds at a million a second of
+// 200 bytes.
+func DefaultConfig() Config { return Config{Partitions: 4, Room: model.MiB} }
+
+// Check complains about what cannot work.
+func (c Config) Check() error {
+	if c.Partitions < 1 || c.Partitions > 1<<16 || c.Room < head || c.Room > model.GiB {
+		return fmt.Errorf("inproc: %d partitions of %v, want 1 to 65536 of 1KiB to 1GiB", c.Partitions, c.Room)
+	}
+	return nil
+}
+
+// Stream carries messages. Many goroutines may use it.
+type Stream struct {
+	parts []partition
+}
+
+// New makes a stream that is open.
+func New(cfg Config) (*Stream, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	s := &Stream{parts: make([]partition, cfg.Partitions)}
+	for i := range s.parts {
+		s.parts[i].room = int(cfg.Room)
+	}
+	return s, nil
+}
+
+// Partitions is how many there are.
+func (s *Stream) Partitions() int { return len(s.parts) }
+
+// Publish takes a copy of a message, into the partition of its key. It does not
+// wait: the error says why a message was lost, and it is counted.
+func (s *Stream) Publish(key uint64, m stream.Message) error {
+	return s.parts[Partition(key, len(s.parts))].put(&m)
+}
+
+// Partition is where messages of a key go, of n.
+func Partition(key uint64, n int) int { return int(key % uint64(n)) }
+
+// Subscribe reads some partitions, or all if none is named. Each has one reader
+// at a time.
+func (s *Stream) Subscribe(partitions ...int) (stream.Subscription, error) {
+	if len(partitions) == 0 {
+		for i := range s.parts {
+			partitions = append(partitions, i)
+		}
+	}
+	sub := &subscription{}
+	for _, i := range partitions {
+		if i < 0 || i >= len(s.parts) {
+			_ = sub.Close()
+			return nil, fmt.Errorf("inproc: partition %d, want 0 to %d", i, len(s.parts)-1)
+		}
+		if !s.parts[i].claim(true) {
+			_ = sub.Close()
+			return nil, fmt.Errorf("inproc: partition %d: %w", i, stream.ErrTaken)
+		}
+		sub.parts = append(sub.parts, &s.parts[i])
+	}
+	return sub, nil
+}
+
+// Close ends the stream: what was taken can be read, nothing is taken any more.
+func (s *Stream) Close() error {
+	for i := range s.parts {
+		s.parts[i].close()
+	}
+	return nil
+}
+
+// Stats sums up all partitions.
+func (s *Stream) Stats() (sum stream.Stats) {
+	for i := range s.parts {
+		p := s.parts[i].counts()
+		sum.Published += p.Published
+		sum.Delivered += p.Delivered
+		sum.Waiting += p.Waiting
+		sum.Full += p.Full
+		sum.TooLarge += p.TooLarge
+		sum.Closed += p.Closed
+	}
+	return sum
+}
+
+// subscription reads partitions in turn.
+type subscription struct{ parts []*partition }
+
+// Poll is part of stream.Subscription.
+func (s *subscription) Poll(take func(m stream.Message)) (n int, err error) {
+	ended := true
+	for _, p := range s.parts {
+		got, over := p.poll(take)
+		n += got
+		ended = ended && over
+	}
+	if ended {
+		err = stream.ErrEnded
+	}
+	return n, err
+}
+
+// Close is part of stream.Subscription.
+func (s *subscription) Close() error {
+	for _, p := range s.parts {
+		p.claim(false)
+	}
+	s.parts = nil
+	return nil
+}
