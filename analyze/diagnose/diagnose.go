@@ -266,10 +266,10 @@ func (m *matching) fitful(n int) bool {
 }
 
 // unroll takes circles apart that did not stand at one time: what they waited
-// for outside, or their queue that was overfull by itself, is the end.
+// for outside, which is among the ends, or their queue that was overfull by
+// itself is the end.
 func (m *matching) unroll(t tracing) tracing {
 	for _, l := range t.loops {
-		t.ends = append(t.ends, l.ends...)
 		if n, depth := m.overfull(l.nodes); len(l.ends) == 0 || depth >= m.bytesIn(n, m.cfg.Deep) {
 			t.ends = append(t.ends, end{node: n, blame: l.blame, via: l.entry})
 		}

@@ -174,10 +174,7 @@ func (m *matching) past() {
 	if len(starts) > 0 {
 		t := m.rel.trace(starts)
 		loops := t.loops
-		t.loops = nil
-		for _, l := range loops {
-			t.ends = append(t.ends, l.ends...)
-		}
+		t.loops = nil // what they waited for outside is among the ends
 		m.pauses(t)
 		for _, l := range loops {
 			for _, n := range l.nodes {
