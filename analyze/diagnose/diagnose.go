@@ -195,7 +195,7 @@ func (m *matching) present() {
 		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.Held, n) },
 	}
 	starts := m.starts(func(n int) bool { return m.g.Nodes[n].Stands() })
-	loops := len(starts) > 0 && len(m.rel.trace(starts).loops) > 0
+	loops := len(starts) > 0 && slices.ContainsFunc(m.rel.trace(starts).loops, m.stood)
 	if !loops {
 		m.rel.waits = m.lately
 		starts = m.starts(func(n int) bool { return m.g.Nodes[n].Stands() || m.lately(n) })
@@ -221,6 +221,13 @@ func (m *matching) present() {
 		}
 	}
 	m.rank()
+}
+
+// stood tells whether the queues of a loop were all paused at one instant.
+// Snapshots are apart: where pauses go round, each queue may be paused when it
+// is looked at, and the circle never was.
+func (m *matching) stood(loop cycle) bool {
+	return !slices.ContainsFunc(loop.nodes, func(n int) bool { return m.ago(n, m.g.Nodes[n].Pauses.Began) < apart })
 }
 
 // lately tells whether a queue waits for its neighbour, now or a moment ago.

@@ -110,6 +110,19 @@ func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
 	}
 }
 
+// TestPausesThatGoRoundWhileOneLooks: all queues were paused when their switches
+// were asked, one of them for a moment only. Snapshots are further apart.
+func TestPausesThatGoRoundWhileOneLooks(t *testing.T) {
+	b := circle(t)
+	b.reports[b.id("s1")].Pauses[0].Began = now.Add(-5 * µs)
+	b.reports[b.id("s2")].Pauses[0].Behind = 180 * kb
+	for _, v := range b.diagnose("h0>h4") {
+		if len(v.Loop) > 0 {
+			t.Errorf("verdict %v with the loop %v; want none that stood", v.Anomaly, v.Loop)
+		}
+	}
+}
+
 func TestTwoLooks(t *testing.T) {
 	first := circle(t)
 	_, g := first.graph("h0>h4")
