@@ -96,6 +96,8 @@ export function draw(g: Graph, all: boolean): Drawing {
   const heaviest = new Map<string, number>();
   for (const { e } of edges) heaviest.set(e.kind, Math.max(heaviest.get(e.kind) ?? 0, Math.abs(e.weight)));
   const lines = edges.map(({ e, a, b }) => line(boxes[a]!, boxes[b]!, e, Math.abs(e.weight) / (heaviest.get(e.kind) || 1)));
+  // A weight that would stand in a box is left to the line's title.
+  for (const l of lines) if (boxes.some((b) => l.x > b.x - 10 && l.x < b.x + b.w + 10 && l.y > b.y - 2 && l.y < b.y + b.h + 8)) l.label = '';
   const lowest = Math.max(h, ...lines.map((l) => l.low + 16));
   return { boxes, lines, w: Math.max(x - gapX + 24, 200), h: lowest, left: g.flows.length - shown.length };
 }
