@@ -50,6 +50,11 @@ type Config struct {
 		Slot   time.Duration
 		Step   time.Duration
 		Silent time.Duration
+		// Patience is how long reports may stay away. A collector that shares its
+		// machine stands still for tenths of a second at times, and reads
+		// afterwards what came meanwhile. Nothing waits for it where everybody has
+		// reported.
+		Patience time.Duration
 	}
 	Store struct {
 		Path      string
@@ -112,7 +117,8 @@ func DefaultConfig() (c Config) {
 	c.INT.Tick, c.INT.Cell, c.INT.Full = time.Nanosecond, 1, 100
 	c.ERSPAN.Debug = 1
 	c.Record = capture.DefaultConfig()
-	c.Controller.Slot, c.Controller.Step, c.Controller.Silent = 10*time.Millisecond, time.Millisecond, 10*time.Second
+	c.Controller.Slot, c.Controller.Step = 10*time.Millisecond, time.Millisecond
+	c.Controller.Silent, c.Controller.Patience = 10*time.Second, 200*time.Millisecond
 	c.Store.Path = "weft.duckdb"
 	c.Store.MaxSize, c.Store.Memory, c.Store.Hot, c.Store.Queue = 10*model.GB, 512*model.MiB, 256*model.MiB, 200_000
 	c.Store.Retention = store.DefaultRetention()
@@ -154,6 +160,8 @@ func (c *Config) Check() error {
 		return bad("controller", "slot %v, step %v; want both above 0, and a step of at most 1s", c.Controller.Slot, c.Controller.Step)
 	case c.Controller.Silent <= 0:
 		return bad("controller.silent", "%v, want above 0", c.Controller.Silent)
+	case c.Controller.Patience <= 0 || c.Controller.Patience > time.Minute:
+		return bad("controller.patience", "%v, want above 0 and at most 1m", c.Controller.Patience)
 	case c.Store.Path == "":
 		return bad("store.path", "none, want a file")
 	case c.Store.Hot < 0:

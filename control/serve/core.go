@@ -106,18 +106,14 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	cfg.SelfPolling, cfg.Verdict = true, 5*time.Second
 	// Reports of a real fabric are underway for milliseconds, and its ports are
 	// sampled for months: both are coarser than in a simulation.
-	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = patience, time.Second
+	patience := c.Controller.Patience
+	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = patience, max(time.Second, patience)
 	cfg.Flows.Wait, cfg.Flows.Assembler.Wait = int(max(patience/c.Controller.Slot, 3)), 2*patience
 	cfg.Traces.Trace.Ports = !f.portless
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
 	cfg.Sample, cfg.Silent = 100*time.Millisecond, c.Controller.Silent
 	return control.New(cfg, listener{}, out)
 }
-
-// patience is how long reports may stay away. A collector that has to share its
-// machine stands still for tenths of a second at times, and what came meanwhile
-// is read afterwards. Nothing waits for it where everybody has reported.
-const patience = 200 * time.Millisecond
 
 // numbers are the last ones that a store has.
 type numbers struct{ incident, diagnosis uint64 }

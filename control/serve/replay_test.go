@@ -22,7 +22,7 @@ import (
 // loses packets.
 const broken = `
 name: recorded
-duration: 400ms
+duration: 2500ms
 topology: {generate: {kind: fat-tree, k: 4, rate: 1Gb/s}}
 fabric: {mtu: 1024, buffer: 2MB}
 traffic:
@@ -31,7 +31,7 @@ faults:
   - {kind: blackhole, switch: spine0, to: h8, at: 100ms}
   - {kind: silent-drop, port: tor0>leaf0, share: 30%, at: 100ms}
 telemetry:
-  - {kind: flowset, slot: 10ms, flows: 40, ipv6: false}
+  - {kind: flowset, slot: 10ms, flows: 10, ipv6: false}
   - {kind: label, interval: 20ms}
   - {kind: mirror, every: 10, flags: false, protocol: true, lists: 1}
   - {kind: epoch, length: 1ms, epochs: 2, flows: 64, collect: 10ms, interval: 5ms}

@@ -56,6 +56,7 @@ var settings = []Setting{
 	{Key: "controller.slot", About: "slots of the switches' flowsets", at: func(c *Config) any { return &c.Controller.Slot }},
 	{Key: "controller.step", About: "how often the controller looks", at: func(c *Config) any { return &c.Controller.Step }},
 	{Key: "controller.silent", About: "a switch of which nothing was heard for so long is silent", at: func(c *Config) any { return &c.Controller.Silent }},
+	{Key: "controller.patience", About: "how long reports may stay away before what there is is judged", at: func(c *Config) any { return &c.Controller.Patience }},
 
 	{Key: "store.path", About: "DuckDB file", at: func(c *Config) any { return &c.Store.Path }},
 	{Key: "store.max_size", About: "the oldest records go where more is kept; 0: no bound", Reload: true, at: func(c *Config) any { return &c.Store.MaxSize }},
