@@ -107,7 +107,7 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	// Reports of a real fabric are underway for milliseconds, and its ports are
 	// sampled for months: both are coarser than in a simulation.
 	patience := c.Controller.Patience
-	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = patience, max(time.Second, patience)
+	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = patience, time.Second
 	cfg.Flows.Wait, cfg.Flows.Assembler.Wait = int(max(patience/c.Controller.Slot, 3)), 2*patience
 	cfg.Traces.Trace.Ports = !f.portless
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/model/record"
 )
 
 // TestReplayIsTheService: what a service received over real sockets is in its
@@ -33,8 +34,9 @@ func serveAndReplay(t *testing.T) (inService, inReplay []string) {
 	t.Helper()
 	cfg := testConfig(t)
 	cfg.Controller.Patience = time.Second
-	base := time.Now().Add(2 * time.Second).Truncate(10 * time.Millisecond)
+	base := time.Now().Add(4 * time.Second).Truncate(10 * time.Millisecond)
 	lab := recordLab(t, broken, base)
+	soon, _ := replayed(t, cfg, capture.Input{Path: lab})
 	cfg.Record.Path = filepath.Join(t.TempDir(), "served.pcapng")
 	b := start(t, cfg)
 	in, err := capture.Open(cfg.Ports(), capture.Input{Path: lab})
@@ -53,6 +55,12 @@ func serveAndReplay(t *testing.T) (inService, inReplay []string) {
 		return slices.ContainsFunc(b.Health().Stages, func(st api.Stage) bool {
 			return st.Name == "recording" && st.Out == sent.Datagrams[capture.DTA]
 		})
+	})
+	// A controller that is slow has not judged all of it yet.
+	traces := len(readStore(t, soon).traces)
+	eventually(t, "all traces are judged", func() bool {
+		p, err := b.store.Traces(t.Context(), record.Query{})
+		return err == nil && len(p.Items) >= traces
 	})
 	if err := b.end(); err != nil {
 		t.Fatal(err)
