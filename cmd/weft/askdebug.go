@@ -15,7 +15,6 @@ type marksAsked struct {
 	serverFlags
 	flow, host string
 	length     time.Duration
-	oneIn      int
 	remove     string
 }
 
@@ -25,7 +24,6 @@ func (f *marksAsked) add(cmd *cobra.Command) {
 	fl.StringVar(&f.flow, "flow", "", "of a controller: mark packets of this flow")
 	fl.StringVar(&f.host, "host", "", "of a controller: mark all that a host sends")
 	fl.DurationVar(&f.length, "for", time.Second, "of a controller: how long to mark, by the fabric's clock")
-	fl.IntVar(&f.oneIn, "one-in", 1, "of a controller: mark one of so many packets")
 	fl.StringVar(&f.remove, "remove", "", "of a controller: end the mark of this id")
 }
 
@@ -43,7 +41,7 @@ func (f *marksAsked) run(a *app, cmd *cobra.Command, filter string) error {
 		}
 	}
 	if filter != "" || f.flow != "" || f.host != "" {
-		r := api.MarkRequest{Host: f.host, Filter: filter, OneIn: f.oneIn, DurationMs: int(f.length.Milliseconds())}
+		r := api.MarkRequest{Host: f.host, Filter: filter, DurationMs: int(f.length.Milliseconds())}
 		if f.flow != "" {
 			if r.Flow, err = model.ParseFlowKey(f.flow); err != nil {
 				return usagef("--flow %q: %w", f.flow, err)

@@ -45,7 +45,7 @@ func TestClientAsksEverything(t *testing.T) {
 		t.Errorf("StartProbe = %+v, %v", probe, err)
 	}
 	mark, err := c.SetMark(ctx, api.MarkRequest{Flow: key})
-	if err != nil || mark.Request.OneIn != 1 {
+	if err != nil || mark.Request.Flow != key {
 		t.Errorf("SetMark = %+v, %v", mark, err)
 	}
 	slow, err := c.ReportSlowFlow(ctx, api.SlowFlowReport{Flow: key}, time.Second)

@@ -20,7 +20,6 @@ type Counter struct {
 	Name     string    `json:"name"`
 	Filter   string    `json:"filter"`
 	Created  time.Time `json:"created"`
-	BuiltIn  bool      `json:"built_in" doc:"Part of the configuration; it cannot be removed"`
 	PeriodNs int64     `json:"period_ns"`
 	Packets  uint64    `json:"packets" doc:"In the last whole period"`
 	Bytes    uint64    `json:"bytes"`

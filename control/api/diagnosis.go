@@ -48,7 +48,6 @@ type DiagnosisBody struct {
 	CollectionNs int64         `json:"collection_ns" doc:"From then until the last report had arrived"`
 	AnalysisNs   int64         `json:"analysis_ns"`
 	Graph        Graph         `json:"graph"`
-	IncidentID   string        `json:"incident_id,omitempty"`
 }
 
 // RoutingFault is an entry of a switch that is not as intended and closes a

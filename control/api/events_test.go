@@ -133,7 +133,7 @@ func TestEvents(t *testing.T) {
 		t.Fatalf("a change of one port came as %d ports, the first %+v, and %d nodes", len(st.Ports), st.Ports[:1], len(st.Nodes))
 	}
 	probe, _ := k.StartProbe(t.Context(), ProbeRequest{Kind: "flow", Flow: k.flow(0), Count: 1})
-	mark, _ := k.SetMark(t.Context(), MarkRequest{Host: "h0", OneIn: 1, DurationMs: 1})
+	mark, _ := k.SetMark(t.Context(), MarkRequest{Host: "h0", DurationMs: 1})
 	fault, _ := k.Inject(t.Context(), FaultRequest{Kind: "imbalance"})
 	for _, e := range []Event{NewIncident(&k.batch.Incidents[0]), probe, mark, fault, k.Clock(), k.Health()} {
 		s.deps.Hub.Publish(e)

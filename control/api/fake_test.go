@@ -55,7 +55,7 @@ func newFake(tb testing.TB) *fake {
 		tb.Fatal(err)
 	}
 	k := &fake{fabric: f, state: newState(f), waits: map[string]Complaint{}}
-	k.counters = []Counter{{Name: "tcp-syn", Filter: "tcp", Created: epoch0, BuiltIn: true, PeriodNs: 1e9}}
+	k.counters = []Counter{{Name: "tcp-syn", Filter: "tcp", Created: epoch0, PeriodNs: 1e9}}
 	k.fill(200)
 	return k
 }
@@ -350,9 +350,6 @@ func (k *fake) RemoveCounter(_ context.Context, name string) error {
 	defer k.mu.Unlock()
 	for i, c := range k.counters {
 		if c.Name == name {
-			if c.BuiltIn {
-				return fmt.Errorf("counter %q is part of the configuration: %w", name, ErrConflict)
-			}
 			k.counters = slices.Delete(k.counters, i, i+1)
 			return nil
 		}

@@ -65,7 +65,6 @@ type Storage struct {
 	Bytes     int64      `json:"bytes"`
 	MaxBytes  int64      `json:"max_bytes" doc:"0: no limit"`
 	Oldest    *time.Time `json:"oldest,omitempty" doc:"Record that is still kept"`
-	RetainMs  int64      `json:"retain_ms" doc:"Records are kept so long; 0: no limit"`
 	Forgotten uint64     `json:"forgotten_total" doc:"Records dropped by age and size"`
 }
 

@@ -14,7 +14,6 @@ type MarkRequest struct {
 	Flow       model.FlowKey `json:"flow,omitzero" doc:"One flow; absent: what Host or Filter name"`
 	Host       string        `json:"host,omitempty" maxLength:"256" doc:"All that a host sends"`
 	Filter     string        `json:"filter,omitempty" maxLength:"1024" doc:"Packets that match"`
-	OneIn      int           `json:"one_in,omitempty" minimum:"1" maximum:"1000000" default:"1" doc:"Mark one of so many packets"`
 	DurationMs int           `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" default:"1000" doc:"By the fabric's clock; then it ends by itself"`
 }
 

@@ -510,8 +510,6 @@ export interface components {
             wanted_pace: number;
         };
         Counter: {
-            /** @description Part of the configuration; it cannot be removed */
-            built_in: boolean;
             /** Format: int64 */
             bytes: number;
             /** Format: date-time */
@@ -548,8 +546,6 @@ export interface components {
             name: string;
         };
         CounterSeries: {
-            /** @description Part of the configuration; it cannot be removed */
-            built_in: boolean;
             /** Format: int64 */
             bytes: number;
             /** @description Nothing of the range was left out; otherwise the oldest was */
@@ -608,7 +604,6 @@ export interface components {
             evidence: string[];
             graph: components["schemas"]["Graph"];
             id: string;
-            incident_id?: string;
             /** @description Where the waiting ends: the overfull port, or the one that a host pauses */
             initial_port?: components["schemas"]["PortRef"];
             /** @description Ports that wait for each other in a circle */
@@ -1183,12 +1178,6 @@ export interface components {
             flow?: string;
             /** @description All that a host sends */
             host?: string;
-            /**
-             * Format: int64
-             * @description Mark one of so many packets
-             * @default 1
-             */
-            one_in?: number;
         };
         Missing: {
             /** @description The controller has asked for it */
@@ -1557,7 +1546,7 @@ export interface components {
             min_ns: number;
         };
         ProbeRequest: {
-            /** @description Switch to begin at; where absent the flow's first */
+            /** @description Of a pattern probe: switch to begin at; where absent the flow's first */
             at?: string;
             /**
              * Format: int64
@@ -1712,11 +1701,6 @@ export interface components {
              * @description Record that is still kept
              */
             oldest?: string;
-            /**
-             * Format: int64
-             * @description Records are kept so long; 0: no limit
-             */
-            retain_ms: number;
         };
         TimelineEntry: {
             flow?: components["schemas"]["FlowRef"];
