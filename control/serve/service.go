@@ -8,9 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,10 +22,8 @@ import (
 	"github.com/weft-telemetry/weft/ingest/intreport"
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/wire/dta"
-	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
 // Store is what a service needs of one. The service does not close it.
@@ -222,7 +217,8 @@ func (s *Service) serve() error {
 
 // Addr is where the API listens; Reports where DTA reports are taken, INT where
 // INT reports are, if they are.
-func (s *Service) Addr() net.Addr          { return s.listener.Addr() }
+func (s *Service) Addr() net.Addr { return s.listener.Addr() }
+
 func (s *Service) Reports() netip.AddrPort { return s.collector.Addr() }
 
 // INT is where INT reports are taken; not valid: nowhere.
@@ -311,190 +307,4 @@ func (s *Service) Close() error {
 		errs = append(errs, s.feed.close())
 	}
 	return errors.Join(errs...)
-}
-
-// watch is the controller's goroutine. It ends when the collector has drained.
-func (s *Service) watch(ctx context.Context, sockets *sync.WaitGroup) error {
-	defer close(s.finished)
-	defer s.door.Close()
-	now := model.TimeOf(time.Now())
-	for {
-		select {
-		case <-s.drained:
-			sockets.Wait()
-			now := model.TimeOf(time.Now())
-			err := s.look(now)
-			s.control.Flush()
-			s.control.Tick(now)
-			s.count()
-			return err
-		default:
-		}
-		s.door.Serve()
-		wall := model.TimeOf(time.Now())
-		now = max(min(wall, now.Add(stride)), wall.Add(-behind))
-		s.control.Wall(wall)
-		if err := s.look(now); err != nil {
-			return err
-		}
-		s.control.Tick(now)
-		s.count()
-		s.door.Rest(ctx, s.cfg.Controller.Step)
-	}
-}
-
-// stride is how far the controller's clock goes at once. A process that was held
-// up has reports in its sockets that came in time: it catches up little by
-// little, so that they are read before it is too late for them.
-const stride = 10 * time.Millisecond
-
-// behind is how far the controller's clock may stay behind: where there is always
-// more to do than can be done, it would never catch up.
-const behind = 2 * time.Second
-
-// look hands the controller everything that has come.
-func (s *Service) look(now model.Time) error {
-	n := 0
-	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) {
-		s.control.Take(now, id, data)
-		if n++; n%yieldEvery == 0 {
-			runtime.Gosched()
-			s.control.Wall(model.TimeOf(time.Now())) // more has come meanwhile
-		}
-	})
-	if s.feed != nil {
-		s.feed.take(func(at model.Time, id dta.ListID, data []byte) { s.control.Take(min(at, now), id, data) })
-	}
-	return err
-}
-
-// yieldEvery is after how many reports the controller lets others have its core:
-// Go would leave it to it for 10 ms at a time, and an answer of the API waits for
-// a core several times.
-const yieldEvery = 32
-
-func (s *Service) count() { s.counts.Store(&counts{s.control.Stats(), s.inbox.Lost()}) }
-
-// takeINT reads the socket of INT reports, and what the kernel has queued at the
-// end.
-func (s *Service) takeINT(ctx context.Context) error {
-	var ended, got time.Time
-	for {
-		if ctx.Err() != nil && ended.IsZero() {
-			ended = time.Now()
-			got = ended
-		}
-		n, err := s.ints.Receive(func(from netip.AddrPort, datagram []byte) {
-			at, before := model.TimeOf(time.Now()), s.decoders.ints.Stats().Used
-			s.decoders.ints.Datagram(at, datagram)
-			s.record(capture.INT, s.decoders.ints.Stats().Used > before, at, from, s.ints.Local(), datagram)
-		})
-		s.ours.Store(&intCounts{s.ints.Stats(), s.decoders.ints.Stats()})
-		if err != nil {
-			return fmt.Errorf("int.listen: %w", err)
-		}
-		now := time.Now()
-		if n > 0 {
-			got = now
-		}
-		if !ended.IsZero() && (now.Sub(got) >= quiet || now.Sub(ended) >= readOut) {
-			return nil
-		}
-	}
-}
-
-// At the end a socket is read until nothing has come for a while, and no longer
-// than readOut. One look does not tell that the queue is empty: a signal may have
-// interrupted it.
-const (
-	quiet   = 10 * time.Millisecond
-	readOut = time.Second
-)
-
-// takeMirrors reads the socket of ERSPAN mirrors.
-func (s *Service) takeMirrors(ctx context.Context) error {
-	var data []byte
-	return s.mirrors.Run(ctx, func(at model.Time, m *mirror.Mirror) {
-		data = m.AppendTo(data[:0])
-		s.feed.put(at, s.fabric.lists.Mirrors.First, data)
-	})
-}
-
-// upkeep is how often retention is enforced.
-const upkeep = time.Minute
-
-// maintain enforces retention, now and then every minute.
-func (s *Service) maintain(ctx context.Context) error {
-	t := time.NewTicker(upkeep)
-	defer t.Stop()
-	for {
-		// It is let finish at the end: to interrupt it leaves work half done.
-		up, err := s.deps.Store.Maintain(context.WithoutCancel(ctx), time.Now())
-		switch {
-		case err != nil:
-			s.log.Error("upkeep of the store", "error", err)
-		default:
-			now := *s.stored.Load()
-			now.size = up.After
-			for _, r := range up.Removed {
-				now.forgotten += r.Age + r.Size
-			}
-			s.stored.Store(&now)
-			s.log.Debug("upkeep of the store", "before", up.Before, "after", up.After, "removed", now.forgotten)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-		}
-	}
-}
-
-// keep hands records on, and tells clients of incidents.
-func (s *Service) keep(b *record.Batch) {
-	s.keeper.Keep(b)
-	for i := range b.Incidents {
-		s.hub.Publish(api.NewIncident(&b.Incidents[i]))
-	}
-}
-
-// hear writes incidents to the log: when they are found, when their cause
-// changes, when they are over.
-func (s *Service) hear(in *incident.Incident) {
-	if in.Severity() == incident.Notice || in.Into != 0 {
-		return
-	}
-	was, known := s.told[in.ID]
-	switch {
-	case in.Closed && known:
-		delete(s.told, in.ID)
-		s.log.Info("incident is over", "id", in.ID, "cause", in.Cause)
-	case !in.Closed && (!known || was != in.Cause):
-		s.told[in.ID] = in.Cause
-		s.log.Warn("incident", "id", in.ID, "severity", in.Severity(), "cause", in.Cause, "what", in.Text)
-	}
-}
-
-// lastNumbers asks a store for the numbers that were given before.
-func lastNumbers(ctx context.Context, r api.Records) (n numbers, err error) {
-	incidents, err := r.Incidents(ctx, record.Query{})
-	if err != nil {
-		return n, fmt.Errorf("read the store: %w", err)
-	}
-	for i := range incidents.Items {
-		n.incident = max(n.incident, number(incidents.Items[i].ID, "i"))
-	}
-	diagnoses, err := r.Diagnoses(ctx, record.Query{})
-	if err != nil {
-		return n, fmt.Errorf("read the store: %w", err)
-	}
-	for i := range diagnoses.Items {
-		n.diagnosis = max(n.diagnosis, number(diagnoses.Items[i].ID, "d"))
-	}
-	return n, nil
-}
-
-func number(id, prefix string) uint64 {
-	n, _ := strconv.ParseUint(strings.TrimPrefix(id, prefix), 10, 64) // another's is none of ours
-	return n
 }
