@@ -47,8 +47,6 @@ const (
 	Dot          Format = "dot"
 )
 
-var formats = []Format{YAML, JSON, HPCC, Containerlab, Dot}
-
 // Error is a complaint about a file. Its text is "file:line: what, want …".
 type Error = complaint.Error
 
