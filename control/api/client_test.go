@@ -130,6 +130,7 @@ func TestClientErrors(t *testing.T) {
 	_, missing := c.Incident(ctx, "../../etc")
 	_, wrong := c.Flows(ctx, api.FlowsQuery{Filter: "ip.scr == h0"})
 	_, bad := c.SetPace(ctx, -1)
+	_, twice := c.AddCounter(ctx, api.CounterRequest{Name: "tcp-syn", Filter: "tcp"})
 	for _, tc := range []struct {
 		err  error
 		is   error
@@ -138,7 +139,7 @@ func TestClientErrors(t *testing.T) {
 		{missing, api.ErrNotFound, `incident "../../etc": not found (404)`},
 		{wrong, api.ErrInvalid, `unknown field "ip.scr", want ip.src`},
 		{bad, api.ErrInvalid, "body.pace"},
-		{c.RemoveCounter(ctx, "tcp-syn"), api.ErrConflict, "part of the configuration"},
+		{twice, api.ErrConflict, "is there already"},
 	} {
 		if !errors.Is(tc.err, tc.is) || !strings.Contains(tc.err.Error(), tc.says) {
 			t.Errorf("error %v; want %v saying %q", tc.err, tc.is, tc.says)

@@ -333,6 +333,9 @@ func (k *fake) RemoveMark(_ context.Context, id string) error {
 func (k *fake) AddCounter(_ context.Context, r CounterRequest) (Counter, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if slices.ContainsFunc(k.counters, func(c Counter) bool { return c.Name == r.Name }) {
+		return Counter{}, fmt.Errorf("counter %q is there already: %w", r.Name, ErrConflict)
+	}
 	c := Counter{Name: r.Name, Filter: r.Filter, Created: epoch0, PeriodNs: 1e9}
 	k.counters = append(k.counters, c)
 	slices.SortFunc(k.counters, func(a, b Counter) int { return cmp.Compare(a.Name, b.Name) })

@@ -30,7 +30,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/%2e%2e/%00", "a=%zz;&&", "\xff")
 	f.Add("PUT", Prefix+"/clock", "", `{"pace":1e999}`)
 	f.Add("POST", Prefix+"/probes", "", `{"kind":"link","link":{"node":"tor0","port":-1}}`)
-	f.Add("POST", Prefix+"/marks", "", `{"host":"h0","one_in":1.5,"duration_ms":null}`)
+	f.Add("POST", Prefix+"/marks", "", `{"host":"h0","duration_ms":1.5}`)
 	f.Add("GET", Prefix+"/ports/heatmap", "from=2026-01-02T15:04:04.999999999Z&to=2026-01-02T15:04:05Z&steps=600", "")
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		r, err := http.NewRequest(method, "http://localhost/", strings.NewReader(body))
