@@ -31,7 +31,7 @@ func TestBrowser(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("web/node_modules/playwright-core"); err != nil {
-		t.Skip("web/node_modules is not there (make console installs it), so the page is not tried in a browser")
+		t.Skip("web/node_modules is not there (make test installs it where Node 20 is), so the page is not tried in a browser")
 	}
 	s, err := live.NewSystem(live.Options{
 		Config: live.DefaultConfig(), Pace: 0.02, Store: filepath.Join(t.TempDir(), "weft.duckdb"), Listen: "127.0.0.1:0",

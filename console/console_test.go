@@ -121,7 +121,7 @@ func TestPageIsOfItsSource(t *testing.T) {
 		t.Skipf("Node %s, want 20 or newer to compare the committed page with its source", version)
 	}
 	if _, err := os.Stat("web/node_modules/vite"); err != nil {
-		t.Skip("web/node_modules is not there (make console installs it), so the committed page is not compared with its source")
+		t.Skip("web/node_modules is not there (make test installs it where Node 20 is), so the committed page is not compared with its source")
 	}
 	dir := t.TempDir()
 	run := func(args ...string) {

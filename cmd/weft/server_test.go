@@ -100,6 +100,7 @@ func TestAskAController(t *testing.T) {
 	for want, args := range map[string][]string{
 		`(?s)HOP +SWITCH.*1 +tor`: {"flows", "--flow", key},
 		`^no flows$`:              {"flows", "--filter", "ip.src == 192.0.2.1"},
+
 		`^PORT +DEPTH +LATENCY +LOAD +AGE +PAUSED`: {"ports"},
 		`leaf0, port \d+ of tor0`:                  {"ports", "--port", "tor0>leaf0", "--last", "100ms"},
 		`^tor0>h0 +\|`:                             {"ports", "--heat", "--node", "tor0", "--steps", "20", "--last", "1s"},

@@ -113,7 +113,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 func TestTsharkReadsIt(t *testing.T) {
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
-		t.Skip("no tshark on this machine; it is Wireshark's reader of captures")
+		t.Skip("no tshark here; make test installs it")
 	}
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.Rejected = filepath.Join(t.TempDir(), "reports.pcapng"), true
