@@ -1,0 +1,91 @@
+package epoch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// record is what a flow did to a queue in an epoch.
+type record struct {
+	epoch.Flow
+	known uint16 // 1 + its place in telemetry.known, if the flow is known
+}
+
+// hash mixes a flow and its queue.
+func hash(lane int, key *model.FlowKey, seed uint64) uint64 {
+	return (key.Hash(seed) + uint64(lane)*0x9e3779b97f4a7c15) >> 32
+}
+
+// flow returns the record of the packet's flow, whose hash is at, in the present
+// epoch. A flow that finds its place taken takes it over; the other waits in the
+// switch's memory.
+func (t *telemetry) flow(ev *inswitch.Event, at uint64) *record {
+	table := t.flows[t.now.index]
+	if table == nil {
+		table = make([]record, t.cfg.Flows)
+		t.flows[t.now.index] = table
+	}
+	key := ev.Packet.Key
+	f := &table[at&uint64(t.cfg.Flows-1)]
+	if f.known != 0 {
+		t.forget(&t.known[f.known-1])
+	}
+	if f.Epoch == t.now.number && f.Packets > 0 {
+		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key.Equal(key) {
+			return f
+		}
+		t.evict(&f.Flow)
+	}
+	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key, First: time.Duration(t.now.into(ev.Now))}
+	return f
+}
+
+// evict moves a record to the switch's memory, in place of the oldest there if
+// that one's epoch is not kept any more.
+func (t *telemetry) evict(f *epoch.Flow) {
+	t.stats.Evicted++
+	if t.cfg.Evicted == 0 {
+		t.stats.Lost++
+		return
+	}
+	f.Evicted = true
+	if t.rejoin(f) {
+		return
+	}
+	if len(t.gone) < t.cfg.Evicted {
+		t.gone = append(t.gone, *f)
+		return
+	}
+	if oldest := &t.gone[t.oldest]; !t.recent(oldest.Epoch) {
+		*oldest = *f
+		t.oldest = (t.oldest + 1) % len(t.gone)
+		return
+	}
+	t.stats.Lost++
+}
+
+// rejoin adds a record to one of its flow among those evicted last: two flows
+// that share a place take it from each other with every packet.
+func (t *telemetry) rejoin(f *epoch.Flow) bool {
+	const back = 8
+	last := len(t.gone)
+	if last == t.cfg.Evicted {
+		last = t.oldest + len(t.gone) // the newest is before the oldest, in a ring
+	}
+	for i := last - 1; i >= max(last-back, 0); i-- {
+		g := &t.gone[i%len(t.gone)]
+		if g.Epoch == f.Epoch && g.Out == f.Out && g.Priority == f.Priority && g.Key.Equal(&f.Key) {
+			g.In, g.Last = f.In, f.Last
+			g.Packets += f.Packets
+			g.Paused += f.Paused
+			g.Bytes += f.Bytes
+			g.Depth += f.Depth
+			g.PausedDepth += f.PausedDepth
+			return true
+		}
+	}
+	return false
+}

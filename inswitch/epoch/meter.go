@@ -1,0 +1,47 @@
+package epoch
+
+import (
+	"github.com/weft-telemetry/weft/model"
+)
+
+// meter counts what came by one port and left by another in an epoch.
+type meter struct {
+	number  uint32
+	packets uint32
+	bytes   uint64
+}
+
+// meter returns the present epoch's meter of a pair of ports.
+func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
+	table := &t.meters[class&7]
+	side := t.ports + 1
+	if *table == nil {
+		*table = make([]meter, t.cfg.Epochs*side*side)
+	}
+	m := &(*table)[(t.now.index*side+int(in))*side+int(out)]
+	if m.number != t.now.number {
+		*m = meter{number: t.now.number}
+	}
+	return m
+}
+
+// met tells whether traffic went from one port to another in the epochs that
+// are kept, counted from the last packet that came by the first, or waits still:
+// where everything stands, none goes.
+func (t *telemetry) met(in, out model.PortID) bool {
+	side := t.ports + 1
+	for class := range t.meters {
+		if t.meters[class] == nil {
+			continue
+		}
+		if h := t.here.pair(in, out, model.Priority(class)); t.here.now(h, out, model.Priority(class)).packets > 0 {
+			return true
+		}
+		for i := range t.cfg.Epochs {
+			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.came[in]-m.number < uint32(t.cfg.Epochs) {
+				return true
+			}
+		}
+	}
+	return false
+}

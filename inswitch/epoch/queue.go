@@ -1,0 +1,122 @@
+package epoch
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// queue is the state of one class of one egress port.
+type queue struct {
+	pausedUntil model.Time
+	pauseFrames uint64
+	joined      uint64      // packets that ever did
+	last        uint32      // epoch in which the last one did
+	life        uint32      // counts the packets that found it empty: see occupancy
+	deep        model.Bytes // from which on a packet belongs to a wave
+
+	pauses epoch.Pause // Time without the present one
+	wave   epoch.Wave
+	waved  uint32 // life in which that was
+}
+
+// pausedFor is the time that the queue has spent paused.
+func (q *queue) pausedFor(now model.Time) time.Duration {
+	if q.pauses.Pauses == 0 {
+		return 0
+	}
+	return q.pauses.Time + max(min(now, q.pausedUntil).Sub(q.pauses.Began), 0)
+}
+
+// swell notes a packet that found the queue deep, and not paused.
+func (q *queue) swell(now model.Time, found model.Bytes) {
+	if q.waved != q.life || q.wave.Most == 0 {
+		q.waved, q.wave = q.life, epoch.Wave{From: now}
+	}
+	q.wave.To, q.wave.Most = now, max(q.wave.Most, uint64(found))
+}
+
+func (t *telemetry) queue(out model.PortID, class model.Priority) *queue {
+	return &t.queues[lane(out, class)]
+}
+
+// pause notes a pause frame that a neighbour sent to a port.
+func (t *telemetry) pause(ev *inswitch.Event) {
+	t.at(ev.Now)
+	for class := range model.Priority(classes) {
+		d, ok := ev.Pause.Of(class)
+		if !ok {
+			continue
+		}
+		q := t.queue(ev.In, class)
+		begins := d > 0 && (q.pauses.Pauses == 0 || ev.Now >= q.pausedUntil)
+		if begins {
+			p := &q.pauses
+			if p.Pauses > 0 {
+				p.Ended, p.Time = q.pausedUntil, q.pausedFor(ev.Now)
+			}
+			if p.Pauses == 0 || ev.Now.Sub(p.Ended) > epoch.Calm {
+				p.First, p.Behind = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
+			}
+			p.Pauses++
+			p.Began = ev.Now
+		}
+		if q.pauses.Pauses > 0 && (d > 0 || ev.Now < q.pausedUntil) {
+			q.pausedUntil = ev.Now.Add(d)
+		}
+		if d > 0 {
+			q.pauseFrames++
+			// A frame that prolongs a pause opens no epoch: where nothing
+			// moves, the epochs in which it stopped stay.
+			if begins || t.opened(ev.In, class) {
+				t.portEpoch(ev.In, class).PauseFrames++
+			}
+		}
+	}
+}
+
+// wasPaused tells whether packets at a port waited for a neighbour in the
+// epochs that are kept, or do now; or in those before the last packet came by
+// another port, if that one is silent since. Where a circle stands, what made
+// it stand may be over, and it is the last that its queues know of.
+func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
+	silent := t.now.number - t.came[in]
+	for class := range model.Priority(classes) {
+		q := t.queue(out, class)
+		if now < q.pausedUntil {
+			return true
+		}
+		if silent > 0 && q.pauses.Pauses > 0 {
+			oldest := t.now.start.Add(-time.Duration(int64(silent)+int64(t.cfg.Epochs)-1) * t.cfg.Length)
+			if q.pausedUntil >= oldest && now.Sub(q.pausedUntil) < memory {
+				return true
+			}
+		}
+		for i := range t.cfg.Epochs {
+			e := &t.epochs[(i*(t.ports+1)+int(out))*classes+int(class)]
+			if e.Port != 0 && e.Paused > 0 && t.recent(e.Epoch) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// telling tells whether what a queue did in an epoch is worth a word: in the
+// epochs kept, counted from now, or from its last packet if it stands still
+// since, or was paused not long ago. Nothing has overwritten those, and how it
+// came to stand, or others for it, is what one wants to know.
+func (t *telemetry) telling(number uint32, out model.PortID, class model.Priority, now model.Time) bool {
+	if t.recent(number) {
+		return true
+	}
+	q := t.queue(out, class)
+	return q.pauses.Pauses > 0 && now.Sub(q.pausedUntil) < memory && q.last-number < uint32(t.cfg.Epochs)
+}
+
+// memory is for how long a queue that nothing joins any more is worth a word
+// after its pauses: those whose host waited for it complain every few
+// milliseconds.
+const memory = 10 * time.Millisecond

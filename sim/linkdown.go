@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+)
+
+// LinkDown takes a link out of service in both directions. Packets on it and
+// those sent to it are lost. With Up set it flaps: down for Down, up for Up.
+type LinkDown struct {
+	Port     model.Port
+	Down, Up time.Duration
+}
+
+func (f LinkDown) String() string { return fmt.Sprintf("link of port %v down", f.Port) }
+
+func (f LinkDown) check(n *Network) error { return n.hasPort(f.Port) }
+
+func (f LinkDown) begin(n *Network) func() {
+	p := n.Port(f.Port)
+	over := false
+	var ends []func()
+	up := func() {
+		for _, end := range ends {
+			end()
+		}
+		ends = nil
+		p.restore()
+		p.peer.restore()
+	}
+	down := func() {
+		for _, q := range []*Port{p, p.peer} {
+			ends = append(ends, q.impair.add(&impairment{down: true}))
+			q.cut()
+		}
+	}
+	var turn func()
+	turn = func() {
+		if over {
+			return
+		}
+		wait := f.Up
+		if ends == nil {
+			down()
+			wait = f.Down
+		} else {
+			up()
+		}
+		if f.Up > 0 {
+			n.At(n.now+engine.Of(wait), turn)
+		}
+	}
+	turn()
+	return func() { over = true; up() }
+}
+
+// cut loses what is on the wire to the port, and the pauses that its ends have
+// asked of each other: a link that comes back starts afresh.
+func (p *Port) cut() {
+	n := p.net
+	for p.inbox.head != nil {
+		n.drop(p.inbox.pop(), p.peer, DropLinkDown)
+	}
+	*p.due = min(p.txAt, p.wakeAt)
+	p.pfcDue = 0
+	for prio := range model.Priority(numPriorities) {
+		p.refreshGen[prio]++
+		p.pauseGen[prio]++
+		p.setPaused(prio, false)
+		if p.sw != nil {
+			p.sw.buffer.SetPaused(p.ID, prio, false)
+		}
+	}
+	p.pfcStop = 0
+}
+
+// restore has a host that wants its switch to stop say so again on a link that
+// came back. A switch finds out for itself when its buffer fills.
+func (p *Port) restore() {
+	if p.host == nil || len(p.impair) > 0 && slices.ContainsFunc(p.impair, func(im *impairment) bool { return im.down }) {
+		return
+	}
+	for prio, wishes := range p.host.pausing {
+		if wishes > 0 {
+			p.sendPause(model.Priority(prio), true)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Reroute changes what switches really do, against what is intended: entries
+// for destinations, by neighbours. An entry without Via drops. Two switches
+// that point at each other are a loop.
+type Reroute struct{ Entries []Entry }
+
+// Entry is one wrong route.
+type Entry struct {
+	Switch model.NodeID
+	To     netip.Prefix
+	Flow   model.FlowKey // instead of To: one flow
+	Via    []model.NodeID
+}
+
+func (f Reroute) String() string {
+	return fmt.Sprintf("%d wrong routes, the first at switch %d", len(f.Entries), f.Entries[0].Switch)
+}
+
+func (f Reroute) check(n *Network) error {
+	if len(f.Entries) == 0 {
+		return errors.New("no entries, want at least one")
+	}
+	for _, e := range f.Entries {
+		if err := n.hasSwitch(e.Switch); err != nil {
+			return err
+		}
+		if e.Flow.IsZero() && !e.To.IsValid() {
+			return fmt.Errorf("entry of switch %d has neither a destination nor a flow", e.Switch)
+		}
+		for _, via := range e.Via {
+			if len(n.fabric.Node(e.Switch).PortsTo(via)) == 0 {
+				return fmt.Errorf("switch %d has no link to node %d", e.Switch, via)
+			}
+		}
+	}
+	return nil
+}
+
+func (f Reroute) begin(n *Network) func() {
+	var ends []func()
+	for i := range f.Entries {
+		ends = append(ends, n.nodes[f.Entries[i].Switch].sw.divert(&f.Entries[i]))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// divert puts a wrong route in force and returns what ends it. Of several for
+// the same packets the newest counts.
+func (sw *Switch) divert(e *Entry) (end func()) {
+	sw.diverted = append(sw.diverted, e)
+	sw.write(e)
+	return func() {
+		sw.diverted = slices.DeleteFunc(sw.diverted, func(other *Entry) bool { return other == e })
+		for _, other := range slices.Backward(sw.diverted) {
+			if other.To == e.To && other.Flow == e.Flow {
+				sw.write(other)
+				return
+			}
+		}
+		if e.Flow.IsZero() {
+			sw.table.RemovePrefix(e.To)
+		} else {
+			sw.table.RemoveFlow(e.Flow)
+		}
+		sw.Rerouted()
+	}
+}
+
+// write enters a wrong route into the table.
+func (sw *Switch) write(e *Entry) {
+	var ports []model.PortID
+	for _, via := range e.Via {
+		ports = append(ports, sw.net.fabric.Node(sw.ID).PortsTo(via)...)
+	}
+	var err error
+	if e.Flow.IsZero() {
+		err = sw.table.SetPrefix(e.To, ports...)
+	} else {
+		err = sw.table.SetFlow(e.Flow, ports...)
+	}
+	if err != nil {
+		panic(err) // ports and prefix were checked
+	}
+	sw.Rerouted()
+}
+
+// BadTable makes a forwarding table hit a share of flows wrongly, as a flipped
+// bit does: those flows leave by Via, or are dropped where Via is zero.
+type BadTable struct {
+	Switch model.NodeID
+	Share  float64
+	Via    model.PortID
+	Seed   uint64
+}
+
+func (f BadTable) String() string {
+	return fmt.Sprintf("table of switch %d wrong for %.3g of flows", f.Switch, f.Share)
+}
+
+func (f BadTable) check(n *Network) error {
+	err := errors.Join(n.hasSwitch(f.Switch), checkShare(f.Share))
+	if f.Via != 0 {
+		err = errors.Join(err, n.hasPort(model.Port{Node: f.Switch, Port: f.Via}))
+	}
+	return err
+}
+
+func (f BadTable) begin(n *Network) func() {
+	sw := n.nodes[f.Switch].sw
+	end := sw.misroute.add(diversion[model.PortID]{f.Seed, f.Share, f.Via})
+	sw.Rerouted()
+	return func() { end(); sw.Rerouted() }
+}
