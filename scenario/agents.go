@@ -52,10 +52,10 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 	s.Agents = &Agents{Place: spec.Place, Late: spec.Late, Limit: spec.Limit, Again: spec.Again, Tick: spec.Tick}
 	check := s.Agents.config(0)
 	if err := check.Check(); err != nil {
-		return spec.errorf("", "%s", trimRoom(err))
+		return spec.complain("", "%s", trimRoom(err))
 	}
 	if spec.Tick <= 0 {
-		return spec.errorf("tick", "tick %v, want above 0", spec.Tick)
+		return spec.complain("tick", "tick %v, want above 0", spec.Tick)
 	}
 	for _, r := range spec.Hosts {
 		for _, one := range e.expand(r) {
@@ -112,7 +112,7 @@ func (x *session) listen(Options) error {
 		configs = append(configs, a.config(h))
 	}
 	if c.agents, err = simhost.NewAgents(x.net, a.Tick, configs, c.complain); err != nil {
-		return a.Place.wrap("agents", err)
+		return wrap(a.Place, "agents", err)
 	}
 	for i := range x.s.Telemetry {
 		if x.s.Telemetry[i].Kind == "epoch" {

@@ -42,7 +42,7 @@ func assemble(s *Scenario, o Options) (*session, error) {
 		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, maxSpan)
 	}
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
-		return nil, s.fabricAt.wrap("topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
+		return nil, wrap(s.fabricAt, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
 	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.listen, x.measure, x.tap, x.begin} {
 		if err := step(o); err != nil {
@@ -73,23 +73,23 @@ func (x *session) setClocks(Options) error {
 }
 
 // wrap places an error that belongs to something in the file.
-func (p Place) wrap(what string, err error) error {
-	if p.File == "" {
+func wrap(at Place, what string, err error) error {
+	if at.File == "" {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return p.errorf("%s: %s", what, trimRoom(err))
+	return at.Errorf("%s: %s", what, trimRoom(err))
 }
 
 func (x *session) build(Options) (err error) {
 	if x.routes = x.s.Routes; x.routes == nil {
 		if x.routes, err = topo.NewRoutes(x.fabric, x.routeConfig()); err != nil {
-			return x.s.fabricAt.wrap("topology", err)
+			return wrap(x.s.fabricAt, "topology", err)
 		}
 	}
 	cfg := x.s.Sim
 	cfg.Seed = x.s.Seed
 	if x.net, err = sim.New(x.routes, cfg); err != nil {
-		return x.s.fabricAt.wrap("fabric", err)
+		return wrap(x.s.fabricAt, "fabric", err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (x *session) lossless() uint8 {
 func (x *session) serve(Options) error {
 	for i := range x.s.Services {
 		if err := x.net.Serve(x.s.Services[i].Service); err != nil {
-			return x.s.Services[i].Place.wrap("services", err)
+			return wrap(x.s.Services[i].Place, "services", err)
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (x *session) load(Options) error {
 			err = x.net.AddFlows(list)
 		}
 		if err != nil {
-			return t.Place.wrap("traffic "+t.Name, err)
+			return wrap(t.Place, "traffic "+t.Name, err)
 		}
 		p := part{x.flows, x.flows + len(list)}
 		x.parts, x.flows = append(x.parts, p), p.end
@@ -234,7 +234,7 @@ func (x *session) breaks(Options) error {
 			f.Fault = b
 		}
 		if err := x.inject(f.Injection); err != nil {
-			return f.Place.wrap("fault "+f.Kind, err)
+			return wrap(f.Place, "fault "+f.Kind, err)
 		}
 	}
 	return nil

@@ -10,14 +10,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/traffic"
-	"github.com/weft-telemetry/weft/topo/file"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // The structs that files are read into are the schema: a field's yaml tag is
 // its key, what the field holds before is its default, and its type says what
 // may stand there. Keys that no field has are refused.
+
+// Place is where in a file something stands. It is zero for what was made in
+// Go.
+type Place = complaint.Place
 
 // origin is embedded in those structs and remembers where the mapping and its
 // keys stood, so that what is found wrong later can still be placed.
@@ -34,49 +39,49 @@ func (o *origin) has(key string) bool { return o.keys[key] > 0 }
 // place is where the value of a key stands, or the mapping if it lacks it.
 func (o *origin) place(key string) Place {
 	if line := o.keys[key]; line > 0 {
-		return Place{o.File, line}
+		return Place{File: o.File, Line: line}
 	}
 	return o.Place
 }
 
-// errorf complains about the value of a key.
-func (o *origin) errorf(key, format string, args ...any) *file.Error {
-	return o.place(key).errorf(format, args...)
+// complain complains about the value of a key.
+func (o *origin) complain(key, format string, args ...any) *complaint.Error {
+	return o.place(key).Errorf(format, args...)
 }
 
 // custom is a type that reads itself.
 type custom interface {
-	decode(v value, what string) error
+	decode(v tree.Value, what string) error
 }
 
 // decode reads v into a pointer. what names it in complaints.
-func decode(v value, into any, what string) error {
+func decode(v tree.Value, into any, what string) error {
 	switch p := into.(type) {
 	case custom:
 		return p.decode(v, what)
 	case *string:
-		return v.scalar(what, "", func(s string) (err error) { *p = strings.TrimSpace(s); return nil })
+		return scalar(v, what, "", func(s string) (err error) { *p = strings.TrimSpace(s); return nil })
 	case *bool:
-		return v.scalar(what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
+		return scalar(v, what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
 	case *time.Duration:
-		return v.scalar(what, "a span of time such as 10us, at most "+maxSpan.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
+		return scalar(v, what, "a span of time such as 10us, at most "+maxSpan.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
 	case *model.Time:
-		return v.scalar(what, "a time since the start of the run such as 10us", func(s string) error {
+		return scalar(v, what, "a time since the start of the run such as 10us", func(s string) error {
 			d, err := parseSpan(strings.TrimPrefix(s, "+"))
 			*p = model.Time(d)
 			return err
 		})
 	case *model.Bytes:
-		return v.scalar(what, "a size such as 500KB or 4KiB", func(s string) (err error) {
+		return scalar(v, what, "a size such as 500KB or 4KiB", func(s string) (err error) {
 			if *p, err = model.ParseBytes(s); *p < 0 {
 				err = errBad
 			}
 			return err
 		})
 	case *traffic.Transport:
-		return v.scalar(what, "rdma, tcp or udp", func(s string) (err error) { *p, err = traffic.ParseTransport(s); return err })
+		return scalar(v, what, "rdma, tcp or udp", func(s string) (err error) { *p, err = traffic.ParseTransport(s); return err })
 	case *model.Priority:
-		return v.scalar(what, "0 to 7", func(s string) error {
+		return scalar(v, what, "0 to 7", func(s string) error {
 			n, err := strconv.ParseUint(s, 10, 8)
 			if *p = model.Priority(n); n > 7 {
 				err = errBad
@@ -84,7 +89,7 @@ func decode(v value, into any, what string) error {
 			return err
 		})
 	case *model.Rate:
-		return v.scalar(what, "a rate such as 25Gb/s", func(s string) (err error) {
+		return scalar(v, what, "a rate such as 25Gb/s", func(s string) (err error) {
 			if *p, err = model.ParseRate(s); *p < 0 {
 				err = errBad
 			}
@@ -95,37 +100,37 @@ func decode(v value, into any, what string) error {
 }
 
 // decodeKind reads what is told by the kind of its type.
-func decodeKind(v value, into reflect.Value, what string) error {
+func decodeKind(v tree.Value, into reflect.Value, what string) error {
 	switch into.Kind() {
 	case reflect.Struct:
 		return decodeStruct(v, into, what)
 	case reflect.Slice:
-		items, err := v.list(what)
+		parts, err := items(v, what)
 		if err != nil {
 			return err
 		}
-		into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
-		for i, item := range items {
-			if err := decode(item, into.Index(i).Addr().Interface(), fmt.Sprintf("%s, item %d", what, i+1)); err != nil {
+		into.Set(reflect.MakeSlice(into.Type(), len(parts), len(parts)))
+		for i, part := range parts {
+			if err := decode(part, into.Index(i).Addr().Interface(), fmt.Sprintf("%s, item %d", what, i+1)); err != nil {
 				return err
 			}
 		}
 		return nil
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return v.scalar(what, "a whole number", func(s string) error {
+		return scalar(v, what, "a whole number", func(s string) error {
 			n, err := strconv.ParseInt(s, 10, into.Type().Bits())
 			into.SetInt(n)
 			return err
 		})
 	case reflect.Uint8, reflect.Uint16, reflect.Uint64:
 		want := fmt.Sprintf("a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-into.Type().Bits()))
-		return v.scalar(what, want, func(s string) error {
+		return scalar(v, what, want, func(s string) error {
 			n, err := strconv.ParseUint(s, 10, into.Type().Bits())
 			into.SetUint(n)
 			return err
 		})
 	case reflect.Float64:
-		return v.scalar(what, "a number", func(s string) error {
+		return scalar(v, what, "a number", func(s string) error {
 			n, err := parseNumber(s)
 			into.SetFloat(n)
 			return err
@@ -134,20 +139,20 @@ func decodeKind(v value, into reflect.Value, what string) error {
 	panic(fmt.Sprintf("scenario: no way to read a %v", into.Type()))
 }
 
-func decodeStruct(v value, into reflect.Value, what string) error {
-	list, err := v.entries(what)
+func decodeStruct(v tree.Value, into reflect.Value, what string) error {
+	list, err := v.Entries(what)
 	if err != nil {
 		return err
 	}
 	fields, order := fieldsOf(into)
 	from := &origin{Place: v.Place, keys: make(map[string]int, len(list))}
 	for _, e := range list {
-		field, ok := fields[e.key]
+		field, ok := fields[e.Key]
 		if !ok {
-			return e.onKey().errorf("unknown key %q in %s, want one of %s", e.key, what, strings.Join(order, ", "))
+			return e.OnKey().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(order, ", "))
 		}
-		from.keys[e.key] = e.Line
-		if err := decode(e.value, field, e.key); err != nil {
+		from.keys[e.Key] = e.Line
+		if err := decode(e.Value, field, e.Key); err != nil {
 			return err
 		}
 	}
@@ -178,38 +183,46 @@ func fieldsOf(s reflect.Value) (fields map[string]any, order []string) {
 }
 
 // decodeKinds reads a mapping into the struct that its kind stands for.
-func decodeKinds[S any](v value, what string, kinds map[string]func() S) (spec S, err error) {
-	list, err := v.entries(what)
+func decodeKinds[S any](v tree.Value, what string, kinds map[string]func() S) (spec S, err error) {
+	list, err := v.Entries(what)
 	if err != nil {
 		return spec, err
 	}
 	wanted := strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
 	for _, e := range list {
-		if e.key != "kind" {
+		if e.Key != "kind" {
 			continue
 		}
-		name, err := e.text("kind")
+		name, err := e.Text("kind")
 		if err != nil {
 			return spec, err
 		}
 		make, ok := kinds[name]
 		if !ok {
-			return spec, e.errorf("kind %q, want one of %s", name, wanted)
+			return spec, e.Errorf("kind %q, want one of %s", name, wanted)
 		}
 		spec = make()
 		return spec, decodeStruct(v, reflect.ValueOf(spec).Elem(), name)
 	}
-	return spec, v.errorf("%s has no kind, want one of %s", what, wanted)
+	return spec, v.Errorf("%s has no kind, want one of %s", what, wanted)
+}
+
+// items returns the items of a list. A single value is a list of itself.
+func items(v tree.Value, what string) ([]tree.Value, error) {
+	if v.IsText() {
+		return []tree.Value{v}, nil
+	}
+	return v.List(what)
 }
 
 // scalar reads a single value.
-func (v value) scalar(what, want string, read func(string) error) error {
-	s, err := v.text(what)
+func scalar(v tree.Value, what, want string, read func(string) error) error {
+	s, err := v.Text(what)
 	if err != nil {
 		return err
 	}
 	if read(strings.TrimSpace(s)) != nil {
-		return v.errorf("%s %q, want %s", what, s, want)
+		return v.Errorf("%s %q, want %s", what, s, want)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // Expectation is something that must hold after a run.
@@ -108,41 +109,41 @@ type expectSpec struct {
 	traces    foundList
 }
 
-func (p *expectSpec) decode(v value, what string) error {
-	list, err := v.entries(what)
+func (p *expectSpec) decode(v tree.Value, what string) error {
+	list, err := v.Entries(what)
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
-		if e.key == "traces" {
-			if err := p.traces.decode(e.value, e.key); err != nil {
+		if e.Key == "traces" {
+			if err := p.traces.decode(e.Value, e.Key); err != nil {
 				return err
 			}
 			continue
 		}
-		if e.key == "diagnoses" {
-			if err := p.diagnoses.decode(e.value, e.key); err != nil {
+		if e.Key == "diagnoses" {
+			if err := p.diagnoses.decode(e.Value, e.Key); err != nil {
 				return err
 			}
 			continue
 		}
-		if e.key != "groups" {
+		if e.Key != "groups" {
 			if err := p.add(e, ""); err != nil {
 				return err
 			}
 			continue
 		}
-		groups, err := e.entries("groups")
+		groups, err := e.Entries("groups")
 		if err != nil {
 			return err
 		}
 		for _, g := range groups {
-			of, err := g.entries("group " + g.key)
+			of, err := g.Entries("group " + g.Key)
 			if err != nil {
 				return err
 			}
 			for _, e := range of {
-				if err := p.add(e, g.key); err != nil {
+				if err := p.add(e, g.Key); err != nil {
 					return err
 				}
 			}
@@ -151,20 +152,20 @@ func (p *expectSpec) decode(v value, what string) error {
 	return nil
 }
 
-func (p *expectSpec) add(e entry, group string) error {
-	f, ok := figures[e.key]
+func (p *expectSpec) add(e tree.Entry, group string) error {
+	f, ok := figures[e.Key]
 	if !ok || group != "" && !f.groups {
-		return e.onKey().errorf("expectation of %q, want one of %s", e.key, strings.Join(figureNames(group != ""), ", "))
+		return e.OnKey().Errorf("expectation of %q, want one of %s", e.Key, strings.Join(figureNames(group != ""), ", "))
 	}
-	text, err := e.text(e.key)
+	text, err := e.Text(e.Key)
 	if err != nil {
 		return err
 	}
-	c, err := f.condition(e.key, strings.TrimSpace(text))
+	c, err := f.condition(e.Key, strings.TrimSpace(text))
 	if err != nil {
-		return e.errorf("%s %q, want %v", e.key, text, err)
+		return e.Errorf("%s %q, want %v", e.Key, text, err)
 	}
-	p.list = append(p.list, Expectation{Place: e.Place, Group: group, Figure: e.key, Want: c})
+	p.list = append(p.list, Expectation{Place: e.Place, Group: group, Figure: e.Key, Want: c})
 	return nil
 }
 

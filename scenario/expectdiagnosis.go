@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // ExpectedDiagnosis is a diagnosis that must come of a run. What is left out
@@ -38,9 +39,9 @@ type diagnosisSpec struct {
 	Standing bool   `yaml:"standing"`
 }
 
-func (p *diagnosesSpec) decode(v value, what string) error {
+func (p *diagnosesSpec) decode(v tree.Value, what string) error {
 	p.given = true
-	if text, err := v.text(what); err == nil && strings.TrimSpace(text) == "none" {
+	if text, err := v.Text(what); err == nil && strings.TrimSpace(text) == "none" {
 		return nil
 	}
 	return decode(v, &p.list, what)
@@ -65,7 +66,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 				continue
 			}
 			if err := f.into.UnmarshalText([]byte(f.value)); err != nil {
-				return d.errorf(f.key, "%s", trimRoom(err))
+				return d.complain(f.key, "%s", trimRoom(err))
 			}
 			text = append(text, f.value)
 		}
@@ -80,7 +81,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 		for _, r := range d.Culprits {
 			from, to, ok := strings.Cut(r.text, ">")
 			if !ok {
-				return r.errorf("culprit %q, want a flow such as h0>h15", r.text)
+				return r.Errorf("culprit %q, want a flow such as h0>h15", r.text)
 			}
 			for _, name := range []string{from, to} {
 				if _, err := e.node(ref{r.Place, name}); err != nil {
@@ -97,7 +98,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 			text = append(text, "standing "+onOff(d.Standing))
 		}
 		if want.Text = strings.Join(text, " "); want.Text == "" {
-			return d.errorf("", "diagnosis %d says nothing, want an anomaly", i+1)
+			return d.complain("", "diagnosis %d says nothing, want an anomaly", i+1)
 		}
 		s.ExpectDiagnoses = append(s.ExpectDiagnoses, want)
 	}

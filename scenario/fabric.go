@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // fabricSpec is the section fabric: how switches and NICs behave. What is left
@@ -84,7 +85,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 	}
 	for _, p := range f.Lossless {
 		if p > 7 {
-			return c, f.errorf("lossless", "lossless priority %d, want 0 to 7", p)
+			return c, f.complain("lossless", "lossless priority %d, want 0 to 7", p)
 		}
 		c.Lossless |= 1 << p
 	}
@@ -102,7 +103,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		case w.on:
 			*w.set = true
 		default:
-			return c, f.errorf(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
+			return c, f.complain(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
 		}
 	}
 	switch strings.ToLower(f.CC) {
@@ -111,7 +112,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 	case "none":
 		c.CC = sim.NoControl
 	default:
-		return c, f.errorf("cc", "cc %q, want dcqcn or none", f.CC)
+		return c, f.complain("cc", "cc %q, want dcqcn or none", f.CC)
 	}
 	switch strings.ToLower(f.Window) {
 	case "off":
@@ -120,21 +121,21 @@ func (f *fabricSpec) config() (sim.Config, error) {
 	case "fabric":
 		c.Window, c.GlobalWindow = true, true
 	default:
-		return c, f.errorf("window", "window %q, want off, path or fabric", f.Window)
+		return c, f.complain("window", "window %q, want off, path or fabric", f.Window)
 	}
 	return c, f.check(&c)
 }
 
 func (f *fabricSpec) check(c *sim.Config) error {
 	if f.Xoff > 0 && f.Xon >= f.Xoff {
-		return f.errorf("xon", "xon %v, want below xoff, which is %v", f.Xon, f.Xoff)
+		return f.complain("xon", "xon %v, want below xoff, which is %v", f.Xon, f.Xoff)
 	}
 	if f.Xon > 0 && f.Xoff == 0 {
-		return f.errorf("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
+		return f.complain("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
 	}
 	if c.CC == sim.DCQCN {
 		if err := c.DCQCN.Check(); err != nil {
-			return f.errorf("dcqcn", "%s", trimRoom(err))
+			return f.complain("dcqcn", "%s", trimRoom(err))
 		}
 	}
 	// Complaints of sim name their field first.
@@ -142,10 +143,10 @@ func (f *fabricSpec) check(c *sim.Config) error {
 		msg := trimRoom(err)
 		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "least timeout of TCP": "tcp-rto"} {
 			if strings.HasPrefix(msg, prefix) {
-				return f.errorf(key, "%s", msg)
+				return f.complain(key, "%s", msg)
 			}
 		}
-		return f.errorf("", "%s", msg)
+		return f.complain("", "%s", msg)
 	}
 	return nil
 }
@@ -178,10 +179,10 @@ type ecnCurve struct {
 	Pmax share       `yaml:"pmax"`
 }
 
-func (p *ecnSpec) decode(v value, what string) error {
-	if s, err := v.text(what); err == nil {
+func (p *ecnSpec) decode(v tree.Value, what string) error {
+	if s, err := v.Text(what); err == nil {
 		if on, err := parseSwitch(s); err != nil || on {
-			return v.errorf("%s %q, want off or a list of marking curves", what, s)
+			return v.Errorf("%s %q, want off or a list of marking curves", what, s)
 		}
 		p.list = nil
 		return nil
@@ -193,10 +194,10 @@ func (p *ecnSpec) decode(v value, what string) error {
 	p.list = make([]sim.ECNParams, len(curves))
 	for i, c := range curves {
 		if !c.has("kmin") || !c.has("kmax") || !c.has("pmax") {
-			return c.errorf("", "marking curve %d, want kmin, kmax and pmax", i+1)
+			return c.complain("", "marking curve %d, want kmin, kmax and pmax", i+1)
 		}
 		if c.Kmin > c.Kmax {
-			return c.errorf("kmin", "kmin %v, want at most kmax, which is %v", c.Kmin, c.Kmax)
+			return c.complain("kmin", "kmin %v, want at most kmax, which is %v", c.Kmin, c.Kmax)
 		}
 		p.list[i] = sim.ECNParams{Rate: c.Rate, Kmin: c.Kmin, Kmax: c.Kmax, Pmax: float64(c.Pmax)}
 	}
@@ -230,24 +231,24 @@ func dcqcnPreset(at Place, name string) (dcqcn.Params, error) {
 	case "hpcc":
 		return dcqcn.HPCC(), nil
 	}
-	return dcqcn.Params{}, at.errorf("dcqcn preset %q, want paper or hpcc", name)
+	return dcqcn.Params{}, at.Errorf("dcqcn preset %q, want paper or hpcc", name)
 }
 
-func (p *dcqcnSpec) decode(v value, what string) (err error) {
-	if name, err := v.text(what); err == nil {
+func (p *dcqcnSpec) decode(v tree.Value, what string) (err error) {
+	if name, err := v.Text(what); err == nil {
 		p.params, err = dcqcnPreset(v.Place, name)
 		return err
 	}
-	list, err := v.entries(what)
+	list, err := v.Entries(what)
 	if err != nil {
 		return err
 	}
 	// The preset comes first, wherever it stands.
 	for _, e := range list {
-		if e.key != "preset" {
+		if e.Key != "preset" {
 			continue
 		}
-		name, err := e.text("preset")
+		name, err := e.Text("preset")
 		if err != nil {
 			return err
 		}
@@ -270,7 +271,7 @@ func (p *dcqcnSpec) decode(v value, what string) (err error) {
 		AI: f.AI, HAI: f.HAI, MinRate: f.MinRate, ClampTarget: f.ClampTarget, FirstRate: f.FirstRate,
 	}
 	if err := p.params.Check(); err != nil {
-		return v.errorf("%s", trimRoom(err))
+		return v.Errorf("%s", trimRoom(err))
 	}
 	return nil
 }

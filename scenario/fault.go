@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // faultSpec is one item of the section faults.
@@ -42,7 +43,7 @@ var faultKinds = map[string]func() faultSpec{
 
 type faultItem struct{ faultSpec }
 
-func (p *faultItem) decode(v value, what string) (err error) {
+func (p *faultItem) decode(v tree.Value, what string) (err error) {
 	p.faultSpec, err = decodeKinds(v, what, faultKinds)
 	return err
 }
@@ -52,7 +53,7 @@ func (m *moment) need(key string, r ref) error {
 	if r.given() {
 		return nil
 	}
-	return m.errorf("", "%s has no %s, want one", m.Kind, key)
+	return m.complain("", "%s has no %s, want one", m.Kind, key)
 }
 
 // needShare complains about a share that does nothing.
@@ -60,7 +61,7 @@ func (m *moment) needShare(p share) error {
 	if p > 0 {
 		return nil
 	}
-	return m.errorf("share", "%s with share %v, want above 0 and at most 1", m.Kind, float64(p))
+	return m.complain("share", "%s with share %v, want above 0 and at most 1", m.Kind, float64(p))
 }
 
 type linkDownSpec struct {
@@ -95,7 +96,7 @@ func (s *linkFlapSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.Down <= 0 || s.Up <= 0 {
-		return nil, s.errorf("", "link-flap with down %v and up %v, want both above 0", s.Down, s.Up)
+		return nil, s.complain("", "link-flap with down %v and up %v, want both above 0", s.Down, s.Up)
 	}
 	p, err := e.port(s.Port)
 	return sim.LinkDown{Port: p, Down: s.Down, Up: s.Up}, err
@@ -117,9 +118,9 @@ func (s *silentDropSpec) fault(e *env) (sim.Fault, error) {
 	}
 	switch {
 	case s.Port.given() == s.Switch.given():
-		return nil, s.errorf("", "silent-drop, want either a port or a switch")
+		return nil, s.complain("", "silent-drop, want either a port or a switch")
 	case s.Port.given() && s.has("match"):
-		return nil, s.errorf("match", "match with a port, want a switch")
+		return nil, s.complain("match", "match with a port, want a switch")
 	case s.Port.given():
 		p, err := e.port(s.Port)
 		return sim.Lossy{Port: p, Share: float64(s.Share)}, err
@@ -176,7 +177,7 @@ func (s *badTableSpec) fault(e *env) (sim.Fault, error) {
 			return nil, err
 		}
 		if p.Node != sw {
-			return nil, s.Via.errorf("%s is not a port of %s, want one that is", s.Via.text, s.Switch.text)
+			return nil, s.Via.Errorf("%s is not a port of %s, want one that is", s.Via.text, s.Switch.text)
 		}
 		f.Via = p.Port
 	}
@@ -196,7 +197,7 @@ func (s *stormSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if (s.On > 0) != (s.Off > 0) {
-		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for one without end", s.On, s.Off)
+		return nil, s.complain("", "storm with on %v and off %v, want both above 0, or neither for one without end", s.On, s.Off)
 	}
 	h, err := e.host(s.Host)
 	return sim.Storm{Host: h, Priority: s.Priority, On: s.On, Off: s.Off}, err
@@ -215,7 +216,7 @@ func (s *slowReceiverSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.Rate == 0 {
-		return nil, s.errorf("rate", "slow-receiver with rate %v, want above 0", s.Rate)
+		return nil, s.complain("rate", "slow-receiver with rate %v, want above 0", s.Rate)
 	}
 	h, err := e.host(s.Host)
 	return sim.SlowReceiver{Host: h, Rate: s.Rate, Buffer: s.Buffer, Priority: s.Priority}, err

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // flowsSpec lists flows one by one.
@@ -31,7 +32,7 @@ type flowSpec struct {
 	Delay      time.Duration `yaml:"delay"`
 }
 
-func (f *flowSpec) decode(v value, what string) error {
+func (f *flowSpec) decode(v tree.Value, what string) error {
 	f.class = classOf(traffic.DefaultClass())
 	return decodeStruct(v, reflect.ValueOf(f).Elem(), what)
 }
@@ -46,7 +47,7 @@ func (s *flowsSpec) generator(e *env) (traffic.Generator, error) {
 		list = append(list, f)
 	}
 	if len(list) == 0 {
-		return nil, s.errorf("list", "flows has no list, want at least one flow")
+		return nil, s.complain("list", "flows has no list, want at least one flow")
 	}
 	return list, nil
 }
@@ -59,7 +60,7 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 		Priority: c.Priority, Transport: c.Transport, V6: c.V6, NoCC: c.NoCC, Delay: f.Delay,
 	}
 	if !f.From.given() || !f.To.given() {
-		return out, f.errorf("", "flow %d, want from and to", place+1)
+		return out, f.complain("", "flow %d, want from and to", place+1)
 	}
 	if out.Src, out.From, err = e.source(f.From); err != nil {
 		return out, err
@@ -69,7 +70,7 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 	}
 	for _, a := range f.After {
 		if a < 1 || a > length || a == place+1 {
-			return out, f.errorf("after", "after flow %d, want another of this list, 1 to %d", a, length)
+			return out, f.complain("after", "after flow %d, want another of this list, 1 to %d", a, length)
 		}
 		out.After = append(out.After, a-1)
 	}
@@ -84,12 +85,12 @@ type flowFileSpec struct {
 
 func (s *flowFileSpec) generator(e *env) (traffic.Generator, error) {
 	if !s.File.given() {
-		return nil, s.errorf("", "flow-file has no file, want one")
+		return nil, s.complain("", "flow-file has no file, want one")
 	}
 	path := beside(s.File.Place.File, s.File.text)
 	data, err := e.load(path)
 	if err != nil {
-		return nil, s.File.errorf("flow file: %v, want one", err)
+		return nil, s.File.Errorf("flow file: %v, want one", err)
 	}
 	list, err := traffic.ParseFlows(path, data, traffic.HostsOf(e.fabric))
 	return traffic.List(list), err

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // Found is what the traces of a run must tell, and all that they may: of the
@@ -53,9 +54,9 @@ type foundList struct {
 	list  []foundSpec
 }
 
-func (p *foundList) decode(v value, what string) error {
+func (p *foundList) decode(v tree.Value, what string) error {
 	p.Place, p.given = v.Place, true
-	if text, err := v.text(what); err == nil && text == "none" {
+	if text, err := v.Text(what); err == nil && text == "none" {
 		return nil
 	}
 	return decode(v, &p.list, what)
@@ -68,7 +69,7 @@ func (p *foundList) resolve(s *Scenario, e *env) error {
 	}
 	s.Found = &Found{Place: p.Place}
 	if _, ok := s.traced(); !ok {
-		return p.errorf(`something is expected of traces and no switch mirrors, want "- {kind: mirror}" under telemetry`)
+		return p.Errorf(`something is expected of traces and no switch mirrors, want "- {kind: mirror}" under telemetry`)
 	}
 	for i := range p.list {
 		f, err := p.list[i].finding(e)
@@ -84,7 +85,7 @@ func (p *foundSpec) finding(e *env) (f Finding, err error) {
 	f = Finding{Place: p.Place, Kind: p.Kind}
 	needs, ok := foundKinds[p.Kind]
 	if !ok {
-		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, uneven or pauses", p.Kind)
+		return f, p.complain("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, uneven or pauses", p.Kind)
 	}
 	for _, key := range []string{"switch", "next", "mux", "port", "above"} {
 		want := slices.Contains(needs, key)
@@ -92,7 +93,7 @@ func (p *foundSpec) finding(e *env) (f Finding, err error) {
 			continue
 		}
 		if p.has(key) != want {
-			return f, p.errorf(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want], strings.Join(needs, " and "))
+			return f, p.complain(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want], strings.Join(needs, " and "))
 		}
 	}
 	switch needs[0] {
@@ -119,13 +120,13 @@ func (p *foundSpec) above() (float64, error) {
 	if strings.HasPrefix(p.Kind, "slow") {
 		d, err := parseSpan(p.Above)
 		if err != nil {
-			return 0, p.errorf("above", "above %q, want a span of time such as 10us", p.Above)
+			return 0, p.complain("above", "above %q, want a span of time such as 10us", p.Above)
 		}
 		return float64(d), nil
 	}
 	n, err := parseNumber(p.Above)
 	if err != nil {
-		return 0, p.errorf("above", "above %q, want a number", p.Above)
+		return 0, p.complain("above", "above %q, want a number", p.Above)
 	}
 	return n, nil
 }

@@ -43,12 +43,12 @@ func (sc *schema) resolveMoves(s *Scenario, e *env) error {
 
 func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
 	if !spec.Addr.given() || !spec.To.given() {
-		return m, spec.errorf("", "move %d, want an address and where it moves to", place+1)
+		return m, spec.complain("", "move %d, want an address and where it moves to", place+1)
 	}
 	m = Move{Place: spec.Place, At: spec.At, Move: sim.Move{Delay: spec.Delay, Spread: spec.Spread}}
 	var ok bool
 	if m.Addr, ok = spec.Addr.address(); !ok {
-		return m, spec.Addr.errorf("address %q, want one such as 10.9.9.9", spec.Addr.text)
+		return m, spec.Addr.Errorf("address %q, want one such as 10.9.9.9", spec.Addr.text)
 	}
 	if m.To, err = e.host(spec.To); err != nil {
 		return m, err
@@ -56,7 +56,7 @@ func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
 	for j := range spec.Late {
 		late := &spec.Late[j]
 		if len(late.Switches) == 0 || late.After <= 0 {
-			return m, late.errorf("", "late %d, want switches, and after how long they follow", j+1)
+			return m, late.complain("", "late %d, want switches, and after how long they follow", j+1)
 		}
 		for _, r := range late.Switches {
 			for _, one := range e.expand(r) {
@@ -80,7 +80,7 @@ func (x *session) moves(Options) error {
 	for i := range x.s.Moves {
 		m := &x.s.Moves[i]
 		if err := x.net.Move(m.At, m.Move); err != nil {
-			return m.Place.wrap("move", err)
+			return wrap(m.Place, "move", err)
 		}
 		if x.watch == nil {
 			continue
@@ -116,7 +116,7 @@ func (x *session) flowsOf(a model.Addr) (ids []int) {
 func (x *session) changes(Options) error {
 	for _, c := range x.s.Changes {
 		if err := x.checkChange(&c); err != nil {
-			return x.s.fabricAt.wrap("topology", err)
+			return wrap(x.s.fabricAt, "topology", err)
 		}
 		x.net.At(timeOf(c.At), func() {
 			routes := c.Routes

@@ -17,7 +17,7 @@ type names struct{ fabric *topo.Fabric }
 func (n names) node(r ref) (model.NodeID, error) {
 	id, ok := n.fabric.ByName(r.text)
 	if !ok {
-		return 0, r.errorf("there is no node %q, want one of the topology", r.text)
+		return 0, r.Errorf("there is no node %q, want one of the topology", r.text)
 	}
 	return id, nil
 }
@@ -25,7 +25,7 @@ func (n names) node(r ref) (model.NodeID, error) {
 func (n names) host(r ref) (model.NodeID, error) {
 	id, err := n.node(r)
 	if err == nil && n.fabric.Node(id).Role.IsSwitch() {
-		return 0, r.errorf("%s is a switch, want a host", r.text)
+		return 0, r.Errorf("%s is a switch, want a host", r.text)
 	}
 	return id, err
 }
@@ -33,7 +33,7 @@ func (n names) host(r ref) (model.NodeID, error) {
 func (n names) switched(r ref) (model.NodeID, error) {
 	id, err := n.node(r)
 	if err == nil && !n.fabric.Node(id).Role.IsSwitch() {
-		return 0, r.errorf("%s is a host, want a switch", r.text)
+		return 0, r.Errorf("%s is a host, want a switch", r.text)
 	}
 	return id, err
 }
@@ -108,10 +108,10 @@ func (n names) port(r ref) (model.Port, error) {
 		if p := node.PortByName(port); p != nil {
 			return model.Port{Node: id, Port: p.ID}, nil
 		}
-		return model.Port{}, r.errorf("%s has no port %q, want one such as %s", name, port, n.anyPort(node))
+		return model.Port{}, r.Errorf("%s has no port %q, want one such as %s", name, port, n.anyPort(node))
 	}
 	if len(node.Ports) != 1 {
-		return model.Port{}, r.errorf("%s has %d ports, want one of them, such as %s", name, len(node.Ports), n.anyPort(node))
+		return model.Port{}, r.Errorf("%s has %d ports, want one of them, such as %s", name, len(node.Ports), n.anyPort(node))
 	}
 	return model.Port{Node: id, Port: 1}, nil
 }
@@ -129,9 +129,9 @@ func (n names) portTo(r ref, name, peer string) (model.Port, error) {
 	case 1:
 		return model.Port{Node: from, Port: ports[0]}, nil
 	case 0:
-		return model.Port{}, r.errorf("%s has no link to %s, want a neighbour", name, peer)
+		return model.Port{}, r.Errorf("%s has no link to %s, want a neighbour", name, peer)
 	default:
-		return model.Port{}, r.errorf("%s has %d links to %s, want the port's name, such as %s",
+		return model.Port{}, r.Errorf("%s has %d links to %s, want the port's name, such as %s",
 			name, len(ports), peer, n.fabric.PortName(model.Port{Node: from, Port: ports[0]}))
 	}
 }
@@ -160,7 +160,7 @@ func (n names) prefixes(r ref) ([]netip.Prefix, error) {
 		}
 	}
 	if err != nil || !p.IsValid() || p.Addr().Is4In6() {
-		return nil, r.errorf("destination %q, want a node, an address or a prefix", r.text)
+		return nil, r.Errorf("destination %q, want a node, an address or a prefix", r.text)
 	}
 	return []netip.Prefix{p.Masked()}, nil
 }

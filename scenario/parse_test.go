@@ -145,7 +145,7 @@ func TestTraffic(t *testing.T) {
 		}
 	}
 	s := mustParse(t, ring+"traffic:\n  - {kind: incast}\n  - {kind: incast, name: b}\n")
-	if s.Traffic[0].Name != "incast" || s.Traffic[1].Name != "b" || s.Traffic[1].Place != (Place{"test.yaml", 8}) {
+	if s.Traffic[0].Name != "incast" || s.Traffic[1].Name != "b" || s.Traffic[1].Place != (Place{File: "test.yaml", Line: 8}) {
 		t.Errorf("names and places %+v; want incast, and b on line 8", s.Traffic)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch/epoch"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
 	"github.com/weft-telemetry/weft/inswitch/label"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // flowsetSpec runs inswitch/flowset, with tables that are large enough for a
@@ -134,8 +135,8 @@ func (s *labelSpec) program(p *Program) error {
 // list of shares for 0, 1, 2 … labels.
 type labelOdds struct{ of func(maxHop int) label.Odds }
 
-func (p *labelOdds) decode(v value, what string) error {
-	if name, err := v.text(what); err == nil {
+func (p *labelOdds) decode(v tree.Value, what string) error {
+	if name, err := v.Text(what); err == nil {
 		switch strings.ToLower(name) {
 		case "always":
 			p.of = func(int) label.Odds { return label.Always() }
@@ -144,7 +145,7 @@ func (p *labelOdds) decode(v value, what string) error {
 		case "timed":
 			p.of = func(maxHop int) label.Odds { return label.Timed(label.Linear(maxHop)) }
 		default:
-			return v.errorf("%s %q, want always, linear, timed or a list of shares", what, name)
+			return v.Errorf("%s %q, want always, linear, timed or a list of shares", what, name)
 		}
 		return nil
 	}
@@ -158,7 +159,7 @@ func (p *labelOdds) decode(v value, what string) error {
 	}
 	odds, err := label.Table(list...)
 	if err != nil {
-		return v.errorf("%s: %s", what, trimRoom(err))
+		return v.Errorf("%s: %s", what, trimRoom(err))
 	}
 	p.of = func(int) label.Odds { return odds }
 	return nil

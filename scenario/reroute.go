@@ -24,7 +24,7 @@ func (s *blackholeSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.To.given() == s.has("match") {
-		return nil, s.errorf("", "blackhole, want either to (a destination) or match (a pattern)")
+		return nil, s.complain("", "blackhole, want either to (a destination) or match (a pattern)")
 	}
 	sw, err := e.switched(s.Switch)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *loopSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if len(s.Switches) < 2 {
-		return nil, s.errorf("switches", "loop of %d switches, want at least 2", len(s.Switches))
+		return nil, s.complain("switches", "loop of %d switches, want at least 2", len(s.Switches))
 	}
 	var f sim.Reroute
 	for i, r := range s.Switches {
@@ -83,7 +83,7 @@ func (s *rerouteSpec) fault(e *env) (sim.Fault, error) {
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		if !r.At.given() || r.To.given() == r.Flow.given() {
-			return nil, r.errorf("", "route %d, want at (a switch) and either to or flow", i+1)
+			return nil, r.complain("", "route %d, want at (a switch) and either to or flow", i+1)
 		}
 		sw, err := e.switched(r.At)
 		if err != nil {
@@ -97,7 +97,7 @@ func (s *rerouteSpec) fault(e *env) (sim.Fault, error) {
 		}
 		key, err := model.ParseFlowKey(r.Flow.text)
 		if err != nil || key.IsZero() {
-			return nil, r.Flow.errorf("flow %q, want a form such as: udp 10.0.0.2:10000 > 10.0.1.2:4791", r.Flow.text)
+			return nil, r.Flow.Errorf("flow %q, want a form such as: udp 10.0.0.2:10000 > 10.0.1.2:4791", r.Flow.text)
 		}
 		via, err := e.neighbours(sw, r.Via)
 		if err != nil {
@@ -106,7 +106,7 @@ func (s *rerouteSpec) fault(e *env) (sim.Fault, error) {
 		f.Entries = append(f.Entries, sim.Entry{Switch: sw, Flow: key, Via: via})
 	}
 	if len(f.Entries) == 0 {
-		return nil, s.errorf("routes", "reroute has no routes, want at least one")
+		return nil, s.complain("routes", "reroute has no routes, want at least one")
 	}
 	return f, nil
 }
@@ -135,7 +135,7 @@ func (e *env) neighbours(sw model.NodeID, via []ref) (ids []model.NodeID, err er
 			return nil, err
 		}
 		if len(e.fabric.Node(sw).PortsTo(id)) == 0 {
-			return nil, r.errorf("%s has no link to %s, want a neighbour", e.fabric.Node(sw).Name, r.text)
+			return nil, r.Errorf("%s has no link to %s, want a neighbour", e.fabric.Node(sw).Name, r.text)
 		}
 		ids = append(ids, id)
 	}
@@ -169,7 +169,7 @@ func (p *pattern) compile(e *env) (func(model.FlowKey) bool, error) {
 	}
 	if p.Proto != "" {
 		if proto, err = model.ParseProto(p.Proto); err != nil {
-			return nil, p.errorf("proto", "%v", err)
+			return nil, p.complain("proto", "%v", err)
 		}
 	}
 	if len(p.keys) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // Scenario is a run to be made. Read makes one of a file, FromHPCC of an HPCC
@@ -186,7 +187,7 @@ func readFile(path string) ([]byte, error) {
 func parse(name string, data []byte, load loader) (*Scenario, error) {
 	// The parser takes any line break for one; so do we when lines are counted.
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
-	root, err := parseTree(name, []byte(text))
+	root, err := tree.Parse(name, []byte(text), "a scenario")
 	if err != nil {
 		return nil, err
 	}

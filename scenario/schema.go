@@ -12,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/topo/file"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // schema is a scenario file.
@@ -41,7 +42,7 @@ type schema struct {
 // skipped is read elsewhere.
 type skipped struct{}
 
-func (*skipped) decode(value, string) error { return nil }
+func (*skipped) decode(tree.Value, string) error { return nil }
 
 type clockSpec struct {
 	origin
@@ -75,7 +76,7 @@ func (sc *schema) resolveManagement(s *Scenario, e *env) (err error) {
 		InBand: m.InBand, Priority: m.Priority, Unpaused: m.Unpaused,
 	}
 	if m.InBand != m.Collector.given() {
-		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector of reports that travel in-band, and else none", onOff(m.InBand), m.Collector.text)
+		return m.complain("in-band", "in-band %v and collector %q, want a host as collector of reports that travel in-band, and else none", onOff(m.InBand), m.Collector.text)
 	}
 	if m.InBand {
 		s.Management.Collector, err = e.host(m.Collector)
@@ -106,7 +107,7 @@ type outputSpec struct {
 // resolve looks up all names and makes the scenario.
 func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	if sc.Duration <= 0 {
-		return nil, sc.errorf("duration", "duration %v, want above 0", sc.Duration)
+		return nil, sc.complain("duration", "duration %v, want above 0", sc.Duration)
 	}
 	e := &env{names{doc.Fabric}, load}
 	s := &Scenario{
@@ -157,7 +158,7 @@ func (sc *schema) resolveTraffic(s *Scenario, e *env) error {
 	}
 	for _, x := range s.Expect {
 		if x.Group != "" && !slices.ContainsFunc(s.Traffic, func(t Traffic) bool { return t.Name == x.Group }) {
-			return x.Place.errorf("expectation of group %q, want the name of one of the traffic items", x.Group)
+			return x.Place.Errorf("expectation of group %q, want the name of one of the traffic items", x.Group)
 		}
 	}
 	return nil
@@ -213,7 +214,7 @@ func (sc *schema) resolveClocks(s *Scenario, e *env) error {
 	for i := range sc.Clocks {
 		c := &sc.Clocks[i]
 		if len(c.Nodes) == 0 {
-			return c.errorf("", "clock %d has no nodes, want at least one", i+1)
+			return c.complain("", "clock %d has no nodes, want at least one", i+1)
 		}
 		ids, err := e.nodes(c.Nodes)
 		if err != nil {
@@ -221,7 +222,7 @@ func (sc *schema) resolveClocks(s *Scenario, e *env) error {
 		}
 		for _, id := range ids {
 			if seen[id] {
-				return c.errorf("nodes", "clock of %s is given twice, want it once", e.fabric.Node(id).Name)
+				return c.complain("nodes", "clock of %s is given twice, want it once", e.fabric.Node(id).Name)
 			}
 			seen[id] = true
 			s.Clocks = append(s.Clocks, Clock{id, sim.Clock{Offset: time.Duration(c.Offset), Drift: float64(c.Drift)}})

@@ -22,11 +22,11 @@ func (sc *schema) resolveServices(s *Scenario, e *env) error {
 	for i := range sc.Services {
 		spec := &sc.Services[i]
 		if !spec.VIP.given() || len(spec.Backends) == 0 {
-			return spec.errorf("", "service %d, want a vip and backends", i+1)
+			return spec.complain("", "service %d, want a vip and backends", i+1)
 		}
 		vip, ok := spec.VIP.address()
 		if !ok {
-			return spec.VIP.errorf("vip %q, want an address such as 192.0.2.10", spec.VIP.text)
+			return spec.VIP.Errorf("vip %q, want an address such as 192.0.2.10", spec.VIP.text)
 		}
 		service := Service{Place: spec.Place, Service: sim.Service{VIP: vip, Delay: spec.Delay}}
 		for _, r := range spec.Backends {
@@ -51,7 +51,7 @@ type bgpSpec struct {
 
 func (b *bgpSpec) interval() (time.Duration, error) {
 	if b.Keepalive <= 0 && len(b.keys) > 0 {
-		return 0, b.errorf("keepalive", "keepalive %v, want above 0", b.Keepalive)
+		return 0, b.complain("keepalive", "keepalive %v, want above 0", b.Keepalive)
 	}
 	return b.Keepalive, nil
 }
@@ -73,10 +73,10 @@ func (n names) end(r ref) (host model.NodeID, a model.Addr, owners []model.NodeI
 	}
 	a, ok := r.address()
 	if !ok {
-		return 0, a, nil, r.errorf("there is no node %q, want one of the topology, or an address", r.text)
+		return 0, a, nil, r.Errorf("there is no node %q, want one of the topology, or an address", r.text)
 	}
 	if owners = n.fabric.Owners(a); len(owners) == 0 {
-		return 0, a, nil, r.errorf("%v is nobody's address, want one of the topology's nodes or nets", a)
+		return 0, a, nil, r.Errorf("%v is nobody's address, want one of the topology's nodes or nets", a)
 	}
 	return 0, a, owners, nil
 }
@@ -88,7 +88,7 @@ func (n names) source(r ref) (model.NodeID, model.Addr, error) {
 		return id, a, err
 	}
 	if len(owners) > 1 || n.fabric.Node(owners[0]).Role != topo.Host {
-		return 0, a, r.errorf("%v is behind %s, want an address of one host", a, n.list(owners))
+		return 0, a, r.Errorf("%v is behind %s, want an address of one host", a, n.list(owners))
 	}
 	return owners[0], a, nil
 }
@@ -108,7 +108,7 @@ func (n names) ownOrAddress(r ref, v6 bool) (model.Addr, error) {
 func (n names) mux(r ref) (model.NodeID, error) {
 	id, err := n.node(r)
 	if err == nil && n.fabric.Node(id).Role != topo.Mux {
-		return 0, r.errorf("%s is a %v, want a mux", r.text, n.fabric.Node(id).Role)
+		return 0, r.Errorf("%s is a %v, want a mux", r.text, n.fabric.Node(id).Role)
 	}
 	return id, err
 }
@@ -136,7 +136,7 @@ func (s *slowMuxSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.Delay == 0 {
-		return nil, s.errorf("delay", "slow-mux with delay %v, want above 0", s.Delay)
+		return nil, s.complain("delay", "slow-mux with delay %v, want above 0", s.Delay)
 	}
 	id, err := e.mux(s.Mux)
 	return sim.SlowMux{Host: id, Delay: s.Delay}, err

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
@@ -71,7 +72,7 @@ var programKinds = map[string]func() programSpec{
 
 type programItem struct{ programSpec }
 
-func (p *programItem) decode(v value, what string) (err error) {
+func (p *programItem) decode(v tree.Value, what string) (err error) {
 	p.programSpec, err = decodeKinds(v, what, programKinds)
 	return err
 }
@@ -81,7 +82,7 @@ func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
 		at := item.placed()
 		p := Program{Place: at.Place, Kind: at.Kind}
 		if err := item.program(&p); err != nil {
-			return at.errorf("", "%s", trimRoom(err))
+			return at.complain("", "%s", trimRoom(err))
 		}
 		for _, r := range at.Switches {
 			for _, one := range e.expand(r) {
@@ -90,7 +91,7 @@ func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
 					return err
 				}
 				if slices.Contains(p.Switches, sw) {
-					return r.errorf("%s runs %s twice, want it once", one.text, p.Kind)
+					return r.Errorf("%s runs %s twice, want it once", one.text, p.Kind)
 				}
 				p.Switches = append(p.Switches, sw)
 			}
@@ -115,11 +116,11 @@ func (x *session) measure(o Options) error {
 	}
 	sink, err := x.trace(sink)
 	if err != nil {
-		return x.s.Found.Place.wrap("traces", err)
+		return wrap(x.s.Found.Place, "traces", err)
 	}
 	cfg := simhost.DefaultConfig()
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
-		return x.s.Management.Place.wrap("management", err)
+		return wrap(x.s.Management.Place, "management", err)
 	}
 	if x.clinic != nil {
 		x.clinic.mgmt, _ = cfg.Carrier.(*simhost.Management)
@@ -135,7 +136,7 @@ func (x *session) measure(o Options) error {
 			}
 			one, err := p.New(dev, Given{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), Room: simhost.Room(cfg.Carrier)})
 			if err != nil {
-				return p.Place.wrap(fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
+				return wrap(p.Place, fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
 			}
 			programs = append(programs, one)
 		}

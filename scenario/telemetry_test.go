@@ -148,7 +148,7 @@ func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	if len(seeds) != 16 {
 		t.Errorf("%d seeds for 2 programs in 4 switches in runs of 2 seeds; want 16", len(seeds))
 	}
-	s.Telemetry[1] = Program{Place: Place{"x.yaml", 9}, Kind: "odd", New: func(dev inswitch.Device, _ Given) (inswitch.Program, error) {
+	s.Telemetry[1] = Program{Place: Place{File: "x.yaml", Line: 9}, Kind: "odd", New: func(dev inswitch.Device, _ Given) (inswitch.Program, error) {
 		return nil, fmt.Errorf("no room in switch %d, want more", dev.ID)
 	}}
 	if _, err := Run(t.Context(), s, Options{}, nil); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:9: odd at ") {

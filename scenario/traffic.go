@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/traffic"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // trafficSpec is one item of the section traffic.
@@ -109,14 +110,14 @@ func (e *env) sizes(r ref) (*traffic.CDF, error) {
 	c, err := traffic.Sizes(r.text)
 	if err == nil || !strings.ContainsAny(r.text, "./") {
 		if err != nil {
-			return nil, r.errorf("%v, or a file", err)
+			return nil, r.Errorf("%v, or a file", err)
 		}
 		return c, nil
 	}
 	path := beside(r.File, r.text)
 	data, err := e.load(path)
 	if err != nil {
-		return nil, r.errorf("sizes: %v, want a file or one of %s", err, strings.Join(traffic.SizesNames(), ", "))
+		return nil, r.Errorf("sizes: %v, want a file or one of %s", err, strings.Join(traffic.SizesNames(), ", "))
 	}
 	return traffic.ParseCDF(path, data)
 }
@@ -210,7 +211,7 @@ func (s *persistentSpec) generator(e *env) (traffic.Generator, error) {
 func (e *env) pair(r ref) (p traffic.Pair, err error) {
 	from, to, ok := strings.Cut(r.text, ">")
 	if !ok {
-		return p, r.errorf("pair %q, want two hosts such as h0>h1", r.text)
+		return p, r.Errorf("pair %q, want two hosts such as h0>h1", r.text)
 	}
 	if p.Src, err = e.host(ref{r.Place, strings.TrimSpace(from)}); err != nil {
 		return p, err
@@ -233,7 +234,7 @@ type shrewSpec struct {
 func (s *shrewSpec) generator(e *env) (traffic.Generator, error) {
 	g := traffic.Shrew{Class: s.class.class(), Burst: s.Burst, Period: s.Period, Rounds: s.Rounds, Start: s.Start}
 	if !s.Receiver.given() {
-		return nil, s.errorf("", "shrew has no receiver, want a host")
+		return nil, s.complain("", "shrew has no receiver, want a host")
 	}
 	var err1, err2 error
 	g.Senders, err1 = e.hosts(s.Senders)
@@ -284,7 +285,7 @@ func (s *allToAllSpec) generator(e *env) (traffic.Generator, error) {
 // trafficItem reads one item of a kind that it names.
 type trafficItem struct{ trafficSpec }
 
-func (p *trafficItem) decode(v value, what string) (err error) {
+func (p *trafficItem) decode(v tree.Value, what string) (err error) {
 	p.trafficSpec, err = decodeKinds(v, what, trafficKinds)
 	return err
 }

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // Types of values that only scenario files have.
@@ -15,8 +14,8 @@ import (
 // share is a part of a whole, "0.3" or "30%".
 type share float64
 
-func (p *share) decode(v value, what string) error {
-	return v.scalar(what, "a share such as 0.3 or 30%", func(s string) error {
+func (p *share) decode(v tree.Value, what string) error {
+	return scalar(v, what, "a share such as 0.3 or 30%", func(s string) error {
 		f, err := parseShare(s)
 		*p = share(f)
 		return err
@@ -38,8 +37,8 @@ func parseShare(s string) (float64, error) {
 // signedSpan is a span that may be negative.
 type signedSpan time.Duration
 
-func (p *signedSpan) decode(v value, what string) error {
-	return v.scalar(what, "a span of time such as 10us or -3ms", func(s string) error {
+func (p *signedSpan) decode(v tree.Value, what string) error {
+	return scalar(v, what, "a span of time such as 10us or -3ms", func(s string) error {
 		d, err := time.ParseDuration(s)
 		if s == "0" {
 			d, err = 0, nil
@@ -55,8 +54,8 @@ type drift float64
 // maxDrift is far beyond any clock, and keeps times within 64 bits.
 const maxDrift = 0.1
 
-func (p *drift) decode(v value, what string) error {
-	return v.scalar(what, "parts per million such as 5ppm, from -0.1 to 0.1", func(s string) error {
+func (p *drift) decode(v tree.Value, what string) error {
+	return scalar(v, what, "parts per million such as 5ppm, from -0.1 to 0.1", func(s string) error {
 		body, ppm := strings.CutSuffix(s, "ppm")
 		f, err := parseNumber(strings.TrimSpace(body))
 		if ppm {
@@ -73,8 +72,8 @@ func (p *drift) decode(v value, what string) error {
 // autoBytes is a size, or "auto", which is 0.
 type autoBytes model.Bytes
 
-func (p *autoBytes) decode(v value, what string) error {
-	return v.scalar(what, "auto or a size such as 40KB", func(s string) error {
+func (p *autoBytes) decode(v tree.Value, what string) error {
+	return scalar(v, what, "auto or a size such as 40KB", func(s string) error {
 		if s == "auto" {
 			*p = 0
 			return nil
@@ -91,8 +90,8 @@ func (p *autoBytes) decode(v value, what string) error {
 // pauseTime is a span, or "forever", which is 0.
 type pauseTime time.Duration
 
-func (p *pauseTime) decode(v value, what string) error {
-	return v.scalar(what, "forever or a span of time such as 300us", func(s string) error {
+func (p *pauseTime) decode(v tree.Value, what string) error {
+	return scalar(v, what, "forever or a span of time such as 300us", func(s string) error {
 		if s == "forever" {
 			*p = 0
 			return nil
@@ -112,8 +111,8 @@ type alphaShift uint8
 
 const maxAlphaShift = 10 // of sim.Config
 
-func (p *alphaShift) decode(v value, what string) error {
-	return v.scalar(what, "1, 1/2, 1/4, … or 1/1024", func(s string) error {
+func (p *alphaShift) decode(v tree.Value, what string) error {
+	return scalar(v, what, "1, 1/2, 1/4, … or 1/1024", func(s string) error {
 		for n := range alphaShift(maxAlphaShift + 1) {
 			den := 1 << n
 			if s == "1/"+strconv.Itoa(den) || s == strconv.FormatFloat(1/float64(den), 'f', -1, 64) {
@@ -131,23 +130,9 @@ type ref struct {
 	text string
 }
 
-func (p *ref) decode(v value, what string) (err error) {
+func (p *ref) decode(v tree.Value, what string) (err error) {
 	p.Place = v.Place
-	// In a list inside braces the parser takes node:port without quotes for a
-	// key and its value.
-	if _, isMap := v.node.(ast.MapNode); isMap {
-		list, err := v.entries(what)
-		if err != nil {
-			return err
-		}
-		if len(list) != 1 {
-			return v.errorf("%s is keys and values, want a name", what)
-		}
-		port, err := list[0].text(what)
-		p.text = list[0].key + ":" + port
-		return err
-	}
-	p.text, err = v.text(what)
+	p.text, err = v.ColonText(what, "a name")
 	p.text = strings.TrimSpace(p.text)
 	return err
 }

@@ -25,6 +25,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
+// Place is where in a file something stands. It is zero for what was made in
+// Go.
+type Place struct {
+	File string
+	Line int // from 1
+}
+
+// Errorf complains about what stands there.
+func (p Place) Errorf(format string, args ...any) *Error {
+	return Errorf(p.File, p.Line, format, args...)
+}
+
 // Errorf complains about a line.
 func Errorf(file string, line int, format string, args ...any) *Error {
 	return &Error{File: file, Line: line, Msg: fmt.Sprintf(format, args...)}

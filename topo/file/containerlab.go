@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // parseContainerlab reads a containerlab lab. It is a foreign format with many
@@ -16,29 +15,28 @@ import (
 // otherwise, weft.pod gives a pod. Labels may also stand with the node's group,
 // its kind, or the defaults, as in containerlab itself.
 func parseContainerlab(name string, data []byte) (*Document, error) {
-	root, err := parseTree(name, data)
+	root, err := tree.Parse(name, data, "a topology")
 	if err != nil {
 		return nil, err
 	}
-	root.anchors = anchorsBelow(root.node)
-	top, err := root.lookup("the file")
+	top, err := lookup(root.FollowAliases(), "the file")
 	if err != nil {
 		return nil, err
 	}
 	topology, ok := top["topology"]
 	if !ok {
-		return nil, root.errorf("file has no topology, want a containerlab lab")
+		return nil, root.Errorf("file has no topology, want a containerlab lab")
 	}
-	lab, err := topology.lookup("topology")
+	lab, err := lookup(topology, "topology")
 	if err != nil {
 		return nil, err
 	}
 	b := topo.NewBuilder(labName(top))
 	nodes, ok := lab["nodes"]
 	if !ok {
-		return nil, topology.errorf("topology has no nodes, want at least one")
+		return nil, topology.Errorf("topology has no nodes, want at least one")
 	}
-	list, err := nodes.entries("nodes")
+	list, err := nodes.Entries("nodes")
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +47,7 @@ func parseContainerlab(name string, data []byte) (*Document, error) {
 		}
 		b.AddNode(spec)
 		if err := b.Err(); err != nil {
-			return nil, e.errorf("%v", err)
+			return nil, e.Errorf("%v", err)
 		}
 	}
 	if links, ok := lab["links"]; ok {
@@ -59,14 +57,14 @@ func parseContainerlab(name string, data []byte) (*Document, error) {
 	}
 	f, err := b.Build()
 	if err != nil {
-		return nil, nodes.errorf("%v", err)
+		return nil, nodes.Errorf("%v", err)
 	}
 	return &Document{Fabric: f}, nil
 }
 
 // labName returns the lab's name where ours may be the same; containerlab also
 // allows variables in it.
-func labName(top map[string]value) string {
+func labName(top map[string]tree.Value) string {
 	name, err := optionalText(top, "name")
 	if err != nil || topo.NewBuilder(name).Err() != nil {
 		return ""
@@ -75,23 +73,23 @@ func labName(top map[string]value) string {
 }
 
 // lookup returns a mapping by key, whatever the keys are.
-func (v value) lookup(what string) (map[string]value, error) {
-	if _, empty := v.node.(*ast.NullNode); empty {
+func lookup(v tree.Value, what string) (map[string]tree.Value, error) {
+	if v.IsEmpty() {
 		return nil, nil
 	}
-	list, err := v.entries(what)
+	list, err := v.Entries(what)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]value, len(list))
+	out := make(map[string]tree.Value, len(list))
 	for _, e := range list {
-		out[e.key] = e.value
+		out[e.Key] = e.Value
 	}
 	return out, nil
 }
 
-func readLabNode(lab map[string]value, e entry) (topo.NodeSpec, error) {
-	spec := topo.NodeSpec{Name: e.key, Role: topo.Switch, Pod: topo.NoPod}
+func readLabNode(lab map[string]tree.Value, e tree.Entry) (topo.NodeSpec, error) {
+	spec := topo.NodeSpec{Name: e.Key, Role: topo.Switch, Pod: topo.NoPod}
 	places, err := labPlaces(lab, e)
 	if err != nil {
 		return spec, err
@@ -111,14 +109,14 @@ func readLabNode(lab map[string]value, e entry) (topo.NodeSpec, error) {
 
 // labSettings is where a node's settings come from.
 type labSettings struct {
-	kind   map[string]value   // the place that says the kind
-	labels []map[string]value // labels; later ones win
+	kind   map[string]tree.Value   // the place that says the kind
+	labels []map[string]tree.Value // labels; later ones win
 }
 
 // labPlaces follows containerlab's order: the defaults, then the kind, then the
 // group, then the node itself.
-func labPlaces(lab map[string]value, e entry) (s labSettings, err error) {
-	node, err := e.lookup("node " + e.key)
+func labPlaces(lab map[string]tree.Value, e tree.Entry) (s labSettings, err error) {
+	node, err := lookup(e.Value, "node "+e.Key)
 	if err != nil {
 		return s, err
 	}
@@ -130,19 +128,19 @@ func labPlaces(lab map[string]value, e entry) (s labSettings, err error) {
 	if err != nil {
 		return s, err
 	}
-	for _, place := range []map[string]value{node, group, defaults} {
+	for _, place := range []map[string]tree.Value{node, group, defaults} {
 		if _, ok := place["kind"]; ok && s.kind == nil {
 			s.kind = place
 		}
 	}
 	if s.kind == nil {
-		return s, e.errorf("node %s has no kind, want one there, in its group or in the defaults", e.key)
+		return s, e.Errorf("node %s has no kind, want one there, in its group or in the defaults", e.Key)
 	}
 	kind, err := lookupNamed(lab, "kinds", s.kind, "kind")
 	if err != nil {
 		return s, err
 	}
-	for _, place := range []map[string]value{defaults, kind, group, node} {
+	for _, place := range []map[string]tree.Value{defaults, kind, group, node} {
 		labels, err := lookupIn(place, "labels")
 		if err != nil {
 			return s, err
@@ -153,16 +151,16 @@ func labPlaces(lab map[string]value, e entry) (s labSettings, err error) {
 }
 
 // lookupIn returns the mapping under a key; what is not there is empty.
-func lookupIn(in map[string]value, key string) (map[string]value, error) {
+func lookupIn(in map[string]tree.Value, key string) (map[string]tree.Value, error) {
 	v, ok := in[key]
 	if !ok {
 		return nil, nil
 	}
-	return v.lookup(key)
+	return lookup(v, key)
 }
 
 // lookupNamed returns the mapping of lab[list] that the text at from[key] names.
-func lookupNamed(lab map[string]value, list string, from map[string]value, key string) (map[string]value, error) {
+func lookupNamed(lab map[string]tree.Value, list string, from map[string]tree.Value, key string) (map[string]tree.Value, error) {
 	name, err := optionalText(from, key)
 	if err != nil {
 		return nil, err
@@ -174,18 +172,18 @@ func lookupNamed(lab map[string]value, list string, from map[string]value, key s
 	return lookupIn(all, name)
 }
 
-func readLabLabels(spec *topo.NodeSpec, labels map[string]value) error {
+func readLabLabels(spec *topo.NodeSpec, labels map[string]tree.Value) error {
 	if v, ok := labels["weft.role"]; ok {
-		s, err := v.text("label weft.role")
+		s, err := v.Text("label weft.role")
 		if err != nil {
 			return err
 		}
 		if spec.Role, err = topo.ParseRole(s); err != nil {
-			return v.errorf("label weft.role: %v", err)
+			return v.Errorf("label weft.role: %v", err)
 		}
 	}
 	if v, ok := labels["weft.pod"]; ok {
-		n, err := v.uint("label weft.pod")
+		n, err := readUint(v, "label weft.pod")
 		if err != nil {
 			return err
 		}
@@ -198,13 +196,13 @@ func readLabLabels(spec *topo.NodeSpec, labels map[string]value) error {
 // lab.
 var outsideEnds = []string{"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"}
 
-func readLabLinks(b *topo.Builder, v value) error {
-	list, err := v.list("links")
+func readLabLinks(b *topo.Builder, v tree.Value) error {
+	list, err := items(v, "links")
 	if err != nil {
 		return err
 	}
 	for _, v := range list {
-		link, err := v.lookup("a link")
+		link, err := lookup(v, "a link")
 		if err != nil {
 			return err
 		}
@@ -213,18 +211,18 @@ func readLabLinks(b *topo.Builder, v value) error {
 			if _, one := link["endpoint"]; one {
 				continue // from a node to something outside the lab
 			}
-			return v.errorf("a link has no endpoints, want two such as [\"tor0:eth1\", \"h0:eth1\"]")
+			return v.Errorf("a link has no endpoints, want two such as [\"tor0:eth1\", \"h0:eth1\"]")
 		}
-		items, err := ends.list("endpoints")
+		two, err := items(ends, "endpoints")
 		if err != nil {
 			return err
 		}
-		if len(items) != 2 {
-			return ends.errorf("a link has %d endpoints, want two", len(items))
+		if len(two) != 2 {
+			return ends.Errorf("a link has %d endpoints, want two", len(two))
 		}
 		var joined [2]topo.End
 		outside := false
-		for i, item := range items {
+		for i, item := range two {
 			out, err := readLabEnd(b, item, &joined[i])
 			if err != nil {
 				return err
@@ -236,7 +234,7 @@ func readLabLinks(b *topo.Builder, v value) error {
 		}
 		b.AddLink(joined[0], joined[1], topo.DefaultLinks().Fabric)
 		if err := b.Err(); err != nil {
-			return v.errorf("%v", err)
+			return v.Errorf("%v", err)
 		}
 	}
 	return nil
@@ -244,7 +242,7 @@ func readLabLinks(b *topo.Builder, v value) error {
 
 // readLabEnd reads "node:interface" or {node: …, interface: …} and tells
 // whether it lies outside the lab.
-func readLabEnd(b *topo.Builder, v value, end *topo.End) (outside bool, err error) {
+func readLabEnd(b *topo.Builder, v tree.Value, end *topo.End) (outside bool, err error) {
 	node, port, err := labEnd(v)
 	if err != nil {
 		return false, err
@@ -254,15 +252,15 @@ func readLabEnd(b *topo.Builder, v value, end *topo.End) (outside bool, err erro
 		if slices.Contains(outsideEnds, node) {
 			return true, nil
 		}
-		return false, v.errorf("link names unknown node %q, want one of the nodes", node)
+		return false, v.Errorf("link names unknown node %q, want one of the nodes", node)
 	}
 	*end = topo.End{Node: id, Port: port}
 	return false, nil
 }
 
-func labEnd(v value) (node, port string, err error) {
-	if _, isMap := v.node.(ast.MapNode); isMap {
-		m, err := v.lookup("an endpoint")
+func labEnd(v tree.Value) (node, port string, err error) {
+	if v.IsMap() {
+		m, err := lookup(v, "an endpoint")
 		if err != nil {
 			return "", "", err
 		}
@@ -274,13 +272,13 @@ func labEnd(v value) (node, port string, err error) {
 			return node, port, err
 		}
 	}
-	s, err := v.endText("an endpoint")
+	s, err := v.ColonText("an endpoint", "node:port")
 	if err != nil {
 		return "", "", err
 	}
 	node, port, ok := strings.Cut(s, ":")
 	if !ok || port == "" {
-		return "", "", v.errorf("endpoint %q, want node:interface", s)
+		return "", "", v.Errorf("endpoint %q, want node:interface", s)
 	}
 	return node, port, nil
 }

@@ -6,24 +6,24 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // parseYAML reads Weft's own format.
 func parseYAML(name string, data []byte) (*Document, error) {
-	root, err := parseTree(name, data)
+	root, err := tree.Parse(name, data, "a topology")
 	if err != nil {
 		return nil, err
 	}
-	top, err := root.fields("the file", "name", "seed", "defaults", "generate", "nodes", "links", "routes")
+	top, err := root.Fields("the file", "name", "seed", "defaults", "generate", "nodes", "links", "routes")
 	if err != nil {
 		return nil, err
 	}
 	d := &Document{}
 	if v, ok := top["seed"]; ok {
-		if d.Seed, err = v.uint("seed"); err != nil {
+		if d.Seed, err = readUint(v, "seed"); err != nil {
 			return nil, err
 		}
 	}
@@ -34,7 +34,7 @@ func parseYAML(name string, data []byte) (*Document, error) {
 	if gen, ok := top["generate"]; ok {
 		for _, key := range []string{"nodes", "links", "defaults"} {
 			if v, both := top[key]; both {
-				return nil, v.keyErrorf("%s beside generate, want one or the other", key)
+				return nil, v.OnKey().Errorf("%s beside generate, want one or the other", key)
 			}
 		}
 		if err := readGenerate(d, gen, fabricName, top["name"]); err != nil {
@@ -51,69 +51,74 @@ func parseYAML(name string, data []byte) (*Document, error) {
 	return d, nil
 }
 
-func optionalText(fields map[string]value, key string) (string, error) {
+// items returns the items of a list; an empty value is an empty list.
+func items(v tree.Value, what string) ([]tree.Value, error) {
+	if v.IsEmpty() {
+		return nil, nil
+	}
+	return v.List(what)
+}
+
+func optionalText(fields map[string]tree.Value, key string) (string, error) {
 	v, ok := fields[key]
 	if !ok {
 		return "", nil
 	}
-	return v.text(key)
+	return v.Text(key)
 }
 
-func (v value) uint(what string) (uint64, error) {
-	s, err := v.text(what)
+func readUint(v tree.Value, what string) (uint64, error) {
+	s, err := v.Text(what)
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, v.errorf("%s %q, want a whole number from 0", what, s)
+		return 0, v.Errorf("%s %q, want a whole number from 0", what, s)
 	}
 	return n, nil
 }
 
 // readGenerate has the registry of topo make the fabric, so that a file and a
 // command line mean the same.
-func readGenerate(d *Document, v value, name string, nameAt value) error {
-	list, err := v.entries("generate")
+func readGenerate(d *Document, v tree.Value, name string, nameAt tree.Value) error {
+	list, err := v.Entries("generate")
 	if err != nil {
 		return err
 	}
 	spec := topo.Spec{Name: name, Params: make(map[string]string)}
-	lines := map[string]value{"name": nameAt}
+	lines := map[string]tree.Value{"name": nameAt}
 	for _, e := range list {
-		text, err := e.text(e.key)
+		text, err := e.Text(e.Key)
 		if err != nil {
 			return err
 		}
-		if _, twice := lines[e.key]; twice && e.key != "name" {
-			return e.keyErrorf("key %q is in generate twice, want it once", e.key)
-		}
-		if e.key == "kind" {
+		if e.Key == "kind" {
 			spec.Kind = text
 		} else {
-			spec.Params[e.key] = text
+			spec.Params[e.Key] = text
 		}
-		if e.key != "name" {
-			lines[e.key] = e.value
+		if e.Key != "name" {
+			lines[e.Key] = e.Value
 		}
 	}
 	if d.Fabric, err = topo.Generate(spec); err != nil {
 		at := v
 		if pe := (*topo.ParamError)(nil); errors.As(err, &pe) {
-			if line, ok := lines[pe.Param]; ok && line.line > 0 {
+			if line, ok := lines[pe.Param]; ok && line.Line > 0 {
 				at = line
 			}
 		}
-		return at.errorf("%v", err)
+		return at.Errorf("%v", err)
 	}
 	d.Generate = &spec
 	return nil
 }
 
-func readNodesAndLinks(d *Document, root value, top map[string]value, name string) error {
+func readNodesAndLinks(d *Document, root tree.Value, top map[string]tree.Value, name string) error {
 	base := topo.DefaultLinks().Fabric
 	if v, ok := top["defaults"]; ok {
-		fields, err := v.fields("defaults", linkKeys...)
+		fields, err := v.Fields("defaults", linkKeys...)
 		if err != nil {
 			return err
 		}
@@ -123,13 +128,13 @@ func readNodesAndLinks(d *Document, root value, top map[string]value, name strin
 	}
 	nodes, ok := top["nodes"]
 	if !ok {
-		return root.errorf("file has neither nodes nor generate, want one of them")
+		return root.Errorf("file has neither nodes nor generate, want one of them")
 	}
 	b := topo.NewBuilder(name)
 	if err := b.Err(); err != nil {
-		return top["name"].errorf("%v", err)
+		return top["name"].Errorf("%v", err)
 	}
-	list, err := nodes.list("nodes")
+	list, err := items(nodes, "nodes")
 	if err != nil {
 		return err
 	}
@@ -140,7 +145,7 @@ func readNodesAndLinks(d *Document, root value, top map[string]value, name strin
 		}
 		b.AddNode(spec)
 		if err := b.Err(); err != nil {
-			return v.errorf("%v", err)
+			return v.Errorf("%v", err)
 		}
 	}
 	if links, ok := top["links"]; ok {
@@ -149,13 +154,13 @@ func readNodesAndLinks(d *Document, root value, top map[string]value, name strin
 		}
 	}
 	if d.Fabric, err = b.Build(); err != nil {
-		return nodes.errorf("%v", err)
+		return nodes.Errorf("%v", err)
 	}
 	return nil
 }
 
-func readNode(v value) (spec topo.NodeSpec, err error) {
-	fields, err := v.fields("a node", "name", "role", "pod", "ipv4", "ipv6", "nets")
+func readNode(v tree.Value) (spec topo.NodeSpec, err error) {
+	fields, err := v.Fields("a node", "name", "role", "pod", "ipv4", "ipv6", "nets")
 	if err != nil {
 		return spec, err
 	}
@@ -167,11 +172,11 @@ func readNode(v value) (spec topo.NodeSpec, err error) {
 		return spec, err
 	}
 	if spec.Role, err = topo.ParseRole(role); err != nil {
-		return spec, fields["role"].errorf("%v", err)
+		return spec, fields["role"].Errorf("%v", err)
 	}
 	spec.Pod = topo.NoPod
 	if p, ok := fields["pod"]; ok {
-		n, err := p.uint("pod")
+		n, err := readUint(p, "pod")
 		if err != nil {
 			return spec, err
 		}
@@ -189,43 +194,43 @@ func readNode(v value) (spec topo.NodeSpec, err error) {
 	return spec, err
 }
 
-func requiredText(v value, fields map[string]value, what, key string) (string, error) {
+func requiredText(v tree.Value, fields map[string]tree.Value, what, key string) (string, error) {
 	f, ok := fields[key]
 	if !ok {
-		return "", v.errorf("%s has no %s, want one", what, key)
+		return "", v.Errorf("%s has no %s, want one", what, key)
 	}
-	return f.text(key)
+	return f.Text(key)
 }
 
-func optionalAddr(fields map[string]value, key string) (netip.Addr, error) {
+func optionalAddr(fields map[string]tree.Value, key string) (netip.Addr, error) {
 	v, ok := fields[key]
 	if !ok {
 		return netip.Addr{}, nil
 	}
-	s, err := v.text(key)
+	s, err := v.Text(key)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	a, err := netip.ParseAddr(s)
 	if err != nil {
-		return netip.Addr{}, v.errorf("%s %q, want an address", key, s)
+		return netip.Addr{}, v.Errorf("%s %q, want an address", key, s)
 	}
 	return a, nil
 }
 
-func readNets(v value) (nets []netip.Prefix, err error) {
-	list, err := v.list("nets")
+func readNets(v tree.Value) (nets []netip.Prefix, err error) {
+	list, err := items(v, "nets")
 	if err != nil {
 		return nil, err
 	}
 	for _, item := range list {
-		s, err := item.text("a net")
+		s, err := item.Text("a net")
 		if err != nil {
 			return nil, err
 		}
 		p, err := parsePrefix(s)
 		if err != nil {
-			return nil, item.errorf("net %q, want a prefix such as 192.0.2.0/24", s)
+			return nil, item.Errorf("net %q, want a prefix such as 192.0.2.0/24", s)
 		}
 		nets = append(nets, p)
 	}
@@ -248,13 +253,13 @@ func parsePrefix(s string) (netip.Prefix, error) {
 var linkKeys = []string{"rate", "delay", "error-rate"}
 
 // readLinkSpec changes what the fields say and leaves the rest as in base.
-func readLinkSpec(fields map[string]value, base topo.LinkSpec) (topo.LinkSpec, error) {
+func readLinkSpec(fields map[string]tree.Value, base topo.LinkSpec) (topo.LinkSpec, error) {
 	for _, key := range linkKeys {
 		v, ok := fields[key]
 		if !ok {
 			continue
 		}
-		s, err := v.text(key)
+		s, err := v.Text(key)
 		if err != nil {
 			return base, err
 		}
@@ -262,7 +267,7 @@ func readLinkSpec(fields map[string]value, base topo.LinkSpec) (topo.LinkSpec, e
 		case "rate":
 			base.Rate, err = model.ParseRate(s)
 			if err == nil && base.Rate <= 0 {
-				return base, v.errorf("rate %s, want above 0", s)
+				return base, v.Errorf("rate %s, want above 0", s)
 			}
 		case "delay":
 			base.Delay, err = topo.ParseDelay(s)
@@ -270,35 +275,35 @@ func readLinkSpec(fields map[string]value, base topo.LinkSpec) (topo.LinkSpec, e
 			base.ErrorRate, err = topo.ParseErrorRate(s)
 		}
 		if err != nil {
-			return base, v.errorf("%v", err)
+			return base, v.Errorf("%v", err)
 		}
 	}
 	return base, nil
 }
 
-func readLinks(b *topo.Builder, v value, base topo.LinkSpec) error {
-	list, err := v.list("links")
+func readLinks(b *topo.Builder, v tree.Value, base topo.LinkSpec) error {
+	list, err := items(v, "links")
 	if err != nil {
 		return err
 	}
 	for _, v := range list {
-		fields, err := v.fields("a link", append([]string{"ends"}, linkKeys...)...)
+		fields, err := v.Fields("a link", append([]string{"ends"}, linkKeys...)...)
 		if err != nil {
 			return err
 		}
 		endsAt, ok := fields["ends"]
 		if !ok {
-			return v.errorf("a link has no ends, want two, such as [h0, tor0]")
+			return v.Errorf("a link has no ends, want two, such as [h0, tor0]")
 		}
-		items, err := endsAt.list("ends")
+		two, err := items(endsAt, "ends")
 		if err != nil {
 			return err
 		}
-		if len(items) != 2 {
-			return endsAt.errorf("a link has %d ends, want two, such as [h0, tor0]", len(items))
+		if len(two) != 2 {
+			return endsAt.Errorf("a link has %d ends, want two, such as [h0, tor0]", len(two))
 		}
 		var ends [2]topo.End
-		for i, item := range items {
+		for i, item := range two {
 			if ends[i], err = readEnd(b, item); err != nil {
 				return err
 			}
@@ -309,42 +314,25 @@ func readLinks(b *topo.Builder, v value, base topo.LinkSpec) error {
 		}
 		b.AddLink(ends[0], ends[1], spec)
 		if err := b.Err(); err != nil {
-			return v.errorf("%v", err)
+			return v.Errorf("%v", err)
 		}
 	}
 	return nil
 }
 
 // readEnd reads "node" or "node:port".
-func readEnd(b *topo.Builder, v value) (topo.End, error) {
-	s, err := v.endText("an end of a link")
+func readEnd(b *topo.Builder, v tree.Value) (topo.End, error) {
+	s, err := v.ColonText("an end of a link", "node:port")
 	if err != nil {
 		return topo.End{}, err
 	}
 	node, port, named := strings.Cut(s, ":")
 	id, ok := b.ByName(node)
 	if !ok {
-		return topo.End{}, v.errorf("link names unknown node %q, want one of the nodes above", node)
+		return topo.End{}, v.Errorf("link names unknown node %q, want one of the nodes above", node)
 	}
 	if named && port == "" {
-		return topo.End{}, v.errorf("end %q, want node or node:port", s)
+		return topo.End{}, v.Errorf("end %q, want node or node:port", s)
 	}
 	return topo.End{Node: id, Port: port}, nil
-}
-
-// endText returns "node:port" also where it was written without quotes inside
-// braces: YAML takes it for one text, the parser for a key and its value.
-func (v value) endText(what string) (string, error) {
-	if _, isMap := v.node.(ast.MapNode); !isMap {
-		return v.text(what)
-	}
-	list, err := v.entries(what)
-	if err != nil {
-		return "", err
-	}
-	if len(list) != 1 {
-		return "", v.errorf("%s is keys and values, want node:port", what)
-	}
-	port, err := list[0].text(what)
-	return list[0].key + ":" + port, err
 }

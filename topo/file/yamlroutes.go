@@ -6,11 +6,12 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
 // readRoutes reads static routes.
-func readRoutes(f *topo.Fabric, v value) (all []topo.Override, err error) {
-	list, err := v.list("routes")
+func readRoutes(f *topo.Fabric, v tree.Value) (all []topo.Override, err error) {
+	list, err := items(v, "routes")
 	if err != nil {
 		return nil, err
 	}
@@ -22,10 +23,10 @@ func readRoutes(f *topo.Fabric, v value) (all []topo.Override, err error) {
 		}
 		for _, o := range routes {
 			if err := o.Check(f); err != nil {
-				return nil, v.errorf("%v", err)
+				return nil, v.Errorf("%v", err)
 			}
 			if seen[routeKey{o.At, o.To}] {
-				return nil, v.errorf("route at %s to %v is given twice, want one with all its next hops", f.Node(o.At).Name, o.To)
+				return nil, v.Errorf("route at %s to %v is given twice, want one with all its next hops", f.Node(o.At).Name, o.To)
 			}
 			seen[routeKey{o.At, o.To}] = true
 		}
@@ -39,8 +40,8 @@ type routeKey struct {
 	to netip.Prefix
 }
 
-func readRoute(f *topo.Fabric, v value) ([]topo.Override, error) {
-	fields, err := v.fields("a route", "at", "to", "via", "ports")
+func readRoute(f *topo.Fabric, v tree.Value) ([]topo.Override, error) {
+	fields, err := v.Fields("a route", "at", "to", "via", "ports")
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func readRoute(f *topo.Fabric, v value) ([]topo.Override, error) {
 	}
 	at, ok := f.ByName(atName)
 	if !ok {
-		return nil, fields["at"].errorf("route at unknown node %q, want the name of a switch", atName)
+		return nil, fields["at"].Errorf("route at unknown node %q, want the name of a switch", atName)
 	}
 	to, err := requiredText(v, fields, "a route", "to")
 	if err != nil {
@@ -65,28 +66,28 @@ func readRoute(f *topo.Fabric, v value) ([]topo.Override, error) {
 	}
 	p, err := parsePrefix(to)
 	if err != nil {
-		return nil, fields["to"].errorf("route to %q, want a node, an address or a prefix", to)
+		return nil, fields["to"].Errorf("route to %q, want a node, an address or a prefix", to)
 	}
 	return []topo.Override{{At: at, To: p, Ports: ports}}, nil
 }
 
 // readNextHops reads via (neighbours) or ports (the switch's own, by name).
-func readNextHops(f *topo.Fabric, v value, fields map[string]value, at model.NodeID) (ports []model.PortID, err error) {
+func readNextHops(f *topo.Fabric, v tree.Value, fields map[string]tree.Value, at model.NodeID) (ports []model.PortID, err error) {
 	via, hasVia := fields["via"]
 	own, hasPorts := fields["ports"]
 	if hasVia == hasPorts {
-		return nil, v.errorf("route needs next hops, want either via (neighbours) or ports")
+		return nil, v.Errorf("route needs next hops, want either via (neighbours) or ports")
 	}
 	key, hops := "via", via
 	if hasPorts {
 		key, hops = "ports", own
 	}
-	list, err := hops.list(key)
+	list, err := items(hops, key)
 	if err != nil {
 		return nil, err
 	}
 	for _, item := range list {
-		name, err := item.text("a next hop")
+		name, err := item.Text("a next hop")
 		if err != nil {
 			return nil, err
 		}
@@ -100,22 +101,22 @@ func readNextHops(f *topo.Fabric, v value, fields map[string]value, at model.Nod
 	return ports, nil
 }
 
-func nextHopPorts(f *topo.Fabric, v value, at model.NodeID, name string, neighbour bool) ([]model.PortID, error) {
+func nextHopPorts(f *topo.Fabric, v tree.Value, at model.NodeID, name string, neighbour bool) ([]model.PortID, error) {
 	n := f.Node(at)
 	if !neighbour {
 		p := n.PortByName(name)
 		if p == nil {
-			return nil, v.errorf("%s has no port %q, want the name of one", n.Name, name)
+			return nil, v.Errorf("%s has no port %q, want the name of one", n.Name, name)
 		}
 		return []model.PortID{p.ID}, nil
 	}
 	id, ok := f.ByName(name)
 	if !ok {
-		return nil, v.errorf("next hop is unknown node %q, want a neighbour of %s", name, n.Name)
+		return nil, v.Errorf("next hop is unknown node %q, want a neighbour of %s", name, n.Name)
 	}
 	ports := n.PortsTo(id)
 	if len(ports) == 0 {
-		return nil, v.errorf("next hop %s is not a neighbour of %s, want one that is", name, n.Name)
+		return nil, v.Errorf("next hop %s is not a neighbour of %s, want one that is", name, n.Name)
 	}
 	return ports, nil
 }

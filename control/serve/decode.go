@@ -1,0 +1,274 @@
+package serve
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/store"
+	"github.com/weft-telemetry/weft/topo/file/tree"
+)
+
+// maxFile bounds a configuration.
+const maxFile = 1 << 20
+
+// parse reads the YAML of a file into c, and notes the lines of keys.
+func parse(name string, data []byte, c *Config, lines map[string]int) error {
+	if len(data) > maxFile {
+		return complaint.Errorf(name, 0, "more than %d bytes, want less", maxFile)
+	}
+	root, err := tree.Parse(name, data, "a configuration")
+	if err != nil {
+		return err
+	}
+	d := decoder{c: c, lines: lines}
+	return d.section("", root)
+}
+
+// decoder walks a file, so that every complaint has its line.
+type decoder struct {
+	c     *Config
+	lines map[string]int // of keys and sections
+}
+
+// entries are the keys and values of a section, which may be empty.
+func entries(v tree.Value, what string) ([]tree.Entry, error) {
+	if v.IsEmpty() {
+		return nil, nil
+	}
+	return v.Entries(what)
+}
+
+// section reads the keys below a prefix.
+func (d *decoder) section(prefix string, v tree.Value) error {
+	list, err := entries(v, strings.TrimSuffix("configuration "+prefix, "."))
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		key := prefix + e.Key
+		d.lines[key] = e.OnKey().Line
+		switch key {
+		case "store.retention":
+			err = d.retention(e.Value)
+		case "switches":
+			err = eachItem(e.Value, key, d.aSwitch, "name", "address", "int", "pad")
+		case "jobs":
+			err = eachItem(e.Value, key, d.job, "name", "hosts", "prefixes")
+		case "api.tenants":
+			err = eachItem(e.Value, key, d.tenant, "name", "token", "prefixes", "hosts")
+		default:
+			err = d.setting(key, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setting reads one value, or the section that has the key's name.
+func (d *decoder) setting(key string, e tree.Entry) error {
+	at := slices.IndexFunc(settings, func(s Setting) bool { return s.Key == key })
+	if at < 0 {
+		if slices.ContainsFunc(settings, func(s Setting) bool { return strings.HasPrefix(s.Key, key+".") }) {
+			return d.section(key+".", e.Value)
+		}
+		return e.OnKey().Errorf("unknown key %s, want one of: %s", key, strings.Join(neighbours(key), ", "))
+	}
+	text, err := words(e.Value, key)
+	if err != nil {
+		return err
+	}
+	if err := settings[at].Set(d.c, text); err != nil {
+		return e.Errorf("%v", err)
+	}
+	return nil
+}
+
+// words is a value, or the values of a list with commas between.
+func words(v tree.Value, what string) (string, error) {
+	if !v.IsList() {
+		return v.Text(what)
+	}
+	list, err := v.List(what)
+	if err != nil {
+		return "", err
+	}
+	all := make([]string, len(list))
+	for i, item := range list {
+		if all[i], err = item.Text(what); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(all, ","), nil
+}
+
+// neighbours are the keys of the section that an unknown one stands in.
+func neighbours(key string) (list []string) {
+	prefix := key[:strings.LastIndex(key, ".")+1]
+	for _, k := range append(keys(), "store.retention", "switches", "jobs", "api.tenants") {
+		rest, in := strings.CutPrefix(k, prefix)
+		word, _, _ := strings.Cut(rest, ".")
+		if in && !slices.Contains(list, word) {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+func keys() (list []string) {
+	for i := range settings {
+		list = append(list, settings[i].Key)
+	}
+	return list
+}
+
+// retention reads kinds and ages; forever takes a bound away.
+func (d *decoder) retention(v tree.Value) error {
+	list, err := entries(v, "store.retention")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		kind, err := store.ParseKind(e.Key)
+		if err != nil {
+			return e.OnKey().Errorf("store.retention: %v", err)
+		}
+		text, err := e.Text("store.retention." + e.Key)
+		if err != nil {
+			return err
+		}
+		if text == "forever" {
+			delete(d.c.Store.Retention, kind)
+			continue
+		}
+		age, err := parseAge(text)
+		if err != nil || age <= 0 {
+			return e.Errorf("store.retention.%s %q, want an age such as 12h or 30d, or forever", e.Key, text)
+		}
+		d.c.Store.Retention[kind] = age
+	}
+	return nil
+}
+
+// parseAge reads a span of time that may be in days.
+func parseAge(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+// item is one of a list of mappings, whose values are words.
+type item struct {
+	tree.Value
+	get map[string]word
+}
+
+// word is a value as text; it is zero where the file has none.
+type word struct {
+	complaint.Place
+	text string
+}
+
+// eachItem reads the items of a list of mappings that have only these keys.
+func eachItem(v tree.Value, what string, one func(item) error, keys ...string) error {
+	list, err := v.List(what)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		fields, err := v.Fields(what, keys...)
+		if err != nil {
+			return err
+		}
+		it := item{v, make(map[string]word)}
+		for key, f := range fields {
+			text, err := words(f, what+" "+key)
+			if err != nil {
+				return err
+			}
+			it.get[key] = word{f.Place, text}
+		}
+		if err := one(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *decoder) aSwitch(it item) (err error) {
+	s := Switch{Name: it.get["name"].text}
+	if s.Name == "" {
+		return it.Errorf("switches: one without a name, want the name of a switch of the topology")
+	}
+	if w, given := it.get["address"]; given {
+		if s.Address, err = netip.ParseAddr(w.text); err != nil {
+			return w.Errorf("address %q of %s, want an IP address", w.text, s.Name)
+		}
+	}
+	if w, given := it.get["int"]; given {
+		n, err := strconv.ParseUint(w.text, 0, 32)
+		if err != nil {
+			return w.Errorf("int %q of %s, want its number in INT reports", w.text, s.Name)
+		}
+		number := uint32(n)
+		s.INT = &number
+	}
+	if w, given := it.get["pad"]; given {
+		n, err := strconv.ParseUint(w.text, 10, 10)
+		if err != nil {
+			return w.Errorf("pad %q of %s, want bytes, at most 1023", w.text, s.Name)
+		}
+		pad := int(n)
+		s.Pad = &pad
+	}
+	d.c.Switches = append(d.c.Switches, s)
+	return nil
+}
+
+func (d *decoder) tenant(it item) (err error) {
+	t := api.Tenant{Name: it.get["name"].text, Token: it.get["token"].text}
+	if t.Name == "" || t.Token == "" {
+		return it.Errorf("api.tenants: one without name or token, want both")
+	}
+	if t.Prefixes, t.Hosts, err = members("tenant "+t.Name, it); err != nil {
+		return err
+	}
+	d.c.API.Tenants = append(d.c.API.Tenants, t)
+	return nil
+}
+
+func (d *decoder) job(it item) (err error) {
+	j := control.Job{Name: it.get["name"].text}
+	if j.Prefixes, j.Hosts, err = members("job "+j.Name, it); err != nil {
+		return err
+	}
+	d.c.Jobs = append(d.c.Jobs, j)
+	return nil
+}
+
+// members reads whose addresses a tenant's or a job's are.
+func members(whose string, it item) (prefixes []netip.Prefix, hosts []string, err error) {
+	w := it.get["prefixes"]
+	for _, text := range strings.FieldsFunc(w.text, comma) {
+		p, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, nil, w.Errorf("prefix %q of %s, want one such as 10.0.1.0/24", text, whose)
+		}
+		prefixes = append(prefixes, p)
+	}
+	for _, text := range strings.FieldsFunc(it.get["hosts"].text, comma) {
+		hosts = append(hosts, strings.TrimSpace(text))
+	}
+	return prefixes, hosts, nil
+}
+
+func comma(r rune) bool { return r == ',' }

@@ -1,0 +1,179 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/weft-telemetry/weft/internal/complaint"
+)
+
+// Value is a part of a document and where it stands.
+type Value struct {
+	complaint.Place
+	node ast.Node
+	key  int // line of the key it stands under, if any
+
+	aliases map[string]ast.Node // what they stand for; nil: they are not followed
+	merges  int                 // how many merge keys lead here
+}
+
+// OnKey is where the key stands that v stands under, which may be on a line
+// above.
+func (v Value) OnKey() complaint.Place { return complaint.Place{File: v.File, Line: v.key} }
+
+// IsMap tells whether v is keys and values.
+func (v Value) IsMap() bool { _, is := v.node.(ast.MapNode); return is }
+
+// IsList tells whether v is a list.
+func (v Value) IsList() bool { _, is := v.node.(*ast.SequenceNode); return is }
+
+// IsEmpty tells whether nothing stands where v could.
+func (v Value) IsEmpty() bool { _, is := v.node.(*ast.NullNode); return is }
+
+// IsText tells whether v is a single value.
+func (v Value) IsText() bool { _, is := v.node.(ast.ScalarNode); return is && !v.IsEmpty() }
+
+// child makes a value of a part of v; what has no line of its own has v's.
+func (v Value) child(n ast.Node) Value {
+	if line := lineOf(n); line > 0 {
+		v.Line = line
+	}
+	v.node = v.follow(n)
+	return v
+}
+
+// Text returns a scalar as it was written, without quotes. what names v in the
+// complaint about anything else.
+func (v Value) Text(what string) (string, error) {
+	switch n := v.node.(type) {
+	case *ast.StringNode:
+		return n.Value, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.NullNode:
+		return "", v.Errorf("%s is empty, want a value", what)
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, nil
+	default:
+		return "", v.Errorf("%s is %s, want a single value", what, kind(n))
+	}
+}
+
+// ColonText is Text, also for "a:b" that was written without quotes inside
+// braces: YAML takes it for one text, the parser for a key and its value.
+func (v Value) ColonText(what, want string) (string, error) {
+	if !v.IsMap() {
+		return v.Text(what)
+	}
+	list, err := v.Entries(what)
+	if err != nil {
+		return "", err
+	}
+	if len(list) != 1 {
+		return "", v.Errorf("%s is keys and values, want %s", what, want)
+	}
+	after, err := list[0].Text(what)
+	return list[0].Key + ":" + after, err
+}
+
+// List returns the items of a list.
+func (v Value) List(what string) ([]Value, error) {
+	list, ok := v.node.(*ast.SequenceNode)
+	if !ok {
+		return nil, v.Errorf("%s is %s, want a list", what, kind(v.node))
+	}
+	items := make([]Value, len(list.Values))
+	for i, item := range list.Values {
+		items[i] = v.child(item)
+	}
+	return items, nil
+}
+
+// Entry is one key of a mapping.
+type Entry struct {
+	Key string
+	Value
+}
+
+// Entries returns a mapping's keys and values in order. Each key is there once:
+// the parser refuses a second.
+func (v Value) Entries(what string) ([]Entry, error) {
+	m, ok := v.node.(ast.MapNode)
+	if !ok {
+		return nil, v.Errorf("%s is %s, want keys and values", what, kind(v.node))
+	}
+	var own, merged []Entry
+	for it := m.MapRange(); it.Next(); {
+		if it.Key().IsMergeKey() && v.aliases != nil {
+			list, err := v.merge(it.Value(), what)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, list...)
+			continue
+		}
+		key := v.child(it.Key())
+		text, err := key.Text("a key of " + what)
+		if err != nil {
+			return nil, err
+		}
+		val := key.child(it.Value())
+		val.key = key.Line
+		own = append(own, Entry{text, val})
+	}
+	return override(merged, own), nil
+}
+
+// Fields returns a mapping by key and refuses keys that are not listed.
+func (v Value) Fields(what string, keys ...string) (map[string]Value, error) {
+	list, err := v.Entries(what)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]Value, len(list))
+	for _, e := range list {
+		if !slices.Contains(keys, e.Key) {
+			return nil, e.OnKey().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(keys, ", "))
+		}
+		out[e.Key] = e.Value
+	}
+	return out, nil
+}
+
+// lineOf returns the line on which a node begins, or 0 where it has none.
+func lineOf(n ast.Node) int {
+	// A block mapping's own token is its first colon, which may stand on a
+	// later line than its first key.
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		return lineOf(m.Values[0].Key)
+	}
+	if m, ok := n.(*ast.MappingValueNode); ok {
+		return lineOf(m.Key)
+	}
+	if t := n.GetToken(); t != nil {
+		return t.Position.Line
+	}
+	return 0
+}
+
+// kind names what stands where something else was wanted.
+func kind(n ast.Node) string {
+	switch n.(type) {
+	case *ast.SequenceNode:
+		return "a list"
+	case ast.MapNode:
+		return "keys and values"
+	case *ast.AliasNode, *ast.AnchorNode:
+		return "an anchor or alias, which are not understood here"
+	case *ast.TagNode:
+		return "a tag, which is not understood here"
+	case *ast.NullNode:
+		return "empty"
+	case ast.ScalarNode:
+		return "a single value"
+	default:
+		return "something else"
+	}
+}
