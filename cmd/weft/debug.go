@@ -92,7 +92,7 @@ func (f *debugFlags) run(a *app, cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	v := debugView{p.Marks(), p.Hosts.Stats(), newTraceView(p.Watch, p.Fabric(), got, f.top)}
+	v := debugView{p.Marks(), p.Markers.Stats(), newTraceView(p.Watch, p.Fabric(), got, f.top)}
 	if a.format == "json" {
 		err = printJSON(cmd.OutOrStdout(), v)
 	} else {

@@ -3,7 +3,6 @@ package simhost
 import (
 	"fmt"
 
-	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inhost/prober"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
@@ -109,30 +108,4 @@ func (h *probing) send() {
 		h.host.Send(p, h.host.Exit(exit))
 	}
 	h.plan()
-}
-
-// headBytes is as much of a frame as rules of a marker can ask about.
-const headBytes = 192
-
-// Mark has a host mark what it sends, by the rules that its marker has at the
-// time.
-func Mark(n *sim.Network, host model.NodeID, m *marker.Marker) error {
-	if !n.Fabric().Has(host) || n.Host(host) == nil {
-		return fmt.Errorf("simhost: marks by node %d, want a host", host)
-	}
-	h := n.Host(host)
-	var buffer []byte
-	for _, port := range h.Ports() {
-		others := port.Tap
-		port.Tap = func(now engine.Time, p *sim.Packet) {
-			if m.Active() && p.Kind != sim.KindPFC {
-				buffer = n.AppendFrame(buffer[:0], p, port)
-				p.DSCP |= m.Mark(h.Clock(), buffer[:min(len(buffer), headBytes)], model.Bytes(p.Size))
-			}
-			if others != nil {
-				others(now, p)
-			}
-		}
-	}
-	return nil
 }

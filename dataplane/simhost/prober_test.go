@@ -1,20 +1,16 @@
 package simhost
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inhost/prober"
 	"github.com/weft-telemetry/weft/inswitch/mirror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/wire/dta"
 	wire "github.com/weft-telemetry/weft/wire/mirror"
-	"github.com/weft-telemetry/weft/wire/packet"
 	"github.com/weft-telemetry/weft/wire/probe"
 )
 
@@ -103,49 +99,5 @@ func TestProbesAreInjected(t *testing.T) {
 	}
 	if s := ps.Stats(); s.Sent != 10 || s.Delayed != 0 {
 		t.Errorf("%+v; want 10 sent", s)
-	}
-}
-
-// TestHostsMark has two of three hosts mark what goes to a port: these packets
-// and no others are mirrored, at every switch of their way.
-func TestHostsMark(t *testing.T) {
-	n := fatTree(t, sim.DefaultConfig())
-	seen := map[string]int{}
-	mirrored(t, n, func(m *wire.Mirror) {
-		var p packet.Packet
-		if err := p.Parse(m.Frame); err != nil || m.Why != wire.Debug || p.Outer.DSCP()&1 == 0 {
-			t.Errorf("mirror for %v of %x: %v; want marked ones only", m.Why, m.Frame, err)
-		}
-		seen[fmt.Sprint(p.Outer.Key.Src, " > ", p.Outer.Key.Dst)]++
-	})
-	var flows []traffic.Flow
-	for src := range model.NodeID(3) {
-		flows = append(flows, traffic.Flow{Src: src, Dst: 14, Bytes: 10 * 1024, Transport: traffic.UDP, Rate: model.Gbps},
-			traffic.Flow{Src: src, Dst: 13, Bytes: 10 * 1024, Transport: traffic.UDP, Rate: model.Gbps})
-	}
-	add(t, n, flows...)
-	to := n.Fabric().Node(14).IPv4
-	for host := range model.NodeID(2) {
-		m, err := marker.New(marker.DefaultConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Mark(n, host, m); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Enable(marker.Rule{Name: "to 14", Match: func(p *packet.Packet) bool { return p.Innermost().Key.Dst == to }}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.Run(ms)
-	want := map[string]int{}
-	for host := range model.NodeID(2) {
-		want[fmt.Sprint(n.Fabric().Node(host).IPv4, " > ", to)] = 10 * 5 // packets and switches
-	}
-	if fmt.Sprint(seen) != fmt.Sprint(want) {
-		t.Errorf("mirrors %v; want %v", seen, want)
-	}
-	if Mark(n, n.Fabric().Switches()[0], nil) == nil {
-		t.Error("a switch marks; want a complaint")
 	}
 }

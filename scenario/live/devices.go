@@ -5,18 +5,14 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
-	"github.com/weft-telemetry/weft/analyze/filter"
-	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inhost/agent"
-	"github.com/weft-telemetry/weft/inhost/marker"
 	"github.com/weft-telemetry/weft/inswitch/label"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/wire/packet"
 )
 
 // devices are the switches as a management network shows them: counters of
@@ -25,8 +21,8 @@ type devices struct {
 	net    *sim.Network
 	labels map[model.NodeID]*label.Program
 	ports  []*counted // of switches, ascending
-	marks  map[model.NodeID]*marker.Marker
 	*simhost.Probers
+	*simhost.Markers
 	*simhost.Agents // of hosts that complain of slow flows
 	told            func(who rootcause.Complaint)
 }
@@ -39,7 +35,7 @@ type counted struct {
 }
 
 func newDevices(s *scenario.Session) (*devices, error) {
-	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}, marks: map[model.NodeID]*marker.Marker{}, Probers: simhost.NewProbers(s.Network, nil)}
+	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}, Probers: simhost.NewProbers(s.Network, nil), Markers: simhost.NewMarkers(s.Network)}
 	for id, all := range s.Programs {
 		for _, p := range all {
 			if l, ok := p.(*label.Program); ok {
@@ -51,16 +47,6 @@ func newDevices(s *scenario.Session) (*devices, error) {
 		if p.Switched() != nil {
 			d.ports = append(d.ports, &counted{id: model.Port{Node: p.Node, Port: p.ID}, port: p})
 		}
-	}
-	for _, id := range s.Network.Fabric().Hosts() {
-		m, err := marker.New(marker.DefaultConfig())
-		if err != nil {
-			return nil, err
-		}
-		if err := simhost.Mark(s.Network, id, m); err != nil {
-			return nil, err
-		}
-		d.marks[id] = m
 	}
 	var configs []agent.Config
 	for _, id := range s.Network.Fabric().Hosts() {
@@ -87,27 +73,6 @@ func (d *devices) complain(at model.Time, t agent.Trigger) {
 	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.Stopped(d.net.Host(src), t.Poll.Flow)
 	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Value, Underway: t.Reason == agent.Age}})
-}
-
-// Mark is part of tracewatch.Marker.
-func (d *devices) Mark(host model.NodeID, f *filter.Filter[headers.Frame]) error {
-	m := d.marks[host]
-	if m == nil {
-		return fmt.Errorf("live: %s marks no packets", d.net.Fabric().Node(host).Name)
-	}
-	var frame headers.Frame
-	return m.Enable(marker.Rule{Name: f.String(), Match: func(p *packet.Packet) bool {
-		frame.Packet = *p
-		return f.Match(&frame)
-	}})
-}
-
-// Unmark is part of tracewatch.Marker.
-func (d *devices) Unmark(host model.NodeID, f *filter.Filter[headers.Frame]) error {
-	if m := d.marks[host]; m == nil || !m.Disable(f.String()) {
-		return fmt.Errorf("live: %s marks nothing by %q", d.net.Fabric().Node(host).Name, f)
-	}
-	return nil
 }
 
 // Active is part of portwatch.Fabric.

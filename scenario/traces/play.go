@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
@@ -42,8 +43,8 @@ type Counter struct{ Name, Filter string }
 // Played is a run and what its traces say.
 type Played struct {
 	*tracewatch.Watch
-	Result *scenario.Result
-	Hosts  *Hosts // that mark packets; nil without Debug
+	Result  *scenario.Result
+	Markers *simhost.Markers // nil without Debug
 
 	first, end dta.ListID
 }
@@ -87,12 +88,10 @@ func (p *Played) begin(n *sim.Network, s *scenario.Scenario, o *Options) error {
 	if o.Memory > 0 {
 		cfg.Memory = o.Memory
 	}
-	if len(o.Debug) > 0 {
-		p.Hosts = newHosts(n)
-	}
 	var marker tracewatch.Marker
-	if p.Hosts != nil {
-		marker = p.Hosts
+	if len(o.Debug) > 0 {
+		p.Markers = simhost.NewMarkers(n)
+		marker = p.Markers
 	}
 	var err error
 	if p.Watch, err = tracewatch.New(cfg, marker, tracewatch.Output{Trace: o.Trace}); err != nil {

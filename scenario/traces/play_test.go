@@ -84,8 +84,8 @@ func TestDebugMarksAndCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Rows) != 40 || p.Hosts.Stats().Marked != 40 {
-		t.Errorf("%d traces, %+v; want those of twenty packets of two flows", len(got.Rows), p.Hosts.Stats())
+	if len(got.Rows) != 40 || p.Markers.Stats().Marked != 40 {
+		t.Errorf("%d traces, %+v; want those of twenty packets of two flows", len(got.Rows), p.Markers.Stats())
 	}
 	for _, row := range got.Rows {
 		if row[1] != "true" || row[3] != "3" {
