@@ -1,9 +1,12 @@
 package bench
 
 import (
+	"runtime"
 	"testing"
 
+	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // TestReplayCanFail: the proof that graph and replay agree sees a difference.
@@ -30,5 +33,46 @@ func TestReplayCanFail(t *testing.T) {
 	g.PortFlow[0].Weight++
 	if r.equals(g) == nil {
 		t.Error("a wrong weight goes unnoticed")
+	}
+}
+
+// BenchmarkDiagnose splits what `weft bench diagnose` measures into its steps.
+func BenchmarkDiagnose(b *testing.B) {
+	in, err := newIncident()
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := in.collect()
+	if err != nil {
+		b.Fatal(err)
+	}
+	doctor, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(in.routes)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := in.routes.Fabric()
+	g := provenance.Build(e, in.victim, f)
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"collect", func() {
+			if _, err := in.collect(); err != nil {
+				b.Fatal(err)
+			}
+		}},
+		{"build", func() { provenance.Build(e, in.victim, f) }},
+		{"diagnose", func() { doctor.Diagnose(diagnose.Complaint{Event: in.event, Victim: in.victim}, e, g) }},
+	} {
+		b.Run(step.name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			b.ReportAllocs()
+			start := threadTime()
+			for b.Loop() {
+				step.do()
+			}
+			b.ReportMetric(float64(threadTime()-start)/float64(b.N)/1e6, "cpu-ms/op")
+		})
 	}
 }

@@ -29,7 +29,12 @@ func AddrOf(a netip.Addr) Addr {
 }
 
 // Compare orders addresses as numbers.
-func (a Addr) Compare(b Addr) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo)) }
+func (a Addr) Compare(b Addr) int {
+	if a.Hi != b.Hi {
+		return cmp.Compare(a.Hi, b.Hi)
+	}
+	return cmp.Compare(a.Lo, b.Lo)
+}
 
 // Is4 tells whether a is an IPv4 address in mapped form.
 func (a Addr) Is4() bool { return a.Hi == 0 && a.Lo>>32 == 0xffff }
@@ -189,15 +194,23 @@ func (k FlowKey) Reverse() FlowKey {
 // Compare orders keys: IPv4 before IPv6, then by source, destination, ports and
 // protocol. It is negative where k comes first.
 func (k FlowKey) Compare(o FlowKey) int {
-	family := 0
-	if k.V6 != o.V6 {
-		family = -1
-		if k.V6 {
-			family = 1
+	// Asked one by one, as most keys differ early; cmp.Or would compare all.
+	switch {
+	case k.V6 != o.V6:
+		if o.V6 {
+			return -1
 		}
+		return 1
+	case k.Src != o.Src:
+		return k.Src.Compare(o.Src)
+	case k.Dst != o.Dst:
+		return k.Dst.Compare(o.Dst)
+	case k.SrcPort != o.SrcPort:
+		return cmp.Compare(k.SrcPort, o.SrcPort)
+	case k.DstPort != o.DstPort:
+		return cmp.Compare(k.DstPort, o.DstPort)
 	}
-	return cmp.Or(family, k.Src.Compare(o.Src), k.Dst.Compare(o.Dst),
-		cmp.Compare(k.SrcPort, o.SrcPort), cmp.Compare(k.DstPort, o.DstPort), cmp.Compare(k.Proto, o.Proto))
+	return cmp.Compare(k.Proto, o.Proto)
 }
 
 // Odd constants of SHA-512's initial state: bits nobody chose for effect.

@@ -34,16 +34,19 @@ type matching struct {
 // switch that keeps no flows is taken to follow its intended routes.
 func (m *matching) findVictim() {
 	flow := m.g.Flow(m.complaint.Victim)
-	for n := range m.g.Nodes {
-		waits := slices.ContainsFunc(m.g.WaitingAt(n), func(w provenance.Waiting) bool { return w.Flow == flow })
-		went := waits || slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool { return p.Flow == flow })
-		if went && flow >= 0 {
-			m.victim = append(m.victim, n)
-		}
-		if waits && flow >= 0 {
-			m.holding = append(m.holding, n)
+	for i := range m.g.Waitings {
+		if w := &m.g.Waitings[i]; w.Flow == flow {
+			m.holding = append(m.holding, w.Node)
 		}
 	}
+	m.victim = slices.Clone(m.holding)
+	for i := range m.g.Passages {
+		if p := &m.g.Passages[i]; p.Flow == flow {
+			m.victim = append(m.victim, p.Node)
+		}
+	}
+	slices.Sort(m.victim)
+	m.holding, m.victim = slices.Compact(m.holding), slices.Compact(m.victim)
 	source, ok := m.fabric.ByAddr(m.complaint.Victim.Src)
 	if !ok {
 		return

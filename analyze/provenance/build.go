@@ -65,33 +65,23 @@ type builder struct {
 	waiting []Waiting // flows as in flows
 
 	// Memory to use again from queue to queue.
-	replay  replayer
-	byEpoch []told
-	shares  []share
-	who     []int // whose they are
-	out     []float64
-	ways    []way
+	replay replayer
+	sums   []float64 // by flow: what it contributed to the queue at hand
+	shares []share
+	who    []int32 // whose they are
+	out    []float64
+	ways   []way
 }
 
 // told is a flow's record in numbers: two words, so that sorting them is quick.
 type told struct {
-	where uint64 // queue, then flow
-	when  uint64 // epoch, then the number of the record, of which a flow may have several
-}
-
-func (t told) node() int     { return int(t.where >> 32) }
-func (t told) flow() int     { return int(uint32(t.where)) }
-func (t told) epoch() uint64 { return t.when >> 32 }
-
-func (t told) compare(o told) int {
-	if t.where != o.where {
-		return cmp.Compare(t.where, o.where)
-	}
-	return cmp.Compare(t.when, o.when)
+	node, flow int32
+	epoch      uint32
+	record     int32 // in builder.records: a flow may have several of one epoch
 }
 
 // did is the record itself.
-func (b *builder) did(t told) *epoch.Flow { return b.records[uint32(t.when)] }
+func (b *builder) did(t *told) *epoch.Flow { return b.records[t.record] }
 
 // at returns the index of a queue in Graph.Nodes.
 func (b *builder) at(sw model.NodeID, port model.PortID, class model.Priority) (int, bool) {
@@ -125,10 +115,12 @@ func (b *builder) number(e *Evidence) {
 		}
 	}
 	b.place = make([]int32, slots)
+	nodes := 0
 	for _, r := range reports {
 		mark := func(port model.PortID, class model.Priority) {
-			if slot := b.slot(r.Switch, port, class); slot >= 0 {
+			if slot := b.slot(r.Switch, port, class); slot >= 0 && b.place[slot] == 0 {
 				b.place[slot] = 1
+				nodes++
 			}
 		}
 		for i := range r.PortEpochs {
@@ -141,6 +133,7 @@ func (b *builder) number(e *Evidence) {
 			mark(r.Pauses[i].Port, r.Pauses[i].Priority)
 		}
 	}
+	b.g.Nodes = make([]Node, 0, nodes)
 	for _, r := range reports {
 		if !b.fabric.Has(r.Switch) {
 			continue
@@ -214,7 +207,7 @@ func (b *builder) gather(r *Report) {
 	for i := range r.Flows {
 		f := &r.Flows[i]
 		if n, ok := b.at(r.Switch, f.Out, f.Priority); ok {
-			b.told = append(b.told, told{uint64(n)<<32 | uint64(b.flow(&f.Key)), uint64(f.Epoch)<<32 | uint64(len(b.told))})
+			b.told = append(b.told, told{int32(n), b.flow(&f.Key), f.Epoch, int32(len(b.records))})
 			b.records = append(b.records, f)
 		}
 	}
@@ -229,29 +222,42 @@ func (b *builder) gather(r *Report) {
 // sort puts flows and what they did in order, and ends the means of queues.
 func (b *builder) sort() {
 	g := b.g
-	old := slices.Clone(g.Flows)
-	slices.SortFunc(g.Flows, model.FlowKey.Compare)
-	place := make([]int32, len(old))
-	for i := range g.Flows {
-		place[b.flows[g.Flows[i]]] = int32(i)
+	place := b.sortFlows()
+	for i := range b.told {
+		b.told[i].flow = place[b.told[i].flow]
 	}
+	byNumber(b.told, len(g.Flows), func(t *told) int { return int(t.flow) })
+	byNumber(b.told, len(g.Nodes), func(t *told) int { return int(t.node) })
+	runs(b.told, func(x, y *told) bool { return x.node == y.node && x.flow == y.flow }, byEpoch)
+	g.Passages = make([]Passage, len(b.told))
 	for i := range b.told {
 		t := &b.told[i]
-		t.where = t.where>>32<<32 | uint64(place[t.flow()])
-	}
-	slices.SortFunc(b.told, told.compare)
-	g.Passages = make([]Passage, len(b.told))
-	for i, t := range b.told {
-		g.Passages[i] = Passage{t.node(), t.flow(), b.did(t)}
+		g.Passages[i] = Passage{int(t.node), int(t.flow), b.did(t)}
 	}
 	for i := range b.waiting {
 		b.waiting[i].Flow = int(place[b.waiting[i].Flow])
 	}
-	slices.SortStableFunc(b.waiting, func(x, y Waiting) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Flow, y.Flow)) })
+	byNumber(b.waiting, len(g.Flows), func(w *Waiting) int { return w.Flow })
+	byNumber(b.waiting, len(g.Nodes), func(w *Waiting) int { return w.Node })
 	g.Waitings = b.waiting
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		n.Depth /= float64(max(n.Packets-min(n.Paused, n.Packets), 1))
 		n.PausedDepth /= float64(max(n.Paused, 1))
 	}
+}
+
+// sortFlows puts flows in order and returns where each went.
+func (b *builder) sortFlows() (place []int32) {
+	flows := b.g.Flows
+	order := make([]int32, len(flows))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(x, y int32) int { return flows[x].Compare(flows[y]) })
+	b.g.Flows, place = make([]model.FlowKey, len(flows)), make([]int32, len(flows))
+	for i, was := range order {
+		b.g.Flows[i], place[was] = flows[was], int32(i)
+	}
+	return place
 }

@@ -203,9 +203,9 @@ func add[T any, P interface {
 	*T
 	Parse([]byte) (int, error)
 }](list []T, b []byte) ([]T, error) {
-	var v T
-	_, err := P(&v).Parse(b)
-	return append(list, v), err
+	list = append(list, *new(T))
+	_, err := P(&list[len(list)-1]).Parse(b) // in its place: a variable would go to the heap
+	return list, err
 }
 
 // Evidence returns what has arrived about a complaint.

@@ -3,6 +3,7 @@ package provenance
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -85,7 +86,7 @@ type Graph struct {
 
 // Node returns the index of a queue, or -1.
 func (g *Graph) Node(q Queue) int {
-	i, found := slices.BinarySearchFunc(g.Nodes, q, func(n Node, q Queue) int { return n.Queue.Compare(q) })
+	i, found := sort.Find(len(g.Nodes), func(i int) int { return q.Compare(g.Nodes[i].Queue) }) // nodes are too large to copy
 	if !found {
 		return -1
 	}

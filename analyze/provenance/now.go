@@ -3,6 +3,7 @@ package provenance
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -54,10 +55,9 @@ func (g *Graph) WaitingAt(node int) []Waiting {
 
 // of returns the part of an ordered list that belongs to a node.
 func of[T any](list []T, node int, key func(*T) int) []T {
-	compare := func(x T, n int) int { return cmp.Compare(key(&x), n) }
-	i, _ := slices.BinarySearchFunc(list, node, compare)
-	j, _ := slices.BinarySearchFunc(list, node+1, compare)
-	return list[i:j]
+	// Not by slices.BinarySearchFunc: its elements would go to the heap.
+	list = list[sort.Search(len(list), func(i int) bool { return key(&list[i]) >= node }):]
+	return list[:sort.Search(len(list), func(i int) bool { return key(&list[i]) > node })]
 }
 
 // tellers lists who answered.
@@ -65,7 +65,9 @@ func (b *builder) tellers(r *Report) {
 	t := Teller{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0, Epoch: r.EpochLength}
 	seen := map[uint32]bool{}
 	for i := range r.PortEpochs {
-		seen[r.PortEpochs[i].Epoch] = true
+		if e := r.PortEpochs[i].Epoch; i == 0 || e != r.PortEpochs[i-1].Epoch {
+			seen[e] = true
+		}
 	}
 	t.Epochs = len(seen)
 	b.g.Tellers = append(b.g.Tellers, t)

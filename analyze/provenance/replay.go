@@ -1,5 +1,10 @@
 package provenance
 
+import (
+	"math/bits"
+	"slices"
+)
+
 // share is what one flow did at a port in one epoch, paused packets left out.
 type share struct {
 	packets int
@@ -11,16 +16,23 @@ type share struct {
 // packet then waits for as many of those before it as its flow's mean depth
 // says. Its memory is used again.
 type replayer struct {
-	times []arrival
-	first []int32   // by bucket of time: where its arrivals begin
-	gain  []float64 // by position, differences
-	unit  []float64 // by flow: one of its packets, in the mean over them
-	slot  []int32   // by flow and packet: its bucket
+	flowBits int
+	spread   []arrival // flow by flow
+	order    []arrival // in the order of time
+	first    []int32   // by bucket of time: where its arrivals begin
+	begin    []float64 // by position: the weight of packets whose waiting begins there
+	waiters  []waiter  // by flow
 }
 
-type arrival struct {
-	at   float64 // of the epoch
-	flow int32
+// arrival is a packet: when it came, as a fraction of the epoch, and in the
+// low bits the number of its flow. So packets of one time are ordered by flow.
+type arrival uint64
+
+// waiter is what the replay keeps of a flow.
+type waiter struct {
+	depth  int
+	weight float64 // of one of its packets, in the mean over them
+	out    float64
 }
 
 // contribute returns each flow's contribution to the contention: how many of
@@ -28,69 +40,84 @@ type arrival struct {
 // each in the mean over the packets that wait.
 //
 // A packet at position p waits for positions p-d to p-1. Seen from position q,
-// that is a range of waiting packets: adding their weights as differences and
-// summing up once makes it linear in packets, where looking at every pair is
-// packets times depth.
+// those that wait for it are a range: going backwards, a packet's weight is
+// added where its range ends and taken away where it begins. That is linear in
+// packets, where looking at every pair is packets times depth.
 func (r *replayer) contribute(flows []share, out []float64) []float64 {
 	r.merge(flows)
-	r.gain = append(r.gain[:0], make([]float64, len(r.times)+1)...)
-	out = append(out[:0], make([]float64, len(flows))...)
-	r.unit = r.unit[:0]
+	r.waiters = r.waiters[:0]
 	for _, s := range flows {
-		r.unit = append(r.unit, 1/float64(s.packets))
+		r.waiters = append(r.waiters, waiter{depth: s.depth, weight: 1 / float64(s.packets)})
 	}
-	for p, a := range r.times {
-		d, w := min(flows[a.flow].depth, p), r.unit[a.flow]
-		r.gain[p-d] += w
-		r.gain[p] -= w
-		out[a.flow] -= float64(d) * w
+	r.begin = append(r.begin[:0], make([]float64, len(r.order))...)
+	begin, mask, waiting := r.begin, arrival(1)<<r.flowBits-1, 0.0
+	for q := len(r.order) - 1; q >= 0; q-- {
+		f := &r.waiters[r.order[q]&mask]
+		d := min(f.depth, q)
+		f.out += waiting - float64(d)*f.weight
+		begin[q-d] += f.weight
+		waiting += f.weight - begin[q]
 	}
-	sum := 0.0
-	for q, a := range r.times {
-		sum += r.gain[q]
-		out[a.flow] += sum
+	out = out[:0]
+	for i := range r.waiters {
+		out = append(out, r.waiters[i].out)
 	}
 	return out
 }
 
 // merge puts all packets in the order of their times, those of one time by
-// flow. As many buckets as packets hold about one each, so that sorting within
-// them is all there is to do; a general sort took five times as long.
+// flow. As many buckets as packets hold about one each, so that little is left
+// to sort within them; a general sort took five times as long.
 func (r *replayer) merge(flows []share) {
 	total := 0
 	for _, s := range flows {
 		total += s.packets
 	}
+	r.flowBits = bits.Len(uint(len(flows)))
+	r.spread = slices.Grow(r.spread[:0], total)
+	r.order = slices.Grow(r.order[:0], total)[:total]
 	r.first = append(r.first[:0], make([]int32, total+1)...)
-	r.times = append(r.times[:0], make([]arrival, total)...)
-	r.slot = r.slot[:0]
-	for _, s := range flows {
-		for j := range s.packets {
-			i := int32(min(int(float64(j)/float64(s.packets)*float64(total)), total-1))
-			r.first[i+1]++
-			r.slot = append(r.slot, i)
-		}
-	}
-	for i := 1; i <= total; i++ {
-		r.first[i] += r.first[i-1]
-	}
-	// Filling bucket i moves first[i] to its end; what comes after in a bucket
-	// is sorted in from behind.
-	slots := r.slot
+	first, whole := r.first, uint64(1)<<(64-r.flowBits)
 	for f, s := range flows {
-		for j := range s.packets {
-			a := arrival{float64(j) / float64(s.packets), int32(f)}
-			i := slots[j]
-			at := r.first[i]
-			r.first[i]++
-			// Flows come in order, so among equal times the new one is last.
-			// Places of the bucket before hold earlier times, or 0 so far.
-			for at > 0 && r.times[at-1].at > a.at {
-				r.times[at] = r.times[at-1]
-				at--
-			}
-			r.times[at] = a
+		// Packet j comes at j/packets, rounded down to as many bits as the flow's
+		// number leaves. The step has 64 bits more and is rounded up, so that
+		// times are as divisions make them: equal ones of two flows are equal.
+		n := uint64(s.packets)
+		step := whole / n
+		low, _ := bits.Div64(whole%n, 0, n)
+		at, below, carry := uint64(0), uint64(0), uint64(0)
+		spread := r.spread[len(r.spread) : len(r.spread)+s.packets]
+		for j := range spread {
+			a := arrival(at<<r.flowBits | uint64(f))
+			spread[j] = a
+			first[a.bucket(total)]++
+			below, carry = bits.Add64(below, low+1, 0)
+			at += step + carry
 		}
-		slots = slots[s.packets:]
+		r.spread = r.spread[:len(r.spread)+s.packets]
 	}
+	at := int32(0)
+	for i, n := range first {
+		first[i] = at
+		at += n
+	}
+	order := r.order
+	for _, a := range r.spread {
+		at := &first[a.bucket(total)]
+		order[*at] = a
+		*at++
+	}
+	for i := 1; i < len(order); i++ {
+		a, at := order[i], i
+		for ; at > 0 && order[at-1] > a; at-- {
+			order[at] = order[at-1]
+		}
+		order[at] = a
+	}
+}
+
+// bucket is the one of so many buckets that an arrival's time is in.
+func (a arrival) bucket(of int) uint64 {
+	b, _ := bits.Mul64(uint64(a), uint64(of))
+	return b
 }

@@ -12,13 +12,17 @@ import (
 // obvious is the paper's Algorithm 1 as it is written: every packet looks at
 // every packet before it that was in the queue.
 func obvious(flows []share) []float64 {
-	var seq []arrival
+	type packet struct {
+		at   float64
+		flow int
+	}
+	var seq []packet
 	for f, s := range flows {
 		for j := range s.packets {
-			seq = append(seq, arrival{float64(j) / float64(s.packets), int32(f)})
+			seq = append(seq, packet{float64(j) / float64(s.packets), f})
 		}
 	}
-	slices.SortFunc(seq, func(a, b arrival) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.flow, b.flow)) })
+	slices.SortFunc(seq, func(a, b packet) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.flow, b.flow)) })
 	counts := make([][]float64, len(flows))
 	for i := range counts {
 		counts[i] = make([]float64, len(flows))

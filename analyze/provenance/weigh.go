@@ -10,58 +10,37 @@ import (
 )
 
 // weigh replays the queues and weighs the flows in them. What was told is in
-// the order of queues.
+// the order of queues and flows; after it, in that of queues and epochs.
 func (b *builder) weigh() {
-	sums := make([]float64, len(b.g.Flows)) // of one queue, by flow
+	b.sums = make([]float64, len(b.g.Flows))
 	b.g.PortFlow = make([]Edge, 0, len(b.told))
-	var inQueue []int
-	for all := b.told; len(all) > 0; {
-		end := 1
-		for end < len(all) && all[end].node() == all[0].node() {
-			end++
-		}
-		inQueue = b.weighQueue(all[:end], sums, inQueue[:0])
-		for _, f := range inQueue {
-			b.g.PortFlow = append(b.g.PortFlow, Edge{From: all[0].node(), To: f, Weight: sums[f]})
-			sums[f] = 0
-		}
-		all = all[end:]
-	}
+	runs(b.told, func(x, y *told) bool { return x.node == y.node }, b.weighQueue)
 }
 
-// weighQueue adds up over the epochs of one queue what each flow contributed,
-// and lists the flows, ascending.
-func (b *builder) weighQueue(list []told, sums []float64, flows []int) []int {
-	b.byEpoch = append(b.byEpoch[:0], list...)
-	slices.SortFunc(b.byEpoch, func(x, y told) int {
-		if x.epoch() != y.epoch() {
-			return cmp.Compare(x.epoch(), y.epoch())
-		}
-		return x.compare(y)
-	})
-	for _, t := range list {
-		did := b.did(t)
-		if f := t.flow(); did.Packets > did.Paused && (len(flows) == 0 || flows[len(flows)-1] != f) {
-			flows = append(flows, f)
+// weighQueue adds up over the epochs of one queue what each flow contributed.
+func (b *builder) weighQueue(list []told) {
+	edges := len(b.g.PortFlow)
+	for i := range list {
+		t, did := &list[i], b.did(&list[i])
+		if last := len(b.g.PortFlow) - 1; did.Packets > did.Paused && (last < edges || b.g.PortFlow[last].To != int(t.flow)) {
+			b.g.PortFlow = append(b.g.PortFlow, Edge{From: int(t.node), To: int(t.flow)})
 		}
 	}
-	for left := b.byEpoch; len(left) > 0; {
-		end := 1
-		for end < len(left) && left[end].epoch() == left[0].epoch() {
-			end++
-		}
-		b.weighEpoch(left[:end], sums)
-		left = left[end:]
+	byEpoch(list)
+	runs(list, func(x, y *told) bool { return x.epoch == y.epoch }, b.weighEpoch)
+	for i := range b.g.PortFlow[edges:] {
+		e := &b.g.PortFlow[edges+i]
+		e.Weight, b.sums[e.To] = b.sums[e.To], 0
 	}
-	return flows
 }
 
 // weighEpoch adds what each flow contributed in one epoch.
-func (b *builder) weighEpoch(list []told, sums []float64) {
+func (b *builder) weighEpoch(list []told) {
 	b.shares, b.who = b.shares[:0], b.who[:0]
 	var depth uint64
-	for _, t := range list {
-		did, f := b.did(t), t.flow()
+	waits := false
+	for i := range list {
+		did, f := b.did(&list[i]), list[i].flow
 		if did.Packets <= did.Paused {
 			continue
 		}
@@ -72,25 +51,26 @@ func (b *builder) weighEpoch(list []told, sums []float64) {
 		s.packets += int(did.Packets - did.Paused)
 		depth += did.Depth
 		s.depth = int(math.Round(float64(depth) / float64(s.packets)))
+		waits = waits || s.depth > 0
 	}
-	if len(b.shares) < 2 || !slices.ContainsFunc(b.shares, func(s share) bool { return s.depth > 0 }) {
+	if len(b.shares) < 2 || !waits {
 		return // nobody waited for anybody else
 	}
 	b.out = b.replay.contribute(b.shares, b.out)
 	for i, f := range b.who {
-		sums[f] += b.out[i]
+		b.sums[f] += b.out[i]
 	}
 }
 
 // pauses adds the edges of flows that were paused.
 func (b *builder) pauses() {
 	edges := &b.g.FlowPort
-	for _, t := range b.told {
-		did := b.did(t)
-		if did.Paused == 0 {
+	for i := range b.g.Passages {
+		p := &b.g.Passages[i]
+		if p.Did.Paused == 0 {
 			continue
 		}
-		e := Edge{From: t.flow(), To: t.node(), Weight: float64(did.Paused)}
+		e := Edge{From: p.Flow, To: p.Node, Weight: float64(p.Did.Paused)}
 		if n := len(*edges); n > 0 && (*edges)[n-1].From == e.From && (*edges)[n-1].To == e.To {
 			(*edges)[n-1].Weight += e.Weight
 			continue
