@@ -120,8 +120,9 @@ func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
 func (w *Watch) Wall(now model.Time) { w.wall = now }
 
 // Tick returns the slots that need not be waited for any longer at a time of the
-// collector's clock. It is to be called often, when all reports that had come were added: reports of one switch may be
-// added long before those of another that came at the same time.
+// collector's clock. It is to be called often, when all reports that had come
+// were added: reports of one switch may be added long before those of another
+// that came at the same time.
 func (w *Watch) Tick(now model.Time) (slots []*Slot) {
 	w.gather.tick(now)
 	for w.gather.overdue() {

@@ -19,7 +19,10 @@ import (
 const slotLength = 10 * time.Millisecond
 
 // lab is a simulated fabric whose switches count flows and export them when a
-// slot is over, and the collector that they export to.
+// slot is over, and the collector that they export to. It decodes every table
+// alone and fails on one that does not yield all its flows, where
+// control/flowwatch would use its neighbours' and go on: claims about losses
+// must not owe anything to that help.
 type lab struct {
 	net      *sim.Network
 	incoming *feed // what switches counted as it came in

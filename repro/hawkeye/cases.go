@@ -3,7 +3,6 @@ package hawkeye
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
@@ -39,17 +38,6 @@ func (r *run) exhibit() (*exhibit, error) {
 		}
 	}
 	return nil, nil
-}
-
-// transcript prints an exhibit so that a person can check it.
-func (e *exhibit) transcript(k kind) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v\n%s\n", k, e.named.Sentence())
-	for _, x := range e.named.Evidence {
-		fmt.Fprintf(&b, "- %s\n", x)
-	}
-	b.WriteString(e.drawing.Text())
-	return b.String()
 }
 
 var cases = claim.Claim{

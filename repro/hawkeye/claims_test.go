@@ -2,6 +2,7 @@ package hawkeye
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,17 @@ func TestClaimCaseStudies(t *testing.T) {
 			t.Errorf("%v: transcript differs (-want +got):\n%s", k, diff)
 		}
 	}
+}
+
+// transcript prints an exhibit so that a person can check it.
+func (e *exhibit) transcript(k kind) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v\n%s\n", k, e.named.Sentence())
+	for _, x := range e.named.Evidence {
+		fmt.Fprintf(&b, "- %s\n", x)
+	}
+	b.WriteString(e.drawing.Text())
+	return b.String()
 }
 
 // A seed replays: the same trace gives the same complaints and verdicts.
