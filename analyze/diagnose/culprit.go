@@ -177,33 +177,48 @@ func (m *matching) waitedIn(n int, from, to model.Time) map[int]float64 {
 	return weights
 }
 
-// until leaves out culprits whose packets all joined a queue after a time, as
-// far as what was told reaches back to it: who came later did not begin it.
-func (m *matching) until(list []Culprit, n int, t model.Time) []Culprit {
+// starters leaves out culprits that came to a paused queue after its pauses
+// began: they did not begin anything. Where the epochs told do not reach back
+// so far, nothing is known of those who were there, and something of those who
+// came since the last of its pauses: all that they have waiting.
+func (m *matching) starters(list []Culprit, n int) []Culprit {
+	pauses := &m.g.Nodes[n].Pauses
 	first := map[int]model.Time{}
+	since := map[int]float64{} // bytes that joined after the queue stopped
 	oldest := model.Time(math.MaxInt64)
 	for _, p := range m.g.PassagesAt(n) {
 		at, _ := m.joined(p)
 		if was, known := first[p.Flow]; !known || at < was {
 			first[p.Flow] = at
 		}
+		if at > pauses.Began {
+			since[p.Flow] += float64(p.Did.Bytes)
+		}
 		oldest = min(oldest, at)
 	}
-	if oldest > t {
-		return list
+	waiting := map[int]float64{}
+	for _, w := range m.g.WaitingAt(n) {
+		waiting[w.Flow] += float64(w.Bytes)
+	}
+	late := func(f int) bool {
+		if oldest > pauses.First {
+			return since[f] > 0 && since[f] >= waiting[f]
+		}
+		at, known := first[f]
+		return known && at > pauses.First
 	}
 	kept, sum := []Culprit(nil), 0.0
 	for _, c := range list {
-		if at, known := first[m.g.Flow(c.Flow)]; !known || at <= t {
+		if !late(m.g.Flow(c.Flow)) {
 			kept = append(kept, c)
 			sum += c.Weight
 		}
 	}
-	for i := range kept {
-		kept[i].Weight /= sum
-	}
 	if len(kept) == 0 {
 		return list
+	}
+	for i := range kept {
+		kept[i].Weight /= sum
 	}
 	return kept
 }

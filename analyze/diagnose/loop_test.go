@@ -47,6 +47,15 @@ func TestLoopThatBeganInside(t *testing.T) {
 	r.Flows[len(r.Flows)-1].First = 999 * µs
 	v = b.diagnose("h0>h4")
 	b.want(v[0], InLoop, Flows, MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
+
+	// Nor did they if of those who were there before only their packets are left.
+	r.Flows = r.Flows[len(r.Flows)-1:]
+	v = b.diagnose("h0>h4")
+	b.want(v[0], InLoop, Flows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
+	// Who has more waiting than came since was there before.
+	r.Flows[0].Bytes = 10 * kb
+	v = b.diagnose("h0>h4")
+	b.want(v[0], InLoop, Flows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0", "h4>h1")
 }
 
 func TestLoopThatBeganOutside(t *testing.T) {

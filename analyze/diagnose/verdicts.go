@@ -133,7 +133,7 @@ func (m *matching) deadlock(loop cycle) {
 	if inLoop && host.node < 0 {
 		v := m.inCircle(InLoop, Flows, loop, end{node: inside}, depth/most)
 		v.note("%s held %v already when it was first paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
-		v.Culprits = m.until(m.culprits(inside), inside, m.g.Nodes[inside].Pauses.First)
+		v.Culprits = m.starters(m.culprits(inside), inside)
 		m.detail(&v, inside)
 		m.endCircle(v, loop)
 	}
