@@ -78,14 +78,63 @@ func (m *matching) found(n int) (bytes float64) {
 }
 
 // lastly is from when on what joined a queue may have been before the victim's
-// packet: since, and before that so long as the deepest queue takes to drain.
+// packet. If the victim came to it since the packet was sent, that is what its
+// first packet found there; else all that the deepest queue holds may be. A
+// pause keeps it longer.
 func (m *matching) lastly(n int) model.Time {
 	node := &m.g.Nodes[n]
 	since := node.Snapshot.Add(-epoch.Calm)
 	if m.complaint.Took > 0 {
 		since = m.since(n)
 	}
-	return since.Add(-time.Duration(float64(node.Wave.Most) / m.bytesIn(n, time.Nanosecond)))
+	deepest := m.drained(n, float64(node.Wave.Most))
+	first, found, ok := m.entered(n, since)
+	if !ok {
+		return since.Add(-deepest)
+	}
+	if deepest > 0 {
+		found = min(found, deepest)
+	}
+	from := first.Add(-found)
+	if p := &node.Pauses; p.Pauses > 0 && p.Ended >= from && p.Ended > p.Began {
+		from = from.Add(-p.Ended.Sub(p.Began))
+	}
+	return from
+}
+
+// entered is when the victim's first packet joined a queue, if that was after a
+// time, and how long what it found there takes to drain, at most. Only the mean
+// of what its packets found is told: the first found more by as much as the
+// queue drained until the last came.
+func (m *matching) entered(n int, since model.Time) (first model.Time, found time.Duration, ok bool) {
+	flow := m.g.Flow(m.complaint.Victim)
+	for _, p := range m.g.PassagesAt(n) { // by epoch
+		if p.Flow != flow {
+			continue
+		}
+		from, to := m.joined(p)
+		if to < since {
+			continue
+		}
+		mean := float64(p.Did.Depth+p.Did.PausedDepth) / float64(max(p.Did.Packets, 1))
+		return from, m.drained(n, mean*m.size(n)) + to.Sub(from), from >= since
+	}
+	return 0, 0, false
+}
+
+// size is that of a queue's packets in the mean, in bytes.
+func (m *matching) size(n int) float64 {
+	bytes, packets := 0.0, 0.0
+	for _, p := range m.g.PassagesAt(n) {
+		bytes += float64(p.Did.Bytes)
+		packets += float64(p.Did.Packets)
+	}
+	return bytes / max(packets, 1)
+}
+
+// drained is how long a queue's link takes for some bytes.
+func (m *matching) drained(n int, bytes float64) time.Duration {
+	return time.Duration(bytes / m.bytesIn(n, time.Nanosecond))
 }
 
 // between tells whether a flow passed a queue between two times.

@@ -94,7 +94,7 @@ func (m *matching) burst(n int, list []Culprit) time.Duration {
 			bytes += float64(p.Bytes)
 		}
 	}
-	return time.Duration(bytes / m.bytesIn(n, time.Nanosecond))
+	return m.drained(n, bytes)
 }
 
 // rounds counts bursts over the epochs told: runs of epochs in which the

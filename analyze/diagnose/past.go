@@ -55,11 +55,20 @@ func (m *matching) waited(n int) bool {
 		return false
 	case node.ToHost:
 		return true // hosts do not pause for nothing
+	case m.brief(n):
+		return false
 	case p.Pauses > 0 && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep):
 		return true
 	}
 	free := float64(node.Packets-min(node.Paused, node.Packets)) * node.Depth
 	return node.Paused > 0 && float64(node.Paused)*node.PausedDepth >= free
+}
+
+// brief tells whether a queue was paused but once, for less than it must hold to
+// be a reason to wait.
+func (m *matching) brief(n int) bool {
+	p := &m.g.Nodes[n].Pauses
+	return p.Pauses > 0 && !m.g.Nodes[n].Stands() && p.First == p.Began && p.Ended.Sub(p.Began) < m.cfg.Deep
 }
 
 // packet is the size of most, in bytes: depths are in packets.

@@ -108,9 +108,9 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 	for c, table := range t.meters {
 		class := model.Priority(c)
 		for i := range table {
-			out := model.PortID(i % side)
-			if m := &table[i]; m.packets > 0 && t.telling(m.number, out, class, now) {
-				b.AddMeter(epoch.Meter{Epoch: m.number, In: model.PortID(i / side % side), Out: out, Priority: class, Packets: m.packets, Bytes: m.bytes})
+			in, out := model.PortID(i/side%side), model.PortID(i%side)
+			if m := &table[i]; m.packets > 0 && (t.telling(m.number, out, class, now) || t.followed(m, in, out, now)) {
+				b.AddMeter(epoch.Meter{Epoch: m.number, In: in, Out: out, Priority: class, Packets: m.packets, Bytes: m.bytes})
 			}
 		}
 	}

@@ -25,6 +25,12 @@ func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	return m
 }
 
+// followed tells whether a meter is of the last traffic by a port, to another
+// that was paused: polls go that way, and who reads the answers must see why.
+func (t *telemetry) followed(m *meter, in, out model.PortID, now model.Time) bool {
+	return t.came[in]-m.number < uint32(t.cfg.Epochs) && t.wasPaused(in, out, now)
+}
+
 // met tells whether traffic went from one port to another in the epochs that
 // are kept, counted from the last packet that came by the first, or waits still:
 // where everything stands, none goes.
