@@ -347,6 +347,40 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 	}
 }
 
+// TestWhoLeftBeforeThePacketCame: the victim's packets say when they came and
+// what they found. A flow that had left by then is no culprit, though it was in
+// the queue since they were sent, and a pause of a moment before that queue was
+// no reason to wait.
+func TestWhoLeftBeforeThePacketCame(t *testing.T) {
+	b := leafSpine(t, all...)
+	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
+		b.queue(p, 0)
+	}
+	r := b.reports[b.id("leaf1")]
+	b.met("h8>h5", "leaf1>h5", 9, 5, 100)
+	r.Flows[0].First, r.Flows[0].Last = 960*µs, 961*µs
+	b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+	r.Flows[1].Last = 955 * µs
+	b.met("h0>h5", "leaf1>h5", 9, 60, 200)
+	r.Flows[2].Last = 940 * µs
+	r.PortEpochs[0].Depth = 100 * 200
+	r.Waves = append(r.Waves, epoch.Wave{Port: b.port("leaf1>h5").Port, Priority: class, From: now.Add(-300 * µs), To: now.Add(-39 * µs), Most: 900 * kb})
+	before := b.reports[b.id("spine0")]
+	b.met("h8>h5", "spine0>leaf1", 9, 5, 1)
+	before.Flows[0].Paused, before.PortEpochs[0].Paused = 3, 3
+	before.Pauses = append(before.Pauses, epoch.Pause{
+		Port: b.port("spine0>leaf1").Port, Priority: class, First: now.Add(-45 * µs), Began: now.Add(-45 * µs), Ended: now.Add(-43 * µs), Pauses: 1, Time: 2 * µs,
+	})
+	r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port, Priority: class, Packets: 65, Bytes: 65 * kb})
+	d, err := New(DefaultConfig(b.intent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, g := b.graph("h8>h5")
+	v := d.Diagnose(Complaint{Victim: b.flow("h8>h5"), Took: 60 * µs}, e, g)
+	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
+}
+
 func TestNothingIsNothing(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.waits("h8>h5", 2*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")

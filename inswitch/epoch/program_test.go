@@ -366,6 +366,34 @@ func TestPollsFollowTheCause(t *testing.T) {
 	}
 }
 
+// TestReportsHoldWhatPollsFollow: a neighbour that sends no more waits for a
+// queue that others still use. The poll goes there for what it sent last, and
+// the report says so.
+func TestReportsHoldWhatPollsFollow(t *testing.T) {
+	cfg := DefaultConfig()
+	r := newRig(t, cfg)
+	r.packet(5*µs, 1, 3, 3, flowKey(1), 3)
+	r.packet(6*µs, 1, 2, 3, flowKey(2), 3) // to a port that nobody pauses
+	r.pause(10*µs, 3, 3, 10*time.Millisecond)
+	for at := 100 * µs; at < 4*cfg.Length; at += 100 * µs {
+		r.packet(at, 2, 3, 3, flowKey(3), 3)
+	}
+	p := complaint
+	p.Flag = poll.Causes
+	if r.poll(4*cfg.Length, 1, p); !slices.Equal(r.sent, []sent{{3, poll.Causes}}) {
+		t.Fatalf("passed on %v; want it where the last traffic went", r.sent)
+	}
+	var old []epoch.Meter
+	for _, m := range readAnswer(r.reports(4*cfg.Length + cfg.Collect)).Meters {
+		if m.Epoch == 0 {
+			old = append(old, m)
+		}
+	}
+	if want := []epoch.Meter{{In: 1, Out: 3, Priority: 3, Packets: 1, Bytes: 1000}}; !slices.Equal(old, want) {
+		t.Errorf("of the first epoch the report tells %+v; want %+v", old, want)
+	}
+}
+
 func TestAVisitOnTheVictimsWayDoesNotSwallowTheCause(t *testing.T) {
 	r := newRig(t, DefaultConfig())
 	r.route = 2
