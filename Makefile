@@ -33,12 +33,16 @@ page:
 	  scripts/need chromium:chromium && (cd console/web && test -d node_modules || $(NPM)); \
 	else echo "no Node 20 here: the page is not compared with its source nor tried in a browser"; fi
 
+# Packages whose tests leave something to a run without the race detector:
+# internal/race says what and why.
+PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '/internal/race"' .)))
+
 test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
 
 unit: page
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
-	$(GO) test ./sim ./control/flowwatch ./control/probe ./scenario/live ./console
+	$(GO) test $(PLAIN)
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)

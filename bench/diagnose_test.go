@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
+	detector "github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -14,6 +15,7 @@ func TestReplayCanFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates a fat-tree of k=16")
 	}
+	detector.LeaveToPlainRun(t)
 	in, err := newIncident()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-telemetry/weft/console"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
@@ -22,9 +23,7 @@ func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes a while")
 	}
-	if raced {
-		t.Skip("the fabric is too slow with the race detector; make test runs this without")
-	}
+	race.LeaveToPlainRun(t)
 	for _, need := range []string{"node", "chromium"} {
 		if _, err := exec.LookPath(need); err != nil {
 			t.Skipf("no %s here, so the page is not tried in a browser", need)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -24,6 +25,7 @@ func play(t testing.TB, s *Scenario) *Result {
 
 // TestExamples: every example holds what it expects, and says what it is about.
 func TestExamples(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	paths, err := filepath.Glob("../examples/*.yaml")
 	if err != nil || len(paths) < 8 {
 		t.Fatalf("%d examples, %v; want at least 8", len(paths), err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
@@ -26,11 +27,7 @@ func TestEightThousandHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.add(t, list...)
-	until := 100 * engine.Microsecond
-	if raceEnabled {
-		until = 5 * engine.Microsecond
-	}
-	n.Run(until)
+	n.Run(race.Less(100*engine.Microsecond, 5*engine.Microsecond))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	if n.Counts.Hops == 0 || n.Counts.Drops != [numReasons]int64{} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -38,7 +39,7 @@ func (w *waits) Dequeued(now engine.Time, p *Packet, out *Port) {
 // TestQueueIsMD1 sends packets of one size at random over one link: the mean
 // wait must be Pollaczek and Khinchine's.
 func TestQueueIsMD1(t *testing.T) {
-	leaveToPlainRun(t)
+	race.LeaveToPlainRun(t)
 	const packets, payload = 300_000, 958 // 1000 bytes on the wire
 	for _, load := range []float64{0.3, 0.6, 0.8} {
 		links := topo.DefaultLinks()
@@ -73,7 +74,7 @@ func TestQueueIsMD1(t *testing.T) {
 // shares of a single stretch of 100 ms scatter by some per cent; what must hold
 // is that they lie within 5 % of fair as a rule, and that no flow is favoured.
 func TestDCQCNSharesFairly(t *testing.T) {
-	leaveToPlainRun(t)
+	race.LeaveToPlainRun(t)
 	cfg := DefaultConfig()
 	cfg.ECN = []ECNParams{{Kmin: 5 * model.KB, Kmax: 200 * model.KB, Pmax: 0.01}} // the paper's
 	links := topo.DefaultLinks()
@@ -196,10 +197,7 @@ func TestTCPWaitsItsLeastTimeout(t *testing.T) {
 
 // TestReplay holds that a seed gives the same run, to the picosecond.
 func TestReplay(t *testing.T) {
-	span := 3 * time.Millisecond
-	if raceEnabled {
-		span = 500 * time.Microsecond
-	}
+	span := race.Less(3*time.Millisecond, 500*time.Microsecond)
 	run := func(seed uint64) ([]FlowRecord, Counts) {
 		cfg := DefaultConfig()
 		cfg.Seed, cfg.Buffer = seed, 3*model.MB
@@ -230,10 +228,7 @@ func TestReplay(t *testing.T) {
 // TestReplayDoesNotDependOnSlices holds that it does not matter where Run was
 // told to stop: progress bars must not change results.
 func TestReplayDoesNotDependOnSlices(t *testing.T) {
-	end := 2 * engine.Millisecond
-	if raceEnabled {
-		end = 600 * engine.Microsecond
-	}
+	end := race.Less(2*engine.Millisecond, 600*engine.Microsecond)
 	run := func(slice engine.Time) ([]FlowRecord, Counts) {
 		cfg := DefaultConfig()
 		cfg.Buffer = 2 * model.MB
@@ -266,9 +261,7 @@ func TestReplayDoesNotDependOnSlices(t *testing.T) {
 
 // TestSteadyStateAllocatesNothing runs a loaded fabric and counts.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("counts are those of the run without the race detector, which takes a minute less")
-	}
+	race.LeaveToPlainRun(t)
 	cfg := DefaultConfig()
 	cfg.Buffer = 2 * model.MB
 	n := fatTree(t, 4, cfg)

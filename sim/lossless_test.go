@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -105,11 +106,7 @@ func TestLosslessLosesNothing(t *testing.T) {
 		}
 	}
 	// rapid runs 100 cases at a time; the promise is about a thousand.
-	rounds := 10
-	if raceEnabled {
-		rounds = 1 // make test runs all of them without the detector
-	}
-	for range rounds {
+	for range race.Less(10, 1) {
 		rapid.Check(t, check)
 	}
 	if paused < runs/4 {

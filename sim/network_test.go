@@ -76,13 +76,3 @@ func TestIncastLosesNothing(t *testing.T) {
 		t.Errorf("finished %d, drops %v, pauses %d; want 15, none, some", n.Finished, n.Counts.Drops, n.Counts.Pauses)
 	}
 }
-
-// leaveToPlainRun keeps long statistics of code that has one goroutine away
-// from the race detector, which makes them ten times longer: make test runs
-// this package a second time without it.
-func leaveToPlainRun(t *testing.T) {
-	t.Helper()
-	if raceEnabled {
-		t.Skip("runs in make test's second run of this package, without the race detector")
-	}
-}

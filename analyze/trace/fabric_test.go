@@ -12,6 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/inswitch/mirror"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -150,10 +151,13 @@ func lossy(share float64) simhost.Mgmt {
 	return m
 }
 
+// losses are the shares of mirrors that are lost on their way.
+var losses = race.Less([]float64{0, 0.05, 0.2}, []float64{0.2})
+
 // TestHealthyFabricRaisesNoAlarm: routes change under traffic, switch by
 // switch, mirrors come in any order and up to a fifth of them is lost.
 func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
-	for seed := range uint64(seeds) {
+	for seed := range race.Less(uint64(5), 1) {
 		for _, loss := range losses {
 			t.Run(fmt.Sprintf("seed=%d,loss=%v", seed, loss), func(t *testing.T) {
 				l := newLab(t, seed, lossy(loss))

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
 	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -150,14 +151,6 @@ func (l *lab) sure() map[string]time.Duration {
 	return found
 }
 
-// long leaves a test to the run without the race detector, which costs these a
-// factor of thirty. "make test" does both.
-func long(t *testing.T) {
-	if raceEnabled {
-		t.Skip("runs without the race detector")
-	}
-}
-
 func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -185,11 +178,8 @@ func (l *lab) lost() (found, real map[model.FlowKey]uint64) {
 }
 
 func TestHealthyFabricWithRouteChangeShowsNothing(t *testing.T) {
-	seeds, end := uint64(3), 260*ms
-	if raceEnabled {
-		seeds, end = 1, 100*ms
-	}
-	for seed := range seeds {
+	end := race.Less(260*ms, 100*ms)
+	for seed := range race.Less(uint64(3), 1) {
 		l := newLab(t, seed, nil)
 		l.net.At(engine.Of(63*ms), func() { // other hash, other ways, in the middle of a slot
 			cfg := l.net.Routes().Config()
@@ -219,7 +209,7 @@ func TestHealthyFabricWithRouteChangeShowsNothing(t *testing.T) {
 }
 
 func TestClaimLoopIsFound(t *testing.T) {
-	long(t)
+	race.LeaveToPlainRun(t)
 	l := newLab(t, 1, nil)
 	// tor1 has moved h3 away and sends up to leaf0, which has not heard of it.
 	l.inject(65*ms, 0, sim.Reroute{Entries: []sim.Entry{{Switch: l.node("tor1"), To: l.dst("h3"), Via: []model.NodeID{l.node("leaf0")}}}})
@@ -254,7 +244,7 @@ func TestClaimLoopIsFound(t *testing.T) {
 }
 
 func TestClaimBlackHoleIsFound(t *testing.T) {
-	long(t)
+	race.LeaveToPlainRun(t)
 	for name, deploy := range map[string]func(topo.Node) bool{
 		"everywhere": nil,
 		"ToRs alone": func(n topo.Node) bool { return n.Role == topo.ToR },
@@ -293,7 +283,7 @@ func TestClaimBlackHoleIsFound(t *testing.T) {
 }
 
 func TestClaimLossMapEqualsTruth(t *testing.T) {
-	long(t)
+	race.LeaveToPlainRun(t)
 	l := newLab(t, 3, nil)
 	bad := model.Port{Node: l.node("leaf0"), Port: l.net.Fabric().Node(l.node("leaf0")).PortsTo(l.node("tor1"))[0]}
 	l.inject(50*ms, 100*ms, sim.Lossy{Port: bad, Share: 0.05})
@@ -318,7 +308,7 @@ func TestClaimLossMapEqualsTruth(t *testing.T) {
 }
 
 func TestCorruptTableHitsAShareOfFlows(t *testing.T) {
-	long(t)
+	race.LeaveToPlainRun(t)
 	l := newLab(t, 4, nil)
 	spine := l.node("spine0")
 	l.inject(50*ms, 0, sim.BadTable{Switch: spine, Share: 0.3, Seed: 5})
@@ -335,7 +325,7 @@ func TestCorruptTableHitsAShareOfFlows(t *testing.T) {
 }
 
 func TestDeadLinkIsSilent(t *testing.T) {
-	long(t)
+	race.LeaveToPlainRun(t)
 	l := newLab(t, 5, nil)
 	l.inject(50*ms, 0, sim.LinkDown{Port: model.Port{Node: l.node("spine0"), Port: 1}})
 	l.run(160 * ms)
@@ -350,7 +340,7 @@ func TestDeadLinkIsSilent(t *testing.T) {
 }
 
 func TestPolarisedHashIsTheCause(t *testing.T) {
-	long(t)
+	race.LeaveToPlainRun(t)
 	l := newLab(t, 6, nil)
 	var more []traffic.Flow // enough flows for the statistics
 	hosts := l.net.Fabric().Hosts()

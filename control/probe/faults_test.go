@@ -10,12 +10,16 @@ import (
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/probe"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 )
+
+// seeds is how many faults are drawn.
+var seeds = race.Less(200, 2)
 
 // drawFabric is one of three small shapes.
 func drawFabric(t testing.TB, rng *rand.Rand) *topo.Fabric {

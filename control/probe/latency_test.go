@@ -8,6 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/probe"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -25,6 +26,7 @@ func TestClaimLinkLatency(t *testing.T) {
 	check(t, err)
 	leaf, _ := f.ByName("leaf0")
 	spine, _ := f.ByName("spine0")
+	trips := race.Less(1000, 500)
 	for _, stamps := range []bool{true, false} {
 		l := newLab(t, setup{fabric: f, seed: 1})
 		l.SetClock(leaf, sim.Clock{Offset: 3 * time.Millisecond, Drift: 20e-6})
@@ -42,7 +44,7 @@ func TestClaimLinkLatency(t *testing.T) {
 		desk, err := probe.NewDesk(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 		check(t, err)
 		l.keep = func(tr *trace.Trace) { desk.Take(tr) }
-		q, err := desk.Latency(0, leaf, spine, stamps, trips)
+		q, err := desk.Latency(0, leaf, spine, stamps, uint32(trips))
 		check(t, err)
 		l.Run(ms)
 		out := f.Node(leaf).PortsTo(spine)[0]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -50,9 +51,7 @@ func pass(t *testing.T, l *Lab, d time.Duration) {
 // TestProgrammeIsFound breaks everything once: each fault is found with the right
 // cause, and nothing else is.
 func TestProgrammeIsFound(t *testing.T) {
-	if raced {
-		t.Skip("in the plain run")
-	}
+	race.LeaveToPlainRun(t)
 	seeds := []uint64{1, 2}
 	if testing.Short() {
 		seeds = seeds[:1]
@@ -105,12 +104,8 @@ func TestBlackholeIsJoined(t *testing.T) {
 
 // TestQuietFabricHasNoIncidents plays traffic alone.
 func TestQuietFabricHasNoIncidents(t *testing.T) {
-	length := 200 * time.Millisecond
-	if raced {
-		length = 30 * time.Millisecond
-	}
 	l, d := watched(t, small(5))
-	pass(t, l, length)
+	pass(t, l, race.Less(200*time.Millisecond, 30*time.Millisecond))
 	for _, in := range d.Score().Invented {
 		t.Errorf("incident %d: %v at %s: %s", in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
 	}
@@ -161,9 +156,7 @@ func TestFaultsWantTheirPlaces(t *testing.T) {
 // TestMemoryStaysFlat plays on: what is over is forgotten, by the simulator, the
 // watches and the director.
 func TestMemoryStaysFlat(t *testing.T) {
-	if raced {
-		t.Skip("in the plain run")
-	}
+	race.LeaveToPlainRun(t)
 	l, d := watched(t, small(1))
 	heap := func() uint64 {
 		runtime.GC()

@@ -1,5 +1,0 @@
-//go:build !race
-
-package flowwatch
-
-const raceEnabled = false

@@ -1,8 +1,0 @@
-//go:build !race
-
-package probe_test
-
-const (
-	seeds = 200
-	trips = 1000
-)

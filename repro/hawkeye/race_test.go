@@ -1,5 +1,0 @@
-//go:build race
-
-package hawkeye
-
-const slow = true // the race detector is on
