@@ -164,15 +164,15 @@ func (c *Collector) forget(ev poll.Event) {
 // read takes the records of a chunk. Either all of them are good or none is
 // taken.
 func (r *Report) read(k *epoch.Chunk) error {
-	before := *r
+	next := *r
 	for it := k.Reader(); it.Next(); {
-		if err := r.record(it.Kind(), it.Record()); err != nil {
-			*r = before
+		if err := next.record(it.Kind(), it.Record()); err != nil {
 			return err
 		}
 	}
-	r.Flags |= k.Flags
-	r.Dropped = max(r.Dropped, k.Dropped)
+	next.Flags |= k.Flags
+	next.Dropped = max(next.Dropped, k.Dropped)
+	*r = next
 	return nil
 }
 
@@ -203,6 +203,9 @@ func add[T any, P interface {
 	*T
 	Parse([]byte) (int, error)
 }](list []T, b []byte) ([]T, error) {
+	if len(list) == cap(list) {
+		list = slices.Grow(list, max(16, len(list))) // chunks hold a dozen or more of most kinds
+	}
 	list = append(list, *new(T))
 	_, err := P(&list[len(list)-1]).Parse(b) // in its place: a variable would go to the heap
 	return list, err
