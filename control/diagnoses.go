@@ -142,7 +142,7 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	case diagnose.Contention:
 		e.Cause = incident.Contention
 	case diagnose.Backpressure:
-		e.Cause = incident.Incast
+		e.Cause, e.Minor = incident.Incast, c.brief(v)
 	case diagnose.Storm:
 		e.Cause = incident.Storm
 		if v.Detail == diagnose.SlowReceiver {
@@ -155,6 +155,23 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 		e.Cause = incident.Deadlock
 	}
 	return e
+}
+
+// brief tells whether pauses that spread from a queue were too short to hurt, by
+// the counters of the ports they spread over: of a busy fabric's queues one is
+// overfull now and then. Pauses that no counter tells of are not called brief.
+func (c *Controller) brief(v *diagnose.Verdict) bool {
+	at, counted := c.slotOf(v.At), false
+	for _, p := range v.Path {
+		if p == v.Initial || !c.meter.counts(p) {
+			continue
+		}
+		counted = true
+		if c.meter.pausedIn(p, at-1, at+1) >= c.cfg.Stall {
+			return false
+		}
+	}
+	return counted
 }
 
 // diagnosisRecord is a verdict as it is kept and shown.

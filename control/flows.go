@@ -27,9 +27,7 @@ func (c *Controller) slot(s *flowwatch.Slot) {
 	c.pauses(s.Map)
 	if c.balance.slots++; c.balance.slots >= c.cfg.Balance {
 		c.balance.slots = 0
-		for _, im := range c.flows.Balance.Take() {
-			c.uneven(&im, s.Map)
-		}
+		c.uneven(c.flows.Balance.Take(), s.Map)
 		c.flows.Loss.Take() // by link; events are used instead
 		c.flows.Sizes.Reset()
 	}
@@ -64,26 +62,40 @@ func (c *Controller) host(a model.Addr) string {
 func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 	e := incident.Evidence{
 		At: c.now, From: m.Start(), Source: incident.Flowsets, Sure: f.Sure,
-		Place: f.At, Flows: f.Flows, Extent: f.Switches, Text: f.Describe(c.fabric),
+		Place: f.At, Flows: f.Flows, Extent: f.Switches,
 	}
 	if f.HasNext {
 		e.Next, e.HasNext = f.Next.Node, true
 	}
+	some := fmt.Sprintf("%d of %d flows", len(f.Flows), len(f.Flows)+f.Others)
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall && slices.ContainsFunc(f.Flows, lossless):
 		e.Cause = incident.Stall
-		e.Text = fmt.Sprintf("%d flows stand still at %s, which was paused for %.0f%% of a slot", len(f.Flows), c.fabric.PortName(f.At), 100*paused)
+		e.Text = fmt.Sprintf("%s stand still at %s, which was paused for %.0f%% of a slot", plural(len(f.Flows), "flow"), c.port(f.At), 100*paused)
 		c.behind(&e)
 	case f.Kind == paths.Loop:
 		e.Cause = incident.Loop
+		e.Text = fmt.Sprintf("%s go round: %s", some, c.round(f.Switches))
 	case f.Kind == paths.BlackHole:
 		e.Cause = incident.Blackhole
+		e.Text = fmt.Sprintf("%s reach %s and no further", some, c.port(f.At))
 	case f.Kind == paths.Silent:
 		e.Cause = incident.DeadLink
+		e.Text = fmt.Sprintf("%s leave %s and reach nothing", some, c.port(f.At))
 	case f.Kind == paths.WrongWay:
 		e.Cause = incident.WrongRoute
+		e.Text = fmt.Sprintf("%s leave %s by another port than intended: %s", some, c.name(f.At.Node), c.port(f.At))
 	}
 	c.file(e)
+}
+
+// round names the switches of a loop, the first once more at the end.
+func (c *Controller) round(list []model.NodeID) string {
+	text := ""
+	for _, id := range list {
+		text += c.name(id) + " → "
+	}
+	return text + c.name(list[0])
 }
 
 // file joins a statement to its incident. One that is not sure founds none.
@@ -141,7 +153,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		e := incident.Evidence{
 			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: incident.Flowsets, Cause: incident.Loss, Sure: true,
 			Place: seg.From, Flows: k.flows,
-			Text: fmt.Sprintf("%d of %d packets of %d flows lost behind %s", k.lost, k.sent, len(k.flows), c.fabric.PortName(seg.From)),
+			Text: fmt.Sprintf("%d of %d packets of %d flows lost behind %s", k.lost, k.sent, len(k.flows), c.port(seg.From)),
 		}
 		if seg.To != (model.Port{}) {
 			e.Next, e.HasNext = seg.To.Node, true
@@ -149,7 +161,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
 		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
 			e.Cause = incident.Stall
-			e.Text = fmt.Sprintf("%d packets of %d flows stand at %s, which is paused", k.lost, len(k.flows), c.fabric.PortName(seg.From))
+			e.Text = fmt.Sprintf("%d packets of %d flows stand at %s, which is paused", k.lost, len(k.flows), c.port(seg.From))
 			c.behind(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause = incident.Contention
@@ -162,16 +174,35 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 // lossless tells whether a flow is in a class that PFC pauses.
 func lossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort == roce.Port }
 
-// uneven is evidence of a hash that spreads flows badly. A group that is uneven
-// by chance, or by a few large flows, is no fault.
-func (c *Controller) uneven(im *load.Imbalance, m *paths.Map) {
-	if im.Cause != load.Hash {
+// uneven is evidence of hashes that spread flows badly. A group that is uneven
+// by chance, or by a few large flows, is no fault. Switches that something else
+// makes uneven, a detour or a queue that stands, say so one by one; the others
+// are one trouble, for they are set up alike.
+func (c *Controller) uneven(list []load.Imbalance, m *paths.Map) {
+	all := incident.Evidence{At: c.now, From: m.Start(), Source: incident.Flowsets, Cause: incident.Imbalance, Sure: true}
+	var worst *load.Imbalance
+	for i := range list {
+		im := &list[i]
+		if im.Cause != load.Hash {
+			continue
+		}
+		one := all
+		one.Place, one.Extent, one.Text = model.Port{Node: im.Switch}, nil, im.Describe(c.fabric)
+		if in := c.joiner.Explains(one); in != nil && in.Cause != incident.Imbalance {
+			c.file(one)
+			continue
+		}
+		if all.Extent = append(all.Extent, im.Switch); worst == nil || im.Ratio > worst.Ratio {
+			worst, all.Place, all.Text = im, one.Place, one.Text
+		}
+	}
+	if worst == nil {
 		return
 	}
-	c.file(incident.Evidence{
-		At: c.now, From: m.Start(), Source: incident.Flowsets, Cause: incident.Imbalance, Sure: true,
-		Place: model.Port{Node: im.Switch}, Text: im.Describe(c.fabric),
-	})
+	if n := len(all.Extent); n > 1 {
+		all.Text = fmt.Sprintf("%d switches hash badly, worst of them %s", n, all.Text)
+	}
+	c.file(all)
 }
 
 // behind says that a port is paused by the node that it sends to.
@@ -191,7 +222,7 @@ func (c *Controller) pauses(m *paths.Map) {
 		for _, p := range left {
 			e := incident.Evidence{
 				At: c.now, From: m.Start(), Source: incident.Counters, Cause: incident.Stall, Sure: true, Place: p,
-				Text: fmt.Sprintf("%s was paused", c.fabric.PortName(p)),
+				Text: fmt.Sprintf("%s was paused", c.port(p)),
 			}
 			c.behind(&e)
 			if c.joiner.Support(e) == nil {

@@ -239,10 +239,10 @@ func (c *Controller) queued(id uint64, nodes []model.NodeID, from model.Time) {
 		if !slices.Contains(nodes, q.Port.Node) {
 			continue
 		}
-		c.outcome(id, "label-rate", fmt.Sprintf("a queue of %v at %s", q.Depth, c.fabric.PortName(q.Port)))
+		c.outcome(id, "label-rate", fmt.Sprintf("a queue of %v at %s", q.Depth, c.port(q.Port)))
 		c.joiner.Support(incident.Evidence{
 			At: c.now, From: from, Source: incident.Labels, Cause: incident.Contention, Sure: true, Place: q.Port,
-			Text: fmt.Sprintf("%v wait at %s, packets take %v", q.Depth, c.fabric.PortName(q.Port), q.Latency),
+			Text: fmt.Sprintf("%v wait at %s, packets take %v", q.Depth, c.port(q.Port), q.Latency),
 		})
 		return
 	}

@@ -158,6 +158,17 @@ func (c *Controller) place(p model.Port) string {
 	return fmt.Sprintf("%s:%d", c.name(p.Node), p.Port)
 }
 
+// port names a port and where it leads, "tor0:3>leaf1", as verdicts do; a node
+// where no port is known.
+func (c *Controller) port(p model.Port) string {
+	if c.fabric.Has(p.Node) && p.Port != 0 {
+		if q := c.fabric.Port(p); q != nil {
+			return c.place(p) + ">" + c.name(q.Peer.Node)
+		}
+	}
+	return c.place(p)
+}
+
 func (c *Controller) portRef(p model.Port) api.PortRef {
 	r := api.PortRef{Node: c.name(p.Node), Port: p.Port}
 	if c.fabric.Has(p.Node) && p.Port != 0 {

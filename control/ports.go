@@ -58,6 +58,12 @@ func (m *meter) note(now model.Time, port model.Port, paused time.Duration, disc
 	h.discards[port.Node] += discards
 }
 
+// counts tells whether counters of a port are known.
+func (m *meter) counts(port model.Port) bool {
+	_, known := m.last[port]
+	return known
+}
+
 // pausedIn is the largest part of a slot, of those from first to last, that a
 // port was paused for. Port 0 of a switch is any of its ports.
 func (m *meter) pausedIn(port model.Port, first, last int64) (share float64) {

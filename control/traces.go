@@ -59,7 +59,12 @@ func (c *Controller) traced(from, to model.Time, f trace.Finding) {
 	switch f.Kind {
 	case trace.Loop:
 		e.Cause = incident.Loop
-		e.Text = fmt.Sprintf("%d of %d mirrored packets went round through %s", f.Ended, f.Packets, c.name(f.Switch))
+		if f.Detour() {
+			e.Cause = incident.WrongRoute
+			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", plural(int(f.Ended), "mirrored packet"), c.name(f.Switch))
+			break
+		}
+		e.Text = fmt.Sprintf("%s went round through %s", plural(int(f.Ended), "mirrored packet"), c.name(f.Switch))
 	case trace.Silent:
 		e.Cause = incident.DeadLink
 		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.name(f.Next))
@@ -67,7 +72,7 @@ func (c *Controller) traced(from, to model.Time, f trace.Finding) {
 		e.Cause = incident.Loss
 		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.name(f.Switch))
 	}
-	if e.Cause != incident.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, c.slotOf(from), c.slotOf(to)) >= c.cfg.Stall {
+	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, c.slotOf(from), c.slotOf(to)) >= c.cfg.Stall {
 		e.Cause, e.Sure = incident.Stall, false // they may stand there
 	}
 	if e.Cause == incident.Loss && c.meter.discardedIn(f.Switch, c.slotOf(from)-1, c.slotOf(to)+1) >= f.Ended {

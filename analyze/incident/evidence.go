@@ -93,6 +93,7 @@ type Evidence struct {
 	Source Source
 	Cause  Cause
 	Sure   bool // the source excludes what is harmless
+	Minor  bool // it is so, and costs next to nothing
 
 	// Place is where the trouble begins: a switch's port, or the switch alone
 	// (port 0). A storm begins at the host.

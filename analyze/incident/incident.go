@@ -18,6 +18,7 @@ type Incident struct {
 
 	Cause Cause
 	Sure  bool // at least one source of the cause excludes what is harmless
+	Minor bool // nothing was said yet that costs more than ordinary life does
 	Place model.Port
 	Next  model.NodeID // behind Place, where HasNext
 	// HasNext, Text and Remedy are of the evidence that names the cause.
@@ -36,8 +37,13 @@ type Incident struct {
 	changed bool
 }
 
-// Severity is the cause's.
-func (in *Incident) Severity() Severity { return in.Cause.Severity() }
+// Severity is the cause's, if it costs something.
+func (in *Incident) Severity() Severity {
+	if in.Minor {
+		return Notice
+	}
+	return in.Cause.Severity()
+}
 
 // Agree lists the sources that have spoken.
 func (in *Incident) Agree() (list []Source) {
@@ -100,15 +106,18 @@ const (
 
 func (in *Incident) add(e *Evidence) {
 	in.changed = true
-	if len(in.Timeline)+in.Unshown == 0 || e.From < in.Begin {
-		in.Begin = e.From
+	first := len(in.Timeline)+in.Unshown == 0
+	minor := e.Minor || e.Cause.Severity() == Notice
+	if first || in.Minor && !minor || in.Minor == minor && e.From < in.Begin {
+		in.Begin = e.From // ordinary life before is not where it began
 	}
+	in.Minor = (first || in.Minor) && minor
 	if in.Found == 0 || e.At < in.Found {
 		in.Found = e.At
 	}
 	in.Sources[e.Source]++
-	if in.rename(e) || family(e.Cause) == family(in.Cause) {
-		in.Last = max(in.Last, e.At)
+	if in.rename(e) || family(e.Cause) == family(in.Cause) && in.Minor == minor {
+		in.Last = max(in.Last, e.At) // ordinary life goes on when it is over
 	}
 	e.touches(func(n model.NodeID) bool {
 		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)

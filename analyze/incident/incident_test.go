@@ -77,9 +77,9 @@ func TestUnrelatedStayApart(t *testing.T) {
 			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(1, 1)},
 			{At: 10 * ms, From: 10 * ms, Cause: Blackhole, Place: at(1, 1)},
 		},
-		"two hashes": {
-			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(1, 0), Flows: []model.FlowKey{flow(1)}},
-			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(2, 0), Flows: []model.FlowKey{flow(1)}},
+		"two queues": {
+			{At: 10 * ms, From: 10 * ms, Cause: Contention, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
+			{At: 10 * ms, From: 10 * ms, Cause: Contention, Place: at(1, 2), Flows: []model.FlowKey{flow(1)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +90,64 @@ func TestUnrelatedStayApart(t *testing.T) {
 				t.Errorf("%d incidents, want two", len(j.Open()))
 			}
 		})
+	}
+}
+
+// TestHashesAreOneTrouble: switches that are set up alike hash alike.
+func TestHashesAreOneTrouble(t *testing.T) {
+	j := joiner(t)
+	j.Add(Evidence{At: 60 * ms, From: 50 * ms, Cause: Imbalance, Sure: true, Place: at(1, 0), Text: "worst"})
+	in := j.Add(Evidence{At: 110 * ms, From: 100 * ms, Cause: Imbalance, Sure: true, Place: at(2, 0)})
+	if len(j.Open()) != 1 || !slices.Equal(in.Nodes, []model.NodeID{1, 2}) || in.Text != "worst" {
+		t.Errorf("%d incidents, the last at %v: %q; want one at both switches", len(j.Open()), in.Nodes, in.Text)
+	}
+}
+
+// TestLaterTroubleTakesNothingIn is a fabric whose queues are busy all the time
+// with two faults one after the other. What a queue says that all three touch is
+// the newest fault's, and each keeps its cause.
+func TestLaterTroubleTakesNothingIn(t *testing.T) {
+	j := joiner(t)
+	busy := j.Add(Evidence{At: 10 * ms, From: 5 * ms, Source: Epochs, Cause: Incast, Sure: true, Minor: true, Place: at(1, 1), Extent: []model.NodeID{2, 3}})
+	for now := 20 * ms; now < 300*ms; now += 20 * ms {
+		j.Add(Evidence{At: now, From: now, Source: Epochs, Cause: Contention, Sure: true, Place: at(1, 1)})
+	}
+	storm := j.Add(Evidence{At: 110 * ms, From: 100 * ms, Source: Epochs, Cause: Storm, Sure: true, Place: at(9, 0), Extent: []model.NodeID{2}})
+	loop := j.Add(Evidence{At: 220 * ms, From: 210 * ms, Source: Flowsets, Cause: Loop, Sure: true, Place: at(2, 0), Extent: []model.NodeID{2, 4}})
+	if got := j.Add(Evidence{At: 230 * ms, From: 220 * ms, Source: Flowsets, Cause: Stall, Sure: true, Place: at(2, 1)}); got != loop {
+		t.Errorf("packets that stand are of %v; want of the loop", got.Cause)
+	}
+	if got := [...]Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]Cause{Incast, Storm, Loop} || len(j.Open()) != 3 {
+		t.Errorf("%v in %d open incidents; want incast, storm and loop in three", got, len(j.Open()))
+	}
+}
+
+// TestWhatCostsNothingIsANotice until something says that it does.
+func TestWhatCostsNothingIsANotice(t *testing.T) {
+	j := joiner(t)
+	in := j.Add(Evidence{At: 10 * ms, From: 10 * ms, Source: Epochs, Cause: Incast, Sure: true, Minor: true, Place: at(1, 1)})
+	j.Add(Evidence{At: 11 * ms, From: 10 * ms, Source: Labels, Cause: Contention, Sure: true, Place: at(1, 1)})
+	if in.Severity() != Notice {
+		t.Errorf("%v of an incast that cost nothing; want notice", in.Severity())
+	}
+	j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Counters, Cause: Stall, Sure: true, Place: at(1, 2)})
+	if in.Severity() != Warning || in.Cause != Incast {
+		t.Errorf("%v, %v once a port stood; want a warning of an incast", in.Severity(), in.Cause)
+	}
+	j.Add(Evidence{At: 50 * ms, From: 40 * ms, Source: Epochs, Cause: Storm, Sure: true, Place: at(9, 0), Extent: []model.NodeID{1}})
+	if in.Cause != Storm || in.Begin != 10*ms {
+		t.Errorf("%v since %v; want a storm since 10 ms, when ports began to stand", in.Cause, in.Begin)
+	}
+}
+
+// TestOrdinaryLifeIsNotTheBeginning of what comes after it at the same place.
+func TestOrdinaryLifeIsNotTheBeginning(t *testing.T) {
+	j := joiner(t)
+	j.Add(Evidence{At: 10 * ms, From: 5 * ms, Source: Epochs, Cause: Contention, Sure: true, Place: at(1, 1)})
+	in := j.Add(Evidence{At: 60 * ms, From: 50 * ms, Source: Epochs, Cause: Incast, Sure: true, Place: at(1, 2)})
+	j.Add(Evidence{At: 70 * ms, From: 40 * ms, Source: Flowsets, Cause: Contention, Sure: true, Place: at(1, 2)})
+	if in.Begin != 50*ms || len(j.Open()) != 1 {
+		t.Errorf("%d incidents, the last since %v; want one since 50 ms", len(j.Open()), in.Begin)
 	}
 }
 

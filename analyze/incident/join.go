@@ -48,6 +48,7 @@ type Joiner struct {
 	open []*Incident
 	done []*Incident // closed, or added to afterwards, since Changed was asked
 	past []*Incident // closed ones that late evidence may still be about
+	mine []*Incident // that a statement belongs to; its memory is used again
 
 	// Early counts incidents that were closed for want of room.
 	Early uint64
@@ -87,24 +88,41 @@ func (j *Joiner) Support(e Evidence) *Incident {
 	return home
 }
 
-// home finds the incident that e belongs to, or nil.
+// Explains returns the open incident that explains a statement best, or nil. The
+// statement is not filed.
+func (j *Joiner) Explains(e Evidence) (best *Incident) {
+	for _, in := range j.open {
+		if j.belongs(in, &e) && (best == nil || explains(in, best)) {
+			best = in
+		}
+	}
+	return best
+}
+
+// home finds the incident that e belongs to, or nil: of several the one that
+// explains most. Those that e shows to be one become one.
 func (j *Joiner) home(e *Evidence) (home *Incident) {
-	for i := 0; i < len(j.open); i++ {
-		in := j.open[i]
-		if !j.belongs(in, e) {
+	list := j.mine[:0]
+	for _, in := range j.open {
+		if j.belongs(in, e) {
+			list = append(list, in)
+			if home == nil || explains(in, home) {
+				home = in
+			}
+		}
+	}
+	j.mine = list
+	for _, in := range list {
+		if in == home || in.Closed || !j.mergeable(home, in, e) {
 			continue
 		}
-		if home == nil {
-			home = in
-			continue
+		older, younger := home, in
+		if in.ID < home.ID {
+			older, younger = in, home
 		}
-		if !mergeable(home, in, e) {
-			continue
-		}
-		home.absorb(in)
-		in.Into = home.ID
-		j.close(i)
-		i--
+		older.absorb(younger)
+		younger.Into, home = older.ID, older
+		j.close(slices.Index(j.open, younger))
 	}
 	if home != nil {
 		return home
@@ -119,6 +137,11 @@ func (j *Joiner) home(e *Evidence) (home *Incident) {
 		}
 	}
 	return nil
+}
+
+// explains tells whether the cause of a says more than that of b.
+func explains(a, b *Incident) bool {
+	return a.Sure && !b.Sure || a.Sure == b.Sure && a.Cause > b.Cause
 }
 
 // remembered is how many closed incidents late evidence may join.
@@ -136,8 +159,11 @@ func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
 	if e.Cause > in.Cause && e.From > in.Begin.Add(j.cfg.Apart) {
 		return false // what began so much later cannot have caused it
 	}
-	if family(in.Cause) == family(e.Cause) && in.Cause <= Imbalance && in.Place.Node != e.Place.Node {
-		return false // two switches that hash badly are two troubles
+	if in.Cause == Imbalance && e.Cause == Imbalance {
+		return true // switches that hash alike are many, and one trouble
+	}
+	if in.Cause == Contention && e.Cause == Contention && in.Place != e.Place {
+		return false // every queue has its own; else all queues of a fabric would hang together
 	}
 	near := e.touches(func(n model.NodeID) bool {
 		_, found := slices.BinarySearch(in.Nodes, n)
@@ -207,12 +233,28 @@ func related(a, b Cause) bool {
 
 // mergeable tells whether two incidents that e belongs to are one: e is sure,
 // and their causes fit together, or both are consequences of e.
-func mergeable(a, b *Incident, e *Evidence) bool {
-	return e.Sure && (related(a.Cause, b.Cause) || e.Cause > a.Cause && e.Cause > b.Cause)
+func (j *Joiner) mergeable(a, b *Incident, e *Evidence) bool {
+	if !e.Sure {
+		return false
+	}
+	if e.Cause > a.Cause && e.Cause > b.Cause {
+		return true
+	}
+	if b.Cause > a.Cause {
+		a, b = b, a
+	}
+	if a.Cause > b.Cause && a.Begin > b.Begin.Add(j.cfg.Apart) {
+		return false // what began so much later cannot have caused it
+	}
+	return related(a.Cause, b.Cause)
 }
 
 // absorb takes over all of a younger incident.
 func (in *Incident) absorb(o *Incident) {
+	begin := in.Begin
+	if in.Minor && !o.Minor || in.Minor == o.Minor && o.Begin < begin {
+		begin = o.Begin
+	}
 	for i := range o.Timeline {
 		in.add(&o.Timeline[i])
 		in.Sources[o.Timeline[i].Source]-- // counted below
@@ -221,7 +263,8 @@ func (in *Incident) absorb(o *Incident) {
 		in.Sources[s] += n
 	}
 	in.Unshown += o.Unshown
-	in.Begin, in.Last = min(in.Begin, o.Begin), max(in.Last, o.Last)
+	in.Minor = in.Minor && o.Minor
+	in.Begin, in.Last = begin, max(in.Last, o.Last)
 	for _, n := range o.Nodes {
 		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
 	}

@@ -200,6 +200,38 @@ func TestLoops(t *testing.T) {
 	}
 }
 
+// TestDetours: a packet that went round and arrived was underway while routes
+// were put right; one that did not makes a loop of both.
+func TestDetours(t *testing.T) {
+	tor := fabric.Node(0).Ports[0].Peer.Node
+	leaf := fabric.Node(tor).Ports[2].Peer.Node
+	last := fabric.Node(15).Ports[0].Peer.Node
+	a, b := ipOf(0), ipOf(15)
+	list, _ := gather(t, noPorts(), func(x *Assembler) {
+		for id, way := range [][]model.NodeID{{tor, leaf, tor, leaf, last}, {tor, leaf, tor, leaf}} {
+			for i, sw := range way {
+				f := frame([]header{{a, b, uint8(64 - i)}}, 1, uint16(id), []byte("payload"))
+				x.Add(0, &mirror.Mirror{Switch: sw, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
+			}
+		}
+	})
+	if len(list) != 2 {
+		t.Fatalf("%d traces; want two", len(list))
+	}
+	slices.SortFunc(list, func(a, b *Trace) int { return int(a.IPID) - int(b.IPID) })
+	j, err := NewJudge(DefaultJudgeConfig(), fabric)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, detour := range []bool{true, false} {
+		j.Add(list[i])
+		got := j.Findings()
+		if len(got) != 1 || got[0].Kind != Loop || got[0].Ended != uint64(i+1) || got[0].Through != 1 || got[0].Detour() != detour {
+			t.Errorf("after %d packets: %+v; want a finding of all that went round, one that arrived, a detour: %v", i+1, got, detour)
+		}
+	}
+}
+
 // TestDoublesAreCounted: a mirror that comes twice, and a packet that does.
 func TestDoublesAreCounted(t *testing.T) {
 	list, s := gather(t, noPorts(), func(a *Assembler) {

@@ -31,10 +31,15 @@ type Finding struct {
 	Flow    *model.FlowKey `json:"flow,omitempty"`  // where only this one is affected for sure
 	Round   []model.NodeID `json:"round,omitempty"` // Loop: the devices, from the lowest
 	Ended   uint64         `json:"ended"`           // packets seen last here, or that looped
+	Through uint64         `json:"through"`         // Loop: of those, packets that came out of it and arrived
 	Packets uint64         `json:"packets"`         // of so many that came by
 	Excused float64        `json:"excused"`         // share of them that lost mirrors would make look so
 	Chance  float64        `json:"chance"`          // that lost mirrors explain it all
 }
+
+// Detour tells whether all packets that went round came out and arrived, as they
+// do that are underway while wrong routes are put right: no loop stands there.
+func (f *Finding) Detour() bool { return f.Kind == Loop && f.Through == f.Ended }
 
 // MirrorLoss is the measured share of a switch's mirrors that are lost, and on
 // how many packets that passed it the figure rests.

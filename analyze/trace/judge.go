@@ -283,6 +283,9 @@ func (j *Judge) loop(t *Trace) {
 	}
 	f.Ended++
 	f.Packets++
+	if t.arrives(t.routes, &t.Hops[len(t.Hops)-1]) {
+		f.Through++
+	}
 }
 
 // Merge adds what another judge of the same fabric has gathered. Flows beyond
@@ -308,6 +311,7 @@ func (j *Judge) Merge(o *Judge) {
 		if mine := j.loops[name]; mine != nil {
 			mine.Ended += f.Ended
 			mine.Packets += f.Packets
+			mine.Through += f.Through
 			if mine.Flow != nil && (f.Flow == nil || *f.Flow != *mine.Flow) {
 				mine.Flow = nil
 			}

@@ -274,7 +274,7 @@ func (w *Watch) verdict() *trace.Judge {
 
 // same tells whether two findings are about the same trouble.
 func same(a, b *trace.Finding) bool {
-	if a.Kind != b.Kind || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Round, b.Round) {
+	if a.Kind != b.Kind || a.Detour() != b.Detour() || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Round, b.Round) {
 		return false
 	}
 	if a.Kind == trace.Loop || a.Flow == nil || b.Flow == nil {
