@@ -147,6 +147,7 @@ type Controller struct {
 	later   []later
 	asked   map[question]model.Time
 	actions map[uint64][]api.Action // by incident
+	closed  []uint64                // incidents that are, and have an account still; oldest first
 }
 
 // Stats account for reports by kind.
@@ -297,7 +298,7 @@ func (c *Controller) publish() {
 			c.out.Incident(in)
 		}
 		if c.seek(in); in.Closed {
-			c.forget(in)
+			c.forget(in.ID)
 		}
 	}
 	if c.batch.Len() > 0 {

@@ -71,12 +71,38 @@ func (c *Controller) seek(in *incident.Incident) {
 	}
 }
 
-// forget ends the account of an incident.
-func (c *Controller) forget(in *incident.Incident) {
-	for s := range incident.NumSources {
-		delete(c.asked, question{in.ID, s})
+// forget ends the account of an incident some time after it was closed: late
+// evidence may have it told once more.
+func (c *Controller) forget(id uint64) {
+	if slices.Contains(c.closed, id) {
+		return
 	}
-	delete(c.actions, in.ID)
+	if c.closed = append(c.closed, id); len(c.closed) <= incident.Remembered {
+		return
+	}
+	for s := range incident.NumSources {
+		delete(c.asked, question{c.closed[0], s})
+	}
+	delete(c.actions, c.closed[0])
+	c.closed = slices.Delete(c.closed, 0, 1)
+}
+
+// did says what an action was, for people.
+func did(a *api.Action) (text string) {
+	switch a.Kind {
+	case "mark":
+		text = "has hosts mark " + a.Target + ", so that switches mirror them"
+	case "probe":
+		text = "sends probes like " + a.Target
+	case "poll":
+		text = "polls the switches about " + a.Target
+	case "label-rate":
+		text = "has " + a.Target + " label more often"
+	}
+	if a.Outcome != "" {
+		text += ": " + a.Outcome
+	}
+	return text
 }
 
 // outcome notes what came of the newest action of a kind.

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,9 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 		e := &in.Timeline[i]
 		at := c.time(e.At)
 		entry := api.TimelineEntry{Time: at, Kind: "evidence", Source: e.Source.String(), Text: e.Text}
+		if !e.Sure {
+			entry.Text = "perhaps " + e.Text
+		}
 		if i == 0 {
 			entry.Kind = "begin"
 		}
@@ -107,6 +111,11 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 			b.PFCPath, b.Loop = c.portRefs(b.PFCPath, e.Path), c.portRefs(b.Loop, e.Loop)
 		}
 	}
+	for i := range c.actions[in.ID] {
+		a := &c.actions[in.ID][i]
+		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: a.Time, Kind: "action", Source: "controller", Text: did(a)})
+	}
+	slices.SortStableFunc(b.Timeline, func(x, y api.TimelineEntry) int { return x.Time.Compare(y.Time) })
 	for s := range incident.NumSources {
 		if e := said[s]; e != nil {
 			b.Evidence = append(b.Evidence, *e)
@@ -117,7 +126,11 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 		if in.Into != 0 {
 			text = "it is part of " + incidentID(in.Into)
 		}
-		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: c.time(in.Last), Kind: "end", Source: "controller", Text: text})
+		last := c.time(in.Last)
+		if n := len(b.Timeline); n > 0 && b.Timeline[n-1].Time.After(last) {
+			last = b.Timeline[n-1].Time // of what follows from it
+		}
+		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: last, Kind: "end", Source: "controller", Text: text})
 	}
 }
 
@@ -125,19 +138,32 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 func (c *Controller) sentence(in *incident.Incident) string {
 	hurt := ""
 	if n := len(in.Flows); n > 0 {
-		hurt = fmt.Sprintf(" It hurts %s.", plural(n, "flow"))
-		if jobs := c.jobsOf(in.Flows); len(jobs) > 0 {
-			hurt = fmt.Sprintf(" It hurts %s, and so %s.", plural(n, "flow"), strings.Join(jobs, ", "))
+		hurt = " It hurts " + plural(n, "flow")
+		if n == incident.MaxFlows {
+			hurt += " or more"
 		}
+		if jobs := c.jobsOf(in.Flows); len(jobs) > 0 {
+			hurt += ", and so " + strings.Join(jobs, ", ")
+		}
+		hurt += "."
 	}
 	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
-	return fmt.Sprintf("%s at %s for %v: %s.%s", titles[in.Cause], c.place(in.Place), since, strings.TrimSuffix(in.Text, "."), hurt)
+	return fmt.Sprintf("%s, at %s, for %v. %s.%s", titles[in.Cause], c.port(in.Place), since, upper(strings.TrimSuffix(in.Text, ".")), hurt)
+}
+
+// upper begins a sentence, unless it begins with a name.
+func upper(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	if strings.ContainsAny(word, ":>0123456789") {
+		return s
+	}
+	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
 }
 
 var titles = map[incident.Cause]string{
 	incident.Imbalance: "Uneven use of equal-cost links", incident.Contention: "Flows meet in a queue",
 	incident.Stall: "Packets stand in paused queues", incident.Loss: "Packets vanish without a counter",
-	incident.DeadLink: "A link lets nothing through", incident.Incast: "Incast: many senders to one, and PFC behind it",
+	incident.DeadLink: "A link lets nothing through", incident.Incast: "Overfull queue, and PFC behind it",
 	incident.SlowReceiver: "A host takes in less than it is sent", incident.Blackhole: "Black hole: certain flows vanish",
 	incident.Deadlock: "PFC deadlock: queues wait for each other", incident.Storm: "PFC storm: a host pauses its switch",
 	incident.WrongRoute: "A switch forwards otherwise than intended", incident.Loop: "Packets go round in a loop",

@@ -151,7 +151,7 @@ func (n *Named) Sentence() string {
 	case Backpressure:
 		return fmt.Sprintf("%v is held up by pauses that spread from %v, which %s.", n.Victim, n.Initial, n.filled())
 	case Storm:
-		return fmt.Sprintf("%v is held up by pauses that %s sends (%v).", n.Victim, n.Initial.Peer, n.Detail)
+		return fmt.Sprintf("%v is held up by pauses that %s sends%s.", n.Victim, n.Initial.Peer, n.how())
 	}
 	stands := "was seen once"
 	if n.Standing {
@@ -181,10 +181,22 @@ func (n *Named) filled() string {
 		for i, c := range n.Culprits {
 			names[i] = c.String()
 		}
-		return fmt.Sprintf("%s overfill (%v)", strings.Join(names, ", "), n.Detail)
+		verb := "overfill"
+		if k == 1 {
+			verb = "overfills"
+		}
+		return strings.Join(names, ", ") + " " + verb + n.how()
 	default:
-		return fmt.Sprintf("%d flows overfill, %v first (%v)", k, n.Culprits[0], n.Detail)
+		return fmt.Sprintf("%d flows overfill, %v first%s", k, n.Culprits[0], n.how())
 	}
+}
+
+// how is the detail in brackets, where it is known.
+func (n *Named) how() string {
+	if n.Detail == Unknown {
+		return ""
+	}
+	return fmt.Sprintf(" (%v)", n.Detail)
 }
 
 func last(list []string) string {

@@ -38,7 +38,7 @@ const (
 	Stall                     // packets stand in queues that PFC pauses
 	Loss                      // packets vanish at random
 	DeadLink                  // nothing gets through
-	Incast                    // a burst of many senders to one, and PFC behind it
+	Incast                    // flows, most often of many senders to one, that overfill a queue, and PFC behind it
 	SlowReceiver              // a host that takes in less than it is sent
 	Blackhole                 // packets of certain flows vanish, all of them
 	WrongRoute                // a switch that forwards otherwise than it should

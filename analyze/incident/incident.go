@@ -96,11 +96,11 @@ func (in *Incident) Missing() (list []Source) {
 	return list
 }
 
-// Bounds of one incident.
+// Bounds of one incident. Flows beyond MaxFlows are not named.
 const (
 	maxTimeline = 32
 	perKind     = 4 // statements of one source and cause that are kept
-	maxFlows    = 64
+	MaxFlows    = 64
 	maxNodes    = 1 << 12
 )
 
@@ -124,10 +124,10 @@ func (in *Incident) add(e *Evidence) {
 		return false
 	})
 	for _, k := range e.Flows {
-		in.Flows = insert(in.Flows, k, model.FlowKey.Compare, maxFlows)
+		in.Flows = insert(in.Flows, k, model.FlowKey.Compare, MaxFlows)
 	}
 	for _, k := range e.Culprits {
-		in.Culprits = insert(in.Culprits, k, model.FlowKey.Compare, maxFlows)
+		in.Culprits = insert(in.Culprits, k, model.FlowKey.Compare, MaxFlows)
 	}
 	same := 0
 	for i := range in.Timeline {

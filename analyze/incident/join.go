@@ -63,7 +63,8 @@ func New(cfg Config) (*Joiner, error) {
 }
 
 // Add files a statement and returns its incident, which may be new. Where it
-// connects two that were apart, the younger becomes part of the older.
+// connects two that were apart, the younger becomes part of the older, or what
+// was only a notice part of what is more: that was told of already.
 func (j *Joiner) Add(e Evidence) *Incident {
 	home := j.home(&e)
 	if home == nil {
@@ -116,13 +117,13 @@ func (j *Joiner) home(e *Evidence) (home *Incident) {
 		if in == home || in.Closed || !j.mergeable(home, in, e) {
 			continue
 		}
-		older, younger := home, in
-		if in.ID < home.ID {
-			older, younger = in, home
+		part := in
+		if home.Minor && !in.Minor || home.Minor == in.Minor && in.ID < home.ID {
+			part, home = home, in
 		}
-		older.absorb(younger)
-		younger.Into, home = older.ID, older
-		j.close(slices.Index(j.open, younger))
+		home.absorb(part)
+		part.Into = home.ID
+		j.close(slices.Index(j.open, part))
 	}
 	if home != nil {
 		return home
@@ -144,8 +145,8 @@ func explains(a, b *Incident) bool {
 	return a.Sure && !b.Sure || a.Sure == b.Sure && a.Cause > b.Cause
 }
 
-// remembered is how many closed incidents late evidence may join.
-const remembered = 64
+// Remembered is how many closed incidents late evidence may join.
+const Remembered = 64
 
 // belongs tells whether e speaks of an incident: its time fits, its cause can
 // be the same trouble, and it shares the place or a flow.
@@ -249,7 +250,7 @@ func (j *Joiner) mergeable(a, b *Incident, e *Evidence) bool {
 	return related(a.Cause, b.Cause)
 }
 
-// absorb takes over all of a younger incident.
+// absorb takes over all of another incident.
 func (in *Incident) absorb(o *Incident) {
 	begin := in.Begin
 	if in.Minor && !o.Minor || in.Minor == o.Minor && o.Begin < begin {
@@ -286,7 +287,7 @@ func (j *Joiner) close(i int) {
 	in.Closed, in.changed = true, true
 	j.done = append(j.done, in)
 	if in.Into == 0 {
-		if len(j.past) == remembered {
+		if len(j.past) == Remembered {
 			j.past = slices.Delete(j.past, 0, 1)
 		}
 		j.past = append(j.past, in)

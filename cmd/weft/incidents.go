@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +71,7 @@ func printIncidents(w io.Writer, list []api.Incident) error {
 	t.row("ID", "STATE", "SEVERITY", "CAUSE", "PLACE", "BEGIN", "SUMMARY")
 	for i := range list {
 		in := &list[i]
-		t.row(in.ID, in.State, in.Severity, in.Cause, in.Place, in.Begin.Format(time.RFC3339), in.Summary)
+		t.row(in.ID, in.State, in.Severity, in.Cause, in.Place, in.Begin.Format("2006-01-02 15:04:05.000"), in.Summary)
 	}
 	return t.print(w)
 }
@@ -81,7 +81,19 @@ func (a *app) printIncident(cmd *cobra.Command, in *api.IncidentDetail) error {
 	if a.format == "json" {
 		return printJSON(out, in)
 	}
-	fmt.Fprintf(out, "%s  %s, %s\n%s\n", in.ID, in.State, in.Severity, in.Sentence)
+	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, in.Begin.Format("2006-01-02 15:04:05.000"), in.Sentence)
+	var said, missing []string
+	for i := range in.Evidence {
+		said = append(said, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))
+	}
+	for i := range in.Missing {
+		missing = append(missing, in.Missing[i].Source)
+	}
+	fmt.Fprintf(out, "confidence: %.2f, by statements of %s", in.Confidence, strings.Join(said, ", "))
+	if len(missing) > 0 {
+		fmt.Fprintf(out, "; nothing was heard of %s", strings.Join(missing, ", "))
+	}
+	fmt.Fprintln(out)
 	if in.Remedy != "" {
 		fmt.Fprintf(out, "to do: %s\n", in.Remedy)
 	}

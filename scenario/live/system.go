@@ -69,7 +69,8 @@ const (
 // follow.
 func NewSystem(o Options) (_ *System, err error) {
 	began := time.Now()
-	s := &System{hub: api.NewHub(256, 1024), began: began, account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
+	// A whole second, so that the fabric's milliseconds are those of its clock.
+	s := &System{hub: api.NewHub(256, 1024), began: began.Truncate(time.Second), account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
