@@ -73,8 +73,12 @@ type Meter interface {
 // Doctor looks into a flow that someone finds slow.
 type Doctor interface {
 	// Complain starts a diagnosis and returns the complaint's id at once. A flow
-	// that is under diagnosis already gets the same id.
+	// that is under diagnosis already gets the same id; one that no host sends is
+	// ErrNotFound.
 	Complain(ctx context.Context, flow model.FlowKey, since time.Time) (id string, err error)
+	// Settled notes a complaint about a flow that ended at a time, with what was
+	// found of it before, and returns the complaint's id.
+	Settled(flow model.FlowKey, at time.Time, found []record.Diagnosis) (id string)
 	// Complaint tells what has become of it.
 	Complaint(ctx context.Context, id string) (Complaint, error)
 	Complaints() []Complaint // newest first

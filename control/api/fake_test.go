@@ -369,6 +369,15 @@ func (k *fake) Complain(_ context.Context, flow model.FlowKey, _ time.Time) (str
 	return id, nil
 }
 
+// Settled notes it as Complain does.
+func (k *fake) Settled(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id := fmt.Sprintf("c-%d", len(k.waits))
+	k.waits[id] = Complaint{ID: id, Flow: flow, Time: at, Done: true, Diagnoses: found}
+	return id
+}
+
 func (k *fake) Complaint(_ context.Context, id string) (Complaint, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -376,9 +385,11 @@ func (k *fake) Complaint(_ context.Context, id string) (Complaint, error) {
 	if !ok {
 		return c, fmt.Errorf("slow flow %q: %w", id, ErrNotFound)
 	}
-	later := c
-	later.Done, later.Diagnoses = true, k.batch.Diagnoses[:1]
-	k.waits[id] = later
+	if !c.Done {
+		later := c
+		later.Done, later.Diagnoses = true, k.batch.Diagnoses[:1]
+		k.waits[id] = later
+	}
 	return c, nil
 }
 

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -120,6 +121,9 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 		return v, fmt.Errorf("slow flows: more than %g reports a second: %w", complaintRate, ErrBusy)
 	}
 	id, err := s.deps.Doctor.Complain(ctx, in.Body.Flow, in.Body.Since)
+	if errors.Is(err, ErrNotFound) {
+		id, err = s.past(ctx, in.Body.Flow, in.Body.Since, err)
+	}
 	if err != nil {
 		return v, err
 	}

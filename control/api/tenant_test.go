@@ -42,6 +42,8 @@ func (c *complaints) Complain(_ context.Context, flow model.FlowKey, _ time.Time
 	return "c-1", nil
 }
 
+func (c *complaints) Settled(model.FlowKey, time.Time, []record.Diagnosis) string { return "c-1" }
+
 func (c *complaints) Complaint(context.Context, string) (Complaint, error) {
 	return Complaint{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil
 }

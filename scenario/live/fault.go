@@ -131,8 +131,10 @@ func (p *planner) incast(at Place) (Fault, error) {
 	}
 	senders := p.others(to)
 	senders = senders[:min(8, len(senders))]
+	// On slow links buffers hold all of the burst: nobody is paused, and the flows
+	// only meet in a queue.
 	f := p.fault("incast", fmt.Sprintf("%d hosts send to %s at once", len(senders), p.name(to)),
-		[]incident.Cause{incident.Incast}, p.above(to), to)
+		[]incident.Cause{incident.Incast, incident.Contention}, p.above(to), to)
 	rate := p.fabric.Node(to).Ports[0].Rate
 	for _, from := range senders {
 		f.flows = append(f.flows, traffic.Flow{

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// How far back a flow that has ended is looked for, how many verdicts of its
+// time are read, and how many are told.
+const (
+	pastFor      = time.Hour
+	pastRead     = 200
+	pastVerdicts = 8
+)
+
+// past answers a report of a flow that no host sends any more by what is
+// recorded of its time. It fails with missing where nothing is.
+func (s *Server) past(ctx context.Context, flow model.FlowKey, since time.Time, missing error) (id string, err error) {
+	now := s.deps.Live.Clock().Now
+	from := now.Add(-pastFor)
+	if since.After(from) {
+		from = since
+	}
+	q := record.Query{From: from, To: now, Flow: flow}
+	var first, last time.Time
+	if _, _, err := walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
+		first = r.Time // the newest comes first
+		if last.IsZero() {
+			last = r.Time.Add(r.Slot)
+		}
+		return true
+	}); err != nil {
+		return "", err
+	}
+	if last.IsZero() {
+		return "", missing
+	}
+	var found []record.Diagnosis
+	read := 0
+	q = record.Query{From: first, To: last}
+	var broken error
+	if _, _, err := walk(ctx, s, s.deps.Records.Diagnoses, q, func(d *record.Diagnosis) bool {
+		concerns, err := concernsFlow(d, flow)
+		if concerns {
+			found = append(found, *d)
+		}
+		read, broken = read+1, err
+		return err == nil && read < pastRead && len(found) < pastVerdicts
+	}); err != nil || broken != nil {
+		return "", errors.Join(err, broken)
+	}
+	return s.deps.Doctor.Settled(flow, last, found), nil
+}
+
+// concernsFlow tells whether a flow is a victim or a culprit of a verdict. All
+// victims of one trouble share a record.
+func concernsFlow(d *record.Diagnosis, flow model.FlowKey) (bool, error) {
+	if d.Victim == flow || len(d.Body) == 0 {
+		return d.Victim == flow, nil
+	}
+	var b struct { // the graph is long, and not wanted
+		Culprits []Party   `json:"culprits"`
+		Victims  []FlowRef `json:"victims"`
+	}
+	if err := json.Unmarshal(d.Body, &b); err != nil {
+		return false, fmt.Errorf("read body of diagnosis %s: %w", d.ID, err)
+	}
+	return slices.ContainsFunc(b.Victims, func(f FlowRef) bool { return f.Flow == flow }) ||
+		slices.ContainsFunc(b.Culprits, func(p Party) bool { return p.Flow != nil && p.Flow.Flow == flow }), nil
+}
