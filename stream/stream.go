@@ -2,7 +2,7 @@
 // stream takes what it has room for and never makes who publishes wait; what it
 // has no room for is counted with the reason. Who reads subscribes to partitions.
 // What the messages say is left to both ends. Streams themselves are packages
-// below this one, and conform is what all of them must do.
+// below this one, and conformance is what all of them must do.
 package stream
 
 import (

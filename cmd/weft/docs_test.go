@@ -1,0 +1,97 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weft-telemetry/weft/repro"
+)
+
+// shown matches a command line in a page: in backquotes, or a line of a block.
+var shown = regexp.MustCompile("`(weft [^`]+)`|(?m:^\\s*(?:\\$ )?(?:bin/)?(weft .+)$)")
+
+// TestDocsNameCommandsThatExist: every command that a page shows is one of
+// ours, with flags it has, claims and suites there are, and files of this tree.
+func TestDocsNameCommandsThatExist(t *testing.T) {
+	root := os.DirFS("../..")
+	pages := []string{"README.md"}
+	err := fs.WalkDir(root, "docs", func(name string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(name) == ".md" {
+			pages = append(pages, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, page := range pages {
+		text, err := fs.ReadFile(root, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
+			line, _, _ := strings.Cut(m[1]+m[2], " #")
+			n++
+			for _, complaint := range commandFaults(root, strings.Fields(line)[1:]) {
+				t.Errorf("%s: %s: %s", page, line, complaint)
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("%d commands seen; want those of all pages", n)
+	}
+}
+
+// commandFaults says what of a command line, without its first word, there is
+// not.
+func commandFaults(root fs.FS, words []string) (list []string) {
+	weft := (&app{papers: repro.Papers()}).command()
+	weft.InitDefaultHelpCmd()
+	weft.InitDefaultCompletionCmd()
+	cmd, rest, err := weft.Find(words)
+	if err != nil || cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return []string{"no such command"}
+	}
+	cmd.InitDefaultHelpFlag()
+	for i, word := range rest {
+		name, isFlag := strings.CutPrefix(word, "--")
+		name, _, _ = strings.Cut(strings.TrimRight(name, ".,;:"), "=")
+		switch {
+		case isFlag && name != "" && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil:
+			list = append(list, "no flag --"+name)
+		case strings.HasPrefix(word, "examples/"), strings.HasPrefix(word, "deploy/"):
+			if _, err := fs.Stat(root, word); err != nil {
+				list = append(list, "no file "+word)
+			}
+		case i == 0 && len(cmd.ValidArgs) > 0 && !isFlag && strings.ToLower(word) == word:
+			if !slices.ContainsFunc(cmd.ValidArgs, func(arg string) bool { known, _, _ := strings.Cut(arg, "\t"); return known == word }) {
+				list = append(list, "no "+cmd.Name()+" of "+word)
+			}
+		}
+	}
+	return list
+}
+
+// TestCommandFaultsCanBeFound breaks a command line in each way.
+func TestCommandFaultsCanBeFound(t *testing.T) {
+	for line, want := range map[string]string{
+		"rum examples/incast.yaml":          "no such command",
+		"topo gem clos":                     "no such command",
+		"run examples/incast.yaml --outt x": "no flag --outt",
+		"run examples/incats.yaml":          "no file examples/incats.yaml",
+		"repro flowradar-pears":             "no repro of flowradar-pears",
+		"bench simm":                        "no bench of simm",
+		"run examples/incast.yaml --out x":  "",
+		"bench sim -o json":                 "",
+	} {
+		if got := strings.Join(commandFaults(os.DirFS("../.."), strings.Fields(line)), ", "); got != want {
+			t.Errorf("weft %s: %q; want %q", line, got, want)
+		}
+	}
+}
