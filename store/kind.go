@@ -91,6 +91,7 @@ type Upkeep struct {
 	Removed       map[Kind]Removal
 	Merged        uint64 // rows of rollups that became part of another
 	Before, After model.Bytes
+	Memory        model.Bytes // that the engine holds at the end, out of what it may
 }
 
 // Errors a caller branches on.

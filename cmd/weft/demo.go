@@ -28,6 +28,7 @@ type demoFlags struct {
 	pace   float64
 	every  time.Duration
 	listen string
+	pprof  string
 	store  string
 	once   bool
 }
@@ -76,6 +77,7 @@ or one was invented.`,
 	fl.Float64Var(&f.pace, "pace", 0, "seconds of the fabric in one of the wall; 0: by the rate")
 	fl.DurationVar(&f.every, "every", f.every, "between two faults; 0: none by itself")
 	fl.StringVar(&f.listen, "listen", f.listen, "address of the page and the API")
+	fl.StringVar(&f.pprof, "pprof", "", "loopback address of the Go profiler; left out: none")
 	fl.StringVar(&f.store, "store", "", "keep records in this DuckDB file; left out: a temporary one")
 	fl.BoolVar(&f.once, "once", false, "make every fault once at full speed, and compare")
 	return cmd
@@ -115,7 +117,7 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 		path = filepath.Join(dir, "weft.duckdb")
 	}
 	s, err := live.NewSystem(live.Options{
-		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen, Page: console.Page(),
+		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Page: console.Page(),
 		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Found: func(line string) { fmt.Fprintln(out, line) },
 	})

@@ -66,6 +66,7 @@ type Storage struct {
 	MaxBytes  int64      `json:"max_bytes" doc:"0: no limit"`
 	Oldest    *time.Time `json:"oldest,omitempty" doc:"Record that is still kept"`
 	Forgotten uint64     `json:"forgotten_total" doc:"Records dropped by age and size"`
+	Memory    int64      `json:"-"` // bytes that the engine holds; for metrics
 }
 
 func (s *Server) healthRoutes() {

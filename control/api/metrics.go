@@ -74,6 +74,7 @@ var (
 	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "How full a stage's queue is, 0 to 1.", []string{"stage"}, nil)
 	storeDesc     = prometheus.NewDesc("weft_store_bytes", "Size of the store.", nil, nil)
 	storeMaxDesc  = prometheus.NewDesc("weft_store_limit_bytes", "Size that the store is held to; 0: none.", nil, nil)
+	storeMemDesc  = prometheus.NewDesc("weft_store_memory_bytes", "Memory that the store's engine holds, which is not part of the Go heap.", nil, nil)
 	incidentsDesc = prometheus.NewDesc("weft_incidents_open", "Incidents that go on, by severity, of those that began in the last day.", []string{"severity"}, nil)
 	nodesDesc     = prometheus.NewDesc("weft_fabric_nodes", "Nodes, by health.", []string{"health"}, nil)
 	portsDesc     = prometheus.NewDesc("weft_fabric_ports", "Ports, by what is known of them: silent ones were not heard of for a second or more.", []string{"state"}, nil)
@@ -88,7 +89,7 @@ var (
 func (e exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, clientsDesc, eventsDesc, droppedDesc, stageInDesc, stageOutDesc, stageLostDesc, stageFillDesc,
-		storeDesc, storeMaxDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, ageDesc, paceDesc,
+		storeDesc, storeMaxDesc, storeMemDesc, incidentsDesc, nodesDesc, portsDesc, queueDesc, loadDesc, lostDesc, ageDesc, paceDesc,
 	} {
 		ch <- d
 	}
@@ -126,6 +127,7 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(storeDesc, float64(h.Store.Bytes))
 	gauge(storeMaxDesc, float64(h.Store.MaxBytes))
+	gauge(storeMemDesc, float64(h.Store.Memory))
 	gauge(paceDesc, e.s.deps.Live.Clock().Pace)
 	e.incidents(gauge)
 	e.fabric(gauge)

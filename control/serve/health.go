@@ -58,6 +58,7 @@ func (s *Service) Health() api.Health {
 	s.Hear(&h)
 	kept := s.stored.Load()
 	h.Store.Bytes, h.Store.MaxBytes, h.Store.Forgotten = int64(kept.size), int64(kept.max), kept.forgotten
+	h.Store.Memory = int64(kept.memory)
 	return h
 }
 

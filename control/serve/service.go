@@ -100,6 +100,7 @@ type intCounts struct {
 type stored struct {
 	size      model.Bytes
 	max       model.Bytes
+	memory    model.Bytes // of the engine
 	forgotten uint64
 }
 

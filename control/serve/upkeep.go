@@ -26,7 +26,7 @@ func (s *Service) maintain(ctx context.Context) error {
 			s.log.Error("upkeep of the store", "error", err)
 		default:
 			now := *s.stored.Load()
-			now.size = up.After
+			now.size, now.memory = up.After, up.Memory
 			for _, r := range up.Removed {
 				now.forgotten += r.Age + r.Size
 			}

@@ -131,7 +131,7 @@ func (s *System) Health() api.Health {
 	s.Hear(&h)
 	h.Store.MaxBytes, h.Store.Forgotten = int64(maxStore), s.forgotten.Load()
 	if t := s.tended.Load(); t != nil {
-		h.Store.Bytes = int64(t.After)
+		h.Store.Bytes, h.Store.Memory = int64(t.After), int64(t.Memory)
 	}
 	return h
 }

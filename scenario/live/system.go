@@ -26,6 +26,7 @@ type Options struct {
 	Every  time.Duration // of the wall, between faults; 0: none by itself
 	Store  string        // DuckDB file
 	Listen string        // address of the API and the page
+	Pprof  string        // loopback address of the Go profiler; empty: none
 	Page   fs.FS         // nil: there is none
 	Build  api.Build
 	Log    *slog.Logger
@@ -94,7 +95,7 @@ func NewSystem(o Options) (_ *System, err error) {
 	s.snapshot()
 	front := control.NewFront(s.lab.Control, s.player.Do, s.hub)
 	cfg := api.DefaultConfig()
-	cfg.Listen = o.Listen
+	cfg.Listen, cfg.Pprof = o.Listen, o.Pprof
 	deps := api.Deps{
 		Live: s, Records: s.keeper.Ahead(s.store), Hub: s.hub, Lab: s, Prober: front, Marker: front, Meter: front, Doctor: front, Page: o.Page, Build: o.Build, Log: o.Log,
 	}

@@ -58,8 +58,10 @@ func (s *Store) maintain(ctx context.Context, now time.Time, up *store.Upkeep) (
 	if err := s.shrink(ctx, up); err != nil {
 		return err
 	}
-	up.After, err = s.Size(ctx)
-	return err
+	if up.After, err = s.Size(ctx); err != nil {
+		return err
+	}
+	return s.db.QueryRowContext(ctx, `SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()`).Scan((*int64)(&up.Memory))
 }
 
 // removeBefore removes rows older than ns and says how many.
