@@ -30,6 +30,8 @@ type Store struct {
 	hot     *hot
 	ledger  ledger
 	extents atomic.Pointer[map[store.Kind]extent]
+	gaps    map[store.Kind]*atomic.Int64 // nanoseconds between records, as last seen
+	excess  atomic.Int32                 // maintenances in a row that ended too large
 
 	life   sync.RWMutex // held for reading by all work, so that Close waits for it
 	closed bool
@@ -91,7 +93,10 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 	if !hold(full) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
 	}
-	s := &Store{path: full, cfg: cfg, line: make(chan struct{}, cfg.Readers+cfg.Waiting), merged: map[store.Kind]int64{}}
+	s := &Store{path: full, cfg: cfg, line: make(chan struct{}, cfg.Readers+cfg.Waiting), merged: map[store.Kind]int64{}, gaps: map[store.Kind]*atomic.Int64{}}
+	for _, kind := range store.Kinds() {
+		s.gaps[kind] = &atomic.Int64{}
+	}
 	s.limits.Store(&limits{maps.Clone(cfg.Retention), cfg.MaxSize})
 	if err := s.open(context.Background()); err != nil {
 		letGo(full)

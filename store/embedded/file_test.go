@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,49 @@ func TestShrink(t *testing.T) {
 	}
 	if p, err := s.Incidents(context.Background(), record.Query{}); err != nil || len(p.Items) != 1 {
 		t.Errorf("%d incidents, %v; want the one to stay", len(p.Items), err)
+	}
+}
+
+// TestShrinkReachesVerdicts: verdicts leave last, but they leave where it is them
+// that take the room, though single records keep coming.
+func TestShrinkReachesVerdicts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes some 20 MB")
+	}
+	cfg := testConfig()
+	cfg.MaxSize = 10 * 1 << 20
+	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
+	defer mustClose(t, s)
+	r := newRand(1)
+	const incidents = 4000
+	b := &record.Batch{}
+	for i := range incidents {
+		body := make([]byte, 0, 5000)
+		for body = append(body, '"'); len(body) < 4096; {
+			body = strconv.AppendUint(body, r.Uint64(), 36)
+		}
+		at := base.Add(time.Duration(i) * time.Second)
+		b.Incidents = append(b.Incidents, record.Incident{ID: "i" + strconv.Itoa(i), Begin: at, Updated: at, Body: append(body, '"')})
+	}
+	mustAppend(t, s, b)
+	var up store.Upkeep
+	for range 2 * 3 * 2 { // maintenances that end too large, for each group of kinds, twice
+		b := &record.Batch{}
+		for i := range 1000 { // so many that never all are the oldest
+			b.Flows = append(b.Flows, record.FlowSlot{Time: base.Add(time.Duration(i) * time.Second)})
+		}
+		mustAppend(t, s, b)
+		var err error
+		if up, err = s.Maintain(context.Background(), base); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if up.After > cfg.MaxSize {
+		t.Errorf("the store has %v at last; want at most %v", up.After, cfg.MaxSize)
+	}
+	p, err := s.Incidents(context.Background(), record.Query{Limit: 1})
+	if err != nil || len(p.Items) != 1 || p.Items[0].ID != "i"+strconv.Itoa(incidents-1) {
+		t.Errorf("the newest incident is %v, %v; want the last appended", p.Items, err)
 	}
 }
 

@@ -30,7 +30,9 @@ const (
 
 // shrink removes the oldest records until the store is no larger than allowed. It
 // stops where a removal freed nothing, for then a reader still holds what was
-// removed; the next maintenance goes on.
+// removed; the next maintenance goes on. Where one after the other ends too large,
+// it is not for readers: what should leave last takes the room, and begins to
+// leave, too.
 func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
 	most := s.limits.Load().size
 	if most == 0 {
@@ -40,6 +42,11 @@ func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if s.excess.Add(1); size <= most {
+			s.excess.Store(0)
+		}
+	}()
 	for range shrinkRounds {
 		if size <= most {
 			return nil
@@ -59,10 +66,14 @@ func (s *Store) shrink(ctx context.Context, up *store.Upkeep) error {
 	return nil
 }
 
+// patience is how many maintenances may end too large before more kinds are
+// shrunk.
+const patience = 2
+
 // removeShare removes the oldest share of the rows of the first kinds that have
-// any.
+// any, and of further ones where those have not helped.
 func (s *Store) removeShare(ctx context.Context, share float64, up *store.Upkeep) (removed uint64, err error) {
-	for _, kinds := range shrinking {
+	for i, kinds := range shrinking {
 		var times []string
 		for _, kind := range kinds {
 			times = append(times, fmt.Sprintf(`SELECT epoch_ns(%s) AS ns FROM %s`, ageColumn(kind), kind))
@@ -90,7 +101,7 @@ func (s *Store) removeShare(ctx context.Context, share float64, up *store.Upkeep
 				}
 			}
 		}
-		if removed > 0 {
+		if removed > 0 && i >= int(s.excess.Load())/patience {
 			return removed, nil
 		}
 	}
