@@ -104,7 +104,7 @@ type fetch[R any] func(context.Context, record.Query) (record.Page[R], error)
 const seriesBudget = 4
 
 // chunk is how many records are read at once, at most.
-const chunk = 1000
+const chunk = 2000
 
 // walk gives records to visit, newest first, until it returns false, there are
 // no more, or the budget of one answer is used up. Next goes on after the last

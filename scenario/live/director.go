@@ -20,6 +20,8 @@ type Director struct {
 	made   int
 	said   map[uint64]*said
 	broke  func(*Injected) // hears of every fault; nil: nobody
+	// remember is how many faults are compared with incidents, the newest ones.
+	remember int
 }
 
 // Injected is a fault and what became of it.
@@ -48,7 +50,7 @@ type said struct {
 
 // NewDirector makes a director of a lab.
 func NewDirector(l *Lab) *Director {
-	return &Director{lab: l, rng: rand.New(rand.NewPCG(l.cfg.Seed, 9)), said: map[uint64]*said{}}
+	return &Director{lab: l, rng: rand.New(rand.NewPCG(l.cfg.Seed, 9)), said: map[uint64]*said{}, remember: remembered}
 }
 
 // Inject breaks something at once, for a time.
@@ -76,7 +78,7 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 		return nil, err
 	}
 	one := &Injected{Fault: f, ID: d.made + 1, By: "director"}
-	if d.faults = append(d.faults, one); len(d.faults) > remembered {
+	if d.faults = append(d.faults, one); len(d.faults) > d.remember {
 		d.forget()
 	}
 	d.made++
@@ -90,7 +92,7 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 // each other its switches are reset.
 const mendAfter = time.Millisecond
 
-// remembered is how many faults are compared with incidents, the newest ones.
+// remembered is as many faults as a director needs to know of.
 const remembered = 200
 
 // forget drops the oldest fault, and incidents from before it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/model"
@@ -27,10 +28,14 @@ type Config struct {
 	K    int        // of the fat-tree
 	Rate model.Rate // of its links
 	Load float64    // background traffic, as a share of what hosts can send
+
+	Traces model.Bytes // memory for traces that are kept whole
 }
 
 // DefaultConfig is a small fabric of today's speed, far from full.
-func DefaultConfig() Config { return Config{Seed: 1, K: 4, Rate: 100 * model.Gbps, Load: 0.06} }
+func DefaultConfig() Config {
+	return Config{Seed: 1, K: 4, Rate: 100 * model.Gbps, Load: 0.06, Traces: 8 * model.MiB}
+}
 
 // Step is how far the fabric goes between two looks of the controller.
 const Step = time.Millisecond
@@ -100,10 +105,10 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = 3*time.Millisecond, 5*time.Millisecond
 	cfg.Traces.Trace.Traces, cfg.Traces.Trace.Frame = 1<<14, 128
 	cfg.Traces.Period, cfg.Traces.Window, cfg.Traces.Analyzers = 10*time.Millisecond, 2, cfg.Lists.Mirrors.Count
-	cfg.Traces.Memory, cfg.Ports.Board.History = 8*model.MiB, 512
+	cfg.Traces.Memory, cfg.Ports.Board.History = l.cfg.Traces, 512
 	cfg.Causes.Wait, cfg.Causes.Patience, cfg.Causes.Complaints = 2*time.Millisecond, 40*time.Millisecond, 256
 	var err error
-	if l.line, err = control.NewLine(cfg.Lists.Memory(maxReport), Step); err != nil { // the controller looks as often
+	if l.line, err = control.NewLine(rings(cfg.Lists), Step); err != nil { // the controller looks as often
 		return err
 	}
 	if l.devices, err = newDevices(l.session); err != nil {
@@ -127,6 +132,22 @@ func jobs(f *topo.Fabric) []control.Job {
 	}
 	return list
 }
+
+// rings is the memory of the lists. Those of the whole fabric are shorter than a
+// service's, which may not look at them for seconds: here all are read after
+// every Step.
+func rings(lists control.Lists) list.Config {
+	m := lists.Memory(maxReport)
+	for i := range m.Classes {
+		m.Classes[i].Capacity = min(m.Classes[i].Capacity, maxRing)
+	}
+	return m
+}
+
+// maxRing is in reports. At 100 Gb/s all switches together send some 130 in a
+// Step, and a few times as many while everything goes wrong; each kind has a
+// list of its own.
+const maxRing = 2048
 
 // maxReport is as long as a datagram of the management network: no report is longer.
 const maxReport = 1472

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -150,35 +149,5 @@ func TestFaultsWantTheirPlaces(t *testing.T) {
 		if try() == nil {
 			t.Errorf("%s was accepted", name)
 		}
-	}
-}
-
-// TestMemoryStaysFlat plays on: what is over is forgotten, by the simulator, the
-// watches and the director.
-func TestMemoryStaysFlat(t *testing.T) {
-	race.LeaveToPlainRun(t)
-	l, d := watched(t, small(1))
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	turn := func() {
-		if _, err := d.Inject("blackhole", Anywhere, span); err != nil {
-			t.Fatal(err)
-		}
-		pass(t, l, 200*time.Millisecond)
-	}
-	turn()
-	turn() // tables have grown to what they need
-	before, goroutines := heap(), runtime.NumGoroutine()
-	for range 4 {
-		turn()
-	}
-	after := heap()
-	t.Logf("%d packet-hops: heap %d MiB, then %d MiB", l.net.Counts.Hops, before>>20, after>>20)
-	if after > before+before/5 || runtime.NumGoroutine() > goroutines {
-		t.Errorf("heap %d, then %d; %d goroutines, then %d; want neither to grow", before, after, goroutines, runtime.NumGoroutine())
 	}
 }

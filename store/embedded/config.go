@@ -43,7 +43,7 @@ func DefaultConfig() Config {
 	return Config{
 		Retention: store.DefaultRetention(),
 		MaxSize:   10 * model.GB,
-		MaxPage:   1000,
+		MaxPage:   2000,
 		MaxAnswer: 16 * model.MiB,
 		QueryTime: 5 * time.Second,
 		Readers:   max(2, runtime.NumCPU()/2),

@@ -93,20 +93,41 @@ func (w *pageWalk[T]) conditions(before recent.Place) *conditions {
 	return where
 }
 
-// firstLook is how far back a table is looked through at first; each further look
-// goes eight times as far. A page then costs what it shows, not what its range
-// has: DuckDB leaves out groups of rows by their times.
-const firstLook = int64(time.Second)
+// A table is looked through back in time: at first as far as so many records lay
+// apart in the page before, within these bounds, and each further look goes eight
+// times as far. A page then costs what it shows, not what its range has, as
+// DuckDB leaves out groups of rows by their times; and mostly one look is enough,
+// for a question costs DuckDB more than some rows do.
+const (
+	leastLook = int64(time.Second)
+	mostLook  = 64 * leastLook
+)
+
+// firstLook is how far back to look for n more records.
+func (w *pageWalk[T]) firstLook(n int) int64 {
+	gap := w.gaps[w.kind].Load()
+	if w.rare() || gap > mostLook/int64(n) {
+		return mostLook
+	}
+	return max(2*gap*int64(n), leastLook)
+}
+
+// learn notes how far apart the n records of a page are that was read from its
+// table, beginning at an instant.
+func (w *pageWalk[T]) learn(from int64, n int) {
+	if n > 0 && !w.rare() {
+		w.gaps[w.kind].Store((from - w.last.Time) / int64(n))
+	}
+}
 
 // cold reads the table, back from last to first.
 func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last int64) error {
 	where := w.conditions(before)
 	e := w.extent(w.kind)
 	first, last = max(first, e.oldest), min(last, e.newest)
-	look := firstLook
-	if w.rare() {
-		look *= 64
-	}
+	have := len(w.page.Items)
+	look := w.firstLook(max(w.limit-have, 0) + 1)
+	defer func(from int64) { w.learn(from, len(w.page.Items)-have) }(last)
 	for ; first <= last && w.page.Next == ""; look *= 8 {
 		low := first
 		if last-first > look {
