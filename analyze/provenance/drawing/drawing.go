@@ -170,8 +170,11 @@ func (p *picker) fill() {
 // victim's among them.
 func (p *picker) heaviest(n int) []provenance.Edge {
 	edges := slices.Clone(provenance.Out(p.g.PortFlow, n))
+	// Two flows that meet only each other have opposite weights, up to the last
+	// bits of their sums, which must not decide who stands first.
+	heavy := func(e provenance.Edge) float32 { return float32(math.Abs(e.Weight)) }
 	slices.SortStableFunc(edges, func(a, b provenance.Edge) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.To, b.To))
+		return cmp.Or(cmp.Compare(heavy(b), heavy(a)), cmp.Compare(a.To, b.To))
 	})
 	victim := p.g.Flow(p.g.Victim)
 	kept := edges[:0]
