@@ -2,15 +2,10 @@ package main
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	mrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -27,6 +22,7 @@ import (
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
+	"github.com/weft-telemetry/weft/internal/testcert"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/mirror"
@@ -107,36 +103,6 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// certificate writes one of its own for loopback.
-func certificate(t *testing.T, dir string, serial int64) *x509.CertPool {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, dir, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	put(t, dir, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	return roots
-}
-
 func put(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -160,7 +126,7 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 	config("")
 	put(t, dir, "fabric.yaml", servedFabric)
 	put(t, dir, "token", "the-first-token-of-all\n")
-	first := certificate(t, dir, 1)
+	_, _, first := testcert.Write(t, dir, 1)
 	p := serveProcess(t, dir, "--config", "serve.yaml")
 	ask := func(token string, roots *x509.CertPool) error {
 		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
@@ -180,7 +146,7 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 	}
 
 	put(t, dir, "token", "the-second-token-of-all\n")
-	second := certificate(t, dir, 2)
+	_, _, second := testcert.Write(t, dir, 2)
 	config("store: {queue: 5000, retention: {flows: 1h}}\nlog: {level: debug}\n")
 	p.signal(syscall.SIGHUP)
 	p.says("configuration is taken")
@@ -199,11 +165,11 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 		"unknown key": {func() { config("log: {levle: info}\n") }, "serve.yaml:4: unknown key log.levle"},
 		"no YAML":     {func() { config("{{{\n") }, "serve.yaml:4"},
 		"certificate": {func() { config(""); put(t, dir, "key.pem", "nothing") }, "read certificate"},
-		"other nodes": {func() { certificate(t, dir, 3); put(t, dir, "fabric.yaml", "generate: {kind: fat-tree, k: 2}\n") }, "nodes or links have changed"},
+		"other nodes": {func() { testcert.Write(t, dir, 3); put(t, dir, "fabric.yaml", "generate: {kind: fat-tree, k: 2}\n") }, "nodes or links have changed"},
 	} {
 		config("")
 		put(t, dir, "fabric.yaml", servedFabric)
-		second = certificate(t, dir, 4)
+		_, _, second = testcert.Write(t, dir, 4)
 		p.signal(syscall.SIGHUP)
 		within(t, "a good configuration", func() bool { return ask("the-second-token-of-all", second) == nil }, p.logged)
 		tc.wrong()
