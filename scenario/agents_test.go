@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/hpcc"
 	"github.com/weft-telemetry/weft/sim"
@@ -55,6 +56,7 @@ func TestClocksApart(t *testing.T) {
 // TestLostReports loses a fifth of them. What is found then is found without
 // loss, too: no cause is invented.
 func TestLostReports(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	found := 0
 	for _, name := range []string{"storm", "deadlock-injection", "slow-receiver"} {
 		whole := roots(play(t, readExample(t, name)))

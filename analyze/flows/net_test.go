@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sketch"
 	"github.com/weft-telemetry/weft/topo"
@@ -129,6 +130,7 @@ func fatTree(tb testing.TB, k int) *topo.Fabric {
 // between switches, go astray, lose chunks and are swallowed by filters, and
 // holds every record against the truth.
 func TestNetNeverErrs(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	fabric := fatTree(t, 4)
 	rapid.Check(t, func(rt *rapid.T) {
 		cells := rapid.Uint32Range(60, 160).Draw(rt, "cells")

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weft-telemetry/weft/internal/race"
 )
 
 func TestMain(m *testing.M) {
@@ -26,6 +29,14 @@ func TestScripts(t *testing.T) {
 		Setup:               func(env *testscript.Env) error { env.Setenv("EXAMPLES", examples); return nil },
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		// Scripts of commands that simulate, in one goroutine, begin with
+		// "[race] skip": see internal/race.
+		Condition: func(name string) (bool, error) {
+			if name != "race" {
+				return false, fmt.Errorf("condition %q, want race", name)
+			}
+			return race.Enabled, nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code":      exitCode,
 			"isjson":    isJSON,

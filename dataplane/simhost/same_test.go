@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/wire/label"
 )
@@ -83,7 +84,7 @@ func TestPassingPacketsAreShownAlike(t *testing.T) {
 			}
 		}
 		add(t, n, busy()...)
-		n.Run(ms / 10)
+		n.Run(race.Less(ms/10, ms/40))
 		return seen, n.Counts
 	}
 	once, counts := run(false)

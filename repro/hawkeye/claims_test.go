@@ -59,6 +59,7 @@ func (e *exhibit) transcript(k kind) string {
 
 // A seed replays: the same trace gives the same complaints and verdicts.
 func TestSeedReplays(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	var last []string
 	for range 2 {
 		r, err := best().play(t.Context(), 5, 0.2, storm)

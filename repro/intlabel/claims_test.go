@@ -5,12 +5,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
 // Claims that take little time come out the same twice, and bring a table and a
 // plot; those that do not hold say so.
 func TestClaims(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for _, tc := range []struct {
 		claim.Claim
 		pass bool
