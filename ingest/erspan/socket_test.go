@@ -1,0 +1,74 @@
+package erspan
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/erspan"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// listening listens on loopback, where so many mirrors wait already. It needs
+// the right to open raw sockets.
+func listening(t *testing.T, d *Decoder, mirrors int) *Listener {
+	t.Helper()
+	l, err := Listen(netip.MustParseAddr("127.0.0.1"), d)
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("a raw socket takes CAP_NET_RAW, which root has, as in CI: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialIP("ip4:47", nil, &net.IPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for i := range mirrors {
+		if _, err := conn.Write(erspan.Mirror{Kind: erspan.TypeII, GRE: seq(uint32(i)), Index: 4, Frame: inside}.AppendTo(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func TestSocket(t *testing.T) {
+	d := newDecoder(t, config())
+	l := listening(t, d, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	n := 0
+	err := l.Run(ctx, func(_ model.Time, m *mirror.Mirror) {
+		if m.Switch != 7 || m.In != 4 || !bytes.Equal(m.Frame, inside) {
+			t.Errorf("%+v", m)
+		}
+		if n++; n == 3 {
+			cancel()
+		}
+	})
+	if err != nil || n != 3 || d.Stats().Missing != 0 {
+		t.Errorf("%d mirrors, %v, %+v; want 3", n, err, d.Stats())
+	}
+}
+
+// TestSocketIsReadOut: what the kernel had taken before the end is received.
+func TestSocketIsReadOut(t *testing.T) {
+	const sent = 500
+	l := listening(t, newDecoder(t, config()), sent)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	n := 0
+	if err := l.Run(ctx, func(model.Time, *mirror.Mirror) { n++ }); err != nil {
+		t.Fatal(err)
+	}
+	if st, dropped := l.Stats(); n != sent || st.Mirrors != sent || dropped != 0 {
+		t.Errorf("%d mirrors, %+v, %d dropped; want all %d", n, st, dropped, sent)
+	}
+}
