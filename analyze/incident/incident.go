@@ -108,13 +108,12 @@ func (in *Incident) add(e *Evidence) {
 	in.changed = true
 	first := len(in.Timeline)+in.Unshown == 0
 	minor := e.Minor || e.Cause.Severity() == Notice
-	if first || in.Minor && !minor || in.Minor == minor && e.From < in.Begin {
-		in.Begin = e.From // ordinary life before is not where it began
+	if first || in.Minor && !minor { // ordinary life before is not where it began
+		in.Begin, in.Found = e.From, e.At
+	} else if in.Minor == minor {
+		in.Begin, in.Found = min(in.Begin, e.From), min(in.Found, e.At)
 	}
 	in.Minor = (first || in.Minor) && minor
-	if in.Found == 0 || e.At < in.Found {
-		in.Found = e.At
-	}
 	in.Sources[e.Source]++
 	if in.rename(e) || family(e.Cause) == family(in.Cause) && in.Minor == minor {
 		in.Last = max(in.Last, e.At) // ordinary life goes on when it is over

@@ -63,8 +63,8 @@ func New(cfg Config) (*Joiner, error) {
 }
 
 // Add files a statement and returns its incident, which may be new. Where it
-// connects two that were apart, the younger becomes part of the older, or what
-// was only a notice part of what is more: that was told of already.
+// connects two that were apart, what explains less becomes part of what explains
+// more, and of equals the younger part of the older.
 func (j *Joiner) Add(e Evidence) *Incident {
 	home := j.home(&e)
 	if home == nil {
@@ -118,7 +118,7 @@ func (j *Joiner) home(e *Evidence) (home *Incident) {
 			continue
 		}
 		part := in
-		if home.Minor && !in.Minor || home.Minor == in.Minor && in.ID < home.ID {
+		if !explains(home, in) && in.ID < home.ID {
 			part, home = home, in
 		}
 		home.absorb(part)
@@ -252,9 +252,11 @@ func (j *Joiner) mergeable(a, b *Incident, e *Evidence) bool {
 
 // absorb takes over all of another incident.
 func (in *Incident) absorb(o *Incident) {
-	begin := in.Begin
-	if in.Minor && !o.Minor || in.Minor == o.Minor && o.Begin < begin {
-		begin = o.Begin
+	begin, found := in.Begin, in.Found
+	if in.Minor && !o.Minor {
+		begin, found = o.Begin, o.Found
+	} else if in.Minor == o.Minor {
+		begin, found = min(begin, o.Begin), min(found, o.Found)
 	}
 	for i := range o.Timeline {
 		in.add(&o.Timeline[i])
@@ -265,7 +267,7 @@ func (in *Incident) absorb(o *Incident) {
 	}
 	in.Unshown += o.Unshown
 	in.Minor = in.Minor && o.Minor
-	in.Begin, in.Last = begin, max(in.Last, o.Last)
+	in.Begin, in.Found, in.Last = begin, found, max(in.Last, o.Last)
 	for _, n := range o.Nodes {
 		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
 	}

@@ -49,7 +49,7 @@ type Imbalance struct {
 func (im *Imbalance) Describe(f *topo.Fabric) string {
 	s := fmt.Sprintf("%s: busiest of %d equal-cost ports at %.1f times the mean, by ", f.Node(im.Switch).Name, len(im.Ports), im.Ratio)
 	if im.Cause == Hash {
-		return s + "the hash: flows per port" + fmt.Sprint(im.counts())
+		return s + "the hash: flows per port " + fmt.Sprint(im.counts())
 	}
 	return s + fmt.Sprintf("%d large flows", len(im.Heavy))
 }
