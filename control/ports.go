@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -49,7 +48,7 @@ func (m *meter) note(now model.Time, port model.Port, paused time.Duration, disc
 		return
 	}
 	// What was counted up to a slot's first instant happened before it.
-	n := paths.SlotAt(now-1, m.slot)
+	n := (int64(now) - 1) / int64(m.slot)
 	h := &m.hours[((n%remembered)+remembered)%remembered]
 	if h.number != n || h.paused == nil {
 		*h = hour{n, map[model.Port]time.Duration{}, map[model.NodeID]uint64{}}

@@ -26,7 +26,7 @@ func TestMeterAgainstAList(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "samples") {
 			now = now.Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "ms")) * time.Millisecond)
 			n := noted{
-				slot:   (int64(now) - 1 + int64(slot)/2) / int64(slot),
+				slot:   (int64(now) - 1) / int64(slot),
 				port:   model.Port{Node: model.NodeID(rapid.IntRange(0, 2).Draw(t, "node")), Port: model.PortID(rapid.IntRange(1, 2).Draw(t, "port"))},
 				paused: time.Duration(rapid.IntRange(0, 3).Draw(t, "paused")) * time.Millisecond,
 				lost:   uint64(rapid.IntRange(0, 3).Draw(t, "lost")),

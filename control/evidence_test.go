@@ -1,0 +1,143 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/load"
+	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+)
+
+const slotLength = 10 * time.Millisecond
+
+// evidenceBed is a controller that makes evidence of what its watches find, and
+// has none.
+func evidenceBed(t *testing.T) *Controller {
+	t.Helper()
+	f, err := topo.FatTree(4, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Controller{fabric: f, meter: newMeter(slotLength), actions: map[uint64][]api.Action{}, asked: map[question]model.Time{}, lastVerdict: map[verdictKind]verdictSaid{}}
+	c.cfg.Stall, c.cfg.Flows.Slot = 0.2, slotLength
+	if c.joiner, err = incident.New(incident.DefaultConfig()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *Controller) portNamed(t *testing.T, from, to string) model.Port {
+	t.Helper()
+	id, _ := c.fabric.ByName(from)
+	for _, p := range c.fabric.Node(id).Ports {
+		if c.name(p.Peer.Node) == to {
+			return model.Port{Node: id, Port: p.ID}
+		}
+	}
+	t.Fatalf("no port from %s to %s", from, to)
+	return model.Port{}
+}
+
+// TestShortPausesAreANotice: of a queue that was overfull for a moment nobody
+// needs to be told, unless the ports behind it stood, or nobody counts.
+func TestShortPausesAreANotice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		counted bool
+		paused  time.Duration
+		want    incident.Severity
+	}{
+		"a moment":          {true, 900 * time.Microsecond, incident.Notice},
+		"a fifth of a slot": {true, 2 * time.Millisecond, incident.Warning},
+		"nobody counts":     {false, 0, incident.Warning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := evidenceBed(t)
+			initial, behind := c.portNamed(t, "leaf0", "tor0"), c.portNamed(t, "spine0", "leaf0")
+			at := model.Time(95 * time.Millisecond)
+			if tc.counted {
+				for _, p := range []model.Port{initial, behind} {
+					c.meter.last[p] = PortCount{Port: p}
+				}
+				c.meter.note(at, behind, tc.paused, 0)
+			}
+			c.now = at.Add(13 * time.Millisecond)
+			c.diagnosed([]diagnose.Verdict{{
+				Anomaly: diagnose.Backpressure, Cause: diagnose.Flows, Detail: diagnose.Priority, Initial: initial,
+				Path: []model.Port{behind, initial}, Confidence: 0.9, At: at,
+			}})
+			open := c.joiner.Open()
+			if len(open) != 1 || open[0].Cause != incident.Incast || open[0].Severity() != tc.want {
+				t.Errorf("%d incidents, the first %v, %v; want one incast, %v", len(open), open[0].Cause, open[0].Severity(), tc.want)
+			}
+		})
+	}
+}
+
+// TestSwitchesThatHashAlikeAreOneIncident, save one that a wrong route loads.
+func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
+	c := evidenceBed(t)
+	c.now = model.Time(60 * time.Millisecond)
+	detour := c.portNamed(t, "leaf3", "tor3")
+	c.file(incident.Evidence{At: c.now, From: c.now, Cause: incident.WrongRoute, Sure: true, Place: detour})
+	var list []load.Imbalance
+	for i, name := range []string{"leaf0", "leaf3", "leaf4", "leaf6"} {
+		id, _ := c.fabric.ByName(name)
+		list = append(list, load.Imbalance{Switch: id, Ports: []load.Share{{Port: 3, Flows: 10}, {Port: 4, Flows: 90}}, Ratio: 1.5 + 0.1*float64(i), Cause: load.Hash})
+	}
+	list[3].Cause = load.Burst // large flows, no fault
+	c.uneven(list, paths.NewMap(5, slotLength))
+	open := c.joiner.Open()
+	if len(open) != 2 || open[0].Cause != incident.WrongRoute || open[1].Cause != incident.Imbalance {
+		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
+	}
+	if in := open[1]; len(in.Nodes) != 2 || c.name(in.Place.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
+		t.Errorf("%d switches at %s: %s; want leaf0 and leaf4, which is worst", len(in.Nodes), c.name(in.Place.Node), in.Text)
+	}
+}
+
+// TestDetourIsNoLoop: a packet that was underway while wrong routes were put
+// right passed a switch twice. A deadlock that those routes made stays one.
+func TestDetourIsNoLoop(t *testing.T) {
+	c := evidenceBed(t)
+	leaf := c.portNamed(t, "leaf4", "tor4")
+	ms := model.Time(time.Millisecond)
+	c.now = 30 * ms
+	in := c.file(incident.Evidence{At: c.now, From: 10 * ms, Source: incident.Epochs, Cause: incident.Deadlock, Sure: true, Place: leaf})
+	round := []model.NodeID{leaf.Node, c.fabric.Port(leaf).Peer.Node}
+	f := trace.Finding{Kind: trace.Loop, Switch: leaf.Node, Round: round, Ended: 1, Packets: 1, Through: 1}
+	c.now = 50 * ms
+	c.traced(40*ms, 50*ms, f)
+	if in.Cause != incident.Deadlock || in.Sources[incident.Traces] != 1 {
+		t.Errorf("%v after a detour, %d statements of traces; want the deadlock and one", in.Cause, in.Sources[incident.Traces])
+	}
+	f.Ended, f.Packets = 2, 2
+	if c.traced(40*ms, 50*ms, f); in.Cause != incident.Loop {
+		t.Errorf("%v after a packet that did not come out; want a loop", in.Cause)
+	}
+}
+
+// TestTimelineTellsWhatWasDone in order, with what is only suspected.
+func TestTimelineTellsWhatWasDone(t *testing.T) {
+	c := evidenceBed(t)
+	ms := model.Time(time.Millisecond)
+	in := c.joiner.Add(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Flowsets, Cause: incident.Blackhole, Sure: true, Text: "flows end"})
+	c.joiner.Add(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: incident.Probes, Cause: incident.Blackhole, Text: "probes are lost"})
+	c.actions[in.ID] = []api.Action{{Time: c.time(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
+	b := c.incidentBody(in)
+	want := []string{"flows end", "sends probes like a flow: blackhole", "perhaps probes are lost"}
+	if len(b.Timeline) != len(want) {
+		t.Fatalf("timeline %+v; want %q", b.Timeline, want)
+	}
+	for i := range want {
+		if b.Timeline[i].Text != want[i] {
+			t.Errorf("line %d: %q; want %q", i, b.Timeline[i].Text, want[i])
+		}
+	}
+}
