@@ -67,11 +67,15 @@ func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 	if f.HasNext {
 		e.Next, e.HasNext = f.Next.Node, true
 	}
-	some := fmt.Sprintf("%d of %d flows", len(f.Flows), len(f.Flows)+f.Others)
+	some := fmt.Sprintf("%d of %d flows%s", len(f.Flows), len(f.Flows)+f.Others, c.towards(f.Flows))
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall && slices.ContainsFunc(f.Flows, lossless):
 		e.Cause = incident.Stall
-		e.Text = fmt.Sprintf("%s stand still at %s, which was paused for %.0f%% of a slot", plural(len(f.Flows), "flow"), c.port(f.At), 100*paused)
+		stand := "flows stand"
+		if len(f.Flows) == 1 {
+			stand = "flow stands"
+		}
+		e.Text = fmt.Sprintf("%d %s still at %s, which was paused for %.0f%% of a slot", len(f.Flows), stand, c.port(f.At), 100*paused)
 		c.behind(&e)
 	case f.Kind == paths.Loop:
 		e.Cause = incident.Loop
@@ -87,6 +91,19 @@ func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 		e.Text = fmt.Sprintf("%s leave %s by another port than intended: %s", some, c.name(f.At.Node), c.port(f.At))
 	}
 	c.file(e)
+}
+
+// towards names the host that all of some flows go to, if there is one.
+func (c *Controller) towards(flows []model.FlowKey) string {
+	for i := range flows {
+		if flows[i].Dst != flows[0].Dst {
+			return ""
+		}
+	}
+	if len(flows) == 0 || c.host(flows[0].Dst) == "" {
+		return ""
+	}
+	return ", all to " + c.host(flows[0].Dst) + ","
 }
 
 // round names the switches of a loop, the first once more at the end.

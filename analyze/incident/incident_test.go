@@ -77,6 +77,10 @@ func TestUnrelatedStayApart(t *testing.T) {
 			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(1, 1)},
 			{At: 10 * ms, From: 10 * ms, Cause: Blackhole, Place: at(1, 1)},
 		},
+		"a storm, and a guess at a loop": {
+			{At: 10 * ms, From: 10 * ms, Cause: Storm, Sure: true, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: Loop, Place: at(1, 1)},
+		},
 		"two queues": {
 			{At: 10 * ms, From: 10 * ms, Cause: Contention, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
 			{At: 10 * ms, From: 10 * ms, Cause: Contention, Place: at(1, 2), Flows: []model.FlowKey{flow(1)}},

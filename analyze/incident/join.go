@@ -160,6 +160,9 @@ func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
 	if e.Cause > in.Cause && e.From > in.Begin.Add(j.cfg.Apart) {
 		return false // what began so much later cannot have caused it
 	}
+	if !e.Sure && e.Cause > in.Cause && family(e.Cause) != family(in.Cause) {
+		return false // a guess at more than what is known supports nothing
+	}
 	if in.Cause == Imbalance && e.Cause == Imbalance {
 		return true // switches that hash alike are many, and one trouble
 	}

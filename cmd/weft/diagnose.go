@@ -121,6 +121,9 @@ const (
 	askAgain = 200 * time.Millisecond
 )
 
+// heldUp is how many flows that a verdict holds up are named.
+const heldUp = 8
+
 func (a *app) printSlowFlow(w io.Writer, s *api.SlowFlow) error {
 	var err error
 	if a.format == "json" {
@@ -152,8 +155,11 @@ func printVerdicts(w io.Writer, s *api.SlowFlow) {
 		for _, c := range v.Culprits {
 			fmt.Fprintf(w, "  part of the cause: %v, %s\n", c.Flow, percent(c.Weight))
 		}
-		for _, k := range v.Victims {
+		for _, k := range v.Victims[:min(heldUp, len(v.Victims))] {
 			fmt.Fprintf(w, "  held up: %v\n", k)
+		}
+		if more := len(v.Victims) - heldUp; more > 0 {
+			fmt.Fprintf(w, "  held up: %d more\n", more)
 		}
 		if v.Others {
 			fmt.Fprintln(w, "  flows of others are part of the cause")
