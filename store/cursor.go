@@ -67,7 +67,7 @@ func Unseal(key []byte, kind Kind, q record.Query) (Cursor, error) {
 func seal(key []byte, kind Kind, q record.Query, place []byte) []byte {
 	first, last := Range(q)
 	mac := hmac.New(sha256.New, key)
-	fmt.Fprintf(mac, "%s %d %d %q %d %s %q %d %x",
-		kind, first, last, q.Node, q.Port, q.Flow, q.Name, q.Step, place)
+	fmt.Fprintf(mac, "%s %d %d %q %d %s %v %q %d %x",
+		kind, first, last, q.Node, q.Port, q.Flow, q.Ends, q.Name, q.Step, place)
 	return mac.Sum(nil)[:sealLen]
 }

@@ -12,9 +12,9 @@ import (
 
 // filters says which fields of a query a kind understands. A filter that means
 // nothing for a kind is an error: to ignore it would answer another question.
-var filters = map[Kind]struct{ node, port, flow, name, step bool }{
-	Flows:     {node: true, flow: true},
-	Losses:    {node: true, flow: true},
+var filters = map[Kind]struct{ node, port, flow, ends, name, step bool }{
+	Flows:     {node: true, flow: true, ends: true},
+	Losses:    {node: true, flow: true, ends: true},
 	Ports:     {node: true, port: true, step: true},
 	Traces:    {node: true, flow: true, name: true},
 	Counters:  {name: true, step: true},
@@ -47,6 +47,8 @@ func CheckQuery(kind Kind, q record.Query) error {
 		return bad("they have no port")
 	case !q.Flow.IsZero() && !f.flow:
 		return bad("they have no flow")
+	case q.Ends != (record.Ends{}) && !f.ends:
+		return bad("they are not asked for by the ends of a flow")
 	case q.Name != "" && !f.name:
 		return bad("they have no name")
 	case !utf8.ValidString(q.Node) || !utf8.ValidString(q.Name):

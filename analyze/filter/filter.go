@@ -111,6 +111,25 @@ func (n *node) ask(t Type, v *Value) bool {
 	return false
 }
 
+// Must returns the value that a field has in every record that matches, if the
+// filter asks for one, by itself or together with all that it asks for. What holds
+// records may look there alone.
+func (f *Filter[T]) Must(name string) (v Value, ok bool) {
+	if f.root == nil {
+		return v, false
+	}
+	parts := []*node{f.root}
+	if f.root.op == and {
+		parts = f.root.kids
+	}
+	for _, n := range parts {
+		if n.op == equal && f.schema.list[n.field].Name == name && n.spans[0].single(f.schema.list[n.field].Type) {
+			return n.spans[0].lo, true
+		}
+	}
+	return v, false
+}
+
 // String prints the filter so that Parse reads it back.
 func (f *Filter[T]) String() string {
 	if f.root == nil {

@@ -379,3 +379,35 @@ func BenchmarkMatch(b *testing.B) {
 		}
 	}
 }
+
+func TestMust(t *testing.T) {
+	s := testSchema()
+	for text, want := range map[string]bool{
+		"":                                  false,
+		"int == 7":                          true,
+		"ip.src == 10.0.0.1 && int == 7":    true,
+		"(int == 7 && flag) && share > 0.5": true,
+		"int == 7 || flag":                  false,
+		"!(int == 7)":                       false,
+		"int in {7, 8}":                     false,
+		"int != 7":                          false,
+		"int >= 7":                          false,
+		"flag && (int == 7 || int == 8)":    false,
+		"colour == 7":                       false, // another field, though of the same values
+	} {
+		f, err := s.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, ok := f.Must("int"); ok != want || ok && v.Int != 7 {
+			t.Errorf("Must(int) of %q = %v, %v; want 7: %v", text, v.Int, ok, want)
+		}
+	}
+	f, err := s.Parse("ip.src == 10.0.0.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := f.Must("ip.src"); ok {
+		t.Errorf("Must(ip.src) of %v = %v; want none, for it is a range", f, v.Addr)
+	}
+}

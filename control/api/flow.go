@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -106,7 +107,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	if err != nil {
 		return p, err
 	}
-	q.Node, q.Limit = in.Node, chunk
+	q.Node, q.Ends, q.Limit = in.Node, endsOf(f), chunk
 	p.From, p.To = q.From, q.To
 	sums := newFlowSums(s)
 	p.Next, p.Scanned, err = walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
@@ -123,7 +124,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 		p.From = q.From
 	}
 	p.Next = sealCursor(q, p.Next)
-	lq := record.Query{From: p.From, To: p.To, Node: in.Node}
+	lq := record.Query{From: p.From, To: p.To, Node: in.Node, Ends: q.Ends}
 	if _, _, err = walk(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
 		sums.lost(l)
 		return true
@@ -136,6 +137,28 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 		p.Items = p.Items[:in.Limit]
 	}
 	return p, nil
+}
+
+// endsOf is what a filter says of the ends of all flows that it keeps: the store
+// need not show others, so that an answer covers as much more time.
+func endsOf(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
+	for _, version := range []string{"ip", "ipv6"} {
+		if v, ok := f.Must(version + ".src"); ok {
+			e.Src = v.Addr
+		}
+		if v, ok := f.Must(version + ".dst"); ok {
+			e.Dst = v.Addr
+		}
+	}
+	for _, proto := range []string{"tcp", "udp"} {
+		if v, ok := f.Must(proto + ".srcport"); ok {
+			e.SrcPort = uint16(v.Int)
+		}
+		if v, ok := f.Must(proto + ".dstport"); ok {
+			e.DstPort = uint16(v.Int)
+		}
+	}
+	return e
 }
 
 // flowSums adds up the slots of flows.

@@ -137,8 +137,8 @@ func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, vis
 			page, err = f(ctx, q)
 			return page.Next, scanned, err
 		}
-		if page.Next == "" || scanned >= budget {
-			return page.Next, scanned, nil
+		if page.Next == "" || scanned >= budget || scanned > 0 && q.Ends != (record.Ends{}) {
+			return page.Next, scanned, nil // of ends, a store ends a page where older records cost more
 		}
 		q.After = page.Next
 		q.Limit = min(4*q.Limit, chunk) // few match: read more at once

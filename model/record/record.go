@@ -152,6 +152,7 @@ type Query struct {
 	Node     string    // that it happened at, or passed
 	Port     model.PortID
 	Flow     model.FlowKey
+	Ends     Ends   // of the flow, where not all of it is known
 	Name     string // of a counter; the id of a diagnosis, trace or incident
 	// Limit is the most records of one answer; 0 is the store's own limit, and
 	// no answer is longer than that.
@@ -161,6 +162,18 @@ type Query struct {
 	// Step asks for a series of ports or counters in steps of at least so long, from the
 	// rollup that fits.
 	Step time.Duration
+}
+
+// Ends are addresses and ports that a flow must have; what is zero may be any.
+type Ends struct {
+	Src, Dst         model.Addr
+	SrcPort, DstPort uint16
+}
+
+// Fit tells whether a flow has them.
+func (e *Ends) Fit(k *model.FlowKey) bool {
+	return (e.Src == model.Addr{} || e.Src == k.Src) && (e.Dst == model.Addr{} || e.Dst == k.Dst) &&
+		(e.SrcPort == 0 || e.SrcPort == k.SrcPort) && (e.DstPort == 0 || e.DstPort == k.DstPort)
 }
 
 // Page is one answer. Next is empty where there is no more.

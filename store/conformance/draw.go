@@ -135,6 +135,24 @@ var batches = rapid.Custom(func(t *rapid.T) *record.Batch {
 	}
 })
 
+// ended adds ends to a query, mostly those of a flow that there may be.
+func ended(t *rapid.T, q record.Query) record.Query {
+	of, some := flows.Draw(t, "ends of"), rapid.IntRange(0, 2)
+	if some.Draw(t, "source") == 0 {
+		q.Ends.Src = of.Src
+	}
+	if some.Draw(t, "destination") == 0 {
+		q.Ends.Dst = of.Dst
+	}
+	if some.Draw(t, "source port") == 0 {
+		q.Ends.SrcPort = of.SrcPort
+	}
+	if some.Draw(t, "destination port") == 0 {
+		q.Ends.DstPort = of.DstPort
+	}
+	return q
+}
+
 // queries draws a query of the fields that a kind has.
 func queries(t *rapid.T, node, port, flow, step bool, name *rapid.Generator[string]) record.Query {
 	var q record.Query

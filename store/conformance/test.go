@@ -42,8 +42,8 @@ func testTwin(t *testing.T, open Open) {
 				maintainBoth(rt, s, twin, times.Draw(rt, "now"))
 			}
 		}
-		compare(rt, "flows", s.Flows, twin.Flows, queries(rt, true, false, true, false, nil))
-		compare(rt, "losses", s.Losses, twin.Losses, queries(rt, true, false, true, false, nil))
+		compare(rt, "flows", s.Flows, twin.Flows, ended(rt, queries(rt, true, false, true, false, nil)))
+		compare(rt, "losses", s.Losses, twin.Losses, ended(rt, queries(rt, true, false, true, false, nil)))
 		compare(rt, "ports", s.Ports, twin.Ports, queries(rt, true, true, false, true, nil))
 		compare(rt, "ports", s.Ports, twin.Ports, queries(rt, true, true, false, true, nil))
 		compare(rt, "traces", s.Traces, twin.Traces, queries(rt, true, false, true, false, rapid.Map(rapid.SampledFrom([]uint64{0, 1 << 63, math.MaxUint64}),

@@ -223,7 +223,16 @@ func within(t time.Time, q record.Query) bool {
 	return (q.From.IsZero() || !t.Before(q.From)) && (q.To.IsZero() || t.Before(q.To))
 }
 
-func ofFlow(k model.FlowKey, q record.Query) bool { return q.Flow.IsZero() || k == q.Flow }
+func ofFlow(k model.FlowKey, q record.Query) bool {
+	e := q.Ends
+	switch {
+	case !q.Flow.IsZero() && k != q.Flow,
+		e.Src != (model.Addr{}) && e.Src != k.Src, e.Dst != (model.Addr{}) && e.Dst != k.Dst,
+		e.SrcPort != 0 && e.SrcPort != k.SrcPort, e.DstPort != 0 && e.DstPort != k.DstPort:
+		return false
+	}
+	return true
+}
 
 // Maintain removes what is too old. A rollup's row is as old as its step.
 func (t *Twin) Maintain(_ context.Context, now time.Time) (store.Upkeep, error) {

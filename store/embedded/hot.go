@@ -187,4 +187,6 @@ var hotDiagnoses = recent.Shape[record.Diagnosis]{
 	},
 }
 
-func ofFlow(q *record.Query, k *model.FlowKey) bool { return q.Flow.IsZero() || q.Flow == *k }
+func ofFlow(q *record.Query, k *model.FlowKey) bool {
+	return (q.Flow.IsZero() || q.Flow == *k) && q.Ends.Fit(k)
+}

@@ -50,7 +50,15 @@ func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
 	if w.take(view.Back(&w.asked, before, first, last)) {
 		return nil
 	}
-	return w.cold(ctx, before, clamp(first), clamp(min(last, view.Floor())))
+	e := w.extent(w.kind)
+	first, last = max(clamp(first), e.oldest), min(clamp(min(last, view.Floor())), e.newest)
+	if first <= last && len(w.page.Items) > 0 && w.asked.Ends != (record.Ends{}) {
+		// Of one end there may be few records in a long range. What memory has is
+		// told at once; the table is for who goes on.
+		w.seal()
+		return nil
+	}
+	return w.cold(ctx, before, first, last)
 }
 
 // take adds records that memory has, and tells whether the page has ended.
@@ -62,7 +70,7 @@ func (w *pageWalk[T]) take(records iter.Seq2[recent.Place, *T]) (ended bool) {
 		if w.full() {
 			return true
 		}
-		w.add(*r, at)
+		w.add(r, at)
 	}
 	return false
 }
@@ -73,13 +81,23 @@ func (w *pageWalk[T]) full() bool {
 	if len(w.page.Items) < w.limit && w.bytes < int(w.cfg.MaxAnswer) {
 		return false
 	}
-	w.page.Next = store.Cursor{Time: w.last.Time, Seq: w.last.Seq, Bound: w.bound}.Seal(w.key, w.kind, w.asked)
+	w.seal()
 	return true
 }
 
-func (w *pageWalk[T]) add(r T, at recent.Place) {
-	w.bytes += w.size(&r)
-	w.page.Items = append(w.page.Items, r)
+// seal ends the page behind its last item.
+func (w *pageWalk[T]) seal() {
+	w.page.Next = store.Cursor{Time: w.last.Time, Seq: w.last.Seq, Bound: w.bound}.Seal(w.key, w.kind, w.asked)
+}
+
+func (w *pageWalk[T]) add(r *T, at recent.Place) {
+	w.bytes += w.size(r)
+	if n := len(w.page.Items); n == cap(w.page.Items) {
+		// Few steps to a long page: records are large, and to copy them is most of
+		// the work where they come from memory.
+		w.page.Items = slices.Grow(w.page.Items, min(max(3*n, 64), max(w.limit-n, 1)))
+	}
+	w.page.Items = append(w.page.Items, *r)
 	w.last = at
 }
 
@@ -106,7 +124,7 @@ const (
 // firstLook is how far back to look for n more records.
 func (w *pageWalk[T]) firstLook(n int) int64 {
 	gap := w.gaps[w.kind].Load()
-	if w.rare() || gap > mostLook/int64(n) {
+	if w.filtered() || gap > mostLook/int64(n) {
 		return mostLook
 	}
 	return max(2*gap*int64(n), leastLook)
@@ -115,7 +133,7 @@ func (w *pageWalk[T]) firstLook(n int) int64 {
 // learn notes how far apart the n records of a page are that was read from its
 // table, beginning at an instant.
 func (w *pageWalk[T]) learn(from int64, n int) {
-	if n > 0 && !w.rare() {
+	if n > 0 && !w.filtered() {
 		w.gaps[w.kind].Store((from - w.last.Time) / int64(n))
 	}
 }
@@ -123,8 +141,6 @@ func (w *pageWalk[T]) learn(from int64, n int) {
 // cold reads the table, back from last to first.
 func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last int64) error {
 	where := w.conditions(before)
-	e := w.extent(w.kind)
-	first, last = max(first, e.oldest), min(last, e.newest)
 	have := len(w.page.Items)
 	look := w.firstLook(max(w.limit-have, 0) + 1)
 	defer func(from int64) { w.learn(from, len(w.page.Items)-have) }(last)
@@ -157,6 +173,11 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 // DuckDB finds them by one column, and unpacks the others of those alone.
 func (w *pageWalk[T]) rare() bool { return !w.asked.Flow.IsZero() || w.asked.Name != "" }
 
+// filtered tells whether not every record of a stretch of time is asked for.
+func (w *pageWalk[T]) filtered() bool {
+	return w.rare() || w.asked.Node != "" || w.asked.Port != 0 || w.asked.Ends != record.Ends{}
+}
+
 // read adds the records that the conditions keep.
 func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
 	query := fmt.Sprintf(`SELECT time, seq, %s FROM %s WHERE %s ORDER BY time DESC, seq DESC LIMIT %d`,
@@ -170,7 +191,7 @@ func (w *pageWalk[T]) read(ctx context.Context, where *conditions) error {
 		if err := w.scan(rows, &r, &at); err != nil {
 			return err
 		}
-		w.add(r, recent.Place{Time: at.time.UnixNano(), Seq: at.seq})
+		w.add(&r, recent.Place{Time: at.time.UnixNano(), Seq: at.seq})
 		return nil
 	})
 }

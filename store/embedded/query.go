@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/recent"
@@ -209,6 +210,8 @@ func filter(kind store.Kind, q record.Query) *conditions {
 	if !q.Flow.IsZero() {
 		c.and(`flow = ?`, q.Flow.String())
 	}
+	c.end(`src`, `sport`, q.Ends.Src, q.Ends.SrcPort)
+	c.end(`dst`, `dport`, q.Ends.Dst, q.Ends.DstPort)
 	switch {
 	case q.Name == "":
 	case kind == store.Counters:
@@ -219,4 +222,15 @@ func filter(kind store.Kind, q record.Query) *conditions {
 		c.and(`id = ?`, q.Name)
 	}
 	return c
+}
+
+// end keeps flows of an address and a port, either of which may be any. A flow of
+// IPv6 writes an IPv4 address in another way.
+func (c *conditions) end(address, port string, a model.Addr, n uint16) {
+	if a != (model.Addr{}) {
+		c.and(address+` IN (?, ?)`, a.String(), `::ffff:`+a.String())
+	}
+	if n != 0 {
+		c.and(fmt.Sprintf(`%s = %d`, port, n))
+	}
 }
