@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/scc"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -123,61 +124,20 @@ func (d *dependencies) circles() (out [][]int32) {
 	return out
 }
 
-// components is Tarjan's algorithm without recursion: each component is
-// ascending, and they are in the order of their least links.
-func (d *dependencies) components() (out [][]int32) {
-	n := len(d.links)
-	index, low := make([]int32, n), make([]int32, n) // index 0: not seen
-	onStack := make([]bool, n)
-	var stack []int32
-	count := int32(0)
-	type frame struct {
-		link  int32
-		nexts []int32
-	}
-	enter := func(link int32) frame {
-		count++
-		index[link], low[link] = count, count
-		stack, onStack[link] = append(stack, link), true
-		var nexts []int32
-		d.next(link, func(n int32) { nexts = append(nexts, n) })
-		return frame{link, nexts}
-	}
-	for root := range d.links {
-		if index[root] != 0 {
-			continue
-		}
-		frames := []frame{enter(int32(root))}
-		for len(frames) > 0 {
-			f := &frames[len(frames)-1]
-			if len(f.nexts) > 0 {
-				n := f.nexts[0]
-				f.nexts = f.nexts[1:]
-				if index[n] == 0 {
-					frames = append(frames, enter(n))
-				} else if onStack[n] {
-					low[f.link] = min(low[f.link], index[n])
-				}
-				continue
-			}
-			link := f.link
-			frames = frames[:len(frames)-1]
-			if len(frames) > 0 {
-				up := frames[len(frames)-1].link
-				low[up] = min(low[up], low[link])
-			}
-			if low[link] == index[link] {
-				cut := slices.Index(stack, link)
-				part := slices.Clone(stack[cut:])
-				stack = stack[:cut]
-				for _, p := range part {
-					onStack[p] = false
-				}
-				slices.Sort(part)
-				out = append(out, part)
+// components are the sets of links that wait for each other, each ascending, in
+// the order of their least links.
+func (d *dependencies) components() [][]int32 {
+	all := func(yield func(int32) bool) {
+		for link := range d.links {
+			if !yield(int32(link)) {
+				return
 			}
 		}
 	}
+	out := scc.Components(len(d.links), all, func(link int32, list []int32) []int32 {
+		d.next(link, func(n int32) { list = append(list, n) })
+		return list
+	})
 	slices.SortFunc(out, func(a, b []int32) int { return int(a[0] - b[0]) })
 	return out
 }

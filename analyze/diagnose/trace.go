@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/internal/scc"
 )
 
 // relation says who waits for whom among the queues of a graph. There are two:
@@ -127,60 +128,30 @@ type components struct {
 	of   []int // by node; -1: not reached
 }
 
-// components finds them from the starts on: Tarjan's way, without recursion, as
-// a fabric has thousands of queues.
+// components finds them from the starts on.
 func (r *relation) components(starts []provenance.Edge) components {
 	p := components{of: make([]int, r.nodes)}
-	order, low := make([]int, r.nodes), make([]int, r.nodes) // 0: not met
 	for i := range p.of {
 		p.of[i] = -1
 	}
-	type frame struct {
-		node int
-		left []provenance.Edge
-	}
-	var calls []frame
-	var stack []int
-	met := 0
-	enter := func(n int) {
-		met++
-		order[n], low[n] = met, met
-		stack = append(stack, n)
-		calls = append(calls, frame{n, r.next(n)})
-	}
-	for _, s := range starts {
-		if order[s.To] != 0 {
-			continue
+	from := func(yield func(int) bool) {
+		for _, s := range starts {
+			if !yield(s.To) {
+				return
+			}
 		}
-		for enter(s.To); len(calls) > 0; {
-			f := &calls[len(calls)-1]
-			if len(f.left) > 0 {
-				e := f.left[0]
-				f.left = f.left[1:]
-				switch {
-				case e.Weight <= 0:
-				case order[e.To] == 0:
-					enter(e.To)
-				case p.of[e.To] < 0:
-					low[f.node] = min(low[f.node], order[e.To])
-				}
-				continue
+	}
+	p.list = scc.Components(r.nodes, from, func(n int, list []int) []int {
+		for _, e := range r.next(n) {
+			if e.Weight > 0 {
+				list = append(list, e.To)
 			}
-			n := f.node
-			calls = calls[:len(calls)-1]
-			if len(calls) > 0 {
-				up := calls[len(calls)-1].node
-				low[up] = min(low[up], low[n])
-			}
-			if low[n] == order[n] {
-				at := slices.Index(stack, n)
-				part := slices.Clone(stack[at:])
-				slices.Sort(part)
-				for _, m := range part {
-					p.of[m] = len(p.list)
-				}
-				p.list, stack = append(p.list, part), stack[:at]
-			}
+		}
+		return list
+	})
+	for i, part := range p.list {
+		for _, n := range part {
+			p.of[n] = i
 		}
 	}
 	return p

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weft-telemetry/weft/internal/scc"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -159,64 +160,30 @@ func (g *Graph) Cycles() [][]Node {
 	return g.cycles(func(Node) bool { return true })
 }
 
-// cycles is Cycles among the queues that keep accepts: Tarjan's strongly
-// connected components, without recursion, as a fabric has thousands of queues.
+// cycles is Cycles among the queues that keep accepts.
 func (g *Graph) cycles(keep func(Node) bool) (loops [][]Node) {
-	const unseen = -1
 	in := make([]bool, len(g.Nodes))
-	order := make([]int, len(g.Nodes)) // when it was met
-	low := make([]int, len(g.Nodes))
 	for i, n := range g.Nodes {
 		in[i] = n.Kind == KindQueue && n.Paused && keep(n.Node)
-		order[i] = unseen
 	}
-	type frame struct{ node, edge int }
-	var calls []frame
-	var stack []int
-	onStack := make([]bool, len(g.Nodes))
-	met := 0
-	enter := func(i int) {
-		order[i], low[i] = met, met
-		met++
-		stack, onStack[i] = append(stack, i), true
-		calls = append(calls, frame{i, g.first[i]})
-	}
-	for start := range g.Nodes {
-		if !in[start] || order[start] != unseen {
-			continue
+	kept := func(yield func(int) bool) {
+		for i := range in {
+			if in[i] && !yield(i) {
+				return
+			}
 		}
-		for enter(start); len(calls) > 0; {
-			f := &calls[len(calls)-1]
-			if f.edge < g.first[f.node+1] {
-				to := g.index[g.Edges[f.edge].To]
-				f.edge++
-				switch {
-				case !in[to]:
-				case order[to] == unseen:
-					enter(to)
-				case onStack[to]:
-					low[f.node] = min(low[f.node], order[to])
-				}
-				continue
+	}
+	parts := scc.Components(len(g.Nodes), kept, func(i int, list []int) []int {
+		for _, e := range g.Edges[g.first[i]:g.first[i+1]] {
+			if to := g.index[e.To]; in[to] {
+				list = append(list, to)
 			}
-			done := f.node
-			calls = calls[:len(calls)-1]
-			if len(calls) > 0 {
-				up := calls[len(calls)-1].node
-				low[up] = min(low[up], low[done])
-			}
-			if low[done] != order[done] {
-				continue
-			}
-			at := slices.Index(stack, done)
-			members := slices.Clone(stack[at:])
-			stack = stack[:at]
-			for _, m := range members {
-				onStack[m] = false
-			}
-			if len(members) > 1 {
-				loops = append(loops, g.around(members))
-			}
+		}
+		return list
+	})
+	for _, members := range parts {
+		if len(members) > 1 {
+			loops = append(loops, g.around(members))
 		}
 	}
 	slices.SortFunc(loops, func(a, b []Node) int { return compareNodes(a[0], b[0]) })
@@ -227,7 +194,6 @@ func (g *Graph) cycles(keep func(Node) bool) (loops [][]Node) {
 // least on, always to the least successor not yet listed; members off that walk
 // follow in their own order.
 func (g *Graph) around(members []int) []Node {
-	slices.Sort(members)
 	left := map[int]bool{}
 	for _, m := range members {
 		left[m] = true
