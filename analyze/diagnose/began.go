@@ -1,8 +1,10 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -73,13 +75,11 @@ func (m *matching) lead(n int, closed time.Duration) (from, to model.Time) {
 }
 
 // beginners returns the flows that overfilled a queue in the lead-up to
-// something so long ago. What is in it now need not be theirs.
+// something so long ago; none if no epoch of that time is told. What is in it
+// now need not be theirs.
 func (m *matching) beginners(n int, closed time.Duration) []Culprit {
 	from, to := m.lead(n, closed)
-	if list := m.list(m.waitedIn(n, from, to)); len(list) > 0 {
-		return list
-	}
-	return m.culprits(n)
+	return m.list(m.waitedIn(n, from, to))
 }
 
 // pausedByHost tells whether a host paused a queue in the epochs told, or does.
@@ -102,10 +102,24 @@ func (m *matching) began(loop []int) end {
 		node := &m.g.Nodes[e.node]
 		switch {
 		case m.pausedByHost(e.node) && m.pausedBefore(e.node, closed):
-			return e
+			if m.stoppedBy(loop, e) {
+				return e
+			}
 		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && node.Depth > depth:
 			best, depth = e, node.Depth
 		}
 	}
 	return best
+}
+
+// stoppedBy tells whether a host's pauses may have stopped a loop. One pause that
+// stands keeps all that came since: where none of it is the loop's, nothing of
+// the loop has met it.
+func (m *matching) stoppedBy(loop []int, e end) bool {
+	if node := &m.g.Nodes[e.node]; !node.Stands() || node.Pauses.First != node.Pauses.Began {
+		return true
+	}
+	return slices.ContainsFunc(m.g.Held, func(h provenance.Edge) bool {
+		return h.To == e.node && (slices.Contains(loop, h.From) || slices.Contains(e.via, h.From))
+	})
 }

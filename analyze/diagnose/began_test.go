@@ -13,18 +13,23 @@ import (
 func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, ended time.Duration // ago; ended 0: not yet
+		queued       uint64        // of the circle, at that port
 		want         Cause
 	}{
 		"shortly before":       {first: 250 * µs, ended: 120 * µs, want: Host},
 		"until after":          {first: 150 * µs, ended: 60 * µs, want: Host},
-		"from before on":       {first: 150 * µs, want: Host},
+		"from before on":       {first: 150 * µs, queued: 50 * kb, want: Host},
+		"and met none of it":   {first: 105 * µs, want: NoCause},
 		"since it closed":      {first: 60 * µs, want: NoCause},
 		"after it closed":      {first: 60 * µs, ended: 40 * µs, want: NoCause},
 		"and over long before": {first: 900 * µs, ended: 600 * µs, want: NoCause},
 	} {
 		b := circle(t)
-		p := b.paused("s2>h4", 0, 0, tc.first)
+		p := b.paused("s2>h4", tc.queued, 0, tc.first)
 		r := b.reports[b.id("s2")]
+		if tc.queued > 0 {
+			b.waits("h0>h4", tc.queued, "s0>s1", "s1>s2", "s2>h4")
+		}
 		if tc.ended > 0 {
 			p.Ended = now.Add(-tc.ended)
 			r.Ports[len(r.Ports)-1].Paused = false

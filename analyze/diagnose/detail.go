@@ -40,7 +40,7 @@ func (m *matching) detail(v *Verdict, n int) {
 	switch {
 	case len(v.Culprits) == 0:
 		v.Detail = Unknown
-		v.Remedy = fmt.Sprintf("look which flows go through %s: its switch keeps none", port)
+		v.Remedy = fmt.Sprintf("look which flows go through %s: its switch knows none of that time", port)
 	case len(v.Culprits) > 1 && m.young(n, v.Culprits):
 		v.Detail = MicroBurst
 		v.note("%d flows of %d hosts began at about one time", len(v.Culprits), len(sources))

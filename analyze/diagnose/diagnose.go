@@ -103,20 +103,17 @@ func (m *matching) present() {
 		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.Held, n) },
 	}
 	starts := m.starts(func(n int) bool { return m.g.Nodes[n].Stands() })
-	loops := len(starts) > 0 && slices.ContainsFunc(m.rel.trace(starts).loops, m.stood)
-	if !loops {
-		m.rel.waits = m.lately
-		starts = m.starts(func(n int) bool { return m.g.Nodes[n].Stands() || m.lately(n) })
-	}
-	if len(starts) > 0 {
-		t := m.rel.trace(starts)
-		if !loops {
-			t = m.unroll(t)
-		}
-		m.pauses(t)
+	lately := relation{nodes: m.rel.nodes, waits: m.lately, out: m.rel.out}
+	if t := m.rel.trace(starts); slices.ContainsFunc(t.loops, m.stood) {
+		// What stands for longer decides of circles; what they wait for outside
+		// may have been let go this instant.
+		m.pauses(lately.further(t))
+	} else if starts = m.starts(m.held); len(starts) > 0 {
+		m.rel = lately
+		m.pauses(m.unroll(m.rel.trace(starts)))
 	}
 	for _, n := range m.holding {
-		if m.g.Nodes[n].Stands() || m.lately(n) || !m.deep(n) || m.named(n) {
+		if m.held(n) || !m.deep(n) || m.named(n) {
 			continue
 		}
 		switch m.kind(n) {
@@ -182,7 +179,7 @@ func (m *matching) pauses(t tracing) {
 			m.add(m.storm(e))
 			m.before(e)
 		case flowEnd:
-			if !m.meets(e) {
+			if !m.later(e) {
 				m.add(m.backpressure(e))
 			}
 		case openEnd:
@@ -205,16 +202,19 @@ func (m *matching) before(e end) {
 	}
 }
 
-// meets tells whether an overfull queue rather holds the victim up by itself
-// than by pauses: it waits in it, and all that is in it has come since the queue
-// before was let go. What that one was paused for is another queue then.
-func (m *matching) meets(e end) bool {
-	if !m.now || len(e.via) < 2 || !slices.Contains(m.holding, e.node) {
+// later tells whether what is in an overfull queue came after the queue before it
+// was let go: then that one was paused for another. The victim may wait in it by
+// now.
+func (m *matching) later(e end) bool {
+	if !m.now || len(e.via) < 2 || m.g.Nodes[e.via[len(e.via)-2]].Stands() {
 		return false
 	}
 	before := e.via[len(e.via)-2]
-	node := &m.g.Nodes[before]
-	return !node.Stands() && m.queued(e.node) < m.bytesIn(e.node, m.ago(before, node.Pauses.Ended))
+	since := m.ago(before, m.g.Nodes[before].Pauses.Ended)
+	if wave := &m.g.Nodes[e.node].Wave; wave.Most > 0 && m.ago(e.node, wave.From) < since {
+		return true
+	}
+	return slices.Contains(m.holding, e.node) && m.queued(e.node) < m.bytesIn(e.node, since)
 }
 
 // endKind is what an end of waiting is.
@@ -229,7 +229,7 @@ const (
 
 func (m *matching) kind(n int) endKind {
 	node := &m.g.Nodes[n]
-	waits := node.Stands()
+	waits := node.Stands() && !m.itself(n)
 	if !m.now {
 		waits = m.waited(n)
 	}

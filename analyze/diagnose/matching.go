@@ -121,11 +121,24 @@ func (m *matching) lately(n int) bool {
 		return false
 	}
 	if node.Stands() {
-		return true
+		return !m.itself(n)
 	}
 	return m.released(n) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
 		return m.g.Nodes[e.To].Stands() || m.deep(e.To)
 	})
+}
+
+// held tells whether a queue is held up by its neighbour, now or a moment ago.
+func (m *matching) held(n int) bool {
+	return m.g.Nodes[n].Stands() && !m.itself(n) || m.lately(n)
+}
+
+// itself tells whether a queue was overfull before it was paused this instant:
+// that moment is nothing beside what it takes to send what was there.
+func (m *matching) itself(n int) bool {
+	node := &m.g.Nodes[n]
+	since := m.ago(n, node.Pauses.First)
+	return !node.ToHost && node.Stands() && since < apart && float64(node.Pauses.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, since))
 }
 
 // released tells whether a queue was let go a moment ago and may wait again in
@@ -136,10 +149,14 @@ func (m *matching) released(n int) bool {
 }
 
 // full tells whether a queue was overfull before its pauses began, and they were
-// shorter than what it takes to send that: it waits for itself.
+// shorter together than what it takes to send that: it waits for itself.
 func (m *matching) full(n int) bool {
 	p := &m.g.Nodes[n].Pauses
-	return float64(p.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, p.Ended.Sub(p.First)))
+	paused := p.Ended.Sub(p.First)
+	if p.Time > 0 {
+		paused = min(paused, p.Time) // of all pauses ever: at least theirs
+	}
+	return float64(p.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, paused))
 }
 
 // apart is how far snapshots of one poll are: what was paused so short a time

@@ -187,7 +187,11 @@ func (m *matching) past() {
 		m.pauses(t)
 		for _, l := range loops {
 			for _, n := range l.nodes {
-				if m.deepThen(n) {
+				switch {
+				case !m.deepThen(n):
+				case n == l.entry[0]: // the victim's own
+					m.contention(n)
+				default:
 					m.add(m.backpressure(end{node: n, blame: l.blame / float64(len(l.nodes)), via: l.entry}))
 				}
 			}

@@ -101,6 +101,27 @@ func (r *relation) beyond(loop []int) []end {
 	return r.trace(starts).ends
 }
 
+// further follows what another relation found to where waiting ends in this one,
+// in which more queues wait. The loops stay as they are.
+func (r *relation) further(t tracing) tracing {
+	for i := range t.loops {
+		t.loops[i].ends = r.beyond(t.loops[i].nodes)
+	}
+	var ends []end
+	for _, e := range t.ends {
+		on := r.trace([]provenance.Edge{{From: -1, To: e.node, Weight: 1}})
+		if len(on.loops) > 0 {
+			ends = append(ends, e)
+			continue
+		}
+		for _, o := range on.ends {
+			ends = append(ends, end{node: o.node, blame: e.blame * o.blame, via: append(slices.Clone(e.via), o.via[1:]...)})
+		}
+	}
+	t.ends = ends
+	return t
+}
+
 // next returns what a queue waits for.
 func (r *relation) next(n int) []provenance.Edge {
 	if !r.waits(n) {
