@@ -320,10 +320,18 @@ func (c *Controller) name(id model.NodeID) string {
 }
 
 // SetRoutes says that other routes of the same fabric are intended from an
-// instant on.
+// instant on. Those of long ago are forgotten.
 func (c *Controller) SetRoutes(from model.Time, r *topo.Routes) error {
-	return c.cfg.Intent.Set(from, r)
+	if err := c.cfg.Intent.Set(from, r); err != nil {
+		return err
+	}
+	c.cfg.Intent.Forget(from.Add(-routesFor))
+	return nil
 }
+
+// routesFor is how long routes are remembered that are no more: longer than any
+// report is underway.
+const routesFor = time.Minute
 
 // Stats returns the present counts.
 func (c *Controller) Stats() Stats {

@@ -2,6 +2,7 @@ package topo
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/weft-telemetry/weft/model"
@@ -58,4 +59,15 @@ func (in *Intent) Between(from, to model.Time) (list []*Routes) {
 		}
 	}
 	return list
+}
+
+// Forget lets go of routes that were replaced before an instant, so that a history
+// does not grow for ever. What was before is judged by the oldest that is left. As
+// Set, it needs the Intent for itself.
+func (in *Intent) Forget(before model.Time) {
+	gone := 0
+	for gone+1 < len(in.steps) && in.steps[gone+1].from < before {
+		gone++
+	}
+	in.steps = slices.Delete(in.steps, 0, gone)
 }

@@ -32,3 +32,27 @@ func TestIntentBetweenNamesAllRoutesOfASpan(t *testing.T) {
 		}
 	}
 }
+
+func TestIntentForgets(t *testing.T) {
+	f, _ := Dumbbell(1, DefaultLinks())
+	var r [4]*Routes
+	for i := range r {
+		r[i], _ = NewRoutes(f, RouteConfig{Seed: uint64(i)})
+	}
+	for before, want := range map[model.Time][]*Routes{0: r[:], 100: r[:], 101: r[1:], 250: r[2:], 1000: r[3:]} {
+		in := NewIntent(r[0])
+		for i := 1; i < len(r); i++ {
+			_ = in.Set(model.Time(100*i), r[i])
+		}
+		in.Forget(before)
+		if got := in.Between(0, 1000); !slices.Equal(got, want) {
+			t.Errorf("Forget(%v) left %v; want %v", before, got, want)
+		}
+		if in.At(0) != want[0] || in.At(1000) != r[3] {
+			t.Errorf("after Forget(%v): At(0) = %v, At(1000) = %v; want %v and %v", before, in.At(0), in.At(1000), want[0], r[3])
+		}
+		if err := in.Set(400, r[0]); err != nil || in.At(400) != r[0] {
+			t.Errorf("after Forget(%v): Set = %v, At(400) = %v; want %v", before, err, in.At(400), r[0])
+		}
+	}
+}

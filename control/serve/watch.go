@@ -135,13 +135,15 @@ func (s *Service) keep(b *record.Batch) {
 // hear writes incidents to the log: when they are found, when their cause
 // changes, when they are over.
 func (s *Service) hear(in *incident.Incident) {
+	was, known := s.told[in.ID]
+	if in.Closed {
+		delete(s.told, in.ID) // also of one that ends as part of another
+	}
 	if in.Severity() == incident.Notice || in.Into != 0 {
 		return
 	}
-	was, known := s.told[in.ID]
 	switch {
 	case in.Closed && known:
-		delete(s.told, in.ID)
 		s.log.Info("incident is over", "id", in.ID, "cause", in.Cause)
 	case !in.Closed && (!known || was != in.Cause):
 		s.told[in.ID] = in.Cause

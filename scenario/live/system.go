@@ -186,17 +186,17 @@ func (s *System) keep(b *record.Batch) {
 // hear lets the director compare, and tells of what is new.
 func (s *System) hear(in *incident.Incident) {
 	s.director.Hear(in)
+	was, known := s.told[in.ID]
+	if in.Closed {
+		delete(s.told, in.ID) // also of one that ends as part of another
+	}
 	if in.Severity() == incident.Notice || in.Into != 0 {
 		return
 	}
-	was, known := s.told[in.ID]
 	switch {
-	case in.Closed:
-		delete(s.told, in.ID)
-		if known {
-			s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
-		}
-	case !known || was != in.Cause:
+	case in.Closed && known:
+		s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
+	case !in.Closed && (!known || was != in.Cause):
 		s.told[in.ID] = in.Cause
 		s.say("FOUND", fmt.Sprintf("i%d %s: %s", in.ID, in.Cause, in.Text))
 	}
