@@ -11,8 +11,10 @@ import (
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/roce"
 )
 
 const slotLength = 10 * time.Millisecond
@@ -25,8 +27,12 @@ func evidenceBed(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
+	routes, err := topo.NewRoutes(f, topo.RouteConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := &Controller{fabric: f, meter: newMeter(slotLength), actions: map[uint64][]api.Action{}, asked: map[question]model.Time{}, lastVerdict: map[verdictKind]verdictSaid{}}
-	c.cfg.Stall, c.cfg.Flows.Slot = 0.2, slotLength
+	c.cfg.Intent, c.cfg.Stall, c.cfg.Flows.Slot, c.cfg.Balance = topo.NewIntent(routes), 0.2, slotLength, 5
 	if c.joiner, err = incident.New(incident.DefaultConfig()); err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +145,29 @@ func TestTimelineTellsWhatWasDone(t *testing.T) {
 		if b.Timeline[i].Text != want[i] {
 			t.Errorf("line %d: %q; want %q", i, b.Timeline[i].Text, want[i])
 		}
+	}
+}
+
+// TestFlowsThatStandJoinTheStorm that pauses their port from hops away: counters
+// of the ports between tell.
+func TestFlowsThatStandJoinTheStorm(t *testing.T) {
+	c := evidenceBed(t)
+	ms := model.Time(time.Millisecond)
+	c.now = 29 * ms
+	way := []model.Port{c.portNamed(t, "tor6", "h12"), c.portNamed(t, "leaf7", "tor6"), c.portNamed(t, "spine2", "leaf7"), c.portNamed(t, "leaf1", "spine2"), c.portNamed(t, "tor0", "leaf1")}
+	host := c.fabric.Port(way[0]).Peer.Node
+	c.file(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Epochs, Cause: incident.Storm, Sure: true, Place: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
+	for _, p := range way {
+		c.meter.note(18*ms, p, 9*time.Millisecond, 0)
+	}
+	far := way[len(way)-1]
+	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Sure: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
+	c.slot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
+	open := c.joiner.Open()
+	if len(open) != 1 || open[0].Cause != incident.Storm || open[0].Sources[incident.Counters] != len(way) || open[0].Sources[incident.Flowsets] != 1 {
+		t.Errorf("%d incidents, the first %v by %v; want one storm, by counters of %d ports and a flow that stands", len(open), open[0].Cause, open[0].Sources, len(way))
+	}
+	if changed := c.joiner.Changed(); len(changed) != 1 {
+		t.Errorf("%d incidents were told of; want the storm alone", len(changed))
 	}
 }

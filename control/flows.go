@@ -20,11 +20,13 @@ type balance struct{ slots int }
 // slot makes records and evidence of what all switches counted in one slot.
 func (c *Controller) slot(s *flowwatch.Slot) {
 	c.flowRecords(s)
+	// First, so that flows that stand join what pauses them, wherever that is.
+	left := c.pauses(c.meter.paused(s.Map.Slot, c.cfg.Stall), s.Map)
 	for i := range s.Paths {
 		c.astray(&s.Paths[i], s.Map)
 	}
 	c.losses(s)
-	c.pauses(s.Map)
+	c.pauses(left, s.Map)
 	if c.balance.slots++; c.balance.slots >= c.cfg.Balance {
 		c.balance.slots = 0
 		c.uneven(c.flows.Balance.Take(), s.Map)
@@ -230,9 +232,9 @@ func (c *Controller) behind(e *incident.Evidence) {
 }
 
 // pauses adds ports that were paused in a slot to the incidents that they touch:
-// pauses spread from link to link, and show how far an incident reaches.
-func (c *Controller) pauses(m *paths.Map) {
-	left := c.meter.paused(m.Slot, c.cfg.Stall)
+// pauses spread from link to link, and show how far an incident reaches. It
+// returns those that touch none.
+func (c *Controller) pauses(left []model.Port, m *paths.Map) []model.Port {
 	for again := true; again; {
 		again = false
 		var rest []model.Port
@@ -250,4 +252,5 @@ func (c *Controller) pauses(m *paths.Map) {
 		}
 		left = rest
 	}
+	return left
 }

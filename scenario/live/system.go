@@ -188,12 +188,12 @@ func (s *System) hear(in *incident.Incident) {
 	s.director.Hear(in)
 	was, known := s.told[in.ID]
 	if in.Closed {
-		delete(s.told, in.ID) // also of one that ends as part of another
-	}
-	if in.Severity() == incident.Notice || in.Into != 0 {
-		return
+		delete(s.told, in.ID)
 	}
 	switch {
+	case in.Into != 0 && known:
+		s.say("joined", fmt.Sprintf("i%d %s: it is part of i%d", in.ID, in.Cause, in.Into))
+	case in.Into != 0 || in.Severity() == incident.Notice:
 	case in.Closed && known:
 		s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
 	case !in.Closed && (!known || was != in.Cause):
