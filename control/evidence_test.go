@@ -171,3 +171,22 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 		t.Errorf("%d incidents were told of; want the storm alone", len(changed))
 	}
 }
+
+// TestPacketsThatStoodAreNotLost: traces that end at a switch whose port was
+// paused until just before, by a storm that is over.
+func TestPacketsThatStoodAreNotLost(t *testing.T) {
+	c := evidenceBed(t)
+	c.cfg.Traces.Window, c.cfg.Traces.Period = 2, slotLength
+	ms := model.Time(time.Millisecond)
+	port := c.portNamed(t, "tor2", "leaf2")
+	f := trace.Finding{Kind: trace.Drop, Switch: port.Node, Ended: 4, Packets: 139}
+	c.meter.note(599*ms, port, 9*time.Millisecond, 0)
+	c.now = 612 * ms
+	if c.traced(600*ms, 610*ms, f); len(c.joiner.Open()) != 0 {
+		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.joiner.Open()[0].Cause)
+	}
+	c.now = 712 * ms
+	if c.traced(700*ms, 710*ms, f); len(c.joiner.Open()) != 1 || c.joiner.Open()[0].Cause != incident.Loss {
+		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.joiner.Open()))
+	}
+}

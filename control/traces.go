@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/trace"
@@ -72,10 +73,12 @@ func (c *Controller) traced(from, to model.Time, f trace.Finding) {
 		e.Cause = incident.Loss
 		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.name(f.Switch))
 	}
-	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, c.slotOf(from), c.slotOf(to)) >= c.cfg.Stall {
+	// It rests on periods before, too, and packets may have stood since then.
+	first := c.slotOf(from.Add(-time.Duration(c.cfg.Traces.Window)*c.cfg.Traces.Period)) - 1
+	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.Stall {
 		e.Cause, e.Sure = incident.Stall, false // they may stand there
 	}
-	if e.Cause == incident.Loss && c.meter.discardedIn(f.Switch, c.slotOf(from)-1, c.slotOf(to)+1) >= f.Ended {
+	if e.Cause == incident.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {
 		e.Cause, e.Sure = incident.Contention, false
 	}
 	c.file(e)
