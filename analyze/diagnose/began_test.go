@@ -53,10 +53,13 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 func TestDeepQueueAfterARelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		queued uint64
+		deep   time.Duration // since when; 0: not told
 		want   Anomaly
 	}{
-		"what is in it is younger": {150 * kb, Contention},
-		"what is in it is older":   {400 * kb, Backpressure},
+		"what is in it is younger":       {150 * kb, 0, Contention},
+		"what is in it is older":         {400 * kb, 0, Backpressure},
+		"it was shallow until then":      {400 * kb, 10 * µs, Contention},
+		"it was deep when they happened": {400 * kb, 70 * µs, Backpressure},
 	} {
 		f, err := topo.Ring(4, 2, topo.DefaultLinks())
 		b := newBench(t, f, err, "s0", "s1")
@@ -64,6 +67,9 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		p.Ended = now.Add(-18 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
 		b.queue("s1>h2", tc.queued)
+		if r := b.reports[b.id("s1")]; tc.deep > 0 {
+			r.Waves = append(r.Waves, epoch.Wave{Port: b.port("s1>h2").Port, Priority: class, From: now.Add(-tc.deep), To: now, Most: tc.queued})
+		}
 		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
 		b.waits("h3>h2", 50*kb, "s1>h2")
 		if v := b.diagnose("h0>h2"); v[0].Anomaly != tc.want || v[0].Initial != b.port("s1>h2") {
@@ -76,19 +82,26 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 // paused for a moment only, waits for itself, not for what paused it.
 func TestShortPauseOfAFullQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		behind uint64
-		first  time.Duration
-		want   string
+		behind      uint64
+		first, time time.Duration // since the first pause; of all pauses
+		stands      bool
+		want        string
 	}{
-		"full before":     {400 * kb, 10 * µs, "s0>s1"},
-		"empty before":    {10 * kb, 10 * µs, "s1>h2"},
-		"paused for long": {400 * kb, 90 * µs, "s1>h2"},
+		"full before":                   {behind: 400 * kb, first: 10 * µs, want: "s0>s1"},
+		"empty before":                  {behind: 10 * kb, first: 10 * µs, want: "s1>h2"},
+		"paused for long":               {behind: 400 * kb, first: 90 * µs, time: 85 * µs, want: "s1>h2"},
+		"paused for moments":            {behind: 400 * kb, first: 90 * µs, time: 9 * µs, want: "s0>s1"},
+		"full before, paused still":     {behind: 400 * kb, first: 3 * µs, stands: true, want: "s0>s1"},
+		"empty before, paused still":    {behind: 10 * kb, first: 3 * µs, stands: true, want: "s1>h2"},
+		"full before, paused for long ": {behind: 400 * kb, first: 60 * µs, stands: true, want: "s1>h2"},
 	} {
 		f, err := topo.Ring(4, 2, topo.DefaultLinks())
 		b := newBench(t, f, err, "s0", "s1")
 		p := b.paused("s0>s1", 500*kb, tc.behind, tc.first)
-		p.Ended = now.Add(-5 * µs)
-		b.reports[b.id("s0")].Ports[0].Paused = false
+		if p.Time = tc.time; !tc.stands {
+			p.Ended = now.Add(-5 * µs)
+			b.reports[b.id("s0")].Ports[0].Paused = false
+		}
 		b.queue("s1>h2", 300*kb)
 		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
 		b.waits("h3>h2", 200*kb, "s1>h2")

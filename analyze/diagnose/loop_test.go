@@ -75,6 +75,28 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.wantLoop(v[0], false)
 }
 
+// TestLoopBehindWhichAQueueWasLetGo: a queue outside, which the circle waits for,
+// was let go this instant, and the host behind it pauses on.
+func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
+	f, err := topo.Ring(4, 2, topo.DefaultLinks())
+	b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+	for _, p := range []string{"s0>s1", "s1>s0", "s1>s2"} {
+		b.paused(p, 200*kb, 5*kb, 100*µs)
+	}
+	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s0") // as wrong routes would have it
+	b.waits("h2>h0", 50*kb, "s1>s0", "s0>s1")
+	r := b.reports[b.id("s1")]
+	r.Ports[1].Paused = false
+	r.Pauses[1].Ended = now.Add(-3 * µs)
+	b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
+	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
+	v := b.diagnose("h0>h4")
+	b.want(v[0], OutOfLoop, Host, NICStorm, "s2>h4")
+	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !sameSet(v[0].Loop, want) {
+		t.Errorf("loop %v; want %v", v[0].Loop, want)
+	}
+}
+
 // TestLoopWithTwoBeginnings: a queue of the circle was overfull by itself, and
 // one outside was in the epochs, of which nothing is left.
 func TestLoopWithTwoBeginnings(t *testing.T) {

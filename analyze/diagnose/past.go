@@ -187,13 +187,13 @@ func (m *matching) past() {
 		m.pauses(t)
 		for _, l := range loops {
 			for _, n := range l.nodes {
-				switch {
-				case !m.deepThen(n):
-				case n == l.entry[0]: // the victim's own
-					m.contention(n)
-				default:
+				// The victim's own queue waited for the others, and they for it.
+				if n != l.entry[0] && m.deepThen(n) {
 					m.add(m.backpressure(end{node: n, blame: l.blame / float64(len(l.nodes)), via: l.entry}))
 				}
+			}
+			if own := l.entry[0]; len(m.verdicts) == 0 && slices.Contains(l.nodes, own) && m.deepThen(own) {
+				m.add(m.backpressure(end{node: own, blame: l.blame, via: l.entry}))
 			}
 		}
 	}
