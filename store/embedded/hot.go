@@ -121,6 +121,7 @@ func utc(t time.Time) time.Time { return time.Unix(0, t.UnixNano()).UTC() }
 var hotFlows = recent.Shape[record.FlowSlot]{
 	Time: func(r *record.FlowSlot) time.Time { return r.Time },
 	Flow: func(r *record.FlowSlot) *model.FlowKey { return &r.Flow },
+	Ends: true,
 	Own: func(r *record.FlowSlot) {
 		r.Time, r.Path = utc(r.Time), append([]record.FlowHop(nil), r.Path...)
 	},
@@ -133,6 +134,7 @@ var hotFlows = recent.Shape[record.FlowSlot]{
 var hotLosses = recent.Shape[record.Loss]{
 	Time: func(r *record.Loss) time.Time { return r.Time },
 	Flow: func(r *record.Loss) *model.FlowKey { return &r.Flow },
+	Ends: true,
 	Own:  func(r *record.Loss) { r.Time = utc(r.Time) },
 	Fits: func(r *record.Loss, q *record.Query) bool {
 		return ofFlow(q, &r.Flow) && (q.Node == "" || q.Node == r.From || q.Node == r.To)

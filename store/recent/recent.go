@@ -21,6 +21,7 @@ import (
 type Shape[T any] struct {
 	Time func(*T) time.Time
 	Flow func(*T) *model.FlowKey      // nil: they have none
+	Ends bool                         // they are asked for by the ends of their flows, too
 	Fits func(*T, *record.Query) bool // the query's filters, but for times
 	Own  func(*T)                     // replaces what it shares with others by copies
 	Size func(*T) int                 // about, in memory
@@ -46,8 +47,10 @@ type View[T any] struct {
 // anew where a late record falls into it, and large enough that there are few.
 type block[T any] struct {
 	items []item[T]
-	flows []posting // by hash, then place
 	bytes int
+	// Where the records of a flow are, of its source, of its destination; each by
+	// hash, then place.
+	flows, srcs, dsts []posting
 }
 
 type item[T any] struct {
@@ -55,7 +58,7 @@ type item[T any] struct {
 	record T
 }
 
-// posting says where in its block a flow's record is.
+// posting says where in its block a record of a flow, or of an end, is.
 type posting struct {
 	hash uint64
 	at   int32
@@ -166,13 +169,21 @@ func cut[T any](shape *Shape[T], items []item[T]) (blocks []*block[T]) {
 		for i := range b.items {
 			r := &b.items[i].record
 			b.bytes += shape.Size(r)
-			if shape.Flow != nil {
-				b.flows = append(b.flows, posting{shape.Flow(r).Hash(0), int32(i)})
+			if shape.Flow == nil {
+				continue
+			}
+			k := shape.Flow(r)
+			b.flows = append(b.flows, posting{k.Hash(0), int32(i)})
+			if shape.Ends {
+				b.srcs = append(b.srcs, posting{hashAddr(k.Src), int32(i)})
+				b.dsts = append(b.dsts, posting{hashAddr(k.Dst), int32(i)})
 			}
 		}
-		slices.SortFunc(b.flows, func(x, y posting) int {
-			return cmp.Or(cmp.Compare(x.hash, y.hash), cmp.Compare(x.at, y.at))
-		})
+		for _, list := range [][]posting{b.flows, b.srcs, b.dsts} {
+			slices.SortFunc(list, func(x, y posting) int {
+				return cmp.Or(cmp.Compare(x.hash, y.hash), cmp.Compare(x.at, y.at))
+			})
+		}
 		blocks = append(blocks, b)
 	}
 	return blocks
@@ -243,7 +254,8 @@ func (v *View[T]) Back(q *record.Query, before Place, first, last int64) iter.Se
 // newest first.
 func (b *block[T]) back(shape *Shape[T], q *record.Query) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		if q.Flow.IsZero() || shape.Flow == nil {
+		list, hash, indexed := b.index(shape, q)
+		if !indexed {
 			for i := len(b.items) - 1; i >= 0; i-- {
 				if !yield(i) {
 					return
@@ -251,12 +263,28 @@ func (b *block[T]) back(shape *Shape[T], q *record.Query) iter.Seq[int] {
 			}
 			return
 		}
-		hash := q.Flow.Hash(0)
-		end := sort.Search(len(b.flows), func(i int) bool { return b.flows[i].hash > hash })
-		for i := end - 1; i >= 0 && b.flows[i].hash == hash; i-- {
-			if !yield(int(b.flows[i].at)) {
+		end := sort.Search(len(list), func(i int) bool { return list[i].hash > hash })
+		for i := end - 1; i >= 0 && list[i].hash == hash; i-- {
+			if !yield(int(list[i].at)) {
 				return
 			}
 		}
 	}
 }
+
+// index chooses the postings that have everything a query asks for, if there are
+// some. Others may have the same hash.
+func (b *block[T]) index(shape *Shape[T], q *record.Query) (list []posting, hash uint64, ok bool) {
+	switch {
+	case shape.Flow != nil && !q.Flow.IsZero():
+		return b.flows, q.Flow.Hash(0), true
+	case shape.Ends && q.Ends.Src != model.Addr{}:
+		return b.srcs, hashAddr(q.Ends.Src), true
+	case shape.Ends && q.Ends.Dst != model.Addr{}:
+		return b.dsts, hashAddr(q.Ends.Dst), true
+	}
+	return nil, 0, false
+}
+
+// hashAddr need not be good: addresses of a fabric are few.
+func hashAddr(a model.Addr) uint64 { return a.Hi*0x9e3779b97f4a7c15 ^ a.Lo }
