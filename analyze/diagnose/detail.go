@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -101,18 +102,16 @@ func (m *matching) burst(n int, list []Culprit) time.Duration {
 // culprits sent, with at least one between them in which they did not.
 func (m *matching) rounds(n int, list []Culprit) int {
 	on := map[uint32]bool{}
-	first, last := ^uint32(0), uint32(0)
 	for _, c := range list {
 		for _, p := range m.of(n, c) {
 			if p.Packets > 0 {
 				on[p.Epoch] = true
-				first, last = min(first, p.Epoch), max(last, p.Epoch)
 			}
 		}
 	}
 	rounds := 0
-	for e := first; e <= last && len(on) > 0; e++ {
-		if on[e] && !on[e-1] {
+	for e := range on {
+		if !on[e-1] {
 			rounds++
 		}
 	}
@@ -149,10 +148,7 @@ func (m *matching) otherClasses(n int) (list []Culprit, share float64) {
 		}
 	}
 	slices.SortFunc(list, func(a, b Culprit) int {
-		if a.Weight != b.Weight {
-			return int(b.Weight*1e9) - int(a.Weight*1e9)
-		}
-		return a.Flow.Compare(b.Flow)
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), a.Flow.Compare(b.Flow))
 	})
 	return list, others / (own + others)
 }

@@ -22,13 +22,13 @@ const (
 
 // bench is a fabric of which some switches have answered.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	fabric  *topo.Fabric
 	intent  *topo.Intent
 	reports map[model.NodeID]*provenance.Report
 }
 
-func newBench(t *testing.T, f *topo.Fabric, err error, answered ...string) *bench {
+func newBench(t testing.TB, f *topo.Fabric, err error, answered ...string) *bench {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func (b *bench) want(v Verdict, a Anomaly, c Cause, d Detail, initial string, cu
 	}
 }
 
-func leafSpine(t *testing.T, answered ...string) *bench {
+func leafSpine(t testing.TB, answered ...string) *bench {
 	f, err := topo.LeafSpine(3, 1, 4, topo.DefaultLinks()) // h0-h3 at leaf0, h4-h7, h8-h11
 	return newBench(t, f, err, answered...)
 }
@@ -158,7 +158,7 @@ var all = []string{"leaf0", "leaf1", "leaf2", "spine0"}
 
 // incast: h0 to h3 fill leaf1's port to h4; h4>… the victim h8>h5 only shares
 // the way there.
-func incast(t *testing.T, answered ...string) *bench {
+func incast(t testing.TB, answered ...string) *bench {
 	b := leafSpine(t, answered...)
 	if b.reports[b.id("leaf1")] != nil {
 		b.queue("leaf1>h4", 400*kb)

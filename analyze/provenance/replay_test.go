@@ -99,3 +99,29 @@ func BenchmarkReplay(b *testing.B) {
 		}
 	})
 }
+
+// TestTooManyPacketsStandForMore: a coarse replay says about what an exact one
+// says, and no claim makes it long.
+func TestTooManyPacketsStandForMore(t *testing.T) {
+	flows := []share{{mostReplayed, 4000}, {mostReplayed / 2, 1000}, {mostReplayed / 4, 20000}}
+	var r replayer
+	exact := slices.Clone(r.contribute(flows, nil))
+	each := coarsen(flows)
+	for i, got := range r.contribute(flows, nil) {
+		if got *= each; math.Abs(got-exact[i]) > 0.01*math.Abs(exact[i]) {
+			t.Errorf("flow %d contributes %v by %v packets each; exactly %v", i, got, each, exact[i])
+		}
+	}
+	forged := make([]share, 1000)
+	for i := range forged {
+		forged[i] = share{math.MaxUint32, mostReplayed}
+	}
+	coarsen(forged)
+	total := 0
+	for _, s := range forged {
+		total += s.packets
+	}
+	if total > mostReplayed+len(forged) {
+		t.Errorf("%d packets are replayed; want at most %d", total, mostReplayed+len(forged))
+	}
+}

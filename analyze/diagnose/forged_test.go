@@ -1,0 +1,96 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// FuzzReports diagnoses what three switches may claim, however absurd: counts
+// that no link carries, times before the switch was built, ports it has not.
+// Whoever sends reports must not be able to stop the analysis.
+func FuzzReports(f *testing.F) {
+	names := []string{"leaf0", "spine0", "leaf1"}
+	event := poll.Event{Host: 1, Number: 1}
+	b := incast(f, all...)
+	for i := range 2 {
+		var records [3][]byte
+		for j, name := range names {
+			records[j] = encode(f, b.reports[b.id(name)])
+		}
+		f.Add(records[0], records[1], records[2], int64(now), int64(time.Millisecond), int64(100*µs), i == 0)
+		r := b.reports[b.id("leaf1")]
+		for j := range r.Flows {
+			r.Flows[j].Packets, r.Flows[j].Depth = math.MaxUint32, math.MaxUint64
+		}
+		for j := range r.Waitings {
+			r.Waitings[j].Bytes = math.MaxUint64
+		}
+	}
+	f.Fuzz(func(t *testing.T, one, two, three []byte, snapshot, length, took int64, paused bool) {
+		in, err := provenance.NewCollector(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, records := range [][]byte{one, two, three} {
+			h := epoch.Header{Switch: b.id(names[i]), Event: event, Snapshot: model.Time(snapshot), EpochLength: time.Duration(length)}
+			_, _ = in.Add(0, epoch.Chunk{Header: h, Total: 1, Records: records}.AppendTo(nil))
+		}
+		d, err := New(DefaultConfig(b.intent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, c := in.Evidence(event), Complaint{Event: event, Victim: b.flow("h8>h5"), Took: time.Duration(took), Paused: paused}
+		for _, v := range d.Diagnose(c, e, provenance.Build(e, c.Victim, b.fabric)) {
+			if !(v.Confidence >= 0 && v.Confidence <= 1) {
+				t.Errorf("confidence %v", v.Confidence)
+			}
+			if _, err := json.Marshal(v.Named(b.fabric)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// encode is the records of a report, as a switch sends them.
+func encode(t testing.TB, r *provenance.Report) []byte {
+	var b epoch.Builder
+	if err := b.Reset(epoch.Header{Switch: r.Switch, EpochLength: time.Millisecond}, 60000, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Ports {
+		b.AddPort(p)
+	}
+	for _, p := range r.PortEpochs {
+		b.AddPortEpoch(p)
+	}
+	for i := range r.Flows {
+		b.AddFlow(&r.Flows[i])
+	}
+	for _, m := range r.Meters {
+		b.AddMeter(m)
+	}
+	for _, p := range r.Pauses {
+		b.AddPause(p)
+	}
+	for _, h := range r.Helds {
+		b.AddHeld(h)
+	}
+	for i := range r.Waitings {
+		b.AddWaiting(&r.Waitings[i])
+	}
+	if n := b.Finish(); n != 1 {
+		t.Fatalf("%d chunks; want 1", n)
+	}
+	var c epoch.Chunk
+	if _, err := c.Parse(b.Chunk(0)); err != nil {
+		t.Fatal(err)
+	}
+	return c.Records
+}
