@@ -61,7 +61,7 @@ type Lost struct {
 
 // Storage is the store's account.
 type Storage struct {
-	Kind      string     `json:"kind" doc:"duckdb, clickhouse"`
+	Kind      string     `json:"kind" doc:"duckdb"`
 	Bytes     int64      `json:"bytes"`
 	MaxBytes  int64      `json:"max_bytes" doc:"0: no limit"`
 	Oldest    *time.Time `json:"oldest,omitempty" doc:"Record that is still kept"`

@@ -1689,7 +1689,7 @@ export interface components {
              * @description Records dropped by age and size
              */
             forgotten_total: number;
-            /** @description duckdb, clickhouse */
+            /** @description duckdb */
             kind: string;
             /**
              * Format: int64
