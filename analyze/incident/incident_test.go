@@ -63,6 +63,24 @@ func TestConsequencesJoinTheirCause(t *testing.T) {
 	}
 }
 
+// TestWhatGoesOnIsNotNew: packets that leave by a wrong route are missed where
+// they should have gone, before the circle that they close is known and after.
+func TestWhatGoesOnIsNotNew(t *testing.T) {
+	j := joiner(t)
+	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: WrongRoute, Sure: true, Place: at(6, 3), Flows: []model.FlowKey{flow(3)}})
+	lost := Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: Loss, Sure: true, Place: at(6, 4), Flows: []model.FlowKey{flow(3)}}
+	j.Add(lost)
+	j.Add(Evidence{At: 25 * ms, From: 10 * ms, Source: Epochs, Cause: Deadlock, Sure: true, Place: at(6, 3), Extent: []model.NodeID{6, 7}})
+	lost.At = 30 * ms
+	if again := j.Add(lost); again != in || in.Cause != Deadlock || len(j.Open()) != 1 {
+		t.Errorf("the same loss as before founds %+v; want it in the deadlock's incident", again)
+	}
+	lost.Place = at(6, 2)
+	if j.Add(lost) == in {
+		t.Error("a loss elsewhere joins the deadlock: its links do not lose packets")
+	}
+}
+
 func TestUnrelatedStayApart(t *testing.T) {
 	for name, pair := range map[string][2]Evidence{
 		"two places": {

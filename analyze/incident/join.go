@@ -154,7 +154,7 @@ func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
 	if e.From > in.Last.Add(j.cfg.Apart) || e.At < in.Begin.Add(-j.cfg.Apart) {
 		return false
 	}
-	if !related(in.Cause, e.Cause) {
+	if !related(in.Cause, e.Cause) && !in.told(e) {
 		return false
 	}
 	if e.Cause > in.Cause && e.From > in.Begin.Add(j.cfg.Apart) {
@@ -187,6 +187,14 @@ func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
 		}
 	}
 	return false
+}
+
+// told tells whether an incident heard the same of the same place before, when it
+// had another cause perhaps: what goes on there is no second trouble.
+func (in *Incident) told(e *Evidence) bool {
+	return slices.ContainsFunc(in.Timeline, func(t Evidence) bool {
+		return t.Source == e.Source && t.Cause == e.Cause && t.Place == e.Place
+	})
 }
 
 // kin are families of causes.
