@@ -11,6 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
+	"github.com/weft-telemetry/weft/topo"
 )
 
 // incidentID is an incident's name.
@@ -176,13 +177,18 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// place names a port, or a node where no port is known.
-func (c *Controller) place(p model.Port) string {
-	if p.Port == 0 || !c.fabric.Has(p.Node) {
-		return c.name(p.Node)
+// Place names a port, "tor0:3", or a node where no port is known.
+func Place(f *topo.Fabric, p model.Port) string {
+	switch {
+	case !f.Has(p.Node):
+		return fmt.Sprintf("node %d", p.Node)
+	case p.Port == 0:
+		return f.Node(p.Node).Name
 	}
-	return fmt.Sprintf("%s:%d", c.name(p.Node), p.Port)
+	return fmt.Sprintf("%s:%d", f.Node(p.Node).Name, p.Port)
 }
+
+func (c *Controller) place(p model.Port) string { return Place(c.fabric, p) }
 
 // port names a port and where it leads, "tor0:3>leaf1", as verdicts do; a node
 // where no port is known.
