@@ -31,7 +31,7 @@ func (m *matching) closing(loop []int) time.Duration {
 func (m *matching) lastStopped(loop []int) (list []int) {
 	closed := m.closing(loop)
 	for _, n := range loop {
-		if m.ago(n, m.g.Nodes[n].Pauses.Began) <= closed+leadUp {
+		if m.ago(n, m.g.Nodes[n].Pauses.Began) <= closed+leadUp-apart {
 			list = append(list, n)
 		}
 	}
@@ -57,12 +57,13 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 }
 
 // deepBefore tells whether a queue was deep by itself in the lead-up to
-// something so long ago. Where it was once more since then, the epoch of that
-// time must tell.
+// something so long ago, and not for a moment only, of which nobody can tell what
+// else it met. Where it was once more since then, the epoch of that time must
+// tell.
 func (m *matching) deepBefore(n int, closed time.Duration) bool {
 	from, to := m.lead(n, closed)
 	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 && wave.From <= to {
-		return wave.To >= from && float64(wave.Most) >= m.bytesIn(n, m.cfg.Deep)
+		return wave.To >= from && wave.To.Sub(wave.From) >= apart && float64(wave.Most) >= m.bytesIn(n, m.cfg.Deep)
 	}
 	return m.deepIn(n, from, to)
 }
@@ -79,7 +80,7 @@ func (m *matching) lead(n int, closed time.Duration) (from, to model.Time) {
 // now need not be theirs.
 func (m *matching) beginners(n int, closed time.Duration) []Culprit {
 	from, to := m.lead(n, closed)
-	return m.list(m.waitedIn(n, from, to))
+	return m.list(m.waitedIn(n, func(p provenance.Passage) bool { return m.between(p, from, to) }))
 }
 
 // pausedByHost tells whether a host paused a queue in the epochs told, or does.

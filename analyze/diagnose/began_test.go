@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -59,6 +60,7 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		"what is in it is younger":       {150 * kb, 0, Contention},
 		"what is in it is older":         {400 * kb, 0, Backpressure},
 		"it was shallow until then":      {400 * kb, 10 * µs, Contention},
+		"it may have been, by so much":   {400 * kb, 30 * µs, Contention},
 		"it was deep when they happened": {400 * kb, 70 * µs, Backpressure},
 	} {
 		f, err := topo.Ring(4, 2, topo.DefaultLinks())
@@ -74,6 +76,84 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		b.waits("h3>h2", 50*kb, "s1>h2")
 		if v := b.diagnose("h0>h2"); v[0].Anomaly != tc.want || v[0].Initial != b.port("s1>h2") {
 			t.Errorf("%s: %+v; want %v at s1>h2", name, v[0], tc.want)
+		}
+	}
+}
+
+// TestStoppedAfterARelease: the queue in which the victim waits was let go 60 µs
+// ago. The next was let go just now: only if it was stopped before the first was
+// let go, what is behind it is a reason for the victim's waiting.
+func TestStoppedAfterARelease(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stopped time.Duration
+		blamed  bool
+	}{
+		"since then":  {10 * µs, false},
+		"before that": {90 * µs, true},
+	} {
+		f, err := topo.Ring(4, 2, topo.DefaultLinks())
+		b := newBench(t, f, err, "s0", "s1", "s2")
+		b.paused("s0>s1", 200*kb, 5*kb, 95*µs).Ended = now.Add(-60 * µs)
+		b.paused("s1>s2", 100*kb, 5*kb, tc.stopped).Ended = now.Add(-2 * µs)
+		for _, s := range []string{"s0", "s1"} {
+			b.reports[b.id(s)].Ports[0].Paused = false
+		}
+		b.queue("s2>h4", 400*kb)
+		r := b.reports[b.id("s2")]
+		r.Waves = append(r.Waves, epoch.Wave{Port: b.port("s2>h4").Port, Priority: class, From: now.Add(-100 * µs), To: now, Most: 400 * kb})
+		b.waits("h0>h4", 80*kb, "s0>s1", "s1>s2", "s2>h4")
+		b.waits("h5>h4", 300*kb, "s2>h4")
+		b.waits("h1>h2", 80*kb, "s0>s1")
+		v := b.diagnose("h1>h2")
+		if blamed := v[0].Anomaly == Backpressure && v[0].Initial == b.port("s2>h4"); blamed != tc.blamed {
+			t.Errorf("a queue that was stopped %s: %+v; want s2>h4 blamed: %v", name, v[0], tc.blamed)
+		}
+	}
+}
+
+// TestPauseThatFewMet: a queue that stood for a moment, or in which hardly anything
+// was, made nobody before it wait.
+func TestPauseThatFewMet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		paused, depth uint64 // packets that met it, each with so many before it
+		want          bool
+	}{
+		"none":               {0, 0, false},
+		"few, and few there": {13, 6, false},
+		"few, and many":      {35, 319, true},
+		"many":               {200, 10, true},
+	} {
+		b := circle(t)
+		e := &b.reports[b.id("s0")].PortEpochs[0]
+		e.Packets, e.Paused, e.PausedDepth = 1000, uint32(tc.paused), tc.paused*tc.depth
+		d, err := New(DefaultConfig(b.intent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, g := b.graph("h0>h4")
+		m := matching{Diagnoser: d, g: g}
+		if got := m.keptBack(g.Node(provenance.Queue{Port: b.port("s0>s1"), Priority: class})); got != tc.want {
+			t.Errorf("pauses that %s met: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestDeepForAMoment: in the lead-up to a circle, a queue was deep.
+func TestDeepForAMoment(t *testing.T) {
+	for lasted, want := range map[time.Duration]bool{6 * µs: false, 60 * µs: true} {
+		b := circle(t)
+		b.queue("s2>h4", 0)
+		r := b.reports[b.id("s2")]
+		to := now.Add(-150 * µs)
+		r.Waves = append(r.Waves, epoch.Wave{Port: b.port("s2>h4").Port, Priority: class, From: to.Add(-lasted), To: to, Most: 60 * kb})
+		d, err := New(DefaultConfig(b.intent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, g := b.graph("h0>h4")
+		m := matching{Diagnoser: d, g: g}
+		if got := m.deepBefore(g.Node(provenance.Queue{Port: b.port("s2>h4"), Priority: class}), 100*µs); got != want {
+			t.Errorf("deep for %v: %v, want %v", lasted, got, want)
 		}
 	}
 }
@@ -148,6 +228,8 @@ func TestQueueThatStoodBefore(t *testing.T) {
 		want  Anomaly
 	}{
 		"as the circle closed": {110 * µs, InLoop},
+		"some time before":     {270 * µs, InLoop},
+		"when it all began":    {295 * µs, OutOfLoop}, // as far as times tell, it sent no more by then
 		"long before":          {500 * µs, OutOfLoop},
 	} {
 		b := circle(t)

@@ -56,14 +56,13 @@ func (m *matching) competitors(n int) []Culprit {
 // the mean over an epoch. Of a victim that was there before, the mean says
 // little, as most of its packets may have met nothing: then that of any flow.
 func (m *matching) found(n int) (bytes float64) {
-	since := m.lastly(n)
+	ahead := m.ahead(n)
 	flow := m.g.Flow(m.complaint.Victim)
-	most, before := 0.0, false
+	_, _, came := m.entered(n, m.sent(n))
+	most := 0.0
 	for _, p := range m.g.PassagesAt(n) {
-		first, last := m.joined(p)
-		before = before || p.Flow == flow && first < since
 		free := float64(p.Did.Packets) - float64(p.Did.Paused)
-		if last < since || free <= 0 {
+		if !ahead(p) || free <= 0 {
 			continue
 		}
 		mean := float64(p.Did.Depth) / free * packet
@@ -71,35 +70,53 @@ func (m *matching) found(n int) (bytes float64) {
 			bytes = max(bytes, mean)
 		}
 	}
-	if before || 2*bytes < m.queued(n) {
+	if !came || 2*bytes < m.queued(n) {
 		return most
 	}
 	return bytes
 }
 
-// lastly is from when on what joined a queue may have been before the victim's
-// packet. If the victim came to it since the packet was sent, that is what its
-// first packet found there; else all that the deepest queue holds may be. A
-// pause keeps it longer.
-func (m *matching) lastly(n int) model.Time {
+// ahead tells of what flows did in a queue whether it may have been before the
+// victim's packet. If the victim came to it since the packet was sent, that is
+// what its first packet found there, and a pause until then kept it longer; else
+// what had not left when the packet was sent, by what the flow's own packets found.
+func (m *matching) ahead(n int) func(provenance.Passage) bool {
 	node := &m.g.Nodes[n]
-	since := node.Snapshot.Add(-epoch.Calm)
-	if m.complaint.Took > 0 {
-		since = m.since(n)
-	}
-	deepest := m.drained(n, float64(node.Wave.Most))
+	since := m.sent(n)
 	first, found, ok := m.entered(n, since)
 	if !ok {
-		return since.Add(-deepest)
+		return func(p provenance.Passage) bool {
+			_, last := m.joined(p)
+			return last.Add(m.drain(p)) >= since
+		}
 	}
-	if deepest > 0 {
+	if deepest := m.drained(n, float64(node.Wave.Most)); deepest > 0 {
 		found = min(found, deepest)
 	}
 	from := first.Add(-found)
-	if p := &node.Pauses; p.Pauses > 0 && p.Ended >= from && p.Ended > p.Began {
-		from = from.Add(-p.Ended.Sub(p.Began))
+	if p := &node.Pauses; p.Pauses > 0 && p.Ended >= from && p.Ended > p.Began && first > p.Began {
+		from = from.Add(-min(p.Ended, first).Sub(p.Began))
 	}
-	return from
+	return func(p provenance.Passage) bool {
+		_, last := m.joined(p)
+		return last >= from
+	}
+}
+
+// sent is from when on the victim's packet may have been in a queue; if nobody
+// knows how long it took, a moment ago.
+func (m *matching) sent(n int) model.Time {
+	if m.complaint.Took > 0 {
+		return m.since(n)
+	}
+	return m.g.Nodes[n].Snapshot.Add(-epoch.Calm)
+}
+
+// drain is how long what a flow's packets found in a queue takes to drain, in
+// the mean.
+func (m *matching) drain(p provenance.Passage) time.Duration {
+	mean := float64(p.Did.Depth+p.Did.PausedDepth) / float64(max(p.Did.Packets, 1))
+	return m.drained(p.Node, mean*m.size(p.Node))
 }
 
 // entered is when the victim's first packet joined a queue, if that was after a
@@ -116,8 +133,7 @@ func (m *matching) entered(n int, since model.Time) (first model.Time, found tim
 		if to < since {
 			continue
 		}
-		mean := float64(p.Did.Depth+p.Did.PausedDepth) / float64(max(p.Did.Packets, 1))
-		return from, m.drained(n, mean*m.size(n)) + to.Sub(from), from >= since
+		return from, m.drain(p) + to.Sub(from), from >= since
 	}
 	return 0, 0, false
 }
@@ -203,18 +219,18 @@ func (m *matching) waitingFor(n int) (list []int) {
 // depth is time to wait, and by Little's law a flow has so much in a queue as
 // its packets' times to wait come to: the sum is the flow's share of the queue.
 func (m *matching) waitedAt(n int) map[int]float64 {
-	if weights := m.waitedIn(n, m.lastly(n), math.MaxInt64); len(weights) > 0 {
+	if weights := m.waitedIn(n, m.ahead(n)); len(weights) > 0 {
 		return weights
 	}
-	return m.waitedIn(n, math.MinInt64, math.MaxInt64)
+	return m.waitedIn(n, func(provenance.Passage) bool { return true })
 }
 
-// waitedIn is waitedAt of flows that passed the queue between two times.
-func (m *matching) waitedIn(n int, from, to model.Time) map[int]float64 {
+// waitedIn is waitedAt of what flows did that counts.
+func (m *matching) waitedIn(n int, counts func(provenance.Passage) bool) map[int]float64 {
 	weights := map[int]float64{}
 	packets := 0.0
 	for _, p := range m.g.PassagesAt(n) {
-		if p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused || !m.between(p, from, to) {
+		if p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused || !counts(p) {
 			continue
 		}
 		weights[p.Flow] += float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)

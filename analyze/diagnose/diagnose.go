@@ -202,19 +202,29 @@ func (m *matching) before(e end) {
 	}
 }
 
-// later tells whether what is in an overfull queue came after the queue before it
-// was let go: then that one was paused for another. The victim may wait in it by
-// now.
+// later tells whether a queue on the way to an overfull one was let go before the
+// next was stopped, or before that one became deep, as far as times of several
+// switches tell: then it was paused for another. The victim may wait in the
+// overfull queue by now.
 func (m *matching) later(e end) bool {
-	if !m.now || len(e.via) < 2 || m.g.Nodes[e.via[len(e.via)-2]].Stands() {
+	if !m.now {
 		return false
 	}
-	before := e.via[len(e.via)-2]
-	since := m.ago(before, m.g.Nodes[before].Pauses.Ended)
-	if wave := &m.g.Nodes[e.node].Wave; wave.Most > 0 && m.ago(e.node, wave.From) < since {
-		return true
+	free := time.Duration(0) // how long ago the first of those was let go
+	for i, n := range e.via {
+		node := &m.g.Nodes[n]
+		began, known := node.Pauses.First, true
+		if i == len(e.via)-1 {
+			began, known = node.Wave.From, node.Wave.Most > 0
+		}
+		if free > 0 && known && m.ago(n, began) < free+apart {
+			return true
+		}
+		if i < len(e.via)-1 && !node.Stands() {
+			free = max(free, m.ago(n, node.Pauses.Ended))
+		}
 	}
-	return slices.Contains(m.holding, e.node) && m.queued(e.node) < m.bytesIn(e.node, since)
+	return free > 0 && slices.Contains(m.holding, e.node) && m.queued(e.node) < m.bytesIn(e.node, free)
 }
 
 // endKind is what an end of waiting is.

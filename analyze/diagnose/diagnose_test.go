@@ -381,6 +381,33 @@ func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
+// TestWhoLeftBeforeThePacketWasSent: the victim has been there for long, so its
+// packets do not tell what the late one found. What other flows' packets found
+// tells when the last of them had left.
+func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
+	b := leafSpine(t, all...)
+	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
+		b.queue(p, 0)
+	}
+	r := b.reports[b.id("leaf1")]
+	for i, f := range []struct {
+		flow string
+		last time.Duration
+	}{{"h8>h5", 970 * µs}, {"h6>h5", 930 * µs}, {"h0>h5", 900 * µs}} {
+		b.met(f.flow, "leaf1>h5", 9, 60, 200)
+		r.Flows[i].Last = f.last
+	}
+	r.PortEpochs[0].Depth = 100 * 200
+	r.Waves = append(r.Waves, epoch.Wave{Port: b.port("leaf1>h5").Port, Priority: class, From: now.Add(-900 * µs), To: now.Add(-30 * µs), Most: 900 * kb})
+	d, err := New(DefaultConfig(b.intent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, g := b.graph("h8>h5")
+	v := d.Diagnose(Complaint{Victim: b.flow("h8>h5"), Took: 60 * µs}, e, g)
+	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
+}
+
 func TestNothingIsNothing(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.waits("h8>h5", 2*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")

@@ -13,9 +13,17 @@ import (
 func (m *matching) pastRelation() relation {
 	return relation{
 		nodes: len(m.g.Nodes),
-		waits: func(n int) bool { return m.g.Nodes[n].Paused > 0 && !m.g.Nodes[n].ToHost },
+		waits: func(n int) bool { return !m.g.Nodes[n].ToHost && m.keptBack(n) },
 		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.PortPort, n) },
 	}
+}
+
+// keptBack tells whether a queue may have held enough in its pauses of the epochs
+// told to make others wait: a pause that few packets met, and that found few
+// there, stopped nobody before it.
+func (m *matching) keptBack(n int) bool {
+	node := &m.g.Nodes[n]
+	return node.Paused > 0 && (float64(node.Paused)+node.PausedDepth)*packet >= m.bytesIn(n, m.cfg.Deep)
 }
 
 // since is from when on the victim's packet may have been in a queue, on its
@@ -148,8 +156,9 @@ func (m *matching) share(n int) float64 {
 // foundBy is the sum of what the victim's packets lately found in a queue.
 func (m *matching) foundBy(n int) (depth float64) {
 	flow := m.g.Flow(m.complaint.Victim)
+	ahead := m.ahead(n)
 	for _, p := range m.g.PassagesAt(n) {
-		if p.Flow == flow && m.between(p, m.lastly(n), math.MaxInt64) {
+		if p.Flow == flow && ahead(p) {
 			depth += float64(p.Did.Depth)
 		}
 	}

@@ -89,7 +89,7 @@ func (m *matching) deadlock(loop cycle) {
 				host = e
 			}
 		case flowEnd:
-			if flows.node < 0 || m.queued(e.node) > m.queued(flows.node) {
+			if !m.later(e) && (flows.node < 0 || m.queued(e.node) > m.queued(flows.node)) {
 				flows = e
 			}
 		}
