@@ -77,17 +77,18 @@ func (m *matching) found(n int) (bytes float64) {
 }
 
 // ahead tells of what flows did in a queue whether it may have been before the
-// victim's packet. If the victim came to it since the packet was sent, that is
-// what its first packet found there, and a pause until then kept it longer; else
-// what had not left when the packet was sent, by what the flow's own packets found.
+// victim's packet: nothing that came after the victim's last. If the victim came
+// to it since the packet was sent, that is what its first packet found there, and
+// a pause until then kept it longer; else what had not left when the packet was
+// sent, by what the flow's own packets found.
 func (m *matching) ahead(n int) func(provenance.Passage) bool {
 	node := &m.g.Nodes[n]
-	since := m.sent(n)
+	since, until := m.sent(n), m.left(n)
 	first, found, ok := m.entered(n, since)
 	if !ok {
 		return func(p provenance.Passage) bool {
-			_, last := m.joined(p)
-			return last.Add(m.drain(p)) >= since
+			came, last := m.joined(p)
+			return last.Add(m.drain(p)) >= since && came <= until
 		}
 	}
 	if deepest := m.drained(n, float64(node.Wave.Most)); deepest > 0 {
@@ -97,10 +98,22 @@ func (m *matching) ahead(n int) func(provenance.Passage) bool {
 	if p := &node.Pauses; p.Pauses > 0 && p.Ended >= from && p.Ended > p.Began && first > p.Began {
 		from = from.Add(-min(p.Ended, first).Sub(p.Began))
 	}
-	return func(p provenance.Passage) bool {
-		_, last := m.joined(p)
-		return last >= from
+	return func(p provenance.Passage) bool { return m.between(p, from, until) }
+}
+
+// left is when the last packet of the victim joined a queue; the end of time
+// where none is known to have.
+func (m *matching) left(n int) model.Time {
+	flow, at := m.g.Flow(m.complaint.Victim), model.Time(math.MinInt64)
+	for _, p := range m.g.PassagesAt(n) {
+		if _, last := m.joined(p); p.Flow == flow {
+			at = max(at, last)
+		}
 	}
+	if at == math.MinInt64 {
+		return math.MaxInt64
+	}
+	return at
 }
 
 // sent is from when on the victim's packet may have been in a queue; if nobody

@@ -383,7 +383,8 @@ func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 
 // TestWhoLeftBeforeThePacketWasSent: the victim has been there for long, so its
 // packets do not tell what the late one found. What other flows' packets found
-// tells when the last of them had left.
+// tells when the last of them had left; who came after the victim's last packet
+// was behind it.
 func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
@@ -391,11 +392,11 @@ func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 	}
 	r := b.reports[b.id("leaf1")]
 	for i, f := range []struct {
-		flow string
-		last time.Duration
-	}{{"h8>h5", 970 * µs}, {"h6>h5", 930 * µs}, {"h0>h5", 900 * µs}} {
+		flow        string
+		first, last time.Duration
+	}{{"h8>h5", 0, 970 * µs}, {"h6>h5", 0, 930 * µs}, {"h0>h5", 0, 900 * µs}, {"h7>h5", 980 * µs, 990 * µs}} {
 		b.met(f.flow, "leaf1>h5", 9, 60, 200)
-		r.Flows[i].Last = f.last
+		r.Flows[i].First, r.Flows[i].Last = f.first, f.last
 	}
 	r.PortEpochs[0].Depth = 100 * 200
 	r.Waves = append(r.Waves, epoch.Wave{Port: b.port("leaf1>h5").Port, Priority: class, From: now.Add(-900 * µs), To: now.Add(-30 * µs), Most: 900 * kb})

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"testing"
 
+	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/epoch"
@@ -150,6 +151,40 @@ func TestPausesThatGoRoundWhileOneLooks(t *testing.T) {
 	for _, v := range b.diagnose("h0>h4") {
 		if len(v.Loop) > 0 {
 			t.Errorf("verdict %v with the loop %v; want none that stood", v.Anomaly, v.Loop)
+		}
+	}
+}
+
+// TestPausesThatWentRound: of queues that waited for each other in the epochs, the
+// one that was deepest by itself is named, and the victim's own only if no other
+// was.
+func TestPausesThatWentRound(t *testing.T) {
+	for want, deep := range map[string]map[string]uint64{
+		"s2>s3": {"s0>s1": 500, "s1>s2": 100, "s2>s3": 200},
+		"s0>s1": {"s0>s1": 500, "s1>s2": 10},
+		"":      {"s1>s2": 10},
+	} {
+		b := circle(t)
+		for port, mean := range deep {
+			r := b.reports[b.port(port).Node]
+			r.PortEpochs[0].Depth = mean * uint64(r.PortEpochs[0].Packets)
+			for i := range r.Flows {
+				r.Flows[i].Depth = mean * uint64(r.Flows[i].Packets)
+			}
+		}
+		d, err := New(DefaultConfig(b.intent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, g := b.graph("h0>h4")
+		m := matching{Diagnoser: d, g: g}
+		var l cycle
+		for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
+			l.nodes = append(l.nodes, g.Node(provenance.Queue{Port: b.port(p), Priority: class}))
+		}
+		l.entry = l.nodes[:1]
+		if n := m.deepestOf(l); n < 0 != (want == "") || n >= 0 && g.Nodes[n].Port != b.port(want) {
+			t.Errorf("depths %v: node %d of %v; want %q", deep, n, l.nodes, want)
 		}
 	}
 }

@@ -195,14 +195,8 @@ func (m *matching) past() {
 		t.loops = nil // what they waited for outside is among the ends
 		m.pauses(t)
 		for _, l := range loops {
-			for _, n := range l.nodes {
-				// The victim's own queue waited for the others, and they for it.
-				if n != l.entry[0] && m.deepThen(n) {
-					m.add(m.backpressure(end{node: n, blame: l.blame / float64(len(l.nodes)), via: l.entry}))
-				}
-			}
-			if own := l.entry[0]; len(m.verdicts) == 0 && slices.Contains(l.nodes, own) && m.deepThen(own) {
-				m.add(m.backpressure(end{node: own, blame: l.blame, via: l.entry}))
+			if n := m.deepestOf(l); n >= 0 && len(m.verdicts) == 0 {
+				m.add(m.backpressure(end{node: n, blame: l.blame, via: l.entry}))
 			}
 		}
 	}
@@ -212,4 +206,19 @@ func (m *matching) past() {
 		}
 	}
 	m.rank()
+}
+
+// deepestOf is the queue of a loop that was deepest by itself, or -1. The victim's
+// own queue waited for the others, and they for it: it is the last to name.
+func (m *matching) deepestOf(l cycle) int {
+	own, best, depth := l.entry[0], -1, 0.0
+	for _, n := range l.nodes {
+		if d := m.g.Nodes[n].Depth; n != own && m.deepThen(n) && (best < 0 || d > depth) {
+			best, depth = n, d
+		}
+	}
+	if best < 0 && slices.Contains(l.nodes, own) && m.deepThen(own) {
+		return own
+	}
+	return best
 }
