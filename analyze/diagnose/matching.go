@@ -133,13 +133,17 @@ func (m *matching) held(n int) bool {
 	return m.g.Nodes[n].Stands() && !m.itself(n) || m.lately(n)
 }
 
-// itself tells whether a queue was overfull before it was paused this instant:
-// that moment is nothing beside what it takes to send what was there.
+// itself tells whether a queue was overfull before it was paused, which it was
+// only after the host complained: it waited for itself.
 func (m *matching) itself(n int) bool {
 	node := &m.g.Nodes[n]
 	since := m.ago(n, node.Pauses.First)
-	return !node.ToHost && node.Stands() && since < apart && float64(node.Pauses.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, since))
+	return !node.ToHost && node.Stands() && since < arrives && float64(node.Pauses.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, since))
 }
+
+// arrives is how long a poll takes to a switch, at most, on links of 2 µs. A pause
+// that is younger began after the complaint.
+const arrives = 10 * time.Microsecond
 
 // released tells whether a queue was let go a moment ago and may wait again in
 // the next.
