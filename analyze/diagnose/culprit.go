@@ -86,9 +86,10 @@ func (m *matching) ahead(n int) func(provenance.Passage) bool {
 	since, until := m.sent(n), m.left(n)
 	first, found, ok := m.entered(n, since)
 	if !ok {
+		size := m.size(n)
 		return func(p provenance.Passage) bool {
 			came, last := m.joined(p)
-			return last.Add(m.drain(p)) >= since && came <= until
+			return last.Add(m.drain(p, size)) >= since && came <= until
 		}
 	}
 	if deepest := m.drained(n, float64(node.Wave.Most)); deepest > 0 {
@@ -126,10 +127,10 @@ func (m *matching) sent(n int) model.Time {
 }
 
 // drain is how long what a flow's packets found in a queue takes to drain, in
-// the mean.
-func (m *matching) drain(p provenance.Passage) time.Duration {
+// the mean, if its packets have a size.
+func (m *matching) drain(p provenance.Passage, size float64) time.Duration {
 	mean := float64(p.Did.Depth+p.Did.PausedDepth) / float64(max(p.Did.Packets, 1))
-	return m.drained(p.Node, mean*m.size(p.Node))
+	return m.drained(p.Node, mean*size)
 }
 
 // entered is when the victim's first packet joined a queue, if that was after a
@@ -146,7 +147,7 @@ func (m *matching) entered(n int, since model.Time) (first model.Time, found tim
 		if to < since {
 			continue
 		}
-		return from, m.drain(p) + to.Sub(from), from >= since
+		return from, m.drain(p, m.size(n)) + to.Sub(from), from >= since
 	}
 	return 0, 0, false
 }
