@@ -34,7 +34,11 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	}
 	b.number(e)
 	for _, r := range e.Reports {
-		b.report(r)
+		asked, later := e.Asked[r.Switch]
+		if !later {
+			asked = r.Snapshot
+		}
+		b.report(r, asked)
 		b.tellers(r)
 		b.held(r)
 		b.gather(r)
@@ -153,7 +157,7 @@ func (b *builder) number(e *Evidence) {
 }
 
 // report reads what a switch told of its queues.
-func (b *builder) report(r *Report) {
+func (b *builder) report(r *Report, asked model.Time) {
 	g := b.g
 	g.Epoch = max(g.Epoch, r.EpochLength)
 	g.To = max(g.To, r.Snapshot)
@@ -174,7 +178,8 @@ func (b *builder) report(r *Report) {
 	for i := range r.Ports {
 		p := &r.Ports[i]
 		if at, ok := b.at(r.Switch, p.Port, p.Priority); ok {
-			g.Nodes[at].State, g.Nodes[at].Snapshot = *p, r.Snapshot
+			n := &g.Nodes[at]
+			n.State, n.Snapshot, n.Asked = *p, r.Snapshot, asked
 		}
 	}
 	for i := range r.Pauses {

@@ -40,8 +40,22 @@ func (r *Report) Complete() bool {
 type Evidence struct {
 	Event   poll.Event
 	Reports []*Report // by switch; of each the newest snapshot
+	// Asked is when the poll came, of switches whose snapshot is older: it was
+	// taken for another complaint.
+	Asked map[model.NodeID]model.Time
 	// Pending are switches that referred to a snapshot which has not arrived.
 	Pending []model.NodeID
+}
+
+// ask notes when a switch was, if that was not when it read its state.
+func (e *Evidence) ask(by answer) {
+	delete(e.Asked, by.sw)
+	if by.asked > by.at {
+		if e.Asked == nil {
+			e.Asked = map[model.NodeID]model.Time{}
+		}
+		e.Asked[by.sw] = by.asked
+	}
 }
 
 // Complete tells whether every switch that answered did so in full.
@@ -63,7 +77,7 @@ type Stats struct {
 type Collector struct {
 	max       int
 	snapshots map[snapshot]*Report
-	events    map[poll.Event][]snapshot
+	events    map[poll.Event][]answer
 	order     []poll.Event
 	stats     Stats
 }
@@ -73,12 +87,18 @@ type snapshot struct {
 	at model.Time
 }
 
+// answer is a snapshot that answers a complaint, whose poll came at a time.
+type answer struct {
+	snapshot
+	asked model.Time
+}
+
 // NewCollector makes a collector for so many complaints.
 func NewCollector(max int) (*Collector, error) {
 	if max < 1 {
 		return nil, fmt.Errorf("provenance: room for %d complaints, want at least 1", max)
 	}
-	return &Collector{max: max, snapshots: map[snapshot]*Report{}, events: map[poll.Event][]snapshot{}}, nil
+	return &Collector{max: max, snapshots: map[snapshot]*Report{}, events: map[poll.Event][]answer{}}, nil
 }
 
 // Stats returns the present counts.
@@ -101,7 +121,7 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 	id := snapshot{k.Switch, k.Snapshot}
 	if k.Flags&epoch.Elsewhere != 0 {
 		c.stats.Chunks++
-		c.refer(k.Event, id)
+		c.refer(k.Event, answer{id, asked(&k)})
 		return k.Event, nil
 	}
 	r := c.snapshots[id]
@@ -126,12 +146,24 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 	r.Arrived = max(r.Arrived, now)
 	r.Missing--
 	c.stats.Chunks++
-	c.refer(k.Event, id)
+	c.refer(k.Event, answer{id, k.Snapshot})
 	return k.Event, nil
 }
 
+// asked is when the poll came that a reference to a snapshot answers; if it does
+// not tell, when that was taken.
+func asked(k *epoch.Chunk) model.Time {
+	for it := k.Reader(); it.Next(); {
+		var a epoch.Asked
+		if _, err := a.Parse(it.Record()); err == nil {
+			return max(a.At, k.Snapshot)
+		}
+	}
+	return k.Snapshot
+}
+
 // refer notes that a snapshot answers a complaint.
-func (c *Collector) refer(ev poll.Event, id snapshot) {
+func (c *Collector) refer(ev poll.Event, by answer) {
 	list, known := c.events[ev]
 	if !known {
 		if len(c.order) == c.max {
@@ -139,10 +171,13 @@ func (c *Collector) refer(ev poll.Event, id snapshot) {
 		}
 		c.order = append(c.order, ev)
 	}
-	if !slices.Contains(list, id) {
-		c.events[ev] = append(list, id)
+	if !slices.ContainsFunc(list, by.same) {
+		c.events[ev] = append(list, by)
 	}
 }
+
+// same tells whether two answers name one snapshot.
+func (a answer) same(o answer) bool { return a.snapshot == o.snapshot }
 
 // forget drops a complaint and the snapshots that answer no other.
 func (c *Collector) forget(ev poll.Event) {
@@ -150,13 +185,13 @@ func (c *Collector) forget(ev poll.Event) {
 	gone := c.events[ev]
 	delete(c.events, ev)
 	c.order = slices.DeleteFunc(c.order, func(x poll.Event) bool { return x == ev })
-	for _, id := range gone {
+	for _, by := range gone {
 		used := false
 		for _, list := range c.events {
-			used = used || slices.Contains(list, id)
+			used = used || slices.ContainsFunc(list, by.same)
 		}
 		if !used {
-			delete(c.snapshots, id)
+			delete(c.snapshots, by.snapshot)
 		}
 	}
 }
@@ -214,18 +249,22 @@ func add[T any, P interface {
 // Evidence returns what has arrived about a complaint.
 func (c *Collector) Evidence(ev poll.Event) *Evidence {
 	e := &Evidence{Event: ev}
-	for _, id := range c.events[ev] {
-		r := c.snapshots[id]
+	for _, by := range c.events[ev] {
+		r := c.snapshots[by.snapshot]
 		if r == nil {
-			e.Pending = append(e.Pending, id.sw)
+			e.Pending = append(e.Pending, by.sw)
 			continue
 		}
-		i, found := slices.BinarySearchFunc(e.Reports, id.sw, func(r *Report, sw model.NodeID) int { return int(r.Switch) - int(sw) })
-		if !found {
+		i, found := slices.BinarySearchFunc(e.Reports, by.sw, func(r *Report, sw model.NodeID) int { return int(r.Switch) - int(sw) })
+		switch {
+		case !found:
 			e.Reports = slices.Insert(e.Reports, i, r)
-		} else if r.Snapshot > e.Reports[i].Snapshot {
+		case r.Snapshot > e.Reports[i].Snapshot:
 			e.Reports[i] = r
+		default:
+			continue
 		}
+		e.ask(by)
 	}
 	slices.Sort(e.Pending)
 	return e

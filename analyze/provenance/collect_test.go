@@ -82,6 +82,34 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 	})
 }
 
+// TestWhenAPollCame: a snapshot answers the complaint that it was taken for, and
+// another, whose poll came later. Until a newer snapshot answers that one, too.
+func TestWhenAPollCame(t *testing.T) {
+	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}
+	c, _ := NewCollector(8)
+	later := epoch.Chunk{
+		Header: epoch.Header{Flags: epoch.Elsewhere, Switch: 7, Event: second, Snapshot: 100, EpochLength: time.Millisecond},
+		Total:  1, Records: epoch.Asked{At: 140}.AppendTo(nil),
+	}.AppendTo(nil)
+	for _, b := range append(report(7, first, 100, 1), later, reference(8, second, 110), report(8, first, 110, 1)[0]) {
+		if _, err := c.Add(0, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := c.Evidence(first).Asked; len(a) != 0 {
+		t.Errorf("the first was asked %v; want that left out, as it was at the snapshots", a)
+	}
+	if a := c.Evidence(second).Asked; len(a) != 1 || a[7] != 140 {
+		t.Errorf("the second was asked %v; want switch 7 at 140, and 8, which does not tell, left out", a)
+	}
+	if _, err := c.Add(0, report(7, second, 200, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	if a := c.Evidence(second).Asked; len(a) != 0 {
+		t.Errorf("with a newer snapshot of its own it was asked %v; want that left out", a)
+	}
+}
+
 func TestCollectorForgetsTheOldest(t *testing.T) {
 	c, _ := NewCollector(2)
 	for n := range uint32(3) {

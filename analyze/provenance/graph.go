@@ -38,6 +38,7 @@ type Node struct {
 	Pauses   epoch.Pause
 	Wave     epoch.Wave
 	Snapshot model.Time
+	Asked    model.Time // when the poll came: then, or later
 }
 
 // Stands tells whether the queue was paused at the snapshot.

@@ -25,7 +25,13 @@ type snapshot struct {
 	ready   model.Time
 	builder epoch.Builder
 	chunks  int
-	who     []poll.Event // complaints it answers; records go with the first
+	who     []asked // complaints it answers; records go with the first
+}
+
+// asked is a complaint, and when its poll came first.
+type asked struct {
+	who poll.Event
+	at  model.Time
 }
 
 // maxPending bounds the snapshots that wait for the processor, in its memory.
@@ -36,9 +42,9 @@ func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, w
 	if n := len(c.pending); n > 0 {
 		last := &c.pending[n-1]
 		if ev.Now.Sub(last.taken) < p.cfg.Interval || n == maxPending {
-			if !slices.Contains(last.who, who) {
+			if !slices.ContainsFunc(last.who, func(a asked) bool { return a.who == who }) {
 				p.stats.Reused++
-				last.who = append(last.who, who)
+				last.who = append(last.who, asked{who, ev.Now})
 			}
 			return
 		}
@@ -47,7 +53,7 @@ func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, w
 	if n := len(c.spare); n > 0 {
 		s, c.spare = c.spare[n-1], c.spare[:n-1]
 	}
-	s.taken, s.who = ev.Now, append(s.who[:0], who)
+	s.taken, s.who = ev.Now, append(s.who[:0], asked{who, ev.Now})
 	p.freeze(&s, ev, who)
 	p.stats.Snapshots++
 	begin := max(ev.Now, c.free)
@@ -168,8 +174,8 @@ func (c *processor) wake(p *Program, ev *inswitch.Event, act *inswitch.Actions) 
 		for i := range s.chunks {
 			p.report(act, s.builder.Chunk(i))
 		}
-		for _, who := range s.who[1:] {
-			p.refer(act, &s, who)
+		for _, a := range s.who[1:] {
+			p.refer(act, &s, a)
 		}
 		c.spare = append(c.spare, s)
 	}
@@ -181,10 +187,11 @@ func (p *Program) report(act *inswitch.Actions, chunk []byte) {
 }
 
 // refer answers a complaint by naming the snapshot that was sent for another.
-func (p *Program) refer(act *inswitch.Actions, s *snapshot, who poll.Event) {
+func (p *Program) refer(act *inswitch.Actions, s *snapshot, a asked) {
 	c := epoch.Chunk{
-		Header: epoch.Header{Flags: epoch.Elsewhere, Switch: p.dev.ID, Event: who, Snapshot: s.taken, EpochLength: p.cfg.Length},
-		Total:  1,
+		Header:  epoch.Header{Flags: epoch.Elsewhere, Switch: p.dev.ID, Event: a.who, Snapshot: s.taken, EpochLength: p.cfg.Length},
+		Total:   1,
+		Records: epoch.Asked{At: a.at}.AppendTo(nil),
 	}
 	p.report(act, c.AppendTo(nil))
 }

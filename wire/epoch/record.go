@@ -23,6 +23,7 @@ const (
 	KindWaiting6  Kind = 8  // Waiting with an IPv6 key
 	KindHeld      Kind = 9  // Held
 	KindWave      Kind = 10 // Wave
+	KindAsked     Kind = 11 // Asked
 )
 
 // Lengths of the records.
@@ -37,6 +38,7 @@ const (
 	PauseSize     = 54
 	HeldSize      = 20
 	WaveSize      = 30
+	AskedSize     = recordHead + 8
 	Waiting4Size  = HeldSize + model.KeyLen4
 	Waiting6Size  = HeldSize + model.KeyLen6
 	maxRecord     = Flow6Size
@@ -47,7 +49,7 @@ var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
 	KindPause: PauseSize, KindWaiting4: Waiting4Size, KindWaiting6: Waiting6Size, KindHeld: HeldSize,
-	KindWave: WaveSize,
+	KindWave: WaveSize, KindAsked: AskedSize,
 }
 
 // recordLen returns the length of the record at the start of b.

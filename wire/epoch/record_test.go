@@ -31,6 +31,7 @@ var (
 	}
 	samplePause = Pause{Port: 1, Priority: 3, Began: 0x1122, Ended: 0x1100, First: 0x1000, Behind: 0x10000, Pauses: 7, Time: 0x99}
 	sampleWave  = Wave{Port: 1, Priority: 3, From: 0x1000, To: 0x1122, Most: 0x10000}
+	sampleAsked = Asked{At: 0x1122}
 	sampleHeld  = Held{In: 1, Out: 2, Priority: 3, Packets: 100, Bytes: 0x1000}
 	sampleMeter = Meter{Epoch: 0x55, In: 1, Out: 2, Priority: AnyPriority, Packets: 100, Bytes: 0x1000}
 )
@@ -48,6 +49,7 @@ const (
 		"20010db8000000000000000000000001 20010db8000000000000000000000002 c000 12b7 11"
 	heldHex     = "09 14 0001 0002 03 00 00000064 0000000000001000"
 	waveHex     = "0a 1e 0001 03 00 0000000000001000 0000000000001122 0000000000010000"
+	askedHex    = "0b 0a 0000000000001122"
 	anyMeterHex = "05 18 00000055 0001 0002 ff 00 00000064 0000000000001000"
 )
 
@@ -130,6 +132,9 @@ func TestRecords(t *testing.T) {
 	t.Run("wave", func(t *testing.T) {
 		testRecord(t, waveHex, sampleWave, Wave{Most: 9}, map[int]byte{4: 8, 5: 1})
 	})
+	t.Run("asked", func(t *testing.T) {
+		testRecord(t, askedHex, sampleAsked, Asked{At: 9}, nil)
+	})
 	t.Run("meter of all classes", func(t *testing.T) {
 		testRecord(t, anyMeterHex, sampleMeter, Meter{Bytes: 9}, map[int]byte{10: 8, 11: 1})
 	})
@@ -184,6 +189,7 @@ func FuzzMeter(f *testing.F)     { fuzzRecord[Meter](f, meterHex, anyMeterHex) }
 
 func FuzzPause(f *testing.F)   { fuzzRecord[Pause](f, pauseHex) }
 func FuzzWave(f *testing.F)    { fuzzRecord[Wave](f, waveHex) }
+func FuzzAsked(f *testing.F)   { fuzzRecord[Asked](f, askedHex) }
 func FuzzHeld(f *testing.F)    { fuzzRecord[Held](f, heldHex) }
 func FuzzWaiting(f *testing.F) { fuzzRecord[Waiting](f, waiting4Hex, waiting6Hex) }
 
@@ -197,6 +203,7 @@ func TestRecordAllocs(t *testing.T) {
 		h  Held
 		w  Waiting
 		wa Wave
+		as Asked
 	)
 	sampleWaiting := Waiting{sampleHeld, sampleFlow6.Key}
 	buf := make([]byte, 0, maxRecord)
@@ -217,6 +224,8 @@ func TestRecordAllocs(t *testing.T) {
 		w.Parse(buf)
 		buf = sampleWave.AppendTo(buf[:0])
 		wa.Parse(buf)
+		buf = sampleAsked.AppendTo(buf[:0])
+		as.Parse(buf)
 	}); n != 0 {
 		t.Errorf("Parse and AppendTo of the records allocate %v times", n)
 	}
