@@ -12,10 +12,14 @@ import (
 // leadUp is how long before a loop closed what began it must have been there.
 const leadUp = 2 * epoch.Calm
 
-// ago is how long before its switch's snapshot something was. Snapshots of one
-// poll are microseconds apart, whatever their clocks say: times of different
-// switches are compared by this alone.
-func (m *matching) ago(n int, t model.Time) time.Duration { return m.g.Nodes[n].Snapshot.Sub(t) }
+// ago is how long before its switch was asked something was. One poll asks all
+// within microseconds, whatever their clocks say: times of different switches
+// are compared by this alone.
+func (m *matching) ago(n int, t model.Time) time.Duration { return m.g.Nodes[n].Asked.Sub(t) }
+
+// aged is how long something had lasted when its switch read its state. That is
+// older where it was read for another complaint.
+func (m *matching) aged(n int, t model.Time) time.Duration { return m.g.Nodes[n].Snapshot.Sub(t) }
 
 // closing is how long ago a loop closed: when the last of its queues stopped.
 func (m *matching) closing(loop []int) time.Duration {
@@ -27,11 +31,16 @@ func (m *matching) closing(loop []int) time.Duration {
 }
 
 // lastStopped returns the queues of a loop that still sent shortly before it
-// closed. One that stood already was waiting for the others, and began nothing.
+// closed, and were then deep by themselves. One that stood already was waiting
+// for the others, and so was one that nothing joined between its pauses: it
+// began nothing.
 func (m *matching) lastStopped(loop []int) (list []int) {
 	closed := m.closing(loop)
 	for _, n := range loop {
-		if m.ago(n, m.g.Nodes[n].Pauses.Began) <= closed+leadUp-apart {
+		node := &m.g.Nodes[n]
+		sent := m.ago(n, node.Pauses.Began) <= closed+leadUp-m.apart
+		joined := node.Wave.Most == 0 || m.ago(n, node.Wave.To) <= closed+leadUp-m.apart
+		if sent && joined {
 			list = append(list, n)
 		}
 	}
@@ -49,11 +58,25 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 	since := closed + leadUp
 	ended := m.ago(n, p.Ended) // of a pause that stands: the one before it
 	if p.Pauses > 1 || !m.g.Nodes[n].Stands() {
-		if ended >= closed-apart && ended <= since {
+		if ended >= closed-m.apart && ended <= since {
 			return true
 		}
 	}
-	return m.ago(n, p.First) >= closed-apart && (m.g.Nodes[n].Stands() || ended <= since)
+	if m.ago(n, p.First) < closed-m.apart {
+		return m.metBefore(n, closed)
+	}
+	return m.g.Nodes[n].Stands() || ended <= since
+}
+
+// metBefore tells whether packets met a pause in the lead-up to something so long
+// ago, of a queue that had a calm since then: a switch keeps the times of the
+// pauses after a calm alone, but of each flow in an epoch when its packets came.
+func (m *matching) metBefore(n int, closed time.Duration) bool {
+	from, to := m.lead(n, closed)
+	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
+		_, last := m.joined(p)
+		return p.Did.Paused > 0 && m.between(p, from, to) && last < m.g.Nodes[n].Pauses.First
+	})
 }
 
 // deepBefore tells whether a queue was deep by itself in the lead-up to
@@ -63,7 +86,7 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 func (m *matching) deepBefore(n int, closed time.Duration) bool {
 	from, to := m.lead(n, closed)
 	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 && wave.From <= to {
-		return wave.To >= from && wave.To.Sub(wave.From) >= apart && float64(wave.Most) >= m.bytesIn(n, m.cfg.Deep)
+		return wave.To >= from && wave.To.Sub(wave.From) >= m.apart && float64(wave.Most) >= m.bytesIn(n, m.cfg.Deep)
 	}
 	return m.deepIn(n, from, to)
 }
@@ -71,7 +94,7 @@ func (m *matching) deepBefore(n int, closed time.Duration) bool {
 // lead is the time of a queue's switch in which something so long ago came
 // about.
 func (m *matching) lead(n int, closed time.Duration) (from, to model.Time) {
-	to = m.g.Nodes[n].Snapshot.Add(-closed)
+	to = m.g.Nodes[n].Asked.Add(-closed)
 	return to.Add(-leadUp), to
 }
 
@@ -80,7 +103,7 @@ func (m *matching) lead(n int, closed time.Duration) (from, to model.Time) {
 // now need not be theirs.
 func (m *matching) beginners(n int, closed time.Duration) []Culprit {
 	from, to := m.lead(n, closed)
-	return m.list(m.waitedIn(n, func(p provenance.Passage) bool { return m.between(p, from, to) }))
+	return m.list(m.waitedIn(n, func(p provenance.Passage) float64 { return m.part(p, from, to) }))
 }
 
 // pausedByHost tells whether a host paused a queue in the epochs told, or does.
@@ -106,7 +129,7 @@ func (m *matching) began(loop []int) end {
 			if m.stoppedBy(loop, e) {
 				return e
 			}
-		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && node.Depth > depth:
+		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
 			best, depth = e, node.Depth
 		}
 	}

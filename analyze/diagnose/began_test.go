@@ -69,8 +69,8 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		p.Ended = now.Add(-18 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
 		b.queue("s1>h2", tc.queued)
-		if r := b.reports[b.id("s1")]; tc.deep > 0 {
-			r.Waves = append(r.Waves, epoch.Wave{Port: b.port("s1>h2").Port, Priority: class, From: now.Add(-tc.deep), To: now, Most: tc.queued})
+		if tc.deep > 0 {
+			b.wave("s1>h2", 0, tc.deep, tc.queued)
 		}
 		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
 		b.waits("h3>h2", 50*kb, "s1>h2")
@@ -99,8 +99,7 @@ func TestStoppedAfterARelease(t *testing.T) {
 			b.reports[b.id(s)].Ports[0].Paused = false
 		}
 		b.queue("s2>h4", 400*kb)
-		r := b.reports[b.id("s2")]
-		r.Waves = append(r.Waves, epoch.Wave{Port: b.port("s2>h4").Port, Priority: class, From: now.Add(-100 * µs), To: now, Most: 400 * kb})
+		b.wave("s2>h4", 0, 100*µs, 400*kb)
 		b.waits("h0>h4", 80*kb, "s0>s1", "s1>s2", "s2>h4")
 		b.waits("h5>h4", 300*kb, "s2>h4")
 		b.waits("h1>h2", 80*kb, "s0>s1")
@@ -126,13 +125,8 @@ func TestPauseThatFewMet(t *testing.T) {
 		b := circle(t)
 		e := &b.reports[b.id("s0")].PortEpochs[0]
 		e.Packets, e.Paused, e.PausedDepth = 1000, uint32(tc.paused), tc.paused*tc.depth
-		d, err := New(DefaultConfig(b.intent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, g := b.graph("h0>h4")
-		m := matching{Diagnoser: d, g: g}
-		if got := m.keptBack(g.Node(provenance.Queue{Port: b.port("s0>s1"), Priority: class})); got != tc.want {
+		m := b.matching("h0>h4")
+		if got := m.keptBack(b.node(m, "s0>s1")); got != tc.want {
 			t.Errorf("pauses that %s met: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -143,16 +137,9 @@ func TestDeepForAMoment(t *testing.T) {
 	for lasted, want := range map[time.Duration]bool{6 * µs: false, 60 * µs: true} {
 		b := circle(t)
 		b.queue("s2>h4", 0)
-		r := b.reports[b.id("s2")]
-		to := now.Add(-150 * µs)
-		r.Waves = append(r.Waves, epoch.Wave{Port: b.port("s2>h4").Port, Priority: class, From: to.Add(-lasted), To: to, Most: 60 * kb})
-		d, err := New(DefaultConfig(b.intent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, g := b.graph("h0>h4")
-		m := matching{Diagnoser: d, g: g}
-		if got := m.deepBefore(g.Node(provenance.Queue{Port: b.port("s2>h4"), Priority: class}), 100*µs); got != want {
+		b.wave("s2>h4", 150*µs, lasted, 60*kb)
+		m := b.matching("h0>h4")
+		if got := m.deepBefore(b.node(m, "s2>h4"), 100*µs); got != want {
 			t.Errorf("deep for %v: %v, want %v", lasted, got, want)
 		}
 	}
@@ -256,5 +243,76 @@ func TestDeepestOfThePast(t *testing.T) {
 	v := b.diagnose("h8>h5")
 	if len(v) != 1 || v[0].Anomaly != Contention || v[0].Initial != b.port("leaf1>h5") {
 		t.Errorf("%+v; want contention at leaf1>h5 alone", v)
+	}
+}
+
+// TestQueueThatNothingJoined: a queue of a circle was overfull when its pauses
+// began, and sent in between shortly before the circle closed. If packets joined
+// it then, it was overfull by itself; else it was left with what it had.
+func TestQueueThatNothingJoined(t *testing.T) {
+	for joined, want := range map[time.Duration]Anomaly{150 * µs: InLoop, 400 * µs: OutOfLoop} {
+		b := circle(t)
+		p := &b.reports[b.id("s2")].Pauses[0]
+		p.Behind, p.First = 180*kb, now.Add(-600*µs)
+		b.wave("s2>s3", joined, 300*µs, 180*kb)
+		if v := b.diagnose("h0>h4"); v[0].Anomaly != want {
+			t.Errorf("an overfull queue that was joined last %v ago: %+v; want %v", joined, v[0], want)
+		}
+	}
+}
+
+// TestWhatBeganALoopReachedIt: two queues wait for each other since 100 µs. A
+// third, which they waited for in the epochs, was let go 120 µs ago; the one
+// behind it became deep at some time. Only before that it can have stopped the
+// third, and through it the circle.
+func TestWhatBeganALoopReachedIt(t *testing.T) {
+	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 105 * µs: NoCause} {
+		b := pair(t)
+		b.reports[b.id("s0")].PortEpochs[0].Paused = 80
+		b.paused("s1>s2", 0, 5*kb, 300*µs).Ended = now.Add(-120 * µs)
+		r := b.reports[b.id("s1")]
+		r.Ports[1].Paused = false
+		r.PortEpochs[1].Paused, r.PortEpochs[1].PausedDepth = 80, 80*80
+		b.queue("s2>h4", 0)
+		to := b.reports[b.id("s2")]
+		to.PortEpochs[0].Depth = 100 * 200
+		b.wave("s2>h4", 0, lasted, 200*kb)
+		b.met("h0>h4", "s2>h4", 9, 50, 200)
+		b.met("h5>h4", "s2>h4", 9, 50, 200)
+		for _, m := range []struct {
+			r       *provenance.Report
+			in, out string
+		}{{r, "s1>s0", "s1>s2"}, {to, "s2>s1", "s2>h4"}} {
+			m.r.Meters = append(m.r.Meters, epoch.Meter{Epoch: 9, In: b.port(m.in).Port, Out: b.port(m.out).Port, Priority: class, Packets: 50, Bytes: 50 * kb})
+		}
+		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+			t.Errorf("deep since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
+		}
+	}
+}
+
+// TestPausedAgain: of a queue that was paused before a circle closed, and after a
+// calm again, the switch tells the later pauses. What flows met of the earlier
+// ones counts.
+func TestPausedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, last time.Duration // packets of a flow that met a pause, ago
+		want        bool
+	}{
+		"before it closed":     {300 * µs, 150 * µs, true},
+		"long before":          {900 * µs, 400 * µs, false},
+		"and in later pauses":  {300 * µs, 20 * µs, false},
+		"in later pauses only": {50 * µs, 20 * µs, false},
+	} {
+		b := circle(t)
+		b.paused("s2>h4", 100*kb, 5*kb, 60*µs)
+		b.passes("h0>h4", "s2>h4", 9, 50, class)
+		r := b.reports[b.id("s2")]
+		f := &r.Flows[len(r.Flows)-1]
+		f.Paused, f.First, f.Last = 10, r.EpochLength-tc.first, r.EpochLength-tc.last
+		m := b.matching("h0>h4")
+		if got := m.pausedBefore(b.node(m, "s2>h4"), 100*µs); got != tc.want {
+			t.Errorf("pauses that packets met %s: %v, want %v", name, got, tc.want)
+		}
 	}
 }

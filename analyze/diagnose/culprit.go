@@ -62,7 +62,7 @@ func (m *matching) found(n int) (bytes float64) {
 	most := 0.0
 	for _, p := range m.g.PassagesAt(n) {
 		free := float64(p.Did.Packets) - float64(p.Did.Paused)
-		if !ahead(p) || free <= 0 {
+		if ahead(p) == 0 || free <= 0 {
 			continue
 		}
 		mean := float64(p.Did.Depth) / free * packet
@@ -76,21 +76,18 @@ func (m *matching) found(n int) (bytes float64) {
 	return bytes
 }
 
-// ahead tells of what flows did in a queue whether it may have been before the
+// ahead tells of what flows did in a queue how much of it may have been before the
 // victim's packet: nothing that came after the victim's last. If the victim came
 // to it since the packet was sent, that is what its first packet found there, and
 // a pause until then kept it longer; else what had not left when the packet was
 // sent, by what the flow's own packets found.
-func (m *matching) ahead(n int) func(provenance.Passage) bool {
+func (m *matching) ahead(n int) func(provenance.Passage) float64 {
 	node := &m.g.Nodes[n]
 	since, until := m.sent(n), m.left(n)
 	first, found, ok := m.entered(n, since)
 	if !ok {
 		size := m.size(n)
-		return func(p provenance.Passage) bool {
-			came, last := m.joined(p)
-			return last.Add(m.drain(p, size)) >= since && came <= until
-		}
+		return func(p provenance.Passage) float64 { return m.part(p, since.Add(-m.drain(p, size)), until) }
 	}
 	if deepest := m.drained(n, float64(node.Wave.Most)); deepest > 0 {
 		found = min(found, deepest)
@@ -99,7 +96,7 @@ func (m *matching) ahead(n int) func(provenance.Passage) bool {
 	if p := &node.Pauses; p.Pauses > 0 && p.Ended >= from && p.Ended > p.Began && first > p.Began {
 		from = from.Add(-min(p.Ended, first).Sub(p.Began))
 	}
-	return func(p provenance.Passage) bool { return m.between(p, from, until) }
+	return func(p provenance.Passage) float64 { return m.part(p, from, until) }
 }
 
 // left is when the last packet of the victim joined a queue; the end of time
@@ -123,7 +120,7 @@ func (m *matching) sent(n int) model.Time {
 	if m.complaint.Took > 0 {
 		return m.since(n)
 	}
-	return m.g.Nodes[n].Snapshot.Add(-epoch.Calm)
+	return m.g.Nodes[n].Asked.Add(-epoch.Calm)
 }
 
 // drain is how long what a flow's packets found in a queue takes to drain, in
@@ -171,6 +168,19 @@ func (m *matching) drained(n int, bytes float64) time.Duration {
 func (m *matching) between(p provenance.Passage, from, to model.Time) bool {
 	first, last := m.joined(p)
 	return last >= from && first <= to
+}
+
+// part is how much of what a flow did in a queue was between two times, if its
+// packets came evenly: all of it is 1. At the edges, a packet at least.
+func (m *matching) part(p provenance.Passage, from, to model.Time) float64 {
+	if !m.between(p, from, to) {
+		return 0
+	}
+	first, last := m.joined(p)
+	if first >= from && last <= to {
+		return 1
+	}
+	return max(float64(min(last, to).Sub(max(first, from)))/float64(last.Sub(first)), 1/float64(p.Did.Packets))
 }
 
 // list makes culprits of flows whose weight is not far below the heaviest's.
@@ -236,19 +246,23 @@ func (m *matching) waitedAt(n int) map[int]float64 {
 	if weights := m.waitedIn(n, m.ahead(n)); len(weights) > 0 {
 		return weights
 	}
-	return m.waitedIn(n, func(provenance.Passage) bool { return true })
+	return m.waitedIn(n, func(provenance.Passage) float64 { return 1 })
 }
 
-// waitedIn is waitedAt of what flows did that counts.
-func (m *matching) waitedIn(n int, counts func(provenance.Passage) bool) map[int]float64 {
+// waitedIn is waitedAt of the part of what flows did that counts.
+func (m *matching) waitedIn(n int, counts func(provenance.Passage) float64) map[int]float64 {
 	weights := map[int]float64{}
 	packets := 0.0
 	for _, p := range m.g.PassagesAt(n) {
-		if p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused || !counts(p) {
+		if p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused {
 			continue
 		}
-		weights[p.Flow] += float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)
-		packets += float64(p.Did.Packets - p.Did.Paused)
+		part := counts(p)
+		if part == 0 {
+			continue
+		}
+		weights[p.Flow] += part * float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)
+		packets += part * float64(p.Did.Packets-p.Did.Paused)
 	}
 	for f := range weights {
 		weights[f] /= packets

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
@@ -67,6 +68,12 @@ type Complaint struct {
 type Diagnoser struct {
 	cfg    Config
 	fabric *topo.Fabric
+	// apart is how far snapshots of one poll are: what was paused so short a time
+	// ago may have been when its neighbour was looked at.
+	apart time.Duration
+	// arrives is how long a poll takes along a flow's way. A pause that is younger
+	// began after the complaint.
+	arrives time.Duration
 }
 
 // New makes a diagnoser.
@@ -74,7 +81,13 @@ func New(cfg Config) (*Diagnoser, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	return &Diagnoser{cfg: cfg, fabric: cfg.Intent.At(0).Fabric()}, nil
+	d := &Diagnoser{cfg: cfg, fabric: cfg.Intent.At(0).Fabric()}
+	hop := 2 * time.Microsecond // what switches add to a short link, generously
+	for i := range d.fabric.Links() {
+		hop = max(hop, d.fabric.Links()[i].Delay)
+	}
+	d.arrives, d.apart = 5*hop, min(10*hop, epoch.Calm) // five switches to the other end of a tree, and as many again along pauses
+	return d, nil
 }
 
 // Diagnose says what a complaint's graph means: one verdict for each cause, the
@@ -192,7 +205,7 @@ func (m *matching) pauses(t tracing) {
 // paused it, not so long ago that it could have sent that: both hold it up.
 func (m *matching) before(e end) {
 	p := &m.g.Nodes[e.node].Pauses
-	if !m.now || float64(p.Behind) < max(m.bytesIn(e.node, m.cfg.Deep), m.bytesIn(e.node, m.ago(e.node, p.First))) {
+	if !m.now || float64(p.Behind) < max(m.bytesIn(e.node, m.cfg.Deep), m.bytesIn(e.node, m.aged(e.node, p.First))) {
 		return
 	}
 	if slices.Contains(m.holding, e.node) {
@@ -217,7 +230,7 @@ func (m *matching) later(e end) bool {
 		if i == len(e.via)-1 {
 			began, known = node.Wave.From, node.Wave.Most > 0
 		}
-		if free > 0 && known && m.ago(n, began) < free+apart {
+		if free > 0 && known && m.ago(n, began) < free+m.apart {
 			return true
 		}
 		if i < len(e.via)-1 && !node.Stands() {

@@ -2,8 +2,8 @@ package diagnose
 
 import (
 	"testing"
+	"time"
 
-	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/epoch"
@@ -21,6 +21,17 @@ func circle(t *testing.T) *bench {
 	b.waits("h2>h6", 50*kb, "s1>s2", "s2>s3")
 	b.waits("h4>h0", 50*kb, "s2>s3", "s3>s0")
 	b.waits("h6>h2", 50*kb, "s3>s0", "s0>s1")
+	return b
+}
+
+// pair is a circle of two queues, as wrong routes would have it.
+func pair(t *testing.T) *bench {
+	f, err := topo.Ring(4, 2, topo.DefaultLinks())
+	b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+	b.paused("s0>s1", 200*kb, 5*kb, 100*µs)
+	b.paused("s1>s0", 200*kb, 5*kb, 100*µs)
+	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s0")
+	b.waits("h2>h0", 50*kb, "s1>s0", "s0>s1")
 	return b
 }
 
@@ -79,22 +90,33 @@ func TestLoopThatBeganOutside(t *testing.T) {
 // TestLoopBehindWhichAQueueWasLetGo: a queue outside, which the circle waits for,
 // was let go this instant, and the host behind it pauses on.
 func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
-	f, err := topo.Ring(4, 2, topo.DefaultLinks())
-	b := newBench(t, f, err, "s0", "s1", "s2", "s3")
-	for _, p := range []string{"s0>s1", "s1>s0", "s1>s2"} {
-		b.paused(p, 200*kb, 5*kb, 100*µs)
-	}
-	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s0") // as wrong routes would have it
-	b.waits("h2>h0", 50*kb, "s1>s0", "s0>s1")
-	r := b.reports[b.id("s1")]
-	r.Ports[1].Paused = false
-	r.Pauses[1].Ended = now.Add(-3 * µs)
+	b := pair(t)
+	b.paused("s1>s2", 200*kb, 5*kb, 100*µs).Ended = now.Add(-3 * µs)
+	b.reports[b.id("s1")].Ports[1].Paused = false
 	b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
 	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
 	v := b.diagnose("h0>h4")
 	b.want(v[0], OutOfLoop, Host, NICStorm, "s2>h4")
 	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !sameSet(v[0].Loop, want) {
 		t.Errorf("loop %v; want %v", v[0].Loop, want)
+	}
+}
+
+// TestLoopBehindWhichAQueueBecameDeep: the same, and behind the queue that was let
+// go 15 µs ago is one that is overfull. It stopped the other only if it was then.
+func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
+	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 10 * µs: NoCause} {
+		b := pair(t)
+		r := b.reports[b.id("s1")]
+		b.paused("s1>s2", 200*kb, 5*kb, 100*µs).Ended = now.Add(-15 * µs)
+		r.Ports[1].Paused = false
+		b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
+		b.waits("h5>h4", 100*kb, "s2>h4")
+		b.queue("s2>h4", 200*kb)
+		b.wave("s2>h4", 0, lasted, 200*kb)
+		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+			t.Errorf("overfull since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
+		}
 	}
 }
 
@@ -172,18 +194,13 @@ func TestPausesThatWentRound(t *testing.T) {
 				r.Flows[i].Depth = mean * uint64(r.Flows[i].Packets)
 			}
 		}
-		d, err := New(DefaultConfig(b.intent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, g := b.graph("h0>h4")
-		m := matching{Diagnoser: d, g: g}
+		m := b.matching("h0>h4")
 		var l cycle
 		for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
-			l.nodes = append(l.nodes, g.Node(provenance.Queue{Port: b.port(p), Priority: class}))
+			l.nodes = append(l.nodes, b.node(m, p))
 		}
 		l.entry = l.nodes[:1]
-		if n := m.deepestOf(l); n < 0 != (want == "") || n >= 0 && g.Nodes[n].Port != b.port(want) {
+		if n := m.deepestOf(l); n < 0 != (want == "") || n >= 0 && m.g.Nodes[n].Port != b.port(want) {
 			t.Errorf("depths %v: node %d of %v; want %q", deep, n, l.nodes, want)
 		}
 	}
@@ -191,7 +208,7 @@ func TestPausesThatWentRound(t *testing.T) {
 
 func TestTwoLooks(t *testing.T) {
 	first := circle(t)
-	_, g := first.graph("h0>h4")
+	g := first.matching("h0>h4").g
 	loop := first.diagnose("h0>h4")[0].Loop
 	for name, tc := range map[string]struct {
 		change func(b *bench)
@@ -212,8 +229,7 @@ func TestTwoLooks(t *testing.T) {
 			r.Snapshot += model.Time(300 * µs)
 		}
 		tc.change(second)
-		_, h := second.graph("h0>h4")
-		if got := Compare(g, h, loop); got != tc.want {
+		if got := Compare(g, second.matching("h0>h4").g, loop); got != tc.want {
 			t.Errorf("%s: Compare = %v; want %v", name, got, tc.want)
 		}
 	}

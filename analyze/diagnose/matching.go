@@ -109,7 +109,7 @@ func (m *matching) bytesIn(n int, d time.Duration) float64 {
 // Snapshots are apart: where pauses go round, each queue may be paused when it
 // is looked at, and the circle never was.
 func (m *matching) stood(loop cycle) bool {
-	return !slices.ContainsFunc(loop.nodes, func(n int) bool { return m.ago(n, m.g.Nodes[n].Pauses.Began) < apart })
+	return !slices.ContainsFunc(loop.nodes, func(n int) bool { return m.aged(n, m.g.Nodes[n].Pauses.Began) < m.apart })
 }
 
 // lately tells whether a queue waits for its neighbour, now or a moment ago.
@@ -138,17 +138,13 @@ func (m *matching) held(n int) bool {
 func (m *matching) itself(n int) bool {
 	node := &m.g.Nodes[n]
 	since := m.ago(n, node.Pauses.First)
-	return !node.ToHost && node.Stands() && since < arrives && float64(node.Pauses.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, since))
+	return !node.ToHost && node.Stands() && since < m.arrives && float64(node.Pauses.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, since))
 }
-
-// arrives is how long a poll takes to a switch, at most, on links of 2 µs. A pause
-// that is younger began after the complaint.
-const arrives = 10 * time.Microsecond
 
 // released tells whether a queue was let go a moment ago and may wait again in
 // the next.
 func (m *matching) released(n int) bool {
-	just := m.g.Nodes[n].Pauses.Pauses > 0 && m.ago(n, m.g.Nodes[n].Pauses.Ended) <= apart
+	just := m.g.Nodes[n].Pauses.Pauses > 0 && m.aged(n, m.g.Nodes[n].Pauses.Ended) <= m.apart
 	return just && !m.full(n) || m.fitful(n)
 }
 
@@ -157,22 +153,21 @@ func (m *matching) released(n int) bool {
 func (m *matching) full(n int) bool {
 	p := &m.g.Nodes[n].Pauses
 	paused := p.Ended.Sub(p.First)
+	if m.g.Nodes[n].Stands() {
+		paused = m.aged(n, p.First)
+	}
 	if p.Time > 0 {
 		paused = min(paused, p.Time) // of all pauses ever: at least theirs
 	}
 	return float64(p.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, paused))
 }
 
-// apart is how far snapshots of one poll are: what was paused so short a time
-// ago may have been when its neighbour was looked at.
-const apart = 20 * time.Microsecond
-
 // fitful tells whether a queue was paused a moment ago, and not overfull before
 // that fit of pauses began.
 func (m *matching) fitful(n int) bool {
 	node := &m.g.Nodes[n]
 	p := &node.Pauses
-	return p.Pauses > 0 && node.Snapshot.Sub(p.Ended) <= epoch.Calm && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep)
+	return p.Pauses > 0 && m.aged(n, p.Ended) <= epoch.Calm && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep)
 }
 
 // mine is what a queue holds of the victim, in bytes.

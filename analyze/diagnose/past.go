@@ -38,7 +38,16 @@ func (m *matching) since(n int) model.Time {
 	if m.complaint.Underway {
 		back = min(back, epoch.Calm)
 	}
-	return m.g.Nodes[n].Snapshot.Add(-back)
+	return m.g.Nodes[n].Asked.Add(-back)
+}
+
+// mattered is from when on what a queue did may have held the packet up. Off its
+// way that is less exact.
+func (m *matching) mattered(n int) model.Time {
+	if slices.Contains(m.victim, n) {
+		return m.since(n)
+	}
+	return m.since(n).Add(-m.apart)
 }
 
 // pausedThen tells whether a queue was paused while it may have held the packet
@@ -48,7 +57,7 @@ func (m *matching) pausedThen(n int) bool {
 	if node.Pauses.Pauses == 0 {
 		return node.Paused > 0 // epochs alone were told
 	}
-	return node.Stands() || node.Pauses.Ended >= m.since(n).Add(-apart)
+	return node.Stands() || node.Pauses.Ended >= m.mattered(n)
 }
 
 // waited tells whether what filled a queue was rather its pauses than its own
@@ -65,7 +74,7 @@ func (m *matching) waited(n int) bool {
 		return true // hosts do not pause for nothing
 	case m.brief(n):
 		return false
-	case p.Pauses > 0 && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep):
+	case p.Pauses > 0 && !m.full(n):
 		return true
 	}
 	free := float64(node.Packets-min(node.Paused, node.Packets)) * node.Depth
@@ -112,7 +121,7 @@ func (m *matching) deepIn(n int, from, to model.Time) bool {
 // deepThen tells whether a queue was deep by itself while it may have held the
 // packet up, or what the packet waited for.
 func (m *matching) deepThen(n int) bool {
-	since := m.since(n).Add(-apart)
+	since := m.mattered(n)
 	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 {
 		return m.wasDeep(n) && wave.To >= since
 	}
@@ -158,7 +167,7 @@ func (m *matching) foundBy(n int) (depth float64) {
 	flow := m.g.Flow(m.complaint.Victim)
 	ahead := m.ahead(n)
 	for _, p := range m.g.PassagesAt(n) {
-		if p.Flow == flow && ahead(p) {
+		if p.Flow == flow && ahead(p) > 0 {
 			depth += float64(p.Did.Depth)
 		}
 	}

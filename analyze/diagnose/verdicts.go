@@ -94,7 +94,7 @@ func (m *matching) deadlock(loop cycle) {
 			}
 		}
 	}
-	inLoop := depth >= m.bytesIn(inside, m.cfg.Deep)
+	inLoop := inside >= 0 && depth >= m.bytesIn(inside, m.cfg.Deep)
 	past := host.node < 0 && flows.node < 0
 	if past {
 		// What the circle waited for outside may be over by now. A queue of the
@@ -138,7 +138,7 @@ func (m *matching) deadlock(loop cycle) {
 		m.endCircle(v, loop)
 	}
 	if host.node < 0 && flows.node < 0 && !inLoop {
-		v := m.inCircle(OutOfLoop, NoCause, loop, end{node: inside}, 1)
+		v := m.inCircle(OutOfLoop, NoCause, loop, end{node: loop.nodes[0]}, 1)
 		v.Initial = model.Port{}
 		v.note("none of its queues was overfull when it was first paused: it began outside, and what began it has left no trace")
 		m.endCircle(v, loop)
@@ -180,11 +180,11 @@ func (m *matching) extend(v *Verdict, outside end) {
 }
 
 // overfull returns the queue of a loop that held most when it was paused: the
-// one that made the others wait, before they made it wait.
+// one that made the others wait, before they made it wait; -1 of none.
 func (m *matching) overfull(loop []int) (node int, bytes float64) {
-	node = loop[0]
+	node = -1
 	for _, n := range loop {
-		if b := float64(m.g.Nodes[n].Pauses.Behind); b > bytes {
+		if b := float64(m.g.Nodes[n].Pauses.Behind); node < 0 || b > bytes {
 			node, bytes = n, b
 		}
 	}

@@ -1,0 +1,218 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+const (
+	class = 3
+	µs    = time.Microsecond
+	now   = model.Time(10 * time.Millisecond)
+	kb    = 1000
+)
+
+// bench is a fabric of which some switches have answered.
+type bench struct {
+	t       testing.TB
+	fabric  *topo.Fabric
+	intent  *topo.Intent
+	reports map[model.NodeID]*provenance.Report
+	asked   map[model.NodeID]model.Time // of those that were after their snapshot
+}
+
+func newBench(t testing.TB, f *topo.Fabric, err error, answered ...string) *bench {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := topo.NewRoutes(f, topo.RouteConfig{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, fabric: f, intent: topo.NewIntent(r), reports: map[model.NodeID]*provenance.Report{}}
+	for _, name := range answered {
+		id := b.id(name)
+		b.reports[id] = &provenance.Report{Header: epoch.Header{Switch: id, Snapshot: now, EpochLength: time.Millisecond}, Bytes: 100}
+	}
+	return b
+}
+
+func (b *bench) id(name string) model.NodeID {
+	id, ok := b.fabric.ByName(name)
+	if !ok {
+		b.t.Fatalf("no node %q", name)
+	}
+	return id
+}
+
+// port is "s0>s1".
+func (b *bench) port(name string) model.Port {
+	from, to, _ := strings.Cut(name, ">")
+	ports := b.fabric.Node(b.id(from)).PortsTo(b.id(to))
+	if len(ports) == 0 {
+		b.t.Fatalf("no port %q", name)
+	}
+	return model.Port{Node: b.id(from), Port: ports[0]}
+}
+
+// flow is "h0>h1".
+func (b *bench) flow(name string) model.FlowKey {
+	from, to, _ := strings.Cut(name, ">")
+	return model.FlowKey{Src: b.fabric.Node(b.id(from)).IPv4, Dst: b.fabric.Node(b.id(to)).IPv4, SrcPort: 10000, DstPort: 4791, Proto: model.UDP}
+}
+
+// queue states how a port stands. Behind is what waited when its pauses began.
+func (b *bench) queue(port string, queued uint64) {
+	p := b.port(port)
+	r := b.reports[p.Node]
+	r.Ports = append(r.Ports, epoch.Port{Port: p.Port, Priority: class, Queued: queued, Sent: 1000})
+	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: class, Packets: 100})
+}
+
+func (b *bench) paused(port string, queued, behind uint64, since time.Duration) *epoch.Pause {
+	b.queue(port, queued)
+	p := b.port(port)
+	r := b.reports[p.Node]
+	state := &r.Ports[len(r.Ports)-1]
+	state.Paused, state.PauseFrames = true, 3
+	r.Pauses = append(r.Pauses, epoch.Pause{Port: p.Port, Priority: class, Began: now.Add(-since), First: now.Add(-since), Behind: behind, Pauses: 1, Time: since})
+	return &r.Pauses[len(r.Pauses)-1]
+}
+
+// wave says that a queue was deep by itself for some time, which ended so long
+// ago.
+func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
+	p := b.port(port)
+	r := b.reports[p.Node]
+	to := now.Add(-ended)
+	r.Waves = append(r.Waves, epoch.Wave{Port: p.Port, Priority: class, From: to.Add(-lasted), To: to, Most: most})
+}
+
+// waits puts a flow's packets into queues, each of which holds them for the one
+// before.
+func (b *bench) waits(flow string, bytes uint64, ports ...string) {
+	key := b.flow(flow)
+	in, _, _ := strings.Cut(flow, ">")
+	for _, name := range ports {
+		p := b.port(name)
+		r := b.reports[p.Node]
+		from := b.fabric.Node(p.Node).PortsTo(b.id(in))[0]
+		held := epoch.Held{In: from, Out: p.Port, Priority: class, Packets: uint32(bytes / kb), Bytes: bytes}
+		r.Helds = append(r.Helds, held)
+		r.Waitings = append(r.Waitings, epoch.Waiting{Held: held, Key: key})
+		b.passes(flow, name, 9, uint32(bytes/kb), class)
+		in, _, _ = strings.Cut(name, ">")
+	}
+}
+
+func (b *bench) passes(flow, port string, number, packets uint32, prio model.Priority) {
+	p := b.port(port)
+	r := b.reports[p.Node]
+	r.Flows = append(r.Flows, epoch.Flow{Epoch: number, Out: p.Port, Priority: prio, Key: b.flow(flow), Packets: packets, Bytes: uint64(packets) * kb, Last: r.EpochLength - 1})
+}
+
+func (b *bench) diagnose(victim string) []Verdict {
+	b.t.Helper()
+	return b.complain(victim, Complaint{})
+}
+
+// late is diagnose of a packet that took so long.
+func (b *bench) late(victim string, took time.Duration) []Verdict {
+	b.t.Helper()
+	return b.complain(victim, Complaint{Took: took})
+}
+
+func (b *bench) complain(victim string, c Complaint) []Verdict {
+	b.t.Helper()
+	m := b.matching(victim)
+	c.Event, c.Victim = m.evidence.Event, m.g.Victim
+	return m.Diagnose(c, m.evidence, m.g)
+}
+
+// matching is the work on a complaint before it has begun.
+func (b *bench) matching(victim string) *matching {
+	b.t.Helper()
+	d, err := New(DefaultConfig(b.intent))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	e := &provenance.Evidence{Event: poll.Event{Host: 1, Number: 1}, Asked: b.asked}
+	for _, id := range b.fabric.Switches() {
+		if r := b.reports[id]; r != nil {
+			e.Reports = append(e.Reports, r)
+		}
+	}
+	c := Complaint{Event: e.Event, Victim: b.flow(victim)}
+	return &matching{Diagnoser: d, complaint: c, evidence: e, g: provenance.Build(e, c.Victim, b.fabric)}
+}
+
+// node is a queue of a graph.
+func (b *bench) node(m *matching, port string) int {
+	return m.g.Node(provenance.Queue{Port: b.port(port), Priority: class})
+}
+
+// want checks a verdict. Culprits are those named, in any order.
+func (b *bench) want(v Verdict, a Anomaly, c Cause, d Detail, initial string, culprits ...string) {
+	b.t.Helper()
+	n := v.Named(b.fabric)
+	var names []string
+	for _, x := range n.Culprits {
+		names = append(names, x.String())
+	}
+	slices.Sort(names)
+	slices.Sort(culprits)
+	var port model.Port
+	if initial != "" {
+		port = b.port(initial)
+	}
+	if v.Anomaly != a || v.Cause != c || v.Detail != d || v.Initial != port || !slices.Equal(names, culprits) {
+		b.t.Errorf("verdict %v %v %v at %v by %v (%q); want %v %v %v at %s by %v", v.Anomaly, v.Cause, v.Detail, n.Initial, names, v.Evidence, a, c, d, initial, culprits)
+	}
+}
+
+func leafSpine(t testing.TB, answered ...string) *bench {
+	f, err := topo.LeafSpine(3, 1, 4, topo.DefaultLinks()) // h0-h3 at leaf0, h4-h7, h8-h11
+	return newBench(t, f, err, answered...)
+}
+
+var all = []string{"leaf0", "leaf1", "leaf2", "spine0"}
+
+// incast: h0 to h3 fill leaf1's port to h4; h4>… the victim h8>h5 only shares
+// the way there.
+func incast(t testing.TB, answered ...string) *bench {
+	b := leafSpine(t, answered...)
+	if b.reports[b.id("leaf1")] != nil {
+		b.queue("leaf1>h4", 400*kb)
+		for _, h := range []string{"h0", "h1", "h2", "h3"} {
+			key := b.flow(h + ">h4")
+			p := b.port("leaf1>h4")
+			r := b.reports[p.Node]
+			held := epoch.Held{In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100, Bytes: 100 * kb}
+			r.Waitings = append(r.Waitings, epoch.Waiting{Held: held, Key: key})
+			r.Helds = append(r.Helds, held)
+			b.passes(h+">h4", "leaf1>h4", 9, 100, class)
+		}
+		b.passes("h8>h5", "leaf1>h5", 9, 5, class)
+		b.queue("leaf1>h5", 0)
+	}
+	b.paused("spine0>leaf1", 200*kb, 5*kb, 20*µs)
+	b.waits("h8>h5", 10*kb, "leaf2>spine0", "spine0>leaf1")
+	b.queue("leaf2>spine0", 10*kb)
+	return b
+}
+
+// met says what depth a flow's packets met in a queue in one epoch.
+func (b *bench) met(flow, port string, number, packets uint32, depth uint64) {
+	b.passes(flow, port, number, packets, class)
+	r := b.reports[b.port(port).Node]
+	r.Flows[len(r.Flows)-1].Depth = uint64(packets) * depth
+}

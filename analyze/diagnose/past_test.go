@@ -1,0 +1,220 @@
+package diagnose
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+)
+
+// TestBurstThatHasLeft: of a burst that the victim's packets waited behind one
+// flow is still in the queue when the host complains. Those before it are named,
+// too; one that passed an empty queue, or was there long before, is not.
+func TestBurstThatHasLeft(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.queue("leaf1>h5", 70*kb)
+	b.waits("h7>h5", 10*kb, "leaf1>h5")
+	b.waits("h6>h5", 60*kb, "leaf1>h5")
+	b.met("h7>h5", "leaf1>h5", 9, 20, 200)
+	b.met("h6>h5", "leaf1>h5", 9, 50, 60)
+	for _, h := range []string{"h0", "h1", "h2"} {
+		b.met(h+">h5", "leaf1>h5", 9, 100, 200)
+	}
+	b.met("h9>h5", "leaf1>h5", 9, 300, 0)
+	b.met("h10>h5", "leaf1>h5", 7, 400, 300)
+	b.want(b.diagnose("h7>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
+	// Whoever found no more in the queue than is there came after they had left.
+	r := b.reports[b.id("leaf1")]
+	for i := range r.Flows {
+		if r.Flows[i].Key == b.flow("h6>h5") {
+			r.Flows[i].First = r.EpochLength - 20*µs
+		}
+	}
+	b.want(b.diagnose("h6>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h6>h5", "h7>h5")
+}
+
+// TestBurstOfTheEpochs: nothing is left of a burst of unequal flows. The paper's
+// weights would name the heaviest alone.
+func TestBurstOfTheEpochs(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.queue("leaf1>h5", 0)
+	e := b.reports[b.id("leaf1")].PortEpochs
+	e[len(e)-1].Depth = 100 * 200
+	b.met("h7>h5", "leaf1>h5", 9, 1, 200)
+	b.met("h6>h5", "leaf1>h5", 9, 600, 220)
+	b.met("h0>h5", "leaf1>h5", 9, 200, 180)
+	b.met("h1>h5", "leaf1>h5", 9, 190, 180)
+	v := b.diagnose("h7>h5")
+	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h0>h5", "h1>h5")
+	// A flow whose own packets found the queue empty was not held up by it.
+	b.met("h4>h5", "leaf1>h5", 9, 5, 0)
+	if v := b.diagnose("h4>h5"); v[0].Anomaly != None {
+		t.Errorf("verdict %+v of a flow that met nobody; want none", v[0])
+	}
+}
+
+// TestOnlyWhatWasThenCounts: epochs are long beside what a packet takes. A queue
+// that was deep, or paused, before the packet was sent did not hold it up, and a
+// flow that had left by then is no culprit.
+func TestOnlyWhatWasThenCounts(t *testing.T) {
+	const took = 60 * µs
+	ago := func(d time.Duration) model.Time { return now.Add(-d) }
+	for name, tc := range map[string]struct {
+		wave, pause time.Duration // how long ago they ended; 0: there was none
+		want        Anomaly
+		culprits    []string
+	}{
+		"deep then":     {wave: 40 * µs, want: Contention, culprits: []string{"h6>h5", "h0>h5", "h7>h5"}},
+		"deep before":   {wave: 300 * µs, want: None},
+		"paused then":   {pause: 40 * µs, want: Storm},
+		"paused before": {pause: 300 * µs, want: None},
+		"just before":   {pause: 65 * µs, want: None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := leafSpine(t, all...)
+			b.queue("leaf1>h5", 0)
+			r := b.reports[b.id("leaf1")]
+			port := b.port("leaf1>h5").Port
+			r.PortEpochs[len(r.PortEpochs)-1].Depth = 100 * 200
+			b.met("h7>h5", "leaf1>h5", 9, 5, 200)
+			b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+			b.met("h0>h5", "leaf1>h5", 9, 20, 200)
+			b.met("h1>h5", "leaf1>h5", 9, 20, 200)
+			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
+			if tc.wave > 0 {
+				r.Waves = append(r.Waves, epoch.Wave{Port: port, Priority: class, From: ago(tc.wave + 30*µs), To: ago(tc.wave), Most: 200 * kb})
+			}
+			if tc.pause > 0 {
+				r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
+				r.Flows[len(r.Flows)-4].Paused = 4
+				r.Waves = append(r.Waves, epoch.Wave{Port: port, Priority: class, From: ago(900 * µs), To: ago(800 * µs), Most: 200 * kb})
+				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, Began: ago(tc.pause + 30*µs), First: ago(tc.pause + 30*µs), Ended: ago(tc.pause), Pauses: 1})
+			}
+			v := b.late("h7>h5", took)
+			var named []model.FlowKey
+			for _, c := range v[0].Culprits {
+				named = append(named, c.Flow)
+			}
+			var want []model.FlowKey
+			for _, c := range tc.culprits {
+				want = append(want, b.flow(c))
+			}
+			if v[0].Anomaly != tc.want || !slices.Equal(named, want) {
+				t.Errorf("verdict %v by %v (%q); want %v by %v", v[0].Anomaly, named, v[0].Evidence, tc.want, tc.culprits)
+			}
+		})
+	}
+}
+
+// TestWhoLeftBeforeThePacketCame: the victim's packets say when they came and
+// what they found. A flow that had left by then is no culprit, though it was in
+// the queue since they were sent, and a pause of a moment before that queue was
+// no reason to wait.
+func TestWhoLeftBeforeThePacketCame(t *testing.T) {
+	b := leafSpine(t, all...)
+	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
+		b.queue(p, 0)
+	}
+	r := b.reports[b.id("leaf1")]
+	b.met("h8>h5", "leaf1>h5", 9, 5, 100)
+	r.Flows[0].First, r.Flows[0].Last = 960*µs, 961*µs
+	b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+	r.Flows[1].Last = 955 * µs
+	b.met("h0>h5", "leaf1>h5", 9, 60, 200)
+	r.Flows[2].Last = 940 * µs
+	r.PortEpochs[0].Depth = 100 * 200
+	b.wave("leaf1>h5", 39*µs, 261*µs, 900*kb)
+	before := b.reports[b.id("spine0")]
+	b.met("h8>h5", "spine0>leaf1", 9, 5, 1)
+	before.Flows[0].Paused, before.PortEpochs[0].Paused = 3, 3
+	before.Pauses = append(before.Pauses, epoch.Pause{
+		Port: b.port("spine0>leaf1").Port, Priority: class, First: now.Add(-45 * µs), Began: now.Add(-45 * µs), Ended: now.Add(-43 * µs), Pauses: 1, Time: 2 * µs,
+	})
+	r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port, Priority: class, Packets: 65, Bytes: 65 * kb})
+	v := b.late("h8>h5", 60*µs)
+	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
+}
+
+// TestWhoLeftBeforeThePacketWasSent: the victim has been there for long, so its
+// packets do not tell what the late one found. What other flows' packets found
+// tells when the last of them had left; who came after the victim's last packet
+// was behind it.
+func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
+	b := leafSpine(t, all...)
+	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
+		b.queue(p, 0)
+	}
+	r := b.reports[b.id("leaf1")]
+	for i, f := range []struct {
+		flow        string
+		first, last time.Duration
+	}{{"h8>h5", 0, 970 * µs}, {"h6>h5", 0, 930 * µs}, {"h0>h5", 0, 900 * µs}, {"h7>h5", 980 * µs, 990 * µs}} {
+		b.met(f.flow, "leaf1>h5", 9, 60, 200)
+		r.Flows[i].First, r.Flows[i].Last = f.first, f.last
+	}
+	r.PortEpochs[0].Depth = 100 * 200
+	b.wave("leaf1>h5", 30*µs, 870*µs, 900*kb)
+	v := b.late("h8>h5", 60*µs)
+	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
+}
+
+// TestOlderSnapshot: a switch answers with a snapshot that it took for another
+// complaint. What the packet met is counted back from when its own poll came.
+func TestOlderSnapshot(t *testing.T) {
+	for later, want := range map[time.Duration]Anomaly{0: Contention, 10 * µs: Contention, 45 * µs: None} {
+		b := leafSpine(t, all...)
+		b.asked = map[model.NodeID]model.Time{b.id("leaf1"): now.Add(later)}
+		b.queue("leaf1>h5", 0)
+		b.met("h7>h5", "leaf1>h5", 9, 5, 200)
+		b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+		b.wave("leaf1>h5", 40*µs, 30*µs, 200*kb)
+		if v := b.late("h7>h5", 60*µs); v[0].Anomaly != want {
+			t.Errorf("asked %v after the snapshot about 60 µs, of a queue that was deep until 40 µs before it: %+v; want %v", later, v[0], want)
+		}
+	}
+}
+
+// TestPartOfWhatAFlowDid: packets of a flow joined from 100 µs to 300 µs of an
+// epoch.
+func TestPartOfWhatAFlowDid(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.queue("leaf1>h5", 0)
+	b.passes("h7>h5", "leaf1>h5", 9, 50, class)
+	r := b.reports[b.id("leaf1")]
+	r.Flows[0].First, r.Flows[0].Last = 100*µs, 300*µs
+	m := b.matching("h7>h5")
+	start := now.Add(-r.EpochLength)
+	for _, tc := range []struct {
+		from, to time.Duration
+		want     float64
+	}{
+		{0, 400 * µs, 1},
+		{100 * µs, 300 * µs, 1},
+		{200 * µs, 400 * µs, 0.5},
+		{0, 150 * µs, 0.25},
+		{150 * µs, 200 * µs, 0.25},
+		{300 * µs, 400 * µs, 0.02},
+		{301 * µs, 400 * µs, 0},
+		{0, 99 * µs, 0},
+	} {
+		if got := m.part(m.g.Passages[0], start.Add(tc.from), start.Add(tc.to)); got != tc.want {
+			t.Errorf("from %v to %v: %v; want %v", tc.from, tc.to, got, tc.want)
+		}
+	}
+}
+
+// TestStopsThatOutlastAQueue: a queue that was overfull when it was paused waits
+// for itself as long as it could not have sent that; after that, for its pauses.
+func TestStopsThatOutlastAQueue(t *testing.T) {
+	for stood, want := range map[time.Duration]bool{5 * µs: false, 110 * µs: true} {
+		b := circle(t)
+		p := &b.reports[b.id("s1")].Pauses[0]
+		p.Behind, p.First, p.Began, p.Time = 250*kb, now.Add(-stood), now.Add(-stood), stood
+		m := b.matching("h0>h4")
+		if got := m.waited(b.node(m, "s1>s2")); got != want {
+			t.Errorf("250 KB, paused for %v: waited %v, want %v", stood, got, want)
+		}
+	}
+}
