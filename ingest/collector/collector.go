@@ -164,15 +164,13 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 		// among them, and cost a seventh of the time (weft bench dta).
 		targets, hold = []translate.Target{l.tr}, &l.mu
 	}
-	at := c.cfg.Listen
-	for i := range c.cfg.Workers {
-		socket := udp.DefaultConfig(at)
-		socket.Buffer, socket.Offload = c.cfg.Receive, c.cfg.Offload
-		conn, err := udp.Listen(socket)
-		if err != nil {
-			return err
-		}
-		at = conn.Local()
+	socket := udp.DefaultConfig(c.cfg.Listen)
+	socket.Buffer, socket.Offload = c.cfg.Receive, c.cfg.Offload
+	conns, err := udp.ListenAll(socket, c.cfg.Workers)
+	if err != nil {
+		return err
+	}
+	for i, conn := range conns {
 		w := &worker{conn: conn, intake: translate.NewIntake(c.cfg.Reporters), router: translate.NewRouter(limit, targets...), answerPort: c.cfg.AnswerPort, hold: hold, tap: c.cfg.Tap}
 		if i < len(c.shards) {
 			w.own = c.shards[i]

@@ -85,9 +85,46 @@ const (
 	segmentSpace = 24
 )
 
-// Listen opens a socket. Several may share a port: the kernel spreads
-// reporters over them.
-func Listen(cfg Config) (*Conn, error) {
+// Listen opens a socket that has its port alone. A port that somebody else has
+// is an error: two that share one would each get a part of the reporters, and
+// neither would know of the others.
+func Listen(cfg Config) (*Conn, error) { return open(cfg, false) }
+
+// ListenAll opens n sockets that share a port among each other and with nobody
+// else: the kernel spreads reporters over them.
+func ListenAll(cfg Config, n int) ([]*Conn, error) {
+	if n == 1 {
+		c, err := Listen(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return []*Conn{c}, nil
+	}
+	// Sockets that share let in any other that shares, so one that does not
+	// asks first whether the port is free.
+	alone, err := Listen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Listen = alone.Local()
+	if err := alone.Close(); err != nil {
+		return nil, err
+	}
+	var all []*Conn
+	for range n {
+		c, err := open(cfg, true)
+		if err != nil {
+			for _, c := range all {
+				_ = c.Close()
+			}
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func open(cfg Config, share bool) (*Conn, error) {
 	if cfg.Batch < 1 || cfg.Timeout <= 0 {
 		return nil, fmt.Errorf("udp: batch of %d, timeout %v, want both positive", cfg.Batch, cfg.Timeout)
 	}
@@ -100,7 +137,7 @@ func Listen(cfg Config) (*Conn, error) {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	c := &Conn{fd: fd}
-	if err := c.set(cfg, family); err != nil {
+	if err := c.set(cfg, family, share); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("udp: listen on %v: %w", cfg.Listen, err)
 	}
@@ -121,13 +158,17 @@ func Listen(cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-func (c *Conn) set(cfg Config, family int) error {
+func (c *Conn) set(cfg Config, family int, share bool) error {
 	on := func(level, opt, v int, name string) error {
 		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(c.fd, level, opt, v))
 	}
 	timeout := unix.NsecToTimeval(cfg.Timeout.Nanoseconds())
+	if share {
+		if err := on(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1, "SO_REUSEPORT"); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(
-		on(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1, "SO_REUSEPORT"),
 		on(unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1, "SO_RXQ_OVFL"),
 		os.NewSyscallError("setsockopt SO_RCVTIMEO", unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)),
 	); err != nil {

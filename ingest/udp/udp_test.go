@@ -122,8 +122,13 @@ func TestReceiveComesBack(t *testing.T) {
 }
 
 func TestWorkersShareAPort(t *testing.T) {
-	a := listen(t, nil)
-	b := listen(t, func(c *Config) { c.Listen = a.Local() })
+	all, err := ListenAll(DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0")), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := all[0], all[1]
+	defer a.Close()
+	defer b.Close()
 	const senders = 32
 	for range senders {
 		s, err := net.Dial("udp", a.Local().String())
@@ -137,6 +142,24 @@ func TestWorkersShareAPort(t *testing.T) {
 	right, _ := collect(t, b, senders-len(left))
 	if len(left)+len(right) != senders || len(left) == 0 || len(right) == 0 {
 		t.Errorf("%d and %d of %d datagrams; want some at each", len(left), len(right), senders)
+	}
+}
+
+// TestAPortIsTakenOnce: nobody takes a part of somebody's reports unnoticed.
+func TestAPortIsTakenOnce(t *testing.T) {
+	for _, first := range []int{1, 2} {
+		for _, second := range []int{1, 2} {
+			all, err := ListenAll(DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0")), first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ListenAll(DefaultConfig(all[0].Local()), second); !errors.Is(err, unix.EADDRINUSE) {
+				t.Errorf("%d sockets where %d are = %v; want %v", second, first, err, unix.EADDRINUSE)
+			}
+			for _, c := range all {
+				c.Close()
+			}
+		}
 	}
 }
 
