@@ -31,6 +31,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// fresh is a store of its own, which the end of the test closes.
+func fresh(t testing.TB, cfg embedded.Config) *embedded.Store {
+	t.Helper()
+	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
+	t.Cleanup(func() { mustClose(t, s) })
+	return s
+}
+
 func open(t testing.TB, path string, cfg embedded.Config) *embedded.Store {
 	t.Helper()
 	s, err := embedded.Open(path, cfg)

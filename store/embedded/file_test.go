@@ -53,6 +53,43 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// TestWalkReachesLongAgo: a record of a device without a clock is decades away
+// from the others, and a walk that looks ever further back finds it, once.
+func TestWalkReachesLongAgo(t *testing.T) {
+	cfg := testConfig()
+	cfg.Hot = 0
+	s := fresh(t, cfg)
+	// Pages of two records that are two ninths of a second apart make looks that
+	// begin with 4/3 s; times eight, they have more than 63 bits before they are as
+	// long as all decades.
+	var want []time.Time
+	for i := range 5 {
+		want = append(want, base.Add(-time.Duration(i)*time.Second*2/9))
+	}
+	want = append(want, time.Unix(-1, 0).UTC())
+	b := &record.Batch{}
+	for _, at := range want {
+		b.Counters = append(b.Counters, record.Counter{Time: at, Name: "c"})
+	}
+	mustAppend(t, s, b)
+	var got []time.Time
+	for q := (record.Query{Limit: 2}); len(got) < 10; {
+		page, err := s.Counters(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Items {
+			got = append(got, r.Time)
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("times of a walk (- want, + got):\n%s", d)
+	}
+}
+
 // TestMigrateVersion1 opens a file that the first version wrote:
 // testdata/version1.sql has its statements.
 func TestMigrateVersion1(t *testing.T) {
@@ -131,8 +168,7 @@ func TestShrink(t *testing.T) {
 	}
 	cfg := testConfig()
 	cfg.MaxSize = 10 * 1 << 20
-	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
-	defer mustClose(t, s)
+	s := fresh(t, cfg)
 	const frames = 4000
 	frame := make([]byte, 4096)
 	r := newRand(1)
@@ -168,8 +204,7 @@ func TestShrinkReachesVerdicts(t *testing.T) {
 	}
 	cfg := testConfig()
 	cfg.MaxSize = 10 * 1 << 20
-	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
-	defer mustClose(t, s)
+	s := fresh(t, cfg)
 	r := newRand(1)
 	const incidents = 4000
 	b := &record.Batch{}
@@ -207,8 +242,7 @@ func TestShrinkReachesVerdicts(t *testing.T) {
 func TestLargeAnswer(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxAnswer = 1 << 20
-	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
-	defer mustClose(t, s)
+	s := fresh(t, cfg)
 	b := &record.Batch{}
 	for range 10 {
 		b.Traces = append(b.Traces, record.Trace{Time: base, Frame: make([]byte, 300<<10)})
@@ -234,8 +268,7 @@ func TestLargeAnswer(t *testing.T) {
 func TestQueryTime(t *testing.T) {
 	cfg := testConfig()
 	cfg.QueryTime, cfg.Hot = time.Nanosecond, 0 // memory would answer in time
-	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), cfg)
-	defer mustClose(t, s)
+	s := fresh(t, cfg)
 	if err := s.Append(context.Background(), &record.Batch{Flows: []record.FlowSlot{{Time: time.Unix(1, 0)}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +300,7 @@ func TestDocumentedSQL(t *testing.T) {
 
 func TestExport(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "it's out")
-	s := open(t, filepath.Join(t.TempDir(), "weft.duckdb"), testConfig())
-	defer mustClose(t, s)
+	s := fresh(t, testConfig())
 	b := &record.Batch{}
 	for i := range 10 {
 		b.Ports = append(b.Ports, record.PortSample{Time: base.Add(time.Duration(i)*time.Second + 1), Node: "s", Port: 1, Queue: 8})

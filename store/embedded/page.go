@@ -144,9 +144,11 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 	have := len(w.page.Items)
 	look := w.firstLook(max(w.limit-have, 0) + 1)
 	defer func(from int64) { w.learn(from, len(w.page.Items)-have) }(last)
-	for ; first <= last && w.page.Next == ""; look *= 8 {
+	for ; first <= last && w.page.Next == ""; look = 8 * min(look, math.MaxInt64/8) {
 		low := first
-		if last-first > look {
+		// A device without a clock reports times of 1970, and others may be
+		// centuries apart: more nanoseconds than an int64 has.
+		if uint64(last)-uint64(first) > uint64(look) {
 			low = last - look
 		}
 		part := conditions{slices.Clone(where.all), where.args}

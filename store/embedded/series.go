@@ -133,7 +133,7 @@ func (w *stepWalk[T, S]) run(ctx context.Context, hot *recent.StepsView[S]) erro
 	last = min(last, store.Floor(hot.Floor(), w.width))
 	for look := int64(firstSteps); first <= last && w.page.Next == ""; look *= 4 {
 		low := first
-		if (last-first)/int64(w.width) >= look {
+		if (uint64(last)-uint64(first))/uint64(w.width) >= uint64(look) {
 			low = last - (look-1)*int64(w.width)
 		}
 		if err := w.look(ctx, low, last); err != nil {
