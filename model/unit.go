@@ -95,15 +95,19 @@ func ParseRate(s string) (Rate, error) {
 }
 
 // String prints the amount exactly: in a binary unit when it is a whole number
-// of one ("4KiB"), otherwise in the largest decimal unit not above it
-// ("1.5MB").
+// of one ("4KiB"), otherwise, or where that is shorter ("10GB"), in the largest
+// decimal unit not above it ("1.5MB").
 func (n Bytes) String() string {
+	decimal := formatUnit(int64(n), byteUnits)
 	for _, u := range binaryUnits {
 		if n != 0 && int64(n)%u.scale == 0 {
-			return strconv.FormatInt(int64(n)/u.scale, 10) + u.suffix
+			if binary := strconv.FormatInt(int64(n)/u.scale, 10) + u.suffix; len(binary) <= len(decimal) {
+				return binary
+			}
+			break
 		}
 	}
-	return formatUnit(int64(n), byteUnits)
+	return decimal
 }
 
 // MarshalText writes String's form.

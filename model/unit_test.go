@@ -49,7 +49,7 @@ func TestUnitsPrint(t *testing.T) {
 	for got, want := range map[string]string{
 		(100 * Gbps).String(): "100Gb/s", Rate(1234567).String(): "1.234567Mb/s", Rate(0).String(): "0b/s",
 		Rate(-1500).String(): "-1.5kb/s",
-		Bytes(4096).String(): "4KiB", (12 * MB).String(): "12MB", Bytes(1500).String(): "1.5KB", Bytes(0).String(): "0B",
+		Bytes(4096).String(): "4KiB", (12 * MB).String(): "12MB", (10 * GB).String(): "10GB", (1000 * KiB).String(): "1000KiB", Bytes(1500).String(): "1.5KB", Bytes(0).String(): "0B",
 	} {
 		if got != want {
 			t.Errorf("String() = %q; want %q", got, want)
