@@ -16,7 +16,7 @@ func (f *Front) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark, e
 	last := time.Duration(r.DurationMs) * time.Millisecond
 	asked := f.do(ctx, func() {
 		if err = f.c.traces.EnableDbg(servers, text); err != nil {
-			err = fmt.Errorf("%w: %w", err, api.ErrInvalid)
+			err = refused(err)
 			return
 		}
 		f.mu.Lock()

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,13 +14,22 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
+// refused is what devices say to a command: that they cannot take any, or that
+// there is something wrong with this one.
+func refused(err error) error {
+	if errors.Is(err, api.ErrUnsupported) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, api.ErrInvalid)
+}
+
 // StartProbe is part of api.Prober.
 func (f *Front) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.Probe, err error) {
 	asked := f.do(ctx, func() {
 		var q probe.Question
 		var finish func(p *api.Probe)
 		if q, finish, err = f.question(&r); err != nil {
-			err = fmt.Errorf("%w: %w", err, api.ErrInvalid)
+			err = refused(err)
 			return
 		}
 		var takes time.Duration
@@ -28,7 +38,7 @@ func (f *Front) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.Pro
 			spaced = time.Duration(r.SpacedUs) * time.Microsecond
 		}
 		if takes, err = f.c.desk.AskEvery(q, spaced); err != nil {
-			err = fmt.Errorf("%w: %w", err, api.ErrInvalid)
+			err = refused(err)
 			return
 		}
 		f.mu.Lock()

@@ -52,6 +52,9 @@ var causeNames = [numCauses]string{
 	"imbalance", "contention", "stall", "loss", "dead-link", "incast", "slow-receiver", "blackhole", "wrong-route", "deadlock", "storm", "loop",
 }
 
+// CauseNames are those of all causes.
+func CauseNames() []string { return causeNames[:] }
+
 // String prints the cause's name.
 func (c Cause) String() string { return causeNames[c] }
 

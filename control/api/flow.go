@@ -120,6 +120,9 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	if err != nil {
 		return p, err
 	}
+	if err := s.named(in.Node, p.Scanned); err != nil {
+		return p, err
+	}
 	if p.Next == "" {
 		p.From = q.From
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -141,6 +144,9 @@ func (s *Server) incidentRoutes() {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Incident]{}, err
+			}
+			if in.Cause != "" && !slices.Contains(incident.CauseNames(), in.Cause) {
+				return Page[Incident]{}, fmt.Errorf("cause %q, want one of %s: %w", in.Cause, strings.Join(incident.CauseNames(), ", "), ErrInvalid)
 			}
 			q.Node = in.Node
 			return scan(ctx, s, s.deps.Records.Incidents, q, func(r *record.Incident) (Incident, bool) {

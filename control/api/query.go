@@ -156,7 +156,23 @@ func scan[R, T any](ctx context.Context, s *Server, f fetch[R], q record.Query, 
 		return len(p.Items) < want
 	})
 	p.Next = sealCursor(q, p.Next)
+	if err == nil {
+		err = s.named(q.Node, p.Scanned)
+	}
 	return p, err
+}
+
+// named complains of a node that neither the fabric nor one of the records
+// has that were found for it: without, a slip of the pen would read as "nothing
+// is wrong there". Records may well name a node that the fabric has no more.
+func (s *Server) named(node string, found int) error {
+	if node == "" || found > 0 {
+		return nil
+	}
+	if _, ok := s.deps.Live.Fabric().ByName(node); !ok {
+		return fmt.Errorf("node %q, want one of the fabric: %w", node, ErrInvalid)
+	}
+	return nil
 }
 
 // one finds the record that a query names.

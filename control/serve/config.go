@@ -152,6 +152,8 @@ func (c *Config) Check() error {
 		return bad("dta.rate", "%v, want 0 (all) or more", c.DTA.Rate)
 	case c.DTA.Receive < 4096 || c.DTA.Receive > model.GiB:
 		return bad("dta.receive_buffer", "%v, want 4KiB to 1GiB", c.DTA.Receive)
+	case c.INT.Listen == c.DTA.Listen && c.DTA.Listen.Port() != 0:
+		return bad("int.listen", "%v, where dta.listen takes reports; want another port", c.INT.Listen)
 	case c.INT.Tick <= 0 || c.INT.Cell <= 0 || c.INT.Full <= 0 || c.INT.Full > math.MaxUint32:
 		return bad("int", "time_unit %v, depth_unit %v, full %d; want all above 0, and full of 32 bits", c.INT.Tick, c.INT.Cell, c.INT.Full)
 	case c.ERSPAN.Debug < 0 || c.ERSPAN.Debug > 63:

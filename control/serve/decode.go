@@ -46,7 +46,11 @@ func entries(v tree.Value, what string) ([]tree.Entry, error) {
 
 // section reads the keys below a prefix.
 func (d *decoder) section(prefix string, v tree.Value) error {
-	list, err := entries(v, strings.TrimSuffix("configuration "+prefix, "."))
+	what := strings.TrimSuffix(prefix, ".")
+	if prefix == "" {
+		what = "the file"
+	}
+	list, err := entries(v, what)
 	if err != nil {
 		return err
 	}

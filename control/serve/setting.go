@@ -28,8 +28,8 @@ func (s *Setting) Flag() string { return strings.NewReplacer(".", "-", "_", "-")
 // Env is the setting's name in the environment.
 func (s *Setting) Env() string { return "WEFT_" + strings.ToUpper(strings.ReplaceAll(s.Key, ".", "_")) }
 
-// settings are all values that are one word. Retention, switches and tenants are
-// in the file alone.
+// settings are all values that are one word. Retention, switches, jobs and
+// tenants are in the file alone.
 var settings = []Setting{
 	{Key: "topology", About: "file of the fabric's topology and intended routes", Reload: true, at: func(c *Config) any { return &c.Topology }},
 
