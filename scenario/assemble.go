@@ -38,8 +38,8 @@ type part struct{ first, end int }
 // assemble builds the network and everything in it. Nothing has happened yet.
 func assemble(s *Scenario, o Options) (*session, error) {
 	x := &session{s: s, fabric: s.fabric()}
-	if s.Duration <= 0 || s.Duration > maxSpan {
-		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, maxSpan)
+	if s.Duration <= 0 || s.Duration > MaxDuration {
+		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, MaxDuration)
 	}
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
 		return nil, wrap(s.fabricAt, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))

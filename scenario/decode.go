@@ -64,7 +64,7 @@ func decode(v tree.Value, into any, what string) error {
 	case *bool:
 		return scalar(v, what, "on or off", func(s string) (err error) { *p, err = parseSwitch(s); return err })
 	case *time.Duration:
-		return scalar(v, what, "a span of time such as 10us, at most "+maxSpan.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
+		return scalar(v, what, "a span of time such as 10us, at most "+MaxDuration.String(), func(s string) (err error) { *p, err = parseSpan(s); return err })
 	case *model.Time:
 		return scalar(v, what, "a time since the start of the run such as 10us", func(s string) error {
 			d, err := parseSpan(strings.TrimPrefix(s, "+"))
@@ -245,15 +245,15 @@ func parseSpan(s string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 || d > maxSpan {
+	if err != nil || d < 0 || d > MaxDuration {
 		return 0, errBad
 	}
 	return d, nil
 }
 
-// maxSpan is longer than any run, and sums of a few are still within what the
-// simulator counts.
-const maxSpan = time.Duration(traffic.MaxTime)
+// MaxDuration is the longest that a run, or any time in it, may be. Sums of a few
+// are still within what the simulator counts.
+const MaxDuration = time.Duration(traffic.MaxTime)
 
 // parseNumber reads a decimal number. Unlike strconv it takes neither
 // infinities nor hexadecimal digits.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -156,7 +157,7 @@ const maxSize = 64 << 20
 func Read(path string) (*Scenario, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, &file.Error{File: path, Msg: err.Error()}
+		return nil, complaint.System(path, err)
 	}
 	return Parse(path, data)
 }
@@ -166,20 +167,16 @@ func Read(path string) (*Scenario, error) {
 // *file.Error.
 func Parse(name string, data []byte) (*Scenario, error) { return parse(name, data, readFile) }
 
-// readFile reads a file of at most maxSize. Its error does not name the file.
+// readFile reads a file of at most maxSize.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		var pe *os.PathError
-		if errors.As(err, &pe) {
-			return nil, fmt.Errorf("%s %s: %w", pe.Op, path, pe.Err)
-		}
 		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err == nil && len(data) > maxSize {
-		err = fmt.Errorf("%s has more than %v", path, model.Bytes(maxSize))
+		err = &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("more than %v", model.Bytes(maxSize))}
 	}
 	return data, err
 }

@@ -101,7 +101,7 @@ func parseHeader(p []byte) (Header, error) {
 // same complains when a region that holds have is opened as want.
 func (h Header) same(want Header) error {
 	if h.Kind != want.Kind {
-		return fmt.Errorf("%w: it holds a %s, want a %s", ErrMismatch, h.Kind, want.Kind)
+		return fmt.Errorf("%w: it holds %s, want %s", ErrMismatch, h.Kind, want.Kind)
 	}
 	if h.Size != want.Size || !bytes.Equal(h.Geometry, want.Geometry) {
 		return fmt.Errorf("%w: it holds %d bytes of %s %s, want %d bytes of %s", ErrMismatch, h.Size, h.Kind, h.Geometry, want.Size, want.Geometry)

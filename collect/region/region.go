@@ -11,7 +11,7 @@ import (
 
 // What Open, View and Restore return; the text around them names the file.
 var (
-	ErrForeign  = errors.New("region: not a region of Weft")
+	ErrForeign  = errors.New("region: not a memory of Weft")
 	ErrMismatch = errors.New("region: other geometry")
 	ErrDamaged  = errors.New("region: damaged")
 	ErrLocked   = errors.New("region: in use by another process")
@@ -64,7 +64,9 @@ func Open(cfg Config) (*Region, error) {
 // View maps a file for reading, also while another process writes it.
 func View(path string) (*Region, error) {
 	r, err := viewFile(path)
-	if err != nil {
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		return nil, err // which names it
+	} else if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return r, nil
@@ -85,7 +87,7 @@ func (r *Region) Header() Header { return r.head }
 // Decode reads the geometry of a structure of that kind from the header.
 func (r *Region) Decode(kind string, geometry any) error {
 	if r.head.Kind != kind {
-		return fmt.Errorf("%w: it holds a %s, want a %s", ErrMismatch, r.head.Kind, kind)
+		return fmt.Errorf("%w: it holds %s, want %s", ErrMismatch, r.head.Kind, kind)
 	}
 	if err := json.Unmarshal(r.head.Geometry, geometry); err != nil {
 		return fmt.Errorf("%w: geometry: %w", ErrDamaged, err)

@@ -95,8 +95,10 @@ type device struct {
 func NewReader(r io.Reader) (*Reader, error) {
 	p := &Reader{in: bufio.NewReaderSize(r, 1<<16)}
 	head, err := p.in.Peek(4)
-	if err != nil {
+	if err == io.EOF {
 		return nil, fmt.Errorf("%w: too short", ErrFormat)
+	} else if err != nil {
+		return nil, err // of a folder, say
 	}
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		switch order.Uint32(head) {

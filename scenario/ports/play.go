@@ -36,7 +36,7 @@ type Played struct {
 func Play(ctx context.Context, s *scenario.Scenario, o Options, progress func(scenario.Progress)) (*Played, error) {
 	at := slices.IndexFunc(s.Telemetry, func(p scenario.Program) bool { return p.Kind == "label" })
 	if at < 0 {
-		return nil, fmt.Errorf("ports: no telemetry of kind label in the scenario, want it in some switches")
+		return nil, fmt.Errorf("scenario %q has no labels, want \"- {kind: label}\" under telemetry", s.Name)
 	}
 	out := &Played{}
 	begin := func(n *sim.Network, programs map[model.NodeID][]inswitch.Program) error {

@@ -44,7 +44,7 @@ const most = 16
 func (o *Options) Check() error {
 	switch {
 	case len(o.Flows) == 0 && o.Suspects == 0 && len(o.Links) == 0 && o.Format == "":
-		return errors.New("nothing to ask, want a flow, suspects, a link or a format")
+		return errors.New("nothing to ask, want a flow (--flow), suspects (--suspects), a link (--link) or a format (--format)")
 	case o.Interval <= 0 || o.Count == 0:
 		return fmt.Errorf("%d probes at an interval of %v, want some, and more than 0", o.Count, o.Interval)
 	case o.Suspects < 0 || o.Suspects > most:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -89,6 +90,12 @@ func Open(path string, cfg Config) (_ *Store, err error) {
 	}
 	if real, err := filepath.EvalSymlinks(full); err == nil {
 		full = real
+	}
+	if info, err := os.Stat(full); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%w: it is a folder", ErrForeign)
+	}
+	if info, err := os.Stat(filepath.Dir(full)); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("there is no folder %s", filepath.Dir(full))
 	}
 	if !hold(full) {
 		return nil, fmt.Errorf("%w: this process has it open", ErrLocked)
@@ -191,10 +198,14 @@ func (s *Store) enter() (leave func(), err error) {
 
 // openError says in Weft's words what DuckDB complains about.
 func openError(err error) error {
-	if text := err.Error(); strings.Contains(text, "Could not set lock") {
-		return fmt.Errorf("%w by another process; stop it, or ask its API: %w", ErrLocked, err)
-	} else if strings.Contains(text, "not a valid DuckDB database file") {
-		return fmt.Errorf("%w: %w", ErrForeign, err)
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "Could not set lock"):
+		_, who, _ := strings.Cut(text, "Conflicting lock is held in ")
+		who, _, _ = strings.Cut(who, ". ")
+		return fmt.Errorf("%w by another process (%s); stop it, or ask its API", ErrLocked, who)
+	case strings.Contains(text, "not a valid DuckDB database file"):
+		return ErrForeign
 	}
 	return err
 }
