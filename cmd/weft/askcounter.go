@@ -22,7 +22,7 @@ type countersAsked struct {
 
 func (f *countersAsked) add(cmd *cobra.Command) {
 	f.serverFlags.add(cmd)
-	f.span.add(cmd)
+	f.span.addOfRecords(cmd, "of a controller: ")
 	cmd.Flags().StringArrayVar(&f.remove, "remove", nil, "of a controller: end a counter of one's own; may be repeated")
 	cmd.Flags().DurationVar(&f.step, "step", 0, "of a controller: steps of the series; 0: as fits")
 }
@@ -31,6 +31,9 @@ func (f *countersAsked) add(cmd *cobra.Command) {
 func (f *countersAsked) own() []string { return []string{"remove", "step", "last", "from", "to"} }
 
 func (f *countersAsked) run(a *app, cmd *cobra.Command, names, add []string) error {
+	if f.step < 0 {
+		return usagef("--step %v, want 0 or more", f.step)
+	}
 	c, err := f.client()
 	if err != nil {
 		return err

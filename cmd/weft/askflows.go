@@ -21,7 +21,7 @@ type flowsAsked struct {
 
 func (f *flowsAsked) add(cmd *cobra.Command) {
 	f.serverFlags.add(cmd)
-	f.span.add(cmd)
+	f.span.addOfRecords(cmd, "of a controller: ")
 	fl := cmd.Flags()
 	fl.StringVar(&f.q.Filter, "filter", "", "of a controller: flows to show, such as 'ip.src == 10.0.0.0/24' (docs/filters.md)")
 	fl.StringVar(&f.q.Node, "node", "", "of a controller: flows that passed a node")

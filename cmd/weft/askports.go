@@ -51,6 +51,8 @@ func (f *portsFlags) ask(a *app, cmd *cobra.Command) error {
 		return err
 	}
 	switch {
+	case f.asked.step < 0:
+		return usagef("--step %v, want 0 or more", f.asked.step)
 	case f.svg != "" && !f.heat:
 		return usagef("--svg is for --heat")
 	case f.heat && f.asked.port != "":

@@ -35,6 +35,11 @@ func (a *app) benchCommand() *cobra.Command {
 				}
 				run = append(run, s)
 			}
+			if plots != "" {
+				if err := os.MkdirAll(plots, 0o777); err != nil {
+					return fmt.Errorf("--plots: %w", err)
+				}
+			}
 			report := struct {
 				Machine string         `json:"machine"`
 				Results []bench.Result `json:"results"`
@@ -95,9 +100,6 @@ func (a *app) benchCommand() *cobra.Command {
 func writePlots(ctx context.Context, s bench.Suite, dir string, told io.Writer) error {
 	list, err := s.Plots(ctx)
 	if err != nil || len(list) == 0 {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
 	for _, p := range list {

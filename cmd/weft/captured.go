@@ -28,7 +28,7 @@ type capturedFlags struct {
 func (f *capturedFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.pcap, "pcap", "", "read ERSPAN mirrors from this pcap or pcapng file instead of playing a scenario")
-	fl.StringVar(&f.topo, "topo", "", "with --pcap: topology of the fabric; mirrors come from the addresses of its switches")
+	fl.StringVar(&f.topo, "topology", "", "with --pcap: topology of the fabric; mirrors come from the addresses of its switches")
 	fl.StringSliceVar(&f.pads, "pad", nil, "with --pcap: a switch that puts so many bytes between GRE and the frame, whatever its header says, as 10.0.0.1=12")
 	fl.Uint8Var(&f.debug, "debug-mark", 1, "with --pcap: bits of the DSCP field that mark a packet")
 }

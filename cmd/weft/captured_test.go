@@ -96,7 +96,7 @@ func TestTraceOfCapturedMirrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(run(exitFault, "trace", "--pcap", pcap, "--topo", topology),
+	has(run(exitFault, "trace", "--pcap", pcap, "--topology", topology),
 		"400 packets, 400 mirrors\n", "100 traces of 400 mirrors: 50 arrived, 50 short, 0 looped", "drop", "50       100", "traces: 50, the first 20")
 	// Without a topology names are addresses, and all traces are shown.
 	has(run(exitFine, "trace", "--pcap", pcap), "no topology", "0 arrived, 0 short, 0 looped, 0 unsettled, 100 unknown", "traces: 100", doc.Fabric.Node(doc.Fabric.Switches()[0]).IPv4.String())

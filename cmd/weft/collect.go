@@ -65,12 +65,7 @@ counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
   weft collect --prototype --listen 0.0.0.0:40040
   weft collect --rocev2 127.0.0.1:4791
   weft collect status`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(f.apply(&cfg), f.applyRecord(&record)); err != nil {
 				return usageError{err}
@@ -263,7 +258,7 @@ func (a *app) collectStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Tell what a collector took and what it lost",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := fetchStatus(cmd.Context(), at)
 			if err != nil {
@@ -309,7 +304,7 @@ func fetchStatus(ctx context.Context, at string) (st collector.Status, err error
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return st, fmt.Errorf("ask the collector: %w", err)
+		return st, fmt.Errorf("ask the collector: %w; is weft collect running there? --at names another", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

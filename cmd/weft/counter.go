@@ -82,9 +82,7 @@ on, --remove ends that.`,
 	fl := cmd.Flags()
 	fl.DurationVar(&period, "period", 0, "length of a period; 0 means the whole run")
 	fl.StringArrayVar(&add, "add", nil, "count the packets that a filter chooses, as 'web=tcp.port == 80'; may be repeated")
-	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
-	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.add(cmd)
 	ask.add(cmd)
 	return cmd
 }

@@ -45,7 +45,7 @@ loop.`,
 		Example: `  weft debug examples/trace.yaml --servers h0,h1 --filter 'ip.dst == h7'
   weft debug examples/trace.yaml --filter tcp.flags.syn -o json
   weft debug --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --for 100ms --server http://127.0.0.1:8080`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -53,9 +53,7 @@ loop.`,
 	fl.StringSliceVar(&f.servers, "servers", nil, "hosts that mark; left out, all of them")
 	fl.IntVar(&f.top, "top", 20, "how many traces to show at most; 0 means all")
 	fl.StringVar(&f.pcapng, "pcapng", "", "write the traces to this file, with a comment on each hop")
-	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
-	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.runFlags.add(cmd)
 	f.asked.add(cmd)
 	return cmd
 }
@@ -78,6 +76,9 @@ func (f *debugFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	}
 	if f.top < 0 {
 		return usagef("--top %d, want 0 or more", f.top)
+	}
+	if err := writable("pcapng", f.pcapng); err != nil {
+		return err
 	}
 	p, err := f.play(cmd, args, traces.Options{Memory: 512 * model.MiB, Debug: []tracewatch.Mark{{Servers: f.servers, Filter: f.filter}}})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -56,7 +57,7 @@ or one was invented.`,
 		Example: `  weft demo
   weft demo --rate 1Gb/s
   weft demo --once --seed 7`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -97,6 +98,9 @@ func (f *demoFlags) check() error {
 		return usagef("--pace %v, want 0 or more", f.pace)
 	case f.every < 0:
 		return usagef("--every %v, want 0 or more", f.every)
+	}
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return usagef("--listen %q, want ADDRESS:PORT", f.listen)
 	}
 	if f.pace == 0 {
 		f.pace = live.PaceOf(f.Rate)

@@ -34,7 +34,7 @@ The exit code is 3 if something holds the flow up.`,
 		Example: `  weft diagnose 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
   weft diagnose --last 10m
   weft diagnose --id d3 --draw why.svg`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err != nil {
@@ -46,10 +46,14 @@ The exit code is 3 if something holds the flow up.`,
 				return usagef("a flow and --id: want one of them")
 			case draw != "" && id == "":
 				return usagef("--draw is of one verdict, want --id with it")
+			case draw != "" && !strings.HasSuffix(draw, ".svg") && !strings.HasSuffix(draw, ".dot"):
+				return usagef("--draw %s, want a file whose name ends with .svg or .dot", draw)
+			case wait < 0:
+				return usagef("--wait %v, want 0 or more", wait)
 			case len(args) == 1:
 				key, err := model.ParseFlowKey(args[0])
 				if err != nil {
-					return usagef("flow %q: %w", args[0], err)
+					return usageError{err}
 				}
 				s, err := c.ReportSlowFlow(cmd.Context(), api.SlowFlowReport{Flow: key}, min(wait, maxWait))
 				if err != nil {
@@ -104,7 +108,7 @@ The exit code is 3 if something holds the flow up.`,
 		},
 	}
 	f.add(cmd)
-	span.add(cmd)
+	span.addOfRecords(cmd, "")
 	fl := cmd.Flags()
 	fl.DurationVar(&wait, "wait", 10*time.Second, "how long to wait for the verdict")
 	fl.StringVar(&id, "id", "", "show this verdict with all that it rests on")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/weft-telemetry/weft/repro"
 )
 
@@ -45,6 +47,31 @@ func TestDocsNameCommandsThatExist(t *testing.T) {
 	}
 	if n < 80 {
 		t.Errorf("%d commands seen; want those of all pages", n)
+	}
+}
+
+// example matches a command line in a help text.
+var example = regexp.MustCompile(`(?m:^  (weft .+)$)`)
+
+// TestHelpNamesCommandsThatExist: the same of the examples that commands have.
+func TestHelpNamesCommandsThatExist(t *testing.T) {
+	n := 0
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, m := range example.FindAllStringSubmatch(cmd.Long+"\n"+cmd.Example, -1) {
+			line, _, _ := strings.Cut(m[1], "  ") // what it does stands behind it
+			n++
+			for _, complaint := range commandFaults(os.DirFS("../.."), strings.Fields(line)[1:]) {
+				t.Errorf("%s --help: %s: %s", cmd.CommandPath(), line, complaint)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			look(sub)
+		}
+	}
+	look((&app{papers: repro.Papers()}).command())
+	if n < 60 {
+		t.Errorf("%d examples seen; want those of all commands", n)
 	}
 }
 

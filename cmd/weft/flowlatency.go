@@ -23,12 +23,15 @@ spend time. A flow is a 5-tuple, or two hosts for all flows between them.
 Times on links hold the difference of the two switches' clocks.`,
 		Example: `  weft flow-latency examples/labels.yaml --flow 'h0>h9'
   weft flow-latency examples/labels.yaml --flow 'udp 10.0.0.2:10000 > 10.2.0.3:4791' --every 10 -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.Follow) == 0 {
 				return usagef("no --flow, want at least one")
 			}
-			p, err := f.play(cmd, args[0])
+			if f.Every == 0 {
+				return usagef("--every 0, want 1 (every packet) or more")
+			}
+			p, err := f.play(cmd, args)
 			if err != nil {
 				return err
 			}

@@ -34,12 +34,12 @@ With --flow it shows the way of one flow in every slot, with the packets that
 each switch counted.
 
 The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
-		Example: `  weft flows examples/blackhole-flows.yaml
-  weft flows examples/blackhole-flows.yaml --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
+		Example: `  weft flows examples/flow-faults.yaml
+  weft flows examples/flow-faults.yaml --flow 'udp 10.0.0.2:10000 > 10.0.1.2:9'
   weft flows examples/flowset.yaml -o json --top 20
   weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
   weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -47,7 +47,7 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
 			if flow != "" {
 				var err error
 				if key, err = model.ParseFlowKey(flow); err != nil {
-					return usagef("--flow %q: %v", flow, err)
+					return usagef("--flow: %w", err)
 				}
 			}
 			if asked, err := ask.wanted(cmd, strings.Join(args, ""), "seed", "duration", "quiet"); err != nil {
@@ -57,6 +57,9 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
 			}
 			if err := serverOnly(cmd, ask.own()...); err != nil {
 				return err
+			}
+			if top < 0 {
+				return usagef("--top %d, want 0 or more", top)
 			}
 			s, err := f.scenario(cmd, args)
 			if err != nil {
@@ -91,11 +94,9 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
 			return err
 		},
 	}
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
-	cmd.Flags().DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
+	f.add(cmd)
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the largest flows to show")
 	cmd.Flags().StringVar(&flow, "flow", "", "show the way of this flow, as in 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
 	ask.add(cmd)
 	return cmd
 }

@@ -34,7 +34,7 @@ slot are decoded in a share of the slots. With --net the flows are decoded with
 the help of neighbouring switches, which takes fewer cells.`,
 		Example: `  weft flowset plan --flows 100000
   weft flowset plan --flows 100000 --target 0.999 --net -o json`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if slot <= 0 {
 				return usagef("slot %v, want more than 0", slot)

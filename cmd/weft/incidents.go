@@ -21,7 +21,7 @@ func (a *app) incidentsCommand() *cobra.Command {
   weft incidents --last 10m --cause blackhole
   weft incidents --state open --server https://weft.example:8443
   weft incidents i12 -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err != nil {
@@ -52,7 +52,7 @@ func (a *app) incidentsCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	span.add(cmd)
+	span.addOfRecords(cmd, "")
 	cmd.Flags().StringVar(&q.After, "after", "", "go on behind an earlier answer")
 	cmd.Flags().IntVar(&q.Limit, "top", 100, "how many to show at most")
 	cmd.Flags().StringVar(&q.Cause, "cause", "", "of one cause, such as blackhole")

@@ -39,12 +39,12 @@ func (a *app) run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	code := a.exitCode(err)
 	if err != nil && !errors.Is(err, errFault) && !errors.Is(err, errMissed) {
 		fmt.Fprintf(stderr, "weft: %v\n", err)
 		if code == exitUsage && !a.started {
-			fmt.Fprintln(stderr, "Run 'weft help' for the commands, or add --help to one of them.")
+			fmt.Fprintln(stderr, hint(cmd))
 		}
 	}
 	return code
@@ -70,26 +70,6 @@ func (a *app) exitCode(err error) int {
 	default:
 		return exitError
 	}
-}
-
-// usageError is a complaint about the command line that only the command
-// itself could find.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// group makes a command that only holds others: alone it prints its help, and
-// a word it does not know is an error.
-func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-		}
-		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(subs...)
-	return cmd
 }
 
 func (a *app) command() *cobra.Command {
@@ -127,6 +107,7 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 			return nil
 		},
 	}
+	root.SetFlagErrorFunc(flagComplaint)
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	group(

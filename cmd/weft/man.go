@@ -12,7 +12,7 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Write man pages for all commands into a folder",
-		Args:  cobra.ExactArgs(1),
+		Args:  arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

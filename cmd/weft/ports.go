@@ -15,31 +15,25 @@ import (
 
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/ports"
 )
 
 // watchFlags are the flags of commands that watch a labelled scenario.
 type watchFlags struct {
+	runFlags
 	ports.Options
-	seed  uint64
-	quiet bool
 }
 
 func (f *watchFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the run, instead of the scenario's")
+	f.runFlags.add(cmd)
 	cmd.Flags().BoolVar(&f.Adaptive, "adaptive", false, "make ports that are not heard of label more often")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
 }
 
 // play runs the scenario of a file.
-func (f *watchFlags) play(cmd *cobra.Command, path string) (*ports.Played, error) {
-	s, err := scenario.Read(path)
+func (f *watchFlags) play(cmd *cobra.Command, args []string) (*ports.Played, error) {
+	s, err := f.scenario(cmd, args)
 	if err != nil {
 		return nil, err
-	}
-	if cmd.Flags().Changed("seed") {
-		s.Seed = f.seed
 	}
 	f.Channel = ports.Channel{Delay: s.Management.Delay, Loss: s.Management.Loss, Seed: s.Seed}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -91,9 +85,9 @@ ports, with --port for one port over time, with --heat for the map.`,
   weft ports --server http://127.0.0.1:8080
   weft ports --port 'leaf0>spine1' --last 10s
   weft ports --heat --metric load_bps --last 1m --svg heat.svg`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "congested", "silent", "window", "adaptive", "seed", "quiet")
+			asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "congested", "silent", "window", "adaptive", "seed", "duration", "quiet")
 			switch {
 			case err != nil:
 				return err
@@ -103,7 +97,7 @@ ports, with --port for one port over time, with --heat for the map.`,
 			if err := serverOnly(cmd, f.asked.own()...); err != nil {
 				return err
 			}
-			return f.run(a, cmd, args[0])
+			return f.run(a, cmd, args)
 		},
 	}
 	f.add(cmd)
@@ -119,25 +113,31 @@ ports, with --port for one port over time, with --heat for the map.`,
 	return cmd
 }
 
-func (f *portsFlags) run(a *app, cmd *cobra.Command, path string) error {
+func (f *portsFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	from, until, err := f.span.ofRun()
 	switch {
 	case err != nil:
 		return err
 	case f.Window < 0:
-		return usagef("--window %v, want above 0", f.Window)
+		return usagef("--window %v, want 0 or more", f.Window)
 	case f.steps < 1 || f.steps > 1000:
 		return usagef("--steps %d, want 1 to 1000", f.steps)
 	case f.svg != "" && !f.heat:
 		return usagef("--svg is for --heat")
 	}
+	if err := writable("svg", f.svg); err != nil {
+		return err
+	}
 	var depth model.Bytes
 	if f.congested != "" {
 		if depth, err = model.ParseBytes(f.congested); err != nil {
-			return usagef("--congested: %v", err)
+			return usagef("--congested: %w", err)
+		}
+		if depth < 0 {
+			return usagef("--congested %s, want 0 or more", f.congested)
 		}
 	}
-	p, err := f.play(cmd, path)
+	p, err := f.play(cmd, args)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 )
@@ -16,7 +18,7 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// table prints rows in aligned columns. Cells keep no trailing space, so the
+// table prints rows in aligned columns. Lines have no trailing space, so the
 // output diffs cleanly.
 type table struct{ rows [][]string }
 
@@ -29,9 +31,35 @@ func (t *table) row(cells ...any) {
 }
 
 func (t *table) print(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range t.rows {
 		fmt.Fprintln(tw, strings.Join(row, "\t"))
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writable complains of a file that could not be written when a long run is
+// over, before it begins.
+func writable(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usagef("--%s %s is a folder, want a file", flag, path)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("--%s %s: %w", flag, path, err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("--%s %s: %s is no folder", flag, path, filepath.Dir(path))
+	}
+	return nil
 }

@@ -45,7 +45,7 @@ The exit code is 3 where packets are lost or go round.`,
   weft probe examples/traced-drop.yaml --format 'ip.src == h0,h0 && ip.dst == spine1,h15 && tcp.dstport == 80' --count 10
   weft probe --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server http://127.0.0.1:8080
   weft probe --link 'leaf0>spine1' --count 100`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -57,9 +57,7 @@ The exit code is 3 where packets are lost or go round.`,
 	fl.DurationVar(&f.At, "at", 0, "when to ask; 0 means when half of the run is over")
 	fl.DurationVar(&f.Interval, "interval", 20*time.Microsecond, "between two probes")
 	fl.Uint32Var(&f.Count, "count", 20, "probes of each pattern of a flow, of a link, of a format")
-	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
-	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.runFlags.add(cmd)
 	f.asked.add(cmd)
 	return cmd
 }

@@ -22,7 +22,7 @@ func (a *app) queryCountCommand() *cobra.Command {
 		Short: "Sum of keys (Key-Increment)",
 		Long: `Print the sum of each key. It is never below the true one, as long as nothing was
 subtracted; other keys in the same cells make it larger.`,
-		Args: cobra.MinimumNArgs(2),
+		Args: arguments(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, done, err := view(args[0], count.View)
 			if err != nil {

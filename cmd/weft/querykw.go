@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/bound"
 	"github.com/weft-telemetry/weft/collect/keywrite"
+	"github.com/weft-telemetry/weft/collect/place"
 )
 
 // valueView is the answer for one key of a Key-Write memory.
@@ -25,8 +26,11 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kw FILE KEY…",
 		Short: "Newest value of keys (Key-Write)",
-		Args:  cobra.MinimumNArgs(2),
+		Args:  arguments(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.Consensus < 0 || q.Consensus > place.MaxCopies {
+				return usagef("--consensus %d, want 0 to %d", q.Consensus, place.MaxCopies)
+			}
 			t, done, err := view(args[0], keywrite.View)
 			if err != nil {
 				return err

@@ -55,8 +55,11 @@ func (a *app) queryListCommand() *cobra.Command {
 		Long: `Print the entries of a list, oldest first, and the number of the next one. With
 that number as --from, the next call goes on where this one ended, and tells how
 many entries were overwritten in between.`,
-		Args: cobra.ExactArgs(2),
+		Args: arguments(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usagef("--limit %d, want at least 1", limit)
+			}
 			t, done, err := view(args[0], list.View)
 			if err != nil {
 				return err

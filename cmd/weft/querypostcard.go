@@ -27,7 +27,7 @@ func (a *app) queryPostcardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "postcard FILE KEY…",
 		Short: "Values along the path of keys (Postcarding)",
-		Args:  cobra.MinimumNArgs(2),
+		Args:  arguments(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, done, err := view(args[0], postcard.View)
 			if err != nil {

@@ -92,7 +92,7 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	def := serve.DefaultConfig()
 	s, err := capture.Look(def.Ports(), inputs...)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	return a.printSurvey(cmd.OutOrStdout(), &s)
 }
@@ -145,7 +145,7 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 	def := serve.DefaultConfig()
 	in, err := capture.Open(def.Ports(), inputs...)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	defer in.Close()
 	began := time.Now()
@@ -190,7 +190,7 @@ func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input
 	}
 	look, err := capture.Look(cfg.Ports(), inputs...)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	var keep serve.Store
 	if f.store != "" {

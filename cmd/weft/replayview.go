@@ -16,6 +16,10 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 	for _, text := range f.Broken {
 		fmt.Fprintln(w, text)
 	}
+	if f.Packets == 0 {
+		_, err := fmt.Fprintln(w, "no packets")
+		return err
+	}
 	fmt.Fprintf(w, "%d packets from %s to %s (%v)\n", f.Packets, clock(f.From), clock(f.To), f.To.Sub(f.From))
 	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain; %d of something else, %d rejected when they were recorded\n",
 		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -50,6 +51,11 @@ Papers:
 				return usageError{err}
 			case len(entries) == 0:
 				return fmt.Errorf("repro %s: no claim is measured yet", strings.Join(args, " "))
+			}
+			if f.out != "" {
+				if err := os.MkdirAll(f.out, 0o777); err != nil {
+					return fmt.Errorf("--out: %w", err)
+				}
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

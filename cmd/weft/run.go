@@ -50,16 +50,21 @@ found pauses that spread, and the scenario expects nothing about it.`,
   weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
   weft run --hpcc mix/config.txt --out results`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if f.hpcc != "" {
-				return cobra.NoArgs(cmd, args)
+			if f.hpcc != "" && len(args) > 0 {
+				return fmt.Errorf("%s and --hpcc %s: want one of them", args[0], f.hpcc)
+			} else if f.hpcc != "" {
+				return nil
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return arguments(1, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			s, err := f.scenario(cmd, args)
 			if err != nil {
+				return err
+			}
+			if err := f.prepare(); err != nil {
 				return err
 			}
 			meter := newMeter(cmd.ErrOrStderr(), f.quiet)
@@ -93,12 +98,18 @@ found pauses that spread, and the scenario expects nothing about it.`,
 	}
 	cmd.Flags().StringVar(&f.hpcc, "hpcc", "", "run this configuration of the HPCC simulator, or of Hawkeye's fork of it")
 	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: run with DCQCN, whatever congestion control the file names")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
-	cmd.Flags().DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
 	cmd.Flags().StringVar(&f.out, "out", "", "write results into this folder: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
 	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil, "with --out: capture the link of this port (tor0:Ethernet4 or 'tor0>leaf1'); may be repeated")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.add(cmd)
 	return cmd
+}
+
+// add gives a command the flags of all that play a scenario.
+func (f *runFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the run, instead of the scenario's")
+	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
+	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
 }
 
 // scenario reads what shall run, with what the command line says about it.
@@ -108,10 +119,10 @@ func (f *runFlags) scenario(cmd *cobra.Command, args []string) (s *scenario.Scen
 		return nil, usagef("--dcqcn is for --hpcc")
 	case len(f.pcap) > 0 && f.out == "":
 		return nil, usagef("--pcap needs --out, a folder to write to")
-	case cmd.Flags().Changed("duration") && f.duration <= 0:
-		return nil, usagef("--duration %v, want above 0", f.duration)
+	case cmd.Flags().Changed("duration") && (f.duration <= 0 || f.duration > scenario.MaxDuration):
+		return nil, usagef("--duration %v, want above 0 and at most %v", f.duration, scenario.MaxDuration)
 	case f.hpcc != "":
-		s, err = f.fromHPCC()
+		s, err = f.fromHPCC(cmd.Flags().Changed("seed"))
 	default:
 		s, err = scenario.Read(args[0])
 	}
@@ -136,16 +147,33 @@ func (f *runFlags) scenario(cmd *cobra.Command, args []string) (s *scenario.Scen
 	return s, nil
 }
 
-func (f *runFlags) fromHPCC() (*scenario.Scenario, error) {
+// fromHPCC reads a configuration, which has no seed of its own.
+func (f *runFlags) fromHPCC(seeded bool) (*scenario.Scenario, error) {
+	seed := uint64(1)
+	if seeded {
+		seed = f.seed
+	}
 	c, err := hpcc.Read(f.hpcc)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	setup, err := hpcc.Build(c, hpcc.Options{Seed: f.seed, AsDCQCN: f.asDCQCN})
+	setup, err := hpcc.Build(c, hpcc.Options{Seed: seed, AsDCQCN: f.asDCQCN})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return scenario.FromHPCC(c, setup), nil
+}
+
+// prepare makes the folder for results before anything runs, so that a run is
+// not made for nothing.
+func (f *runFlags) prepare() error {
+	if f.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(f.out, 0o777); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
 }
 
 func (f *runFlags) options() (o scenario.Options) {
@@ -153,9 +181,6 @@ func (f *runFlags) options() (o scenario.Options) {
 		return o
 	}
 	o.Capture = func(_ model.Port, name string) (io.WriteCloser, error) {
-		if err := os.MkdirAll(f.out, 0o777); err != nil {
-			return nil, err
-		}
 		return os.Create(filepath.Join(f.out, strings.ReplaceAll(name, ":", "-")+".pcapng"))
 	}
 	return o

@@ -32,6 +32,9 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	def := serve.DefaultConfig()
 	for _, s := range serve.Settings() {
 		f.words[s.Key] = fl.String(s.Flag(), s.Value(&def), s.About)
+		if s.Value(&def) == "false" {
+			fl.Lookup(s.Flag()).NoOptDefVal = "true"
+		}
 	}
 }
 
@@ -73,7 +76,7 @@ Everything listens on loopback unless told otherwise.`,
 		Example: `  weft serve --config /etc/weft/serve.yaml
   weft serve --config deploy/serve.yaml --check
   weft serve --topology fabric.yaml --store-path weft.duckdb --dump`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.load(cmd)
 			switch {
@@ -113,6 +116,10 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	log, level := cfg.Log.Logger(cmd.ErrOrStderr())
+	// First what needs no store: a configuration that cannot work makes no file.
+	if _, err := serve.Try(cfg); err != nil {
+		return usageError{err}
+	}
 	store, err := openStore(&cfg)
 	if err != nil {
 		return err

@@ -90,10 +90,15 @@ func (f *serverFlags) advice(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &usageError{}):
+		return err
 	case !errors.As(err, &p):
 		return fmt.Errorf("%w; is weft serve or weft demo running there? --server names another", err)
 	case p.Status == http.StatusUnauthorized:
-		return fmt.Errorf("%w; give the operator's token with --token or WEFT_TOKEN", err)
+		if f.token == "" && os.Getenv("WEFT_TOKEN") == "" {
+			return fmt.Errorf("%w; give the operator's token with --token or WEFT_TOKEN", err)
+		}
+		return fmt.Errorf("%w; it does not know the token that --token or WEFT_TOKEN gives", err)
 	case p.Status == http.StatusUnprocessableEntity, p.Status == http.StatusBadRequest:
 		return usageError{err}
 	}
@@ -109,6 +114,14 @@ func (f *spanFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.last, "last", "", "of a controller: so long before now, by the fabric's clock, such as 90s (default 1h)")
 	fl.StringVar(&f.from, "from", "", "begin of the span: of a run 2ms, of a controller 2026-01-02T15:04:05Z")
 	fl.StringVar(&f.to, "to", "", "its end, which is not in it; left out: the end of the run, or now")
+}
+
+// addOfRecords is add for commands of which only controllers take a span.
+func (f *spanFlags) addOfRecords(cmd *cobra.Command, whose string) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.last, "last", "", whose+"so long before now, by the fabric's clock, such as 90s (default 1h)")
+	fl.StringVar(&f.from, "from", "", whose+"begin of the span, such as 2026-01-02T15:04:05Z")
+	fl.StringVar(&f.to, "to", "", whose+"its end, which is not in it; left out: now")
 }
 
 // ofRun is the span of a scenario's run; to is 0 at its end.

@@ -30,7 +30,7 @@ func (a *app) storeInfoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "info FILE",
 		Short: "Show what a store file holds",
-		Args:  cobra.ExactArgs(1),
+		Args:  arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStore(args[0], func(s *embedded.Store) error {
 				info, err := s.Info(cmd.Context())
@@ -57,27 +57,30 @@ func (a *app) storeInfoCommand() *cobra.Command {
 }
 
 func (a *app) storeExportCommand() *cobra.Command {
-	var to, from, until string
+	var out, from, to string
 	var kinds []string
 	cmd := &cobra.Command{
-		Use:   "export FILE --to DIR",
+		Use:   "export FILE --out DIR",
 		Short: "Write a store file's tables as Parquet",
-		Example: `  weft store export weft.duckdb --to out
-  weft store export weft.duckdb --to out --kind flows,losses --from 2026-03-01T12:00:00Z --until 2026-03-01T13:00:00Z`,
-		Args: cobra.ExactArgs(1),
+		Example: `  weft store export weft.duckdb --out tables
+  weft store export weft.duckdb --out tables --kind flows,losses --from 2026-03-01T12:00:00Z --to 2026-03-01T13:00:00Z`,
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			if to == "" {
-				return usagef("--to is missing, want the folder to write to")
+			if out == "" {
+				return usagef("--out is missing, want the folder to write to")
 			}
 			begin, err := instant("--from", from)
 			if err != nil {
 				return err
 			}
-			end, err := instant("--until", until)
+			end, err := instant("--to", to)
 			if err != nil {
 				return err
+			}
+			if !end.IsZero() && !begin.Before(end) {
+				return usagef("--from %s and --to %s, want a span", from, to)
 			}
 			chosen := store.Kinds()
 			if len(kinds) > 0 {
@@ -91,23 +94,23 @@ func (a *app) storeExportCommand() *cobra.Command {
 				chosen = append(chosen, kind)
 			}
 			return withStore(args[0], func(s *embedded.Store) error {
-				return a.export(ctx, cmd, s, to, chosen, begin, end)
+				return a.export(ctx, cmd, s, out, chosen, begin, end)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "folder to write KIND.parquet to")
+	cmd.Flags().StringVar(&out, "out", "", "folder to write KIND.parquet to")
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "tables to export (default all)")
 	cmd.Flags().StringVar(&from, "from", "", "the earliest time, as RFC 3339 (default the oldest)")
-	cmd.Flags().StringVar(&until, "until", "", "the time before which to stop (default none)")
+	cmd.Flags().StringVar(&to, "to", "", "the time before which to stop (default none)")
 	return cmd
 }
 
-func (a *app) export(ctx context.Context, cmd *cobra.Command, s *embedded.Store, to string, kinds []store.Kind, begin, end time.Time) error {
+func (a *app) export(ctx context.Context, cmd *cobra.Command, s *embedded.Store, dir string, kinds []store.Kind, begin, end time.Time) error {
 	rows := map[store.Kind]uint64{}
 	var t table
 	t.row("KIND", "ROWS")
 	for _, kind := range kinds {
-		n, err := s.Export(ctx, to, kind, begin, end)
+		n, err := s.Export(ctx, dir, kind, begin, end)
 		if err != nil {
 			return err
 		}
@@ -135,10 +138,12 @@ func instant(flag, text string) (time.Time, error) {
 // withStore opens a file that is there, and closes it.
 func withStore(path string, do func(*embedded.Store) error) error {
 	if _, err := os.Stat(path); err != nil {
-		return err // Open would make it
+		return usageError{err} // Open would make it
 	}
 	s, err := embedded.Open(path, embedded.DefaultConfig())
-	if err != nil {
+	if errors.Is(err, embedded.ErrForeign) {
+		return usageError{err}
+	} else if err != nil {
 		return err
 	}
 	return errors.Join(do(s), s.Close())

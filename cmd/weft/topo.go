@@ -46,7 +46,7 @@ func (a *app) topoKindCommand(kind topo.Kind) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   kind.Name,
 		Short: kind.About,
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			format, err := a.fileFormat(to)
 			if err != nil {
@@ -89,9 +89,13 @@ their own, in lines "switch destination next_hop".`,
 		Example: `  weft topo convert lab.clab.yml > fabric.yaml
   weft topo convert topology.txt --out fabric.json
   weft topo convert fabric.yaml --to dot | dot -Tsvg > fabric.svg`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if known, ok := file.FormatOf(out); ok && !cmd.Flags().Changed("to") {
+			if out != "" && !cmd.Flags().Changed("to") {
+				known, ok := file.FormatOf(out)
+				if !ok {
+					return usagef("--out %s: its name does not tell the format, want --to with it: %s", out, strings.Join(written, ", "))
+				}
 				to = string(known)
 			}
 			format, err := a.fileFormat(to)
@@ -145,6 +149,9 @@ func (a *app) fileFormat(to string) (file.Format, error) {
 // writeFile writes a file as a whole: a failure leaves no half of one.
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".weft-*")
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		pe.Path = path // nobody asked for the other one
+	}
 	if err != nil {
 		return err
 	}

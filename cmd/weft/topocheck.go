@@ -20,7 +20,7 @@ cyclic buffer dependencies, which let PFC pauses run in a circle (a deadlock).
 
 The exit code is 3 where there is a fault, or with --strict a warning. A cyclic
 buffer dependency is a warning: it harms only where PFC is on.`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := file.Read(args[0])
 			if err != nil {

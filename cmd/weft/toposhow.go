@@ -22,13 +22,16 @@ func (a *app) topoShowCommand() *cobra.Command {
 		Example: `  weft topo show fabric.yaml
   weft topo show fabric.yaml --node tor0
   weft topo show fabric.yaml --from h0 --to h15`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") != (to == "") {
 				return usagef("--from and --to go together")
 			}
 			if from != "" && node != "" {
 				return usagef("--node or --from and --to, not both")
+			}
+			if limit < 1 {
+				return usagef("--limit %d, want at least 1", limit)
 			}
 			doc, err := file.Read(args[0])
 			if err != nil {

@@ -63,17 +63,17 @@ kept; --id shows one of them, and writes it to a file with --pcapng.
 The exit code is 3 where a place is to blame for lost packets, or there is a
 loop.`,
 		Example: `  weft trace examples/trace.yaml
-  weft trace examples/trace.yaml --filter 'trace.loop && ip.src == h4' --show 1
+  weft trace examples/trace.yaml --filter 'trace.loop && ip.src == h5' --show 1
   weft trace examples/trace.yaml --filter 'hop.switch == leaf0' --fields ip.src,ip.dst,trace.latency
   weft trace examples/trace.yaml --filter trace.drop --pcapng lost.pcapng
-  weft trace --pcap mirrors.pcapng --topo fabric.yaml
+  weft trace --pcap mirrors.pcapng --topology fabric.yaml
   weft trace --last 10m --end short --server http://127.0.0.1:8080
   weft trace --id 1234567890 --pcapng one.pcapng`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if f.captured.pcap != "" {
-				return cobra.NoArgs(cmd, args)
+			if f.captured.pcap != "" && len(args) > 0 {
+				return fmt.Errorf("%s and --pcap %s: want one of them", args[0], f.captured.pcap)
 			}
-			return cobra.MaximumNArgs(1)(cmd, args)
+			return arguments(0, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
@@ -84,9 +84,7 @@ loop.`,
 	fl.IntVar(&f.top, "top", 20, "how many traces to show at most; 0 means all")
 	fl.IntVar(&f.show, "show", 0, "show the hops of this trace, by its number in the table")
 	fl.StringVar(&f.pcapng, "pcapng", "", "write the traces to this file, with a comment on each hop")
-	fl.Uint64Var(&f.seed, "seed", 1, "instead of the scenario's")
-	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
-	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
+	f.runFlags.add(cmd)
 	f.captured.add(cmd)
 	f.span.add(cmd)
 	f.asked.add(cmd)
@@ -94,7 +92,7 @@ loop.`,
 }
 
 func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
-	if asked, err := f.asked.wanted(cmd, f.captured.pcap+strings.Join(args, ""), "fields", "close", "seed", "duration", "quiet", "topo", "pad", "debug-mark"); err != nil {
+	if asked, err := f.asked.wanted(cmd, f.captured.pcap+strings.Join(args, ""), "fields", "close", "seed", "duration", "quiet", "topology", "pad", "debug-mark"); err != nil {
 		return err
 	} else if asked {
 		return f.ask(a, cmd)
@@ -111,7 +109,10 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	case f.top < 0 || f.show < 0:
 		return usagef("--top %d and --show %d, want 0 or more", f.top, f.show)
 	case f.captured.topo != "" && f.captured.pcap == "":
-		return usagef("--topo is for --pcap; a scenario has its own topology")
+		return usagef("--topology is for --pcap; a scenario has its own topology")
+	}
+	if err := writable("pcapng", f.pcapng); err != nil {
+		return err
 	}
 	all := cmd.Flags().Changed("filter")
 	check := func(w *tracewatch.Watch) error {
@@ -139,6 +140,9 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	got, err := w.GetTrace(f.filter, model.Time(from), to, f.fields...)
 	if err != nil {
 		return filterUsage(err)
+	}
+	if f.show > 0 && len(got.Traces) == 0 {
+		return usagef("--show %d: the filter chooses no trace", f.show)
 	}
 	if f.show > len(got.Traces) {
 		return usagef("--show %d, want at most %d, as many as there are", f.show, len(got.Traces))

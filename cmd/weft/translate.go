@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net"
 	"os/signal"
 	"syscall"
 
@@ -26,10 +27,15 @@ Connections are set up with weft collect --rocev2, and set up anew when either
 side was away. While a collector cannot keep up, reporters are told so.`,
 		Example: `  weft translate --to 127.0.0.1:1337
   weft translate --to 10.0.0.51:1337 --to 10.0.0.52:1337 --source 10.0.0.1:4791 --listen 10.0.0.1:40040`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(cfg.Collectors) == 0 {
 				return usagef("--to is missing: want the address where a collector sets up connections")
+			}
+			for _, to := range cfg.Collectors {
+				if _, _, err := net.SplitHostPort(to); err != nil {
+					return usagef("--to %q, want HOST:PORT", to)
+				}
 			}
 			if err := errors.Join(f.apply(&cfg), addrPort("source", source, &cfg.Source)); err != nil {
 				return usageError{err}

@@ -37,7 +37,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit, Go version and platform",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := readBuildInfo()
 			if a.format == "json" {

@@ -15,7 +15,7 @@ func wiresharkCommand() *cobra.Command {
 		Example: `  weft wireshark > weft.lua
   wireshark -X lua_script:weft.lua capture.pcapng
   weft wireshark > ~/.local/lib/wireshark/plugins/weft.lua   # for good`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(cmd.OutOrStdout(), wireshark.Dissector)
 			return err
