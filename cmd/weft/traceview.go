@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/trace"
@@ -106,7 +107,7 @@ func (v *traceView) printFindings(w io.Writer) error {
 	for _, f := range v.Findings {
 		at, flow := f.At, ""
 		if len(f.Round) > 0 {
-			at = fmt.Sprint(f.Round)
+			at = strings.Join(f.Round, " > ")
 		}
 		if f.Flow != nil {
 			flow = f.Flow.String()
