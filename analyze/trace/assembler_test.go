@@ -3,9 +3,6 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -95,143 +92,6 @@ func way(t testing.TB, to model.NodeID) (list []model.NodeID) {
 	return list
 }
 
-func TestEnds(t *testing.T) {
-	w := way(t, 15)
-	for name, tc := range map[string]struct {
-		hops []int // of the way, by TTL 64 and less
-		end  End
-		lost int
-	}{
-		"whole":                  {[]int{0, 1, 2, 3, 4}, Arrived, 0},
-		"in any order":           {[]int{3, 0, 4, 2, 1}, Arrived, 0},
-		"a mirror is lost":       {[]int{0, 1, 3, 4}, Arrived, 1},
-		"two mirrors are lost":   {[]int{0, 3, 4}, Arrived, 2},
-		"the first is lost":      {[]int{1, 2, 3, 4}, Arrived, 1},
-		"only the last":          {[]int{4}, Arrived, 1},
-		"lost at the spine":      {[]int{0, 1, 2}, Short, 0},
-		"lost at the first":      {[]int{0}, Short, 0},
-		"lost, and a mirror too": {[]int{0, 2}, Short, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			list, _ := gather(t, noPorts(), func(a *Assembler) {
-				for i, hop := range tc.hops {
-					a.Add(model.Time(i), seen(w[hop], 15, uint8(64-hop), 7, model.Time(1000*hop)))
-				}
-			})
-			if len(list) != 1 {
-				t.Fatalf("%d traces; want 1", len(list))
-			}
-			got := list[0]
-			var want []model.NodeID
-			slices.Sort(tc.hops)
-			for _, hop := range tc.hops {
-				want = append(want, w[hop])
-			}
-			if diff := cmp.Diff(want, switches(got)); diff != "" || got.End != tc.end || got.Lost != tc.lost {
-				t.Errorf("%v, %d mirrors lost, by %v; want %v, %d, %v", got.End, got.Lost, switches(got), tc.end, tc.lost, want)
-			}
-		})
-	}
-}
-
-func switches(t *Trace) (list []model.NodeID) {
-	for i := range t.Hops {
-		list = append(list, t.Hops[i].Switch)
-	}
-	return list
-}
-
-// TestOutPortsTell: a last hop that has no route, or sends the packet to the
-// wrong host, did not deliver it.
-func TestOutPortsTell(t *testing.T) {
-	tor := fabric.Node(15).Ports[0].Peer
-	for out, want := range map[model.PortID]End{tor.Port: Arrived, 0: Short, 3 - tor.Port: Short} {
-		list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
-			m := seen(tor.Node, 15, 60, 7, 0)
-			m.Out = out
-			a.Add(0, m)
-		})
-		if list[0].End != want {
-			t.Errorf("by port %d it %v; want %v", out, list[0].End, want)
-		}
-	}
-}
-
-// TestLoops: twice at a device is a loop only with a smaller TTL and in one
-// part of the way.
-func TestLoops(t *testing.T) {
-	tor := fabric.Node(0).Ports[0].Peer.Node
-	leaf := fabric.Node(tor).Ports[2].Peer.Node
-	type visit struct {
-		at      model.NodeID
-		headers []header
-	}
-	a, b := ipOf(0), ipOf(15)
-	own := func(id model.NodeID) model.Addr { return fabric.Node(id).IPv4 }
-	for name, tc := range map[string]struct {
-		visits []visit
-		loop   bool
-	}{
-		"round and round":   {[]visit{{tor, []header{{a, b, 64}}}, {leaf, []header{{a, b, 63}}}, {tor, []header{{a, b, 62}}}}, true},
-		"in a tunnel":       {[]visit{{tor, []header{{a, b, 64}, {a, b, 9}}}, {leaf, []header{{a, b, 63}, {a, b, 9}}}, {tor, []header{{a, b, 62}, {a, b, 9}}}}, true},
-		"to a mux and back": {[]visit{{tor, []header{{a, b, 64}}}, {tor, []header{{ipOf(1), b, 64}, {a, b, 62}}}, {leaf, []header{{ipOf(1), b, 63}, {a, b, 62}}}}, false},
-		"a probe there and back": {[]visit{
-			{tor, []header{{a, own(tor), 64}, {a, own(leaf), 64}, {a, own(tor), 64}, {a, b, 64}}},
-			{leaf, []header{{a, own(leaf), 63}, {a, own(tor), 64}, {a, b, 64}}},
-			{tor, []header{{a, own(tor), 63}, {a, b, 64}}},
-			{leaf, []header{{a, b, 63}}},
-		}, false},
-		"sent again": {[]visit{{tor, []header{{a, b, 64}}}, {leaf, []header{{a, b, 63}}}, {tor, []header{{a, b, 64}}}, {leaf, []header{{a, b, 63}}}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			list, _ := gather(t, noPorts(), func(x *Assembler) {
-				for i, v := range tc.visits {
-					f := frame(v.headers, 1, 7, []byte("payload"))
-					x.Add(0, &mirror.Mirror{Switch: v.at, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
-				}
-			})
-			if len(list) != 1 {
-				t.Fatalf("%d traces; want one", len(list))
-			}
-			if got := list[0].End == Looped; got != tc.loop {
-				t.Errorf("%v, hops %+v; want a loop %v", list[0].End, list[0].Hops, tc.loop)
-			}
-		})
-	}
-}
-
-// TestDetours: a packet that went round and arrived was underway while routes
-// were put right; one that did not makes a loop of both.
-func TestDetours(t *testing.T) {
-	tor := fabric.Node(0).Ports[0].Peer.Node
-	leaf := fabric.Node(tor).Ports[2].Peer.Node
-	last := fabric.Node(15).Ports[0].Peer.Node
-	a, b := ipOf(0), ipOf(15)
-	list, _ := gather(t, noPorts(), func(x *Assembler) {
-		for id, way := range [][]model.NodeID{{tor, leaf, tor, leaf, last}, {tor, leaf, tor, leaf}} {
-			for i, sw := range way {
-				f := frame([]header{{a, b, uint8(64 - i)}}, 1, uint16(id), []byte("payload"))
-				x.Add(0, &mirror.Mirror{Switch: sw, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
-			}
-		}
-	})
-	if len(list) != 2 {
-		t.Fatalf("%d traces; want two", len(list))
-	}
-	slices.SortFunc(list, func(a, b *Trace) int { return int(a.IPID) - int(b.IPID) })
-	j, err := NewJudge(DefaultJudgeConfig(), fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, detour := range []bool{true, false} {
-		j.Add(list[i])
-		got := j.Findings()
-		if len(got) != 1 || got[0].Kind != Loop || got[0].Ended != uint64(i+1) || got[0].Through != 1 || got[0].Detour() != detour {
-			t.Errorf("after %d packets: %+v; want a finding of all that went round, one that arrived, a detour: %v", i+1, got, detour)
-		}
-	}
-}
-
 // TestDoublesAreCounted: a mirror that comes twice, and a packet that does.
 func TestDoublesAreCounted(t *testing.T) {
 	list, s := gather(t, noPorts(), func(a *Assembler) {
@@ -261,63 +121,6 @@ func TestPacketsAreToldApart(t *testing.T) {
 	})
 	if len(list) != 6 {
 		t.Errorf("%d packets; want 6", len(list))
-	}
-}
-
-// TestRoutesOfItsTime: what was right before a change is right, and what
-// happens around it is not judged.
-func TestRoutesOfItsTime(t *testing.T) {
-	b := topo.NewBuilder("two racks")
-	guest := netip.MustParsePrefix("10.99.0.0/24")
-	h0 := b.AddNode(topo.NodeSpec{Name: "h0", Pod: topo.NoPod})
-	h1 := b.AddNode(topo.NodeSpec{Name: "h1", Pod: topo.NoPod, Nets: []netip.Prefix{guest}})
-	after := b.AddNode(topo.NodeSpec{Name: "a", Role: topo.ToR, Pod: topo.NoPod})
-	before := b.AddNode(topo.NodeSpec{Name: "b", Role: topo.ToR, Pod: topo.NoPod})
-	spine := b.AddNode(topo.NodeSpec{Name: "s", Role: topo.Spine, Pod: topo.NoPod})
-	for _, l := range [][2]model.NodeID{{h0, after}, {h1, before}, {after, spine}, {before, spine}} {
-		b.Connect(l[0], l[1], topo.DefaultLinks().Fabric)
-	}
-	f, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, err := topo.NewRoutes(f, topo.RouteConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := model.AddrOf(netip.MustParseAddr("10.99.0.5"))
-	r, err := topo.NewRoutes(f, topo.RouteConfig{Moved: map[model.Addr]model.NodeID{to: h0}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	history := topo.NewIntent(old)
-	const change = model.Time(10 * time.Second)
-	if err := history.Set(change, r); err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		at   model.NodeID
-		when model.Time
-		end  End
-	}{
-		"old place, before":     {before, change - 1, Arrived},
-		"old place, just after": {before, change + 1000, Arrived},
-		"old place, long after": {before, change + model.Time(5*time.Second), Short},
-		"new place, before":     {after, change - model.Time(time.Second), Short},
-		"new place, after":      {after, change + 1, Arrived},
-		"nowhere, just after":   {spine, change + 1, Unsettled},
-	} {
-		var got End
-		a, err := New(noPorts(), history, func(tr *Trace) { got = tr.End })
-		if err != nil {
-			t.Fatal(err)
-		}
-		packet := frame([]header{{f.Node(h1).IPv4, to, 60}}, 1, 7, nil)
-		a.Add(tc.when, &mirror.Mirror{Switch: tc.at, Frame: packet, Length: uint16(len(packet))})
-		a.Flush()
-		if got != tc.end {
-			t.Errorf("%s: %v; want %v", name, got, tc.end)
-		}
 	}
 }
 
@@ -471,25 +274,6 @@ func FuzzAdd(f *testing.F) {
 		a.Flush()
 		j.Findings()
 	})
-}
-
-func TestDistinct(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{0, 1, 10, 300, 5000, 200000} {
-		var a, b Distinct
-		for i := range n {
-			h := rng.Uint64()
-			a.Add(h)
-			a.Add(h)
-			if i%2 == 0 {
-				b.Add(h)
-			}
-		}
-		b.Merge(&a)
-		if got := b.Count(); math.Abs(got-float64(n)) > 0.2*float64(n) || b != a {
-			t.Errorf("%d flows are counted as %.1f", n, got)
-		}
-	}
 }
 
 func BenchmarkAdd(b *testing.B) {

@@ -1,0 +1,150 @@
+package epoch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// TestPollsFollowTheCause is Table 1 and Fig. 6 of the paper as cases.
+func TestPollsFollowTheCause(t *testing.T) {
+	traffic := func(r *rig, in, out model.PortID, paused bool) {
+		if paused {
+			r.pause(0, out, 3, 10*µs)
+		}
+		r.packet(5*µs, in, out, 3, flowKey(1), 3)
+	}
+	for name, tc := range map[string]struct {
+		flag  poll.Flag
+		route model.PortID
+		setup func(r *rig)
+		want  []sent
+	}{
+		"victim's way, no pause":        {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, false) }, []sent{{2, poll.Victim}}},
+		"victim's way, paused":          {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
+		"victim's way ends at its host": {poll.Victim, 4, func(r *rig) { traffic(r, 1, 4, true) }, nil},
+		"no route":                      {poll.Victim, 0, func(*rig) {}, nil},
+		"causes, traffic and pause":     {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, true) }, []sent{{3, poll.Causes}}},
+		"causes, no traffic from there": {poll.Causes, 2, func(r *rig) { traffic(r, 2, 3, true) }, nil},
+		"causes, not paused: the end":   {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, false) }, nil},
+		"causes end at a host":          {poll.Causes, 2, func(r *rig) { traffic(r, 1, 4, true) }, nil},
+		"both, one port":                {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
+		"both, two ports":               {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, false); traffic(r, 1, 3, true) }, []sent{{2, poll.Victim}, {3, poll.Causes}}},
+		"an old pause does not count":   {poll.Causes, 2, func(r *rig) { r.pause(0, 3, 3, µs); r.packet(5*µs, 1, 3, 3, flowKey(1), 0) }, nil},
+		"useless":                       {0, 2, func(r *rig) { traffic(r, 1, 2, true) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, DefaultConfig())
+			tc.setup(r)
+			r.route = tc.route
+			p := complaint
+			p.Flag = tc.flag
+			r.poll(100*µs, 1, p)
+			if !slices.Equal(r.sent, tc.want) {
+				t.Errorf("passed on %v; want %v", r.sent, tc.want)
+			}
+			if r.act.Verdict != inswitch.Taken {
+				t.Error("the poll went on with the traffic; want it taken")
+			}
+		})
+	}
+}
+
+// TestReportsHoldWhatPollsFollow: a neighbour that sends no more waits for a
+// queue that others still use. The poll goes there for what it sent last, and
+// the report says so.
+func TestReportsHoldWhatPollsFollow(t *testing.T) {
+	cfg := DefaultConfig()
+	r := newRig(t, cfg)
+	r.packet(5*µs, 1, 3, 3, flowKey(1), 3)
+	r.packet(6*µs, 1, 2, 3, flowKey(2), 3) // to a port that nobody pauses
+	r.pause(10*µs, 3, 3, 10*time.Millisecond)
+	for at := 100 * µs; at < 4*cfg.Length; at += 100 * µs {
+		r.packet(at, 2, 3, 3, flowKey(3), 3)
+	}
+	p := complaint
+	p.Flag = poll.Causes
+	if r.poll(4*cfg.Length, 1, p); !slices.Equal(r.sent, []sent{{3, poll.Causes}}) {
+		t.Fatalf("passed on %v; want it where the last traffic went", r.sent)
+	}
+	var old []epoch.Meter
+	for _, m := range readAnswer(r.reports(4*cfg.Length + cfg.Collect)).Meters {
+		if m.Epoch == 0 {
+			old = append(old, m)
+		}
+	}
+	if want := []epoch.Meter{{In: 1, Out: 3, Priority: 3, Packets: 1, Bytes: 1000}}; !slices.Equal(old, want) {
+		t.Errorf("of the first epoch the report tells %+v; want %+v", old, want)
+	}
+}
+
+func TestAVisitOnTheVictimsWayDoesNotSwallowTheCause(t *testing.T) {
+	r := newRig(t, DefaultConfig())
+	r.route = 2
+	r.pause(0, 2, 3, time.Millisecond)
+	r.packet(1*µs, 1, 2, 3, flowKey(1), 1)
+	r.poll(10*µs, 1, complaint)
+	p := complaint
+	p.Flag = poll.Both
+	if r.poll(11*µs, 1, p); !slices.Equal(r.sent, []sent{{2, poll.Causes}}) {
+		t.Errorf("passed on %v after a visit with flag victim; want the causes only", r.sent)
+	}
+	if r.poll(12*µs, 1, p); len(r.sent) != 0 || r.Stats().Repeated != 1 {
+		t.Errorf("passed on %v the third time, %+v; want nothing, and counted", r.sent, r.Stats())
+	}
+	if r.poll(12*µs, 3, p); len(r.sent) == 0 {
+		t.Error("nothing passed on for a poll by another port; want it taken")
+	}
+	if r.poll(time.Second, 1, p); len(r.sent) == 0 {
+		t.Error("nothing passed on a second later; want the poll taken again")
+	}
+}
+
+func TestOneSnapshotAnswersTwoComplaints(t *testing.T) {
+	cfg := DefaultConfig()
+	r := newRig(t, cfg)
+	r.packet(1*µs, 1, 2, 3, flowKey(1), 1)
+	r.poll(10*µs, 1, complaint)
+	second := complaint
+	second.Event.Number = 2
+	r.poll(20*µs, 1, second)
+	r.packet(30*µs, 1, 3, 3, flowKey(2), 1) // after the freeze
+	if got := r.reports(cfg.Collect); len(got) != 0 {
+		t.Fatalf("%d chunks before the processor is done; want none", len(got))
+	}
+	got := r.reports(cfg.Collect + 10*µs)
+	if len(got) != 2 || got[0].Event.Number != 1 || got[1].Event.Number != 2 || got[1].Flags != epoch.Elsewhere || got[1].Snapshot != got[0].Snapshot {
+		t.Fatalf("chunks %+v; want the records for the first, a reference for the second", got)
+	}
+	var asked epoch.Asked
+	if _, err := asked.Parse(got[1].Records); err != nil || asked.At.Sub(got[0].Snapshot) != 10*µs {
+		t.Errorf("the second was asked at %v, %v; want 10 µs after the snapshot at %v", asked.At, err, got[0].Snapshot)
+	}
+	if a := readAnswer(got); len(a.Flows) != 1 || a.Flows[0].Key != flowKey(1) {
+		t.Errorf("flows %+v; want the one of before the freeze", a.Flows)
+	}
+	if s := r.Stats(); s.Snapshots != 1 || s.Reused != 1 {
+		t.Errorf("stats %+v; want one snapshot, reused once", s)
+	}
+}
+
+func TestMalformedPollsAndHopLimit(t *testing.T) {
+	r := newRig(t, DefaultConfig())
+	r.route = 2
+	p := complaint
+	p.HopLimit = 0
+	if r.poll(0, 1, p); len(r.sent) != 0 || r.Stats().Exhausted != 1 {
+		t.Errorf("passed on %v with no hop left, %+v; want nothing", r.sent, r.Stats())
+	}
+	r.poll(0, 1, complaint)
+	r.frame = r.frame[:20]
+	r.show()
+	if r.Stats().Malformed != 1 {
+		t.Errorf("stats %+v of a poll that is cut off; want it counted", r.Stats())
+	}
+}
