@@ -79,12 +79,16 @@ func run(t testing.TB, f func(context.Context) error) (stop func()) {
 	return stop
 }
 
+// dial connects with more patience than by default: on a machine that is busy
+// the other side may not run for longer than seven timeouts of 20 ms.
 func dial(t testing.TB, s *Server, name string) *Client {
 	t.Helper()
 	cfg := ClientConfig{
 		Name: name, Collector: s.Control().String(), Local: netip.MustParseAddrPort("127.0.0.1:0"),
 		Translate: translate.DefaultConfig(), Requester: rdma.DefaultRequesterConfig(),
 	}
+	cfg.Requester.Timeout, cfg.Requester.Retries = 250*time.Millisecond, 1000
+	cfg.Translate.PathWait = time.Minute // nor shall a path be given up half way
 	c, err := Dial(t.Context(), cfg, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +155,11 @@ func TestBothOutletsWriteTheSame(t *testing.T) {
 	now := model.TimeOf(time.Now())
 	c.Drain(now)
 	local.Drain(now)
-	stop() // everything is acknowledged
+	await(t, "acknowledgements", func() bool {
+		_, cs := c.Stats()
+		return cs.Requester.Acked == cs.Requester.Writes+cs.Requester.Adds
+	})
+	stop()
 	a, b := far.Regions(), near.Regions()
 	for i := range a {
 		x, y := make([]byte, a[i].Size()), make([]byte, b[i].Size())
@@ -247,25 +255,45 @@ func TestListsHaveOneWriter(t *testing.T) {
 	await(t, "entries", func() bool { st := s.Stats().Responder; return st.Adds == 60 })
 }
 
+// ask sends a request and returns the answer.
+func ask(t testing.TB, s *Server, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Control().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.Write([]byte(request))
+	var b bytes.Buffer
+	b.ReadFrom(conn)
+	return b.String()
+}
+
+// TestRefusedRequestHarmsNobody: one without an address does not end the
+// connection of the translator whose name it has.
+func TestRefusedRequestHarmsNobody(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
+	dial(t, s, "x")
+	if got := ask(t, s, `{"name":"x"}`+"\n"); !strings.Contains(got, "without name, address") {
+		t.Errorf("a request without an address is answered by %q; want a refusal", got)
+	}
+	if n := s.Stats().Peers; n != 1 {
+		t.Errorf("%d queue pairs; want that of x", n)
+	}
+}
+
 func TestExchangeRefuses(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", memory(t), nil)
 	for in, want := range map[string]string{
-		`{"name":"x","addr":"127.0.0.1:5","qpn":16777216}` + "\n": "24 bits",
-		`{"addr":"127.0.0.1:5"}` + "\n":                           "without name",
-		`{"name":"x","addr":"[::1]:5"}` + "\n":                    "same family",
-		"nonsense\n":                                              "",
+		`{"name":"` + strings.Repeat("x", maxRequest) + `"}` + "\n": "",
+		`{"name":"x","addr":"127.0.0.1:5","qpn":16777216}` + "\n":   "24 bits",
+		`{"addr":"127.0.0.1:5"}` + "\n":                             "without name",
+		`{"name":"x","addr":"[::1]:5"}` + "\n":                      "same family",
+		"nonsense\n":                                                "",
 	} {
-		conn, err := net.Dial("tcp", s.Control().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
-		conn.Write([]byte(in))
-		var b bytes.Buffer
-		b.ReadFrom(conn)
-		conn.Close()
-		if !strings.Contains(b.String(), want) || want == "" && b.Len() > 0 {
-			t.Errorf("%q is answered by %q; want %q", in, b.String(), want)
+		if got := ask(t, s, in); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%q is answered by %q; want %q", in, got, want)
 		}
 	}
 	if n := s.Stats().Peers; n != 0 {

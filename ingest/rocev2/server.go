@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -26,8 +27,14 @@ type ServerConfig struct {
 	Control netip.AddrPort // the exchange
 }
 
-// maxQueues is the most translators of a collector, as in the prototype.
-const maxQueues = 256
+// maxQueues is the most translators of a collector, as in the prototype, and
+// maxExchanges the most connections: a few more, so that one whose connection has
+// died can set up another. maxRequest bounds what a stranger can have us read.
+const (
+	maxQueues    = 256
+	maxExchanges = 2 * maxQueues
+	maxRequest   = 4 << 10
+)
 
 // Server opens memory to writes.
 type Server struct {
@@ -115,17 +122,36 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	var acceptErr error
+	room := make(chan struct{}, maxExchanges)
 	wg.Go(func() {
 		defer cancel()
 		for {
 			conn, err := s.control.Accept()
-			if err != nil {
-				if ctx.Err() == nil {
-					acceptErr = fmt.Errorf("rocev2: accept: %w", err)
+			switch {
+			case ctx.Err() != nil:
+				if err == nil {
+					_ = conn.Close()
 				}
 				return
+			case errors.Is(err, net.ErrClosed):
+				acceptErr = fmt.Errorf("rocev2: accept: %w", err)
+				return
+			case err != nil:
+				// Files may have run out, which passes; memory is served meanwhile.
+				s.log.Warn("accept a translator", "error", err)
+				time.Sleep(acceptAgain)
+				continue
 			}
-			wg.Go(func() { s.serve(ctx, conn) })
+			select {
+			case room <- struct{}{}:
+				wg.Go(func() {
+					defer func() { <-room }()
+					s.serve(ctx, conn)
+				})
+			default:
+				s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open", maxExchanges))
+				_ = conn.Close()
+			}
 		}
 	})
 	var err error
@@ -155,8 +181,12 @@ func (s *Server) packet(from netip.AddrPort, payload []byte) {
 	}
 }
 
-// exchangeTime is how long each side of the exchange may take.
-const exchangeTime = 5 * time.Second
+// exchangeTime is how long each side of the exchange may take, acceptAgain after
+// how long connections are accepted again when that failed.
+const (
+	exchangeTime = 5 * time.Second
+	acceptAgain  = 100 * time.Millisecond
+)
 
 // serve sets up a connection and waits for its end.
 func (s *Server) serve(ctx context.Context, conn net.Conn) {
@@ -165,7 +195,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(exchangeTime))
 	var req Request
-	if err := json.NewDecoder(conn).Decode(&req); err != nil {
+	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&req); err != nil {
 		s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", err)
 		return
 	}
@@ -186,13 +216,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) {
 func (s *Server) admit(req Request, me *session) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if req.Name == "" || !req.Addr.IsValid() || req.PSN >= 1<<24 || req.QPN >= 1<<24 {
+		return Reply{Error: "request without name, address, or with more than 24 bits of QPN or PSN"}
+	}
 	if old := s.peers[req.Name]; old != nil {
 		s.responder.Disconnect(old.qp)
 		_ = old.conn.Close()
 		delete(s.peers, req.Name)
-	}
-	if req.Name == "" || !req.Addr.IsValid() || req.PSN >= 1<<24 || req.QPN >= 1<<24 {
-		return Reply{Error: "request without name, address, or with more than 24 bits of QPN or PSN"}
 	}
 	if len(s.peers) >= maxQueues {
 		return Reply{Error: fmt.Sprintf("%d translators are connected", maxQueues)}
