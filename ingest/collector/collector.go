@@ -278,8 +278,9 @@ func (c *Collector) Run(ctx context.Context) error {
 	for _, l := range c.clients {
 		work(linked, &links, l.Run)
 	}
+	var asked gate
 	server := &http.Server{
-		Handler: c.handler(), ReadHeaderTimeout: 5 * time.Second,
+		Handler: asked.through(c.handler()), ReadHeaderTimeout: 5 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends streams
 	}
 	if c.http != nil {
@@ -291,8 +292,14 @@ func (c *Collector) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	// Handlers read memory that is unmapped below.
-	_ = server.Shutdown(context.WithoutCancel(ctx))
+	// Handlers read memory that is unmapped below, so they must have ended. One
+	// whose client does not read its answer is cut off.
+	patience, give := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	if server.Shutdown(patience) != nil {
+		_ = server.Close()
+	}
+	give()
+	asked.shut()
 	wg.Wait()
 	now := model.TimeOf(time.Now())
 	for _, s := range c.shards {

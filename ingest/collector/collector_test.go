@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -26,6 +27,35 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
+
+// TestEndsWithAClientThatDoesNotRead: whoever asks for notices and leaves them
+// unread does not keep a collector from ending.
+func TestEndsWithAClientThatDoesNotRead(t *testing.T) {
+	c, stop := start(t, small(""))
+	conn, err := net.Dial("tcp", c.StatusAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /notices HTTP/1.1\r\nHost: x\r\n\r\n")
+	for !c.notices.any.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	key := make([]byte, 64<<10)
+	for range 500 { // 64 MB as text: more than sockets hold
+		c.notices.publish(translate.Notice{Primitive: dta.KeyWrite, Key: key})
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Run = %v; want nil", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("a collector with a client that does not read has not ended after a minute")
+	}
+}
 
 // small is a collector's configuration that opens quickly.
 func small(dir string) Config {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -163,8 +164,40 @@ func (c *Collector) handler() http.Handler {
 	return mux
 }
 
+// endTime is how long answers may take when a collector ends, writeTime how long
+// a client may take to read an event.
+const (
+	endTime   = 2 * time.Second
+	writeTime = 10 * time.Second
+)
+
+// gate knows when no request is being answered any more.
+type gate struct {
+	mu   sync.RWMutex
+	over bool
+}
+
+// through lets requests through until it is shut.
+func (g *gate) through(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.mu.RLock()
+		defer g.mu.RUnlock()
+		if !g.over {
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+// shut waits for those that are inside and lets no other in.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+}
+
 // serveNotices streams immediate reports as server-sent events. A client that
-// does not keep up is told how many it missed.
+// does not keep up is told how many it missed, and one that does not read at all
+// is disconnected.
 func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
@@ -198,7 +231,10 @@ func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case line := <-queue:
-			_, err = w.Write([]byte(line))
+			err = flush.SetWriteDeadline(time.Now().Add(writeTime))
+			if err == nil {
+				_, err = w.Write([]byte(line))
+			}
 		case n := <-missed:
 			_, err = fmt.Fprintf(w, "event: missed\ndata: %d\n\n", n)
 		}
