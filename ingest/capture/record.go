@@ -138,9 +138,6 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case <-r.wake:
 		}
 		r.write()
-		if r.err == nil {
-			r.err = r.file.flush()
-		}
 	}
 }
 
@@ -157,7 +154,8 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// write brings what waits to the file.
+// write brings what waits to the file. What the disk has not taken is not
+// written: the buffer before it takes everything.
 func (r *Recorder) write() {
 	r.mu.Lock()
 	r.writing, r.waiting = r.waiting, batch{r.writing.entries[:0], r.writing.bytes[:0]}
@@ -167,27 +165,31 @@ func (r *Recorder) write() {
 	for i := range r.writing.entries {
 		e := &r.writing.entries[i]
 		if r.err == nil {
-			r.err = r.put(e, rest[:e.size], &done)
-		}
-		if r.err == nil {
-			done.Written++
-		} else {
-			done.Failed++
+			r.err = r.put(e, rest[:e.size], uint64(i), &done)
 		}
 		rest = rest[e.size:]
+	}
+	if r.err == nil {
+		r.err = r.file.flush()
+	}
+	all := uint64(len(r.writing.entries))
+	if r.err == nil {
+		done.Written = all
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stats.Written += done.Written
-	r.stats.Failed += done.Failed
+	r.stats.Failed += all - done.Written
 	r.stats.Files += done.Files
 }
 
-func (r *Recorder) put(e *entry, payload []byte, done *Stats) error {
+// put writes a report behind so many of its batch.
+func (r *Recorder) put(e *entry, payload []byte, before uint64, done *Stats) error {
 	if r.file.full() {
 		if err := r.file.close(); err != nil {
 			return err
 		}
+		done.Written = before
 		next, err := create(&r.cfg)
 		if err != nil {
 			return err

@@ -1,0 +1,33 @@
+package capture
+
+import (
+	"net/netip"
+	"path/filepath"
+	"testing"
+)
+
+// TestFullDisk: what is in a buffer is not written yet, and where the disk does
+// not take it, it never was.
+func TestFullDisk(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
+	r, err := NewRecorder(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.MustParseAddrPort("10.0.0.7:1")
+	put := func() {
+		r.Datagram(DTA, true, 1, addr, addr, make([]byte, 100))
+		r.write()
+	}
+	put()
+	r.file.file.Close() // from now on it takes nothing
+	put()
+	put()
+	if st := r.Stats(); st.Written != 1 || st.Failed != 2 || st.Waiting != 0 {
+		t.Errorf("stats %+v; want 1 written and 2 failed", st)
+	}
+	if r.Close() == nil {
+		t.Error("Close = nil; want the disk's error")
+	}
+}
