@@ -46,9 +46,7 @@ func (s *Service) Reload(ctx context.Context, cfg Config) (restart []string, err
 		s.deps.Level.Set(cfg.Log.level())
 	}
 	s.taken = cfg.clone()
-	now := *s.stored.Load()
-	now.max = cfg.Store.MaxSize
-	s.stored.Store(&now)
+	s.note(func(now *stored) { now.max = cfg.Store.MaxSize })
 	return s.restarts(&cfg), nil
 }
 

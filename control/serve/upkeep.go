@@ -25,18 +25,33 @@ func (s *Service) maintain(ctx context.Context) error {
 		case err != nil:
 			s.log.Error("upkeep of the store", "error", err)
 		default:
-			now := *s.stored.Load()
-			now.size, now.memory = up.After, up.Memory
+			removed := uint64(0)
 			for _, r := range up.Removed {
-				now.forgotten += r.Age + r.Size
+				removed += r.Age + r.Size
 			}
-			s.stored.Store(&now)
-			s.log.Debug("upkeep of the store", "before", up.Before, "after", up.After, "removed", now.forgotten)
+			s.note(func(now *stored) {
+				now.size, now.memory = up.After, up.Memory
+				now.forgotten += removed
+			})
+			s.log.Debug("upkeep of the store", "before", up.Before, "after", up.After, "removed", removed)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-t.C:
+		}
+	}
+}
+
+// note changes what is known of the store. Upkeep and a reload may do so at the
+// same time.
+func (s *Service) note(change func(now *stored)) {
+	for {
+		old := s.stored.Load()
+		now := *old
+		change(&now)
+		if s.stored.CompareAndSwap(old, &now) {
+			return
 		}
 	}
 }

@@ -128,6 +128,7 @@ func (s *System) Run(ctx context.Context) error {
 	err := <-ends
 	stop()
 	err = errors.Join(err, <-ends)
+	s.listener = nil // closed by the server
 	s.lab.Control.Flush()
 	halt()
 	<-tended
@@ -171,6 +172,10 @@ func (s *System) Close() error {
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 		s.store = nil
+	}
+	if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+		s.listener = nil
 	}
 	return errors.Join(errs...)
 }
