@@ -45,7 +45,7 @@ func (f *Front) marked(r *api.MarkRequest) (servers []string, text string) {
 	if id, ok := f.c.fabric.ByAddr(r.Flow.Src); ok {
 		servers = []string{f.c.name(id)}
 	}
-	return servers, FilterOf(r.Flow)
+	return servers, filterOf(r.Flow)
 }
 
 // endMark takes a mark back, once. It runs in the controller's goroutine.

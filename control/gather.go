@@ -135,7 +135,7 @@ func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 		if !ok {
 			continue
 		}
-		hosts, text := []string{c.name(id)}, FilterOf(k)
+		hosts, text := []string{c.name(id)}, filterOf(k)
 		if c.traces.EnableDbg(hosts, text) != nil {
 			continue // marked already, or nobody can
 		}
@@ -275,8 +275,8 @@ func (c *Controller) queued(id uint64, nodes []model.NodeID, from model.Time) {
 	c.outcome(id, "label-rate", "no deep queue")
 }
 
-// FilterOf is the filter that matches one flow's packets.
-func FilterOf(k model.FlowKey) string {
+// filterOf is the filter that matches one flow's packets.
+func filterOf(k model.FlowKey) string {
 	ip := "ip"
 	if k.V6 {
 		ip = "ipv6"

@@ -35,12 +35,12 @@ func (r *Region) Write(off uint64, b []byte) error {
 			Store(w, binary.LittleEndian.Uint64(b))
 		case in%4 == 0 && len(b) >= 4:
 			n = 4
-			Store32((*uint32)(unsafe.Add(unsafe.Pointer(w), in)), binary.LittleEndian.Uint32(b))
+			store32((*uint32)(unsafe.Add(unsafe.Pointer(w), in)), binary.LittleEndian.Uint32(b))
 		default:
 			n = 1
 			half := (*uint32)(unsafe.Add(unsafe.Pointer(w), in&^3))
 			shift := 8 * (in & 3)
-			Store32(half, load32(half)&^(0xff<<shift)|uint32(b[0])<<shift)
+			store32(half, load32(half)&^(0xff<<shift)|uint32(b[0])<<shift)
 		}
 		off += uint64(n)
 		b = b[n:]
@@ -57,7 +57,7 @@ func Put(words []uint64, off uint64, b []byte) bool {
 	}
 	words = words[off/8:]
 	if off%8 != 0 && len(b) > 0 {
-		Store32(half(&words[0], 1), binary.LittleEndian.Uint32(b))
+		store32(half(&words[0], 1), binary.LittleEndian.Uint32(b))
 		words, b = words[1:], b[4:]
 	}
 	if len(b) >= bulk {
@@ -68,7 +68,7 @@ func Put(words []uint64, off uint64, b []byte) bool {
 		Store(&words[0], binary.LittleEndian.Uint64(b))
 	}
 	if len(b) > 0 {
-		Store32(half(&words[0], 0), binary.LittleEndian.Uint32(b))
+		store32(half(&words[0], 0), binary.LittleEndian.Uint32(b))
 	}
 	return true
 }

@@ -12,8 +12,8 @@ import (
 // which costs most of the speed of writing (docs/decisions/0009).
 func Store(p *uint64, v uint64) { *p = v }
 
-// Store32 writes one aligned half word.
-func Store32(p *uint32, v uint32) { *p = v }
+// store32 writes one aligned half word.
+func store32(p *uint32, v uint32) { *p = v }
 
 // Store4 writes four words, each of them whole.
 func Store4(to *[4]uint64, a, b, c, d uint64) { to[0], to[1], to[2], to[3] = a, b, c, d }

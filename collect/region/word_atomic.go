@@ -10,8 +10,8 @@ import (
 // Store writes one aligned word; in this build, atomically.
 func Store(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
 
-// Store32 writes one aligned half word; in this build, atomically.
-func Store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
+// store32 writes one aligned half word; in this build, atomically.
+func store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
 
 // Store4 writes four words, each of them whole.
 func Store4(to *[4]uint64, a, b, c, d uint64) {

@@ -22,7 +22,7 @@ type Margins struct{ Left, Top, Right, Bottom float64 }
 // NewFrame begins a drawing of w by h pixels; label says what it shows to those
 // who cannot see it.
 func NewFrame(w, h float64, m Margins, label string) *Frame {
-	return m.frame(NewSVG(w, h, label), w, h)
+	return m.frame(newSVG(w, h, label), w, h)
 }
 
 func (m Margins) frame(s *SVG, w, h float64) *Frame {

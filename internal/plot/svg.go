@@ -14,8 +14,8 @@ type SVG struct{ bytes.Buffer }
 // Attr is what an element has beside its place: class names and a tooltip.
 type Attr struct{ Class, Title string }
 
-// NewSVG begins a drawing of w by h pixels for a page that holds Style.
-func NewSVG(w, h float64, label string) *SVG {
+// newSVG begins a drawing of w by h pixels for a page that holds Style.
+func newSVG(w, h float64, label string) *SVG {
 	s := &SVG{}
 	s.Raw("<svg")
 	s.head(w, h, label)

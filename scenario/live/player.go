@@ -24,9 +24,9 @@ type Player struct {
 	after    func()       // a step; nil: nothing
 }
 
-// NewPlayer makes a player. A fault of the programme comes every so often on
+// newPlayer makes a player. A fault of the programme comes every so often on
 // the wall's clock; 0 is never.
-func NewPlayer(l *Lab, d *Director, pace float64, every time.Duration) *Player {
+func newPlayer(l *Lab, d *Director, pace float64, every time.Duration) *Player {
 	p := &Player{lab: l, director: d, every: every, Door: control.NewDoor()}
 	p.SetPace(pace)
 	return p

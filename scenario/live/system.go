@@ -90,7 +90,7 @@ func NewSystem(o Options) (_ *System, err error) {
 	}
 	s.View = s.lab.Control.View()
 	s.director = NewDirector(s.lab)
-	s.player = NewPlayer(s.lab, s.director, o.Pace, o.Every)
+	s.player = newPlayer(s.lab, s.director, o.Pace, o.Every)
 	s.player.after = s.snapshot
 	s.director.broke = func(f *Injected) { s.say("broken", f.Kind+": "+f.What) }
 	s.faults.Store(&[]api.Fault{})

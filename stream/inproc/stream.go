@@ -51,11 +51,8 @@ func (s *Stream) Partitions() int { return len(s.parts) }
 // Publish takes a copy of a message, into the partition of its key. It does not
 // wait: the error says why a message was lost, and it is counted.
 func (s *Stream) Publish(key uint64, m stream.Message) error {
-	return s.parts[Partition(key, len(s.parts))].put(&m)
+	return s.parts[key%uint64(len(s.parts))].put(&m)
 }
-
-// Partition is where messages of a key go, of n.
-func Partition(key uint64, n int) int { return int(key % uint64(n)) }
 
 // Subscribe reads some partitions, or all if none is named. Each has one reader
 // at a time.

@@ -42,10 +42,10 @@ func (t *Combined) cell(key *model.FlowKey, table int) int {
 	return table*t.width + int(at)
 }
 
-// FilterSuccess is the chance that none of a number of flows is taken for known
+// filterSuccess is the chance that none of a number of flows is taken for known
 // when it is first seen, by a filter of so many places of which each flow takes
 // hashes: the paper's product over all flows.
-func FilterSuccess(flows int, places float64, hashes int) float64 {
+func filterSuccess(flows int, places float64, hashes int) float64 {
 	// The sum of logarithms as an integral: thousands of steps are exact enough
 	// for a million flows.
 	const steps = 2000
@@ -59,17 +59,17 @@ func FilterSuccess(flows int, places float64, hashes int) float64 {
 }
 
 // FilterPlaces is the least number of places, bits of a filter or cells of a
-// combined table, with which FilterSuccess reaches a chance, and the number of
+// combined table, with which filterSuccess reaches a chance, and the number of
 // hashes that does it.
 func FilterPlaces(flows int, success float64) (places float64, hashes int) {
 	places = math.Inf(1)
 	for k := 1; k <= 64; k++ {
 		low, high := float64(flows)/10, float64(flows)*1e4
-		if FilterSuccess(flows, high, k) < success {
+		if filterSuccess(flows, high, k) < success {
 			continue
 		}
 		for high/low > 1.0001 {
-			if mid := math.Sqrt(low * high); FilterSuccess(flows, mid, k) < success {
+			if mid := math.Sqrt(low * high); filterSuccess(flows, mid, k) < success {
 				low = mid
 			} else {
 				high = mid

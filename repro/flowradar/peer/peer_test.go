@@ -209,7 +209,7 @@ func TestFilterSuccessIsMeasured(t *testing.T) {
 		t.Errorf("%v of tables of %.0f cells with %d hashes had no false positive; want 0.7", share, places, hashes)
 	}
 	for _, k := range []int{hashes - 1, hashes, hashes + 1} {
-		if got := FilterSuccess(200, places*0.99, k); got >= 0.7 {
+		if got := filterSuccess(200, places*0.99, k); got >= 0.7 {
 			t.Errorf("%d hashes succeed with %v in less memory; want less than 0.7", k, got)
 		}
 	}
