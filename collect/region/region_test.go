@@ -168,7 +168,7 @@ func TestOpenRefuses(t *testing.T) {
 		want error
 		text string
 	}{
-		"another kind":     {whole, Config{Kind: "other", Geometry: geometry{64}, Size: 512}, ErrMismatch, "holds a test, want a other"},
+		"another kind":     {whole, Config{Kind: "other", Geometry: geometry{64}, Size: 512}, ErrMismatch, "holds test, want other"},
 		"another geometry": {whole, Config{Kind: "test", Geometry: geometry{65}, Size: 512}, ErrMismatch, `{"slots":64}, want 512 bytes of {"slots":65}`},
 		"another size":     {whole, Config{Kind: "test", Geometry: geometry{64}, Size: 520}, ErrMismatch, "holds 512 bytes"},
 		"a text":           {[]byte("hello"), config(""), ErrForeign, ""},
