@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 
 GO       ?= go
-FUZZTIME ?= 10s
+FUZZTIME ?= 5s
 TOOL     := $(GO) tool -modfile=tools.mod
 LDFLAGS  := -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
@@ -37,12 +37,12 @@ page:
 # internal/race says what and why.
 PLAIN = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=node_modules '/internal/race"' .)))
 
-test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (10s)
+test: unit fuzz ## Run every test with the race detector, then each fuzz test for FUZZTIME (5s)
 
 unit: page
 	@scripts/need gcc:gcc g++:g++ tshark:tshark ns3++:libns3-dev promtool:prometheus
 	$(GO) test -race ./...
-	$(GO) test $(PLAIN)
+	$(GO) test -vet=off $(PLAIN) # vetted above
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
