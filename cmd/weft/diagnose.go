@@ -4,21 +4,28 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/model"
 )
 
+// diagnoseFlags are those of weft diagnose.
+type diagnoseFlags struct {
+	serverFlags
+	span     spanFlags
+	query    api.DiagnosesQuery
+	wait     time.Duration
+	id, draw string
+}
+
 func (a *app) diagnoseCommand() *cobra.Command {
-	var f serverFlags
-	var span spanFlags
-	var q api.DiagnosesQuery
-	var wait time.Duration
-	var id, draw string
+	var f diagnoseFlags
 	cmd := &cobra.Command{
 		Use:   "diagnose [FLOW]",
 		Short: "Ask a controller why a flow is slow",
@@ -35,87 +42,99 @@ The exit code is 3 if something holds the flow up.`,
   weft diagnose --last 10m
   weft diagnose --id d3 --draw why.svg`,
 		Args: arguments(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			switch {
-			case len(args) == 1 && id != "":
-				return usagef("a flow and --id: want one of them")
-			case draw != "" && id == "":
-				return usagef("--draw is of one verdict, want --id with it")
-			case draw != "" && !strings.HasSuffix(draw, ".svg") && !strings.HasSuffix(draw, ".dot"):
-				return usagef("--draw %s, want a file whose name ends with .svg or .dot", draw)
-			case wait < 0:
-				return usagef("--wait %v, want 0 or more", wait)
-			case len(args) == 1:
-				key, err := model.ParseFlowKey(args[0])
-				if err != nil {
-					return usageError{err}
-				}
-				s, err := c.ReportSlowFlow(cmd.Context(), api.SlowFlowReport{Flow: key}, min(wait, maxWait))
-				if err != nil {
-					return f.advice(err)
-				}
-				for end := time.Now().Add(wait - maxWait); s.State != "done" && time.Now().Before(end); time.Sleep(askAgain) {
-					if s, err = c.SlowFlow(cmd.Context(), s.ID); err != nil {
-						return f.advice(err)
-					}
-				}
-				return a.printSlowFlow(out, &s)
-			case id != "":
-				d, err := c.Diagnosis(cmd.Context(), id)
-				if err != nil {
-					return f.advice(err)
-				}
-				if draw != "" {
-					format := "svg"
-					if strings.HasSuffix(draw, ".dot") {
-						format = "dot"
-					}
-					b, err := c.Drawing(cmd.Context(), id, format)
-					if err != nil {
-						return f.advice(err)
-					}
-					if err := os.WriteFile(draw, b, 0o666); err != nil {
-						return err
-					}
-				}
-				if a.format == "json" {
-					return printJSON(out, d)
-				}
-				return printDiagnosis(out, &d)
-			}
-			if q.Range, err = span.ofRecords(); err != nil {
-				return err
-			}
-			page, err := c.Diagnoses(cmd.Context(), q)
-			if err != nil {
-				return f.advice(err)
-			}
-			if a.format == "json" {
-				return printJSON(out, page)
-			}
-			if len(page.Items) == 0 {
-				fmt.Fprintln(out, "no diagnoses")
-			} else if err := printDiagnosisRows(out, page.Items); err != nil {
-				return err
-			}
-			more(out, page.Next)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	f.add(cmd)
-	span.addOfRecords(cmd, "")
+	f.span.addOfRecords(cmd, "")
 	fl := cmd.Flags()
-	fl.DurationVar(&wait, "wait", 10*time.Second, "how long to wait for the verdict")
-	fl.StringVar(&id, "id", "", "show this verdict with all that it rests on")
-	fl.StringVar(&draw, "draw", "", "with --id: write its graph to this file, .svg or .dot")
-	fl.StringVar(&q.After, "after", "", "go on behind an earlier answer")
-	fl.IntVar(&q.Limit, "top", 100, "how many to show at most")
+	fl.DurationVar(&f.wait, "wait", 10*time.Second, "how long to wait for the verdict")
+	fl.StringVar(&f.id, "id", "", "show this verdict with all that it rests on")
+	fl.StringVar(&f.draw, "draw", "", "with --id: write its graph to this file, .svg or .dot")
+	fl.StringVar(&f.query.After, "after", "", "go on behind an earlier answer")
+	fl.IntVar(&f.query.Limit, "top", 100, "how many to show at most")
 	return cmd
+}
+
+func (f *diagnoseFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	c, err := f.client()
+	switch {
+	case err != nil:
+		return err
+	case len(args) == 1 && f.id != "":
+		return usagef("a flow and --id: want one of them")
+	case f.draw != "" && f.id == "":
+		return usagef("--draw is of one verdict, want --id with it")
+	case f.draw != "" && !strings.HasSuffix(f.draw, ".svg") && !strings.HasSuffix(f.draw, ".dot"):
+		return usagef("--draw %s, want a file whose name ends with .svg or .dot", f.draw)
+	case f.wait < 0:
+		return usagef("--wait %v, want 0 or more", f.wait)
+	case len(args) == 1:
+		return f.report(a, cmd, c, args[0])
+	case f.id != "":
+		return f.show(a, cmd, c)
+	}
+	return f.list(a, cmd, c)
+}
+
+// report asks about a flow and waits for the verdict.
+func (f *diagnoseFlags) report(a *app, cmd *cobra.Command, c *client.Client, flow string) error {
+	key, err := model.ParseFlowKey(flow)
+	if err != nil {
+		return usageError{err}
+	}
+	s, err := c.ReportSlowFlow(cmd.Context(), api.SlowFlowReport{Flow: key}, min(f.wait, maxWait))
+	if err != nil {
+		return f.advice(err)
+	}
+	for end := time.Now().Add(f.wait - maxWait); s.State != "done" && time.Now().Before(end); time.Sleep(askAgain) {
+		if s, err = c.SlowFlow(cmd.Context(), s.ID); err != nil {
+			return f.advice(err)
+		}
+	}
+	return a.printSlowFlow(cmd.OutOrStdout(), &s)
+}
+
+// show prints one verdict, and draws its graph.
+func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, c *client.Client) error {
+	d, err := c.Diagnosis(cmd.Context(), f.id)
+	if err != nil {
+		return f.advice(err)
+	}
+	if f.draw != "" {
+		drawn, err := c.Drawing(cmd.Context(), f.id, strings.TrimPrefix(filepath.Ext(f.draw), "."))
+		if err != nil {
+			return f.advice(err)
+		}
+		if err := os.WriteFile(f.draw, drawn, 0o666); err != nil {
+			return err
+		}
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), d)
+	}
+	return printDiagnosis(cmd.OutOrStdout(), &d)
+}
+
+// list prints the verdicts of a span of time.
+func (f *diagnoseFlags) list(a *app, cmd *cobra.Command, c *client.Client) (err error) {
+	if f.query.Range, err = f.span.ofRecords(); err != nil {
+		return err
+	}
+	page, err := c.Diagnoses(cmd.Context(), f.query)
+	if err != nil {
+		return f.advice(err)
+	}
+	out := cmd.OutOrStdout()
+	if a.format == "json" {
+		return printJSON(out, page)
+	}
+	if len(page.Items) == 0 {
+		fmt.Fprintln(out, "no diagnoses")
+	} else if err := printDiagnosisRows(out, page.Items); err != nil {
+		return err
+	}
+	more(out, page.Next)
+	return nil
 }
 
 // maxWait is how long a controller holds an answer back, askAgain how often it is

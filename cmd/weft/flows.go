@@ -9,16 +9,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/control/flowwatch"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/flowlog"
+	"github.com/weft-telemetry/weft/topo"
 )
 
+// flowsFlags are those of weft flows.
+type flowsFlags struct {
+	runFlags
+	asked flowsAsked
+	top   int
+	flow  string
+}
+
 func (a *app) flowsCommand() *cobra.Command {
-	var f runFlags
-	var ask flowsAsked
-	var top int
-	var flow string
+	var f flowsFlags
 	cmd := &cobra.Command{
 		Use:   "flows [FILE]",
 		Short: "Flows by the switches' flowsets: ways, losses, load",
@@ -40,65 +47,73 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
   weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
   weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443`,
 		Args: arguments(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			var key model.FlowKey
-			if flow != "" {
-				var err error
-				if key, err = model.ParseFlowKey(flow); err != nil {
-					return usagef("--flow: %w", err)
-				}
-			}
-			if asked, err := ask.wanted(cmd, strings.Join(args, ""), "seed", "duration", "quiet"); err != nil {
-				return err
-			} else if asked {
-				return ask.run(a, cmd, key, top)
-			}
-			if err := serverOnly(cmd, ask.own()...); err != nil {
-				return err
-			}
-			if top < 0 {
-				return usagef("--top %d, want 0 or more", top)
-			}
-			s, err := f.scenario(cmd, args)
-			if err != nil {
-				return err
-			}
-			log, err := flowlog.New(s)
-			if err != nil {
-				return usageError{err}
-			}
-			meter := newMeter(cmd.ErrOrStderr(), f.quiet)
-			r, err := scenario.Run(ctx, s, scenario.Options{Sink: log.Take}, meter.show)
-			meter.clear()
-			if err != nil {
-				return err
-			}
-			watch, slots, err := log.Play(r.Intent)
-			if err != nil {
-				return err
-			}
-			if flow != "" {
-				return a.printWays(cmd.OutOrStdout(), flowlog.Ways(slots, key, r.Intent), key)
-			}
-			sum := flowlog.Summarize(watch, slots, r.Intent, top)
-			if a.format == "json" {
-				err = printJSON(cmd.OutOrStdout(), sum)
-			} else {
-				err = printFlows(cmd.OutOrStdout(), sum)
-			}
-			if err == nil && sum.Faulty() {
-				err = errFault
-			}
-			return err
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
-	f.add(cmd)
-	cmd.Flags().IntVar(&top, "top", 10, "how many of the largest flows to show")
-	cmd.Flags().StringVar(&flow, "flow", "", "show the way of this flow, as in 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
-	ask.add(cmd)
+	f.runFlags.add(cmd)
+	f.asked.add(cmd)
+	cmd.Flags().IntVar(&f.top, "top", 10, "how many of the largest flows to show")
+	cmd.Flags().StringVar(&f.flow, "flow", "", "show the way of this flow, as in 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
 	return cmd
+}
+
+func (f *flowsFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	var key model.FlowKey
+	if f.flow != "" {
+		var err error
+		if key, err = model.ParseFlowKey(f.flow); err != nil {
+			return usagef("--flow: %w", err)
+		}
+	}
+	if asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "seed", "duration", "quiet"); err != nil {
+		return err
+	} else if asked {
+		return f.asked.run(a, cmd, key, f.top)
+	}
+	if err := serverOnly(cmd, f.asked.own()...); err != nil {
+		return err
+	}
+	if f.top < 0 {
+		return usagef("--top %d, want 0 or more", f.top)
+	}
+	watch, slots, intent, err := f.play(cmd, args)
+	if err != nil {
+		return err
+	}
+	if f.flow != "" {
+		return a.printWays(cmd.OutOrStdout(), flowlog.Ways(slots, key, intent), key)
+	}
+	sum := flowlog.Summarize(watch, slots, intent, f.top)
+	if a.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), sum)
+	} else {
+		err = printFlows(cmd.OutOrStdout(), sum)
+	}
+	if err == nil && sum.Faulty() {
+		err = errFault
+	}
+	return err
+}
+
+// play runs the scenario of a file and decodes its flowsets.
+func (f *flowsFlags) play(cmd *cobra.Command, args []string) (*flowwatch.Watch, []*flowwatch.Slot, *topo.Intent, error) {
+	s, err := f.scenario(cmd, args)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	log, err := flowlog.New(s)
+	if err != nil {
+		return nil, nil, nil, usageError{err}
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	meter := newMeter(cmd.ErrOrStderr(), f.quiet)
+	r, err := scenario.Run(ctx, s, scenario.Options{Sink: log.Take}, meter.show)
+	meter.clear()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	watch, slots, err := log.Play(r.Intent)
+	return watch, slots, r.Intent, err
 }
 
 func (a *app) printWays(w io.Writer, ways []flowlog.Way, key model.FlowKey) error {
