@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -40,45 +42,18 @@ func (a *app) benchCommand() *cobra.Command {
 					return fmt.Errorf("--plots: %w", err)
 				}
 			}
-			report := struct {
-				Machine string         `json:"machine"`
-				Results []bench.Result `json:"results"`
-			}{bench.Machine(), nil}
-			for _, s := range run {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n  input: %s\n", s.Name, s.About, s.Input)
-				results, err := s.Run(ctx)
-				if err != nil {
-					return fmt.Errorf("bench %s: %w", s.Name, err)
-				}
-				report.Results = append(report.Results, results...)
-				if plots != "" {
-					if err := writePlots(ctx, s, plots, cmd.ErrOrStderr()); err != nil {
-						return fmt.Errorf("bench %s: %w", s.Name, err)
-					}
-				}
-			}
-			missed := false
-			var t table
-			t.row("BENCHMARK", "WEFT", "PEER", "", "RATIO", "GOAL", "")
-			for _, r := range report.Results {
-				if r.Skipped != "" {
-					t.row(r.Name, "", "", r.Peer, "", fmt.Sprintf("≥ %.3g×", r.Goal), "skipped: "+r.Skipped)
-					continue
-				}
-				verdict := "ok"
-				if !r.Pass {
-					verdict, missed = "MISSED", true
-				}
-				t.row(r.Name, figure(r.Value, r.Unit), figure(r.PeerValue, r.Unit), r.Peer, ratio(r), fmt.Sprintf("≥ %.3g×", r.Goal), strings.TrimSpace(verdict+" "+r.Note))
+			report := benchReport{Machine: bench.Machine()}
+			failed := report.measure(ctx, run, plots, cmd.ErrOrStderr())
+			if failed != nil && len(report.Results) == 0 {
+				return failed
 			}
 			var err error
 			if a.format == "json" {
 				err = printJSON(cmd.OutOrStdout(), report)
 			} else {
-				fmt.Fprintf(cmd.OutOrStdout(), "machine: %s\n\n", report.Machine)
-				err = t.print(cmd.OutOrStdout())
+				err = report.print(cmd.OutOrStdout())
 			}
-			if err == nil && missed {
+			if err = errors.Join(failed, err); err == nil && report.missed() {
 				err = errMissed
 			}
 			return err
@@ -94,6 +69,54 @@ func (a *app) benchCommand() *cobra.Command {
 		cmd.Long += fmt.Sprintf("  %-8s %s\n", s.Name, s.About)
 	}
 	return cmd
+}
+
+// benchReport is what was measured, and where.
+type benchReport struct {
+	Machine string         `json:"machine"`
+	Results []bench.Result `json:"results"`
+}
+
+// measure runs suites one after another. What was measured before one fails
+// stays in the report.
+func (r *benchReport) measure(ctx context.Context, suites []bench.Suite, plots string, told io.Writer) error {
+	for _, s := range suites {
+		fmt.Fprintf(told, "%s: %s\n  input: %s\n", s.Name, s.About, s.Input)
+		results, err := s.Run(ctx)
+		if err != nil {
+			return fmt.Errorf("bench %s: %w", s.Name, err)
+		}
+		r.Results = append(r.Results, results...)
+		if plots != "" {
+			if err := writePlots(ctx, s, plots, told); err != nil {
+				return fmt.Errorf("bench %s: %w", s.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *benchReport) missed() bool {
+	return slices.ContainsFunc(r.Results, func(one bench.Result) bool { return one.Skipped == "" && !one.Pass })
+}
+
+func (r *benchReport) print(w io.Writer) error {
+	fmt.Fprintf(w, "machine: %s\n\n", r.Machine)
+	var t table
+	t.row("BENCHMARK", "WEFT", "PEER", "", "RATIO", "GOAL", "")
+	for _, one := range r.Results {
+		goal := fmt.Sprintf("≥ %.3g×", one.Goal)
+		if one.Skipped != "" {
+			t.row(one.Name, "", "", one.Peer, "", goal, "skipped: "+one.Skipped)
+			continue
+		}
+		verdict := "ok"
+		if !one.Pass {
+			verdict = "MISSED"
+		}
+		t.row(one.Name, figure(one.Value, one.Unit), figure(one.PeerValue, one.Unit), one.Peer, ratio(one), goal, strings.TrimSpace(verdict+" "+one.Note))
+	}
+	return t.print(w)
 }
 
 // writePlots draws how the figures of a suite grow.
