@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
@@ -50,7 +51,8 @@ func (l *lab) found(t *testing.T, node model.NodeID, cause string) api.IncidentD
 
 // only complains about incidents that do not touch a node, if the machine was
 // fast enough to show a fabric in its own time: mirrors that leave late seem
-// lost.
+// lost. Notices are ordinary life (docs/demo.md): of an incast, flows do meet in
+// queues on their way, too.
 func (l *lab) only(t *testing.T, node string) {
 	t.Helper()
 	late := time.Duration(l.late.Load())
@@ -61,7 +63,7 @@ func (l *lab) only(t *testing.T, node string) {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %s %s at %s: %s", in.ID, in.State, in.Cause, in.Place, in.Summary)
-		if !slices.Contains(one.Nodes, node) && late < tolerable {
+		if !slices.Contains(one.Nodes, node) && in.Severity != incident.Notice.String() && late < tolerable {
 			t.Errorf("%s: %s at %s was invented; want only some at %q", in.ID, in.Cause, in.Place, node)
 		}
 	}
