@@ -84,6 +84,9 @@ or one was invented.`,
 	return cmd
 }
 
+// maxPace is the API's bound, too.
+const maxPace = 1000.0
+
 func (f *demoFlags) check() error {
 	var err error
 	if f.Rate, err = model.ParseRate(f.rate); err != nil || f.Rate < 10*model.Mbps {
@@ -94,8 +97,8 @@ func (f *demoFlags) check() error {
 		return usagef("--k %d, want an even number from 4 to 16", f.K)
 	case !(f.Load > 0 && f.Load <= 0.5):
 		return usagef("--load %v, want above 0 and at most 0.5", f.Load)
-	case f.pace < 0:
-		return usagef("--pace %v, want 0 or more", f.pace)
+	case !(f.pace >= 0 && f.pace <= maxPace):
+		return usagef("--pace %v, want 0 to %v", f.pace, maxPace)
 	case f.every < 0:
 		return usagef("--every %v, want 0 or more", f.every)
 	}

@@ -85,9 +85,9 @@ Everything listens on loopback unless told otherwise.`,
 			case dump:
 				return cfg.Dump(cmd.OutOrStdout())
 			case check:
-				plan, err := serve.Try(cfg)
+				plan, err := try(&cfg)
 				if err != nil {
-					return usageError{err}
+					return err
 				}
 				return printPlan(cmd.OutOrStdout(), a.format, plan)
 			}
@@ -100,11 +100,20 @@ Everything listens on loopback unless told otherwise.`,
 	return cmd
 }
 
-// openStore opens the store of a configuration.
-func openStore(cfg *serve.Config) (*embedded.Store, error) {
+// storeConfig is what a configuration says of the store.
+func storeConfig(cfg *serve.Config) embedded.Config {
 	c := embedded.DefaultConfig()
 	c.Retention, c.MaxSize, c.Memory, c.Hot = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory, cfg.Store.Hot
-	return embedded.Open(cfg.Store.Path, c)
+	return c
+}
+
+// try checks everything that needs neither sockets nor the store.
+func try(cfg *serve.Config) (*serve.Plan, error) {
+	plan, err := serve.Try(*cfg)
+	if err := errors.Join(err, storeConfig(cfg).Check()); err != nil {
+		return nil, usageError{err}
+	}
+	return plan, nil
 }
 
 // runServe serves until a signal ends it.
@@ -117,10 +126,10 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	defer signal.Stop(hangups)
 	log, level := cfg.Log.Logger(cmd.ErrOrStderr())
 	// First what needs no store: a configuration that cannot work makes no file.
-	if _, err := serve.Try(cfg); err != nil {
-		return usageError{err}
+	if _, err := try(&cfg); err != nil {
+		return err
 	}
-	store, err := openStore(&cfg)
+	store, err := embedded.Open(cfg.Store.Path, storeConfig(&cfg))
 	if err != nil {
 		return err
 	}

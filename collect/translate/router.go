@@ -141,7 +141,7 @@ func NewLimiter(perSecond float64, burst int) (Limiter, error) {
 	if perSecond == 0 {
 		return Limiter{}, nil
 	}
-	if perSecond < 0.001 || perSecond > 1e9 || burst < 1 {
+	if !(perSecond >= 0.001 && perSecond <= 1e9) || burst < 1 { // NaN is neither
 		return Limiter{}, fmt.Errorf("translate: rate of %g reports/s in bursts of %d, want 0.001 to 1e9 in bursts of at least 1", perSecond, burst)
 	}
 	gap := time.Duration(float64(time.Second) * scale / perSecond)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -187,8 +188,8 @@ func (c *Config) Check() error {
 // checkOpen refuses to serve everybody: an address that others reach needs a
 // token.
 func (c *Config) checkOpen() error {
-	host, _, err := net.SplitHostPort(c.API.Listen)
-	if err != nil {
+	host, port, err := net.SplitHostPort(c.API.Listen)
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
 		return bad("api.listen", "%q, want ADDRESS:PORT", c.API.Listen)
 	}
 	ip, err := netip.ParseAddr(host)

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -57,9 +56,12 @@ func Try(cfg Config) (*Plan, error) {
 	if err := api.Check(a); err != nil {
 		return nil, err
 	}
-	if dir := filepath.Dir(cfg.Store.Path); dir != "" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("store.path: %s is no directory, want one that is there", dir)
+	for _, one := range []struct{ key, path string }{{"store.path", cfg.Store.Path}, {"record.file", cfg.Record.Path}} {
+		if one.path == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(one.path)); err != nil || !info.IsDir() {
+			return nil, bad(one.key, "%s is no directory, want one that is there", filepath.Dir(one.path))
 		}
 	}
 	return f.plan(&cfg), nil
