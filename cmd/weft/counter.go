@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,16 +34,16 @@ latency/tor0>leaf0 of each link (or link/tor0:Ethernet4, by the port that
 sends), mux/tor0 of the load balancers below a switch; and those that --add
 makes, of the packets that a filter chooses (docs/filters.md).
 
-With --server, or without arguments, a controller is asked: for all its counters,
-or for those that are named over a span of time. --add makes it count from now
-on, --remove ends that.`,
+Without FILE a controller is asked (--server): for all its counters, or for those
+that are named over a span of time. --add makes it count from now on, --remove
+ends that.`,
 		Example: `  weft counter examples/trace.yaml
   weft counter examples/trace.yaml 'link/leaf0>spine0' 'latency/leaf0>spine0' --period 1ms
   weft counter examples/trace.yaml web --add 'web=tcp.port == 80 && hop.switch == leaf4'
-  weft counter web --last 1m --server http://127.0.0.1:8080
+  weft counter web --last 1m
   weft counter --add 'web=tcp.port == 80' --server http://127.0.0.1:8080`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.Flags().Changed("server") {
+			if len(args) == 0 || cmd.Flags().Changed("server") || !isScenario(args[0]) {
 				if _, err := ask.wanted(cmd, "", "period", "seed", "duration", "quiet"); err != nil {
 					return err
 				}
@@ -85,6 +88,13 @@ on, --remove ends that.`,
 	f.add(cmd)
 	ask.add(cmd)
 	return cmd
+}
+
+// isScenario tells a file from the name of a counter: it is there, or called as
+// one.
+func isScenario(arg string) bool {
+	_, err := os.Stat(arg)
+	return err == nil || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg))
 }
 
 // counterView is a counter and its values.
