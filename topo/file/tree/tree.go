@@ -6,12 +6,14 @@ package tree
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
 	"github.com/weft-telemetry/weft/internal/complaint"
 )
 
@@ -32,7 +34,8 @@ func Parse(name string, data []byte, what string) (root Value, err error) {
 			root, err = Value{}, complaint.Errorf(name, 1, "not YAML (%v), want %s", p, what)
 		}
 	}()
-	tokens := lexer.Tokenize(string(data))
+	// Some editors begin a file with a mark of its byte order, which YAML allows.
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(data), "\ufeff"))
 	if err := checkDepth(name, tokens); err != nil {
 		return Value{}, err
 	}

@@ -70,6 +70,18 @@ func TestFields(t *testing.T) {
 	complains(t, err, `f:2: unknown key "b" in the file, want one of a, c`)
 }
 
+// TestByteOrderMark: it is no part of the first key.
+func TestByteOrderMark(t *testing.T) {
+	root, err := Parse("f", []byte("\ufeffa: 1\n"), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := root.Entries("it")
+	if err != nil || len(list) != 1 || list[0].Key != "a" {
+		t.Errorf("entries %+v, %v; want a", list, err)
+	}
+}
+
 func TestColonText(t *testing.T) {
 	list, err := parse(t, "[a:b, {a: b}, \"a:b\", a]").List("the file")
 	if err != nil {
