@@ -294,11 +294,11 @@ func (c *Collector) Run(ctx context.Context) error {
 	<-ctx.Done()
 	// Handlers read memory that is unmapped below, so they must have ended. One
 	// whose client does not read its answer is cut off.
-	patience, give := context.WithTimeout(context.WithoutCancel(ctx), endTime)
-	if server.Shutdown(patience) != nil {
+	ending, ended := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer ended()
+	if server.Shutdown(ending) != nil {
 		_ = server.Close()
 	}
-	give()
 	asked.shut()
 	wg.Wait()
 	now := model.TimeOf(time.Now())

@@ -122,37 +122,9 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	var acceptErr error
-	room := make(chan struct{}, maxExchanges)
 	wg.Go(func() {
 		defer cancel()
-		for {
-			conn, err := s.control.Accept()
-			switch {
-			case ctx.Err() != nil:
-				if err == nil {
-					_ = conn.Close()
-				}
-				return
-			case errors.Is(err, net.ErrClosed):
-				acceptErr = fmt.Errorf("rocev2: accept: %w", err)
-				return
-			case err != nil:
-				// Files may have run out, which passes; memory is served meanwhile.
-				s.log.Warn("accept a translator", "error", err)
-				time.Sleep(acceptAgain)
-				continue
-			}
-			select {
-			case room <- struct{}{}:
-				wg.Go(func() {
-					defer func() { <-room }()
-					s.serve(ctx, conn)
-				})
-			default:
-				s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open", maxExchanges))
-				_ = conn.Close()
-			}
-		}
+		acceptErr = s.accept(ctx, &wg)
 	})
 	var err error
 	for ctx.Err() == nil && err == nil {
@@ -170,6 +142,38 @@ func (s *Server) Run(ctx context.Context) error {
 	s.mu.Unlock()
 	wg.Wait()
 	return errors.Join(err, acceptErr, s.conn.Close())
+}
+
+// accept lets translators set up connections until ctx ends.
+func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
+	room := make(chan struct{}, maxExchanges)
+	for {
+		conn, err := s.control.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("rocev2: accept: %w", err)
+		case err != nil:
+			// Files may have run out, which passes; memory is served meanwhile.
+			s.log.Warn("accept a translator", "error", err)
+			time.Sleep(acceptAgain)
+			continue
+		}
+		select {
+		case room <- struct{}{}:
+			wg.Go(func() {
+				defer func() { <-room }()
+				s.serve(ctx, conn)
+			})
+		default:
+			s.log.Warn("refused a translator", "from", conn.RemoteAddr(), "error", fmt.Sprintf("%d connections are open", maxExchanges))
+			_ = conn.Close()
+		}
+	}
 }
 
 func (s *Server) packet(from netip.AddrPort, payload []byte) {
