@@ -89,7 +89,7 @@ func (p *process) says(text string) {
 
 func within(t *testing.T, what string, ok func() bool, why func() string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not within 30 s; %s", what, why())
 		}
@@ -131,7 +131,7 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 	ask := func(token string, roots *x509.CertPool) error {
 		tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 		defer tr.CloseIdleConnections()
-		c, err := client.New("https://"+p.api, token, &http.Client{Transport: tr, Timeout: 20 * time.Second})
+		c, err := client.New("https://"+p.api, token, &http.Client{Transport: tr, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestServeKilled(t *testing.T) {
 	shown, sent := map[string]bool{}, 1
 	for kill := range kills {
 		p := serveProcess(t, dir, "--topology", "fabric.yaml", "--dta-listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0")
-		c, err := client.New("http://"+p.api, "", &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second})
+		c, err := client.New("http://"+p.api, "", &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func next(t *testing.T, events <-chan sse, name string, into any) sse {
 				t.Fatalf("%s event %s: %v", name, e.data, err)
 			}
 			return e
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("no %s event", name)
 		}
 	}

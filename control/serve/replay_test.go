@@ -22,7 +22,6 @@ import (
 // loses packets.
 const broken = `
 name: recorded
-duration: 2500ms
 topology: {generate: {kind: fat-tree, k: 4, rate: 1Gb/s}}
 fabric: {mtu: 1024, buffer: 2MB}
 traffic:
@@ -38,11 +37,11 @@ telemetry:
 management: {delay: 100us, jitter: 20us}
 `
 
-// recordLab plays a scenario whose clocks begin at a time and records what its
-// switches report.
-func recordLab(t *testing.T, text string, base time.Time) string {
+// recordLab plays a scenario for some time, with clocks that begin at base, and
+// records what its switches report.
+func recordLab(t *testing.T, text string, base time.Time, long time.Duration) string {
 	t.Helper()
-	s, err := scenario.Parse("recorded.yaml", []byte(text))
+	s, err := scenario.Parse("recorded.yaml", fmt.Appendf(nil, "duration: %v%s", long, text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func recordLab(t *testing.T, text string, base time.Time) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session.Network.Run(engine.Of(time.Duration(s.Duration)))
+	session.Network.Run(engine.Of(long))
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +170,11 @@ func same(t *testing.T, what string, got, want []string) {
 func TestReplayFindsFaults(t *testing.T) {
 	cfg := testConfig(t)
 	base := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	lab := capture.Input{Path: recordLab(t, broken, base)}
+	lab := capture.Input{Path: recordLab(t, broken, base, time.Second)}
 	path, found := replayed(t, cfg, lab)
 	got := readStore(t, path)
 	for _, want := range []string{"blackhole", "loss"} {
-		if !slices.ContainsFunc(found.Incidents, func(i api.Incident) bool { return i.Cause == want && i.Begin.Sub(base) < time.Second }) {
+		if !slices.ContainsFunc(found.Incidents, func(i api.Incident) bool { return i.Cause == want && i.Begin.Sub(base) < 500*time.Millisecond }) {
 			t.Errorf("incidents %+v; want %s among them", found.Incidents, want)
 		}
 	}

@@ -35,7 +35,7 @@ func serveAndReplay(t *testing.T) (inService, inReplay []string) {
 	cfg := testConfig(t)
 	cfg.Controller.Patience = time.Second
 	base := time.Now().Add(4 * time.Second).Truncate(10 * time.Millisecond)
-	lab := recordLab(t, broken, base)
+	lab := recordLab(t, broken, base, 2500*time.Millisecond) // longer than patience
 	soon, _ := replayed(t, cfg, capture.Input{Path: lab})
 	cfg.Record.Path = filepath.Join(t.TempDir(), "served.pcapng")
 	b := start(t, cfg)

@@ -177,7 +177,7 @@ func TestNothingAcceptedIsLost(t *testing.T) {
 func (b *bed) client(token string) *client.Client {
 	tr := &http.Transport{}
 	b.t.Cleanup(tr.CloseIdleConnections)
-	c, err := client.New(fmt.Sprintf("http://%s", b.Addr()), token, &http.Client{Transport: tr, Timeout: 10 * time.Second})
+	c, err := client.New(fmt.Sprintf("http://%s", b.Addr()), token, &http.Client{Transport: tr, Timeout: time.Minute})
 	if err != nil {
 		b.t.Fatal(err)
 	}

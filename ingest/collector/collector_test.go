@@ -167,9 +167,9 @@ func (s *source) answers() {
 // await polls until a condition holds.
 func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 20 s in vain for %s", what)
+			t.Fatalf("waited a minute in vain for %s", what)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func listening(t *testing.T, d *Decoder, mirrors int) *Listener {
 func TestSocket(t *testing.T) {
 	d := newDecoder(t, config())
 	l := listening(t, d, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n := 0
 	err := l.Run(ctx, func(_ model.Time, m *mirror.Mirror) {
