@@ -41,6 +41,7 @@ func roots(r *Result) map[string]bool {
 // TestClocksApart: devices' clocks differ by up to 100 µs. What is expected of
 // the examples holds.
 func TestClocksApart(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for i, name := range []string{"incast", "storm", "deadlock", "deadlock-contention", "contention"} {
 		s := readExample(t, name)
 		for id := range s.fabric().Nodes() {
@@ -138,6 +139,7 @@ func TestASwitchThatDoesNotAnswer(t *testing.T) {
 // TestQuietFabricHasNoDiagnosis: at moderate load nothing is said, or only that
 // flows share a queue.
 func TestQuietFabricHasNoDiagnosis(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	s := readExample(t, "websearch")
 	s.Agents = DefaultAgents()
 	s.Telemetry = append(s.Telemetry, epochProgram(time.Millisecond))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
@@ -47,6 +48,7 @@ func prefix(a model.Addr) netip.Prefix { return netip.PrefixFrom(a.Netip(), 32) 
 // TestFaultsDropWithTheirReason injects each fault that loses packets and
 // looks where and why they were lost, and that it ends when it should.
 func TestFaultsDropWithTheirReason(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	for name, tc := range map[string]struct {
 		fault func(t *testing.T, n *Network) Fault
 		want  Reason

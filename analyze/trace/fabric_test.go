@@ -189,6 +189,7 @@ func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
 // TestFaultsAreFound breaks one thing at a time, with and without loss of
 // mirrors.
 func TestFaultsAreFound(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	const tor, leaf, spine = 16, 24, 32
 	host := func(l *lab, id model.NodeID) netip.Prefix {
 		a := l.Fabric().Node(id).IPv4.Netip()

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
@@ -209,6 +210,7 @@ func TestLabelsAreRefusedAsOnTheWire(t *testing.T) {
 // TestLabellingAllocatesNothing holds for programs that act on every packet,
 // too.
 func TestLabellingAllocatesNothing(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	n := fatTree(t, sim.DefaultConfig())
 	addSteady(t, n)
 	for _, id := range n.Fabric().Switches() {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/inswitch"
+	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -127,6 +128,7 @@ func TestQueueAndWaitAreExact(t *testing.T) {
 }
 
 func TestPassiveProgramAllocatesNothing(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	n := fatTree(t, sim.DefaultConfig())
 	addSteady(t, n)
 	for _, sw := range n.Switches() {

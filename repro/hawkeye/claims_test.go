@@ -87,6 +87,7 @@ func TestSeedReplays(t *testing.T) {
 // TestScoringCanFail: verdicts that name the wrong port, cause or flows are not
 // confirmed, and a method that knows no pauses does not find a storm.
 func TestScoringCanFail(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	l := best()
 	l.full = true
 	r, err := l.play(t.Context(), 5, 0.2, storm)

@@ -115,6 +115,7 @@ func TestQuietFabricHasNoIncidents(t *testing.T) {
 
 // TestSeedsReplay plays the same fault twice.
 func TestSeedsReplay(t *testing.T) {
+	race.LeaveToPlainRun(t)
 	var first string
 	for range 2 {
 		l, d := watched(t, small(7))
