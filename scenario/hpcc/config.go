@@ -150,7 +150,7 @@ func Parse(name string, data []byte) (*Config, error) {
 		k, known := keys[name]
 		switch {
 		case !known:
-			return nil, c.errorf(name, "unknown key %s, want %s", name, nearest(name))
+			return nil, c.errorf(name, "unknown key %q, want %s", name, nearest(name))
 		case k.ignored != "":
 			if ignored[k.ignored] == nil {
 				reasons = append(reasons, k.ignored)

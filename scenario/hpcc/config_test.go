@@ -124,9 +124,10 @@ func TestParseSaysWhatItIgnores(t *testing.T) {
 
 func TestParseComplains(t *testing.T) {
 	for in, want := range map[string]string{
-		"RATE_AL 5Mb/s":                       "c.txt:3: unknown key RATE_AL, want RATE_AI",
-		"FLOWS f":                             "c.txt:3: unknown key FLOWS, want FLOW_FILE",
-		"\n\nrate_ai 5Mb/s":                   "c.txt:5: unknown key rate_ai, want ACK_HIGH_PRIO or AGENT_NODE or",
+		"RATE_AL 5Mb/s":                       "c.txt:3: unknown key \"RATE_AL\", want RATE_AI",
+		"FLOWS f":                             "c.txt:3: unknown key \"FLOWS\", want FLOW_FILE",
+		"\n\nrate_ai 5Mb/s":                   "c.txt:5: unknown key \"rate_ai\", want RATE_AI",
+		"\x1f\xe3 5":                          "c.txt:3: unknown key \"\\x1f\\xe3\", want a key of an HPCC configuration, such as TOPOLOGY_FILE",
 		"CC_MODE":                             "c.txt:3: CC_MODE has no value, want a whole number",
 		"CC_MODE # none":                      "c.txt:3: CC_MODE has no value, want a whole number",
 		"RP_TIMER 0.5":                        "c.txt:3: RP_TIMER 0.5, want at least 1: the original knows whole microseconds",

@@ -96,8 +96,9 @@ var keys = map[string]key{
 }
 
 // nearest says what an unknown key may have meant: those that begin most alike,
-// or all where none does.
+// in whatever case.
 func nearest(name string) string {
+	name = strings.ToUpper(name)
 	all := slices.Sorted(maps.Keys(keys))
 	alike := func(k string) (n int) {
 		for n < len(k) && n < len(name) && k[n] == name[n] {
@@ -109,8 +110,8 @@ func nearest(name string) string {
 	for _, k := range all {
 		most = max(most, alike(k))
 	}
-	if some := slices.DeleteFunc(slices.Clone(all), func(k string) bool { return alike(k) < most }); len(some) > 0 {
-		all = some
+	if all = slices.DeleteFunc(all, func(k string) bool { return alike(k) < most }); len(all) == 0 {
+		return "a key of an HPCC configuration, such as TOPOLOGY_FILE (docs/hpcc.md has all)"
 	}
 	return strings.Join(all, " or ")
 }
