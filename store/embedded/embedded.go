@@ -201,9 +201,12 @@ func openError(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "Could not set lock"):
-		_, who, _ := strings.Cut(text, "Conflicting lock is held in ")
-		who, _, _ = strings.Cut(who, ". ")
-		return fmt.Errorf("%w by another process (%s); stop it, or ask its API", ErrLocked, who)
+		who := ""
+		if _, told, ok := strings.Cut(text, "Conflicting lock is held in "); ok {
+			told, _, _ = strings.Cut(told, ". ")
+			who = ", " + told
+		}
+		return fmt.Errorf("%w by another process%s; stop it, or ask its API", ErrLocked, who)
 	case strings.Contains(text, "not a valid DuckDB database file"):
 		return ErrForeign
 	}
