@@ -151,6 +151,7 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind      uint64
 		first, time time.Duration // since the first pause; of all pauses
+		began       time.Duration // of the last, if it is another; it stands
 		stands      bool
 		want        string
 	}{
@@ -161,6 +162,9 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 		"full before, paused still":     {behind: 400 * kb, first: 3 * µs, stands: true, want: "s0>s1"},
 		"empty before, paused still":    {behind: 10 * kb, first: 3 * µs, stands: true, want: "s1>h2"},
 		"full before, paused for long ": {behind: 400 * kb, first: 60 * µs, stands: true, want: "s1>h2"},
+		"paused for moments, again":     {behind: 400 * kb, first: 60 * µs, time: 9 * µs, began: 3 * µs, stands: true, want: "s0>s1"},
+		"paused for long, again":        {behind: 400 * kb, first: 60 * µs, time: 55 * µs, began: 3 * µs, stands: true, want: "s1>h2"},
+		"paused for longer, since":      {behind: 400 * kb, first: 60 * µs, time: 19 * µs, began: 15 * µs, stands: true, want: "s1>h2"},
 	} {
 		f, err := topo.Ring(4, 2, topo.DefaultLinks())
 		b := newBench(t, f, err, "s0", "s1")
@@ -168,6 +172,9 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 		if p.Time = tc.time; !tc.stands {
 			p.Ended = now.Add(-5 * µs)
 			b.reports[b.id("s0")].Ports[0].Paused = false
+		}
+		if tc.began > 0 {
+			p.Began, p.Ended = now.Add(-tc.began), now.Add(-tc.began-4*µs)
 		}
 		b.queue("s1>h2", 300*kb)
 		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")

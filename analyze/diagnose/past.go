@@ -162,6 +162,16 @@ func (m *matching) share(n int) float64 {
 	return m.foundBy(n) / most
 }
 
+// kept is the share of the packet's time that a queue can have kept it by itself:
+// what was deep for little beside that is no reason where there is another.
+func (m *matching) kept(n int) float64 {
+	wave := m.g.Nodes[n].Wave
+	if m.complaint.Took == 0 || wave.Most == 0 {
+		return 1
+	}
+	return min(1, float64(m.drained(n, float64(wave.Most)))/float64(m.ago(n, m.since(n))))
+}
+
 // foundBy is the sum of what the victim's packets lately found in a queue.
 func (m *matching) foundBy(n int) (depth float64) {
 	flow := m.g.Flow(m.complaint.Victim)

@@ -176,6 +176,27 @@ func TestOlderSnapshot(t *testing.T) {
 	}
 }
 
+// TestDeepForLittle: beside a host that pauses, the victim met a queue that can have
+// kept it for some time.
+func TestDeepForLittle(t *testing.T) {
+	for most, want := range map[uint64]int{60 * kb: 1, 600 * kb: 2} {
+		b := leafSpine(t, all...)
+		for _, p := range []string{"spine0>leaf1", "leaf1>h5"} {
+			b.queue(p, 0)
+			b.met("h8>h5", p, 9, 20, 200)
+			b.met("h0>h5", p, 9, 60, 200)
+		}
+		b.wave("spine0>leaf1", 40*µs, 30*µs, most)
+		r := b.reports[b.id("leaf1")]
+		r.PortEpochs[0].Paused, r.Flows[0].Paused = 50, 10
+		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, Began: now.Add(-80 * µs), First: now.Add(-80 * µs), Ended: now.Add(-10 * µs), Pauses: 1})
+		v := b.late("h8>h5", 90*µs)
+		if len(v) != want || v[0].Anomaly != Storm {
+			t.Errorf("a queue of %d bytes on the way of a packet that took 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
+		}
+	}
+}
+
 // TestPartOfWhatAFlowDid: packets of a flow joined from 100 µs to 300 µs of an
 // epoch.
 func TestPartOfWhatAFlowDid(t *testing.T) {

@@ -53,7 +53,7 @@ func (m *matching) contention(n int) {
 	v.Path = nil
 	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.bytesIn(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
 	if !m.now {
-		v.Confidence = 0.5 * m.share(n)
+		v.Confidence = 0.5 * m.share(n) * m.kept(n)
 	}
 	m.blame(&v, n, m.competitors(n))
 	m.add(v)
