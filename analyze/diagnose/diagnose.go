@@ -116,7 +116,7 @@ func (m *matching) present() {
 		out:   func(n int) []provenance.Edge { return provenance.Out(m.g.Held, n) },
 	}
 	starts := m.starts(func(n int) bool { return m.g.Nodes[n].Stands() })
-	lately := relation{nodes: m.rel.nodes, waits: m.lately, out: m.rel.out}
+	lately := relation{nodes: m.rel.nodes, waits: m.lately, out: m.lateFor}
 	if t := m.rel.trace(starts); slices.ContainsFunc(t.loops, m.stood) {
 		// What stands for longer decides of circles; what they wait for outside
 		// may have been let go this instant.
@@ -139,6 +139,32 @@ func (m *matching) present() {
 		}
 	}
 	m.rank()
+}
+
+// lateFor returns what a queue waits for, now or a moment ago. Of one that was let
+// go, not what was stopped, or became deep, only after that; if that is all, the
+// times tell nothing.
+func (m *matching) lateFor(n int) []provenance.Edge {
+	all := provenance.Out(m.g.Held, n)
+	if m.g.Nodes[n].Stands() {
+		return all
+	}
+	var list []provenance.Edge
+	free := m.ago(n, m.g.Nodes[n].Pauses.Ended)
+	for _, e := range all {
+		to := &m.g.Nodes[e.To]
+		began, known := to.Wave.From, to.Wave.Most > 0
+		if m.lately(e.To) {
+			began, known = to.Pauses.First, true
+		}
+		if !known || m.ago(e.To, began) >= free+m.apart {
+			list = append(list, e)
+		}
+	}
+	if len(list) == 0 {
+		return all
+	}
+	return list
 }
 
 // unroll takes circles apart that did not stand at one time: what they waited

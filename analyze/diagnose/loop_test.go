@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -316,5 +317,31 @@ func TestMerge(t *testing.T) {
 	}
 	if got := Merge([]Verdict{none}); len(got) != 1 || got[0].Anomaly != None {
 		t.Errorf("Merge of nothing found = %+v; want it kept", got)
+	}
+}
+
+// TestCircleThatClosedAfterARelease: the victim's queue was let go 15 µs ago. One
+// that it sends to was stopped since, and for it; another stands for what
+// is behind it, since before. Only that one held the victim up.
+func TestCircleThatClosedAfterARelease(t *testing.T) {
+	for stopped, want := range map[time.Duration]int{12 * µs: 1, 90 * µs: 2} {
+		f, err := topo.Ring(4, 2, topo.DefaultLinks())
+		b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+		b.paused("s0>s1", 200*kb, 5*kb, 100*µs).Ended = now.Add(-15 * µs)
+		b.reports[b.id("s0")].Ports[0].Paused = false
+		b.paused("s1>s0", 500*kb, 60*kb, stopped).Ended = now.Add(-2 * µs)
+		b.reports[b.id("s1")].Ports[0].Paused = false
+		b.paused("s1>s2", 200*kb, 5*kb, 300*µs)
+		b.queue("s2>h4", 400*kb)
+		b.wave("s2>h4", 0, 400*µs, 400*kb)
+		b.waits("h0>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
+		b.waits("h5>h4", 300*kb, "s2>h4")
+		b.waits("h0>h2", 100*kb, "s0>s1", "s1>s0")
+		b.waits("h2>h1", 100*kb, "s1>s0", "s0>s1")
+		b.waits("h1>h2", 50*kb, "s0>s1")
+		v := b.diagnose("h1>h2")
+		if len(v) != want || !slices.ContainsFunc(v, func(v Verdict) bool { return v.Initial == b.port("s2>h4") }) {
+			t.Errorf("stopped %v ago: %+v; want s2>h4 among %d causes", stopped, v, want)
+		}
 	}
 }
