@@ -129,7 +129,7 @@ func (m *matching) began(loop []int) end {
 			if m.stoppedBy(loop, e) {
 				return e
 			}
-		case node.Paused == 0 && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
+		case node.Paused == 0 && !m.pausedBefore(e.node, closed) && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
 			best, depth = e, node.Depth
 		}
 	}

@@ -323,3 +323,25 @@ func TestPausedAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestPausedWhenTheLoopClosed: what a circle waited for in the epochs was deep by
+// itself before it closed. If it was paused then, too, something else was behind
+// that, of which the epochs tell no more.
+func TestPausedWhenTheLoopClosed(t *testing.T) {
+	for paused, want := range map[bool]Cause{false: Flows, true: NoCause} {
+		b := pair(t)
+		b.reports[b.id("s0")].PortEpochs[0].Paused = 80
+		b.queue("s1>s2", 0)
+		r := b.reports[b.id("s1")]
+		r.PortEpochs[1].Depth = 100 * 200
+		b.wave("s1>s2", 150*µs, 200*µs, 200*kb)
+		b.met("h0>h4", "s1>s2", 9, 50, 200)
+		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s1>s0").Port, Out: b.port("s1>s2").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
+		if paused {
+			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, First: now.Add(-400 * µs), Began: now.Add(-150 * µs), Ended: now.Add(-120 * µs), Pauses: 9})
+		}
+		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+			t.Errorf("paused %v: %+v; want an out-of-loop deadlock of cause %v", paused, v, want)
+		}
+	}
+}
