@@ -91,6 +91,12 @@ func (m *matching) deepBefore(n int, closed time.Duration) bool {
 	return m.deepIn(n, from, to)
 }
 
+// deepSince tells whether a queue became deep only after something so long ago.
+func (m *matching) deepSince(n int, closed time.Duration) bool {
+	wave := &m.g.Nodes[n].Wave
+	return wave.Most > 0 && m.ago(n, wave.From) < closed-m.apart
+}
+
 // lead is the time of a queue's switch in which something so long ago came
 // about.
 func (m *matching) lead(n int, closed time.Duration) (from, to model.Time) {
@@ -106,10 +112,10 @@ func (m *matching) beginners(n int, closed time.Duration) []Culprit {
 	return m.list(m.waitedIn(n, func(p provenance.Passage) float64 { return m.part(p, from, to) }))
 }
 
-// pausedByHost tells whether a host paused a queue in the epochs told, or does.
+// pausedByHost tells whether a host paused a queue, as far as is told.
 func (m *matching) pausedByHost(n int) bool {
 	node := &m.g.Nodes[n]
-	return node.ToHost && (node.Stands() || node.Paused > 0 || node.PauseFrames > 0)
+	return node.ToHost && (node.Pauses.Pauses > 0 || node.Paused > 0 || node.PauseFrames > 0)
 }
 
 // began looks in the epochs for what made a loop wait first, when nothing of it
@@ -122,6 +128,9 @@ func (m *matching) began(loop []int) end {
 	past := m.pastRelation()
 	waits := past.waits
 	past.waits = func(n int) bool { return waits(n) && m.pausedBefore(n, closed) }
+	past.out = func(n int) []provenance.Edge {
+		return slices.DeleteFunc(slices.Clone(provenance.Out(m.g.PortPort, n)), func(e provenance.Edge) bool { return m.overBefore(e.To, n, closed) })
+	}
 	for _, e := range past.beyond(loop) {
 		node := &m.g.Nodes[e.node]
 		switch {
@@ -129,11 +138,23 @@ func (m *matching) began(loop []int) end {
 			if m.stoppedBy(loop, e) {
 				return e
 			}
-		case node.Paused == 0 && !m.pausedBefore(e.node, closed) && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
+		case node.Paused == 0 && (node.Pauses.Ended <= node.Wave.To || !m.pausedBefore(e.node, closed)) && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
 			best, depth = e, node.Depth
 		}
 	}
 	return best
+}
+
+// overBefore tells whether all that is told of a queue was over when the pauses of
+// another began, of which that led up to something so long ago: it was not the
+// reason for them.
+func (m *matching) overBefore(n, other int, closed time.Duration) bool {
+	first := m.ago(other, m.g.Nodes[other].Pauses.First)
+	node := &m.g.Nodes[n]
+	if node.Stands() || first < closed-m.apart || node.Pauses.Pauses == 0 && node.Wave.Most == 0 {
+		return false
+	}
+	return m.ago(n, max(node.Pauses.Ended, node.Wave.To)) > first+m.apart
 }
 
 // stoppedBy tells whether a host's pauses may have stopped a loop. One pause that

@@ -334,14 +334,35 @@ func TestPausedWhenTheLoopClosed(t *testing.T) {
 		b.queue("s1>s2", 0)
 		r := b.reports[b.id("s1")]
 		r.PortEpochs[1].Depth = 100 * 200
-		b.wave("s1>s2", 150*µs, 200*µs, 200*kb)
+		b.wave("s1>s2", 110*µs, 200*µs, 200*kb)
 		b.met("h0>h4", "s1>s2", 9, 50, 200)
 		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s1>s0").Port, Out: b.port("s1>s2").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		if paused {
-			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, First: now.Add(-400 * µs), Began: now.Add(-150 * µs), Ended: now.Add(-120 * µs), Pauses: 9})
+			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, First: now.Add(-400 * µs), Began: now.Add(-150 * µs), Ended: now.Add(-105 * µs), Pauses: 9})
 		}
 		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
 			t.Errorf("paused %v: %+v; want an out-of-loop deadlock of cause %v", paused, v, want)
+		}
+	}
+}
+
+// TestOverBeforeACircleBegan: a queue outside was paused, and deep, until some time
+// before the circle closed. If that was before the pauses of the circle began, it
+// was not the reason for them.
+func TestOverBeforeACircleBegan(t *testing.T) {
+	for first, want := range map[time.Duration]Cause{250 * µs: Host, 130 * µs: NoCause} {
+		b := circle(t)
+		for _, s := range []string{"s0", "s1", "s2", "s3"} {
+			b.reports[b.id(s)].Pauses[0].First = now.Add(-first)
+		}
+		b.paused("s2>h4", 0, 5*kb, 280*µs).Ended = now.Add(-200 * µs)
+		r := b.reports[b.id("s2")]
+		r.Ports[1].Paused = false
+		r.PortEpochs[1].Paused, r.PortEpochs[1].PausedDepth = 50, 50*50
+		b.reports[b.id("s1")].PortEpochs[0].Paused = 80
+		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
+		if v := b.diagnose("h6>h2"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+			t.Errorf("pauses since %v, of a host until 200 µs ago: %+v; want an out-of-loop deadlock of cause %v", first, v, want)
 		}
 	}
 }

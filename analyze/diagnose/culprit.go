@@ -270,11 +270,12 @@ func (m *matching) waitedIn(n int, counts func(provenance.Passage) float64) map[
 	return weights
 }
 
-// starters leaves out culprits that came to a paused queue after its pauses
-// began: they did not begin anything. Where the epochs told do not reach back
+// starters returns the flows of a queue that stands: what is in it is what was
+// when it stopped, and who waits before it had no part in that. It leaves out
+// those that came after its pauses began: they did not begin anything. Where the epochs told do not reach back
 // so far, nothing is known of those who were there, and something of those who
 // came since the last of its pauses: all that they have waiting.
-func (m *matching) starters(list []Culprit, n int) []Culprit {
+func (m *matching) starters(n int) []Culprit {
 	pauses := &m.g.Nodes[n].Pauses
 	first := map[int]model.Time{}
 	since := map[int]float64{} // bytes that joined after the queue stopped
@@ -292,6 +293,10 @@ func (m *matching) starters(list []Culprit, n int) []Culprit {
 	waiting := map[int]float64{}
 	for _, w := range m.g.WaitingAt(n) {
 		waiting[w.Flow] += float64(w.Bytes)
+	}
+	list := m.list(waiting)
+	if len(list) == 0 {
+		list = m.culprits(n)
 	}
 	late := func(f int) bool {
 		if oldest > pauses.First {

@@ -76,9 +76,13 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.queue("s2>h4", 500*kb)
 	b.waits("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
 	b.waits("h5>h4", 350*kb, "s2>h4")
+	b.wave("s2>h4", 0, 150*µs, 500*kb)
 	v := b.diagnose("h6>h2")
 	b.want(v[0], OutOfLoop, Flows, MicroBurst, "s2>h4", "h5>h4", "h0>h4")
 	b.wantLoop(v[0], false)
+	// What became deep since the circle closed did not begin it.
+	b.reports[b.id("s2")].Waves[0].From = now.Add(-60 * µs)
+	b.want(b.diagnose("h6>h2")[0], OutOfLoop, NoCause, Unknown, "")
 
 	b = circle(t)
 	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)

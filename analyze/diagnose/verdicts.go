@@ -80,6 +80,7 @@ func (m *matching) blame(v *Verdict, n int, flows []Culprit) {
 func (m *matching) deadlock(loop cycle) {
 	inside, depth := m.overfull(m.lastStopped(loop.nodes))
 	host, flows := end{node: -1}, end{node: -1}
+	closed := m.closing(loop.nodes)
 	for _, e := range loop.ends {
 		switch m.kind(e.node) {
 		case openEnd:
@@ -89,7 +90,7 @@ func (m *matching) deadlock(loop cycle) {
 				host = e
 			}
 		case flowEnd:
-			if !m.later(e) && (flows.node < 0 || m.queued(e.node) > m.queued(flows.node)) {
+			if !m.later(e) && !m.deepSince(e.node, closed) && (flows.node < 0 || m.queued(e.node) > m.queued(flows.node)) {
 				flows = e
 			}
 		}
@@ -125,7 +126,7 @@ func (m *matching) deadlock(loop cycle) {
 		v := m.inCircle(OutOfLoop, Flows, loop, flows, outside/most)
 		by := m.culprits(flows.node)
 		if past {
-			by = m.beginners(flows.node, m.closing(loop.nodes))
+			by = m.beginners(flows.node, closed)
 		}
 		m.blame(&v, flows.node, by)
 		m.endCircle(v, loop)
@@ -133,7 +134,7 @@ func (m *matching) deadlock(loop cycle) {
 	if inLoop && host.node < 0 {
 		v := m.inCircle(InLoop, Flows, loop, end{node: inside}, depth/most)
 		v.note("%s held %v already when it was first paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
-		v.Culprits = m.starters(m.culprits(inside), inside)
+		v.Culprits = m.starters(inside)
 		m.detail(&v, inside)
 		m.endCircle(v, loop)
 	}

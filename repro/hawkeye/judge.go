@@ -16,7 +16,7 @@ type method struct {
 }
 
 // weft is the method that is measured: all that polls brought.
-var weft = method{"Hawkeye", func(r *run, c *complaint) *provenance.Evidence { return r.collector.Evidence(c.event) }}
+var weft = method{"Hawkeye", func(r *run, c *complaint) *provenance.Evidence { return r.evidence(c.event) }}
 
 // diagnosed is a complaint with what was said about it and what is true.
 type diagnosed struct {

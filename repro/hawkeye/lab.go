@@ -14,7 +14,6 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/topo"
-	"github.com/weft-telemetry/weft/wire/dta"
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
@@ -72,9 +71,9 @@ type run struct {
 	flows  map[model.FlowKey]int
 
 	complaints []complaint
-	ask        []poll.Event // of all switches
-	collector  *provenance.Collector
-	bytes      model.Bytes // of all reports
+	ask        []poll.Event            // of all switches
+	collectors []*provenance.Collector // by variant
+	bytes      model.Bytes             // of all reports
 	history    history
 	locks      map[lock][]answer
 	known      map[truthOf][]answer
@@ -124,7 +123,7 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 		return nil, err
 	}
 	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}, late: make([][]lateness, len(l.thresholds))}
-	if r.collector, err = provenance.NewCollector(1 << 20); err != nil {
+	if err := r.collect(); err != nil {
 		return nil, err
 	}
 	if err := n.AddFlows(t.flows); err != nil {
@@ -161,7 +160,7 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 	// Reports that are on their way arrive. Whoever complains from here on is
 	// not heard: the history has ended.
 	asked := len(r.complaints)
-	n.Run(engine.Of(t.end + 4*collect))
+	n.Run(engine.Of(t.end + 4*reading))
 	r.complaints = r.complaints[:asked]
 	return r, nil
 }
@@ -177,9 +176,9 @@ func (r *run) setClocks() {
 	}
 }
 
-// collect is the time of a switch's processor. The snapshot is frozen when the
+// reading is the time of a switch's processor. The snapshot is frozen when the
 // poll comes by, so its 80 ms need not be played: they change nothing of it.
-const collect = 20 * us
+const reading = 20 * us
 
 // attach puts telemetry into all switches.
 func (r *run) attach() error {
@@ -191,7 +190,7 @@ func (r *run) attach() error {
 	host := simhost.DefaultConfig()
 	host.Carrier = mgmt
 	cfg := epoch.DefaultConfig()
-	cfg.Collect, cfg.Chunk = collect, simhost.Room(mgmt)
+	cfg.Collect, cfg.Chunk = reading, simhost.Room(mgmt)
 	cfg.Flows, cfg.Evicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
 	for _, id := range r.net.Fabric().Switches() {
 		b, err := newBank(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.ask)
@@ -203,18 +202,4 @@ func (r *run) attach() error {
 		}
 	}
 	return nil
-}
-
-// receive takes a datagram of reports. Those that contradict others are the
-// collector's to count.
-func (r *run) receive(at model.Time, _ model.NodeID, datagram []byte) {
-	r.bytes += model.Bytes(len(datagram))
-	var in dta.Reader
-	var rep dta.Report
-	if in.Reset(datagram) != nil {
-		return
-	}
-	for in.Next(&rep) {
-		_, _ = r.collector.Add(at, rep.Data)
-	}
 }

@@ -12,28 +12,28 @@ import (
 // own matching: they differ in which switches they hear and in what these tell.
 var (
 	fullPolling = method{"full polling", func(r *run, c *complaint) *provenance.Evidence {
-		return r.collector.Evidence(c.whole)
+		return r.evidence(c.whole)
 	}}
 	victimOnly = method{"victim-only", func(r *run, c *complaint) *provenance.Evidence {
-		return r.onPath(c, r.collector.Evidence(c.event))
+		return r.onPath(c, r.evidence(c.event))
 	}}
 	// SpiderMon looks at queues of the victim's path, and knows of no pauses.
 	spiderMon = method{"SpiderMon", func(r *run, c *complaint) *provenance.Evidence {
-		return rewrite(r.onPath(c, r.collector.Evidence(c.event)), unpaused)
+		return rewrite(r.onPath(c, r.evidence(c.event)), unpaused)
 	}}
 	// NetSight knows where every packet was, and of no pauses.
 	netSight = method{"NetSight", func(r *run, c *complaint) *provenance.Evidence {
-		return rewrite(r.collector.Evidence(c.whole), unpaused)
+		return rewrite(r.evidence(c.whole), unpaused)
 	}}
 	portsOnly = method{"port-only", func(r *run, c *complaint) *provenance.Evidence {
-		return rewrite(r.collector.Evidence(c.event), func(p *provenance.Report) {
+		return rewrite(r.evidence(c.event), func(p *provenance.Report) {
 			p.Flows, p.Waitings = nil, nil
 			p.Flags |= epoch.NoFlows
 		})
 	}}
 	// Without meters between ports, polls cannot follow pauses off the path.
 	flowsOnly = method{"flow-only", func(r *run, c *complaint) *provenance.Evidence {
-		return rewrite(r.onPath(c, r.collector.Evidence(c.event)), func(p *provenance.Report) {
+		return rewrite(r.onPath(c, r.evidence(c.event)), func(p *provenance.Report) {
 			p.Meters, p.Helds, p.Pauses = nil, nil, nil
 			for i := range p.PortEpochs {
 				p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
@@ -47,7 +47,7 @@ var (
 
 // rewrite changes copies of the reports.
 func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenance.Evidence {
-	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending}
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, Asked: e.Asked}
 	for _, r := range e.Reports {
 		c := *r
 		c.Flows, c.Ports, c.PortEpochs = slices.Clone(r.Flows), slices.Clone(r.Ports), slices.Clone(r.PortEpochs)
@@ -77,7 +77,7 @@ func unpaused(p *provenance.Report) {
 
 // onPath keeps the answers of the switches on the victim's way.
 func (r *run) onPath(c *complaint, e *provenance.Evidence) *provenance.Evidence {
-	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending}
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, Asked: e.Asked}
 	path := r.path(c.key)
 	for _, rep := range e.Reports {
 		if slices.Contains(path, rep.Switch) {

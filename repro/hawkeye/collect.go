@@ -1,0 +1,48 @@
+package hawkeye
+
+import (
+	"github.com/weft-telemetry/weft/analyze/provenance"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/wire/dta"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// collect makes a collector for each variant. Programs of two variants may take
+// snapshots of one switch at the same nanosecond, for two complaints; one
+// collector, for which a switch and a time name a snapshot, would take the second
+// for a contradiction.
+func (r *run) collect() error {
+	for range len(r.lab.thresholds) * len(r.lab.lengths) {
+		c, err := provenance.NewCollector(1 << 20)
+		if err != nil {
+			return err
+		}
+		r.collectors = append(r.collectors, c)
+	}
+	return nil
+}
+
+// collector is the one of the variant that a complaint belongs to.
+func (r *run) collector(ev poll.Event) *provenance.Collector {
+	return r.collectors[int(ev.Number)%len(r.collectors)]
+}
+
+// evidence is what has arrived about a complaint.
+func (r *run) evidence(ev poll.Event) *provenance.Evidence { return r.collector(ev).Evidence(ev) }
+
+// receive takes a datagram of reports.
+func (r *run) receive(at model.Time, _ model.NodeID, datagram []byte) {
+	r.bytes += model.Bytes(len(datagram))
+	var in dta.Reader
+	var rep dta.Report
+	if in.Reset(datagram) != nil {
+		return
+	}
+	for in.Next(&rep) {
+		var k epoch.Chunk
+		if _, err := k.Parse(rep.Data); err == nil {
+			_, _ = r.collector(k.Event).Add(at, rep.Data) // counts what it cannot use
+		}
+	}
+}
