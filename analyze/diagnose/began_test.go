@@ -36,7 +36,7 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 			r.Ports[len(r.Ports)-1].Paused = false
 		}
 		r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
-		b.reports[b.id("s1")].PortEpochs[0].Paused = 80
+		b.stopped("s1>s2", 80, 80)
 		r.Meters = append(r.Meters, epoch.Meter{
 			Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb,
 		})
@@ -120,7 +120,8 @@ func TestPauseThatFewMet(t *testing.T) {
 		"none":               {0, 0, false},
 		"few, and few there": {13, 6, false},
 		"few, and many":      {35, 319, true},
-		"many":               {200, 10, true},
+		"many, and few":      {200, 10, false},
+		"many, and some":     {200, 30, true},
 	} {
 		b := circle(t)
 		e := &b.reports[b.id("s0")].PortEpochs[0]
@@ -275,11 +276,11 @@ func TestQueueThatNothingJoined(t *testing.T) {
 func TestWhatBeganALoopReachedIt(t *testing.T) {
 	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 105 * µs: NoCause} {
 		b := pair(t)
-		b.reports[b.id("s0")].PortEpochs[0].Paused = 80
+		b.stopped("s0>s1", 80, 80)
 		b.paused("s1>s2", 0, 5*kb, 300*µs).Ended = now.Add(-120 * µs)
 		r := b.reports[b.id("s1")]
 		r.Ports[1].Paused = false
-		r.PortEpochs[1].Paused, r.PortEpochs[1].PausedDepth = 80, 80*80
+		b.stopped("s1>s2", 80, 80)
 		b.queue("s2>h4", 0)
 		to := b.reports[b.id("s2")]
 		to.PortEpochs[0].Depth = 100 * 200
@@ -330,7 +331,7 @@ func TestPausedAgain(t *testing.T) {
 func TestPausedWhenTheLoopClosed(t *testing.T) {
 	for paused, want := range map[bool]Cause{false: Flows, true: NoCause} {
 		b := pair(t)
-		b.reports[b.id("s0")].PortEpochs[0].Paused = 80
+		b.stopped("s0>s1", 80, 80)
 		b.queue("s1>s2", 0)
 		r := b.reports[b.id("s1")]
 		r.PortEpochs[1].Depth = 100 * 200
@@ -358,8 +359,8 @@ func TestOverBeforeACircleBegan(t *testing.T) {
 		b.paused("s2>h4", 0, 5*kb, 280*µs).Ended = now.Add(-200 * µs)
 		r := b.reports[b.id("s2")]
 		r.Ports[1].Paused = false
-		r.PortEpochs[1].Paused, r.PortEpochs[1].PausedDepth = 50, 50*50
-		b.reports[b.id("s1")].PortEpochs[0].Paused = 80
+		b.stopped("s2>h4", 50, 50)
+		b.stopped("s1>s2", 80, 80)
 		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		if v := b.diagnose("h6>h2"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
 			t.Errorf("pauses since %v, of a host until 200 µs ago: %+v; want an out-of-loop deadlock of cause %v", first, v, want)

@@ -88,6 +88,18 @@ func (b *bench) paused(port string, queued, behind uint64, since time.Duration) 
 	return &r.Pauses[len(r.Pauses)-1]
 }
 
+// stopped says that so many packets joined a queue while it was paused, each with
+// so many before it.
+func (b *bench) stopped(port string, packets uint32, depth uint64) {
+	p := b.port(port)
+	epochs := b.reports[p.Node].PortEpochs
+	for i := range epochs {
+		if epochs[i].Port == p.Port {
+			epochs[i].Paused, epochs[i].PausedDepth = packets, uint64(packets)*depth
+		}
+	}
+}
+
 // wave says that a queue was deep by itself for some time, which ended so long
 // ago.
 func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {

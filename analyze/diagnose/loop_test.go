@@ -135,7 +135,7 @@ func TestLoopWithTwoBeginnings(t *testing.T) {
 	e[len(e)-1].Depth = 100 * 150
 	b.met("h0>h4", "s2>h4", 9, 50, 150)
 	b.met("h5>h4", "s2>h4", 9, 50, 150)
-	b.reports[b.id("s1")].PortEpochs[0].Paused = 80
+	b.stopped("s1>s2", 80, 80)
 	b.reports[b.id("s2")].Meters = append(b.reports[b.id("s2")].Meters, epoch.Meter{
 		Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb,
 	})

@@ -20,10 +20,12 @@ func (m *matching) pastRelation() relation {
 
 // keptBack tells whether a queue may have held enough in its pauses of the epochs
 // told to make others wait: a pause that few packets met, and that found few
-// there, stopped nobody before it.
+// there, stopped nobody before it. A queue that fills while it is paused holds
+// twice in the end what its packets find in the mean.
 func (m *matching) keptBack(n int) bool {
 	node := &m.g.Nodes[n]
-	return node.Paused > 0 && (float64(node.Paused)+node.PausedDepth)*packet >= m.bytesIn(n, m.cfg.Deep)
+	most := node.PausedDepth + min(node.PausedDepth, float64(node.Paused))
+	return node.Paused > 0 && most*packet >= m.bytesIn(n, m.cfg.Deep)
 }
 
 // since is from when on the victim's packet may have been in a queue, on its
