@@ -133,11 +133,11 @@ func (m *matching) held(n int) bool {
 	return m.g.Nodes[n].Stands() && !m.itself(n) || m.lately(n)
 }
 
-// itself tells whether a queue was overfull before its pauses, which were for a
-// moment only, or began after the host complained: it waited for itself.
+// itself tells whether a queue was overfull before it was paused, which it was
+// only after the host complained: it waited for itself.
 func (m *matching) itself(n int) bool {
 	node := &m.g.Nodes[n]
-	return !node.ToHost && node.Stands() && m.stoppedFor(n) < m.arrives && m.full(n)
+	return !node.ToHost && node.Stands() && m.ago(n, node.Pauses.First) < m.arrives && m.full(n)
 }
 
 // released tells whether a queue was let go a moment ago and may wait again in
@@ -150,11 +150,6 @@ func (m *matching) released(n int) bool {
 // full tells whether a queue was overfull before its pauses began, and they were
 // shorter together than what it takes to send that: it waits for itself.
 func (m *matching) full(n int) bool {
-	return float64(m.g.Nodes[n].Pauses.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, m.stoppedFor(n)))
-}
-
-// stoppedFor is how long a queue was paused since its pauses began, at most.
-func (m *matching) stoppedFor(n int) time.Duration {
 	p := &m.g.Nodes[n].Pauses
 	paused := p.Ended.Sub(p.First)
 	if m.g.Nodes[n].Stands() {
@@ -163,7 +158,7 @@ func (m *matching) stoppedFor(n int) time.Duration {
 	if p.Time > 0 {
 		paused = min(paused, p.Time) // of all pauses ever: at least theirs
 	}
-	return paused
+	return float64(p.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, paused))
 }
 
 // fitful tells whether a queue was paused a moment ago, and not overfull before
