@@ -138,11 +138,20 @@ func (m *matching) began(loop []int) end {
 			if m.stoppedBy(loop, e) {
 				return e
 			}
-		case node.Paused == 0 && (node.Pauses.Ended <= node.Wave.To || !m.pausedBefore(e.node, closed)) && m.wasDeep(e.node) && m.deepBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
+		case m.filledBefore(e.node, closed) && !m.later(e) && node.Depth > depth:
 			best, depth = e, node.Depth
 		}
 	}
 	return best
+}
+
+// filledBefore tells whether a queue was overfull by itself in the lead-up to
+// something so long ago, and not paused as well, in the epochs or after it was
+// last deep: then what it waited for is not told any more.
+func (m *matching) filledBefore(n int, closed time.Duration) bool {
+	node := &m.g.Nodes[n]
+	waited := node.Paused > 0 || node.Pauses.Ended > node.Wave.To && m.pausedBefore(n, closed)
+	return !waited && m.wasDeep(n) && m.deepBefore(n, closed)
 }
 
 // overBefore tells whether all that is told of a queue was over when the pauses of

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
-	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
@@ -63,8 +62,7 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		"it may have been, by so much":   {400 * kb, 30 * µs, Contention},
 		"it was deep when they happened": {400 * kb, 70 * µs, Backpressure},
 	} {
-		f, err := topo.Ring(4, 2, topo.DefaultLinks())
-		b := newBench(t, f, err, "s0", "s1")
+		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 200*kb, 5*kb, 80*µs)
 		p.Ended = now.Add(-18 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
@@ -91,8 +89,7 @@ func TestStoppedAfterARelease(t *testing.T) {
 		"since then":  {10 * µs, false},
 		"before that": {90 * µs, true},
 	} {
-		f, err := topo.Ring(4, 2, topo.DefaultLinks())
-		b := newBench(t, f, err, "s0", "s1", "s2")
+		b := ring(t, "s0", "s1", "s2")
 		b.paused("s0>s1", 200*kb, 5*kb, 95*µs).Ended = now.Add(-60 * µs)
 		b.paused("s1>s2", 100*kb, 5*kb, tc.stopped).Ended = now.Add(-2 * µs)
 		for _, s := range []string{"s0", "s1"} {
@@ -166,8 +163,7 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 		"paused for moments, again":     {behind: 400 * kb, first: 60 * µs, time: 9 * µs, began: 3 * µs, stands: true, want: "s1>h2"},
 		"paused for long, again":        {behind: 400 * kb, first: 60 * µs, time: 55 * µs, began: 3 * µs, stands: true, want: "s1>h2"},
 	} {
-		f, err := topo.Ring(4, 2, topo.DefaultLinks())
-		b := newBench(t, f, err, "s0", "s1")
+		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 500*kb, tc.behind, tc.first)
 		if p.Time = tc.time; !tc.stands {
 			p.Ended = now.Add(-5 * µs)
@@ -196,8 +192,7 @@ func TestOverfullWhenPaused(t *testing.T) {
 		"just now":      {10 * µs, 2},
 		"for some time": {60 * µs, 1},
 	} {
-		f, err := topo.Ring(4, 2, topo.DefaultLinks())
-		b := newBench(t, f, err, "s0", "s1")
+		b := ring(t, "s0", "s1")
 		b.paused("s0>s1", 200*kb, 5*kb, 5*µs)
 		b.paused("s1>h2", 500*kb, 450*kb, tc.since)
 		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")

@@ -191,6 +191,12 @@ func (b *bench) want(v Verdict, a Anomaly, c Cause, d Detail, initial string, cu
 	}
 }
 
+// ring is four switches, h0 and h1 at s0 and so on.
+func ring(t testing.TB, answered ...string) *bench {
+	f, err := topo.Ring(4, 2, topo.DefaultLinks())
+	return newBench(t, f, err, answered...)
+}
+
 func leafSpine(t testing.TB, answered ...string) *bench {
 	f, err := topo.LeafSpine(3, 1, 4, topo.DefaultLinks()) // h0-h3 at leaf0, h4-h7, h8-h11
 	return newBench(t, f, err, answered...)

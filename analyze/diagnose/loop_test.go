@@ -13,8 +13,7 @@ import (
 // circle is a ring of four switches, h0 and h1 at s0 and so on, with all traffic
 // clockwise and every port of the circle paused.
 func circle(t *testing.T) *bench {
-	f, err := topo.Ring(4, 2, topo.DefaultLinks())
-	b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+	b := ring(t, "s0", "s1", "s2", "s3")
 	for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
 		b.paused(p, 200*kb, 5*kb, 100*µs)
 	}
@@ -27,8 +26,7 @@ func circle(t *testing.T) *bench {
 
 // pair is a circle of two queues, as wrong routes would have it.
 func pair(t *testing.T) *bench {
-	f, err := topo.Ring(4, 2, topo.DefaultLinks())
-	b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+	b := ring(t, "s0", "s1", "s2", "s3")
 	b.paused("s0>s1", 200*kb, 5*kb, 100*µs)
 	b.paused("s1>s0", 200*kb, 5*kb, 100*µs)
 	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s0")
@@ -329,8 +327,7 @@ func TestMerge(t *testing.T) {
 // is behind it, since before. Only that one held the victim up.
 func TestCircleThatClosedAfterARelease(t *testing.T) {
 	for stopped, want := range map[time.Duration]int{12 * µs: 1, 90 * µs: 2} {
-		f, err := topo.Ring(4, 2, topo.DefaultLinks())
-		b := newBench(t, f, err, "s0", "s1", "s2", "s3")
+		b := ring(t, "s0", "s1", "s2", "s3")
 		b.paused("s0>s1", 200*kb, 5*kb, 100*µs).Ended = now.Add(-15 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
 		b.paused("s1>s0", 500*kb, 60*kb, stopped).Ended = now.Add(-2 * µs)

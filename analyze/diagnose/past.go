@@ -168,7 +168,7 @@ func (m *matching) share(n int) float64 {
 // what was deep for little beside that is no reason where there is another.
 func (m *matching) kept(n int) float64 {
 	wave := m.g.Nodes[n].Wave
-	if m.complaint.Took == 0 || wave.Most == 0 {
+	if m.complaint.Took <= 0 || wave.Most == 0 {
 		return 1
 	}
 	return min(1, float64(m.drained(n, float64(wave.Most)))/float64(m.ago(n, m.since(n))))

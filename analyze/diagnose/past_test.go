@@ -197,6 +197,20 @@ func TestDeepForLittle(t *testing.T) {
 	}
 }
 
+// TestForgedWave: a wave of one byte in a queue whose packets found much. Nothing
+// has weight, and the verdict still is a number's worth sure.
+func TestForgedWave(t *testing.T) {
+	b := leafSpine(t, all...)
+	b.queue("leaf1>h5", 0)
+	b.reports[b.id("leaf1")].PortEpochs[0].Depth = 100 * 200
+	b.met("h7>h5", "leaf1>h5", 9, 5, 200)
+	b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+	b.wave("leaf1>h5", 40*µs, 30*µs, 1)
+	if v := b.late("h7>h5", 90*µs); v[0].Anomaly != Contention || !(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
+		t.Errorf("%+v; want contention with a confidence from 0 to 1", v[0])
+	}
+}
+
 // TestPartOfWhatAFlowDid: packets of a flow joined from 100 µs to 300 µs of an
 // epoch.
 func TestPartOfWhatAFlowDid(t *testing.T) {

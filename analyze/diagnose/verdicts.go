@@ -276,6 +276,9 @@ func (m *matching) account() {
 	for i := range m.verdicts {
 		whole = max(whole, m.verdicts[i].Confidence)
 	}
+	if whole <= 0 {
+		whole = 1 // forged times can leave no weight to anything
+	}
 	for i := range m.verdicts {
 		v := &m.verdicts[i]
 		v.Confidence = m.sure(v, v.Confidence/whole)
