@@ -48,7 +48,7 @@ Times on links hold the difference of the two switches' clocks.`,
 	return cmd
 }
 
-// journeyView is one followed flow. Times are nanoseconds.
+// journeyView is one followed flow.
 type journeyView struct {
 	Flow    string    `json:"flow"`
 	Packets int       `json:"packets"`
@@ -58,12 +58,12 @@ type journeyView struct {
 
 type hopView struct {
 	Port  string         `json:"port"`
-	Least time.Duration  `json:"least"`
-	Mean  time.Duration  `json:"mean"`
-	Most  time.Duration  `json:"most"`
-	Last  time.Duration  `json:"last"`
-	Link  *time.Duration `json:"link,omitempty"` // least time on the link before
-	Depth int64          `json:"depth"`          // newest
+	Least time.Duration  `json:"least_ns"`
+	Mean  time.Duration  `json:"mean_ns"`
+	Most  time.Duration  `json:"most_ns"`
+	Last  time.Duration  `json:"last_ns"`
+	Link  *time.Duration `json:"link_ns,omitempty"` // least time on the link before
+	Depth int64          `json:"depth_bytes"`       // newest
 }
 
 func newJourneys(p *ports.Played) []journeyView {

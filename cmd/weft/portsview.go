@@ -10,14 +10,14 @@ import (
 	"github.com/weft-telemetry/weft/scenario/ports"
 )
 
-// portsView is the answer of weft ports. Times are nanoseconds.
+// portsView is the answer of weft ports.
 type portsView struct {
 	Ports     []portStateView `json:"ports"`
 	Congested []congestedView `json:"congested,omitempty"`
 	Heat      *heatView       `json:"heat,omitempty"`
 	Silent    []string        `json:"silent"`
 	Windows   int             `json:"windows"`
-	Window    time.Duration   `json:"window"`
+	Window    time.Duration   `json:"window_ns"`
 	Coverage  float64         `json:"coverage"` // labelled over active ports, all windows
 	Overhead  overheadView    `json:"overhead"`
 }
@@ -26,9 +26,9 @@ type portStateView struct {
 	Port        string        `json:"port"`
 	Depth       model.Bytes   `json:"depth"`         // ahead of the labelled packet when it was enqueued
 	After       model.Bytes   `json:"depth_dequeue"` // behind it when it left
-	Latency     time.Duration `json:"latency"`
+	Latency     time.Duration `json:"latency_ns"`
 	Utilisation float64       `json:"utilisation"`
-	Age         time.Duration `json:"age"` // at the end of the run
+	Age         time.Duration `json:"age_ns"` // at the end of the run
 	Labels      int           `json:"labels"`
 	Windows     int           `json:"windows"` // with traffic
 	Coverage    float64       `json:"coverage"`
@@ -38,13 +38,13 @@ type congestedView struct {
 	Port    string        `json:"port"`
 	Depth   model.Bytes   `json:"depth"`
 	At      model.Time    `json:"at"`
-	Latency time.Duration `json:"latency"`
+	Latency time.Duration `json:"latency_ns"`
 	Labels  int           `json:"labels"`
 }
 
 type heatView struct {
 	From  model.Time      `json:"from"`
-	Step  time.Duration   `json:"step"`
+	Step  time.Duration   `json:"step_ns"`
 	Ports []string        `json:"ports"`
 	Depth [][]model.Bytes `json:"depth"` // -1: nothing was heard
 	lines []string

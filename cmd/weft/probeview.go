@@ -13,9 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// probeView is what weft probe shows. Times are nanoseconds.
+// probeView is what weft probe shows.
 type probeView struct {
-	Asked  time.Duration   `json:"asked"`
+	Asked  time.Duration   `json:"asked_ns"`
 	Flows  []flowProbeView `json:"flows"`
 	Links  []linkProbeView `json:"links"`
 	Series *seriesView     `json:"series,omitempty"`
@@ -40,11 +40,11 @@ type linkProbeView struct {
 	Sent     uint32        `json:"sent"`
 	Returned int           `json:"returned"`
 	Bytes    model.Bytes   `json:"bytes"`
-	Least    time.Duration `json:"least"`
-	Median   time.Duration `json:"median"`
-	Mean     time.Duration `json:"mean"`
-	Error    time.Duration `json:"error"`
-	P90      time.Duration `json:"p90"`
+	Least    time.Duration `json:"least_ns"`
+	Median   time.Duration `json:"median_ns"`
+	Mean     time.Duration `json:"mean_ns"`
+	Error    time.Duration `json:"error_ns"`
+	P90      time.Duration `json:"p90_ns"`
 }
 
 type seriesView struct {

@@ -117,11 +117,11 @@ type Point struct {
 	To   model.Time `json:"to"`
 	// Count is of packets, of traces, or of measurements of a delay.
 	Count uint64        `json:"count"`
-	Bytes model.Bytes   `json:"bytes,omitempty"` // of loads
-	Flows float64       `json:"flows,omitempty"` // of loads, estimated
-	Mean  time.Duration `json:"mean,omitempty"`  // of delays, in nanoseconds
-	Min   time.Duration `json:"min,omitempty"`
-	Max   time.Duration `json:"max,omitempty"`
+	Bytes model.Bytes   `json:"bytes,omitempty"`   // of loads
+	Flows float64       `json:"flows,omitempty"`   // of loads, estimated
+	Mean  time.Duration `json:"mean_ns,omitempty"` // of delays
+	Min   time.Duration `json:"min_ns,omitempty"`
+	Max   time.Duration `json:"max_ns,omitempty"`
 }
 
 // totals are the counters that are about all traces.
