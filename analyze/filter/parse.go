@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/complaint"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -334,7 +335,7 @@ func (v *vocabulary) similar(name string) string {
 	var list []near
 	for i := 0; i < len(v.fields) && len(name) <= longest; i++ {
 		n := v.fields[i].name
-		if far := distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
+		if far := complaint.Distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
 			list = append(list, near{n, far})
 		}
 	}
@@ -347,25 +348,4 @@ func (v *vocabulary) similar(name string) string {
 		names = append(names, n.name)
 	}
 	return strings.Join(names, " or ")
-}
-
-// distance is how many letters must change to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -99,7 +99,8 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 3 the command worked and found a fault.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			warnOfVariables(cmd.ErrOrStderr(), os.Environ())
 			if a.format != "table" && a.format != "json" {
 				return usagef("output format %q, want table or json", a.format)
 			}

@@ -23,7 +23,7 @@ type serverFlags struct{ url, token, ca string }
 const defaultServer = "http://127.0.0.1:8080"
 
 func (f *serverFlags) add(cmd *cobra.Command) {
-	url := os.Getenv("WEFT_SERVER")
+	url := os.Getenv(serverVariable)
 	if url == "" {
 		url = defaultServer
 	}
@@ -63,7 +63,7 @@ func serverOnly(cmd *cobra.Command, names ...string) error {
 func (f *serverFlags) client() (*client.Client, error) {
 	token := f.token
 	if token == "" {
-		token = os.Getenv("WEFT_TOKEN")
+		token = os.Getenv(tokenVariable)
 	}
 	h := &http.Client{Timeout: 30 * time.Second}
 	if f.ca != "" {
@@ -95,7 +95,7 @@ func (f *serverFlags) advice(err error) error {
 	case !errors.As(err, &p):
 		return fmt.Errorf("%w; is weft serve or weft demo running there? --server names another", err)
 	case p.Status == http.StatusUnauthorized:
-		if f.token == "" && os.Getenv("WEFT_TOKEN") == "" {
+		if f.token == "" && os.Getenv(tokenVariable) == "" {
 			return fmt.Errorf("%w; give the operator's token with --token or WEFT_TOKEN", err)
 		}
 		return fmt.Errorf("%w; it does not know the token that --token or WEFT_TOKEN gives", err)

@@ -1,0 +1,18 @@
+package complaint
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for pair, want := range map[[2]string]int{
+		{"", ""}:              0,
+		{"", "abc"}:           3,
+		{"path", "path"}:      0,
+		{"pathh", "path"}:     1,
+		{"kitten", "sitting"}: 3,
+		{"ab", "ba"}:          2,
+	} {
+		if got, back := Distance(pair[0], pair[1]), Distance(pair[1], pair[0]); got != want || back != want {
+			t.Errorf("Distance(%q, %q) = %d, the other way round %d; want %d", pair[0], pair[1], got, back, want)
+		}
+	}
+}
