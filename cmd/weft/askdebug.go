@@ -30,10 +30,16 @@ func (f *marksAsked) add(cmd *cobra.Command) {
 // own are the flags that scenarios do not know.
 func (f *marksAsked) own() []string { return []string{"flow", "host", "for", "one-in", "remove"} }
 
+// maxMark is the API's bound, too.
+const maxMark = time.Hour
+
 func (f *marksAsked) run(a *app, cmd *cobra.Command, filter string) error {
 	c, err := f.client()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case f.length < time.Millisecond || f.length > maxMark:
+		return usagef("--for %v, want 1ms to %v", f.length, maxMark)
 	}
 	if f.remove != "" {
 		if err := c.RemoveMark(cmd.Context(), f.remove); err != nil {

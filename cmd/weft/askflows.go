@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -36,7 +37,7 @@ func (f *flowsAsked) own() []string {
 
 func (f *flowsAsked) run(a *app, cmd *cobra.Command, key model.FlowKey, top int) error {
 	c, err := f.client()
-	if err != nil {
+	if err := errors.Join(err, checkTop(top)); err != nil {
 		return err
 	}
 	if f.q.Range, err = f.span.ofRecords(); err != nil {

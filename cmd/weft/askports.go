@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -47,7 +48,7 @@ func (f *portsFlags) ask(a *app, cmd *cobra.Command) error {
 		return err
 	}
 	span, err := f.span.ofRecords()
-	if err != nil {
+	if err := errors.Join(err, checkTop(f.asked.top)); err != nil {
 		return err
 	}
 	switch {

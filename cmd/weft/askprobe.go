@@ -31,6 +31,12 @@ func (f *probeAsked) add(cmd *cobra.Command) {
 // own are the flags that scenarios do not know.
 func (f *probeAsked) own() []string { return []string{"way", "wait", "id"} }
 
+// The API's bounds of a probe, too.
+const (
+	maxProbes        = 1000
+	maxProbeInterval = time.Second
+)
+
 // ask is weft probe of a controller.
 func (f *probeFlags) ask(a *app, cmd *cobra.Command) error {
 	c, err := f.asked.client()
@@ -39,6 +45,12 @@ func (f *probeFlags) ask(a *app, cmd *cobra.Command) error {
 	}
 	var r api.ProbeRequest
 	switch {
+	case f.Count < 1 || f.Count > maxProbes:
+		return usagef("--count %d, want 1 to %d", f.Count, maxProbes)
+	case f.Interval < time.Microsecond || f.Interval > maxProbeInterval:
+		return usagef("--interval %v, want 1µs to %v", f.Interval, maxProbeInterval)
+	case f.asked.wait < 0:
+		return usagef("--wait %v, want 0 or more", f.asked.wait)
 	case f.asked.id != "" && len(f.Flows)+len(f.Links) > 0 || len(f.Flows)+len(f.Links) > 1:
 		return usagef("want one flow, one link, or one --id")
 	case f.asked.id != "":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +36,7 @@ func (f *tracesAsked) own() []string { return []string{"id", "flow", "node", "en
 func (f *traceFlags) ask(a *app, cmd *cobra.Command) (err error) {
 	q := &f.asked
 	c, err := q.client()
-	if err != nil {
+	if err := errors.Join(err, checkTop(f.top)); err != nil {
 		return err
 	}
 	if q.q.Range, err = f.span.ofRecords(); err != nil {

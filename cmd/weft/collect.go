@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"os/signal"
@@ -158,7 +159,20 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 			return err
 		}
 	}
-	m := &cfg.Memory
+	switch _, err := translate.NewLimiter(cfg.Rate, cfg.Burst); {
+	case cfg.Workers < 1 || cfg.Workers > collector.MaxWorkers:
+		return fmt.Errorf("--workers %d, want 1 to %d", cfg.Workers, collector.MaxWorkers)
+	case err != nil:
+		return fmt.Errorf("--rate %v: %w", cfg.Rate, err)
+	}
+	if err := errors.Join(f.applyMemory(&cfg.Memory), f.applySlowPaths(cfg)); err != nil {
+		return err
+	}
+	return cfg.Check()
+}
+
+// applyMemory lays the memories out.
+func (f collectFlags) applyMemory(m *collector.Memory) error {
 	if f.prototype {
 		if f.keyWrites != nil || f.counts != "" || f.postcards != "" || f.lists != nil {
 			return errors.New("--prototype has memories of its own: leave out --key-write, --key-increment, --postcards and --lists")
@@ -173,14 +187,21 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 		if err != nil {
 			return fmt.Errorf("--key-write %q: want VALUE_BYTES=SIZE, such as 4=1GiB", s)
 		}
-		m.KeyWrites = append(m.KeyWrites, collector.KeyWrite(value, size))
+		memory := collector.KeyWrite(value, size)
+		if err := memory.Valid(); err != nil {
+			return fmt.Errorf("--key-write %q: %w", s, err)
+		}
+		m.KeyWrites = append(m.KeyWrites, memory)
 	}
 	if f.counts != "" {
 		size, err := model.ParseBytes(f.counts)
-		if err != nil || size < 8 {
+		if err != nil || size < 32 {
 			return fmt.Errorf("--key-increment %q: want SIZE, such as 256MiB", f.counts)
 		}
 		counts := count.DefaultConfig(int64(size))
+		if err := counts.Valid(); err != nil {
+			return fmt.Errorf("--key-increment %q: %w", f.counts, err)
+		}
 		m.Counts = &counts
 	}
 	if f.postcards != "" {
@@ -189,6 +210,9 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 			return fmt.Errorf("--postcards %q: want HOPS=SIZE, such as 5=1GiB", f.postcards)
 		}
 		postcards := collector.Postcards(hops, size)
+		if err := postcards.Valid(); err != nil {
+			return fmt.Errorf("--postcards %q: %w", f.postcards, err)
+		}
 		m.Postcards = &postcards
 	}
 	if f.lists != nil {
@@ -199,15 +223,30 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 				return fmt.Errorf("--lists %q: want LISTS:ENTRY_BYTES:CAPACITY[:sized]", s)
 			}
 			cfg.Classes = append(cfg.Classes, list.Class{Lists: int(n[0]), Entry: int(n[1]), Capacity: int(n[2]), Sized: sized})
+			if err := cfg.Valid(); err != nil {
+				return fmt.Errorf("--lists %q: %w", s, err)
+			}
 		}
 		m.Lists = []list.Config{cfg}
 	}
+	return nil
+}
+
+// applySlowPaths adds the queries. The lists that answers go to are known here
+// if they are in a memory of one's own.
+func (f collectFlags) applySlowPaths(cfg *collector.Config) error {
 	for _, s := range f.slowPaths {
 		n, _, err := numbers(s, 4, "")
 		if err != nil || n[0] > 31 || n[1] > 32 || n[3] > 1<<32-1 {
 			return fmt.Errorf("--slow-paths %q: want SHIFT:BITS:ABOVE:LIST", s)
 		}
-		cfg.Translate.Queries = append(cfg.Translate.Queries, translate.Query{Shift: uint8(n[0]), Bits: uint8(n[1]), Above: n[2], List: dta.ListID(n[3])})
+		q := translate.Query{Shift: uint8(n[0]), Bits: uint8(n[1]), Above: n[2], List: dta.ListID(n[3])}
+		if plan, err := cfg.Memory.Plan(); err == nil && len(cfg.Collectors) == 0 {
+			if err := q.Check(plan); err != nil {
+				return fmt.Errorf("--slow-paths %q: %w", s, err)
+			}
+		}
+		cfg.Translate.Queries = append(cfg.Translate.Queries, q)
 	}
 	return nil
 }
@@ -296,6 +335,9 @@ func (a *app) collectStatusCommand() *cobra.Command {
 }
 
 func fetchStatus(ctx context.Context, at string) (st collector.Status, err error) {
+	if _, _, err := net.SplitHostPort(at); err != nil {
+		return st, usagef("--at %q, want ADDRESS:PORT", at)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/status", nil)

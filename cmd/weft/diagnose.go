@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,7 +58,7 @@ The exit code is 3 if something holds the flow up.`,
 
 func (f *diagnoseFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	c, err := f.client()
-	switch {
+	switch err := errors.Join(err, checkTop(f.query.Limit)); {
 	case err != nil:
 		return err
 	case len(args) == 1 && f.id != "":

@@ -37,7 +37,7 @@ the help of neighbouring switches, which takes fewer cells.`,
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if slot <= 0 {
-				return usagef("slot %v, want more than 0", slot)
+				return usagef("--slot %v, want more than 0", slot)
 			}
 			mode := flowset.Single
 			if net {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -24,7 +25,7 @@ func (a *app) incidentsCommand() *cobra.Command {
 		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
-			if err != nil {
+			if err := errors.Join(err, checkTop(q.Limit)); err != nil {
 				return err
 			}
 			if len(args) == 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -45,6 +46,14 @@ func view[T any](path string, open func(*region.Region) (T, error)) (t T, done f
 		err = usageError{err}
 	}
 	return t, nil, err
+}
+
+// checkCopies complains of copies that no report asks for.
+func checkCopies(n, least int) error {
+	if n < least || n > place.MaxCopies {
+		return usagef("--copies %d, want %d to %d", n, least, place.MaxCopies)
+	}
+	return nil
 }
 
 // parseKey reads a key as reports carry it.

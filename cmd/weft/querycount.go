@@ -24,6 +24,9 @@ func (a *app) queryCountCommand() *cobra.Command {
 subtracted; other keys in the same cells make it larger.`,
 		Args: arguments(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCopies(copies, 1); err != nil {
+				return err
+			}
 			t, done, err := view(args[0], count.View)
 			if err != nil {
 				return err

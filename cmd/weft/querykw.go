@@ -31,6 +31,9 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 			if q.Consensus < 0 || q.Consensus > place.MaxCopies {
 				return usagef("--consensus %d, want 0 to %d", q.Consensus, place.MaxCopies)
 			}
+			if err := checkCopies(q.Copies, 0); err != nil {
+				return err
+			}
 			t, done, err := view(args[0], keywrite.View)
 			if err != nil {
 				return err

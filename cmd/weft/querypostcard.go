@@ -29,6 +29,9 @@ func (a *app) queryPostcardCommand() *cobra.Command {
 		Short: "Values along the path of keys (Postcarding)",
 		Args:  arguments(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCopies(q.Copies, 0); err != nil {
+				return err
+			}
 			t, done, err := view(args[0], postcard.View)
 			if err != nil {
 				return err

@@ -166,6 +166,17 @@ func (f *spanFlags) ofRecords() (r api.Range, err error) {
 // clock prints an instant of the fabric's clock.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
+// maxTop is the API's bound, too.
+const maxTop = 1000
+
+// checkTop complains of a number of items that no controller answers with.
+func checkTop(n int) error {
+	if n < 0 || n > maxTop {
+		return usagef("--top %d, want 0 (as many as the controller chooses) to %d", n, maxTop)
+	}
+	return nil
+}
+
 // more tells how to go on behind a page.
 func more(w io.Writer, next string) {
 	if next != "" {

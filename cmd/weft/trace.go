@@ -92,6 +92,9 @@ loop.`,
 }
 
 func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
+	if f.show < 0 {
+		return usagef("--show %d, want 0 or more", f.show)
+	}
 	if asked, err := f.asked.wanted(cmd, f.captured.pcap+strings.Join(args, ""), "fields", "close", "seed", "duration", "quiet", "topology", "pad", "debug-mark"); err != nil {
 		return err
 	} else if asked {
@@ -106,8 +109,8 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
 		return err
 	case f.close < 0:
 		return usagef("--close %v, want more than 0", f.close)
-	case f.top < 0 || f.show < 0:
-		return usagef("--top %d and --show %d, want 0 or more", f.top, f.show)
+	case f.top < 0:
+		return usagef("--top %d, want 0 or more", f.top)
 	case f.captured.topo != "" && f.captured.pcap == "":
 		return usagef("--topology is for --pcap; a scenario has its own topology")
 	}

@@ -98,7 +98,7 @@ func (c Config) Valid() error {
 		case k.Entry < 1 || k.Entry > maxEntry:
 			return fmt.Errorf("list: class %d has entries of %d bytes, want 1 to %d", i, k.Entry, maxEntry)
 		case k.Capacity <= c.Batch || k.Capacity > math.MaxInt32:
-			return fmt.Errorf("list: class %d has room for %d entries, want more than a batch of %d", i, k.Capacity, c.Batch)
+			return fmt.Errorf("list: class %d has room for %d entries, want more than a batch of %d and at most %d", i, k.Capacity, c.Batch, math.MaxInt32)
 		case int64(k.Lists) > (math.MaxInt64/2-size)/k.ring():
 			return fmt.Errorf("list: class %d is more than a machine can have", i)
 		}

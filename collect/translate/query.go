@@ -20,8 +20,10 @@ type Query struct {
 	List  dta.ListID // with entries of at least MatchSize bytes
 }
 
-func (q Query) check(plan *Plan) error {
-	if q.Bits < 1 || q.Shift+q.Bits > 32 {
+// Check complains of bits that no value has, and of a list that could not take
+// the answers.
+func (q Query) Check(plan *Plan) error {
+	if q.Bits < 1 || int(q.Shift)+int(q.Bits) > 32 {
 		return fmt.Errorf("translate: query sums bits %d to %d, want 1 to 32 bits of a value", q.Shift, int(q.Shift)+int(q.Bits))
 	}
 	if plan.Postcards == nil {

@@ -84,7 +84,7 @@ func New(cfg Config, plan *Plan, out Outlet) (*Translator, error) {
 	}
 	t := &Translator{cfg: cfg, plan: plan, out: out, cache: c, lists: newLists(plan), queries: cfg.Queries}
 	for _, q := range cfg.Queries {
-		if err := q.check(plan); err != nil {
+		if err := q.Check(plan); err != nil {
 			return nil, err
 		}
 	}

@@ -149,8 +149,8 @@ func (c *Config) Check() error {
 		return bad("dta.listen", "none, want ADDRESS:PORT")
 	case c.DTA.Workers < 1 || c.DTA.Workers > 16:
 		return bad("dta.workers", "%d, want 1 to 16", c.DTA.Workers)
-	case c.DTA.Rate < 0:
-		return bad("dta.rate", "%v, want 0 (all) or more", c.DTA.Rate)
+	case c.DTA.Rate != 0 && !(c.DTA.Rate >= 1 && c.DTA.Rate <= 1e9):
+		return bad("dta.rate", "%v, want 0 (all), or 1 to 1e9", c.DTA.Rate)
 	case c.DTA.Receive < 4096 || c.DTA.Receive > model.GiB:
 		return bad("dta.receive_buffer", "%v, want 4KiB to 1GiB", c.DTA.Receive)
 	case c.INT.Listen == c.DTA.Listen && c.DTA.Listen.Port() != 0:

@@ -97,10 +97,13 @@ type shard interface {
 	Drain(now model.Time)
 }
 
-// check complains about the first thing that is wrong.
-func (c Config) check() error {
-	if c.Workers < 1 || c.Workers > region.Writers-1 { // the last writer is RDMA
-		return fmt.Errorf("collector: %d workers, want 1 to %d", c.Workers, region.Writers-1)
+// MaxWorkers is one less than the writers of a memory: the last is RDMA.
+const MaxWorkers = region.Writers - 1
+
+// Check complains about the first thing that is wrong.
+func (c Config) Check() error {
+	if c.Workers < 1 || c.Workers > MaxWorkers {
+		return fmt.Errorf("collector: %d workers, want 1 to %d", c.Workers, MaxWorkers)
 	}
 	if c.Reporters < 1 {
 		return fmt.Errorf("collector: %d reporters, want at least 1", c.Reporters)
@@ -108,13 +111,30 @@ func (c Config) check() error {
 	if c.RoCE.IsValid() && len(c.Collectors) > 0 {
 		return errors.New("collector: memory for RDMA and collectors elsewhere, want one or the other")
 	}
+	if _, err := c.limiter(); err != nil || len(c.Collectors) > 0 { // whose memory is known when they are reached
+		return err
+	}
+	plan, err := c.Memory.Plan()
+	if err != nil {
+		return err
+	}
+	for _, q := range c.Translate.Queries {
+		if err := q.Check(plan); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// limiter is each worker's share of the rate.
+func (c Config) limiter() (translate.Limiter, error) {
+	return translate.NewLimiter(c.Rate/float64(c.Workers), c.Burst)
 }
 
 // New opens memory, sockets and connections, and starts nothing. Close or Run
 // must follow.
 func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	c := &Collector{cfg: cfg, log: log, started: time.Now()}
@@ -141,7 +161,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Collector, err e
 
 // openWorkers opens what takes reports.
 func (c *Collector) openWorkers(ctx context.Context) error {
-	limit, err := translate.NewLimiter(c.cfg.Rate/float64(c.cfg.Workers), c.cfg.Burst)
+	limit, err := c.cfg.limiter()
 	if err != nil {
 		return err
 	}

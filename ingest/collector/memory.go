@@ -70,6 +70,36 @@ func PrototypeMemory(dir string) Memory {
 	return m
 }
 
+// Plan is how reports are written into memories of this geometry.
+func (m Memory) Plan() (_ *translate.Plan, err error) {
+	p := &translate.Plan{}
+	for _, cfg := range m.KeyWrites {
+		s, err := keywrite.NewScheme(cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.KeyWrites = append(p.KeyWrites, s)
+	}
+	if m.Counts != nil {
+		if p.Counts, err = count.NewScheme(*m.Counts); err != nil {
+			return nil, err
+		}
+	}
+	if m.Postcards != nil {
+		if p.Postcards, err = postcard.NewScheme(*m.Postcards); err != nil {
+			return nil, err
+		}
+	}
+	for _, cfg := range m.Lists {
+		s, err := list.NewScheme(cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.Lists = append(p.Lists, s)
+	}
+	return p, p.Check()
+}
+
 // open maps all memories. A file that exists answers as before.
 func (m Memory) open() (_ *translate.Memory, err error) {
 	if m.Dir != "" {
@@ -113,7 +143,7 @@ func (m Memory) open() (_ *translate.Memory, err error) {
 		}
 		all.Lists = append(all.Lists, t)
 	}
-	return all, all.Plan().Check()
+	return all, nil
 }
 
 // closeAll writes files to their disk and unmaps all memories.

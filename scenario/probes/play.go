@@ -45,12 +45,14 @@ func (o *Options) Check() error {
 	switch {
 	case len(o.Flows) == 0 && o.Suspects == 0 && len(o.Links) == 0 && o.Format == "":
 		return errors.New("nothing to ask, want a flow (--flow), suspects (--suspects), a link (--link) or a format (--format)")
-	case o.Interval <= 0 || o.Count == 0:
-		return fmt.Errorf("%d probes at an interval of %v, want some, and more than 0", o.Count, o.Interval)
+	case o.Count == 0:
+		return errors.New("--count 0, want 1 or more")
+	case o.Interval <= 0:
+		return fmt.Errorf("--interval %v, want more than 0", o.Interval)
 	case o.Suspects < 0 || o.Suspects > most:
-		return fmt.Errorf("%d suspects, want 0 to %d", o.Suspects, most)
+		return fmt.Errorf("--suspects %d, want 0 to %d", o.Suspects, most)
 	case o.At < 0:
-		return fmt.Errorf("asked at %v, want 0 or later", o.At)
+		return fmt.Errorf("--at %v, want 0 or later", o.At)
 	}
 	return nil
 }
