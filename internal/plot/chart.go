@@ -100,11 +100,7 @@ func fit(values []float64, log, fromZero bool, from, to float64) Scale {
 	if len(values) == 0 {
 		values = []float64{1}
 	}
-	// Beyond a googol, differences and ratios of bounds overflow.
-	lo, hi := max(slices.Min(values), -1e100), min(slices.Max(values), 1e100)
-	if log {
-		lo = max(lo, 1e-100)
-	}
+	lo, hi := bounded(slices.Min(values)), bounded(slices.Max(values))
 	switch {
 	case log:
 		return Logarithmic(lo/1.15, hi*1.15, from, to)

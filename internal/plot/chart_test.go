@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"math"
 	"strings"
 	"testing"
 
@@ -58,8 +57,7 @@ func TestChartDrawsEveryKind(t *testing.T) {
 }
 
 func TestChartOfAnythingIsDrawn(t *testing.T) {
-	value := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1)}))
-	values := rapid.SliceOfN(value, 0, 6)
+	values := rapid.SliceOfN(anything, 0, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		c := Chart{
 			Title: rapid.String().Draw(t, "title"), LogX: rapid.Bool().Draw(t, "logx"), LogY: rapid.Bool().Draw(t, "logy"),

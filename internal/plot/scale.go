@@ -13,8 +13,18 @@ type Scale struct {
 	log      bool
 }
 
+// bounded keeps the bounds of a domain where neither their difference nor their
+// ratio overflows: within a googol. What is no number is 0.
+func bounded(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return min(max(v, -1e100), 1e100)
+}
+
 // Linear widens an empty domain: all values equal, or none.
 func Linear(lo, hi, from, to float64) Scale {
+	lo, hi = bounded(lo), bounded(hi)
 	// Below a billionth of lo, ticks would run out of float digits.
 	if least := max(math.Abs(lo)*1e-9, 1e-9); !(hi-lo >= least) {
 		hi = lo + max(1, least)
@@ -24,9 +34,11 @@ func Linear(lo, hi, from, to float64) Scale {
 
 // Logarithmic covers at least a factor of two.
 func Logarithmic(lo, hi, from, to float64) Scale {
-	if !(lo > 0) {
+	lo, hi = bounded(lo), bounded(hi)
+	if lo <= 0 {
 		lo = 1
 	}
+	lo = max(lo, 1e-100)
 	if !(hi >= lo*2) {
 		hi = lo * 2
 	}

@@ -8,11 +8,18 @@ import (
 	"pgregory.net/rapid"
 )
 
+// anything is any number, and often one at the edge of what a float holds.
+var anything = rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{
+	0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1e100, -1e100, 1e-100,
+}))
+
 func TestScalesStayInside(t *testing.T) {
-	anything := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1)}))
 	rapid.Check(t, func(t *rapid.T) {
-		lo := float64(rapid.Int64().Draw(t, "lo"))
-		hi := lo + rapid.Float64Range(0, 1e18).Draw(t, "width")
+		lo, hi := anything.Draw(t, "lo"), anything.Draw(t, "hi")
+		if rapid.Bool().Draw(t, "moderate") {
+			lo = float64(rapid.Int64().Draw(t, "lo"))
+			hi = lo + rapid.Float64Range(0, 1e18).Draw(t, "width")
+		}
 		v := anything.Draw(t, "v")
 		for name, s := range map[string]Scale{"linear": Linear(lo, hi, 400, 20), "log": Logarithmic(lo, hi, 20, 400)} {
 			if px := s.At(v); !(px >= 20-1e-6 && px <= 400+1e-6) {
