@@ -24,7 +24,8 @@ import (
 // figures are in docs/decisions/0008).
 //
 // Stretches lie on a grid of the lookahead, so that it does not matter where
-// Run was told to stop. What concerns the fabric as a whole (faults, samples,
+// Run was told to stop; what two nodes ask for at one instant is ordered by when
+// they asked, not by which of them was played first. What concerns the fabric as a whole (faults, samples,
 // reports) is a call: it happens between stretches, before the events of its
 // instant, and a call that a node asks for happens on the grid.
 type schedule struct {
@@ -84,7 +85,15 @@ func (n *Network) At(at engine.Time, f func()) {
 	if n.sched.visiting != nil {
 		at = max(at, n.grid(n.now))
 	}
-	n.sched.calls.Push(at, f)
+	n.sched.calls.Push(at, n.origin(), f)
+}
+
+// origin is the present and the node that is being played.
+func (n *Network) origin() engine.Origin {
+	if nd := n.sched.visiting; nd != nil {
+		return engine.Origin{Asked: n.now, By: int32(nd.id)}
+	}
+	return engine.Origin{Asked: n.now, By: -1}
 }
 
 // grid is the first instant after t on which all nodes agree.

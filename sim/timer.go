@@ -5,7 +5,8 @@ import "github.com/weft-telemetry/weft/sim/engine"
 // timer is an event that is not about a packet on a wire.
 type timer struct {
 	at   engine.Time
-	seq  uint64 // of those with equal times, in the order they were made
+	from engine.Origin
+	seq  uint32 // of those with equal times and origins, in the order they were made
 	kind timerKind
 	prio uint8
 	gen  uint16 // the timer is void if its object has moved on
@@ -26,7 +27,7 @@ const (
 // timer schedules t for the node.
 func (nd *node) timer(n *Network, t timer) {
 	n.timerSeq++
-	t.seq = n.timerSeq
+	t.from, t.seq = n.origin(), n.timerSeq
 	nd.timers.push(t)
 	nd.timerAt = nd.timers[0].at
 	n.wakeNode(nd, t.at)
@@ -58,11 +59,18 @@ func (n *Network) fire(t timer) {
 	}
 }
 
-// timerHeap is a binary heap by (at, seq).
+// timerHeap is a binary heap by (at, from, seq).
 type timerHeap []timer
 
 func (h timerHeap) less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+	a, b := &h[i], &h[j]
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	if a.from != b.from {
+		return a.from.Before(b.from)
+	}
+	return int32(a.seq-b.seq) < 0 // it wraps
 }
 
 func (h *timerHeap) push(t timer) {

@@ -2,8 +2,22 @@ package engine
 
 import "fmt"
 
-// Queue holds events to come and gives them back in order of (time, order of
-// Push): a total order, so a run replays exactly. The zero value is an empty
+// Origin is when an event was asked for, and by whom. It orders events of one
+// time where nodes are played one after the other: which of two asked first
+// is then a matter of how long each was played, and must not show.
+type Origin struct {
+	Asked Time
+	By    int32 // a node; below 0: nobody in particular, which comes first
+}
+
+// Before tells whether what was asked for here comes first. Of one origin, what
+// was pushed first does.
+func (o Origin) Before(p Origin) bool {
+	return o.Asked < p.Asked || o.Asked == p.Asked && o.By < p.By
+}
+
+// Queue holds events to come and gives them back in order of (time, origin, order
+// of Push): a total order, so a run replays exactly. The zero value is an empty
 // queue at time 0. A Queue belongs to one goroutine.
 type Queue[E any] struct {
 	heap []entry[E] // binary, by before
@@ -13,13 +27,20 @@ type Queue[E any] struct {
 
 // entry is an event, its time, and its place among those of the same time.
 type entry[E any] struct {
-	at  Time
-	seq uint64
-	ev  E
+	at   Time
+	from Origin
+	seq  uint64
+	ev   E
 }
 
 func (a *entry[E]) before(b *entry[E]) bool {
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
+	if a.at != b.at {
+		return a.at < b.at
+	}
+	if a.from != b.from {
+		return a.from.Before(b.from)
+	}
+	return a.seq < b.seq
 }
 
 // Len returns the number of events to come.
@@ -35,12 +56,12 @@ func (q *Queue[E]) Next() (Time, bool) {
 
 // Push adds an event. A time before the last popped event's is a bug of the
 // simulation: Push panics. Before the first Pop, that time is 0.
-func (q *Queue[E]) Push(at Time, ev E) {
+func (q *Queue[E]) Push(at Time, from Origin, ev E) {
 	if at < q.last {
 		panic(fmt.Sprintf("engine: event pushed for %v, before the last popped at %v", at, q.last))
 	}
 	q.seq++
-	q.heap = append(q.heap, entry[E]{at, q.seq, ev})
+	q.heap = append(q.heap, entry[E]{at, from, q.seq, ev})
 	h := q.heap
 	for i := len(h) - 1; i > 0; {
 		up := (i - 1) / 2

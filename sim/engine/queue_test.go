@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,27 +9,33 @@ import (
 	"pgregory.net/rapid"
 )
 
-// twin is the obvious queue: a list that stays in order.
-type twin struct {
-	at []Time
-	id []int
+// twin is the obvious queue: a list that is sorted after every push.
+type twin []pushed
+
+type pushed struct {
+	at   Time
+	from Origin
+	id   int
 }
 
-func (w *twin) push(at Time, id int) {
-	i, _ := slices.BinarySearch(w.at, at+1) // behind its equals; no test pushes for Forever
-	w.at, w.id = slices.Insert(w.at, i, at), slices.Insert(w.id, i, id)
+func (w *twin) push(p pushed) {
+	*w = append(*w, p)
+	slices.SortStableFunc(*w, func(a, b pushed) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.from.Asked, b.from.Asked), cmp.Compare(a.from.By, b.from.By))
+	})
 }
 
 func (w *twin) pop(limit Time) (at Time, id int, ok bool) {
-	if len(w.at) == 0 || w.at[0] > limit {
+	if len(*w) == 0 || (*w)[0].at > limit {
 		return 0, 0, false
 	}
-	at, id = w.at[0], w.id[0]
-	w.at, w.id = w.at[1:], w.id[1:]
-	return at, id, true
+	first := (*w)[0]
+	*w = (*w)[1:]
+	return first.at, first.id, true
 }
 
-// TestQueueMatchesTwin pushes and pops at random, with many equal times.
+// TestQueueMatchesTwin pushes and pops at random, with many equal times and
+// origins.
 func TestQueueMatchesTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue[int]
@@ -41,8 +48,9 @@ func TestQueueMatchesTwin(t *testing.T) {
 				at := min(now+delay.Draw(t, "delay"), Forever/2)
 				for range rapid.IntRange(1, 20).Draw(t, "count") {
 					id++
-					q.Push(at, id)
-					w.push(at, id)
+					from := Origin{min(now, rapid.SampledFrom([]Time{0, 1, Forever}).Draw(t, "asked")), rapid.Int32Range(-1, 1).Draw(t, "by")}
+					q.Push(at, from, id)
+					w.push(pushed{at, from, id})
 				}
 			},
 			"pop": func(t *rapid.T) {
@@ -60,8 +68,8 @@ func TestQueueMatchesTwin(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				at, ok := q.Next()
-				if q.Len() != len(w.at) || ok != (len(w.at) > 0) || ok && at != w.at[0] {
-					t.Fatalf("Len() = %d, Next() = %v, %v; want %d events, the first of %v", q.Len(), at, ok, len(w.at), w.at)
+				if q.Len() != len(w) || ok != (len(w) > 0) || ok && at != w[0].at {
+					t.Fatalf("Len() = %d, Next() = %v, %v; want %d events, the first of %v", q.Len(), at, ok, len(w), w)
 				}
 			},
 		})
@@ -72,12 +80,12 @@ func TestQueueMatchesTwin(t *testing.T) {
 // it.
 func TestPopLimit(t *testing.T) {
 	var q Queue[string]
-	q.Push(10*Millisecond, "late")
+	q.Push(10*Millisecond, Origin{}, "late")
 	if at, ev, ok := q.Pop(10*Millisecond - 1); ok {
 		t.Fatalf("Pop before the event = %v, %s, true; want false", at, ev)
 	}
-	q.Push(Millisecond, "early")
-	q.Push(Forever, "never")
+	q.Push(Millisecond, Origin{}, "early")
+	q.Push(Forever, Origin{}, "never")
 	for _, want := range []string{"early", "late", "never"} {
 		if _, ev, ok := q.Pop(Forever); !ok || ev != want {
 			t.Fatalf("Pop = %s, %v; want %s", ev, ok, want)
@@ -100,9 +108,9 @@ func TestPushIntoThePastPanics(t *testing.T) {
 				}
 			}()
 			var q Queue[int]
-			q.Push(tc.last, 0)
+			q.Push(tc.last, Origin{}, 0)
 			q.Pop(Forever)
-			q.Push(tc.at, 0)
+			q.Push(tc.at, Origin{}, 0)
 		})
 	}
 }
@@ -111,7 +119,7 @@ func TestQueueAllocs(t *testing.T) {
 	var q Queue[int]
 	turn := func() {
 		for i := range 100 {
-			q.Push(q.last+Time(i*7%50), i)
+			q.Push(q.last+Time(i*7%50), Origin{}, i)
 		}
 		for q.Len() > 0 {
 			q.Pop(Forever)
@@ -127,11 +135,11 @@ func BenchmarkQueue(b *testing.B) {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
 			var q Queue[func()]
 			for i := range pending {
-				q.Push(Time(i), nil)
+				q.Push(Time(i), Origin{}, nil)
 			}
 			for b.Loop() {
 				at, _, _ := q.Pop(Forever)
-				q.Push(at+Time(pending), nil)
+				q.Push(at+Time(pending), Origin{}, nil)
 			}
 		})
 	}
