@@ -74,25 +74,39 @@ func (r *run) answers(c complaint) (list []answer) {
 }
 
 // draining notes that a queue is where waiting ends, and what stopped it a
-// moment ago.
+// moment ago: a queue that drained then, too, may have been stopped a moment
+// before by another. In a row of queues that PFC stops and lets go in turn no
+// look sees all of them wait.
 func (r *run) draining(list []answer, i int, queue truth.Node, what diagnose.Anomaly, loop []model.Port) []answer {
 	list = contends(list, r.history.graphs[i].Graph, queue, what, loop)
 	storm, behind := diagnose.Storm, diagnose.Backpressure
 	if loop != nil {
 		storm, behind = diagnose.OutOfLoop, diagnose.OutOfLoop
 	}
-	for _, g := range r.history.graphs[max(i-int(echo/step), 0):i] {
-		if s, _ := g.Of(queue); !s.Paused {
-			continue
-		}
-		for _, root := range g.rootsOf(queue) {
-			switch {
-			case root.Kind == truth.RootHost:
-				list = note(list, answer{anomaly: storm, root: diagnose.Host, port: r.paused(root.Nodes[0]), loop: loop}, nil)
-			case root.Kind == truth.RootContention && !slices.Contains(loop, root.Nodes[0].Port):
-				list = contends(list, g.Graph, root.Nodes[0], behind, loop)
+	type drain struct {
+		queue truth.Node
+		at    int
+	}
+	seen := map[truth.Node]int{} // by queue: up to where it was looked at
+	for todo := []drain{{queue, i}}; len(todo) > 0; {
+		d := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for at := max(i-int(echo/step), seen[d.queue], 0); at < d.at; at++ {
+			g := r.history.graphs[at]
+			if s, _ := g.Of(d.queue); !s.Paused {
+				continue
+			}
+			for _, root := range g.rootsOf(d.queue) {
+				switch n := root.Nodes[0]; {
+				case root.Kind == truth.RootHost:
+					list = note(list, answer{anomaly: storm, root: diagnose.Host, port: r.paused(n), loop: loop}, nil)
+				case root.Kind == truth.RootContention && !slices.Contains(loop, n.Port):
+					list = contends(list, g.Graph, n, behind, loop)
+					todo = append(todo, drain{n, at})
+				}
 			}
 		}
+		seen[d.queue] = max(seen[d.queue], d.at)
 	}
 	return list
 }
