@@ -182,6 +182,24 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 	}
 }
 
+// TestPausedSinceTheComplaint: the victim waits in an overfull queue, and in one
+// before it that is paused. If it is only since the complaint, that is no reason
+// for it.
+func TestPausedSinceTheComplaint(t *testing.T) {
+	for since, want := range map[time.Duration]Anomaly{6 * µs: Contention, 40 * µs: Backpressure} {
+		b := ring(t, "s0", "s1")
+		b.paused("s0>s1", 20*kb, 0, since)
+		b.queue("s1>h2", 300*kb)
+		b.waits("h0>h2", 20*kb, "s0>s1", "s1>h2")
+		b.waits("h3>h2", 280*kb, "s1>h2")
+		v := b.diagnose("h0>h2")
+		if len(v) != 1 {
+			t.Fatalf("paused for %v: %+v; want one verdict", since, v)
+		}
+		b.want(v[0], want, Flows, MicroBurst, "s1>h2", "h0>h2", "h3>h2")
+	}
+}
+
 // TestOverfullWhenPaused: a host pauses a port whose queue is overfull already.
 // Until it could have sent that, both are a cause.
 func TestOverfullWhenPaused(t *testing.T) {

@@ -190,7 +190,11 @@ func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
 	}
 	for _, n := range m.holding {
 		// A queue that was stopped this instant holds a packet or two of what
-		// waits elsewhere.
+		// waits elsewhere, and one that was only since the complaint is no reason
+		// for it where there is another.
+		if m.sinceComplaint(n) && slices.ContainsFunc(m.holding, m.keeps) {
+			continue
+		}
 		if mine := m.mine(n); waits(n) && (mine == 0 || mine >= m.cfg.Part*all) { // 0: its switch keeps no flows
 			starts = append(starts, provenance.Edge{From: -1, To: n, Weight: 1 + mine})
 		}

@@ -136,9 +136,19 @@ func (m *matching) held(n int) bool {
 // itself tells whether a queue was overfull before it was paused, which it was
 // only after the host complained: it waited for itself.
 func (m *matching) itself(n int) bool {
-	node := &m.g.Nodes[n]
-	return !node.ToHost && node.Stands() && m.ago(n, node.Pauses.First) < m.arrives && m.full(n)
+	return m.sinceComplaint(n) && m.full(n)
 }
+
+// sinceComplaint tells whether a queue is paused, by its neighbour switch, and was
+// not when the host complained.
+func (m *matching) sinceComplaint(n int) bool {
+	node := &m.g.Nodes[n]
+	return !node.ToHost && node.Stands() && m.ago(n, node.Pauses.First) < m.arrives
+}
+
+// keeps tells whether a queue is a reason to wait by itself: it sends, and is
+// deep.
+func (m *matching) keeps(n int) bool { return !m.held(n) && m.deep(n) }
 
 // released tells whether a queue was let go a moment ago and may wait again in
 // the next.

@@ -84,10 +84,18 @@ func (m *matching) waited(n int) bool {
 }
 
 // brief tells whether a queue was paused but once, for less than it must hold to
-// be a reason to wait.
+// be a reason to wait, or for little beside what the victim found in another queue
+// of its way.
 func (m *matching) brief(n int) bool {
 	p := &m.g.Nodes[n].Pauses
-	return p.Pauses > 0 && !m.g.Nodes[n].Stands() && p.First == p.Began && p.Ended.Sub(p.Began) < m.cfg.Deep
+	if p.Pauses == 0 || m.g.Nodes[n].Stands() || p.First != p.Began {
+		return false
+	}
+	length := p.Ended.Sub(p.Began)
+	return length < m.cfg.Deep || slices.ContainsFunc(m.victim, func(o int) bool {
+		most := m.drained(o, m.cfg.Least*float64(m.g.Nodes[o].Wave.Most))
+		return o != n && length < most && m.deepThen(o) && m.met(o)
+	})
 }
 
 // packet is the size of most, in bytes: depths are in packets.

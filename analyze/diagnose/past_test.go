@@ -197,6 +197,41 @@ func TestDeepForLittle(t *testing.T) {
 	}
 }
 
+// TestPauseForLittle: a queue of the victim's way was paused once, and in the next
+// one the victim found much. A short pause is no reason beside that.
+func TestPauseForLittle(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lasted time.Duration
+		pauses uint64
+		found  uint64 // packets, by the victim
+		want   bool
+	}{
+		"short":                     {6 * µs, 1, 500, true},
+		"short, one of many":        {6 * µs, 9, 500, false},
+		"long":                      {20 * µs, 1, 500, false},
+		"short, and nothing beside": {6 * µs, 1, 0, false},
+		"for a moment":              {3 * µs, 1, 0, true},
+	} {
+		b := leafSpine(t, all...)
+		b.queue("spine0>leaf1", 0)
+		b.queue("leaf1>h5", 0)
+		b.met("h8>h5", "leaf1>h5", 9, 20, tc.found)
+		b.wave("leaf1>h5", 10*µs, 60*µs, 600*kb)
+		r := b.reports[b.id("spine0")]
+		p := epoch.Pause{Port: b.port("spine0>leaf1").Port, Priority: class, Began: now.Add(-50 * µs), First: now.Add(-50 * µs), Ended: now.Add(tc.lasted - 50*µs), Pauses: tc.pauses}
+		if tc.pauses > 1 {
+			p.First = p.First.Add(-30 * µs)
+		}
+		r.Pauses = append(r.Pauses, p)
+		m := b.matching("h8>h5")
+		m.complaint.Took = 90 * µs
+		m.victim = []int{b.node(m, "spine0>leaf1"), b.node(m, "leaf1>h5")}
+		if got := m.brief(b.node(m, "spine0>leaf1")); got != tc.want {
+			t.Errorf("%s: brief %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
 // TestForgedWave: a wave of one byte in a queue whose packets found much. Nothing
 // has weight, and the verdict still is a number's worth sure.
 func TestForgedWave(t *testing.T) {
