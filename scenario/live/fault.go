@@ -252,11 +252,18 @@ func (p *planner) silentDrop(at Place) (Fault, error) {
 		[]incident.Cause{incident.Loss}, port.Node, peer)
 	f.breaks = []sim.Fault{sim.Lossy{Port: port, Share: 0.05}}
 	f.flows = p.across(port, 6)
+	for i := range f.flows {
+		f.flows[i].Rate = max(f.flows[i].Rate, noticed)
+	}
 	if len(f.flows) == 0 {
 		return Fault{}, fmt.Errorf("no way leads from %s to %s", p.name(port.Node), p.name(peer))
 	}
 	return f, nil
 }
+
+// noticed is how fast each of 6 flows must be for 5 % of their packets to be a
+// handful in a slot, also where links are slow.
+const noticed = 50 * model.Mbps
 
 // across draws flows whose way leads through a port.
 func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {

@@ -60,7 +60,11 @@ func New(cfg Config, out control.Output) (*Lab, error) { return newAt(cfg, time.
 
 // newAt is New with the wall's time at which the fabric begins.
 func newAt(cfg Config, epoch time.Time, out control.Output) (*Lab, error) {
-	text := strings.NewReplacer("@K@", strconv.Itoa(cfg.K), "@RATE@", cfg.Rate.String()).Replace(demo)
+	size := func(bytes float64) string { return model.Bytes(bytes * scaleOf(cfg.Rate)).String() }
+	text := strings.NewReplacer(
+		"@K@", strconv.Itoa(cfg.K), "@RATE@", cfg.Rate.String(),
+		"@BUFFER@", size(16e6), "@KMIN@", size(100e3), "@KMAX@", size(400e3),
+	).Replace(demo)
 	s, err := scenario.Parse("demo.yaml", []byte(text))
 	if err != nil {
 		return nil, err
@@ -77,6 +81,12 @@ func newAt(cfg Config, epoch time.Time, out control.Output) (*Lab, error) {
 	l.traffic = newBackground(cfg, l.fabric)
 	return l, nil
 }
+
+// scaleOf is how much smaller a slow fabric's buffers, ECN thresholds and flows are
+// than those of 10 Gb/s. Times stay the same that way. A buffer of 16 MB holds
+// 128 ms of 1 Gb/s: packets that waited in it for more than a slot were taken for
+// lost. And flows of full size would be too few in a slot to tell a bad hash.
+func scaleOf(rate model.Rate) float64 { return min(1, float64(rate)/float64(10*model.Gbps)) }
 
 // collect makes the memory that reports go to, and the controller that reads it.
 func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output) error {

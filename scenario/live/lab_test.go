@@ -21,6 +21,13 @@ func small(seed uint64) Config {
 	return cfg
 }
 
+// slow is a fabric that plays in real time.
+func slow(seed uint64) Config {
+	cfg := small(seed)
+	cfg.Rate = model.Gbps
+	return cfg
+}
+
 // watched is a lab and its director.
 func watched(t *testing.T, cfg Config) (*Lab, *Director) {
 	t.Helper()
@@ -51,13 +58,13 @@ func pass(t *testing.T, l *Lab, d time.Duration) {
 // cause, and nothing else is.
 func TestProgrammeIsFound(t *testing.T) {
 	race.LeaveToPlainRun(t)
-	seeds := []uint64{1, 2}
+	runs := []Config{small(1), slow(2)}
 	if testing.Short() {
-		seeds = seeds[:1]
+		runs = runs[:1]
 	}
-	for _, seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			l, d := watched(t, small(seed))
+	for _, cfg := range runs {
+		t.Run(fmt.Sprintf("%v seed %d", cfg.Rate, cfg.Seed), func(t *testing.T) {
+			l, d := watched(t, cfg)
 			s, err := d.Programme(context.Background(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -103,13 +110,15 @@ func TestBlackholeIsJoined(t *testing.T) {
 
 // TestQuietFabricHasNoIncidents plays traffic alone.
 func TestQuietFabricHasNoIncidents(t *testing.T) {
-	l, d := watched(t, small(5))
-	pass(t, l, race.Less(200*time.Millisecond, 30*time.Millisecond))
-	for _, in := range d.Score().Invented {
-		t.Errorf("incident %d: %v at %s: %s", in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
-	}
-	if n := l.net.Flows(); n > 20_000 {
-		t.Errorf("%d places for flows, want those that are over forgotten", n)
+	for _, cfg := range []Config{small(5), slow(4)} {
+		l, d := watched(t, cfg)
+		pass(t, l, race.Less(200*time.Millisecond, 30*time.Millisecond))
+		for _, in := range d.Score().Invented {
+			t.Errorf("%v: incident %d: %v at %s: %s", cfg.Rate, in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
+		}
+		if n := l.net.Flows(); n > 20_000 {
+			t.Errorf("%v: %d places for flows, want those that are over forgotten", cfg.Rate, n)
+		}
 	}
 }
 

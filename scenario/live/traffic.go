@@ -15,6 +15,7 @@ import (
 type background struct {
 	seed  uint64
 	load  float64
+	scale float64 // of flows
 	hosts []traffic.Host
 	until engine.Time // flows are made up to here
 	turn  uint64
@@ -24,7 +25,7 @@ type background struct {
 const stretch = 10 * time.Millisecond
 
 func newBackground(cfg Config, f *topo.Fabric) background {
-	return background{seed: cfg.Seed, load: cfg.Load, hosts: traffic.HostsOf(f)}
+	return background{seed: cfg.Seed, load: cfg.Load, scale: scaleOf(cfg.Rate), hosts: traffic.HostsOf(f)}
 }
 
 // fill makes flows as long as the present may need them.
@@ -53,10 +54,10 @@ func (b *background) draw(from model.Time) ([]traffic.Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	rdma := traffic.Poisson{Class: traffic.DefaultClass(), Sizes: rows, Load: 0.7 * b.load, Start: from, Duration: stretch}
+	rdma := traffic.Poisson{Class: traffic.DefaultClass(), Sizes: rows.Scaled(b.scale), Load: 0.7 * b.load, Start: from, Duration: stretch}
 	tcp := traffic.Poisson{
 		Class: traffic.Class{Priority: 1, Transport: traffic.TCP, DstPort: 443},
-		Sizes: web, Load: 0.3 * b.load, Start: from, Duration: stretch,
+		Sizes: web.Scaled(b.scale), Load: 0.3 * b.load, Start: from, Duration: stretch,
 	}
 	return traffic.Generate(b.seed+b.turn<<32, b.hosts, rdma, tcp)
 }

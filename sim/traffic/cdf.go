@@ -79,6 +79,15 @@ func ParseCDF(name string, data []byte) (*CDF, error) {
 	return c, nil
 }
 
+// Scaled is the distribution of flows that are so many times as large.
+func (c *CDF) Scaled(by float64) *CDF {
+	s := &CDF{size: make([]float64, len(c.size)), share: c.share}
+	for i := range c.size {
+		s.size[i] = c.size[i] * by
+	}
+	return s
+}
+
 // Mean is the expected size in bytes.
 func (c *CDF) Mean() float64 {
 	sum := 0.0

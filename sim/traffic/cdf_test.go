@@ -246,3 +246,14 @@ func BenchmarkSample(b *testing.B) {
 		})
 	}
 }
+
+func TestScaled(t *testing.T) {
+	c := mustSizes("hadoop")
+	s := c.Scaled(0.1)
+	if got, want := s.Mean(), c.Mean()/10; math.Abs(got-want) > 1e-6*want {
+		t.Errorf("Scaled(0.1).Mean() = %v; want %v", got, want)
+	}
+	if got, want := s.Quantile(0.9), model.Bytes(12_000); got != want || c.Quantile(0.9) != 120_000 {
+		t.Errorf("Scaled(0.1).Quantile(0.9) = %v, of the original %v; want %v and 120 KB", got, c.Quantile(0.9), want)
+	}
+}
