@@ -200,6 +200,18 @@ func TestPausedSinceTheComplaint(t *testing.T) {
 	}
 }
 
+// TestFilledSinceTheComplaint: pauses spread from an overfull queue, if it was when
+// the host complained.
+func TestFilledSinceTheComplaint(t *testing.T) {
+	for lasted, want := range map[time.Duration]Anomaly{6 * µs: None, 40 * µs: Backpressure} {
+		b := incast(t, all...)
+		b.wave("leaf1>h4", 0, lasted, 400*kb)
+		if v := b.diagnose("h8>h5"); v[0].Anomaly != want {
+			t.Errorf("overfull for %v: %+v; want %v", lasted, v[0], want)
+		}
+	}
+}
+
 // TestOverfullWhenPaused: a host pauses a port whose queue is overfull already.
 // Until it could have sent that, both are a cause.
 func TestOverfullWhenPaused(t *testing.T) {

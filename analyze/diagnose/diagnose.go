@@ -168,11 +168,11 @@ func (m *matching) lateFor(n int) []provenance.Edge {
 }
 
 // unroll takes circles apart that did not stand at one time: what they waited
-// for outside, which is among the ends, or their queue that was overfull by
-// itself is the end.
+// for outside, which is among the ends, or, if there is nothing, their queue that
+// held most when it was paused is the end.
 func (m *matching) unroll(t tracing) tracing {
 	for _, l := range t.loops {
-		if n, depth := m.overfull(l.nodes); len(l.ends) == 0 || depth >= m.bytesIn(n, m.cfg.Deep) {
+		if n, _ := m.overfull(l.nodes); len(l.ends) == 0 {
 			t.ends = append(t.ends, end{node: n, blame: l.blame, via: l.entry})
 		}
 	}
@@ -192,7 +192,7 @@ func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
 		// A queue that was stopped this instant holds a packet or two of what
 		// waits elsewhere, and one that was only since the complaint is no reason
 		// for it where there is another.
-		if m.sinceComplaint(n) && slices.ContainsFunc(m.holding, m.keeps) {
+		if m.pausedSince(n) && slices.ContainsFunc(m.holding, m.keeps) {
 			continue
 		}
 		if mine := m.mine(n); waits(n) && (mine == 0 || mine >= m.cfg.Part*all) { // 0: its switch keeps no flows
@@ -296,7 +296,7 @@ func (m *matching) kind(n int) endKind {
 		return fadingEnd
 	case m.now && m.released(n) && m.open(n):
 		return openEnd // what it was paused for may be there
-	case m.now && m.deep(n), !m.now && m.deepThen(n):
+	case m.now && m.deep(n) && !m.filledSince(n), !m.now && m.deepThen(n):
 		return flowEnd
 	}
 	return fadingEnd

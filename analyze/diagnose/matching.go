@@ -136,14 +136,20 @@ func (m *matching) held(n int) bool {
 // itself tells whether a queue was overfull before it was paused, which it was
 // only after the host complained: it waited for itself.
 func (m *matching) itself(n int) bool {
-	return m.sinceComplaint(n) && m.full(n)
+	return m.pausedSince(n) && m.full(n)
 }
 
-// sinceComplaint tells whether a queue is paused, by its neighbour switch, and was
-// not when the host complained.
-func (m *matching) sinceComplaint(n int) bool {
+// pausedSince tells whether a queue is paused, by a switch, and was not when the
+// host complained.
+func (m *matching) pausedSince(n int) bool {
 	node := &m.g.Nodes[n]
 	return !node.ToHost && node.Stands() && m.ago(n, node.Pauses.First) < m.arrives
+}
+
+// filledSince tells whether a queue was not deep when the host complained.
+func (m *matching) filledSince(n int) bool {
+	wave := &m.g.Nodes[n].Wave
+	return wave.Most > 0 && m.ago(n, wave.From) < m.arrives
 }
 
 // keeps tells whether a queue is a reason to wait by itself: it sends, and is
