@@ -302,16 +302,15 @@ func TestChangesOfPorts(t *testing.T) {
 	}
 }
 
-// TestSlowListener: a client that does not read is dropped and counted; others
-// and the publisher do not notice.
-func TestSlowListener(t *testing.T) {
-	s, _ := newServer(t, quick, func(c *Config, _ *Deps) { c.WriteTimeout = 100 * time.Millisecond })
-	addr := serve(t, s)
+// deaf connects a client to the events that never reads, and returns when the
+// hub knows it.
+func deaf(t *testing.T, s *Server, addr string) {
+	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
 	if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
@@ -319,6 +318,14 @@ func TestSlowListener(t *testing.T) {
 	for clients, _, _ := s.deps.Hub.numbers(); clients == 0; clients, _, _ = s.deps.Hub.numbers() {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// TestSlowListener: a client that does not read is dropped and counted; others
+// and the publisher do not notice.
+func TestSlowListener(t *testing.T) {
+	s, _ := newServer(t, func(c *Config, _ *Deps) { c.WriteTimeout = time.Minute }) // the hub is sooner
+	addr := serve(t, s)
+	deaf(t, s, addr)
 	good := listen(t, addr, "?types=probe", "")
 	big := Probe{Verdict: strings.Repeat("x", 200<<10)}
 	sent := 0
@@ -334,6 +341,25 @@ func TestSlowListener(t *testing.T) {
 	s.deps.Hub.Publish(Probe{ID: "last"})
 	if next(t, good, "probe", &p); p.ID != "last" {
 		t.Errorf("the other client got %q", p.ID)
+	}
+	if _, _, dropped := s.deps.Hub.numbers(); dropped != 1 {
+		t.Errorf("%d clients were dropped; want the slow one", dropped)
+	}
+}
+
+// TestEventNobodyTakes: a client that does not take one event in time loses its
+// place, however few there are.
+func TestEventNobodyTakes(t *testing.T) {
+	s, _ := newServer(t, func(c *Config, _ *Deps) { c.WriteTimeout = 100 * time.Millisecond })
+	deaf(t, s, serve(t, s))
+	s.deps.Hub.Publish(Probe{Verdict: strings.Repeat("x", 8<<20)}) // more than the kernel holds
+	for end := time.Now().Add(time.Minute); len(s.streams) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a client that reads nothing still has its place after a minute")
+		}
+	}
+	if clients, _, dropped := s.deps.Hub.numbers(); clients != 0 || dropped != 0 {
+		t.Errorf("%d clients, %d dropped by the hub; want none, and it gone by itself", clients, dropped)
 	}
 }
 

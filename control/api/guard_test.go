@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 )
 
@@ -125,14 +126,14 @@ func TestBrowsers(t *testing.T) {
 
 // TestRequestsAreBounded: more at one time than there are places are refused at
 // once, and one that takes too long is given up.
-func TestRequestsAreBounded(t *testing.T) {
+func TestRequestsAreBounded(t *testing.T) { synctest.Test(t, testRequestsAreBounded) }
+
+func testRequestsAreBounded(t *testing.T) {
 	s, k := newServer(t, func(c *Config, _ *Deps) { c.MaxRequests, c.RequestTimeout = 1, 200*time.Millisecond })
 	k.delay = time.Hour
 	done := make(chan int)
 	go func() { done <- do(s.Handler(), "GET", Prefix+"/incidents", "").Code }()
-	for len(s.requests) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	synctest.Wait() // it waits for the store
 	if w := do(s.Handler(), "GET", Prefix+"/topology", ""); w.Code != 503 || w.Header().Get("Retry-After") == "" {
 		t.Errorf("one too many = %d %s; want 503", w.Code, w.Body)
 	}

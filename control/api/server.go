@@ -177,6 +177,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		if err != nil {
 			return errors.Join(fmt.Errorf("api: pprof: %w", err), ln.Close())
 		}
+		s.log.Info("profiler", "listen", pl.Addr())
 		profiles := s.httpServer(profiler())
 		profiles.WriteTimeout = 0 // a profile takes as long as it is asked to
 		servers, listeners = append(servers, profiles), append(listeners, pl)

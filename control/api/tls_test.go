@@ -1,11 +1,11 @@
 package api
 
 import (
+	"context"
 	"crypto/tls"
-	"net"
+	"log/slog"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/weft-telemetry/weft/internal/testcert"
 )
@@ -39,24 +39,13 @@ func TestTLS(t *testing.T) {
 
 // TestPprof: the profiler has a listener of its own and is nowhere else.
 func TestPprof(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := ln.Addr().String()
-	ln.Close()
-	s, _ := newServer(t, func(c *Config, _ *Deps) { c.Pprof = at })
+	log := listening(make(chan string, 1))
+	s, _ := newServer(t, func(c *Config, d *Deps) { c.Pprof, d.Log = "127.0.0.1:0", slog.New(log) })
 	addr := serve(t, s)
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
-	for host, want := range map[string]int{at: 200, addr: 404} {
-		var resp *http.Response
-		for range 100 { // the listener may not be there yet
-			if resp, err = (&http.Client{Transport: tr}).Get("http://" + host + "/debug/pprof/cmdline"); err == nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+	for host, want := range map[string]int{<-log: 200, addr: 404} {
+		resp, err := (&http.Client{Transport: tr}).Get("http://" + host + "/debug/pprof/cmdline")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,3 +55,19 @@ func TestPprof(t *testing.T) {
 		}
 	}
 }
+
+// listening is a log of the addresses that the server says it listens on.
+type listening chan string
+
+func (l listening) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "listen" {
+			l <- a.Value.String()
+		}
+		return true
+	})
+	return nil
+}
+func (l listening) Enabled(context.Context, slog.Level) bool { return true }
+func (l listening) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l listening) WithGroup(string) slog.Handler            { return l }
