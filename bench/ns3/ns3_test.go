@@ -175,10 +175,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	c := small()
-	c.Flows[2].Bytes, c.Stop = model.GB, time.Hour
-	start := time.Now()
-	_, err := Run(ctx, c)
-	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
-		t.Errorf("Run of a long simulation with 200 ms = %v after %v; want %v soon", err, took, context.DeadlineExceeded)
+	c.Flows[2].Bytes, c.Stop = 1000*model.GB, time.Hour // it would outlast the test
+	if _, err := Run(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Run of a long simulation with 200 ms = %v; want %v", err, context.DeadlineExceeded)
 	}
 }
