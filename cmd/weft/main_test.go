@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"code":      exitCode,
 			"isjson":    isJSON,
 			"retry":     retry,
+			"until":     until,
 			"memory":    memory,
 			"storefile": storeFile,
 			"recording": recording,
@@ -89,7 +91,25 @@ func retry(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("%q fails for 30 s: %v", args, err)
+			ts.Fatalf("%q fails for a minute: %v", args, err)
+		}
+	}
+}
+
+// until runs a command until what it prints matches, for as long as a slow
+// machine needs: "until ', [1-9]\d* reports stored' weft collect status".
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP COMMAND ARGUMENT…")
+	}
+	want, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		retry(ts, false, args[1:])
+		if out := ts.ReadFile("stdout"); want.MatchString(out) {
+			return
+		} else if time.Now().After(deadline) {
+			ts.Fatalf("%q prints for a minute\n%s\nwant %s", args[1:], out, args[0])
 		}
 	}
 }
