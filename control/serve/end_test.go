@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,25 +52,53 @@ func (b *bed) mirrorOf(n int) []byte {
 	return m.AppendTo(nil)
 }
 
+// waiting is how many reports wait for the analyses, or records for the store.
+func (b *bed) waiting() uint64 {
+	h := b.Health()
+	taken, _ := stage(h, "translator")
+	read, _ := stage(h, "memory")
+	kept, _ := stage(h, "store")
+	return max(taken.Out-min(read.Out, taken.Out), uint64(kept.Queued))
+}
+
 // TestEndUnderFire ends a service that is being reported to without pause: it
 // does end, and everything that it took is in the store, report by report.
 func TestEndUnderFire(t *testing.T) {
 	b := start(t, testConfig(t))
 	r := b.reporter(b.Fabric().Switches()[0])
 	r.deaf = true
+	// The analyses shall keep up: little waits for them when the end begins, and
+	// what is sent from then on fits into a list. Health is not asked any more:
+	// the API is closed by then.
+	var mu sync.Mutex
+	var ending bool
+	left := 10_000
+	pace := func() bool {
+		time.Sleep(time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		for !ending && b.waiting() > 1000 {
+			time.Sleep(time.Millisecond)
+		}
+		if ending {
+			left -= 50
+		}
+		return left > 0
+	}
 	var over atomic.Bool
 	sent := make(chan int)
 	go func() {
 		n := 0
-		for !over.Load() && n < 1<<16 {
+		for !over.Load() && (n%50 != 0 || pace()) {
 			r.append(b.fabric.lists.Mirrors.First, b.mirrorOf(n))
-			if n++; n%50 == 0 {
-				time.Sleep(time.Millisecond) // the analyses shall keep up
-			}
+			n++
 		}
 		sent <- n
 	}()
-	time.Sleep(300 * time.Millisecond)
+	eventually(t, "reports are taken", func() bool { st, _ := stage(b.Health(), "translator"); return st.Out >= 1000 })
+	mu.Lock()
+	ending = true
+	mu.Unlock()
 	err := b.end()
 	over.Store(true)
 	t.Logf("%d reports were sent", <-sent)
