@@ -182,21 +182,33 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 	}
 }
 
-// TestPausedSinceTheComplaint: the victim waits in an overfull queue, and in one
-// before it that is paused. If it is only since the complaint, that is no reason
-// for it.
-func TestPausedSinceTheComplaint(t *testing.T) {
-	for since, want := range map[time.Duration]Anomaly{6 * µs: Contention, 40 * µs: Backpressure} {
+// TestPausedBesideAnOverfullQueue: the victim waits in an overfull queue, and in one
+// before it that is or was paused. If it is only since the complaint, or was for a
+// moment, that is no reason for it.
+func TestPausedBesideAnOverfullQueue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		began, ended time.Duration // ago
+		want         Anomaly
+	}{
+		"since the complaint": {6 * µs, 0, Contention},
+		"since before":        {40 * µs, 0, Backpressure},
+		"for a moment":        {8 * µs, 5 * µs, Contention},
+		"until a moment ago":  {80 * µs, 5 * µs, Backpressure},
+	} {
 		b := ring(t, "s0", "s1")
-		b.paused("s0>s1", 20*kb, 0, since)
+		p := b.paused("s0>s1", 20*kb, 0, tc.began)
+		if tc.ended > 0 {
+			p.Ended = now.Add(-tc.ended)
+			b.reports[b.id("s0")].Ports[0].Paused = false
+		}
 		b.queue("s1>h2", 300*kb)
 		b.waits("h0>h2", 20*kb, "s0>s1", "s1>h2")
 		b.waits("h3>h2", 280*kb, "s1>h2")
 		v := b.diagnose("h0>h2")
 		if len(v) != 1 {
-			t.Fatalf("paused for %v: %+v; want one verdict", since, v)
+			t.Fatalf("paused %s: %+v; want one verdict", name, v)
 		}
-		b.want(v[0], want, Flows, MicroBurst, "s1>h2", "h0>h2", "h3>h2")
+		b.want(v[0], tc.want, Flows, MicroBurst, "s1>h2", "h0>h2", "h3>h2")
 	}
 }
 

@@ -190,9 +190,9 @@ func (m *matching) starts(waits func(int) bool) (starts []provenance.Edge) {
 	}
 	for _, n := range m.holding {
 		// A queue that was stopped this instant holds a packet or two of what
-		// waits elsewhere, and one that was only since the complaint is no reason
-		// for it where there is another.
-		if m.pausedSince(n) && slices.ContainsFunc(m.holding, m.keeps) {
+		// waits elsewhere. One that was only since the complaint, or for a moment,
+		// is no reason for it where there is another.
+		if (m.pausedSince(n) || m.brief(n)) && slices.ContainsFunc(m.holding, m.keeps) {
 			continue
 		}
 		if mine := m.mine(n); waits(n) && (mine == 0 || mine >= m.cfg.Part*all) { // 0: its switch keeps no flows
