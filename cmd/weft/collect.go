@@ -106,13 +106,14 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 	var c *collector.Collector
 	recorded := func() error { return nil }
 	if record.Path != "" {
-		r, err := capture.NewRecorder(record)
+		r, err := capture.NewRecorder(record, log)
 		if err != nil {
 			return err
 		}
 		cfg.Tap = func(at model.Time, from netip.AddrPort, datagram []byte, stored bool) {
 			r.Datagram(capture.DTA, stored, at, from, c.Addr(), datagram)
 		}
+		cfg.Recorded = r.Stats
 		writing, end := context.WithCancel(context.WithoutCancel(ctx))
 		done := make(chan error, 1)
 		go func() { done <- r.Run(writing) }()

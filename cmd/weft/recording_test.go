@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -24,7 +25,7 @@ func recording(ts *testscript.TestScript, neg bool, args []string) {
 	s.Base = model.TimeOf(base)
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.Queue = ts.MkAbs(args[1]), 256*model.MiB
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	ts.Check(err)
 	session, err := scenario.Open(s, func(at model.Time, from model.NodeID, datagram []byte) {
 		src := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 255, byte(from >> 8), byte(from)}), 40041)

@@ -14,7 +14,7 @@ func (s *Service) openRecorder() (err error) {
 	if s.cfg.Record.Path == "" {
 		return nil
 	}
-	if s.recorder, err = capture.NewRecorder(s.cfg.Record); err != nil {
+	if s.recorder, err = capture.NewRecorder(s.cfg.Record, s.log); err != nil {
 		return fmt.Errorf("record.file: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestReplayTakesAllKinds(t *testing.T) {
 	packet[tosAt] = 1 << 2 // the debug mark, for which a trace is kept
 	reports := capture.DefaultConfig()
 	reports.Path = filepath.Join(t.TempDir(), "reports.pcapng")
-	r, err := capture.NewRecorder(reports)
+	r, err := capture.NewRecorder(reports, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,7 @@ func recordLab(t *testing.T, text string, base time.Time, long time.Duration) st
 	s.Base = model.TimeOf(base)
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.Queue = filepath.Join(t.TempDir(), "lab.pcapng"), 256*model.MiB
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func split(t *testing.T, path string) (parts []capture.Input) {
 	for i := range to {
 		cfg := capture.DefaultConfig()
 		cfg.Path, cfg.Queue = filepath.Join(t.TempDir(), "part.pcapng"), 256*model.MiB
-		if to[i], err = capture.NewRecorder(cfg); err != nil {
+		if to[i], err = capture.NewRecorder(cfg, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, capture.Input{Path: cfg.Path})

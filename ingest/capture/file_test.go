@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -11,7 +12,7 @@ import (
 func TestFullDisk(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
-	r, err := NewRecorder(cfg)
+	r, err := NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

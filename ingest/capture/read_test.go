@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -182,7 +183,7 @@ func FuzzReader(f *testing.F) {
 	cfg := capture.DefaultConfig()
 	cfg.Rejected = true
 	cfg.Path = filepath.Join(f.TempDir(), "reports.pcapng")
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}

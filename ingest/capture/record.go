@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
@@ -54,6 +55,7 @@ type Stats struct {
 // use it.
 type Recorder struct {
 	cfg Config
+	log *slog.Logger
 
 	mu      sync.Mutex
 	waiting batch
@@ -85,7 +87,7 @@ const entrySize = 96
 
 // NewRecorder opens a file and starts nothing. A file that is there becomes an
 // old one. Run or Close must follow.
-func NewRecorder(cfg Config) (*Recorder, error) {
+func NewRecorder(cfg Config, log *slog.Logger) (*Recorder, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func NewRecorder(cfg Config) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Recorder{cfg: cfg, file: f, wake: make(chan struct{}, 1), stats: Stats{Files: 1}}, nil
+	return &Recorder{cfg: cfg, log: log, file: f, wake: make(chan struct{}, 1), stats: Stats{Files: 1}}, nil
 }
 
 // Datagram takes a copy of what came from one address to another at an instant:
@@ -126,7 +128,8 @@ func (r *Recorder) Datagram(k Kind, taken bool, at model.Time, from, to netip.Ad
 const writeEvery = 100 * time.Millisecond
 
 // Run writes until ctx ends, and then what is left, and closes the file. The
-// error is the first that the disk gave; a Recorder goes on after it, to count.
+// error is the first that the disk gave, which is also logged when it happens; a
+// Recorder goes on after it, to count.
 func (r *Recorder) Run(ctx context.Context) error {
 	t := time.NewTicker(writeEvery)
 	defer t.Stop()
@@ -161,7 +164,7 @@ func (r *Recorder) write() {
 	r.writing, r.waiting = r.waiting, batch{r.writing.entries[:0], r.writing.bytes[:0]}
 	r.mu.Unlock()
 	var done Stats
-	rest := r.writing.bytes
+	rest, before := r.writing.bytes, r.err
 	for i := range r.writing.entries {
 		e := &r.writing.entries[i]
 		if r.err == nil {
@@ -171,6 +174,9 @@ func (r *Recorder) write() {
 	}
 	if r.err == nil {
 		r.err = r.file.flush()
+	}
+	if r.err != nil && before == nil {
+		r.log.Error("the recording failed: from here on nothing is recorded, and counted", "file", r.cfg.Path, "error", r.err)
 	}
 	all := uint64(len(r.writing.entries))
 	if r.err == nil {

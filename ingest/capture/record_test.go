@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -58,7 +59,7 @@ func readAll(t *testing.T, ports capture.Ports, paths ...string) (list []seen, s
 
 func record(t *testing.T, cfg capture.Config, list []seen, rejected ...int) capture.Stats {
 	t.Helper()
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestFilesTurn(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.Queue = filepath.Join(t.TempDir(), "reports.pcapng"), 64*model.KiB
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,27 +193,43 @@ func TestDiskThatFails(t *testing.T) {
 	dir := t.TempDir()
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.MaxSize = filepath.Join(dir, "sub", "reports.pcapng"), 64*model.KiB
-	if _, err := capture.NewRecorder(cfg); err == nil {
+	if _, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a file in a folder that is not there was made")
 	}
 	if err := os.Mkdir(filepath.Dir(cfg.Path), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r, err := capture.NewRecorder(cfg)
+	var log bytes.Buffer
+	r, err := capture.NewRecorder(cfg, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	done := make(chan error)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	if err := os.RemoveAll(filepath.Dir(cfg.Path)); err != nil { // the next file cannot be made
 		t.Fatal(err)
 	}
 	for range 100 {
 		r.Datagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
 	}
-	if err := r.Close(); err == nil || !strings.Contains(err.Error(), cfg.Path) {
-		t.Errorf("Close = %v; want an error with the path", err)
+	go func() { done <- r.Run(ctx) }()
+	for r.Stats().Waiting > 0 { // it is counted while the recorder runs
+		time.Sleep(time.Millisecond)
 	}
 	if st := r.Stats(); st.Failed != 38 || st.Written != 62 {
 		t.Errorf("stats %+v; want 62 written and 38 failed", st)
+	}
+	r.Datagram(capture.DTA, true, 1, addr("10.0.0.7:1"), addr("10.0.0.1:2"), make([]byte, 1000))
+	end()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), cfg.Path) {
+		t.Errorf("Run = %v; want an error with the path", err)
+	}
+	if got := log.String(); strings.Count(got, "the recording failed") != 1 || !strings.Contains(got, cfg.Path) {
+		t.Errorf("log %q; want the failure once, with the path", got)
+	}
+	if st := r.Stats(); st.Failed != 39 {
+		t.Errorf("stats %+v; want the report after it failed too", st)
 	}
 }
 
@@ -220,7 +237,7 @@ func TestDiskThatFails(t *testing.T) {
 func TestDatagramAllocs(t *testing.T) {
 	cfg := capture.DefaultConfig()
 	cfg.Path = filepath.Join(t.TempDir(), "reports.pcapng")
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +260,7 @@ func TestDatagramAllocs(t *testing.T) {
 func BenchmarkDatagram(b *testing.B) {
 	cfg := capture.DefaultConfig()
 	cfg.Path, cfg.MaxSize, cfg.Keep = filepath.Join(b.TempDir(), "reports.pcapng"), 16*model.MiB, 1
-	r, err := capture.NewRecorder(cfg)
+	r, err := capture.NewRecorder(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/rdma"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/rocev2"
 	"github.com/weft-telemetry/weft/ingest/udp"
 	"github.com/weft-telemetry/weft/model"
@@ -49,6 +50,8 @@ type Config struct {
 	// Tap, if any, sees every datagram, and whether any of its reports was
 	// stored. Workers call it at once; it must not keep the datagram.
 	Tap func(at model.Time, from netip.AddrPort, datagram []byte, stored bool)
+	// Recorded, if any, is the account of what records the datagrams that Tap sees.
+	Recorded func() capture.Stats
 	// Drained, if any, is called by Run when every report it took is in memory,
 	// for readers to look a last time: the memory is closed when it returns.
 	Drained func()

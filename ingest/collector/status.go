@@ -15,6 +15,7 @@ import (
 	"github.com/weft-telemetry/weft/collect/rdma"
 	"github.com/weft-telemetry/weft/collect/region"
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/ingest/capture"
 	"github.com/weft-telemetry/weft/ingest/rocev2"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -29,6 +30,8 @@ type Status struct {
 	RoCE    *rocev2.ServerStats  `json:"rocev2,omitempty"`      // of memory that is written over RDMA
 	Memory  []MemoryStatus       `json:"memory,omitempty"`
 	Notices uint64               `json:"notices"` // immediate reports
+
+	Recording *capture.Stats `json:"recording,omitempty"` // of datagrams that are also kept in a file
 }
 
 // MemoryStatus is what lies in one memory.
@@ -64,6 +67,10 @@ func (c *Collector) Status() Status {
 		roce := c.server.Stats()
 		st.RoCE = &roce
 	}
+	if c.cfg.Recorded != nil {
+		recorded := c.cfg.Recorded()
+		st.Recording = &recorded
+	}
 	if c.memory == nil {
 		return st
 	}
@@ -85,7 +92,7 @@ func (c *Collector) Status() Status {
 
 // Loss is a way in which a collector loses, and how often it did.
 type Loss struct {
-	Stage  string `json:"stage"` // kernel, intake, answer, list, link, rocev2
+	Stage  string `json:"stage"` // kernel, intake, answer, list, link, rocev2, recording
 	Reason string `json:"reason"`
 	Unit   string `json:"unit"` // what is counted
 	Count  uint64 `json:"count"`
@@ -137,6 +144,9 @@ func (s Status) Losses() []Loss {
 		for _, r := range rdma.Refusals() {
 			all = append(all, Loss{"rocev2", r.String(), "packets", s.RoCE.Responder.Refused[r]})
 		}
+	}
+	if s.Recording != nil {
+		all = append(all, Loss{"recording", "disk too slow", "datagrams", s.Recording.Shed}, Loss{"recording", "disk refused", "datagrams", s.Recording.Failed})
 	}
 	return all
 }
