@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -139,7 +140,7 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 func (c *Controller) sentence(in *incident.Incident) string {
 	hurt := ""
 	if n := len(in.Flows); n > 0 {
-		hurt = " It hurts " + plural(n, "flow")
+		hurt = " It hurts " + english.Count(n, "flow")
 		if n == incident.MaxFlows {
 			hurt += " or more"
 		}
@@ -168,13 +169,6 @@ var titles = map[incident.Cause]string{
 	incident.SlowReceiver: "A host takes in less than it is sent", incident.Blackhole: "Black hole: certain flows vanish",
 	incident.Deadlock: "PFC deadlock: queues wait for each other", incident.Storm: "PFC storm: a host pauses its switch",
 	incident.WrongRoute: "A switch forwards otherwise than intended", incident.Loop: "Packets go round in a loop",
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Place names a port, "tor0:3", or a node where no port is known.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/sim"
@@ -91,17 +92,7 @@ func describe(f *topo.Fabric) string {
 		of = fmt.Sprintf(" of %v to %v", list[0], list[len(list)-1])
 	}
 	return fmt.Sprintf("%s: %s, %s, %s%s", cmp.Or(f.Name(), "fabric"),
-		plural(len(f.Hosts()), "host"), plural(len(f.Switches()), "switch"), plural(len(f.Links()), "link"), of)
-}
-
-func plural(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "ch"):
-		noun += "e"
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+		english.Count(len(f.Hosts()), "host"), english.Count(len(f.Switches()), "switch"), english.Count(len(f.Links()), "link"), of)
 }
 
 // flowResults lists the flows that began, in the order the network has them,

@@ -155,9 +155,9 @@ func TestDetector(t *testing.T) {
 			l.walk(1, l.key("h0", "h4", 1), 10, "h0 tor0")
 			l.walk(2, l.key("h0", "h4", 1), 10, "h0 tor0")
 		}, []string{
-			"perhaps slot 1: black hole at tor0:cpu: 1 of 1 flows",
-			"slot 1: black hole at tor0:cpu: 1 of 1 flows",
-			"slot 2: black hole at tor0:cpu: 1 of 1 flows",
+			"perhaps slot 1: black hole at tor0:cpu: 1 of 1 flow",
+			"slot 1: black hole at tor0:cpu: 1 of 1 flow",
+			"slot 2: black hole at tor0:cpu: 1 of 1 flow",
 		}},
 		"dead link": {func(l *lab) {
 			l.walk(0, l.key("h0", "h4", 1), 10, far)
@@ -166,9 +166,9 @@ func TestDetector(t *testing.T) {
 				l.slots[n][l.node("spine0")].Records[0].Out = l.slots[0][l.node("spine0")].Records[0].Out
 			}
 		}, []string{
-			"perhaps slot 1: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flows",
-			"slot 1: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flows",
-			"slot 2: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flows",
+			"perhaps slot 1: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flow",
+			"slot 1: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flow",
+			"slot 2: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flow",
 		}},
 		"black hole seen by ToRs alone": {func(l *lab) {
 			for _, sw := range l.fabric.Switches() {
@@ -196,8 +196,8 @@ func TestDetector(t *testing.T) {
 			l.walk(1, l.key("h0", "h2", 1), 10, "leaf0 tor1 leaf0 tor1")
 			l.walk(1, l.key("h0", "h2", 1), 10, "leaf0 tor1 leaf0 tor1")
 		}, []string{
-			"slot 1: loop leaf0 → tor1 → leaf0: 1 of 1 flows",
-			"slot 1: wrong way at tor1:Ethernet8: 1 of 1 flows",
+			"slot 1: loop leaf0 → tor1 → leaf0: 1 of 1 flow",
+			"slot 1: wrong way at tor1:Ethernet8: 1 of 1 flow",
 		}},
 		"loop that begins behind the slot's first packet": {func(l *lab) {
 			key := l.key("h0", "h4", 1)
@@ -207,7 +207,7 @@ func TestDetector(t *testing.T) {
 			for range 30 {
 				l.walk(2, key, 1, "leaf2 tor2")
 			}
-		}, []string{"perhaps slot 2: loop leaf2 → tor2 → leaf2: 1 of 1 flows"}},
+		}, []string{"perhaps slot 2: loop leaf2 → tor2 → leaf2: 1 of 1 flow"}},
 		"a burst at the end of the slot, and a clock that is ahead": {func(l *lab) {
 			key := l.key("h0", "h4", 1)
 			l.walk(1, key, 1, far)
@@ -221,8 +221,8 @@ func TestDetector(t *testing.T) {
 			}
 			l.slots[1][l.node("leaf0")].Records[0].Packets = 60
 		}, []string{
-			"slot 1: loop tor0 → leaf0 → tor0: 1 of 1 flows",
-			"slot 1: wrong way at leaf0:Ethernet0: 1 of 1 flows",
+			"slot 1: loop tor0 → leaf0 → tor0: 1 of 1 flow",
+			"slot 1: wrong way at leaf0:Ethernet0: 1 of 1 flow",
 		}},
 		"route change that closes a circle on the map": {func(l *lab) {
 			// Half of the slot tor0 → leaf0 → spine0 → leaf2, then by the
@@ -234,10 +234,10 @@ func TestDetector(t *testing.T) {
 		"wrong way": {func(l *lab) {
 			l.walk(0, l.key("h0", "h2", 1), 10, "h0 tor0 leaf0 spine0 leaf2 tor2 h4")
 		}, []string{
-			"slot 0: wrong way at tor2:Ethernet0: 1 of 1 flows",
-			"slot 0: wrong way at leaf0:Ethernet8: 1 of 1 flows",
-			"slot 0: wrong way at leaf2:Ethernet0: 1 of 1 flows",
-			"slot 0: wrong way at spine0:Ethernet4: 1 of 1 flows",
+			"slot 0: wrong way at tor2:Ethernet0: 1 of 1 flow",
+			"slot 0: wrong way at leaf0:Ethernet8: 1 of 1 flow",
+			"slot 0: wrong way at leaf2:Ethernet0: 1 of 1 flow",
+			"slot 0: wrong way at spine0:Ethernet4: 1 of 1 flow",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

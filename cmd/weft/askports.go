@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -110,7 +111,7 @@ func (f *portsFlags) askState(a *app, cmd *cobra.Command, c *client.Client) erro
 	if err := printPortRows(cmd.OutOrStdout(), "PORT", []any{"PAUSED", "LOST"}, rows); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%d ports at %s; of %d nothing was heard\n", len(shown.Ports), clock(state.Time), silent)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s at %s; of %d nothing was heard\n", english.Count(len(shown.Ports), "port"), clock(state.Time), silent)
 	return err
 }
 

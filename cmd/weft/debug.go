@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/inhost/marker"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/traces"
 )
@@ -111,7 +112,7 @@ func (v *debugView) print(w io.Writer) error {
 		if what == "" {
 			what = "all packets"
 		}
-		fmt.Fprintf(w, "%d hosts mark %s\n", len(m.Servers), what)
+		fmt.Fprintf(w, "%s marking %s\n", english.Count(len(m.Servers), "host"), what)
 	}
 	fmt.Fprintf(w, "%d of %d packets marked, %d left alone for want of budget\n", v.Hosts.Marked, v.Hosts.Seen, v.Hosts.Limited)
 	v.Traces.printSummary(w)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -242,6 +243,6 @@ func printDiagnosis(w io.Writer, d *api.DiagnosisDetail) error {
 	for _, e := range d.Evidence {
 		fmt.Fprintf(w, "  %s\n", e)
 	}
-	_, err := fmt.Fprintf(w, "%d switches polled, %v of telemetry\n", d.Switches, model.Bytes(d.Telemetry))
+	_, err := fmt.Fprintf(w, "%s polled, %v of telemetry\n", english.Count(d.Switches, "switch"), model.Bytes(d.Telemetry))
 	return err
 }

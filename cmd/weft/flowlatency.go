@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/scenario/ports"
 )
 
@@ -91,9 +92,9 @@ func printJourneys(w io.Writer, views []journeyView) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s: %d packets followed", v.Flow, v.Packets)
+		fmt.Fprintf(w, "%s: %s followed", v.Flow, english.Count(v.Packets, "packet"))
 		if v.Changes > 0 {
-			fmt.Fprintf(w, ", way changed %d times", v.Changes)
+			fmt.Fprintf(w, ", way changed %s", english.Count(v.Changes, "time"))
 		}
 		fmt.Fprintln(w)
 		var t table

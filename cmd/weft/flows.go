@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/flowwatch"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/flowlog"
@@ -143,8 +144,8 @@ func (a *app) printWays(w io.Writer, ways []flowlog.Way, key model.FlowKey) erro
 }
 
 func printFlows(w io.Writer, s *flowlog.Summary) error {
-	fmt.Fprintf(w, "%d flows in %d slots of %v; %d flowsets, %d of them decoded to the last packet, %d damaged\n",
-		s.Flows, s.Slots, s.Slot, s.Flowsets, s.Complete, s.Lost)
+	fmt.Fprintf(w, "%s in %s of %v; %s, %d of them decoded to the last packet, %d damaged\n",
+		english.Count(s.Flows, "flow"), english.Count(s.Slots, "slot"), s.Slot, english.Count(s.Flowsets, "flowset"), s.Complete, s.Lost)
 	section := func(title string, n int, fill func(t *table)) error {
 		if n == 0 {
 			_, err := fmt.Fprintf(w, "\n%s: none\n", title)

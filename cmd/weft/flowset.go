@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/inswitch/flowset"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
@@ -117,7 +118,7 @@ func (v *planView) print(w io.Writer) error {
 	if v.Mode == flowset.Net.String() {
 		how = "with its neighbours"
 	}
-	fmt.Fprintf(w, "%d flows per slot of %s, all of them decoded in %g %% of slots, each flowset %s\n\n", v.Flows, v.Slot, v.Target*100, how)
+	fmt.Fprintf(w, "%s per slot of %s, all of them decoded in %g %% of slots, each flowset %s\n\n", english.Count(v.Flows, "flow"), v.Slot, v.Target*100, how)
 	f, t := &v.Filter, &v.Table
 	fmt.Fprintf(w, "filter  k_f = %d, m_f = %d bits: %.1f per flow, no false positive in %.2f %% of slots\n", f.Hashes, f.Bits, f.BitsPerFlow, f.NoFalsePositive*100)
 	fmt.Fprintf(w, "        (k_f = %d, m_f = %d with bits that share no words, as in the paper)\n", f.ScatteredHashes, f.ScatteredBits)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -164,7 +165,8 @@ func (v *fabricView) print(w io.Writer) error {
 	if name == "" {
 		name = "fabric"
 	}
-	fmt.Fprintf(w, "%s: %d hosts, %d switches, %d links, %d static routes\n\n", name, v.Hosts, v.Switches, v.Links, v.Overrides)
+	fmt.Fprintf(w, "%s: %s, %s, %s, %s\n\n", name, english.Count(v.Hosts, "host"), english.Count(v.Switches, "switch"),
+		english.Count(v.Links, "link"), english.Count(v.Overrides, "static route"))
 	var tiers table
 	tiers.row("ROLE", "NODES", "PORTS", "NAMES")
 	for _, t := range v.Tiers {
@@ -275,7 +277,7 @@ func (v *pathsView) print(w io.Writer) error {
 	if !v.All {
 		more = " shown; there are more (--limit)"
 	}
-	fmt.Fprintf(w, "%s to %s: %d paths%s\n", v.From, v.To, len(v.Paths), more)
+	fmt.Fprintf(w, "%s to %s: %s%s\n", v.From, v.To, english.Count(len(v.Paths), "path"), more)
 	for _, p := range v.Paths {
 		fmt.Fprintln(w, "  "+strings.Join(p, " > "))
 	}

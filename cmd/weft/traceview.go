@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -89,8 +90,8 @@ func (v *traceView) printSummary(w io.Writer) {
 	if v.Note != "" {
 		fmt.Fprintln(w, v.Note)
 	}
-	fmt.Fprintf(w, "%d traces of %d mirrors: %d arrived, %d short, %d looped, %d unsettled, %d unknown\n",
-		v.Traces, v.Mirrors, v.Ends["arrived"], v.Ends["short"], v.Ends["looped"], v.Ends["unsettled"], v.Ends["unknown"])
+	fmt.Fprintf(w, "%s of %s: %d arrived, %d short, %d looped, %d unsettled, %d unknown\n",
+		english.Count(v.Traces, "trace"), english.Count(v.Mirrors, "mirror"), v.Ends["arrived"], v.Ends["short"], v.Ends["looped"], v.Ends["unsettled"], v.Ends["unknown"])
 	if v.Lost+v.Bad+v.Early > 0 {
 		fmt.Fprintf(w, "%d mirrors are missing for certain, %d could not be read; %d traces were closed early\n", v.Lost, v.Bad, v.Early)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -75,8 +76,5 @@ func showSlowdown(v float64) string {
 }
 
 func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return showCount(n) + " " + noun + "s"
+	return showCount(n) + " " + english.Noun(n, noun)
 }

@@ -1,0 +1,25 @@
+// Package english counts things in sentences for people: "1 switch", "2 switches".
+package english
+
+import (
+	"fmt"
+	"strings"
+)
+
+type integer interface {
+	~int | ~int32 | ~int64 | ~uint | ~uint32 | ~uint64
+}
+
+// Count is a number of things: Count(2, "flow") is "2 flows".
+func Count[N integer](n N, noun string) string { return fmt.Sprintf("%d %s", n, Noun(n, noun)) }
+
+// Noun is what so many things are called, for a number that stands elsewhere.
+func Noun[N integer](n N, noun string) string {
+	switch {
+	case n == 1:
+		return noun
+	case strings.HasSuffix(noun, "ch"):
+		return noun + "es"
+	}
+	return noun + "s"
+}
