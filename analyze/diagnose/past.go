@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
@@ -74,7 +75,7 @@ func (m *matching) waited(n int) bool {
 		return false
 	case node.ToHost:
 		return true // hosts do not pause for nothing
-	case m.brief(n):
+	case m.brief(n), m.minor(n):
 		return false
 	case p.Pauses > 0 && !m.full(n):
 		return true
@@ -83,18 +84,26 @@ func (m *matching) waited(n int) bool {
 	return node.Paused > 0 && float64(node.Paused)*node.PausedDepth >= free
 }
 
-// brief tells whether a queue was paused but once, for less than it must hold to
-// be a reason to wait, or for little beside what the victim found in another queue
-// of its way.
-func (m *matching) brief(n int) bool {
+// once is how long a queue's one pause was; false if there were more, or it stands.
+func (m *matching) once(n int) (time.Duration, bool) {
 	p := &m.g.Nodes[n].Pauses
-	if p.Pauses == 0 || m.g.Nodes[n].Stands() || p.First != p.Began {
-		return false
-	}
-	length := p.Ended.Sub(p.Began)
-	return length < m.cfg.Deep || slices.ContainsFunc(m.victim, func(o int) bool {
+	return p.Ended.Sub(p.Began), p.Pauses > 0 && !m.g.Nodes[n].Stands() && p.First == p.Began
+}
+
+// brief tells whether a queue was paused but once, for less than it must hold to
+// be a reason to wait.
+func (m *matching) brief(n int) bool {
+	lasted, ok := m.once(n)
+	return ok && lasted < m.cfg.Deep
+}
+
+// minor tells whether a queue was paused but once, for little beside what the
+// victim found in another queue of its way.
+func (m *matching) minor(n int) bool {
+	lasted, ok := m.once(n)
+	return ok && slices.ContainsFunc(m.victim, func(o int) bool {
 		most := m.drained(o, m.cfg.Least*float64(m.g.Nodes[o].Wave.Most))
-		return o != n && length < most && m.deepThen(o) && m.met(o)
+		return o != n && lasted < most && m.deepThen(o) && m.met(o)
 	})
 }
 

@@ -128,6 +128,7 @@ type Verdict struct {
 	Loop      []model.Port    // ports that wait for each other in a circle
 	Spreaders []model.FlowKey // that were paused at two ports of the path in a row
 	Victims   []model.FlowKey // all flows that were paused by it
+	Closed    model.Time      // when that circle closed, as far as is told
 	// Standing is set once a second look found the loop unmoved.
 	Standing bool
 	Fault    *RoutingFault

@@ -154,6 +154,7 @@ func (m *matching) inCircle(a Anomaly, c Cause, loop cycle, by end, weight float
 	for _, n := range loop.nodes {
 		v.Loop = append(v.Loop, m.g.Nodes[n].Port)
 	}
+	v.Closed = m.g.To.Add(-m.closing(loop.nodes))
 	v.note("%d queues, each paused, held packets of each other in a circle", len(loop.nodes))
 	m.extend(&v, by)
 	return v

@@ -73,7 +73,7 @@ type Watch struct {
 	loops     []held              // verdicts that wait for a second look
 	seen      []*provenance.Graph // of loops, the newest ones
 	rounds    rounds
-	origins   origins
+	origins   diagnose.Origins
 	stats     Stats
 }
 
@@ -213,7 +213,7 @@ func (w *Watch) settle(now model.Time, p *pending, end bool) (out []diagnose.Ver
 		v := &verdicts[i]
 		v.Times = times
 		w.rounds.note(v)
-		w.origins.note(v)
+		w.origins.Note(v)
 		if len(v.Loop) > 0 {
 			if w.stoodBefore(g, v) {
 				out = append(out, *v)

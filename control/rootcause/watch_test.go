@@ -270,26 +270,3 @@ func TestRoundsOfBursts(t *testing.T) {
 		}
 	}
 }
-
-// TestALoopTakesItsCauseFromBefore: who complained earlier has seen the pauses
-// that locked it.
-func TestALoopTakesItsCauseFromBefore(t *testing.T) {
-	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
-	early := diagnose.Verdict{Anomaly: diagnose.Storm, Cause: diagnose.Host, Initial: p(9), Path: []model.Port{p(1), p(9)}, At: 1 * ms, Confidence: 1}
-	loop := diagnose.Verdict{Anomaly: diagnose.OutOfLoop, Loop: []model.Port{p(1), p(2), p(3)}, At: 3 * ms, Confidence: 0.4}
-	var o origins
-	alone := loop
-	if o.note(&alone); alone.Cause != diagnose.NoCause {
-		t.Errorf("cause %v from nowhere; want none", alone.Cause)
-	}
-	o.note(&early)
-	late := loop
-	if o.note(&late); late.Cause != diagnose.Host || late.Anomaly != diagnose.OutOfLoop || late.Initial != p(9) || late.Confidence >= 1 {
-		t.Errorf("verdict %+v; want the cause of the storm before it", late)
-	}
-	other := loop
-	other.Loop = []model.Port{p(5), p(6)}
-	if o.note(&other); other.Cause != diagnose.NoCause {
-		t.Errorf("cause %v of a storm elsewhere; want none", other.Cause)
-	}
-}

@@ -34,12 +34,14 @@ func (d *diagnosed) bytes() (sum model.Bytes) {
 	return sum
 }
 
-// judge diagnoses all complaints of one variant.
+// judge diagnoses all complaints of one variant, in their order: what earlier ones
+// found is remembered, as the controller does.
 func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 	doctor, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(r.routes)))
 	if err != nil {
 		return nil, err
 	}
+	var origins diagnose.Origins
 	for i := range r.complaints {
 		c := &r.complaints[i]
 		if c.variant != variant {
@@ -48,6 +50,9 @@ func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 		d := diagnosed{complaint: c, evidence: m.see(r, c), answers: r.truth(c)}
 		g := provenance.Build(d.evidence, c.key, r.net.Fabric())
 		d.verdicts = doctor.Diagnose(c.told(), d.evidence, g)
+		for j := range d.verdicts {
+			origins.Note(&d.verdicts[j])
+		}
 		list = append(list, d)
 	}
 	return list, nil
