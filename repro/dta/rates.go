@@ -121,27 +121,11 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	}
 
 	o.Report(0.5, "Key-Write, Postcarding, Append")
-	kw, err := keywrite.Open("", keywrite.DefaultConfig(int64(out.mib)<<20))
+	mem, err := weftMemory(int64(out.mib) << 20)
 	if err != nil {
 		return out, err
 	}
-	defer kw.Region().Close()
-	pc, err := postcard.Open("", postcard.DefaultConfig(int64(out.mib)<<20))
-	if err != nil {
-		return out, err
-	}
-	defer pc.Region().Close()
-	lists, err := list.Open("", list.Config{Layout: list.Weft, Batch: ofSixteen, Classes: []list.Class{
-		{Lists: 1, Entry: 4, Capacity: 1 << 22}, {Lists: 1, Entry: 4 + peer.KeySize, Capacity: 1 << 22},
-	}})
-	if err != nil {
-		return out, err
-	}
-	defer lists.Region().Close()
-	mem := &translate.Memory{KeyWrites: []*keywrite.Table{kw}, Postcards: pc, Lists: []*list.Table{lists}}
-	for _, r := range mem.Regions() {
-		r.Touch()
-	}
+	defer closeRegions(mem)
 	local, err := translate.NewLocal(mem, 0, false, nil)
 	if err != nil {
 		return out, err
@@ -171,6 +155,43 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	out.append = best(nil, taken(pack(wire.Append, keys, order, 1, false)))
 	out.appendKey = best(nil, taken(pack(wire.Append, keys, order, 1, true)))
 	return out, cmp.Or(err, ctx.Err())
+}
+
+// weftMemory is what the reports are stored in: size bytes of Key-Write and of
+// Postcarding each, and a list of values and one of keys with values. The system
+// has given all of it when it returns.
+func weftMemory(size int64) (_ *translate.Memory, err error) {
+	mem := &translate.Memory{}
+	defer func() {
+		if err != nil {
+			closeRegions(mem)
+		}
+	}()
+	kw, err := keywrite.Open("", keywrite.DefaultConfig(size))
+	if err != nil {
+		return nil, err
+	}
+	mem.KeyWrites = []*keywrite.Table{kw}
+	if mem.Postcards, err = postcard.Open("", postcard.DefaultConfig(size)); err != nil {
+		return nil, err
+	}
+	lists, err := list.Open("", list.Config{Layout: list.Weft, Batch: ofSixteen, Classes: []list.Class{
+		{Lists: 1, Entry: 4, Capacity: 1 << 22}, {Lists: 1, Entry: 4 + peer.KeySize, Capacity: 1 << 22},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	mem.Lists = []*list.Table{lists}
+	for _, r := range mem.Regions() {
+		r.Touch()
+	}
+	return mem, nil
+}
+
+func closeRegions(mem *translate.Memory) {
+	for _, r := range mem.Regions() {
+		_ = r.Close()
+	}
 }
 
 // datagrams puts the headers of one reporter before packed reports of size bytes,
