@@ -26,8 +26,9 @@ const (
 func (o *Origins) Note(v *Verdict) {
 	switch {
 	case v.Cause != NoCause && v.Anomaly > Contention:
+		o.list = slices.DeleteFunc(o.list, func(x Verdict) bool { return v.At.Sub(x.At) > fresh })
 		if len(o.list) == maxOrigins {
-			o.list = o.list[1:]
+			o.list = slices.Delete(o.list, 0, 1)
 		}
 		o.list = append(o.list, *v)
 	case v.Cause == NoCause && len(v.Loop) > 0:
