@@ -41,7 +41,7 @@ type Network struct {
 	intent         *topo.Intent // the routes of all times; routes are the newest
 	intended       uint32       // counts changes of intended routes
 	alike          alike
-	timerSeq       uint32
+	timerSeq       uint64
 	Finished       int // flows
 
 	observer Observer

@@ -24,10 +24,11 @@ import (
 // figures are in docs/decisions/0008).
 //
 // Stretches lie on a grid of the lookahead, so that it does not matter where
-// Run was told to stop; what two nodes ask for at one instant is ordered by when
-// they asked, not by which of them was played first. What concerns the fabric as a whole (faults, samples,
+// Run was told to stop. What concerns the fabric as a whole (faults, samples,
 // reports) is a call: it happens between stretches, before the events of its
-// instant, and a call that a node asks for happens on the grid.
+// instant, and a call that a node asks for happens on the grid. Calls of one
+// instant are ordered by when they were asked for, not by which node was played
+// first.
 type schedule struct {
 	calls     engine.Queue[func()]
 	lookahead engine.Time

@@ -5,8 +5,7 @@ import "github.com/weft-telemetry/weft/sim/engine"
 // timer is an event that is not about a packet on a wire.
 type timer struct {
 	at   engine.Time
-	from engine.Origin
-	seq  uint32 // of those with equal times and origins, in the order they were made
+	seq  uint64 // the order of those with equal times
 	kind timerKind
 	prio uint8
 	gen  uint16 // the timer is void if its object has moved on
@@ -24,10 +23,15 @@ const (
 	runProgram                    // run
 )
 
-// timer schedules t for the node.
+// timer schedules t for the node. Of equal times, flows begin first, by their
+// numbers: other nodes ask for that, too, and which of them was played first must
+// not matter. The rest is the node's own, in the order it was made.
 func (nd *node) timer(n *Network, t timer) {
-	n.timerSeq++
-	t.from, t.seq = n.origin(), n.timerSeq
+	t.seq = uint64(t.obj)
+	if t.kind != startFlow {
+		n.timerSeq++
+		t.seq = 1<<32 + n.timerSeq
+	}
 	nd.timers.push(t)
 	nd.timerAt = nd.timers[0].at
 	n.wakeNode(nd, t.at)
@@ -59,18 +63,11 @@ func (n *Network) fire(t timer) {
 	}
 }
 
-// timerHeap is a binary heap by (at, from, seq).
+// timerHeap is a binary heap by (at, seq).
 type timerHeap []timer
 
 func (h timerHeap) less(i, j int) bool {
-	a, b := &h[i], &h[j]
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	if a.from != b.from {
-		return a.from.Before(b.from)
-	}
-	return int32(a.seq-b.seq) < 0 // it wraps
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
 }
 
 func (h *timerHeap) push(t timer) {
