@@ -53,6 +53,25 @@ func newEncoder(tb testing.TB, sw model.NodeID, seed uint64, g sketch.Geometry, 
 	return e
 }
 
+// cellsOf returns the cells of a flow.
+func (e *encoder) cellsOf(k *model.FlowKey) (cells [sketch.MaxTables]uint32) {
+	var f *sketch.Family
+	var h sketch.Hash
+	if e.v6 != nil {
+		key := sketch.Pack6(k)
+		f = e.v6.Family()
+		h = sketch.HashOf(f, &key)
+	} else {
+		key := sketch.Pack4(k)
+		f = e.v4.Family()
+		h = sketch.HashOf(f, &key)
+	}
+	for t := range int(f.Tables) {
+		cells[t] = f.Cell(h, t)
+	}
+	return cells
+}
+
 // add counts all packets of a flow, which all have one size.
 func (e *encoder) add(k model.FlowKey, packets int, size uint32, in, out model.PortID) {
 	for range packets {
