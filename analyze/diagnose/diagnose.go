@@ -172,7 +172,8 @@ func (m *matching) lateFor(n int) []provenance.Edge {
 // held most when it was paused is the end.
 func (m *matching) unroll(t tracing) tracing {
 	for _, l := range t.loops {
-		if n, _ := m.overfull(l.nodes); len(l.ends) == 0 {
+		if len(l.ends) == 0 {
+			n, _ := m.overfull(l.nodes)
 			t.ends = append(t.ends, end{node: n, blame: l.blame, via: l.entry})
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Grade says how far a decoded number may be trusted. A wrong answer is never
-// given: what is not certain is graded as doubt.
+// Grade says how far a decoded number may be trusted. What is not certain is graded
+// as doubt. One case cannot be seen: a flow that the filter took for a known one,
+// and that shares all its cells with another, or all but one of which nothing is
+// known. Its packets are then counted as the other's.
 type Grade uint8
 
 // Grades, from doubt to certainty. A flow that was inserted but is not named

@@ -176,7 +176,7 @@ func (r *Recorder) write() {
 		r.err = r.file.flush()
 	}
 	if r.err != nil && before == nil {
-		r.log.Error("the recording failed: from here on nothing is recorded, and counted", "file", r.cfg.Path, "error", r.err)
+		r.log.Error("the recording failed: what comes from here on is counted, not recorded", "file", r.cfg.Path, "error", r.err)
 	}
 	all := uint64(len(r.writing.entries))
 	if r.err == nil {
