@@ -153,7 +153,7 @@ func (x *session) nearest(loads map[model.NodeID]*load) string {
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port) - 1)
 	return fmt.Sprintf("PFC cannot fire: of all flows at most %s can wait in a switch that came in by one port (%s), and a pause needs %s there (the buffer has %s)",
-		about(l.ports[at.Port-1]), x.fabric.PortName(at), about(xoff+l.buffer.Reserve), about(l.buffer.Buffer))
+		about(l.ports[at.Port-1]), x.fabric.PortRef(at), about(xoff+l.buffer.Reserve), about(l.buffer.Buffer))
 }
 
 // inFlight is how many packets of a flow can be on their way at once, if

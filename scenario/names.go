@@ -132,7 +132,7 @@ func (n names) portTo(r ref, name, peer string) (model.Port, error) {
 		return model.Port{}, r.Errorf("%s has no link to %s, want a neighbour", name, peer)
 	default:
 		return model.Port{}, r.Errorf("%s has %d links to %s, want the port's name, such as %s",
-			name, len(ports), peer, n.fabric.PortName(model.Port{Node: from, Port: ports[0]}))
+			name, len(ports), peer, n.fabric.PortRef(model.Port{Node: from, Port: ports[0]}))
 	}
 }
 

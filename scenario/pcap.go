@@ -43,7 +43,7 @@ func (x *session) tap(o Options) error {
 		return nil
 	}
 	for _, link := range x.s.Output.Capture {
-		name := x.fabric.PortName(link)
+		name := x.fabric.PortRef(link)
 		if x.net.Port(link) == nil {
 			return fmt.Errorf("capture: there is no port %v", link)
 		}
@@ -64,7 +64,7 @@ func (c *capture) attach(x *session, link model.Port) (err error) {
 	a := x.net.Port(link)
 	for side, p := range []*sim.Port{a, a.Peer()} {
 		of := pcapgo.NgInterface{
-			Name: x.fabric.PortName(model.Port{Node: p.Node, Port: p.ID}), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
+			Name: x.fabric.PortRef(model.Port{Node: p.Node, Port: p.ID}), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9,
 		}
 		if c.w == nil {
 			about := pcapgo.NgSectionInfo{Application: "weft", Comment: x.s.Name}

@@ -122,7 +122,7 @@ func TestBuildCompletes(t *testing.T) {
 	var names []string
 	for _, n := range f.Nodes() {
 		for i, p := range n.Ports {
-			names = append(names, f.PortName(model.Port{Node: n.ID, Port: p.ID}))
+			names = append(names, f.PortRef(model.Port{Node: n.ID, Port: p.ID}))
 			if int(p.ID) != i+1 || p.LinkSpec != spec {
 				t.Errorf("port %d of %s = %+v; want number %d and %+v", i, n.Name, p, i+1, spec)
 			}
@@ -131,7 +131,7 @@ func TestBuildCompletes(t *testing.T) {
 	if want := []string{"h:eth2", "h:eth1", "s:Ethernet4", "s:Ethernet8", "s:Ethernet12", "g:Ethernet0"}; !slices.Equal(names, want) {
 		t.Errorf("ports are %v; want %v", names, want)
 	}
-	if got := f.PortName(model.Port{Node: s}); got != "s:cpu" {
+	if got := f.PortRef(model.Port{Node: s}); got != "s:cpu" {
 		t.Errorf("PortName(s, 0) = %s; want s:cpu", got)
 	}
 	if s, g := f.Node(s).Tier, f.Node(2).Tier; s != 1 || g != 3 {

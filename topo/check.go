@@ -204,7 +204,7 @@ func (c *checker) uneven() {
 	}
 	if len(ids) > 0 {
 		c.add(Finding{Warning, Uneven, fmt.Sprintf("%d switches spread flows evenly over links of different rates, for example %s (%v) and %s (%v)",
-			len(ids), c.f.PortName(example[0]), c.f.Port(example[0]).Rate, c.f.PortName(example[1]), c.f.Port(example[1]).Rate), ids, example})
+			len(ids), c.f.PortRef(example[0]), c.f.Port(example[0]).Rate, c.f.PortRef(example[1]), c.f.Port(example[1]).Rate), ids, example})
 	}
 }
 
@@ -226,6 +226,6 @@ func (c *checker) lossy() {
 	if len(ports) > 0 {
 		l := &c.f.links[worst]
 		c.add(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets, worst %s - %s (%g of them)",
-			len(ports), c.f.PortName(l.A), c.f.PortName(l.B), l.ErrorRate), nil, ports})
+			len(ports), c.f.PortRef(l.A), c.f.PortRef(l.B), l.ErrorRate), nil, ports})
 	}
 }

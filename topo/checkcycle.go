@@ -182,7 +182,7 @@ func (c *checker) reportCycles() {
 		var ports []model.Port
 		for _, link := range circle {
 			ports = append(ports, c.cycles.links[link].from)
-			names = append(names, c.f.PortName(c.cycles.links[link].from))
+			names = append(names, c.f.PortRef(c.cycles.links[link].from))
 		}
 		c.add(Finding{
 			Warning, BufferCycle,

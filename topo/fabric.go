@@ -3,6 +3,7 @@ package topo
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
@@ -182,9 +183,9 @@ func (f *Fabric) ByMAC(m model.MAC) (model.Port, bool) {
 	return p, true
 }
 
-// PortName prints a port the way people write it: "tor0:Ethernet4". Port 0 is
-// the node's own CPU.
-func (f *Fabric) PortName(p model.Port) string {
+// PortRef returns the form of a port that files, flags and queries take:
+// "tor0:Ethernet4". Port 0 is the node's own CPU.
+func (f *Fabric) PortRef(p model.Port) string {
 	if !f.Has(p.Node) {
 		return p.String()
 	}
@@ -198,11 +199,22 @@ func (f *Fabric) PortName(p model.Port) string {
 	return n.Name + ":" + p.String()
 }
 
+// PortName returns a port as people read it, the interface's own name first and
+// then where it leads: "tor0 Ethernet4 → leaf1". A port that leads nowhere is
+// "tor0 Ethernet4".
+func (f *Fabric) PortName(p model.Port) string {
+	name := strings.Replace(f.PortRef(p), ":", " ", 1)
+	if port := f.Port(p); port != nil && port.Peer.Port != 0 {
+		name += " → " + f.Node(port.Peer.Node).Name
+	}
+	return name
+}
+
 // LinkName prints a port by where it leads, "tor0>leaf1": people know
-// neighbours, not numbers. A port that leads nowhere has PortName's form.
+// neighbours, not numbers. A port that leads nowhere has PortRef's form.
 func (f *Fabric) LinkName(p model.Port) string {
 	if port := f.Port(p); port != nil && port.Peer.Port != 0 {
 		return f.Node(p.Node).Name + ">" + f.Node(port.Peer.Node).Name
 	}
-	return f.PortName(p)
+	return f.PortRef(p)
 }

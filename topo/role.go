@@ -51,7 +51,7 @@ func ParseRole(s string) (Role, error) {
 	return 0, fmt.Errorf("role %q, want one of %s", s, strings.Join(roleNames[:], ", "))
 }
 
-// PortName is the usual name of a port by its number: eth1, eth2, … on hosts,
+// PortRef is the usual name of a port by its number: eth1, eth2, … on hosts,
 // as containers have them beside their management eth0; Ethernet0, Ethernet4,
 // … on switches, as SONiC counts lanes.
 func (r Role) PortName(port int) string {

@@ -39,8 +39,8 @@ type Event struct {
 func (e *Event) Describe(f *topo.Fabric) string {
 	to := "nobody"
 	if e.To != (model.Port{}) {
-		to = f.PortName(e.To)
+		to = f.PortRef(e.To)
 	}
 	return fmt.Sprintf("slot %d: %v lost %d of %d packets between %s and %s in slots %d to %d",
-		e.Found, e.Flow, e.Packets, e.Sent, f.PortName(e.From), to, e.Begin, e.End)
+		e.Found, e.Flow, e.Packets, e.Sent, f.PortRef(e.From), to, e.Begin, e.End)
 }

@@ -67,9 +67,9 @@ func (f *Finding) Describe(fab *topo.Fabric) string {
 		}
 		b.WriteString(fab.Node(f.Switches[0]).Name)
 	default:
-		fmt.Fprintf(&b, "at %s", fab.PortName(f.At))
+		fmt.Fprintf(&b, "at %s", fab.PortRef(f.At))
 		if f.HasNext {
-			fmt.Fprintf(&b, " towards %s", fab.PortName(f.Next))
+			fmt.Fprintf(&b, " towards %s", fab.PortRef(f.Next))
 		}
 	}
 	fmt.Fprintf(&b, ": %d of %s", len(f.Flows), english.Count(len(f.Flows)+f.Others, "flow"))

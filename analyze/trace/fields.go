@@ -57,7 +57,7 @@ func namesOf(f *topo.Fabric) *names {
 		n.ports[id], n.links[id] = make([]string, len(node.Ports)+1), make([]string, len(node.Ports)+1)
 		for i := range node.Ports {
 			p := model.Port{Node: id, Port: model.PortID(i + 1)}
-			port, link := f.PortName(p), f.LinkName(p)
+			port, link := f.PortRef(p), f.LinkName(p)
 			n.ports[id][p.Port], n.links[id][p.Port] = port, link
 			n.port[port], n.link[link] = 0, 0
 		}

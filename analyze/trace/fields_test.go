@@ -35,7 +35,7 @@ func TestFields(t *testing.T) {
 	}
 	s := Schema(fabric)
 	name := func(i int) string { return fabric.Node(w[i]).Name }
-	port := fabric.PortName(model.Port{Node: w[2], Port: 3})
+	port := fabric.PortRef(model.Port{Node: w[2], Port: 3})
 	link := fabric.LinkName(model.Port{Node: w[2], Port: 3})
 	for id, tc := range map[uint32]struct{ yes, no []string }{
 		7: {

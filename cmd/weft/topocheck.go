@@ -75,7 +75,7 @@ func newCheckView(f *topo.Fabric, findings []topo.Finding) *checkView {
 			fv.Nodes = append(fv.Nodes, f.Node(n).Name)
 		}
 		for _, p := range found.Ports {
-			fv.Ports = append(fv.Ports, f.PortName(p))
+			fv.Ports = append(fv.Ports, f.PortRef(p))
 		}
 		v.Findings = append(v.Findings, fv)
 	}

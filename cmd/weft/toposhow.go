@@ -219,7 +219,7 @@ func newNodeView(f *topo.Fabric, id model.NodeID) *nodeView {
 		v.Nets = append(v.Nets, p.String())
 	}
 	for _, p := range n.Ports {
-		v.Ports = append(v.Ports, portView{int(p.ID), p.Name, p.MAC.String(), f.PortName(p.Peer), p.Rate, p.Delay.String()})
+		v.Ports = append(v.Ports, portView{int(p.ID), p.Name, p.MAC.String(), f.PortRef(p.Peer), p.Rate, p.Delay.String()})
 	}
 	return v
 }

@@ -145,7 +145,7 @@ func placesOf(f *topo.Fabric) places {
 	for _, id := range f.Switches() {
 		for i := range f.Node(id).Ports {
 			port := model.Port{Node: id, Port: model.PortID(i + 1)}
-			name, link := f.PortName(port), f.LinkName(port)
+			name, link := f.PortRef(port), f.LinkName(port)
 			p.ports[name] = []model.Port{port}
 			if link != name {
 				p.ports[link] = append(p.ports[link], port)
@@ -269,5 +269,5 @@ func (w *Watch) portName(p model.Port) string {
 	if name := w.fabric.LinkName(p); len(w.places.ports[name]) == 1 {
 		return name
 	}
-	return w.fabric.PortName(p)
+	return w.fabric.PortRef(p)
 }

@@ -151,7 +151,7 @@ type summarizer struct {
 	found  map[string]int // findings by kind and place
 }
 
-func (b *summarizer) port(p model.Port) string { return b.fabric.PortName(p) }
+func (b *summarizer) port(p model.Port) string { return b.fabric.PortRef(p) }
 
 func (b *summarizer) decoded(d *flows.Decoded) {
 	b.s.Flowsets++

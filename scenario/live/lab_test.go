@@ -76,7 +76,7 @@ func TestProgrammeIsFound(t *testing.T) {
 				}
 			}
 			for _, in := range s.Invented {
-				t.Errorf("incident %d was invented: %v at %s: %s", in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
+				t.Errorf("incident %d was invented: %v at %s: %s", in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestQuietFabricHasNoIncidents(t *testing.T) {
 		l, d := watched(t, cfg)
 		pass(t, l, race.Less(200*time.Millisecond, 30*time.Millisecond))
 		for _, in := range d.Score().Invented {
-			t.Errorf("%v: incident %d: %v at %s: %s", cfg.Rate, in.ID, in.Cause, l.fabric.PortName(in.Place), in.Text)
+			t.Errorf("%v: incident %d: %v at %s: %s", cfg.Rate, in.ID, in.Cause, l.fabric.PortRef(in.Place), in.Text)
 		}
 		if n := l.net.Flows(); n > 20_000 {
 			t.Errorf("%v: %d places for flows, want those that are over forgotten", cfg.Rate, n)

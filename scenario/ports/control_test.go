@@ -113,7 +113,7 @@ func TestEveryActivePortIsHeardOf(t *testing.T) {
 	for _, port := range l.ctl.ports {
 		sent := l.net.Port(port).TxPkts - l.net.Port(port).Peer().PausesSeen
 		if _, known := l.ctl.Watch.Board().Newest(port); known != (sent > 0) {
-			t.Errorf("%s sent %d packets, known: %v", f.PortName(port), sent, known)
+			t.Errorf("%s sent %d packets, known: %v", f.PortRef(port), sent, known)
 		}
 	}
 	s := l.ctl.Watch.Stats()
@@ -169,7 +169,7 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 	for _, c := range l.ctl.Watch.Board().Congested(0, model.Time(end), deep) {
 		found[c.Port] = c.Depth
 		if real := peak(c.Port); c.Depth > real {
-			t.Errorf("%s: a label saw %v; the queue was %v at most", f.PortName(c.Port), c.Depth, real)
+			t.Errorf("%s: a label saw %v; the queue was %v at most", f.PortRef(c.Port), c.Depth, real)
 		}
 	}
 	many := 0
@@ -181,7 +181,7 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 		}
 		many++
 		if got := found[port]; got < real*8/10 {
-			t.Errorf("%s: the queue was %v deep, labels saw %v; want at least 80 %% of it", f.PortName(port), real, got)
+			t.Errorf("%s: the queue was %v deep, labels saw %v; want at least 80 %% of it", f.PortRef(port), real, got)
 		}
 	}
 	if many < 2 {

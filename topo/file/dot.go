@@ -109,7 +109,7 @@ func appendEdge(b []byte, f *topo.Fabric, l topo.Link, thin model.Rate) []byte {
 	}
 	width := min(1+math.Log2(float64(l.Rate)/float64(thin))/2, 4)
 	b = fmt.Appendf(b, "  %q -- %q [penwidth=%.1f, tooltip=\"%s - %s %v %s\"", f.Node(up.Node).Name, f.Node(down.Node).Name,
-		width, f.PortName(up), f.PortName(down), l.Rate, shortDelay(l.Delay))
+		width, f.PortRef(up), f.PortRef(down), l.Rate, shortDelay(l.Delay))
 	if l.ErrorRate > 0 {
 		b = fmt.Appendf(b, ", color=\"#e03131\", style=dashed, label=\"%g\", fontsize=8, fontcolor=\"#e03131\"", l.ErrorRate)
 	}

@@ -205,7 +205,7 @@ func TestContainerlab(t *testing.T) {
 		n := &d.Fabric.Nodes()[i]
 		got = append(got, n.Name+" "+n.Role.String())
 		for _, p := range n.Ports {
-			got = append(got, "  "+p.Name+" "+d.Fabric.PortName(p.Peer))
+			got = append(got, "  "+p.Name+" "+d.Fabric.PortRef(p.Peer))
 		}
 	}
 	want := []string{
