@@ -48,7 +48,6 @@ var guarded = map[string][]string{
 // above it is free. Programs that depend on a low room then carry none of it.
 var thirdParty = map[string][]string{
 	"topo/file": {"github.com/goccy/go-yaml"},
-	"analyze":   {"gonum.org/v1/gonum"},
 }
 
 func TestImportsFollowTheFloors(t *testing.T) {
