@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/loss"
 	"github.com/weft-telemetry/weft/analyze/paths"
 	"github.com/weft-telemetry/weft/control/flowwatch"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/wire/roce"
@@ -70,7 +70,7 @@ func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
 	if f.HasNext {
 		e.Next, e.HasNext = f.Next.Node, true
 	}
-	some := fmt.Sprintf("%d of %s%s", len(f.Flows), english.Count(len(f.Flows)+f.Others, "flow"), c.towards(f.Flows))
+	some := fmt.Sprintf("%d of %s%s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"), c.towards(f.Flows))
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall && slices.ContainsFunc(f.Flows, lossless):
 		e.Cause = incident.Stall
@@ -173,7 +173,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		e := incident.Evidence{
 			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: incident.Flowsets, Cause: incident.Loss, Sure: true,
 			Place: seg.From, Flows: k.flows,
-			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, english.Count(k.sent, "packet"), english.Count(len(k.flows), "flow"), c.port(seg.From)),
+			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.port(seg.From)),
 		}
 		if seg.To != (model.Port{}) {
 			e.Next, e.HasNext = seg.To.Node, true
@@ -181,11 +181,11 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
 		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
 			e.Cause = incident.Stall
-			e.Text = fmt.Sprintf("%s of %s stand at %s, which is paused", english.Count(k.lost, "packet"), english.Count(len(k.flows), "flow"), c.port(seg.From))
+			e.Text = fmt.Sprintf("%s of %s stand at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.port(seg.From))
 			c.behind(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause = incident.Contention
-			e.Text = fmt.Sprintf("%s had no room for %s", c.name(seg.From.Node), english.Count(full, "packet"))
+			e.Text = fmt.Sprintf("%s had no room for %s", c.name(seg.From.Node), plural.Count(full, "packet"))
 		}
 		c.file(e)
 	}

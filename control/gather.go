@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/probe"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -146,7 +146,7 @@ func (c *Controller) markFlows(in *incident.Incident) *api.Action {
 	if n == 0 {
 		return nil
 	}
-	return &api.Action{Kind: "mark", Target: english.Count(n, "flow") + " that suffer"}
+	return &api.Action{Kind: "mark", Target: plural.Count(n, "flow") + " that suffer"}
 }
 
 // probesPer is how many probes are sent of each pattern of a flow.
@@ -242,7 +242,7 @@ func (c *Controller) labelOften(in *incident.Incident) *api.Action {
 		c.setShift(nodes, 0)
 		c.queued(id, nodes, from)
 	})
-	return &api.Action{Kind: "label-rate", Target: english.Count(n, "port")}
+	return &api.Action{Kind: "label-rate", Target: plural.Count(n, "port")}
 }
 
 // setShift sets how often the ports of switches label, and returns how many do.

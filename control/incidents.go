@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -38,8 +38,8 @@ func (c *Controller) incidentRecord(in *incident.Incident) record.Incident {
 func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	b := api.IncidentBody{
 		Sentence: c.sentence(in), Confidence: in.Confidence(), Remedy: in.Remedy,
-		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.Missing{},
-		Culprits: []api.Party{}, Victims: []api.Party{}, Jobs: c.jobsOf(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
+		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.MissingEvidence{},
+		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.jobsOf(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
 		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
 	}
 	if in.Place.Port != 0 {
@@ -51,16 +51,16 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	}
 	for _, k := range in.Culprits {
 		f := c.flowRef(k)
-		b.Culprits = append(b.Culprits, api.Party{Flow: &f})
+		b.Culprits = append(b.Culprits, api.Participant{Flow: &f})
 	}
 	for _, k := range in.Flows {
 		f := c.flowRef(k)
-		b.Victims = append(b.Victims, api.Party{Flow: &f})
+		b.Victims = append(b.Victims, api.Participant{Flow: &f})
 	}
 	c.tell(&b, in)
 	for _, s := range in.Missing() {
 		_, asked := c.asked[question{in.ID, s}]
-		b.Missing = append(b.Missing, api.Missing{Source: s.String(), What: wants[s], Why: "nothing was heard of them", Asked: asked})
+		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: wants[s], Why: "nothing was heard of them", Requested: asked})
 	}
 	b.Actions = append(b.Actions, c.actions[in.ID]...)
 	return b
@@ -93,7 +93,7 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 		}
 		if e.Place.Port != 0 {
 			p := c.portRef(e.Place)
-			entry.Place = &p
+			entry.Location = &p
 			if !links[e.Place] {
 				links[e.Place] = true
 				b.Links = append(b.Links, p)
@@ -140,7 +140,7 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 func (c *Controller) sentence(in *incident.Incident) string {
 	hurt := ""
 	if n := len(in.Flows); n > 0 {
-		hurt = " It hurts " + english.Count(n, "flow")
+		hurt = " It hurts " + plural.Count(n, "flow")
 		if n == incident.MaxFlows {
 			hurt += " or more"
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/tracewatch"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -63,10 +63,10 @@ func (c *Controller) traced(from, to model.Time, f trace.Finding) {
 		e.Cause = incident.Loop
 		if f.Detour() {
 			e.Cause = incident.WrongRoute
-			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", english.Count(f.Ended, "mirrored packet"), c.name(f.Switch))
+			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", plural.Count(f.Ended, "mirrored packet"), c.name(f.Switch))
 			break
 		}
-		e.Text = fmt.Sprintf("%s went round through %s", english.Count(f.Ended, "mirrored packet"), c.name(f.Switch))
+		e.Text = fmt.Sprintf("%s went round through %s", plural.Count(f.Ended, "mirrored packet"), c.name(f.Switch))
 	case trace.Silent:
 		e.Cause = incident.DeadLink
 		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.name(f.Next))

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/control/rootcause"
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inhost/agent"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -199,9 +199,9 @@ func (x *session) diagnoses() (list []diagnose.Named, _ *Complaints) {
 // String is one line.
 func (c *Complaints) String() string {
 	text := fmt.Sprintf("%s, %d unanswered; at most %v from complaint to snapshots and %v from there to the last report",
-		english.Count(c.Made, "complaint"), c.Unanswered, c.Polling, c.Collection)
+		plural.Count(c.Made, "complaint"), c.Unanswered, c.Polling, c.Collection)
 	if c.Refused > 0 {
-		text += fmt.Sprintf("; %s refused", english.Count(c.Refused, "report"))
+		text += fmt.Sprintf("; %s refused", plural.Count(c.Refused, "report"))
 	}
 	return text
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo/file/tree"
@@ -22,7 +22,7 @@ import (
 
 // Place is where in a file something stands. It is zero for what was made in
 // Go.
-type Place = complaint.Place
+type Place = fileerror.Place
 
 // origin is embedded in those structs and remembers where the mapping and its
 // keys stood, so that what is found wrong later can still be placed.
@@ -45,7 +45,7 @@ func (o *origin) place(key string) Place {
 }
 
 // complain complains about the value of a key.
-func (o *origin) complain(key, format string, args ...any) *complaint.Error {
+func (o *origin) complain(key, format string, args ...any) *fileerror.Error {
 	return o.place(key).Errorf(format, args...)
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/analyze/diagnose"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/sim"
@@ -92,7 +92,7 @@ func describe(f *topo.Fabric) string {
 		of = fmt.Sprintf(" of %v to %v", list[0], list[len(list)-1])
 	}
 	return fmt.Sprintf("%s: %s, %s, %s%s", cmp.Or(f.Name(), "fabric"),
-		english.Count(len(f.Hosts()), "host"), english.Count(len(f.Switches()), "switch"), english.Count(len(f.Links()), "link"), of)
+		plural.Count(len(f.Hosts()), "host"), plural.Count(len(f.Switches()), "switch"), plural.Count(len(f.Links()), "link"), of)
 }
 
 // flowResults lists the flows that began, in the order the network has them,

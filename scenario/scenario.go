@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -157,7 +157,7 @@ const maxSize = 64 << 20
 func Read(path string) (*Scenario, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, complaint.System(path, err)
+		return nil, fileerror.System(path, err)
 	}
 	return Parse(path, data)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/dataplane/simhost"
 	"github.com/weft-telemetry/weft/inswitch"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 	"github.com/weft-telemetry/weft/wire/dta"
@@ -209,16 +209,16 @@ func (x *session) telemetry() *Telemetry {
 
 // String is one line: how many reports were made, and what became of them.
 func (t *Telemetry) String() string {
-	text := fmt.Sprintf("telemetry of %s: %s, %d delivered", english.Count(t.Switches, "switch"), english.Count(t.Reports, "report"), t.Delivered)
+	text := fmt.Sprintf("telemetry of %s: %s, %d delivered", plural.Count(t.Switches, "switch"), plural.Count(t.Reports, "report"), t.Delivered)
 	if t.Underway > 0 {
 		text += fmt.Sprintf(", %d underway", t.Underway)
 	}
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
 		text += fmt.Sprintf(", %d lost (%s)", t.Lost[why], why)
 	}
-	text += fmt.Sprintf("; %v in %s", t.Bytes, english.Count(t.Datagrams, "datagram"))
+	text += fmt.Sprintf("; %v in %s", t.Bytes, plural.Count(t.Datagrams, "datagram"))
 	for _, why := range slices.Sorted(maps.Keys(t.Refused)) {
-		text += fmt.Sprintf("; %s refused (%s)", english.Count(t.Refused[why], "action"), why)
+		text += fmt.Sprintf("; %s refused (%s)", plural.Count(t.Refused[why], "action"), why)
 	}
 	return text
 }

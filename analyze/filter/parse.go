@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -335,7 +335,7 @@ func (v *vocabulary) similar(name string) string {
 	var list []near
 	for i := 0; i < len(v.fields) && len(name) <= longest; i++ {
 		n := v.fields[i].name
-		if far := complaint.Distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
+		if far := fileerror.Distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
 			list = append(list, near{n, far})
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -72,6 +72,6 @@ func (f *Finding) Describe(fab *topo.Fabric) string {
 			fmt.Fprintf(&b, " towards %s", fab.PortRef(f.Next))
 		}
 	}
-	fmt.Fprintf(&b, ": %d of %s", len(f.Flows), english.Count(len(f.Flows)+f.Others, "flow"))
+	fmt.Fprintf(&b, ": %d of %s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"))
 	return b.String()
 }

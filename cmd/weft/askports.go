@@ -13,8 +13,8 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
-	"github.com/weft-telemetry/weft/internal/english"
 	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -111,7 +111,7 @@ func (f *portsFlags) askState(a *app, cmd *cobra.Command, c *client.Client) erro
 	if err := printPortRows(cmd.OutOrStdout(), "PORT", []any{"PAUSED", "LOST"}, rows); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s at %s; of %d nothing was heard\n", english.Count(len(shown.Ports), "port"), clock(state.Time), silent)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "\n%s at %s; of %d nothing was heard\n", plural.Count(len(shown.Ports), "port"), clock(state.Time), silent)
 	return err
 }
 
@@ -129,7 +129,7 @@ func (f *portsFlags) askPort(a *app, cmd *cobra.Command, c *client.Client, span 
 	if a.format == "json" {
 		return printJSON(out, s)
 	}
-	fmt.Fprintf(out, "%s, port %d of %s (%s), %v, from %s to %s\n", portName(&s.PortRef), s.Port, s.Node, s.Name, model.Rate(s.RateBps), clock(s.From), clock(s.To))
+	fmt.Fprintf(out, "%s, port %d of %s (%s), %v, from %s to %s\n", portName(&s.PortRef), s.Port, s.Node, s.Interface, model.Rate(s.RateBps), clock(s.From), clock(s.To))
 	if !s.Complete {
 		fmt.Fprintln(out, "the oldest of the span is left out")
 	}
@@ -223,7 +223,7 @@ func (f *portsFlags) askHeat(a *app, cmd *cobra.Command, c *client.Client, span 
 		return err
 	}
 	if !m.Complete {
-		fmt.Fprintf(cmd.OutOrStdout(), "read from %s on; %d cooler ports are not shown\n", clock(m.Covered), m.Cooler)
+		fmt.Fprintf(cmd.OutOrStdout(), "read from %s on; %d cooler ports are not shown\n", clock(m.CoveredFrom), m.OmittedPorts)
 	}
 	return nil
 }

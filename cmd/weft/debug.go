@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/inhost/marker"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/traces"
 )
@@ -46,7 +46,7 @@ loop.`,
 		Example: `  weft debug examples/trace.yaml --servers h0,h1 --filter 'ip.dst == h7'
   weft debug examples/trace.yaml --filter tcp.flags.syn -o json
   weft debug --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --for 100ms --server http://127.0.0.1:8080`,
-		Args: arguments(0, 1),
+		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -78,7 +78,7 @@ func (f *debugFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	if f.top < 0 {
 		return usagef("--top %d, want 0 or more", f.top)
 	}
-	if err := writable("pcapng", f.pcapng); err != nil {
+	if err := checkWritable("pcapng", f.pcapng); err != nil {
 		return err
 	}
 	p, err := f.play(cmd, args, traces.Options{Memory: 512 * model.MiB, Debug: []tracewatch.Mark{{Servers: f.servers, Filter: f.filter}}})
@@ -112,7 +112,7 @@ func (v *debugView) print(w io.Writer) error {
 		if what == "" {
 			what = "all packets"
 		}
-		fmt.Fprintf(w, "%s marking %s\n", english.Count(len(m.Servers), "host"), what)
+		fmt.Fprintf(w, "%s marking %s\n", plural.Count(len(m.Servers), "host"), what)
 	}
 	fmt.Fprintf(w, "%d of %d packets marked, %d left alone for want of budget\n", v.Hosts.Marked, v.Hosts.Seen, v.Hosts.Limited)
 	v.Traces.printSummary(w)

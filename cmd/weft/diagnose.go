@@ -13,7 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/client"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -43,7 +43,7 @@ The exit code is 3 if something holds the flow up.`,
 		Example: `  weft diagnose 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
   weft diagnose --last 10m
   weft diagnose --id d3 --draw why.svg`,
-		Args: arguments(0, 1),
+		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	f.add(cmd)
@@ -103,7 +103,7 @@ func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, c *client.Client) error
 		return f.advice(err)
 	}
 	if f.draw != "" {
-		drawn, err := c.Drawing(cmd.Context(), f.id, strings.TrimPrefix(filepath.Ext(f.draw), "."))
+		drawn, err := c.DiagnosisDrawing(cmd.Context(), f.id, strings.TrimPrefix(filepath.Ext(f.draw), "."))
 		if err != nil {
 			return f.advice(err)
 		}
@@ -239,10 +239,10 @@ func printDiagnosis(w io.Writer, d *api.DiagnosisDetail) error {
 		}
 	}
 	ports("pauses went", d.PFCPath)
-	ports("loop", d.Loop)
+	ports("loop", d.DeadlockCycle)
 	for _, e := range d.Evidence {
 		fmt.Fprintf(w, "  %s\n", e)
 	}
-	_, err := fmt.Fprintf(w, "%s polled, %v of telemetry\n", english.Count(d.Switches, "switch"), model.Bytes(d.Telemetry))
+	_, err := fmt.Fprintf(w, "%s polled, %v of telemetry\n", plural.Count(d.Switches, "switch"), model.Bytes(d.Telemetry))
 	return err
 }

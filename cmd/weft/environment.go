@@ -7,19 +7,19 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/control/serve"
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
-// Variables that say which controller is asked. Those of weft serve are its
-// settings.
+// Environment variables that name the controller to query. Those of weft serve
+// come from its settings.
 const (
 	serverVariable = "WEFT_SERVER"
 	tokenVariable  = "WEFT_TOKEN"
 )
 
-// warnOfVariables tells of variables that are called as Weft's are and that it
-// does not know: somebody believes that they say something.
-func warnOfVariables(w io.Writer, environ []string) {
+// warnUnknownVariables warns about WEFT_ variables that no command reads: a
+// misspelled one would otherwise be ignored silently.
+func warnUnknownVariables(w io.Writer, environ []string) {
 	known := []string{serverVariable, tokenVariable}
 	for _, s := range serve.Settings() {
 		known = append(known, s.Env())
@@ -29,7 +29,7 @@ func warnOfVariables(w io.Writer, environ []string) {
 		if !strings.HasPrefix(name, "WEFT_") || slices.Contains(known, name) {
 			continue
 		}
-		near := slices.MinFunc(known, func(a, b string) int { return complaint.Distance(name, a) - complaint.Distance(name, b) })
-		fmt.Fprintf(w, "weft: variable %s is not known and not read, want one such as %s\n", name, near)
+		near := slices.MinFunc(known, func(a, b string) int { return fileerror.Distance(name, a) - fileerror.Distance(name, b) })
+		fmt.Fprintf(w, "weft: warning: environment variable %s is unknown and ignored; did you mean %s?\n", name, near)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/analyze/coverage"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/scenario/ports"
 )
 
@@ -24,7 +24,7 @@ spend time. A flow is a 5-tuple, or two hosts for all flows between them.
 Times on links hold the difference of the two switches' clocks.`,
 		Example: `  weft flow-latency examples/labels.yaml --flow 'h0>h9'
   weft flow-latency examples/labels.yaml --flow 'udp 10.0.0.2:10000 > 10.2.0.3:4791' --every 10 -o json`,
-		Args: arguments(1, 1),
+		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.Follow) == 0 {
 				return usagef("no --flow, want at least one")
@@ -92,9 +92,9 @@ func printJourneys(w io.Writer, views []journeyView) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s: %s followed", v.Flow, english.Count(v.Packets, "packet"))
+		fmt.Fprintf(w, "%s: %s followed", v.Flow, plural.Count(v.Packets, "packet"))
 		if v.Changes > 0 {
-			fmt.Fprintf(w, ", way changed %s", english.Count(v.Changes, "time"))
+			fmt.Fprintf(w, ", way changed %s", plural.Count(v.Changes, "time"))
 		}
 		fmt.Fprintln(w)
 		var t table

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/flowwatch"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario"
 	"github.com/weft-telemetry/weft/scenario/flowlog"
@@ -47,7 +47,7 @@ The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
   weft flows examples/flowset.yaml -o json --top 20
   weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
   weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443`,
-		Args: arguments(0, 1),
+		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	f.runFlags.add(cmd)
@@ -145,7 +145,7 @@ func (a *app) printWays(w io.Writer, ways []flowlog.Way, key model.FlowKey) erro
 
 func printFlows(w io.Writer, s *flowlog.Summary) error {
 	fmt.Fprintf(w, "%s in %s of %v; %s, %d of them decoded to the last packet, %d damaged\n",
-		english.Count(s.Flows, "flow"), english.Count(s.Slots, "slot"), s.Slot, english.Count(s.Flowsets, "flowset"), s.Complete, s.Lost)
+		plural.Count(s.Flows, "flow"), plural.Count(s.Slots, "slot"), s.Slot, plural.Count(s.Flowsets, "flowset"), s.Complete, s.Lost)
 	section := func(title string, n int, fill func(t *table)) error {
 		if n == 0 {
 			_, err := fmt.Fprintf(w, "\n%s: none\n", title)

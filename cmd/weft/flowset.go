@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/inswitch/flowset"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
 func (a *app) flowsetCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "flowset",
 		Short: "Size the tables that count every flow",
 	}, a.flowsetPlanCommand())
@@ -35,7 +35,7 @@ slot are decoded in a share of the slots. With --net the flows are decoded with
 the help of neighbouring switches, which takes fewer cells.`,
 		Example: `  weft flowset plan --flows 100000
   weft flowset plan --flows 100000 --target 0.999 --net -o json`,
-		Args: arguments(0, 0),
+		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if slot <= 0 {
 				return usagef("--slot %v, want more than 0", slot)
@@ -118,7 +118,7 @@ func (v *planView) print(w io.Writer) error {
 	if v.Mode == flowset.Net.String() {
 		how = "with its neighbours"
 	}
-	fmt.Fprintf(w, "%s per slot of %s, all of them decoded in %g %% of slots, each flowset %s\n\n", english.Count(v.Flows, "flow"), v.Slot, v.Target*100, how)
+	fmt.Fprintf(w, "%s per slot of %s, all of them decoded in %g %% of slots, each flowset %s\n\n", plural.Count(v.Flows, "flow"), v.Slot, v.Target*100, how)
 	f, t := &v.Filter, &v.Table
 	fmt.Fprintf(w, "filter  k_f = %d, m_f = %d bits: %.1f per flow, no false positive in %.2f %% of slots\n", f.Hashes, f.Bits, f.BitsPerFlow, f.NoFalsePositive*100)
 	fmt.Fprintf(w, "        (k_f = %d, m_f = %d with bits that share no words, as in the paper)\n", f.ScatteredHashes, f.ScatteredBits)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/probe"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/probes"
 	"github.com/weft-telemetry/weft/topo"
@@ -145,7 +145,7 @@ func (v *probeView) print(w io.Writer) error {
 		}
 	}
 	if s := v.Series; s != nil {
-		fmt.Fprintf(w, "%s from %s: %d seen, %d arrived, %d ended short, %d looped, %d unknown\n", english.Count(s.Sent, "probe"), s.Host, s.Seen, s.Arrived, s.Short, s.Looped, s.Other)
+		fmt.Fprintf(w, "%s from %s: %d seen, %d arrived, %d ended short, %d looped, %d unknown\n", plural.Count(s.Sent, "probe"), s.Host, s.Seen, s.Arrived, s.Short, s.Looped, s.Other)
 		fmt.Fprintf(w, "way of the first: %s\n", strings.Join(s.Way, " > "))
 	}
 	if len(v.Flows)+len(v.Links) == 0 && v.Series == nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -21,7 +21,7 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%s from %s to %s (%v)\n", english.Count(f.Packets, "packet"), clock(f.From), clock(f.To), f.To.Sub(f.From))
+	fmt.Fprintf(w, "%s from %s to %s (%v)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To), f.To.Sub(f.From))
 	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain; %d of something else, %d rejected when they were recorded\n",
 		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
 	fmt.Fprintf(w, "%d flows in %d slots, %d packets of theirs lost; %d traces (%d arrived, %d short, %d looped); %d ports; %d diagnoses\n",
@@ -83,7 +83,7 @@ func (a *app) printSurvey(w io.Writer, s *capture.Survey) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%s from %s to %s (%v)\n\n", english.Count(v.Packets, "packet"), clock(v.From), clock(v.To), v.To.Sub(v.From))
+	fmt.Fprintf(w, "%s from %s to %s (%v)\n\n", plural.Count(v.Packets, "packet"), clock(v.From), clock(v.To), v.To.Sub(v.From))
 	var t table
 	t.row("PACKETS", "OF")
 	for _, one := range []struct{ key, what string }{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -23,7 +23,7 @@ func (a *app) topoShowCommand() *cobra.Command {
 		Example: `  weft topo show fabric.yaml
   weft topo show fabric.yaml --node tor0
   weft topo show fabric.yaml --from h0 --to h15`,
-		Args: arguments(1, 1),
+		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") != (to == "") {
 				return usagef("--from and --to go together")
@@ -165,8 +165,8 @@ func (v *fabricView) print(w io.Writer) error {
 	if name == "" {
 		name = "fabric"
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s, %s\n\n", name, english.Count(v.Hosts, "host"), english.Count(v.Switches, "switch"),
-		english.Count(v.Links, "link"), english.Count(v.Overrides, "static route"))
+	fmt.Fprintf(w, "%s: %s, %s, %s, %s\n\n", name, plural.Count(v.Hosts, "host"), plural.Count(v.Switches, "switch"),
+		plural.Count(v.Links, "link"), plural.Count(v.Overrides, "static route"))
 	var tiers table
 	tiers.row("ROLE", "NODES", "PORTS", "NAMES")
 	for _, t := range v.Tiers {
@@ -277,7 +277,7 @@ func (v *pathsView) print(w io.Writer) error {
 	if !v.All {
 		more = " shown; there are more (--limit)"
 	}
-	fmt.Fprintf(w, "%s to %s: %s%s\n", v.From, v.To, english.Count(len(v.Paths), "path"), more)
+	fmt.Fprintf(w, "%s to %s: %s%s\n", v.From, v.To, plural.Count(len(v.Paths), "path"), more)
 	for _, p := range v.Paths {
 		fmt.Fprintln(w, "  "+strings.Join(p, " > "))
 	}

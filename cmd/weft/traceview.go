@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/tracewatch"
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 	"github.com/weft-telemetry/weft/topo"
@@ -91,7 +91,7 @@ func (v *traceView) printSummary(w io.Writer) {
 		fmt.Fprintln(w, v.Note)
 	}
 	fmt.Fprintf(w, "%s of %s: %d arrived, %d short, %d looped, %d unsettled, %d unknown\n",
-		english.Count(v.Traces, "trace"), english.Count(v.Mirrors, "mirror"), v.Ends["arrived"], v.Ends["short"], v.Ends["looped"], v.Ends["unsettled"], v.Ends["unknown"])
+		plural.Count(v.Traces, "trace"), plural.Count(v.Mirrors, "mirror"), v.Ends["arrived"], v.Ends["short"], v.Ends["looped"], v.Ends["unsettled"], v.Ends["unknown"])
 	if v.Lost+v.Bad+v.Early > 0 {
 		fmt.Fprintf(w, "%d mirrors are missing for certain, %d could not be read; %d traces were closed early\n", v.Lost, v.Bad, v.Early)
 	}

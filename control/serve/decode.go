@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
@@ -20,7 +20,7 @@ const maxFile = 1 << 20
 // parse reads the YAML of a file into c, and notes the lines of keys.
 func parse(name string, data []byte, c *Config, lines map[string]int) error {
 	if len(data) > maxFile {
-		return complaint.Errorf(name, 0, "more than %d bytes, want less", maxFile)
+		return fileerror.Errorf(name, 0, "more than %d bytes, want less", maxFile)
 	}
 	root, err := tree.Parse(name, data, "a configuration")
 	if err != nil {
@@ -178,7 +178,7 @@ type item struct {
 
 // word is a value as text; it is zero where the file has none.
 type word struct {
-	complaint.Place
+	fileerror.Place
 	text string
 }
 

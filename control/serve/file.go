@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
 // Source is where a configuration comes from. Later ones win: file, environment,
@@ -24,7 +24,7 @@ func (s Source) Load() (Config, error) {
 	if s.File != "" {
 		data, err := os.ReadFile(s.File)
 		if err != nil {
-			return c, complaint.System(s.File, err)
+			return c, fileerror.System(s.File, err)
 		}
 		if err := parse(s.File, data, &c, lines); err != nil {
 			return c, err
@@ -47,7 +47,7 @@ func (s Source) Load() (Config, error) {
 	}
 	if err := c.Check(); err != nil {
 		if s.File != "" {
-			return c, &complaint.Error{File: s.File, Line: lineOf(err, lines), Msg: err.Error()}
+			return c, &fileerror.Error{File: s.File, Line: lineOf(err, lines), Msg: err.Error()}
 		}
 		return c, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
 // FuzzConfig: whatever a file holds, reading it does not panic; a complaint has a
@@ -34,7 +34,7 @@ func FuzzConfig(f *testing.F) {
 		c, lines := DefaultConfig(), map[string]int{}
 		err := parse("f.yaml", data, &c, lines)
 		if err != nil {
-			var e *complaint.Error
+			var e *fileerror.Error
 			if !errors.As(err, &e) || e.Line == 0 && len(data) <= maxFile {
 				t.Fatalf("%q: complaint %q without a line", data, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -75,6 +75,6 @@ func showSlowdown(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-func plural(n int, noun string) string {
-	return showCount(n) + " " + english.Noun(n, noun)
+func countOf(n int, noun string) string {
+	return showCount(n) + " " + plural.Noun(n, noun)
 }

@@ -16,7 +16,7 @@ func TestShow(t *testing.T) {
 		showDuration(math.MinInt64): "-9223372037 s",
 		showAmount(48_200_311):      "48.2 M", showCount(1): "1", showCount(999): "999", showCount(1234567): "1,234,567",
 		showSlowdown(2.5): "2.50", showSlowdown(111111.2): "111,111",
-		showPercent(0.9987): "99.9 %", plural(1, "flow"): "1 flow", plural(0, "flow"): "0 flows",
+		showPercent(0.9987): "99.9 %", countOf(1, "flow"): "1 flow", countOf(0, "flow"): "0 flows",
 	} {
 		if got != want {
 			t.Errorf("printed %q; want %q", got, want)

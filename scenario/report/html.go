@@ -127,12 +127,12 @@ func (r *Run) sizeNote(s Summary) string {
 	n := s.Slowdown.All.Flows
 	var parts []string
 	if n > maxDots {
-		parts = append(parts, fmt.Sprintf("%s, counted in cells of %d pixels; darker holds more, by logarithm.", plural(n, "flow"), cellSize))
+		parts = append(parts, fmt.Sprintf("%s, counted in cells of %d pixels; darker holds more, by logarithm.", countOf(n, "flow"), cellSize))
 	} else {
 		parts = append(parts, "One dot per finished flow.")
 	}
 	if left := s.Flows.Total - n; left > 0 {
-		parts = append(parts, plural(left, "flow")+" unfinished or without an ideal time not drawn.")
+		parts = append(parts, countOf(left, "flow")+" unfinished or without an ideal time not drawn.")
 	}
 	return strings.Join(parts, " ")
 }
@@ -150,7 +150,7 @@ func (r *Run) queueNote(deepest []PortSummary) string {
 		longest = max(longest, len(p.series.Samples))
 	}
 	note := fmt.Sprintf("The %d deepest of %s, sampled every %s (%s in all).",
-		shown, plural(len(r.Ports), "port"), showDuration(r.Interval), plural(all, "sample"))
+		shown, countOf(len(r.Ports), "port"), showDuration(r.Interval), countOf(all, "sample"))
 	if longest > 2*columns {
 		note += " Each pixel column keeps the smallest and the largest of its samples."
 	}
@@ -163,10 +163,10 @@ func (p pausePlot) note() string {
 	}
 	note := "By the port that was paused, in order of its first pause; at the left the share of time it was paused."
 	if p.queues > p.shown {
-		note += fmt.Sprintf(" The %d longest paused of %s.", p.shown, plural(p.queues, "queue"))
+		note += fmt.Sprintf(" The %d longest paused of %s.", p.shown, countOf(p.queues, "queue"))
 	}
 	if p.merged {
-		note += fmt.Sprintf(" %s merged: the darker, the larger the paused share of two pixels.", plural(p.visible, "pause"))
+		note += fmt.Sprintf(" %s merged: the darker, the larger the paused share of two pixels.", countOf(p.visible, "pause"))
 	}
 	return note
 }

@@ -73,7 +73,7 @@ func plotPauses(r *Run, queues []*pausedQueue) pausePlot {
 func (p *chart) pauseRow(r *Run, q *pausedQueue, y float64, peer string, merged bool) {
 	name := portName(q.node, q.port) + suffix(" → ", peer)
 	sum := fmt.Sprintf("%s, priority %d\n%s, %s paused (%s of the time shown), longest %s\nfirst at %s",
-		name, q.priority, plural(len(q.spans), "pause"), showDuration(q.total), showPercent(r.shareOfRun(q)),
+		name, q.priority, countOf(len(q.spans), "pause"), showDuration(q.total), showPercent(r.shareOfRun(q)),
 		showDuration(q.longest), showDuration(q.spans[0].from.Sub(0)))
 	p.Rect(p.Left, y, p.Right-p.Left, barSize, plot.Attr{Class: "track", Title: sum})
 	p.Text(p.Left-7, y+barSize-1.5, "tick end", showPercent(r.shareOfRun(q)))
@@ -153,7 +153,7 @@ func (p *chart) pausedAtOnce(r *Run, queues []*pausedQueue) {
 		d = append(append(d, 'V'), plot.Num(p.Y.At(float64(n)))...)
 	}
 	d = append(append(append(append(d, 'H'), plot.Num(p.Right)...), 'V'), plot.Num(base)...)
-	p.Path(string(append(d, 'Z')), plot.Attr{Class: "area", Title: fmt.Sprintf("up to %s paused at once", plural(peak, "queue"))})
+	p.Path(string(append(d, 'Z')), plot.Attr{Class: "area", Title: fmt.Sprintf("up to %s paused at once", countOf(peak, "queue"))})
 	p.Text(p.Right+14, p.Top+10, "legend", "queues paused at once")
 	p.Text(p.Right+14, p.Top+24, "tick", fmt.Sprintf("peak %d of %d ever paused", peak, len(queues)))
 }

@@ -86,7 +86,7 @@ func sizeTitle(cols []sizeColumn, middle, from, to float64) string {
 	for _, c := range cols {
 		if math.Abs(c.middle-middle) < 1 && len(c.values) > 0 {
 			return fmt.Sprintf("%s to %s: %s\nslowdown p50 %s, p99 %s, max %s",
-				showBytes(model.Bytes(from)), showBytes(model.Bytes(to)), plural(len(c.values), "flow"),
+				showBytes(model.Bytes(from)), showBytes(model.Bytes(to)), countOf(len(c.values), "flow"),
 				showSlowdown(percentile(c.values, 500)), showSlowdown(percentile(c.values, 990)),
 				showSlowdown(percentile(c.values, 1000)))
 		}

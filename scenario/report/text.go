@@ -20,7 +20,7 @@ func (s Summary) WriteText(w io.Writer) error {
 	head.add("flows", fmt.Sprintf("%s of %s finished, %s of %s delivered",
 		showCount(f.Finished), showCount(f.Total), showBytes(f.Delivered), showBytes(f.Offered)))
 	head.add("goodput", showRate(f.Goodput))
-	head.add("retransmitted", plural(int(f.Retransmitted), "packet"))
+	head.add("retransmitted", countOf(int(f.Retransmitted), "packet"))
 	head.add("pauses", s.Pauses.text())
 	head.add("drops", s.dropsText())
 	head.write(&b)
@@ -63,8 +63,8 @@ func (p PauseSummary) text() string {
 		return "none"
 	}
 	return fmt.Sprintf("%s (%s to hosts), %s, %s paused for %s in total, %s at the longest",
-		plural(p.PauseFrames, "pause frame"), showCount(p.ToHosts), plural(p.ResumeFrames, "resume"),
-		plural(p.Queues, "queue"), showDuration(p.Total), showDuration(p.Longest))
+		countOf(p.PauseFrames, "pause frame"), showCount(p.ToHosts), countOf(p.ResumeFrames, "resume"),
+		countOf(p.Queues, "queue"), showDuration(p.Total), showDuration(p.Longest))
 }
 
 func (s Summary) dropsText() string {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -35,7 +35,7 @@ func ParseCDF(name string, data []byte) (*CDF, error) {
 	c := &CDF{}
 	line, before := 0, 0.0 // percentage of the last point
 	complain := func(format string, args ...any) (*CDF, error) {
-		return nil, complaint.Errorf(name, line, format, args...)
+		return nil, fileerror.Errorf(name, line, format, args...)
 	}
 	for text := range strings.Lines(string(data)) {
 		line++

@@ -7,23 +7,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 )
 
 // Error is a complaint about a file. Its text is "file:line: what, want …".
-type Error = complaint.Error
+type Error = fileerror.Error
 
 // readFile reads a file, or a pipe, of at most so many bytes.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, complaint.System(path, err)
+		return nil, fileerror.System(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
-		return nil, complaint.System(path, err)
+		return nil, fileerror.System(path, err)
 	}
 	if int64(len(data)) > most {
 		return nil, &Error{File: path, Msg: fmt.Sprintf("more than %v, want less", model.Bytes(most))}

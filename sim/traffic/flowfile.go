@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -32,7 +32,7 @@ func ParseFlows(name string, data []byte, hosts []Host) ([]Flow, error) {
 	var flows []Flow
 	line, count := 0, -1
 	complain := func(format string, args ...any) ([]Flow, error) {
-		return nil, complaint.Errorf(name, max(line, 1), format, args...)
+		return nil, fileerror.Errorf(name, max(line, 1), format, args...)
 	}
 	for text := range strings.Lines(string(data)) {
 		if len(flows) == count {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-telemetry/weft/internal/english"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -105,12 +105,12 @@ func (l *Load) add(n float64) {
 //	118 flows, 210.5MB, 12 groups, from +20µs to +9.9ms; hosts send 31.2% of their links (27.0% to 38.1%), receive …
 func (s Stats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %v", english.Count(s.Flows, "flow"), s.Bytes)
+	fmt.Fprintf(&b, "%s, %v", plural.Count(s.Flows, "flow"), s.Bytes)
 	if s.Open > 0 {
 		fmt.Fprintf(&b, " and %d without end", s.Open)
 	}
 	if s.Groups > 0 {
-		fmt.Fprintf(&b, ", %s", english.Count(s.Groups, "group"))
+		fmt.Fprintf(&b, ", %s", plural.Count(s.Groups, "group"))
 	}
 	if s.Flows > 0 {
 		fmt.Fprintf(&b, ", from %v to %v", s.First, s.Last)

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/topo"
 )
 
@@ -48,18 +48,18 @@ const (
 )
 
 // Error is a complaint about a file. Its text is "file:line: what, want …".
-type Error = complaint.Error
+type Error = fileerror.Error
 
 // Read reads a file in whatever format it is in. Every error is an *Error.
 func Read(path string) (*Document, error) {
 	in, err := os.Open(path)
 	if err != nil {
-		return nil, complaint.System(path, err)
+		return nil, fileerror.System(path, err)
 	}
 	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxSize+1))
 	if err != nil {
-		return nil, complaint.System(path, err)
+		return nil, fileerror.System(path, err)
 	}
 	return Parse(path, data)
 }

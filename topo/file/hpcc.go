@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -201,7 +201,7 @@ func appendHPCC(b []byte, f *topo.Fabric) ([]byte, error) {
 func ReadHPCCRoutes(path string, f *topo.Fabric) ([]topo.Override, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, complaint.System(path, err)
+		return nil, fileerror.System(path, err)
 	}
 	return ParseHPCCRoutes(path, data, f)
 }

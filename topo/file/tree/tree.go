@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
 // Bounds of nesting: our formats need 6 levels, and the parser's memory grows
@@ -31,7 +31,7 @@ func Parse(name string, data []byte, what string) (root Value, err error) {
 	// not a crash of ours.
 	defer func() {
 		if p := recover(); p != nil {
-			root, err = Value{}, complaint.Errorf(name, 1, "not YAML (%v), want %s", p, what)
+			root, err = Value{}, fileerror.Errorf(name, 1, "not YAML (%v), want %s", p, what)
 		}
 	}()
 	// Some editors begin a file with a mark of its byte order, which YAML allows.
@@ -49,14 +49,14 @@ func Parse(name string, data []byte, what string) (root Value, err error) {
 			continue
 		}
 		if body != nil {
-			return Value{}, complaint.Errorf(name, lineOf(d.Body), "second document, want one in a file")
+			return Value{}, fileerror.Errorf(name, lineOf(d.Body), "second document, want one in a file")
 		}
 		body = d.Body
 	}
 	if body == nil {
-		return Value{}, complaint.Errorf(name, 1, "file is empty, want %s", what)
+		return Value{}, fileerror.Errorf(name, 1, "file is empty, want %s", what)
 	}
-	return Value{Place: complaint.Place{File: name, Line: max(lineOf(body), 1)}, node: body}, nil
+	return Value{Place: fileerror.Place{File: name, Line: max(lineOf(body), 1)}, node: body}, nil
 }
 
 func checkDepth(name string, tokens token.Tokens) error {
@@ -69,11 +69,11 @@ func checkDepth(name string, tokens token.Tokens) error {
 			depth--
 		case token.SequenceEntryType, token.MappingKeyType:
 			if t.Position.Column > maxIndent {
-				return complaint.Errorf(name, t.Position.Line, "item at column %d, want less than %d", t.Position.Column, maxIndent)
+				return fileerror.Errorf(name, t.Position.Line, "item at column %d, want less than %d", t.Position.Column, maxIndent)
 			}
 		}
 		if depth > maxDepth {
-			return complaint.Errorf(name, t.Position.Line, "more than %d brackets inside each other, want less", maxDepth)
+			return fileerror.Errorf(name, t.Position.Line, "more than %d brackets inside each other, want less", maxDepth)
 		}
 	}
 	return nil
@@ -87,5 +87,5 @@ func syntaxError(name string, err error) error {
 			line = t.Position.Line
 		}
 	}
-	return complaint.Errorf(name, line, `%s, want YAML or JSON; a value that begins with ">" needs quotes`, msg)
+	return fileerror.Errorf(name, line, `%s, want YAML or JSON; a value that begins with ">" needs quotes`, msg)
 }

@@ -6,12 +6,12 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/weft-telemetry/weft/internal/complaint"
+	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
 // Value is a part of a document and where it stands.
 type Value struct {
-	complaint.Place
+	fileerror.Place
 	node ast.Node
 	key  int // line of the key it stands under, if any
 
@@ -21,7 +21,7 @@ type Value struct {
 
 // OnKey is where the key stands that v stands under, which may be on a line
 // above.
-func (v Value) OnKey() complaint.Place { return complaint.Place{File: v.File, Line: v.key} }
+func (v Value) OnKey() fileerror.Place { return fileerror.Place{File: v.File, Line: v.key} }
 
 // IsMap tells whether v is keys and values.
 func (v Value) IsMap() bool { _, is := v.node.(ast.MapNode); return is }

@@ -1,4 +1,4 @@
-package complaint
+package fileerror
 
 // Distance is how many letters must change to make b of a (Levenshtein): what a
 // complaint about an unknown word finds the word by that was meant.

@@ -1,5 +1,5 @@
 // Package english counts things in sentences for people: "1 switch", "2 switches".
-package english
+package plural
 
 import (
 	"fmt"

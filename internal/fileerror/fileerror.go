@@ -1,6 +1,6 @@
 // Package complaint is how all rooms complain about a file that a user wrote:
 // "file:line: what, want …".
-package complaint
+package fileerror
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package english
+package plural
 
 import "testing"
 
