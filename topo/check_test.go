@@ -177,7 +177,7 @@ func TestLoopsEqualSlowTwin(t *testing.T) {
 	})
 }
 
-// slowReaches tells whether packets to a may come from one switch to another in
+// slowReaches reports whether packets to a may come from one switch to another in
 // one or more hops.
 func slowReaches(r *Routes, a model.Addr, from, to model.NodeID, seen map[model.NodeID]bool) bool {
 	for _, p := range r.NextHops(from, a) {

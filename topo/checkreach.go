@@ -87,7 +87,7 @@ func (c *checker) groupHosts() {
 	}
 }
 
-// besideHost tells whether a host has another host on one of its ports.
+// besideHost reports whether a host has another host on one of its ports.
 func (c *checker) besideHost(h model.NodeID) bool {
 	return slices.ContainsFunc(c.f.nodes[h].Ports, func(p Port) bool { return c.r.row[p.Peer.Node] < 0 })
 }

@@ -104,7 +104,7 @@ func (f *Fabric) Switches() []model.NodeID { return f.switches }
 // Node returns a node by id. It panics if there is none.
 func (f *Fabric) Node(id model.NodeID) *Node { return &f.nodes[id] }
 
-// Has tells whether the fabric has a node of this id.
+// Has reports whether the fabric has a node of this id.
 func (f *Fabric) Has(id model.NodeID) bool { return int64(id) < int64(len(f.nodes)) }
 
 // Port returns a port, or nil if there is none.
@@ -169,7 +169,7 @@ func (f *Fabric) Owners(a model.Addr) []model.NodeID {
 	return nil
 }
 
-// Owns tells whether packets to a end at this node.
+// Owns reports whether packets to a end at this node.
 func (f *Fabric) Owns(id model.NodeID, a model.Addr) bool {
 	return slices.Contains(f.Owners(a), id)
 }

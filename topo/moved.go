@@ -39,7 +39,7 @@ func (r *Routes) homeOfMoved(a model.Addr) model.Addr {
 // nothing.
 func (r *Routes) Owners(a model.Addr) []model.NodeID { return r.f.Owners(r.home(a)) }
 
-// Owns tells whether packets to a are for this node.
+// Owns reports whether packets to a are for this node.
 func (r *Routes) Owns(id model.NodeID, a model.Addr) bool { return r.f.Owns(id, r.home(a)) }
 
 func (b *routeBuilder) checkMoved() error {

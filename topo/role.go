@@ -26,7 +26,7 @@ var roleNames = [...]string{Host: "host", Mux: "mux", ToR: "tor", Leaf: "leaf", 
 // roleAliases are other people's words for the same tiers.
 var roleAliases = map[string]Role{"edge": ToR, "agg": Leaf, "aggregation": Leaf, "core": Spine, "server": Host}
 
-// IsSwitch tells whether nodes of this role forward other nodes' packets.
+// IsSwitch reports whether nodes of this role forward other nodes' packets.
 func (r Role) IsSwitch() bool { return r >= ToR }
 
 // String prints the role's name.

@@ -256,7 +256,7 @@ func (t *Table) judge(dst []byte, p place.Key, found *[place.MaxCopies]uint64, c
 	return a
 }
 
-// loadSlot appends the value of a slot and tells whether it is the key's. The
+// loadSlot appends the value of a slot and reports whether it is the key's. The
 // id is the same for equal values, and for no others that ever meet.
 func (t *Table) loadSlot(dst []byte, p place.Key, slot []uint64) (_ []byte, id uint64, ok bool) {
 	base := len(dst)

@@ -39,7 +39,7 @@ func (c CRC) Slot(n int, slots uint64) uint64 {
 	return uint64(^(tables[0][byte(s)^byte(n)] ^ s>>8)) & (slots - 1)
 }
 
-// IsPrototypeSlots tells whether the prototype can have that many slots.
+// IsPrototypeSlots reports whether the prototype can have that many slots.
 func IsPrototypeSlots(slots uint64) bool {
 	return slots >= 2 && slots <= 1<<31 && bits.OnesCount64(slots) == 1
 }

@@ -18,7 +18,7 @@ type Key struct {
 	CRC  CRC // the prototype's
 }
 
-// Check tells whether keys of so many bytes have places.
+// Check reports whether keys of so many bytes have places.
 func (r Rule) Check(keyLen int) error {
 	if keyLen < 1 || r.Prototype && keyLen != PrototypeKey {
 		return ErrKeyLen

@@ -70,7 +70,7 @@ func (v *Values) find(c uint32) (uint32, bool) {
 	}
 }
 
-// has tells whether x is one of the values.
+// has reports whether x is one of the values.
 func (v *Values) has(x uint32) bool {
 	got, ok := v.find(v.trim(code(x)))
 	return ok && got == x

@@ -100,7 +100,7 @@ func (q *Requester) Disconnect() {
 	q.up, q.count, q.sent = false, 0, 0
 }
 
-// Up tells whether there is a connection.
+// Up reports whether there is a connection.
 func (q *Requester) Up() bool { return q.up }
 
 // Room is how many packets can be added.
@@ -114,7 +114,7 @@ func (q *Requester) Room() int {
 // Stats returns the present counts.
 func (q *Requester) Stats() RequesterStats { return q.stats }
 
-// Write stores at most MTU bytes at an address. It tells whether there was
+// Write stores at most MTU bytes at an address. It reports whether there was
 // room.
 func (q *Requester) Write(va uint64, key uint32, data []byte) bool {
 	return q.write(roce.WriteOnly, va, key, data, 0)

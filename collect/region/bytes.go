@@ -8,7 +8,7 @@ import (
 // bulk is the length from which a copy is quicker than word by word.
 const bulk = 64
 
-// Check tells whether n bytes at off lie in the data.
+// Check reports whether n bytes at off lie in the data.
 func (r *Region) Check(off, n uint64) error {
 	if size := uint64(len(r.words)) * 8; off > size || n > size-off {
 		return ErrBounds
@@ -49,7 +49,7 @@ func (r *Region) Write(off uint64, b []byte) error {
 }
 
 // Put stores b at byte off of words, as Write does, if both ends of it are those
-// of half words, and tells whether they are. It is for small writes: it does
+// of half words, and reports whether they are. It is for small writes: it does
 // without the care that single bytes take.
 func Put(words []uint64, off uint64, b []byte) bool {
 	if (off|uint64(len(b)))%4 != 0 {

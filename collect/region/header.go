@@ -46,7 +46,7 @@ type Header struct {
 	Size     int64           // bytes of data
 }
 
-// check tells whether h fits into the page.
+// check reports whether h fits into the page.
 func (h Header) check() error {
 	switch {
 	case h.Kind == "" || len(h.Kind) > geomAt-kindAt:

@@ -102,7 +102,7 @@ func (r *Region) Words() []uint64 { return r.words }
 // Size is the length of the data in bytes.
 func (r *Region) Size() int64 { return r.head.Size }
 
-// ReadOnly tells whether the region came from View.
+// ReadOnly reports whether the region came from View.
 func (r *Region) ReadOnly() bool { return r.readOnly }
 
 // word returns a word of the header page.

@@ -40,7 +40,7 @@ func (p *Plan) Check() error {
 	return nil
 }
 
-// Serves tells whether there is memory for such a report.
+// Serves reports whether there is memory for such a report.
 func (p *Plan) Serves(r *dta.Report) bool {
 	switch r.Primitive {
 	case dta.KeyWrite:
@@ -71,7 +71,7 @@ func (p *Plan) Serves(r *dta.Report) bool {
 	return false
 }
 
-// ServesRun tells whether there is memory for all reports of a run. What decides
+// ServesRun reports whether there is memory for all reports of a run. What decides
 // is the same for all, but for postcards.
 func (p *Plan) ServesRun(first *dta.Report, run []byte, count int) bool {
 	if !p.Serves(first) {

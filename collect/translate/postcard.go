@@ -24,7 +24,7 @@ type Path struct {
 	Values     []uint32 // one for each hop, 0 where there is none
 }
 
-// Complete tells whether every hop of the path has a value: all that a
+// Complete reports whether every hop of the path has a value: all that a
 // postcard said there are, or all that memory has room for.
 func (p *Path) Complete() bool {
 	return complete(p.Seen, int(p.Length), len(p.Values))
@@ -195,7 +195,7 @@ func (c *cache) put(now model.Time, r *dta.Report, at uint32, emit emitter) {
 	}
 }
 
-// holds tells whether the row's path is that of a key. Keys of the usual length
+// holds reports whether the row's path is that of a key. Keys of the usual length
 // are compared as two words that overlap, without a call.
 func (w *row) holds(key []byte) bool {
 	n := len(key)

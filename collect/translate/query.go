@@ -40,7 +40,7 @@ func (q Query) Check(plan *Plan) error {
 	return nil
 }
 
-// answers tells whether a complete path is an answer, and its sum.
+// answers reports whether a complete path is an answer, and its sum.
 func (q Query) answers(p *Path) (sum uint64, ok bool) {
 	for _, v := range p.hops() {
 		sum += uint64(v >> q.Shift & (1<<q.Bits - 1))

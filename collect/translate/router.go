@@ -12,7 +12,7 @@ import (
 // Target is where a Router sends reports: a Translator, or one that a host
 // guards. Admit and AdmitRun must be safe to call while another goroutine puts reports.
 type Target interface {
-	// Admit tells whether such a report can be put now: dta.Stored,
+	// Admit reports whether such a report can be put now: dta.Stored,
 	// dta.Unserved without memory for it, dta.RateLimited while the collector
 	// cannot keep up.
 	Admit(r *dta.Report) dta.Verdict
@@ -148,7 +148,7 @@ func NewLimiter(perSecond float64, burst int) (Limiter, error) {
 	return Limiter{gap: gap, burst: gap * time.Duration(burst)}, nil
 }
 
-// Allow tells whether a report may pass now, and if so, counts it.
+// Allow reports whether a report may pass now, and if so, counts it.
 func (l *Limiter) Allow(now model.Time) bool {
 	if l.gap == 0 {
 		return true

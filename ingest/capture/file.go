@@ -55,7 +55,7 @@ func device(name string) pcapgo.NgInterface {
 	return pcapgo.NgInterface{Name: name, LinkType: layers.LinkTypeRaw, TimestampResolution: 9}
 }
 
-// full tells whether the file has its size.
+// full reports whether the file has its size.
 func (w *file) full() bool { return w.cfg.MaxSize > 0 && w.size >= int64(w.cfg.MaxSize) }
 
 // blockSize is what pcapng puts around a packet.

@@ -146,7 +146,7 @@ func openFiles(t *testing.T, dir string) files {
 
 func (f files) head(id uint32) uint64 { h, _ := f.lists.Head(id); return h }
 
-// stored tells whether flow i of reports has its value and its count.
+// stored reports whether flow i of reports has its value and its count.
 func (f files) stored(i int) bool {
 	key := fmt.Appendf(nil, "flow %d", i)
 	p, _ := f.values.Place(key)

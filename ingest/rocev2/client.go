@@ -183,7 +183,7 @@ func (c *Client) PutRun(now model.Time, first *dta.Report, run []byte, count int
 	c.pump(now)
 }
 
-// pump sends what the requester has, and tells whether it has room for a batch
+// pump sends what the requester has, and reports whether it has room for a batch
 // of reports with all their copies, twice over.
 func (c *Client) pump(now model.Time) {
 	for pkt := c.req.Next(now); pkt != nil; pkt = c.req.Next(now) {
@@ -257,7 +257,7 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// connected tells whether both the queue pair and its exchange live.
+// connected reports whether both the queue pair and its exchange live.
 func (c *Client) connected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

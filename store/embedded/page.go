@@ -61,7 +61,7 @@ func (w *pageWalk[T]) run(ctx context.Context, hot *recent.Set[T]) error {
 	return w.cold(ctx, before, first, last)
 }
 
-// take adds records that memory has, and tells whether the page has ended.
+// take adds records that memory has, and reports whether the page has ended.
 func (w *pageWalk[T]) take(records iter.Seq2[recent.Place, *T]) (ended bool) {
 	for at, r := range records {
 		if at.Seq > w.bound {
@@ -75,7 +75,7 @@ func (w *pageWalk[T]) take(records iter.Seq2[recent.Place, *T]) (ended bool) {
 	return false
 }
 
-// full tells whether the page has ended, which is so when a record more is
+// full reports whether the page has ended, which is so when a record more is
 // there than it may hold, and seals it.
 func (w *pageWalk[T]) full() bool {
 	if len(w.page.Items) < w.limit && w.bytes < int(w.cfg.MaxAnswer) {
@@ -171,11 +171,11 @@ func (w *pageWalk[T]) cold(ctx context.Context, before recent.Place, first, last
 	return nil
 }
 
-// rare tells whether few records of a stretch of time can be what is asked for:
+// rare reports whether few records of a stretch of time can be what is asked for:
 // DuckDB finds them by one column, and unpacks the others of those alone.
 func (w *pageWalk[T]) rare() bool { return !w.asked.Flow.IsZero() || w.asked.Name != "" }
 
-// filtered tells whether not every record of a stretch of time is asked for.
+// filtered reports whether not every record of a stretch of time is asked for.
 func (w *pageWalk[T]) filtered() bool {
 	return w.rare() || w.asked.Node != "" || w.asked.Port != 0 || w.asked.Ends != record.Ends{}
 }

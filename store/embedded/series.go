@@ -144,7 +144,7 @@ func (w *stepWalk[T, S]) run(ctx context.Context, hot *recent.StepsView[S]) erro
 	return nil
 }
 
-// full tells whether the page has ended, and seals it.
+// full reports whether the page has ended, and seals it.
 func (w *stepWalk[T, S]) full() bool {
 	if len(w.page.Items) < w.limit {
 		return false

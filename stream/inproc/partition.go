@@ -54,7 +54,7 @@ func (p *partition) put(m *stream.Message) error {
 	return nil
 }
 
-// poll gives everything that waits to take, without the lock. It tells whether
+// poll gives everything that waits to take, without the lock. It reports whether
 // nothing more can come.
 func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 	p.mu.Lock()
@@ -83,7 +83,7 @@ func (p *partition) poll(take func(m stream.Message)) (n int, over bool) {
 	return n, over
 }
 
-// claim takes or leaves the place of the reader. It tells whether it could.
+// claim takes or leaves the place of the reader. It reports whether it could.
 func (p *partition) claim(take bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

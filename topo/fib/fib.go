@@ -111,7 +111,7 @@ func (t *Table) SetDest(a model.Addr, ports ...model.PortID) error {
 	return t.SetPrefix(hostPrefix(a), ports...)
 }
 
-// RemoveFlow takes a flow's entry away and tells whether there was one.
+// RemoveFlow takes a flow's entry away and reports whether there was one.
 func (t *Table) RemoveFlow(key model.FlowKey) bool {
 	_, ok := t.flows[key]
 	delete(t.flows, key)
@@ -119,7 +119,7 @@ func (t *Table) RemoveFlow(key model.FlowKey) bool {
 	return ok
 }
 
-// RemovePrefix takes a prefix's entry away and tells whether there was one.
+// RemovePrefix takes a prefix's entry away and reports whether there was one.
 func (t *Table) RemovePrefix(p netip.Prefix) bool {
 	if !p.IsValid() {
 		return false

@@ -149,7 +149,7 @@ func detect(name string, data []byte) Format {
 	return YAML
 }
 
-// looksLikeHPCC tells whether the first line with text is made of three
+// looksLikeHPCC reports whether the first line with text is made of three
 // numbers.
 func looksLikeHPCC(data []byte) bool {
 	head := strings.TrimLeft(string(data[:min(len(data), 4096)]), " \t\r\n")
@@ -163,7 +163,7 @@ func looksLikeHPCC(data []byte) bool {
 	return len(fields) == 3
 }
 
-// looksLikeContainerlab tells whether a line starts with the key topology,
+// looksLikeContainerlab reports whether a line starts with the key topology,
 // which Weft's own files do not have.
 func looksLikeContainerlab(data []byte) bool {
 	return strings.HasPrefix(string(data), "topology:") || strings.Contains(string(data), "\ntopology:")

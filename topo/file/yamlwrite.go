@@ -171,7 +171,7 @@ func routeRecords(f *topo.Fabric, all []topo.Override) (out []record) {
 	return out
 }
 
-// isRouteTo tells whether two overrides are what Fabric.RouteTo makes for a
+// isRouteTo reports whether two overrides are what Fabric.RouteTo makes for a
 // node.
 func isRouteTo(f *topo.Fabric, id model.NodeID, a, b topo.Override) bool {
 	n := f.Node(id)

@@ -50,7 +50,7 @@ func (t *Table[V]) Get(p netip.Prefix) (v V, ok bool) {
 	return v, ok
 }
 
-// Delete removes exactly this prefix and tells whether it was there.
+// Delete removes exactly this prefix and reports whether it was there.
 func (t *Table[V]) Delete(p netip.Prefix) bool {
 	levels, bits, base := t.space(p)
 	i, found := find(*levels, bits)
@@ -84,7 +84,7 @@ func (t *Table[V]) Lookup(a model.Addr) (v V, ok bool) {
 	return v, false
 }
 
-// Empty tells whether the table holds no prefix.
+// Empty reports whether the table holds no prefix.
 func (t *Table[V]) Empty() bool { return len(t.v4)+len(t.v6) == 0 }
 
 // space returns the levels of the prefix's family, its length in the 128-bit

@@ -23,16 +23,16 @@ type Value struct {
 // above.
 func (v Value) OnKey() fileerror.Place { return fileerror.Place{File: v.File, Line: v.key} }
 
-// IsMap tells whether v is keys and values.
+// IsMap reports whether v is keys and values.
 func (v Value) IsMap() bool { _, is := v.node.(ast.MapNode); return is }
 
-// IsList tells whether v is a list.
+// IsList reports whether v is a list.
 func (v Value) IsList() bool { _, is := v.node.(*ast.SequenceNode); return is }
 
-// IsEmpty tells whether nothing stands where v could.
+// IsEmpty reports whether nothing stands where v could.
 func (v Value) IsEmpty() bool { _, is := v.node.(*ast.NullNode); return is }
 
-// IsText tells whether v is a single value.
+// IsText reports whether v is a single value.
 func (v Value) IsText() bool { _, is := v.node.(ast.ScalarNode); return is && !v.IsEmpty() }
 
 // child makes a value of a part of v; what has no line of its own has v's.
