@@ -5,7 +5,9 @@ SHELL := /bin/bash
 GO       ?= go
 FUZZTIME ?= 5s
 TOOL     := $(GO) tool -modfile=tools.mod
-LDFLAGS  := -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
+# The newest tag, as 1.2.3 or 1.2.3-4-gabcdef; empty without one, for which weft has a fallback.
+VERSION  := $(patsubst v%,%,$(shell git describe --tags --match 'v*' --dirty 2>/dev/null))
+LDFLAGS  := -X main.version=$(VERSION) -X main.commit=$(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
 .PHONY: help demo build console page test unit fuzz bench lint fmt man clean
 

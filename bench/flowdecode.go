@@ -90,7 +90,7 @@ func newAlone(n int) (*alone, error) {
 	if a.fs, err = assembleSet(1, 1, a.set, uint64(n)); err != nil {
 		return nil, err
 	}
-	if d := a.decoder.Single(a.fs); !d.Complete() {
+	if d := a.decoder.SingleDecode(a.fs); !d.Complete() {
 		return nil, fmt.Errorf("single decode left %d of %d flows", d.Undecoded, a.set.Inserted())
 	}
 	a.cells = a.set.AppendCells(nil)
@@ -100,7 +100,7 @@ func newAlone(n int) (*alone, error) {
 
 func (a *alone) decode(n int) {
 	for range n {
-		a.decoder.Single(a.fs)
+		a.decoder.SingleDecode(a.fs)
 	}
 }
 
@@ -165,7 +165,7 @@ func assembleSet(sw model.NodeID, seed uint64, s *sketch.Set[sketch.Key4], packe
 				b = h.Layout.AppendCell(b, &cell)
 			}
 		}
-		if out, err = a.Add(0, wire.Seal(b, 0), out); err != nil {
+		if out, err = a.AddChunk(0, wire.Seal(b, 0), out); err != nil {
 			return nil, err
 		}
 	}
@@ -186,8 +186,8 @@ func decodeTogether(ctx context.Context) ([]Result, error) {
 		name  string
 		guide flows.Guide
 	}{
-		{"routes known", flows.Along(f.routes, f.sets)},
-		{"routes unknown", flows.Neighbours(f.routes.Fabric(), f.sets)},
+		{"routes known", flows.RouteGuide(f.routes, f.sets)},
+		{"routes unknown", flows.NeighbourGuide(f.routes.Fabric(), f.sets)},
 	} {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -289,7 +289,7 @@ func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
 // complete: all flows, and all counters exact.
 func (f *flowFabric) decode(guide flows.Guide) (ms float64, whole int) {
 	used := processTime()
-	decoded := flows.Net(f.sets, flows.Options{Workers: 1}, guide)
+	decoded := flows.NetDecode(f.sets, flows.Options{Workers: 1}, guide)
 	ms = float64((processTime() - used).Microseconds()) / 1e3 / float64(len(f.sets))
 	for i := range decoded {
 		if decoded[i].Complete() {

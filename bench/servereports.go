@@ -161,7 +161,7 @@ func (r *recording) add(from model.NodeID, kind control.Kind, data []byte) error
 // player sends a recording over and over, as if it were now, to a socket.
 type player struct {
 	*recording
-	lists  control.Lists
+	lists  control.ListPlan
 	conn   *udp.Conn
 	to     netip.AddrPort
 	copies float64 // of each label and mirror: how the rate is set
@@ -178,7 +178,7 @@ func newPlayer(r *recording, nodes int, to netip.AddrPort) (*player, error) {
 		return nil, err
 	}
 	return &player{
-		recording: r, lists: control.DefaultLists(nodes), conn: conn, to: to, copies: 1,
+		recording: r, lists: control.DefaultListPlan(nodes), conn: conn, to: to, copies: 1,
 		writer: map[model.NodeID]*dta.Writer{}, open: map[model.NodeID]bool{}, buf: map[model.NodeID][]byte{},
 	}, nil
 }

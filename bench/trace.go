@@ -50,9 +50,9 @@ func raceTraces(ctx context.Context, open int) ([]Result, error) {
 		return nil, err
 	}
 	cfg := trace.DefaultConfig()
-	cfg.Close, cfg.Traces = ours.quiet(), 4*open
+	cfg.CloseAfter, cfg.MaxTraces = ours.quiet(), 4*open
 	arrived := 0
-	a, err := trace.New(cfg, ours.intent, func(t *trace.Trace) {
+	a, err := trace.NewAssembler(cfg, ours.intent, func(t *trace.Trace) {
 		if t.End == trace.Arrived {
 			arrived++
 		}
@@ -70,7 +70,7 @@ func raceTraces(ctx context.Context, open int) ([]Result, error) {
 			if _, err := m.Parse(data); err != nil {
 				panic("bench: " + err.Error())
 			}
-			a.Add(now, &m)
+			a.AddMirror(now, &m)
 		}
 	}
 	weft(5_000_000) // a million packets: its slabs are as large as they will be

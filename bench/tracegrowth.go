@@ -61,9 +61,9 @@ func grow(ctx context.Context, underway int, loss float64) (g growth, err error)
 	}
 	before := live()
 	cfg := trace.DefaultConfig()
-	cfg.Close, cfg.Traces = from[0].quiet(), 4*underway
+	cfg.CloseAfter, cfg.MaxTraces = from[0].quiet(), 4*underway
 	closed := 0
-	a, err := trace.New(cfg, from[0].intent, func(*trace.Trace) { closed++ })
+	a, err := trace.NewAssembler(cfg, from[0].intent, func(*trace.Trace) { closed++ })
 	if err != nil {
 		return g, err
 	}
@@ -74,7 +74,7 @@ func grow(ctx context.Context, underway int, loss float64) (g growth, err error)
 			if _, err := m.Parse(data); err != nil {
 				panic("bench: " + err.Error())
 			}
-			a.Add(now, &m)
+			a.AddMirror(now, &m)
 		}
 	}
 	weft(20 * underway) // four waves: the slabs are as large as they will be

@@ -12,8 +12,8 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// Page is the built page, with index.html at its root.
-func Page() fs.FS {
+// Files is the built page, with index.html at its root.
+func Files() fs.FS {
 	page, err := fs.Sub(dist, "dist")
 	if err != nil {
 		panic(err) // the name is ours

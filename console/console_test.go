@@ -28,7 +28,7 @@ var (
 
 // TestFirstLoad: what the index and the first view need is small.
 func TestFirstLoad(t *testing.T) {
-	page := console.Page()
+	page := console.Files()
 	seen := map[string]bool{}
 	sum := 0
 	var load func(name string)
@@ -87,11 +87,11 @@ var elsewhere = regexp.MustCompile(`https?://[^"'\s)\x60]+`)
 
 // TestNothingFromElsewhere: the page works where there is no internet.
 func TestNothingFromElsewhere(t *testing.T) {
-	err := fs.WalkDir(console.Page(), ".", func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(console.Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := fs.ReadFile(console.Page(), name)
+		data, err := fs.ReadFile(console.Files(), name)
 		for _, u := range elsewhere.FindAllString(string(data), -1) {
 			if !strings.HasPrefix(u, "http://www.w3.org/") && !strings.HasPrefix(u, "https://svelte.dev/e/") {
 				t.Errorf("%s names %s", name, u)
@@ -132,7 +132,7 @@ func TestPageIsOfItsSource(t *testing.T) {
 		}
 	}
 	run("vite", "build", "--outDir", dir, "--logLevel", "warn")
-	compare(t, os.DirFS(dir), console.Page())
+	compare(t, os.DirFS(dir), console.Files())
 	types := filepath.Join(t.TempDir(), "schema.d.ts")
 	run("openapi-typescript", "../../control/api/openapi.json", "-o", types, "--default-non-nullable=false")
 	fresh, err := os.ReadFile(types)

@@ -26,7 +26,7 @@ import (
 // Config is what a Controller goes by.
 type Config struct {
 	Intent *topo.Intent
-	Lists  Lists
+	ListPlan  ListPlan
 	// Epoch is the wall's time at which the fabric's clocks show 0.
 	Epoch time.Time
 
@@ -37,24 +37,24 @@ type Config struct {
 	Probes    probe.Config
 	Incidents incident.Config
 
-	// Sample is how often ports are sampled for the store.
-	Sample time.Duration
-	// Balance is over how many slots the use of equal-cost ports is judged.
-	Balance int
+	// SampleInterval is how often ports are sampled for the store.
+	SampleInterval time.Duration
+	// BalanceSlots is over how many slots the use of equal-cost ports is judged.
+	BalanceSlots int
 	// LossShare is the least part of a link's packets, and LossPackets the
 	// least number in one slot, that must be lost to be worth an incident.
 	LossShare   float64
 	LossPackets uint64
-	// Stall is the part of a slot that a port must be paused for, for packets
+	// StallShare is the part of a slot that a port must be paused for, for packets
 	// that did not arrive to be taken for waiting there.
-	Stall float64
-	// Deep is a queue that is worth telling of.
-	Deep model.Bytes
-	// Silent is after how long without any report a switch is silent.
-	Silent time.Duration
-	// Verdict is how long a complaint of a client waits for its verdict, of the
+	StallShare float64
+	// DeepQueue is a queue that is worth telling of.
+	DeepQueue model.Bytes
+	// SilentAfter is after how long without any report a switch is silent.
+	SilentAfter time.Duration
+	// VerdictTimeout is how long a complaint of a client waits for its verdict, of the
 	// fabric's clock.
-	Verdict time.Duration
+	VerdictTimeout time.Duration
 	// SelfPolling says that hosts poll about their slow flows by themselves, and
 	// cannot be told to: a client's complaint waits for what they cause.
 	SelfPolling bool
@@ -69,17 +69,17 @@ type Config struct {
 func DefaultConfig(in *topo.Intent) Config {
 	f := in.At(0).Fabric()
 	return Config{
-		Intent: in, Lists: DefaultLists(len(f.Nodes())),
+		Intent: in, ListPlan: DefaultListPlan(len(f.Nodes())),
 		Flows:     flowwatch.DefaultConfig(in),
 		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
 		Traces:    tracewatch.DefaultConfig(in),
 		Causes:    rootcause.DefaultConfig(in),
 		Probes:    probe.DefaultConfig(),
 		Incidents: incident.DefaultConfig(),
-		Sample:    time.Millisecond, Balance: 5, LossShare: 1e-3, LossPackets: 3, Stall: 0.2, Deep: 20 * model.KB,
-		Silent: 100 * time.Millisecond,
+		SampleInterval:    time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
+		SilentAfter: 100 * time.Millisecond,
 		// Switches take a tenth of a second to tell what they remember.
-		Verdict: 400 * time.Millisecond,
+		VerdictTimeout: 400 * time.Millisecond,
 	}
 }
 
@@ -89,16 +89,16 @@ type Devices interface {
 	portwatch.Fabric
 	tracewatch.Marker
 	probe.Injector
-	// Ask has a flow's source poll the fabric about it. It tells whether it
+	// PollFlow has a flow's source poll the fabric about it. It tells whether it
 	// could.
-	Ask(flow model.FlowKey) bool
+	PollFlow(flow model.FlowKey) bool
 	// Counters appends what switch ports count of themselves, as gNMI or SNMP
 	// would tell.
-	Counters(list []PortCount) []PortCount
+	Counters(list []PortCounters) []PortCounters
 }
 
-// PortCount is what a port has counted since it came up.
-type PortCount struct {
+// PortCounters is what a port has counted since it came up.
+type PortCounters struct {
 	Port     model.Port
 	Bytes    uint64        // sent
 	Discards uint64        // packets for which there was no room
@@ -108,8 +108,8 @@ type PortCount struct {
 // Output takes what a controller makes. Both are called from the goroutine that
 // calls the controller, and must not wait.
 type Output struct {
-	// Keep takes records; the batch is the controller's again afterwards.
-	Keep func(b *record.Batch)
+	// Add takes records; the batch is the controller's again afterwards.
+	Records func(b *record.Batch)
 	// Incident hears of every incident that is new or has changed. It must not
 	// keep it.
 	Incident func(in *incident.Incident)
@@ -131,21 +131,21 @@ type Controller struct {
 	causes *rootcause.Watch
 
 	now         model.Time
-	balance     balance
-	meter       meter
+	balanceWindow     balanceWindow
+	meter       portMeter
 	batch       record.Batch
 	stats       Stats
 	view        *View
-	drawings    drawings
+	drawings    drawingCache
 	verdicts    uint64
-	lastVerdict map[verdictKind]verdictSaid
-	verdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
-	lost        lostLately
-	shown       model.Time // when the last snapshot was made
-	hearing     hearing
+	lastVerdict map[verdictKind]recordedVerdict
+	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
+	recentLosses        recentLosses
+	lastView       model.Time // when the last snapshot was made
+	liveness     livenessTable
 
-	later   []later
-	asked   map[question]model.Time
+	timers   []timer
+	requested   map[evidenceRequest]model.Time
 	actions map[uint64][]api.Action // by incident
 	closed  []uint64                // incidents that are, and have an account still; oldest first
 }
@@ -154,7 +154,7 @@ type Controller struct {
 type Stats struct {
 	Reports   [numKinds]uint64
 	Refused   [numKinds]uint64 // no use could be made of them
-	Unplanned uint64           // to lists that are nobody's
+	UnknownList uint64           // to lists that are nobody's
 	Flowsets  flowwatch.Stats  // what became of those that chunks make up
 }
 
@@ -167,7 +167,7 @@ const (
 	Label
 	Mirror
 	Epoch
-	Complaint
+	DiagnosisRequest
 	numKinds
 )
 
@@ -184,11 +184,11 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	if devices == nil {
 		return nil, errors.New("control: no devices, want at least some that do nothing")
 	}
-	if want := max(cfg.Lists.Mirrors.Count, 1); cfg.Traces.Analyzers != want {
+	if want := max(cfg.ListPlan.Mirrors.Count, 1); cfg.Traces.Analyzers != want {
 		return nil, fmt.Errorf("control: %d analyzers of traces, want %d: one for each list of mirrors", cfg.Traces.Analyzers, want)
 	}
-	if cfg.Sample <= 0 || cfg.Balance < 1 || cfg.Silent <= 0 {
-		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots, switches silent after %v; want above 0, at least 1, and above 0", cfg.Sample, cfg.Balance, cfg.Silent)
+	if cfg.SampleInterval <= 0 || cfg.BalanceSlots < 1 || cfg.SilentAfter <= 0 {
+		return nil, fmt.Errorf("control: ports sampled every %v, balance over %d slots, switches silent after %v; want above 0, at least 1, and above 0", cfg.SampleInterval, cfg.BalanceSlots, cfg.SilentAfter)
 	}
 	c := &Controller{cfg: cfg, fabric: cfg.Intent.At(0).Fabric(), devices: devices, out: out}
 	var err, e error
@@ -200,9 +200,9 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
 	cfg.Causes.Drawn = func(ev poll.Event, g *provenance.Graph) {
-		c.drawings.add(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
+		c.drawings.addDrawing(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
 	}
-	cfg.Causes.Ask = func(_ model.Time, who diagnose.Complaint) { devices.Ask(who.Victim) }
+	cfg.Causes.Ask = func(_ model.Time, who diagnose.Complaint) { devices.PollFlow(who.Victim) }
 	c.causes, e = rootcause.New(cfg.Causes)
 	err = errors.Join(err, e)
 	c.desk, e = probe.NewDesk(cfg.Probes, cfg.Intent, devices)
@@ -210,52 +210,52 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	c.joiner, e = incident.New(cfg.Incidents)
 	err = errors.Join(err, e)
 	c.verdicts = cfg.LastDiagnosis
-	c.meter = newMeter(cfg.Flows.Slot)
-	c.view, c.hearing = newView(c.fabric, cfg.Silent), newHearing(c.fabric)
-	c.lastVerdict = map[verdictKind]verdictSaid{}
-	c.asked, c.actions = map[question]model.Time{}, map[uint64][]api.Action{}
+	c.meter = newPortMeter(cfg.Flows.Slot)
+	c.view, c.liveness = newView(c.fabric, cfg.SilentAfter), newLivenessTable(c.fabric)
+	c.lastVerdict = map[verdictKind]recordedVerdict{}
+	c.requested, c.actions = map[evidenceRequest]model.Time{}, map[uint64][]api.Action{}
 	return c, err
 }
 
-// Take hands over the data of one report, found in a list at a time of the
+// IngestReport hands over the data of one report, found in a list at a time of the
 // collector's clock.
-func (c *Controller) Take(now model.Time, list dta.ListID, data []byte) {
+func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) {
 	c.now = max(c.now, now)
-	switch l := &c.cfg.Lists; {
-	case l.Flowsets.has(list):
-		c.hearing.note(now, Flowset, model.NodeID(list-l.Flowsets.First))
+	switch l := &c.cfg.ListPlan; {
+	case l.Flowsets.contains(list):
+		c.liveness.markAlive(now, Flowset, model.NodeID(list-l.Flowsets.First))
 		slots, err := c.flows.Add(now, data)
-		c.count(Flowset, err)
+		c.countReport(Flowset, err)
 		for _, s := range slots {
-			c.slot(s)
+			c.processSlot(s)
 		}
-	case l.Labels.has(list):
-		c.use(now, Label, data, c.ports.Add(now, data))
-	case l.Mirrors.has(list):
-		c.use(now, Mirror, data, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
-	case l.Epochs.has(list):
+	case l.Labels.contains(list):
+		c.countFrom(now, Label, data, c.ports.Add(now, data))
+	case l.Mirrors.contains(list):
+		c.countFrom(now, Mirror, data, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
+	case l.Epochs.contains(list):
 		verdicts, err := c.causes.Add(now, data)
-		c.use(now, Epoch, data, err)
-		c.diagnosed(verdicts)
-	case l.Complaints.has(list):
-		c.count(Complaint, c.polled(now, data))
+		c.countFrom(now, Epoch, data, err)
+		c.recordVerdicts(verdicts)
+	case l.DiagnosisRequests.contains(list):
+		c.countReport(DiagnosisRequest, c.ingestPoll(now, data))
 	default:
-		c.stats.Unplanned++
+		c.stats.UnknownList++
 	}
 }
 
-// Wall tells what the collector's clock shows, where the times of Take and Tick
+// SetWallClock tells what the collector's clock shows, where the times of Take and Tick
 // are behind it because there is more to do than can be done at once.
-func (c *Controller) Wall(now model.Time) { c.flows.Wall(now) }
+func (c *Controller) SetWallClock(now model.Time) { c.flows.Wall(now) }
 
-// use counts a report and hears who sent it.
-func (c *Controller) use(now model.Time, k Kind, data []byte, err error) {
-	if c.count(k, err); err == nil {
-		c.hearing.report(now, k, data)
+// countFrom counts a report and hears who sent it.
+func (c *Controller) countFrom(now model.Time, k Kind, data []byte, err error) {
+	if c.countReport(k, err); err == nil {
+		c.liveness.markReporter(now, k, data)
 	}
 }
 
-func (c *Controller) count(k Kind, err error) {
+func (c *Controller) countReport(k Kind, err error) {
 	c.stats.Reports[k]++
 	if err != nil {
 		c.stats.Refused[k]++
@@ -268,52 +268,52 @@ func (c *Controller) count(k Kind, err error) {
 func (c *Controller) Tick(now model.Time) {
 	c.now = max(c.now, now)
 	for _, s := range c.flows.Tick(now) {
-		c.slot(s)
+		c.processSlot(s)
 	}
 	c.ports.Tick(now)
-	c.sample(now)
+	c.samplePorts(now)
 	c.traces.Advance(now)
-	c.due(now)
-	c.diagnosed(c.causes.Tick(now))
+	c.runTimers(now)
+	c.recordVerdicts(c.causes.Tick(now))
 	c.joiner.Advance(now)
-	c.publish()
-	c.show(now)
+	c.publishChanges()
+	c.publishView(now)
 }
 
 // Flush takes everything for complete, at the end.
 func (c *Controller) Flush() {
 	for _, s := range c.flows.Flush(c.now) {
-		c.slot(s)
+		c.processSlot(s)
 	}
 	c.traces.Finish()
-	c.diagnosed(c.causes.Flush())
-	c.publish()
+	c.recordVerdicts(c.causes.Flush())
+	c.publishChanges()
 }
 
-// publish gives away what has changed.
-func (c *Controller) publish() {
+// publishChanges gives away what has changed.
+func (c *Controller) publishChanges() {
 	for _, in := range c.joiner.Changed() {
 		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
 		if c.out.Incident != nil {
 			c.out.Incident(in)
 		}
-		if c.seek(in); in.Closed {
-			c.forget(in.ID)
+		if c.requestEvidence(in); in.Closed {
+			c.forgetClosed(in.ID)
 		}
 	}
 	if c.batch.Len() > 0 {
-		if c.out.Keep != nil {
-			c.out.Keep(&c.batch)
+		if c.out.Records != nil {
+			c.out.Records(&c.batch)
 		}
 		c.batch.Reset()
 	}
 }
 
-// time is an instant of the fabric's clocks on the wall.
-func (c *Controller) time(t model.Time) time.Time { return c.cfg.Epoch.Add(time.Duration(t)) }
+// wallTime is an instant of the fabric's clocks on the wall.
+func (c *Controller) wallTime(t model.Time) time.Time { return c.cfg.Epoch.Add(time.Duration(t)) }
 
-func (c *Controller) name(id model.NodeID) string {
-	if c.fabric.Has(id) {
+func (c *Controller) nodeName(id model.NodeID) string {
+	if c.fabric.HasNode(id) {
 		return c.fabric.Node(id).Name
 	}
 	return fmt.Sprintf("node %d", id)
@@ -325,13 +325,13 @@ func (c *Controller) SetRoutes(from model.Time, r *topo.Routes) error {
 	if err := c.cfg.Intent.Set(from, r); err != nil {
 		return err
 	}
-	c.cfg.Intent.Forget(from.Add(-routesFor))
+	c.cfg.Intent.Forget(from.Add(-routeHistory))
 	return nil
 }
 
-// routesFor is how long routes are remembered that are no more: longer than any
-// report is underway.
-const routesFor = time.Minute
+// routeHistory is how long routes are remembered that are no more: longer than any
+// markReporter is underway.
+const routeHistory = time.Minute
 
 // Stats returns the present counts.
 func (c *Controller) Stats() Stats {

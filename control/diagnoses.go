@@ -16,16 +16,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Complain takes a host's complaint about a slow flow, whose polls are on their
+// RequestDiagnosis takes a host's complaint about a slow flow, whose polls are on their
 // way already.
-func (c *Controller) Complain(now model.Time, who rootcause.Complaint) {
+func (c *Controller) RequestDiagnosis(now model.Time, who rootcause.Complaint) {
 	c.now = max(c.now, now)
 	_ = c.causes.Complain(now, who) // what finds no room is counted
 }
 
-// polled takes a host's complaint as it comes in a list: the poll that the host
-// has sent into the fabric.
-func (c *Controller) polled(now model.Time, data []byte) error {
+// ingestPoll takes a host's complaint as it comes in a list: the poll that the host
+// contains sent into the fabric.
+func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	var p poll.Poll
 	if _, err := p.Parse(data); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (c *Controller) polled(now model.Time, data []byte) error {
 	if at == 0 {
 		at = now // the prototype's do not say
 	}
-	c.Complain(now, rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: p.Event, Victim: p.Flow}})
+	c.RequestDiagnosis(now, rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: p.Event, Victim: p.Flow}})
 	return nil
 }
 
-// drawings are of the graphs of complaints whose verdicts have not all come.
+// drawingCache are of the graphs of complaints whose verdicts have not all come.
 // They are small beside the graphs.
-type drawings struct {
+type drawingCache struct {
 	list  map[poll.Event]*drawing.Drawing
 	order []poll.Event // oldest first
 }
@@ -49,7 +49,7 @@ type drawings struct {
 // for a second look.
 const maxDrawings = 512
 
-func (d *drawings) add(ev poll.Event, g *drawing.Drawing) {
+func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
 	if d.list == nil {
 		d.list = map[poll.Event]*drawing.Drawing{}
 	}
@@ -63,25 +63,25 @@ func (d *drawings) add(ev poll.Event, g *drawing.Drawing) {
 	d.list[ev] = g
 }
 
-// diagnosed files verdicts: as records, and as evidence.
-func (c *Controller) diagnosed(list []diagnose.Verdict) {
+// recordVerdicts files verdicts: as records, and as evidence.
+func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 	for i := range list {
 		v := &list[i]
 		if v.Anomaly == diagnose.None {
-			c.tellVerdict(v, nil)
+			c.notifyVerdict(v, nil)
 			continue
 		}
 		id := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].id
-		if c.isNews(v) {
+		if c.shouldRecord(v) {
 			c.verdicts++
 			id = fmt.Sprintf("d%d", c.verdicts)
 			r := c.diagnosisRecord(id, v)
 			c.batch.Diagnoses = append(c.batch.Diagnoses, r)
-			c.lastVerdict[verdictKind{v.Anomaly, v.Initial}] = verdictSaid{v.At, id, r}
+			c.lastVerdict[verdictKind{v.Anomaly, v.Initial}] = recordedVerdict{v.At, id, r}
 		}
 		r := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}].record
-		c.tellVerdict(v, &r)
-		c.file(c.verdictEvidence(id, v))
+		c.notifyVerdict(v, &r)
+		c.addEvidence(c.verdictEvidence(id, v))
 	}
 }
 
@@ -91,42 +91,42 @@ type verdictKind struct {
 	initial model.Port
 }
 
-// verdictSaid is when one was said last, and how it was recorded.
-type verdictSaid struct {
+// recordedVerdict is when one was said last, and how it was recorded.
+type recordedVerdict struct {
 	at     model.Time
 	id     string
 	record record.Diagnosis
 }
 
-// sayAgain is after how long the same verdict is recorded again: every victim
+// repeatAfter is after how long the same verdict is recorded again: every victim
 // of an anomaly gets one, and all say the same.
-const sayAgain = 10 * time.Millisecond
+const repeatAfter = 10 * time.Millisecond
 
-// isNews tells whether a verdict is worth a record of its own.
-func (c *Controller) isNews(v *diagnose.Verdict) bool {
+// shouldRecord tells whether a verdict is worth a record of its own.
+func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
 	last, known := c.lastVerdict[verdictKind{v.Anomaly, v.Initial}]
 	if len(c.lastVerdict) > maxDrawings {
 		clear(c.lastVerdict)
 		known = false
 	}
-	return !known || v.At.Sub(last.at) >= sayAgain || v.Standing
+	return !known || v.At.Sub(last.at) >= repeatAfter || v.Standing
 }
 
-// tellVerdict lets who complained hear.
-func (c *Controller) tellVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
-	if c.verdict != nil {
-		c.verdict(v, r)
+// notifyVerdict lets who complained hear.
+func (c *Controller) notifyVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
+	if c.onVerdict != nil {
+		c.onVerdict(v, r)
 	}
 }
 
-// sureAt is the confidence from which on a verdict founds an incident.
-const sureAt = 0.5
+// certainConfidence is the confidence from which on a verdict founds an incident.
+const certainConfidence = 0.5
 
 // verdictEvidence is what a verdict means for an incident.
 func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Evidence {
 	named := v.Named(c.fabric)
 	e := incident.Evidence{
-		At: c.now, From: v.At, Source: incident.Epochs, Sure: v.Confidence >= sureAt,
+		At: c.now, From: v.At, Source: incident.Epochs, Sure: v.Confidence >= certainConfidence,
 		Place: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, Loop: v.Loop,
 		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
 	}
@@ -142,7 +142,7 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	case diagnose.Contention:
 		e.Cause = incident.Contention
 	case diagnose.Backpressure:
-		e.Cause, e.Minor = incident.Incast, c.brief(v)
+		e.Cause, e.Minor = incident.Incast, c.wasBrief(v)
 	case diagnose.Storm:
 		e.Cause = incident.Storm
 		if v.Detail == diagnose.SlowReceiver {
@@ -157,17 +157,17 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	return e
 }
 
-// brief tells whether pauses that spread from a queue were too short to hurt, by
+// wasBrief tells whether pauses that spread from a queue were too short to hurt, by
 // the counters of the ports they spread over: of a busy fabric's queues one is
 // overfull now and then. Pauses that no counter tells of are not called brief.
-func (c *Controller) brief(v *diagnose.Verdict) bool {
+func (c *Controller) wasBrief(v *diagnose.Verdict) bool {
 	at, counted := c.slotOf(v.At), false
 	for _, p := range v.Path {
-		if p == v.Initial || !c.meter.counts(p) {
+		if p == v.Initial || !c.meter.hasCounters(p) {
 			continue
 		}
 		counted = true
-		if c.meter.pausedIn(p, at-1, at+1) >= c.cfg.Stall {
+		if c.meter.pausedIn(p, at-1, at+1) >= c.cfg.StallShare {
 			return false
 		}
 	}
@@ -178,14 +178,14 @@ func (c *Controller) brief(v *diagnose.Verdict) bool {
 func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diagnosis {
 	n := v.Named(c.fabric)
 	r := record.Diagnosis{
-		Time: c.time(v.At), ID: id, Anomaly: v.Anomaly.String(), RootCause: v.Cause.String(), Victim: v.Victim, Confidence: v.Confidence,
+		Time: c.wallTime(v.At), ID: id, Anomaly: v.Anomaly.String(), RootCause: v.Cause.String(), Victim: v.Victim, Confidence: v.Confidence,
 	}
 	if n.Initial != nil {
 		r.Initial = record.Port{Node: n.Initial.Node, Port: n.Initial.Port, Peer: n.Initial.Peer}
 	}
 	b := api.DiagnosisBody{
-		CauseDetail: v.Detail.String(), Culprits: []api.Party{}, Spreaders: c.flowRefs(v.Spreaders), Victims: c.flowRefs(v.Victims),
-		PFCPath: c.portRefs([]api.PortRef{}, v.Path), Loop: c.portRefs([]api.PortRef{}, v.Loop), Standing: v.Standing,
+		CauseDetail: v.Detail.String(), Culprits: []api.Participant{}, Spreaders: c.flowRefs(v.Spreaders), Victims: c.flowRefs(v.Victims),
+		PFCPath: c.portRefs([]api.PortRef{}, v.Path), DeadlockCycle: c.portRefs([]api.PortRef{}, v.Loop), Persistent: v.Standing,
 		Evidence: n.Evidence, Remedy: v.Remedy, Switches: v.Switches, Telemetry: int64(v.Telemetry),
 		PollingNs: int64(v.Times.Polling), CollectionNs: int64(v.Times.Collection), AnalysisNs: int64(v.Times.Analysis),
 		Graph: api.Graph{Ports: []api.GraphPort{}, Flows: []api.GraphFlow{}, Edges: []api.GraphEdge{}},
@@ -195,10 +195,10 @@ func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diag
 	}
 	for _, k := range v.Culprits {
 		f := c.flowRef(k.Flow)
-		b.Culprits = append(b.Culprits, api.Party{Flow: &f, Weight: k.Weight})
+		b.Culprits = append(b.Culprits, api.Participant{Flow: &f, Weight: k.Weight})
 	}
 	if d := c.drawings.list[v.Event]; d != nil {
-		c.draw(&b.Graph, d, v)
+		c.fillGraph(&b.Graph, d, v)
 	}
 	var err error
 	if r.Body, err = json.Marshal(b); err != nil {
@@ -215,13 +215,13 @@ func (c *Controller) flowRefs(keys []model.FlowKey) []api.FlowRef {
 	return list
 }
 
-// blames tells whether a flow is among the culprits.
-func blames(v *diagnose.Verdict, k model.FlowKey) bool {
+// isCulprit tells whether a flow is among the culprits.
+func isCulprit(v *diagnose.Verdict, k model.FlowKey) bool {
 	return slices.ContainsFunc(v.Culprits, func(c diagnose.Culprit) bool { return c.Flow == k })
 }
 
-// draw puts what a verdict is about into the API's graph.
-func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdict) {
+// fillGraph puts what a verdict is about into the API's graph.
+func (c *Controller) fillGraph(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdict) {
 	for i := range d.Ports {
 		p := &d.Ports[i]
 		id, _ := c.fabric.ByName(p.Node)
@@ -229,7 +229,7 @@ func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdic
 		out.Ports = append(out.Ports, api.GraphPort{
 			ID: p.ID, Node: p.Node, Port: p.Port, Priority: p.Priority, Peer: p.Peer, ToHost: p.ToHost,
 			Packets: p.Packets, PausedPackets: p.Paused, DepthPackets: p.Depth, PauseFrames: p.PauseFrames, Paused: p.Stands,
-			InPath: slices.Contains(v.Path, at), InLoop: slices.Contains(v.Loop, at), Initial: v.Initial == at, Level: p.Level,
+			InPath: slices.Contains(v.Path, at), InCycle: slices.Contains(v.Loop, at), Initial: v.Initial == at, Level: p.Level,
 		})
 	}
 	for i := range d.Flows {
@@ -238,7 +238,7 @@ func (c *Controller) draw(out *api.Graph, d *drawing.Drawing, v *diagnose.Verdic
 		switch {
 		case f.Victim:
 			role = "victim"
-		case blames(v, f.Key):
+		case isCulprit(v, f.Key):
 			role = "culprit"
 		}
 		out.Flows = append(out.Flows, api.GraphFlow{ID: f.ID, FlowRef: c.flowRef(f.Key), Role: role, Level: f.Level})

@@ -20,7 +20,7 @@ import (
 const slotLength = 10 * time.Millisecond
 
 // evidenceBed is a controller that makes evidence of what its watches find, and
-// has none.
+// contains none.
 func evidenceBed(t *testing.T) *Controller {
 	t.Helper()
 	f, err := topo.FatTree(4, topo.DefaultLinks())
@@ -31,8 +31,8 @@ func evidenceBed(t *testing.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Controller{fabric: f, meter: newMeter(slotLength), actions: map[uint64][]api.Action{}, asked: map[question]model.Time{}, lastVerdict: map[verdictKind]verdictSaid{}}
-	c.cfg.Intent, c.cfg.Stall, c.cfg.Flows.Slot, c.cfg.Balance = topo.NewIntent(routes), 0.2, slotLength, 5
+	c := &Controller{fabric: f, meter: newPortMeter(slotLength), actions: map[uint64][]api.Action{}, requested: map[evidenceRequest]model.Time{}, lastVerdict: map[verdictKind]recordedVerdict{}}
+	c.cfg.Intent, c.cfg.StallShare, c.cfg.Flows.Slot, c.cfg.BalanceSlots = topo.NewIntent(routes), 0.2, slotLength, 5
 	if c.joiner, err = incident.New(incident.DefaultConfig()); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func (c *Controller) portNamed(t *testing.T, from, to string) model.Port {
 	t.Helper()
 	id, _ := c.fabric.ByName(from)
 	for _, p := range c.fabric.Node(id).Ports {
-		if c.name(p.Peer.Node) == to {
+		if c.nodeName(p.Peer.Node) == to {
 			return model.Port{Node: id, Port: p.ID}
 		}
 	}
@@ -69,12 +69,12 @@ func TestShortPausesAreANotice(t *testing.T) {
 			at := model.Time(95 * time.Millisecond)
 			if tc.counted {
 				for _, p := range []model.Port{initial, behind} {
-					c.meter.last[p] = PortCount{Port: p}
+					c.meter.last[p] = PortCounters{Port: p}
 				}
-				c.meter.note(at, behind, tc.paused, 0)
+				c.meter.addCounters(at, behind, tc.paused, 0)
 			}
 			c.now = at.Add(13 * time.Millisecond)
-			c.diagnosed([]diagnose.Verdict{{
+			c.recordVerdicts([]diagnose.Verdict{{
 				Anomaly: diagnose.Backpressure, Cause: diagnose.Flows, Detail: diagnose.Priority, Initial: initial,
 				Path: []model.Port{behind, initial}, Confidence: 0.9, At: at,
 			}})
@@ -91,20 +91,20 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	c := evidenceBed(t)
 	c.now = model.Time(60 * time.Millisecond)
 	detour := c.portNamed(t, "leaf3", "tor3")
-	c.file(incident.Evidence{At: c.now, From: c.now, Cause: incident.WrongRoute, Sure: true, Place: detour})
+	c.addEvidence(incident.Evidence{At: c.now, From: c.now, Cause: incident.WrongRoute, Sure: true, Place: detour})
 	var list []load.Imbalance
 	for i, name := range []string{"leaf0", "leaf3", "leaf4", "leaf6"} {
 		id, _ := c.fabric.ByName(name)
 		list = append(list, load.Imbalance{Switch: id, Ports: []load.Share{{Port: 3, Flows: 10}, {Port: 4, Flows: 90}}, Ratio: 1.5 + 0.1*float64(i), Cause: load.Hash})
 	}
 	list[3].Cause = load.Burst // large flows, no fault
-	c.uneven(list, paths.NewMap(5, slotLength))
+	c.addImbalanceEvidence(list, paths.NewMap(5, slotLength))
 	open := c.joiner.Open()
 	if len(open) != 2 || open[0].Cause != incident.WrongRoute || open[1].Cause != incident.Imbalance {
 		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
 	}
-	if in := open[1]; len(in.Nodes) != 2 || c.name(in.Place.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
-		t.Errorf("%d switches at %s: %s; want leaf0 and leaf4, which is worst", len(in.Nodes), c.name(in.Place.Node), in.Text)
+	if in := open[1]; len(in.Nodes) != 2 || c.nodeName(in.Place.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
+		t.Errorf("%d switches at %s: %s; want leaf0 and leaf4, which is worst", len(in.Nodes), c.nodeName(in.Place.Node), in.Text)
 	}
 }
 
@@ -115,16 +115,16 @@ func TestDetourIsNoLoop(t *testing.T) {
 	leaf := c.portNamed(t, "leaf4", "tor4")
 	ms := model.Time(time.Millisecond)
 	c.now = 30 * ms
-	in := c.file(incident.Evidence{At: c.now, From: 10 * ms, Source: incident.Epochs, Cause: incident.Deadlock, Sure: true, Place: leaf})
+	in := c.addEvidence(incident.Evidence{At: c.now, From: 10 * ms, Source: incident.Epochs, Cause: incident.Deadlock, Sure: true, Place: leaf})
 	round := []model.NodeID{leaf.Node, c.fabric.Port(leaf).Peer.Node}
-	f := trace.Finding{Kind: trace.Loop, Switch: leaf.Node, Round: round, Ended: 1, Packets: 1, Through: 1}
+	f := trace.Finding{Kind: trace.Loop, Switch: leaf.Node, Switches: round, Ended: 1, Packets: 1, Escaped: 1}
 	c.now = 50 * ms
-	c.traced(40*ms, 50*ms, f)
+	c.addTraceEvidence(40*ms, 50*ms, f)
 	if in.Cause != incident.Deadlock || in.Sources[incident.Traces] != 1 {
 		t.Errorf("%v after a detour, %d statements of traces; want the deadlock and one", in.Cause, in.Sources[incident.Traces])
 	}
 	f.Ended, f.Packets = 2, 2
-	if c.traced(40*ms, 50*ms, f); in.Cause != incident.Loop {
+	if c.addTraceEvidence(40*ms, 50*ms, f); in.Cause != incident.Loop {
 		t.Errorf("%v after a packet that did not come out; want a loop", in.Cause)
 	}
 }
@@ -135,7 +135,7 @@ func TestTimelineTellsWhatWasDone(t *testing.T) {
 	ms := model.Time(time.Millisecond)
 	in := c.joiner.Add(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Flowsets, Cause: incident.Blackhole, Sure: true, Text: "flows end"})
 	c.joiner.Add(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: incident.Probes, Cause: incident.Blackhole, Text: "probes are lost"})
-	c.actions[in.ID] = []api.Action{{Time: c.time(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
+	c.actions[in.ID] = []api.Action{{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
 	b := c.incidentBody(in)
 	want := []string{"flows end", "sends probes like a flow: blackhole", "perhaps probes are lost"}
 	if len(b.Timeline) != len(want) {
@@ -156,13 +156,13 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	c.now = 29 * ms
 	way := []model.Port{c.portNamed(t, "tor6", "h12"), c.portNamed(t, "leaf7", "tor6"), c.portNamed(t, "spine2", "leaf7"), c.portNamed(t, "leaf1", "spine2"), c.portNamed(t, "tor0", "leaf1")}
 	host := c.fabric.Port(way[0]).Peer.Node
-	c.file(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Epochs, Cause: incident.Storm, Sure: true, Place: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
+	c.addEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Epochs, Cause: incident.Storm, Sure: true, Place: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
 	for _, p := range way {
-		c.meter.note(18*ms, p, 9*time.Millisecond, 0)
+		c.meter.addCounters(18*ms, p, 9*time.Millisecond, 0)
 	}
 	far := way[len(way)-1]
-	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Sure: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
-	c.slot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
+	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
+	c.processSlot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
 	open := c.joiner.Open()
 	if len(open) != 1 || open[0].Cause != incident.Storm || open[0].Sources[incident.Counters] != len(way) || open[0].Sources[incident.Flowsets] != 1 {
 		t.Errorf("%d incidents, the first %v by %v; want one storm, by counters of %d ports and a flow that stands", len(open), open[0].Cause, open[0].Sources, len(way))
@@ -173,20 +173,20 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 }
 
 // TestPacketsThatStoodAreNotLost: traces that end at a switch whose port was
-// paused until just before, by a storm that is over.
+// pausedPorts until just before, by a storm that is over.
 func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	c := evidenceBed(t)
 	c.cfg.Traces.Window, c.cfg.Traces.Period = 2, slotLength
 	ms := model.Time(time.Millisecond)
 	port := c.portNamed(t, "tor2", "leaf2")
 	f := trace.Finding{Kind: trace.Drop, Switch: port.Node, Ended: 4, Packets: 139}
-	c.meter.note(599*ms, port, 9*time.Millisecond, 0)
+	c.meter.addCounters(599*ms, port, 9*time.Millisecond, 0)
 	c.now = 612 * ms
-	if c.traced(600*ms, 610*ms, f); len(c.joiner.Open()) != 0 {
+	if c.addTraceEvidence(600*ms, 610*ms, f); len(c.joiner.Open()) != 0 {
 		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.joiner.Open()[0].Cause)
 	}
 	c.now = 712 * ms
-	if c.traced(700*ms, 710*ms, f); len(c.joiner.Open()) != 1 || c.joiner.Open()[0].Cause != incident.Loss {
+	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.joiner.Open()) != 1 || c.joiner.Open()[0].Cause != incident.Loss {
 		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.joiner.Open()))
 	}
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// balance is how many slots of the present window have passed.
-type balance struct{ slots int }
+// balanceWindow is how many slots of the present window have passed.
+type balanceWindow struct{ slots int }
 
-// slot makes records and evidence of what all switches counted in one slot.
-func (c *Controller) slot(s *flowwatch.Slot) {
+// processSlot makes records and evidence of what all switches counted in one slot.
+func (c *Controller) processSlot(s *flowwatch.Slot) {
 	c.flowRecords(s)
 	// First, so that flows that stand join what pauses them, wherever that is.
-	left := c.pauses(c.meter.paused(s.Map.Slot, c.cfg.Stall), s.Map)
+	left := c.addPauseEvidence(c.meter.pausedPorts(s.Map.Slot, c.cfg.StallShare), s.Map)
 	for i := range s.Paths {
-		c.astray(&s.Paths[i], s.Map)
+		c.addPathEvidence(&s.Paths[i], s.Map)
 	}
-	c.losses(s)
-	c.pauses(left, s.Map)
-	if c.balance.slots++; c.balance.slots >= c.cfg.Balance {
-		c.balance.slots = 0
-		c.uneven(c.flows.Balance.Take(), s.Map)
-		c.flows.Loss.Take() // by link; events are used instead
+	c.addLossEvidence(s)
+	c.addPauseEvidence(left, s.Map)
+	if c.balanceWindow.slots++; c.balanceWindow.slots >= c.cfg.BalanceSlots {
+		c.balanceWindow.slots = 0
+		c.addImbalanceEvidence(c.flows.Balance.TakeImbalances(), s.Map)
+		c.flows.Loss.TakeLinks() // by link; events are used instead
 		c.flows.Sizes.Reset()
 	}
 }
@@ -41,11 +41,11 @@ func (c *Controller) flowRecords(s *flowwatch.Slot) {
 	routes := c.cfg.Intent.At(s.Map.Start())
 	for key := range s.Map.All() {
 		r := record.FlowSlot{
-			Time: c.time(s.Map.Start()), Slot: s.Map.Length, Flow: key, Exact: true,
-			Src: c.host(key.Src), Dst: c.host(key.Dst),
+			Time: c.wallTime(s.Map.Start()), Slot: s.Map.Length, Flow: key, Exact: true,
+			Src: c.hostName(key.Src), Dst: c.hostName(key.Dst),
 		}
-		for _, h := range s.Map.Trail(key, routes).Hops {
-			r.Path = append(r.Path, record.FlowHop{Switch: c.name(h.Switch), Packets: h.Packets})
+		for _, h := range s.Map.FlowPath(key, routes).Hops {
+			r.Path = append(r.Path, record.FlowHop{Switch: c.nodeName(h.Switch), Packets: h.Packets})
 			r.Packets, r.Bytes = max(r.Packets, h.Packets), max(r.Bytes, h.Bytes)
 			r.Exact = r.Exact && h.Exact
 		}
@@ -53,81 +53,81 @@ func (c *Controller) flowRecords(s *flowwatch.Slot) {
 	}
 }
 
-// host is the name of an address's host, or nothing for one outside.
-func (c *Controller) host(a model.Addr) string {
+// hostName is the name of an address's host, or nothing for one outside.
+func (c *Controller) hostName(a model.Addr) string {
 	if id, ok := c.fabric.ByAddr(a); ok {
-		return c.name(id)
+		return c.nodeName(id)
 	}
 	return ""
 }
 
-// astray is evidence of a way that is wrong.
-func (c *Controller) astray(f *paths.Finding, m *paths.Map) {
+// addPathEvidence is evidence of a way that is wrong.
+func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 	e := incident.Evidence{
-		At: c.now, From: m.Start(), Source: incident.Flowsets, Sure: f.Sure,
+		At: c.now, From: m.Start(), Source: incident.Flowsets, Sure: f.Confirmed,
 		Place: f.At, Flows: f.Flows, Extent: f.Switches,
 	}
 	if f.HasNext {
 		e.Next, e.HasNext = f.Next.Node, true
 	}
-	some := fmt.Sprintf("%d of %s%s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"), c.towards(f.Flows))
+	some := fmt.Sprintf("%d of %s%s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"), c.commonDestination(f.Flows))
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
-	case f.Kind != paths.Loop && f.Kind != paths.WrongWay && paused >= c.cfg.Stall && slices.ContainsFunc(f.Flows, lossless):
+	case f.Kind != paths.Loop && f.Kind != paths.WrongRoute && paused >= c.cfg.StallShare && slices.ContainsFunc(f.Flows, isLossless):
 		e.Cause = incident.Stall
 		stand := "flows stand"
 		if len(f.Flows) == 1 {
 			stand = "flow stands"
 		}
-		e.Text = fmt.Sprintf("%d %s still at %s, which was paused for %.0f%% of a slot", len(f.Flows), stand, c.port(f.At), 100*paused)
-		c.behind(&e)
+		e.Text = fmt.Sprintf("%d %s still at %s, which was paused for %.0f%% of a slot", len(f.Flows), stand, c.portName(f.At), 100*paused)
+		c.setDownstreamPeer(&e)
 	case f.Kind == paths.Loop:
 		e.Cause = incident.Loop
-		e.Text = fmt.Sprintf("%s go round: %s", some, c.round(f.Switches))
+		e.Text = fmt.Sprintf("%s go round: %s", some, c.loopText(f.Switches))
 	case f.Kind == paths.BlackHole:
 		e.Cause = incident.Blackhole
-		e.Text = fmt.Sprintf("%s reach %s and no further", some, c.port(f.At))
+		e.Text = fmt.Sprintf("%s reach %s and no further", some, c.portName(f.At))
 	case f.Kind == paths.Silent:
 		e.Cause = incident.DeadLink
-		e.Text = fmt.Sprintf("%s leave %s and reach nothing", some, c.port(f.At))
-	case f.Kind == paths.WrongWay:
+		e.Text = fmt.Sprintf("%s leave %s and reach nothing", some, c.portName(f.At))
+	case f.Kind == paths.WrongRoute:
 		e.Cause = incident.WrongRoute
-		e.Text = fmt.Sprintf("%s leave %s by another port than intended: %s", some, c.name(f.At.Node), c.port(f.At))
+		e.Text = fmt.Sprintf("%s leave %s by another port than intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
-	c.file(e)
+	c.addEvidence(e)
 }
 
-// towards names the host that all of some flows go to, if there is one.
-func (c *Controller) towards(flows []model.FlowKey) string {
+// commonDestination names the host that all of some flows go to, if there is one.
+func (c *Controller) commonDestination(flows []model.FlowKey) string {
 	for i := range flows {
 		if flows[i].Dst != flows[0].Dst {
 			return ""
 		}
 	}
-	if len(flows) == 0 || c.host(flows[0].Dst) == "" {
+	if len(flows) == 0 || c.hostName(flows[0].Dst) == "" {
 		return ""
 	}
-	return ", all to " + c.host(flows[0].Dst) + ","
+	return ", all to " + c.hostName(flows[0].Dst) + ","
 }
 
-// round names the switches of a loop, the first once more at the end.
-func (c *Controller) round(list []model.NodeID) string {
+// loopText names the switches of a loop, the first once more at the end.
+func (c *Controller) loopText(list []model.NodeID) string {
 	text := ""
 	for _, id := range list {
-		text += c.name(id) + " → "
+		text += c.nodeName(id) + " → "
 	}
-	return text + c.name(list[0])
+	return text + c.nodeName(list[0])
 }
 
-// file joins a statement to its incident. One that is not sure founds none.
-func (c *Controller) file(e incident.Evidence) *incident.Incident {
+// addEvidence joins a statement to its incident. One that is not sure founds none.
+func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
 	if e.Sure {
 		return c.joiner.Add(e)
 	}
 	return c.joiner.Support(e)
 }
 
-// losses records every loss, and is evidence where a link loses enough.
-func (c *Controller) losses(s *flowwatch.Slot) {
+// addLossEvidence records every loss, and is evidence where a link loses enough.
+func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 	type sum struct {
 		lost, sent uint64
 		lossless   uint64 // of those lost: packets that no queue may refuse
@@ -139,18 +139,18 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 	for i := range s.Losses {
 		e := &s.Losses[i]
 		r := record.Loss{
-			Time: c.time(model.Time(e.Begin * int64(s.Map.Length))), Flow: e.Flow, From: c.name(e.From.Node),
+			Time: c.wallTime(model.Time(e.Begin * int64(s.Map.Length))), Flow: e.Flow, From: c.nodeName(e.From.Node),
 			Packets: e.Packets, Sent: e.Sent, Pattern: "scattered",
 		}
 		if e.To != (model.Port{}) {
-			r.To = c.name(e.To.Node)
+			r.To = c.nodeName(e.To.Node)
 		}
 		if e.Packets == e.Sent {
 			r.Pattern = "all"
 		}
 		c.batch.Losses = append(c.batch.Losses, r)
-		c.lost.add(c.now, e.From, e.Packets)
-		if e.Whole || e.Flow.Src == e.Flow.Dst {
+		c.recentLosses.add(c.now, e.From, e.Packets)
+		if e.WholePath || e.Flow.Src == e.Flow.Dst {
 			continue // not known between which switches; or a probe of a link, there and back
 		}
 		k := sums[e.Segment]
@@ -161,7 +161,7 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		}
 		k.lost, k.sent, k.from, k.to = k.lost+e.Packets, k.sent+e.Sent, min(k.from, e.Begin), max(k.to, e.End)
 		k.flows = append(k.flows, e.Flow)
-		if lossless(e.Flow) {
+		if isLossless(e.Flow) {
 			k.lossless += e.Packets
 		}
 	}
@@ -173,32 +173,32 @@ func (c *Controller) losses(s *flowwatch.Slot) {
 		e := incident.Evidence{
 			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: incident.Flowsets, Cause: incident.Loss, Sure: true,
 			Place: seg.From, Flows: k.flows,
-			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.port(seg.From)),
+			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}
 		if seg.To != (model.Port{}) {
 			e.Next, e.HasNext = seg.To.Node, true
 		}
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
-		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.Stall:
+		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.StallShare:
 			e.Cause = incident.Stall
-			e.Text = fmt.Sprintf("%s of %s stand at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.port(seg.From))
-			c.behind(&e)
+			e.Text = fmt.Sprintf("%s of %s stand at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
+			c.setDownstreamPeer(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
 			e.Cause = incident.Contention
-			e.Text = fmt.Sprintf("%s had no room for %s", c.name(seg.From.Node), plural.Count(full, "packet"))
+			e.Text = fmt.Sprintf("%s had no room for %s", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
 		}
-		c.file(e)
+		c.addEvidence(e)
 	}
 }
 
-// lossless tells whether a flow is in a class that PFC pauses.
-func lossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort == roce.Port }
+// isLossless tells whether a flow is in a class that PFC pauses.
+func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort == roce.Port }
 
-// uneven is evidence of hashes that spread flows badly. A group that is uneven
+// addImbalanceEvidence is evidence of hashes that spread flows badly. A group that is uneven
 // by chance, or by a few large flows, is no fault. Switches that something else
 // makes uneven, a detour or a queue that stands, say so one by one; the others
 // are one trouble, for they are set up alike.
-func (c *Controller) uneven(list []load.Imbalance, m *paths.Map) {
+func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 	all := incident.Evidence{At: c.now, From: m.Start(), Source: incident.Flowsets, Cause: incident.Imbalance, Sure: true}
 	var worst *load.Imbalance
 	for i := range list {
@@ -209,7 +209,7 @@ func (c *Controller) uneven(list []load.Imbalance, m *paths.Map) {
 		one := all
 		one.Place, one.Extent, one.Text = model.Port{Node: im.Switch}, nil, im.Describe(c.fabric)
 		if in := c.joiner.Explains(one); in != nil && in.Cause != incident.Imbalance {
-			c.file(one)
+			c.addEvidence(one)
 			continue
 		}
 		if all.Extent = append(all.Extent, im.Switch); worst == nil || im.Ratio > worst.Ratio {
@@ -222,29 +222,29 @@ func (c *Controller) uneven(list []load.Imbalance, m *paths.Map) {
 	if n := len(all.Extent); n > 1 {
 		all.Text = fmt.Sprintf("%d switches hash badly, worst of them %s", n, all.Text)
 	}
-	c.file(all)
+	c.addEvidence(all)
 }
 
-// behind says that a port is paused by the node that it sends to.
-func (c *Controller) behind(e *incident.Evidence) {
+// setDownstreamPeer says that a port is paused by the node that it sends to.
+func (c *Controller) setDownstreamPeer(e *incident.Evidence) {
 	if p := c.fabric.Port(e.Place); p != nil {
 		e.Next, e.HasNext = p.Peer.Node, true
 	}
 }
 
-// pauses adds ports that were paused in a slot to the incidents that they touch:
-// pauses spread from link to link, and show how far an incident reaches. It
+// addPauseEvidence adds ports that were paused in a slot to the incidents that they touch:
+// addPauseEvidence spread from link to link, and show how far an incident reaches. It
 // returns those that touch none.
-func (c *Controller) pauses(left []model.Port, m *paths.Map) []model.Port {
+func (c *Controller) addPauseEvidence(left []model.Port, m *paths.Map) []model.Port {
 	for again := true; again; {
 		again = false
 		var rest []model.Port
 		for _, p := range left {
 			e := incident.Evidence{
 				At: c.now, From: m.Start(), Source: incident.Counters, Cause: incident.Stall, Sure: true, Place: p,
-				Text: fmt.Sprintf("%s was paused", c.port(p)),
+				Text: fmt.Sprintf("%s was paused", c.portName(p)),
 			}
-			c.behind(&e)
+			c.setDownstreamPeer(&e)
 			if c.joiner.Support(e) == nil {
 				rest = append(rest, p)
 			} else {

@@ -21,11 +21,11 @@ func incidentID(id uint64) string { return fmt.Sprintf("i%d", id) }
 // incidentRecord is an incident as it is kept and shown.
 func (c *Controller) incidentRecord(in *incident.Incident) record.Incident {
 	r := record.Incident{
-		ID: incidentID(in.ID), Begin: c.time(in.Begin), Updated: c.time(in.Last),
-		Cause: in.Cause.String(), Severity: in.Severity().String(), Place: c.place(in.Place), Summary: in.Text,
+		ID: incidentID(in.ID), Begin: c.wallTime(in.Begin), Updated: c.wallTime(in.Last),
+		Cause: in.Cause.String(), Severity: in.Severity().String(), Place: c.locationName(in.Place), Summary: in.Text,
 	}
 	if in.Closed {
-		r.End = c.time(in.Last)
+		r.End = c.wallTime(in.Last)
 	}
 	var err error
 	if r.Body, err = json.Marshal(c.incidentBody(in)); err != nil {
@@ -47,7 +47,7 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		b.Origin = &p
 	}
 	for _, n := range in.Nodes {
-		b.Nodes = append(b.Nodes, c.name(n))
+		b.Nodes = append(b.Nodes, c.nodeName(n))
 	}
 	for _, k := range in.Culprits {
 		f := c.flowRef(k)
@@ -57,7 +57,7 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		f := c.flowRef(k)
 		b.Victims = append(b.Victims, api.Participant{Flow: &f})
 	}
-	c.tell(&b, in)
+	c.fillTimeline(&b, in)
 	for _, s := range in.Missing() {
 		_, asked := c.asked[question{in.ID, s}]
 		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: wants[s], Why: "nothing was heard of them", Requested: asked})
@@ -66,8 +66,8 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	return b
 }
 
-// wants is what a source that has not spoken would add.
-var wants = map[incident.Source]string{
+// missingDetail is what a source that has not spoken would add.
+var missingDetail = map[incident.Source]string{
 	incident.Flowsets: "counters of the flows along their way",
 	incident.Traces:   "packets of the flows, mirrored at every switch",
 	incident.Labels:   "depth of the queues at the place",
@@ -76,14 +76,14 @@ var wants = map[incident.Source]string{
 	incident.Counters: "counters of the ports",
 }
 
-// tell fills in the timeline, what each source says, and the links to mark.
-func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
+// fillTimeline fills in the timeline, what each source says, and the links to mark.
+func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	said := map[incident.Source]*api.SourceEvidence{}
 	links := map[model.Port]bool{}
 	refs := map[incident.Source]*[]string{incident.Epochs: &b.Diagnoses, incident.Traces: &b.Traces, incident.Probes: &b.Probes}
 	for i := range in.Timeline {
 		e := &in.Timeline[i]
-		at := c.time(e.At)
+		at := c.wallTime(e.At)
 		entry := api.TimelineEntry{Time: at, Kind: "evidence", Source: e.Source.String(), Text: e.Text}
 		if !e.Sure {
 			entry.Text = "perhaps " + e.Text
@@ -115,7 +115,7 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 	}
 	for i := range c.actions[in.ID] {
 		a := &c.actions[in.ID][i]
-		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: a.Time, Kind: "action", Source: "controller", Text: did(a)})
+		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: a.Time, Kind: "action", Source: "controller", Text: describeAction(a)})
 	}
 	slices.SortStableFunc(b.Timeline, func(x, y api.TimelineEntry) int { return x.Time.Compare(y.Time) })
 	for s := range incident.NumSources {
@@ -128,7 +128,7 @@ func (c *Controller) tell(b *api.IncidentBody, in *incident.Incident) {
 		if in.Into != 0 {
 			text = "it is part of " + incidentID(in.Into)
 		}
-		last := c.time(in.Last)
+		last := c.wallTime(in.Last)
 		if n := len(b.Timeline); n > 0 && b.Timeline[n-1].Time.After(last) {
 			last = b.Timeline[n-1].Time // of what follows from it
 		}
@@ -144,17 +144,17 @@ func (c *Controller) sentence(in *incident.Incident) string {
 		if n == incident.MaxFlows {
 			hurt += " or more"
 		}
-		if jobs := c.jobsOf(in.Flows); len(jobs) > 0 {
+		if jobs := c.affectedJobs(in.Flows); len(jobs) > 0 {
 			hurt += ", and so " + strings.Join(jobs, ", ")
 		}
 		hurt += "."
 	}
 	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
-	return fmt.Sprintf("%s, at %s, for %v. %s.%s", titles[in.Cause], c.port(in.Place), since, upper(strings.TrimSuffix(in.Text, ".")), hurt)
+	return fmt.Sprintf("%s, at %s, for %v. %s.%s", titles[in.Cause], c.portName(in.Place), since, capitalize(strings.TrimSuffix(in.Text, ".")), hurt)
 }
 
-// upper begins a sentence, unless it begins with a name.
-func upper(s string) string {
+// capitalize begins a sentence, unless it begins with a name.
+func capitalize(s string) string {
 	word, _, _ := strings.Cut(s, " ")
 	if strings.ContainsAny(word, ":>0123456789") {
 		return s
@@ -171,10 +171,10 @@ var titles = map[incident.Cause]string{
 	incident.WrongRoute: "A switch forwards otherwise than intended", incident.Loop: "Packets go round in a loop",
 }
 
-// Place names a port, "tor0:3", or a node where no port is known.
-func Place(f *topo.Fabric, p model.Port) string {
+// LocationName names a port, "tor0:3", or a node where no port is known.
+func LocationName(f *topo.Fabric, p model.Port) string {
 	switch {
-	case !f.Has(p.Node):
+	case !f.HasNode(p.Node):
 		return fmt.Sprintf("node %d", p.Node)
 	case p.Port == 0:
 		return f.Node(p.Node).Name
@@ -182,24 +182,24 @@ func Place(f *topo.Fabric, p model.Port) string {
 	return fmt.Sprintf("%s:%d", f.Node(p.Node).Name, p.Port)
 }
 
-func (c *Controller) place(p model.Port) string { return Place(c.fabric, p) }
+func (c *Controller) locationName(p model.Port) string { return LocationName(c.fabric, p) }
 
-// port names a port and where it leads, "tor0:3>leaf1", as verdicts do; a node
+// portName names a port and where it leads, "tor0:3>leaf1", as verdicts do; a node
 // where no port is known.
-func (c *Controller) port(p model.Port) string {
-	if c.fabric.Has(p.Node) && p.Port != 0 {
+func (c *Controller) portName(p model.Port) string {
+	if c.fabric.HasNode(p.Node) && p.Port != 0 {
 		if q := c.fabric.Port(p); q != nil {
-			return c.place(p) + ">" + c.name(q.Peer.Node)
+			return c.locationName(p) + ">" + c.nodeName(q.Peer.Node)
 		}
 	}
-	return c.place(p)
+	return c.locationName(p)
 }
 
 func (c *Controller) portRef(p model.Port) api.PortRef {
-	r := api.PortRef{Node: c.name(p.Node), Port: p.Port}
-	if c.fabric.Has(p.Node) && p.Port != 0 {
+	r := api.PortRef{Node: c.nodeName(p.Node), Port: p.Port}
+	if c.fabric.HasNode(p.Node) && p.Port != 0 {
 		if q := c.fabric.Port(p); q != nil {
-			r.Peer = c.name(q.Peer.Node)
+			r.Peer = c.nodeName(q.Peer.Node)
 		}
 	}
 	return r
@@ -221,5 +221,5 @@ next:
 }
 
 func (c *Controller) flowRef(k model.FlowKey) api.FlowRef {
-	return api.FlowRef{Flow: k, Src: c.host(k.Src), Dst: c.host(k.Dst)}
+	return api.FlowRef{Flow: k, Src: c.hostName(k.Src), Dst: c.hostName(k.Dst)}
 }

@@ -17,8 +17,8 @@ type Job struct {
 	Prefixes []netip.Prefix // addresses of others
 }
 
-// has tells whether an address is the job's.
-func (j *Job) has(f *topo.Fabric, a model.Addr) bool {
+// contains tells whether an address is the job's.
+func (j *Job) owns(f *topo.Fabric, a model.Addr) bool {
 	ip := a.Netip()
 	for _, p := range j.Prefixes {
 		if p.Contains(ip) {
@@ -66,14 +66,14 @@ func (c *Controller) SetJobs(list []Job) error {
 	return nil
 }
 
-// jobsOf are the names of the jobs that have one of the flows, in the order in
+// affectedJobs are the names of the jobs that have one of the flows, in the order in
 // which the jobs were given.
-func (c *Controller) jobsOf(flows []model.FlowKey) []string {
+func (c *Controller) affectedJobs(flows []model.FlowKey) []string {
 	names := []string{}
 	for i := range c.cfg.Jobs {
 		j := &c.cfg.Jobs[i]
 		for _, k := range flows {
-			if j.has(c.fabric, k.Src) && j.has(c.fabric, k.Dst) {
+			if j.owns(c.fabric, k.Src) && j.owns(c.fabric, k.Dst) {
 				names = append(names, j.Name)
 				break
 			}

@@ -47,7 +47,7 @@ func TestJobsHaveFlowsOfTheirOwn(t *testing.T) {
 		{"of nobody", flow(addr("h7"), addr("h8")), []string{}},
 		{"one of each", append(flow(addr("h2"), addr("h1")), flow(addr("h0"), addr("h1"))...), []string{"a", "b"}},
 	} {
-		if got := c.jobsOf(one.flows); !slices.Equal(got, one.want) {
+		if got := c.affectedJobs(one.flows); !slices.Equal(got, one.want) {
 			t.Errorf("%s: hurts %v, want %v", one.what, got, one.want)
 		}
 	}

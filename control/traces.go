@@ -15,21 +15,21 @@ import (
 // traceOutput takes what the watch of traces makes: from its lists, so in the
 // controller's own goroutine.
 func (c *Controller) traceOutput() tracewatch.Output {
-	return tracewatch.Output{Trace: c.traceRecord, Period: c.counterRecords, Finding: c.traced}
+	return tracewatch.Output{Trace: c.traceRecord, Period: c.counterRecords, Finding: c.addTraceEvidence}
 }
 
 // traceRecord keeps a trace.
 func (c *Controller) traceRecord(t *trace.Trace) {
 	c.desk.Take(t)
 	r := record.Trace{
-		Time: c.time(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
-		End: t.End.String(), Why: t.Why.String(), Lost: t.Lost, Frame: t.Frame,
+		Time: c.wallTime(t.Hops[0].Time), ID: traceID(t), Flow: t.Key,
+		End: t.End.String(), Why: t.Why.String(), Lost: t.MirrorsLost, Frame: t.Frame,
 	}
-	r.Latency, _ = t.Span()
+	r.Latency, _ = t.Latency()
 	for i := range t.Hops {
 		h := &t.Hops[i]
 		r.Hops = append(r.Hops, record.TraceHop{
-			Time: c.time(h.Time), Switch: c.name(h.Switch), In: h.In, Out: h.Out,
+			Time: c.wallTime(h.Time), Switch: c.nodeName(h.Switch), In: h.In, Out: h.Out,
 			TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth,
 		})
 	}
@@ -42,18 +42,18 @@ func traceID(t *trace.Trace) uint64 { return t.Digest ^ t.Key.Hash(uint64(t.IPID
 // counterRecords keeps a period's counters: those that somebody named, and the
 // load of links.
 func (c *Controller) counterRecords(p *tracewatch.Period) {
-	for name, l := range p.Counters.Named {
+	for name, l := range p.Counters.Custom {
 		c.batch.Counters = append(c.batch.Counters, record.Counter{
-			Time: c.time(p.From), Period: p.To.Sub(p.From), Name: name, Packets: l.Packets, Bytes: uint64(l.Bytes), Flows: l.Flows.Count(),
+			Time: c.wallTime(p.From), Period: p.To.Sub(p.From), Name: name, Packets: l.Packets, Bytes: uint64(l.Bytes), Flows: l.Flows.Count(),
 		})
 	}
 }
 
-// traced is evidence of what traces show of a place.
-func (c *Controller) traced(from, to model.Time, f trace.Finding) {
+// addTraceEvidence is evidence of what traces show of a place.
+func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	e := incident.Evidence{
 		At: c.now, From: from, Source: incident.Traces, Sure: true,
-		Place: model.Port{Node: f.Switch}, Extent: f.Round, Next: f.Next, HasNext: f.Known,
+		Place: model.Port{Node: f.Switch}, Extent: f.Switches, Next: f.Next, HasNext: f.Known,
 	}
 	if f.Flow != nil {
 		e.Flows = []model.FlowKey{*f.Flow}
@@ -63,26 +63,26 @@ func (c *Controller) traced(from, to model.Time, f trace.Finding) {
 		e.Cause = incident.Loop
 		if f.Detour() {
 			e.Cause = incident.WrongRoute
-			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", plural.Count(f.Ended, "mirrored packet"), c.name(f.Switch))
+			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 			break
 		}
-		e.Text = fmt.Sprintf("%s went round through %s", plural.Count(f.Ended, "mirrored packet"), c.name(f.Switch))
+		e.Text = fmt.Sprintf("%s went round through %s", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 	case trace.Silent:
 		e.Cause = incident.DeadLink
-		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.name(f.Next))
+		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.nodeName(f.Next))
 	default:
 		e.Cause = incident.Loss
-		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.name(f.Switch))
+		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.nodeName(f.Switch))
 	}
 	// It rests on periods before, too, and packets may have stood since then.
 	first := c.slotOf(from.Add(-time.Duration(c.cfg.Traces.Window)*c.cfg.Traces.Period)) - 1
-	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.Stall {
+	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.StallShare {
 		e.Cause, e.Sure = incident.Stall, false // they may stand there
 	}
 	if e.Cause == incident.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {
 		e.Cause, e.Sure = incident.Contention, false
 	}
-	c.file(e)
+	c.addEvidence(e)
 }
 
 // slotOf is the slot that an instant lies in.

@@ -14,9 +14,9 @@ import (
 // makes when somebody has looked at the last one.
 type View struct {
 	fabric *topo.Fabric
-	silent time.Duration // after which a switch is
+	silent time.Duration // scheduleAfter which a switch is
 	state  atomic.Pointer[api.State]
-	heard  atomic.Pointer[[]api.Heard]
+	heard  atomic.Pointer[[]api.ReportAge]
 	looked atomic.Bool
 }
 
@@ -25,7 +25,7 @@ func (v *View) Fabric() *topo.Fabric { return v.fabric }
 
 // State returns the newest snapshot.
 func (v *View) State() *api.State {
-	v.looked.Store(true)
+	v.requested.Store(true)
 	return v.state.Load()
 }
 
@@ -34,30 +34,30 @@ func (c *Controller) View() *View { return c.view }
 
 func newView(f *topo.Fabric, silent time.Duration) *View {
 	v := &View{fabric: f, silent: silent}
-	v.heard.Store(&[]api.Heard{})
+	v.heard.Store(&[]api.ReportAge{})
 	v.state.Store(&api.State{Nodes: []api.NodeState{}, Ports: []api.PortState{}})
-	v.looked.Store(true)
+	v.requested.Store(true)
 	return v
 }
 
-// showEvery is how old a snapshot may become when nobody looks.
-const showEvery = 10 * time.Millisecond
+// viewInterval is how old a snapshot may become when nobody looks.
+const viewInterval = 10 * time.Millisecond
 
-// show makes a snapshot, if somebody waits for one or the last one is old.
-func (c *Controller) show(now model.Time) {
-	if !c.view.looked.Swap(false) && now.Sub(c.shown) < showEvery {
+// publishView makes a snapshot, if somebody waits for one or the last one is old.
+func (c *Controller) publishView(now model.Time) {
+	if !c.view.requested.Swap(false) && now.Sub(c.lastView) < viewInterval {
 		return
 	}
-	c.shown = now
-	s := &api.State{Time: c.time(now), Nodes: make([]api.NodeState, 0, len(c.fabric.Nodes()))}
+	c.lastView = now
+	s := &api.State{Time: c.wallTime(now), Nodes: make([]api.NodeState, 0, len(c.fabric.Nodes()))}
 	for i := range c.fabric.Nodes() {
 		n := &c.fabric.Nodes()[i]
 		state := api.NodeState{Name: n.Name, Health: "ok"}
-		if n.Role.IsSwitch() && !c.heard(n.ID, now) {
+		if n.Role.IsSwitch() && !c.isReporting(n.ID, now) {
 			state.Health, state.Reason = "unknown", "nothing was heard of it lately"
 		}
 		for _, in := range c.joiner.Open() {
-			if reason := c.troubles(in, n.ID); reason != "" && in.Severity() >= incident.Warning {
+			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= incident.Warning {
 				state.Health, state.Reason = "degraded", reason
 				if in.Place.Node == n.ID && in.Severity() == incident.Critical {
 					state.Health = "failed"
@@ -73,12 +73,12 @@ func (c *Controller) show(now model.Time) {
 		}
 	}
 	c.view.state.Store(s)
-	list := c.hearing.list(now)
-	c.view.heard.Store(&list)
+	list := c.liveness.snapshot(now)
+	c.view.liveness.Store(&list)
 }
 
-// troubles says what an incident means for a node, or nothing.
-func (c *Controller) troubles(in *incident.Incident, id model.NodeID) string {
+// incidentReason says what an incident means for a node, or nothing.
+func (c *Controller) incidentReason(in *incident.Incident, id model.NodeID) string {
 	for _, n := range in.Nodes {
 		if n == id {
 			return incidentID(in.ID) + ": " + in.Cause.String()
@@ -87,13 +87,13 @@ func (c *Controller) troubles(in *incident.Incident, id model.NodeID) string {
 	return ""
 }
 
-// fresh is how old a port's state may be to be shown.
-const fresh = 100 * time.Millisecond
+// maxStateAge is how old a port's state may be to be shown.
+const maxStateAge = 100 * time.Millisecond
 
-// heard tells whether a switch has reported lately.
-func (c *Controller) heard(id model.NodeID, now model.Time) bool {
-	at := c.hearing.last(id)
-	return at != 0 && now.Sub(at) <= c.cfg.Silent
+// addVerdict tells whether a switch has reported lately.
+func (c *Controller) isReporting(id model.NodeID, now model.Time) bool {
+	at := c.liveness.lastReport(id)
+	return at != 0 && now.Sub(at) <= c.cfg.SilentAfter
 }
 
 func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.PortState {
@@ -106,26 +106,26 @@ func (c *Controller) portState(now model.Time, n *topo.Node, p *topo.Port) api.P
 	}
 	if age, ok := c.ports.Board().Age(id, now); ok {
 		s.AgeMs = float64(age) / float64(time.Millisecond)
-		if state, ok := c.ports.Board().Newest(id); ok && age < fresh {
+		if state, ok := c.ports.Board().Newest(id); ok && age < maxStateAge {
 			s.QueueBytes, s.LatencyNs = int64(state.DequeueDepth), int64(state.Latency)
 		}
 	}
-	s.LostPackets = c.lost.within(now, id)
+	s.LostPackets = c.recentLosses.within(now, id)
 	return s
 }
 
-// lostLately counts losses behind ports by slot.
-type lostLately struct {
+// recentLosses counts losses behind ports by slot.
+type recentLosses struct {
 	at   []model.Time
 	what []map[model.Port]uint64
 }
 
-// lately is how long losses are shown.
-const lately = 100 * time.Millisecond
+// recentWindow is how long losses are shown.
+const recentWindow = 100 * time.Millisecond
 
-func (l *lostLately) add(at model.Time, p model.Port, n uint64) {
+func (l *recentLosses) add(at model.Time, p model.Port, n uint64) {
 	if last := len(l.at) - 1; last < 0 || l.at[last] != at {
-		for len(l.at) > 0 && at.Sub(l.at[0]) > lately {
+		for len(l.at) > 0 && at.Sub(l.at[0]) > recentWindow {
 			l.at, l.what = l.at[1:], l.what[1:]
 		}
 		l.at, l.what = append(l.at, at), append(l.what, map[model.Port]uint64{})
@@ -133,9 +133,9 @@ func (l *lostLately) add(at model.Time, p model.Port, n uint64) {
 	l.what[len(l.what)-1][p] += n
 }
 
-func (l *lostLately) within(now model.Time, p model.Port) (n uint64) {
+func (l *recentLosses) within(now model.Time, p model.Port) (n uint64) {
 	for i, at := range l.at {
-		if now.Sub(at) <= lately {
+		if now.Sub(at) <= recentWindow {
 			n += l.what[i][p]
 		}
 	}

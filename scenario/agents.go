@@ -99,7 +99,7 @@ func (x *session) listen(Options) error {
 	c := &clinic{x: x}
 	cfg := rootcause.DefaultConfig(x.net.Intent())
 	cfg.Complaints = 1 << 16
-	cfg.Ask = func(_ model.Time, who diagnose.Complaint) { c.agents.Ask(who.Victim) }
+	cfg.Ask = func(_ model.Time, who diagnose.Complaint) { c.agents.PollFlow(who.Victim) }
 	var err error
 	if c.watch, err = rootcause.New(cfg); err != nil {
 		return err

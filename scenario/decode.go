@@ -149,7 +149,7 @@ func decodeStruct(v tree.Value, into reflect.Value, what string) error {
 	for _, e := range list {
 		field, ok := fields[e.Key]
 		if !ok {
-			return e.OnKey().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(order, ", "))
+			return e.KeyPosition().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(order, ", "))
 		}
 		from.keys[e.Key] = e.Line
 		if err := decode(e.Value, field, e.Key); err != nil {

@@ -155,7 +155,7 @@ func (p *expectSpec) decode(v tree.Value, what string) error {
 func (p *expectSpec) add(e tree.Entry, group string) error {
 	f, ok := figures[e.Key]
 	if !ok || group != "" && !f.groups {
-		return e.OnKey().Errorf("expectation of %q, want one of %s", e.Key, strings.Join(figureNames(group != ""), ", "))
+		return e.KeyPosition().Errorf("expectation of %q, want one of %s", e.Key, strings.Join(figureNames(group != ""), ", "))
 	}
 	text, err := e.Text(e.Key)
 	if err != nil {

@@ -149,9 +149,9 @@ func (t *tracing) all(f *topo.Fabric) (list []seen) {
 		one := seen{kind: x.Kind.String(), nodes: []model.NodeID{x.Switch}}
 		one.text = fmt.Sprintf("%s at %s", one.kind, name(x.Switch))
 		if x.Kind == trace.Loop {
-			one.nodes = x.Round
+			one.nodes = x.Switches
 			var names []string
-			for _, id := range x.Round {
+			for _, id := range x.Switches {
 				names = append(names, name(id))
 			}
 			one.text = "loop of " + strings.Join(names, ", ")

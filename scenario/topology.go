@@ -30,9 +30,9 @@ func readTopology(root tree.Value, data []byte, load loader) (*file.Document, er
 		}
 		next := 0 // line of the key after the topology
 		if i+1 < len(list) {
-			next = list[i+1].OnKey().Line
+			next = list[i+1].KeyPosition().Line
 		}
-		return file.ParseAs(file.YAML, root.File, e.Alone(data, next))
+		return file.ParseAs(file.YAML, root.File, e.Excerpt(data, next))
 	}
 	return nil, root.Errorf("file has no topology, want one")
 }

@@ -50,7 +50,7 @@ func (x *session) trace(sink simhost.Sink) (simhost.Sink, error) {
 	}
 	t := &tracing{first: x.s.FirstList(program), end: x.s.FirstList(program + 1)}
 	cfg := trace.DefaultConfig()
-	cfg.Close, cfg.Settle, cfg.Traces = x.s.Traces.Close, x.s.Traces.Settle, 1<<20
+	cfg.CloseAfter, cfg.RouteSettle, cfg.MaxTraces = x.s.Traces.Close, x.s.Traces.Settle, 1<<20
 	var err error
 	if t.judge, err = trace.NewJudge(trace.DefaultJudgeConfig(), x.fabric); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (x *session) trace(sink simhost.Sink) (simhost.Sink, error) {
 		return nil, err
 	}
 	for range t.end - t.first {
-		a, err := trace.New(cfg, x.net.Intent(), t.take)
+		a, err := trace.NewAssembler(cfg, x.net.Intent(), t.take)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (x *session) trace(sink simhost.Sink) (simhost.Sink, error) {
 
 func (t *tracing) take(tr *trace.Trace) {
 	t.complete++
-	t.judge.Add(tr)
+	t.judge.AddTrace(tr)
 	t.board.Add(tr)
 }
 
@@ -94,7 +94,7 @@ func (t *tracing) read(at model.Time, datagram []byte) {
 			t.strange++
 			continue
 		}
-		t.assemblers[rep.List-t.first].Add(at, &m)
+		t.assemblers[rep.List-t.first].AddMirror(at, &m)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestKeepalives(t *testing.T) {
 // TestKeepalivesPassPausedPorts holds that they go on where data stands still.
 func TestKeepalivesPassPausedPorts(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.CC = NoControl
+	cfg.Congestion = nil
 	n := fatTree(t, 4, cfg)
 	n.speak(t, 20*time.Microsecond)
 	n.add(t, traffic.Flow{Src: 0, Dst: 15, Stop: 1e12, Priority: 3})

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sim/dcqcn"
-	"github.com/weft-telemetry/weft/sim/feedback"
+	"github.com/weft-telemetry/weft/sim/congestion"
 )
 
 // Config says how the fabric and its hosts behave. DefaultConfig and
@@ -45,22 +43,18 @@ type Config struct {
 	NS3 bool
 
 	// RDMA.
-	CC           Control
-	DCQCN        dcqcn.Params
-	HPCCControl  feedback.HPCCParams
-	TIMELY       feedback.TIMELYParams
-	DCTCP        feedback.DCTCPParams
-	CNPInterval  time.Duration // between CNPs of one queue pair; 0: in every ACK, as HPCC
-	Window       bool          // limit bytes in flight to the bandwidth-delay product
-	VarWindow    bool          // scale the window by the current rate
-	GlobalWindow bool          // every flow has the largest window of any pair
-	HPCCIdeal    bool          // ideal completion times by HPCC's formula
-	AckPerBytes  int64         // 0: acknowledge every packet
-	NackGap      time.Duration // least time between NACKs for the same byte
-	RTO          time.Duration // go back when nothing was acknowledged for this long; 0: never
-	AckControl   bool          // acknowledgements ride in the control queue
-	AckHosts     bool          // with AckControl: at hosts alone; switches treat them as data
-	RateBound    bool          // pace packets; off: congestion control acts through the window alone
+	Congestion   congestion.Params // congestion control of RDMA flows; nil: none, they send at line rate
+	CNPInterval  time.Duration     // between CNPs of one queue pair; 0: in every ACK, as HPCC
+	Window       bool              // limit bytes in flight to the bandwidth-delay product
+	VarWindow    bool              // scale the window by the current rate
+	GlobalWindow bool              // every flow has the largest window of any pair
+	HPCCIdeal    bool              // ideal completion times by HPCC's formula
+	AckPerBytes  int64             // 0: acknowledge every packet
+	NackGap      time.Duration     // least time between NACKs for the same byte
+	RTO          time.Duration     // go back when nothing was acknowledged for this long; 0: never
+	AckControl   bool              // acknowledgements ride in the control queue
+	AckHosts     bool              // with AckControl: at hosts alone; switches treat them as data
+	RateBound    bool              // pace packets; off: congestion control acts through the window alone
 
 	// TCPMinRTO is the least timeout of TCP. 0 means 1 ms, which suits
 	// datacenters; hosts as they are delivered have 200 ms.
@@ -68,18 +62,6 @@ type Config struct {
 
 	TTL uint8
 }
-
-// Control is a congestion control of RDMA.
-type Control uint8
-
-// Congestion controls.
-const (
-	NoControl Control = iota // line rate
-	DCQCN
-	HPCC // switches write their state on every packet
-	TIMELY
-	DCTCP
-)
 
 // ECNParams is the marking curve of ports from a rate on.
 type ECNParams struct {
@@ -100,7 +82,7 @@ func DefaultConfig() Config {
 			{Rate: 50 * model.Gbps, Kmin: 200 * model.KB, Kmax: 800 * model.KB, Pmax: 0.2},
 			{Rate: 100 * model.Gbps, Kmin: 400 * model.KB, Kmax: 1600 * model.KB, Pmax: 0.2},
 		},
-		CC: DCQCN, DCQCN: dcqcn.Paper(), CNPInterval: 50 * time.Microsecond,
+		Congestion: congestion.PaperDCQCN(), CNPInterval: congestion.PaperCNPInterval,
 		NackGap: 500 * time.Microsecond, RTO: 4 * time.Millisecond, RateBound: true,
 		TTL: 64,
 	}
@@ -122,10 +104,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("sim: least timeout of TCP %v, want 0 to %v", c.TCPMinRTO, maxRTO)
 	case c.TTL == 0:
 		return fmt.Errorf("sim: TTL 0, want at least 1")
-	case c.CC == HPCC && !c.Window:
-		return errors.New("sim: HPCC without windows, want Window")
 	}
-	if err := c.checkControl(); err != nil {
+	if err := c.checkCongestion(); err != nil {
 		return err
 	}
 	for _, e := range c.ECN {
@@ -136,18 +116,14 @@ func (c *Config) Check() error {
 	return nil
 }
 
-func (c *Config) checkControl() error {
-	switch c.CC {
-	case DCQCN:
-		return c.DCQCN.Check()
-	case HPCC:
-		return c.HPCCControl.Check()
-	case TIMELY:
-		return c.TIMELY.Check()
-	case DCTCP:
-		return c.DCTCP.Check()
+func (c *Config) checkCongestion() error {
+	if c.Congestion == nil {
+		return nil
 	}
-	return nil
+	if t := c.Congestion.Traits(); t.INTMulti > 0 && !c.Window {
+		return fmt.Errorf("sim: %s without windows, want Window", t.Name)
+	}
+	return c.Congestion.Check()
 }
 
 // ecnFor returns the marking curve of a port.

@@ -40,7 +40,7 @@ func (n *Network) connect(f *flow) (err error) {
 
 // hostAt returns a host, or nil if the fabric has none of this id.
 func (n *Network) hostAt(id model.NodeID) *Host {
-	if !n.fabric.Has(id) {
+	if !n.fabric.HasNode(id) {
 		return nil
 	}
 	return n.Host(id)

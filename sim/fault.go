@@ -41,21 +41,21 @@ func (n *Network) Inject(in Injection) error {
 }
 
 func (n *Network) hasPort(p model.Port) error {
-	if !n.fabric.Has(p.Node) || n.fabric.Port(p) == nil {
+	if !n.fabric.HasNode(p.Node) || n.fabric.Port(p) == nil {
 		return fmt.Errorf("there is no port %v", p)
 	}
 	return nil
 }
 
 func (n *Network) hasSwitch(id model.NodeID) error {
-	if !n.fabric.Has(id) || n.nodes[id].sw == nil {
+	if !n.fabric.HasNode(id) || n.nodes[id].sw == nil {
 		return fmt.Errorf("node %d is no switch", id)
 	}
 	return nil
 }
 
 func (n *Network) hasHost(id model.NodeID) error {
-	if !n.fabric.Has(id) || n.nodes[id].host == nil {
+	if !n.fabric.HasNode(id) || n.nodes[id].host == nil {
 		return fmt.Errorf("node %d is no host", id)
 	}
 	return nil

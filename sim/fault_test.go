@@ -79,7 +79,7 @@ func TestFaultsDropWithTheirReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
-			cfg.CC = NoControl
+			cfg.Congestion = nil
 			n := fatTree(t, 4, cfg)
 			n.add(t, steady(0, 15))
 			n.inject(t, 200*time.Microsecond, 300*time.Microsecond, tc.fault(t, n))
@@ -153,7 +153,7 @@ func TestStormPausesTheSwitch(t *testing.T) {
 // take, that its switch is paused now and then, and that nothing is lost.
 func TestSlowReceiverHoldsItsRate(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.CC = NoControl
+	cfg.Congestion = nil
 	n := fatTree(t, 4, cfg)
 	n.add(t, traffic.Flow{Src: 0, Dst: 15, Stop: 1e12, Priority: 3})
 	n.inject(t, 0, 0, SlowReceiver{Host: 15, Rate: 20 * model.Gbps, Priority: 3})

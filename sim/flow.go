@@ -8,9 +8,8 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/engine"
-	"github.com/weft-telemetry/weft/sim/feedback"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
@@ -42,9 +41,8 @@ type flow struct {
 	highest int64 // first byte never sent: below it is retransmission
 	window  int64 // most bytes in flight; 0: no limit
 	rate    model.Rate
-	most    model.Rate // that the flow may ever have
-	cc      dcqcn.State
-	control feedback.Control // nil usually
+	most    model.Rate         // that the flow may ever have
+	control congestion.Control // nil: the flow keeps its rate
 	started engine.Time
 	ideal   engine.Time
 	rtt     engine.Time // newest sample
@@ -250,9 +248,8 @@ func (f *flow) maySend() bool {
 		return true
 	}
 	if f.net.cfg.VarWindow {
-		if f.cc.Active() {
-			f.cc.OnTimer(f.net.now)
-			f.rate = f.cc.Rate()
+		if f.control != nil {
+			f.rate = f.control.OnTimer(f.net.now)
 		}
 		if f.rate < f.port.rate {
 			hi, lo := bits.Mul64(uint64(w), uint64(f.rate))
@@ -293,9 +290,8 @@ func (f *flow) makePacket() *Packet {
 	if w := f.src.watcher; w != nil && f.spec.Transport == traffic.RDMA {
 		w.Sent(f.src.Clock(), &f.key, f.sent)
 	}
-	if f.cc.Active() {
-		f.cc.OnSent(n.now, model.Bytes(p.Size))
-		f.rate = f.cc.Rate()
+	if f.control != nil {
+		f.rate = f.control.OnSent(n.now, model.Bytes(p.Size))
 	}
 	f.pace(p)
 	if f.spec.Transport == traffic.UDP {
@@ -316,7 +312,7 @@ func (f *flow) pace(p *Packet) {
 		rate = f.most // congestion control acts through the window alone
 	}
 	f.nextSend, f.lastSize = f.net.now, p.Size
-	if rate < f.port.rate || f.control != nil {
+	if rate < f.port.rate || f.net.traits.PaceAtLineRate && f.control != nil {
 		f.nextSend += f.net.transmit(p.Size, rate)
 	}
 }

@@ -51,7 +51,7 @@ func TestLosslessLosesNothing(t *testing.T) {
 		cfg.Seed = rapid.Uint64().Draw(t, "seed")
 		cfg.MTU = int32(rapid.SampledFrom([]int{256, 1000, 1024, 4096}).Draw(t, "mtu"))
 		if rapid.Bool().Draw(t, "unthrottled") {
-			cfg.CC = NoControl
+			cfg.Congestion = nil
 		}
 		if rapid.Bool().Draw(t, "sticky pauses") {
 			cfg.PauseTime = 0

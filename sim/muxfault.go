@@ -53,7 +53,7 @@ func (f WrongMux) begin(n *Network) func() {
 }
 
 func (n *Network) hasMux(id model.NodeID) error {
-	if !n.fabric.Has(id) || n.nodes[id].host == nil || n.nodes[id].host.mux == nil {
+	if !n.fabric.HasNode(id) || n.nodes[id].host == nil || n.nodes[id].host.mux == nil {
 		return fmt.Errorf("node %d is no mux", id)
 	}
 	return nil

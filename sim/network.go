@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
@@ -30,7 +31,7 @@ type Network struct {
 	free           []freed
 	forgetful      bool
 	nextSourcePort map[[2]model.Addr]uint16
-	stamps         bool                         // switches write on packets for HPCC
+	traits         congestion.Traits            // of the congestion control
 	pfcSize        int32                        // of a pause frame
 	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
 	maxWindow      int64
@@ -75,7 +76,7 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 		nextSourcePort: map[[2]model.Addr]uint16{}, services: map[model.Addr]*service{},
 	}
 	n.tunnel = tunnelRoom(f)
-	n.pfcSize, n.stamps = pfcSize, cfg.CC == HPCC
+	n.pfcSize, n.traits = pfcSize, congestion.TraitsOf(cfg.Congestion)
 	if cfg.NS3 {
 		n.pfcSize, n.txTimes = ns3PFCSize, map[model.Rate][]engine.Time{}
 	}

@@ -50,7 +50,7 @@ func (p *Port) stamp(pkt *Packet) {
 		queued += p.queues[bits.TrailingZeros16(full)].bytes
 	}
 	e := p.net.pool.extra(pkt)
-	e.INT.Push(p.net.now, p.TxData, queued, p.rate, p.net.cfg.HPCCControl.Multi)
+	e.INT.Push(p.net.now, p.TxData, queued, p.rate, p.net.traits.INTMulti)
 }
 
 // turns is the order in which a NIC serves its flows: one after the other in

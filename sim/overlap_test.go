@@ -63,7 +63,7 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
-			cfg.CC, cfg.RTO = NoControl, 200*time.Microsecond
+			cfg.Congestion, cfg.RTO = nil, 200*time.Microsecond
 			n := fatTree(t, 4, cfg)
 			n.add(t, steady(0, 15))
 			n.inject(t, 1*unit, 3*unit, tc.first(n))

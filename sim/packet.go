@@ -2,8 +2,8 @@ package sim
 
 import (
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/engine"
-	"github.com/weft-telemetry/weft/sim/feedback"
 )
 
 // Kind says what a packet is for. Switches look only at KindPFC; the rest is
@@ -119,7 +119,7 @@ type Extra struct {
 	// Content is the payload where it matters: reports, polls, probes.
 	Content []byte
 	// INT is what switches wrote for HPCC's congestion control.
-	INT feedback.Stack
+	INT congestion.Stack
 	// Heard is how many bytes a TCP segment of no flow acknowledges.
 	Heard uint32
 }

@@ -55,6 +55,6 @@ func (sw *Switch) follow(routes *topo.Routes) {
 	if a := &sw.net.alike; a.faults > 0 {
 		routes = a.of(routes)
 	}
-	sw.table.Follow(routes)
+	sw.table.SetRoutes(routes)
 	sw.Rerouted()
 }

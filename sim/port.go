@@ -224,7 +224,7 @@ func (p *Port) idle(pkt *Packet) bool {
 func (p *Port) send(pkt *Packet) {
 	n := p.net
 	p.busyUntil = n.now + p.serialize(pkt.Size)
-	if n.stamps && p.sw != nil && pkt.Kind == KindData {
+	if n.traits.INTMulti > 0 && p.sw != nil && pkt.Kind == KindData {
 		p.stamp(pkt)
 	}
 	p.TxPkts++

@@ -2,9 +2,8 @@ package sim
 
 import (
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/engine"
-	"github.com/weft-telemetry/weft/sim/feedback"
 )
 
 // dataSize is the wire size of an RDMA packet; the first of a flow says where
@@ -31,25 +30,14 @@ func (n *Network) ackSize(key *model.FlowKey) int32 {
 func (f *flow) startRDMA() {
 	n := f.net
 	window, rtt := int64(0), engine.Time(0)
-	if n.cfg.Window || n.cfg.CC == HPCC {
-		window, rtt = n.baseOf(f)
-	}
 	if n.cfg.Window {
+		window, rtt = n.baseOf(f)
 		f.window = window
 	}
-	if f.spec.NoCC {
-		return
-	}
-	about := feedback.Flow{Line: f.rate, Window: window, BaseRTT: rtt, Payload: int64(n.cfg.MTU)}
-	switch n.cfg.CC {
-	case DCQCN:
-		f.cc = dcqcn.New(&n.cfg.DCQCN, f.rate)
-	case HPCC:
-		f.control = feedback.NewHPCC(&n.cfg.HPCCControl, about)
-	case TIMELY:
-		f.control = feedback.NewTIMELY(&n.cfg.TIMELY, about)
-	case DCTCP:
-		f.control = feedback.NewDCTCP(&n.cfg.DCTCP, about)
+	if !f.spec.NoCC && n.cfg.Congestion != nil {
+		f.control = n.cfg.Congestion.New(congestion.Flow{
+			Line: f.rate, Window: window, BaseRTT: rtt, Payload: int64(n.cfg.MTU),
+		})
 	}
 }
 
@@ -92,7 +80,7 @@ func (f *flow) answer(kind Kind, to *Packet, echo bool) {
 	p.Priority, p.TTL, p.DSCP = f.prio, n.cfg.TTL, uint8(f.prio)<<3
 	p.Control = n.cfg.AckControl || kind == KindCNP || n.first(f.prio)
 	p.Seq, p.Sent, p.Echo = f.expected, to.Sent, echo
-	if n.stamps {
+	if n.traits.INTMulti > 0 {
 		p.Extra, to.Extra = to.Extra, nil // what switches wrote goes back
 	}
 	f.home.enqueue(p)
@@ -117,11 +105,13 @@ func (f *flow) hearRDMA(p *Packet) {
 			f.sent = f.acked // go back
 		}
 	}
-	if p.Echo && f.cc.Active() {
-		f.cc.OnCNP(n.now)
-	}
 	if f.control != nil {
-		f.react(p)
+		if p.Echo {
+			f.control.OnCNP(n.now)
+		}
+		if n.traits.Acks && p.Kind != KindCNP {
+			f.react(p)
+		}
 	}
 	if f.acked >= f.size {
 		f.finish()
@@ -139,17 +129,16 @@ func (f *flow) hearRDMA(p *Packet) {
 // react gives an acknowledgement to a control that learns from it.
 func (f *flow) react(p *Packet) {
 	n := f.net
-	a := feedback.Ack{Now: n.now, Sent: p.Sent, Seq: p.Seq, Next: f.sent, Marked: p.Echo}
+	a := congestion.Ack{Now: n.now, Sent: p.Sent, Seq: p.Seq, Next: f.sent, Marked: p.Echo}
 	if p.Extra != nil {
 		a.INT = &p.Extra.INT
 	}
 	old := f.rate
 	f.rate = f.control.OnAck(&a)
-	if n.cfg.CC != HPCC || f.rate == old {
+	if !n.traits.Repace || f.rate == old {
 		return
 	}
-	// HPCC does not wait with a new rate for the next packet: it moves the time
-	// that the last one was given.
+	// The new rate applies to the packet that is due already: its time moves.
 	f.nextSend += n.transmit(f.lastSize, f.rate) - n.transmit(f.lastSize, old)
 	if f.port.wakeAt != engine.Forever {
 		f.port.wakeBy(f.nextSend)

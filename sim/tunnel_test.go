@@ -63,7 +63,7 @@ func TestTunnelsNest(t *testing.T) {
 func TestTunnelsAreLossless(t *testing.T) {
 	plain := fatTree(t, 4, DefaultConfig()).maxFrame()
 	for i, to := range []model.Addr{vip4, vip6} {
-		n := yardOf(t, func(c *Config) { c.CC, c.Buffer, c.AlphaShift = NoControl, 480*model.KB, 6 })
+		n := yardOf(t, func(c *Config) { c.Congestion, c.Buffer, c.AlphaShift = nil, 480*model.KB, 6 })
 		s := n.usual()[i]
 		s.Backends = s.Backends[:1]
 		n.serve(t, s)

@@ -34,7 +34,7 @@ const rackHosts = 253
 // addresses costs no more than one walk over them.
 type spareAddrs struct{ next uint32 }
 
-func (s *spareAddrs) take(id model.NodeID, taken func(model.Addr) bool) model.Addr {
+func (s *spareAddrs) nextFree(id model.NodeID, taken func(model.Addr) bool) model.Addr {
 	s.next = max(s.next, 10<<24+uint32(id)+1)
 	for taken(model.Addr4(s.next)) {
 		s.next++

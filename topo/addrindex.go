@@ -18,17 +18,17 @@ func newAddrIndex(nodes []Node) addrIndex {
 	x := addrIndex{newProbeTable[uint32](len(nodes)), newProbeTable[model.Addr](len(nodes))}
 	for i := range nodes {
 		n := &nodes[i]
-		x.v4.add(n.IPv4.V4(), fold4(n.IPv4), n.ID)
-		x.v6.add(n.IPv6, fold6(n.IPv6), n.ID)
+		x.v4.insert(n.IPv4.V4(), fold4(n.IPv4), n.ID)
+		x.v6.insert(n.IPv6, fold6(n.IPv6), n.ID)
 	}
 	return x
 }
 
-func (x *addrIndex) get(a model.Addr) (model.NodeID, bool) {
+func (x *addrIndex) lookup(a model.Addr) (model.NodeID, bool) {
 	if a.Is4() {
-		return x.v4.get(a.V4(), fold4(a))
+		return x.v4.lookup(a.V4(), fold4(a))
 	}
-	return x.v6.get(a, fold6(a))
+	return x.v6.lookup(a, fold6(a))
 }
 
 // Both folds multiply by 2^64 over the golden ratio, because addresses count
@@ -53,7 +53,7 @@ func newProbeTable[K comparable](n int) probeTable[K] {
 	return probeTable[K]{slots: make([]slot[K], 1<<log), shift: uint8(64 - log)}
 }
 
-func (t *probeTable[K]) get(k K, folded uint64) (model.NodeID, bool) {
+func (t *probeTable[K]) lookup(k K, folded uint64) (model.NodeID, bool) {
 	for i := int(folded >> t.shift); ; i++ {
 		s := &t.slots[i&(len(t.slots)-1)]
 		if s.id == 0 {
@@ -65,7 +65,7 @@ func (t *probeTable[K]) get(k K, folded uint64) (model.NodeID, bool) {
 	}
 }
 
-func (t *probeTable[K]) add(k K, folded uint64, id model.NodeID) {
+func (t *probeTable[K]) insert(k K, folded uint64, id model.NodeID) {
 	i := int(folded >> t.shift)
 	for t.slots[i&(len(t.slots)-1)].id != 0 {
 		i++

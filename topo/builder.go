@@ -68,7 +68,7 @@ func (b *Builder) AddNode(s NodeSpec) model.NodeID {
 		b.fail(err)
 		return id
 	}
-	n := Node{ID: id, Name: s.Name, Role: s.Role, Tier: tiers[s.Role], Pod: s.Pod}
+	n := Node{ID: id, Name: s.Name, Role: s.Role, Tier: roleTiers[s.Role], Pod: s.Pod}
 	if s.IPv4.IsValid() {
 		n.IPv4 = model.AddrOf(s.IPv4)
 		b.addrs[n.IPv4] = id
@@ -175,7 +175,7 @@ func (b *Builder) chooseAddrs() {
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		if n.IPv4 == (model.Addr{}) {
-			n.IPv4 = spare.take(n.ID, taken)
+			n.IPv4 = spare.nextFree(n.ID, taken)
 			b.addrs[n.IPv4] = n.ID
 		}
 		if n.IPv6 != (model.Addr{}) {

@@ -198,13 +198,13 @@ func TestAddrIndexEqualsMap(t *testing.T) {
 		x := newAddrIndex(nodes)
 		for range 30 {
 			a := genAddr.Draw(t, "ask")
-			got, ok := x.get(a)
+			got, ok := x.lookup(a)
 			if id, has := want[a]; ok != has || ok && got != id {
 				t.Fatalf("get(%v) = %d, %v; want %d, %v", a, got, ok, id, has)
 			}
 		}
 		for a, id := range want {
-			if got, ok := x.get(a); !ok || got != id {
+			if got, ok := x.lookup(a); !ok || got != id {
 				t.Fatalf("get(%v) = %d, %v; want %d", a, got, ok, id)
 			}
 		}

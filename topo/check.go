@@ -31,7 +31,7 @@ type Problem string
 // Problems that Check finds.
 const (
 	Isolated    Problem = "isolated"    // a node without links
-	Parted      Problem = "parted"      // the fabric is in several parts
+	Partitioned      Problem = "parted"      // the fabric is in several parts
 	Unreachable Problem = "unreachable" // hosts without a route to others
 	Loop        Problem = "loop"        // packets that go round
 	BufferCycle Problem = "cycle"       // a cyclic buffer dependency
@@ -58,22 +58,22 @@ func (f Finding) String() string { return f.Severity.String() + ": " + f.Text }
 // nodes is one finding with a count and an example.
 func Check(r *Routes) []Finding {
 	c := newChecker(r)
-	c.isolated()
-	c.parted()
-	for _, t := range c.flows() {
-		c.follow(t)
+	c.findIsolated()
+	c.findPartitions()
+	for _, t := range c.trafficClasses() {
+		c.followTraffic(t)
 	}
 	c.reportLoops()
 	c.reportReach()
 	c.reportCycles()
-	c.detours()
-	c.uneven()
-	c.lossy()
+	c.findDetours()
+	c.findUnevenECMP()
+	c.findLossyLinks()
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(b.Severity) - int(a.Severity) })
 	return c.findings
 }
 
-func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
+func (c *checker) addFinding(f Finding) { c.findings = append(c.findings, f) }
 
 func (c *checker) name(id model.NodeID) string { return c.f.nodes[id].Name }
 
@@ -91,7 +91,7 @@ func (c *checker) someNames(ids []model.NodeID) string {
 	return out
 }
 
-func (c *checker) isolated() {
+func (c *checker) findIsolated() {
 	var ids []model.NodeID
 	for i := range c.f.nodes {
 		if len(c.f.nodes[i].Ports) == 0 {
@@ -100,13 +100,13 @@ func (c *checker) isolated() {
 	}
 	// A fabric of one node is a node, not a fault.
 	if len(ids) > 0 && len(c.f.nodes) > 1 {
-		c.add(Finding{Fault, Isolated, fmt.Sprintf("%d nodes have no link: %s", len(ids), c.someNames(ids)), ids, nil})
+		c.addFinding(Finding{Fault, Isolated, fmt.Sprintf("%d nodes have no link: %s", len(ids), c.someNames(ids)), ids, nil})
 	}
 }
 
-// parted counts the parts of the fabric that have links, links out of service
+// findPartitions counts the parts of the fabric that have links, links out of service
 // left out.
-func (c *checker) parted() {
+func (c *checker) findPartitions() {
 	part := make([]int, len(c.f.nodes)) // 0: not seen
 	var first []model.NodeID            // of each part
 	var sizes []int
@@ -137,11 +137,11 @@ func (c *checker) parted() {
 	for i := range first[:min(len(first), 4)] {
 		parts = append(parts, fmt.Sprintf("%d nodes with %s", sizes[i], c.name(first[i])))
 	}
-	c.add(Finding{Fault, Parted, fmt.Sprintf("fabric is in %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
+	c.addFinding(Finding{Fault, Partitioned, fmt.Sprintf("fabric is in %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
 }
 
-// detours finds static routes off the shortest paths.
-func (c *checker) detours() {
+// findDetours finds static routes off the shortest paths.
+func (c *checker) findDetours() {
 	var ports []model.Port
 	example := ""
 	for _, o := range c.r.cfg.Overrides {
@@ -162,14 +162,14 @@ func (c *checker) detours() {
 		}
 	}
 	if len(ports) > 0 {
-		c.add(Finding{Warning, Detour, fmt.Sprintf("%d of %d static routes leave the shortest paths, for example %s",
+		c.addFinding(Finding{Warning, Detour, fmt.Sprintf("%d of %d static routes leave the shortest paths, for example %s",
 			len(ports), len(c.r.cfg.Overrides), example), nil, ports})
 	}
 }
 
-// uneven finds switches that spread flows evenly over links of different
+// findUnevenECMP finds switches that spread flows evenly over links of different
 // rates.
-func (c *checker) uneven() {
+func (c *checker) findUnevenECMP() {
 	var ids []model.NodeID
 	var example []model.Port
 	seen := make([]int, len(c.r.slab)) // by place: row + 1 that looked at it last
@@ -203,7 +203,7 @@ func (c *checker) uneven() {
 		}
 	}
 	if len(ids) > 0 {
-		c.add(Finding{Warning, Uneven, fmt.Sprintf("%d switches spread flows evenly over links of different rates, for example %s (%v) and %s (%v)",
+		c.addFinding(Finding{Warning, Uneven, fmt.Sprintf("%d switches spread flows evenly over links of different rates, for example %s (%v) and %s (%v)",
 			len(ids), c.f.PortRef(example[0]), c.f.Port(example[0]).Rate, c.f.PortRef(example[1]), c.f.Port(example[1]).Rate), ids, example})
 	}
 }
@@ -212,7 +212,7 @@ func (c *checker) rate(id model.NodeID, p model.PortID) model.Rate {
 	return c.f.nodes[id].Ports[p-1].Rate
 }
 
-func (c *checker) lossy() {
+func (c *checker) findLossyLinks() {
 	var ports []model.Port
 	worst := -1
 	for i := range c.f.links {
@@ -225,7 +225,7 @@ func (c *checker) lossy() {
 	}
 	if len(ports) > 0 {
 		l := &c.f.links[worst]
-		c.add(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets, worst %s - %s (%g of them)",
+		c.addFinding(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets, worst %s - %s (%g of them)",
 			len(ports), c.f.PortRef(l.A), c.f.PortRef(l.B), l.ErrorRate), nil, ports})
 	}
 }

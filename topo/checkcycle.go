@@ -9,18 +9,18 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// dependencies tell which buffer waits for which. A packet that came over one
+// bufferDependencies tell which buffer waits for which. A packet that came over one
 // link and waits for another holds buffer of the first until the second moves;
 // where links wait for each other in a circle and PFC may pause them, all may
 // stand still for ever (a cyclic buffer dependency).
 //
 // Links between switches are numbered in each direction; only those can be in
 // a circle, for hosts do not forward.
-type dependencies struct {
+type bufferDependencies struct {
 	links   []directed
 	start   []int32    // first link out of each row; one more at the end
-	waits   [][]uint64 // by link: bits of the links out of its far end, from start
-	at      [][]int32  // by row and port: the link out of it, or -1
+	dependsOn   [][]uint64 // by link: bits of the links out of its far end, from start
+	linkOut      [][]int32  // by row and port: the link out of it, or -1
 	reached []bool     // scratch, by row
 }
 
@@ -34,8 +34,8 @@ type directed struct {
 // million.
 const maxDependencies = 1 << 30
 
-func newDependencies(r *Routes) *dependencies {
-	d := &dependencies{start: []int32{0}, reached: make([]bool, len(r.f.switches))}
+func newDependencies(r *Routes) *bufferDependencies {
+	d := &bufferDependencies{start: []int32{0}, reached: make([]bool, len(r.f.switches))}
 	for _, id := range r.f.switches {
 		ports := make([]int32, len(r.f.nodes[id].Ports)+1)
 		for i := range ports {
@@ -48,7 +48,7 @@ func newDependencies(r *Routes) *dependencies {
 				d.links = append(d.links, directed{model.Port{Node: id, Port: p.ID}, uint32(row)})
 			}
 		}
-		d.at = append(d.at, ports)
+		d.linkOut = append(d.linkOut, ports)
 		d.start = append(d.start, int32(len(d.links)))
 	}
 	bits := 0
@@ -58,15 +58,15 @@ func newDependencies(r *Routes) *dependencies {
 	if bits > maxDependencies {
 		return nil
 	}
-	d.waits = make([][]uint64, len(d.links))
+	d.dependsOn = make([][]uint64, len(d.links))
 	for i, l := range d.links {
-		d.waits[i] = make([]uint64, (d.start[l.to+1]-d.start[l.to]+63)/64)
+		d.dependsOn[i] = make([]uint64, (d.start[l.to+1]-d.start[l.to]+63)/64)
 	}
 	return d
 }
 
-// add follows traffic to dst from the switches where hosts send it in.
-func (d *dependencies) add(r *Routes, dst model.Addr, entries []uint32) {
+// addFinding follows traffic to dst from the switches where hosts send it in.
+func (d *bufferDependencies) addTraffic(r *Routes, dst model.Addr, entries []uint32) {
 	if d == nil {
 		return
 	}
@@ -79,15 +79,15 @@ func (d *dependencies) add(r *Routes, dst model.Addr, entries []uint32) {
 		row := queue[0]
 		queue = queue[1:]
 		for _, p := range r.ports(r.lookup(row, r.f.switches[row], dst)) {
-			link := d.at[row][p]
+			link := d.linkOut[row][p]
 			if link < 0 {
 				continue
 			}
 			far := d.links[link].to
 			for _, q := range r.ports(r.lookup(far, r.f.switches[far], dst)) {
-				if next := d.at[far][q]; next >= 0 {
+				if next := d.linkOut[far][q]; next >= 0 {
 					i := next - d.start[far]
-					d.waits[link][i/64] |= 1 << (i % 64)
+					d.dependsOn[link][i/64] |= 1 << (i % 64)
 				}
 			}
 			if !d.reached[far] {
@@ -98,10 +98,10 @@ func (d *dependencies) add(r *Routes, dst model.Addr, entries []uint32) {
 	}
 }
 
-// next calls visit for each link that a link waits for.
-func (d *dependencies) next(link int32, visit func(int32)) {
+// visitDependencies calls visit for each link that a link waits for.
+func (d *bufferDependencies) visitDependencies(link int32, visit func(int32)) {
 	first := d.start[d.links[link].to]
-	for i, word := range d.waits[link] {
+	for i, word := range d.dependsOn[link] {
 		for b := int32(0); word != 0; b, word = b+1, word>>1 {
 			if word&1 != 0 {
 				visit(first + int32(i)*64 + b)
@@ -110,15 +110,15 @@ func (d *dependencies) next(link int32, visit func(int32)) {
 	}
 }
 
-// circles returns one circle of links for each set of links that all wait for
+// bufferDeps returns one circle of links for each set of links that all wait for
 // each other, directly or not.
-func (d *dependencies) circles() (out [][]int32) {
+func (d *bufferDependencies) cycles() (out [][]int32) {
 	if d == nil {
 		return nil
 	}
 	for _, part := range d.components() {
 		if len(part) > 1 {
-			out = append(out, d.circleIn(part))
+			out = append(out, d.shortestCycle(part))
 		}
 	}
 	return out
@@ -126,7 +126,7 @@ func (d *dependencies) circles() (out [][]int32) {
 
 // components are the sets of links that wait for each other, each ascending, in
 // the order of their least links.
-func (d *dependencies) components() [][]int32 {
+func (d *bufferDependencies) components() [][]int32 {
 	all := func(yield func(int32) bool) {
 		for link := range d.links {
 			if !yield(int32(link)) {
@@ -135,22 +135,22 @@ func (d *dependencies) components() [][]int32 {
 		}
 	}
 	out := scc.Components(len(d.links), all, func(link int32, list []int32) []int32 {
-		d.next(link, func(n int32) { list = append(list, n) })
+		d.visitDependencies(link, func(n int32) { list = append(list, n) })
 		return list
 	})
 	slices.SortFunc(out, func(a, b []int32) int { return int(a[0] - b[0]) })
 	return out
 }
 
-// circleIn finds a shortest circle through the first link of a component.
-func (d *dependencies) circleIn(part []int32) []int32 {
+// shortestCycle finds a shortest circle through the first link of a component.
+func (d *bufferDependencies) shortestCycle(part []int32) []int32 {
 	came := map[int32]int32{}
 	queue := []int32{part[0]}
 	for len(queue) > 0 {
 		link := queue[0]
 		queue = queue[1:]
 		closed := false
-		d.next(link, func(n int32) {
+		d.visitDependencies(link, func(n int32) {
 			if n == part[0] {
 				closed = true
 			} else if _, seen := came[n]; !seen {
@@ -174,17 +174,17 @@ func (d *dependencies) circleIn(part []int32) []int32 {
 }
 
 func (c *checker) reportCycles() {
-	if c.cycles == nil {
-		c.add(Finding{Warning, Unchecked, "fabric is too large to look for cyclic buffer dependencies", nil, nil})
+	if c.bufferDeps == nil {
+		c.addFinding(Finding{Warning, Unchecked, "fabric is too large to look for cyclic buffer dependencies", nil, nil})
 	}
-	for _, circle := range c.cycles.circles() {
+	for _, circle := range c.bufferDeps.cycles() {
 		var names []string
 		var ports []model.Port
 		for _, link := range circle {
-			ports = append(ports, c.cycles.links[link].from)
-			names = append(names, c.f.PortRef(c.cycles.links[link].from))
+			ports = append(ports, c.bufferDeps.links[link].from)
+			names = append(names, c.f.PortRef(c.bufferDeps.links[link].from))
 		}
-		c.add(Finding{
+		c.addFinding(Finding{
 			Warning, BufferCycle,
 			fmt.Sprintf("cyclic buffer dependency %s > %s: with PFC, these ports can block each other for ever", strings.Join(names, " > "), names[0]),
 			nil, ports,

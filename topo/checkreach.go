@@ -27,11 +27,11 @@ type checker struct {
 
 	loops     map[string]*foundLoop
 	loopOrder []string
-	lost      pairs // of hosts without any route
-	flaky     pairs // of hosts with routes of which some fail
+	unroutedPairs      pairs // of hosts without any route
+	partlyRoutedPairs     pairs // of hosts with routes of which some fail
 	lostNets  []string
 
-	cycles *dependencies // nil: too large to check
+	bufferDeps *bufferDependencies // nil: too large to check
 
 	// Of the traffic being followed, by row.
 	fates  []fate
@@ -59,18 +59,18 @@ func newChecker(r *Routes) *checker {
 		fates: make([]fate, len(r.f.switches)),
 		state: make([]uint8, len(r.f.switches)),
 	}
-	for row := range r.over {
-		if r.over[row] != nil {
+	for row := range r.overrides {
+		if r.overrides[row] != nil {
 			c.static = append(c.static, row)
 		}
 	}
 	c.groupHosts()
-	c.cycles = newDependencies(r)
+	c.bufferDeps = newDependencies(r)
 	return c
 }
 
 // groupHosts puts hosts of one class together. One with a host on a port of its
-// own may do otherwise and stays alone.
+// delivered may do otherwise and stays alone.
 func (c *checker) groupHosts() {
 	at := make(map[uint32]int)
 	for _, h := range c.f.hosts {
@@ -94,14 +94,14 @@ func (c *checker) besideHost(h model.NodeID) bool {
 
 func (c *checker) isDown(link int) bool { return c.r.down != nil && c.r.down[link] }
 
-// follow sends one kind of traffic from every host and every switch and notes
+// followTraffic sends one kind of traffic from every host and every switch and notes
 // what happens.
-func (c *checker) follow(t traffic) {
+func (c *checker) followTraffic(t traffic) {
 	clear(c.state)
 	clear(c.fates)
 	c.looped = false
 	for row := range c.f.switches {
-		c.walk(t, uint32(row))
+		c.fateAt(t, uint32(row))
 	}
 	// Where packets may go round, what lies beyond the loop was not known when
 	// the loop was met: repeat until nothing new comes out.
@@ -109,7 +109,7 @@ func (c *checker) follow(t traffic) {
 		again = false
 		for row := range c.f.switches {
 			before := c.fates[row]
-			again = c.look(t, uint32(row)) != before || again
+			again = c.fateOverPorts(t, uint32(row)) != before || again
 		}
 	}
 	var entries []uint32
@@ -133,25 +133,25 @@ func (c *checker) follow(t traffic) {
 		if len(hops) == 0 {
 			f = fails
 		}
-		c.judge(t, hosts, src, f)
+		c.countPairs(t, hosts, src, f)
 	}
 	slices.Sort(entries)
-	if !t.net && len(t.hosts) > 0 || t.net && c.hostOwned(t.dst) {
-		c.cycles.add(c.r, t.dst, slices.Compact(entries))
+	if !t.net && len(t.hosts) > 0 || t.net && c.ownedByHost(t.dst) {
+		c.bufferDeps.addTraffic(c.r, t.dst, slices.Compact(entries))
 	}
 }
 
-func (c *checker) hostOwned(a model.Addr) bool {
+func (c *checker) ownedByHost(a model.Addr) bool {
 	return slices.ContainsFunc(c.r.Owners(a), func(id model.NodeID) bool { return !c.f.nodes[id].Role.IsSwitch() })
 }
 
-// walk finds the fate of packets at a switch, depth first; a switch met again
+// fateAt finds the fate of packets at a switch, depth first; a switch met again
 // on the way is a loop.
-func (c *checker) walk(t traffic, row uint32) fate {
+func (c *checker) fateAt(t traffic, row uint32) fate {
 	id := c.f.switches[row]
 	switch c.state[row] {
 	case 1:
-		c.noteLoop(t, id)
+		c.recordLoop(t, id)
 		c.looped = true
 		return fails
 	case 2:
@@ -159,27 +159,27 @@ func (c *checker) walk(t traffic, row uint32) fate {
 	}
 	c.state[row] = 1
 	c.onPath = append(c.onPath, id)
-	f := c.look(t, row)
+	f := c.fateOverPorts(t, row)
 	c.onPath = c.onPath[:len(c.onPath)-1]
 	return f
 }
 
-// look joins the fates of packets by each port of a switch.
-func (c *checker) look(t traffic, row uint32) fate {
+// fateOverPorts joins the fates of packets by each port of a switch.
+func (c *checker) fateOverPorts(t traffic, row uint32) fate {
 	id := c.f.switches[row]
 	ports := c.r.ports(c.r.lookup(row, id, t.dst))
 	if len(ports) == 0 {
 		c.fates[row] |= fails
 	}
 	for _, p := range ports {
-		c.fates[row] |= c.step(t, id, p)
+		c.fates[row] |= c.fateByPort(t, id, p)
 	}
 	c.state[row] = 2
 	return c.fates[row]
 }
 
-// step finds the fate of packets that a switch sends by a port.
-func (c *checker) step(t traffic, id model.NodeID, p model.PortID) fate {
+// fateByPort finds the fate of packets that a switch sends by a port.
+func (c *checker) fateByPort(t traffic, id model.NodeID, p model.PortID) fate {
 	if p == 0 {
 		return arrives
 	}
@@ -188,7 +188,7 @@ func (c *checker) step(t traffic, id model.NodeID, p model.PortID) fate {
 		return fails
 	}
 	if row := c.r.row[port.Peer.Node]; row >= 0 {
-		return c.walk(t, uint32(row))
+		return c.fateAt(t, uint32(row))
 	}
 	// Only a static route can pick a wrong host.
 	if c.r.Owns(port.Peer.Node, t.dst) {
@@ -197,8 +197,8 @@ func (c *checker) step(t traffic, id model.NodeID, p model.PortID) fate {
 	return fails
 }
 
-// noteLoop records the loop that closes at a switch.
-func (c *checker) noteLoop(t traffic, id model.NodeID) {
+// recordLoop records the loop that closes at a switch.
+func (c *checker) recordLoop(t traffic, id model.NodeID) {
 	loop := slices.Clone(c.onPath[slices.Index(c.onPath, id):])
 	// The same loop may be entered anywhere: start at its least node.
 	least := slices.Index(loop, slices.Min(loop))
@@ -213,9 +213,9 @@ func (c *checker) noteLoop(t traffic, id model.NodeID) {
 	}
 }
 
-// judge counts pairs of hosts by the fate of packets from hosts that enter
+// countPairs counts pairs of hosts by the fate of packets from hosts that enter
 // alike. Where static routes tell a host's two addresses apart, each counts.
-func (c *checker) judge(t traffic, sources []model.NodeID, src model.NodeID, f fate) {
+func (c *checker) countPairs(t traffic, sources []model.NodeID, src model.NodeID, f fate) {
 	if f&fails == 0 {
 		return
 	}
@@ -225,9 +225,9 @@ func (c *checker) judge(t traffic, sources []model.NodeID, src model.NodeID, f f
 		}
 		return
 	}
-	into := &c.lost
+	into := &c.unroutedPairs
 	if f&arrives != 0 {
-		into = &c.flaky
+		into = &c.partlyRoutedPairs
 	}
 	n := len(sources) * len(t.hosts)
 	for _, h := range t.hosts {
@@ -243,13 +243,13 @@ func (c *checker) judge(t traffic, sources []model.NodeID, src model.NodeID, f f
 		dst = t.hosts[len(t.hosts)-1]
 	}
 	if into.n == 0 {
-		into.src, into.dst, into.stops = src, dst, c.stop(t, src)
+		into.src, into.dst, into.stops = src, dst, c.failureNode(t, src)
 	}
 	into.n += n
 }
 
-// stop returns a node where packets from a host fail.
-func (c *checker) stop(t traffic, at model.NodeID) model.NodeID {
+// failureNode returns a node where packets from a host fail.
+func (c *checker) failureNode(t traffic, at model.NodeID) model.NodeID {
 	for range len(c.f.nodes) {
 		next := at
 		for _, p := range c.r.NextHops(at, t.dst) {
@@ -281,7 +281,7 @@ func (c *checker) reportLoops() {
 		if len(l.to) > 1 {
 			to += fmt.Sprintf(" and %d other destinations", len(l.to)-1)
 		}
-		c.add(Finding{Fault, Loop, fmt.Sprintf("routing loop %s for packets to %s", strings.Join(names, " > "), to), l.nodes, nil})
+		c.addFinding(Finding{Fault, Loop, fmt.Sprintf("routing loop %s for packets to %s", strings.Join(names, " > "), to), l.nodes, nil})
 	}
 }
 
@@ -290,11 +290,11 @@ func (c *checker) reportReach() {
 		p    pairs
 		text string
 	}{
-		{c.lost, "%d ordered pairs of hosts have no route, for example %s to %s: packets stop at %s"},
-		{c.flaky, "%d ordered pairs of hosts lose some of their flows, for example %s to %s: packets stop at %s"},
+		{c.unroutedPairs, "%d ordered pairs of hosts have no route, for example %s to %s: packets stop at %s"},
+		{c.partlyRoutedPairs, "%d ordered pairs of hosts lose some of their flows, for example %s to %s: packets stop at %s"},
 	} {
 		if p := what.p; p.n > 0 {
-			c.add(Finding{
+			c.addFinding(Finding{
 				Fault, Unreachable, fmt.Sprintf(what.text, p.n, c.name(p.src), c.name(p.dst), c.name(p.stops)),
 				[]model.NodeID{p.src, p.dst, p.stops},
 				nil,
@@ -302,6 +302,6 @@ func (c *checker) reportReach() {
 		}
 	}
 	if len(c.lostNets) > 0 {
-		c.add(Finding{Fault, Unreachable, fmt.Sprintf("not all hosts reach %s", strings.Join(c.lostNets, ", ")), nil, nil})
+		c.addFinding(Finding{Fault, Unreachable, fmt.Sprintf("not all hosts reach %s", strings.Join(c.lostNets, ", ")), nil, nil})
 	}
 }

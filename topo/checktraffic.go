@@ -17,8 +17,8 @@ type traffic struct {
 	net   bool           // to an owned prefix: not a pair of hosts
 }
 
-// flows lists all traffic that needs to be looked at once.
-func (c *checker) flows() (all []traffic) {
+// trafficClasses lists all traffic that needs to be looked at once.
+func (c *checker) trafficClasses() (all []traffic) {
 	byClass := make(map[uint32]int)
 	for i := range c.f.nodes {
 		n := &c.f.nodes[i]
@@ -56,14 +56,14 @@ func (c *checker) flows() (all []traffic) {
 		}
 	}
 	for i, o := range c.f.owned {
-		if a, ok := c.inside(o.prefix, &c.r.dests[len(c.f.nodes)+i]); ok {
+		if a, ok := c.addrInside(o.prefix, &c.r.dests[len(c.f.nodes)+i]); ok {
 			addNet(a, o.prefix.String())
 		}
 	}
 	// A static route to a part of an owned prefix makes traffic of its own.
 	for _, o := range c.r.cfg.Overrides {
-		for _, a := range ends(o.To) {
-			if _, node := c.f.byAddr.get(a); !node && c.r.dest(a) != nil {
+		for _, a := range prefixBounds(o.To) {
+			if _, node := c.f.byAddr.lookup(a); !node && c.r.dest(a) != nil {
 				addNet(a, o.To.String())
 			}
 		}
@@ -79,8 +79,8 @@ func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
 		touched := false
 		for _, row := range c.static {
 			set := uint32(noRoute)
-			if !c.r.isOwn(c.f.switches[row], a) {
-				set, _ = c.r.over[row].Lookup(a)
+			if !c.r.isNodeAddr(c.f.switches[row], a) {
+				set, _ = c.r.overrides[row].Lookup(a)
 			}
 			touched = touched || set != noRoute
 			sets[i] = append(sets[i], set)
@@ -97,9 +97,9 @@ func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
 	return out
 }
 
-// inside returns an address of the prefix that no longer prefix or node has.
-func (c *checker) inside(p netip.Prefix, d *dest) (model.Addr, bool) {
-	for _, a := range ends(p) {
+// addrInside returns an address of the prefix that no longer prefix or node has.
+func (c *checker) addrInside(p netip.Prefix, d *dest) (model.Addr, bool) {
+	for _, a := range prefixBounds(p) {
 		if c.r.dest(a) == d {
 			return a, true
 		}
@@ -107,8 +107,8 @@ func (c *checker) inside(p netip.Prefix, d *dest) (model.Addr, bool) {
 	return model.Addr{}, false
 }
 
-// ends returns the first and the last address of a prefix.
-func ends(p netip.Prefix) []model.Addr {
+// prefixBounds returns the first and the last address of a prefix.
+func prefixBounds(p netip.Prefix) []model.Addr {
 	first := model.AddrOf(p.Masked().Addr())
 	bits := p.Bits()
 	if p.Addr().Is4() {

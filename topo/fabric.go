@@ -57,7 +57,7 @@ type Node struct {
 
 	// Nets are prefixes reachable behind the node: 0.0.0.0/0 on a host that
 	// stands for the outside, a virtual address on a mux. Several nodes may
-	// own the same one (anycast).
+	// delivered the same one (anycast).
 	Nets []netip.Prefix
 
 	Ports []Port // Ports[0] is port 1
@@ -104,12 +104,12 @@ func (f *Fabric) Switches() []model.NodeID { return f.switches }
 // Node returns a node by id. It panics if there is none.
 func (f *Fabric) Node(id model.NodeID) *Node { return &f.nodes[id] }
 
-// Has reports whether the fabric has a node of this id.
-func (f *Fabric) Has(id model.NodeID) bool { return int64(id) < int64(len(f.nodes)) }
+// HasNode reports whether the fabric has a node of this id.
+func (f *Fabric) HasNode(id model.NodeID) bool { return int64(id) < int64(len(f.nodes)) }
 
 // Port returns a port, or nil if there is none.
 func (f *Fabric) Port(p model.Port) *Port {
-	if !f.Has(p.Node) {
+	if !f.HasNode(p.Node) {
 		return nil
 	}
 	return f.nodes[p.Node].Port(p.Port)
@@ -152,7 +152,7 @@ func (f *Fabric) ByName(name string) (model.NodeID, bool) {
 
 // ByAddr finds the node that has exactly this address. It allocates nothing.
 func (f *Fabric) ByAddr(a model.Addr) (model.NodeID, bool) {
-	id, ok := f.byAddr.get(a)
+	id, ok := f.byAddr.lookup(a)
 	return id, ok
 }
 
@@ -160,7 +160,7 @@ func (f *Fabric) ByAddr(a model.Addr) (model.NodeID, bool) {
 // address, or else the owners of the longest prefix that holds it, ascending.
 // It allocates nothing.
 func (f *Fabric) Owners(a model.Addr) []model.NodeID {
-	if id, ok := f.byAddr.get(a); ok {
+	if id, ok := f.byAddr.lookup(a); ok {
 		return f.self[id : id+1 : id+1]
 	}
 	if i, ok := f.nets.Lookup(a); ok {
@@ -186,7 +186,7 @@ func (f *Fabric) ByMAC(m model.MAC) (model.Port, bool) {
 // PortRef returns the form of a port that files, flags and queries take:
 // "tor0:Ethernet4". Port 0 is the node's own CPU.
 func (f *Fabric) PortRef(p model.Port) string {
-	if !f.Has(p.Node) {
+	if !f.HasNode(p.Node) {
 		return p.String()
 	}
 	n := f.Node(p.Node)

@@ -10,8 +10,8 @@ import (
 
 // Links are the two kinds of link a generator makes.
 type Links struct {
-	Host   LinkSpec // between a host and its switch
-	Fabric LinkSpec // between switches
+	Host   LinkSpec // checkRange a host and its switch
+	Fabric LinkSpec // checkRange switches
 }
 
 // DefaultLinks returns 100 Gb/s and 1 µs everywhere, the figures that
@@ -29,25 +29,25 @@ type ParamError struct {
 
 func (e *ParamError) Error() string { return e.Msg }
 
-// between complains about a parameter outside low to high.
-func between(param string, v, low, high int) error {
+// checkRange complains about a parameter outside low to high.
+func checkRange(param string, v, low, high int) error {
 	if v < low || v > high {
 		return &ParamError{param, fmt.Sprintf("%s %d, want %d to %d", param, v, low, high)}
 	}
 	return nil
 }
 
-// fits complains about parameters that are fine one by one and too much
+// checkSize complains about parameters that are fine one by one and too much
 // together, before memory is spent on them.
-func fits(nodes, links int) error {
+func checkSize(nodes, links int) error {
 	if nodes > MaxNodes || links > MaxLinks {
 		return &ParamError{Msg: fmt.Sprintf("fabric of %d nodes and %d links, want at most %d and %d", nodes, links, MaxNodes, MaxLinks)}
 	}
 	return nil
 }
 
-// firstOf returns the first complaint.
-func firstOf(errs ...error) error {
+// firstError returns the first complaint.
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ type tier struct {
 	ids    []model.NodeID
 }
 
-func (t *tier) add(pod int, s NodeSpec) model.NodeID {
+func (t *tier) addNode(pod int, s NodeSpec) model.NodeID {
 	s.Name, s.Role, s.Pod = t.prefix+strconv.Itoa(len(t.ids)), t.role, pod
 	id := t.b.AddNode(s)
 	t.ids = append(t.ids, id)
@@ -78,7 +78,7 @@ func (t *tier) add(pod int, s NodeSpec) model.NodeID {
 // the usual ones: host 10.pod.tor.(2…), ToR 10.pod.tor.1, leaf
 // 10.pod.(k/2+leaf).1, spine 10.k.(1…).(1…).
 func FatTree(k int, l Links) (*Fabric, error) {
-	if err := between("k", k, 2, 64); err != nil {
+	if err := checkRange("k", k, 2, 64); err != nil {
 		return nil, err
 	}
 	if k%2 != 0 {
@@ -90,16 +90,16 @@ func FatTree(k int, l Links) (*Fabric, error) {
 	leaves, spines := tier{b: b, prefix: "leaf", role: Leaf}, tier{b: b, prefix: "spine", role: Spine}
 	for i := range k * half * half {
 		pod, tor := i/(half*half), i/half%half
-		hosts.add(pod, NodeSpec{IPv4: ip4(10, pod, tor, i%half+2)})
+		hosts.addNode(pod, NodeSpec{IPv4: ip4(10, pod, tor, i%half+2)})
 	}
 	for i := range k * half {
-		tors.add(i/half, NodeSpec{IPv4: ip4(10, i/half, i%half, 1)})
+		tors.addNode(i/half, NodeSpec{IPv4: ip4(10, i/half, i%half, 1)})
 	}
 	for i := range k * half {
-		leaves.add(i/half, NodeSpec{IPv4: ip4(10, i/half, half+i%half, 1)})
+		leaves.addNode(i/half, NodeSpec{IPv4: ip4(10, i/half, half+i%half, 1)})
 	}
 	for i := range half * half {
-		spines.add(NoPod, NodeSpec{IPv4: ip4(10, k, i/half+1, i%half+1)})
+		spines.addNode(NoPod, NodeSpec{IPv4: ip4(10, k, i/half+1, i%half+1)})
 	}
 	for i, h := range hosts.ids {
 		b.Connect(h, tors.ids[i/half], l.Host)
@@ -121,11 +121,11 @@ func FatTree(k int, l Links) (*Fabric, error) {
 // below each leaf. Ids: hosts, leaves, spines. Leaf i is 10.(i/256).(i%256).1
 // and its hosts count from .2; spine i is 10.255.(i/256).(i%256).
 func LeafSpine(leaves, spines, hostsPerLeaf int, l Links) (*Fabric, error) {
-	err := firstOf(
-		between("leaves", leaves, 1, 4096),
-		between("spines", spines, 1, 1024),
-		between("hosts", hostsPerLeaf, 0, rackHosts),
-		fits(leaves*(hostsPerLeaf+1)+spines, leaves*(hostsPerLeaf+spines)),
+	err := firstError(
+		checkRange("leaves", leaves, 1, 4096),
+		checkRange("spines", spines, 1, 1024),
+		checkRange("hosts", hostsPerLeaf, 0, rackHosts),
+		checkSize(leaves*(hostsPerLeaf+1)+spines, leaves*(hostsPerLeaf+spines)),
 	)
 	if err != nil {
 		return nil, err
@@ -134,13 +134,13 @@ func LeafSpine(leaves, spines, hostsPerLeaf int, l Links) (*Fabric, error) {
 	hosts := tier{b: b, prefix: "h", role: Host}
 	low, top := tier{b: b, prefix: "leaf", role: Leaf}, tier{b: b, prefix: "spine", role: Spine}
 	for i := range leaves * hostsPerLeaf {
-		hosts.add(NoPod, NodeSpec{IPv4: rackAddr(i/hostsPerLeaf, i%hostsPerLeaf)})
+		hosts.addNode(NoPod, NodeSpec{IPv4: rackAddr(i/hostsPerLeaf, i%hostsPerLeaf)})
 	}
 	for i := range leaves {
-		low.add(NoPod, NodeSpec{IPv4: rackAddr(i, -1)})
+		low.addNode(NoPod, NodeSpec{IPv4: rackAddr(i, -1)})
 	}
 	for i := range spines {
-		top.add(NoPod, NodeSpec{IPv4: ip4(10, 255, i/256, i%256)})
+		top.addNode(NoPod, NodeSpec{IPv4: ip4(10, 255, i/256, i%256)})
 	}
 	for i, h := range hosts.ids {
 		b.Connect(h, low.ids[i/hostsPerLeaf], l.Host)
@@ -174,13 +174,13 @@ func DefaultClos() ClosSize { return ClosSize{Pods: 2, ToRs: 2, Leaves: 2, Spine
 // addresses count from 1, again as there: host 10.pod.tor.host, ToR
 // 10.pod.tor.254, leaf 10.pod.(100+leaf).254, spine 10.0.(leaf).(spine).
 func Clos(c ClosSize, l Links) (*Fabric, error) {
-	err := firstOf(
-		between("pods", c.Pods, 1, 254),
-		between("tors", c.ToRs, 1, 100),
-		between("leaves", c.Leaves, 1, 100),
-		between("spines", c.Spines, 1, 254),
-		between("hosts", c.Hosts, 0, rackHosts),
-		fits(c.Pods*(c.ToRs*(c.Hosts+1)+c.Leaves)+c.Leaves*c.Spines, c.Pods*(c.ToRs*(c.Hosts+c.Leaves)+c.Leaves*c.Spines)),
+	err := firstError(
+		checkRange("pods", c.Pods, 1, 254),
+		checkRange("tors", c.ToRs, 1, 100),
+		checkRange("leaves", c.Leaves, 1, 100),
+		checkRange("spines", c.Spines, 1, 254),
+		checkRange("hosts", c.Hosts, 0, rackHosts),
+		checkSize(c.Pods*(c.ToRs*(c.Hosts+1)+c.Leaves)+c.Leaves*c.Spines, c.Pods*(c.ToRs*(c.Hosts+c.Leaves)+c.Leaves*c.Spines)),
 	)
 	if err != nil {
 		return nil, err
@@ -189,17 +189,17 @@ func Clos(c ClosSize, l Links) (*Fabric, error) {
 	spines, leaves := tier{b: b, prefix: "spine", role: Spine}, tier{b: b, prefix: "leaf", role: Leaf}
 	tors, hosts := tier{b: b, prefix: "tor", role: ToR}, tier{b: b, prefix: "h", role: Host}
 	for i := range c.Leaves * c.Spines {
-		spines.add(NoPod, NodeSpec{IPv4: ip4(10, 0, i/c.Spines+1, i%c.Spines+1)})
+		spines.addNode(NoPod, NodeSpec{IPv4: ip4(10, 0, i/c.Spines+1, i%c.Spines+1)})
 	}
 	for i := range c.Pods * c.Leaves {
-		leaves.add(i/c.Leaves, NodeSpec{IPv4: ip4(10, i/c.Leaves+1, 101+i%c.Leaves, 254)})
+		leaves.addNode(i/c.Leaves, NodeSpec{IPv4: ip4(10, i/c.Leaves+1, 101+i%c.Leaves, 254)})
 	}
 	for i := range c.Pods * c.ToRs {
-		tors.add(i/c.ToRs, NodeSpec{IPv4: ip4(10, i/c.ToRs+1, i%c.ToRs+1, 254)})
+		tors.addNode(i/c.ToRs, NodeSpec{IPv4: ip4(10, i/c.ToRs+1, i%c.ToRs+1, 254)})
 	}
 	for i := range c.Pods * c.ToRs * c.Hosts {
 		tor := i / c.Hosts
-		hosts.add(tor/c.ToRs, NodeSpec{IPv4: ip4(10, tor/c.ToRs+1, tor%c.ToRs+1, i%c.Hosts+1)})
+		hosts.addNode(tor/c.ToRs, NodeSpec{IPv4: ip4(10, tor/c.ToRs+1, tor%c.ToRs+1, i%c.Hosts+1)})
 	}
 	for i, h := range hosts.ids {
 		b.Connect(h, tors.ids[i/c.Hosts], l.Host)
@@ -221,11 +221,11 @@ func Clos(c ClosSize, l Links) (*Fabric, error) {
 // hosts on each side: first those of s0, then those of s1. Ids: hosts,
 // switches. Addresses are the racks' (see LeafSpine).
 func Dumbbell(hostsPerSide int, l Links) (*Fabric, error) {
-	if err := between("hosts", hostsPerSide, 1, rackHosts); err != nil {
+	if err := checkRange("hosts", hostsPerSide, 1, rackHosts); err != nil {
 		return nil, err
 	}
 	b := NewBuilder("dumbbell-" + strconv.Itoa(hostsPerSide))
-	switches := racks(b, 2, hostsPerSide, l)
+	switches := addRacks(b, 2, hostsPerSide, l)
 	b.Connect(switches[0], switches[1], l.Fabric)
 	return b.Build()
 }
@@ -237,30 +237,30 @@ func Dumbbell(hostsPerSide int, l Links) (*Fabric, error) {
 // Shortest paths around a ring of four or more switches already depend on each
 // other in a cycle; Check says so.
 func Ring(switches, hostsPerSwitch int, l Links) (*Fabric, error) {
-	err := firstOf(
-		between("switches", switches, 3, 4096),
-		between("hosts", hostsPerSwitch, 0, rackHosts),
-		fits(switches*(hostsPerSwitch+1), switches*(hostsPerSwitch+1)),
+	err := firstError(
+		checkRange("switches", switches, 3, 4096),
+		checkRange("hosts", hostsPerSwitch, 0, rackHosts),
+		checkSize(switches*(hostsPerSwitch+1), switches*(hostsPerSwitch+1)),
 	)
 	if err != nil {
 		return nil, err
 	}
 	b := NewBuilder("ring-" + strconv.Itoa(switches))
-	ids := racks(b, switches, hostsPerSwitch, l)
+	ids := addRacks(b, switches, hostsPerSwitch, l)
 	for i := range ids {
 		b.Connect(ids[i], ids[(i+1)%len(ids)], l.Fabric)
 	}
 	return b.Build()
 }
 
-// racks adds n switches with their hosts and returns the switches.
-func racks(b *Builder, n, hostsPerSwitch int, l Links) []model.NodeID {
+// addRacks adds n switches with their hosts and returns the switches.
+func addRacks(b *Builder, n, hostsPerSwitch int, l Links) []model.NodeID {
 	hosts, switches := tier{b: b, prefix: "h", role: Host}, tier{b: b, prefix: "s", role: Switch}
 	for i := range n * hostsPerSwitch {
-		hosts.add(NoPod, NodeSpec{IPv4: rackAddr(i/hostsPerSwitch, i%hostsPerSwitch)})
+		hosts.addNode(NoPod, NodeSpec{IPv4: rackAddr(i/hostsPerSwitch, i%hostsPerSwitch)})
 	}
 	for i := range n {
-		switches.add(NoPod, NodeSpec{IPv4: rackAddr(i, -1)})
+		switches.addNode(NoPod, NodeSpec{IPv4: rackAddr(i, -1)})
 	}
 	for i, h := range hosts.ids {
 		b.Connect(h, switches.ids[i/hostsPerSwitch], l.Host)

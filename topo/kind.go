@@ -166,15 +166,15 @@ func readParams(own []Param, given map[string]string) (params, error) {
 		if !ok {
 			continue
 		}
-		if err := p.links.set(k.Name, v); err != nil {
+		if err := p.links.setParam(k.Name, v); err != nil {
 			return p, &ParamError{k.Name, fmt.Sprintf("parameter %s: %v", k.Name, err)}
 		}
 	}
 	return p, nil
 }
 
-// set changes one of linkParams.
-func (l *Links) set(name, v string) (err error) {
+// setParam changes one of linkParams.
+func (l *Links) setParam(name, v string) (err error) {
 	switch name {
 	case "rate":
 		l.Fabric.Rate, err = model.ParseRate(v)
@@ -193,7 +193,7 @@ func (l *Links) set(name, v string) (err error) {
 	if err != nil {
 		return err
 	}
-	return firstOf(l.Host.check(), l.Fabric.check())
+	return firstError(l.Host.check(), l.Fabric.check())
 }
 
 // ParseDelay reads a propagation delay such as "600ns" or "1.5us".

@@ -16,7 +16,7 @@ import (
 type Override struct {
 	At    model.NodeID
 	To    netip.Prefix
-	Ports []model.PortID // next hops, flows spread over them
+	Ports []model.PortID // visitDependencies hops, flows spread over them
 }
 
 // RouteTo returns the overrides that send packets to a node's own addresses
@@ -29,25 +29,25 @@ func (f *Fabric) RouteTo(at, to model.NodeID, ports ...model.PortID) []Override 
 	}
 }
 
-// override compiles the static routes.
-func (b *routeBuilder) override() error {
+// compileOverrides compiles the static routes.
+func (b *routeBuilder) compileOverrides() error {
 	if len(b.cfg.Overrides) == 0 {
 		return nil
 	}
-	b.over = make([]*lpm.Table[uint32], len(b.f.switches))
+	b.overrides = make([]*lpm.Table[uint32], len(b.f.switches))
 	for _, o := range b.cfg.Overrides {
 		ports, err := b.f.checkOverride(o)
 		if err != nil {
 			return err
 		}
 		row := b.row[o.At]
-		if b.over[row] == nil {
-			b.over[row] = new(lpm.Table[uint32])
+		if b.overrides[row] == nil {
+			b.overrides[row] = new(lpm.Table[uint32])
 		}
-		if _, twice := b.over[row].Get(o.To); twice {
+		if _, twice := b.overrides[row].Get(o.To); twice {
 			return fmt.Errorf("route at %s to %v is given twice, want one with all its next hops", b.f.nodes[o.At].Name, o.To)
 		}
-		b.over[row].Set(o.To, b.intern(ports))
+		b.overrides[row].Set(o.To, b.internPorts(ports))
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (o Override) Check(f *Fabric) error {
 
 // checkOverride returns the override's ports, ascending.
 func (f *Fabric) checkOverride(o Override) ([]model.PortID, error) {
-	if !f.Has(o.At) {
+	if !f.HasNode(o.At) {
 		return nil, fmt.Errorf("route at node %d, want a node from 0 to %d", o.At, len(f.nodes)-1)
 	}
 	n := f.Node(o.At)

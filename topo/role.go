@@ -61,5 +61,5 @@ func (r Role) PortName(port int) string {
 	return "eth" + strconv.Itoa(port)
 }
 
-// tiers gives each role its height in a drawing; Switch has none of its own.
-var tiers = [...]int{Host: 0, Mux: 0, ToR: 1, Leaf: 2, Spine: 3, Border: 4, Switch: 0}
+// roleTiers gives each role its height in a drawing; Switch has none of its own.
+var roleTiers = [...]int{Host: 0, Mux: 0, ToR: 1, Leaf: 2, Spine: 3, Border: 4, Switch: 0}

@@ -21,7 +21,7 @@ func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
 		row:   make([]int32, len(f.nodes)),
 		slab:  make([]model.PortID, slabStart),
 	}
-	r.slab[own] = 1 // and the port after it is 0
+	r.slab[delivered] = 1 // and the port after it is 0
 	for i := range f.nodes {
 		r.seeds[i] = nodeSeed(cfg.Seed, model.NodeID(i))
 		r.row[i] = -1
@@ -45,8 +45,8 @@ func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
 	if err := b.classify(); err != nil {
 		return nil, err
 	}
-	b.fill()
-	if err := b.override(); err != nil {
+	b.computeTable()
+	if err := b.compileOverrides(); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -56,20 +56,20 @@ func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
 // seeds give unrelated values. Switches in a row that hashed alike would leave
 // ports unused (polarisation).
 func nodeSeed(seed uint64, id model.NodeID) uint64 {
-	return scatter(seed + (uint64(id)+1)*0x9e3779b97f4a7c15)
+	return splitmix64Mix(seed + (uint64(id)+1)*0x9e3779b97f4a7c15)
 }
 
-// scatter is splitmix64's last step: every bit of z reaches every bit of the
+// splitmix64Mix is splitmix64's last step: every bit of z reaches every bit of the
 // result.
-func scatter(z uint64) uint64 {
+func splitmix64Mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-// source is a switch from which a class is reached: it owns the destination
+// attachSwitch is a switch from which a class is reached: it owns the destination
 // (hops 0) or a host on one of its ports does (hops 1).
-type source struct {
+type attachSwitch struct {
 	row  uint32
 	hops uint16
 }
@@ -78,7 +78,7 @@ type source struct {
 type routeBuilder struct {
 	*Routes
 	sets    map[string]uint32 // port set -> place in slab
-	sources [][]source        // by class, ascending by row, smallest hops 0
+	sources [][]attachSwitch        // by class, ascending by row, smallest hops 0
 	scratch []byte
 
 	adj      []neighbour // of all switches, by row
@@ -91,8 +91,8 @@ type neighbour struct {
 	port model.PortID
 }
 
-// intern returns the place of a port set in slab.
-func (b *routeBuilder) intern(ports []model.PortID) uint32 {
+// internPorts returns the place of a port set in slab.
+func (b *routeBuilder) internPorts(ports []model.PortID) uint32 {
 	if len(ports) == 0 {
 		return noRoute
 	}
@@ -121,7 +121,7 @@ func (b *routeBuilder) classify() error {
 		// the switch itself share a class.
 		extra := uint16(0)
 		if len(src) > 0 {
-			extra = slices.MinFunc(src, func(x, y source) int { return cmp.Compare(x.hops, y.hops) }).hops
+			extra = slices.MinFunc(src, func(x, y attachSwitch) int { return cmp.Compare(x.hops, y.hops) }).hops
 		}
 		key = key[:0]
 		for j := range src {
@@ -138,7 +138,7 @@ func (b *routeBuilder) classify() error {
 			for j := range src {
 				last[j] = b.f.switches[src[j].row]
 			}
-			b.last = append(b.last, last)
+			b.lastHops = append(b.lastHops, last)
 			if n := len(b.sources) * len(b.f.switches); n > maxRoutes {
 				return fmt.Errorf("routes for %d or more switches and classes of destinations, want at most %d", n, maxRoutes)
 			}
@@ -158,31 +158,31 @@ func (b *routeBuilder) owners(i int) []model.NodeID {
 }
 
 // sourcesOf lists the switches from which owners are reached directly.
-func (b *routeBuilder) sourcesOf(owners []model.NodeID) (src []source) {
+func (b *routeBuilder) sourcesOf(owners []model.NodeID) (src []attachSwitch) {
 	for _, o := range owners {
 		if row := b.row[o]; row >= 0 {
-			src = append(src, source{uint32(row), 0})
+			src = append(src, attachSwitch{uint32(row), 0})
 			continue
 		}
 		for i := range b.f.nodes[o].Ports {
 			p := &b.f.nodes[o].Ports[i]
 			if row := b.row[p.Peer.Node]; row >= 0 && !b.isDown(p.Link) {
-				src = append(src, source{uint32(row), 1})
+				src = append(src, attachSwitch{uint32(row), 1})
 			}
 		}
 	}
-	slices.SortFunc(src, func(x, y source) int {
+	slices.SortFunc(src, func(x, y attachSwitch) int {
 		return cmp.Or(cmp.Compare(x.row, y.row), cmp.Compare(x.hops, y.hops))
 	})
 	// Of a switch that is both, the nearer stays.
-	return slices.CompactFunc(src, func(x, y source) bool { return x.row == y.row })
+	return slices.CompactFunc(src, func(x, y attachSwitch) bool { return x.row == y.row })
 }
 
 func (b *routeBuilder) isDown(link int) bool { return b.down != nil && b.down[link] }
 
-// fill computes the table: for each class, distances from its switches outward,
+// computeTable computes the table: for each class, distances from its switches outward,
 // then each switch's ports that lead one step nearer.
-func (b *routeBuilder) fill() {
+func (b *routeBuilder) computeTable() {
 	b.adjacency()
 	rows := len(b.f.switches)
 	b.table = make([]uint32, rows*b.classes)
@@ -192,21 +192,21 @@ func (b *routeBuilder) fill() {
 	var queue []uint32
 	var ports []model.PortID
 	for class := range b.classes {
-		queue = b.spread(b.sources[class], hops, queue[:0])
+		queue = b.hopDistances(b.sources[class], hops, queue[:0])
 		for row := range rows {
 			at := row*b.classes + class
 			b.dist[at] = hops[row]
 			if hops[row] == unreachable {
 				continue // table holds noRoute
 			}
-			ports = b.nearer(uint32(row), hops, ports[:0])
+			ports = b.appendNearerPorts(uint32(row), hops, ports[:0])
 			if !slices.Equal(ports, b.ports(before[row])) {
-				before[row] = b.intern(ports)
+				before[row] = b.internPorts(ports)
 			}
 			b.table[at] = before[row]
 		}
 	}
-	b.handOver()
+	b.recordLastHops()
 }
 
 // adjacency lists, for each switch, its ports to other switches.
@@ -223,8 +223,8 @@ func (b *routeBuilder) adjacency() {
 	}
 }
 
-// spread sets hops to each switch's distance from a class, breadth first.
-func (b *routeBuilder) spread(src []source, hops []uint16, queue []uint32) []uint32 {
+// hopDistances sets hops to each switch's distance from a class, breadth first.
+func (b *routeBuilder) hopDistances(src []attachSwitch, hops []uint16, queue []uint32) []uint32 {
 	for i := range hops {
 		hops[i] = unreachable
 	}
@@ -257,8 +257,8 @@ func (b *routeBuilder) spread(src []source, hops []uint16, queue []uint32) []uin
 	return queue
 }
 
-// nearer appends a switch's ports to switches one hop nearer.
-func (b *routeBuilder) nearer(row uint32, hops []uint16, ports []model.PortID) []model.PortID {
+// appendNearerPorts appends a switch's ports to switches one hop nearer.
+func (b *routeBuilder) appendNearerPorts(row uint32, hops []uint16, ports []model.PortID) []model.PortID {
 	for _, n := range b.adj[b.adjStart[row]:b.adjStart[row+1]] {
 		if hops[n.row] != unreachable && hops[n.row]+1 == hops[row] {
 			ports = append(ports, n.port)
@@ -267,9 +267,9 @@ func (b *routeBuilder) nearer(row uint32, hops []uint16, ports []model.PortID) [
 	return ports
 }
 
-// handOver records how each destination's last hops reach it and marks those
+// recordLastHops records how each destination's last hops reach it and marks those
 // switches in the table.
-func (b *routeBuilder) handOver() {
+func (b *routeBuilder) recordLastHops() {
 	transit := make(map[[2]uint32][]model.PortID) // (row, class): ports of a last hop to other switches
 	for class, src := range b.sources {
 		for _, s := range src {
@@ -287,11 +287,11 @@ func (b *routeBuilder) handOver() {
 		d.local = uint32(len(b.local))
 		owners := b.owners(i)
 		for _, s := range b.sources[d.class] {
-			set := uint32(own)
+			set := uint32(delivered)
 			if id := b.f.switches[s.row]; !slices.Contains(owners, id) {
 				ports := slices.Concat(b.hostPorts(id, owners), transit[[2]uint32{s.row, d.class}])
 				slices.Sort(ports)
-				set = b.intern(ports)
+				set = b.internPorts(ports)
 			}
 			b.local = append(b.local, localPorts{s.row, set})
 		}

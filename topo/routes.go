@@ -24,12 +24,12 @@ type RouteConfig struct {
 }
 
 // Routes are the intended routes of a fabric: shortest paths by hop count,
-// flows spread over all equal-cost ports, hosts never in the middle, static
+// trafficClasses spread over all equal-cost ports, hosts never in the middle, static
 // overrides on top. They never change, so any number of goroutines may read
 // them.
 //
 // Destinations that attach to the same switches share their routes up to the
-// last hop. A class is such a set of switches; a table of switches × classes
+// lastHops hop. A class is such a set of switches; a table of switches × classes
 // holds, for each pair, a set of ports in one shared slab. A fat-tree of k=32
 // has 8,192 hosts but 1,280 classes, and few dozen different port sets.
 type Routes struct {
@@ -45,9 +45,9 @@ type Routes struct {
 	slab    []model.PortID // count, ports…, count, ports…
 	dests   []dest         // by node, then by Fabric.owned
 	local   []localPorts
-	last    [][]model.NodeID // by class
+	lastHops    [][]model.NodeID // by class
 
-	over []*lpm.Table[uint32] // by row: overrides, as places in slab; nil if none at all
+	overrides []*lpm.Table[uint32] // by row: overrides, as places in slab; nil if none at all
 }
 
 // dest is a node or a prefix as a destination.
@@ -68,7 +68,7 @@ type localPorts struct {
 const (
 	noRoute   = 0 // an empty set
 	atLastHop = 1 // in table only: the ports are the destination's, in local
-	own       = 2 // {0}: the packet has arrived
+	delivered       = 2 // {0}: the packet has arrived
 	slabStart = 4
 )
 
@@ -151,9 +151,9 @@ func (r *Routes) ports(set uint32) []model.PortID {
 
 // lookup returns the place in slab of a switch's next hops.
 func (r *Routes) lookup(row uint32, node model.NodeID, dst model.Addr) uint32 {
-	dst = r.home(dst)
-	if r.over != nil && r.over[row] != nil {
-		if set, ok := r.over[row].Lookup(dst); ok && !r.isOwn(node, dst) {
+	dst = r.resolveMoved(dst)
+	if r.overrides != nil && r.overrides[row] != nil {
+		if set, ok := r.overrides[row].Lookup(dst); ok && !r.isNodeAddr(node, dst) {
 			return set
 		}
 	}
@@ -178,14 +178,14 @@ func (r *Routes) computed(row uint32, d *dest) uint32 {
 	return noRoute
 }
 
-func (r *Routes) isOwn(node model.NodeID, a model.Addr) bool {
+func (r *Routes) isNodeAddr(node model.NodeID, a model.Addr) bool {
 	return a == r.f.nodes[node].IPv4 || a == r.f.nodes[node].IPv6
 }
 
 // dest finds the destination record of an address, or nil.
 func (r *Routes) dest(a model.Addr) *dest {
-	a = r.home(a)
-	if id, ok := r.f.byAddr.get(a); ok {
+	a = r.resolveMoved(a)
+	if id, ok := r.f.byAddr.lookup(a); ok {
 		return &r.dests[id]
 	}
 	if i, ok := r.f.nets.Lookup(a); ok {
@@ -265,7 +265,7 @@ func (r *Routes) hostNextHops(node model.NodeID, dst model.Addr) (ports []model.
 		return nil
 	}
 	if r.Owns(node, dst) {
-		return r.ports(own)
+		return r.ports(delivered)
 	}
 	least, n := r.hostCosts(node, d, dst)
 	for i := range r.f.nodes[node].Ports {
@@ -303,5 +303,5 @@ func (r *Routes) ExpectedLastHops(dst model.Addr) []model.NodeID {
 	if d == nil {
 		return nil
 	}
-	return r.last[d.class]
+	return r.lastHops[d.class]
 }

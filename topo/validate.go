@@ -26,7 +26,7 @@ func (b *Builder) checkNode(s NodeSpec) error {
 	if _, taken := b.f.byName[s.Name]; taken {
 		return fmt.Errorf("node name %q is taken, want a name of its own", s.Name)
 	}
-	if int(s.Role) >= len(tiers) {
+	if int(s.Role) >= len(roleTiers) {
 		return fmt.Errorf("node %q: %v, want a known role", s.Name, s.Role)
 	}
 	if s.Pod < NoPod || s.Pod >= MaxNodes {
@@ -73,7 +73,7 @@ func (b *Builder) checkNode(s NodeSpec) error {
 
 func (b *Builder) checkLink(a, z End, s LinkSpec) error {
 	for _, e := range []End{a, z} {
-		if !b.f.Has(e.Node) {
+		if !b.f.HasNode(e.Node) {
 			return fmt.Errorf("link names node %d, want a node added before (0 to %d)", e.Node, len(b.f.nodes)-1)
 		}
 	}

@@ -25,7 +25,7 @@ const NoLink time.Duration = -1 << 63
 const maxLink = time.Second
 
 // linkLatency returns the time on the link before a packet's label i.
-func (b *Board) linkLatency(k *label.Block, i int) time.Duration {
+func (b *PortStates) linkLatency(k *label.Block, i int) time.Duration {
 	if i+1 >= k.Len() {
 		return NoLink
 	}
@@ -46,7 +46,7 @@ func (b *Board) linkLatency(k *label.Block, i int) time.Duration {
 
 // insert puts a sample in its place by label time and tells whether it is new.
 // A full history forgets its oldest, which may be the sample itself.
-func (r *record) insert(s Sample, max int) bool {
+func (r *portRecord) insert(s Sample, max int) bool {
 	at, found := slices.BinarySearchFunc(r.series, s.Time, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
 	if found {
 		return false
@@ -65,8 +65,8 @@ func (r *record) insert(s Sample, max int) bool {
 
 // Series returns a port's samples of a span of its switch's clock, both ends
 // included. They are the board's own, valid until the next Add.
-func (b *Board) Series(p model.Port, from, to model.Time) []Sample {
-	r := b.record(p)
+func (b *PortStates) Series(p model.Port, from, to model.Time) []Sample {
+	r := b.portRecord(p)
 	if r == nil {
 		return nil
 	}
@@ -87,10 +87,10 @@ type Congestion struct {
 	Samples int
 }
 
-// Congested returns the ports whose queues were at least so deep in a span, the
+// CongestedPorts returns the ports whose queues were at least so deep in a span, the
 // deepest first.
-func (b *Board) Congested(from, to model.Time, depth model.Bytes) (list []Congestion) {
-	for _, p := range b.Known() {
+func (b *PortStates) CongestedPorts(from, to model.Time, depth model.Bytes) (list []Congestion) {
+	for _, p := range b.ReportedPorts() {
 		c := Congestion{Port: p}
 		for _, s := range b.Series(p, from, to) {
 			c.Samples++
@@ -107,8 +107,8 @@ func (b *Board) Congested(from, to model.Time, depth model.Bytes) (list []Conges
 	return list
 }
 
-// Heat is queue depth by port and time.
-type Heat struct {
+// Heatmap is queue depth by port and time.
+type Heatmap struct {
 	From  model.Time
 	Step  time.Duration
 	Ports []model.Port
@@ -118,9 +118,9 @@ type Heat struct {
 // NoDepth is a step of a heat map without a label.
 const NoDepth model.Bytes = -1
 
-// Heat returns the deepest queue of every known port in each of some steps.
-func (b *Board) Heat(from model.Time, step time.Duration, steps int) Heat {
-	h := Heat{From: from, Step: step, Ports: b.Known()}
+// Heatmap returns the deepest queue of every known port in each of some steps.
+func (b *PortStates) Heatmap(from model.Time, step time.Duration, steps int) Heatmap {
+	h := Heatmap{From: from, Step: step, Ports: b.ReportedPorts()}
 	for _, p := range h.Ports {
 		row := slices.Repeat([]model.Bytes{NoDepth}, steps)
 		for _, s := range b.Series(p, from, from.Add(time.Duration(steps)*step)-1) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Hops is the distribution of the number of switches between two different
+// HopDistribution is the distribution of the number of switches between two different
 // hosts of a k-ary fat-tree, chosen at random: index 1, 3 and 5.
-func Hops(k int) (p [6]float64) {
+func HopDistribution(k int) (p [6]float64) {
 	half, hosts := float64(k)/2, float64(k)*float64(k)*float64(k)/4
 	p[1] = (half - 1) / (hosts - 1)
 	p[3] = (half - 1) * half / (hosts - 1)
@@ -28,7 +28,7 @@ func BaseA(k int, r float64) (p [6]float64) {
 // only that it fall from r to 0; this is the simplest such function, and what
 // its published calculation uses.)
 func BaseB(k int, r float64, f func(labels int) float64) (p [6]float64) {
-	hops := Hops(k)
+	hops := HopDistribution(k)
 	var w [6]float64 // by labels, after n hops
 	w[0] = 1
 	for n := 1; n <= 5; n++ {
@@ -56,10 +56,10 @@ func Mean(p [6]float64) (m float64) {
 	return m
 }
 
-// Chance is the probability that a port is heard of again within ti (section
+// CoverageProbability is the probability that a port is heard of again within ti (section
 // 4.2): its labels are t apart, the wait for a packet to carry one is tp, and
 // delays on the way to the collector are normal with standard deviation sigma.
-func Chance(t, tp, ti, sigma time.Duration) float64 {
+func CoverageProbability(t, tp, ti, sigma time.Duration) float64 {
 	if sigma == 0 {
 		if t+tp <= ti {
 			return 1

@@ -15,21 +15,21 @@ type TunerConfig struct {
 	// Patience is k: a port that was not heard of for k·T labels more often
 	// from then on. It is also how long a change is left to work.
 	Patience int
-	// Calm is for how many times k·T a port must have been fresh before it
+	// FreshPeriods is for how many times k·T a port must have been fresh before it
 	// labels less often again, so that it does not swing between the two.
-	Calm     int
+	FreshPeriods     int
 	MaxShift uint8
 }
 
-// DefaultTuner waits for two intervals and goes back after four quiet periods.
-func DefaultTuner(interval time.Duration) TunerConfig {
-	return TunerConfig{Interval: interval, Patience: 2, Calm: 4, MaxShift: 6}
+// DefaultTunerConfig waits for two intervals and goes back after four quiet periods.
+func DefaultTunerConfig(interval time.Duration) TunerConfig {
+	return TunerConfig{Interval: interval, Patience: 2, FreshPeriods: 4, MaxShift: 6}
 }
 
-// Command sets how often a port labels: 2^Shift times per interval. It holds
+// IntervalCommand sets how often a port labels: 2^Shift times per interval. It holds
 // the whole setting, not a change, so it may be lost, repeated or overtaken by
 // an equal one without harm.
-type Command struct {
+type IntervalCommand struct {
 	Port  model.Port
 	Shift uint8
 }
@@ -42,19 +42,19 @@ type Tuner struct {
 	cfg   TunerConfig
 	ports map[model.Port]*setting
 	next  model.Time
-	begun bool
+	started bool
 }
 
 type setting struct {
 	shift  uint8
-	calm   int
+	fresh   int
 	repeat int // periods in which a setting of 0 is still to be sent
 }
 
 // NewTuner makes a tuner that has changed nothing.
 func NewTuner(cfg TunerConfig) (*Tuner, error) {
-	if cfg.Interval <= 0 || cfg.Patience < 1 || cfg.Calm < 1 {
-		return nil, fmt.Errorf("coverage: interval %v, patience %d, calm %d; want all above 0", cfg.Interval, cfg.Patience, cfg.Calm)
+	if cfg.Interval <= 0 || cfg.Patience < 1 || cfg.FreshPeriods < 1 {
+		return nil, fmt.Errorf("coverage: interval %v, patience %d, calm %d; want all above 0", cfg.Interval, cfg.Patience, cfg.FreshPeriods)
 	}
 	return &Tuner{cfg: cfg, ports: map[model.Port]*setting{}}, nil
 }
@@ -62,10 +62,10 @@ func NewTuner(cfg TunerConfig) (*Tuner, error) {
 // Step looks at the ports that carry traffic, at most once in every k·T, and
 // returns the commands to send, by port. A port without traffic is left as it
 // is: nothing would be heard of it however often it labelled.
-func (t *Tuner) Step(now model.Time, b *Board, active []model.Port) (commands []Command) {
+func (t *Tuner) Step(now model.Time, b *PortStates, active []model.Port) (commands []IntervalCommand) {
 	period := time.Duration(t.cfg.Patience) * t.cfg.Interval
-	if !t.begun {
-		t.begun, t.next = true, now.Add(period)
+	if !t.started {
+		t.started, t.next = true, now.Add(period)
 	}
 	if now < t.next {
 		return nil
@@ -78,10 +78,10 @@ func (t *Tuner) Step(now model.Time, b *Board, active []model.Port) (commands []
 			t.ports[p] = s
 		}
 		if age, ok := b.Age(p, now); !ok || age > period {
-			s.calm = 0
+			s.fresh = 0
 			s.shift = min(s.shift+1, t.cfg.MaxShift)
-		} else if s.calm++; s.calm >= t.cfg.Calm && s.shift > 0 {
-			s.calm = 0
+		} else if s.fresh++; s.fresh >= t.cfg.FreshPeriods && s.shift > 0 {
+			s.fresh = 0
 			s.shift--
 			s.repeat = 3
 		}
@@ -93,9 +93,9 @@ func (t *Tuner) Step(now model.Time, b *Board, active []model.Port) (commands []
 			}
 			s.repeat--
 		}
-		commands = append(commands, Command{p, s.shift})
+		commands = append(commands, IntervalCommand{p, s.shift})
 	}
-	slices.SortFunc(commands, func(a, b Command) int {
+	slices.SortFunc(commands, func(a, b IntervalCommand) int {
 		return cmp.Or(cmp.Compare(a.Port.Node, b.Port.Node), cmp.Compare(a.Port.Port, b.Port.Port))
 	})
 	return commands

@@ -17,7 +17,7 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 	p := model.Port{Node: 4, Port: 1}
 	for _, loss := range []float64{0, 0.6, 0.9} {
 		b, _ := newBoard(t)
-		tuner, err := NewTuner(DefaultTuner(interval))
+		tuner, err := NewTuner(DefaultTunerConfig(interval))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 			if now.Sub(last) > interval>>shift { // the switch
 				last = now
 				if rng.Float64() >= loss {
-					_ = b.Add(now, export(false, label.Item{Switch: 4, Egress: 1, Time: now}))
+					_ = b.IngestReport(now, export(false, label.Item{Switch: 4, Egress: 1, Time: now}))
 					heard = now
 				}
 			}
@@ -61,9 +61,9 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 func TestTunerRepeatsSettingsAndReturnsToZero(t *testing.T) {
 	const interval = 10 * time.Millisecond
 	b, _ := newBoard(t)
-	tuner, _ := NewTuner(DefaultTuner(interval))
+	tuner, _ := NewTuner(DefaultTunerConfig(interval))
 	p := []model.Port{{Node: 4, Port: 1}}
-	step := func(n int) []Command { return tuner.Step(model.Time(n)*model.Time(20*time.Millisecond), b, p) }
+	step := func(n int) []IntervalCommand { return tuner.Step(model.Time(n)*model.Time(20*time.Millisecond), b, p) }
 	step(0)
 	for n := 1; n <= 3; n++ {
 		if c := step(n); len(c) != 1 || c[0].Shift != uint8(n) {
@@ -72,7 +72,7 @@ func TestTunerRepeatsSettingsAndReturnsToZero(t *testing.T) {
 	}
 	sent, zeros := 0, 0
 	for n := 4; n < 40; n++ { // news again
-		_ = b.Add(model.Time(n)*model.Time(20*time.Millisecond), export(false, label.Item{Switch: 4, Egress: 1, Time: model.Time(n)}))
+		_ = b.IngestReport(model.Time(n)*model.Time(20*time.Millisecond), export(false, label.Item{Switch: 4, Egress: 1, Time: model.Time(n)}))
 		for _, c := range step(n) {
 			sent++
 			if c.Shift == 0 {
@@ -94,7 +94,7 @@ func TestTheoryAgreesWithDice(t *testing.T) {
 	for _, k := range []int{4, 8, 16} {
 		for _, r := range []float64{0.05, 0.5} {
 			for name, f := range map[string]func(int) float64{"A": none, "B": linear} {
-				hops := Hops(k)
+				hops := HopDistribution(k)
 				if sum := hops[1] + hops[3] + hops[5]; math.Abs(sum-1) > 1e-12 {
 					t.Fatalf("Hops(%d) sum to %v; want 1", k, sum)
 				}
@@ -143,12 +143,12 @@ func TestChanceAgreesWithNormalDelays(t *testing.T) {
 				n++
 			}
 		}
-		got, want := float64(n)/trials, Chance(tc[0], tc[1], tc[2], tc[3])
+		got, want := float64(n)/trials, CoverageProbability(tc[0], tc[1], tc[2], tc[3])
 		if tol := 6 * math.Sqrt(want*(1-want)/trials); math.Abs(got-want) > tol {
 			t.Errorf("Chance(%v) = %.3f; dice say %.3f", tc, want, got)
 		}
 	}
-	if c := Chance(100*ms, ms, 100*ms, ms); c >= 0.5 {
+	if c := CoverageProbability(100*ms, ms, 100*ms, ms); c >= 0.5 {
 		t.Errorf("Chance with T equal to the window = %v; want below 0.5, as section 4.2 says", c)
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/weft-telemetry/weft/model"
 // window is the ports heard of since the last Cut.
 type window struct{ ports map[model.Port]bool }
 
-func (w *window) heard(p model.Port) {
+func (w *window) addPort(p model.Port) {
 	if w.ports == nil {
 		w.ports = map[model.Port]bool{}
 	}
@@ -26,10 +26,10 @@ func (w Window) Coverage() float64 {
 	return float64(w.Labelled) / float64(w.Active)
 }
 
-// Cut ends a window: of the ports that carried traffic in it, how many were
-// heard of? The next one begins. Who knows which ports carried traffic is the
+// EndWindow ends a window: of the ports that carried traffic in it, how many were
+// addPort of? The next one begins. Who knows which ports carried traffic is the
 // caller: flow records, or counters of the ports.
-func (b *Board) Cut(active []model.Port) Window {
+func (b *PortStates) EndWindow(active []model.Port) Window {
 	w := Window{Active: len(active)}
 	for _, p := range active {
 		if b.win.ports[p] {

@@ -95,7 +95,7 @@ func portNames(f *topo.Fabric, ports []model.Port) []NamedPort {
 
 func portName(f *topo.Fabric, p model.Port) NamedPort {
 	n := NamedPort{Node: nodeName(f, p.Node), Port: p.Port}
-	if f.Has(p.Node) {
+	if f.HasNode(p.Node) {
 		if x := f.Port(p); x != nil {
 			n.Peer = nodeName(f, x.Peer.Node)
 		}
@@ -124,7 +124,7 @@ func addrName(f *topo.Fabric, a model.Addr) string {
 }
 
 func nodeName(f *topo.Fabric, id model.NodeID) string {
-	if f.Has(id) {
+	if f.HasNode(id) {
 		return f.Node(id).Name
 	}
 	return fmt.Sprintf("node %d", id)

@@ -46,24 +46,24 @@ func (s *Schema[T]) Complete(text string, cursor int) Completion {
 		}
 	}
 	switch after.what {
-	case aField:
+	case expectField:
 		for i := range v.fields {
 			add(v.fields[i].name, v.fields[i].about)
 		}
 		add("!", "not")
 		add("(", "")
-	case aQuestion:
+	case expectOperator:
 		f := &v.fields[after.field]
 		for _, o := range []op{equal, unequal, less, atMost, more, atLeast, within, contains} {
-			if f.refuses(o) == "" {
+			if f.rejectsOperator(o) == "" {
 				add(signOf[o], "")
 			}
 		}
 		fallthrough
-	case aJoin:
+	case expectJoin:
 		add("&&", "and")
 		add("||", "or")
-	case aValue:
+	case expectValue:
 		f := &v.fields[after.field]
 		names := f.sortedNames()
 		if f.typ == Bool {

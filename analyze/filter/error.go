@@ -23,8 +23,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("filter: column %d: %s, want %s", e.Column(), e.Problem, e.Want)
 }
 
-// Mark is the filter and below it a mark under what is wrong.
-func (e *Error) Mark() string {
+// Underline is the filter and below it a mark under what is wrong.
+func (e *Error) Underline() string {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' ' // the mark must stand below

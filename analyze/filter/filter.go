@@ -9,7 +9,7 @@ const (
 	or op = iota
 	and
 	not
-	is // true of a Bool; else: is there
+	present // true of a Bool; else: is there
 	equal
 	unequal
 	less
@@ -30,9 +30,9 @@ type node struct {
 	kids  []*node
 }
 
-// join adds an operand. Chains within chains of the same kind are one chain, so
+// addOperand adds an operand. Chains within chains of the same kind are one chain, so
 // that a filter has one form.
-func (n *node) join(kid *node) {
+func (n *node) addOperand(kid *node) {
 	if kid.op == n.op {
 		n.kids = append(n.kids, kid.kids...)
 	} else {
@@ -77,9 +77,9 @@ func (f *Filter[T]) match(n *node, r *T) bool {
 			return some && n.op == unequal
 		}
 		some = true
-		// Of several values one is enough; but none may be what the field must
+		// IntValue several values one is enough; but none may be what the field must
 		// not be, as in Wireshark since its version 4.
-		if yes := n.ask(field.Type, &v); n.op == unequal && yes {
+		if yes := n.test(field.Type, &v); n.op == unequal && yes {
 			return false
 		} else if n.op != unequal && yes {
 			return true
@@ -87,10 +87,10 @@ func (f *Filter[T]) match(n *node, r *T) bool {
 	}
 }
 
-// ask compares one value; of unequal, whether it is equal.
-func (n *node) ask(t Type, v *Value) bool {
+// parseTest compares one value; of unequal, whether it is equal.
+func (n *node) test(t Type, v *Value) bool {
 	switch n.op {
-	case is:
+	case present:
 		return t != Bool || v.Int != 0
 	case less:
 		return t.compare(v, &n.spans[0].lo) < 0
@@ -104,17 +104,17 @@ func (n *node) ask(t Type, v *Value) bool {
 		return strings.Contains(v.Text, n.spans[0].lo.Text)
 	}
 	for i := range n.spans {
-		if n.spans[i].holds(t, v) {
+		if n.spans[i].contains(t, v) {
 			return true
 		}
 	}
 	return false
 }
 
-// Must returns the value that a field has in every record that matches, if the
+// RequiredValue returns the value that a field has in every record that matches, if the
 // filter asks for one, by itself or together with all that it asks for. What holds
 // records may look there alone.
-func (f *Filter[T]) Must(name string) (v Value, ok bool) {
+func (f *Filter[T]) RequiredValue(name string) (v Value, ok bool) {
 	if f.root == nil {
 		return v, false
 	}
@@ -135,26 +135,26 @@ func (f *Filter[T]) String() string {
 	if f.root == nil {
 		return ""
 	}
-	return string(f.schema.words.append(nil, f.root))
+	return string(f.schema.words.appendNode(nil, f.root))
 }
 
-func (v *vocabulary) append(b []byte, n *node) []byte {
+func (v *vocabulary) appendNode(b []byte, n *node) []byte {
 	switch n.op {
 	case or, and:
 		for i, kid := range n.kids {
 			if i > 0 {
 				b = append(append(append(b, ' '), signOf[n.op]...), ' ')
 			}
-			b = v.operand(b, kid, n.op == and && kid.op == or)
+			b = v.appendOperand(b, kid, n.op == and && kid.op == or)
 		}
 		return b
 	case not:
 		kid := n.kids[0]
-		return v.operand(append(b, '!'), kid, kid.op != is && kid.op != not)
+		return v.appendOperand(append(b, '!'), kid, kid.op != present && kid.op != not)
 	}
 	f := &v.fields[n.field]
 	b = append(b, f.name...)
-	if n.op == is {
+	if n.op == present {
 		return b
 	}
 	b = append(append(append(b, ' '), signOf[n.op]...), ' ')
@@ -171,9 +171,9 @@ func (v *vocabulary) append(b []byte, n *node) []byte {
 	return append(b, '}')
 }
 
-func (v *vocabulary) operand(b []byte, n *node, wrap bool) []byte {
+func (v *vocabulary) appendOperand(b []byte, n *node, wrap bool) []byte {
 	if !wrap {
-		return v.append(b, n)
+		return v.appendNode(b, n)
 	}
-	return append(v.append(append(b, '('), n), ')')
+	return append(v.appendNode(append(b, '('), n), ')')
 }

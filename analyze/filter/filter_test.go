@@ -43,21 +43,21 @@ func address(s string) model.Addr { return model.AddrOf(netip.MustParseAddr(s)) 
 func testSchema() *Schema[record] {
 	v4 := func(r *record) []model.Addr { return r.v4 }
 	return NewSchema([]Field[record]{
-		{Name: "flag", Type: Bool, About: "a flag", Get: several(func(r *record) []bool { return r.flag }, OfBool)},
-		{Name: "int", Type: Int, Get: several(func(r *record) []int64 { return r.ints }, Of)},
-		{Name: "colour", Type: Int, Names: colours, Get: several(func(r *record) []int64 { return r.ints }, Of)},
+		{Name: "flag", Type: Bool, About: "a flag", Get: several(func(r *record) []bool { return r.flag }, BoolValue)},
+		{Name: "int", Type: Int, Get: several(func(r *record) []int64 { return r.ints }, IntValue)},
+		{Name: "colour", Type: Int, Names: colours, Get: several(func(r *record) []int64 { return r.ints }, IntValue)},
 		{Name: "share", Type: Float, Get: several(func(r *record) []float64 { return r.share }, func(x float64) Value { return Value{Float: x} })},
-		{Name: "time.span", Type: Duration, Get: several(func(r *record) []time.Duration { return r.spans }, Of)},
-		{Name: "bytes", Type: Bytes, Get: several(func(r *record) []model.Bytes { return r.bytes }, Of)},
-		{Name: "rate", Type: Rate, Get: several(func(r *record) []model.Rate { return r.rates }, Of)},
-		{Name: "ip.src", Type: IPv4, About: "source", Get: several(v4, OfAddr)},
-		{Name: "outer.ip.src", Type: IPv4, Get: several(func(r *record) []model.Addr { return r.v4[:min(len(r.v4), 1)] }, OfAddr)},
-		{Name: "inner.ip.src", Type: IPv4, Get: several(func(r *record) []model.Addr { return r.v4[min(len(r.v4), 1):] }, OfAddr)},
-		{Name: "ipv6.src", Type: IPv6, Get: several(func(r *record) []model.Addr { return r.v6 }, OfAddr)},
-		{Name: "addr", Type: Addr, Get: several(func(r *record) []model.Addr { return r.addrs }, OfAddr)},
-		{Name: "mac", Type: MAC, Get: several(func(r *record) []model.MAC { return r.macs }, OfMAC)},
-		{Name: "name", Type: Text, Get: several(func(r *record) []string { return r.texts }, OfText)},
-		{Name: "known", Type: Text, Names: map[string]int64{"tor0": 0, "leaf0": 0, "a b": 0}, Get: several(func(r *record) []string { return r.texts }, OfText)},
+		{Name: "time.span", Type: Duration, Get: several(func(r *record) []time.Duration { return r.spans }, IntValue)},
+		{Name: "bytes", Type: Bytes, Get: several(func(r *record) []model.Bytes { return r.bytes }, IntValue)},
+		{Name: "rate", Type: Rate, Get: several(func(r *record) []model.Rate { return r.rates }, IntValue)},
+		{Name: "ip.src", Type: IPv4, About: "source", Get: several(v4, AddrValue)},
+		{Name: "outer.ip.src", Type: IPv4, Get: several(func(r *record) []model.Addr { return r.v4[:min(len(r.v4), 1)] }, AddrValue)},
+		{Name: "inner.ip.src", Type: IPv4, Get: several(func(r *record) []model.Addr { return r.v4[min(len(r.v4), 1):] }, AddrValue)},
+		{Name: "ipv6.src", Type: IPv6, Get: several(func(r *record) []model.Addr { return r.v6 }, AddrValue)},
+		{Name: "addr", Type: Addr, Get: several(func(r *record) []model.Addr { return r.addrs }, AddrValue)},
+		{Name: "mac", Type: MAC, Get: several(func(r *record) []model.MAC { return r.macs }, MACValue)},
+		{Name: "name", Type: Text, Get: several(func(r *record) []string { return r.texts }, TextValue)},
+		{Name: "known", Type: Text, Names: map[string]int64{"tor0": 0, "leaf0": 0, "a b": 0}, Get: several(func(r *record) []string { return r.texts }, TextValue)},
 	}, func(name string) (model.Addr, bool) { return address("10.0.0.7"), name == "h7" })
 }
 
@@ -178,7 +178,7 @@ func TestErrorsPoint(t *testing.T) {
 			t.Errorf("Parse(%q) = %v; want an *Error", text, err)
 			continue
 		}
-		_, mark, _ := strings.Cut(e.Mark(), "\n")
+		_, mark, _ := strings.Cut(e.Underline(), "\n")
 		if got := mark + " " + e.Problem + ", want " + e.Want; got != want {
 			t.Errorf("%s\n%s; want\n%s", text, got, want)
 		}
@@ -282,7 +282,7 @@ func TestComplete(t *testing.T) {
 }
 
 func TestSchemaRefusesItsCallersMistakes(t *testing.T) {
-	get := Only(func(*record) Value { return Value{} })
+	get := SingleValue(func(*record) Value { return Value{} })
 	for name, fields := range map[string][]Field[record]{
 		"none": {}, "keyword": {{Name: "in", Get: get}}, "space": {{Name: "a b", Get: get}}, "no name": {{Get: get}}, "no function": {{Name: "a"}},
 		"twice": {{Name: "a", Get: get}, {Name: "a", Get: get}},
@@ -328,7 +328,7 @@ func FuzzParse(f *testing.F) {
 		one, err := s.Parse(text)
 		if err != nil {
 			var e *Error
-			if !errors.As(err, &e) || e.At > e.End || e.End > len(text) || e.Mark() == "" || e.Problem == "" || e.Want == "" {
+			if !errors.As(err, &e) || e.At > e.End || e.End > len(text) || e.Underline() == "" || e.Problem == "" || e.Want == "" {
 				t.Fatalf("Parse(%q) = %#v", text, err)
 			}
 			return
@@ -359,7 +359,7 @@ func TestEveryValueRoundTrips(t *testing.T) {
 				}
 			}
 			text := string(f.appendValue(nil, &v))
-			got, err := s.words.read(f, strings.Trim(text, `"`))
+			got, err := s.words.parseLiteral(f, strings.Trim(text, `"`))
 			if err != nil || f.typ.compare(&got.lo, &v) != 0 || !got.single(f.typ) {
 				t.Errorf("%s of %+v prints as %q, which is %+v, %v", f.name, v, text, got, err)
 			}
@@ -399,7 +399,7 @@ func TestMust(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, ok := f.Must("int"); ok != want || ok && v.Int != 7 {
+		if v, ok := f.RequiredValue("int"); ok != want || ok && v.Int != 7 {
 			t.Errorf("Must(int) of %q = %v, %v; want 7: %v", text, v.Int, ok, want)
 		}
 	}
@@ -407,7 +407,7 @@ func TestMust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, ok := f.Must("ip.src"); ok {
+	if v, ok := f.RequiredValue("ip.src"); ok {
 		t.Errorf("Must(ip.src) of %v = %v; want none, for it is a range", f, v.Addr)
 	}
 }

@@ -36,8 +36,8 @@ func notWord(r rune) bool {
 	return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.:/%+-", r)
 }
 
-// next cuts the token at the start of text[at:].
-func next(text string, at int) (token, *Error) {
+// nextToken cuts the token at the start of text[at:].
+func nextToken(text string, at int) (token, *Error) {
 	for at < len(text) && strings.IndexByte(" \t\r\n", text[at]) >= 0 {
 		at++
 	}
@@ -46,7 +46,7 @@ func next(text string, at int) (token, *Error) {
 		return token{kind: ending, at: at, end: at}, nil
 	}
 	if rest[0] == '"' {
-		return quote(text, at)
+		return quotedToken(text, at)
 	}
 	for _, s := range signs {
 		if strings.HasPrefix(rest, s) {
@@ -83,7 +83,7 @@ func wordLen(s string) int {
 	return n
 }
 
-func quote(text string, at int) (token, *Error) {
+func quotedToken(text string, at int) (token, *Error) {
 	prefix, err := strconv.QuotedPrefix(text[at:])
 	if err != nil {
 		return token{}, &Error{Text: text, At: at, End: len(text), Problem: "quoted text that does not end, or an unknown escape in it", Want: `a closing "`}

@@ -40,29 +40,29 @@ type parser struct {
 
 // follow is what may come next.
 type follow struct {
-	what  place
+	what  expectation
 	field int
 }
 
-type place uint8
+type expectation uint8
 
 const (
-	aField    place = iota // a field, or what may stand before one
-	aQuestion              // an operator of the field, or a join
-	aValue                 // of the field
-	aJoin                  // && or ||
+	expectField    expectation = iota // a field, or what may stand before one
+	expectOperator              // an operator of the field, or a join
+	expectValue                 // of the field
+	expectJoin                  // && or ||
 )
 
 func (v *vocabulary) parse(text string) (*node, follow, *Error) {
 	p := parser{vocabulary: v, text: text}
-	p.after = follow{what: aField}
+	p.after = follow{what: expectField}
 	if err := p.advance(); err != nil {
 		return nil, p.after, err
 	}
 	if p.tok.kind == ending {
 		return nil, p.after, nil // everything
 	}
-	n, err := p.either()
+	n, err := p.parseOr()
 	if err == nil && p.tok.kind != ending {
 		err = p.fail(`&& or || or the end`)
 	}
@@ -70,7 +70,7 @@ func (v *vocabulary) parse(text string) (*node, follow, *Error) {
 }
 
 func (p *parser) advance() (err *Error) {
-	p.tok, err = next(p.text, p.tok.end)
+	p.tok, err = nextToken(p.text, p.tok.end)
 	return err
 }
 
@@ -87,19 +87,19 @@ func (p *parser) fail(want string) *Error {
 	return &Error{Text: p.text, At: p.tok.at, End: p.tok.end, Problem: problem, Want: want}
 }
 
-func (p *parser) either() (*node, *Error) { return p.chain("||", or, p.all) }
-func (p *parser) all() (*node, *Error)    { return p.chain("&&", and, p.unary) }
+func (p *parser) parseOr() (*node, *Error) { return p.parseChain("||", or, p.parseAnd) }
+func (p *parser) parseAnd() (*node, *Error)    { return p.parseChain("&&", and, p.parseUnary) }
 
-// chain reads operands with the same sign between them.
-func (p *parser) chain(sign string, o op, operand func() (*node, *Error)) (*node, *Error) {
+// parseChain reads operands with the same sign between them.
+func (p *parser) parseChain(sign string, o op, operand func() (*node, *Error)) (*node, *Error) {
 	first, err := operand()
 	if err != nil || p.tok.kind != sign {
 		return first, err
 	}
 	n := &node{op: o}
-	n.join(first)
+	n.addOperand(first)
 	for p.tok.kind == sign {
-		p.after = follow{what: aField}
+		p.after = follow{what: expectField}
 		if err := p.advance(); err != nil {
 			return nil, err
 		}
@@ -107,88 +107,88 @@ func (p *parser) chain(sign string, o op, operand func() (*node, *Error)) (*node
 		if err != nil {
 			return nil, err
 		}
-		n.join(more)
+		n.addOperand(more)
 	}
 	return n, nil
 }
 
-func (p *parser) unary() (*node, *Error) {
+func (p *parser) parseUnary() (*node, *Error) {
 	switch p.tok.kind {
 	case "!", "(":
 	default:
-		return p.test()
+		return p.parseTest()
 	}
 	if p.depth++; p.depth > maxNesting {
 		return nil, p.fail(fmt.Sprintf("at most %d parentheses and negations in each other", maxNesting))
 	}
 	defer func() { p.depth-- }()
 	sign := p.tok.kind
-	p.after = follow{what: aField}
+	p.after = follow{what: expectField}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
 	if sign == "!" {
-		kid, err := p.unary()
+		kid, err := p.parseUnary()
 		return &node{op: not, kids: []*node{kid}}, err
 	}
-	n, err := p.either()
+	n, err := p.parseOr()
 	if err != nil {
 		return nil, err
 	}
 	if p.tok.kind != ")" {
 		return nil, p.fail("&& or || or )")
 	}
-	p.after = follow{what: aJoin}
+	p.after = follow{what: expectJoin}
 	return n, p.advance()
 }
 
-// test reads a field and what is asked about it.
-func (p *parser) test() (*node, *Error) {
+// parseTest reads a field and what is asked about it.
+func (p *parser) parseTest() (*node, *Error) {
 	if p.tok.kind != word {
 		return nil, p.fail("a field, ! or (")
 	}
 	at, known := p.index[p.tok.text]
 	if !known {
-		err := p.fail(p.similar(p.tok.text))
+		err := p.fail(p.suggestFields(p.tok.text))
 		err.Problem = "unknown field " + strconv.Quote(p.tok.text)
 		return nil, err
 	}
 	f := &p.fields[at]
-	p.after = follow{aQuestion, at}
+	p.after = follow{expectOperator, at}
 	name := p.tok
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
 	o, asks := operators[p.tok.kind]
 	if !asks {
-		return &node{op: is, field: at}, nil
+		return &node{op: present, field: at}, nil
 	}
-	if bad := f.refuses(o); bad != "" {
+	if bad := f.rejectsOperator(o); bad != "" {
 		return nil, p.fail(bad)
 	}
-	p.after = follow{aValue, at}
+	p.after = follow{expectValue, at}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
 	n := &node{op: o, field: at}
 	if o == within {
-		return n, p.set(n)
+		return n, p.parseSet(n)
 	}
-	s, err := p.span(n)
+	s, err := p.parseValue(n)
 	if err != nil {
 		return nil, err
 	}
 	n.spans = []span{s}
 	if o == equal && p.tok.kind == "," {
-		return p.levels(n, name)
+		return p.parseHeaderPair(n, name)
 	}
 	return n, nil
 }
 
 var operators = map[string]op{"==": equal, "!=": unequal, "<": less, "<=": atMost, ">": more, ">=": atLeast, "in": within, "contains": contains}
 
-// refuses says why an operator is not for a field, or nothing.
-func (f *field) refuses(o op) string {
+// rejectsOperator says why an operator is not for a field, or nothing.
+func (f *field) rejectsOperator(o op) string {
 	switch {
 	case o == contains && f.typ != Text:
 		return fmt.Sprintf("another operator: %s is a %v, and contains is for text", f.name, f.typ)
@@ -198,48 +198,48 @@ func (f *field) refuses(o op) string {
 	return ""
 }
 
-// span reads a value for a test, or several as a prefix if it can have them.
-func (p *parser) span(n *node) (s span, err *Error) {
+// parseValue reads a value for a test, or several as a prefix if it can have them.
+func (p *parser) parseValue(n *node) (s span, err *Error) {
 	f := &p.fields[n.field]
 	if p.tok.kind != word && p.tok.kind != quoted {
-		return s, p.fail(f.want())
+		return s, p.fail(f.expected())
 	}
 	var bad error
 	if n.op == contains {
 		s.lo.Text, s.hi.Text = p.tok.text, p.tok.text // also part of a name
 	} else {
-		s, bad = p.read(f, p.tok.text)
+		s, bad = p.parseLiteral(f, p.tok.text)
 	}
 	several := n.op == equal || n.op == unequal || n.op == within
 	if bad != nil || !several && !s.single(f.typ) {
-		err := p.fail(f.want())
+		err := p.fail(f.expected())
 		err.Problem = fmt.Sprintf("%s is not a value of %s", strconv.Quote(p.tok.text), f.name)
 		if bad == nil {
 			err.Want = "one address, not a prefix"
 		}
 		return span{}, err
 	}
-	p.after = follow{what: aJoin}
+	p.after = follow{what: expectJoin}
 	return s, p.advance()
 }
 
-// set reads "{a, b, c..d}".
-func (p *parser) set(n *node) *Error {
+// parseSet reads "{a, b, c..d}".
+func (p *parser) parseSet(n *node) *Error {
 	if p.tok.kind != "{" {
 		return p.fail("{ and a list of values")
 	}
 	for {
-		p.after = follow{aValue, n.field}
+		p.after = follow{expectValue, n.field}
 		if err := p.advance(); err != nil { // over "{" or ","
 			return err
 		}
 		start := p.tok
-		s, err := p.span(n)
+		s, err := p.parseValue(n)
 		if err != nil {
 			return err
 		}
 		if p.tok.kind == ".." {
-			if s, err = p.upTo(n, s, start); err != nil {
+			if s, err = p.parseRange(n, s, start); err != nil {
 				return err
 			}
 		}
@@ -248,25 +248,25 @@ func (p *parser) set(n *node) *Error {
 		case ",":
 			continue
 		case "}":
-			p.after = follow{what: aJoin}
+			p.after = follow{what: expectJoin}
 			return p.advance()
 		}
 		return p.fail(", or }")
 	}
 }
 
-// upTo reads the second half of a range.
-func (p *parser) upTo(n *node, lo span, start token) (span, *Error) {
+// parseRange reads the second half of a range.
+func (p *parser) parseRange(n *node, lo span, start token) (span, *Error) {
 	f := &p.fields[n.field]
 	if !f.typ.ordered() {
 		return span{}, p.fail(fmt.Sprintf(", or }: %s has no order", f.name))
 	}
-	p.after = follow{aValue, n.field}
+	p.after = follow{expectValue, n.field}
 	if err := p.advance(); err != nil {
 		return span{}, err
 	}
 	end := p.tok
-	hi, err := p.span(n)
+	hi, err := p.parseValue(n)
 	if err != nil {
 		return span{}, err
 	}
@@ -276,19 +276,19 @@ func (p *parser) upTo(n *node, lo span, start token) (span, *Error) {
 	return span{lo.lo, hi.lo}, nil
 }
 
-// levels reads on after "ip.src == A,": the first value is of the first header,
+// parseHeaderPair reads on after "ip.src == A,": the first value is of the first header,
 // the second of the innermost.
-func (p *parser) levels(n *node, name token) (*node, *Error) {
+func (p *parser) parseHeaderPair(n *node, name token) (*node, *Error) {
 	out, haveOuter := p.index["outer."+name.text]
 	in, haveInner := p.index["inner."+name.text]
 	if !haveOuter || !haveInner {
 		return nil, p.fail(fmt.Sprintf("one value: %s is not a field of both headers", name.text))
 	}
-	p.after = follow{aValue, n.field}
+	p.after = follow{expectValue, n.field}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
-	s, err := p.span(n)
+	s, err := p.parseValue(n)
 	if err != nil {
 		return nil, err
 	}
@@ -298,8 +298,8 @@ func (p *parser) levels(n *node, name token) (*node, *Error) {
 	return &node{op: and, kids: []*node{{op: equal, field: out, spans: n.spans}, {op: equal, field: in, spans: []span{s}}}}, nil
 }
 
-// want is what a value of the field looks like.
-func (f *field) want() string {
+// expected is what a value of the field looks like.
+func (f *field) expected() string {
 	if len(f.names) == 0 {
 		return types[f.typ].want
 	}
@@ -323,17 +323,17 @@ func (f *field) sortedNames() []string {
 	return names
 }
 
-// longest is how long a word may be to remind of a field.
-const longest = 64
+// maxSuggestLen is how long a word may be to remind of a field.
+const maxSuggestLen = 64
 
-// similar lists fields that somebody may have meant.
-func (v *vocabulary) similar(name string) string {
+// suggestFields lists fields that somebody may have meant.
+func (v *vocabulary) suggestFields(name string) string {
 	type near struct {
 		name string
 		far  int
 	}
 	var list []near
-	for i := 0; i < len(v.fields) && len(name) <= longest; i++ {
+	for i := 0; i < len(v.fields) && len(name) <= maxSuggestLen; i++ {
 		n := v.fields[i].name
 		if far := fileerror.Distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
 			list = append(list, near{n, far})

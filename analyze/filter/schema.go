@@ -22,8 +22,8 @@ type Field[T any] struct {
 	Get func(r *T, i int) (Value, bool)
 }
 
-// Only makes a Get of a function for fields with one value, always.
-func Only[T any](get func(r *T) Value) func(*T, int) (Value, bool) {
+// SingleValue makes a Get of a function for fields with one value, always.
+func SingleValue[T any](get func(r *T) Value) func(*T, int) (Value, bool) {
 	return func(r *T, i int) (Value, bool) {
 		if i > 0 {
 			return Value{}, false
@@ -86,7 +86,7 @@ func (s *Schema[T]) Columns(names ...string) (*Columns[T], error) {
 	for _, name := range names {
 		i, ok := s.words.index[name]
 		if !ok {
-			return nil, &Error{Text: text, At: at, End: at + len(name), Problem: "unknown field " + strconv.Quote(name), Want: s.words.similar(name)}
+			return nil, &Error{Text: text, At: at, End: at + len(name), Problem: "unknown field " + strconv.Quote(name), Want: s.words.suggestFields(name)}
 		}
 		c.at = append(c.at, i)
 		at += len(name) + 1
@@ -116,15 +116,15 @@ func (c *Columns[T]) Row(r *T) []string {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = c.schema.words.fields[at].show(b, &v)
+			b = c.schema.words.fields[at].appendPlain(b, &v)
 		}
 		row[n] = string(b)
 	}
 	return row
 }
 
-// show appends a value for people: as in a filter, but without quotes.
-func (f *field) show(b []byte, x *Value) []byte {
+// appendPlain appends a value for people: as in a filter, but without quotes.
+func (f *field) appendPlain(b []byte, x *Value) []byte {
 	if f.typ == Text {
 		return append(b, x.Text...)
 	}

@@ -59,32 +59,32 @@ type Value struct {
 	Text  string
 }
 
-// Of makes a value of a whole number or what is counted in one.
-func Of[N ~int | ~int64 | ~int32 | ~uint8 | ~uint16 | ~uint32](n N) Value {
+// IntValue makes a value of a whole number or what is counted in one.
+func IntValue[N ~int | ~int64 | ~int32 | ~uint8 | ~uint16 | ~uint32](n N) Value {
 	return Value{Int: int64(n)}
 }
 
-// OfBool makes a value of a Bool.
-func OfBool(b bool) Value {
+// BoolValue makes a value of a Bool.
+func BoolValue(b bool) Value {
 	if b {
 		return Value{Int: 1}
 	}
 	return Value{}
 }
 
-// OfAddr makes a value of IPv4, IPv6 or Addr.
-func OfAddr(a model.Addr) Value { return Value{Addr: a} }
+// AddrValue makes a value of IPv4, IPv6 or Addr.
+func AddrValue(a model.Addr) Value { return Value{Addr: a} }
 
-// OfMAC makes a value of a MAC.
-func OfMAC(m model.MAC) (v Value) {
+// MACValue makes a value of a MAC.
+func MACValue(m model.MAC) (v Value) {
 	for _, b := range m {
 		v.Int = v.Int<<8 | int64(b)
 	}
 	return v
 }
 
-// OfText makes a value of a Text.
-func OfText(s string) Value { return Value{Text: s} }
+// TextValue makes a value of a Text.
+func TextValue(s string) Value { return Value{Text: s} }
 
 // compare orders two values of one type.
 func (t Type) compare(a, b *Value) int {
@@ -102,10 +102,10 @@ func (t Type) compare(a, b *Value) int {
 // ordered tells whether "<" makes sense.
 func (t Type) ordered() bool { return t != Bool && t != Text && t != MAC }
 
-// span is all values from lo to hi. One value is a span, and so is a prefix.
+// parseValue is all values from lo to hi. One value is a span, and so is a prefix.
 type span struct{ lo, hi Value }
 
-func (s *span) holds(t Type, v *Value) bool {
+func (s *span) contains(t Type, v *Value) bool {
 	return t.compare(&s.lo, v) <= 0 && t.compare(v, &s.hi) <= 0
 }
 
@@ -113,13 +113,13 @@ func (s *span) single(t Type) bool { return t.compare(&s.lo, &s.hi) == 0 }
 
 var errValue = errors.New("not a value of the field")
 
-// read makes a span of a literal.
-func (v *vocabulary) read(f *field, text string) (span, error) {
+// parseLiteral makes a span of a literal.
+func (v *vocabulary) parseLiteral(f *field, text string) (span, error) {
 	var x Value
 	var err error
 	switch f.typ {
 	case Bool:
-		x.Int, err = readBool(text)
+		x.Int, err = parseBool(text)
 	case Int:
 		if n, ok := f.names[text]; ok {
 			x.Int = n
@@ -127,7 +127,7 @@ func (v *vocabulary) read(f *field, text string) (span, error) {
 			x.Int, err = strconv.ParseInt(text, 0, 64)
 		}
 	case Float:
-		x.Float, err = readFloat(text)
+		x.Float, err = parseFloat(text)
 	case Duration:
 		var d time.Duration
 		d, err = time.ParseDuration(text)
@@ -141,11 +141,11 @@ func (v *vocabulary) read(f *field, text string) (span, error) {
 		r, err = model.ParseRate(text)
 		x.Int = int64(r)
 	case IPv4, IPv6, Addr:
-		return v.readAddr(f.typ, text)
+		return v.parseAddr(f.typ, text)
 	case MAC:
 		var m model.MAC
 		m, err = model.ParseMAC(text)
-		x = OfMAC(m)
+		x = MACValue(m)
 	case Text:
 		if _, known := f.names[text]; f.names != nil && !known {
 			err = errValue
@@ -155,7 +155,7 @@ func (v *vocabulary) read(f *field, text string) (span, error) {
 	return span{x, x}, err
 }
 
-func readBool(s string) (int64, error) {
+func parseBool(s string) (int64, error) {
 	switch s {
 	case "true", "1":
 		return 1, nil
@@ -165,7 +165,7 @@ func readBool(s string) (int64, error) {
 	return 0, errValue
 }
 
-func readFloat(s string) (float64, error) {
+func parseFloat(s string) (float64, error) {
 	body, percent := strings.CutSuffix(s, "%")
 	x, err := strconv.ParseFloat(body, 64)
 	if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -177,8 +177,8 @@ func readFloat(s string) (float64, error) {
 	return x, err
 }
 
-// readAddr reads an address, a prefix, or a name that the schema resolves.
-func (v *vocabulary) readAddr(t Type, text string) (span, error) {
+// parseAddr reads an address, a prefix, or a name that the schema resolves.
+func (v *vocabulary) parseAddr(t Type, text string) (span, error) {
 	var p netip.Prefix
 	if a, err := netip.ParseAddr(text); err == nil {
 		p = netip.PrefixFrom(a, a.BitLen())

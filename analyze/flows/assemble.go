@@ -12,32 +12,32 @@ import (
 
 // Config bounds what an Assembler keeps.
 type Config struct {
-	// Wait is how long after its first chunk a flowset may stay incomplete. It
+	// Timeout is how long after its first chunk a flowset may stay incomplete. It
 	// is then given out as it is.
-	Wait time.Duration
-	// Open is how many flowsets of one source may be incomplete at once: a
+	Timeout time.Duration
+	// MaxOpen is how many flowsets of one source may be incomplete at once: a
 	// switch that begins another gives up its oldest.
-	Open int
-	// Memory is how much all open flowsets may take together. A flowset that
+	MaxOpen int
+	// MaxMemory is how much all open flowsets may take together. A flowset that
 	// needs room gives up the oldest of all; one that is larger by itself is
 	// refused.
-	Memory model.Bytes
+	MaxMemory model.Bytes
 }
 
 // DefaultConfig suits slots of 10 ms and a hundred switches with tables for
 // 100K flows.
 func DefaultConfig() Config {
-	return Config{Wait: 50 * time.Millisecond, Open: 4, Memory: 2 * model.GiB}
+	return Config{Timeout: 50 * time.Millisecond, MaxOpen: 4, MaxMemory: 2 * model.GiB}
 }
 
 func (c Config) check() error {
 	switch {
-	case c.Wait <= 0:
-		return fmt.Errorf("flows: wait %v, want more than 0", c.Wait)
-	case c.Open < 1:
-		return fmt.Errorf("flows: open %d, want at least 1", c.Open)
-	case c.Memory < 1:
-		return fmt.Errorf("flows: memory %v, want more than 0", c.Memory)
+	case c.Timeout <= 0:
+		return fmt.Errorf("flows: wait %v, want more than 0", c.Timeout)
+	case c.MaxOpen < 1:
+		return fmt.Errorf("flows: open %d, want at least 1", c.MaxOpen)
+	case c.MaxMemory < 1:
+		return fmt.Errorf("flows: memory %v, want more than 0", c.MaxMemory)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ type Stats struct {
 	Conflicts uint64 // same flowset, other header
 	Refused   uint64 // too large, of unknown geometry, or one source too many
 	Repeated  uint64 // had nothing that was not there
-	Late      uint64 // of a flowset that was given out before
+	Late      uint64 // cellsOf a flowset that was given out before
 
 	Complete uint64 // flowsets given out whole
 	TimedOut uint64 // given out incomplete, Config.Wait over
@@ -89,7 +89,7 @@ type source struct {
 	key   uint8 // length, which tells the family
 }
 
-type identity struct {
+type slotID struct {
 	seed uint64
 	slot uint32
 }
@@ -97,9 +97,9 @@ type identity struct {
 // openSets is what an Assembler knows of one source.
 type openSets struct {
 	open []*pending // oldest first
-	// done has the last flowsets given out, so that a late chunk does not
+	// publish has the last flowsets given out, so that a late chunk does not
 	// open one of them again. It is a ring.
-	done []identity
+	done []slotID
 	at   int
 }
 
@@ -111,7 +111,7 @@ type pending struct {
 	size          model.Bytes
 	deadline      model.Time
 
-	place *list.Element // in Assembler.byAge
+	element *list.Element // in Assembler.byAge
 }
 
 // NewAssembler makes an Assembler.
@@ -125,17 +125,17 @@ func NewAssembler(cfg Config) (*Assembler, error) {
 // Stats returns the counts so far.
 func (a *Assembler) Stats() Stats { return a.stats }
 
-// Add takes the chunk at the start of b, which arrived at now. It appends
+// AddChunk takes the chunk at the start of b, which arrived at now. It appends
 // flowsets that are complete by it, or were given up for it, to out. An error
 // says why the chunk was of no use; it is counted, and the Assembler goes on.
-func (a *Assembler) Add(now model.Time, b []byte, out []*Flowset) ([]*Flowset, error) {
+func (a *Assembler) AddChunk(now model.Time, b []byte, out []*Flowset) ([]*Flowset, error) {
 	var c flowset.Chunk
 	if _, err := c.Parse(b); err != nil {
 		a.stats.Malformed++
 		return out, err
 	}
-	src, id := source{c.Switch, c.Scope, c.Layout.Key}, identity{c.Seed, c.Slot}
-	p, out, err := a.find(now, src, id, &c, out)
+	src, id := source{c.Switch, c.Scope, c.Layout.Key}, slotID{c.Seed, c.Slot}
+	p, out, err := a.openFlowset(now, src, id, &c, out)
 	if p == nil {
 		return out, err
 	}
@@ -153,27 +153,27 @@ func (a *Assembler) Add(now model.Time, b []byte, out []*Flowset) ([]*Flowset, e
 		return out, nil
 	}
 	if c.Section == flowset.Filter {
-		p.body.putFilter(&c)
+		p.body.storeFilter(&c)
 	} else {
-		p.body.put(&c)
+		p.body.storeCells(&c)
 	}
 	if p.MissingCells == 0 && p.MissingFilter == 0 {
 		a.stats.Complete++
-		out = a.giveOut(p, out)
+		out = a.emit(p, out)
 	}
 	return out, nil
 }
 
-// find returns the open flowset that the chunk belongs to, opening it if need
+// lookup returns the open flowset that the chunk belongs to, opening it if need
 // be; nil if it was given out or cannot be opened.
-func (a *Assembler) find(now model.Time, src source, id identity, c *flowset.Chunk, out []*Flowset) (*pending, []*Flowset, error) {
+func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowset.Chunk, out []*Flowset) (*pending, []*Flowset, error) {
 	s := a.sources[src]
 	if s == nil && len(a.sources) == maxSources {
 		a.stats.Refused++
 		return nil, out, fmt.Errorf("switch %d slot %d: %w", c.Switch, c.Slot, ErrSources)
 	}
 	if s == nil {
-		s = &openSets{done: make([]identity, 0, 2*a.cfg.Open)}
+		s = &openSets{done: make([]slotID, 0, 2*a.cfg.MaxOpen)}
 	}
 	for _, p := range s.open {
 		if p.Seed == id.seed && p.Slot == id.slot {
@@ -191,9 +191,9 @@ func (a *Assembler) find(now model.Time, src source, id identity, c *flowset.Chu
 		}
 	}
 	size := sizeOf(&c.Header)
-	if size > a.cfg.Memory {
+	if size > a.cfg.MaxMemory {
 		a.stats.Refused++
-		return nil, out, fmt.Errorf("switch %d slot %d: %w: %v, at most %v", c.Switch, c.Slot, ErrTooLarge, size, a.cfg.Memory)
+		return nil, out, fmt.Errorf("switch %d slot %d: %w: %v, at most %v", c.Switch, c.Slot, ErrTooLarge, size, a.cfg.MaxMemory)
 	}
 	fs, err := newFlowset(&c.Header)
 	if err != nil {
@@ -201,20 +201,20 @@ func (a *Assembler) find(now model.Time, src source, id identity, c *flowset.Chu
 		return nil, out, fmt.Errorf("switch %d slot %d: %w: %w", c.Switch, c.Slot, ErrGeometry, err)
 	}
 	a.sources[src] = s
-	if len(s.open) == a.cfg.Open {
+	if len(s.open) == a.cfg.MaxOpen {
 		a.stats.Evicted++
-		out = a.giveOut(s.open[0], out)
+		out = a.emit(s.open[0], out)
 	}
-	for a.used+size > a.cfg.Memory {
+	for a.used+size > a.cfg.MaxMemory {
 		a.stats.Evicted++
-		out = a.giveOut(a.oldest(), out)
+		out = a.emit(a.oldest(), out)
 	}
 	p := &pending{
-		Flowset: fs, source: src, size: size, deadline: now.Add(a.cfg.Wait),
+		Flowset: fs, source: src, size: size, deadline: now.Add(a.cfg.Timeout),
 		cells: newBitmap(fs.MissingCells), filter: newBitmap(fs.MissingFilter),
 	}
 	s.open = append(s.open, p)
-	p.place = a.byAge.PushBack(p)
+	p.element = a.byAge.PushBack(p)
 	a.used += size
 	return p, out, nil
 }
@@ -234,7 +234,7 @@ func sizeOf(h *flowset.Header) model.Bytes {
 func (a *Assembler) Expire(now model.Time, out []*Flowset) []*Flowset {
 	for p := a.oldest(); p != nil && p.deadline <= now; p = a.oldest() {
 		a.stats.TimedOut++
-		out = a.giveOut(p, out)
+		out = a.emit(p, out)
 	}
 	return out
 }
@@ -243,13 +243,13 @@ func (a *Assembler) Expire(now model.Time, out []*Flowset) []*Flowset {
 func (a *Assembler) Flush(out []*Flowset) []*Flowset {
 	for p := a.oldest(); p != nil; p = a.oldest() {
 		a.stats.Flushed++
-		out = a.giveOut(p, out)
+		out = a.emit(p, out)
 	}
 	return out
 }
 
 // oldest returns the open flowset whose first chunk came first, nil if there is
-// none.
+// zeroFlows.
 func (a *Assembler) oldest() *pending {
 	if e := a.byAge.Front(); e != nil {
 		return e.Value.(*pending)
@@ -257,8 +257,8 @@ func (a *Assembler) oldest() *pending {
 	return nil
 }
 
-// giveOut closes p and appends it to out.
-func (a *Assembler) giveOut(p *pending, out []*Flowset) []*Flowset {
+// emit closes p and appends it to out.
+func (a *Assembler) emit(p *pending, out []*Flowset) []*Flowset {
 	a.stats.LostCells += uint64(p.MissingCells)
 	a.stats.LostFilter += uint64(p.MissingFilter)
 	s := a.sources[p.source]
@@ -268,14 +268,14 @@ func (a *Assembler) giveOut(p *pending, out []*Flowset) []*Flowset {
 			break
 		}
 	}
-	id := identity{p.Seed, p.Slot}
+	id := slotID{p.Seed, p.Slot}
 	if len(s.done) < cap(s.done) {
 		s.done = append(s.done, id)
 	} else {
 		s.done[s.at] = id
 		s.at = (s.at + 1) % len(s.done)
 	}
-	a.byAge.Remove(p.place)
+	a.byAge.Remove(p.element)
 	a.used -= p.size
 	return append(out, p.Flowset)
 }

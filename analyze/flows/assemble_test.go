@@ -71,7 +71,7 @@ func TestAssembleSurvivesTheNetwork(t *testing.T) {
 		var out []*Flowset
 		shuffled := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 0)).Perm(len(sent))
 		for _, i := range shuffled {
-			out, _ = a.Add(0, sent[i], out)
+			out, _ = a.AddChunk(0, sent[i], out)
 		}
 		out = a.Flush(out)
 		for _, fs := range out {
@@ -91,7 +91,7 @@ func TestAssembleSurvivesTheNetwork(t *testing.T) {
 			}
 			want.LostCells += uint64(cells)
 			want.LostFilter += uint64(filter)
-			d := Single(fs)
+			d := SingleDecode(fs)
 			checkRecords(rt, r, &d)
 		}
 		got := a.Stats()
@@ -114,7 +114,7 @@ func (s script) add(now time.Duration, sw model.NodeID, slot uint32, chunks ...i
 	var sets []*Flowset
 	for _, i := range chunks {
 		var err error
-		if sets, err = s.a.Add(model.Time(now), all[i], sets); err != nil {
+		if sets, err = s.a.AddChunk(model.Time(now), all[i], sets); err != nil {
 			s.Fatal(err)
 		}
 	}
@@ -125,7 +125,7 @@ func (s script) add(now time.Duration, sw model.NodeID, slot uint32, chunks ...i
 }
 
 func TestAssembleGivesOutInTime(t *testing.T) {
-	a, err := NewAssembler(Config{Wait: 20 * time.Millisecond, Open: 2, Memory: model.MB})
+	a, err := NewAssembler(Config{Timeout: 20 * time.Millisecond, MaxOpen: 2, MaxMemory: model.MB})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,13 +161,13 @@ func TestAssembleGivesOutInTime(t *testing.T) {
 func TestAssembleIsBounded(t *testing.T) {
 	r := small(t, 1, 1)
 	size := sizeOf(&r.header)
-	a, err := NewAssembler(Config{Wait: time.Second, Open: 100, Memory: 3 * size})
+	a, err := NewAssembler(Config{Timeout: time.Second, MaxOpen: 100, MaxMemory: 3 * size})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []*Flowset
 	for slot := range uint32(10) {
-		if out, err = a.Add(0, small(t, 1, slot).chunks(t, 400)[0], out); err != nil {
+		if out, err = a.AddChunk(0, small(t, 1, slot).chunks(t, 400)[0], out); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestAssembleIsBounded(t *testing.T) {
 		h.Slot = 50
 		tc.change(&h)
 		b := flowset.Chunk{Header: h, Section: flowset.Filter, Data: []byte{1}}.AppendTo(nil)
-		if _, err := a.Add(0, b, nil); !errors.Is(err, tc.want) {
+		if _, err := a.AddChunk(0, b, nil); !errors.Is(err, tc.want) {
 			t.Errorf("Add(%s) = %v; want %v", name, err, tc.want)
 		}
 	}
@@ -201,9 +201,9 @@ func TestConfigComplains(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"wait":   {func(c *Config) { c.Wait = 0 }, "flows: wait 0s, want more than 0"},
-		"open":   {func(c *Config) { c.Open = 0 }, "flows: open 0, want at least 1"},
-		"memory": {func(c *Config) { c.Memory = -1 }, "flows: memory -1B, want more than 0"},
+		"wait":   {func(c *Config) { c.Timeout = 0 }, "flows: wait 0s, want more than 0"},
+		"open":   {func(c *Config) { c.MaxOpen = 0 }, "flows: open 0, want at least 1"},
+		"memory": {func(c *Config) { c.MaxMemory = -1 }, "flows: memory -1B, want more than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
@@ -221,17 +221,17 @@ func FuzzAssemble(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := NewAssembler(Config{Wait: 1, Open: 1, Memory: model.MB})
+		a, err := NewAssembler(Config{Timeout: 1, MaxOpen: 1, MaxMemory: model.MB})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, _ := a.Add(0, b, nil)
+		out, _ := a.AddChunk(0, b, nil)
 		// Seal it anew, so that the checksum does not keep mutations out.
 		if len(b) > 4 {
-			out, _ = a.Add(0, flowset.Seal(append([]byte(nil), b[:len(b)-4]...), 0), out)
+			out, _ = a.AddChunk(0, flowset.Seal(append([]byte(nil), b[:len(b)-4]...), 0), out)
 		}
 		for _, fs := range a.Flush(out) {
-			if d := Single(fs); d.Undecoded > fs.Counts.Flows {
+			if d := SingleDecode(fs); d.Undecoded > fs.Counts.Flows {
 				t.Errorf("%d of %d flows undecoded", d.Undecoded, fs.Counts.Flows)
 			}
 		}

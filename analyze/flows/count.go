@@ -6,10 +6,10 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// counted is one count, packets or bytes, of every flow of a flowset.
-type counted struct {
+// flowCounts is one count, packets or bytes, of every flow of a flowset.
+type flowCounts struct {
 	values []uint64 // by flow
-	named  []uint32 // by flow: the cell that gave it, inCore or noCell
+	source  []uint32 // by flow: the cell that gave it, inCore or noCell
 	left   []uint64 // by cell: what no flow explains
 	usable []bool   // by cell: an equation that holds; nil: all
 
@@ -20,64 +20,64 @@ type counted struct {
 
 // count solves one count into c, as far as cells give it one by one. cells is
 // the count of each cell and full the flaw that makes it unusable.
-func (f *finder[K]) count(c *counted, e *equations, cells []uint64, full flaw) {
+func (f *peeler[K]) count(c *flowCounts, e *equations, cells []uint64, full flaw) {
 	n := e.flows()
-	*c = counted{values: zeroed(c.values, n), left: append(c.left[:0], cells...)}
-	if n == len(f.found) && f.alone() && f.sound() {
+	*c = flowCounts{values: zeroed(c.values, n), left: append(c.left[:0], cells...)}
+	if n == len(f.found) && f.allPeeled() && f.intact() {
 		// The order in which flows were found is one in which they can be
-		// counted, cell by cell.
-		c.named = f.at
-		for flow, at := range f.at {
+		// flowCounts, cell by cell.
+		c.source = f.source
+		for flow, at := range f.source {
 			v := c.left[at]
 			c.values[flow] = v
-			for _, cell := range e.of(uint32(flow)) {
+			for _, cell := range e.cellsOf(uint32(flow)) {
 				c.left[cell] -= v
 			}
 		}
 		return
 	}
-	c.named, c.usable = make([]uint32, n), make([]bool, len(cells))
-	for i := range c.named {
-		c.named[i] = noCell
+	c.source, c.usable = make([]uint32, n), make([]bool, len(cells))
+	for i := range c.source {
+		c.source[i] = noCell
 	}
 	for i := range cells {
-		c.usable[i] = f.flaws[i]&(absent|full) == 0 && f.emptied(i)
+		c.usable[i] = f.flaws[i]&(cellMissing|full) == 0 && f.emptied(i)
 	}
 	steps := e.peel(c.usable, nil)
-	e.apply(steps, c.left, c.values)
+	e.substitute(steps, c.left, c.values)
 	for _, s := range steps {
-		c.named[s.flow] = s.cell
+		c.source[s.flow] = s.cell
 	}
-	for flow, at := range c.named {
+	for flow, at := range c.source {
 		if at == noCell {
 			c.core = append(c.core, uint32(flow))
 		}
 	}
 }
 
-// alone tells whether every flow was found by the table itself.
-func (f *finder[K]) alone() bool { return !slices.Contains(f.at, noCell) }
+// allPeeled tells whether every flow was found by the table itself.
+func (f *peeler[K]) allPeeled() bool { return !slices.Contains(f.source, noCell) }
 
 // emptied tells whether all flows of a cell have been taken out.
-func (f *finder[K]) emptied(cell int) bool {
+func (f *peeler[K]) emptied(cell int) bool {
 	var empty K
-	empty[len(empty)-1] = none
+	empty[len(empty)-1] = zeroFlows
 	return f.left[cell] == empty
 }
 
 // portsOf returns the ports of the flows that the table named itself; 0 for
 // others, nil where cells have none.
-func (f *finder[K]) portsOf() []uint32 {
+func (f *peeler[K]) portsOf() []uint32 {
 	if f.ports == nil {
 		return nil
 	}
 	ports := make([]uint32, len(f.found))
-	if !f.alone() {
+	if !f.allPeeled() {
 		return ports
 	}
 	left := slices.Clone(f.ports)
 	tables := int(f.family.Tables)
-	for flow, at := range f.at {
+	for flow, at := range f.source {
 		p := left[at]
 		ports[flow] = p
 		for _, c := range f.cells[flow*tables : (flow+1)*tables] {
@@ -89,7 +89,7 @@ func (f *finder[K]) portsOf() []uint32 {
 
 // equationsOf returns the equations over the flows found, followed by others
 // that may have been counted without being inserted.
-func (f *finder[K]) equationsOf(others []K) *equations {
+func (f *peeler[K]) equationsOf(others []K) *equations {
 	e := &equations{tables: int(f.family.Tables), cells: f.cells}
 	for i := range others {
 		var cells [sketch.MaxTables]uint32

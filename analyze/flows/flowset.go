@@ -18,14 +18,14 @@ type Flowset struct {
 	// in bytes of the filter.
 	MissingCells, MissingFilter uint32
 
-	body body
+	body cellStore
 }
 
-// body is the content of a flowset of either family.
-type body interface {
-	put(c *flowset.Chunk)
-	putFilter(c *flowset.Chunk)
-	mayHold(k model.FlowKey) bool
+// cellStore is the content of a flowset of either family.
+type cellStore interface {
+	storeCells(c *flowset.Chunk)
+	storeFilter(c *flowset.Chunk)
+	mayContain(k model.FlowKey) bool
 }
 
 // newFlowset makes a flowset of which nothing has arrived yet. The header must
@@ -44,9 +44,9 @@ func newFlowset(h *flowset.Header) (*Flowset, error) {
 	return fs, nil
 }
 
-// MayHold asks the switch's filter for a flow: false proves that no packet of
+// MayContain asks the switch's filter for a flow: false proves that no packet of
 // it was counted. Where bytes of the filter are missing they prove nothing.
-func (fs *Flowset) MayHold(k model.FlowKey) bool { return fs.body.mayHold(k) }
+func (fs *Flowset) MayContain(k model.FlowKey) bool { return fs.body.mayContain(k) }
 
 // table is a flowset's content, laid out for decoding: what finding flows
 // touches lies apart from what their counts need, because 16 bytes per cell
@@ -57,7 +57,7 @@ type table[K sketch.Key] struct {
 	layout flowset.Layout
 
 	// keys has the cells' key XOR. The canonical key leaves the low 24 bits
-	// of its last word free: they have the flow count, see flowCount.
+	// cellsOf its last word free: they have the flow count, see flowCount.
 	keys    []K
 	packets []uint64
 	bytes   []uint64 // nil where cells have no byte count
@@ -72,7 +72,7 @@ type table[K sketch.Key] struct {
 type flaw uint8
 
 const (
-	absent      flaw = 1 << iota // the cell did not arrive
+	cellMissing      flaw = 1 << iota // the cell did not arrive
 	packetsFull                  // the packet count is at its limit
 	bytesFull                    // the byte count is
 )
@@ -84,9 +84,9 @@ const (
 // comes near.
 const (
 	countMask = 1<<24 - 1
-	none      = 1 << 22
-	unknown   = 1 << 23
-	mostFlows = 1 << 20
+	zeroFlows      = 1 << 22
+	unknownFlows   = 1 << 23
+	maxCellFlows = 1 << 20
 )
 
 func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
@@ -107,17 +107,17 @@ func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
 		t.filter[i] = ^uint64(0)
 	}
 	var empty K
-	empty[len(empty)-1] = unknown
+	empty[len(empty)-1] = unknownFlows
 	for i := range t.keys {
-		t.keys[i], t.flaws[i] = empty, absent
+		t.keys[i], t.flaws[i] = empty, cellMissing
 	}
 	return t
 }
 
-func (t *table[K]) putFilter(c *flowset.Chunk) { t.filter.SetBytes(c.First, c.Data) }
+func (t *table[K]) storeFilter(c *flowset.Chunk) { t.filter.SetBytes(c.First, c.Data) }
 
-// put stores the cells of a chunk, whose header is the flowset's.
-func (t *table[K]) put(c *flowset.Chunk) {
+// storeCells stores the cells of a chunk, whose header is the flowset's.
+func (t *table[K]) storeCells(c *flowset.Chunk) {
 	mostFlowsOf, mostPackets, mostBytes := t.layout.Limits()
 	var cell flowset.Cell
 	for j := range c.Len() {
@@ -125,10 +125,10 @@ func (t *table[K]) put(c *flowset.Chunk) {
 		i := int(c.First) + j
 		key := sketch.ReadKey[K](&cell.Key)
 		last := len(key) - 1
-		if cell.Flows >= mostFlowsOf || cell.Flows > mostFlows {
-			key[last] |= unknown
+		if cell.Flows >= mostFlowsOf || cell.Flows > maxCellFlows {
+			key[last] |= unknownFlows
 		} else {
-			key[last] |= uint64(none + cell.Flows)
+			key[last] |= uint64(zeroFlows + cell.Flows)
 		}
 		var f flaw
 		if cell.Packets == mostPackets {
@@ -148,8 +148,8 @@ func (t *table[K]) put(c *flowset.Chunk) {
 	}
 }
 
-// sound tells whether no cell has a flaw.
-func (t *table[K]) sound() bool {
+// intact tells whether no cell has a flaw.
+func (t *table[K]) intact() bool {
 	for _, f := range t.flaws {
 		if f != 0 {
 			return false
@@ -158,7 +158,7 @@ func (t *table[K]) sound() bool {
 	return true
 }
 
-func (t *table[K]) mayHold(k model.FlowKey) bool {
+func (t *table[K]) mayContain(k model.FlowKey) bool {
 	key, ok := pack[K](&k)
 	return ok && t.filter.Has(&t.family, sketch.HashOf(&t.family, &key))
 }

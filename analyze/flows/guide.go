@@ -10,20 +10,20 @@ import (
 // look at a filter; neither makes an answer wrong.
 type Guide struct {
 	// adjacent has, for each flowset, those its flows are passed on to. Each
-	// of them passes them on in turn.
+	// cellsOf them passes them on in turn.
 	adjacent [][]int
 	// path, where it is not nil, appends all flowsets that a flow may be in,
 	// so that it need be passed on only once.
 	path func(key model.FlowKey, dst []int) []int
 }
 
-// Neighbours is the guide of those who do not know routes: flows are looked for
+// NeighbourGuide is the guide of those who do not know routes: flows are looked for
 // in all switches that share a link with the one they were found in.
-func Neighbours(f *topo.Fabric, sets []*Flowset) Guide {
+func NeighbourGuide(f *topo.Fabric, sets []*Flowset) Guide {
 	of := bySwitch(sets)
 	adjacent := make([][]int, len(sets))
 	for i, fs := range sets {
-		if !f.Has(fs.Switch) {
+		if !f.HasNode(fs.Switch) {
 			continue
 		}
 		seen := map[model.NodeID]bool{fs.Switch: true}
@@ -42,10 +42,10 @@ func Neighbours(f *topo.Fabric, sets []*Flowset) Guide {
 	return Guide{adjacent: adjacent}
 }
 
-// Along is the guide of those who know routes: flows are looked for on the path
+// RouteGuide is the guide of those who know routes: flows are looked for on the path
 // that their packets are meant to take. Packets that went astray are not found
 // by it; Neighbours after it finds them.
-func Along(r *topo.Routes, sets []*Flowset) Guide {
+func RouteGuide(r *topo.Routes, sets []*Flowset) Guide {
 	of := bySwitch(sets)
 	path := func(key model.FlowKey, dst []int) []int {
 		var room [16]topo.Hop

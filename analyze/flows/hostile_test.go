@@ -64,9 +64,9 @@ func TestHostileFlowsGiveDoubt(t *testing.T) {
 		}
 		tr := &traffic{fabric: fabric, recorded: []*recorded{at[0].done(), at[1].done()}}
 		sets := tr.sets(t, 0, nil)
-		alone := Single(sets[0])
+		alone := SingleDecode(sets[0])
 		checkRecords(rt, tr.recorded[0], &alone)
-		for i, d := range Net(sets, Options{}, Neighbours(fabric, sets)) {
+		for i, d := range NetDecode(sets, Options{}, NeighbourGuide(fabric, sets)) {
 			checkRecords(rt, tr.recorded[i], &d)
 			if d.Undecoded != 0 {
 				rt.Fatalf("%d flows undecoded at switch %d; want none", d.Undecoded, i)

@@ -2,20 +2,20 @@ package flows
 
 import "github.com/weft-telemetry/weft/sketch"
 
-// index numbers the flows of all switches. Finding may be done by several
+// flowIndex numbers the flows of all switches. Finding may be done by several
 // goroutines at once, adding by one alone.
-type index[K sketch.Key] struct {
+type flowIndex[K sketch.Key] struct {
 	family *sketch.Family // any; for its hash
 	keys   []K            // by number
-	slots  []uint32       // number + 1; 0: free. A power of two, at most half full.
+	slots  []uint32       // assignIDs + 1; 0: free. A power of two, at most half full.
 }
 
-func newIndex[K sketch.Key](f *sketch.Family) *index[K] {
-	return &index[K]{family: f, slots: make([]uint32, 1<<10)}
+func newFlowIndex[K sketch.Key](f *sketch.Family) *flowIndex[K] {
+	return &flowIndex[K]{family: f, slots: make([]uint32, 1<<10)}
 }
 
-// find returns the flow's number, or noFlow.
-func (x *index[K]) find(key *K) uint32 {
+// lookup returns the flow's number, or noFlow.
+func (x *flowIndex[K]) lookup(key *K) uint32 {
 	mask := uint64(len(x.slots) - 1)
 	for i := sketch.HashOf(x.family, key).A & mask; ; i = (i + 1) & mask {
 		n := x.slots[i]
@@ -28,24 +28,24 @@ func (x *index[K]) find(key *K) uint32 {
 	}
 }
 
-// add returns the flow's number and whether it is a new one.
-func (x *index[K]) add(key *K) (number uint32, fresh bool) {
-	if number = x.find(key); number != noFlow {
+// addFlow returns the flow's number and whether it is a new one.
+func (x *flowIndex[K]) addFlow(key *K) (number uint32, fresh bool) {
+	if number = x.lookup(key); number != noFlow {
 		return number, false
 	}
 	x.keys = append(x.keys, *key)
 	if 2*len(x.keys) > len(x.slots) {
 		x.slots = make([]uint32, 2*len(x.slots))
 		for i := range x.keys {
-			x.put(uint32(i))
+			x.insert(uint32(i))
 		}
 	} else {
-		x.put(uint32(len(x.keys) - 1))
+		x.insert(uint32(len(x.keys) - 1))
 	}
 	return uint32(len(x.keys) - 1), true
 }
 
-func (x *index[K]) put(number uint32) {
+func (x *flowIndex[K]) insert(number uint32) {
 	mask := uint64(len(x.slots) - 1)
 	i := sketch.HashOf(x.family, &x.keys[number]).A & mask
 	for x.slots[i] != 0 {

@@ -2,36 +2,36 @@ package flows
 
 // countAll counts and grades the flows of all parts.
 func (n *network[K]) countAll(out []Decoded) {
-	answers := make([]*answer[K], len(n.parts))
-	each(n.Workers, len(n.parts), func(i int) {
+	answers := make([]*solution[K], len(n.parts))
+	parallelFor(n.Workers, len(n.parts), func(i int) {
 		p := n.parts[i]
-		extra := n.swallowed(p)
-		a := &answer[K]{finder: &p.finder, fs: p.fs, extra: extra, e: p.equationsOf(extra), known: p.known()}
-		a.packets = new(counted)
+		extra := n.hiddenFlows(p)
+		a := &solution[K]{peeler: &p.peeler, fs: p.fs, extra: extra, e: p.equationsOf(extra), proven: p.provenFlows()}
+		a.packets = new(flowCounts)
 		p.count(a.packets, a.e, p.packets, packetsFull)
 		if p.bytes != nil {
-			a.bytes = new(counted)
+			a.bytes = new(flowCounts)
 			p.count(a.bytes, a.e, p.bytes, bytesFull)
 		}
 		answers[i] = a
 	})
 	if !n.FlowsOnly {
-		packets := n.solve(answers, func(a *answer[K]) *counted { return a.packets }, nil)
-		n.solve(answers, func(a *answer[K]) *counted { return a.bytes }, packets)
+		packets := n.solveCounts(answers, func(a *solution[K]) *flowCounts { return a.packets }, nil)
+		n.solveCounts(answers, func(a *solution[K]) *flowCounts { return a.bytes }, packets)
 	}
-	each(n.Workers, len(n.parts), func(i int) {
-		out[n.parts[i].set] = answers[i].decoded()
-		*answers[i] = answer[K]{}
+	parallelFor(n.Workers, len(n.parts), func(i int) {
+		out[n.parts[i].set] = answers[i].gradedResult()
+		*answers[i] = solution[K]{}
 	})
 }
 
-// known returns the flows whose presence is proven; nil means all of them. What
+// provenFlows returns the flows whose presence is proven; nil means all of them. What
 // the table named before any claim was inserted. A claim may be wrong, and what
 // was peeled after it may be, too; but then cells do not come out even: the XOR
-// of the keys that were there and of those taken out would have to be zero in
+// cellsOf the keys that were there and of those taken out would have to be zero in
 // two cells of every wrong flow.
-func (p *part[K]) known() []bool {
-	if p.own == len(p.found) {
+func (p *part[K]) provenFlows() []bool {
+	if p.ownFlows == len(p.found) {
 		return nil
 	}
 	closed := make([]bool, len(p.left))
@@ -43,15 +43,15 @@ func (p *part[K]) known() []bool {
 	if all && p.family.Tables >= 2 {
 		return nil
 	}
-	pr := proof{equations: p.equationsOf(nil), closed: closed, enough: 2}
-	known := pr.flowsProven()
-	for i := range p.own {
+	pr := proof{equations: p.equationsOf(nil), closed: closed, minCells: 2}
+	known := pr.provenFlows()
+	for i := range p.ownFlows {
 		known[i] = true
 	}
 	return known
 }
 
-// solve is CounterDecode: it finds one count of the flows in the cores of all
+// solveCounts is CounterDecode: it finds one count of the flows in the cores of all
 // parts. A flow counts nearly the same at every switch it crosses, so guesses
 // come from other switches where it is known, or from all equations of all
 // switches together; each switch's own equations then tell what differs there.
@@ -59,8 +59,8 @@ func (p *part[K]) known() []bool {
 //
 // With packets, the guesses of those, a flow whose packets differ from them is
 // expected to differ in this count, too. solve returns its own guesses.
-func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted, packets []float64) []float64 {
-	j := &joint{workers: n.Workers, guess: make([]float64, len(n.flows.keys)), have: make([]bool, len(n.flows.keys))}
+func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *flowCounts, packets []float64) []float64 {
+	j := &jointSolver{workers: n.Workers, guess: make([]float64, len(n.flows.keys)), have: make([]bool, len(n.flows.keys))}
 	for i, a := range answers {
 		c := of(a)
 		if c == nil {
@@ -68,14 +68,14 @@ func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted, p
 		}
 		ids := n.parts[i].ids
 		for k := range a.extra {
-			ids = append(ids, n.flows.find(&a.extra[k]))
+			ids = append(ids, n.flows.lookup(&a.extra[k]))
 		}
 		differs := func(flow int) bool {
 			return packets != nil && packets[ids[flow]] != float64(a.packets.values[flow])
 		}
-		for flow, at := range c.named {
+		for flow, at := range c.source {
 			if at != noCell && !differs(flow) {
-				j.learn(ids[flow], c.values[flow])
+				j.learnCount(ids[flow], c.values[flow])
 			}
 		}
 		if len(c.core) == 0 {
@@ -84,7 +84,7 @@ func (n *network[K]) solve(answers []*answer[K], of func(*answer[K]) *counted, p
 		s := newSystem(a.e, c, ids)
 		for flow := range c.values {
 			if differs(flow) {
-				s.distrust(a.e.of(uint32(flow)))
+				s.distrustCells(a.e.cellsOf(uint32(flow)))
 			}
 		}
 		j.systems = append(j.systems, s)

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// each calls do for 0 to n-1 on so many goroutines and waits for all. What is
-// done for one number must not depend on others; then neither does the result
+// parallelFor calls do for 0 to n-1 on so many goroutines and waits for all. What is
+// publish for one number must not depend on others; then neither does the result
 // on the number of goroutines.
-func each(workers, n int, do func(i int)) {
+func parallelFor(workers, n int, do func(i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {
 		for i := range n {

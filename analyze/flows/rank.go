@@ -6,7 +6,7 @@ import (
 )
 
 // Up to so many flows, independence is computed: the time grows with the third
-// power. Above, it is inferred.
+// powMod. Above, it is inferred.
 const smallCore = 200
 
 // coreSlack is how many more equations than unknowns a large core must have.
@@ -20,10 +20,10 @@ const coreSlack = 8
 // independent tells whether the equations of the cells in the set determine the
 // counts of flows, given all others.
 func independent(e *equations, flows []uint32, in []bool) bool {
-	number := make([]int32, len(in)) // of the cells in use, from 1
+	number := make([]int32, len(in)) // cellsOf the cells in use, from 1
 	rows := 0
 	for _, f := range flows {
-		for _, c := range e.of(f) {
+		for _, c := range e.cellsOf(f) {
 			if in[c] && number[c] == 0 {
 				rows++
 				number[c] = int32(rows)
@@ -33,16 +33,16 @@ func independent(e *equations, flows []uint32, in []bool) bool {
 	if len(flows) <= smallCore {
 		return fullRank(e, flows, number, rows)
 	}
-	return rows >= len(flows)+coreSlack && !twins(e, flows)
+	return rows >= len(flows)+coreSlack && !shareAllCells(e, flows)
 }
 
-// twins tells whether two flows have all cells in common, or may have.
-func twins(e *equations, flows []uint32) bool {
+// shareAllCells tells whether two flows have all cells in common, or may have.
+func shareAllCells(e *equations, flows []uint32) bool {
 	size := 1 << bits.Len(uint(2*len(flows)))
 	marks := make([]uint64, size)
 	for _, f := range flows {
 		mark := uint64(1)
-		for _, c := range e.of(f) {
+		for _, c := range e.cellsOf(f) {
 			mark = mark*0x9e3779b97f4a7c15 + uint64(c)
 			mark ^= mark >> 29
 		}
@@ -70,7 +70,7 @@ func fullRank(e *equations, flows []uint32, number []int32, cells int) bool {
 	rows := make([][]uint64, len(flows)) // one per flow
 	for i, f := range flows {
 		rows[i] = make([]uint64, cells)
-		for _, c := range e.of(f) {
+		for _, c := range e.cellsOf(f) {
 			if number[c] > 0 {
 				rows[i][number[c]-1] = 1
 			}
@@ -81,7 +81,7 @@ func fullRank(e *equations, flows []uint32, number []int32, cells int) bool {
 		if pivot < 0 {
 			return false
 		}
-		inverse := power(row[pivot], prime-2)
+		inverse := powMod(row[pivot], prime-2)
 		for _, other := range rows[i+1:] {
 			if other[pivot] == 0 {
 				continue
@@ -97,8 +97,8 @@ func fullRank(e *equations, flows []uint32, number []int32, cells int) bool {
 	return true
 }
 
-// power returns b to the n modulo prime.
-func power(b, n uint64) uint64 {
+// powMod returns b to the n modulo prime.
+func powMod(b, n uint64) uint64 {
 	v := uint64(1)
 	for ; n > 0; n >>= 1 {
 		if n&1 != 0 {

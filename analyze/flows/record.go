@@ -9,13 +9,13 @@ import (
 // Grade says how far a decoded number may be trusted. What is not certain is graded
 // as doubt. One case cannot be seen: a flow that the filter took for a known one,
 // and that shares all its cells with another, or all but one of which nothing is
-// known. Its packets are then counted as the other's.
+// provenFlows. Its packets are then counted as the other's.
 type Grade uint8
 
 // Grades, from doubt to certainty. A flow that was inserted but is not named
 // by any record is counted in Decoded.Undecoded.
 const (
-	Known Grade = iota // the flow was there; its counters are an estimate
+	Estimated Grade = iota // the flow was there; its counters are an estimate
 	Exact              // flow and counters are proven
 )
 
@@ -60,7 +60,7 @@ type Decoded struct {
 	// Undecoded counts flows that were inserted and are not in Records.
 	Undecoded uint32
 	// Unexplained counts packets that are in the table and in no Exact record:
-	// of the flows above, of false positives of the filter, and of cells that
+	// cellsOf the flows above, of false positives of the filter, and of cells that
 	// did not arrive.
 	Unexplained uint64
 	// MissingCells and MissingFilter say what did not arrive of the flowset,
@@ -69,16 +69,16 @@ type Decoded struct {
 	// Unkeyed and Missed are packets the switch saw and did not count.
 	Unkeyed, Missed uint32
 
-	// MayHold is the switch's flow filter: false proves that the flow was not
-	// counted in this slot. Nil: there is no filter to ask.
-	MayHold func(model.FlowKey) bool
+	// MayContain is the switch's flow filter: false proves that the flow was not
+	// flowCounts in this slot. Nil: there is no filter to ask.
+	MayContain func(model.FlowKey) bool
 }
 
 // Absent tells whether it is proven that the switch saw no packet of a flow in
 // this slot. That no record names it is no proof: it may be among the
 // undecoded, or have been swallowed by a false positive of the filter.
 func (d *Decoded) Absent(key model.FlowKey) bool {
-	return d.Missed == 0 && d.MayHold != nil && !d.MayHold(key)
+	return d.Missed == 0 && d.MayContain != nil && !d.MayContain(key)
 }
 
 // Complete tells whether every packet that the switch counted is in a record

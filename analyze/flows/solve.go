@@ -5,16 +5,16 @@ package flows
 // and bytes.
 type equations struct {
 	tables int
-	cells  []uint32 // of each flow, tables in a row
+	cells  []uint32 // cellsOf each flow, tables in a row
 
-	unsolved []members // by cell; what peel works on
+	unsolved []cellMembers // by cell; what peel works on
 	queue    []uint32
 	steps    []step
 }
 
-// members is the flows of a cell that are not solved: how many, and the XOR of
+// cellMembers is the flows of a cell that are not solved: how many, and the XOR of
 // their indexes, which is the index of the last.
-type members struct {
+type cellMembers struct {
 	n     int32
 	flows uint32
 }
@@ -26,8 +26,8 @@ type step struct{ flow, cell uint32 }
 // flows is the number of unknowns.
 func (e *equations) flows() int { return len(e.cells) / e.tables }
 
-// of returns the cells of a flow.
-func (e *equations) of(flow uint32) []uint32 {
+// cellsOf returns the cells of a flow.
+func (e *equations) cellsOf(flow uint32) []uint32 {
 	return e.cells[int(flow)*e.tables : (int(flow)+1)*e.tables]
 }
 
@@ -42,7 +42,7 @@ func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
 		if only != nil && !only(flow) {
 			continue
 		}
-		for _, c := range e.of(flow) {
+		for _, c := range e.cellsOf(flow) {
 			m := &e.unsolved[c]
 			m.n++
 			m.flows ^= flow
@@ -61,7 +61,7 @@ func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
 		}
 		flow := e.unsolved[cell].flows
 		e.steps = append(e.steps, step{flow, cell})
-		for _, c := range e.of(flow) {
+		for _, c := range e.cellsOf(flow) {
 			m := &e.unsolved[c]
 			m.n--
 			m.flows ^= flow
@@ -73,14 +73,14 @@ func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
 	return e.steps
 }
 
-// apply solves the flows of steps: left has the cells' counts without the flows
+// substitute solves the flows of steps: left has the cells' counts without the flows
 // that were known before, and afterwards what no flow explains. Counts go round
 // below zero as unsigned numbers do.
-func (e *equations) apply(steps []step, left, counts []uint64) {
+func (e *equations) substitute(steps []step, left, counts []uint64) {
 	for _, s := range steps {
 		v := left[s.cell]
 		counts[s.flow] = v
-		for _, c := range e.of(s.flow) {
+		for _, c := range e.cellsOf(s.flow) {
 			left[c] -= v
 		}
 	}

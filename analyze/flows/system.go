@@ -18,27 +18,27 @@ type system struct {
 	// to hold a flow that counts differently here.
 	trusted []bool
 
-	whole *counted // what this is the core of
+	counts *flowCounts // what this is the core of
 }
 
 // newSystem makes a system of the core of c; ids has the numbers of the flows of
 // e.
-func newSystem(e *equations, c *counted, ids []uint32) *system {
+func newSystem(e *equations, c *flowCounts, ids []uint32) *system {
 	sortByID(c.core, ids)
 	s := &system{
 		equations: equations{tables: e.tables, cells: make([]uint32, 0, len(c.core)*e.tables)},
 		ids:       make([]uint32, len(c.core)), values: make([]uint64, len(c.core)),
-		left: c.left, usable: c.usable, trusted: slices.Clone(c.usable), whole: c,
+		left: c.left, usable: c.usable, trusted: slices.Clone(c.usable), counts: c,
 	}
 	for i, flow := range c.core {
 		s.ids[i] = ids[flow]
-		s.cells = append(s.cells, e.of(flow)...)
+		s.cells = append(s.cells, e.cellsOf(flow)...)
 	}
 	return s
 }
 
-// distrust leaves cells out of guessing.
-func (s *system) distrust(cells []uint32) {
+// distrustCells leaves cells out of guessing.
+func (s *system) distrustCells(cells []uint32) {
 	for _, c := range cells {
 		s.trusted[c] = false
 	}
@@ -67,13 +67,13 @@ func sortByID(flows, ids []uint32) {
 	}
 }
 
-// done hands the values to the whole that the system is the core of: as its
+// publish hands the values to the whole that the system is the core of: as its
 // solution, or as estimates.
-func (s *system) done() {
-	for i, flow := range s.whole.core {
-		s.whole.values[flow] = s.values[i]
+func (s *system) publish() {
+	for i, flow := range s.counts.core {
+		s.counts.values[flow] = s.values[i]
 		if s.solved {
-			s.whole.named[flow] = inCore
+			s.counts.source[flow] = inCore
 		}
 	}
 	if s.solved { // nothing is left where equations hold

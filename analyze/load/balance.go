@@ -49,12 +49,12 @@ type Imbalance struct {
 func (im *Imbalance) Describe(f *topo.Fabric) string {
 	s := fmt.Sprintf("%s: busiest of %d equal-cost ports at %.1f times the mean, by ", f.Node(im.Switch).Name, len(im.Ports), im.Ratio)
 	if im.Cause == Hash {
-		return s + "the hash: flows per port " + fmt.Sprint(im.counts())
+		return s + "the hash: flows per port " + fmt.Sprint(im.flowsPerPort())
 	}
 	return s + fmt.Sprintf("%d large flows", len(im.Heavy))
 }
 
-func (im *Imbalance) counts() (n []int) {
+func (im *Imbalance) flowsPerPort() (n []int) {
 	for _, s := range im.Ports {
 		n = append(n, s.Flows)
 	}
@@ -71,16 +71,16 @@ type BalanceConfig struct {
 	MinFlows int // of a group; fewer say nothing about a hash
 }
 
-// DefaultBalance names groups whose busiest port carries half as much again as
+// DefaultBalanceConfig names groups whose busiest port carries half as much again as
 // the mean; a fair hash is blamed once in 30,000 such groups.
-func DefaultBalance(in *topo.Intent) BalanceConfig {
+func DefaultBalanceConfig(in *topo.Intent) BalanceConfig {
 	return BalanceConfig{Intent: in, Ratio: 1.5, Sigma: 4, MinFlows: 16}
 }
 
-// Balance gathers the loads of equal-cost ports over a window of slots.
-type Balance struct {
+// BalanceDetector gathers the loads of equal-cost ports over a window of slots.
+type BalanceDetector struct {
 	cfg    BalanceConfig
-	groups map[group]*members
+	groups map[group]*groupFlows
 	name   []byte // of the group at hand
 }
 
@@ -91,40 +91,40 @@ type group struct {
 	ports string
 }
 
-type members struct {
+type groupFlows struct {
 	ports []model.PortID
-	flows map[model.FlowKey]*use
+	flows map[model.FlowKey]*flowUse
 }
 
-type use struct {
+type flowUse struct {
 	port    model.PortID
 	packets uint64
 }
 
-// NewBalance makes an empty window.
-func NewBalance(cfg BalanceConfig) (*Balance, error) {
+// NewBalanceDetector makes an empty window.
+func NewBalanceDetector(cfg BalanceConfig) (*BalanceDetector, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("load: no intended routes, want a topo.Intent")
 	}
 	if !(cfg.Ratio > 1) {
 		return nil, fmt.Errorf("load: ratio of imbalance %v, want more than 1", cfg.Ratio)
 	}
-	return &Balance{cfg: cfg, groups: map[group]*members{}}, nil
+	return &BalanceDetector{cfg: cfg, groups: map[group]*groupFlows{}}, nil
 }
 
 // Observe adds a slot to the window.
-func (b *Balance) Observe(m *paths.Map) {
+func (b *BalanceDetector) Observe(m *paths.Map) {
 	routes := b.cfg.Intent.At(m.Start())
 	for key, sightings := range m.All() {
 		for _, s := range sightings {
-			b.Count(routes, key, s.Switch, s.Out, s.Packets)
+			b.CountFlow(routes, key, s.Switch, s.Out, s.Packets)
 		}
 	}
 }
 
-// Count adds packets of a flow that left a switch by a port, under the routes of
+// CountFlow adds packets of a flow that left a switch by a port, under the routes of
 // their time.
-func (b *Balance) Count(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID, packets uint64) {
+func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID, packets uint64) {
 	ports := r.NextHops(sw, key.Dst)
 	if len(ports) < 2 || !slices.Contains(ports, out) {
 		return
@@ -135,21 +135,21 @@ func (b *Balance) Count(r *topo.Routes, key model.FlowKey, sw model.NodeID, out 
 	}
 	g := b.groups[group{sw, string(b.name)}]
 	if g == nil {
-		g = &members{ports: ports, flows: map[model.FlowKey]*use{}}
+		g = &groupFlows{ports: ports, flows: map[model.FlowKey]*flowUse{}}
 		b.groups[group{sw, string(b.name)}] = g
 	}
 	u := g.flows[key]
 	if u == nil {
-		u = &use{port: out}
+		u = &flowUse{port: out}
 		g.flows[key] = u
 	}
 	u.packets += packets
 }
 
-// Take judges the window, the worst group first, and starts a new one.
-func (b *Balance) Take() (list []Imbalance) {
+// TakeImbalances judges the window, the worst group first, and starts a new one.
+func (b *BalanceDetector) TakeImbalances() (list []Imbalance) {
 	for id, g := range b.groups {
-		if im, ok := b.judge(id.sw, g); ok {
+		if im, ok := b.evaluate(id.sw, g); ok {
 			list = append(list, im)
 		}
 	}
@@ -160,7 +160,7 @@ func (b *Balance) Take() (list []Imbalance) {
 	return list
 }
 
-func (b *Balance) judge(sw model.NodeID, g *members) (Imbalance, bool) {
+func (b *BalanceDetector) evaluate(sw model.NodeID, g *groupFlows) (Imbalance, bool) {
 	if len(g.flows) < b.cfg.MinFlows {
 		return Imbalance{}, false
 	}
@@ -181,17 +181,17 @@ func (b *Balance) judge(sw model.NodeID, g *members) (Imbalance, bool) {
 	if !(im.Ratio >= b.cfg.Ratio) {
 		return Imbalance{}, false
 	}
-	if im.Cause = Burst; uneven(im.counts()) > b.cfg.Sigma {
+	if im.Cause = Burst; imbalanceSigma(im.flowsPerPort()) > b.cfg.Sigma {
 		im.Cause = Hash
 		return im, true
 	}
-	im.Heavy = heavy(g, busiest, mean)
+	im.Heavy = heaviestFlows(g, busiest, mean)
 	return im, true
 }
 
-// heavy lists the largest flows of the busiest port until the rest is no more
+// heaviestFlows lists the largest flows of the busiest port until the rest is no more
 // than the mean.
-func heavy(g *members, busiest Share, mean float64) (keys []model.FlowKey) {
+func heaviestFlows(g *groupFlows, busiest Share, mean float64) (keys []model.FlowKey) {
 	for key, u := range g.flows {
 		if u.port == busiest.Port {
 			keys = append(keys, key)
@@ -210,9 +210,9 @@ func heavy(g *members, busiest Share, mean float64) (keys []model.FlowKey) {
 	return keys
 }
 
-// uneven says how far counts are from even, in standard deviations: Pearson's
+// imbalanceSigma says how far counts are from even, in standard deviations: Pearson's
 // chi-square, turned into a normal variable by Wilson and Hilferty's cube root.
-func uneven(counts []int) float64 {
+func imbalanceSigma(counts []int) float64 {
 	total := 0
 	for _, n := range counts {
 		total += n

@@ -14,9 +14,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Spike is a micro-burst: a port carried much more than before, and soon no
+// Microburst is a micro-burst: a port carried much more than before, and soon no
 // more. It is reported when it is over.
-type Spike struct {
+type Microburst struct {
 	Slot  int64 // the first
 	Slots int64 // how many
 	Port  model.Port
@@ -28,10 +28,10 @@ type Spike struct {
 	New   int // of Flows: not seen at this port in the slot before
 }
 
-// Rhythm is a sender whose bursts come at even intervals and are rare enough
+// PeriodicSender is a sender whose bursts come at even intervals and are rare enough
 // to keep its average low: a low-rate ("shrew") attack, or an application that
 // behaves like one.
-type Rhythm struct {
+type PeriodicSender struct {
 	Slot   int64 // of the newest burst
 	Port   model.Port
 	Source model.Addr
@@ -47,35 +47,35 @@ type BurstConfig struct {
 	Load    float64 // of a port's rate: a slot below is no burst
 	Factor  float64 // over the usual load
 	History int     // slots that make the usual load
-	Longest int64   // slots of a spike; what lasts longer is the new usual
+	MaxSlots int64   // slots of a spike; what lasts longer is the new usual
 
 	MinBursts int     // that make a rhythm
 	Jitter    float64 // of their intervals: standard deviation over mean
 	MaxDuty   float64 // share of slots that are bursts
 }
 
-// DefaultBursts wants a slot at 20 % of the port's rate and four times what was
+// DefaultBurstConfig wants a slot at 20 % of the port's rate and four times what was
 // usual in the last 16 slots, and an end within 4; a rhythm is five bursts within a tenth of even
 // and silent for three quarters of the time.
-func DefaultBursts(f *topo.Fabric) BurstConfig {
-	return BurstConfig{Fabric: f, Load: 0.2, Factor: 4, History: 16, Longest: 4, MinBursts: 5, Jitter: 0.1, MaxDuty: 0.25}
+func DefaultBurstConfig(f *topo.Fabric) BurstConfig {
+	return BurstConfig{Fabric: f, Load: 0.2, Factor: 4, History: 16, MaxSlots: 4, MinBursts: 5, Jitter: 0.1, MaxDuty: 0.25}
 }
 
-// Bursts watches the load of every port that leads to a host: that is where
+// BurstDetector watches the load of every port that leads to a host: that is where
 // senders meet.
-type Bursts struct {
+type BurstDetector struct {
 	cfg     BurstConfig
-	ports   map[model.Port]*history
-	senders map[sender]*beats
+	ports   map[model.Port]*portLoads
+	senders map[sender]*senderBursts
 	// Untracked counts bursts of senders that found no room.
 	Untracked uint64
 }
 
-type history struct {
+type portLoads struct {
 	loads []float64                // of the last slots, newest last
 	flows map[model.FlowKey]uint64 // bytes in the last slot
 	last  int64
-	spike Spike // under way; no Slots: none
+	burst Microburst // under way; no Slots: none
 }
 
 type sender struct {
@@ -83,7 +83,7 @@ type sender struct {
 	src  model.Addr
 }
 
-type beats struct {
+type senderBursts struct {
 	slots []int64 // first slots of bursts
 	busy  int64   // last slot of the newest one
 	load  float64 // mean of the bursts' slots
@@ -91,28 +91,28 @@ type beats struct {
 	total float64 // sum of the loads of all slots since the first burst
 }
 
-// maxBeats bounds what is kept of a sender, maxSenders their number, and idle
+// maxSenderBursts bounds what is kept of a sender, maxSenders their number, and idle
 // for how many slots one is remembered when room is short.
 const (
-	maxBeats   = 64
+	maxSenderBursts   = 64
 	maxSenders = 1 << 16
-	idle       = 1 << 12
+	idleSlots       = 1 << 12
 )
 
-// NewBursts makes a watch that has seen nothing.
-func NewBursts(cfg BurstConfig) (*Bursts, error) {
+// NewBurstDetector makes a watch that has seen nothing.
+func NewBurstDetector(cfg BurstConfig) (*BurstDetector, error) {
 	if cfg.Fabric == nil {
 		return nil, errors.New("load: no fabric")
 	}
-	if cfg.History < 1 || cfg.MinBursts < 3 || cfg.MinBursts > maxBeats {
-		return nil, fmt.Errorf("load: history of %d slots and rhythm of %d bursts, want at least 1, and 3 to %d", cfg.History, cfg.MinBursts, maxBeats)
+	if cfg.History < 1 || cfg.MinBursts < 3 || cfg.MinBursts > maxSenderBursts {
+		return nil, fmt.Errorf("load: history of %d slots and rhythm of %d bursts, want at least 1, and 3 to %d", cfg.History, cfg.MinBursts, maxSenderBursts)
 	}
-	return &Bursts{cfg: cfg, ports: map[model.Port]*history{}, senders: map[sender]*beats{}}, nil
+	return &BurstDetector{cfg: cfg, ports: map[model.Port]*portLoads{}, senders: map[sender]*senderBursts{}}, nil
 }
 
 // Observe takes the map of the next slot and returns spikes and rhythms that
 // show in it, by port.
-func (b *Bursts) Observe(m *paths.Map) (spikes []Spike, rhythms []Rhythm) {
+func (b *BurstDetector) Observe(m *paths.Map) (spikes []Microburst, rhythms []PeriodicSender) {
 	type traffic struct {
 		bytes   uint64
 		flows   map[model.FlowKey]uint64
@@ -138,24 +138,24 @@ func (b *Bursts) Observe(m *paths.Map) (spikes []Spike, rhythms []Rhythm) {
 	}
 	for at, t := range now {
 		full := float64(b.cfg.Fabric.Port(at).Rate) / 8 * m.Length.Seconds()
-		h := b.history(at, m.Slot)
+		h := b.portHistory(at, m.Slot)
 		load := float64(t.bytes) / full
-		spikes = b.spike(spikes, m.Slot, at, h, load, t.flows)
-		h.add(m.Slot, load)
+		spikes = b.trackMicroburst(spikes, m.Slot, at, h, load, t.flows)
+		h.appendSlot(m.Slot, load)
 		h.flows = t.flows
 		for src, bytes := range t.sources {
-			if r, ok := b.beat(m, sender{at, src}, float64(bytes)/full); ok {
+			if r, ok := b.trackSender(m, sender{at, src}, float64(bytes)/full); ok {
 				rhythms = append(rhythms, r)
 			}
 		}
 	}
 	for at, h := range b.ports {
-		if now[at] == nil && h.spike.Slots > 0 {
-			spikes = b.spike(spikes, m.Slot, at, h, 0, nil)
+		if now[at] == nil && h.burst.Slots > 0 {
+			spikes = b.trackMicroburst(spikes, m.Slot, at, h, 0, nil)
 		}
 	}
-	slices.SortFunc(spikes, func(x, y Spike) int { return comparePorts(x.Port, y.Port) })
-	slices.SortFunc(rhythms, func(x, y Rhythm) int {
+	slices.SortFunc(spikes, func(x, y Microburst) int { return comparePorts(x.Port, y.Port) })
+	slices.SortFunc(rhythms, func(x, y PeriodicSender) int {
 		return cmp.Or(comparePorts(x.Port, y.Port), x.Source.Compare(y.Source))
 	})
 	return spikes, rhythms
@@ -165,60 +165,60 @@ func comparePorts(a, b model.Port) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 }
 
-// history returns a port's past; slots in which it carried nothing are zeros.
-func (b *Bursts) history(at model.Port, slot int64) *history {
+// portHistory returns a port's past; slots in which it carried nothing are zeros.
+func (b *BurstDetector) portHistory(at model.Port, slot int64) *portLoads {
 	h := b.ports[at]
 	if h == nil {
-		h = &history{last: slot - 1, loads: make([]float64, b.cfg.History)}
+		h = &portLoads{last: slot - 1, loads: make([]float64, b.cfg.History)}
 		b.ports[at] = h
 	}
 	if h.last+1 < slot {
 		h.flows = nil
 	}
 	for range min(slot-h.last-1, int64(b.cfg.History)) {
-		h.add(slot-1, 0)
+		h.appendSlot(slot-1, 0)
 	}
 	return h
 }
 
-// add replaces the oldest slot by a new one.
-func (h *history) add(slot int64, load float64) {
+// appendSlot replaces the oldest slot by a new one.
+func (h *portLoads) appendSlot(slot int64, load float64) {
 	copy(h.loads, h.loads[1:])
 	h.loads[len(h.loads)-1] = load
 	h.last = slot
 }
 
-func (h *history) median() float64 {
+func (h *portLoads) median() float64 {
 	sorted := slices.Sorted(slices.Values(h.loads))
 	return sorted[len(sorted)/2]
 }
 
-// spike begins, continues or ends a port's spike with the load of a slot, and
+// trackMicroburst begins, continues or ends a port's spike with the load of a slot, and
 // appends one that has ended.
-func (b *Bursts) spike(done []Spike, slot int64, at model.Port, h *history, load float64, flows map[model.FlowKey]uint64) []Spike {
+func (b *BurstDetector) trackMicroburst(done []Microburst, slot int64, at model.Port, h *portLoads, load float64, flows map[model.FlowKey]uint64) []Microburst {
 	usual := h.median()
-	if h.spike.Slots > 0 {
-		usual = h.spike.Usual
+	if h.burst.Slots > 0 {
+		usual = h.burst.Usual
 	}
 	high := load >= b.cfg.Load && load >= b.cfg.Factor*usual
 	switch {
-	case high && h.spike.Slots > 0:
-		h.spike.Slots++
+	case high && h.burst.Slots > 0:
+		h.burst.Slots++
 	case high:
-		h.spike = Spike{Slot: slot, Slots: 1, Port: at, Load: load, Usual: usual}
-		h.blame(flows)
-	case h.spike.Slots > 0:
-		if h.spike.Slots <= b.cfg.Longest {
-			done = append(done, h.spike)
+		h.burst = Microburst{Slot: slot, Slots: 1, Port: at, Load: load, Usual: usual}
+		h.attributeFlows(flows)
+	case h.burst.Slots > 0:
+		if h.burst.Slots <= b.cfg.MaxSlots {
+			done = append(done, h.burst)
 		}
-		h.spike = Spike{}
+		h.burst = Microburst{}
 	}
 	return done
 }
 
-// blame lists the flows that grew most, until the rest is the usual load.
-func (h *history) blame(flows map[model.FlowKey]uint64) {
-	s := &h.spike
+// attributeFlows lists the flows that grew most, until the rest is the usual load.
+func (h *portLoads) attributeFlows(flows map[model.FlowKey]uint64) {
+	s := &h.burst
 	rest := 0.0
 	for key, bytes := range flows {
 		s.Flows = append(s.Flows, key)
@@ -239,24 +239,24 @@ func (h *history) blame(flows map[model.FlowKey]uint64) {
 	}
 }
 
-// beat notes a sender's slot and tells whether its bursts have a rhythm.
-func (b *Bursts) beat(m *paths.Map, id sender, load float64) (Rhythm, bool) {
+// trackSender notes a sender's slot and tells whether its bursts have a rhythm.
+func (b *BurstDetector) trackSender(m *paths.Map, id sender, load float64) (PeriodicSender, bool) {
 	k := b.senders[id]
 	if load < b.cfg.Load {
 		if k != nil {
 			k.total += load
 		}
-		return Rhythm{}, false
+		return PeriodicSender{}, false
 	}
 	if k == nil {
 		if len(b.senders) >= maxSenders {
-			maps.DeleteFunc(b.senders, func(_ sender, k *beats) bool { return k.busy+idle < m.Slot })
+			maps.DeleteFunc(b.senders, func(_ sender, k *senderBursts) bool { return k.busy+idleSlots < m.Slot })
 		}
 		if len(b.senders) >= maxSenders {
 			b.Untracked++
-			return Rhythm{}, false
+			return PeriodicSender{}, false
 		}
-		k = &beats{}
+		k = &senderBursts{}
 		b.senders[id] = k
 	}
 	begins := len(k.slots) == 0 || k.busy+1 < m.Slot
@@ -265,19 +265,19 @@ func (b *Bursts) beat(m *paths.Map, id sender, load float64) (Rhythm, bool) {
 	k.count++
 	k.load += (load - k.load) / float64(k.count)
 	if !begins {
-		return Rhythm{}, false
+		return PeriodicSender{}, false
 	}
-	if len(k.slots) == maxBeats { // begin again rather than slide: sums stay sums
-		*k = beats{busy: m.Slot, load: load, count: 1, total: load}
+	if len(k.slots) == maxSenderBursts { // begin again rather than slide: sums stay sums
+		*k = senderBursts{busy: m.Slot, load: load, count: 1, total: load}
 	}
 	k.slots = append(k.slots, m.Slot)
-	return b.rhythm(m, id, k)
+	return b.detectPeriod(m, id, k)
 }
 
-func (b *Bursts) rhythm(m *paths.Map, id sender, k *beats) (Rhythm, bool) {
+func (b *BurstDetector) detectPeriod(m *paths.Map, id sender, k *senderBursts) (PeriodicSender, bool) {
 	n := len(k.slots)
 	if n < b.cfg.MinBursts {
-		return Rhythm{}, false
+		return PeriodicSender{}, false
 	}
 	span := float64(k.slots[n-1] - k.slots[0])
 	mean := span / float64(n-1)
@@ -289,9 +289,9 @@ func (b *Bursts) rhythm(m *paths.Map, id sender, k *beats) (Rhythm, bool) {
 	dev = math.Sqrt(dev / float64(n-1))
 	// Slots are whole numbers: a period between two of them must not look uneven.
 	if dev > math.Max(b.cfg.Jitter*mean, 0.5) || float64(k.count)/(span+1) > b.cfg.MaxDuty {
-		return Rhythm{}, false
+		return PeriodicSender{}, false
 	}
-	return Rhythm{
+	return PeriodicSender{
 		Slot: m.Slot, Port: id.port, Source: id.src, Bursts: n, Load: k.load, Mean: k.total / (span + 1),
 		Period: time.Duration(mean * float64(m.Length)),
 	}, true

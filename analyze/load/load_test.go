@@ -36,7 +36,7 @@ func key(f *topo.Fabric, src, dst, port int) model.FlowKey {
 // one is a map of a single switch.
 func one(n int64, sw model.NodeID, records ...flows.Record) *paths.Map {
 	m := paths.NewMap(n, slot)
-	m.Add(&flows.Decoded{Switch: sw, Start: model.Time(n * int64(slot)), Length: slot, Records: records})
+	m.AddFlowset(&flows.Decoded{Switch: sw, Start: model.Time(n * int64(slot)), Length: slot, Records: records})
 	return m
 }
 
@@ -60,7 +60,7 @@ func TestBalanceTellsHashFromBurst(t *testing.T) {
 		}, "burst"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := NewBalance(DefaultBalance(topo.NewIntent(routes)))
+			b, err := NewBalanceDetector(DefaultBalanceConfig(topo.NewIntent(routes)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestBalanceTellsHashFromBurst(t *testing.T) {
 				}
 				b.Observe(one(s, tor, records...))
 			}
-			list := b.Take()
+			list := b.TakeImbalances()
 			if got := len(list); got != 0 && tc.want == "none" || got != 1 && tc.want != "none" {
 				t.Fatalf("%d imbalances %+v; want cause %s", got, list, tc.want)
 			}
@@ -86,7 +86,7 @@ func TestBalanceTellsHashFromBurst(t *testing.T) {
 			if want := []model.FlowKey{key(f, 0, 64+17, 17)}; im.Cause == Burst && !slices.Equal(im.Heavy, want) {
 				t.Errorf("heavy flows %v; want %v", im.Heavy, want)
 			}
-			if again := b.Take(); len(again) != 0 {
+			if again := b.TakeImbalances(); len(again) != 0 {
 				t.Errorf("second Take = %v; want an empty window", again)
 			}
 		})
@@ -101,8 +101,8 @@ func TestFairHashIsNotBlamed(t *testing.T) {
 		for range 16 + trial%400 {
 			counts[rng.IntN(len(counts))]++
 		}
-		if u := uneven(counts); u > DefaultBalance(nil).Sigma+1 {
-			t.Fatalf("uneven(%v) = %.1f; want below %v of a fair spread", counts, u, DefaultBalance(nil).Sigma+1)
+		if u := imbalanceSigma(counts); u > DefaultBalanceConfig(nil).Sigma+1 {
+			t.Fatalf("uneven(%v) = %.1f; want below %v of a fair spread", counts, u, DefaultBalanceConfig(nil).Sigma+1)
 		}
 	}
 }
@@ -116,11 +116,11 @@ func TestSpikeIsShortAndNamesItsFlows(t *testing.T) {
 		want  int   // spikes
 	}{"a burst of one slot": {1, 1}, "of four": {4, 1}, "a new elephant": {30, 0}} {
 		t.Run(name, func(t *testing.T) {
-			b, err := NewBursts(DefaultBursts(f))
+			b, err := NewBurstDetector(DefaultBurstConfig(f))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []Spike
+			var got []Microburst
 			for s := range int64(80) {
 				records := []flows.Record{{Key: key(f, 9, 0, 1), Out: host.Port, Bytes: uint64(0.05 * full)}}
 				if s >= 40 && s < 40+tc.burst {
@@ -159,11 +159,11 @@ func TestRhythmOfAShrew(t *testing.T) {
 		"always":                 {func(int64) bool { return true }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := NewBursts(DefaultBursts(f))
+			b, err := NewBurstDetector(DefaultBurstConfig(f))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var last Rhythm
+			var last PeriodicSender
 			for s := range int64(150) {
 				m := paths.NewMap(s, slot)
 				if tc.bursts(s) {
@@ -187,7 +187,7 @@ func TestSizesCountEveryFlowOnce(t *testing.T) {
 	for n := range int64(2) {
 		m := paths.NewMap(n, slot)
 		for hop := range 3 {
-			m.Add(&flows.Decoded{Switch: sw[hop], Start: model.Time(n * int64(slot)), Length: slot, Records: []flows.Record{
+			m.AddFlowset(&flows.Decoded{Switch: sw[hop], Start: model.Time(n * int64(slot)), Length: slot, Records: []flows.Record{
 				{Key: key(f, 0, 1, 1), Packets: uint64(100 - hop), Bytes: 1000, Grade: flows.Exact},
 				{Key: key(f, 0, 1, 2), Packets: 5, Bytes: 50},
 			}})

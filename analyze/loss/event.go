@@ -13,9 +13,9 @@ import (
 type Segment struct {
 	From model.Port // the port packets left by; port 0: not known
 	To   model.Port // the port they came in by; the zero Port: nobody saw them again
-	// Whole is set where counters do not tell between which switches of the
+	// WholePath is set where counters do not tell between which switches of the
 	// way packets were lost: From is then the first switch, To the last one.
-	Whole bool
+	WholePath bool
 }
 
 // Event is a loss of one flow on one segment.

@@ -24,10 +24,10 @@ type hop struct {
 	packets uint64
 
 	last uint64 // of packets, those of the newest slot
-	// told is how many losses between here and the next hops were reported.
-	told uint64
-	// gone: in every slot so far it was proven that packets came no further.
-	gone bool
+	// reported is how many losses between here and the next hops were reported.
+	reported uint64
+	// provenLost: in every slot so far it was proven that packets came no further.
+	provenLost bool
 	// missing is what later hops lacked at the end of each slot since clean,
 	// the last slot at whose end nothing was missing: packets on their way and
 	// lost ones.
@@ -39,21 +39,21 @@ type hop struct {
 // continuous traffic is dated by its last ones.
 const maxDated = 64
 
-// add counts what a map shows of the flow and tells whether it was seen. Since
+// addSlot counts what a map shows of the flow and tells whether it was seen. Since
 // is from which slot on each switch has told everything.
-func (fl *flowlet) add(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
+func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
 	for i := range fl.hops {
 		fl.hops[i].last = 0
 	}
-	trail := m.Trail(key, routes)
+	trail := m.FlowPath(key, routes)
 	for n, s := range trail.Hops {
 		if !s.Exact {
 			fl.exact = false
 		}
-		i := fl.find(s.Switch)
+		i := fl.hopAt(s.Switch)
 		if i < 0 {
 			i = len(fl.hops)
-			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, gone: true})
+			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, provenLost: true})
 			// What it did not tell before would seem lost on the way to it.
 			if from, whole := since[s.Switch]; m.Slot > fl.begin && (!whole || from > fl.begin) {
 				fl.exact = false
@@ -74,15 +74,15 @@ func (fl *flowlet) add(m *paths.Map, key model.FlowKey, routes *topo.Routes, sin
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		h.date(m.Slot, fl.after(i))
-		h.gone = h.gone && fl.leaf(i) && vanishes(m, key, h, routes)
+		h.noteMissing(m.Slot, fl.downstreamPackets(i))
+		h.provenLost = h.provenLost && fl.isLastHop(i) && provenLost(m, key, h, routes)
 	}
 	return len(trail.Hops) > 0
 }
 
-// vanishes tells whether it is proven that packets came no further than a hop
+// provenLost tells whether it is proven that packets came no further than a hop
 // in this slot, and should have.
-func vanishes(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool {
+func provenLost(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool {
 	ends := routes.ExpectedLastHops(key.Dst)
 	if slices.Contains(ends, h.sw) {
 		return false
@@ -102,7 +102,7 @@ func vanishes(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool
 	})
 }
 
-func (fl *flowlet) find(sw model.NodeID) int {
+func (fl *flowlet) hopAt(sw model.NodeID) int {
 	for i := range fl.hops {
 		if fl.hops[i].sw == sw {
 			return i
@@ -114,7 +114,7 @@ func (fl *flowlet) find(sw model.NodeID) int {
 // upstream finds where packets of a trail's hop came from: the switch at the
 // other end of the port they came in by, if it counts; else the hop before. A
 // clock that is ahead may not have shown the flow at that switch yet.
-func upstream(m *paths.Map, f *topo.Fabric, trail paths.Trail, n int) (model.NodeID, bool) {
+func upstream(m *paths.Map, f *topo.Fabric, trail paths.Path, n int) (model.NodeID, bool) {
 	s := trail.Hops[n]
 	if p := f.Port(model.Port{Node: s.Switch, Port: s.In}); p != nil {
 		if f.Node(p.Peer.Node).Role <= topo.Mux {
@@ -130,31 +130,31 @@ func upstream(m *paths.Map, f *topo.Fabric, trail paths.Trail, n int) (model.Nod
 	return trail.Hops[n-1].Switch, true
 }
 
-// follows tells whether packets came from another hop.
-func (h *hop) follows(up *hop) bool { return h.hasUp && h.up == up.sw }
+// comesAfter tells whether packets came from another hop.
+func (h *hop) comesAfter(up *hop) bool { return h.hasUp && h.up == up.sw }
 
-// after is how many packets the hops behind one counted.
-func (fl *flowlet) after(i int) (n uint64) {
+// downstreamPackets is how many packets the hops behind one counted.
+func (fl *flowlet) downstreamPackets(i int) (n uint64) {
 	for j := range fl.hops {
-		if fl.hops[j].follows(&fl.hops[i]) {
+		if fl.hops[j].comesAfter(&fl.hops[i]) {
 			n += fl.hops[j].packets
 		}
 	}
 	return n
 }
 
-// leaf tells whether nothing behind a hop counted the flow.
-func (fl *flowlet) leaf(i int) bool {
+// isLastHop tells whether nothing behind a hop counted the flow.
+func (fl *flowlet) isLastHop(i int) bool {
 	for j := range fl.hops {
-		if fl.hops[j].follows(&fl.hops[i]) {
+		if fl.hops[j].comesAfter(&fl.hops[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// date notes what was missing behind a hop at the end of a slot.
-func (h *hop) date(slot int64, after uint64) {
+// noteMissing notes what was missing behind a hop at the end of a slot.
+func (h *hop) noteMissing(slot int64, after uint64) {
 	if h.packets <= after {
 		h.clean, h.missing = slot, h.missing[:0]
 		return
@@ -166,10 +166,10 @@ func (h *hop) date(slot int64, after uint64) {
 	h.missing = append(h.missing, h.packets-after)
 }
 
-// span returns the slots in which lost packets passed a hop: after the last
+// lossSlots returns the slots in which lost packets passed a hop: after the last
 // slot at whose end nothing was missing, and until as many were missing as are
 // lost in the end.
-func (h *hop) span(lost uint64) (begin, end int64) {
+func (h *hop) lossSlots(lost uint64) (begin, end int64) {
 	begin = h.clean + 1
 	end = begin
 	for i, missing := range h.missing {
@@ -180,63 +180,63 @@ func (h *hop) span(lost uint64) (begin, end int64) {
 	return begin, end
 }
 
-// early reports losses of a flowlet that goes on. What a hop counted up to the
+// earlyLosses reports losses of a flowlet that goes on. What a hop counted up to the
 // slot before must be behind the next one by now.
-func (fl *flowlet) early(events []Event, key model.FlowKey, slot int64) []Event {
-	if !fl.exact || fl.mixed() {
+func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []Event {
+	if !fl.exact || fl.ambiguous() {
 		return events
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.leaf(i) || h.packets-h.last <= fl.after(i)+h.told {
+		if fl.isLastHop(i) || h.packets-h.last <= fl.downstreamPackets(i)+h.reported {
 			continue
 		}
-		events = append(events, fl.event(i, key, h.packets-h.last-fl.after(i)-h.told, slot, false))
+		events = append(events, fl.lossEvent(i, key, h.packets-h.last-fl.downstreamPackets(i)-h.reported, slot, false))
 	}
 	return events
 }
 
-// final reports what a flowlet lost that is over and was not reported yet.
-func (fl *flowlet) final(events []Event, key model.FlowKey, slot int64) []Event {
-	if fl.mixed() {
-		return fl.whole(events, key, slot)
+// finalLosses reports what a flowlet lost that is over and was not reported yet.
+func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []Event {
+	if fl.ambiguous() {
+		return fl.wholePathLoss(events, key, slot)
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.leaf(i) && !h.gone || h.packets <= fl.after(i)+h.told {
+		if fl.isLastHop(i) && !h.provenLost || h.packets <= fl.downstreamPackets(i)+h.reported {
 			continue
 		}
-		events = append(events, fl.event(i, key, h.packets-fl.after(i)-h.told, slot, true))
+		events = append(events, fl.lossEvent(i, key, h.packets-fl.downstreamPackets(i)-h.reported, slot, true))
 	}
 	return events
 }
 
-// mixed tells whether some switch counted more packets than those its flow came
+// ambiguous tells whether some switch counted more packets than those its flow came
 // from. The way changed within the flowlet, or packets went round: which
 // counter belongs to which is not known, and a difference of two says nothing.
-func (fl *flowlet) mixed() bool {
+func (fl *flowlet) ambiguous() bool {
 	for i := range fl.hops {
-		if fl.after(i) > fl.hops[i].packets {
+		if fl.downstreamPackets(i) > fl.hops[i].packets {
 			return true
 		}
 	}
 	return false
 }
 
-// whole reports what was lost over the whole of a way that is mixed up.
-func (fl *flowlet) whole(events []Event, key model.FlowKey, slot int64) []Event {
+// wholePathLoss reports what was lost over the whole of a way that is mixed up.
+func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) []Event {
 	var sent, arrived, told uint64
 	first, last := -1, -1
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		told += h.told
+		told += h.reported
 		if !h.hasUp {
 			sent += h.packets
 			if first < 0 {
 				first = i
 			}
 		}
-		if fl.leaf(i) && !h.gone {
+		if fl.isLastHop(i) && !h.provenLost {
 			arrived += h.packets
 			last = i
 		}
@@ -245,19 +245,19 @@ func (fl *flowlet) whole(events []Event, key model.FlowKey, slot int64) []Event 
 		return events
 	}
 	e := Event{Flow: key, Packets: sent - arrived - told, Sent: sent, Begin: fl.begin, End: slot - 1, Found: slot, Final: true}
-	e.Segment = Segment{From: model.Port{Node: fl.hops[first].sw, Port: fl.hops[first].out}, Whole: true}
+	e.Segment = Segment{From: model.Port{Node: fl.hops[first].sw, Port: fl.hops[first].out}, WholePath: true}
 	if last >= 0 {
 		e.To = model.Port{Node: fl.hops[last].sw, Port: fl.hops[last].in}
 	}
 	return append(events, e)
 }
 
-// event reports a loss behind a hop.
-func (fl *flowlet) event(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
+// lossEvent reports a loss behind a hop.
+func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
 	h := &fl.hops[i]
-	h.told += lost
+	h.reported += lost
 	e := Event{Flow: key, Segment: fl.segment(i), Packets: lost, Sent: h.packets, Found: slot, Final: final}
-	e.Begin, e.End = h.span(h.told)
+	e.Begin, e.End = h.lossSlots(h.reported)
 	return e
 }
 
@@ -265,7 +265,7 @@ func (fl *flowlet) event(i int, key model.FlowKey, lost uint64, slot int64, fina
 func (fl *flowlet) segment(i int) Segment {
 	s := Segment{From: model.Port{Node: fl.hops[i].sw, Port: fl.hops[i].out}}
 	for j := range fl.hops {
-		if next := &fl.hops[j]; next.follows(&fl.hops[i]) {
+		if next := &fl.hops[j]; next.comesAfter(&fl.hops[i]) {
 			s.To = model.Port{Node: next.sw, Port: next.in}
 			break
 		}

@@ -15,12 +15,12 @@ type Link struct {
 	Sent     uint64 // packets
 	Lost     uint64
 
-	Hurt  []Hurt   // flowlets that lost packets
+	Affected  []AffectedFlowlet   // flowlets that lost packets
 	sizes []uint64 // packets of each flowlet, to compare with even losses
 }
 
-// Hurt is one flowlet's loss.
-type Hurt struct {
+// Affected is one flowlet's loss.
+type AffectedFlowlet struct {
 	Flow       model.FlowKey
 	Sent, Lost uint64
 }
@@ -52,21 +52,21 @@ func (l *Link) Pattern() Pattern {
 	for _, n := range l.sizes {
 		expected += 1 - math.Pow(1-rate, float64(n))
 	}
-	hard := !slices.ContainsFunc(l.Hurt, func(h Hurt) bool { return h.Lost*10 < h.Sent })
-	if hard && float64(len(l.Hurt)) <= expected/2 {
+	hard := !slices.ContainsFunc(l.Affected, func(h AffectedFlowlet) bool { return h.Lost*10 < h.Sent })
+	if hard && float64(len(l.Affected)) <= expected/2 {
 		return Selective
 	}
 	return Scattered
 }
 
-// account adds a flowlet that is over to the links it crossed.
-func (t *Tracker) account(key model.FlowKey, fl *flowlet) {
-	if fl.mixed() {
+// addToLinks adds a flowlet that is over to the links it crossed.
+func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
+	if fl.ambiguous() {
 		return
 	}
 	for i := range fl.hops {
 		h := &fl.hops[i]
-		if fl.leaf(i) && !h.gone {
+		if fl.isLastHop(i) && !h.provenLost {
 			continue
 		}
 		s := fl.segment(i)
@@ -78,19 +78,19 @@ func (t *Tracker) account(key model.FlowKey, fl *flowlet) {
 		l.Flowlets++
 		l.Sent += h.packets
 		l.sizes = append(l.sizes, h.packets)
-		if h.told > 0 {
-			l.Lost += h.told
-			l.Hurt = append(l.Hurt, Hurt{key, h.packets, h.told})
+		if h.reported > 0 {
+			l.Lost += h.reported
+			l.Affected = append(l.Affected, AffectedFlowlet{key, h.packets, h.reported})
 		}
 	}
 }
 
-// Take returns the loss map since the last call, the links with most losses
+// TakeLinks returns the loss map since the last call, the links with most losses
 // first, and starts a new one.
-func (t *Tracker) Take() []*Link {
+func (t *Tracker) TakeLinks() []*Link {
 	list := make([]*Link, 0, len(t.links))
 	for _, l := range t.links {
-		slices.SortFunc(l.Hurt, func(a, b Hurt) int { return a.Flow.Compare(b.Flow) })
+		slices.SortFunc(l.Affected, func(a, b AffectedFlowlet) int { return a.Flow.Compare(b.Flow) })
 		list = append(list, l)
 	}
 	slices.SortFunc(list, func(a, b *Link) int {

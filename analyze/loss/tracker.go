@@ -58,7 +58,7 @@ func (t *Tracker) Stats() Stats { return t.stats }
 // flow and segment. A slot of which no map came must be given as an empty one.
 func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 	routes := t.cfg.Intent.At(m.Start())
-	t.hear(m, routes.Fabric())
+	t.noteCompleteSwitches(m, routes.Fabric())
 	for key := range m.All() {
 		if t.flows[key] != nil {
 			continue
@@ -70,9 +70,9 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 		t.flows[key] = &flowlet{begin: m.Slot, exact: true}
 	}
 	for key, fl := range t.flows {
-		seen := fl.add(m, key, routes, t.since)
+		seen := fl.addSlot(m, key, routes, t.since)
 		if seen {
-			events = fl.early(events, key, m.Slot)
+			events = fl.earlyLosses(events, key, m.Slot)
 			continue
 		}
 		// The slot was silent: the flowlet is over.
@@ -82,8 +82,8 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 			continue
 		}
 		t.stats.Flowlets++
-		events = fl.final(events, key, m.Slot)
-		t.account(key, fl)
+		events = fl.finalLosses(events, key, m.Slot)
+		t.addToLinks(key, fl)
 	}
 	slices.SortFunc(events, func(a, b Event) int {
 		return cmp.Or(a.Flow.Compare(b.Flow), cmp.Compare(a.From.Node, b.From.Node), cmp.Compare(a.From.Port, b.From.Port))
@@ -91,8 +91,8 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 	return events
 }
 
-// hear notes who tells everything in this slot.
-func (t *Tracker) hear(m *paths.Map, f *topo.Fabric) {
+// noteCompleteSwitches notes who tells everything in this slot.
+func (t *Tracker) noteCompleteSwitches(m *paths.Map, f *topo.Fabric) {
 	if m.Slot != t.last+1 {
 		clear(t.since)
 	}

@@ -100,8 +100,8 @@ func (l *lab) maps() (list []*paths.Map) {
 					has[c.key] = true
 				}
 			}
-			d.MayHold = func(k model.FlowKey) bool { return has[k] }
-			m.Add(d)
+			d.MayContain = func(k model.FlowKey) bool { return has[k] }
+			m.AddFlowset(d)
 		}
 		list = append(list, m)
 	}
@@ -153,7 +153,7 @@ func TestClaimLossMapIsExact(t *testing.T) {
 		tr, events := track(t, l)
 		got := map[where]uint64{}
 		for _, e := range events {
-			if e.Whole {
+			if e.WholePath {
 				rt.Fatalf("%s; want a place", e.Describe(l.routes.Fabric()))
 			}
 			got[where{e.Flow, e.From}] += e.Packets
@@ -254,7 +254,7 @@ func TestUnsureCountersGiveNoNumber(t *testing.T) {
 	key := l.key(hosts[0], hosts[15], 7)
 	path := l.path(t, key)
 	l.send(path, key, 0, time.Microsecond, 1)
-	l.counts[cell{0, path[0].Node, key}].Grade = flows.Known
+	l.counts[cell{0, path[0].Node, key}].Grade = flows.Estimated
 	tr, events := track(t, l)
 	if len(events) != 0 || tr.Stats().Uncertain != 1 {
 		t.Errorf("events %v, stats %+v; want none, and one flowlet uncertain", events, tr.Stats())
@@ -287,9 +287,9 @@ func TestPatternTellsABlackHoleFromRandomLoss(t *testing.T) {
 				}
 			}
 			tr, _ := track(t, l)
-			worst := tr.Take()[0]
+			worst := tr.TakeLinks()[0]
 			if worst.Pattern() != tc.want || worst.From.Node == tor && tc.want != NoLoss {
-				t.Errorf("pattern %v on %+v with %d hurt; want %v behind the leaf", worst.Pattern(), worst.Segment, len(worst.Hurt), tc.want)
+				t.Errorf("pattern %v on %+v with %d hurt; want %v behind the leaf", worst.Pattern(), worst.Segment, len(worst.Affected), tc.want)
 			}
 		})
 	}

@@ -10,36 +10,36 @@ import (
 // collector gathers what is found flow by flow into findings by place.
 type collector struct {
 	list  []Finding
-	index map[place]int
+	index map[findingKey]int
 
-	was, passed map[model.Port]int   // flows that got through a port: in the last slot, in this one
-	meant       map[model.NodeID]int // times that a switch sent a flow as intended
+	passedBefore, passed map[model.Port]int   // flows that got through a port: in the last slot, in this one
+	asIntended       map[model.NodeID]int // times that a switch sent a flow as intended
 }
 
-type place struct {
+type findingKey struct {
 	kind Kind
 	slot int64
 	at   model.Port
 	loop string
 }
 
-func (c *collector) add(f Finding, key model.FlowKey) {
-	p := place{kind: f.Kind, slot: f.Slot, at: f.At, loop: circle(f.Switches)}
+func (c *collector) addFinding(f Finding, key model.FlowKey) {
+	p := findingKey{kind: f.Kind, slot: f.Slot, at: f.At, loop: loopID(f.Switches)}
 	i, ok := c.index[p]
 	if !ok {
 		if c.index == nil {
-			c.index = map[place]int{}
+			c.index = map[findingKey]int{}
 		}
 		i = len(c.list)
 		c.index[p] = i
 		c.list = append(c.list, f)
 	}
 	c.list[i].Flows = append(c.list[i].Flows, key)
-	c.list[i].Sure = c.list[i].Sure || f.Sure // one flow's proof is enough
+	c.list[i].Confirmed = c.list[i].Confirmed || f.Confirmed // one flow's proof is enough
 }
 
-// circle names a loop whatever switch it is told from.
-func circle(loop []model.NodeID) string {
+// loopID names a loop whatever switch it is told from.
+func loopID(loop []model.NodeID) string {
 	if len(loop) == 0 {
 		return ""
 	}
@@ -57,10 +57,10 @@ func (c *collector) findings(now int64) []Finding {
 	for i := range c.list {
 		f := &c.list[i]
 		switch f.Kind {
-		case WrongWay:
-			f.Others = c.meant[f.At.Node]
+		case WrongRoute:
+			f.Others = c.asIntended[f.At.Node]
 		case BlackHole:
-			f.Others = c.was[f.At]
+			f.Others = c.passedBefore[f.At]
 			if f.Slot == now {
 				f.Others = c.passed[f.At]
 			}
@@ -72,7 +72,7 @@ func (c *collector) findings(now int64) []Finding {
 	}
 	slices.SortFunc(c.list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.At.Node, b.At.Node), cmp.Compare(a.At.Port, b.At.Port),
-			cmp.Compare(a.Slot, b.Slot), cmp.Compare(circle(a.Switches), circle(b.Switches)))
+			cmp.Compare(a.Slot, b.Slot), cmp.Compare(loopID(a.Switches), loopID(b.Switches)))
 	})
 	return c.list
 }

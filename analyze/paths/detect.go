@@ -46,43 +46,43 @@ func NewDetector(cfg Config) (*Detector, error) {
 // certainly stopped in the slot before. Findings come by kind, place and slot.
 // A slot of which no map came must be given as an empty one.
 func (d *Detector) Observe(m *Map) []Finding {
-	out := collector{was: d.passed, passed: map[model.Port]int{}, meant: map[model.NodeID]int{}}
+	out := collector{passedBefore: d.passed, passed: map[model.Port]int{}, asIntended: map[model.NodeID]int{}}
 	before, last := d.maps[0], d.maps[1]
 	routes := d.cfg.Intent.Between(m.Start().Add(-m.Length), m.End().Add(m.Length))
 	for key := range m.seen {
-		t := m.Trail(key, routes[len(routes)-1])
-		d.wrongWays(&out, m, key, routes)
-		d.passes(&out, m, key, routes)
+		t := m.FlowPath(key, routes[len(routes)-1])
+		d.findMisrouted(&out, m, key, routes)
+		d.countPassed(&out, m, key, routes)
 		if t.Loop != nil {
-			d.loop(&out, m, last, key, t)
+			d.evaluateLoop(&out, m, last, key, t)
 			continue
 		}
-		if loop := d.multiplied(m, last, key, t); loop != nil {
-			out.add(Finding{Kind: Loop, Slot: m.Slot, At: model.Port{Node: loop[0]}, Switches: loop}, key)
+		if loop := d.loopByCounters(m, last, key, t); loop != nil {
+			out.addFinding(Finding{Kind: Loop, Slot: m.Slot, At: model.Port{Node: loop[0]}, Switches: loop}, key)
 			continue
 		}
-		if at, next, hasNext, stops := d.stops(m, key, t, routes); stops && d.sudden(last, m, key, at, next, hasNext) {
-			out.add(Finding{Kind: BlackHole, Slot: m.Slot, At: at, Next: next, HasNext: hasNext}, key)
+		if at, next, hasNext, stops := d.findStop(m, key, t, routes); stops && d.stoppedSuddenly(last, m, key, at, next, hasNext) {
+			out.addFinding(Finding{Kind: BlackHole, Slot: m.Slot, At: at, Next: next, HasNext: hasNext}, key)
 		}
 	}
 	if last != nil {
-		d.confirm(&out, before, last, m)
+		d.confirmStops(&out, before, last, m)
 	}
 	d.maps, d.passed = [2]*Map{last, m}, out.passed
 	return out.findings(m.Slot)
 }
 
-// confirm looks again at paths that stopped in the last slot, now that their
+// confirmStops looks again at paths that stopped in the last slot, now that their
 // packets have had another one to arrive in.
-func (d *Detector) confirm(out *collector, before, last, now *Map) {
+func (d *Detector) confirmStops(out *collector, before, last, now *Map) {
 	routes := d.cfg.Intent.Between(last.Start().Add(-last.Length), now.End())
 	for key := range last.seen {
-		t := last.Trail(key, routes[len(routes)-1])
+		t := last.FlowPath(key, routes[len(routes)-1])
 		if t.Loop != nil {
 			continue
 		}
-		at, next, hasNext, stops := d.stops(last, key, t, routes)
-		if !stops || !d.nowhere(now, key, next, hasNext, routes) {
+		at, next, hasNext, stops := d.findStop(last, key, t, routes)
+		if !stops || !d.provenLost(now, key, next, hasNext, routes) {
 			continue
 		}
 		was, _ := last.At(at.Node, key)
@@ -93,16 +93,16 @@ func (d *Detector) confirm(out *collector, before, last, now *Map) {
 		// A flow whose last packets came as the slot began may have been
 		// counted in the slot before by a clock that is behind. It must go on
 		// and still not arrive, unless it never arrived before either.
-		if presence != Seen && !(before != nil && d.nowhere(before, key, next, hasNext, routes)) {
+		if presence != Seen && !(before != nil && d.provenLost(before, key, next, hasNext, routes)) {
 			continue
 		}
-		out.add(Finding{Kind: BlackHole, Slot: last.Slot, Sure: true, At: at, Next: next, HasNext: hasNext}, key)
+		out.addFinding(Finding{Kind: BlackHole, Slot: last.Slot, Confirmed: true, At: at, Next: next, HasNext: hasNext}, key)
 	}
 }
 
-// stops tells whether a flow's packets were last seen where they should not
+// findStop tells whether a flow's packets were last seen where they should not
 // end, and where that is.
-func (d *Detector) stops(m *Map, key model.FlowKey, t Trail, routes []*topo.Routes) (at, next model.Port, hasNext, stops bool) {
+func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Routes) (at, next model.Port, hasNext, stops bool) {
 	end := t.Hops[len(t.Hops)-1]
 	at = model.Port{Node: end.Switch, Port: end.Out}
 	if p := d.fabric.Port(at); p != nil {
@@ -121,13 +121,13 @@ func (d *Detector) stops(m *Map, key model.FlowKey, t Trail, routes []*topo.Rout
 			return at, next, hasNext, false
 		}
 	}
-	return at, next, hasNext, d.nowhere(m, key, next, hasNext, routes)
+	return at, next, hasNext, d.provenLost(m, key, next, hasNext, routes)
 }
 
-// nowhere tells whether it is proven that no packet of a flow came further
+// provenLost tells whether it is proven that no packet of a flow came further
 // than a stop: the next switch did not see it; or, if that one does not tell,
 // no switch at which the flow should end did.
-func (d *Detector) nowhere(m *Map, key model.FlowKey, next model.Port, hasNext bool, routes []*topo.Routes) bool {
+func (d *Detector) provenLost(m *Map, key model.FlowKey, next model.Port, hasNext bool, routes []*topo.Routes) bool {
 	proven := false
 	if hasNext {
 		_, presence := m.At(next.Node, key)
@@ -153,10 +153,10 @@ func (d *Detector) nowhere(m *Map, key model.FlowKey, next model.Port, hasNext b
 	return proven
 }
 
-// sudden tells whether a flow that stops in this slot ran through in the last
+// stoppedSuddenly tells whether a flow that stops in this slot ran through in the last
 // one and goes on at about the same pace, so that its packets are not just the
 // first ones, still on their way.
-func (d *Detector) sudden(last, m *Map, key model.FlowKey, at, next model.Port, hasNext bool) bool {
+func (d *Detector) stoppedSuddenly(last, m *Map, key model.FlowKey, at, next model.Port, hasNext bool) bool {
 	if last == nil {
 		return false
 	}
@@ -176,10 +176,10 @@ func (d *Detector) sudden(last, m *Map, key model.FlowKey, at, next model.Port, 
 	return ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
 }
 
-// wrongWays finds the switches that sent a flow by a port that no intended
+// findMisrouted finds the switches that sent a flow by a port that no intended
 // route of the time names. What a mux answers for goes on inside a tunnel, by
 // another destination: it is left out.
-func (d *Detector) wrongWays(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
+func (d *Detector) findMisrouted(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
 	for _, owner := range d.fabric.Owners(key.Dst) {
 		if d.fabric.Node(owner).Role == topo.Mux {
 			return
@@ -192,15 +192,15 @@ func (d *Detector) wrongWays(out *collector, m *Map, key model.FlowKey, routes [
 		if slices.ContainsFunc(routes, func(r *topo.Routes) bool {
 			return slices.Contains(r.NextHops(s.Switch, key.Dst), s.Out)
 		}) {
-			out.meant[s.Switch]++
+			out.asIntended[s.Switch]++
 			continue
 		}
-		out.add(Finding{Kind: WrongWay, Slot: m.Slot, Sure: true, At: model.Port{Node: s.Switch, Port: s.Out}}, key)
+		out.addFinding(Finding{Kind: WrongRoute, Slot: m.Slot, Confirmed: true, At: model.Port{Node: s.Switch, Port: s.Out}}, key)
 	}
 }
 
-// passes counts the ports that a flow got through.
-func (d *Detector) passes(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
+// countPassed counts the ports that a flow got through.
+func (d *Detector) countPassed(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
 	for _, s := range m.seen[key] {
 		at := model.Port{Node: s.Switch, Port: s.Out}
 		p := d.fabric.Port(at)
@@ -209,33 +209,33 @@ func (d *Detector) passes(out *collector, m *Map, key model.FlowKey, routes []*t
 		}
 		_, presence := m.At(p.Peer.Node, key)
 		if d.fabric.Node(p.Peer.Node).Role <= topo.Mux || presence == Seen ||
-			presence == Unknown && !d.nowhere(m, key, model.Port{}, false, routes) {
+			presence == Unknown && !d.provenLost(m, key, model.Port{}, false, routes) {
 			out.passed[at]++
 		}
 	}
 }
 
-// loop judges a circle of switches that each sent the flow's first packet of
+// evaluateLoop judges a circle of switches that each sent the flow's first packet of
 // the slot to the next one. After a route change within the slot that is no
 // proof, but then every packet passes a switch of the circle at most twice: no
 // more packets come back to the entry than entered. Departure from the paper,
 // which compares the circle with a hop outside: here a loop at the source's
 // own switch, which has no hop outside, is found by the same rule.
-func (d *Detector) loop(out *collector, m, last *Map, key model.FlowKey, t Trail) {
+func (d *Detector) evaluateLoop(out *collector, m, last *Map, key model.FlowKey, t Path) {
 	back := t.Loop[len(t.Loop)-1]
-	returned, entered, exact := turns(m, t.Loop[0], back, key)
+	returned, entered, exact := loopPackets(m, t.Loop[0], back, key)
 	if last != nil { // packets that entered in the slot before may return in this one
-		_, more, _ := turns(last, t.Loop[0], back, key)
+		_, more, _ := loopPackets(last, t.Loop[0], back, key)
 		entered += more
 	}
 	if exact && returned > entered {
-		out.add(Finding{Kind: Loop, Slot: m.Slot, Sure: true, At: model.Port{Node: t.Loop[0]}, Switches: t.Loop}, key)
+		out.addFinding(Finding{Kind: Loop, Slot: m.Slot, Confirmed: true, At: model.Port{Node: t.Loop[0]}, Switches: t.Loop}, key)
 	}
 }
 
-// turns counts the packets that came back to a circle's entry, from the switch
+// loopPackets counts the packets that came back to a circle's entry, from the switch
 // before it, and those that entered.
-func turns(m *Map, entry, back model.NodeID, key model.FlowKey) (returned, entered uint64, exact bool) {
+func loopPackets(m *Map, entry, back model.NodeID, key model.FlowKey) (returned, entered uint64, exact bool) {
 	e, _ := m.At(entry, key)
 	b, _ := m.At(back, key)
 	if e.Packets > b.Packets {

@@ -94,14 +94,14 @@ func (l *lab) observe() (list []string) {
 			if slices.Contains(l.silent, l.fabric.Node(set.Switch).Name) {
 				continue
 			}
-			set.MayHold = func(k model.FlowKey) bool {
+			set.MayContain = func(k model.FlowKey) bool {
 				return slices.ContainsFunc(set.Records, func(r flows.Record) bool { return r.Key == k })
 			}
-			m.Add(set)
+			m.AddFlowset(set)
 		}
 		for _, f := range d.Observe(m) {
 			s := f.Describe(l.fabric)
-			if !f.Sure {
+			if !f.Confirmed {
 				s = "perhaps " + s
 			}
 			list = append(list, s)

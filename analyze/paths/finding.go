@@ -17,23 +17,23 @@ const (
 	Loop      Kind = iota // packets go round
 	BlackHole             // packets arrive at a switch and go nowhere, those of other flows do
 	Silent                // as BlackHole, but nothing at all gets through: the link or the port is dead, or paused
-	WrongWay              // a switch sends a flow by a port that is not among those intended
+	WrongRoute              // a switch sends a flow by a port that is not among those intended
 )
 
-var kindNames = [...]string{Loop: "loop", BlackHole: "black hole", Silent: "silent link", WrongWay: "wrong way"}
+var kindNames = [...]string{Loop: "loop", BlackHole: "black hole", Silent: "silent link", WrongRoute: "wrong way"}
 
 // String prints the kind's name.
 func (k Kind) String() string { return kindNames[k] }
 
 // Finding is something wrong with the ways of some flows in one slot, at one
-// place.
+// findingKey.
 type Finding struct {
 	Kind Kind
 	Slot int64
-	// Sure is set when nothing harmless explains it any more. A path that
-	// stops, or a loop that began within the slot, is first suspected and sure
+	// Confirmed is set when nothing harmless explains it any more. A path that
+	// findStop, or a loop that began within the slot, is first suspected and sure
 	// one slot later: packets may have been on their way.
-	Sure bool
+	Confirmed bool
 
 	// At is where packets go wrong: the switch they were last seen at and the
 	// port they left by, 0 if not known; of a Loop the switch they enter by.
@@ -46,7 +46,7 @@ type Finding struct {
 
 	Flows []model.FlowKey // affected, ascending
 	// Others counts flows that got through At's port in the same slot; for a
-	// WrongWay those that the switch sent as intended.
+	// WrongRoute those that the switch sent as intended.
 	Others int
 }
 

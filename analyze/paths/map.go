@@ -61,9 +61,9 @@ func SlotAt(start model.Time, length time.Duration) int64 {
 // SlotOf returns the index of a flowset's slot.
 func SlotOf(d *flows.Decoded) int64 { return SlotAt(d.Start, d.Length) }
 
-// Add puts a decoded flowset on the map. A switch may report several for one
+// AddFlowset puts a decoded flowset on the map. A switch may report several for one
 // slot: one per port or per address family.
-func (m *Map) Add(d *flows.Decoded) {
+func (m *Map) AddFlowset(d *flows.Decoded) {
 	m.sets[d.Switch] = append(m.sets[d.Switch], d)
 	for i := range d.Records {
 		r := &d.Records[i]

@@ -21,7 +21,7 @@ func TestSlotAtRounds(t *testing.T) {
 // it proves nothing about IPv6 flows.
 func TestAbsenceIsOfOneFamily(t *testing.T) {
 	m := NewMap(0, slot)
-	m.Add(&flows.Decoded{Switch: 1, Length: slot, MayHold: func(model.FlowKey) bool { return false }})
+	m.AddFlowset(&flows.Decoded{Switch: 1, Length: slot, MayContain: func(model.FlowKey) bool { return false }})
 	if _, p := m.At(1, model.FlowKey{Proto: model.UDP}); p != Absent {
 		t.Errorf("presence of an IPv4 flow that the filter denies is %d; want absent", p)
 	}

@@ -113,7 +113,7 @@ func (b *builder) number(e *Evidence) {
 	slices.SortFunc(reports, func(x, y *Report) int { return cmp.Compare(x.Switch, y.Switch) })
 	slots := 0
 	for _, r := range reports {
-		if b.fabric.Has(r.Switch) && b.base[r.Switch] < 0 {
+		if b.fabric.HasNode(r.Switch) && b.base[r.Switch] < 0 {
 			b.base[r.Switch] = int32(slots)
 			slots += len(b.fabric.Node(r.Switch).Ports) * classes
 		}
@@ -139,7 +139,7 @@ func (b *builder) number(e *Evidence) {
 	}
 	b.g.Nodes = make([]Node, 0, nodes)
 	for _, r := range reports {
-		if !b.fabric.Has(r.Switch) {
+		if !b.fabric.HasNode(r.Switch) {
 			continue
 		}
 		for i, p := range b.fabric.Node(r.Switch).Ports {

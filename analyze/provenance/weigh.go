@@ -106,7 +106,7 @@ func (b *builder) pauses() {
 
 // portPorts adds the ways by which pauses spread through a switch.
 func (b *builder) portPorts(r *Report) {
-	if !b.fabric.Has(r.Switch) {
+	if !b.fabric.HasNode(r.Switch) {
 		return
 	}
 	ports := b.fabric.Node(r.Switch).Ports

@@ -21,7 +21,7 @@ import (
 type Board struct {
 	intent  *topo.Intent
 	fabric  *topo.Fabric
-	balance *load.Balance
+	balance *load.BalanceDetector
 	muxes   map[model.NodeID]*trace.Latency
 	hops    map[model.Port]*trace.Latency
 	pauses  map[model.Port]*Pauses
@@ -29,7 +29,7 @@ type Board struct {
 
 // New makes an empty board.
 func New(in *topo.Intent) (*Board, error) {
-	balance, err := load.NewBalance(load.DefaultBalance(in))
+	balance, err := load.NewBalanceDetector(load.DefaultBalanceConfig(in))
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,11 @@ func (b *Board) Add(t *trace.Trace) {
 	for i := range t.Hops {
 		h := &t.Hops[i]
 		port := model.Port{Node: h.Switch, Port: h.Out}
-		if !b.fabric.Has(h.Switch) || b.fabric.Port(port) == nil {
+		if !b.fabric.HasNode(h.Switch) || b.fabric.Port(port) == nil {
 			continue
 		}
 		if h.Depth == 1 {
-			b.balance.Count(routes, t.Key, h.Switch, h.Out, 1)
+			b.balance.CountFlow(routes, t.Key, h.Switch, h.Out, 1)
 		}
 		if d, ok := t.HopDelay(i); ok {
 			add(b.hops, port, d)
@@ -77,7 +77,7 @@ func add[K comparable](m map[K]*trace.Latency, k K, d time.Duration) {
 
 // behind is the load balancer from which a packet came to a hop.
 func (b *Board) behind(h *trace.Hop) (model.NodeID, bool) {
-	if !b.fabric.Has(h.Switch) {
+	if !b.fabric.HasNode(h.Switch) {
 		return 0, false
 	}
 	p := b.fabric.Port(model.Port{Node: h.Switch, Port: h.In})
@@ -100,7 +100,7 @@ func (b *Board) pause(t *trace.Trace) {
 	}
 	h := &t.Hops[0]
 	port := model.Port{Node: h.Switch, Port: h.In}
-	if !asks || !b.fabric.Has(h.Switch) || b.fabric.Port(port) == nil {
+	if !asks || !b.fabric.HasNode(h.Switch) || b.fabric.Port(port) == nil {
 		return
 	}
 	p := b.pauses[port]
@@ -172,4 +172,4 @@ func (b *Board) Pauses() (list []Pauses) {
 
 // Uneven lists groups of equal-cost ports with unequal loads, the worst first,
 // and begins anew.
-func (b *Board) Uneven() []load.Imbalance { return b.balance.Take() }
+func (b *Board) Uneven() []load.Imbalance { return b.balance.TakeImbalances() }

@@ -14,11 +14,11 @@ import (
 type Analyzer struct {
 	*Assembler
 	period   time.Duration
-	begun    model.Time
+	periodStart    model.Time
 	started  bool
 	counters *Counters
 	judge    *Judge
-	matches  []Match
+	matches  []CustomCounter
 	out      Output
 }
 
@@ -26,7 +26,7 @@ type Analyzer struct {
 // used again; counters and judge of Flush are the receiver's.
 type Output struct {
 	Keep  func(t *Trace)
-	All   bool // Keep takes every trace, not only those worth keeping
+	KeepAll   bool // WorthKeeping takes every trace, not only those worth keeping
 	Flush func(from, to model.Time, c *Counters, j *Judge)
 }
 
@@ -37,20 +37,20 @@ func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *to
 	}
 	a := &Analyzer{period: period, counters: NewCounters(), out: out}
 	var err error
-	if a.Assembler, err = New(cfg, intent, a.take); err != nil {
+	if a.Assembler, err = NewAssembler(cfg, intent, a.addTrace); err != nil {
 		return nil, err
 	}
 	a.judge, err = NewJudge(judge, intent.At(0).Fabric())
 	return a, err
 }
 
-func (a *Analyzer) take(t *Trace) {
+func (a *Analyzer) addTrace(t *Trace) {
 	// A trace belongs to the period in which it is complete, whenever that is
 	// noticed.
-	a.turn(min(a.now, t.Last.Add(a.cfg.Close)))
-	a.counters.Add(t, a.matches)
-	a.judge.Add(t)
-	if a.out.All || t.Keep() {
+	a.startPeriod(min(a.now, t.Last.Add(a.cfg.CloseAfter)))
+	a.counters.AddTrace(t, a.matches)
+	a.judge.AddTrace(t)
+	if a.out.KeepAll || t.WorthKeeping() {
 		a.out.Keep(t)
 	}
 }
@@ -60,40 +60,40 @@ func (a *Analyzer) take(t *Trace) {
 func (a *Analyzer) Advance(now model.Time) {
 	a.Assembler.Advance(now)
 	if a.started {
-		a.turn(a.now)
+		a.startPeriod(a.now)
 	}
 }
 
-// turn begins the period of an instant. Periods begin at whole multiples of
+// startPeriod begins the period of an instant. Periods begin at whole multiples of
 // their length, so that those of all analyzers are the same; of one in which
 // nothing was complete there is nothing to flush.
-func (a *Analyzer) turn(at model.Time) {
+func (a *Analyzer) startPeriod(at model.Time) {
 	begin := at - at%model.Time(a.period)
 	switch {
 	case !a.started:
-		a.begun, a.started = begin, true
-	case begin > a.begun:
-		a.flush(a.begun.Add(a.period))
-		a.begun = begin
+		a.periodStart, a.started = begin, true
+	case begin > a.periodStart:
+		a.flush(a.periodStart.Add(a.period))
+		a.periodStart = begin
 	}
 }
 
 // Finish closes all traces and flushes what there is, as at the end of a run.
 func (a *Analyzer) Finish() {
 	a.Flush()
-	a.last()
+	a.flushLast()
 }
 
 // Stop ends the work in the middle: traces that are open are closed early, as
 // if they were evicted, because more of them might have come.
 func (a *Analyzer) Stop() {
-	a.abandon()
-	a.last()
+	a.evictAll()
+	a.flushLast()
 }
 
-func (a *Analyzer) last() {
+func (a *Analyzer) flushLast() {
 	if a.started {
-		a.flush(max(a.now, a.begun))
+		a.flush(max(a.now, a.periodStart))
 	}
 }
 
@@ -102,18 +102,18 @@ func (a *Analyzer) flush(to model.Time) {
 	c := a.counters
 	done := a.judge
 	a.counters, a.judge = NewCounters(), j
-	a.out.Flush(a.begun, to, c, done)
-	a.begun = to
+	a.out.Flush(a.periodStart, to, c, done)
+	a.periodStart = to
 }
 
 // AddCounter counts the packets that m accepts from now on, in place of an
 // earlier counter of that name.
-func (a *Analyzer) AddCounter(m Match) {
+func (a *Analyzer) AddCounter(m CustomCounter) {
 	a.RemoveCounter(m.Name)
 	a.matches = append(a.matches, m)
 }
 
 // RemoveCounter ends a counter; of none of that name it does nothing.
 func (a *Analyzer) RemoveCounter(name string) {
-	a.matches = slices.DeleteFunc(a.matches, func(m Match) bool { return m.Name == name })
+	a.matches = slices.DeleteFunc(a.matches, func(m CustomCounter) bool { return m.Name == name })
 }

@@ -12,40 +12,40 @@ import (
 
 // Config says how mirrors are put together.
 type Config struct {
-	// Close is how long after its last mirror a trace is complete. It must be
+	// CloseAfter is how long after its last mirror a trace is complete. It must be
 	// longer than a packet and its mirrors are underway, and much shorter than
 	// the time after which a flow's packets look alike again.
-	Close time.Duration
-	// Settle is how long after a change of the intended routes packets may be
+	CloseAfter time.Duration
+	// RouteSettle is how long after a change of the intended routes packets may be
 	// anywhere.
-	Settle time.Duration
-	// Ports says that mirrors tell the out port, or that there is none, as Append
+	RouteSettle time.Duration
+	// OutPorts says that mirrors tell the out port, or that there is none, as Append
 	// reports do. With ERSPAN, which does not, set it to false.
-	Ports  bool
-	Traces int // most that are open at a time
-	Hops   int // most mirrors of one packet that are kept
-	Frame  int // bytes of the frame that are kept with a trace
+	OutPorts  bool
+	MaxTraces int // most that are open at a time
+	MaxHops   int // most mirrors of one packet that are kept
+	FrameBytes  int // bytes of the frame that are kept with a trace
 }
 
 // DefaultConfig closes traces after a second, as the paper does, and holds as
 // many as take about 170 MB, if few are longer than perBlock hops.
 func DefaultConfig() Config {
-	return Config{Close: time.Second, Settle: time.Second, Ports: true, Traces: 1 << 18, Hops: 64, Frame: 128}
+	return Config{CloseAfter: time.Second, RouteSettle: time.Second, OutPorts: true, MaxTraces: 1 << 18, MaxHops: 64, FrameBytes: 128}
 }
 
 // Check complains about what cannot work.
 func (c *Config) Check() error {
 	switch {
-	case c.Close <= 0:
-		return fmt.Errorf("trace: traces are closed after %v, want more than 0", c.Close)
-	case c.Settle < 0:
-		return fmt.Errorf("trace: routes settle in %v, want 0 or more", c.Settle)
-	case c.Traces < 1 || c.Traces > 1<<28:
-		return fmt.Errorf("trace: room for %d traces, want 1 to %d", c.Traces, 1<<28)
-	case c.Hops < 1 || c.Hops > 255:
-		return fmt.Errorf("trace: %d hops of a trace, want 1 to 255", c.Hops)
-	case c.Frame < 0 || c.Frame > 1<<14:
-		return fmt.Errorf("trace: %d bytes of a frame, want 0 to %d", c.Frame, 1<<14)
+	case c.CloseAfter <= 0:
+		return fmt.Errorf("trace: traces are closed after %v, want more than 0", c.CloseAfter)
+	case c.RouteSettle < 0:
+		return fmt.Errorf("trace: routes settle in %v, want 0 or more", c.RouteSettle)
+	case c.MaxTraces < 1 || c.MaxTraces > 1<<28:
+		return fmt.Errorf("trace: room for %d traces, want 1 to %d", c.MaxTraces, 1<<28)
+	case c.MaxHops < 1 || c.MaxHops > 255:
+		return fmt.Errorf("trace: %d hops of a trace, want 1 to 255", c.MaxHops)
+	case c.FrameBytes < 0 || c.FrameBytes > 1<<14:
+		return fmt.Errorf("trace: %d bytes of a frame, want 0 to %d", c.FrameBytes, 1<<14)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ type Assembler struct {
 	oldest, newest int32
 
 	now   model.Time
-	scan  scan
+	scan  mirrorScan
 	out   Trace
 	stats Stats
 }
@@ -102,7 +102,7 @@ type entry struct {
 	latest        uint32 // rank of the latest hop
 	count         uint8
 	why           mirror.Why
-	marks         [perBlock]uint32 // of its first hops, to find one again
+	fingerprints         [perBlock]uint32 // of its first hops, to find one again
 	id            ID
 
 	first                          model.Time
@@ -123,9 +123,9 @@ type block struct {
 
 const none = -1
 
-// New makes an assembler that judges packets by routes and hands complete
+// NewAssembler makes an assembler that judges packets by routes and hands complete
 // traces to done, which must not keep them.
-func New(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assembler, error) {
+func NewAssembler(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assembler, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -137,69 +137,69 @@ func New(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assembler, error)
 // Stats returns the present counts.
 func (a *Assembler) Stats() Stats { return a.stats }
 
-// Add takes a mirror that arrived at an instant of the analyzer's clock. Those
+// AddTrace takes a mirror that arrived at an instant of the analyzer's clock. Those
 // of one packet must come to one assembler. It keeps nothing of m.
-func (a *Assembler) Add(now model.Time, m *mirror.Mirror) {
+func (a *Assembler) AddMirror(now model.Time, m *mirror.Mirror) {
 	a.Advance(now)
 	a.stats.Mirrors++
 	s := &a.scan
-	if s.read(m) != nil {
+	if s.parseMirror(m) != nil {
 		a.stats.Malformed++
 		return
 	}
 	s.hop.Arrived = a.now
-	i := a.find(m)
+	i := a.findOrOpen(m)
 	e := &a.traces[i]
 	e.last = a.now
 	e.why |= m.Why
-	a.touch(i)
-	a.chain(i)
+	a.moveToNewest(i)
+	a.addHop(i)
 }
 
-// chain adds the hop at hand to a trace, unless it is there.
-func (a *Assembler) chain(i int32) {
+// addHop adds the hop at hand to a trace, unless it is there.
+func (a *Assembler) addHop(i int32) {
 	e, hop := &a.traces[i], &a.scan.hop
-	if h := a.again(i); h != nil {
+	if h := a.findRepeat(i); h != nil {
 		if h.Time == hop.Time {
 			a.stats.Duplicates++
-			bump(&e.duplicates)
+			saturatingIncrement(&e.duplicates)
 			return
 		}
 		a.stats.Repeats++
-		bump(&e.repeats)
+		saturatingIncrement(&e.repeats)
 		if h.Copies < 255 {
 			h.Copies++
 		}
 		return
 	}
-	if int(e.count) == a.cfg.Hops {
+	if int(e.count) == a.cfg.MaxHops {
 		a.stats.Overflow++
 		return
 	}
 	r := hop.rank()
 	if r > e.latest {
-		bump(&e.reordered)
+		saturatingIncrement(&e.reordered)
 	}
 	e.latest = r
 	n := int(e.count)
 	e.count++
 	if n < perBlock {
-		e.marks[n] = hop.mark()
+		e.fingerprints[n] = hop.fingerprint()
 		e.hops[n] = *hop
 		return
 	}
 	if n%perBlock == 0 {
-		a.grow(e)
+		a.addBlock(e)
 	}
 	a.more[e.more].hops[n%perBlock] = *hop
 }
 
-// again returns the hop of a trace that saw the packet in the state at hand.
-func (a *Assembler) again(i int32) *Hop {
+// findRepeat returns the hop of a trace that saw the packet in the state at hand.
+func (a *Assembler) findRepeat(i int32) *Hop {
 	e, hop := &a.traces[i], &a.scan.hop
-	mark := hop.mark()
+	mark := hop.fingerprint()
 	for n := range min(int(e.count), perBlock) {
-		if h := &e.hops[n]; e.marks[n] == mark && h.sameState(hop) {
+		if h := &e.hops[n]; e.fingerprints[n] == mark && h.sameState(hop) {
 			return h
 		}
 	}
@@ -218,8 +218,8 @@ func (a *Assembler) again(i int32) *Hop {
 	return nil
 }
 
-// grow gives a trace room for more hops.
-func (a *Assembler) grow(e *entry) {
+// addBlock gives a trace room for more hops.
+func (a *Assembler) addBlock(e *entry) {
 	b := a.freeMore
 	if b == none {
 		b = int32(len(a.more))
@@ -230,7 +230,7 @@ func (a *Assembler) grow(e *entry) {
 	a.more[b].before, e.more = e.more, b
 }
 
-func bump(n *uint16) {
+func saturatingIncrement(n *uint16) {
 	if *n < 1<<16-1 {
 		*n++
 	}
@@ -240,8 +240,8 @@ func bump(n *uint16) {
 // of the analyzer's clock. An instant before the last one changes nothing.
 func (a *Assembler) Advance(now model.Time) {
 	a.now = max(a.now, now)
-	for a.oldest != none && a.traces[a.oldest].last.Add(a.cfg.Close) <= a.now {
-		a.close(a.oldest, false)
+	for a.oldest != none && a.traces[a.oldest].last.Add(a.cfg.CloseAfter) <= a.now {
+		a.closeTrace(a.oldest, false)
 	}
 }
 
@@ -249,24 +249,24 @@ func (a *Assembler) Advance(now model.Time) {
 // lost. Ask Stats.Open first if that matters.
 func (a *Assembler) Flush() {
 	for a.oldest != none {
-		a.close(a.oldest, false)
+		a.closeTrace(a.oldest, false)
 	}
 }
 
-// abandon closes all traces before their time.
-func (a *Assembler) abandon() {
+// evictAll closes all traces before their time.
+func (a *Assembler) evictAll() {
 	for a.oldest != none {
-		a.close(a.oldest, true)
+		a.closeTrace(a.oldest, true)
 	}
 }
 
-// close hands a trace out and frees its memory.
-func (a *Assembler) close(i int32, evicted bool) {
+// closeTrace hands a trace out and frees its memory.
+func (a *Assembler) closeTrace(i int32, evicted bool) {
 	e := &a.traces[i]
 	t := &a.out
 	*t = Trace{
-		ID: e.id, Why: e.why, Length: e.length, First: e.first, Last: e.last, Hops: t.Hops[:0], Evicted: evicted, ports: a.cfg.Ports,
-		Frame:     a.frames[int(i)*a.cfg.Frame:][:e.frame],
+		ID: e.id, Why: e.why, Length: e.length, First: e.first, Last: e.last, Hops: t.Hops[:0], Evicted: evicted, outPorts: a.cfg.OutPorts,
+		Frame:     a.frames[int(i)*a.cfg.FrameBytes:][:e.frame],
 		Reordered: int(e.reordered), Duplicates: int(e.duplicates), Repeats: int(e.repeats),
 	}
 	t.Hops = append(t.Hops, e.hops[:min(e.count, perBlock)]...)
@@ -279,11 +279,11 @@ func (a *Assembler) close(i int32, evicted bool) {
 	if n := len(t.Hops) - int(e.count); n > 0 { // room that the latest block still has
 		t.Hops = slices.Delete(t.Hops, 2*perBlock-n, 2*perBlock)
 	}
-	a.forget(i)
+	a.freeEntry(i)
 	a.stats.Closed++
 	if evicted {
 		a.stats.Evicted++
 	}
-	t.examine(a.intent, a.cfg.Settle)
+	t.classify(a.intent, a.cfg.RouteSettle)
 	a.done(t)
 }

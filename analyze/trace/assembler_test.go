@@ -63,7 +63,7 @@ func seen(at model.NodeID, to model.NodeID, ttl uint8, id uint16, when model.Tim
 func gather(t testing.TB, cfg Config, add func(a *Assembler)) ([]*Trace, Stats) {
 	t.Helper()
 	var list []*Trace
-	a, err := New(cfg, intent, func(tr *Trace) { list = append(list, tr.Clone()) })
+	a, err := NewAssembler(cfg, intent, func(tr *Trace) { list = append(list, tr.Clone()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func gather(t testing.TB, cfg Config, add func(a *Assembler)) ([]*Trace, Stats) 
 // noPorts is for mirrors that do not tell the out port.
 func noPorts() Config {
 	c := DefaultConfig()
-	c.Ports = false
+	c.OutPorts = false
 	return c
 }
 
@@ -95,11 +95,11 @@ func way(t testing.TB, to model.NodeID) (list []model.NodeID) {
 // TestDoublesAreCounted: a mirror that comes twice, and a packet that does.
 func TestDoublesAreCounted(t *testing.T) {
 	list, s := gather(t, noPorts(), func(a *Assembler) {
-		a.Add(0, seen(16, 15, 64, 7, 100))
-		a.Add(1, seen(24, 15, 63, 7, 200))
-		a.Add(2, seen(16, 15, 64, 7, 100))
-		a.Add(3, seen(16, 15, 64, 7, 900))
-		a.Add(4, seen(16, 15, 65, 7, 50)) // as if a hop before came late
+		a.AddMirror(0, seen(16, 15, 64, 7, 100))
+		a.AddMirror(1, seen(24, 15, 63, 7, 200))
+		a.AddMirror(2, seen(16, 15, 64, 7, 100))
+		a.AddMirror(3, seen(16, 15, 64, 7, 900))
+		a.AddMirror(4, seen(16, 15, 65, 7, 50)) // as if a hop before came late
 	})
 	got := list[0]
 	if len(list) != 1 || got.Duplicates != 1 || got.Repeats != 1 || got.Reordered != 1 || got.Hops[1].Copies != 1 || s.Duplicates != 1 || s.Repeats != 1 {
@@ -115,9 +115,9 @@ func TestPacketsAreToldApart(t *testing.T) {
 	}
 	list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
 		for _, m := range []*mirror.Mirror{one(1, 0, "one"), one(1, 0, "two"), one(1, 5, "one"), one(2, 0, "one"), one(1, 0, "")} {
-			a.Add(0, m)
+			a.AddMirror(0, m)
 		}
-		a.Add(model.Time(time.Second), one(1, 0, "one")) // the first is complete
+		a.AddMirror(model.Time(time.Second), one(1, 0, "one")) // the first is complete
 	})
 	if len(list) != 6 {
 		t.Errorf("%d packets; want 6", len(list))
@@ -139,12 +139,12 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := noPorts()
-		cfg.Close = time.Duration(rapid.IntRange(1, 50).Draw(t, "close"))
-		cfg.Traces = rapid.IntRange(1, 8).Draw(t, "room")
-		cfg.Hops = rapid.IntRange(1, 30).Draw(t, "hops")
+		cfg.CloseAfter = time.Duration(rapid.IntRange(1, 50).Draw(t, "close"))
+		cfg.MaxTraces = rapid.IntRange(1, 8).Draw(t, "room")
+		cfg.MaxHops = rapid.IntRange(1, 30).Draw(t, "hops")
 		var got, want []string
 		hops := uint64(0)
-		a, err := New(cfg, intent, func(tr *Trace) {
+		a, err := NewAssembler(cfg, intent, func(tr *Trace) {
 			text := fmt.Sprintf("%d/%d evicted %v:", tr.Key.SrcPort, tr.IPID, tr.Evicted)
 			hops += uint64(len(tr.Hops))
 			for _, h := range tr.Hops {
@@ -181,14 +181,14 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 			port, id := rapid.Uint16Range(1, 2).Draw(t, "port"), rapid.Uint16Range(0, 3).Draw(t, "id")
 			h := hop{model.NodeID(rapid.IntRange(16, 20).Draw(t, "switch")), rapid.Uint8Range(60, 64).Draw(t, "ttl")}
 			f := frame([]header{{ipOf(0), ipOf(15), h.TTL}}, port, id, nil)
-			a.Add(now, &mirror.Mirror{Switch: h.Switch, Time: now, Frame: f, Length: uint16(len(f))})
+			a.AddMirror(now, &mirror.Mirror{Switch: h.Switch, Time: now, Frame: f, Length: uint16(len(f))})
 
-			for len(open) > 0 && oldest().last.Add(cfg.Close) <= now {
+			for len(open) > 0 && oldest().last.Add(cfg.CloseAfter) <= now {
 				finish(oldest(), false)
 			}
 			at := slices.IndexFunc(open, func(p *packet) bool { return p.port == port && p.id == id })
 			if at < 0 {
-				if len(open) == cfg.Traces {
+				if len(open) == cfg.MaxTraces {
 					finish(oldest(), true)
 				}
 				at = len(open)
@@ -196,7 +196,7 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 			}
 			p := open[at]
 			p.last, p.order = now, i
-			if _, there := p.hops[h]; !there && len(p.hops) < cfg.Hops {
+			if _, there := p.hops[h]; !there && len(p.hops) < cfg.MaxHops {
 				p.hops[h] = now
 			}
 		}
@@ -215,8 +215,8 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 
 func TestAddAllocatesNothing(t *testing.T) {
 	cfg := noPorts()
-	cfg.Close, cfg.Traces = 1000, 64
-	a, err := New(cfg, intent, func(*Trace) {})
+	cfg.CloseAfter, cfg.MaxTraces = 1000, 64
+	a, err := NewAssembler(cfg, intent, func(*Trace) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestAddAllocatesNothing(t *testing.T) {
 			id++
 			binary.BigEndian.PutUint16(m.Frame[18:], id/3)
 			m.Frame[22] = byte(60 + id%3)
-			a.Add(now, m)
+			a.AddMirror(now, m)
 		}
 	}
 	add()
@@ -239,9 +239,9 @@ func TestAddAllocatesNothing(t *testing.T) {
 
 func TestMalformedIsCounted(t *testing.T) {
 	_, s := gather(t, DefaultConfig(), func(a *Assembler) {
-		a.Add(0, &mirror.Mirror{Frame: []byte{1, 2, 3}})
-		a.Add(0, &mirror.Mirror{Frame: append(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil), 0x45)})
-		a.Add(0, &mirror.Mirror{Why: mirror.Protocol, Frame: append(packet.Ethernet{Type: packet.TypeMACControl}.AppendTo(nil), make([]byte, 46)...)})
+		a.AddMirror(0, &mirror.Mirror{Frame: []byte{1, 2, 3}})
+		a.AddMirror(0, &mirror.Mirror{Frame: append(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil), 0x45)})
+		a.AddMirror(0, &mirror.Mirror{Why: mirror.Protocol, Frame: append(packet.Ethernet{Type: packet.TypeMACControl}.AppendTo(nil), make([]byte, 46)...)})
 	})
 	if s.Malformed != 2 || s.Closed != 1 {
 		t.Errorf("%+v; want two malformed, and a pause frame", s)
@@ -258,9 +258,9 @@ func FuzzAdd(f *testing.F) {
 			t.Fatal(err)
 		}
 		c := NewCounters()
-		a, err := New(DefaultConfig(), intent, func(tr *Trace) {
-			j.Add(tr)
-			c.Add(tr, nil)
+		a, err := NewAssembler(DefaultConfig(), intent, func(tr *Trace) {
+			j.AddTrace(tr)
+			c.AddTrace(tr, nil)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -269,8 +269,8 @@ func FuzzAdd(f *testing.F) {
 		if _, err := m.Parse(b); err != nil {
 			return
 		}
-		a.Add(0, &m)
-		a.Add(model.Time(step), &m)
+		a.AddMirror(0, &m)
+		a.AddMirror(model.Time(step), &m)
 		a.Flush()
 		j.Findings()
 	})
@@ -278,8 +278,8 @@ func FuzzAdd(f *testing.F) {
 
 func BenchmarkAdd(b *testing.B) {
 	cfg := noPorts()
-	cfg.Close = 10000 * time.Nanosecond
-	a, err := New(cfg, intent, func(*Trace) {})
+	cfg.CloseAfter = 10000 * time.Nanosecond
+	a, err := NewAssembler(cfg, intent, func(*Trace) {})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -291,6 +291,6 @@ func BenchmarkAdd(b *testing.B) {
 	for n := model.Time(0); b.Loop(); n++ {
 		m := list[n%5]
 		binary.BigEndian.PutUint32(m.Frame[42:], uint32(n/5))
-		a.Add(n, m)
+		a.AddMirror(n, m)
 	}
 }

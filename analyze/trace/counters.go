@@ -13,7 +13,7 @@ type Load struct {
 	Flows   Distinct
 }
 
-func (l *Load) add(t *Trace, flow uint64) {
+func (l *Load) addPacket(t *Trace, flow uint64) {
 	l.Packets++
 	l.Bytes += model.Bytes(t.Length)
 	l.Flows.Add(flow)
@@ -54,13 +54,13 @@ func (l *Latency) Merge(o *Latency) {
 	l.Min, l.Max = min(l.Min, o.Min), max(l.Max, o.Max)
 }
 
-func (l *Latency) add(d time.Duration) { l.Merge(&Latency{1, d, d, d}) }
+func (l *Latency) addDelay(d time.Duration) { l.Merge(&Latency{1, d, d, d}) }
 
 // Counters fold traces. Those of several analyzers merge into what one analyzer
 // of all traces would have counted.
 type Counters struct {
-	Traces, Arrived, Short, Looped, Unsettled uint64
-	Lost                                      uint64 // mirrors, for certain
+	Traces, Arrived, Incomplete, Looped, Unsettled uint64
+	MirrorsLost                                      uint64 // mirrors, for certain
 
 	Links map[model.Port]*Load // by the port that sends
 	// Latency of a switch and the link behind it, from one arrival to the next,
@@ -70,22 +70,22 @@ type Counters struct {
 	// it, by the switch where the packet came back. It is by one clock, and
 	// exact, where that switch is also the one that sent it to the mux.
 	Mux   map[model.NodeID]*Latency
-	Named map[string]*Load // of Matches, each packet once
+	Custom map[string]*Load // of Matches, each packet once
 }
 
-// Match is a counter of one's own: of the packets that Of accepts.
-type Match struct {
+// CustomCounter is a counter of one's own: of the packets that Of accepts.
+type CustomCounter struct {
 	Name string
-	Of   func(t *Trace) bool
+	Matches   func(t *Trace) bool
 }
 
 // NewCounters makes empty counters.
 func NewCounters() *Counters {
-	return &Counters{Links: map[model.Port]*Load{}, Latency: map[model.Port]*Latency{}, Mux: map[model.NodeID]*Latency{}, Named: map[string]*Load{}}
+	return &Counters{Links: map[model.Port]*Load{}, Latency: map[model.Port]*Latency{}, Mux: map[model.NodeID]*Latency{}, Custom: map[string]*Load{}}
 }
 
-// at returns the counter of a key, a new one if there is none.
-func at[K comparable, V any](m map[K]*V, k K) *V {
+// counterFor returns the counter of a key, a new one if there is none.
+func counterFor[K comparable, V any](m map[K]*V, k K) *V {
 	v := m[k]
 	if v == nil {
 		v = new(V)
@@ -94,15 +94,15 @@ func at[K comparable, V any](m map[K]*V, k K) *V {
 	return v
 }
 
-// Add counts a trace.
-func (c *Counters) Add(t *Trace, matches []Match) {
+// AddTrace counts a trace.
+func (c *Counters) AddTrace(t *Trace, matches []CustomCounter) {
 	c.Traces++
-	c.Lost += uint64(t.Lost)
+	c.MirrorsLost += uint64(t.MirrorsLost)
 	switch t.End {
 	case Arrived:
 		c.Arrived++
-	case Short:
-		c.Short++
+	case Incomplete:
+		c.Incomplete++
 	case Looped:
 		c.Looped++
 	case Unsettled:
@@ -114,23 +114,23 @@ func (c *Counters) Add(t *Trace, matches []Match) {
 	flow := t.Key.Hash(0)
 	for i := range t.Hops {
 		h := &t.Hops[i]
-		if _, known := next(t.routes.Fabric(), h); !known {
+		if _, known := nextNode(t.routes.Fabric(), h); !known {
 			continue // a port that is not there would be a counter for ever
 		}
 		port := model.Port{Node: h.Switch, Port: h.Out}
-		at(c.Links, port).add(t, flow)
+		counterFor(c.Links, port).addPacket(t, flow)
 		if d, ok := t.HopDelay(i); ok {
-			at(c.Latency, port).add(d)
+			counterFor(c.Latency, port).addDelay(d)
 		}
 	}
 	for i := range t.Hops {
 		if d, ok := t.MuxDelay(i); ok && t.routes.Fabric().Has(t.Hops[i+1].Switch) {
-			at(c.Mux, t.Hops[i+1].Switch).add(d)
+			counterFor(c.Mux, t.Hops[i+1].Switch).addDelay(d)
 		}
 	}
 	for i := range matches {
-		if matches[i].Of(t) {
-			at(c.Named, matches[i].Name).add(t, flow)
+		if matches[i].Matches(t) {
+			counterFor(c.Custom, matches[i].Name).addPacket(t, flow)
 		}
 	}
 }
@@ -139,20 +139,20 @@ func (c *Counters) Add(t *Trace, matches []Match) {
 func (c *Counters) Merge(o *Counters) {
 	c.Traces += o.Traces
 	c.Arrived += o.Arrived
-	c.Short += o.Short
+	c.Incomplete += o.Incomplete
 	c.Looped += o.Looped
 	c.Unsettled += o.Unsettled
-	c.Lost += o.Lost
+	c.MirrorsLost += o.MirrorsLost
 	for k, v := range o.Links {
-		at(c.Links, k).Merge(v)
+		counterFor(c.Links, k).Merge(v)
 	}
 	for k, v := range o.Latency {
-		at(c.Latency, k).Merge(v)
+		counterFor(c.Latency, k).Merge(v)
 	}
 	for k, v := range o.Mux {
-		at(c.Mux, k).Merge(v)
+		counterFor(c.Mux, k).Merge(v)
 	}
-	for k, v := range o.Named {
-		at(c.Named, k).Merge(v)
+	for k, v := range o.Custom {
+		counterFor(c.Custom, k).Merge(v)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // of them merge into that of all flows.
 type Distinct struct{ registers [256]uint8 }
 
-// Add shows it a flow by its hash.
+// AddTrace shows it a flow by its hash.
 func (d *Distinct) Add(hash uint64) {
 	r := &d.registers[hash>>56]
 	*r = max(*r, uint8(bits.LeadingZeros64(hash<<8|1<<7))+1)

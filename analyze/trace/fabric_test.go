@@ -61,7 +61,7 @@ func labOf(t testing.TB, f *topo.Fabric, seed uint64, mgmt simhost.Mgmt) *lab {
 		t.Fatal(err)
 	}
 	settings := trace.DefaultConfig()
-	settings.Close, settings.Settle = time.Millisecond, time.Millisecond
+	settings.CloseAfter, settings.RouteSettle = time.Millisecond, time.Millisecond
 	for i := range l.analyzers {
 		l.analyzers[i], err = trace.NewAnalyzer(settings, judge, 2*time.Millisecond, l.Intent(), trace.Output{
 			Keep: func(tr *trace.Trace) { l.kept = append(l.kept, tr.Clone()) },
@@ -83,7 +83,7 @@ func labOf(t testing.TB, f *topo.Fabric, seed uint64, mgmt simhost.Mgmt) *lab {
 			if _, err := one.Parse(rep.Data); err != nil {
 				t.Fatalf("report %x: %v", rep.Data, err)
 			}
-			l.analyzers[rep.List].Add(at, &one)
+			l.analyzers[rep.List].AddMirror(at, &one)
 		}
 	})
 	if err != nil {
@@ -178,8 +178,8 @@ func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
 					t.Errorf("a healthy fabric is blamed: %+v", found)
 				}
 				c := l.counters
-				if c.Arrived < 1000 || loss == 0 && (c.Short != 0 || c.Lost != 0) || loss > 0 && c.Lost == 0 {
-					t.Errorf("%d of %d traces arrived, %d short, %d mirrors lost", c.Arrived, c.Traces, c.Short, c.Lost)
+				if c.Arrived < 1000 || loss == 0 && (c.Incomplete != 0 || c.MirrorsLost != 0) || loss > 0 && c.MirrorsLost == 0 {
+					t.Errorf("%d of %d traces arrived, %d short, %d mirrors lost", c.Arrived, c.Traces, c.Incomplete, c.MirrorsLost)
 				}
 			})
 		}
@@ -216,7 +216,7 @@ func TestFaultsAreFound(t *testing.T) {
 				l.inject(t, tc.fault(l))
 				found := l.play(t)
 				if len(found) == 0 {
-					t.Fatalf("nothing found; %d arrived, %d short, %d looped", l.counters.Arrived, l.counters.Short, l.counters.Looped)
+					t.Fatalf("nothing found; %d arrived, %d short, %d looped", l.counters.Arrived, l.counters.Incomplete, l.counters.Looped)
 				}
 				for _, f := range found {
 					if f.Kind != tc.kind || !slices.Contains(tc.at, f.Switch) {

@@ -15,15 +15,15 @@ type View struct {
 	frame headers.Frame
 }
 
-// Of turns the view to a trace.
-func (v *View) Of(t *Trace) *View {
+// Matches turns the view to a trace.
+func (v *View) SetTrace(t *Trace) *View {
 	v.Trace = t
 	v.frame.Read(t.Frame, int(t.Length))
 	return v
 }
 
 // ends are the names of what became of a packet.
-var ends = map[string]int64{"unknown": int64(Unknown), "arrived": int64(Arrived), "short": int64(Short), "looped": int64(Looped), "unsettled": int64(Unsettled)}
+var ends = map[string]int64{"unknown": int64(Unknown), "arrived": int64(Arrived), "short": int64(Incomplete), "looped": int64(Looped), "unsettled": int64(Unsettled)}
 
 // Schema is the fields of traces in a fabric: those of headers, of hops and of
 // the whole trace. Names of nodes stand for their addresses.
@@ -41,16 +41,16 @@ func Schema(f *topo.Fabric) *filter.Schema[View] {
 	})
 }
 
-// names hold what nodes, ports and links are called, so that asking makes none.
-type names struct {
+// nodeNames hold what nodes, ports and links are called, so that asking makes none.
+type nodeNames struct {
 	fabric       *topo.Fabric
 	ports, links [][]string // by node and port; port 0 has none
 	known        map[string]int64
 	port, link   map[string]int64
 }
 
-func namesOf(f *topo.Fabric) *names {
-	n := &names{fabric: f, ports: make([][]string, len(f.Nodes())), links: make([][]string, len(f.Nodes())), known: map[string]int64{}, port: map[string]int64{}, link: map[string]int64{}}
+func namesOf(f *topo.Fabric) *nodeNames {
+	n := &nodeNames{fabric: f, ports: make([][]string, len(f.Nodes())), links: make([][]string, len(f.Nodes())), known: map[string]int64{}, port: map[string]int64{}, link: map[string]int64{}}
 	for _, id := range f.Switches() {
 		node := f.Node(id)
 		n.known[node.Name] = int64(id)
@@ -65,56 +65,56 @@ func namesOf(f *topo.Fabric) *names {
 	return n
 }
 
-func (n *names) node(id model.NodeID) (filter.Value, bool) {
+func (n *nodeNames) switchText(id model.NodeID) (filter.Value, bool) {
 	if !n.fabric.Has(id) {
 		return filter.Value{}, false
 	}
-	return filter.OfText(n.fabric.Node(id).Name), true
+	return filter.TextValue(n.fabric.Node(id).Name), true
 }
 
-// name is the name of a hop's out port in a table.
-func (n *names) name(table [][]string, h *Hop) (filter.Value, bool) {
+// outPortText is the name of a hop's out port in a table.
+func (n *nodeNames) outPortText(table [][]string, h *Hop) (filter.Value, bool) {
 	if int(h.Switch) >= len(table) || int(h.Out) >= len(table[h.Switch]) || h.Out == 0 {
 		return filter.Value{}, false
 	}
-	return filter.OfText(table[h.Switch][h.Out]), true
+	return filter.TextValue(table[h.Switch][h.Out]), true
 }
 
-func traceFields(n *names) []filter.Field[View] {
+func traceFields(n *nodeNames) []filter.Field[View] {
 	yes := func(name, about string, get func(t *Trace) bool) filter.Field[View] {
-		return filter.Field[View]{Name: name, Type: filter.Bool, About: about, Get: filter.Only(func(v *View) filter.Value { return filter.OfBool(get(v.Trace)) })}
+		return filter.Field[View]{Name: name, Type: filter.Bool, About: about, Get: filter.SingleValue(func(v *View) filter.Value { return filter.BoolValue(get(v.Trace)) })}
 	}
 	number := func(name, about string, get func(t *Trace) int) filter.Field[View] {
-		return filter.Field[View]{Name: name, Type: filter.Int, About: about, Get: filter.Only(func(v *View) filter.Value { return filter.Of(get(v.Trace)) })}
+		return filter.Field[View]{Name: name, Type: filter.Int, About: about, Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(get(v.Trace)) })}
 	}
 	at := func(name, about string, which func(t *Trace) int) filter.Field[View] {
 		return filter.Field[View]{Name: name, Type: filter.Text, About: about, Names: n.known, Get: func(v *View, i int) (filter.Value, bool) {
 			if i > 0 {
 				return filter.Value{}, false
 			}
-			return n.node(v.Hops[which(v.Trace)].Switch)
+			return n.switchText(v.Hops[which(v.Trace)].Switch)
 		}}
 	}
 	return []filter.Field[View]{
-		yes("trace.drop", "seen last where it should not end", func(t *Trace) bool { return t.End == Short }),
+		yes("trace.drop", "seen last where it should not end", func(t *Trace) bool { return t.End == Incomplete }),
 		yes("trace.loop", "passed a device twice", func(t *Trace) bool { return t.End == Looped }),
 		yes("trace.duplicate", "a mirror came twice, or the packet did", func(t *Trace) bool { return t.Duplicates+t.Repeats > 0 }),
 		yes("trace.debug", "marked by its sender", func(t *Trace) bool { return t.Why.Has(mirror.Debug) }),
 		yes("trace.protocol", "of the network's own protocols", func(t *Trace) bool { return t.Why.Has(mirror.Protocol) }),
-		{Name: "trace.end", Type: filter.Int, About: "what became of the packet", Names: ends, Get: filter.Only(func(v *View) filter.Value { return filter.Of(v.End) })},
+		{Name: "trace.end", Type: filter.Int, About: "what became of the packet", Names: ends, Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(v.End) })},
 		number("trace.hops", "switches that saw it", func(t *Trace) int { return len(t.Hops) }),
-		number("trace.lost", "mirrors that are missing for certain", func(t *Trace) int { return t.Lost }),
+		number("trace.lost", "mirrors that are missing for certain", func(t *Trace) int { return t.MirrorsLost }),
 		number("trace.reordered", "mirrors that came after those of later hops", func(t *Trace) int { return t.Reordered }),
 		at("trace.first", "switch that saw it first", func(*Trace) int { return 0 }),
 		at("trace.last", "switch that saw it last", func(t *Trace) int { return len(t.Hops) - 1 }),
 		{Name: "trace.latency", Type: filter.Duration, About: "from the first hop to the last, by their clocks", Get: func(v *View, i int) (filter.Value, bool) {
-			d, ok := v.Span()
-			return filter.Of(d), ok && i == 0
+			d, ok := v.Latency()
+			return filter.IntValue(d), ok && i == 0
 		}},
 	}
 }
 
-func hopFields(n *names) []filter.Field[View] {
+func hopFields(n *nodeNames) []filter.Field[View] {
 	// hops makes a field with a value of each hop that has one.
 	hops := func(name string, typ filter.Type, about string, known map[string]int64, get func(t *Trace, i int) (filter.Value, bool)) filter.Field[View] {
 		return filter.Field[View]{Name: name, Type: typ, About: about, Names: known, Get: func(v *View, i int) (filter.Value, bool) {
@@ -134,20 +134,20 @@ func hopFields(n *names) []filter.Field[View] {
 		return hops(name, filter.Int, about, nil, func(t *Trace, i int) (filter.Value, bool) { return get(&t.Hops[i]), true })
 	}
 	return []filter.Field[View]{
-		hops("hop.switch", filter.Text, "a switch that saw it", n.known, func(t *Trace, i int) (filter.Value, bool) { return n.node(t.Hops[i].Switch) }),
-		hops("hop.port", filter.Text, "a port that it left by", n.port, func(t *Trace, i int) (filter.Value, bool) { return n.name(n.ports, &t.Hops[i]) }),
-		hops("hop.link", filter.Text, "a link that it took", n.link, func(t *Trace, i int) (filter.Value, bool) { return n.name(n.links, &t.Hops[i]) }),
-		hops("hop.src", filter.MAC, "who sent it to a switch", nil, func(t *Trace, i int) (filter.Value, bool) { return filter.OfMAC(t.Hops[i].Src), true }),
+		hops("hop.switch", filter.Text, "a switch that saw it", n.known, func(t *Trace, i int) (filter.Value, bool) { return n.switchText(t.Hops[i].Switch) }),
+		hops("hop.port", filter.Text, "a port that it left by", n.port, func(t *Trace, i int) (filter.Value, bool) { return n.outPortText(n.ports, &t.Hops[i]) }),
+		hops("hop.link", filter.Text, "a link that it took", n.link, func(t *Trace, i int) (filter.Value, bool) { return n.outPortText(n.links, &t.Hops[i]) }),
+		hops("hop.src", filter.MAC, "who sent it to a switch", nil, func(t *Trace, i int) (filter.Value, bool) { return filter.MACValue(t.Hops[i].Src), true }),
 		hops("hop.dst", filter.Addr, "destination of the first header at a switch", nil, func(t *Trace, i int) (filter.Value, bool) {
-			return filter.OfAddr(t.Hops[i].To), t.Hops[i].Depth > 0
+			return filter.AddrValue(t.Hops[i].To), t.Hops[i].Depth > 0
 		}),
-		number("hop.in", "port that it came by", func(h *Hop) filter.Value { return filter.Of(h.In) }),
-		number("hop.out", "port that it left by", func(h *Hop) filter.Value { return filter.Of(h.Out) }),
-		number("hop.ttl", "of the first header", func(h *Hop) filter.Value { return filter.Of(h.TTL) }),
-		number("hop.dscp", "of the first header", func(h *Hop) filter.Value { return filter.Of(h.TOS >> 2) }),
-		number("hop.ecn", "of the first header, 3 is marked", func(h *Hop) filter.Value { return filter.Of(h.TOS & 3) }),
-		number("hop.depth", "IP headers", func(h *Hop) filter.Value { return filter.Of(h.Depth) }),
-		hops("hop.latency", filter.Duration, "from a switch to the next, by both clocks", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.HopDelay(i); return filter.Of(d), ok }),
-		hops("mux.latency", filter.Duration, "in a load balancer and on the way there and back", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.MuxDelay(i); return filter.Of(d), ok }),
+		number("hop.in", "port that it came by", func(h *Hop) filter.Value { return filter.IntValue(h.In) }),
+		number("hop.out", "port that it left by", func(h *Hop) filter.Value { return filter.IntValue(h.Out) }),
+		number("hop.ttl", "of the first header", func(h *Hop) filter.Value { return filter.IntValue(h.TTL) }),
+		number("hop.dscp", "of the first header", func(h *Hop) filter.Value { return filter.IntValue(h.TOS >> 2) }),
+		number("hop.ecn", "of the first header, 3 is marked", func(h *Hop) filter.Value { return filter.IntValue(h.TOS & 3) }),
+		number("hop.depth", "IP headers", func(h *Hop) filter.Value { return filter.IntValue(h.Depth) }),
+		hops("hop.latency", filter.Duration, "from a switch to the next, by both clocks", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.HopDelay(i); return filter.IntValue(d), ok }),
+		hops("mux.latency", filter.Duration, "in a load balancer and on the way there and back", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.MuxDelay(i); return filter.IntValue(d), ok }),
 	}
 }

@@ -16,17 +16,17 @@ func TestFields(t *testing.T) {
 		for i, at := range w {
 			m := seen(at, 15, uint8(64-i), 7, model.Time(1000*i))
 			m.Out = 3
-			a.Add(model.Time(i), m)
+			a.AddMirror(model.Time(i), m)
 		}
-		a.Add(10, seen(w[1], 15, 63, 8, 1500))
-		a.Add(10, seen(w[0], 15, 64, 8, 0))
-		a.Add(11, seen(w[0], 15, 64, 8, 0))
+		a.AddMirror(10, seen(w[1], 15, 63, 8, 1500))
+		a.AddMirror(10, seen(w[0], 15, 64, 8, 0))
+		a.AddMirror(11, seen(w[0], 15, 64, 8, 0))
 		for i, hs := range [][]header{
 			{{ipOf(0), ipOf(14), 64}},
 			{{ipOf(1), ipOf(15), 64}, {ipOf(0), ipOf(14), 63}},
 		} {
 			f := frame(hs, 1, 9, make([]byte, 20))
-			a.Add(20, &mirror.Mirror{Why: mirror.Debug, Switch: w[0], Time: model.Time(2_000_000 * i), Length: uint16(len(f)), Frame: f})
+			a.AddMirror(20, &mirror.Mirror{Why: mirror.Debug, Switch: w[0], Time: model.Time(2_000_000 * i), Length: uint16(len(f)), Frame: f})
 		}
 	})
 	byID := map[uint32]*Trace{}
@@ -61,7 +61,7 @@ func TestFields(t *testing.T) {
 				continue
 			}
 			var v View
-			if got := f.Match(v.Of(byID[id])); got != (i < len(tc.yes)) {
+			if got := f.Match(v.SetTrace(byID[id])); got != (i < len(tc.yes)) {
 				t.Errorf("packet %d, %q: %v", id, text, got)
 			}
 		}
@@ -73,17 +73,17 @@ func TestFieldsOfOddTraces(t *testing.T) {
 	list, _ := gather(t, noPorts(), func(a *Assembler) {
 		m := seen(9999, 15, 64, 7, 0)
 		m.Out = 77
-		a.Add(0, m)
+		a.AddMirror(0, m)
 		m = seen(16, 15, 64, 8, 0)
 		m.Out = 77
-		a.Add(0, m)
-		a.Add(0, &mirror.Mirror{Switch: 16, Frame: make([]byte, 20), Length: 20})
+		a.AddMirror(0, m)
+		a.AddMirror(0, &mirror.Mirror{Switch: 16, Frame: make([]byte, 20), Length: 20})
 	})
 	var v View
 	for _, tr := range list {
 		for _, f := range Schema(fabric).Fields() {
 			for i := range 5 {
-				if x, ok := f.Get(v.Of(tr), i); ok && f.Name == "hop.port" {
+				if x, ok := f.Get(v.SetTrace(tr), i); ok && f.Name == "hop.port" {
 					t.Errorf("%v has port %v", tr.ID, x)
 				}
 			}
@@ -100,7 +100,7 @@ func TestFieldsOfOddTraces(t *testing.T) {
 func TestFilterAllocatesNothing(t *testing.T) {
 	list, _ := gather(t, noPorts(), func(a *Assembler) {
 		for i, at := range way(t, 15) {
-			a.Add(model.Time(i), seen(at, 15, uint8(64-i), 7, model.Time(1000*i)))
+			a.AddMirror(model.Time(i), seen(at, 15, uint8(64-i), 7, model.Time(1000*i)))
 		}
 	})
 	f, err := Schema(fabric).Parse("ip.src == h0 && hop.switch contains tor && trace.latency < 1ms && !trace.drop && hop.ttl == 60")
@@ -109,7 +109,7 @@ func TestFilterAllocatesNothing(t *testing.T) {
 	}
 	v := &View{}
 	if n := testing.AllocsPerRun(100, func() {
-		if !f.Match(v.Of(list[0])) {
+		if !f.Match(v.SetTrace(list[0])) {
 			t.Error("no match")
 		}
 	}); n != 0 {

@@ -29,17 +29,17 @@ type Finding struct {
 	Next    model.NodeID   `json:"next"` // where Known; not for Loop
 	Known   bool           `json:"known"`
 	Flow    *model.FlowKey `json:"flow,omitempty"`  // where only this one is affected for sure
-	Round   []model.NodeID `json:"round,omitempty"` // Loop: the devices, from the lowest
+	Switches   []model.NodeID `json:"round,omitempty"` // Loop: the devices, from the lowest
 	Ended   uint64         `json:"ended"`           // packets seen last here, or that looped
-	Through uint64         `json:"through"`         // Loop: of those, packets that came out of it and arrived
+	Escaped uint64         `json:"through"`         // Loop: of those, packets that came out of it and arrived
 	Packets uint64         `json:"packets"`         // of so many that came by
-	Excused float64        `json:"excused"`         // share of them that lost mirrors would make look so
+	MirrorShare float64        `json:"excused"`         // share of them that lost mirrors would make look so
 	Chance  float64        `json:"chance"`          // that lost mirrors explain it all
 }
 
 // Detour tells whether all packets that went round came out and arrived, as they
 // do that are underway while wrong routes are put right: no loop stands there.
-func (f *Finding) Detour() bool { return f.Kind == Loop && f.Through == f.Ended }
+func (f *Finding) Detour() bool { return f.Kind == Loop && f.Escaped == f.Ended }
 
 // MirrorLoss is the measured share of a switch's mirrors that are lost, and on
 // how many packets that passed it the figure rests.
@@ -54,15 +54,15 @@ func (j *Judge) MirrorLoss(id model.NodeID) (share float64, packets uint64) {
 
 // Findings lists the places to blame, the surest first.
 func (j *Judge) Findings() (list []Finding) {
-	all := j.overall()
+	all := j.overallMirrorLoss()
 	ends := map[model.NodeID]float64{} // largest share of packets that end at a switch, of those to one next
-	for p, c := range j.places {
-		if c.all.ended >= j.cfg.Least {
+	for p, c := range j.locations {
+		if c.all.ended >= j.cfg.MinPackets {
 			ends[p.at] = max(ends[p.at], float64(c.all.ended)/float64(c.all.packets()))
 		}
 	}
-	for p, c := range j.places {
-		if f, sure := j.judge(p, c, all, ends); sure {
+	for p, c := range j.locations {
+		if f, sure := j.evaluate(p, c, all, ends); sure {
 			list = append(list, f)
 		}
 	}
@@ -71,7 +71,7 @@ func (j *Judge) Findings() (list []Finding) {
 		if slices.ContainsFunc(list[:blamed], func(f Finding) bool { return f.Switch == id.at && f.Next == id.next && f.Known == id.known }) {
 			continue
 		}
-		if f, sure := j.judge(id.place, c, all, ends); sure {
+		if f, sure := j.evaluate(id.location, c, all, ends); sure {
 			key := id.key
 			f.Flow = &key
 			list = append(list, f)
@@ -93,9 +93,9 @@ func compareFlows(a, b *model.FlowKey) int {
 	return a.Compare(*b)
 }
 
-// judge weighs one place against the loss of mirrors.
-func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]float64) (f Finding, sure bool) {
-	if c.all.ended < j.cfg.Least {
+// evaluate weighs one place against the loss of mirrors.
+func (j *Judge) evaluate(p location, c *tally, all float64, ends map[model.NodeID]float64) (f Finding, sure bool) {
+	if c.all.ended < j.cfg.MinPackets {
 		return f, false
 	}
 	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.all.ended, Packets: c.all.packets()}
@@ -107,80 +107,80 @@ func (j *Judge) judge(p place, c *tally, all float64, ends map[model.NodeID]floa
 		case role == topo.Host:
 			first = 0 // it mirrors nothing, and sends nothing on
 		case role == topo.Mux: // what it sends on, a switch sees again
-		case !j.heard[p.next]:
+		case !j.reported[p.next]:
 			f.Kind = Silent
-		case j.worse(p.next, all):
-			first = max(all, j.bound(&j.passed[p.next]))
+		case j.losesMoreMirrors(p.next, all):
+			first = max(all, j.mirrorLossBound(&j.passed[p.next]))
 		}
 	}
 	if p.stuck {
 		return f, true // no mirror behind it was ever made
 	}
-	f.Excused, f.Chance = c.all.weigh(first, all, beyond, j.cfg.Together)
-	few := counts{}
-	for _, x := range c.apart {
-		few.add(int(x.left), x.bad)
+	f.MirrorShare, f.Chance = c.all.mirrorLossChance(first, all, beyond, j.cfg.MirrorsPerDatagram)
+	few := packetCounts{}
+	for _, x := range c.samples {
+		few.add(int(x.hopsAhead), x.bad)
 	}
-	if excused, chance := few.weigh(first, all, beyond, 1); chance < f.Chance {
-		f.Excused, f.Chance = excused, chance
+	if excused, chance := few.mirrorLossChance(first, all, beyond, 1); chance < f.Chance {
+		f.MirrorShare, f.Chance = excused, chance
 	}
 	return f, f.Chance < j.cfg.Alpha
 }
 
-// weigh says what share of packets lost mirrors make look ended, and with what
+// mirrorLossChance says what share of packets lost mirrors make look ended, and with what
 // chance they make so many; together is how many packets are one observation.
-func (c *counts) weigh(first, all, beyond, together float64) (excused, chance float64) {
+func (c *packetCounts) mirrorLossChance(first, all, beyond, together float64) (excused, chance float64) {
 	n := float64(c.packets())
 	if n == 0 {
 		return 0, 1
 	}
-	for left, k := range c.left {
+	for left, k := range c.byHopsAhead {
 		if k > 0 {
 			excused += float64(k) / n * first * min(math.Pow(all, float64(left-1))+beyond, 1)
 		}
 	}
-	return excused, tail(float64(c.ended)/n, excused, n/together)
+	return excused, chernoffTail(float64(c.ended)/n, excused, n/together)
 }
 
-// worse tells whether a switch seems to lose more mirrors than others do. A
+// losesMoreMirrors tells whether a switch seems to lose more mirrors than others do. A
 // switch of which few packets tell is taken to be like the others, unless it is
 // most of those few that are missing.
-func (j *Judge) worse(id model.NodeID, all float64) bool {
+func (j *Judge) losesMoreMirrors(id model.NodeID, all float64) bool {
 	share, n := j.MirrorLoss(id)
-	return share > 0.5 || tail(share, all, float64(n)/j.cfg.Together) < 0.2
+	return share > 0.5 || chernoffTail(share, all, float64(n)/j.cfg.MirrorsPerDatagram) < 0.2
 }
 
-// overall is a share of lost mirrors that the true one of all switches hardly
+// overallMirrorLoss is a share of lost mirrors that the true one of all switches hardly
 // exceeds.
-func (j *Judge) overall() float64 {
+func (j *Judge) overallMirrorLoss() float64 {
 	var seen, lost, few, fewLost uint64
-	add := func(e *evidence) {
+	add := func(e *mirrorCounts) {
 		seen, lost = seen+e.seen, lost+e.lost
-		few, fewLost = few+uint64(len(e.apart)), fewLost+e.apart.bad()
+		few, fewLost = few+uint64(len(e.samples)), fewLost+e.samples.countBad()
 	}
-	add(&j.elsewhere)
+	add(&j.unknownSwitches)
 	for i := range j.passed {
 		add(&j.passed[i])
 	}
-	return min(bound(seen, lost, j.cfg.Together), bound(few-fewLost, fewLost, 1))
+	return min(upperBound(seen, lost, j.cfg.MirrorsPerDatagram), upperBound(few-fewLost, fewLost, 1))
 }
 
-// bound is overall of one switch.
-func (j *Judge) bound(e *evidence) float64 {
-	lost := e.apart.bad()
-	return min(bound(e.seen, e.lost, j.cfg.Together), bound(uint64(len(e.apart))-lost, lost, 1))
+// mirrorLossBound is overall of one switch.
+func (j *Judge) mirrorLossBound(e *mirrorCounts) float64 {
+	lost := e.samples.countBad()
+	return min(upperBound(e.seen, e.lost, j.cfg.MirrorsPerDatagram), upperBound(uint64(len(e.samples))-lost, lost, 1))
 }
 
-// bound is three observations and two standard deviations above what was
+// mirrorLossBound is three observations and two standard deviations above what was
 // measured, if so many are one observation.
-func bound(seen, lost uint64, together float64) float64 {
+func upperBound(seen, lost uint64, together float64) float64 {
 	k, n := float64(lost)/together, float64(seen+lost)/together
 	return min((k+2*math.Sqrt(k)+3)/(n+3), 1)
 }
 
-// tail bounds the chance that of n packets, each of which ends early with
+// chernoffTail bounds the chance that of n packets, each of which ends early with
 // chance p, a share as large as x does (Chernoff).
-func tail(x, p, n float64) float64 {
+func chernoffTail(x, p, n float64) float64 {
 	p = max(p, 1e-6)
 	if x <= p {
 		return 1

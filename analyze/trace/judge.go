@@ -14,23 +14,23 @@ type JudgeConfig struct {
 	// Alpha is the most chance that lost mirrors alone explain what a place is
 	// blamed for.
 	Alpha float64
-	// Least is how many packets must be seen last at a place.
-	Least uint64
-	// Together is how many mirrors share a datagram, and are lost with it: so
+	// MinPackets is how many packets must be seen last at a place.
+	MinPackets uint64
+	// MirrorsPerDatagram is how many mirrors share a datagram, and are lost with it: so
 	// many count as one observation.
-	Together float64
-	// Apart is how far apart packets must come by to share no datagram: longer
+	MirrorsPerDatagram float64
+	// MinSeparation is how far apart packets must come by to share no datagram: longer
 	// than reports wait for each other. Of such packets each counts.
-	Apart time.Duration
-	// Flows is how many flows are looked at one by one, of those with packets
+	MinSeparation time.Duration
+	// MaxFlows is how many flows are looked at one by one, of those with packets
 	// that ended short; and how many different loops.
-	Flows int
+	MaxFlows int
 }
 
 // DefaultJudgeConfig accuses wrongly once in a million, if mirrors of the usual
 // length are lost by the datagram.
 func DefaultJudgeConfig() JudgeConfig {
-	return JudgeConfig{Alpha: 1e-6, Least: 3, Together: 8, Apart: 30 * time.Microsecond, Flows: 1 << 14}
+	return JudgeConfig{Alpha: 1e-6, MinPackets: 3, MirrorsPerDatagram: 8, MinSeparation: 30 * time.Microsecond, MaxFlows: 1 << 14}
 }
 
 // Check complains about what cannot work.
@@ -38,54 +38,54 @@ func (c *JudgeConfig) Check() error {
 	switch {
 	case !(c.Alpha > 0 && c.Alpha < 1):
 		return fmt.Errorf("trace: alpha %v, want it between 0 and 1", c.Alpha)
-	case c.Least < 1:
-		return fmt.Errorf("trace: at least %d packets, want 1 or more", c.Least)
-	case !(c.Together >= 1):
-		return fmt.Errorf("trace: %v mirrors together, want 1 or more", c.Together)
-	case c.Apart <= 0:
-		return fmt.Errorf("trace: packets are %v apart, want more than 0", c.Apart)
-	case c.Flows < 0:
-		return fmt.Errorf("trace: %d flows, want 0 or more", c.Flows)
+	case c.MinPackets < 1:
+		return fmt.Errorf("trace: at least %d packets, want 1 or more", c.MinPackets)
+	case !(c.MirrorsPerDatagram >= 1):
+		return fmt.Errorf("trace: %v mirrors together, want 1 or more", c.MirrorsPerDatagram)
+	case c.MinSeparation <= 0:
+		return fmt.Errorf("trace: packets are %v apart, want more than 0", c.MinSeparation)
+	case c.MaxFlows < 0:
+		return fmt.Errorf("trace: %d flows, want 0 or more", c.MaxFlows)
 	}
 	return nil
 }
 
-// maxLeft bounds the hops that were still ahead of a packet.
-const maxLeft = 7
+// maxHopsAhead bounds the hops that were still ahead of a packet.
+const maxHopsAhead = 7
 
-// place is a switch and the node that it sends to.
-type place struct {
+// location is a switch and the node that it sends to.
+type location struct {
 	at, next model.NodeID
-	known    bool // next is
+	known    bool // nextNode is
 	stuck    bool // the switch said that there is none
 }
 
 // tally counts packets of a place.
 type tally struct {
-	all   counts
-	apart apart
+	all   packetCounts
+	samples independentSamples
 }
 
-// counts are packets by the hops still ahead of them.
-type counts struct {
-	left  [maxLeft + 1]uint64
+// packetCounts are packets by the hops still ahead of them.
+type packetCounts struct {
+	byHopsAhead  [maxHopsAhead + 1]uint64
 	ended uint64
 }
 
-// evidence counts mirrors of hops that packets passed for certain.
-type evidence struct {
+// mirrorCounts counts mirrors of hops that packets passed for certain.
+type mirrorCounts struct {
 	seen, lost uint64
-	apart      apart
+	samples      independentSamples
 }
 
-func (e *evidence) merge(o *evidence) {
+func (e *mirrorCounts) merge(o *mirrorCounts) {
 	e.seen += o.seen
 	e.lost += o.lost
-	e.apart.merge(o.apart, apartMirrors)
+	e.samples.merge(o.samples, maxMirrorSamples)
 }
 
-type flowAt struct {
-	place
+type flowLocation struct {
+	location
 	key model.FlowKey
 }
 
@@ -99,14 +99,14 @@ type Judge struct {
 	cfg    JudgeConfig
 	fabric *topo.Fabric
 
-	places map[place]*tally
-	flows  map[flowAt]*tally
+	locations map[location]*tally
+	flows  map[flowLocation]*tally
 	loops  map[string]*Finding
 	// By switch: hops that packets passed for certain, mirrored or not, and
 	// whether anything was heard of it.
-	passed    []evidence
-	heard     []bool
-	elsewhere evidence // lost, at switches that are not known
+	passed    []mirrorCounts
+	reported     []bool
+	unknownSwitches mirrorCounts // lost, at switches that are not known
 	hash      uint64   // of the packet at hand
 
 	// Refused counts flows, and packets in loops, that were not looked at for
@@ -121,48 +121,48 @@ func NewJudge(cfg JudgeConfig, f *topo.Fabric) (*Judge, error) {
 	}
 	n := len(f.Nodes())
 	return &Judge{
-		cfg: cfg, fabric: f, places: map[place]*tally{}, flows: map[flowAt]*tally{}, loops: map[string]*Finding{},
-		passed: make([]evidence, n), heard: make([]bool, n),
+		cfg: cfg, fabric: f, locations: map[location]*tally{}, flows: map[flowLocation]*tally{}, loops: map[string]*Finding{},
+		passed: make([]mirrorCounts, n), reported: make([]bool, n),
 	}, nil
 }
 
-// Add takes a complete trace. Those that ended while routes changed or were
+// AddTrace takes a complete trace. Those that ended while routes changed or were
 // evicted say nothing, neither do switches that the fabric does not have.
-func (j *Judge) Add(t *Trace) {
+func (j *Judge) AddTrace(t *Trace) {
 	if t.End == Unsettled || t.End == Unknown || t.Evicted {
 		return
 	}
 	for i := range t.Hops {
-		if !j.fabric.Has(t.Hops[i].Switch) {
+		if !j.fabric.HasNode(t.Hops[i].Switch) {
 			return
 		}
-		j.heard[t.Hops[i].Switch] = true
+		j.reported[t.Hops[i].Switch] = true
 	}
 	if t.End == Looped {
-		j.loop(t)
+		j.addLoop(t)
 		return
 	}
 	j.hash = t.ID.hash()
-	j.witness(t)
+	j.countMirrors(t)
 	last := len(t.Hops) - 1
 	left := 0 // hops ahead of the last that was seen
-	if t.End == Short {
-		left = ahead(t.routes, &t.Hops[last])
-		j.count(t, &t.Hops[last], left, true)
+	if t.End == Incomplete {
+		left = hopsAhead(t.routes, &t.Hops[last])
+		j.countDeparture(t, &t.Hops[last], left, true)
 	}
 	for i := last - 1; i >= 0; i-- {
 		a, b := &t.Hops[i], &t.Hops[i+1]
-		if a.samePart(b) {
+		if a.sameSegment(b) {
 			left += int(a.TTL) - int(b.TTL)
 		} else {
-			left = 1 // at least the part that follows
+			left = 1 // counterFor least the part that follows
 		}
-		j.count(t, a, left, false)
+		j.countDeparture(t, a, left, false)
 	}
 }
 
-// ahead is how many switches a packet has still to pass.
-func ahead(r *topo.Routes, h *Hop) int {
+// hopsAhead is how many switches a packet has still to pass.
+func hopsAhead(r *topo.Routes, h *Hop) int {
 	links, ok := r.Distance(h.Switch, h.To)
 	if !ok {
 		return 1
@@ -173,21 +173,21 @@ func ahead(r *topo.Routes, h *Hop) int {
 	return max(links, 1)
 }
 
-// count enters a packet that left a switch.
-func (j *Judge) count(t *Trace, h *Hop, left int, ended bool) {
-	p := place{at: h.Switch}
-	p.next, p.known = next(j.fabric, h)
-	p.stuck = t.ports && h.Out == 0 && !t.routes.Owns(h.Switch, h.To)
-	c := j.places[p]
+// countDeparture enters a packet that left a switch.
+func (j *Judge) countDeparture(t *Trace, h *Hop, left int, ended bool) {
+	p := location{at: h.Switch}
+	p.next, p.known = nextNode(j.fabric, h)
+	p.stuck = t.outPorts && h.Out == 0 && !t.routes.Owns(h.Switch, h.To)
+	c := j.locations[p]
 	if c == nil {
 		c = &tally{}
-		j.places[p] = c
+		j.locations[p] = c
 	}
-	j.enter(c, h.Time, left, ended)
-	id := flowAt{p, t.Key}
+	j.countPacket(c, h.Time, left, ended)
+	id := flowLocation{p, t.Key}
 	if f := j.flows[id]; f != nil {
-		j.enter(f, h.Time, left, ended)
-	} else if ended && len(j.flows) < j.cfg.Flows {
+		j.countPacket(f, h.Time, left, ended)
+	} else if ended && len(j.flows) < j.cfg.MaxFlows {
 		// The packet that drew attention does not count: it was chosen for how
 		// it ended.
 		j.flows[id] = &tally{}
@@ -196,71 +196,71 @@ func (j *Judge) count(t *Trace, h *Hop, left int, ended bool) {
 	}
 }
 
-// enter counts the packet at hand, which left a switch at a time of its clock:
+// countPacket counts the packet at hand, which left a switch at a time of its clock:
 // the next one's mirrors share datagrams by it.
-func (j *Judge) enter(c *tally, at model.Time, left int, ended bool) {
-	left = min(max(left, 1), maxLeft)
+func (j *Judge) countPacket(c *tally, at model.Time, left int, ended bool) {
+	left = min(max(left, 1), maxHopsAhead)
 	c.all.add(left, ended)
-	if slot, counts := slotOf(at, j.cfg.Apart); counts {
-		c.apart.add(one{slot, j.hash, uint8(left), ended}, apartPackets)
+	if slot, counts := sampleSlot(at, j.cfg.MinSeparation); counts {
+		c.samples.addSample(sample{slot, j.hash, uint8(left), ended}, maxPacketSamples)
 	}
 }
 
-// mirrored counts a mirror of the packet at hand, there or not. The time of one
+// countMirror counts a mirror of the packet at hand, there or not. The time of one
 // that is not is that of the hop nearest to it: clocks may differ, and some that
 // were lost together count more than once, which excuses more.
-func (j *Judge) mirrored(e *evidence, at model.Time, lost bool) {
+func (j *Judge) countMirror(e *mirrorCounts, at model.Time, lost bool) {
 	if lost {
 		e.lost++
 	} else {
 		e.seen++
 	}
-	if slot, counts := slotOf(at, j.cfg.Apart); counts {
-		e.apart.add(one{slot, j.hash, 0, lost}, apartMirrors)
+	if slot, counts := sampleSlot(at, j.cfg.MinSeparation); counts {
+		e.samples.addSample(sample{slot, j.hash, 0, lost}, maxMirrorSamples)
 	}
 }
 
-func (c *counts) add(left int, ended bool) {
-	c.left[left]++
+func (c *packetCounts) add(left int, ended bool) {
+	c.byHopsAhead[left]++
 	if ended {
 		c.ended++
 	}
 }
 
-func (c *counts) packets() (n uint64) {
-	for _, k := range c.left {
+func (c *packetCounts) packets() (n uint64) {
+	for _, k := range c.byHopsAhead {
 		n += k
 	}
 	return n
 }
 
-// witness counts the mirrors that are there and those that should be. The last
+// countMirrors counts the mirrors that are there and those that should be. The last
 // hop was seen or it would not be the last: it says nothing.
-func (j *Judge) witness(t *Trace) {
+func (j *Judge) countMirrors(t *Trace) {
 	for i := range t.Hops[:len(t.Hops)-1] {
 		a, b := &t.Hops[i], &t.Hops[i+1]
-		j.mirrored(&j.passed[a.Switch], a.Time, false)
-		if n := gap(a, b); n > 0 {
-			if id, ok := next(j.fabric, a); ok {
-				j.mirrored(&j.passed[id], a.Time, true)
+		j.countMirror(&j.passed[a.Switch], a.Time, false)
+		if n := missingBetween(a, b); n > 0 {
+			if id, ok := nextNode(j.fabric, a); ok {
+				j.countMirror(&j.passed[id], a.Time, true)
 				n--
 			}
 			for range n {
-				j.mirrored(&j.elsewhere, a.Time, true)
+				j.countMirror(&j.unknownSwitches, a.Time, true)
 			}
 		}
 	}
 	if t.firstMissing() {
 		if first := t.routes.ExpectedLastHops(t.Key.Src); len(first) == 1 {
-			j.mirrored(&j.passed[first[0]], t.Hops[0].Time, true)
+			j.countMirror(&j.passed[first[0]], t.Hops[0].Time, true)
 		} else {
-			j.mirrored(&j.elsewhere, t.Hops[0].Time, true)
+			j.countMirror(&j.unknownSwitches, t.Hops[0].Time, true)
 		}
 	}
 }
 
-// loop enters a packet that went round.
-func (j *Judge) loop(t *Trace) {
+// addLoop enters a packet that went round.
+func (j *Judge) addLoop(t *Trace) {
 	var round []model.NodeID
 	for i := t.Loop[0]; i < t.Loop[1]; i++ {
 		round = append(round, t.Hops[i].Switch)
@@ -270,12 +270,12 @@ func (j *Judge) loop(t *Trace) {
 	name := fmt.Sprint(round)
 	f := j.loops[name]
 	if f == nil {
-		if len(j.loops) >= max(j.cfg.Flows, 1) {
+		if len(j.loops) >= max(j.cfg.MaxFlows, 1) {
 			j.Refused++
 			return
 		}
 		key := t.Key
-		f = &Finding{Kind: Loop, Switch: t.Hops[t.Loop[0]].Switch, Flow: &key, Round: round}
+		f = &Finding{Kind: Loop, Switch: t.Hops[t.Loop[0]].Switch, Flow: &key, Switches: round}
 		j.loops[name] = f
 	}
 	if f.Flow != nil && *f.Flow != t.Key {
@@ -283,23 +283,23 @@ func (j *Judge) loop(t *Trace) {
 	}
 	f.Ended++
 	f.Packets++
-	if t.arrives(t.routes, &t.Hops[len(t.Hops)-1]) {
-		f.Through++
+	if t.mayEndAt(t.routes, &t.Hops[len(t.Hops)-1]) {
+		f.Escaped++
 	}
 }
 
 // Merge adds what another judge of the same fabric has gathered. Flows beyond
 // the room for them are counted as refused.
 func (j *Judge) Merge(o *Judge) {
-	for p, c := range o.places {
-		if j.places[p] == nil {
-			j.places[p] = &tally{}
+	for p, c := range o.locations {
+		if j.locations[p] == nil {
+			j.locations[p] = &tally{}
 		}
-		j.places[p].merge(c)
+		j.locations[p].merge(c)
 	}
 	for p, c := range o.flows {
 		if j.flows[p] == nil {
-			if len(j.flows) >= j.cfg.Flows {
+			if len(j.flows) >= j.cfg.MaxFlows {
 				j.Refused++
 				continue
 			}
@@ -311,7 +311,7 @@ func (j *Judge) Merge(o *Judge) {
 		if mine := j.loops[name]; mine != nil {
 			mine.Ended += f.Ended
 			mine.Packets += f.Packets
-			mine.Through += f.Through
+			mine.Escaped += f.Escaped
 			if mine.Flow != nil && (f.Flow == nil || *f.Flow != *mine.Flow) {
 				mine.Flow = nil
 			}
@@ -322,20 +322,20 @@ func (j *Judge) Merge(o *Judge) {
 	}
 	for i := range j.passed {
 		j.passed[i].merge(&o.passed[i])
-		j.heard[i] = j.heard[i] || o.heard[i]
+		j.reported[i] = j.reported[i] || o.reported[i]
 	}
-	j.elsewhere.merge(&o.elsewhere)
+	j.unknownSwitches.merge(&o.unknownSwitches)
 	j.Refused += o.Refused
 }
 
 func (c *tally) merge(o *tally) {
 	c.all.merge(&o.all)
-	c.apart.merge(o.apart, apartPackets)
+	c.samples.merge(o.samples, maxPacketSamples)
 }
 
-func (c *counts) merge(o *counts) {
-	for i, n := range o.left {
-		c.left[i] += n
+func (c *packetCounts) merge(o *packetCounts) {
+	for i, n := range o.byHopsAhead {
+		c.byHopsAhead[i] += n
 	}
 	c.ended += o.ended
 }

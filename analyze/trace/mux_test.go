@@ -66,14 +66,14 @@ func newMuxLab(t *testing.T, seed uint64, loss float64) (l *lab, mux, tor model.
 
 // TestTracesGoThroughAMux: a packet to a virtual address is one trace, to its
 // mux and on to the backend in a tunnel; to pass the mux's switch twice is no
-// loop; the time between is the mux's.
+// addLoop; the time between is the mux's.
 func TestTracesGoThroughAMux(t *testing.T) {
 	for _, loss := range []float64{0, 0.2} {
 		l, _, tor := newMuxLab(t, 3, loss)
 		for _, a := range l.analyzers {
-			a.AddCounter(trace.Match{Name: "service", Of: func(t *trace.Trace) bool { return t.Key.Dst == vip }})
-			a.AddCounter(trace.Match{Name: "nobody", Of: func(t *trace.Trace) bool { return t.Key.Src == model.Addr4(0xc0000201) }})
-			a.AddCounter(trace.Match{Name: "inside", Of: func(t *trace.Trace) bool {
+			a.AddCounter(trace.CustomCounter{Name: "service", Matches: func(t *trace.Trace) bool { return t.Key.Dst == vip }})
+			a.AddCounter(trace.CustomCounter{Name: "nobody", Matches: func(t *trace.Trace) bool { return t.Key.Src == model.Addr4(0xc0000201) }})
+			a.AddCounter(trace.CustomCounter{Name: "inside", Matches: func(t *trace.Trace) bool {
 				_, src := l.Fabric().ByAddr(t.Key.Src)
 				_, dst := l.Fabric().ByAddr(t.Key.Dst)
 				return src && dst
@@ -87,12 +87,12 @@ func TestTracesGoThroughAMux(t *testing.T) {
 		if m == nil || m.Count < 100 || loss == 0 && (m.Min < 20*time.Microsecond || m.Mean() > 40*time.Microsecond) {
 			t.Errorf("loss %v: mux latency %+v; want 20 µs and a little", loss, m)
 		}
-		if loss == 0 && (c.Short != 0 || c.Looped != 0 || c.Arrived != c.Traces || c.Lost != 0) {
+		if loss == 0 && (c.Incomplete != 0 || c.Looped != 0 || c.Arrived != c.Traces || c.MirrorsLost != 0) {
 			t.Errorf("%+v; want all packets arrived", c)
 		}
-		service := c.Named["service"]
-		if service == nil || service.Packets < 400 || service.Flows.Count() < 30 || service.Flows.Count() > 50 || c.Named["nobody"] != nil || c.Named["inside"] != nil {
-			t.Errorf("loss %v: counters %v; want 40 flows of the service, and nothing else", loss, c.Named)
+		service := c.Custom["service"]
+		if service == nil || service.Packets < 400 || service.Flows.Count() < 30 || service.Flows.Count() > 50 || c.Custom["nobody"] != nil || c.Custom["inside"] != nil {
+			t.Errorf("loss %v: counters %v; want 40 flows of the service, and nothing else", loss, c.Custom)
 		}
 	}
 }

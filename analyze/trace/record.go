@@ -13,25 +13,25 @@ import (
 // shares nothing with t.
 func (t *Trace) Record(f *topo.Fabric) record.Trace {
 	r := record.Trace{
-		Time: wall(t.First), ID: t.hash(), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), Lost: t.Lost,
+		Time: wallClock(t.First), ID: t.hash(), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), Lost: t.MirrorsLost,
 		Hops: make([]record.TraceHop, len(t.Hops)), Frame: append([]byte(nil), t.Frame...),
 	}
-	r.Latency, _ = t.Span()
+	r.Latency, _ = t.Latency()
 	for i := range t.Hops {
 		h := &t.Hops[i]
 		if i == 0 {
-			r.Time = wall(h.Time)
+			r.Time = wallClock(h.Time)
 		}
-		r.Hops[i] = record.TraceHop{Time: wall(h.Time), Switch: nameOf(f, h.Switch), In: h.In, Out: h.Out, TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth}
+		r.Hops[i] = record.TraceHop{Time: wallClock(h.Time), Switch: nameOf(f, h.Switch), In: h.In, Out: h.Out, TTL: h.TTL, DSCP: h.TOS >> 2, ECN: h.TOS & 3, Depth: h.Depth}
 	}
 	return r
 }
 
-func wall(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
+func wallClock(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
 // nameOf is a node's name, or its number if the fabric does not have it.
 func nameOf(f *topo.Fabric, id model.NodeID) string {
-	if f.Has(id) {
+	if f.HasNode(id) {
 		return f.Node(id).Name
 	}
 	return "node " + strconv.FormatUint(uint64(id), 10)

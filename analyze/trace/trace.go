@@ -23,9 +23,9 @@ type Trace struct {
 	End  End
 	Loop [2]int // Looped: hops at which a device was met, and met again
 
-	// Lost counts mirrors that are known to be missing: of hops between two that
+	// MirrorsLost counts mirrors that are known to be missing: of hops between two that
 	// were seen, and of the first switch.
-	Lost int
+	MirrorsLost int
 	// Reordered counts mirrors that came after those of later hops, Duplicates
 	// those that came twice, Repeats hops that the packet came by again in the
 	// same state: sent again, or doubled on the way.
@@ -33,7 +33,7 @@ type Trace struct {
 	Evicted                        bool // closed early, for want of room
 
 	routes *topo.Routes // of its time
-	ports  bool         // out ports are known
+	outPorts  bool         // out ports are known
 }
 
 // End says what became of a packet.
@@ -43,9 +43,9 @@ type End uint8
 const (
 	Unknown   End = iota // not IP, or nothing is known about its destination
 	Arrived              // seen last where its destination is attached
-	Short                // seen last elsewhere: the packet is lost, or mirrors are
+	Incomplete                // seen last elsewhere: the packet is lost, or mirrors are
 	Looped               // passed a device twice
-	Unsettled            // Short or Looped while routes were changing, or evicted
+	Unsettled            // Incomplete or Looped while routes were changing, or evicted
 )
 
 // String prints the end's name.
@@ -53,10 +53,10 @@ func (e End) String() string {
 	return [...]string{"unknown", "arrived", "short", "looped", "unsettled"}[e]
 }
 
-// Keep tells whether a trace is worth keeping whole: abnormal ones, those of
+// WorthKeeping tells whether a trace is worth keeping whole: abnormal ones, those of
 // marked packets and of protocols.
-func (t *Trace) Keep() bool {
-	return t.End == Short || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
+func (t *Trace) WorthKeeping() bool {
+	return t.End == Incomplete || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
 }
 
 // Clone returns a copy to keep.
@@ -66,9 +66,9 @@ func (t *Trace) Clone() *Trace {
 	return &c
 }
 
-// Span is the time from the first hop to the last, by their clocks. It is false
+// Latency is the time from the first hop to the last, by their clocks. It is false
 // of a packet seen once.
-func (t *Trace) Span() (time.Duration, bool) {
+func (t *Trace) Latency() (time.Duration, bool) {
 	n := len(t.Hops)
 	if n < 2 {
 		return 0, false
@@ -79,7 +79,7 @@ func (t *Trace) Span() (time.Duration, bool) {
 // HopDelay is the time from one hop to the next, by the clocks of both. It is
 // false where no next was seen, or not the next.
 func (t *Trace) HopDelay(i int) (time.Duration, bool) {
-	if i+1 >= len(t.Hops) || !t.Hops[i].samePart(&t.Hops[i+1]) || gap(&t.Hops[i], &t.Hops[i+1]) > 0 {
+	if i+1 >= len(t.Hops) || !t.Hops[i].sameSegment(&t.Hops[i+1]) || missingBetween(&t.Hops[i], &t.Hops[i+1]) > 0 {
 		return 0, false
 	}
 	return t.Hops[i+1].Time.Sub(t.Hops[i].Time), true
@@ -97,7 +97,7 @@ func (t *Trace) MuxDelay(i int) (time.Duration, bool) {
 // sortHops brings hops into the order of the way. Most come so.
 func sortHops(hops []Hop) {
 	for i := 1; i < len(hops); i++ {
-		if later(&hops[i-1], &hops[i]) {
+		if isLater(&hops[i-1], &hops[i]) {
 			slices.SortFunc(hops, func(a, b Hop) int {
 				return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Time, b.Time))
 			})
@@ -106,61 +106,61 @@ func sortHops(hops []Hop) {
 	}
 }
 
-// later tells whether a must stand behind b.
-func later(a, b *Hop) bool {
+// isLater tells whether a must stand behind b.
+func isLater(a, b *Hop) bool {
 	if x, y := a.rank(), b.rank(); x != y {
 		return x < y
 	}
 	return a.Switch > b.Switch || a.Switch == b.Switch && a.Time > b.Time
 }
 
-// examine says what became of the packet, from its hops and the routes of its
+// classify says what became of the packet, from its hops and the routes of its
 // time.
-func (t *Trace) examine(intent *topo.Intent, settle time.Duration) {
+func (t *Trace) classify(intent *topo.Intent, settle time.Duration) {
 	sortHops(t.Hops)
 	t.routes = intent.At(t.Last)
 	if t.Key.IsZero() {
 		return
 	}
 	settled := !t.Evicted && intent.At(t.First.Add(-settle)) == t.routes
-	t.Lost = t.missing()
+	t.MirrorsLost = t.missingMirrors()
 	at := &t.Hops[len(t.Hops)-1]
 	switch {
 	case t.findLoop():
 		t.End = Looped
 	case len(t.routes.Owners(at.To)) == 0:
 		return
-	case t.arrives(t.routes, at) || !settled && t.arrives(intent.At(t.First.Add(-settle)), at):
+	case t.mayEndAt(t.routes, at) || !settled && t.mayEndAt(intent.At(t.First.Add(-settle)), at):
 		t.End = Arrived
 		return
 	default:
-		t.End = Short
+		t.End = Incomplete
 	}
 	if !settled {
 		t.End = Unsettled
 	}
 }
 
-// arrives tells whether a packet may rightly be seen last at a hop. One to an
+// mayEndAt tells whether a packet may rightly be seen last at a hop. One to an
 // address that muxes answer for has still to come back from the mux.
-func (t *Trace) arrives(r *topo.Routes, at *Hop) bool {
+func (t *Trace) mayEndAt(r *topo.Routes, at *Hop) bool {
 	if !slices.Contains(r.ExpectedLastHops(at.To), at.Switch) {
 		return false
 	}
 	if r.Owns(at.Switch, at.To) {
 		// The tunnel ends here, and what is inside goes on: to a host of this
 		// switch no other sees it.
-		return at.Depth == 1 || at.Depth == 2 && !virtual(r, t.Key.Dst) && slices.Contains(r.ExpectedLastHops(t.Key.Dst), at.Switch)
+		return at.Depth == 1 || at.Depth == 2 && !isVirtual(r, t.Key.Dst) && slices.Contains(r.ExpectedLastHops(t.Key.Dst), at.Switch)
 	}
-	if to, ok := next(r.Fabric(), at); t.ports && (!ok || !r.Owns(to, at.To)) {
+	if to, ok := nextNode(r.Fabric(), at); t.outPorts && (!ok || !r.Owns(to, at.To)) {
 		return false // the switch sends it elsewhere, or has no route
 	}
-	return at.Depth > 1 || !virtual(r, at.To)
+	return at.Depth > 1 || !isVirtual(r, at.To)
 }
 
-// virtual tells whether muxes answer for an address: packets to it do not end
+// isVirtual tells whether muxes answer for an address: packets to it do not end
 // there, and packets from it do not begin there.
-func virtual(r *topo.Routes, a model.Addr) bool {
+func isVirtual(r *topo.Routes, a model.Addr) bool {
 	for _, id := range r.Owners(a) {
 		if n := r.Fabric().Node(id); n.Role == topo.Mux && n.IPv4 != a && n.IPv6 != a {
 			return true
@@ -176,7 +176,7 @@ func (t *Trace) findLoop() bool {
 	for i := range t.Hops {
 		for j := i - 1; j >= 0; j-- {
 			a, b := &t.Hops[j], &t.Hops[i]
-			if a.Switch == b.Switch && a.samePart(b) && a.TTL > b.TTL {
+			if a.Switch == b.Switch && a.sameSegment(b) && a.TTL > b.TTL {
 				t.Loop = [2]int{j, i}
 				return true
 			}
@@ -185,10 +185,10 @@ func (t *Trace) findLoop() bool {
 	return false
 }
 
-// missing counts the hops whose mirrors are lost for certain.
-func (t *Trace) missing() (n int) {
+// missingMirrors counts the hops whose mirrors are lost for certain.
+func (t *Trace) missingMirrors() (n int) {
 	for i := 1; i < len(t.Hops); i++ {
-		n += gap(&t.Hops[i-1], &t.Hops[i])
+		n += missingBetween(&t.Hops[i-1], &t.Hops[i])
 	}
 	if t.firstMissing() {
 		n++
@@ -196,9 +196,9 @@ func (t *Trace) missing() (n int) {
 	return n
 }
 
-// gap is how many hops lie between two of one part of the way.
-func gap(a, b *Hop) int {
-	if !a.samePart(b) {
+// missingBetween is how many hops lie between two of one part of the way.
+func missingBetween(a, b *Hop) int {
+	if !a.sameSegment(b) {
 		return 0
 	}
 	return max(int(a.TTL)-int(b.TTL)-1, 0)
@@ -208,15 +208,15 @@ func gap(a, b *Hop) int {
 // attached. A probe may be let loose anywhere, and answers from a virtual
 // address come from its backends.
 func (t *Trace) firstMissing() bool {
-	if t.Hops[0].Depth > 1 || t.Why.Has(mirror.Debug) || virtual(t.routes, t.Key.Src) {
+	if t.Hops[0].Depth > 1 || t.Why.Has(mirror.Debug) || isVirtual(t.routes, t.Key.Src) {
 		return false
 	}
 	first := t.routes.ExpectedLastHops(t.Key.Src)
 	return len(first) > 0 && !slices.Contains(first, t.Hops[0].Switch)
 }
 
-// next is the node behind a hop's out port.
-func next(f *topo.Fabric, h *Hop) (model.NodeID, bool) {
+// nextNode is the node behind a hop's out port.
+func nextNode(f *topo.Fabric, h *Hop) (model.NodeID, bool) {
 	if !f.Has(h.Switch) {
 		return 0, false
 	}

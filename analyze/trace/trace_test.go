@@ -26,14 +26,14 @@ func TestEnds(t *testing.T) {
 		"two mirrors are lost":   {[]int{0, 3, 4}, Arrived, 2},
 		"the first is lost":      {[]int{1, 2, 3, 4}, Arrived, 1},
 		"only the last":          {[]int{4}, Arrived, 1},
-		"lost at the spine":      {[]int{0, 1, 2}, Short, 0},
-		"lost at the first":      {[]int{0}, Short, 0},
-		"lost, and a mirror too": {[]int{0, 2}, Short, 1},
+		"lost at the spine":      {[]int{0, 1, 2}, Incomplete, 0},
+		"lost at the first":      {[]int{0}, Incomplete, 0},
+		"lost, and a mirror too": {[]int{0, 2}, Incomplete, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, _ := gather(t, noPorts(), func(a *Assembler) {
 				for i, hop := range tc.hops {
-					a.Add(model.Time(i), seen(w[hop], 15, uint8(64-hop), 7, model.Time(1000*hop)))
+					a.AddMirror(model.Time(i), seen(w[hop], 15, uint8(64-hop), 7, model.Time(1000*hop)))
 				}
 			})
 			if len(list) != 1 {
@@ -45,8 +45,8 @@ func TestEnds(t *testing.T) {
 			for _, hop := range tc.hops {
 				want = append(want, w[hop])
 			}
-			if diff := cmp.Diff(want, switches(got)); diff != "" || got.End != tc.end || got.Lost != tc.lost {
-				t.Errorf("%v, %d mirrors lost, by %v; want %v, %d, %v", got.End, got.Lost, switches(got), tc.end, tc.lost, want)
+			if diff := cmp.Diff(want, switches(got)); diff != "" || got.End != tc.end || got.MirrorsLost != tc.lost {
+				t.Errorf("%v, %d mirrors lost, by %v; want %v, %d, %v", got.End, got.MirrorsLost, switches(got), tc.end, tc.lost, want)
 			}
 		})
 	}
@@ -63,11 +63,11 @@ func switches(t *Trace) (list []model.NodeID) {
 // wrong host, did not deliver it.
 func TestOutPortsTell(t *testing.T) {
 	tor := fabric.Node(15).Ports[0].Peer
-	for out, want := range map[model.PortID]End{tor.Port: Arrived, 0: Short, 3 - tor.Port: Short} {
+	for out, want := range map[model.PortID]End{tor.Port: Arrived, 0: Incomplete, 3 - tor.Port: Incomplete} {
 		list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
 			m := seen(tor.Node, 15, 60, 7, 0)
 			m.Out = out
-			a.Add(0, m)
+			a.AddMirror(0, m)
 		})
 		if list[0].End != want {
 			t.Errorf("by port %d it %v; want %v", out, list[0].End, want)
@@ -105,7 +105,7 @@ func TestLoops(t *testing.T) {
 			list, _ := gather(t, noPorts(), func(x *Assembler) {
 				for i, v := range tc.visits {
 					f := frame(v.headers, 1, 7, []byte("payload"))
-					x.Add(0, &mirror.Mirror{Switch: v.at, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
+					x.AddMirror(0, &mirror.Mirror{Switch: v.at, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
 				}
 			})
 			if len(list) != 1 {
@@ -129,7 +129,7 @@ func TestDetours(t *testing.T) {
 		for id, way := range [][]model.NodeID{{tor, leaf, tor, leaf, last}, {tor, leaf, tor, leaf}} {
 			for i, sw := range way {
 				f := frame([]header{{a, b, uint8(64 - i)}}, 1, uint16(id), []byte("payload"))
-				x.Add(0, &mirror.Mirror{Switch: sw, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
+				x.AddMirror(0, &mirror.Mirror{Switch: sw, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
 			}
 		}
 	})
@@ -142,9 +142,9 @@ func TestDetours(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, detour := range []bool{true, false} {
-		j.Add(list[i])
+		j.AddTrace(list[i])
 		got := j.Findings()
-		if len(got) != 1 || got[0].Kind != Loop || got[0].Ended != uint64(i+1) || got[0].Through != 1 || got[0].Detour() != detour {
+		if len(got) != 1 || got[0].Kind != Loop || got[0].Ended != uint64(i+1) || got[0].Escaped != 1 || got[0].Detour() != detour {
 			t.Errorf("after %d packets: %+v; want a finding of all that went round, one that arrived, a detour: %v", i+1, got, detour)
 		}
 	}
@@ -188,18 +188,18 @@ func TestRoutesOfItsTime(t *testing.T) {
 	}{
 		"old place, before":     {before, change - 1, Arrived},
 		"old place, just after": {before, change + 1000, Arrived},
-		"old place, long after": {before, change + model.Time(5*time.Second), Short},
-		"new place, before":     {after, change - model.Time(time.Second), Short},
+		"old place, long after": {before, change + model.Time(5*time.Second), Incomplete},
+		"new place, before":     {after, change - model.Time(time.Second), Incomplete},
 		"new place, after":      {after, change + 1, Arrived},
 		"nowhere, just after":   {spine, change + 1, Unsettled},
 	} {
 		var got End
-		a, err := New(noPorts(), history, func(tr *Trace) { got = tr.End })
+		a, err := NewAssembler(noPorts(), history, func(tr *Trace) { got = tr.End })
 		if err != nil {
 			t.Fatal(err)
 		}
 		packet := frame([]header{{f.Node(h1).IPv4, to, 60}}, 1, 7, nil)
-		a.Add(tc.when, &mirror.Mirror{Switch: tc.at, Frame: packet, Length: uint16(len(packet))})
+		a.AddMirror(tc.when, &mirror.Mirror{Switch: tc.at, Frame: packet, Length: uint16(len(packet))})
 		a.Flush()
 		if got != tc.end {
 			t.Errorf("%s: %v; want %v", name, got, tc.end)

@@ -66,7 +66,7 @@ func (f *flowsAsked) run(a *app, cmd *cobra.Command, key model.FlowKey, top int)
 }
 
 func printFlowPage(w io.Writer, p *api.FlowPage) error {
-	fmt.Fprintf(w, "from %s to %s\n", clock(p.From), clock(p.To))
+	fmt.Fprintf(w, "from %s to %s\n", clock(p.CoveredFrom), clock(p.CoveredTo))
 	if len(p.Items) == 0 {
 		_, err := fmt.Fprintln(w, "no flows")
 		return err
@@ -80,8 +80,8 @@ func printFlowPage(w io.Writer, p *api.FlowPage) error {
 	if err := t.print(w); err != nil {
 		return err
 	}
-	if p.Dropped > 0 {
-		fmt.Fprintf(w, "%d more flows of this span are left out; --top shows more\n", p.Dropped)
+	if p.Omitted > 0 {
+		fmt.Fprintf(w, "%d more flows of this span are left out; --top shows more\n", p.Omitted)
 	}
 	more(w, p.Next)
 	return nil

@@ -80,7 +80,7 @@ func (f *probeFlags) ask(a *app, cmd *cobra.Command) error {
 		}
 		return a.printProbes(cmd.OutOrStdout(), list)
 	}
-	r.Count, r.SpacedUs = int(f.Count), int(f.Interval.Microseconds())
+	r.Count, r.IntervalUs = int(f.Count), int(f.Interval.Microseconds())
 	p, err := f.finished(cmd, c, r)
 	if err != nil {
 		return f.asked.advice(err)

@@ -68,7 +68,7 @@ func (f *traceFlags) ask(a *app, cmd *cobra.Command) (err error) {
 		return q.advice(err)
 	}
 	if f.pcapng != "" {
-		b, err := c.Capture(cmd.Context(), q.id)
+		b, err := c.TracePcapng(cmd.Context(), q.id)
 		if err != nil {
 			return q.advice(err)
 		}

@@ -22,7 +22,7 @@ func (a *app) benchCommand() *cobra.Command {
 	var plots string
 	cmd := &cobra.Command{
 		Use:   "bench [SUITE…]",
-		Short: "Measure Weft side by side with its peers",
+		Short: "Benchmark Weft against comparable tools",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -63,32 +63,32 @@ func (a *app) benchCommand() *cobra.Command {
 		suites = append(suites, s.Name+"\t"+s.About)
 	}
 	cmd.ValidArgs = suites
-	cmd.Flags().StringVar(&plots, "plots", "", "also measure how figures grow, and write the plots of it into this folder")
-	cmd.Long = "Measure Weft side by side with its peers, both in one run on the same input.\n\nSuites:\n"
+	cmd.Flags().StringVar(&plots, "plots", "", "also measure how results scale, and write plots (SVG) to this directory")
+	cmd.Long = "Benchmark Weft against comparable tools, in one run on the same input.\n\nSuites:\n"
 	for _, s := range bench.Suites() {
 		cmd.Long += fmt.Sprintf("  %-8s %s\n", s.Name, s.About)
 	}
 	return cmd
 }
 
-// benchReport is what was measured, and where.
+// benchReport holds the measurements and the machine they were taken on.
 type benchReport struct {
 	Machine string         `json:"machine"`
 	Results []bench.Result `json:"results"`
 }
 
-// measure runs suites one after another. What was measured before one fails
-// stays in the report.
-func (r *benchReport) measure(ctx context.Context, suites []bench.Suite, plots string, told io.Writer) error {
+// measure runs suites one after another. Results measured before a failure stay
+// in the report.
+func (r *benchReport) measure(ctx context.Context, suites []bench.Suite, plots string, progress io.Writer) error {
 	for _, s := range suites {
-		fmt.Fprintf(told, "%s: %s\n  input: %s\n", s.Name, s.About, s.Input)
+		fmt.Fprintf(progress, "%s: %s\n  input: %s\n", s.Name, s.About, s.Input)
 		results, err := s.Run(ctx)
 		if err != nil {
 			return fmt.Errorf("bench %s: %w", s.Name, err)
 		}
 		r.Results = append(r.Results, results...)
 		if plots != "" {
-			if err := writePlots(ctx, s, plots, told); err != nil {
+			if err := writePlots(ctx, s, plots, progress); err != nil {
 				return fmt.Errorf("bench %s: %w", s.Name, err)
 			}
 		}
@@ -110,17 +110,17 @@ func (r *benchReport) print(w io.Writer) error {
 			t.row(one.Name, "", "", one.Peer, "", goal, "skipped: "+one.Skipped)
 			continue
 		}
-		verdict := "ok"
+		verdict := "PASS"
 		if !one.Pass {
-			verdict = "MISSED"
+			verdict = "FAIL"
 		}
 		t.row(one.Name, figure(one.Value, one.Unit), figure(one.PeerValue, one.Unit), one.Peer, ratio(one), goal, strings.TrimSpace(verdict+" "+one.Note))
 	}
 	return t.print(w)
 }
 
-// writePlots draws how the figures of a suite grow.
-func writePlots(ctx context.Context, s bench.Suite, dir string, told io.Writer) error {
+// writePlots writes plots of how a suite's results scale.
+func writePlots(ctx context.Context, s bench.Suite, dir string, progress io.Writer) error {
 	list, err := s.Plots(ctx)
 	if err != nil || len(list) == 0 {
 		return err
@@ -130,12 +130,12 @@ func writePlots(ctx context.Context, s bench.Suite, dir string, told io.Writer) 
 		if err := os.WriteFile(name, []byte(p.Chart.SVG()), 0o666); err != nil {
 			return err
 		}
-		fmt.Fprintf(told, "  wrote %s\n", name)
+		fmt.Fprintf(progress, "  wrote %s\n", name)
 	}
 	return nil
 }
 
-// ratio prints how two sides compare, and how far the rounds were apart.
+// ratio formats Weft's result over the peer's, with the range over all rounds.
 func ratio(r bench.Result) string {
 	if r.RatioHigh == 0 {
 		return fmt.Sprintf("%.3g×", r.Ratio)
@@ -143,7 +143,7 @@ func ratio(r bench.Result) string {
 	return fmt.Sprintf("%.3g× (%.3g to %.3g)", r.Ratio, r.RatioLow, r.RatioHigh)
 }
 
-// figure prints three significant digits without an exponent.
+// figure formats three significant digits without an exponent.
 func figure(v float64, unit string) string {
 	digits := 2
 	for x := v; x >= 10 && digits > 0; x /= 10 {

@@ -28,7 +28,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// collectFlags are the flags of weft collect that are not yet a Config.
+// collectFlags are the flags of weft collect before they are parsed into a Config.
 type collectFlags struct {
 	listen, status string
 	roce, control  string
@@ -47,20 +47,19 @@ func (a *app) collectCommand() *cobra.Command {
 	f := collectFlags{listen: cfg.Listen.String(), status: cfg.Status.String(), control: cfg.Control.String()}
 	cmd := &cobra.Command{
 		Use:   "collect",
-		Short: "Take reports into memory that can be queried",
-		Long: `Take reports of Direct Telemetry Access into memory that can be queried.
+		Short: "Collect reports into memory that can be queried",
+		Long: `Collect Direct Telemetry Access (DTA) reports into memory that can be queried.
 
-Reports arrive over UDP, in Weft's own format or in either of the public
-prototype's. With --dir the memories are files: they survive the process, and
-weft query reads them while reports come in. The account of everything that was
-lost is at the status address (/status, /metrics) and in weft collect status.
+Reports arrive over UDP, in Weft's DTA format or in either format of the public
+prototype. With --dir the memories are files: they survive the process, and weft
+query reads them while reports arrive. Losses are counted by stage and reason at
+the status address (/status, /metrics) and in weft collect status.
 
-With --rocev2 the memories are written by translators over RDMA (weft translate,
-or a switch) in place of reports: the address takes RoCEv2 packets as an RDMA
-network card would.
+With --rocev2 translators (weft translate, or a switch) write the memories over
+RDMA: the address receives RoCEv2 packets as an RDMA NIC would, and no reports.
 
-The memories, unless flags say otherwise: newest values of 4 and 20 bytes,
-counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
+Default memories: newest values of 4 and 20 bytes, counters, paths of 5 hops,
+64 lists of events and 64 lists of whole datagrams.`,
 		Example: `  weft collect --dir /var/lib/weft
   weft collect --key-write 4=1GiB --lists 1024:8:65536
   weft collect --prototype --listen 0.0.0.0:40040
@@ -77,30 +76,33 @@ counters, paths of 5 hops, 64 lists of events and 64 of whole datagrams.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.listen, "listen", f.listen, "address that takes reports")
-	fl.StringVar(&f.status, "status", f.status, "address that serves /status, /metrics, /notices; empty for none")
-	fl.StringVar(&f.roce, "rocev2", "", "address that takes RoCEv2 writes in place of reports")
-	fl.StringVar(&f.control, "control", f.control, "address where translators set up connections for --rocev2")
-	fl.StringVar(&cfg.Memory.Dir, "dir", "", "directory for the memories' files; without it they end with the process")
-	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "sockets that share the port")
-	fl.Float64Var(&cfg.Rate, "rate", 0, "reports per second that are let through; reporters are told of the others")
-	fl.Uint16Var(&cfg.AnswerPort, "answer-port", 0, "port for answers to reporters; 0 is the one they report from")
+	fl.StringVar(&f.listen, "listen", f.listen, "UDP address that receives reports")
+	fl.StringVar(&f.status, "status", f.status, "address that serves /status, /metrics, /notices; empty disables it")
+	fl.StringVar(&f.roce, "rocev2", "", "UDP address that receives RoCEv2 writes instead of reports")
+	fl.StringVar(&f.control, "control", f.control, "with --rocev2: address where translators connect")
+	fl.StringVar(&cfg.Memory.Dir, "dir", "", "directory of the memory files (default: memory ends with the process)")
+	fl.IntVar(&cfg.Workers, "workers", cfg.Workers, "number of sockets that share the port")
+	fl.Float64Var(&cfg.Rate, "rate", 0, "rate limit in reports/s, 0 for none; excess is NACKed to the reporter")
+	fl.Uint16Var(&cfg.AnswerPort, "answer-port", 0, "UDP port for replies to reporters; 0 means the source port of the report")
 	fl.StringArrayVar(&f.keyWrites, "key-write", nil, "memory for the newest values, VALUE_BYTES=SIZE")
 	fl.StringVar(&f.counts, "key-increment", "", "memory for counters, SIZE")
 	fl.StringVar(&f.postcards, "postcards", "", "memory for paths, HOPS=SIZE")
-	fl.StringArrayVar(&f.lists, "lists", nil, "lists of one shape, LISTS:ENTRY_BYTES:CAPACITY[:sized]")
-	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, "put paths whose hops sum up to more than ABOVE on a list, SHIFT:BITS:ABOVE:LIST")
-	fl.BoolVar(&f.prototype, "prototype", false, "lay the memories out as the public prototype does")
-	fl.StringVar(&record.Path, "record", "", "pcapng file that every datagram is also written to, which weft replay plays")
-	fl.StringVar(&f.recordSize, "record-size", record.MaxSize.String(), "a file of this size becomes an old one, with its time in its name; 0: no bound")
-	fl.IntVar(&record.Keep, "record-keep", record.Keep, "old files that are kept; 0: all")
-	fl.BoolVar(&record.Rejected, "record-rejected", false, "also write what was received and not taken")
+	fl.StringArrayVar(&f.lists, "lists", nil, "lists of one layout, LISTS:ENTRY_BYTES:CAPACITY[:sized]")
+	fl.StringArrayVar(&f.slowPaths, "slow-paths", nil, slowPathsHelp)
+	fl.BoolVar(&f.prototype, "prototype", false, "use the memory layout of the public prototype")
+	fl.StringVar(&record.Path, "record", "", "also write every datagram to this pcapng file, for weft replay")
+	fl.StringVar(&f.recordSize, "record-size", record.MaxSize.String(), "rotate the recording at this size; 0 disables rotation")
+	fl.IntVar(&record.Keep, "record-keep", record.Keep, "number of rotated files to keep; 0 keeps all")
+	fl.BoolVar(&record.Rejected, "record-rejected", false, "also record rejected datagrams")
 	cmd.AddCommand(a.collectStatusCommand())
 	return cmd
 }
 
-// runCollector runs a collector or translator until ctx ends, and records what it
-// receives if a file is given.
+// slowPathsHelp describes --slow-paths of weft collect and weft translate.
+const slowPathsHelp = "append paths whose hop values sum to more than ABOVE to a list, SHIFT:BITS:ABOVE:LIST"
+
+// runCollector runs a collector or translator until ctx ends. With a record path
+// it also records what it receives.
 func runCollector(ctx context.Context, cfg collector.Config, record capture.Config, stderr io.Writer) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	var c *collector.Collector
@@ -133,10 +135,10 @@ func runCollector(ctx context.Context, cfg collector.Config, record capture.Conf
 	return errors.Join(c.Run(ctx), recorded())
 }
 
-// applyRecord turns the flags into a Config.
+// applyRecord parses the recording's flags into r.
 func (f collectFlags) applyRecord(r *capture.Config) (err error) {
 	if f.roce != "" && r.Path != "" {
-		return errors.New("--record is of reports, and --rocev2 takes none")
+		return errors.New("--record writes reports, and --rocev2 receives none; want one of them")
 	}
 	if r.MaxSize, err = model.ParseBytes(f.recordSize); err != nil {
 		return fmt.Errorf("--record-size: %w", err)
@@ -144,7 +146,7 @@ func (f collectFlags) applyRecord(r *capture.Config) (err error) {
 	return r.Check()
 }
 
-// apply turns the flags into a Config.
+// apply parses the flags into cfg.
 func (f collectFlags) apply(cfg *collector.Config) error {
 	cfg.Status, cfg.RoCE = netip.AddrPort{}, netip.AddrPort{}
 	for _, x := range []struct {
@@ -172,11 +174,11 @@ func (f collectFlags) apply(cfg *collector.Config) error {
 	return cfg.Check()
 }
 
-// applyMemory lays the memories out.
+// applyMemory parses the layout of the memories.
 func (f collectFlags) applyMemory(m *collector.Memory) error {
 	if f.prototype {
 		if f.keyWrites != nil || f.counts != "" || f.postcards != "" || f.lists != nil {
-			return errors.New("--prototype has memories of its own: leave out --key-write, --key-increment, --postcards and --lists")
+			return errors.New("--prototype fixes the memory layout, and cannot be combined with --key-write, --key-increment, --postcards or --lists")
 		}
 		*m = collector.PrototypeMemory(m.Dir)
 	}
@@ -233,8 +235,8 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 	return nil
 }
 
-// applySlowPaths adds the queries. The lists that answers go to are known here
-// if they are in a memory of one's own.
+// applySlowPaths adds the queries. Their result lists can be checked here only
+// if they are in this process's memory.
 func (f collectFlags) applySlowPaths(cfg *collector.Config) error {
 	for _, s := range f.slowPaths {
 		n, _, err := numbers(s, 4, "")
@@ -252,7 +254,7 @@ func (f collectFlags) applySlowPaths(cfg *collector.Config) error {
 	return nil
 }
 
-// addrPort parses the address of a flag; an empty one is none.
+// addrPort parses the address of a flag; an empty value leaves to unchanged.
 func addrPort(flag, value string, to *netip.AddrPort) (err error) {
 	if value == "" {
 		return nil
@@ -274,7 +276,7 @@ func numberAndSize(s string) (int, int64, error) {
 	return v, int64(b), nil
 }
 
-// numbers parses n numbers with colons between, and a word that may follow.
+// numbers parses n numbers separated by colons, and an optional last word.
 func numbers(s string, n int, word string) (all []uint64, has bool, err error) {
 	parts := strings.Split(s, ":")
 	if word != "" && len(parts) == n+1 && parts[n] == word {
@@ -297,8 +299,8 @@ func (a *app) collectStatusCommand() *cobra.Command {
 	at := collector.DefaultConfig().Status.String()
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Tell what a collector took and what it lost",
-		Args:  arguments(0, 0),
+		Short: "Show what a collector stored and what it lost",
+		Args:  argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := fetchStatus(cmd.Context(), at)
 			if err != nil {
@@ -311,11 +313,11 @@ func (a *app) collectStatusCommand() *cobra.Command {
 				}{st, st.Losses()})
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "listening on %v for %v, %d reports stored\n\n", st.Listen, st.Uptime.Round(time.Second), st.Stored())
+			fmt.Fprintf(out, "listening on %v for %v, %d reports stored\n\n", st.Listen, model.FormatDuration(st.Uptime), st.Stored())
 			var memory table
 			memory.row("MEMORY", "SIZE", "WRITES", "GEOMETRY")
 			for _, m := range st.Memory {
-				memory.row(m.Kind, model.Bytes(m.Bytes), m.Counts.Writes, string(m.Geometry))
+				memory.row(m.Kind, model.FormatBytes(model.Bytes(m.Bytes)), m.Counts.Writes, string(m.Geometry))
 			}
 			if err := memory.print(out); err != nil {
 				return err
@@ -347,14 +349,14 @@ func fetchStatus(ctx context.Context, at string) (st collector.Status, err error
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return st, fmt.Errorf("ask the collector: %w; is weft collect running there? --at names another", err)
+		return st, fmt.Errorf("query the collector: %w; is weft collect running there? --at sets the address", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return st, fmt.Errorf("ask the collector at %s: %s", at, resp.Status)
+		return st, fmt.Errorf("query the collector at %s: %s", at, resp.Status)
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&st); err != nil {
-		return st, fmt.Errorf("ask the collector at %s: %w", at, err)
+		return st, fmt.Errorf("query the collector at %s: %w", at, err)
 	}
 	return st, nil
 }

@@ -57,7 +57,7 @@ or one was invented.`,
 		Example: `  weft demo
   weft demo --rate 1Gb/s
   weft demo --once --seed 7`,
-		Args: arguments(0, 0),
+		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -124,7 +124,7 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 		path = filepath.Join(dir, "weft.duckdb")
 	}
 	s, err := live.NewSystem(live.Options{
-		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Page: console.Page(),
+		Config: f.Config, Pace: f.pace, Every: f.every, Store: path, Listen: f.listen, Pprof: f.pprof, Page: console.Files(),
 		Build: readBuildInfo(), Log: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Found: func(line string) { fmt.Fprintln(out, line) },
 	})

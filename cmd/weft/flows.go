@@ -107,9 +107,9 @@ func (f *flowsFlags) play(cmd *cobra.Command, args []string) (*flowwatch.Watch, 
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	meter := newMeter(cmd.ErrOrStderr(), f.quiet)
-	r, err := scenario.Run(ctx, s, scenario.Options{Sink: log.Take}, meter.show)
-	meter.clear()
+	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
+	r, err := scenario.Run(ctx, s, scenario.Options{Sink: log.Take}, bar.show)
+	bar.clear()
 	if err != nil {
 		return nil, nil, nil, err
 	}

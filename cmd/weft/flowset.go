@@ -16,7 +16,7 @@ import (
 func (a *app) flowsetCommand() *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "flowset",
-		Short: "Size the tables that count every flow",
+		Short: "Size flowset tables",
 	}, a.flowsetPlanCommand())
 }
 
@@ -29,10 +29,10 @@ func (a *app) flowsetPlanCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "How large filter and table must be for a number of flows",
-		Long: `How large filter and table of a flowset must be, so that all of so many flows per
-slot are decoded in a share of the slots. With --net the flows are decoded with
-the help of neighbouring switches, which takes fewer cells.`,
+		Short: "Compute filter and table sizes for a number of flows",
+		Long: `Compute the sizes of a flowset's filter and table, so that all flows of a slot are
+decoded in a given share of the slots. With --net neighbouring switches are decoded
+jointly, which takes fewer cells.`,
 		Example: `  weft flowset plan --flows 100000
   weft flowset plan --flows 100000 --target 0.999 --net -o json`,
 		Args: argumentCount(0, 0),
@@ -55,14 +55,14 @@ the help of neighbouring switches, which takes fewer cells.`,
 			return v.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().IntVar(&flows, "flows", 100_000, "flows of one address family in one slot")
-	cmd.Flags().Float64Var(&target, "target", 0.99, "share of slots in which all flows are decoded, at most 0.999")
-	cmd.Flags().BoolVar(&net, "net", false, "decode with the help of neighbours")
-	cmd.Flags().DurationVar(&slot, "slot", 10*time.Millisecond, "length of a slot, for the rate of exports")
+	cmd.Flags().IntVar(&flows, "flows", 100_000, "number of flows per slot and address family")
+	cmd.Flags().Float64Var(&target, "target", 0.99, "share of slots in which all flows must be decoded, at most 0.999")
+	cmd.Flags().BoolVar(&net, "net", false, "decode neighbouring switches jointly")
+	cmd.Flags().DurationVar(&slot, "slot", 10*time.Millisecond, "slot length, for the export rate")
 	return cmd
 }
 
-// planView is a sizing with its memory under several cell layouts.
+// planView is a flowset sizing with its memory for each cell layout.
 type planView struct {
 	Flows  int     `json:"flows"`
 	Target float64 `json:"target"`
@@ -114,14 +114,14 @@ func newPlanView(s *flowset.Sizing, slot time.Duration) *planView {
 }
 
 func (v *planView) print(w io.Writer) error {
-	how := "by itself"
+	how := "each flowset on its own"
 	if v.Mode == flowset.Net.String() {
-		how = "with its neighbours"
+		how = "neighbouring switches jointly"
 	}
-	fmt.Fprintf(w, "%s per slot of %s, all of them decoded in %g %% of slots, each flowset %s\n\n", plural.Count(v.Flows, "flow"), v.Slot, v.Target*100, how)
+	fmt.Fprintf(w, "%s per slot of %s, all decoded in %g %% of slots, %s\n\n", plural.Count(v.Flows, "flow"), v.Slot, v.Target*100, how)
 	f, t := &v.Filter, &v.Table
 	fmt.Fprintf(w, "filter  k_f = %d, m_f = %d bits: %.1f per flow, no false positive in %.2f %% of slots\n", f.Hashes, f.Bits, f.BitsPerFlow, f.NoFalsePositive*100)
-	fmt.Fprintf(w, "        (k_f = %d, m_f = %d with bits that share no words, as in the paper)\n", f.ScatteredHashes, f.ScatteredBits)
+	fmt.Fprintf(w, "        (k_f = %d, m_f = %d with bits spread over all words, as in the paper)\n", f.ScatteredHashes, f.ScatteredBits)
 	fmt.Fprintf(w, "table   k_c = %d, m_c = %d cells: %.3f per flow, %d in each sub-table\n\n", t.Tables, t.Cells, t.CellsPerFlow, t.TableCells)
 	var tab table
 	tab.row("CELL LAYOUT", "CELL", "MEMORY", "EXPORT")

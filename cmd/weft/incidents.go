@@ -22,7 +22,7 @@ func (a *app) incidentsCommand() *cobra.Command {
   weft incidents --last 10m --cause blackhole
   weft incidents --state open --server https://weft.example:8443
   weft incidents i12 -o json`,
-		Args: arguments(0, 1),
+		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err := errors.Join(err, checkTop(q.Limit)); err != nil {
@@ -72,7 +72,7 @@ func printIncidents(w io.Writer, list []api.Incident) error {
 	t.row("ID", "STATE", "SEVERITY", "CAUSE", "PLACE", "BEGIN", "SUMMARY")
 	for i := range list {
 		in := &list[i]
-		t.row(in.ID, in.State, in.Severity, in.Cause, in.Place, in.Begin.Format("2006-01-02 15:04:05.000"), in.Summary)
+		t.row(in.ID, in.State, in.Severity, in.Cause, in.Location, in.Begin.Format("2006-01-02 15:04:05.000"), in.Summary)
 	}
 	return t.print(w)
 }

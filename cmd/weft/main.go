@@ -100,7 +100,7 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			warnOfVariables(cmd.ErrOrStderr(), os.Environ())
+			warnUnknownVariables(cmd.ErrOrStderr(), os.Environ())
 			if a.format != "table" && a.format != "json" {
 				return usagef("output format %q, want table or json", a.format)
 			}
@@ -108,10 +108,10 @@ Exit codes: 0 fine, 1 error or a goal missed, 2 usage or malformed input,
 			return nil
 		},
 	}
-	root.SetFlagErrorFunc(flagComplaint)
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVarP(&a.format, "output", "o", "table", "output format: table or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	group(
+	commandGroup(
 		root,
 		a.topoCommand(),
 		a.runCommand(),

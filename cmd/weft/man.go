@@ -11,19 +11,19 @@ import (
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
-		Short: "Write man pages for all commands into a folder",
-		Args:  arguments(1, 1),
+		Short: "Write man pages for all commands to a directory",
+		Args:  argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // pages must not change from day to day
-			header := &doc.GenManHeader{Title: "WEFT", Section: "1", Source: "weft " + version, Manual: "Weft"}
+			header := &doc.GenManHeader{Title: "WEFT", Section: "1", Source: "weft " + readBuildInfo().Version, Manual: "Weft"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "man pages in %s; read one with: man %s/weft.1\n", args[0], args[0])
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote man pages to %s; read one with: man %s/weft.1\n", args[0], args[0])
 			return err
 		},
 	}

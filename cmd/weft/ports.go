@@ -38,16 +38,16 @@ func (f *watchFlags) play(cmd *cobra.Command, args []string) (*ports.Played, err
 	f.Channel = ports.Channel{Delay: s.Management.Delay, Loss: s.Management.Loss, Seed: s.Seed}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	meter := newMeter(cmd.ErrOrStderr(), f.quiet)
-	p, err := ports.Play(ctx, s, f.Options, meter.show)
-	meter.clear()
+	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
+	p, err := ports.Play(ctx, s, f.Options, bar.show)
+	bar.clear()
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return nil, err
 		}
 		return nil, usageError{err}
 	}
-	meter.done(p.Result)
+	bar.done(p.Result)
 	return p, nil
 }
 
@@ -85,7 +85,7 @@ ports, with --port for one port over time, with --heat for the map.`,
   weft ports --server http://127.0.0.1:8080
   weft ports --port 'leaf0>spine1' --last 10s
   weft ports --heat --metric load_bps --last 1m --svg heat.svg`,
-		Args: arguments(0, 1),
+		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "congested", "silent", "window", "adaptive", "seed", "duration", "quiet")
 			switch {
@@ -125,7 +125,7 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	case f.svg != "" && !f.heat:
 		return usagef("--svg is for --heat")
 	}
-	if err := writable("svg", f.svg); err != nil {
+	if err := checkWritable("svg", f.svg); err != nil {
 		return err
 	}
 	var depth model.Bytes
@@ -192,7 +192,7 @@ func (f *portsFlags) print(w io.Writer, v *portsView) error {
 // heatOf is the board's heat map as a drawing.
 func heatOf(p *ports.Played, from, to model.Time, steps int) plot.Heat {
 	step := max(to.Sub(from)/time.Duration(steps), 1)
-	h := p.Watch.Board().Heat(from, step, steps)
+	h := p.Watch.Board().Heatmap(from, step, steps)
 	out := plot.Heat{
 		Title: "deepest queue that labels saw", XTitle: "time (µs)",
 		Label: func(v float64) string { return model.Bytes(v).String() },

@@ -67,7 +67,7 @@ type overheadView struct {
 func newPortsView(p *ports.Played) *portsView {
 	b, end := p.Watch.Board(), p.Result.Run.End
 	v := &portsView{Ports: []portStateView{}, Silent: []string{}, Coverage: p.Watch.Coverage().Coverage()}
-	for _, port := range b.Known() {
+	for _, port := range b.ReportedPorts() {
 		s, _ := b.Newest(port)
 		age, _ := b.Age(port, end)
 		w := p.Watch.Port(port)
@@ -97,7 +97,7 @@ func newPortsView(p *ports.Played) *portsView {
 }
 
 func (v *portsView) addCongested(p *ports.Played, from, to model.Time, depth model.Bytes) {
-	for _, c := range p.Watch.Board().Congested(from, to, depth) {
+	for _, c := range p.Watch.Board().CongestedPorts(from, to, depth) {
 		v.Congested = append(v.Congested, congestedView{p.Fabric().LinkName(c.Port), c.Depth, c.At, c.Latency, c.Samples})
 	}
 }

@@ -47,19 +47,19 @@ func (t *table) print(w io.Writer) error {
 	return nil
 }
 
-// writable complains of a file that could not be written when a long run is
-// over, before it begins.
-func writable(flag, path string) error {
+// checkWritable reports before a long run starts that its output file cannot be
+// written.
+func checkWritable(flag, path string) error {
 	if path == "" {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return usagef("--%s %s is a folder, want a file", flag, path)
+		return usagef("--%s %s is a directory, want a file", flag, path)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("--%s %s: %w", flag, path, err)
 	} else if !info.IsDir() {
-		return fmt.Errorf("--%s %s: %s is no folder", flag, path, filepath.Dir(path))
+		return fmt.Errorf("--%s %s: %s is not a directory", flag, path, filepath.Dir(path))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ The exit code is 3 where packets are lost or go round.`,
   weft probe examples/traced-drop.yaml --format 'ip.src == h0,h0 && ip.dst == spine1,h15 && tcp.dstport == 80' --count 10
   weft probe --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server http://127.0.0.1:8080
   weft probe --link 'leaf0>spine1' --count 100`,
-		Args: arguments(0, 1),
+		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
@@ -80,9 +80,9 @@ func (f *probeFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	meter := newMeter(cmd.ErrOrStderr(), f.quiet)
-	p, err := probes.Play(ctx, s, f.Options, meter.show)
-	meter.clear()
+	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
+	p, err := probes.Play(ctx, s, f.Options, bar.show)
+	bar.clear()
 	if err != nil {
 		if ctx.Err() != nil {
 			return err

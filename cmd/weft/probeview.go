@@ -107,7 +107,7 @@ func newFlowProbeView(f *topo.Fabric, a *probes.Flow) flowProbeView {
 // wayOf names the switches of a trace.
 func wayOf(f *topo.Fabric, t *trace.Trace) (names []string) {
 	for i := range t.Hops {
-		if id := t.Hops[i].Switch; f.Has(id) {
+		if id := t.Hops[i].Switch; f.HasNode(id) {
 			names = append(names, f.Node(id).Name)
 		}
 	}

@@ -16,15 +16,15 @@ import (
 )
 
 func (a *app) queryCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "query",
-		Short: "Ask a collector's memory",
-		Long: `Ask a collector's memory, the files of weft collect --dir, also while reports
-come in. A key is a flow ("tcp 10.0.0.2:40000 > 10.0.1.2:80"), an address
-(10.0.0.2) or bytes (0x0a000002).
+		Short: "Query a collector's memory files",
+		Long: `Query the memory files of weft collect --dir, also while reports arrive. A key is a
+flow ("tcp 10.0.0.2:40000 > 10.0.1.2:80"), an address (10.0.0.2) or bytes
+(0x0a000002).
 
-Every answer says how sure it is at the memory's present load: how often at most
-a key that was reported has no answer (EMPTY), or a wrong one (WRONG).`,
+Every answer carries error bounds for the memory's current load: the probability
+that a reported key has no answer (EMPTY), or a wrong one (WRONG).`,
 		Example: `  weft query kw key-write-4.weft "tcp 10.0.0.2:40000 > 10.0.1.2:80"
   weft query postcard postcarding.weft 0x0a000002 --copies 2
   weft query list append-0.weft 7 --newest 10
@@ -32,9 +32,9 @@ a key that was reported has no answer (EMPTY), or a wrong one (WRONG).`,
 	}, a.queryKeyWriteCommand(), a.queryPostcardCommand(), a.queryListCommand(), a.queryCountCommand())
 }
 
-// view opens the memory in a file; what is wrong with it is the user's to
-// mend.
-func view[T any](path string, open func(*region.Region) (T, error)) (t T, done func() error, err error) {
+// openMemory maps a memory file read-only. A missing or foreign file is a usage
+// error.
+func openMemory[T any](path string, open func(*region.Region) (T, error)) (t T, done func() error, err error) {
 	mem, err := region.View(path)
 	if err == nil {
 		if t, err = open(mem); err == nil {
@@ -48,15 +48,15 @@ func view[T any](path string, open func(*region.Region) (T, error)) (t T, done f
 	return t, nil, err
 }
 
-// checkCopies complains of copies that no report asks for.
-func checkCopies(n, least int) error {
-	if n < least || n > place.MaxCopies {
-		return usagef("--copies %d, want %d to %d", n, least, place.MaxCopies)
+// checkCopies rejects a number of copies that no report can ask for.
+func checkCopies(n, minCopies int) error {
+	if n < minCopies || n > place.MaxCopies {
+		return usagef("--copies %d, want %d to %d", n, minCopies, place.MaxCopies)
 	}
 	return nil
 }
 
-// parseKey reads a key as reports carry it.
+// parseKey parses a key into the bytes that reports carry.
 func parseKey(s string) ([]byte, error) {
 	if digits, ok := strings.CutPrefix(s, "0x"); ok {
 		if b, err := hex.DecodeString(digits); err == nil && len(b) > 0 {
@@ -67,11 +67,11 @@ func parseKey(s string) ([]byte, error) {
 	} else if k, err := model.ParseFlowKey(s); err == nil {
 		return k.AppendTo(nil), nil
 	}
-	return nil, usagef("key %q, want a flow, an address or 0x and bytes in hex", s)
+	return nil, usagef("key %q, want a flow, an address, or bytes such as 0x0a000002", s)
 }
 
-// chance prints a probability.
-func chance(p float64) string {
+// formatProbability formats a probability for people.
+func formatProbability(p float64) string {
 	if p > 0 && p < 1e-4 {
 		return fmt.Sprintf("%.1e", p)
 	}

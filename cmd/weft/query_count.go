@@ -20,14 +20,14 @@ func (a *app) queryCountCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "count FILE KEY…",
 		Short: "Sum of keys (Key-Increment)",
-		Long: `Print the sum of each key. It is never below the true one, as long as nothing was
-subtracted; other keys in the same cells make it larger.`,
-		Args: arguments(2, -1),
+		Long: `Print the sum of each key. It is never below the true sum unless something was
+subtracted; other keys in the same cells can make it larger (EXCESS).`,
+		Args: argumentCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCopies(copies, 1); err != nil {
 				return err
 			}
-			t, done, err := view(args[0], count.View)
+			t, done, err := openMemory(args[0], count.View)
 			if err != nil {
 				return err
 			}
@@ -48,13 +48,13 @@ subtracted; other keys in the same cells make it larger.`,
 				return printJSON(cmd.OutOrStdout(), views)
 			}
 			var out table
-			out.row("KEY", "SUM", "TOO MUCH BY")
+			out.row("KEY", "SUM", "EXCESS")
 			for _, v := range views {
-				out.row(v.Key, v.Sum, fmt.Sprintf("≤ %.3g in all but %s", v.Excess, chance(v.Failing)))
+				out.row(v.Key, v.Sum, fmt.Sprintf("≤ %.3g, except with probability %s", v.Excess, formatProbability(v.Failing)))
 			}
 			return out.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().IntVar(&copies, "copies", copies, "copies that the reports asked for, 1 to 4")
+	cmd.Flags().IntVar(&copies, "copies", copies, "copies per key that the reports asked for, 1 to 4")
 	return cmd
 }

@@ -26,7 +26,7 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kw FILE KEY…",
 		Short: "Newest value of keys (Key-Write)",
-		Args:  arguments(2, -1),
+		Args:  argumentCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Consensus < 0 || q.Consensus > place.MaxCopies {
 				return usagef("--consensus %d, want 0 to %d", q.Consensus, place.MaxCopies)
@@ -34,7 +34,7 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 			if err := checkCopies(q.Copies, 0); err != nil {
 				return err
 			}
-			t, done, err := view(args[0], keywrite.View)
+			t, done, err := openMemory(args[0], keywrite.View)
 			if err != nil {
 				return err
 			}
@@ -57,18 +57,19 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 			var out table
 			out.row("KEY", "OUTCOME", "VALUE", "COPIES", "EMPTY ≤", "WRONG ≤")
 			for _, v := range views {
-				out.row(v.Key, v.Outcome, value(v.Value), v.Votes, chance(v.Empty), chance(v.Wrong))
+				out.row(v.Key, v.Outcome, formatValue(v.Value), v.Votes, formatProbability(v.Empty), formatProbability(v.Wrong))
 			}
 			return out.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().IntVar(&q.Copies, "copies", 0, "copies that the reports asked for, 1 to 4; 0 where not known")
-	cmd.Flags().IntVar(&q.Consensus, "consensus", 0, "equal copies that an answer needs; 0 for what most hold")
+	cmd.Flags().IntVar(&q.Copies, "copies", 0, "copies per key that the reports asked for, 1 to 4; 0 if unknown")
+	cmd.Flags().IntVar(&q.Consensus, "consensus", 0, "number of equal copies that an answer needs; 0 means the plurality")
 	return cmd
 }
 
-// value prints bytes, and short ones also as the number they are on the wire.
-func value(digits string) string {
+// formatValue formats bytes in hex, and up to eight of them also as a big-endian
+// number.
+func formatValue(digits string) string {
 	b, err := hex.DecodeString(digits)
 	if err != nil || len(b) == 0 || len(b) > 8 {
 		return digits

@@ -14,16 +14,16 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// listView is entries of a list and the cursor behind them.
+// listView is entries of a list and the cursor after them.
 type listView struct {
 	Head    uint64      `json:"head"`    // entries ever written
 	First   uint64      `json:"first"`   // number of the first one shown
 	Entries []string    `json:"entries"` // in hex
 	Cursor  list.Cursor `json:"cursor"`
-	Paths   []slowPath  `json:"paths,omitempty"` // what the entries say, if asked for
+	Paths   []slowPath  `json:"paths,omitempty"` // the decoded entries, with --slow-paths
 }
 
-// slowPath is an answer of weft collect --slow-paths.
+// slowPath is a result of weft collect --slow-paths.
 type slowPath struct {
 	Key  string   `json:"key"`
 	Sum  uint64   `json:"sum"`
@@ -52,15 +52,15 @@ func (a *app) queryListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list FILE LIST",
 		Short: "Entries of a list (Append)",
-		Long: `Print the entries of a list, oldest first, and the number of the next one. With
-that number as --from, the next call goes on where this one ended, and tells how
-many entries were overwritten in between.`,
-		Args: arguments(2, 2),
+		Long: `Print the entries of a list, oldest first, and the number of the next entry. Pass
+that number as --from to continue; the next call also reports how many entries were
+overwritten in between.`,
+		Args: argumentCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 {
 				return usagef("--limit %d, want at least 1", limit)
 			}
-			t, done, err := view(args[0], list.View)
+			t, done, err := openMemory(args[0], list.View)
 			if err != nil {
 				return err
 			}
@@ -107,10 +107,10 @@ many entries were overwritten in between.`,
 			return a.printList(cmd, v)
 		},
 	}
-	cmd.Flags().Uint64Var(&newest, "newest", 0, "only the newest so many entries")
-	cmd.Flags().Uint64Var(&from, "from", 0, "the entry to begin with, counted from the list's first")
-	cmd.Flags().IntVar(&limit, "limit", limit, "at most so many entries")
-	cmd.Flags().BoolVar(&slow, "slow-paths", false, "entries are answers of weft collect --slow-paths: print key, sum and path")
+	cmd.Flags().Uint64Var(&newest, "newest", 0, "show only the N newest entries")
+	cmd.Flags().Uint64Var(&from, "from", 0, "number of the first entry to show, counted from the list's first")
+	cmd.Flags().IntVar(&limit, "limit", limit, "maximum number of entries")
+	cmd.Flags().BoolVar(&slow, "slow-paths", false, "decode results of weft collect --slow-paths: key, sum and hops")
 	cmd.MarkFlagsMutuallyExclusive("newest", "from")
 	return cmd
 }
@@ -123,7 +123,7 @@ func (a *app) printList(cmd *cobra.Command, v listView) error {
 	if v.Paths == nil {
 		out.row("ENTRY", "DATA")
 		for i, e := range v.Entries {
-			out.row(v.First+uint64(i), value(e))
+			out.row(v.First+uint64(i), formatValue(e))
 		}
 	} else {
 		out.row("ENTRY", "KEY", "SUM", "HOPS")
@@ -134,7 +134,7 @@ func (a *app) printList(cmd *cobra.Command, v listView) error {
 	if err := out.print(cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%d of %d entries, %d overwritten before they were read; go on with --from %d\n",
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%d of %d entries, %d overwritten before they were read; continue with --from %d\n",
 		len(v.Entries), v.Head, v.Cursor.Lost, v.Cursor.Next)
 	return err
 }

@@ -27,12 +27,12 @@ func (a *app) queryPostcardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "postcard FILE KEY…",
 		Short: "Values along the path of keys (Postcarding)",
-		Args:  arguments(2, -1),
+		Args:  argumentCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCopies(q.Copies, 0); err != nil {
 				return err
 			}
-			t, done, err := view(args[0], postcard.View)
+			t, done, err := openMemory(args[0], postcard.View)
 			if err != nil {
 				return err
 			}
@@ -76,18 +76,18 @@ func (a *app) queryPostcardCommand() *cobra.Command {
 						hops = append(hops, strconv.FormatUint(uint64(*h), 10))
 					}
 				}
-				out.row(v.Key, v.Outcome, strings.Join(hops, " > "), v.Copies, chance(v.Empty), chance(v.Wrong))
+				out.row(v.Key, v.Outcome, strings.Join(hops, " > "), v.Copies, formatProbability(v.Empty), formatProbability(v.Wrong))
 			}
 			return out.print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().IntVar(&q.Copies, "copies", 0, "copies that the reports asked for, 1 to 4; 0 where not known")
-	cmd.Flags().BoolVar(&q.Partial, "partial", false, "also take paths with hops missing in between")
-	cmd.Flags().StringVar(&values, "values", "", "file with all values a hop can report, one number to a line")
+	cmd.Flags().IntVar(&q.Copies, "copies", 0, "copies per key that the reports asked for, 1 to 4; 0 if unknown")
+	cmd.Flags().BoolVar(&q.Partial, "partial", false, "also accept paths with missing hops")
+	cmd.Flags().StringVar(&values, "values", "", "file with all values a hop can report, one number per line")
 	return cmd
 }
 
-// readValues reads the set of values from a file.
+// readValues reads the set of possible hop values from a file.
 func readValues(path string, bits int) (*postcard.Values, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func readValues(path string, bits int) (*postcard.Values, error) {
 	for i, field := range strings.Fields(string(text)) {
 		v, err := strconv.ParseUint(field, 0, 32)
 		if err != nil {
-			return nil, fmt.Errorf("%s: value %d is %q, want a number of 32 bits", path, i+1, field)
+			return nil, fmt.Errorf("%s: value %d is %q, want a 32-bit number", path, i+1, field)
 		}
 		values = append(values, uint32(v))
 	}

@@ -28,13 +28,13 @@ func (a *app) reproCommand() *cobra.Command {
 	var f reproFlags
 	cmd := &cobra.Command{
 		Use:   "repro [list | all | PAPER… | CLAIM…]",
-		Short: "Measure what the papers claim, and judge it",
-		Long: `Measure what the papers behind Weft claim, with Weft's own parts, and print what was
-published, what was measured, and PASS or FAIL. Without arguments, or with list,
-it prints the claims there are.
+		Short: "Reproduce the claims of the papers",
+		Long: `Reproduce the claims of the papers behind Weft with Weft's components, and print the
+published value, the measured value, and PASS or FAIL. Without arguments, or with
+list, it lists the claims.
 
-The exit code is 1 where a claim failed or could not be measured. The same seed
-gives the same figures, except for times, which are of this machine.
+The exit code is 1 if a claim failed or could not be measured. The same seed gives
+the same results, except for times, which depend on the machine.
 
 Papers:
 `,
@@ -50,7 +50,7 @@ Papers:
 			case err != nil:
 				return usageError{err}
 			case len(entries) == 0:
-				return fmt.Errorf("repro %s: no claim is measured yet", strings.Join(args, " "))
+				return fmt.Errorf("repro %s: this paper has no claims", strings.Join(args, " "))
 			}
 			if f.out != "" {
 				if err := os.MkdirAll(f.out, 0o777); err != nil {
@@ -70,9 +70,9 @@ Papers:
 		}
 	}
 	cmd.ValidArgs = append(cmd.ValidArgs, "list\tprint the claims", "all\tmeasure every claim")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "of all randomness")
-	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes, under a minute per claim")
-	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG) into this folder")
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "random seed")
+	cmd.Flags().BoolVar(&f.quick, "quick", false, "fewer trials and smaller sizes: under a minute per claim")
+	cmd.Flags().StringVar(&f.out, "out", "", "write plots (SVG) to this directory")
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func (a *app) listClaims(w io.Writer) error {
 		Claims []row `json:"claims"`
 	}{Claims: []row{}}
 	var t table
-	t.row("CLAIM", "WHERE", "PUBLISHED", "WHAT")
+	t.row("CLAIM", "SECTION", "PUBLISHED", "DESCRIPTION")
 	for _, p := range a.papers {
 		for _, c := range p.Claims {
 			list.Claims = append(list.Claims, row{c.ID, p.Name, c.Where, c.Says, c.Published})
@@ -108,7 +108,7 @@ func (a *app) measureClaims(ctx context.Context, cmd *cobra.Command, entries []r
 		Quick   bool            `json:"quick"`
 		Machine string          `json:"machine"`
 	}{Seed: f.seed, Quick: f.quick, Machine: bench.Machine()}
-	progress := newMeter(cmd.ErrOrStderr(), false)
+	progress := newProgressBar(cmd.ErrOrStderr(), false)
 	failed := 0
 	for i, e := range entries {
 		start := time.Now()

@@ -17,7 +17,8 @@ import (
 	"github.com/weft-telemetry/weft/scenario/hpcc"
 )
 
-// runFlags are the flags of weft run.
+// runFlags are the flags of weft run; other commands that run a scenario take
+// some of them.
 type runFlags struct {
 	hpcc     string
 	asDCQCN  bool
@@ -32,19 +33,19 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Play a scenario in the simulator and judge what comes of it",
-		Long: `Play a scenario in the packet-level simulator and judge what comes of it.
+		Short: "Run a scenario in the simulator and check its expectations",
+		Long: `Run a scenario in the packet-level simulator and check its expectations.
 
-A scenario is a YAML file: topology, fabric settings, traffic, faults and what
-is expected of them. With --hpcc it is a configuration of the HPCC simulator.
-The same seed gives the same output, byte for byte.
+A scenario is a YAML file: topology, fabric settings, traffic, faults and expected
+results. With --hpcc it is a configuration of the HPCC simulator. The same seed
+gives the same output, byte for byte.
 
-Where hosts have agents, their complaints about slow flows are diagnosed from
-what the switches tell: which anomaly, where it began, and who began it.
+Where hosts have agents, the slow flows they detect are diagnosed from the reports
+of the switches: anomaly, initial location, root cause and culprits.
 
-The exit code is 1 where something came out otherwise than expected, and 3 where
-a deadlock formed, a lossless class lost packets for want of room, or agents
-found pauses that spread, and the scenario expects nothing about it.`,
+The exit code is 1 if an expectation is not met. It is 3 if the scenario expects
+nothing of the kind, but a deadlock formed, a lossless class dropped packets (buffer
+full), or agents detected PFC spreading.`,
 		Example: `  weft run examples/incast.yaml
   weft run examples/deadlock.yaml --out results
   weft run examples/storm.yaml --out results --pcap 'tor7>h15' -o json
@@ -55,25 +56,25 @@ found pauses that spread, and the scenario expects nothing about it.`,
 			} else if f.hpcc != "" {
 				return nil
 			}
-			return arguments(1, 1)(cmd, args)
+			return argumentCount(1, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			s, err := f.scenario(cmd, args)
+			s, err := f.readScenario(cmd, args)
 			if err != nil {
 				return err
 			}
-			if err := f.prepare(); err != nil {
+			if err := f.makeOutputDir(); err != nil {
 				return err
 			}
-			meter := newMeter(cmd.ErrOrStderr(), f.quiet)
-			r, err := scenario.Run(ctx, s, f.options(), meter.show)
-			meter.clear()
+			bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
+			r, err := scenario.Run(ctx, s, f.options(), bar.show)
+			bar.clear()
 			if err != nil {
 				return err
 			}
-			meter.done(r)
+			bar.done(r)
 			if f.out != "" {
 				if err := writeResult(f.out, r); err != nil {
 					return err
@@ -96,29 +97,29 @@ found pauses that spread, and the scenario expects nothing about it.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&f.hpcc, "hpcc", "", "run this configuration of the HPCC simulator, or of Hawkeye's fork of it")
-	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: run with DCQCN, whatever congestion control the file names")
-	cmd.Flags().StringVar(&f.out, "out", "", "write results into this folder: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
-	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil, "with --out: capture the link of this port (tor0:Ethernet4 or 'tor0>leaf1'); may be repeated")
-	f.add(cmd)
+	cmd.Flags().StringVar(&f.hpcc, "hpcc", "", "run this configuration file of the HPCC simulator, or of Hawkeye's fork of it")
+	cmd.Flags().BoolVar(&f.asDCQCN, "dcqcn", false, "with --hpcc: use DCQCN instead of the configured congestion control")
+	cmd.Flags().StringVar(&f.out, "out", "", "write results to this directory: report.html, fct.txt, pfc.txt, CSV, JSON, pcapng")
+	cmd.Flags().StringArrayVar(&f.pcap, "pcap", nil, "with --out: capture the link of this port, e.g. tor0:Ethernet4 or 'tor0>leaf1'; repeatable")
+	f.register(cmd)
 	return cmd
 }
 
-// add gives a command the flags of all that play a scenario.
-func (f *runFlags) add(cmd *cobra.Command) {
+// register adds the flags of every command that runs a scenario.
+func (f *runFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the run, instead of the scenario's")
-	fl.DurationVar(&f.duration, "duration", 0, "simulated time, instead of the scenario's")
+	fl.Uint64Var(&f.seed, "seed", 0, "random seed, instead of the scenario's")
+	fl.DurationVar(&f.duration, "duration", 0, "simulated duration, instead of the scenario's")
 	fl.BoolVar(&f.quiet, "quiet", false, "no progress on standard error")
 }
 
-// scenario reads what shall run, with what the command line says about it.
-func (f *runFlags) scenario(cmd *cobra.Command, args []string) (s *scenario.Scenario, err error) {
+// readScenario reads the scenario to run and applies the flags to it.
+func (f *runFlags) readScenario(cmd *cobra.Command, args []string) (s *scenario.Scenario, err error) {
 	switch {
 	case f.asDCQCN && f.hpcc == "":
 		return nil, usagef("--dcqcn is for --hpcc")
 	case len(f.pcap) > 0 && f.out == "":
-		return nil, usagef("--pcap needs --out, a folder to write to")
+		return nil, usagef("--pcap needs --out, the directory to write to")
 	case cmd.Flags().Changed("duration") && (f.duration <= 0 || f.duration > scenario.MaxDuration):
 		return nil, usagef("--duration %v, want above 0 and at most %v", f.duration, scenario.MaxDuration)
 	case f.hpcc != "":
@@ -134,7 +135,7 @@ func (f *runFlags) scenario(cmd *cobra.Command, args []string) (s *scenario.Scen
 	}
 	if f.duration > 0 {
 		if s.Duration = f.duration - time.Duration(s.Base); s.Duration <= 0 {
-			return nil, usagef("--duration %v, want above %v, when the first flow begins", f.duration, time.Duration(s.Base))
+			return nil, usagef("--duration %v, want more than %v, the start of the first flow", f.duration, time.Duration(s.Base))
 		}
 	}
 	for _, name := range f.pcap {
@@ -147,7 +148,7 @@ func (f *runFlags) scenario(cmd *cobra.Command, args []string) (s *scenario.Scen
 	return s, nil
 }
 
-// fromHPCC reads a configuration, which has no seed of its own.
+// fromHPCC reads an HPCC configuration, which has no seed.
 func (f *runFlags) fromHPCC(seeded bool) (*scenario.Scenario, error) {
 	seed := uint64(1)
 	if seeded {
@@ -164,9 +165,9 @@ func (f *runFlags) fromHPCC(seeded bool) (*scenario.Scenario, error) {
 	return scenario.FromHPCC(c, setup), nil
 }
 
-// prepare makes the folder for results before anything runs, so that a run is
-// not made for nothing.
-func (f *runFlags) prepare() error {
+// makeOutputDir makes the directory for results before the run, so that a bad
+// path fails early.
+func (f *runFlags) makeOutputDir() error {
 	if f.out == "" {
 		return nil
 	}
@@ -214,7 +215,8 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		var t table
 		t.row("jobs", "finished", "mean", "p50", "p99", "max")
 		for _, j := range r.Jobs {
-			t.row(j.Name, fmt.Sprintf("%d of %d", j.Finished, j.Total), j.Mean, j.P50, j.P99, j.Max)
+			t.row(j.Name, fmt.Sprintf("%d of %d", j.Finished, j.Total), model.FormatDuration(j.Mean),
+				model.FormatDuration(j.P50), model.FormatDuration(j.P99), model.FormatDuration(j.Max))
 		}
 		if err := t.print(w); err != nil {
 			return err
@@ -237,9 +239,9 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		var t table
 		t.row("expected", "want", "got", "verdict")
 		for _, e := range r.Expected {
-			verdict := "ok"
+			verdict := "PASS"
 			if !e.Met {
-				verdict = "MISSED"
+				verdict = "FAIL"
 			}
 			t.row(e.What, e.Want, e.Got, verdict)
 		}
@@ -248,15 +250,15 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		}
 	}
 	_, err := fmt.Fprintln(w, "\n"+map[scenario.Verdict]string{
-		scenario.Fine:   "verdict: fine",
-		scenario.Failed: "verdict: failed, it came out otherwise than expected",
-		scenario.Faulty: "verdict: faulty, a deadlock formed, a lossless class lost packets or pauses spread, which the scenario does not expect",
+		scenario.Fine:   "verdict: PASS",
+		scenario.Failed: "verdict: FAIL: an expectation was not met",
+		scenario.Faulty: "verdict: FAULT: unexpected deadlock, drops in a lossless class, or PFC spreading",
 	}[r.Verdict])
 	return err
 }
 
-// printDiagnoses prints what came of the agents' complaints: a table, then a
-// sentence and a remedy for each.
+// printDiagnoses prints the diagnoses of the flows that agents detected: a table,
+// then a sentence and a remedy for each.
 func printDiagnoses(w io.Writer, r *scenario.Result) error {
 	if r.Complaints == nil {
 		return nil
@@ -267,7 +269,7 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 	}
 	fmt.Fprintln(w)
 	var t table
-	t.row("diagnosis", "root cause", "detail", "begins at", "culprits", "victims", "switches", "confidence")
+	t.row("diagnosis", "root cause", "detail", "location", "culprits", "victims", "switches", "confidence")
 	for _, d := range r.Diagnoses {
 		at := "-"
 		if d.Initial != nil {
@@ -279,54 +281,54 @@ func printDiagnoses(w io.Writer, r *scenario.Result) error {
 		return err
 	}
 	for i := range r.Diagnoses {
-		fmt.Fprintf(w, "- %s\n  Try: %s.\n", r.Diagnoses[i].Sentence(), r.Diagnoses[i].Remedy)
+		fmt.Fprintf(w, "- %s\n  Action: %s.\n", r.Diagnoses[i].Sentence(), r.Diagnoses[i].Remedy)
 	}
 	return nil
 }
 
-// meter shows on a terminal how far a run is.
-type meter struct {
+// progressBar shows on a terminal how far a run is.
+type progressBar struct {
 	w        io.Writer
 	quiet    bool
 	terminal bool
 }
 
-func newMeter(w io.Writer, quiet bool) *meter {
-	m := &meter{w: w, quiet: quiet}
+func newProgressBar(w io.Writer, quiet bool) *progressBar {
+	b := &progressBar{w: w, quiet: quiet}
 	if f, ok := w.(*os.File); ok && !quiet {
 		info, err := f.Stat()
-		m.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 	}
-	return m
+	return b
 }
 
-func (m *meter) show(p scenario.Progress) {
-	if !m.terminal {
+func (b *progressBar) show(p scenario.Progress) {
+	if !b.terminal {
 		return
 	}
 	const width = 24
 	done := int(width * float64(p.Now) / float64(p.End))
-	fmt.Fprintf(m.w, "\r[%s%s] %v of %v  %d of %d flows  %s packet-hops/s  %v left\x1b[K",
+	fmt.Fprintf(b.w, "\r[%s%s] %v of %v  %d of %d flows  %s packet-hops/s  %v left\x1b[K",
 		strings.Repeat("=", done), strings.Repeat(" ", width-done), p.Now.Round(time.Microsecond), p.End,
 		p.Finished, p.Flows, amount(p.PerWall), p.Left.Round(100*time.Millisecond))
 }
 
-func (m *meter) clear() {
-	if m.terminal {
-		fmt.Fprint(m.w, "\r\x1b[K")
+func (b *progressBar) clear() {
+	if b.terminal {
+		fmt.Fprint(b.w, "\r\x1b[K")
 	}
 }
 
-// done says how fast it went. It goes to standard error: what a run prints on
-// standard output depends on the scenario alone.
-func (m *meter) done(r *scenario.Result) {
-	if !m.quiet {
-		fmt.Fprintf(m.w, "%v simulated in %v, %s packet-hops/s\n", time.Duration(r.Run.End), r.Wall.Round(time.Millisecond),
+// done prints the speed of the run. It goes to standard error, because standard
+// output depends on the scenario alone.
+func (b *progressBar) done(r *scenario.Result) {
+	if !b.quiet {
+		fmt.Fprintf(b.w, "%v simulated in %v, %s packet-hops/s\n", time.Duration(r.Run.End), r.Wall.Round(time.Millisecond),
 			amount(float64(r.Run.PacketHops)/max(r.Wall.Seconds(), 1e-9)))
 	}
 }
 
-// amount prints a large number with three digits.
+// amount formats a large number with three significant digits.
 func amount(v float64) string {
 	unit := ""
 	for _, u := range []string{"k", "M", "G"} {

@@ -76,7 +76,7 @@ Everything listens on loopback unless told otherwise.`,
 		Example: `  weft serve --config /etc/weft/serve.yaml
   weft serve --config deploy/serve.yaml --check
   weft serve --topology fabric.yaml --store-path weft.duckdb --dump`,
-		Args: arguments(0, 0),
+		Args: argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.load(cmd)
 			switch {
@@ -138,7 +138,7 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if err != nil {
 		return err
 	}
-	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Stream: reports, Page: console.Page(), Build: readBuildInfo(), Log: log, Level: level})
+	s, err := serve.New(ctx, cfg, serve.Deps{Store: store, Stream: reports, Page: console.Files(), Build: readBuildInfo(), Log: log, Level: level})
 	if err != nil {
 		return err
 	}

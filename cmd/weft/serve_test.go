@@ -195,7 +195,7 @@ func mirrors(t *testing.T, to string, from, n int) {
 	}
 	defer conn.Close()
 	w := dta.NewWriter(1, dta.Seq(from))
-	list := control.DefaultLists(36).Mirrors.First // of servedFabric
+	list := control.DefaultListPlan(36).Mirrors.First // of servedFabric
 	for i := from; i < from+n; i++ {
 		b := packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil)
 		ip := packet.IPv4{Length: 20 + 8 + 32, ID: uint16(i), TTL: 63, Proto: model.UDP, Src: 10<<24 | 2, Dst: 10<<24 | uint32(i)}

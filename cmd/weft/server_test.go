@@ -87,7 +87,7 @@ func TestAskAController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Inject(ctx, api.FaultRequest{Kind: "blackhole", Node: "leaf0"}); err != nil {
+	if _, err := c.InjectFault(ctx, api.FaultRequest{Kind: "blackhole", Node: "leaf0"}); err != nil {
 		t.Fatal(err)
 	}
 	k.says(`blackhole`, "incidents", "--cause", "blackhole")
@@ -176,7 +176,7 @@ func TestAskAController(t *testing.T) {
 // diagnose has a receiver overwhelmed and asks why flows to it are slow.
 func (k *asker) diagnose(c *client.Client) {
 	k.t.Helper()
-	if _, err := c.Inject(k.t.Context(), api.FaultRequest{Kind: "incast", Node: "h5"}); err != nil {
+	if _, err := c.InjectFault(k.t.Context(), api.FaultRequest{Kind: "incast", Node: "h5"}); err != nil {
 		k.t.Fatal(err)
 	}
 	k.says(`^d\d+ `, "diagnose", "--top", "1")
@@ -202,9 +202,9 @@ func TestVerdictsForPeople(t *testing.T) {
 	for want, s := range map[string]api.SlowFlow{
 		"no verdict yet":                     {State: "waiting"},
 		"nothing in the network holds it up": {State: "done"},
-		"contention, by incast (micro-burst); the": {State: "done", Verdicts: []api.OwnVerdict{{
+		"contention, by incast (micro-burst); the": {State: "done", Verdicts: []api.SlowFlowVerdict{{
 			Anomaly: "contention", RootCause: "incast", CauseDetail: "micro-burst", Confidence: 0.9, Role: "victim",
-			Culprits: []api.OwnFlow{{Flow: key, Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
+			Culprits: []api.CulpritFlow{{Flow: key, Weight: 0.5}}, Others: true, Advice: "Spread them.", Diagnosis: "d7",
 		}}},
 	} {
 		s.Flow, s.ID = key, "c1"

@@ -16,13 +16,13 @@ import (
 )
 
 func (a *app) storeCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "store",
-		Short: "Look into a store file and export it",
-		Long: `Look into a store file and export it.
+		Short: "Inspect and export a store file",
+		Long: `Inspect and export a store file.
 
-One process holds a file at a time: stop the one that writes it, or ask its API.
-A file of an older version is brought to this one.`,
+Only one process can open a file: stop the one that writes it, or query its API.
+A file of an older schema version is upgraded.`,
 	}, a.storeInfoCommand(), a.storeExportCommand())
 }
 
@@ -30,7 +30,7 @@ func (a *app) storeInfoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "info FILE",
 		Short: "Show what a store file holds",
-		Args:  arguments(1, 1),
+		Args:  argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStore(args[0], func(s *embedded.Store) error {
 				info, err := s.Info(cmd.Context())
@@ -40,7 +40,7 @@ func (a *app) storeInfoCommand() *cobra.Command {
 				if a.format == "json" {
 					return printJSON(cmd.OutOrStdout(), info)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "schema %d, %v kept in a file of %v\n\n", info.Schema, info.Size, info.File)
+				fmt.Fprintf(cmd.OutOrStdout(), "schema %d, %s of data in a file of %s\n\n", info.Schema, model.FormatBytes(info.Size), model.FormatBytes(info.File))
 				var t table
 				t.row("KIND", "ROWS", "OLDEST", "NEWEST")
 				for _, k := range info.Kinds {
@@ -64,12 +64,12 @@ func (a *app) storeExportCommand() *cobra.Command {
 		Short: "Write a store file's tables as Parquet",
 		Example: `  weft store export weft.duckdb --out tables
   weft store export weft.duckdb --out tables --kind flows,losses --from 2026-03-01T12:00:00Z --to 2026-03-01T13:00:00Z`,
-		Args: arguments(1, 1),
+		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			if out == "" {
-				return usagef("--out is missing, want the folder to write to")
+				return usagef("--out is missing, want a directory")
 			}
 			begin, err := instant("--from", from)
 			if err != nil {
@@ -80,7 +80,7 @@ func (a *app) storeExportCommand() *cobra.Command {
 				return err
 			}
 			if !end.IsZero() && !begin.Before(end) {
-				return usagef("--from %s and --to %s, want a span", from, to)
+				return usagef("--from %s and --to %s, want --from before --to", from, to)
 			}
 			chosen := store.Kinds()
 			if len(kinds) > 0 {
@@ -98,10 +98,10 @@ func (a *app) storeExportCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "folder to write KIND.parquet to")
+	cmd.Flags().StringVar(&out, "out", "", "directory to write KIND.parquet to")
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "tables to export (default all)")
-	cmd.Flags().StringVar(&from, "from", "", "the earliest time, as RFC 3339 (default the oldest)")
-	cmd.Flags().StringVar(&to, "to", "", "the time before which to stop (default none)")
+	cmd.Flags().StringVar(&from, "from", "", "start of the range, RFC 3339 (default: the oldest record)")
+	cmd.Flags().StringVar(&to, "to", "", "end of the range (exclusive), RFC 3339 (default: the newest record)")
 	return cmd
 }
 
@@ -123,7 +123,7 @@ func (a *app) export(ctx context.Context, cmd *cobra.Command, s *embedded.Store,
 	return t.print(cmd.OutOrStdout())
 }
 
-// instant reads a time of the command line; none is zero.
+// instant parses the time of a flag; empty is the zero time.
 func instant(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -135,10 +135,10 @@ func instant(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// withStore opens a file that is there, and closes it.
+// withStore opens an existing file, calls do, and closes it.
 func withStore(path string, do func(*embedded.Store) error) error {
 	if _, err := os.Stat(path); err != nil {
-		return usageError{err} // Open would make it
+		return usageError{err} // Open would create it
 	}
 	s, err := embedded.Open(path, embedded.DefaultConfig())
 	if errors.Is(err, embedded.ErrForeign) {

@@ -15,13 +15,13 @@ import (
 )
 
 func (a *app) topoCommand() *cobra.Command {
-	return group(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "topo",
-		Short: "Generate, show, check and convert fabrics",
-		Long: `Generate, show, check and convert fabrics.
+		Short: "Generate, show, check and convert topologies",
+		Long: `Generate, show, check and convert topologies.
 
-A fabric is a file: Weft's own YAML or JSON, an HPCC simulator topology, or a
-containerlab lab (.clab.yml). The format is told by name and content.`,
+A topology is a file: Weft YAML or JSON, an HPCC simulator topology, or a
+containerlab lab (.clab.yml). The format is detected by name and content.`,
 	}, a.topoGenCommand(), a.topoShowCommand(), a.topoCheckCommand(), a.topoConvertCommand())
 }
 
@@ -30,23 +30,23 @@ func (a *app) topoGenCommand() *cobra.Command {
 	for _, kind := range topo.Kinds() {
 		kinds = append(kinds, a.topoKindCommand(kind))
 	}
-	return group(&cobra.Command{
+	return commandGroup(&cobra.Command{
 		Use:   "gen KIND",
-		Short: "Write a generated fabric to standard output",
+		Short: "Write a generated topology to standard output",
 		Example: `  weft topo gen fat-tree --k 4 > fabric.yaml
   weft topo gen leaf-spine --leaves 8 --spines 4 --rate 400Gb/s --host-rate 100Gb/s
   weft topo gen fat-tree --k 8 --to dot | dot -Tsvg > fabric.svg`,
 	}, kinds...)
 }
 
-// topoKindCommand makes one generator a command; its parameters are flags.
+// topoKindCommand is the command of one generator; its parameters are flags.
 func (a *app) topoKindCommand(kind topo.Kind) *cobra.Command {
 	var to, name string
 	params := map[string]*string{}
 	cmd := &cobra.Command{
 		Use:   kind.Name,
 		Short: kind.About,
-		Args:  arguments(0, 0),
+		Args:  argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			format, err := a.fileFormat(to)
 			if err != nil {
@@ -81,20 +81,20 @@ func (a *app) topoConvertCommand() *cobra.Command {
 	var to, out, routes string
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Write a fabric in another format",
-		Long: `Write a fabric in another format, to standard output or to a file.
+		Short: "Convert a topology to another format",
+		Long: `Convert a topology to another format, to standard output or to a file.
 
-HPCC's format has no place for static routes: --routes writes them to a file of
-their own, in lines "switch destination next_hop".`,
+The HPCC format cannot hold static routes: --routes writes them to a separate file
+with lines "switch destination next_hop".`,
 		Example: `  weft topo convert lab.clab.yml > fabric.yaml
   weft topo convert topology.txt --out fabric.json
   weft topo convert fabric.yaml --to dot | dot -Tsvg > fabric.svg`,
-		Args: arguments(1, 1),
+		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out != "" && !cmd.Flags().Changed("to") {
-				known, ok := file.FormatOf(out)
+				known, ok := file.FormatByName(out)
 				if !ok {
-					return usagef("--out %s: its name does not tell the format, want --to with it: %s", out, strings.Join(written, ", "))
+					return usagef("--out %s: unknown file name extension, add --to with one of %s", out, strings.Join(outputFormats, ", "))
 				}
 				to = string(known)
 			}
@@ -119,20 +119,20 @@ their own, in lines "switch destination next_hop".`,
 		},
 	}
 	addToFlag(cmd, &to)
-	cmd.Flags().StringVar(&out, "out", "", "file to write; its name tells the format unless --to does")
-	cmd.Flags().StringVar(&routes, "routes", "", "file for static routes in HPCC's manner")
+	cmd.Flags().StringVar(&out, "out", "", "output file; its extension selects the format unless --to is given")
+	cmd.Flags().StringVar(&routes, "routes", "", "output file for static routes in HPCC format")
 	return cmd
 }
 
-// written lists the formats that can be written.
-var written = []string{string(file.YAML), string(file.JSON), string(file.Dot), string(file.HPCC)}
+// outputFormats are the formats that can be written.
+var outputFormats = []string{string(file.YAML), string(file.JSON), string(file.Dot), string(file.HPCC)}
 
 func addToFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "to", "", "format: "+strings.Join(written, ", ")+" (default yaml, or json with -o json)")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(written, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(to, "to", "", "format: "+strings.Join(outputFormats, ", ")+" (default yaml, or json with -o json)")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// fileFormat reads --to. -o json asks for the same as --to json.
+// fileFormat parses --to. -o json means --to json.
 func (a *app) fileFormat(to string) (file.Format, error) {
 	if to == "" && a.format == "json" {
 		return file.JSON, nil
@@ -140,17 +140,17 @@ func (a *app) fileFormat(to string) (file.Format, error) {
 	if to == "" {
 		return file.YAML, nil
 	}
-	if !slices.Contains(written, to) {
-		return "", usagef("--to %s, want one of %s", to, strings.Join(written, ", "))
+	if !slices.Contains(outputFormats, to) {
+		return "", usagef("--to %s, want one of %s", to, strings.Join(outputFormats, ", "))
 	}
 	return file.Format(to), nil
 }
 
-// writeFile writes a file as a whole: a failure leaves no half of one.
+// writeFile writes a file atomically: a failure leaves no partial file.
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".weft-*")
 	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
-		pe.Path = path // nobody asked for the other one
+		pe.Path = path // the user knows this path, not the temporary one
 	}
 	if err != nil {
 		return err

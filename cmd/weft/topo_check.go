@@ -14,13 +14,13 @@ func (a *app) topoCheckCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Look for faults: unreachable hosts, routing loops, cyclic buffer dependencies",
-		Long: `Look for faults in a fabric and its routes: unreachable hosts, routing loops, and
-cyclic buffer dependencies, which let PFC pauses run in a circle (a deadlock).
+		Short: "Check for unreachable hosts, forwarding loops and cyclic buffer dependencies",
+		Long: `Check a topology and its routes for unreachable hosts, forwarding loops, and cyclic
+buffer dependencies (CBD), which can cause a PFC deadlock.
 
-The exit code is 3 where there is a fault, or with --strict a warning. A cyclic
-buffer dependency is a warning: it harms only where PFC is on.`,
-		Args: arguments(1, 1),
+The exit code is 3 if there is a fault or, with --strict, a warning. A cyclic buffer
+dependency is a warning: it matters only where PFC is enabled.`,
+		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := file.Read(args[0])
 			if err != nil {
@@ -42,11 +42,11 @@ buffer dependency is a warning: it harms only where PFC is on.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "take warnings for faults")
+	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return cmd
 }
 
-// checkView is what a check found, by names.
+// checkView is the findings of a check, with the names of nodes and ports.
 type checkView struct {
 	Fabric   string        `json:"fabric"`
 	Faults   int           `json:"faults"`

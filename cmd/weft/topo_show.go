@@ -19,17 +19,17 @@ func (a *app) topoShowCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Show a fabric, one node of it, or the paths between two hosts",
+		Short: "Show a topology, one of its nodes, or the paths between two hosts",
 		Example: `  weft topo show fabric.yaml
   weft topo show fabric.yaml --node tor0
   weft topo show fabric.yaml --from h0 --to h15`,
 		Args: argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (from == "") != (to == "") {
-				return usagef("--from and --to go together")
+				return usagef("--from and --to: want both")
 			}
 			if from != "" && node != "" {
-				return usagef("--node or --from and --to, not both")
+				return usagef("--node and --from: want one of them")
 			}
 			if limit < 1 {
 				return usagef("--limit %d, want at least 1", limit)
@@ -41,7 +41,7 @@ func (a *app) topoShowCommand() *cobra.Command {
 			var view interface{ print(io.Writer) error }
 			switch {
 			case node != "":
-				id, err := nodeNamed(doc.Fabric, node)
+				id, err := findNode(doc.Fabric, node)
 				if err != nil {
 					return err
 				}
@@ -62,14 +62,14 @@ func (a *app) topoShowCommand() *cobra.Command {
 	cmd.Flags().StringVar(&node, "node", "", "show the ports of this node")
 	cmd.Flags().StringVar(&from, "from", "", "show the paths from this node")
 	cmd.Flags().StringVar(&to, "to", "", "show the paths to this node")
-	cmd.Flags().IntVar(&limit, "limit", 64, "most paths to show")
+	cmd.Flags().IntVar(&limit, "limit", 64, "maximum number of paths to show")
 	return cmd
 }
 
-func nodeNamed(f *topo.Fabric, name string) (model.NodeID, error) {
+func findNode(f *topo.Fabric, name string) (model.NodeID, error) {
 	id, ok := f.ByName(name)
 	if !ok {
-		return 0, usagef("node %q is not in the fabric; 'weft topo show' lists what is", name)
+		return 0, usagef("unknown node %q; 'weft topo show' lists the nodes", name)
 	}
 	return id, nil
 }
@@ -227,7 +227,7 @@ func newNodeView(f *topo.Fabric, id model.NodeID) *nodeView {
 func (v *nodeView) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s (id %d), %s, %s, %s\n", v.Name, v.ID, v.Role, v.IPv4, v.IPv6)
 	if len(v.Nets) > 0 {
-		fmt.Fprintf(w, "owns %s\n", strings.Join(v.Nets, " "))
+		fmt.Fprintf(w, "prefixes %s\n", strings.Join(v.Nets, " "))
 	}
 	fmt.Fprintln(w)
 	var t table
@@ -238,7 +238,7 @@ func (v *nodeView) print(w io.Writer) error {
 	return t.print(w)
 }
 
-// pathsView is what intended routes allow between two nodes.
+// pathsView is the paths that the intended routes allow between two nodes.
 type pathsView struct {
 	From  string     `json:"from"`
 	To    string     `json:"to"`
@@ -248,11 +248,11 @@ type pathsView struct {
 
 func newPathsView(doc *file.Document, from, to string, limit int) (*pathsView, error) {
 	f := doc.Fabric
-	src, err := nodeNamed(f, from)
+	src, err := findNode(f, from)
 	if err != nil {
 		return nil, err
 	}
-	dst, err := nodeNamed(f, to)
+	dst, err := findNode(f, to)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func newPathsView(doc *file.Document, from, to string, limit int) (*pathsView, e
 func (v *pathsView) print(w io.Writer) error {
 	more := ""
 	if !v.All {
-		more = " shown; there are more (--limit)"
+		more = " shown; there are more, see --limit"
 	}
 	fmt.Fprintf(w, "%s to %s: %s%s\n", v.From, v.To, plural.Count(len(v.Paths), "path"), more)
 	for _, p := range v.Paths {

@@ -73,7 +73,7 @@ loop.`,
 			if f.captured.pcap != "" && len(args) > 0 {
 				return fmt.Errorf("%s and --pcap %s: want one of them", args[0], f.captured.pcap)
 			}
-			return arguments(0, 1)(cmd, args)
+			return argumentCount(0, 1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
@@ -114,7 +114,7 @@ func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	case f.captured.topo != "" && f.captured.pcap == "":
 		return usagef("--topology is for --pcap; a scenario has its own topology")
 	}
-	if err := writable("pcapng", f.pcapng); err != nil {
+	if err := checkWritable("pcapng", f.pcapng); err != nil {
 		return err
 	}
 	all := cmd.Flags().Changed("filter")
@@ -176,16 +176,16 @@ func (f *runFlags) play(cmd *cobra.Command, args []string, o traces.Options) (*t
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	meter := newMeter(cmd.ErrOrStderr(), f.quiet)
-	p, err := traces.Play(ctx, s, o, meter.show)
-	meter.clear()
+	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
+	p, err := traces.Play(ctx, s, o, bar.show)
+	bar.clear()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		return nil, filterUsage(err)
 	}
-	meter.done(p.Result)
+	bar.done(p.Result)
 	return p, nil
 }
 
@@ -194,7 +194,7 @@ func (f *runFlags) play(cmd *cobra.Command, args []string, o traces.Options) (*t
 func filterUsage(err error) error {
 	var e *filter.Error
 	if errors.As(err, &e) {
-		return usagef("%w\n%s", err, e.Mark())
+		return usagef("%w\n%s", err, e.Underline())
 	}
 	return usageError{err}
 }
@@ -243,7 +243,7 @@ func (f *traceFlags) print(w io.Writer, v *traceView) error {
 }
 
 func nodeName(f *topo.Fabric, id model.NodeID) string {
-	if f.Has(id) {
+	if f.HasNode(id) {
 		return f.Node(id).Name
 	}
 	return fmt.Sprintf("node %d", id)

@@ -17,31 +17,35 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// capturedFlags say where captured mirrors come from.
-type capturedFlags struct {
+// captureFlags select ERSPAN mirrors from a capture file.
+type captureFlags struct {
 	pcap  string
 	topo  string
 	pads  []string
 	debug uint8
 }
 
-func (f *capturedFlags) add(cmd *cobra.Command) {
+func (f *captureFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.pcap, "pcap", "", "read ERSPAN mirrors from this pcap or pcapng file instead of playing a scenario")
-	fl.StringVar(&f.topo, "topology", "", "with --pcap: topology of the fabric; mirrors come from the addresses of its switches")
-	fl.StringSliceVar(&f.pads, "pad", nil, "with --pcap: a switch that puts so many bytes between GRE and the frame, whatever its header says, as 10.0.0.1=12")
-	fl.Uint8Var(&f.debug, "debug-mark", 1, "with --pcap: bits of the DSCP field that mark a packet")
+	fl.StringVar(&f.pcap, "pcap", "", "read ERSPAN mirrors from this pcap or pcapng file")
+	fl.StringVar(&f.topo, "topology", "", "with --pcap: topology file; a mirror's source address identifies its switch")
+	fl.StringSliceVar(&f.pads, "pad", nil,
+		"with --pcap: ADDRESS=BYTES of padding that a switch inserts between the GRE header and the frame, e.g. 10.0.0.1=12")
+	fl.Uint8Var(&f.debug, "debug-mark", 1, "with --pcap: DSCP bits that mark a packet for debugging")
 }
 
-// play shows the mirrors of the file to a watch.
-func (f *capturedFlags) play(quiet time.Duration, all bool, check func(*tracewatch.Watch) error) (*tracewatch.Watch, *topo.Fabric, string, error) {
+// assemble reads the mirrors of the file into traces. A trace is complete after
+// quiet without a mirror; check runs before the file is read.
+func (f *captureFlags) assemble(quiet time.Duration, all bool, check func(*tracewatch.Watch) error) (
+	*tracewatch.Watch, *topo.Fabric, string, error,
+) {
 	cfg := erspan.Config{Debug: f.debug, Pads: map[model.Addr]int{}}
 	for _, text := range f.pads {
 		addr, n, ok := strings.Cut(text, "=")
 		a, err := netip.ParseAddr(addr)
 		pad, err2 := strconv.Atoi(n)
 		if !ok || err != nil || err2 != nil || pad < 0 || pad > 1000 {
-			return nil, nil, "", usagef("--pad %q, want an address and a number of bytes, as 10.0.0.1=12", text)
+			return nil, nil, "", usagef("--pad %q, want ADDRESS=BYTES such as 10.0.0.1=12", text)
 		}
 		cfg.Pads[model.AddrOf(a)] = pad
 	}
@@ -51,10 +55,10 @@ func (f *capturedFlags) play(quiet time.Duration, all bool, check func(*tracewat
 	}
 	fabric := routes.Fabric()
 	watch := tracewatch.DefaultConfig(topo.NewIntent(routes))
-	watch.Trace.Ports = false // ERSPAN does not tell the out port
+	watch.Trace.OutPorts = false // ERSPAN does not carry the egress port
 	watch.Window, watch.Periods, watch.All, watch.Memory = 0, 1<<16, all || f.topo == "", 512*model.MiB
 	if quiet > 0 {
-		watch.Trace.Close, watch.Trace.Settle = quiet, quiet
+		watch.Trace.CloseAfter, watch.Trace.RouteSettle = quiet, quiet
 	}
 	w, err := tracewatch.New(watch, nil, tracewatch.Output{})
 	if err != nil {
@@ -79,15 +83,16 @@ func (f *capturedFlags) play(quiet time.Duration, all bool, check func(*tracewat
 	}); err != nil {
 		return nil, nil, "", err
 	}
-	// Whoever captured waited for what was underway, or nobody could judge.
-	w.Advance(last.Add(watch.Trace.Close))
+	// The capture is assumed to include all mirrors in flight when it ended;
+	// otherwise no trace could be judged complete.
+	w.Advance(last.Add(watch.Trace.CloseAfter))
 	w.Finish()
-	return w, fabric, note + account(d.Stats()), nil
+	return w, fabric, note + decodeSummary(d.Stats()), nil
 }
 
-// routes are those of the topology. Without one there is a fabric of the
-// switches that sent mirrors, without links: it gives them names.
-func (f *capturedFlags) routes(cfg erspan.Config) (*topo.Routes, string, error) {
+// routes returns the topology's routes. Without a topology it builds a fabric of
+// the switches that sent mirrors, without links, which only names them.
+func (f *captureFlags) routes(cfg erspan.Config) (*topo.Routes, string, error) {
 	if f.topo != "" {
 		doc, err := file.Read(f.topo)
 		if err != nil {
@@ -119,33 +124,33 @@ func (f *capturedFlags) routes(cfg erspan.Config) (*topo.Routes, string, error) 
 		return nil, "", err
 	}
 	if len(seen) == 0 {
-		return nil, "", fmt.Errorf("%s: no mirrors, want ERSPAN packets; %s", f.pcap, account(d.Stats()))
+		return nil, "", fmt.Errorf("%s: no mirrors, want ERSPAN packets; %s", f.pcap, decodeSummary(d.Stats()))
 	}
 	fabric, err := b.Build()
 	if err != nil {
 		return nil, "", err
 	}
 	r, err := topo.NewRoutes(fabric, topo.RouteConfig{})
-	return r, "no topology: where packets should go is not known, so none can be missing\n", err
+	return r, "no topology: intended routes are unknown, so drops cannot be detected\n", err
 }
 
-// account says what became of the packets of a file.
-func account(s erspan.Stats) string {
+// decodeSummary counts a file's packets by how they were decoded.
+func decodeSummary(s erspan.Stats) string {
 	text := fmt.Sprintf("%d packets, %d mirrors", s.Packets, s.Mirrors)
 	for _, one := range []struct {
 		n    uint64
 		what string
 	}{
-		{s.Other, "of something else"},
+		{s.Other, "other packets"},
 		{s.NotIP, "not IP"},
 		{s.Fragment, "fragments"},
-		{s.Unsupported, "of an unsupported kind of GRE"},
+		{s.Unsupported, "with an unsupported GRE header"},
 		{s.NoMirror, "GRE without a mirror"},
-		{s.Version, "of an unfitting version"},
-		{s.Short, "too short"},
-		{s.Unknown, "from addresses of no switch"},
+		{s.Version, "with a wrong ERSPAN version"},
+		{s.Short, "truncated"},
+		{s.Unknown, "from unknown switch addresses"},
 		{s.Empty, "without a frame"},
-		{s.Missing, "mirrors missing by their numbers"},
+		{s.Missing, "mirrors missing by sequence number"},
 		{s.Late, "mirrors out of order"},
 	} {
 		if one.n > 0 {

@@ -71,7 +71,7 @@ func newTraceView(w *tracewatch.Watch, f *topo.Fabric, got *tracewatch.Traces, t
 		if x.Known {
 			one.Next = nodeName(f, x.Next)
 		}
-		for _, id := range x.Round {
+		for _, id := range x.Switches {
 			one.Round = append(one.Round, nodeName(f, id))
 		}
 		v.Findings = append(v.Findings, one)
@@ -171,7 +171,7 @@ func printTraceRows(w io.Writer, rows []traceRow) error {
 }
 
 func latency(t *trace.Trace) string {
-	d, ok := t.Span()
+	d, ok := t.Latency()
 	if !ok {
 		return "-"
 	}
@@ -214,8 +214,8 @@ func wayText(names []string) string {
 func (v *traceView) printLadder(w io.Writer, number int) error {
 	t := v.whole[number-1]
 	fmt.Fprintf(w, "trace %d: %v, IPID %d, %v, mirrored for %v: %v\n", number, t.Key, t.IPID, model.Bytes(t.Length), t.Why, t.End)
-	if t.Lost+t.Reordered+t.Duplicates+t.Repeats > 0 {
-		fmt.Fprintf(w, "mirrors: %d missing for certain, %d out of order, %d came twice; the packet came by again %d times\n", t.Lost, t.Reordered, t.Duplicates, t.Repeats)
+	if t.MirrorsLost+t.Reordered+t.Duplicates+t.Repeats > 0 {
+		fmt.Fprintf(w, "mirrors: %d missing for certain, %d out of order, %d came twice; the packet came by again %d times\n", t.MirrorsLost, t.Reordered, t.Duplicates, t.Repeats)
 	}
 	var rungs []rung
 	for i := range t.Hops {
@@ -235,7 +235,7 @@ func (v *traceView) printLadder(w io.Writer, number int) error {
 		if h.Depth > 1 && r.about == "" {
 			r.about = fmt.Sprintf("%d headers", h.Depth)
 		}
-		if i == len(t.Hops)-1 && t.End == trace.Short {
+		if i == len(t.Hops)-1 && t.End == trace.Incomplete {
 			r.about = unseen
 		}
 		rungs = append(rungs, r)

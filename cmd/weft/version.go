@@ -1,35 +1,43 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
 )
 
-// version is the release this tree leads to; commit is set by the Makefile.
-var (
-	version = "0.1.0"
-	commit  string
-)
+// version and commit are set by the Makefile, from the newest tag and the commit.
+var version, commit string
 
-// readBuildInfo tells this binary from others.
+// develVersion is the version of a binary that was built from a tree without
+// tags: a development version of the next release.
+const develVersion = "0.1.0-devel"
+
+// readBuildInfo identifies this binary. What the Makefile did not set comes from
+// the Go tool: the module version of "go install …@v1.2.3", the revision of a
+// checkout. Pseudo-versions of an untagged tree (v0.0.0-…) say less than
+// develVersion and the commit do.
 func readBuildInfo() api.Build {
 	b := api.Build{Version: version, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if b.Commit == "" {
-		// Built without the Makefile: the Go tool may have stamped it.
-		b.Commit = "unknown"
-		if info, ok := debug.ReadBuildInfo(); ok {
-			for _, s := range info.Settings {
-				if s.Key == "vcs.revision" {
-					b.Commit = s.Value[:min(12, len(s.Value))]
-				}
-			}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	if v := info.Main.Version; b.Version == "" && v != "(devel)" && !strings.HasPrefix(v, "v0.0.0-") {
+		b.Version = strings.TrimPrefix(v, "v")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && b.Commit == "" {
+			b.Commit = s.Value[:min(12, len(s.Value))]
 		}
 	}
+	b.Version, b.Commit = cmp.Or(b.Version, develVersion), cmp.Or(b.Commit, "unknown")
 	return b
 }
 
@@ -37,7 +45,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print version, commit, Go version and platform",
-		Args:  arguments(0, 0),
+		Args:  argumentCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := readBuildInfo()
 			if a.format == "json" {

@@ -63,30 +63,30 @@ type Marker interface {
 	RemoveMark(ctx context.Context, id string) error
 }
 
-// Meter counts the packets that match a filter.
-type Meter interface {
+// CounterAdmin counts the packets that match a filter.
+type CounterAdmin interface {
 	AddCounter(context.Context, CounterRequest) (Counter, error)
 	Counters() []Counter // by name
 	RemoveCounter(ctx context.Context, name string) error
 }
 
-// Doctor looks into a flow that someone finds slow.
-type Doctor interface {
-	// Complain starts a diagnosis and returns the complaint's id at once. A flow
+// Diagnoser looks into a flow that someone finds slow.
+type Diagnoser interface {
+	// RequestDiagnosis starts a diagnosis and returns the complaint's id at once. A flow
 	// that is under diagnosis already gets the same id; one that no host sends is
 	// ErrNotFound.
-	Complain(ctx context.Context, flow model.FlowKey, since time.Time) (id string, err error)
-	// Settled notes a complaint about a flow that ended at a time, with what was
+	RequestDiagnosis(ctx context.Context, flow model.FlowKey, since time.Time) (id string, err error)
+	// AddCompleted notes a complaint about a flow that ended at a time, with what was
 	// found of it before, and returns the complaint's id.
-	Settled(flow model.FlowKey, at time.Time, found []record.Diagnosis) (id string)
-	// Complaint tells what has become of it.
-	Complaint(ctx context.Context, id string) (Complaint, error)
-	Complaints() []Complaint // newest first
+	AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) (id string)
+	// DiagnosisRequest tells what has become of it.
+	DiagnosisRequest(ctx context.Context, id string) (DiagnosisRequest, error)
+	DiagnosisRequests() []DiagnosisRequest // newest first
 }
 
-// Complaint is a report of a slow flow and what was found, which may be nothing
+// DiagnosisRequest is a report of a slow flow and what was found, which may be nothing
 // yet, nothing at all, or several diagnoses.
-type Complaint struct {
+type DiagnosisRequest struct {
 	ID        string
 	Flow      model.FlowKey
 	Time      time.Time

@@ -45,7 +45,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	k := &fake{fabric: f, state: newState(f)}
-	feed := &feed{live: k, hub: NewHub(1, 1)}
+	feed := &feed{live: k, hub: NewEventHub(1, 1)}
 	c, _, _ := feed.join("")
 	for i := 0; b.Loop(); i++ {
 		for j := range 100 {

@@ -41,7 +41,7 @@ func TestClientAsksEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	probe, err := c.StartProbe(ctx, api.ProbeRequest{Kind: "flow", Flow: key, Count: 3})
-	if err != nil || probe.Request.Flow != key || probe.Request.Count != 3 || probe.Request.SpacedUs != 100 {
+	if err != nil || probe.Request.Flow != key || probe.Request.Count != 3 || probe.Request.IntervalUs != 100 {
 		t.Errorf("StartProbe = %+v, %v", probe, err)
 	}
 	mark, err := c.SetMark(ctx, api.MarkRequest{Flow: key})
@@ -63,12 +63,12 @@ func TestClientAsksEverything(t *testing.T) {
 		"Incident":       func() (any, error) { return c.Incident(ctx, "inc-1") },
 		"Diagnoses":      func() (any, error) { return c.Diagnoses(ctx, api.DiagnosesQuery{Range: last}) },
 		"Diagnosis":      func() (any, error) { return c.Diagnosis(ctx, "d-0") },
-		"Drawing":        func() (any, error) { return c.Drawing(ctx, "d-0", "svg") },
+		"Drawing":        func() (any, error) { return c.DiagnosisDrawing(ctx, "d-0", "svg") },
 		"Flows":          func() (any, error) { return c.Flows(ctx, api.FlowsQuery{Range: last, Filter: "udp", Sort: "lost"}) },
 		"Flow":           func() (any, error) { return c.Flow(ctx, key, last) },
 		"Traces":         func() (any, error) { return c.Traces(ctx, api.TracesQuery{Range: last, Flow: key.String()}) },
 		"Trace":          func() (any, error) { return c.Trace(ctx, "2") },
-		"Capture":        func() (any, error) { return c.Capture(ctx, "2") },
+		"Capture":        func() (any, error) { return c.TracePcapng(ctx, "2") },
 		"Port":           func() (any, error) { return c.Port(ctx, "tor0", 1, last, time.Second) },
 		"Heatmap":        func() (any, error) { return c.Heatmap(ctx, api.HeatmapQuery{Range: last, Steps: 3}) },
 		"Counters":       func() (any, error) { return c.Counters(ctx) },
@@ -78,7 +78,7 @@ func TestClientAsksEverything(t *testing.T) {
 		"Probe":          func() (any, error) { return c.Probe(ctx, probe.ID) },
 		"Marks":          func() (any, error) { return c.Marks(ctx) },
 		"FaultKinds":     func() (any, error) { return c.FaultKinds(ctx) },
-		"Inject":         func() (any, error) { return c.Inject(ctx, api.FaultRequest{Kind: "imbalance"}) },
+		"Inject":         func() (any, error) { return c.InjectFault(ctx, api.FaultRequest{Kind: "imbalance"}) },
 		"SlowFlows":      func() (any, error) { return c.SlowFlows(ctx) },
 		"SlowFlow":       func() (any, error) { return c.SlowFlow(ctx, slow.ID) },
 		"CompleteFilter": func() (any, error) { return c.CompleteFilter(ctx, "traces", "hop.s", -1) },

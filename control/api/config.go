@@ -47,9 +47,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// Check says what is wrong with a config, as New does, and whether its
+// CheckConfig says what is wrong with a config, as New does, and whether its
 // certificate can be read.
-func Check(c Config) error {
+func CheckConfig(c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}

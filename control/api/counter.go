@@ -59,41 +59,41 @@ var errNoMeter = fmt.Errorf("counters: this controller takes no mirrored packets
 func (s *Server) counterRoutes() {
 	get(s, "/counters", "list-counters", "Counters", "All counters with their newest period",
 		func(context.Context, *struct{}) (Page[Counter], error) {
-			if s.deps.Meter == nil {
+			if s.deps.CounterAdmin == nil {
 				return Page[Counter]{}, errNoMeter
 			}
-			return Page[Counter]{Items: s.deps.Meter.Counters()}, nil
+			return Page[Counter]{Items: s.deps.CounterAdmin.Counters()}, nil
 		})
 	type addInput struct{ Body CounterRequest }
 	post(s, "/counters", "add-counter", "Counters", "Count the packets that match a filter",
 		func(ctx context.Context, in *addInput) (Counter, error) {
-			if s.deps.Meter == nil {
+			if s.deps.CounterAdmin == nil {
 				return Counter{}, errNoMeter
 			}
 			if _, err := parse(s.now().packets, in.Body.Filter); err != nil {
 				return Counter{}, err
 			}
-			return s.deps.Meter.AddCounter(ctx, in.Body)
+			return s.deps.CounterAdmin.AddCounter(ctx, in.Body)
 		})
 	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", shared(s, "get-counter", s.counterSeries))
 	del(s, "/counters/{name}", "remove-counter", "Counters", "Stop counting",
 		func(ctx context.Context, in *counterName) error {
-			if s.deps.Meter == nil {
+			if s.deps.CounterAdmin == nil {
 				return errNoMeter
 			}
-			return s.deps.Meter.RemoveCounter(ctx, in.Name)
+			return s.deps.CounterAdmin.RemoveCounter(ctx, in.Name)
 		})
 }
 
 func (s *Server) counterSeries(ctx context.Context, in *counterInput) (c CounterSeries, err error) {
-	if s.deps.Meter == nil {
+	if s.deps.CounterAdmin == nil {
 		return c, errNoMeter
 	}
 	q, err := s.query(in.Range, Paging{})
 	if err != nil {
 		return c, err
 	}
-	all := s.deps.Meter.Counters()
+	all := s.deps.CounterAdmin.Counters()
 	i := slices.IndexFunc(all, func(c Counter) bool { return c.Name == in.Name })
 	if i < 0 {
 		return c, fmt.Errorf("counter %q: %w", in.Name, ErrNotFound)

@@ -33,12 +33,12 @@ type DiagnosisDetail struct {
 // DiagnosisBody is the Body of a record.Diagnosis.
 type DiagnosisBody struct {
 	CauseDetail  string        `json:"cause_detail" doc:"How the cause came about: micro-burst, periodic, slow receiver, …"`
-	Culprits     []Party       `json:"culprits" doc:"Heaviest first"`
+	Culprits     []Participant       `json:"culprits" doc:"Heaviest first"`
 	Spreaders    []FlowRef     `json:"spreaders" doc:"Flows that carried the pauses on"`
 	Victims      []FlowRef     `json:"victims"`
 	PFCPath      []PortRef     `json:"pfc_path" doc:"How pauses spread: each port waited for the next"`
-	Loop         []PortRef     `json:"loop" doc:"Ports that wait for each other in a circle"`
-	Standing     bool          `json:"standing" doc:"A second look found the loop unmoved"`
+	DeadlockCycle         []PortRef     `json:"loop" doc:"Ports that wait for each other in a circle"`
+	Persistent     bool          `json:"standing" doc:"A second look found the loop unmoved"`
 	RoutingFault *RoutingFault `json:"routing_fault,omitempty"`
 	Evidence     []string      `json:"evidence" doc:"What it rests on, and what is missing"`
 	Remedy       string        `json:"remedy"`
@@ -79,7 +79,7 @@ type GraphPort struct {
 	PauseFrames   uint64         `json:"pause_frames" doc:"Received"`
 	Paused        bool           `json:"paused" doc:"At the snapshot"`
 	InPath        bool           `json:"in_path" doc:"On the way that pauses spread"`
-	InLoop        bool           `json:"in_loop"`
+	InCycle        bool           `json:"in_loop"`
 	Initial       bool           `json:"initial"`
 	Level         int            `json:"level" doc:"Steps from the victim: the column in a drawing"`
 }

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite openapi.json")
 // against it, so a change must be seen.
 func TestDocument(t *testing.T) {
 	s, _ := newServer(t)
-	got, err := s.Document()
+	got, err := s.OpenAPIDocument()
 	if err != nil {
 		t.Fatal(err)
 	}

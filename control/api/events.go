@@ -156,7 +156,7 @@ func (o *eventWriter) flush() error {
 // listens.
 type feed struct {
 	live Live
-	hub  *Hub
+	hub  *EventHub
 
 	mu   sync.Mutex
 	base *State    // that clients are known to have; nil: nobody listens

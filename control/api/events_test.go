@@ -216,7 +216,7 @@ func TestEventsResume(t *testing.T) {
 // from, because changes of the state were not published.
 func TestEventsAfterAGap(t *testing.T) {
 	k := newFake(t)
-	h := NewHub(16, 64)
+	h := NewEventHub(16, 64)
 	f := &feed{live: k, hub: h}
 	c, _, full := f.join("")
 	if full == nil {
@@ -251,7 +251,7 @@ func TestChangesOfPorts(t *testing.T) {
 		for i := range heard {
 			k.state.Ports = append(k.state.Ports, PortState{Port: model.PortID(i), AgeMs: -1})
 		}
-		h := NewHub(16, 16)
+		h := NewEventHub(16, 16)
 		f := &feed{live: k, hub: h}
 		c, _, full := f.join("")
 		known, at := slices.Clone(full.Ports), make([]time.Time, 5)
@@ -287,7 +287,7 @@ func TestChangesOfPorts(t *testing.T) {
 		}
 	})
 	k := newFake(t)
-	f := &feed{live: k, hub: NewHub(16, 16)}
+	f := &feed{live: k, hub: NewEventHub(16, 16)}
 	c, _, _ := f.join("")
 	n := *k.state
 	n.Time, n.Ports = n.Time.Add(time.Second), slices.Clone(n.Ports)
@@ -365,7 +365,7 @@ func TestEventNobodyTakes(t *testing.T) {
 
 // TestHubDropsTheSlow counts exactly who was dropped.
 func TestHubDropsTheSlow(t *testing.T) {
-	h := NewHub(4, 8)
+	h := NewEventHub(4, 8)
 	slow, _, _ := h.subscribe("")
 	for range 5 {
 		h.Publish(Mark{})
@@ -391,7 +391,7 @@ func TestHubResumes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		history := rapid.IntRange(1, 10).Draw(rt, "history")
 		n := rapid.IntRange(0, 30).Draw(rt, "events")
-		h := NewHub(4, history)
+		h := NewEventHub(4, history)
 		for range n {
 			h.Publish(Mark{})
 		}

@@ -15,5 +15,5 @@ var (
 	TestNow   = epoch0
 )
 
-// Hub is where events are published.
-func (s *Server) Hub() *Hub { return s.deps.Hub }
+// EventHub is where events are published.
+func (s *Server) Hub() *EventHub { return s.deps.Hub }

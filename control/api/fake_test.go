@@ -33,7 +33,7 @@ type fake struct {
 	marks    []Mark
 	counters []Counter
 	faults   []Fault
-	waits    map[string]Complaint
+	waits    map[string]DiagnosisRequest
 	queries  int           // asked of the store
 	longest  int           // records in one answer
 	delay    time.Duration // of every query
@@ -54,7 +54,7 @@ func newFake(tb testing.TB) *fake {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k := &fake{fabric: f, state: newState(f), waits: map[string]Complaint{}}
+	k := &fake{fabric: f, state: newState(f), waits: map[string]DiagnosisRequest{}}
 	k.counters = []Counter{{Name: "tcp-syn", Filter: "tcp", Created: epoch0, PeriodNs: 1e9}}
 	k.fill(200)
 	return k
@@ -116,7 +116,7 @@ func (k *fake) fill(n int) {
 				Origin:   &PortRef{Node: sw.Name, Port: 1},
 				Timeline: []TimelineEntry{{Time: epoch0, Kind: "begin", Source: "ports", Text: "queue rose"}},
 				Evidence: []SourceEvidence{{Source: "ports", Says: "supports", Text: "deep queue", Count: 3, First: epoch0, Last: epoch0}},
-				Culprits: []Party{{Flow: &FlowRef{Flow: k.flow(1)}, Weight: .5}},
+				Culprits: []Participant{{Flow: &FlowRef{Flow: k.flow(1)}, Weight: .5}},
 			}),
 		}
 		if i > 2 {
@@ -134,7 +134,7 @@ func (k *fake) diagnosis(i int) record.Diagnosis {
 		Initial: record.Port{Node: sw.Name, Port: 1, Peer: "h0"}, Victim: k.flow(i), Confidence: .8,
 		Body: encode(DiagnosisBody{
 			CauseDetail: "micro-burst", Evidence: []string{"three of three switches answered"}, Remedy: "move " + k.flow(9).String(),
-			Culprits: []Party{{Flow: &FlowRef{Flow: k.flow(1), Src: "h1"}, Weight: .7}, {Flow: &FlowRef{Flow: k.flow(9)}, Weight: .3}},
+			Culprits: []Participant{{Flow: &FlowRef{Flow: k.flow(1), Src: "h1"}, Weight: .7}, {Flow: &FlowRef{Flow: k.flow(9)}, Weight: .3}},
 			Victims:  []FlowRef{{Flow: k.flow(i)}, {Flow: k.flow(8)}},
 			PFCPath:  []PortRef{{Node: sw.Name, Port: 2}, {Node: sw.Name, Port: 1}},
 			Graph: Graph{
@@ -168,7 +168,7 @@ func (k *fake) Fabric() *topo.Fabric { return k.fabric }
 func (k *fake) Clock() Clock {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return Clock{Now: epoch0.Add(k.passed), Wall: time.Now(), Mode: "demo", Pace: .01, WantedPace: .01}
+	return Clock{Now: epoch0.Add(k.passed), Wall: time.Now(), Mode: "demo", Pace: .01, TargetPace: .01}
 }
 func (k *fake) Ready() error { return k.fail }
 
@@ -183,10 +183,10 @@ func (k *fake) Health() Health {
 		Time: epoch0, State: "ok", UptimeMs: 1000,
 		Stages: []Stage{{
 			Name: "transport", Title: "DTA over UDP", Unit: "reports", State: "ok", In: 10, Out: 9, QueueLimit: 100, Queued: 5,
-			Losses: []Lost{{Reason: "socket", Count: 1}},
+			Losses: []StageLoss{{Reason: "socket", Count: 1}},
 		}},
 		Store:   Storage{Kind: "memory", Bytes: 1 << 20, MaxBytes: 1 << 30},
-		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, Heard: []Heard{{"tor0", "flowset", 4}},
+		Sources: []SourceHealth{{Source: "flowset", Switches: 1, AgeMs: 4}}, ReportAges: []ReportAge{{"tor0", "flowset", 4}},
 	}
 }
 
@@ -360,25 +360,25 @@ func (k *fake) RemoveCounter(_ context.Context, name string) error {
 	return fmt.Errorf("counter %q: %w", name, ErrNotFound)
 }
 
-// Complain finds the first diagnosis for every flow, at the second look.
-func (k *fake) Complain(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
+// RequestDiagnosis finds the first diagnosis for every flow, at the second look.
+func (k *fake) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	id := fmt.Sprintf("c-%d", len(k.waits))
-	k.waits[id] = Complaint{ID: id, Flow: flow, Time: epoch0}
+	k.waits[id] = DiagnosisRequest{ID: id, Flow: flow, Time: epoch0}
 	return id, nil
 }
 
-// Settled notes it as Complain does.
-func (k *fake) Settled(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
+// AddCompleted notes it as Complain does.
+func (k *fake) AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	id := fmt.Sprintf("c-%d", len(k.waits))
-	k.waits[id] = Complaint{ID: id, Flow: flow, Time: at, Done: true, Diagnoses: found}
+	k.waits[id] = DiagnosisRequest{ID: id, Flow: flow, Time: at, Done: true, Diagnoses: found}
 	return id
 }
 
-func (k *fake) Complaint(_ context.Context, id string) (Complaint, error) {
+func (k *fake) DiagnosisRequest(_ context.Context, id string) (DiagnosisRequest, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c, ok := k.waits[id]
@@ -393,7 +393,7 @@ func (k *fake) Complaint(_ context.Context, id string) (Complaint, error) {
 	return c, nil
 }
 
-func (k *fake) Complaints() (list []Complaint) {
+func (k *fake) DiagnosisRequests() (list []DiagnosisRequest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i := len(k.waits) - 1; i >= 0; i-- {
@@ -435,7 +435,7 @@ func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	k := newFake(tb)
 	cfg := DefaultConfig()
 	deps := Deps{
-		Live: k, Records: fakeRecords{k}, Hub: NewHub(16, 64), Prober: k, Marker: k, Meter: k, Doctor: k, Lab: k,
+		Live: k, Records: fakeRecords{k}, Hub: NewEventHub(16, 64), Prober: k, Marker: k, CounterAdmin: k, Diagnoser: k, Lab: k,
 		Build: Build{Version: "0.0.0", Commit: "abc", Go: "go1.26", Platform: "linux/amd64"},
 	}
 	for _, c := range change {

@@ -34,15 +34,15 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 	hosts, switches := namesOf(f, f.Hosts()), namesOf(f, f.Switches())
 	fields := keyFields(func(r *record.FlowSlot) *model.FlowKey { return &r.Flow })
 	number := func(name string, typ filter.Type, about string, get func(*record.FlowSlot) filter.Value) {
-		fields = append(fields, filter.Field[record.FlowSlot]{Name: name, Type: typ, About: about, Get: filter.Only(get)})
+		fields = append(fields, filter.Field[record.FlowSlot]{Name: name, Type: typ, About: about, Get: filter.SingleValue(get)})
 	}
 	number("flow.packets", filter.Int, "in the slot", func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Packets)} })
 	number("flow.bytes", filter.Bytes, "in the slot", func(r *record.FlowSlot) filter.Value { return filter.Value{Int: int64(r.Bytes)} })
 	number("flow.rate", filter.Rate, "in the slot", func(r *record.FlowSlot) filter.Value {
 		return filter.Value{Int: int64(float64(r.Bytes) * 8 / max(r.Slot, 1).Seconds())}
 	})
-	number("flow.exact", filter.Bool, "every count was decoded, not estimated", func(r *record.FlowSlot) filter.Value { return filter.OfBool(r.Exact) })
-	number("flow.hops", filter.Int, "switches on its way", func(r *record.FlowSlot) filter.Value { return filter.Of(len(r.Path)) })
+	number("flow.exact", filter.Bool, "every count was decoded, not estimated", func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
+	number("flow.hops", filter.Int, "switches on its way", func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
 	fields = append(fields,
 		texts("flow.src", "host that sends", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
 		texts("flow.dst", "host that receives", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
@@ -65,7 +65,7 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 func texts[T any](name, about string, known map[string]int64, get func(*T, int) (string, bool)) filter.Field[T] {
 	return filter.Field[T]{Name: name, Type: filter.Text, About: about, Names: known, Get: func(r *T, i int) (filter.Value, bool) {
 		s, ok := get(r, i)
-		return filter.OfText(s), ok
+		return filter.TextValue(s), ok
 	}}
 }
 
@@ -89,10 +89,10 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 		}
 		fields = append(fields, f)
 	}
-	yes := func(*model.FlowKey) filter.Value { return filter.OfBool(true) }
-	src := func(k *model.FlowKey) filter.Value { return filter.OfAddr(k.Src) }
-	dst := func(k *model.FlowKey) filter.Value { return filter.OfAddr(k.Dst) }
-	proto := func(k *model.FlowKey) filter.Value { return filter.Of(k.Proto) }
+	yes := func(*model.FlowKey) filter.Value { return filter.BoolValue(true) }
+	src := func(k *model.FlowKey) filter.Value { return filter.AddrValue(k.Src) }
+	dst := func(k *model.FlowKey) filter.Value { return filter.AddrValue(k.Dst) }
+	proto := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.Proto) }
 	for _, v := range []struct {
 		name, proto string
 		typ         filter.Type
@@ -107,8 +107,8 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 	}
 	for _, p := range []model.Proto{model.TCP, model.UDP} {
 		has := func(k *model.FlowKey) bool { return k.Proto == p }
-		from := func(k *model.FlowKey) filter.Value { return filter.Of(k.SrcPort) }
-		to := func(k *model.FlowKey) filter.Value { return filter.Of(k.DstPort) }
+		from := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.SrcPort) }
+		to := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.DstPort) }
 		add(p.String(), filter.Bool, "it is "+p.String(), has, yes)
 		add(p.String()+".srcport", filter.Int, "source port", has, from)
 		add(p.String()+".dstport", filter.Int, "destination port", has, to)
@@ -136,15 +136,15 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	switches := namesOf(f, f.Switches())
 	fields := headers.Fields(func(v *traceView) *headers.Frame { return &v.frame })
 	one := func(name string, typ filter.Type, about string, get func(*record.Trace) filter.Value) {
-		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about, Get: filter.Only(func(v *traceView) filter.Value { return get(v.Trace) })})
+		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about, Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
 	}
 	ends := map[string]int64{"unknown": 0, "arrived": 0, "short": 0, "looped": 0, "unsettled": 0}
-	one("trace.drop", filter.Bool, "seen last where it should not end", func(t *record.Trace) filter.Value { return filter.OfBool(t.End == "short") })
-	one("trace.loop", filter.Bool, "passed a device twice", func(t *record.Trace) filter.Value { return filter.OfBool(t.End == "looped") })
-	one("trace.hops", filter.Int, "switches that saw it", func(t *record.Trace) filter.Value { return filter.Of(len(t.Hops)) })
-	one("trace.lost", filter.Int, "mirrors that are missing for certain", func(t *record.Trace) filter.Value { return filter.Of(t.Lost) })
-	one("trace.latency", filter.Duration, "from the first hop to the last, by their clocks", func(t *record.Trace) filter.Value { return filter.Of(t.Latency) })
-	one("trace.why", filter.Text, "it was mirrored: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.OfText(t.Why) })
+	one("trace.drop", filter.Bool, "seen last where it should not end", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "short") })
+	one("trace.loop", filter.Bool, "passed a device twice", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
+	one("trace.hops", filter.Int, "switches that saw it", func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
+	one("trace.lost", filter.Int, "mirrors that are missing for certain", func(t *record.Trace) filter.Value { return filter.IntValue(t.Lost) })
+	one("trace.latency", filter.Duration, "from the first hop to the last, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
+	one("trace.why", filter.Text, "it was mirrored: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
 	hop := func(name, about string, get func(*record.TraceHop) filter.Value) {
 		fields = append(fields, filter.Field[traceView]{Name: name, Type: filter.Int, About: about, Get: func(v *traceView, i int) (filter.Value, bool) {
 			if i >= len(v.Hops) {
@@ -153,12 +153,12 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			return get(&v.Hops[i]), true
 		}})
 	}
-	hop("hop.in", "port that it came by", func(h *record.TraceHop) filter.Value { return filter.Of(h.In) })
-	hop("hop.out", "port that it left by", func(h *record.TraceHop) filter.Value { return filter.Of(h.Out) })
-	hop("hop.ttl", "of the first header", func(h *record.TraceHop) filter.Value { return filter.Of(h.TTL) })
-	hop("hop.dscp", "of the first header", func(h *record.TraceHop) filter.Value { return filter.Of(h.DSCP) })
-	hop("hop.ecn", "of the first header, 3 is marked", func(h *record.TraceHop) filter.Value { return filter.Of(h.ECN) })
-	hop("hop.depth", "IP headers", func(h *record.TraceHop) filter.Value { return filter.Of(h.Depth) })
+	hop("hop.in", "port that it came by", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.In) })
+	hop("hop.out", "port that it left by", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Out) })
+	hop("hop.ttl", "of the first header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.TTL) })
+	hop("hop.dscp", "of the first header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.DSCP) })
+	hop("hop.ecn", "of the first header, 3 is marked", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.ECN) })
+	hop("hop.depth", "IP headers", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Depth) })
 	at := func(v *traceView, i int) (string, bool) {
 		if i < 0 || i >= len(v.Hops) {
 			return "", false
@@ -179,7 +179,7 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			if i+1 >= len(v.Hops) {
 				return filter.Value{}, false
 			}
-			return filter.Of(v.Hops[i+1].Time.Sub(v.Hops[i].Time)), true
+			return filter.IntValue(v.Hops[i+1].Time.Sub(v.Hops[i].Time)), true
 		}},
 	)
 	return filter.NewSchema(fields, resolver(f))

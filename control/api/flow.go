@@ -28,8 +28,8 @@ type Flow struct {
 // FlowPage is flows of one stretch of time, newest records first.
 type FlowPage struct {
 	Page[Flow]
-	From time.Time `json:"covered_from" doc:"Begin of what this page covers; older is behind next"`
-	To   time.Time `json:"covered_to"`
+	CoveredFrom time.Time `json:"covered_from" doc:"Begin of what this page covers; older is behind next"`
+	CoveredTo   time.Time `json:"covered_to"`
 }
 
 // FlowDetail is all that is known of one flow in a range.
@@ -108,13 +108,13 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 		return p, err
 	}
 	q.Node, q.Ends, q.Limit = in.Node, endsOf(f), chunk
-	p.From, p.To = q.From, q.To
+	p.CoveredFrom, p.CoveredTo = q.From, q.To
 	sums := newFlowSums(s)
 	p.Next, p.Scanned, err = walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
 		if f.Match(r) {
 			sums.add(r)
 		}
-		p.From = r.Time
+		p.CoveredFrom = r.Time
 		return len(sums.flows) < maxFlows
 	})
 	if err != nil {
@@ -124,10 +124,10 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 		return p, err
 	}
 	if p.Next == "" {
-		p.From = q.From
+		p.CoveredFrom = q.From
 	}
 	p.Next = sealCursor(q, p.Next)
-	lq := record.Query{From: p.From, To: p.To, Node: in.Node, Ends: q.Ends}
+	lq := record.Query{From: p.CoveredFrom, To: p.CoveredTo, Node: in.Node, Ends: q.Ends}
 	if _, _, err = walk(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
 		sums.lost(l)
 		return true
@@ -136,7 +136,7 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	}
 	p.Items = sums.sorted(in.Sort)
 	if len(p.Items) > in.Limit {
-		p.Dropped = len(p.Items) - in.Limit
+		p.Omitted = len(p.Items) - in.Limit
 		p.Items = p.Items[:in.Limit]
 	}
 	return p, nil
@@ -146,18 +146,18 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 // need not show others, so that an answer covers as much more time.
 func endsOf(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
 	for _, version := range []string{"ip", "ipv6"} {
-		if v, ok := f.Must(version + ".src"); ok {
+		if v, ok := f.RequiredValue(version + ".src"); ok {
 			e.Src = v.Addr
 		}
-		if v, ok := f.Must(version + ".dst"); ok {
+		if v, ok := f.RequiredValue(version + ".dst"); ok {
 			e.Dst = v.Addr
 		}
 	}
 	for _, proto := range []string{"tcp", "udp"} {
-		if v, ok := f.Must(proto + ".srcport"); ok {
+		if v, ok := f.RequiredValue(proto + ".srcport"); ok {
 			e.SrcPort = uint16(v.Int)
 		}
-		if v, ok := f.Must(proto + ".dstport"); ok {
+		if v, ok := f.RequiredValue(proto + ".dstport"); ok {
 			e.DstPort = uint16(v.Int)
 		}
 	}

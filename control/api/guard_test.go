@@ -70,7 +70,7 @@ func TestConfigComplains(t *testing.T) {
 		k := newFake(t)
 		cfg := DefaultConfig()
 		change(&cfg)
-		if _, err := New(cfg, Deps{Live: k, Records: fakeRecords{k}, Hub: NewHub(1, 1)}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(cfg, Deps{Live: k, Records: fakeRecords{k}, Hub: NewEventHub(1, 1)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v; want %q", err, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestConfigComplains(t *testing.T) {
 func TestBrowsers(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, d *Deps) {
 		c.Hosts = []string{"weft.example"}
-		d.Page = fstest.MapFS{"index.html": {Data: []byte("<html>page")}, "assets/a-1b2c.js": {Data: []byte("let a")}}
+		d.Console = fstest.MapFS{"index.html": {Data: []byte("<html>page")}, "assets/a-1b2c.js": {Data: []byte("let a")}}
 	})
 	ask := func(method, host, path string, header ...string) int {
 		r, _ := http.NewRequest(method, "http://"+host+path, strings.NewReader(`{"pace":1}`))

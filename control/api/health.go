@@ -17,7 +17,7 @@ type Health struct {
 
 	Sources []SourceHealth `json:"sources" doc:"What switches report, by kind; those that were heard since the start"`
 	Silent  []string       `json:"silent" doc:"Switches that reported and do not any more, the first hundred"`
-	Heard   []Heard        `json:"-"` // for metrics
+	ReportAges   []ReportAge        `json:"-"` // for metrics
 }
 
 // SourceHealth is one kind of report.
@@ -28,8 +28,8 @@ type SourceHealth struct {
 	AgeMs    float64 `json:"age_ms" doc:"Of the newest report"`
 }
 
-// Heard is when one switch was heard of last by one kind of report.
-type Heard struct {
+// ReportAge is when one switch was heard of last by one kind of report.
+type ReportAge struct {
 	Switch, Source string
 	AgeMs          float64
 }
@@ -47,11 +47,11 @@ type Stage struct {
 	OutPerSecond float64 `json:"out_per_second"`
 	Queued       int     `json:"queued"`
 	QueueLimit   int     `json:"queue_limit" doc:"0: it has no queue"`
-	Losses       []Lost  `json:"losses" doc:"Every reason, also those that have not happened"`
+	Losses       []StageLoss  `json:"losses" doc:"Every reason, also those that have not happened"`
 }
 
-// Lost is what a stage lost for one reason.
-type Lost struct {
+// StageLoss is what a stage lost for one reason.
+type StageLoss struct {
 	Reason    string  `json:"reason"`
 	About     string  `json:"about,omitempty"`
 	Count     uint64  `json:"total"`
@@ -65,7 +65,7 @@ type Storage struct {
 	Bytes     int64      `json:"bytes"`
 	MaxBytes  int64      `json:"max_bytes" doc:"0: no limit"`
 	Oldest    *time.Time `json:"oldest,omitempty" doc:"Record that is still kept"`
-	Forgotten uint64     `json:"forgotten_total" doc:"Records dropped by age and size"`
+	Expired uint64     `json:"forgotten_total" doc:"Records dropped by age and size"`
 	Memory    int64      `json:"-"` // bytes that the engine holds; for metrics
 }
 

@@ -114,7 +114,7 @@ func TestFlowSums(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			covered = append(covered, p.From)
+			covered = append(covered, p.CoveredFrom)
 			k.later(time.Second)
 			for _, f := range p.Items {
 				x := got[f.Flow.String()]
@@ -178,13 +178,13 @@ func TestHeatmapAnswer(t *testing.T) {
 	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete || *m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
 		t.Errorf("heat map = %+v", m)
 	}
-	if m.Cooler != 1 || !m.Covered.Equal(m.From) {
-		t.Errorf("heat map without %d ports from %v; want 1 port left out and nothing before %v", m.Cooler, m.Covered, m.From)
+	if m.OmittedPorts != 1 || !m.CoveredFrom.Equal(m.From) {
+		t.Errorf("heat map without %d ports from %v; want 1 port left out and nothing before %v", m.OmittedPorts, m.CoveredFrom, m.From)
 	}
 	s.cfg.ScanBudget = 1 // of samples four times as many are read
 	cut, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "9s"}, Metric: "queue_bytes", Steps: 10, Top: 100})
-	if err != nil || cut.Complete || !cut.Covered.Equal(epoch0.Add(-4*time.Second)) {
-		t.Errorf("heat map of the 4 newest samples is covered from %v, complete %t, %v; want %v", cut.Covered, cut.Complete, err, epoch0.Add(-4*time.Second))
+	if err != nil || cut.Complete || !cut.CoveredFrom.Equal(epoch0.Add(-4*time.Second)) {
+		t.Errorf("heat map of the 4 newest samples is covered from %v, complete %t, %v; want %v", cut.CoveredFrom, cut.Complete, err, epoch0.Add(-4*time.Second))
 	}
 	s.cfg.ScanBudget = DefaultConfig().ScanBudget
 	quiet, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{From: epoch0.Add(-500 * time.Second), To: epoch0.Add(-400 * time.Second)}, Steps: 10, Top: 3})
@@ -251,7 +251,7 @@ func TestDrawings(t *testing.T) {
 		name := rapid.StringMatching(`[a-z<>&"\\\n]{1,40}`)
 		g := Graph{}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "ports") {
-			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")), Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InLoop: rapid.Bool().Draw(rt, "loop")})
+			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")), Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "loop")})
 		}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "flows") {
 			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint("f", i, name.Draw(rt, "flow")), Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})

@@ -51,11 +51,11 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 	return nil, nil
 }
 
-// Hub hands events to any number of clients. Publishing never waits: each
+// EventHub hands events to any number of clients. Publishing never waits: each
 // client has a buffer, and one that lets it run full is dropped, and counted.
 // The newest events are kept, so that a client whose connection broke can go on
 // where it was.
-type Hub struct {
+type EventHub struct {
 	buffer, history int
 
 	mu      sync.Mutex
@@ -81,16 +81,16 @@ type client struct {
 	slow   bool // set before events is closed
 }
 
-// NewHub makes a hub whose clients may be so many events behind, and which keeps
+// NewEventHub makes a hub whose clients may be so many events behind, and which keeps
 // so many.
-func NewHub(buffer, history int) *Hub {
-	return &Hub{buffer: max(buffer, 1), history: max(history, 1), run: newRun(), clients: map[*client]struct{}{}}
+func NewEventHub(buffer, history int) *EventHub {
+	return &EventHub{buffer: max(buffer, 1), history: max(history, 1), run: newRun(), clients: map[*client]struct{}{}}
 }
 
 func newRun() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Publish tells all clients. It keeps nothing of e.
-func (h *Hub) Publish(e Event) {
+func (h *EventHub) Publish(e Event) {
 	data := encodeEvent(e)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func encodeEvent(e Event) []byte {
 	return data
 }
 
-func (h *Hub) publish(name string, data []byte) {
+func (h *EventHub) publish(name string, data []byte) {
 	h.seq++
 	m := message{h.seq, name, data}
 	if len(h.recent) >= h.history {
@@ -129,7 +129,7 @@ func (h *Hub) publish(name string, data []byte) {
 
 // subscribe adds a client. Where last is an id that the hub can go on from, the
 // events after it are returned and resumed is true.
-func (h *Hub) subscribe(last string) (c *client, missed []message, resumed bool) {
+func (h *EventHub) subscribe(last string) (c *client, missed []message, resumed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c = &client{events: make(chan message, h.buffer), run: h.run}
@@ -150,14 +150,14 @@ func (h *Hub) subscribe(last string) (c *client, missed []message, resumed bool)
 	return c, slices.Clone(h.recent[seq+1-oldest:]), true
 }
 
-func (h *Hub) unsubscribe(c *client) {
+func (h *EventHub) unsubscribe(c *client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remove(c)
 }
 
 // remove ends a subscription, once.
-func (h *Hub) remove(c *client) {
+func (h *EventHub) remove(c *client) {
 	if _, there := h.clients[c]; there {
 		delete(h.clients, c)
 		close(c.events)
@@ -165,14 +165,14 @@ func (h *Hub) remove(c *client) {
 }
 
 // forget makes all ids so far ones that cannot be gone on from.
-func (h *Hub) forget() {
+func (h *EventHub) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.run, h.recent = newRun(), nil
 }
 
 // close ends all subscriptions.
-func (h *Hub) close() {
+func (h *EventHub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
@@ -182,7 +182,7 @@ func (h *Hub) close() {
 }
 
 // numbers are the hub's own account.
-func (h *Hub) numbers() (clients int, published, dropped uint64) {
+func (h *EventHub) numbers() (clients int, published, dropped uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients), h.seq, h.dropped

@@ -19,7 +19,7 @@ type Incident struct {
 	State    string     `json:"state" enum:"open,closed"`
 	Severity string     `json:"severity" enum:"notice,warning,critical"`
 	Cause    string     `json:"cause" doc:"Short name of what it is: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
-	Place    string     `json:"place" doc:"Where it began: a node, or node:port"`
+	Location    string     `json:"place" doc:"Where it began: a node, or node:port"`
 	Summary  string     `json:"summary"`
 	Begin    time.Time  `json:"begin"`
 	Updated  time.Time  `json:"updated"`
@@ -39,9 +39,9 @@ type IncidentBody struct {
 	Origin     *PortRef         `json:"origin,omitempty" doc:"Port where it began"`
 	Timeline   []TimelineEntry  `json:"timeline" doc:"Oldest first"`
 	Evidence   []SourceEvidence `json:"evidence" doc:"What each source says"`
-	Missing    []Missing        `json:"missing" doc:"Evidence that would help and is not there"`
-	Culprits   []Party          `json:"culprits" doc:"Heaviest first"`
-	Victims    []Party          `json:"victims"`
+	Missing    []MissingEvidence        `json:"missing" doc:"Evidence that would help and is not there"`
+	Culprits   []Participant          `json:"culprits" doc:"Heaviest first"`
+	Victims    []Participant          `json:"victims"`
 	Jobs       []string         `json:"jobs" doc:"Jobs that were hurt"`
 	PFCPath    []PortRef        `json:"pfc_path" doc:"How pauses spread: each port waited for the next"`
 	Loop       []PortRef        `json:"loop" doc:"Ports that wait for each other, or that packets circle through"`
@@ -60,7 +60,7 @@ type TimelineEntry struct {
 	Kind   string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end"`
 	Source string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller"`
 	Text   string    `json:"text"`
-	Place  *PortRef  `json:"place,omitempty"`
+	Location  *PortRef  `json:"place,omitempty"`
 	Flow   *FlowRef  `json:"flow,omitempty"`
 }
 
@@ -74,12 +74,12 @@ type SourceEvidence struct {
 	Last   time.Time `json:"last"`
 }
 
-// Missing is evidence that is not there.
-type Missing struct {
+// MissingEvidence is evidence that is not there.
+type MissingEvidence struct {
 	Source string `json:"source"`
 	What   string `json:"what"`
 	Why    string `json:"why"`
-	Asked  bool   `json:"asked" doc:"The controller has asked for it"`
+	Requested  bool   `json:"asked" doc:"The controller has asked for it"`
 }
 
 // FlowRef is a flow with the names of its ends.
@@ -89,8 +89,8 @@ type FlowRef struct {
 	Dst  string        `json:"dst,omitempty"`
 }
 
-// Party is a flow or a host that did it, or suffers from it.
-type Party struct {
+// Participant is a flow or a host that did it, or suffers from it.
+type Participant struct {
 	Flow   *FlowRef `json:"flow,omitempty"`
 	Host   string   `json:"host,omitempty" doc:"Where it is a host and not a flow"`
 	Weight float64  `json:"weight" doc:"Its part in it, 0 to 1; 0 where not known"`
@@ -109,7 +109,7 @@ type Action struct {
 // NewIncident shows a record in short.
 func NewIncident(r *record.Incident) Incident {
 	i := Incident{
-		ID: r.ID, State: "open", Severity: r.Severity, Cause: r.Cause, Place: r.Place,
+		ID: r.ID, State: "open", Severity: r.Severity, Cause: r.Cause, Location: r.Place,
 		Summary: r.Summary, Begin: r.Begin, Updated: r.Updated,
 	}
 	if !r.End.IsZero() {

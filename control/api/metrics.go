@@ -122,8 +122,8 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 			gauge(stageFillDesc, float64(st.Queued)/float64(st.QueueLimit), st.Name)
 		}
 	}
-	for i := range h.Heard {
-		gauge(ageDesc, h.Heard[i].AgeMs/1000, h.Heard[i].Switch, h.Heard[i].Source)
+	for i := range h.ReportAges {
+		gauge(ageDesc, h.ReportAges[i].AgeMs/1000, h.ReportAges[i].Switch, h.ReportAges[i].Source)
 	}
 	gauge(storeDesc, float64(h.Store.Bytes))
 	gauge(storeMaxDesc, float64(h.Store.MaxBytes))

@@ -55,11 +55,11 @@ func writeText(w http.ResponseWriter, status int, text string) {
 // ours: the page keeps its state in the URL.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
-	if s.deps.Page == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if s.deps.Console == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		writeProblem(w, http.StatusNotFound, "nothing is here; /openapi.json says what is")
 		return
 	}
-	info, err := fs.Stat(s.deps.Page, name)
+	info, err := fs.Stat(s.deps.Console, name)
 	if err != nil || info.IsDir() {
 		if path.Ext(name) != "" {
 			writeProblem(w, http.StatusNotFound, "the page has no such file")
@@ -70,7 +70,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		// Their names hold a hash of what is in them.
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	http.ServeFileFS(w, r, s.deps.Page, name)
+	http.ServeFileFS(w, r, s.deps.Console, name)
 }
 
 // profiler is Go's, for a listener on loopback.

@@ -15,7 +15,7 @@ import (
 // PortSeries is a port over time.
 type PortSeries struct {
 	PortRef
-	Name     string      `json:"name" doc:"As the device calls it"`
+	Interface     string      `json:"name" doc:"As the device calls it"`
 	RateBps  int64       `json:"rate_bps"`
 	From     time.Time   `json:"from"`
 	To       time.Time   `json:"to"`
@@ -43,8 +43,8 @@ type Heatmap struct {
 	Ports    []PortRef    `json:"ports" doc:"Rows, the hottest first"`
 	Values   [][]*float64 `json:"values" doc:"By port, then step, the highest in the step; null: nothing was heard"`
 	Max      float64      `json:"max"`
-	Covered  time.Time    `json:"covered_from" doc:"Of the range, what was read begins here: one answer reads a bounded number of samples, the newest"`
-	Cooler   int          `json:"cooler_ports" doc:"Ports that were heard of and are not shown"`
+	CoveredFrom  time.Time    `json:"covered_from" doc:"Of the range, what was read begins here: one answer reads a bounded number of samples, the newest"`
+	OmittedPorts   int          `json:"cooler_ports" doc:"Ports that were heard of and are not shown"`
 	Complete bool         `json:"complete" doc:"Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports"`
 }
 
@@ -92,7 +92,7 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 		return p, err
 	}
 	p = PortSeries{
-		PortRef: portRef(f, at), Name: port.Name, RateBps: int64(port.Rate),
+		PortRef: portRef(f, at), Interface: port.Name, RateBps: int64(port.Rate),
 		From: q.From, To: q.To, StepNs: int64(q.Step), Samples: []PortPoint{},
 	}
 	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
@@ -169,11 +169,11 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 		}
 	}
 	m = Heatmap{
-		Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, Covered: covered, Complete: q.After == "",
+		Metric: in.Metric, From: q.From, StepNs: int64(step), Steps: in.Steps, CoveredFrom: covered, Complete: q.After == "",
 		Ports: []PortRef{}, Values: [][]*float64{},
 	}
 	if m.Complete {
-		m.Covered = q.From
+		m.CoveredFrom = q.From
 	}
 	s.fillHeatmap(&m, rows, in.Top)
 	return m, nil
@@ -195,7 +195,7 @@ func (s *Server) fillHeatmap(m *Heatmap, rows map[PortRef][]*float64, top int) {
 		return cmp.Or(cmp.Compare(heat[b], heat[a]), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 	})
 	if len(m.Ports) > top {
-		m.Cooler = len(m.Ports) - top
+		m.OmittedPorts = len(m.Ports) - top
 		m.Ports, m.Complete = m.Ports[:top], false
 	}
 	f := s.deps.Live.Fabric()

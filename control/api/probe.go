@@ -16,7 +16,7 @@ type ProbeRequest struct {
 	At       string        `json:"at,omitempty" maxLength:"256" doc:"Of a pattern probe: switch to begin at; where absent the flow's first"`
 	Link     *PortRef      `json:"link,omitempty" doc:"Of a link probe: the port towards it"`
 	Count    int           `json:"count,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"Packets; of a pattern probe: source ports"`
-	SpacedUs int           `json:"spaced_us,omitempty" minimum:"0" maximum:"1000000" default:"100" doc:"Time between two, by the fabric's clock"`
+	IntervalUs int           `json:"spaced_us,omitempty" minimum:"0" maximum:"1000000" default:"100" doc:"Time between two, by the fabric's clock"`
 }
 
 // Probe is a probe and what has come of it.

@@ -24,12 +24,12 @@ type Paging struct {
 	After string `query:"after" maxLength:"512" doc:"Next of the answer before"`
 }
 
-// Page is one answer of a list.
+// Console is one answer of a list.
 type Page[T any] struct {
 	Items   []T    `json:"items"`
 	Next    string `json:"next,omitempty" doc:"To ask for what comes after; absent at the end. A page may be short, or empty, and have one"`
 	Scanned int    `json:"scanned,omitempty" doc:"Records that were read for this page"`
-	Dropped int    `json:"dropped,omitempty" doc:"Items beyond the limit that no further page has"`
+	Omitted int    `json:"dropped,omitempty" doc:"Items beyond the limit that no further page has"`
 }
 
 // query reads range and paging and holds them to the limits.

@@ -25,14 +25,14 @@ import (
 type Deps struct {
 	Live    Live
 	Records Records
-	Hub     *Hub
+	Hub     *EventHub
 	Prober  Prober
 	Marker  Marker
-	Meter   Meter
-	Doctor  Doctor
+	CounterAdmin   CounterAdmin
+	Diagnoser  Diagnoser
 	Lab     Lab
 
-	Page    fs.FS                // the console, with index.html at its root
+	Console    fs.FS                // the console, with index.html at its root
 	Metrics *prometheus.Registry // of the whole process, to which the API adds its own; nil: Go's and the process's
 	Build   Build
 	Log     *slog.Logger
@@ -149,8 +149,8 @@ func neverNull(s *huma.Schema) {
 // Handler answers all requests. Events need Run beside it.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Document is the OpenAPI document.
-func (s *Server) Document() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }
+// OpenAPIDocument is the OpenAPI document.
+func (s *Server) OpenAPIDocument() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }
 
 // Run listens and serves until ctx ends, then lets answers finish.
 func (s *Server) Run(ctx context.Context) error {

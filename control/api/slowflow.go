@@ -25,25 +25,25 @@ type SlowFlow struct {
 	Flow     model.FlowKey `json:"flow"`
 	Time     time.Time     `json:"time"`
 	State    string        `json:"state" enum:"waiting,done"`
-	Verdicts []OwnVerdict  `json:"verdicts" doc:"Empty when done: nothing is wrong with the network, or nothing could be seen"`
+	Verdicts []SlowFlowVerdict  `json:"verdicts" doc:"Empty when done: nothing is wrong with the network, or nothing could be seen"`
 }
 
-// OwnVerdict is what concerns the reporter of a verdict.
-type OwnVerdict struct {
+// SlowFlowVerdict is what concerns the reporter of a verdict.
+type SlowFlowVerdict struct {
 	Anomaly     string          `json:"anomaly"`
 	RootCause   string          `json:"root_cause"`
 	CauseDetail string          `json:"cause_detail,omitempty"`
 	Confidence  float64         `json:"confidence" minimum:"0" maximum:"1"`
 	Role        string          `json:"role" enum:"victim,culprit" doc:"Of the reported flow"`
-	Culprits    []OwnFlow       `json:"your_culprits" doc:"Of your flows, those that are part of the cause"`
+	Culprits    []CulpritFlow       `json:"your_culprits" doc:"Of your flows, those that are part of the cause"`
 	Victims     []model.FlowKey `json:"your_victims" doc:"Of your flows, those that were held up"`
 	Others      bool            `json:"others_involved" doc:"Flows of others are part of the cause"`
 	Advice      string          `json:"advice"`
 	Diagnosis   string          `json:"diagnosis_id,omitempty" doc:"For operators"`
 }
 
-// OwnFlow is one of the reporter's flows and its part in the cause.
-type OwnFlow struct {
+// CulpritFlow is one of the reporter's flows and its part in the cause.
+type CulpritFlow struct {
 	Flow   model.FlowKey `json:"flow"`
 	Weight float64       `json:"weight" doc:"0 to 1"`
 }
@@ -63,7 +63,7 @@ func (s *Server) slowFlowRoutes() {
 	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows", "Slow flows that were reported, newest first: of a tenant, those of its own")
 	tenantMay(&op)
 	register(s, op, func(ctx context.Context, _ *struct{}) (Page[SlowFlow], error) {
-		if s.deps.Doctor == nil {
+		if s.deps.Diagnoser == nil {
 			return Page[SlowFlow]{}, errNoDoctor
 		}
 		return s.listSlowFlows(callerOf(ctx))
@@ -71,11 +71,11 @@ func (s *Server) slowFlowRoutes() {
 	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "What was found of a slow flow that you reported")
 	tenantMay(&op)
 	register(s, op, func(ctx context.Context, in *idInput) (SlowFlow, error) {
-		if s.deps.Doctor == nil {
+		if s.deps.Diagnoser == nil {
 			return SlowFlow{}, errNoDoctor
 		}
 		who := callerOf(ctx)
-		c, err := s.deps.Doctor.Complaint(ctx, in.ID)
+		c, err := s.deps.Diagnoser.DiagnosisRequest(ctx, in.ID)
 		if err != nil {
 			return SlowFlow{}, err
 		}
@@ -89,7 +89,7 @@ func (s *Server) slowFlowRoutes() {
 }
 
 func (s *Server) listSlowFlows(who *caller) (p Page[SlowFlow], err error) {
-	all := s.deps.Doctor.Complaints()
+	all := s.deps.Diagnoser.DiagnosisRequests()
 	for i := range all {
 		if !s.owns(who, all[i].Flow) {
 			continue
@@ -107,7 +107,7 @@ func (s *Server) listSlowFlows(who *caller) (p Page[SlowFlow], err error) {
 const complaintPoll = 20 * time.Millisecond
 
 func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowFlow, err error) {
-	if s.deps.Doctor == nil {
+	if s.deps.Diagnoser == nil {
 		return v, errNoDoctor
 	}
 	who := callerOf(ctx)
@@ -120,7 +120,7 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 	if !who.complaints.take(time.Now()) {
 		return v, fmt.Errorf("slow flows: more than %g reports a second: %w", complaintRate, ErrBusy)
 	}
-	id, err := s.deps.Doctor.Complain(ctx, in.Body.Flow, in.Body.Since)
+	id, err := s.deps.Diagnoser.RequestDiagnosis(ctx, in.Body.Flow, in.Body.Since)
 	if errors.Is(err, ErrNotFound) {
 		id, err = s.past(ctx, in.Body.Flow, in.Body.Since, err)
 	}
@@ -129,7 +129,7 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 	}
 	deadline := time.Now().Add(time.Duration(in.WaitMs) * time.Millisecond)
 	for {
-		c, err := s.deps.Doctor.Complaint(ctx, id)
+		c, err := s.deps.Diagnoser.DiagnosisRequest(ctx, id)
 		if err != nil {
 			return v, err
 		}
@@ -147,8 +147,8 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 // ownView leaves out of a complaint all that is not the caller's. Nothing is
 // copied from a verdict but its enumerated words and the caller's own flows:
 // free texts may name others.
-func (s *Server) ownView(who *caller, c *Complaint) (v SlowFlow, err error) {
-	v = SlowFlow{ID: c.ID, Flow: c.Flow, Time: c.Time, State: "waiting", Verdicts: []OwnVerdict{}}
+func (s *Server) ownView(who *caller, c *DiagnosisRequest) (v SlowFlow, err error) {
+	v = SlowFlow{ID: c.ID, Flow: c.Flow, Time: c.Time, State: "waiting", Verdicts: []SlowFlowVerdict{}}
 	if c.Done {
 		v.State = "done"
 	}
@@ -162,14 +162,14 @@ func (s *Server) ownView(who *caller, c *Complaint) (v SlowFlow, err error) {
 	return v, nil
 }
 
-func (s *Server) ownVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey) (o OwnVerdict, err error) {
+func (s *Server) ownVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey) (o SlowFlowVerdict, err error) {
 	var b DiagnosisBody
 	if err := json.Unmarshal(d.Body, &b); len(d.Body) > 0 && err != nil {
 		return o, fmt.Errorf("read body of diagnosis %s: %w", d.ID, err)
 	}
-	o = OwnVerdict{
+	o = SlowFlowVerdict{
 		Anomaly: d.Anomaly, RootCause: d.RootCause, CauseDetail: b.CauseDetail, Confidence: d.Confidence,
-		Role: "victim", Culprits: []OwnFlow{}, Victims: []model.FlowKey{},
+		Role: "victim", Culprits: []CulpritFlow{}, Victims: []model.FlowKey{},
 	}
 	if who.tenant == nil {
 		o.Diagnosis = d.ID
@@ -181,7 +181,7 @@ func (s *Server) ownVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey
 		case !s.owns(who, p.Flow.Flow):
 			o.Others = true
 		default:
-			o.Culprits = append(o.Culprits, OwnFlow{p.Flow.Flow, p.Weight})
+			o.Culprits = append(o.Culprits, CulpritFlow{p.Flow.Flow, p.Weight})
 			if p.Flow.Flow == flow {
 				o.Role = "culprit"
 			}
@@ -197,7 +197,7 @@ func (s *Server) ownVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey
 }
 
 // advice is for the reporter, who can change nothing but its own flows.
-func (o *OwnVerdict) advice() string {
+func (o *SlowFlowVerdict) advice() string {
 	switch {
 	case len(o.Culprits) > 0 && o.Others:
 		return "Your flows share the cause with flows of others: spread their starts, or send them slower; the operator sees the rest."

@@ -56,7 +56,7 @@ func (s *Server) past(ctx context.Context, flow model.FlowKey, since time.Time, 
 	}); err != nil || broken != nil {
 		return "", errors.Join(err, broken)
 	}
-	return s.deps.Doctor.Settled(flow, last, found), nil
+	return s.deps.Diagnoser.AddCompleted(flow, last, found), nil
 }
 
 // concernsFlow tells whether a flow is a victim or a culprit of a verdict. All
@@ -66,12 +66,12 @@ func concernsFlow(d *record.Diagnosis, flow model.FlowKey) (bool, error) {
 		return d.Victim == flow, nil
 	}
 	var b struct { // the graph is long, and not wanted
-		Culprits []Party   `json:"culprits"`
+		Culprits []Participant   `json:"culprits"`
 		Victims  []FlowRef `json:"victims"`
 	}
 	if err := json.Unmarshal(d.Body, &b); err != nil {
 		return false, fmt.Errorf("read body of diagnosis %s: %w", d.ID, err)
 	}
 	return slices.ContainsFunc(b.Victims, func(f FlowRef) bool { return f.Flow == flow }) ||
-		slices.ContainsFunc(b.Culprits, func(p Party) bool { return p.Flow != nil && p.Flow.Flow == flow }), nil
+		slices.ContainsFunc(b.Culprits, func(p Participant) bool { return p.Flow != nil && p.Flow.Flow == flow }), nil
 }

@@ -14,7 +14,7 @@ import (
 // ended is a fabric whose hosts send nothing any more.
 type ended struct{ *fake }
 
-func (e ended) Complain(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
+func (e ended) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	return "", fmt.Errorf("%v is not sent: %w", flow, ErrNotFound)
 }
 
@@ -37,7 +37,7 @@ func TestFlowThatHasEnded(t *testing.T) {
 		"unknown":               {flow: 40, code: 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, k := newServer(t, func(_ *Config, d *Deps) { d.Doctor = ended{d.Doctor.(*fake)} })
+			s, k := newServer(t, func(_ *Config, d *Deps) { d.Diagnoser = ended{d.Diagnoser.(*fake)} })
 			k.batch = record.Batch{}
 			k.fill(500)
 			if flow := k.flow(8); tc.flow == 8 {

@@ -64,8 +64,8 @@ type Clock struct {
 	Wall time.Time `json:"wall"`
 	Mode string    `json:"mode" enum:"serve,demo,replay"`
 	Pace float64   `json:"pace" doc:"Fabric seconds in a wall second, as measured; 1 is real time"`
-	// WantedPace is 0 where nobody can set it.
-	WantedPace float64 `json:"wanted_pace" doc:"As set; 0 where it cannot be set"`
+	// TargetPace is 0 where nobody can set it.
+	TargetPace float64 `json:"wanted_pace" doc:"As set; 0 where it cannot be set"`
 }
 
 // PaceRequest asks for another pace.

@@ -37,20 +37,20 @@ type complaints struct {
 	d    record.Diagnosis
 }
 
-func (c *complaints) Complain(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
+func (c *complaints) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	c.flow = flow
 	return "c-1", nil
 }
 
-func (c *complaints) Settled(model.FlowKey, time.Time, []record.Diagnosis) string { return "c-1" }
+func (c *complaints) AddCompleted(model.FlowKey, time.Time, []record.Diagnosis) string { return "c-1" }
 
-func (c *complaints) Complaint(context.Context, string) (Complaint, error) {
-	return Complaint{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil
+func (c *complaints) DiagnosisRequest(context.Context, string) (DiagnosisRequest, error) {
+	return DiagnosisRequest{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil
 }
 
-func (c *complaints) Complaints() []Complaint {
-	one, _ := c.Complaint(context.Background(), "c-1")
-	return []Complaint{one}
+func (c *complaints) DiagnosisRequests() []DiagnosisRequest {
+	one, _ := c.DiagnosisRequest(context.Background(), "c-1")
+	return []DiagnosisRequest{one}
 }
 
 var addresses = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`)
@@ -59,7 +59,7 @@ var addresses = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`)
 // flow without an end of its own, of no node, and of no text that may name one.
 func TestTenantSeesOnlyItsOwn(t *testing.T) {
 	doctor := &complaints{}
-	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Doctor = doctor })
+	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Diagnoser = doctor })
 	own := map[string]bool{"10.0.0.2": true, k.fabric.Node(k.fabric.Hosts()[1]).IPv4.String(): true}
 	rapid.Check(t, func(rt *rapid.T) {
 		s.access.Load().callers[1].complaints.left = complaintBurst
@@ -73,15 +73,15 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		})
 		body := DiagnosisBody{
 			CauseDetail: "micro-burst", Remedy: "secret", Evidence: []string{"secret"},
-			PFCPath: []PortRef{{Node: "secret"}}, Loop: []PortRef{{Node: "secret"}}, RoutingFault: &RoutingFault{Node: "secret"},
+			PFCPath: []PortRef{{Node: "secret"}}, DeadlockCycle: []PortRef{{Node: "secret"}}, RoutingFault: &RoutingFault{Node: "secret"},
 			Victims: rapid.SliceOfN(flow, 0, 5).Draw(rt, "victims"), Spreaders: rapid.SliceOfN(flow, 0, 5).Draw(rt, "spreaders"),
 			Graph: Graph{Ports: []GraphPort{{ID: "secret"}}},
 		}
 		for _, f := range rapid.SliceOfN(flow, 0, 5).Draw(rt, "culprits") {
-			body.Culprits = append(body.Culprits, Party{Flow: &f, Weight: .5, Text: "secret"})
+			body.Culprits = append(body.Culprits, Participant{Flow: &f, Weight: .5, Text: "secret"})
 		}
 		if rapid.Bool().Draw(rt, "host") {
-			body.Culprits = append(body.Culprits, Party{Host: "secret"})
+			body.Culprits = append(body.Culprits, Participant{Host: "secret"})
 		}
 		doctor.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows", Initial: record.Port{Node: "secret"}, Body: encode(body)}
 		mine := flow.Draw(rt, "reported").Flow

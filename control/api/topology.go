@@ -33,7 +33,7 @@ type Node struct {
 // NodePort is a port of a node, which sends to its peer.
 type NodePort struct {
 	Port     model.PortID `json:"port" doc:"Number, from 1"`
-	Name     string       `json:"name" doc:"As the device calls it: Ethernet4, eth1"`
+	Interface     string       `json:"name" doc:"As the device calls it: Ethernet4, eth1"`
 	Peer     string       `json:"peer" doc:"Node at the other end"`
 	PeerPort model.PortID `json:"peer_port"`
 	RateBps  int64        `json:"rate_bps"`
@@ -69,7 +69,7 @@ func newTopology(f *topo.Fabric) *Topology {
 		for j := range n.Ports {
 			p := &n.Ports[j]
 			node.Ports = append(node.Ports, NodePort{
-				Port: p.ID, Name: p.Name, Peer: f.Node(p.Peer.Node).Name, PeerPort: p.Peer.Port, RateBps: int64(p.Rate),
+				Port: p.ID, Interface: p.Name, Peer: f.Node(p.Peer.Node).Name, PeerPort: p.Peer.Port, RateBps: int64(p.Rate),
 			})
 		}
 		t.Nodes = append(t.Nodes, node)

@@ -62,8 +62,8 @@ func (c *Client) Diagnosis(ctx context.Context, id string) (api.DiagnosisDetail,
 	return get[api.DiagnosisDetail](ctx, c, "GET", "/diagnoses/"+url.PathEscape(id), nil, nil)
 }
 
-// Drawing returns a diagnosis's graph as "dot" or "svg".
-func (c *Client) Drawing(ctx context.Context, id, format string) ([]byte, error) {
+// DiagnosisDrawing returns a diagnosis's graph as "dot" or "svg".
+func (c *Client) DiagnosisDrawing(ctx context.Context, id, format string) ([]byte, error) {
 	return c.ask(ctx, "GET", "/diagnoses/"+url.PathEscape(id), url.Values{"format": {format}}, nil)
 }
 
@@ -87,8 +87,8 @@ func (c *Client) Trace(ctx context.Context, id string) (api.Trace, error) {
 	return get[api.Trace](ctx, c, "GET", "/traces/"+url.PathEscape(id), nil, nil)
 }
 
-// Capture returns one packet's way as a pcapng file.
-func (c *Client) Capture(ctx context.Context, id string) ([]byte, error) {
+// TracePcapng returns one packet's way as a pcapng file.
+func (c *Client) TracePcapng(ctx context.Context, id string) ([]byte, error) {
 	return c.ask(ctx, "GET", "/traces/"+url.PathEscape(id)+".pcapng", nil, nil)
 }
 
@@ -177,8 +177,8 @@ func (c *Client) Faults(ctx context.Context) ([]api.Fault, error) {
 	return p.Items, err
 }
 
-// Inject breaks something.
-func (c *Client) Inject(ctx context.Context, r api.FaultRequest) (api.Fault, error) {
+// InjectFault breaks something.
+func (c *Client) InjectFault(ctx context.Context, r api.FaultRequest) (api.Fault, error) {
 	return get[api.Fault](ctx, c, "POST", "/faults", nil, r)
 }
 

@@ -39,7 +39,7 @@ func DefaultConfig(in *topo.Intent) Config {
 	return Config{
 		Intent: in, Slot: 10 * time.Millisecond, Wait: 3,
 		Assembler: flows.DefaultConfig(), Paths: paths.DefaultConfig(in), Loss: loss.DefaultConfig(in),
-		Balance: load.DefaultBalance(in), Bursts: load.DefaultBursts(in.At(0).Fabric()), MaxFlows: 1 << 20,
+		Balance: load.DefaultBalanceConfig(in), Bursts: load.DefaultBurstConfig(in.At(0).Fabric()), MaxFlows: 1 << 20,
 	}
 }
 
@@ -49,8 +49,8 @@ type Slot struct {
 	Decoded []flows.Decoded // of every flowset that came
 	Paths   []paths.Finding
 	Losses  []loss.Event
-	Spikes  []load.Spike
-	Rhythms []load.Rhythm
+	Spikes  []load.Microburst
+	Rhythms []load.PeriodicSender
 }
 
 // Stats account for reports.
@@ -68,12 +68,12 @@ type Watch struct {
 	gather gather
 	sets   []*flows.Flowset // given out by the assembler, memory used again
 	paths  *paths.Detector
-	bursts *load.Bursts
+	bursts *load.BurstDetector
 	wall   model.Time
 
 	// Windows that their user cuts when it likes.
 	Loss    *loss.Tracker
-	Balance *load.Balance
+	Balance *load.BalanceDetector
 	Sizes   *load.Sizes
 }
 
@@ -95,9 +95,9 @@ func New(cfg Config) (*Watch, error) {
 	fail(e)
 	w.Loss, e = loss.NewTracker(cfg.Loss)
 	fail(e)
-	w.Balance, e = load.NewBalance(cfg.Balance)
+	w.Balance, e = load.NewBalanceDetector(cfg.Balance)
 	fail(e)
-	w.bursts, e = load.NewBursts(cfg.Bursts)
+	w.bursts, e = load.NewBurstDetector(cfg.Bursts)
 	fail(e)
 	w.Sizes = load.NewSizes(cfg.MaxFlows)
 	if err != nil {
@@ -110,7 +110,7 @@ func New(cfg Config) (*Watch, error) {
 // clock, and returns the slots that are complete by it. A report that is of no
 // use is named in the error and counted.
 func (w *Watch) Add(now model.Time, data []byte) ([]*Slot, error) {
-	sets, err := w.asm.Add(now, data, w.sets[:0])
+	sets, err := w.asm.AddChunk(now, data, w.sets[:0])
 	w.sets = w.asm.Expire(now, sets)
 	return w.grouped(now), err
 }
@@ -162,11 +162,11 @@ func (w *Watch) slot() *Slot {
 	if len(sets) > 0 {
 		// Routes tell where most flows went, neighbours find those that went
 		// astray.
-		guides := []flows.Guide{flows.Along(w.cfg.Intent.At(m.Start()), sets), flows.Neighbours(w.fabric, sets)}
-		s.Decoded = flows.Net(sets, w.cfg.Decode, guides...)
+		guides := []flows.Guide{flows.RouteGuide(w.cfg.Intent.At(m.Start()), sets), flows.NeighbourGuide(w.fabric, sets)}
+		s.Decoded = flows.NetDecode(sets, w.cfg.Decode, guides...)
 	}
 	for i := range s.Decoded {
-		m.Add(&s.Decoded[i])
+		m.AddFlowset(&s.Decoded[i])
 	}
 	s.Paths = w.paths.Observe(m)
 	s.Losses = w.Loss.Observe(m)

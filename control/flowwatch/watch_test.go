@@ -133,7 +133,7 @@ func (l *lab) sure() map[string]time.Duration {
 	found := map[string]time.Duration{}
 	for i, s := range l.slots {
 		for _, f := range s.Paths {
-			if !f.Sure {
+			if !f.Confirmed {
 				continue
 			}
 			name := fmt.Sprintf("%v %s", f.Kind, l.net.Fabric().Node(f.At.Node).Name)
@@ -302,7 +302,7 @@ func TestClaimLossMapEqualsTruth(t *testing.T) {
 			}
 		}
 	}
-	if worst := l.watch.Loss.Take()[0]; worst.From != bad {
+	if worst := l.watch.Loss.TakeLinks()[0]; worst.From != bad {
 		t.Errorf("worst link %+v; want that of %v", worst.Segment, bad)
 	}
 }
@@ -353,7 +353,7 @@ func TestPolarisedHashIsTheCause(t *testing.T) {
 	check(t, l.net.AddFlows(more))
 	l.inject(0, 0, sim.Polarise{})
 	l.run(140 * ms)
-	list := l.watch.Balance.Take()
+	list := l.watch.Balance.TakeImbalances()
 	leaf := slices.IndexFunc(list, func(im load.Imbalance) bool { return l.net.Fabric().Node(im.Switch).Role == topo.Leaf })
 	if leaf < 0 || list[leaf].Cause != load.Hash {
 		t.Errorf("imbalances %+v; want one at a leaf, by the hash", list)

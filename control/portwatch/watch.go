@@ -52,7 +52,7 @@ type Stats struct {
 type Watch struct {
 	cfg    Config
 	fabric Fabric
-	board  *coverage.Board
+	board  *coverage.PortStates
 	tuner  *coverage.Tuner
 
 	from    model.Time
@@ -74,7 +74,7 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 	}
 	w := &Watch{cfg: cfg, fabric: f, ports: map[model.Port]*coverage.Window{}}
 	var err error
-	if w.board, err = coverage.NewBoard(cfg.Board); err != nil {
+	if w.board, err = coverage.NewPortStates(cfg.Board); err != nil {
 		return nil, fmt.Errorf("portwatch: %w", err)
 	}
 	if cfg.Tuner != nil {
@@ -88,7 +88,7 @@ func New(cfg Config, f Fabric) (*Watch, error) {
 // Add takes the data of one report, which arrived at a time of the collector's
 // clock. A report that is no export is named in the error and counted; labels
 // that cannot be believed are counted.
-func (w *Watch) Add(now model.Time, data []byte) error { return w.board.Add(now, data) }
+func (w *Watch) Add(now model.Time, data []byte) error { return w.board.IngestReport(now, data) }
 
 // Tick ends the window if its time is over, and has the tuner look. The first
 // call begins the first window. A call that comes late ends a longer one.
@@ -96,7 +96,7 @@ func (w *Watch) Tick(now model.Time) {
 	w.active = w.fabric.Active(w.active[:0])
 	if !w.begun {
 		w.begun, w.from = true, now // what was before belongs to no window
-		w.board.Cut(nil)
+		w.board.EndWindow(nil)
 		return
 	}
 	w.present = append(w.present, w.active...)
@@ -116,7 +116,7 @@ func (w *Watch) cut(now model.Time) {
 		w.windows = slices.Delete(w.windows, 0, 1)
 	}
 	win := Window{
-		From: w.from, To: now, Window: w.board.Cut(w.present), Silent: w.board.Silent(w.present, now, now.Sub(w.from)),
+		From: w.from, To: now, Window: w.board.EndWindow(w.present), Silent: w.board.SilentPorts(w.present, now, now.Sub(w.from)),
 	}
 	w.windows = append(w.windows, win)
 	w.tally(&win)
@@ -160,7 +160,7 @@ func (w *Watch) Port(p model.Port) coverage.Window {
 }
 
 // Board is what is known of ports.
-func (w *Watch) Board() *coverage.Board { return w.board }
+func (w *Watch) Board() *coverage.PortStates { return w.board }
 
 // Windows returns the windows that are kept, in order of time. They are the
 // watch's own, valid until the next Tick.

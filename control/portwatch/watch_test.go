@@ -44,7 +44,7 @@ func newWatch(t *testing.T, d *desk) (*Watch, *topo.Fabric) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuner := coverage.DefaultTuner(50 * ms)
+	tuner := coverage.DefaultTunerConfig(50 * ms)
 	w, err := New(Config{Board: coverage.DefaultConfig(f), Window: 100 * ms, Keep: 3, Tuner: &tuner}, d)
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per u
 		return nil, errors.New("probe: no probes of each pattern, want at least one")
 	}
 	if at != nil {
-		if !r.Fabric().Has(*at) || !r.Fabric().Node(*at).Role.IsSwitch() {
+		if !r.Fabric().HasNode(*at) || !r.Fabric().Node(*at).Role.IsSwitch() {
 			return nil, fmt.Errorf("probe: injection at node %d, want a switch", *at)
 		}
 		q.At = *at
@@ -74,7 +74,7 @@ func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per u
 		return nil, err
 	}
 	judge := trace.DefaultJudgeConfig()
-	judge.Alpha, judge.Together = d.cfg.Levels.Mirrors, 2
+	judge.Alpha, judge.MirrorsPerDatagram = d.cfg.Levels.Mirrors, 2
 	if q.judge, err = trace.NewJudge(judge, r.Fabric()); err != nil {
 		return nil, err
 	}
@@ -226,8 +226,8 @@ func tunnel(f *topo.Fabric, host, to model.NodeID) prober.Header {
 
 func (q *Drops) take(number uint32, t *trace.Trace) {
 	p := &q.patterns[int(number)%len(q.patterns)]
-	q.missing += uint64(t.Lost)
-	q.hops += uint64(t.Lost + len(t.Hops) - 1) // the last was seen or it would not be the last
+	q.missing += uint64(t.MirrorsLost)
+	q.hops += uint64(t.MirrorsLost + len(t.Hops) - 1) // the last was seen or it would not be the last
 	q.seen++
 	q.latest = max(q.latest, number)
 	last := &t.Hops[len(t.Hops)-1]
@@ -239,7 +239,7 @@ func (q *Drops) take(number uint32, t *trace.Trace) {
 		return
 	}
 	p.Reached++
-	q.judge.Add(t)
+	q.judge.AddTrace(t)
 	switch t.End {
 	case trace.Looped:
 		p.Looped++
@@ -248,7 +248,7 @@ func (q *Drops) take(number uint32, t *trace.Trace) {
 		for i := t.Loop[0]; i < t.Loop[1]; i++ {
 			q.round = append(q.round, t.Hops[i].Switch)
 		}
-	case trace.Short:
+	case trace.Incomplete:
 		p.Lost++
 		at := Place{Switch: last.Switch}
 		key := p.Flow

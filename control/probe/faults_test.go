@@ -124,7 +124,7 @@ func TestClaimFaultsAreNamed(t *testing.T) {
 		l, b := scenario(t, seed, 1, allKinds, 10*ms)
 		found := l.finish(t)
 		if len(found) == 0 {
-			t.Errorf("seed %d: %s at %v is not found; %d short, %d looped of %d", seed, b.name, b.at, l.counters.Short, l.counters.Looped, l.counters.Traces)
+			t.Errorf("seed %d: %s at %v is not found; %d short, %d looped of %d", seed, b.name, b.at, l.counters.Incomplete, l.counters.Looped, l.counters.Traces)
 		}
 		for _, f := range found {
 			if f.Kind != b.kind || !slices.Contains(b.at, f.Switch) {
@@ -245,8 +245,8 @@ func TestClaimNoFalseAlarm(t *testing.T) {
 // is called dropped.
 func TestClaimLostMirrorsBlameNobody(t *testing.T) {
 	for seed := range uint64(seeds) {
-		if l, found := healthy(t, seed, 0.2); len(found) > 0 || l.counters.Lost < 500 {
-			t.Errorf("seed %d: %d mirrors lost, found %+v; want many and nothing", seed, l.counters.Lost, found)
+		if l, found := healthy(t, seed, 0.2); len(found) > 0 || l.counters.MirrorsLost < 500 {
+			t.Errorf("seed %d: %d mirrors lost, found %+v; want many and nothing", seed, l.counters.MirrorsLost, found)
 		}
 	}
 }

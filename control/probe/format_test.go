@@ -64,7 +64,7 @@ func FuzzParseFormat(f *testing.F) {
 		p, err := ParseFormat(text, nil)
 		var at *filter.Error
 		if err != nil {
-			if !errors.As(err, &at) || at.Column() < 1 || at.Column() > len(text)+1 || at.Want == "" || at.Mark() == "" {
+			if !errors.As(err, &at) || at.Column() < 1 || at.Column() > len(text)+1 || at.Want == "" || at.Underline() == "" {
 				t.Fatalf("ParseFormat(%q) = %v; want an error with a column of the text", text, err)
 			}
 			return

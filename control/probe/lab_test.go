@@ -61,11 +61,11 @@ func newLab(t testing.TB, s setup) *lab {
 	l.judge, err = trace.NewJudge(judge, s.fabric)
 	check(t, err)
 	settings := trace.DefaultConfig()
-	settings.Close, settings.Settle, settings.Traces = time.Millisecond, time.Millisecond, 1<<14
+	settings.CloseAfter, settings.RouteSettle, settings.MaxTraces = time.Millisecond, time.Millisecond, 1<<14
 	for i := range l.analyzers {
 		l.analyzers[i], err = trace.NewAnalyzer(settings, judge, 2*time.Millisecond, l.Intent(), trace.Output{
 			Keep: func(tr *trace.Trace) {
-				if tr.End == trace.Short || tr.End == trace.Looped {
+				if tr.End == trace.Incomplete || tr.End == trace.Looped {
 					l.short = append(l.short, tr.Key)
 				}
 				if l.keep != nil {
@@ -89,7 +89,7 @@ func newLab(t testing.TB, s setup) *lab {
 			if _, err := one.Parse(rep.Data); err != nil {
 				t.Fatalf("report %x: %v", rep.Data, err)
 			}
-			l.analyzers[rep.List].Add(at, &one)
+			l.analyzers[rep.List].AddMirror(at, &one)
 		}
 	})
 	check(t, err)

@@ -46,7 +46,7 @@ func (d *Desk) Latency(now model.Time, near, far model.NodeID, stamps bool, coun
 	r := d.intent.At(now)
 	f := r.Fabric()
 	for _, id := range []model.NodeID{near, far} {
-		if !f.Has(id) || !f.Node(id).Role.IsSwitch() {
+		if !f.HasNode(id) || !f.Node(id).Role.IsSwitch() {
 			return nil, fmt.Errorf("probe: round trip by node %d, want two switches", id)
 		}
 	}

@@ -22,7 +22,7 @@ const MaxReport = 1472
 type fabric struct {
 	doc    *file.Document
 	routes *topo.Routes
-	lists  control.Lists
+	lists  control.ListPlan
 	byAddr map[model.Addr]model.NodeID
 	byINT  map[uint32]model.NodeID
 	pads   map[model.Addr]int
@@ -42,7 +42,7 @@ func readFabric(c *Config) (*fabric, error) {
 		return nil, fmt.Errorf("%s: %w", c.Topology, err)
 	}
 	f := &fabric{
-		doc: doc, routes: routes, lists: control.DefaultLists(len(doc.Fabric.Nodes())),
+		doc: doc, routes: routes, lists: control.DefaultListPlan(len(doc.Fabric.Nodes())),
 		byAddr: map[model.Addr]model.NodeID{}, byINT: map[uint32]model.NodeID{}, pads: map[model.Addr]int{},
 		portless: c.ERSPAN.Listen.IsValid(),
 	}
@@ -99,20 +99,20 @@ func (f *fabric) memory() list.Config { return f.lists.Memory(MaxReport) }
 // controller makes the controller of a fabric whose clocks show the wall's time.
 func (f *fabric) controller(c *Config, last numbers, out control.Output) (*control.Controller, error) {
 	cfg := control.DefaultConfig(topo.NewIntent(f.routes))
-	cfg.Lists, cfg.Epoch = f.lists, time.Unix(0, 0)
+	cfg.ListPlan, cfg.Epoch = f.lists, time.Unix(0, 0)
 	cfg.Flows.Slot, cfg.Flows.Skew = c.Controller.Slot, c.Controller.Slot
 	cfg.Incidents.Last, cfg.LastDiagnosis = last.incident, last.diagnosis
 	cfg.Jobs = c.Jobs
-	cfg.SelfPolling, cfg.Verdict = true, 5*time.Second
+	cfg.SelfPolling, cfg.VerdictTimeout = true, 5*time.Second
 	// Reports of a real fabric are underway for milliseconds, and its ports are
 	// sampled for months: both are coarser than in a simulation.
 	patience := c.Controller.Patience
-	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = patience, time.Second
-	cfg.Flows.Wait, cfg.Flows.Assembler.Wait = int(max(patience/c.Controller.Slot, 3)), 2*patience
-	cfg.Traces.Trace.Ports = !f.portless
+	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = patience, time.Second
+	cfg.Flows.Wait, cfg.Flows.Assembler.Timeout = int(max(patience/c.Controller.Slot, 3)), 2*patience
+	cfg.Traces.Trace.OutPorts = !f.portless
 	cfg.Traces.Period, cfg.Traces.Window = 100*time.Millisecond, 2
-	cfg.Sample, cfg.Silent = 100*time.Millisecond, c.Controller.Silent
-	return control.New(cfg, listener{}, out)
+	cfg.SampleInterval, cfg.SilentAfter = 100*time.Millisecond, c.Controller.Silent
+	return control.New(cfg, noDevices{}, out)
 }
 
 // numbers are the last ones that a store has.

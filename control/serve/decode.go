@@ -56,7 +56,7 @@ func (d *decoder) section(prefix string, v tree.Value) error {
 	}
 	for _, e := range list {
 		key := prefix + e.Key
-		d.lines[key] = e.OnKey().Line
+		d.lines[key] = e.KeyPosition().Line
 		switch key {
 		case "store.retention":
 			err = d.retention(e.Value)
@@ -83,7 +83,7 @@ func (d *decoder) setting(key string, e tree.Entry) error {
 		if slices.ContainsFunc(settings, func(s Setting) bool { return strings.HasPrefix(s.Key, key+".") }) {
 			return d.section(key+".", e.Value)
 		}
-		return e.OnKey().Errorf("unknown key %s, want one of: %s", key, strings.Join(neighbours(key), ", "))
+		return e.KeyPosition().Errorf("unknown key %s, want one of: %s", key, strings.Join(neighbours(key), ", "))
 	}
 	text, err := words(e.Value, key)
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *decoder) retention(v tree.Value) error {
 	for _, e := range list {
 		kind, err := store.ParseKind(e.Key)
 		if err != nil {
-			return e.OnKey().Errorf("store.retention: %v", err)
+			return e.KeyPosition().Errorf("store.retention: %v", err)
 		}
 		text, err := e.Text("store.retention." + e.Key)
 		if err != nil {

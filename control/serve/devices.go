@@ -11,29 +11,29 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// listener is control.Devices of a fabric that is listened to: it reports, and
+// noDevices is control.Devices of a fabric that is listened to: it reports, and
 // takes no orders. What would need one says so.
-type listener struct{}
+type noDevices struct{}
 
 var errListens = fmt.Errorf("this controller listens to the fabric and cannot tell its devices what to do: %w", api.ErrUnsupported)
 
 // Active is part of portwatch.Fabric: which ports have traffic is not known.
-func (listener) Active(list []model.Port) []model.Port { return list }
+func (noDevices) Active(list []model.Port) []model.Port { return list }
 
 // SetShift is part of portwatch.Fabric.
-func (listener) SetShift(model.Port, uint8) error { return errListens }
+func (noDevices) SetShift(model.Port, uint8) error { return errListens }
 
 // Mark is part of tracewatch.Marker.
-func (listener) Mark(model.NodeID, *filter.Filter[headers.Frame]) error { return errListens }
+func (noDevices) Mark(model.NodeID, *filter.Filter[headers.Frame]) error { return errListens }
 
 // Unmark is part of tracewatch.Marker.
-func (listener) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error { return errListens }
+func (noDevices) Unmark(model.NodeID, *filter.Filter[headers.Frame]) error { return errListens }
 
 // Inject is part of probe.Injector.
-func (listener) Inject(model.NodeID, prober.Series) error { return errListens }
+func (noDevices) Inject(model.NodeID, prober.Series) error { return errListens }
 
-// Ask is part of control.Devices.
-func (listener) Ask(model.FlowKey) bool { return false }
+// PollFlow is part of control.Devices.
+func (noDevices) PollFlow(model.FlowKey) bool { return false }
 
 // Counters is part of control.Devices.
-func (listener) Counters(list []control.PortCount) []control.PortCount { return list }
+func (noDevices) Counters(list []control.PortCounters) []control.PortCounters { return list }

@@ -62,9 +62,9 @@ func (l *lab) only(t *testing.T, node string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %s %s at %s: %s", in.ID, in.State, in.Cause, in.Place, in.Summary)
+		t.Logf("%s: %s %s at %s: %s", in.ID, in.State, in.Cause, in.Location, in.Summary)
 		if !slices.Contains(one.Nodes, node) && in.Severity != incident.Notice.String() && late < tolerable {
-			t.Errorf("%s: %s at %s was invented; want only some at %q", in.ID, in.Cause, in.Place, node)
+			t.Errorf("%s: %s at %s was invented; want only some at %q", in.ID, in.Cause, in.Location, node)
 		}
 	}
 	if t.Failed() {

@@ -27,10 +27,10 @@ type Stream interface {
 type feed struct {
 	stream Stream
 	sub    stream.Subscription
-	lists  control.Lists
+	lists  control.ListPlan
 }
 
-func newFeed(s Stream, lists control.Lists) (*feed, error) {
+func newFeed(s Stream, lists control.ListPlan) (*feed, error) {
 	if s == nil {
 		return nil, errors.New("serve: no stream for INT reports and ERSPAN mirrors, want one")
 	}

@@ -24,7 +24,7 @@ import (
 )
 
 // each calls f with the data of reports to some lists in a datagram.
-func each(t *testing.T, datagram []byte, lists control.Range, f func(data []byte)) {
+func each(t *testing.T, datagram []byte, lists control.ListRange, f func(data []byte)) {
 	var r dta.Reader
 	if err := r.Reset(datagram); err != nil {
 		t.Error(err)

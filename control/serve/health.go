@@ -41,7 +41,7 @@ func (s *Service) Health() api.Health {
 	}
 	c := s.counts.Load()
 	stages := []api.Stage{socketStage(&st)}
-	stages = append(stages, control.Stages(intake(&st), c.lost, c.stats)...)
+	stages = append(stages, control.PipelineStages(intake(&st), c.lost, c.stats)...)
 	if s.ints != nil {
 		stages = append(stages, intStage(*s.ours.Load()))
 	}
@@ -54,10 +54,10 @@ func (s *Service) Health() api.Health {
 	if s.recorder != nil {
 		stages = append(stages, recordStage(s.recorder.Stats()))
 	}
-	h := s.account.Health(time.Now(), append(stages, s.keeper.Stage()))
-	s.Hear(&h)
+	h := s.account.Health(time.Now(), append(stages, s.keeper.HealthStage()))
+	s.AddLiveness(&h)
 	kept := s.stored.Load()
-	h.Store.Bytes, h.Store.MaxBytes, h.Store.Forgotten = int64(kept.size), int64(kept.max), kept.forgotten
+	h.Store.Bytes, h.Store.MaxBytes, h.Store.Expired = int64(kept.size), int64(kept.max), kept.forgotten
 	h.Store.Memory = int64(kept.memory)
 	return h
 }
@@ -107,7 +107,7 @@ func socketStage(st *collector.Status) api.Stage {
 		missing += w.Intake.Missing - min(w.Intake.Missing, w.Intake.Late)
 	}
 	s.In = s.Out + dropped + long
-	s.Losses = []api.Lost{
+	s.Losses = []api.StageLoss{
 		{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
 		{Reason: "too long", Count: long},
 		{Reason: "missing", About: "reports, by their numbers: lost on the way, or in one of the queues", Count: missing},
@@ -120,7 +120,7 @@ func intStage(now intCounts) api.Stage {
 	i, k := &now.reader, &now.socket
 	return api.Stage{
 		Name: "int", Title: "INT reports", Unit: "reports", In: i.Reports, Out: i.Used,
-		Losses: []api.Lost{
+		Losses: []api.StageLoss{
 			{Reason: "queue full", About: "datagrams, the kernel's queue", Count: k.Dropped},
 			{Reason: "missing", About: "datagrams, by their numbers", Count: i.Missing},
 			{Reason: "malformed", About: "datagrams", Count: i.Malformed},
@@ -135,7 +135,7 @@ func intStage(now intCounts) api.Stage {
 func erspanStage(m erspan.Stats, dropped uint64) api.Stage {
 	return api.Stage{
 		Name: "erspan", Title: "ERSPAN mirrors", Unit: "packets", In: m.Packets + dropped, Out: m.Mirrored,
-		Losses: []api.Lost{
+		Losses: []api.StageLoss{
 			{Reason: "queue full", About: "the kernel's, of the socket", Count: dropped},
 			{Reason: "missing", About: "by the sequence numbers of those that came", Count: m.Missing},
 			{Reason: "unknown switch", About: "from an address of no switch", Count: m.Unknown},
@@ -150,7 +150,7 @@ func (s *Service) feedStage() api.Stage {
 	st := s.feed.stream.Stats()
 	return api.Stage{
 		Name: "readers", Title: "Reports of other makers", Unit: "reports", In: st.Published, Out: st.Delivered, Queued: int(st.Waiting),
-		Losses: []api.Lost{
+		Losses: []api.StageLoss{
 			{Reason: "shed", About: "the analyses were too slow", Count: st.Full},
 			{Reason: "too large", About: "longer than a partition of the stream", Count: st.TooLarge},
 			{Reason: "closed", About: "came after the end", Count: st.Closed},

@@ -53,7 +53,7 @@ func Try(cfg Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := api.Check(a); err != nil {
+	if err := api.CheckConfig(a); err != nil {
 		return nil, err
 	}
 	for _, one := range []struct{ key, path string }{{"store.path", cfg.Store.Path}, {"record.file", cfg.Record.Path}} {
@@ -71,14 +71,14 @@ func (f *fabric) plan(cfg *Config) *Plan {
 	l := f.lists
 	p := &Plan{Listen: cfg.DTA.Listen, MaxData: MaxReport}
 	for _, one := range []struct {
-		r                     control.Range
+		r                     control.ListRange
 		what, format, reports string
 	}{
 		{l.Flowsets, "flowsets of a slot", "docs/formats/flowset.md", "each switch to the list of its id"},
 		{l.Labels, "labels taken off packets", "docs/formats/label.md, export", "the last switch on the way"},
 		{l.Mirrors, "mirrored packets", "docs/formats/mirror.md", "every switch"},
 		{l.Epochs, "epochs that answer a poll", "docs/formats/epoch.md", "polled switches"},
-		{l.Complaints, "polls about slow flows", "docs/formats/poll.md", "hosts"},
+		{l.DiagnosisRequests, "polls about slow flows", "docs/formats/poll.md", "hosts"},
 	} {
 		p.Lists = append(p.Lists, PlannedList{one.r.First, one.r.Count, one.what, one.format, one.reports})
 	}

@@ -32,7 +32,7 @@ func (s *Service) record(k capture.Kind, taken bool, at model.Time, from, to net
 func recordStage(st capture.Stats) api.Stage {
 	return api.Stage{
 		Name: "recording", Title: "Recording", Unit: "datagrams", In: st.Datagrams, Out: st.Written, Queued: int(st.Waiting),
-		Losses: []api.Lost{
+		Losses: []api.StageLoss{
 			{Reason: "shed", About: "the disk was too slow", Count: st.Shed},
 			{Reason: "failed", About: "the disk refused them", Count: st.Failed},
 			{Reason: "rejected", About: "not taken, and record.rejected does not ask for them", Count: st.Left, Expected: true},

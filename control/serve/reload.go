@@ -76,7 +76,7 @@ func (s *Service) access(cfg *Config) (api.Config, error) {
 	if err != nil {
 		return a, err
 	}
-	return a, api.Check(a)
+	return a, api.CheckConfig(a)
 }
 
 // newRoutes reads the routes of a topology file; nil: they are as they were. The
@@ -103,7 +103,7 @@ func (s *Service) newRoutes(cfg *Config) (*topo.Routes, error) {
 // instruct tells the controller of jobs, and of routes that are intended from now
 // on.
 func (s *Service) instruct(ctx context.Context, jobs []control.Job, routes *topo.Routes) (err error) {
-	asked := s.door.Do(ctx, func() {
+	asked := s.door.Call(ctx, func() {
 		if err = s.control.SetJobs(jobs); err != nil || routes == nil {
 			return
 		}

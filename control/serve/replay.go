@@ -21,7 +21,7 @@ type Replay struct {
 	cfg      Config
 	store    control.Store // nil: nothing is kept
 	fabric   *fabric
-	line     *control.Line
+	line     *control.InProcessCollector
 	control  *control.Controller
 	decoders *decoders
 	tally    tally
@@ -49,14 +49,14 @@ func NewReplay(ctx context.Context, cfg Config, kinds [capture.NumKinds]uint64, 
 			return nil, err
 		}
 	}
-	if r.control, err = r.fabric.controller(&cfg, last, control.Output{Keep: func(b *record.Batch) { r.keep(ctx, b) }, Incident: r.tally.hear}); err != nil {
+	if r.control, err = r.fabric.controller(&cfg, last, control.Output{Records: func(b *record.Batch) { r.keep(ctx, b) }, Incident: r.tally.hear}); err != nil {
 		return nil, err
 	}
-	take := func(at model.Time, list dta.ListID, data []byte) { r.control.Take(at, list, data) }
+	take := func(at model.Time, list dta.ListID, data []byte) { r.control.IngestReport(at, list, data) }
 	if r.decoders, err = r.fabric.decoders(&cfg, false, take); err != nil {
 		return nil, err
 	}
-	r.line, err = control.NewLine(r.fabric.memory(), cfg.Controller.Step)
+	r.line, err = control.NewInProcessCollector(r.fabric.memory(), cfg.Controller.Step)
 	return r, err
 }
 
@@ -118,11 +118,11 @@ func (r *Replay) put(d *capture.Datagram) error {
 	at := r.heard
 	emit := func(m *mirror.Mirror) {
 		r.mirror = m.AppendTo(r.mirror[:0])
-		r.control.Take(at, r.fabric.lists.Mirrors.First, r.mirror)
+		r.control.IngestReport(at, r.fabric.lists.Mirrors.First, r.mirror)
 	}
 	switch d.Kind {
 	case capture.DTA:
-		r.line.Put(at, d.From, d.Payload)
+		r.line.Receive(at, d.From, d.Payload)
 		if r.line.Stored()-r.looked >= lookEvery {
 			return r.look(at)
 		}
@@ -172,7 +172,7 @@ func (r *Replay) look(now model.Time) error {
 }
 
 func (r *Replay) take(id dta.ListID, data []byte) {
-	r.control.Take(max(r.now, r.heard), id, data)
+	r.control.IngestReport(max(r.now, r.heard), id, data)
 }
 
 // maxBatch is how many records are written to the store at once.
@@ -208,7 +208,7 @@ func (r *Replay) write(ctx context.Context) {
 
 // stages is the account of the pipeline, as a service's health has it.
 func (r *Replay) stages() []api.Stage {
-	list := control.Stages(r.line.Intake(), r.line.Lost(), r.control.Stats())
+	list := control.PipelineStages(r.line.Intake(), r.line.Lost(), r.control.Stats())
 	if st := r.decoders.ints.Stats(); st.Datagrams > 0 {
 		list = append(list, intStage(intCounts{reader: st}))
 	}

@@ -61,7 +61,7 @@ type Service struct {
 	door      *control.Door
 	keeper    *control.Keeper
 	account   *control.Account
-	hub       *api.Hub
+	hub       *api.EventHub
 	server    *api.Server
 	listener  net.Listener
 	collector *collector.Collector
@@ -112,7 +112,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	began := time.Now()
 	s := &Service{
 		cfg: cfg.clone(), taken: cfg.clone(), deps: deps, log: deps.Log, began: began, account: control.NewAccount(began), door: control.NewDoor(),
-		hub: api.NewHub(256, 1024), drained: make(chan struct{}), served: make(chan struct{}), finished: make(chan struct{}), told: map[uint64]incident.Cause{},
+		hub: api.NewEventHub(256, 1024), drained: make(chan struct{}), served: make(chan struct{}), finished: make(chan struct{}), told: map[uint64]incident.Cause{},
 	}
 	defer func() {
 		if err != nil {
@@ -126,8 +126,8 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keeper = control.NewKeeper(deps.Store, keepEvery, cfg.Store.Queue, deps.Log)
-	if s.control, err = s.fabric.controller(&cfg, last, control.Output{Keep: s.keep, Incident: s.hear}); err != nil {
+	s.keeper = control.NewBatchWriter(deps.Store, keepEvery, cfg.Store.Queue, deps.Log)
+	if s.control, err = s.fabric.controller(&cfg, last, control.Output{Records: s.keep, Incident: s.hear}); err != nil {
 		return nil, err
 	}
 	s.View = s.control.View()
@@ -203,10 +203,10 @@ func (s *Service) serve() error {
 	if err != nil {
 		return err
 	}
-	front := control.NewFront(s.control, s.door.Do, s.hub)
+	front := control.NewBackend(s.control, s.door.Call, s.hub)
 	if s.server, err = api.New(cfg, api.Deps{
-		Live: s, Records: s.keeper.Ahead(s.deps.Store), Hub: s.hub, Prober: front, Marker: front, Meter: front, Doctor: front,
-		Page: s.deps.Page, Build: s.deps.Build, Log: s.log,
+		Live: s, Records: s.keeper.Ahead(s.deps.Store), Hub: s.hub, Prober: front, Marker: front, CounterAdmin: front, Diagnoser: front,
+		Console: s.deps.Page, Build: s.deps.Build, Log: s.log,
 	}); err != nil {
 		return err
 	}

@@ -34,16 +34,16 @@ func (s *Service) watch(ctx context.Context, sockets *sync.WaitGroup) error {
 			return err
 		default:
 		}
-		s.door.Serve()
+		s.door.RunPending()
 		wall := model.TimeOf(time.Now())
 		now = max(min(wall, now.Add(stride)), wall.Add(-behind))
-		s.control.Wall(wall)
+		s.control.SetWallClock(wall)
 		if err := s.look(now); err != nil {
 			return err
 		}
 		s.control.Tick(now)
 		s.count()
-		s.door.Rest(ctx, s.cfg.Controller.Step)
+		s.door.Sleep(ctx, s.cfg.Controller.Step)
 	}
 }
 
@@ -60,14 +60,14 @@ const behind = 2 * time.Second
 func (s *Service) look(now model.Time) error {
 	n := 0
 	_, err := s.inbox.Poll(func(id dta.ListID, data []byte) {
-		s.control.Take(now, id, data)
+		s.control.IngestReport(now, id, data)
 		if n++; n%yieldEvery == 0 {
 			runtime.Gosched()
-			s.control.Wall(model.TimeOf(time.Now())) // more has come meanwhile
+			s.control.SetWallClock(model.TimeOf(time.Now())) // more has come meanwhile
 		}
 	})
 	if s.feed != nil {
-		s.feed.take(func(at model.Time, id dta.ListID, data []byte) { s.control.Take(min(at, now), id, data) })
+		s.feed.take(func(at model.Time, id dta.ListID, data []byte) { s.control.IngestReport(min(at, now), id, data) })
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (s *Service) takeMirrors(ctx context.Context) error {
 
 // keep hands records on, and tells clients of incidents.
 func (s *Service) keep(b *record.Batch) {
-	s.keeper.Keep(b)
+	s.keeper.Add(b)
 	for i := range b.Incidents {
 		s.hub.Publish(api.NewIncident(&b.Incidents[i]))
 	}

@@ -35,7 +35,7 @@ func newLab(t testing.TB) *lab {
 
 func (l *lab) config() Config {
 	c := DefaultConfig(l.intent)
-	c.Trace.Close, c.Trace.Settle, c.Trace.Traces = time.Millisecond, 0, 1<<12
+	c.Trace.CloseAfter, c.Trace.RouteSettle, c.Trace.MaxTraces = time.Millisecond, 0, 1<<12
 	c.Period, c.Periods = 10*time.Millisecond, 10
 	return c
 }

@@ -43,7 +43,7 @@ func (w *Watch) GetTrace(text string, from, to model.Time, fields ...string) (*T
 	w.mu.Unlock()
 	var v trace.View
 	for _, t := range list {
-		if f.Match(v.Of(t)) {
+		if f.Match(v.SetTrace(t)) {
 			answer.Traces = append(answer.Traces, t)
 			answer.Rows = append(answer.Rows, columns.Row(&v))
 		}
@@ -86,7 +86,7 @@ func (w *Watch) AddCounter(name, text string) error {
 	w.mu.Unlock()
 	for _, feed := range w.feeds {
 		feed.mu.Lock()
-		feed.a.AddCounter(trace.Match{Name: name, Of: func(t *trace.Trace) bool { return f.Match(feed.view.Of(t)) }})
+		feed.a.AddCounter(trace.CustomCounter{Name: name, Matches: func(t *trace.Trace) bool { return f.Match(feed.view.SetTrace(t)) }})
 		feed.mu.Unlock()
 	}
 	return nil
@@ -179,7 +179,7 @@ func (w *Watch) GetCounter(name string, from, to model.Time) ([]Point, error) {
 func (w *Watch) counter(name string) (func(c *trace.Counters, p *Point), error) {
 	if at := slices.Index(totals, name); at >= 0 {
 		return func(c *trace.Counters, p *Point) {
-			p.Count = [...]uint64{c.Traces, c.Arrived, c.Short, c.Looped, c.Unsettled, c.Lost}[at]
+			p.Count = [...]uint64{c.Traces, c.Arrived, c.Incomplete, c.Looped, c.Unsettled, c.MirrorsLost}[at]
 		}, nil
 	}
 	if place, ok := strings.CutPrefix(name, linkPrefix); ok && w.places.ports[place] != nil {
@@ -215,13 +215,13 @@ func (w *Watch) counter(name string) (func(c *trace.Counters, p *Point), error) 
 	}
 	own := slices.ContainsFunc(w.named, func(n named) bool { return n.name == name })
 	for _, p := range w.periods {
-		own = own || p.Counters.Named[name] != nil
+		own = own || p.Counters.Custom[name] != nil
 	}
 	if !own {
 		return nil, fmt.Errorf("%w: %q, want %s, one of %s, %s or %s with a place behind it, or one that was added", ErrUnknown, name, strings.Join(totals, ", "), linkPrefix, latencyPrefix, muxPrefix)
 	}
 	return func(c *trace.Counters, p *Point) {
-		if l := c.Named[name]; l != nil {
+		if l := c.Custom[name]; l != nil {
 			p.load(l)
 		}
 	}, nil
@@ -249,7 +249,7 @@ func (w *Watch) Counters() []string {
 		for id := range p.Counters.Mux {
 			seen[muxPrefix+w.fabric.Node(id).Name] = true
 		}
-		for name := range p.Counters.Named {
+		for name := range p.Counters.Custom {
 			seen[name] = true
 		}
 	}

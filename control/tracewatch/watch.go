@@ -77,7 +77,7 @@ func New(cfg Config, marker Marker, out Output) (*Watch, error) {
 	for range cfg.Analyzers {
 		feed := &Feed{w: w, through: math.MinInt64}
 		var err error
-		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keep, Flush: w.flush, All: cfg.All})
+		feed.a, err = trace.NewAnalyzer(cfg.Trace, cfg.Judge, cfg.Period, cfg.Intent, trace.Output{Keep: w.keep, Flush: w.flush, KeepAll: cfg.All})
 		if err != nil {
 			return nil, fmt.Errorf("tracewatch: %w", err)
 		}
@@ -134,7 +134,7 @@ func (f *Feed) take(now model.Time, m *mirror.Mirror) {
 	if begin := f.w.begin(now); begin > f.through {
 		f.advance(now)
 	}
-	f.a.Add(now, m)
+	f.a.AddMirror(now, m)
 }
 
 // begin is when the period of an instant begins.
@@ -274,7 +274,7 @@ func (w *Watch) verdict() *trace.Judge {
 
 // same tells whether two findings are about the same trouble.
 func same(a, b *trace.Finding) bool {
-	if a.Kind != b.Kind || a.Detour() != b.Detour() || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Round, b.Round) {
+	if a.Kind != b.Kind || a.Detour() != b.Detour() || a.Switch != b.Switch || a.Next != b.Next || a.Known != b.Known || !slices.Equal(a.Switches, b.Switches) {
 		return false
 	}
 	if a.Kind == trace.Loop || a.Flow == nil || b.Flow == nil {

@@ -353,7 +353,7 @@ func TestChecks(t *testing.T) {
 		"window of -1":               func(c *Config) { c.Window = -1 },
 		"-1B of traces":              func(c *Config) { c.Memory = -1 },
 		"-1 counters":                func(c *Config) { c.Named = -1 },
-		"traces are closed after 0s": func(c *Config) { c.Trace.Close = 0 },
+		"traces are closed after 0s": func(c *Config) { c.Trace.CloseAfter = 0 },
 		"alpha 2":                    func(c *Config) { c.Judge.Alpha = 2 },
 	} {
 		cfg := l.config()
@@ -384,7 +384,7 @@ func TestStoreEvicts(t *testing.T) {
 			tr := &trace.Trace{Last: model.Time(i), Frame: make([]byte, rapid.IntRange(0, 300).Draw(t, "bytes"))}
 			switch c {
 			case Abnormal:
-				tr.End = trace.Short
+				tr.End = trace.Incomplete
 			case Marked:
 				tr.Why = mirror.Debug
 			case Protocol:

@@ -39,7 +39,7 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told 
 	}
 	a := &Agents{net: n, tick: engine.Of(tick), told: told}
 	for _, cfg := range configs {
-		if !n.Fabric().Has(cfg.Host) || n.Host(cfg.Host) == nil {
+		if !n.Fabric().HasNode(cfg.Host) || n.Host(cfg.Host) == nil {
 			return nil, fmt.Errorf("simhost: agent at node %d, want a host", cfg.Host)
 		}
 		one, err := agent.New(cfg)
@@ -72,9 +72,9 @@ func (a *Agents) look() {
 	a.net.At(a.net.Now()+a.tick, a.look)
 }
 
-// Ask has the host of a flow poll about it once more, and tells whether it
+// PollFlow has the host of a flow poll about it once more, and tells whether it
 // does: a flow that has ended is not asked about.
-func (a *Agents) Ask(key model.FlowKey) bool {
+func (a *Agents) PollFlow(key model.FlowKey) bool {
 	for _, h := range a.hosts {
 		if t, ok := h.agent.Ask(h.host.Clock(), key); ok {
 			h.send(t)

@@ -20,7 +20,7 @@ import (
 // from the flow's paused port to the port of the incast.
 func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 	cfg := sim.DefaultConfig()
-	cfg.CC = sim.NoControl
+	cfg.Congestion = nil
 	cfg.Buffer = 2 * model.MB
 	n := fatTree(t, cfg)
 	fab := n.Fabric()

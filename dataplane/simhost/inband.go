@@ -34,7 +34,7 @@ type InBand struct {
 // NewInBand makes a host the collector. Packets to its DTA port go to the sink;
 // whoever received packets at that host before keeps the others.
 func NewInBand(n *sim.Network, cfg InBandConfig, sink Sink) (*InBand, error) {
-	if !n.Fabric().Has(cfg.Collector) || n.Host(cfg.Collector) == nil {
+	if !n.Fabric().HasNode(cfg.Collector) || n.Host(cfg.Collector) == nil {
 		return nil, fmt.Errorf("simhost: collector %d is no host", cfg.Collector)
 	}
 	if cfg.Priority > 7 {

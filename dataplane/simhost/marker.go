@@ -70,7 +70,7 @@ const headBytes = 192
 // install has a host mark what it sends, by the rules that its marker has at the
 // time.
 func install(n *sim.Network, host model.NodeID, m *marker.Marker) error {
-	if !n.Fabric().Has(host) || n.Host(host) == nil {
+	if !n.Fabric().HasNode(host) || n.Host(host) == nil {
 		return fmt.Errorf("simhost: marks by node %d, want a host", host)
 	}
 	h := n.Host(host)

@@ -39,7 +39,7 @@ func NewProbers(n *sim.Network, config func(host model.NodeID) prober.Config) *P
 func (p *Probers) Inject(host model.NodeID, s prober.Series) error {
 	h := p.hosts[host]
 	if h == nil {
-		if !p.net.Fabric().Has(host) || p.net.Host(host) == nil {
+		if !p.net.Fabric().HasNode(host) || p.net.Host(host) == nil {
 			return fmt.Errorf("simhost: probes from node %d, want a host", host)
 		}
 		one, err := prober.New(p.config(host))

@@ -75,7 +75,7 @@ func defaultMTU(n *sim.Network) int {
 // Attach makes a switch run programs, from the present of the run on. A
 // pipeline serves one switch.
 func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) (*Switch, error) {
-	if !n.Fabric().Has(id) || n.Switch(id) == nil {
+	if !n.Fabric().HasNode(id) || n.Switch(id) == nil {
 		return nil, fmt.Errorf("simhost: node %d is no switch", id)
 	}
 	if cfg.MTU < 0 || cfg.Datagram < 0 || cfg.Linger < 0 {

@@ -38,7 +38,7 @@ var everyFlow = claim.Claim{
 			l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) {
 				c.Protocol, c.Flags, c.Every = false, side == 1, uint32(100*(1-side))
 			}, closed: func(t *trace.Trace) {
-				if t.End == trace.Arrived && t.Lost == 0 {
+				if t.End == trace.Arrived && t.MirrorsLost == 0 {
 					seen[t.Key] = true
 				}
 			}})

@@ -61,7 +61,7 @@ func newLab(s setup) (*lab, error) {
 		return nil, err
 	}
 	watch := tracewatch.DefaultConfig(l.Intent())
-	watch.Trace.Close, watch.Trace.Settle = time.Millisecond, time.Millisecond
+	watch.Trace.CloseAfter, watch.Trace.RouteSettle = time.Millisecond, time.Millisecond
 	watch.Period, watch.Window, watch.All = time.Second, 0, s.closed != nil
 	if l.Watch, err = tracewatch.New(watch, nil, tracewatch.Output{Trace: s.closed}); err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ var inner = claim.Claim{
 				}
 				of++
 				first, last := &t.Hops[0], &t.Hops[len(t.Hops)-1]
-				if t.End == trace.Arrived && first.Depth == 1 && last.Depth == 2 && t.Lost == 0 {
+				if t.End == trace.Arrived && first.Depth == 1 && last.Depth == 2 && t.MirrorsLost == 0 {
 					whole++
 				}
 			},

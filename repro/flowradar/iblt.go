@@ -51,7 +51,7 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 			return claim.Result{}, err
 		}
 		o.Report(float64(i)/float64(rounds), "decoding")
-		a := claim.Best(1, nil, func() { decoded = flows.Single(fs) })
+		a := claim.Best(1, nil, func() { decoded = flows.SingleDecode(fs) })
 		var copied *peer.IBLT
 		b := claim.Best(1, func() { copied = table.Clone() }, func() { got, complete = copied.Decode(make([]peer.IBLTFlow, 0, n)) })
 		if i == 0 || a < mine {

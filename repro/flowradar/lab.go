@@ -107,7 +107,7 @@ func (l *lab) receive(at model.Time, _ model.NodeID, datagram []byte) {
 		if report.List >= outgoingLists {
 			f = l.outgoing
 		}
-		f.done, err = f.assembler.Add(at, report.Data, f.done)
+		f.done, err = f.assembler.AddChunk(at, report.Data, f.done)
 	}
 	if l.err == nil {
 		l.err = errors.Join(err, r.Err())
@@ -123,7 +123,7 @@ func (l *lab) maps(f *feed) ([]*paths.Map, error) {
 	sets := f.assembler.Flush(f.done)
 	var out []*paths.Map
 	for _, fs := range sets {
-		d := flows.Single(fs)
+		d := flows.SingleDecode(fs)
 		if d.Undecoded > 0 {
 			return nil, fmt.Errorf("switch %d slot %d: %d of %d flows were not decoded, so its table is too small for this run", d.Switch, d.Slot, d.Undecoded, fs.Counts.Flows)
 		}
@@ -131,7 +131,7 @@ func (l *lab) maps(f *feed) ([]*paths.Map, error) {
 		for int64(len(out)) <= slot {
 			out = append(out, paths.NewMap(int64(len(out)), slotLength))
 		}
-		out[slot].Add(&d)
+		out[slot].AddFlowset(&d)
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ func TestFlowletsEndWithASilentSlot(t *testing.T) {
 		if seen {
 			d.Records = []flows.Record{{Key: key, Packets: 1, Grade: flows.Exact}}
 		}
-		m.Add(d)
+		m.AddFlowset(d)
 		maps = append(maps, m)
 	}
 	f := lossFound{lives: flowletLives(maps)}

@@ -39,7 +39,7 @@ func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g s
 			return r, err
 		}
 		var decoded []flows.Decoded
-		spent += claim.CPU(func() { decoded = flows.Net(s.sets, o, flows.Neighbours(l.routes.Fabric(), s.sets)) })
+		spent += claim.CPU(func() { decoded = flows.NetDecode(s.sets, o, flows.NeighbourGuide(l.routes.Fabric(), s.sets)) })
 		for j := range decoded {
 			r.judge(&s.want[j], &decoded[j])
 		}

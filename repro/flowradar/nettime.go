@@ -91,7 +91,7 @@ func timeSingle(ctx context.Context, o claim.Options, n int) (best time.Duration
 			return 0, ok, err
 		}
 		var d flows.Decoded
-		took := claim.Best(3, nil, func() { d = flows.Single(fs) })
+		took := claim.Best(3, nil, func() { d = flows.SingleDecode(fs) })
 		ok.Of++
 		if want.allCounts(&d) {
 			ok.Hits++
@@ -137,14 +137,14 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 		return 0, 0, found, err
 	}
 	guides := [2]func() flows.Guide{
-		func() flows.Guide { return flows.Neighbours(l.routes.Fabric(), s.sets) },
-		func() flows.Guide { return flows.Along(l.routes, s.sets) },
+		func() flows.Guide { return flows.NeighbourGuide(l.routes.Fabric(), s.sets) },
+		func() flows.Guide { return flows.RouteGuide(l.routes, s.sets) },
 	}
 	var times [2]time.Duration
 	for range 2 { // the better of two rounds, in turns
 		for i, guide := range guides {
 			var d []flows.Decoded
-			took := claim.CPU(func() { d = flows.Net(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide()) })
+			took := claim.CPU(func() { d = flows.NetDecode(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide()) })
 			if took /= time.Duration(len(s.sets)); times[i] == 0 || took < times[i] {
 				times[i] = took
 			}

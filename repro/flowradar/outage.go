@@ -150,7 +150,7 @@ func (l *lab) find(maps []*paths.Map, kind paths.Kind, entry sim.Entry, begin ti
 			case f.Kind == kind && (f.At.Node == entry.Switch || slices.Contains(f.Switches, entry.Switch)):
 				// Suspected is found: nothing else may be, sure or not.
 				delay = min(delay, m.End().Sub(0)-begin)
-			case f.Kind != paths.WrongWay: // a loop is a wrong way, too
+			case f.Kind != paths.WrongRoute: // a loop is a wrong way, too
 				wrong++
 			}
 		}

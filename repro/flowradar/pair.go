@@ -85,7 +85,7 @@ func pairDecodes(f *topo.Fabric, g sketch.Geometry, n int, rng *rand.Rand) (bool
 		}
 		sets, want = append(sets, fs), append(want, c)
 	}
-	d := flows.Net(sets, flows.Options{Workers: 1, FlowsOnly: true}, flows.Neighbours(f, sets))
+	d := flows.NetDecode(sets, flows.Options{Workers: 1, FlowsOnly: true}, flows.NeighbourGuide(f, sets))
 	return want[0].allFlows(&d[0]) && want[1].allFlows(&d[1]), nil
 }
 

@@ -122,7 +122,7 @@ func exported(h *flowset.Header, set *sketch.Set[sketch.Key4]) (*flows.Flowset, 
 				chunk = h.Layout.AppendCell(chunk, &cell)
 			}
 		}
-		if done, err = assembler.Add(0, flowset.Seal(chunk, 0), done); err != nil {
+		if done, err = assembler.AddChunk(0, flowset.Seal(chunk, 0), done); err != nil {
 			return nil, err
 		}
 	}

@@ -183,7 +183,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Prog
 		// The paper leaves k open. Here k·T is half the telemetry interval, so
 		// that a port is raised before its window is over, and it stays so for
 		// ten such spans, as in the prototype.
-		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, Calm: 10, MaxShift: 6}
+		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, FreshPeriods: 10, MaxShift: 6}
 	}
 	ctl, err := ports.New(n, all, 0, cfg, ports.Channel{Delay: ms, Seed: l.seed})
 	if err != nil {

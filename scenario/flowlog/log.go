@@ -100,7 +100,7 @@ func Ways(slots []*flowwatch.Slot, key model.FlowKey, in *topo.Intent) (list []W
 	f := in.At(0).Fabric()
 	name := func(id model.NodeID) string { return f.Node(id).Name }
 	for _, s := range slots {
-		t := s.Map.Trail(key, in.At(s.Map.Start()))
+		t := s.Map.FlowPath(key, in.At(s.Map.Start()))
 		if len(t.Hops) == 0 {
 			continue
 		}

@@ -129,10 +129,10 @@ func Summarize(w *flowwatch.Watch, slots []*flowwatch.Slot, in *topo.Intent, top
 		b.s.Rhythms = append(b.s.Rhythms, r)
 	}
 	slices.SortFunc(b.s.Rhythms, func(x, y Rhythm) int { return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Source, y.Source)) })
-	for _, l := range w.Loss.Take() {
+	for _, l := range w.Loss.TakeLinks() {
 		b.loss(l)
 	}
-	for _, im := range w.Balance.Take() {
+	for _, im := range w.Balance.TakeImbalances() {
 		b.imbalance(&im)
 	}
 	for _, t := range w.Sizes.Top(top) {
@@ -165,7 +165,7 @@ func (b *summarizer) decoded(d *flows.Decoded) {
 
 // finding adds a slot's finding to those of the same kind and place.
 func (b *summarizer) finding(f *paths.Finding) {
-	n := Finding{Kind: f.Kind.String(), Sure: f.Sure, At: b.port(f.At), First: f.Slot, Last: f.Slot, Others: f.Others}
+	n := Finding{Kind: f.Kind.String(), Sure: f.Confirmed, At: b.port(f.At), First: f.Slot, Last: f.Slot, Others: f.Others}
 	if f.At.Port == 0 {
 		n.At = b.fabric.Node(f.At.Node).Name
 	}
@@ -200,7 +200,7 @@ func (b *summarizer) loss(l *loss.Link) {
 	if l.To != (model.Port{}) {
 		n.To = b.port(l.To)
 	}
-	for _, h := range l.Hurt {
+	for _, h := range l.Affected {
 		n.Flows = append(n.Flows, h.Flow)
 	}
 	n.Flows = slices.Compact(n.Flows)
@@ -210,7 +210,7 @@ func (b *summarizer) loss(l *loss.Link) {
 // whole adds a loss that could not be placed: its flow's way changed, or went
 // round.
 func (b *summarizer) whole(e *loss.Event) {
-	if !e.Whole {
+	if !e.WholePath {
 		return
 	}
 	n := Loss{From: b.fabric.Node(e.From.Node).Name, Pattern: "on the way"}
@@ -238,10 +238,10 @@ func (b *summarizer) imbalance(im *load.Imbalance) {
 	b.s.Imbalances = append(b.s.Imbalances, n)
 }
 
-func (b *summarizer) burst(s *load.Spike) {
+func (b *summarizer) burst(s *load.Microburst) {
 	b.s.Bursts = append(b.s.Bursts, Burst{b.port(s.Port), s.Slot, s.Slots, s.Load, s.New, s.Flows})
 }
 
-func (b *summarizer) rhythm(r *load.Rhythm) Rhythm {
+func (b *summarizer) rhythm(r *load.PeriodicSender) Rhythm {
 	return Rhythm{b.port(r.Port), r.Source.String(), r.Bursts, r.Period, r.Mean}
 }

@@ -108,7 +108,7 @@ func (s *Setup) Network() (*sim.Network, error) {
 		}
 		n.At(engine.Time(d.At)*engine.Nanosecond, func() {
 			for _, sw := range n.Switches() {
-				sw.Table().Follow(d.Routes)
+				sw.Table().SetRoutes(d.Routes)
 				sw.Rerouted()
 			}
 		})
@@ -200,7 +200,7 @@ func (s *Setup) readRoutes(c *Config) error {
 
 // lastLink finds the link between two nodes that the original knows.
 func (s *Setup) lastLink(a, b model.NodeID) (int, bool) {
-	if !s.Fabric.Has(a) || !s.Fabric.Has(b) {
+	if !s.Fabric.HasNode(a) || !s.Fabric.HasNode(b) {
 		return 0, false
 	}
 	at := s.Fabric.Node(a)
@@ -265,5 +265,5 @@ func (s *Setup) readFlows(c *Config) error {
 }
 
 func (s *Setup) isHost(id model.NodeID) bool {
-	return s.Fabric.Has(id) && !s.Fabric.Node(id).Role.IsSwitch()
+	return s.Fabric.HasNode(id) && !s.Fabric.Node(id).Role.IsSwitch()
 }

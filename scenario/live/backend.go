@@ -15,7 +15,7 @@ import (
 // Clock is part of api.Live.
 func (s *System) Clock() api.Clock {
 	wanted, measured := s.player.Pace()
-	return api.Clock{Now: s.time(s.player.Now()), Wall: time.Now(), Mode: "demo", Pace: measured, WantedPace: wanted}
+	return api.Clock{Now: s.time(s.player.Now()), Wall: time.Now(), Mode: "demo", Pace: measured, TargetPace: wanted}
 }
 
 // time is an instant of the fabric on the wall.
@@ -51,7 +51,7 @@ func (s *System) Inject(ctx context.Context, r api.FaultRequest) (f api.Fault, e
 	if r.DurationMs > 0 {
 		last = time.Duration(r.DurationMs) * time.Millisecond
 	}
-	asked := s.player.Do(ctx, func() {
+	asked := s.player.Call(ctx, func() {
 		var one *Injected
 		if one, err = s.director.Inject(r.Kind, place, last); err != nil {
 			err = fmt.Errorf("%w: %w", err, api.ErrInvalid)
@@ -129,7 +129,7 @@ func (s *System) snapshot() {
 func (s *System) Health() api.Health {
 	h := s.account.Health(time.Now(), append(slices.Clone(*s.stages.Load()), s.keeper.Stage()))
 	s.Hear(&h)
-	h.Store.MaxBytes, h.Store.Forgotten = int64(maxStore), s.forgotten.Load()
+	h.Store.MaxBytes, h.Store.Expired = int64(maxStore), s.forgotten.Load()
 	if t := s.tended.Load(); t != nil {
 		h.Store.Bytes, h.Store.Memory = int64(t.After), int64(t.Memory)
 	}
@@ -139,12 +139,12 @@ func (s *System) Health() api.Health {
 // stages is the way of reports, from switches to analyses.
 func (l *Lab) stages() []api.Stage {
 	t := l.session.Telemetry()
-	sw := api.Stage{Name: "switches", Title: "Switch programs", Unit: "reports", In: t.Reports, Out: t.Reports, Losses: []api.Lost{}}
+	sw := api.Stage{Name: "switches", Title: "Switch programs", Unit: "reports", In: t.Reports, Out: t.Reports, Losses: []api.StageLoss{}}
 	net := api.Stage{Name: "transport", Title: "Management network", Unit: "reports", In: t.Reports, Out: t.Delivered, Queued: int(t.Underway)}
 	var lost uint64
 	for _, n := range t.Lost {
 		lost += n
 	}
-	net.Losses = []api.Lost{{Reason: "lost", About: "on the way to the collector", Count: lost}}
+	net.Losses = []api.StageLoss{{Reason: "lost", About: "on the way to the collector", Count: lost}}
 	return append([]api.Stage{sw, net}, control.Stages(l.line.Intake(), l.line.Lost(), l.Control.Stats())...)
 }

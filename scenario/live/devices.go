@@ -97,9 +97,9 @@ func (d *devices) SetShift(p model.Port, shift uint8) error {
 
 // Counters is part of control.Devices. What a broken switch loses is in no
 // counter of it.
-func (d *devices) Counters(list []control.PortCount) []control.PortCount {
+func (d *devices) Counters(list []control.PortCounters) []control.PortCounters {
 	for _, c := range d.ports {
-		k := control.PortCount{Port: c.id, Bytes: uint64(c.port.TxData), Discards: uint64(c.port.Drops[sim.DropBuffer])}
+		k := control.PortCounters{Port: c.id, Bytes: uint64(c.port.TxData), Discards: uint64(c.port.Drops[sim.DropBuffer])}
 		for prio := range model.Priority(8) {
 			k.Paused = max(k.Paused, c.port.PausedTime(prio).Duration())
 		}

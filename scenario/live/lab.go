@@ -49,7 +49,7 @@ type Lab struct {
 	net     *sim.Network
 	fabric  *topo.Fabric
 
-	line *control.Line
+	line *control.InProcessCollector
 
 	traffic background
 	devices *devices
@@ -91,7 +91,7 @@ func scaleOf(rate model.Rate) float64 { return min(1, float64(rate)/float64(10*m
 // collect makes the memory that reports go to, and the controller that reads it.
 func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output) error {
 	cfg := control.DefaultConfig(l.net.Intent())
-	cfg.Lists, cfg.Epoch, cfg.Jobs = control.Lists{}, epoch, jobs(l.fabric)
+	cfg.ListPlan, cfg.Epoch, cfg.Jobs = control.ListPlan{}, epoch, jobs(l.fabric)
 	for i, p := range s.Telemetry {
 		n := 1
 		if p.ListPerSwitch {
@@ -99,26 +99,26 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 		} else if p.Lists > 0 {
 			n = p.Lists
 		}
-		r := control.Range{First: s.FirstList(i), Count: n}
+		r := control.ListRange{First: s.FirstList(i), Count: n}
 		switch p.Kind {
 		case "flowset":
-			cfg.Lists.Flowsets = r
+			cfg.ListPlan.Flowsets = r
 		case "label":
-			cfg.Lists.Labels = r
+			cfg.ListPlan.Labels = r
 		case "mirror":
-			cfg.Lists.Mirrors = r
+			cfg.ListPlan.Mirrors = r
 		case "epoch":
-			cfg.Lists.Epochs = r
+			cfg.ListPlan.Epochs = r
 		}
 	}
 	// The fabric's time is short: so are the times after which it is judged.
-	cfg.Traces.Trace.Close, cfg.Traces.Trace.Settle = 3*time.Millisecond, 5*time.Millisecond
-	cfg.Traces.Trace.Traces, cfg.Traces.Trace.Frame = 1<<14, 128
-	cfg.Traces.Period, cfg.Traces.Window, cfg.Traces.Analyzers = 10*time.Millisecond, 2, cfg.Lists.Mirrors.Count
+	cfg.Traces.Trace.CloseAfter, cfg.Traces.Trace.RouteSettle = 3*time.Millisecond, 5*time.Millisecond
+	cfg.Traces.Trace.MaxTraces, cfg.Traces.Trace.FrameBytes = 1<<14, 128
+	cfg.Traces.Period, cfg.Traces.Window, cfg.Traces.Analyzers = 10*time.Millisecond, 2, cfg.ListPlan.Mirrors.Count
 	cfg.Traces.Memory, cfg.Ports.Board.History = l.cfg.Traces, 512
 	cfg.Causes.Wait, cfg.Causes.Patience, cfg.Causes.Complaints = 2*time.Millisecond, 40*time.Millisecond, 256
 	var err error
-	if l.line, err = control.NewLine(rings(cfg.Lists), Step); err != nil { // the controller looks as often
+	if l.line, err = control.NewInProcessCollector(rings(cfg.ListPlan), Step); err != nil { // the controller looks as often
 		return err
 	}
 	if l.devices, err = newDevices(l.session); err != nil {
@@ -127,7 +127,7 @@ func (l *Lab) collect(s *scenario.Scenario, epoch time.Time, out control.Output)
 	if l.Control, err = control.New(cfg, l.devices, out); err != nil {
 		return err
 	}
-	l.devices.told = func(who rootcause.Complaint) { l.Control.Complain(l.Now(), who) }
+	l.devices.told = func(who rootcause.Complaint) { l.Control.RequestDiagnosis(l.Now(), who) }
 	return nil
 }
 
@@ -146,7 +146,7 @@ func jobs(f *topo.Fabric) []control.Job {
 // rings is the memory of the lists. Those of the whole fabric are shorter than a
 // service's, which may not look at them for seconds: here all are read after
 // every Step.
-func rings(lists control.Lists) list.Config {
+func rings(lists control.ListPlan) list.Config {
 	m := lists.Memory(maxReport)
 	for i := range m.Classes {
 		m.Classes[i].Capacity = min(m.Classes[i].Capacity, maxRing)
@@ -165,7 +165,7 @@ const maxReport = 1472
 // take is the collector's door: a datagram of one switch.
 func (l *Lab) take(at model.Time, from model.NodeID, datagram []byte) {
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(from >> 8), byte(from)}), 40040)
-	l.line.Put(at, addr, datagram)
+	l.line.Receive(at, addr, datagram)
 }
 
 // Now is the fabric's time.
@@ -178,7 +178,7 @@ func (l *Lab) Advance() error {
 	}
 	l.net.Run(l.net.Now() + engine.Of(Step))
 	now := l.Now()
-	if err := l.line.Poll(now, func(id dta.ListID, data []byte) { l.Control.Take(now, id, data) }); err != nil {
+	if err := l.line.Poll(now, func(id dta.ListID, data []byte) { l.Control.IngestReport(now, id, data) }); err != nil {
 		return err
 	}
 	l.Control.Tick(now)

@@ -13,7 +13,7 @@ import (
 // Player lets a lab's time pass at a pace, and breaks something from time to
 // time. Run owns the lab; others reach it through Do.
 type Player struct {
-	*control.Door
+	*control.EventLoop
 	lab      *Lab
 	director *Director
 	every    time.Duration // of the wall, between faults of the programme; 0: none
@@ -27,7 +27,7 @@ type Player struct {
 // newPlayer makes a player. A fault of the programme comes every so often on
 // the wall's clock; 0 is never.
 func newPlayer(l *Lab, d *Director, pace float64, every time.Duration) *Player {
-	p := &Player{lab: l, director: d, every: every, Door: control.NewDoor()}
+	p := &Player{lab: l, director: d, every: every, EventLoop: control.NewEventLoop()}
 	p.SetPace(pace)
 	return p
 }
@@ -61,7 +61,7 @@ func (p *Player) Run(ctx context.Context) error {
 	nextFault, kind := start.Add(p.every/6), 0
 	lastWall, lastFabric := start, from
 	for ctx.Err() == nil {
-		p.Serve()
+		p.RunPending()
 		if err := p.lab.Advance(); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (p *Player) Run(ctx context.Context) error {
 		case late > time.Second:
 			start, from = now, p.lab.Now() // too slow for the pace: no hurry afterwards
 		case late < 0:
-			p.Rest(ctx, -late)
+			p.Sleep(ctx, -late)
 		}
 	}
 	return nil

@@ -122,7 +122,7 @@ func (s Score) Report(l *Lab, d *Director) Report {
 		r.Faults = append(r.Faults, one)
 	}
 	for _, in := range s.Invented {
-		one := InventedReport{Cause: in.Cause.String(), Place: control.Place(l.fabric, in.Place), Text: in.Text}
+		one := InventedReport{Cause: in.Cause.String(), Place: control.LocationName(l.fabric, in.Place), Text: in.Text}
 		if in.Fault != nil {
 			one.About = in.Fault.Kind
 		}

@@ -38,7 +38,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	defer s.Close()
 	var d *Director
 	var kept record.Batch
-	l, err := New(cfg, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }, Keep: func(b *record.Batch) {
+	l, err := New(cfg, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }, Records: func(b *record.Batch) {
 		kept.Flows, kept.Losses, kept.Ports = append(kept.Flows, b.Flows...), append(kept.Losses, b.Losses...), append(kept.Ports, b.Ports...)
 		kept.Traces, kept.Counters = append(kept.Traces, b.Traces...), append(kept.Counters, b.Counters...)
 		kept.Diagnoses, kept.Incidents = append(kept.Diagnoses, b.Diagnoses...), append(kept.Incidents, b.Incidents...)

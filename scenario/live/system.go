@@ -41,7 +41,7 @@ type System struct {
 	player   *Player
 	store    *embedded.Store
 	keeper   *control.Keeper
-	hub      *api.Hub
+	hub      *api.EventHub
 	server   *api.Server
 	listener net.Listener
 	began    time.Time // of the wall; the fabric's clocks show 0 then
@@ -51,7 +51,7 @@ type System struct {
 
 	faults  atomic.Pointer[[]api.Fault] // newest first
 	stages  atomic.Pointer[[]api.Stage]
-	account *control.Account
+	account *control.HealthTracker
 
 	tended    atomic.Pointer[store.Upkeep] // last; nil: not yet
 	forgotten atomic.Uint64                // records
@@ -73,7 +73,7 @@ const (
 func NewSystem(o Options) (_ *System, err error) {
 	began := time.Now()
 	// A whole second, so that the fabric's milliseconds are those of its clock.
-	s := &System{hub: api.NewHub(256, 1024), began: began.Truncate(time.Second), account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
+	s := &System{hub: api.NewEventHub(256, 1024), began: began.Truncate(time.Second), account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -84,8 +84,8 @@ func NewSystem(o Options) (_ *System, err error) {
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}
-	s.keeper = control.NewKeeper(s.store, keepEvery, keepMost, o.Log)
-	if s.lab, err = newAt(o.Config, s.began, control.Output{Keep: s.keep, Incident: s.hear}); err != nil {
+	s.keeper = control.NewBatchWriter(s.store, keepEvery, keepMost, o.Log)
+	if s.lab, err = newAt(o.Config, s.began, control.Output{Records: s.keep, Incident: s.hear}); err != nil {
 		return nil, err
 	}
 	s.View = s.lab.Control.View()
@@ -95,11 +95,11 @@ func NewSystem(o Options) (_ *System, err error) {
 	s.director.broke = func(f *Injected) { s.say("broken", f.Kind+": "+f.What) }
 	s.faults.Store(&[]api.Fault{})
 	s.snapshot()
-	front := control.NewFront(s.lab.Control, s.player.Do, s.hub)
+	front := control.NewBackend(s.lab.Control, s.player.Call, s.hub)
 	cfg := api.DefaultConfig()
 	cfg.Listen, cfg.Pprof = o.Listen, o.Pprof
 	deps := api.Deps{
-		Live: s, Records: s.keeper.Ahead(s.store), Hub: s.hub, Lab: s, Prober: front, Marker: front, Meter: front, Doctor: front, Page: o.Page, Build: o.Build, Log: o.Log,
+		Live: s, Records: s.keeper.Ahead(s.store), Hub: s.hub, Lab: s, Prober: front, Marker: front, CounterAdmin: front, Diagnoser: front, Console: o.Page, Build: o.Build, Log: o.Log,
 	}
 	if s.server, err = api.New(cfg, deps); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (s *System) Close() error {
 
 // keep hands records on, and tells clients of incidents.
 func (s *System) keep(b *record.Batch) {
-	s.keeper.Keep(b)
+	s.keeper.Add(b)
 	for i := range b.Incidents {
 		s.hub.Publish(api.NewIncident(&b.Incidents[i]))
 	}

@@ -34,7 +34,7 @@ func (h *Hop) Mean() time.Duration { return h.sum / time.Duration(max(h.packets,
 func (h *Hop) Port() model.Port { return model.Port{Node: h.Newest.Switch, Port: h.Newest.Egress} }
 
 // add takes the newest way, unless it is known.
-func (j *Journey) add(w *coverage.Way) {
+func (j *Journey) add(w *coverage.FlowPath) {
 	if j.Packets > 0 && w.Time == j.last {
 		return
 	}

@@ -68,7 +68,7 @@ func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Prog
 		cfg.Window = 2 * p.Interval
 	}
 	if o.Adaptive {
-		t := coverage.DefaultTuner(p.Interval)
+		t := coverage.DefaultTunerConfig(p.Interval)
 		cfg.Tuner = &t
 	}
 	var err error
@@ -103,7 +103,7 @@ func skew(s *scenario.Scenario) (most time.Duration) {
 // notice takes the newest ways of followed flows.
 func (p *Played) notice() {
 	for _, j := range p.Flows {
-		if w, ok := p.Watch.Board().Way(j.Flow); ok {
+		if w, ok := p.Watch.Board().FlowPath(j.Flow); ok {
 			j.add(w)
 		}
 	}

@@ -75,11 +75,11 @@ func Play(ctx context.Context, s *scenario.Scenario, o Options, progress func(sc
 func (p *Played) begin(n *sim.Network, s *scenario.Scenario, o *Options) error {
 	cfg := tracewatch.DefaultConfig(n.Intent())
 	cfg.Analyzers = int(p.end - p.first)
-	cfg.Trace.Close = o.Close
+	cfg.Trace.CloseAfter = o.Close
 	if o.Close == 0 {
-		cfg.Trace.Close = time.Millisecond
+		cfg.Trace.CloseAfter = time.Millisecond
 	}
-	cfg.Trace.Settle = cfg.Trace.Close
+	cfg.Trace.RouteSettle = cfg.Trace.CloseAfter
 	cfg.Period, cfg.Window, cfg.All = o.Period, 0, o.All
 	if o.Period == 0 {
 		cfg.Period = time.Duration(s.Base) + 2*s.Duration + time.Second // longer than any run

@@ -43,7 +43,7 @@ func TestExampleNamesTheLeafAndTheLoop(t *testing.T) {
 		one := f.Kind.String() + " " + name(f.Switch)
 		if f.Kind == trace.Loop {
 			one = f.Kind.String()
-			for _, id := range f.Round {
+			for _, id := range f.Switches {
 				one += " " + name(id)
 			}
 		} else if f.Known {

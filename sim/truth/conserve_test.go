@@ -23,7 +23,7 @@ func TestConservation(t *testing.T) {
 		cfg.LossyQueue = 20 * model.KB
 		cfg.AckControl = rapid.Bool().Draw(rt, "ack control")
 		if rapid.Bool().Draw(rt, "no control") {
-			cfg.CC = sim.NoControl
+			cfg.Congestion = nil
 		}
 		b := fatTree(t, cfg, Options{Conserve: true, Flows: true})
 		for range rapid.IntRange(1, 20).Draw(rt, "flows") {

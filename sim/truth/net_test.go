@@ -72,7 +72,7 @@ func ring(t testing.TB, cfg sim.Config, o Options) *bed {
 // unthrottled is RDMA at line rate in a small buffer.
 func unthrottled() sim.Config {
 	cfg := sim.DefaultConfig()
-	cfg.CC, cfg.Window, cfg.AckControl = sim.NoControl, false, true
+	cfg.Congestion, cfg.Window, cfg.AckControl = nil, false, true
 	cfg.Buffer = 400 * model.KB
 	return cfg
 }

@@ -57,8 +57,8 @@ func New(routes *topo.Routes, node model.NodeID) *Table {
 // Node returns the node the table belongs to.
 func (t *Table) Node() model.NodeID { return t.node }
 
-// Follow takes new intended routes; entries of the table's own stay.
-func (t *Table) Follow(routes *topo.Routes) { t.routes = routes }
+// SetRoutes takes new intended routes; entries of the table's own stay.
+func (t *Table) SetRoutes(routes *topo.Routes) { t.routes = routes }
 
 // Lookup returns where a packet of the flow goes. It allocates nothing.
 func (t *Table) Lookup(key model.FlowKey) (model.PortID, Verdict) {
@@ -84,7 +84,7 @@ func (t *Table) Lookup(key model.FlowKey) (model.PortID, Verdict) {
 // SetFlow sends one flow by some ports, whatever else the table says. Without
 // ports the flow is dropped.
 func (t *Table) SetFlow(key model.FlowKey, ports ...model.PortID) error {
-	if err := t.check(ports); err != nil {
+	if err := t.checkPorts(ports); err != nil {
 		return fmt.Errorf("set flow %v: %w", key, err)
 	}
 	t.flows[key] = append([]model.PortID{}, ports...)
@@ -98,7 +98,7 @@ func (t *Table) SetPrefix(p netip.Prefix, ports ...model.PortID) error {
 	if !p.IsValid() || p.Addr().Is4In6() {
 		return fmt.Errorf("set prefix %v, want one such as 10.0.0.0/8", p)
 	}
-	if err := t.check(ports); err != nil {
+	if err := t.checkPorts(ports); err != nil {
 		return fmt.Errorf("set prefix %v: %w", p, err)
 	}
 	t.prefixes.Set(p, append([]model.PortID{}, ports...))
@@ -115,7 +115,7 @@ func (t *Table) SetDest(a model.Addr, ports ...model.PortID) error {
 func (t *Table) RemoveFlow(key model.FlowKey) bool {
 	_, ok := t.flows[key]
 	delete(t.flows, key)
-	t.settle()
+	t.updatePlain()
 	return ok
 }
 
@@ -125,7 +125,7 @@ func (t *Table) RemovePrefix(p netip.Prefix) bool {
 		return false
 	}
 	ok := t.prefixes.Delete(p)
-	t.settle()
+	t.updatePlain()
 	return ok
 }
 
@@ -136,13 +136,13 @@ func (t *Table) RemoveDest(a model.Addr) bool { return t.RemovePrefix(hostPrefix
 func (t *Table) Reset() {
 	clear(t.flows)
 	t.prefixes = lpm.Table[[]model.PortID]{}
-	t.settle()
+	t.updatePlain()
 }
 
-// settle finds out whether Lookup may go straight to the intended routes.
-func (t *Table) settle() { t.plain = len(t.flows) == 0 && t.prefixes.Empty() }
+// updatePlain finds out whether Lookup may go straight to the intended routes.
+func (t *Table) updatePlain() { t.plain = len(t.flows) == 0 && t.prefixes.Empty() }
 
-func (t *Table) check(ports []model.PortID) error {
+func (t *Table) checkPorts(ports []model.PortID) error {
 	n := t.routes.Fabric().Node(t.node)
 	for _, p := range ports {
 		if n.Port(p) == nil {

@@ -124,7 +124,7 @@ func TestFollowKeepsEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table.Follow(now)
+	table.SetRoutes(now)
 	if port, v := table.Lookup(key); port == old || v != fib.Forward {
 		t.Errorf("Lookup(%v) after Follow = %d, %v; want another port than %d", key, port, v, old)
 	}

@@ -90,7 +90,7 @@ func lookup(v tree.Value, what string) (map[string]tree.Value, error) {
 
 func readLabNode(lab map[string]tree.Value, e tree.Entry) (topo.NodeSpec, error) {
 	spec := topo.NodeSpec{Name: e.Key, Role: topo.Switch, Pod: topo.NoPod}
-	places, err := labPlaces(lab, e)
+	places, err := labSettingsOf(lab, e)
 	if err != nil {
 		return spec, err
 	}
@@ -113,9 +113,9 @@ type labSettings struct {
 	labels []map[string]tree.Value // labels; later ones win
 }
 
-// labPlaces follows containerlab's order: the defaults, then the kind, then the
+// labSettingsOf follows containerlab's order: the defaults, then the kind, then the
 // group, then the node itself.
-func labPlaces(lab map[string]tree.Value, e tree.Entry) (s labSettings, err error) {
+func labSettingsOf(lab map[string]tree.Value, e tree.Entry) (s labSettings, err error) {
 	node, err := lookup(e.Value, "node "+e.Key)
 	if err != nil {
 		return s, err

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// roleLook is how Graphviz draws a role.
-var roleLook = map[topo.Role]string{
+// roleStyle is how Graphviz draws a role.
+var roleStyle = map[topo.Role]string{
 	topo.Host:   `shape=box, fillcolor="#f1f3f5", color="#adb5bd", height=0.25, width=0.4, fontsize=8`,
 	topo.Mux:    `shape=hexagon, fillcolor="#fff3bf", color="#f08c00", height=0.3, width=0.5, fontsize=8`,
 	topo.ToR:    `fillcolor="#d3f9d8", color="#2f9e44"`,
@@ -61,7 +61,7 @@ func appendPods(b []byte, f *topo.Fabric) []byte {
 			indent = "    "
 		}
 		for _, n := range pods[pod] {
-			b = fmt.Appendf(b, "%s%q [%s, tooltip=\"%s %v %v\"];\n", indent, n.Name, roleLook[n.Role], n.Role, n.IPv4, n.IPv6)
+			b = fmt.Appendf(b, "%s%q [%s, tooltip=\"%s %v %v\"];\n", indent, n.Name, roleStyle[n.Role], n.Role, n.IPv4, n.IPv6)
 		}
 		if pod != topo.NoPod {
 			b = append(b, "  }\n"...)

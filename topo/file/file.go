@@ -111,8 +111,8 @@ func Write(w io.Writer, format Format, d *Document) error {
 	return err
 }
 
-// FormatOf tells by its name which format a file to be written should have.
-func FormatOf(name string) (Format, bool) {
+// FormatByName tells by its name which format a file to be written should have.
+func FormatByName(name string) (Format, bool) {
 	name = strings.ToLower(filepath.Base(name))
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml":
@@ -134,7 +134,7 @@ func FormatOf(name string) (Format, bool) {
 // detect tells the format of an input. The content decides where it is plain:
 // HPCC files have any name, and labs do not always carry .clab in theirs.
 func detect(name string, data []byte) Format {
-	if format, ok := FormatOf(name); ok && (format == Containerlab || format == JSON || format == Dot) {
+	if format, ok := FormatByName(name); ok && (format == Containerlab || format == JSON || format == Dot) {
 		return format
 	}
 	if looksLikeHPCC(data) {
@@ -143,7 +143,7 @@ func detect(name string, data []byte) Format {
 	if looksLikeContainerlab(data) {
 		return Containerlab
 	}
-	if format, ok := FormatOf(name); ok {
+	if format, ok := FormatByName(name); ok {
 		return format
 	}
 	return YAML

@@ -271,7 +271,7 @@ func TestDetect(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]Format{"a.yaml": YAML, "A.JSON": JSON, "b.dot": Dot, "b.gv": Dot, "c.txt": HPCC, "d.clab.yml": Containerlab, "e": ""} {
-		if got, _ := FormatOf(name); got != want {
+		if got, _ := FormatByName(name); got != want {
 			t.Errorf("FormatOf(%s) = %q; want %q", name, got, want)
 		}
 	}

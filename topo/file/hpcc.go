@@ -226,7 +226,7 @@ func ParseHPCCRoutes(name string, data []byte, f *topo.Fabric) ([]topo.Override,
 		var ids [3]model.NodeID
 		for j, w := range words {
 			n, err := strconv.ParseUint(w, 10, 32)
-			if err != nil || !f.Has(model.NodeID(n)) {
+			if err != nil || !f.HasNode(model.NodeID(n)) {
 				return nil, errorf("node %q, want a node id from 0 to %d", w, len(f.Nodes())-1)
 			}
 			ids[j] = model.NodeID(n)

@@ -34,7 +34,7 @@ func parseYAML(name string, data []byte) (*Document, error) {
 	if gen, ok := top["generate"]; ok {
 		for _, key := range []string{"nodes", "links", "defaults"} {
 			if v, both := top[key]; both {
-				return nil, v.OnKey().Errorf("%s beside generate, want one or the other", key)
+				return nil, v.KeyPosition().Errorf("%s beside generate, want one or the other", key)
 			}
 		}
 		if err := readGenerate(d, gen, fabricName, top["name"]); err != nil {

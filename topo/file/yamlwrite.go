@@ -277,8 +277,8 @@ func (r record) appendTo(b []byte, inJSON bool) []byte {
 // with a unit. All others are quoted, for other readers of our files if not
 // for ours: many take tor0:Ethernet4 inside braces for a key and its value.
 var (
-	plain  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[0-9.]+([kMGT]?b/s|ns|us|ms|s))$`)
-	words  = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|inf|nan)$`)
+	plainText  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[0-9.]+([kMGT]?b/s|ns|us|ms|s))$`)
+	reservedWords  = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|inf|nan)$`)
 	number = regexp.MustCompile(`^(0|[1-9][0-9]{0,15})$`)
 )
 
@@ -287,7 +287,7 @@ func scalar(v any, inJSON bool) string {
 		return string(n)
 	}
 	s := v.(string)
-	if !inJSON && plain.MatchString(s) && !words.MatchString(s) {
+	if !inJSON && plainText.MatchString(s) && !reservedWords.MatchString(s) {
 		return s
 	}
 	// All our texts are plain ASCII, where Go's quotes are JSON's and YAML's.

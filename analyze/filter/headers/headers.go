@@ -59,15 +59,15 @@ func Schema(resolve func(name string) (model.Addr, bool)) *filter.Schema[Frame] 
 // Fields makes the fields for records that have a frame.
 func Fields[T any](of func(r *T) *Frame) []filter.Field[T] {
 	list := []filter.Field[T]{
-		one(of, "frame.len", filter.Int, "bytes of the frame", func(f *Frame) (filter.Value, bool) { return filter.Of(f.Length), f.Length > 0 }),
-		one(of, "eth.src", filter.MAC, "who sent the frame to this switch", func(f *Frame) (filter.Value, bool) { return filter.OfMAC(f.Src), len(f.Bytes) >= packet.EthernetSize }),
-		one(of, "eth.dst", filter.MAC, "", func(f *Frame) (filter.Value, bool) { return filter.OfMAC(f.Dst), len(f.Bytes) >= packet.EthernetSize }),
+		one(of, "frame.len", filter.Int, "bytes of the frame", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.Length), f.Length > 0 }),
+		one(of, "eth.src", filter.MAC, "who sent the frame to this switch", func(f *Frame) (filter.Value, bool) { return filter.MACValue(f.Src), len(f.Bytes) >= packet.EthernetSize }),
+		one(of, "eth.dst", filter.MAC, "", func(f *Frame) (filter.Value, bool) { return filter.MACValue(f.Dst), len(f.Bytes) >= packet.EthernetSize }),
 		one(of, "eth.type", filter.Int, "EtherType, behind VLAN tags", func(f *Frame) (filter.Value, bool) {
-			return filter.Of(f.EtherType), len(f.Bytes) >= packet.EthernetSize
+			return filter.IntValue(f.EtherType), len(f.Bytes) >= packet.EthernetSize
 		}),
-		one(of, "vlan.id", filter.Int, "of the outermost tag", func(f *Frame) (filter.Value, bool) { return filter.Of(f.VLAN.ID), f.Tags > 0 }),
-		one(of, "vxlan.vni", filter.Int, "VXLAN network", func(f *Frame) (filter.Value, bool) { v, ok := f.vni(); return filter.Of(v), ok }),
-		one(of, "tunnel.depth", filter.Int, "IP headers", func(f *Frame) (filter.Value, bool) { return filter.Of(f.Depth), f.Depth > 0 }),
+		one(of, "vlan.id", filter.Int, "of the outermost tag", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.VLAN.ID), f.Tags > 0 }),
+		one(of, "vxlan.vni", filter.Int, "VXLAN network", func(f *Frame) (filter.Value, bool) { v, ok := f.vni(); return filter.IntValue(v), ok }),
+		one(of, "tunnel.depth", filter.Int, "IP headers", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.Depth), f.Depth > 0 }),
 	}
 	for _, d := range described() {
 		for _, level := range levels {
@@ -133,10 +133,10 @@ func described() []describedField {
 		return describedField{name: name, typ: filter.Int, about: about, get: single(has, get)}
 	}
 	flag := func(name string, bit packet.TCPFlags) describedField {
-		return describedField{name: "tcp.flags." + name, typ: filter.Bool, about: "TCP flag", get: single(isTCP, func(h *packet.IP) filter.Value { return filter.OfBool(h.TCPFlags&bit != 0) })}
+		return describedField{name: "tcp.flags." + name, typ: filter.Bool, about: "TCP flag", get: single(isTCP, func(h *packet.IP) filter.Value { return filter.BoolValue(h.TCPFlags&bit != 0) })}
 	}
 	there := func(name, about string, has func(*packet.IP) bool) describedField {
-		return describedField{name: name, typ: filter.Bool, about: about, get: single(has, func(*packet.IP) filter.Value { return filter.OfBool(true) })}
+		return describedField{name: name, typ: filter.Bool, about: about, get: single(has, func(*packet.IP) filter.Value { return filter.BoolValue(true) })}
 	}
 	list := []describedField{there("ip", "IPv4", is4), there("ipv6", "IPv6", is6), there("tcp", "TCP", isTCP), there("udp", "UDP", isUDP), there("icmp", "ICMP", isICMP), there("icmpv6", "ICMPv6", isICMPv6), there("infiniband", "RoCEv2", isRoCE)}
 	for _, family := range []struct {
@@ -146,10 +146,10 @@ func described() []describedField {
 	}{{"ip", filter.IPv4, is4}, {"ipv6", filter.IPv6, is6}} {
 		list = append(
 			list,
-			describedField{name: family.name + ".src", typ: family.typ, about: "source", get: single(family.has, func(h *packet.IP) filter.Value { return filter.OfAddr(h.Key.Src) })},
-			describedField{name: family.name + ".dst", typ: family.typ, about: "destination", get: single(family.has, func(h *packet.IP) filter.Value { return filter.OfAddr(h.Key.Dst) })},
+			describedField{name: family.name + ".src", typ: family.typ, about: "source", get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Src) })},
+			describedField{name: family.name + ".dst", typ: family.typ, about: "destination", get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Dst) })},
 			describedField{name: family.name + ".addr", typ: family.typ, about: "source or destination", get: func(h *packet.IP, k int) (filter.Value, bool) {
-				return filter.OfAddr([...]model.Addr{h.Key.Src, h.Key.Dst}[k&1]), k < 2 && family.has(h)
+				return filter.AddrValue([...]model.Addr{h.Key.Src, h.Key.Dst}[k&1]), k < 2 && family.has(h)
 			}},
 		)
 	}
@@ -157,14 +157,14 @@ func described() []describedField {
 		list,
 		describedField{name: "ip.proto", typ: filter.Int, about: "protocol", names: protocols, get: single(is4, protoOf)},
 		describedField{name: "ipv6.nxt", typ: filter.Int, about: "protocol behind extension headers", names: protocols, get: single(is6, protoOf)},
-		number("ip.ttl", "time to live", is4, func(h *packet.IP) filter.Value { return filter.Of(h.TTL) }),
-		number("ipv6.hlim", "hop limit", is6, func(h *packet.IP) filter.Value { return filter.Of(h.TTL) }),
-		number("ip.id", "identification", is4, func(h *packet.IP) filter.Value { return filter.Of(h.ID) }),
-		number("ip.len", "bytes of the IP packet", is4, func(h *packet.IP) filter.Value { return filter.Of(h.Length) }),
-		number("ip.dsfield.dscp", "code point", is4, func(h *packet.IP) filter.Value { return filter.Of(h.DSCP()) }),
-		number("ip.dsfield.ecn", "congestion bits, 3 is marked", is4, func(h *packet.IP) filter.Value { return filter.Of(h.ECN()) }),
-		number("ipv6.tclass.dscp", "code point", is6, func(h *packet.IP) filter.Value { return filter.Of(h.DSCP()) }),
-		number("ipv6.tclass.ecn", "congestion bits, 3 is marked", is6, func(h *packet.IP) filter.Value { return filter.Of(h.ECN()) }),
+		number("ip.ttl", "time to live", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.TTL) }),
+		number("ipv6.hlim", "hop limit", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.TTL) }),
+		number("ip.id", "identification", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.ID) }),
+		number("ip.len", "bytes of the IP packet", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.Length) }),
+		number("ip.dsfield.dscp", "code point", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.DSCP()) }),
+		number("ip.dsfield.ecn", "congestion bits, 3 is marked", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.ECN()) }),
+		number("ipv6.tclass.dscp", "code point", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.DSCP()) }),
+		number("ipv6.tclass.ecn", "congestion bits, 3 is marked", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.ECN()) }),
 	)
 	for _, proto := range []struct {
 		name string
@@ -173,28 +173,28 @@ func described() []describedField {
 		ports := func(h *packet.IP) bool { return proto.has(h) && !h.Flags.Has(packet.NoPorts) }
 		list = append(
 			list,
-			number(proto.name+".srcport", "source port", ports, func(h *packet.IP) filter.Value { return filter.Of(h.Key.SrcPort) }),
-			number(proto.name+".dstport", "destination port", ports, func(h *packet.IP) filter.Value { return filter.Of(h.Key.DstPort) }),
+			number(proto.name+".srcport", "source port", ports, func(h *packet.IP) filter.Value { return filter.IntValue(h.Key.SrcPort) }),
+			number(proto.name+".dstport", "destination port", ports, func(h *packet.IP) filter.Value { return filter.IntValue(h.Key.DstPort) }),
 			describedField{name: proto.name + ".port", typ: filter.Int, about: "source or destination port", get: func(h *packet.IP, k int) (filter.Value, bool) {
-				return filter.Of([...]uint16{h.Key.SrcPort, h.Key.DstPort}[k&1]), k < 2 && ports(h)
+				return filter.IntValue([...]uint16{h.Key.SrcPort, h.Key.DstPort}[k&1]), k < 2 && ports(h)
 			}},
 		)
 	}
 	list = append(
 		list,
-		number("tcp.seq", "sequence number", isTCP, func(h *packet.IP) filter.Value { return filter.Of(h.Seq) }),
-		number("tcp.flags", "TCP flags", isTCP, func(h *packet.IP) filter.Value { return filter.Of(h.TCPFlags) }),
+		number("tcp.seq", "sequence number", isTCP, func(h *packet.IP) filter.Value { return filter.IntValue(h.Seq) }),
+		number("tcp.flags", "TCP flags", isTCP, func(h *packet.IP) filter.Value { return filter.IntValue(h.TCPFlags) }),
 		flag("fin", packet.FIN), flag("syn", packet.SYN), flag("reset", packet.RST), flag("push", packet.PSH), flag("ack", packet.ACK),
-		number("icmp.type", "ICMP type", isICMP, func(h *packet.IP) filter.Value { return filter.Of(h.Type) }),
-		number("icmp.code", "ICMP code", isICMP, func(h *packet.IP) filter.Value { return filter.Of(h.Code) }),
-		number("icmpv6.type", "ICMPv6 type", isICMPv6, func(h *packet.IP) filter.Value { return filter.Of(h.Type) }),
-		number("icmpv6.code", "ICMPv6 code", isICMPv6, func(h *packet.IP) filter.Value { return filter.Of(h.Code) }),
+		number("icmp.type", "ICMP type", isICMP, func(h *packet.IP) filter.Value { return filter.IntValue(h.Type) }),
+		number("icmp.code", "ICMP code", isICMP, func(h *packet.IP) filter.Value { return filter.IntValue(h.Code) }),
+		number("icmpv6.type", "ICMPv6 type", isICMPv6, func(h *packet.IP) filter.Value { return filter.IntValue(h.Type) }),
+		number("icmpv6.code", "ICMPv6 code", isICMPv6, func(h *packet.IP) filter.Value { return filter.IntValue(h.Code) }),
 	)
 	return append(
 		list,
-		number("infiniband.bth.opcode", "RoCEv2 opcode", isRoCE, func(h *packet.IP) filter.Value { return filter.Of(h.Type) }),
-		number("infiniband.bth.psn", "RoCEv2 packet sequence number", isRoCE, func(h *packet.IP) filter.Value { return filter.Of(h.Seq) }),
-		number("infiniband.bth.destqp", "RoCEv2 destination queue pair", isRoCE, func(h *packet.IP) filter.Value { return filter.Of(h.QP) }),
+		number("infiniband.bth.opcode", "RoCEv2 opcode", isRoCE, func(h *packet.IP) filter.Value { return filter.IntValue(h.Type) }),
+		number("infiniband.bth.psn", "RoCEv2 packet sequence number", isRoCE, func(h *packet.IP) filter.Value { return filter.IntValue(h.Seq) }),
+		number("infiniband.bth.destqp", "RoCEv2 destination queue pair", isRoCE, func(h *packet.IP) filter.Value { return filter.IntValue(h.QP) }),
 	)
 }
 
@@ -213,7 +213,7 @@ var protocols = map[string]int64{
 	"ipv6": int64(model.IPv6), "gre": int64(model.GRE), "icmpv6": int64(model.ICMPv6),
 }
 
-func protoOf(h *packet.IP) filter.Value { return filter.Of(h.Key.Proto) }
+func protoOf(h *packet.IP) filter.Value { return filter.IntValue(h.Key.Proto) }
 
 func is4(h *packet.IP) bool      { return !h.Key.V6 }
 func is6(h *packet.IP) bool      { return h.Key.V6 }

@@ -294,7 +294,7 @@ func (p *picker) id(i int) string {
 }
 
 func (p *picker) node(id model.NodeID) string {
-	if !p.f.Has(id) {
+	if !p.f.HasNode(id) {
 		return fmt.Sprintf("node %d", id)
 	}
 	return p.f.Node(id).Name

@@ -21,8 +21,8 @@ func (v Value) FollowAliases() Value {
 	return v
 }
 
-// follow returns what an anchor or alias stands for, where they are followed.
-func (v Value) follow(n ast.Node) ast.Node {
+// resolveAlias returns what an anchor or alias stands for, where they are followed.
+func (v Value) resolveAlias(n ast.Node) ast.Node {
 	if v.aliases == nil {
 		return n
 	}
@@ -45,8 +45,8 @@ func (v Value) follow(n ast.Node) ast.Node {
 	return n
 }
 
-// merge returns the entries of what a merge key names.
-func (v Value) merge(n ast.Node, what string) ([]Entry, error) {
+// mergedEntries returns the entries of what a merge key names.
+func (v Value) mergedEntries(n ast.Node, what string) ([]Entry, error) {
 	from := v.child(n)
 	if from.merges++; from.merges > maxMerges {
 		return nil, from.Errorf("%s merges more than %d times, want less", what, maxMerges)
@@ -54,8 +54,8 @@ func (v Value) merge(n ast.Node, what string) ([]Entry, error) {
 	return from.Entries(what)
 }
 
-// override joins merged entries and a mapping's own, which win.
-func override(merged, own []Entry) []Entry {
+// mergeWithOwn joins merged entries and a mapping's own, which win.
+func mergeWithOwn(merged, own []Entry) []Entry {
 	if len(merged) == 0 {
 		return own
 	}

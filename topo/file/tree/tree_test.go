@@ -42,8 +42,8 @@ func TestValues(t *testing.T) {
 		{"e", "", 6, 6, "empty", "f:6: e is empty, want a list", "f:6: e is empty, want keys and values"},
 	} {
 		e := list[i]
-		if e.Key != want.key || e.Line != want.line || e.OnKey().Line != want.keyLine {
-			t.Errorf("entry %d is %s on line %d, its key on %d; want %s on %d, on %d", i, e.Key, e.Line, e.OnKey().Line, want.key, want.line, want.keyLine)
+		if e.Key != want.key || e.Line != want.line || e.KeyPosition().Line != want.keyLine {
+			t.Errorf("entry %d is %s on line %d, its key on %d; want %s on %d, on %d", i, e.Key, e.Line, e.KeyPosition().Line, want.key, want.line, want.keyLine)
 		}
 		for name, is := range map[string]bool{"text": e.IsText(), "map": e.IsMap(), "list": e.IsList(), "empty": e.IsEmpty()} {
 			if is != (name == want.is) {
@@ -54,9 +54,9 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: Text = %q, %v; want %q", e.Key, text, err, want.text)
 		}
 		_, err := e.List(e.Key)
-		complains(t, err, want.listErr)
+		checkError(t, err, want.listErr)
 		_, err = e.Value.Entries(e.Key)
-		complains(t, err, want.entryErr)
+		checkError(t, err, want.entryErr)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestFields(t *testing.T) {
 		t.Errorf("Fields = %v, %v; want a and b", fields, err)
 	}
 	_, err = root.Fields("the file", "a", "c")
-	complains(t, err, `f:2: unknown key "b" in the file, want one of a, c`)
+	checkError(t, err, `f:2: unknown key "b" in the file, want one of a, c`)
 }
 
 // TestByteOrderMark: it is no part of the first key.
@@ -93,7 +93,7 @@ func TestColonText(t *testing.T) {
 		}
 	}
 	_, err = parse(t, "{a: b, c: d}").ColonText("an end", "node:port")
-	complains(t, err, "f:1: an end is keys and values, want node:port")
+	checkError(t, err, "f:1: an end is keys and values, want node:port")
 }
 
 func TestAliases(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(list[1].Alone([]byte(in), list[2].OnKey().Line)); strings.TrimRight(got, " \n") != strings.TrimRight(want, " \n") {
+		if got := string(list[1].Excerpt([]byte(in), list[2].KeyPosition().Line)); strings.TrimRight(got, " \n") != strings.TrimRight(want, " \n") {
 			t.Errorf("Alone(%q) = %q; want %q", in, got, want)
 		}
 	}
@@ -157,8 +157,8 @@ func entry(t *testing.T, v Value, key string) Value {
 	return Value{}
 }
 
-// complains compares an error's text; "" wants none.
-func complains(t *testing.T, err error, want string) {
+// checkError compares an error's text; "" wants none.
+func checkError(t *testing.T, err error, want string) {
 	t.Helper()
 	if got := ""; err != nil {
 		if got = err.Error(); got != want {

@@ -19,9 +19,9 @@ type Value struct {
 	merges  int                 // how many merge keys lead here
 }
 
-// OnKey is where the key stands that v stands under, which may be on a line
+// KeyPosition is where the key stands that v stands under, which may be on a line
 // above.
-func (v Value) OnKey() fileerror.Place { return fileerror.Place{File: v.File, Line: v.key} }
+func (v Value) KeyPosition() fileerror.Place { return fileerror.Place{File: v.File, Line: v.key} }
 
 // IsMap reports whether v is keys and values.
 func (v Value) IsMap() bool { _, is := v.node.(ast.MapNode); return is }
@@ -40,7 +40,7 @@ func (v Value) child(n ast.Node) Value {
 	if line := lineOf(n); line > 0 {
 		v.Line = line
 	}
-	v.node = v.follow(n)
+	v.node = v.resolveAlias(n)
 	return v
 }
 
@@ -107,7 +107,7 @@ func (v Value) Entries(what string) ([]Entry, error) {
 	var own, merged []Entry
 	for it := m.MapRange(); it.Next(); {
 		if it.Key().IsMergeKey() && v.aliases != nil {
-			list, err := v.merge(it.Value(), what)
+			list, err := v.mergedEntries(it.Value(), what)
 			if err != nil {
 				return nil, err
 			}
@@ -123,7 +123,7 @@ func (v Value) Entries(what string) ([]Entry, error) {
 		val.key = key.Line
 		own = append(own, Entry{text, val})
 	}
-	return override(merged, own), nil
+	return mergeWithOwn(merged, own), nil
 }
 
 // Fields returns a mapping by key and refuses keys that are not listed.
@@ -135,7 +135,7 @@ func (v Value) Fields(what string, keys ...string) (map[string]Value, error) {
 	out := make(map[string]Value, len(list))
 	for _, e := range list {
 		if !slices.Contains(keys, e.Key) {
-			return nil, e.OnKey().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(keys, ", "))
+			return nil, e.KeyPosition().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(keys, ", "))
 		}
 		out[e.Key] = e.Value
 	}

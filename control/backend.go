@@ -1,0 +1,59 @@
+package control
+
+import (
+	"context"
+	"sync"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// Backend is what clients may ask of a controller: probes, marks, counters,
+// diagnoses. Its methods may be called by many goroutines; what concerns the
+// controller is done in its own.
+type Backend struct {
+	c   *Controller
+	do  func(ctx context.Context, f func()) error
+	hub *api.EventHub
+
+	mu         sync.Mutex
+	next       int
+	probes     []*api.Probe // oldest first, as marks and complaints
+	marks      []*api.Mark
+	complaints []*api.DiagnosisRequest
+	counters   map[string]api.Counter
+}
+
+// maxListed is how many probes, marks and complaints are told of, the newest
+// ones.
+const maxListed = 100
+
+// NewBackend makes the front of a controller. Do runs a function in the
+// controller's goroutine and waits for it; the hub hears of what changes.
+func NewFront(c *Controller, do func(ctx context.Context, f func()) error, hub *api.EventHub) *Front {
+	f := &Front{c: c, do: do, hub: hub, counters: map[string]api.Counter{}}
+	c.verdict = f.heard
+	return f
+}
+
+// pushNewest appends to a list of the newest ones.
+func pushNewest[T any](list []*T, one *T) []*T {
+	if len(list) == maxListed {
+		list = append(list[:0], list[1:]...)
+	}
+	return append(list, one)
+}
+
+// newestFirst copies a list, the newest first.
+func newestFirst[T any](f *Backend, list *[]*T) []T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]T, 0, len(*list))
+	for i := len(*list) - 1; i >= 0; i-- {
+		out = append(out, *(*list)[i])
+	}
+	return out
+}
+
+// node finds a node by its name.
+func (f *Backend) node(name string) (model.NodeID, bool) { return f.c.fabric.ByName(name) }

@@ -1,0 +1,83 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+)
+
+// SetMark is part of api.Marker. A mark ends by itself.
+func (f *Backend) SetMark(ctx context.Context, r api.MarkRequest) (out api.Mark, err error) {
+	servers, text := f.markScope(&r)
+	last := time.Duration(r.DurationMs) * time.Millisecond
+	asked := f.do(ctx, func() {
+		if err = f.c.traces.EnableDbg(servers, text); err != nil {
+			err = refused(err)
+			return
+		}
+		f.mu.Lock()
+		f.next++
+		one := &api.Mark{ID: "m" + strconv.Itoa(f.next), Request: r, State: "active", Begin: f.c.wallTime(f.c.now), End: f.c.wallTime(f.c.now.Add(last))}
+		f.marks = pushNewest(f.marks, one)
+		out = *one
+		f.mu.Unlock()
+		f.c.scheduleAfter(last, func() { _ = f.endMark(one, servers, text) })
+		f.hub.Publish(out)
+	})
+	if asked != nil {
+		return out, asked
+	}
+	return out, err
+}
+
+// markScope is the hosts and the filter that a request means.
+func (f *Backend) markScope(r *api.MarkRequest) (servers []string, text string) {
+	switch {
+	case r.Host != "":
+		return []string{r.Host}, ""
+	case r.Filter != "":
+		return nil, r.Filter
+	}
+	if id, ok := f.c.fabric.ByAddr(r.Flow.Src); ok {
+		servers = []string{f.c.nodeName(id)}
+	}
+	return servers, filterOf(r.Flow)
+}
+
+// endMark takes a mark back, once. It runs in the controller's goroutine.
+func (f *Backend) endMark(one *api.Mark, servers []string, text string) error {
+	f.mu.Lock()
+	if one.State == "ended" {
+		f.mu.Unlock()
+		return nil
+	}
+	one.State, one.End = "ended", f.c.wallTime(f.c.now)
+	told := *one
+	f.mu.Unlock()
+	f.hub.Publish(told)
+	return f.c.traces.DisableDbg(servers, text)
+}
+
+// Marks is part of api.Marker.
+func (f *Backend) Marks() []api.Mark { return newestFirst(f, &f.marks) }
+
+// RemoveMark is part of api.Marker.
+func (f *Backend) RemoveMark(ctx context.Context, id string) (err error) {
+	f.mu.Lock()
+	i := slices.IndexFunc(f.marks, func(one *api.Mark) bool { return one.ID == id })
+	if i < 0 {
+		f.mu.Unlock()
+		return fmt.Errorf("mark %q: %w", id, api.ErrNotFound)
+	}
+	one := f.marks[i]
+	f.mu.Unlock()
+	servers, text := f.markScope(&one.Request)
+	if asked := f.do(ctx, func() { err = f.endMark(one, servers, text) }); asked != nil {
+		return asked
+	}
+	return err
+}

@@ -1,0 +1,178 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/probe"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// refused is what devices say to a command: that they cannot take any, or that
+// there is something wrong with this one.
+func refused(err error) error {
+	if errors.Is(err, api.ErrUnsupported) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, api.ErrInvalid)
+}
+
+// StartProbe is part of api.Prober.
+func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.Probe, err error) {
+	asked := f.do(ctx, func() {
+		var q probe.Question
+		var finish func(p *api.Probe)
+		if q, finish, err = f.question(&r); err != nil {
+			err = refused(err)
+			return
+		}
+		var takes time.Duration
+		spaced := f.c.cfg.Probes.Interval
+		if r.IntervalUs > 0 {
+			spaced = time.Duration(r.IntervalUs) * time.Microsecond
+		}
+		if takes, err = f.c.desk.AskEvery(q, spaced); err != nil {
+			err = refused(err)
+			return
+		}
+		f.mu.Lock()
+		f.next++
+		one := &api.Probe{
+			ID: "p" + strconv.Itoa(f.next), State: "running", Request: r, Begin: f.c.wallTime(f.c.now),
+			Hops: []api.ProbeHop{}, Patterns: []api.ProbePattern{}, Traces: []string{},
+		}
+		f.probes = pushNewest(f.probes, one)
+		out = *one
+		f.mu.Unlock()
+		f.c.scheduleAfter(takes+2*f.c.cfg.Traces.Trace.Close, func() {
+			f.c.desk.Close(q)
+			f.mu.Lock()
+			finish(one)
+			end := f.c.wallTime(f.c.now)
+			one.State, one.End = "done", &end
+			told := *one
+			f.mu.Unlock()
+			f.hub.Publish(told)
+		})
+		f.hub.Publish(out)
+	})
+	if asked != nil {
+		return out, asked
+	}
+	return out, err
+}
+
+// evidenceRequest is what a request asks, and how its answer is told.
+func (f *Backend) question(r *api.ProbeRequest) (probe.Question, func(*api.Probe), error) {
+	count := uint32(max(r.Count, 1))
+	now := f.c.now
+	switch r.Kind {
+	case "link":
+		near, ok := f.node(r.Link.Node)
+		if !ok {
+			return nil, nil, fmt.Errorf("no node is called %q", r.Link.Node)
+		}
+		port := f.c.fabric.Port(model.Port{Node: near, Port: r.Link.Port})
+		if port == nil {
+			return nil, nil, fmt.Errorf("%s has no port %d", r.Link.Node, r.Link.Port)
+		}
+		q, err := f.c.desk.Latency(now, near, port.Peer.Node, true, count)
+		return q, func(p *api.Probe) { f.fillLatency(p, q) }, err
+	case "pattern":
+		at, err := f.injectionPoint(r.At)
+		if err != nil {
+			return nil, nil, err
+		}
+		q, err := f.c.desk.Drops(now, r.Flow, at, count)
+		return q, func(p *api.Probe) { f.fillDrops(p, q) }, err
+	default:
+		q, err := f.c.desk.Replay(now, r.Flow, count)
+		return q, func(p *api.Probe) { f.fillReplay(p, q, int(count)) }, err
+	}
+}
+
+// injectionPoint is the switch that probes begin at, nil where the request leaves it to
+// the flow.
+func (f *Backend) injectionPoint(name string) (*model.NodeID, error) {
+	if name == "" {
+		return nil, nil
+	}
+	id, ok := f.node(name)
+	if !ok || !f.c.fabric.Node(id).Role.IsSwitch() {
+		return nil, fmt.Errorf("probes begin at %q, want a switch", name)
+	}
+	return &id, nil
+}
+
+func (f *Backend) fillLatency(p *api.Probe, q *probe.Latency) {
+	a, ok := q.Answer()
+	p.Sent, p.Arrived = int(a.Sent), a.Seen
+	if !ok {
+		p.Verdict = "no probe came back: the link, or the mirrors of the probes, are lost"
+		return
+	}
+	p.RTT = &api.ProbeRTT{MinNs: int64(a.Least), MeanNs: int64(a.Mean), MaxNs: int64(a.P90)}
+	p.Verdict = fmt.Sprintf("there and back takes %v at least, %v in the mean", a.Least, a.Mean)
+}
+
+func (f *Backend) fillDrops(p *api.Probe, q *probe.Drops) {
+	a := q.Answer()
+	for _, k := range a.Patterns {
+		p.Patterns = append(p.Patterns, api.ProbePattern{Flow: k.Flow, Sent: int(k.Sent), Arrived: int(k.Sent - k.Lost)})
+		p.Sent += int(k.Sent)
+		p.Arrived += int(k.Sent - k.Lost)
+	}
+	if a.Lost > 0 {
+		p.LostAt = &api.PortRef{Node: f.c.nodeName(a.At.Switch)}
+		if a.At.Known {
+			p.LostAt.Peer = f.c.nodeName(a.At.Next)
+			if ports := f.c.fabric.Node(a.At.Switch).PortsTo(a.At.Next); len(ports) > 0 {
+				p.LostAt.Port = ports[0]
+			}
+		}
+	}
+	p.Verdict = fmt.Sprintf("%s: %d of %d probes are lost; %s", a.Kind, a.Lost, a.Reached, a.Scope)
+}
+
+func (f *Backend) fillReplay(p *api.Probe, q *probe.Replay, count int) {
+	t, n := q.Answer()
+	p.Sent = count
+	if t == nil {
+		p.Verdict = "no switch saw a probe"
+		return
+	}
+	for i := range t.Hops {
+		p.Hops = append(p.Hops, api.ProbeHop{
+			Switch: f.c.nodeName(t.Hops[i].Switch), Packets: n, LatencyNs: int64(t.Hops[i].Time.Sub(t.Hops[0].Time)),
+		})
+	}
+	p.Traces = append(p.Traces, strconv.FormatUint(traceID(t), 10))
+	last := f.c.nodeName(t.Hops[len(t.Hops)-1].Switch)
+	if t.End == trace.Arrived {
+		p.Arrived = n
+		p.Verdict = fmt.Sprintf("%d of %d probes were seen; they arrive behind %s", n, count, last)
+		return
+	}
+	p.LostAt = &api.PortRef{Node: last}
+	p.Verdict = fmt.Sprintf("%d of %d probes were seen, last at %s", n, count, last)
+}
+
+// Probe is part of api.Prober.
+func (f *Backend) Probe(id string) (api.Probe, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.probes, func(p *api.Probe) bool { return p.ID == id })
+	if i < 0 {
+		return api.Probe{}, fmt.Errorf("probe %q: %w", id, api.ErrNotFound)
+	}
+	return *f.probes[i], nil
+}
+
+// Probes is part of api.Prober.
+func (f *Backend) Probes() []api.Probe { return newestFirst(f, &f.probes) }

@@ -1,0 +1,86 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// RequestDiagnosis is part of api.Diagnoser.
+func (f *Front) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ time.Time) (id string, err error) {
+	asked := f.do(ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, c := range f.complaints {
+			if c.Flow == flow && !c.Done {
+				id = c.ID
+				return
+			}
+		}
+		if !f.c.devices.PollFlow(flow) && !f.c.cfg.SelfPolling {
+			err = fmt.Errorf("%v is not a flow that a host sends at present: %w", flow, api.ErrNotFound)
+			return
+		}
+		f.next++
+		one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: f.c.time(f.c.now)}
+		f.complaints = push(f.complaints, one)
+		id = one.ID
+		f.c.scheduleAfter(f.c.cfg.VerdictTimeout, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			one.Done = true
+		})
+	})
+	if asked != nil {
+		return "", asked
+	}
+	return id, err
+}
+
+// AddCompleted is part of api.Diagnoser.
+func (f *Front) AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: at, Done: true, Diagnoses: found}
+	f.complaints = push(f.complaints, one)
+	return one.ID
+}
+
+// addVerdict adds a verdict to the complaints about its victim.
+func (f *Backend) addVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.complaints {
+		if c.Flow != v.Victim || c.Done {
+			continue
+		}
+		c.Done = true
+		if r != nil {
+			c.Diagnoses = append(c.Diagnoses, *r)
+		}
+	}
+}
+
+// DiagnosisRequests is part of api.Diagnoser.
+func (f *Front) DiagnosisRequests() []api.DiagnosisRequest { return newest(f, &f.complaints) }
+
+// DiagnosisRequest is part of api.Diagnoser.
+func (f *Front) DiagnosisRequest(_ context.Context, id string) (api.DiagnosisRequest, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.complaints, func(c *api.DiagnosisRequest) bool { return c.ID == id })
+	if i < 0 {
+		return api.DiagnosisRequest{}, fmt.Errorf("complaint %q: %w", id, api.ErrNotFound)
+	}
+	c := *f.complaints[i]
+	c.Diagnoses = slices.Clone(c.Diagnoses)
+	return c, nil
+}

@@ -1,0 +1,290 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/probe"
+	"github.com/weft-telemetry/weft/internal/plural"
+	"github.com/weft-telemetry/weft/model"
+)
+
+// evidenceRequest is what was asked for: evidence of one source about one incident.
+type evidenceRequest struct {
+	incident uint64
+	source   incident.Source
+}
+
+// timer is something to be done at an instant of the collector's clock.
+type timer struct {
+	at model.Time
+	do func()
+}
+
+// scheduleAfter has f done when some time has passed.
+func (c *Controller) scheduleAfter(d time.Duration, f func()) {
+	c.timers = append(c.timers, timer{c.now.Add(d), f})
+}
+
+// runTimers does what is due.
+func (c *Controller) runTimers(now model.Time) {
+	for i := 0; i < len(c.timers); {
+		if c.timers[i].at > now {
+			i++
+			continue
+		}
+		f := c.timers[i].do
+		c.timers = slices.Delete(c.timers, i, i+1)
+		f()
+	}
+}
+
+// requestEvidence asks for the evidence that an incident lacks, each source once.
+func (c *Controller) requestEvidence(in *incident.Incident) {
+	if in.Closed || in.Severity() == incident.Notice {
+		return
+	}
+	for _, s := range in.Missing() {
+		q := evidenceRequest{in.ID, s}
+		if _, asked := c.requested[q]; asked || len(in.Flows) == 0 {
+			continue
+		}
+		var done *api.Action
+		switch s {
+		case incident.Traces:
+			done = c.markFlows(in)
+		case incident.Probes:
+			done = c.probeDrop(in)
+		case incident.Epochs:
+			done = c.pollFlow(in)
+		case incident.Labels:
+			done = c.raiseLabelRate(in)
+		}
+		if done != nil {
+			c.requested[q] = c.now
+			done.Time = c.wallTime(c.now)
+			c.actions[in.ID] = append(c.actions[in.ID], *done)
+			c.joiner.Touch(in.ID)
+		}
+	}
+}
+
+// forgetClosed ends the account of an incident some time after it was closed: late
+// evidence may have it told once more.
+func (c *Controller) forgetClosed(id uint64) {
+	if slices.Contains(c.closed, id) {
+		return
+	}
+	if c.closed = append(c.closed, id); len(c.closed) <= incident.Remembered {
+		return
+	}
+	for s := range incident.NumSources {
+		delete(c.requested, evidenceRequest{c.closed[0], s})
+	}
+	delete(c.actions, c.closed[0])
+	c.closed = slices.Delete(c.closed, 0, 1)
+}
+
+// describeAction says what an action was, for people.
+func describeAction(a *api.Action) (text string) {
+	switch a.Kind {
+	case "mark":
+		text = "has hosts mark " + a.Target + ", so that switches mirror them"
+	case "probe":
+		text = "sends probes like " + a.Target
+	case "poll":
+		text = "polls the switches about " + a.Target
+	case "label-rate":
+		text = "has " + a.Target + " label more often"
+	}
+	if a.Outcome != "" {
+		text += ": " + a.Outcome
+	}
+	return text
+}
+
+// setOutcome notes what came of the newest action of a kind.
+func (c *Controller) setOutcome(id uint64, kind, text string) {
+	list := c.actions[id]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Kind == kind && list[i].Outcome == "" {
+			list[i].Outcome = text
+			c.joiner.Touch(id)
+			return
+		}
+	}
+}
+
+// Times of evidence gathering, of the fabric's clock.
+const (
+	markDuration  = 20 * time.Millisecond // debug marks of an incident
+	labelDuration = 20 * time.Millisecond // more labels
+)
+
+// markedFlows is how many flows of an incident are marked.
+const markedFlows = 4
+
+// markFlows has hosts mark some of the flows that suffer, so that every switch
+// mirrors them.
+func (c *Controller) markFlows(in *incident.Incident) *api.Action {
+	n := 0
+	for _, k := range in.Flows[:min(markedFlows, len(in.Flows))] {
+		id, ok := c.fabric.ByAddr(k.Src)
+		if !ok {
+			continue
+		}
+		hosts, text := []string{c.nodeName(id)}, filterOf(k)
+		if c.traces.EnableDbg(hosts, text) != nil {
+			continue // markScope already, or nobody can
+		}
+		n++
+		c.scheduleAfter(markDuration, func() { _ = c.traces.DisableDbg(hosts, text) })
+	}
+	if n == 0 {
+		return nil
+	}
+	return &api.Action{Kind: "mark", Target: plural.Count(n, "flow") + " that suffer"}
+}
+
+// probesPerPattern is how many probes are sent of each pattern of a flow.
+const probesPerPattern = 8
+
+// probeDrop asks by probes what becomes of a flow that suffers.
+func (c *Controller) probeDrop(in *incident.Incident) *api.Action {
+	flow := c.probeVictim(in)
+	if flow.IsZero() {
+		return nil
+	}
+	q, err := c.desk.Drops(c.now, flow, nil, probesPerPattern)
+	if err != nil {
+		return nil // its way cannot be followed
+	}
+	takes, err := c.desk.Ask(q)
+	if err != nil {
+		return nil
+	}
+	id := in.ID
+	c.scheduleAfter(takes+2*c.cfg.Traces.Trace.Close, func() {
+		a := q.Answer()
+		c.desk.Close(q)
+		c.setOutcome(id, "probe", a.Kind.String())
+		c.addProbeEvidence(flow, &a)
+	})
+	return &api.Action{Kind: "probe", Target: flow.String()}
+}
+
+// probeVictim is the flow of an incident that probes shall imitate: one that most
+// surely suffers at its place.
+func (c *Controller) probeVictim(in *incident.Incident) model.FlowKey {
+	for i := range in.Timeline {
+		if e := &in.Timeline[i]; e.Cause == in.Cause {
+			for _, k := range e.Flows {
+				if _, ok := c.fabric.ByAddr(k.Src); ok {
+					return k
+				}
+			}
+		}
+	}
+	return model.FlowKey{}
+}
+
+// addProbeEvidence is evidence of what probes met.
+func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
+	e := incident.Evidence{
+		At: c.now, From: c.now, Source: incident.Probes, Sure: true, Place: model.Port{Node: a.At.Switch},
+		Next: a.At.Next, HasNext: a.At.Known, Flows: []model.FlowKey{flow},
+		Text: fmt.Sprintf("%d of %d probes like %v are lost: %s, %s", a.Lost, a.Reached, flow, a.Kind, a.Scope),
+	}
+	switch a.Kind {
+	case probe.Persistent, probe.Blackhole:
+		e.Cause = incident.Blackhole
+	case probe.Random, probe.Selective:
+		e.Cause = incident.Loss
+	case probe.Looping:
+		e.Cause, e.Extent = incident.Loop, a.Loop
+		e.Text = fmt.Sprintf("probes like %v go round", flow)
+	default:
+		return // what was wrong is over, or could not be reached
+	}
+	if e.Cause != incident.Loop && c.meter.pausedIn(e.Place, c.slotOf(c.now)-2, c.slotOf(c.now)) >= c.cfg.StallShare {
+		return // probes wait in the queues that they were to ask about
+	}
+	c.addEvidence(e)
+}
+
+// pollFlow has the source of a flow that suffers poll the fabric about it.
+func (c *Controller) pollFlow(in *incident.Incident) *api.Action {
+	for _, k := range in.Flows {
+		if c.devices.PollFlow(k) {
+			return &api.Action{Kind: "poll", Target: k.String()}
+		}
+	}
+	return nil
+}
+
+// labelShift is how much more often ports of an incident label, as a power of
+// two.
+const labelShift = 3
+
+// raiseLabelRate raises the rate of labels at the place of an incident, for a time,
+// and takes what they say for evidence.
+func (c *Controller) raiseLabelRate(in *incident.Incident) *api.Action {
+	id, nodes := in.ID, slices.Clone(in.Nodes)
+	n := c.setLabelShift(nodes, labelShift)
+	if n == 0 {
+		return nil
+	}
+	from := c.now
+	c.scheduleAfter(labelDuration, func() {
+		c.setLabelShift(nodes, 0)
+		c.addQueueEvidence(id, nodes, from)
+	})
+	return &api.Action{Kind: "label-rate", Target: plural.Count(n, "port")}
+}
+
+// setLabelShift sets how often the ports of switches label, and returns how many do.
+func (c *Controller) setLabelShift(nodes []model.NodeID, shift uint8) (n int) {
+	for _, id := range nodes {
+		if !c.fabric.Node(id).Role.IsSwitch() {
+			continue
+		}
+		for i := range c.fabric.Node(id).Ports {
+			if c.devices.SetShift(model.Port{Node: id, Port: c.fabric.Node(id).Ports[i].ID}, shift) == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// addQueueEvidence is evidence of deep queues at the nodes of an incident.
+func (c *Controller) addQueueEvidence(id uint64, nodes []model.NodeID, from model.Time) {
+	for _, q := range c.ports.Board().Congested(from, c.now, c.cfg.DeepQueue) {
+		if !slices.Contains(nodes, q.Port.Node) {
+			continue
+		}
+		c.setOutcome(id, "label-rate", fmt.Sprintf("a queue of %v at %s", q.Depth, c.portName(q.Port)))
+		c.joiner.Support(incident.Evidence{
+			At: c.now, From: from, Source: incident.Labels, Cause: incident.Contention, Sure: true, Place: q.Port,
+			Text: fmt.Sprintf("%v wait at %s, packets take %v", q.Depth, c.portName(q.Port), q.Latency),
+		})
+		return
+	}
+	c.setOutcome(id, "label-rate", "no deep queue")
+}
+
+// filterOf is the filter that matches one flow's packets.
+func filterOf(k model.FlowKey) string {
+	ip := "ip"
+	if k.V6 {
+		ip = "ipv6"
+	}
+	text := fmt.Sprintf("%s.src == %s && %s.dst == %s", ip, k.Src, ip, k.Dst)
+	if p := k.Proto.String(); k.Proto == model.TCP || k.Proto == model.UDP {
+		text += fmt.Sprintf(" && %s.srcport == %d && %s.dstport == %d", p, k.SrcPort, p, k.DstPort)
+	}
+	return text
+}

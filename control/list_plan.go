@@ -1,0 +1,64 @@
+package control
+
+import (
+	"fmt"
+
+	"github.com/weft-telemetry/weft/collect/list"
+	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/wire/dta"
+)
+
+// ListPlan says to which lists switches append what. Devices and controller must
+// agree on it. A kind with no list is not listened to.
+type Lists struct {
+	Flowsets Range // one list per switch, by its id
+	Labels   Range
+	Mirrors  Range // one per analyzer
+	Epochs   Range
+	// DiagnosisRequests have the polls that hosts send about slow flows, so that what
+	// switches tell in answer to them can be told whose it is.
+	DiagnosisRequests ListRange
+}
+
+// ListRange is successive lists.
+type ListRange struct {
+	First dta.ListID
+	Count int
+}
+
+// contains tells whether a list is in the range.
+func (r ListRange) contains(l dta.ListID) bool { return l >= r.First && l < r.First+dta.ListID(r.Count) }
+
+// end is the list behind the range.
+func (r ListRange) end() int { return int(r.First) + r.Count }
+
+// DefaultListPlan is the plan for a fabric of so many nodes: flowsets first, in
+// lists that have the number of their switch.
+func DefaultListPlan(nodes int) ListPlan {
+	at := dta.ListID(0)
+	next := func(n int) ListRange {
+		r := ListRange{at, n}
+		at += dta.ListID(n)
+		return r
+	}
+	return ListPlan{Flowsets: next(nodes), Labels: next(1), Mirrors: next(1), Epochs: next(1), DiagnosisRequests: next(1)}
+}
+
+// Memory is the lists as a collector shall lay them out: rings of entries that
+// hold the data of the longest report.
+func (l ListPlan) Memory(entry int) list.Config {
+	n := max(l.Flowsets.end(), l.Labels.end(), l.Mirrors.end(), l.Epochs.end(), l.DiagnosisRequests.end())
+	cfg := list.Config{Layout: list.Weft, Batch: 16}
+	for id := range dta.ListID(n) {
+		c := list.Class{Lists: 1, Entry: entry, Capacity: 1024, Sized: true}
+		if l.Mirrors.contains(id) || l.Labels.contains(id) {
+			c.Capacity = 16 << 10 // of a whole fabric, and small ones
+		}
+		if last := len(cfg.Classes) - 1; last >= 0 && cfg.Classes[last].Capacity == c.Capacity {
+			cfg.Classes[last].Lists++
+			continue
+		}
+		cfg.Classes = append(cfg.Classes, c)
+	}
+	return cfg
+}

@@ -1,0 +1,129 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// livenessTable is when each switch was heard of last, by kind of report; 0: never.
+// Whatever a report is about, it shows that its switch and the way from there
+// work.
+type livenessTable struct {
+	fabric *topo.Fabric
+	lastSeen     [][numKinds]model.Time // by node
+	mirror mirror.Mirror
+	export label.Export
+	chunk  epoch.Chunk
+}
+
+func newLivenessTable(f *topo.Fabric) livenessTable {
+	return livenessTable{fabric: f, lastSeen: make([][numKinds]model.Time, len(f.Nodes()))}
+}
+
+// markAlive says that a node was heard of. One that is no switch of the fabric, which
+// a report may well name, is none of ours.
+func (h *livenessTable) markAlive(now model.Time, k Kind, id model.NodeID) {
+	if h.fabric.HasNode(id) && h.fabric.Node(id).Role.IsSwitch() {
+		h.lastSeen[id][k] = max(now, 1)
+	}
+}
+
+// markReporter reads who speaks in a report that was of use.
+func (h *livenessTable) markReporter(now model.Time, k Kind, data []byte) {
+	switch k {
+	case Label:
+		if _, err := h.export.Parse(data); err == nil {
+			h.markAlive(now, k, h.export.Switch)
+		}
+	case Mirror:
+		if _, err := h.mirror.Parse(data); err == nil {
+			h.markAlive(now, k, h.mirror.Switch)
+		}
+	case Epoch:
+		if _, err := h.chunk.Parse(data); err == nil {
+			h.markAlive(now, k, h.chunk.Switch)
+		}
+	}
+}
+
+// lastReport is when a switch was heard of by any kind; 0: never.
+func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {
+	for _, t := range h.lastSeen[id] {
+		at = max(at, t)
+	}
+	return at
+}
+
+// list tells of all switches and kinds that were heard.
+func (h *hearing) list(now model.Time) []api.ReportAge {
+	list := make([]api.ReportAge, 0, len(h.at))
+	for id := range h.at {
+		for k, at := range h.at[id] {
+			if at != 0 {
+				list = append(list, api.ReportAge{
+					Switch: h.fabric.Node(model.NodeID(id)).Name, Source: Kind(k).String(),
+					AgeMs: float64(max(now.Sub(at), 0)) / float64(time.Millisecond),
+				})
+			}
+		}
+	}
+	return list
+}
+
+// AddLiveness fills in what is heard of switches, source by source. One that was heard
+// and has fallen silent makes the health degraded.
+func (v *View) Hear(h *api.Health) {
+	v.looked.Store(true)
+	h.ReportAges = *v.heard.Load()
+	h.Sources, h.Silent = []api.SourceHealth{}, []string{}
+	limit := float64(v.silent) / float64(time.Millisecond)
+	newest := map[string]float64{}
+	for _, one := range h.ReportAges {
+		if age, known := newest[one.Switch]; !known || one.AgeMs < age {
+			newest[one.Switch] = one.AgeMs
+		}
+		i := slices.IndexFunc(h.Sources, func(s api.SourceHealth) bool { return s.Source == one.Source })
+		if i < 0 {
+			i = len(h.Sources)
+			h.Sources = append(h.Sources, api.SourceHealth{Source: one.Source, AgeMs: one.AgeMs})
+		}
+		s := &h.Sources[i]
+		s.AgeMs = min(s.AgeMs, one.AgeMs)
+		if s.Switches++; one.AgeMs > limit {
+			s.Silent++
+		}
+	}
+	for name, age := range newest {
+		if age > limit {
+			h.Silent = append(h.Silent, name)
+		}
+	}
+	slices.Sort(h.Silent)
+	slices.SortFunc(h.Sources, func(a, b api.SourceHealth) int { return strings.Compare(a.Source, b.Source) })
+	if n := len(h.Silent); n > 0 {
+		h.State = "degraded"
+		h.Alerts = append(h.Alerts, fmt.Sprintf("nothing was heard for %v of %s, which reported before; look there, and at the way from there to here", v.silent, joinSome(h.Silent)))
+		h.Silent = h.Silent[:min(n, maxSilentListed)]
+	}
+}
+
+// maxSilentListed is how many silent switches are named.
+const maxSilentListed = 100
+
+// joinSome names some of many.
+func joinSome(names []string) string {
+	const some = 5
+	if len(names) <= some {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:some], ", "), len(names)-some)
+}

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/wire/epoch"
+	"github.com/weft-telemetry/weft/wire/label"
+	"github.com/weft-telemetry/weft/wire/mirror"
+)
+
+// TestEveryReportIsHeard: whatever a switch reports shows that it is there, and
+// nothing that a report says makes a switch of something else.
+func TestEveryReportIsHeard(t *testing.T) {
+	f, err := topo.FatTree(2, topo.DefaultLinks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newLivenessTable(f)
+	sw := f.Switches()
+	const second = model.Time(time.Second)
+	m := mirror.Mirror{Switch: sw[1], Frame: make([]byte, 64)}
+	l := label.Export{Switch: sw[2]}
+	e := epoch.Chunk{Header: epoch.Header{Switch: sw[3], EpochLength: time.Millisecond}, Total: 1}
+	h.markAlive(second, Flowset, sw[0])
+	h.markReporter(2*second, Mirror, m.AppendTo(nil))
+	h.markReporter(3*second, Label, l.AppendWith(nil, label.Item{Switch: sw[2]}, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop}))
+	h.markReporter(4*second, Epoch, e.AppendTo(nil))
+	m.Switch = f.Hosts()[0]
+	h.markReporter(4*second, Mirror, m.AppendTo(nil))
+	m.Switch = 60000
+	h.markReporter(4*second, Mirror, m.AppendTo(nil))
+	h.markReporter(4*second, Mirror, []byte{1})
+	h.markReporter(4*second, Label, nil)
+	h.markReporter(4*second, Epoch, nil)
+	name := func(i int) string { return f.Node(sw[i]).Name }
+	want := []api.ReportAge{
+		{Switch: name(0), Source: "flowset", AgeMs: 4000},
+		{Switch: name(1), Source: "mirror", AgeMs: 3000},
+		{Switch: name(2), Source: "label", AgeMs: 2000},
+		{Switch: name(3), Source: "epoch", AgeMs: 1000},
+	}
+	got := h.snapshot(5 * second)
+	for _, one := range want {
+		if !slices.Contains(got, one) {
+			t.Errorf("%+v is not among %+v", one, got)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("heard %+v; want %+v", got, want)
+	}
+
+	v := newView(f, 2500*time.Millisecond)
+	v.liveness.Store(&got)
+	health := api.Health{State: "ok"}
+	v.AddLiveness(&health)
+	silent := []string{name(0), name(1)}
+	slices.Sort(silent)
+	if health.State != "degraded" || !slices.Equal(health.Silent, silent) || len(health.Alerts) != 1 {
+		t.Errorf("health %+v; want %v silent, and an alert", health, silent)
+	}
+	for _, s := range health.Sources {
+		if s.Source == "mirror" && s != (api.SourceHealth{Source: "mirror", Switches: 1, Silent: 1, AgeMs: 3000}) {
+			t.Errorf("mirrors: %+v", s)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package control
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// portMeter turns counters of ports into rates, and remembers slots in which ports
+// were paused or had no room: a packet that stands in a paused queue is not
+// recentLosses, and one that a full queue refused was not lost silently.
+type portMeter struct {
+	at   model.Time // of the last sample
+	last map[model.Port]PortCounters
+	list []PortCounters
+	rate map[model.Port]portRate // over the last sample
+
+	slot  time.Duration
+	slots []slotCounters // the newest slots, by number modulo their count
+}
+
+// portRate is what a port did between two samples.
+type portRate struct {
+	load   model.Rate
+	paused float64 // share of the time
+}
+
+// slotCounters is what counters say of one slot.
+type slotCounters struct {
+	number   int64
+	paused   map[model.Port]time.Duration
+	discards map[model.NodeID]uint64 // of switches: a loss is placed to a port no better
+}
+
+// meterSlots is for how many slots back a finding may ask.
+const meterSlots = 16
+
+func newPortMeter(slot time.Duration) portMeter {
+	return portMeter{last: map[model.Port]PortCounters{}, rate: map[model.Port]portRate{}, slot: slot, slots: make([]slotCounters, meterSlots)}
+}
+
+// markAlive adds what a port counted up to an instant.
+func (m *portMeter) addCounters(now model.Time, port model.Port, paused time.Duration, discards uint64) {
+	if paused == 0 && discards == 0 {
+		return
+	}
+	// What was counted up to a slot's first instant happened before it.
+	n := (int64(now) - 1) / int64(m.slot)
+	h := &m.slots[((n%meterSlots)+meterSlots)%meterSlots]
+	if h.number != n || h.paused == nil {
+		*h = slotCounters{n, map[model.Port]time.Duration{}, map[model.NodeID]uint64{}}
+	}
+	h.paused[port] += paused
+	h.discards[port.Node] += discards
+}
+
+// hasCounters tells whether counters of a port are known.
+func (m *portMeter) hasCounters(port model.Port) bool {
+	_, known := m.last[port]
+	return known
+}
+
+// pausedIn is the largest part of a slot, of those from first to last, that a
+// portName was paused for. Port 0 of a switch is any of its ports.
+func (m *portMeter) pausedIn(port model.Port, first, last int64) (share float64) {
+	for i := range m.slots {
+		h := &m.slots[i]
+		if h.number < first || h.number > last {
+			continue
+		}
+		for p, d := range h.paused {
+			if p.Node == port.Node && (port.Port == 0 || p.Port == port.Port) {
+				share = max(share, float64(d)/float64(m.slot))
+			}
+		}
+	}
+	return share
+}
+
+// pausedPorts lists the ports that were paused for at least a share of a slot,
+// ascending.
+func (m *portMeter) pausedPorts(slot int64, share float64) (list []model.Port) {
+	h := &m.slots[((slot%meterSlots)+meterSlots)%meterSlots]
+	if h.number != slot {
+		return nil
+	}
+	for p, d := range h.paused {
+		if float64(d) >= share*float64(m.slot) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, model.Port.Compare)
+	return list
+}
+
+// discardedIn is how many packets a switch had no room for in slots.
+func (m *portMeter) discardedIn(sw model.NodeID, first, last int64) (n uint64) {
+	for i := range m.slots {
+		if h := &m.slots[i]; h.number >= first && h.number <= last {
+			n += h.discards[sw]
+		}
+	}
+	return n
+}
+
+// samplePorts records every port: what labels said last, and what its counters say
+// of the time since the last sample.
+func (c *Controller) samplePorts(now model.Time) {
+	m := &c.meter
+	span := now.Sub(m.at)
+	if span < c.cfg.SampleInterval {
+		return
+	}
+	m.at = now
+	m.list = c.devices.Counters(m.list[:0])
+	board := c.ports.Board()
+	for _, k := range m.list {
+		before, known := m.last[k.Port]
+		m.last[k.Port] = k
+		if !known {
+			continue
+		}
+		m.addCounters(now, k.Port, k.Paused-before.Paused, k.Discards-before.Discards)
+		r := portRate{
+			load:   model.Rate(float64(k.Bytes-before.Bytes) * 8 / span.Seconds()),
+			paused: min(1, float64(k.Paused-before.Paused)/float64(span)),
+		}
+		m.rate[k.Port] = r
+		s := record.PortSample{
+			Time: c.wallTime(now), Node: c.nodeName(k.Port.Node), Port: k.Port.Port, Samples: 1, Load: r.load, Paused: r.paused,
+		}
+		if age, ok := board.Age(k.Port, now); ok && age <= max(span, m.slot) {
+			state, _ := board.Newest(k.Port)
+			s.Queue, s.Latency = state.DequeueDepth, state.Latency
+		}
+		c.batch.Ports = append(c.batch.Ports, s)
+	}
+	c.sampleLabelledPorts(now, span)
+}
+
+// sampleLabelledPorts records ports whose counters nobody tells: what labels said
+// since the last sample.
+func (c *Controller) sampleLabelledPorts(now model.Time, span time.Duration) {
+	board := c.ports.Board()
+	for _, p := range board.Known() {
+		if _, counted := c.meter.last[p]; counted {
+			continue
+		}
+		age, _ := board.Age(p, now)
+		if age > span {
+			delete(c.meter.rate, p)
+			continue
+		}
+		state, _ := board.Newest(p)
+		r := portRate{}
+		if q := c.fabric.Port(p); q != nil {
+			r.load = model.Rate(float64(q.Rate) * float64(state.Utilisation) / math.MaxUint16)
+		}
+		c.meter.rate[p] = r
+		c.batch.Ports = append(c.batch.Ports, record.PortSample{
+			Time: c.wallTime(now), Node: c.nodeName(p.Node), Port: p.Port, Samples: 1,
+			Queue: state.DequeueDepth, Latency: state.Latency, Load: r.load,
+		})
+	}
+}
