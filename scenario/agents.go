@@ -28,7 +28,7 @@ type Agents struct {
 // DefaultAgents look ten times in the time of an acknowledgement that is late,
 // and complain more often than agent.DefaultConfig does: runs are short.
 func DefaultAgents() *Agents {
-	return &Agents{Late: agent.DefaultConfig(0).Late, Again: time.Millisecond, Tick: 5 * time.Microsecond}
+	return &Agents{Late: agent.DefaultConfig(0).RTTFactor, Again: time.Millisecond, Tick: 5 * time.Microsecond}
 }
 
 type agentsSpec struct {
@@ -75,7 +75,7 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 
 func (a *Agents) config(host model.NodeID) agent.Config {
 	c := agent.DefaultConfig(host)
-	c.Late, c.Limit, c.Again = a.Late, a.Limit, a.Again
+	c.RTTFactor, c.RTTLimit, c.MinRepollInterval = a.Late, a.Limit, a.Again
 	return c
 }
 
@@ -125,10 +125,10 @@ func (x *session) listen(Options) error {
 }
 
 // complain takes a complaint of an agent.
-func (c *clinic) complain(at model.Time, t agent.Trigger) {
+func (c *clinic) complain(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.Stopped(c.x.net.Host(src), t.Poll.Flow)
-	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Value, Underway: t.Reason == agent.Age}
+	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Measured, Underway: t.Reason == agent.Age}
 	_ = c.watch.Complain(c.x.clock(c.x.net.Now()), rootcause.Complaint{Complaint: who, At: at}) // what finds no room is counted
 }
 

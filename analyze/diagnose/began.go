@@ -10,7 +10,7 @@ import (
 )
 
 // leadUp is how long before a loop closed what began it must have been there.
-const leadUp = 2 * epoch.Calm
+const leadUp = 2 * epoch.PauseBurstGap
 
 // ago is how long before its switch was asked something was. One poll asks all
 // within microseconds, whatever their clocks say: times of different switches
@@ -23,9 +23,9 @@ func (m *matching) aged(n int, t model.Time) time.Duration { return m.g.Nodes[n]
 
 // closing is how long ago a loop closed: when the last of its queues stopped.
 func (m *matching) closing(loop []int) time.Duration {
-	closed := m.ago(loop[0], m.g.Nodes[loop[0]].Pauses.Began)
+	closed := m.ago(loop[0], m.g.Nodes[loop[0]].Pauses.LastStart)
 	for _, n := range loop {
-		closed = min(closed, m.ago(n, m.g.Nodes[n].Pauses.Began))
+		closed = min(closed, m.ago(n, m.g.Nodes[n].Pauses.LastStart))
 	}
 	return closed
 }
@@ -38,8 +38,8 @@ func (m *matching) lastStopped(loop []int) (list []int) {
 	closed := m.closing(loop)
 	for _, n := range loop {
 		node := &m.g.Nodes[n]
-		sent := m.ago(n, node.Pauses.Began) <= closed+leadUp-m.apart
-		joined := node.Wave.Most == 0 || m.ago(n, node.Wave.To) <= closed+leadUp-m.apart
+		sent := m.ago(n, node.Pauses.LastStart) <= closed+leadUp-m.apart
+		joined := node.Wave.MaxBytes == 0 || m.ago(n, node.Wave.Last) <= closed+leadUp-m.apart
 		if sent && joined {
 			list = append(list, n)
 		}
@@ -56,13 +56,13 @@ func (m *matching) pausedBefore(n int, closed time.Duration) bool {
 		return false
 	}
 	since := closed + leadUp
-	ended := m.ago(n, p.Ended) // of a pause that stands: the one before it
+	ended := m.ago(n, p.LastEnd) // of a pause that stands: the one before it
 	if p.Pauses > 1 || !m.g.Nodes[n].Stands() {
 		if ended >= closed-m.apart && ended <= since {
 			return true
 		}
 	}
-	if m.ago(n, p.First) < closed-m.apart {
+	if m.ago(n, p.BurstStart) < closed-m.apart {
 		return m.metBefore(n, closed)
 	}
 	return m.g.Nodes[n].Stands() || ended <= since
@@ -75,7 +75,7 @@ func (m *matching) metBefore(n int, closed time.Duration) bool {
 	from, to := m.lead(n, closed)
 	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
 		_, last := m.joined(p)
-		return p.Did.Paused > 0 && m.between(p, from, to) && last < m.g.Nodes[n].Pauses.First
+		return p.Did.Paused > 0 && m.between(p, from, to) && last < m.g.Nodes[n].Pauses.BurstStart
 	})
 }
 
@@ -85,8 +85,8 @@ func (m *matching) metBefore(n int, closed time.Duration) bool {
 // tell.
 func (m *matching) deepBefore(n int, closed time.Duration) bool {
 	from, to := m.lead(n, closed)
-	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 && wave.From <= to {
-		return wave.To >= from && wave.To.Sub(wave.From) >= m.apart && float64(wave.Most) >= m.bytesIn(n, m.cfg.Deep)
+	if wave := &m.g.Nodes[n].Wave; wave.MaxBytes > 0 && wave.First <= to {
+		return wave.Last >= from && wave.Last.Sub(wave.First) >= m.apart && float64(wave.MaxBytes) >= m.bytesIn(n, m.cfg.Deep)
 	}
 	return m.deepIn(n, from, to)
 }
@@ -94,7 +94,7 @@ func (m *matching) deepBefore(n int, closed time.Duration) bool {
 // deepSince tells whether a queue became deep only after something so long ago.
 func (m *matching) deepSince(n int, closed time.Duration) bool {
 	wave := &m.g.Nodes[n].Wave
-	return wave.Most > 0 && m.ago(n, wave.From) < closed-m.apart
+	return wave.MaxBytes > 0 && m.ago(n, wave.First) < closed-m.apart
 }
 
 // lead is the time of a queue's switch in which something so long ago came
@@ -150,7 +150,7 @@ func (m *matching) began(loop []int) end {
 // last deep: then what it waited for is not told any more.
 func (m *matching) filledBefore(n int, closed time.Duration) bool {
 	node := &m.g.Nodes[n]
-	waited := node.Paused > 0 || node.Pauses.Ended > node.Wave.To && m.pausedBefore(n, closed)
+	waited := node.Paused > 0 || node.Pauses.LastEnd > node.Wave.Last && m.pausedBefore(n, closed)
 	return !waited && m.wasDeep(n) && m.deepBefore(n, closed)
 }
 
@@ -158,19 +158,19 @@ func (m *matching) filledBefore(n int, closed time.Duration) bool {
 // another began, of which that led up to something so long ago: it was not the
 // reason for them.
 func (m *matching) overBefore(n, other int, closed time.Duration) bool {
-	first := m.ago(other, m.g.Nodes[other].Pauses.First)
+	first := m.ago(other, m.g.Nodes[other].Pauses.BurstStart)
 	node := &m.g.Nodes[n]
-	if node.Stands() || first < closed-m.apart || node.Pauses.Pauses == 0 && node.Wave.Most == 0 {
+	if node.Stands() || first < closed-m.apart || node.Pauses.Pauses == 0 && node.Wave.MaxBytes == 0 {
 		return false
 	}
-	return m.ago(n, max(node.Pauses.Ended, node.Wave.To)) > first+m.apart
+	return m.ago(n, max(node.Pauses.LastEnd, node.Wave.Last)) > first+m.apart
 }
 
 // stoppedBy tells whether a host's pauses may have stopped a loop. One pause that
 // stands keeps all that came since: where none of it is the loop's, nothing of
 // the loop has met it.
 func (m *matching) stoppedBy(loop []int, e end) bool {
-	if node := &m.g.Nodes[e.node]; !node.Stands() || node.Pauses.First != node.Pauses.Began {
+	if node := &m.g.Nodes[e.node]; !node.Stands() || node.Pauses.BurstStart != node.Pauses.LastStart {
 		return true
 	}
 	return slices.ContainsFunc(m.g.Held, func(h provenance.Edge) bool {

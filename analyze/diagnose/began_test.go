@@ -31,7 +31,7 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 			b.waits("h0>h4", tc.queued, "s0>s1", "s1>s2", "s2>h4")
 		}
 		if tc.ended > 0 {
-			p.Ended = now.Add(-tc.ended)
+			p.LastEnd = now.Add(-tc.ended)
 			r.Ports[len(r.Ports)-1].Paused = false
 		}
 		r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
@@ -64,7 +64,7 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 	} {
 		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 200*kb, 5*kb, 80*µs)
-		p.Ended = now.Add(-18 * µs)
+		p.LastEnd = now.Add(-18 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
 		b.queue("s1>h2", tc.queued)
 		if tc.deep > 0 {
@@ -90,8 +90,8 @@ func TestStoppedAfterARelease(t *testing.T) {
 		"before that": {90 * µs, true},
 	} {
 		b := ring(t, "s0", "s1", "s2")
-		b.paused("s0>s1", 200*kb, 5*kb, 95*µs).Ended = now.Add(-60 * µs)
-		b.paused("s1>s2", 100*kb, 5*kb, tc.stopped).Ended = now.Add(-2 * µs)
+		b.paused("s0>s1", 200*kb, 5*kb, 95*µs).LastEnd = now.Add(-60 * µs)
+		b.paused("s1>s2", 100*kb, 5*kb, tc.stopped).LastEnd = now.Add(-2 * µs)
 		for _, s := range []string{"s0", "s1"} {
 			b.reports[b.id(s)].Ports[0].Paused = false
 		}
@@ -165,12 +165,12 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 	} {
 		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 500*kb, tc.behind, tc.first)
-		if p.Time = tc.time; !tc.stands {
-			p.Ended = now.Add(-5 * µs)
+		if p.PausedTime = tc.time; !tc.stands {
+			p.LastEnd = now.Add(-5 * µs)
 			b.reports[b.id("s0")].Ports[0].Paused = false
 		}
 		if tc.began > 0 {
-			p.Began, p.Ended = now.Add(-tc.began), now.Add(-tc.began-4*µs)
+			p.LastStart, p.LastEnd = now.Add(-tc.began), now.Add(-tc.began-4*µs)
 		}
 		b.queue("s1>h2", 300*kb)
 		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
@@ -198,7 +198,7 @@ func TestPausedBesideAnOverfullQueue(t *testing.T) {
 		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 20*kb, 0, tc.began)
 		if tc.ended > 0 {
-			p.Ended = now.Add(-tc.ended)
+			p.LastEnd = now.Add(-tc.ended)
 			b.reports[b.id("s0")].Ports[0].Paused = false
 		}
 		b.queue("s1>h2", 300*kb)
@@ -265,7 +265,7 @@ func TestQueueThatStoodBefore(t *testing.T) {
 	} {
 		b := circle(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
-		p.Behind, p.First, p.Began = 180*kb, now.Add(-tc.began), now.Add(-tc.began)
+		p.BytesAtBurstStart, p.BurstStart, p.LastStart = 180*kb, now.Add(-tc.began), now.Add(-tc.began)
 		if v := b.diagnose("h0>h4"); v[0].Anomaly != tc.want {
 			t.Errorf("an overfull queue of the circle that stopped %s: %+v; want %v", name, v[0], tc.want)
 		}
@@ -297,7 +297,7 @@ func TestQueueThatNothingJoined(t *testing.T) {
 	for joined, want := range map[time.Duration]Anomaly{150 * µs: InLoop, 400 * µs: OutOfLoop} {
 		b := circle(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
-		p.Behind, p.First = 180*kb, now.Add(-600*µs)
+		p.BytesAtBurstStart, p.BurstStart = 180*kb, now.Add(-600*µs)
 		b.wave("s2>s3", joined, 300*µs, 180*kb)
 		if v := b.diagnose("h0>h4"); v[0].Anomaly != want {
 			t.Errorf("an overfull queue that was joined last %v ago: %+v; want %v", joined, v[0], want)
@@ -313,7 +313,7 @@ func TestWhatBeganALoopReachedIt(t *testing.T) {
 	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 105 * µs: NoCause} {
 		b := pair(t)
 		b.stopped("s0>s1", 80, 80)
-		b.paused("s1>s2", 0, 5*kb, 300*µs).Ended = now.Add(-120 * µs)
+		b.paused("s1>s2", 0, 5*kb, 300*µs).LastEnd = now.Add(-120 * µs)
 		r := b.reports[b.id("s1")]
 		r.Ports[1].Paused = false
 		b.stopped("s1>s2", 80, 80)
@@ -375,7 +375,7 @@ func TestPausedWhenTheLoopClosed(t *testing.T) {
 		b.met("h0>h4", "s1>s2", 9, 50, 200)
 		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s1>s0").Port, Out: b.port("s1>s2").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		if paused {
-			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, First: now.Add(-400 * µs), Began: now.Add(-150 * µs), Ended: now.Add(-105 * µs), Pauses: 9})
+			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, BurstStart: now.Add(-400 * µs), LastStart: now.Add(-150 * µs), LastEnd: now.Add(-105 * µs), Pauses: 9})
 		}
 		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
 			t.Errorf("paused %v: %+v; want an out-of-loop deadlock of cause %v", paused, v, want)
@@ -390,9 +390,9 @@ func TestOverBeforeACircleBegan(t *testing.T) {
 	for first, want := range map[time.Duration]Cause{250 * µs: Host, 130 * µs: NoCause} {
 		b := circle(t)
 		for _, s := range []string{"s0", "s1", "s2", "s3"} {
-			b.reports[b.id(s)].Pauses[0].First = now.Add(-first)
+			b.reports[b.id(s)].Pauses[0].BurstStart = now.Add(-first)
 		}
-		b.paused("s2>h4", 0, 5*kb, 280*µs).Ended = now.Add(-200 * µs)
+		b.paused("s2>h4", 0, 5*kb, 280*µs).LastEnd = now.Add(-200 * µs)
 		r := b.reports[b.id("s2")]
 		r.Ports[1].Paused = false
 		b.stopped("s2>h4", 50, 50)

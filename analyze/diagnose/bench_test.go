@@ -84,7 +84,7 @@ func (b *bench) paused(port string, queued, behind uint64, since time.Duration) 
 	r := b.reports[p.Node]
 	state := &r.Ports[len(r.Ports)-1]
 	state.Paused, state.PauseFrames = true, 3
-	r.Pauses = append(r.Pauses, epoch.Pause{Port: p.Port, Priority: class, Began: now.Add(-since), First: now.Add(-since), Behind: behind, Pauses: 1, Time: since})
+	r.Pauses = append(r.Pauses, epoch.Pause{Port: p.Port, Priority: class, LastStart: now.Add(-since), BurstStart: now.Add(-since), BytesAtBurstStart: behind, Pauses: 1, PausedTime: since})
 	return &r.Pauses[len(r.Pauses)-1]
 }
 
@@ -106,7 +106,7 @@ func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
 	to := now.Add(-ended)
-	r.Waves = append(r.Waves, epoch.Wave{Port: p.Port, Priority: class, From: to.Add(-lasted), To: to, Most: most})
+	r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: p.Port, Priority: class, First: to.Add(-lasted), Last: to, MaxBytes: most})
 }
 
 // waits puts a flow's packets into queues, each of which holds them for the one
@@ -118,9 +118,9 @@ func (b *bench) waits(flow string, bytes uint64, ports ...string) {
 		p := b.port(name)
 		r := b.reports[p.Node]
 		from := b.fabric.Node(p.Node).PortsTo(b.id(in))[0]
-		held := epoch.Held{In: from, Out: p.Port, Priority: class, Packets: uint32(bytes / kb), Bytes: bytes}
+		held := epoch.PortPairBacklog{In: from, Out: p.Port, Priority: class, Packets: uint32(bytes / kb), Bytes: bytes}
 		r.Helds = append(r.Helds, held)
-		r.Waitings = append(r.Waitings, epoch.Waiting{Held: held, Key: key})
+		r.Waitings = append(r.Waitings, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
 		b.passes(flow, name, 9, uint32(bytes/kb), class)
 		in, _, _ = strings.Cut(name, ">")
 	}
@@ -214,8 +214,8 @@ func incast(t testing.TB, answered ...string) *bench {
 			key := b.flow(h + ">h4")
 			p := b.port("leaf1>h4")
 			r := b.reports[p.Node]
-			held := epoch.Held{In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100, Bytes: 100 * kb}
-			r.Waitings = append(r.Waitings, epoch.Waiting{Held: held, Key: key})
+			held := epoch.PortPairBacklog{In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100, Bytes: 100 * kb}
+			r.Waitings = append(r.Waitings, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
 			r.Helds = append(r.Helds, held)
 			b.passes(h+">h4", "leaf1>h4", 9, 100, class)
 		}

@@ -89,12 +89,12 @@ func (m *matching) ahead(n int) func(provenance.Passage) float64 {
 		size := m.size(n)
 		return func(p provenance.Passage) float64 { return m.part(p, since.Add(-m.drain(p, size)), until) }
 	}
-	if deepest := m.drained(n, float64(node.Wave.Most)); deepest > 0 {
+	if deepest := m.drained(n, float64(node.Wave.MaxBytes)); deepest > 0 {
 		found = min(found, deepest)
 	}
 	from := first.Add(-found)
-	if p := &node.Pauses; p.Pauses > 0 && p.Ended >= from && p.Ended > p.Began && first > p.Began {
-		from = from.Add(-min(p.Ended, first).Sub(p.Began))
+	if p := &node.Pauses; p.Pauses > 0 && p.LastEnd >= from && p.LastEnd > p.LastStart && first > p.LastStart {
+		from = from.Add(-min(p.LastEnd, first).Sub(p.LastStart))
 	}
 	return func(p provenance.Passage) float64 { return m.part(p, from, until) }
 }
@@ -120,7 +120,7 @@ func (m *matching) sent(n int) model.Time {
 	if m.complaint.Took > 0 {
 		return m.since(n)
 	}
-	return m.g.Nodes[n].Asked.Add(-epoch.Calm)
+	return m.g.Nodes[n].Asked.Add(-epoch.PauseBurstGap)
 }
 
 // drain is how long what a flow's packets found in a queue takes to drain, in
@@ -285,7 +285,7 @@ func (m *matching) starters(n int) []Culprit {
 		if was, known := first[p.Flow]; !known || at < was {
 			first[p.Flow] = at
 		}
-		if at > pauses.Began {
+		if at > pauses.LastStart {
 			since[p.Flow] += float64(p.Did.Bytes)
 		}
 		oldest = min(oldest, at)
@@ -299,11 +299,11 @@ func (m *matching) starters(n int) []Culprit {
 		list = m.culprits(n)
 	}
 	late := func(f int) bool {
-		if oldest > pauses.First {
+		if oldest > pauses.BurstStart {
 			return since[f] > 0 && since[f] >= waiting[f]
 		}
 		at, known := first[f]
-		return known && at > pauses.First
+		return known && at > pauses.BurstStart
 	}
 	kept, sum := []Culprit(nil), 0.0
 	for _, c := range list {

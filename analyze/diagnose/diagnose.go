@@ -86,7 +86,7 @@ func New(cfg Config) (*Diagnoser, error) {
 	for i := range d.fabric.Links() {
 		hop = max(hop, d.fabric.Links()[i].Delay)
 	}
-	d.arrives, d.apart = 5*hop, min(10*hop, epoch.Calm) // five switches to the other end of a tree, and as many again along pauses
+	d.arrives, d.apart = 5*hop, min(10*hop, epoch.PauseBurstGap) // five switches to the other end of a tree, and as many again along pauses
 	return d, nil
 }
 
@@ -150,12 +150,12 @@ func (m *matching) lateFor(n int) []provenance.Edge {
 		return all
 	}
 	var list []provenance.Edge
-	free := m.ago(n, m.g.Nodes[n].Pauses.Ended)
+	free := m.ago(n, m.g.Nodes[n].Pauses.LastEnd)
 	for _, e := range all {
 		to := &m.g.Nodes[e.To]
-		began, known := to.Wave.From, to.Wave.Most > 0
+		began, known := to.Wave.First, to.Wave.MaxBytes > 0
 		if m.lately(e.To) {
-			began, known = to.Pauses.First, true
+			began, known = to.Pauses.BurstStart, true
 		}
 		if !known || m.ago(e.To, began) >= free+m.apart {
 			list = append(list, e)
@@ -236,7 +236,7 @@ func (m *matching) pauses(t tracing) {
 // paused it, not so long ago that it could have sent that: both hold it up.
 func (m *matching) before(e end) {
 	p := &m.g.Nodes[e.node].Pauses
-	if !m.now || float64(p.Behind) < max(m.bytesIn(e.node, m.cfg.Deep), m.bytesIn(e.node, m.aged(e.node, p.First))) {
+	if !m.now || float64(p.BytesAtBurstStart) < max(m.bytesIn(e.node, m.cfg.Deep), m.bytesIn(e.node, m.aged(e.node, p.BurstStart))) {
 		return
 	}
 	if slices.Contains(m.holding, e.node) {
@@ -257,15 +257,15 @@ func (m *matching) later(e end) bool {
 	free := time.Duration(0) // how long ago the first of those was let go
 	for i, n := range e.via {
 		node := &m.g.Nodes[n]
-		began, known := node.Pauses.First, true
+		began, known := node.Pauses.BurstStart, true
 		if i == len(e.via)-1 {
-			began, known = node.Wave.From, node.Wave.Most > 0
+			began, known = node.Wave.First, node.Wave.MaxBytes > 0
 		}
 		if free > 0 && known && m.ago(n, began) < free+m.apart {
 			return true
 		}
 		if i < len(e.via)-1 && !node.Stands() {
-			free = max(free, m.ago(n, node.Pauses.Ended))
+			free = max(free, m.ago(n, node.Pauses.LastEnd))
 		}
 	}
 	return free > 0 && slices.Contains(m.holding, e.node) && m.queued(e.node) < m.bytesIn(e.node, free)

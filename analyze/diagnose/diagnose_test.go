@@ -46,14 +46,14 @@ func TestHostThatPauses(t *testing.T) {
 	p := b.paused("leaf1>h4", 300*kb, 5*kb, 200*µs)
 	b.want(b.diagnose("h8>h5")[0], Storm, Host, NICStorm, "leaf1>h4")
 	// The same with pauses between which it takes packets.
-	p.Pauses, p.Began, p.Ended = 9, now.Add(-20*µs), now.Add(-30*µs)
+	p.Pauses, p.LastStart, p.LastEnd = 9, now.Add(-20*µs), now.Add(-30*µs)
 	b.want(b.diagnose("h8>h5")[0], Storm, Host, SlowReceiver, "leaf1>h4")
 	// A moment later it is not paused, but was not overfull by itself.
 	r := b.reports[b.id("leaf1")]
 	for i := range r.Ports {
 		r.Ports[i].Paused = false
 	}
-	p.Ended = now.Add(-5 * µs)
+	p.LastEnd = now.Add(-5 * µs)
 	b.want(b.diagnose("h8>h5")[0], Storm, Host, SlowReceiver, "leaf1>h4")
 }
 

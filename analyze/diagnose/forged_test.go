@@ -80,10 +80,10 @@ func encode(t testing.TB, r *provenance.Report) []byte {
 		b.AddPause(p)
 	}
 	for _, h := range r.Helds {
-		b.AddHeld(h)
+		b.AddPortPairBacklog(h)
 	}
 	for i := range r.Waitings {
-		b.AddWaiting(&r.Waitings[i])
+		b.AddFlowBacklog(&r.Waitings[i])
 	}
 	if n := b.Finish(); n != 1 {
 		t.Fatalf("%d chunks; want 1", n)

@@ -47,7 +47,7 @@ func TestLoopThatBeganInside(t *testing.T) {
 	b := circle(t)
 	r := b.reports[b.id("s2")]
 	for i := range r.Pauses {
-		r.Pauses[i].Behind = 180 * kb
+		r.Pauses[i].BytesAtBurstStart = 180 * kb
 	}
 	b.waits("h5>h0", 60*kb, "s2>s3")
 	v := b.diagnose("h0>h4")
@@ -80,7 +80,7 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.want(v[0], OutOfLoop, Flows, MicroBurst, "s2>h4", "h5>h4", "h0>h4")
 	b.wantLoop(v[0], false)
 	// What became deep since the circle closed did not begin it.
-	b.reports[b.id("s2")].Waves[0].From = now.Add(-60 * µs)
+	b.reports[b.id("s2")].Waves[0].First = now.Add(-60 * µs)
 	b.want(b.diagnose("h6>h2")[0], OutOfLoop, NoCause, Unknown, "")
 
 	b = circle(t)
@@ -95,7 +95,7 @@ func TestLoopThatBeganOutside(t *testing.T) {
 // was let go this instant, and the host behind it pauses on.
 func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
 	b := pair(t)
-	b.paused("s1>s2", 200*kb, 5*kb, 100*µs).Ended = now.Add(-3 * µs)
+	b.paused("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-3 * µs)
 	b.reports[b.id("s1")].Ports[1].Paused = false
 	b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
 	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
@@ -112,7 +112,7 @@ func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
 	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 10 * µs: NoCause} {
 		b := pair(t)
 		r := b.reports[b.id("s1")]
-		b.paused("s1>s2", 200*kb, 5*kb, 100*µs).Ended = now.Add(-15 * µs)
+		b.paused("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
 		r.Ports[1].Paused = false
 		b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
 		b.waits("h5>h4", 100*kb, "s2>h4")
@@ -128,7 +128,7 @@ func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
 // one outside was in the epochs, of which nothing is left.
 func TestLoopWithTwoBeginnings(t *testing.T) {
 	b := circle(t)
-	b.reports[b.id("s2")].Pauses[0].Behind = 180 * kb
+	b.reports[b.id("s2")].Pauses[0].BytesAtBurstStart = 180 * kb
 	b.queue("s2>h4", 0)
 	e := b.reports[b.id("s2")].PortEpochs
 	e[len(e)-1].Depth = 100 * 150
@@ -160,8 +160,8 @@ func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
 	b := circle(t)
 	r := b.reports[b.id("s2")]
 	r.Ports[0].Paused = false
-	r.Pauses[0].Ended = now.Add(-1 * µs)
-	r.Pauses[0].Behind = 190 * kb
+	r.Pauses[0].LastEnd = now.Add(-1 * µs)
+	r.Pauses[0].BytesAtBurstStart = 190 * kb
 	v := b.diagnose("h0>h4")
 	if len(v[0].Loop) != 0 || v[0].Anomaly != Backpressure || v[0].Initial != b.port("s2>s3") {
 		t.Errorf("verdict %+v; want pauses that spread from s2>s3, and no loop", v[0])
@@ -172,8 +172,8 @@ func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
 // were asked, one of them for a moment only. Snapshots are further apart.
 func TestPausesThatGoRoundWhileOneLooks(t *testing.T) {
 	b := circle(t)
-	b.reports[b.id("s1")].Pauses[0].Began = now.Add(-5 * µs)
-	b.reports[b.id("s2")].Pauses[0].Behind = 180 * kb
+	b.reports[b.id("s1")].Pauses[0].LastStart = now.Add(-5 * µs)
+	b.reports[b.id("s2")].Pauses[0].BytesAtBurstStart = 180 * kb
 	for _, v := range b.diagnose("h0>h4") {
 		if len(v.Loop) > 0 {
 			t.Errorf("verdict %v with the loop %v; want none that stood", v.Anomaly, v.Loop)
@@ -188,7 +188,7 @@ func TestCircleThatDidNotStand(t *testing.T) {
 		b := circle(t)
 		r := b.reports[b.id("s2")]
 		r.Ports[0].Paused = false
-		r.Pauses[0].Behind, r.Pauses[0].Ended = 180*kb, now.Add(-2*µs)
+		r.Pauses[0].BytesAtBurstStart, r.Pauses[0].LastEnd = 180*kb, now.Add(-2*µs)
 		if outside > 0 {
 			b.queue("s2>h4", 400*kb)
 			b.waits("h2>h4", outside, "s1>s2", "s2>h4")
@@ -348,9 +348,9 @@ func TestMerge(t *testing.T) {
 func TestCircleThatClosedAfterARelease(t *testing.T) {
 	for stopped, want := range map[time.Duration]string{12 * µs: "s1>s2", 90 * µs: "s1>s0 s1>s2"} {
 		b := ring(t, "s0", "s1", "s2", "s3")
-		b.paused("s0>s1", 200*kb, 5*kb, 100*µs).Ended = now.Add(-15 * µs)
+		b.paused("s0>s1", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
-		b.paused("s1>s0", 500*kb, 60*kb, stopped).Ended = now.Add(-2 * µs)
+		b.paused("s1>s0", 500*kb, 60*kb, stopped).LastEnd = now.Add(-2 * µs)
 		b.reports[b.id("s1")].Ports[0].Paused = false
 		b.paused("s1>s2", 200*kb, 5*kb, 300*µs)
 		b.queue("s2>h4", 400*kb)

@@ -109,7 +109,7 @@ func (m *matching) bytesIn(n int, d time.Duration) float64 {
 // Snapshots are apart: where pauses go round, each queue may be paused when it
 // is looked at, and the circle never was.
 func (m *matching) stood(loop cycle) bool {
-	return !slices.ContainsFunc(loop.nodes, func(n int) bool { return m.aged(n, m.g.Nodes[n].Pauses.Began) < m.apart })
+	return !slices.ContainsFunc(loop.nodes, func(n int) bool { return m.aged(n, m.g.Nodes[n].Pauses.LastStart) < m.apart })
 }
 
 // lately tells whether a queue waits for its neighbour, now or a moment ago.
@@ -143,13 +143,13 @@ func (m *matching) itself(n int) bool {
 // host complained.
 func (m *matching) pausedSince(n int) bool {
 	node := &m.g.Nodes[n]
-	return !node.ToHost && node.Stands() && m.ago(n, node.Pauses.First) < m.arrives
+	return !node.ToHost && node.Stands() && m.ago(n, node.Pauses.BurstStart) < m.arrives
 }
 
 // filledSince tells whether a queue was not deep when the host complained.
 func (m *matching) filledSince(n int) bool {
 	wave := &m.g.Nodes[n].Wave
-	return wave.Most > 0 && m.ago(n, wave.From) < m.arrives
+	return wave.MaxBytes > 0 && m.ago(n, wave.First) < m.arrives
 }
 
 // keeps tells whether a queue is a reason to wait by itself: it sends, and is
@@ -159,7 +159,7 @@ func (m *matching) keeps(n int) bool { return !m.held(n) && m.deep(n) }
 // released tells whether a queue was let go a moment ago and may wait again in
 // the next.
 func (m *matching) released(n int) bool {
-	just := m.g.Nodes[n].Pauses.Pauses > 0 && m.aged(n, m.g.Nodes[n].Pauses.Ended) <= m.apart
+	just := m.g.Nodes[n].Pauses.Pauses > 0 && m.aged(n, m.g.Nodes[n].Pauses.LastEnd) <= m.apart
 	return just && !m.full(n) || m.fitful(n)
 }
 
@@ -167,14 +167,14 @@ func (m *matching) released(n int) bool {
 // shorter together than what it takes to send that: it waits for itself.
 func (m *matching) full(n int) bool {
 	p := &m.g.Nodes[n].Pauses
-	paused := p.Ended.Sub(p.First)
+	paused := p.LastEnd.Sub(p.BurstStart)
 	if m.g.Nodes[n].Stands() {
-		paused = m.aged(n, p.First)
+		paused = m.aged(n, p.BurstStart)
 	}
-	if p.Time > 0 {
-		paused = min(paused, p.Time) // of all pauses ever: at least theirs
+	if p.PausedTime > 0 {
+		paused = min(paused, p.PausedTime) // of all pauses ever: at least theirs
 	}
-	return float64(p.Behind) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, paused))
+	return float64(p.BytesAtBurstStart) >= max(m.bytesIn(n, m.cfg.Deep), m.bytesIn(n, paused))
 }
 
 // fitful tells whether a queue was paused a moment ago, and not overfull before
@@ -182,7 +182,7 @@ func (m *matching) full(n int) bool {
 func (m *matching) fitful(n int) bool {
 	node := &m.g.Nodes[n]
 	p := &node.Pauses
-	return p.Pauses > 0 && m.aged(n, p.Ended) <= epoch.Calm && float64(p.Behind) < m.bytesIn(n, m.cfg.Deep)
+	return p.Pauses > 0 && m.aged(n, p.LastEnd) <= epoch.PauseBurstGap && float64(p.BytesAtBurstStart) < m.bytesIn(n, m.cfg.Deep)
 }
 
 // mine is what a queue holds of the victim, in bytes.

@@ -39,7 +39,7 @@ func (m *matching) since(n int) model.Time {
 		return m.g.From
 	}
 	if m.complaint.Underway {
-		back = min(back, epoch.Calm)
+		back = min(back, epoch.PauseBurstGap)
 	}
 	return m.g.Nodes[n].Asked.Add(-back)
 }
@@ -60,7 +60,7 @@ func (m *matching) pausedThen(n int) bool {
 	if node.Pauses.Pauses == 0 {
 		return node.Paused > 0 // epochs alone were told
 	}
-	return node.Stands() || node.Pauses.Ended >= m.mattered(n)
+	return node.Stands() || node.Pauses.LastEnd >= m.mattered(n)
 }
 
 // waited tells whether what filled a queue was rather its pauses than its own
@@ -87,7 +87,7 @@ func (m *matching) waited(n int) bool {
 // once is how long a queue's one pause was; false if there were more, or it stands.
 func (m *matching) once(n int) (time.Duration, bool) {
 	p := &m.g.Nodes[n].Pauses
-	return p.Ended.Sub(p.Began), p.Pauses > 0 && !m.g.Nodes[n].Stands() && p.First == p.Began
+	return p.LastEnd.Sub(p.LastStart), p.Pauses > 0 && !m.g.Nodes[n].Stands() && p.BurstStart == p.LastStart
 }
 
 // brief tells whether a queue was paused but once, for less than it must hold to
@@ -102,7 +102,7 @@ func (m *matching) brief(n int) bool {
 func (m *matching) minor(n int) bool {
 	lasted, ok := m.once(n)
 	return ok && slices.ContainsFunc(m.victim, func(o int) bool {
-		most := m.drained(o, m.cfg.Least*float64(m.g.Nodes[o].Wave.Most))
+		most := m.drained(o, m.cfg.Least*float64(m.g.Nodes[o].Wave.MaxBytes))
 		return o != n && lasted < most && m.deepThen(o) && m.met(o)
 	})
 }
@@ -113,7 +113,7 @@ const packet = 1000
 // wasDeep tells whether a queue was deep by itself in the epochs told.
 func (m *matching) wasDeep(n int) bool {
 	node := &m.g.Nodes[n]
-	return max(node.Depth*packet, float64(node.Wave.Most)) >= m.bytesIn(n, m.cfg.Deep)
+	return max(node.Depth*packet, float64(node.Wave.MaxBytes)) >= m.bytesIn(n, m.cfg.Deep)
 }
 
 // deepIn tells whether a queue was deep by itself, in the mean over one of the
@@ -141,8 +141,8 @@ func (m *matching) deepIn(n int, from, to model.Time) bool {
 // packet up, or what the packet waited for.
 func (m *matching) deepThen(n int) bool {
 	since := m.mattered(n)
-	if wave := &m.g.Nodes[n].Wave; wave.Most > 0 {
-		return m.wasDeep(n) && wave.To >= since
+	if wave := &m.g.Nodes[n].Wave; wave.MaxBytes > 0 {
+		return m.wasDeep(n) && wave.Last >= since
 	}
 	return m.deepIn(n, since, math.MaxInt64)
 }
@@ -160,8 +160,8 @@ func (m *matching) met(n int) bool {
 			return false
 		}
 		first, last := m.joined(p)
-		from := max(node.Wave.From, m.since(n))
-		return node.Wave.Most == 0 || last >= from && max(first, from) <= node.Wave.To
+		from := max(node.Wave.First, m.since(n))
+		return node.Wave.MaxBytes == 0 || last >= from && max(first, from) <= node.Wave.Last
 	})
 }
 
@@ -185,10 +185,10 @@ func (m *matching) share(n int) float64 {
 // what was deep for little beside that is no reason where there is another.
 func (m *matching) kept(n int) float64 {
 	wave := m.g.Nodes[n].Wave
-	if m.complaint.Took <= 0 || wave.Most == 0 {
+	if m.complaint.Took <= 0 || wave.MaxBytes == 0 {
 		return 1
 	}
-	return min(1, float64(m.drained(n, float64(wave.Most)))/float64(m.ago(n, m.since(n))))
+	return min(1, float64(m.drained(n, float64(wave.MaxBytes)))/float64(m.ago(n, m.since(n))))
 }
 
 // foundBy is the sum of what the victim's packets lately found in a queue.

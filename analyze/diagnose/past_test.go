@@ -84,13 +84,13 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 			b.met("h1>h5", "leaf1>h5", 9, 20, 200)
 			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
 			if tc.wave > 0 {
-				r.Waves = append(r.Waves, epoch.Wave{Port: port, Priority: class, From: ago(tc.wave + 30*µs), To: ago(tc.wave), Most: 200 * kb})
+				r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.wave + 30*µs), Last: ago(tc.wave), MaxBytes: 200 * kb})
 			}
 			if tc.pause > 0 {
 				r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
 				r.Flows[len(r.Flows)-4].Paused = 4
-				r.Waves = append(r.Waves, epoch.Wave{Port: port, Priority: class, From: ago(900 * µs), To: ago(800 * µs), Most: 200 * kb})
-				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, Began: ago(tc.pause + 30*µs), First: ago(tc.pause + 30*µs), Ended: ago(tc.pause), Pauses: 1})
+				r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(900 * µs), Last: ago(800 * µs), MaxBytes: 200 * kb})
+				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, LastStart: ago(tc.pause + 30*µs), BurstStart: ago(tc.pause + 30*µs), LastEnd: ago(tc.pause), Pauses: 1})
 			}
 			v := b.late("h7>h5", took)
 			var named []model.FlowKey
@@ -130,7 +130,7 @@ func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 	b.met("h8>h5", "spine0>leaf1", 9, 5, 1)
 	before.Flows[0].Paused, before.PortEpochs[0].Paused = 3, 3
 	before.Pauses = append(before.Pauses, epoch.Pause{
-		Port: b.port("spine0>leaf1").Port, Priority: class, First: now.Add(-45 * µs), Began: now.Add(-45 * µs), Ended: now.Add(-43 * µs), Pauses: 1, Time: 2 * µs,
+		Port: b.port("spine0>leaf1").Port, Priority: class, BurstStart: now.Add(-45 * µs), LastStart: now.Add(-45 * µs), LastEnd: now.Add(-43 * µs), Pauses: 1, PausedTime: 2 * µs,
 	})
 	r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port, Priority: class, Packets: 65, Bytes: 65 * kb})
 	v := b.late("h8>h5", 60*µs)
@@ -189,7 +189,7 @@ func TestDeepForLittle(t *testing.T) {
 		b.wave("spine0>leaf1", 40*µs, 30*µs, most)
 		r := b.reports[b.id("leaf1")]
 		r.PortEpochs[0].Paused, r.Flows[0].Paused = 50, 10
-		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, Began: now.Add(-80 * µs), First: now.Add(-80 * µs), Ended: now.Add(-10 * µs), Pauses: 1})
+		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, LastStart: now.Add(-80 * µs), BurstStart: now.Add(-80 * µs), LastEnd: now.Add(-10 * µs), Pauses: 1})
 		v := b.late("h8>h5", 90*µs)
 		if len(v) != want || v[0].Anomaly != Storm {
 			t.Errorf("a queue of %d bytes on the way of a packet that took 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
@@ -218,9 +218,9 @@ func TestPauseForLittle(t *testing.T) {
 		b.met("h8>h5", "leaf1>h5", 9, 20, tc.found)
 		b.wave("leaf1>h5", 10*µs, 60*µs, 600*kb)
 		r := b.reports[b.id("spine0")]
-		p := epoch.Pause{Port: b.port("spine0>leaf1").Port, Priority: class, Began: now.Add(-50 * µs), First: now.Add(-50 * µs), Ended: now.Add(tc.lasted - 50*µs), Pauses: tc.pauses}
+		p := epoch.Pause{Port: b.port("spine0>leaf1").Port, Priority: class, LastStart: now.Add(-50 * µs), BurstStart: now.Add(-50 * µs), LastEnd: now.Add(tc.lasted - 50*µs), Pauses: tc.pauses}
 		if tc.pauses > 1 {
-			p.First = p.First.Add(-30 * µs)
+			p.BurstStart = p.BurstStart.Add(-30 * µs)
 		}
 		r.Pauses = append(r.Pauses, p)
 		m := b.matching("h8>h5")
@@ -282,7 +282,7 @@ func TestStopsThatOutlastAQueue(t *testing.T) {
 	for stood, want := range map[time.Duration]bool{5 * µs: false, 110 * µs: true} {
 		b := circle(t)
 		p := &b.reports[b.id("s1")].Pauses[0]
-		p.Behind, p.First, p.Began, p.Time = 250*kb, now.Add(-stood), now.Add(-stood), stood
+		p.BytesAtBurstStart, p.BurstStart, p.LastStart, p.PausedTime = 250*kb, now.Add(-stood), now.Add(-stood), stood
 		m := b.matching("h0>h4")
 		if got := m.waited(b.node(m, "s1>s2")); got != want {
 			t.Errorf("250 KB, paused for %v: waited %v, want %v", stood, got, want)

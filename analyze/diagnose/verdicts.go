@@ -22,20 +22,20 @@ func (m *matching) hostSays(v *Verdict, n int) {
 	host := nodeName(m.fabric, node.Peer.Node)
 	v.note("%s sent %d pause frames to %s: no switch is behind that port", host, node.State.PauseFrames, m.name(n))
 	p := &node.Pauses
-	gap := p.Began.Sub(p.Ended)
+	gap := p.LastStart.Sub(p.LastEnd)
 	switch {
 	case p.Pauses == 0:
 		v.Detail = Unknown
 	case !node.Stands():
 		v.Detail = SlowReceiver
 		v.note("it has let packets through again")
-	case p.Ended != 0 && gap < epoch.Calm:
+	case p.LastEnd != 0 && gap < epoch.PauseBurstGap:
 		v.Detail = SlowReceiver
 		v.note("it let packets through between pauses, lately for %v: it takes in what it can", gap)
 		v.Remedy = fmt.Sprintf("find out why %s takes packets in slowly (PCIe, memory, a busy processor); until then move its load elsewhere", host)
 	default:
 		v.Detail = NICStorm
-		v.note("it has paused without a break for %v", node.Snapshot.Sub(p.Began))
+		v.note("it has paused without a break for %v", node.Snapshot.Sub(p.LastStart))
 		v.Remedy = fmt.Sprintf("take %s out of service: disable its port or let the PFC watchdog ignore its pauses, and reset or replace its network card", host)
 	}
 }
@@ -186,7 +186,7 @@ func (m *matching) extend(v *Verdict, outside end) {
 func (m *matching) overfull(loop []int) (node int, bytes float64) {
 	node = -1
 	for _, n := range loop {
-		if b := float64(m.g.Nodes[n].Pauses.Behind); node < 0 || b > bytes {
+		if b := float64(m.g.Nodes[n].Pauses.BytesAtBurstStart); node < 0 || b > bytes {
 			node, bytes = n, b
 		}
 	}

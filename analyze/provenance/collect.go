@@ -18,9 +18,9 @@ type Report struct {
 	Flows      []epoch.Flow
 	Meters     []epoch.Meter
 	Pauses     []epoch.Pause
-	Waves      []epoch.Wave
-	Helds      []epoch.Held
-	Waitings   []epoch.Waiting
+	Waves      []epoch.CongestionEpisode
+	Helds      []epoch.PortPairBacklog
+	Waitings   []epoch.FlowBacklog
 
 	// Bytes is the size of the chunks that came, and Arrived when the last did.
 	Bytes   model.Bytes
@@ -119,7 +119,7 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes, want its own %d", len(data), n)
 	}
 	id := snapshot{k.Switch, k.Snapshot}
-	if k.Flags&epoch.Elsewhere != 0 {
+	if k.Flags&epoch.ByReference != 0 {
 		c.stats.Chunks++
 		c.refer(k.Event, answer{id, asked(&k)})
 		return k.Event, nil
@@ -154,9 +154,9 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 // not tell, when that was taken.
 func asked(k *epoch.Chunk) model.Time {
 	for it := k.Reader(); it.Next(); {
-		var a epoch.Asked
+		var a epoch.PollRef
 		if _, err := a.Parse(it.Record()); err == nil {
-			return max(a.At, k.Snapshot)
+			return max(a.ReceivedAt, k.Snapshot)
 		}
 	}
 	return k.Snapshot
@@ -223,11 +223,11 @@ func (r *Report) record(kind epoch.Kind, b []byte) (err error) {
 		r.Meters, err = add(r.Meters, b)
 	case epoch.KindPause:
 		r.Pauses, err = add(r.Pauses, b)
-	case epoch.KindWave:
+	case epoch.KindCongestionEpisode:
 		r.Waves, err = add(r.Waves, b)
-	case epoch.KindHeld:
+	case epoch.KindPortPairBacklog:
 		r.Helds, err = add(r.Helds, b)
-	case epoch.KindWaiting4, epoch.KindWaiting6:
+	case epoch.KindFlowBacklog4, epoch.KindFlowBacklog6:
 		r.Waitings, err = add(r.Waitings, b)
 	}
 	return err

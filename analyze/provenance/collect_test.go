@@ -36,7 +36,7 @@ func report(sw model.NodeID, ev poll.Event, at model.Time, flows int) (chunks []
 }
 
 func reference(sw model.NodeID, ev poll.Event, at model.Time) []byte {
-	return epoch.Chunk{Header: epoch.Header{Flags: epoch.Elsewhere, Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, Total: 1}.AppendTo(nil)
+	return epoch.Chunk{Header: epoch.Header{Flags: epoch.ByReference, Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, Total: 1}.AppendTo(nil)
 }
 
 // TestCollectorTakesChunksInAnyOrder shuffles, doubles and loses chunks of two
@@ -88,8 +88,8 @@ func TestWhenAPollCame(t *testing.T) {
 	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}
 	c, _ := NewCollector(8)
 	later := epoch.Chunk{
-		Header: epoch.Header{Flags: epoch.Elsewhere, Switch: 7, Event: second, Snapshot: 100, EpochLength: time.Millisecond},
-		Total:  1, Records: epoch.Asked{At: 140}.AppendTo(nil),
+		Header: epoch.Header{Flags: epoch.ByReference, Switch: 7, Event: second, Snapshot: 100, EpochLength: time.Millisecond},
+		Total:  1, Records: epoch.PollRef{ReceivedAt: 140}.AppendTo(nil),
 	}.AppendTo(nil)
 	for _, b := range append(report(7, first, 100, 1), later, reference(8, second, 110), report(8, first, 110, 1)[0]) {
 		if _, err := c.Add(0, b); err != nil {

@@ -36,7 +36,7 @@ type Node struct {
 	// At the snapshot.
 	State    epoch.Port
 	Pauses   epoch.Pause
-	Wave     epoch.Wave
+	Wave     epoch.CongestionEpisode
 	Snapshot model.Time
 	Asked    model.Time // when the poll came: then, or later
 }

@@ -86,15 +86,15 @@ func (x *ring) answer(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
 	if i == 0 {
 		behind = 150 * kb
 	}
-	b.AddPause(epoch.Pause{Port: out, Priority: class, Began: at - 50*µs, First: at - 50*µs, Behind: behind, Pauses: 1, Time: 50 * time.Microsecond})
+	b.AddPause(epoch.Pause{Port: out, Priority: class, LastStart: at - 50*µs, BurstStart: at - 50*µs, BytesAtBurstStart: behind, Pauses: 1, PausedTime: 50 * time.Microsecond})
 	b.AddPortEpoch(epoch.PortEpoch{Epoch: uint32(at / ms), Port: out, Priority: class, Packets: 100, Paused: 50})
-	for _, h := range []epoch.Held{{In: in, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}, {In: host, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}} {
-		b.AddHeld(h)
+	for _, h := range []epoch.PortPairBacklog{{In: in, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}, {In: host, Out: out, Priority: class, Packets: 100, Bytes: 100 * kb}} {
+		b.AddPortPairBacklog(h)
 		from := i
 		if h.In == in {
 			from = (i + 2) % 3
 		}
-		b.AddWaiting(&epoch.Waiting{Held: h, Key: x.flow(from, (from+2)%3)})
+		b.AddFlowBacklog(&epoch.FlowBacklog{PortPairBacklog: h, Key: x.flow(from, (from+2)%3)})
 	}
 	for k := range b.Finish() {
 		chunks = append(chunks, slices.Clone(b.Chunk(k)))

@@ -142,10 +142,10 @@ func (l *lab) watch(t *testing.T) {
 	var configs []agent.Config
 	for _, id := range l.net.Fabric().Hosts() {
 		c := agent.DefaultConfig(id)
-		c.Late, c.Again, c.PerHost = 20, 10*time.Millisecond, time.Millisecond
+		c.RTTFactor, c.MinRepollInterval, c.MinHostInterval = 20, 10*time.Millisecond, time.Millisecond
 		configs = append(configs, c)
 	}
-	_, err := simhost.NewAgents(l.net, 100*time.Microsecond, configs, func(at model.Time, tr agent.Trigger) {
+	_, err := simhost.NewAgents(l.net, 100*time.Microsecond, configs, func(at model.Time, tr agent.DiagnosisRequest) {
 		from := tr.Poll.Event.Host
 		if l.polls[from] == nil {
 			w := dta.NewWriter(from, 1)

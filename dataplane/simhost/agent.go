@@ -16,8 +16,8 @@ type Agents struct {
 	net    *sim.Network
 	hosts  []*agentHost
 	tick   engine.Time
-	told   func(at model.Time, t agent.Trigger)
-	buffer []agent.Trigger
+	told   func(at model.Time, t agent.DiagnosisRequest)
+	buffer []agent.DiagnosisRequest
 	over   bool
 }
 
@@ -33,7 +33,7 @@ type agentHost struct {
 // NewAgents runs an agent in every host that config is given for. Tick is how
 // often they look at flows from which nothing comes back; told hears of every
 // complaint, at the time of its host's clock.
-func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told func(at model.Time, t agent.Trigger)) (*Agents, error) {
+func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told func(at model.Time, t agent.DiagnosisRequest)) (*Agents, error) {
 	if tick <= 0 {
 		return nil, fmt.Errorf("simhost: agents look every %v, want more than 0", tick)
 	}
@@ -76,7 +76,7 @@ func (a *Agents) look() {
 // does: a flow that has ended is not asked about.
 func (a *Agents) PollFlow(key model.FlowKey) bool {
 	for _, h := range a.hosts {
-		if t, ok := h.agent.Ask(h.host.Clock(), key); ok {
+		if t, ok := h.agent.FollowUp(h.host.Clock(), key); ok {
 			h.send(t)
 			return true
 		}
@@ -90,29 +90,29 @@ func (a *Agents) Stats() (s agent.Stats) {
 		one := h.agent.Stats()
 		s.Polls += one.Polls
 		s.Suppressed += one.Suppressed
-		s.Late += one.Late
+		s.LateAcks += one.LateAcks
 	}
 	return s
 }
 
 // Started and the others are told by the simulator.
 func (h *agentHost) Started(now model.Time, f *sim.Watched) {
-	h.agent.Start(now, f.Key, agent.Expect{BaseRTT: f.BaseRTT, Rate: f.Rate, Finish: f.Ideal})
+	h.agent.StartFlow(now, f.Key, agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal})
 }
 
 // Sent passes on.
-func (h *agentHost) Sent(now model.Time, key *model.FlowKey, end int64) { h.agent.Sent(now, *key, end) }
+func (h *agentHost) Sent(now model.Time, key *model.FlowKey, end int64) { h.agent.OnSent(now, *key, end) }
 
 // Acked passes on.
 func (h *agentHost) Acked(now model.Time, key *model.FlowKey, end int64) {
-	if t, ok := h.agent.Acked(now, *key, end); ok {
+	if t, ok := h.agent.OnAcked(now, *key, end); ok {
 		h.send(t)
 	}
 }
 
 // Ended passes on.
 func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
-	if t, ok := h.agent.End(now, *key); ok {
+	if t, ok := h.agent.EndFlow(now, *key); ok {
 		h.send(t)
 	}
 }
@@ -140,7 +140,7 @@ func (e *Ear) Listen(h *sim.Host, now engine.Time) bool {
 }
 
 // send has the host poll: for causes, too, if it was paused lately.
-func (h *agentHost) send(t agent.Trigger) {
+func (h *agentHost) send(t agent.DiagnosisRequest) {
 	if h.all.over {
 		return
 	}

@@ -66,7 +66,7 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 		configs = append(configs, agent.DefaultConfig(id))
 	}
 	complaints := map[poll.Event]model.FlowKey{}
-	agents, err := NewAgents(n, 20*time.Microsecond, configs, func(_ model.Time, tr agent.Trigger) {
+	agents, err := NewAgents(n, 20*time.Microsecond, configs, func(_ model.Time, tr agent.DiagnosisRequest) {
 		complaints[tr.Poll.Event] = tr.Poll.Flow
 	})
 	if err != nil {

@@ -28,17 +28,17 @@ func newAgent(t testing.TB, change func(*Config)) *Agent {
 }
 
 func TestRTTOverThresholdPolls(t *testing.T) {
-	a := newAgent(t, func(c *Config) { c.Late = 3 })
-	a.Start(0, key(1), Expect{BaseRTT: 10 * time.Microsecond})
-	a.Sent(0, key(1), 1000)
-	if got, ok := a.Acked(30*µs, key(1), 1000); ok {
+	a := newAgent(t, func(c *Config) { c.RTTFactor = 3 })
+	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: 10 * time.Microsecond})
+	a.OnSent(0, key(1), 1000)
+	if got, ok := a.OnAcked(30*µs, key(1), 1000); ok {
 		t.Errorf("trigger %+v at exactly three times the base; want none", got)
 	}
-	a.Sent(100*µs, key(1), 2000)
-	a.Sent(103*µs, key(1), 3000) // not measured: too soon after the one before
-	got, ok := a.Acked(131*µs, key(1), 2000)
+	a.OnSent(100*µs, key(1), 2000)
+	a.OnSent(103*µs, key(1), 3000) // not measured: too soon after the one before
+	got, ok := a.OnAcked(131*µs, key(1), 2000)
 	want := poll.Poll{Layout: poll.Weft, Flag: poll.Victim, HopLimit: 32, Event: poll.Event{Host: 7, Number: 1}, Origin: 131 * µs, Flow: key(1)}
-	if !ok || got.Reason != RTT || got.Value != 31*time.Microsecond || got.Limit != 30*time.Microsecond || got.Poll != want {
+	if !ok || got.Reason != RTT || got.Measured != 31*time.Microsecond || got.Limit != 30*time.Microsecond || got.Poll != want {
 		t.Errorf("trigger %+v, %v; want %+v for 31 µs over 30", got, ok, want)
 	}
 }
@@ -46,24 +46,24 @@ func TestRTTOverThresholdPolls(t *testing.T) {
 // TestShortQueueIsSeen: the first packet meets an empty queue, one sent while it
 // is underway the full one. Who measured one at a time would miss it.
 func TestShortQueueIsSeen(t *testing.T) {
-	a := newAgent(t, func(c *Config) { c.Late = 4 })
-	a.Start(0, key(1), Expect{BaseRTT: 10 * time.Microsecond})
+	a := newAgent(t, func(c *Config) { c.RTTFactor = 4 })
+	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: 10 * time.Microsecond})
 	for i := range int64(20) {
-		a.Sent(model.Time(i)*2*µs, key(1), 1000*(i+1)) // every 5 µs one is measured
+		a.OnSent(model.Time(i)*2*µs, key(1), 1000*(i+1)) // every 5 µs one is measured
 	}
-	if got, ok := a.Acked(32*µs, key(1), 1000); ok {
+	if got, ok := a.OnAcked(32*µs, key(1), 1000); ok {
 		t.Errorf("trigger %+v after 32 µs; want none up to 40", got)
 	}
-	got, ok := a.Acked(53*µs, key(1), 8000)
-	if !ok || got.Value != 41*time.Microsecond {
+	got, ok := a.OnAcked(53*µs, key(1), 8000)
+	if !ok || got.Measured != 41*time.Microsecond {
 		t.Errorf("trigger %+v, %v for an acknowledgement of packets sent at 6 and 12 µs; want one for the 41 µs of the second", got, ok)
 	}
 }
 
 func TestAgeTellsOfADeadlock(t *testing.T) {
-	a := newAgent(t, func(c *Config) { c.Limit = 50 * time.Microsecond })
-	a.Start(0, key(1), Expect{})
-	a.Sent(10*µs, key(1), 1000)
+	a := newAgent(t, func(c *Config) { c.RTTLimit = 50 * time.Microsecond })
+	a.StartFlow(0, key(1), FlowExpectation{})
+	a.OnSent(10*µs, key(1), 1000)
 	if got := a.Tick(60*µs, nil); len(got) != 0 {
 		t.Errorf("triggers %+v at an age of 50 µs; want none", got)
 	}
@@ -79,32 +79,32 @@ func TestAgeTellsOfADeadlock(t *testing.T) {
 }
 
 func TestRateOfABusyFlow(t *testing.T) {
-	a := newAgent(t, func(c *Config) { c.Late, c.Slow, c.Window = 1e6, 0.5, 100*time.Microsecond })
-	a.Start(0, key(1), Expect{BaseRTT: 10 * time.Microsecond, Rate: 8 * model.Gbps}) // 1 byte per ns
-	idle := func(from model.Time) []Trigger { return a.Tick(from+100*µs, nil) }
+	a := newAgent(t, func(c *Config) { c.RTTFactor, c.MinRateShare, c.RateWindow = 1e6, 0.5, 100*time.Microsecond })
+	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: 10 * time.Microsecond, Rate: 8 * model.Gbps}) // 1 byte per ns
+	idle := func(from model.Time) []DiagnosisRequest { return a.Tick(from+100*µs, nil) }
 	if got := idle(0); len(got) != 0 {
 		t.Errorf("triggers %+v of a flow that sends nothing; want none", got)
 	}
-	a.Sent(101*µs, key(1), 1_000_000)
+	a.OnSent(101*µs, key(1), 1_000_000)
 	a.Tick(200*µs, nil) // the window in which it began says nothing
-	a.Acked(250*µs, key(1), 49_000)
+	a.OnAcked(250*µs, key(1), 49_000)
 	if got := a.Tick(300*µs, nil); len(got) != 1 || got[0].Reason != Rate {
 		t.Errorf("triggers %+v for 49 KB of 100 KB in a window; want one below half", got)
 	}
-	a.Acked(350*µs, key(1), 100_000)
+	a.OnAcked(350*µs, key(1), 100_000)
 	if got := a.Tick(400*µs, nil); len(got) != 0 {
 		t.Errorf("triggers %+v for 51 KB in a window; want none", got)
 	}
 }
 
 func TestOverdueFlowAndTurns(t *testing.T) {
-	a := newAgent(t, func(c *Config) { c.Overdue, c.Turn, c.Again = 2, time.Millisecond, 0 })
-	a.Start(0, key(1), Expect{BaseRTT: time.Millisecond, Finish: 100 * time.Microsecond})
-	a.Start(0, key(2), Expect{BaseRTT: time.Millisecond})
+	a := newAgent(t, func(c *Config) { c.CompletionFactor, c.RoundRobinInterval, c.MinRepollInterval = 2, time.Millisecond, 0 })
+	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: time.Millisecond, CompletionTime: 100 * time.Microsecond})
+	a.StartFlow(0, key(2), FlowExpectation{BaseRTT: time.Millisecond})
 	var turns []model.FlowKey
 	for n := range model.Time(4) {
 		for _, tr := range a.Tick(n*1000*µs, nil) {
-			if tr.Reason != Turn {
+			if tr.Reason != RoundRobin {
 				t.Errorf("reason %v; want a turn", tr.Reason)
 			}
 			turns = append(turns, tr.Poll.Flow)
@@ -113,10 +113,10 @@ func TestOverdueFlowAndTurns(t *testing.T) {
 	if len(turns) != 4 || turns[0] != key(1) || turns[1] != key(2) || turns[2] != key(1) {
 		t.Errorf("turns %v; want flows 1 and 2 one after the other", turns)
 	}
-	if got, ok := a.End(5000*µs, key(1)); !ok || got.Reason != Finish {
+	if got, ok := a.EndFlow(5000*µs, key(1)); !ok || got.Reason != CompletionTime {
 		t.Errorf("End = %+v, %v; want a complaint about 5 ms instead of 0.2", got, ok)
 	}
-	if _, ok := a.End(5001*µs, key(1)); ok {
+	if _, ok := a.EndFlow(5001*µs, key(1)); ok {
 		t.Error("End of a flow that is not watched complains")
 	}
 }
@@ -126,13 +126,13 @@ func TestOverdueFlowAndTurns(t *testing.T) {
 func TestNoFlowIsPolledTooOften(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a := newAgent(t, func(c *Config) {
-			c.Again, c.PerHost, c.Turn = 300*time.Microsecond, 20*time.Microsecond, 100*time.Microsecond
+			c.MinRepollInterval, c.MinHostInterval, c.RoundRobinInterval = 300*time.Microsecond, 20*time.Microsecond, 100*time.Microsecond
 		})
 		last, host := map[model.FlowKey]model.Time{}, model.Time(-1<<40)
 		events := map[poll.Event]bool{}
 		sent := map[int]int64{}
 		now := model.Time(0)
-		check := func(tr Trigger) {
+		check := func(tr DiagnosisRequest) {
 			if events[tr.Poll.Event] {
 				rt.Fatalf("event %v twice", tr.Poll.Event)
 			}
@@ -143,7 +143,7 @@ func TestNoFlowIsPolledTooOften(t *testing.T) {
 			last[tr.Poll.Flow], host = now, now
 		}
 		for n := range 3 {
-			a.Start(0, key(n), Expect{BaseRTT: 5 * time.Microsecond})
+			a.StartFlow(0, key(n), FlowExpectation{BaseRTT: 5 * time.Microsecond})
 		}
 		for range 300 {
 			now += model.Time(rapid.IntRange(0, 60).Draw(rt, "gap")) * µs
@@ -151,9 +151,9 @@ func TestNoFlowIsPolledTooOften(t *testing.T) {
 			switch rapid.IntRange(0, 2).Draw(rt, "what") {
 			case 0:
 				sent[n] += 1000
-				a.Sent(now, key(n), sent[n])
+				a.OnSent(now, key(n), sent[n])
 			case 1:
-				if tr, ok := a.Acked(now, key(n), sent[n]); ok {
+				if tr, ok := a.OnAcked(now, key(n), sent[n]); ok {
 					check(tr)
 				}
 			case 2:
@@ -167,16 +167,16 @@ func TestNoFlowIsPolledTooOften(t *testing.T) {
 
 func TestWatchingAllocatesNothing(t *testing.T) {
 	a := newAgent(t, func(*Config) {})
-	a.Start(0, key(1), Expect{BaseRTT: time.Microsecond})
+	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: time.Microsecond})
 	now, end := model.Time(0), int64(0)
-	var out []Trigger
+	var out []DiagnosisRequest
 	out = a.Tick(0, out)
 	k := key(1)
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 10 * µs
 		end += 1000
-		a.Sent(now, k, end)
-		a.Acked(now+5*µs, k, end)
+		a.OnSent(now, k, end)
+		a.OnAcked(now+5*µs, k, end)
 		out = a.Tick(now, out[:0])
 	}); n != 0 {
 		t.Errorf("a packet, its acknowledgement and a tick allocate %v times; want 0", n)
@@ -191,13 +191,13 @@ func TestAskPollsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := model.FlowKey{SrcPort: 1, DstPort: 4791, Proto: model.UDP}
-	if _, ok := a.Ask(0, key); ok {
+	if _, ok := a.FollowUp(0, key); ok {
 		t.Error("Ask about a flow that never started polls; want nothing")
 	}
-	a.Start(0, key, Expect{BaseRTT: time.Microsecond})
+	a.StartFlow(0, key, FlowExpectation{BaseRTT: time.Microsecond})
 	for i := range uint32(3) {
-		tr, ok := a.Ask(model.Time(i), key)
-		if !ok || tr.Reason != Look || tr.Poll.Flow != key || tr.Poll.Event.Host != 7 || tr.Poll.Event.Number != i+1 {
+		tr, ok := a.FollowUp(model.Time(i), key)
+		if !ok || tr.Reason != FollowUp || tr.Poll.Flow != key || tr.Poll.Event.Host != 7 || tr.Poll.Event.Number != i+1 {
 			t.Errorf("Ask = %+v, %v; want a poll of its own, number %d", tr, ok, i+1)
 		}
 	}

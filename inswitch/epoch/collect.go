@@ -87,14 +87,14 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 				Queued: uint64(state.Bytes), Sent: q.joined - min(q.joined, uint64(max(state.Packets, 0))),
 			})
 			pauses := q.pauses
-			pauses.Port, pauses.Priority, pauses.Time = model.PortID(out), class, q.pausedFor(ev.Now)
+			pauses.Port, pauses.Priority, pauses.PausedTime = model.PortID(out), class, q.pausedFor(ev.Now)
 			if ev.Now >= q.pausedUntil {
-				pauses.Ended = q.pausedUntil
+				pauses.LastEnd = q.pausedUntil
 			}
 			b.AddPause(pauses)
 			wave := q.wave
 			wave.Port, wave.Priority = model.PortID(out), class
-			b.AddWave(wave)
+			b.AddCongestionEpisode(wave)
 		}
 	}
 	p.freezeEpochs(b, ev.Now)
@@ -125,7 +125,7 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 		for i := range table {
 			in, out := model.PortID(i/side), model.PortID(i%side)
 			if h := t.here.now(&table[i], out, class); h.packets > 0 && in != 0 {
-				b.AddHeld(epoch.Held{In: in, Out: out, Priority: class, Packets: h.packets, Bytes: h.bytes})
+				b.AddPortPairBacklog(epoch.PortPairBacklog{In: in, Out: out, Priority: class, Packets: h.packets, Bytes: h.bytes})
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 	for i := range t.here.flows {
 		w := &t.here.flows[i]
 		if h := t.here.now(&w.held, w.out, w.class); h.packets > 0 {
-			b.AddWaiting(&epoch.Waiting{Held: epoch.Held{In: w.in, Out: w.out, Priority: w.class, Packets: h.packets, Bytes: h.bytes}, Key: w.key})
+			b.AddFlowBacklog(&epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{In: w.in, Out: w.out, Priority: w.class, Packets: h.packets, Bytes: h.bytes}, Key: w.key})
 		}
 	}
 	for _, table := range t.flows {
@@ -189,9 +189,9 @@ func (p *Program) report(act *inswitch.Actions, chunk []byte) {
 // refer answers a complaint by naming the snapshot that was sent for another.
 func (p *Program) refer(act *inswitch.Actions, s *snapshot, a asked) {
 	c := epoch.Chunk{
-		Header:  epoch.Header{Flags: epoch.Elsewhere, Switch: p.dev.ID, Event: a.who, Snapshot: s.taken, EpochLength: p.cfg.Length},
+		Header:  epoch.Header{Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.who, Snapshot: s.taken, EpochLength: p.cfg.Length},
 		Total:   1,
-		Records: epoch.Asked{At: a.at}.AppendTo(nil),
+		Records: epoch.PollRef{ReceivedAt: a.at}.AppendTo(nil),
 	}
 	p.report(act, c.AppendTo(nil))
 }

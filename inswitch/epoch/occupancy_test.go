@@ -62,14 +62,14 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 				queues[q], doubt[q] = list[1:], true
 			}
 		}
-		var want, got map[epoch.Held]int
-		want, got = map[epoch.Held]int{}, map[epoch.Held]int{}
-		flows, told := map[epoch.Waiting]int{}, map[epoch.Waiting]int{}
+		var want, got map[epoch.PortPairBacklog]int
+		want, got = map[epoch.PortPairBacklog]int{}, map[epoch.PortPairBacklog]int{}
+		flows, told := map[epoch.FlowBacklog]int{}, map[epoch.FlowBacklog]int{}
 		for q, list := range queues {
 			for _, p := range list {
 				if !doubt[q] {
-					want[epoch.Held{In: p.in, Out: q.out, Priority: q.class}]++
-					flows[epoch.Waiting{Held: epoch.Held{Out: q.out, Priority: q.class}, Key: p.key}]++
+					want[epoch.PortPairBacklog{In: p.in, Out: q.out, Priority: q.class}]++
+					flows[epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{Out: q.out, Priority: q.class}, Key: p.key}]++
 				}
 			}
 		}
@@ -77,17 +77,17 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 		for _, c := range r.reports(DefaultConfig().Collect) {
 			for rd := c.Reader(); rd.Next(); {
 				switch rd.Kind() {
-				case epoch.KindHeld:
-					var h epoch.Held
+				case epoch.KindPortPairBacklog:
+					var h epoch.PortPairBacklog
 					must(h.Parse(rd.Record()))
 					if q := (id{h.Out, h.Priority}); !doubt[q] && len(queues[q]) > 0 {
-						got[epoch.Held{In: h.In, Out: h.Out, Priority: h.Priority}] += int(h.Packets)
+						got[epoch.PortPairBacklog{In: h.In, Out: h.Out, Priority: h.Priority}] += int(h.Packets)
 					}
-				case epoch.KindWaiting4:
-					var w epoch.Waiting
+				case epoch.KindFlowBacklog4:
+					var w epoch.FlowBacklog
 					must(w.Parse(rd.Record()))
 					if q := (id{w.Out, w.Priority}); !doubt[q] && len(queues[q]) > 0 {
-						told[epoch.Waiting{Held: epoch.Held{Out: w.Out, Priority: w.Priority}, Key: w.Key}] += int(w.Packets)
+						told[epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{Out: w.Out, Priority: w.Priority}, Key: w.Key}] += int(w.Packets)
 					}
 				}
 			}
@@ -148,7 +148,7 @@ func TestPausesAreAddedUp(t *testing.T) {
 			}
 		}
 	}
-	want := epoch.Pause{Port: 2, Priority: 3, Began: model.Time(200 * µs), Ended: model.Time(120 * µs), First: model.Time(10 * µs), Pauses: 3, Time: 120 * µs}
+	want := epoch.Pause{Port: 2, Priority: 3, LastStart: model.Time(200 * µs), LastEnd: model.Time(120 * µs), BurstStart: model.Time(10 * µs), Pauses: 3, PausedTime: 120 * µs}
 	if got != want {
 		t.Errorf("pauses %+v; want %+v", got, want)
 	}

@@ -118,12 +118,12 @@ func TestOneSnapshotAnswersTwoComplaints(t *testing.T) {
 		t.Fatalf("%d chunks before the processor is done; want none", len(got))
 	}
 	got := r.reports(cfg.Collect + 10*µs)
-	if len(got) != 2 || got[0].Event.Number != 1 || got[1].Event.Number != 2 || got[1].Flags != epoch.Elsewhere || got[1].Snapshot != got[0].Snapshot {
+	if len(got) != 2 || got[0].Event.Number != 1 || got[1].Event.Number != 2 || got[1].Flags != epoch.ByReference || got[1].Snapshot != got[0].Snapshot {
 		t.Fatalf("chunks %+v; want the records for the first, a reference for the second", got)
 	}
-	var asked epoch.Asked
-	if _, err := asked.Parse(got[1].Records); err != nil || asked.At.Sub(got[0].Snapshot) != 10*µs {
-		t.Errorf("the second was asked at %v, %v; want 10 µs after the snapshot at %v", asked.At, err, got[0].Snapshot)
+	var asked epoch.PollRef
+	if _, err := asked.Parse(got[1].Records); err != nil || asked.ReceivedAt.Sub(got[0].Snapshot) != 10*µs {
+		t.Errorf("the second was asked at %v, %v; want 10 µs after the snapshot at %v", asked.ReceivedAt, err, got[0].Snapshot)
 	}
 	if a := readAnswer(got); len(a.Flows) != 1 || a.Flows[0].Key != flowKey(1) {
 		t.Errorf("flows %+v; want the one of before the freeze", a.Flows)

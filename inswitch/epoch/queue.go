@@ -18,7 +18,7 @@ type queue struct {
 	deep        model.Bytes // from which on a packet belongs to a wave
 
 	pauses epoch.Pause // Time without the present one
-	wave   epoch.Wave
+	wave   epoch.CongestionEpisode
 	waved  uint32 // life in which that was
 }
 
@@ -27,15 +27,15 @@ func (q *queue) pausedFor(now model.Time) time.Duration {
 	if q.pauses.Pauses == 0 {
 		return 0
 	}
-	return q.pauses.Time + max(min(now, q.pausedUntil).Sub(q.pauses.Began), 0)
+	return q.pauses.PausedTime + max(min(now, q.pausedUntil).Sub(q.pauses.LastStart), 0)
 }
 
 // swell notes a packet that found the queue deep, and not paused.
 func (q *queue) swell(now model.Time, found model.Bytes) {
-	if q.waved != q.life || q.wave.Most == 0 {
-		q.waved, q.wave = q.life, epoch.Wave{From: now}
+	if q.waved != q.life || q.wave.MaxBytes == 0 {
+		q.waved, q.wave = q.life, epoch.CongestionEpisode{First: now}
 	}
-	q.wave.To, q.wave.Most = now, max(q.wave.Most, uint64(found))
+	q.wave.Last, q.wave.MaxBytes = now, max(q.wave.MaxBytes, uint64(found))
 }
 
 func (t *telemetry) queue(out model.PortID, class model.Priority) *queue {
@@ -55,13 +55,13 @@ func (t *telemetry) pause(ev *inswitch.Event) {
 		if begins {
 			p := &q.pauses
 			if p.Pauses > 0 {
-				p.Ended, p.Time = q.pausedUntil, q.pausedFor(ev.Now)
+				p.LastEnd, p.PausedTime = q.pausedUntil, q.pausedFor(ev.Now)
 			}
-			if p.Pauses == 0 || ev.Now.Sub(p.Ended) > epoch.Calm {
-				p.First, p.Behind = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
+			if p.Pauses == 0 || ev.Now.Sub(p.LastEnd) > epoch.PauseBurstGap {
+				p.BurstStart, p.BytesAtBurstStart = ev.Now, uint64(ev.Switch.Queue(ev.In, class).Bytes)
 			}
 			p.Pauses++
-			p.Began = ev.Now
+			p.LastStart = ev.Now
 		}
 		if q.pauses.Pauses > 0 && (d > 0 || ev.Now < q.pausedUntil) {
 			q.pausedUntil = ev.Now.Add(d)

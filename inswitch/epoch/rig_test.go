@@ -127,7 +127,7 @@ type answer struct {
 	Ports  []epoch.PortEpoch
 	Meters []epoch.Meter
 	Flows  []epoch.Flow // of one flow, epoch and queue summed up
-	Waves  []epoch.Wave
+	Waves  []epoch.CongestionEpisode
 }
 
 func readAnswer(chunks []epoch.Chunk) (a answer) {
@@ -143,8 +143,8 @@ func readAnswer(chunks []epoch.Chunk) (a answer) {
 				var m epoch.Meter
 				must(m.Parse(r.Record()))
 				a.Meters = append(a.Meters, m)
-			case epoch.KindWave:
-				var w epoch.Wave
+			case epoch.KindCongestionEpisode:
+				var w epoch.CongestionEpisode
 				must(w.Parse(r.Record()))
 				a.Waves = append(a.Waves, w)
 			case epoch.KindFlow4, epoch.KindFlow6:
@@ -190,7 +190,7 @@ func (a *answer) sort() {
 	slices.SortFunc(a.Flows, func(x, y epoch.Flow) int {
 		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Out, y.Out), cmp.Compare(x.Priority, y.Priority), x.Key.Compare(y.Key))
 	})
-	slices.SortFunc(a.Waves, func(x, y epoch.Wave) int {
+	slices.SortFunc(a.Waves, func(x, y epoch.CongestionEpisode) int {
 		return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Priority, y.Priority))
 	})
 }

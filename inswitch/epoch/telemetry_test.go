@@ -28,7 +28,7 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 		ports := map[[3]uint32]*epoch.PortEpoch{}
 		meters := map[[4]uint32]*epoch.Meter{}
 		flows := map[epoch.Flow]*epoch.Flow{}
-		waves := map[[2]uint32]*epoch.Wave{}
+		waves := map[[2]uint32]*epoch.CongestionEpisode{}
 		pausedUntil := map[[2]uint32]time.Duration{}
 		number := func(at time.Duration) uint32 { return uint32(at / cfg.Length) }
 		port := func(n uint32, id model.PortID, class model.Priority) *epoch.PortEpoch {
@@ -85,9 +85,9 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 				f.Depth += uint64(depth)
 				if depth >= 4 { // µs at a byte per ns
 					if waves[q] == nil || waves[q].Priority == ended {
-						waves[q] = &epoch.Wave{Port: out, Priority: class, From: model.Time(now)}
+						waves[q] = &epoch.CongestionEpisode{Port: out, Priority: class, First: model.Time(now)}
 					}
-					waves[q].To, waves[q].Most = model.Time(now), max(waves[q].Most, 1000*uint64(depth))
+					waves[q].Last, waves[q].MaxBytes = model.Time(now), max(waves[q].MaxBytes, 1000*uint64(depth))
 				}
 			}
 			k := [4]uint32{n, uint32(in), uint32(out), uint32(class)}

@@ -22,7 +22,7 @@ const again = time.Millisecond
 type crowd struct {
 	run    *run
 	hosts  []*watcher
-	buffer []agent.Trigger
+	buffer []agent.DiagnosisRequest
 }
 
 // watcher hears what the flows of one host do.
@@ -41,12 +41,12 @@ func newCrowd(r *run) (*crowd, error) {
 		w := &watcher{crowd: c, host: h}
 		for _, late := range r.lab.thresholds {
 			cfg := agent.DefaultConfig(h.ID)
-			cfg.Late, cfg.Again = late, again
+			cfg.RTTFactor, cfg.MinRepollInterval = late, again
 			one, err := agent.New(cfg)
 			if err != nil {
 				return nil, err
 			}
-			cfg.Again = echo
+			cfg.MinRepollInterval = echo
 			note, err := agent.New(cfg)
 			if err != nil {
 				return nil, err
@@ -80,27 +80,27 @@ func (c *crowd) look() {
 // Started and the others are told by the simulator.
 func (w *watcher) Started(now model.Time, f *sim.Watched) {
 	for i := range w.agents {
-		e := agent.Expect{BaseRTT: f.BaseRTT, Rate: f.Rate, Finish: f.Ideal}
-		w.agents[i].Start(now, f.Key, e)
-		w.late[i].Start(now, f.Key, e)
+		e := agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal}
+		w.agents[i].StartFlow(now, f.Key, e)
+		w.late[i].StartFlow(now, f.Key, e)
 	}
 }
 
 // Sent passes on.
 func (w *watcher) Sent(now model.Time, key *model.FlowKey, end int64) {
 	for i := range w.agents {
-		w.agents[i].Sent(now, *key, end)
-		w.late[i].Sent(now, *key, end)
+		w.agents[i].OnSent(now, *key, end)
+		w.late[i].OnSent(now, *key, end)
 	}
 }
 
 // Acked passes on.
 func (w *watcher) Acked(now model.Time, key *model.FlowKey, end int64) {
 	for i, a := range w.agents {
-		if t, ok := a.Acked(now, *key, end); ok {
+		if t, ok := a.OnAcked(now, *key, end); ok {
 			w.complain(i, t)
 		}
-		if t, ok := w.late[i].Acked(now, *key, end); ok {
+		if t, ok := w.late[i].OnAcked(now, *key, end); ok {
 			w.note(i, t)
 		}
 	}
@@ -109,10 +109,10 @@ func (w *watcher) Acked(now model.Time, key *model.FlowKey, end int64) {
 // Ended passes on.
 func (w *watcher) Ended(now model.Time, key *model.FlowKey) {
 	for i, a := range w.agents {
-		if t, ok := a.End(now, *key); ok {
+		if t, ok := a.EndFlow(now, *key); ok {
 			w.complain(i, t)
 		}
-		if t, ok := w.late[i].End(now, *key); ok {
+		if t, ok := w.late[i].EndFlow(now, *key); ok {
 			w.note(i, t)
 		}
 	}
@@ -120,16 +120,16 @@ func (w *watcher) Ended(now model.Time, key *model.FlowKey) {
 
 // note keeps that a packet was late, for scoring: the host may have complained
 // of its flow just before, and then keeps silent.
-func (w *watcher) note(threshold int, t agent.Trigger) {
+func (w *watcher) note(threshold int, t agent.DiagnosisRequest) {
 	r := w.crowd.run
 	if r.net.Now() > engine.Of(r.trace.end) {
 		return // the history has ended
 	}
-	r.late[threshold] = append(r.late[threshold], lateness{r.net.Now(), t.Value, t.Reason, r.flows[t.Poll.Flow]})
+	r.late[threshold] = append(r.late[threshold], lateness{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]})
 }
 
 // complain asks at every length of the epoch.
-func (w *watcher) complain(threshold int, t agent.Trigger) {
+func (w *watcher) complain(threshold int, t agent.DiagnosisRequest) {
 	r := w.crowd.run
 	variants := len(r.lab.thresholds) * len(r.lab.lengths)
 	if w.ear.Listen(w.host, r.net.Now()) {
@@ -140,7 +140,7 @@ func (w *watcher) complain(threshold int, t agent.Trigger) {
 		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}
 		simhost.SendPoll(w.host, &t.Poll)
 		c := complaint{
-			lateness: lateness{r.net.Now(), t.Value, t.Reason, r.flows[t.Poll.Flow]},
+			lateness: lateness{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]},
 			event:    t.Poll.Event, variant: v, key: t.Poll.Flow, stopped: simhost.Stopped(w.host, t.Poll.Flow),
 		}
 		if r.lab.full {

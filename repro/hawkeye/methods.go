@@ -108,13 +108,13 @@ func (r *run) path(key model.FlowKey) (list []model.NodeID) {
 func deepUntil(p *provenance.Report) {
 	p.Waves = slices.Clone(p.Waves)
 	for _, q := range p.Pauses {
-		until := q.Ended
-		if q.Began > q.Ended {
+		until := q.LastEnd
+		if q.LastStart > q.LastEnd {
 			until = p.Snapshot
 		}
 		for i := range p.Waves {
 			if w := &p.Waves[i]; w.Port == q.Port && w.Priority == q.Priority {
-				w.To = max(w.To, until)
+				w.Last = max(w.Last, until)
 			}
 		}
 	}

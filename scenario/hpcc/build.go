@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
-	"github.com/weft-telemetry/weft/sim/feedback"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -245,7 +245,7 @@ func (s *Setup) readFlows(c *Config) error {
 		f.SrcPort = uint16(firstPort + made[pair])
 		made[pair]++
 		f.NoCC = free[f.Src]
-		if hops, ok := s.Routes.Distance(f.Src, s.Fabric.Node(f.Dst).IPv4); ok && hops-1 > feedback.MaxHops && c.Mode == HPCC {
+		if hops, ok := s.Routes.Distance(f.Src, s.Fabric.Node(f.Dst).IPv4); ok && hops-1 > congestion.MaxHops && c.Mode == HPCC {
 			far++
 		}
 		// The time is a double there, and what it falls short of a nanosecond
@@ -256,7 +256,7 @@ func (s *Setup) readFlows(c *Config) error {
 		}
 	}
 	if far > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows pass more than %d switches: HPCC's header has no room for them, so their rates never change", far, len(s.Flows), feedback.MaxHops))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows pass more than %d switches: HPCC's header has no room for them, so their rates never change", far, len(s.Flows), congestion.MaxHops))
 	}
 	if late > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d flows start after the end of the run at %v (SIMULATOR_STOP_TIME)", late, len(s.Flows), s.Stop))

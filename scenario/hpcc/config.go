@@ -16,8 +16,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sim/dcqcn"
-	"github.com/weft-telemetry/weft/sim/feedback"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
@@ -35,10 +34,10 @@ type Config struct {
 	Payload int32 // bytes in a packet
 
 	Mode  Mode // of congestion control
-	DCQCN dcqcn.Params
-	// What other controls add. They share gain, increases and lowest rate with
+	DCQCN congestion.DCQCNParams
+	// What other controls add. They share gain, increases and minimum rate with
 	// DCQCN.
-	HPCC    feedback.HPCCParams
+	HPCC    congestion.HPCCParams
 	DCTCPAI model.Rate
 
 	ECN bool // switches mark
@@ -174,7 +173,8 @@ func defaults(name string) *Config {
 	c := &Config{
 		File: name, FCT: "fct.txt", PFC: "pfc.txt",
 		Stop: model.Time(3010 * time.Millisecond), Payload: 1000,
-		Mode: DCQCN, DCQCN: dcqcn.HPCC(), HPCC: feedback.DefaultHPCC(), DCTCPAI: feedback.DefaultDCTCP().AI, ECN: true,
+		Mode: DCQCN, DCQCN: *congestion.HPCCSimDCQCN(), HPCC: *congestion.DefaultHPCC(),
+		DCTCPAI: congestion.DefaultDCTCP().AI, ECN: true,
 		bufferSize: 16, Window: true, GlobalWindow: true, RateBound: true,
 		Threshold: 50 * time.Microsecond, Epoch: time.Millisecond,
 		line: make(map[string]int),

@@ -7,32 +7,26 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/sim/feedback"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/mmu"
 	"github.com/weft-telemetry/weft/topo"
 )
 
 // configure sets the simulator up as the original.
 func (s *Setup) configure(c *Config, o Options) error {
-	control, err := s.control(c, o)
-	if err != nil {
+	if err := s.chooseMode(c, o); err != nil {
 		return err
 	}
 	ecn, err := s.curves(c)
 	if err != nil {
 		return err
 	}
-	h := c.HPCC
-	h.AI, h.MinRate = c.DCQCN.AI, c.DCQCN.MinRate
-	timely := feedback.DefaultTIMELY()
-	timely.AI, timely.HAI, timely.MinRate = c.DCQCN.AI, c.DCQCN.HAI, c.DCQCN.MinRate
 	s.Sim = sim.Config{
 		Seed: o.Seed,
 		MTU:  c.Payload, Overhead: c.headers(), AckSize: c.ackSize(),
 		HPCC: true, NS3: true, Buffer: c.Buffer, PauseTime: 0, // until resumed
 		ECN: ecn,
-		CC:  control, DCQCN: c.DCQCN, HPCCControl: h, TIMELY: timely,
-		DCTCP:       feedback.DCTCPParams{Gain: c.DCQCN.Gain, AI: c.DCTCPAI, MinRate: c.DCQCN.MinRate},
+		Congestion:  c.congestion(),
 		CNPInterval: 0, // in every acknowledgement
 		Window:      c.Window, VarWindow: c.VarWindow, GlobalWindow: c.GlobalWindow, HPCCIdeal: true,
 		NackGap: nackGap, RTO: 0, // never: only a gap makes a sender go back
@@ -51,27 +45,45 @@ func (s *Setup) configure(c *Config, o Options) error {
 	return nil
 }
 
-// control chooses the congestion control.
-func (s *Setup) control(c *Config, o Options) (sim.Control, error) {
-	control, known := map[Mode]sim.Control{
-		NoControl: sim.NoControl, DCQCN: sim.DCQCN, HPCC: sim.HPCC, TIMELY: sim.TIMELY, DCTCP: sim.DCTCP,
-	}[c.Mode]
+// congestion returns the constants of the mode's congestion control, nil for
+// none.
+func (c *Config) congestion() congestion.Params {
+	switch c.Mode {
+	case DCQCN:
+		p := c.DCQCN
+		return &p
+	case HPCC:
+		p := c.HPCC
+		p.AI, p.MinRate = c.DCQCN.AI, c.DCQCN.MinRate
+		return &p
+	case TIMELY:
+		p := congestion.DefaultTIMELY()
+		p.AI, p.HAI, p.MinRate = c.DCQCN.AI, c.DCQCN.HAI, c.DCQCN.MinRate
+		return p
+	case DCTCP:
+		return &congestion.DCTCPParams{Gain: c.DCQCN.Gain, AI: c.DCTCPAI, MinRate: c.DCQCN.MinRate}
+	}
+	return nil
+}
+
+// chooseMode checks the mode, and replaces it if the options ask for DCQCN.
+func (s *Setup) chooseMode(c *Config, o Options) error {
 	switch {
-	case !known && !o.AsDCQCN:
-		return 0, fmt.Errorf("%w, want 0, 1, 3, 7 or 8 (none, DCQCN, HPCC, TIMELY, DCTCP), or --dcqcn to run it with DCQCN instead", controlError(c))
+	case c.Mode == PINT && !o.AsDCQCN:
+		return fmt.Errorf("%w, want 0, 1, 3, 7 or 8 (none, DCQCN, HPCC, TIMELY, DCTCP), or --dcqcn to run it with DCQCN instead", controlError(c))
 	case c.Mode != DCQCN && c.Mode != NoControl && o.AsDCQCN:
 		s.Notes = append(s.Notes, fmt.Sprintf("CC_MODE %d (%v) is run with DCQCN, as asked: rates and completion times are not those of %v", int(c.Mode), c.Mode, c.Mode))
-		c.Mode, control = DCQCN, sim.DCQCN
+		c.Mode = DCQCN
 	}
-	switch control {
-	case sim.DCQCN, sim.DCTCP:
+	switch c.Mode {
+	case DCQCN, DCTCP:
 		if !c.ECN {
 			s.Notes = append(s.Notes, fmt.Sprintf("ENABLE_QCN 0: switches mark nothing, so %v never slows a flow", c.Mode))
 		}
-	case sim.HPCC:
-		return control, s.canStamp(c)
+	case HPCC:
+		return s.canStamp(c)
 	}
-	return control, nil
+	return nil
 }
 
 // canStamp checks what HPCC's header needs. The original goes on with a rate of
@@ -82,8 +94,8 @@ func (s *Setup) canStamp(c *Config) error {
 	}
 	for _, id := range s.Fabric.Switches() {
 		for _, p := range s.Fabric.Node(id).Ports {
-			if !feedback.Named(p.Rate) {
-				return c.errorf("CC_MODE", "CC_MODE 3 (HPCC): port %d of %s has %v, want one of %v", p.ID, s.Fabric.Node(id).Name, p.Rate, feedback.LineRates)
+			if !congestion.EncodableRate(p.Rate) {
+				return c.errorf("CC_MODE", "CC_MODE 3 (HPCC): port %d of %s has %v, want one of %v", p.ID, s.Fabric.Node(id).Name, p.Rate, congestion.LineRates)
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func newDevices(s *scenario.Session) (*devices, error) {
 	var configs []agent.Config
 	for _, id := range s.Network.Fabric().Hosts() {
 		c := agent.DefaultConfig(id)
-		c.Late, c.Again, c.PerHost = late, again, perHost
+		c.RTTFactor, c.MinRepollInterval, c.MinHostInterval = late, again, perHost
 		configs = append(configs, c)
 	}
 	var err error
@@ -69,10 +69,10 @@ const (
 )
 
 // complain passes on what a host says of its flow.
-func (d *devices) complain(at model.Time, t agent.Trigger) {
+func (d *devices) complain(at model.Time, t agent.DiagnosisRequest) {
 	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.Stopped(d.net.Host(src), t.Poll.Flow)
-	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Value, Underway: t.Reason == agent.Age}})
+	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Measured, Underway: t.Reason == agent.Age}})
 }
 
 // Active is part of portwatch.Fabric.

@@ -137,7 +137,7 @@ func TestPublishedHyperIncrease(t *testing.T) {
 // TestRecoveryIsMonotonic cuts a flow as low as it goes and leaves it alone.
 func TestRecoveryIsMonotonic(t *testing.T) {
 	const line = 100 * model.Gbps
-	for name, p := range map[string]Params{"HPCC": HPCCSimDCQCN(), "Paper": PaperDCQCN()} {
+	for name, p := range map[string]*DCQCNParams{"HPCC": HPCCSimDCQCN(), "Paper": PaperDCQCN()} {
 		s := p.newControl(line)
 		var now engine.Time
 		for range 3000 {
@@ -167,35 +167,26 @@ func TestRecoveryIsMonotonic(t *testing.T) {
 			lazy.OnCNP(engine.Time(i+1) * 50 * engine.Microsecond)
 		}
 		if lazy.OnTimer(now); lazy.Rate() != s.Rate() {
-			t.Errorf("%s: rate %d when looked at once, %d when at each step", name, lazy.Rate(), s.Rate())
+			t.Errorf("%s: rate %d when caught up once, %d when at each step", name, lazy.Rate(), s.Rate())
 		}
-	}
-}
-
-func TestZeroStateIsInactive(t *testing.T) {
-	var s State
-	p := PaperDCQCN()
-	made := p.newControl(1)
-	if s.Active() || !made.Active() {
-		t.Errorf("Active() of the zero State = %v, of a made one %v; want false, true", s.Active(), made.Active())
 	}
 }
 
 func TestParams(t *testing.T) {
 	p := HPCCSimDCQCN()
-	for want, spoil := range map[string]func(*Params){
-		"dcqcn: variant 2, want":                                        func(p *Params) { p.Variant = 2 },
-		"dcqcn: gain 0, want above 0 and at most 1":                     func(p *Params) { p.Gain = 0 },
-		"dcqcn: alpha interval 0s, want above 0 and at most 1h0m0s":     func(p *Params) { p.AlphaInterval = 0 },
-		"dcqcn: decrease interval 0s, want above 0 and at most 1h0m0s":  func(p *Params) { p.DecreaseInterval = 0 },
-		"dcqcn: increase interval 0s, want above 0 and at most 1h0m0s":  func(p *Params) { p.IncreaseInterval = 0 },
-		"dcqcn: -1 steps of fast recovery, want at least 0":             func(p *Params) { p.FastRecovery = -1 },
-		"dcqcn: increases -1b/s and 100Mb/s, want at least 0b/s":        func(p *Params) { p.AI = -1 },
-		"dcqcn: lowest rate 0b/s, want at least 1b/s":                   func(p *Params) { p.MinRate = 0 },
-		"dcqcn: byte counter -1B, want at least 0B":                     func(p *Params) { p.Variant, p.ByteCounter = Published, -1 },
-		"dcqcn: rate after the first CNP 0, want above 0 and at most 1": func(p *Params) { p.FirstRate = 0 },
+	for want, spoil := range map[string]func(*DCQCNParams){
+		"dcqcn: variant 2, want":                                        func(p *DCQCNParams) { p.Variant = 2 },
+		"dcqcn: gain 0, want above 0 and at most 1":                     func(p *DCQCNParams) { p.Gain = 0 },
+		"dcqcn: alpha interval 0s, want above 0 and at most 1h0m0s":     func(p *DCQCNParams) { p.AlphaInterval = 0 },
+		"dcqcn: decrease interval 0s, want above 0 and at most 1h0m0s":  func(p *DCQCNParams) { p.DecreaseInterval = 0 },
+		"dcqcn: increase interval 0s, want above 0 and at most 1h0m0s":  func(p *DCQCNParams) { p.IncreaseInterval = 0 },
+		"dcqcn: -1 increases of fast recovery, want at least 0":             func(p *DCQCNParams) { p.FastRecovery = -1 },
+		"dcqcn: increases -1b/s and 100Mb/s, want at least 0b/s":        func(p *DCQCNParams) { p.AI = -1 },
+		"dcqcn: min rate 0b/s, want at least 1b/s":                   func(p *DCQCNParams) { p.MinRate = 0 },
+		"dcqcn: byte counter -1B, want at least 0B":                     func(p *DCQCNParams) { p.Variant, p.ByteCounter = Published, -1 },
+		"dcqcn: rate after the first CNP 0, want above 0 and at most 1": func(p *DCQCNParams) { p.FirstRate = 0 },
 	} {
-		bad := p
+		bad := *p
 		spoil(&bad)
 		if err := bad.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Check() = %v; want %q", err, want)
@@ -220,7 +211,7 @@ func TestNothingAllocates(t *testing.T) {
 // BenchmarkCNP is a CNP after a time without: what the time costs shows in the
 // difference between gaps.
 func BenchmarkCNP(b *testing.B) {
-	for name, p := range map[string]Params{"mellanox": HPCCSimDCQCN(), "published": PaperDCQCN()} {
+	for name, p := range map[string]*DCQCNParams{"mellanox": HPCCSimDCQCN(), "published": PaperDCQCN()} {
 		for _, gap := range []time.Duration{100, time.Microsecond, 50 * time.Microsecond, 10 * time.Millisecond} {
 			b.Run(fmt.Sprintf("%s/gap=%v", name, gap), func(b *testing.B) {
 				s := p.newControl(100 * model.Gbps)
@@ -234,9 +225,8 @@ func BenchmarkCNP(b *testing.B) {
 	}
 }
 
-// BenchmarkLook is what a sender pays per packet to have the rate of the
-// moment.
-func BenchmarkLook(b *testing.B) {
+// BenchmarkOnTimer is what a sender pays per packet for the current rate.
+func BenchmarkOnTimer(b *testing.B) {
 	p := HPCCSimDCQCN()
 	s := p.newControl(100 * model.Gbps)
 	s.OnCNP(0)

@@ -33,27 +33,27 @@ func (b *Builder) Reset(h Header, size, limit int) error {
 		return fmt.Errorf("epoch: epoch length %v, want more than 0", h.EpochLength)
 	}
 	*b = Builder{head: h, size: size, limit: limit, buf: b.buf[:0], ends: b.ends[:0]}
-	b.open()
+	b.openChunk()
 	return nil
 }
 
 // AddPort adds a record to the report.
 func (b *Builder) AddPort(p Port) {
-	if !p.IsZero() && b.room(PortSize) {
+	if !p.IsZero() && b.fits(PortSize) {
 		b.buf = p.AppendTo(b.buf)
 	}
 }
 
 // AddPortEpoch adds a record to the report.
 func (b *Builder) AddPortEpoch(p PortEpoch) {
-	if !p.IsZero() && b.room(PortEpochSize) {
+	if !p.IsZero() && b.fits(PortEpochSize) {
 		b.buf = p.AppendTo(b.buf)
 	}
 }
 
 // AddFlow adds a record to the report. An evicted one sets the flag Evictions.
 func (b *Builder) AddFlow(f *Flow) {
-	if !f.IsZero() && b.room(flowSize+f.Key.Len()) {
+	if !f.IsZero() && b.fits(flowSize+f.Key.Len()) {
 		b.buf = f.AppendTo(b.buf)
 		if f.Evicted {
 			b.head.Flags |= Evictions
@@ -63,42 +63,42 @@ func (b *Builder) AddFlow(f *Flow) {
 
 // AddMeter adds a record to the report.
 func (b *Builder) AddMeter(m Meter) {
-	if !m.IsZero() && b.room(MeterSize) {
+	if !m.IsZero() && b.fits(MeterSize) {
 		b.buf = m.AppendTo(b.buf)
 	}
 }
 
 // AddPause adds a record to the report.
 func (b *Builder) AddPause(p Pause) {
-	if !p.IsZero() && b.room(PauseSize) {
+	if !p.IsZero() && b.fits(PauseSize) {
 		b.buf = p.AppendTo(b.buf)
 	}
 }
 
-// AddWave adds a record to the report.
-func (b *Builder) AddWave(w Wave) {
-	if !w.IsZero() && b.room(WaveSize) {
+// AddCongestionEpisode adds a record to the report.
+func (b *Builder) AddCongestionEpisode(w CongestionEpisode) {
+	if !w.IsZero() && b.fits(CongestionEpisodeSize) {
 		b.buf = w.AppendTo(b.buf)
 	}
 }
 
-// AddHeld adds a record to the report.
-func (b *Builder) AddHeld(h Held) {
-	if !h.IsZero() && b.room(HeldSize) {
+// AddPortPairBacklog adds a record to the report.
+func (b *Builder) AddPortPairBacklog(h PortPairBacklog) {
+	if !h.IsZero() && b.fits(PortPairBacklogSize) {
 		b.buf = h.AppendTo(b.buf)
 	}
 }
 
-// AddWaiting adds a record to the report.
-func (b *Builder) AddWaiting(w *Waiting) {
-	if !w.IsZero() && b.room(HeldSize+w.Key.Len()) {
+// AddFlowBacklog adds a record to the report.
+func (b *Builder) AddFlowBacklog(w *FlowBacklog) {
+	if !w.IsZero() && b.fits(PortPairBacklogSize+w.Key.Len()) {
 		b.buf = w.AppendTo(b.buf)
 	}
 }
 
-// room makes sure that n bytes fit the open chunk, or counts a record as
+// fits makes sure that n bytes fit the open chunk, or counts a record as
 // dropped. Once one is dropped, smaller ones may still find room.
-func (b *Builder) room(n int) bool {
+func (b *Builder) fits(n int) bool {
 	if len(b.buf)-b.start+n+crcSize <= b.size {
 		return true
 	}
@@ -107,18 +107,18 @@ func (b *Builder) room(n int) bool {
 		b.head.Flags |= Truncated
 		return false
 	}
-	b.close()
-	b.open()
+	b.closeChunk()
+	b.openChunk()
 	return true
 }
 
-// open leaves space for a header: its contents are known at the end.
-func (b *Builder) open() {
+// checkHead leaves space for a header: its contents are known at the end.
+func (b *Builder) openChunk() {
 	b.start = len(b.buf)
 	b.buf = append(b.buf, make([]byte, HeaderSize)...)
 }
 
-func (b *Builder) close() {
+func (b *Builder) closeChunk() {
 	b.buf = append(b.buf, make([]byte, crcSize)...)
 	b.ends = append(b.ends, len(b.buf))
 }
@@ -127,7 +127,7 @@ func (b *Builder) close() {
 // least one: a switch with nothing to tell says so. Nothing may be added
 // before the next Reset.
 func (b *Builder) Finish() int {
-	b.close()
+	b.closeChunk()
 	for i := range b.ends {
 		chunk := b.Chunk(i)
 		end := len(chunk) - crcSize

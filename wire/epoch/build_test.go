@@ -17,9 +17,9 @@ type report struct {
 	Flows      []Flow
 	Meters     []Meter
 	Pauses     []Pause
-	Waves      []Wave
-	Helds      []Held
-	Waitings   []Waiting
+	Waves      []CongestionEpisode
+	Helds      []PortPairBacklog
+	Waitings   []FlowBacklog
 }
 
 func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
@@ -55,18 +55,18 @@ func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Pauses = append(r.Pauses, v)
-		case KindWave:
-			var v Wave
+		case KindCongestionEpisode:
+			var v CongestionEpisode
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Waves = append(r.Waves, v)
-		case KindHeld:
-			var v Held
+		case KindPortPairBacklog:
+			var v PortPairBacklog
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Helds = append(r.Helds, v)
-		case KindWaiting4, KindWaiting6:
-			var v Waiting
+		case KindFlowBacklog4, KindFlowBacklog6:
+			var v FlowBacklog
 			_, err := v.Parse(rd.Record())
 			check(err)
 			r.Waitings = append(r.Waitings, v)
@@ -139,7 +139,7 @@ func TestBuilderReachesReader(t *testing.T) {
 					}
 				}
 			case 5:
-				v := Pause{Port: 1, Priority: prio, Pauses: small(t, "pauses"), Behind: small(t, "behind")}
+				v := Pause{Port: 1, Priority: prio, Pauses: small(t, "pauses"), BytesAtBurstStart: small(t, "behind")}
 				b.AddPause(v)
 				if v.Pauses != 0 {
 					said++
@@ -148,8 +148,8 @@ func TestBuilderReachesReader(t *testing.T) {
 					}
 				}
 			case 6:
-				v := Held{In: 1, Out: 2, Priority: prio, Packets: uint32(small(t, "packets"))}
-				b.AddHeld(v)
+				v := PortPairBacklog{In: 1, Out: 2, Priority: prio, Packets: uint32(small(t, "packets"))}
+				b.AddPortPairBacklog(v)
 				if v.Packets != 0 {
 					said++
 					if b.head.Dropped == before {
@@ -158,8 +158,8 @@ func TestBuilderReachesReader(t *testing.T) {
 				}
 			case 7:
 				key := rapid.SampledFrom([]model.FlowKey{sampleFlow.Key, sampleFlow6.Key}).Draw(t, "key")
-				v := Waiting{Held{In: 1, Out: 2, Priority: prio, Packets: uint32(small(t, "packets"))}, key}
-				b.AddWaiting(&v)
+				v := FlowBacklog{PortPairBacklog{In: 1, Out: 2, Priority: prio, Packets: uint32(small(t, "packets"))}, key}
+				b.AddFlowBacklog(&v)
 				if v.Packets != 0 {
 					said++
 					if b.head.Dropped == before {
@@ -167,9 +167,9 @@ func TestBuilderReachesReader(t *testing.T) {
 					}
 				}
 			case 8:
-				v := Wave{Port: 1, Priority: prio, To: 5, Most: small(t, "most")}
-				b.AddWave(v)
-				if v.Most != 0 {
+				v := CongestionEpisode{Port: 1, Priority: prio, Last: 5, MaxBytes: small(t, "most")}
+				b.AddCongestionEpisode(v)
+				if v.MaxBytes != 0 {
 					said++
 					if b.head.Dropped == before {
 						want.Waves = append(want.Waves, v)

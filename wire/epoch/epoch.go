@@ -49,7 +49,7 @@ const (
 	Truncated Flags = 1 << iota // the switch had more to say than is here
 	Evictions                   // flows that lost their place in the table are here, too
 	NoFlows                     // ports and meters only: the switch keeps no flows
-	Elsewhere                   // no records but Asked: they are in the report of another event with the same snapshot
+	ByReference                   // no records but Asked: they are in the report of another event with the same snapshot
 )
 
 // Header is what all chunks of one report share.

@@ -45,7 +45,7 @@ func (f Flow) AppendTo(b []byte) []byte {
 	b = be.AppendUint32(b, f.Epoch)
 	b = be.AppendUint16(b, uint16(f.Out))
 	b = be.AppendUint16(b, uint16(f.In))
-	b = append(b, byte(f.Priority&7), bit(f.Evicted))
+	b = append(b, byte(f.Priority&7), boolByte(f.Evicted))
 	b = be.AppendUint32(b, f.Packets)
 	b = be.AppendUint32(b, f.Paused)
 	b = be.AppendUint64(b, f.Bytes)
@@ -66,7 +66,7 @@ func (f *Flow) Parse(b []byte) (int, error) {
 	if len(b) > 0 && Kind(b[0]) == KindFlow6 {
 		kind, n = KindFlow6, Flow6Size
 	}
-	if err := open(b, kind); err != nil {
+	if err := checkHead(b, kind); err != nil {
 		return 0, err
 	}
 	if b[10] > 7 || b[11] > 1 {
@@ -126,7 +126,7 @@ func (m Meter) AppendTo(b []byte) []byte {
 func (m *Meter) Parse(b []byte) (int, error) {
 	be := binary.BigEndian
 	*m = Meter{}
-	if err := open(b, KindMeter); err != nil {
+	if err := checkHead(b, KindMeter); err != nil {
 		return 0, err
 	}
 	priority := model.Priority(b[10])

@@ -19,11 +19,11 @@ const (
 	KindFlow6     Kind = 4  // Flow with an IPv6 key
 	KindMeter     Kind = 5  // Meter
 	KindPause     Kind = 6  // Pause
-	KindWaiting4  Kind = 7  // Waiting with an IPv4 key
-	KindWaiting6  Kind = 8  // Waiting with an IPv6 key
-	KindHeld      Kind = 9  // Held
-	KindWave      Kind = 10 // Wave
-	KindAsked     Kind = 11 // Asked
+	KindFlowBacklog4  Kind = 7  // FlowBacklog with an IPv4 key
+	KindFlowBacklog6  Kind = 8  // FlowBacklog with an IPv6 key
+	KindPortPairBacklog      Kind = 9  // PortPairBacklog
+	KindCongestionEpisode      Kind = 10 // CongestionEpisode
+	KindPollRef     Kind = 11 // PollRef
 )
 
 // Lengths of the records.
@@ -36,11 +36,11 @@ const (
 	Flow6Size     = flowSize + model.KeyLen6
 	MeterSize     = 24
 	PauseSize     = 54
-	HeldSize      = 20
-	WaveSize      = 30
-	AskedSize     = recordHead + 8
-	Waiting4Size  = HeldSize + model.KeyLen4
-	Waiting6Size  = HeldSize + model.KeyLen6
+	PortPairBacklogSize      = 20
+	CongestionEpisodeSize      = 30
+	PollRefSize     = recordHead + 8
+	FlowBacklog4Size  = PortPairBacklogSize + model.KeyLen4
+	FlowBacklog6Size  = PortPairBacklogSize + model.KeyLen6
 	maxRecord     = Flow6Size
 )
 
@@ -48,8 +48,8 @@ const (
 var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
-	KindPause: PauseSize, KindWaiting4: Waiting4Size, KindWaiting6: Waiting6Size, KindHeld: HeldSize,
-	KindWave: WaveSize, KindAsked: AskedSize,
+	KindPause: PauseSize, KindFlowBacklog4: FlowBacklog4Size, KindFlowBacklog6: FlowBacklog6Size, KindPortPairBacklog: PortPairBacklogSize,
+	KindCongestionEpisode: CongestionEpisodeSize, KindPollRef: PollRefSize,
 }
 
 // recordLen returns the length of the record at the start of b.
@@ -67,8 +67,8 @@ func recordLen(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// open checks that a record of kind k starts b.
-func open(b []byte, k Kind) error {
+// checkHead checks that a record of kind k starts b.
+func checkHead(b []byte, k Kind) error {
 	if len(b) > 0 && Kind(b[0]) != k {
 		return ErrRecord
 	}
@@ -99,7 +99,7 @@ func (p Port) AppendTo(b []byte) []byte {
 	be := binary.BigEndian
 	b = append(b, byte(KindPort), PortSize)
 	b = be.AppendUint16(b, uint16(p.Port))
-	b = append(b, byte(p.Priority&7), bit(p.Paused))
+	b = append(b, byte(p.Priority&7), boolByte(p.Paused))
 	b = be.AppendUint64(b, uint64(p.Remaining))
 	b = be.AppendUint64(b, p.PauseFrames)
 	b = be.AppendUint64(b, p.Queued)
@@ -111,7 +111,7 @@ func (p Port) AppendTo(b []byte) []byte {
 func (p *Port) Parse(b []byte) (int, error) {
 	be := binary.BigEndian
 	*p = Port{}
-	if err := open(b, KindPort); err != nil {
+	if err := checkHead(b, KindPort); err != nil {
 		return 0, err
 	}
 	if b[4] > 7 || b[5] > 1 {
@@ -170,7 +170,7 @@ func (p PortEpoch) AppendTo(b []byte) []byte {
 func (p *PortEpoch) Parse(b []byte) (int, error) {
 	be := binary.BigEndian
 	*p = PortEpoch{}
-	if err := open(b, KindPortEpoch); err != nil {
+	if err := checkHead(b, KindPortEpoch); err != nil {
 		return 0, err
 	}
 	if b[8] > 7 || b[9] != 0 {
@@ -189,7 +189,7 @@ func (p *PortEpoch) Parse(b []byte) (int, error) {
 	return PortEpochSize, nil
 }
 
-func bit(v bool) byte {
+func boolByte(v bool) byte {
 	if v {
 		return 1
 	}

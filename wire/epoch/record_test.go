@@ -29,10 +29,10 @@ var (
 		},
 		Packets: 1, Bytes: 64,
 	}
-	samplePause = Pause{Port: 1, Priority: 3, Began: 0x1122, Ended: 0x1100, First: 0x1000, Behind: 0x10000, Pauses: 7, Time: 0x99}
-	sampleWave  = Wave{Port: 1, Priority: 3, From: 0x1000, To: 0x1122, Most: 0x10000}
-	sampleAsked = Asked{At: 0x1122}
-	sampleHeld  = Held{In: 1, Out: 2, Priority: 3, Packets: 100, Bytes: 0x1000}
+	samplePause = Pause{Port: 1, Priority: 3, LastStart: 0x1122, LastEnd: 0x1100, BurstStart: 0x1000, BytesAtBurstStart: 0x10000, Pauses: 7, PausedTime: 0x99}
+	sampleWave  = CongestionEpisode{Port: 1, Priority: 3, First: 0x1000, Last: 0x1122, MaxBytes: 0x10000}
+	sampleAsked = PollRef{ReceivedAt: 0x1122}
+	sampleHeld  = PortPairBacklog{In: 1, Out: 2, Priority: 3, Packets: 100, Bytes: 0x1000}
 	sampleMeter = Meter{Epoch: 0x55, In: 1, Out: 2, Priority: AnyPriority, Packets: 100, Bytes: 0x1000}
 )
 
@@ -118,22 +118,22 @@ func TestRecords(t *testing.T) {
 		testRecord(t, flow6Hex, sampleFlow6, sampleFlow, map[int]byte{10: 0xff, 11: 0x80})
 	})
 	t.Run("pause", func(t *testing.T) {
-		testRecord(t, pauseHex, samplePause, Pause{Time: 9}, map[int]byte{4: 8, 5: 1})
+		testRecord(t, pauseHex, samplePause, Pause{PausedTime: 9}, map[int]byte{4: 8, 5: 1})
 	})
 	t.Run("waiting4", func(t *testing.T) {
-		testRecord(t, waiting4Hex, Waiting{sampleHeld, sampleFlow.Key}, Waiting{Key: sampleFlow6.Key}, map[int]byte{6: 8, 7: 1})
+		testRecord(t, waiting4Hex, FlowBacklog{sampleHeld, sampleFlow.Key}, FlowBacklog{Key: sampleFlow6.Key}, map[int]byte{6: 8, 7: 1})
 	})
 	t.Run("waiting6", func(t *testing.T) {
-		testRecord(t, waiting6Hex, Waiting{sampleHeld, sampleFlow6.Key}, Waiting{Key: sampleFlow.Key}, map[int]byte{6: 0xff, 7: 0x80})
+		testRecord(t, waiting6Hex, FlowBacklog{sampleHeld, sampleFlow6.Key}, FlowBacklog{Key: sampleFlow.Key}, map[int]byte{6: 0xff, 7: 0x80})
 	})
 	t.Run("held", func(t *testing.T) {
-		testRecord(t, heldHex, sampleHeld, Held{Bytes: 9}, map[int]byte{6: 8, 7: 1})
+		testRecord(t, heldHex, sampleHeld, PortPairBacklog{Bytes: 9}, map[int]byte{6: 8, 7: 1})
 	})
 	t.Run("wave", func(t *testing.T) {
-		testRecord(t, waveHex, sampleWave, Wave{Most: 9}, map[int]byte{4: 8, 5: 1})
+		testRecord(t, waveHex, sampleWave, CongestionEpisode{MaxBytes: 9}, map[int]byte{4: 8, 5: 1})
 	})
 	t.Run("asked", func(t *testing.T) {
-		testRecord(t, askedHex, sampleAsked, Asked{At: 9}, nil)
+		testRecord(t, askedHex, sampleAsked, PollRef{ReceivedAt: 9}, nil)
 	})
 	t.Run("meter of all classes", func(t *testing.T) {
 		testRecord(t, anyMeterHex, sampleMeter, Meter{Bytes: 9}, map[int]byte{10: 8, 11: 1})
@@ -155,9 +155,9 @@ func TestPriorityIsCutToThreeBits(t *testing.T) {
 		"flow":       {Flow{Priority: 11}.AppendTo(nil), 10},
 		"meter":      {Meter{Priority: 11}.AppendTo(nil), 10},
 		"pause":      {Pause{Priority: 11}.AppendTo(nil), 4},
-		"held":       {Held{Priority: 11}.AppendTo(nil), 6},
-		"wave":       {Wave{Priority: 11}.AppendTo(nil), 4},
-		"waiting":    {Waiting{Held: Held{Priority: 11}}.AppendTo(nil), 6},
+		"held":       {PortPairBacklog{Priority: 11}.AppendTo(nil), 6},
+		"wave":       {CongestionEpisode{Priority: 11}.AppendTo(nil), 4},
+		"waiting":    {FlowBacklog{PortPairBacklog: PortPairBacklog{Priority: 11}}.AppendTo(nil), 6},
 	} {
 		if tc.got[tc.at] != 3 {
 			t.Errorf("%s: priority 11 is written as %d; want 3", name, tc.got[tc.at])
@@ -188,10 +188,10 @@ func FuzzFlow(f *testing.F)      { fuzzRecord[Flow](f, flow4Hex, flow6Hex) }
 func FuzzMeter(f *testing.F)     { fuzzRecord[Meter](f, meterHex, anyMeterHex) }
 
 func FuzzPause(f *testing.F)   { fuzzRecord[Pause](f, pauseHex) }
-func FuzzWave(f *testing.F)    { fuzzRecord[Wave](f, waveHex) }
-func FuzzAsked(f *testing.F)   { fuzzRecord[Asked](f, askedHex) }
-func FuzzHeld(f *testing.F)    { fuzzRecord[Held](f, heldHex) }
-func FuzzWaiting(f *testing.F) { fuzzRecord[Waiting](f, waiting4Hex, waiting6Hex) }
+func FuzzWave(f *testing.F)    { fuzzRecord[CongestionEpisode](f, waveHex) }
+func FuzzAsked(f *testing.F)   { fuzzRecord[PollRef](f, askedHex) }
+func FuzzHeld(f *testing.F)    { fuzzRecord[PortPairBacklog](f, heldHex) }
+func FuzzWaiting(f *testing.F) { fuzzRecord[FlowBacklog](f, waiting4Hex, waiting6Hex) }
 
 func TestRecordAllocs(t *testing.T) {
 	var (
@@ -200,12 +200,12 @@ func TestRecordAllocs(t *testing.T) {
 		fl Flow
 		m  Meter
 		pa Pause
-		h  Held
-		w  Waiting
-		wa Wave
-		as Asked
+		h  PortPairBacklog
+		w  FlowBacklog
+		wa CongestionEpisode
+		as PollRef
 	)
-	sampleWaiting := Waiting{sampleHeld, sampleFlow6.Key}
+	sampleWaiting := FlowBacklog{sampleHeld, sampleFlow6.Key}
 	buf := make([]byte, 0, maxRecord)
 	if n := testing.AllocsPerRun(100, func() {
 		buf = samplePort.AppendTo(buf[:0])

@@ -163,12 +163,12 @@ func reportSamples() []sample {
 	report4.Records = epoch.Flow{Epoch: 31, Out: 4, In: 1, Priority: 3, Evicted: true, Key: key4, Packets: 40, Paused: 18, Bytes: 41920, Depth: 300, PausedDepth: 600, First: 12, Last: 990}.AppendTo(report4.Records)
 	report4.Records = epoch.Flow{Epoch: 32, Out: 4, In: 2, Priority: 3, Key: key6, Packets: 10}.AppendTo(report4.Records)
 	report4.Records = epoch.Meter{Epoch: 31, In: 1, Out: 4, Priority: 3, Packets: 45, Bytes: 47160}.AppendTo(report4.Records)
-	held := epoch.Held{In: 1, Out: 4, Priority: 3, Packets: 7, Bytes: 7336}
-	report4.Records = epoch.Pause{Port: 4, Priority: 3, Began: 999_000, Ended: 900_000, First: 800_000, Behind: 2096, Pauses: 3, Time: 50_000}.AppendTo(report4.Records)
-	report4.Records = epoch.Waiting{Held: held, Key: key4}.AppendTo(report4.Records)
-	report4.Records = epoch.Waiting{Held: held, Key: key6}.AppendTo(report4.Records)
+	held := epoch.PortPairBacklog{In: 1, Out: 4, Priority: 3, Packets: 7, Bytes: 7336}
+	report4.Records = epoch.Pause{Port: 4, Priority: 3, LastStart: 999_000, LastEnd: 900_000, BurstStart: 800_000, BytesAtBurstStart: 2096, Pauses: 3, PausedTime: 50_000}.AppendTo(report4.Records)
+	report4.Records = epoch.FlowBacklog{PortPairBacklog: held, Key: key4}.AppendTo(report4.Records)
+	report4.Records = epoch.FlowBacklog{PortPairBacklog: held, Key: key6}.AppendTo(report4.Records)
 	report4.Records = held.AppendTo(report4.Records)
-	report4.Records = epoch.Wave{Port: 4, Priority: 3, From: 700_000, To: 800_000, Most: 81920}.AppendTo(report4.Records)
+	report4.Records = epoch.CongestionEpisode{Port: 4, Priority: 3, First: 700_000, Last: 800_000, MaxBytes: 81920}.AppendTo(report4.Records)
 
 	md := intreport.Metadata{
 		Bits:    intreport.BitPorts | intreport.BitHopLatency | intreport.BitQueue | intreport.BitIngressTime | intreport.BitEgressTime | intreport.BitUtilisation,
