@@ -22,7 +22,7 @@ import (
 	"github.com/weft-telemetry/weft/scenario/live"
 )
 
-// demoFlags are those of weft demo.
+// demoFlags are the flags of weft demo.
 type demoFlags struct {
 	live.Config
 	rate   string
@@ -38,22 +38,23 @@ func (a *app) demoCommand() *cobra.Command {
 	f := demoFlags{Config: live.DefaultConfig(), every: 30 * time.Second, listen: "127.0.0.1:8080"}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch a fabric live: traffic, faults, and what is found of them",
-		Long: `Watch a fabric live. No configuration, no root.
+		Short: "Run Weft on a simulated fabric with injected faults",
+		Long: `Run Weft on a simulated fabric with injected faults. It needs no configuration and
+no root.
 
-A simulated fat-tree carries RDMA and TCP traffic without end. Every switch runs
-all telemetry programs; their reports go over DTA into memory, from there to
-the analyses, and into a DuckDB file. Every half minute something breaks: an
-incast, a black hole, a PFC storm, a loop, silent drops, a deadlock, a bad hash.
-What is found of it is on the page and in the API at 127.0.0.1:8080.
+A simulated fat-tree carries RDMA and TCP traffic. Every switch runs all telemetry
+programs; their reports go over DTA into memory, from there to the analyses, and
+into a DuckDB file. A fault is injected every 30 seconds: an incast, a blackhole, a
+PFC storm, a forwarding loop, silent drops, a PFC deadlock, an ECMP imbalance. The
+console and the API at 127.0.0.1:8080 show what Weft finds.
 
-A fabric of 100 Gb/s carries more packets than can be simulated in their time,
-so it is shown in slow motion; at 1 Gb/s it runs in real time. --pace says how
-many seconds of the fabric pass in one of the wall.
+A 100 Gb/s fabric carries more packets than can be simulated in real time, so it
+runs slower than real time; a 1 Gb/s fabric runs in real time. --pace sets the ratio
+of simulated time to real time.
 
-With --once every fault is made once, as fast as the machine can, and what was
-found is compared with what was broken. The exit code is 1 if a fault was missed
-or one was invented.`,
+With --once every fault is injected once, as fast as the machine can, and the
+findings are compared with the injected faults. The exit code is 1 if a fault was
+missed or a finding was false.`,
 		Example: `  weft demo
   weft demo --rate 1Gb/s
   weft demo --once --seed 7`,
@@ -71,20 +72,20 @@ or one was invented.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&f.K, "k", f.K, "size of the fat-tree")
-	fl.StringVar(&f.rate, "rate", f.Rate.String(), "of its links")
-	fl.Float64Var(&f.Load, "load", f.Load, "background traffic, as a share of what hosts can send")
-	fl.Uint64Var(&f.Seed, "seed", f.Seed, "decides traffic, routes and faults; the same seed replays")
-	fl.Float64Var(&f.pace, "pace", 0, "seconds of the fabric in one of the wall; 0: by the rate")
-	fl.DurationVar(&f.every, "every", f.every, "between two faults; 0: none by itself")
-	fl.StringVar(&f.listen, "listen", f.listen, "address of the page and the API")
-	fl.StringVar(&f.pprof, "pprof", "", "loopback address of the Go profiler; left out: none")
-	fl.StringVar(&f.store, "store", "", "keep records in this DuckDB file; left out: a temporary one")
-	fl.BoolVar(&f.once, "once", false, "make every fault once at full speed, and compare")
+	fl.IntVar(&f.K, "k", f.K, "ports per switch of the fat-tree (4 to 16)")
+	fl.StringVar(&f.rate, "rate", f.Rate.String(), "rate of the links")
+	fl.Float64Var(&f.Load, "load", f.Load, "background load, as a share of the hosts' link capacity")
+	fl.Uint64Var(&f.Seed, "seed", f.Seed, "random seed of traffic, routes and faults")
+	fl.Float64Var(&f.pace, "pace", 0, "simulated seconds per real second; 0 chooses it by the link rate")
+	fl.DurationVar(&f.every, "every", f.every, "real time between injected faults; 0 injects none")
+	fl.StringVar(&f.listen, "listen", f.listen, "address of the console and the API")
+	fl.StringVar(&f.pprof, "pprof", "", "loopback address of the Go profiler (default: disabled)")
+	fl.StringVar(&f.store, "store", "", "keep records in this DuckDB file (default: a temporary file)")
+	fl.BoolVar(&f.once, "once", false, "inject every fault once at full speed and compare the findings")
 	return cmd
 }
 
-// maxPace is the API's bound, too.
+// maxPace is also the API's limit.
 const maxPace = 1000.0
 
 func (f *demoFlags) check() error {
@@ -111,7 +112,7 @@ func (f *demoFlags) check() error {
 	return nil
 }
 
-// demoLive plays until it is interrupted.
+// demoLive runs until it is interrupted.
 func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error) {
 	out := cmd.OutOrStdout()
 	path := f.store
@@ -131,12 +132,23 @@ func demoLive(ctx context.Context, cmd *cobra.Command, f *demoFlags) (err error)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Weft watches a fat-tree of %d hosts at %v; one second here is %v there.\n", f.K*f.K*f.K/4, f.Rate, time.Duration(f.pace*float64(time.Second)))
-	fmt.Fprintf(out, "Page and API: http://%s/    Records: %s    Ctrl-C ends it.\n\n", s.Addr(), path)
+	fmt.Fprintf(out, "Weft monitors a fat-tree of %d hosts at %s; %s.\n", f.K*f.K*f.K/4, model.FormatRate(f.Rate), formatPace(f.pace))
+	fmt.Fprintf(out, "Console and API: http://%s/    Records: %s    Ctrl-C stops it.\n\n", s.Addr(), path)
 	return s.Run(ctx)
 }
 
-// demoOnce makes every fault once and compares.
+// formatPace formats the ratio of simulated time to real time.
+func formatPace(pace float64) string {
+	switch {
+	case pace == 1:
+		return "it runs in real time"
+	case pace < 1:
+		return fmt.Sprintf("it runs %.3g× slower than real time", 1/pace)
+	}
+	return fmt.Sprintf("it runs up to %.3g× faster than real time", pace)
+}
+
+// demoOnce injects every fault once and compares the findings.
 func (a *app) demoOnce(ctx context.Context, cmd *cobra.Command, f *demoFlags) error {
 	var d *live.Director
 	lab, err := live.New(f.Config, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }})
@@ -169,7 +181,7 @@ func (a *app) demoOnce(ctx context.Context, cmd *cobra.Command, f *demoFlags) er
 func printScore(w io.Writer, r live.Report) error {
 	fmt.Fprintln(w)
 	var t table
-	t.row("FAULT", "WHERE", "FOUND", "AFTER", "CAUSE", "SOURCES")
+	t.row("FAULT", "LOCATION", "FOUND", "AFTER", "CAUSE", "SOURCES")
 	for _, f := range r.Faults {
 		found, after := "no", "-"
 		if f.Found {

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// diagnoseFlags are those of weft diagnose.
+// diagnoseFlags are the flags of weft diagnose.
 type diagnoseFlags struct {
 	serverFlags
 	span     spanFlags
@@ -30,16 +30,15 @@ func (a *app) diagnoseCommand() *cobra.Command {
 	var f diagnoseFlags
 	cmd := &cobra.Command{
 		Use:   "diagnose [FLOW]",
-		Short: "Ask a controller why a flow is slow",
-		Long: `Report a slow flow to a controller and wait for the verdict: which anomaly holds
-it up, its kind of cause, and which flows have a part in it. Tenants may ask with
-their own token about flows of their own addresses, and are told nothing of
-others.
+		Short: "Diagnose why a flow is slow",
+		Long: `Request a diagnosis of a slow flow and wait for the verdict: anomaly, root cause and
+culprit flows. Tenants can request diagnoses of flows of their addresses with their
+token, and see nothing of other tenants' flows.
 
-Without FLOW the verdicts of a span of time are listed; --id shows one with what
-it rests on, and --draw writes its graph of who waited for whom.
+Without FLOW it lists the diagnoses of a time range; --id shows one with its
+evidence, and --draw writes its provenance graph.
 
-The exit code is 3 if something holds the flow up.`,
+The exit code is 3 if the network delays the flow.`,
 		Example: `  weft diagnose 'udp 10.0.0.2:10000 > 10.2.0.2:4791'
   weft diagnose --last 10m
   weft diagnose --id d3 --draw why.svg`,
@@ -49,11 +48,11 @@ The exit code is 3 if something holds the flow up.`,
 	f.add(cmd)
 	f.span.addOfRecords(cmd, "")
 	fl := cmd.Flags()
-	fl.DurationVar(&f.wait, "wait", 10*time.Second, "how long to wait for the verdict")
-	fl.StringVar(&f.id, "id", "", "show this verdict with all that it rests on")
-	fl.StringVar(&f.draw, "draw", "", "with --id: write its graph to this file, .svg or .dot")
-	fl.StringVar(&f.query.After, "after", "", "go on behind an earlier answer")
-	fl.IntVar(&f.query.Limit, "top", 100, "how many to show at most")
+	fl.DurationVar(&f.wait, "wait", 10*time.Second, "maximum time to wait for the verdict")
+	fl.StringVar(&f.id, "id", "", "show this diagnosis with its evidence")
+	fl.StringVar(&f.draw, "draw", "", "with --id: write its provenance graph to this file, .svg or .dot")
+	fl.StringVar(&f.query.After, "after", "", afterHelp)
+	fl.IntVar(&f.query.Limit, "top", 100, "maximum number of diagnoses to show")
 	return cmd
 }
 
@@ -63,23 +62,23 @@ func (f *diagnoseFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	case err != nil:
 		return err
 	case len(args) == 1 && f.id != "":
-		return usagef("a flow and --id: want one of them")
+		return usagef("FLOW and --id: want one of them")
 	case f.draw != "" && f.id == "":
-		return usagef("--draw is of one verdict, want --id with it")
+		return usagef("--draw needs --id, the diagnosis to draw")
 	case f.draw != "" && !strings.HasSuffix(f.draw, ".svg") && !strings.HasSuffix(f.draw, ".dot"):
-		return usagef("--draw %s, want a file whose name ends with .svg or .dot", f.draw)
+		return usagef("--draw %s, want a file name that ends with .svg or .dot", f.draw)
 	case f.wait < 0:
 		return usagef("--wait %v, want 0 or more", f.wait)
 	case len(args) == 1:
-		return f.report(a, cmd, c, args[0])
+		return f.requestDiagnosis(a, cmd, c, args[0])
 	case f.id != "":
 		return f.show(a, cmd, c)
 	}
 	return f.list(a, cmd, c)
 }
 
-// report asks about a flow and waits for the verdict.
-func (f *diagnoseFlags) report(a *app, cmd *cobra.Command, c *client.Client, flow string) error {
+// requestDiagnosis requests a diagnosis of a flow and waits for the verdict.
+func (f *diagnoseFlags) requestDiagnosis(a *app, cmd *cobra.Command, c *client.Client, flow string) error {
 	key, err := model.ParseFlowKey(flow)
 	if err != nil {
 		return usageError{err}
@@ -88,7 +87,7 @@ func (f *diagnoseFlags) report(a *app, cmd *cobra.Command, c *client.Client, flo
 	if err != nil {
 		return f.advice(err)
 	}
-	for end := time.Now().Add(f.wait - maxWait); s.State != "done" && time.Now().Before(end); time.Sleep(askAgain) {
+	for end := time.Now().Add(f.wait - maxWait); s.State != "done" && time.Now().Before(end); time.Sleep(pollInterval) {
 		if s, err = c.SlowFlow(cmd.Context(), s.ID); err != nil {
 			return f.advice(err)
 		}
@@ -96,7 +95,7 @@ func (f *diagnoseFlags) report(a *app, cmd *cobra.Command, c *client.Client, flo
 	return a.printSlowFlow(cmd.OutOrStdout(), &s)
 }
 
-// show prints one verdict, and draws its graph.
+// show prints one diagnosis and draws its graph.
 func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, c *client.Client) error {
 	d, err := c.Diagnosis(cmd.Context(), f.id)
 	if err != nil {
@@ -117,7 +116,7 @@ func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, c *client.Client) error
 	return printDiagnosis(cmd.OutOrStdout(), &d)
 }
 
-// list prints the verdicts of a span of time.
+// list prints the diagnoses of a time range.
 func (f *diagnoseFlags) list(a *app, cmd *cobra.Command, c *client.Client) (err error) {
 	if f.query.Range, err = f.span.ofRecords(); err != nil {
 		return err
@@ -139,15 +138,15 @@ func (f *diagnoseFlags) list(a *app, cmd *cobra.Command, c *client.Client) (err 
 	return nil
 }
 
-// maxWait is how long a controller holds an answer back, askAgain how often it is
-// asked after that.
+// maxWait is how long a controller delays its answer, pollInterval the interval
+// of queries after that.
 const (
-	maxWait  = 5 * time.Second
-	askAgain = 200 * time.Millisecond
+	maxWait      = 5 * time.Second
+	pollInterval = 200 * time.Millisecond
 )
 
-// heldUp is how many flows that a verdict holds up are named.
-const heldUp = 8
+// maxVictims is how many affected flows of a verdict are listed.
+const maxVictims = 8
 
 func (a *app) printSlowFlow(w io.Writer, s *api.SlowFlow) error {
 	var err error
@@ -163,12 +162,12 @@ func (a *app) printSlowFlow(w io.Writer, s *api.SlowFlow) error {
 }
 
 func printVerdicts(w io.Writer, s *api.SlowFlow) {
-	fmt.Fprintf(w, "%v, reported as %s\n", s.Flow, s.ID)
+	fmt.Fprintf(w, "diagnosis request %s: %v\n", s.ID, s.Flow)
 	switch {
 	case s.State != "done":
-		fmt.Fprintln(w, "no verdict yet; --wait longer, or ask again")
+		fmt.Fprintln(w, "no verdict yet; increase --wait, or request it again")
 	case len(s.Verdicts) == 0:
-		fmt.Fprintln(w, "nothing in the network holds it up, or nothing could be seen")
+		fmt.Fprintln(w, "no cause found in the network: the flow is not delayed there, or no switch reported on it")
 	}
 	for i := range s.Verdicts {
 		v := &s.Verdicts[i]
@@ -176,32 +175,32 @@ func printVerdicts(w io.Writer, s *api.SlowFlow) {
 		if v.CauseDetail != "" {
 			cause += " (" + v.CauseDetail + ")"
 		}
-		fmt.Fprintf(w, "\n%s, by %s; the flow is a %s; certain to %s\n", v.Anomaly, cause, v.Role, percent(v.Confidence))
+		fmt.Fprintf(w, "\n%s, root cause %s; the flow is a %s; confidence %.2f\n", v.Anomaly, cause, v.Role, v.Confidence)
 		for _, c := range v.Culprits {
-			fmt.Fprintf(w, "  part of the cause: %v, %s\n", c.Flow, percent(c.Weight))
+			fmt.Fprintf(w, "  culprit: %v, share %s\n", c.Flow, model.FormatShare(c.Weight))
 		}
-		for _, k := range v.Victims[:min(heldUp, len(v.Victims))] {
-			fmt.Fprintf(w, "  held up: %v\n", k)
+		for _, k := range v.Victims[:min(maxVictims, len(v.Victims))] {
+			fmt.Fprintf(w, "  affected: %v\n", k)
 		}
-		if more := len(v.Victims) - heldUp; more > 0 {
-			fmt.Fprintf(w, "  held up: %d more\n", more)
+		if more := len(v.Victims) - maxVictims; more > 0 {
+			fmt.Fprintf(w, "  affected: %d more\n", more)
 		}
 		if v.Others {
-			fmt.Fprintln(w, "  flows of others are part of the cause")
+			fmt.Fprintln(w, "  flows of other tenants are culprits, too")
 		}
 		fmt.Fprintf(w, "  %s\n", v.Advice)
 		if v.Diagnosis != "" {
-			fmt.Fprintf(w, "  more: weft diagnose --id %s\n", v.Diagnosis)
+			fmt.Fprintf(w, "  details: weft diagnose --id %s\n", v.Diagnosis)
 		}
 	}
 }
 
 func printDiagnosisRows(w io.Writer, list []api.Diagnosis) error {
 	var t table
-	t.row("ID", "TIME", "ANOMALY", "CAUSE", "BEGAN AT", "VICTIM", "CERTAIN")
+	t.row("ID", "TIME", "ANOMALY", "CAUSE", "LOCATION", "VICTIM", "CONFIDENCE")
 	for i := range list {
 		d := &list[i]
-		t.row(d.ID, clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow, percent(d.Confidence))
+		t.row(d.ID, clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow, fmt.Sprintf("%.2f", d.Confidence))
 	}
 	return t.print(w)
 }
@@ -217,17 +216,17 @@ func portName(p *api.PortRef) string {
 }
 
 func printDiagnosis(w io.Writer, d *api.DiagnosisDetail) error {
-	fmt.Fprintf(w, "%s  %s, by %s (%s), certain to %s\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail), percent(d.Confidence))
-	fmt.Fprintf(w, "at %s: %v is held up; it began at %s\n", clock(d.Time), d.Victim.Flow, portName(d.Initial))
+	fmt.Fprintf(w, "%s  %s, root cause %s (%s), confidence %.2f\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail), d.Confidence)
+	fmt.Fprintf(w, "%s: victim %v; initial location %s\n", clock(d.Time), d.Victim.Flow, portName(d.Initial))
 	if d.Remedy != "" {
-		fmt.Fprintf(w, "to do: %s\n", d.Remedy)
+		fmt.Fprintf(w, "action: %s\n", d.Remedy)
 	}
 	for _, c := range d.Culprits {
 		who := c.Host
 		if c.Flow != nil {
 			who = c.Flow.Flow.String()
 		}
-		fmt.Fprintf(w, "  culprit: %s, %s\n", who, percent(c.Weight))
+		fmt.Fprintf(w, "  culprit: %s, share %s\n", who, model.FormatShare(c.Weight))
 	}
 	ports := func(what string, list []api.PortRef) {
 		var names []string
@@ -238,11 +237,11 @@ func printDiagnosis(w io.Writer, d *api.DiagnosisDetail) error {
 			fmt.Fprintf(w, "  %s: %s\n", what, strings.Join(names, ", "))
 		}
 	}
-	ports("pauses went", d.PFCPath)
-	ports("loop", d.DeadlockCycle)
+	ports("PFC path", d.PFCPath)
+	ports("deadlock cycle", d.DeadlockCycle)
 	for _, e := range d.Evidence {
 		fmt.Fprintf(w, "  %s\n", e)
 	}
-	_, err := fmt.Fprintf(w, "%s polled, %v of telemetry\n", plural.Count(d.Switches, "switch"), model.Bytes(d.Telemetry))
+	_, err := fmt.Fprintf(w, "%s polled, %s of telemetry\n", plural.Count(d.Switches, "switch"), model.FormatBytes(model.Bytes(d.Telemetry)))
 	return err
 }

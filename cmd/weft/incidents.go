@@ -17,7 +17,7 @@ func (a *app) incidentsCommand() *cobra.Command {
 	var q api.IncidentsQuery
 	cmd := &cobra.Command{
 		Use:   "incidents [ID]",
-		Short: "Ask a controller what went wrong",
+		Short: "List incidents: cause, location, impact",
 		Example: `  weft incidents
   weft incidents --last 10m --cause blackhole
   weft incidents --state open --server https://weft.example:8443
@@ -54,12 +54,12 @@ func (a *app) incidentsCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	span.addOfRecords(cmd, "")
-	cmd.Flags().StringVar(&q.After, "after", "", "go on behind an earlier answer")
-	cmd.Flags().IntVar(&q.Limit, "top", 100, "how many to show at most")
-	cmd.Flags().StringVar(&q.Cause, "cause", "", "of one cause, such as blackhole")
-	cmd.Flags().StringVar(&q.State, "state", "", "open or closed ones alone")
-	cmd.Flags().StringVar(&q.Severity, "severity", "", "of one severity: notice, warning, critical")
-	cmd.Flags().StringVar(&q.Node, "node", "", "that concern a node")
+	cmd.Flags().StringVar(&q.After, "after", "", afterHelp)
+	cmd.Flags().IntVar(&q.Limit, "top", 100, "maximum number of incidents to show")
+	cmd.Flags().StringVar(&q.Cause, "cause", "", "only incidents of this cause, e.g. blackhole")
+	cmd.Flags().StringVar(&q.State, "state", "", "only incidents in this state: open or closed")
+	cmd.Flags().StringVar(&q.Severity, "severity", "", "only incidents of this severity: notice, warning or critical")
+	cmd.Flags().StringVar(&q.Node, "node", "", "only incidents that involve this node")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func printIncidents(w io.Writer, list []api.Incident) error {
 		return err
 	}
 	var t table
-	t.row("ID", "STATE", "SEVERITY", "CAUSE", "PLACE", "BEGIN", "SUMMARY")
+	t.row("ID", "STATE", "SEVERITY", "CAUSE", "LOCATION", "START", "SUMMARY")
 	for i := range list {
 		in := &list[i]
 		t.row(in.ID, in.State, in.Severity, in.Cause, in.Location, in.Begin.Format("2006-01-02 15:04:05.000"), in.Summary)
@@ -83,24 +83,24 @@ func (a *app) printIncident(cmd *cobra.Command, in *api.IncidentDetail) error {
 		return printJSON(out, in)
 	}
 	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, in.Begin.Format("2006-01-02 15:04:05.000"), in.Sentence)
-	var said, missing []string
+	var evidence, missing []string
 	for i := range in.Evidence {
-		said = append(said, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))
+		evidence = append(evidence, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))
 	}
 	for i := range in.Missing {
 		missing = append(missing, in.Missing[i].Source)
 	}
-	fmt.Fprintf(out, "confidence: %.2f, by statements of %s", in.Confidence, strings.Join(said, ", "))
+	fmt.Fprintf(out, "confidence: %.2f; evidence: %s", in.Confidence, strings.Join(evidence, ", "))
 	if len(missing) > 0 {
-		fmt.Fprintf(out, "; nothing was heard of %s", strings.Join(missing, ", "))
+		fmt.Fprintf(out, "; no evidence from %s", strings.Join(missing, ", "))
 	}
 	fmt.Fprintln(out)
 	if in.Remedy != "" {
-		fmt.Fprintf(out, "to do: %s\n", in.Remedy)
+		fmt.Fprintf(out, "action: %s\n", in.Remedy)
 	}
 	fmt.Fprintln(out)
 	var t table
-	t.row("TIME", "SOURCE", "WHAT")
+	t.row("TIME", "SOURCE", "EVENT")
 	for i := range in.Timeline {
 		e := &in.Timeline[i]
 		t.row(e.Time.Format("15:04:05.000"), e.Source, e.Text)

@@ -15,10 +15,11 @@ import (
 
 	"github.com/weft-telemetry/weft/control/serve"
 	"github.com/weft-telemetry/weft/ingest/capture"
+	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
-// replayFlags are those of weft replay.
+// replayFlags are the flags of weft replay.
 type replayFlags struct {
 	config   string
 	topology string
@@ -33,23 +34,22 @@ func (a *app) replayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay [FILE…]",
-		Short: "Play recorded reports again: analyse them, or send them to a service",
-		Long: `Play recorded reports again. Files are what weft serve (record.file) and weft
-collect (--record) wrote, or captures by tcpdump and its kin, pcap or pcapng. Of
-them DTA and INT reports (by their UDP ports) and ERSPAN mirrors are used; with
---span also plain packets that one switch mirrored. Several files are played as
-one, in the order of their times.
+		Short: "Replay recorded reports: analyse them, or send them to a service",
+		Long: `Replay recorded reports. The files are recordings of weft serve (record.file) and
+weft collect (--record), or pcap and pcapng captures of tcpdump and similar tools.
+DTA and INT reports (by UDP port) and ERSPAN mirrors are used; with --span also
+plain packets mirrored by one switch. Several files are merged in time order.
 
-With --config or --topology everything that weft serve does with reports is done
-with those of the files, by their clock and as fast as it goes: told is what was
-found, and with --store it is kept in a DuckDB file that weft store reads and
-weft serve shows. The exit code is 3 if there is an incident.
+With --config or --topology the reports are analysed as weft serve does, by the
+clock of the recording and as fast as possible. It prints the findings; with --store
+it also keeps them in a DuckDB file for weft store and weft serve. The exit code is
+3 if there is an incident.
 
-With --to they are sent to the sockets of a service that runs, at the pace of the
-recording or --speed times as fast. Reports keep their times: a service takes
-those of the past for late.
+With --to the reports are sent to a running service, at the speed of the recording
+or --speed times as fast. Reports keep their timestamps: a service treats old ones
+as late.
 
-Without either it tells what the files have.`,
+Without any of these it prints a summary of the files.`,
 		Example: `  weft replay reports.pcapng
   weft replay reports.pcapng --config /etc/weft/serve.yaml --store replay.duckdb
   weft replay mirrors.pcap --topology fabric.yaml -o json
@@ -58,13 +58,13 @@ Without either it tells what the files have.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.config, "config", "", "configuration of weft serve: its fabric, units of INT reports, addresses of switches")
-	fl.StringVar(&f.topology, "topology", "", "file of the fabric's topology, instead of the configuration's")
-	fl.StringVar(&f.store, "store", "", "DuckDB file that records are written to; left out: none")
-	fl.StringArrayVar(&f.spans, "span", nil, "file of plain packets that one switch mirrored, SWITCH=FILE; may be repeated")
+	fl.StringVar(&f.config, "config", "", "configuration file of weft serve: topology, INT units, switch addresses")
+	fl.StringVar(&f.topology, "topology", "", "topology file, instead of the configuration's")
+	fl.StringVar(&f.store, "store", "", "write records to this DuckDB file (default: none)")
+	fl.StringArrayVar(&f.spans, "span", nil, "SWITCH=FILE of plain packets mirrored by one switch; repeatable")
 	fl.StringVar(&f.to, "to", "", "send DTA reports to this address, udp://HOST:PORT")
 	fl.StringVar(&f.toINT, "to-int", "", "send INT reports to this address, udp://HOST:PORT")
-	fl.StringVar(&f.speed, "speed", "1", "with --to: recorded seconds in one of the wall, or max")
+	fl.StringVar(&f.speed, "speed", "1", "with --to: recorded seconds per real second, or max")
 	return cmd
 }
 
@@ -79,11 +79,11 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	analyse := f.config != "" || f.topology != ""
 	switch send := f.to != "" || f.toINT != ""; {
 	case send && (analyse || f.store != ""):
-		return usagef("--to and --to-int send to a service, which has a configuration and a store of its own; want them, or --config, --topology and --store")
+		return usagef("--to and --to-int send reports to a service, and cannot be combined with --config, --topology or --store")
 	case !send && cmd.Flags().Changed("speed"):
-		return usagef("--speed is for --to and --to-int; what is analysed here goes as fast as it can")
+		return usagef("--speed needs --to or --to-int; an analysis runs as fast as possible")
 	case !analyse && f.store != "":
-		return usagef("--store %s: what is kept there must be analysed first, want --config or --topology", f.store)
+		return usagef("--store %s needs --config or --topology, for the analysis", f.store)
 	case send:
 		return f.send(a, cmd, inputs)
 	case analyse:
@@ -97,7 +97,7 @@ func (f *replayFlags) run(a *app, cmd *cobra.Command, args []string) error {
 	return a.printSurvey(cmd.OutOrStdout(), &s)
 }
 
-// inputs are the files of the command line.
+// inputs returns the files of the command line.
 func (f *replayFlags) inputs(args []string) (list []capture.Input, err error) {
 	for _, path := range args {
 		list = append(list, capture.Input{Path: path})
@@ -110,13 +110,13 @@ func (f *replayFlags) inputs(args []string) (list []capture.Input, err error) {
 		list = append(list, capture.Input{Path: path, Switch: name})
 	}
 	if len(list) == 0 {
-		return nil, usagef("no files, want recordings or captures; weft serve --record-file makes one")
+		return nil, usagef("no files, want recordings or captures; weft serve --record-file writes one")
 	}
 	return list, nil
 }
 
-// target reads udp://HOST:PORT.
-func target(flag, text string) (netip.AddrPort, error) {
+// parseTarget parses udp://HOST:PORT.
+func parseTarget(flag, text string) (netip.AddrPort, error) {
 	if text == "" {
 		return netip.AddrPort{}, nil
 	}
@@ -130,10 +130,10 @@ func target(flag, text string) (netip.AddrPort, error) {
 
 func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (err error) {
 	var cfg capture.SendConfig
-	if cfg.To[capture.DTA], err = target("to", f.to); err != nil {
+	if cfg.To[capture.DTA], err = parseTarget("to", f.to); err != nil {
 		return err
 	}
-	if cfg.To[capture.INT], err = target("to-int", f.toINT); err != nil {
+	if cfg.To[capture.INT], err = parseTarget("to-int", f.toINT); err != nil {
 		return err
 	}
 	if f.speed != "max" {
@@ -148,7 +148,7 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 		return usageError{err}
 	}
 	defer in.Close()
-	began := time.Now()
+	start := time.Now()
 	sent, err := capture.Send(cmd.Context(), in, cfg)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 		return printJSON(cmd.OutOrStdout(), struct {
 			capture.Sent
 			Took time.Duration `json:"took_ns"`
-		}{sent, time.Since(began)})
+		}{sent, time.Since(start)})
 	}
 	for k, n := range sent.Datagrams {
 		if n > 0 {
@@ -166,17 +166,17 @@ func (f *replayFlags) send(a *app, cmd *cobra.Command, inputs []capture.Input) (
 	}
 	for k, n := range sent.Left {
 		if n > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "%d packets left out: %v\n", n, leftOut[k])
+			fmt.Fprintf(cmd.OutOrStdout(), "%d packets skipped: %v\n", n, skipped[k])
 		}
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%v of the recording in %v\n", sent.Span, time.Since(began).Round(time.Millisecond))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s of the recording sent in %s\n", model.FormatDuration(sent.Span), model.FormatDuration(time.Since(start)))
 	return err
 }
 
-// leftOut says why packets are not sent.
-var leftOut = [capture.NumKinds]string{
-	capture.Other: "no reports", capture.DTA: "DTA reports, for which there is no --to", capture.INT: "INT reports, for which there is no --to-int",
-	capture.ERSPAN: "mirrors, which only --config plays", capture.SPAN: "mirrored packets, which only --config plays",
+// skipped is why packets of a kind are not sent.
+var skipped = [capture.NumKinds]string{
+	capture.Other: "not reports", capture.DTA: "DTA reports, want --to", capture.INT: "INT reports, want --to-int",
+	capture.ERSPAN: "ERSPAN mirrors, want --config", capture.SPAN: "mirrored packets, want --config",
 }
 
 func (f *replayFlags) analyse(a *app, cmd *cobra.Command, inputs []capture.Input) (err error) {

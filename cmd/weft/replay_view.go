@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// printFound prints what a replay found.
+// printFound prints the findings of a replay.
 func printFound(w io.Writer, f *serve.Found, store string) error {
 	for _, text := range f.Broken {
 		fmt.Fprintln(w, text)
@@ -21,13 +21,13 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%s from %s to %s (%v)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To), f.To.Sub(f.From))
-	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain; %d of something else, %d rejected when they were recorded\n",
+	fmt.Fprintf(w, "%s from %s to %s (%s)\n", plural.Count(f.Packets, "packet"), clock(f.From), clock(f.To), model.FormatDuration(f.To.Sub(f.From)))
+	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain mirrors; %d other packets, %d rejected when recorded\n",
 		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
-	fmt.Fprintf(w, "%d flows in %d slots, %d packets of theirs lost; %d traces (%d arrived, %d short, %d looped); %d ports; %d diagnoses\n",
+	fmt.Fprintf(w, "%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
 		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["short"], f.Traces["looped"], f.Ports, f.Diagnoses)
 	if store != "" {
-		fmt.Fprintf(w, "%d records are in %s\n", f.Kept, store)
+		fmt.Fprintf(w, "%d records written to %s\n", f.Kept, store)
 	}
 	var lost table
 	lost.row("LOST", "", "STAGE", "REASON")
@@ -40,7 +40,7 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 	}
 	fmt.Fprintln(w)
 	if len(lost.rows) == 1 {
-		fmt.Fprintln(w, "nothing was lost on the way to the analyses")
+		fmt.Fprintln(w, "no report was lost before the analyses")
 	} else if err := lost.print(w); err != nil {
 		return err
 	}
@@ -55,14 +55,14 @@ func sumOf(m map[string]uint64) (n uint64) {
 	return n
 }
 
-// surveyView is what files have.
+// surveyView counts the packets of files by kind.
 type surveyView struct {
 	From    time.Time         `json:"from"`
 	To      time.Time         `json:"to"`
 	Packets uint64            `json:"packets"`
 	Reports map[string]uint64 `json:"reports"`
-	Cut     uint64            `json:"cut"`
-	Broken  []string          `json:"broken"`
+	Cut     uint64            `json:"truncated"`
+	Broken  []string          `json:"malformed_files"`
 }
 
 func (a *app) printSurvey(w io.Writer, s *capture.Survey) error {
@@ -83,23 +83,23 @@ func (a *app) printSurvey(w io.Writer, s *capture.Survey) error {
 		_, err := fmt.Fprintln(w, "no packets")
 		return err
 	}
-	fmt.Fprintf(w, "%s from %s to %s (%v)\n\n", plural.Count(v.Packets, "packet"), clock(v.From), clock(v.To), v.To.Sub(v.From))
+	fmt.Fprintf(w, "%s from %s to %s (%s)\n\n", plural.Count(v.Packets, "packet"), clock(v.From), clock(v.To), model.FormatDuration(v.To.Sub(v.From)))
 	var t table
-	t.row("PACKETS", "OF")
+	t.row("PACKETS", "KIND")
 	for _, one := range []struct{ key, what string }{
 		{"dta", "DTA reports"},
 		{"int", "INT reports"},
 		{"erspan", "ERSPAN mirrors"},
 		{"span", "mirrored packets"},
-		{"other", "something else"},
-		{"rejected", "reports that were rejected when they were recorded"},
+		{"other", "other packets"},
+		{"rejected", "reports rejected when recorded"},
 	} {
 		if n := v.Reports[one.key]; n > 0 {
 			t.row(n, one.what)
 		}
 	}
 	if v.Cut > 0 {
-		t.row(v.Cut, "reports that the capture did not keep whole")
+		t.row(v.Cut, "reports truncated by the capture")
 	}
 	return t.print(w)
 }

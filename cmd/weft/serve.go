@@ -18,32 +18,32 @@ import (
 	"github.com/weft-telemetry/weft/stream/inproc"
 )
 
-// configFlags are those of commands that go by a configuration.
+// configFlags are a configuration file and one flag for every setting.
 type configFlags struct {
-	file  string
-	words map[string]*string // by key of the setting
+	file   string
+	values map[string]*string // by key of the setting
 }
 
-// add gives every setting a flag of its own.
-func (f *configFlags) add(cmd *cobra.Command) {
+// register adds a flag for every setting.
+func (f *configFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.file, "config", "", "configuration file")
-	f.words = map[string]*string{}
+	f.values = map[string]*string{}
 	def := serve.DefaultConfig()
 	for _, s := range serve.Settings() {
-		f.words[s.Key] = fl.String(s.Flag(), s.Value(&def), s.About)
+		f.values[s.Key] = fl.String(s.Flag(), s.Value(&def), s.About)
 		if s.Value(&def) == "false" {
 			fl.Lookup(s.Flag()).NoOptDefVal = "true"
 		}
 	}
 }
 
-// load reads file, environment and flags.
+// load merges the file, the environment and the flags.
 func (f *configFlags) load(cmd *cobra.Command) (serve.Config, error) {
 	src := serve.Source{File: f.file, Env: os.LookupEnv, Flags: map[string]string{}}
 	for _, s := range serve.Settings() {
 		if cmd.Flags().Changed(s.Flag()) {
-			src.Flags[s.Key] = *f.words[s.Key]
+			src.Flags[s.Key] = *f.values[s.Key]
 		}
 	}
 	cfg, err := src.Load()
@@ -58,21 +58,21 @@ func (a *app) serveCommand() *cobra.Command {
 	var check, dump bool
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Watch a real fabric: take its reports, find faults, answer questions",
-		Long: `Watch a real fabric. Switches report over UDP: DTA (Weft's own), INT telemetry
-reports 2.0, and ERSPAN mirrors where raw sockets are allowed. What is found is
-kept in a DuckDB file, and shown by the API and the page.
+		Short: "Monitor a fabric: receive reports, find faults, serve API and console",
+		Long: `Monitor a fabric. Switches report over UDP: DTA, INT telemetry reports 2.0, and
+ERSPAN mirrors where raw sockets are allowed. Findings are kept in a DuckDB file and
+served by the API and the console.
 
-The configuration is a YAML file (deploy/serve.yaml). Every value that is one
-word can also be given in the environment, WEFT_STORE_PATH for store.path, and
-as a flag, --store-path; the flag wins, then the environment, then the file.
+The configuration is a YAML file (deploy/serve.yaml). Every scalar value can also be
+set in the environment (WEFT_STORE_PATH for store.path) and as a flag (--store-path).
+Flags override the environment, which overrides the file.
 
-SIGHUP reads the configuration again: tokens, tenants, jobs, the content of the
-certificate, retention, size and routes are taken, and what needs a restart is
-named in the log. SIGTERM and SIGINT end it; what was received is analysed and
-kept first.
+SIGHUP reloads the configuration: tokens, tenants, jobs, certificates, retention,
+sizes and routes take effect, and the log names settings that need a restart.
+SIGTERM and SIGINT stop the service after it has analysed and stored what it
+received.
 
-Everything listens on loopback unless told otherwise.`,
+All sockets listen on loopback by default.`,
 		Example: `  weft serve --config /etc/weft/serve.yaml
   weft serve --config deploy/serve.yaml --check
   weft serve --topology fabric.yaml --store-path weft.duckdb --dump`,
@@ -85,7 +85,7 @@ Everything listens on loopback unless told otherwise.`,
 			case dump:
 				return cfg.Dump(cmd.OutOrStdout())
 			case check:
-				plan, err := try(&cfg)
+				plan, err := dryRun(&cfg)
 				if err != nil {
 					return err
 				}
@@ -94,21 +94,21 @@ Everything listens on loopback unless told otherwise.`,
 			return runServe(cmd, &f, cfg)
 		},
 	}
-	f.add(cmd)
-	cmd.Flags().BoolVar(&check, "check", false, "only check the configuration and the files it names, and print the plan of lists")
-	cmd.Flags().BoolVar(&dump, "dump", false, "only print the configuration as it would be used")
+	f.register(cmd)
+	cmd.Flags().BoolVar(&check, "check", false, "check the configuration and its files, print the list plan, and exit")
+	cmd.Flags().BoolVar(&dump, "dump", false, "print the effective configuration and exit")
 	return cmd
 }
 
-// storeConfig is what a configuration says of the store.
+// storeConfig returns the store's part of a configuration.
 func storeConfig(cfg *serve.Config) embedded.Config {
 	c := embedded.DefaultConfig()
 	c.Retention, c.MaxSize, c.Memory, c.Hot = cfg.Store.Retention, cfg.Store.MaxSize, cfg.Store.Memory, cfg.Store.Hot
 	return c
 }
 
-// try checks everything that needs neither sockets nor the store.
-func try(cfg *serve.Config) (*serve.Plan, error) {
+// dryRun checks everything that needs neither sockets nor the store.
+func dryRun(cfg *serve.Config) (*serve.Plan, error) {
 	plan, err := serve.Try(*cfg)
 	if err := errors.Join(err, storeConfig(cfg).Check()); err != nil {
 		return nil, usageError{err}
@@ -125,8 +125,8 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	log, level := cfg.Log.Logger(cmd.ErrOrStderr())
-	// First what needs no store: a configuration that cannot work makes no file.
-	if _, err := try(&cfg); err != nil {
+	// Check first what needs no store: an invalid configuration creates no file.
+	if _, err := dryRun(&cfg); err != nil {
 		return err
 	}
 	store, err := embedded.Open(cfg.Store.Path, storeConfig(&cfg))
@@ -147,13 +147,13 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	if cfg.API.TLSCert != "" {
 		scheme = "https"
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Weft serves %s://%s/; reports to %s\n", scheme, s.Addr(), s.Reports())
+	fmt.Fprintf(cmd.OutOrStdout(), "Console and API: %s://%s/    DTA reports: %s\n", scheme, s.Addr(), s.Reports())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	for {
 		select {
 		case err := <-done:
-			log.Info("ended")
+			log.Info("stopped")
 			return err
 		case <-hangups:
 			reload(ctx, cmd, f, s, log)
@@ -161,45 +161,45 @@ func runServe(cmd *cobra.Command, f *configFlags, cfg serve.Config) (err error) 
 	}
 }
 
-// reload reads the configuration again. A bad one changes nothing.
+// reload reloads the configuration. An invalid one changes nothing.
 func reload(ctx context.Context, cmd *cobra.Command, f *configFlags, s *serve.Service, log *slog.Logger) {
 	cfg, err := f.load(cmd)
 	if err != nil {
-		log.Error("configuration is not taken", "error", err)
+		log.Error("configuration rejected", "error", err)
 		return
 	}
 	restart, err := s.Reload(ctx, cfg)
 	if err != nil {
-		log.Error("configuration is not taken", "error", err)
+		log.Error("configuration rejected", "error", err)
 		return
 	}
-	log.Info("configuration is taken")
+	log.Info("configuration reloaded")
 	if len(restart) > 0 {
-		log.Warn("a restart is needed for some of what has changed", "keys", restart)
+		log.Warn("changed settings need a restart", "keys", restart)
 	}
 }
 
-// printPlan prints which list takes what.
+// printPlan prints the list plan: which list receives which reports.
 func printPlan(w io.Writer, format string, p *serve.Plan) error {
 	if format == "json" {
 		return printJSON(w, p)
 	}
-	fmt.Fprintf(w, "The configuration is fine. Reports go to %v, at most %d bytes of data each.\n\n", p.Listen, p.MaxData)
+	fmt.Fprintf(w, "The configuration is valid. Reports go to %v, at most %d bytes of data each.\n\n", p.Listen, p.MaxData)
 	var lists table
-	lists.row("LISTS", "TAKE", "FORMAT", "REPORTED BY")
+	lists.row("LISTS", "CONTENT", "FORMAT", "REPORTED BY")
 	for _, l := range p.Lists {
-		span := fmt.Sprint(l.First)
+		ids := fmt.Sprint(l.First)
 		if l.Count > 1 {
-			span = fmt.Sprintf("%d-%d", l.First, int(l.First)+l.Count-1)
+			ids = fmt.Sprintf("%d-%d", l.First, int(l.First)+l.Count-1)
 		}
-		lists.row(span, l.What, l.Format, l.Reports)
+		lists.row(ids, l.What, l.Format, l.Reports)
 	}
 	if err := lists.print(w); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
 	var switches table
-	switches.row("SWITCH", "ID", "FLOWSETS TO", "INT NUMBER", "MIRRORS FROM")
+	switches.row("SWITCH", "ID", "FLOWSETS TO", "INT ID", "MIRRORS FROM")
 	for _, s := range p.Switches {
 		switches.row(s.Name, s.ID, s.Flowsets, s.INT, s.Address)
 	}

@@ -53,7 +53,7 @@ func (p *process) logged() string {
 	return p.log.String()
 }
 
-var greeting = regexp.MustCompile(`Weft serves https?://(\S+)/; reports to (\S+)`)
+var greeting = regexp.MustCompile(`Console and API: https?://(\S+)/    DTA reports: (\S+)`)
 
 // serveProcess starts weft serve and waits until it listens.
 func serveProcess(t *testing.T, dir string, args ...string) *process {
@@ -149,7 +149,7 @@ api: {listen: "127.0.0.1:0", token_file: token, tls_cert: cert.pem, tls_key: key
 	_, _, second := testcert.Write(t, dir, 2)
 	config("store: {queue: 5000, retention: {flows: 1h}}\nlog: {level: debug}\n")
 	p.signal(syscall.SIGHUP)
-	p.says("configuration is taken")
+	p.says("configuration reloaded")
 	p.says(`keys=[store.queue]`)
 	if err := ask("the-second-token-of-all", second); err != nil {
 		t.Errorf("with the new token and certificate: %v", err)
