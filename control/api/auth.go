@@ -26,11 +26,11 @@ type Tenant struct {
 	Hosts    []string       `yaml:"hosts"`    // its hosts, by name: their addresses are its own
 }
 
-// complaintRate bounds the polls that reports of slow flows cause: so many in a
-// second, for each caller, and complaintBurst at once.
+// diagnosisRequestRate bounds the polls that reports of slow flows cause: so many in a
+// second, for each caller, and diagnosisRequestBurst at once.
 const (
-	complaintRate  = 2.0
-	complaintBurst = 10
+	diagnosisRequestRate  = 2.0
+	diagnosisRequestBurst = 10
 )
 
 // access is who may ask, and how the server proves itself: what Reload changes.
@@ -42,7 +42,7 @@ type access struct {
 
 // Reload takes tokens and tenants of a configuration, and reads the files of the
 // certificate anew. All else of it needs another Server. On an error nothing has
-// changed.
+// changedItems.
 func (s *Server) Reload(cfg *Config) error {
 	callers, err := newCallers(cfg)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) Reload(cfg *Config) error {
 type caller struct {
 	digest     [sha256.Size]byte
 	tenant     *Tenant // nil: the operator
-	complaints bucket
+	diagnosisRequests tokenBucket
 }
 
 type callerKey struct{}
@@ -76,7 +76,7 @@ type callerKey struct{}
 func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*caller) }
 
 // newCallers reads the tokens. The first caller is the operator; with no token
-// of its own, everybody is.
+// withTrace its own, everybody is.
 func newCallers(cfg *Config) (list []*caller, err error) {
 	list = append(list, newCaller(cfg.Token, nil))
 	for i := range cfg.Tenants {
@@ -107,7 +107,7 @@ func newCallers(cfg *Config) (list []*caller, err error) {
 const minToken = 16
 
 func newCaller(token string, t *Tenant) *caller {
-	return &caller{digest: sha256.Sum256([]byte(token)), tenant: t, complaints: bucket{left: complaintBurst}}
+	return &caller{digest: sha256.Sum256([]byte(token)), tenant: t, diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst}}
 }
 
 // identify finds the caller of a request by its bearer token, or nil. Digests
@@ -157,35 +157,35 @@ func (s *Server) ownsAddr(t *Tenant, a model.Addr) bool {
 // operator's.
 const tenantKey = "tenant"
 
-func tenantMay(op *huma.Operation) { op.Metadata = map[string]any{tenantKey: true} }
+func allowTenants(op *huma.Operation) { op.Metadata = map[string]any{tenantKey: true} }
 
-// allow refuses a tenant what is the operator's.
-func (s *Server) allow(ctx huma.Context, next func(huma.Context)) {
+// checkAccess refuses a tenant what is the operator's.
+func (s *Server) checkAccess(ctx huma.Context, next func(huma.Context)) {
 	if callerOf(ctx.Context()).tenant != nil && ctx.Operation().Metadata[tenantKey] != true {
-		s.count.refused.WithLabelValues("tenant").Inc()
+		s.metrics.refused.WithLabelValues("tenant").Inc()
 		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "a tenant may only report slow flows of its own and read what was found")
 		return
 	}
 	next(ctx)
 }
 
-// bucket holds a caller to a rate.
-type bucket struct {
+// tokenBucket holds a caller to a rate.
+type tokenBucket struct {
 	mu   sync.Mutex
-	left float64
+	tokens float64
 	last time.Time
 }
 
-func (b *bucket) take(now time.Time) bool {
+func (b *tokenBucket) allow(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.last.IsZero() {
-		b.left = min(b.left+now.Sub(b.last).Seconds()*complaintRate, complaintBurst)
+		b.tokens = min(b.tokens+now.Sub(b.last).Seconds()*diagnosisRequestRate, diagnosisRequestBurst)
 	}
 	b.last = now
-	if b.left < 1 {
+	if b.tokens < 1 {
 		return false
 	}
-	b.left--
+	b.tokens--
 	return true
 }

@@ -45,8 +45,8 @@ func BenchmarkChanges(b *testing.B) {
 		b.Fatal(err)
 	}
 	k := &fake{fabric: f, state: newState(f)}
-	feed := &feed{live: k, hub: NewEventHub(1, 1)}
-	c, _, _ := feed.join("")
+	feed := &stateFeed{live: k, hub: NewEventHub(1, 1)}
+	c, _, _ := feed.subscribe("")
 	for i := 0; b.Loop(); i++ {
 		for j := range 100 {
 			if j == 0 {

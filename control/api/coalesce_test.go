@@ -40,16 +40,16 @@ func testSharedAnswers(t *testing.T) {
 	}
 	k.fail = nil
 	ask("/traces")
-	time.Sleep(recallFor)
+	time.Sleep(coalesceTTL)
 	k.queries = 0
 	ask("/incidents")
 	if k.queries != 1 {
 		t.Errorf("20 requests when the answer is old made %d questions; want one", k.queries)
 	}
-	for i := range 2 * recallMost { // no more than so many are kept
+	for i := range 2 * maxCoalesced { // no more than so many are kept
 		do(s.Handler(), "GET", Prefix+"/incidents?cause="+string(rune('a'+i%26))+string(rune('a'+i/26)), "")
 	}
-	if n := len(s.recall.answers); n > recallMost {
+	if n := len(s.coalescer.answers); n > maxCoalesced {
 		t.Errorf("%d answers are kept", n)
 	}
 }

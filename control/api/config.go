@@ -21,7 +21,7 @@ type Config struct {
 
 	MaxConnections int           `yaml:"max_connections"` // open at one time, also of those that ask nothing
 	MaxRequests    int           `yaml:"max_requests"`    // at one time, without event streams
-	MaxClients     int           `yaml:"max_clients"`     // of event streams
+	MaxClients     int           `yaml:"max_clients"`     // withTrace event streams
 	MaxBody        int64         `yaml:"max_body"`        // bytes
 	MaxHeader      int           `yaml:"max_header"`      // bytes
 	MaxRange       time.Duration `yaml:"max_range"`
@@ -56,7 +56,7 @@ func CheckConfig(c Config) error {
 	return (&Server{cfg: c}).Reload(&c)
 }
 
-// check says what is wrong with a config.
+// completeFilter says what is wrong with a config.
 func (c *Config) check() error {
 	for _, n := range []struct {
 		name  string

@@ -5,38 +5,38 @@ import (
 	"sync"
 )
 
-// bounded is a listener of which no more than so many connections are open. One
+// limitedListener is a listener of which no more than so many connections are open. One
 // more is closed at once, and counted: a client that opens connections and asks
 // nothing must not use up the files of the process.
-type bounded struct {
+type limitedListener struct {
 	net.Listener
-	places chan struct{}
-	refuse func()
+	slots chan struct{}
+	onRefuse func()
 }
 
-func (l *bounded) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
 		select {
-		case l.places <- struct{}{}:
-			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
+		case l.slots <- struct{}{}:
+			return &limitedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
 		default:
-			l.refuse()
+			l.onRefuse()
 			_ = c.Close()
 		}
 	}
 }
 
-// placed gives its place back when it is closed.
-type placed struct {
+// limitedConn gives its place back when it is closed.
+type limitedConn struct {
 	net.Conn
-	leave func()
+	release func()
 }
 
-func (c *placed) Close() error {
-	defer c.leave()
+func (c *limitedConn) Close() error {
+	defer c.release()
 	return c.Conn.Close()
 }

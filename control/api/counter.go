@@ -54,13 +54,13 @@ type counterName struct {
 	Name string `path:"name" maxLength:"64"`
 }
 
-var errNoMeter = fmt.Errorf("counters: this controller takes no mirrored packets: %w", ErrUnsupported)
+var errNoCounterAdmin = fmt.Errorf("counters: this controller takes no mirrored packets: %w", ErrUnsupported)
 
 func (s *Server) counterRoutes() {
 	get(s, "/counters", "list-counters", "Counters", "All counters with their newest period",
 		func(context.Context, *struct{}) (Page[Counter], error) {
 			if s.deps.CounterAdmin == nil {
-				return Page[Counter]{}, errNoMeter
+				return Page[Counter]{}, errNoCounterAdmin
 			}
 			return Page[Counter]{Items: s.deps.CounterAdmin.Counters()}, nil
 		})
@@ -68,18 +68,18 @@ func (s *Server) counterRoutes() {
 	post(s, "/counters", "add-counter", "Counters", "Count the packets that match a filter",
 		func(ctx context.Context, in *addInput) (Counter, error) {
 			if s.deps.CounterAdmin == nil {
-				return Counter{}, errNoMeter
+				return Counter{}, errNoCounterAdmin
 			}
-			if _, err := parse(s.now().packets, in.Body.Filter); err != nil {
+			if _, err := parseFilter(s.currentFabric().packets, in.Body.Filter); err != nil {
 				return Counter{}, err
 			}
 			return s.deps.CounterAdmin.AddCounter(ctx, in.Body)
 		})
-	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", shared(s, "get-counter", s.counterSeries))
+	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", coalesced(s, "get-counter", s.counterSeries))
 	del(s, "/counters/{name}", "remove-counter", "Counters", "Stop counting",
 		func(ctx context.Context, in *counterName) error {
 			if s.deps.CounterAdmin == nil {
-				return errNoMeter
+				return errNoCounterAdmin
 			}
 			return s.deps.CounterAdmin.RemoveCounter(ctx, in.Name)
 		})
@@ -87,7 +87,7 @@ func (s *Server) counterRoutes() {
 
 func (s *Server) counterSeries(ctx context.Context, in *counterInput) (c CounterSeries, err error) {
 	if s.deps.CounterAdmin == nil {
-		return c, errNoMeter
+		return c, errNoCounterAdmin
 	}
 	q, err := s.query(in.Range, Paging{})
 	if err != nil {
@@ -99,11 +99,11 @@ func (s *Server) counterSeries(ctx context.Context, in *counterInput) (c Counter
 		return c, fmt.Errorf("counter %q: %w", in.Name, ErrNotFound)
 	}
 	q.Name = in.Name
-	if q.Step, err = step(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
+	if q.Step, err = parseStep(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
 		return c, err
 	}
 	c = CounterSeries{Counter: all[i], From: q.From, To: q.To, Series: []CounterPoint{}}
-	next, _, err := walk(ctx, s, s.deps.Records.Counters, q, func(r *record.Counter) bool {
+	next, _, err := walkRecords(ctx, s, s.deps.Records.Counters, q, func(r *record.Counter) bool {
 		c.Series = append(c.Series, CounterPoint{
 			Time: r.Time, PeriodNs: int64(r.Period), Packets: r.Packets, Bytes: r.Bytes, Flows: r.Flows,
 		})

@@ -115,7 +115,7 @@ type diagnosisInput struct {
 
 func (s *Server) diagnosisRoutes() {
 	get(s, "/diagnoses", "list-diagnoses", "Incidents", "Diagnoses, newest first",
-		shared(s, "list-diagnoses", func(ctx context.Context, in *DiagnosesQuery) (Page[Diagnosis], error) {
+		coalesced(s, "list-diagnoses", func(ctx context.Context, in *DiagnosesQuery) (Page[Diagnosis], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Diagnosis]{}, err
@@ -124,7 +124,7 @@ func (s *Server) diagnosisRoutes() {
 			if q.Flow, err = flowKey(in.Flow); err != nil {
 				return Page[Diagnosis]{}, err
 			}
-			return scan(ctx, s, s.deps.Records.Diagnoses, q, func(r *record.Diagnosis) (Diagnosis, bool) {
+			return scanPage(ctx, s, s.deps.Records.Diagnoses, q, func(r *record.Diagnosis) (Diagnosis, bool) {
 				return s.newDiagnosis(r), true
 			})
 		}))
@@ -133,23 +133,23 @@ func (s *Server) diagnosisRoutes() {
 	for _, typ := range []string{"text/vnd.graphviz", "image/svg+xml"} {
 		op.Responses["200"].Content[typ] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	}
-	raw(s, op, func(ctx context.Context, in *diagnosisInput) (file, error) {
+	registerRaw(s, op, func(ctx context.Context, in *diagnosisInput) (rawReply, error) {
 		d, err := s.diagnosis(ctx, in.ID)
 		if err != nil {
-			return file{}, err
+			return rawReply{}, err
 		}
 		switch in.Format {
 		case "dot":
-			return file{typ: "text/vnd.graphviz", data: []byte(d.Graph.drawing().Dot())}, nil
+			return rawReply{typ: "text/vnd.graphviz", data: []byte(d.Graph.drawing().Dot())}, nil
 		case "svg":
-			return file{typ: "image/svg+xml", data: []byte(d.Graph.drawing().SVG())}, nil
+			return rawReply{typ: "image/svg+xml", data: []byte(d.Graph.drawing().SVG())}, nil
 		}
-		return file{typ: "application/json", data: encodeJSON(&d)}, nil
+		return rawReply{typ: "application/json", data: encodeJSON(&d)}, nil
 	})
 }
 
 func (s *Server) diagnosis(ctx context.Context, id string) (d DiagnosisDetail, err error) {
-	r, err := one(ctx, s.deps.Records.Diagnoses, record.Query{Name: id}, "diagnosis")
+	r, err := findOne(ctx, s.deps.Records.Diagnoses, record.Query{Name: id}, "diagnosis")
 	if err != nil {
 		return d, err
 	}

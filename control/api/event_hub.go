@@ -67,7 +67,7 @@ type EventHub struct {
 	dropped uint64
 }
 
-// message is an encoded event. Its data is shared and not changed.
+// writeMessage is an encoded event. Its data is shared and not changed.
 type message struct {
 	seq  uint64
 	name string
@@ -84,10 +84,10 @@ type client struct {
 // NewEventHub makes a hub whose clients may be so many events behind, and which keeps
 // so many.
 func NewEventHub(buffer, history int) *EventHub {
-	return &EventHub{buffer: max(buffer, 1), history: max(history, 1), run: newRun(), clients: map[*client]struct{}{}}
+	return &EventHub{buffer: max(buffer, 1), history: max(history, 1), run: newRunID(), clients: map[*client]struct{}{}}
 }
 
-func newRun() string { return strings.ToLower(rand.Text()[:8]) }
+func newRunID() string { return strings.ToLower(rand.Text()[:8]) }
 
 // Publish tells all clients. It keeps nothing of e.
 func (h *EventHub) Publish(e Event) {
@@ -164,11 +164,11 @@ func (h *EventHub) remove(c *client) {
 	}
 }
 
-// forget makes all ids so far ones that cannot be gone on from.
-func (h *EventHub) forget() {
+// invalidateIDs makes all ids so far ones that cannot be gone on from.
+func (h *EventHub) invalidateIDs() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.run, h.recent = newRun(), nil
+	h.run, h.recent = newRunID(), nil
 }
 
 // close ends all subscriptions.
@@ -181,8 +181,8 @@ func (h *EventHub) close() {
 	}
 }
 
-// numbers are the hub's own account.
-func (h *EventHub) numbers() (clients int, published, dropped uint64) {
+// stats are the hub's own account.
+func (h *EventHub) stats() (clients int, published, dropped uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients), h.seq, h.dropped

@@ -35,7 +35,7 @@ func (s *Server) eventRoutes() {
 		select {
 		case s.streams <- struct{}{}:
 		default:
-			s.count.refused.WithLabelValues("event clients").Inc()
+			s.metrics.refused.WithLabelValues("event clients").Inc()
 			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("%d clients listen already", cap(s.streams)))
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {
@@ -65,7 +65,7 @@ func (s *Server) eventSchema() *huma.Schema {
 // stream writes events to one client until it leaves, is too slow, or the
 // server ends.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsInput) {
-	c, missed, full := s.feed.join(in.Last)
+	c, missed, full := s.stateFeed.subscribe(in.Last)
 	defer s.deps.Hub.unsubscribe(c)
 	out := &eventWriter{w: w, rc: http.NewResponseController(w), run: c.run, timeout: s.cfg.WriteTimeout, types: in.Types}
 	h := w.Header()
@@ -73,15 +73,15 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies that collect answers would hold events back
 	w.WriteHeader(http.StatusOK)
-	out.text("retry: 2000\n\n")
+	out.writeText("retry: 2000\n\n")
 	if full != nil {
 		if in.Last != "" {
-			out.now(ResetEvent{Reason: "too much was missed since " + in.Last})
+			out.writeEvent(ResetEvent{Reason: "too much was missed since " + in.Last})
 		}
-		out.now(StateEvent{State: *full, Full: true})
+		out.writeEvent(StateEvent{State: *full, Full: true})
 	}
 	for _, m := range missed {
-		out.message(m)
+		out.writeMessage(m)
 	}
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
@@ -90,7 +90,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 		case <-ctx.Done():
 			return
 		case <-beat.C:
-			out.text(": heartbeat\n\n")
+			out.writeText(": heartbeat\n\n")
 		case m, open := <-c.events:
 			if !open {
 				if c.slow {
@@ -98,13 +98,13 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 				}
 				return
 			}
-			out.message(m)
+			out.writeMessage(m)
 			for range len(c.events) { // what is there already goes in one write
 				m, open := <-c.events
 				if !open {
 					return
 				}
-				out.message(m)
+				out.writeMessage(m)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ type eventWriter struct {
 	err     error
 }
 
-func (o *eventWriter) text(s string) {
+func (o *eventWriter) writeText(s string) {
 	if o.err == nil {
 		o.err = o.rc.SetWriteDeadline(time.Now().Add(o.timeout))
 	}
@@ -129,20 +129,20 @@ func (o *eventWriter) text(s string) {
 	}
 }
 
-func (o *eventWriter) message(m message) {
+func (o *eventWriter) writeMessage(m message) {
 	if len(o.types) > 0 && !slices.Contains(o.types, m.name) && m.name != "reset" {
 		return
 	}
 	// Data is one line: JSON has no line breaks of its own.
-	o.text(fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", o.run, m.seq, m.name, m.data))
+	o.writeText(fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", o.run, m.seq, m.name, m.data))
 }
 
-// now writes an event that is this client's alone, without an id.
-func (o *eventWriter) now(e Event) {
+// currentFabric writes an event that is this client's alone, without an id.
+func (o *eventWriter) writeEvent(e Event) {
 	if len(o.types) > 0 && !slices.Contains(o.types, e.event()) && e.event() != "reset" {
 		return
 	}
-	o.text(fmt.Sprintf("event: %s\ndata: %s\n\n", e.event(), encodeEvent(e)))
+	o.writeText(fmt.Sprintf("event: %s\ndata: %s\n\n", e.event(), encodeEvent(e)))
 }
 
 func (o *eventWriter) flush() error {
@@ -152,9 +152,9 @@ func (o *eventWriter) flush() error {
 	return o.err
 }
 
-// feed publishes the fabric's state as it changes, for as long as anybody
+// stateFeed publishes the fabric's state as it changes, for as long as anybody
 // listens.
-type feed struct {
+type stateFeed struct {
 	live Live
 	hub  *EventHub
 
@@ -163,13 +163,13 @@ type feed struct {
 	idle time.Time // since when nobody does
 }
 
-// linger is how long changes are still published after the last client has
+// resumeWindow is how long changes are still published after the last client has
 // gone, so that it can come back and go on.
-const linger = 30 * time.Second
+const resumeWindow = 30 * time.Second
 
-// join adds a client: either it goes on from an event that it has, or it begins
+// subscribe adds a client: either it goes on from an event that it has, or it begins
 // with a full state. Nothing is published in between.
-func (f *feed) join(last string) (c *client, missed []message, full *State) {
+func (f *stateFeed) subscribe(last string) (c *client, missed []message, full *State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c, missed, resumed := f.hub.subscribe(last)
@@ -184,17 +184,17 @@ func (f *feed) join(last string) (c *client, missed []message, full *State) {
 }
 
 // tick publishes what has changed since the tick before.
-func (f *feed) tick(now time.Time) {
+func (f *stateFeed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.base == nil {
 		return
 	}
-	if clients, _, _ := f.hub.numbers(); clients > 0 {
+	if clients, _, _ := f.hub.stats(); clients > 0 {
 		f.idle = now
-	} else if now.Sub(f.idle) > linger {
+	} else if now.Sub(f.idle) > resumeWindow {
 		f.base = nil
-		f.hub.forget() // changes from now on are in no event
+		f.hub.invalidateIDs() // changes from now on are in no event
 		return
 	}
 	next := f.live.State()
@@ -202,9 +202,9 @@ func (f *feed) tick(now time.Time) {
 		return
 	}
 	d := StateEvent{State: State{Time: next.Time}}
-	d.Nodes = changed(f.base.Nodes, next.Nodes, func(a, b NodeState) bool { return a == b })
+	d.Nodes = changedItems(f.base.Nodes, next.Nodes, func(a, b NodeState) bool { return a == b })
 	passed := float64(next.Time.Sub(f.base.Time)) / float64(time.Millisecond)
-	d.Ports = changed(f.base.Ports, next.Ports, func(a, b PortState) bool { return a.aged(passed) == b.aged(0) })
+	d.Ports = changedItems(f.base.Ports, next.Ports, func(a, b PortState) bool { return a.withAge(passed) == b.withAge(0) })
 	d.Full = len(f.base.Ports) != len(next.Ports) || len(f.base.Nodes) != len(next.Nodes)
 	if d.Full {
 		d.State = *next // another fabric
@@ -213,8 +213,8 @@ func (f *feed) tick(now time.Time) {
 	f.hub.Publish(d)
 }
 
-// changed returns the elements of b that differ from those of a.
-func changed[T any](a, b []T, same func(a, b T) bool) []T {
+// changedItems returns the elements of b that differ from those of a.
+func changedItems[T any](a, b []T, same func(a, b T) bool) []T {
 	out := []T{}
 	for i := range b {
 		if i >= len(a) || !same(a[i], b[i]) {
@@ -224,10 +224,10 @@ func changed[T any](a, b []T, same func(a, b T) bool) []T {
 	return out
 }
 
-// aged is what is known of a port after some milliseconds in which it was not
+// withAge is what is known of a port after some milliseconds in which it was not
 // heard of: only the age is another. Without this every port would change all
 // the time. Ages are rounded to a microsecond, so that sums of floats compare.
-func (p PortState) aged(ms float64) PortState {
+func (p PortState) withAge(ms float64) PortState {
 	if p.AgeMs >= 0 {
 		p.AgeMs = math.Round((p.AgeMs+ms)*1000) / 1000
 	}

@@ -217,8 +217,8 @@ func TestEventsResume(t *testing.T) {
 func TestEventsAfterAGap(t *testing.T) {
 	k := newFake(t)
 	h := NewEventHub(16, 64)
-	f := &feed{live: k, hub: h}
-	c, _, full := f.join("")
+	f := &stateFeed{live: k, hub: h}
+	c, _, full := f.subscribe("")
 	if full == nil {
 		t.Fatal("no full state at first")
 	}
@@ -227,16 +227,16 @@ func TestEventsAfterAGap(t *testing.T) {
 	last := fmt.Sprintf("%s-%d", c.run, (<-c.events).seq)
 	h.unsubscribe(c)
 	k.change(0, 9)
-	f.tick(epoch0.Add(linger)) // still published
-	if c, missed, full := f.join(last); full != nil || len(missed) != 1 {
+	f.tick(epoch0.Add(resumeWindow)) // still published
+	if c, missed, full := f.subscribe(last); full != nil || len(missed) != 1 {
 		t.Errorf("back in time: full %v, %d missed; want to go on with 1", full != nil, len(missed))
 	} else {
 		h.unsubscribe(c)
 	}
-	f.tick(epoch0.Add(3 * linger))
+	f.tick(epoch0.Add(3 * resumeWindow))
 	k.change(0, 10)
-	f.tick(epoch0.Add(4 * linger))
-	if _, missed, full := f.join(last); full == nil || len(missed) != 0 || full.Ports[0].QueueBytes != 10 {
+	f.tick(epoch0.Add(4 * resumeWindow))
+	if _, missed, full := f.subscribe(last); full == nil || len(missed) != 0 || full.Ports[0].QueueBytes != 10 {
 		t.Errorf("back too late: full %v, %d missed; want the state of now", full != nil, len(missed))
 	}
 }
@@ -252,8 +252,8 @@ func TestChangesOfPorts(t *testing.T) {
 			k.state.Ports = append(k.state.Ports, PortState{Port: model.PortID(i), AgeMs: -1})
 		}
 		h := NewEventHub(16, 16)
-		f := &feed{live: k, hub: h}
-		c, _, full := f.join("")
+		f := &stateFeed{live: k, hub: h}
+		c, _, full := f.subscribe("")
 		known, at := slices.Clone(full.Ports), make([]time.Time, 5)
 		for range rapid.IntRange(1, 20).Draw(rt, "ticks") {
 			n := &State{Time: k.state.Time.Add(time.Duration(rapid.IntRange(1, 5_000_000).Draw(rt, "ns"))), Ports: slices.Clone(k.state.Ports)}
@@ -287,8 +287,8 @@ func TestChangesOfPorts(t *testing.T) {
 		}
 	})
 	k := newFake(t)
-	f := &feed{live: k, hub: NewEventHub(16, 16)}
-	c, _, _ := f.join("")
+	f := &stateFeed{live: k, hub: NewEventHub(16, 16)}
+	c, _, _ := f.subscribe("")
 	n := *k.state
 	n.Time, n.Ports = n.Time.Add(time.Second), slices.Clone(n.Ports)
 	for i := range n.Ports {
@@ -302,9 +302,9 @@ func TestChangesOfPorts(t *testing.T) {
 	}
 }
 
-// deaf connects a client to the events that never reads, and returns when the
+// connectUnread connects a client to the events that never reads, and returns when the
 // hub knows it.
-func deaf(t *testing.T, s *Server, addr string) {
+func connectUnread(t *testing.T, s *Server, addr string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -315,7 +315,7 @@ func deaf(t *testing.T, s *Server, addr string) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(c, "GET %s/events HTTP/1.1\r\nHost: localhost\r\n\r\n", Prefix)
-	for clients, _, _ := s.deps.Hub.numbers(); clients == 0; clients, _, _ = s.deps.Hub.numbers() {
+	for clients, _, _ := s.deps.Hub.stats(); clients == 0; clients, _, _ = s.deps.Hub.stats() {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -325,12 +325,12 @@ func deaf(t *testing.T, s *Server, addr string) {
 func TestSlowListener(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, _ *Deps) { c.WriteTimeout = time.Minute }) // the hub is sooner
 	addr := serve(t, s)
-	deaf(t, s, addr)
+	connectUnread(t, s, addr)
 	good := listen(t, addr, "?types=probe", "")
 	big := Probe{Verdict: strings.Repeat("x", 200<<10)}
 	sent := 0
 	var p Probe
-	for clients, _, _ := s.deps.Hub.numbers(); clients > 1; clients, _, _ = s.deps.Hub.numbers() {
+	for clients, _, _ := s.deps.Hub.stats(); clients > 1; clients, _, _ = s.deps.Hub.stats() {
 		s.deps.Hub.Publish(big)
 		sent++
 		next(t, good, "probe", &p) // keeps up
@@ -342,7 +342,7 @@ func TestSlowListener(t *testing.T) {
 	if next(t, good, "probe", &p); p.ID != "last" {
 		t.Errorf("the other client got %q", p.ID)
 	}
-	if _, _, dropped := s.deps.Hub.numbers(); dropped != 1 {
+	if _, _, dropped := s.deps.Hub.stats(); dropped != 1 {
 		t.Errorf("%d clients were dropped; want the slow one", dropped)
 	}
 }
@@ -351,14 +351,14 @@ func TestSlowListener(t *testing.T) {
 // place, however few there are.
 func TestEventNobodyTakes(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, _ *Deps) { c.WriteTimeout = 100 * time.Millisecond })
-	deaf(t, s, serve(t, s))
+	connectUnread(t, s, serve(t, s))
 	s.deps.Hub.Publish(Probe{Verdict: strings.Repeat("x", 8<<20)}) // more than the kernel holds
 	for end := time.Now().Add(time.Minute); len(s.streams) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a client that reads nothing still has its place after a minute")
 		}
 	}
-	if clients, _, dropped := s.deps.Hub.numbers(); clients != 0 || dropped != 0 {
+	if clients, _, dropped := s.deps.Hub.stats(); clients != 0 || dropped != 0 {
 		t.Errorf("%d clients, %d dropped by the hub; want none, and it gone by itself", clients, dropped)
 	}
 }
@@ -374,7 +374,7 @@ func TestHubDropsTheSlow(t *testing.T) {
 	for range slow.events {
 		n++
 	}
-	if clients, published, dropped := h.numbers(); n != 4 || !slow.slow || clients != 0 || published != 5 || dropped != 1 {
+	if clients, published, dropped := h.stats(); n != 4 || !slow.slow || clients != 0 || published != 5 || dropped != 1 {
 		t.Errorf("%d events, %d clients, %d published, %d dropped; want 4, 0, 5, 1", n, clients, published, dropped)
 	}
 	h.unsubscribe(slow) // twice is no harm

@@ -33,16 +33,16 @@ type fake struct {
 	marks    []Mark
 	counters []Counter
 	faults   []Fault
-	waits    map[string]DiagnosisRequest
+	requests    map[string]DiagnosisRequest
 	queries  int           // asked of the store
 	longest  int           // records in one answer
-	delay    time.Duration // of every query
+	delay    time.Duration // withTrace every query
 	fail     error
 	passed   time.Duration // since epoch0
 }
 
-// later lets time pass.
-func (k *fake) later(d time.Duration) {
+// advance lets time pass.
+func (k *fake) advance(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.passed += d
@@ -54,7 +54,7 @@ func newFake(tb testing.TB) *fake {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k := &fake{fabric: f, state: newState(f), waits: map[string]DiagnosisRequest{}}
+	k := &fake{fabric: f, state: newState(f), requests: map[string]DiagnosisRequest{}}
 	k.counters = []Counter{{Name: "tcp-syn", Filter: "tcp", Created: epoch0, PeriodNs: 1e9}}
 	k.fill(200)
 	return k
@@ -364,8 +364,8 @@ func (k *fake) RemoveCounter(_ context.Context, name string) error {
 func (k *fake) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id := fmt.Sprintf("c-%d", len(k.waits))
-	k.waits[id] = DiagnosisRequest{ID: id, Flow: flow, Time: epoch0}
+	id := fmt.Sprintf("c-%d", len(k.requests))
+	k.requests[id] = DiagnosisRequest{ID: id, Flow: flow, Time: epoch0}
 	return id, nil
 }
 
@@ -373,22 +373,22 @@ func (k *fake) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Ti
 func (k *fake) AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id := fmt.Sprintf("c-%d", len(k.waits))
-	k.waits[id] = DiagnosisRequest{ID: id, Flow: flow, Time: at, Done: true, Diagnoses: found}
+	id := fmt.Sprintf("c-%d", len(k.requests))
+	k.requests[id] = DiagnosisRequest{ID: id, Flow: flow, Time: at, Done: true, Diagnoses: found}
 	return id
 }
 
 func (k *fake) DiagnosisRequest(_ context.Context, id string) (DiagnosisRequest, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c, ok := k.waits[id]
+	c, ok := k.requests[id]
 	if !ok {
 		return c, fmt.Errorf("slow flow %q: %w", id, ErrNotFound)
 	}
 	if !c.Done {
 		later := c
 		later.Done, later.Diagnoses = true, k.batch.Diagnoses[:1]
-		k.waits[id] = later
+		k.requests[id] = later
 	}
 	return c, nil
 }
@@ -396,8 +396,8 @@ func (k *fake) DiagnosisRequest(_ context.Context, id string) (DiagnosisRequest,
 func (k *fake) DiagnosisRequests() (list []DiagnosisRequest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i := len(k.waits) - 1; i >= 0; i-- {
-		list = append(list, k.waits[fmt.Sprintf("c-%d", i)])
+	for i := len(k.requests) - 1; i >= 0; i-- {
+		list = append(list, k.requests[fmt.Sprintf("c-%d", i)])
 	}
 	return list
 }

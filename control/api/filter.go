@@ -42,19 +42,19 @@ const maxCandidates = 200
 func (s *Server) filterRoutes() {
 	get(s, "/filter/complete", "complete-filter", "Flows", "Check a filter and propose how it could go on",
 		func(_ context.Context, in *completeInput) (FilterCheck, error) {
-			f := s.now()
+			f := s.currentFabric()
 			switch in.Of {
 			case "traces":
-				return check(f.traces, in), nil
+				return completeFilter(f.traces, in), nil
 			case "packets":
-				return check(f.packets, in), nil
+				return completeFilter(f.packets, in), nil
 			}
-			return check(f.flows, in), nil
+			return completeFilter(f.flows, in), nil
 		})
 }
 
-// check looks at a half-written filter.
-func check[T any](s *filter.Schema[T], in *completeInput) FilterCheck {
+// completeFilter looks at a half-written filter.
+func completeFilter[T any](s *filter.Schema[T], in *completeInput) FilterCheck {
 	if in.At < 0 || in.At > len(in.Text) {
 		in.At = len(in.Text)
 	}
@@ -71,8 +71,8 @@ func check[T any](s *filter.Schema[T], in *completeInput) FilterCheck {
 	return c
 }
 
-// parse compiles what a client wrote.
-func parse[T any](s *filter.Schema[T], text string) (*filter.Filter[T], error) {
+// parseFilter compiles what a client wrote.
+func parseFilter[T any](s *filter.Schema[T], text string) (*filter.Filter[T], error) {
 	f, err := s.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrInvalid)

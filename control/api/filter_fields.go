@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// resolver knows the addresses of nodes by name.
-func resolver(f *topo.Fabric) func(string) (model.Addr, bool) {
+// addrResolver knows the addresses of nodes by name.
+func addrResolver(f *topo.Fabric) func(string) (model.Addr, bool) {
 	return func(name string) (model.Addr, bool) {
 		id, ok := f.ByName(name)
 		if !ok {
@@ -19,8 +19,8 @@ func resolver(f *topo.Fabric) func(string) (model.Addr, bool) {
 	}
 }
 
-// namesOf lists nodes as values of a text field.
-func namesOf(f *topo.Fabric, ids []model.NodeID) map[string]int64 {
+// nodeNames lists nodes as values of a text field.
+func nodeNames(f *topo.Fabric, ids []model.NodeID) map[string]int64 {
 	names := make(map[string]int64, len(ids))
 	for _, id := range ids {
 		names[f.Node(id).Name] = int64(id)
@@ -31,7 +31,7 @@ func namesOf(f *topo.Fabric, ids []model.NodeID) map[string]int64 {
 // flowSchema is the fields of flow records: of the 5-tuple under the names that
 // headers have, of the ends and the way by name, and of what was counted.
 func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
-	hosts, switches := namesOf(f, f.Hosts()), namesOf(f, f.Switches())
+	hosts, switches := nodeNames(f, f.Hosts()), nodeNames(f, f.Switches())
 	fields := keyFields(func(r *record.FlowSlot) *model.FlowKey { return &r.Flow })
 	number := func(name string, typ filter.Type, about string, get func(*record.FlowSlot) filter.Value) {
 		fields = append(fields, filter.Field[record.FlowSlot]{Name: name, Type: typ, About: about, Get: filter.SingleValue(get)})
@@ -44,25 +44,25 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 	number("flow.exact", filter.Bool, "every count was decoded, not estimated", func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
 	number("flow.hops", filter.Int, "switches on its way", func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
 	fields = append(fields,
-		texts("flow.src", "host that sends", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
-		texts("flow.dst", "host that receives", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
-		texts("flow.host", "host at either end", hosts, func(r *record.FlowSlot, i int) (string, bool) {
+		textField("flow.src", "host that sends", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
+		textField("flow.dst", "host that receives", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
+		textField("flow.host", "host at either end", hosts, func(r *record.FlowSlot, i int) (string, bool) {
 			if i == 0 {
 				return r.Src, true
 			}
 			return r.Dst, i == 1
 		}),
-		texts("hop.switch", "a switch on its way", switches, func(r *record.FlowSlot, i int) (string, bool) {
+		textField("hop.switch", "a switch on its way", switches, func(r *record.FlowSlot, i int) (string, bool) {
 			if i >= len(r.Path) {
 				return "", false
 			}
 			return r.Path[i].Switch, true
 		}),
 	)
-	return filter.NewSchema(fields, resolver(f))
+	return filter.NewSchema(fields, addrResolver(f))
 }
 
-func texts[T any](name, about string, known map[string]int64, get func(*T, int) (string, bool)) filter.Field[T] {
+func textField[T any](name, about string, known map[string]int64, get func(*T, int) (string, bool)) filter.Field[T] {
 	return filter.Field[T]{Name: name, Type: filter.Text, About: about, Names: known, Get: func(r *T, i int) (filter.Value, bool) {
 		s, ok := get(r, i)
 		return filter.TextValue(s), ok
@@ -75,7 +75,7 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 	for _, p := range []model.Proto{model.ICMP, model.TCP, model.UDP, model.ICMPv6} {
 		protos[p.String()] = int64(p)
 	}
-	// add makes a field that only some keys have, with the values of get.
+	// addSlot makes a field that only some keys have, with the values of get.
 	add := func(name string, typ filter.Type, about string, has func(*model.FlowKey) bool, get ...func(*model.FlowKey) filter.Value) {
 		f := filter.Field[T]{Name: name, Type: typ, About: about, Get: func(r *T, i int) (filter.Value, bool) {
 			k := key(r)
@@ -124,7 +124,7 @@ type traceView struct {
 	frame headers.Frame
 }
 
-func (v *traceView) of(t *record.Trace) *traceView {
+func (v *traceView) withTrace(t *record.Trace) *traceView {
 	v.Trace = t
 	v.frame.Read(t.Frame, len(t.Frame))
 	return v
@@ -133,7 +133,7 @@ func (v *traceView) of(t *record.Trace) *traceView {
 // traceSchema is the fields of kept traces: those of analyze/trace that a
 // record has, under the same names.
 func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
-	switches := namesOf(f, f.Switches())
+	switches := nodeNames(f, f.Switches())
 	fields := headers.Fields(func(v *traceView) *headers.Frame { return &v.frame })
 	one := func(name string, typ filter.Type, about string, get func(*record.Trace) filter.Value) {
 		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about, Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
@@ -166,15 +166,15 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 		return v.Hops[i].Switch, true
 	}
 	fields = append(fields,
-		texts("trace.end", "what became of the packet", ends, func(v *traceView, i int) (string, bool) { return v.End, i == 0 }),
-		texts("trace.first", "switch that saw it first", switches, func(v *traceView, i int) (string, bool) { return at(v, -min(i, 1)) }),
-		texts("trace.last", "switch that saw it last", switches, func(v *traceView, i int) (string, bool) {
+		textField("trace.end", "what became of the packet", ends, func(v *traceView, i int) (string, bool) { return v.End, i == 0 }),
+		textField("trace.first", "switch that saw it first", switches, func(v *traceView, i int) (string, bool) { return at(v, -min(i, 1)) }),
+		textField("trace.last", "switch that saw it last", switches, func(v *traceView, i int) (string, bool) {
 			if i > 0 {
 				return "", false
 			}
 			return at(v, len(v.Hops)-1)
 		}),
-		texts("hop.switch", "a switch that saw it", switches, at),
+		textField("hop.switch", "a switch that saw it", switches, at),
 		filter.Field[traceView]{Name: "hop.latency", Type: filter.Duration, About: "from a switch to the next, by both clocks", Get: func(v *traceView, i int) (filter.Value, bool) {
 			if i+1 >= len(v.Hops) {
 				return filter.Value{}, false
@@ -182,5 +182,5 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			return filter.IntValue(v.Hops[i+1].Time.Sub(v.Hops[i].Time)), true
 		}},
 	)
-	return filter.NewSchema(fields, resolver(f))
+	return filter.NewSchema(fields, addrResolver(f))
 }

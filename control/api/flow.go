@@ -88,31 +88,31 @@ type flowInput struct {
 }
 
 func (s *Server) flowRoutes() {
-	get(s, "/flows", "list-flows", "Flows", "Flows of a time range, summed over its slots", shared(s, "list-flows", s.listFlows))
-	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: its way, counts and latency per hop, losses, traces", shared(s, "get-flow", s.getFlow))
+	get(s, "/flows", "list-flows", "Flows", "Flows of a time range, summed over its slots", coalesced(s, "list-flows", s.listFlows))
+	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: its way, counts and latency per hop, losses, traces", coalesced(s, "get-flow", s.getFlow))
 }
 
 // maxFlows bounds the flows that one answer sums up.
 const maxFlows = 5000
 
 // listFlows sums up as many of the newest records as one answer may read. A
-// page is whole flows of a stretch of time: its limit is of flows, the largest
+// serveConsole is whole flows of a stretch of time: its limit is of flows, the largest
 // first, and the next page is the stretch before.
 func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err error) {
 	q, err := s.query(in.Range, in.Paging)
 	if err != nil {
 		return p, err
 	}
-	f, err := parse(s.now().flows, in.Filter)
+	f, err := parseFilter(s.currentFabric().flows, in.Filter)
 	if err != nil {
 		return p, err
 	}
-	q.Node, q.Ends, q.Limit = in.Node, endsOf(f), chunk
+	q.Node, q.Ends, q.Limit = in.Node, requiredEnds(f), maxChunk
 	p.CoveredFrom, p.CoveredTo = q.From, q.To
 	sums := newFlowSums(s)
-	p.Next, p.Scanned, err = walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
+	p.Next, p.Scanned, err = walkRecords(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
 		if f.Match(r) {
-			sums.add(r)
+			sums.addSlot(r)
 		}
 		p.CoveredFrom = r.Time
 		return len(sums.flows) < maxFlows
@@ -120,16 +120,16 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	if err != nil {
 		return p, err
 	}
-	if err := s.named(in.Node, p.Scanned); err != nil {
+	if err := s.checkNodeKnown(in.Node, p.Scanned); err != nil {
 		return p, err
 	}
 	if p.Next == "" {
 		p.CoveredFrom = q.From
 	}
-	p.Next = sealCursor(q, p.Next)
+	p.Next = encodeCursor(q, p.Next)
 	lq := record.Query{From: p.CoveredFrom, To: p.CoveredTo, Node: in.Node, Ends: q.Ends}
-	if _, _, err = walk(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
-		sums.lost(l)
+	if _, _, err = walkRecords(ctx, s, s.deps.Records.Losses, lq, func(l *record.Loss) bool {
+		sums.addLoss(l)
 		return true
 	}); err != nil {
 		return p, err
@@ -142,9 +142,9 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	return p, nil
 }
 
-// endsOf is what a filter says of the ends of all flows that it keeps: the store
+// requiredEnds is what a filter says of the ends of all flows that it keeps: the store
 // need not show others, so that an answer covers as much more time.
-func endsOf(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
+func requiredEnds(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
 	for _, version := range []string{"ip", "ipv6"} {
 		if v, ok := f.RequiredValue(version + ".src"); ok {
 			e.Src = v.Addr
@@ -175,8 +175,8 @@ func newFlowSums(s *Server) *flowSums {
 	return &flowSums{s: s, index: map[model.FlowKey]int{}, flows: []Flow{}}
 }
 
-// add takes a slot; slots come newest first.
-func (m *flowSums) add(r *record.FlowSlot) {
+// addSlot takes a slot; slots come newest first.
+func (m *flowSums) addSlot(r *record.FlowSlot) {
 	i, known := m.index[r.Flow]
 	if !known {
 		i = len(m.flows)
@@ -198,7 +198,7 @@ func (m *flowSums) add(r *record.FlowSlot) {
 	f.Exact = f.Exact && r.Exact
 }
 
-func (m *flowSums) lost(l *record.Loss) {
+func (m *flowSums) addLoss(l *record.Loss) {
 	if i, known := m.index[l.Flow]; known {
 		m.flows[i].LostPackets += l.Packets
 	}

@@ -34,8 +34,8 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	sums := newFlowSums(s)
 	slots := q
 	slots.Limit = maxFlowPoints
-	next, _, err := walk(ctx, s, s.deps.Records.Flows, slots, func(r *record.FlowSlot) bool {
-		sums.add(r)
+	next, _, err := walkRecords(ctx, s, s.deps.Records.Flows, slots, func(r *record.FlowSlot) bool {
+		sums.addSlot(r)
 		d.addHops(r)
 		d.Series = append(d.Series, FlowPoint{Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact})
 		return len(d.Series) < maxFlowPoints
@@ -73,8 +73,8 @@ func (d *FlowDetail) addHops(r *record.FlowSlot) {
 
 // flowEvents reads losses, traces and diagnoses of a flow.
 func (s *Server) flowEvents(ctx context.Context, q record.Query, d *FlowDetail, sums *flowSums) error {
-	_, _, err := walk(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
-		sums.lost(l)
+	_, _, err := walkRecords(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
+		sums.addLoss(l)
 		if i := slices.IndexFunc(d.Hops, func(h FlowHop) bool { return h.Switch == l.From }); i >= 0 {
 			d.Hops[i].LostPackets += l.Packets
 		}

@@ -28,19 +28,19 @@ func (s *Server) guard(next http.Handler) http.Handler {
 					panic(v)
 				}
 				s.log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v)
-				s.count.panics.Inc()
+				s.metrics.panics.Inc()
 				if !out.wrote {
 					writeProblem(out, http.StatusInternalServerError, "internal error; the controller's log has it")
 				}
 			}
-			s.count.request(r.Method, routeOf(r), out.status, time.Since(began))
+			s.metrics.observeRequest(r.Method, routeOf(r), out.status, time.Since(began))
 		}()
-		secure(w.Header())
+		setSecurityHeaders(w.Header())
 		refuse := func(reason string, status int, detail string) {
-			s.count.refused.WithLabelValues(reason).Inc()
+			s.metrics.refused.WithLabelValues(reason).Inc()
 			writeProblem(out, status, detail)
 		}
-		if !s.ourName(r.Host) {
+		if !s.isOwnHost(r.Host) {
 			refuse("host", http.StatusMisdirectedRequest, "this server is not asked by that name; add it to hosts")
 			return
 		}
@@ -81,10 +81,10 @@ func needsToken(path string) bool {
 	return strings.HasPrefix(path, "/api/") || path == "/metrics"
 }
 
-// ourName tells whether a request names this server: by an address, as
+// isOwnHost tells whether a request names this server: by an address, as
 // localhost, or as configured. Names of others that lead here are how a page
 // elsewhere would reach a server on loopback.
-func (s *Server) ourName(host string) bool {
+func (s *Server) isOwnHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
@@ -95,10 +95,10 @@ func (s *Server) ourName(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// secure sets headers that keep browsers from doing more than the page needs:
+// setSecurityHeaders sets headers that keep browsers from doing more than the page needs:
 // it loads nothing from elsewhere and nobody may frame it. Styles may stand in
 // elements: drawings set positions there.
-func secure(h http.Header) {
+func setSecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "+
 		"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")

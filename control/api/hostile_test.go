@@ -45,9 +45,9 @@ func FuzzRequest(f *testing.F) {
 		k.mu.Lock()
 		k.queries = 0
 		k.probes, k.marks, k.faults, k.counters = nil, nil, nil, k.counters[:1]
-		clear(k.waits)
+		clear(k.requests)
 		k.mu.Unlock()
-		s.access.Load().callers[0].complaints.left = complaintBurst
+		s.access.Load().callers[0].diagnosisRequests.tokens = diagnosisRequestBurst
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
 		if w.Code >= 500 {
@@ -83,8 +83,8 @@ func TestPages(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			k.later(time.Second)
-			p, err := scan(t.Context(), s, k.Traces, q, func(r *record.Trace) (uint64, bool) { return r.ID, keep[r.ID-1] })
+			k.advance(time.Second)
+			p, err := scanPage(t.Context(), s, k.Traces, q, func(r *record.Trace) (uint64, bool) { return r.ID, keep[r.ID-1] })
 			if err != nil || len(p.Items) > limit || p.Scanned > s.cfg.ScanBudget || pages > len(keep) {
 				rt.Fatalf("page %d: %d items, %d scanned, %v", pages, len(p.Items), p.Scanned, err)
 			}
@@ -115,7 +115,7 @@ func TestFlowSums(t *testing.T) {
 				rt.Fatal(err)
 			}
 			covered = append(covered, p.CoveredFrom)
-			k.later(time.Second)
+			k.advance(time.Second)
 			for _, f := range p.Items {
 				x := got[f.Flow.String()]
 				got[f.Flow.String()] = sum{x.slots + uint64(f.Slots), x.packets + f.Packets, x.bytes + f.Bytes, x.lost}
@@ -181,7 +181,7 @@ func TestHeatmapAnswer(t *testing.T) {
 	if m.OmittedPorts != 1 || !m.CoveredFrom.Equal(m.From) {
 		t.Errorf("heat map without %d ports from %v; want 1 port left out and nothing before %v", m.OmittedPorts, m.CoveredFrom, m.From)
 	}
-	s.cfg.ScanBudget = 1 // of samples four times as many are read
+	s.cfg.ScanBudget = 1 // withTrace samples four times as many are read
 	cut, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "9s"}, Metric: "queue_bytes", Steps: 10, Top: 100})
 	if err != nil || cut.Complete || !cut.CoveredFrom.Equal(epoch0.Add(-4*time.Second)) {
 		t.Errorf("heat map of the 4 newest samples is covered from %v, complete %t, %v; want %v", cut.CoveredFrom, cut.Complete, err, epoch0.Add(-4*time.Second))
@@ -193,13 +193,13 @@ func TestHeatmapAnswer(t *testing.T) {
 	}
 }
 
-// stepsAsked remembers the steps that samples of ports were asked in.
-type stepsAsked struct {
+// recordedSteps remembers the steps that samples of ports were asked in.
+type recordedSteps struct {
 	Records
 	steps []time.Duration
 }
 
-func (r *stepsAsked) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
+func (r *recordedSteps) Ports(ctx context.Context, q record.Query) (record.Page[record.PortSample], error) {
 	r.steps = append(r.steps, q.Step)
 	return r.Records.Ports(ctx, q)
 }
@@ -209,7 +209,7 @@ func (r *stepsAsked) Ports(ctx context.Context, q record.Query) (record.Page[rec
 func TestHeatmapSteps(t *testing.T) {
 	for last, want := range map[string]time.Duration{"9s": 0, "10s": time.Second, "100s": 10 * time.Second} {
 		s, _ := newServer(t)
-		asked := &stepsAsked{Records: s.deps.Records}
+		asked := &recordedSteps{Records: s.deps.Records}
 		s.deps.Records = asked
 		m, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: last}, Metric: "queue_bytes", Steps: 10, Top: 3})
 		if err != nil || asked.steps[0] != want || m.StepNs <= 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/model/record"
 )
@@ -128,7 +128,7 @@ type IncidentsQuery struct {
 	Node     string `query:"node" maxLength:"256" doc:"That it happened at, or that it concerns"`
 }
 
-func (in *IncidentsQuery) wants(i *record.Incident) bool {
+func (in *IncidentsQuery) matches(i *record.Incident) bool {
 	return (in.State == "" || (in.State == "open") == i.End.IsZero()) &&
 		(in.Severity == "" || in.Severity == i.Severity) &&
 		(in.Cause == "" || in.Cause == i.Cause)
@@ -140,22 +140,22 @@ type idInput struct {
 
 func (s *Server) incidentRoutes() {
 	get(s, "/incidents", "list-incidents", "Incidents", "Incidents, newest first",
-		shared(s, "list-incidents", func(ctx context.Context, in *IncidentsQuery) (Page[Incident], error) {
+		coalesced(s, "list-incidents", func(ctx context.Context, in *IncidentsQuery) (Page[Incident], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return Page[Incident]{}, err
 			}
-			if in.Cause != "" && !slices.Contains(incident.CauseNames(), in.Cause) {
-				return Page[Incident]{}, fmt.Errorf("cause %q, want one of %s: %w", in.Cause, strings.Join(incident.CauseNames(), ", "), ErrInvalid)
+			if in.Cause != "" && !slices.Contains(anomaly.CauseNames(), in.Cause) {
+				return Page[Incident]{}, fmt.Errorf("cause %q, want one of %s: %w", in.Cause, strings.Join(anomaly.CauseNames(), ", "), ErrInvalid)
 			}
 			q.Node = in.Node
-			return scan(ctx, s, s.deps.Records.Incidents, q, func(r *record.Incident) (Incident, bool) {
-				return NewIncident(r), in.wants(r)
+			return scanPage(ctx, s, s.deps.Records.Incidents, q, func(r *record.Incident) (Incident, bool) {
+				return NewIncident(r), in.matches(r)
 			})
 		}))
 	get(s, "/incidents/{id}", "get-incident", "Incidents", "One incident, with all that is known of it",
 		func(ctx context.Context, in *idInput) (IncidentDetail, error) {
-			r, err := one(ctx, s.deps.Records.Incidents, record.Query{Name: in.ID}, "incident")
+			r, err := findOne(ctx, s.deps.Records.Incidents, record.Query{Name: in.ID}, "incident")
 			if err != nil {
 				return IncidentDetail{}, err
 			}

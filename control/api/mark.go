@@ -44,7 +44,7 @@ func (r *MarkRequest) check(s *Server) error {
 			return fmt.Errorf("host %q: %w", r.Host, ErrNotFound)
 		}
 	}
-	_, err := parse(s.now().packets, r.Filter)
+	_, err := parseFilter(s.currentFabric().packets, r.Filter)
 	return err
 }
 

@@ -11,16 +11,16 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// counts are the API's own metrics.
-type counts struct {
+// apiMetrics are the API's own metrics.
+type apiMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
 	panics   prometheus.Counter
 }
 
-func newCounts(r *prometheus.Registry, s *Server) (*counts, error) {
-	c := &counts{
+func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
+	c := &apiMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weft_api_requests_total", Help: "Requests answered, by route, method and status.",
 		}, []string{"route", "method", "code"}),
@@ -46,8 +46,8 @@ func newCounts(r *prometheus.Registry, s *Server) (*counts, error) {
 	return c, nil
 }
 
-// request counts an answer. A stream's time says nothing and is left out.
-func (c *counts) request(method, route string, status int, took time.Duration) {
+// observeRequest counts an answer. A stream's time says nothing and is left out.
+func (c *apiMetrics) observeRequest(method, route string, status int, took time.Duration) {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS":
 	default:
@@ -105,7 +105,7 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	}
 	b := e.s.deps.Build
 	gauge(buildDesc, 1, b.Version, b.Commit, b.Go)
-	clients, published, dropped := e.s.deps.Hub.numbers()
+	clients, published, dropped := e.s.deps.Hub.stats()
 	gauge(clientsDesc, float64(clients))
 	counter(eventsDesc, published)
 	counter(droppedDesc, dropped)
@@ -140,7 +140,7 @@ func (e exporter) incidents(gauge func(*prometheus.Desc, float64, ...string)) {
 	defer cancel()
 	q := record.Query{From: e.s.deps.Live.Clock().Now.Add(-24 * time.Hour)}
 	open := map[string]int{"notice": 0, "warning": 0, "critical": 0}
-	if _, _, err := walk(ctx, e.s, e.s.deps.Records.Incidents, q, func(r *record.Incident) bool {
+	if _, _, err := walkRecords(ctx, e.s, e.s.deps.Records.Incidents, q, func(r *record.Incident) bool {
 		if r.End.IsZero() {
 			open[r.Severity]++
 		}
@@ -154,9 +154,9 @@ func (e exporter) incidents(gauge func(*prometheus.Desc, float64, ...string)) {
 	}
 }
 
-// silentMs is the age from which a port counts as silent: many times the
+// silentAfterMs is the age from which a port counts as silent: many times the
 // interval at which ports with traffic are heard of.
-const silentMs = 1000
+const silentAfterMs = 1000
 
 // fabric sums the state up. One metric for each port would be tens of thousands
 // in a large fabric; the API has them.
@@ -174,7 +174,7 @@ func (e exporter) fabric(gauge func(*prometheus.Desc, float64, ...string)) {
 	var lost uint64
 	for i := range st.Ports {
 		p := &st.Ports[i]
-		if p.AgeMs < 0 || p.AgeMs >= silentMs {
+		if p.AgeMs < 0 || p.AgeMs >= silentAfterMs {
 			ports["silent"]++
 		} else {
 			ports["heard"]++

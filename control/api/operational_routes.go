@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// plainRoutes are for machines that watch this one; they are no part of the
+// operationalRoutes are for machines that watch this one; they are no part of the
 // API's document.
-func (s *Server) plainRoutes(r chi.Router) {
+func (s *Server) operationalRoutes(r chi.Router) {
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusOK, "ok\n")
 	})
@@ -37,7 +37,7 @@ func (s *Server) plainRoutes(r chi.Router) {
 func (s *Server) operatorOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if callerOf(r.Context()).tenant != nil {
-			s.count.refused.WithLabelValues("tenant").Inc()
+			s.metrics.refused.WithLabelValues("tenant").Inc()
 			writeProblem(w, http.StatusForbidden, "metrics are the operator's")
 			return
 		}
@@ -51,9 +51,9 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// page serves the console's files, and its index for every path that is none of
+// serveConsole serves the console's files, and its index for every path that is none of
 // ours: the page keeps its state in the URL.
-func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveConsole(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	if s.deps.Console == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		writeProblem(w, http.StatusNotFound, "nothing is here; /openapi.json says what is")
@@ -73,8 +73,8 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, s.deps.Console, name)
 }
 
-// profiler is Go's, for a listener on loopback.
-func profiler() http.Handler {
+// pprofHandler is Go's, for a listener on loopback.
+func pprofHandler() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("/debug/pprof/", pprof.Index)
 	m.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

@@ -65,8 +65,8 @@ type HeatmapQuery struct {
 }
 
 func (s *Server) portRoutes() {
-	get(s, "/ports/heatmap", "get-heatmap", "Ports", "A measure of all ports over time", shared(s, "get-heatmap", s.heatmap))
-	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", shared(s, "get-port", s.portSeries))
+	get(s, "/ports/heatmap", "get-heatmap", "Ports", "A measure of all ports over time", coalesced(s, "get-heatmap", s.heatmap))
+	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", coalesced(s, "get-port", s.portSeries))
 }
 
 // maxPoints bounds a port's series.
@@ -88,14 +88,14 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 		return p, fmt.Errorf("port %d of %s, which has %d ports: %w", in.Port, in.Node, len(f.Node(id).Ports), ErrNotFound)
 	}
 	q.Node, q.Port = in.Node, at.Port
-	if q.Step, err = step(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
+	if q.Step, err = parseStep(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
 		return p, err
 	}
 	p = PortSeries{
 		PortRef: portRef(f, at), Interface: port.Name, RateBps: int64(port.Rate),
 		From: q.From, To: q.To, StepNs: int64(q.Step), Samples: []PortPoint{},
 	}
-	next, _, err := walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+	next, _, err := walkRecords(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
 		p.Samples = append(p.Samples, PortPoint{
 			Time: r.Time, QueueBytes: int64(r.Queue), LatencyNs: int64(r.Latency), LoadBps: int64(r.Load),
 			PausedShare: r.Paused, Samples: r.Samples,
@@ -107,9 +107,9 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 	return p, err
 }
 
-// step reads the steps asked for. By default a range of more than a minute is
+// parseStep reads the steps asked for. By default a range of more than a minute is
 // summed up so that it has some 600 of them.
-func step(text string, span time.Duration, most int) (time.Duration, error) {
+func parseStep(text string, span time.Duration, most int) (time.Duration, error) {
 	if text == "" {
 		if span <= time.Minute {
 			return 0, nil
@@ -150,7 +150,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 			row = make([]*float64, in.Steps)
 			rows[port] = row
 		}
-		if v := measure(r, in.Metric); row[at] == nil || *row[at] < v {
+		if v := metricValue(r, in.Metric); row[at] == nil || *row[at] < v {
 			row[at] = &v
 		}
 		return true
@@ -161,7 +161,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 		reads = seriesBudget
 	}
 	for range reads {
-		if q.After, _, err = walk(ctx, s, s.deps.Records.Ports, q, visit); err != nil {
+		if q.After, _, err = walkRecords(ctx, s, s.deps.Records.Ports, q, visit); err != nil {
 			return m, err
 		}
 		if q.After == "" {
@@ -208,7 +208,7 @@ func (s *Server) fillHeatmap(m *Heatmap, rows map[PortRef][]*float64, top int) {
 	}
 }
 
-func measure(r *record.PortSample, metric string) float64 {
+func metricValue(r *record.PortSample, metric string) float64 {
 	switch metric {
 	case "latency_ns":
 		return float64(r.Latency)

@@ -59,7 +59,7 @@ type ProbeRTT struct {
 	MaxNs  int64 `json:"max_ns"`
 }
 
-// check says what is missing for the request's kind.
+// completeFilter says what is missing for the request's kind.
 func (r *ProbeRequest) check() error {
 	switch {
 	case r.Kind == "link" && r.Link == nil:

@@ -40,7 +40,7 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	q = record.Query{From: r.From, To: r.To, Limit: p.Limit}
 	if p.After != "" {
 		// The range of the first page: the present has moved on since.
-		if q.From, q.To, q.After, err = openCursor(p.After); err != nil {
+		if q.From, q.To, q.After, err = decodeCursor(p.After); err != nil {
 			return record.Query{}, err
 		}
 		r = Range{From: q.From}
@@ -61,11 +61,11 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 		q.From = q.To.Add(-last)
 	}
 	if !q.From.Before(q.To) {
-		return invalid("range from %s to %s, want from before to", stamp(q.From), stamp(q.To))
+		return invalid("range from %s to %s, want from before to", formatTime(q.From), formatTime(q.To))
 	}
 	// Instants that nanoseconds cannot hold would wrap around below.
 	if q.From.Year() < 1700 || q.To.Year() > 2200 {
-		return invalid("range from %s to %s, want years from 1700 to 2200", stamp(q.From), stamp(q.To))
+		return invalid("range from %s to %s, want years from 1700 to 2200", formatTime(q.From), formatTime(q.To))
 	}
 	if d := q.To.Sub(q.From); d > s.cfg.MaxRange {
 		return invalid("range of %s, want at most %s", d, s.cfg.MaxRange)
@@ -73,17 +73,17 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	return q, nil
 }
 
-// sealCursor makes the Next of an answer: a store's cursor is good for the same
+// encodeCursor makes the Next of an answer: a store's cursor is good for the same
 // range only, so the range goes with it.
-func sealCursor(q record.Query, next string) string {
+func encodeCursor(q record.Query, next string) string {
 	if next == "" {
 		return ""
 	}
 	return strconv.FormatInt(q.From.UnixNano(), 36) + "." + strconv.FormatInt(q.To.UnixNano(), 36) + "." + next
 }
 
-// openCursor reads what sealCursor made. The store looks at the rest.
-func openCursor(text string) (from, to time.Time, next string, err error) {
+// decodeCursor reads what encodeCursor made. The store looks at the rest.
+func decodeCursor(text string) (from, to time.Time, next string, err error) {
 	a, rest, _ := strings.Cut(text, ".")
 	b, next, ok := strings.Cut(rest, ".")
 	x, err1 := strconv.ParseInt(a, 36, 64)
@@ -94,25 +94,25 @@ func openCursor(text string) (from, to time.Time, next string, err error) {
 	return time.Unix(0, x).UTC(), time.Unix(0, y).UTC(), next, nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// fetch is one of the typed queries of Records.
-type fetch[R any] func(context.Context, record.Query) (record.Page[R], error)
+// fetchPage is one of the typed queries of Records.
+type fetchPage[R any] func(context.Context, record.Query) (record.Page[R], error)
 
 // seriesBudget is how many times more records an answer may read where they are
 // a few numbers each.
 const seriesBudget = 4
 
-// chunk is how many records are read at once, at most.
-const chunk = 2000
+// maxChunk is how many records are read at once, at most.
+const maxChunk = 2000
 
-// walk gives records to visit, newest first, until it returns false, there are
+// walkRecords gives records to visit, newest first, until it returns false, there are
 // no more, or the budget of one answer is used up. Next goes on after the last
 // record visited, in the same range; it is empty at the end. Steps of a series
 // are a few numbers each, so an answer may read more of them.
-func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, visit func(*R) bool) (next string, scanned int, err error) {
+func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record.Query, visit func(*R) bool) (next string, scanned int, err error) {
 	if q.Limit <= 0 {
-		q.Limit = chunk
+		q.Limit = maxChunk
 	}
 	budget := s.cfg.ScanBudget
 	if q.Step > 0 {
@@ -138,34 +138,34 @@ func walk[R any](ctx context.Context, s *Server, f fetch[R], q record.Query, vis
 			return page.Next, scanned, err
 		}
 		if page.Next == "" || scanned >= budget || scanned > 0 && q.Ends != (record.Ends{}) {
-			return page.Next, scanned, nil // of ends, a store ends a page where older records cost more
+			return page.Next, scanned, nil // withTrace ends, a store ends a page where older records cost more
 		}
 		q.After = page.Next
-		q.Limit = min(4*q.Limit, chunk) // few match: read more at once
+		q.Limit = min(4*q.Limit, maxChunk) // few match: read more at once
 	}
 }
 
-// scan makes a page of the records that show keeps.
-func scan[R, T any](ctx context.Context, s *Server, f fetch[R], q record.Query, show func(*R) (T, bool)) (p Page[T], err error) {
+// scanPage makes a page of the records that show keeps.
+func scanPage[R, T any](ctx context.Context, s *Server, f fetchPage[R], q record.Query, show func(*R) (T, bool)) (p Page[T], err error) {
 	p.Items = []T{}
 	want := q.Limit
-	p.Next, p.Scanned, err = walk(ctx, s, f, q, func(r *R) bool {
+	p.Next, p.Scanned, err = walkRecords(ctx, s, f, q, func(r *R) bool {
 		if item, keep := show(r); keep {
 			p.Items = append(p.Items, item)
 		}
 		return len(p.Items) < want
 	})
-	p.Next = sealCursor(q, p.Next)
+	p.Next = encodeCursor(q, p.Next)
 	if err == nil {
-		err = s.named(q.Node, p.Scanned)
+		err = s.checkNodeKnown(q.Node, p.Scanned)
 	}
 	return p, err
 }
 
-// named complains of a node that neither the fabric nor one of the records
+// checkNodeKnown complains of a node that neither the fabric nor one of the records
 // has that were found for it: without, a slip of the pen would read as "nothing
 // is wrong there". Records may well name a node that the fabric has no more.
-func (s *Server) named(node string, found int) error {
+func (s *Server) checkNodeKnown(node string, found int) error {
 	if node == "" || found > 0 {
 		return nil
 	}
@@ -175,8 +175,8 @@ func (s *Server) named(node string, found int) error {
 	return nil
 }
 
-// one finds the record that a query names.
-func one[R any](ctx context.Context, f fetch[R], q record.Query, what string) (*R, error) {
+// findOne finds the record that a query names.
+func findOne[R any](ctx context.Context, f fetchPage[R], q record.Query, what string) (*R, error) {
 	q.Limit = 1
 	page, err := f(ctx, q)
 	if err != nil {

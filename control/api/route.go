@@ -62,14 +62,14 @@ func register[I, T any](s *Server, op huma.Operation, f func(context.Context, *I
 	})
 }
 
-// file is an answer that is not JSON, or not only.
-type file struct {
+// rawReply is an answer that is not JSON, or not only.
+type rawReply struct {
 	typ, name string
 	data      []byte
 }
 
-// raw adds a route whose answer is bytes; op declares their types.
-func raw[I any](s *Server, op huma.Operation, f func(context.Context, *I) (file, error)) {
+// registerRaw adds a route whose answer is bytes; op declares their types.
+func registerRaw[I any](s *Server, op huma.Operation, f func(context.Context, *I) (rawReply, error)) {
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
 		out, err := f(ctx, in)
 		if err != nil {
@@ -136,7 +136,7 @@ func (s *Server) problem(op string, err error) error {
 		}
 	}
 	if errors.Is(err, store.ErrBusy) {
-		s.count.refused.WithLabelValues("store").Inc()
+		s.metrics.refused.WithLabelValues("store").Inc()
 		return huma.ErrorWithHeaders(huma.NewError(http.StatusServiceUnavailable, "too many look into the past; ask again, or of a shorter range"),
 			http.Header{"Retry-After": {"1"}})
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // Deps is what a Server speaks for. Live, Records and Hub must be there; routes
-// of others that are nil answer that there is none.
+// withTrace others that are nil answer that there is none.
 type Deps struct {
 	Live    Live
 	Records Records
@@ -33,7 +33,7 @@ type Deps struct {
 	Lab     Lab
 
 	Console    fs.FS                // the console, with index.html at its root
-	Metrics *prometheus.Registry // of the whole process, to which the API adds its own; nil: Go's and the process's
+	Metrics *prometheus.Registry // withTrace the whole process, to which the API adds its own; nil: Go's and the process's
 	Build   Build
 	Log     *slog.Logger
 }
@@ -54,14 +54,14 @@ type Server struct {
 	api     huma.API
 	handler http.Handler
 	access  atomic.Pointer[access]
-	count   *counts
-	feed    *feed
+	metrics   *apiMetrics
+	stateFeed    *stateFeed
 
 	requests chan struct{} // a place each
 	streams  chan struct{}
 
-	shown  encoded
-	recall recall
+	stateJSON  stateCache
+	coalescer coalescer
 
 	mu     sync.Mutex
 	fabric *fabric
@@ -85,13 +85,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
 		requests: make(chan struct{}, cfg.MaxRequests), streams: make(chan struct{}, cfg.MaxClients),
-		feed: &feed{live: deps.Live, hub: deps.Hub},
+		stateFeed: &stateFeed{live: deps.Live, hub: deps.Hub},
 	}
 	if err := s.Reload(&cfg); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.count, err = newCounts(deps.Metrics, s); err != nil {
+	if s.metrics, err = newAPIMetrics(deps.Metrics, s); err != nil {
 		return nil, err
 	}
 	s.handler = s.routes()
@@ -104,11 +104,11 @@ var security = []map[string][]string{{"token": {}}}
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.guard)
-	r.NotFound(s.page)
+	r.NotFound(s.serveConsole)
 	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusMethodNotAllowed, r.Method+" is not allowed here")
 	})
-	s.plainRoutes(r)
+	s.operationalRoutes(r)
 
 	cfg := huma.DefaultConfig("Weft", "1.0.0")
 	cfg.CreateHooks = nil // no $schema in answers
@@ -118,7 +118,7 @@ func (s *Server) routes() http.Handler {
 	cfg.Info.Description = "Telemetry of a datacenter fabric. Times are RFC 3339 by the fabric's clock, units stand in the names of fields, errors are RFC 9457 problem details."
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	s.api = humachi.New(r, cfg)
-	s.api.UseMiddleware(s.allow)
+	s.api.UseMiddleware(s.checkAccess)
 	for _, add := range []func(){
 		s.topologyRoutes, s.stateRoutes, s.incidentRoutes, s.diagnosisRoutes, s.flowRoutes, s.traceRoutes,
 		s.counterRoutes, s.portRoutes, s.probeRoutes, s.markRoutes, s.faultRoutes, s.healthRoutes, s.filterRoutes,
@@ -127,22 +127,22 @@ func (s *Server) routes() http.Handler {
 		add()
 	}
 	for _, schema := range s.api.OpenAPI().Components.Schemas.Map() {
-		neverNull(schema)
+		markListsNonNull(schema)
 	}
 	return r
 }
 
-// neverNull says of all lists what fillLists makes sure of.
-func neverNull(s *huma.Schema) {
+// markListsNonNull says of all lists what fillLists makes sure of.
+func markListsNonNull(s *huma.Schema) {
 	if s == nil {
 		return
 	}
 	if s.Type == huma.TypeArray {
 		s.Nullable = false
 	}
-	neverNull(s.Items)
+	markListsNonNull(s.Items)
 	for _, p := range s.Properties {
-		neverNull(p)
+		markListsNonNull(p)
 	}
 }
 
@@ -164,7 +164,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Serve serves on a listener, which it closes.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	servers := []*http.Server{s.httpServer(s.handler)}
-	ln = &bounded{ln, make(chan struct{}, s.cfg.MaxConnections), s.count.refused.WithLabelValues("connections").Inc}
+	ln = &limitedListener{ln, make(chan struct{}, s.cfg.MaxConnections), s.metrics.refused.WithLabelValues("connections").Inc}
 	listeners := []net.Listener{ln}
 	if s.cfg.TLSCert != "" {
 		listeners[0] = tls.NewListener(ln, &tls.Config{
@@ -178,7 +178,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			return errors.Join(fmt.Errorf("api: pprof: %w", err), ln.Close())
 		}
 		s.log.Info("profiler", "listen", pl.Addr())
-		profiles := s.httpServer(profiler())
+		profiles := s.httpServer(pprofHandler())
 		profiles.WriteTimeout = 0 // a profile takes as long as it is asked to
 		servers, listeners = append(servers, profiles), append(listeners, pl)
 	}
@@ -192,7 +192,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			}
 		})
 	}
-	all.Go(func() { s.publish(ctx) })
+	all.Go(func() { s.publishChanges(ctx) })
 	<-ctx.Done()
 	s.deps.Hub.close()
 	// Answers are given a moment; whoever still reads then is cut off.
@@ -218,8 +218,8 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	}
 }
 
-// publish turns what changes into events.
-func (s *Server) publish(ctx context.Context) {
+// publishChanges turns what changes into events.
+func (s *Server) publishChanges(ctx context.Context) {
 	state := time.NewTicker(s.cfg.StateInterval)
 	defer state.Stop()
 	health := time.NewTicker(s.cfg.HealthInterval)
@@ -229,9 +229,9 @@ func (s *Server) publish(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-state.C:
-			s.feed.tick(now)
+			s.stateFeed.tick(now)
 		case <-health.C:
-			if clients, _, _ := s.deps.Hub.numbers(); clients > 0 {
+			if clients, _, _ := s.deps.Hub.stats(); clients > 0 {
 				s.deps.Hub.Publish(s.deps.Live.Health())
 				s.deps.Hub.Publish(s.deps.Live.Clock())
 			}

@@ -48,7 +48,7 @@ type CulpritFlow struct {
 	Weight float64       `json:"weight" doc:"0 to 1"`
 }
 
-var errNoDoctor = fmt.Errorf("slow flows: this controller diagnoses none: %w", ErrUnsupported)
+var errNoDiagnoser = fmt.Errorf("slow flows: this controller diagnoses none: %w", ErrUnsupported)
 
 type slowFlowInput struct {
 	WaitMs int `query:"wait_ms" minimum:"0" maximum:"5000" doc:"Answer once there is a verdict, or after so long"`
@@ -58,21 +58,21 @@ type slowFlowInput struct {
 func (s *Server) slowFlowRoutes() {
 	op := s.operation(http.MethodPost, "/slow-flows", "report-slow-flow", "Slow flows", "Report a slow flow of your own and ask why")
 	op.DefaultStatus = http.StatusAccepted
-	tenantMay(&op)
+	allowTenants(&op)
 	register(s, op, s.reportSlowFlow)
 	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows", "Slow flows that were reported, newest first: of a tenant, those of its own")
-	tenantMay(&op)
+	allowTenants(&op)
 	register(s, op, func(ctx context.Context, _ *struct{}) (Page[SlowFlow], error) {
 		if s.deps.Diagnoser == nil {
-			return Page[SlowFlow]{}, errNoDoctor
+			return Page[SlowFlow]{}, errNoDiagnoser
 		}
 		return s.listSlowFlows(callerOf(ctx))
 	})
 	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "What was found of a slow flow that you reported")
-	tenantMay(&op)
+	allowTenants(&op)
 	register(s, op, func(ctx context.Context, in *idInput) (SlowFlow, error) {
 		if s.deps.Diagnoser == nil {
-			return SlowFlow{}, errNoDoctor
+			return SlowFlow{}, errNoDiagnoser
 		}
 		who := callerOf(ctx)
 		c, err := s.deps.Diagnoser.DiagnosisRequest(ctx, in.ID)
@@ -84,7 +84,7 @@ func (s *Server) slowFlowRoutes() {
 			// shall not learn of it.
 			return SlowFlow{}, fmt.Errorf("slow flow %q: %w", in.ID, ErrNotFound)
 		}
-		return s.ownView(who, &c)
+		return s.slowFlowView(who, &c)
 	})
 }
 
@@ -94,7 +94,7 @@ func (s *Server) listSlowFlows(who *caller) (p Page[SlowFlow], err error) {
 		if !s.owns(who, all[i].Flow) {
 			continue
 		}
-		v, err := s.ownView(who, &all[i])
+		v, err := s.slowFlowView(who, &all[i])
 		if err != nil {
 			return p, err
 		}
@@ -103,12 +103,12 @@ func (s *Server) listSlowFlows(who *caller) (p Page[SlowFlow], err error) {
 	return p, nil
 }
 
-// complaintPoll is how often a waiting reporter's verdict is looked for.
-const complaintPoll = 20 * time.Millisecond
+// diagnosisPollInterval is how often a waiting reporter's verdict is looked for.
+const diagnosisPollInterval = 20 * time.Millisecond
 
 func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowFlow, err error) {
 	if s.deps.Diagnoser == nil {
-		return v, errNoDoctor
+		return v, errNoDiagnoser
 	}
 	who := callerOf(ctx)
 	if in.Body.Flow.IsZero() {
@@ -117,12 +117,12 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 	if !s.owns(who, in.Body.Flow) {
 		return v, fmt.Errorf("flow %s: %w: neither end is yours", in.Body.Flow, errForbidden)
 	}
-	if !who.complaints.take(time.Now()) {
-		return v, fmt.Errorf("slow flows: more than %g reports a second: %w", complaintRate, ErrBusy)
+	if !who.diagnosisRequests.allow(time.Now()) {
+		return v, fmt.Errorf("slow flows: more than %g reports a second: %w", diagnosisRequestRate, ErrBusy)
 	}
 	id, err := s.deps.Diagnoser.RequestDiagnosis(ctx, in.Body.Flow, in.Body.Since)
 	if errors.Is(err, ErrNotFound) {
-		id, err = s.past(ctx, in.Body.Flow, in.Body.Since, err)
+		id, err = s.diagnoseEndedFlow(ctx, in.Body.Flow, in.Body.Since, err)
 	}
 	if err != nil {
 		return v, err
@@ -134,26 +134,26 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 			return v, err
 		}
 		if c.Done || time.Now().After(deadline) {
-			return s.ownView(who, &c)
+			return s.slowFlowView(who, &c)
 		}
 		select {
 		case <-ctx.Done():
 			return v, ctx.Err()
-		case <-time.After(complaintPoll):
+		case <-time.After(diagnosisPollInterval):
 		}
 	}
 }
 
-// ownView leaves out of a complaint all that is not the caller's. Nothing is
+// slowFlowView leaves out of a complaint all that is not the caller's. Nothing is
 // copied from a verdict but its enumerated words and the caller's own flows:
 // free texts may name others.
-func (s *Server) ownView(who *caller, c *DiagnosisRequest) (v SlowFlow, err error) {
+func (s *Server) slowFlowView(who *caller, c *DiagnosisRequest) (v SlowFlow, err error) {
 	v = SlowFlow{ID: c.ID, Flow: c.Flow, Time: c.Time, State: "waiting", Verdicts: []SlowFlowVerdict{}}
 	if c.Done {
 		v.State = "done"
 	}
 	for i := range c.Diagnoses {
-		o, err := s.ownVerdict(who, &c.Diagnoses[i], c.Flow)
+		o, err := s.slowFlowVerdict(who, &c.Diagnoses[i], c.Flow)
 		if err != nil {
 			return v, err
 		}
@@ -162,7 +162,7 @@ func (s *Server) ownView(who *caller, c *DiagnosisRequest) (v SlowFlow, err erro
 	return v, nil
 }
 
-func (s *Server) ownVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey) (o SlowFlowVerdict, err error) {
+func (s *Server) slowFlowVerdict(who *caller, d *record.Diagnosis, flow model.FlowKey) (o SlowFlowVerdict, err error) {
 	var b DiagnosisBody
 	if err := json.Unmarshal(d.Body, &b); len(d.Body) > 0 && err != nil {
 		return o, fmt.Errorf("read body of diagnosis %s: %w", d.ID, err)

@@ -15,22 +15,22 @@ import (
 // How far back a flow that has ended is looked for, how many verdicts of its
 // time are read, and how many are told.
 const (
-	pastFor      = time.Hour
-	pastRead     = 200
-	pastVerdicts = 8
+	endedFlowLookback      = time.Hour
+	maxDiagnosesRead     = 200
+	maxEndedVerdicts = 8
 )
 
-// past answers a report of a flow that no host sends any more by what is
+// diagnoseEndedFlow answers a report of a flow that no host sends any more by what is
 // recorded of its time. It fails with missing where nothing is.
-func (s *Server) past(ctx context.Context, flow model.FlowKey, since time.Time, missing error) (id string, err error) {
+func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, since time.Time, missing error) (id string, err error) {
 	now := s.deps.Live.Clock().Now
-	from := now.Add(-pastFor)
+	from := now.Add(-endedFlowLookback)
 	if since.After(from) {
 		from = since
 	}
 	q := record.Query{From: from, To: now, Flow: flow}
 	var first, last time.Time
-	if _, _, err := walk(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
+	if _, _, err := walkRecords(ctx, s, s.deps.Records.Flows, q, func(r *record.FlowSlot) bool {
 		first = r.Time // the newest comes first
 		if last.IsZero() {
 			last = r.Time.Add(r.Slot)
@@ -46,13 +46,13 @@ func (s *Server) past(ctx context.Context, flow model.FlowKey, since time.Time, 
 	read := 0
 	q = record.Query{From: first, To: last}
 	var broken error
-	if _, _, err := walk(ctx, s, s.deps.Records.Diagnoses, q, func(d *record.Diagnosis) bool {
+	if _, _, err := walkRecords(ctx, s, s.deps.Records.Diagnoses, q, func(d *record.Diagnosis) bool {
 		concerns, err := concernsFlow(d, flow)
 		if concerns {
 			found = append(found, *d)
 		}
 		read, broken = read+1, err
-		return err == nil && read < pastRead && len(found) < pastVerdicts
+		return err == nil && read < maxDiagnosesRead && len(found) < maxEndedVerdicts
 	}); err != nil || broken != nil {
 		return "", errors.Join(err, broken)
 	}

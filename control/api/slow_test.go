@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// narrow has little room for what its clients do not read, and tells when it has
+// narrowListener has little room for what its clients do not read, and tells when it has
 // closed a connection.
-type narrow struct {
+type narrowListener struct {
 	net.Listener
 	closed chan struct{}
 }
 
-func (l narrow) Accept() (net.Conn, error) {
+func (l narrowListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func TestSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := make(chan struct{}, 9)
-	addr := serveOn(t, s, narrow{ln, closed})
+	addr := serveOn(t, s, narrowListener{ln, closed})
 	var clients []net.Conn
 	for range 2 {
 		c, err := net.Dial("tcp", addr)

@@ -39,15 +39,15 @@ type PortState struct {
 	AgeMs       float64      `json:"age_ms" doc:"Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that"`
 }
 
-// encoded is the newest snapshot as JSON: many clients ask for the same one, and
+// stateCache is the newest snapshot as JSON: many clients ask for the same one, and
 // that of a large fabric takes milliseconds to write.
-type encoded struct {
+type stateCache struct {
 	mu    sync.Mutex
 	state *State
 	json  []byte
 }
 
-func (e *encoded) encode(st *State) []byte {
+func (e *stateCache) encode(st *State) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != st {
@@ -99,7 +99,7 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 		}
 	}
 	left := len(st.Ports)
-	if _, _, err = walk(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
+	if _, _, err = walkRecords(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
 		i, ok := index[PortRef{Node: r.Node, Port: r.Port}]
 		if !ok || st.Ports[i].AgeMs >= 0 {
 			return true
@@ -114,7 +114,7 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 	}); err != nil {
 		return st, err
 	}
-	_, _, err = walk(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
+	_, _, err = walkRecords(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
 		if i, ok := index[PortRef{Node: l.From, Port: outPort(f, l.From, l.To)}]; ok {
 			st.Ports[i].LostPackets += l.Packets
 		}
@@ -126,12 +126,12 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 func (s *Server) stateRoutes() {
 	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric", "The fabric's state: every port and node, now or as it was")
 	op.Responses = jsonResponse[State](s)
-	raw(s, op, func(ctx context.Context, in *stateInput) (file, error) {
+	registerRaw(s, op, func(ctx context.Context, in *stateInput) (rawReply, error) {
 		if in.At.IsZero() {
-			return file{typ: "application/json", data: s.shown.encode(s.deps.Live.State())}, nil
+			return rawReply{typ: "application/json", data: s.stateJSON.encode(s.deps.Live.State())}, nil
 		}
 		st, err := s.stateAt(ctx, in.At)
-		return file{typ: "application/json", data: encodeJSON(&st)}, err
+		return rawReply{typ: "application/json", data: encodeJSON(&st)}, err
 	})
 	get(s, "/clock", "get-clock", "Fabric", "The fabric's time and pace",
 		func(context.Context, *struct{}) (Clock, error) { return s.deps.Live.Clock(), nil })

@@ -31,24 +31,24 @@ func TestTenantMayOnlyComplain(t *testing.T) {
 	}
 }
 
-// complaints is a Doctor whose every verdict is a given one.
-type complaints struct {
+// diagnosisRequests is a Doctor whose every verdict is a given one.
+type fixedDiagnoser struct {
 	flow model.FlowKey
 	d    record.Diagnosis
 }
 
-func (c *complaints) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
+func (c *fixedDiagnoser) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	c.flow = flow
 	return "c-1", nil
 }
 
-func (c *complaints) AddCompleted(model.FlowKey, time.Time, []record.Diagnosis) string { return "c-1" }
+func (c *fixedDiagnoser) AddCompleted(model.FlowKey, time.Time, []record.Diagnosis) string { return "c-1" }
 
-func (c *complaints) DiagnosisRequest(context.Context, string) (DiagnosisRequest, error) {
+func (c *fixedDiagnoser) DiagnosisRequest(context.Context, string) (DiagnosisRequest, error) {
 	return DiagnosisRequest{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil
 }
 
-func (c *complaints) DiagnosisRequests() []DiagnosisRequest {
+func (c *fixedDiagnoser) DiagnosisRequests() []DiagnosisRequest {
 	one, _ := c.DiagnosisRequest(context.Background(), "c-1")
 	return []DiagnosisRequest{one}
 }
@@ -58,11 +58,11 @@ var addresses = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`)
 // TestTenantSeesOnlyItsOwn: whatever a verdict holds, a tenant is told of no
 // flow without an end of its own, of no node, and of no text that may name one.
 func TestTenantSeesOnlyItsOwn(t *testing.T) {
-	doctor := &complaints{}
+	doctor := &fixedDiagnoser{}
 	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Diagnoser = doctor })
 	own := map[string]bool{"10.0.0.2": true, k.fabric.Node(k.fabric.Hosts()[1]).IPv4.String(): true}
 	rapid.Check(t, func(rt *rapid.T) {
-		s.access.Load().callers[1].complaints.left = complaintBurst
+		s.access.Load().callers[1].diagnosisRequests.tokens = diagnosisRequestBurst
 		addr := rapid.Custom(func(rt *rapid.T) netip.AddrPort {
 			hosts := k.fabric.Hosts()
 			i := rapid.IntRange(0, 3).Draw(rt, "host")
@@ -147,13 +147,13 @@ func TestComplaintsAreBounded(t *testing.T) {
 		return do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, k.flow(0)), "Authorization", "Bearer "+token).Code
 	}
 	taken := 0
-	for range 3 * complaintBurst {
+	for range 3 * diagnosisRequestBurst {
 		if report(tenantToken) == 202 {
 			taken++
 		}
 	}
-	if taken < complaintBurst || taken > 2*complaintBurst {
-		t.Errorf("%d of %d reports at once were taken, want about %d", taken, 3*complaintBurst, complaintBurst)
+	if taken < diagnosisRequestBurst || taken > 2*diagnosisRequestBurst {
+		t.Errorf("%d of %d reports at once were taken, want about %d", taken, 3*diagnosisRequestBurst, diagnosisRequestBurst)
 	}
 	if got := report(operatorToken); got != 202 {
 		t.Errorf("another caller's report = %d; want 202", got)
@@ -163,14 +163,14 @@ func TestComplaintsAreBounded(t *testing.T) {
 // TestBucket: never more than burst + rate × time.
 func TestBucket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := bucket{left: complaintBurst}
+		b := tokenBucket{tokens: diagnosisRequestBurst}
 		now, taken := epoch0, 0
 		for range rapid.IntRange(1, 200).Draw(rt, "takes") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(rt, "ms")) * time.Millisecond)
-			if b.take(now) {
+			if b.allow(now) {
 				taken++
 			}
-			if most := complaintBurst + complaintRate*now.Sub(epoch0).Seconds(); float64(taken) > most+1e-6 {
+			if most := diagnosisRequestBurst + diagnosisRequestRate*now.Sub(epoch0).Seconds(); float64(taken) > most+1e-6 {
 				rt.Fatalf("%d taken after %v, want at most %v", taken, now.Sub(epoch0), most)
 			}
 		}

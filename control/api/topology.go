@@ -89,30 +89,30 @@ func portRef(f *topo.Fabric, p model.Port) PortRef {
 func (s *Server) topologyRoutes() {
 	op := s.operation(http.MethodGet, "/topology", "get-topology", "Fabric", "The fabric: nodes, ports, links")
 	op.Responses = jsonResponse[Topology](s)
-	raw(s, op, func(context.Context, *struct{}) (file, error) {
-		return file{typ: "application/json", data: s.now().topology}, nil
+	registerRaw(s, op, func(context.Context, *struct{}) (rawReply, error) {
+		return rawReply{typ: "application/json", data: s.currentFabric().topology}, nil
 	})
 }
 
 // fabric is what follows from a topology, made once.
 type fabric struct {
 	*topo.Fabric
-	topology []byte // encoded: of a large fabric that takes longer than all the rest of an answer
+	topology []byte // stateCache: of a large fabric that takes longer than all the rest of an answer
 	flows    *filter.Schema[record.FlowSlot]
 	traces   *filter.Schema[traceView]
 	packets  *filter.Schema[headers.Frame]
 }
 
-// now returns the present fabric. Of a new one, what follows from it is made
+// currentFabric returns the present fabric. Of a new one, what follows from it is made
 // anew.
-func (s *Server) now() *fabric {
+func (s *Server) currentFabric() *fabric {
 	f := s.deps.Live.Fabric()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fabric == nil || s.fabric.Fabric != f {
 		s.fabric = &fabric{
 			Fabric: f, topology: encodeJSON(newTopology(f)),
-			flows: flowSchema(f), traces: traceSchema(f), packets: headers.Schema(resolver(f)),
+			flows: flowSchema(f), traces: traceSchema(f), packets: headers.Schema(addrResolver(f)),
 		}
 	}
 	return s.fabric

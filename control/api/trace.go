@@ -120,13 +120,13 @@ type traceInput struct {
 
 func (s *Server) traceRoutes() {
 	get(s, "/traces", "list-traces", "Traces", "Packets' ways, newest first",
-		shared(s, "list-traces", func(ctx context.Context, in *TracesQuery) (Page[TraceSummary], error) {
+		coalesced(s, "list-traces", func(ctx context.Context, in *TracesQuery) (Page[TraceSummary], error) {
 			var none Page[TraceSummary]
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
 				return none, err
 			}
-			f, err := parse(s.now().traces, in.Filter)
+			f, err := parseFilter(s.currentFabric().traces, in.Filter)
 			if err != nil {
 				return none, err
 			}
@@ -135,8 +135,8 @@ func (s *Server) traceRoutes() {
 			}
 			q.Node = in.Node
 			var view traceView
-			return scan(ctx, s, s.deps.Records.Traces, q, func(r *record.Trace) (TraceSummary, bool) {
-				if in.End != "" && in.End != r.End || !f.Match(view.of(r)) {
+			return scanPage(ctx, s, s.deps.Records.Traces, q, func(r *record.Trace) (TraceSummary, bool) {
+				if in.End != "" && in.End != r.End || !f.Match(view.withTrace(r)) {
 					return TraceSummary{}, false
 				}
 				return s.newTraceSummary(r), true
@@ -154,13 +154,13 @@ func (s *Server) traceRoutes() {
 	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		pcapngType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}}}
-	raw(s, op, func(ctx context.Context, in *traceInput) (file, error) {
+	registerRaw(s, op, func(ctx context.Context, in *traceInput) (rawReply, error) {
 		r, err := s.trace(ctx, in.ID)
 		if err != nil {
-			return file{}, err
+			return rawReply{}, err
 		}
-		data, err := capture(r)
-		return file{typ: pcapngType, name: "trace-" + in.ID + ".pcapng", data: data}, err
+		data, err := encodePcapng(r)
+		return rawReply{typ: pcapngType, name: "trace-" + in.ID + ".pcapng", data: data}, err
 	})
 }
 
@@ -170,5 +170,5 @@ func (s *Server) trace(ctx context.Context, id string) (*record.Trace, error) {
 	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
 		return nil, fmt.Errorf("trace id %q, want a number of 64 bits: %w", id, ErrInvalid)
 	}
-	return one(ctx, s.deps.Records.Traces, record.Query{Name: id}, "trace")
+	return findOne(ctx, s.deps.Records.Traces, record.Query{Name: id}, "trace")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// capture writes a packet's way as a pcapng file.
-func capture(t *record.Trace) ([]byte, error) {
+// encodePcapng writes a packet's way as a pcapng file.
+func encodePcapng(t *record.Trace) ([]byte, error) {
 	if len(t.Frame) == 0 {
 		return nil, fmt.Errorf("trace %d: no bytes of the packet were kept: %w", t.ID, ErrNotFound)
 	}

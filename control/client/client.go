@@ -15,9 +15,9 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 )
 
-// maxAnswer bounds what is read of an answer: many times the state of the
+// maxResponse bounds what is read of an answer: many times the state of the
 // largest fabric.
-const maxAnswer = 256 << 20
+const maxResponse = 256 << 20
 
 // Client asks one controller. Many goroutines may use it.
 type Client struct {
@@ -98,8 +98,8 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return r, nil
 }
 
-// ask sends a request and returns the answer's bytes.
-func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
+// call sends a request and returns the answer's bytes.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
 	r, err := c.request(ctx, method, path, query, body)
 	if err != nil {
 		return nil, err
@@ -110,14 +110,14 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return nil, fmt.Errorf("%s %s: %w", method, path, problemOf(resp))
+		return nil, fmt.Errorf("%s %s: %w", method, path, readProblem(resp))
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: read answer: %w", method, path, err)
 	}
-	if len(b) > maxAnswer {
-		return nil, fmt.Errorf("%s %s: answer of more than %d bytes", method, path, maxAnswer)
+	if len(b) > maxResponse {
+		return nil, fmt.Errorf("%s %s: answer of more than %d bytes", method, path, maxResponse)
 	}
 	return b, nil
 }
@@ -131,8 +131,8 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// problemOf reads an error, also one that a proxy made.
-func problemOf(resp *http.Response) *Problem {
+// readProblem reads an error, also one that a proxy made.
+func readProblem(resp *http.Response) *Problem {
 	p := &Problem{}
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is enough to tell
 	if json.Unmarshal(b, p) != nil || p.Detail == "" {
@@ -142,9 +142,9 @@ func problemOf(resp *http.Response) *Problem {
 	return p
 }
 
-// get reads a JSON answer.
-func get[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (v T, err error) {
-	b, err := c.ask(ctx, method, path, query, body)
+// callJSON reads a JSON answer.
+func callJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (v T, err error) {
+	b, err := c.call(ctx, method, path, query, body)
 	if err != nil {
 		return v, err
 	}

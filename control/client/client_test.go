@@ -28,13 +28,13 @@ func TestNew(t *testing.T) {
 func TestValues(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
 	q := api.FlowsQuery{Range: api.Range{From: at}, Paging: api.Paging{Limit: 5}, Filter: "a && b"}
-	if got, want := values(q).Encode(), "filter=a+%26%26+b&from=2026-01-02T02%3A04%3A05.000000006Z&limit=5"; got != want {
+	if got, want := queryParams(q).Encode(), "filter=a+%26%26+b&from=2026-01-02T02%3A04%3A05.000000006Z&limit=5"; got != want {
 		t.Errorf("values = %s; want %s", got, want)
 	}
 }
 
-// script is a server that answers one request after another.
-func script(t *testing.T, answers ...http.HandlerFunc) *Client {
+// scriptedServer is a server that answers one request after another.
+func scriptedServer(t *testing.T, answers ...http.HandlerFunc) *Client {
 	t.Helper()
 	i := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func TestOddAnswers(t *testing.T) {
 		"Not Found (404)":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"detail":7}`, http.StatusNotFound) },
 		"read answer":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 	} {
-		if _, err := script(t, answer).Health(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := scriptedServer(t, answer).Health(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Health = %v; want %q", err, want)
 		}
 	}
@@ -84,7 +84,7 @@ func TestEventsGoOn(t *testing.T) {
 			fmt.Fprint(w, text)
 		}
 	}
-	c := script(t,
+	c := scriptedServer(t,
 		stream("retry: 2000\n\n: heartbeat\n\nid: a-1\nevent: fault\ndata: {\"id\":\"f1\"}\n\nid: a-2\nevent: fau"),
 		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) },
 		stream("id: a-2\nevent: gossip\ndata: {}\n\nid: a-3\nevent: fault\ndata: {\"id\":\"f2\"}\n\n"),

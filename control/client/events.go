@@ -27,7 +27,7 @@ func (c *Client) Events(ctx context.Context, types ...string) iter.Seq2[api.Even
 		stream := &http.Client{Transport: c.http.Transport} // without a timeout: it has no end
 		last, wait := "", retryFirst
 		for {
-			n, err := c.events(ctx, stream, types, &last, yield)
+			n, err := c.readEvents(ctx, stream, types, &last, yield)
 			if errors.Is(err, errStop) || ctx.Err() != nil {
 				return
 			}
@@ -44,20 +44,20 @@ func (c *Client) Events(ctx context.Context, types ...string) iter.Seq2[api.Even
 				return
 			case <-time.After(wait):
 			}
-			wait = min(2*wait, retryMost)
+			wait = min(2*wait, retryMax)
 		}
 	}
 }
 
 const (
 	retryFirst = 100 * time.Millisecond
-	retryMost  = 5 * time.Second
+	retryMax  = 5 * time.Second
 )
 
 var errStop = errors.New("the caller has enough")
 
-// events reads one connection and returns how many events came.
-func (c *Client) events(ctx context.Context, stream *http.Client, types []string, last *string, yield func(api.Event, error) bool) (n int, err error) {
+// readEvents reads one connection and returns how many events came.
+func (c *Client) readEvents(ctx context.Context, stream *http.Client, types []string, last *string, yield func(api.Event, error) bool) (n int, err error) {
 	q := url.Values{}
 	if len(types) > 0 {
 		q.Set("types", strings.Join(types, ","))
@@ -75,7 +75,7 @@ func (c *Client) events(ctx context.Context, stream *http.Client, types []string
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("GET /events: %w", problemOf(resp))
+		return 0, fmt.Errorf("GET /events: %w", readProblem(resp))
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)

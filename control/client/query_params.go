@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// values writes a query of api as parameters: its fields have the names as tags.
+// queryParams writes a query of api as parameters: its fields have the names as tags.
 // Zero fields are left out, as the server has defaults for them.
-func values(query any) url.Values {
+func queryParams(query any) url.Values {
 	v := url.Values{}
-	addValues(v, reflect.ValueOf(query))
+	addQueryParams(v, reflect.ValueOf(query))
 	return v
 }
 
-func addValues(v url.Values, s reflect.Value) {
+func addQueryParams(v url.Values, s reflect.Value) {
 	for i := range s.NumField() {
 		f, t := s.Field(i), s.Type().Field(i)
 		if t.Anonymous {
-			addValues(v, f)
+			addQueryParams(v, f)
 			continue
 		}
 		name := t.Tag.Get("query")

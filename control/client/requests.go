@@ -14,7 +14,7 @@ import (
 
 // Topology describes the fabric.
 func (c *Client) Topology(ctx context.Context) (api.Topology, error) {
-	return get[api.Topology](ctx, c, "GET", "/topology", nil, nil)
+	return callJSON[api.Topology](ctx, c, "GET", "/topology", nil, nil)
 }
 
 // State returns the state of every port and node: now, or at a time that is not
@@ -24,162 +24,162 @@ func (c *Client) State(ctx context.Context, at time.Time) (api.State, error) {
 	if !at.IsZero() {
 		q.Set("at", at.UTC().Format(time.RFC3339Nano))
 	}
-	return get[api.State](ctx, c, "GET", "/state", q, nil)
+	return callJSON[api.State](ctx, c, "GET", "/state", q, nil)
 }
 
 // Clock tells the fabric's time and pace.
 func (c *Client) Clock(ctx context.Context) (api.Clock, error) {
-	return get[api.Clock](ctx, c, "GET", "/clock", nil, nil)
+	return callJSON[api.Clock](ctx, c, "GET", "/clock", nil, nil)
 }
 
 // SetPace sets how many seconds of a simulated fabric pass in one of the wall.
 func (c *Client) SetPace(ctx context.Context, pace float64) (api.Clock, error) {
-	return get[api.Clock](ctx, c, "PUT", "/clock", nil, api.PaceRequest{Pace: pace})
+	return callJSON[api.Clock](ctx, c, "PUT", "/clock", nil, api.PaceRequest{Pace: pace})
 }
 
 // Health returns the pipeline's account.
 func (c *Client) Health(ctx context.Context) (api.Health, error) {
-	return get[api.Health](ctx, c, "GET", "/health", nil, nil)
+	return callJSON[api.Health](ctx, c, "GET", "/health", nil, nil)
 }
 
 // Incidents lists incidents, newest first.
 func (c *Client) Incidents(ctx context.Context, q api.IncidentsQuery) (api.Page[api.Incident], error) {
-	return get[api.Page[api.Incident]](ctx, c, "GET", "/incidents", values(q), nil)
+	return callJSON[api.Page[api.Incident]](ctx, c, "GET", "/incidents", queryParams(q), nil)
 }
 
 // Incident returns all that is known of one.
 func (c *Client) Incident(ctx context.Context, id string) (api.IncidentDetail, error) {
-	return get[api.IncidentDetail](ctx, c, "GET", "/incidents/"+url.PathEscape(id), nil, nil)
+	return callJSON[api.IncidentDetail](ctx, c, "GET", "/incidents/"+url.PathEscape(id), nil, nil)
 }
 
 // Diagnoses lists verdicts about slow flows, newest first.
 func (c *Client) Diagnoses(ctx context.Context, q api.DiagnosesQuery) (api.Page[api.Diagnosis], error) {
-	return get[api.Page[api.Diagnosis]](ctx, c, "GET", "/diagnoses", values(q), nil)
+	return callJSON[api.Page[api.Diagnosis]](ctx, c, "GET", "/diagnoses", queryParams(q), nil)
 }
 
 // Diagnosis returns one with its graph.
 func (c *Client) Diagnosis(ctx context.Context, id string) (api.DiagnosisDetail, error) {
-	return get[api.DiagnosisDetail](ctx, c, "GET", "/diagnoses/"+url.PathEscape(id), nil, nil)
+	return callJSON[api.DiagnosisDetail](ctx, c, "GET", "/diagnoses/"+url.PathEscape(id), nil, nil)
 }
 
 // DiagnosisDrawing returns a diagnosis's graph as "dot" or "svg".
 func (c *Client) DiagnosisDrawing(ctx context.Context, id, format string) ([]byte, error) {
-	return c.ask(ctx, "GET", "/diagnoses/"+url.PathEscape(id), url.Values{"format": {format}}, nil)
+	return c.call(ctx, "GET", "/diagnoses/"+url.PathEscape(id), url.Values{"format": {format}}, nil)
 }
 
 // Flows sums up flows over a time range.
 func (c *Client) Flows(ctx context.Context, q api.FlowsQuery) (api.FlowPage, error) {
-	return get[api.FlowPage](ctx, c, "GET", "/flows", values(q), nil)
+	return callJSON[api.FlowPage](ctx, c, "GET", "/flows", queryParams(q), nil)
 }
 
 // Flow returns all that is known of one flow in a range.
 func (c *Client) Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.FlowDetail, error) {
-	return get[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), values(r), nil)
+	return callJSON[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), queryParams(r), nil)
 }
 
 // Traces lists packets' ways, newest first.
 func (c *Client) Traces(ctx context.Context, q api.TracesQuery) (api.Page[api.TraceSummary], error) {
-	return get[api.Page[api.TraceSummary]](ctx, c, "GET", "/traces", values(q), nil)
+	return callJSON[api.Page[api.TraceSummary]](ctx, c, "GET", "/traces", queryParams(q), nil)
 }
 
 // Trace returns one packet's way.
 func (c *Client) Trace(ctx context.Context, id string) (api.Trace, error) {
-	return get[api.Trace](ctx, c, "GET", "/traces/"+url.PathEscape(id), nil, nil)
+	return callJSON[api.Trace](ctx, c, "GET", "/traces/"+url.PathEscape(id), nil, nil)
 }
 
 // TracePcapng returns one packet's way as a pcapng file.
 func (c *Client) TracePcapng(ctx context.Context, id string) ([]byte, error) {
-	return c.ask(ctx, "GET", "/traces/"+url.PathEscape(id)+".pcapng", nil, nil)
+	return c.call(ctx, "GET", "/traces/"+url.PathEscape(id)+".pcapng", nil, nil)
 }
 
 // Port returns one port over time, in steps of at least so long; 0: as fits.
 func (c *Client) Port(ctx context.Context, node string, port model.PortID, r api.Range, step time.Duration) (api.PortSeries, error) {
-	q := values(r)
+	q := queryParams(r)
 	if step > 0 {
 		q.Set("step", step.String())
 	}
-	return get[api.PortSeries](ctx, c, "GET", "/ports/"+url.PathEscape(node)+"/"+strconv.Itoa(int(port)), q, nil)
+	return callJSON[api.PortSeries](ctx, c, "GET", "/ports/"+url.PathEscape(node)+"/"+strconv.Itoa(int(port)), q, nil)
 }
 
 // Heatmap returns a measure of all ports over time.
 func (c *Client) Heatmap(ctx context.Context, q api.HeatmapQuery) (api.Heatmap, error) {
-	return get[api.Heatmap](ctx, c, "GET", "/ports/heatmap", values(q), nil)
+	return callJSON[api.Heatmap](ctx, c, "GET", "/ports/heatmap", queryParams(q), nil)
 }
 
 // Counters lists all counters.
 func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
-	p, err := get[api.Page[api.Counter]](ctx, c, "GET", "/counters", nil, nil)
+	p, err := callJSON[api.Page[api.Counter]](ctx, c, "GET", "/counters", nil, nil)
 	return p.Items, err
 }
 
 // Counter returns one over time, in steps of at least so long; 0: as fits.
 func (c *Client) Counter(ctx context.Context, name string, r api.Range, step time.Duration) (api.CounterSeries, error) {
-	q := values(r)
+	q := queryParams(r)
 	if step > 0 {
 		q.Set("step", step.String())
 	}
-	return get[api.CounterSeries](ctx, c, "GET", "/counters/"+url.PathEscape(name), q, nil)
+	return callJSON[api.CounterSeries](ctx, c, "GET", "/counters/"+url.PathEscape(name), q, nil)
 }
 
 // AddCounter counts the packets that match a filter from now on.
 func (c *Client) AddCounter(ctx context.Context, r api.CounterRequest) (api.Counter, error) {
-	return get[api.Counter](ctx, c, "POST", "/counters", nil, r)
+	return callJSON[api.Counter](ctx, c, "POST", "/counters", nil, r)
 }
 
 // RemoveCounter stops counting.
 func (c *Client) RemoveCounter(ctx context.Context, name string) error {
-	_, err := c.ask(ctx, "DELETE", "/counters/"+url.PathEscape(name), nil, nil)
+	_, err := c.call(ctx, "DELETE", "/counters/"+url.PathEscape(name), nil, nil)
 	return err
 }
 
 // Probes lists probes, newest first.
 func (c *Client) Probes(ctx context.Context) ([]api.Probe, error) {
-	p, err := get[api.Page[api.Probe]](ctx, c, "GET", "/probes", nil, nil)
+	p, err := callJSON[api.Page[api.Probe]](ctx, c, "GET", "/probes", nil, nil)
 	return p.Items, err
 }
 
 // Probe returns one and what has come of it.
 func (c *Client) Probe(ctx context.Context, id string) (api.Probe, error) {
-	return get[api.Probe](ctx, c, "GET", "/probes/"+url.PathEscape(id), nil, nil)
+	return callJSON[api.Probe](ctx, c, "GET", "/probes/"+url.PathEscape(id), nil, nil)
 }
 
 // StartProbe sends guided probes and returns before they have arrived.
 func (c *Client) StartProbe(ctx context.Context, r api.ProbeRequest) (api.Probe, error) {
-	return get[api.Probe](ctx, c, "POST", "/probes", nil, r)
+	return callJSON[api.Probe](ctx, c, "POST", "/probes", nil, r)
 }
 
 // Marks lists debug marks, newest first.
 func (c *Client) Marks(ctx context.Context) ([]api.Mark, error) {
-	p, err := get[api.Page[api.Mark]](ctx, c, "GET", "/marks", nil, nil)
+	p, err := callJSON[api.Page[api.Mark]](ctx, c, "GET", "/marks", nil, nil)
 	return p.Items, err
 }
 
 // SetMark marks packets so that every switch mirrors them.
 func (c *Client) SetMark(ctx context.Context, r api.MarkRequest) (api.Mark, error) {
-	return get[api.Mark](ctx, c, "POST", "/marks", nil, r)
+	return callJSON[api.Mark](ctx, c, "POST", "/marks", nil, r)
 }
 
 // RemoveMark ends a mark.
 func (c *Client) RemoveMark(ctx context.Context, id string) error {
-	_, err := c.ask(ctx, "DELETE", "/marks/"+url.PathEscape(id), nil, nil)
+	_, err := c.call(ctx, "DELETE", "/marks/"+url.PathEscape(id), nil, nil)
 	return err
 }
 
 // FaultKinds lists what the lab of a demo can break.
 func (c *Client) FaultKinds(ctx context.Context) ([]api.FaultKind, error) {
-	p, err := get[api.Page[api.FaultKind]](ctx, c, "GET", "/faults/kinds", nil, nil)
+	p, err := callJSON[api.Page[api.FaultKind]](ctx, c, "GET", "/faults/kinds", nil, nil)
 	return p.Items, err
 }
 
 // Faults lists what was broken and what was found, newest first.
 func (c *Client) Faults(ctx context.Context) ([]api.Fault, error) {
-	p, err := get[api.Page[api.Fault]](ctx, c, "GET", "/faults", nil, nil)
+	p, err := callJSON[api.Page[api.Fault]](ctx, c, "GET", "/faults", nil, nil)
 	return p.Items, err
 }
 
 // InjectFault breaks something.
 func (c *Client) InjectFault(ctx context.Context, r api.FaultRequest) (api.Fault, error) {
-	return get[api.Fault](ctx, c, "POST", "/faults", nil, r)
+	return callJSON[api.Fault](ctx, c, "POST", "/faults", nil, r)
 }
 
 // ReportSlowFlow asks why a flow is slow and waits some time for the verdict, up
@@ -189,25 +189,25 @@ func (c *Client) ReportSlowFlow(ctx context.Context, r api.SlowFlowReport, wait 
 	if wait > 0 {
 		q.Set("wait_ms", fmt.Sprint(wait.Milliseconds()))
 	}
-	return get[api.SlowFlow](ctx, c, "POST", "/slow-flows", q, r)
+	return callJSON[api.SlowFlow](ctx, c, "POST", "/slow-flows", q, r)
 }
 
 // SlowFlows returns what was reported, and found of it.
 func (c *Client) SlowFlows(ctx context.Context) ([]api.SlowFlow, error) {
-	p, err := get[api.Page[api.SlowFlow]](ctx, c, "GET", "/slow-flows", nil, nil)
+	p, err := callJSON[api.Page[api.SlowFlow]](ctx, c, "GET", "/slow-flows", nil, nil)
 	return p.Items, err
 }
 
 // SlowFlow returns what was found of a flow that was reported.
 func (c *Client) SlowFlow(ctx context.Context, id string) (api.SlowFlow, error) {
-	return get[api.SlowFlow](ctx, c, "GET", "/slow-flows/"+url.PathEscape(id), nil, nil)
+	return callJSON[api.SlowFlow](ctx, c, "GET", "/slow-flows/"+url.PathEscape(id), nil, nil)
 }
 
 // CompleteFilter says whether a filter of "flows", "traces" or "packets" is
 // right, and what could stand at a byte of it; -1 is the end.
 func (c *Client) CompleteFilter(ctx context.Context, of, text string, at int) (api.FilterCheck, error) {
 	q := url.Values{"of": {of}, "text": {text}, "at": {strconv.Itoa(at)}}
-	return get[api.FilterCheck](ctx, c, "GET", "/filter/complete", q, nil)
+	return callJSON[api.FilterCheck](ctx, c, "GET", "/filter/complete", q, nil)
 }
 
 // All reads a list page by page: ask is called with "" first and then with the
