@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/topo"
@@ -34,7 +35,7 @@ var diagnoseSuite = Suite{
 		if err != nil {
 			return nil, err
 		}
-		said := diagnose.None
+		said := anomaly.None
 		ns, err := race(ctx, func(n int) {
 			for range n {
 				provenance.Build(e, in.victim, f)
@@ -56,7 +57,7 @@ var diagnoseSuite = Suite{
 		if err != nil {
 			return nil, err
 		}
-		if said == diagnose.None {
+		if said == anomaly.None {
 			return nil, fmt.Errorf("the incident has no verdict")
 		}
 		const msec = float64(time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/provenance/drawing"
@@ -67,7 +68,7 @@ func (d *drawingCache) addDrawing(ev poll.Event, g *drawing.Drawing) {
 func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 	for i := range list {
 		v := &list[i]
-		if v.Anomaly == diagnose.None {
+		if v.Anomaly == anomaly.None {
 			c.notifyVerdict(v, nil)
 			continue
 		}
@@ -87,7 +88,7 @@ func (c *Controller) recordVerdicts(list []diagnose.Verdict) {
 
 // verdictKind is what makes two verdicts the same to an operator.
 type verdictKind struct {
-	anomaly diagnose.Anomaly
+	anomaly anomaly.Type
 	initial model.Port
 }
 
@@ -126,7 +127,7 @@ const certainConfidence = 0.5
 func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Evidence {
 	named := v.Named(c.fabric)
 	e := incident.Evidence{
-		At: c.now, From: v.At, Source: incident.Epochs, Sure: v.Confidence >= certainConfidence,
+		At: c.now, From: v.At, Source: anomaly.Epochs, Sure: v.Confidence >= certainConfidence,
 		Place: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, Loop: v.Loop,
 		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
 	}
@@ -139,20 +140,20 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 		}
 	}
 	switch v.Anomaly {
-	case diagnose.Contention:
-		e.Cause = incident.Contention
-	case diagnose.Backpressure:
-		e.Cause, e.Minor = incident.Incast, c.wasBrief(v)
-	case diagnose.Storm:
-		e.Cause = incident.Storm
-		if v.Detail == diagnose.SlowReceiver {
-			e.Cause = incident.SlowReceiver
+	case anomaly.FlowContention:
+		e.Cause = anomaly.Contention
+	case anomaly.PFCBackpressure:
+		e.Cause, e.Minor = anomaly.Incast, c.wasBrief(v)
+	case anomaly.PFCStorm:
+		e.Cause = anomaly.Storm
+		if v.Detail == anomaly.DrainsSlowly {
+			e.Cause = anomaly.SlowReceiver
 		}
 		if q := c.fabric.Port(v.Initial); q != nil {
 			e.Place = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
 		}
 	default:
-		e.Cause = incident.Deadlock
+		e.Cause = anomaly.Deadlock
 	}
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/probe"
@@ -15,7 +16,7 @@ import (
 // evidenceRequest is what was asked for: evidence of one source about one incident.
 type evidenceRequest struct {
 	incident uint64
-	source   incident.Source
+	source   anomaly.Source
 }
 
 // timer is something to be done at an instant of the collector's clock.
@@ -44,7 +45,7 @@ func (c *Controller) runTimers(now model.Time) {
 
 // requestEvidence asks for the evidence that an incident lacks, each source once.
 func (c *Controller) requestEvidence(in *incident.Incident) {
-	if in.Closed || in.Severity() == incident.Notice {
+	if in.Closed || in.Severity() == anomaly.Notice {
 		return
 	}
 	for _, s := range in.Missing() {
@@ -54,13 +55,13 @@ func (c *Controller) requestEvidence(in *incident.Incident) {
 		}
 		var done *api.Action
 		switch s {
-		case incident.Traces:
+		case anomaly.Traces:
 			done = c.markFlows(in)
-		case incident.Probes:
+		case anomaly.Probes:
 			done = c.probeDrop(in)
-		case incident.Epochs:
+		case anomaly.Epochs:
 			done = c.pollFlow(in)
-		case incident.Labels:
+		case anomaly.Labels:
 			done = c.raiseLabelRate(in)
 		}
 		if done != nil {
@@ -81,7 +82,7 @@ func (c *Controller) forgetClosed(id uint64) {
 	if c.closed = append(c.closed, id); len(c.closed) <= incident.Remembered {
 		return
 	}
-	for s := range incident.NumSources {
+	for s := range anomaly.NumSources {
 		delete(c.requested, evidenceRequest{c.closed[0], s})
 	}
 	delete(c.actions, c.closed[0])
@@ -194,22 +195,22 @@ func (c *Controller) probeVictim(in *incident.Incident) model.FlowKey {
 // addProbeEvidence is evidence of what probes met.
 func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
 	e := incident.Evidence{
-		At: c.now, From: c.now, Source: incident.Probes, Sure: true, Place: model.Port{Node: a.At.Switch},
+		At: c.now, From: c.now, Source: anomaly.Probes, Sure: true, Place: model.Port{Node: a.At.Switch},
 		Next: a.At.Next, HasNext: a.At.Known, Flows: []model.FlowKey{flow},
 		Text: fmt.Sprintf("%d of %d probes like %v are lost: %s, %s", a.Lost, a.Reached, flow, a.Kind, a.Scope),
 	}
 	switch a.Kind {
 	case probe.Persistent, probe.Blackhole:
-		e.Cause = incident.Blackhole
+		e.Cause = anomaly.Blackhole
 	case probe.Random, probe.Selective:
-		e.Cause = incident.Loss
+		e.Cause = anomaly.Loss
 	case probe.Looping:
-		e.Cause, e.Extent = incident.Loop, a.Loop
+		e.Cause, e.Extent = anomaly.Loop, a.Loop
 		e.Text = fmt.Sprintf("probes like %v go round", flow)
 	default:
 		return // what was wrong is over, or could not be reached
 	}
-	if e.Cause != incident.Loop && c.meter.pausedIn(e.Place, c.slotOf(c.now)-2, c.slotOf(c.now)) >= c.cfg.StallShare {
+	if e.Cause != anomaly.Loop && c.meter.pausedIn(e.Place, c.slotOf(c.now)-2, c.slotOf(c.now)) >= c.cfg.StallShare {
 		return // probes wait in the queues that they were to ask about
 	}
 	c.addEvidence(e)
@@ -268,7 +269,7 @@ func (c *Controller) addQueueEvidence(id uint64, nodes []model.NodeID, from mode
 		}
 		c.setOutcome(id, "label-rate", fmt.Sprintf("a queue of %v at %s", q.Depth, c.portName(q.Port)))
 		c.joiner.Support(incident.Evidence{
-			At: c.now, From: from, Source: incident.Labels, Cause: incident.Contention, Sure: true, Place: q.Port,
+			At: c.now, From: from, Source: anomaly.Labels, Cause: anomaly.Contention, Sure: true, Place: q.Port,
 			Text: fmt.Sprintf("%v wait at %s, packets take %v", q.Depth, c.portName(q.Port), q.Latency),
 		})
 		return

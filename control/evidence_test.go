@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
@@ -57,11 +58,11 @@ func TestShortPausesAreANotice(t *testing.T) {
 	for name, tc := range map[string]struct {
 		counted bool
 		paused  time.Duration
-		want    incident.Severity
+		want    anomaly.Severity
 	}{
-		"a moment":          {true, 900 * time.Microsecond, incident.Notice},
-		"a fifth of a slot": {true, 2 * time.Millisecond, incident.Warning},
-		"nobody counts":     {false, 0, incident.Warning},
+		"a moment":          {true, 900 * time.Microsecond, anomaly.Notice},
+		"a fifth of a slot": {true, 2 * time.Millisecond, anomaly.Warning},
+		"nobody counts":     {false, 0, anomaly.Warning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := evidenceBed(t)
@@ -75,11 +76,11 @@ func TestShortPausesAreANotice(t *testing.T) {
 			}
 			c.now = at.Add(13 * time.Millisecond)
 			c.recordVerdicts([]diagnose.Verdict{{
-				Anomaly: diagnose.Backpressure, Cause: diagnose.Flows, Detail: diagnose.Priority, Initial: initial,
+				Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Detail: anomaly.PriorityTraffic, Initial: initial,
 				Path: []model.Port{behind, initial}, Confidence: 0.9, At: at,
 			}})
 			open := c.joiner.Open()
-			if len(open) != 1 || open[0].Cause != incident.Incast || open[0].Severity() != tc.want {
+			if len(open) != 1 || open[0].Cause != anomaly.Incast || open[0].Severity() != tc.want {
 				t.Errorf("%d incidents, the first %v, %v; want one incast, %v", len(open), open[0].Cause, open[0].Severity(), tc.want)
 			}
 		})
@@ -91,7 +92,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	c := evidenceBed(t)
 	c.now = model.Time(60 * time.Millisecond)
 	detour := c.portNamed(t, "leaf3", "tor3")
-	c.addEvidence(incident.Evidence{At: c.now, From: c.now, Cause: incident.WrongRoute, Sure: true, Place: detour})
+	c.addEvidence(incident.Evidence{At: c.now, From: c.now, Cause: anomaly.WrongRoute, Sure: true, Place: detour})
 	var list []load.Imbalance
 	for i, name := range []string{"leaf0", "leaf3", "leaf4", "leaf6"} {
 		id, _ := c.fabric.ByName(name)
@@ -100,7 +101,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	list[3].Cause = load.Burst // large flows, no fault
 	c.addImbalanceEvidence(list, paths.NewMap(5, slotLength))
 	open := c.joiner.Open()
-	if len(open) != 2 || open[0].Cause != incident.WrongRoute || open[1].Cause != incident.Imbalance {
+	if len(open) != 2 || open[0].Cause != anomaly.WrongRoute || open[1].Cause != anomaly.Imbalance {
 		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
 	}
 	if in := open[1]; len(in.Nodes) != 2 || c.nodeName(in.Place.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
@@ -115,16 +116,16 @@ func TestDetourIsNoLoop(t *testing.T) {
 	leaf := c.portNamed(t, "leaf4", "tor4")
 	ms := model.Time(time.Millisecond)
 	c.now = 30 * ms
-	in := c.addEvidence(incident.Evidence{At: c.now, From: 10 * ms, Source: incident.Epochs, Cause: incident.Deadlock, Sure: true, Place: leaf})
+	in := c.addEvidence(incident.Evidence{At: c.now, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Sure: true, Place: leaf})
 	round := []model.NodeID{leaf.Node, c.fabric.Port(leaf).Peer.Node}
 	f := trace.Finding{Kind: trace.Loop, Switch: leaf.Node, Switches: round, Ended: 1, Packets: 1, Escaped: 1}
 	c.now = 50 * ms
 	c.addTraceEvidence(40*ms, 50*ms, f)
-	if in.Cause != incident.Deadlock || in.Sources[incident.Traces] != 1 {
-		t.Errorf("%v after a detour, %d statements of traces; want the deadlock and one", in.Cause, in.Sources[incident.Traces])
+	if in.Cause != anomaly.Deadlock || in.Sources[anomaly.Traces] != 1 {
+		t.Errorf("%v after a detour, %d statements of traces; want the deadlock and one", in.Cause, in.Sources[anomaly.Traces])
 	}
 	f.Ended, f.Packets = 2, 2
-	if c.addTraceEvidence(40*ms, 50*ms, f); in.Cause != incident.Loop {
+	if c.addTraceEvidence(40*ms, 50*ms, f); in.Cause != anomaly.Loop {
 		t.Errorf("%v after a packet that did not come out; want a loop", in.Cause)
 	}
 }
@@ -133,8 +134,8 @@ func TestDetourIsNoLoop(t *testing.T) {
 func TestTimelineTellsWhatWasDone(t *testing.T) {
 	c := evidenceBed(t)
 	ms := model.Time(time.Millisecond)
-	in := c.joiner.Add(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Flowsets, Cause: incident.Blackhole, Sure: true, Text: "flows end"})
-	c.joiner.Add(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: incident.Probes, Cause: incident.Blackhole, Text: "probes are lost"})
+	in := c.joiner.Add(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Sure: true, Text: "flows end"})
+	c.joiner.Add(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
 	c.actions[in.ID] = []api.Action{{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
 	b := c.incidentBody(in)
 	want := []string{"flows end", "sends probes like a flow: blackhole", "perhaps probes are lost"}
@@ -156,7 +157,7 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	c.now = 29 * ms
 	way := []model.Port{c.portNamed(t, "tor6", "h12"), c.portNamed(t, "leaf7", "tor6"), c.portNamed(t, "spine2", "leaf7"), c.portNamed(t, "leaf1", "spine2"), c.portNamed(t, "tor0", "leaf1")}
 	host := c.fabric.Port(way[0]).Peer.Node
-	c.addEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: incident.Epochs, Cause: incident.Storm, Sure: true, Place: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
+	c.addEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Sure: true, Place: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
 	for _, p := range way {
 		c.meter.addCounters(18*ms, p, 9*time.Millisecond, 0)
 	}
@@ -164,7 +165,7 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
 	c.processSlot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
 	open := c.joiner.Open()
-	if len(open) != 1 || open[0].Cause != incident.Storm || open[0].Sources[incident.Counters] != len(way) || open[0].Sources[incident.Flowsets] != 1 {
+	if len(open) != 1 || open[0].Cause != anomaly.Storm || open[0].Sources[anomaly.Counters] != len(way) || open[0].Sources[anomaly.Flowsets] != 1 {
 		t.Errorf("%d incidents, the first %v by %v; want one storm, by counters of %d ports and a flow that stands", len(open), open[0].Cause, open[0].Sources, len(way))
 	}
 	if changed := c.joiner.Changed(); len(changed) != 1 {
@@ -186,7 +187,7 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.joiner.Open()[0].Cause)
 	}
 	c.now = 712 * ms
-	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.joiner.Open()) != 1 || c.joiner.Open()[0].Cause != incident.Loss {
+	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.joiner.Open()) != 1 || c.joiner.Open()[0].Cause != anomaly.Loss {
 		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.joiner.Open()))
 	}
 }

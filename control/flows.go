@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/load"
 	"github.com/weft-telemetry/weft/analyze/loss"
@@ -64,7 +65,7 @@ func (c *Controller) hostName(a model.Addr) string {
 // addPathEvidence is evidence of a way that is wrong.
 func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 	e := incident.Evidence{
-		At: c.now, From: m.Start(), Source: incident.Flowsets, Sure: f.Confirmed,
+		At: c.now, From: m.Start(), Source: anomaly.Flowsets, Sure: f.Confirmed,
 		Place: f.At, Flows: f.Flows, Extent: f.Switches,
 	}
 	if f.HasNext {
@@ -73,7 +74,7 @@ func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 	some := fmt.Sprintf("%d of %s%s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"), c.commonDestination(f.Flows))
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
 	case f.Kind != paths.Loop && f.Kind != paths.WrongRoute && paused >= c.cfg.StallShare && slices.ContainsFunc(f.Flows, isLossless):
-		e.Cause = incident.Stall
+		e.Cause = anomaly.Stall
 		stand := "flows stand"
 		if len(f.Flows) == 1 {
 			stand = "flow stands"
@@ -81,16 +82,16 @@ func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 		e.Text = fmt.Sprintf("%d %s still at %s, which was paused for %.0f%% of a slot", len(f.Flows), stand, c.portName(f.At), 100*paused)
 		c.setDownstreamPeer(&e)
 	case f.Kind == paths.Loop:
-		e.Cause = incident.Loop
+		e.Cause = anomaly.Loop
 		e.Text = fmt.Sprintf("%s go round: %s", some, c.loopText(f.Switches))
 	case f.Kind == paths.BlackHole:
-		e.Cause = incident.Blackhole
+		e.Cause = anomaly.Blackhole
 		e.Text = fmt.Sprintf("%s reach %s and no further", some, c.portName(f.At))
 	case f.Kind == paths.Silent:
-		e.Cause = incident.DeadLink
+		e.Cause = anomaly.DeadLink
 		e.Text = fmt.Sprintf("%s leave %s and reach nothing", some, c.portName(f.At))
 	case f.Kind == paths.WrongRoute:
-		e.Cause = incident.WrongRoute
+		e.Cause = anomaly.WrongRoute
 		e.Text = fmt.Sprintf("%s leave %s by another port than intended: %s", some, c.nodeName(f.At.Node), c.portName(f.At))
 	}
 	c.addEvidence(e)
@@ -171,7 +172,7 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			continue
 		}
 		e := incident.Evidence{
-			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: incident.Flowsets, Cause: incident.Loss, Sure: true,
+			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Sure: true,
 			Place: seg.From, Flows: k.flows,
 			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}
@@ -180,11 +181,11 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 		}
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
 		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.StallShare:
-			e.Cause = incident.Stall
+			e.Cause = anomaly.Stall
 			e.Text = fmt.Sprintf("%s of %s stand at %s, which is paused", plural.Count(k.lost, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From))
 			c.setDownstreamPeer(&e)
 		case k.lossless < c.cfg.LossPackets && full*2 >= k.lost:
-			e.Cause = incident.Contention
+			e.Cause = anomaly.Contention
 			e.Text = fmt.Sprintf("%s had no room for %s", c.nodeName(seg.From.Node), plural.Count(full, "packet"))
 		}
 		c.addEvidence(e)
@@ -199,7 +200,7 @@ func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort
 // makes uneven, a detour or a queue that stands, say so one by one; the others
 // are one trouble, for they are set up alike.
 func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
-	all := incident.Evidence{At: c.now, From: m.Start(), Source: incident.Flowsets, Cause: incident.Imbalance, Sure: true}
+	all := incident.Evidence{At: c.now, From: m.Start(), Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Sure: true}
 	var worst *load.Imbalance
 	for i := range list {
 		im := &list[i]
@@ -208,7 +209,7 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 		}
 		one := all
 		one.Place, one.Extent, one.Text = model.Port{Node: im.Switch}, nil, im.Describe(c.fabric)
-		if in := c.joiner.Explains(one); in != nil && in.Cause != incident.Imbalance {
+		if in := c.joiner.Explains(one); in != nil && in.Cause != anomaly.Imbalance {
 			c.addEvidence(one)
 			continue
 		}
@@ -241,7 +242,7 @@ func (c *Controller) addPauseEvidence(left []model.Port, m *paths.Map) []model.P
 		var rest []model.Port
 		for _, p := range left {
 			e := incident.Evidence{
-				At: c.now, From: m.Start(), Source: incident.Counters, Cause: incident.Stall, Sure: true, Place: p,
+				At: c.now, From: m.Start(), Source: anomaly.Counters, Cause: anomaly.Stall, Sure: true, Place: p,
 				Text: fmt.Sprintf("%s was paused", c.portName(p)),
 			}
 			c.setDownstreamPeer(&e)

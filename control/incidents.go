@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/plural"
@@ -67,20 +68,20 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 }
 
 // missingDetail is what a source that has not spoken would add.
-var missingDetail = map[incident.Source]string{
-	incident.Flowsets: "counters of the flows along their way",
-	incident.Traces:   "packets of the flows, mirrored at every switch",
-	incident.Labels:   "depth of the queues at the place",
-	incident.Epochs:   "what the switches remember of the pauses",
-	incident.Probes:   "packets sent on purpose, to see whether the loss persists",
-	incident.Counters: "counters of the ports",
+var missingDetail = map[anomaly.Source]string{
+	anomaly.Flowsets: "counters of the flows along their way",
+	anomaly.Traces:   "packets of the flows, mirrored at every switch",
+	anomaly.Labels:   "depth of the queues at the place",
+	anomaly.Epochs:   "what the switches remember of the pauses",
+	anomaly.Probes:   "packets sent on purpose, to see whether the loss persists",
+	anomaly.Counters: "counters of the ports",
 }
 
 // fillTimeline fills in the timeline, what each source says, and the links to mark.
 func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
-	said := map[incident.Source]*api.SourceEvidence{}
+	said := map[anomaly.Source]*api.SourceEvidence{}
 	links := map[model.Port]bool{}
-	refs := map[incident.Source]*[]string{incident.Epochs: &b.Diagnoses, incident.Traces: &b.Traces, incident.Probes: &b.Probes}
+	refs := map[anomaly.Source]*[]string{anomaly.Epochs: &b.Diagnoses, anomaly.Traces: &b.Traces, anomaly.Probes: &b.Probes}
 	for i := range in.Timeline {
 		e := &in.Timeline[i]
 		at := c.wallTime(e.At)
@@ -118,7 +119,7 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		b.Timeline = append(b.Timeline, api.TimelineEntry{Time: a.Time, Kind: "action", Source: "controller", Text: describeAction(a)})
 	}
 	slices.SortStableFunc(b.Timeline, func(x, y api.TimelineEntry) int { return x.Time.Compare(y.Time) })
-	for s := range incident.NumSources {
+	for s := range anomaly.NumSources {
 		if e := said[s]; e != nil {
 			b.Evidence = append(b.Evidence, *e)
 		}
@@ -162,13 +163,13 @@ func capitalize(s string) string {
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
 }
 
-var titles = map[incident.Cause]string{
-	incident.Imbalance: "Uneven use of equal-cost links", incident.Contention: "Flows meet in a queue",
-	incident.Stall: "Packets stand in paused queues", incident.Loss: "Packets vanish without a counter",
-	incident.DeadLink: "A link lets nothing through", incident.Incast: "Overfull queue, and PFC behind it",
-	incident.SlowReceiver: "A host takes in less than it is sent", incident.Blackhole: "Black hole: certain flows vanish",
-	incident.Deadlock: "PFC deadlock: queues wait for each other", incident.Storm: "PFC storm: a host pauses its switch",
-	incident.WrongRoute: "A switch forwards otherwise than intended", incident.Loop: "Packets go round in a loop",
+var titles = map[anomaly.Cause]string{
+	anomaly.Imbalance: "Uneven use of equal-cost links", anomaly.Contention: "Flows meet in a queue",
+	anomaly.Stall: "Packets stand in paused queues", anomaly.Loss: "Packets vanish without a counter",
+	anomaly.DeadLink: "A link lets nothing through", anomaly.Incast: "Overfull queue, and PFC behind it",
+	anomaly.SlowReceiver: "A host takes in less than it is sent", anomaly.Blackhole: "Black hole: certain flows vanish",
+	anomaly.Deadlock: "PFC deadlock: queues wait for each other", anomaly.Storm: "PFC storm: a host pauses its switch",
+	anomaly.WrongRoute: "A switch forwards otherwise than intended", anomaly.Loop: "Packets go round in a loop",
 }
 
 // LocationName names a port, "tor0:3", or a node where no port is known.

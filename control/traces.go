@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/analyze/trace"
 	"github.com/weft-telemetry/weft/control/tracewatch"
@@ -52,7 +53,7 @@ func (c *Controller) counterRecords(p *tracewatch.Period) {
 // addTraceEvidence is evidence of what traces show of a place.
 func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	e := incident.Evidence{
-		At: c.now, From: from, Source: incident.Traces, Sure: true,
+		At: c.now, From: from, Source: anomaly.Traces, Sure: true,
 		Place: model.Port{Node: f.Switch}, Extent: f.Switches, Next: f.Next, HasNext: f.Known,
 	}
 	if f.Flow != nil {
@@ -60,27 +61,27 @@ func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	}
 	switch f.Kind {
 	case trace.Loop:
-		e.Cause = incident.Loop
+		e.Cause = anomaly.Loop
 		if f.Detour() {
-			e.Cause = incident.WrongRoute
+			e.Cause = anomaly.WrongRoute
 			e.Text = fmt.Sprintf("%s passed %s twice on the way, and arrived", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 			break
 		}
 		e.Text = fmt.Sprintf("%s went round through %s", plural.Count(f.Ended, "mirrored packet"), c.nodeName(f.Switch))
 	case trace.Silent:
-		e.Cause = incident.DeadLink
+		e.Cause = anomaly.DeadLink
 		e.Text = fmt.Sprintf("%d mirrored packets were sent to %s, of which nothing is heard", f.Ended, c.nodeName(f.Next))
 	default:
-		e.Cause = incident.Loss
+		e.Cause = anomaly.Loss
 		e.Text = fmt.Sprintf("%d of %d mirrored packets were seen last at %s", f.Ended, f.Packets, c.nodeName(f.Switch))
 	}
 	// It rests on periods before, too, and packets may have stood since then.
 	first := c.slotOf(from.Add(-time.Duration(c.cfg.Traces.Window)*c.cfg.Traces.Period)) - 1
 	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.StallShare {
-		e.Cause, e.Sure = incident.Stall, false // they may stand there
+		e.Cause, e.Sure = anomaly.Stall, false // they may stand there
 	}
-	if e.Cause == incident.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {
-		e.Cause, e.Sure = incident.Contention, false
+	if e.Cause == anomaly.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {
+		e.Cause, e.Sure = anomaly.Contention, false
 	}
 	c.addEvidence(e)
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
@@ -57,9 +58,9 @@ func (c *Controller) publishView(now model.Time) {
 			state.Health, state.Reason = "unknown", "nothing was heard of it lately"
 		}
 		for _, in := range c.joiner.Open() {
-			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= incident.Warning {
+			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= anomaly.Warning {
 				state.Health, state.Reason = "degraded", reason
-				if in.Place.Node == n.ID && in.Severity() == incident.Critical {
+				if in.Place.Node == n.ID && in.Severity() == anomaly.Critical {
 					state.Health = "failed"
 					break
 				}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/internal/race"
 	"github.com/weft-telemetry/weft/model"
@@ -31,7 +32,7 @@ func readExample(t *testing.T, name string) *Scenario {
 func roots(r *Result) map[string]bool {
 	out := map[string]bool{}
 	for _, d := range r.Diagnoses {
-		if d.Anomaly != diagnose.None && d.Cause != diagnose.NoCause {
+		if d.Anomaly != anomaly.None && d.Cause != anomaly.NoRootCause {
 			out[fmt.Sprintf("%v at %v", d.Cause, d.Initial)] = true
 		}
 	}
@@ -130,7 +131,7 @@ func TestASwitchThatDoesNotAnswer(t *testing.T) {
 	s.Telemetry[0].Switches = most
 	s.ExpectDiagnoses = nil
 	for _, d := range play(t, s).Diagnoses {
-		if d.Cause == diagnose.Host {
+		if d.Cause == anomaly.HostInjection {
 			t.Errorf("%s; want no word of a host: the switch that knows did not answer", d.Sentence())
 		}
 	}
@@ -147,7 +148,7 @@ func TestQuietFabricHasNoDiagnosis(t *testing.T) {
 	s.Duration = min(s.Duration, 2*time.Millisecond)
 	r := play(t, s)
 	for _, d := range r.Diagnoses {
-		if d.Anomaly > diagnose.Contention && r.Truth != nil && len(r.Run.Pauses) == 0 {
+		if d.Anomaly > anomaly.FlowContention && r.Truth != nil && len(r.Run.Pauses) == 0 {
 			t.Errorf("%s; no pause was sent", d.Sentence())
 		}
 	}
@@ -229,7 +230,7 @@ func TestForkFindsTheIncast(t *testing.T) {
 		t.Fatalf("no diagnosis of %v", r.Complaints)
 	}
 	d := r.Diagnoses[0]
-	if d.Anomaly != diagnose.Backpressure || d.Cause != diagnose.Flows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.NamedFlow{Src: "h0", Dst: "h3"}) || r.Verdict != Faulty {
+	if d.Anomaly != anomaly.PFCBackpressure || d.Cause != anomaly.ContendingFlows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.NamedFlow{Src: "h0", Dst: "h3"}) || r.Verdict != Faulty {
 		t.Errorf("%v: %s; want pauses that spread from s9 to h2, and faulty", r.Verdict, d.Sentence())
 	}
 	for _, from := range []string{"h1", "h4", "h5", "h6", "h7"} {
@@ -254,7 +255,7 @@ func TestForkFindsTheDeadlock(t *testing.T) {
 		t.Fatalf("no diagnosis of %v", r.Complaints)
 	}
 	d := r.Diagnoses[0]
-	if d.Anomaly != diagnose.InLoop || !d.Standing || len(d.Loop) != 3 || d.Fault == nil || d.Cause != diagnose.Flows {
+	if d.Anomaly != anomaly.DeadlockInLoop || !d.Standing || len(d.Loop) != 3 || d.Fault == nil || d.Cause != anomaly.ContendingFlows {
 		t.Errorf("%s; want a standing circle of three ports, and the route behind it", d.Sentence())
 	}
 }

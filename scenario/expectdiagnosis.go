@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo/file/tree"
@@ -61,7 +62,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 		for _, f := range []struct {
 			key, value string
 			into       interface{ UnmarshalText([]byte) error }
-		}{{"anomaly", d.Anomaly, new(diagnose.Anomaly)}, {"root-cause", d.Cause, new(diagnose.Cause)}, {"detail", d.Detail, new(diagnose.Detail)}} {
+		}{{"anomaly", d.Anomaly, new(anomaly.Type)}, {"root-cause", d.Cause, new(anomaly.RootCause)}, {"detail", d.Detail, new(anomaly.Detail)}} {
 			if !d.has(f.key) {
 				continue
 			}
@@ -130,7 +131,7 @@ func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 	got := "none"
 	var found []string
 	for i := range r.Diagnoses {
-		if n := &r.Diagnoses[i]; n.Anomaly != diagnose.None {
+		if n := &r.Diagnoses[i]; n.Anomaly != anomaly.None {
 			found = append(found, short(n))
 		}
 	}

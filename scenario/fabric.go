@@ -7,7 +7,6 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/sim/dcqcn"
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
@@ -38,10 +37,9 @@ type fabricSpec struct {
 	ECN   ecnSpec `yaml:"ecn"`
 	ECNAt string  `yaml:"ecn-at"`
 
-	CC          string        `yaml:"cc"`
-	DCQCN       dcqcnSpec     `yaml:"dcqcn"`
-	CNPInterval time.Duration `yaml:"cnp-interval"` // 0: a mark is echoed in every acknowledgement
-	Pacing      bool          `yaml:"pacing"`
+	Congestion  congestionSpec `yaml:"congestion-control"`
+	CNPInterval time.Duration  `yaml:"cnp-interval"` // 0: every acknowledgement echoes its mark
+	Pacing      bool           `yaml:"pacing"`
 
 	Window      string        `yaml:"window"`
 	WindowScale bool          `yaml:"window-scales"`
@@ -60,7 +58,7 @@ func defaultFabric() fabricSpec {
 		Buffer: c.Buffer, Accounting: "weft", Reserve: c.Reserve, Headroom: autoBytes(c.Headroom),
 		Alpha: alphaShift(c.AlphaShift), ResumeOffset: c.ResumeOffset, Xoff: c.Xoff, Xon: c.Xon, LossyQueue: c.LossyQueue,
 		PFC: !c.NoPFC, PauseTime: pauseTime(c.PauseTime), ECN: ecnSpec{list: c.ECN}, ECNAt: "departure",
-		CC: "dcqcn", DCQCN: dcqcnSpec{params: c.DCQCN}, CNPInterval: c.CNPInterval, Pacing: c.RateBound,
+		Congestion: congestionSpec{c.Congestion}, CNPInterval: c.CNPInterval, Pacing: c.RateBound,
 		Window: "off", WindowScale: c.VarWindow, AckEvery: model.Bytes(c.AckPerBytes), AckUnpaused: c.AckControl,
 		NackGap: c.NackGap, RTO: c.RTO, TCPRTO: c.TCPMinRTO, Ideal: "exact",
 	}
@@ -79,7 +77,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		Buffer: f.Buffer, Reserve: f.Reserve, Headroom: model.Bytes(f.Headroom), AlphaShift: uint8(f.Alpha),
 		ResumeOffset: f.ResumeOffset, Xoff: f.Xoff, Xon: f.Xon, LossyQueue: f.LossyQueue,
 		NoPFC: !f.PFC, PauseTime: time.Duration(f.PauseTime), ECN: f.ECN.list,
-		DCQCN: f.DCQCN.params, CNPInterval: f.CNPInterval, RateBound: f.Pacing,
+		Congestion: f.Congestion.params, CNPInterval: f.CNPInterval, RateBound: f.Pacing,
 		VarWindow: f.WindowScale, AckPerBytes: int64(f.AckEvery), AckControl: f.AckUnpaused, NackGap: f.NackGap, RTO: f.RTO,
 		TCPMinRTO: f.TCPRTO,
 	}
@@ -106,14 +104,6 @@ func (f *fabricSpec) config() (sim.Config, error) {
 			return c, f.complain(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
 		}
 	}
-	switch strings.ToLower(f.CC) {
-	case "dcqcn":
-		c.CC = sim.DCQCN
-	case "none":
-		c.CC = sim.NoControl
-	default:
-		return c, f.complain("cc", "cc %q, want dcqcn or none", f.CC)
-	}
 	switch strings.ToLower(f.Window) {
 	case "off":
 	case "path":
@@ -122,6 +112,9 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		c.Window, c.GlobalWindow = true, true
 	default:
 		return c, f.complain("window", "window %q, want off, path or fabric", f.Window)
+	}
+	if err := f.suitCongestion(&c); err != nil {
+		return c, err
 	}
 	return c, f.check(&c)
 }
@@ -132,11 +125,6 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	}
 	if f.Xon > 0 && f.Xoff == 0 {
 		return f.complain("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
-	}
-	if c.CC == sim.DCQCN {
-		if err := c.DCQCN.Check(); err != nil {
-			return f.complain("dcqcn", "%s", trimRoom(err))
-		}
 	}
 	// Complaints of sim name their field first.
 	if err := c.Check(); err != nil {
@@ -155,7 +143,7 @@ func (f *fabricSpec) check(c *sim.Config) error {
 // complaint: file and line are in front.
 func trimRoom(err error) string {
 	msg := err.Error()
-	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
+	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
 		msg = strings.ReplaceAll(msg, room, "")
 	}
 	if _, rest, ok := strings.Cut(msg, "): "); ok && strings.HasPrefix(msg, "generator ") {
@@ -200,78 +188,6 @@ func (p *ecnSpec) decode(v tree.Value, what string) error {
 			return c.complain("kmin", "kmin %v, want at most kmax, which is %v", c.Kmin, c.Kmax)
 		}
 		p.list[i] = sim.ECNParams{Rate: c.Rate, Kmin: c.Kmin, Kmax: c.Kmax, Pmax: float64(c.Pmax)}
-	}
-	return nil
-}
-
-// dcqcnSpec is a set of constants by name, or a mapping that changes some of
-// them.
-type dcqcnSpec struct{ params dcqcn.Params }
-
-type dcqcnFields struct {
-	origin
-	Preset           string        `yaml:"preset"`
-	Gain             float64       `yaml:"gain"`
-	AlphaInterval    time.Duration `yaml:"alpha-interval"`
-	DecreaseInterval time.Duration `yaml:"decrease-interval"`
-	IncreaseInterval time.Duration `yaml:"increase-interval"`
-	ByteCounter      model.Bytes   `yaml:"byte-counter"`
-	FastRecovery     int           `yaml:"fast-recovery"`
-	AI               model.Rate    `yaml:"ai"`
-	HAI              model.Rate    `yaml:"hai"`
-	MinRate          model.Rate    `yaml:"min-rate"`
-	ClampTarget      bool          `yaml:"clamp-target"`
-	FirstRate        float64       `yaml:"first-rate"`
-}
-
-func dcqcnPreset(at Place, name string) (dcqcn.Params, error) {
-	switch strings.ToLower(name) {
-	case "paper":
-		return dcqcn.Paper(), nil
-	case "hpcc":
-		return dcqcn.HPCC(), nil
-	}
-	return dcqcn.Params{}, at.Errorf("dcqcn preset %q, want paper or hpcc", name)
-}
-
-func (p *dcqcnSpec) decode(v tree.Value, what string) (err error) {
-	if name, err := v.Text(what); err == nil {
-		p.params, err = dcqcnPreset(v.Place, name)
-		return err
-	}
-	list, err := v.Entries(what)
-	if err != nil {
-		return err
-	}
-	// The preset comes first, wherever it stands.
-	for _, e := range list {
-		if e.Key != "preset" {
-			continue
-		}
-		name, err := e.Text("preset")
-		if err != nil {
-			return err
-		}
-		if p.params, err = dcqcnPreset(e.Place, name); err != nil {
-			return err
-		}
-	}
-	q := p.params
-	f := dcqcnFields{
-		Gain: q.Gain, AlphaInterval: q.AlphaInterval, DecreaseInterval: q.DecreaseInterval, IncreaseInterval: q.IncreaseInterval,
-		ByteCounter: q.ByteCounter, FastRecovery: q.FastRecovery, AI: q.AI, HAI: q.HAI, MinRate: q.MinRate,
-		ClampTarget: q.ClampTarget, FirstRate: q.FirstRate,
-	}
-	if err := decode(v, &f, what); err != nil {
-		return err
-	}
-	p.params = dcqcn.Params{
-		Variant: q.Variant, Gain: f.Gain, AlphaInterval: f.AlphaInterval, DecreaseInterval: f.DecreaseInterval,
-		IncreaseInterval: f.IncreaseInterval, ByteCounter: f.ByteCounter, FastRecovery: f.FastRecovery,
-		AI: f.AI, HAI: f.HAI, MinRate: f.MinRate, ClampTarget: f.ClampTarget, FirstRate: f.FirstRate,
-	}
-	if err := p.params.Check(); err != nil {
-		return v.Errorf("%s", trimRoom(err))
 	}
 	return nil
 }

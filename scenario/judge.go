@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/scenario/report"
 	"github.com/weft-telemetry/weft/sim"
@@ -87,7 +87,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	}
 	// Flows that share a queue are no fault; pauses that spread are.
 	for i := range r.Diagnoses {
-		if r.Diagnoses[i].Anomaly > diagnose.Contention {
+		if r.Diagnoses[i].Anomaly > anomaly.FlowContention {
 			out["diagnoses"]++
 		}
 	}

@@ -68,7 +68,7 @@ func TestBoardKeepsTheNewestByLabelTime(t *testing.T) {
 			want.Labels++
 			want.Exports++
 			p := model.Port{Node: it.Switch, Port: it.Egress}
-			node := f.Has(it.Switch) && it.Egress >= 1 && int(it.Egress) <= len(f.Node(it.Switch).Ports)
+			node := f.HasNode(it.Switch) && it.Egress >= 1 && int(it.Egress) <= len(f.Node(it.Switch).Ports)
 			have := believed[p]
 			switch {
 			case !node:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -14,15 +15,15 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, ended time.Duration // ago; ended 0: not yet
 		queued       uint64        // of the circle, at that port
-		want         Cause
+		want         anomaly.RootCause
 	}{
-		"shortly before":       {first: 250 * µs, ended: 120 * µs, want: Host},
-		"until after":          {first: 150 * µs, ended: 60 * µs, want: Host},
-		"from before on":       {first: 150 * µs, queued: 50 * kb, want: Host},
-		"and met none of it":   {first: 105 * µs, want: NoCause},
-		"since it closed":      {first: 60 * µs, want: NoCause},
-		"after it closed":      {first: 60 * µs, ended: 40 * µs, want: NoCause},
-		"and over long before": {first: 900 * µs, ended: 600 * µs, want: NoCause},
+		"shortly before":       {first: 250 * µs, ended: 120 * µs, want: anomaly.HostInjection},
+		"until after":          {first: 150 * µs, ended: 60 * µs, want: anomaly.HostInjection},
+		"from before on":       {first: 150 * µs, queued: 50 * kb, want: anomaly.HostInjection},
+		"and met none of it":   {first: 105 * µs, want: anomaly.NoRootCause},
+		"since it closed":      {first: 60 * µs, want: anomaly.NoRootCause},
+		"after it closed":      {first: 60 * µs, ended: 40 * µs, want: anomaly.NoRootCause},
+		"and over long before": {first: 900 * µs, ended: 600 * µs, want: anomaly.NoRootCause},
 	} {
 		b := circle(t)
 		p := b.paused("s2>h4", tc.queued, 0, tc.first)
@@ -41,7 +42,7 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 		})
 		r.PortEpochs[len(r.PortEpochs)-1].PausedDepth = 500
 		v := b.diagnose("h6>h2")
-		if len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != tc.want {
+		if len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != tc.want {
 			t.Errorf("a host that paused its port %s: %+v; want an out-of-loop deadlock of cause %v", name, v, tc.want)
 		}
 	}
@@ -54,13 +55,13 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		queued uint64
 		deep   time.Duration // since when; 0: not told
-		want   Anomaly
+		want   anomaly.Type
 	}{
-		"what is in it is younger":       {150 * kb, 0, Contention},
-		"what is in it is older":         {400 * kb, 0, Backpressure},
-		"it was shallow until then":      {400 * kb, 10 * µs, Contention},
-		"it may have been, by so much":   {400 * kb, 30 * µs, Contention},
-		"it was deep when they happened": {400 * kb, 70 * µs, Backpressure},
+		"what is in it is younger":       {150 * kb, 0, anomaly.FlowContention},
+		"what is in it is older":         {400 * kb, 0, anomaly.PFCBackpressure},
+		"it was shallow until then":      {400 * kb, 10 * µs, anomaly.FlowContention},
+		"it may have been, by so much":   {400 * kb, 30 * µs, anomaly.FlowContention},
+		"it was deep when they happened": {400 * kb, 70 * µs, anomaly.PFCBackpressure},
 	} {
 		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 200*kb, 5*kb, 80*µs)
@@ -101,7 +102,7 @@ func TestStoppedAfterARelease(t *testing.T) {
 		b.waits("h5>h4", 300*kb, "s2>h4")
 		b.waits("h1>h2", 80*kb, "s0>s1")
 		v := b.diagnose("h1>h2")
-		if blamed := v[0].Anomaly == Backpressure && v[0].Initial == b.port("s2>h4"); blamed != tc.blamed {
+		if blamed := v[0].Anomaly == anomaly.PFCBackpressure && v[0].Initial == b.port("s2>h4"); blamed != tc.blamed {
 			t.Errorf("a queue that was stopped %s: %+v; want s2>h4 blamed: %v", name, v[0], tc.blamed)
 		}
 	}
@@ -188,12 +189,12 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 func TestPausedBesideAnOverfullQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		began, ended time.Duration // ago
-		want         Anomaly
+		want         anomaly.Type
 	}{
-		"since the complaint": {6 * µs, 0, Contention},
-		"since before":        {40 * µs, 0, Backpressure},
-		"for a moment":        {8 * µs, 5 * µs, Contention},
-		"until a moment ago":  {80 * µs, 5 * µs, Backpressure},
+		"since the complaint": {6 * µs, 0, anomaly.FlowContention},
+		"since before":        {40 * µs, 0, anomaly.PFCBackpressure},
+		"for a moment":        {8 * µs, 5 * µs, anomaly.FlowContention},
+		"until a moment ago":  {80 * µs, 5 * µs, anomaly.PFCBackpressure},
 	} {
 		b := ring(t, "s0", "s1")
 		p := b.paused("s0>s1", 20*kb, 0, tc.began)
@@ -208,14 +209,14 @@ func TestPausedBesideAnOverfullQueue(t *testing.T) {
 		if len(v) != 1 {
 			t.Fatalf("paused %s: %+v; want one verdict", name, v)
 		}
-		b.want(v[0], tc.want, Flows, MicroBurst, "s1>h2", "h0>h2", "h3>h2")
+		b.want(v[0], tc.want, anomaly.ContendingFlows, anomaly.MicroBurst, "s1>h2", "h0>h2", "h3>h2")
 	}
 }
 
 // TestFilledSinceTheComplaint: pauses spread from an overfull queue, if it was when
 // the host complained.
 func TestFilledSinceTheComplaint(t *testing.T) {
-	for lasted, want := range map[time.Duration]Anomaly{6 * µs: None, 40 * µs: Backpressure} {
+	for lasted, want := range map[time.Duration]anomaly.Type{6 * µs: anomaly.None, 40 * µs: anomaly.PFCBackpressure} {
 		b := incast(t, all...)
 		b.wave("leaf1>h4", 0, lasted, 400*kb)
 		if v := b.diagnose("h8>h5"); v[0].Anomaly != want {
@@ -244,9 +245,9 @@ func TestOverfullWhenPaused(t *testing.T) {
 		if len(v) != tc.want {
 			t.Fatalf("an overfull port paused %s: %+v; want %d causes", name, v, tc.want)
 		}
-		b.want(v[0], Storm, Host, NICStorm, "s1>h2")
+		b.want(v[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "s1>h2")
 		if len(v) > 1 {
-			b.want(v[1], Backpressure, Flows, MicroBurst, "s1>h2", "h0>h2", "h3>h2")
+			b.want(v[1], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "s1>h2", "h0>h2", "h3>h2")
 		}
 	}
 }
@@ -256,12 +257,12 @@ func TestOverfullWhenPaused(t *testing.T) {
 func TestQueueThatStoodBefore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		began time.Duration
-		want  Anomaly
+		want  anomaly.Type
 	}{
-		"as the circle closed": {110 * µs, InLoop},
-		"some time before":     {270 * µs, InLoop},
-		"when it all began":    {295 * µs, OutOfLoop}, // as far as times tell, it sent no more by then
-		"long before":          {500 * µs, OutOfLoop},
+		"as the circle closed": {110 * µs, anomaly.DeadlockInLoop},
+		"some time before":     {270 * µs, anomaly.DeadlockInLoop},
+		"when it all began":    {295 * µs, anomaly.DeadlockOutOfLoop}, // as far as times tell, it sent no more by then
+		"long before":          {500 * µs, anomaly.DeadlockOutOfLoop},
 	} {
 		b := circle(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
@@ -285,7 +286,7 @@ func TestDeepestOfThePast(t *testing.T) {
 	b.met("h8>h5", "leaf2>spine0", 9, 40, 60)
 	b.met("h8>h5", "leaf1>h5", 9, 40, 400)
 	v := b.diagnose("h8>h5")
-	if len(v) != 1 || v[0].Anomaly != Contention || v[0].Initial != b.port("leaf1>h5") {
+	if len(v) != 1 || v[0].Anomaly != anomaly.FlowContention || v[0].Initial != b.port("leaf1>h5") {
 		t.Errorf("%+v; want contention at leaf1>h5 alone", v)
 	}
 }
@@ -294,7 +295,7 @@ func TestDeepestOfThePast(t *testing.T) {
 // began, and sent in between shortly before the circle closed. If packets joined
 // it then, it was overfull by itself; else it was left with what it had.
 func TestQueueThatNothingJoined(t *testing.T) {
-	for joined, want := range map[time.Duration]Anomaly{150 * µs: InLoop, 400 * µs: OutOfLoop} {
+	for joined, want := range map[time.Duration]anomaly.Type{150 * µs: anomaly.DeadlockInLoop, 400 * µs: anomaly.DeadlockOutOfLoop} {
 		b := circle(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart = 180*kb, now.Add(-600*µs)
@@ -310,7 +311,7 @@ func TestQueueThatNothingJoined(t *testing.T) {
 // behind it became deep at some time. Only before that it can have stopped the
 // third, and through it the circle.
 func TestWhatBeganALoopReachedIt(t *testing.T) {
-	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 105 * µs: NoCause} {
+	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 105 * µs: anomaly.NoRootCause} {
 		b := pair(t)
 		b.stopped("s0>s1", 80, 80)
 		b.paused("s1>s2", 0, 5*kb, 300*µs).LastEnd = now.Add(-120 * µs)
@@ -329,7 +330,7 @@ func TestWhatBeganALoopReachedIt(t *testing.T) {
 		}{{r, "s1>s0", "s1>s2"}, {to, "s2>s1", "s2>h4"}} {
 			m.r.Meters = append(m.r.Meters, epoch.Meter{Epoch: 9, In: b.port(m.in).Port, Out: b.port(m.out).Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		}
-		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("deep since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
 		}
 	}
@@ -365,7 +366,7 @@ func TestPausedAgain(t *testing.T) {
 // itself before it closed. If it was paused then, too, something else was behind
 // that, of which the epochs tell no more.
 func TestPausedWhenTheLoopClosed(t *testing.T) {
-	for paused, want := range map[bool]Cause{false: Flows, true: NoCause} {
+	for paused, want := range map[bool]anomaly.RootCause{false: anomaly.ContendingFlows, true: anomaly.NoRootCause} {
 		b := pair(t)
 		b.stopped("s0>s1", 80, 80)
 		b.queue("s1>s2", 0)
@@ -377,7 +378,7 @@ func TestPausedWhenTheLoopClosed(t *testing.T) {
 		if paused {
 			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, BurstStart: now.Add(-400 * µs), LastStart: now.Add(-150 * µs), LastEnd: now.Add(-105 * µs), Pauses: 9})
 		}
-		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("paused %v: %+v; want an out-of-loop deadlock of cause %v", paused, v, want)
 		}
 	}
@@ -387,7 +388,7 @@ func TestPausedWhenTheLoopClosed(t *testing.T) {
 // before the circle closed. If that was before the pauses of the circle began, it
 // was not the reason for them.
 func TestOverBeforeACircleBegan(t *testing.T) {
-	for first, want := range map[time.Duration]Cause{250 * µs: Host, 130 * µs: NoCause} {
+	for first, want := range map[time.Duration]anomaly.RootCause{250 * µs: anomaly.HostInjection, 130 * µs: anomaly.NoRootCause} {
 		b := circle(t)
 		for _, s := range []string{"s0", "s1", "s2", "s3"} {
 			b.reports[b.id(s)].Pauses[0].BurstStart = now.Add(-first)
@@ -398,7 +399,7 @@ func TestOverBeforeACircleBegan(t *testing.T) {
 		b.stopped("s2>h4", 50, 50)
 		b.stopped("s1>s2", 80, 80)
 		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
-		if v := b.diagnose("h6>h2"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+		if v := b.diagnose("h6>h2"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("pauses since %v, of a host until 200 µs ago: %+v; want an out-of-loop deadlock of cause %v", first, v, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -173,7 +174,7 @@ func (b *bench) node(m *matching, port string) int {
 }
 
 // want checks a verdict. Culprits are those named, in any order.
-func (b *bench) want(v Verdict, a Anomaly, c Cause, d Detail, initial string, culprits ...string) {
+func (b *bench) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anomaly.Detail, initial string, culprits ...string) {
 	b.t.Helper()
 	n := v.Named(b.fabric)
 	var names []string

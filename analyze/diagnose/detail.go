@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -14,7 +15,7 @@ import (
 func (m *matching) detail(v *Verdict, n int) {
 	port := m.name(n)
 	if other, share := m.otherClasses(n); share > 0.3 {
-		v.Detail = Priority
+		v.Detail = anomaly.PriorityTraffic
 		v.note("other classes took %.0f %% of that link", 100*share)
 		if len(other) > 0 {
 			v.Culprits = other
@@ -23,13 +24,13 @@ func (m *matching) detail(v *Verdict, n int) {
 		return
 	}
 	if rounds := m.rounds(n, v.Culprits); rounds >= 3 {
-		v.Detail = Periodic
+		v.Detail = anomaly.PeriodicBurst
 		v.note("its flows came in %d bursts with silence between them", rounds)
 		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
 		return
 	}
 	if ratio, ports := m.imbalance(n, v.Culprits); ratio >= m.cfg.Imbalance && len(v.Loop) == 0 {
-		v.Detail = Imbalance
+		v.Detail = anomaly.ECMPImbalance
 		v.note("of %d equal paths it carried %.1f times the mean", ports, ratio)
 		v.Remedy = fmt.Sprintf("spread the flows at %s: other hash seeds, more entropy in source ports, or adaptive routing", nodeName(m.fabric, m.g.Nodes[n].Node))
 		return
@@ -40,14 +41,14 @@ func (m *matching) detail(v *Verdict, n int) {
 	}
 	switch {
 	case len(v.Culprits) == 0:
-		v.Detail = Unknown
+		v.Detail = anomaly.UnknownDetail
 		v.Remedy = fmt.Sprintf("look which flows go through %s: its switch knows none of that time", port)
 	case len(v.Culprits) > 1 && m.young(n, v.Culprits):
-		v.Detail = MicroBurst
+		v.Detail = anomaly.MicroBurst
 		v.note("%d flows of %d hosts began at about one time", len(v.Culprits), len(sources))
 		v.Remedy = "stagger the senders, or let fewer answer at once; a receiver-driven window or earlier marking at this port makes such bursts harmless"
 	default:
-		v.Detail = Unknown
+		v.Detail = anomaly.UnknownDetail
 		v.Remedy = "slow the heaviest of these flows down, or move them to other paths"
 	}
 }

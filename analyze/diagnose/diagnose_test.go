@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -17,7 +18,7 @@ import (
 func TestEqualIncastIsNoStorm(t *testing.T) {
 	b := incast(t, all...)
 	v := b.diagnose("h8>h5")
-	b.want(v[0], Backpressure, Flows, MicroBurst, "leaf1>h4", "h0>h4", "h1>h4", "h2>h4", "h3>h4")
+	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h0>h4", "h1>h4", "h2>h4", "h3>h4")
 	if want := []model.Port{b.port("spine0>leaf1"), b.port("leaf1>h4")}; !slices.Equal(v[0].Path, want) || v[0].Confidence < 0.95 {
 		t.Errorf("path %v, confidence %v; want %v, sure", v[0].Path, v[0].Confidence, want)
 	}
@@ -44,17 +45,17 @@ func storm(t *testing.T) *bench {
 func TestHostThatPauses(t *testing.T) {
 	b := storm(t)
 	p := b.paused("leaf1>h4", 300*kb, 5*kb, 200*µs)
-	b.want(b.diagnose("h8>h5")[0], Storm, Host, NICStorm, "leaf1>h4")
+	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "leaf1>h4")
 	// The same with pauses between which it takes packets.
 	p.Pauses, p.LastStart, p.LastEnd = 9, now.Add(-20*µs), now.Add(-30*µs)
-	b.want(b.diagnose("h8>h5")[0], Storm, Host, SlowReceiver, "leaf1>h4")
+	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.DrainsSlowly, "leaf1>h4")
 	// A moment later it is not paused, but was not overfull by itself.
 	r := b.reports[b.id("leaf1")]
 	for i := range r.Ports {
 		r.Ports[i].Paused = false
 	}
 	p.LastEnd = now.Add(-5 * µs)
-	b.want(b.diagnose("h8>h5")[0], Storm, Host, SlowReceiver, "leaf1>h4")
+	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.DrainsSlowly, "leaf1>h4")
 }
 
 func TestContentionOnTheVictimsWay(t *testing.T) {
@@ -66,7 +67,7 @@ func TestContentionOnTheVictimsWay(t *testing.T) {
 	b.waits("h0>h5", 150*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h5")
 	b.waits("h6>h5", 130*kb, "leaf1>h5")
 	b.queue("leaf0>spine0", 0)
-	b.want(b.diagnose("h8>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h6>h5", "h8>h5")
+	b.want(b.diagnose("h8>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h6>h5", "h8>h5")
 }
 
 // TestLongLinks: polls take longer over them, so that less is known of the order
@@ -92,7 +93,7 @@ func TestNothingIsNothing(t *testing.T) {
 		b.queue(p, 2*kb)
 	}
 	v := b.diagnose("h8>h5")
-	if len(v) != 1 || v[0].Anomaly != None || v[0].Confidence < 0.9 {
+	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence < 0.9 {
 		t.Errorf("verdicts %+v; want one of nothing, sure", v)
 	}
 }
@@ -101,18 +102,18 @@ func TestNothingIsNothing(t *testing.T) {
 func TestMissingAnswersAreNoCause(t *testing.T) {
 	b := incast(t, "leaf0", "leaf2", "spine0")
 	v := b.diagnose("h8>h5")
-	if len(v) != 1 || v[0].Anomaly != None || v[0].Confidence > 0.2 || !v[0].Open || !strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
+	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 || !v[0].Open || !strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
 		t.Errorf("verdicts %+v without leaf1's answer; want none, unsure, for want of leaf1", v)
 	}
 	b = incast(t, all...)
 	b.reports[b.id("leaf1")].Missing = 1
 	b.reports[b.id("leaf1")].Helds = nil
-	if v := b.diagnose("h8>h5"); v[0].Anomaly != None || v[0].Confidence > 0.2 {
+	if v := b.diagnose("h8>h5"); v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 {
 		t.Errorf("verdicts %+v with half of leaf1's answer; want none, unsure", v)
 	}
 	b = incast(t, all...)
 	b.reports[b.id("leaf0")] = &provenance.Report{Header: epoch.Header{Switch: b.id("leaf0"), Snapshot: now, EpochLength: time.Millisecond}, Missing: 2}
-	if v := b.diagnose("h8>h5"); v[0].Anomaly != Backpressure || v[0].Confidence > 0.85 {
+	if v := b.diagnose("h8>h5"); v[0].Anomaly != anomaly.PFCBackpressure || v[0].Confidence > 0.85 {
 		t.Errorf("verdicts %+v with a part missing elsewhere; want the cause, less sure", v)
 	}
 }
@@ -125,7 +126,7 @@ func TestSwitchWithoutFlows(t *testing.T) {
 	r.Flags |= epoch.NoFlows
 	r.Flows, r.Waitings = nil, nil
 	v := b.diagnose("h8>h5")
-	b.want(v[0], Backpressure, Flows, Unknown, "leaf1>h4")
+	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf1>h4")
 	if v[0].Confidence > 0.75 {
 		t.Errorf("confidence %v without flows; want less", v[0].Confidence)
 	}
@@ -133,7 +134,7 @@ func TestSwitchWithoutFlows(t *testing.T) {
 	r = b.reports[b.id("spine0")]
 	r.Flags |= epoch.NoFlows
 	r.Flows, r.Waitings = nil, nil
-	b.want(b.diagnose("h8>h5")[0], Backpressure, Flows, Unknown, "leaf1>h4")
+	b.want(b.diagnose("h8>h5")[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf1>h4")
 }
 
 func TestSeveralAtOnce(t *testing.T) {
@@ -145,8 +146,8 @@ func TestSeveralAtOnce(t *testing.T) {
 	if len(v) != 2 {
 		t.Fatalf("%d verdicts %+v; want two", len(v), v)
 	}
-	b.want(v[0], Storm, Host, NICStorm, "leaf1>h4")
-	b.want(v[1], Backpressure, Flows, Unknown, "leaf1>h6", "h1>h6")
+	b.want(v[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "leaf1>h4")
+	b.want(v[1], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf1>h6", "h1>h6")
 }
 
 // TestTheWaitMayBeginInTheHost: the victim's own port is paused for what another
@@ -156,11 +157,11 @@ func TestTheWaitMayBeginInTheHost(t *testing.T) {
 	b.queue("leaf1>h4", 400*kb)
 	b.waits("h6>h4", 300*kb, "leaf1>h4")
 	b.waits("h7>h4", 100*kb, "leaf1>h4")
-	if v := b.diagnose("h6>h8"); v[0].Anomaly != None {
+	if v := b.diagnose("h6>h8"); v[0].Anomaly != anomaly.None {
 		t.Errorf("verdict %+v of a host that was not paused; want none", v[0])
 	}
 	v := b.complain("h6>h8", Complaint{Paused: true})
-	b.want(v[0], Backpressure, Flows, MicroBurst, "leaf1>h4", "h6>h4", "h7>h4")
+	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h6>h4", "h7>h4")
 	if v[0].Path[0] != (model.Port{Node: b.id("h6"), Port: 1}) {
 		t.Errorf("path %v; want it to begin at h6's own port", v[0].Path)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/wire/epoch"
@@ -51,23 +52,23 @@ func TestLoopThatBeganInside(t *testing.T) {
 	}
 	b.waits("h5>h0", 60*kb, "s2>s3")
 	v := b.diagnose("h0>h4")
-	b.want(v[0], InLoop, Flows, MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
+	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 	b.wantLoop(v[0], false)
 
 	// Who came when the circle stood did not begin it.
 	b.waits("h4>h1", 90*kb, "s2>s3")
 	r.Flows[len(r.Flows)-1].First = 999 * µs
 	v = b.diagnose("h0>h4")
-	b.want(v[0], InLoop, Flows, MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
+	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 
 	// Nor did they if of those who were there before only their packets are left.
 	r.Flows = r.Flows[len(r.Flows)-1:]
 	v = b.diagnose("h0>h4")
-	b.want(v[0], InLoop, Flows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
+	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 	// Who has more waiting than came since was there before.
 	r.Flows[0].Bytes = 10 * kb
 	v = b.diagnose("h0>h4")
-	b.want(v[0], InLoop, Flows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0", "h4>h1")
+	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0", "h4>h1")
 }
 
 func TestLoopThatBeganOutside(t *testing.T) {
@@ -77,17 +78,17 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.waits("h5>h4", 350*kb, "s2>h4")
 	b.wave("s2>h4", 0, 150*µs, 500*kb)
 	v := b.diagnose("h6>h2")
-	b.want(v[0], OutOfLoop, Flows, MicroBurst, "s2>h4", "h5>h4", "h0>h4")
+	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>h4", "h5>h4", "h0>h4")
 	b.wantLoop(v[0], false)
 	// What became deep since the circle closed did not begin it.
 	b.reports[b.id("s2")].Waves[0].First = now.Add(-60 * µs)
-	b.want(b.diagnose("h6>h2")[0], OutOfLoop, NoCause, Unknown, "")
+	b.want(b.diagnose("h6>h2")[0], anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, anomaly.UnknownDetail, "")
 
 	b = circle(t)
 	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
 	b.waits("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
 	v = b.diagnose("h6>h2")
-	b.want(v[0], OutOfLoop, Host, NICStorm, "s2>h4")
+	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
 	b.wantLoop(v[0], false)
 }
 
@@ -100,7 +101,7 @@ func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
 	b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
 	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
 	v := b.diagnose("h0>h4")
-	b.want(v[0], OutOfLoop, Host, NICStorm, "s2>h4")
+	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
 	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !sameSet(v[0].Loop, want) {
 		t.Errorf("loop %v; want %v", v[0].Loop, want)
 	}
@@ -109,7 +110,7 @@ func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
 // TestLoopBehindWhichAQueueBecameDeep: the same, and behind the queue that was let
 // go 15 µs ago is one that is overfull. It stopped the other only if it was then.
 func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
-	for lasted, want := range map[time.Duration]Cause{300 * µs: Flows, 10 * µs: NoCause} {
+	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 10 * µs: anomaly.NoRootCause} {
 		b := pair(t)
 		r := b.reports[b.id("s1")]
 		b.paused("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
@@ -118,7 +119,7 @@ func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
 		b.waits("h5>h4", 100*kb, "s2>h4")
 		b.queue("s2>h4", 200*kb)
 		b.wave("s2>h4", 0, lasted, 200*kb)
-		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Anomaly != OutOfLoop || v[0].Cause != want {
+		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("overfull since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
 		}
 	}
@@ -142,14 +143,14 @@ func TestLoopWithTwoBeginnings(t *testing.T) {
 	if len(v) != 2 {
 		t.Fatalf("%d verdicts %+v; want one of each beginning", len(v), v)
 	}
-	b.want(v[0], InLoop, Flows, v[0].Detail, "s2>s3", "h2>h6", "h4>h0")
-	b.want(v[1], OutOfLoop, Flows, v[1].Detail, "s2>h4", "h0>h4", "h5>h4")
+	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, v[0].Detail, "s2>s3", "h2>h6", "h4>h0")
+	b.want(v[1], anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, v[1].Detail, "s2>h4", "h0>h4", "h5>h4")
 }
 
 func TestLoopWithoutATrace(t *testing.T) {
 	b := circle(t)
 	v := b.diagnose("h0>h4")
-	b.want(v[0], OutOfLoop, NoCause, Unknown, "")
+	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, anomaly.UnknownDetail, "")
 	if b.wantLoop(v[0], false); v[0].Confidence > 0.5 {
 		t.Errorf("confidence %v of a loop that nothing is known of; want it low", v[0].Confidence)
 	}
@@ -163,7 +164,7 @@ func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
 	r.Pauses[0].LastEnd = now.Add(-1 * µs)
 	r.Pauses[0].BytesAtBurstStart = 190 * kb
 	v := b.diagnose("h0>h4")
-	if len(v[0].Loop) != 0 || v[0].Anomaly != Backpressure || v[0].Initial != b.port("s2>s3") {
+	if len(v[0].Loop) != 0 || v[0].Anomaly != anomaly.PFCBackpressure || v[0].Initial != b.port("s2>s3") {
 		t.Errorf("verdict %+v; want pauses that spread from s2>s3, and no loop", v[0])
 	}
 }
@@ -282,12 +283,12 @@ func TestDetails(t *testing.T) {
 	b := tree()
 	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
 	b.queue("leaf0>spine1", 0)
-	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Imbalance, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.ECMPImbalance, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 
 	b = tree()
 	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
 	b.queue("leaf0>spine1", 300*kb) // no better off
-	if v := b.diagnose("h0>h4"); v[0].Detail == Imbalance {
+	if v := b.diagnose("h0>h4"); v[0].Detail == anomaly.ECMPImbalance {
 		t.Errorf("detail %v where both paths are full; want another", v[0].Detail)
 	}
 
@@ -296,7 +297,7 @@ func TestDetails(t *testing.T) {
 	r := b.reports[p.Node]
 	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: 5, Packets: 1000})
 	b.passes("h3>h6", "leaf0>spine0", 9, 1000, 5)
-	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Priority, "leaf0>spine0", "h3>h6")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PriorityTraffic, "leaf0>spine0", "h3>h6")
 
 	b = tree()
 	for _, e := range []uint32{3, 5, 7} {
@@ -304,28 +305,28 @@ func TestDetails(t *testing.T) {
 			b.passes(f, "leaf0>spine0", e, 80, class)
 		}
 	}
-	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Periodic, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PeriodicBurst, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 
 	b = tree()
 	for _, f := range []string{"h0>h4", "h1>h4", "h2>h5"} {
 		b.passes(f, "leaf0>spine0", 8, 100, class)
 	}
-	b.want(b.diagnose("h0>h4")[0], Contention, Flows, Unknown, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
+	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 }
 
 func TestMerge(t *testing.T) {
 	b := incast(t, all...)
 	one := b.diagnose("h8>h5")[0]
 	two := one
-	two.Victim, two.Detail, two.Confidence = b.flow("h9>h5"), Periodic, 0.5
-	direct := Verdict{Anomaly: Contention, Cause: Flows, Initial: one.Initial, Victim: b.flow("h0>h4")}
+	two.Victim, two.Detail, two.Confidence = b.flow("h9>h5"), anomaly.PeriodicBurst, 0.5
+	direct := Verdict{Anomaly: anomaly.FlowContention, Cause: anomaly.ContendingFlows, Initial: one.Initial, Victim: b.flow("h0>h4")}
 	none := Verdict{Victim: b.flow("h1>h9")}
 	loop := circle(t)
 	lost := loop.diagnose("h0>h4")[0]
 	known := lost
-	known.Cause, known.Initial, known.Confidence = Host, b.port("leaf0>h0"), 0.3
+	known.Cause, known.Initial, known.Confidence = anomaly.HostInjection, b.port("leaf0>h0"), 0.3
 	got := Merge([]Verdict{none, one, direct, two, lost, known})
-	if len(got) != 2 || got[0].Anomaly != OutOfLoop || got[0].Cause != Host || got[1].Anomaly != Backpressure || got[1].Detail != Periodic || got[1].Confidence != one.Confidence {
+	if len(got) != 2 || got[0].Anomaly != anomaly.DeadlockOutOfLoop || got[0].Cause != anomaly.HostInjection || got[1].Anomaly != anomaly.PFCBackpressure || got[1].Detail != anomaly.PeriodicBurst || got[1].Confidence != one.Confidence {
 		t.Fatalf("Merge = %+v; want the loop with its cause, then the incast", got)
 	}
 	for _, k := range []model.FlowKey{one.Victim, two.Victim, direct.Victim} {
@@ -337,7 +338,7 @@ func TestMerge(t *testing.T) {
 			t.Errorf("victims %v; want %v among them", got[1].Victims, k)
 		}
 	}
-	if got := Merge([]Verdict{none}); len(got) != 1 || got[0].Anomaly != None {
+	if got := Merge([]Verdict{none}); len(got) != 1 || got[0].Anomaly != anomaly.None {
 		t.Errorf("Merge of nothing found = %+v; want it kept", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -28,16 +29,18 @@ func Merge(list []Verdict) (out []Verdict) {
 	// Who waits in an overfull queue itself suffers from what spreads from it.
 	for i := range out {
 		v := &out[i]
-		at := slices.IndexFunc(out, func(o Verdict) bool { return o.Anomaly > Contention && o.Cause == Flows && o.Initial == v.Initial })
-		if v.Anomaly == Contention && at >= 0 {
+		at := slices.IndexFunc(out, func(o Verdict) bool {
+			return o.Anomaly > anomaly.FlowContention && o.Cause == anomaly.ContendingFlows && o.Initial == v.Initial
+		})
+		if v.Anomaly == anomaly.FlowContention && at >= 0 {
 			for _, k := range v.Victims {
 				out[at].addVictim(k)
 			}
-			v.Anomaly = None
+			v.Anomaly = anomaly.None
 		}
 	}
-	if slices.ContainsFunc(out, func(v Verdict) bool { return v.Anomaly != None }) {
-		out = slices.DeleteFunc(out, func(v Verdict) bool { return v.Anomaly == None })
+	if slices.ContainsFunc(out, func(v Verdict) bool { return v.Anomaly != anomaly.None }) {
+		out = slices.DeleteFunc(out, func(v Verdict) bool { return v.Anomaly == anomaly.None })
 	}
 	slices.SortStableFunc(out, func(a, b Verdict) int {
 		return cmp.Or(cmp.Compare(b.Anomaly, a.Anomaly), cmp.Compare(len(b.Victims), len(a.Victims)))
@@ -47,7 +50,7 @@ func Merge(list []Verdict) (out []Verdict) {
 
 // same tells whether two verdicts are about one thing.
 func (v *Verdict) same(o *Verdict) bool {
-	if len(v.Loop) > 0 && (v.Cause == NoCause || o.Cause == NoCause) {
+	if len(v.Loop) > 0 && (v.Cause == anomaly.NoRootCause || o.Cause == anomaly.NoRootCause) {
 		return sameSet(v.Loop, o.Loop)
 	}
 	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial && sameSet(v.Loop, o.Loop)
@@ -61,13 +64,13 @@ func sameSet(a, b []model.Port) bool {
 func (v *Verdict) join(o *Verdict) {
 	was := *v
 	other := o
-	if o.Cause != NoCause && v.Cause == NoCause || o.Confidence > v.Confidence && (o.Cause != NoCause || v.Cause == NoCause) {
+	if o.Cause != anomaly.NoRootCause && v.Cause == anomaly.NoRootCause || o.Confidence > v.Confidence && (o.Cause != anomaly.NoRootCause || v.Cause == anomaly.NoRootCause) {
 		*v, other = *o, &was
 		v.Victims, v.Culprits = slices.Clone(o.Victims), slices.Clone(o.Culprits)
 	}
 	v.Standing = v.Standing || other.Standing
 	// What was seen to come again, or to let packets through, was seen.
-	if other.Detail == Periodic || other.Detail == SlowReceiver || v.Detail == Unknown {
+	if other.Detail == anomaly.PeriodicBurst || other.Detail == anomaly.DrainsSlowly || v.Detail == anomaly.UnknownDetail {
 		v.Detail, v.Remedy = other.Detail, other.Remedy
 	}
 	if v.Fault == nil {

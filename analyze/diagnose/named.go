@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -11,18 +12,18 @@ import (
 // Named is a Verdict in the words of its topology, as reports and the API give
 // it. Field names are stable.
 type Named struct {
-	Anomaly   Anomaly     `json:"anomaly"`
-	Cause     Cause       `json:"root_cause"`
-	Detail    Detail      `json:"cause_detail"`
-	Initial   *NamedPort  `json:"initial_port"` // null: none
-	Culprits  []NamedPart `json:"culprits"`
-	Spreaders []NamedFlow `json:"spreaders"`
-	Path      []NamedPort `json:"pfc_path"`
-	Loop      []NamedPort `json:"loop"`
-	Standing  bool        `json:"standing"`
-	Fault     *NamedFault `json:"routing_fault"` // null: none
-	Victim    NamedFlow   `json:"victim"`
-	Victims   []NamedFlow `json:"victims"`
+	Anomaly   anomaly.Type      `json:"anomaly"`
+	Cause     anomaly.RootCause `json:"root_cause"`
+	Detail    anomaly.Detail    `json:"cause_detail"`
+	Initial   *NamedPort        `json:"initial_port"` // null: none
+	Culprits  []NamedPart       `json:"culprits"`
+	Spreaders []NamedFlow       `json:"spreaders"`
+	Path      []NamedPort       `json:"pfc_path"`
+	Loop      []NamedPort       `json:"loop"`
+	Standing  bool              `json:"standing"`
+	Fault     *NamedFault       `json:"routing_fault"` // null: none
+	Victim    NamedFlow         `json:"victim"`
+	Victims   []NamedFlow       `json:"victims"`
 
 	Confidence float64  `json:"confidence"`
 	Evidence   []string `json:"evidence"`
@@ -130,27 +131,16 @@ func nodeName(f *topo.Fabric, id model.NodeID) string {
 	return fmt.Sprintf("node %d", id)
 }
 
-// byName sets v to the index of a name.
-func byName[T ~uint8](v *T, b []byte, names []string, what string) error {
-	for i, name := range names {
-		if name == string(b) {
-			*v = T(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("diagnose: %s %q, want one of %s", what, b, strings.Join(names, ", "))
-}
-
 // Sentence says it in one.
 func (n *Named) Sentence() string {
 	switch n.Anomaly {
-	case None:
+	case anomaly.None:
 		return fmt.Sprintf("%v is slow, and the switches know of no reason: %s.", n.Victim, last(n.Evidence))
-	case Contention:
+	case anomaly.FlowContention:
 		return fmt.Sprintf("%v waits in the queue of %v, which %s.", n.Victim, n.Initial, n.filled())
-	case Backpressure:
+	case anomaly.PFCBackpressure:
 		return fmt.Sprintf("%v is held up by pauses that spread from %v, which %s.", n.Victim, n.Initial, n.filled())
-	case Storm:
+	case anomaly.PFCStorm:
 		return fmt.Sprintf("%v is held up by pauses that %s sends%s.", n.Victim, n.Initial.Peer, n.how())
 	}
 	stands := "was seen once"
@@ -160,7 +150,7 @@ func (n *Named) Sentence() string {
 	text := fmt.Sprintf("%v is caught in a circle of %d paused ports that %s", n.Victim, len(n.Loop), stands)
 	switch {
 	case n.Initial == nil:
-	case n.Cause == Host:
+	case n.Cause == anomaly.HostInjection:
 		text += fmt.Sprintf("; pauses that %s sends began it", n.Initial.Peer)
 	default:
 		text += fmt.Sprintf("; it began at %v, which %s", n.Initial, n.filled())
@@ -193,7 +183,7 @@ func (n *Named) filled() string {
 
 // how is the detail in brackets, where it is known.
 func (n *Named) how() string {
-	if n.Detail == Unknown {
+	if n.Detail == anomaly.UnknownDetail {
 		return ""
 	}
 	return fmt.Sprintf(" (%v)", n.Detail)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -19,7 +20,7 @@ func TestJSONIsStable(t *testing.T) {
 		return model.FlowKey{Src: f.Node(hosts[a]).IPv4, Dst: f.Node(hosts[b]).IPv4, Proto: model.UDP}
 	}
 	v := Verdict{
-		Anomaly: OutOfLoop, Cause: Host, Detail: NICStorm, Victim: flow(0, 1), Initial: model.Port{Node: sw[0], Port: 1},
+		Anomaly: anomaly.DeadlockOutOfLoop, Cause: anomaly.HostInjection, Detail: anomaly.NICStorm, Victim: flow(0, 1), Initial: model.Port{Node: sw[0], Port: 1},
 		Culprits: []Culprit{{flow(1, 2), 0.5}}, Path: []model.Port{{Node: sw[1], Port: 2}},
 		Fault: &RoutingFault{sw[0], hosts[2], sw[1]}, Confidence: 0.75, Switches: 3, Telemetry: 1000, Remedy: "look",
 	}
@@ -40,7 +41,7 @@ func TestJSONIsStable(t *testing.T) {
 		t.Errorf("JSON is\n%s\nwant\n%s", b, want)
 	}
 	var back Named
-	if err := json.Unmarshal(b, &back); err != nil || back.Anomaly != OutOfLoop || back.Detail != NICStorm || back.Cause != Host {
+	if err := json.Unmarshal(b, &back); err != nil || back.Anomaly != anomaly.DeadlockOutOfLoop || back.Detail != anomaly.NICStorm || back.Cause != anomaly.HostInjection {
 		t.Errorf("read back %+v, %v", back, err)
 	}
 }

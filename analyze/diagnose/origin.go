@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -25,13 +26,13 @@ const (
 // another whose pauses spread through the loop.
 func (o *Origins) Note(v *Verdict) {
 	switch {
-	case v.Cause != NoCause && v.Anomaly > Contention:
+	case v.Cause != anomaly.NoRootCause && v.Anomaly > anomaly.FlowContention:
 		o.list = slices.DeleteFunc(o.list, func(x Verdict) bool { return v.At.Sub(x.At) > fresh })
 		if len(o.list) == maxOrigins {
 			o.list = slices.Delete(o.list, 0, 1)
 		}
 		o.list = append(o.list, *v)
-	case v.Cause == NoCause && len(v.Loop) > 0:
+	case v.Cause == anomaly.NoRootCause && len(v.Loop) > 0:
 		if x := o.before(v); x != nil {
 			v.adopt(x)
 		}
@@ -61,9 +62,9 @@ func (v *Verdict) adopt(x *Verdict) {
 	if lead := v.Closed.Sub(x.At); lead >= 0 && lead <= leadUp {
 		v.Culprits = x.Culprits
 	}
-	v.Anomaly = OutOfLoop
+	v.Anomaly = anomaly.DeadlockOutOfLoop
 	if slices.Contains(v.Loop, x.Initial) {
-		v.Anomaly = InLoop
+		v.Anomaly = anomaly.DeadlockInLoop
 	}
 	v.Confidence *= adopted
 	v.Evidence = append(v.Evidence, fmt.Sprintf("%v before, a complaint found pauses that spread from there into the circle", v.At.Sub(x.At)))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
@@ -24,7 +25,7 @@ func TestBurstThatHasLeft(t *testing.T) {
 	}
 	b.met("h9>h5", "leaf1>h5", 9, 300, 0)
 	b.met("h10>h5", "leaf1>h5", 7, 400, 300)
-	b.want(b.diagnose("h7>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
+	b.want(b.diagnose("h7>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
 	// Whoever found no more in the queue than is there came after they had left.
 	r := b.reports[b.id("leaf1")]
 	for i := range r.Flows {
@@ -32,7 +33,7 @@ func TestBurstThatHasLeft(t *testing.T) {
 			r.Flows[i].First = r.EpochLength - 20*µs
 		}
 	}
-	b.want(b.diagnose("h6>h5")[0], Contention, Flows, MicroBurst, "leaf1>h5", "h6>h5", "h7>h5")
+	b.want(b.diagnose("h6>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h6>h5", "h7>h5")
 }
 
 // TestBurstOfTheEpochs: nothing is left of a burst of unequal flows. The paper's
@@ -47,10 +48,10 @@ func TestBurstOfTheEpochs(t *testing.T) {
 	b.met("h0>h5", "leaf1>h5", 9, 200, 180)
 	b.met("h1>h5", "leaf1>h5", 9, 190, 180)
 	v := b.diagnose("h7>h5")
-	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h0>h5", "h1>h5")
+	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h0>h5", "h1>h5")
 	// A flow whose own packets found the queue empty was not held up by it.
 	b.met("h4>h5", "leaf1>h5", 9, 5, 0)
-	if v := b.diagnose("h4>h5"); v[0].Anomaly != None {
+	if v := b.diagnose("h4>h5"); v[0].Anomaly != anomaly.None {
 		t.Errorf("verdict %+v of a flow that met nobody; want none", v[0])
 	}
 }
@@ -63,14 +64,14 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 	ago := func(d time.Duration) model.Time { return now.Add(-d) }
 	for name, tc := range map[string]struct {
 		wave, pause time.Duration // how long ago they ended; 0: there was none
-		want        Anomaly
+		want        anomaly.Type
 		culprits    []string
 	}{
-		"deep then":     {wave: 40 * µs, want: Contention, culprits: []string{"h6>h5", "h0>h5", "h7>h5"}},
-		"deep before":   {wave: 300 * µs, want: None},
-		"paused then":   {pause: 40 * µs, want: Storm},
-		"paused before": {pause: 300 * µs, want: None},
-		"just before":   {pause: 65 * µs, want: None},
+		"deep then":     {wave: 40 * µs, want: anomaly.FlowContention, culprits: []string{"h6>h5", "h0>h5", "h7>h5"}},
+		"deep before":   {wave: 300 * µs, want: anomaly.None},
+		"paused then":   {pause: 40 * µs, want: anomaly.PFCStorm},
+		"paused before": {pause: 300 * µs, want: anomaly.None},
+		"just before":   {pause: 65 * µs, want: anomaly.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := leafSpine(t, all...)
@@ -134,7 +135,7 @@ func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 	})
 	r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port, Priority: class, Packets: 65, Bytes: 65 * kb})
 	v := b.late("h8>h5", 60*µs)
-	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
+	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
 // TestWhoLeftBeforeThePacketWasSent: the victim has been there for long, so its
@@ -157,13 +158,13 @@ func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 	r.PortEpochs[0].Depth = 100 * 200
 	b.wave("leaf1>h5", 30*µs, 870*µs, 900*kb)
 	v := b.late("h8>h5", 60*µs)
-	b.want(v[0], Contention, Flows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
+	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
 // TestOlderSnapshot: a switch answers with a snapshot that it took for another
 // complaint. What the packet met is counted back from when its own poll came.
 func TestOlderSnapshot(t *testing.T) {
-	for later, want := range map[time.Duration]Anomaly{0: Contention, 10 * µs: Contention, 45 * µs: None} {
+	for later, want := range map[time.Duration]anomaly.Type{0: anomaly.FlowContention, 10 * µs: anomaly.FlowContention, 45 * µs: anomaly.None} {
 		b := leafSpine(t, all...)
 		b.asked = map[model.NodeID]model.Time{b.id("leaf1"): now.Add(later)}
 		b.queue("leaf1>h5", 0)
@@ -191,7 +192,7 @@ func TestDeepForLittle(t *testing.T) {
 		r.PortEpochs[0].Paused, r.Flows[0].Paused = 50, 10
 		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, LastStart: now.Add(-80 * µs), BurstStart: now.Add(-80 * µs), LastEnd: now.Add(-10 * µs), Pauses: 1})
 		v := b.late("h8>h5", 90*µs)
-		if len(v) != want || v[0].Anomaly != Storm {
+		if len(v) != want || v[0].Anomaly != anomaly.PFCStorm {
 			t.Errorf("a queue of %d bytes on the way of a packet that took 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
 		}
 	}
@@ -242,7 +243,7 @@ func TestForgedWave(t *testing.T) {
 	b.met("h7>h5", "leaf1>h5", 9, 5, 200)
 	b.met("h6>h5", "leaf1>h5", 9, 60, 200)
 	b.wave("leaf1>h5", 40*µs, 30*µs, 1)
-	if v := b.late("h7>h5", 90*µs); v[0].Anomaly != Contention || !(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
+	if v := b.late("h7>h5", 90*µs); v[0].Anomaly != anomaly.FlowContention || !(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
 		t.Errorf("%+v; want contention with a confidence from 0 to 1", v[0])
 	}
 }

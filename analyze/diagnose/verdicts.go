@@ -5,13 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
 // storm is the verdict of a queue that a host pauses.
 func (m *matching) storm(e end) Verdict {
-	v := m.begin(Storm, Host, e)
+	v := m.begin(anomaly.PFCStorm, anomaly.HostInjection, e)
 	m.hostSays(&v, e.node)
 	return v
 }
@@ -25,16 +26,16 @@ func (m *matching) hostSays(v *Verdict, n int) {
 	gap := p.LastStart.Sub(p.LastEnd)
 	switch {
 	case p.Pauses == 0:
-		v.Detail = Unknown
+		v.Detail = anomaly.UnknownDetail
 	case !node.Stands():
-		v.Detail = SlowReceiver
+		v.Detail = anomaly.DrainsSlowly
 		v.note("it has let packets through again")
 	case p.LastEnd != 0 && gap < epoch.PauseBurstGap:
-		v.Detail = SlowReceiver
+		v.Detail = anomaly.DrainsSlowly
 		v.note("it let packets through between pauses, lately for %v: it takes in what it can", gap)
 		v.Remedy = fmt.Sprintf("find out why %s takes packets in slowly (PCIe, memory, a busy processor); until then move its load elsewhere", host)
 	default:
-		v.Detail = NICStorm
+		v.Detail = anomaly.NICStorm
 		v.note("it has paused without a break for %v", node.Snapshot.Sub(p.LastStart))
 		v.Remedy = fmt.Sprintf("take %s out of service: disable its port or let the PFC watchdog ignore its pauses, and reset or replace its network card", host)
 	}
@@ -42,14 +43,14 @@ func (m *matching) hostSays(v *Verdict, n int) {
 
 // backpressure is the verdict of a queue that flows overfill.
 func (m *matching) backpressure(e end) Verdict {
-	v := m.begin(Backpressure, Flows, e)
+	v := m.begin(anomaly.PFCBackpressure, anomaly.ContendingFlows, e)
 	m.blame(&v, e.node, m.culprits(e.node))
 	return v
 }
 
 // contention adds the verdict of a queue of the victim's own way.
 func (m *matching) contention(n int) {
-	v := m.begin(Contention, Flows, end{node: n, blame: 1, via: []int{n}})
+	v := m.begin(anomaly.FlowContention, anomaly.ContendingFlows, end{node: n, blame: 1, via: []int{n}})
 	v.Path = nil
 	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.bytesIn(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
 	if !m.now {
@@ -118,12 +119,12 @@ func (m *matching) deadlock(loop cycle) {
 		most = max(most, outside)
 	}
 	if host.node >= 0 {
-		v := m.inCircle(OutOfLoop, Host, loop, host, 1)
+		v := m.inCircle(anomaly.DeadlockOutOfLoop, anomaly.HostInjection, loop, host, 1)
 		m.hostSays(&v, host.node)
 		m.endCircle(v, loop)
 	}
 	if flows.node >= 0 {
-		v := m.inCircle(OutOfLoop, Flows, loop, flows, outside/most)
+		v := m.inCircle(anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, loop, flows, outside/most)
 		by := m.culprits(flows.node)
 		if past {
 			by = m.beginners(flows.node, closed)
@@ -132,14 +133,14 @@ func (m *matching) deadlock(loop cycle) {
 		m.endCircle(v, loop)
 	}
 	if inLoop && host.node < 0 {
-		v := m.inCircle(InLoop, Flows, loop, end{node: inside}, depth/most)
+		v := m.inCircle(anomaly.DeadlockInLoop, anomaly.ContendingFlows, loop, end{node: inside}, depth/most)
 		v.note("%s held %v already when it was first paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
 		v.Culprits = m.starters(inside)
 		m.detail(&v, inside)
 		m.endCircle(v, loop)
 	}
 	if host.node < 0 && flows.node < 0 && !inLoop {
-		v := m.inCircle(OutOfLoop, NoCause, loop, end{node: loop.nodes[0]}, 1)
+		v := m.inCircle(anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, loop, end{node: loop.nodes[0]}, 1)
 		v.Initial = model.Port{}
 		v.note("none of its queues was overfull when it was first paused: it began outside, and what began it has left no trace")
 		m.endCircle(v, loop)
@@ -149,7 +150,7 @@ func (m *matching) deadlock(loop cycle) {
 func (m *matching) queued(n int) float64 { return float64(m.g.Nodes[n].State.Queued) }
 
 // inCircle begins a verdict of a loop that something began.
-func (m *matching) inCircle(a Anomaly, c Cause, loop cycle, by end, weight float64) Verdict {
+func (m *matching) inCircle(a anomaly.Type, c anomaly.RootCause, loop cycle, by end, weight float64) Verdict {
 	v := m.begin(a, c, end{node: by.node, blame: loop.blame * weight, via: loop.entry})
 	for _, n := range loop.nodes {
 		v.Loop = append(v.Loop, m.g.Nodes[n].Port)
@@ -195,7 +196,7 @@ func (m *matching) overfull(loop []int) (node int, bytes float64) {
 
 // begin starts a verdict of where waiting ended. Its weight stands in
 // Confidence until account.
-func (m *matching) begin(a Anomaly, c Cause, e end) Verdict {
+func (m *matching) begin(a anomaly.Type, c anomaly.RootCause, e end) Verdict {
 	v := Verdict{Event: m.complaint.Event, Victim: m.complaint.Victim, Anomaly: a, Cause: c, Initial: m.g.Nodes[e.node].Port, Confidence: e.blame}
 	if source, ok := m.fabric.ByAddr(v.Victim.Src); ok && m.atHost {
 		first := m.fabric.Port(model.Port{Node: source, Port: 1})
@@ -206,13 +207,13 @@ func (m *matching) begin(a Anomaly, c Cause, e end) Verdict {
 		}
 		v.Path = append(v.Path, model.Port{Node: source, Port: first.ID})
 		v.note("%s paused %s itself, for packets of its that it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.name(e.via[0]))
-	} else if a != Contention {
+	} else if a != anomaly.FlowContention {
 		v.note("%s was paused and held packets of the flow", m.name(e.via[0]))
 	}
 	for _, n := range e.via {
 		v.Path = append(v.Path, m.g.Nodes[n].Port)
 	}
-	if a != Contention {
+	if a != anomaly.FlowContention {
 		m.spread(&v, e.via)
 	}
 	return v
@@ -300,7 +301,7 @@ func (m *matching) sure(v *Verdict, weight float64) float64 {
 		for _, g := range m.gaps {
 			v.note("%s", g)
 		}
-		if v.Anomaly == None {
+		if v.Anomaly == anomaly.None {
 			return 0.1 // not enough evidence
 		}
 		c *= 0.6
@@ -309,15 +310,15 @@ func (m *matching) sure(v *Verdict, weight float64) float64 {
 		c *= 0.8
 		v.note("some reports did not arrive, or not whole")
 	}
-	if !m.now && v.Anomaly != None {
+	if !m.now && v.Anomaly != anomaly.None {
 		c *= 0.6
 	}
 	switch {
-	case v.Anomaly == None && len(m.victim) == 0:
+	case v.Anomaly == anomaly.None && len(m.victim) == 0:
 		c *= 0.2
-	case v.Cause == NoCause && v.Anomaly != None:
+	case v.Cause == anomaly.NoRootCause && v.Anomaly != anomaly.None:
 		c *= 0.5
-	case v.Cause == Flows && len(v.Culprits) == 0:
+	case v.Cause == anomaly.ContendingFlows && len(v.Culprits) == 0:
 		c *= 0.7
 	}
 	if len(v.Loop) > 0 && !v.Standing {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -16,7 +17,7 @@ type Incident struct {
 	Closed bool       // nothing was heard of it for long enough, or it is part of Into
 	Into   uint64     // the incident that took it in; 0: none
 
-	Cause Cause
+	Cause anomaly.Cause
 	Sure  bool // at least one source of the cause excludes what is harmless
 	Minor bool // nothing was said yet that costs more than ordinary life does
 	Place model.Port
@@ -29,7 +30,7 @@ type Incident struct {
 	Nodes    []model.NodeID  // it touches, ascending
 	Flows    []model.FlowKey // that suffer, the first ones
 	Culprits []model.FlowKey
-	Sources  [NumSources]int // statements of each that support the cause, or follow from it
+	Sources  [anomaly.NumSources]int // statements of each that support the cause, or follow from it
 
 	Timeline []Evidence // the first statements of each kind and source, in order
 	Unshown  int        // statements that were counted and not kept
@@ -38,16 +39,16 @@ type Incident struct {
 }
 
 // Severity is the cause's, if it costs something.
-func (in *Incident) Severity() Severity {
+func (in *Incident) Severity() anomaly.Severity {
 	if in.Minor {
-		return Notice
+		return anomaly.Notice
 	}
 	return in.Cause.Severity()
 }
 
 // Agree lists the sources that have spoken.
-func (in *Incident) Agree() (list []Source) {
-	for s := range NumSources {
+func (in *Incident) Agree() (list []anomaly.Source) {
+	for s := range anomaly.NumSources {
 		if in.Sources[s] > 0 {
 			list = append(list, s)
 		}
@@ -69,26 +70,9 @@ func (in *Incident) Confidence() float64 {
 	return 1 - doubt
 }
 
-// speakers is which sources can say something about a cause, in the order in
-// which they are worth asking.
-var speakers = [numCauses][]Source{
-	Imbalance:    {Flowsets, Labels},
-	Contention:   {Epochs, Labels},
-	Stall:        {Epochs, Labels},
-	Loss:         {Flowsets, Traces, Probes},
-	DeadLink:     {Flowsets, Traces, Probes},
-	Incast:       {Epochs, Labels},
-	SlowReceiver: {Epochs, Labels},
-	Blackhole:    {Flowsets, Traces, Probes},
-	Deadlock:     {Epochs, Labels},
-	Storm:        {Epochs, Labels},
-	WrongRoute:   {Flowsets, Traces},
-	Loop:         {Flowsets, Traces},
-}
-
 // Missing lists the sources that could have spoken and have not.
-func (in *Incident) Missing() (list []Source) {
-	for _, s := range speakers[in.Cause] {
+func (in *Incident) Missing() (list []anomaly.Source) {
+	for _, s := range in.Cause.Sources() {
 		if in.Sources[s] == 0 {
 			list = append(list, s)
 		}
@@ -107,7 +91,7 @@ const (
 func (in *Incident) add(e *Evidence) {
 	in.changed = true
 	first := len(in.Timeline)+in.Unshown == 0
-	minor := e.Minor || e.Cause.Severity() == Notice
+	minor := e.Minor || e.Cause.Severity() == anomaly.Notice
 	if first || in.Minor && !minor { // ordinary life before is not where it began
 		in.Begin, in.Found = e.From, e.At
 	} else if in.Minor == minor {
@@ -115,7 +99,7 @@ func (in *Incident) add(e *Evidence) {
 	}
 	in.Minor = (first || in.Minor) && minor
 	in.Sources[e.Source]++
-	if in.rename(e) || family(e.Cause) == family(in.Cause) && in.Minor == minor {
+	if in.rename(e) || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
 		in.Last = max(in.Last, e.At) // ordinary life goes on when it is over
 	}
 	e.touches(func(n model.NodeID) bool {
@@ -171,22 +155,4 @@ func insert[T any](list []T, v T, order func(a, b T) int, most int) []T {
 		return list
 	}
 	return slices.Insert(list, i, v)
-}
-
-// Remedy is what an operator would try for a cause.
-func (c Cause) Remedy() string { return remedies[c] }
-
-var remedies = [numCauses]string{
-	Imbalance:    "change the hash seed of the switch, or spread the heavy flows over more connections",
-	Contention:   "spread the flows over time or over paths; it is load, not a fault",
-	Stall:        "find what pauses the port: poll a flow that stands there",
-	Loss:         "take the link or switch out of service and test optics, cables and buffers",
-	DeadLink:     "drain the link and replace the cable or the optics",
-	Incast:       "limit the senders (smaller windows, staggered starts), or check ECN thresholds at the receiver's switch",
-	SlowReceiver: "look at the receiving host: PCIe, memory, cache misses of its NIC",
-	Blackhole:    "compare the switch's table with the intended routes and rewrite the entry",
-	Deadlock:     "drain the loop: restore the intended routes, then reset the pauses of one port of the loop",
-	Storm:        "isolate the host: disable its port or PFC on it, then replace its NIC or firmware",
-	WrongRoute:   "restore the intended route on the switch",
-	Loop:         "restore the intended routes on the switches of the loop",
 }

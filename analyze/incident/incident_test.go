@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -31,16 +32,16 @@ func joiner(t rapid.TB) *Joiner {
 func TestBlackholeIsOneIncident(t *testing.T) {
 	j := joiner(t)
 	flows := []model.FlowKey{flow(1), flow(2)}
-	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: Blackhole, Place: at(4, 2), Flows: flows})
-	if got := in.Missing(); !slices.Equal(got, []Source{Traces, Probes}) {
+	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Place: at(4, 2), Flows: flows})
+	if got := in.Missing(); !slices.Equal(got, []anomaly.Source{anomaly.Traces, anomaly.Probes}) {
 		t.Errorf("missing %v, want traces and probes", got)
 	}
-	j.Add(Evidence{At: 25 * ms, From: 12 * ms, Source: Traces, Cause: Loss, Sure: true, Place: at(4, 0), Flows: flows[:1]})
-	j.Add(Evidence{At: 40 * ms, From: 12 * ms, Source: Probes, Cause: Blackhole, Sure: true, Place: at(4, 2), Flows: flows[:1], Text: "persistent"})
+	j.Add(Evidence{At: 25 * ms, From: 12 * ms, Source: anomaly.Traces, Cause: anomaly.Loss, Sure: true, Place: at(4, 0), Flows: flows[:1]})
+	j.Add(Evidence{At: 40 * ms, From: 12 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Sure: true, Place: at(4, 2), Flows: flows[:1], Text: "persistent"})
 	if open := j.Open(); len(open) != 1 {
 		t.Fatalf("%d incidents, want one", len(open))
 	}
-	if in.Cause != Blackhole || !in.Sure || in.Text != "persistent" || len(in.Missing()) != 0 || in.Begin != 10*ms {
+	if in.Cause != anomaly.Blackhole || !in.Sure || in.Text != "persistent" || len(in.Missing()) != 0 || in.Begin != 10*ms {
 		t.Errorf("incident %+v; want a sure black hole since 10 ms of which nothing is missing", in)
 	}
 }
@@ -48,13 +49,13 @@ func TestBlackholeIsOneIncident(t *testing.T) {
 // TestConsequencesJoinTheirCause lets a loop fill queues and drop packets.
 func TestConsequencesJoinTheirCause(t *testing.T) {
 	j := joiner(t)
-	j.Add(Evidence{At: 11 * ms, From: 10 * ms, Source: Epochs, Cause: Incast, Sure: true, Place: at(5, 1), Extent: []model.NodeID{5, 6}})
-	j.Add(Evidence{At: 14 * ms, From: 10 * ms, Source: Flowsets, Cause: Loss, Sure: true, Place: at(7, 1), Flows: []model.FlowKey{flow(3)}})
+	j.Add(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Sure: true, Place: at(5, 1), Extent: []model.NodeID{5, 6}})
+	j.Add(Evidence{At: 14 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Sure: true, Place: at(7, 1), Flows: []model.FlowKey{flow(3)}})
 	if len(j.Open()) != 2 {
 		t.Fatalf("%d incidents, want two as long as nothing connects them", len(j.Open()))
 	}
-	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: Loop, Sure: true, Place: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)}})
-	if len(j.Open()) != 1 || in.Cause != Loop || in.Place != at(6, 2) {
+	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Sure: true, Place: at(6, 2), Extent: []model.NodeID{6, 7}, Flows: []model.FlowKey{flow(3)}})
+	if len(j.Open()) != 1 || in.Cause != anomaly.Loop || in.Place != at(6, 2) {
 		t.Errorf("%d incidents, the last %v at %v; want one loop at 6:2", len(j.Open()), in.Cause, in.Place)
 	}
 	changed := j.Changed()
@@ -67,12 +68,12 @@ func TestConsequencesJoinTheirCause(t *testing.T) {
 // they should have gone, before the circle that they close is known and after.
 func TestWhatGoesOnIsNotNew(t *testing.T) {
 	j := joiner(t)
-	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: WrongRoute, Sure: true, Place: at(6, 3), Flows: []model.FlowKey{flow(3)}})
-	lost := Evidence{At: 20 * ms, From: 10 * ms, Source: Flowsets, Cause: Loss, Sure: true, Place: at(6, 4), Flows: []model.FlowKey{flow(3)}}
+	in := j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.WrongRoute, Sure: true, Place: at(6, 3), Flows: []model.FlowKey{flow(3)}})
+	lost := Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loss, Sure: true, Place: at(6, 4), Flows: []model.FlowKey{flow(3)}}
 	j.Add(lost)
-	j.Add(Evidence{At: 25 * ms, From: 10 * ms, Source: Epochs, Cause: Deadlock, Sure: true, Place: at(6, 3), Extent: []model.NodeID{6, 7}})
+	j.Add(Evidence{At: 25 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Sure: true, Place: at(6, 3), Extent: []model.NodeID{6, 7}})
 	lost.At = 30 * ms
-	if again := j.Add(lost); again != in || in.Cause != Deadlock || len(j.Open()) != 1 {
+	if again := j.Add(lost); again != in || in.Cause != anomaly.Deadlock || len(j.Open()) != 1 {
 		t.Errorf("the same loss as before founds %+v; want it in the deadlock's incident", again)
 	}
 	lost.Place = at(6, 2)
@@ -84,24 +85,24 @@ func TestWhatGoesOnIsNotNew(t *testing.T) {
 func TestUnrelatedStayApart(t *testing.T) {
 	for name, pair := range map[string][2]Evidence{
 		"two places": {
-			{At: 10 * ms, From: 10 * ms, Cause: Loss, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
-			{At: 10 * ms, From: 10 * ms, Cause: Loss, Place: at(2, 1), Flows: []model.FlowKey{flow(2)}},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loss, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loss, Place: at(2, 1), Flows: []model.FlowKey{flow(2)}},
 		},
 		"two times": {
-			{At: 10 * ms, From: 10 * ms, Cause: Loss, Place: at(1, 1)},
-			{At: 90 * ms, From: 90 * ms, Cause: Loss, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loss, Place: at(1, 1)},
+			{At: 90 * ms, From: 90 * ms, Cause: anomaly.Loss, Place: at(1, 1)},
 		},
 		"load and loss": {
-			{At: 10 * ms, From: 10 * ms, Cause: Imbalance, Place: at(1, 1)},
-			{At: 10 * ms, From: 10 * ms, Cause: Blackhole, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Imbalance, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Blackhole, Place: at(1, 1)},
 		},
 		"a storm, and a guess at a loop": {
-			{At: 10 * ms, From: 10 * ms, Cause: Storm, Sure: true, Place: at(1, 1)},
-			{At: 10 * ms, From: 10 * ms, Cause: Loop, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Storm, Sure: true, Place: at(1, 1)},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Loop, Place: at(1, 1)},
 		},
 		"two queues": {
-			{At: 10 * ms, From: 10 * ms, Cause: Contention, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
-			{At: 10 * ms, From: 10 * ms, Cause: Contention, Place: at(1, 2), Flows: []model.FlowKey{flow(1)}},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Contention, Place: at(1, 1), Flows: []model.FlowKey{flow(1)}},
+			{At: 10 * ms, From: 10 * ms, Cause: anomaly.Contention, Place: at(1, 2), Flows: []model.FlowKey{flow(1)}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +119,8 @@ func TestUnrelatedStayApart(t *testing.T) {
 // TestHashesAreOneTrouble: switches that are set up alike hash alike.
 func TestHashesAreOneTrouble(t *testing.T) {
 	j := joiner(t)
-	j.Add(Evidence{At: 60 * ms, From: 50 * ms, Cause: Imbalance, Sure: true, Place: at(1, 0), Text: "worst"})
-	in := j.Add(Evidence{At: 110 * ms, From: 100 * ms, Cause: Imbalance, Sure: true, Place: at(2, 0)})
+	j.Add(Evidence{At: 60 * ms, From: 50 * ms, Cause: anomaly.Imbalance, Sure: true, Place: at(1, 0), Text: "worst"})
+	in := j.Add(Evidence{At: 110 * ms, From: 100 * ms, Cause: anomaly.Imbalance, Sure: true, Place: at(2, 0)})
 	if len(j.Open()) != 1 || !slices.Equal(in.Nodes, []model.NodeID{1, 2}) || in.Text != "worst" {
 		t.Errorf("%d incidents, the last at %v: %q; want one at both switches", len(j.Open()), in.Nodes, in.Text)
 	}
@@ -130,16 +131,16 @@ func TestHashesAreOneTrouble(t *testing.T) {
 // the newest fault's, and each keeps its cause.
 func TestLaterTroubleTakesNothingIn(t *testing.T) {
 	j := joiner(t)
-	busy := j.Add(Evidence{At: 10 * ms, From: 5 * ms, Source: Epochs, Cause: Incast, Sure: true, Minor: true, Place: at(1, 1), Extent: []model.NodeID{2, 3}})
+	busy := j.Add(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Sure: true, Minor: true, Place: at(1, 1), Extent: []model.NodeID{2, 3}})
 	for now := 20 * ms; now < 300*ms; now += 20 * ms {
-		j.Add(Evidence{At: now, From: now, Source: Epochs, Cause: Contention, Sure: true, Place: at(1, 1)})
+		j.Add(Evidence{At: now, From: now, Source: anomaly.Epochs, Cause: anomaly.Contention, Sure: true, Place: at(1, 1)})
 	}
-	storm := j.Add(Evidence{At: 110 * ms, From: 100 * ms, Source: Epochs, Cause: Storm, Sure: true, Place: at(9, 0), Extent: []model.NodeID{2}})
-	loop := j.Add(Evidence{At: 220 * ms, From: 210 * ms, Source: Flowsets, Cause: Loop, Sure: true, Place: at(2, 0), Extent: []model.NodeID{2, 4}})
-	if got := j.Add(Evidence{At: 230 * ms, From: 220 * ms, Source: Flowsets, Cause: Stall, Sure: true, Place: at(2, 1)}); got != loop {
+	storm := j.Add(Evidence{At: 110 * ms, From: 100 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Sure: true, Place: at(9, 0), Extent: []model.NodeID{2}})
+	loop := j.Add(Evidence{At: 220 * ms, From: 210 * ms, Source: anomaly.Flowsets, Cause: anomaly.Loop, Sure: true, Place: at(2, 0), Extent: []model.NodeID{2, 4}})
+	if got := j.Add(Evidence{At: 230 * ms, From: 220 * ms, Source: anomaly.Flowsets, Cause: anomaly.Stall, Sure: true, Place: at(2, 1)}); got != loop {
 		t.Errorf("packets that stand are of %v; want of the loop", got.Cause)
 	}
-	if got := [...]Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]Cause{Incast, Storm, Loop} || len(j.Open()) != 3 {
+	if got := [...]anomaly.Cause{busy.Cause, storm.Cause, loop.Cause}; got != [...]anomaly.Cause{anomaly.Incast, anomaly.Storm, anomaly.Loop} || len(j.Open()) != 3 {
 		t.Errorf("%v in %d open incidents; want incast, storm and loop in three", got, len(j.Open()))
 	}
 }
@@ -147,17 +148,17 @@ func TestLaterTroubleTakesNothingIn(t *testing.T) {
 // TestWhatCostsNothingIsANotice until something says that it does.
 func TestWhatCostsNothingIsANotice(t *testing.T) {
 	j := joiner(t)
-	in := j.Add(Evidence{At: 10 * ms, From: 10 * ms, Source: Epochs, Cause: Incast, Sure: true, Minor: true, Place: at(1, 1)})
-	j.Add(Evidence{At: 11 * ms, From: 10 * ms, Source: Labels, Cause: Contention, Sure: true, Place: at(1, 1)})
-	if in.Severity() != Notice {
+	in := j.Add(Evidence{At: 10 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Sure: true, Minor: true, Place: at(1, 1)})
+	j.Add(Evidence{At: 11 * ms, From: 10 * ms, Source: anomaly.Labels, Cause: anomaly.Contention, Sure: true, Place: at(1, 1)})
+	if in.Severity() != anomaly.Notice {
 		t.Errorf("%v of an incast that cost nothing; want notice", in.Severity())
 	}
-	j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: Counters, Cause: Stall, Sure: true, Place: at(1, 2)})
-	if in.Severity() != Warning || in.Cause != Incast {
+	j.Add(Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Counters, Cause: anomaly.Stall, Sure: true, Place: at(1, 2)})
+	if in.Severity() != anomaly.Warning || in.Cause != anomaly.Incast {
 		t.Errorf("%v, %v once a port stood; want a warning of an incast", in.Severity(), in.Cause)
 	}
-	j.Add(Evidence{At: 50 * ms, From: 40 * ms, Source: Epochs, Cause: Storm, Sure: true, Place: at(9, 0), Extent: []model.NodeID{1}})
-	if in.Cause != Storm || in.Begin != 10*ms {
+	j.Add(Evidence{At: 50 * ms, From: 40 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Sure: true, Place: at(9, 0), Extent: []model.NodeID{1}})
+	if in.Cause != anomaly.Storm || in.Begin != 10*ms {
 		t.Errorf("%v since %v; want a storm since 10 ms, when ports began to stand", in.Cause, in.Begin)
 	}
 }
@@ -165,9 +166,9 @@ func TestWhatCostsNothingIsANotice(t *testing.T) {
 // TestOrdinaryLifeIsNotTheBeginning of what comes after it at the same place.
 func TestOrdinaryLifeIsNotTheBeginning(t *testing.T) {
 	j := joiner(t)
-	j.Add(Evidence{At: 10 * ms, From: 5 * ms, Source: Epochs, Cause: Contention, Sure: true, Place: at(1, 1)})
-	in := j.Add(Evidence{At: 60 * ms, From: 50 * ms, Source: Epochs, Cause: Incast, Sure: true, Place: at(1, 2)})
-	j.Add(Evidence{At: 70 * ms, From: 40 * ms, Source: Flowsets, Cause: Contention, Sure: true, Place: at(1, 2)})
+	j.Add(Evidence{At: 10 * ms, From: 5 * ms, Source: anomaly.Epochs, Cause: anomaly.Contention, Sure: true, Place: at(1, 1)})
+	in := j.Add(Evidence{At: 60 * ms, From: 50 * ms, Source: anomaly.Epochs, Cause: anomaly.Incast, Sure: true, Place: at(1, 2)})
+	j.Add(Evidence{At: 70 * ms, From: 40 * ms, Source: anomaly.Flowsets, Cause: anomaly.Contention, Sure: true, Place: at(1, 2)})
 	if in.Begin != 50*ms || len(j.Open()) != 1 {
 		t.Errorf("%d incidents, the last since %v; want one since 50 ms", len(j.Open()), in.Begin)
 	}
@@ -208,8 +209,8 @@ func TestNothingIsLost(t *testing.T) {
 			j.Advance(now)
 			e := Evidence{
 				At: now, From: now, Sure: rapid.Bool().Draw(t, "sure"),
-				Source: Source(rapid.IntRange(0, int(NumSources)-1).Draw(t, "source")),
-				Cause:  Cause(rapid.IntRange(0, int(numCauses)-1).Draw(t, "cause")),
+				Source: anomaly.Source(rapid.IntRange(0, int(anomaly.NumSources)-1).Draw(t, "source")),
+				Cause:  anomaly.Cause(rapid.IntRange(0, int(anomaly.NumCauses)-1).Draw(t, "cause")),
 				Place:  at(model.NodeID(rapid.IntRange(0, 9).Draw(t, "node")), 1),
 				Flows:  []model.FlowKey{flow(rapid.IntRange(0, 9).Draw(t, "flow"))},
 			}

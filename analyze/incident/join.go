@@ -154,19 +154,19 @@ func (j *Joiner) belongs(in *Incident, e *Evidence) bool {
 	if e.From > in.Last.Add(j.cfg.Apart) || e.At < in.Begin.Add(-j.cfg.Apart) {
 		return false
 	}
-	if !related(in.Cause, e.Cause) && !in.told(e) {
+	if !in.Cause.Related(e.Cause) && !in.told(e) {
 		return false
 	}
 	if e.Cause > in.Cause && e.From > in.Begin.Add(j.cfg.Apart) {
 		return false // what began so much later cannot have caused it
 	}
-	if !e.Sure && e.Cause > in.Cause && family(e.Cause) != family(in.Cause) {
+	if !e.Sure && e.Cause > in.Cause && e.Cause.Family() != in.Cause.Family() {
 		return false // a guess at more than what is known supports nothing
 	}
-	if in.Cause == Imbalance && e.Cause == Imbalance {
+	if in.Cause == e.Cause && in.Cause.FabricWide() {
 		return true // switches that hash alike are many, and one trouble
 	}
-	if in.Cause == Contention && e.Cause == Contention && in.Place != e.Place {
+	if in.Cause == e.Cause && in.Cause.PerPort() && in.Place != e.Place {
 		return false // every queue has its own; else all queues of a fabric would hang together
 	}
 	near := e.touches(func(n model.NodeID) bool {
@@ -197,52 +197,6 @@ func (in *Incident) told(e *Evidence) bool {
 	})
 }
 
-// kin are families of causes.
-type kin uint8
-
-const (
-	sharing  kin = iota // load and queues without PFC
-	pausing             // PFC
-	missing             // packets vanish
-	steering            // packets go where they should not
-)
-
-func family(c Cause) kin {
-	switch c {
-	case Imbalance:
-		return sharing
-	case Contention, Stall, Incast, SlowReceiver, Deadlock, Storm:
-		return pausing
-	case Loss, DeadLink, Blackhole:
-		return missing
-	default:
-		return steering
-	}
-}
-
-// related tells whether one of two causes may be the consequence of the other,
-// or both the same seen by two sources. What is steered wrongly vanishes and
-// fills queues; queues that stand still look like dead links.
-func related(a, b Cause) bool {
-	fa, fb := family(a), family(b)
-	if fa == fb {
-		return true
-	}
-	if fa > fb {
-		a, b, fa, fb = b, a, fb, fa
-	}
-	switch {
-	case fa == sharing: // a detour, or a queue that stands, makes others carry more
-		return b >= Incast && fb != missing
-	case fb == steering:
-		return true
-	case fa == pausing && fb == missing:
-		return b == DeadLink
-	default:
-		return false
-	}
-}
-
 // mergeable tells whether two incidents that e belongs to are one: e is sure,
 // and their causes fit together, or both are consequences of e.
 func (j *Joiner) mergeable(a, b *Incident, e *Evidence) bool {
@@ -258,7 +212,7 @@ func (j *Joiner) mergeable(a, b *Incident, e *Evidence) bool {
 	if a.Cause > b.Cause && a.Begin > b.Begin.Add(j.cfg.Apart) {
 		return false // what began so much later cannot have caused it
 	}
-	return related(a.Cause, b.Cause)
+	return a.Cause.Related(b.Cause)
 }
 
 // absorb takes over all of another incident.

@@ -124,7 +124,7 @@ func (c *Counters) AddTrace(t *Trace, matches []CustomCounter) {
 		}
 	}
 	for i := range t.Hops {
-		if d, ok := t.MuxDelay(i); ok && t.routes.Fabric().Has(t.Hops[i+1].Switch) {
+		if d, ok := t.MuxDelay(i); ok && t.routes.Fabric().HasNode(t.Hops[i+1].Switch) {
 			counterFor(c.Mux, t.Hops[i+1].Switch).addDelay(d)
 		}
 	}

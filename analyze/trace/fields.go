@@ -66,7 +66,7 @@ func namesOf(f *topo.Fabric) *nodeNames {
 }
 
 func (n *nodeNames) switchText(id model.NodeID) (filter.Value, bool) {
-	if !n.fabric.Has(id) {
+	if !n.fabric.HasNode(id) {
 		return filter.Value{}, false
 	}
 	return filter.TextValue(n.fabric.Node(id).Name), true

@@ -217,7 +217,7 @@ func (t *Trace) firstMissing() bool {
 
 // nextNode is the node behind a hop's out port.
 func nextNode(f *topo.Fabric, h *Hop) (model.NodeID, bool) {
-	if !f.Has(h.Switch) {
+	if !f.HasNode(h.Switch) {
 		return 0, false
 	}
 	p := f.Node(h.Switch).Port(h.Out)

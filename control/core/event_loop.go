@@ -6,25 +6,28 @@ import (
 	"time"
 )
 
-// ErrEnded says that nobody runs the controller any more.
-var ErrEnded = errors.New("control: the controller has ended")
+// ErrEnded is returned when the goroutine that owns the controller has ended.
+var ErrEnded = errors.New("core: the controller has ended")
 
-// EventLoop lets other goroutines into the one that owns a controller: they leave a
-// function with Do, and the owner runs it when it comes by with Serve or Rest.
+// EventLoop lets other goroutines run functions in the one that owns a
+// controller: they submit a function with Call, and the owner runs it in
+// RunPending or Sleep.
 type EventLoop struct {
-	commands chan func()
-	ended    chan struct{}
+	calls chan func()
+	ended chan struct{}
 }
 
-// NewEventLoop makes a door.
-func NewEventLoop() *EventLoop { return &EventLoop{commands: make(chan func(), 16), ended: make(chan struct{})} }
+// NewEventLoop makes an event loop.
+func NewEventLoop() *EventLoop {
+	return &EventLoop{calls: make(chan func(), 16), ended: make(chan struct{})}
+}
 
-// Call has f run by the owner and waits for it.
-func (d *EventLoop) Call(ctx context.Context, f func()) error {
+// Call has the owner run f and waits until it has.
+func (l *EventLoop) Call(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	select {
-	case d.commands <- func() { f(); close(done) }:
-	case <-d.ended:
+	case l.calls <- func() { f(); close(done) }:
+	case <-l.ended:
 		return ErrEnded
 	case <-ctx.Done():
 		return ctx.Err()
@@ -32,18 +35,18 @@ func (d *EventLoop) Call(ctx context.Context, f func()) error {
 	select {
 	case <-done:
 		return nil
-	case <-d.ended:
+	case <-l.ended:
 		return ErrEnded
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// RunPending runs the functions that wait.
-func (d *EventLoop) RunPending() {
+// RunPending runs the functions that are waiting.
+func (l *EventLoop) RunPending() {
 	for {
 		select {
-		case f := <-d.commands:
+		case f := <-l.calls:
 			f()
 		default:
 			return
@@ -51,13 +54,13 @@ func (d *EventLoop) RunPending() {
 	}
 }
 
-// Sleep waits, and serves meanwhile.
-func (d *EventLoop) Sleep(ctx context.Context, wait time.Duration) {
-	t := time.NewTimer(wait)
+// Sleep runs submitted functions for a time, or until ctx ends.
+func (l *EventLoop) Sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	for {
 		select {
-		case f := <-d.commands:
+		case f := <-l.calls:
 			f()
 		case <-t.C:
 			return
@@ -67,5 +70,19 @@ func (d *EventLoop) Sleep(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// Close refuses those who wait and those who come. The owner calls it once.
-func (d *EventLoop) Close() { close(d.ended) }
+// RunUntil runs submitted functions until wake is closed or ctx ends.
+func (l *EventLoop) RunUntil(ctx context.Context, wake <-chan struct{}) {
+	for {
+		select {
+		case f := <-l.calls:
+			f()
+		case <-wake:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close makes present and later calls return ErrEnded. The owner calls it once.
+func (l *EventLoop) Close() { close(l.ended) }

@@ -10,22 +10,22 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// InProcessCollector is a collector without sockets and clocks: datagrams are put in by hand,
-// go through a translator into memory of this process, and come out of its
-// lists. One goroutine uses it.
+// InProcessCollector is a collector without sockets and clocks: the caller hands
+// it datagrams, which go through a translator into memory of this process and
+// are read from its lists. One goroutine uses it.
 type InProcessCollector struct {
-	intake *translate.Intake
-	router *translate.Router
-	trans  *translate.Translator
-	memory *translate.Memory
-	inbox  *Inbox
-	answer []byte
+	intake     *translate.Intake
+	router     *translate.Router
+	translator *translate.Translator
+	memory     *translate.Memory
+	inbox      *Inbox
+	answer     []byte
 }
 
-// NewInProcessCollector makes a line with memory for lists. Reports are gathered into batches
-// for at most so long. Close must follow.
-func NewInProcessCollector(lists list.Config, wait time.Duration) (_ *InProcessCollector, err error) {
-	l := &InProcessCollector{intake: translate.NewIntake(translate.DefaultReporters)}
+// NewInProcessCollector makes a collector with memory for lists. Reports wait
+// for their batch to fill for at most maxWait. Close must follow.
+func NewInProcessCollector(lists list.Config, maxWait time.Duration) (_ *InProcessCollector, err error) {
+	c := &InProcessCollector{intake: translate.NewIntake(translate.DefaultReporters)}
 	rings, err := list.Open("", lists)
 	if err != nil {
 		return nil, err
@@ -35,50 +35,50 @@ func NewInProcessCollector(lists list.Config, wait time.Duration) (_ *InProcessC
 			_ = rings.Region().Close()
 		}
 	}()
-	l.memory = &translate.Memory{Lists: []*list.Table{rings}}
-	local, err := translate.NewLocal(l.memory, 0, false, nil)
+	c.memory = &translate.Memory{Lists: []*list.Table{rings}}
+	local, err := translate.NewLocal(c.memory, 0, false, nil)
 	if err != nil {
 		return nil, err
 	}
-	gather := translate.DefaultConfig()
-	gather.ListWait = wait
-	if l.trans, err = translate.New(gather, local.Plan, local); err != nil {
+	cfg := translate.DefaultConfig()
+	cfg.ListWait = maxWait
+	if c.translator, err = translate.New(cfg, local.Plan, local); err != nil {
 		return nil, err
 	}
-	l.router = translate.NewRouter(translate.Limiter{}, l.trans)
-	l.inbox, err = NewInbox(l.memory)
-	return l, err
+	c.router = translate.NewRouter(translate.Limiter{}, c.translator)
+	c.inbox, err = NewInbox(c.memory)
+	return c, err
 }
 
-// Receive takes a datagram. Answers to reporters are made and go nowhere.
-func (l *InProcessCollector) Receive(at model.Time, from netip.AddrPort, datagram []byte) {
-	l.answer = l.intake.Take(at, from, datagram, l.router, l.answer[:0])
-	l.router.Flush(at)
+// Receive takes a datagram. The answer to its reporter is discarded.
+func (c *InProcessCollector) Receive(at model.Time, from netip.AddrPort, datagram []byte) {
+	c.answer = c.intake.Take(at, from, datagram, c.router, c.answer[:0])
+	c.router.Flush(at)
 }
 
-// Poll gives what has come since, and has waited for its batch long enough by
-// now, to take, which must not keep the data.
-func (l *InProcessCollector) Poll(now model.Time, take func(list dta.ListID, data []byte)) error {
-	l.trans.Tick(now)
-	_, err := l.inbox.Poll(take)
+// Poll hands every new report whose batch is full, or has waited long enough, to
+// read, which must not keep the data.
+func (c *InProcessCollector) Poll(now model.Time, read func(list dta.ListID, data []byte)) error {
+	c.translator.Tick(now)
+	_, err := c.inbox.Poll(read)
 	return err
 }
 
-// Drain gives everything to take, at the end.
-func (l *InProcessCollector) Drain(now model.Time, take func(list dta.ListID, data []byte)) error {
-	l.trans.Drain(now)
-	_, err := l.inbox.Poll(take)
+// Drain hands all remaining reports to read, at the end.
+func (c *InProcessCollector) Drain(now model.Time, read func(list dta.ListID, data []byte)) error {
+	c.translator.Drain(now)
+	_, err := c.inbox.Poll(read)
 	return err
 }
 
 // Intake accounts for datagrams and reports.
-func (l *InProcessCollector) Intake() translate.IntakeStats { return l.intake.Stats() }
+func (c *InProcessCollector) Intake() translate.IntakeStats { return c.intake.Stats() }
 
-// Stored is how many reports are in memory, or being gathered.
-func (l *InProcessCollector) Stored() uint64 { return l.intake.Stored() }
+// Stored returns how many reports are in memory or in a batch that fills.
+func (c *InProcessCollector) Stored() uint64 { return c.intake.Stored() }
 
-// Lost is how many reports were overwritten before they were polled.
-func (l *InProcessCollector) Lost() uint64 { return l.inbox.Lost() }
+// Lost returns how many reports were overwritten before they were polled.
+func (c *InProcessCollector) Lost() uint64 { return c.inbox.Lost() }
 
 // Close frees the memory.
-func (l *InProcessCollector) Close() error { return l.memory.Lists[0].Region().Close() }
+func (c *InProcessCollector) Close() error { return c.memory.Lists[0].Region().Close() }

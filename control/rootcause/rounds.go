@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -33,7 +34,7 @@ const (
 // round is one that begins long after the burst before had to be over: between
 // them its senders were silent.
 func (r *rounds) note(v *diagnose.Verdict) {
-	if len(v.Loop) > 0 || v.Cause != diagnose.Flows || v.Detail != diagnose.MicroBurst && v.Detail != diagnose.Unknown || len(v.Culprits) == 0 {
+	if len(v.Loop) > 0 || v.Cause != anomaly.ContendingFlows || v.Detail != anomaly.MicroBurst && v.Detail != anomaly.UnknownDetail || len(v.Culprits) == 0 {
 		return
 	}
 	sources := map[model.Addr]bool{}
@@ -60,7 +61,7 @@ func (r *rounds) note(v *diagnose.Verdict) {
 		x.last = v.At
 	}
 	if x.count >= 3 {
-		v.Detail = diagnose.Periodic
+		v.Detail = anomaly.PeriodicBurst
 		v.Evidence = append(v.Evidence, fmt.Sprintf("the same senders overfilled that port %d times, with silence between", x.count))
 		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
 	}

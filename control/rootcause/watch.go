@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/model"
@@ -223,7 +224,7 @@ func (w *Watch) settle(now model.Time, p *pending, end bool) (out []diagnose.Ver
 		} else {
 			out = append(out, *v)
 		}
-		if (len(v.Loop) > 0 || v.Anomaly == diagnose.None && !e.Complete()) && w.cfg.Ask != nil && !asked {
+		if (len(v.Loop) > 0 || v.Anomaly == anomaly.None && !e.Complete()) && w.cfg.Ask != nil && !asked {
 			asked = true
 			w.stats.Asked++
 			w.cfg.Ask(now, p.Complaint.Complaint)

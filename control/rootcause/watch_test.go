@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
@@ -134,7 +135,7 @@ func TestALoopIsLookedAtTwice(t *testing.T) {
 	second := x.complain(2, 93*ms)
 	x.give(94*ms, x.all(second, 93*ms)...)
 	v := x.Tick(96 * ms)
-	if len(v) != 2 || !v[0].Standing || !v[1].Standing || v[0].Anomaly != diagnose.InLoop || v[0].Event != ev {
+	if len(v) != 2 || !v[0].Standing || !v[1].Standing || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Event != ev {
 		t.Fatalf("verdicts %+v after two looks; want both complaints', standing", v)
 	}
 	if v[0].Times.Polling != 0 || v[0].Times.Collection != 80*time.Millisecond {
@@ -176,7 +177,7 @@ func TestLateAnswersAreWaitedFor(t *testing.T) {
 	}
 	x.give(170*ms, x.answer(2, ev, 10*ms)...)
 	x.Tick(172 * ms)
-	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != diagnose.InLoop || v[0].Open {
+	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Open {
 		t.Fatalf("verdicts %+v; want the whole answer", v)
 	}
 	if s := x.Stats(); s.Complaints != 1 || s.Verdicts != 1 || s.Unanswered != 0 {
@@ -190,7 +191,7 @@ func TestPatienceEnds(t *testing.T) {
 	ev := x.complain(2, 10*ms)
 	x.give(90*ms, x.answer(0, ev, 10*ms)...)
 	v := x.Tick(211 * ms)
-	if len(v) != 2 || v[0].Anomaly != diagnose.None || v[1].Anomaly != diagnose.None || v[1].Confidence > 0.2 || x.Stats().Unanswered != 1 {
+	if len(v) != 2 || v[0].Anomaly != anomaly.None || v[1].Anomaly != anomaly.None || v[1].Confidence > 0.2 || x.Stats().Unanswered != 1 {
 		t.Fatalf("verdicts %+v, %+v; want that nobody, and that not everybody answered", v, x.Stats())
 	}
 }
@@ -222,9 +223,9 @@ func TestSpoiledReports(t *testing.T) {
 		}
 		for _, v := range x.Flush() {
 			switch {
-			case v.Anomaly == diagnose.None:
-			case v.Anomaly == diagnose.InLoop && v.Cause == diagnose.Flows && v.Initial.Node == x.fabric.Switches()[0]:
-			case v.Cause == diagnose.NoCause:
+			case v.Anomaly == anomaly.None:
+			case v.Anomaly == anomaly.DeadlockInLoop && v.Cause == anomaly.ContendingFlows && v.Initial.Node == x.fabric.Switches()[0]:
+			case v.Cause == anomaly.NoRootCause:
 			default:
 				t.Errorf("seed %d: verdict %v %v at %v (%q); want the truth or nothing", seed, v.Anomaly, v.Cause, v.Initial, v.Evidence)
 			}
@@ -250,12 +251,12 @@ func TestRoundsOfBursts(t *testing.T) {
 	x := newRing(t, nil)
 	verdict := func(at model.Time, burst time.Duration) diagnose.Verdict {
 		return diagnose.Verdict{
-			Anomaly: diagnose.Backpressure, Cause: diagnose.Flows, Detail: diagnose.MicroBurst, Initial: model.Port{Node: 5, Port: 1},
+			Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Detail: anomaly.MicroBurst, Initial: model.Port{Node: 5, Port: 1},
 			Culprits: []diagnose.Culprit{{Flow: x.flow(0, 2), Weight: 1}}, At: at, Burst: burst,
 		}
 	}
 	var r rounds
-	for i, want := range []diagnose.Detail{diagnose.MicroBurst, diagnose.MicroBurst, diagnose.Periodic, diagnose.Periodic} {
+	for i, want := range []anomaly.Detail{anomaly.MicroBurst, anomaly.MicroBurst, anomaly.PeriodicBurst, anomaly.PeriodicBurst} {
 		v := verdict(model.Time(i)*ms, 50*time.Microsecond)
 		if r.note(&v); v.Detail != want {
 			t.Errorf("round %d: %v; want %v", i+1, v.Detail, want)
@@ -265,8 +266,8 @@ func TestRoundsOfBursts(t *testing.T) {
 	r = rounds{}
 	for i := range 5 {
 		v := verdict(model.Time(i)*ms, time.Duration(i+1)*time.Millisecond)
-		if r.note(&v); v.Detail != diagnose.MicroBurst {
-			t.Errorf("complaint %d about one long burst: %v; want %v", i+1, v.Detail, diagnose.MicroBurst)
+		if r.note(&v); v.Detail != anomaly.MicroBurst {
+			t.Errorf("complaint %d about one long burst: %v; want %v", i+1, v.Detail, anomaly.MicroBurst)
 		}
 	}
 }

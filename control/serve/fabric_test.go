@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
@@ -63,7 +63,7 @@ func (l *lab) only(t *testing.T, node string) {
 			t.Fatal(err)
 		}
 		t.Logf("%s: %s %s at %s: %s", in.ID, in.State, in.Cause, in.Location, in.Summary)
-		if !slices.Contains(one.Nodes, node) && in.Severity != incident.Notice.String() && late < tolerable {
+		if !slices.Contains(one.Nodes, node) && in.Severity != anomaly.Notice.String() && late < tolerable {
 			t.Errorf("%s: %s at %s was invented; want only some at %q", in.ID, in.Cause, in.Location, node)
 		}
 	}

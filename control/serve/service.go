@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/collect/list"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
@@ -73,7 +73,7 @@ type Service struct {
 
 	drained  chan struct{} // every report that was taken is in memory
 	finished chan struct{} // and the controller has seen it
-	told     map[uint64]incident.Cause
+	told     map[uint64]anomaly.Cause
 
 	counts atomic.Pointer[counts]
 	stored atomic.Pointer[stored]
@@ -112,7 +112,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (_ *Service, err error) {
 	began := time.Now()
 	s := &Service{
 		cfg: cfg.clone(), taken: cfg.clone(), deps: deps, log: deps.Log, began: began, account: control.NewAccount(began), door: control.NewDoor(),
-		hub: api.NewEventHub(256, 1024), drained: make(chan struct{}), served: make(chan struct{}), finished: make(chan struct{}), told: map[uint64]incident.Cause{},
+		hub: api.NewEventHub(256, 1024), drained: make(chan struct{}), served: make(chan struct{}), finished: make(chan struct{}), told: map[uint64]anomaly.Cause{},
 	}
 	defer func() {
 		if err != nil {

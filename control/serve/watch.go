@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/ingest/capture"
@@ -139,7 +140,7 @@ func (s *Service) hear(in *incident.Incident) {
 	if in.Closed {
 		delete(s.told, in.ID) // also of one that ends as part of another
 	}
-	if in.Severity() == incident.Notice || in.Into != 0 {
+	if in.Severity() == anomaly.Notice || in.Into != 0 {
 		return
 	}
 	switch {

@@ -3,7 +3,7 @@ package hawkeye
 import (
 	"slices"
 
-	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
@@ -12,8 +12,8 @@ import (
 // answer is one true reason of a complaint: where the waiting of its flow ended
 // at some instant at which the packet it complains of was underway.
 type answer struct {
-	anomaly diagnose.Anomaly
-	root    diagnose.Cause
+	anomaly anomaly.Type
+	root    anomaly.RootCause
 	port    model.Port
 	loop    []model.Port  // ascending
 	flows   map[int]int64 // that competed at the port, at any of those instants: bytes, added up over them
@@ -43,7 +43,7 @@ func (r *run) answers(c complaint) (list []answer) {
 	for i, g := range graphs {
 		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
 			if s, _ := g.Of(e.To); !s.Paused {
-				list = r.draining(list, first+i, e.To, diagnose.Contention, nil)
+				list = r.draining(list, first+i, e.To, anomaly.FlowContention, nil)
 				continue
 			}
 			for _, n := range g.queuesBehind(e.To) {
@@ -52,9 +52,9 @@ func (r *run) answers(c complaint) (list []answer) {
 			for _, root := range g.rootsOf(e.To) {
 				switch root.Kind {
 				case truth.RootContention:
-					list = r.draining(list, first+i, root.Nodes[0], diagnose.Backpressure, nil)
+					list = r.draining(list, first+i, root.Nodes[0], anomaly.PFCBackpressure, nil)
 				case truth.RootHost:
-					list = note(list, answer{anomaly: diagnose.Storm, root: diagnose.Host, port: r.paused(root.Nodes[0])}, nil)
+					list = note(list, answer{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.paused(root.Nodes[0])}, nil)
 				case truth.RootLoop:
 					list = r.locked(list, first+i, root.Nodes)
 				}
@@ -66,7 +66,7 @@ func (r *run) answers(c complaint) (list []answer) {
 	for _, g := range graphs {
 		for n := range behind {
 			if s, _ := g.Of(n); !s.Paused {
-				list = contends(list, g.Graph, n, diagnose.Backpressure, nil)
+				list = contends(list, g.Graph, n, anomaly.PFCBackpressure, nil)
 			}
 		}
 	}
@@ -77,11 +77,11 @@ func (r *run) answers(c complaint) (list []answer) {
 // moment ago: a queue that drained then, too, may have been stopped a moment
 // before by another. In a row of queues that PFC stops and lets go in turn no
 // look sees all of them wait.
-func (r *run) draining(list []answer, i int, queue truth.Node, what diagnose.Anomaly, loop []model.Port) []answer {
+func (r *run) draining(list []answer, i int, queue truth.Node, what anomaly.Type, loop []model.Port) []answer {
 	list = contends(list, r.history.graphs[i].Graph, queue, what, loop)
-	storm, behind := diagnose.Storm, diagnose.Backpressure
+	storm, behind := anomaly.PFCStorm, anomaly.PFCBackpressure
 	if loop != nil {
-		storm, behind = diagnose.OutOfLoop, diagnose.OutOfLoop
+		storm, behind = anomaly.DeadlockOutOfLoop, anomaly.DeadlockOutOfLoop
 	}
 	type drain struct {
 		queue truth.Node
@@ -99,7 +99,7 @@ func (r *run) draining(list []answer, i int, queue truth.Node, what diagnose.Ano
 			for _, root := range g.rootsOf(d.queue) {
 				switch n := root.Nodes[0]; {
 				case root.Kind == truth.RootHost:
-					list = note(list, answer{anomaly: storm, root: diagnose.Host, port: r.paused(n), loop: loop}, nil)
+					list = note(list, answer{anomaly: storm, root: anomaly.HostInjection, port: r.paused(n), loop: loop}, nil)
 				case root.Kind == truth.RootContention && !slices.Contains(loop, n.Port):
 					list = contends(list, g.Graph, n, behind, loop)
 					todo = append(todo, drain{n, at})
@@ -112,7 +112,7 @@ func (r *run) draining(list []answer, i int, queue truth.Node, what diagnose.Ano
 }
 
 // contends notes that flows compete in a queue.
-func contends(list []answer, g *truth.Graph, queue truth.Node, what diagnose.Anomaly, loop []model.Port) []answer {
+func contends(list []answer, g *truth.Graph, queue truth.Node, what anomaly.Type, loop []model.Port) []answer {
 	if s, _ := g.Of(queue); s.Count.Bytes < heavy {
 		return list
 	}
@@ -122,7 +122,7 @@ func contends(list []answer, g *truth.Graph, queue truth.Node, what diagnose.Ano
 			flows[e.To.Flow] += int64(e.Count.Bytes)
 		}
 	}
-	return note(list, answer{anomaly: what, root: diagnose.Flows, port: queue.Port, loop: loop}, flows)
+	return note(list, answer{anomaly: what, root: anomaly.ContendingFlows, port: queue.Port, loop: loop}, flows)
 }
 
 // note adds an answer, or its flows to the one that is there.
@@ -162,9 +162,9 @@ func (r *run) locked(list []answer, i int, loop []truth.Node) []answer {
 	for _, root := range r.history.graphs[i].rootsOf(loop[0]) {
 		switch {
 		case root.Kind == truth.RootHost:
-			list = note(list, answer{anomaly: diagnose.OutOfLoop, root: diagnose.Host, port: r.paused(root.Nodes[0]), loop: portsOf(loop)}, nil)
+			list = note(list, answer{anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection, port: r.paused(root.Nodes[0]), loop: portsOf(loop)}, nil)
 		case root.Kind == truth.RootContention:
-			list = r.draining(list, i, root.Nodes[0], diagnose.OutOfLoop, portsOf(loop))
+			list = r.draining(list, i, root.Nodes[0], anomaly.DeadlockOutOfLoop, portsOf(loop))
 		}
 	}
 	return list
@@ -197,11 +197,11 @@ func (r *run) began(closed int, loop []truth.Node) (list []answer) {
 		for _, root := range r.history.graphs[i].Closure(loop...).Roots() {
 			switch n := root.Nodes[0]; {
 			case root.Kind == truth.RootHost:
-				list = note(list, answer{anomaly: diagnose.OutOfLoop, root: diagnose.Host, port: r.paused(n), loop: ports}, nil)
+				list = note(list, answer{anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection, port: r.paused(n), loop: ports}, nil)
 			case root.Kind == truth.RootContention && slices.Contains(loop, n):
-				list = contends(list, r.history.graphs[i].Graph, n, diagnose.InLoop, ports)
+				list = contends(list, r.history.graphs[i].Graph, n, anomaly.DeadlockInLoop, ports)
 			case root.Kind == truth.RootContention:
-				list = r.draining(list, i, n, diagnose.OutOfLoop, ports)
+				list = r.draining(list, i, n, anomaly.DeadlockOutOfLoop, ports)
 			}
 		}
 	}

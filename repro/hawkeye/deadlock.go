@@ -3,7 +3,7 @@ package hawkeye
 import (
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -119,15 +119,15 @@ func (d *draft) deadlock(k kind, at time.Duration) {
 	last := d.towards(d.rack(c.dst[0]), c.dst[0])
 	switch k {
 	case inLoop:
-		d.causes = append(d.causes, cause{diagnose.InLoop, diagnose.Flows, []model.Port{d.towards(c.low[0], c.high[0])}, d.inside(c, at)})
+		d.causes = append(d.causes, cause{anomaly.DeadlockInLoop, anomaly.ContendingFlows, []model.Port{d.towards(c.low[0], c.high[0])}, d.inside(c, at)})
 	case outContention:
 		flows, ports := d.behind(c, at)
-		d.causes = append(d.causes, cause{diagnose.OutOfLoop, diagnose.Flows, ports, flows})
+		d.causes = append(d.causes, cause{anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, ports, flows})
 	case outInjection:
 		d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{
 			Host: c.dst[0], Priority: class, On: d.between(80*us, 150*us), Off: d.between(20*us, 40*us),
 		}})
-		d.causes = append(d.causes, cause{diagnose.OutOfLoop, diagnose.Host, []model.Port{last}, nil})
+		d.causes = append(d.causes, cause{anomaly.DeadlockOutOfLoop, anomaly.HostInjection, []model.Port{last}, nil})
 	}
 }
 

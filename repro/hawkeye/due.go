@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/inhost/agent"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
@@ -79,15 +79,15 @@ func (r *run) reasons(i, flow int) (list []answer) {
 	g := r.history.graphs[i]
 	for _, e := range g.From(truth.FlowNode(flow, false)) {
 		if s, _ := g.Of(e.To); !s.Paused {
-			list = contends(list, g.Graph, e.To, diagnose.Contention, nil)
+			list = contends(list, g.Graph, e.To, anomaly.FlowContention, nil)
 			continue
 		}
 		for _, root := range g.rootsOf(e.To) {
 			switch root.Kind {
 			case truth.RootContention:
-				list = contends(list, g.Graph, root.Nodes[0], diagnose.Backpressure, nil)
+				list = contends(list, g.Graph, root.Nodes[0], anomaly.PFCBackpressure, nil)
 			case truth.RootHost:
-				list = note(list, answer{anomaly: diagnose.Storm, root: diagnose.Host, port: r.paused(root.Nodes[0])}, nil)
+				list = note(list, answer{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.paused(root.Nodes[0])}, nil)
 			case truth.RootLoop:
 				list = r.locked(list, i, root.Nodes)
 			}

@@ -1,6 +1,7 @@
 package hawkeye
 
 import (
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/analyze/provenance"
 	"github.com/weft-telemetry/weft/inhost/agent"
@@ -95,7 +96,7 @@ func (r *run) score(list []diagnosed, variant int) outcome {
 		d := &list[i]
 		for j := range d.verdicts {
 			v := &d.verdicts[j]
-			if v.Anomaly == diagnose.None || partly(v, d.answers) {
+			if v.Anomaly == anomaly.None || partly(v, d.answers) {
 				o.none++
 				continue
 			}

@@ -3,6 +3,7 @@ package hawkeye
 import (
 	"slices"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/diagnose"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/truth"
@@ -15,7 +16,7 @@ func (r *run) confirmed(c *complaint, v *diagnose.Verdict, answers []answer) *an
 	for i := range answers {
 		a := &answers[i]
 		same := a.anomaly == v.Anomaly
-		if c.stopped && a.anomaly == diagnose.Contention && v.Anomaly == diagnose.Backpressure {
+		if c.stopped && a.anomaly == anomaly.FlowContention && v.Anomaly == anomaly.PFCBackpressure {
 			same = true // in the first switch, whose queue holds the flow and pauses its host
 		}
 		if same && a.root == v.Cause && a.port == v.Initial && slices.Equal(loop, a.loop) && r.there(v.Culprits, a) {
@@ -42,7 +43,7 @@ func (r *run) there(list []diagnose.Culprit, a *answer) bool {
 // there is such a circle.
 func partly(v *diagnose.Verdict, answers []answer) bool {
 	loop := slices.SortedFunc(slices.Values(v.Loop), comparePorts)
-	return v.Cause == diagnose.NoCause && slices.ContainsFunc(answers, func(a answer) bool {
+	return v.Cause == anomaly.NoRootCause && slices.ContainsFunc(answers, func(a answer) bool {
 		return a.loop != nil && slices.Equal(loop, a.loop)
 	})
 }

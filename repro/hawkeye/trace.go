@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/diagnose"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/sim"
@@ -43,8 +43,8 @@ const class = 3
 
 // cause is what was injected, and what a right verdict says of it.
 type cause struct {
-	anomaly diagnose.Anomaly
-	root    diagnose.Cause
+	anomaly anomaly.Type
+	root    anomaly.RootCause
 	ports   []model.Port // where it begins: any of them
 	flows   []int        // of the burst
 }
@@ -210,7 +210,7 @@ func (d *draft) bytes(low, high model.Bytes) model.Bytes {
 // share no queue with it at its receiver.
 func (d *draft) burst(at time.Duration) {
 	to := d.pick(d.hosts)
-	c := cause{diagnose.Backpressure, diagnose.Flows, []model.Port{d.towards(d.rack(to), to)}, nil}
+	c := cause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil}
 	elsewhere := d.others(14, func(h model.NodeID) bool { return d.rack(h) == d.rack(to) })
 	size := d.bytes(300*model.KB, 600*model.KB)
 	for _, from := range elsewhere[:8+d.IntN(5)] {
@@ -244,7 +244,7 @@ func (d *draft) storm(at time.Duration) {
 	for _, from := range elsewhere[3:5] {
 		d.victim(from, d.pick(d.mates(host)), at)
 	}
-	d.causes = append(d.causes, cause{diagnose.Storm, diagnose.Host, []model.Port{d.towards(d.rack(host), host)}, nil})
+	d.causes = append(d.causes, cause{anomaly.PFCStorm, anomaly.HostInjection, []model.Port{d.towards(d.rack(host), host)}, nil})
 }
 
 // contend is a burst by all of a rack's links to one of its hosts, smaller than
@@ -252,7 +252,7 @@ func (d *draft) storm(at time.Duration) {
 func (d *draft) contend(at time.Duration) {
 	to := d.pick(d.hosts)
 	tor := d.rack(to)
-	c := cause{diagnose.Contention, diagnose.Flows, []model.Port{d.towards(tor, to)}, nil}
+	c := cause{anomaly.FlowContention, anomaly.ContendingFlows, []model.Port{d.towards(tor, to)}, nil}
 	pod := d.fabric.Node(to).Pod
 	senders := d.others(len(d.hosts), func(h model.NodeID) bool { return d.fabric.Node(h).Pod == pod })
 	size := d.bytes(310*model.KB, 340*model.KB)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
@@ -85,7 +86,7 @@ func TestBuildStar(t *testing.T) {
 	}
 	g := s.Sim
 	if !g.HPCC || !g.NS3 || g.MTU != 1000 || g.Overhead != 48 || g.AckSize != 60 || g.CNPInterval != 0 || g.PauseTime != 0 || g.RTO != 0 ||
-		g.ECNAtEnq || !g.HPCCIdeal || !g.Window || !g.GlobalWindow || g.VarWindow || g.CC != sim.DCQCN || g.Buffer != 16*model.MiB ||
+		g.ECNAtEnq || !g.HPCCIdeal || !g.Window || !g.GlobalWindow || g.VarWindow || congestion.TraitsOf(g.Congestion).Name != "dcqcn" || g.Buffer != 16*model.MiB ||
 		g.NackGap != 500*time.Microsecond || g.AckControl || !g.AckHosts || !g.RateBound || g.Seed != 1 {
 		t.Errorf("simulator is set up as %+v; want as the original", g)
 	}
@@ -284,8 +285,8 @@ func TestBuildAsDCQCN(t *testing.T) {
 		t.Fatal(err)
 	}
 	const note = "CC_MODE 10 (HPCC-PINT) is run with DCQCN, as asked: rates and completion times are not those of HPCC-PINT"
-	if s.Sim.CC != sim.DCQCN || !slices.Contains(s.Notes, note) {
-		t.Errorf("control %v, notes %q; want DCQCN and a note that says so", s.Sim.CC, s.Notes)
+	if congestion.TraitsOf(s.Sim.Congestion).Name != "dcqcn" || !slices.Contains(s.Notes, note) {
+		t.Errorf("control %v, notes %q; want DCQCN and a note that says so", s.Sim.Congestion, s.Notes)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sim/feedback"
+	"github.com/weft-telemetry/weft/sim/congestion"
 )
 
 const least = "TOPOLOGY_FILE t\nFLOW_FILE f\n"
@@ -74,7 +74,7 @@ EPOCH_TIME 200000
 		Hawkeye: true, Agents: []model.NodeID{1, 7}, NoCC: []model.NodeID{9},
 		Threshold: 80 * time.Microsecond, Epoch: 200 * time.Microsecond,
 	}
-	want.HPCC = feedback.DefaultHPCC()
+	want.HPCC = *congestion.DefaultHPCC()
 	want.HPCC.Target, want.HPCC.Stages, want.HPCC.Multi = 0.9, 0, 2
 	want.HPCC.Fast, want.HPCC.PerHop, want.HPCC.Sampled = false, false, true
 	want.DCTCPAI = 500 * model.Mbps

@@ -3,6 +3,7 @@ package hpcc
 import (
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/congestion"
 )
 
 // The original's hosts: queue pairs, NICs, congestion control.
@@ -221,16 +222,16 @@ func (w *original) acked(q *tqp, a *tpkt) {
 		q.nxt = q.una
 	}
 	if !w.s.Flows[q.flow].NoCC {
-		switch w.c.CC {
-		case sim.DCQCN:
+		switch w.c.Congestion.(type) {
+		case *congestion.DCQCNParams:
 			if a.carriesCE && !q.done {
 				w.cnp(q)
 			}
-		case sim.HPCC:
+		case *congestion.HPCCParams:
 			w.hpcc(q, a)
-		case sim.TIMELY:
+		case *congestion.TIMELYParams:
 			w.timely(q, a)
-		case sim.DCTCP:
+		case *congestion.DCTCPParams:
 			w.dctcp(q, a)
 		}
 	}
@@ -238,14 +239,14 @@ func (w *original) acked(q *tqp, a *tpkt) {
 }
 
 func (w *original) cnp(q *tqp) {
-	d := &w.c.DCQCN
+	d := w.c.Congestion.(*congestion.DCQCNParams)
 	first := !q.seenCNP
 	q.cnpAlpha, q.cnpCut, q.seenCNP = !first, true, true
 	if !first {
 		return
 	}
 	q.alpha = 1
-	var weigh, look, raise func()
+	var weigh, check, raise func()
 	weigh = func() {
 		q.alpha = float64((1 - d.Gain) * q.alpha)
 		if q.cnpAlpha {
@@ -265,8 +266,8 @@ func (w *original) cnp(q *tqp) {
 		q.rate = q.rate/2 + q.target/2
 		q.steps++
 	}
-	look = func() {
-		q.tCut = w.after(d.DecreaseInterval.Nanoseconds(), look)
+	check = func() {
+		q.tCut = w.after(d.DecreaseInterval.Nanoseconds(), check)
 		if !q.cnpCut {
 			return
 		}
@@ -281,12 +282,12 @@ func (w *original) cnp(q *tqp) {
 		q.tRaise = w.after(d.IncreaseInterval.Nanoseconds(), raise)
 	}
 	q.tAlpha = w.after(d.AlphaInterval.Nanoseconds(), weigh)
-	q.tCut = w.after(d.DecreaseInterval.Nanoseconds()+1, look)
+	q.tCut = w.after(d.DecreaseInterval.Nanoseconds()+1, check)
 	q.target = q.rate
 }
 
 func (w *original) hpcc(q *tqp, a *tpkt) {
-	p := &w.c.HPCCControl
+	p := w.c.Congestion.(*congestion.HPCCParams)
 	fast := a.seq <= q.known
 	if fast && !p.Fast {
 		return
@@ -340,7 +341,7 @@ func (w *original) hpcc(q *tqp, a *tpkt) {
 }
 
 func (w *original) hpccRate(q *tqp, rate model.Rate, u float64, stage int) (model.Rate, int) {
-	p := &w.c.HPCCControl
+	p := w.c.Congestion.(*congestion.HPCCParams)
 	stage++
 	if c := u / p.Target; c >= 1 || stage > int(p.Stages) {
 		rate, stage = model.Rate(min(float64(rate)/c, 1e18)), 0
@@ -354,7 +355,7 @@ func (w *original) timely(q *tqp, a *tpkt) {
 	}
 	rtt := w.now - a.ts
 	if q.known != 0 {
-		p := &w.c.TIMELY
+		p := w.c.Congestion.(*congestion.TIMELYParams)
 		q.diff = (1-p.Weight)*q.diff + p.Weight*float64(rtt-q.lastRTT)
 		g, cut := q.diff/20_000, -1.0
 		if rtt >= 50_000 {
@@ -381,7 +382,7 @@ func (w *original) timely(q *tqp, a *tpkt) {
 }
 
 func (w *original) dctcp(q *tqp, a *tpkt) {
-	p := &w.c.DCTCP
+	p := w.c.Congestion.(*congestion.DCTCPParams)
 	if a.carriesCE {
 		q.marks++
 	}

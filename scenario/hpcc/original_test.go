@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
@@ -335,7 +336,7 @@ func (w *original) left(p *tport, q int, pkt *tpkt) {
 			n.pausing[i][q] = false
 		}
 	}
-	if pkt.kind == tdata && w.c.CC == sim.HPCC {
+	if pkt.kind == tdata && congestion.TraitsOf(w.c.Congestion).INTMulti > 0 {
 		queued := int64(0)
 		for _, l := range p.queues {
 			for _, x := range l {

@@ -69,7 +69,7 @@ func (c *Config) congestion() congestion.Params {
 // chooseMode checks the mode, and replaces it if the options ask for DCQCN.
 func (s *Setup) chooseMode(c *Config, o Options) error {
 	switch {
-	case c.Mode == PINT && !o.AsDCQCN:
+	case c.congestion() == nil && c.Mode != NoControl && !o.AsDCQCN:
 		return fmt.Errorf("%w, want 0, 1, 3, 7 or 8 (none, DCQCN, HPCC, TIMELY, DCTCP), or --dcqcn to run it with DCQCN instead", controlError(c))
 	case c.Mode != DCQCN && c.Mode != NoControl && o.AsDCQCN:
 		s.Notes = append(s.Notes, fmt.Sprintf("CC_MODE %d (%v) is run with DCQCN, as asked: rates and completion times are not those of %v", int(c.Mode), c.Mode, c.Mode))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
@@ -36,15 +37,15 @@ type Injected struct {
 
 // said is the newest state of an incident, as far as scoring goes.
 type said struct {
-	cause    incident.Cause
-	severity incident.Severity
+	cause    anomaly.Cause
+	severity anomaly.Severity
 	nodes    []model.NodeID
 	begin    model.Time
 	at       model.Time
 	into     uint64
 	text     string
 	place    model.Port
-	sources  []incident.Source
+	sources  []anomaly.Source
 	right    map[*Injected]model.Time
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -23,7 +23,7 @@ type Fault struct {
 	At   model.Time
 	For  time.Duration
 
-	Causes []incident.Cause // any of these is right
+	Causes []anomaly.Cause // any of these is right
 	Nodes  []model.NodeID   // an incident at one of these is about this fault; nil: anywhere
 
 	breaks []sim.Fault
@@ -120,7 +120,7 @@ func (p *planner) flow(from, to model.NodeID) traffic.Flow {
 	}
 }
 
-func (p *planner) fault(kind, what string, causes []incident.Cause, nodes ...model.NodeID) Fault {
+func (p *planner) fault(kind, what string, causes []anomaly.Cause, nodes ...model.NodeID) Fault {
 	return Fault{Kind: kind, What: what, At: p.at, For: p.span, Causes: causes, Nodes: nodes}
 }
 
@@ -134,7 +134,7 @@ func (p *planner) incast(at Place) (Fault, error) {
 	// On slow links buffers hold all of the burst: nobody is paused, and the flows
 	// only meet in a queue.
 	f := p.fault("incast", fmt.Sprintf("%d hosts send to %s at once", len(senders), p.name(to)),
-		[]incident.Cause{incident.Incast, incident.Contention}, p.above(to), to)
+		[]anomaly.Cause{anomaly.Incast, anomaly.Contention}, p.above(to), to)
 	rate := p.fabric.Node(to).Ports[0].Rate
 	for _, from := range senders {
 		f.flows = append(f.flows, traffic.Flow{
@@ -150,7 +150,7 @@ func (p *planner) storm(at Place) (Fault, error) {
 	if err != nil {
 		return Fault{}, err
 	}
-	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames without end", p.name(host)), []incident.Cause{incident.Storm}, host, p.above(host))
+	f := p.fault("storm", fmt.Sprintf("%s sends PAUSE frames without end", p.name(host)), []anomaly.Cause{anomaly.Storm}, host, p.above(host))
 	f.breaks = []sim.Fault{sim.Storm{Host: host, Priority: 3}}
 	for _, from := range p.others(host)[:3] {
 		f.flows = append(f.flows, p.flow(from, host))
@@ -198,7 +198,7 @@ func (p *planner) blackhole(at Place) (Fault, error) {
 		return Fault{}, err
 	}
 	to, from := p.victims(sw)
-	f := p.fault("blackhole", fmt.Sprintf("%s drops everything for %s", p.name(sw), p.name(to)), []incident.Cause{incident.Blackhole}, sw)
+	f := p.fault("blackhole", fmt.Sprintf("%s drops everything for %s", p.name(sw), p.name(to)), []anomaly.Cause{anomaly.Blackhole}, sw)
 	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{{Switch: sw, To: p.prefix(to)}}}}
 	for _, h := range from[:min(8, len(from))] {
 		f.flows = append(f.flows, p.flow(h, to))
@@ -224,7 +224,7 @@ func (p *planner) loop(at Place) (Fault, error) {
 	}
 	other := pick(p, back)
 	f := p.fault("loop", fmt.Sprintf("%s and %s send packets for %s to each other", p.name(sw), p.name(other), p.name(to)),
-		[]incident.Cause{incident.Loop}, sw, other)
+		[]anomaly.Cause{anomaly.Loop}, sw, other)
 	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
 		{Switch: sw, To: p.prefix(to), Via: []model.NodeID{other}},
 		{Switch: other, To: p.prefix(to), Via: []model.NodeID{sw}},
@@ -249,7 +249,7 @@ func (p *planner) silentDrop(at Place) (Fault, error) {
 	}
 	peer := p.fabric.Port(port).Peer.Node
 	f := p.fault("silent-drop", fmt.Sprintf("the link from %s to %s loses 5%% of its packets", p.name(port.Node), p.name(peer)),
-		[]incident.Cause{incident.Loss}, port.Node, peer)
+		[]anomaly.Cause{anomaly.Loss}, port.Node, peer)
 	f.breaks = []sim.Fault{sim.Lossy{Port: port, Share: 0.05}}
 	f.flows = p.across(port, 6)
 	for i := range f.flows {
@@ -291,7 +291,7 @@ func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {
 }
 
 func (p *planner) imbalance(Place) (Fault, error) {
-	f := p.fault("imbalance", "all switches hash alike", []incident.Cause{incident.Imbalance})
+	f := p.fault("imbalance", "all switches hash alike", []anomaly.Cause{anomaly.Imbalance})
 	f.breaks = []sim.Fault{sim.Polarise{}}
 	return f, nil
 }
@@ -331,7 +331,7 @@ func (p *planner) deadlock(at Place) (Fault, error) {
 	h0, h1 := host(t0), host(t1)
 	f := p.fault("deadlock", fmt.Sprintf("wrong routes for %s and %s close a circle through %s, %s, %s and %s",
 		p.name(h0), p.name(h1), p.name(agg), p.name(t1), p.name(agg2), p.name(t0)),
-		[]incident.Cause{incident.Deadlock, incident.WrongRoute}, agg, agg2, t0, t1)
+		[]anomaly.Cause{anomaly.Deadlock, anomaly.WrongRoute}, agg, agg2, t0, t1)
 	f.breaks = []sim.Fault{sim.Reroute{Entries: []sim.Entry{
 		{Switch: agg, To: p.prefix(h0), Via: []model.NodeID{t1}},
 		{Switch: t1, To: p.prefix(h0), Via: []model.NodeID{agg2}},

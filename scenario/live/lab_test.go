@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/internal/race"
@@ -97,7 +98,7 @@ func TestBlackholeIsJoined(t *testing.T) {
 		t.Fatalf("not found: %s", f.What)
 	}
 	in := d.said[f.Incident]
-	for _, want := range []incident.Source{incident.Flowsets, incident.Traces, incident.Probes} {
+	for _, want := range []anomaly.Source{anomaly.Flowsets, anomaly.Traces, anomaly.Probes} {
 		agrees := false
 		for _, s := range in.sources {
 			agrees = agrees || s == want

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/model"
 )
@@ -21,7 +21,7 @@ type Score struct {
 // than the fault's.
 type Invented struct {
 	ID    uint64
-	Cause incident.Cause
+	Cause anomaly.Cause
 	Place model.Port
 	Text  string
 	Fault *Injected // that it is about; nil: none
@@ -39,7 +39,7 @@ func (d *Director) Score() (s Score) {
 		}
 	}
 	for id, in := range d.said {
-		if in.into != 0 || in.severity == incident.Notice {
+		if in.into != 0 || in.severity == anomaly.Notice {
 			continue
 		}
 		one := Invented{ID: id, Cause: in.cause, Place: in.place, Text: in.text}

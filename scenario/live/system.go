@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
 	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
@@ -47,7 +48,7 @@ type System struct {
 	began    time.Time // of the wall; the fabric's clocks show 0 then
 	log      *slog.Logger
 	found    func(line string)
-	told     map[uint64]incident.Cause
+	told     map[uint64]anomaly.Cause
 
 	faults  atomic.Pointer[[]api.Fault] // newest first
 	stages  atomic.Pointer[[]api.Stage]
@@ -73,7 +74,7 @@ const (
 func NewSystem(o Options) (_ *System, err error) {
 	began := time.Now()
 	// A whole second, so that the fabric's milliseconds are those of its clock.
-	s := &System{hub: api.NewEventHub(256, 1024), began: began.Truncate(time.Second), account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]incident.Cause{}}
+	s := &System{hub: api.NewEventHub(256, 1024), began: began.Truncate(time.Second), account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]anomaly.Cause{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -198,7 +199,7 @@ func (s *System) hear(in *incident.Incident) {
 	switch {
 	case in.Into != 0 && known:
 		s.say("joined", fmt.Sprintf("i%d %s: it is part of i%d", in.ID, in.Cause, in.Into))
-	case in.Into != 0 || in.Severity() == incident.Notice:
+	case in.Into != 0 || in.Severity() == anomaly.Notice:
 	case in.Closed && known:
 		s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
 	case !in.Closed && (!known || was != in.Cause):
