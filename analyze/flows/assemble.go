@@ -12,15 +12,15 @@ import (
 
 // Config bounds what an Assembler keeps.
 type Config struct {
-	// Timeout is how long after its first chunk a flowset may stay incomplete. It
-	// is then given out as it is.
+	// Timeout is how long after its first chunk a flowset may stay incomplete.
+	// The Assembler then emits it as it is.
 	Timeout time.Duration
-	// MaxOpen is how many flowsets of one source may be incomplete at once: a
-	// switch that begins another gives up its oldest.
+	// MaxOpen is how many flowsets of one source may be incomplete at once. When
+	// a switch starts one more, its oldest is emitted.
 	MaxOpen int
-	// MaxMemory is how much all open flowsets may take together. A flowset that
-	// needs room gives up the oldest of all; one that is larger by itself is
-	// refused.
+	// MaxMemory is the memory limit of all open flowsets. When a new flowset
+	// exceeds it, the oldest flowset of all is emitted; a flowset that is larger
+	// than the limit is refused.
 	MaxMemory model.Bytes
 }
 
@@ -33,20 +33,20 @@ func DefaultConfig() Config {
 func (c Config) check() error {
 	switch {
 	case c.Timeout <= 0:
-		return fmt.Errorf("flows: wait %v, want more than 0", c.Timeout)
+		return fmt.Errorf("flows: timeout %v, want more than 0", c.Timeout)
 	case c.MaxOpen < 1:
-		return fmt.Errorf("flows: open %d, want at least 1", c.MaxOpen)
+		return fmt.Errorf("flows: max open %d, want at least 1", c.MaxOpen)
 	case c.MaxMemory < 1:
-		return fmt.Errorf("flows: memory %v, want more than 0", c.MaxMemory)
+		return fmt.Errorf("flows: max memory %v, want more than 0", c.MaxMemory)
 	}
 	return nil
 }
 
-// maxSources bounds the switches, ports and families that are told apart: more
-// than any fabric has, so that invented ones do not fill the memory.
+// maxSources bounds the distinct switches, ports and families: more than any
+// fabric has, so that forged ones do not exhaust the memory.
 const maxSources = 1 << 18
 
-// Errors of Add beside those of wire/flowset.
+// Errors of AddChunk beside those of wire/flowset.
 var (
 	ErrConflict = errors.New("flows: chunk contradicts others of its flowset")
 	ErrTooLarge = errors.New("flows: flowset larger than the memory allowed")
@@ -54,26 +54,26 @@ var (
 	ErrSources  = errors.New("flows: too many sources")
 )
 
-// Stats counts what became of chunks and flowsets.
+// Stats counts chunks and flowsets by their fate.
 type Stats struct {
-	Chunks    uint64 // taken
+	Chunks    uint64 // accepted
 	Malformed uint64 // did not parse: damaged, cut, or not a chunk
-	Conflicts uint64 // same flowset, other header
+	Conflicts uint64 // same flowset, different header
 	Refused   uint64 // too large, of unknown geometry, or one source too many
-	Repeated  uint64 // had nothing that was not there
-	Late      uint64 // cellsOf a flowset that was given out before
+	Repeated  uint64 // held no new unit
+	Late      uint64 // belong to a flowset that was already emitted
 
-	Complete uint64 // flowsets given out whole
-	TimedOut uint64 // given out incomplete, Config.Wait over
-	Evicted  uint64 // given out incomplete to make room
-	Flushed  uint64 // given out incomplete by Flush
-	// Lost units of the flowsets given out incomplete.
+	Complete uint64 // flowsets emitted whole
+	TimedOut uint64 // emitted incomplete after Config.Timeout
+	Evicted  uint64 // emitted incomplete to free memory
+	Flushed  uint64 // emitted incomplete by Flush
+	// Units missing from the flowsets emitted incomplete.
 	LostCells, LostFilter uint64
 }
 
-// Assembler puts chunks of many switches together. Chunks may come in any
-// order, twice, damaged or not at all; a lost one costs its own units. It keeps
-// no reference to what it is given and reads no clock.
+// Assembler reassembles flowsets from the chunks of many switches. Chunks may
+// arrive in any order, twice, damaged or not at all; a lost one costs its own
+// units. It keeps no reference to its input and reads no clock.
 type Assembler struct {
 	cfg     Config
 	sources map[source]*openSets
@@ -82,11 +82,11 @@ type Assembler struct {
 	stats   Stats
 }
 
-// source is what exports one sequence of flowsets.
+// source identifies one sequence of flowsets.
 type source struct {
 	sw    model.NodeID
 	scope model.PortID
-	key   uint8 // length, which tells the family
+	key   uint8 // length, which determines the family
 }
 
 type slotID struct {
@@ -94,10 +94,10 @@ type slotID struct {
 	slot uint32
 }
 
-// openSets is what an Assembler knows of one source.
+// openSets holds the open flowsets of one source.
 type openSets struct {
 	open []*pending // oldest first
-	// publish has the last flowsets given out, so that a late chunk does not
+	// done holds the last flowsets emitted, so that a late chunk does not
 	// open one of them again. It is a ring.
 	done []slotID
 	at   int
@@ -114,7 +114,7 @@ type pending struct {
 	element *list.Element // in Assembler.byAge
 }
 
-// NewAssembler makes an Assembler.
+// NewAssembler returns an empty Assembler.
 func NewAssembler(cfg Config) (*Assembler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -125,9 +125,9 @@ func NewAssembler(cfg Config) (*Assembler, error) {
 // Stats returns the counts so far.
 func (a *Assembler) Stats() Stats { return a.stats }
 
-// AddChunk takes the chunk at the start of b, which arrived at now. It appends
-// flowsets that are complete by it, or were given up for it, to out. An error
-// says why the chunk was of no use; it is counted, and the Assembler goes on.
+// AddChunk ingests the chunk at the start of b, which arrived at now. It appends
+// the flowsets that it completes or evicts to out. An error says why the chunk
+// was not used; it is counted, and the Assembler remains usable.
 func (a *Assembler) AddChunk(now model.Time, b []byte, out []*Flowset) ([]*Flowset, error) {
 	var c flowset.Chunk
 	if _, err := c.Parse(b); err != nil {
@@ -164,8 +164,8 @@ func (a *Assembler) AddChunk(now model.Time, b []byte, out []*Flowset) ([]*Flows
 	return out, nil
 }
 
-// lookup returns the open flowset that the chunk belongs to, opening it if need
-// be; nil if it was given out or cannot be opened.
+// openFlowset returns the open flowset of a chunk and opens it if necessary. It
+// returns nil if the flowset was already emitted or cannot be opened.
 func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowset.Chunk, out []*Flowset) (*pending, []*Flowset, error) {
 	s := a.sources[src]
 	if s == nil && len(a.sources) == maxSources {
@@ -219,7 +219,7 @@ func (a *Assembler) openFlowset(now model.Time, src source, id slotID, c *flowse
 	return p, out, nil
 }
 
-// sizeOf is about the memory that an open flowset takes, in whole, before a
+// sizeOf estimates the memory that an open flowset takes in total, before a
 // byte of it is allocated.
 func sizeOf(h *flowset.Header) model.Bytes {
 	cell := model.Bytes(16)
@@ -230,7 +230,7 @@ func sizeOf(h *flowset.Header) model.Bytes {
 	return model.Bytes(h.Units(flowset.Cells))*cell*9/8 + model.Bytes(h.Units(flowset.Filter))*9/8
 }
 
-// Expire appends the flowsets whose time is up to out.
+// Expire appends the flowsets that have reached their timeout to out.
 func (a *Assembler) Expire(now model.Time, out []*Flowset) []*Flowset {
 	for p := a.oldest(); p != nil && p.deadline <= now; p = a.oldest() {
 		a.stats.TimedOut++
@@ -248,8 +248,8 @@ func (a *Assembler) Flush(out []*Flowset) []*Flowset {
 	return out
 }
 
-// oldest returns the open flowset whose first chunk came first, nil if there is
-// zeroFlows.
+// oldest returns the open flowset whose first chunk arrived first, nil if there
+// is none.
 func (a *Assembler) oldest() *pending {
 	if e := a.byAge.Front(); e != nil {
 		return e.Value.(*pending)

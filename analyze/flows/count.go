@@ -6,26 +6,26 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// flowCounts is one count, packets or bytes, of every flow of a flowset.
+// flowCounts holds one count, packets or bytes, of every flow of a flowset.
 type flowCounts struct {
 	values []uint64 // by flow
-	source  []uint32 // by flow: the cell that gave it, inCore or noCell
-	left   []uint64 // by cell: what no flow explains
-	usable []bool   // by cell: an equation that holds; nil: all
+	source []uint32 // by flow: the cell that gave its count, inCore or noCell
+	left   []uint64 // by cell: the residual that no flow explains
+	usable []bool   // by cell: its equation holds; nil: all do
 
-	// core has the flows that no cell names by steps, in the order of their
-	// numbers. While it is not solved, left still has their counts.
+	// core holds the flows whose counts no cell gives by steps, in the order of
+	// their ids. While it is not solved, left still includes their counts.
 	core []uint32
 }
 
-// count solves one count into c, as far as cells give it one by one. cells is
-// the count of each cell and full the flaw that makes it unusable.
+// count solves one count into c, as far as single cells give it. cells is the
+// count of each cell and full the flaw that makes it unusable.
 func (f *peeler[K]) count(c *flowCounts, e *equations, cells []uint64, full flaw) {
 	n := e.flows()
 	*c = flowCounts{values: zeroed(c.values, n), left: append(c.left[:0], cells...)}
 	if n == len(f.found) && f.allPeeled() && f.intact() {
-		// The order in which flows were found is one in which they can be
-		// flowCounts, cell by cell.
+		// The order in which flows were peeled is one in which they can be
+		// counted, cell by cell.
 		c.source = f.source
 		for flow, at := range f.source {
 			v := c.left[at]
@@ -55,18 +55,18 @@ func (f *peeler[K]) count(c *flowCounts, e *equations, cells []uint64, full flaw
 	}
 }
 
-// allPeeled tells whether every flow was found by the table itself.
+// allPeeled reports whether every flow was found by peeling the table itself.
 func (f *peeler[K]) allPeeled() bool { return !slices.Contains(f.source, noCell) }
 
-// emptied tells whether all flows of a cell have been taken out.
+// emptied reports whether all flows of a cell have been removed.
 func (f *peeler[K]) emptied(cell int) bool {
 	var empty K
 	empty[len(empty)-1] = zeroFlows
 	return f.left[cell] == empty
 }
 
-// portsOf returns the ports of the flows that the table named itself; 0 for
-// others, nil where cells have none.
+// portsOf returns the ports of the flows that peeling found; 0 for others, nil
+// where cells have none.
 func (f *peeler[K]) portsOf() []uint32 {
 	if f.ports == nil {
 		return nil

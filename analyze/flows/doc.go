@@ -1,6 +1,6 @@
-// Package flows turns the flowsets of many switches into flow records: it puts
-// chunks together, decodes each flowset by itself, then with its neighbours'
-// help, and grades every answer. What the records mean (paths, loops, losses)
-// is for the packages beside it to say.
+// Package flows turns the flowsets of many switches into flow records: it
+// reassembles chunks, decodes each flowset by itself, then together with its
+// neighbours', and grades every count. Paths, loops and losses are derived from
+// the records by analyze/paths, analyze/loss and analyze/load.
 // Origin: docs/papers.md#flowradar. Layout: docs/formats/flowset.md.
 package flows

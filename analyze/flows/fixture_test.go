@@ -97,9 +97,9 @@ func (e *encoder) add(k model.FlowKey, packets int, size uint32, in, out model.P
 }
 
 func insert[K sketch.Key](s *sketch.Set[K], k K, size uint32, in, out model.PortID) bool {
-	h, isNew := s.Add(&k, size)
+	h, isNew := s.AddPacket(&k, size)
 	if isNew {
-		s.Insert(&k, h, in, out)
+		s.InsertFlow(&k, h, in, out)
 	}
 	return isNew
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// Flowset is what arrived of one switch's flowset of one slot. An Assembler
+// Flowset is the received part of one switch's flowset of one slot. An Assembler
 // makes it; decoding does not change it, so it may be decoded again, and by
 // several goroutines.
 type Flowset struct {
@@ -28,7 +28,7 @@ type cellStore interface {
 	mayContain(k model.FlowKey) bool
 }
 
-// newFlowset makes a flowset of which nothing has arrived yet. The header must
+// newFlowset returns a flowset of which nothing has arrived yet. The header must
 // be one that flowset.Header.Check accepts.
 func newFlowset(h *flowset.Header) (*Flowset, error) {
 	family, err := sketch.NewFamily(sketch.Geometry(h.Geometry), h.Seed)
@@ -44,27 +44,27 @@ func newFlowset(h *flowset.Header) (*Flowset, error) {
 	return fs, nil
 }
 
-// MayContain asks the switch's filter for a flow: false proves that no packet of
-// it was counted. Where bytes of the filter are missing they prove nothing.
+// MayContain queries the switch's filter for a flow: false proves that no packet
+// of it was counted. Missing bytes of the filter prove nothing.
 func (fs *Flowset) MayContain(k model.FlowKey) bool { return fs.body.mayContain(k) }
 
-// table is a flowset's content, laid out for decoding: what finding flows
-// touches lies apart from what their counts need, because 16 bytes per cell
-// (IPv4) stay in a core's own cache at 100K flows and 40 do not.
+// table is a flowset's content, laid out for decoding: the keys that peeling
+// touches lie apart from the counts, because 16 bytes per cell (IPv4) stay in a
+// core's own cache at 100K flows and 40 do not.
 type table[K sketch.Key] struct {
 	family sketch.Family
 	filter sketch.Filter
 	layout flowset.Layout
 
-	// keys has the cells' key XOR. The canonical key leaves the low 24 bits
-	// cellsOf its last word free: they have the flow count, see flowCount.
+	// keys holds the cells' key XOR. The canonical key leaves the low 24 bits
+	// of its last word free: they hold the flow count, see countMask.
 	keys    []K
 	packets []uint64
 	bytes   []uint64 // nil where cells have no byte count
 	ports   []uint32 // in port, out port; nil where cells have none
 
-	// flaws tells what of a cell cannot be used. It is nil while every cell
-	// is sound, which is the usual case and the fast one.
+	// flaws says which part of a cell cannot be used. It is nil while every
+	// cell is intact, which is the usual case and the fast one.
 	flaws []flaw
 }
 
@@ -72,20 +72,20 @@ type table[K sketch.Key] struct {
 type flaw uint8
 
 const (
-	cellMissing      flaw = 1 << iota // the cell did not arrive
+	cellMissing flaw = 1 << iota // the cell did not arrive
 	packetsFull                  // the packet count is at its limit
 	bytesFull                    // the byte count is
 )
 
 // The flow count of a cell in the low bits of its key's last word. It starts
-// from one so that counts below none, which a flow removed by mistake leaves
-// behind, do not borrow from the key. A count that cannot be trusted, or is
-// larger than any cell that can be decoded has, starts from unknown and never
-// comes near.
+// from zeroFlows, not 0, so that a count below it, which a flow removed by
+// mistake leaves, does not borrow from the key. A count that cannot be trusted,
+// or is larger than that of any decodable cell, starts from unknownFlows and
+// never comes near zeroFlows.
 const (
-	countMask = 1<<24 - 1
-	zeroFlows      = 1 << 22
-	unknownFlows   = 1 << 23
+	countMask    = 1<<24 - 1
+	zeroFlows    = 1 << 22
+	unknownFlows = 1 << 23
 	maxCellFlows = 1 << 20
 )
 
@@ -101,8 +101,8 @@ func newTable[K sketch.Key](family sketch.Family, l flowset.Layout) *table[K] {
 	if l.Ports != 0 {
 		t.ports = make([]uint32, n)
 	}
-	// What does not arrive must prove nothing: filter bits that say yes, cells
-	// that are no equation.
+	// Units that do not arrive must prove nothing: filter bits that say yes,
+	// cells that are no equation.
 	for i := range t.filter {
 		t.filter[i] = ^uint64(0)
 	}
@@ -148,7 +148,7 @@ func (t *table[K]) storeCells(c *flowset.Chunk) {
 	}
 }
 
-// intact tells whether no cell has a flaw.
+// intact reports whether no cell has a flaw.
 func (t *table[K]) intact() bool {
 	for _, f := range t.flaws {
 		if f != 0 {
@@ -163,7 +163,7 @@ func (t *table[K]) mayContain(k model.FlowKey) bool {
 	return ok && t.filter.Has(&t.family, sketch.HashOf(&t.family, &key))
 }
 
-// pack makes the words of a key of this table's family; a key of the other
+// pack returns the words of a key of this table's family; a key of the other
 // family is in no such table.
 func pack[K sketch.Key](k *model.FlowKey) (key K, ok bool) {
 	switch p := any(&key).(type) {

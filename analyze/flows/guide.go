@@ -5,19 +5,19 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Guide says in which other flowsets a flow may be that was found in one of
-// them. What it leaves out is not looked for, what it names in vain costs a
-// look at a filter; neither makes an answer wrong.
+// Guide says in which other flowsets to look for a flow that was found in one
+// of them. A flowset that it omits is not searched; a flowset that it names in
+// vain costs a filter lookup. Neither makes a result wrong.
 type Guide struct {
-	// adjacent has, for each flowset, those its flows are passed on to. Each
-	// cellsOf them passes them on in turn.
+	// adjacent lists, for each flowset, those its flows are passed on to. Each
+	// of them passes them on in turn.
 	adjacent [][]int
 	// path, where it is not nil, appends all flowsets that a flow may be in,
-	// so that it need be passed on only once.
+	// so that the flow need be passed on only once.
 	path func(key model.FlowKey, dst []int) []int
 }
 
-// NeighbourGuide is the guide of those who do not know routes: flows are looked for
+// NeighbourGuide is for fabrics whose routes are not known: flows are searched
 // in all switches that share a link with the one they were found in.
 func NeighbourGuide(f *topo.Fabric, sets []*Flowset) Guide {
 	of := bySwitch(sets)
@@ -42,15 +42,15 @@ func NeighbourGuide(f *topo.Fabric, sets []*Flowset) Guide {
 	return Guide{adjacent: adjacent}
 }
 
-// RouteGuide is the guide of those who know routes: flows are looked for on the path
-// that their packets are meant to take. Packets that went astray are not found
-// by it; Neighbours after it finds them.
+// RouteGuide is for known routes: flows are searched on the path that their
+// packets should take. Misrouted packets are not found by it; a NeighbourGuide
+// after it finds them.
 func RouteGuide(r *topo.Routes, sets []*Flowset) Guide {
 	of := bySwitch(sets)
 	path := func(key model.FlowKey, dst []int) []int {
 		var room [16]topo.Hop
 		for _, from := range r.Fabric().Owners(key.Src) {
-			// A path that ends early is a path as far as it goes.
+			// A path that ends early is still a path up to there.
 			hops, _ := r.AppendPath(room[:0], key, from)
 			for _, h := range hops {
 				dst = append(dst, of[h.Node]...)

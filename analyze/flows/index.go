@@ -2,19 +2,19 @@ package flows
 
 import "github.com/weft-telemetry/weft/sketch"
 
-// flowIndex numbers the flows of all switches. Finding may be done by several
-// goroutines at once, adding by one alone.
+// flowIndex assigns an id to every flow of all switches. Several goroutines may
+// look up at once; only one may add.
 type flowIndex[K sketch.Key] struct {
 	family *sketch.Family // any; for its hash
-	keys   []K            // by number
-	slots  []uint32       // assignIDs + 1; 0: free. A power of two, at most half full.
+	keys   []K            // by id
+	slots  []uint32       // id + 1; 0: free. A power of two, at most half full.
 }
 
 func newFlowIndex[K sketch.Key](f *sketch.Family) *flowIndex[K] {
 	return &flowIndex[K]{family: f, slots: make([]uint32, 1<<10)}
 }
 
-// lookup returns the flow's number, or noFlow.
+// lookup returns the flow's id, or noFlow.
 func (x *flowIndex[K]) lookup(key *K) uint32 {
 	mask := uint64(len(x.slots) - 1)
 	for i := sketch.HashOf(x.family, key).A & mask; ; i = (i + 1) & mask {
@@ -28,7 +28,7 @@ func (x *flowIndex[K]) lookup(key *K) uint32 {
 	}
 }
 
-// addFlow returns the flow's number and whether it is a new one.
+// addFlow returns the flow's id and whether it is new.
 func (x *flowIndex[K]) addFlow(key *K) (number uint32, fresh bool) {
 	if number = x.lookup(key); number != noFlow {
 		return number, false

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// jointSolver is the counts of flows that cross several switches, seen as one system
-// cellsOf equations: one unknown per flow instead of one per flow and switch.
+// jointSolver solves the counts of flows that cross several switches as one
+// system of equations: one unknown per flow instead of one per flow and switch.
 type jointSolver struct {
 	workers int
 	systems []*system
 
-	// By flow number: what the flow is thought to count everywhere, and
-	// whether some switch has it for sure.
+	// By flow id: the guess of its count at every switch, and whether some
+	// switch has it for certain.
 	guess []float64
 	have  []bool
 }
 
-// learnCount takes a count that one switch has.
+// learnCount adopts a count that one switch has.
 func (j *jointSolver) learnCount(id uint32, v uint64) {
 	if !j.have[id] && v < 1<<53 {
 		j.guess[id], j.have[id] = float64(v), true
 	}
 }
 
-// solveCounts guesses and settles until no further switch comes out even.
+// solve guesses and refines until no further switch is solved.
 func (j *jointSolver) solve() {
 	for guesses := 0; guesses < maxGuesses; guesses++ {
 		if guesses > 0 {
@@ -63,9 +63,9 @@ func (j *jointSolver) solve() {
 	parallelFor(j.workers, len(j.systems), func(i int) { j.systems[i].publish() })
 }
 
-// distrustInconsistent leaves cells out of the next guess that do not come out even
-// with this one: most of those with a flow that lost many packets, which pull
-// on others. Flows that are known nowhere are guessed anew.
+// distrustInconsistent excludes the cells that this guess does not explain from
+// the next one: most of them hold a flow that lost many packets, which distorts
+// others. Flows whose count no switch has are guessed anew.
 func (j *jointSolver) distrustInconsistent() {
 	parallelFor(j.workers, len(j.systems), func(i int) {
 		s := j.systems[i]
@@ -82,21 +82,21 @@ func (j *jointSolver) distrustInconsistent() {
 }
 
 // Bounds of leastSquares. A guess need not be good: one flow in ten may be off
-// by one. Where flows cross several switches, four or five rounds lead there;
-// where the equations of one switch are all there is, hundreds may not.
+// by one. Where flows cross several switches, four or five rounds suffice; with
+// the equations of one switch alone, hundreds may not.
 const (
 	goodGuess  = 1.5 // gradient per flow, as a root mean square
 	maxRounds  = 100
 	maxGuesses = 3
 )
 
-// leastSquares guesses the flows that no switch has, by conjugate gradients.
+// leastSquares guesses the counts that no switch has, by conjugate gradients.
 func (j *jointSolver) leastSquares() {
 	free := j.upperBounds()
 	if free == 0 {
 		return
 	}
-	// rest is what the guesses leave of each cell, image what a step changes.
+	// rest is the residual of each cell, image the change of it by a step.
 	rest, image := make([][]float64, len(j.systems)), make([][]float64, len(j.systems))
 	parallelFor(j.workers, len(j.systems), func(i int) {
 		s := j.systems[i]
@@ -159,11 +159,11 @@ func (j *jointSolver) leastSquares() {
 	}
 }
 
-// upperBounds sets guesses to what a flow can count at most, if it counts the
-// same everywhere: the least of its cells, without a packet for each of the
-// other flows there. Most flows have some cell with small ones only, so this is
-// close, whatever the sizes of the others. It returns how many flows are free:
-// in some core, and known nowhere.
+// upperBounds sets each guess to the flow's upper bound, if it counts the same
+// everywhere: the least of its cells, less a packet for each of the other flows
+// there. Most flows have some cell with small ones only, so this is close,
+// whatever the sizes of the others. It returns the number of free flows: those
+// in some core whose count no switch has.
 func (j *jointSolver) upperBounds() (free int) {
 	for id, have := range j.have {
 		if !have {
@@ -210,8 +210,8 @@ func (s *system) addToCells(values, cells []float64) {
 	}
 }
 
-// sumResiduals sums what is left in each free flow's cells over all switches, and
-// returns the sum of squares. The order of additions is fixed.
+// sumResiduals sums the residuals of each free flow's cells over all switches,
+// and returns the sum of squares. The order of additions is fixed.
 func (j *jointSolver) sumResiduals(rest [][]float64, sums []float64) (square float64) {
 	clear(sums)
 	j.forEachFlow(func(i int, s *system, flow int) {
@@ -231,7 +231,7 @@ func (j *jointSolver) sumResiduals(rest [][]float64, sums []float64) (square flo
 }
 
 // forEachFlow calls do for every flow of every system, in order for each flow
-// assignIDs; the numbers are divided among workers.
+// id; the ids are divided among workers.
 func (j *jointSolver) forEachFlow(do func(i int, s *system, flow int)) {
 	n, w := uint64(len(j.guess)), uint64(j.workers)
 	parallelFor(j.workers, j.workers, func(b int) {

@@ -25,11 +25,11 @@ func (n *network[K]) countAll(out []Decoded) {
 	})
 }
 
-// provenFlows returns the flows whose presence is proven; nil means all of them. What
-// the table named before any claim was inserted. A claim may be wrong, and what
-// was peeled after it may be, too; but then cells do not come out even: the XOR
-// cellsOf the keys that were there and of those taken out would have to be zero in
-// two cells of every wrong flow.
+// provenFlows returns the flows whose presence is proven; nil means all of them.
+// Flows that the table gave before any claim were inserted. A claim may be
+// wrong, and so may be what was peeled after it; but then cells are not emptied:
+// the XOR of the keys that were there and of those removed would have to be zero
+// in two cells of every wrong flow.
 func (p *part[K]) provenFlows() []bool {
 	if p.ownFlows == len(p.found) {
 		return nil
@@ -51,14 +51,15 @@ func (p *part[K]) provenFlows() []bool {
 	return known
 }
 
-// solveCounts is CounterDecode: it finds one count of the flows in the cores of all
-// parts. A flow counts nearly the same at every switch it crosses, so guesses
-// come from other switches where it is known, or from all equations of all
-// switches together; each switch's own equations then tell what differs there.
-// A guess is never an answer: only what fits every cell of a switch is.
+// solveCounts is CounterDecode: it solves one count of the flows in the cores of
+// all parts. A flow counts nearly the same at every switch it crosses, so guesses
+// come from other switches that have its count, or from all equations of all
+// switches together; each switch's own equations then show what differs there.
+// A guess is never a result: only counts that fit every cell of a switch are.
 //
-// With packets, the guesses of those, a flow whose packets differ from them is
-// expected to differ in this count, too. solve returns its own guesses.
+// With packets, the guesses of the packet counts, a flow whose packet count
+// differs from its guess is expected to differ in this count, too. solveCounts
+// returns its own guesses.
 func (n *network[K]) solveCounts(answers []*solution[K], of func(*solution[K]) *flowCounts, packets []float64) []float64 {
 	j := &jointSolver{workers: n.Workers, guess: make([]float64, len(n.flows.keys)), have: make([]bool, len(n.flows.keys))}
 	for i, a := range answers {

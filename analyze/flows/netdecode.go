@@ -7,24 +7,25 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// Options say how Net works; the zero value is the usual case.
+// Options configure NetDecode; the zero value is the usual case.
 type Options struct {
-	// Workers is how many goroutines decode; 0: one per processor. The result
+	// Workers is the number of decoding goroutines; 0: one per CPU. The result
 	// does not depend on it.
 	Workers int
-	// FlowsOnly leaves out the counts of flows that do not come from a cell of
-	// their own: enough to see where flows go, and quicker.
+	// FlowsOnly omits the counts that no single cell gives: enough to see where
+	// flows go, and faster.
 	FlowsOnly bool
 }
 
-// NetDecode decodes the flowsets of many switches in one slot together, each family
-// for itself: a flow found in one is taken out of others that have it, where it
-// may uncover more. Guides say where to look, the second one for what the first
-// has left; without a guide, each flowset is decoded by itself.
+// NetDecode decodes the flowsets of many switches in one slot together, each
+// address family separately: a flow found in one is removed from others that
+// hold it, where that may uncover more. Guides say where to search, the second
+// one for what the first has missed; without a guide, each flowset is decoded by
+// itself.
 //
-// Flows are proven by keys (see proveFlows), counts as in Single or by the
-// equations of the whole flowset (see independent). The results are in the
-// order of sets.
+// The presence of flows is proven by keys (see provenFlows), counts as in
+// SingleDecode or by the equations of the whole flowset (see independent). The
+// results are in the order of sets.
 func NetDecode(sets []*Flowset, o Options, guides ...Guide) []Decoded {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -39,28 +40,28 @@ func NetDecode(sets []*Flowset, o Options, guides ...Guide) []Decoded {
 type network[K sketch.Key] struct {
 	Options
 	parts []*part[K]
-	bySet []*part[K] // by index in Net's sets; nil: of the other family
+	bySet []*part[K] // by index in NetDecode's sets; nil: of the other family
 	flows *flowIndex[K]
 }
 
 // part is one flowset among those that are decoded together.
 type part[K sketch.Key] struct {
 	peeler[K]
-	fs    *Flowset
-	set   int    // flowIndex in Net's sets
-	index int    // flowIndex in network.parts
-	ownFlows   int    // so many flows were found before any was claimed
-	shared  int    // so many flows were passed on to others
-	firstHere []int  // cellsOf those not passed on: found here before anywhere else
-	seen  bitmap // by flow number: found here, or known not to be
+	fs        *Flowset
+	set       int    // index in NetDecode's sets
+	index     int    // index in network.parts
+	ownFlows  int    // number of flows found before any was claimed
+	shared    int    // number of flows passed on to others
+	firstHere []int  // flows not passed on that were found here before anywhere else
+	seen      bitmap // by flow id: found here, or known not to be
 
-	// What is passed on in a round: to those adjacent, flows and their
-	// numbers; where paths are known, numbers by part.
+	// The flows passed on in a round: to adjacent parts, flows and their ids;
+	// where paths are known, ids by part.
 	newFlows []K
 	newIDs   []uint32
-	outbox      [][]uint32
+	outbox   [][]uint32
 
-	denied []uint32 // flows that pass the filter, but a cell has no room for
+	denied []uint32 // flows that pass the filter, but one of whose cells is empty
 }
 
 func decodeFamily[K sketch.Key](sets []*Flowset, out []Decoded, o Options, guides []Guide) {
@@ -79,8 +80,8 @@ func decodeFamily[K sketch.Key](sets []*Flowset, out []Decoded, o Options, guide
 	n.countAll(out)
 }
 
-// findFlows is FlowDecode. It goes in rounds, in which every part takes what
-// the others have told it in the round before.
+// findFlows is FlowDecode. It works in rounds, in which every part takes the
+// flows that the others passed on in the round before.
 func (n *network[K]) findFlows(guides []Guide) {
 	n.flows = newFlowIndex[K](&n.parts[0].family)
 	parallelFor(n.Workers, len(n.parts), func(i int) {
@@ -96,7 +97,7 @@ func (n *network[K]) findFlows(guides []Guide) {
 	})
 	for _, g := range guides {
 		for _, p := range n.parts {
-			p.shared = 0 // a guide is told of all flows
+			p.shared = 0 // a new guide starts from all flows
 		}
 		for n.exchange(g) {
 			parallelFor(n.Workers, len(n.parts), func(i int) { n.acceptFlows(n.parts[i], g) })
@@ -106,7 +107,7 @@ func (n *network[K]) findFlows(guides []Guide) {
 	parallelFor(n.Workers, len(n.parts), func(i int) { n.parts[i].compact() })
 }
 
-// assignIDs gives every flow found its number.
+// assignIDs assigns an id to every flow found.
 func (n *network[K]) assignIDs() {
 	for _, p := range n.parts {
 		p.firstHere = p.firstHere[:0]
@@ -146,8 +147,8 @@ func (n *network[K]) exchange(g Guide) bool {
 	return false
 }
 
-// exchangeByPath makes lists of the new flows for the parts on their paths. Flows
-// that another part has found before are on lists of that part.
+// exchangeByPath lists the new flows for the parts on their paths. Flows that
+// another part has found before are on lists of that part.
 func (n *network[K]) exchangeByPath(p *part[K], g Guide) {
 	for i := range p.outbox {
 		p.outbox[i] = p.outbox[i][:0]
@@ -167,19 +168,19 @@ func (n *network[K]) exchangeByPath(p *part[K], g Guide) {
 		}
 		return
 	}
-	for flow := range p.found { // a guide begins
+	for flow := range p.found { // a new guide
 		pass(flow)
 	}
 }
 
-// grow makes room in seen for all flows.
+// grow extends seen to all flows.
 func (p *part[K]) grow(flows int) {
 	if words := (flows + 63) / 64; words > len(p.seen) {
 		p.seen = append(p.seen, make(bitmap, words-len(p.seen)+words/2)...)
 	}
 }
 
-// acceptFlows claims the flows that others have passed on to p, and peels on.
+// acceptFlows claims the flows that others have passed on to p, and peels again.
 func (n *network[K]) acceptFlows(p *part[K], g Guide) {
 	if g.path != nil {
 		for _, q := range n.parts {
@@ -205,7 +206,7 @@ func (n *network[K]) acceptFlows(p *part[K], g Guide) {
 		if len(p.undone) == undone {
 			return
 		}
-		// A wrong claim has stood in the way of others.
+		// A wrong claim has blocked others.
 		again := p.denied
 		p.denied = nil
 		for _, id := range again {
@@ -214,7 +215,7 @@ func (n *network[K]) acceptFlows(p *part[K], g Guide) {
 	}
 }
 
-// claimIfNew claims a flow that was not looked for here before.
+// claimIfNew claims a flow that was not searched here before.
 func (p *part[K]) claimIfNew(id uint32, key *K) {
 	if !p.seen.has(id) {
 		p.seen.set(id)
@@ -222,7 +223,7 @@ func (p *part[K]) claimIfNew(id uint32, key *K) {
 	}
 }
 
-// claimNumbered claims a flow and keeps its number.
+// claimNumbered claims a flow and keeps its id.
 func (p *part[K]) claimNumbered(id uint32, key *K) {
 	claimed, passes := p.claimFlow(key)
 	switch {
@@ -234,11 +235,11 @@ func (p *part[K]) claimNumbered(id uint32, key *K) {
 }
 
 // hiddenFlows returns the flows that pass the part's filter and are not in its
-// table: the filter may have taken them for known, and their packets would be
-// in the cells of others.
+// table: the filter may have taken them for known ones, and their packets would
+// be in the cells of others.
 func (n *network[K]) hiddenFlows(p *part[K]) (keys []K) {
 	for _, id := range p.denied {
-		// One that was denied room may have been found by itself after.
+		// A denied flow may have been peeled later.
 		if !slices.Contains(p.ids, id) {
 			keys = append(keys, n.flows.keys[id])
 		}

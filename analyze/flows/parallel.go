@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// parallelFor calls do for 0 to n-1 on so many goroutines and waits for all. What is
-// publish for one number must not depend on others; then neither does the result
-// on the number of goroutines.
+// parallelFor calls do for 0 to n-1 on the given number of goroutines and waits
+// for all. Calls must not depend on each other; then the result does not depend
+// on the number of goroutines either.
 func parallelFor(workers, n int, do func(i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {

@@ -6,36 +6,36 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// peeler takes flows out of a table, one after the other, and keeps them in
-// the order in which it took them. It works on keys and flow counts alone:
-// every flow it finds by itself was inserted, whatever packets were counted.
+// peeler removes flows from a table, one after the other, and keeps them in the
+// order of removal. It works on keys and flow counts alone: every flow it finds
+// by itself was inserted, whatever packets were counted.
 type peeler[K sketch.Key] struct {
 	*table[K]
 	left []K // what is left of the table's keys
 
-	// queue has the cells that were seen with one flow left, or with one too
-	// many taken out; those before head are done with.
+	// queue holds the cells that showed one flow left, or one too many removed;
+	// those before head are done.
 	queue      []uint32
 	head, tail int
 
-	found []K      // the flows, in the order found
-	cells []uint32 // cellsOf each flow, Tables in a row
-	source    []uint32 // the cell that named each flow; noCell: it was claimed
-	ids   []uint32 // their numbers among all switches' flows; in Net alone
+	found  []K      // the flows, in the order found
+	cells  []uint32 // of each flow, Tables in a row
+	source []uint32 // the cell that gave each flow; noCell: it was claimed
+	ids    []uint32 // their ids among all switches' flows; in NetDecode only
 
-	// Claims that the table disproved: their cells end with a flow count
-	// below none. They pass the filter and are not in the table.
+	// Claims that the table disproved: their cells end with a flow count below
+	// zeroFlows. They pass the filter and are not in the table.
 	undone []K
 }
 
 const noCell = ^uint32(0)
 
-// showsSingleKey tells whether a cell shows a single key: that of the one flow left in it,
-// or of one flow too many taken out.
+// showsSingleKey reports whether a cell shows a single key: that of the one flow
+// left in it, or of one flow too many removed.
 func showsSingleKey(lastWord uint64) bool { return (lastWord&countMask-(zeroFlows-1))&^2 == 0 }
 
-// load copies a table that has about so many flows, and looks for the first
-// pure cells. Memory of a table before is used again.
+// load copies a table with about the given number of flows, and queues the first
+// pure cells. It reuses the memory of the table before.
 func (f *peeler[K]) load(t *table[K], flows int) {
 	n := min(flows, len(t.keys)+len(t.keys)/4)
 	*f = peeler[K]{
@@ -74,8 +74,8 @@ func (f *peeler[K]) peel() {
 		}
 		h := sketch.HashOf(&f.family, &key)
 		f.family.CellsOf(h, &cells)
-		// A key that is left over where counts are damaged does not hash to
-		// the cell it is in, or does not pass the filter.
+		// A residual key of damaged counts does not hash to the cell it is in,
+		// or does not pass the filter.
 		if cells[i/f.family.TableCells%sketch.MaxTables] != i || !f.filter.Has(&f.family, h) || f.undone != nil && f.wasUndone(&key) {
 			continue
 		}
@@ -88,8 +88,8 @@ func (f *peeler[K]) peel() {
 func (f *peeler[K]) removeFlow(key *K, cells []uint32, at uint32) {
 	last := len(*key) - 1
 	if f.tail+len(cells) > len(f.queue) {
-		// The queue starts with room for every cell, and a cell comes down
-		// to one flow once: only claims that are undone lead here.
+		// The queue starts with capacity for every cell, and a cell comes down
+		// to one flow once: only undone claims lead here.
 		f.queue = append(f.queue, make([]uint32, len(f.queue))...)
 	}
 	queue, tail := f.queue, f.tail
@@ -111,9 +111,8 @@ func (f *peeler[K]) removeFlow(key *K, cells []uint32, at uint32) {
 	f.source = append(f.source, at)
 }
 
-// claimFlow removes a flow that is known to have been elsewhere, if it passes the
-// filter and no cell of it is used up. Claims may be wrong; peel undoes those
-// that turn out to be.
+// claimFlow removes a flow that was found elsewhere, if it passes the filter and
+// none of its cells is empty. Claims may be wrong; peel undoes those that are.
 func (f *peeler[K]) claimFlow(key *K) (claimed, passes bool) {
 	h := sketch.HashOf(&f.family, key)
 	if !f.filter.Has(&f.family, h) {
@@ -132,8 +131,8 @@ func (f *peeler[K]) claimFlow(key *K) (claimed, passes bool) {
 	return true, true
 }
 
-// undoClaim puts a claimed flow back that a cell disproves: all its flows are taken
-// outbox and this one is too many.
+// undoClaim puts a claimed flow back that a cell disproves: all its flows are
+// removed and this one is too many.
 func (f *peeler[K]) undoClaim(i uint32, key *K) {
 	h := sketch.HashOf(&f.family, key)
 	if f.family.Cell(h, int(i/f.family.TableCells)) != i {
@@ -145,8 +144,8 @@ func (f *peeler[K]) undoClaim(i uint32, key *K) {
 			continue
 		}
 		f.undone = append(f.undone, *key)
-		// The others keep their order and their numbers: the flow's place is
-		// taken by none.
+		// The others keep their positions and ids: the flow's position stays,
+		// marked as undone.
 		f.source[flow] = claimUndone
 		last := len(*key) - 1
 		for _, c := range f.cells[flow*tables : (flow+1)*tables] {
@@ -185,7 +184,7 @@ func (f *peeler[K]) wasUndone(key *K) bool {
 	return false
 }
 
-// compact removes the places of undone claims, once all flows have numbers.
+// compact removes the positions of undone claims, once all flows have ids.
 func (f *peeler[K]) compact() {
 	if f.undone == nil {
 		return

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Up to so many flows, independence is computed: the time grows with the third
-// powMod. Above, it is inferred.
+// smallCore is the number of flows up to which independence is computed: the
+// time grows with the third power. Above, it is inferred.
 const smallCore = 200
 
 // coreSlack is how many more equations than unknowns a large core must have.
 // Cells are drawn at random, by a seed that traffic does not know. Such
-// equations are independent with a chance that rises steeply once there are
+// equations are independent with a probability that rises steeply once there are
 // more of them than unknowns, up to small patterns: two cells of a core with
 // the same two flows (a handful in any table; each costs an equation, hence the
-// slack), or two flows with the same cells, which are looked for.
+// slack), or two flows with the same cells, which shareAllCells finds.
 const coreSlack = 8
 
-// independent tells whether the equations of the cells in the set determine the
+// independent reports whether the equations of the cells in the set determine the
 // counts of flows, given all others.
 func independent(e *equations, flows []uint32, in []bool) bool {
-	number := make([]int32, len(in)) // cellsOf the cells in use, from 1
+	number := make([]int32, len(in)) // of the cells in use, from 1
 	rows := 0
 	for _, f := range flows {
 		for _, c := range e.cellsOf(f) {
@@ -36,7 +36,7 @@ func independent(e *equations, flows []uint32, in []bool) bool {
 	return rows >= len(flows)+coreSlack && !shareAllCells(e, flows)
 }
 
-// shareAllCells tells whether two flows have all cells in common, or may have.
+// shareAllCells reports whether two flows share all cells, or may do so.
 func shareAllCells(e *equations, flows []uint32) bool {
 	size := 1 << bits.Len(uint(2*len(flows)))
 	marks := make([]uint64, size)
@@ -57,11 +57,11 @@ func shareAllCells(e *equations, flows []uint32) bool {
 	return false
 }
 
-// prime is that of the field in which ranks are computed. Independence modulo a
-// prime implies independence of the whole numbers.
+// prime is the order of the field in which ranks are computed. Independence
+// modulo a prime implies independence over the integers.
 const prime = 1<<31 - 1
 
-// fullRank computes whether no flow's cells are a combination of those of
+// fullRank reports whether no flow's cells are a linear combination of those of
 // others, by elimination.
 func fullRank(e *equations, flows []uint32, number []int32, cells int) bool {
 	if cells < len(flows) {

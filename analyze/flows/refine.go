@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// refine tries to solve a core from guesses: it takes what its cells have
-// beyond the guesses and looks for the few flows that explain it. The system is
-// solved when nothing is left in any usable cell.
+// refine tries to solve a core from guesses: it computes the residuals of its
+// cells and searches the few flows that explain them. The system is solved when
+// no usable cell has a residual.
 //
-// Packets in flight make differences of both signs, so a cell with nothing left
-// may hold two that cancel. That makes settle fail, or try again, but never
-// makes a wrong answer: the cells are all it is judged by.
+// Packets in flight make differences of both signs, so two of them may cancel in
+// a cell. That makes refine fail, or try again, but never makes a wrong result:
+// the cells alone decide.
 func (s *system) refine(guess []float64, have []bool) {
 	rest := slices.Clone(s.left)
 	for flow, id := range s.ids {
@@ -44,7 +44,7 @@ func (s *system) refine(guess []float64, have []bool) {
 	s.solved = true
 }
 
-// nonzeroCells counts the cells in which something is left.
+// nonzeroCells counts the cells with a residual.
 func (s *system) nonzeroCells(rest []uint64) (n int) {
 	for _, v := range rest {
 		if v != 0 {
@@ -64,9 +64,9 @@ func (s *system) adjust(flow uint32, by uint64, rest []uint64) {
 	}
 }
 
-// flip changes flows of which more cells than not have the same left, until
-// there are none: first the clear cases, all cells but one, then the others.
-// Every change evens out more cells than it upsets.
+// flip changes flows most of whose cells have the same residual, until there are
+// none: first the clear cases, all cells but one, then the others. Every change
+// zeroes more cells than it disturbs.
 func (s *system) flip(rest []uint64) {
 	for need := max(2, s.tables-1); need >= 2; need-- {
 		for s.flipOnce(rest, need) {
@@ -74,7 +74,7 @@ func (s *system) flip(rest []uint64) {
 	}
 }
 
-// flipOnce goes through all flows once, and tells whether it changed any.
+// flipOnce visits all flows once, and reports whether it changed any.
 func (s *system) flipOnce(rest []uint64, need int) (changed bool) {
 	for flow := range uint32(s.flows()) {
 		cells := s.cellsOf(flow)
@@ -104,11 +104,11 @@ func (s *system) flipOnce(rest []uint64, need int) (changed bool) {
 	return changed
 }
 
-// peelDifferences takes those flows for unknown that may differ from their
-// guess, because something is left in some of their cells, and the others for
-// provenFlows. If the unknown ones can be peeled, that is the solution. With few
-// differences one suspicious cell is enough to be suspected; with many, so many
-// are suspected that they cannot be peeled, and it takes more.
+// peelDifferences treats the flows that may differ from their guess, because
+// some of their cells have a residual, as unknown and the others as known. If
+// the unknown ones can be peeled, that is the solution. With few differences one
+// suspicious cell is enough to suspect a flow; with many, that suspects more
+// flows than can be peeled, and more suspicious cells are required.
 func (s *system) peelDifferences(rest []uint64) {
 	before := s.nonzeroCells(rest)
 	suspicion := make([]uint8, s.flows())

@@ -7,19 +7,19 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// SingleDecode decodes a flowset by itself. Every flow it names was inserted. Counts
-// are Exact where they are proven: all of them when the flowset is whole, every
-// flow was found and no count is left over.
+// SingleDecode decodes a flowset by itself. Every flow it returns was inserted.
+// Counts are Exact where they are proven: all of them when the flowset is
+// complete, every flow was found and no cell has a residual.
 func SingleDecode(fs *Flowset) Decoded { return new(Decoder).SingleDecode(fs) }
 
-// Decoder is memory for decoding flowsets one after the other. The zero value
+// Decoder holds memory for decoding flowsets one after the other. The zero value
 // is ready. Results do not refer to it.
 type Decoder struct {
 	v4 singleDecoder[sketch.Key4]
 	v6 singleDecoder[sketch.Key6]
 }
 
-// SingleDecode is the function of that name, in the Decoder's memory.
+// SingleDecode is the function SingleDecode, in the Decoder's memory.
 func (d *Decoder) SingleDecode(fs *Flowset) Decoded {
 	if t, ok := fs.body.(*table[sketch.Key4]); ok {
 		return d.v4.decode(fs, t)
@@ -46,19 +46,19 @@ func (s *singleDecoder[K]) decode(fs *Flowset, t *table[K]) Decoded {
 	return a.gradedResult()
 }
 
-// solution is a flowset's flows and counts, to be graded.
+// solution holds a flowset's flows and counts, to be graded.
 type solution[K sketch.Key] struct {
 	*peeler[K]
-	fs    *Flowset
-	e     *equations
-	proven []bool // by flow: its presence is proven; nil: of all
+	fs     *Flowset
+	e      *equations
+	proven []bool // by flow: its presence is proven; nil: all are
 	// extra are flows that were not inserted but may have been counted; they
 	// come after those found in e and in the counts.
 	extra          []K
 	packets, bytes *flowCounts // bytes is nil where cells have none
 }
 
-// emptyResult is a result without records.
+// emptyResult returns a result without records.
 func (fs *Flowset) emptyResult() Decoded {
 	return Decoded{
 		Switch: fs.Switch, Scope: fs.Scope, V6: fs.Layout.Key == model.KeyLen6, Slot: fs.Slot, Start: fs.Start, Length: fs.Length,
@@ -69,7 +69,7 @@ func (fs *Flowset) emptyResult() Decoded {
 	}
 }
 
-// gradedResult grades flows and counts.
+// gradedResult returns the records, with flows and counts graded.
 func (a *solution[K]) gradedResult() Decoded {
 	d := a.fs.emptyResult()
 	exact := a.exactFlows()
@@ -93,7 +93,7 @@ func (a *solution[K]) gradedResult() Decoded {
 	}
 	d.Undecoded -= min(d.Undecoded, uint32(n))
 	for i := range a.extra {
-		// That it was counted is known by its packets alone.
+		// Its packets alone prove that it was counted.
 		if flow := len(a.found) + i; exact == nil || exact[flow] {
 			if a.fillRecord(&d.Records[n], &a.extra[i], flow, true); d.Records[n].Grade == Exact {
 				d.Unexplained -= d.Records[n].Packets
@@ -105,7 +105,7 @@ func (a *solution[K]) gradedResult() Decoded {
 	return d
 }
 
-// fillRecord makes the record of a flow.
+// fillRecord writes the record of a flow.
 func (a *solution[K]) fillRecord(r *Record, key *K, flow int, exact bool) {
 	r.Key = sketch.FlowKeyOf(key)
 	r.Packets = a.packets.values[flow]
@@ -119,7 +119,7 @@ func (a *solution[K]) fillRecord(r *Record, key *K, flow int, exact bool) {
 		r.Grade = Exact
 		return
 	}
-	// An estimate should be plausible at least: a flow that was counted has a
+	// An estimate should at least be plausible: a flow that was counted has a
 	// packet, and no more than all flows together.
 	r.Grade = Estimated
 	r.Packets = max(1, min(r.Packets, all.Packets))

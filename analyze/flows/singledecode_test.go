@@ -23,7 +23,7 @@ func drawLayout(t *rapid.T) flowset.Layout {
 // crossings are the cells of flows, each time without those of one table.
 type crossings map[[sketch.MaxTables]uint32]bool
 
-// meet tells whether a flow shares all its cells but one with another, and notes
+// meet reports whether a flow shares all its cells but one with another, and notes
 // those of one that does not.
 func (x crossings) meet(cells [sketch.MaxTables]uint32, tables int) bool {
 	var without [sketch.MaxTables][sketch.MaxTables]uint32

@@ -5,25 +5,25 @@ package flows
 // and bytes.
 type equations struct {
 	tables int
-	cells  []uint32 // cellsOf each flow, tables in a row
+	cells  []uint32 // of each flow, tables in a row
 
 	unsolved []cellMembers // by cell; what peel works on
 	queue    []uint32
 	steps    []step
 }
 
-// cellMembers is the flows of a cell that are not solved: how many, and the XOR of
+// cellMembers is the unsolved flows of a cell: their number, and the XOR of
 // their indexes, which is the index of the last.
 type cellMembers struct {
 	n     int32
 	flows uint32
 }
 
-// step is a flow and the cell that gives its count once the flows of all steps
-// before are subtracted.
+// step is a flow and the cell that gives its count once the flows of all earlier
+// steps are subtracted.
 type step struct{ flow, cell uint32 }
 
-// flows is the number of unknowns.
+// flows returns the number of unknowns.
 func (e *equations) flows() int { return len(e.cells) / e.tables }
 
 // cellsOf returns the cells of a flow.
@@ -31,10 +31,10 @@ func (e *equations) cellsOf(flow uint32) []uint32 {
 	return e.cells[int(flow)*e.tables : (int(flow)+1)*e.tables]
 }
 
-// peel puts flows into the order in which cells give their counts one by one,
-// and returns it. usable says which cells can. Flows that are not in the order
-// form a core, of which every usable cell has two or more or none. With only,
-// flows for which it is false are taken as known.
+// peel orders flows so that single cells give their counts one by one, and
+// returns that order. usable says which cells can. Flows that are not in the
+// order form a core, of which every usable cell holds two or more or none. With
+// only, flows for which it returns false are taken as known.
 func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
 	e.unsolved = zeroed(e.unsolved, len(usable))
 	e.queue, e.steps = e.queue[:0], e.steps[:0]
@@ -73,9 +73,9 @@ func (e *equations) peel(usable []bool, only func(flow uint32) bool) []step {
 	return e.steps
 }
 
-// substitute solves the flows of steps: left has the cells' counts without the flows
-// that were known before, and afterwards what no flow explains. Counts go round
-// below zero as unsigned numbers do.
+// substitute solves the flows of steps: left holds the cells' counts without the
+// flows that were known before, and afterwards the residuals. Counts below zero
+// wrap as unsigned numbers do.
 func (e *equations) substitute(steps []step, left, counts []uint64) {
 	for _, s := range steps {
 		v := left[s.cell]
@@ -86,7 +86,7 @@ func (e *equations) substitute(steps []step, left, counts []uint64) {
 	}
 }
 
-// zeroed returns s with n zero elements, in the same memory if it has room.
+// zeroed returns s with n zero elements, in the same memory if it is large enough.
 func zeroed[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

@@ -3,25 +3,24 @@ package flows
 import "slices"
 
 // system is one flowset's share of the equations that are solved together: its
-// core, in which no cell gives a count by itself. Flows are in the order of
-// their numbers, so that going through all systems goes through all flows once,
-// in order.
+// core, in which no single cell gives a count. Flows are in the order of their
+// ids, so that one pass over all systems visits all flows once, in order.
 type system struct {
 	equations
-	ids    []uint32 // by flow: its number among all switches' flows
-	values []uint64 // by flow: what it is thought to count here
+	ids    []uint32 // by flow: its id among all switches' flows
+	values []uint64 // by flow: the current guess of its count here
 	left   []uint64 // by cell: the counts of all these flows together
 	usable []bool   // by cell
 	solved bool
 
-	// trusted has the cells that take part in guessing: usable, and not known
+	// trusted holds the cells that take part in guessing: usable, and not known
 	// to hold a flow that counts differently here.
 	trusted []bool
 
-	counts *flowCounts // what this is the core of
+	counts *flowCounts // the counts of which this is the core
 }
 
-// newSystem makes a system of the core of c; ids has the numbers of the flows of
+// newSystem returns a system of the core of c; ids holds the ids of the flows of
 // e.
 func newSystem(e *equations, c *flowCounts, ids []uint32) *system {
 	sortByID(c.core, ids)
@@ -37,14 +36,14 @@ func newSystem(e *equations, c *flowCounts, ids []uint32) *system {
 	return s
 }
 
-// distrustCells leaves cells out of guessing.
+// distrustCells excludes cells from guessing.
 func (s *system) distrustCells(cells []uint32) {
 	for _, c := range cells {
 		s.trusted[c] = false
 	}
 }
 
-// sortByID sorts flows by their numbers, byte by byte.
+// sortByID sorts flows by their ids, byte by byte.
 func sortByID(flows, ids []uint32) {
 	spare := make([]uint32, len(flows))
 	for shift := 0; shift < 32; shift += 8 {
@@ -67,7 +66,7 @@ func sortByID(flows, ids []uint32) {
 	}
 }
 
-// publish hands the values to the whole that the system is the core of: as its
+// publish copies the values to the counts of which the system is the core: as the
 // solution, or as estimates.
 func (s *system) publish() {
 	for i, flow := range s.counts.core {
@@ -76,7 +75,7 @@ func (s *system) publish() {
 			s.counts.source[flow] = inCore
 		}
 	}
-	if s.solved { // nothing is left where equations hold
+	if s.solved { // no residual where equations hold
 		for c, usable := range s.usable {
 			if usable {
 				s.left[c] = 0

@@ -6,36 +6,36 @@ import "slices"
 //
 // Why a closed cell alone proves no count: the packets of a flow that the
 // filter took for known by mistake are in the cells of others. The cell that
-// gives another flow its count passes them on, and closes. They show in a cell
-// that gives no count, some steps later. So what is proven is a set of flows
-// and cells: every cell is closed and has proven flows only; every flow has, of
-// its cells, the one that gave its count and all but one of the others in the
-// set.
+// gives another flow its count passes them on, and closes. They appear in a cell
+// that gives no count, some steps later. So the proof covers a set of flows and
+// cells: every cell is closed and holds proven flows only; the set contains, of
+// the cells of every flow, the one that gave its count and all but one of the
+// others.
 //
 //   - Without a false positive in these cells, the counts are right: ordered by
 //     their steps, the equations are triangular. Those of a core are solved
 //     together and must be independent.
-//   - A false positive in one of them shifts the flow counted there, and has to
-//     be evened out in two more cells of it at least, by flows of which the
-//     same holds. Flows and false positives meet in so many cells at once with
-//     a chance that falls with the second power of the table's size or faster.
-//     With fewer than three sub-tables there is no such bar, and no proof.
+//   - A false positive in one of them shifts the flow counted there, and must be
+//     compensated in at least two more of its cells, by flows of which the same
+//     holds. The probability that flows and false positives share that many
+//     cells falls with the second power of the table's size or faster. With
+//     fewer than three sub-tables there is no such bound, and no proof.
 //
-// The usual case, that all cells are closed, has all flows proven.
+// Usually all cells are closed, and then all flows are proven.
 type proof struct {
 	*equations
-	// closed tells of each cell whether it arrived, all its flows are known,
-	// and they sum to what it has exactly.
+	// closed says of each cell whether it arrived, all its flows are known, and
+	// they sum to its count exactly.
 	closed []bool
-	// source has for each flow the cell that gave its count, inCore or noCell;
-	// nil: it does not matter.
+	// source holds for each flow the cell that gave its count, inCore or noCell;
+	// nil: not required.
 	source []uint32
-	// minCells is how many of its cells a flow must have in the set.
+	// minCells is how many of its cells the set must contain to keep a flow.
 	minCells int
 }
 
-// inCore stands for the cell that gave a count, where many cells gave the counts
-// cellsOf many flows together.
+// inCore replaces the cell that gave a count, where many cells gave the counts of
+// many flows together.
 const inCore = noCell - 2
 
 // provenFlows returns which flows are proven.
@@ -53,7 +53,7 @@ func (p *proof) provenFlows() []bool {
 	return proven
 }
 
-// prune starts from all flows and closed cells and takes out what cannot stay.
+// prune starts from all flows and closed cells and removes those that fail.
 func (p *proof) prune(coreHolds bool) (proven, closed []bool) {
 	n := p.flows()
 	proven, closed = make([]bool, n), slices.Clone(p.closed)
