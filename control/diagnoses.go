@@ -139,21 +139,10 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 			e.Extent = append(e.Extent, p.Node, q.Peer.Node)
 		}
 	}
-	switch v.Anomaly {
-	case anomaly.FlowContention:
-		e.Cause = anomaly.Contention
-	case anomaly.PFCBackpressure:
-		e.Cause, e.Minor = anomaly.Incast, c.wasBrief(v)
-	case anomaly.PFCStorm:
-		e.Cause = anomaly.Storm
-		if v.Detail == anomaly.DrainsSlowly {
-			e.Cause = anomaly.SlowReceiver
-		}
-		if q := c.fabric.Port(v.Initial); q != nil {
-			e.Place = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
-		}
-	default:
-		e.Cause = anomaly.Deadlock
+	e.Cause = v.Anomaly.Cause(v.Detail)
+	e.Minor = v.Anomaly.MinorWhileBrief() && c.wasBrief(v)
+	if q := c.fabric.Port(v.Initial); q != nil && v.Anomaly.AtHost() {
+		e.Place = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
 	}
 	return e
 }

@@ -263,7 +263,7 @@ func (c *Controller) setLabelShift(nodes []model.NodeID, shift uint8) (n int) {
 
 // addQueueEvidence is evidence of deep queues at the nodes of an incident.
 func (c *Controller) addQueueEvidence(id uint64, nodes []model.NodeID, from model.Time) {
-	for _, q := range c.ports.Board().Congested(from, c.now, c.cfg.DeepQueue) {
+	for _, q := range c.ports.Board().CongestedPorts(from, c.now, c.cfg.DeepQueue) {
 		if !slices.Contains(nodes, q.Port.Node) {
 			continue
 		}

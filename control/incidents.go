@@ -40,7 +40,7 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	b := api.IncidentBody{
 		Sentence: c.sentence(in), Confidence: in.Confidence(), Remedy: in.Remedy,
 		Timeline: []api.TimelineEntry{}, Evidence: []api.SourceEvidence{}, Missing: []api.MissingEvidence{},
-		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.jobsOf(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
+		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.affectedJobs(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
 		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
 	}
 	if in.Place.Port != 0 {
@@ -60,8 +60,8 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 	}
 	c.fillTimeline(&b, in)
 	for _, s := range in.Missing() {
-		_, asked := c.asked[question{in.ID, s}]
-		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: wants[s], Why: "nothing was heard of them", Requested: asked})
+		_, asked := c.requested[evidenceRequest{in.ID, s}]
+		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: missingDetail[s], Why: "nothing was heard of them", Requested: asked})
 	}
 	b.Actions = append(b.Actions, c.actions[in.ID]...)
 	return b
@@ -151,7 +151,7 @@ func (c *Controller) sentence(in *incident.Incident) string {
 		hurt += "."
 	}
 	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
-	return fmt.Sprintf("%s, at %s, for %v. %s.%s", titles[in.Cause], c.portName(in.Place), since, capitalize(strings.TrimSuffix(in.Text, ".")), hurt)
+	return fmt.Sprintf("%s, at %s, for %v. %s.%s", in.Cause.Title(), c.portName(in.Place), since, capitalize(strings.TrimSuffix(in.Text, ".")), hurt)
 }
 
 // capitalize begins a sentence, unless it begins with a name.
@@ -161,15 +161,6 @@ func capitalize(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
-}
-
-var titles = map[anomaly.Cause]string{
-	anomaly.Imbalance: "Uneven use of equal-cost links", anomaly.Contention: "Flows meet in a queue",
-	anomaly.Stall: "Packets stand in paused queues", anomaly.Loss: "Packets vanish without a counter",
-	anomaly.DeadLink: "A link lets nothing through", anomaly.Incast: "Overfull queue, and PFC behind it",
-	anomaly.SlowReceiver: "A host takes in less than it is sent", anomaly.Blackhole: "Black hole: certain flows vanish",
-	anomaly.Deadlock: "PFC deadlock: queues wait for each other", anomaly.Storm: "PFC storm: a host pauses its switch",
-	anomaly.WrongRoute: "A switch forwards otherwise than intended", anomaly.Loop: "Packets go round in a loop",
 }
 
 // LocationName names a port, "tor0:3", or a node where no port is known.

@@ -17,8 +17,8 @@ type View struct {
 	fabric *topo.Fabric
 	silent time.Duration // scheduleAfter which a switch is
 	state  atomic.Pointer[api.State]
-	heard  atomic.Pointer[[]api.ReportAge]
-	looked atomic.Bool
+	liveness atomic.Pointer[[]api.ReportAge]
+	requested atomic.Bool
 }
 
 // Fabric is the fabric as the operator describes it.
@@ -35,7 +35,7 @@ func (c *Controller) View() *View { return c.view }
 
 func newView(f *topo.Fabric, silent time.Duration) *View {
 	v := &View{fabric: f, silent: silent}
-	v.heard.Store(&[]api.ReportAge{})
+	v.liveness.Store(&[]api.ReportAge{})
 	v.state.Store(&api.State{Nodes: []api.NodeState{}, Ports: []api.PortState{}})
 	v.requested.Store(true)
 	return v

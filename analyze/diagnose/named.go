@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/weft-telemetry/weft/analyze/anomaly"
@@ -131,67 +132,54 @@ func nodeName(f *topo.Fabric, id model.NodeID) string {
 	return fmt.Sprintf("node %d", id)
 }
 
-// Sentence says it in one.
+// Sentence returns the verdict in one sentence, by the anomaly's template.
 func (n *Named) Sentence() string {
-	switch n.Anomaly {
-	case anomaly.None:
-		return fmt.Sprintf("%v is slow, and the switches know of no reason: %s.", n.Victim, last(n.Evidence))
-	case anomaly.FlowContention:
-		return fmt.Sprintf("%v waits in the queue of %v, which %s.", n.Victim, n.Initial, n.filled())
-	case anomaly.PFCBackpressure:
-		return fmt.Sprintf("%v is held up by pauses that spread from %v, which %s.", n.Victim, n.Initial, n.filled())
-	case anomaly.PFCStorm:
-		return fmt.Sprintf("%v is held up by pauses that %s sends%s.", n.Victim, n.Initial.Peer, n.how())
-	}
-	stands := "was seen once"
+	trigger, fault, port, host, sw, observed := "", "", "", "", "", "observed once"
 	if n.Standing {
-		stands = "stands"
+		observed = "persistent"
 	}
-	text := fmt.Sprintf("%v is caught in a circle of %d paused ports that %s", n.Victim, len(n.Loop), stands)
-	switch {
-	case n.Initial == nil:
-	case n.Cause == anomaly.HostInjection:
-		text += fmt.Sprintf("; pauses that %s sends began it", n.Initial.Peer)
-	default:
-		text += fmt.Sprintf("; it began at %v, which %s", n.Initial, n.filled())
+	if n.Initial != nil {
+		port, host, sw, trigger = n.Initial.String(), n.Initial.Peer, n.Initial.Node, n.Cause.Trigger()
 	}
 	if f := n.Fault; f != nil {
-		text += fmt.Sprintf("; %s should not send packets for %s to %s", f.Node, f.Dst, f.NextHop)
+		fault = fmt.Sprintf("; the route of %s for %s to %s closes the cycle", f.Node, f.Dst, f.NextHop)
 	}
-	return text + "."
+	return anomaly.Expand(anomaly.Expand(n.Anomaly.Sentence(), "{trigger}", trigger),
+		"{victim}", n.Victim.String(), "{port}", port, "{switch}", sw, "{host}", host, "{culprits}", n.congestion(),
+		"{detail}", n.detailInBrackets(), "{evidence}", lastEvidence(n.Evidence), "{ports}", strconv.Itoa(len(n.Loop)),
+		"{observed}", observed, "{fault}", fault)
 }
 
-// filled says who fills the initial port's queue.
-func (n *Named) filled() string {
+// congestion returns a clause about the flows that congest the initial port.
+func (n *Named) congestion() string {
 	switch k := len(n.Culprits); {
 	case k == 0:
-		return "is overfull"
+		return "its queue is congested"
+	case k == 1:
+		return fmt.Sprintf("%v congests it%s", n.Culprits[0], n.detailInBrackets())
 	case k <= 3:
 		names := make([]string, k)
 		for i, c := range n.Culprits {
 			names[i] = c.String()
 		}
-		verb := "overfill"
-		if k == 1 {
-			verb = "overfills"
-		}
-		return strings.Join(names, ", ") + " " + verb + n.how()
+		list := strings.Join(names[:k-1], ", ") + " and " + names[k-1]
+		return list + " congest it" + n.detailInBrackets()
 	default:
-		return fmt.Sprintf("%d flows overfill, %v first%s", k, n.Culprits[0], n.how())
+		return fmt.Sprintf("%d flows congest it, mainly %v%s", k, n.Culprits[0], n.detailInBrackets())
 	}
 }
 
-// how is the detail in brackets, where it is known.
-func (n *Named) how() string {
+// detailInBrackets returns the detail in brackets, or nothing if it is unknown.
+func (n *Named) detailInBrackets() string {
 	if n.Detail == anomaly.UnknownDetail {
 		return ""
 	}
 	return fmt.Sprintf(" (%v)", n.Detail)
 }
 
-func last(list []string) string {
+func lastEvidence(list []string) string {
 	if len(list) == 0 {
-		return "nothing was told"
+		return "no switch reported"
 	}
 	return list[len(list)-1]
 }

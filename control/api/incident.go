@@ -19,7 +19,7 @@ type Incident struct {
 	State    string     `json:"state" enum:"open,closed"`
 	Severity string     `json:"severity" enum:"notice,warning,critical"`
 	Cause    string     `json:"cause" doc:"Short name of what it is: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
-	Location    string     `json:"place" doc:"Where it began: a node, or node:port"`
+	Location string     `json:"place" doc:"Where it began: a node, or node:port"`
 	Summary  string     `json:"summary"`
 	Begin    time.Time  `json:"begin"`
 	Updated  time.Time  `json:"updated"`
@@ -34,34 +34,34 @@ type IncidentDetail struct {
 
 // IncidentBody is the Body of a record.Incident.
 type IncidentBody struct {
-	Sentence   string           `json:"sentence" doc:"What happened, for people"`
-	Confidence float64          `json:"confidence" minimum:"0" maximum:"1"`
-	Origin     *PortRef         `json:"origin,omitempty" doc:"Port where it began"`
-	Timeline   []TimelineEntry  `json:"timeline" doc:"Oldest first"`
-	Evidence   []SourceEvidence `json:"evidence" doc:"What each source says"`
-	Missing    []MissingEvidence        `json:"missing" doc:"Evidence that would help and is not there"`
-	Culprits   []Participant          `json:"culprits" doc:"Heaviest first"`
-	Victims    []Participant          `json:"victims"`
-	Jobs       []string         `json:"jobs" doc:"Jobs that were hurt"`
-	PFCPath    []PortRef        `json:"pfc_path" doc:"How pauses spread: each port waited for the next"`
-	Loop       []PortRef        `json:"loop" doc:"Ports that wait for each other, or that packets circle through"`
-	Links      []PortRef        `json:"links" doc:"Ports whose links are concerned, to be marked on a map"`
-	Nodes      []string         `json:"nodes" doc:"Nodes that are concerned"`
-	Actions    []Action         `json:"actions" doc:"What the controller did about it, oldest first"`
-	Remedy     string           `json:"remedy" doc:"What an operator would try"`
-	Diagnoses  []string         `json:"diagnoses" doc:"Ids"`
-	Traces     []string         `json:"traces" doc:"Ids"`
-	Probes     []string         `json:"probes" doc:"Ids"`
+	Sentence   string            `json:"sentence" doc:"What happened, for people"`
+	Confidence float64           `json:"confidence" minimum:"0" maximum:"1"`
+	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it began"`
+	Timeline   []TimelineEntry   `json:"timeline" doc:"Oldest first"`
+	Evidence   []SourceEvidence  `json:"evidence" doc:"What each source says"`
+	Missing    []MissingEvidence `json:"missing" doc:"Evidence that would help and is not there"`
+	Culprits   []Participant     `json:"culprits" doc:"Heaviest first"`
+	Victims    []Participant     `json:"victims"`
+	Jobs       []string          `json:"jobs" doc:"Jobs that were hurt"`
+	PFCPath    []PortRef         `json:"pfc_path" doc:"How pauses spread: each port waited for the next"`
+	Loop       []PortRef         `json:"loop" doc:"Ports that wait for each other, or that packets circle through"`
+	Links      []PortRef         `json:"links" doc:"Ports whose links are concerned, to be marked on a map"`
+	Nodes      []string          `json:"nodes" doc:"Nodes that are concerned"`
+	Actions    []Action          `json:"actions" doc:"What the controller did about it, oldest first"`
+	Remedy     string            `json:"remedy" doc:"What an operator would try"`
+	Diagnoses  []string          `json:"diagnoses" doc:"Ids"`
+	Traces     []string          `json:"traces" doc:"Ids"`
+	Probes     []string          `json:"probes" doc:"Ids"`
 }
 
 // TimelineEntry is one thing that was learnt or done.
 type TimelineEntry struct {
-	Time   time.Time `json:"time"`
-	Kind   string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end"`
-	Source string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller"`
-	Text   string    `json:"text"`
-	Location  *PortRef  `json:"place,omitempty"`
-	Flow   *FlowRef  `json:"flow,omitempty"`
+	Time     time.Time `json:"time"`
+	Kind     string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end"`
+	Source   string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller"`
+	Text     string    `json:"text"`
+	Location *PortRef  `json:"place,omitempty"`
+	Flow     *FlowRef  `json:"flow,omitempty"`
 }
 
 // SourceEvidence is what one source says of an incident.
@@ -76,10 +76,10 @@ type SourceEvidence struct {
 
 // MissingEvidence is evidence that is not there.
 type MissingEvidence struct {
-	Source string `json:"source"`
-	What   string `json:"what"`
-	Why    string `json:"why"`
-	Requested  bool   `json:"asked" doc:"The controller has asked for it"`
+	Source    string `json:"source"`
+	What      string `json:"what"`
+	Why       string `json:"why"`
+	Requested bool   `json:"asked" doc:"The controller has asked for it"`
 }
 
 // FlowRef is a flow with the names of its ends.

@@ -33,7 +33,7 @@ const looked inswitch.TimerID = 1 << 20
 func newBank(cfg epoch.Config, lengths []time.Duration, thresholds int, dev inswitch.Device, ask *[]poll.Event) (*bank, error) {
 	b := &bank{keep: len(lengths), ask: ask}
 	for _, length := range lengths {
-		cfg.Length = length
+		cfg.EpochLength = length
 		cfg.Epochs = max(2, int((remembered+length-1)/length))
 		p, err := epoch.New(cfg, dev)
 		if err != nil {
@@ -42,7 +42,7 @@ func newBank(cfg epoch.Config, lengths []time.Duration, thresholds int, dev insw
 		b.programs = append(b.programs, p)
 	}
 	for i := range (thresholds - 1) * len(lengths) {
-		b.programs = append(b.programs, b.programs[i%len(lengths)].Share())
+		b.programs = append(b.programs, b.programs[i%len(lengths)].ShareTelemetry())
 	}
 	return b, nil
 }
@@ -61,14 +61,14 @@ func (b *bank) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		for _, p := range b.programs[:b.keep] {
 			p.Observe(ev, act)
 		}
-	case ev.Timer == looked || ev.Timer == inswitch.Start:
+	case ev.Timer == looked || ev.Timer == inswitch.StartTimer:
 		for ; b.asked < len(*b.ask); b.asked++ {
 			who := (*b.ask)[b.asked]
 			v := b.variant(who)
-			b.programs[v].Ask(ev, act, who)
+			b.programs[v].RequestSnapshot(ev, act, who)
 			mark(act, v)
 		}
-		act.After(every, looked)
+		act.SetTimer(every, looked)
 	default:
 		v := int(ev.Timer) - 1
 		ev.Timer = 1

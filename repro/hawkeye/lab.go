@@ -190,8 +190,8 @@ func (r *run) attach() error {
 	host := simhost.DefaultConfig()
 	host.Carrier = mgmt
 	cfg := epoch.DefaultConfig()
-	cfg.Collect, cfg.Chunk = reading, simhost.Room(mgmt)
-	cfg.Flows, cfg.Evicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
+	cfg.ReadoutTime, cfg.ChunkBytes = reading, simhost.Room(mgmt)
+	cfg.FlowSlots, cfg.MaxEvicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
 	for _, id := range r.net.Fabric().Switches() {
 		b, err := newBank(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.ask)
 		if err != nil {
