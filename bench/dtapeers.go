@@ -237,7 +237,7 @@ func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 	}, nil
 }
 
-// installed tells whether a program of the system is there, and if not, why a
+// installed reports whether a program of the system is there, and if not, why a
 // line is skipped.
 func installed(name string) error {
 	if _, err := exec.LookPath(name); err != nil {

@@ -83,8 +83,8 @@ func newAlone(n int) (*alone, error) {
 	}
 	for _, k := range randomKeys(n) {
 		key := sketch.Pack4(&k)
-		if h, isNew := a.set.Add(&key, 1000); isNew {
-			a.set.Insert(&key, h, 1, 2)
+		if h, isNew := a.set.AddPacket(&key, 1000); isNew {
+			a.set.InsertFlow(&key, h, 1, 2)
 		}
 	}
 	if a.fs, err = assembleSet(1, 1, a.set, uint64(n)); err != nil {
@@ -104,7 +104,7 @@ func (a *alone) decode(n int) {
 	}
 }
 
-// takeFirst takes the flow of the first pure cell out, and tells whether there
+// takeFirst takes the flow of the first pure cell out, and reports whether there
 // was one.
 func (a *alone) takeFirst() bool {
 	for i := range a.work {
@@ -126,13 +126,13 @@ func (a *alone) takePass() (taken int) {
 }
 
 func (a *alone) take(i uint32) bool {
-	h, pure := sketch.Pure(a.set.Family(), a.set.Filter(), a.work, i)
+	h, pure := sketch.PureCell(a.set.Family(), a.set.Filter(), a.work, i)
 	if !pure {
 		return false
 	}
 	flow := a.work[i]
 	for t := range int(a.set.Family().Tables) {
-		a.work[a.set.Family().Cell(h, t)].Take(&flow)
+		a.work[a.set.Family().Cell(h, t)].Remove(&flow)
 	}
 	return true
 }
@@ -267,8 +267,8 @@ func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
 				n = max(1, n-1+2*r.IntN(2))
 			}
 			for range n {
-				if hash, isNew := sets[h.Node].Add(&packed, 1000); isNew {
-					sets[h.Node].Insert(&packed, hash, h.In, h.Out)
+				if hash, isNew := sets[h.Node].AddPacket(&packed, 1000); isNew {
+					sets[h.Node].InsertFlow(&packed, hash, h.In, h.Out)
 				}
 			}
 			packets[h.Node] += uint64(n)

@@ -132,7 +132,7 @@ func newEncoder(stream []model.FlowKey) (*encoder, error) {
 	}
 	e := &encoder{stream: stream, program: p, slot: model.Time(cfg.Slot)}
 	e.ev.Packet, e.ev.Switch = &inswitch.Packet{Size: 1000}, everywhere{}
-	e.wake(inswitch.Start)
+	e.wake(inswitch.StartTimer)
 	return e, nil
 }
 
@@ -155,7 +155,7 @@ func (e *encoder) export() {
 	e.ev.Now += e.slot - e.ev.Now%e.slot
 	for end := e.ev.Now + e.slot*9/10; e.ev.Now < end; {
 		e.wake(1)
-		e.ev.Now += model.Time(e.act.Timers[0].After)
+		e.ev.Now += model.Time(e.act.Timers[0].Delay)
 	}
 	e.ev.Stage = inswitch.Ingress
 }

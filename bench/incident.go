@@ -98,7 +98,7 @@ func shortFlows(f *topo.Fabric, n int) traffic.List {
 func (in *incident) attach(n *sim.Network) (map[model.NodeID]*epoch.Program, error) {
 	programs := map[model.NodeID]*epoch.Program{}
 	cfg := epoch.DefaultConfig()
-	cfg.Length = 200 * time.Microsecond
+	cfg.EpochLength = 200 * time.Microsecond
 	for _, id := range n.Fabric().Switches() {
 		p, err := epoch.New(cfg, simhost.Describe(n, id, 0))
 		if err != nil {
@@ -116,8 +116,8 @@ func (in *incident) attach(n *sim.Network) (map[model.NodeID]*epoch.Program, err
 func (in *incident) ask(p *epoch.Program, sw *sim.Switch) {
 	ev := inswitch.Event{Stage: inswitch.Timer, Now: sw.Clock(), Switch: ports{sw}}
 	var act inswitch.Actions
-	p.Ask(&ev, &act, in.event)
-	ev.Now, ev.Timer = ev.Now.Add(act.Timers[0].After), act.Timers[0].Timer
+	p.RequestSnapshot(&ev, &act, in.event)
+	ev.Now, ev.Timer = ev.Now.Add(act.Timers[0].Delay), act.Timers[0].Timer
 	act.Reset()
 	p.Observe(&ev, &act)
 	for _, r := range act.Reports {

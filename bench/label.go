@@ -119,7 +119,7 @@ func (l *labelled) pass() {
 	if l.act.Changes == 0 {
 		panic("bench: a port that is due does not label")
 	}
-	if _, err := label.Push(l.ring[l.turn%ringSize][:len(l.fresh)], &l.act.Item, l.act.How); err != nil {
+	if _, err := label.Push(l.ring[l.turn%ringSize][:len(l.fresh)], &l.act.LabelItem, l.act.LabelParams); err != nil {
 		panic("bench: " + err.Error())
 	}
 	l.act.Reset()

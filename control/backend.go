@@ -30,9 +30,9 @@ const maxListed = 100
 
 // NewBackend makes the front of a controller. Do runs a function in the
 // controller's goroutine and waits for it; the hub hears of what changes.
-func NewFront(c *Controller, do func(ctx context.Context, f func()) error, hub *api.EventHub) *Front {
-	f := &Front{c: c, do: do, hub: hub, counters: map[string]api.Counter{}}
-	c.verdict = f.heard
+func NewBackend(c *Controller, do func(ctx context.Context, f func()) error, hub *api.EventHub) *Backend {
+	f := &Backend{c: c, do: do, hub: hub, counters: map[string]api.Counter{}}
+	c.onVerdict = f.addVerdict
 	return f
 }
 

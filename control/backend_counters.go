@@ -13,7 +13,7 @@ import (
 )
 
 // AddCounter is part of api.CounterAdmin.
-func (f *Front) AddCounter(ctx context.Context, r api.CounterRequest) (one api.Counter, err error) {
+func (f *Backend) AddCounter(ctx context.Context, r api.CounterRequest) (one api.Counter, err error) {
 	asked := f.do(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -38,7 +38,7 @@ func (f *Front) AddCounter(ctx context.Context, r api.CounterRequest) (one api.C
 }
 
 // Counters is part of api.CounterAdmin: those of clients, with their last whole period.
-func (f *Front) Counters() []api.Counter {
+func (f *Backend) Counters() []api.Counter {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := []api.Counter{}
@@ -55,7 +55,7 @@ func (f *Front) Counters() []api.Counter {
 }
 
 // RemoveCounter is part of api.CounterAdmin.
-func (f *Front) RemoveCounter(_ context.Context, name string) error {
+func (f *Backend) RemoveCounter(_ context.Context, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, there := f.counters[name]; !there {

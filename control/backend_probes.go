@@ -50,7 +50,7 @@ func (f *Backend) StartProbe(ctx context.Context, r api.ProbeRequest) (out api.P
 		f.probes = pushNewest(f.probes, one)
 		out = *one
 		f.mu.Unlock()
-		f.c.scheduleAfter(takes+2*f.c.cfg.Traces.Trace.Close, func() {
+		f.c.scheduleAfter(takes+2*f.c.cfg.Traces.Trace.CloseAfter, func() {
 			f.c.desk.Close(q)
 			f.mu.Lock()
 			finish(one)

@@ -14,7 +14,7 @@ import (
 )
 
 // RequestDiagnosis is part of api.Diagnoser.
-func (f *Front) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ time.Time) (id string, err error) {
+func (f *Backend) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ time.Time) (id string, err error) {
 	asked := f.do(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -29,8 +29,8 @@ func (f *Front) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ time
 			return
 		}
 		f.next++
-		one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: f.c.time(f.c.now)}
-		f.complaints = push(f.complaints, one)
+		one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: f.c.wallTime(f.c.now)}
+		f.complaints = pushNewest(f.complaints, one)
 		id = one.ID
 		f.c.scheduleAfter(f.c.cfg.VerdictTimeout, func() {
 			f.mu.Lock()
@@ -45,12 +45,12 @@ func (f *Front) RequestDiagnosis(ctx context.Context, flow model.FlowKey, _ time
 }
 
 // AddCompleted is part of api.Diagnoser.
-func (f *Front) AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
+func (f *Backend) AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next++
 	one := &api.DiagnosisRequest{ID: "c" + strconv.Itoa(f.next), Flow: flow, Time: at, Done: true, Diagnoses: found}
-	f.complaints = push(f.complaints, one)
+	f.complaints = pushNewest(f.complaints, one)
 	return one.ID
 }
 
@@ -70,10 +70,10 @@ func (f *Backend) addVerdict(v *diagnose.Verdict, r *record.Diagnosis) {
 }
 
 // DiagnosisRequests is part of api.Diagnoser.
-func (f *Front) DiagnosisRequests() []api.DiagnosisRequest { return newest(f, &f.complaints) }
+func (f *Backend) DiagnosisRequests() []api.DiagnosisRequest { return newestFirst(f, &f.complaints) }
 
 // DiagnosisRequest is part of api.Diagnoser.
-func (f *Front) DiagnosisRequest(_ context.Context, id string) (api.DiagnosisRequest, error) {
+func (f *Backend) DiagnosisRequest(_ context.Context, id string) (api.DiagnosisRequest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.IndexFunc(f.complaints, func(c *api.DiagnosisRequest) bool { return c.ID == id })

@@ -25,8 +25,8 @@ import (
 
 // Config is what a Controller goes by.
 type Config struct {
-	Intent *topo.Intent
-	ListPlan  ListPlan
+	Intent   *topo.Intent
+	ListPlan ListPlan
 	// Epoch is the wall's time at which the fabric's clocks show 0.
 	Epoch time.Time
 
@@ -70,13 +70,13 @@ func DefaultConfig(in *topo.Intent) Config {
 	f := in.At(0).Fabric()
 	return Config{
 		Intent: in, ListPlan: DefaultListPlan(len(f.Nodes())),
-		Flows:     flowwatch.DefaultConfig(in),
-		Ports:     portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
-		Traces:    tracewatch.DefaultConfig(in),
-		Causes:    rootcause.DefaultConfig(in),
-		Probes:    probe.DefaultConfig(),
-		Incidents: incident.DefaultConfig(),
-		SampleInterval:    time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
+		Flows:          flowwatch.DefaultConfig(in),
+		Ports:          portwatch.Config{Board: coverage.DefaultConfig(f), Window: 10 * time.Millisecond, Keep: 100},
+		Traces:         tracewatch.DefaultConfig(in),
+		Causes:         rootcause.DefaultConfig(in),
+		Probes:         probe.DefaultConfig(),
+		Incidents:      incident.DefaultConfig(),
+		SampleInterval: time.Millisecond, BalanceSlots: 5, LossShare: 1e-3, LossPackets: 3, StallShare: 0.2, DeepQueue: 20 * model.KB,
 		SilentAfter: 100 * time.Millisecond,
 		// Switches take a tenth of a second to tell what they remember.
 		VerdictTimeout: 400 * time.Millisecond,
@@ -130,32 +130,32 @@ type Controller struct {
 	desk   *probe.Desk
 	causes *rootcause.Watch
 
-	now         model.Time
-	balanceWindow     balanceWindow
-	meter       portMeter
-	batch       record.Batch
-	stats       Stats
-	view        *View
-	drawings    drawingCache
-	verdicts    uint64
-	lastVerdict map[verdictKind]recordedVerdict
+	now           model.Time
+	balanceWindow balanceWindow
+	meter         portMeter
+	batch         record.Batch
+	stats         Stats
+	view          *View
+	drawings      drawingCache
+	verdicts      uint64
+	lastVerdict   map[verdictKind]recordedVerdict
 	onVerdict     func(v *diagnose.Verdict, r *record.Diagnosis) // hears of each; nil: nobody
-	recentLosses        recentLosses
-	lastView       model.Time // when the last snapshot was made
-	liveness     livenessTable
+	recentLosses  recentLosses
+	lastView      model.Time // when the last snapshot was made
+	liveness      livenessTable
 
-	timers   []timer
-	requested   map[evidenceRequest]model.Time
-	actions map[uint64][]api.Action // by incident
-	closed  []uint64                // incidents that are, and have an account still; oldest first
+	timers    []timer
+	requested map[evidenceRequest]model.Time
+	actions   map[uint64][]api.Action // by incident
+	closed    []uint64                // incidents that are, and have an account still; oldest first
 }
 
 // Stats account for reports by kind.
 type Stats struct {
-	Reports   [numKinds]uint64
-	Refused   [numKinds]uint64 // no use could be made of them
+	Reports     [numKinds]uint64
+	Refused     [numKinds]uint64 // no use could be made of them
 	UnknownList uint64           // to lists that are nobody's
-	Flowsets  flowwatch.Stats  // what became of those that chunks make up
+	Flowsets    flowwatch.Stats  // what became of those that chunks make up
 }
 
 // Kind is a kind of report.

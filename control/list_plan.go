@@ -1,20 +1,17 @@
 package control
 
 import (
-	"fmt"
-
 	"github.com/weft-telemetry/weft/collect/list"
-	"github.com/weft-telemetry/weft/collect/translate"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
 // ListPlan says to which lists switches append what. Devices and controller must
 // agree on it. A kind with no list is not listened to.
-type Lists struct {
-	Flowsets Range // one list per switch, by its id
-	Labels   Range
-	Mirrors  Range // one per analyzer
-	Epochs   Range
+type ListPlan struct {
+	Flowsets ListRange // one list per switch, by its id
+	Labels   ListRange
+	Mirrors  ListRange // one per analyzer
+	Epochs   ListRange
 	// DiagnosisRequests have the polls that hosts send about slow flows, so that what
 	// switches tell in answer to them can be told whose it is.
 	DiagnosisRequests ListRange
@@ -27,7 +24,9 @@ type ListRange struct {
 }
 
 // contains tells whether a list is in the range.
-func (r ListRange) contains(l dta.ListID) bool { return l >= r.First && l < r.First+dta.ListID(r.Count) }
+func (r ListRange) contains(l dta.ListID) bool {
+	return l >= r.First && l < r.First+dta.ListID(r.Count)
+}
 
 // end is the list behind the range.
 func (r ListRange) end() int { return int(r.First) + r.Count }

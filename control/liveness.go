@@ -18,11 +18,11 @@ import (
 // Whatever a report is about, it shows that its switch and the way from there
 // work.
 type livenessTable struct {
-	fabric *topo.Fabric
-	lastSeen     [][numKinds]model.Time // by node
-	mirror mirror.Mirror
-	export label.Export
-	chunk  epoch.Chunk
+	fabric   *topo.Fabric
+	lastSeen [][numKinds]model.Time // by node
+	mirror   mirror.Mirror
+	export   label.Export
+	chunk    epoch.Chunk
 }
 
 func newLivenessTable(f *topo.Fabric) livenessTable {
@@ -64,7 +64,7 @@ func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {
 }
 
 // list tells of all switches and kinds that were heard.
-func (h *hearing) list(now model.Time) []api.ReportAge {
+func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 	list := make([]api.ReportAge, 0, len(h.at))
 	for id := range h.at {
 		for k, at := range h.at[id] {
@@ -82,8 +82,8 @@ func (h *hearing) list(now model.Time) []api.ReportAge {
 // AddLiveness fills in what is heard of switches, source by source. One that was heard
 // and has fallen silent makes the health degraded.
 func (v *View) Hear(h *api.Health) {
-	v.looked.Store(true)
-	h.ReportAges = *v.heard.Load()
+	v.requested.Store(true)
+	h.ReportAges = *v.liveness.Load()
 	h.Sources, h.Silent = []api.SourceHealth{}, []string{}
 	limit := float64(v.silent) / float64(time.Millisecond)
 	newest := map[string]float64{}

@@ -145,7 +145,7 @@ func (c *Controller) samplePorts(now model.Time) {
 // since the last sample.
 func (c *Controller) sampleLabelledPorts(now model.Time, span time.Duration) {
 	board := c.ports.Board()
-	for _, p := range board.Known() {
+	for _, p := range board.ReportedPorts() {
 		if _, counted := c.meter.last[p]; counted {
 			continue
 		}

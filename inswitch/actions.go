@@ -26,15 +26,15 @@ type Actions struct {
 	Changes Changes
 	DSCP    uint8        // under ChangeDSCP
 	ECN     uint8        // under ChangeECN
-	Item    label.Item   // under PushLabel
-	How     label.Params // under PushLabel
+	LabelItem    label.Item   // under PushLabel
+	LabelParams     label.Params // under PushLabel
 
 	Reports []dta.Report
 	Clones  []Clone
 	Sends   []Send
-	Timers  []Wakeup
+	Timers  []TimerRequest
 
-	used bool
+	pending bool
 }
 
 // Verdict says how it goes on with a packet.
@@ -45,7 +45,7 @@ type Verdict uint8
 const (
 	Pass  Verdict = iota
 	Drop          // lost, and counted so
-	Taken         // the program has used it up, as it does with a poll; no loss
+	Consumed         // the program has used it up, as it does with a poll; no loss
 )
 
 // Changes of a packet, as a set. A host makes them in the order of the
@@ -84,57 +84,57 @@ type Send struct {
 	Control   bool // by the queue that PFC never pauses
 }
 
-// Wakeup asks for an event at Timer.
-type Wakeup struct {
-	After time.Duration // by the switch's clock, from this event on
+// TimerRequest asks for an event at Timer.
+type TimerRequest struct {
+	Delay time.Duration // by the switch's clock, from this event on
 	Timer TimerID
 }
 
 // Drop ends the packet: it is lost.
-func (a *Actions) Drop() { a.Verdict, a.used = Drop, true }
+func (a *Actions) Drop() { a.Verdict, a.pending = Drop, true }
 
-// Take ends the packet: the program has used it up.
-func (a *Actions) Take() { a.Verdict, a.used = Taken, true }
+// Consume ends the packet: the program has used it up.
+func (a *Actions) Consume() { a.Verdict, a.pending = Consumed, true }
 
 // SetDSCP rewrites the code point, 6 bits, of the first IP header.
-func (a *Actions) SetDSCP(v uint8) { a.DSCP, a.Changes, a.used = v&63, a.Changes|ChangeDSCP, true }
+func (a *Actions) SetDSCP(v uint8) { a.DSCP, a.Changes, a.pending = v&63, a.Changes|ChangeDSCP, true }
 
 // SetECN rewrites the congestion bits of the first IP header.
-func (a *Actions) SetECN(v uint8) { a.ECN, a.Changes, a.used = v&3, a.Changes|ChangeECN, true }
+func (a *Actions) SetECN(v uint8) { a.ECN, a.Changes, a.pending = v&3, a.Changes|ChangeECN, true }
 
-// Push puts a label on the packet, which grows by label.FirstGrowth or
+// PushLabel puts a label on the packet, which grows by label.FirstGrowth or
 // label.ItemSize, and returns it for the program to fill in. Ask
-// Packet.MayLabel first: a label that finds no room is counted by the host,
+// Packet.CanPushLabel first: a label that finds no room is counted by the host,
 // and the program learns nothing.
-func (a *Actions) Push(how label.Params) *label.Item {
+func (a *Actions) PushLabel(how label.Params) *label.Item {
 	a.Changes |= PushLabel
-	a.Item, a.How, a.used = label.Item{}, how, true
-	return &a.Item
+	a.LabelItem, a.LabelParams, a.pending = label.Item{}, how, true
+	return &a.LabelItem
 }
 
-// Strip takes all labels off. Read them with Packet.Labels before; a report may
+// StripLabels takes all labels off. Read them with Packet.Labels before; a report may
 // point into them.
-func (a *Actions) Strip() { a.Changes, a.used = a.Changes|StripLabels, true }
+func (a *Actions) StripLabels() { a.Changes, a.pending = a.Changes|StripLabels, true }
 
 // Clone sends copies of the packet.
-func (a *Actions) Clone(c Clone) { a.Clones, a.used = append(a.Clones, c), true }
+func (a *Actions) Clone(c Clone) { a.Clones, a.pending = append(a.Clones, c), true }
 
 // Send sends a packet of the switch's own.
-func (a *Actions) Send(s Send) { a.Sends, a.used = append(a.Sends, s), true }
+func (a *Actions) Send(s Send) { a.Sends, a.pending = append(a.Sends, s), true }
 
 // Report sends a report to the collector.
-func (a *Actions) Report(r dta.Report) { a.Reports, a.used = append(a.Reports, r), true }
+func (a *Actions) Report(r dta.Report) { a.Reports, a.pending = append(a.Reports, r), true }
 
-// After asks for an event at Timer when the switch's clock has gone on by d.
-func (a *Actions) After(d time.Duration, id TimerID) {
-	a.Timers, a.used = append(a.Timers, Wakeup{d, id}), true
+// SetTimer asks for an event at Timer when the switch's clock has gone on by d.
+func (a *Actions) SetTimer(d time.Duration, id TimerID) {
+	a.Timers, a.pending = append(a.Timers, TimerRequest{d, id}), true
 }
 
-// Used tells whether anything is to be done.
-func (a *Actions) Used() bool { return a.used }
+// Pending tells whether anything is to be done.
+func (a *Actions) Pending() bool { return a.pending }
 
 // Reset forgets all actions and keeps the memory.
 func (a *Actions) Reset() {
-	a.Verdict, a.Changes, a.used = Pass, 0, false
+	a.Verdict, a.Changes, a.pending = Pass, 0, false
 	a.Reports, a.Clones, a.Sends, a.Timers = a.Reports[:0], a.Clones[:0], a.Sends[:0], a.Timers[:0]
 }

@@ -25,12 +25,12 @@ type Stages uint8
 
 // Parts of a stage, in a set, for programs that need not see the rest of it.
 const (
-	Strange Stages = 1 << (7 - iota) // Ingress, of packets that are not IP: frames of a program's own
-	Waiting                          // Dequeue, of packets that had to wait
+	NonIPIngress Stages = 1 << (7 - iota) // Ingress, of packets that are not IP: frames of a program's own
+	QueuedDequeue                          // Dequeue, of packets that had to wait
 )
 
-// At makes a set.
-func At(list ...Stage) (s Stages) {
+// StageSet makes a set.
+func StageSet(list ...Stage) (s Stages) {
 	for _, x := range list {
 		s |= 1 << x
 	}
@@ -57,14 +57,14 @@ type Event struct {
 	// Queue is the packet's queue at Out: at Enqueue without the packet, at
 	// Dequeue what it leaves behind. Not set at other stages.
 	Queue Queue
-	// Passes says, at Enqueue and Dequeue, that the packet does not wait: it
+	// BypassesQueue says, at Enqueue and Dequeue, that the packet does not wait: it
 	// leaves at once, and its queue is empty. A host that does not know this at
 	// Enqueue never says it.
-	Passes bool
-	// At Dequeue: since the packet arrived, and what was in its queue when it
+	BypassesQueue bool
+	// StageSet Dequeue: since the packet arrived, and what was in its queue when it
 	// joined.
-	Wait  time.Duration
-	Ahead model.Bytes
+	Latency  time.Duration
+	DepthAtEnqueue model.Bytes
 
 	Pause Pause   // at PFC
 	Timer TimerID // at Timer
@@ -87,17 +87,17 @@ type Pause struct {
 	Time    [8]time.Duration // how long to pause; 0 resumes
 }
 
-// Of tells what the frame says about one class, if anything.
-func (p *Pause) Of(class model.Priority) (time.Duration, bool) {
+// ForClass tells what the frame says about one class, if anything.
+func (p *Pause) ForClass(class model.Priority) (time.Duration, bool) {
 	return p.Time[class&7], p.Classes>>(class&7)&1 != 0
 }
 
 // TimerID tells a program's timers apart. Programs do not share them.
 type TimerID uint32
 
-// Start is the timer that fires once for every program that names Timer, when
+// StartTimer is the timer that fires once for every program that names Timer, when
 // its host starts. Programs number their own from 1.
-const Start TimerID = 0
+const StartTimer TimerID = 0
 
 // Switch is what a program may ask about the switch it runs in. The host
 // implements it once; asking costs a table look-up.
@@ -121,7 +121,7 @@ type Device struct {
 // Port is one port of a Device.
 type Port struct {
 	Rate model.Rate
-	Host bool // a host is at the other end: labels come off here
+	FacesHost bool // a host is at the other end: labels come off here
 }
 
 // Port returns a port by number. A number that is not there, such as 0, gives a

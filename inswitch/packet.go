@@ -39,14 +39,14 @@ type Packet struct {
 	Source
 }
 
-// IP tells whether the packet is one.
-func (p *Packet) IP() bool {
+// IsIP tells whether the packet is one.
+func (p *Packet) IsIP() bool {
 	return p.EtherType == packet.TypeIPv4 || p.EtherType == packet.TypeIPv6
 }
 
-// Bare is the packet's size without labels: on this figure all switches on
+// UnlabeledSize is the packet's size without labels: on this figure all switches on
 // its way agree.
-func (p *Packet) Bare() int32 {
+func (p *Packet) UnlabeledSize() int32 {
 	if p.LabelCount == 0 {
 		return p.Size
 	}
@@ -58,12 +58,12 @@ type Kind uint8
 
 // Kinds of packet.
 const (
-	Plain  Kind = iota // not RDMA
+	NotRDMA  Kind = iota // not RDMA
 	Data               // RoCEv2: payload and requests, all that is not below
 	Ack                // acknowledgement
 	Nak                // refusal: something is missing
 	CNP                // congestion notification
-	Manage             // connection management: a datagram to queue pair 1
+	ConnectionManagement             // connection management: a datagram to queue pair 1
 )
 
 // Source is the packet itself, where its host keeps it. Every method is for
@@ -75,9 +75,9 @@ type Source interface {
 	// Labels returns the packet's labels, read where they lie: valid until the
 	// program returns. What is not a proper block is no label.
 	Labels() label.Block
-	// MayLabel returns nil if Actions.Push will succeed, else what label.Push
+	// CanPushLabel returns nil if Actions.Push will succeed, else what label.Push
 	// would complain about.
-	MayLabel(how label.Params) error
+	CanPushLabel(how label.Params) error
 	// AppendFrame appends the frame as a wire would carry it at this point,
 	// from its Ethernet header on and cut to limit bytes; 0 means all of it.
 	AppendFrame(b []byte, limit int) []byte

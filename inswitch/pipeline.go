@@ -14,12 +14,12 @@ type Program interface {
 	Observe(ev *Event, act *Actions)
 }
 
-// Host carries out actions. The data plane implements it.
+// FacesHost carries out actions. The data plane implements it.
 type Host interface {
-	// Do carries out what a program wants, save the verdict. Program is its
+	// Execute carries out what a program wants, save the verdict. Program is its
 	// number in the pipeline; its timers come back to Pipeline.Wake with it.
-	// After a change of the packet, ev.Packet shows what is now true.
-	Do(program int, ev *Event, act *Actions)
+	// SetTimer a change of the packet, ev.Packet shows what is now true.
+	Execute(program int, ev *Event, act *Actions)
 }
 
 // Pipeline runs the programs of one switch in a fixed order, the same at every
@@ -33,8 +33,8 @@ type Host interface {
 type Pipeline struct {
 	programs []Program
 	at       [numStages]*Step // the first
-	strange  *Step            // the first at Ingress for what is not IP
-	passing  *Step            // the first at Dequeue for what did not wait
+	nonIP  *Step            // the first at Ingress for what is not IP
+	bypass  *Step            // the first at Dequeue for what did not wait
 	stages   Stages
 	act      Actions
 }
@@ -54,17 +54,17 @@ func NewPipeline(programs ...Program) *Pipeline {
 	for i, p := range slices.Backward(programs) {
 		s := p.Stages()
 		for stage := range numStages {
-			if s.Has(stage) || stage == Dequeue && s&Waiting != 0 {
+			if s.Has(stage) || stage == Dequeue && s&QueuedDequeue != 0 {
 				pl.at[stage] = &Step{p, i, pl.at[stage]}
-				pl.stages |= At(stage)
+				pl.stages |= StageSet(stage)
 			}
 		}
-		if s.Has(Ingress) || s&Strange != 0 {
-			pl.strange = &Step{p, i, pl.strange}
-			pl.stages |= At(Ingress)
+		if s.Has(Ingress) || s&NonIPIngress != 0 {
+			pl.nonIP = &Step{p, i, pl.nonIP}
+			pl.stages |= StageSet(Ingress)
 		}
 		if s.Has(Dequeue) {
-			pl.passing = &Step{p, i, pl.passing}
+			pl.bypass = &Step{p, i, pl.bypass}
 		}
 	}
 	return pl
@@ -82,51 +82,51 @@ func (pl *Pipeline) Programs() []Program { return pl.programs }
 func (pl *Pipeline) Run(ev *Event, host Host) Verdict {
 	s := pl.at[ev.Stage]
 	switch {
-	case ev.Stage == Ingress && !ev.Packet.IP():
-		s = pl.strange
-	case ev.Stage == Dequeue && ev.Passes:
-		s = pl.passing
+	case ev.Stage == Ingress && !ev.Packet.IsIP():
+		s = pl.nonIP
+	case ev.Stage == Dequeue && ev.BypassesQueue:
+		s = pl.bypass
 	}
 	return s.Run(ev, &pl.act, host)
 }
 
-// First is where Run begins at a stage, but for packets that Strange and Passing
+// FirstStep is where Run begins at a stage, but for packets that Strange and Passing
 // are for. A host that knows which packet it has may keep these and run them
 // itself.
-func (pl *Pipeline) First(stage Stage) *Step { return pl.at[stage] }
+func (pl *Pipeline) FirstStep(stage Stage) *Step { return pl.at[stage] }
 
-// Strange is First for packets at Ingress that are not IP.
-func (pl *Pipeline) Strange() *Step { return pl.strange }
+// NonIPIngress is First for packets at Ingress that are not IP.
+func (pl *Pipeline) FirstNonIPStep() *Step { return pl.nonIP }
 
-// Passing is First for packets at Dequeue that did not wait.
-func (pl *Pipeline) Passing() *Step { return pl.passing }
+// FirstBypassStep is First for packets at Dequeue that did not wait.
+func (pl *Pipeline) FirstBypassStep() *Step { return pl.bypass }
 
 // Run shows an event to this program and those behind it. The actions are the
 // host's memory, empty before and after.
 func (s *Step) Run(ev *Event, act *Actions, host Host) Verdict {
 	for ; s != nil; s = s.next {
-		if s.program.Observe(ev, act); !act.used {
+		if s.program.Observe(ev, act); !act.pending {
 			continue
 		}
-		if v := settle(s.number, ev, act, host); v != Pass && ev.Stage != PFC {
+		if v := execute(s.number, ev, act, host); v != Pass && ev.Stage != PFC {
 			return v
 		}
 	}
 	return Pass
 }
 
-// Wake shows an event at Timer to the one program it is for. When a host
+// RunTimer shows an event at Timer to the one program it is for. When a host
 // starts, it wakes every program of stage Timer with the timer Start.
-func (pl *Pipeline) Wake(program int, ev *Event, host Host) {
+func (pl *Pipeline) RunTimer(program int, ev *Event, host Host) {
 	pl.programs[program].Observe(ev, &pl.act)
-	if pl.act.used {
-		settle(program, ev, &pl.act, host)
+	if pl.act.pending {
+		execute(program, ev, &pl.act, host)
 	}
 }
 
-func settle(program int, ev *Event, act *Actions, host Host) Verdict {
+func execute(program int, ev *Event, act *Actions, host Host) Verdict {
 	v := act.Verdict
-	host.Do(program, ev, act)
+	host.Execute(program, ev, act)
 	act.Reset()
 	return v
 }

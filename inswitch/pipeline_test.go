@@ -25,7 +25,7 @@ func (p scripted) Observe(ev *Event, act *Actions) { p.do(ev, act) }
 // one thing that programs behind can see.
 type transcript []string
 
-func (h *transcript) Do(program int, ev *Event, act *Actions) {
+func (h *transcript) Execute(program int, ev *Event, act *Actions) {
 	line := fmt.Sprintf("program %d:", program)
 	for _, r := range act.Reports {
 		line += fmt.Sprintf(" report %s;", r.Data)
@@ -41,7 +41,7 @@ func (h *transcript) Do(program int, ev *Event, act *Actions) {
 		line += fmt.Sprintf(" dscp %d;", act.DSCP)
 	}
 	for _, t := range act.Timers {
-		line += fmt.Sprintf(" timer %d after %v;", t.Timer, t.After)
+		line += fmt.Sprintf(" timer %d after %v;", t.Timer, t.Delay)
 	}
 	*h = append(*h, line)
 }
@@ -54,17 +54,17 @@ func TestProgramsRunInOrderAndSeeEarlierChanges(t *testing.T) {
 		}
 	}
 	pl := NewPipeline(
-		scripted{At(Ingress, Dequeue), look("first")},
-		scripted{At(Ingress), func(ev *Event, act *Actions) {
+		scripted{StageSet(Ingress, Dequeue), look("first")},
+		scripted{StageSet(Ingress), func(ev *Event, act *Actions) {
 			act.SetDSCP(12)
 			act.Report(dta.Report{Data: []byte("r")})
 			act.Clone(Clone{Ports: []model.PortID{2, 3}, Limit: 64})
 			act.Send(Send{Ports: []model.PortID{1}, Content: []byte("s")})
-			act.After(time.Second, 5)
+			act.SetTimer(time.Second, 5)
 		}},
-		scripted{At(Ingress, Timer), look("third")},
+		scripted{StageSet(Ingress, Timer), look("third")},
 	)
-	if want := At(Ingress, Dequeue, Timer); pl.Stages() != want {
+	if want := StageSet(Ingress, Dequeue, Timer); pl.Stages() != want {
 		t.Errorf("Stages() = %b; want %b", pl.Stages(), want)
 	}
 	var host transcript
@@ -96,9 +96,9 @@ func TestPartsOfStages(t *testing.T) {
 		return scripted{stages, func(*Event, *Actions) { seen += name }}
 	}
 	pl := NewPipeline(
-		program("s", Strange), program("i", At(Ingress)), program("w", Waiting), program("d", At(Dequeue)), program("e", At(Enqueue)),
+		program("s", NonIPIngress), program("i", StageSet(Ingress)), program("w", QueuedDequeue), program("d", StageSet(Dequeue)), program("e", StageSet(Enqueue)),
 	)
-	if want := At(Ingress, Enqueue, Dequeue); pl.Stages() != want {
+	if want := StageSet(Ingress, Enqueue, Dequeue); pl.Stages() != want {
 		t.Errorf("Stages() = %b; want %b", pl.Stages(), want)
 	}
 	for name, tc := range map[string]struct {
@@ -109,8 +109,8 @@ func TestPartsOfStages(t *testing.T) {
 		"IPv6":    {Event{Stage: Ingress, Packet: &Packet{EtherType: 0x86dd}}, "i"},
 		"poll":    {Event{Stage: Ingress, Packet: &Packet{EtherType: 0x88b5}}, "si"},
 		"waited":  {Event{Stage: Dequeue, Packet: &Packet{}}, "wd"},
-		"passes":  {Event{Stage: Dequeue, Passes: true, Packet: &Packet{}}, "d"},
-		"enqueue": {Event{Stage: Enqueue, Passes: true, Packet: &Packet{}}, "e"},
+		"passes":  {Event{Stage: Dequeue, BypassesQueue: true, Packet: &Packet{}}, "d"},
+		"enqueue": {Event{Stage: Enqueue, BypassesQueue: true, Packet: &Packet{}}, "e"},
 	} {
 		seen = ""
 		if pl.Run(&tc.ev, nothing{}); seen != tc.want {
@@ -127,15 +127,15 @@ func TestVerdictEndsThePacketButNotAPauseFrame(t *testing.T) {
 		seen  int // events that the program behind sees
 	}{
 		"drop":        {Enqueue, (*Actions).Drop, Drop, 0},
-		"take":        {Enqueue, (*Actions).Take, Taken, 0},
+		"take":        {Enqueue, (*Actions).Consume, Consumed, 0},
 		"pass":        {Enqueue, func(*Actions) {}, Pass, 1},
 		"pause frame": {PFC, (*Actions).Drop, Pass, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := 0
 			pl := NewPipeline(
-				scripted{At(tc.stage), func(_ *Event, act *Actions) { tc.do(act) }},
-				scripted{At(tc.stage), func(*Event, *Actions) { seen++ }},
+				scripted{StageSet(tc.stage), func(_ *Event, act *Actions) { tc.do(act) }},
+				scripted{StageSet(tc.stage), func(*Event, *Actions) { seen++ }},
 			)
 			var host transcript
 			if got := pl.Run(&Event{Stage: tc.stage, Packet: &Packet{}}, &host); got != tc.want || seen != tc.seen {
@@ -148,14 +148,14 @@ func TestVerdictEndsThePacketButNotAPauseFrame(t *testing.T) {
 func TestWakeReachesOneProgram(t *testing.T) {
 	var woken []string
 	program := func(name string) Program {
-		return scripted{At(Timer), func(ev *Event, act *Actions) {
+		return scripted{StageSet(Timer), func(ev *Event, act *Actions) {
 			woken = append(woken, fmt.Sprintf("%s by %d", name, ev.Timer))
-			act.After(time.Millisecond, ev.Timer+1)
+			act.SetTimer(time.Millisecond, ev.Timer+1)
 		}}
 	}
 	pl := NewPipeline(program("a"), program("b"))
 	var host transcript
-	pl.Wake(1, &Event{Stage: Timer, Timer: Start}, &host)
+	pl.RunTimer(1, &Event{Stage: Timer, Timer: StartTimer}, &host)
 	if diff := cmp.Diff([]string{"b by 0"}, woken); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
 	}
@@ -166,41 +166,41 @@ func TestWakeReachesOneProgram(t *testing.T) {
 
 func TestViewAndDevice(t *testing.T) {
 	p := Packet{Size: 1000}
-	if p.Bare() != 1000 {
-		t.Errorf("Bare() of a packet without labels = %d; want 1000", p.Bare())
+	if p.UnlabeledSize() != 1000 {
+		t.Errorf("Bare() of a packet without labels = %d; want 1000", p.UnlabeledSize())
 	}
 	p.Size, p.LabelCount = 1000+label.FirstGrowth+label.ItemSize, 2
-	if p.Bare() != 1000 {
-		t.Errorf("Bare() of a packet with 2 labels = %d; want 1000", p.Bare())
+	if p.UnlabeledSize() != 1000 {
+		t.Errorf("Bare() of a packet with 2 labels = %d; want 1000", p.UnlabeledSize())
 	}
-	d := Device{Ports: []Port{{Rate: model.Gbps}, {Host: true}}}
-	if d.Port(1).Rate != model.Gbps || !d.Port(2).Host || d.Port(0) != (Port{}) || d.Port(3) != (Port{}) {
+	d := Device{Ports: []Port{{Rate: model.Gbps}, {FacesHost: true}}}
+	if d.Port(1).Rate != model.Gbps || !d.Port(2).FacesHost || d.Port(0) != (Port{}) || d.Port(3) != (Port{}) {
 		t.Errorf("ports 0 to 3 = %v %v %v %v; want none, 1Gb/s, host, none", d.Port(0), d.Port(1), d.Port(2), d.Port(3))
 	}
 	pause := Pause{Classes: 1 << 3}
 	pause.Time[3] = time.Microsecond
-	if d, ok := pause.Of(3); d != time.Microsecond || !ok {
+	if d, ok := pause.ForClass(3); d != time.Microsecond || !ok {
 		t.Errorf("Of(3) = %v, %v; want 1µs, true", d, ok)
 	}
-	if d, ok := pause.Of(4); ok {
+	if d, ok := pause.ForClass(4); ok {
 		t.Errorf("Of(4) = %v, true; want nothing said", d)
 	}
 }
 
 type nothing struct{}
 
-func (nothing) Do(int, *Event, *Actions) {}
+func (nothing) Execute(int, *Event, *Actions) {}
 
 func TestRunAllocatesNothing(t *testing.T) {
 	data, ports := []byte("data"), []model.PortID{1}
 	pl := NewPipeline(
-		scripted{At(Enqueue), func(*Event, *Actions) {}},
-		scripted{At(Enqueue), func(_ *Event, act *Actions) {
+		scripted{StageSet(Enqueue), func(*Event, *Actions) {}},
+		scripted{StageSet(Enqueue), func(_ *Event, act *Actions) {
 			act.Report(dta.Report{Primitive: dta.Append, Data: data})
 			act.Clone(Clone{Ports: ports})
 			act.Send(Send{Ports: ports, Content: data})
-			act.Push(label.Params{})
-			act.After(1, 1)
+			act.PushLabel(label.Params{})
+			act.SetTimer(1, 1)
 		}},
 	)
 	ev := &Event{Stage: Enqueue, Packet: &Packet{}}
@@ -228,5 +228,5 @@ func BenchmarkRun(b *testing.B) {
 
 type counter struct{ bytes int64 }
 
-func (c *counter) Stages() Stages                  { return At(Enqueue) }
+func (c *counter) Stages() Stages                  { return StageSet(Enqueue) }
 func (c *counter) Observe(ev *Event, act *Actions) { c.bytes += int64(ev.Packet.Size) }

@@ -122,7 +122,7 @@ func decodeKind(v tree.Value, into reflect.Value, what string) error {
 			into.SetInt(n)
 			return err
 		})
-	case reflect.Uint8, reflect.Uint16, reflect.Uint64:
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		want := fmt.Sprintf("a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-into.Type().Bits()))
 		return scalar(v, what, want, func(s string) error {
 			n, err := strconv.ParseUint(s, 10, into.Type().Bits())
@@ -140,26 +140,36 @@ func decodeKind(v tree.Value, into reflect.Value, what string) error {
 }
 
 func decodeStruct(v tree.Value, into reflect.Value, what string) error {
-	list, err := v.Entries(what)
+	fields, order := fieldsOf(into)
+	from, err := decodeFields(v, fields, order, what)
 	if err != nil {
 		return err
-	}
-	fields, order := fieldsOf(into)
-	from := &origin{Place: v.Place, keys: make(map[string]int, len(list))}
-	for _, e := range list {
-		field, ok := fields[e.Key]
-		if !ok {
-			return e.KeyPosition().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(order, ", "))
-		}
-		from.keys[e.Key] = e.Line
-		if err := decode(e.Value, field, e.Key); err != nil {
-			return err
-		}
 	}
 	if o, ok := into.Addr().Interface().(interface{ from() *origin }); ok {
 		*o.from() = *from
 	}
 	return nil
+}
+
+// decodeFields reads a mapping into pointers by key. order lists the keys for
+// errors.
+func decodeFields(v tree.Value, fields map[string]any, order []string, what string) (*origin, error) {
+	list, err := v.Entries(what)
+	if err != nil {
+		return nil, err
+	}
+	from := &origin{Place: v.Place, keys: make(map[string]int, len(list))}
+	for _, e := range list {
+		field, ok := fields[e.Key]
+		if !ok {
+			return nil, e.KeyPosition().Errorf("unknown key %q in %s, want one of %s", e.Key, what, strings.Join(order, ", "))
+		}
+		from.keys[e.Key] = e.Line
+		if err := decode(e.Value, field, e.Key); err != nil {
+			return nil, err
+		}
+	}
+	return from, nil
 }
 
 // fieldsOf lists pointers to the fields of a struct by key, those of embedded

@@ -13,7 +13,7 @@ import (
 const star = `duration: 500us
 topology: {generate: {kind: leaf-spine, leaves: 1, spines: 1, hosts: 9}}
 traffic:
-  - {kind: incast, receivers: h0, fanin: 8, bytes: 1MB, start: 1us, cc: off}
+  - {kind: incast, receivers: h0, fanin: 8, bytes: 1MB, start: 1us, congestion-control: off}
 `
 
 func notesOf(t *testing.T, text string) (notes string, r *Result) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/sim"
-	"github.com/weft-telemetry/weft/sim/dcqcn"
+	"github.com/weft-telemetry/weft/sim/congestion"
 	"github.com/weft-telemetry/weft/sim/traffic"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -62,8 +62,7 @@ func TestFabricSettings(t *testing.T) {
   pause-time: forever
   ecn: [{rate: 25G, kmin: 10KB, kmax: 40KB, pmax: 20%}]
   ecn-at: arrival
-  cc: none
-  dcqcn: {hai: 7Mb/s, preset: hpcc, clamp-target: on}
+  congestion-control: {hai: 7Mb/s, preset: hpcc, algorithm: dcqcn, clamp-target: on}
   cnp-interval: 0
   pacing: off
   window: fabric
@@ -75,25 +74,25 @@ func TestFabricSettings(t *testing.T) {
   tcp-rto: 200ms
   ideal: hpcc
 `)
-	control := dcqcn.HPCC()
+	control := congestion.HPCCSimDCQCN()
 	control.HAI, control.ClampTarget = 7*model.Mbps, true
 	want := sim.Config{
 		MTU: 4096, Overhead: 48, AckSize: 60, TTL: 9,
 		Buffer: 32 * model.MiB, HPCC: true, Reserve: model.KiB, Headroom: 90 * model.KB, AlphaShift: 2, ResumeOffset: 2 * model.KiB,
 		Xoff: 100 * model.KB, Xon: 90 * model.KB, LossyQueue: model.MB, NoPFC: true, Lossless: 1<<3 | 1<<4,
 		ECN: []sim.ECNParams{{Rate: 25 * model.Gbps, Kmin: 10 * model.KB, Kmax: 40 * model.KB, Pmax: 0.2}}, ECNAtEnq: true,
-		CC: sim.NoControl, DCQCN: control, Window: true, GlobalWindow: true, VarWindow: true,
+		Congestion: control, Window: true, GlobalWindow: true, VarWindow: true,
 		AckPerBytes: 4000, AckControl: true, NackGap: time.Microsecond, HPCCIdeal: true, TCPMinRTO: 200 * time.Millisecond,
 	}
 	if x := cmp.Diff(want, s.Sim); x != "" {
 		t.Errorf("settings (-want +got):\n%s", x)
 	}
-	// NS3, HPCCControl, TIMELY and DCTCP are for HPCC's own files.
-	if n := reflect.TypeFor[sim.Config]().NumField(); n != 37 {
-		t.Errorf("sim.Config has %d fields; want 37: give the new one a key in fabricSpec and a value above", n)
+	// NS3 is for HPCC's configuration files.
+	if n := reflect.TypeFor[sim.Config]().NumField(); n != 33 {
+		t.Errorf("sim.Config has %d fields; want 33: give the new one a key in fabricSpec and a value above", n)
 	}
-	if s := mustParse(t, ring+"fabric: {ecn: off, dcqcn: hpcc, window: path}\n"); s.Sim.ECN != nil || s.Sim.DCQCN != dcqcn.HPCC() || !s.Sim.Window || s.Sim.GlobalWindow {
-		t.Errorf("short forms: %+v; want no ECN, HPCC's constants, windows of paths", s.Sim)
+	if s := mustParse(t, ring+"fabric: {ecn: off, congestion-control: none, window: path}\n"); s.Sim.ECN != nil || s.Sim.Congestion != nil || !s.Sim.Window || s.Sim.GlobalWindow {
+		t.Errorf("short forms: %+v; want no ECN, no congestion control, windows of paths", s.Sim)
 	}
 }
 
@@ -114,7 +113,7 @@ func TestTraffic(t *testing.T) {
 		"kind: permutation": traffic.DefaultPermutation(),
 		"kind: permutation, stop: 5us, hosts: h1..h3": traffic.Permutation{Class: traffic.DefaultClass(), Hosts: []model.NodeID{1, 2, 3}, Stop: us(5)},
 		"kind: incast": traffic.DefaultIncast(),
-		"kind: incast, receivers: h5, senders: [h0..h2, h4], bytes: 1KB, start: 2us, jitter: 1us, rounds: 3, period: 9us, cc: off": traffic.Incast{
+		"kind: incast, receivers: h5, senders: [h0..h2, h4], bytes: 1KB, start: 2us, jitter: 1us, rounds: 3, period: 9us, congestion-control: off": traffic.Incast{
 			Class: traffic.Class{Priority: 3, NoCC: true}, Receivers: []model.NodeID{5}, Senders: []model.NodeID{0, 1, 2, 4},
 			Bytes: model.KB, Start: us(2), Jitter: time.Microsecond, Rounds: 3, Period: 9 * time.Microsecond,
 		},
@@ -291,7 +290,13 @@ func TestReference(t *testing.T) {
 	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(string(page), -1) {
 		written[m[1]] = true
 	}
-	want := append(figureNames(false), keysOf(&schema{}, &dcqcnFields{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{}, &serviceSpec{}, &moveSpec{}, &lateSpec{})...)
+	want := append(figureNames(false), keysOf(&schema{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{}, &serviceSpec{}, &moveSpec{}, &lateSpec{})...)
+	for _, a := range congestion.Algorithms() {
+		want = append(want, a.Name)
+		if p := a.Default(); p != nil {
+			want = append(want, keysOf(p)...)
+		}
+	}
 	for kind, spec := range trafficKinds {
 		want = append(append(want, kind), keysOf(spec())...)
 	}

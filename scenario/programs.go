@@ -52,7 +52,7 @@ func (s *flowsetSpec) program(p *Program) error {
 	p.ListPerSwitch = true
 	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
 		cfg := cfg
-		cfg.Seed, cfg.Lists, cfg.Chunk = g.Seed, g.List, g.Room
+		cfg.Seed, cfg.FirstList, cfg.ChunkBytes = g.Seed, g.List, g.Room
 		return flowset.New(dev, cfg)
 	}
 	return cfg.Check()
@@ -72,19 +72,19 @@ type epochSpec struct {
 
 func defaultEpoch() *epochSpec {
 	c := epoch.DefaultConfig()
-	return &epochSpec{Length: c.Length, Epochs: c.Epochs, Flows: c.Flows, Evicted: c.Evicted, Collect: c.Collect, Interval: c.Interval, Again: c.Again}
+	return &epochSpec{Length: c.EpochLength, Epochs: c.Epochs, Flows: c.FlowSlots, Evicted: c.MaxEvicted, Collect: c.ReadoutTime, Interval: c.SnapshotReuse, Again: c.PollDedupWindow}
 }
 
 func (s *epochSpec) program(p *Program) error {
 	cfg := epoch.DefaultConfig()
-	cfg.Length, cfg.Epochs, cfg.Flows, cfg.Evicted = s.Length, s.Epochs, s.Flows, s.Evicted
-	cfg.Collect, cfg.Interval, cfg.Again = s.Collect, s.Interval, s.Again
+	cfg.EpochLength, cfg.Epochs, cfg.FlowSlots, cfg.MaxEvicted = s.Length, s.Epochs, s.Flows, s.Evicted
+	cfg.ReadoutTime, cfg.SnapshotReuse, cfg.PollDedupWindow = s.Collect, s.Interval, s.Again
 	if !s.has("collect") {
-		cfg.Collect = epoch.CollectTime(s.Epochs)
+		cfg.ReadoutTime = epoch.ReadoutTimeFor(s.Epochs)
 	}
 	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
 		cfg := cfg
-		cfg.Seed, cfg.List, cfg.Chunk = g.Seed, g.List, min(cfg.Chunk, g.Room)
+		cfg.Seed, cfg.List, cfg.ChunkBytes = g.Seed, g.List, min(cfg.ChunkBytes, g.Room)
 		return epoch.New(cfg, dev)
 	}
 	return cfg.Check()

@@ -125,8 +125,8 @@ func (x *session) flowResults() []report.FlowResult {
 func (x *session) flowResult(id int) report.FlowResult {
 	key, spec := x.net.FlowKey(id)
 	transport := spec.Transport.String()
-	if spec.Transport == traffic.RDMA && x.s.Sim.CC == sim.DCQCN && !spec.NoCC {
-		transport = "dcqcn"
+	if spec.Transport == traffic.RDMA && x.s.Sim.Congestion != nil && !spec.NoCC {
+		transport = x.s.Sim.Congestion.Traits().Name
 	}
 	return report.FlowResult{
 		Src: x.fabric.Node(spec.Src).Name, Dst: x.fabric.Node(spec.Dst).Name, Key: key, Priority: spec.Priority,

@@ -119,7 +119,7 @@ topology:
     - {at: s0, to: h2, via: [s1]}
     - {at: s1, to: h0, via: [s2]}
     - {at: s2, to: h1, via: [s0]}
-fabric: {buffer: 500KB, cc: none, rto: 0}
+fabric: {buffer: 500KB, congestion-control: none, rto: 0}
 traffic:
   - {kind: persistent, pairs: [h0>h2, h1>h0, h2>h1], rate: 100Gb/s, start: 1us}
 `

@@ -127,6 +127,9 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	if s.Sim, err = sc.Fabric.config(); err != nil {
 		return nil, err
 	}
+	if err := sc.Fabric.checkINT(&s.Sim, doc.Fabric); err != nil {
+		return nil, err
+	}
 	if s.Keepalive, err = sc.BGP.interval(); err != nil {
 		return nil, err
 	}

@@ -158,7 +158,7 @@ func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 
 type nothingToDo struct{}
 
-func (nothingToDo) Stages() inswitch.Stages                    { return inswitch.At(inswitch.Ingress) }
+func (nothingToDo) Stages() inswitch.Stages                    { return inswitch.StageSet(inswitch.Ingress) }
 func (nothingToDo) Observe(*inswitch.Event, *inswitch.Actions) {}
 
 func TestTelemetryComplaints(t *testing.T) {

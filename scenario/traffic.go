@@ -72,7 +72,7 @@ type class struct {
 	Port      uint16            `yaml:"port"` // of the destination
 	IPv6      bool              `yaml:"ipv6"`
 	Rate      model.Rate        `yaml:"rate"`
-	CC        bool              `yaml:"cc"`
+	CC        bool              `yaml:"congestion-control"`
 }
 
 func classOf(c traffic.Class) class {

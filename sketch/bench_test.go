@@ -28,8 +28,8 @@ func BenchmarkAdd(b *testing.B) {
 		}
 		for i := 0; b.Loop(); i++ {
 			k := Pack4(&stream[i&(1<<18-1)])
-			if h, isNew := s.Add(&k, 1000); isNew {
-				s.Insert(&k, h, 1, 2)
+			if h, isNew := s.AddPacket(&k, 1000); isNew {
+				s.InsertFlow(&k, h, 1, 2)
 			}
 		}
 	})

@@ -1,6 +1,6 @@
 package sketch
 
-// Capacity measures what a table holds: it adds flows with random keys, one
+// MeasureCapacity measures what a table holds: it adds flows with random keys, one
 // after the other, and tells how many there were when decoding last succeeded.
 // A flow more never makes decoding easier, so the numbers are found by
 // halving, to the accuracy of one part in 4,096 of the table.
@@ -9,7 +9,7 @@ package sketch
 // core, after peeling, of no more flows than cells: with fewer equations than
 // unknowns no decoder can tell the counters, and in random tables the chance
 // that so many are not enough is small beside that of having too few.
-func (m *Meter) Capacity(g Geometry, seed uint64) (peel, solve int, err error) {
+func (m *CapacityMeter) MeasureCapacity(g Geometry, seed uint64) (peel, solve int, err error) {
 	f, err := NewFamily(g, seed)
 	if err != nil {
 		return 0, 0, err
@@ -45,8 +45,8 @@ func (m *Meter) Capacity(g Geometry, seed uint64) (peel, solve int, err error) {
 	return peel, solve, nil
 }
 
-// Meter is the memory of Capacity, for many measurements in a row.
-type Meter struct {
+// CapacityMeter is the memory of Capacity, for many measurements in a row.
+type CapacityMeter struct {
 	edges  []uint32 // the cells of each flow
 	degree []uint32 // flows of each cell
 	xor    []uint32 // of the flows' numbers
@@ -55,7 +55,7 @@ type Meter struct {
 
 // core peels the first n flows and returns what is left: flows, and cells that
 // hold any.
-func (m *Meter) core(k, n int) (flows, cells int) {
+func (m *CapacityMeter) core(k, n int) (flows, cells int) {
 	clear(m.degree)
 	clear(m.xor)
 	for e, c := range m.edges[:n*k] {

@@ -23,10 +23,10 @@ func (c *Cell[K]) Toggle(k *K, in, out model.PortID) {
 	c.Out ^= out
 }
 
-// Take removes a flow that is known to be in the cell, with what it is known
+// Remove removes a flow that is known to be in the cell, with what it is known
 // to have counted. Counts go round below zero, as unsigned numbers do: adding
 // the flow again restores them.
-func (c *Cell[K]) Take(flow *Cell[K]) {
+func (c *Cell[K]) Remove(flow *Cell[K]) {
 	c.Toggle(&flow.Key, flow.In, flow.Out)
 	c.Packets -= flow.Packets
 	c.Bytes -= flow.Bytes

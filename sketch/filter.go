@@ -41,7 +41,7 @@ func (b Filter) Has(f *Family, h Hash) bool {
 	return missing == 0
 }
 
-// Add sets the flow's bits.
+// AddPacket sets the flow's bits.
 func (b Filter) Add(f *Family, h Hash) {
 	for range f.groups {
 		word, mask := f.group(h.A)

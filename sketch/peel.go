@@ -5,11 +5,11 @@ package sketch
 // there. The memory is used again for every table.
 type Peeler[K Key] struct{ queue []uint32 }
 
-// Pure tells whether the cell at index i holds exactly one flow, and returns
+// PureCell tells whether the cell at index i holds exactly one flow, and returns
 // its hash. A flow count of 1 is not enough: a key that was never inserted can
 // be left over where counts are damaged or a false positive has hidden a flow.
 // The key must also hash to this very cell and pass the filter.
-func Pure[K Key](f *Family, b Filter, cells []Cell[K], i uint32) (Hash, bool) {
+func PureCell[K Key](f *Family, b Filter, cells []Cell[K], i uint32) (Hash, bool) {
 	c := &cells[i]
 	if c.Flows != 1 {
 		return Hash{}, false
@@ -32,7 +32,7 @@ func (p *Peeler[K]) Peel(f *Family, b Filter, cells []Cell[K], found func(flow *
 	for len(p.queue) > 0 {
 		i := p.queue[len(p.queue)-1]
 		p.queue = p.queue[:len(p.queue)-1]
-		h, pure := Pure(f, b, cells, i)
+		h, pure := PureCell(f, b, cells, i)
 		if !pure {
 			continue
 		}
@@ -40,7 +40,7 @@ func (p *Peeler[K]) Peel(f *Family, b Filter, cells []Cell[K], found func(flow *
 		for t := range int(f.Tables) {
 			at := f.Cell(h, t)
 			c := &cells[at]
-			c.Take(&flow)
+			c.Remove(&flow)
 			if c.Flows == 1 {
 				p.queue = append(p.queue, at)
 			}

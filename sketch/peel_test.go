@@ -27,8 +27,8 @@ func TestPeelFindsWhatWasEncoded(t *testing.T) {
 				size := uint32(r.Uint64N(1500))
 				c.Packets++
 				c.Bytes += uint64(size)
-				if h, isNew := s.Add(&k, size); isNew {
-					s.Insert(&k, h, c.In, c.Out)
+				if h, isNew := s.AddPacket(&k, size); isNew {
+					s.InsertFlow(&k, h, c.In, c.Out)
 				}
 			}
 			truth[k] = c

@@ -7,7 +7,7 @@ import "github.com/weft-telemetry/weft/model"
 // Invariant: over all cells, flows sum to Tables × Inserted, packets and bytes
 // to Tables × what was added.
 type Set[K Key] struct {
-	Lately // first, to lie on lines of the cache
+	RecentFlows // first, to lie on lines of the cache
 
 	family Family
 	filter Filter
@@ -21,20 +21,20 @@ type Set[K Key] struct {
 	// moves to wide: neither overflows.
 	hot   []uint32
 	wide  []wide
-	named []named[K] // what a new flow changes
+	sums []flowSum[K] // what a new flow changes
 
 	inserted       uint32
 	packets, bytes uint64 // that the cells have, each once
 }
 
-// Lately is the flows that a set has seen last. Of a zero one it has seen none.
-type Lately struct {
-	recent  [recents]known
+// RecentFlows is the flows that a set has seen last. Of a zero one it has seen none.
+type RecentFlows struct {
+	recent  [recentSlots]recentFlow
 	pending bool   // recent has counts that cells lack
-	looks   uint32 // packets of flows that were not among them
+	misses   uint32 // packets of flows that were not among them
 }
 
-// known is a flow that the filter has, and what it counted since its cells
+// recentFlow is a flow that the filter has, and what it counted since its cells
 // were last told. Most packets belong to one of the flows that were seen last:
 // they need neither filter nor cells nor the second half of the hash, and touch
 // one line of the cache.
@@ -42,7 +42,7 @@ type Lately struct {
 // A flow is recognised by what absorb makes of its key. Keys that are alike in
 // that are alike in all their positions, so nothing can tell them apart. A
 // caller with numbers for keys need not even show the key.
-type known struct {
+type recentFlow struct {
 	hi, lo         uint64 // of absorb
 	packets, bytes uint64
 	cells          [MaxTables]uint32
@@ -51,17 +51,17 @@ type known struct {
 }
 
 const (
-	// recents flows are remembered, each at the place that its hi or its id
+	// recentSlots flows are remembered, each at the place that its hi or its id
 	// names.
-	recents = 512
-	// patience is how many packets of other flows come before one takes a place:
+	recentSlots = 512
+	// replaceEvery is how many packets of other flows come before one takes a place:
 	// where flows are too many to be remembered, little is spent on trying.
-	patience = 16
+	replaceEvery = 16
 )
 
 type wide struct{ packets, bytes uint64 }
 
-type named[K Key] struct {
+type flowSum[K Key] struct {
 	key     K
 	flows   uint32
 	in, out model.PortID
@@ -83,27 +83,27 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 		return nil, err
 	}
 	n := g.Cells()
-	s := &Set[K]{family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n), named: make([]named[K], n)}
-	s.forget()
+	s := &Set[K]{family: f, filter: NewFilter(g), hot: make([]uint32, n), wide: make([]wide, n), sums: make([]flowSum[K], n)}
+	s.clearRecent()
 	return s, nil
 }
 
-// forget empties recent. What names another place matches nothing, and zero
+// clearRecent empties recent. What names another place matches nothing, and zero
 // names the first.
-func (s *Set[K]) forget() {
-	s.settle()
+func (s *Set[K]) clearRecent() {
+	s.flushRecent()
 	clear(s.recent[:])
 	s.recent[0].hi = 1
 }
 
-// settle tells all cells what they lack.
-func (s *Set[K]) settle() {
+// flushRecent tells all cells what they lack.
+func (s *Set[K]) flushRecent() {
 	if !s.pending {
 		return
 	}
 	for i := range s.recent {
 		flow := &s.recent[i]
-		s.count(&flow.cells, flow.packets, flow.bytes)
+		s.addToCells(&flow.cells, flow.packets, flow.bytes)
 		flow.packets, flow.bytes = 0, 0
 	}
 	s.pending = false
@@ -113,26 +113,26 @@ func (s *Set[K]) settle() {
 // the filter and the counts of flows, packets and bytes, and a run of cells.
 func (s *Set[K]) ClearFilter() {
 	clear(s.filter)
-	s.forget()
+	s.clearRecent()
 	s.inserted, s.packets, s.bytes = 0, 0, 0
 }
 
 // ClearCells empties count cells from index first on.
 func (s *Set[K]) ClearCells(first, count uint32) {
-	s.settle()
+	s.flushRecent()
 	clear(s.hot[first : first+count])
 	clear(s.wide[first : first+count])
-	clear(s.named[first : first+count])
+	clear(s.sums[first : first+count])
 }
 
-// Add counts a packet and tells whether its flow is new, as far as the filter
+// AddPacket counts a packet and tells whether its flow is new, as far as the filter
 // can tell. The caller then calls Insert with the same key and the hash, which
 // is set for new flows only.
 //
 // Work is constant and nothing is allocated.
-func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
+func (s *Set[K]) AddPacket(k *K, size uint32) (h Hash, isNew bool) {
 	hi, lo := absorb(&s.family, k)
-	if flow := &s.recent[hi%recents]; flow.hi == hi && flow.lo == lo {
+	if flow := &s.recent[hi%recentSlots]; flow.hi == hi && flow.lo == lo {
 		flow.packets++
 		flow.bytes += uint64(size)
 		s.pending = true
@@ -141,8 +141,8 @@ func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
 	f := &s.family
 	h = f.finish(hi, lo)
 	isNew = !s.filter.Has(f, h)
-	if s.looks++; s.looks%patience == 0 && !isNew {
-		s.remember(&s.recent[hi%recents], known{hi: hi, lo: lo}, h)
+	if s.misses++; s.misses%replaceEvery == 0 && !isNew {
+		s.remember(&s.recent[hi%recentSlots], recentFlow{hi: hi, lo: lo}, h)
 	}
 	if size > maxHotSize {
 		s.addWide(h, uint64(size))
@@ -163,10 +163,10 @@ func (s *Set[K]) Add(k *K, size uint32) (h Hash, isNew bool) {
 	return h, isNew
 }
 
-// Again is Add for a packet of a flow that the set knows by its number. It tells
+// AddRecent is Add for a packet of a flow that the set knows by its number. It tells
 // whether it does; else nothing is counted.
-func (l *Lately) Again(id, size uint32) bool {
-	flow := &l.recent[id%recents]
+func (l *RecentFlows) AddRecent(id, size uint32) bool {
+	flow := &l.recent[id%recentSlots]
 	if flow.id != id || id == 0 {
 		return false
 	}
@@ -176,23 +176,23 @@ func (l *Lately) Again(id, size uint32) bool {
 	return true
 }
 
-// Know gives a flow a number, other than 0, by which Again may know it, if there
+// RememberID gives a flow a number, other than 0, by which Again may know it, if there
 // is room for that. The flow must not be new: Insert comes first. The number
 // means this key until the set is cleared.
-func (s *Set[K]) Know(id uint32, k *K) {
-	flow := &s.recent[id%recents]
-	if s.looks++; s.looks%patience != 0 && flow.packets > 0 {
+func (s *Set[K]) RememberID(id uint32, k *K) {
+	flow := &s.recent[id%recentSlots]
+	if s.misses++; s.misses%replaceEvery != 0 && flow.packets > 0 {
 		return
 	}
 	hi, lo := absorb(&s.family, k)
-	s.remember(flow, known{hi: hi, lo: lo, id: id}, s.family.finish(hi, lo))
+	s.remember(flow, recentFlow{hi: hi, lo: lo, id: id}, s.family.finish(hi, lo))
 }
 
 // remember puts a flow into the place of another.
 //
 //go:noinline
-func (s *Set[K]) remember(at *known, flow known, h Hash) {
-	s.count(&at.cells, at.packets, at.bytes)
+func (s *Set[K]) remember(at *recentFlow, flow recentFlow, h Hash) {
+	s.addToCells(&at.cells, at.packets, at.bytes)
 	*at = flow
 	s.family.CellsOf(h, &at.cells)
 }
@@ -201,11 +201,11 @@ func (s *Set[K]) remember(at *known, flow known, h Hash) {
 func (s *Set[K]) addWide(h Hash, size uint64) {
 	var cells [MaxTables]uint32
 	s.family.CellsOf(h, &cells)
-	s.count(&cells, 1, size)
+	s.addToCells(&cells, 1, size)
 }
 
-// count adds to the cells of a flow.
-func (s *Set[K]) count(cells *[MaxTables]uint32, packets, bytes uint64) {
+// addToCells adds to the cells of a flow.
+func (s *Set[K]) addToCells(cells *[MaxTables]uint32, packets, bytes uint64) {
 	s.packets += packets
 	s.bytes += bytes
 	if packets > maxHotPackets || bytes > maxHotSize {
@@ -225,13 +225,13 @@ func (s *Set[K]) count(cells *[MaxTables]uint32, packets, bytes uint64) {
 	}
 }
 
-// Insert adds a flow that Add has taken for new, with the ports of the packet
+// InsertFlow adds a flow that Add has taken for new, with the ports of the packet
 // at hand. A flow is inserted once, so ports that change later do not mix with
 // these: what a decoder finds are the ports of the flow's first packet.
-func (s *Set[K]) Insert(k *K, h Hash, in, out model.PortID) {
+func (s *Set[K]) InsertFlow(k *K, h Hash, in, out model.PortID) {
 	s.filter.Add(&s.family, h)
 	for t := range int(s.family.Tables) {
-		c := &s.named[s.family.Cell(h, t)]
+		c := &s.sums[s.family.Cell(h, t)]
 		for i := range len(c.key) {
 			c.key[i] ^= (*k)[i]
 		}
@@ -255,9 +255,9 @@ func (s *Set[K]) spill(i uint32) {
 // Inserted is the number of flows that were taken for new.
 func (s *Set[K]) Inserted() uint32 { return s.inserted }
 
-// Added is what was added: packets, and bytes.
-func (s *Set[K]) Added() (packets, bytes uint64) {
-	s.settle()
+// Totals is what was added: packets, and bytes.
+func (s *Set[K]) Totals() (packets, bytes uint64) {
+	s.flushRecent()
 	return s.packets, s.bytes
 }
 
@@ -269,8 +269,8 @@ func (s *Set[K]) Filter() Filter { return s.filter }
 
 // Cell returns the cell at an index.
 func (s *Set[K]) Cell(i uint32) Cell[K] {
-	s.settle()
-	w, n, hot := &s.wide[i], &s.named[i], s.hot[i]
+	s.flushRecent()
+	w, n, hot := &s.wide[i], &s.sums[i], s.hot[i]
 	return Cell[K]{
 		Key:     n.key,
 		Packets: w.packets + uint64(hot>>hotShift),

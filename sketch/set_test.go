@@ -43,14 +43,14 @@ func TestSetEqualsTwin(t *testing.T) {
 				size += maxHotSize
 			}
 			// Half of the packets have a number, of which some share a place.
-			id := uint32(k[0]%8+(k[0]+1)*recents) * uint32(r.Uint64N(2))
+			id := uint32(k[0]%8+(k[0]+1)*recentSlots) * uint32(r.Uint64N(2))
 			isNew := false
-			if !s.Again(id, size) {
+			if !s.AddRecent(id, size) {
 				var h Hash
-				if h, isNew = s.Add(&k, size); isNew {
-					s.Insert(&k, h, in, out)
+				if h, isNew = s.AddPacket(&k, size); isNew {
+					s.InsertFlow(&k, h, in, out)
 				} else if id != 0 {
-					s.Know(id, &k)
+					s.RememberID(id, &k)
 				}
 			}
 			if _, known := tw.flows[k]; known && isNew {
@@ -77,7 +77,7 @@ func TestSetEqualsTwin(t *testing.T) {
 		if got := s.AppendCells(nil); !slices.Equal(got, want) {
 			t.Fatalf("cells differ from the twin's: %v; want %v", got, want)
 		}
-		if p, b := s.Added(); p != packets || b != bytes {
+		if p, b := s.Totals(); p != packets || b != bytes {
 			t.Fatalf("Added() = %d, %d; want %d, %d", p, b, packets, bytes)
 		}
 		if int(s.Inserted()) != len(tw.flows) {
@@ -88,7 +88,7 @@ func TestSetEqualsTwin(t *testing.T) {
 		if got := s.AppendCells(nil); slices.ContainsFunc(got, func(c Cell[Key4]) bool { return !c.Empty() }) || s.Inserted() != 0 {
 			t.Fatalf("cells after clearing: %v; want empty ones", got)
 		}
-		if p, b := s.Added(); p != 0 || b != 0 {
+		if p, b := s.Totals(); p != 0 || b != 0 {
 			t.Fatalf("Added() after clearing = %d, %d; want 0, 0", p, b)
 		}
 	})
@@ -104,19 +104,19 @@ func TestClearedSetKnowsNothing(t *testing.T) {
 	k := Key4{1, 2}
 	for round := range 2 {
 		for packet := range 5 {
-			h, isNew := s.Add(&k, 100)
+			h, isNew := s.AddPacket(&k, 100)
 			if isNew != (packet == 0) {
 				t.Fatalf("round %d, packet %d: new %v; want %v", round, packet, isNew, packet == 0)
 			}
 			if isNew {
-				s.Insert(&k, h, 1, 2)
+				s.InsertFlow(&k, h, 1, 2)
 			}
 		}
 		at := s.Family().Cell(HashOf(s.Family(), &k), 0)
 		if c := s.Cell(at); c.Packets != 5 || c.Bytes != 500 || c.Flows != 1 {
 			t.Errorf("round %d: cell %+v; want 5 packets, 500 bytes, 1 flow", round, c)
 		}
-		s.Add(&k, 100) // not yet in the cells
+		s.AddPacket(&k, 100) // not yet in the cells
 		s.ClearCells(0, uint32(small.Cells()))
 		s.ClearFilter()
 		if c := s.Cell(at); !c.Empty() || c.Packets != 0 {
@@ -134,7 +134,7 @@ func TestHotWordsSpill(t *testing.T) {
 	k := Key4{1, 2}
 	const packets = 5000
 	for range packets {
-		s.Add(&k, maxHotSize)
+		s.AddPacket(&k, maxHotSize)
 	}
 	if c := s.Cell(0); c.Packets != packets || c.Bytes != packets*maxHotSize {
 		t.Errorf("cell after %d packets of %d bytes: %d packets, %d bytes", packets, maxHotSize, c.Packets, c.Bytes)
@@ -148,11 +148,11 @@ func TestAddAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		i++
 		k4, k6 := Key4{i}, Key6{i}
-		if h, isNew := s4.Add(&k4, 100); isNew {
-			s4.Insert(&k4, h, 1, 2)
+		if h, isNew := s4.AddPacket(&k4, 100); isNew {
+			s4.InsertFlow(&k4, h, 1, 2)
 		}
-		if h, isNew := s6.Add(&k6, 100); isNew {
-			s6.Insert(&k6, h, 1, 2)
+		if h, isNew := s6.AddPacket(&k6, 100); isNew {
+			s6.InsertFlow(&k6, h, 1, 2)
 		}
 	}); n != 0 {
 		t.Errorf("adding a packet of a new flow allocates %v times", n)

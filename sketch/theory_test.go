@@ -72,9 +72,9 @@ func TestPeelingThresholdIsTheoretical(t *testing.T) {
 		{4, 0.77228, 0.97677},
 	} {
 		g := Geometry{4, 64, tc.tables, 30_000 / uint32(tc.tables)}
-		var m Meter
+		var m CapacityMeter
 		for seed := range uint64(3) {
-			peel, solve, err := m.Capacity(g, seed)
+			peel, solve, err := m.MeasureCapacity(g, seed)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// ula is the IPv6 prefix (unique local, /96) below which a node without an
-// IPv6 address of its own gets one: its IPv4 address stands in the last 32
-// bits, so a person can tell one from the other.
+// ula is the IPv6 prefix (unique local, /96) from which a node without a
+// configured IPv6 address gets one: the last 32 bits are its IPv4 address, so a
+// person can derive one from the other.
 var ula = model.Addr{Hi: 0xfd00 << 48}
 
 // IPv6For returns the IPv6 address of a node that was given none: fd00::a.b.c.d
@@ -29,9 +29,9 @@ func rackAddr(rack, host int) netip.Addr { return ip4(10, rack/256, rack%256, ho
 // rackHosts is how many hosts fit below one switch in every plan: .2 to .254.
 const rackHosts = 253
 
-// spareAddrs is the plan of nodes that nobody gave an address: 10.0.0.1 and up
-// by id, past those that are taken. It only moves up, so a file full of taken
-// addresses costs no more than one walk over them.
+// spareAddrs assigns addresses to nodes that were declared without one: 10.0.0.1
+// and up by id, skipping those in use. It only moves up, so a file full of used
+// addresses costs no more than one pass over them.
 type spareAddrs struct{ next uint32 }
 
 func (s *spareAddrs) nextFree(id model.NodeID, taken func(model.Addr) bool) model.Addr {

@@ -8,7 +8,7 @@ import (
 
 // addrIndex maps addresses to nodes. Every forwarded packet looks one up, and
 // a built-in map takes about twice as long (BenchmarkByAddr). IPv4 and IPv6
-// are apart, so that the common small slots stay in cache.
+// are separate, so that the common small slots stay in cache.
 type addrIndex struct {
 	v4 probeTable[uint32]
 	v6 probeTable[model.Addr]

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// NodeSpec declares a node. Addresses left invalid are chosen at Build.
+// NodeSpec declares a node. Build assigns addresses that are not set.
 type NodeSpec struct {
 	Name       string
 	Role       Role
@@ -18,20 +18,20 @@ type NodeSpec struct {
 	Nets       []netip.Prefix
 }
 
-// End is a node as one end of a link, with the name its port shall have; an
-// empty name is chosen at Build.
+// End is a node as one end of a link, with the name of its port; Build assigns
+// an empty name.
 type End struct {
 	Node model.NodeID
 	Port string
 }
 
-// Builder collects nodes and links and checks each as it comes. The first
-// complaint sticks: Err returns it at once, for callers who know which line it
+// Builder collects nodes and links and checks each as it is added. The first
+// error sticks: Err returns it at once, for callers that know which line it
 // came from, and Build returns it again.
 type Builder struct {
 	f         *Fabric
 	err       error
-	addrs     map[model.Addr]model.NodeID // nodes' own
+	addrs     map[model.Addr]model.NodeID // addresses of nodes
 	vips      map[model.Addr]model.NodeID // Nets of one address; the first owner
 	portNames map[portName]bool           // names given by the caller
 }
@@ -55,7 +55,7 @@ func NewBuilder(name string) *Builder {
 	return b
 }
 
-// Err returns the first complaint so far.
+// Err returns the first error so far.
 func (b *Builder) Err() error { return b.err }
 
 // ByName finds a node added before.
@@ -88,10 +88,10 @@ func (b *Builder) AddNode(s NodeSpec) model.NodeID {
 	return id
 }
 
-// Connect joins two nodes; the ports get the usual names.
+// Connect links two nodes; the ports get default names.
 func (b *Builder) Connect(a, z model.NodeID, s LinkSpec) { b.AddLink(End{Node: a}, End{Node: z}, s) }
 
-// AddLink joins two nodes by the next free port of each.
+// AddLink links two nodes by the next free port of each.
 func (b *Builder) AddLink(a, z End, s LinkSpec) {
 	if err := b.checkLink(a, z, s); err != nil {
 		b.fail(err)
@@ -119,8 +119,8 @@ func (b *Builder) fail(err error) {
 	}
 }
 
-// Build completes addresses, port names and tiers and returns the fabric. The
-// Builder must not be used after.
+// Build assigns missing addresses, port names and tiers and returns the fabric.
+// The Builder must not be used afterwards.
 func (b *Builder) Build() (*Fabric, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -147,8 +147,8 @@ func (b *Builder) Build() (*Fabric, error) {
 	return f, nil
 }
 
-// namePorts names the ports that have no name, passing over names that the
-// caller gave to other ports of the node.
+// namePorts names the ports that have no name, skipping names that the caller
+// gave to other ports of the node.
 func (b *Builder) namePorts(n *Node) {
 	next := 1
 	for i := range n.Ports {
@@ -182,7 +182,7 @@ func (b *Builder) chooseAddrs() {
 			continue
 		}
 		// A derived address can only clash with one that the caller gave to
-		// another node: then the next /64 has room, as IPv4 addresses differ.
+		// another node: then the next /64 is free, as IPv4 addresses differ.
 		for n.IPv6 = IPv6For(n.IPv4); taken(n.IPv6); {
 			n.IPv6.Hi++
 		}
@@ -205,8 +205,8 @@ func (f *Fabric) indexNets() {
 	}
 }
 
-// setTiers gives switches of no stated tier their distance from the nearest
-// host, or 1 where no host is connected.
+// setTiers sets the tier of role Switch to the distance from the nearest host,
+// or 1 where no host is connected.
 func (f *Fabric) setTiers() {
 	dist := make([]int, len(f.nodes))
 	queue := slices.Clone(f.hosts)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestBuilderComplains(t *testing.T) {
+func TestBuilderErrors(t *testing.T) {
 	good := DefaultLinks().Fabric
 	addr := netip.MustParseAddr
 	nets := func(s ...string) (out []netip.Prefix) {
@@ -28,11 +28,11 @@ func TestBuilderComplains(t *testing.T) {
 		`node name "x" is taken`:                func(b *Builder) { b.AddNode(NodeSpec{Name: "x"}) },
 		`want a known role`:                     func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Role: 99}) },
 		`pod -2, want 0 to`:                     func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Pod: -2}) },
-		`address 10.0.0.1 is x's`:               func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv4: addr("10.0.0.1")}) },
-		`address fd00::9 is x's`:                func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv6: addr("fd00::9")}) },
+		`address 10.0.0.1 belongs to x`:               func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv4: addr("10.0.0.1")}) },
+		`address fd00::9 belongs to x`:                func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv6: addr("fd00::9")}) },
 		`address 192.0.2.9 is a net of x`:       func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv4: addr("192.0.2.9")}) },
-		`net 10.0.0.1/32 is x's own address`:    func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Nets: nets("10.0.0.1/32")}) },
-		`net 10.0.0.7/32 is n's own address`:    func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv4: addr("10.0.0.7"), Nets: nets("10.0.0.7/32")}) },
+		`net 10.0.0.1/32 is the address of node x`:    func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Nets: nets("10.0.0.1/32")}) },
+		`net 10.0.0.7/32 is the address of node n`:    func(b *Builder) { b.AddNode(NodeSpec{Name: "n", IPv4: addr("10.0.0.7"), Nets: nets("10.0.0.7/32")}) },
 		`net 10.0.0.1/8 is listed twice`:        func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Nets: nets("10.0.0.0/8", "10.0.0.1/8")}) },
 		`net ::ffff:10.0.0.0/104, want`:         func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Nets: nets("::ffff:10.0.0.0/104")}) },
 		`net invalid Prefix, want`:              func(b *Builder) { b.AddNode(NodeSpec{Name: "n", Nets: []netip.Prefix{{}}}) },
@@ -90,8 +90,8 @@ func TestBuilderComplains(t *testing.T) {
 func TestBuildCompletes(t *testing.T) {
 	b := NewBuilder("")
 	spec := LinkSpec{Rate: 25 * model.Gbps, Delay: 3 * time.Microsecond, ErrorRate: 0.5}
-	// Addresses and port names that are chosen keep out of the way of those
-	// that are given, also later.
+	// Addresses and port names that Build assigns do not clash with given ones,
+	// also with later ones.
 	h := b.AddNode(NodeSpec{Name: "h", Pod: NoPod})
 	s := b.AddNode(NodeSpec{Name: "s", Role: Switch, Pod: NoPod})
 	b.AddNode(NodeSpec{Name: "g", Role: Spine, Pod: 3, IPv4: netip.MustParseAddr("10.0.0.1")})

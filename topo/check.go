@@ -8,12 +8,12 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Severity says how bad a Finding is.
+// Severity is the severity of a Finding.
 type Severity uint8
 
 // Severities.
 const (
-	Warning Severity = iota // odd; it may be meant so
+	Warning Severity = iota // unusual; it may be intended
 	Fault                   // some packets cannot arrive
 )
 
@@ -31,31 +31,31 @@ type Problem string
 // Problems that Check finds.
 const (
 	Isolated    Problem = "isolated"    // a node without links
-	Partitioned      Problem = "parted"      // the fabric is in several parts
+	Partitioned Problem = "partitioned" // the fabric is in several parts
 	Unreachable Problem = "unreachable" // hosts without a route to others
-	Loop        Problem = "loop"        // packets that go round
+	Loop        Problem = "loop"        // a forwarding loop
 	BufferCycle Problem = "cycle"       // a cyclic buffer dependency
 	Detour      Problem = "detour"      // static routes off the shortest paths
 	Uneven      Problem = "uneven"      // equal shares over unequal links
-	Lossy       Problem = "lossy"       // links that lose packets
-	Unchecked   Problem = "unchecked"   // a check that was left out
+	Lossy       Problem = "lossy"       // links with packet loss
+	Unchecked   Problem = "unchecked"   // a check that was skipped
 )
 
-// Finding is something Check has to say, as a sentence and as data.
+// Finding is a result of Check, as a sentence and as data.
 type Finding struct {
 	Severity Severity
 	Problem  Problem
 	Text     string
-	Nodes    []model.NodeID // the nodes of a loop in order; of others, examples
-	Ports    []model.Port   // the egress ports of a cycle in order; of others, examples
+	Nodes    []model.NodeID // the nodes of a loop in order; otherwise examples
+	Ports    []model.Port   // the egress ports of a cycle in order; otherwise examples
 }
 
-// String prints "fault: routing loop …".
+// String prints "fault: forwarding loop …".
 func (f Finding) String() string { return f.Severity.String() + ": " + f.Text }
 
-// Check looks for what is wrong or odd in routes and the fabric below them. It
-// returns faults first; nothing found is an empty list. What concerns many
-// nodes is one finding with a count and an example.
+// Check finds faults and oddities of routes and their fabric. It returns faults
+// first, and an empty list if it finds none. A problem of many nodes is one
+// finding with a count and an example.
 func Check(r *Routes) []Finding {
 	c := newChecker(r)
 	c.findIsolated()
@@ -77,7 +77,7 @@ func (c *checker) addFinding(f Finding) { c.findings = append(c.findings, f) }
 
 func (c *checker) name(id model.NodeID) string { return c.f.nodes[id].Name }
 
-// someNames prints at most four names and how many there are beside them.
+// someNames prints at most four names and the number of the others.
 func (c *checker) someNames(ids []model.NodeID) string {
 	const most = 4
 	var names []string
@@ -98,14 +98,14 @@ func (c *checker) findIsolated() {
 			ids = append(ids, model.NodeID(i))
 		}
 	}
-	// A fabric of one node is a node, not a fault.
+	// A fabric of a single node is not a fault.
 	if len(ids) > 0 && len(c.f.nodes) > 1 {
 		c.addFinding(Finding{Fault, Isolated, fmt.Sprintf("%d nodes have no link: %s", len(ids), c.someNames(ids)), ids, nil})
 	}
 }
 
-// findPartitions counts the parts of the fabric that have links, links out of service
-// left out.
+// findPartitions counts the connected parts of the fabric, without isolated
+// nodes and without links that are down.
 func (c *checker) findPartitions() {
 	part := make([]int, len(c.f.nodes)) // 0: not seen
 	var first []model.NodeID            // of each part
@@ -137,7 +137,7 @@ func (c *checker) findPartitions() {
 	for i := range first[:min(len(first), 4)] {
 		parts = append(parts, fmt.Sprintf("%d nodes with %s", sizes[i], c.name(first[i])))
 	}
-	c.addFinding(Finding{Fault, Partitioned, fmt.Sprintf("fabric is in %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
+	c.addFinding(Finding{Fault, Partitioned, fmt.Sprintf("fabric is partitioned into %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
 }
 
 // findDetours finds static routes off the shortest paths.
@@ -156,7 +156,8 @@ func (c *checker) findDetours() {
 			}
 			ports = append(ports, model.Port{Node: o.At, Port: p})
 			if example == "" {
-				example = fmt.Sprintf("%s sends packets to %v by way of %s", c.name(o.At), o.To, c.name(c.f.nodes[o.At].Ports[p-1].Peer.Node))
+				example = fmt.Sprintf("%s forwards packets to %v via %s",
+					c.name(o.At), o.To, c.name(c.f.nodes[o.At].Ports[p-1].Peer.Node))
 			}
 			break
 		}
@@ -172,7 +173,7 @@ func (c *checker) findDetours() {
 func (c *checker) findUnevenECMP() {
 	var ids []model.NodeID
 	var example []model.Port
-	seen := make([]int, len(c.r.slab)) // by place: row + 1 that looked at it last
+	seen := make([]int, len(c.r.slab)) // by offset: row + 1 of the last visit
 	for row, id := range c.f.switches {
 		found := false
 		for _, set := range c.r.table[row*c.r.classes : (row+1)*c.r.classes] {
@@ -203,8 +204,11 @@ func (c *checker) findUnevenECMP() {
 		}
 	}
 	if len(ids) > 0 {
-		c.addFinding(Finding{Warning, Uneven, fmt.Sprintf("%d switches spread flows evenly over links of different rates, for example %s (%v) and %s (%v)",
-			len(ids), c.f.PortRef(example[0]), c.f.Port(example[0]).Rate, c.f.PortRef(example[1]), c.f.Port(example[1]).Rate), ids, example})
+		slow, fast := example[0], example[1]
+		c.addFinding(Finding{Warning, Uneven, fmt.Sprintf(
+			"%d switches spread flows evenly over links of different rates, for example %s (%s) and %s (%s)",
+			len(ids), c.f.PortName(slow), model.FormatRate(c.f.Port(slow).Rate),
+			c.f.PortName(fast), model.FormatRate(c.f.Port(fast).Rate)), ids, example})
 	}
 }
 
@@ -225,7 +229,7 @@ func (c *checker) findLossyLinks() {
 	}
 	if len(ports) > 0 {
 		l := &c.f.links[worst]
-		c.addFinding(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets, worst %s - %s (%g of them)",
-			len(ports), c.f.PortRef(l.A), c.f.PortRef(l.B), l.ErrorRate), nil, ports})
+		c.addFinding(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets; the worst is %s (%s lost)",
+			len(ports), c.f.PortName(l.A), model.FormatShare(l.ErrorRate)), nil, ports})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// problems lists what was found, for comparison.
+// problems lists the problems of findings, for comparison.
 func problems(found []Finding) (out []Problem) {
 	for _, f := range found {
 		out = append(out, f.Problem)
@@ -23,7 +23,7 @@ func TestGeneratedFabricsAreSound(t *testing.T) {
 		found := Check(mustRoutes(t, f, RouteConfig{}))
 		want := []Problem(nil)
 		if name == "ring" {
-			want = []Problem{BufferCycle, BufferCycle} // one each way round, by nature
+			want = []Problem{BufferCycle, BufferCycle} // one in each direction, by nature
 		}
 		if got := problems(found); !slices.Equal(got, want) {
 			t.Errorf("Check(%s) = %v; want %v", name, found, want)
@@ -32,7 +32,7 @@ func TestGeneratedFabricsAreSound(t *testing.T) {
 }
 
 // TestFatTreeHasNoBufferCycle: shortest paths in a fat-tree go up and then
-// down, so no circle of links can wait for itself.
+// down, so no cycle of links can depend on itself.
 func TestFatTreeHasNoBufferCycle(t *testing.T) {
 	for _, k := range []int{2, 4, 6, 8} {
 		found := Check(mustRoutes(t, must(FatTree(k, DefaultLinks())), RouteConfig{}))
@@ -43,8 +43,8 @@ func TestFatTreeHasNoBufferCycle(t *testing.T) {
 }
 
 // TestBouncedPathsMakeCycles: when links fail, shortest paths may go down
-// and up again, and such bounces can close a circle. Check must agree with the
-// slow search for circles on fat-trees with random failures.
+// and up again, and such bounces can close a cycle. Check must agree with the
+// reference search for cycles on fat-trees with random failures.
 func TestBouncedPathsMakeCycles(t *testing.T) {
 	f := must(FatTree(4, DefaultLinks()))
 	cyclic := 0
@@ -75,8 +75,8 @@ func (f *Fabric) isHostLink(i int) bool {
 	return !f.nodes[l.A.Node].Role.IsSwitch() || !f.nodes[l.B.Node].Role.IsSwitch()
 }
 
-// slowCycle is the obvious twin: walk all paths between all hosts, note which
-// port follows which, and look for a port that follows itself.
+// slowCycle is the reference implementation: walk all paths between all hosts,
+// record which port follows which, and search for a port that follows itself.
 func slowCycle(r *Routes) bool {
 	follows := make(map[model.Port]map[model.Port]bool)
 	for _, src := range r.f.hosts {
@@ -137,7 +137,7 @@ func randomOverrides(t *rapid.T, f *Fabric) (out []Override) {
 	return out
 }
 
-func TestCyclesEqualSlowTwin(t *testing.T) {
+func TestCyclesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := randomFabric(t)
 		r, err := NewRoutes(f, RouteConfig{Overrides: randomOverrides(t, f)})
@@ -145,7 +145,7 @@ func TestCyclesEqualSlowTwin(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := problems(Check(r))
-		// The twin leaves out ways that do not arrive, and knows no nets.
+		// The reference omits paths that do not arrive, and has no nets.
 		if slices.Contains(found, Loop) || slices.Contains(found, Unreachable) ||
 			slices.ContainsFunc(f.nodes, func(n Node) bool { return len(n.Nets) > 0 }) {
 			return
@@ -156,9 +156,9 @@ func TestCyclesEqualSlowTwin(t *testing.T) {
 	})
 }
 
-// TestLoopsEqualSlowTwin: there is a loop exactly if some switch can be reached
-// from itself on the way to some address.
-func TestLoopsEqualSlowTwin(t *testing.T) {
+// TestLoopsEqualReference: there is a loop exactly if some switch can be reached
+// from itself by packets to some address.
+func TestLoopsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := randomFabric(t)
 		r, err := NewRoutes(f, RouteConfig{Overrides: randomOverrides(t, f)})
@@ -177,7 +177,7 @@ func TestLoopsEqualSlowTwin(t *testing.T) {
 	})
 }
 
-// slowReaches reports whether packets to a may come from one switch to another in
+// slowReaches reports whether packets to a may get from one switch to another in
 // one or more hops.
 func slowReaches(r *Routes, a model.Addr, from, to model.NodeID, seen map[model.NodeID]bool) bool {
 	for _, p := range r.NextHops(from, a) {
@@ -198,7 +198,7 @@ func slowReaches(r *Routes, a model.Addr, from, to model.NodeID, seen map[model.
 	return false
 }
 
-// clockwise makes every switch of a ring of switches send all that is not for
+// clockwise makes every switch of a ring forward all packets that are not for
 // its own hosts to its next neighbour.
 func clockwise(f *Fabric) (out []Override) {
 	for i, at := range f.switches {
@@ -212,9 +212,9 @@ func clockwise(f *Fabric) (out []Override) {
 	return out
 }
 
-// TestRingsDeadlock: a triangle has direct ways between all switches and no
-// cycle; with static routes that all turn the same way it has one, and the
-// finding names the ports in order.
+// TestRingsDeadlock: a triangle has direct links between all switches and no
+// cycle; with static routes that all turn in the same direction it has one, and
+// the finding names the ports in order.
 func TestRingsDeadlock(t *testing.T) {
 	f := must(Ring(3, 1, DefaultLinks()))
 	if found := Check(mustRoutes(t, f, RouteConfig{})); len(found) != 0 {
@@ -254,12 +254,12 @@ func TestCheckNamesLoops(t *testing.T) {
 	}
 	// h1 and h2 reach h0 no more; h3 is next to it.
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Problem == Unreachable })
-	if i < 0 || !strings.HasPrefix(found[i].Text, "2 ordered pairs") {
-		t.Errorf("Check = %v; want 2 ordered pairs unreachable", found)
+	if i < 0 || !strings.HasPrefix(found[i].Text, "2 ordered host pairs") {
+		t.Errorf("Check = %v; want 2 ordered host pairs unreachable", found)
 	}
 }
 
-// TestHalfOfTheFlowsLoop: of two equal-cost ways one comes back.
+// TestHalfOfTheFlowsLoop: one of two equal-cost paths returns.
 func TestHalfOfTheFlowsLoop(t *testing.T) {
 	// h0 - s0 - {s1, s2} - s3 - h1; s1 sends packets for h1 back.
 	f := lab(t, [2]string{"h0", "s0"}, [2]string{"s0", "s1"}, [2]string{"s0", "s2"}, [2]string{"s1", "s3"}, [2]string{"s2", "s3"}, [2]string{"s3", "h1"})
@@ -270,9 +270,9 @@ func TestHalfOfTheFlowsLoop(t *testing.T) {
 		text += x.String() + "\n"
 	}
 	for _, want := range []string{
-		"fault: routing loop s0 > s1 > s0 for packets to h1",
-		"fault: 1 ordered pairs of hosts lose some of their flows, for example h0 to h1",
-		"warning: 2 of 2 static routes leave the shortest paths, for example s1 sends packets to",
+		"fault: forwarding loop s0 > s1 > s0 for packets to h1",
+		"fault: 1 ordered host pairs lose some of their flows, for example h0 → h1",
+		"warning: 2 of 2 static routes leave the shortest paths, for example s1 forwards packets to",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Check =\n%swant a line with %q", text, want)
@@ -311,19 +311,19 @@ func TestCheckFindsBrokenFabrics(t *testing.T) {
 	}
 	want := []string{
 		"fault: 1 nodes have no link: alone",
-		"fault: fabric is in 2 parts: 4 nodes with h0, 3 nodes with h2",
-		"fault: 4 ordered pairs of hosts have no route, for example h2 to h0: packets stop at h2",
-		"fault: not all hosts reach 0.0.0.0/0",
-		"warning: 2 switches spread flows evenly over links of different rates, for example s0:Ethernet8 (1Gb/s) and s0:Ethernet4 (100Gb/s)",
-		"warning: 1 links lose packets, worst h0:eth1 - s0:Ethernet0 (0.01 of them)",
+		"fault: fabric is partitioned into 2 parts: 4 nodes with h0, 3 nodes with h2",
+		"fault: 4 ordered host pairs have no route, for example h2 → h0: packets are dropped at h2",
+		"fault: some hosts cannot reach 0.0.0.0/0",
+		"warning: 2 switches spread flows evenly over links of different rates, for example s0 Ethernet8 → h1 (1 Gb/s) and s0 Ethernet4 → h1 (100 Gb/s)",
+		"warning: 1 links lose packets; the worst is h0 eth1 → s0 (1 % lost)",
 	}
 	if !slices.Equal(text, want) {
 		t.Errorf("Check =\n%s\nwant\n%s", strings.Join(text, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// TestReachEqualsSlowTwin counts pairs of hosts by following real flows.
-func TestReachEqualsSlowTwin(t *testing.T) {
+// TestReachEqualsReference counts pairs of hosts by following real flows.
+func TestReachEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := randomFabric(t)
 		// Static routes to one address only would count a pair twice.
@@ -346,7 +346,7 @@ func TestReachEqualsSlowTwin(t *testing.T) {
 		}
 		got := 0
 		for _, x := range Check(r) {
-			if n, rest, _ := strings.Cut(x.Text, " "); strings.HasPrefix(rest, "ordered pairs of hosts have no route") {
+			if n, rest, _ := strings.Cut(x.Text, " "); strings.HasPrefix(rest, "ordered host pairs have no route") {
 				for _, c := range n {
 					got = 10*got + int(c-'0')
 				}

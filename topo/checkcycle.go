@@ -9,19 +9,19 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// bufferDependencies tell which buffer waits for which. A packet that came over one
-// link and waits for another holds buffer of the first until the second moves;
-// where links wait for each other in a circle and PFC may pause them, all may
-// stand still for ever (a cyclic buffer dependency).
+// bufferDependencies is the graph of which link's buffer depends on which. A
+// packet that arrived over one link and is queued for another occupies buffer of
+// the first until the second drains. Where links depend on each other in a cycle
+// and PFC may pause them, they can deadlock (a cyclic buffer dependency, CBD).
 //
-// Links between switches are numbered in each direction; only those can be in
-// a circle, for hosts do not forward.
+// Links between switches are numbered in each direction; only those can be part
+// of a cycle, because hosts do not forward.
 type bufferDependencies struct {
-	links   []directed
-	start   []int32    // first link out of each row; one more at the end
-	dependsOn   [][]uint64 // by link: bits of the links out of its far end, from start
-	linkOut      [][]int32  // by row and port: the link out of it, or -1
-	reached []bool     // scratch, by row
+	links     []directed
+	start     []int32    // first link out of each row; one more at the end
+	dependsOn [][]uint64 // by link: bits of the links out of its far end, from start
+	linkOut   [][]int32  // by row and port: the link out of it, or -1
+	reached   []bool     // scratch, by row
 }
 
 // directed is a link in one direction.
@@ -30,8 +30,8 @@ type directed struct {
 	to   uint32 // row of the far end
 }
 
-// maxDependencies bounds the bits of waits: 128 MiB. A fat-tree of k=64 has 21
-// million.
+// maxDependencies limits the bits of dependsOn: 128 MiB. A fat-tree of k=64 has
+// 21 million.
 const maxDependencies = 1 << 30
 
 func newDependencies(r *Routes) *bufferDependencies {
@@ -65,7 +65,8 @@ func newDependencies(r *Routes) *bufferDependencies {
 	return d
 }
 
-// addFinding follows traffic to dst from the switches where hosts send it in.
+// addTraffic adds the dependencies of traffic to dst from the switches where it
+// enters the fabric.
 func (d *bufferDependencies) addTraffic(r *Routes, dst model.Addr, entries []uint32) {
 	if d == nil {
 		return
@@ -98,7 +99,7 @@ func (d *bufferDependencies) addTraffic(r *Routes, dst model.Addr, entries []uin
 	}
 }
 
-// visitDependencies calls visit for each link that a link waits for.
+// visitDependencies calls visit for each link that a link depends on.
 func (d *bufferDependencies) visitDependencies(link int32, visit func(int32)) {
 	first := d.start[d.links[link].to]
 	for i, word := range d.dependsOn[link] {
@@ -110,7 +111,7 @@ func (d *bufferDependencies) visitDependencies(link int32, visit func(int32)) {
 	}
 }
 
-// bufferDeps returns one circle of links for each set of links that all wait for
+// cycles returns one cycle of links for each set of links that all depend on
 // each other, directly or not.
 func (d *bufferDependencies) cycles() (out [][]int32) {
 	if d == nil {
@@ -124,8 +125,8 @@ func (d *bufferDependencies) cycles() (out [][]int32) {
 	return out
 }
 
-// components are the sets of links that wait for each other, each ascending, in
-// the order of their least links.
+// components returns the sets of links that depend on each other, each
+// ascending, in the order of their least links.
 func (d *bufferDependencies) components() [][]int32 {
 	all := func(yield func(int32) bool) {
 		for link := range d.links {
@@ -142,7 +143,7 @@ func (d *bufferDependencies) components() [][]int32 {
 	return out
 }
 
-// shortestCycle finds a shortest circle through the first link of a component.
+// shortestCycle finds a shortest cycle through the first link of a component.
 func (d *bufferDependencies) shortestCycle(part []int32) []int32 {
 	came := map[int32]int32{}
 	queue := []int32{part[0]}
@@ -161,32 +162,33 @@ func (d *bufferDependencies) shortestCycle(part []int32) []int32 {
 			}
 		})
 		if closed {
-			circle := []int32{link}
+			cycle := []int32{link}
 			for link != part[0] {
 				link = came[link]
-				circle = append(circle, link)
+				cycle = append(cycle, link)
 			}
-			slices.Reverse(circle)
-			return circle
+			slices.Reverse(cycle)
+			return cycle
 		}
 	}
-	panic("topo: links that wait for each other form no circle")
+	panic("topo: links that depend on each other form no cycle")
 }
 
 func (c *checker) reportCycles() {
 	if c.bufferDeps == nil {
-		c.addFinding(Finding{Warning, Unchecked, "fabric is too large to look for cyclic buffer dependencies", nil, nil})
+		c.addFinding(Finding{Warning, Unchecked, "fabric is too large for the check for cyclic buffer dependencies", nil, nil})
 	}
-	for _, circle := range c.bufferDeps.cycles() {
+	for _, cycle := range c.bufferDeps.cycles() {
 		var names []string
 		var ports []model.Port
-		for _, link := range circle {
+		for _, link := range cycle {
 			ports = append(ports, c.bufferDeps.links[link].from)
-			names = append(names, c.f.PortRef(c.bufferDeps.links[link].from))
+			names = append(names, c.f.PortName(c.bufferDeps.links[link].from))
 		}
 		c.addFinding(Finding{
 			Warning, BufferCycle,
-			fmt.Sprintf("cyclic buffer dependency %s > %s: with PFC, these ports can block each other for ever", strings.Join(names, " > "), names[0]),
+			fmt.Sprintf("cyclic buffer dependency of %d ports: %s; PFC can deadlock them",
+				len(names), strings.Join(names, ", ")),
 			nil, ports,
 		})
 	}

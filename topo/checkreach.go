@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// fate is what may happen to packets from some place on.
+// fate is what may happen to packets from some node on.
 type fate uint8
 
 const (
@@ -16,26 +16,26 @@ const (
 	fails        // no route, a wrong host, a loop
 )
 
-// checker holds what is found while following all traffic.
+// checker holds the results while following all traffic.
 type checker struct {
 	r        *Routes
 	f        *Fabric
 	findings []Finding
 
-	entering [][]model.NodeID // hosts that enter the fabric alike, by the first
+	entering [][]model.NodeID // hosts attached to the same switches, by the first
 	static   []int            // rows of switches with static routes
 
-	loops     map[string]*foundLoop
-	loopOrder []string
-	unroutedPairs      pairs // of hosts without any route
-	partlyRoutedPairs     pairs // of hosts with routes of which some fail
-	lostNets  []string
+	loops             map[string]*foundLoop
+	loopOrder         []string
+	unroutedPairs     pairs // host pairs without any route
+	partlyRoutedPairs pairs // host pairs with some routes that fail
+	lostNets          []string
 
 	bufferDeps *bufferDependencies // nil: too large to check
 
-	// Of the traffic being followed, by row.
+	// State of the traffic being followed, by row.
 	fates  []fate
-	state  []uint8 // 0 new, 1 on the way, 2 done
+	state  []uint8 // 0 new, 1 on the current path, 2 done
 	onPath []model.NodeID
 	looped bool
 }
@@ -69,8 +69,8 @@ func newChecker(r *Routes) *checker {
 	return c
 }
 
-// groupHosts puts hosts of one class together. One with a host on a port of its
-// delivered may do otherwise and stays alone.
+// groupHosts groups hosts of one class. A host that is linked to another host
+// may route differently and forms its own group.
 func (c *checker) groupHosts() {
 	at := make(map[uint32]int)
 	for _, h := range c.f.hosts {
@@ -94,8 +94,8 @@ func (c *checker) besideHost(h model.NodeID) bool {
 
 func (c *checker) isDown(link int) bool { return c.r.down != nil && c.r.down[link] }
 
-// followTraffic sends one kind of traffic from every host and every switch and notes
-// what happens.
+// followTraffic follows one class of traffic from every host and every switch and
+// records its fate.
 func (c *checker) followTraffic(t traffic) {
 	clear(c.state)
 	clear(c.fates)
@@ -103,8 +103,8 @@ func (c *checker) followTraffic(t traffic) {
 	for row := range c.f.switches {
 		c.fateAt(t, uint32(row))
 	}
-	// Where packets may go round, what lies beyond the loop was not known when
-	// the loop was met: repeat until nothing new comes out.
+	// Where packets may loop, the fate of nodes after the loop was not known when
+	// the loop was met: repeat until nothing changes.
 	for again := c.looped; again; {
 		again = false
 		for row := range c.f.switches {
@@ -127,7 +127,7 @@ func (c *checker) followTraffic(t traffic) {
 				f |= c.fates[row]
 				entries = append(entries, uint32(row))
 			} else {
-				f |= arrives // a host next to a host is chosen only as the owner
+				f |= arrives // a host forwards to a host only if that is the owner
 			}
 		}
 		if len(hops) == 0 {
@@ -145,8 +145,8 @@ func (c *checker) ownedByHost(a model.Addr) bool {
 	return slices.ContainsFunc(c.r.Owners(a), func(id model.NodeID) bool { return !c.f.nodes[id].Role.IsSwitch() })
 }
 
-// fateAt finds the fate of packets at a switch, depth first; a switch met again
-// on the way is a loop.
+// fateAt finds the fate of packets at a switch, depth first; a switch met twice
+// on the path is a loop.
 func (c *checker) fateAt(t traffic, row uint32) fate {
 	id := c.f.switches[row]
 	switch c.state[row] {
@@ -164,7 +164,7 @@ func (c *checker) fateAt(t traffic, row uint32) fate {
 	return f
 }
 
-// fateOverPorts joins the fates of packets by each port of a switch.
+// fateOverPorts joins the fates of packets through each port of a switch.
 func (c *checker) fateOverPorts(t traffic, row uint32) fate {
 	id := c.f.switches[row]
 	ports := c.r.ports(c.r.lookup(row, id, t.dst))
@@ -178,7 +178,7 @@ func (c *checker) fateOverPorts(t traffic, row uint32) fate {
 	return c.fates[row]
 }
 
-// fateByPort finds the fate of packets that a switch sends by a port.
+// fateByPort finds the fate of packets that a switch sends through a port.
 func (c *checker) fateByPort(t traffic, id model.NodeID, p model.PortID) fate {
 	if p == 0 {
 		return arrives
@@ -213,8 +213,9 @@ func (c *checker) recordLoop(t traffic, id model.NodeID) {
 	}
 }
 
-// countPairs counts pairs of hosts by the fate of packets from hosts that enter
-// alike. Where static routes tell a host's two addresses apart, each counts.
+// countPairs counts pairs of hosts by the fate of packets from hosts attached to
+// the same switches. Where static routes differ for a host's two addresses, each
+// counts.
 func (c *checker) countPairs(t traffic, sources []model.NodeID, src model.NodeID, f fate) {
 	if f&fails == 0 {
 		return
@@ -281,7 +282,7 @@ func (c *checker) reportLoops() {
 		if len(l.to) > 1 {
 			to += fmt.Sprintf(" and %d other destinations", len(l.to)-1)
 		}
-		c.addFinding(Finding{Fault, Loop, fmt.Sprintf("routing loop %s for packets to %s", strings.Join(names, " > "), to), l.nodes, nil})
+		c.addFinding(Finding{Fault, Loop, fmt.Sprintf("forwarding loop %s for packets to %s", strings.Join(names, " > "), to), l.nodes, nil})
 	}
 }
 
@@ -290,8 +291,8 @@ func (c *checker) reportReach() {
 		p    pairs
 		text string
 	}{
-		{c.unroutedPairs, "%d ordered pairs of hosts have no route, for example %s to %s: packets stop at %s"},
-		{c.partlyRoutedPairs, "%d ordered pairs of hosts lose some of their flows, for example %s to %s: packets stop at %s"},
+		{c.unroutedPairs, "%d ordered host pairs have no route, for example %s → %s: packets are dropped at %s"},
+		{c.partlyRoutedPairs, "%d ordered host pairs lose some of their flows, for example %s → %s: packets are dropped at %s"},
 	} {
 		if p := what.p; p.n > 0 {
 			c.addFinding(Finding{
@@ -302,6 +303,6 @@ func (c *checker) reportReach() {
 		}
 	}
 	if len(c.lostNets) > 0 {
-		c.addFinding(Finding{Fault, Unreachable, fmt.Sprintf("not all hosts reach %s", strings.Join(c.lostNets, ", ")), nil, nil})
+		c.addFinding(Finding{Fault, Unreachable, fmt.Sprintf("some hosts cannot reach %s", strings.Join(c.lostNets, ", ")), nil, nil})
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// traffic is packets that all switches treat alike: those to one class of
-// destinations, or to one destination that static routes touch.
+// traffic is packets that all switches route the same: those to one class of
+// destinations, or to one destination that a static route changes.
 type traffic struct {
-	dst   model.Addr     // stands for all of them
-	hosts []model.NodeID // destinations that are hosts, other than through a net
+	dst   model.Addr     // represents all of them
+	hosts []model.NodeID // destinations that are hosts, not those reached through a net
 	name  string         // for sentences
 	net   bool           // to an owned prefix: not a pair of hosts
 }
 
-// trafficClasses lists all traffic that needs to be looked at once.
+// trafficClasses lists the traffic to follow, each class once.
 func (c *checker) trafficClasses() (all []traffic) {
 	byClass := make(map[uint32]int)
 	for i := range c.f.nodes {
@@ -60,7 +60,7 @@ func (c *checker) trafficClasses() (all []traffic) {
 			addNet(a, o.prefix.String())
 		}
 	}
-	// A static route to a part of an owned prefix makes traffic of its own.
+	// A static route to a part of an owned prefix is a separate class.
 	for _, o := range c.r.cfg.Overrides {
 		for _, a := range prefixBounds(o.To) {
 			if _, node := c.f.byAddr.lookup(a); !node && c.r.dest(a) != nil {
@@ -71,8 +71,8 @@ func (c *checker) trafficClasses() (all []traffic) {
 	return all
 }
 
-// touchedAddrs returns those of a node's addresses that some static route
-// changes, one of two that are changed alike.
+// touchedAddrs returns those of a node's addresses that a static route changes,
+// one of two that are changed the same way.
 func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
 	var sets [2][]uint32 // by static switch
 	for i, a := range []model.Addr{n.IPv4, n.IPv6} {
@@ -89,8 +89,8 @@ func (c *checker) touchedAddrs(n *Node) (out []model.Addr) {
 			out = append(out, a)
 		}
 	}
-	// The untouched one of two shares its class's traffic only if another node
-	// stands for the class; follow it too.
+	// The unchanged one of two shares its class's traffic only if another node
+	// represents the class; follow it too.
 	if len(out) == 1 && !slices.Equal(sets[0], sets[1]) {
 		return []model.Addr{n.IPv4, n.IPv6}
 	}

@@ -1,6 +1,5 @@
 // Package topo is the fabric as data: nodes, ports, links, addresses, the
-// routes the operator intends, and checks of all that. It moves no packet.
-// What a switch really does with a packet, faults included, is topo/fib's;
-// reading and writing files is topo/file's. docs/topology.md describes it all
-// for users.
+// intended routes, and checks of all that. It forwards no packets. The actual
+// forwarding state of a switch, faults included, is in topo/fib; topo/file reads
+// and writes files. docs/topology.md describes it for users.
 package topo

@@ -10,20 +10,20 @@ import (
 	"github.com/weft-telemetry/weft/topo/lpm"
 )
 
-// Bounds of a fabric. They keep a small file from asking for all of a
-// machine's memory; a fat-tree of k=64 (70,656 nodes, 196,608 links) fits.
+// Limits of a fabric. They keep a small file from claiming all of a machine's
+// memory; a fat-tree of k=64 (70,656 nodes, 196,608 links) fits.
 const (
 	MaxNodes = 1 << 17
 	MaxLinks = 1 << 20
 	MaxPorts = 1<<16 - 1 // of one node: model.PortID has 16 bits
 )
 
-// NoPod is the Pod of a node that belongs to none.
+// NoPod is the Pod of a node that is in no pod.
 const NoPod = -1
 
 // Fabric is a set of nodes and the links between them. A Builder makes it;
-// after that it never changes, so any number of goroutines may read it. What
-// its methods return is shared: callers must not write to it.
+// after that it is immutable, so any number of goroutines may read it. Its
+// methods return shared slices: callers must not modify them.
 type Fabric struct {
 	name     string
 	nodes    []Node
@@ -52,12 +52,12 @@ type Node struct {
 	Tier int // height in a drawing: hosts 0
 	Pod  int // from 0, or NoPod
 
-	// A host's address, or a switch's loopback. No other node has it.
+	// A host's address, or a switch's loopback; unique in the fabric.
 	IPv4, IPv6 model.Addr
 
-	// Nets are prefixes reachable behind the node: 0.0.0.0/0 on a host that
-	// stands for the outside, a virtual address on a mux. Several nodes may
-	// delivered the same one (anycast).
+	// Nets are prefixes reachable through the node: 0.0.0.0/0 on a host that
+	// represents the outside, a virtual address on a mux. Several nodes may own
+	// the same one (anycast).
 	Nets []netip.Prefix
 
 	Ports []Port // Ports[0] is port 1
@@ -73,7 +73,7 @@ type Port struct {
 	LinkSpec
 }
 
-// LinkSpec is what a link does to packets, the same in both directions.
+// LinkSpec holds the properties of a link, the same in both directions.
 type LinkSpec struct {
 	Rate      model.Rate    // above 0
 	Delay     time.Duration // propagation, at least 0
@@ -86,7 +86,7 @@ type Link struct {
 	LinkSpec
 }
 
-// Name is what the fabric calls itself; it may be empty.
+// Name returns the fabric's name, which may be empty.
 func (f *Fabric) Name() string { return f.name }
 
 // Nodes returns all nodes, by id.
@@ -95,7 +95,7 @@ func (f *Fabric) Nodes() []Node { return f.nodes }
 // Links returns all links, in the order they were declared.
 func (f *Fabric) Links() []Link { return f.links }
 
-// Hosts returns the nodes that never carry traffic of others, ascending.
+// Hosts returns the nodes that carry no transit traffic, ascending.
 func (f *Fabric) Hosts() []model.NodeID { return f.hosts }
 
 // Switches returns the nodes that forward, ascending.
@@ -104,7 +104,7 @@ func (f *Fabric) Switches() []model.NodeID { return f.switches }
 // Node returns a node by id. It panics if there is none.
 func (f *Fabric) Node(id model.NodeID) *Node { return &f.nodes[id] }
 
-// HasNode reports whether the fabric has a node of this id.
+// HasNode reports whether the fabric has a node with this id.
 func (f *Fabric) HasNode(id model.NodeID) bool { return int64(id) < int64(len(f.nodes)) }
 
 // Port returns a port, or nil if there is none.
@@ -133,7 +133,7 @@ func (n *Node) PortByName(name string) *Port {
 	return nil
 }
 
-// PortsTo returns the numbers of the node's ports that lead straight to peer:
+// PortsTo returns the numbers of the node's ports that are linked to peer:
 // one, none, or several where links are parallel.
 func (n *Node) PortsTo(peer model.NodeID) (ports []model.PortID) {
 	for i := range n.Ports {
@@ -156,9 +156,9 @@ func (f *Fabric) ByAddr(a model.Addr) (model.NodeID, bool) {
 	return id, ok
 }
 
-// Owners returns the nodes that packets to a are for: the node with that
-// address, or else the owners of the longest prefix that holds it, ascending.
-// It allocates nothing.
+// Owners returns the nodes that packets to a are delivered to: the node with
+// that address, or else the owners of the longest matching prefix, ascending. It
+// allocates nothing.
 func (f *Fabric) Owners(a model.Addr) []model.NodeID {
 	if id, ok := f.byAddr.lookup(a); ok {
 		return f.self[id : id+1 : id+1]
@@ -169,7 +169,7 @@ func (f *Fabric) Owners(a model.Addr) []model.NodeID {
 	return nil
 }
 
-// Owns reports whether packets to a end at this node.
+// Owns reports whether packets to a are delivered to this node.
 func (f *Fabric) Owns(id model.NodeID, a model.Addr) bool {
 	return slices.Contains(f.Owners(a), id)
 }
@@ -184,7 +184,7 @@ func (f *Fabric) ByMAC(m model.MAC) (model.Port, bool) {
 }
 
 // PortRef returns the form of a port that files, flags and queries take:
-// "tor0:Ethernet4". Port 0 is the node's own CPU.
+// "tor0:Ethernet4". Port 0 is the node's CPU.
 func (f *Fabric) PortRef(p model.Port) string {
 	if !f.HasNode(p.Node) {
 		return p.String()
@@ -199,9 +199,8 @@ func (f *Fabric) PortRef(p model.Port) string {
 	return n.Name + ":" + p.String()
 }
 
-// PortName returns a port as people read it, the interface's own name first and
-// then where it leads: "tor0 Ethernet4 → leaf1". A port that leads nowhere is
-// "tor0 Ethernet4".
+// PortName returns a port as people read it, the interface first and then its
+// neighbour: "tor0 Ethernet4 → leaf1". A port without a link is "tor0 Ethernet4".
 func (f *Fabric) PortName(p model.Port) string {
 	name := strings.Replace(f.PortRef(p), ":", " ", 1)
 	if port := f.Port(p); port != nil && port.Peer.Port != 0 {

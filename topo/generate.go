@@ -10,8 +10,8 @@ import (
 
 // Links are the two kinds of link a generator makes.
 type Links struct {
-	Host   LinkSpec // checkRange a host and its switch
-	Fabric LinkSpec // checkRange switches
+	Host   LinkSpec // between a host and its switch
+	Fabric LinkSpec // between switches
 }
 
 // DefaultLinks returns 100 Gb/s and 1 µs everywhere, the figures that
@@ -23,13 +23,13 @@ func DefaultLinks() Links {
 
 // ParamError says which parameter of a generator is out of range.
 type ParamError struct {
-	Param string // as in Kind.Params, or "kind" or "name"; empty where several together are too much
+	Param string // as in Kind.Params, or "kind" or "name"; empty where several together are too large
 	Msg   string
 }
 
 func (e *ParamError) Error() string { return e.Msg }
 
-// checkRange complains about a parameter outside low to high.
+// checkRange returns an error for a parameter outside low to high.
 func checkRange(param string, v, low, high int) error {
 	if v < low || v > high {
 		return &ParamError{param, fmt.Sprintf("%s %d, want %d to %d", param, v, low, high)}
@@ -37,8 +37,8 @@ func checkRange(param string, v, low, high int) error {
 	return nil
 }
 
-// checkSize complains about parameters that are fine one by one and too much
-// together, before memory is spent on them.
+// checkSize returns an error for parameters that are valid one by one and too
+// large together, before memory is spent on them.
 func checkSize(nodes, links int) error {
 	if nodes > MaxNodes || links > MaxLinks {
 		return &ParamError{Msg: fmt.Sprintf("fabric of %d nodes and %d links, want at most %d and %d", nodes, links, MaxNodes, MaxLinks)}
@@ -46,7 +46,7 @@ func checkSize(nodes, links int) error {
 	return nil
 }
 
-// firstError returns the first complaint.
+// firstError returns the first error that is not nil.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -234,8 +234,8 @@ func Dumbbell(hostsPerSide int, l Links) (*Fabric, error) {
 // Addresses are the racks' (see LeafSpine). On every switch the ports to hosts
 // come first; the link from switch i to switch i+1 is declared in that order.
 //
-// Shortest paths around a ring of four or more switches already depend on each
-// other in a cycle; Check says so.
+// Shortest paths around a ring of four or more switches already form a cyclic
+// buffer dependency; Check reports it.
 func Ring(switches, hostsPerSwitch int, l Links) (*Fabric, error) {
 	err := firstError(
 		checkRange("switches", switches, 3, 4096),

@@ -116,7 +116,7 @@ func TestKindsAgreeWithGenerators(t *testing.T) {
 	}
 }
 
-func TestGenerateComplains(t *testing.T) {
+func TestGenerateErrors(t *testing.T) {
 	params := func(kv ...string) map[string]string {
 		m := make(map[string]string)
 		for i := 0; i < len(kv); i += 2 {

@@ -8,12 +8,11 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Intent is the history of the routes an operator intended. Analyses judge a
-// packet by the routes of its time: a packet that followed yesterday's routes
-// yesterday was not lost. What the switches really did is not here; see
-// topo/fib.
+// Intent is the history of the routes an operator intended. Analyses compare a
+// packet with the routes of its time: a packet that followed yesterday's routes
+// yesterday was not misrouted. The actual forwarding state is in topo/fib.
 //
-// At may be called by many goroutines; Set needs the Intent for itself.
+// At may be called concurrently; Set needs exclusive access.
 type Intent struct {
 	steps []intentStep // ascending by from
 }
@@ -26,8 +25,9 @@ type intentStep struct {
 // NewIntent starts a history with routes that hold from the beginning of time.
 func NewIntent(r *Routes) *Intent { return &Intent{steps: []intentStep{{routes: r}}} }
 
-// Set states that routes hold from that instant on, in place of others from the
-// same instant. Instants must not descend, and the fabric must stay the same.
+// Set makes r the intended routes from that instant on, replacing others from
+// the same instant. Instants must not decrease, and the fabric must stay the
+// same.
 func (in *Intent) Set(from model.Time, r *Routes) error {
 	last := in.steps[len(in.steps)-1]
 	if len(in.steps) > 1 && from < last.from {
@@ -49,7 +49,7 @@ func (in *Intent) At(t model.Time) *Routes {
 	return in.steps[after].routes
 }
 
-// Between returns all routes that were intended at some instant of a span,
+// Between returns all routes that were intended at some instant of a time range,
 // both ends included, the oldest first.
 func (in *Intent) Between(from, to model.Time) (list []*Routes) {
 	for i, step := range in.steps {
@@ -61,9 +61,9 @@ func (in *Intent) Between(from, to model.Time) (list []*Routes) {
 	return list
 }
 
-// Forget lets go of routes that were replaced before an instant, so that a history
-// does not grow for ever. What was before is judged by the oldest that is left. As
-// Set, it needs the Intent for itself.
+// Forget discards routes that were replaced before an instant, so that a history
+// does not grow without bound. Earlier instants then get the oldest routes left.
+// Like Set, it needs exclusive access.
 func (in *Intent) Forget(before model.Time) {
 	gone := 0
 	for gone+1 < len(in.steps) && in.steps[gone+1].from < before {

@@ -12,19 +12,19 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Spec asks for a generated fabric by kind and parameters, as a file or a
+// Spec describes a generated fabric by kind and parameters, as a file or a
 // command line does.
 type Spec struct {
-	Kind   string            // of Kinds
-	Name   string            // of the fabric; empty: the generator's own
-	Params map[string]string // those left out have their defaults
+	Kind   string            // name of one of Kinds
+	Name   string            // of the fabric; empty: the generator's default
+	Params map[string]string // missing ones have their defaults
 }
 
-// Kind is a generator that can be asked for by name.
+// Kind is a generator of fabrics.
 type Kind struct {
 	Name   string
 	About  string
-	Params []Param // its own first, then those of all kinds
+	Params []Param // specific ones first, then those of all kinds
 	build  func(p params) (*Fabric, error)
 }
 
@@ -101,7 +101,7 @@ func Kinds() []Kind {
 	return out
 }
 
-// Generate makes the fabric that s asks for. Its complaints are *ParamErrors.
+// Generate makes the fabric that s describes. Its errors are *ParamErrors.
 func Generate(s Spec) (*Fabric, error) {
 	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == s.Kind })
 	if i < 0 {
@@ -159,8 +159,8 @@ func readParams(own []Param, given map[string]string) (params, error) {
 		}
 		p.ints[k.Name] = n
 	}
-	// In this order, so that what is said of host links comes after what is
-	// said of all.
+	// In this order, so that parameters of host links override those of all
+	// links.
 	for _, k := range linkParams {
 		v, ok := given[k.Name]
 		if !ok {
@@ -196,16 +196,16 @@ func (l *Links) setParam(name, v string) (err error) {
 	return firstError(l.Host.check(), l.Fabric.check())
 }
 
-// ParseDelay reads a propagation delay such as "600ns" or "1.5us".
+// ParseDelay parses a propagation delay such as "600ns" or "1.5us".
 func ParseDelay(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("delay %q, want a span of time such as 600ns or 1us", s)
+		return 0, fmt.Errorf("delay %q, want a duration such as 600ns or 1us", s)
 	}
 	return d, nil
 }
 
-// ParseErrorRate reads a probability.
+// ParseErrorRate parses a probability.
 func ParseErrorRate(s string) (float64, error) {
 	p, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(p >= 0 && p <= 1) {

@@ -3,8 +3,8 @@ package topo
 import "github.com/weft-telemetry/weft/model"
 
 // macOf derives a port's address: 02 (locally administered, unicast), the
-// node in three bytes, the port in two. It can be read backwards, so finding
-// a port by MAC needs no table.
+// node in three bytes, the port in two. It is reversible, so finding a port by
+// MAC needs no table.
 func macOf(p model.Port) model.MAC {
 	return model.MAC{0x02, byte(p.Node >> 16), byte(p.Node >> 8), byte(p.Node), byte(p.Port >> 8), byte(p.Port)}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Moved addresses are at another host than the fabric says, as those of
-// virtual machines that have moved. Packets to such an address go where packets
-// to the host's own go, static routes to that included; static routes to the
-// moved address itself are those of its old place and no longer count.
+// Moved addresses are at another host than the fabric says, such as those of
+// migrated virtual machines. Packets to a moved address take the path of packets
+// to the new host's own address, including static routes to it. Static routes to
+// the moved address itself belong to its old location and no longer apply.
 
-// resolveMoved is the address by which a destination is looked up.
+// resolveMoved returns the address by which a destination is looked up.
 func (r *Routes) resolveMoved(a model.Addr) model.Addr {
 	if len(r.cfg.Moved) == 0 {
 		return a
@@ -22,7 +22,7 @@ func (r *Routes) resolveMoved(a model.Addr) model.Addr {
 	return r.lookupMoved(a)
 }
 
-// lookupMoved stands apart to let home be inlined.
+// lookupMoved is a separate function so that resolveMoved can be inlined.
 func (r *Routes) lookupMoved(a model.Addr) model.Addr {
 	id, moved := r.cfg.Moved[a]
 	switch {
@@ -35,7 +35,7 @@ func (r *Routes) lookupMoved(a model.Addr) model.Addr {
 	}
 }
 
-// Owners is Fabric.Owners with moved addresses where they are. It allocates
+// Owners is Fabric.Owners with moved addresses at their new hosts. It allocates
 // nothing.
 func (r *Routes) Owners(a model.Addr) []model.NodeID { return r.f.Owners(r.resolveMoved(a)) }
 
@@ -43,14 +43,14 @@ func (r *Routes) Owners(a model.Addr) []model.NodeID { return r.f.Owners(r.resol
 func (r *Routes) Owns(id model.NodeID, a model.Addr) bool { return r.f.Owns(id, r.resolveMoved(a)) }
 
 func (b *routeBuilder) checkMoved() error {
-	// In order, so that the same mistake is named every time.
+	// Sorted, so that the same mistake is reported every time.
 	for _, a := range slices.SortedFunc(maps.Keys(b.cfg.Moved), compareAddrs) {
 		id := b.cfg.Moved[a]
 		if !b.f.HasNode(id) || b.f.Node(id).Role.IsSwitch() {
 			return fmt.Errorf("address %v moved to node %d, want a host", a, id)
 		}
 		if own, taken := b.f.ByAddr(a); taken {
-			return fmt.Errorf("address %v moved, which is %s's own, want one of a net", a, b.f.Node(own).Name)
+			return fmt.Errorf("address %v moved, but it is the address of %s itself, want one of a net", a, b.f.Node(own).Name)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// movable is a leaf-spine of two racks with an address of its own on h0.
+// movable is a leaf-spine of two racks with an extra address on h0.
 func movable(t *testing.T) (f *Fabric, vm model.Addr) {
 	t.Helper()
 	b := NewBuilder("movable")
@@ -32,7 +32,7 @@ func TestMovedAddressHasHistory(t *testing.T) {
 	if err := in.Set(100, mustRoutes(t, f, RouteConfig{Moved: map[model.Addr]model.NodeID{vm: h1}})); err != nil {
 		t.Fatal(err)
 	}
-	if err := in.Set(200, mustRoutes(t, f, RouteConfig{})); err != nil { // resolveMoved again
+	if err := in.Set(200, mustRoutes(t, f, RouteConfig{})); err != nil { // home again
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -58,9 +58,9 @@ func TestMovedAddressHasHistory(t *testing.T) {
 	}
 }
 
-// TestMovedAddressTakesTheHostsWay: static routes to the host's own address
-// hold for what has moved there, those to the address itself do not.
-func TestMovedAddressTakesTheHostsWay(t *testing.T) {
+// TestMovedAddressTakesTheHostsPath: static routes to the host's own address
+// apply to what has moved there, those to the address itself do not.
+func TestMovedAddressTakesTheHostsPath(t *testing.T) {
 	f, vm := movable(t)
 	h1, tor0, s1 := id(t, f, "h1"), id(t, f, "tor0"), id(t, f, "s1")
 	up := f.Node(tor0).PortsTo(s1)
@@ -77,12 +77,12 @@ func TestMovedAddressTakesTheHostsWay(t *testing.T) {
 	}
 }
 
-func TestMovedComplaints(t *testing.T) {
+func TestMovedErrors(t *testing.T) {
 	f, vm := movable(t)
 	for want, moved := range map[string]map[model.Addr]model.NodeID{
-		"address 10.9.9.9 moved to node 2, want a host":                                        {vm: id(t, f, "tor0")},
-		"address 10.9.9.9 moved to node 99, want a host":                                       {vm: 99},
-		"address " + f.nodes[1].IPv4.String() + " moved, which is h1's own, want one of a net": {f.nodes[1].IPv4: 0},
+		"address 10.9.9.9 moved to node 2, want a host":                                                         {vm: id(t, f, "tor0")},
+		"address 10.9.9.9 moved to node 99, want a host":                                                        {vm: 99},
+		"address " + f.nodes[1].IPv4.String() + " moved, but it is the address of h1 itself, want one of a net": {f.nodes[1].IPv4: 0},
 	} {
 		if _, err := NewRoutes(f, RouteConfig{Moved: moved}); err == nil || err.Error() != want {
 			t.Errorf("NewRoutes with %v moved = %v; want %s", moved, err, want)

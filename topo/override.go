@@ -9,18 +9,18 @@ import (
 	"github.com/weft-telemetry/weft/topo/lpm"
 )
 
-// Override is a static route of one switch. It beats every computed route of
-// that switch, also to a host on one of its own ports; of several that hold
-// an address the longest wins. Only packets to the switch's own address still
-// end there.
+// Override is a static route of one switch. It takes precedence over every
+// computed route of that switch, including routes to a directly attached host;
+// among overrides the longest matching prefix wins. Only packets to the switch's
+// own address are still delivered to the switch.
 type Override struct {
 	At    model.NodeID
 	To    netip.Prefix
-	Ports []model.PortID // visitDependencies hops, flows spread over them
+	Ports []model.PortID // next hops; flows are spread over them
 }
 
-// RouteTo returns the overrides that send packets to a node's own addresses
-// from a switch by some of its ports.
+// RouteTo returns the overrides that make a switch forward packets to a node's
+// own addresses through the given ports.
 func (f *Fabric) RouteTo(at, to model.NodeID, ports ...model.PortID) []Override {
 	n := f.Node(to)
 	return []Override{
@@ -45,14 +45,14 @@ func (b *routeBuilder) compileOverrides() error {
 			b.overrides[row] = new(lpm.Table[uint32])
 		}
 		if _, twice := b.overrides[row].Get(o.To); twice {
-			return fmt.Errorf("route at %s to %v is given twice, want one with all its next hops", b.f.nodes[o.At].Name, o.To)
+			return fmt.Errorf("route at %s to %v is defined twice, want one with all its next hops", b.f.nodes[o.At].Name, o.To)
 		}
 		b.overrides[row].Set(o.To, b.internPorts(ports))
 	}
 	return nil
 }
 
-// Check returns what is wrong with the override in a fabric.
+// Check returns an error if the override is not valid in the fabric.
 func (o Override) Check(f *Fabric) error {
 	_, err := f.checkOverride(o)
 	return err
@@ -77,7 +77,7 @@ func (f *Fabric) checkOverride(o Override) ([]model.PortID, error) {
 	slices.Sort(ports)
 	for i, p := range ports {
 		if n.Port(p) == nil {
-			return nil, fmt.Errorf("route at %s to %v by port %d, want a port from 1 to %d", n.Name, o.To, p, len(n.Ports))
+			return nil, fmt.Errorf("route at %s to %v through port %d, want a port from 1 to %d", n.Name, o.To, p, len(n.Ports))
 		}
 		if i > 0 && p == ports[i-1] {
 			return nil, fmt.Errorf("route at %s to %v names port %d twice, want it once", n.Name, o.To, p)

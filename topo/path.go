@@ -15,15 +15,15 @@ type Hop struct {
 	In, Out model.PortID
 }
 
-// Path returns the way of a flow's packets from a node to the destination,
+// Path returns the path of a flow's packets from a node to the destination,
 // both included. If there is none, it returns the hops up to where the packet
-// stops, or up to the first node passed twice, and an error that wraps
+// is dropped, or up to the first node passed twice, and an error that wraps
 // ErrNoRoute or ErrLoop.
 func (r *Routes) Path(key model.FlowKey, from model.NodeID) ([]Hop, error) {
 	return r.AppendPath(nil, key, from)
 }
 
-// AppendPath is Path into the caller's memory.
+// AppendPath appends the hops of Path to the caller's slice.
 func (r *Routes) AppendPath(hops []Hop, key model.FlowKey, from model.NodeID) ([]Hop, error) {
 	start := len(hops)
 	at := Hop{Node: from}
@@ -36,7 +36,7 @@ func (r *Routes) AppendPath(hops []Hop, key model.FlowKey, from model.NodeID) ([
 		}
 		n := &r.f.nodes[at.Node]
 		if !n.Role.IsSwitch() && len(hops) > start+1 {
-			return hops, fmt.Errorf("flow %v ends at %s, which is not its destination: %w", key, n.Name, ErrNoRoute)
+			return hops, fmt.Errorf("flow %v ends at %s, not at its destination: %w", key, n.Name, ErrNoRoute)
 		}
 		if !ok {
 			return hops, fmt.Errorf("flow %v at %s: %w", key, n.Name, ErrNoRoute)
@@ -59,14 +59,14 @@ func (f *Fabric) names(hops []Hop) string {
 	return strings.Join(names, " > ")
 }
 
-// Paths returns the ways that some flow may take from a node to dst, at most
-// limit of them, and whether those are all. The order is by port numbers. Ways
-// that end nowhere or in a loop are left out; Check finds them.
+// Paths returns the paths that a flow may take from a node to dst, at most limit
+// of them, and whether those are all. The order is by port numbers. Paths that
+// end without a route or in a loop are omitted; Check finds them.
 func (r *Routes) Paths(from model.NodeID, dst model.Addr, limit int) (paths [][]Hop, all bool) {
-	var walk func(way []Hop, at Hop) bool
-	walk = func(way []Hop, at Hop) bool {
+	var walk func(path []Hop, at Hop) bool
+	walk = func(path []Hop, at Hop) bool {
 		n := &r.f.nodes[at.Node]
-		if slices.ContainsFunc(way, func(h Hop) bool { return h.Node == at.Node }) {
+		if slices.ContainsFunc(path, func(h Hop) bool { return h.Node == at.Node }) {
 			return true
 		}
 		for _, out := range r.NextHops(at.Node, dst) {
@@ -75,14 +75,14 @@ func (r *Routes) Paths(from model.NodeID, dst model.Addr, limit int) (paths [][]
 				if len(paths) == limit {
 					return false
 				}
-				paths = append(paths, append(slices.Clone(way), at))
+				paths = append(paths, append(slices.Clone(path), at))
 				return true
 			}
-			if !n.Role.IsSwitch() && len(way) > 0 {
-				return true // a host does not send others' packets on
+			if !n.Role.IsSwitch() && len(path) > 0 {
+				return true // a host does not forward
 			}
 			peer := n.Ports[out-1].Peer
-			if !walk(append(way, at), Hop{Node: peer.Node, In: peer.Port}) {
+			if !walk(append(path, at), Hop{Node: peer.Node, In: peer.Port}) {
 				return false
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // Role says what a node is for. Only two things depend on it: hosts and muxes
-// never carry traffic of others, and drawings put a role on its tier.
+// carry no transit traffic, and drawings put a role on its tier.
 type Role uint8
 
 // Roles, from the hosts upward. The zero Role is Host.
@@ -23,7 +23,7 @@ const (
 
 var roleNames = [...]string{Host: "host", Mux: "mux", ToR: "tor", Leaf: "leaf", Spine: "spine", Border: "border", Switch: "switch"}
 
-// roleAliases are other people's words for the same tiers.
+// roleAliases are other common names of the same tiers.
 var roleAliases = map[string]Role{"edge": ToR, "agg": Leaf, "aggregation": Leaf, "core": Spine, "server": Host}
 
 // IsSwitch reports whether nodes of this role forward other nodes' packets.
@@ -37,8 +37,8 @@ func (r Role) String() string {
 	return fmt.Sprintf("role(%d)", uint8(r))
 }
 
-// ParseRole reads a role's name or one of the usual other words for it: edge,
-// agg, aggregation, core, server.
+// ParseRole parses a role's name or one of its aliases: edge, agg, aggregation,
+// core, server.
 func ParseRole(s string) (Role, error) {
 	for r, name := range roleNames {
 		if strings.EqualFold(s, name) {
@@ -51,9 +51,9 @@ func ParseRole(s string) (Role, error) {
 	return 0, fmt.Errorf("role %q, want one of %s", s, strings.Join(roleNames[:], ", "))
 }
 
-// PortRef is the usual name of a port by its number: eth1, eth2, … on hosts,
-// as containers have them beside their management eth0; Ethernet0, Ethernet4,
-// … on switches, as SONiC counts lanes.
+// PortName returns the default name of a port by its number: eth1, eth2, … on
+// hosts, as containers have them beside their management eth0; Ethernet0,
+// Ethernet4, … on switches, as SONiC counts lanes.
 func (r Role) PortName(port int) string {
 	if r.IsSwitch() {
 		return "Ethernet" + strconv.Itoa(4*(port-1))
@@ -61,5 +61,5 @@ func (r Role) PortName(port int) string {
 	return "eth" + strconv.Itoa(port)
 }
 
-// roleTiers gives each role its height in a drawing; Switch has none of its own.
+// roleTiers gives each role its height in a drawing; that of Switch is computed.
 var roleTiers = [...]int{Host: 0, Mux: 0, ToR: 1, Leaf: 2, Spine: 3, Border: 4, Switch: 0}

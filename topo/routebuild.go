@@ -53,21 +53,21 @@ func NewRoutes(f *Fabric, cfg RouteConfig) (*Routes, error) {
 }
 
 // nodeSeed derives a node's seed as splitmix64 does, so that nearby ids and
-// seeds give unrelated values. Switches in a row that hashed alike would leave
-// ports unused (polarisation).
+// seeds give unrelated values. Consecutive switches with the same hash would
+// leave ports unused (hash polarization).
 func nodeSeed(seed uint64, id model.NodeID) uint64 {
 	return splitmix64Mix(seed + (uint64(id)+1)*0x9e3779b97f4a7c15)
 }
 
-// splitmix64Mix is splitmix64's last step: every bit of z reaches every bit of the
-// result.
+// splitmix64Mix is splitmix64's last step: every bit of z affects every bit of
+// the result.
 func splitmix64Mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
 }
 
-// attachSwitch is a switch from which a class is reached: it owns the destination
+// attachSwitch is a switch that a class attaches to: it owns the destination
 // (hops 0) or a host on one of its ports does (hops 1).
 type attachSwitch struct {
 	row  uint32
@@ -77,8 +77,8 @@ type attachSwitch struct {
 // routeBuilder holds what is only needed while routes are computed.
 type routeBuilder struct {
 	*Routes
-	sets    map[string]uint32 // port set -> place in slab
-	sources [][]attachSwitch        // by class, ascending by row, smallest hops 0
+	sets    map[string]uint32 // port set -> offset in slab
+	sources [][]attachSwitch  // by class, ascending by row, smallest hops 0
 	scratch []byte
 
 	adj      []neighbour // of all switches, by row
@@ -91,7 +91,7 @@ type neighbour struct {
 	port model.PortID
 }
 
-// internPorts returns the place of a port set in slab.
+// internPorts returns the offset of a port set in slab.
 func (b *routeBuilder) internPorts(ports []model.PortID) uint32 {
 	if len(ports) == 0 {
 		return noRoute
@@ -117,8 +117,8 @@ func (b *routeBuilder) classify() error {
 	var key []byte
 	for i := range b.dests {
 		src := b.sourcesOf(b.owners(i))
-		// Only differences matter for the way there: hosts on one switch and
-		// the switch itself share a class.
+		// Only differences matter for the path: hosts on one switch and the
+		// switch itself share a class.
 		extra := uint16(0)
 		if len(src) > 0 {
 			extra = slices.MinFunc(src, func(x, y attachSwitch) int { return cmp.Compare(x.hops, y.hops) }).hops
@@ -174,7 +174,7 @@ func (b *routeBuilder) sourcesOf(owners []model.NodeID) (src []attachSwitch) {
 	slices.SortFunc(src, func(x, y attachSwitch) int {
 		return cmp.Or(cmp.Compare(x.row, y.row), cmp.Compare(x.hops, y.hops))
 	})
-	// Of a switch that is both, the nearer stays.
+	// Where a switch is both, keep the smaller distance.
 	return slices.CompactFunc(src, func(x, y attachSwitch) bool { return x.row == y.row })
 }
 
@@ -188,7 +188,7 @@ func (b *routeBuilder) computeTable() {
 	b.table = make([]uint32, rows*b.classes)
 	b.dist = make([]uint16, rows*b.classes)
 	hops := make([]uint16, rows)
-	before := make([]uint32, rows) // each switch's set for the last class: often the same again
+	before := make([]uint32, rows) // each switch's set for the previous class, often unchanged
 	var queue []uint32
 	var ports []model.PortID
 	for class := range b.classes {
@@ -223,7 +223,7 @@ func (b *routeBuilder) adjacency() {
 	}
 }
 
-// hopDistances sets hops to each switch's distance from a class, breadth first.
+// hopDistances sets hops to each switch's distance to a class, breadth first.
 func (b *routeBuilder) hopDistances(src []attachSwitch, hops []uint16, queue []uint32) []uint32 {
 	for i := range hops {
 		hops[i] = unreachable
@@ -267,8 +267,8 @@ func (b *routeBuilder) appendNearerPorts(row uint32, hops []uint16, ports []mode
 	return ports
 }
 
-// recordLastHops records how each destination's last hops reach it and marks those
-// switches in the table.
+// recordLastHops records the ports by which each destination's last hops reach
+// it and marks those switches in the table.
 func (b *routeBuilder) recordLastHops() {
 	transit := make(map[[2]uint32][]model.PortID) // (row, class): ports of a last hop to other switches
 	for class, src := range b.sources {

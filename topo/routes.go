@@ -7,47 +7,47 @@ import (
 	"github.com/weft-telemetry/weft/topo/lpm"
 )
 
-// Hash spreads flows over equal-cost ports: node takes port hash mod n of n.
-// The seed is the node's own. A Hash must depend on nothing but its arguments.
+// Hash spreads flows over equal-cost ports: the node uses port hash mod n of n.
+// The seed is the node's. A Hash must be a pure function of its arguments.
 type Hash func(key model.FlowKey, node model.NodeID, seed uint64) uint64
 
-// RouteConfig says how routes are computed. The zero value is the usual case.
+// RouteConfig configures the computation of routes. The zero value is the
+// default.
 type RouteConfig struct {
-	Seed      uint64     // of the fabric; every node's own seed is derived from it
+	Seed      uint64     // of the fabric; every node's seed is derived from it
 	Overrides []Override // static routes
 	Down      []int      // links that routes avoid, as indexes in Fabric.Links
 	Hash      Hash       // nil: model.FlowKey.Hash, with one more mixing step
 
-	// Moved addresses and the hosts where they are instead of where the fabric
-	// says.
+	// Moved maps addresses to the hosts where they are now, instead of where the
+	// fabric says.
 	Moved map[model.Addr]model.NodeID
 }
 
-// Routes are the intended routes of a fabric: shortest paths by hop count,
-// trafficClasses spread over all equal-cost ports, hosts never in the middle, static
-// overrides on top. They never change, so any number of goroutines may read
-// them.
+// Routes are the intended routes of a fabric: shortest paths by hop count with
+// ECMP, no transit through hosts, static overrides on top. They are immutable,
+// so any number of goroutines may read them.
 //
 // Destinations that attach to the same switches share their routes up to the
-// lastHops hop. A class is such a set of switches; a table of switches × classes
+// last hop. A class is such a set of switches; a table of switches × classes
 // holds, for each pair, a set of ports in one shared slab. A fat-tree of k=32
-// has 8,192 hosts but 1,280 classes, and few dozen different port sets.
+// has 8,192 hosts but 1,280 classes, and a few dozen different port sets.
 type Routes struct {
 	f     *Fabric
 	cfg   RouteConfig
 	seeds []uint64 // by node
 	down  []bool   // by link; nil if none
 
-	row     []int32 // by node: its row in table, -1 for hosts
-	classes int
-	table   []uint32       // [row*classes+class]: where in slab the ports are, or noRoute or atLastHop
-	dist    []uint16       // [row*classes+class]: hops to the class, or unreachable
-	slab    []model.PortID // count, ports…, count, ports…
-	dests   []dest         // by node, then by Fabric.owned
-	local   []localPorts
-	lastHops    [][]model.NodeID // by class
+	row      []int32 // by node: its row in table, -1 for hosts
+	classes  int
+	table    []uint32       // [row*classes+class]: where in slab the ports are, or noRoute or atLastHop
+	dist     []uint16       // [row*classes+class]: hops to the class, or unreachable
+	slab     []model.PortID // count, ports…, count, ports…
+	dests    []dest         // by node, then by Fabric.owned
+	local    []localPorts
+	lastHops [][]model.NodeID // by class
 
-	overrides []*lpm.Table[uint32] // by row: overrides, as places in slab; nil if none at all
+	overrides []*lpm.Table[uint32] // by row: overrides, as offsets in slab; nil if there are none
 }
 
 // dest is a node or a prefix as a destination.
@@ -58,24 +58,24 @@ type dest struct {
 	n     uint32 // and how many
 }
 
-// localPorts are the ports by which one last hop hands over to a destination.
+// localPorts are the ports by which one last hop delivers to a destination.
 type localPorts struct {
 	row uint32
-	set uint32 // place in slab
+	set uint32 // offset in slab
 }
 
-// Places in slab that mean something by themselves.
+// Offsets in slab with a fixed meaning.
 const (
 	noRoute   = 0 // an empty set
 	atLastHop = 1 // in table only: the ports are the destination's, in local
-	delivered       = 2 // {0}: the packet has arrived
+	delivered = 2 // {0}: the packet has arrived
 	slabStart = 4
 )
 
 const unreachable = ^uint16(0)
 
-// ErrNoRoute is wrapped by errors about a packet that some node cannot send
-// on, ErrLoop by those about a packet that comes back to a node it has passed.
+// ErrNoRoute is wrapped by errors about a packet that a node cannot forward,
+// ErrLoop by those about a packet that returns to a node it has passed.
 var (
 	ErrNoRoute = errors.New("no route")
 	ErrLoop    = errors.New("routing loop")
@@ -84,11 +84,11 @@ var (
 // Fabric returns the fabric the routes are for.
 func (r *Routes) Fabric() *Fabric { return r.f }
 
-// Config returns what the routes were computed from; callers must not write to
-// its slices, nor to Moved.
+// Config returns the configuration of the routes; callers must not modify its
+// slices, nor Moved.
 func (r *Routes) Config() RouteConfig { return r.cfg }
 
-// NextHop returns the port by which a node sends a flow's packets on. Port 0
+// NextHop returns the port by which a node forwards a flow's packets. Port 0
 // with true means that they have arrived: the node owns the destination. It
 // allocates nothing.
 func (r *Routes) NextHop(node model.NodeID, key model.FlowKey) (model.PortID, bool) {
@@ -101,12 +101,12 @@ func (r *Routes) NextHop(node model.NodeID, key model.FlowKey) (model.PortID, bo
 	if n == 0 {
 		return 0, false
 	}
-	// Also one port goes through the hash: on mixed traffic a branch around it
-	// would be guessed wrong so often that it costs more than the hash.
+	// A single port goes through the hash, too: on mixed traffic the branch
+	// mispredictions would cost more than the hash.
 	return r.slab[set+1+r.choose(node, key, n)], true
 }
 
-// NextHops returns all ports by which a node may send packets to dst on,
+// NextHops returns all ports by which a node may forward packets to dst,
 // ascending; port 0 alone means that they have arrived, none that there is no
 // route. For switches it allocates nothing.
 func (r *Routes) NextHops(node model.NodeID, dst model.Addr) []model.PortID {
@@ -118,8 +118,8 @@ func (r *Routes) NextHops(node model.NodeID, dst model.Addr) []model.PortID {
 	return r.ports(set)
 }
 
-// Pick chooses among ports for a flow as the node's hash does, for tables that
-// replace the intended ports by others. There must be at least one.
+// Pick selects one of the ports for a flow with the node's ECMP hash, for tables
+// that replace the intended ports by others. There must be at least one.
 func (r *Routes) Pick(node model.NodeID, key model.FlowKey, ports []model.PortID) model.PortID {
 	if len(ports) == 1 {
 		return ports[0]
@@ -129,7 +129,7 @@ func (r *Routes) Pick(node model.NodeID, key model.FlowKey, ports []model.PortID
 
 // choose returns a number below n. The rule is modulo, not multiply-and-shift:
 // it is what switches and simulators do, so a Hash can imitate one of them
-// exactly; of 64 bits the bias is nothing.
+// exactly; with 64 bits the bias is negligible.
 func (r *Routes) choose(node model.NodeID, key model.FlowKey, n uint32) uint32 {
 	var h uint64
 	if r.cfg.Hash == nil {
@@ -143,13 +143,13 @@ func (r *Routes) choose(node model.NodeID, key model.FlowKey, n uint32) uint32 {
 	return uint32(h % uint64(n))
 }
 
-// ports returns the set at a place in slab.
+// ports returns the set at an offset in slab.
 func (r *Routes) ports(set uint32) []model.PortID {
 	end := set + 1 + uint32(r.slab[set])
 	return r.slab[set+1 : end : end]
 }
 
-// lookup returns the place in slab of a switch's next hops.
+// lookup returns the offset in slab of a switch's next hops.
 func (r *Routes) lookup(row uint32, node model.NodeID, dst model.Addr) uint32 {
 	dst = r.resolveMoved(dst)
 	if r.overrides != nil && r.overrides[row] != nil {
@@ -194,8 +194,8 @@ func (r *Routes) dest(a model.Addr) *dest {
 	return nil
 }
 
-// hostCost is the number of hops by one port of a host, or unreachable. Hosts
-// do not carry others' traffic: the peer is a switch, or owns the destination.
+// hostCost is the number of hops through one port of a host, or unreachable.
+// Hosts do not forward: the peer is a switch, or owns the destination.
 func (r *Routes) hostCost(p *Port, d *dest, dst model.Addr) int {
 	if r.down != nil && r.down[p.Link] {
 		return int(unreachable)
@@ -294,10 +294,10 @@ func (r *Routes) Distance(node model.NodeID, dst model.Addr) (hops int, ok bool)
 	return least, n > 0
 }
 
-// ExpectedLastHops returns the switches where a packet to dst may rightly be
-// seen last, ascending: those attached to an owner, or an owner itself. A trace
-// that ends elsewhere lost its packet; so did one that ends at the old place of
-// a moved address, where nobody answers any more. It allocates nothing.
+// ExpectedLastHops returns the switches that are valid last hops to dst,
+// ascending: those attached to an owner, or an owner itself. A trace that ends
+// elsewhere lost its packet; so did one that ends at the old location of a moved
+// address, where no host answers any more. It allocates nothing.
 func (r *Routes) ExpectedLastHops(dst model.Addr) []model.NodeID {
 	d := r.dest(dst)
 	if d == nil {

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRoutesEqualSlowTwin(t *testing.T) {
+func TestRoutesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := randomFabric(t)
 		var down []int
@@ -62,7 +62,8 @@ func TestRoutesEqualSlowTwin(t *testing.T) {
 	})
 }
 
-// checkPath follows a flow and wants a path of that many links, no node twice.
+// checkPath follows a flow and checks the path's number of links and that it
+// passes no node twice.
 func checkPath(t *rapid.T, r *Routes, k model.FlowKey, from model.NodeID, links int) {
 	hops, err := r.Path(k, from)
 	if links >= far {
@@ -105,7 +106,7 @@ func TestPathsAreAllPaths(t *testing.T) {
 		if !all {
 			t.Fatalf("Paths(%d, %v) found more than 65536 paths in a fabric of %d nodes", from, dst, len(f.nodes))
 		}
-		// Count ways by the definition, and compare.
+		// Count paths by the definition, and compare.
 		slow := newSlow(f)
 		var count func(model.NodeID) int
 		count = func(at model.NodeID) (n int) {
@@ -186,7 +187,7 @@ func chi2(counts []int) (x float64) {
 	return x
 }
 
-// limit is a bound that chi-square with n-1 degrees of freedom passes about
+// limit is a bound that chi-square with n-1 degrees of freedom exceeds about
 // once in 100,000 times (Wilson and Hilferty's approximation).
 func limit(n int) float64 {
 	k := float64(n - 1)
@@ -219,10 +220,10 @@ func TestECMPSpreadsFlows(t *testing.T) {
 	}
 }
 
-// TestNoPolarisation takes flows that differ in their source port alone, as
+// TestNoHashPolarization takes flows that differ in their source port alone, as
 // those between two hosts do, and wants the choices of the ToR and of the leaf
 // to be independent, whatever the fabric's seed.
-func TestNoPolarisation(t *testing.T) {
+func TestNoHashPolarization(t *testing.T) {
 	f := must(FatTree(8, DefaultLinks()))
 	dst := f.Node(id(t, f, "h127")).IPv4
 	tor, leaf := id(t, f, "tor0"), id(t, f, "leaf0")
@@ -279,8 +280,8 @@ func TestOverrides(t *testing.T) {
 		}
 	}
 
-	// A prefix beats the computed route to an address inside it, a longer one
-	// beats that, and the switch's own address stays its own.
+	// A prefix takes precedence over the computed route to an address inside it,
+	// a longer one over that, and the switch's own address is still delivered.
 	r = mustRoutes(t, f, RouteConfig{Overrides: []Override{
 		{At: s0, To: netip.MustParsePrefix("0.0.0.0/0"), Ports: []model.PortID{3}},
 		{At: s0, To: netip.PrefixFrom(f.Node(s1).IPv4.Netip(), 32), Ports: []model.PortID{2}},
@@ -291,7 +292,7 @@ func TestOverrides(t *testing.T) {
 		}
 	}
 
-	// An override may point nowhere sensible; the path says so.
+	// An override may cause a loop or a dead end; the path reports it.
 	loop := mustRoutes(t, f, RouteConfig{Overrides: slices.Concat(f.RouteTo(s0, h1, 2), f.RouteTo(s1, h1, 1))})
 	hops, err := loop.Path(key(t, f, "h0", "h1", 1), 0)
 	if !errors.Is(err, ErrLoop) || !strings.Contains(err.Error(), "s0 > s1 > s0") || f.names(hops) != "h0 > s0 > s1 > s0" {
@@ -303,7 +304,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-func TestOverrideComplaints(t *testing.T) {
+func TestOverrideErrors(t *testing.T) {
 	f := lab(t, [2]string{"h0", "s0"}, [2]string{"s0", "s1"})
 	p := netip.MustParsePrefix("10.0.0.0/8")
 	for want, o := range map[string][]Override{
@@ -324,8 +325,8 @@ func TestOverrideComplaints(t *testing.T) {
 	}
 }
 
-// TestExpectedLastHops: an outside address belongs to whoever owns 0.0.0.0/0,
-// so a packet to it is rightly seen last at the borders.
+// TestExpectedLastHops: an outside address belongs to the owner of 0.0.0.0/0, so
+// the borders are valid last hops of packets to it.
 func TestExpectedLastHops(t *testing.T) {
 	b := NewBuilder("outside")
 	h := b.AddNode(NodeSpec{Name: "h0", Pod: NoPod})

@@ -16,7 +16,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
 
-// must is for fabrics that tests know to be right.
+// must is for fabrics that tests know to be valid.
 func must(f *Fabric, err error) *Fabric {
 	if err != nil {
 		panic(err)
@@ -44,7 +44,7 @@ func id(t testing.TB, f *Fabric, name string) model.NodeID {
 
 func ip(s string) model.Addr { return model.AddrOf(netip.MustParseAddr(s)) }
 
-// key is a flow between two nodes; port tells flows apart.
+// key is a flow between two nodes; port distinguishes flows.
 func key(t testing.TB, f *Fabric, src, dst string, port int) model.FlowKey {
 	t.Helper()
 	return model.FlowKey{
@@ -90,7 +90,7 @@ func lab(t testing.TB, links ...[2]string) *Fabric {
 	return f
 }
 
-// randomFabric draws small fabrics with everything that routing must cope with:
+// randomFabric draws small fabrics with everything that routing must handle:
 // hosts without links or with several, parallel links, hosts next to hosts,
 // parts without connection, prefixes with several owners, hosts and switches
 // among them.
@@ -130,8 +130,9 @@ func addrsOf(f *Fabric) []model.Addr {
 	return out
 }
 
-// slowRoutes is the obvious twin of Routes: Floyd and Warshall's distances with
-// only switches in the middle, and the definition of an equal-cost next hop.
+// slowRoutes is the reference implementation of Routes: Floyd and Warshall's
+// distances with only switches in the middle, and the definition of an
+// equal-cost next hop.
 type slowRoutes struct {
 	f    *Fabric
 	down []int

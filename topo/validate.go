@@ -24,7 +24,7 @@ func (b *Builder) checkNode(s NodeSpec) error {
 		return fmt.Errorf("node name %q, want 1 to 63 letters, digits, '-', '_' or '.', first a letter or digit", s.Name)
 	}
 	if _, taken := b.f.byName[s.Name]; taken {
-		return fmt.Errorf("node name %q is taken, want a name of its own", s.Name)
+		return fmt.Errorf("node name %q is taken, want a unique name", s.Name)
 	}
 	if int(s.Role) >= len(roleTiers) {
 		return fmt.Errorf("node %q: %v, want a known role", s.Name, s.Role)
@@ -46,10 +46,10 @@ func (b *Builder) checkNode(s NodeSpec) error {
 			return fmt.Errorf("node %q: address %v, want a unicast address", s.Name, a)
 		}
 		if owner, taken := b.addrs[model.AddrOf(a)]; taken {
-			return fmt.Errorf("node %q: address %v is %s's, want an address of its own", s.Name, a, b.f.nodes[owner].Name)
+			return fmt.Errorf("node %q: address %v belongs to %s, want a unique address", s.Name, a, b.f.nodes[owner].Name)
 		}
 		if owner, taken := b.vips[model.AddrOf(a)]; taken {
-			return fmt.Errorf("node %q: address %v is a net of %s, want an address of its own", s.Name, a, b.f.nodes[owner].Name)
+			return fmt.Errorf("node %q: address %v is a net of %s, want a unique address", s.Name, a, b.f.nodes[owner].Name)
 		}
 	}
 	for i, p := range s.Nets {
@@ -65,7 +65,7 @@ func (b *Builder) checkNode(s NodeSpec) error {
 			if taken {
 				name = b.f.nodes[owner].Name
 			}
-			return fmt.Errorf("node %q: net %v is %s's own address, want an address no node has", s.Name, p, name)
+			return fmt.Errorf("node %q: net %v is the address of node %s, want an address of no node", s.Name, p, name)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (b *Builder) checkLink(a, z End, s LinkSpec) error {
 			return fmt.Errorf("%s: port name %q, want 1 to 63 letters, digits, '-', '_', '.' or '/', first a letter or digit", what, e.Port)
 		}
 		if b.portNames[portName{e.Node, e.Port}] {
-			return fmt.Errorf("%s: port %s:%s is taken, want a port of its own", what, b.f.nodes[e.Node].Name, e.Port)
+			return fmt.Errorf("%s: port %s:%s is taken, want a free port", what, b.f.nodes[e.Node].Name, e.Port)
 		}
 	}
 	if err := s.check(); err != nil {

@@ -44,7 +44,7 @@ func (b *PortStates) linkLatency(k *label.Block, i int) time.Duration {
 	return NoLink
 }
 
-// insert puts a sample in its place by label time and tells whether it is new.
+// insert puts a sample in its place by label time and reports whether it is new.
 // A full history forgets its oldest, which may be the sample itself.
 func (r *portRecord) insert(s Sample, max int) bool {
 	at, found := slices.BinarySearchFunc(r.series, s.Time, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })

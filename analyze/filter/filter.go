@@ -46,7 +46,7 @@ type Filter[T any] struct {
 	root   *node // nil: everything
 }
 
-// Match tells whether a record is meant. It allocates nothing, if the fields'
+// Match reports whether a record is meant. It allocates nothing, if the fields'
 // functions do not.
 func (f *Filter[T]) Match(r *T) bool { return f.root == nil || f.match(f.root, r) }
 

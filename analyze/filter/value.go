@@ -99,7 +99,7 @@ func (t Type) compare(a, b *Value) int {
 	return cmp.Compare(a.Int, b.Int)
 }
 
-// ordered tells whether "<" makes sense.
+// ordered reports whether "<" makes sense.
 func (t Type) ordered() bool { return t != Bool && t != Text && t != MAC }
 
 // parseValue is all values from lo to hi. One value is a span, and so is a prefix.

@@ -239,7 +239,7 @@ func (h *portLoads) attributeFlows(flows map[model.FlowKey]uint64) {
 	}
 }
 
-// trackSender notes a sender's slot and tells whether its bursts have a rhythm.
+// trackSender notes a sender's slot and reports whether its bursts have a rhythm.
 func (b *BurstDetector) trackSender(m *paths.Map, id sender, load float64) (PeriodicSender, bool) {
 	k := b.senders[id]
 	if load < b.cfg.Load {

@@ -39,7 +39,7 @@ type hop struct {
 // continuous traffic is dated by its last ones.
 const maxDated = 64
 
-// addSlot counts what a map shows of the flow and tells whether it was seen. Since
+// addSlot counts what a map shows of the flow and reports whether it was seen. Since
 // is from which slot on each switch has told everything.
 func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
 	for i := range fl.hops {
@@ -80,7 +80,7 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 	return len(trail.Hops) > 0
 }
 
-// provenLost tells whether it is proven that packets came no further than a hop
+// provenLost reports whether it is proven that packets came no further than a hop
 // in this slot, and should have.
 func provenLost(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool {
 	ends := routes.ExpectedLastHops(key.Dst)
@@ -130,7 +130,7 @@ func upstream(m *paths.Map, f *topo.Fabric, trail paths.Path, n int) (model.Node
 	return trail.Hops[n-1].Switch, true
 }
 
-// comesAfter tells whether packets came from another hop.
+// comesAfter reports whether packets came from another hop.
 func (h *hop) comesAfter(up *hop) bool { return h.hasUp && h.up == up.sw }
 
 // downstreamPackets is how many packets the hops behind one counted.
@@ -143,7 +143,7 @@ func (fl *flowlet) downstreamPackets(i int) (n uint64) {
 	return n
 }
 
-// isLastHop tells whether nothing behind a hop counted the flow.
+// isLastHop reports whether nothing behind a hop counted the flow.
 func (fl *flowlet) isLastHop(i int) bool {
 	for j := range fl.hops {
 		if fl.hops[j].comesAfter(&fl.hops[i]) {
@@ -211,7 +211,7 @@ func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []
 	return events
 }
 
-// ambiguous tells whether some switch counted more packets than those its flow came
+// ambiguous reports whether some switch counted more packets than those its flow came
 // from. The way changed within the flowlet, or packets went round: which
 // counter belongs to which is not known, and a difference of two says nothing.
 func (fl *flowlet) ambiguous() bool {

@@ -100,7 +100,7 @@ func (d *Detector) confirmStops(out *collector, before, last, now *Map) {
 	}
 }
 
-// findStop tells whether a flow's packets were last seen where they should not
+// findStop reports whether a flow's packets were last seen where they should not
 // end, and where that is.
 func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Routes) (at, next model.Port, hasNext, stops bool) {
 	end := t.Hops[len(t.Hops)-1]
@@ -124,7 +124,7 @@ func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Ro
 	return at, next, hasNext, d.provenLost(m, key, next, hasNext, routes)
 }
 
-// provenLost tells whether it is proven that no packet of a flow came further
+// provenLost reports whether it is proven that no packet of a flow came further
 // than a stop: the next switch did not see it; or, if that one does not tell,
 // no switch at which the flow should end did.
 func (d *Detector) provenLost(m *Map, key model.FlowKey, next model.Port, hasNext bool, routes []*topo.Routes) bool {
@@ -153,7 +153,7 @@ func (d *Detector) provenLost(m *Map, key model.FlowKey, next model.Port, hasNex
 	return proven
 }
 
-// stoppedSuddenly tells whether a flow that stops in this slot ran through in the last
+// stoppedSuddenly reports whether a flow that stops in this slot ran through in the last
 // one and goes on at about the same pace, so that its packets are not just the
 // first ones, still on their way.
 func (d *Detector) stoppedSuddenly(last, m *Map, key model.FlowKey, at, next model.Port, hasNext bool) bool {

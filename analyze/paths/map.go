@@ -100,10 +100,10 @@ func (m *Map) Flows() int { return len(m.seen) }
 // The sightings are the map's own.
 func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] { return maps.All(m.seen) }
 
-// Reported tells whether a switch's flowset is on the map.
+// Reported reports whether a switch's flowset is on the map.
 func (m *Map) Reported(sw model.NodeID) bool { return len(m.sets[sw]) > 0 }
 
-// Complete tells whether everything that a switch counted is on the map.
+// Complete reports whether everything that a switch counted is on the map.
 func (m *Map) Complete(sw model.NodeID) bool {
 	for _, d := range m.sets[sw] {
 		if !d.Complete() {

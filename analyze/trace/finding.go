@@ -37,7 +37,7 @@ type Finding struct {
 	Chance  float64        `json:"chance"`          // that lost mirrors explain it all
 }
 
-// Detour tells whether all packets that went round came out and arrived, as they
+// Detour reports whether all packets that went round came out and arrived, as they
 // do that are underway while wrong routes are put right: no loop stands there.
 func (f *Finding) Detour() bool { return f.Kind == Loop && f.Escaped == f.Ended }
 
@@ -142,7 +142,7 @@ func (c *packetCounts) mirrorLossChance(first, all, beyond, together float64) (e
 	return excused, chernoffTail(float64(c.ended)/n, excused, n/together)
 }
 
-// losesMoreMirrors tells whether a switch seems to lose more mirrors than others do. A
+// losesMoreMirrors reports whether a switch seems to lose more mirrors than others do. A
 // switch of which few packets tell is taken to be like the others, unless it is
 // most of those few that are missing.
 func (j *Judge) losesMoreMirrors(id model.NodeID, all float64) bool {

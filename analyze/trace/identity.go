@@ -33,11 +33,11 @@ type Hop struct {
 	Copies   uint8 // times that the packet came by again, in the same state
 }
 
-// sameSegment tells whether two hops lie in one part of the way: between the same
+// sameSegment reports whether two hops lie in one part of the way: between the same
 // tunnel ends, or outside of any.
 func (h *Hop) sameSegment(o *Hop) bool { return h.Depth == o.Depth && h.To == o.To }
 
-// sameState tells whether two mirrors show the packet at one point of its way.
+// sameState reports whether two mirrors show the packet at one point of its way.
 func (h *Hop) sameState(o *Hop) bool {
 	return h.Switch == o.Switch && h.TTL == o.TTL && h.InnerTTL == o.InnerTTL && h.In == o.In && h.sameSegment(o)
 }

@@ -53,7 +53,7 @@ func (e End) String() string {
 	return [...]string{"unknown", "arrived", "short", "looped", "unsettled"}[e]
 }
 
-// WorthKeeping tells whether a trace is worth keeping whole: abnormal ones, those of
+// WorthKeeping reports whether a trace is worth keeping whole: abnormal ones, those of
 // marked packets and of protocols.
 func (t *Trace) WorthKeeping() bool {
 	return t.End == Incomplete || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
@@ -106,7 +106,7 @@ func sortHops(hops []Hop) {
 	}
 }
 
-// isLater tells whether a must stand behind b.
+// isLater reports whether a must stand behind b.
 func isLater(a, b *Hop) bool {
 	if x, y := a.rank(), b.rank(); x != y {
 		return x < y
@@ -141,7 +141,7 @@ func (t *Trace) classify(intent *topo.Intent, settle time.Duration) {
 	}
 }
 
-// mayEndAt tells whether a packet may rightly be seen last at a hop. One to an
+// mayEndAt reports whether a packet may rightly be seen last at a hop. One to an
 // address that muxes answer for has still to come back from the mux.
 func (t *Trace) mayEndAt(r *topo.Routes, at *Hop) bool {
 	if !slices.Contains(r.ExpectedLastHops(at.To), at.Switch) {
@@ -158,7 +158,7 @@ func (t *Trace) mayEndAt(r *topo.Routes, at *Hop) bool {
 	return at.Depth > 1 || !isVirtual(r, at.To)
 }
 
-// isVirtual tells whether muxes answer for an address: packets to it do not end
+// isVirtual reports whether muxes answer for an address: packets to it do not end
 // there, and packets from it do not begin there.
 func isVirtual(r *topo.Routes, a model.Addr) bool {
 	for _, id := range r.Owners(a) {
@@ -204,7 +204,7 @@ func missingBetween(a, b *Hop) int {
 	return max(int(a.TTL)-int(b.TTL)-1, 0)
 }
 
-// firstMissing tells whether the packet was seen first where its source is not
+// firstMissing reports whether the packet was seen first where its source is not
 // attached. A probe may be let loose anywhere, and answers from a virtual
 // address come from its backends.
 func (t *Trace) firstMissing() bool {

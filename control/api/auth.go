@@ -18,25 +18,26 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Tenant may report slow flows of its own addresses, and nothing else.
+// Tenant may report slow flows of its own addresses and read their diagnoses,
+// nothing else.
 type Tenant struct {
 	Name     string         `yaml:"name"`
 	Token    string         `yaml:"token"`
-	Prefixes []netip.Prefix `yaml:"prefixes"` // its addresses
-	Hosts    []string       `yaml:"hosts"`    // its hosts, by name: their addresses are its own
+	Prefixes []netip.Prefix `yaml:"prefixes"` // the tenant's addresses
+	Hosts    []string       `yaml:"hosts"`    // names of the tenant's hosts, whose addresses it owns
 }
 
-// diagnosisRequestRate bounds the polls that reports of slow flows cause: so many in a
-// second, for each caller, and diagnosisRequestBurst at once.
+// Every diagnosis request makes switches answer polls, so each caller has a rate
+// limit in requests per second and a burst size.
 const (
 	diagnosisRequestRate  = 2.0
 	diagnosisRequestBurst = 10
 )
 
-// access is who may ask, and how the server proves itself: what Reload changes.
+// access holds the API's callers and the server's certificate: what Reload replaces.
 type access struct {
 	callers []*caller // the operator first
-	open    bool      // there is no token: everybody is the operator
+	open    bool      // no token is set: every caller is the operator
 	cert    *tls.Certificate
 }
 
@@ -50,7 +51,7 @@ func (s *Server) Reload(cfg *Config) error {
 	}
 	next := &access{callers: callers, open: cfg.Token == ""}
 	if (cfg.TLSCert != "") != (s.cfg.TLSCert != "") {
-		return errors.New("api: TLS cannot be turned on or off while serving, want a restart")
+		return errors.New("api: TLS cannot be switched on or off while serving; restart the server")
 	}
 	if cfg.TLSCert != "" {
 		cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
@@ -63,16 +64,16 @@ func (s *Server) Reload(cfg *Config) error {
 	return nil
 }
 
-// caller is who asks.
+// caller is the operator or a tenant.
 type caller struct {
-	digest     [sha256.Size]byte
-	tenant     *Tenant // nil: the operator
+	digest            [sha256.Size]byte
+	tenant            *Tenant // nil: the operator
 	diagnosisRequests tokenBucket
 }
 
 type callerKey struct{}
 
-// callerOf returns who asks. Every request of the API has a caller.
+// callerOf returns the caller of a request. Every API request has one.
 func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*caller) }
 
 // newCallers reads the tokens. The first caller is the operator; with no token
@@ -83,16 +84,16 @@ func newCallers(cfg *Config) (list []*caller, err error) {
 		t := &cfg.Tenants[i]
 		switch {
 		case cfg.Token == "":
-			return nil, fmt.Errorf("api: tenant %q without an operator's token, want one: everybody would be the operator", t.Name)
+			return nil, fmt.Errorf("api: tenant %q without an operator token, want one: without it every caller is the operator", t.Name)
 		case len(t.Token) < minToken:
 			return nil, fmt.Errorf("api: token of tenant %q has %d characters, want at least %d", t.Name, len(t.Token), minToken)
 		case len(t.Prefixes)+len(t.Hosts) == 0:
-			return nil, fmt.Errorf("api: tenant %q without prefixes and hosts, want its own", t.Name)
+			return nil, fmt.Errorf("api: tenant %q without prefixes and hosts, want at least one", t.Name)
 		}
 		c := newCaller(t.Token, t)
 		for _, other := range list {
 			if other.digest == c.digest {
-				return nil, fmt.Errorf("api: token of tenant %q is also another's", t.Name)
+				return nil, fmt.Errorf("api: token of tenant %q is used twice", t.Name)
 			}
 		}
 		list = append(list, c)
@@ -103,16 +104,17 @@ func newCallers(cfg *Config) (list []*caller, err error) {
 	return list, nil
 }
 
-// minToken makes guessing hopeless at any rate that a server answers.
+// minToken is the minimum token length in characters: guessing is infeasible at
+// any request rate.
 const minToken = 16
 
 func newCaller(token string, t *Tenant) *caller {
 	return &caller{digest: sha256.Sum256([]byte(token)), tenant: t, diagnosisRequests: tokenBucket{tokens: diagnosisRequestBurst}}
 }
 
-// identify finds the caller of a request by its bearer token, or nil. Digests
-// are compared, all of them and in constant time, so that the time taken tells
-// nothing of any token.
+// identify returns the caller of a request by its bearer token, or nil. It
+// compares all digests in constant time, so that timing reveals nothing about a
+// token.
 func (s *Server) identify(r *http.Request) *caller {
 	now := s.access.Load()
 	if now.open {
@@ -132,7 +134,7 @@ func (s *Server) identify(r *http.Request) *caller {
 	return found
 }
 
-// owns tells whether a flow begins or ends at an address of the caller's.
+// owns reports whether a flow's source or destination belongs to the caller.
 func (s *Server) owns(c *caller, k model.FlowKey) bool {
 	return c.tenant == nil || s.ownsAddr(c.tenant, k.Src) || s.ownsAddr(c.tenant, k.Dst)
 }
@@ -153,27 +155,26 @@ func (s *Server) ownsAddr(t *Tenant, a model.Addr) bool {
 	return false
 }
 
-// tenantKey marks operations that tenants may call; all others are the
-// operator's.
+// tenantKey marks operations that tenants may call; all others need the operator.
 const tenantKey = "tenant"
 
 func allowTenants(op *huma.Operation) { op.Metadata = map[string]any{tenantKey: true} }
 
-// checkAccess refuses a tenant what is the operator's.
+// checkAccess rejects tenants' calls of operator-only operations.
 func (s *Server) checkAccess(ctx huma.Context, next func(huma.Context)) {
 	if callerOf(ctx.Context()).tenant != nil && ctx.Operation().Metadata[tenantKey] != true {
 		s.metrics.refused.WithLabelValues("tenant").Inc()
-		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "a tenant may only report slow flows of its own and read what was found")
+		_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "a tenant may only report its own slow flows and read their diagnoses")
 		return
 	}
 	next(ctx)
 }
 
-// tokenBucket holds a caller to a rate.
+// tokenBucket limits a caller's rate of diagnosis requests.
 type tokenBucket struct {
-	mu   sync.Mutex
+	mu     sync.Mutex
 	tokens float64
-	last time.Time
+	last   time.Time
 }
 
 func (b *tokenBucket) allow(now time.Time) bool {

@@ -10,9 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Errors that a backend wraps to choose the answer's status; the text around
-// them is shown to the client. Any other error becomes a 500 without its text,
-// which goes to the log.
+// Errors that a backend wraps to choose the response status. The client sees the
+// text around them. Any other error becomes a 500 whose text goes to the log only.
 var (
 	ErrNotFound    = errors.New("not found")     // 404
 	ErrInvalid     = errors.New("invalid")       // 422
@@ -21,23 +20,24 @@ var (
 	ErrUnsupported = errors.New("not supported") // 501
 )
 
-// Live is the controller's present knowledge. Its methods answer at once, from
-// memory, and may be called by many goroutines.
+// Live is the controller's current state. Its methods read memory, never block,
+// and are safe for concurrent use.
 type Live interface {
 	Fabric() *topo.Fabric
-	// Clock tells the fabric's time, which is not the wall's in a simulation.
+	// Clock returns the fabric's time, which differs from wall-clock time in a
+	// simulation.
 	Clock() Clock
-	// State returns the newest snapshot, which nobody changes any more. The API
-	// publishes the differences of successive snapshots as events.
+	// State returns the newest snapshot, which is immutable. The API publishes the
+	// differences between successive snapshots as events.
 	State() *State
-	// Health returns the pipeline's account. The answer is the caller's.
+	// Health returns the state of the pipeline. The caller owns the result.
 	Health() Health
-	// Ready returns why the controller cannot serve yet, or nil.
+	// Ready returns nil once the controller can serve, and the reason until then.
 	Ready() error
 }
 
-// Records answers questions about the past, newest first: a store. No answer is
-// longer than the store's own limit.
+// Records is a store: it answers queries for past records, newest first. The
+// store's limit bounds every page.
 type Records interface {
 	Flows(context.Context, record.Query) (record.Page[record.FlowSlot], error)
 	Losses(context.Context, record.Query) (record.Page[record.Loss], error)
@@ -48,15 +48,15 @@ type Records interface {
 	Incidents(context.Context, record.Query) (record.Page[record.Incident], error)
 }
 
-// Prober sends guided probes. StartProbe returns at once; the probe goes on and
-// its changes are published as events.
+// Prober sends guided probes. StartProbe returns immediately; the probe keeps
+// running and its progress is published as events.
 type Prober interface {
 	StartProbe(context.Context, ProbeRequest) (Probe, error)
 	Probe(id string) (Probe, error)
 	Probes() []Probe // newest first
 }
 
-// Marker sets debug marks: packets of a flow that every switch mirrors.
+// Marker sets debug marks. Every switch mirrors marked packets.
 type Marker interface {
 	SetMark(context.Context, MarkRequest) (Mark, error)
 	Marks() []Mark // newest first
@@ -70,22 +70,21 @@ type CounterAdmin interface {
 	RemoveCounter(ctx context.Context, name string) error
 }
 
-// Diagnoser looks into a flow that someone finds slow.
+// Diagnoser diagnoses flows that a client reports as slow.
 type Diagnoser interface {
-	// RequestDiagnosis starts a diagnosis and returns the complaint's id at once. A flow
-	// that is under diagnosis already gets the same id; one that no host sends is
-	// ErrNotFound.
+	// RequestDiagnosis starts a diagnosis and returns the request's id immediately.
+	// A flow under diagnosis keeps its id. A flow that no host sends is ErrNotFound.
 	RequestDiagnosis(ctx context.Context, flow model.FlowKey, since time.Time) (id string, err error)
-	// AddCompleted notes a complaint about a flow that ended at a time, with what was
-	// found of it before, and returns the complaint's id.
+	// AddCompleted adds a completed request for a flow that ended at the given time,
+	// with the diagnoses recorded for it, and returns the request's id.
 	AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) (id string)
-	// DiagnosisRequest tells what has become of it.
+	// DiagnosisRequest returns one request with its diagnoses so far.
 	DiagnosisRequest(ctx context.Context, id string) (DiagnosisRequest, error)
 	DiagnosisRequests() []DiagnosisRequest // newest first
 }
 
-// DiagnosisRequest is a report of a slow flow and what was found, which may be nothing
-// yet, nothing at all, or several diagnoses.
+// DiagnosisRequest is a client's report of a slow flow and its diagnoses: none so
+// far while Done is false, none or several after that.
 type DiagnosisRequest struct {
 	ID        string
 	Flow      model.FlowKey
@@ -94,11 +93,11 @@ type DiagnosisRequest struct {
 	Diagnoses []record.Diagnosis
 }
 
-// Lab breaks the fabric on purpose. Only a simulated fabric has one.
+// Lab injects faults. Only a simulated fabric has one.
 type Lab interface {
 	FaultKinds() []FaultKind
 	Inject(context.Context, FaultRequest) (Fault, error)
 	Faults() []Fault // newest first
-	// SetPace sets how many seconds of the fabric pass in one of the wall.
+	// SetPace sets the simulated seconds per wall-clock second.
 	SetPace(context.Context, float64) error
 }

@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// Config says where the API listens, who may ask, and how much.
+// Config is the API's listen address, its callers, and its limits.
 type Config struct {
 	Listen  string   `yaml:"listen"`
 	TLSCert string   `yaml:"tls_cert"` // PEM files; both or none
 	TLSKey  string   `yaml:"tls_key"`
-	Token   string   `yaml:"token"` // the operator's; empty: everybody is the operator
+	Token   string   `yaml:"token"` // operator token; empty: authentication disabled
 	Tenants []Tenant `yaml:"tenants"`
-	// Hosts are names, beside addresses and localhost, that the server is asked
-	// by. A request by another name is refused: a page elsewhere may have made a
-	// browser believe that the name is this machine.
+	// Hosts are the server's DNS names. Requests for an IP address or localhost are
+	// always accepted; requests for any other name are refused, which prevents DNS
+	// rebinding.
 	Hosts []string `yaml:"hosts"`
-	Pprof string   `yaml:"pprof"` // loopback address of the Go profiler; empty: none
+	Pprof string   `yaml:"pprof"` // loopback address of the Go profiler; empty: disabled
 
-	MaxConnections int           `yaml:"max_connections"` // open at one time, also of those that ask nothing
-	MaxRequests    int           `yaml:"max_requests"`    // at one time, without event streams
+	MaxConnections int           `yaml:"max_connections"` // open connections, idle ones included
+	MaxRequests    int           `yaml:"max_requests"`    // concurrent requests, event streams excluded
 	MaxClients     int           `yaml:"max_clients"`     // withTrace event streams
 	MaxBody        int64         `yaml:"max_body"`        // bytes
 	MaxHeader      int           `yaml:"max_header"`      // bytes
 	MaxRange       time.Duration `yaml:"max_range"`
-	ScanBudget     int           `yaml:"scan_budget"` // records that one answer may read
+	ScanBudget     int           `yaml:"scan_budget"` // records that one response may read
 
-	RequestTimeout time.Duration `yaml:"request_timeout"` // for an answer to be made
-	ReadTimeout    time.Duration `yaml:"read_timeout"`    // for a request to arrive
-	WriteTimeout   time.Duration `yaml:"write_timeout"`   // for an answer, or one event, to be taken
+	RequestTimeout time.Duration `yaml:"request_timeout"` // to compute a response
+	ReadTimeout    time.Duration `yaml:"read_timeout"`    // to receive a request
+	WriteTimeout   time.Duration `yaml:"write_timeout"`   // to send a response or one event
 	StateInterval  time.Duration `yaml:"state_interval"`  // between state events
 	HealthInterval time.Duration `yaml:"health_interval"`
 	Heartbeat      time.Duration `yaml:"heartbeat"`
 }
 
-// DefaultConfig listens on loopback, for everybody there.
+// DefaultConfig listens on loopback without authentication.
 func DefaultConfig() Config {
 	return Config{
 		Listen:         "127.0.0.1:8080",
@@ -47,8 +47,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// CheckConfig says what is wrong with a config, as New does, and whether its
-// certificate can be read.
+// CheckConfig returns the first error in a config, as New does, and reads its
+// certificate.
 func CheckConfig(c Config) error {
 	if err := c.check(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *Config) check() error {
 	if c.Pprof != "" {
 		host, _, err := net.SplitHostPort(c.Pprof)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-			return fmt.Errorf("api: pprof %q, want an address of loopback such as 127.0.0.1:6060: it shows memory", c.Pprof)
+			return fmt.Errorf("api: pprof %q, want a loopback address such as 127.0.0.1:6060: profiles expose memory contents", c.Pprof)
 		}
 	}
 	return nil

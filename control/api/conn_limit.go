@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// limitedListener is a listener of which no more than so many connections are open. One
-// more is closed at once, and counted: a client that opens connections and asks
-// nothing must not use up the files of the process.
+// limitedListener bounds the number of open connections. It closes and counts
+// excess connections, so that clients that only connect cannot exhaust the
+// process's file descriptors.
 type limitedListener struct {
 	net.Listener
-	slots chan struct{}
+	slots    chan struct{}
 	onRefuse func()
 }
 
@@ -30,7 +30,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// limitedConn gives its place back when it is closed.
+// limitedConn releases its slot when it is closed.
 type limitedConn struct {
 	net.Conn
 	release func()

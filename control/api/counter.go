@@ -9,21 +9,21 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// CounterRequest asks for a counter of the mirrored packets that match a filter.
+// CounterRequest defines a counter of the mirrored packets that match a filter.
 type CounterRequest struct {
 	Name   string `json:"name" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$"`
 	Filter string `json:"filter" minLength:"1" maxLength:"1024"`
 }
 
-// Counter is a counter and its newest period.
+// Counter is a custom counter with its newest complete period.
 type Counter struct {
 	Name     string    `json:"name"`
 	Filter   string    `json:"filter"`
 	Created  time.Time `json:"created"`
 	PeriodNs int64     `json:"period_ns"`
-	Packets  uint64    `json:"packets" doc:"In the last whole period"`
+	Packets  uint64    `json:"packets" doc:"In the newest complete period"`
 	Bytes    uint64    `json:"bytes"`
-	Flows    float64   `json:"flows" doc:"Different ones, estimated"`
+	Flows    float64   `json:"flows" doc:"Distinct flows, estimated"`
 }
 
 // CounterSeries is a counter over time.
@@ -32,7 +32,7 @@ type CounterSeries struct {
 	From     time.Time      `json:"from"`
 	To       time.Time      `json:"to"`
 	Series   []CounterPoint `json:"series" doc:"Oldest first"`
-	Complete bool           `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was"`
+	Complete bool           `json:"complete" doc:"The whole range is covered; otherwise its oldest part is missing"`
 }
 
 // CounterPoint is one period of a counter.
@@ -47,17 +47,17 @@ type CounterPoint struct {
 type counterInput struct {
 	Range
 	Name string `path:"name" maxLength:"64"`
-	Step string `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
+	Step string `query:"step" maxLength:"16" doc:"Minimum step, e.g. 1s; default: fits the range"`
 }
 
 type counterName struct {
 	Name string `path:"name" maxLength:"64"`
 }
 
-var errNoCounterAdmin = fmt.Errorf("counters: this controller takes no mirrored packets: %w", ErrUnsupported)
+var errNoCounterAdmin = fmt.Errorf("counters: this controller does not receive mirrored packets: %w", ErrUnsupported)
 
 func (s *Server) counterRoutes() {
-	get(s, "/counters", "list-counters", "Counters", "All counters with their newest period",
+	get(s, "/counters", "list-counters", "Counters", "List counters with their newest period",
 		func(context.Context, *struct{}) (Page[Counter], error) {
 			if s.deps.CounterAdmin == nil {
 				return Page[Counter]{}, errNoCounterAdmin
@@ -65,7 +65,7 @@ func (s *Server) counterRoutes() {
 			return Page[Counter]{Items: s.deps.CounterAdmin.Counters()}, nil
 		})
 	type addInput struct{ Body CounterRequest }
-	post(s, "/counters", "add-counter", "Counters", "Count the packets that match a filter",
+	post(s, "/counters", "add-counter", "Counters", "Count mirrored packets that match a filter",
 		func(ctx context.Context, in *addInput) (Counter, error) {
 			if s.deps.CounterAdmin == nil {
 				return Counter{}, errNoCounterAdmin
@@ -76,7 +76,7 @@ func (s *Server) counterRoutes() {
 			return s.deps.CounterAdmin.AddCounter(ctx, in.Body)
 		})
 	get(s, "/counters/{name}", "get-counter", "Counters", "One counter over time", coalesced(s, "get-counter", s.counterSeries))
-	del(s, "/counters/{name}", "remove-counter", "Counters", "Stop counting",
+	del(s, "/counters/{name}", "remove-counter", "Counters", "Delete a counter",
 		func(ctx context.Context, in *counterName) error {
 			if s.deps.CounterAdmin == nil {
 				return errNoCounterAdmin

@@ -13,18 +13,18 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Diagnosis is a verdict about a slow flow, in short.
+// Diagnosis is the summary of a verdict about a slow flow.
 type Diagnosis struct {
 	ID         string    `json:"id"`
 	Time       time.Time `json:"time"`
 	Anomaly    string    `json:"anomaly"`
 	RootCause  string    `json:"root_cause"`
-	Initial    *PortRef  `json:"initial_port,omitempty" doc:"Where the waiting ends: the overfull port, or the one that a host pauses"`
+	Initial    *PortRef  `json:"initial_port,omitempty" doc:"Root port: the congested port, or the port that a host pauses"`
 	Victim     FlowRef   `json:"victim"`
 	Confidence float64   `json:"confidence" minimum:"0" maximum:"1"`
 }
 
-// DiagnosisDetail is a verdict with all that it rests on.
+// DiagnosisDetail is a verdict with its evidence and provenance graph.
 type DiagnosisDetail struct {
 	Diagnosis
 	DiagnosisBody
@@ -32,42 +32,42 @@ type DiagnosisDetail struct {
 
 // DiagnosisBody is the Body of a record.Diagnosis.
 type DiagnosisBody struct {
-	CauseDetail  string        `json:"cause_detail" doc:"How the cause came about: micro-burst, periodic, slow receiver, …"`
-	Culprits     []Participant       `json:"culprits" doc:"Heaviest first"`
-	Spreaders    []FlowRef     `json:"spreaders" doc:"Flows that carried the pauses on"`
-	Victims      []FlowRef     `json:"victims"`
-	PFCPath      []PortRef     `json:"pfc_path" doc:"How pauses spread: each port waited for the next"`
-	DeadlockCycle         []PortRef     `json:"loop" doc:"Ports that wait for each other in a circle"`
-	Persistent     bool          `json:"standing" doc:"A second look found the loop unmoved"`
-	RoutingFault *RoutingFault `json:"routing_fault,omitempty"`
-	Evidence     []string      `json:"evidence" doc:"What it rests on, and what is missing"`
-	Remedy       string        `json:"remedy"`
-	Switches     int           `json:"switches_polled"`
-	Telemetry    int64         `json:"telemetry_bytes"`
-	PollingNs    int64         `json:"polling_ns" doc:"Until the last switch froze its state"`
-	CollectionNs int64         `json:"collection_ns" doc:"From then until the last report had arrived"`
-	AnalysisNs   int64         `json:"analysis_ns"`
-	Graph        Graph         `json:"graph"`
+	CauseDetail   string        `json:"cause_detail" doc:"Refines the root cause: micro-burst, periodic, slow receiver, …"`
+	Culprits      []Participant `json:"culprits" doc:"Largest contribution first"`
+	Spreaders     []FlowRef     `json:"spreaders" doc:"Flows that spread PFC"`
+	Victims       []FlowRef     `json:"victims"`
+	PFCPath       []PortRef     `json:"pfc_path" doc:"PFC propagation path: each port is paused by the next"`
+	DeadlockCycle []PortRef     `json:"deadlock_cycle" doc:"Ports of the deadlock cycle (cyclic buffer dependency): each waits for the next"`
+	Persistent    bool          `json:"persistent" doc:"A second snapshot shows the same deadlock cycle without progress"`
+	RoutingFault  *RoutingFault `json:"routing_fault,omitempty"`
+	Evidence      []string      `json:"evidence" doc:"Supporting observations, and missing ones"`
+	Remedy        string        `json:"remedy"`
+	Switches      int           `json:"switches_polled"`
+	Telemetry     int64         `json:"telemetry_bytes"`
+	PollingNs     int64         `json:"polling_ns" doc:"From the detection until the last switch took its snapshot"`
+	CollectionNs  int64         `json:"collection_ns" doc:"From the last snapshot until the last report arrived"`
+	AnalysisNs    int64         `json:"analysis_ns"`
+	Graph         Graph         `json:"graph"`
 }
 
-// RoutingFault is an entry of a switch that is not as intended and closes a
-// circle of waiting.
+// RoutingFault is a misconfigured route that closes a cyclic buffer dependency.
 type RoutingFault struct {
 	Node    string `json:"node"`
-	Dst     string `json:"dst" doc:"Host whose packets go the wrong way"`
+	Dst     string `json:"dst" doc:"Host whose packets are misrouted"`
 	NextHop string `json:"next_hop"`
 }
 
-// Graph says who waited for whom. Edges name nodes and flows by their ids.
+// Graph is the PFC provenance graph: which ports and flows wait for which. Edges
+// refer to ports and flows by id.
 type Graph struct {
 	Ports []GraphPort `json:"ports"`
 	Flows []GraphFlow `json:"flows"`
 	Edges []GraphEdge `json:"edges"`
 }
 
-// GraphPort is one class of one port.
+// GraphPort is one priority queue of one port.
 type GraphPort struct {
-	ID            string         `json:"id" doc:"As in leaf0:3/3: node, port, priority"`
+	ID            string         `json:"id" doc:"node:port/priority, e.g. leaf0:3/3"`
 	Node          string         `json:"node"`
 	Port          model.PortID   `json:"port"`
 	Priority      model.Priority `json:"priority"`
@@ -75,13 +75,13 @@ type GraphPort struct {
 	ToHost        bool           `json:"to_host"`
 	Packets       uint64         `json:"packets"`
 	PausedPackets uint64         `json:"paused_packets"`
-	DepthPackets  float64        `json:"depth_packets" doc:"Packets before each, in the mean"`
+	DepthPackets  float64        `json:"depth_packets" doc:"Mean queue depth in packets at enqueue"`
 	PauseFrames   uint64         `json:"pause_frames" doc:"Received"`
-	Paused        bool           `json:"paused" doc:"At the snapshot"`
-	InPath        bool           `json:"in_path" doc:"On the way that pauses spread"`
-	InCycle        bool           `json:"in_loop"`
-	Initial       bool           `json:"initial"`
-	Level         int            `json:"level" doc:"Steps from the victim: the column in a drawing"`
+	Paused        bool           `json:"paused" doc:"Paused at the snapshot"`
+	InPath        bool           `json:"in_path" doc:"On the PFC propagation path"`
+	InCycle       bool           `json:"in_cycle" doc:"Part of the deadlock cycle"`
+	Initial       bool           `json:"initial" doc:"The root port"`
+	Level         int            `json:"level" doc:"Distance from the victim, which is the column in a drawing"`
 }
 
 // GraphFlow is a flow.
@@ -89,32 +89,32 @@ type GraphFlow struct {
 	ID string `json:"id" doc:"The flow's key"`
 	FlowRef
 	Role  string `json:"role" enum:"victim,culprit,spreader,other"`
-	Level int    `json:"level" doc:"Steps from the victim: the column in a drawing"`
+	Level int    `json:"level" doc:"Distance from the victim, which is the column in a drawing"`
 }
 
-// GraphEdge is a weighted wait-for relation.
+// GraphEdge is a weighted wait-for edge.
 type GraphEdge struct {
 	From   string  `json:"from"`
 	To     string  `json:"to"`
 	Kind   string  `json:"kind" enum:"port-port,flow-port,port-flow"`
-	Weight float64 `json:"weight" doc:"Below zero on a port-flow edge: the flow is a victim there"`
+	Weight float64 `json:"weight" doc:"Negative on a port-flow edge: the flow is a victim there"`
 }
 
-// DiagnosesQuery asks for diagnoses.
+// DiagnosesQuery selects diagnoses.
 type DiagnosesQuery struct {
 	Range
 	Paging
 	Node string `query:"node" maxLength:"256"`
-	Flow string `query:"flow" maxLength:"128" doc:"Key of the victim"`
+	Flow string `query:"flow" maxLength:"128" doc:"Flow key of the victim"`
 }
 
 type diagnosisInput struct {
 	ID     string `path:"id" maxLength:"128"`
-	Format string `query:"format" enum:"json,dot,svg" default:"json" doc:"dot and svg give the graph alone"`
+	Format string `query:"format" enum:"json,dot,svg" default:"json" doc:"dot and svg return only the provenance graph"`
 }
 
 func (s *Server) diagnosisRoutes() {
-	get(s, "/diagnoses", "list-diagnoses", "Incidents", "Diagnoses, newest first",
+	get(s, "/diagnoses", "list-diagnoses", "Incidents", "List diagnoses, newest first",
 		coalesced(s, "list-diagnoses", func(ctx context.Context, in *DiagnosesQuery) (Page[Diagnosis], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
@@ -128,7 +128,7 @@ func (s *Server) diagnosisRoutes() {
 				return s.newDiagnosis(r), true
 			})
 		}))
-	op := s.operation(http.MethodGet, "/diagnoses/{id}", "get-diagnosis", "Incidents", "One diagnosis with its graph, or the graph as a drawing")
+	op := s.operation(http.MethodGet, "/diagnoses/{id}", "get-diagnosis", "Incidents", "One diagnosis with its provenance graph, or the graph as dot or SVG")
 	op.Responses = jsonResponse[DiagnosisDetail](s)
 	for _, typ := range []string{"text/vnd.graphviz", "image/svg+xml"} {
 		op.Responses["200"].Content[typ] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}

@@ -2,10 +2,10 @@ package api
 
 import "github.com/weft-telemetry/weft/analyze/provenance/drawing"
 
-// maxLevel bounds the columns of a drawing, whatever a record says.
+// maxLevel bounds the columns of a drawing, whatever the record claims.
 const maxLevel = 64
 
-// drawing is the graph as analyze draws it.
+// drawing converts the graph for analyze/provenance/drawing.
 func (g *Graph) drawing() *drawing.Drawing {
 	d := &drawing.Drawing{}
 	level := func(n int) int { return min(max(n, 0), maxLevel) }

@@ -14,20 +14,20 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 )
 
-// eventTypes are all events, in the order of the document.
+// eventTypes lists all event types in the order of the OpenAPI document.
 var eventTypes = []Event{StateEvent{}, Incident{}, Health{}, Probe{}, Mark{}, Fault{}, Clock{}, ResetEvent{}}
 
 type eventsInput struct {
-	Types []string `query:"types" maxItems:"8" enum:"state,incident,health,probe,mark,fault,clock" doc:"Only these, separated by commas; all by default"`
-	Last  string   `header:"Last-Event-ID" maxLength:"64" doc:"Go on after this event, where it is still known"`
+	Types []string `query:"types" maxItems:"8" enum:"state,incident,health,probe,mark,fault,clock" doc:"Comma-separated event types; default: all"`
+	Last  string   `header:"Last-Event-ID" maxLength:"64" doc:"Resume after this event, if it is still buffered"`
 }
 
 func (s *Server) eventRoutes() {
 	op := s.operation(http.MethodGet, "/events", "get-events", "Events",
-		"Server-sent events: first the whole state, then what changes")
-	op.Description = "Each event's name is its type and its data the JSON of the schema of that name. " +
-		"Lines that begin with a colon are heartbeats. A client that is too slow is disconnected; " +
-		"it may come back with Last-Event-ID, and where too much was missed it is told by a reset event."
+		"Server-sent events: the full state first, then changes")
+	op.Description = "An event's name is its type; its data is JSON of the schema with that name. " +
+		"Lines that begin with a colon are heartbeats. The server disconnects slow clients. A client resumes with " +
+		"Last-Event-ID; a reset event reports that the missed events are no longer buffered."
 	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		"text/event-stream": {Schema: s.eventSchema()},
 	}}}
@@ -36,7 +36,7 @@ func (s *Server) eventRoutes() {
 		case s.streams <- struct{}{}:
 		default:
 			s.metrics.refused.WithLabelValues("event clients").Inc()
-			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("%d clients listen already", cap(s.streams)))
+			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d event streams is reached; retry later", cap(s.streams)))
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {
 			defer func() { <-s.streams }()
@@ -46,7 +46,7 @@ func (s *Server) eventRoutes() {
 	})
 }
 
-// eventSchema describes the stream as a list of messages.
+// eventSchema describes the stream as an array of events.
 func (s *Server) eventSchema() *huma.Schema {
 	var kinds []*huma.Schema
 	for _, e := range eventTypes {
@@ -62,8 +62,8 @@ func (s *Server) eventSchema() *huma.Schema {
 	return &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{OneOf: kinds}}
 }
 
-// stream writes events to one client until it leaves, is too slow, or the
-// server ends.
+// stream writes events to one client until it disconnects, is too slow, or the
+// server shuts down.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsInput) {
 	c, missed, full := s.stateFeed.subscribe(in.Last)
 	defer s.deps.Hub.unsubscribe(c)
@@ -71,12 +71,12 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // proxies that collect answers would hold events back
+	h.Set("X-Accel-Buffering", "no") // or buffering proxies delay events
 	w.WriteHeader(http.StatusOK)
 	out.writeText("retry: 2000\n\n")
 	if full != nil {
 		if in.Last != "" {
-			out.writeEvent(ResetEvent{Reason: "too much was missed since " + in.Last})
+			out.writeEvent(ResetEvent{Reason: "events after " + in.Last + " are no longer buffered"})
 		}
 		out.writeEvent(StateEvent{State: *full, Full: true})
 	}
@@ -94,12 +94,12 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 		case m, open := <-c.events:
 			if !open {
 				if c.slow {
-					s.log.Info("event client dropped: too slow")
+					s.log.Info("event client disconnected: too slow")
 				}
 				return
 			}
 			out.writeMessage(m)
-			for range len(c.events) { // what is there already goes in one write
+			for range len(c.events) { // flush queued events together
 				m, open := <-c.events
 				if !open {
 					return
@@ -110,7 +110,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, in *eventsIn
 	}
 }
 
-// eventWriter writes to one client. The first error stays.
+// eventWriter writes to one client. The first error is sticky.
 type eventWriter struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
@@ -133,7 +133,7 @@ func (o *eventWriter) writeMessage(m message) {
 	if len(o.types) > 0 && !slices.Contains(o.types, m.name) && m.name != "reset" {
 		return
 	}
-	// Data is one line: JSON has no line breaks of its own.
+	// Data is one line: encoded JSON has no line breaks.
 	o.writeText(fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", o.run, m.seq, m.name, m.data))
 }
 
@@ -152,22 +152,21 @@ func (o *eventWriter) flush() error {
 	return o.err
 }
 
-// stateFeed publishes the fabric's state as it changes, for as long as anybody
-// listens.
+// stateFeed publishes changes of the fabric's state while there are clients.
 type stateFeed struct {
 	live Live
 	hub  *EventHub
 
 	mu   sync.Mutex
-	base *State    // that clients are known to have; nil: nobody listens
-	idle time.Time // since when nobody does
+	base *State    // the state that clients have; nil: no clients
+	idle time.Time // when the last client left
 }
 
 // resumeWindow is how long changes are still published after the last client has
-// gone, so that it can come back and go on.
+// left, so that it can reconnect and resume.
 const resumeWindow = 30 * time.Second
 
-// subscribe adds a client: either it goes on from an event that it has, or it begins
+// subscribe adds a client, which either resumes after its last event or starts
 // with a full state. Nothing is published in between.
 func (f *stateFeed) subscribe(last string) (c *client, missed []message, full *State) {
 	f.mu.Lock()
@@ -183,7 +182,7 @@ func (f *stateFeed) subscribe(last string) (c *client, missed []message, full *S
 	return c, nil, f.base
 }
 
-// tick publishes what has changed since the tick before.
+// tick publishes what has changed since the previous tick.
 func (f *stateFeed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +193,7 @@ func (f *stateFeed) tick(now time.Time) {
 		f.idle = now
 	} else if now.Sub(f.idle) > resumeWindow {
 		f.base = nil
-		f.hub.invalidateIDs() // changes from now on are in no event
+		f.hub.invalidateIDs() // later changes are in no event
 		return
 	}
 	next := f.live.State()
@@ -207,7 +206,7 @@ func (f *stateFeed) tick(now time.Time) {
 	d.Ports = changedItems(f.base.Ports, next.Ports, func(a, b PortState) bool { return a.withAge(passed) == b.withAge(0) })
 	d.Full = len(f.base.Ports) != len(next.Ports) || len(f.base.Nodes) != len(next.Nodes)
 	if d.Full {
-		d.State = *next // another fabric
+		d.State = *next // the topology changed
 	}
 	f.base = next
 	f.hub.Publish(d)
@@ -224,9 +223,9 @@ func changedItems[T any](a, b []T, same func(a, b T) bool) []T {
 	return out
 }
 
-// withAge is what is known of a port after some milliseconds in which it was not
-// heard of: only the age is another. Without this every port would change all
-// the time. Ages are rounded to a microsecond, so that sums of floats compare.
+// withAge returns the state of a port that has not reported for another ms
+// milliseconds: only the age differs. Without this every port would change at
+// every tick. Ages are rounded to 1 µs, so that sums of floats compare equal.
 func (p PortState) withAge(ms float64) PortState {
 	if p.AgeMs >= 0 {
 		p.AgeMs = math.Round((p.AgeMs+ms)*1000) / 1000

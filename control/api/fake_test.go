@@ -33,7 +33,7 @@ type fake struct {
 	marks    []Mark
 	counters []Counter
 	faults   []Fault
-	requests    map[string]DiagnosisRequest
+	requests map[string]DiagnosisRequest
 	queries  int           // asked of the store
 	longest  int           // records in one answer
 	delay    time.Duration // withTrace every query

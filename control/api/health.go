@@ -15,9 +15,9 @@ type Health struct {
 	Store    Storage   `json:"store"`
 	Alerts   []string  `json:"alerts" doc:"What is wrong and what to do, for people"`
 
-	Sources []SourceHealth `json:"sources" doc:"What switches report, by kind; those that were heard since the start"`
-	Silent  []string       `json:"silent" doc:"Switches that reported and do not any more, the first hundred"`
-	ReportAges   []ReportAge        `json:"-"` // for metrics
+	Sources    []SourceHealth `json:"sources" doc:"What switches report, by kind; those that were heard since the start"`
+	Silent     []string       `json:"silent" doc:"Switches that reported and do not any more, the first hundred"`
+	ReportAges []ReportAge    `json:"-"` // for metrics
 }
 
 // SourceHealth is one kind of report.
@@ -37,17 +37,17 @@ type ReportAge struct {
 // Stage is one part of the pipeline. In = Out + all losses + what is queued,
 // where a stage makes one of one.
 type Stage struct {
-	Name         string  `json:"name" doc:"Stable: switches, transport, translator, memory, readers, analyzers, incidents, store"`
-	Title        string  `json:"title"`
-	Unit         string  `json:"unit" doc:"What is counted: reports, records, …"`
-	State        string  `json:"state" enum:"ok,degraded,failed,idle"`
-	In           uint64  `json:"in_total"`
-	Out          uint64  `json:"out_total"`
-	InPerSecond  float64 `json:"in_per_second"`
-	OutPerSecond float64 `json:"out_per_second"`
-	Queued       int     `json:"queued"`
-	QueueLimit   int     `json:"queue_limit" doc:"0: it has no queue"`
-	Losses       []StageLoss  `json:"losses" doc:"Every reason, also those that have not happened"`
+	Name         string      `json:"name" doc:"Stable: switches, transport, translator, memory, readers, analyzers, incidents, store"`
+	Title        string      `json:"title"`
+	Unit         string      `json:"unit" doc:"What is counted: reports, records, …"`
+	State        string      `json:"state" enum:"ok,degraded,failed,idle"`
+	In           uint64      `json:"in_total"`
+	Out          uint64      `json:"out_total"`
+	InPerSecond  float64     `json:"in_per_second"`
+	OutPerSecond float64     `json:"out_per_second"`
+	Queued       int         `json:"queued"`
+	QueueLimit   int         `json:"queue_limit" doc:"0: it has no queue"`
+	Losses       []StageLoss `json:"losses" doc:"Every reason, also those that have not happened"`
 }
 
 // StageLoss is what a stage lost for one reason.
@@ -61,12 +61,12 @@ type StageLoss struct {
 
 // Storage is the store's account.
 type Storage struct {
-	Kind      string     `json:"kind" doc:"duckdb"`
-	Bytes     int64      `json:"bytes"`
-	MaxBytes  int64      `json:"max_bytes" doc:"0: no limit"`
-	Oldest    *time.Time `json:"oldest,omitempty" doc:"Record that is still kept"`
-	Expired uint64     `json:"forgotten_total" doc:"Records dropped by age and size"`
-	Memory    int64      `json:"-"` // bytes that the engine holds; for metrics
+	Kind     string     `json:"kind" doc:"duckdb"`
+	Bytes    int64      `json:"bytes"`
+	MaxBytes int64      `json:"max_bytes" doc:"0: no limit"`
+	Oldest   *time.Time `json:"oldest,omitempty" doc:"Record that is still kept"`
+	Expired  uint64     `json:"forgotten_total" doc:"Records dropped by age and size"`
+	Memory   int64      `json:"-"` // bytes that the engine holds; for metrics
 }
 
 func (s *Server) healthRoutes() {

@@ -15,13 +15,13 @@ import (
 // PortSeries is a port over time.
 type PortSeries struct {
 	PortRef
-	Interface     string      `json:"name" doc:"As the device calls it"`
-	RateBps  int64       `json:"rate_bps"`
-	From     time.Time   `json:"from"`
-	To       time.Time   `json:"to"`
-	StepNs   int64       `json:"step_ns" doc:"0: as it was heard, not summed up"`
-	Samples  []PortPoint `json:"samples" doc:"Oldest first"`
-	Complete bool        `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was"`
+	Interface string      `json:"name" doc:"As the device calls it"`
+	RateBps   int64       `json:"rate_bps"`
+	From      time.Time   `json:"from"`
+	To        time.Time   `json:"to"`
+	StepNs    int64       `json:"step_ns" doc:"0: as it was heard, not summed up"`
+	Samples   []PortPoint `json:"samples" doc:"Oldest first"`
+	Complete  bool        `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was"`
 }
 
 // PortPoint is a port at one instant, or its means in one step.
@@ -36,16 +36,16 @@ type PortPoint struct {
 
 // Heatmap is a measure by port and time.
 type Heatmap struct {
-	Metric   string       `json:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share"`
-	From     time.Time    `json:"from"`
-	StepNs   int64        `json:"step_ns"`
-	Steps    int          `json:"steps"`
-	Ports    []PortRef    `json:"ports" doc:"Rows, the hottest first"`
-	Values   [][]*float64 `json:"values" doc:"By port, then step, the highest in the step; null: nothing was heard"`
-	Max      float64      `json:"max"`
+	Metric       string       `json:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share"`
+	From         time.Time    `json:"from"`
+	StepNs       int64        `json:"step_ns"`
+	Steps        int          `json:"steps"`
+	Ports        []PortRef    `json:"ports" doc:"Rows, the hottest first"`
+	Values       [][]*float64 `json:"values" doc:"By port, then step, the highest in the step; null: nothing was heard"`
+	Max          float64      `json:"max"`
 	CoveredFrom  time.Time    `json:"covered_from" doc:"Of the range, what was read begins here: one answer reads a bounded number of samples, the newest"`
-	OmittedPorts   int          `json:"cooler_ports" doc:"Ports that were heard of and are not shown"`
-	Complete bool         `json:"complete" doc:"Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports"`
+	OmittedPorts int          `json:"cooler_ports" doc:"Ports that were heard of and are not shown"`
+	Complete     bool         `json:"complete" doc:"Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports"`
 }
 
 type portInput struct {

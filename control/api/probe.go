@@ -11,11 +11,11 @@ import (
 // ProbeRequest asks for guided probes: packets let loose at a switch and
 // followed.
 type ProbeRequest struct {
-	Kind     string        `json:"kind" enum:"flow,pattern,link" doc:"flow: packets with a flow's headers; pattern: as flow with many source ports, to see which are lost; link: there and back over a link"`
-	Flow     model.FlowKey `json:"flow,omitzero" doc:"Of a flow or pattern probe, as in: udp 10.0.0.2:4791 > 10.1.0.2:4791"`
-	At       string        `json:"at,omitempty" maxLength:"256" doc:"Of a pattern probe: switch to begin at; where absent the flow's first"`
-	Link     *PortRef      `json:"link,omitempty" doc:"Of a link probe: the port towards it"`
-	Count    int           `json:"count,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"Packets; of a pattern probe: source ports"`
+	Kind       string        `json:"kind" enum:"flow,pattern,link" doc:"flow: packets with a flow's headers; pattern: as flow with many source ports, to see which are lost; link: there and back over a link"`
+	Flow       model.FlowKey `json:"flow,omitzero" doc:"Of a flow or pattern probe, as in: udp 10.0.0.2:4791 > 10.1.0.2:4791"`
+	At         string        `json:"at,omitempty" maxLength:"256" doc:"Of a pattern probe: switch to begin at; where absent the flow's first"`
+	Link       *PortRef      `json:"link,omitempty" doc:"Of a link probe: the port towards it"`
+	Count      int           `json:"count,omitempty" minimum:"1" maximum:"1000" default:"10" doc:"Packets; of a pattern probe: source ports"`
 	IntervalUs int           `json:"spaced_us,omitempty" minimum:"0" maximum:"1000000" default:"100" doc:"Time between two, by the fabric's clock"`
 }
 

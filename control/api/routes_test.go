@@ -239,7 +239,9 @@ func TestPlain(t *testing.T) {
 
 // TestLabIsOfTheDemo: without one its routes are not there.
 func TestLabIsOfTheDemo(t *testing.T) {
-	s, _ := newServer(t, func(_ *Config, d *Deps) { d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser = nil, nil, nil, nil, nil })
+	s, _ := newServer(t, func(_ *Config, d *Deps) {
+		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser = nil, nil, nil, nil, nil
+	})
 	for _, c := range []call{
 		{"", "GET", "/faults/kinds", "", 404},
 		{"", "GET", "/faults", "", 404},

@@ -23,16 +23,16 @@ import (
 // Deps is what a Server speaks for. Live, Records and Hub must be there; routes
 // withTrace others that are nil answer that there is none.
 type Deps struct {
-	Live    Live
-	Records Records
-	Hub     *EventHub
-	Prober  Prober
-	Marker  Marker
-	CounterAdmin   CounterAdmin
-	Diagnoser  Diagnoser
-	Lab     Lab
+	Live         Live
+	Records      Records
+	Hub          *EventHub
+	Prober       Prober
+	Marker       Marker
+	CounterAdmin CounterAdmin
+	Diagnoser    Diagnoser
+	Lab          Lab
 
-	Console    fs.FS                // the console, with index.html at its root
+	Console fs.FS                // the console, with index.html at its root
 	Metrics *prometheus.Registry // withTrace the whole process, to which the API adds its own; nil: Go's and the process's
 	Build   Build
 	Log     *slog.Logger
@@ -48,19 +48,19 @@ type Build struct {
 
 // Server answers HTTP requests.
 type Server struct {
-	cfg     Config
-	deps    Deps
-	log     *slog.Logger
-	api     huma.API
-	handler http.Handler
-	access  atomic.Pointer[access]
+	cfg       Config
+	deps      Deps
+	log       *slog.Logger
+	api       huma.API
+	handler   http.Handler
+	access    atomic.Pointer[access]
 	metrics   *apiMetrics
-	stateFeed    *stateFeed
+	stateFeed *stateFeed
 
 	requests chan struct{} // a place each
 	streams  chan struct{}
 
-	stateJSON  stateCache
+	stateJSON stateCache
 	coalescer coalescer
 
 	mu     sync.Mutex

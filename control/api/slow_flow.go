@@ -21,11 +21,11 @@ type SlowFlowReport struct {
 // SlowFlow is a report and what was found. It holds nothing of flows that do
 // not begin or end at the reporter's own addresses.
 type SlowFlow struct {
-	ID       string        `json:"id"`
-	Flow     model.FlowKey `json:"flow"`
-	Time     time.Time     `json:"time"`
-	State    string        `json:"state" enum:"waiting,done"`
-	Verdicts []SlowFlowVerdict  `json:"verdicts" doc:"Empty when done: nothing is wrong with the network, or nothing could be seen"`
+	ID       string            `json:"id"`
+	Flow     model.FlowKey     `json:"flow"`
+	Time     time.Time         `json:"time"`
+	State    string            `json:"state" enum:"waiting,done"`
+	Verdicts []SlowFlowVerdict `json:"verdicts" doc:"Empty when done: nothing is wrong with the network, or nothing could be seen"`
 }
 
 // SlowFlowVerdict is what concerns the reporter of a verdict.
@@ -35,7 +35,7 @@ type SlowFlowVerdict struct {
 	CauseDetail string          `json:"cause_detail,omitempty"`
 	Confidence  float64         `json:"confidence" minimum:"0" maximum:"1"`
 	Role        string          `json:"role" enum:"victim,culprit" doc:"Of the reported flow"`
-	Culprits    []CulpritFlow       `json:"your_culprits" doc:"Of your flows, those that are part of the cause"`
+	Culprits    []CulpritFlow   `json:"your_culprits" doc:"Of your flows, those that are part of the cause"`
 	Victims     []model.FlowKey `json:"your_victims" doc:"Of your flows, those that were held up"`
 	Others      bool            `json:"others_involved" doc:"Flows of others are part of the cause"`
 	Advice      string          `json:"advice"`

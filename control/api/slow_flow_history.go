@@ -15,9 +15,9 @@ import (
 // How far back a flow that has ended is looked for, how many verdicts of its
 // time are read, and how many are told.
 const (
-	endedFlowLookback      = time.Hour
-	maxDiagnosesRead     = 200
-	maxEndedVerdicts = 8
+	endedFlowLookback = time.Hour
+	maxDiagnosesRead  = 200
+	maxEndedVerdicts  = 8
 )
 
 // diagnoseEndedFlow answers a report of a flow that no host sends any more by what is
@@ -66,8 +66,8 @@ func concernsFlow(d *record.Diagnosis, flow model.FlowKey) (bool, error) {
 		return d.Victim == flow, nil
 	}
 	var b struct { // the graph is long, and not wanted
-		Culprits []Participant   `json:"culprits"`
-		Victims  []FlowRef `json:"victims"`
+		Culprits []Participant `json:"culprits"`
+		Victims  []FlowRef     `json:"victims"`
 	}
 	if err := json.Unmarshal(d.Body, &b); err != nil {
 		return false, fmt.Errorf("read body of diagnosis %s: %w", d.ID, err)

@@ -42,7 +42,9 @@ func (c *fixedDiagnoser) RequestDiagnosis(_ context.Context, flow model.FlowKey,
 	return "c-1", nil
 }
 
-func (c *fixedDiagnoser) AddCompleted(model.FlowKey, time.Time, []record.Diagnosis) string { return "c-1" }
+func (c *fixedDiagnoser) AddCompleted(model.FlowKey, time.Time, []record.Diagnosis) string {
+	return "c-1"
+}
 
 func (c *fixedDiagnoser) DiagnosisRequest(context.Context, string) (DiagnosisRequest, error) {
 	return DiagnosisRequest{ID: "c-1", Flow: c.flow, Time: epoch0, Done: true, Diagnoses: []record.Diagnosis{c.d}}, nil

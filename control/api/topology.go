@@ -32,11 +32,11 @@ type Node struct {
 
 // NodePort is a port of a node, which sends to its peer.
 type NodePort struct {
-	Port     model.PortID `json:"port" doc:"Number, from 1"`
-	Interface     string       `json:"name" doc:"As the device calls it: Ethernet4, eth1"`
-	Peer     string       `json:"peer" doc:"Node at the other end"`
-	PeerPort model.PortID `json:"peer_port"`
-	RateBps  int64        `json:"rate_bps"`
+	Port      model.PortID `json:"port" doc:"Number, from 1"`
+	Interface string       `json:"name" doc:"As the device calls it: Ethernet4, eth1"`
+	Peer      string       `json:"peer" doc:"Node at the other end"`
+	PeerPort  model.PortID `json:"peer_port"`
+	RateBps   int64        `json:"rate_bps"`
 }
 
 // Link joins two ports. Each of them has a state of its own: what it sends.

@@ -8,16 +8,16 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// encodePcapng writes a packet's way as a pcapng file.
+// encodePcapng returns a trace as a pcapng file with one frame per hop.
 func encodePcapng(t *record.Trace) ([]byte, error) {
 	if len(t.Frame) == 0 {
-		return nil, fmt.Errorf("trace %d: no bytes of the packet were kept: %w", t.ID, ErrNotFound)
+		return nil, fmt.Errorf("trace %d: the packet's bytes were not stored: %w", t.ID, ErrNotFound)
 	}
 	if len(t.Hops) == 0 {
-		return nil, fmt.Errorf("trace %d: no hop was kept: %w", t.ID, ErrNotFound)
+		return nil, fmt.Errorf("trace %d: no hop was stored: %w", t.ID, ErrNotFound)
 	}
 	var b bytes.Buffer
-	w := tracepcap.NewWriter(&b, fmt.Sprintf("%s, mirrored and kept because: %s; end: %s", t.Flow, t.Why, t.End))
+	w := tracepcap.NewWriter(&b, fmt.Sprintf("%s; mirrored because: %s; end: %s", t.Flow, t.Why, t.End))
 	if err := w.Write(t); err != nil {
 		return nil, err
 	}

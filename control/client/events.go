@@ -51,7 +51,7 @@ func (c *Client) Events(ctx context.Context, types ...string) iter.Seq2[api.Even
 
 const (
 	retryFirst = 100 * time.Millisecond
-	retryMax  = 5 * time.Second
+	retryMax   = 5 * time.Second
 )
 
 var errStop = errors.New("the caller has enough")

@@ -6,127 +6,153 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Store keeps batches. A batch that was appended survives a crash.
-type Store interface {
+// Appender keeps batches. A batch that was appended survives a crash.
+type Appender interface {
 	Append(ctx context.Context, b *record.Batch) error
 }
 
 // BatchWriter brings records to a store without ever making the controller wait.
-// Where the store is slower than the fabric, what is of least use is shed first
-// and counted. Samples of ports are taken while the queue is less than half full,
-// flows up to three quarters, losses and counters up to seven eighths, traces
-// while there is room. Diagnoses and incidents are never shed; they are few.
+// Where the store is slower than the fabric, the least useful records are shed
+// first and counted: port samples when the queue is half full, flows at three
+// quarters, losses and counters at seven eighths, traces when it is full.
+// Diagnoses and incidents are never shed; they are few.
 type BatchWriter struct {
-	store Store
-	log   *slog.Logger
-	every time.Duration
-	limit  int // records that may wait
+	store    Appender
+	log      *slog.Logger
+	interval time.Duration
+	limit    int // records that may wait
 
-	mu      sync.Mutex
-	waiting record.Batch
-	inFlight    record.Batch // with the store
-	stats   WriterStats
-	writing sync.Mutex // findPending while a batch is with the store
+	mu       sync.Mutex
+	waiting  record.Batch
+	inFlight record.Batch // given to the store, not yet confirmed
+	stats    WriterStats
+	writing  sync.Mutex // held while a batch is in flight
 }
 
 // WriterStats account for records.
-// Invariant: Taken = Kept + Shed.Sum() + Failed + Waiting.
+// Invariant: Accepted = Written + Shed.Sum() + Failed + Waiting.
 type WriterStats struct {
 	Accepted, Written, Failed uint64
-	Shed                Shed
-	Waiting             int
-	Batches             uint64
+	Shed                      Shed
+	Waiting                   int
+	Batches                   uint64
 }
 
-// Shed counts records that were not taken, by kind.
+// Shed counts records that found the queue too full, by kind.
 type Shed struct{ Ports, Flows, Losses, Counters, Traces uint64 }
 
-// Sum is all of them.
+// Sum returns the records of all kinds.
 func (s *Shed) Sum() uint64 { return s.Ports + s.Flows + s.Losses + s.Counters + s.Traces }
 
-// NewBatchWriter makes a keeper that writes every so often, and holds at most so
-// many records meanwhile.
-func NewBatchWriter(s Store, every time.Duration, most int, log *slog.Logger) *BatchWriter {
-	return &BatchWriter{store: s, every: every, limit: most, log: log}
+// NewBatchWriter makes a writer that writes once per interval and queues at most
+// limit records.
+func NewBatchWriter(s Appender, interval time.Duration, limit int, log *slog.Logger) *BatchWriter {
+	return &BatchWriter{store: s, interval: interval, limit: limit, log: log}
 }
 
-// Add takes a copy of a batch.
-func (k *BatchWriter) Add(b *record.Batch) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	w := &k.waiting
-	k.stats.Accepted += uint64(b.Len())
-	w.Diagnoses = append(w.Diagnoses, b.Diagnoses...)
-	w.Incidents = append(w.Incidents, b.Incidents...)
-	shed := &k.stats.Shed
-	w.Traces = appendWithin(k, w.Traces, b.Traces, k.limit, &shed.Traces)
-	w.Losses = appendWithin(k, w.Losses, b.Losses, k.limit*7/8, &shed.Losses)
-	w.Counters = appendWithin(k, w.Counters, b.Counters, k.limit*7/8, &shed.Counters)
-	w.Flows = appendWithin(k, w.Flows, b.Flows, k.limit*3/4, &shed.Flows)
-	w.Ports = appendWithin(k, w.Ports, b.Ports, k.limit/2, &shed.Ports)
+// Add queues a copy of a batch.
+func (w *BatchWriter) Add(b *record.Batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := &w.waiting
+	w.stats.Accepted += uint64(b.Len())
+	q.Diagnoses = append(q.Diagnoses, b.Diagnoses...)
+	q.Incidents = append(q.Incidents, b.Incidents...)
+	shed := &w.stats.Shed
+	q.Traces = appendWithin(w, q.Traces, b.Traces, w.limit, &shed.Traces)
+	q.Losses = appendWithin(w, q.Losses, b.Losses, w.limit*7/8, &shed.Losses)
+	q.Counters = appendWithin(w, q.Counters, b.Counters, w.limit*7/8, &shed.Counters)
+	q.Flows = appendWithin(w, q.Flows, b.Flows, w.limit*3/4, &shed.Flows)
+	q.Ports = appendWithin(w, q.Ports, b.Ports, w.limit/2, &shed.Ports)
 }
 
-// appendWithin appends as many as there is room for in a queue of so many.
-func appendWithin[T any](k *BatchWriter, list, more []T, most int, shed *uint64) []T {
-	room := max(0, most-k.waiting.Len())
-	if len(more) > room {
-		*shed += uint64(len(more) - room)
-		more = more[:room]
+// appendWithin appends as many records as a queue of limit records can still
+// take, and counts the others.
+func appendWithin[T any](w *BatchWriter, list, more []T, limit int, shed *uint64) []T {
+	free := max(0, limit-w.waiting.Len())
+	if len(more) > free {
+		*shed += uint64(len(more) - free)
+		more = more[:free]
 	}
 	return append(list, more...)
 }
 
 // Run writes until ctx ends, and then what is left.
-func (k *BatchWriter) Run(ctx context.Context) error {
-	t := time.NewTicker(k.every)
+func (w *BatchWriter) Run(ctx context.Context) error {
+	t := time.NewTicker(w.interval)
 	defer t.Stop()
-	// A batch that is with the store when ctx ends is written like the others.
+	// A batch that is in flight when ctx ends is written like the others.
 	writing := context.WithoutCancel(ctx)
 	for {
 		select {
 		case <-ctx.Done():
-			return k.flush(writing)
+			return w.Flush(writing)
 		case <-t.C:
-			if err := k.flush(writing); err != nil {
-				k.log.Error("records were not kept", "error", err)
+			if err := w.Flush(writing); err != nil {
+				w.log.Error("write to store failed", "error", err)
 			}
 		}
 	}
 }
 
-// flush writes what waits.
-func (k *BatchWriter) flush(ctx context.Context) error {
-	k.writing.Lock()
-	defer k.writing.Unlock()
-	k.mu.Lock()
-	b := k.waiting
-	k.waiting, k.inFlight = record.Batch{}, b
-	k.mu.Unlock()
+// Flush writes all queued records now.
+func (w *BatchWriter) Flush(ctx context.Context) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	w.mu.Lock()
+	b := w.waiting
+	w.waiting, w.inFlight = record.Batch{}, b
+	w.mu.Unlock()
 	n := b.Len()
 	if n == 0 {
 		return nil
 	}
-	err := k.store.Append(ctx, &b)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.inFlight = record.Batch{}
+	err := w.store.Append(ctx, &b)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inFlight = record.Batch{}
 	if err != nil {
-		k.stats.Failed += uint64(n)
+		w.stats.Failed += uint64(n)
 		return err
 	}
-	k.stats.Written += uint64(n)
-	k.stats.Batches++
+	w.stats.Written += uint64(n)
+	w.stats.Batches++
 	return nil
 }
 
+// Queued returns how many records wait to be written.
+func (w *BatchWriter) Queued() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting.Len()
+}
+
 // Stats returns the present counts.
-func (k *BatchWriter) Stats() WriterStats {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := k.stats
+func (w *BatchWriter) Stats() WriterStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
 	s.Waiting = int(s.Accepted - s.Written - s.Shed.Sum() - s.Failed)
 	return s
+}
+
+// HealthStage is the store's part of the pipeline's account.
+func (w *BatchWriter) HealthStage() api.Stage {
+	s := w.Stats()
+	return api.Stage{
+		Name: "store", Title: "Store (DuckDB)", Unit: "records",
+		In: s.Accepted, Out: s.Written, Queued: s.Waiting, QueueLimit: w.limit,
+		Losses: []api.Lost{
+			{Reason: "shed ports", About: "write queue half full: the store is too slow", Count: s.Shed.Ports},
+			{Reason: "shed flows", About: "write queue 3/4 full", Count: s.Shed.Flows},
+			{Reason: "shed losses", About: "write queue 7/8 full", Count: s.Shed.Losses},
+			{Reason: "shed counters", About: "write queue 7/8 full", Count: s.Shed.Counters},
+			{Reason: "shed traces", About: "write queue full", Count: s.Shed.Traces},
+			{Reason: "failed", About: "the store returned an error", Count: s.Failed},
+		},
+	}
 }

@@ -34,11 +34,11 @@ func (h *heap) Append(_ context.Context, b *record.Batch) error {
 	return nil
 }
 
-// TestKeeperAccountsForEverything gives records of all kinds in random batches
+// TestBatchWriterAccountsForEverything gives records of all kinds in random batches
 // to a store that is slow and sometimes refuses: every record is kept, shed,
 // failed or waiting, no more wait than may, incidents are never shed, and what is
 // of more use is taken where what is of less use is not.
-func TestKeeperAccountsForEverything(t *testing.T) {
+func TestBatchWriterAccountsForEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &heap{}
 		k := NewBatchWriter(h, time.Hour, rapid.IntRange(1, 50).Draw(t, "room"), slog.New(slog.DiscardHandler))
@@ -47,7 +47,7 @@ func TestKeeperAccountsForEverything(t *testing.T) {
 			if rapid.Bool().Draw(t, "write") {
 				h.refuse = rapid.Bool().Draw(t, "refuse")
 				waits := k.Stats().Waiting
-				if err := k.flush(context.Background()); (err != nil) != (h.refuse && waits > 0) {
+				if err := k.Flush(context.Background()); (err != nil) != (h.refuse && waits > 0) {
 					t.Fatalf("flush of %d records: %v", waits, err)
 				}
 				if h.refuse {
@@ -92,7 +92,7 @@ func TestKeeperAccountsForEverything(t *testing.T) {
 			t.Fatalf("%+v do not add up", s)
 		}
 		h.refuse = false
-		if err := k.flush(context.Background()); err != nil {
+		if err := k.Flush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if failed == 0 && len(h.kept.Incidents) != given {
@@ -101,8 +101,8 @@ func TestKeeperAccountsForEverything(t *testing.T) {
 	})
 }
 
-// TestKeeperWritesWhatIsLeft ends while records wait.
-func TestKeeperWritesWhatIsLeft(t *testing.T) {
+// TestBatchWriterWritesWhatIsLeft ends while records wait.
+func TestBatchWriterWritesWhatIsLeft(t *testing.T) {
 	h := &heap{}
 	k := NewBatchWriter(h, time.Hour, 100, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())

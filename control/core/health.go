@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/translate"
+	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// PipelineStages is the way of reports from the translator's door through memory to the
-// analyses: what the translator took in, what the inbox lost, what the
-// controller made of it.
-func PipelineStages(in translate.IntakeStats, overwritten uint64, c Stats) []api.Stage {
+// PipelineStages are the stages from the translator through memory to the
+// analyses: what the translator accepted, what was overwritten unread, what the
+// controller used.
+func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stats) []api.Stage {
 	var refused uint64
 	for i, n := range in.Refused {
 		if dta.Verdict(i) != dta.Stored {
@@ -23,52 +24,41 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c Stats) []api
 	}
 	translator := api.Stage{
 		Name: "translator", Title: "DTA translator", Unit: "reports", In: in.Reports, Out: in.Stored,
-		Losses: []api.StageLoss{
+		Losses: []api.Lost{
 			{Reason: "duplicate", Count: in.Duplicate, Expected: true},
-			{Reason: "stale", About: "too late to tell from a repetition", Count: in.Stale},
-			{Reason: "refused", About: "no memory for them, or above the rate", Count: refused},
+			{Reason: "stale", About: "too late to tell from a retransmission", Count: in.Stale},
+			{Reason: "refused", About: "no such list, or above the rate limit", Count: refused},
 			{Reason: "malformed", About: "datagrams", Count: in.Foreign + in.Truncated},
 		},
 	}
 	var read, used uint64
-	var unused []api.StageLoss
+	var unused []api.Lost
 	for k, n := range c.Reports {
 		read += n
 		used += n - c.Refused[k]
-		unused = append(unused, api.StageLoss{Reason: "unreadable " + Kind(k).String(), Count: c.Refused[k]})
+		unused = append(unused, api.Lost{Reason: "malformed " + control.Kind(k).String(), Count: c.Refused[k]})
 	}
 	unused = append(unused,
-		api.StageLoss{Reason: "late flowset", About: "flowsets whose slot had been judged", Count: c.Flowsets.Late},
-		api.StageLoss{Reason: "odd flowset", About: "flowsets of another slot length, or of a clock that is ahead", Count: c.Flowsets.Odd})
+		api.Lost{Reason: "late flowset", About: "flowsets of a slot that was already analysed", Count: c.Flowsets.Late},
+		api.Lost{
+			Reason: "inconsistent flowset", About: "flowsets of another slot length, or from a clock that runs ahead",
+			Count: c.Flowsets.Odd,
+		})
 	memory := api.Stage{
-		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.Unplanned,
-		Losses: []api.StageLoss{{Reason: "overwritten", About: "before they were read", Count: overwritten}},
+		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList,
+		Losses: []api.Lost{{Reason: "overwritten", About: "before they were read", Count: overwritten}},
 	}
 	analyzers := api.Stage{
-		Name: "analyzers", Title: "Analyses", Unit: "reports", In: read + c.Unplanned, Out: used,
-		Losses: append(unused, api.StageLoss{Reason: "unplanned", About: "to lists that are nobody's", Count: c.Unplanned}),
+		Name: "analyzers", Title: "Analyses", Unit: "reports", In: read + c.UnknownList, Out: used,
+		Losses: append(unused, api.Lost{
+			Reason: "unknown list", About: "sent to a list that is not in the plan", Count: c.UnknownList,
+		}),
 	}
 	return []api.Stage{translator, memory, analyzers}
 }
 
-// HealthStage is the keeper's part of the pipeline's account.
-func (k *BatchWriter) HealthStage() api.Stage {
-	s := k.Stats()
-	return api.Stage{
-		Name: "store", Title: "Store (DuckDB)", Unit: "records", In: s.Taken, Out: s.Kept, Queued: s.Waiting, QueueLimit: k.most,
-		Losses: []api.StageLoss{
-			{Reason: "shed ports", About: "the queue was half full: the store was too slow", Count: s.Shed.Ports},
-			{Reason: "shed flows", About: "it was full to three quarters", Count: s.Shed.Flows},
-			{Reason: "shed losses", About: "to seven eighths", Count: s.Shed.Losses},
-			{Reason: "shed counters", About: "to seven eighths", Count: s.Shed.Counters},
-			{Reason: "shed traces", About: "it was full", Count: s.Shed.Traces},
-			{Reason: "failed", About: "the store refused them", Count: s.Failed},
-		},
-	}
-}
-
-// HealthTracker turns totals of stages into rates and states, from one look to the
-// next. Many goroutines may use it.
+// HealthTracker turns totals of stages into rates and states, from one sample to
+// the next. Many goroutines may use it.
 type HealthTracker struct {
 	began time.Time
 
@@ -78,14 +68,14 @@ type HealthTracker struct {
 	rate map[string]api.Stage
 }
 
-// NewHealthTracker makes the account of something that began at a time.
+// NewHealthTracker makes the tracker of a process that began at a time.
 func NewHealthTracker(began time.Time) *HealthTracker { return &HealthTracker{began: began} }
 
-// Health is the account of stages at a time: a stage that has lost something
-// recentWindow, not by design, is degraded.
-func (r *HealthTracker) Health(now time.Time, stages []api.Stage) api.Health {
-	h := api.Health{Time: now, State: "ok", UptimeMs: now.Sub(r.began).Milliseconds(), Alerts: []string{}}
-	h.Stages = r.updateRates(now, stages)
+// Health returns the health of stages at a time. A stage is degraded while it
+// loses something that it is not designed to lose.
+func (t *HealthTracker) Health(now time.Time, stages []api.Stage) api.Health {
+	h := api.Health{Time: now, State: "ok", UptimeMs: now.Sub(t.began).Milliseconds(), Alerts: []string{}}
+	h.Stages = t.updateRates(now, stages)
 	for i := range h.Stages {
 		st := &h.Stages[i]
 		if st.State == "degraded" {
@@ -97,34 +87,35 @@ func (r *HealthTracker) Health(now time.Time, stages []api.Stage) api.Health {
 	return h
 }
 
-// updateRates sets rates and states. Looks that follow each other closely share rates.
-func (r *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Stage {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	renew := now.Sub(r.at) >= time.Second
-	if renew {
-		span := now.Sub(r.at).Seconds()
-		r.rate = map[string]api.Stage{}
+// updateRates sets rates and states. Samples less than a second apart share
+// rates.
+func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Stage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if span := now.Sub(t.at); span >= time.Second {
+		t.rate = map[string]api.Stage{}
 		for _, st := range stages {
-			was, known := r.last[st.Name]
+			was, known := t.last[st.Name]
 			if !known {
 				continue
 			}
-			n := api.Stage{InPerSecond: float64(st.In-was.In) / span, OutPerSecond: float64(st.Out-was.Out) / span}
-			for i, l := range st.Losses {
-				n.Losses = append(n.Losses, api.StageLoss{PerSecond: float64(l.Count-was.Losses[i].Count) / span})
+			n := api.Stage{
+				InPerSecond: float64(st.In-was.In) / span.Seconds(), OutPerSecond: float64(st.Out-was.Out) / span.Seconds(),
 			}
-			r.rate[st.Name] = n
+			for i, l := range st.Losses {
+				n.Losses = append(n.Losses, api.Lost{PerSecond: float64(l.Count-was.Losses[i].Count) / span.Seconds()})
+			}
+			t.rate[st.Name] = n
 		}
-		r.at, r.last = now, map[string]api.Stage{}
+		t.at, t.last = now, map[string]api.Stage{}
 		for _, st := range stages {
 			st.Losses = slices.Clone(st.Losses)
-			r.last[st.Name] = st
+			t.last[st.Name] = st
 		}
 	}
 	for i := range stages {
 		st := &stages[i]
-		n := r.rate[st.Name]
+		n := t.rate[st.Name]
 		st.InPerSecond, st.OutPerSecond, st.State = n.InPerSecond, n.OutPerSecond, "ok"
 		if st.In == 0 {
 			st.State = "idle"

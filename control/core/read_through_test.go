@@ -59,7 +59,7 @@ func TestAheadOfTheStore(t *testing.T) {
 	say("worse")
 	find("waiting", "worse")
 	ended := make(chan error)
-	go func() { ended <- k.flush(context.Background()) }()
+	go func() { ended <- k.Flush(context.Background()) }()
 	<-s.taken
 	find("with the store", "worse")
 	say("over")
@@ -69,7 +69,7 @@ func TestAheadOfTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	find("stored and changed", "over")
-	go func() { ended <- k.flush(context.Background()) }()
+	go func() { ended <- k.Flush(context.Background()) }()
 	<-s.taken
 	s.keep <- struct{}{}
 	if err := <-ended; err != nil {

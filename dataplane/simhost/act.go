@@ -26,8 +26,8 @@ const (
 
 func (s *Switch) refuse(why Refusal) { s.stats.Refused[why]++ }
 
-// Do carries out what a program wants. The pipeline calls it.
-func (s *Switch) Do(program int, ev *inswitch.Event, act *inswitch.Actions) {
+// Execute carries out what a program wants. The pipeline calls it.
+func (s *Switch) Execute(program int, ev *inswitch.Event, act *inswitch.Actions) {
 	for i := range act.Reports {
 		s.report(&act.Reports[i])
 	}
@@ -50,7 +50,7 @@ func (s *Switch) Do(program int, ev *inswitch.Event, act *inswitch.Actions) {
 		}
 	}
 	for _, t := range act.Timers {
-		s.ctx.After((*atTimer)(s), t.After, timerOf(program, t.Timer))
+		s.ctx.After((*atTimer)(s), t.Delay, timerOf(program, t.Timer))
 	}
 	if act.Verdict != inswitch.Pass && !hasPacket {
 		s.refuse(NoPacket)
@@ -160,12 +160,12 @@ func (s *Switch) change(act *inswitch.Actions) {
 		p.Extra.Labels = p.Extra.Labels[:0]
 	}
 	if act.Changes.Has(inswitch.PushLabel) {
-		if opt, err := s.nextOption(act.How); err != nil {
+		if opt, err := s.nextOption(act.LabelParams); err != nil {
 			s.refuse(Refusal(err.Error()))
 		} else {
 			e := s.ctx.Extra(p)
 			before := len(e.Labels)
-			push(e, opt, &act.Item)
+			push(e, opt, &act.LabelItem)
 			s.ctx.Resize(int32(len(e.Labels) - before))
 		}
 	}

@@ -33,8 +33,8 @@ func TestDropAndTakeEndPackets(t *testing.T) {
 		"drop at routed":  {inswitch.Routed, (*inswitch.Actions).Drop, 5},
 		"drop at enqueue": {inswitch.Enqueue, (*inswitch.Actions).Drop, 5},
 		"drop at dequeue": {inswitch.Dequeue, (*inswitch.Actions).Drop, 5},
-		"take at ingress": {inswitch.Ingress, (*inswitch.Actions).Take, 0},
-		"take at dequeue": {inswitch.Dequeue, (*inswitch.Actions).Take, 0},
+		"take at ingress": {inswitch.Ingress, (*inswitch.Actions).Consume, 0},
+		"take at dequeue": {inswitch.Dequeue, (*inswitch.Actions).Consume, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := dumbbell(t, sim.DefaultConfig())
@@ -109,7 +109,7 @@ func TestCloneOffTheWay(t *testing.T) {
 	add(t, n, traffic.Flow{Src: 0, Dst: 5, Bytes: 10 * 1024, Transport: traffic.UDP, Rate: model.Gbps, Start: 1000})
 	leaf := Describe(n, 12, 0)
 	attach(t, n, leaf.ID, DefaultConfig(), at(func(ev *inswitch.Event, act *inswitch.Actions) {
-		if leaf.Port(ev.In).Host {
+		if leaf.Port(ev.In).FacesHost {
 			act.Clone(inswitch.Clone{Ports: []model.PortID{7, 8}})
 		}
 	}, inswitch.Ingress))
@@ -176,7 +176,7 @@ func TestPollIsTakenAndMulticast(t *testing.T) {
 		}
 		q.InPort, q.OutPort, q.HopLimit = ev.In, out, q.HopLimit-1
 		content = q.AppendTo(content[:0])
-		act.Take()
+		act.Consume()
 		ports = append(ports[:0], 2, out)
 		act.Send(inswitch.Send{Ports: ports, EtherType: poll.EtherType, Content: content, Control: true})
 	}
@@ -219,7 +219,7 @@ func TestSendsAreRouted(t *testing.T) {
 		act.Send(inswitch.Send{Key: to(model.Addr4(0x7f000001)), Content: []byte("nobody")})
 		act.Send(inswitch.Send{EtherType: poll.EtherType, Content: []byte("no port")})
 		act.Drop() // of nothing
-		act.Strip()
+		act.StripLabels()
 		act.Clone(inswitch.Clone{Ports: []model.PortID{1}})
 	}, inswitch.Timer))
 	var got []byte

@@ -53,7 +53,7 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 	host := DefaultConfig()
 	host.Carrier = m
 	prog := epoch.DefaultConfig()
-	prog.Length, prog.Collect = 200*time.Microsecond, 100*time.Microsecond
+	prog.EpochLength, prog.ReadoutTime = 200*time.Microsecond, 100*time.Microsecond
 	for _, id := range fab.Switches() {
 		p, err := epoch.New(prog, Describe(n, id, 0))
 		if err != nil {

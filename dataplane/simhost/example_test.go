@@ -27,14 +27,14 @@ func newPorts(dev inswitch.Device) *ports {
 	return &ports{dev: dev, bytes: make([]uint64, len(dev.Ports)+1)}
 }
 
-func (p *ports) Stages() inswitch.Stages { return inswitch.At(inswitch.Enqueue, inswitch.Timer) }
+func (p *ports) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Enqueue, inswitch.Timer) }
 
 func (p *ports) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	if ev.Stage == inswitch.Enqueue {
-		p.bytes[ev.Out] += uint64(ev.Packet.Bare())
+		p.bytes[ev.Out] += uint64(ev.Packet.UnlabeledSize())
 		return
 	}
-	act.After(time.Millisecond, 1) // also after the first event, inswitch.Start
+	act.SetTimer(time.Millisecond, 1) // also after the first event, inswitch.StartTimer
 	p.data = p.data[:0]
 	for port, n := range p.bytes {
 		p.data = binary.BigEndian.AppendUint64(p.data, n)

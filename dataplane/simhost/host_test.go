@@ -69,7 +69,7 @@ func (p scripted) Observe(ev *inswitch.Event, act *inswitch.Actions) { p.do(ev, 
 
 // at is a program of one function.
 func at(do func(ev *inswitch.Event, act *inswitch.Actions), stages ...inswitch.Stage) inswitch.Program {
-	return scripted{inswitch.At(stages...), do}
+	return scripted{inswitch.StageSet(stages...), do}
 }
 
 // counter is a passive program that looks at everything.
@@ -83,7 +83,7 @@ type counter struct {
 }
 
 func (c *counter) Stages() inswitch.Stages {
-	return inswitch.At(inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC, inswitch.Timer)
+	return inswitch.StageSet(inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC, inswitch.Timer)
 }
 
 func (c *counter) Observe(ev *inswitch.Event, act *inswitch.Actions) {
@@ -94,11 +94,11 @@ func (c *counter) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		c.depth += int64(ev.Queue.Bytes)
 		c.perPort[ev.Out]++
 	case inswitch.Dequeue:
-		c.waited += ev.Wait
+		c.waited += ev.Latency
 	case inswitch.PFC:
 		c.pauses++
 	case inswitch.Timer:
-		act.After(10*time.Microsecond, 1)
+		act.SetTimer(10*time.Microsecond, 1)
 	}
 }
 

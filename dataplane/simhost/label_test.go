@@ -24,23 +24,23 @@ type labeller struct {
 	refused int
 }
 
-func (l *labeller) Stages() inswitch.Stages { return inswitch.At(inswitch.Dequeue) }
+func (l *labeller) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue) }
 
 func (l *labeller) Observe(ev *inswitch.Event, act *inswitch.Actions) {
-	if !l.dev.Port(ev.Out).Host {
-		if ev.Packet.MayLabel(l.how) != nil {
+	if !l.dev.Port(ev.Out).FacesHost {
+		if ev.Packet.CanPushLabel(l.how) != nil {
 			l.refused++
 			return
 		}
-		*act.Push(l.how) = label.Item{
-			Switch: l.dev.ID, Ingress: ev.In, Egress: ev.Out, Time: ev.Now, Latency: ev.Wait,
-			EnqueueDepth: ev.Ahead, DequeueDepth: ev.Queue.Bytes, Queue: uint8(ev.Priority),
+		*act.PushLabel(l.how) = label.Item{
+			Switch: l.dev.ID, Ingress: ev.In, Egress: ev.Out, Time: ev.Now, Latency: ev.Latency,
+			EnqueueDepth: ev.DepthAtEnqueue, DequeueDepth: ev.Queue.Bytes, Queue: uint8(ev.Priority),
 		}
 		return
 	}
 	if k := ev.Packet.Labels(); k.Len() > 0 {
 		act.Report(dta.Report{Primitive: dta.Append, Data: k.AppendTo(nil)})
-		act.Strip()
+		act.StripLabels()
 	}
 }
 
@@ -177,15 +177,15 @@ func TestLabelsAreRefusedAsOnTheWire(t *testing.T) {
 			var asked error
 			for range tc.pushes {
 				programs = append(programs, at(func(ev *inswitch.Event, act *inswitch.Actions) {
-					asked = ev.Packet.MayLabel(tc.how)
-					act.Push(tc.how).Switch = 4
+					asked = ev.Packet.CanPushLabel(tc.how)
+					act.PushLabel(tc.how).Switch = 4
 				}, inswitch.Dequeue))
 			}
 			seen := false
 			programs = append(programs, at(func(ev *inswitch.Event, _ *inswitch.Actions) {
 				seen = true
-				if ev.Packet.LabelCount != tc.labels || ev.Packet.Bare() != 1066 {
-					t.Errorf("%d labels, %d bytes without; want %d, 1066", ev.Packet.LabelCount, ev.Packet.Bare(), tc.labels)
+				if ev.Packet.LabelCount != tc.labels || ev.Packet.UnlabeledSize() != 1066 {
+					t.Errorf("%d labels, %d bytes without; want %d, 1066", ev.Packet.LabelCount, ev.Packet.UnlabeledSize(), tc.labels)
 				}
 				if k := ev.Packet.Labels(); k.Len() != int(tc.labels) || k.Len() > 0 && (k.NextHeader != model.UDP || k.Specific() != tc.how.Specific) {
 					t.Errorf("labels %+v; want %d behind UDP, specific %v", k, tc.labels, tc.how.Specific)
@@ -194,7 +194,7 @@ func TestLabelsAreRefusedAsOnTheWire(t *testing.T) {
 			s := attach(t, n, 4, Config{MTU: tc.mtu}, programs...)
 			n.Run(1 * ms)
 			if asked != tc.want || !seen {
-				t.Errorf("MayLabel before the last push = %v, packet seen %v; want %v, true", asked, seen, tc.want)
+				t.Errorf("CanPushLabel before the last push = %v, packet seen %v; want %v, true", asked, seen, tc.want)
 			}
 			refused := map[Refusal]uint64{}
 			if tc.want != nil {
@@ -217,10 +217,10 @@ func TestLabellingAllocatesNothing(t *testing.T) {
 		dev := Describe(n, id, 0)
 		attach(t, n, id, DefaultConfig(), at(func(ev *inswitch.Event, act *inswitch.Actions) {
 			switch {
-			case dev.Port(ev.Out).Host:
-				act.Strip()
-			case ev.Packet.MayLabel(label.Params{}) == nil:
-				act.Push(label.Params{}).Switch = dev.ID
+			case dev.Port(ev.Out).FacesHost:
+				act.StripLabels()
+			case ev.Packet.CanPushLabel(label.Params{}) == nil:
+				act.PushLabel(label.Params{}).Switch = dev.ID
 			}
 		}, inswitch.Dequeue))
 	}

@@ -101,7 +101,7 @@ func TestQueueAndWaitAreExact(t *testing.T) {
 	}
 	var got []seen
 	attach(t, n, 4, DefaultConfig(), at(func(ev *inswitch.Event, _ *inswitch.Actions) {
-		got = append(got, seen{ev.Ahead, ev.Queue.Bytes, ev.Wait})
+		got = append(got, seen{ev.DepthAtEnqueue, ev.Queue.Bytes, ev.Latency})
 	}, inswitch.Dequeue))
 	n.Run(1 * ms)
 	// Two packets arrive each 85.28 ns and one leaves: of the first pair one
@@ -133,7 +133,7 @@ func TestPassiveProgramAllocatesNothing(t *testing.T) {
 	addSteady(t, n)
 	for _, sw := range n.Switches() {
 		c := &counter{}
-		stages := inswitch.At(inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC)
+		stages := inswitch.StageSet(inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue, inswitch.PFC)
 		attach(t, n, sw.ID, DefaultConfig(), scripted{stages, c.Observe}, scripted{stages, c.Observe})
 	}
 	n.Run(500 * µs) // rings and pools have grown
@@ -191,7 +191,7 @@ func BenchmarkFatTree(b *testing.B) {
 // light does at two stages what the cheapest program would.
 type light struct{ bytes, depth int64 }
 
-func (p *light) Stages() inswitch.Stages { return inswitch.At(inswitch.Enqueue, inswitch.Dequeue) }
+func (p *light) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Enqueue, inswitch.Dequeue) }
 
 func (p *light) Observe(ev *inswitch.Event, _ *inswitch.Actions) {
 	p.bytes += int64(ev.Packet.Size)

@@ -23,11 +23,11 @@ type ticker struct {
 	size  int // of the data; the first 8 bytes are the number
 }
 
-func (p *ticker) Stages() inswitch.Stages { return inswitch.At(inswitch.Timer) }
+func (p *ticker) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Timer) }
 
 func (p *ticker) Observe(ev *inswitch.Event, act *inswitch.Actions) {
-	act.After(time.Microsecond, 1)
-	if ev.Timer == inswitch.Start {
+	act.SetTimer(time.Microsecond, 1)
+	if ev.Timer == inswitch.StartTimer {
 		p.data = make([]byte, p.size)
 		return
 	}

@@ -21,8 +21,8 @@ func TestViewIsFreshAtEveryStage(t *testing.T) {
 		switch id := ev.Packet.IPID; {
 		case ev.Stage != inswitch.Dequeue && id%3 == 0:
 			act.SetDSCP(ev.Packet.DSCP + 1)
-		case ev.Stage == inswitch.Dequeue && id%5 == 0 && ev.Packet.MayLabel(label.Params{}) == nil:
-			act.Push(label.Params{})
+		case ev.Stage == inswitch.Dequeue && id%5 == 0 && ev.Packet.CanPushLabel(label.Params{}) == nil:
+			act.PushLabel(label.Params{})
 		}
 	}
 	for _, sw := range n.Switches() {
@@ -65,10 +65,10 @@ func TestPassingPacketsAreShownAlike(t *testing.T) {
 				p := ev.Packet
 				line := fmt.Sprint(ev.Stage, ev.Now, ev.In, ev.Out, p.IPID, p.TTL, p.Size, p.DSCP, p.AppendFrame(nil, 60))
 				if ev.Stage != inswitch.Ingress {
-					line += fmt.Sprint(ev.Passes, ev.Queue)
+					line += fmt.Sprint(ev.BypassesQueue, ev.Queue)
 				}
 				if ev.Stage == inswitch.Dequeue {
-					line += fmt.Sprint(ev.Wait, ev.Ahead)
+					line += fmt.Sprint(ev.Latency, ev.DepthAtEnqueue)
 				}
 				seen[i] = append(seen[i], line)
 				switch {

@@ -6,13 +6,13 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Busy is a program whose switch's processor may work on when the traffic is
+// CPUProgram is a program whose switch's processor may work on when the traffic is
 // over, as it does for 80 ms to read two epochs.
-type Busy interface {
+type CPUProgram interface {
 	inswitch.Program
-	// Due is when it will be ready, on the switch's clock, and the timer that
+	// NextReadout is when it will be ready, on the switch's clock, and the timer that
 	// says so; false: it has nothing to do.
-	Due() (model.Time, inswitch.TimerID, bool)
+	NextReadout() (model.Time, inswitch.TimerID, bool)
 }
 
 // Settle has the processors of switches finish their work and the management
@@ -25,14 +25,14 @@ func (m *Management) Settle(switches []*Switch) {
 			continue
 		}
 		for i, p := range s.pipeline.Programs() {
-			b, ok := p.(Busy)
+			b, ok := p.(CPUProgram)
 			if !ok {
 				continue
 			}
-			for at, timer, ok := b.Due(); ok; at, timer, ok = b.Due() {
+			for at, timer, ok := b.NextReadout(); ok; at, timer, ok = b.NextReadout() {
 				m.ahead = max(engine.Of(at.Sub(s.sw.Clock())), 0)
 				s.timer.Now, s.timer.Timer = at, timer
-				s.pipeline.Wake(i, &s.timer, settling{s, at})
+				s.pipeline.RunTimer(i, &s.timer, settling{s, at})
 			}
 		}
 		if s.packer.Waiting() > 0 {
@@ -52,8 +52,8 @@ type settling struct {
 	at model.Time
 }
 
-// Do is part of inswitch.Host.
-func (s settling) Do(_ int, _ *inswitch.Event, act *inswitch.Actions) {
+// Execute is part of inswitch.Host.
+func (s settling) Execute(_ int, _ *inswitch.Event, act *inswitch.Actions) {
 	for i := range act.Reports {
 		s.stats.Reports++
 		if s.packer.Add(s.at, &act.Reports[i]) != nil {

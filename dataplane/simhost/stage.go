@@ -49,9 +49,9 @@ type first struct{ ingress, strange, routed, enqueue, dequeue, passing, pfc *ins
 
 func firstOf(pl *inswitch.Pipeline) first {
 	return first{
-		ingress: pl.First(inswitch.Ingress), strange: pl.Strange(), routed: pl.First(inswitch.Routed),
-		enqueue: pl.First(inswitch.Enqueue), dequeue: pl.First(inswitch.Dequeue), passing: pl.Passing(),
-		pfc: pl.First(inswitch.PFC),
+		ingress: pl.FirstStep(inswitch.Ingress), strange: pl.FirstNonIPStep(), routed: pl.FirstStep(inswitch.Routed),
+		enqueue: pl.FirstStep(inswitch.Enqueue), dequeue: pl.FirstStep(inswitch.Dequeue), passing: pl.FirstBypassStep(),
+		pfc: pl.FirstStep(inswitch.PFC),
 	}
 }
 
@@ -61,7 +61,7 @@ func (a *atIngress) Run(c *sim.Context) {
 	ev := &s.event
 	ev.Stage, ev.Out = inswitch.Ingress, 0
 	at := s.at.ingress
-	if !s.packet.IP() {
+	if !s.packet.IsIP() {
 		at = s.at.strange
 	}
 	if v := at.Run(ev, &s.act, s); v != inswitch.Pass {
@@ -87,7 +87,7 @@ func (a *atEnqueue) Run(c *sim.Context) {
 		s.meet(c)
 	}
 	ev := &s.event
-	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, c.Passes
+	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Enqueue, c.Out.ID, c.Passes
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
 	if v := s.at.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
 		conclude(c, v)
@@ -100,10 +100,10 @@ func (a *atDequeue) Run(c *sim.Context) {
 		s.meet(c)
 	}
 	ev := &s.event
-	ev.Stage, ev.Out, ev.Passes = inswitch.Dequeue, c.Out.ID, c.Passes
+	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Dequeue, c.Out.ID, c.Passes
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
-	ev.Wait = (s.net.Now() - c.Packet.Joined).Duration() // no drift shows in so short a time
-	ev.Ahead = model.Bytes(c.Packet.Ahead)
+	ev.Latency = (s.net.Now() - c.Packet.Joined).Duration() // no drift shows in so short a time
+	ev.DepthAtEnqueue = model.Bytes(c.Packet.Ahead)
 	at := s.at.dequeue
 	if c.Passes {
 		at = s.at.passing
@@ -120,8 +120,8 @@ func (a *atThrough) Run(c *sim.Context) {
 		s.meet(c)
 	}
 	ev := &s.event
-	ev.Stage, ev.Out, ev.Passes = inswitch.Enqueue, c.Out.ID, true
-	ev.Queue, ev.Wait, ev.Ahead = inswitch.Queue{}, 0, 0
+	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Enqueue, c.Out.ID, true
+	ev.Queue, ev.Latency, ev.DepthAtEnqueue = inswitch.Queue{}, 0, 0
 	if v := s.at.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
 		conclude(c, v)
 		return
@@ -151,7 +151,7 @@ func (a *atTimer) Run(c *sim.Context) {
 		return
 	}
 	s.timer.Now, s.timer.Timer = c.Now, inswitch.TimerID(uint32(c.Timer))
-	s.pipeline.Wake(c.Timer>>32, &s.timer, s)
+	s.pipeline.RunTimer(c.Timer>>32, &s.timer, s)
 }
 
 // timerOf packs a program's number and its timer into one number of the

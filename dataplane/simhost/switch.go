@@ -59,7 +59,7 @@ func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
 	}
 	d := inswitch.Device{ID: id, IPv4: node.IPv4, IPv6: node.IPv6, MTU: mtu}
 	for _, p := range n.Switch(id).Ports() {
-		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), Host: p.Peer().Hosted() != nil})
+		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), FacesHost: p.Peer().Hosted() != nil})
 	}
 	return d
 }
@@ -95,7 +95,7 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	s.sw.Attach(s)
 	for i, p := range pl.Programs() {
 		if p.Stages().Has(inswitch.Timer) {
-			s.sw.Start((*atTimer)(s), timerOf(i, inswitch.Start))
+			s.sw.Start((*atTimer)(s), timerOf(i, inswitch.StartTimer))
 		}
 	}
 	return s, nil

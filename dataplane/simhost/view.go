@@ -14,7 +14,7 @@ const ethernetSize = packet.EthernetSize
 // bounds.
 var kinds = [8]inswitch.Kind{
 	sim.KindData: inswitch.Data, sim.KindAck: inswitch.Ack, sim.KindNack: inswitch.Nak, sim.KindCNP: inswitch.CNP,
-	sim.KindPFC: inswitch.Plain, sim.KindTCP: inswitch.Plain, sim.KindUDP: inswitch.Plain, sim.KindOther: inswitch.Plain,
+	sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA, sim.KindOther: inswitch.NotRDMA,
 }
 
 // show fills the view of a packet. It runs for every packet, so it copies few
@@ -76,8 +76,8 @@ func (s source) Labels() (k label.Block) {
 	return k
 }
 
-// MayLabel asks what label.Push would ask of the bytes.
-func (s source) MayLabel(how label.Params) error {
+// CanPushLabel asks what label.Push would ask of the bytes.
+func (s source) CanPushLabel(how label.Params) error {
 	_, err := s.nextOption(how)
 	return err
 }

@@ -152,7 +152,7 @@ func TestPauseFramesAreShown(t *testing.T) {
 	}
 	var pauses, resumes int
 	s := attach(t, n, 5, DefaultConfig(), at(func(ev *inswitch.Event, act *inswitch.Actions) {
-		d, ok := ev.Pause.Of(3)
+		d, ok := ev.Pause.ForClass(3)
 		if !ok || ev.In != 1 || ev.Out != 0 || ev.Packet.EtherType != pfc.EtherType {
 			t.Errorf("pause at port %d, out %d, EtherType %x, class 3 %v; want port 1, none, 8808, named", ev.In, ev.Out, ev.Packet.EtherType, ok)
 		}
@@ -217,7 +217,7 @@ func TestDescribe(t *testing.T) {
 		ID: 5, IPv4: n.Fabric().Node(5).IPv4, IPv6: n.Fabric().Node(5).IPv6,
 		MTU: 1024 + 40 + 8 + 12 + 16 + 4 + 164,
 		Ports: []inswitch.Port{
-			{Rate: 100 * model.Gbps, Host: true}, {Rate: 100 * model.Gbps, Host: true}, {Rate: 100 * model.Gbps},
+			{Rate: 100 * model.Gbps, FacesHost: true}, {Rate: 100 * model.Gbps, FacesHost: true}, {Rate: 100 * model.Gbps},
 		},
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
@@ -239,12 +239,12 @@ func TestTimersFollowTheSwitchesClock(t *testing.T) {
 			var start model.Time
 			var fired []time.Duration
 			attach(t, n, 4, DefaultConfig(), at(func(ev *inswitch.Event, act *inswitch.Actions) {
-				if ev.Timer == inswitch.Start {
+				if ev.Timer == inswitch.StartTimer {
 					start = ev.Now
 				} else {
 					fired = append(fired, ev.Now.Sub(start))
 				}
-				act.After(10*time.Microsecond, ev.Timer+1)
+				act.SetTimer(10*time.Microsecond, ev.Timer+1)
 			}, inswitch.Timer))
 			n.Run(40 * ms)
 			perfect := float64(40*time.Millisecond) * (1 + clock.Drift) / float64(10*time.Microsecond)
@@ -271,15 +271,15 @@ func TestWhatPassesDoesNotWait(t *testing.T) {
 	attach(t, n, n.Fabric().Switches()[0], DefaultConfig(), at(func(ev *inswitch.Event, _ *inswitch.Actions) {
 		size := ev.Packet.Size
 		switch {
-		case ev.Passes && (ev.Queue != inswitch.Queue{} || ev.Queue != ev.Switch.Queue(ev.Out, ev.Priority)):
+		case ev.BypassesQueue && (ev.Queue != inswitch.Queue{} || ev.Queue != ev.Switch.Queue(ev.Out, ev.Priority)):
 			t.Fatalf("stage %d: a packet passes a queue of %+v, in truth %+v; want an empty one", ev.Stage, ev.Queue, ev.Switch.Queue(ev.Out, ev.Priority))
-		case passing != 0 && (ev.Stage != inswitch.Dequeue || !ev.Passes || size != passing || ev.Wait != 0 || ev.Ahead != 0):
+		case passing != 0 && (ev.Stage != inswitch.Dequeue || !ev.BypassesQueue || size != passing || ev.Latency != 0 || ev.DepthAtEnqueue != 0):
 			t.Fatalf("behind a packet of %d bytes that passes: %+v of %d bytes; want the same at Dequeue", passing, ev, size)
-		case ev.Stage == inswitch.Dequeue && ev.Passes:
+		case ev.Stage == inswitch.Dequeue && ev.BypassesQueue:
 			passing, passed = 0, passed+1
 		case ev.Stage == inswitch.Dequeue:
 			waited++
-		case ev.Passes:
+		case ev.BypassesQueue:
 			passing = size
 		}
 	}, inswitch.Enqueue, inswitch.Dequeue))

@@ -16,15 +16,15 @@ type clock struct {
 	index  int // in rings
 }
 
-// into is how far into the present epoch an instant is, in ns, as far as that
+// offset is how far into the present epoch an instant is, in ns, as far as that
 // fits.
-func (c *clock) into(t model.Time) uint32 { return uint32(min(uint64(t-c.start), math.MaxUint32)) }
+func (c *clock) offset(t model.Time) uint32 { return uint32(min(uint64(t-c.start), math.MaxUint32)) }
 
-// has tells whether an instant is in the present epoch.
-func (c *clock) has(t model.Time) bool { return uint64(t-c.start) < uint64(c.length) }
+// hasPorts tells whether an instant is in the present epoch.
+func (c *clock) contains(t model.Time) bool { return uint64(t-c.start) < uint64(c.length) }
 
-// set makes the epoch of an instant the present one.
-func (c *clock) set(t model.Time) {
+// moveTo makes the epoch of an instant the present one.
+func (c *clock) moveTo(t model.Time) {
 	n := int64(t) / c.length
 	if int64(t)%c.length < 0 {
 		n--

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// processor is the switch's CPU. It is slow: reading two epochs takes 80 ms,
+// switchCPU is the switch's CPU. It is slow: reading two epochs takes 80 ms,
 // in which the ring of epochs wraps many times. So a poll freezes a snapshot at
 // once, encoded as it will be sent, and the processor's time passes before it
 // leaves. Polls that come shortly after are answered by the same snapshot.
-type processor struct {
+type switchCPU struct {
 	pending []snapshot // being read, oldest first
-	spare   []snapshot // memory to use again
-	free    model.Time // when the processor has read all
+	spare   []snapshot // pauseMemory to use again
+	idleAt    model.Time // when the processor has read all
 }
 
 type snapshot struct {
@@ -25,26 +25,26 @@ type snapshot struct {
 	ready   model.Time
 	builder epoch.Builder
 	chunks  int
-	who     []asked // complaints it answers; records go with the first
+	requests     []pollArrival // complaints it answers; records go with the first
 }
 
-// asked is a complaint, and when its poll came first.
-type asked struct {
-	who poll.Event
+// pollArrival is a complaint, and when its poll came first.
+type pollArrival struct {
+	event poll.Event
 	at  model.Time
 }
 
 // maxPending bounds the snapshots that wait for the processor, in its memory.
 const maxPending = 16
 
-// ask makes a snapshot for a complaint, or lets the newest one answer it.
-func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
+// requestSnapshot makes a snapshot for a complaint, or lets the newest one answer it.
+func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
 	if n := len(c.pending); n > 0 {
 		last := &c.pending[n-1]
-		if ev.Now.Sub(last.taken) < p.cfg.Interval || n == maxPending {
-			if !slices.ContainsFunc(last.who, func(a asked) bool { return a.who == who }) {
-				p.stats.Reused++
-				last.who = append(last.who, asked{who, ev.Now})
+		if ev.Now.Sub(last.taken) < p.cfg.SnapshotReuse || n == maxPending {
+			if !slices.ContainsFunc(last.requests, func(a pollArrival) bool { return a.event == who }) {
+				p.stats.SnapshotsReused++
+				last.requests = append(last.requests, pollArrival{who, ev.Now})
 			}
 			return
 		}
@@ -53,25 +53,25 @@ func (c *processor) ask(p *Program, ev *inswitch.Event, act *inswitch.Actions, w
 	if n := len(c.spare); n > 0 {
 		s, c.spare = c.spare[n-1], c.spare[:n-1]
 	}
-	s.taken, s.who = ev.Now, append(s.who[:0], asked{who, ev.Now})
+	s.taken, s.requests = ev.Now, append(s.requests[:0], pollArrival{who, ev.Now})
 	p.freeze(&s, ev, who)
 	p.stats.Snapshots++
-	begin := max(ev.Now, c.free)
-	s.ready = begin.Add(p.cfg.Collect)
-	c.free = s.ready
+	begin := max(ev.Now, c.idleAt)
+	s.ready = begin.Add(p.cfg.ReadoutTime)
+	c.idleAt = s.ready
 	c.pending = append(c.pending, s)
-	act.After(s.ready.Sub(ev.Now), readout)
+	act.SetTimer(s.ready.Sub(ev.Now), readoutTimer)
 }
 
 // freeze encodes all that the switch knows.
 func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	t, b := p.tel, &s.builder
-	t.settleAll()
-	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.Length, Dropped: uint32(p.tel.stats.Lost)}
-	if p.cfg.Flows == 0 {
+	t.flushAllCounts()
+	head := epoch.Header{Switch: p.dev.ID, Event: who, Snapshot: ev.Now, EpochLength: p.cfg.EpochLength, Dropped: uint32(p.tel.stats.EvictedLost)}
+	if p.cfg.FlowSlots == 0 {
 		head.Flags |= epoch.NoFlows
 	}
-	if err := b.Reset(head, p.cfg.Chunk, p.cfg.Chunks); err != nil {
+	if err := b.Reset(head, p.cfg.ChunkBytes, p.cfg.MaxChunks); err != nil {
 		panic("epoch: configuration was checked: " + err.Error())
 	}
 	for out := 1; out <= t.ports; out++ {
@@ -92,7 +92,7 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 				pauses.LastEnd = q.pausedUntil
 			}
 			b.AddPause(pauses)
-			wave := q.wave
+			wave := q.episode
 			wave.Port, wave.Priority = model.PortID(out), class
 			b.AddCongestionEpisode(wave)
 		}
@@ -106,7 +106,7 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 	t := p.tel
 	for i := range t.epochs {
-		if e := &t.epochs[i]; e.Port != 0 && t.telling(e.Epoch, e.Port, e.Priority, now) {
+		if e := &t.epochs[i]; e.Port != 0 && t.shouldReport(e.Epoch, e.Port, e.Priority, now) {
 			b.AddPortEpoch(*e)
 		}
 	}
@@ -115,16 +115,16 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 		class := model.Priority(c)
 		for i := range table {
 			in, out := model.PortID(i/side%side), model.PortID(i%side)
-			if m := &table[i]; m.packets > 0 && (t.telling(m.number, out, class, now) || t.followed(m, in, out, now)) {
+			if m := &table[i]; m.packets > 0 && (t.shouldReport(m.number, out, class, now) || t.leadsToPausedPort(m, in, out, now)) {
 				b.AddMeter(epoch.Meter{Epoch: m.number, In: in, Out: out, Priority: class, Packets: m.packets, Bytes: m.bytes})
 			}
 		}
 	}
-	for c, table := range t.here.pairs {
+	for c, table := range t.occupancy.pairs {
 		class := model.Priority(c)
 		for i := range table {
 			in, out := model.PortID(i/side), model.PortID(i%side)
-			if h := t.here.now(&table[i], out, class); h.packets > 0 && in != 0 {
+			if h := t.occupancy.current(&table[i], out, class); h.packets > 0 && in != 0 {
 				b.AddPortPairBacklog(epoch.PortPairBacklog{In: in, Out: out, Priority: class, Packets: h.packets, Bytes: h.bytes})
 			}
 		}
@@ -134,64 +134,64 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 // freezeFlows encodes what flows did and have waiting.
 func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 	t := p.tel
-	for i := range t.here.flows {
-		w := &t.here.flows[i]
-		if h := t.here.now(&w.held, w.out, w.class); h.packets > 0 {
+	for i := range t.occupancy.flows {
+		w := &t.occupancy.flows[i]
+		if h := t.occupancy.current(&w.backlog, w.out, w.class); h.packets > 0 {
 			b.AddFlowBacklog(&epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{In: w.in, Out: w.out, Priority: w.class, Packets: h.packets, Bytes: h.bytes}, Key: w.key})
 		}
 	}
 	for _, table := range t.flows {
 		for i := range table {
-			if f := &table[i]; f.Packets > 0 && t.telling(f.Epoch, f.Out, f.Priority, now) {
+			if f := &table[i]; f.Packets > 0 && t.shouldReport(f.Epoch, f.Out, f.Priority, now) {
 				b.AddFlow(&f.Flow)
 			}
 		}
 	}
-	for i := range t.gone {
-		if f := &t.gone[i]; t.telling(f.Epoch, f.Out, f.Priority, now) {
+	for i := range t.evicted {
+		if f := &t.evicted[i]; t.shouldReport(f.Epoch, f.Out, f.Priority, now) {
 			b.AddFlow(f)
 		}
 	}
 }
 
-// readout is the timer at which the processor has read a snapshot.
-const readout inswitch.TimerID = 1
+// readoutTimer is the timer at which the processor has read a snapshot.
+const readoutTimer inswitch.TimerID = 1
 
-// Due is when the switch's processor will have read the next snapshot.
-func (p *Program) Due() (model.Time, inswitch.TimerID, bool) {
+// NextReadout is when the switch's processor will have read the next snapshot.
+func (p *Program) NextReadout() (model.Time, inswitch.TimerID, bool) {
 	if len(p.cpu.pending) == 0 {
 		return 0, 0, false
 	}
-	return p.cpu.pending[0].ready, readout, true
+	return p.cpu.pending[0].ready, readoutTimer, true
 }
 
-// wake sends what the processor has read by now.
-func (c *processor) wake(p *Program, ev *inswitch.Event, act *inswitch.Actions) {
+// sendReady sends what the processor has read by now.
+func (c *switchCPU) sendReady(p *Program, ev *inswitch.Event, act *inswitch.Actions) {
 	for len(c.pending) > 0 && c.pending[0].ready <= ev.Now {
 		s := c.pending[0]
 		copy(c.pending, c.pending[1:])
 		c.pending = c.pending[:len(c.pending)-1]
 		for i := range s.chunks {
-			p.report(act, s.builder.Chunk(i))
+			p.emitChunk(act, s.builder.Chunk(i))
 		}
-		for _, a := range s.who[1:] {
-			p.refer(act, &s, a)
+		for _, a := range s.requests[1:] {
+			p.reportReference(act, &s, a)
 		}
 		c.spare = append(c.spare, s)
 	}
 }
 
-func (p *Program) report(act *inswitch.Actions, chunk []byte) {
+func (p *Program) emitChunk(act *inswitch.Actions, chunk []byte) {
 	p.stats.Reports++
 	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List, Data: chunk})
 }
 
-// refer answers a complaint by naming the snapshot that was sent for another.
-func (p *Program) refer(act *inswitch.Actions, s *snapshot, a asked) {
+// reportReference answers a complaint by naming the snapshot that was sent for another.
+func (p *Program) reportReference(act *inswitch.Actions, s *snapshot, a pollArrival) {
 	c := epoch.Chunk{
-		Header:  epoch.Header{Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.who, Snapshot: s.taken, EpochLength: p.cfg.Length},
+		Header:  epoch.Header{Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.event, Snapshot: s.taken, EpochLength: p.cfg.EpochLength},
 		Total:   1,
 		Records: epoch.PollRef{ReceivedAt: a.at}.AppendTo(nil),
 	}
-	p.report(act, c.AppendTo(nil))
+	p.emitChunk(act, c.AppendTo(nil))
 }

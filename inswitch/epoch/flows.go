@@ -8,10 +8,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// record is what a flow did to a queue in an epoch.
-type record struct {
+// flowRecord is what a flow did to a queue in an epoch.
+type flowRecord struct {
 	epoch.Flow
-	known uint16 // 1 + its place in telemetry.known, if the flow is known
+	recentSlot uint16 // 1 + its place in telemetry.known, if the flow is known
 }
 
 // hash mixes a flow and its queue.
@@ -19,19 +19,19 @@ func hash(lane int, key *model.FlowKey, seed uint64) uint64 {
 	return (key.Hash(seed) + uint64(lane)*0x9e3779b97f4a7c15) >> 32
 }
 
-// flow returns the record of the packet's flow, whose hash is at, in the present
+// flowRecord returns the record of the packet's flow, whose hash is at, in the present
 // epoch. A flow that finds its place taken takes it over; the other waits in the
 // switch's memory.
-func (t *telemetry) flow(ev *inswitch.Event, at uint64) *record {
+func (t *telemetry) flowRecord(ev *inswitch.Event, at uint64) *flowRecord {
 	table := t.flows[t.now.index]
 	if table == nil {
-		table = make([]record, t.cfg.Flows)
+		table = make([]flowRecord, t.cfg.FlowSlots)
 		t.flows[t.now.index] = table
 	}
 	key := ev.Packet.Key
-	f := &table[at&uint64(t.cfg.Flows-1)]
-	if f.known != 0 {
-		t.forget(&t.known[f.known-1])
+	f := &table[at&uint64(t.cfg.FlowSlots-1)]
+	if f.recentSlot != 0 {
+		t.removeRecent(&t.recentFlows[f.recentSlot-1])
 	}
 	if f.Epoch == t.now.number && f.Packets > 0 {
 		if f.Out == ev.Out && f.Priority == ev.Priority&7 && f.Key.Equal(key) {
@@ -39,7 +39,7 @@ func (t *telemetry) flow(ev *inswitch.Event, at uint64) *record {
 		}
 		t.evict(&f.Flow)
 	}
-	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key, First: time.Duration(t.now.into(ev.Now))}
+	f.Flow = epoch.Flow{Epoch: t.now.number, Out: ev.Out, Priority: ev.Priority & 7, Key: *key, First: time.Duration(t.now.offset(ev.Now))}
 	return f
 }
 
@@ -47,36 +47,36 @@ func (t *telemetry) flow(ev *inswitch.Event, at uint64) *record {
 // that one's epoch is not kept any more.
 func (t *telemetry) evict(f *epoch.Flow) {
 	t.stats.Evicted++
-	if t.cfg.Evicted == 0 {
-		t.stats.Lost++
+	if t.cfg.MaxEvicted == 0 {
+		t.stats.EvictedLost++
 		return
 	}
 	f.Evicted = true
-	if t.rejoin(f) {
+	if t.mergeEvicted(f) {
 		return
 	}
-	if len(t.gone) < t.cfg.Evicted {
-		t.gone = append(t.gone, *f)
+	if len(t.evicted) < t.cfg.MaxEvicted {
+		t.evicted = append(t.evicted, *f)
 		return
 	}
-	if oldest := &t.gone[t.oldest]; !t.recent(oldest.Epoch) {
+	if oldest := &t.evicted[t.oldestEvicted]; !t.isKept(oldest.Epoch) {
 		*oldest = *f
-		t.oldest = (t.oldest + 1) % len(t.gone)
+		t.oldestEvicted = (t.oldestEvicted + 1) % len(t.evicted)
 		return
 	}
-	t.stats.Lost++
+	t.stats.EvictedLost++
 }
 
-// rejoin adds a record to one of its flow among those evicted last: two flows
+// mergeEvicted adds a record to one of its flow among those evicted last: two flows
 // that share a place take it from each other with every packet.
-func (t *telemetry) rejoin(f *epoch.Flow) bool {
+func (t *telemetry) mergeEvicted(f *epoch.Flow) bool {
 	const back = 8
-	last := len(t.gone)
-	if last == t.cfg.Evicted {
-		last = t.oldest + len(t.gone) // the newest is before the oldest, in a ring
+	last := len(t.evicted)
+	if last == t.cfg.MaxEvicted {
+		last = t.oldestEvicted + len(t.evicted) // the newest is before the oldest, in a ring
 	}
 	for i := last - 1; i >= max(last-back, 0); i-- {
-		g := &t.gone[i%len(t.gone)]
+		g := &t.evicted[i%len(t.evicted)]
 		if g.Epoch == f.Epoch && g.Out == f.Out && g.Priority == f.Priority && g.Key.Equal(&f.Key) {
 			g.In, g.Last = f.In, f.Last
 			g.Packets += f.Packets

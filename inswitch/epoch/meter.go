@@ -25,26 +25,26 @@ func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	return m
 }
 
-// followed tells whether a meter is of the last traffic by a port, to another
+// leadsToPausedPort tells whether a meter is of the last traffic by a port, to another
 // that was paused: polls go that way, and who reads the answers must see why.
-func (t *telemetry) followed(m *meter, in, out model.PortID, now model.Time) bool {
-	return t.came[in]-m.number < uint32(t.cfg.Epochs) && t.wasPaused(in, out, now)
+func (t *telemetry) leadsToPausedPort(m *meter, in, out model.PortID, now model.Time) bool {
+	return t.lastArrivalEpoch[in]-m.number < uint32(t.cfg.Epochs) && t.wasPaused(in, out, now)
 }
 
-// met tells whether traffic went from one port to another in the epochs that
+// hadTraffic tells whether traffic went from one port to another in the epochs that
 // are kept, counted from the last packet that came by the first, or waits still:
 // where everything stands, none goes.
-func (t *telemetry) met(in, out model.PortID) bool {
+func (t *telemetry) hadTraffic(in, out model.PortID) bool {
 	side := t.ports + 1
 	for class := range t.meters {
 		if t.meters[class] == nil {
 			continue
 		}
-		if h := t.here.pair(in, out, model.Priority(class)); t.here.now(h, out, model.Priority(class)).packets > 0 {
+		if h := t.occupancy.pair(in, out, model.Priority(class)); t.occupancy.current(h, out, model.Priority(class)).packets > 0 {
 			return true
 		}
 		for i := range t.cfg.Epochs {
-			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.came[in]-m.number < uint32(t.cfg.Epochs) {
+			if m := &t.meters[class][(i*side+int(in))*side+int(out)]; m.packets > 0 && t.lastArrivalEpoch[in]-m.number < uint32(t.cfg.Epochs) {
 				return true
 			}
 		}

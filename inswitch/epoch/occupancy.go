@@ -6,7 +6,7 @@ import (
 )
 
 // occupancy is what waits in the switch at this moment: by pair of ports, which
-// is what a switch pauses a neighbour for, and by flow. Counting in at Enqueue
+// matches what a switch pauses a neighbour for, and by flow. Counting in at Enqueue
 // and out at Dequeue takes constant time; in hardware it is the difference of a
 // counter before the buffer and one behind it.
 //
@@ -16,21 +16,21 @@ import (
 type occupancy struct {
 	side  int
 	lanes []queue         // telemetry's
-	pairs [classes][]held // by in, out; nil until the class is used
-	flows []waiting       // hash table
+	pairs [classes][]backlog // by in, out; nil until the class is used
+	flows []flowBacklog       // hash table
 	mask  uint64
 	seed  uint64
 }
 
-type held struct {
-	life    uint32
+type backlog struct {
+	period    uint32
 	packets uint32
 	bytes   uint64
 }
 
-type waiting struct {
-	held
-	who     uint64 // as known has it
+type flowBacklog struct {
+	backlog
+	id     uint64 // as known has it
 	in, out model.PortID
 	class   model.Priority
 	// spilled says that a flow whose first place this is once had another, and
@@ -39,63 +39,63 @@ type waiting struct {
 	key     model.FlowKey
 }
 
-// places is how many places of the table a flow may have; where all are taken
+// maxProbes is how many places of the table a flow may have; where all are taken
 // by others that wait, the flow is not in the list, only in the pairs.
-const places = 4
+const maxProbes = 4
 
 func newOccupancy(cfg Config, lanes []queue) occupancy {
 	o := occupancy{side: len(lanes) / classes, lanes: lanes, seed: cfg.Seed}
-	if cfg.Flows > 0 {
-		o.flows = make([]waiting, max(cfg.Flows, places))
+	if cfg.FlowSlots > 0 {
+		o.flows = make([]flowBacklog, max(cfg.FlowSlots, maxProbes))
 		o.mask = uint64(len(o.flows) - 1)
 	}
 	return o
 }
 
-func (o *occupancy) pair(in, out model.PortID, class model.Priority) *held {
+func (o *occupancy) pair(in, out model.PortID, class model.Priority) *backlog {
 	table := &o.pairs[class&7]
 	if *table == nil {
-		*table = make([]held, o.side*o.side)
+		*table = make([]backlog, o.side*o.side)
 	}
 	return &(*table)[int(in)*o.side+int(out)]
 }
 
-// join counts a packet in, whose flow and queue have the hash at.
-func (o *occupancy) join(ev *inswitch.Event, at, bytes uint64) {
-	life := o.lanes[lane(ev.Out, ev.Priority)].life
-	o.pair(ev.In, ev.Out, ev.Priority).add(life, bytes)
+// enqueue counts a packet in, whose flow and queue have the hash at.
+func (o *occupancy) enqueue(ev *inswitch.Event, at, bytes uint64) {
+	life := o.lanes[lane(ev.Out, ev.Priority)].busyPeriod
+	o.pair(ev.In, ev.Out, ev.Priority).addPacket(life, bytes)
 	if o.flows != nil && !ev.Packet.Key.IsZero() {
-		o.joinFlow(ev, at, life, bytes)
+		o.enqueueFlow(ev, at, life, bytes)
 	}
 }
 
-// joinKnown is join for a flow that is known. Most find their first place their
+// enqueueRecent is join for a flow that is known. Most find their first place their
 // own, or free.
-func (o *occupancy) joinKnown(ev *inswitch.Event, k *known, bytes uint64) {
-	life := k.queue.life
-	k.pair.add(life, bytes)
+func (o *occupancy) enqueueRecent(ev *inswitch.Event, k *recentFlow, bytes uint64) {
+	life := k.queue.busyPeriod
+	k.pair.addPacket(life, bytes)
 	w := k.first
-	switch alive, own := o.alive(w), w.who == k.who; {
+	switch alive, own := o.isOccupied(w), w.id == k.id; {
 	case w.spilled || alive && !own:
-		o.joinFlow(ev, uint64(k.at), life, bytes)
+		o.enqueueFlow(ev, uint64(k.at), life, bytes)
 		return
 	case !own:
-		o.occupy(w, ev)
+		o.claimSlot(w, ev)
 	case !alive:
-		w.held = held{life: life}
+		w.backlog = backlog{period: life}
 	}
 	w.in = ev.In
-	w.add(life, bytes)
+	w.addPacket(life, bytes)
 }
 
-func (o *occupancy) joinFlow(ev *inswitch.Event, at uint64, life uint32, bytes uint64) {
-	var free *waiting
-	for i := range uint64(places) {
+func (o *occupancy) enqueueFlow(ev *inswitch.Event, at uint64, life uint32, bytes uint64) {
+	var free *flowBacklog
+	for i := range uint64(maxProbes) {
 		w := &o.flows[(at+i)&o.mask]
-		alive := o.alive(w)
-		if alive && w.is(ev) {
+		alive := o.isOccupied(w)
+		if alive && w.matches(ev) {
 			w.in = ev.In
-			w.add(life, bytes)
+			w.addPacket(life, bytes)
 			return
 		}
 		if !alive && free == nil {
@@ -108,75 +108,75 @@ func (o *occupancy) joinFlow(ev *inswitch.Event, at uint64, life uint32, bytes u
 	if first := &o.flows[at&o.mask]; free != first {
 		first.spilled = true
 	}
-	o.occupy(free, ev)
-	free.add(life, bytes)
+	o.claimSlot(free, ev)
+	free.addPacket(life, bytes)
 }
 
-// alive tells whether a place is taken by a flow that waits.
-func (o *occupancy) alive(w *waiting) bool {
-	return w.packets > 0 && w.life == o.lanes[lane(w.out, w.class)].life
+// isOccupied tells whether a place is taken by a flow that waits.
+func (o *occupancy) isOccupied(w *flowBacklog) bool {
+	return w.packets > 0 && w.period == o.lanes[lane(w.out, w.class)].busyPeriod
 }
 
-// occupy gives a place to the event's flow.
-func (o *occupancy) occupy(w *waiting, ev *inswitch.Event) {
-	*w = waiting{
-		who: whoIs(ev.Packet.KeyID, lane(ev.Out, ev.Priority)), spilled: w.spilled,
+// claimSlot gives a place to the event's flow.
+func (o *occupancy) claimSlot(w *flowBacklog, ev *inswitch.Event) {
+	*w = flowBacklog{
+		id: flowID(ev.Packet.KeyID, lane(ev.Out, ev.Priority)), spilled: w.spilled,
 		in: ev.In, out: ev.Out, class: ev.Priority & 7, key: *ev.Packet.Key,
 	}
 }
 
-// leave counts a packet out.
-func (o *occupancy) leave(ev *inswitch.Event) {
-	life := o.lanes[lane(ev.Out, ev.Priority)].life
-	bytes := uint64(ev.Packet.Bare())
-	o.pair(ev.In, ev.Out, ev.Priority).take(life, bytes)
+// dequeue counts a packet out.
+func (o *occupancy) dequeue(ev *inswitch.Event) {
+	life := o.lanes[lane(ev.Out, ev.Priority)].busyPeriod
+	bytes := uint64(ev.Packet.UnlabeledSize())
+	o.pair(ev.In, ev.Out, ev.Priority).removePacket(life, bytes)
 	if o.flows != nil && !ev.Packet.Key.IsZero() {
-		o.leaveFlow(ev, hash(lane(ev.Out, ev.Priority), ev.Packet.Key, o.seed), life, bytes)
+		o.dequeueFlow(ev, hash(lane(ev.Out, ev.Priority), ev.Packet.Key, o.seed), life, bytes)
 	}
 }
 
-// leaveKnown is leave for a flow that is known.
-func (o *occupancy) leaveKnown(ev *inswitch.Event, k *known) {
-	life, bytes := k.queue.life, uint64(ev.Packet.Bare())
-	k.pair.take(life, bytes)
-	if w := k.first; w.who == k.who && w.packets > 0 && w.life == life {
-		w.take(life, bytes)
+// dequeueRecent is leave for a flow that is known.
+func (o *occupancy) dequeueRecent(ev *inswitch.Event, k *recentFlow) {
+	life, bytes := k.queue.busyPeriod, uint64(ev.Packet.UnlabeledSize())
+	k.pair.removePacket(life, bytes)
+	if w := k.first; w.id == k.id && w.packets > 0 && w.period == life {
+		w.removePacket(life, bytes)
 		return
 	}
-	o.leaveFlow(ev, uint64(k.at), life, bytes)
+	o.dequeueFlow(ev, uint64(k.at), life, bytes)
 }
 
-func (o *occupancy) leaveFlow(ev *inswitch.Event, at uint64, life uint32, bytes uint64) {
-	for i := range uint64(places) {
-		if w := &o.flows[(at+i)&o.mask]; w.packets > 0 && w.life == life && w.is(ev) {
-			w.take(life, bytes)
+func (o *occupancy) dequeueFlow(ev *inswitch.Event, at uint64, life uint32, bytes uint64) {
+	for i := range uint64(maxProbes) {
+		if w := &o.flows[(at+i)&o.mask]; w.packets > 0 && w.period == life && w.matches(ev) {
+			w.removePacket(life, bytes)
 			return
 		}
 	}
 }
 
-// now returns what a count is worth in the present life of its queue.
-func (o *occupancy) now(h *held, out model.PortID, class model.Priority) held {
-	if h.life != o.lanes[lane(out, class)].life {
-		return held{}
+// current returns what a count is worth in the present life of its queue.
+func (o *occupancy) current(h *backlog, out model.PortID, class model.Priority) backlog {
+	if h.period != o.lanes[lane(out, class)].busyPeriod {
+		return backlog{}
 	}
 	return *h
 }
 
-func (w *waiting) is(ev *inswitch.Event) bool {
+func (w *flowBacklog) matches(ev *inswitch.Event) bool {
 	return w.out == ev.Out && w.class == ev.Priority&7 && w.key.Equal(ev.Packet.Key)
 }
 
-func (h *held) add(life uint32, bytes uint64) {
-	if h.life != life {
-		h.life, h.packets, h.bytes = life, 0, 0
+func (h *backlog) addPacket(life uint32, bytes uint64) {
+	if h.period != life {
+		h.period, h.packets, h.bytes = life, 0, 0
 	}
 	h.packets++
 	h.bytes += bytes
 }
 
-func (h *held) take(life uint32, bytes uint64) {
-	if h.life == life && h.packets > 0 {
+func (h *backlog) removePacket(life uint32, bytes uint64) {
+	if h.period == life && h.packets > 0 {
 		h.packets--
 		h.bytes -= min(h.bytes, bytes)
 	}

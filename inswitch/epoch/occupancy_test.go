@@ -16,11 +16,11 @@ import (
 
 const µs = time.Microsecond
 
-// leave shows a packet that goes.
+// dequeue shows a packet that goes.
 func (r *rig) leave(at time.Duration, in, out model.PortID, class model.Priority, key model.FlowKey, left int32) {
 	r.pkt.Key, r.pkt.Outer, r.pkt.Size = &key, &key, 1000
 	r.ev.Stage, r.ev.Now, r.ev.In, r.ev.Out, r.ev.Priority = inswitch.Dequeue, model.Time(at), in, out, class
-	r.ev.Queue, r.ev.Passes = inswitch.Queue{Packets: left}, false
+	r.ev.Queue, r.ev.BypassesQueue = inswitch.Queue{Packets: left}, false
 	r.show()
 }
 
@@ -50,9 +50,9 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 			switch what := rapid.IntRange(0, 9).Draw(rt, "event"); {
 			case what < 6:
 				p := queued{model.PortID(rapid.IntRange(1, 4).Draw(rt, "in")), flowKey(rapid.IntRange(1, 9).Draw(rt, "flow"))}
-				r.ev.Passes = len(list) == 0 && rapid.Bool().Draw(rt, "passes")
+				r.ev.BypassesQueue = len(list) == 0 && rapid.Bool().Draw(rt, "passes")
 				r.packet(0, p.in, q.out, q.class, p.key, int32(len(list)))
-				if !r.ev.Passes {
+				if !r.ev.BypassesQueue {
 					queues[q] = append(list, p)
 				}
 			case what < 9 && len(list) > 0:
@@ -74,7 +74,7 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 			}
 		}
 		r.poll(0, 1, complaint)
-		for _, c := range r.reports(DefaultConfig().Collect) {
+		for _, c := range r.reports(DefaultConfig().ReadoutTime) {
 			for rd := c.Reader(); rd.Next(); {
 				switch rd.Kind() {
 				case epoch.KindPortPairBacklog:
@@ -110,12 +110,12 @@ func TestAStandingQueueKeepsItsHistory(t *testing.T) {
 	r.packet(20*µs, 1, 3, 3, flowKey(2), 5)
 	r.pause(30*µs, 2, 3, time.Second)
 	for i := range 20 {
-		at := time.Duration(i+1) * cfg.Length
+		at := time.Duration(i+1) * cfg.EpochLength
 		r.packet(at, 1, 3, 3, flowKey(2), 0)
 		r.pause(at, 2, 3, time.Second) // only prolongs
 	}
-	r.poll(21*cfg.Length, 1, complaint)
-	a := readAnswer(r.reports(21*cfg.Length + cfg.Collect))
+	r.poll(21*cfg.EpochLength, 1, complaint)
+	a := readAnswer(r.reports(21*cfg.EpochLength + cfg.ReadoutTime))
 	first := 0
 	for _, f := range a.Flows {
 		if f.Epoch == 0 {
@@ -167,7 +167,7 @@ func TestTheCauseOfASilentPortIsFollowed(t *testing.T) {
 		want  []sent
 	}{
 		"silent":  {want: []sent{{3, poll.Causes}}},
-		"goes on": {again: 5 * cfg.Length},
+		"goes on": {again: 5 * cfg.EpochLength},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, cfg)
@@ -176,11 +176,11 @@ func TestTheCauseOfASilentPortIsFollowed(t *testing.T) {
 			if tc.again > 0 {
 				r.packet(tc.again, 1, 2, 3, flowKey(2), 0)
 			}
-			r.poll(5*cfg.Length+10*µs, 1, ask)
+			r.poll(5*cfg.EpochLength+10*µs, 1, ask)
 			if !slices.Equal(r.sent, tc.want) {
 				t.Errorf("sent %v; want %v", r.sent, tc.want)
 			}
-			a := readAnswer(r.reports(5*cfg.Length + 10*µs + cfg.Collect))
+			a := readAnswer(r.reports(5*cfg.EpochLength + 10*µs + cfg.ReadoutTime))
 			if !slices.ContainsFunc(a.Ports, func(p epoch.PortEpoch) bool { return p.Epoch == 0 && p.Port == 3 && p.Paused == 1 }) {
 				t.Errorf("ports %+v; want what port 3 did before its pause ended", a.Ports)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// poll takes a polling packet, passes it on to where the cause may be, and has
+// handlePoll takes a polling packet, passes it on to where the cause may be, and has
 // the switch's processor read the telemetry.
 //
 //	flag     the packet goes
@@ -19,8 +19,8 @@ import (
 //
 // It ends at a port to a host (the host paused it, or nobody) and at a port
 // without paused packets (its own queue is the cause).
-func (p *Program) poll(ev *inswitch.Event, act *inswitch.Actions) {
-	act.Take()
+func (p *Program) handlePoll(ev *inswitch.Event, act *inswitch.Actions) {
+	act.Consume()
 	p.stats.Polls++
 	p.frame = ev.Packet.AppendFrame(p.frame[:0], packet.EthernetSize+poll.MaxSize)
 	var in poll.Poll
@@ -32,26 +32,26 @@ func (p *Program) poll(ev *inswitch.Event, act *inswitch.Actions) {
 		p.stats.Malformed++
 		return
 	}
-	p.tel.at(ev.Now)
-	want := p.seen.fresh(ev.Now, p.cfg.Again, in.Event, ev.In, in.Flag)
+	p.tel.advanceTo(ev.Now)
+	want := p.pollHistory.unseenFlags(ev.Now, p.cfg.PollDedupWindow, in.Event, ev.In, in.Flag)
 	if want == 0 {
-		p.stats.Repeated++
+		p.stats.Duplicates++
 		return
 	}
-	p.cpu.ask(p, ev, act, in.Event)
+	p.cpu.requestSnapshot(p, ev, act, in.Event)
 	if in.Layout != poll.Prototype {
 		if in.HopLimit == 0 {
-			p.stats.Exhausted++
+			p.stats.HopLimitExceeded++
 			return
 		}
 		in.HopLimit--
 	}
-	p.pass(ev, act, in, want)
+	p.forwardPoll(ev, act, in, want)
 }
 
-// pass sends a poll's copies on. They are made one after another in one
+// forwardPoll sends a poll's copies on. They are made one after another in one
 // buffer, so that all are intact when the host carries the actions out.
-func (p *Program) pass(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, want poll.Flag) {
+func (p *Program) forwardPoll(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, want poll.Flag) {
 	in.InPort = ev.In
 	p.out, p.ports = p.out[:0], p.ports[:0]
 	victim, routed := model.PortID(0), false
@@ -76,10 +76,10 @@ func (p *Program) pass(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, 
 				flag = poll.Both
 			}
 		}
-		if want&poll.Causes != 0 && p.tel.met(ev.In, out) && p.tel.wasPaused(ev.In, out, ev.Now) {
+		if want&poll.Causes != 0 && p.tel.hadTraffic(ev.In, out) && p.tel.wasPaused(ev.In, out, ev.Now) {
 			flag |= poll.Causes
 		}
-		if flag == 0 || p.dev.Ports[i].Host {
+		if flag == 0 || p.dev.Ports[i].FacesHost {
 			continue
 		}
 		in.Flag = flag
@@ -87,14 +87,14 @@ func (p *Program) pass(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, 
 		p.out = in.AppendTo(p.out)
 		p.ports = append(p.ports, out)
 		act.Send(inswitch.Send{Ports: p.ports[first:], EtherType: poll.EtherType, Content: p.out[start:], Control: true})
-		p.stats.Passed++
+		p.stats.Forwarded++
 	}
 }
 
-// seen remembers the polls of the last moments. A poll that comes by a second
+// pollHistory remembers the polls of the last moments. A poll that comes by a second
 // time is not taken again, by (event, arrival port, flag): a visit along the
 // victim's way must not swallow the one that follows the pauses.
-type seen struct {
+type pollHistory struct {
 	ring [256]visit
 	next int
 }
@@ -106,8 +106,8 @@ type visit struct {
 	flag  poll.Flag
 }
 
-// fresh returns the part of a flag that was not seen before, and notes it.
-func (s *seen) fresh(now model.Time, again time.Duration, ev poll.Event, in model.PortID, flag poll.Flag) poll.Flag {
+// unseenFlags returns the part of a flag that was not seen before, and notes it.
+func (s *pollHistory) unseenFlags(now model.Time, again time.Duration, ev poll.Event, in model.PortID, flag poll.Flag) poll.Flag {
 	for i := range s.ring {
 		v := &s.ring[i]
 		if v.flag != 0 && v.event == ev && v.in == in && now.Sub(v.at) < again {

@@ -48,7 +48,7 @@ func TestPollsFollowTheCause(t *testing.T) {
 			if !slices.Equal(r.sent, tc.want) {
 				t.Errorf("passed on %v; want %v", r.sent, tc.want)
 			}
-			if r.act.Verdict != inswitch.Taken {
+			if r.act.Verdict != inswitch.Consumed {
 				t.Error("the poll went on with the traffic; want it taken")
 			}
 		})
@@ -64,16 +64,16 @@ func TestReportsHoldWhatPollsFollow(t *testing.T) {
 	r.packet(5*µs, 1, 3, 3, flowKey(1), 3)
 	r.packet(6*µs, 1, 2, 3, flowKey(2), 3) // to a port that nobody pauses
 	r.pause(10*µs, 3, 3, 10*time.Millisecond)
-	for at := 100 * µs; at < 4*cfg.Length; at += 100 * µs {
+	for at := 100 * µs; at < 4*cfg.EpochLength; at += 100 * µs {
 		r.packet(at, 2, 3, 3, flowKey(3), 3)
 	}
 	p := complaint
 	p.Flag = poll.Causes
-	if r.poll(4*cfg.Length, 1, p); !slices.Equal(r.sent, []sent{{3, poll.Causes}}) {
+	if r.poll(4*cfg.EpochLength, 1, p); !slices.Equal(r.sent, []sent{{3, poll.Causes}}) {
 		t.Fatalf("passed on %v; want it where the last traffic went", r.sent)
 	}
 	var old []epoch.Meter
-	for _, m := range readAnswer(r.reports(4*cfg.Length + cfg.Collect)).Meters {
+	for _, m := range readAnswer(r.reports(4*cfg.EpochLength + cfg.ReadoutTime)).Meters {
 		if m.Epoch == 0 {
 			old = append(old, m)
 		}
@@ -94,7 +94,7 @@ func TestAVisitOnTheVictimsWayDoesNotSwallowTheCause(t *testing.T) {
 	if r.poll(11*µs, 1, p); !slices.Equal(r.sent, []sent{{2, poll.Causes}}) {
 		t.Errorf("passed on %v after a visit with flag victim; want the causes only", r.sent)
 	}
-	if r.poll(12*µs, 1, p); len(r.sent) != 0 || r.Stats().Repeated != 1 {
+	if r.poll(12*µs, 1, p); len(r.sent) != 0 || r.Stats().Duplicates != 1 {
 		t.Errorf("passed on %v the third time, %+v; want nothing, and counted", r.sent, r.Stats())
 	}
 	if r.poll(12*µs, 3, p); len(r.sent) == 0 {
@@ -114,10 +114,10 @@ func TestOneSnapshotAnswersTwoComplaints(t *testing.T) {
 	second.Event.Number = 2
 	r.poll(20*µs, 1, second)
 	r.packet(30*µs, 1, 3, 3, flowKey(2), 1) // after the freeze
-	if got := r.reports(cfg.Collect); len(got) != 0 {
+	if got := r.reports(cfg.ReadoutTime); len(got) != 0 {
 		t.Fatalf("%d chunks before the processor is done; want none", len(got))
 	}
-	got := r.reports(cfg.Collect + 10*µs)
+	got := r.reports(cfg.ReadoutTime + 10*µs)
 	if len(got) != 2 || got[0].Event.Number != 1 || got[1].Event.Number != 2 || got[1].Flags != epoch.ByReference || got[1].Snapshot != got[0].Snapshot {
 		t.Fatalf("chunks %+v; want the records for the first, a reference for the second", got)
 	}
@@ -128,7 +128,7 @@ func TestOneSnapshotAnswersTwoComplaints(t *testing.T) {
 	if a := readAnswer(got); len(a.Flows) != 1 || a.Flows[0].Key != flowKey(1) {
 		t.Errorf("flows %+v; want the one of before the freeze", a.Flows)
 	}
-	if s := r.Stats(); s.Snapshots != 1 || s.Reused != 1 {
+	if s := r.Stats(); s.Snapshots != 1 || s.SnapshotsReused != 1 {
 		t.Errorf("stats %+v; want one snapshot, reused once", s)
 	}
 }
@@ -138,7 +138,7 @@ func TestMalformedPollsAndHopLimit(t *testing.T) {
 	r.route = 2
 	p := complaint
 	p.HopLimit = 0
-	if r.poll(0, 1, p); len(r.sent) != 0 || r.Stats().Exhausted != 1 {
+	if r.poll(0, 1, p); len(r.sent) != 0 || r.Stats().HopLimitExceeded != 1 {
 		t.Errorf("passed on %v with no hop left, %+v; want nothing", r.sent, r.Stats())
 	}
 	r.poll(0, 1, complaint)

@@ -11,9 +11,9 @@ type Program struct {
 	cfg   Config
 	dev   inswitch.Device
 	tel   *telemetry
-	keeps bool // tel is its own
-	seen  seen
-	cpu   processor
+	ownsTelemetry bool // tel is its own
+	pollHistory  pollHistory
+	cpu   switchCPU
 	stats Stats
 
 	frame []byte         // of the poll at hand
@@ -26,38 +26,38 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	p := &Program{cfg: cfg, dev: dev, keeps: true}
+	p := &Program{cfg: cfg, dev: dev, ownsTelemetry: true}
 	p.tel = newTelemetry(cfg, &dev, &p.stats)
 	return p, nil
 }
 
-// Share makes a program that answers polls from the telemetry of this one, with
+// ShareTelemetry makes a program that answers polls from the telemetry of this one, with
 // a processor and a memory of polls of its own. A laboratory compares hosts that
 // complain by different rules this way: what one asks does not change what
 // another is told.
-func (p *Program) Share() *Program { return &Program{cfg: p.cfg, dev: p.dev, tel: p.tel} }
+func (p *Program) ShareTelemetry() *Program { return &Program{cfg: p.cfg, dev: p.dev, tel: p.tel} }
 
-// Ask has the switch's processor read the telemetry for a complaint, as a poll
+// RequestSnapshot has the switch's processor read the telemetry for a complaint, as a poll
 // does, for those who reach it by another way. Only times and the switch of the
 // event are read.
-func (p *Program) Ask(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
-	p.tel.at(ev.Now)
-	p.cpu.ask(p, ev, act, who)
+func (p *Program) RequestSnapshot(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
+	p.tel.advanceTo(ev.Now)
+	p.cpu.requestSnapshot(p, ev, act, who)
 }
 
 // Stages are Ingress for polls, which are not IP, Enqueue and, for what waits,
 // Dequeue to count, PFC for the neighbours' pauses, and Timer for the switch's
-// processor. One that shares another's telemetry does not count.
+// switchCPU. One that shares another's telemetry does not count.
 func (p *Program) Stages() inswitch.Stages {
-	if !p.keeps {
-		return inswitch.At(inswitch.Timer) | inswitch.Strange
+	if !p.ownsTelemetry {
+		return inswitch.StageSet(inswitch.Timer) | inswitch.NonIPIngress
 	}
-	return inswitch.At(inswitch.Enqueue, inswitch.PFC, inswitch.Timer) | inswitch.Waiting | inswitch.Strange
+	return inswitch.StageSet(inswitch.Enqueue, inswitch.PFC, inswitch.Timer) | inswitch.QueuedDequeue | inswitch.NonIPIngress
 }
 
 // Stats returns the present counts.
 func (p *Program) Stats() Stats {
-	p.tel.settleAll()
+	p.tel.flushAllCounts()
 	return p.stats
 }
 
@@ -78,13 +78,13 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		}
 	case inswitch.Ingress:
 		if ev.Packet.EtherType == poll.EtherType {
-			p.poll(ev, act)
+			p.handlePoll(ev, act)
 		}
 	case inswitch.PFC:
 		if int(ev.In) <= p.tel.ports {
-			p.tel.pause(ev)
+			p.tel.onPause(ev)
 		}
 	case inswitch.Timer:
-		p.cpu.wake(p, ev, act)
+		p.cpu.sendReady(p, ev, act)
 	}
 }

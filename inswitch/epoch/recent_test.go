@@ -12,7 +12,7 @@ import (
 
 // keyID gives keys numbers that share few places, and some keys two of them.
 func keyID(flow, variant int) uint32 {
-	return uint32(flow%3 + recents*(flow+100*variant))
+	return uint32(flow%3 + recentSlots*(flow+100*variant))
 }
 
 // TestKeyIDsChangeNothing shows the same packets, pauses and polls to two
@@ -21,10 +21,10 @@ func keyID(flow, variant int) uint32 {
 func TestKeyIDsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.Length = time.Duration(rapid.IntRange(20, 2000).Draw(rt, "length")) * µs
-		cfg.Flows = rapid.SampledFrom([]int{0, 2, 8, 4096}).Draw(rt, "flows")
-		cfg.Evicted = rapid.SampledFrom([]int{0, 3, 4096}).Draw(rt, "evicted")
-		cfg.Interval = 0
+		cfg.EpochLength = time.Duration(rapid.IntRange(20, 2000).Draw(rt, "length")) * µs
+		cfg.FlowSlots = rapid.SampledFrom([]int{0, 2, 8, 4096}).Draw(rt, "flows")
+		cfg.MaxEvicted = rapid.SampledFrom([]int{0, 3, 4096}).Draw(rt, "evicted")
+		cfg.SnapshotReuse = 0
 		with, without := newRig(t, cfg), newRig(t, cfg)
 		now := time.Duration(0)
 		both := func(do func(r *rig)) {
@@ -49,7 +49,7 @@ func TestKeyIDsChangeNothing(t *testing.T) {
 				depth := rapid.Int32Range(0, 2).Draw(rt, "depth")
 				passes := depth == 0 && rapid.Bool().Draw(rt, "passes")
 				both(func(r *rig) {
-					r.ev.Passes = passes
+					r.ev.BypassesQueue = passes
 					r.packet(now, in, out, class, key, depth)
 				})
 			case what < 17:
@@ -87,10 +87,10 @@ func TestKnownFlowsTouchNoRecord(t *testing.T) {
 	r := newRig(t, DefaultConfig())
 	r.pkt.KeyID = 7
 	for range 5 {
-		r.ev.Passes = true
+		r.ev.BypassesQueue = true
 		r.packet(µs, 1, 2, 3, flowKey(1), 0)
 	}
-	if k := &r.tel.known[7]; k.packets != 3 || k.bytes != 3000 {
+	if k := &r.tel.recentFlows[7]; k.packets != 3 || k.bytes != 3000 {
 		t.Errorf("%d packets, %d bytes not told; want all behind the second: 3, 3000", k.packets, k.bytes)
 	}
 	if n := r.Stats().Packets; n != 5 {
@@ -106,7 +106,7 @@ func TestAKnownFlowFindsItsSecondPlace(t *testing.T) {
 	r := newRig(t, cfg)
 	place := func(flow int) uint64 {
 		key := flowKey(flow)
-		return hash(lane(2, 3), &key, cfg.Seed) & r.tel.here.mask
+		return hash(lane(2, 3), &key, cfg.Seed) & r.tel.occupancy.mask
 	}
 	other := 2
 	for place(other) != place(1) {
@@ -122,16 +122,16 @@ func TestAKnownFlowFindsItsSecondPlace(t *testing.T) {
 	r.pkt.KeyID = uint32(other)
 	r.leave(µs, 1, 2, 3, flowKey(other), 2)
 	join(1)
-	if k := &r.tel.known[1]; k.packets == 0 {
+	if k := &r.tel.recentFlows[1]; k.packets == 0 {
 		t.Fatal("flow 1 is not known; want this test to see it")
 	}
-	var got []held
-	for _, w := range r.tel.here.flows {
+	var got []backlog
+	for _, w := range r.tel.occupancy.flows {
 		if w.packets > 0 {
-			got = append(got, w.held)
+			got = append(got, w.backlog)
 		}
 	}
-	if want := (held{packets: 3, bytes: 3000}); len(got) != 1 || got[0] != want {
+	if want := (backlog{packets: 3, bytes: 3000}); len(got) != 1 || got[0] != want {
 		t.Errorf("what waits is %+v; want all of flow 1 in one place: %+v", got, want)
 	}
 }

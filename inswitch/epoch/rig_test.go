@@ -40,7 +40,7 @@ type sent struct {
 
 func (r *rig) Seq() uint32                 { return 0 }
 func (r *rig) Labels() label.Block         { return label.Block{} }
-func (r *rig) MayLabel(label.Params) error { return nil }
+func (r *rig) CanPushLabel(label.Params) error { return nil }
 
 func (r *rig) AppendFrame(b []byte, n int) []byte {
 	return append(b, r.frame[:min(n, len(r.frame))]...)
@@ -54,7 +54,7 @@ func (r *rig) Queue(model.PortID, model.Priority) inswitch.Queue {
 
 func newRig(t testing.TB, cfg Config) *rig {
 	const rate = 8 * model.Gbps // a byte per ns
-	p, err := New(cfg, inswitch.Device{ID: 9, Ports: []inswitch.Port{{Rate: rate}, {Rate: rate}, {Rate: rate}, {Rate: rate, Host: true}}})
+	p, err := New(cfg, inswitch.Device{ID: 9, Ports: []inswitch.Port{{Rate: rate}, {Rate: rate}, {Rate: rate}, {Rate: rate, FacesHost: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func (r *rig) pause(at time.Duration, port model.PortID, class model.Priority, d
 	r.show()
 }
 
-// poll shows a polling packet and notes what was passed on.
+// handlePoll shows a polling packet and notes what was passed on.
 func (r *rig) poll(at time.Duration, in model.PortID, p poll.Poll) {
 	var none model.FlowKey
 	r.pkt.Key, r.pkt.Outer, r.pkt.EtherType = &none, &none, poll.EtherType

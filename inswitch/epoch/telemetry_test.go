@@ -20,9 +20,9 @@ const ended model.Priority = 99
 func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.Length = time.Duration(rapid.IntRange(50, 2000).Draw(rt, "length")) * time.Microsecond
+		cfg.EpochLength = time.Duration(rapid.IntRange(50, 2000).Draw(rt, "length")) * time.Microsecond
 		cfg.Epochs = rapid.IntRange(1, 4).Draw(rt, "epochs")
-		cfg.Flows = rapid.SampledFrom([]int{2, 8, 4096}).Draw(rt, "flows")
+		cfg.FlowSlots = rapid.SampledFrom([]int{2, 8, 4096}).Draw(rt, "flows")
 		cfg.Seed = rapid.Uint64().Draw(rt, "seed")
 		r := newRig(t, cfg)
 		ports := map[[3]uint32]*epoch.PortEpoch{}
@@ -30,7 +30,7 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 		flows := map[epoch.Flow]*epoch.Flow{}
 		waves := map[[2]uint32]*epoch.CongestionEpisode{}
 		pausedUntil := map[[2]uint32]time.Duration{}
-		number := func(at time.Duration) uint32 { return uint32(at / cfg.Length) }
+		number := func(at time.Duration) uint32 { return uint32(at / cfg.EpochLength) }
 		port := func(n uint32, id model.PortID, class model.Priority) *epoch.PortEpoch {
 			k := [3]uint32{n, uint32(id), uint32(class)}
 			if ports[k] == nil {
@@ -63,11 +63,11 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			id := epoch.Flow{Epoch: n, Out: out, Priority: class, Key: key}
 			if flows[id] == nil {
 				x := id
-				x.First = now - time.Duration(n)*cfg.Length
+				x.First = now - time.Duration(n)*cfg.EpochLength
 				flows[id] = &x
 			}
 			f := flows[id]
-			f.Last = now - time.Duration(n)*cfg.Length
+			f.Last = now - time.Duration(n)*cfg.EpochLength
 			p.Packets++
 			f.Packets++
 			f.Bytes += 1000
@@ -98,7 +98,7 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			meters[k].Bytes += 1000
 		}
 		r.poll(now, 1, complaint)
-		got := readAnswer(r.reports(now + cfg.Collect))
+		got := readAnswer(r.reports(now + cfg.ReadoutTime))
 		var want answer
 		oldest := int64(number(now)) - int64(cfg.Epochs) + 1
 		got.since(uint32(max(oldest, 0))) // queues that stand still tell more
@@ -125,8 +125,8 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			rt.Fatalf("snapshot (-want +got):\n%s", diff)
 		}
-		if r.Stats().Lost != 0 {
-			rt.Fatalf("%d evicted flows lost; want none with room for %d", r.Stats().Lost, cfg.Evicted)
+		if r.Stats().EvictedLost != 0 {
+			rt.Fatalf("%d evicted flows lost; want none with room for %d", r.Stats().EvictedLost, cfg.MaxEvicted)
 		}
 	})
 }

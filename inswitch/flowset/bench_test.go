@@ -23,10 +23,10 @@ func BenchmarkExport(b *testing.B) {
 	var act inswitch.Actions
 	bytes := 0
 	for b.Loop() {
-		p.out.begin(0, slot{})
-		for p.out.on {
+		p.out.start(0, slot{})
+		for p.out.active {
 			act.Reset()
-			p.out.send(&act)
+			p.out.sendBurst(&act)
 			for _, r := range act.Reports {
 				bytes += len(r.Data)
 			}

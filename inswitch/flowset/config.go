@@ -26,13 +26,13 @@ type Config struct {
 	// makes its own of it, so that neighbours do not share their collisions
 	// and nobody can choose flows that collide.
 	Seed uint64
-	// Lists is the first list of flowset reports: switch n appends to list
-	// Lists+n.
-	Lists dta.ListID
-	// Chunk is the longest chunk in bytes. 0 means what a report in a datagram
+	// FirstList is the first list of flowset reports: switch n appends to list
+	// FirstList+n.
+	FirstList dta.ListID
+	// ChunkBytes is the longest chunk in bytes. 0 means what a report in a datagram
 	// of its own has room for in 1,500 bytes, or in the switch's MTU if that
 	// is less.
-	Chunk int
+	ChunkBytes int
 	// Bursts is how many pieces the export is cut into, over four fifths of
 	// the following slot.
 	Bursts int
@@ -76,9 +76,9 @@ func (c *Config) Check() error {
 		return fmt.Errorf("flowset: slot %v, want more than 0", c.Slot)
 	case c.Bursts < 1:
 		return fmt.Errorf("flowset: %d bursts, want at least 1", c.Bursts)
-	case c.Chunk < 0:
-		return fmt.Errorf("flowset: chunks of %d bytes, want at least 0", c.Chunk)
-	case !c.IPv4.used() && !c.IPv6.used():
+	case c.ChunkBytes < 0:
+		return fmt.Errorf("flowset: chunks of %d bytes, want at least 0", c.ChunkBytes)
+	case !c.IPv4.enabled() && !c.IPv6.enabled():
 		return errors.New("flowset: no table, want one for IPv4, IPv6 or both")
 	}
 	if err := c.IPv4.check("IPv4", model.KeyLen4); err != nil {
@@ -87,10 +87,10 @@ func (c *Config) Check() error {
 	return c.IPv6.check("IPv6", model.KeyLen6)
 }
 
-func (t *Table) used() bool { return t.TableCells > 0 }
+func (t *Table) enabled() bool { return t.TableCells > 0 }
 
 func (t *Table) check(family string, key uint8) error {
-	if !t.used() {
+	if !t.enabled() {
 		return nil
 	}
 	if err := t.Geometry.Check(); err != nil {
@@ -108,8 +108,8 @@ func (t *Table) check(family string, key uint8) error {
 
 // chunk returns the length of chunks.
 func (c *Config) chunk(mtu int) int {
-	if c.Chunk > 0 {
-		return c.Chunk
+	if c.ChunkBytes > 0 {
+		return c.ChunkBytes
 	}
 	const ipv6, udp = 40, 8
 	report := dta.Report{Primitive: dta.Append}

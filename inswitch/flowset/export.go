@@ -9,7 +9,7 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// export sends the bank that was filled last, a burst at a time.
+// appendSpan sends the bank that was filled last, a burst at a time.
 //
 // Paper: the whole flowset at the end of the slot. Here: over the following
 // one, because megabytes at once from every switch overrun the collector and
@@ -20,9 +20,9 @@ type export struct {
 	burst int           // chunks of one
 	gap   time.Duration // between bursts
 	list  dta.ListID
-	room  []byte // of a burst
+	buffer  []byte // of a burst
 
-	on     bool
+	active     bool
 	bank   int
 	next   int // unit; the one before is open
 	open   bool
@@ -30,10 +30,10 @@ type export struct {
 	split  wire.Splitter
 }
 
-// plan sizes bursts from the number of chunks that a slot has.
-func (x *export) plan(dev *inswitch.Device, cfg *Config) error {
+// sizeBursts sizes bursts from the number of chunks that a slot has.
+func (x *export) sizeBursts(dev *inswitch.Device, cfg *Config) error {
 	x.chunk = cfg.chunk(dev.MTU)
-	x.list = cfg.Lists + dta.ListID(dev.ID)
+	x.list = cfg.FirstList + dta.ListID(dev.ID)
 	x.header = wire.Header{Switch: dev.ID, Length: cfg.Slot}
 	chunks := 0
 	for _, u := range x.units {
@@ -49,62 +49,62 @@ func (x *export) plan(dev *inswitch.Device, cfg *Config) error {
 	x.burst = (chunks + cfg.Bursts - 1) / cfg.Bursts
 	bursts := (chunks + x.burst - 1) / x.burst
 	x.gap = max(cfg.Slot*4/5/time.Duration(bursts), 1)
-	x.room = make([]byte, 0, x.burst*x.chunk)
+	x.buffer = make([]byte, 0, x.burst*x.chunk)
 	return nil
 }
 
-func (x *export) begin(bank int, s slot) {
-	x.on, x.bank, x.next, x.open = true, bank, 0, false
+func (x *export) start(bank int, s slot) {
+	x.active, x.bank, x.next, x.open = true, bank, 0, false
 	x.header.Slot, x.header.Start = s.number, s.start
 }
 
-// wake sends a burst if there is one to send, and asks to be woken again. Time
+// onTimer sends a burst if there is one to send, and asks to be woken again. Time
 // passes between bursts even if the host is late: they never pile up.
-func (p *Program) wake(now model.Time, act *inswitch.Actions) {
-	if p.out.on {
-		p.out.send(act)
-		if !p.out.on && !p.active {
-			p.resume()
+func (p *Program) onTimer(now model.Time, act *inswitch.Actions) {
+	if p.out.active {
+		p.out.sendBurst(act)
+		if !p.out.active && !p.active {
+			p.resumeCounting()
 		}
 	}
-	if p.out.on {
-		act.After(p.out.gap, tick)
+	if p.out.active {
+		act.SetTimer(p.out.gap, tick)
 		return
 	}
-	act.After(time.Duration(p.now.end-now), tick)
+	act.SetTimer(time.Duration(p.now.end-now), tick)
 }
 
-// resume goes on counting after an export that has taken longer than a slot:
+// resumeCounting goes on counting after an export that has taken longer than a slot:
 // the bank that waited is next to be read, and the one just read is free.
-func (p *Program) resume() {
-	p.out.begin(p.bank, p.waiting)
+func (p *Program) resumeCounting() {
+	p.out.start(p.bank, p.pendingSlot)
 	p.bank ^= 1
 	p.active = true
-	p.refill()
+	p.updateFilling()
 	for _, u := range p.out.units {
-		u.admit(p.bank)
+		u.takeMissed(p.bank)
 	}
 }
 
-// send makes the reports of a burst and ends the export with the last.
-func (x *export) send(act *inswitch.Actions) {
-	x.room = x.room[:0]
+// sendBurst makes the reports of a burst and ends the export with the last.
+func (x *export) sendBurst(act *inswitch.Actions) {
+	x.buffer = x.buffer[:0]
 	for range x.burst {
-		span, ok := x.span()
+		span, ok := x.nextSpan()
 		if !ok {
-			x.on = false
+			x.active = false
 			return
 		}
-		start := len(x.room)
-		x.room = x.header.Open(x.room, span)
-		x.room = x.units[x.next-1].export(x.bank, span, x.room)
-		x.room = wire.Seal(x.room, start)
-		act.Report(dta.Report{Primitive: dta.Append, List: x.list, Data: x.room[start:]})
+		start := len(x.buffer)
+		x.buffer = x.header.Open(x.buffer, span)
+		x.buffer = x.units[x.next-1].appendSpan(x.bank, span, x.buffer)
+		x.buffer = wire.Seal(x.buffer, start)
+		act.Report(dta.Report{Primitive: dta.Append, List: x.list, Data: x.buffer[start:]})
 	}
 }
 
-// span returns what the next chunk carries, of the unit that is open.
-func (x *export) span() (wire.Span, bool) {
+// nextSpan returns what the next chunk carries, of the unit that is open.
+func (x *export) nextSpan() (wire.Span, bool) {
 	for {
 		if x.open {
 			if span, ok := x.split.Next(); ok {
@@ -119,7 +119,7 @@ func (x *export) span() (wire.Span, bool) {
 		x.units[x.next].header(x.bank, &x.header)
 		split, err := x.header.Split(x.chunk)
 		if err != nil {
-			panic(err) // plan has tried it
+			panic(err) // sizeBursts has tried it
 		}
 		x.split, x.open = split, true
 		x.next++

@@ -70,7 +70,7 @@ func fabric(t *testing.T) *sim.Network {
 // watch is a program that keeps a twin of what its switch sees.
 type watch struct{ *twin }
 
-func (watch) Stages() inswitch.Stages { return inswitch.At(inswitch.Ingress) }
+func (watch) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Ingress) }
 
 func (w watch) Observe(ev *inswitch.Event, _ *inswitch.Actions) {
 	key := *ev.Packet.Key
@@ -81,7 +81,7 @@ func (w watch) Observe(ev *inswitch.Event, _ *inswitch.Actions) {
 		return
 	}
 	out, _ := ev.Switch.Route(ev.Packet.Outer)
-	w.count(at, key, ev.Packet.Bare(), ev.In, out)
+	w.count(at, key, ev.Packet.UnlabeledSize(), ev.In, out)
 }
 
 // TestFabric runs flowsets on all switches and compares every table that
@@ -164,7 +164,7 @@ func whole(t *testing.T, chunks [][]byte) (out [][]byte) {
 
 func fabricConfig() Config {
 	cfg := tiny()
-	cfg.Slot, cfg.Lists = fabricSlot, 500
+	cfg.Slot, cfg.FirstList = fabricSlot, 500
 	cfg.IPv4.TableCells, cfg.IPv6.TableCells = 200, 200
 	cfg.IPv4.FilterBits, cfg.IPv6.FilterBits = 1<<15, 1<<15
 	return cfg

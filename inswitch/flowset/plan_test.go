@@ -35,8 +35,8 @@ func TestPlanHolds(t *testing.T) {
 			}
 			for range tc.flows {
 				k := sketch.Key4{random.Uint64(), random.Uint64() &^ (1<<24 - 1)}
-				if h, isNew := set.Add(&k, 100); isNew {
-					set.Insert(&k, h, 0, 0)
+				if h, isNew := set.AddPacket(&k, 100); isNew {
+					set.InsertFlow(&k, h, 0, 0)
 				}
 			}
 			if p.Peel(set.Family(), set.Filter(), set.AppendCells(nil), func(*sketch.Cell[sketch.Key4]) {}) == tc.flows {

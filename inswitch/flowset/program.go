@@ -26,13 +26,13 @@ type Program struct {
 
 	perPort int // 1 where units are indexed by port, else 0
 
-	fill []filling // by port, or one
+	filling []fillingTables // by port, or one
 
 	now     slot
 	bank    int // the one that is being filled, or was last
 	running bool
 	active  bool // false while no bank is free
-	waiting slot // of the bank that is full while the other is still read
+	pendingSlot slot // of the bank that is full while the other is still read
 
 	out export
 }
@@ -66,114 +66,114 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if p.v6, err = newUnits[sketch.Key6](cfg.IPv6, cfg.Seed, dev.ID, scopes); err != nil {
 		return nil, fmt.Errorf("flowset: switch %d: %w", dev.ID, err)
 	}
-	p.fill = make([]filling, len(scopes))
-	p.refill()
+	p.filling = make([]fillingTables, len(scopes))
+	p.updateFilling()
 	for i := range p.v4 {
 		p.out.units = append(p.out.units, &p.v4[i])
 	}
 	for i := range p.v6 {
 		p.out.units = append(p.out.units, &p.v6[i])
 	}
-	if err := p.out.plan(&dev, &cfg); err != nil {
+	if err := p.out.sizeBursts(&dev, &cfg); err != nil {
 		return nil, fmt.Errorf("flowset: switch %d: %w", dev.ID, err)
 	}
 	return p, nil
 }
 
 // Stages are where it looks: at packets that arrive, and at the clock.
-func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Ingress, inswitch.Timer) }
+func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Ingress, inswitch.Timer) }
 
 // Observe counts a packet, or goes on with the export.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	if ev.Now >= p.now.end {
-		p.roll(ev.Now)
+		p.startSlot(ev.Now)
 	}
 	if ev.Stage == inswitch.Timer {
-		p.wake(ev.Now, act)
+		p.onTimer(ev.Now, act)
 		return
 	}
 	at := int(ev.In-1) * p.perPort
-	if at < len(p.fill) {
+	if at < len(p.filling) {
 		// A number is of one family. Not to ask which saves a look at the key,
 		// which may be far.
-		f, id, size := &p.fill[at], ev.Packet.KeyID, uint32(ev.Packet.Bare())
-		if f.v4.Again(id, size) || f.v6.Again(id, size) {
+		f, id, size := &p.filling[at], ev.Packet.KeyID, uint32(ev.Packet.UnlabeledSize())
+		if f.v4.AddRecent(id, size) || f.v6.AddRecent(id, size) {
 			return
 		}
 	}
-	p.meet(at, ev)
+	p.countPacket(at, ev)
 }
 
-// meet counts a packet of a flow that is not known by its number.
-func (p *Program) meet(at int, ev *inswitch.Event) {
+// countPacket counts a packet of a flow that is not known by its number.
+func (p *Program) countPacket(at int, ev *inswitch.Event) {
 	key := ev.Packet.Key
 	switch {
 	case key.V6 && at < len(p.v6) && p.active:
 		k := sketch.Pack6(key)
-		p.v6[at].observe(p.bank, &k, ev)
+		p.v6[at].countPacket(p.bank, &k, ev)
 	case !key.V6 && key.Src.Is4() && at < len(p.v4) && p.active:
 		k := sketch.Pack4(key)
-		p.v4[at].observe(p.bank, &k, ev)
+		p.v4[at].countPacket(p.bank, &k, ev)
 	default:
-		p.skip(at, key)
+		p.countSkipped(at, key)
 	}
 }
 
-// filling is the flows that are known in the tables that are being filled; none
+// fillingTables is the flows that are known in the tables that are being filled; none
 // are known where there is no table.
-type filling struct{ v4, v6 *sketch.Lately }
+type fillingTables struct{ v4, v6 *sketch.RecentFlows }
 
-var unknown sketch.Lately
+var noRecentFlows sketch.RecentFlows
 
-// refill notes which tables are being filled now.
-func (p *Program) refill() {
-	for i := range p.fill {
-		p.fill[i] = filling{&unknown, &unknown}
+// updateFilling notes which tables are being filled now.
+func (p *Program) updateFilling() {
+	for i := range p.filling {
+		p.filling[i] = fillingTables{&noRecentFlows, &noRecentFlows}
 		if i < len(p.v4) && p.active {
-			p.fill[i].v4 = &p.v4[i].banks[p.bank].set.Lately
+			p.filling[i].v4 = &p.v4[i].banks[p.bank].set.RecentFlows
 		}
 		if i < len(p.v6) && p.active {
-			p.fill[i].v6 = &p.v6[i].banks[p.bank].set.Lately
+			p.filling[i].v6 = &p.v6[i].banks[p.bank].set.RecentFlows
 		}
 	}
 }
 
-// skip counts a packet that no table takes: with its own family's flowset if
+// countSkipped counts a packet that no table takes: with its own family's flowset if
 // it was missed, with IPv4's, or IPv6's where there is no other, if it has no
 // key of a family that is kept.
-func (p *Program) skip(at int, key *model.FlowKey) {
+func (p *Program) countSkipped(at int, key *model.FlowKey) {
 	v4, v6 := at < len(p.v4), at < len(p.v6)
 	switch {
 	case v6 && (key.V6 || !v4):
-		p.v6[at].skip(p.bank, p.active)
+		p.v6[at].countSkipped(p.bank, p.active)
 	case v4:
-		p.v4[at].skip(p.bank, p.active)
+		p.v4[at].countSkipped(p.bank, p.active)
 	}
 }
 
-func (u *unit[K]) skip(bank int, active bool) {
+func (u *unit[K]) countSkipped(bank int, active bool) {
 	if active {
-		bump(&u.banks[bank].unkeyed)
+		saturatingIncrement(&u.banks[bank].unkeyed)
 	} else {
-		bump(&u.missed)
+		saturatingIncrement(&u.missed)
 	}
 }
 
-// roll begins the slot that now is in. A slot that nobody was awake for is
+// startSlot begins the slot that now is in. A slot that nobody was awake for is
 // left out: its number is missing in the export. If the clock goes back, the
 // slot goes on until its end comes again.
-func (p *Program) roll(now model.Time) {
+func (p *Program) startSlot(now model.Time) {
 	switch {
 	case !p.running:
 		p.running, p.active = true, true
 	case !p.active: // the slot that ends had no table; its packets were missed
-	case p.out.on: // the other bank is still being read: there is none to fill
-		p.waiting, p.active = p.now, false
+	case p.out.active: // the other bank is still being read: there is none to fill
+		p.pendingSlot, p.active = p.now, false
 	default:
-		p.out.begin(p.bank, p.now)
+		p.out.start(p.bank, p.now)
 		p.bank ^= 1
 	}
-	p.refill()
+	p.updateFilling()
 	number := int64(now) / int64(p.slot)
 	if int64(now)%int64(p.slot) < 0 {
 		number--

@@ -19,7 +19,7 @@ const ms = model.Time(time.Millisecond)
 // for a standard frame.
 func TestExportIsSpread(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Lists = 1000
+	cfg.FirstList = 1000
 	r := newRig(t, cfg, 0)
 	r.until(10 * ms)
 	var first, last model.Time
@@ -176,7 +176,7 @@ func TestLabelsAndTunnels(t *testing.T) {
 		Stage: inswitch.Ingress, Now: 0, In: 1,
 		Packet: &inswitch.Packet{Key: &inner, Outer: &outer, Size: 200, LabelCount: 1},
 	})
-	bare := (&inswitch.Packet{Size: 200, LabelCount: 1}).Bare()
+	bare := (&inswitch.Packet{Size: 200, LabelCount: 1}).UnlabeledSize()
 	r.until(20*ms - 1)
 	if c := decode(t, r.collect()[name{slot: 0}])[inner]; c.bytes != uint64(bare) || c.out != 2 {
 		t.Errorf("%+v; want %d bytes to port 2, where the outer header is routed", c, bare)
@@ -191,7 +191,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var act inswitch.Actions
-	ev := inswitch.Event{Stage: inswitch.Timer, Timer: inswitch.Start, Switch: &rig{}, Packet: &inswitch.Packet{}}
+	ev := inswitch.Event{Stage: inswitch.Timer, Timer: inswitch.StartTimer, Switch: &rig{}, Packet: &inswitch.Packet{}}
 	i, reports := 0, 0
 	var key model.FlowKey
 	step := func() {
@@ -230,8 +230,8 @@ func TestConfigComplains(t *testing.T) {
 		"3 filter hashes, want":        func(c *Config) { c.IPv6.FilterHashes = 3 },
 		"key of 37 bytes in the table": func(c *Config) { c.IPv4.Layout = Layout6 },
 		"bad cell layout":              func(c *Config) { c.IPv4.Layout.Packets = 3 },
-		"chunk size 100, want":         func(c *Config) { c.Chunk = 100 },
-		"chunks of -1 bytes, want":     func(c *Config) { c.Chunk = -1 },
+		"chunk size 100, want":         func(c *Config) { c.ChunkBytes = 100 },
+		"chunks of -1 bytes, want":     func(c *Config) { c.ChunkBytes = -1 },
 	} {
 		cfg := tiny()
 		change(&cfg)

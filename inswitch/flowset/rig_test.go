@@ -43,7 +43,7 @@ func newRig(t tb, cfg Config, start model.Time) *rig {
 		t.Fatalf("New: %v", err)
 	}
 	r := &rig{t: t, p: p, now: start, routes: map[model.FlowKey]model.PortID{}}
-	r.observe(&inswitch.Event{Stage: inswitch.Timer, Now: start, Timer: inswitch.Start})
+	r.observe(&inswitch.Event{Stage: inswitch.Timer, Now: start, Timer: inswitch.StartTimer})
 	return r
 }
 
@@ -63,7 +63,7 @@ func (r *rig) observe(ev *inswitch.Event) {
 	}
 	r.most = max(r.most, len(r.act.Reports))
 	for _, w := range r.act.Timers {
-		r.timers = append(r.timers, timer{ev.Now + model.Time(w.After), w.Timer})
+		r.timers = append(r.timers, timer{ev.Now + model.Time(w.Delay), w.Timer})
 	}
 }
 

@@ -148,12 +148,12 @@ func TestProgramEqualsTwin(t *testing.T) {
 			if cfg.PerPort {
 				at.scope = in
 			}
-			keyed := key.V6 && cfg.IPv6.used() || key.Src.Is4() && cfg.IPv4.used()
+			keyed := key.V6 && cfg.IPv6.enabled() || key.Src.Is4() && cfg.IPv4.enabled()
 			if keyed {
 				w.count(at, key, size, in, out)
 				continue
 			}
-			at.v6 = !cfg.IPv4.used()
+			at.v6 = !cfg.IPv4.enabled()
 			w.unkeyed[at]++
 		}
 		last, end := slotOf(r.now, cfg.Slot)
@@ -163,7 +163,7 @@ func TestProgramEqualsTwin(t *testing.T) {
 		if cfg.PerPort {
 			scopes = 4
 		}
-		for _, used := range []bool{cfg.IPv4.used(), cfg.IPv6.used()} {
+		for _, used := range []bool{cfg.IPv4.enabled(), cfg.IPv6.enabled()} {
 			if used {
 				families++
 			}

@@ -26,7 +26,7 @@ type bank[K sketch.Key] struct {
 }
 
 func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []model.PortID) ([]unit[K], error) {
-	if !t.used() {
+	if !t.enabled() {
 		return nil, nil
 	}
 	units := make([]unit[K], len(scopes))
@@ -51,49 +51,49 @@ func seedOf(boot uint64, sw model.NodeID, scope model.PortID) uint64 {
 	return z ^ z>>31
 }
 
-// observe counts a packet with its key in a bank.
-func (u *unit[K]) observe(bank int, k *K, ev *inswitch.Event) {
+// countPacket counts a packet with its key in a bank.
+func (u *unit[K]) countPacket(bank int, k *K, ev *inswitch.Event) {
 	b := &u.banks[bank]
-	h, isNew := b.set.Add(k, uint32(ev.Packet.Bare()))
+	h, isNew := b.set.AddPacket(k, uint32(ev.Packet.UnlabeledSize()))
 	if isNew {
-		u.insert(b, k, h, ev)
+		u.insertFlow(b, k, h, ev)
 	} else if id := ev.Packet.KeyID; id != 0 {
-		b.set.Know(id, k)
+		b.set.RememberID(id, k)
 	}
 }
 
-// insert adds a new flow with the ports of its first packet. The way out is
+// insertFlow adds a new flow with the ports of its first packet. The way out is
 // asked for once per flow and slot: here, where the packet has arrived but not
 // been routed, it is not yet known. 0 means that the packet goes nowhere.
-func (u *unit[K]) insert(b *bank[K], k *K, h sketch.Hash, ev *inswitch.Event) {
+func (u *unit[K]) insertFlow(b *bank[K], k *K, h sketch.Hash, ev *inswitch.Event) {
 	var out model.PortID
 	if u.layout.Ports != 0 {
 		out, _ = ev.Switch.Route(ev.Packet.Outer)
 	}
-	b.set.Insert(k, h, ev.In, out)
+	b.set.InsertFlow(k, h, ev.In, out)
 }
 
 // exporter is a unit of either family as the export sees it.
 type exporter interface {
 	// header fills in what the unit knows of a bank.
 	header(bank int, h *wire.Header)
-	// export appends the units of a span and empties cells behind itself.
-	export(bank int, span wire.Span, b []byte) []byte
+	// appendSpan appends the units of a span and empties cells behind itself.
+	appendSpan(bank int, span wire.Span, b []byte) []byte
 	// clear empties what export has left: filter and counts.
 	clear(bank int)
-	// admit counts the packets that found no table with those of a bank.
-	admit(bank int)
+	// takeMissed counts the packets that found no table with those of a bank.
+	takeMissed(bank int)
 }
 
 func (u *unit[K]) header(bank int, h *wire.Header) {
 	b := &u.banks[bank]
 	h.Seed, h.Scope = u.seed, u.scope
 	h.Geometry, h.Layout = wire.Geometry(b.set.Family().Geometry), u.layout
-	packets, bytes := b.set.Added()
+	packets, bytes := b.set.Totals()
 	h.Counts = wire.Counts{Packets: packets, Bytes: bytes, Flows: b.set.Inserted(), Unkeyed: b.unkeyed, Missed: b.missed}
 }
 
-func (u *unit[K]) export(bank int, span wire.Span, dst []byte) []byte {
+func (u *unit[K]) appendSpan(bank int, span wire.Span, dst []byte) []byte {
 	s := u.banks[bank].set
 	if span.Section == wire.Filter {
 		return s.Filter().AppendBytes(dst, span.First, span.Count)
@@ -116,13 +116,13 @@ func (u *unit[K]) clear(i int) {
 	u.banks[i] = bank[K]{set: set}
 }
 
-func (u *unit[K]) admit(bank int) {
+func (u *unit[K]) takeMissed(bank int) {
 	u.banks[bank].missed = u.missed
 	u.missed = 0
 }
 
-// bump counts up and stays at the largest value, as the format wants it.
-func bump(n *uint32) {
+// saturatingIncrement counts up and stays at the largest value, as the format wants it.
+func saturatingIncrement(n *uint32) {
 	if *n < math.MaxUint32 {
 		*n++
 	}

@@ -77,7 +77,7 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	}
 	for i := range p.ports {
 		d := dev.Port(model.PortID(i))
-		p.ports[i] = port{last: math.MinInt64, host: d.Host}
+		p.ports[i] = port{last: math.MinInt64, host: d.FacesHost}
 		if d.Rate > 0 {
 			p.ports[i].perByte = 8e9 / float64(d.Rate) * math.MaxUint16
 		}
@@ -94,7 +94,7 @@ func (at *port) set(cfg *Config, shift uint8) {
 }
 
 // Stages is Dequeue.
-func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Dequeue) }
+func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue) }
 
 // Stats returns the present counts.
 func (p *Program) Stats() Stats { return p.stats }
@@ -202,11 +202,11 @@ func (p *Program) consider(ev *inswitch.Event, act *inswitch.Actions) {
 		if specific {
 			how = &p.everywhere
 		}
-		if err := pkt.MayLabel(*how); err != nil {
+		if err := pkt.CanPushLabel(*how); err != nil {
 			p.refused(err)
 			return
 		}
-		p.fill(act.Push(*how), at, ev)
+		p.fill(act.PushLabel(*how), at, ev)
 	}
 	*why++
 	at.last, at.bytes = ev.Now, 0
@@ -216,7 +216,7 @@ func (p *Program) consider(ev *inswitch.Event, act *inswitch.Actions) {
 // reason, and whether all switches after this one shall label it too.
 func (p *Program) decide(at *port, ev *inswitch.Event) (why *uint64, specific bool) {
 	pkt := ev.Packet
-	if len(p.flows) > 0 && pkt.LabelCount == 0 && p.dev.Port(ev.In).Host && p.sample(pkt.Key) {
+	if len(p.flows) > 0 && pkt.LabelCount == 0 && p.dev.Port(ev.In).FacesHost && p.sample(pkt.Key) {
 		return &p.stats.Asked, true
 	}
 	since := int64(ev.Now - at.last)
@@ -268,8 +268,8 @@ func (p *Program) chance(n uint8, since, interval uint64) bool {
 // again, because the processor waits for the small stores before it copies.)
 func (p *Program) fill(it *label.Item, at *port, ev *inswitch.Event) {
 	it.Switch, it.Ingress, it.Egress = p.dev.ID, ev.In, ev.Out
-	it.Time, it.Latency = ev.Now, ev.Wait
-	it.EnqueueDepth, it.DequeueDepth, it.Queue = ev.Ahead, ev.Queue.Bytes, uint8(ev.Priority)
+	it.Time, it.Latency = ev.Now, ev.Latency
+	it.EnqueueDepth, it.DequeueDepth, it.Queue = ev.DepthAtEnqueue, ev.Queue.Bytes, uint8(ev.Priority)
 	if since := ev.Now - at.last; since > 0 {
 		it.Utilisation = math.MaxUint16
 		if u := float64(at.bytes) * at.perByte / float64(since); u < math.MaxUint16 {
@@ -285,7 +285,7 @@ func (p *Program) export(ev *inswitch.Event, act *inswitch.Actions, own *label.I
 	e := label.Export{Switch: p.dev.ID, Time: ev.Now, Key: *pkt.Key}
 	if pkt.LabelCount > 0 {
 		e.Labels = pkt.Labels()
-		act.Strip()
+		act.StripLabels()
 	}
 	if own != nil {
 		p.data = e.AppendWith(p.data[:0], *own, label.Option{NextHeader: pkt.Outer.Proto, MaxHop: p.cfg.MaxHop})

@@ -22,7 +22,7 @@ type carried struct {
 
 func (c *carried) Seq() uint32                        { return 0 }
 func (c *carried) Labels() label.Block                { return c.block }
-func (c *carried) MayLabel(label.Params) error        { return c.err }
+func (c *carried) CanPushLabel(label.Params) error        { return c.err }
 func (c *carried) AppendFrame(b []byte, _ int) []byte { return b }
 
 var flow = model.NewFlowKey(netip.MustParseAddrPort("10.0.0.2:1"), netip.MustParseAddrPort("10.1.0.2:2"), model.UDP)
@@ -37,7 +37,7 @@ type bench struct {
 }
 
 func newBench(t testing.TB, cfg Config) *bench {
-	dev := inswitch.Device{ID: 7, MTU: 2000, Ports: []inswitch.Port{{Rate: 100 * model.Gbps}, {Rate: 100 * model.Gbps}, {Rate: 100 * model.Gbps, Host: true}}}
+	dev := inswitch.Device{ID: 7, MTU: 2000, Ports: []inswitch.Port{{Rate: 100 * model.Gbps}, {Rate: 100 * model.Gbps}, {Rate: 100 * model.Gbps, FacesHost: true}}}
 	p, err := New(cfg, dev)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestLastSwitchTakesLabelsOff(t *testing.T) {
 	b.send(time.Microsecond, 1, 3) // Always: labelled by chance, too
 	b.labels(0, false)
 	b.send(2*time.Microsecond, 1, 3)
-	if len(b.act.Reports) != 0 || b.act.Used() {
+	if len(b.act.Reports) != 0 || b.act.Pending() {
 		t.Errorf("actions %+v of a packet without labels on a port that is not due; want none", b.act)
 	}
 	b.labels(5, false)
@@ -202,7 +202,7 @@ func TestFollowedFlowsAreLabelledEverywhere(t *testing.T) {
 	for i := range 100 {
 		if b.send(time.Duration(i), 3, 2) { // from the host
 			n++
-			if !b.act.How.Specific {
+			if !b.act.LabelParams.Specific {
 				t.Fatal("label of a followed flow is not marked; want Specific")
 			}
 		}
@@ -214,7 +214,7 @@ func TestFollowedFlowsAreLabelledEverywhere(t *testing.T) {
 		t.Errorf("%d of 100 packets were labelled; want one in 4", n)
 	}
 	b.labels(2, true)
-	if !b.send(101, 1, 2) || !b.act.How.Specific {
+	if !b.send(101, 1, 2) || !b.act.LabelParams.Specific {
 		t.Error("a packet on its followed way was not labelled")
 	}
 	b.labels(0, false)
@@ -257,7 +257,7 @@ func TestUtilisation(t *testing.T) {
 	b.send(100*time.Millisecond, 1, 2)
 	// 100 packets of 1000 bytes in 100 ms at 100 Gb/s.
 	want := 100 * 8000.0 / (100e9 * 0.1) * math.MaxUint16
-	if got := float64(b.act.Item.Utilisation); math.Abs(got-want) > 1 {
+	if got := float64(b.act.LabelItem.Utilisation); math.Abs(got-want) > 1 {
 		t.Errorf("utilisation %v of 65535; want %.1f", got, want)
 	}
 }

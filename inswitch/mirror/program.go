@@ -83,7 +83,7 @@ func (p *Program) SetRules(rules []Rule) error {
 func (p *Program) Stats() Stats { return p.stats }
 
 // Stages are Ingress and PFC.
-func (p *Program) Stages() inswitch.Stages { return inswitch.At(inswitch.Ingress, inswitch.PFC) }
+func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Ingress, inswitch.PFC) }
 
 // Observe mirrors a packet if there is a reason to.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
@@ -102,7 +102,7 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	pkt := ev.Packet
 	// Labels grow on the way. The part of the packet that is kept must not
 	// shrink for it, or two mirrors of it would look different.
-	limit := p.cfg.Truncate + int(pkt.Size-pkt.Bare())
+	limit := p.cfg.Truncate + int(pkt.Size-pkt.UnlabeledSize())
 	size := mirror.HeadSize + min(limit, int(pkt.Size))
 	if !p.budget.take(ev.Now, size, why.Has(mirror.Debug|mirror.Protocol)) {
 		p.stats.Limited++
@@ -164,7 +164,7 @@ func protocol(ev *inswitch.Event) bool {
 	}
 	pkt := ev.Packet
 	switch pkt.Kind {
-	case inswitch.Nak, inswitch.CNP, inswitch.Manage:
+	case inswitch.Nak, inswitch.CNP, inswitch.ConnectionManagement:
 		return true
 	}
 	return pkt.Key.Proto == model.TCP && (pkt.Key.SrcPort == bgpPort || pkt.Key.DstPort == bgpPort)

@@ -25,7 +25,7 @@ type source struct {
 
 func (s *source) Seq() uint32                 { return s.seq }
 func (s *source) Labels() (b label.Block)     { return b }
-func (s *source) MayLabel(label.Params) error { return nil }
+func (s *source) CanPushLabel(label.Params) error { return nil }
 func (s *source) AppendFrame(b []byte, limit int) []byte {
 	if limit == 0 || limit > len(s.frame) {
 		limit = len(s.frame)
@@ -104,7 +104,7 @@ func TestReasons(t *testing.T) {
 		"not BGP":           {func(r *rig) { r.pkt.Key = flowKey(t, "udp 10.0.0.2:179 > 10.0.1.2:40000") }, nil, 0},
 		"CNP":               {func(r *rig) { r.pkt.Kind = inswitch.CNP }, nil, mirror.Protocol},
 		"NAK":               {func(r *rig) { r.pkt.Kind = inswitch.Nak }, nil, mirror.Protocol},
-		"RDMA CM":           {func(r *rig) { r.pkt.Kind = inswitch.Manage }, nil, mirror.Protocol},
+		"RDMA CM":           {func(r *rig) { r.pkt.Kind = inswitch.ConnectionManagement }, nil, mirror.Protocol},
 		"RDMA ack":          {func(r *rig) { r.pkt.Kind = inswitch.Ack }, nil, 0},
 		"PFC":               {func(r *rig) { r.ev.Stage = inswitch.PFC; r.pkt.Key = &model.FlowKey{}; r.pkt.Outer = r.pkt.Key }, nil, mirror.Protocol},
 		"all":               {func(r *rig) {}, func(c *Config) { c.Every = 1 }, mirror.Sample},

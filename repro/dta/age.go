@@ -54,7 +54,7 @@ func writeKey(w *keywrite.Writer, key, value []byte, i uint64, n int) {
 	}
 }
 
-// readKey asks for the i-th key, and tells whether there was an answer and
+// readKey asks for the i-th key, and reports whether there was an answer and
 // whether it was the right one.
 func readKey(t *keywrite.Table, dst, key []byte, i uint64, n int) (ok, found bool) {
 	binary.LittleEndian.PutUint64(key, i)

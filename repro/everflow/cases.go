@@ -53,7 +53,7 @@ var cases = claim.Claim{
 	},
 }
 
-// explains plays a scenario and tells whether its traces say what they should.
+// explains plays a scenario and reports whether its traces say what they should.
 func explains(ctx context.Context, name string, text []byte, seed uint64) (bool, error) {
 	s, err := scenario.Parse(name+".yaml", text)
 	if err != nil {

@@ -102,7 +102,7 @@ var faults = claim.Claim{
 // met: verdicts rest on three at least, and the first of a flow does not count.
 const enough = 20
 
-// breakOne plays a run with one fault, and tells whether packets met it, whether
+// breakOne plays a run with one fault, and reports whether packets met it, whether
 // it was named, and how many findings are about something else.
 func breakOne(ctx context.Context, tr trouble, flows int, seed uint64, loss float64) (hit, named bool, others int, err error) {
 	l, err := newLab(setup{seed: seed, loss: loss, mirrors: func(_ model.NodeID, c *mirror.Config) { c.Every = 1 }})

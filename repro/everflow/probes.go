@@ -50,7 +50,7 @@ var droppedBy = []dropped{
 
 var dropKinds = claim.Claim{
 	ID: "everflow-drop-kinds", Where: "section 3.2, guided probing, figure 1",
-	Says:      "a trace that ends at a switch does not tell whether the drop is over or persists, nor whether it is random or a blackhole for certain 5-tuples; copies of the packet and patterns of it, injected as probes, do",
+	Says:      "a trace that ends at a switch does not report whether the drop is over or persists, nor whether it is random or a blackhole for certain 5-tuples; copies of the packet and patterns of it, injected as probes, do",
 	Published: "probes tell",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		trials := o.Pick(25, 4)

@@ -69,7 +69,7 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 		}
 		programs := []inswitch.Program{in}
 		if outgoing {
-			cfg.Lists, cfg.Seed = outgoingLists, ^cfg.Seed
+			cfg.FirstList, cfg.Seed = outgoingLists, ^cfg.Seed
 			out, err := flowset.New(dev, cfg)
 			if err != nil {
 				return nil, err
@@ -90,7 +90,7 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 // outgoing ones.
 type leaving struct{ *flowset.Program }
 
-func (leaving) Stages() inswitch.Stages { return inswitch.At(inswitch.Dequeue, inswitch.Timer) }
+func (leaving) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer) }
 
 func newFeed(lists dta.ListID) (*feed, error) {
 	a, err := flows.NewAssembler(flows.DefaultConfig())

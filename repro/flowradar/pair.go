@@ -73,7 +73,7 @@ func runPair(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-// pairDecodes tells whether two neighbours find all of n flows that both have.
+// pairDecodes reports whether two neighbours find all of n flows that both have.
 func pairDecodes(f *topo.Fabric, g sketch.Geometry, n int, rng *rand.Rand) (bool, error) {
 	keys := randomKeys(rng, n)
 	var sets []*flows.Flowset

@@ -13,14 +13,14 @@ func encodeSet(g sketch.Geometry, keys []sketch.Key4, seed uint64) (*sketch.Set[
 		return nil, err
 	}
 	for i := range keys {
-		if h, fresh := set.Add(&keys[i], 1000); fresh {
-			set.Insert(&keys[i], h, 0, 0)
+		if h, fresh := set.AddPacket(&keys[i], 1000); fresh {
+			set.InsertFlow(&keys[i], h, 0, 0)
 		}
 	}
 	return set, nil
 }
 
-// singleDecodes tells whether SingleDecode finds all of n random flows: each of
+// singleDecodes reports whether SingleDecode finds all of n random flows: each of
 // them, with its count, and nothing else.
 func singleDecodes(g sketch.Geometry, n int, rng *rand.Rand) (bool, error) {
 	keys := make([]sketch.Key4, n)

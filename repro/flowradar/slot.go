@@ -65,8 +65,8 @@ func counted(sw model.NodeID, g sketch.Geometry, seed uint64, list iter.Seq2[*mo
 	for k, packets := range list {
 		key := sketch.Pack4(k)
 		for j := range packets {
-			if h, fresh := set.Add(&key, 1000); fresh {
-				set.Insert(&key, h, 0, 0)
+			if h, fresh := set.AddPacket(&key, 1000); fresh {
+				set.InsertFlow(&key, h, 0, 0)
 			} else if j == 0 {
 				want.swallowed++
 			}
@@ -132,7 +132,7 @@ func exported(h *flowset.Header, set *sketch.Set[sketch.Key4]) (*flows.Flowset, 
 	return done[0], nil
 }
 
-// allFlows tells whether a decoded flowset names exactly the flows that the
+// allFlows reports whether a decoded flowset names exactly the flows that the
 // switch counted.
 func (c *contents) allFlows(d *flows.Decoded) bool {
 	var sum uint64
@@ -143,7 +143,7 @@ func (c *contents) allFlows(d *flows.Decoded) bool {
 	return len(d.Records) == c.flows && sum == c.keys
 }
 
-// allCounts tells whether also all counts are exact, and right.
+// allCounts reports whether also all counts are exact, and right.
 func (c *contents) allCounts(d *flows.Decoded) bool {
 	var sum uint64
 	for i := range d.Records {

@@ -2,7 +2,6 @@ package hpcc
 
 import (
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/congestion"
 )
 

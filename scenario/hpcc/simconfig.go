@@ -25,7 +25,7 @@ func (s *Setup) configure(c *Config, o Options) error {
 		Seed: o.Seed,
 		MTU:  c.Payload, Overhead: c.headers(), AckSize: c.ackSize(),
 		HPCC: true, NS3: true, Buffer: c.Buffer, PauseTime: 0, // until resumed
-		ECN: ecn,
+		ECN:         ecn,
 		Congestion:  c.congestion(),
 		CNPInterval: 0, // in every acknowledgement
 		Window:      c.Window, VarWindow: c.VarWindow, GlobalWindow: c.GlobalWindow, HPCCIdeal: true,

@@ -180,9 +180,9 @@ func TestParams(t *testing.T) {
 		"dcqcn: alpha interval 0s, want above 0 and at most 1h0m0s":     func(p *DCQCNParams) { p.AlphaInterval = 0 },
 		"dcqcn: decrease interval 0s, want above 0 and at most 1h0m0s":  func(p *DCQCNParams) { p.DecreaseInterval = 0 },
 		"dcqcn: increase interval 0s, want above 0 and at most 1h0m0s":  func(p *DCQCNParams) { p.IncreaseInterval = 0 },
-		"dcqcn: -1 increases of fast recovery, want at least 0":             func(p *DCQCNParams) { p.FastRecovery = -1 },
+		"dcqcn: -1 increases of fast recovery, want at least 0":         func(p *DCQCNParams) { p.FastRecovery = -1 },
 		"dcqcn: increases -1b/s and 100Mb/s, want at least 0b/s":        func(p *DCQCNParams) { p.AI = -1 },
-		"dcqcn: min rate 0b/s, want at least 1b/s":                   func(p *DCQCNParams) { p.MinRate = 0 },
+		"dcqcn: min rate 0b/s, want at least 1b/s":                      func(p *DCQCNParams) { p.MinRate = 0 },
 		"dcqcn: byte counter -1B, want at least 0B":                     func(p *DCQCNParams) { p.Variant, p.ByteCounter = Published, -1 },
 		"dcqcn: rate after the first CNP 0, want above 0 and at most 1": func(p *DCQCNParams) { p.FirstRate = 0 },
 	} {

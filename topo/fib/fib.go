@@ -1,8 +1,8 @@
-// Package fib is what a switch's forwarding tables really say. They start as
-// the intended routes and may depart from them: a stale entry, a black hole, a
-// port that swallows one flow. Intended routes are topo's and stay as they are.
+// Package fib is the actual forwarding state of switches. It starts as the
+// intended routes and may deviate from them: a stale entry, a blackhole, a port
+// that drops one flow. Intended routes are in topo and do not change here.
 //
-// Only what forwards packets, or scores an analysis afterwards, may import
+// Only code that forwards packets, or scores an analysis afterwards, may import
 // this package; an analysis that could read it would know the answer.
 package fib
 
@@ -15,14 +15,14 @@ import (
 	"github.com/weft-telemetry/weft/topo/lpm"
 )
 
-// Verdict is what a table says about a packet.
+// Verdict is the result of a lookup.
 type Verdict uint8
 
-// Verdicts. Drops are told apart because they are counted apart.
+// Verdicts. The two kinds of drop have separate counters.
 const (
 	NoRoute Verdict = iota // no entry: the packet is dropped
-	Forward                // by the port, or up to the CPU where it is 0
-	Drop                   // by an entry that says so
+	Forward                // through the port, or to the CPU where it is 0
+	Drop                   // by an explicit drop entry
 )
 
 var verdictNames = [...]string{NoRoute: "no route", Forward: "forward", Drop: "drop"}
@@ -35,12 +35,12 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
 
-// Table is the forwarding state of one node. An entry for the flow beats one
-// for the longest prefix, which beats the intended route; the node's own
-// addresses are intended routes like others, so an entry can hide them.
+// Table is the forwarding state of one node. An entry for the flow takes
+// precedence over one for the longest prefix, which takes precedence over the
+// intended route; the node's own addresses are intended routes like others, so
+// an entry can hide them.
 //
-// Lookup may be called by many goroutines; changing a Table needs it for
-// itself.
+// Lookup may be called concurrently; changing a Table needs exclusive access.
 type Table struct {
 	routes   *topo.Routes
 	node     model.NodeID
@@ -49,7 +49,7 @@ type Table struct {
 	plain    bool                             // neither flows nor prefixes
 }
 
-// New makes the table of a node that does what was intended.
+// New makes the table of a node that follows the intended routes.
 func New(routes *topo.Routes, node model.NodeID) *Table {
 	return &Table{routes: routes, node: node, flows: make(map[model.FlowKey][]model.PortID), plain: true}
 }
@@ -57,7 +57,7 @@ func New(routes *topo.Routes, node model.NodeID) *Table {
 // Node returns the node the table belongs to.
 func (t *Table) Node() model.NodeID { return t.node }
 
-// SetRoutes takes new intended routes; entries of the table's own stay.
+// SetRoutes replaces the intended routes; explicit entries stay.
 func (t *Table) SetRoutes(routes *topo.Routes) { t.routes = routes }
 
 // Lookup returns where a packet of the flow goes. It allocates nothing.
@@ -81,8 +81,8 @@ func (t *Table) Lookup(key model.FlowKey) (model.PortID, Verdict) {
 	return port, Forward
 }
 
-// SetFlow sends one flow by some ports, whatever else the table says. Without
-// ports the flow is dropped.
+// SetFlow adds an entry for one flow with these ports; it takes precedence over
+// all others. Without ports the flow is dropped.
 func (t *Table) SetFlow(key model.FlowKey, ports ...model.PortID) error {
 	if err := t.checkPorts(ports); err != nil {
 		return fmt.Errorf("set flow %v: %w", key, err)
@@ -92,8 +92,8 @@ func (t *Table) SetFlow(key model.FlowKey, ports ...model.PortID) error {
 	return nil
 }
 
-// SetPrefix sends packets to a prefix by some ports; flows are spread over them
-// with the node's own hash. Without ports they are dropped.
+// SetPrefix adds an entry for a prefix with these ports; the node's hash spreads
+// flows over them. Without ports packets are dropped.
 func (t *Table) SetPrefix(p netip.Prefix, ports ...model.PortID) error {
 	if !p.IsValid() || p.Addr().Is4In6() {
 		return fmt.Errorf("set prefix %v, want one such as 10.0.0.0/8", p)
@@ -111,7 +111,7 @@ func (t *Table) SetDest(a model.Addr, ports ...model.PortID) error {
 	return t.SetPrefix(hostPrefix(a), ports...)
 }
 
-// RemoveFlow takes a flow's entry away and reports whether there was one.
+// RemoveFlow removes a flow's entry and reports whether there was one.
 func (t *Table) RemoveFlow(key model.FlowKey) bool {
 	_, ok := t.flows[key]
 	delete(t.flows, key)
@@ -119,7 +119,7 @@ func (t *Table) RemoveFlow(key model.FlowKey) bool {
 	return ok
 }
 
-// RemovePrefix takes a prefix's entry away and reports whether there was one.
+// RemovePrefix removes a prefix's entry and reports whether there was one.
 func (t *Table) RemovePrefix(p netip.Prefix) bool {
 	if !p.IsValid() {
 		return false
@@ -132,14 +132,14 @@ func (t *Table) RemovePrefix(p netip.Prefix) bool {
 // RemoveDest is RemovePrefix of one address.
 func (t *Table) RemoveDest(a model.Addr) bool { return t.RemovePrefix(hostPrefix(a)) }
 
-// Reset takes all entries away: the node does again what is intended.
+// Reset removes all entries: the node follows the intended routes again.
 func (t *Table) Reset() {
 	clear(t.flows)
 	t.prefixes = lpm.Table[[]model.PortID]{}
 	t.updatePlain()
 }
 
-// updatePlain finds out whether Lookup may go straight to the intended routes.
+// updatePlain sets plain, with which Lookup uses the intended routes directly.
 func (t *Table) updatePlain() { t.plain = len(t.flows) == 0 && t.prefixes.Empty() }
 
 func (t *Table) checkPorts(ports []model.PortID) error {

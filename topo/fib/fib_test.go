@@ -81,7 +81,7 @@ func TestPrecedence(t *testing.T) {
 	check("own address", toSelf, 0, fib.Forward)
 }
 
-func TestRemoveTellsWhatWasThere(t *testing.T) {
+func TestRemoveReportsWhatWasThere(t *testing.T) {
 	f, r := fabric(t)
 	table := fib.New(r, f.Switches()[0])
 	key := flow(f, "h0", "h9", 7)
@@ -110,7 +110,7 @@ func TestBadPortsAreRefused(t *testing.T) {
 	}
 }
 
-func TestFollowKeepsEntries(t *testing.T) {
+func TestSetRoutesKeepsEntries(t *testing.T) {
 	f, r := fabric(t)
 	tor, _ := f.ByName("tor0")
 	table := fib.New(r, tor)
@@ -126,10 +126,10 @@ func TestFollowKeepsEntries(t *testing.T) {
 	}
 	table.SetRoutes(now)
 	if port, v := table.Lookup(key); port == old || v != fib.Forward {
-		t.Errorf("Lookup(%v) after Follow = %d, %v; want another port than %d", key, port, v, old)
+		t.Errorf("Lookup(%v) after SetRoutes = %d, %v; want another port than %d", key, port, v, old)
 	}
 	if port, _ := table.Lookup(stuck); port != old {
-		t.Errorf("Lookup(%v) after Follow = %d; want the stale port %d", stuck, port, old)
+		t.Errorf("Lookup(%v) after SetRoutes = %d; want the stale port %d", stuck, port, old)
 	}
 }
 

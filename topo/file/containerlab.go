@@ -8,12 +8,12 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// parseContainerlab reads a containerlab lab. It is a foreign format with many
-// keys that say nothing about the fabric: those are passed over.
+// parseContainerlab parses a containerlab lab. It is a foreign format with many
+// keys that do not describe the fabric: those are ignored.
 //
-// Nodes of kind linux are hosts, all others switches; the label weft.role says
-// otherwise, weft.pod gives a pod. Labels may also stand with the node's group,
-// its kind, or the defaults, as in containerlab itself.
+// Nodes of kind linux are hosts, all others switches; the label weft.role
+// overrides that, weft.pod sets the pod. Labels may also be set on the node's
+// group, its kind, or the defaults, as in containerlab itself.
 func parseContainerlab(name string, data []byte) (*Document, error) {
 	root, err := tree.Parse(name, data, "a topology")
 	if err != nil {
@@ -62,7 +62,7 @@ func parseContainerlab(name string, data []byte) (*Document, error) {
 	return &Document{Fabric: f}, nil
 }
 
-// labName returns the lab's name where ours may be the same; containerlab also
+// labName returns the lab's name if it is a valid fabric name; containerlab also
 // allows variables in it.
 func labName(top map[string]tree.Value) string {
 	name, err := optionalText(top, "name")
@@ -72,7 +72,7 @@ func labName(top map[string]tree.Value) string {
 	return name
 }
 
-// lookup returns a mapping by key, whatever the keys are.
+// lookup returns a mapping by key and accepts any key.
 func lookup(v tree.Value, what string) (map[string]tree.Value, error) {
 	if v.IsEmpty() {
 		return nil, nil
@@ -90,17 +90,17 @@ func lookup(v tree.Value, what string) (map[string]tree.Value, error) {
 
 func readLabNode(lab map[string]tree.Value, e tree.Entry) (topo.NodeSpec, error) {
 	spec := topo.NodeSpec{Name: e.Key, Role: topo.Switch, Pod: topo.NoPod}
-	places, err := labSettingsOf(lab, e)
+	settings, err := labSettingsOf(lab, e)
 	if err != nil {
 		return spec, err
 	}
-	if kind, err := optionalText(places.kind, "kind"); err != nil {
+	if kind, err := optionalText(settings.kind, "kind"); err != nil {
 		return spec, err
 	} else if kind == "linux" {
 		spec.Role = topo.Host
 	}
-	for _, place := range places.labels {
-		if err := readLabLabels(&spec, place); err != nil {
+	for _, labels := range settings.labels {
+		if err := readLabLabels(&spec, labels); err != nil {
 			return spec, err
 		}
 	}
@@ -109,7 +109,7 @@ func readLabNode(lab map[string]tree.Value, e tree.Entry) (topo.NodeSpec, error)
 
 // labSettings is where a node's settings come from.
 type labSettings struct {
-	kind   map[string]tree.Value   // the place that says the kind
+	kind   map[string]tree.Value   // the mapping that sets the kind
 	labels []map[string]tree.Value // labels; later ones win
 }
 
@@ -128,9 +128,9 @@ func labSettingsOf(lab map[string]tree.Value, e tree.Entry) (s labSettings, err 
 	if err != nil {
 		return s, err
 	}
-	for _, place := range []map[string]tree.Value{node, group, defaults} {
-		if _, ok := place["kind"]; ok && s.kind == nil {
-			s.kind = place
+	for _, settings := range []map[string]tree.Value{node, group, defaults} {
+		if _, ok := settings["kind"]; ok && s.kind == nil {
+			s.kind = settings
 		}
 	}
 	if s.kind == nil {
@@ -140,8 +140,8 @@ func labSettingsOf(lab map[string]tree.Value, e tree.Entry) (s labSettings, err 
 	if err != nil {
 		return s, err
 	}
-	for _, place := range []map[string]tree.Value{defaults, kind, group, node} {
-		labels, err := lookupIn(place, "labels")
+	for _, settings := range []map[string]tree.Value{defaults, kind, group, node} {
+		labels, err := lookupIn(settings, "labels")
 		if err != nil {
 			return s, err
 		}
@@ -150,7 +150,7 @@ func labSettingsOf(lab map[string]tree.Value, e tree.Entry) (s labSettings, err 
 	return s, nil
 }
 
-// lookupIn returns the mapping under a key; what is not there is empty.
+// lookupIn returns the mapping under a key; a missing one is empty.
 func lookupIn(in map[string]tree.Value, key string) (map[string]tree.Value, error) {
 	v, ok := in[key]
 	if !ok {
@@ -192,7 +192,7 @@ func readLabLabels(spec *topo.NodeSpec, labels map[string]tree.Value) error {
 	return nil
 }
 
-// outsideEnds are the names containerlab gives to what is not a node of the
+// outsideEnds are containerlab's names for endpoints that are not nodes of the
 // lab.
 var outsideEnds = []string{"host", "mgmt-net", "macvlan", "vxlan", "vxlan-stitch", "dummy"}
 
@@ -240,8 +240,8 @@ func readLabLinks(b *topo.Builder, v tree.Value) error {
 	return nil
 }
 
-// readLabEnd reads "node:interface" or {node: …, interface: …} and tells
-// whether it lies outside the lab.
+// readLabEnd reads "node:interface" or {node: …, interface: …} and reports
+// whether it is outside the lab.
 func readLabEnd(b *topo.Builder, v tree.Value, end *topo.End) (outside bool, err error) {
 	node, port, err := labEnd(v)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// roleStyle is how Graphviz draws a role.
+// roleStyle holds the Graphviz attributes of a role.
 var roleStyle = map[topo.Role]string{
 	topo.Host:   `shape=box, fillcolor="#f1f3f5", color="#adb5bd", height=0.25, width=0.4, fontsize=8`,
 	topo.Mux:    `shape=hexagon, fillcolor="#fff3bf", color="#f08c00", height=0.3, width=0.5, fontsize=8`,

@@ -8,14 +8,14 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// two is the start of a good file; complaints come from line 5 on.
+// two is the start of a valid file; errors are from line 5 on.
 const two = "nodes:\n  - {name: h0, role: host}\n  - {name: s0, role: switch}\n  - {name: s1, role: switch}\n"
 
 const twoLinks = two + "links:\n  - {ends: [h0, s0]}\n  - {ends: [s0, s1]}\n"
 
-// TestComplaints: every malformed file is answered with file, line, what is
-// wrong and what is wanted.
-func TestComplaints(t *testing.T) {
+// TestFileErrors: the error of every malformed file has file, line, what is wrong
+// and what is wanted.
+func TestFileErrors(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"empty.yaml", "", "empty.yaml:1: file is empty, want a topology"},
 		{"comment.yaml", "# nothing\n", "comment.yaml:1: file is empty, want a topology"},
@@ -49,7 +49,7 @@ func TestComplaints(t *testing.T) {
 		{"ports.yaml", two + "links:\n  - {ends: [h0, s0:e1]}\n  - {ends: [h0, s0:e1]}\n", "ports.yaml:7: link h0 - s0: port s0:e1 is taken"},
 		{"rate.yaml", two + "links:\n  - ends: [h0, s0]\n    rate: fast\n", `rate.yaml:7: rate "fast": not a number, want`},
 		{"rate0.yaml", two + "links:\n  - ends: [h0, s0]\n    rate: 0\n", "rate0.yaml:7: rate 0, want above 0"},
-		{"delay.yaml", "defaults:\n  delay: -1us\n" + two, `delay.yaml:2: delay "-1us", want a span of time`},
+		{"delay.yaml", "defaults:\n  delay: -1us\n" + two, `delay.yaml:2: delay "-1us", want a duration`},
 		{"error.yaml", "defaults: {error-rate: 1.5}\n" + two, `error.yaml:1: error rate "1.5", want a number from 0 to 1`},
 		{"default.yaml", "defaults: {speed: 1}\n" + two, `default.yaml:1: unknown key "speed" in defaults, want one of rate, delay, error-rate`},
 		{"route.yaml", twoLinks + "routes:\n  - {at: s9, to: h0, via: [s0]}\n", `route.yaml:9: route at unknown node "s9"`},
@@ -60,16 +60,16 @@ func TestComplaints(t *testing.T) {
 		{"novia.yaml", twoLinks + "routes:\n  - {at: s1, to: h0}\n", "novia.yaml:9: route needs next hops, want either via (neighbours) or ports"},
 		{"emptyvia.yaml", twoLinks + "routes:\n  - {at: s1, to: h0, via: []}\n", "emptyvia.yaml:9: route at s1 to 10.0.0.1/32 has no next hop"},
 		{"ownport.yaml", twoLinks + "routes:\n  - {at: s1, to: h0, ports: [Ethernet9]}\n", `ownport.yaml:9: s1 has no port "Ethernet9"`},
-		{"routes2.yaml", twoLinks + "routes:\n  - {at: s1, to: h0, via: [s0]}\n  - {at: s1, to: 10.0.0.1, via: [s0]}\n", "routes2.yaml:10: route at s1 to 10.0.0.1/32 is given twice"},
+		{"routes2.yaml", twoLinks + "routes:\n  - {at: s1, to: h0, via: [s0]}\n  - {at: s1, to: 10.0.0.1, via: [s0]}\n", "routes2.yaml:10: route at s1 to 10.0.0.1/32 is defined twice"},
 		{"gen.yaml", "generate:\n  kind: fat-tree\n  k: 5\n", "gen.yaml:3: k 5, want an even number"},
 		{"gen2.yaml", "generate:\n  kind: fat-tree\n  pods: 5\n", `gen2.yaml:3: unknown parameter "pods", want one of k`},
 		{"gen3.yaml", "generate:\n  kind: tree\n", `gen3.yaml:2: kind "tree", want one of`},
 		{"gen4.yaml", "generate: {k: 4}\n", `gen4.yaml:1: kind "", want one of`},
-		{"gen5.yaml", "generate: {kind: ring}\n" + two, "gen5.yaml:2: nodes beside generate, want one or the other"},
+		{"gen5.yaml", "generate: {kind: ring}\n" + two, "gen5.yaml:2: nodes together with generate, want one or the other"},
 		{"gen6.yaml", "name: x\ngenerate: {kind: leaf-spine, leaves: 4000, hosts: 253}\n", "gen6.yaml:2: fabric of 1016002 nodes"},
 		{"gen7.yaml", "generate: {kind: [a]}\n", "gen7.yaml:1: kind is a list, want a single value"},
-		{"alias.yaml", "name: &a x\nnodes: *a\n", "alias.yaml:1: name is an anchor or alias, which are not understood here, want a single value"},
-		{"deep.yaml", "a: " + strings.Repeat("[", 100), "deep.yaml:1: more than 32 brackets"},
+		{"alias.yaml", "name: &a x\nnodes: *a\n", "alias.yaml:1: name is an anchor or alias, which is not supported here, want a single value"},
+		{"deep.yaml", "a: " + strings.Repeat("[", 100), "deep.yaml:1: more than 32 nested brackets"},
 		{"wide.yaml", strings.Repeat("- ", 200) + "a", "wide.yaml:1: item at column 201"},
 		{"bad.json", `{"nodes": [{"name": "a"`, "bad.json:1: "},
 
@@ -83,7 +83,7 @@ func TestComplaints(t *testing.T) {
 		{"h.txt", "3 1 1\n2\n\n2 2 1Gbps 1us 0\n", "h.txt:4: link s2 - s2 joins a node to itself"},
 		{"i.txt", "3 1 1\n2\n0 2 1GBps 1us 0\n", `i.txt:3: link 1 of 1: rate "1GBps" counts bytes, want bits`},
 		{"j.txt", "3 1 1\n2\n0 2 quick 1us 0\n", `j.txt:3: link 1 of 1: rate "quick": not a number`},
-		{"k.txt", "3 1 1\n2\n0 2 1Gbps 1 0\n", `k.txt:3: link 1 of 1: delay "1", want a span of time`},
+		{"k.txt", "3 1 1\n2\n0 2 1Gbps 1 0\n", `k.txt:3: link 1 of 1: delay "1", want a duration`},
 		{"l.txt", "3 1 1\n2\n0 2 1Gbps 1us 7\n", `l.txt:3: link 1 of 1: error rate "7", want a number from 0 to 1`},
 		{"m.txt", "0 0 0\n", "m.txt:1: fabric has no node, want at least one"},
 		{"n.txt", "3 1 1\n2\n0 2 -1Gbps 1us 0\n", "n.txt:3: link h0 - s2: rate -1Gb/s, want above 0"},
@@ -111,7 +111,7 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-func TestHPCCRouteComplaints(t *testing.T) {
+func TestHPCCRouteErrors(t *testing.T) {
 	f, err := topo.Dumbbell(1, topo.DefaultLinks())
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestHPCCRouteComplaints(t *testing.T) {
 		"\n# x\n2 0 9\n": `r.txt:3: node "9", want a node id from 0 to 3`,
 		"0 1 2\n":        "r.txt:1: route at h0, which is a host, want a switch",
 		"2 1 1\n":        "r.txt:1: next hop 1 is not a neighbour of 2",
-		"2 1 3\n2 1 3\n": "r.txt:2: next hop 3 at 2 to 1 is given twice",
+		"2 1 3\n2 1 3\n": "r.txt:2: next hop 3 at 2 to 1 is listed twice",
 	} {
 		_, err := ParseHPCCRoutes("r.txt", []byte(text), f)
 		var e *Error

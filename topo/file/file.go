@@ -1,7 +1,6 @@
-// Package file reads and writes fabrics: Weft's own YAML and JSON, HPCC
-// simulator topologies, containerlab labs; it also draws them as dot. What a
-// fabric is, and whether one makes sense, is topo's. docs/topology.md describes
-// the formats for users.
+// Package file reads and writes fabrics: Weft's YAML and JSON, HPCC simulator
+// topologies, containerlab labs; it also draws them as dot. Fabrics and their
+// checks are in topo. docs/topology.md describes the formats for users.
 package file
 
 import (
@@ -15,18 +14,18 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// maxSize bounds an input file. An expanded fat-tree of k=64 takes 20 MB.
+// maxSize limits an input file. An expanded fat-tree of k=64 takes 20 MB.
 const maxSize = 64 << 20
 
-// Document is what a file says: a fabric and how it is routed.
+// Document is the content of a file: a fabric and its routing.
 type Document struct {
 	Fabric    *topo.Fabric
 	Seed      uint64          // of ECMP
 	Overrides []topo.Override // static routes
 
-	// Generate is set where the file asks for a generated fabric instead of
-	// listing one; Write then asks again. Set it to nil to have the nodes and
-	// links written out.
+	// Generate is set if the file describes a generated fabric instead of
+	// listing nodes and links; Write then writes that description. Set it to nil
+	// to write the nodes and links instead.
 	Generate *topo.Spec
 }
 
@@ -47,10 +46,10 @@ const (
 	Dot          Format = "dot"
 )
 
-// Error is a complaint about a file. Its text is "file:line: what, want …".
+// Error is an error in a file. Its text is "file:line: what, want …".
 type Error = fileerror.Error
 
-// Read reads a file in whatever format it is in. Every error is an *Error.
+// Read reads a file of any readable format. Every error is an *Error.
 func Read(path string) (*Document, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -64,8 +63,8 @@ func Read(path string) (*Document, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a file's bytes; name is what errors call it and, with the bytes,
-// tells the format. Every error is an *Error.
+// Parse parses a file's bytes. The name, used in errors, and the bytes determine
+// the format. Every error is an *Error.
 func Parse(name string, data []byte) (*Document, error) {
 	return ParseAs(detect(name, data), name, data)
 }
@@ -83,11 +82,11 @@ func ParseAs(format Format, name string, data []byte) (*Document, error) {
 	case Containerlab:
 		return parseContainerlab(name, data)
 	default:
-		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s is not read, want yaml, json, hpcc or containerlab", format)}
+		return nil, &Error{File: name, Msg: fmt.Sprintf("format %s cannot be read, want yaml, json, hpcc or containerlab", format)}
 	}
 }
 
-// Write writes a document in a format. HPCC's keeps only the shape: see
+// Write writes a document in a format. HPCC's holds nodes and links only: see
 // WriteHPCCRoutes for static routes.
 func Write(w io.Writer, format Format, d *Document) error {
 	var out []byte
@@ -102,7 +101,7 @@ func Write(w io.Writer, format Format, d *Document) error {
 	case Dot:
 		out = appendDot(nil, d.Fabric)
 	default:
-		err = fmt.Errorf("format %s is not written, want yaml, json, hpcc or dot", format)
+		err = fmt.Errorf("format %s cannot be written, want yaml, json, hpcc or dot", format)
 	}
 	if err != nil {
 		return err
@@ -111,7 +110,7 @@ func Write(w io.Writer, format Format, d *Document) error {
 	return err
 }
 
-// FormatByName tells by its name which format a file to be written should have.
+// FormatByName returns the format of a file to be written, from its name.
 func FormatByName(name string) (Format, bool) {
 	name = strings.ToLower(filepath.Base(name))
 	switch filepath.Ext(name) {
@@ -131,8 +130,8 @@ func FormatByName(name string) (Format, bool) {
 	}
 }
 
-// detect tells the format of an input. The content decides where it is plain:
-// HPCC files have any name, and labs do not always carry .clab in theirs.
+// detect returns the format of an input. The content decides where it is
+// unambiguous: HPCC files have any name, and labs not always .clab in theirs.
 func detect(name string, data []byte) Format {
 	if format, ok := FormatByName(name); ok && (format == Containerlab || format == JSON || format == Dot) {
 		return format
@@ -164,7 +163,7 @@ func looksLikeHPCC(data []byte) bool {
 }
 
 // looksLikeContainerlab reports whether a line starts with the key topology,
-// which Weft's own files do not have.
+// which Weft's files do not have.
 func looksLikeContainerlab(data []byte) bool {
 	return strings.HasPrefix(string(data), "topology:") || strings.Contains(string(data), "\ntopology:")
 }

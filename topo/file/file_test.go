@@ -18,7 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite golden files")
 
 func read(t testing.TB, name string) *Document {
 	t.Helper()
@@ -38,7 +38,7 @@ func write(t testing.TB, format Format, d *Document) []byte {
 	return b.Bytes()
 }
 
-// diff compares all that documents say.
+// diff compares all content of two documents.
 func diff(a, b *Document) string {
 	opts := cmp.Options{cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()}
 	return cmp.Diff(a.Fabric.Name(), b.Fabric.Name()) +
@@ -47,7 +47,7 @@ func diff(a, b *Document) string {
 		cmp.Diff(a.Seed, b.Seed) + cmp.Diff(a.Overrides, b.Overrides, opts) + cmp.Diff(a.Generate, b.Generate, opts)
 }
 
-// shape is a document without what HPCC files do not say.
+// shape is the part of a document that HPCC files hold.
 func shape(d *Document) (out []topo.Link, isSwitch []bool) {
 	for i := range d.Fabric.Nodes() {
 		isSwitch = append(isSwitch, d.Fabric.Nodes()[i].Role.IsSwitch())
@@ -55,8 +55,8 @@ func shape(d *Document) (out []topo.Link, isSwitch []bool) {
 	return d.Fabric.Links(), isSwitch
 }
 
-// documents are one small fabric of each kind, written out and asked for, and
-// the example that uses every key.
+// documents are one small fabric of each kind, listed and as a generator's
+// parameters, and the example that uses every key.
 func documents(t testing.TB) map[string]*Document {
 	t.Helper()
 	out := map[string]*Document{"every key": read(t, "fabric.yaml"), "lab": read(t, "lab.clab.yml"), "hpcc": read(t, "hpcc.txt")}
@@ -71,7 +71,7 @@ func documents(t testing.TB) map[string]*Document {
 		out[k.Name] = &d
 		asked := d
 		asked.Generate = &spec
-		out[k.Name+", asked for"] = &asked
+		out[k.Name+", generated"] = &asked
 	}
 	return out
 }
@@ -244,7 +244,7 @@ func TestDot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x := cmp.Diff(string(want), string(got)); x != "" {
-		t.Errorf("dot differs from %s (-want +got); -update writes it anew:\n%s", golden, x)
+		t.Errorf("dot differs from %s (-want +got); -update rewrites it:\n%s", golden, x)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// check parses and, if that works, wants what was read to survive being
-// written. Every complaint must be an *Error.
+// check parses and, if that works, checks that the document is the same after
+// writing and parsing it again. Every error must be an *Error.
 func check(t *testing.T, format Format, in []byte) {
 	d, err := ParseAs(format, "in", in)
 	if err != nil {
@@ -21,7 +21,7 @@ func check(t *testing.T, format Format, in []byte) {
 		}
 		return
 	}
-	// Few bytes may ask for many nodes. That is fine, and slow to compare.
+	// Few bytes may describe many nodes. That is valid, and slow to compare.
 	if len(d.Fabric.Nodes()) > 500 {
 		return
 	}

@@ -14,12 +14,11 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// maxHPCCNodes is what HPCC's addresses, 11.(id/256).(id%256).1, can tell
-// apart.
+// maxHPCCNodes is the number of different HPCC addresses, 11.(id/256).(id%256).1.
 const maxHPCCNodes = 1 << 16
 
-// wordReader reads words between white space, as HPCC's programs do: a line
-// may end anywhere.
+// wordReader reads words separated by white space, as HPCC's programs do: line
+// breaks have no meaning.
 type wordReader struct {
 	file string
 	rest []byte
@@ -71,9 +70,9 @@ func (r *wordReader) number(what string, most int) (int, error) {
 	return int(n), nil
 }
 
-// parseHPCC reads a topology of the HPCC simulator: counts of nodes, switches
-// and links; the switches; then "a b rate delay error-rate" per link. What
-// comes after is commentary.
+// parseHPCC parses a topology of the HPCC simulator: counts of nodes, switches
+// and links; the switches; then "a b rate delay error-rate" per link. Text after
+// that is ignored.
 func parseHPCC(name string, data []byte) (*Document, error) {
 	r := newWordReader(name, data)
 	nodes, err := r.number("number of nodes", maxHPCCNodes)
@@ -151,7 +150,7 @@ func readHPCCSpec(r *wordReader, what string) (s topo.LinkSpec, err error) {
 		return s, err
 	}
 	if strings.Contains(rate, "B") {
-		// There, B counts bytes; our own reader takes letters as they come.
+		// HPCC's B means bytes; model.ParseRate ignores the case of letters.
 		return s, r.errorf("%s rate %q counts bytes, want bits such as 100Gbps", what, rate)
 	}
 	if s.Rate, err = model.ParseRate(rate); err != nil {
@@ -174,8 +173,8 @@ func readHPCCSpec(r *wordReader, what string) (s topo.LinkSpec, err error) {
 	return s, nil
 }
 
-// appendHPCC writes the shape of a fabric. Names, pods, roles and addresses
-// are not HPCC's.
+// appendHPCC writes the nodes and links of a fabric. The format has no names,
+// pods, roles and addresses.
 func appendHPCC(b []byte, f *topo.Fabric) ([]byte, error) {
 	if n := len(f.Nodes()); n > maxHPCCNodes {
 		return nil, fmt.Errorf("fabric %q has %d nodes, want at most %d for HPCC", f.Name(), n, maxHPCCNodes)
@@ -197,7 +196,7 @@ func appendHPCC(b []byte, f *topo.Fabric) ([]byte, error) {
 
 // ReadHPCCRoutes reads static routes of a fabric from a file of lines
 // "switch destination next_hop", all by node id. Several next hops of one
-// switch and destination stand on several lines. Every error is an *Error.
+// switch and destination are on several lines. Every error is an *Error.
 func ReadHPCCRoutes(path string, f *topo.Fabric) ([]topo.Override, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -241,7 +240,7 @@ func ParseHPCCRoutes(name string, data []byte, f *topo.Fabric) ([]topo.Override,
 			return nil, errorf("next hop %d is not a neighbour of %d, want one that is", ids[2], p.at)
 		}
 		if slices.Contains(ports[p], hops[0]) {
-			return nil, errorf("next hop %d at %d to %d is given twice, want it once", ids[2], p.at, p.to)
+			return nil, errorf("next hop %d at %d to %d is listed twice, want it once", ids[2], p.at, p.to)
 		}
 		if ports[p] == nil {
 			order = append(order, p)
@@ -257,8 +256,8 @@ func ParseHPCCRoutes(name string, data []byte, f *topo.Fabric) ([]topo.Override,
 }
 
 // WriteHPCCRoutes writes a document's static routes in the form that
-// ReadHPCCRoutes reads. That form knows routes to nodes over neighbours only;
-// others are an error.
+// ReadHPCCRoutes reads. That form has only routes to nodes via neighbours; other
+// routes are an error.
 func WriteHPCCRoutes(w io.Writer, d *Document) error {
 	var b []byte
 	f := d.Fabric

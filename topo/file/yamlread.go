@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// parseYAML reads Weft's own format.
+// parseYAML parses Weft's format.
 func parseYAML(name string, data []byte) (*Document, error) {
 	root, err := tree.Parse(name, data, "a topology")
 	if err != nil {
@@ -34,7 +34,7 @@ func parseYAML(name string, data []byte) (*Document, error) {
 	if gen, ok := top["generate"]; ok {
 		for _, key := range []string{"nodes", "links", "defaults"} {
 			if v, both := top[key]; both {
-				return nil, v.KeyPosition().Errorf("%s beside generate, want one or the other", key)
+				return nil, v.KeyPosition().Errorf("%s together with generate, want one or the other", key)
 			}
 		}
 		if err := readGenerate(d, gen, fabricName, top["name"]); err != nil {
@@ -79,8 +79,8 @@ func readUint(v tree.Value, what string) (uint64, error) {
 	return n, nil
 }
 
-// readGenerate has the registry of topo make the fabric, so that a file and a
-// command line mean the same.
+// readGenerate makes the fabric with topo.Generate, so that a file and a command
+// line mean the same.
 func readGenerate(d *Document, v tree.Value, name string, nameAt tree.Value) error {
 	list, err := v.Entries("generate")
 	if err != nil {
@@ -180,7 +180,7 @@ func readNode(v tree.Value) (spec topo.NodeSpec, err error) {
 		if err != nil {
 			return spec, err
 		}
-		spec.Pod = int(min(n, topo.MaxNodes)) // too large stays too large
+		spec.Pod = int(min(n, topo.MaxNodes)) // too large remains an error
 	}
 	if spec.IPv4, err = optionalAddr(fields, "ipv4"); err != nil {
 		return spec, err
@@ -237,7 +237,7 @@ func readNets(v tree.Value) (nets []netip.Prefix, err error) {
 	return nets, nil
 }
 
-// parsePrefix reads a prefix, or an address as the prefix of only itself.
+// parsePrefix parses a prefix, or an address as a prefix of full length.
 func parsePrefix(s string) (netip.Prefix, error) {
 	if !strings.Contains(s, "/") {
 		a, err := netip.ParseAddr(s)
@@ -252,7 +252,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 
 var linkKeys = []string{"rate", "delay", "error-rate"}
 
-// readLinkSpec changes what the fields say and leaves the rest as in base.
+// readLinkSpec returns base with the values that the fields set.
 func readLinkSpec(fields map[string]tree.Value, base topo.LinkSpec) (topo.LinkSpec, error) {
 	for _, key := range linkKeys {
 		v, ok := fields[key]

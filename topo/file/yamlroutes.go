@@ -26,7 +26,7 @@ func readRoutes(f *topo.Fabric, v tree.Value) (all []topo.Override, err error) {
 				return nil, v.Errorf("%v", err)
 			}
 			if seen[routeKey{o.At, o.To}] {
-				return nil, v.Errorf("route at %s to %v is given twice, want one with all its next hops", f.Node(o.At).Name, o.To)
+				return nil, v.Errorf("route at %s to %v is defined twice, want one with all its next hops", f.Node(o.At).Name, o.To)
 			}
 			seen[routeKey{o.At, o.To}] = true
 		}
@@ -71,7 +71,7 @@ func readRoute(f *topo.Fabric, v tree.Value) ([]topo.Override, error) {
 	return []topo.Override{{At: at, To: p, Ports: ports}}, nil
 }
 
-// readNextHops reads via (neighbours) or ports (the switch's own, by name).
+// readNextHops reads via (neighbours) or ports (of the switch, by name).
 func readNextHops(f *topo.Fabric, v tree.Value, fields map[string]tree.Value, at model.NodeID) (ports []model.PortID, err error) {
 	via, hasVia := fields["via"]
 	own, hasPorts := fields["ports"]

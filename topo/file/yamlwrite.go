@@ -73,7 +73,7 @@ func generateRecord(s *topo.Spec) record {
 	return r
 }
 
-// commonSpec is what most links have; they need not say it.
+// commonSpec is the spec of most links; it is written once, as the default.
 func commonSpec(f *topo.Fabric) topo.LinkSpec {
 	count := make(map[topo.LinkSpec]int)
 	best := topo.DefaultLinks().Fabric
@@ -86,7 +86,7 @@ func commonSpec(f *topo.Fabric) topo.LinkSpec {
 	return best
 }
 
-// specRecord appends what of s differs from base.
+// specRecord appends the values of s that differ from base.
 func specRecord(r record, s, base topo.LinkSpec) record {
 	if s.Rate != base.Rate {
 		r = append(r, field{"rate", s.Rate.String()})
@@ -131,7 +131,7 @@ func linkRecords(f *topo.Fabric, base topo.LinkSpec) (out []record) {
 	return out
 }
 
-// endText leaves the port's name out where it is the usual one.
+// endText omits the port's name if it is the default name.
 func endText(f *topo.Fabric, p model.Port) string {
 	n := f.Node(p.Node)
 	if name := n.Port(p.Port).Name; name != n.Role.PortName(int(p.Port)) {
@@ -146,7 +146,7 @@ func routeRecords(f *topo.Fabric, all []topo.Override) (out []record) {
 		to := o.To.String()
 		if id, ok := f.ByAddr(model.AddrOf(o.To.Addr())); ok && o.To.IsSingleIP() {
 			to = o.To.Addr().String()
-			// Both of a node's addresses in a row are the node.
+			// Two routes to both addresses of a node are one to the node.
 			if i+1 < len(all) && isRouteTo(f, id, o, all[i+1]) {
 				to = f.Node(id).Name
 				i++
@@ -171,16 +171,15 @@ func routeRecords(f *topo.Fabric, all []topo.Override) (out []record) {
 	return out
 }
 
-// isRouteTo reports whether two overrides are what Fabric.RouteTo makes for a
-// node.
+// isRouteTo reports whether two overrides are those of Fabric.RouteTo for a node.
 func isRouteTo(f *topo.Fabric, id model.NodeID, a, b topo.Override) bool {
 	n := f.Node(id)
 	return a.At == b.At && slices.Equal(a.Ports, b.Ports) &&
 		a.To == netip.PrefixFrom(n.IPv4.Netip(), 32) && b.To == netip.PrefixFrom(n.IPv6.Netip(), 128)
 }
 
-// neighbours returns the nodes behind a route's ports, if the ports are all
-// that lead to them.
+// neighbours returns the peers of a route's ports, and whether the route uses all
+// ports to them.
 func neighbours(f *topo.Fabric, o topo.Override) (via []model.NodeID, ok bool) {
 	n := f.Node(o.At)
 	var all []model.PortID
@@ -273,13 +272,13 @@ func (r record) appendTo(b []byte, inJSON bool) []byte {
 	return append(b, '}')
 }
 
-// Texts that YAML takes as they are: words, addresses, prefixes, and numbers
-// with a unit. All others are quoted, for other readers of our files if not
-// for ours: many take tor0:Ethernet4 inside braces for a key and its value.
+// Texts that need no quotes in YAML: words, addresses, prefixes, and numbers
+// with a unit. All others are quoted for the sake of other YAML readers: many
+// parse tor0:Ethernet4 inside braces as a key and its value.
 var (
-	plainText  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[0-9.]+([kMGT]?b/s|ns|us|ms|s))$`)
-	reservedWords  = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|inf|nan)$`)
-	number = regexp.MustCompile(`^(0|[1-9][0-9]{0,15})$`)
+	plainText     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[0-9.]+([kMGT]?b/s|ns|us|ms|s))$`)
+	reservedWords = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|inf|nan)$`)
+	number        = regexp.MustCompile(`^(0|[1-9][0-9]{0,15})$`)
 )
 
 func scalar(v any, inJSON bool) string {
@@ -290,7 +289,7 @@ func scalar(v any, inJSON bool) string {
 	if !inJSON && plainText.MatchString(s) && !reservedWords.MatchString(s) {
 		return s
 	}
-	// All our texts are plain ASCII, where Go's quotes are JSON's and YAML's.
+	// All texts are ASCII, where Go's quoting is JSON's and YAML's.
 	return strconv.Quote(s)
 }
 

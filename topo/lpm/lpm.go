@@ -1,6 +1,6 @@
-// Package lpm finds the longest prefix that holds an address. It keeps one hash
-// table per prefix length: fabrics use a handful of lengths, and a table per
-// length is removed from as easily as it is added to.
+// Package lpm is a longest-prefix-match table. It has one hash table per prefix
+// length: fabrics use a handful of lengths, and deleting from a hash table is as
+// easy as inserting.
 package lpm
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Table maps prefixes to values. The zero value is empty and ready. A Table is
-// safe for readers alone; a writer needs it for itself.
+// Table maps prefixes to values. The zero value is empty and ready to use.
+// Concurrent reads are safe; a writer needs exclusive access.
 //
-// IPv4 and IPv6 are separate spaces: ::/0 does not hold an IPv4 address,
-// although the mapped form would fit.
+// IPv4 and IPv6 are separate spaces: ::/0 does not match an IPv4 address,
+// although the mapped form would.
 type Table[V any] struct {
 	v4, v6 []level[V] // longest first
 }
@@ -27,8 +27,8 @@ type level[V any] struct {
 	values map[model.Addr]V
 }
 
-// Set gives the prefix a value, in place of the one it had. Host bits of the
-// prefix are ignored. The prefix must be valid.
+// Set sets the value of the prefix. Host bits of the prefix are ignored. The
+// prefix must be valid.
 func (t *Table[V]) Set(p netip.Prefix, v V) {
 	levels, bits, base := t.space(p)
 	i, found := find(*levels, bits)
@@ -69,7 +69,7 @@ func (t *Table[V]) Delete(p netip.Prefix) bool {
 	return true
 }
 
-// Lookup returns the value of the longest prefix that holds a. It allocates
+// Lookup returns the value of the longest prefix that matches a. It allocates
 // nothing.
 func (t *Table[V]) Lookup(a model.Addr) (v V, ok bool) {
 	levels := t.v6

@@ -38,7 +38,7 @@ func TestFamiliesAreSeparate(t *testing.T) {
 	}
 }
 
-// entry is one prefix of the slow twin.
+// entry is one prefix of the reference implementation.
 type entry struct {
 	prefix netip.Prefix
 	value  int
@@ -54,7 +54,7 @@ func slow(list []entry, a netip.Addr) (best entry, ok bool) {
 	return best, ok
 }
 
-func TestTableEqualsSlowTwin(t *testing.T) {
+func TestTableEqualsReference(t *testing.T) {
 	// Few distinct bits, so that prefixes nest and addresses fall into them.
 	genAddr := rapid.Custom(func(t *rapid.T) netip.Addr {
 		b := [4]byte{10, rapid.ByteRange(0, 3).Draw(t, "b"), rapid.ByteRange(0, 3).Draw(t, "c"), rapid.Byte().Draw(t, "d")}

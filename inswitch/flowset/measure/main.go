@@ -86,10 +86,10 @@ func measure(tables uint8, flows, trials int) (peel, solve []float64) {
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		wg.Go(func() {
-			var m sketch.Meter
+			var m sketch.CapacityMeter
 			for i := w; i < trials; i += workers {
 				var err error
-				if peels[i], solves[i], err = m.Capacity(g, uint64(flows)<<32|uint64(i)); err != nil {
+				if peels[i], solves[i], err = m.MeasureCapacity(g, uint64(flows)<<32|uint64(i)); err != nil {
 					log.Fatalf("measure %d flows: %v", flows, err)
 				}
 			}

@@ -6,11 +6,11 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxMerges bounds merge keys, which may lead back to where they stand.
+// maxMerges limits nested merge keys, which may refer to themselves.
 const maxMerges = 8
 
-// FollowAliases returns v such that aliases below it stand for what they name,
-// and merge keys for what they merge, as foreign formats want.
+// FollowAliases returns v with aliases and merge keys below it resolved, as
+// foreign formats require.
 func (v Value) FollowAliases() Value {
 	v.aliases = make(map[string]ast.Node)
 	for _, a := range ast.Filter(ast.AnchorType, v.node) {
@@ -21,12 +21,12 @@ func (v Value) FollowAliases() Value {
 	return v
 }
 
-// resolveAlias returns what an anchor or alias stands for, where they are followed.
+// resolveAlias returns the value of an anchor or alias, if v follows them.
 func (v Value) resolveAlias(n ast.Node) ast.Node {
 	if v.aliases == nil {
 		return n
 	}
-	// An alias names an anchor, and an anchor's value is neither; the bound is
+	// An alias names an anchor, and an anchor's value is neither; the limit is
 	// for files that break this rule.
 	for range 4 {
 		switch a := n.(type) {
@@ -45,7 +45,7 @@ func (v Value) resolveAlias(n ast.Node) ast.Node {
 	return n
 }
 
-// mergedEntries returns the entries of what a merge key names.
+// mergedEntries returns the entries of the mapping that a merge key names.
 func (v Value) mergedEntries(n ast.Node, what string) ([]Entry, error) {
 	from := v.child(n)
 	if from.merges++; from.merges > maxMerges {
@@ -54,7 +54,7 @@ func (v Value) mergedEntries(n ast.Node, what string) ([]Entry, error) {
 	return from.Entries(what)
 }
 
-// mergeWithOwn joins merged entries and a mapping's own, which win.
+// mergeWithOwn joins merged entries and a mapping's own, which take precedence.
 func mergeWithOwn(merged, own []Entry) []Entry {
 	if len(merged) == 0 {
 		return own

@@ -6,9 +6,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Excerpt returns v's file, whose bytes are data, with everything but v blank: its
-// lines keep their numbers, so whoever reads v complains about the right ones.
-// next is the line on which v's neighbour begins, 0 where v is the last.
+// Excerpt returns v's file, whose bytes are data, with everything but v blanked.
+// Lines keep their numbers, so errors found while parsing v have the right line.
+// next is the line on which the value after v begins, 0 if v is the last.
 func (v Value) Excerpt(data []byte, next int) []byte {
 	lines := strings.SplitAfter(string(data), "\n")
 	first, last := v.Line, len(lines)

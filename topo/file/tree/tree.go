@@ -1,7 +1,7 @@
 // Package tree parses YAML, and JSON, which is YAML too, for readers that walk
-// a document instead of decoding it into structs: so every complaint has a
-// line, also one about what a value means, and a scalar is the text the user
-// wrote. Topologies, scenarios and configurations are read so.
+// a document instead of decoding it into structs. Every error has a line, also
+// one about the meaning of a value, and a scalar is the text the user wrote.
+// Topologies, scenarios and configurations are read with it.
 package tree
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
-// Bounds of nesting: our formats need 6 levels, and the parser's memory grows
+// Limits of nesting: our formats need 6 levels, and the parser's memory grows
 // with the square of the depth.
 const (
 	maxDepth  = 32
@@ -25,16 +25,16 @@ const (
 )
 
 // Parse parses a file that holds one document and returns its root; what names
-// that document in complaints: "a topology". Every error is a complaint.
+// that document in errors: "a topology". Every error is a *fileerror.Error.
 func Parse(name string, data []byte, what string) (root Value, err error) {
-	// The parser is other people's: an input it stumbles over is a bad file,
-	// not a crash of ours.
+	// An input that makes the third-party parser panic is an invalid file, not a
+	// crash.
 	defer func() {
 		if p := recover(); p != nil {
 			root, err = Value{}, fileerror.Errorf(name, 1, "not YAML (%v), want %s", p, what)
 		}
 	}()
-	// Some editors begin a file with a mark of its byte order, which YAML allows.
+	// Some editors begin a file with a byte order mark, which YAML allows.
 	tokens := lexer.Tokenize(strings.TrimPrefix(string(data), "\ufeff"))
 	if err := checkDepth(name, tokens); err != nil {
 		return Value{}, err
@@ -73,7 +73,7 @@ func checkDepth(name string, tokens token.Tokens) error {
 			}
 		}
 		if depth > maxDepth {
-			return fileerror.Errorf(name, t.Position.Line, "more than %d brackets inside each other, want less", maxDepth)
+			return fileerror.Errorf(name, t.Position.Line, "more than %d nested brackets, want less", maxDepth)
 		}
 	}
 	return nil

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-func TestParseComplains(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"empty":          {"", "f:1: file is empty, want a topology"},
 		"comment only":   {"# nothing\n", "f:1: file is empty"},
 		"two documents":  {"a: 1\n---\nb: 2\n", "f:3: second document"},
 		"one key twice":  {"a: 1\n\"a\": 2\n", `f:2: mapping key "a" already defined`},
 		"syntax":         {"a: [1\n", "f:1: sequence end token ']' not found, want YAML or JSON"},
-		"deep brackets":  {strings.Repeat("[", 40), "f:1: more than 32 brackets"},
+		"deep brackets":  {strings.Repeat("[", 40), "f:1: more than 32 nested brackets"},
 		"deep dashes":    {strings.Repeat(" ", 300) + "- a\n", "f:1: item at column"},
 		"a bare greater": {"a: > 0\n", "needs quotes"},
 	} {
@@ -70,7 +70,7 @@ func TestFields(t *testing.T) {
 	checkError(t, err, `f:2: unknown key "b" in the file, want one of a, c`)
 }
 
-// TestByteOrderMark: it is no part of the first key.
+// TestByteOrderMark: the mark is not part of the first key.
 func TestByteOrderMark(t *testing.T) {
 	root, err := Parse("f", []byte("\ufeffa: 1\n"), "a test")
 	if err != nil {
@@ -165,6 +165,6 @@ func checkError(t *testing.T, err error, want string) {
 			t.Errorf("%q; want %q", got, want)
 		}
 	} else if want != "" {
-		t.Errorf("no complaint; want %q", want)
+		t.Errorf("no error; want %q", want)
 	}
 }

@@ -9,33 +9,32 @@ import (
 	"github.com/weft-telemetry/weft/internal/fileerror"
 )
 
-// Value is a part of a document and where it stands.
+// Value is a part of a document and its position.
 type Value struct {
 	fileerror.Place
 	node ast.Node
-	key  int // line of the key it stands under, if any
+	key  int // line of its key, if any
 
-	aliases map[string]ast.Node // what they stand for; nil: they are not followed
-	merges  int                 // how many merge keys lead here
+	aliases map[string]ast.Node // values of anchors; nil: aliases are not followed
+	merges  int                 // number of merge keys that lead here
 }
 
-// KeyPosition is where the key stands that v stands under, which may be on a line
-// above.
+// KeyPosition returns the position of v's key, which may be on an earlier line.
 func (v Value) KeyPosition() fileerror.Place { return fileerror.Place{File: v.File, Line: v.key} }
 
-// IsMap reports whether v is keys and values.
+// IsMap reports whether v is a mapping.
 func (v Value) IsMap() bool { _, is := v.node.(ast.MapNode); return is }
 
 // IsList reports whether v is a list.
 func (v Value) IsList() bool { _, is := v.node.(*ast.SequenceNode); return is }
 
-// IsEmpty reports whether nothing stands where v could.
+// IsEmpty reports whether v is null.
 func (v Value) IsEmpty() bool { _, is := v.node.(*ast.NullNode); return is }
 
 // IsText reports whether v is a single value.
 func (v Value) IsText() bool { _, is := v.node.(ast.ScalarNode); return is && !v.IsEmpty() }
 
-// child makes a value of a part of v; what has no line of its own has v's.
+// child makes a value of a part of v; a part without a line has v's.
 func (v Value) child(n ast.Node) Value {
 	if line := lineOf(n); line > 0 {
 		v.Line = line
@@ -45,7 +44,7 @@ func (v Value) child(n ast.Node) Value {
 }
 
 // Text returns a scalar as it was written, without quotes. what names v in the
-// complaint about anything else.
+// error about anything else.
 func (v Value) Text(what string) (string, error) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -61,8 +60,8 @@ func (v Value) Text(what string) (string, error) {
 	}
 }
 
-// ColonText is Text, also for "a:b" that was written without quotes inside
-// braces: YAML takes it for one text, the parser for a key and its value.
+// ColonText is Text that also accepts "a:b" without quotes inside braces: YAML
+// defines it as one text, the parser reads a key and its value.
 func (v Value) ColonText(what, want string) (string, error) {
 	if !v.IsMap() {
 		return v.Text(what)
@@ -97,8 +96,8 @@ type Entry struct {
 	Value
 }
 
-// Entries returns a mapping's keys and values in order. Each key is there once:
-// the parser refuses a second.
+// Entries returns a mapping's keys and values in order. Keys are unique: the
+// parser rejects a duplicate.
 func (v Value) Entries(what string) ([]Entry, error) {
 	m, ok := v.node.(ast.MapNode)
 	if !ok {
@@ -126,7 +125,7 @@ func (v Value) Entries(what string) ([]Entry, error) {
 	return mergeWithOwn(merged, own), nil
 }
 
-// Fields returns a mapping by key and refuses keys that are not listed.
+// Fields returns a mapping by key and rejects keys that are not listed.
 func (v Value) Fields(what string, keys ...string) (map[string]Value, error) {
 	list, err := v.Entries(what)
 	if err != nil {
@@ -144,8 +143,8 @@ func (v Value) Fields(what string, keys ...string) (map[string]Value, error) {
 
 // lineOf returns the line on which a node begins, or 0 where it has none.
 func lineOf(n ast.Node) int {
-	// A block mapping's own token is its first colon, which may stand on a
-	// later line than its first key.
+	// A block mapping's token is its first colon, which may be on a later line
+	// than its first key.
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
 		return lineOf(m.Values[0].Key)
 	}
@@ -158,7 +157,7 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-// kind names what stands where something else was wanted.
+// kind names the type of a node in errors.
 func kind(n ast.Node) string {
 	switch n.(type) {
 	case *ast.SequenceNode:
@@ -166,9 +165,9 @@ func kind(n ast.Node) string {
 	case ast.MapNode:
 		return "keys and values"
 	case *ast.AliasNode, *ast.AnchorNode:
-		return "an anchor or alias, which are not understood here"
+		return "an anchor or alias, which is not supported here"
 	case *ast.TagNode:
-		return "a tag, which is not understood here"
+		return "a tag, which is not supported here"
 	case *ast.NullNode:
 		return "empty"
 	case ast.ScalarNode:
