@@ -32,7 +32,7 @@ func TestComplaints(t *testing.T) {
 		{"deep", "a: " + strings.Repeat("[", 100), "deep:1: more than 32 brackets"},
 		{"wide", strings.Repeat("- ", 200) + "a", "wide:1: item at column 201"},
 		{"unknown", ring + "trafic: []\n", `unknown:6: unknown key "trafic" in the file, want one of name, about, seed`},
-		{"alias", ring + "about: &a x\n", "alias:6: about is an anchor or alias, which are not understood here, want a single value"},
+		{"alias", ring + "about: &a x\n", "alias:6: about is an anchor or alias, which is not supported here, want a single value"},
 		{"noduration", "topology:\n  generate: {kind: ring}\n", "noduration:1: duration 0s, want above 0"},
 		{"duration", "topology:\n  generate: {kind: ring}\nduration: -1ms\n", `duration:3: duration "-1ms", want a span of time such as 10us`},
 		{"ages", "topology:\n  generate: {kind: ring}\nduration: 100000h\n", `ages:3: duration "100000h", want a span of time such as 10us, at most 277h46m40s`},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -100,7 +101,7 @@ func (c *checker) findIsolated() {
 	}
 	// A fabric of a single node is not a fault.
 	if len(ids) > 0 && len(c.f.nodes) > 1 {
-		c.addFinding(Finding{Fault, Isolated, fmt.Sprintf("%d nodes have no link: %s", len(ids), c.someNames(ids)), ids, nil})
+		c.addFinding(Finding{Fault, Isolated, plural.Count(len(ids), "node") + " without links: " + c.someNames(ids), ids, nil})
 	}
 }
 
@@ -135,7 +136,7 @@ func (c *checker) findPartitions() {
 	}
 	var parts []string
 	for i := range first[:min(len(first), 4)] {
-		parts = append(parts, fmt.Sprintf("%d nodes with %s", sizes[i], c.name(first[i])))
+		parts = append(parts, plural.Count(sizes[i], "node")+" with "+c.name(first[i]))
 	}
 	c.addFinding(Finding{Fault, Partitioned, fmt.Sprintf("fabric is partitioned into %d parts: %s", len(first), strings.Join(parts, ", ")), first, nil})
 }
@@ -206,8 +207,8 @@ func (c *checker) findUnevenECMP() {
 	if len(ids) > 0 {
 		slow, fast := example[0], example[1]
 		c.addFinding(Finding{Warning, Uneven, fmt.Sprintf(
-			"%d switches spread flows evenly over links of different rates, for example %s (%s) and %s (%s)",
-			len(ids), c.f.PortName(slow), model.FormatRate(c.f.Port(slow).Rate),
+			"ECMP spreads flows evenly over links of different rates on %s, for example %s (%s) and %s (%s)",
+			c.someNames(ids), c.f.PortName(slow), model.FormatRate(c.f.Port(slow).Rate),
 			c.f.PortName(fast), model.FormatRate(c.f.Port(fast).Rate)), ids, example})
 	}
 }
@@ -229,7 +230,7 @@ func (c *checker) findLossyLinks() {
 	}
 	if len(ports) > 0 {
 		l := &c.f.links[worst]
-		c.addFinding(Finding{Warning, Lossy, fmt.Sprintf("%d links lose packets; the worst is %s (%s lost)",
-			len(ports), c.f.PortName(l.A), model.FormatShare(l.ErrorRate)), nil, ports})
+		c.addFinding(Finding{Warning, Lossy, fmt.Sprintf("packet loss on %s; the worst is %s (%s lost)",
+			plural.Count(len(ports), "link"), c.f.PortName(l.A), model.FormatShare(l.ErrorRate)), nil, ports})
 	}
 }

@@ -225,7 +225,7 @@ func TestRingsDeadlock(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("Check(triangle, clockwise) = %v; want a cycle", found)
 	}
-	const want = "s0:Ethernet4 > s1:Ethernet8 > s2:Ethernet8 > s0:Ethernet4"
+	const want = "of 3 ports: s0 Ethernet4 → s1, s1 Ethernet8 → s2, s2 Ethernet8 → s0;"
 	if !strings.Contains(found[i].Text, want) {
 		t.Errorf("finding %q; want it to name %s", found[i].Text, want)
 	}
@@ -254,7 +254,7 @@ func TestCheckNamesLoops(t *testing.T) {
 	}
 	// h1 and h2 reach h0 no more; h3 is next to it.
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Problem == Unreachable })
-	if i < 0 || !strings.HasPrefix(found[i].Text, "2 ordered host pairs") {
+	if i < 0 || !strings.HasPrefix(found[i].Text, "no route for 2 ordered host pairs") {
 		t.Errorf("Check = %v; want 2 ordered host pairs unreachable", found)
 	}
 }
@@ -271,7 +271,7 @@ func TestHalfOfTheFlowsLoop(t *testing.T) {
 	}
 	for _, want := range []string{
 		"fault: forwarding loop s0 > s1 > s0 for packets to h1",
-		"fault: 1 ordered host pairs lose some of their flows, for example h0 → h1",
+		"fault: no route for some flows of 1 ordered host pair, for example h0 → h1",
 		"warning: 2 of 2 static routes leave the shortest paths, for example s1 forwards packets to",
 	} {
 		if !strings.Contains(text, want) {
@@ -310,12 +310,12 @@ func TestCheckFindsBrokenFabrics(t *testing.T) {
 		text = append(text, f.String())
 	}
 	want := []string{
-		"fault: 1 nodes have no link: alone",
+		"fault: 1 node without links: alone",
 		"fault: fabric is partitioned into 2 parts: 4 nodes with h0, 3 nodes with h2",
-		"fault: 4 ordered host pairs have no route, for example h2 → h0: packets are dropped at h2",
+		"fault: no route for 4 ordered host pairs, for example h2 → h0: packets are dropped at h2",
 		"fault: some hosts cannot reach 0.0.0.0/0",
-		"warning: 2 switches spread flows evenly over links of different rates, for example s0 Ethernet8 → h1 (1 Gb/s) and s0 Ethernet4 → h1 (100 Gb/s)",
-		"warning: 1 links lose packets; the worst is h0 eth1 → s0 (1 % lost)",
+		"warning: ECMP spreads flows evenly over links of different rates on s0, s1, for example s0 Ethernet8 → s1 (1 Gb/s) and s0 Ethernet4 → s1 (100 Gb/s)",
+		"warning: packet loss on 1 link; the worst is h0 eth1 → s0 (1 % lost)",
 	}
 	if !slices.Equal(text, want) {
 		t.Errorf("Check =\n%s\nwant\n%s", strings.Join(text, "\n"), strings.Join(want, "\n"))
@@ -346,7 +346,8 @@ func TestReachEqualsReference(t *testing.T) {
 		}
 		got := 0
 		for _, x := range Check(r) {
-			if n, rest, _ := strings.Cut(x.Text, " "); strings.HasPrefix(rest, "ordered host pairs have no route") {
+			rest, routed := strings.CutPrefix(x.Text, "no route for ")
+			if n, rest, _ := strings.Cut(rest, " "); routed && strings.HasPrefix(rest, "ordered host pair") {
 				for _, c := range n {
 					got = 10*got + int(c-'0')
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -291,12 +292,12 @@ func (c *checker) reportReach() {
 		p    pairs
 		text string
 	}{
-		{c.unroutedPairs, "%d ordered host pairs have no route, for example %s → %s: packets are dropped at %s"},
-		{c.partlyRoutedPairs, "%d ordered host pairs lose some of their flows, for example %s → %s: packets are dropped at %s"},
+		{c.unroutedPairs, "no route for %s, for example %s → %s: packets are dropped at %s"},
+		{c.partlyRoutedPairs, "no route for some flows of %s, for example %s → %s: packets are dropped at %s"},
 	} {
 		if p := what.p; p.n > 0 {
 			c.addFinding(Finding{
-				Fault, Unreachable, fmt.Sprintf(what.text, p.n, c.name(p.src), c.name(p.dst), c.name(p.stops)),
+				Fault, Unreachable, fmt.Sprintf(what.text, plural.Count(p.n, "ordered host pair"), c.name(p.src), c.name(p.dst), c.name(p.stops)),
 				[]model.NodeID{p.src, p.dst, p.stops},
 				nil,
 			})

@@ -131,6 +131,6 @@ func nearest(name string, known []string) string {
 		return ""
 	}
 	return "; did you mean " + slices.MinFunc(known, func(a, b string) int {
-		return fileerror.Distance(name, a) - fileerror.Distance(name, b)
+		return fileerror.EditDistance(name, a) - fileerror.EditDistance(name, b)
 	}) + "?"
 }

@@ -78,7 +78,7 @@ const unreachable = ^uint16(0)
 // ErrLoop by those about a packet that returns to a node it has passed.
 var (
 	ErrNoRoute = errors.New("no route")
-	ErrLoop    = errors.New("routing loop")
+	ErrLoop    = errors.New("forwarding loop")
 )
 
 // Fabric returns the fabric the routes are for.

@@ -221,8 +221,8 @@ func TestECMPSpreadsFlows(t *testing.T) {
 }
 
 // TestNoHashPolarization takes flows that differ in their source port alone, as
-// those between two hosts do, and wants the choices of the ToR and of the leaf
-// to be independent, whatever the fabric's seed.
+// those between two hosts do, and checks that the choices of the ToR and of the
+// leaf are independent for every seed of the fabric.
 func TestNoHashPolarization(t *testing.T) {
 	f := must(FatTree(8, DefaultLinks()))
 	dst := f.Node(id(t, f, "h127")).IPv4

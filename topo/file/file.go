@@ -53,12 +53,12 @@ type Error = fileerror.Error
 func Read(path string) (*Document, error) {
 	in, err := os.Open(path)
 	if err != nil {
-		return nil, fileerror.System(path, err)
+		return nil, fileerror.FromOS(path, err)
 	}
 	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxSize+1))
 	if err != nil {
-		return nil, fileerror.System(path, err)
+		return nil, fileerror.FromOS(path, err)
 	}
 	return Parse(path, data)
 }

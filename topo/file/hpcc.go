@@ -200,7 +200,7 @@ func appendHPCC(b []byte, f *topo.Fabric) ([]byte, error) {
 func ReadHPCCRoutes(path string, f *topo.Fabric) ([]topo.Override, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fileerror.System(path, err)
+		return nil, fileerror.FromOS(path, err)
 	}
 	return ParseHPCCRoutes(path, data, f)
 }

@@ -56,7 +56,7 @@ func Parse(name string, data []byte, what string) (root Value, err error) {
 	if body == nil {
 		return Value{}, fileerror.Errorf(name, 1, "file is empty, want %s", what)
 	}
-	return Value{Place: fileerror.Place{File: name, Line: max(lineOf(body), 1)}, node: body}, nil
+	return Value{Position: fileerror.Position{File: name, Line: max(lineOf(body), 1)}, node: body}, nil
 }
 
 func checkDepth(name string, tokens token.Tokens) error {

@@ -11,7 +11,7 @@ import (
 
 // Value is a part of a document and its position.
 type Value struct {
-	fileerror.Place
+	fileerror.Position
 	node ast.Node
 	key  int // line of its key, if any
 
@@ -20,7 +20,7 @@ type Value struct {
 }
 
 // KeyPosition returns the position of v's key, which may be on an earlier line.
-func (v Value) KeyPosition() fileerror.Place { return fileerror.Place{File: v.File, Line: v.key} }
+func (v Value) KeyPosition() fileerror.Position { return fileerror.Position{File: v.File, Line: v.key} }
 
 // IsMap reports whether v is a mapping.
 func (v Value) IsMap() bool { _, is := v.node.(ast.MapNode); return is }
