@@ -22,7 +22,7 @@ import (
 
 // Place is where in a file something stands. It is zero for what was made in
 // Go.
-type Place = fileerror.Place
+type Place = fileerror.Position
 
 // origin is embedded in those structs and remembers where the mapping and its
 // keys stood, so that what is found wrong later can still be placed.
@@ -158,7 +158,7 @@ func decodeFields(v tree.Value, fields map[string]any, order []string, what stri
 	if err != nil {
 		return nil, err
 	}
-	from := &origin{Place: v.Place, keys: make(map[string]int, len(list))}
+	from := &origin{Place: v.Position, keys: make(map[string]int, len(list))}
 	for _, e := range list {
 		field, ok := fields[e.Key]
 		if !ok {

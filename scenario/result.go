@@ -36,7 +36,7 @@ type Result struct {
 	Telemetry     *Telemetry `json:"telemetry,omitempty"` // nil where no switch runs a program
 
 	// Diagnoses is what came of the agents' complaints, the gravest first.
-	Diagnoses  []diagnose.Named `json:"diagnoses"`
+	Diagnoses  []diagnose.VerdictView `json:"diagnoses"`
 	Complaints *Complaints      `json:"complaints,omitempty"` // nil where no agent listens
 
 	Summary report.Summary `json:"summary"`

@@ -65,7 +65,7 @@ type managementSpec struct {
 }
 
 func defaultManagement() managementSpec {
-	d := simhost.DefaultMgmt()
+	d := simhost.DefaultManagementConfig()
 	return managementSpec{Delay: d.Delay, Jitter: d.Jitter, Loss: share(d.Loss), Reorder: d.Reorder}
 }
 

@@ -18,12 +18,12 @@ type Error = fileerror.Error
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fileerror.System(path, err)
+		return nil, fileerror.FromOS(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
-		return nil, fileerror.System(path, err)
+		return nil, fileerror.FromOS(path, err)
 	}
 	if int64(len(data)) > most {
 		return nil, &Error{File: path, Msg: fmt.Sprintf("more than %v, want less", model.Bytes(most))}
