@@ -51,7 +51,7 @@ var diagnoseSuite = Suite{
 					panic("bench: the same chunks were good before: " + err.Error())
 				}
 				g := provenance.Build(all, in.victim, f)
-				said = doctor.Diagnose(diagnose.Complaint{Event: in.event, Victim: in.victim}, all, g)[0].Anomaly
+				said = doctor.Diagnose(diagnose.Detection{Event: in.event, Victim: in.victim}, all, g)[0].Anomaly
 			}
 		})
 		if err != nil {

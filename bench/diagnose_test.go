@@ -64,7 +64,7 @@ func BenchmarkDiagnose(b *testing.B) {
 			}
 		}},
 		{"build", func() { provenance.Build(e, in.victim, f) }},
-		{"diagnose", func() { doctor.Diagnose(diagnose.Complaint{Event: in.event, Victim: in.victim}, e, g) }},
+		{"diagnose", func() { doctor.Diagnose(diagnose.Detection{Event: in.event, Victim: in.victim}, e, g) }},
 	} {
 		b.Run(step.name, func(b *testing.B) {
 			runtime.LockOSThread()

@@ -186,11 +186,11 @@ func pack(rows []byte, size int) (all [][]byte, err error) {
 	w.Begin(make([]byte, size))
 	for ; len(rows) > 0; rows = rows[rowSize:] {
 		r := dta.Report{Primitive: dta.KeyWrite, Redundancy: 1, Key: rows[:keySize], Data: rows[keySize:rowSize]}
-		err := w.Add(&r)
+		err := w.AddReport(&r)
 		if err == dta.ErrFull {
 			all = append(all, w.Finish())
 			w.Begin(make([]byte, size))
-			err = w.Add(&r)
+			err = w.AddReport(&r)
 		}
 		if err != nil {
 			return nil, err

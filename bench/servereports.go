@@ -267,13 +267,13 @@ func (p *player) send(r *recorded, shift model.Time, turn, copied int) error {
 		w.Begin(p.buf[r.from])
 		p.open[r.from] = true
 	}
-	if w.Add(&rep) != nil { // no room left
+	if w.AddReport(&rep) != nil { // no room left
 		if err := p.flush(r.from); err != nil {
 			return err
 		}
 		w.Begin(p.buf[r.from])
 		p.open[r.from] = true
-		if err := w.Add(&rep); err != nil {
+		if err := w.AddReport(&rep); err != nil {
 			return fmt.Errorf("report of %d bytes: %w", len(rep.Data), err)
 		}
 	}

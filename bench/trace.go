@@ -162,7 +162,7 @@ func newMirrored(open int) (*mirrored, error) {
 			b = ip.AppendTo(b)
 			b = packet.TCP{SrcPort: key.SrcPort, DstPort: key.DstPort, Flags: uint16(packet.ACK)}.AppendTo(b)
 			b = append(b, make([]byte, 128-len(b))...)
-			m := mirror.Mirror{Why: mirror.Sample, Switch: at.Node, In: at.In, Out: at.Out, Length: 1500, Frame: b}
+			m := mirror.Mirror{Reasons: mirror.Sample, Switch: at.Node, In: at.In, Out: at.Out, Length: 1500, Frame: b}
 			s.ways[i][hop] = m.AppendTo(nil)
 		}
 	}

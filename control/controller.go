@@ -202,7 +202,7 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	cfg.Causes.Drawn = func(ev poll.Event, g *provenance.Graph) {
 		c.drawings.addDrawing(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
 	}
-	cfg.Causes.Ask = func(_ model.Time, who diagnose.Complaint) { devices.PollFlow(who.Victim) }
+	cfg.Causes.Ask = func(_ model.Time, who diagnose.Detection) { devices.PollFlow(who.Victim) }
 	c.causes, e = rootcause.New(cfg.Causes)
 	err = errors.Join(err, e)
 	c.desk, e = probe.NewDesk(cfg.Probes, cfg.Intent, devices)

@@ -35,7 +35,7 @@ func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	if at == 0 {
 		at = now // the prototype's do not say
 	}
-	c.RequestDiagnosis(now, rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: p.Event, Victim: p.Flow}})
+	c.RequestDiagnosis(now, rootcause.Complaint{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (c *Controller) shouldRecord(v *diagnose.Verdict) bool {
 		clear(c.lastVerdict)
 		known = false
 	}
-	return !known || v.At.Sub(last.at) >= repeatAfter || v.Standing
+	return !known || v.At.Sub(last.at) >= repeatAfter || v.Persistent
 }
 
 // notifyVerdict lets who complained hear.
@@ -125,16 +125,16 @@ const certainConfidence = 0.5
 
 // verdictEvidence is what a verdict means for an incident.
 func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Evidence {
-	named := v.Named(c.fabric)
+	named := v.View(c.fabric)
 	e := incident.Evidence{
 		At: c.now, From: v.At, Source: anomaly.Epochs, Sure: v.Confidence >= certainConfidence,
-		Place: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, Loop: v.Loop,
+		Place: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, Loop: v.DeadlockCycle,
 		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
 	}
 	for _, k := range v.Culprits {
 		e.Culprits = append(e.Culprits, k.Flow)
 	}
-	for _, p := range append(append([]model.Port{v.Initial}, v.Path...), v.Loop...) {
+	for _, p := range append(append([]model.Port{v.Initial}, v.Path...), v.DeadlockCycle...) {
 		if q := c.fabric.Port(p); q != nil {
 			e.Extent = append(e.Extent, p.Node, q.Peer.Node)
 		}
@@ -166,7 +166,7 @@ func (c *Controller) wasBrief(v *diagnose.Verdict) bool {
 
 // diagnosisRecord is a verdict as it is kept and shown.
 func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diagnosis {
-	n := v.Named(c.fabric)
+	n := v.View(c.fabric)
 	r := record.Diagnosis{
 		Time: c.wallTime(v.At), ID: id, Anomaly: v.Anomaly.String(), RootCause: v.Cause.String(), Victim: v.Victim, Confidence: v.Confidence,
 	}
@@ -175,7 +175,7 @@ func (c *Controller) diagnosisRecord(id string, v *diagnose.Verdict) record.Diag
 	}
 	b := api.DiagnosisBody{
 		CauseDetail: v.Detail.String(), Culprits: []api.Participant{}, Spreaders: c.flowRefs(v.Spreaders), Victims: c.flowRefs(v.Victims),
-		PFCPath: c.portRefs([]api.PortRef{}, v.Path), DeadlockCycle: c.portRefs([]api.PortRef{}, v.Loop), Persistent: v.Standing,
+		PFCPath: c.portRefs([]api.PortRef{}, v.Path), DeadlockCycle: c.portRefs([]api.PortRef{}, v.DeadlockCycle), Persistent: v.Persistent,
 		Evidence: n.Evidence, Remedy: v.Remedy, Switches: v.Switches, Telemetry: int64(v.Telemetry),
 		PollingNs: int64(v.Times.Polling), CollectionNs: int64(v.Times.Collection), AnalysisNs: int64(v.Times.Analysis),
 		Graph: api.Graph{Ports: []api.GraphPort{}, Flows: []api.GraphFlow{}, Edges: []api.GraphEdge{}},
@@ -219,7 +219,7 @@ func (c *Controller) fillGraph(out *api.Graph, d *drawing.Drawing, v *diagnose.V
 		out.Ports = append(out.Ports, api.GraphPort{
 			ID: p.ID, Node: p.Node, Port: p.Port, Priority: p.Priority, Peer: p.Peer, ToHost: p.ToHost,
 			Packets: p.Packets, PausedPackets: p.Paused, DepthPackets: p.Depth, PauseFrames: p.PauseFrames, Paused: p.Stands,
-			InPath: slices.Contains(v.Path, at), InCycle: slices.Contains(v.Loop, at), Initial: v.Initial == at, Level: p.Level,
+			InPath: slices.Contains(v.Path, at), InCycle: slices.Contains(v.DeadlockCycle, at), Initial: v.Initial == at, Level: p.Level,
 		})
 	}
 	for i := range d.Flows {

@@ -65,9 +65,9 @@ func (h *livenessTable) lastReport(id model.NodeID) (at model.Time) {
 
 // list tells of all switches and kinds that were heard.
 func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
-	list := make([]api.ReportAge, 0, len(h.at))
-	for id := range h.at {
-		for k, at := range h.at[id] {
+	list := make([]api.ReportAge, 0, len(h.lastSeen))
+	for id := range h.lastSeen {
+		for k, at := range h.lastSeen[id] {
 			if at != 0 {
 				list = append(list, api.ReportAge{
 					Switch: h.fabric.Node(model.NodeID(id)).Name, Source: Kind(k).String(),
@@ -81,7 +81,7 @@ func (h *livenessTable) snapshot(now model.Time) []api.ReportAge {
 
 // AddLiveness fills in what is heard of switches, source by source. One that was heard
 // and has fallen silent makes the health degraded.
-func (v *View) Hear(h *api.Health) {
+func (v *View) AddLiveness(h *api.Health) {
 	v.requested.Store(true)
 	h.ReportAges = *v.liveness.Load()
 	h.Sources, h.Silent = []api.SourceHealth{}, []string{}

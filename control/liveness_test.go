@@ -28,7 +28,7 @@ func TestEveryReportIsHeard(t *testing.T) {
 	e := epoch.Chunk{Header: epoch.Header{Switch: sw[3], EpochLength: time.Millisecond}, Total: 1}
 	h.markAlive(second, Flowset, sw[0])
 	h.markReporter(2*second, Mirror, m.AppendTo(nil))
-	h.markReporter(3*second, Label, l.AppendWith(nil, label.Item{Switch: sw[2]}, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop}))
+	h.markReporter(3*second, Label, l.AppendWithLabel(nil, label.Item{Switch: sw[2]}, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop}))
 	h.markReporter(4*second, Epoch, e.AppendTo(nil))
 	m.Switch = f.Hosts()[0]
 	h.markReporter(4*second, Mirror, m.AppendTo(nil))

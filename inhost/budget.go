@@ -12,9 +12,9 @@ type Budget struct {
 	Rate  model.Rate
 	Burst model.Bytes
 
-	// spent is when all that was taken is paid for at the rate: the bucket is
+	// fullAt is when all that was taken is paid for at the rate: the bucket is
 	// full at that time, and empty as long before it as the burst lasts.
-	spent model.Time
+	fullAt model.Time
 }
 
 // Wait is how long something of a size must wait from now on: 0 if there is
@@ -23,17 +23,17 @@ func (b *Budget) Wait(now model.Time, size model.Bytes) time.Duration {
 	if b.Rate <= 0 {
 		return 0
 	}
-	return max(b.spent.Sub(now)-b.last(max(b.Burst-size, 0)), 0)
+	return max(b.fullAt.Sub(now)-b.duration(max(b.Burst-size, 0)), 0)
 }
 
-// Take spends a size. Ask Wait first.
-func (b *Budget) Take(now model.Time, size model.Bytes) {
+// Spend spends a size. Ask Wait first.
+func (b *Budget) Spend(now model.Time, size model.Bytes) {
 	if b.Rate > 0 {
-		b.spent = max(b.spent, now).Add(b.last(size))
+		b.fullAt = max(b.fullAt, now).Add(b.duration(size))
 	}
 }
 
-// last is how long bytes last at the rate.
-func (b *Budget) last(size model.Bytes) time.Duration {
+// duration is how long bytes last at the rate.
+func (b *Budget) duration(size model.Bytes) time.Duration {
 	return time.Duration(float64(size) * 8e9 / float64(b.Rate))
 }

@@ -99,7 +99,7 @@ func (x *session) listen(Options) error {
 	c := &clinic{x: x}
 	cfg := rootcause.DefaultConfig(x.net.Intent())
 	cfg.Complaints = 1 << 16
-	cfg.Ask = func(_ model.Time, who diagnose.Complaint) { c.agents.PollFlow(who.Victim) }
+	cfg.Ask = func(_ model.Time, who diagnose.Detection) { c.agents.PollFlow(who.Victim) }
 	var err error
 	if c.watch, err = rootcause.New(cfg); err != nil {
 		return err
@@ -127,9 +127,9 @@ func (x *session) listen(Options) error {
 // complain takes a complaint of an agent.
 func (c *clinic) complain(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
-	stopped := known && simhost.Stopped(c.x.net.Host(src), t.Poll.Flow)
-	who := diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Measured, Underway: t.Reason == agent.Age}
-	_ = c.watch.Complain(c.x.clock(c.x.net.Now()), rootcause.Complaint{Complaint: who, At: at}) // what finds no room is counted
+	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)
+	who := diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}
+	_ = c.watch.Complain(c.x.clock(c.x.net.Now()), rootcause.Complaint{Detection: who, At: at}) // what finds no room is counted
 }
 
 // hearing passes reports on to the watch, and everything to a sink.
@@ -163,7 +163,7 @@ func (x *session) settle() {
 	}
 	x.clinic.agents.Stop()
 	if x.clinic.mgmt != nil {
-		x.clinic.mgmt.Settle(x.hosts)
+		x.clinic.mgmt.Drain(x.hosts)
 	}
 	x.clinic.verdicts = append(x.clinic.verdicts, x.clinic.watch.Flush()...)
 }
@@ -178,8 +178,8 @@ type Complaints struct {
 }
 
 // diagnoses are the verdicts, by name.
-func (x *session) diagnoses() (list []diagnose.Named, _ *Complaints) {
-	list = []diagnose.Named{}
+func (x *session) diagnoses() (list []diagnose.VerdictView, _ *Complaints) {
+	list = []diagnose.VerdictView{}
 	c := x.clinic
 	if c == nil {
 		return list, nil
@@ -191,7 +191,7 @@ func (x *session) diagnoses() (list []diagnose.Named, _ *Complaints) {
 		sum.Polling, sum.Collection = max(sum.Polling, t.Polling), max(sum.Collection, t.Collection)
 	}
 	for _, v := range diagnose.Merge(c.verdicts) {
-		list = append(list, v.Named(x.fabric))
+		list = append(list, v.View(x.fabric))
 	}
 	return list, sum
 }

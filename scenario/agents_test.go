@@ -230,11 +230,11 @@ func TestForkFindsTheIncast(t *testing.T) {
 		t.Fatalf("no diagnosis of %v", r.Complaints)
 	}
 	d := r.Diagnoses[0]
-	if d.Anomaly != anomaly.PFCBackpressure || d.Cause != anomaly.ContendingFlows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.NamedFlow{Src: "h0", Dst: "h3"}) || r.Verdict != Faulty {
+	if d.Anomaly != anomaly.PFCBackpressure || d.Cause != anomaly.ContendingFlows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.FlowView{Src: "h0", Dst: "h3"}) || r.Verdict != Faulty {
 		t.Errorf("%v: %s; want pauses that spread from s9 to h2, and faulty", r.Verdict, d.Sentence())
 	}
 	for _, from := range []string{"h1", "h4", "h5", "h6", "h7"} {
-		if !slices.ContainsFunc(d.Culprits, func(c diagnose.NamedPart) bool { return c.Src == from && c.Dst == "h2" }) {
+		if !slices.ContainsFunc(d.Culprits, func(c diagnose.CulpritView) bool { return c.Src == from && c.Dst == "h2" }) {
 			t.Errorf("culprits %v; want %s>h2 among them", d.Culprits, from)
 		}
 	}
@@ -255,7 +255,7 @@ func TestForkFindsTheDeadlock(t *testing.T) {
 		t.Fatalf("no diagnosis of %v", r.Complaints)
 	}
 	d := r.Diagnoses[0]
-	if d.Anomaly != anomaly.DeadlockInLoop || !d.Standing || len(d.Loop) != 3 || d.Fault == nil || d.Cause != anomaly.ContendingFlows {
+	if d.Anomaly != anomaly.DeadlockInLoop || !d.Persistent || len(d.DeadlockCycle) != 3 || d.Fault == nil || d.Cause != anomaly.ContendingFlows {
 		t.Errorf("%s; want a standing circle of three ports, and the route behind it", d.Sentence())
 	}
 }

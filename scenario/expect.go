@@ -165,7 +165,7 @@ func (p *expectSpec) add(e tree.Entry, group string) error {
 	if err != nil {
 		return e.Errorf("%s %q, want %v", e.Key, text, err)
 	}
-	p.list = append(p.list, Expectation{Place: e.Place, Group: group, Figure: e.Key, Want: c})
+	p.list = append(p.list, Expectation{Place: e.Position, Group: group, Figure: e.Key, Want: c})
 	return nil
 }
 

@@ -107,19 +107,19 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 }
 
 // matches tells whether a diagnosis is as expected.
-func (w *ExpectedDiagnosis) matches(n *diagnose.Named, x *session) bool {
+func (w *ExpectedDiagnosis) matches(n *diagnose.VerdictView, x *session) bool {
 	switch {
 	case w.Anomaly != "" && w.Anomaly != n.Anomaly.String(),
 		w.Cause != "" && w.Cause != n.Cause.String(),
 		w.Detail != "" && w.Detail != n.Detail.String(),
-		w.Standing != nil && *w.Standing != n.Standing:
+		w.Standing != nil && *w.Standing != n.Persistent:
 		return false
 	}
 	if w.Initial != nil && (n.Initial == nil || n.Initial.Port != w.Initial.Port || n.Initial.Node != x.fabric.Node(w.Initial.Node).Name) {
 		return false
 	}
 	for _, c := range w.Culprits {
-		if !slices.ContainsFunc(n.Culprits, func(p diagnose.NamedPart) bool { return p.String() == c }) {
+		if !slices.ContainsFunc(n.Culprits, func(p diagnose.CulpritView) bool { return p.String() == c }) {
 			return false
 		}
 	}
@@ -144,7 +144,7 @@ func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 	for i := range x.s.ExpectDiagnoses {
 		w := &x.s.ExpectDiagnoses[i]
 		j := Judged{What: fmt.Sprintf("diagnosis %d", i+1), Want: w.Text, Got: got}
-		if at := slices.IndexFunc(r.Diagnoses, func(n diagnose.Named) bool { return w.matches(&n, x) }); at >= 0 {
+		if at := slices.IndexFunc(r.Diagnoses, func(n diagnose.VerdictView) bool { return w.matches(&n, x) }); at >= 0 {
 			j.Got, j.Met = short(&r.Diagnoses[at]), true
 		}
 		list = append(list, j)
@@ -153,7 +153,7 @@ func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 }
 
 // short is a diagnosis in a few words.
-func short(n *diagnose.Named) string {
+func short(n *diagnose.VerdictView) string {
 	text := fmt.Sprintf("%v %v %v", n.Anomaly, n.Cause, n.Detail)
 	if n.Initial != nil {
 		text += fmt.Sprintf(" at %s>%s", n.Initial.Node, n.Initial.Peer)

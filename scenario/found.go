@@ -55,7 +55,7 @@ type foundList struct {
 }
 
 func (p *foundList) decode(v tree.Value, what string) error {
-	p.Place, p.given = v.Place, true
+	p.Place, p.given = v.Position, true
 	if text, err := v.Text(what); err == nil && text == "none" {
 		return nil
 	}

@@ -51,7 +51,7 @@ func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 		s.Agents = DefaultAgents()
 		s.Agents.Hosts, s.Agents.Limit = setup.Agents, setup.Threshold
 		s.Telemetry = append(s.Telemetry, epochProgram(setup.Epoch))
-		d := simhost.DefaultMgmt()
+		d := simhost.DefaultManagementConfig()
 		s.Management = Management{Delay: d.Delay, Jitter: d.Jitter}
 	}
 	if d := setup.Down; d != nil {

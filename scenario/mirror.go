@@ -28,7 +28,7 @@ type mirrorSpec struct {
 
 func defaultMirror() *mirrorSpec {
 	c := mirror.DefaultConfig()
-	return &mirrorSpec{Flags: c.Flags, Every: int(c.Every), Debug: c.Debug, Protocol: c.Protocol, Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists)}
+	return &mirrorSpec{Flags: c.TCPFlags, Every: int(c.SampleOneIn), Debug: c.DebugMask, Protocol: c.Protocol, Truncate: c.Truncate, Rate: c.Rate, Burst: c.Burst, Lists: uint16(c.Lists)}
 }
 
 func (s *mirrorSpec) program(p *Program) error {
@@ -36,7 +36,7 @@ func (s *mirrorSpec) program(p *Program) error {
 	if s.Every < 0 || s.Every > 1<<31 {
 		return fmt.Errorf("every %d, want 0 for none or one in up to %d", s.Every, 1<<31)
 	}
-	cfg.Flags, cfg.Every, cfg.Debug, cfg.Protocol = s.Flags, uint32(s.Every), s.Debug, s.Protocol
+	cfg.TCPFlags, cfg.SampleOneIn, cfg.DebugMask, cfg.Protocol = s.Flags, uint32(s.Every), s.Debug, s.Protocol
 	cfg.Truncate, cfg.Rate, cfg.Burst, cfg.Lists = s.Truncate, s.Rate, s.Burst, uint32(s.Lists)
 	for i := range s.Rules {
 		rule, err := s.Rules[i].rule()
@@ -78,7 +78,7 @@ type ruleSpec struct {
 }
 
 func (s *ruleSpec) rule() (r mirror.Rule, err error) {
-	r = mirror.Rule{Name: s.Name, Priority: s.Priority, Outer: s.Outer, Every: uint32(s.Every), Skip: s.Skip}
+	r = mirror.Rule{Name: s.Name, Priority: s.Priority, Outer: s.Outer, OneIn: uint32(s.Every), Skip: s.Skip}
 	if s.Every < 0 || s.Every > 1<<31 {
 		return r, fmt.Errorf("every %d, want one in up to %d", s.Every, 1<<31)
 	}
@@ -117,7 +117,7 @@ func readNumber[T uint8 | uint16](s string, bits int, into *T) error {
 	return err
 }
 
-func readOctet(s string, into *mirror.Octet) error {
+func readOctet(s string, into *mirror.OptionalByte) error {
 	into.Set = true
 	return readNumber(s, 8, &into.Value)
 }
@@ -133,7 +133,7 @@ func readPrefix(s string, into *netip.Prefix) error {
 	return err
 }
 
-func readRange(s string, into *mirror.Range) error {
+func readRange(s string, into *mirror.PortRange) error {
 	lo, hi, found := strings.Cut(s, "-")
 	if !found {
 		hi = lo

@@ -90,14 +90,14 @@ func TestMirrorRules(t *testing.T) {
 	}
 	want := rules.Rule{
 		Name: "web", Priority: 3, EtherType: 0x800, Src: netip.MustParsePrefix("10.0.0.0/8"), Dst: netip.MustParsePrefix("10.1.2.3/32"), Proto: model.TCP,
-		SrcPorts: rules.Range{Lo: 1024, Hi: 65535}, DstPorts: rules.Range{Lo: 80, Hi: 80}, TCPFlags: 2, TCPMask: 0x12, DSCP: 26, DSCPMask: 63, InPorts: []model.PortID{1, 2}, Every: 10,
+		SrcPorts: rules.PortRange{Lo: 1024, Hi: 65535}, DstPorts: rules.PortRange{Lo: 80, Hi: 80}, TCPFlags: 2, TCPMask: 0x12, DSCP: 26, DSCPMask: 63, InPorts: []model.PortID{1, 2}, OneIn: 10,
 	}
 	got, err := spec.rule()
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); err != nil || diff != "" {
 		t.Errorf("rule %+v: %v\n%s", spec, err, diff)
 	}
 	ping := ruleSpec{VLAN: "12", ICMPType: "8", ICMPCode: "0"}
-	if got, err := ping.rule(); err != nil || got.VLAN != 12 || got.ICMPType != (rules.Octet{Value: 8, Set: true}) || got.ICMPCode != (rules.Octet{Set: true}) {
+	if got, err := ping.rule(); err != nil || got.VLAN != 12 || got.ICMPType != (rules.OptionalByte{Value: 8, Set: true}) || got.ICMPCode != (rules.OptionalByte{Set: true}) {
 		t.Errorf("rule %+v: %+v, %v", ping, got, err)
 	}
 	for name, bad := range map[string]ruleSpec{

@@ -113,16 +113,16 @@ type labelSpec struct {
 
 func defaultLabels() *labelSpec {
 	c := label.DefaultConfig()
-	return &labelSpec{Interval: c.Interval, Rest: c.Rest, Odds: labelOdds{func(int) label.Odds { return c.Odds }}, MaxHop: c.MaxHop}
+	return &labelSpec{Interval: c.Interval, Rest: c.MinInterval, Odds: labelOdds{func(int) label.Probability { return c.Probability }}, MaxHop: c.MaxHop}
 }
 
 func (s *labelSpec) program(p *Program) error {
 	cfg := label.DefaultConfig()
-	cfg.Interval, cfg.Rest, cfg.MaxHop = s.Interval, s.Rest, s.MaxHop
+	cfg.Interval, cfg.MinInterval, cfg.MaxHop = s.Interval, s.Rest, s.MaxHop
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	cfg.Odds = s.Odds.of(int(s.MaxHop))
+	cfg.Probability = s.Odds.of(int(s.MaxHop))
 	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
 		cfg := cfg
 		cfg.Seed, cfg.List = g.Seed, g.List
@@ -133,17 +133,17 @@ func (s *labelSpec) program(p *Program) error {
 
 // labelOdds are "always", "linear", "timed" (the paper's F1, F2 and F3), or a
 // list of shares for 0, 1, 2 … labels.
-type labelOdds struct{ of func(maxHop int) label.Odds }
+type labelOdds struct{ of func(maxHop int) label.Probability }
 
 func (p *labelOdds) decode(v tree.Value, what string) error {
 	if name, err := v.Text(what); err == nil {
 		switch strings.ToLower(name) {
 		case "always":
-			p.of = func(int) label.Odds { return label.Always() }
+			p.of = func(int) label.Probability { return label.ProbabilityF1() }
 		case "linear":
-			p.of = label.Linear
+			p.of = label.ProbabilityF2
 		case "timed":
-			p.of = func(maxHop int) label.Odds { return label.Timed(label.Linear(maxHop)) }
+			p.of = func(maxHop int) label.Probability { return label.GrowWithTime(label.ProbabilityF2(maxHop)) }
 		default:
 			return v.Errorf("%s %q, want always, linear, timed or a list of shares", what, name)
 		}
@@ -157,10 +157,10 @@ func (p *labelOdds) decode(v tree.Value, what string) error {
 	for i, s := range shares {
 		list[i] = float64(s)
 	}
-	odds, err := label.Table(list...)
+	odds, err := label.ProbabilityTable(list...)
 	if err != nil {
 		return v.Errorf("%s: %s", what, trimRoom(err))
 	}
-	p.of = func(int) label.Odds { return odds }
+	p.of = func(int) label.Probability { return odds }
 	return nil
 }

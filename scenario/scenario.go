@@ -123,7 +123,7 @@ func (s *Scenario) fabric() *topo.Fabric {
 type Management struct {
 	Place Place
 
-	// A network of its own; simhost.Mgmt says what the fields mean.
+	// A network of its own; simhost.ManagementConfig says what the fields mean.
 	Delay, Jitter time.Duration
 	Loss          float64
 	Reorder       bool
@@ -157,7 +157,7 @@ const maxSize = 64 << 20
 func Read(path string) (*Scenario, error) {
 	data, err := readFile(path)
 	if err != nil {
-		return nil, fileerror.System(path, err)
+		return nil, fileerror.FromOS(path, err)
 	}
 	return Parse(path, data)
 }

@@ -135,7 +135,7 @@ func (x *session) measure(o Options) error {
 			if p.Switches != nil && !slices.Contains(p.Switches, id) {
 				continue
 			}
-			one, err := p.New(dev, Given{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), Room: simhost.Room(cfg.Carrier)})
+			one, err := p.New(dev, Given{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), Room: simhost.MaxReportData(cfg.Carrier)})
 			if err != nil {
 				return wrap(p.Place, fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
 			}
@@ -166,7 +166,7 @@ func (x *session) carrier(sink simhost.Sink) (simhost.Carrier, error) {
 	if m.InBand {
 		return simhost.NewInBand(x.net, simhost.InBandConfig{Collector: m.Collector, Priority: m.Priority, Control: m.Unpaused}, sink)
 	}
-	return simhost.NewManagement(x.net, simhost.Mgmt{
+	return simhost.NewManagement(x.net, simhost.ManagementConfig{
 		Delay: m.Delay, Jitter: m.Jitter, Loss: m.Loss, Reorder: m.Reorder, Seed: x.s.Seed,
 	}, sink)
 }
@@ -194,7 +194,7 @@ func (x *session) telemetry() *Telemetry {
 		s := h.Stats()
 		t.Reports += s.Reports
 		t.Delivered += s.Delivered
-		t.Underway += s.Waiting + s.Underway
+		t.Underway += s.Pending + s.InFlight
 		t.Datagrams += s.Datagrams
 		t.Bytes += s.Bytes
 		for why, n := range s.Lost {

@@ -131,7 +131,7 @@ type ref struct {
 }
 
 func (p *ref) decode(v tree.Value, what string) (err error) {
-	p.Place = v.Place
+	p.Place = v.Position
 	p.text, err = v.ColonText(what, "a name")
 	p.text = strings.TrimSpace(p.text)
 	return err

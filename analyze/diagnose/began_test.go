@@ -10,11 +10,11 @@ import (
 )
 
 // TestWhatBeganALoopCameBeforeIt: a circle that closed 100 µs ago and waits for
-// nothing outside any more. A host of its way paused its port at some time.
+// concludeNothing outside any more. A host of its way paused its port at some time.
 func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		first, ended time.Duration // ago; ended 0: not yet
-		queued       uint64        // of the circle, at that port
+		first, ended time.Duration // ageAtPoll; ended 0: not yet
+		queued       uint64        // index the circle, at that port
 		want         anomaly.RootCause
 	}{
 		"shortly before":       {first: 250 * µs, ended: 120 * µs, want: anomaly.HostInjection},
@@ -54,7 +54,7 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 func TestDeepQueueAfterARelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		queued uint64
-		deep   time.Duration // since when; 0: not told
+		deep   time.Duration // packetWindowStart when; 0: not told
 		want   anomaly.Type
 	}{
 		"what is in it is younger":       {150 * kb, 0, anomaly.FlowContention},
@@ -80,7 +80,7 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 }
 
 // TestStoppedAfterARelease: the queue in which the victim waits was let go 60 µs
-// ago. The next was let go just now: only if it was stopped before the first was
+// ageAtPoll. The next was let go just now: only if it was stopped before the first was
 // let go, what is behind it is a reason for the victim's waiting.
 func TestStoppedAfterARelease(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -125,7 +125,7 @@ func TestPauseThatFewMet(t *testing.T) {
 		e := &b.reports[b.id("s0")].PortEpochs[0]
 		e.Packets, e.Paused, e.PausedDepth = 1000, uint32(tc.paused), tc.paused*tc.depth
 		m := b.matching("h0>h4")
-		if got := m.keptBack(b.node(m, "s0>s1")); got != tc.want {
+		if got := m.pausesHeldBacklog(b.node(m, "s0>s1")); got != tc.want {
 			t.Errorf("pauses that %s met: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -138,7 +138,7 @@ func TestDeepForAMoment(t *testing.T) {
 		b.queue("s2>h4", 0)
 		b.wave("s2>h4", 150*µs, lasted, 60*kb)
 		m := b.matching("h0>h4")
-		if got := m.deepBefore(b.node(m, "s2>h4"), 100*µs); got != want {
+		if got := m.congestedInLeadUp(b.node(m, "s2>h4"), 100*µs); got != want {
 			t.Errorf("deep for %v: %v, want %v", lasted, got, want)
 		}
 	}
@@ -149,8 +149,8 @@ func TestDeepForAMoment(t *testing.T) {
 func TestShortPauseOfAFullQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind      uint64
-		first, time time.Duration // since the first pause; of all pauses
-		began       time.Duration // of the last, if it is another; it stands
+		first, time time.Duration // packetWindowStart the first pause; of all pauses
+		began       time.Duration // index the last, if it is another; it stands
 		stands      bool
 		want        string
 	}{
@@ -184,11 +184,11 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 }
 
 // TestPausedBesideAnOverfullQueue: the victim waits in an overfull queue, and in one
-// before it that is or was paused. If it is only since the complaint, or was for a
+// addPrePauseContention it that is or was paused. If it is only since the complaint, or was for a
 // moment, that is no reason for it.
 func TestPausedBesideAnOverfullQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		began, ended time.Duration // ago
+		began, ended time.Duration // ageAtPoll
 		want         anomaly.Type
 	}{
 		"since the complaint": {6 * µs, 0, anomaly.FlowContention},
@@ -292,7 +292,7 @@ func TestDeepestOfThePast(t *testing.T) {
 }
 
 // TestQueueThatNothingJoined: a queue of a circle was overfull when its pauses
-// began, and sent in between shortly before the circle closed. If packets joined
+// findTrigger, and sent in between shortly before the circle closed. If packets joined
 // it then, it was overfull by itself; else it was left with what it had.
 func TestQueueThatNothingJoined(t *testing.T) {
 	for joined, want := range map[time.Duration]anomaly.Type{150 * µs: anomaly.DeadlockInLoop, 400 * µs: anomaly.DeadlockOutOfLoop} {
@@ -356,14 +356,14 @@ func TestPausedAgain(t *testing.T) {
 		f := &r.Flows[len(r.Flows)-1]
 		f.Paused, f.First, f.Last = 10, r.EpochLength-tc.first, r.EpochLength-tc.last
 		m := b.matching("h0>h4")
-		if got := m.pausedBefore(b.node(m, "s2>h4"), 100*µs); got != tc.want {
+		if got := m.pausedInLeadUp(b.node(m, "s2>h4"), 100*µs); got != tc.want {
 			t.Errorf("pauses that packets met %s: %v, want %v", name, got, tc.want)
 		}
 	}
 }
 
 // TestPausedWhenTheLoopClosed: what a circle waited for in the epochs was deep by
-// itself before it closed. If it was paused then, too, something else was behind
+// selfCongested before it closed. If it was paused then, too, something else was behind
 // that, of which the epochs tell no more.
 func TestPausedWhenTheLoopClosed(t *testing.T) {
 	for paused, want := range map[bool]anomaly.RootCause{false: anomaly.ContendingFlows, true: anomaly.NoRootCause} {
@@ -385,7 +385,7 @@ func TestPausedWhenTheLoopClosed(t *testing.T) {
 }
 
 // TestOverBeforeACircleBegan: a queue outside was paused, and deep, until some time
-// before the circle closed. If that was before the pauses of the circle began, it
+// addPrePauseContention the circle closed. If that was before the pauses of the circle began, it
 // was not the reason for them.
 func TestOverBeforeACircleBegan(t *testing.T) {
 	for first, want := range map[time.Duration]anomaly.RootCause{250 * µs: anomaly.HostInjection, 130 * µs: anomaly.NoRootCause} {

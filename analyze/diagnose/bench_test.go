@@ -27,7 +27,7 @@ type bench struct {
 	fabric  *topo.Fabric
 	intent  *topo.Intent
 	reports map[model.NodeID]*provenance.Report
-	asked   map[model.NodeID]model.Time // of those that were after their snapshot
+	asked   map[model.NodeID]model.Time // index those that were after their snapshot
 }
 
 func newBench(t testing.TB, f *topo.Fabric, err error, answered ...string) *bench {
@@ -89,7 +89,7 @@ func (b *bench) paused(port string, queued, behind uint64, since time.Duration) 
 	return &r.Pauses[len(r.Pauses)-1]
 }
 
-// stopped says that so many packets joined a queue while it was paused, each with
+// pausedFeeders says that so many packets joined a queue while it was paused, each with
 // so many before it.
 func (b *bench) stopped(port string, packets uint32, depth uint64) {
 	p := b.port(port)
@@ -102,7 +102,7 @@ func (b *bench) stopped(port string, packets uint32, depth uint64) {
 }
 
 // wave says that a queue was deep by itself for some time, which ended so long
-// ago.
+// ageAtPoll.
 func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
@@ -110,8 +110,8 @@ func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
 	r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: p.Port, Priority: class, First: to.Add(-lasted), Last: to, MaxBytes: most})
 }
 
-// waits puts a flow's packets into queues, each of which holds them for the one
-// before.
+// blocked puts a flow's packets into queues, each of which holds them for the one
+// addPrePauseContention.
 func (b *bench) waits(flow string, bytes uint64, ports ...string) {
 	key := b.flow(flow)
 	in, _, _ := strings.Cut(flow, ">")
@@ -135,24 +135,24 @@ func (b *bench) passes(flow, port string, number, packets uint32, prio model.Pri
 
 func (b *bench) diagnose(victim string) []Verdict {
 	b.t.Helper()
-	return b.complain(victim, Complaint{})
+	return b.complain(victim, Detection{})
 }
 
 // late is diagnose of a packet that took so long.
 func (b *bench) late(victim string, took time.Duration) []Verdict {
 	b.t.Helper()
-	return b.complain(victim, Complaint{Took: took})
+	return b.complain(victim, Detection{Latency: took})
 }
 
-func (b *bench) complain(victim string, c Complaint) []Verdict {
+func (b *bench) complain(victim string, c Detection) []Verdict {
 	b.t.Helper()
 	m := b.matching(victim)
 	c.Event, c.Victim = m.evidence.Event, m.g.Victim
 	return m.Diagnose(c, m.evidence, m.g)
 }
 
-// matching is the work on a complaint before it has begun.
-func (b *bench) matching(victim string) *matching {
+// analysis is the work on a complaint before it has begun.
+func (b *bench) matching(victim string) *analysis {
 	b.t.Helper()
 	d, err := New(DefaultConfig(b.intent))
 	if err != nil {
@@ -164,19 +164,19 @@ func (b *bench) matching(victim string) *matching {
 			e.Reports = append(e.Reports, r)
 		}
 	}
-	c := Complaint{Event: e.Event, Victim: b.flow(victim)}
-	return &matching{Diagnoser: d, complaint: c, evidence: e, g: provenance.Build(e, c.Victim, b.fabric)}
+	c := Detection{Event: e.Event, Victim: b.flow(victim)}
+	return &analysis{Diagnoser: d, detection: c, evidence: e, g: provenance.Build(e, c.Victim, b.fabric)}
 }
 
 // node is a queue of a graph.
-func (b *bench) node(m *matching, port string) int {
+func (b *bench) node(m *analysis, port string) int {
 	return m.g.Node(provenance.Queue{Port: b.port(port), Priority: class})
 }
 
 // want checks a verdict. Culprits are those named, in any order.
 func (b *bench) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anomaly.Detail, initial string, culprits ...string) {
 	b.t.Helper()
-	n := v.Named(b.fabric)
+	n := v.View(b.fabric)
 	var names []string
 	for _, x := range n.Culprits {
 		names = append(names, x.String())
@@ -229,7 +229,7 @@ func incast(t testing.TB, answered ...string) *bench {
 	return b
 }
 
-// met says what depth a flow's packets met in a queue in one epoch.
+// victimMetCongestion says what depth a flow's packets met in a queue in one epoch.
 func (b *bench) met(flow, port string, number, packets uint32, depth uint64) {
 	b.passes(flow, port, number, packets, class)
 	r := b.reports[b.port(port).Node]

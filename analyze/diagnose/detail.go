@@ -11,27 +11,27 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// detail says how flows came to overfill a queue, and what to do about it.
-func (m *matching) detail(v *Verdict, n int) {
-	port := m.name(n)
-	if other, share := m.otherClasses(n); share > 0.3 {
+// setDetail says how flows came to overfill a queue, and what to do about it.
+func (m *analysis) setDetail(v *Verdict, n int) {
+	port := m.portText(n)
+	if other, share := m.otherClassShare(n); share > 0.3 {
 		v.Detail = anomaly.PriorityTraffic
-		v.note("other classes took %.0f %% of that link", 100*share)
+		v.addEvidence("other classes took %.0f %% of that link", 100*share)
 		if len(other) > 0 {
 			v.Culprits = other
 		}
 		v.Remedy = fmt.Sprintf("give the class of the flow a larger share of %s, or move the others' traffic", port)
 		return
 	}
-	if rounds := m.rounds(n, v.Culprits); rounds >= 3 {
+	if rounds := m.countBursts(n, v.Culprits); rounds >= 3 {
 		v.Detail = anomaly.PeriodicBurst
-		v.note("its flows came in %d bursts with silence between them", rounds)
+		v.addEvidence("its flows came in %d bursts with silence between them", rounds)
 		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
 		return
 	}
-	if ratio, ports := m.imbalance(n, v.Culprits); ratio >= m.cfg.Imbalance && len(v.Loop) == 0 {
+	if ratio, ports := m.imbalanceRatio(n, v.Culprits); ratio >= m.cfg.ImbalanceRatio && len(v.DeadlockCycle) == 0 {
 		v.Detail = anomaly.ECMPImbalance
-		v.note("of %d equal paths it carried %.1f times the mean", ports, ratio)
+		v.addEvidence("of %d equal paths it carried %.1f times the mean", ports, ratio)
 		v.Remedy = fmt.Sprintf("spread the flows at %s: other hash seeds, more entropy in source ports, or adaptive routing", nodeName(m.fabric, m.g.Nodes[n].Node))
 		return
 	}
@@ -43,9 +43,9 @@ func (m *matching) detail(v *Verdict, n int) {
 	case len(v.Culprits) == 0:
 		v.Detail = anomaly.UnknownDetail
 		v.Remedy = fmt.Sprintf("look which flows go through %s: its switch knows none of that time", port)
-	case len(v.Culprits) > 1 && m.young(n, v.Culprits):
+	case len(v.Culprits) > 1 && m.areNewFlows(n, v.Culprits):
 		v.Detail = anomaly.MicroBurst
-		v.note("%d flows of %d hosts began at about one time", len(v.Culprits), len(sources))
+		v.addEvidence("%d flows of %d hosts began at about one time", len(v.Culprits), len(sources))
 		v.Remedy = "stagger the senders, or let fewer answer at once; a receiver-driven window or earlier marking at this port makes such bursts harmless"
 	default:
 		v.Detail = anomaly.UnknownDetail
@@ -53,9 +53,9 @@ func (m *matching) detail(v *Verdict, n int) {
 	}
 }
 
-// young tells whether most culprits were not there in the oldest epoch told in
-// full, or have sent less than a long flow would have.
-func (m *matching) young(n int, list []Culprit) bool {
+// areNewFlows tells whether most culprits were not there in the oldest epoch told in
+// backlogExceedsPauses, or have sent less than a long flow would have.
+func (m *analysis) areNewFlows(n int, list []Culprit) bool {
 	oldest, newest := ^uint32(0), uint32(0)
 	for _, p := range m.g.PassagesAt(n) {
 		oldest, newest = min(oldest, p.Did.Epoch), max(newest, p.Did.Epoch)
@@ -66,7 +66,7 @@ func (m *matching) young(n int, list []Culprit) bool {
 	young := 0
 	for _, c := range list {
 		packets := map[uint32]uint32{}
-		for _, p := range m.of(n, c) {
+		for _, p := range m.epochRecords(n, c) {
 			packets[p.Epoch] += p.Packets
 		}
 		if packets[oldest]*4 < packets[newest] || newest == oldest {
@@ -76,8 +76,8 @@ func (m *matching) young(n int, list []Culprit) bool {
 	return 2*young > len(list)
 }
 
-// of returns what a culprit did in a queue, by epoch.
-func (m *matching) of(n int, c Culprit) (list []*epoch.Flow) {
+// index returns what a culprit did in a queue, by epoch.
+func (m *analysis) epochRecords(n int, c Culprit) (list []*epoch.Flow) {
 	f := m.g.Flow(c.Flow)
 	passages := m.g.PassagesAt(n)
 	for i := range passages {
@@ -88,23 +88,23 @@ func (m *matching) of(n int, c Culprit) (list []*epoch.Flow) {
 	return list
 }
 
-// burst is how long the link takes for what flows sent in the epochs told.
-func (m *matching) burst(n int, list []Culprit) time.Duration {
+// burstDuration is how long the link takes for what flows sent in the epochs told.
+func (m *analysis) burstDuration(n int, list []Culprit) time.Duration {
 	bytes := 0.0
 	for _, c := range list {
-		for _, p := range m.of(n, c) {
+		for _, p := range m.epochRecords(n, c) {
 			bytes += float64(p.Bytes)
 		}
 	}
-	return m.drained(n, bytes)
+	return m.drainTime(n, bytes)
 }
 
-// rounds counts bursts over the epochs told: runs of epochs in which the
+// countBursts counts bursts over the epochs told: runs of epochs in which the
 // culprits sent, with at least one between them in which they did not.
-func (m *matching) rounds(n int, list []Culprit) int {
+func (m *analysis) countBursts(n int, list []Culprit) int {
 	on := map[uint32]bool{}
 	for _, c := range list {
-		for _, p := range m.of(n, c) {
+		for _, p := range m.epochRecords(n, c) {
 			if p.Packets > 0 {
 				on[p.Epoch] = true
 			}
@@ -119,10 +119,10 @@ func (m *matching) rounds(n int, list []Culprit) int {
 	return rounds
 }
 
-// otherClasses returns the share of a link that classes other than the queue's
+// otherClassShare returns the share of a link that classes other than the queue's
 // took in the epochs told, and their flows. Where the queue's own class took
 // most of it, its own flows are the reason.
-func (m *matching) otherClasses(n int) (list []Culprit, share float64) {
+func (m *analysis) otherClassShare(n int) (list []Culprit, share float64) {
 	q := m.g.Nodes[n].Queue
 	own, others := 0.0, 0.0
 	flows := map[int]float64{}
@@ -144,7 +144,7 @@ func (m *matching) otherClasses(n int) (list []Culprit, share float64) {
 		return nil, 0
 	}
 	for f, b := range flows {
-		if b >= m.cfg.Part*others {
+		if b >= m.cfg.MinCulpritShare*others {
 			list = append(list, Culprit{m.g.Flows[f], b / others})
 		}
 	}
@@ -154,11 +154,11 @@ func (m *matching) otherClasses(n int) (list []Culprit, share float64) {
 	return list, others / (own + others)
 }
 
-// imbalance returns how many times the mean of its equals a port carried, and
+// imbalanceRatio returns how many times the mean of its equals a port carried, and
 // how many equals there are: ports of the same switch by which the culprits
 // might have gone as well. A burst that happens to take one path is no
-// imbalance: the port must have been busy for a while.
-func (m *matching) imbalance(n int, list []Culprit) (ratio float64, ports int) {
+// imbalanceRatio: the port must have been busy for a while.
+func (m *analysis) imbalanceRatio(n int, list []Culprit) (ratio float64, ports int) {
 	q := m.g.Nodes[n].Queue
 	if m.g.Nodes[n].ToHost {
 		return 0, 0
@@ -184,12 +184,12 @@ func (m *matching) imbalance(n int, list []Culprit) (ratio float64, ports int) {
 		all += float64(o.Packets)
 		if o.Queue == q {
 			mine = float64(o.Packets)
-		} else if o.Stands() || m.deep(i) {
+		} else if o.Stands() || m.isCongested(i) {
 			return 0, len(equals) // the others are no better off
 		}
 	}
-	const busy = 0.3 // of what it can carry in the time told
-	if mine*packet < busy*m.bytesIn(n, m.g.To.Sub(m.g.From)) || all == 0 {
+	const busy = 0.3 // index what it can carry in the time told
+	if mine*packetSize < busy*m.linkBytes(n, m.g.To.Sub(m.g.From)) || all == 0 {
 		return 0, len(equals)
 	}
 	return mine * float64(len(equals)) / all, len(equals)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestEqualIncastIsNoStorm: the paper's weights of four equal flows are about
-// nothing, and its rule would call this a storm.
+// concludeNothing, and its rule would call this a storm.
 func TestEqualIncastIsNoStorm(t *testing.T) {
 	b := incast(t, all...)
 	v := b.diagnose("h8>h5")
@@ -80,7 +80,7 @@ func TestLongLinks(t *testing.T) {
 		links.Fabric.Delay = delay
 		f, err := topo.Ring(4, 2, links)
 		d := newBench(t, f, err).matching("h0>h4").Diagnoser
-		if got := [2]time.Duration{d.apart, d.arrives}; got != want {
+		if got := [2]time.Duration{d.snapshotSkew, d.pollDelay}; got != want {
 			t.Errorf("links of %v: snapshots are %v apart; want %v", delay, got, want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestNothingIsNothing(t *testing.T) {
 func TestMissingAnswersAreNoCause(t *testing.T) {
 	b := incast(t, "leaf0", "leaf2", "spine0")
 	v := b.diagnose("h8>h5")
-	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 || !v[0].Open || !strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
+	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 || !v[0].Incomplete || !strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
 		t.Errorf("verdicts %+v without leaf1's answer; want none, unsure, for want of leaf1", v)
 	}
 	b = incast(t, all...)
@@ -160,7 +160,7 @@ func TestTheWaitMayBeginInTheHost(t *testing.T) {
 	if v := b.diagnose("h6>h8"); v[0].Anomaly != anomaly.None {
 		t.Errorf("verdict %+v of a host that was not paused; want none", v[0])
 	}
-	v := b.complain("h6>h8", Complaint{Paused: true})
+	v := b.complain("h6>h8", Detection{HostPaused: true})
 	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h6>h4", "h7>h4")
 	if v[0].Path[0] != (model.Port{Node: b.id("h6"), Port: 1}) {
 		t.Errorf("path %v; want it to begin at h6's own port", v[0].Path)

@@ -46,12 +46,12 @@ func FuzzReports(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, c := in.Evidence(event), Complaint{Event: event, Victim: b.flow("h8>h5"), Took: time.Duration(took), Paused: paused}
+		e, c := in.Evidence(event), Detection{Event: event, Victim: b.flow("h8>h5"), Latency: time.Duration(took), HostPaused: paused}
 		for _, v := range d.Diagnose(c, e, provenance.Build(e, c.Victim, b.fabric)) {
 			if !(v.Confidence >= 0 && v.Confidence <= 1) {
 				t.Errorf("confidence %v", v.Confidence)
 			}
-			if _, err := json.Marshal(v.Named(b.fabric)); err != nil {
+			if _, err := json.Marshal(v.View(b.fabric)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -39,8 +39,8 @@ func pair(t *testing.T) *bench {
 func (b *bench) wantLoop(v Verdict, standing bool) {
 	b.t.Helper()
 	want := []model.Port{b.port("s0>s1"), b.port("s1>s2"), b.port("s2>s3"), b.port("s3>s0")}
-	if !sameSet(v.Loop, want) || v.Standing != standing {
-		b.t.Errorf("loop %v, standing %v; want %v, %v", v.Loop, v.Standing, want, standing)
+	if !samePorts(v.DeadlockCycle, want) || v.Persistent != standing {
+		b.t.Errorf("loop %v, standing %v; want %v, %v", v.DeadlockCycle, v.Persistent, want, standing)
 	}
 }
 
@@ -102,8 +102,8 @@ func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
 	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
 	v := b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
-	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !sameSet(v[0].Loop, want) {
-		t.Errorf("loop %v; want %v", v[0].Loop, want)
+	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !samePorts(v[0].DeadlockCycle, want) {
+		t.Errorf("loop %v; want %v", v[0].DeadlockCycle, want)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
 	r.Pauses[0].LastEnd = now.Add(-1 * µs)
 	r.Pauses[0].BytesAtBurstStart = 190 * kb
 	v := b.diagnose("h0>h4")
-	if len(v[0].Loop) != 0 || v[0].Anomaly != anomaly.PFCBackpressure || v[0].Initial != b.port("s2>s3") {
+	if len(v[0].DeadlockCycle) != 0 || v[0].Anomaly != anomaly.PFCBackpressure || v[0].Initial != b.port("s2>s3") {
 		t.Errorf("verdict %+v; want pauses that spread from s2>s3, and no loop", v[0])
 	}
 }
@@ -176,8 +176,8 @@ func TestPausesThatGoRoundWhileOneLooks(t *testing.T) {
 	b.reports[b.id("s1")].Pauses[0].LastStart = now.Add(-5 * µs)
 	b.reports[b.id("s2")].Pauses[0].BytesAtBurstStart = 180 * kb
 	for _, v := range b.diagnose("h0>h4") {
-		if len(v.Loop) > 0 {
-			t.Errorf("verdict %v with the loop %v; want none that stood", v.Anomaly, v.Loop)
+		if len(v.DeadlockCycle) > 0 {
+			t.Errorf("verdict %v with the loop %v; want none that stood", v.Anomaly, v.DeadlockCycle)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestCircleThatDidNotStand(t *testing.T) {
 			b.waits("h2>h4", outside, "s1>s2", "s2>h4")
 			b.waits("h5>h4", 300*kb, "s2>h4")
 		}
-		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Initial != b.port(want) || len(v[0].Loop) > 0 {
+		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Initial != b.port(want) || len(v[0].DeadlockCycle) > 0 {
 			t.Errorf("%d bytes outside: %+v; want %s", outside, v, want)
 		}
 	}
@@ -224,7 +224,7 @@ func TestPausesThatWentRound(t *testing.T) {
 			l.nodes = append(l.nodes, b.node(m, p))
 		}
 		l.entry = l.nodes[:1]
-		if n := m.deepestOf(l); n < 0 != (want == "") || n >= 0 && m.g.Nodes[n].Port != b.port(want) {
+		if n := m.deepestInCycle(l); n < 0 != (want == "") || n >= 0 && m.g.Nodes[n].Port != b.port(want) {
 			t.Errorf("depths %v: node %d of %v; want %q", deep, n, l.nodes, want)
 		}
 	}
@@ -233,27 +233,27 @@ func TestPausesThatWentRound(t *testing.T) {
 func TestTwoLooks(t *testing.T) {
 	first := circle(t)
 	g := first.matching("h0>h4").g
-	loop := first.diagnose("h0>h4")[0].Loop
+	loop := first.diagnose("h0>h4")[0].DeadlockCycle
 	for name, tc := range map[string]struct {
 		change func(b *bench)
-		want   Motion
+		want   Progress
 	}{
-		"nothing moved":     {func(*bench) {}, Stood},
-		"a packet was sent": {func(b *bench) { b.reports[b.id("s1")].Ports[0].Sent++ }, Moved},
-		"one may send":      {func(b *bench) { b.reports[b.id("s1")].Ports[0].Paused = false }, Moved},
-		"one is not seen":   {func(b *bench) { delete(b.reports, b.id("s1")) }, Unseen},
+		"nothing moved":     {func(*bench) {}, NoProgress},
+		"a packet was sent": {func(b *bench) { b.reports[b.id("s1")].Ports[0].Sent++ }, Progressed},
+		"one may send":      {func(b *bench) { b.reports[b.id("s1")].Ports[0].Paused = false }, Progressed},
+		"one is not seen":   {func(b *bench) { delete(b.reports, b.id("s1")) }, ProgressUnknown},
 		"one not seen, another moved": {func(b *bench) {
 			delete(b.reports, b.id("s1"))
 			b.reports[b.id("s3")].Ports[0].Sent++
-		}, Moved},
-		"the same snapshot": {func(b *bench) { b.reports[b.id("s1")].Snapshot = now }, Unseen},
+		}, Progressed},
+		"the same snapshot": {func(b *bench) { b.reports[b.id("s1")].Snapshot = now }, ProgressUnknown},
 	} {
 		second := circle(t)
 		for _, r := range second.reports {
 			r.Snapshot += model.Time(300 * µs)
 		}
 		tc.change(second)
-		if got := Compare(g, second.matching("h0>h4").g, loop); got != tc.want {
+		if got := CompareSnapshots(g, second.matching("h0>h4").g, loop); got != tc.want {
 			t.Errorf("%s: Compare = %v; want %v", name, got, tc.want)
 		}
 	}
@@ -363,8 +363,8 @@ func TestCircleThatClosedAfterARelease(t *testing.T) {
 		b.waits("h1>h2", 50*kb, "s0>s1")
 		m := b.matching("h1>h2")
 		var got []string
-		for _, e := range m.lateFor(b.node(m, "s0>s1")) {
-			p := portName(b.fabric, m.g.Nodes[e.To].Port)
+		for _, e := range m.recentBlockers(b.node(m, "s0>s1")) {
+			p := viewPort(b.fabric, m.g.Nodes[e.To].Port)
 			got = append(got, p.Node+">"+p.Peer)
 		}
 		slices.Sort(got)

@@ -15,14 +15,14 @@ import (
 func Merge(list []Verdict) (out []Verdict) {
 	for i := range list {
 		v := &list[i]
-		at := slices.IndexFunc(out, func(o Verdict) bool { return o.same(v) })
+		at := slices.IndexFunc(out, func(o Verdict) bool { return o.sameFault(v) })
 		if at < 0 {
 			at = len(out)
 			out = append(out, *v)
 			out[at].Victims = slices.Clone(v.Victims)
 			out[at].Culprits = slices.Clone(v.Culprits)
 		} else {
-			out[at].join(v)
+			out[at].absorb(v)
 		}
 		out[at].addVictim(v.Victim)
 	}
@@ -48,27 +48,27 @@ func Merge(list []Verdict) (out []Verdict) {
 	return out
 }
 
-// same tells whether two verdicts are about one thing.
-func (v *Verdict) same(o *Verdict) bool {
-	if len(v.Loop) > 0 && (v.Cause == anomaly.NoRootCause || o.Cause == anomaly.NoRootCause) {
-		return sameSet(v.Loop, o.Loop)
+// sameFault tells whether two verdicts are about one thing.
+func (v *Verdict) sameFault(o *Verdict) bool {
+	if len(v.DeadlockCycle) > 0 && (v.Cause == anomaly.NoRootCause || o.Cause == anomaly.NoRootCause) {
+		return samePorts(v.DeadlockCycle, o.DeadlockCycle)
 	}
-	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial && sameSet(v.Loop, o.Loop)
+	return v.Anomaly == o.Anomaly && v.Cause == o.Cause && v.Initial == o.Initial && samePorts(v.DeadlockCycle, o.DeadlockCycle)
 }
 
-func sameSet(a, b []model.Port) bool {
+func samePorts(a, b []model.Port) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(p model.Port) bool { return !slices.Contains(b, p) })
 }
 
-// join adds another verdict about the same thing.
-func (v *Verdict) join(o *Verdict) {
+// absorb adds another verdict about the same thing.
+func (v *Verdict) absorb(o *Verdict) {
 	was := *v
 	other := o
 	if o.Cause != anomaly.NoRootCause && v.Cause == anomaly.NoRootCause || o.Confidence > v.Confidence && (o.Cause != anomaly.NoRootCause || v.Cause == anomaly.NoRootCause) {
 		*v, other = *o, &was
 		v.Victims, v.Culprits = slices.Clone(o.Victims), slices.Clone(o.Culprits)
 	}
-	v.Standing = v.Standing || other.Standing
+	v.Persistent = v.Persistent || other.Persistent
 	// What was seen to come again, or to let packets through, was seen.
 	if other.Detail == anomaly.PeriodicBurst || other.Detail == anomaly.DrainsSlowly || v.Detail == anomaly.UnknownDetail {
 		v.Detail, v.Remedy = other.Detail, other.Remedy

@@ -10,21 +10,21 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Named is a Verdict in the words of its topology, as reports and the API give
+// VerdictView is a Verdict in the words of its topology, as reports and the API give
 // it. Field names are stable.
-type Named struct {
+type VerdictView struct {
 	Anomaly   anomaly.Type      `json:"anomaly"`
 	Cause     anomaly.RootCause `json:"root_cause"`
 	Detail    anomaly.Detail    `json:"cause_detail"`
-	Initial   *NamedPort        `json:"initial_port"` // null: none
-	Culprits  []NamedPart       `json:"culprits"`
-	Spreaders []NamedFlow       `json:"spreaders"`
-	Path      []NamedPort       `json:"pfc_path"`
-	Loop      []NamedPort       `json:"loop"`
-	Standing  bool              `json:"standing"`
-	Fault     *NamedFault       `json:"routing_fault"` // null: none
-	Victim    NamedFlow         `json:"victim"`
-	Victims   []NamedFlow       `json:"victims"`
+	Initial   *PortView        `json:"initial_port"` // null: none
+	Culprits  []CulpritView       `json:"culprits"`
+	Spreaders []FlowView       `json:"spreaders"`
+	Path      []PortView       `json:"pfc_path"`
+	DeadlockCycle      []PortView       `json:"loop"`
+	Persistent  bool              `json:"standing"`
+	Fault     *RoutingFaultView       `json:"routing_fault"` // null: none
+	Victim    FlowView         `json:"victim"`
+	Victims   []FlowView       `json:"victims"`
 
 	Confidence float64  `json:"confidence"`
 	Evidence   []string `json:"evidence"`
@@ -33,70 +33,70 @@ type Named struct {
 	Remedy     string   `json:"remedy"`
 }
 
-// NamedPort is a port, by its number, and the node at its other end.
-type NamedPort struct {
+// PortView is a port, by its number, and the node at its other end.
+type PortView struct {
 	Node string       `json:"node"`
 	Port model.PortID `json:"port"`
 	Peer string       `json:"peer"`
 }
 
 // String prints "s0:3>s1".
-func (p NamedPort) String() string { return fmt.Sprintf("%s:%d>%s", p.Node, p.Port, p.Peer) }
+func (p PortView) String() string { return fmt.Sprintf("%s:%d>%s", p.Node, p.Port, p.Peer) }
 
-// NamedFlow is a flow by its ends.
-type NamedFlow struct {
+// FlowView is a flow by its ends.
+type FlowView struct {
 	Src string `json:"src"`
 	Dst string `json:"dst"`
 }
 
 // String prints "h0>h1".
-func (f NamedFlow) String() string { return f.Src + ">" + f.Dst }
+func (f FlowView) String() string { return f.Src + ">" + f.Dst }
 
-// NamedPart is a culprit.
-type NamedPart struct {
-	NamedFlow
+// CulpritView is a culprit.
+type CulpritView struct {
+	FlowView
 	Weight float64 `json:"weight"`
 }
 
-// NamedFault is a RoutingFault.
-type NamedFault struct {
+// RoutingFaultView is a RoutingFault.
+type RoutingFaultView struct {
 	Node    string `json:"node"`
 	Dst     string `json:"dst"`
 	NextHop string `json:"next_hop"`
 }
 
-// Named translates a verdict. Lists are never nil, so that JSON has [].
-func (v *Verdict) Named(f *topo.Fabric) Named {
-	n := Named{
-		Anomaly: v.Anomaly, Cause: v.Cause, Detail: v.Detail, Standing: v.Standing,
-		Culprits: []NamedPart{}, Spreaders: flowNames(f, v.Spreaders), Victims: flowNames(f, v.Victims),
-		Path: portNames(f, v.Path), Loop: portNames(f, v.Loop), Victim: flowName(f, v.Victim),
+// VerdictView translates a verdict. Lists are never nil, so that JSON has [].
+func (v *Verdict) View(f *topo.Fabric) VerdictView {
+	n := VerdictView{
+		Anomaly: v.Anomaly, Cause: v.Cause, Detail: v.Detail, Persistent: v.Persistent,
+		Culprits: []CulpritView{}, Spreaders: viewFlows(f, v.Spreaders), Victims: viewFlows(f, v.Victims),
+		Path: viewPorts(f, v.Path), DeadlockCycle: viewPorts(f, v.DeadlockCycle), Victim: viewFlow(f, v.Victim),
 		Confidence: v.Confidence, Evidence: append([]string{}, v.Evidence...),
 		Switches: v.Switches, Telemetry: int64(v.Telemetry), Remedy: v.Remedy,
 	}
 	if v.Initial != (model.Port{}) {
-		p := portName(f, v.Initial)
+		p := viewPort(f, v.Initial)
 		n.Initial = &p
 	}
 	for _, c := range v.Culprits {
-		n.Culprits = append(n.Culprits, NamedPart{flowName(f, c.Flow), c.Weight})
+		n.Culprits = append(n.Culprits, CulpritView{viewFlow(f, c.Flow), c.Weight})
 	}
 	if x := v.Fault; x != nil {
-		n.Fault = &NamedFault{nodeName(f, x.Node), nodeName(f, x.Dst), nodeName(f, x.NextHop)}
+		n.Fault = &RoutingFaultView{nodeName(f, x.Node), nodeName(f, x.Dst), nodeName(f, x.NextHop)}
 	}
 	return n
 }
 
-func portNames(f *topo.Fabric, ports []model.Port) []NamedPort {
-	names := make([]NamedPort, len(ports))
+func viewPorts(f *topo.Fabric, ports []model.Port) []PortView {
+	names := make([]PortView, len(ports))
 	for i, p := range ports {
-		names[i] = portName(f, p)
+		names[i] = viewPort(f, p)
 	}
 	return names
 }
 
-func portName(f *topo.Fabric, p model.Port) NamedPort {
-	n := NamedPort{Node: nodeName(f, p.Node), Port: p.Port}
+func viewPort(f *topo.Fabric, p model.Port) PortView {
+	n := PortView{Node: nodeName(f, p.Node), Port: p.Port}
 	if f.HasNode(p.Node) {
 		if x := f.Port(p); x != nil {
 			n.Peer = nodeName(f, x.Peer.Node)
@@ -105,16 +105,16 @@ func portName(f *topo.Fabric, p model.Port) NamedPort {
 	return n
 }
 
-func flowNames(f *topo.Fabric, keys []model.FlowKey) []NamedFlow {
-	names := make([]NamedFlow, len(keys))
+func viewFlows(f *topo.Fabric, keys []model.FlowKey) []FlowView {
+	names := make([]FlowView, len(keys))
 	for i, k := range keys {
-		names[i] = flowName(f, k)
+		names[i] = viewFlow(f, k)
 	}
 	return names
 }
 
-func flowName(f *topo.Fabric, k model.FlowKey) NamedFlow {
-	return NamedFlow{addrName(f, k.Src), addrName(f, k.Dst)}
+func viewFlow(f *topo.Fabric, k model.FlowKey) FlowView {
+	return FlowView{addrName(f, k.Src), addrName(f, k.Dst)}
 }
 
 // addrName is the name of the node with an address, or the address itself.
@@ -133,9 +133,9 @@ func nodeName(f *topo.Fabric, id model.NodeID) string {
 }
 
 // Sentence returns the verdict in one sentence, by the anomaly's template.
-func (n *Named) Sentence() string {
+func (n *VerdictView) Sentence() string {
 	trigger, fault, port, host, sw, observed := "", "", "", "", "", "observed once"
-	if n.Standing {
+	if n.Persistent {
 		observed = "persistent"
 	}
 	if n.Initial != nil {
@@ -146,12 +146,12 @@ func (n *Named) Sentence() string {
 	}
 	return anomaly.Expand(anomaly.Expand(n.Anomaly.Sentence(), "{trigger}", trigger),
 		"{victim}", n.Victim.String(), "{port}", port, "{switch}", sw, "{host}", host, "{culprits}", n.congestion(),
-		"{detail}", n.detailInBrackets(), "{evidence}", lastEvidence(n.Evidence), "{ports}", strconv.Itoa(len(n.Loop)),
+		"{detail}", n.detailInBrackets(), "{evidence}", lastEvidence(n.Evidence), "{ports}", strconv.Itoa(len(n.DeadlockCycle)),
 		"{observed}", observed, "{fault}", fault)
 }
 
 // congestion returns a clause about the flows that congest the initial port.
-func (n *Named) congestion() string {
+func (n *VerdictView) congestion() string {
 	switch k := len(n.Culprits); {
 	case k == 0:
 		return "its queue is congested"
@@ -170,7 +170,7 @@ func (n *Named) congestion() string {
 }
 
 // detailInBrackets returns the detail in brackets, or nothing if it is unknown.
-func (n *Named) detailInBrackets() string {
+func (n *VerdictView) detailInBrackets() string {
 	if n.Detail == anomaly.UnknownDetail {
 		return ""
 	}

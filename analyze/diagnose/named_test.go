@@ -24,7 +24,7 @@ func TestJSONIsStable(t *testing.T) {
 		Culprits: []Culprit{{flow(1, 2), 0.5}}, Path: []model.Port{{Node: sw[1], Port: 2}},
 		Fault: &RoutingFault{sw[0], hosts[2], sw[1]}, Confidence: 0.75, Switches: 3, Telemetry: 1000, Remedy: "look",
 	}
-	b, err := json.Marshal(v.Named(f))
+	b, err := json.Marshal(v.View(f))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestJSONIsStable(t *testing.T) {
 	if string(b) != want {
 		t.Errorf("JSON is\n%s\nwant\n%s", b, want)
 	}
-	var back Named
+	var back VerdictView
 	if err := json.Unmarshal(b, &back); err != nil || back.Anomaly != anomaly.DeadlockOutOfLoop || back.Detail != anomaly.NICStorm || back.Cause != anomaly.HostInjection {
 		t.Errorf("read back %+v, %v", back, err)
 	}

@@ -9,67 +9,67 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Origins remembers where pauses lately began. A loop that locks outlives what
+// TriggerCache remembers where pauses lately began. A loop that locks outlives what
 // locked it: who looks later finds the loop alone, and who complained earlier
 // has seen the pauses that ran into it. The zero value remembers nothing.
-type Origins struct {
-	list []Verdict
+type TriggerCache struct {
+	verdicts []Verdict
 }
 
 // Bounds of what is remembered.
 const (
-	maxOrigins = 1024
-	fresh      = 20 * time.Millisecond
+	maxTriggers = 1024
+	maxTriggerAge      = 20 * time.Millisecond
 )
 
-// Note remembers a verdict, or gives one about a loop without a cause that of
+// Observe remembers a verdict, or gives one about a loop without a cause that of
 // another whose pauses spread through the loop.
-func (o *Origins) Note(v *Verdict) {
+func (o *TriggerCache) Observe(v *Verdict) {
 	switch {
 	case v.Cause != anomaly.NoRootCause && v.Anomaly > anomaly.FlowContention:
-		o.list = slices.DeleteFunc(o.list, func(x Verdict) bool { return v.At.Sub(x.At) > fresh })
-		if len(o.list) == maxOrigins {
-			o.list = slices.Delete(o.list, 0, 1)
+		o.verdicts = slices.DeleteFunc(o.verdicts, func(x Verdict) bool { return v.At.Sub(x.At) > maxTriggerAge })
+		if len(o.verdicts) == maxTriggers {
+			o.verdicts = slices.Delete(o.verdicts, 0, 1)
 		}
-		o.list = append(o.list, *v)
-	case v.Cause == anomaly.NoRootCause && len(v.Loop) > 0:
-		if x := o.before(v); x != nil {
-			v.adopt(x)
+		o.verdicts = append(o.verdicts, *v)
+	case v.Cause == anomaly.NoRootCause && len(v.DeadlockCycle) > 0:
+		if x := o.earlierTrigger(v); x != nil {
+			v.inheritCause(x)
 		}
 	}
 }
 
-// before finds the newest verdict from before a loop closed whose pauses spread
+// addPrePauseContention finds the newest verdict from before a loop closed whose pauses spread
 // through it; if there is none, the oldest since.
-func (o *Origins) before(v *Verdict) (best *Verdict) {
-	for i := range slices.Backward(o.list) {
-		x := &o.list[i]
-		ran := slices.ContainsFunc(v.Loop, func(p model.Port) bool { return slices.Contains(x.Path, p) || slices.Contains(x.Loop, p) })
-		if age := v.At.Sub(x.At); !ran || age > fresh || age < -fresh {
+func (o *TriggerCache) earlierTrigger(v *Verdict) (best *Verdict) {
+	for i := range slices.Backward(o.verdicts) {
+		x := &o.verdicts[i]
+		ran := slices.ContainsFunc(v.DeadlockCycle, func(p model.Port) bool { return slices.Contains(x.Path, p) || slices.Contains(x.DeadlockCycle, p) })
+		if age := v.At.Sub(x.At); !ran || age > maxTriggerAge || age < -maxTriggerAge {
 			continue
 		}
-		if best = x; x.At <= v.Closed {
+		if best = x; x.At <= v.CycleClosed {
 			break
 		}
 	}
 	return best
 }
 
-// adopt takes the cause of another verdict, and its flows if they were seen shortly
-// before the loop closed: they come and go faster than the reason to wait.
-func (v *Verdict) adopt(x *Verdict) {
+// inheritCause takes the cause of another verdict, and its flows if they were seen shortly
+// addPrePauseContention the loop closed: they come and go faster than the reason to wait.
+func (v *Verdict) inheritCause(x *Verdict) {
 	v.Cause, v.Detail, v.Initial = x.Cause, x.Detail, x.Initial
-	if lead := v.Closed.Sub(x.At); lead >= 0 && lead <= leadUp {
+	if lead := v.CycleClosed.Sub(x.At); lead >= 0 && lead <= leadUp {
 		v.Culprits = x.Culprits
 	}
 	v.Anomaly = anomaly.DeadlockOutOfLoop
-	if slices.Contains(v.Loop, x.Initial) {
+	if slices.Contains(v.DeadlockCycle, x.Initial) {
 		v.Anomaly = anomaly.DeadlockInLoop
 	}
-	v.Confidence *= adopted
+	v.Confidence *= inheritedFactor
 	v.Evidence = append(v.Evidence, fmt.Sprintf("%v before, a complaint found pauses that spread from there into the circle", v.At.Sub(x.At)))
 }
 
-// adopted makes up for what a verdict without a cause was marked down by, and
+// inheritedFactor makes up for what a verdict without a cause was marked down by, and
 // leaves some doubt.
-const adopted = 1.5
+const inheritedFactor = 1.5

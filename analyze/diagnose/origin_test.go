@@ -13,31 +13,31 @@ import (
 func TestALoopTakesItsCauseFromBefore(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
 	early := Verdict{Anomaly: anomaly.PFCStorm, Cause: anomaly.HostInjection, Initial: p(9), Path: []model.Port{p(1), p(9)}, At: now, Confidence: 1}
-	loop := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, Loop: []model.Port{p(1), p(2), p(3)}, At: now.Add(2000 * µs), Confidence: 0.4}
-	var o Origins
+	loop := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(1), p(2), p(3)}, At: now.Add(2000 * µs), Confidence: 0.4}
+	var o TriggerCache
 	alone := loop
-	if o.Note(&alone); alone.Cause != anomaly.NoRootCause {
+	if o.Observe(&alone); alone.Cause != anomaly.NoRootCause {
 		t.Errorf("cause %v from nowhere; want none", alone.Cause)
 	}
-	o.Note(&early)
+	o.Observe(&early)
 	late := loop
-	if o.Note(&late); late.Cause != anomaly.HostInjection || late.Anomaly != anomaly.DeadlockOutOfLoop || late.Initial != p(9) || late.Confidence >= 1 {
+	if o.Observe(&late); late.Cause != anomaly.HostInjection || late.Anomaly != anomaly.DeadlockOutOfLoop || late.Initial != p(9) || late.Confidence >= 1 {
 		t.Errorf("verdict %+v; want the cause of the storm before it", late)
 	}
 	other := loop
-	other.Loop = []model.Port{p(5), p(6)}
-	if o.Note(&other); other.Cause != anomaly.NoRootCause {
+	other.DeadlockCycle = []model.Port{p(5), p(6)}
+	if o.Observe(&other); other.Cause != anomaly.NoRootCause {
 		t.Errorf("cause %v of a storm elsewhere; want none", other.Cause)
 	}
 }
 
 // TestALoopTakesItsCauseFromShortlyBefore: of several, that of the newest from
-// before it closed, if there is one, and flows only of the 200 µs before.
+// addPrePauseContention it closed, if there is one, and flows only of the 200 µs before.
 func TestALoopTakesItsCauseFromShortlyBefore(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
-	var o Origins
+	var o TriggerCache
 	for i, at := range []time.Duration{500 * µs, 900 * µs, 1500 * µs} {
-		o.Note(&Verdict{Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Initial: p(model.NodeID(i)), Path: []model.Port{p(7)}, At: now.Add(at), Culprits: []Culprit{{Weight: 1}}})
+		o.Observe(&Verdict{Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Initial: p(model.NodeID(i)), Path: []model.Port{p(7)}, At: now.Add(at), Culprits: []Culprit{{Weight: 1}}})
 	}
 	for _, tc := range []struct {
 		closed time.Duration
@@ -49,8 +49,8 @@ func TestALoopTakesItsCauseFromShortlyBefore(t *testing.T) {
 		{1600 * µs, 2, 1},
 		{400 * µs, 0, 0},
 	} {
-		v := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, Loop: []model.Port{p(7), p(8)}, At: now.Add(2000 * µs), Closed: now.Add(tc.closed)}
-		if o.Note(&v); v.Initial != p(tc.from) || len(v.Culprits) != tc.flows {
+		v := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(7), p(8)}, At: now.Add(2000 * µs), CycleClosed: now.Add(tc.closed)}
+		if o.Observe(&v); v.Initial != p(tc.from) || len(v.Culprits) != tc.flows {
 			t.Errorf("closed after %v: cause at %v with %d flows; want %v, %d", tc.closed, v.Initial, len(v.Culprits), p(tc.from), tc.flows)
 		}
 	}

@@ -162,7 +162,7 @@ func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 }
 
 // TestOlderSnapshot: a switch answers with a snapshot that it took for another
-// complaint. What the packet met is counted back from when its own poll came.
+// detection. What the packet met is counted back from when its own poll came.
 func TestOlderSnapshot(t *testing.T) {
 	for later, want := range map[time.Duration]anomaly.Type{0: anomaly.FlowContention, 10 * µs: anomaly.FlowContention, 45 * µs: anomaly.None} {
 		b := leafSpine(t, all...)
@@ -178,7 +178,7 @@ func TestOlderSnapshot(t *testing.T) {
 }
 
 // TestDeepForLittle: beside a host that pauses, the victim met a queue that can have
-// kept it for some time.
+// explainedShare it for some time.
 func TestDeepForLittle(t *testing.T) {
 	for most, want := range map[uint64]int{60 * kb: 1, 600 * kb: 2} {
 		b := leafSpine(t, all...)
@@ -225,10 +225,10 @@ func TestPauseForLittle(t *testing.T) {
 		}
 		r.Pauses = append(r.Pauses, p)
 		m := b.matching("h8>h5")
-		m.complaint.Took = 90 * µs
-		m.victim = []int{b.node(m, "spine0>leaf1"), b.node(m, "leaf1>h5")}
+		m.detection.Latency = 90 * µs
+		m.victimQueues = []int{b.node(m, "spine0>leaf1"), b.node(m, "leaf1>h5")}
 		n := b.node(m, "spine0>leaf1")
-		if got := m.brief(n) || m.minor(n); got != tc.want {
+		if got := m.pausedBriefly(n) || m.pauseIsMinor(n); got != tc.want {
 			t.Errorf("%s: no reason: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -271,7 +271,7 @@ func TestPartOfWhatAFlowDid(t *testing.T) {
 		{301 * µs, 400 * µs, 0},
 		{0, 99 * µs, 0},
 	} {
-		if got := m.part(m.g.Passages[0], start.Add(tc.from), start.Add(tc.to)); got != tc.want {
+		if got := m.fractionBetween(m.g.Passages[0], start.Add(tc.from), start.Add(tc.to)); got != tc.want {
 			t.Errorf("from %v to %v: %v; want %v", tc.from, tc.to, got, tc.want)
 		}
 	}
@@ -285,7 +285,7 @@ func TestStopsThatOutlastAQueue(t *testing.T) {
 		p := &b.reports[b.id("s1")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart, p.LastStart, p.PausedTime = 250*kb, now.Add(-stood), now.Add(-stood), stood
 		m := b.matching("h0>h4")
-		if got := m.waited(b.node(m, "s1>s2")); got != want {
+		if got := m.blockedByPauses(b.node(m, "s1>s2")); got != want {
 			t.Errorf("250 KB, paused for %v: waited %v, want %v", stood, got, want)
 		}
 	}

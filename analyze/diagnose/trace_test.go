@@ -37,11 +37,11 @@ func anyMaze(rt *rapid.T) maze {
 	return m
 }
 
-func (m *maze) relation() *relation {
-	return &relation{
+func (m *maze) relation() *waitForGraph {
+	return &waitForGraph{
 		nodes: m.n,
-		waits: func(n int) bool { return m.waits[n] },
-		out:   func(n int) []provenance.Edge { return provenance.Out(m.edges, n) },
+		blocked: func(n int) bool { return m.waits[n] },
+		blockers:   func(n int) []provenance.Edge { return provenance.Out(m.edges, n) },
 	}
 }
 
@@ -74,7 +74,7 @@ func newTwin(m *maze) *twin {
 	return t
 }
 
-// met are the nodes that waiting from some nodes leads to, those included.
+// victimMetCongestion are the nodes that waiting from some nodes leads to, those included.
 func (t *twin) met(from []int) map[int]bool {
 	out := map[int]bool{}
 	for _, f := range from {
@@ -133,18 +133,18 @@ func TestTraceEqualsItsTwin(t *testing.T) {
 			w.push(s.To, s.Weight/total, ends, loops)
 		}
 		gotEnds := map[int]float64{}
-		for i, e := range got.ends {
-			gotEnds[e.node] = e.blame
-			if i > 0 && got.ends[i-1].blame < e.blame {
-				rt.Fatalf("ends %+v; want the heaviest first", got.ends)
+		for i, e := range got.terminals {
+			gotEnds[e.node] = e.share
+			if i > 0 && got.terminals[i-1].share < e.share {
+				rt.Fatalf("ends %+v; want the heaviest first", got.terminals)
 			}
-			m.checkPath(rt, e.via, e.node)
+			m.checkPath(rt, e.path, e.node)
 		}
 		same(rt, "ends", gotEnds, ends)
 		gotLoops := map[int]float64{}
-		for _, l := range got.loops {
+		for _, l := range got.cycles {
 			nodes := slices.Sorted(slices.Values(l.nodes))
-			gotLoops[nodes[0]] = l.blame
+			gotLoops[nodes[0]] = l.share
 			if want := w.with(nodes[0]); !slices.Equal(nodes, want) {
 				rt.Fatalf("loop %v; want %v", nodes, want)
 			}
@@ -178,7 +178,7 @@ func (t *twin) checkBeyond(rt *rapid.T, l cycle) {
 		}
 	}
 	got := map[int]bool{}
-	for _, e := range l.ends {
+	for _, e := range l.terminals {
 		got[e.node] = true
 	}
 	if !maps.Equal(got, want) {

@@ -11,7 +11,7 @@ import (
 // Culprit is a flow and its part in the contention that began it all.
 type Culprit struct {
 	Flow   model.FlowKey
-	Weight float64 // of the packets in the queue, 0 to 1
+	Weight float64 // index the packets in the queue, 0 to 1
 }
 
 // RoutingFault is an entry of a switch that is not as intended and closes a
@@ -26,7 +26,7 @@ type RoutingFault struct {
 type Times struct {
 	Polling    time.Duration // until the last switch froze its state
 	Collection time.Duration // from then until the last report had arrived
-	Analysis   time.Duration // of graph and match; measured, so no two runs agree
+	Analysis   time.Duration // index graph and match; measured, so no two runs agree
 }
 
 // Total is their sum.
@@ -49,25 +49,25 @@ type Verdict struct {
 	// Path is how pauses spread, from a queue that held the victim up to
 	// Initial: a port each, which waited for the next.
 	Path      []model.Port
-	Loop      []model.Port    // ports that wait for each other in a circle
+	DeadlockCycle      []model.Port    // ports that wait for each other in a circle
 	Spreaders []model.FlowKey // that were paused at two ports of the path in a row
 	Victims   []model.FlowKey // all flows that were paused by it
-	Closed    model.Time      // when that circle closed, as far as is told
-	// Standing is set once a second look found the loop unmoved.
-	Standing bool
+	CycleClosed    model.Time      // when that circle closed, as far as is told
+	// Persistent is set once a second look found the loop unmoved.
+	Persistent bool
 	Fault    *RoutingFault
 
 	Confidence float64  // 0 to 1
 	Evidence   []string // what it rests on, and what is missing
-	Open       bool     // an answer that it needed is missing
+	Incomplete       bool     // an answer that it needed is missing
 	Remedy     string   // what an operator would try
 
 	// At is the time of the newest snapshot, and Burst how long the link of
 	// Initial takes for what the culprits sent in the epochs told.
 	At    model.Time
-	Burst time.Duration
+	BurstDuration time.Duration
 
 	Switches  int         // that answered
-	Telemetry model.Bytes // of their reports
+	Telemetry model.Bytes // index their reports
 	Times     Times
 }

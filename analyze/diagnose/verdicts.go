@@ -10,18 +10,18 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// storm is the verdict of a queue that a host pauses.
-func (m *matching) storm(e end) Verdict {
-	v := m.begin(anomaly.PFCStorm, anomaly.HostInjection, e)
-	m.hostSays(&v, e.node)
+// stormVerdict is the verdict of a queue that a host pauses.
+func (m *analysis) stormVerdict(e terminal) Verdict {
+	v := m.newVerdict(anomaly.PFCStorm, anomaly.HostInjection, e)
+	m.describeHostPauses(&v, e.node)
 	return v
 }
 
-// hostSays tells what a host's pauses look like.
-func (m *matching) hostSays(v *Verdict, n int) {
+// describeHostPauses tells what a host's pauses look like.
+func (m *analysis) describeHostPauses(v *Verdict, n int) {
 	node := &m.g.Nodes[n]
 	host := nodeName(m.fabric, node.Peer.Node)
-	v.note("%s sent %d pause frames to %s: no switch is behind that port", host, node.State.PauseFrames, m.name(n))
+	v.addEvidence("%s sent %d pause frames to %s: no switch is behind that port", host, node.State.PauseFrames, m.portText(n))
 	p := &node.Pauses
 	gap := p.LastStart.Sub(p.LastEnd)
 	switch {
@@ -29,80 +29,80 @@ func (m *matching) hostSays(v *Verdict, n int) {
 		v.Detail = anomaly.UnknownDetail
 	case !node.Stands():
 		v.Detail = anomaly.DrainsSlowly
-		v.note("it has let packets through again")
+		v.addEvidence("it has let packets through again")
 	case p.LastEnd != 0 && gap < epoch.PauseBurstGap:
 		v.Detail = anomaly.DrainsSlowly
-		v.note("it let packets through between pauses, lately for %v: it takes in what it can", gap)
+		v.addEvidence("it let packets through between pauses, lately for %v: it takes in what it can", gap)
 		v.Remedy = fmt.Sprintf("find out why %s takes packets in slowly (PCIe, memory, a busy processor); until then move its load elsewhere", host)
 	default:
 		v.Detail = anomaly.NICStorm
-		v.note("it has paused without a break for %v", node.Snapshot.Sub(p.LastStart))
+		v.addEvidence("it has paused without a break for %v", node.Snapshot.Sub(p.LastStart))
 		v.Remedy = fmt.Sprintf("take %s out of service: disable its port or let the PFC watchdog ignore its pauses, and reset or replace its network card", host)
 	}
 }
 
-// backpressure is the verdict of a queue that flows overfill.
-func (m *matching) backpressure(e end) Verdict {
-	v := m.begin(anomaly.PFCBackpressure, anomaly.ContendingFlows, e)
-	m.blame(&v, e.node, m.culprits(e.node))
+// backpressureVerdict is the verdict of a queue that flows overfill.
+func (m *analysis) backpressureVerdict(e terminal) Verdict {
+	v := m.newVerdict(anomaly.PFCBackpressure, anomaly.ContendingFlows, e)
+	m.nameCulprits(&v, e.node, m.culprits(e.node))
 	return v
 }
 
-// contention adds the verdict of a queue of the victim's own way.
-func (m *matching) contention(n int) {
-	v := m.begin(anomaly.FlowContention, anomaly.ContendingFlows, end{node: n, blame: 1, via: []int{n}})
+// addContention adds the verdict of a queue of the victim's own way.
+func (m *analysis) addContention(n int) {
+	v := m.newVerdict(anomaly.FlowContention, anomaly.ContendingFlows, terminal{node: n, share: 1, path: []int{n}})
 	v.Path = nil
-	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.bytesIn(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
-	if !m.now {
-		v.Confidence = 0.5 * m.share(n) * m.kept(n)
+	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.linkBytes(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
+	if !m.atSnapshot {
+		v.Confidence = 0.5 * m.victimDepthShare(n) * m.explainedShare(n)
 	}
-	m.blame(&v, n, m.competitors(n))
-	m.add(v)
+	m.nameCulprits(&v, n, m.competitors(n))
+	m.addVerdict(v)
 }
 
-// blame names the flows that overfill a queue, and why they do.
-func (m *matching) blame(v *Verdict, n int, flows []Culprit) {
+// victimDepthShare names the flows that overfill a queue, and why they do.
+func (m *analysis) nameCulprits(v *Verdict, n int, flows []Culprit) {
 	node := &m.g.Nodes[n]
 	v.Culprits = flows
-	if m.now {
-		v.note("%s was not paused and held %v", m.name(n), model.Bytes(node.State.Queued))
+	if m.atSnapshot {
+		v.addEvidence("%s was not paused and held %v", m.portText(n), model.Bytes(node.State.Queued))
 	} else {
-		v.note("%s had %.0f packets waiting in the mean while it was not paused", m.name(n), node.Depth)
+		v.addEvidence("%s had %.0f packets waiting in the mean while it was not paused", m.portText(n), node.Depth)
 	}
 	if len(v.Culprits) == 0 {
-		v.note("which flows they were of is not known there")
+		v.addEvidence("which flows they were of is not known there")
 	}
-	v.Burst = m.burst(n, v.Culprits)
-	m.detail(v, n)
+	v.BurstDuration = m.burstDuration(n, v.Culprits)
+	m.setDetail(v, n)
 }
 
-// deadlock makes the verdicts of a loop: what began it decides which. There may
+// addDeadlock makes the verdicts of a loop: what began it decides which. There may
 // be a reason inside and one outside of it.
-func (m *matching) deadlock(loop cycle) {
-	inside, depth := m.overfull(m.lastStopped(loop.nodes))
-	host, flows := end{node: -1}, end{node: -1}
-	closed := m.closing(loop.nodes)
-	for _, e := range loop.ends {
-		switch m.kind(e.node) {
-		case openEnd:
-			m.gap(e.node)
-		case hostEnd:
+func (m *analysis) addDeadlock(loop cycle) {
+	inside, depth := m.deepestAtPause(m.sendingBeforeClose(loop.nodes))
+	host, flows := terminal{node: -1}, terminal{node: -1}
+	closed := m.cycleAge(loop.nodes)
+	for _, e := range loop.terminals {
+		switch m.classify(e.node) {
+		case unknownTerminal:
+			m.addGap(e.node)
+		case hostTerminal:
 			if host.node < 0 {
 				host = e
 			}
-		case flowEnd:
-			if !m.later(e) && !m.deepSince(e.node, closed) && (flows.node < 0 || m.queued(e.node) > m.queued(flows.node)) {
+		case flowTerminal:
+			if !m.causeTooLate(e) && !m.congestedAfterClose(e.node, closed) && (flows.node < 0 || m.queuedBytes(e.node) > m.queuedBytes(flows.node)) {
 				flows = e
 			}
 		}
 	}
-	inLoop := inside >= 0 && depth >= m.bytesIn(inside, m.cfg.Deep)
+	inLoop := inside >= 0 && depth >= m.linkBytes(inside, m.cfg.CongestedAt)
 	past := host.node < 0 && flows.node < 0
 	if past {
 		// What the circle waited for outside may be over by now. A queue of the
 		// circle that was overfull by itself does not rule it out: which of the
 		// two began it, nobody can tell. And hosts do not pause for nothing.
-		switch e := m.began(loop.nodes); {
+		switch e := m.findTrigger(loop.nodes); {
 		case e.node < 0:
 		case m.pausedByHost(e.node):
 			host = e
@@ -112,79 +112,79 @@ func (m *matching) deadlock(loop cycle) {
 	}
 	most, outside := depth, 0.0
 	if flows.node >= 0 {
-		outside = m.queued(flows.node)
+		outside = m.queuedBytes(flows.node)
 		if past {
-			outside = max(outside, m.g.Nodes[flows.node].Depth*packet)
+			outside = max(outside, m.g.Nodes[flows.node].Depth*packetSize)
 		}
 		most = max(most, outside)
 	}
 	if host.node >= 0 {
-		v := m.inCircle(anomaly.DeadlockOutOfLoop, anomaly.HostInjection, loop, host, 1)
-		m.hostSays(&v, host.node)
-		m.endCircle(v, loop)
+		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.HostInjection, loop, host, 1)
+		m.describeHostPauses(&v, host.node)
+		m.addCycleVerdict(v, loop)
 	}
 	if flows.node >= 0 {
-		v := m.inCircle(anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, loop, flows, outside/most)
+		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, loop, flows, outside/most)
 		by := m.culprits(flows.node)
 		if past {
-			by = m.beginners(flows.node, closed)
+			by = m.leadUpCulprits(flows.node, closed)
 		}
-		m.blame(&v, flows.node, by)
-		m.endCircle(v, loop)
+		m.nameCulprits(&v, flows.node, by)
+		m.addCycleVerdict(v, loop)
 	}
 	if inLoop && host.node < 0 {
-		v := m.inCircle(anomaly.DeadlockInLoop, anomaly.ContendingFlows, loop, end{node: inside}, depth/most)
-		v.note("%s held %v already when it was first paused: it was overfull by itself", m.name(inside), model.Bytes(depth))
-		v.Culprits = m.starters(inside)
-		m.detail(&v, inside)
-		m.endCircle(v, loop)
+		v := m.newCycleVerdict(anomaly.DeadlockInLoop, anomaly.ContendingFlows, loop, terminal{node: inside}, depth/most)
+		v.addEvidence("%s held %v already when it was first paused: it was overfull by itself", m.portText(inside), model.Bytes(depth))
+		v.Culprits = m.flowsBeforePause(inside)
+		m.setDetail(&v, inside)
+		m.addCycleVerdict(v, loop)
 	}
 	if host.node < 0 && flows.node < 0 && !inLoop {
-		v := m.inCircle(anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, loop, end{node: loop.nodes[0]}, 1)
+		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, loop, terminal{node: loop.nodes[0]}, 1)
 		v.Initial = model.Port{}
-		v.note("none of its queues was overfull when it was first paused: it began outside, and what began it has left no trace")
-		m.endCircle(v, loop)
+		v.addEvidence("none of its queues was overfull when it was first paused: it began outside, and what began it has left no trace")
+		m.addCycleVerdict(v, loop)
 	}
 }
 
-func (m *matching) queued(n int) float64 { return float64(m.g.Nodes[n].State.Queued) }
+func (m *analysis) queuedBytes(n int) float64 { return float64(m.g.Nodes[n].State.Queued) }
 
-// inCircle begins a verdict of a loop that something began.
-func (m *matching) inCircle(a anomaly.Type, c anomaly.RootCause, loop cycle, by end, weight float64) Verdict {
-	v := m.begin(a, c, end{node: by.node, blame: loop.blame * weight, via: loop.entry})
+// newCycleVerdict begins a verdict of a loop that something began.
+func (m *analysis) newCycleVerdict(a anomaly.Type, c anomaly.RootCause, loop cycle, by terminal, weight float64) Verdict {
+	v := m.newVerdict(a, c, terminal{node: by.node, share: loop.share * weight, path: loop.entry})
 	for _, n := range loop.nodes {
-		v.Loop = append(v.Loop, m.g.Nodes[n].Port)
+		v.DeadlockCycle = append(v.DeadlockCycle, m.g.Nodes[n].Port)
 	}
-	v.Closed = m.g.To.Add(-m.closing(loop.nodes))
-	v.note("%d queues, each paused, held packets of each other in a circle", len(loop.nodes))
-	m.extend(&v, by)
+	v.CycleClosed = m.g.To.Add(-m.cycleAge(loop.nodes))
+	v.addEvidence("%d queues, each paused, held packets of each other in a circle", len(loop.nodes))
+	m.extendPath(&v, by)
 	return v
 }
 
-// endCircle adds what can be done about a loop.
-func (m *matching) endCircle(v Verdict, loop cycle) {
+// addCycleVerdict adds what can be done about a loop.
+func (m *analysis) addCycleVerdict(v Verdict, loop cycle) {
 	v.Fault = m.routingFault(loop.nodes)
 	if f := v.Fault; f != nil {
-		v.note("%s sends packets for %s to %s, which closes the circle", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop))
+		v.addEvidence("%s sends packets for %s to %s, which closes the circle", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop))
 		v.Remedy = fmt.Sprintf("put the route of %s for %s right; then break the circle by resetting one of its ports", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst))
 	} else {
 		v.Remedy = "break the circle: reset or drop the queue of one of its ports; then take the cyclic dependency out of the routes (weft topo check)"
 	}
-	m.add(v)
+	m.addVerdict(v)
 }
 
-// extend lengthens the path of a loop's verdict to what is outside.
-func (m *matching) extend(v *Verdict, outside end) {
-	for _, n := range outside.via {
+// extendPath lengthens the path of a loop's verdict to what is outside.
+func (m *analysis) extendPath(v *Verdict, outside terminal) {
+	for _, n := range outside.path {
 		if p := m.g.Nodes[n].Port; !slices.Contains(v.Path, p) {
 			v.Path = append(v.Path, p)
 		}
 	}
 }
 
-// overfull returns the queue of a loop that held most when it was paused: the
+// deepestAtPause returns the queue of a loop that held most when it was paused: the
 // one that made the others wait, before they made it wait; -1 of none.
-func (m *matching) overfull(loop []int) (node int, bytes float64) {
+func (m *analysis) deepestAtPause(loop []int) (node int, bytes float64) {
 	node = -1
 	for _, n := range loop {
 		if b := float64(m.g.Nodes[n].Pauses.BytesAtBurstStart); node < 0 || b > bytes {
@@ -194,39 +194,39 @@ func (m *matching) overfull(loop []int) (node int, bytes float64) {
 	return node, bytes
 }
 
-// begin starts a verdict of where waiting ended. Its weight stands in
+// newVerdict starts a verdict of where waiting ended. Its weight stands in
 // Confidence until account.
-func (m *matching) begin(a anomaly.Type, c anomaly.RootCause, e end) Verdict {
-	v := Verdict{Event: m.complaint.Event, Victim: m.complaint.Victim, Anomaly: a, Cause: c, Initial: m.g.Nodes[e.node].Port, Confidence: e.blame}
-	if source, ok := m.fabric.ByAddr(v.Victim.Src); ok && m.atHost {
+func (m *analysis) newVerdict(a anomaly.Type, c anomaly.RootCause, e terminal) Verdict {
+	v := Verdict{Event: m.detection.Event, Victim: m.detection.Victim, Anomaly: a, Cause: c, Initial: m.g.Nodes[e.node].Port, Confidence: e.share}
+	if source, ok := m.fabric.ByAddr(v.Victim.Src); ok && m.startsAtHost {
 		first := m.fabric.Port(model.Port{Node: source, Port: 1})
 		for _, p := range m.fabric.Node(source).Ports {
-			if p.Peer.Node == m.g.Nodes[e.via[0]].Node {
+			if p.Peer.Node == m.g.Nodes[e.path[0]].Node {
 				first = m.fabric.Port(model.Port{Node: source, Port: p.ID})
 			}
 		}
 		v.Path = append(v.Path, model.Port{Node: source, Port: first.ID})
-		v.note("%s paused %s itself, for packets of its that it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.name(e.via[0]))
+		v.addEvidence("%s paused %s itself, for packets of its that it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.portText(e.path[0]))
 	} else if a != anomaly.FlowContention {
-		v.note("%s was paused and held packets of the flow", m.name(e.via[0]))
+		v.addEvidence("%s was paused and held packets of the flow", m.portText(e.path[0]))
 	}
-	for _, n := range e.via {
+	for _, n := range e.path {
 		v.Path = append(v.Path, m.g.Nodes[n].Port)
 	}
 	if a != anomaly.FlowContention {
-		m.spread(&v, e.via)
+		m.nameSpreaders(&v, e.path)
 	}
 	return v
 }
 
-// note adds a piece of evidence.
-func (v *Verdict) note(format string, args ...any) {
+// addEvidence adds a piece of evidence.
+func (v *Verdict) addEvidence(format string, args ...any) {
 	v.Evidence = append(v.Evidence, fmt.Sprintf(format, args...))
 }
 
-// spread names the flows that carried pauses from port to port, and those that
+// nameSpreaders names the flows that carried pauses from port to port, and those that
 // were held up.
-func (m *matching) spread(v *Verdict, via []int) {
+func (m *analysis) nameSpreaders(v *Verdict, via []int) {
 	const most = 64
 	var before []int
 	for i, n := range via {
@@ -237,7 +237,7 @@ func (m *matching) spread(v *Verdict, via []int) {
 			}
 		}
 		for _, e := range m.g.FlowPort {
-			if e.To == n && !m.now {
+			if e.To == n && !m.atSnapshot {
 				here = append(here, e.From)
 			}
 		}
@@ -256,24 +256,24 @@ func (m *matching) spread(v *Verdict, via []int) {
 	slices.SortFunc(v.Victims, model.FlowKey.Compare)
 }
 
-// nothing is the verdict of a complaint without a cause.
-func (m *matching) nothing() {
-	v := Verdict{Event: m.complaint.Event, Victim: m.complaint.Victim, Confidence: 1}
+// concludeNothing is the verdict of a complaint without a cause.
+func (m *analysis) concludeNothing() {
+	v := Verdict{Event: m.detection.Event, Victim: m.detection.Victim, Confidence: 1}
 	switch {
 	case len(m.g.Tellers) == 0:
-		v.note("no switch answered")
-	case len(m.victim) == 0:
-		v.note("no switch saw the flow in the epochs told")
+		v.addEvidence("no switch answered")
+	case len(m.victimQueues) == 0:
+		v.addEvidence("no switch saw the flow in the epochs told")
 	default:
-		v.note("nothing on the flow's way was paused or overfull")
+		v.addEvidence("nothing on the flow's way was paused or overfull")
 	}
 	v.Remedy = "none; if it happens again, look at the hosts at both ends"
-	m.add(v)
+	m.addVerdict(v)
 }
 
-// account turns weights into confidence and adds what all verdicts of a
-// complaint share.
-func (m *matching) account() {
+// setConfidences turns weights into confidence and adds what all verdicts of a
+// detection share.
+func (m *analysis) setConfidences() {
 	whole := 0.0
 	for i := range m.verdicts {
 		whole = max(whole, m.verdicts[i].Confidence)
@@ -283,8 +283,8 @@ func (m *matching) account() {
 	}
 	for i := range m.verdicts {
 		v := &m.verdicts[i]
-		v.Confidence = m.sure(v, v.Confidence/whole)
-		v.Open = len(m.gaps) > 0 || !m.evidence.Complete()
+		v.Confidence = m.confidence(v, v.Confidence/whole)
+		v.Incomplete = len(m.gaps) > 0 || !m.evidence.Complete()
 		v.At, v.Switches = m.g.To, len(m.g.Tellers)
 		for _, r := range m.evidence.Reports {
 			v.Telemetry += r.Bytes
@@ -292,14 +292,14 @@ func (m *matching) account() {
 	}
 }
 
-// sure is how sure a verdict is, of a weight relative to the heaviest. The
+// confidence is how sure a verdict is, of a weight relative to the heaviest. The
 // factors are not probabilities: each says that something is missing, and they
 // multiply so that more missing is less sure.
-func (m *matching) sure(v *Verdict, weight float64) float64 {
+func (m *analysis) confidence(v *Verdict, weight float64) float64 {
 	c := 0.5 + 0.5*weight
 	if len(m.gaps) > 0 {
 		for _, g := range m.gaps {
-			v.note("%s", g)
+			v.addEvidence("%s", g)
 		}
 		if v.Anomaly == anomaly.None {
 			return 0.1 // not enough evidence
@@ -308,24 +308,24 @@ func (m *matching) sure(v *Verdict, weight float64) float64 {
 	}
 	if !m.evidence.Complete() {
 		c *= 0.8
-		v.note("some reports did not arrive, or not whole")
+		v.addEvidence("some reports did not arrive, or not whole")
 	}
-	if !m.now && v.Anomaly != anomaly.None {
+	if !m.atSnapshot && v.Anomaly != anomaly.None {
 		c *= 0.6
 	}
 	switch {
-	case v.Anomaly == anomaly.None && len(m.victim) == 0:
+	case v.Anomaly == anomaly.None && len(m.victimQueues) == 0:
 		c *= 0.2
 	case v.Cause == anomaly.NoRootCause && v.Anomaly != anomaly.None:
 		c *= 0.5
 	case v.Cause == anomaly.ContendingFlows && len(v.Culprits) == 0:
 		c *= 0.7
 	}
-	if len(v.Loop) > 0 && !v.Standing {
-		c *= unproven
+	if len(v.DeadlockCycle) > 0 && !v.Persistent {
+		c *= unconfirmedFactor
 	}
 	return c
 }
 
-// unproven is what a loop is worth that was looked at once.
-const unproven = 0.8
+// unconfirmedFactor is what a loop is worth that was looked at once.
+const unconfirmedFactor = 0.8

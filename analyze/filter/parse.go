@@ -335,7 +335,7 @@ func (v *vocabulary) suggestFields(name string) string {
 	var list []near
 	for i := 0; i < len(v.fields) && len(name) <= maxSuggestLen; i++ {
 		n := v.fields[i].name
-		if far := fileerror.Distance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
+		if far := fileerror.EditDistance(name, n); far <= 2 || strings.HasSuffix(n, "."+name) || strings.HasPrefix(n, name+".") {
 			list = append(list, near{n, far})
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// collector gathers what is found flow by flow into findings by place.
+// collector gathers per-flow results into findings by location.
 type collector struct {
 	list  []Finding
 	index map[findingKey]int
 
-	passedBefore, passed map[model.Port]int   // flows that got through a port: in the last slot, in this one
-	asIntended       map[model.NodeID]int // times that a switch sent a flow as intended
+	passedBefore, passed map[model.Port]int   // flows that passed a port: in the last slot, in this one
+	asIntended           map[model.NodeID]int // times that a switch forwarded a flow as intended
 }
 
 type findingKey struct {
@@ -38,7 +38,7 @@ func (c *collector) addFinding(f Finding, key model.FlowKey) {
 	c.list[i].Confirmed = c.list[i].Confirmed || f.Confirmed // one flow's proof is enough
 }
 
-// loopID names a loop whatever switch it is told from.
+// loopID identifies a loop whatever switch it starts from.
 func loopID(loop []model.NodeID) string {
 	if len(loop) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func loopID(loop []model.NodeID) string {
 	return string(b)
 }
 
-// findings completes and orders what was gathered from the map of a slot.
+// findings completes and sorts the findings from the map of a slot.
 func (c *collector) findings(now int64) []Finding {
 	for i := range c.list {
 		f := &c.list[i]

@@ -8,16 +8,16 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Config is what a Detector goes by.
+// Config configures a Detector.
 type Config struct {
 	Intent *topo.Intent
-	// MinPackets is how many packets of a flow must have vanished for its path
-	// to count as stopped: fewer may be common loss, which analyze/loss counts.
+	// MinPackets is how many packets of a flow must be missing for its path to
+	// count as stopped: fewer may be ordinary loss, which analyze/loss counts.
 	MinPackets uint64
 }
 
-// DefaultConfig asks for three packets: a flow that sends one every 5 ms, as
-// FlowRadar's own test does, shows them within two slots of 10 ms.
+// DefaultConfig requires three packets: a flow that sends one every 5 ms, as in
+// FlowRadar's own test, shows them within two slots of 10 ms.
 func DefaultConfig(in *topo.Intent) Config { return Config{Intent: in, MinPackets: 3} }
 
 // Detector compares successive maps of a fabric with each other and with the
@@ -30,21 +30,22 @@ type Detector struct {
 	passed map[model.Port]int // flows that got through a port in the last slot
 }
 
-// NewDetector makes a detector that has seen nothing.
+// NewDetector returns a detector that has observed no slot.
 func NewDetector(cfg Config) (*Detector, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("paths: no intended routes, want a topo.Intent")
 	}
 	if cfg.MinPackets == 0 {
-		return nil, errors.New("paths: 0 packets that must vanish, want at least 1")
+		return nil, errors.New("paths: min packets 0, want at least 1")
 	}
 	return &Detector{cfg: cfg, fabric: cfg.Intent.At(0).Fabric()}, nil
 }
 
-// Observe takes the map of the next slot and returns what it shows: loops and
-// wrong ways of this slot, loops that counters hint at, paths that seem to stop in it, and paths that
-// certainly stopped in the slot before. Findings come by kind, place and slot.
-// A slot of which no map came must be given as an empty one.
+// Observe takes the map of the next slot and returns its findings: loops and
+// wrong routes of this slot, loops that counters suggest, paths that seem to
+// stop in it, and paths that certainly stopped in the slot before. Findings are
+// sorted by kind, location and slot. A slot without a map must be given as an
+// empty one.
 func (d *Detector) Observe(m *Map) []Finding {
 	out := collector{passedBefore: d.passed, passed: map[model.Port]int{}, asIntended: map[model.NodeID]int{}}
 	before, last := d.maps[0], d.maps[1]
@@ -72,8 +73,8 @@ func (d *Detector) Observe(m *Map) []Finding {
 	return out.findings(m.Slot)
 }
 
-// confirmStops looks again at paths that stopped in the last slot, now that their
-// packets have had another one to arrive in.
+// confirmStops checks paths that stopped in the last slot again, now that their
+// packets have had another slot to arrive in.
 func (d *Detector) confirmStops(out *collector, before, last, now *Map) {
 	routes := d.cfg.Intent.Between(last.Start().Add(-last.Length), now.End())
 	for key := range last.seen {
@@ -90,8 +91,8 @@ func (d *Detector) confirmStops(out *collector, before, last, now *Map) {
 		if was.Packets+is.Packets < d.cfg.MinPackets {
 			continue
 		}
-		// A flow whose last packets came as the slot began may have been
-		// counted in the slot before by a clock that is behind. It must go on
+		// A flow whose last packets came as the slot started may have been
+		// counted in the slot before by a clock that is late. It must continue
 		// and still not arrive, unless it never arrived before either.
 		if presence != Seen && !(before != nil && d.provenLost(before, key, next, hasNext, routes)) {
 			continue
@@ -108,7 +109,7 @@ func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Ro
 	if p := d.fabric.Port(at); p != nil {
 		next = p.Peer
 		if d.fabric.Node(next.Node).Role <= topo.Mux {
-			return at, next, false, false // handed to a host, rightly or not
+			return at, next, false, false // delivered to a host, rightly or not
 		}
 		_, presence := m.At(next.Node, key)
 		hasNext = presence == Absent
@@ -124,9 +125,9 @@ func (d *Detector) findStop(m *Map, key model.FlowKey, t Path, routes []*topo.Ro
 	return at, next, hasNext, d.provenLost(m, key, next, hasNext, routes)
 }
 
-// provenLost reports whether it is proven that no packet of a flow came further
-// than a stop: the next switch did not see it; or, if that one does not tell,
-// no switch at which the flow should end did.
+// provenLost reports whether it is proven that no packet of a flow passed a
+// stop: the next switch did not see it; or, if that one is not conclusive, no
+// switch at which the flow should end did.
 func (d *Detector) provenLost(m *Map, key model.FlowKey, next model.Port, hasNext bool, routes []*topo.Routes) bool {
 	proven := false
 	if hasNext {
@@ -153,16 +154,16 @@ func (d *Detector) provenLost(m *Map, key model.FlowKey, next model.Port, hasNex
 	return proven
 }
 
-// stoppedSuddenly reports whether a flow that stops in this slot ran through in the last
-// one and goes on at about the same pace, so that its packets are not just the
-// first ones, still on their way.
+// stoppedSuddenly reports whether a flow that stops in this slot passed in the
+// last one and continues at about the same rate, so that its packets are not
+// just the first ones, still in flight.
 func (d *Detector) stoppedSuddenly(last, m *Map, key model.FlowKey, at, next model.Port, hasNext bool) bool {
 	if last == nil {
 		return false
 	}
 	was, ran := last.At(at.Node, key)
 	if !hasNext && at.Port == 0 {
-		// The switch has no way for the flow any more, but had one.
+		// The switch has no route for the flow any more, but had one.
 		if p := d.fabric.Port(model.Port{Node: at.Node, Port: was.Out}); p != nil {
 			_, presence := m.At(p.Peer.Node, key)
 			next, hasNext = p.Peer, presence == Absent
@@ -176,9 +177,9 @@ func (d *Detector) stoppedSuddenly(last, m *Map, key model.FlowKey, at, next mod
 	return ran == Seen && passed == Seen && 2*is.Packets >= was.Packets
 }
 
-// findMisrouted finds the switches that sent a flow by a port that no intended
-// route of the time names. What a mux answers for goes on inside a tunnel, by
-// another destination: it is left out.
+// findMisrouted finds the switches that sent a flow through a port that is on no
+// intended route of the time. Packets to a mux's virtual address continue inside
+// a tunnel, to another destination: they are skipped.
 func (d *Detector) findMisrouted(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
 	for _, owner := range d.fabric.Owners(key.Dst) {
 		if d.fabric.Node(owner).Role == topo.Mux {
@@ -199,7 +200,7 @@ func (d *Detector) findMisrouted(out *collector, m *Map, key model.FlowKey, rout
 	}
 }
 
-// countPassed counts the ports that a flow got through.
+// countPassed counts the ports that a flow passed.
 func (d *Detector) countPassed(out *collector, m *Map, key model.FlowKey, routes []*topo.Routes) {
 	for _, s := range m.seen[key] {
 		at := model.Port{Node: s.Switch, Port: s.Out}
@@ -215,12 +216,12 @@ func (d *Detector) countPassed(out *collector, m *Map, key model.FlowKey, routes
 	}
 }
 
-// evaluateLoop judges a circle of switches that each sent the flow's first packet of
-// the slot to the next one. After a route change within the slot that is no
-// proof, but then every packet passes a switch of the circle at most twice: no
-// more packets come back to the entry than entered. Departure from the paper,
-// which compares the circle with a hop outside: here a loop at the source's
-// own switch, which has no hop outside, is found by the same rule.
+// evaluateLoop evaluates a cycle of switches that each sent the flow's first
+// packet of the slot to the next one. After a route change within the slot that
+// is no proof, but then every packet passes a switch of the cycle at most twice:
+// no more packets come back to the entry than entered. Departure from the paper,
+// which compares the cycle with a hop outside: here a loop at the source's own
+// switch, which has no hop outside, is found by the same rule.
 func (d *Detector) evaluateLoop(out *collector, m, last *Map, key model.FlowKey, t Path) {
 	back := t.Loop[len(t.Loop)-1]
 	returned, entered, exact := loopPackets(m, t.Loop[0], back, key)
@@ -233,8 +234,8 @@ func (d *Detector) evaluateLoop(out *collector, m, last *Map, key model.FlowKey,
 	}
 }
 
-// loopPackets counts the packets that came back to a circle's entry, from the switch
-// before it, and those that entered.
+// loopPackets counts the packets that came back to a loop's entry, from the
+// switch before it, and those that entered.
 func loopPackets(m *Map, entry, back model.NodeID, key model.FlowKey) (returned, entered uint64, exact bool) {
 	e, _ := m.At(entry, key)
 	b, _ := m.At(back, key)

@@ -114,7 +114,7 @@ func TestDetector(t *testing.T) {
 	const way = "h0 tor0 leaf0 tor1 h2"
 	const far = "h0 tor0 leaf0 spine0 leaf2 tor2 h4"
 	for name, tc := range map[string]struct {
-		play func(l *lab)
+		run  func(l *lab)
 		want []string
 	}{
 		"healthy": {func(l *lab) {
@@ -146,18 +146,18 @@ func TestDetector(t *testing.T) {
 				}
 			}
 		}, []string{
-			"perhaps slot 2: black hole at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 2 flows",
-			"slot 2: black hole at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 2 flows",
-			"slot 3: black hole at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 2 flows",
+			"perhaps slot 2: black hole at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 2 flows",
+			"slot 2: black hole at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 2 flows",
+			"slot 3: black hole at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 2 flows",
 		}},
 		"a switch that has lost its route": {func(l *lab) {
 			l.walk(0, l.key("h0", "h4", 1), 10, far)
 			l.walk(1, l.key("h0", "h4", 1), 10, "h0 tor0")
 			l.walk(2, l.key("h0", "h4", 1), 10, "h0 tor0")
 		}, []string{
-			"perhaps slot 1: black hole at tor0:cpu: 1 of 1 flow",
-			"slot 1: black hole at tor0:cpu: 1 of 1 flow",
-			"slot 2: black hole at tor0:cpu: 1 of 1 flow",
+			"perhaps slot 1: black hole at tor0 cpu: 1 of 1 flow",
+			"slot 1: black hole at tor0 cpu: 1 of 1 flow",
+			"slot 2: black hole at tor0 cpu: 1 of 1 flow",
 		}},
 		"dead link": {func(l *lab) {
 			l.walk(0, l.key("h0", "h4", 1), 10, far)
@@ -166,9 +166,9 @@ func TestDetector(t *testing.T) {
 				l.slots[n][l.node("spine0")].Records[0].Out = l.slots[0][l.node("spine0")].Records[0].Out
 			}
 		}, []string{
-			"perhaps slot 1: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flow",
-			"slot 1: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flow",
-			"slot 2: silent link at spine0:Ethernet4 towards leaf2:Ethernet8: 1 of 1 flow",
+			"perhaps slot 1: silent link at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 1 flow",
+			"slot 1: silent link at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 1 flow",
+			"slot 2: silent link at spine0 Ethernet4 → leaf2, not received by leaf2: 1 of 1 flow",
 		}},
 		"black hole seen by ToRs alone": {func(l *lab) {
 			for _, sw := range l.fabric.Switches() {
@@ -181,9 +181,9 @@ func TestDetector(t *testing.T) {
 				l.walk(n, l.key("h0", "h4", 2), 10, far)
 			}
 		}, []string{
-			"slot 0: black hole at tor0:Ethernet8: 1 of 2 flows",
-			"slot 1: black hole at tor0:Ethernet8: 1 of 2 flows",
-			"slot 2: black hole at tor0:Ethernet8: 1 of 2 flows",
+			"slot 0: black hole at tor0 Ethernet8 → leaf0: 1 of 2 flows",
+			"slot 1: black hole at tor0 Ethernet8 → leaf0: 1 of 2 flows",
+			"slot 2: black hole at tor0 Ethernet8 → leaf0: 1 of 2 flows",
 		}},
 		"undecoded neighbour proves nothing": {func(l *lab) {
 			l.silent = []string{"leaf2", "tor2"}
@@ -191,15 +191,15 @@ func TestDetector(t *testing.T) {
 				l.walk(n, l.key("h0", "h4", 1), 10, "h0 tor0 leaf0 spine0")
 			}
 		}, nil},
-		"loop of two behind the first hop": {func(l *lab) {
+		"loop of two after the first hop": {func(l *lab) {
 			l.walk(1, l.key("h0", "h2", 1), 10, "h0 tor0 leaf0 tor1 leaf0")
 			l.walk(1, l.key("h0", "h2", 1), 10, "leaf0 tor1 leaf0 tor1")
 			l.walk(1, l.key("h0", "h2", 1), 10, "leaf0 tor1 leaf0 tor1")
 		}, []string{
 			"slot 1: loop leaf0 → tor1 → leaf0: 1 of 1 flow",
-			"slot 1: wrong way at tor1:Ethernet8: 1 of 1 flow",
+			"slot 1: wrong route at tor1 Ethernet8 → leaf0: 1 of 1 flow",
 		}},
-		"loop that begins behind the slot's first packet": {func(l *lab) {
+		"loop that starts after the slot's first packet": {func(l *lab) {
 			key := l.key("h0", "h4", 1)
 			l.walk(1, key, 2, far)
 			l.walk(2, key, 1, far)
@@ -222,27 +222,27 @@ func TestDetector(t *testing.T) {
 			l.slots[1][l.node("leaf0")].Records[0].Packets = 60
 		}, []string{
 			"slot 1: loop tor0 → leaf0 → tor0: 1 of 1 flow",
-			"slot 1: wrong way at leaf0:Ethernet0: 1 of 1 flow",
+			"slot 1: wrong route at leaf0 Ethernet0 → tor0: 1 of 1 flow",
 		}},
-		"route change that closes a circle on the map": {func(l *lab) {
+		"route change that closes a cycle on the map": {func(l *lab) {
 			// Half of the slot tor0 → leaf0 → spine0 → leaf2, then by the
 			// other spine: no packet comes back.
 			key := l.key("h0", "h4", 1)
 			l.walk(1, key, 10, far)
 			l.walk(1, key, 10, "h0 tor0 leaf0 spine1 leaf2 tor2 h4")
 		}, nil},
-		"wrong way": {func(l *lab) {
+		"wrong route": {func(l *lab) {
 			l.walk(0, l.key("h0", "h2", 1), 10, "h0 tor0 leaf0 spine0 leaf2 tor2 h4")
 		}, []string{
-			"slot 0: wrong way at tor2:Ethernet0: 1 of 1 flow",
-			"slot 0: wrong way at leaf0:Ethernet8: 1 of 1 flow",
-			"slot 0: wrong way at leaf2:Ethernet0: 1 of 1 flow",
-			"slot 0: wrong way at spine0:Ethernet4: 1 of 1 flow",
+			"slot 0: wrong route at tor2 Ethernet0 → h4: 1 of 1 flow",
+			"slot 0: wrong route at leaf0 Ethernet8 → spine0: 1 of 1 flow",
+			"slot 0: wrong route at leaf2 Ethernet0 → tor2: 1 of 1 flow",
+			"slot 0: wrong route at spine0 Ethernet4 → leaf2: 1 of 1 flow",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 5)
-			tc.play(l)
+			tc.run(l)
 			if got := l.observe(); !slices.Equal(got, tc.want) {
 				t.Errorf("found:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
 			}

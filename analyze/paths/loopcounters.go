@@ -7,13 +7,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// loopByCounters returns neighbouring switches that counted more than twice what
-// the first two switches of a flow's way sent on: its packets seem to go round
-// between them. Ports do not show a loop that began after the flow's first
-// packet of the slot; counters do, as soon as one packet has gone round a few
-// times. Twice, because a packet may pass a switch twice when routes change; two
-// switches, because the clock of one may be ahead, and then it counts less than
-// those behind it. It is a suspicion: two clocks may be ahead.
+// loopByCounters returns neighbouring switches that counted more than twice the
+// packets that the first two switches of a flow's path forwarded: its packets
+// seem to loop between them. Ports do not show a loop that started after the
+// flow's first packet of the slot; counters do, as soon as one packet has looped
+// a few times. Twice, because a packet may pass a switch twice when routes
+// change; two switches, because the clock of one may be ahead, and then it
+// counts less than those downstream. It is a suspicion: two clocks may be ahead.
 func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop []model.NodeID) {
 	if len(t.Hops) < 4 {
 		return nil
@@ -24,7 +24,7 @@ func (d *Detector) loopByCounters(m, last *Map, key model.FlowKey, t Path) (loop
 			return nil
 		}
 		n := s.Packets
-		if last != nil { // what entered in the slot before may go round in this one
+		if last != nil { // packets that entered in the slot before may loop in this one
 			before, _ := last.At(s.Switch, key)
 			n += before.Packets
 		}

@@ -23,12 +23,12 @@ type Presence uint8
 
 // Presences. Only Seen and Absent are facts.
 const (
-	Unknown Presence = iota // no flowset of this slot, or one that cannot tell
+	Unknown Presence = iota // no flowset of this slot, or one that is not conclusive
 	Seen
 	Absent
 )
 
-// Map is what all switches saw in one slot.
+// Map holds the flow records of all switches in one slot.
 //
 // Slots of different switches belong together when they have the same index,
 // by each switch's own clock. With clocks up to half a slot apart that is the
@@ -42,13 +42,13 @@ type Map struct {
 	seen map[model.FlowKey][]Sighting
 }
 
-// NewMap makes the map of a slot of which nothing has been reported yet.
+// NewMap returns the map of a slot without reports.
 func NewMap(slot int64, length time.Duration) *Map {
 	return &Map{Slot: slot, Length: length, sets: map[model.NodeID][]*flows.Decoded{}, seen: map[model.FlowKey][]Sighting{}}
 }
 
-// SlotAt is the index of a slot of a switch: its start divided by its length,
-// rounded, so that clocks may be up to half a slot apart.
+// SlotAt returns the index of a slot of a switch: its start divided by its
+// length, rounded, so that clocks may be up to half a slot apart.
 func SlotAt(start model.Time, length time.Duration) int64 {
 	n := int64(length)
 	t := int64(start) + n/2
@@ -61,8 +61,8 @@ func SlotAt(start model.Time, length time.Duration) int64 {
 // SlotOf returns the index of a flowset's slot.
 func SlotOf(d *flows.Decoded) int64 { return SlotAt(d.Start, d.Length) }
 
-// AddFlowset puts a decoded flowset on the map. A switch may report several for one
-// slot: one per port or per address family.
+// AddFlowset adds a decoded flowset to the map. A switch may report several for
+// one slot: one per port or per address family.
 func (m *Map) AddFlowset(d *flows.Decoded) {
 	m.sets[d.Switch] = append(m.sets[d.Switch], d)
 	for i := range d.Records {
@@ -73,8 +73,8 @@ func (m *Map) AddFlowset(d *flows.Decoded) {
 }
 
 // merge adds a sighting to those of its flow. Two at one switch come from two
-// of its ports: the counters add up, and of the ports the first is kept, as it
-// is within one flowset.
+// of its ports: the counters add up, and the first one's ports are kept, as
+// within one flowset.
 func merge(list []Sighting, s Sighting) []Sighting {
 	for i := range list {
 		if have := &list[i]; have.Switch == s.Switch {
@@ -87,17 +87,17 @@ func merge(list []Sighting, s Sighting) []Sighting {
 	return append(list, s)
 }
 
-// Start is when the slot begins on a clock without offset.
+// Start returns the start of the slot on a clock without offset.
 func (m *Map) Start() model.Time { return model.Time(m.Slot * int64(m.Length)) }
 
-// End is when the slot ends on a clock without offset.
+// End returns the end of the slot on a clock without offset.
 func (m *Map) End() model.Time { return m.Start().Add(m.Length) }
 
 // Flows returns the number of flows seen anywhere.
 func (m *Map) Flows() int { return len(m.seen) }
 
-// All goes over the flows seen anywhere, with their sightings, in no order.
-// The sightings are the map's own.
+// All iterates over the flows seen anywhere, with their sightings, in no order.
+// The sightings belong to the map.
 func (m *Map) All() iter.Seq2[model.FlowKey, []Sighting] { return maps.All(m.seen) }
 
 // Reported reports whether a switch's flowset is on the map.
@@ -113,7 +113,7 @@ func (m *Map) Complete(sw model.NodeID) bool {
 	return m.Reported(sw)
 }
 
-// At returns what a switch saw of a flow.
+// At returns the sighting of a flow at a switch, if any.
 func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
 	for _, s := range m.seen[key] {
 		if s.Switch == sw {
@@ -123,7 +123,7 @@ func (m *Map) At(sw model.NodeID, key model.FlowKey) (Sighting, Presence) {
 	absent := false
 	for _, d := range m.sets[sw] {
 		if d.V6 != key.V6 {
-			continue // says nothing about this flow
+			continue // not about this flow
 		}
 		if !d.Absent(key) {
 			return Sighting{Switch: sw}, Unknown

@@ -8,23 +8,23 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Path is the way of a flow's packets through the switches that report.
+// Path is the path of a flow's packets through the switches that report.
 type Path struct {
-	// Hops are in the order of travel. Where a switch between two of them
-	// does not report, or did not say by which port the flow left, the order
-	// is that of the distance to the destination.
+	// Hops are in path order. Where a switch between two of them does not
+	// report, or did not report the port that the flow left through, they are
+	// ordered by distance to the destination.
 	Hops []Sighting
-	// Loop are the switches that the flow's packets go round, in order and
-	// from where they enter on; empty: none. It is what first packets of the
-	// slot show, and a route change can look the same: Detector tells.
+	// Loop are the switches among which the flow's packets loop, in order and
+	// from their entry on; empty: none. It is based on the first packets of the
+	// slot, and a route change can look the same: Detector decides.
 	Loop []model.NodeID
 }
 
-// Path returns the way of a flow in this slot under the routes of its time.
+// FlowPath returns the path of a flow in this slot under the routes of its time.
 func (m *Map) FlowPath(key model.FlowKey, routes *topo.Routes) Path {
 	list := slices.Clone(m.seen[key])
-	// The far end of the way is near the destination: by this order alone the
-	// trail is right unless packets left the shortest paths.
+	// The far end of the path is near the destination: by this order alone the
+	// path is right unless packets left the shortest paths.
 	slices.SortFunc(list, func(a, b Sighting) int {
 		return cmp.Or(cmp.Compare(distance(routes, b.Switch, key), distance(routes, a.Switch, key)), cmp.Compare(a.Switch, b.Switch))
 	})
@@ -75,9 +75,9 @@ func successor(f *topo.Fabric, list []Sighting, i int) int {
 	return slices.IndexFunc(list, func(s Sighting) bool { return s.Switch == p.Peer.Node })
 }
 
-// loopFrom lists the loop that contains list[i]. A trail that ran into one of
-// its own hops gives i as the entry; one that ran into a hop of another trail
-// gives no loop.
+// loopFrom lists the loop that contains list[i]. A path that ran into one of its
+// own hops gives i as the entry; one that ran into a hop of another path gives
+// no loop.
 func loopFrom(list []Sighting, next []int, i int) (loop []model.NodeID) {
 	for at, n := i, 0; n < len(list); n++ {
 		loop = append(loop, list[at].Switch)
@@ -91,8 +91,8 @@ func loopFrom(list []Sighting, next []int, i int) (loop []model.NodeID) {
 	return nil
 }
 
-// distance is the number of links from a switch to the destination; far away
-// when there is no route.
+// distance returns the number of links from a switch to the destination;
+// topo.MaxNodes when there is no route.
 func distance(routes *topo.Routes, sw model.NodeID, key model.FlowKey) int {
 	if d, ok := routes.Distance(sw, key.Dst); ok {
 		return d

@@ -95,7 +95,7 @@ func (b *Board) pause(t *trace.Trace) {
 	}
 	asks := false
 	for class := range model.Priority(8) {
-		q, ok := f.Asks(class)
+		q, ok := f.PauseOf(class)
 		asks = asks || ok && q > 0
 	}
 	h := &t.Hops[0]

@@ -9,31 +9,31 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Analyzer assembles, judges and counts, and hands out what is to be stored:
-// traces to keep as they close, counters and findings once per period.
+// Analyzer assembles, judges and counts traces, and outputs what is to be
+// stored: traces to keep as they close, counters and findings once per period.
 type Analyzer struct {
 	*Assembler
-	period   time.Duration
-	periodStart    model.Time
-	started  bool
-	counters *Counters
-	judge    *Judge
-	matches  []CustomCounter
-	out      Output
+	period      time.Duration
+	periodStart model.Time
+	started     bool
+	counters    *Counters
+	judge       *Judge
+	matches     []CustomCounter
+	out         Output
 }
 
-// Output takes what an analyzer makes. Keep must not keep the trace, which is
-// used again; counters and judge of Flush are the receiver's.
+// Output receives an analyzer's results. Keep must not retain the trace, which
+// is reused; counters and judge of Flush belong to the receiver.
 type Output struct {
-	Keep  func(t *Trace)
-	KeepAll   bool // WorthKeeping takes every trace, not only those worth keeping
-	Flush func(from, to model.Time, c *Counters, j *Judge)
+	Keep    func(t *Trace)
+	KeepAll bool // Keep receives every trace, not only those worth keeping
+	Flush   func(from, to model.Time, c *Counters, j *Judge)
 }
 
-// NewAnalyzer makes an analyzer that flushes every period of its clock.
+// NewAnalyzer returns an analyzer that flushes every period of its clock.
 func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *topo.Intent, out Output) (*Analyzer, error) {
 	if period <= 0 {
-		return nil, fmt.Errorf("trace: counters are flushed every %v, want more than 0", period)
+		return nil, fmt.Errorf("trace: flush period %v, want more than 0", period)
 	}
 	a := &Analyzer{period: period, counters: NewCounters(), out: out}
 	var err error
@@ -45,8 +45,8 @@ func NewAnalyzer(cfg Config, judge JudgeConfig, period time.Duration, intent *to
 }
 
 func (a *Analyzer) addTrace(t *Trace) {
-	// A trace belongs to the period in which it is complete, whenever that is
-	// noticed.
+	// A trace belongs to the period in which it is complete, no matter when
+	// that is noticed.
 	a.startPeriod(min(a.now, t.Last.Add(a.cfg.CloseAfter)))
 	a.counters.AddTrace(t, a.matches)
 	a.judge.AddTrace(t)
@@ -55,8 +55,8 @@ func (a *Analyzer) addTrace(t *Trace) {
 	}
 }
 
-// Advance closes what has been quiet for long enough, and flushes the periods
-// that are over.
+// Advance closes the traces that have been quiet for Config.CloseAfter, and
+// flushes the periods that have ended.
 func (a *Analyzer) Advance(now model.Time) {
 	a.Assembler.Advance(now)
 	if a.started {
@@ -64,9 +64,9 @@ func (a *Analyzer) Advance(now model.Time) {
 	}
 }
 
-// startPeriod begins the period of an instant. Periods begin at whole multiples of
-// their length, so that those of all analyzers are the same; of one in which
-// nothing was complete there is nothing to flush.
+// startPeriod starts the period that contains an instant. Periods start at whole
+// multiples of their length, so that those of all analyzers are the same. A
+// period without a complete trace is not flushed.
 func (a *Analyzer) startPeriod(at model.Time) {
 	begin := at - at%model.Time(a.period)
 	switch {
@@ -78,14 +78,14 @@ func (a *Analyzer) startPeriod(at model.Time) {
 	}
 }
 
-// Finish closes all traces and flushes what there is, as at the end of a run.
+// Finish closes all traces and flushes the last period, as at the end of a run.
 func (a *Analyzer) Finish() {
 	a.Flush()
 	a.flushLast()
 }
 
-// Stop ends the work in the middle: traces that are open are closed early, as
-// if they were evicted, because more of them might have come.
+// Stop ends the analysis early: open traces are closed as if they were evicted,
+// because more of their mirrors might have come.
 func (a *Analyzer) Stop() {
 	a.evictAll()
 	a.flushLast()
@@ -106,14 +106,14 @@ func (a *Analyzer) flush(to model.Time) {
 	a.periodStart = to
 }
 
-// AddCounter counts the packets that m accepts from now on, in place of an
+// AddCounter counts the packets that m matches from now on. It replaces an
 // earlier counter of that name.
 func (a *Analyzer) AddCounter(m CustomCounter) {
 	a.RemoveCounter(m.Name)
 	a.matches = append(a.matches, m)
 }
 
-// RemoveCounter ends a counter; of none of that name it does nothing.
+// RemoveCounter removes a counter. An unknown name is ignored.
 func (a *Analyzer) RemoveCounter(name string) {
 	a.matches = slices.DeleteFunc(a.matches, func(m CustomCounter) bool { return m.Name == name })
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// Config says how mirrors are put together.
+// Config says how mirrors are assembled into traces.
 type Config struct {
-	// CloseAfter is how long after its last mirror a trace is complete. It must be
-	// longer than a packet and its mirrors are underway, and much shorter than
-	// the time after which a flow's packets look alike again.
+	// CloseAfter is how long after its last mirror a trace is complete. It must
+	// be longer than a packet and its mirrors are in flight, and much shorter
+	// than the time after which a flow's packet identities repeat.
 	CloseAfter time.Duration
-	// RouteSettle is how long after a change of the intended routes packets may be
-	// anywhere.
+	// RouteSettle is how long after a change of the intended routes packets may
+	// be anywhere.
 	RouteSettle time.Duration
-	// OutPorts says that mirrors tell the out port, or that there is none, as Append
-	// reports do. With ERSPAN, which does not, set it to false.
-	OutPorts  bool
-	MaxTraces int // most that are open at a time
-	MaxHops   int // most mirrors of one packet that are kept
-	FrameBytes  int // bytes of the frame that are kept with a trace
+	// OutPorts says that mirrors carry the out port, or that there is none, as
+	// Append reports do. Set it to false for ERSPAN, which does not.
+	OutPorts   bool
+	MaxTraces  int // open traces
+	MaxHops    int // mirrors kept of one packet
+	FrameBytes int // bytes of the frame kept with a trace
 }
 
 // DefaultConfig closes traces after a second, as the paper does, and holds as
@@ -33,19 +33,19 @@ func DefaultConfig() Config {
 	return Config{CloseAfter: time.Second, RouteSettle: time.Second, OutPorts: true, MaxTraces: 1 << 18, MaxHops: 64, FrameBytes: 128}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for values that cannot work.
 func (c *Config) Check() error {
 	switch {
 	case c.CloseAfter <= 0:
-		return fmt.Errorf("trace: traces are closed after %v, want more than 0", c.CloseAfter)
+		return fmt.Errorf("trace: close after %v, want more than 0", c.CloseAfter)
 	case c.RouteSettle < 0:
-		return fmt.Errorf("trace: routes settle in %v, want 0 or more", c.RouteSettle)
+		return fmt.Errorf("trace: route settle time %v, want 0 or more", c.RouteSettle)
 	case c.MaxTraces < 1 || c.MaxTraces > 1<<28:
-		return fmt.Errorf("trace: room for %d traces, want 1 to %d", c.MaxTraces, 1<<28)
+		return fmt.Errorf("trace: max traces %d, want 1 to %d", c.MaxTraces, 1<<28)
 	case c.MaxHops < 1 || c.MaxHops > 255:
-		return fmt.Errorf("trace: %d hops of a trace, want 1 to 255", c.MaxHops)
+		return fmt.Errorf("trace: max hops %d, want 1 to 255", c.MaxHops)
 	case c.FrameBytes < 0 || c.FrameBytes > 1<<14:
-		return fmt.Errorf("trace: %d bytes of a frame, want 0 to %d", c.FrameBytes, 1<<14)
+		return fmt.Errorf("trace: frame bytes %d, want 0 to %d", c.FrameBytes, 1<<14)
 	}
 	return nil
 }
@@ -55,17 +55,17 @@ func (c *Config) Check() error {
 type Stats struct {
 	Mirrors    uint64
 	Malformed  uint64 // claim to be IP and are not
-	Overflow   uint64 // beyond what is kept of one packet
+	Overflow   uint64 // beyond Config.MaxHops of one packet
 	Duplicates uint64 // the same mirror again
 	Repeats    uint64 // the packet again, in the same state
 
 	Open    int    // traces
 	Closed  uint64 // traces, Evicted among them
-	Evicted uint64 // closed before their time, for want of room or by Stop
+	Evicted uint64 // closed early, by Config.MaxTraces or by Stop
 }
 
-// Assembler puts mirrors together. Its memory is bounded: when a trace more is
-// open than there is room for, the one that has been quiet for the longest is
+// Assembler assembles mirrors into traces. Its memory is bounded: when
+// Config.MaxTraces are open, the one that has been quiet for the longest is
 // closed early. It allocates nothing per mirror once its slabs have grown.
 type Assembler struct {
 	cfg    Config
@@ -74,11 +74,11 @@ type Assembler struct {
 
 	slots  []slot // an open hash table of entries
 	traces []entry
-	frames []byte  // cfg.Frame for each entry
+	frames []byte  // cfg.FrameBytes for each entry
 	more   []block // further hops
 	// Free entries and blocks of more, as lists.
 	freeTrace, freeMore int32
-	// Open entries, the one quiet for longest first.
+	// Open entries, the one that has been quiet for longest first.
 	oldest, newest int32
 
 	now   model.Time
@@ -87,8 +87,8 @@ type Assembler struct {
 	stats Stats
 }
 
-// slot is a place of the hash table. The tag, of the hash's upper bits, spares
-// most looks at entries that are not the wanted one.
+// slot is a slot of the hash table. The tag, from the hash's upper bits, avoids
+// most reads of entries that are not the wanted one.
 type slot struct {
 	tag   uint32
 	entry int32 // none where empty
@@ -101,8 +101,8 @@ type entry struct {
 	before, after int32  // in the order of last
 	latest        uint32 // rank of the latest hop
 	count         uint8
-	why           mirror.Why
-	fingerprints         [perBlock]uint32 // of its first hops, to find one again
+	why           mirror.Reasons
+	fingerprints  [perBlock]uint32 // of its first hops, to find one again
 	id            ID
 
 	first                          model.Time
@@ -110,10 +110,10 @@ type entry struct {
 	length, frame                  uint16
 	reordered, duplicates, repeats uint16
 
-	hops [perBlock]Hop // the first ones; beside the rest, for the cache's sake
+	hops [perBlock]Hop // the first ones; inline for cache locality
 }
 
-// perBlock is how many hops lie together. Few ways are longer.
+// perBlock is how many hops are stored together. Few paths are longer.
 const perBlock = 6
 
 type block struct {
@@ -123,8 +123,8 @@ type block struct {
 
 const none = -1
 
-// NewAssembler makes an assembler that judges packets by routes and hands complete
-// traces to done, which must not keep them.
+// NewAssembler returns an assembler that classifies packets by the intended
+// routes and passes complete traces to done, which must not keep them.
 func NewAssembler(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assembler, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -134,11 +134,11 @@ func NewAssembler(cfg Config, intent *topo.Intent, done func(*Trace)) (*Assemble
 	return a, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counts.
 func (a *Assembler) Stats() Stats { return a.stats }
 
-// AddTrace takes a mirror that arrived at an instant of the analyzer's clock. Those
-// of one packet must come to one assembler. It keeps nothing of m.
+// AddMirror ingests a mirror that arrived at an instant of the analyzer's clock.
+// All mirrors of one packet must go to one assembler. It keeps nothing of m.
 func (a *Assembler) AddMirror(now model.Time, m *mirror.Mirror) {
 	a.Advance(now)
 	a.stats.Mirrors++
@@ -151,12 +151,12 @@ func (a *Assembler) AddMirror(now model.Time, m *mirror.Mirror) {
 	i := a.findOrOpen(m)
 	e := &a.traces[i]
 	e.last = a.now
-	e.why |= m.Why
+	e.why |= m.Reasons
 	a.moveToNewest(i)
 	a.addHop(i)
 }
 
-// addHop adds the hop at hand to a trace, unless it is there.
+// addHop adds the current hop to a trace, unless it is already there.
 func (a *Assembler) addHop(i int32) {
 	e, hop := &a.traces[i], &a.scan.hop
 	if h := a.findRepeat(i); h != nil {
@@ -194,7 +194,7 @@ func (a *Assembler) addHop(i int32) {
 	a.more[e.more].hops[n%perBlock] = *hop
 }
 
-// findRepeat returns the hop of a trace that saw the packet in the state at hand.
+// findRepeat returns the hop of a trace that saw the packet in the current state.
 func (a *Assembler) findRepeat(i int32) *Hop {
 	e, hop := &a.traces[i], &a.scan.hop
 	mark := hop.fingerprint()
@@ -218,7 +218,7 @@ func (a *Assembler) findRepeat(i int32) *Hop {
 	return nil
 }
 
-// addBlock gives a trace room for more hops.
+// addBlock adds a block for more hops to a trace.
 func (a *Assembler) addBlock(e *entry) {
 	b := a.freeMore
 	if b == none {
@@ -236,8 +236,8 @@ func saturatingIncrement(n *uint16) {
 	}
 }
 
-// Advance closes the traces that have been quiet for long enough at an instant
-// of the analyzer's clock. An instant before the last one changes nothing.
+// Advance closes the traces that have been quiet for Config.CloseAfter at an
+// instant of the analyzer's clock. An instant before the last one is ignored.
 func (a *Assembler) Advance(now model.Time) {
 	a.now = max(a.now, now)
 	for a.oldest != none && a.traces[a.oldest].last.Add(a.cfg.CloseAfter) <= a.now {
@@ -245,22 +245,22 @@ func (a *Assembler) Advance(now model.Time) {
 	}
 }
 
-// Flush closes all traces, as at the end of a run: what was still underway looks
-// lost. Ask Stats.Open first if that matters.
+// Flush closes all traces, as at the end of a run: packets that were still in
+// flight look lost. Check Stats.Open first if that matters.
 func (a *Assembler) Flush() {
 	for a.oldest != none {
 		a.closeTrace(a.oldest, false)
 	}
 }
 
-// evictAll closes all traces before their time.
+// evictAll closes all traces early.
 func (a *Assembler) evictAll() {
 	for a.oldest != none {
 		a.closeTrace(a.oldest, true)
 	}
 }
 
-// closeTrace hands a trace out and frees its memory.
+// closeTrace passes a trace to done and frees its memory.
 func (a *Assembler) closeTrace(i int32, evicted bool) {
 	e := &a.traces[i]
 	t := &a.out
@@ -276,7 +276,7 @@ func (a *Assembler) closeTrace(i int32, evicted bool) {
 		a.more[b].before, a.freeMore = a.freeMore, b
 		b = before
 	}
-	if n := len(t.Hops) - int(e.count); n > 0 { // room that the latest block still has
+	if n := len(t.Hops) - int(e.count); n > 0 { // free hops of the latest block
 		t.Hops = slices.Delete(t.Hops, 2*perBlock-n, 2*perBlock)
 	}
 	a.freeEntry(i)

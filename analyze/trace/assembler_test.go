@@ -56,7 +56,7 @@ func frame(headers []header, port, id uint16, payload []byte) []byte {
 // seen is a mirror of a packet without tunnel from host 0.
 func seen(at model.NodeID, to model.NodeID, ttl uint8, id uint16, when model.Time) *mirror.Mirror {
 	f := frame([]header{{ipOf(0), ipOf(to), ttl}}, 1, id, make([]byte, 20))
-	return &mirror.Mirror{Why: mirror.Sample, Switch: at, Time: when, Length: uint16(len(f)), Frame: f}
+	return &mirror.Mirror{Reasons: mirror.Sample, Switch: at, Time: when, Length: uint16(len(f)), Frame: f}
 }
 
 // gather assembles and returns copies of all that is closed.
@@ -241,7 +241,7 @@ func TestMalformedIsCounted(t *testing.T) {
 	_, s := gather(t, DefaultConfig(), func(a *Assembler) {
 		a.AddMirror(0, &mirror.Mirror{Frame: []byte{1, 2, 3}})
 		a.AddMirror(0, &mirror.Mirror{Frame: append(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil), 0x45)})
-		a.AddMirror(0, &mirror.Mirror{Why: mirror.Protocol, Frame: append(packet.Ethernet{Type: packet.TypeMACControl}.AppendTo(nil), make([]byte, 46)...)})
+		a.AddMirror(0, &mirror.Mirror{Reasons: mirror.Protocol, Frame: append(packet.Ethernet{Type: packet.TypeMACControl}.AppendTo(nil), make([]byte, 46)...)})
 	})
 	if s.Malformed != 2 || s.Closed != 1 {
 		t.Errorf("%+v; want two malformed, and a pause frame", s)

@@ -6,10 +6,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Load is traffic, as mirrored: of a sample it is a sample.
+// Load is mirrored traffic: if packets are sampled, it is that sample.
 type Load struct {
 	Packets uint64
-	Bytes   model.Bytes // of whole frames, as long as they were where seen first
+	Bytes   model.Bytes // of whole frames, with their lengths at the first hop
 	Flows   Distinct
 }
 
@@ -26,13 +26,13 @@ func (l *Load) Merge(o *Load) {
 	l.Flows.Merge(&o.Flows)
 }
 
-// Latency sums up delays.
+// Latency aggregates delays.
 type Latency struct {
 	Count         uint64
 	Sum, Min, Max time.Duration
 }
 
-// Mean is the average, 0 of none.
+// Mean returns the average, 0 for no delays.
 func (l *Latency) Mean() time.Duration {
 	if l.Count == 0 {
 		return 0
@@ -56,30 +56,30 @@ func (l *Latency) Merge(o *Latency) {
 
 func (l *Latency) addDelay(d time.Duration) { l.Merge(&Latency{1, d, d, d}) }
 
-// Counters fold traces. Those of several analyzers merge into what one analyzer
-// of all traces would have counted.
+// Counters aggregate traces. Those of several analyzers merge into the counters
+// that one analyzer of all traces would have.
 type Counters struct {
 	Traces, Arrived, Incomplete, Looped, Unsettled uint64
-	MirrorsLost                                      uint64 // mirrors, for certain
+	MirrorsLost                                    uint64 // for certain
 
 	Links map[model.Port]*Load // by the port that sends
-	// Latency of a switch and the link behind it, from one arrival to the next,
-	// by the clocks of both switches: it is as good as these agree.
+	// Latency of a switch and the link after it, from one arrival to the next,
+	// by the clocks of both switches: it is as accurate as these agree.
 	Latency map[model.Port]*Latency
-	// Mux is the time between the last hop before a tunnel began and the first in
-	// it, by the switch where the packet came back. It is by one clock, and
-	// exact, where that switch is also the one that sent it to the mux.
-	Mux   map[model.NodeID]*Latency
-	Custom map[string]*Load // of Matches, each packet once
+	// Mux is the time between the last hop before a tunnel and the first in it,
+	// by the switch where the packet came back. It is by one clock, and exact,
+	// where that switch is also the one that sent it to the mux.
+	Mux    map[model.NodeID]*Latency
+	Custom map[string]*Load // by CustomCounter.Name, each packet once
 }
 
-// CustomCounter is a counter of one's own: of the packets that Of accepts.
+// CustomCounter is a user-defined counter of the packets that Matches accepts.
 type CustomCounter struct {
-	Name string
-	Matches   func(t *Trace) bool
+	Name    string
+	Matches func(t *Trace) bool
 }
 
-// NewCounters makes empty counters.
+// NewCounters returns empty counters.
 func NewCounters() *Counters {
 	return &Counters{Links: map[model.Port]*Load{}, Latency: map[model.Port]*Latency{}, Mux: map[model.NodeID]*Latency{}, Custom: map[string]*Load{}}
 }
@@ -115,7 +115,7 @@ func (c *Counters) AddTrace(t *Trace, matches []CustomCounter) {
 	for i := range t.Hops {
 		h := &t.Hops[i]
 		if _, known := nextNode(t.routes.Fabric(), h); !known {
-			continue // a port that is not there would be a counter for ever
+			continue // no counter for a port that does not exist
 		}
 		port := model.Port{Node: h.Switch, Port: h.Out}
 		counterFor(c.Links, port).addPacket(t, flow)

@@ -5,25 +5,25 @@ import (
 	"math/bits"
 )
 
-// Distinct estimates how many different flows it was shown, within about 6 %
+// Distinct estimates the number of distinct flows added, within about 6 %
 // (HyperLogLog with 256 registers, and linear counting where they are few). Two
-// of them merge into that of all flows.
+// of them merge into the estimate for all flows.
 type Distinct struct{ registers [256]uint8 }
 
-// AddTrace shows it a flow by its hash.
+// Add adds a flow by its hash.
 func (d *Distinct) Add(hash uint64) {
 	r := &d.registers[hash>>56]
 	*r = max(*r, uint8(bits.LeadingZeros64(hash<<8|1<<7))+1)
 }
 
-// Merge adds what another was shown.
+// Merge adds the flows of another estimate.
 func (d *Distinct) Merge(o *Distinct) {
 	for i, r := range o.registers {
 		d.registers[i] = max(d.registers[i], r)
 	}
 }
 
-// Count is the estimate.
+// Count returns the estimate.
 func (d *Distinct) Count() float64 {
 	const m = float64(len(d.registers))
 	sum, empty := 0.0, 0.0

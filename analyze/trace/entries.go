@@ -6,7 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// findOrOpen returns the entry of the packet at hand, a new one if there is none.
+// findOrOpen returns the entry of the current packet, a new one if there is none.
 func (a *Assembler) findOrOpen(m *mirror.Mirror) int32 {
 	id := &a.scan.id
 	hash := id.hash()
@@ -35,7 +35,7 @@ func (a *Assembler) findOrOpen(m *mirror.Mirror) int32 {
 	}
 	a.slots[at] = slot{tag, i}
 	a.stats.Open++
-	// Not as one value: that would clear the hops, which are most of it.
+	// Not by one assignment: that would clear the hops, which are most of it.
 	e := &a.traces[i]
 	e.id, e.hash, e.first, e.why, e.length = *id, hash, a.now, 0, m.Length
 	e.latest, e.count, e.more = math.MaxUint32, 0, none
@@ -61,14 +61,14 @@ func (a *Assembler) resize(n int) {
 	}
 }
 
-// freeEntry takes an entry out of table and order and frees it.
+// freeEntry removes an entry from table and list and frees it.
 func (a *Assembler) freeEntry(i int32) {
 	mask := uint64(len(a.slots) - 1)
 	at := a.traces[i].hash & mask
 	for a.slots[at].entry != i {
 		at = (at + 1) & mask
 	}
-	// Entries behind it move up, unless they stand where they belong or before.
+	// Later entries move up, unless they are at their home slot or before it.
 	for hole, j := at, (at+1)&mask; ; j = (j + 1) & mask {
 		if a.slots[j].entry == none {
 			a.slots[hole].entry = none

@@ -35,7 +35,7 @@ type lab struct {
 
 // newLab builds the k=4 fat-tree: hosts 0 to 15, ToRs 16 to 23, leaves 24 to
 // 31, spines 32 to 35.
-func newLab(t testing.TB, seed uint64, mgmt simhost.Mgmt) *lab {
+func newLab(t testing.TB, seed uint64, mgmt simhost.ManagementConfig) *lab {
 	t.Helper()
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
@@ -44,7 +44,7 @@ func newLab(t testing.TB, seed uint64, mgmt simhost.Mgmt) *lab {
 	return labOf(t, f, seed, mgmt)
 }
 
-func labOf(t testing.TB, f *topo.Fabric, seed uint64, mgmt simhost.Mgmt) *lab {
+func labOf(t testing.TB, f *topo.Fabric, seed uint64, mgmt simhost.ManagementConfig) *lab {
 	t.Helper()
 	cfg := sim.DefaultConfig()
 	cfg.Seed = seed
@@ -93,7 +93,7 @@ func labOf(t testing.TB, f *topo.Fabric, seed uint64, mgmt simhost.Mgmt) *lab {
 	host.Carrier = m
 	for _, id := range f.Switches() {
 		c := mirror.DefaultConfig()
-		c.Every, c.Lists, c.Rate = 1, 2, 0
+		c.SampleOneIn, c.Lists, c.Rate = 1, 2, 0
 		p, err := mirror.New(simhost.Describe(l.Network, id, 0), c)
 		if err != nil {
 			t.Fatal(err)
@@ -145,8 +145,8 @@ func (l *lab) inject(t testing.TB, f sim.Fault) {
 	}
 }
 
-func lossy(share float64) simhost.Mgmt {
-	m := simhost.DefaultMgmt()
+func lossy(share float64) simhost.ManagementConfig {
+	m := simhost.DefaultManagementConfig()
 	m.Loss, m.Reorder = share, true
 	return m
 }

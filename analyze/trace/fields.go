@@ -8,25 +8,28 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// View is a trace as filters see it: the packet as it was seen first, with its
-// headers read, its hops, and what became of it. One serves many traces.
+// View is a trace as filters see it: the packet as it was first seen, with its
+// headers parsed, its hops, and its fate. One View serves many traces.
 type View struct {
 	*Trace
 	frame headers.Frame
 }
 
-// Matches turns the view to a trace.
+// SetTrace makes the view show a trace.
 func (v *View) SetTrace(t *Trace) *View {
 	v.Trace = t
 	v.frame.Read(t.Frame, int(t.Length))
 	return v
 }
 
-// ends are the names of what became of a packet.
-var ends = map[string]int64{"unknown": int64(Unknown), "arrived": int64(Arrived), "short": int64(Incomplete), "looped": int64(Looped), "unsettled": int64(Unsettled)}
+// ends are the names of packet fates.
+var ends = map[string]int64{
+	"unknown": int64(Unknown), "arrived": int64(Arrived), "incomplete": int64(Incomplete), "looped": int64(Looped),
+	"unsettled": int64(Unsettled),
+}
 
-// Schema is the fields of traces in a fabric: those of headers, of hops and of
-// the whole trace. Names of nodes stand for their addresses.
+// Schema returns the fields of traces in a fabric: those of headers, of hops and
+// of the whole trace. Node names are accepted for their addresses.
 func Schema(f *topo.Fabric) *filter.Schema[View] {
 	n := namesOf(f)
 	fields := headers.Fields(func(v *View) *headers.Frame { return &v.frame })
@@ -41,7 +44,7 @@ func Schema(f *topo.Fabric) *filter.Schema[View] {
 	})
 }
 
-// nodeNames hold what nodes, ports and links are called, so that asking makes none.
+// nodeNames holds the names of nodes, ports and links, so that a match allocates none.
 type nodeNames struct {
 	fabric       *topo.Fabric
 	ports, links [][]string // by node and port; port 0 has none
@@ -50,19 +53,31 @@ type nodeNames struct {
 }
 
 func namesOf(f *topo.Fabric) *nodeNames {
-	n := &nodeNames{fabric: f, ports: make([][]string, len(f.Nodes())), links: make([][]string, len(f.Nodes())), known: map[string]int64{}, port: map[string]int64{}, link: map[string]int64{}}
+	n := &nodeNames{
+		fabric: f, ports: make([][]string, len(f.Nodes())), links: make([][]string, len(f.Nodes())),
+		known: map[string]int64{}, port: map[string]int64{}, link: map[string]int64{},
+	}
 	for _, id := range f.Switches() {
 		node := f.Node(id)
 		n.known[node.Name] = int64(id)
 		n.ports[id], n.links[id] = make([]string, len(node.Ports)+1), make([]string, len(node.Ports)+1)
 		for i := range node.Ports {
 			p := model.Port{Node: id, Port: model.PortID(i + 1)}
-			port, link := f.PortRef(p), f.LinkName(p)
+			port, link := f.PortRef(p), linkName(f, p)
 			n.ports[id][p.Port], n.links[id][p.Port] = port, link
 			n.port[port], n.link[link] = 0, 0
 		}
 	}
 	return n
+}
+
+// linkName returns a link as filters take it, "tor0>leaf1"; parallel links have
+// one name. A port without a link has PortRef's form.
+func linkName(f *topo.Fabric, p model.Port) string {
+	if port := f.Port(p); port != nil && port.Peer.Port != 0 {
+		return f.Node(p.Node).Name + ">" + f.Node(port.Peer.Node).Name
+	}
+	return f.PortRef(p)
 }
 
 func (n *nodeNames) switchText(id model.NodeID) (filter.Value, bool) {
@@ -72,7 +87,7 @@ func (n *nodeNames) switchText(id model.NodeID) (filter.Value, bool) {
 	return filter.TextValue(n.fabric.Node(id).Name), true
 }
 
-// outPortText is the name of a hop's out port in a table.
+// outPortText returns the name of a hop's out port in a table.
 func (n *nodeNames) outPortText(table [][]string, h *Hop) (filter.Value, bool) {
 	if int(h.Switch) >= len(table) || int(h.Out) >= len(table[h.Switch]) || h.Out == 0 {
 		return filter.Value{}, false
@@ -96,18 +111,19 @@ func traceFields(n *nodeNames) []filter.Field[View] {
 		}}
 	}
 	return []filter.Field[View]{
-		yes("trace.drop", "seen last where it should not end", func(t *Trace) bool { return t.End == Incomplete }),
+		yes("trace.drop", "last seen where it should not end", func(t *Trace) bool { return t.End == Incomplete }),
 		yes("trace.loop", "passed a device twice", func(t *Trace) bool { return t.End == Looped }),
-		yes("trace.duplicate", "a mirror came twice, or the packet did", func(t *Trace) bool { return t.Duplicates+t.Repeats > 0 }),
-		yes("trace.debug", "marked by its sender", func(t *Trace) bool { return t.Why.Has(mirror.Debug) }),
-		yes("trace.protocol", "of the network's own protocols", func(t *Trace) bool { return t.Why.Has(mirror.Protocol) }),
-		{Name: "trace.end", Type: filter.Int, About: "what became of the packet", Names: ends, Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(v.End) })},
+		yes("trace.duplicate", "a mirror or the packet arrived twice", func(t *Trace) bool { return t.Duplicates+t.Repeats > 0 }),
+		yes("trace.debug", "carries the debug mark", func(t *Trace) bool { return t.Why.Has(mirror.Debug) }),
+		yes("trace.protocol", "control protocol (PFC, CNP, routing)", func(t *Trace) bool { return t.Why.Has(mirror.Protocol) }),
+		{Name: "trace.end", Type: filter.Int, About: "fate of the packet", Names: ends,
+			Get: filter.SingleValue(func(v *View) filter.Value { return filter.IntValue(v.End) })},
 		number("trace.hops", "switches that saw it", func(t *Trace) int { return len(t.Hops) }),
-		number("trace.lost", "mirrors that are missing for certain", func(t *Trace) int { return t.MirrorsLost }),
-		number("trace.reordered", "mirrors that came after those of later hops", func(t *Trace) int { return t.Reordered }),
+		number("trace.lost", "mirrors known to be lost", func(t *Trace) int { return t.MirrorsLost }),
+		number("trace.reordered", "mirrors that arrived after those of later hops", func(t *Trace) int { return t.Reordered }),
 		at("trace.first", "switch that saw it first", func(*Trace) int { return 0 }),
 		at("trace.last", "switch that saw it last", func(t *Trace) int { return len(t.Hops) - 1 }),
-		{Name: "trace.latency", Type: filter.Duration, About: "from the first hop to the last, by their clocks", Get: func(v *View, i int) (filter.Value, bool) {
+		{Name: "trace.latency", Type: filter.Duration, About: "from the first hop to the last, by the switches' clocks", Get: func(v *View, i int) (filter.Value, bool) {
 			d, ok := v.Latency()
 			return filter.IntValue(d), ok && i == 0
 		}},
@@ -115,7 +131,7 @@ func traceFields(n *nodeNames) []filter.Field[View] {
 }
 
 func hopFields(n *nodeNames) []filter.Field[View] {
-	// hops makes a field with a value of each hop that has one.
+	// hops returns a field with a value of each hop that has one.
 	hops := func(name string, typ filter.Type, about string, known map[string]int64, get func(t *Trace, i int) (filter.Value, bool)) filter.Field[View] {
 		return filter.Field[View]{Name: name, Type: typ, About: about, Names: known, Get: func(v *View, i int) (filter.Value, bool) {
 			for at := range v.Hops {
@@ -135,19 +151,19 @@ func hopFields(n *nodeNames) []filter.Field[View] {
 	}
 	return []filter.Field[View]{
 		hops("hop.switch", filter.Text, "a switch that saw it", n.known, func(t *Trace, i int) (filter.Value, bool) { return n.switchText(t.Hops[i].Switch) }),
-		hops("hop.port", filter.Text, "a port that it left by", n.port, func(t *Trace, i int) (filter.Value, bool) { return n.outPortText(n.ports, &t.Hops[i]) }),
+		hops("hop.port", filter.Text, "a port that it left through", n.port, func(t *Trace, i int) (filter.Value, bool) { return n.outPortText(n.ports, &t.Hops[i]) }),
 		hops("hop.link", filter.Text, "a link that it took", n.link, func(t *Trace, i int) (filter.Value, bool) { return n.outPortText(n.links, &t.Hops[i]) }),
-		hops("hop.src", filter.MAC, "who sent it to a switch", nil, func(t *Trace, i int) (filter.Value, bool) { return filter.MACValue(t.Hops[i].Src), true }),
-		hops("hop.dst", filter.Addr, "destination of the first header at a switch", nil, func(t *Trace, i int) (filter.Value, bool) {
+		hops("hop.src", filter.MAC, "MAC address of the previous hop", nil, func(t *Trace, i int) (filter.Value, bool) { return filter.MACValue(t.Hops[i].Src), true }),
+		hops("hop.dst", filter.Addr, "destination of the outer header at a switch", nil, func(t *Trace, i int) (filter.Value, bool) {
 			return filter.AddrValue(t.Hops[i].To), t.Hops[i].Depth > 0
 		}),
-		number("hop.in", "port that it came by", func(h *Hop) filter.Value { return filter.IntValue(h.In) }),
-		number("hop.out", "port that it left by", func(h *Hop) filter.Value { return filter.IntValue(h.Out) }),
-		number("hop.ttl", "of the first header", func(h *Hop) filter.Value { return filter.IntValue(h.TTL) }),
-		number("hop.dscp", "of the first header", func(h *Hop) filter.Value { return filter.IntValue(h.TOS >> 2) }),
-		number("hop.ecn", "of the first header, 3 is marked", func(h *Hop) filter.Value { return filter.IntValue(h.TOS & 3) }),
-		number("hop.depth", "IP headers", func(h *Hop) filter.Value { return filter.IntValue(h.Depth) }),
-		hops("hop.latency", filter.Duration, "from a switch to the next, by both clocks", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.HopDelay(i); return filter.IntValue(d), ok }),
-		hops("mux.latency", filter.Duration, "in a load balancer and on the way there and back", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.MuxDelay(i); return filter.IntValue(d), ok }),
+		number("hop.in", "ingress port", func(h *Hop) filter.Value { return filter.IntValue(h.In) }),
+		number("hop.out", "egress port", func(h *Hop) filter.Value { return filter.IntValue(h.Out) }),
+		number("hop.ttl", "TTL of the outer header", func(h *Hop) filter.Value { return filter.IntValue(h.TTL) }),
+		number("hop.dscp", "DSCP of the outer header", func(h *Hop) filter.Value { return filter.IntValue(h.TOS >> 2) }),
+		number("hop.ecn", "ECN of the outer header; 3: congestion experienced", func(h *Hop) filter.Value { return filter.IntValue(h.TOS & 3) }),
+		number("hop.depth", "number of IP headers", func(h *Hop) filter.Value { return filter.IntValue(h.Depth) }),
+		hops("hop.latency", filter.Duration, "from one switch to the next, by both clocks", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.HopDelay(i); return filter.IntValue(d), ok }),
+		hops("mux.latency", filter.Duration, "round trip to a load balancer, including the time in it", nil, func(t *Trace, i int) (filter.Value, bool) { d, ok := t.MuxDelay(i); return filter.IntValue(d), ok }),
 	}
 }

@@ -26,7 +26,7 @@ func TestFields(t *testing.T) {
 			{{ipOf(1), ipOf(15), 64}, {ipOf(0), ipOf(14), 63}},
 		} {
 			f := frame(hs, 1, 9, make([]byte, 20))
-			a.AddMirror(20, &mirror.Mirror{Why: mirror.Debug, Switch: w[0], Time: model.Time(2_000_000 * i), Length: uint16(len(f)), Frame: f})
+			a.AddMirror(20, &mirror.Mirror{Reasons: mirror.Debug, Switch: w[0], Time: model.Time(2_000_000 * i), Length: uint16(len(f)), Frame: f})
 		}
 	})
 	byID := map[uint32]*Trace{}
@@ -36,7 +36,7 @@ func TestFields(t *testing.T) {
 	s := Schema(fabric)
 	name := func(i int) string { return fabric.Node(w[i]).Name }
 	port := fabric.PortRef(model.Port{Node: w[2], Port: 3})
-	link := fabric.LinkName(model.Port{Node: w[2], Port: 3})
+	link := linkName(fabric, model.Port{Node: w[2], Port: 3})
 	for id, tc := range map[uint32]struct{ yes, no []string }{
 		7: {
 			[]string{

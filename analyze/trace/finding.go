@@ -9,40 +9,41 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Kind is what a Finding says.
+// Kind is the kind of a Finding.
 type Kind uint8
 
 // Kinds of finding.
 const (
 	Drop   Kind = iota // packets are lost in Switch or on its link to Next
-	Silent             // packets go to Next, of which nothing was heard at all: it is dead, or its mirrors are lost
-	Loop               // packets go round
+	Silent             // packets go to Next, which never reported: it is dead, or its mirrors are lost
+	Loop               // packets loop
 )
 
 // String prints the kind's name.
 func (k Kind) String() string { return [...]string{"drop", "silent", "loop"}[k] }
 
-// Finding is a place where packets are lost or go round.
+// Finding is a location where packets are lost or loop.
 type Finding struct {
-	Kind    Kind           `json:"kind"`
-	Switch  model.NodeID   `json:"switch"`
-	Next    model.NodeID   `json:"next"` // where Known; not for Loop
-	Known   bool           `json:"known"`
-	Flow    *model.FlowKey `json:"flow,omitempty"`  // where only this one is affected for sure
-	Switches   []model.NodeID `json:"round,omitempty"` // Loop: the devices, from the lowest
-	Ended   uint64         `json:"ended"`           // packets seen last here, or that looped
-	Escaped uint64         `json:"through"`         // Loop: of those, packets that came out of it and arrived
-	Packets uint64         `json:"packets"`         // of so many that came by
-	MirrorShare float64        `json:"excused"`         // share of them that lost mirrors would make look so
-	Chance  float64        `json:"chance"`          // that lost mirrors explain it all
+	Kind        Kind           `json:"kind"`
+	Switch      model.NodeID   `json:"switch"`
+	Next        model.NodeID   `json:"next"` // where Known; not for Loop
+	Known       bool           `json:"known"`
+	Flow        *model.FlowKey `json:"flow,omitempty"`     // set if only this one is affected for certain
+	Switches    []model.NodeID `json:"switches,omitempty"` // Loop: the devices, in ascending order
+	Ended       uint64         `json:"ended"`              // packets last seen here, or that looped
+	Escaped     uint64         `json:"escaped"`            // Loop: packets among Ended that left it and arrived
+	Packets     uint64         `json:"packets"`            // packets that passed here
+	MirrorShare float64        `json:"mirror_share"`       // share of them that lost mirrors alone would make look ended
+	Chance      float64        `json:"chance"`             // probability that lost mirrors explain it all
 }
 
-// Detour reports whether all packets that went round came out and arrived, as they
-// do that are underway while wrong routes are put right: no loop stands there.
+// Detour reports whether all packets that looped left the loop and arrived, as
+// packets in flight do while wrong routes are repaired: the loop is not
+// persistent.
 func (f *Finding) Detour() bool { return f.Kind == Loop && f.Escaped == f.Ended }
 
-// MirrorLoss is the measured share of a switch's mirrors that are lost, and on
-// how many packets that passed it the figure rests.
+// MirrorLoss returns the measured share of a switch's mirrors that are lost, and
+// the number of packets through it on which the share is based.
 func (j *Judge) MirrorLoss(id model.NodeID) (share float64, packets uint64) {
 	if int(id) >= len(j.passed) {
 		return 0, 0
@@ -52,10 +53,10 @@ func (j *Judge) MirrorLoss(id model.NodeID) (share float64, packets uint64) {
 	return float64(e.lost) / float64(max(n, 1)), n
 }
 
-// Findings lists the places to blame, the surest first.
+// Findings returns the faulty locations, the most certain first.
 func (j *Judge) Findings() (list []Finding) {
 	all := j.overallMirrorLoss()
-	ends := map[model.NodeID]float64{} // largest share of packets that end at a switch, of those to one next
+	ends := map[model.NodeID]float64{} // largest share of packets that end at a switch, by next node
 	for p, c := range j.locations {
 		if c.all.ended >= j.cfg.MinPackets {
 			ends[p.at] = max(ends[p.at], float64(c.all.ended)/float64(c.all.packets()))
@@ -93,20 +94,20 @@ func compareFlows(a, b *model.FlowKey) int {
 	return a.Compare(*b)
 }
 
-// evaluate weighs one place against the loss of mirrors.
+// evaluate tests one location against the loss of mirrors.
 func (j *Judge) evaluate(p location, c *tally, all float64, ends map[model.NodeID]float64) (f Finding, sure bool) {
 	if c.all.ended < j.cfg.MinPackets {
 		return f, false
 	}
 	f = Finding{Switch: p.at, Next: p.next, Known: p.known, Ended: c.all.ended, Packets: c.all.packets()}
-	first := all  // chance that the next hop's mirror is lost
+	first := all  // probability that the next hop's mirror is lost
 	beyond := 0.0 // and that the packet was lost there, before another could see it
 	if p.known {
 		beyond = ends[p.next]
 		switch role := j.fabric.Node(p.next).Role; {
 		case role == topo.Host:
-			first = 0 // it mirrors nothing, and sends nothing on
-		case role == topo.Mux: // what it sends on, a switch sees again
+			first = 0 // it mirrors nothing, and forwards nothing
+		case role == topo.Mux: // a switch sees again what it forwards
 		case !j.reported[p.next]:
 			f.Kind = Silent
 		case j.losesMoreMirrors(p.next, all):
@@ -114,7 +115,7 @@ func (j *Judge) evaluate(p location, c *tally, all float64, ends map[model.NodeI
 		}
 	}
 	if p.stuck {
-		return f, true // no mirror behind it was ever made
+		return f, true // no later switch can have mirrored it
 	}
 	f.MirrorShare, f.Chance = c.all.mirrorLossChance(first, all, beyond, j.cfg.MirrorsPerDatagram)
 	few := packetCounts{}
@@ -127,8 +128,9 @@ func (j *Judge) evaluate(p location, c *tally, all float64, ends map[model.NodeI
 	return f, f.Chance < j.cfg.Alpha
 }
 
-// mirrorLossChance says what share of packets lost mirrors make look ended, and with what
-// chance they make so many; together is how many packets are one observation.
+// mirrorLossChance returns the share of packets that lost mirrors make look
+// ended, and the probability of at least the measured share; together is how
+// many packets are one observation.
 func (c *packetCounts) mirrorLossChance(first, all, beyond, together float64) (excused, chance float64) {
 	n := float64(c.packets())
 	if n == 0 {
@@ -142,16 +144,16 @@ func (c *packetCounts) mirrorLossChance(first, all, beyond, together float64) (e
 	return excused, chernoffTail(float64(c.ended)/n, excused, n/together)
 }
 
-// losesMoreMirrors reports whether a switch seems to lose more mirrors than others do. A
-// switch of which few packets tell is taken to be like the others, unless it is
-// most of those few that are missing.
+// losesMoreMirrors reports whether a switch seems to lose more mirrors than
+// others do. A switch with few packets is taken to be like the others, unless
+// most of those few are missing.
 func (j *Judge) losesMoreMirrors(id model.NodeID, all float64) bool {
 	share, n := j.MirrorLoss(id)
 	return share > 0.5 || chernoffTail(share, all, float64(n)/j.cfg.MirrorsPerDatagram) < 0.2
 }
 
-// overallMirrorLoss is a share of lost mirrors that the true one of all switches hardly
-// exceeds.
+// overallMirrorLoss returns an upper bound on the share of lost mirrors of all
+// switches, which the true share hardly exceeds.
 func (j *Judge) overallMirrorLoss() float64 {
 	var seen, lost, few, fewLost uint64
 	add := func(e *mirrorCounts) {
@@ -165,21 +167,21 @@ func (j *Judge) overallMirrorLoss() float64 {
 	return min(upperBound(seen, lost, j.cfg.MirrorsPerDatagram), upperBound(few-fewLost, fewLost, 1))
 }
 
-// mirrorLossBound is overall of one switch.
+// mirrorLossBound is overallMirrorLoss of one switch.
 func (j *Judge) mirrorLossBound(e *mirrorCounts) float64 {
 	lost := e.samples.countBad()
 	return min(upperBound(e.seen, e.lost, j.cfg.MirrorsPerDatagram), upperBound(uint64(len(e.samples))-lost, lost, 1))
 }
 
-// mirrorLossBound is three observations and two standard deviations above what was
-// measured, if so many are one observation.
+// upperBound is three observations and two standard deviations above the
+// measured share, if together mirrors are one observation.
 func upperBound(seen, lost uint64, together float64) float64 {
 	k, n := float64(lost)/together, float64(seen+lost)/together
 	return min((k+2*math.Sqrt(k)+3)/(n+3), 1)
 }
 
-// chernoffTail bounds the chance that of n packets, each of which ends early with
-// chance p, a share as large as x does (Chernoff).
+// chernoffTail bounds the probability that of n packets, each of which ends early
+// with probability p, a share of x or more does (Chernoff).
 func chernoffTail(x, p, n float64) float64 {
 	p = max(p, 1e-6)
 	if x <= p {

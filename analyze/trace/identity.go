@@ -8,13 +8,13 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// ID names a packet on its whole way, in and out of tunnels. IPID alone does
-// not: it wraps within milliseconds on a fast link, many senders of RDMA leave
-// it zero, and IPv6 has none.
+// ID identifies a packet on its whole path, in and out of tunnels. IPID alone
+// does not: it wraps within milliseconds on a fast link, many senders of RDMA
+// leave it zero, and IPv6 has none.
 type ID struct {
 	Key    model.FlowKey // innermost; zero for what is not IP
 	IPID   uint32
-	Digest uint64 // of what the way does not change: number, flags, start of the payload
+	Digest uint64 // of what forwarding does not change: sequence number, flags, start of the payload
 }
 
 // Hop is a packet as one switch saw it.
@@ -24,60 +24,61 @@ type Hop struct {
 	Time     model.Time   // of the switch's clock
 	Arrived  model.Time   // the mirror, at the analyzer and by its clock
 	To       model.Addr   // destination of the first IP header
-	Src      model.MAC    // of who sent it to this switch
+	Src      model.MAC    // of the previous hop
 	TTL      uint8        // of the first IP header, as it arrived; so are DSCP and ECN
 	InnerTTL uint8        // of the innermost
 	TOS      uint8
 	Depth    uint8 // IP headers
-	Why      mirror.Why
-	Copies   uint8 // times that the packet came by again, in the same state
+	Why      mirror.Reasons
+	Copies   uint8 // times that the packet was seen again, in the same state
 }
 
-// sameSegment reports whether two hops lie in one part of the way: between the same
-// tunnel ends, or outside of any.
+// sameSegment reports whether two hops are in one segment of the path: between
+// the same tunnel ends, or outside of any.
 func (h *Hop) sameSegment(o *Hop) bool { return h.Depth == o.Depth && h.To == o.To }
 
-// sameState reports whether two mirrors show the packet at one point of its way.
+// sameState reports whether two mirrors show the packet at one point of its path.
 func (h *Hop) sameState(o *Hop) bool {
 	return h.Switch == o.Switch && h.TTL == o.TTL && h.InnerTTL == o.InnerTTL && h.In == o.In && h.sameSegment(o)
 }
 
-// fingerprint is different for most states that are.
+// fingerprint differs for most states that differ.
 func (h *Hop) fingerprint() uint32 {
 	return uint32(h.Switch)<<10 ^ uint32(h.TTL)<<2 ^ uint32(h.Depth) ^ uint32(h.In)<<20
 }
 
-// rank is larger for what is earlier on the way. Clocks of switches differ and
+// rank is larger for hops earlier on the path. Clocks of switches differ and
 // mirrors overtake each other, but TTLs count down: the innermost first, which
-// stands still in a tunnel; then headers come off one by one; then the first
-// header's.
+// does not change in a tunnel; then headers are removed one by one; then the
+// outer header's.
 func (h *Hop) rank() uint32 {
 	return uint32(h.InnerTTL)<<16 | uint32(h.Depth)<<8 | uint32(h.TTL)
 }
 
-// payloadBytes is how much of the payload tells packets apart that are alike in
-// all headers.
+// payloadBytes is how much of the payload distinguishes packets with equal
+// headers.
 const payloadBytes = 16
 
-// parseMirror makes a hop of a mirror. It fails on what claims to be IP and is not.
+// parseMirror makes a hop of a mirror. It fails on a frame that claims to be IP and
+// is not.
 func (s *mirrorScan) parseMirror(m *mirror.Mirror) error {
 	p := &s.packet
 	if err := p.Parse(m.Frame); err != nil {
 		return err
 	}
-	s.hop = Hop{Switch: m.Switch, In: m.In, Out: m.Out, Time: m.Time, Src: p.Src, Why: m.Why}
+	s.hop = Hop{Switch: m.Switch, In: m.In, Out: m.Out, Time: m.Time, Src: p.Src, Why: m.Reasons}
 	in := p.Innermost()
 	s.id = ID{Key: in.Key, IPID: in.ID}
 	if in.Key.IsZero() {
-		// Nothing that could be seen elsewhere: a frame is its own trace.
+		// Nothing identifies it elsewhere: a frame is its own trace.
 		s.id.Digest = mix(uint64(m.Time), uint64(m.Switch)<<16|uint64(m.In))
 		return nil
 	}
 	s.hop.To, s.hop.TTL, s.hop.InnerTTL = p.Outer.Key.Dst, p.Outer.TTL, in.TTL
 	s.hop.TOS, s.hop.Depth = p.Outer.TOS, p.Depth
 	d := mix(uint64(in.Seq)<<32|uint64(in.QP), uint64(in.TCPFlags)<<16|uint64(in.Type)<<8|uint64(in.Code))
-	// The payload ends where the IP packet does: behind it is what fills a short
-	// frame. A payload that was cut short would look different elsewhere.
+	// The payload ends where the IP packet does: after it is the padding of a
+	// short frame. A truncated payload would look different elsewhere.
 	start, end := int(in.Payload), min(len(m.Frame), int(in.Start+in.Length))
 	if in.Flags.Has(packet.Truncated) && end-start < payloadBytes {
 		end = start
@@ -92,7 +93,7 @@ func (s *mirrorScan) parseMirror(m *mirror.Mirror) error {
 	return nil
 }
 
-// mirrorScan is the mirror at hand.
+// mirrorScan is the mirror being processed.
 type mirrorScan struct {
 	packet packet.Packet
 	id     ID

@@ -9,29 +9,29 @@ import (
 )
 
 // Mirrors that share a datagram are lost together, so that many packets may be
-// sample observation. Packets that are far enough apart share none: time is cut
+// one observation. Packets that are far enough apart share none: time is cut
 // into slots, of which every second one counts, and in each slot one packet,
-// whichever has the smallest hash. Which packets these are depends neither on
-// what became of them nor on how many judges share the traces.
+// the one with the smallest hash. The choice depends neither on the fate of the
+// packets nor on how many judges share the traces.
 
-// independentSamples is what became of such packets, the earliest ones, by slot.
+// independentSamples are the fates of such packets, the earliest ones, by slot.
 type independentSamples []sample
 
 type sample struct {
-	slot int64
-	hash uint64
-	hopsAhead uint8 // hops that were ahead
-	bad  bool  // ended, or its mirror is lost
+	slot      int64
+	hash      uint64
+	hopsAhead uint8 // hops that were still ahead of the packet
+	bad       bool  // the packet ended here, or its mirror is lost
 }
 
-// Most that are kept: enough for certainty at a place, and for a share of lost
-// mirrors to a few percent.
+// Limits of the samples kept: enough for certainty at a location, and for a
+// share of lost mirrors to a few percent.
 const (
 	maxPacketSamples = 64
 	maxMirrorSamples = 1024
 )
 
-// sampleSlot is the slot in which a packet counts; false: it does not.
+// sampleSlot returns the slot in which a packet counts; false: it does not count.
 func sampleSlot(at model.Time, length time.Duration) (int64, bool) {
 	n := int64(at) / int64(length)
 	if at < 0 {
@@ -40,7 +40,7 @@ func sampleSlot(at model.Time, length time.Duration) (int64, bool) {
 	return n, n&1 == 0
 }
 
-// addSample enters a packet.
+// addSample adds a packet.
 func (a *independentSamples) addSample(x sample, most int) {
 	n := len(*a)
 	if n > 0 && x.slot < (*a)[n-1].slot || n == most && x.slot > (*a)[n-1].slot {
@@ -54,7 +54,7 @@ func (a *independentSamples) addSample(x sample, most int) {
 	}
 }
 
-// insertSample is add for what does not come in order.
+// insertSample is addSample for packets out of order.
 func (a *independentSamples) insertSample(x sample, most int) {
 	i, found := slices.BinarySearchFunc(*a, x.slot, func(y sample, slot int64) int { return cmp.Compare(y.slot, slot) })
 	switch {

@@ -9,73 +9,73 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// JudgeConfig says when a Judge is sure.
+// JudgeConfig says when a Judge is certain.
 type JudgeConfig struct {
-	// Alpha is the most chance that lost mirrors alone explain what a place is
-	// blamed for.
+	// Alpha is the largest probability, that lost mirrors alone explain the
+	// packets that end at a location, at which it is reported.
 	Alpha float64
-	// MinPackets is how many packets must be seen last at a place.
+	// MinPackets is how many packets must be last seen at a location.
 	MinPackets uint64
-	// MirrorsPerDatagram is how many mirrors share a datagram, and are lost with it: so
-	// many count as one observation.
+	// MirrorsPerDatagram is how many mirrors share a datagram and are lost with
+	// it: together they count as one observation.
 	MirrorsPerDatagram float64
-	// MinSeparation is how far apart packets must come by to share no datagram: longer
-	// than reports wait for each other. Of such packets each counts.
+	// MinSeparation is the time between packets that share no datagram: longer
+	// than reports wait for each other. Each such packet counts.
 	MinSeparation time.Duration
-	// MaxFlows is how many flows are looked at one by one, of those with packets
-	// that ended short; and how many different loops.
+	// MaxFlows is how many flows with incomplete traces are evaluated one by
+	// one; and how many different loops.
 	MaxFlows int
 }
 
-// DefaultJudgeConfig accuses wrongly once in a million, if mirrors of the usual
-// length are lost by the datagram.
+// DefaultJudgeConfig reports a false fault once in a million, if mirrors of the
+// usual length are lost by the datagram.
 func DefaultJudgeConfig() JudgeConfig {
 	return JudgeConfig{Alpha: 1e-6, MinPackets: 3, MirrorsPerDatagram: 8, MinSeparation: 30 * time.Microsecond, MaxFlows: 1 << 14}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for values that cannot work.
 func (c *JudgeConfig) Check() error {
 	switch {
 	case !(c.Alpha > 0 && c.Alpha < 1):
 		return fmt.Errorf("trace: alpha %v, want it between 0 and 1", c.Alpha)
 	case c.MinPackets < 1:
-		return fmt.Errorf("trace: at least %d packets, want 1 or more", c.MinPackets)
+		return fmt.Errorf("trace: min packets %d, want 1 or more", c.MinPackets)
 	case !(c.MirrorsPerDatagram >= 1):
-		return fmt.Errorf("trace: %v mirrors together, want 1 or more", c.MirrorsPerDatagram)
+		return fmt.Errorf("trace: %v mirrors per datagram, want 1 or more", c.MirrorsPerDatagram)
 	case c.MinSeparation <= 0:
-		return fmt.Errorf("trace: packets are %v apart, want more than 0", c.MinSeparation)
+		return fmt.Errorf("trace: min separation %v, want more than 0", c.MinSeparation)
 	case c.MaxFlows < 0:
-		return fmt.Errorf("trace: %d flows, want 0 or more", c.MaxFlows)
+		return fmt.Errorf("trace: max flows %d, want 0 or more", c.MaxFlows)
 	}
 	return nil
 }
 
-// maxHopsAhead bounds the hops that were still ahead of a packet.
+// maxHopsAhead limits the hops that were still ahead of a packet.
 const maxHopsAhead = 7
 
 // location is a switch and the node that it sends to.
 type location struct {
 	at, next model.NodeID
-	known    bool // nextNode is
-	stuck    bool // the switch said that there is none
+	known    bool // next is known
+	stuck    bool // the switch reported that it has no out port for the packet
 }
 
-// tally counts packets of a place.
+// tally counts packets of a location.
 type tally struct {
-	all   packetCounts
+	all     packetCounts
 	samples independentSamples
 }
 
-// packetCounts are packets by the hops still ahead of them.
+// packetCounts counts packets by the hops still ahead of them.
 type packetCounts struct {
-	byHopsAhead  [maxHopsAhead + 1]uint64
-	ended uint64
+	byHopsAhead [maxHopsAhead + 1]uint64
+	ended       uint64
 }
 
 // mirrorCounts counts mirrors of hops that packets passed for certain.
 type mirrorCounts struct {
 	seen, lost uint64
-	samples      independentSamples
+	samples    independentSamples
 }
 
 func (e *mirrorCounts) merge(o *mirrorCounts) {
@@ -89,32 +89,32 @@ type flowLocation struct {
 	key model.FlowKey
 }
 
-// Judge gathers traces and says where packets are lost. A trace that ends early
+// Judge gathers traces and finds where packets are lost. A trace that ends early
 // proves nothing: mirrors of all later hops may be lost instead. How often that
 // happens is measured on hops that a packet must have passed, because it was
-// seen behind them, or because its source is attached there; a place is blamed
-// when more packets end at it than that explains. Judges of several analyzers
-// merge.
+// seen after them, or because its source is attached there; a location is
+// reported when more packets end at it than that explains. Judges of several
+// analyzers merge.
 type Judge struct {
 	cfg    JudgeConfig
 	fabric *topo.Fabric
 
 	locations map[location]*tally
-	flows  map[flowLocation]*tally
-	loops  map[string]*Finding
+	flows     map[flowLocation]*tally
+	loops     map[string]*Finding
 	// By switch: hops that packets passed for certain, mirrored or not, and
-	// whether anything was heard of it.
-	passed    []mirrorCounts
-	reported     []bool
+	// whether it ever reported.
+	passed          []mirrorCounts
+	reported        []bool
 	unknownSwitches mirrorCounts // lost, at switches that are not known
-	hash      uint64   // of the packet at hand
+	hash            uint64       // of the current packet
 
-	// Refused counts flows, and packets in loops, that were not looked at for
-	// want of room.
+	// Refused counts flows, and packets in loops, that were not evaluated
+	// because of JudgeConfig.MaxFlows.
 	Refused uint64
 }
 
-// NewJudge makes a judge for a fabric.
+// NewJudge returns a judge for a fabric.
 func NewJudge(cfg JudgeConfig, f *topo.Fabric) (*Judge, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -126,8 +126,9 @@ func NewJudge(cfg JudgeConfig, f *topo.Fabric) (*Judge, error) {
 	}, nil
 }
 
-// AddTrace takes a complete trace. Those that ended while routes changed or were
-// evicted say nothing, neither do switches that the fabric does not have.
+// AddTrace adds a complete trace. Traces that ended while routes changed or were
+// evicted are ignored, and so are those with switches that the fabric does not
+// have.
 func (j *Judge) AddTrace(t *Trace) {
 	if t.End == Unsettled || t.End == Unknown || t.Evicted {
 		return
@@ -145,7 +146,7 @@ func (j *Judge) AddTrace(t *Trace) {
 	j.hash = t.ID.hash()
 	j.countMirrors(t)
 	last := len(t.Hops) - 1
-	left := 0 // hops ahead of the last that was seen
+	left := 0 // hops ahead of the last one seen
 	if t.End == Incomplete {
 		left = hopsAhead(t.routes, &t.Hops[last])
 		j.countDeparture(t, &t.Hops[last], left, true)
@@ -155,13 +156,13 @@ func (j *Judge) AddTrace(t *Trace) {
 		if a.sameSegment(b) {
 			left += int(a.TTL) - int(b.TTL)
 		} else {
-			left = 1 // counterFor least the part that follows
+			left = 1 // at least the segment that follows
 		}
 		j.countDeparture(t, a, left, false)
 	}
 }
 
-// hopsAhead is how many switches a packet has still to pass.
+// hopsAhead returns how many switches a packet has still to pass.
 func hopsAhead(r *topo.Routes, h *Hop) int {
 	links, ok := r.Distance(h.Switch, h.To)
 	if !ok {
@@ -173,7 +174,7 @@ func hopsAhead(r *topo.Routes, h *Hop) int {
 	return max(links, 1)
 }
 
-// countDeparture enters a packet that left a switch.
+// countDeparture counts a packet that left a switch.
 func (j *Judge) countDeparture(t *Trace, h *Hop, left int, ended bool) {
 	p := location{at: h.Switch}
 	p.next, p.known = nextNode(j.fabric, h)
@@ -188,16 +189,15 @@ func (j *Judge) countDeparture(t *Trace, h *Hop, left int, ended bool) {
 	if f := j.flows[id]; f != nil {
 		j.countPacket(f, h.Time, left, ended)
 	} else if ended && len(j.flows) < j.cfg.MaxFlows {
-		// The packet that drew attention does not count: it was chosen for how
-		// it ended.
+		// The first packet does not count: it was selected for how it ended.
 		j.flows[id] = &tally{}
 	} else if ended {
 		j.Refused++
 	}
 }
 
-// countPacket counts the packet at hand, which left a switch at a time of its clock:
-// the next one's mirrors share datagrams by it.
+// countPacket counts the current packet, which left a switch at a time of its
+// clock: the next one's mirrors share datagrams by it.
 func (j *Judge) countPacket(c *tally, at model.Time, left int, ended bool) {
 	left = min(max(left, 1), maxHopsAhead)
 	c.all.add(left, ended)
@@ -206,9 +206,9 @@ func (j *Judge) countPacket(c *tally, at model.Time, left int, ended bool) {
 	}
 }
 
-// countMirror counts a mirror of the packet at hand, there or not. The time of one
-// that is not is that of the hop nearest to it: clocks may differ, and some that
-// were lost together count more than once, which excuses more.
+// countMirror counts a mirror of the current packet, received or lost. The time
+// of a lost one is that of the nearest hop: clocks may differ, and some that
+// were lost together count more than once, which raises the mirror loss.
 func (j *Judge) countMirror(e *mirrorCounts, at model.Time, lost bool) {
 	if lost {
 		e.lost++
@@ -234,8 +234,8 @@ func (c *packetCounts) packets() (n uint64) {
 	return n
 }
 
-// countMirrors counts the mirrors that are there and those that should be. The last
-// hop was seen or it would not be the last: it says nothing.
+// countMirrors counts the mirrors received and those that should have been. The
+// last hop was seen or it would not be the last: it is no evidence.
 func (j *Judge) countMirrors(t *Trace) {
 	for i := range t.Hops[:len(t.Hops)-1] {
 		a, b := &t.Hops[i], &t.Hops[i+1]
@@ -259,7 +259,7 @@ func (j *Judge) countMirrors(t *Trace) {
 	}
 }
 
-// addLoop enters a packet that went round.
+// addLoop adds a packet that looped.
 func (j *Judge) addLoop(t *Trace) {
 	var round []model.NodeID
 	for i := t.Loop[0]; i < t.Loop[1]; i++ {
@@ -288,8 +288,8 @@ func (j *Judge) addLoop(t *Trace) {
 	}
 }
 
-// Merge adds what another judge of the same fabric has gathered. Flows beyond
-// the room for them are counted as refused.
+// Merge adds the counts of another judge of the same fabric. Flows beyond
+// JudgeConfig.MaxFlows are counted as refused.
 func (j *Judge) Merge(o *Judge) {
 	for p, c := range o.locations {
 		if j.locations[p] == nil {

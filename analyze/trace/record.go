@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Record is the trace as it is stored and shown, by the fabric's names. It
-// shares nothing with t.
+// Record returns the trace as it is stored and shown, with the fabric's names.
+// It shares nothing with t.
 func (t *Trace) Record(f *topo.Fabric) record.Trace {
 	r := record.Trace{
 		Time: wallClock(t.First), ID: t.hash(), Flow: t.Key, End: t.End.String(), Why: t.Why.String(), Lost: t.MirrorsLost,
@@ -29,7 +29,7 @@ func (t *Trace) Record(f *topo.Fabric) record.Trace {
 
 func wallClock(t model.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
-// nameOf is a node's name, or its number if the fabric does not have it.
+// nameOf returns a node's name, or its number if the fabric does not have it.
 func nameOf(f *topo.Fabric, id model.NodeID) string {
 	if f.HasNode(id) {
 		return f.Node(id).Name

@@ -10,51 +10,51 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// Trace is a packet's way, as far as it was seen. It is the Assembler's and
-// used again when the function that was given it returns; Clone keeps one.
+// Trace is a packet's path, as far as it was seen. It belongs to the Assembler
+// and is reused when the function that received it returns; Clone keeps one.
 type Trace struct {
 	ID
-	Why         mirror.Why // of all hops
-	Length      uint16     // of the frame where it was seen first
-	First, Last model.Time // mirrors, by the analyzer's clock
-	Hops        []Hop      // in the order of the way
-	Frame       []byte     // as captured first
+	Why         mirror.Reasons // of all hops
+	Length      uint16         // of the frame at the first hop
+	First, Last model.Time     // mirrors, by the analyzer's clock
+	Hops        []Hop          // in path order
+	Frame       []byte         // as first captured
 
 	End  End
-	Loop [2]int // Looped: hops at which a device was met, and met again
+	Loop [2]int // Looped: the hops of a device's first and second visit
 
-	// MirrorsLost counts mirrors that are known to be missing: of hops between two that
-	// were seen, and of the first switch.
+	// MirrorsLost counts mirrors that are known to be missing: of hops between
+	// two that were seen, and of the first switch.
 	MirrorsLost int
-	// Reordered counts mirrors that came after those of later hops, Duplicates
-	// those that came twice, Repeats hops that the packet came by again in the
-	// same state: sent again, or doubled on the way.
+	// Reordered counts mirrors that arrived after those of later hops,
+	// Duplicates those that arrived twice, Repeats hops that the packet passed
+	// again in the same state: retransmitted, or duplicated on the path.
 	Reordered, Duplicates, Repeats int
-	Evicted                        bool // closed early, for want of room
+	Evicted                        bool // closed early, by Config.MaxTraces or Stop
 
-	routes *topo.Routes // of its time
-	outPorts  bool         // out ports are known
+	routes   *topo.Routes // of its time
+	outPorts bool         // out ports are known
 }
 
-// End says what became of a packet.
+// End is the fate of a packet.
 type End uint8
 
 // Ends.
 const (
-	Unknown   End = iota // not IP, or nothing is known about its destination
-	Arrived              // seen last where its destination is attached
-	Incomplete                // seen last elsewhere: the packet is lost, or mirrors are
-	Looped               // passed a device twice
-	Unsettled            // Incomplete or Looped while routes were changing, or evicted
+	Unknown    End = iota // not IP, or nothing is known about its destination
+	Arrived               // last seen where its destination is attached
+	Incomplete            // last seen elsewhere: the packet was dropped, or mirrors are lost
+	Looped                // passed a device twice
+	Unsettled             // Incomplete or Looped while routes were changing, or evicted
 )
 
 // String prints the end's name.
 func (e End) String() string {
-	return [...]string{"unknown", "arrived", "short", "looped", "unsettled"}[e]
+	return [...]string{"unknown", "arrived", "incomplete", "looped", "unsettled"}[e]
 }
 
-// WorthKeeping reports whether a trace is worth keeping whole: abnormal ones, those of
-// marked packets and of protocols.
+// WorthKeeping reports whether a trace should be stored: abnormal ones, those of
+// marked packets and of control protocols.
 func (t *Trace) WorthKeeping() bool {
 	return t.End == Incomplete || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
 }
@@ -66,8 +66,8 @@ func (t *Trace) Clone() *Trace {
 	return &c
 }
 
-// Latency is the time from the first hop to the last, by their clocks. It is false
-// of a packet seen once.
+// Latency returns the time from the first hop to the last, by their clocks. It
+// returns false for a packet seen once.
 func (t *Trace) Latency() (time.Duration, bool) {
 	n := len(t.Hops)
 	if n < 2 {
@@ -76,8 +76,8 @@ func (t *Trace) Latency() (time.Duration, bool) {
 	return t.Hops[n-1].Time.Sub(t.Hops[0].Time), true
 }
 
-// HopDelay is the time from one hop to the next, by the clocks of both. It is
-// false where no next was seen, or not the next.
+// HopDelay returns the time from one hop to the next, by the clocks of both. It
+// returns false where the next switch's mirror is missing.
 func (t *Trace) HopDelay(i int) (time.Duration, bool) {
 	if i+1 >= len(t.Hops) || !t.Hops[i].sameSegment(&t.Hops[i+1]) || missingBetween(&t.Hops[i], &t.Hops[i+1]) > 0 {
 		return 0, false
@@ -85,8 +85,8 @@ func (t *Trace) HopDelay(i int) (time.Duration, bool) {
 	return t.Hops[i+1].Time.Sub(t.Hops[i].Time), true
 }
 
-// MuxDelay is the time that a packet spent in a load balancer between two hops:
-// it has a tunnel at the second and none at the first.
+// MuxDelay returns the time that a packet spent in a load balancer between two
+// hops: it has a tunnel at the second and none at the first.
 func (t *Trace) MuxDelay(i int) (time.Duration, bool) {
 	if i+1 >= len(t.Hops) || t.Hops[i].Depth != 1 || t.Hops[i+1].Depth < 2 {
 		return 0, false
@@ -94,7 +94,7 @@ func (t *Trace) MuxDelay(i int) (time.Duration, bool) {
 	return t.Hops[i+1].Time.Sub(t.Hops[i].Time), true
 }
 
-// sortHops brings hops into the order of the way. Most come so.
+// sortHops sorts hops into path order. Most arrive so.
 func sortHops(hops []Hop) {
 	for i := 1; i < len(hops); i++ {
 		if isLater(&hops[i-1], &hops[i]) {
@@ -106,7 +106,7 @@ func sortHops(hops []Hop) {
 	}
 }
 
-// isLater reports whether a must stand behind b.
+// isLater reports whether a is after b on the path.
 func isLater(a, b *Hop) bool {
 	if x, y := a.rank(), b.rank(); x != y {
 		return x < y
@@ -114,7 +114,7 @@ func isLater(a, b *Hop) bool {
 	return a.Switch > b.Switch || a.Switch == b.Switch && a.Time > b.Time
 }
 
-// classify says what became of the packet, from its hops and the routes of its
+// classify determines the packet's fate, from its hops and the routes of its
 // time.
 func (t *Trace) classify(intent *topo.Intent, settle time.Duration) {
 	sortHops(t.Hops)
@@ -141,15 +141,15 @@ func (t *Trace) classify(intent *topo.Intent, settle time.Duration) {
 	}
 }
 
-// mayEndAt reports whether a packet may rightly be seen last at a hop. One to an
-// address that muxes answer for has still to come back from the mux.
+// mayEndAt reports whether a packet may rightly be last seen at a hop. A packet
+// to a virtual address of muxes has still to come back from the mux.
 func (t *Trace) mayEndAt(r *topo.Routes, at *Hop) bool {
 	if !slices.Contains(r.ExpectedLastHops(at.To), at.Switch) {
 		return false
 	}
 	if r.Owns(at.Switch, at.To) {
-		// The tunnel ends here, and what is inside goes on: to a host of this
-		// switch no other sees it.
+		// The tunnel ends here, and the inner packet continues: to a host of
+		// this switch no other switch sees it.
 		return at.Depth == 1 || at.Depth == 2 && !isVirtual(r, t.Key.Dst) && slices.Contains(r.ExpectedLastHops(t.Key.Dst), at.Switch)
 	}
 	if to, ok := nextNode(r.Fabric(), at); t.outPorts && (!ok || !r.Owns(to, at.To)) {
@@ -158,8 +158,8 @@ func (t *Trace) mayEndAt(r *topo.Routes, at *Hop) bool {
 	return at.Depth > 1 || !isVirtual(r, at.To)
 }
 
-// isVirtual reports whether muxes answer for an address: packets to it do not end
-// there, and packets from it do not begin there.
+// isVirtual reports whether muxes own an address: packets to it do not end
+// there, and packets from it do not start there.
 func isVirtual(r *topo.Routes, a model.Addr) bool {
 	for _, id := range r.Owners(a) {
 		if n := r.Fabric().Node(id); n.Role == topo.Mux && n.IPv4 != a && n.IPv6 != a {
@@ -169,9 +169,9 @@ func isVirtual(r *topo.Routes, a model.Addr) bool {
 	return false
 }
 
-// findLoop looks for a device that the packet met twice in one part of its
-// way, with a smaller TTL. In a tunnel it may pass by again with right: from
-// its mux back into the rack, or as a probe that was sent there and back.
+// findLoop finds a device that the packet passed twice in one segment of its
+// path, with a smaller TTL. In a tunnel it may rightly pass again: from its mux
+// back into the rack, or as a probe on its round trip.
 func (t *Trace) findLoop() bool {
 	for i := range t.Hops {
 		for j := i - 1; j >= 0; j-- {
@@ -196,7 +196,7 @@ func (t *Trace) missingMirrors() (n int) {
 	return n
 }
 
-// missingBetween is how many hops lie between two of one part of the way.
+// missingBetween returns how many hops are missing between two of one segment.
 func missingBetween(a, b *Hop) int {
 	if !a.sameSegment(b) {
 		return 0
@@ -204,9 +204,9 @@ func missingBetween(a, b *Hop) int {
 	return max(int(a.TTL)-int(b.TTL)-1, 0)
 }
 
-// firstMissing reports whether the packet was seen first where its source is not
-// attached. A probe may be let loose anywhere, and answers from a virtual
-// address come from its backends.
+// firstMissing reports whether the packet was first seen where its source is not
+// attached. A probe may be injected anywhere, and answers from a virtual address
+// come from its backends.
 func (t *Trace) firstMissing() bool {
 	if t.Hops[0].Depth > 1 || t.Why.Has(mirror.Debug) || isVirtual(t.routes, t.Key.Src) {
 		return false
@@ -215,7 +215,7 @@ func (t *Trace) firstMissing() bool {
 	return len(first) > 0 && !slices.Contains(first, t.Hops[0].Switch)
 }
 
-// nextNode is the node behind a hop's out port.
+// nextNode returns the node that a hop's out port leads to.
 func nextNode(f *topo.Fabric, h *Hop) (model.NodeID, bool) {
 	if !f.HasNode(h.Switch) {
 		return 0, false

@@ -114,7 +114,7 @@ func (v *debugView) print(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s marking %s\n", plural.Count(len(m.Servers), "host"), what)
 	}
-	fmt.Fprintf(w, "%d of %d packets marked, %d left alone for want of budget\n", v.Hosts.Marked, v.Hosts.Seen, v.Hosts.Limited)
+	fmt.Fprintf(w, "%d of %d packets marked, %d left alone for want of budget\n", v.Hosts.Marked, v.Hosts.Seen, v.Hosts.RateLimited)
 	v.Traces.printSummary(w)
 	if err := v.Traces.printFindings(w); err != nil {
 		return err

@@ -1,226 +1,267 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"os/signal"
+	"slices"
 	"strings"
-	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/control/flowwatch"
-	"github.com/weft-telemetry/weft/internal/plural"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario"
-	"github.com/weft-telemetry/weft/scenario/flowlog"
-	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
-// flowsFlags are those of weft flows.
+// flowsFlags are the flags of weft flows.
 type flowsFlags struct {
-	runFlags
-	asked flowsAsked
-	top   int
-	flow  string
+	targetFlags
+	timeRange rangeFlags
+	query     api.FlowsQuery
+	flow      string
 }
 
 func (a *app) flowsCommand() *cobra.Command {
 	var f flowsFlags
 	cmd := &cobra.Command{
 		Use:   "flows [FILE]",
-		Short: "Flows by the switches' flowsets: ways, losses, load",
-		Long: `Play a scenario whose switches count flows (telemetry of kind flowset) and tell
-what their reports say: loops, black holes and wrong ways, losses by link,
-equal-cost ports that are used unevenly, bursts, and the largest flows. Nothing
-of the simulator's own knowledge is used.
+		Short: "List flows with paths, rates and losses; show one hop by hop",
+		Long: `List the flows that the switches counted (telemetry of kind flowset) in a time
+range: path, rate and losses. --flow shows one of them hop by hop, and its path in
+every slot.
 
-Without FILE a controller is asked (--server): for the flows of a span of time
-that a filter chooses, or with --flow for one of them, hop by hop.
+With FILE it runs that scenario in the simulator and lists its flows, and the
+incidents that Weft found from the reports of the switches alone. Otherwise it
+queries a controller (--server).
 
-With --flow it shows the way of one flow in every slot, with the packets that
-each switch counted.
-
-The exit code is 3 where a loop, a black hole or a wrong way is certain.`,
-		Example: `  weft flows examples/flow-faults.yaml
+With FILE the exit code is 3 if there was a forwarding loop, a blackhole or a wrong
+route.`,
+		Example: `  weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
+  weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443
+  weft flows examples/flow-faults.yaml
   weft flows examples/flow-faults.yaml --flow 'udp 10.0.0.2:10000 > 10.0.1.2:9'
-  weft flows examples/flowset.yaml -o json --top 20
-  weft flows --last 1m --filter 'ip.src == 10.0.0.0/24' --sort lost
-  weft flows --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --server https://weft.example:8443`,
+  weft flows examples/flowset.yaml -o json --top 20`,
 		Args: argumentCount(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
-	f.runFlags.add(cmd)
-	f.asked.add(cmd)
-	cmd.Flags().IntVar(&f.top, "top", 10, "how many of the largest flows to show")
-	cmd.Flags().StringVar(&f.flow, "flow", "", "show the way of this flow, as in 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
+	f.register(cmd)
+	f.timeRange.register(cmd)
+	fl := cmd.Flags()
+	fl.IntVar(&f.query.Limit, "top", 10, "maximum number of flows to list")
+	fl.StringVar(&f.flow, "flow", "", "show this flow: a 5-tuple 'udp 10.0.0.2:10000 > 10.2.0.2:4791', or two hosts 'h0>h9'")
+	fl.StringVar(&f.query.Filter, "filter", "", "only flows that match, e.g. 'ip.src == 10.0.0.0/24' (docs/filters.md)")
+	fl.StringVar(&f.query.Node, "node", "", "only flows through this node")
+	fl.StringVar(&f.query.Sort, "sort", "bytes", "sort by bytes, packets, lost or newest")
+	fl.StringVar(&f.query.After, "after", "", afterHelp)
 	return cmd
 }
 
-func (f *flowsFlags) run(a *app, cmd *cobra.Command, args []string) error {
-	var key model.FlowKey
-	if f.flow != "" {
-		var err error
-		if key, err = model.ParseFlowKey(f.flow); err != nil {
-			return usagef("--flow: %w", err)
-		}
-	}
-	if asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "seed", "duration", "quiet"); err != nil {
-		return err
-	} else if asked {
-		return f.asked.run(a, cmd, key, f.top)
-	}
-	if err := serverOnly(cmd, f.asked.own()...); err != nil {
+func (f *flowsFlags) run(a *app, cmd *cobra.Command, file string) error {
+	if err := checkTop(f.query.Limit); err != nil {
 		return err
 	}
-	if f.top < 0 {
-		return usagef("--top %d, want 0 or more", f.top)
-	}
-	watch, slots, intent, err := f.play(cmd, args)
+	t, err := f.open(cmd, file, live.StartOptions{Need: "flowset"})
 	if err != nil {
 		return err
 	}
-	if f.flow != "" {
-		return a.printWays(cmd.OutOrStdout(), flowlog.Ways(slots, key, intent), key)
+	defer t.close()
+	if f.query.Range, err = f.timeRange.parse(t); err != nil {
+		return err
 	}
-	sum := flowlog.Summarize(watch, slots, intent, f.top)
+	if err := t.finish(cmd.Context()); err != nil {
+		return err
+	}
+	if f.flow != "" {
+		return f.showFlows(a, cmd, t)
+	}
+	page, err := t.Flows(cmd.Context(), f.query)
+	if err != nil {
+		return t.explain(err)
+	}
+	out := flowList{FlowPage: page}
+	if out.Incidents, err = t.runIncidents(cmd.Context()); err != nil {
+		return err
+	}
 	if a.format == "json" {
-		err = printJSON(cmd.OutOrStdout(), sum)
+		err = printJSON(cmd.OutOrStdout(), out)
 	} else {
-		err = printFlows(cmd.OutOrStdout(), sum)
+		err = out.print(cmd.OutOrStdout(), t)
 	}
-	if err == nil && sum.Faulty() {
-		err = errFault
-	}
-	return err
+	return errors.Join(err, faultIf(out.Incidents, "loop", "blackhole", "wrong-route"))
 }
 
-// play runs the scenario of a file and decodes its flowsets.
-func (f *flowsFlags) play(cmd *cobra.Command, args []string) (*flowwatch.Watch, []*flowwatch.Slot, *topo.Intent, error) {
-	s, err := f.scenario(cmd, args)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	log, err := flowlog.New(s)
-	if err != nil {
-		return nil, nil, nil, usageError{err}
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
-	r, err := scenario.Run(ctx, s, scenario.Options{Sink: log.Take}, bar.show)
-	bar.clear()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	watch, slots, err := log.Play(r.Intent)
-	return watch, slots, r.Intent, err
+// flowList is a page of flows and, of a scenario, the incidents of its run.
+type flowList struct {
+	api.FlowPage
+	Incidents []api.Incident `json:"incidents,omitempty"`
 }
 
-func (a *app) printWays(w io.Writer, ways []flowlog.Way, key model.FlowKey) error {
-	if a.format == "json" {
-		return printJSON(w, map[string]any{"flow": key, "ways": ways})
-	}
-	if len(ways) == 0 {
-		_, err := fmt.Fprintf(w, "no switch counted %v\n", key)
+func (l *flowList) print(w io.Writer, t *target) error {
+	fmt.Fprintf(w, "flows from %s to %s\n", t.clock(l.CoveredFrom), t.clock(l.CoveredTo))
+	if len(l.Items) == 0 {
+		fmt.Fprintln(w, "no flows")
+	} else if err := printFlowRows(w, l.Items); err != nil {
 		return err
 	}
+	if l.Omitted > 0 {
+		fmt.Fprintf(w, "%d more flows are not listed; --top lists more\n", l.Omitted)
+	}
+	printNext(w, l.Next)
+	return t.printRunIncidents(w, l.Incidents)
+}
+
+func printFlowRows(w io.Writer, list []api.Flow) error {
 	var t table
-	t.row("SLOT", "WAY: SWITCH(PACKETS)")
-	for _, way := range ways {
-		var b strings.Builder
-		for i, h := range way.Hops {
-			if i > 0 {
-				b.WriteString(" > ")
-			}
-			fmt.Fprintf(&b, "%s(%d)", h.Switch, h.Packets)
-		}
-		if len(way.Loop) > 0 {
-			fmt.Fprintf(&b, "  loop: %s", strings.Join(way.Loop, " > "))
-		}
-		t.row(way.Slot, b.String())
+	t.row("FLOW", "HOSTS", "PACKETS", "BYTES", "RATE", "LOST", "PATH", "COUNTS")
+	for i := range list {
+		f := &list[i]
+		t.row(f.Flow, dash(endpoints(f.FlowRef)), f.Packets, model.FormatBytes(model.Bytes(f.Bytes)),
+			model.FormatRate(model.Rate(f.RateBps)), f.LostPackets, pathText(f.Path), exactness(f.Exact))
 	}
 	return t.print(w)
 }
 
-func printFlows(w io.Writer, s *flowlog.Summary) error {
-	fmt.Fprintf(w, "%s in %s of %v; %s, %d of them decoded to the last packet, %d damaged\n",
-		plural.Count(s.Flows, "flow"), plural.Count(s.Slots, "slot"), s.Slot, plural.Count(s.Flowsets, "flowset"), s.Complete, s.Lost)
-	section := func(title string, n int, fill func(t *table)) error {
-		if n == 0 {
-			_, err := fmt.Fprintf(w, "\n%s: none\n", title)
+// exactness formats whether counts were decoded to the last packet.
+func exactness(exact bool) string {
+	if exact {
+		return "exact"
+	}
+	return "estimated"
+}
+
+// maxPathHops is how many switches of a path are listed in a table.
+const maxPathHops = 8
+
+// pathText formats the switches of a path in one line.
+func pathText(names []string) string {
+	if more := len(names) - maxPathHops; more > 1 {
+		return strings.Join(names[:maxPathHops], " > ") + fmt.Sprintf(" > … %d more", more)
+	}
+	return strings.Join(names, " > ")
+}
+
+// showFlows prints the flows that --flow names.
+func (f *flowsFlags) showFlows(a *app, cmd *cobra.Command, t *target) error {
+	keys, err := t.flowsNamed(cmd.Context(), f.flow, f.query.Range)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	for i, key := range keys {
+		d, err := t.Flow(cmd.Context(), key, f.query.Range)
+		if err != nil {
+			return t.explain(err)
+		}
+		if a.format == "json" {
+			err = printJSON(out, d)
+		} else {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			err = printFlow(out, t, &d)
+		}
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "\n%s\n", title)
-		var t table
-		fill(&t)
-		return t.print(w)
 	}
-	err := section("wrong ways", len(s.Findings), func(t *table) {
-		t.row("FINDING", "AT", "TOWARDS", "SLOTS", "FLOWS", "WELL", "")
-		for _, f := range s.Findings {
-			at, sure := f.At, ""
-			if len(f.Switches) > 0 {
-				at = strings.Join(f.Switches, " > ")
-			}
-			if !f.Sure {
-				sure = "perhaps"
-			}
-			t.row(f.Kind, at, dash(f.Next), span(f.First, f.Last), len(f.Flows), f.Others, sure)
+	return nil
+}
+
+// printFlow prints one flow: hops, slots, losses, traces and diagnoses.
+func printFlow(w io.Writer, t *target, d *api.FlowDetail) error {
+	fmt.Fprintf(w, "%v  %s\n", d.Flow.Flow, endpoints(d.FlowRef))
+	if d.Slots == 0 {
+		fmt.Fprintln(w, "no switch counted this flow")
+	} else {
+		fmt.Fprintf(w, "%s to %s: %d packets, %s, %s; %d lost\n", t.clock(d.First), t.clock(d.Last), d.Packets,
+			model.FormatBytes(model.Bytes(d.Bytes)), model.FormatRate(model.Rate(d.RateBps)), d.LostPackets)
+	}
+	if !d.Complete {
+		fmt.Fprintln(w, "the result is truncated; use a shorter range")
+	}
+	for _, section := range []struct {
+		title string
+		empty bool
+		print func() error
+	}{
+		{"hops", len(d.Hops) == 0, func() error { return printFlowHops(w, d.Hops) }},
+		{"path by slot", len(d.Series) == 0, func() error { return printFlowSlots(w, t, d.Series) }},
+		{"losses", len(d.Losses) == 0, func() error { return printFlowLosses(w, t, d.Losses) }},
+		{"traces", len(d.Traces) == 0, func() error { return printTraceRows(w, t, d.Traces) }},
+		{"diagnoses", len(d.Diagnoses) == 0, func() error { return printDiagnosisRows(w, t, d.Diagnoses) }},
+	} {
+		if section.empty {
+			continue
 		}
-	})
-	if err == nil {
-		err = section("losses", len(s.Losses), func(t *table) {
-			t.row("FROM", "TO", "LOST", "SENT", "FLOWS", "PATTERN")
-			for _, l := range s.Losses {
-				t.row(l.From, dash(l.To), l.Packets, l.Sent, len(l.Flows), l.Pattern)
-			}
-		})
+		fmt.Fprintf(w, "\n%s\n", section.title)
+		if err := section.print(); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = section("uneven equal-cost ports", len(s.Imbalances), func(t *table) {
-			t.row("SWITCH", "BUSIEST/MEAN", "CAUSE", "FLOWS BY PORT")
-			for _, im := range s.Imbalances {
-				t.row(im.Switch, fmt.Sprintf("%.2f", im.Ratio), im.Cause, strings.Trim(fmt.Sprint(im.Flows), "[]"))
-			}
-		})
-	}
-	if err == nil {
-		err = section("bursts", len(s.Bursts)+len(s.Rhythms), func(t *table) {
-			t.row("PORT", "SLOTS", "LOAD", "FLOWS", "NEW")
-			for _, b := range s.Bursts {
-				t.row(b.Port, span(b.Slot, b.Slot+b.Slots-1), fmt.Sprintf("%.0f%%", 100*b.Load), len(b.Flows), b.New)
-			}
-			for _, r := range s.Rhythms {
-				t.row(r.Port, fmt.Sprintf("every %v", r.Period), fmt.Sprintf("%.1f%%", 100*r.Mean), "from "+r.Source, fmt.Sprintf("%d bursts", r.Bursts))
-			}
-		})
-	}
-	if err == nil {
-		err = section("largest flows", len(s.Top), func(t *table) {
-			t.row("FLOW", "PACKETS", "BYTES", "")
-			for _, f := range s.Top {
-				doubt := ""
-				if !f.Exact {
-					doubt = "estimated"
-				}
-				t.row(f.Flow, f.Packets, f.Bytes, doubt)
-			}
-		})
-	}
-	return err
+	return nil
 }
 
-func span(first, last int64) string {
-	if first == last {
-		return fmt.Sprint(first)
+func printFlowHops(w io.Writer, list []api.FlowHop) error {
+	var t table
+	t.row("HOP", "SWITCH", "EGRESS PORT", "PACKETS", "LOST AFTER", "LATENCY", "QUEUE", "PAUSED")
+	for i := range list {
+		h := &list[i]
+		out, latency, queue, paused := "-", "-", "-", "-"
+		if h.Out != nil {
+			out = portNumber(*h.Out)
+		}
+		if h.LatencyNs != nil {
+			latency = model.FormatDuration(time.Duration(*h.LatencyNs))
+		}
+		if h.QueueBytes != nil {
+			queue = model.FormatBytes(model.Bytes(*h.QueueBytes))
+		}
+		if h.PausedShare != nil {
+			paused = model.FormatShare(*h.PausedShare)
+		}
+		t.row(i+1, h.Switch, out, h.Packets, h.LostPackets, latency, queue, paused)
 	}
-	return fmt.Sprintf("%d-%d", first, last)
+	return t.print(w)
 }
 
-func dash(s string) string {
-	if s == "" {
+// printFlowSlots prints the path and the packets at every switch, slot by slot.
+func printFlowSlots(w io.Writer, t *target, list []api.FlowPoint) error {
+	var rows table
+	rows.row("SLOT", "PACKETS", "BYTES", "COUNTS", "SWITCH(PACKETS)")
+	for i := range list {
+		p := &list[i]
+		var hops []string
+		for _, h := range p.Path {
+			hops = append(hops, fmt.Sprintf("%s(%d)", h.Switch, h.Packets))
+		}
+		rows.row(t.clock(p.Time), p.Packets, model.FormatBytes(model.Bytes(p.Bytes)), exactness(p.Exact), pathText(hops))
+	}
+	return rows.print(w)
+}
+
+func printFlowLosses(w io.Writer, t *target, list []api.FlowLoss) error {
+	var rows table
+	rows.row("TIME", "FROM", "TO", "LOST", "SENT", "PATTERN")
+	for _, l := range list {
+		rows.row(t.clock(l.Time), l.From, dash(l.To), l.Packets, l.Sent, l.Pattern)
+	}
+	return rows.print(w)
+}
+
+// portNumber formats a port; 0 is unknown.
+func portNumber(p model.PortID) string {
+	if p == 0 {
 		return "-"
 	}
-	return s
+	return fmt.Sprint(p)
+}
+
+// faultIf returns errFault if one of the incidents has one of the causes.
+func faultIf(list []api.Incident, causes ...string) error {
+	if slices.ContainsFunc(list, func(in api.Incident) bool { return slices.Contains(causes, in.Cause) }) {
+		return errFault
+	}
+	return nil
 }

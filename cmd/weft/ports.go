@@ -1,212 +1,359 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario/ports"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
-// watchFlags are the flags of commands that watch a labelled scenario.
-type watchFlags struct {
-	runFlags
-	ports.Options
-}
-
-func (f *watchFlags) add(cmd *cobra.Command) {
-	f.runFlags.add(cmd)
-	cmd.Flags().BoolVar(&f.Adaptive, "adaptive", false, "make ports that are not heard of label more often")
-}
-
-// play runs the scenario of a file.
-func (f *watchFlags) play(cmd *cobra.Command, args []string) (*ports.Played, error) {
-	s, err := f.scenario(cmd, args)
-	if err != nil {
-		return nil, err
-	}
-	f.Channel = ports.Channel{Delay: s.Management.Delay, Loss: s.Management.Loss, Seed: s.Seed}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
-	p, err := ports.Play(ctx, s, f.Options, bar.show)
-	bar.clear()
-	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return nil, err
-		}
-		return nil, usageError{err}
-	}
-	bar.done(p.Result)
-	return p, nil
-}
-
-// portsFlags are the questions of weft ports.
+// portsFlags are the flags of weft ports.
 type portsFlags struct {
-	watchFlags
-	asked     portsAsked
-	span      spanFlags
-	congested string
-	heat      bool
-	svg       string
-	steps     int
-	silent    bool
+	targetFlags
+	timeRange  rangeFlags
+	port, node string
+	step       time.Duration
+	heat       bool
+	metric     string
+	steps, top int
+	svg        string
+	congested  string
+	silent     bool
 }
 
 func (a *app) portsCommand() *cobra.Command {
 	var f portsFlags
 	cmd := &cobra.Command{
 		Use:   "ports [FILE]",
-		Short: "Queue, latency and load of every port, by labels",
-		Long: `Play a scenario whose switches write labels into passing packets, and tell what
-the labels say: of every port the newest queue depth, time in the switch,
-utilisation and age, and in how many windows with traffic it was heard of.
+		Short: "Show queue depth, latency, load and pauses of every port",
+		Long: `Show queue depth, switch latency, load, PFC pauses and losses of every port, from
+the labels that switches write into packets (telemetry of kind label) and from port
+counters.
 
---congested names the ports whose queues were at least so deep between --from
-and --to, --heat draws queue depth over ports and time, --silent names the ports
-that had traffic in the last window and were not heard of (exit code 3 if any).
+--port shows one port over time. --congested lists the ports whose queue reached a
+depth. --heat draws a heatmap of all ports over time. --silent lists ports that carry
+traffic but are not reported by labels (exit code 3 if there are any).
 
-Without FILE a controller is asked (--server): for the present state of all
-ports, with --port for one port over time, with --heat for the map.`,
-		Example: `  weft ports examples/labels.yaml
+With FILE it runs that scenario in the simulator. Otherwise it queries a controller
+(--server).`,
+		Example: `  weft ports --server http://127.0.0.1:8080
+  weft ports --port leaf0:Ethernet8 --last 10s
+  weft ports --heat --metric load_bps --last 1m --svg heat.svg
+  weft ports examples/labels.yaml
   weft ports examples/labels.yaml --congested 100KB --from 1ms --to 2ms
-  weft ports examples/labels.yaml --heat --svg heat.svg
-  weft ports examples/labels.yaml --adaptive --silent -o json
-  weft ports --server http://127.0.0.1:8080
-  weft ports --port 'leaf0>spine1' --last 10s
-  weft ports --heat --metric load_bps --last 1m --svg heat.svg`,
+  weft ports examples/labels.yaml --heat --svg heat.svg`,
 		Args: argumentCount(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "congested", "silent", "window", "adaptive", "seed", "duration", "quiet")
-			switch {
-			case err != nil:
-				return err
-			case asked:
-				return f.ask(a, cmd)
-			}
-			if err := serverOnly(cmd, f.asked.own()...); err != nil {
-				return err
-			}
-			return f.run(a, cmd, args)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
-	f.add(cmd)
+	f.register(cmd)
+	f.timeRange.register(cmd)
 	fl := cmd.Flags()
-	fl.DurationVar(&f.Window, "window", 0, "windows of coverage; 0 means twice the labelling interval")
-	fl.StringVar(&f.congested, "congested", "", "ports whose queues were at least so deep, such as 100KB")
-	fl.BoolVar(&f.heat, "heat", false, "a map of queue depth over ports and time")
-	fl.StringVar(&f.svg, "svg", "", "with --heat: write the map to this file")
-	fl.IntVar(&f.steps, "steps", 60, "with --heat: columns of the map")
-	fl.BoolVar(&f.silent, "silent", false, "ports with traffic but no news in the last window")
-	f.span.add(cmd)
-	f.asked.add(cmd)
+	fl.StringVar(&f.port, "port", "", "show one port over time, e.g. leaf0:Ethernet8, leaf0:3 or 'leaf0>spine1'")
+	fl.StringVar(&f.node, "node", "", "only ports of this node")
+	fl.DurationVar(&f.step, "step", 0, "with --port: minimum time between samples; 0 chooses it by the range")
+	fl.BoolVar(&f.heat, "heat", false, "draw a heatmap of ports over time")
+	fl.StringVar(&f.metric, "metric", "queue_bytes", "with --heat: queue_bytes, latency_ns, load_bps or paused_share")
+	fl.IntVar(&f.steps, "steps", 60, "with --heat: number of columns")
+	fl.IntVar(&f.top, "top", 200, "with --heat: show the N ports with the highest values")
+	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heatmap to this file")
+	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
+	fl.BoolVar(&f.silent, "silent", false, "list ports that carry traffic but are not reported by labels")
 	return cmd
 }
 
-func (f *portsFlags) run(a *app, cmd *cobra.Command, args []string) error {
-	from, until, err := f.span.ofRun()
+func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	switch {
-	case err != nil:
-		return err
-	case f.Window < 0:
-		return usagef("--window %v, want 0 or more", f.Window)
-	case f.steps < 1 || f.steps > 1000:
-		return usagef("--steps %d, want 1 to 1000", f.steps)
+	case f.step < 0:
+		return usagef("--step %v, want 0 or more", f.step)
+	case f.steps < 1 || f.steps > maxHeatSteps:
+		return usagef("--steps %d, want 1 to %d", f.steps, maxHeatSteps)
 	case f.svg != "" && !f.heat:
-		return usagef("--svg is for --heat")
+		return usagef("--svg needs --heat")
 	}
-	if err := checkWritable("svg", f.svg); err != nil {
-		return err
+	selected := 0
+	for _, set := range []bool{f.heat, f.port != "", f.congested != "", f.silent} {
+		if set {
+			selected++
+		}
+	}
+	if selected > 1 {
+		return usagef("--port, --congested, --heat and --silent: want one of them")
 	}
 	var depth model.Bytes
+	var err error
 	if f.congested != "" {
 		if depth, err = model.ParseBytes(f.congested); err != nil {
 			return usagef("--congested: %w", err)
-		}
-		if depth < 0 {
+		} else if depth < 0 {
 			return usagef("--congested %s, want 0 or more", f.congested)
 		}
 	}
-	p, err := f.play(cmd, args)
+	if err := errors.Join(checkTop(f.top), checkWritable("svg", f.svg)); err != nil {
+		return err
+	}
+	t, err := f.open(cmd, file, live.StartOptions{Need: "label"})
 	if err != nil {
 		return err
 	}
-	to := cmp.Or(model.Time(until), p.Result.Run.End)
-	v := newPortsView(p)
-	if f.congested != "" {
-		v.addCongested(p, model.Time(from), to, depth)
+	defer t.close()
+	r, err := f.timeRange.parse(t)
+	if err != nil {
+		return err
 	}
-	if f.heat {
-		h := heatOf(p, model.Time(from), to, f.steps)
-		v.addHeat(h)
-		if f.svg != "" {
-			if err := os.WriteFile(f.svg, []byte(h.SVG()), 0o666); err != nil {
-				return err
-			}
+	if selected == 0 || f.silent {
+		if f.timeRange != (rangeFlags{}) {
+			return usagef("--last, --from and --to need --port, --congested or --heat; the list of ports is the current state")
 		}
 	}
-	if a.format == "json" {
-		err = printJSON(cmd.OutOrStdout(), v)
-	} else {
-		err = f.print(cmd.OutOrStdout(), v)
+	if err := t.finish(cmd.Context()); err != nil {
+		return err
 	}
-	if err == nil && f.silent && len(v.Silent) > 0 {
-		return errFault
+	switch {
+	case f.heat:
+		return f.printHeatmap(a, cmd, t, r)
+	case f.congested != "":
+		return f.printCongested(a, cmd, t, r, depth)
+	case f.port != "":
+		return f.printPort(a, cmd, t, r)
+	}
+	return f.printState(a, cmd, t)
+}
+
+// maxHeatSteps is also the API's limit.
+const maxHeatSteps = 600
+
+// silentAfter is how long labels may not report a port that carries traffic.
+const silentAfter = 100 * time.Millisecond
+
+// isSilent reports whether a port carries traffic that no label reports.
+func isSilent(p *api.PortState) bool {
+	return p.LoadBps > 0 && (p.AgeMs < 0 || p.AgeMs > float64(silentAfter)/float64(time.Millisecond))
+}
+
+// portNames returns the names of all ports: "tor6 Ethernet8 → leaf6".
+func portNames(t *api.Topology) map[api.PortRef]string {
+	names := map[api.PortRef]string{}
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		for _, p := range n.Ports {
+			names[api.PortRef{Node: n.Name, Port: p.Port}] = portName(&api.PortRef{Node: n.Name, Port: p.Port, Interface: p.Interface, Peer: p.Peer})
+		}
+	}
+	return names
+}
+
+// portName formats a port for people: "tor6 Ethernet8 → leaf6".
+func portName(p *api.PortRef) string {
+	if p == nil {
+		return "-"
+	}
+	return p.String()
+}
+
+// printState prints the current state of all ports, or the silent ones.
+func (f *portsFlags) printState(a *app, cmd *cobra.Command, t *target) error {
+	topology, err := t.Topology(cmd.Context())
+	if err != nil {
+		return t.explain(err)
+	}
+	state, err := t.State(cmd.Context(), time.Time{})
+	if err != nil {
+		return t.explain(err)
+	}
+	names := portNames(&topology)
+	known := f.node == ""
+	shown := api.State{Time: state.Time, Nodes: state.Nodes, Ports: []api.PortState{}}
+	var rows table
+	rows.row("PORT", "QUEUE", "LATENCY", "LOAD", "PAUSED", "LOST", "AGE")
+	unreported := 0
+	for i := range state.Ports {
+		p := &state.Ports[i]
+		if f.node != "" && p.Node != f.node || f.silent && !isSilent(p) {
+			known = known || p.Node == f.node
+			continue
+		}
+		known = true
+		shown.Ports = append(shown.Ports, *p)
+		name := names[api.PortRef{Node: p.Node, Port: p.Port}]
+		if p.AgeMs < 0 {
+			unreported++
+			if f.silent {
+				rows.row(name, "-", "-", model.FormatShare(p.LoadShare), model.FormatShare(p.PausedShare), p.LostPackets, "never reported")
+			}
+			continue
+		}
+		rows.row(name, model.FormatBytes(model.Bytes(p.QueueBytes)), model.FormatDuration(time.Duration(p.LatencyNs)),
+			model.FormatShare(p.LoadShare), model.FormatShare(p.PausedShare), p.LostPackets,
+			model.FormatDuration(time.Duration(p.AgeMs*float64(time.Millisecond))))
+	}
+	if !known {
+		return usagef("--node %q: no such node; weft ports lists them", f.node)
+	}
+	if a.format == "json" {
+		err = printJSON(cmd.OutOrStdout(), shown)
+	} else {
+		err = f.printPortTable(cmd.OutOrStdout(), t, &rows, &shown, unreported)
+	}
+	if err == nil && f.silent && len(shown.Ports) > 0 {
+		err = errFault
 	}
 	return err
 }
 
-// print shows what was asked for: the table of ports unless something else was.
-func (f *portsFlags) print(w io.Writer, v *portsView) error {
-	if f.congested == "" && !f.heat && !f.silent {
-		if err := v.printPorts(w); err != nil {
-			return err
-		}
+func (f *portsFlags) printPortTable(w io.Writer, t *target, rows *table, shown *api.State, unreported int) error {
+	if f.silent && len(shown.Ports) == 0 {
+		_, err := fmt.Fprintf(w, "labels report every port that carries traffic, at %s\n", t.clock(shown.Time))
+		return err
 	}
-	if f.congested != "" {
-		if err := v.printCongested(w, f.congested); err != nil {
-			return err
-		}
+	if err := rows.print(w); err != nil {
+		return err
 	}
-	if f.heat {
-		if err := v.printHeat(w); err != nil {
-			return err
-		}
-	}
-	if f.silent {
-		v.printSilent(w)
-	}
-	return v.printOverhead(w)
+	_, err := fmt.Fprintf(w, "\n%s at %s; labels never reported %d of them\n", plural.Count(len(shown.Ports), "port"), t.clock(shown.Time), unreported)
+	return err
 }
 
-// heatOf is the board's heat map as a drawing.
-func heatOf(p *ports.Played, from, to model.Time, steps int) plot.Heat {
-	step := max(to.Sub(from)/time.Duration(steps), 1)
-	h := p.Watch.Board().Heatmap(from, step, steps)
-	out := plot.Heat{
-		Title: "deepest queue that labels saw", XTitle: "time (µs)",
-		Label: func(v float64) string { return model.Bytes(v).String() },
+// printPort prints one port over time.
+func (f *portsFlags) printPort(a *app, cmd *cobra.Command, t *target, r api.Range) error {
+	ref, err := t.findPort(cmd.Context(), f.port)
+	if err != nil {
+		return err
 	}
-	for i := range steps + 1 {
-		out.X = append(out.X, float64(from.Add(time.Duration(i)*step))/1e3)
+	s, err := t.Port(cmd.Context(), ref.Node, ref.Port, r, f.step)
+	if err != nil {
+		return t.explain(err)
 	}
-	for i, port := range h.Ports {
-		out.Rows = append(out.Rows, p.Fabric().LinkName(port))
-		row := make([]float64, steps)
-		for j, d := range h.Depth[i] {
-			row[j] = float64(d)
+	out := cmd.OutOrStdout()
+	if a.format == "json" {
+		return printJSON(out, s)
+	}
+	fmt.Fprintf(out, "%s (%s:%d), %s, from %s to %s\n", portName(&ref), ref.Node, ref.Port, model.FormatRate(model.Rate(s.RateBps)),
+		t.clock(s.From), t.clock(s.To))
+	if !s.Complete {
+		fmt.Fprintln(out, "the result is truncated: the oldest samples are missing; use a shorter range")
+	}
+	if len(s.Samples) == 0 {
+		_, err := fmt.Fprintln(out, "no samples in this range")
+		return err
+	}
+	var rows table
+	rows.row("TIME", "QUEUE", "LATENCY", "LOAD", "PAUSED", "SAMPLES")
+	for _, p := range s.Samples {
+		load := 0.0
+		if s.RateBps > 0 {
+			load = float64(p.LoadBps) / float64(s.RateBps)
 		}
-		out.Values = append(out.Values, row)
+		rows.row(t.clock(p.Time), model.FormatBytes(model.Bytes(p.QueueBytes)), model.FormatDuration(time.Duration(p.LatencyNs)),
+			model.FormatShare(load), model.FormatShare(p.PausedShare), p.Samples)
 	}
-	return out
+	return rows.print(out)
 }
+
+// printCongested lists the ports whose queue reached a depth in the range.
+func (f *portsFlags) printCongested(a *app, cmd *cobra.Command, t *target, r api.Range, depth model.Bytes) error {
+	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: "queue_bytes", Steps: maxHeatSteps, Top: maxTop, Node: f.node})
+	if err != nil {
+		return t.explain(err)
+	}
+	type congestedPort struct {
+		Port       string    `json:"port"`
+		QueueBytes int64     `json:"queue_bytes"` // maximum in the range
+		Time       time.Time `json:"time"`        // of the maximum
+	}
+	list := []congestedPort{}
+	for i := range m.Ports {
+		one := congestedPort{Port: portName(&m.Ports[i]), QueueBytes: -1}
+		for step, v := range m.Values[i] {
+			if v != nil && int64(*v) > one.QueueBytes {
+				one.QueueBytes, one.Time = int64(*v), m.From.Add(time.Duration(step)*time.Duration(m.StepNs))
+			}
+		}
+		if one.QueueBytes >= int64(depth) {
+			list = append(list, one)
+		}
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"congested": list})
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "no queue reached %s\n", f.congested)
+		return err
+	}
+	var rows table
+	rows.row("PORT", "MAX QUEUE", "TIME")
+	for _, p := range list {
+		rows.row(p.Port, model.FormatBytes(model.Bytes(p.QueueBytes)), t.clock(p.Time))
+	}
+	return rows.print(cmd.OutOrStdout())
+}
+
+// printHeatmap draws a metric of all ports over time.
+func (f *portsFlags) printHeatmap(a *app, cmd *cobra.Command, t *target, r api.Range) error {
+	m, err := t.Heatmap(cmd.Context(), api.HeatmapQuery{Range: r, Metric: f.metric, Steps: f.steps, Top: f.top, Node: f.node})
+	if err != nil {
+		return t.explain(err)
+	}
+	h := plot.Heat{
+		Title: m.Metric + " of ports", XTitle: "seconds from " + t.clock(m.From),
+		Label: func(v float64) string { return formatMetric(m.Metric, v) },
+	}
+	step := time.Duration(m.StepNs)
+	for i := range m.Steps + 1 {
+		h.X = append(h.X, (time.Duration(i) * step).Seconds())
+	}
+	for i := range m.Ports {
+		h.Rows = append(h.Rows, portName(&m.Ports[i]))
+		row := make([]float64, m.Steps)
+		for j, v := range m.Values[i] {
+			if row[j] = -1; v != nil {
+				row[j] = *v
+			}
+		}
+		h.Values = append(h.Values, row)
+	}
+	if f.svg != "" {
+		if err := os.WriteFile(f.svg, []byte(h.SVG()), 0o666); err != nil {
+			return err
+		}
+	}
+	out := cmd.OutOrStdout()
+	if a.format == "json" {
+		return printJSON(out, m)
+	}
+	fmt.Fprintf(out, "%s from %s, %s per column, maximum %s (@); blank: not reported\n", m.Metric, t.clock(m.From),
+		model.FormatDuration(step), formatMetric(m.Metric, m.Max))
+	var rows table
+	for i, line := range h.Text() {
+		rows.row(h.Rows[i], "|"+line+"|")
+	}
+	if err := rows.print(out); err != nil {
+		return err
+	}
+	if !m.Complete {
+		fmt.Fprintf(out, "samples from %s on; %d ports with lower values are not shown\n", t.clock(m.CoveredFrom), m.OmittedPorts)
+	}
+	return nil
+}
+
+// formatMetric formats a value of a heatmap with its unit.
+func formatMetric(metric string, v float64) string {
+	switch metric {
+	case "latency_ns":
+		return model.FormatDuration(time.Duration(v))
+	case "load_bps":
+		return model.FormatRate(model.Rate(v))
+	case "paused_share":
+		return model.FormatShare(v)
+	}
+	return model.FormatBytes(model.Bytes(v))
+}
+

@@ -201,10 +201,10 @@ func mirrors(t *testing.T, to string, from, n int) {
 		ip := packet.IPv4{Length: 20 + 8 + 32, ID: uint16(i), TTL: 63, Proto: model.UDP, Src: 10<<24 | 2, Dst: 10<<24 | uint32(i)}
 		ip.Checksum = ip.Sum()
 		b = packet.UDP{SrcPort: 1000, DstPort: 4791, Length: 8 + 32}.AppendTo(ip.AppendTo(b))
-		m := mirror.Mirror{Why: mirror.Debug, Switch: 16, In: 1, Out: 2, Time: model.TimeOf(time.Now()), Frame: append(b, make([]byte, 32)...)}
+		m := mirror.Mirror{Reasons: mirror.Debug, Switch: 16, In: 1, Out: 2, Time: model.TimeOf(time.Now()), Frame: append(b, make([]byte, 32)...)}
 		m.Length = uint16(len(m.Frame))
 		w.Begin(make([]byte, 1472))
-		if err := w.Add(&dta.Report{Primitive: dta.Append, List: list, Data: m.AppendTo(nil)}); err != nil {
+		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: list, Data: m.AppendTo(nil)}); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = conn.Write(w.Finish()) // nobody may listen any more

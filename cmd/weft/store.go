@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 

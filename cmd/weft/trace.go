@@ -1,258 +1,196 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"os"
-	"os/signal"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/analyze/filter"
-	"github.com/weft-telemetry/weft/control/tracepcap"
-	"github.com/weft-telemetry/weft/control/tracewatch"
-	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario/traces"
-	"github.com/weft-telemetry/weft/topo"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
-
-// forever is after every instant.
-const forever = model.Time(math.MaxInt64)
 
 // traceFlags are the flags of weft trace.
 type traceFlags struct {
-	runFlags
-	captured capturedFlags
-	asked    tracesAsked
-	filter   string
-	fields   []string
-	span     spanFlags
-	close    time.Duration
-	top      int
-	show     int
-	pcapng   string
+	targetFlags
+	timeRange rangeFlags
+	query     api.TracesQuery
+	id        string
+	show      int
+	pcapng    string
+	close     time.Duration
+	capture   captureFlags
 }
 
 func (a *app) traceCommand() *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{
 		Use:   "trace [FILE]",
-		Short: "The way of packets, hop by hop, by mirrors of the switches",
-		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror), put the
-mirrors of each packet together, and show their ways: which switches a packet
-passed, when, and what became of it. Nothing of the simulator's own knowledge
-is used.
+		Short: "List packet traces: the path of packets, hop by hop, from mirrors",
+		Long: `List packet traces. Switches mirror packets (telemetry of kind mirror); the mirrors
+of each packet are assembled into its path: which switches it passed, when, and
+where it was lost or looped. --id or --show prints one trace hop by hop, and writes
+it to a file with --pcapng.
 
-With --pcap the mirrors come from a capture file instead: ERSPAN of types I, II
-and III, or SONiC's with padding. A topology tells where packets should go; in
-its absence nobody can say that one is missing.
+A controller (--server) keeps traces of lost, looped and marked packets and of
+network protocols. docs/filters.md describes filters.
 
-Without --filter those are shown that a controller would keep: packets that were
-lost or went round, marked ones, and those of the network's own protocols. The
-language of filters is in docs/filters.md.
+With FILE it runs that scenario in the simulator and lists its traces, and the
+incidents that Weft found from the mirrors alone; with --filter it keeps every
+trace.
 
-Without FILE and --pcap a controller is asked (--server) for the traces it has
-kept; --id shows one of them, and writes it to a file with --pcapng.
+With --pcap the mirrors come from a capture file: ERSPAN types I, II and III, or
+SONiC's with padding. The topology says where packets should go; without it no drop
+can be detected.
 
-The exit code is 3 where a place is to blame for lost packets, or there is a
-loop.`,
-		Example: `  weft trace examples/trace.yaml
+With FILE or --pcap the exit code is 3 if packets were dropped at a known location,
+or looped.`,
+		Example: `  weft trace --last 10m --end lost --server http://127.0.0.1:8080
+  weft trace --id 1234567890 --pcapng one.pcapng
+  weft trace examples/trace.yaml
   weft trace examples/trace.yaml --filter 'trace.loop && ip.src == h5' --show 1
   weft trace examples/trace.yaml --filter 'hop.switch == leaf0' --fields ip.src,ip.dst,trace.latency
-  weft trace examples/trace.yaml --filter trace.drop --pcapng lost.pcapng
-  weft trace --pcap mirrors.pcapng --topology fabric.yaml
-  weft trace --last 10m --end short --server http://127.0.0.1:8080
-  weft trace --id 1234567890 --pcapng one.pcapng`,
+  weft trace examples/trace.yaml --filter trace.drop --show 1 --pcapng lost.pcapng
+  weft trace --pcap mirrors.pcapng --topology fabric.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if f.captured.pcap != "" && len(args) > 0 {
-				return fmt.Errorf("%s and --pcap %s: want one of them", args[0], f.captured.pcap)
+			if f.capture.pcap != "" && len(args) > 0 {
+				return fmt.Errorf("%s and --pcap %s: want one of them", args[0], f.capture.pcap)
 			}
 			return argumentCount(0, 1)(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
+	f.register(cmd)
+	f.timeRange.register(cmd)
+	f.capture.register(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.filter, "filter", "", "traces to show, such as 'trace.drop && ip.src == h0'; '' shows all")
-	fl.StringSliceVar(&f.fields, "fields", nil, "fields to show of each, instead of the usual columns")
-	fl.DurationVar(&f.close, "close", 0, "a trace is complete so long after its last mirror (default 1ms in a run, 1s of captured packets)")
-	fl.IntVar(&f.top, "top", 20, "how many traces to show at most; 0 means all")
-	fl.IntVar(&f.show, "show", 0, "show the hops of this trace, by its number in the table")
-	fl.StringVar(&f.pcapng, "pcapng", "", "write the traces to this file, with a comment on each hop")
-	f.runFlags.add(cmd)
-	f.captured.add(cmd)
-	f.span.add(cmd)
-	f.asked.add(cmd)
+	fl.StringVar(&f.query.Filter, "filter", "", "only traces that match, e.g. 'trace.drop && ip.src == h0'")
+	fl.StringSliceVar(&f.query.Fields, "fields", nil, "filter fields to print as columns")
+	fl.StringVar(&f.query.Flow, "flow", "", "only traces of this flow, e.g. 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
+	fl.StringVar(&f.query.Node, "node", "", "only packets through this node")
+	fl.StringVar(&f.query.End, "end", "", "only packets with this fate: arrived, lost, looped, unsettled or unknown")
+	fl.IntVar(&f.query.Limit, "top", 20, "maximum number of traces to list")
+	fl.StringVar(&f.query.After, "after", "", afterHelp)
+	fl.StringVar(&f.id, "id", "", "print the hops of the trace with this ID")
+	fl.IntVar(&f.show, "show", 0, "print the hops of the Nth trace of the list")
+	fl.StringVar(&f.pcapng, "pcapng", "", "write the trace of --id or --show to this file, with a comment on each hop; with --pcap all traces")
+	fl.DurationVar(&f.close, "close", 0, "a trace is complete this long after its last mirror (default 1ms in a scenario, 1s with --pcap)")
 	return cmd
 }
 
-func (f *traceFlags) run(a *app, cmd *cobra.Command, args []string) error {
-	if f.show < 0 {
-		return usagef("--show %d, want 0 or more", f.show)
-	}
-	if asked, err := f.asked.wanted(cmd, f.captured.pcap+strings.Join(args, ""), "fields", "close", "seed", "duration", "quiet", "topology", "pad", "debug-mark"); err != nil {
-		return err
-	} else if asked {
-		return f.ask(a, cmd)
-	}
-	if err := serverOnly(cmd, f.asked.own()...); err != nil {
-		return err
-	}
-	from, until, err := f.span.ofRun()
+func (f *traceFlags) run(a *app, cmd *cobra.Command, file string) error {
 	switch {
-	case err != nil:
-		return err
+	case f.show < 0:
+		return usagef("--show %d, want 0 or more", f.show)
 	case f.close < 0:
 		return usagef("--close %v, want more than 0", f.close)
-	case f.top < 0:
-		return usagef("--top %d, want 0 or more", f.top)
-	case f.captured.topo != "" && f.captured.pcap == "":
-		return usagef("--topology is for --pcap; a scenario has its own topology")
+	case f.capture.topo != "" && f.capture.pcap == "":
+		return usagef("--topology needs --pcap; a scenario contains its topology")
 	}
-	if err := checkWritable("pcapng", f.pcapng); err != nil {
+	if err := errors.Join(checkTop(f.query.Limit), checkWritable("pcapng", f.pcapng)); err != nil {
 		return err
 	}
-	all := cmd.Flags().Changed("filter")
-	check := func(w *tracewatch.Watch) error {
-		_, err := w.GetTrace(f.filter, 0, 0, f.fields...)
-		return err
+	if f.capture.pcap != "" {
+		return f.runCapture(a, cmd)
 	}
-	var w *tracewatch.Watch
-	var fabric *topo.Fabric
-	var note string
-	if f.captured.pcap != "" {
-		if w, fabric, note, err = f.captured.play(f.close, all, check); err != nil {
-			return filterUsage(err)
-		}
-	} else {
-		p, err := f.play(cmd, args, traces.Options{Close: f.close, All: all, Memory: 512 * model.MiB, Check: check})
-		if err != nil {
-			return err
-		}
-		w, fabric = p.Watch, p.Fabric()
+	if f.pcapng != "" && f.id == "" && f.show == 0 {
+		return usagef("--pcapng needs --id or --show, the trace to write")
 	}
-	to := model.Time(until)
-	if to == 0 {
-		to = forever
-	}
-	got, err := w.GetTrace(f.filter, model.Time(from), to, f.fields...)
+	t, err := f.open(cmd, file, live.StartOptions{
+		Need: "mirror", TraceClose: f.close, KeepAllTraces: cmd.Flags().Changed("filter"),
+	})
 	if err != nil {
-		return filterUsage(err)
+		return err
 	}
-	if f.show > 0 && len(got.Traces) == 0 {
-		return usagef("--show %d: the filter chooses no trace", f.show)
+	defer t.close()
+	if f.query.Range, err = f.timeRange.parse(t); err != nil {
+		return err
 	}
-	if f.show > len(got.Traces) {
-		return usagef("--show %d, want at most %d, as many as there are", f.show, len(got.Traces))
+	if err := f.checkQuery(cmd, t); err != nil {
+		return err
+	}
+	if err := t.finish(cmd.Context()); err != nil {
+		return err
+	}
+	list := traceList{}
+	if list.Incidents, err = t.runIncidents(cmd.Context()); err != nil {
+		return err
+	}
+	if err := f.printTraces(a, cmd, t, &list); err != nil {
+		return err
+	}
+	return faultIf(list.Incidents, "loop", "blackhole", "loss")
+}
+
+// checkQuery finds errors in the query before a scenario runs.
+func (f *traceFlags) checkQuery(cmd *cobra.Command, t *target) error {
+	if !t.isScenario() {
+		return nil
+	}
+	_, err := t.Traces(cmd.Context(), f.query)
+	return t.explainFilter(cmd.Context(), err, "traces", f.query.Filter)
+}
+
+// traceList is a page of traces and, of a scenario, the incidents of its run.
+type traceList struct {
+	api.Page[api.TraceSummary]
+	Incidents []api.Incident `json:"incidents,omitempty"`
+}
+
+// printTraces prints the list, or one trace of it.
+func (f *traceFlags) printTraces(a *app, cmd *cobra.Command, t *target, list *traceList) (err error) {
+	out := cmd.OutOrStdout()
+	if f.id == "" {
+		if list.Page, err = t.Traces(cmd.Context(), f.query); err != nil {
+			return t.explainFilter(cmd.Context(), err, "traces", f.query.Filter)
+		}
+		switch {
+		case f.show > 0 && len(list.Items) == 0:
+			return usagef("--show %d: no trace matches", f.show)
+		case f.show > len(list.Items):
+			return usagef("--show %d, want at most %d, the number of traces", f.show, len(list.Items))
+		case f.show > 0:
+			f.id = list.Items[f.show-1].ID
+		case a.format == "json":
+			return printJSON(out, list)
+		default:
+			return f.printTraceList(out, t, list)
+		}
+	}
+	one, err := t.Trace(cmd.Context(), f.id)
+	if err != nil {
+		return t.explain(err)
 	}
 	if f.pcapng != "" {
-		if err := writeTraces(f.pcapng, f.filter, got, fabric); err != nil {
+		b, err := t.TracePcapng(cmd.Context(), f.id)
+		if err != nil {
+			return t.explain(err)
+		}
+		if err := os.WriteFile(f.pcapng, b, 0o666); err != nil {
 			return err
 		}
 	}
-	v := newTraceView(w, fabric, got, f.top)
-	v.Note = note
 	if a.format == "json" {
-		err = printJSON(cmd.OutOrStdout(), v)
-	} else {
-		err = f.print(cmd.OutOrStdout(), v)
+		return printJSON(out, one)
 	}
-	if err == nil && len(v.Findings) > 0 {
-		err = errFault
-	}
-	return err
+	return printTrace(out, t, &one)
 }
 
-// play runs the scenario of a file.
-func (f *runFlags) play(cmd *cobra.Command, args []string, o traces.Options) (*traces.Played, error) {
-	s, err := f.scenario(cmd, args)
-	if err != nil {
-		return nil, err
+// explainFilter is explain for a query with a filter of some records: it also
+// marks the error in the filter's text.
+func (t *target) explainFilter(ctx context.Context, err error, records, text string) error {
+	if err == nil || text == "" {
+		return t.explain(err)
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	bar := newProgressBar(cmd.ErrOrStderr(), f.quiet)
-	p, err := traces.Play(ctx, s, o, bar.show)
-	bar.clear()
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, filterUsage(err)
+	check, failed := t.CompleteFilter(ctx, records, text, -1)
+	if failed != nil || check.Valid || check.Error == nil {
+		return t.explain(err)
 	}
-	bar.done(p.Result)
-	return p, nil
-}
-
-// filterUsage is an error of the command line, with a mark under what is wrong
-// with a filter.
-func filterUsage(err error) error {
-	var e *filter.Error
-	if errors.As(err, &e) {
-		return usagef("%w\n%s", err, e.Underline())
-	}
-	return usageError{err}
-}
-
-func writeTraces(path, text string, got *tracewatch.Traces, f *topo.Fabric) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	w := tracepcap.NewWriter(file, "traces: "+text)
-	for _, t := range got.Traces {
-		r := t.Record(f)
-		if err = w.Write(&r); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = w.Flush()
-	}
-	if bad := file.Close(); err == nil {
-		err = bad
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
-
-// print shows the table, and one trace if it was asked for or is the only one.
-func (f *traceFlags) print(w io.Writer, v *traceView) error {
-	if f.show == 0 {
-		v.printSummary(w)
-		if err := v.printFindings(w); err != nil {
-			return err
-		}
-		if err := v.printTable(w); err != nil {
-			return err
-		}
-		if v.Matched != 1 {
-			return nil
-		}
-		f.show = 1
-		fmt.Fprintln(w)
-	}
-	return v.printLadder(w, f.show)
-}
-
-func nodeName(f *topo.Fabric, id model.NodeID) string {
-	if f.HasNode(id) {
-		return f.Node(id).Name
-	}
-	return fmt.Sprintf("node %d", id)
-}
-
-// cut is the first n of a list; 0 means all.
-func cut[T any](list []T, n int) []T {
-	if n == 0 {
-		return list
-	}
-	return slices.Clip(list[:min(n, len(list))])
+	wrong := filter.Error{Text: text, At: check.Error.At, End: check.Error.End}
+	return usagef("%s\n%s", check.Error.Message, wrong.Underline())
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -9,8 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-telemetry/weft/analyze/filter"
+	"github.com/weft-telemetry/weft/analyze/trace"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/tracepcap"
 	"github.com/weft-telemetry/weft/control/tracewatch"
 	"github.com/weft-telemetry/weft/ingest/erspan"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 	"github.com/weft-telemetry/weft/topo/file"
@@ -158,4 +166,241 @@ func decodeSummary(s erspan.Stats) string {
 		}
 	}
 	return text
+}
+
+// captureList is the traces of a capture file and what they show.
+type captureList struct {
+	Note        string             `json:"note"`
+	Mirrors     uint64             `json:"mirrors"`
+	Traces      uint64             `json:"traces"`
+	Fates       map[string]uint64  `json:"fates"`
+	LostMirrors uint64             `json:"lost_mirrors"`
+	Malformed   uint64             `json:"malformed"`
+	ClosedEarly uint64             `json:"closed_early"`
+	Evicted     uint64             `json:"evicted"` // traces that the memory could not hold
+	Findings    []captureFinding   `json:"findings"`
+	Matched     int                `json:"matched"`
+	Items       []api.TraceSummary `json:"items"`
+}
+
+// captureFinding is a trace.Finding with the names of its switches.
+type captureFinding struct {
+	Kind        string         `json:"kind"`
+	Switch      string         `json:"switch"`
+	Next        string         `json:"next,omitempty"`
+	Loop        []string       `json:"loop,omitempty"`
+	Flow        *model.FlowKey `json:"flow,omitempty"`
+	Lost        uint64         `json:"lost"` // packets last seen at Switch, or that looped
+	Packets     uint64         `json:"packets"`
+	Probability float64        `json:"probability"` // that lost mirrors explain it
+}
+
+// runCapture assembles and lists the traces of a capture file.
+func (f *traceFlags) runCapture(a *app, cmd *cobra.Command) error {
+	from, to, err := f.timeRange.parseCapture()
+	if err != nil {
+		return err
+	}
+	check := func(w *tracewatch.Watch) error {
+		_, err := w.GetTrace(f.query.Filter, 0, 0, f.query.Fields...)
+		return err
+	}
+	w, fabric, note, err := f.capture.assemble(f.close, cmd.Flags().Changed("filter"), check)
+	if err != nil {
+		return filterUsage(err)
+	}
+	got, err := w.GetTrace(f.query.Filter, from, to, f.query.Fields...)
+	if err != nil {
+		return filterUsage(err)
+	}
+	if f.pcapng != "" {
+		if err := writeTraces(f.pcapng, f.query.Filter, got, fabric); err != nil {
+			return err
+		}
+	}
+	list := newCaptureList(w, fabric, got, f.query.Limit)
+	list.Note = note
+	t := &target{flags: &f.targetFlags}
+	out := cmd.OutOrStdout()
+	switch {
+	case f.show > len(got.Traces):
+		return usagef("--show %d, want at most %d, the number of traces", f.show, len(got.Traces))
+	case a.format == "json":
+		err = printJSON(out, list)
+	case f.show > 0:
+		err = printTrace(out, t, newTraceDetail(got.Traces[f.show-1], fabric))
+	default:
+		err = f.printCapture(out, t, list)
+		if err == nil && len(got.Traces) == 1 {
+			fmt.Fprintln(out)
+			err = printTrace(out, t, newTraceDetail(got.Traces[0], fabric))
+		}
+	}
+	if err == nil && len(list.Findings) > 0 {
+		err = errFault
+	}
+	return err
+}
+
+// parseCapture returns the range of a capture file's times.
+func (f *rangeFlags) parseCapture() (from, to model.Time, err error) {
+	if f.last != "" {
+		return 0, 0, usagef("--last needs a controller or a scenario; want --from and --to with --pcap")
+	}
+	r, err := f.parse(&target{})
+	to = forever
+	if !r.From.IsZero() {
+		from = model.TimeOf(r.From)
+	}
+	if !r.To.IsZero() {
+		to = model.TimeOf(r.To)
+	}
+	return from, to, err
+}
+
+// forever is after every instant.
+const forever = model.Time(math.MaxInt64)
+
+func newCaptureList(w *tracewatch.Watch, f *topo.Fabric, got *tracewatch.Traces, top int) *captureList {
+	s := w.Stats()
+	list := &captureList{
+		Mirrors: s.Mirrors, Traces: s.Closed, Malformed: s.Malformed + s.Unreadable, ClosedEarly: s.Stats.Evicted,
+		Evicted: got.Evicted, Matched: len(got.Traces), Fates: map[string]uint64{},
+		Findings: []captureFinding{}, Items: []api.TraceSummary{},
+	}
+	sum := func(name string) (n uint64) {
+		points, _ := w.GetCounter(name, 0, forever) // built-in counters
+		for _, p := range points {
+			n += p.Count
+		}
+		return n
+	}
+	list.LostMirrors = sum("lost-mirrors")
+	known := uint64(0)
+	for _, name := range []string{"arrived", traceLost, "looped", "unsettled"} {
+		list.Fates[name] = sum(name)
+		known += list.Fates[name]
+	}
+	list.Fates["unknown"] = sum("traces") - known
+	for _, x := range w.Findings() {
+		one := captureFinding{
+			Kind: x.Kind.String(), Switch: nodeName(f, x.Switch), Flow: x.Flow, Lost: x.Ended, Packets: x.Packets, Probability: x.Chance,
+		}
+		if x.Known {
+			one.Next = nodeName(f, x.Next)
+		}
+		for _, id := range x.Switches {
+			one.Loop = append(one.Loop, nodeName(f, id))
+		}
+		list.Findings = append(list.Findings, one)
+	}
+	for i, t := range got.Traces {
+		if top > 0 && i == top {
+			break
+		}
+		one := newTraceDetail(t, f).TraceSummary
+		one.Fields = got.Rows[i]
+		list.Items = append(list.Items, one)
+	}
+	return list
+}
+
+// newTraceDetail describes a trace as the API does.
+func newTraceDetail(t *trace.Trace, f *topo.Fabric) *api.Trace {
+	r := t.Record(f)
+	one := &api.Trace{TraceSummary: api.TraceSummary{
+		ID: strconv.FormatUint(r.ID, 10), Time: r.Time, Flow: api.FlowRef{Flow: r.Flow}, End: r.End, Why: r.Why,
+		LatencyNs: int64(r.Latency), LostMirrors: r.Lost,
+	}}
+	for i := range r.Hops {
+		h := &r.Hops[i]
+		one.Path = append(one.Path, h.Switch)
+		hop := api.TraceHop{
+			Time: h.Time, Switch: h.Switch, In: h.In, Out: h.Out, TTL: h.TTL, DSCP: h.DSCP, ECN: h.ECN, Depth: h.Depth,
+		}
+		if i > 0 {
+			hop.SinceNs = int64(h.Time.Sub(r.Hops[i-1].Time))
+		}
+		one.Hops = append(one.Hops, hop)
+	}
+	return one
+}
+
+func (f *traceFlags) printCapture(w io.Writer, t *target, list *captureList) error {
+	fmt.Fprintln(w, list.Note)
+	fmt.Fprintf(w, "%s of %s: %d arrived, %d lost, %d looped, %d unsettled, %d unknown\n",
+		plural.Count(list.Traces, "trace"), plural.Count(list.Mirrors, "mirror"), list.Fates["arrived"], list.Fates[traceLost],
+		list.Fates["looped"], list.Fates["unsettled"], list.Fates["unknown"])
+	if list.LostMirrors+list.Malformed+list.ClosedEarly > 0 {
+		fmt.Fprintf(w, "%d mirrors lost, %d malformed; %d traces closed early\n", list.LostMirrors, list.Malformed, list.ClosedEarly)
+	}
+	if err := printCaptureFindings(w, list.Findings); err != nil {
+		return err
+	}
+	more := ""
+	if len(list.Items) < list.Matched {
+		more = fmt.Sprintf(", the first %d", len(list.Items))
+	}
+	if list.Evicted > 0 {
+		more += fmt.Sprintf("; %d discarded (memory full)", list.Evicted)
+	}
+	fmt.Fprintf(w, "\ntraces: %d%s\n", list.Matched, more)
+	switch {
+	case list.Matched == 0:
+		return nil
+	case len(f.query.Fields) > 0:
+		return printTraceFields(w, f.query.Fields, list.Items)
+	}
+	return printTraceRows(w, t, list.Items)
+}
+
+func printCaptureFindings(w io.Writer, list []captureFinding) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "\nno faulty switch or link found")
+		return err
+	}
+	fmt.Fprintln(w, "\nfindings")
+	var t table
+	t.row("FINDING", "SWITCH", "NEXT", "LOST", "OF", "PROBABILITY OF CHANCE", "FLOW")
+	for _, f := range list {
+		at, flow := f.Switch, "-"
+		if len(f.Loop) > 0 {
+			at = strings.Join(f.Loop, " > ")
+		}
+		if f.Flow != nil {
+			flow = f.Flow.String()
+		}
+		t.row(f.Kind, at, dash(f.Next), f.Lost, f.Packets, fmt.Sprintf("%.1e", f.Probability), flow)
+	}
+	return t.print(w)
+}
+
+// filterUsage is a usage error, with a mark under the error in a filter.
+func filterUsage(err error) error {
+	var e *filter.Error
+	if errors.As(err, &e) {
+		return usagef("%w\n%s", err, e.Underline())
+	}
+	return usageError{err}
+}
+
+// writeTraces writes traces to a pcapng file.
+func writeTraces(path, text string, got *tracewatch.Traces, f *topo.Fabric) error {
+	return writeFile(path, func(file io.Writer) error {
+		w := tracepcap.NewWriter(file, "traces: "+text)
+		for _, t := range got.Traces {
+			r := t.Record(f)
+			if err := w.Write(&r); err != nil {
+				return err
+			}
+		}
+		return w.Flush()
+	})
+}
+
+func nodeName(f *topo.Fabric, id model.NodeID) string {
+	if f.HasNode(id) {
+		return f.Node(id).Name
+	}
+	return fmt.Sprintf("node %d", id)
 }

@@ -61,7 +61,7 @@ func datagram(id model.NodeID, first dta.Seq, count int) []byte {
 	w.Begin(make([]byte, dta.HeaderSize+12*count))
 	for i := range count {
 		rep := dta.Report{Primitive: dta.Append, Retransmit: true, Data: binary.BigEndian.AppendUint32(nil, uint32(first)+uint32(i))}
-		if err := w.Add(&rep); err != nil {
+		if err := w.AddReport(&rep); err != nil {
 			panic(err)
 		}
 	}
@@ -234,8 +234,8 @@ func TestIntakePrototype(t *testing.T) {
 func TestReporterToIntake(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := reporter.DefaultConfig(7, dta.Seq(rapid.Uint32().Draw(t, "first")))
-		cfg.Datagram = rapid.IntRange(dta.HeaderSize+12, 100).Draw(t, "datagram")
-		cfg.Tries, cfg.Queue, cfg.Backoff, cfg.Beacon = 1000, 64, 0, 1
+		cfg.DatagramBytes = rapid.IntRange(dta.HeaderSize+12, 100).Draw(t, "datagram")
+		cfg.MaxResends, cfg.MaxDatagrams, cfg.Backoff, cfg.BeaconInterval = 1000, 64, 0, 1
 		rep, err := reporter.New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestReporterToIntake(t *testing.T) {
 		var now model.Time
 		var late [][]byte
 		carry := func(lossy bool) {
-			for range rep.Ready() {
+			for range rep.ReadyDatagrams() {
 				d := append([]byte(nil), rep.Datagram(0)...)
 				rep.Release(1)
 				fate := 3
@@ -271,7 +271,7 @@ func TestReporterToIntake(t *testing.T) {
 				for range times {
 					answer := in.Take(now, peer, d, sink, nil)
 					if !lossy || rapid.Bool().Draw(t, "answered") {
-						rep.Answers(now, answer)
+						rep.HandleAcks(now, answer)
 					}
 				}
 			}
@@ -281,7 +281,7 @@ func TestReporterToIntake(t *testing.T) {
 		for i := range n {
 			now++
 			r := dta.Report{Primitive: dta.Append, Retransmit: true, Data: binary.BigEndian.AppendUint32(nil, uint32(i))}
-			if err := rep.Add(now, &r); err != nil {
+			if err := rep.AddReport(now, &r); err != nil {
 				t.Fatal(err)
 			}
 			carry(in.stats.Datagrams > 0)
@@ -289,7 +289,7 @@ func TestReporterToIntake(t *testing.T) {
 		rep.Flush(now)
 		carry(in.stats.Datagrams > 0)
 		for _, d := range late {
-			rep.Answers(now, in.Take(now, peer, d, sink, nil))
+			rep.HandleAcks(now, in.Take(now, peer, d, sink, nil))
 		}
 		overload = 0
 		for range 50 {

@@ -41,9 +41,8 @@ type access struct {
 	cert    *tls.Certificate
 }
 
-// Reload takes tokens and tenants of a configuration, and reads the files of the
-// certificate anew. All else of it needs another Server. On an error nothing has
-// changedItems.
+// Reload replaces tokens and tenants and reads the certificate files again. Other
+// settings need a new Server. On an error nothing has changed.
 func (s *Server) Reload(cfg *Config) error {
 	callers, err := newCallers(cfg)
 	if err != nil {
@@ -76,8 +75,8 @@ type callerKey struct{}
 // callerOf returns the caller of a request. Every API request has one.
 func callerOf(ctx context.Context) *caller { return ctx.Value(callerKey{}).(*caller) }
 
-// newCallers reads the tokens. The first caller is the operator; with no token
-// withTrace its own, everybody is.
+// newCallers builds the list of callers from the tokens. The first is the
+// operator; without an operator token every caller is the operator.
 func newCallers(cfg *Config) (list []*caller, err error) {
 	list = append(list, newCaller(cfg.Token, nil))
 	for i := range cfg.Tenants {

@@ -21,7 +21,7 @@ type Config struct {
 
 	MaxConnections int           `yaml:"max_connections"` // open connections, idle ones included
 	MaxRequests    int           `yaml:"max_requests"`    // concurrent requests, event streams excluded
-	MaxClients     int           `yaml:"max_clients"`     // withTrace event streams
+	MaxClients     int           `yaml:"max_clients"`     // concurrent event streams
 	MaxBody        int64         `yaml:"max_body"`        // bytes
 	MaxHeader      int           `yaml:"max_header"`      // bytes
 	MaxRange       time.Duration `yaml:"max_range"`
@@ -56,7 +56,7 @@ func CheckConfig(c Config) error {
 	return (&Server{cfg: c}).Reload(&c)
 }
 
-// completeFilter says what is wrong with a config.
+// check returns the first invalid setting as an error.
 func (c *Config) check() error {
 	for _, n := range []struct {
 		name  string

@@ -11,18 +11,18 @@ import (
 	"sync"
 )
 
-// Event is something that clients are told as it happens: StateEvent, Incident,
+// Event is one of the types that clients receive as events: StateEvent, Incident,
 // Health, Probe, Mark, Fault, Clock, ResetEvent.
 type Event interface{ event() string }
 
-// StateEvent is what has changed in the fabric, or all of it.
+// StateEvent has the changed part of the fabric's state, or all of it.
 type StateEvent struct {
 	State
-	Full bool `json:"full" doc:"All ports and nodes; otherwise those that have changed"`
+	Full bool `json:"full" doc:"Contains all ports and nodes; otherwise only changed ones"`
 }
 
-// ResetEvent says that events were missed: what is known from before must be
-// asked for again. A full StateEvent follows.
+// ResetEvent reports missed events: the client must reload its lists. A full
+// StateEvent follows.
 type ResetEvent struct {
 	Reason string `json:"reason"`
 }
@@ -36,8 +36,8 @@ func (Mark) event() string       { return "mark" }
 func (Fault) event() string      { return "fault" }
 func (Clock) event() string      { return "clock" }
 
-// DecodeEvent reads an event's data by its name. Events of a newer server may
-// have a name that is not known here: they are nil.
+// DecodeEvent decodes an event's data by its name. It returns nil for an unknown
+// name, which a newer server may send.
 func DecodeEvent(name string, data []byte) (Event, error) {
 	for _, e := range eventTypes {
 		if e.event() == name {
@@ -51,15 +51,15 @@ func DecodeEvent(name string, data []byte) (Event, error) {
 	return nil, nil
 }
 
-// EventHub hands events to any number of clients. Publishing never waits: each
-// client has a buffer, and one that lets it run full is dropped, and counted.
-// The newest events are kept, so that a client whose connection broke can go on
-// where it was.
+// EventHub distributes events to any number of clients. Publishing never blocks:
+// each client has a buffer, and a client with a full buffer is disconnected and
+// counted. The newest events are kept, so that a client can resume after a broken
+// connection.
 type EventHub struct {
 	buffer, history int
 
 	mu      sync.Mutex
-	run     string // ids of another run, or from before a gap, are not ours
+	run     string // event ids of another run, or from before a gap, cannot be resumed
 	seq     uint64
 	recent  []message
 	clients map[*client]struct{}
@@ -74,22 +74,22 @@ type message struct {
 	data []byte
 }
 
-// client is one subscription. Events is closed when the hub drops it.
+// client is one subscription. The hub closes events when it removes the client.
 type client struct {
 	events chan message
 	run    string
 	slow   bool // set before events is closed
 }
 
-// NewEventHub makes a hub whose clients may be so many events behind, and which keeps
-// so many.
+// NewEventHub returns a hub with a buffer of the given number of events per client
+// and a history of the given number of events.
 func NewEventHub(buffer, history int) *EventHub {
 	return &EventHub{buffer: max(buffer, 1), history: max(history, 1), run: newRunID(), clients: map[*client]struct{}{}}
 }
 
 func newRunID() string { return strings.ToLower(rand.Text()[:8]) }
 
-// Publish tells all clients. It keeps nothing of e.
+// Publish sends an event to all clients. It keeps no reference to e.
 func (h *EventHub) Publish(e Event) {
 	data := encodeEvent(e)
 	h.mu.Lock()
@@ -97,7 +97,7 @@ func (h *EventHub) Publish(e Event) {
 	h.publish(e.event(), data)
 }
 
-// encodeEvent writes an event's data. Lists are never null, as in answers.
+// encodeEvent returns an event's data. Lists are never null, as in responses.
 func encodeEvent(e Event) []byte {
 	v := reflect.New(reflect.TypeOf(e))
 	v.Elem().Set(reflect.ValueOf(e))
@@ -127,8 +127,8 @@ func (h *EventHub) publish(name string, data []byte) {
 	}
 }
 
-// subscribe adds a client. Where last is an id that the hub can go on from, the
-// events after it are returned and resumed is true.
+// subscribe adds a client. If the events after id last are still buffered, it
+// returns them and resumed is true.
 func (h *EventHub) subscribe(last string) (c *client, missed []message, resumed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +156,7 @@ func (h *EventHub) unsubscribe(c *client) {
 	h.remove(c)
 }
 
-// remove ends a subscription, once.
+// remove ends a subscription. It may be called twice.
 func (h *EventHub) remove(c *client) {
 	if _, there := h.clients[c]; there {
 		delete(h.clients, c)
@@ -164,7 +164,7 @@ func (h *EventHub) remove(c *client) {
 	}
 }
 
-// invalidateIDs makes all ids so far ones that cannot be gone on from.
+// invalidateIDs makes all earlier event ids unusable for resuming.
 func (h *EventHub) invalidateIDs() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,7 +181,7 @@ func (h *EventHub) close() {
 	}
 }
 
-// stats are the hub's own account.
+// stats returns the hub's counters.
 func (h *EventHub) stats() (clients int, published, dropped uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

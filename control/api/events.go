@@ -137,7 +137,7 @@ func (o *eventWriter) writeMessage(m message) {
 	o.writeText(fmt.Sprintf("id: %s-%d\nevent: %s\ndata: %s\n\n", o.run, m.seq, m.name, m.data))
 }
 
-// currentFabric writes an event that is this client's alone, without an id.
+// writeEvent writes an event for this client only, without an id.
 func (o *eventWriter) writeEvent(e Event) {
 	if len(o.types) > 0 && !slices.Contains(o.types, e.event()) && e.event() != "reset" {
 		return

@@ -9,23 +9,23 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// FaultKind is a fault that the lab can make.
+// FaultKind is a kind of fault that the lab can inject.
 type FaultKind struct {
 	Kind   string `json:"kind"`
 	Title  string `json:"title"`
-	About  string `json:"about" doc:"What it does, and what should be found"`
-	Target string `json:"target" enum:"link,switch,host,fabric" doc:"What it is put on"`
+	About  string `json:"about" doc:"Effect of the fault and the expected diagnosis"`
+	Target string `json:"target" enum:"link,switch,host,fabric" doc:"What the fault applies to"`
 }
 
-// FaultRequest asks for a fault.
+// FaultRequest describes a fault to inject.
 type FaultRequest struct {
 	Kind       string       `json:"kind" minLength:"1" maxLength:"64"`
-	Node       string       `json:"node,omitempty" maxLength:"256" doc:"The switch or host; of a link one end"`
-	Port       model.PortID `json:"port,omitempty" doc:"Of a link: the port at that end"`
-	DurationMs int          `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" doc:"By the fabric's clock; absent: as long as the kind usually lasts"`
+	Node       string       `json:"node,omitempty" maxLength:"256" doc:"The switch or host; for a link, one of its ends"`
+	Port       model.PortID `json:"port,omitempty" doc:"Number of the link's port at that node"`
+	DurationMs int          `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" doc:"Simulated time; default: the kind's usual duration"`
 }
 
-// Fault is a fault that was made, and what was found of it.
+// Fault is an injected fault and its detection.
 type Fault struct {
 	ID       string       `json:"id"`
 	Request  FaultRequest `json:"request"`
@@ -33,25 +33,25 @@ type Fault struct {
 	State    string       `json:"state" enum:"waiting,active,ended"`
 	Begin    time.Time    `json:"begin"`
 	End      *time.Time   `json:"end,omitempty"`
-	Verdict  string       `json:"verdict" enum:"pending,right,wrong,missed" doc:"Whether the incident names the right cause and place"`
-	Want     string       `json:"want" doc:"Cause that should be found"`
-	Got      string       `json:"got,omitempty" doc:"Cause that was found"`
-	FoundMs  *float64     `json:"found_after_ms,omitempty" doc:"From the fault's begin to the incident, by the fabric's clock"`
+	Verdict  string       `json:"verdict" enum:"pending,right,wrong,missed" doc:"Whether the incident names the right cause and location"`
+	Want     string       `json:"want" doc:"Expected cause"`
+	Got      string       `json:"got,omitempty" doc:"Detected cause"`
+	FoundMs  *float64     `json:"found_after_ms,omitempty" doc:"Simulated time from injection to the incident"`
 	Incident string       `json:"incident_id,omitempty"`
 }
 
-// errNoLab stands for every route of the lab outside of a demo.
-var errNoLab = fmt.Errorf("lab: faults and pace are of a simulated fabric (weft demo), and this one is real: %w", ErrNotFound)
+// errNoLab answers all lab routes of a controller that does not run a demo.
+var errNoLab = fmt.Errorf("lab: fault injection and pace need a simulated fabric (weft demo): %w", ErrNotFound)
 
 func (s *Server) faultRoutes() {
-	get(s, "/faults/kinds", "list-fault-kinds", "Lab", "Faults that can be made; of a simulated fabric only",
+	get(s, "/faults/kinds", "list-fault-kinds", "Lab", "List the faults that can be injected (demo only)",
 		func(context.Context, *struct{}) (Page[FaultKind], error) {
 			if s.deps.Lab == nil {
 				return Page[FaultKind]{}, errNoLab
 			}
 			return Page[FaultKind]{Items: s.deps.Lab.FaultKinds()}, nil
 		})
-	get(s, "/faults", "list-faults", "Lab", "Faults that were made and what was found, newest first",
+	get(s, "/faults", "list-faults", "Lab", "List injected faults and their detection, newest first",
 		func(context.Context, *struct{}) (Page[Fault], error) {
 			if s.deps.Lab == nil {
 				return Page[Fault]{}, errNoLab
@@ -59,7 +59,7 @@ func (s *Server) faultRoutes() {
 			return Page[Fault]{Items: s.deps.Lab.Faults()}, nil
 		})
 	type injectInput struct{ Body FaultRequest }
-	post(s, "/faults", "inject-fault", "Lab", "Break something",
+	post(s, "/faults", "inject-fault", "Lab", "Inject a fault",
 		func(ctx context.Context, in *injectInput) (Fault, error) {
 			if s.deps.Lab == nil {
 				return Fault{}, errNoLab
@@ -86,7 +86,7 @@ func (s *Server) checkFault(r *FaultRequest) error {
 		return fmt.Errorf("fault %s at node %q, want a %s of this fabric: %w", r.Kind, r.Node, kinds[i].Target, ErrInvalid)
 	}
 	if kinds[i].Target == "link" && f.Port(model.Port{Node: id, Port: r.Port}) == nil {
-		return fmt.Errorf("fault %s at port %d of %s, want one from 1 to %d: %w", r.Kind, r.Port, r.Node, len(f.Node(id).Ports), ErrInvalid)
+		return fmt.Errorf("fault %s at port %d of %s, want 1 to %d: %w", r.Kind, r.Port, r.Node, len(f.Node(id).Ports), ErrInvalid)
 	}
 	return nil
 }

@@ -8,39 +8,39 @@ import (
 	"github.com/weft-telemetry/weft/analyze/filter"
 )
 
-// FilterCheck says whether a filter is right and how it could go on.
+// FilterCheck is the result of parsing a filter, with completions.
 type FilterCheck struct {
 	Valid      bool              `json:"valid"`
 	Error      *FilterError      `json:"error,omitempty"`
-	From       int               `json:"from" doc:"Byte of the text where a candidate begins"`
-	To         int               `json:"to" doc:"Byte behind what it takes the place of"`
-	Candidates []FilterCandidate `json:"candidates" doc:"What could stand at the cursor, given what is before it"`
+	From       int               `json:"from" doc:"Byte offset at which a candidate is inserted"`
+	To         int               `json:"to" doc:"Byte offset after the text that a candidate replaces"`
+	Candidates []FilterCandidate `json:"candidates" doc:"Completions at the cursor"`
 }
 
-// FilterCandidate is something that could stand in a filter.
+// FilterCandidate is one completion.
 type FilterCandidate struct {
 	Text  string `json:"text"`
 	About string `json:"about,omitempty"`
 }
 
-// FilterError says what is wrong with a filter, and where.
+// FilterError is a syntax error of a filter and its position.
 type FilterError struct {
 	Message string `json:"message"`
-	At      int    `json:"at" doc:"First byte that is wrong"`
-	End     int    `json:"end" doc:"Byte behind; the same where something is missing"`
+	At      int    `json:"at" doc:"Byte offset of the error"`
+	End     int    `json:"end" doc:"Byte offset after the error; equal to at where something is missing"`
 }
 
 type completeInput struct {
-	Of   string `query:"of" enum:"flows,traces,packets" default:"flows" doc:"What the filter is for; packets: counters and marks"`
+	Of   string `query:"of" enum:"flows,traces,packets" default:"flows" doc:"Filter language; packets is for counters and marks"`
 	Text string `query:"text" maxLength:"1024"`
-	At   int    `query:"at" minimum:"-1" maximum:"1024" default:"-1" doc:"Byte that the cursor stands before; -1: the end"`
+	At   int    `query:"at" minimum:"-1" maximum:"1024" default:"-1" doc:"Byte offset of the cursor; -1: the end"`
 }
 
-// maxCandidates bounds an answer; nobody reads more.
+// maxCandidates bounds a response.
 const maxCandidates = 200
 
 func (s *Server) filterRoutes() {
-	get(s, "/filter/complete", "complete-filter", "Flows", "Check a filter and propose how it could go on",
+	get(s, "/filter/complete", "complete-filter", "Flows", "Parse a filter and return completions",
 		func(_ context.Context, in *completeInput) (FilterCheck, error) {
 			f := s.currentFabric()
 			switch in.Of {
@@ -53,7 +53,7 @@ func (s *Server) filterRoutes() {
 		})
 }
 
-// completeFilter looks at a half-written filter.
+// completeFilter parses a partial filter and returns its error and completions.
 func completeFilter[T any](s *filter.Schema[T], in *completeInput) FilterCheck {
 	if in.At < 0 || in.At > len(in.Text) {
 		in.At = len(in.Text)
@@ -71,7 +71,7 @@ func completeFilter[T any](s *filter.Schema[T], in *completeInput) FilterCheck {
 	return c
 }
 
-// parseFilter compiles what a client wrote.
+// parseFilter compiles a client's filter; an error is ErrInvalid.
 func parseFilter[T any](s *filter.Schema[T], text string) (*filter.Filter[T], error) {
 	f, err := s.Parse(text)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// addrResolver knows the addresses of nodes by name.
+// addrResolver returns a function that finds the address of a node by name.
 func addrResolver(f *topo.Fabric) func(string) (model.Addr, bool) {
 	return func(name string) (model.Addr, bool) {
 		id, ok := f.ByName(name)
@@ -19,7 +19,7 @@ func addrResolver(f *topo.Fabric) func(string) (model.Addr, bool) {
 	}
 }
 
-// nodeNames lists nodes as values of a text field.
+// nodeNames returns the names of nodes as the values of a text field.
 func nodeNames(f *topo.Fabric, ids []model.NodeID) map[string]int64 {
 	names := make(map[string]int64, len(ids))
 	for _, id := range ids {
@@ -28,8 +28,8 @@ func nodeNames(f *topo.Fabric, ids []model.NodeID) map[string]int64 {
 	return names
 }
 
-// flowSchema is the fields of flow records: of the 5-tuple under the names that
-// headers have, of the ends and the way by name, and of what was counted.
+// flowSchema has the filter fields of flow records: the 5-tuple under the names of
+// packet headers, hosts and switches of the path by name, and the counters.
 func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 	hosts, switches := nodeNames(f, f.Hosts()), nodeNames(f, f.Switches())
 	fields := keyFields(func(r *record.FlowSlot) *model.FlowKey { return &r.Flow })
@@ -41,18 +41,18 @@ func flowSchema(f *topo.Fabric) *filter.Schema[record.FlowSlot] {
 	number("flow.rate", filter.Rate, "in the slot", func(r *record.FlowSlot) filter.Value {
 		return filter.Value{Int: int64(float64(r.Bytes) * 8 / max(r.Slot, 1).Seconds())}
 	})
-	number("flow.exact", filter.Bool, "every count was decoded, not estimated", func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
-	number("flow.hops", filter.Int, "switches on its way", func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
+	number("flow.exact", filter.Bool, "all counters were decoded exactly, not estimated", func(r *record.FlowSlot) filter.Value { return filter.BoolValue(r.Exact) })
+	number("flow.hops", filter.Int, "switches on the path", func(r *record.FlowSlot) filter.Value { return filter.IntValue(len(r.Path)) })
 	fields = append(fields,
-		textField("flow.src", "host that sends", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
-		textField("flow.dst", "host that receives", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
-		textField("flow.host", "host at either end", hosts, func(r *record.FlowSlot, i int) (string, bool) {
+		textField("flow.src", "source host", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Src, i == 0 && r.Src != "" }),
+		textField("flow.dst", "destination host", hosts, func(r *record.FlowSlot, i int) (string, bool) { return r.Dst, i == 0 && r.Dst != "" }),
+		textField("flow.host", "source or destination host", hosts, func(r *record.FlowSlot, i int) (string, bool) {
 			if i == 0 {
 				return r.Src, true
 			}
 			return r.Dst, i == 1
 		}),
-		textField("hop.switch", "a switch on its way", switches, func(r *record.FlowSlot, i int) (string, bool) {
+		textField("hop.switch", "a switch on the path", switches, func(r *record.FlowSlot, i int) (string, bool) {
 			if i >= len(r.Path) {
 				return "", false
 			}
@@ -75,7 +75,7 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 	for _, p := range []model.Proto{model.ICMP, model.TCP, model.UDP, model.ICMPv6} {
 		protos[p.String()] = int64(p)
 	}
-	// addSlot makes a field that only some keys have, with the values of get.
+	// add appends a field of the keys for which has is true, with the values of get.
 	add := func(name string, typ filter.Type, about string, has func(*model.FlowKey) bool, get ...func(*model.FlowKey) filter.Value) {
 		f := filter.Field[T]{Name: name, Type: typ, About: about, Get: func(r *T, i int) (filter.Value, bool) {
 			k := key(r)
@@ -99,7 +99,7 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 		six         bool
 	}{{"ip", "ip.proto", filter.IPv4, false}, {"ipv6", "ipv6.nxt", filter.IPv6, true}} {
 		has := func(k *model.FlowKey) bool { return k.V6 == v.six }
-		add(v.name, filter.Bool, "it is "+v.name, has, yes)
+		add(v.name, filter.Bool, "the packet is "+v.name, has, yes)
 		add(v.name+".src", v.typ, "source", has, src)
 		add(v.name+".dst", v.typ, "destination", has, dst)
 		add(v.name+".addr", v.typ, "source or destination", has, src, dst)
@@ -109,7 +109,7 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 		has := func(k *model.FlowKey) bool { return k.Proto == p }
 		from := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.SrcPort) }
 		to := func(k *model.FlowKey) filter.Value { return filter.IntValue(k.DstPort) }
-		add(p.String(), filter.Bool, "it is "+p.String(), has, yes)
+		add(p.String(), filter.Bool, "the packet is "+p.String(), has, yes)
 		add(p.String()+".srcport", filter.Int, "source port", has, from)
 		add(p.String()+".dstport", filter.Int, "destination port", has, to)
 		add(p.String()+".port", filter.Int, "either port", has, from, to)
@@ -117,8 +117,7 @@ func keyFields[T any](key func(*T) *model.FlowKey) (fields []filter.Field[T]) {
 	return fields
 }
 
-// traceView is a trace as filters see it, with its headers read. One serves
-// many traces.
+// traceView is a trace with decoded headers, as filters see it. It is reusable.
 type traceView struct {
 	*record.Trace
 	frame headers.Frame
@@ -130,21 +129,21 @@ func (v *traceView) withTrace(t *record.Trace) *traceView {
 	return v
 }
 
-// traceSchema is the fields of kept traces: those of analyze/trace that a
-// record has, under the same names.
+// traceSchema has the filter fields of stored traces: those of analyze/trace that
+// a record contains, under the same names.
 func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	switches := nodeNames(f, f.Switches())
 	fields := headers.Fields(func(v *traceView) *headers.Frame { return &v.frame })
 	one := func(name string, typ filter.Type, about string, get func(*record.Trace) filter.Value) {
 		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about, Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
 	}
-	ends := map[string]int64{"unknown": 0, "arrived": 0, "short": 0, "looped": 0, "unsettled": 0}
-	one("trace.drop", filter.Bool, "seen last where it should not end", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "short") })
-	one("trace.loop", filter.Bool, "passed a device twice", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
-	one("trace.hops", filter.Int, "switches that saw it", func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
-	one("trace.lost", filter.Int, "mirrors that are missing for certain", func(t *record.Trace) filter.Value { return filter.IntValue(t.Lost) })
-	one("trace.latency", filter.Duration, "from the first hop to the last, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
-	one("trace.why", filter.Text, "it was mirrored: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
+	ends := map[string]int64{"unknown": 0, "arrived": 0, "incomplete": 0, "looped": 0, "unsettled": 0}
+	one("trace.drop", filter.Bool, "last seen before the destination", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "incomplete") })
+	one("trace.loop", filter.Bool, "visited a switch twice", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
+	one("trace.hops", filter.Int, "switches that mirrored it", func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
+	one("trace.lost", filter.Int, "mirrors known to be missing", func(t *record.Trace) filter.Value { return filter.IntValue(t.Lost) })
+	one("trace.latency", filter.Duration, "from first to last hop, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
+	one("trace.why", filter.Text, "reason for mirroring: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
 	hop := func(name, about string, get func(*record.TraceHop) filter.Value) {
 		fields = append(fields, filter.Field[traceView]{Name: name, Type: filter.Int, About: about, Get: func(v *traceView, i int) (filter.Value, bool) {
 			if i >= len(v.Hops) {
@@ -153,12 +152,12 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 			return get(&v.Hops[i]), true
 		}})
 	}
-	hop("hop.in", "port that it came by", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.In) })
-	hop("hop.out", "port that it left by", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Out) })
-	hop("hop.ttl", "of the first header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.TTL) })
-	hop("hop.dscp", "of the first header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.DSCP) })
-	hop("hop.ecn", "of the first header, 3 is marked", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.ECN) })
-	hop("hop.depth", "IP headers", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Depth) })
+	hop("hop.in", "ingress port, by number or interface name", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.In) })
+	hop("hop.out", "egress port, by number or interface name", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Out) })
+	hop("hop.ttl", "outermost IP header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.TTL) })
+	hop("hop.dscp", "outermost IP header", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.DSCP) })
+	hop("hop.ecn", "outermost IP header, 3 is CE", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.ECN) })
+	hop("hop.depth", "number of IP headers", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Depth) })
 	at := func(v *traceView, i int) (string, bool) {
 		if i < 0 || i >= len(v.Hops) {
 			return "", false
@@ -166,16 +165,16 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 		return v.Hops[i].Switch, true
 	}
 	fields = append(fields,
-		textField("trace.end", "what became of the packet", ends, func(v *traceView, i int) (string, bool) { return v.End, i == 0 }),
-		textField("trace.first", "switch that saw it first", switches, func(v *traceView, i int) (string, bool) { return at(v, -min(i, 1)) }),
-		textField("trace.last", "switch that saw it last", switches, func(v *traceView, i int) (string, bool) {
+		textField("trace.end", "how the trace ended", ends, func(v *traceView, i int) (string, bool) { return v.End, i == 0 }),
+		textField("trace.first", "first switch", switches, func(v *traceView, i int) (string, bool) { return at(v, -min(i, 1)) }),
+		textField("trace.last", "last switch", switches, func(v *traceView, i int) (string, bool) {
 			if i > 0 {
 				return "", false
 			}
 			return at(v, len(v.Hops)-1)
 		}),
-		textField("hop.switch", "a switch that saw it", switches, at),
-		filter.Field[traceView]{Name: "hop.latency", Type: filter.Duration, About: "from a switch to the next, by both clocks", Get: func(v *traceView, i int) (filter.Value, bool) {
+		textField("hop.switch", "a switch on the path", switches, at),
+		filter.Field[traceView]{Name: "hop.latency", Type: filter.Duration, About: "from one switch to the next, by their clocks", Get: func(v *traceView, i int) (filter.Value, bool) {
 			if i+1 >= len(v.Hops) {
 				return filter.Value{}, false
 			}

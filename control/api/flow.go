@@ -11,47 +11,47 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Flow is what a flow did over the part of the range that was looked at.
+// Flow sums a flow over the covered part of the range.
 type Flow struct {
 	FlowRef
-	First       time.Time `json:"first" doc:"Begin of the first slot it was seen in; of the range where slots is 0"`
-	Last        time.Time `json:"last" doc:"End of the last; of the range where slots is 0"`
-	Slots       int       `json:"slots" doc:"That it was seen in"`
+	First       time.Time `json:"first" doc:"Start of the first slot with packets; start of the range if slots is 0"`
+	Last        time.Time `json:"last" doc:"End of the last slot with packets; end of the range if slots is 0"`
+	Slots       int       `json:"slots" doc:"Slots with packets"`
 	Packets     uint64    `json:"packets"`
 	Bytes       uint64    `json:"bytes"`
-	RateBps     float64   `json:"rate_bps" doc:"Mean from first to last"`
+	RateBps     float64   `json:"rate_bps" doc:"Mean rate from first to last"`
 	LostPackets uint64    `json:"lost_packets"`
-	Exact       bool      `json:"exact" doc:"Every count was decoded, not estimated"`
-	Path        []string  `json:"path" doc:"Switches of the newest slot, in the order of the way"`
+	Exact       bool      `json:"exact" doc:"All counters were decoded exactly, not estimated"`
+	Path        []string  `json:"path" doc:"Switches of the newest slot, in path order"`
 }
 
-// FlowPage is flows of one stretch of time, newest records first.
+// FlowPage is a page of flows and the part of the range that it covers.
 type FlowPage struct {
 	Page[Flow]
-	CoveredFrom time.Time `json:"covered_from" doc:"Begin of what this page covers; older is behind next"`
+	CoveredFrom time.Time `json:"covered_from" doc:"Start of the part of the range that this page covers; next continues with older records"`
 	CoveredTo   time.Time `json:"covered_to"`
 }
 
-// FlowDetail is all that is known of one flow in a range.
+// FlowDetail has all records of one flow in a range.
 type FlowDetail struct {
 	Flow
-	Hops      []FlowHop      `json:"hops" doc:"In the order of the way, as of the newest slot"`
+	Hops      []FlowHop      `json:"hops" doc:"In path order, as of the newest slot"`
 	Series    []FlowPoint    `json:"series" doc:"Oldest first"`
 	Losses    []FlowLoss     `json:"losses" doc:"Newest first"`
 	Traces    []TraceSummary `json:"traces" doc:"Newest first"`
-	Diagnoses []Diagnosis    `json:"diagnoses" doc:"That it is the victim of, newest first"`
-	Complete  bool           `json:"complete" doc:"Nothing of the range was left out"`
+	Diagnoses []Diagnosis    `json:"diagnoses" doc:"Diagnoses with this flow as the victim, newest first"`
+	Complete  bool           `json:"complete" doc:"The whole range is covered"`
 }
 
-// FlowHop is a flow at one switch.
+// FlowHop is a flow at one switch of its path.
 type FlowHop struct {
 	Switch      string        `json:"switch"`
-	Out         *model.PortID `json:"out_port,omitempty" doc:"Towards the next hop; absent where links are parallel"`
-	Packets     uint64        `json:"packets" doc:"Counted here, in the range"`
-	LostPackets uint64        `json:"lost_packets" doc:"Between here and the next hop, in the range"`
-	LatencyNs   *int64        `json:"latency_ns,omitempty" doc:"Through the switch to the port, newest; absent where not known"`
-	QueueBytes  *int64        `json:"queue_bytes,omitempty" doc:"Of the port, newest"`
-	PausedShare *float64      `json:"paused_share,omitempty" doc:"Of the port, newest"`
+	Out         *model.PortID `json:"out_port,omitempty" doc:"Egress port; absent if parallel links lead to the next hop"`
+	Packets     uint64        `json:"packets" doc:"Counted at this switch in the range"`
+	LostPackets uint64        `json:"lost_packets" doc:"Lost between this switch and the next hop in the range"`
+	LatencyNs   *int64        `json:"latency_ns,omitempty" doc:"Switch latency at the egress port, newest sample; absent if unknown"`
+	QueueBytes  *int64        `json:"queue_bytes,omitempty" doc:"Queue of the egress port, newest sample"`
+	PausedShare *float64      `json:"paused_share,omitempty" doc:"Share of time the egress port was paused, newest sample"`
 }
 
 // FlowPoint is one slot of a flow.
@@ -63,22 +63,22 @@ type FlowPoint struct {
 	Exact   bool      `json:"exact"`
 }
 
-// FlowLoss is what a flow lost between two switches in one slot.
+// FlowLoss is one flow's packet loss between two switches in one slot.
 type FlowLoss struct {
 	Time    time.Time `json:"time"`
 	From    string    `json:"from"`
-	To      string    `json:"to,omitempty" doc:"Absent where it is not known where it should have gone"`
+	To      string    `json:"to,omitempty" doc:"Absent if the next hop is unknown"`
 	Packets uint64    `json:"packets"`
 	Sent    uint64    `json:"sent"`
 	Pattern string    `json:"pattern"`
 }
 
-// FlowsQuery asks for flows.
+// FlowsQuery selects flows.
 type FlowsQuery struct {
 	Range
 	Paging
-	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
-	Node   string `query:"node" maxLength:"256" doc:"That the flow passed"`
+	Filter string `query:"filter" maxLength:"1024" doc:"E.g. ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
+	Node   string `query:"node" maxLength:"256" doc:"A switch on the path"`
 	Sort   string `query:"sort" enum:"bytes,packets,lost,newest" default:"bytes"`
 }
 
@@ -88,11 +88,11 @@ type flowInput struct {
 }
 
 func (s *Server) flowRoutes() {
-	get(s, "/flows", "list-flows", "Flows", "Flows of a time range, summed over its slots", coalesced(s, "list-flows", s.listFlows))
-	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: its way, counts and latency per hop, losses, traces", coalesced(s, "get-flow", s.getFlow))
+	get(s, "/flows", "list-flows", "Flows", "List flows of a time range, summed over its slots", coalesced(s, "list-flows", s.listFlows))
+	get(s, "/flows/{key}", "get-flow", "Flows", "One flow: path, counters and latency per hop, losses, traces, diagnoses", coalesced(s, "get-flow", s.getFlow))
 }
 
-// maxFlows bounds the flows that one answer sums up.
+// maxFlows bounds the flows of one response.
 const maxFlows = 5000
 
 // listFlows sums up as many of the newest records as one answer may read. A
@@ -142,8 +142,8 @@ func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err
 	return p, nil
 }
 
-// requiredEnds is what a filter says of the ends of all flows that it keeps: the store
-// need not show others, so that an answer covers as much more time.
+// requiredEnds returns the addresses and ports that every match of the filter has.
+// The store then skips all other flows, so that one response covers more time.
 func requiredEnds(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
 	for _, version := range []string{"ip", "ipv6"} {
 		if v, ok := f.RequiredValue(version + ".src"); ok {
@@ -164,7 +164,7 @@ func requiredEnds(f *filter.Filter[record.FlowSlot]) (e record.Ends) {
 	return e
 }
 
-// flowSums adds up the slots of flows.
+// flowSums sums flow slots by flow key.
 type flowSums struct {
 	s     *Server
 	index map[model.FlowKey]int
@@ -175,7 +175,7 @@ func newFlowSums(s *Server) *flowSums {
 	return &flowSums{s: s, index: map[model.FlowKey]int{}, flows: []Flow{}}
 }
 
-// addSlot takes a slot; slots come newest first.
+// addSlot adds a slot. Slots must come newest first.
 func (m *flowSums) addSlot(r *record.FlowSlot) {
 	i, known := m.index[r.Flow]
 	if !known {
@@ -204,7 +204,7 @@ func (m *flowSums) addLoss(l *record.Loss) {
 	}
 }
 
-// sorted finishes the sums.
+// sorted computes rates and returns the flows in the requested order.
 func (m *flowSums) sorted(by string) []Flow {
 	for i := range m.flows {
 		f := &m.flows[i]

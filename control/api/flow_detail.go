@@ -10,13 +10,13 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Bounds of the lists in a flow's answer.
+// Bounds of the lists in a FlowDetail.
 const (
 	maxFlowPoints = 500
 	maxFlowEvents = 100
 )
 
-// getFlow gathers one flow from what each kind of record says of it.
+// getFlow collects the records of one flow, of all kinds.
 func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err error) {
 	q, err := s.query(in.Range, Paging{})
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 		return d, err
 	}
 	if len(sums.flows) == 0 {
-		// Any key names a flow; of this one nothing was counted, or not yet.
+		// Every valid key is a flow: this one has no records in the range.
 		d.Flow = Flow{FlowRef: s.flowRef(q.Flow), First: q.From, Last: q.To, Path: []string{}}
 		return d, nil
 	}
@@ -57,7 +57,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	return d, s.hopStates(ctx, q, &d)
 }
 
-// addHops adds a slot's counts to the hops of the newest one.
+// addHops adds a slot's per-hop counters to the hops of the newest slot.
 func (d *FlowDetail) addHops(r *record.FlowSlot) {
 	if len(d.Hops) == 0 {
 		for _, h := range r.Path {
@@ -71,7 +71,7 @@ func (d *FlowDetail) addHops(r *record.FlowSlot) {
 	}
 }
 
-// flowEvents reads losses, traces and diagnoses of a flow.
+// flowEvents reads the losses, traces and diagnoses of a flow.
 func (s *Server) flowEvents(ctx context.Context, q record.Query, d *FlowDetail, sums *flowSums) error {
 	_, _, err := walkRecords(ctx, s, s.deps.Records.Losses, q, func(l *record.Loss) bool {
 		sums.addLoss(l)
@@ -107,7 +107,7 @@ func (s *Server) flowEvents(ctx context.Context, q record.Query, d *FlowDetail, 
 	return nil
 }
 
-// hopStates adds what is known of the ports that the flow leaves by.
+// hopStates adds the newest sample of each egress port on the path.
 func (s *Server) hopStates(ctx context.Context, q record.Query, d *FlowDetail) error {
 	f := s.deps.Live.Fabric()
 	for i := range d.Hops {
@@ -134,7 +134,7 @@ func (s *Server) hopStates(ctx context.Context, q record.Query, d *FlowDetail) e
 	return nil
 }
 
-// outPort is the one port from a node to another, or 0.
+// outPort returns the port from one node to another, or 0 if there is not exactly one.
 func outPort(f *topo.Fabric, from, to string) model.PortID {
 	a, ok1 := f.ByName(from)
 	b, ok2 := f.ByName(to)

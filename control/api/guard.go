@@ -15,10 +15,10 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// guard stands before every handler: it bounds what a request may cost, refuses
-// who may not ask, and counts.
+// guard wraps all handlers: it enforces limits, authenticates the caller, and
+// counts requests.
 func (s *Server) guard(next http.Handler) http.Handler {
-	origin := http.NewCrossOriginProtection() // pages of other sites change nothing here
+	origin := http.NewCrossOriginProtection() // rejects cross-site requests that change state
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
@@ -30,7 +30,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				s.log.Error("handler panicked", "method", r.Method, "path", r.URL.Path, "panic", v)
 				s.metrics.panics.Inc()
 				if !out.wrote {
-					writeProblem(out, http.StatusInternalServerError, "internal error; the controller's log has it")
+					writeProblem(out, http.StatusInternalServerError, "internal error; see the controller's log")
 				}
 			}
 			s.metrics.observeRequest(r.Method, routeOf(r), out.status, time.Since(began))
@@ -41,7 +41,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			writeProblem(out, status, detail)
 		}
 		if !s.isOwnHost(r.Host) {
-			refuse("host", http.StatusMisdirectedRequest, "this server is not asked by that name; add it to hosts")
+			refuse("host", http.StatusMisdirectedRequest, "unknown host name; add it to api.hosts of the configuration")
 			return
 		}
 		if err := origin.Check(r); err != nil {
@@ -52,13 +52,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			who := s.identify(r)
 			if who == nil {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
-				refuse("token", http.StatusUnauthorized, "want a token: Authorization: Bearer …")
+				refuse("token", http.StatusUnauthorized, "token required: send the header Authorization: Bearer TOKEN")
 				return
 			}
 			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
 		}
 		if r.URL.Path == Prefix+"/events" {
-			next.ServeHTTP(out, r) // has limits of its own
+			next.ServeHTTP(out, r) // has its own limits
 			return
 		}
 		select {
@@ -66,7 +66,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			defer func() { <-s.requests }()
 		default:
 			w.Header().Set("Retry-After", "1")
-			refuse("requests", http.StatusServiceUnavailable, fmt.Sprintf("%d requests are being answered already", cap(s.requests)))
+			refuse("requests", http.StatusServiceUnavailable, fmt.Sprintf("the limit of %d concurrent requests is reached; retry later", cap(s.requests)))
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
@@ -75,15 +75,15 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// needsToken tells what is not for everybody. The page itself is: it must load
-// to ask for the token.
+// needsToken reports whether a path requires authentication. The console's files
+// do not: they must load to show the sign-in form.
 func needsToken(path string) bool {
 	return strings.HasPrefix(path, "/api/") || path == "/metrics"
 }
 
-// isOwnHost tells whether a request names this server: by an address, as
-// localhost, or as configured. Names of others that lead here are how a page
-// elsewhere would reach a server on loopback.
+// isOwnHost reports whether a Host header names this server: an IP address,
+// localhost, or a configured name. Other names that resolve here are how a foreign
+// web page would reach a server on loopback (DNS rebinding).
 func (s *Server) isOwnHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -95,9 +95,9 @@ func (s *Server) isOwnHost(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// setSecurityHeaders sets headers that keep browsers from doing more than the page needs:
-// it loads nothing from elsewhere and nobody may frame it. Styles may stand in
-// elements: drawings set positions there.
+// setSecurityHeaders restricts browsers to what the console needs: it loads nothing
+// from other hosts and no site may frame it. Inline styles are allowed because
+// drawings set positions in them.
 func setSecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "+
 		"font-src 'self'; connect-src 'self'; worker-src 'self' blob:; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
@@ -109,15 +109,15 @@ func setSecurityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// writeProblem answers without the help of the API's own machinery.
+// writeProblem writes problem details for requests that do not reach an operation.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
 }
 
-// routeOf is the pattern that a request matched: what is in the path itself has
-// no place in the name of a metric.
+// routeOf returns the route pattern of a request. Paths themselves would give
+// metrics an unbounded number of labels.
 func routeOf(r *http.Request) string {
 	if c := chi.RouteContext(r.Context()); c != nil {
 		if p := c.RoutePattern(); p != "" {
@@ -127,7 +127,7 @@ func routeOf(r *http.Request) string {
 	return "other"
 }
 
-// statusWriter remembers what was answered.
+// statusWriter records the response status.
 type statusWriter struct {
 	http.ResponseWriter
 	status int

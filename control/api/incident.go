@@ -13,20 +13,20 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Incident is one thing that went wrong, in short.
+// Incident is the summary of one incident.
 type Incident struct {
 	ID       string     `json:"id"`
 	State    string     `json:"state" enum:"open,closed"`
 	Severity string     `json:"severity" enum:"notice,warning,critical"`
-	Cause    string     `json:"cause" doc:"Short name of what it is: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
-	Location string     `json:"place" doc:"Where it began: a node, or node:port"`
+	Cause    string     `json:"cause" doc:"Name of the cause: incast, storm, deadlock, loop, blackhole, loss, imbalance, …"`
+	Location string     `json:"location" doc:"Where it started: a node or a port, e.g. tor6 or tor6:Ethernet8"`
 	Summary  string     `json:"summary"`
 	Begin    time.Time  `json:"begin"`
 	Updated  time.Time  `json:"updated"`
-	End      *time.Time `json:"end,omitempty" doc:"Absent while it goes on"`
+	End      *time.Time `json:"end,omitempty" doc:"Absent while the incident is open"`
 }
 
-// IncidentDetail is all that is known of an incident.
+// IncidentDetail is an incident with its evidence, timeline and remedy.
 type IncidentDetail struct {
 	Incident
 	IncidentBody
@@ -34,79 +34,79 @@ type IncidentDetail struct {
 
 // IncidentBody is the Body of a record.Incident.
 type IncidentBody struct {
-	Sentence   string            `json:"sentence" doc:"What happened, for people"`
+	Sentence   string            `json:"sentence" doc:"What happened, as text"`
 	Confidence float64           `json:"confidence" minimum:"0" maximum:"1"`
-	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it began"`
+	Origin     *PortRef          `json:"origin,omitempty" doc:"Port where it started"`
 	Timeline   []TimelineEntry   `json:"timeline" doc:"Oldest first"`
-	Evidence   []SourceEvidence  `json:"evidence" doc:"What each source says"`
-	Missing    []MissingEvidence `json:"missing" doc:"Evidence that would help and is not there"`
-	Culprits   []Participant     `json:"culprits" doc:"Heaviest first"`
+	Evidence   []SourceEvidence  `json:"evidence" doc:"Evidence by source"`
+	Missing    []MissingEvidence `json:"missing" doc:"Useful evidence that is not available"`
+	Culprits   []Participant     `json:"culprits" doc:"Largest contribution first"`
 	Victims    []Participant     `json:"victims"`
-	Jobs       []string          `json:"jobs" doc:"Jobs that were hurt"`
-	PFCPath    []PortRef         `json:"pfc_path" doc:"How pauses spread: each port waited for the next"`
-	Loop       []PortRef         `json:"loop" doc:"Ports that wait for each other, or that packets circle through"`
-	Links      []PortRef         `json:"links" doc:"Ports whose links are concerned, to be marked on a map"`
-	Nodes      []string          `json:"nodes" doc:"Nodes that are concerned"`
-	Actions    []Action          `json:"actions" doc:"What the controller did about it, oldest first"`
-	Remedy     string            `json:"remedy" doc:"What an operator would try"`
+	Jobs       []string          `json:"jobs" doc:"Affected jobs"`
+	PFCPath    []PortRef         `json:"pfc_path" doc:"PFC propagation path: each port is paused by the next"`
+	Loop       []PortRef         `json:"loop" doc:"Ports of the deadlock cycle or of the forwarding loop"`
+	Links      []PortRef         `json:"links" doc:"Ports of affected links, to highlight on a map"`
+	Nodes      []string          `json:"nodes" doc:"Affected nodes"`
+	Actions    []Action          `json:"actions" doc:"Actions of the controller, oldest first"`
+	Remedy     string            `json:"remedy" doc:"Recommended action"`
 	Diagnoses  []string          `json:"diagnoses" doc:"Ids"`
 	Traces     []string          `json:"traces" doc:"Ids"`
 	Probes     []string          `json:"probes" doc:"Ids"`
 }
 
-// TimelineEntry is one thing that was learnt or done.
+// TimelineEntry is one observation or action.
 type TimelineEntry struct {
 	Time     time.Time `json:"time"`
 	Kind     string    `json:"kind" enum:"begin,evidence,action,diagnosis,change,end"`
 	Source   string    `json:"source" doc:"flowsets, traces, labels, epochs, probes, or controller"`
 	Text     string    `json:"text"`
-	Location *PortRef  `json:"place,omitempty"`
+	Location *PortRef  `json:"location,omitempty"`
 	Flow     *FlowRef  `json:"flow,omitempty"`
 }
 
-// SourceEvidence is what one source says of an incident.
+// SourceEvidence is the evidence from one source.
 type SourceEvidence struct {
 	Source string    `json:"source" doc:"flowsets, traces, labels, epochs, probes"`
 	Says   string    `json:"says" enum:"supports,contradicts,nothing"`
 	Text   string    `json:"text"`
-	Count  int       `json:"count" doc:"Observations"`
+	Count  int       `json:"count" doc:"Number of observations"`
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
 }
 
-// MissingEvidence is evidence that is not there.
+// MissingEvidence is useful evidence that is not available.
 type MissingEvidence struct {
 	Source    string `json:"source"`
 	What      string `json:"what"`
 	Why       string `json:"why"`
-	Requested bool   `json:"asked" doc:"The controller has asked for it"`
+	Requested bool   `json:"requested" doc:"The controller has requested it"`
 }
 
-// FlowRef is a flow with the names of its ends.
+// FlowRef is a flow key with the names of its hosts.
 type FlowRef struct {
-	Flow model.FlowKey `json:"flow" doc:"As in: udp 10.0.0.2:4791 > 10.1.0.2:4791"`
-	Src  string        `json:"src,omitempty" doc:"Host; absent outside of the fabric"`
-	Dst  string        `json:"dst,omitempty"`
+	Flow model.FlowKey `json:"flow" doc:"E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791"`
+	Src  string        `json:"src,omitempty" doc:"Source host; absent if outside the fabric"`
+	Dst  string        `json:"dst,omitempty" doc:"Destination host; absent if outside the fabric"`
 }
 
-// Participant is a flow or a host that did it, or suffers from it.
+// Participant is a flow or a host that is a culprit or a victim.
 type Participant struct {
 	Flow   *FlowRef `json:"flow,omitempty"`
-	Host   string   `json:"host,omitempty" doc:"Where it is a host and not a flow"`
-	Weight float64  `json:"weight" doc:"Its part in it, 0 to 1; 0 where not known"`
+	Host   string   `json:"host,omitempty" doc:"Set for a host instead of a flow"`
+	Weight float64  `json:"weight" doc:"Contribution, 0 to 1; 0 if unknown"`
 	Text   string   `json:"text,omitempty"`
 }
 
-// Action is something that the controller did to learn more.
+// Action is something that the controller did to collect evidence.
 type Action struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind" enum:"probe,mark,label-rate,poll,counter,other"`
 	Target  string    `json:"target"`
-	Outcome string    `json:"outcome,omitempty" doc:"Absent until it is known"`
+	Outcome string    `json:"outcome,omitempty" doc:"Absent until known"`
 	Ref     string    `json:"ref,omitempty" doc:"Id of the probe, mark or diagnosis"`
 }
 
-// NewIncident shows a record in short.
+// NewIncident returns a record's summary.
 func NewIncident(r *record.Incident) Incident {
 	i := Incident{
 		ID: r.ID, State: "open", Severity: r.Severity, Cause: r.Cause, Location: r.Place,
@@ -118,14 +118,14 @@ func NewIncident(r *record.Incident) Incident {
 	return i
 }
 
-// IncidentsQuery asks for incidents.
+// IncidentsQuery selects incidents.
 type IncidentsQuery struct {
 	Range
 	Paging
 	State    string `query:"state" enum:"open,closed"`
 	Severity string `query:"severity" enum:"notice,warning,critical"`
 	Cause    string `query:"cause" maxLength:"64"`
-	Node     string `query:"node" maxLength:"256" doc:"That it happened at, or that it concerns"`
+	Node     string `query:"node" maxLength:"256" doc:"Location of the incident, or an affected node"`
 }
 
 func (in *IncidentsQuery) matches(i *record.Incident) bool {
@@ -139,7 +139,7 @@ type idInput struct {
 }
 
 func (s *Server) incidentRoutes() {
-	get(s, "/incidents", "list-incidents", "Incidents", "Incidents, newest first",
+	get(s, "/incidents", "list-incidents", "Incidents", "List incidents, newest first",
 		coalesced(s, "list-incidents", func(ctx context.Context, in *IncidentsQuery) (Page[Incident], error) {
 			q, err := s.query(in.Range, in.Paging)
 			if err != nil {
@@ -153,7 +153,7 @@ func (s *Server) incidentRoutes() {
 				return NewIncident(r), in.matches(r)
 			})
 		}))
-	get(s, "/incidents/{id}", "get-incident", "Incidents", "One incident, with all that is known of it",
+	get(s, "/incidents/{id}", "get-incident", "Incidents", "One incident with evidence, timeline and remedy",
 		func(ctx context.Context, in *idInput) (IncidentDetail, error) {
 			r, err := findOne(ctx, s.deps.Records.Incidents, record.Query{Name: in.ID}, "incident")
 			if err != nil {

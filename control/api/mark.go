@@ -8,13 +8,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// MarkRequest asks for a debug mark: hosts mark packets, and every switch
-// mirrors what is marked.
+// MarkRequest describes a debug mark: hosts mark packets, and every switch mirrors
+// marked packets.
 type MarkRequest struct {
-	Flow       model.FlowKey `json:"flow,omitzero" doc:"One flow; absent: what Host or Filter name"`
-	Host       string        `json:"host,omitempty" maxLength:"256" doc:"All that a host sends"`
-	Filter     string        `json:"filter,omitempty" maxLength:"1024" doc:"Packets that match"`
-	DurationMs int           `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" default:"1000" doc:"By the fabric's clock; then it ends by itself"`
+	Flow       model.FlowKey `json:"flow,omitzero" doc:"Flow to mark; exactly one of flow, host and filter"`
+	Host       string        `json:"host,omitempty" maxLength:"256" doc:"Mark all packets that this host sends"`
+	Filter     string        `json:"filter,omitempty" maxLength:"1024" doc:"Mark packets that match"`
+	DurationMs int           `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" default:"1000" doc:"Duration in the fabric's time"`
 }
 
 // Mark is a debug mark.
@@ -23,10 +23,10 @@ type Mark struct {
 	Request  MarkRequest `json:"request"`
 	State    string      `json:"state" enum:"active,ended"`
 	Begin    time.Time   `json:"begin"`
-	End      time.Time   `json:"end" doc:"When it ends, or ended"`
-	Packets  uint64      `json:"packets" doc:"Marked so far"`
-	Traces   uint64      `json:"traces" doc:"Assembled from its mirrors"`
-	Incident string      `json:"incident_id,omitempty" doc:"That the controller set it for"`
+	End      time.Time   `json:"end" doc:"Scheduled or actual end"`
+	Packets  uint64      `json:"packets" doc:"Packets marked so far"`
+	Traces   uint64      `json:"traces" doc:"Traces assembled from the mirrored packets"`
+	Incident string      `json:"incident_id,omitempty" doc:"Incident for which the controller set it"`
 }
 
 func (r *MarkRequest) check(s *Server) error {
@@ -48,10 +48,10 @@ func (r *MarkRequest) check(s *Server) error {
 	return err
 }
 
-var errNoMarker = fmt.Errorf("marks: this controller cannot set any: %w", ErrUnsupported)
+var errNoMarker = fmt.Errorf("marks: this controller cannot set debug marks: %w", ErrUnsupported)
 
 func (s *Server) markRoutes() {
-	get(s, "/marks", "list-marks", "Probes and marks", "Debug marks, newest first",
+	get(s, "/marks", "list-marks", "Probes and marks", "List debug marks, newest first",
 		func(context.Context, *struct{}) (Page[Mark], error) {
 			if s.deps.Marker == nil {
 				return Page[Mark]{}, errNoMarker
@@ -69,7 +69,7 @@ func (s *Server) markRoutes() {
 			}
 			return s.deps.Marker.SetMark(ctx, in.Body)
 		})
-	del(s, "/marks/{id}", "remove-mark", "Probes and marks", "End a mark",
+	del(s, "/marks/{id}", "remove-mark", "Probes and marks", "Remove a debug mark",
 		func(ctx context.Context, in *idInput) error {
 			if s.deps.Marker == nil {
 				return errNoMarker

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// apiMetrics are the API's own metrics.
+// apiMetrics are the metrics of the API itself.
 type apiMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -29,14 +29,14 @@ func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"route"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weft_api_refused_total", Help: "Requests refused before they were looked into, by reason.",
+			Name: "weft_api_refused_total", Help: "Requests refused before processing, by reason.",
 		}, []string{"reason"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weft_api_panics_total", Help: "Handlers that failed; each is a bug.",
+			Name: "weft_api_panics_total", Help: "Handler panics; each is a bug.",
 		}),
 	}
 	for _, reason := range []string{"host", "cross origin", "token", "tenant", "connections", "requests", "store", "event clients"} {
-		c.refused.WithLabelValues(reason) // so that a rate sees the first
+		c.refused.WithLabelValues(reason) // so that rate() sees the first increment
 	}
 	for _, m := range []prometheus.Collector{c.requests, c.seconds, c.refused, c.panics, exporter{s}} {
 		if err := r.Register(m); err != nil {
@@ -46,12 +46,12 @@ func newAPIMetrics(r *prometheus.Registry, s *Server) (*apiMetrics, error) {
 	return c, nil
 }
 
-// observeRequest counts an answer. A stream's time says nothing and is left out.
+// observeRequest counts a response. Event streams have no latency.
 func (c *apiMetrics) observeRequest(method, route string, status int, took time.Duration) {
 	switch method {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS":
 	default:
-		method = "other" // clients may invent any number of them
+		method = "other" // clients can send arbitrary methods
 	}
 	c.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	if route != Prefix+"/events" {
@@ -59,30 +59,30 @@ func (c *apiMetrics) observeRequest(method, route string, status int, took time.
 	}
 }
 
-// exporter reads the rest when it is asked: the hub, and what the controller
-// says of pipeline and fabric.
+// exporter collects the other metrics at every scrape: event hub, pipeline and
+// fabric.
 type exporter struct{ s *Server }
 
 var (
-	buildDesc     = prometheus.NewDesc("weft_build_info", "1, with what tells this binary from others.", []string{"version", "commit", "go_version"}, nil)
-	clientsDesc   = prometheus.NewDesc("weft_api_event_clients", "Clients of event streams.", nil, nil)
+	buildDesc     = prometheus.NewDesc("weft_build_info", "Always 1; labels identify the build.", []string{"version", "commit", "go_version"}, nil)
+	clientsDesc   = prometheus.NewDesc("weft_api_event_clients", "Connected clients of event streams.", nil, nil)
 	eventsDesc    = prometheus.NewDesc("weft_api_events_total", "Events published.", nil, nil)
-	droppedDesc   = prometheus.NewDesc("weft_api_event_clients_dropped_total", "Clients of event streams that were too slow.", nil, nil)
-	stageInDesc   = prometheus.NewDesc("weft_stage_in_total", "What came into a stage of the pipeline.", []string{"stage"}, nil)
-	stageOutDesc  = prometheus.NewDesc("weft_stage_out_total", "What a stage handed on.", []string{"stage"}, nil)
-	stageLostDesc = prometheus.NewDesc("weft_stage_lost_total", "What a stage lost, by reason; expected: by design.", []string{"stage", "reason", "expected"}, nil)
-	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "How full a stage's queue is, 0 to 1.", []string{"stage"}, nil)
+	droppedDesc   = prometheus.NewDesc("weft_api_event_clients_dropped_total", "Clients of event streams disconnected because they were too slow.", nil, nil)
+	stageInDesc   = prometheus.NewDesc("weft_stage_in_total", "Input of a pipeline stage.", []string{"stage"}, nil)
+	stageOutDesc  = prometheus.NewDesc("weft_stage_out_total", "Output of a pipeline stage.", []string{"stage"}, nil)
+	stageLostDesc = prometheus.NewDesc("weft_stage_lost_total", "Losses of a pipeline stage, by reason; expected is true for losses by design.", []string{"stage", "reason", "expected"}, nil)
+	stageFillDesc = prometheus.NewDesc("weft_stage_queue_fill", "Fill level of a pipeline stage's queue, 0 to 1.", []string{"stage"}, nil)
 	storeDesc     = prometheus.NewDesc("weft_store_bytes", "Size of the store.", nil, nil)
-	storeMaxDesc  = prometheus.NewDesc("weft_store_limit_bytes", "Size that the store is held to; 0: none.", nil, nil)
-	storeMemDesc  = prometheus.NewDesc("weft_store_memory_bytes", "Memory that the store's engine holds, which is not part of the Go heap.", nil, nil)
-	incidentsDesc = prometheus.NewDesc("weft_incidents_open", "Incidents that go on, by severity, of those that began in the last day.", []string{"severity"}, nil)
-	nodesDesc     = prometheus.NewDesc("weft_fabric_nodes", "Nodes, by health.", []string{"health"}, nil)
-	portsDesc     = prometheus.NewDesc("weft_fabric_ports", "Ports, by what is known of them: silent ones were not heard of for a second or more.", []string{"state"}, nil)
-	queueDesc     = prometheus.NewDesc("weft_fabric_queue_bytes_max", "The deepest queue of all ports.", nil, nil)
-	loadDesc      = prometheus.NewDesc("weft_fabric_load_share_max", "The highest load of all ports, as a share of the link's rate.", nil, nil)
-	lostDesc      = prometheus.NewDesc("weft_fabric_lost_packets", "Packets lost on all links in the last 100 ms of the fabric's clock.", nil, nil)
-	ageDesc       = prometheus.NewDesc("weft_switch_report_age_seconds", "Time since a switch was heard of last, by kind of report; a pair that never was heard has none.", []string{"switch", "source"}, nil)
-	paceDesc      = prometheus.NewDesc("weft_fabric_pace", "Seconds of the fabric in one of the wall; 1 is real time.", nil, nil)
+	storeMaxDesc  = prometheus.NewDesc("weft_store_limit_bytes", "Size limit of the store; 0: unlimited.", nil, nil)
+	storeMemDesc  = prometheus.NewDesc("weft_store_memory_bytes", "Memory of the store's engine outside the Go heap.", nil, nil)
+	incidentsDesc = prometheus.NewDesc("weft_incidents_open", "Open incidents that began in the last 24 h, by severity.", []string{"severity"}, nil)
+	nodesDesc     = prometheus.NewDesc("weft_fabric_nodes", "Nodes by health.", []string{"health"}, nil)
+	portsDesc     = prometheus.NewDesc("weft_fabric_ports", "Ports by state; silent: no report for 1 s or more.", []string{"state"}, nil)
+	queueDesc     = prometheus.NewDesc("weft_fabric_queue_bytes_max", "Deepest queue of all ports.", nil, nil)
+	loadDesc      = prometheus.NewDesc("weft_fabric_load_share_max", "Highest load of all ports, as a share of the link rate.", nil, nil)
+	lostDesc      = prometheus.NewDesc("weft_fabric_lost_packets", "Packets lost on all links in the last 100 ms of the fabric's time.", nil, nil)
+	ageDesc       = prometheus.NewDesc("weft_switch_report_age_seconds", "Age of a switch's newest report, by kind of report; absent before the first report.", []string{"switch", "source"}, nil)
+	paceDesc      = prometheus.NewDesc("weft_fabric_pace", "Simulated seconds per wall-clock second; 1 is real time.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -133,10 +133,10 @@ func (e exporter) Collect(ch chan<- prometheus.Metric) {
 	e.fabric(gauge)
 }
 
-// incidents counts those that are open. Where the store does not answer there
-// is no metric: an alert on its absence is better than a wrong zero.
+// incidents counts open incidents. If the store fails it exports no metric: an
+// alert on its absence is better than a wrong zero.
 func (e exporter) incidents(gauge func(*prometheus.Desc, float64, ...string)) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.s.cfg.RequestTimeout/4) // well before the scrape's own
+	ctx, cancel := context.WithTimeout(context.Background(), e.s.cfg.RequestTimeout/4) // well before the scrape's timeout
 	defer cancel()
 	q := record.Query{From: e.s.deps.Live.Clock().Now.Add(-24 * time.Hour)}
 	open := map[string]int{"notice": 0, "warning": 0, "critical": 0}
@@ -155,11 +155,11 @@ func (e exporter) incidents(gauge func(*prometheus.Desc, float64, ...string)) {
 }
 
 // silentAfterMs is the age from which a port counts as silent: many times the
-// interval at which ports with traffic are heard of.
+// report interval of ports with traffic.
 const silentAfterMs = 1000
 
-// fabric sums the state up. One metric for each port would be tens of thousands
-// in a large fabric; the API has them.
+// fabric exports a summary of the state. One metric per port would be tens of
+// thousands in a large fabric; the API has them.
 func (e exporter) fabric(gauge func(*prometheus.Desc, float64, ...string)) {
 	st := e.s.deps.Live.State()
 	nodes := map[string]int{"ok": 0, "degraded": 0, "failed": 0, "unknown": 0}
@@ -169,7 +169,7 @@ func (e exporter) fabric(gauge func(*prometheus.Desc, float64, ...string)) {
 	for health, n := range nodes {
 		gauge(nodesDesc, float64(n), health)
 	}
-	ports := map[string]int{"heard": 0, "silent": 0, "paused": 0, "lossy": 0}
+	ports := map[string]int{"reporting": 0, "silent": 0, "paused": 0, "lossy": 0}
 	var queue, load float64
 	var lost uint64
 	for i := range st.Ports {
@@ -177,7 +177,7 @@ func (e exporter) fabric(gauge func(*prometheus.Desc, float64, ...string)) {
 		if p.AgeMs < 0 || p.AgeMs >= silentAfterMs {
 			ports["silent"]++
 		} else {
-			ports["heard"]++
+			ports["reporting"]++
 		}
 		if p.PausedShare > 0 {
 			ports["paused"]++

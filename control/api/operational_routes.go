@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// operationalRoutes are for machines that watch this one; they are no part of the
-// API's document.
+// operationalRoutes adds health checks, version and metrics, which are not in the
+// OpenAPI document.
 func (s *Server) operationalRoutes(r chi.Router) {
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeText(w, http.StatusOK, "ok\n")
@@ -38,7 +38,7 @@ func (s *Server) operatorOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if callerOf(r.Context()).tenant != nil {
 			s.metrics.refused.WithLabelValues("tenant").Inc()
-			writeProblem(w, http.StatusForbidden, "metrics are the operator's")
+			writeProblem(w, http.StatusForbidden, "metrics require the operator token")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -51,29 +51,29 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// serveConsole serves the console's files, and its index for every path that is none of
-// ours: the page keeps its state in the URL.
+// serveConsole serves the console's files, and index.html for every other path: the
+// console keeps its state in the URL.
 func (s *Server) serveConsole(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	if s.deps.Console == nil || strings.HasPrefix(r.URL.Path, "/api/") || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		writeProblem(w, http.StatusNotFound, "nothing is here; /openapi.json says what is")
+		writeProblem(w, http.StatusNotFound, "no such route; /openapi.json lists all routes")
 		return
 	}
 	info, err := fs.Stat(s.deps.Console, name)
 	if err != nil || info.IsDir() {
 		if path.Ext(name) != "" {
-			writeProblem(w, http.StatusNotFound, "the page has no such file")
+			writeProblem(w, http.StatusNotFound, "no such file")
 			return
 		}
 		name = "index.html"
 	} else if strings.HasPrefix(name, "assets/") {
-		// Their names hold a hash of what is in them.
+		// Their names contain a hash of their content.
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	http.ServeFileFS(w, r, s.deps.Console, name)
 }
 
-// pprofHandler is Go's, for a listener on loopback.
+// pprofHandler serves Go's profiler; it must only listen on loopback.
 func pprofHandler() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("/debug/pprof/", pprof.Index)

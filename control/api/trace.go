@@ -19,7 +19,7 @@ type TraceSummary struct {
 	ID          string    `json:"id"`
 	Time        time.Time `json:"time" doc:"Of its first hop"`
 	Flow        FlowRef   `json:"flow"`
-	End         string    `json:"end" enum:"unknown,arrived,short,looped,unsettled" doc:"What became of it; short: seen last before its destination"`
+	End         string    `json:"end" enum:"unknown,arrived,incomplete,looped,unsettled" doc:"What became of it; incomplete: last seen before its destination"`
 	Why         string    `json:"why" doc:"It was mirrored and kept"`
 	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by two clocks"`
 	LostMirrors int       `json:"lost_mirrors" doc:"Hops whose mirrors are known to be missing"`
@@ -111,7 +111,7 @@ type TracesQuery struct {
 	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
 	Node   string `query:"node" maxLength:"256" doc:"That the packet passed"`
 	Flow   string `query:"flow" maxLength:"128" doc:"Key"`
-	End    string `query:"end" enum:"unknown,arrived,short,looped,unsettled"`
+	End    string `query:"end" enum:"unknown,arrived,incomplete,looped,unsettled"`
 }
 
 type traceInput struct {

@@ -146,7 +146,7 @@ func (w *BatchWriter) HealthStage() api.Stage {
 	return api.Stage{
 		Name: "store", Title: "Store (DuckDB)", Unit: "records",
 		In: s.Accepted, Out: s.Written, Queued: s.Waiting, QueueLimit: w.limit,
-		Losses: []api.Lost{
+		Losses: []api.StageLoss{
 			{Reason: "shed ports", About: "write queue half full: the store is too slow", Count: s.Shed.Ports},
 			{Reason: "shed flows", About: "write queue 3/4 full", Count: s.Shed.Flows},
 			{Reason: "shed losses", About: "write queue 7/8 full", Count: s.Shed.Losses},

@@ -24,7 +24,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 	}
 	translator := api.Stage{
 		Name: "translator", Title: "DTA translator", Unit: "reports", In: in.Reports, Out: in.Stored,
-		Losses: []api.Lost{
+		Losses: []api.StageLoss{
 			{Reason: "duplicate", Count: in.Duplicate, Expected: true},
 			{Reason: "stale", About: "too late to tell from a retransmission", Count: in.Stale},
 			{Reason: "refused", About: "no such list, or above the rate limit", Count: refused},
@@ -32,25 +32,25 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 		},
 	}
 	var read, used uint64
-	var unused []api.Lost
+	var unused []api.StageLoss
 	for k, n := range c.Reports {
 		read += n
 		used += n - c.Refused[k]
-		unused = append(unused, api.Lost{Reason: "malformed " + control.Kind(k).String(), Count: c.Refused[k]})
+		unused = append(unused, api.StageLoss{Reason: "malformed " + control.Kind(k).String(), Count: c.Refused[k]})
 	}
 	unused = append(unused,
-		api.Lost{Reason: "late flowset", About: "flowsets of a slot that was already analysed", Count: c.Flowsets.Late},
-		api.Lost{
+		api.StageLoss{Reason: "late flowset", About: "flowsets of a slot that was already analysed", Count: c.Flowsets.Late},
+		api.StageLoss{
 			Reason: "inconsistent flowset", About: "flowsets of another slot length, or from a clock that runs ahead",
 			Count: c.Flowsets.Odd,
 		})
 	memory := api.Stage{
 		Name: "memory", Title: "Queryable memory", Unit: "reports", In: in.Stored, Out: read + c.UnknownList,
-		Losses: []api.Lost{{Reason: "overwritten", About: "before they were read", Count: overwritten}},
+		Losses: []api.StageLoss{{Reason: "overwritten", About: "before they were read", Count: overwritten}},
 	}
 	analyzers := api.Stage{
 		Name: "analyzers", Title: "Analyses", Unit: "reports", In: read + c.UnknownList, Out: used,
-		Losses: append(unused, api.Lost{
+		Losses: append(unused, api.StageLoss{
 			Reason: "unknown list", About: "sent to a list that is not in the plan", Count: c.UnknownList,
 		}),
 	}
@@ -103,7 +103,7 @@ func (t *HealthTracker) updateRates(now time.Time, stages []api.Stage) []api.Sta
 				InPerSecond: float64(st.In-was.In) / span.Seconds(), OutPerSecond: float64(st.Out-was.Out) / span.Seconds(),
 			}
 			for i, l := range st.Losses {
-				n.Losses = append(n.Losses, api.Lost{PerSecond: float64(l.Count-was.Losses[i].Count) / span.Seconds()})
+				n.Losses = append(n.Losses, api.StageLoss{PerSecond: float64(l.Count-was.Losses[i].Count) / span.Seconds()})
 			}
 			t.rate[st.Name] = n
 		}

@@ -75,7 +75,7 @@ func newLab(t testing.TB, seed uint64, deploy func(topo.Node) bool) *lab {
 func (l *lab) attach(seed uint64, deploy func(topo.Node) bool) {
 	var r dta.Reader
 	var rep dta.Report
-	mgmt, err := simhost.NewManagement(l.net, simhost.DefaultMgmt(), func(at model.Time, _ model.NodeID, datagram []byte) {
+	mgmt, err := simhost.NewManagement(l.net, simhost.DefaultManagementConfig(), func(at model.Time, _ model.NodeID, datagram []byte) {
 		for err := r.Reset(datagram); err == nil && r.Next(&rep); {
 			slots, err := l.watch.Add(at, rep.Data)
 			check(l.t, err)
@@ -233,11 +233,11 @@ func TestClaimLoopIsFound(t *testing.T) {
 	if got := l.found[suspected]; got > 82*ms {
 		t.Errorf("loop of 65 ms suspected at %v; want with the reports of its slot", got)
 	}
-	if _, ok := found["wrong way tor1"]; !ok {
-		t.Errorf("found %v; want tor1 named for its wrong way", found)
+	if _, ok := found["wrong route tor1"]; !ok {
+		t.Errorf("found %v; want tor1 named for its wrong route", found)
 	}
 	for name := range found {
-		if name != "loop leaf0 tor1" && name != "loop tor1 leaf0" && name != "wrong way tor1" {
+		if name != "loop leaf0 tor1" && name != "loop tor1 leaf0" && name != "wrong route tor1" {
 			t.Errorf("found %q; want nothing else", name)
 		}
 	}

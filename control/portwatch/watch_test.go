@@ -60,7 +60,7 @@ func export(p model.Port, at model.Time, depth model.Bytes) []byte {
 		panic(err)
 	}
 	it := label.Item{Switch: p.Node, Ingress: 1, Egress: p.Port, Time: at, EnqueueDepth: depth}
-	return e.AppendWith(nil, it, label.Option{NextHeader: model.UDP, MaxHop: 5})
+	return e.AppendWithLabel(nil, it, label.Option{NextHeader: model.UDP, MaxHop: 5})
 }
 
 func at(d time.Duration) model.Time { return model.Time(d) }

@@ -90,12 +90,12 @@ func (d *Desk) AskEvery(q Question, interval time.Duration) (time.Duration, erro
 	}
 	host, packets, count := q.plan()
 	for i := range packets {
-		if n := packets[i].Headers(); n > d.cfg.Captured {
-			return 0, fmt.Errorf("probe: a probe of %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Along), n, d.cfg.Captured)
+		if n := packets[i].StampEnd(); n > d.cfg.Captured {
+			return 0, fmt.Errorf("probe: a probe of %d tunnels has its stamp in the first %d bytes, mirrors keep %d, want as many", len(packets[i].Tunnels), n, d.cfg.Captured)
 		}
 	}
 	id := d.series + 1
-	if err := d.in.Inject(host, prober.Series{ID: id, Packets: packets, Interval: interval, Count: count}); err != nil {
+	if err := d.in.Inject(host, prober.Series{ID: id, Patterns: packets, Interval: interval, Count: count}); err != nil {
 		return 0, err
 	}
 	d.series = id
@@ -111,7 +111,7 @@ func (d *Desk) Take(t *trace.Trace) bool {
 			d.heard[id] = true
 		}
 	}
-	s, err := probe.Of(t.Frame)
+	s, err := probe.FindStamp(t.Frame)
 	if err != nil {
 		return false
 	}

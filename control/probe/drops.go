@@ -20,7 +20,7 @@ type Drops struct {
 	At model.NodeID // where probes are injected
 
 	host     model.NodeID
-	along    []prober.Header
+	along    []prober.Tunnel
 	routes   *topo.Routes
 	levels   Levels
 	patterns []Pattern
@@ -84,7 +84,7 @@ func (d *Desk) Drops(now model.Time, flow model.FlowKey, at *model.NodeID, per u
 // begin says how a packet gets into a switch: by a host that is attached to it
 // and sends it as if it were its own, so that nothing else can go wrong on the
 // way, or else by any host, in a tunnel.
-func begin(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.Header, err error) {
+func begin(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.Tunnel, err error) {
 	f := r.Fabric()
 	for _, p := range f.Node(at).Ports {
 		if f.Node(p.Peer.Node).Role == topo.Host {
@@ -95,7 +95,7 @@ func begin(r *topo.Routes, at model.NodeID) (host model.NodeID, along []prober.H
 		return 0, nil, errors.New("probe: a fabric without hosts, want one to probe from")
 	}
 	host = f.Hosts()[0]
-	return host, []prober.Header{tunnel(f, host, at)}, nil
+	return host, []prober.Tunnel{tunnel(f, host, at)}, nil
 }
 
 // choose makes the patterns: the flow, and others that routes lead along the
@@ -214,14 +214,14 @@ func (q *Drops) way(k model.FlowKey) (list []model.NodeID, err error) {
 func (q *Drops) plan() (model.NodeID, []prober.Packet, uint32) {
 	list := make([]prober.Packet, len(q.patterns))
 	for i := range list {
-		list[i] = prober.Packet{Along: q.along, Key: q.patterns[i].Flow}
+		list[i] = prober.Packet{Tunnels: q.along, Key: q.patterns[i].Flow}
 	}
 	return q.host, list, q.per * uint32(len(list))
 }
 
 // tunnel leads from a host to a switch.
-func tunnel(f *topo.Fabric, host, to model.NodeID) prober.Header {
-	return prober.Header{Src: f.Node(host).IPv4, Dst: f.Node(to).IPv4}
+func tunnel(f *topo.Fabric, host, to model.NodeID) prober.Tunnel {
+	return prober.Tunnel{Src: f.Node(host).IPv4, Dst: f.Node(to).IPv4}
 }
 
 func (q *Drops) take(number uint32, t *trace.Trace) {

@@ -116,7 +116,7 @@ func (f *format) packet() (p prober.Packet, err error) {
 	last := len(dst) - 1
 	p.Key = model.FlowKey{Src: src[last], Dst: dst[last], V6: !dst[last].Is4(), Proto: model.UDP}
 	for i := range last {
-		p.Along = append(p.Along, prober.Header{Src: src[i], Dst: dst[i]})
+		p.Tunnels = append(p.Tunnels, prober.Tunnel{Src: src[i], Dst: dst[i]})
 	}
 	if err := f.ttls(&p); err != nil {
 		return p, err
@@ -212,17 +212,17 @@ func (f *format) ttls(p *prober.Packet) error {
 	if !ok {
 		return nil
 	}
-	if len(one.values) != 1 && len(one.values) != len(p.Along)+1 {
-		return f.wrong(one, "%d TTLs of %d headers, want one for all or one each", len(one.values), len(p.Along)+1)
+	if len(one.values) != 1 && len(one.values) != len(p.Tunnels)+1 {
+		return f.wrong(one, "%d TTLs of %d headers, want one for all or one each", len(one.values), len(p.Tunnels)+1)
 	}
-	for i := range len(p.Along) + 1 {
+	for i := range len(p.Tunnels) + 1 {
 		v := one.values[min(i, len(one.values)-1)]
 		n, err := strconv.ParseUint(v, 0, 8)
 		if err != nil || n == 0 {
 			return f.wrong(one, "TTL %q, want 1 to 255", v)
 		}
-		if i < len(p.Along) {
-			p.Along[i].TTL = uint8(n)
+		if i < len(p.Tunnels) {
+			p.Tunnels[i].TTL = uint8(n)
 		} else {
 			p.TTL = uint8(n)
 		}

@@ -79,7 +79,7 @@ func newLab(t testing.TB, s setup) *lab {
 		})
 		check(t, err)
 	}
-	mgmt := simhost.DefaultMgmt()
+	mgmt := simhost.DefaultManagementConfig()
 	mgmt.Seed, mgmt.Loss, mgmt.Reorder = s.seed, s.loss, true
 	m, err := simhost.NewManagement(l.Network, mgmt, func(at model.Time, _ model.NodeID, datagram []byte) {
 		var read dta.Reader
@@ -100,7 +100,7 @@ func newLab(t testing.TB, s setup) *lab {
 			continue
 		}
 		c := mirror.DefaultConfig()
-		c.Every, c.Lists, c.Rate = s.every, 2, 0
+		c.SampleOneIn, c.Lists, c.Rate = s.every, 2, 0
 		p, err := mirror.New(simhost.Describe(l.Network, id, 0), c)
 		check(t, err)
 		_, err = simhost.Attach(l.Network, id, inswitch.NewPipeline(p), host)

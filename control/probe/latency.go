@@ -63,7 +63,7 @@ func (d *Desk) Latency(now model.Time, near, far model.NodeID, stamps bool, coun
 	}
 	own := f.Node(q.host).IPv4
 	q.packet = prober.Packet{
-		Along: []prober.Header{tunnel(f, q.host, near), tunnel(f, q.host, far), tunnel(f, q.host, near)},
+		Tunnels: []prober.Tunnel{tunnel(f, q.host, near), tunnel(f, q.host, far), tunnel(f, q.host, near)},
 		Key:   model.FlowKey{Src: own, Dst: own, SrcPort: latencyPort, DstPort: latencyPort, Proto: model.UDP},
 	}
 	return q, nil

@@ -56,7 +56,7 @@ func (d *Desk) replay(now model.Time, one prober.Packet, count uint32) (*Replay,
 	if err != nil {
 		return nil, err
 	}
-	one.Along = along
+	one.Tunnels = along
 	if err := one.Check(); err != nil {
 		return nil, err
 	}

@@ -50,8 +50,8 @@ func (d *Desk) Probe(now model.Time, text string, interval time.Duration, count 
 	}
 	q := &Series{packet: p, answer: SeriesAnswer{Sent: uint64(count)}}
 	from := p.Key.Src
-	if len(p.Along) > 0 {
-		from = p.Along[0].Src
+	if len(p.Tunnels) > 0 {
+		from = p.Tunnels[0].Src
 	}
 	hosts := r.Fabric().Hosts()
 	if len(hosts) == 0 {

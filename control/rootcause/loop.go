@@ -22,11 +22,11 @@ func (w *Watch) lookAgain(g *provenance.Graph) (out []diagnose.Verdict) {
 		if g.To.Sub(h.At) < w.cfg.Look {
 			return false
 		}
-		switch diagnose.Compare(h.saw, g, h.Loop) {
-		case diagnose.Moved:
+		switch diagnose.CompareSnapshots(h.saw, g, h.DeadlockCycle) {
+		case diagnose.Progressed:
 			out = append(out, h.giveUp("a second look found it moving: the loop dissolved"))
 			return true
-		case diagnose.Stood:
+		case diagnose.NoProgress:
 			out = append(out, h.stood(g))
 			return true
 		}
@@ -38,7 +38,7 @@ func (w *Watch) lookAgain(g *provenance.Graph) (out []diagnose.Verdict) {
 // stood is the verdict of a loop that has not moved until a second look.
 func (h *held) stood(g *provenance.Graph) diagnose.Verdict {
 	v := h.Verdict
-	v.Stand(g.To.Sub(h.At))
+	v.MarkPersistent(g.To.Sub(h.At))
 	return v
 }
 
@@ -53,8 +53,8 @@ func (h *held) giveUp(why string) diagnose.Verdict {
 // verdict standing if nothing has moved since.
 func (w *Watch) stoodBefore(g *provenance.Graph, v *diagnose.Verdict) bool {
 	for _, s := range w.seen {
-		if v.At.Sub(s.To) >= w.cfg.Look && diagnose.Compare(s, g, v.Loop) == diagnose.Stood {
-			v.Stand(v.At.Sub(s.To))
+		if v.At.Sub(s.To) >= w.cfg.Look && diagnose.CompareSnapshots(s, g, v.DeadlockCycle) == diagnose.NoProgress {
+			v.MarkPersistent(v.At.Sub(s.To))
 			return true
 		}
 	}

@@ -34,7 +34,7 @@ const (
 // round is one that begins long after the burst before had to be over: between
 // them its senders were silent.
 func (r *rounds) note(v *diagnose.Verdict) {
-	if len(v.Loop) > 0 || v.Cause != anomaly.ContendingFlows || v.Detail != anomaly.MicroBurst && v.Detail != anomaly.UnknownDetail || len(v.Culprits) == 0 {
+	if len(v.DeadlockCycle) > 0 || v.Cause != anomaly.ContendingFlows || v.Detail != anomaly.MicroBurst && v.Detail != anomaly.UnknownDetail || len(v.Culprits) == 0 {
 		return
 	}
 	sources := map[model.Addr]bool{}
@@ -54,7 +54,7 @@ func (r *rounds) note(v *diagnose.Verdict) {
 	}
 	x := &r.list[i]
 	gap := v.At.Sub(x.last)
-	if gap > 2*v.Burst && gap > 200*time.Microsecond {
+	if gap > 2*v.BurstDuration && gap > 200*time.Microsecond {
 		x.count++
 	}
 	if gap > 0 {

@@ -29,7 +29,7 @@ type Config struct {
 	// Ask is told whose switches should be polled again: those of a loop, and
 	// those whose answer was not enough. Nil: hosts complain again by
 	// themselves, or nobody does.
-	Ask func(now model.Time, c diagnose.Complaint)
+	Ask func(now model.Time, c diagnose.Detection)
 	// Drawn is given the graph that the verdicts of a complaint rest on, before
 	// they come; nil: nobody wants it.
 	Drawn func(ev poll.Event, g *provenance.Graph)
@@ -47,7 +47,7 @@ func DefaultConfig(in *topo.Intent) Config {
 
 // Complaint is what a host said, and when on its own clock.
 type Complaint struct {
-	diagnose.Complaint
+	diagnose.Detection
 	At model.Time
 }
 
@@ -74,7 +74,7 @@ type Watch struct {
 	loops     []held              // verdicts that wait for a second look
 	seen      []*provenance.Graph // of loops, the newest ones
 	rounds    rounds
-	origins   diagnose.Origins
+	origins   diagnose.TriggerCache
 	stats     Stats
 }
 
@@ -192,12 +192,12 @@ func (w *Watch) settle(now model.Time, p *pending, end bool) (out []diagnose.Ver
 	}
 	e := w.collector.Evidence(ev)
 	g := provenance.Build(e, p.Victim, w.fabric)
-	verdicts := w.doctor.Diagnose(p.Complaint.Complaint, e, g)
+	verdicts := w.doctor.Diagnose(p.Complaint.Detection, e, g)
 	times := split(p, e, g)
 	if w.cfg.Clock != nil {
 		times.Analysis = w.cfg.Clock().Sub(began)
 	}
-	if p.tried = p.last; verdicts[0].Open && !end {
+	if p.tried = p.last; verdicts[0].Incomplete && !end {
 		return nil
 	}
 	delete(w.open, ev)
@@ -214,8 +214,8 @@ func (w *Watch) settle(now model.Time, p *pending, end bool) (out []diagnose.Ver
 		v := &verdicts[i]
 		v.Times = times
 		w.rounds.note(v)
-		w.origins.Note(v)
-		if len(v.Loop) > 0 {
+		w.origins.Observe(v)
+		if len(v.DeadlockCycle) > 0 {
 			if w.stoodBefore(g, v) {
 				out = append(out, *v)
 				continue
@@ -224,10 +224,10 @@ func (w *Watch) settle(now model.Time, p *pending, end bool) (out []diagnose.Ver
 		} else {
 			out = append(out, *v)
 		}
-		if (len(v.Loop) > 0 || v.Anomaly == anomaly.None && !e.Complete()) && w.cfg.Ask != nil && !asked {
+		if (len(v.DeadlockCycle) > 0 || v.Anomaly == anomaly.None && !e.Complete()) && w.cfg.Ask != nil && !asked {
 			asked = true
 			w.stats.Asked++
-			w.cfg.Ask(now, p.Complaint.Complaint)
+			w.cfg.Ask(now, p.Complaint.Detection)
 		}
 	}
 	return out

@@ -29,7 +29,7 @@ type ring struct {
 	t      *testing.T
 	fabric *topo.Fabric
 	*Watch
-	asked []diagnose.Complaint
+	asked []diagnose.Detection
 	sent  uint64 // packets, by every port of the circle
 	loose bool   // one of them may send
 }
@@ -45,7 +45,7 @@ func newRing(t *testing.T, change func(*Config)) *ring {
 	}
 	x := &ring{t: t, fabric: f, sent: 100}
 	cfg := DefaultConfig(topo.NewIntent(r))
-	cfg.Ask = func(_ model.Time, c diagnose.Complaint) { x.asked = append(x.asked, c) }
+	cfg.Ask = func(_ model.Time, c diagnose.Detection) { x.asked = append(x.asked, c) }
 	if change != nil {
 		change(&cfg)
 	}
@@ -62,7 +62,7 @@ func (x *ring) flow(from, to int) model.FlowKey {
 
 func (x *ring) complain(number uint32, at model.Time) poll.Event {
 	ev := poll.Event{Host: x.fabric.Hosts()[0], Number: number}
-	c := Complaint{Complaint: diagnose.Complaint{Event: ev, Victim: x.flow(0, 2)}, At: at}
+	c := Complaint{Detection: diagnose.Detection{Event: ev, Victim: x.flow(0, 2)}, At: at}
 	if err := x.Complain(at, c); err != nil {
 		x.t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestALoopIsLookedAtTwice(t *testing.T) {
 	second := x.complain(2, 93*ms)
 	x.give(94*ms, x.all(second, 93*ms)...)
 	v := x.Tick(96 * ms)
-	if len(v) != 2 || !v[0].Standing || !v[1].Standing || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Event != ev {
+	if len(v) != 2 || !v[0].Persistent || !v[1].Persistent || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Event != ev {
 		t.Fatalf("verdicts %+v after two looks; want both complaints', standing", v)
 	}
 	if v[0].Times.Polling != 0 || v[0].Times.Collection != 80*time.Millisecond {
@@ -150,7 +150,7 @@ func TestALoopThatDissolves(t *testing.T) {
 	x.sent, x.loose = 200, true
 	x.give(94*ms, x.all(x.complain(2, 93*ms), 93*ms)...)
 	v := x.Tick(96 * ms)
-	if len(v) == 0 || v[0].Standing || len(v[0].Loop) != 3 || !strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
+	if len(v) == 0 || v[0].Persistent || len(v[0].DeadlockCycle) != 3 || !strings.Contains(strings.Join(v[0].Evidence, " "), "dissolved") {
 		t.Fatalf("verdicts %+v; want the loop of the first look, not standing", v)
 	}
 }
@@ -160,7 +160,7 @@ func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
 	x.give(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
 	v := x.Tick(103 * ms)
-	if len(v) != 1 || v[0].Standing {
+	if len(v) != 1 || v[0].Persistent {
 		t.Fatalf("verdicts %+v; want one that does not stand", v)
 	}
 }
@@ -177,7 +177,7 @@ func TestLateAnswersAreWaitedFor(t *testing.T) {
 	}
 	x.give(170*ms, x.answer(2, ev, 10*ms)...)
 	x.Tick(172 * ms)
-	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Open {
+	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Incomplete {
 		t.Fatalf("verdicts %+v; want the whole answer", v)
 	}
 	if s := x.Stats(); s.Complaints != 1 || s.Verdicts != 1 || s.Unanswered != 0 {
@@ -238,7 +238,7 @@ func TestComplaintsAreBounded(t *testing.T) {
 	x.complain(1, 0)
 	x.complain(1, 0)
 	x.complain(2, 0)
-	err := x.Complain(0, Complaint{Complaint: diagnose.Complaint{Event: poll.Event{Number: 3}}})
+	err := x.Complain(0, Complaint{Detection: diagnose.Detection{Event: poll.Event{Number: 3}}})
 	if s := x.Stats(); !errors.Is(err, ErrCrowded) || s.Repeated != 1 || s.Crowded != 1 {
 		t.Errorf("Complain = %v, %+v; want %v", err, s, ErrCrowded)
 	}
@@ -252,7 +252,7 @@ func TestRoundsOfBursts(t *testing.T) {
 	verdict := func(at model.Time, burst time.Duration) diagnose.Verdict {
 		return diagnose.Verdict{
 			Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Detail: anomaly.MicroBurst, Initial: model.Port{Node: 5, Port: 1},
-			Culprits: []diagnose.Culprit{{Flow: x.flow(0, 2), Weight: 1}}, At: at, Burst: burst,
+			Culprits: []diagnose.Culprit{{Flow: x.flow(0, 2), Weight: 1}}, At: at, BurstDuration: burst,
 		}
 	}
 	var r rounds

@@ -178,7 +178,7 @@ type item struct {
 
 // word is a value as text; it is zero where the file has none.
 type word struct {
-	fileerror.Place
+	fileerror.Position
 	text string
 }
 
@@ -199,7 +199,7 @@ func eachItem(v tree.Value, what string, one func(item) error, keys ...string) e
 			if err != nil {
 				return err
 			}
-			it.get[key] = word{f.Place, text}
+			it.get[key] = word{f.Position, text}
 		}
 		if err := one(it); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (b *bed) mirrorOf(n int) []byte {
 	hosts := f.Hosts()
 	sw := f.Node(hosts[0]).Ports[0].Peer.Node
 	m := mirror.Mirror{
-		Why: mirror.Debug, Switch: sw, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
+		Reasons: mirror.Debug, Switch: sw, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
 		Frame: frame(f, hosts[0], hosts[5], uint16(n), uint16(n>>16)),
 	}
 	m.Length = uint16(len(m.Frame))

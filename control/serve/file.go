@@ -24,7 +24,7 @@ func (s Source) Load() (Config, error) {
 	if s.File != "" {
 		data, err := os.ReadFile(s.File)
 		if err != nil {
-			return c, fileerror.System(s.File, err)
+			return c, fileerror.FromOS(s.File, err)
 		}
 		if err := parse(s.File, data, &c, lines); err != nil {
 			return c, err

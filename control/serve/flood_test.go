@@ -55,12 +55,12 @@ func flood(t *testing.T, b *bed, sw model.NodeID, stop <-chan struct{}) (sent ui
 		default:
 		}
 		m := mirror.Mirror{
-			Why: mirror.Debug, Switch: sw, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
+			Reasons: mirror.Debug, Switch: sw, In: 1, Out: 2, Time: model.TimeOf(time.Now()),
 			Frame: frame(f, hosts[0], hosts[5], uint16(n>>16), uint16(n)),
 		}
 		m.Length = uint16(len(m.Frame))
 		w.Begin(buf)
-		if err := w.Add(&dta.Report{Primitive: dta.Append, List: b.fabric.lists.Mirrors.First, Data: m.AppendTo(nil)}); err != nil {
+		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: b.fabric.lists.Mirrors.First, Data: m.AppendTo(nil)}); err != nil {
 			t.Error(err)
 			return sent
 		}

@@ -153,7 +153,7 @@ func (l *lab) watch(t *testing.T) {
 		}
 		w := l.polls[from]
 		w.Begin(make([]byte, MaxReport))
-		if err := w.Add(&dta.Report{Primitive: dta.Append, List: l.b.fabric.lists.DiagnosisRequests.First, Data: tr.Poll.AppendTo(nil)}); err != nil {
+		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: l.b.fabric.lists.DiagnosisRequests.First, Data: tr.Poll.AppendTo(nil)}); err != nil {
 			t.Error(err)
 			return
 		}

@@ -140,7 +140,7 @@ func (b *bed) reporter(sw model.NodeID) *reporter {
 func (r *reporter) append(list dta.ListID, data []byte) {
 	r.t.Helper()
 	r.w.Begin(make([]byte, 1472))
-	if err := r.w.Add(&dta.Report{Primitive: dta.Append, List: list, Data: data}); err != nil {
+	if err := r.w.AddReport(&dta.Report{Primitive: dta.Append, List: list, Data: data}); err != nil {
 		r.t.Fatal(err)
 	}
 	if _, err := r.conn.Write(r.w.Finish()); err != nil && !r.deaf {

@@ -61,7 +61,7 @@ type sent struct {
 	from, to model.NodeID
 	port, id uint16
 	hops     int
-	why      mirror.Why
+	why      mirror.Reasons
 	at       model.Time
 }
 
@@ -81,7 +81,7 @@ func (l *lab) mirrors(t fataler, s sent) (list []mirror.Mirror) {
 		b := ip.AppendTo(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil))
 		b = packet.TCP{SrcPort: s.port, DstPort: 80, Flags: uint16(packet.ACK)}.AppendTo(b)
 		list = append(list, mirror.Mirror{
-			Why: s.why | mirror.Sample, Switch: hop.Node, In: hop.In, Out: hop.Out, Time: s.at + model.Time(1000*i), Length: 1500, Frame: append(b, make([]byte, 60)...),
+			Reasons: s.why | mirror.Sample, Switch: hop.Node, In: hop.In, Out: hop.Out, Time: s.at + model.Time(1000*i), Length: 1500, Frame: append(b, make([]byte, 60)...),
 		})
 	}
 	return list

@@ -125,7 +125,7 @@ type Point struct {
 }
 
 // totals are the counters that are about all traces.
-var totals = []string{"traces", "arrived", "short", "looped", "unsettled", "lost-mirrors"}
+var totals = []string{"traces", "arrived", "incomplete", "looped", "unsettled", "lost-mirrors"}
 
 // Prefixes of counters of a place.
 const (

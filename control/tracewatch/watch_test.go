@@ -30,7 +30,7 @@ func TestAnyNumberOfAnalyzersSayTheSame(t *testing.T) {
 			s := sent{
 				from: model.NodeID(rapid.IntRange(0, 3).Draw(t, "from")), to: model.NodeID(rapid.IntRange(4, 15).Draw(t, "to")), id: uint16(i),
 				port: uint16(rapid.IntRange(1, 3).Draw(t, "port")), at: model.Time(i) * model.Time(rapid.IntRange(1, 2000).Draw(t, "µs")) * 1000,
-				why: mirror.Why(rapid.SampledFrom([]int{0, 0, int(mirror.Debug), int(mirror.Protocol)}).Draw(t, "why")),
+				why: mirror.Reasons(rapid.SampledFrom([]int{0, 0, int(mirror.Debug), int(mirror.Protocol)}).Draw(t, "why")),
 			}
 			if s.port == 2 {
 				s.hops = 2 // a broken port of some leaf
@@ -120,7 +120,7 @@ func TestPeriodsAndFindings(t *testing.T) {
 	}
 	finish(w)
 	// A trace is complete a millisecond after it was last seen.
-	list, err := w.GetCounter("short", 0, forever)
+	list, err := w.GetCounter("incomplete", 0, forever)
 	if err != nil || len(list) != 9 || list[2].Count != 90 || list[3].Count != 10 || list[4].Count != 0 {
 		t.Errorf("short by period: %+v, %v; want 90 in the third, 10 in the fourth", list, err)
 	}

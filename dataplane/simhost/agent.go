@@ -16,9 +16,9 @@ type Agents struct {
 	net    *sim.Network
 	hosts  []*agentHost
 	tick   engine.Time
-	told   func(at model.Time, t agent.DiagnosisRequest)
+	onRequest   func(at model.Time, t agent.DiagnosisRequest)
 	buffer []agent.DiagnosisRequest
-	over   bool
+	stopped   bool
 }
 
 // agentHost is one host's agent: it hears what the host's flows do and has the
@@ -27,7 +27,7 @@ type agentHost struct {
 	all   *Agents
 	host  *sim.Host
 	agent *agent.Agent
-	ear   Ear
+	pauses   PauseMonitor
 }
 
 // NewAgents runs an agent in every host that config is given for. Tick is how
@@ -37,7 +37,7 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told 
 	if tick <= 0 {
 		return nil, fmt.Errorf("simhost: agents look every %v, want more than 0", tick)
 	}
-	a := &Agents{net: n, tick: engine.Of(tick), told: told}
+	a := &Agents{net: n, tick: engine.Of(tick), onRequest: told}
 	for _, cfg := range configs {
 		if !n.Fabric().HasNode(cfg.Host) || n.Host(cfg.Host) == nil {
 			return nil, fmt.Errorf("simhost: agent at node %d, want a host", cfg.Host)
@@ -50,26 +50,26 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told 
 		h.host.Watch(h)
 		a.hosts = append(a.hosts, h)
 	}
-	n.At(n.Now()+a.tick, a.look)
+	n.At(n.Now()+a.tick, a.tickAll)
 	return a, nil
 }
 
 // Stop ends their work.
-func (a *Agents) Stop() { a.over = true }
+func (a *Agents) Stop() { a.stopped = true }
 
-// look has all agents look at their flows.
-func (a *Agents) look() {
-	if a.over {
+// tickAll has all agents look at their flows.
+func (a *Agents) tickAll() {
+	if a.stopped {
 		return
 	}
 	for _, h := range a.hosts {
-		h.ear.Listen(h.host, a.net.Now())
+		h.pauses.PausedRecently(h.host, a.net.Now())
 		a.buffer = h.agent.Tick(h.host.Clock(), a.buffer[:0])
 		for i := range a.buffer {
 			h.send(a.buffer[i])
 		}
 	}
-	a.net.At(a.net.Now()+a.tick, a.look)
+	a.net.At(a.net.Now()+a.tick, a.tickAll)
 }
 
 // PollFlow has the host of a flow poll about it once more, and tells whether it
@@ -117,44 +117,44 @@ func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 	}
 }
 
-// Ear knows whether a host was paused lately. It must listen a few times per
-// lately.
-type Ear struct {
+// PauseMonitor knows whether a host was paused lately. It must listen a few times per
+// pauseRecency.
+type PauseMonitor struct {
 	pauses int64 // frames that the host's ports have heard
-	heard  engine.Time
+	lastPause  engine.Time
 }
 
-// lately is how long a pause of the host's own port is worth following.
-const lately = 100 * time.Microsecond
+// pauseRecency is how long a pause of the host's own port is worth following.
+const pauseRecency = 100 * time.Microsecond
 
-// Listen tells whether the host was paused lately.
-func (e *Ear) Listen(h *sim.Host, now engine.Time) bool {
+// PausedRecently tells whether the host was paused lately.
+func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	frames := int64(0)
 	for _, p := range h.Ports() {
 		frames += p.PausesSeen
 	}
 	if frames != e.pauses {
-		e.pauses, e.heard = frames, now
+		e.pauses, e.lastPause = frames, now
 	}
-	return e.pauses > 0 && now-e.heard < engine.Of(lately)
+	return e.pauses > 0 && now-e.lastPause < engine.Of(pauseRecency)
 }
 
-// send has the host poll: for causes, too, if it was paused lately.
+// sendReady has the host poll: for causes, too, if it was paused lately.
 func (h *agentHost) send(t agent.DiagnosisRequest) {
-	if h.all.over {
+	if h.all.stopped {
 		return
 	}
-	if h.ear.Listen(h.host, h.all.net.Now()) {
+	if h.pauses.PausedRecently(h.host, h.all.net.Now()) {
 		t.Poll.Flag = poll.Both
 	}
-	if h.all.told != nil {
-		h.all.told(t.Poll.Origin, t)
+	if h.all.onRequest != nil {
+		h.all.onRequest(t.Poll.Origin, t)
 	}
 	SendPoll(h.host, &t.Poll)
 }
 
-// Stopped tells whether the port that a flow leaves its host by is paused.
-func Stopped(h *sim.Host, key model.FlowKey) bool {
+// FlowPortPaused tells whether the port that a flow leaves its host by is paused.
+func FlowPortPaused(h *sim.Host, key model.FlowKey) bool {
 	out := h.Exit(key)
 	for class := range model.Priority(8) {
 		if out.Paused(class) {
@@ -168,7 +168,7 @@ func Stopped(h *sim.Host, key model.FlowKey) bool {
 // queue that PFC never pauses. Where that port is paused in other classes, its
 // switch is to look for the causes of that, too, as switches do for each other.
 func SendPoll(h *sim.Host, ask *poll.Poll) {
-	if Stopped(h, ask.Flow) {
+	if FlowPortPaused(h, ask.Flow) {
 		ask.Flag |= poll.Causes
 	}
 	p := h.NewPacket()

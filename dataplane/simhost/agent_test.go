@@ -38,7 +38,7 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewManagement(n, DefaultMgmt(), func(now model.Time, _ model.NodeID, datagram []byte) {
+	m, err := NewManagement(n, DefaultManagementConfig(), func(now model.Time, _ model.NodeID, datagram []byte) {
 		var r dta.Reader
 		var rep dta.Report
 		for _ = r.Reset(datagram); r.Next(&rep); {

@@ -60,7 +60,7 @@ func Example() {
 			fmt.Println(" bytes")
 		}
 	}
-	mgmt, _ := simhost.NewManagement(net, simhost.Mgmt{Delay: 100 * time.Microsecond}, sink)
+	mgmt, _ := simhost.NewManagement(net, simhost.ManagementConfig{Delay: 100 * time.Microsecond}, sink)
 	cfg := simhost.DefaultConfig()
 	cfg.Carrier = mgmt
 	for _, id := range fabric.Switches() {

@@ -67,7 +67,7 @@ type scripted struct {
 func (p scripted) Stages() inswitch.Stages                           { return p.stages }
 func (p scripted) Observe(ev *inswitch.Event, act *inswitch.Actions) { p.do(ev, act) }
 
-// at is a program of one function.
+// first is a program of one function.
 func at(do func(ev *inswitch.Event, act *inswitch.Actions), stages ...inswitch.Stage) inswitch.Program {
 	return scripted{inswitch.StageSet(stages...), do}
 }

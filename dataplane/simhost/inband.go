@@ -28,7 +28,7 @@ type InBand struct {
 	sink Sink
 
 	from  map[model.NodeID]*Switch
-	watch *watch
+	watcher *dropWatcher
 }
 
 // NewInBand makes a host the collector. Packets to its DTA port go to the sink;
@@ -60,12 +60,12 @@ func NewInBand(n *sim.Network, cfg InBandConfig, sink Sink) (*InBand, error) {
 func (b *InBand) limit() int { return int(b.net.Config().MTU) }
 
 func (b *InBand) carry(from *Switch, datagram []byte, reports int) {
-	b.observe()
+	b.installWatcher()
 	src := netip.AddrPortFrom(b.net.Fabric().Node(from.sw.ID).IPv4.Netip(), dta.Port)
 	key := model.NewFlowKey(src, netip.AddrPortFrom(b.addr.Netip(), dta.Port), model.UDP)
 	out, ok := from.sw.NextHop(key)
 	if !ok {
-		from.lostUnderway(Unroutable, reports)
+		from.loseInFlight(Unroutable, reports)
 		return
 	}
 	p := from.sw.NewPacket()
@@ -88,7 +88,7 @@ func (b *InBand) isReport(p *sim.Packet) bool {
 }
 
 // claim finds the switch and the reports of a packet and takes them off those
-// underway. A copy of a packet that was settled before finds nothing.
+// inFlight. A copy of a packet that was settled before finds nothing.
 func (b *InBand) claim(p *sim.Packet) (from *Switch, reports int) {
 	var h dta.Header
 	if _, err := h.Parse(p.Extra.Content); err != nil {
@@ -113,42 +113,42 @@ func (b *InBand) receive(p *sim.Packet) {
 	}
 }
 
-// observe makes sure that losses in the fabric are seen. It waits for the first
+// installWatcher makes sure that losses in the fabric are seen. It waits for the first
 // datagram, because whoever else observes says so before the run.
-func (b *InBand) observe() {
-	if b.watch != nil {
+func (b *InBand) installWatcher() {
+	if b.watcher != nil {
 		return
 	}
-	b.watch = &watch{Observer: b.net.Observer(), in: b}
-	if b.watch.Observer == nil {
-		b.watch.Observer = sim.Nothing{}
+	b.watcher = &dropWatcher{Observer: b.net.Observer(), in: b}
+	if b.watcher.Observer == nil {
+		b.watcher.Observer = sim.Nothing{}
 	}
-	b.net.Observe(b.watch)
+	b.net.Observe(b.watcher)
 }
 
-// watch sees the end of reports that do not reach the collector, and passes
+// dropWatcher sees the end of reports that do not reach the collector, and passes
 // everything on.
-type watch struct {
+type dropWatcher struct {
 	sim.Observer
 	in *InBand
 }
 
-func (w *watch) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
+func (w *dropWatcher) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
 	if w.in.isReport(p) {
-		w.end(p, Loss("fabric: "+why.String()))
+		w.loseReport(p, LossReason("fabric: "+why.String()))
 	}
 	w.Observer.Dropped(now, p, at, why)
 }
 
-func (w *watch) Delivered(now engine.Time, p *sim.Packet, to *sim.Host) {
+func (w *dropWatcher) Delivered(now engine.Time, p *sim.Packet, to *sim.Host) {
 	if to != w.in.host && w.in.isReport(p) {
-		w.end(p, Misrouted)
+		w.loseReport(p, Misrouted)
 	}
 	w.Observer.Delivered(now, p, to)
 }
 
-func (w *watch) end(p *sim.Packet, why Loss) {
+func (w *dropWatcher) loseReport(p *sim.Packet, why LossReason) {
 	if from, reports := w.in.claim(p); from != nil {
-		from.lostUnderway(why, reports)
+		from.loseInFlight(why, reports)
 	}
 }

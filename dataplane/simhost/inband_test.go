@@ -83,8 +83,8 @@ func TestInBandReportsWaitBehindAPause(t *testing.T) {
 			n.Run(1900 * µs)
 			for _, s := range []*Switch{near, far} {
 				st := balance(t, s)
-				if (len(in.numbers[s.sw.ID]) > 1800) != tc.arrives || (st.Underway > 800) == tc.arrives {
-					t.Errorf("under the pause %d arrived, %d underway; want most of 1,900 to arrive: %v", len(in.numbers[s.sw.ID]), st.Underway, tc.arrives)
+				if (len(in.numbers[s.sw.ID]) > 1800) != tc.arrives || (st.InFlight > 800) == tc.arrives {
+					t.Errorf("under the pause %d arrived, %d underway; want most of 1,900 to arrive: %v", len(in.numbers[s.sw.ID]), st.InFlight, tc.arrives)
 				}
 			}
 			n.Run(3 * ms)
@@ -102,7 +102,7 @@ func TestInBandLossesHaveReasons(t *testing.T) {
 	collector := func(n *sim.Network) model.Addr { return n.Fabric().Node(3).IPv4 }
 	for name, tc := range map[string]struct {
 		spoil func(t *testing.T, n *sim.Network)
-		want  Loss // of the far switch's reports
+		want  LossReason // owner the far switch's reports
 	}{
 		"a cut link": {func(t *testing.T, n *sim.Network) {
 			if err := n.Inject(sim.Injection{At: 1000, Fault: sim.LinkDown{Port: model.Port{Node: 4, Port: 3}}}); err != nil {
@@ -133,7 +133,7 @@ func TestInBandLossesHaveReasons(t *testing.T) {
 			tc.spoil(t, n)
 			n.Run(2 * ms)
 			balance(t, near)
-			if st := balance(t, far); st.Lost[tc.want] < 500 || len(st.Lost) != 1 || st.Underway > 20 {
+			if st := balance(t, far); st.Lost[tc.want] < 500 || len(st.Lost) != 1 || st.InFlight > 20 {
 				t.Errorf("stats %+v; want losses of the one kind %q and hardly anything underway", st, tc.want)
 			}
 		})

@@ -60,7 +60,7 @@ func TestLabelsComeOffAtTheLastHop(t *testing.T) {
 		traffic.Flow{Src: 4, Dst: 5, Bytes: 50_000, Priority: 3, Start: 1000}, // one switch
 	)
 	paths := map[string]int{}
-	m, err := NewManagement(n, Mgmt{}, func(_ model.Time, from model.NodeID, datagram []byte) {
+	m, err := NewManagement(n, ManagementConfig{}, func(_ model.Time, from model.NodeID, datagram []byte) {
 		var r dta.Reader
 		var rep dta.Report
 		for _ = r.Reset(datagram); r.Next(&rep); {

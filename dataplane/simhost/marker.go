@@ -13,7 +13,7 @@ import (
 )
 
 // Markers are markers at work in simulated hosts, each made when it is first
-// asked for.
+// switchInfo for.
 type Markers struct {
 	net   *sim.Network
 	hosts map[model.NodeID]*marker.Marker
@@ -33,7 +33,7 @@ func (ms *Markers) Mark(host model.NodeID, f *filter.Filter[headers.Frame]) erro
 		if m, err = marker.New(marker.DefaultConfig()); err != nil {
 			return err
 		}
-		if err := install(ms.net, host, m); err != nil {
+		if err := installMarker(ms.net, host, m); err != nil {
 			return err
 		}
 		ms.hosts[host] = m
@@ -59,7 +59,7 @@ func (ms *Markers) Stats() (s marker.Stats) {
 		one := m.Stats()
 		s.Seen += one.Seen
 		s.Marked += one.Marked
-		s.Limited += one.Limited
+		s.RateLimited += one.RateLimited
 	}
 	return s
 }
@@ -67,9 +67,9 @@ func (ms *Markers) Stats() (s marker.Stats) {
 // headBytes is as much of a frame as rules of a marker can ask about.
 const headBytes = 192
 
-// install has a host mark what it sends, by the rules that its marker has at the
+// installMarker has a host mark what it sends, by the rules that its marker has at the
 // time.
-func install(n *sim.Network, host model.NodeID, m *marker.Marker) error {
+func installMarker(n *sim.Network, host model.NodeID, m *marker.Marker) error {
 	if !n.Fabric().HasNode(host) || n.Host(host) == nil {
 		return fmt.Errorf("simhost: marks by node %d, want a host", host)
 	}
@@ -78,7 +78,7 @@ func install(n *sim.Network, host model.NodeID, m *marker.Marker) error {
 	for _, port := range h.Ports() {
 		others := port.Tap
 		port.Tap = func(now engine.Time, p *sim.Packet) {
-			if m.Active() && p.Kind != sim.KindPFC {
+			if m.HasRules() && p.Kind != sim.KindPFC {
 				buffer = n.AppendFrame(buffer[:0], p, port)
 				p.DSCP |= m.Mark(h.Clock(), buffer[:min(len(buffer), headBytes)], model.Bytes(p.Size))
 			}

@@ -19,8 +19,8 @@ func TestHostsMark(t *testing.T) {
 	seen := map[string]int{}
 	mirrored(t, n, func(m *wire.Mirror) {
 		var p packet.Packet
-		if err := p.Parse(m.Frame); err != nil || m.Why != wire.Debug || p.Outer.DSCP()&1 == 0 {
-			t.Errorf("mirror for %v of %x: %v; want marked ones only", m.Why, m.Frame, err)
+		if err := p.Parse(m.Frame); err != nil || m.Reasons != wire.Debug || p.Outer.DSCP()&1 == 0 {
+			t.Errorf("mirror for %v of %x: %v; want marked ones only", m.Reasons, m.Frame, err)
 		}
 		seen[fmt.Sprint(p.Outer.Key.Src, " > ", p.Outer.Key.Dst)]++
 	})

@@ -18,13 +18,13 @@ import (
 )
 
 // TestPassiveProgramsChangeNothing runs one seed with and without programs that
-// look at everything, keep timers and report over the management network.
+// tickAll at everything, keep timers and report over the management network.
 func TestPassiveProgramsChangeNothing(t *testing.T) {
 	run := func(programs bool) ([]sim.FlowRecord, sim.Counts) {
 		n := fatTree(t, tight())
 		add(t, n, busy()...)
 		var got int
-		m, err := NewManagement(n, Mgmt{Delay: 30 * time.Microsecond, Jitter: 50 * time.Microsecond, Loss: 0.1, Reorder: true}, func(model.Time, model.NodeID, []byte) { got++ })
+		m, err := NewManagement(n, ManagementConfig{Delay: 30 * time.Microsecond, Jitter: 50 * time.Microsecond, Loss: 0.1, Reorder: true}, func(model.Time, model.NodeID, []byte) { got++ })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,15 +10,15 @@ import (
 )
 
 // Probers are probers at work in simulated hosts, each made when it is first
-// asked for.
+// switchInfo for.
 type Probers struct {
 	net    *sim.Network
 	config func(host model.NodeID) prober.Config
-	hosts  map[model.NodeID]*probing
+	hosts  map[model.NodeID]*hostProber
 }
 
-// probing is one host's prober.
-type probing struct {
+// hostProber is one host's prober.
+type hostProber struct {
 	net    *sim.Network
 	host   *sim.Host
 	prober *prober.Prober
@@ -32,7 +32,7 @@ func NewProbers(n *sim.Network, config func(host model.NodeID) prober.Config) *P
 	if config == nil {
 		config = prober.DefaultConfig
 	}
-	return &Probers{net: n, config: config, hosts: map[model.NodeID]*probing{}}
+	return &Probers{net: n, config: config, hosts: map[model.NodeID]*hostProber{}}
 }
 
 // Inject has a host send a series from the present on.
@@ -46,13 +46,13 @@ func (p *Probers) Inject(host model.NodeID, s prober.Series) error {
 		if err != nil {
 			return err
 		}
-		h = &probing{net: p.net, host: p.net.Host(host), prober: one, wake: engine.Forever}
+		h = &hostProber{net: p.net, host: p.net.Host(host), prober: one, wake: engine.Forever}
 		p.hosts[host] = h
 	}
 	if err := h.prober.Start(h.host.Clock(), s); err != nil {
 		return err
 	}
-	h.plan()
+	h.schedule()
 	return nil
 }
 
@@ -67,11 +67,11 @@ func (p *Probers) Stats() (s prober.Stats) {
 	return s
 }
 
-// plan sees to it that the prober is asked when it has something to send. The
+// schedule sees to it that the prober is asked when it has something to send. The
 // host's clock may drift: it is asked again if it was asked too early.
-func (h *probing) plan() {
+func (h *hostProber) schedule() {
 	now := h.host.Clock()
-	due, ok := h.prober.Wake(now)
+	due, ok := h.prober.NextSend(now)
 	if !ok {
 		return
 	}
@@ -82,17 +82,17 @@ func (h *probing) plan() {
 	h.wake = at
 	h.net.At(at, func() {
 		if h.wake == at {
-			h.send()
+			h.sendDue()
 		}
 	})
 }
 
-// send sends what is due. The simulator reads the headers out of the bytes, as a
+// sendReady sends what is due. The simulator reads the headers out of the bytes, as a
 // network card would not; that they are right is the prober's business.
-func (h *probing) send() {
+func (h *hostProber) sendDue() {
 	h.wake = engine.Forever
 	for {
-		ip, ok := h.prober.Send(h.host.Clock(), h.buffer[:0])
+		ip, ok := h.prober.AppendNext(h.host.Clock(), h.buffer[:0])
 		h.buffer = ip
 		if !ok {
 			break
@@ -107,5 +107,5 @@ func (h *probing) send() {
 		}
 		h.host.Send(p, h.host.Exit(exit))
 	}
-	h.plan()
+	h.schedule()
 }

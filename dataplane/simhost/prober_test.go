@@ -17,7 +17,7 @@ import (
 // mirrored attaches mirrors to all switches; take sees what they send.
 func mirrored(t *testing.T, n *sim.Network, take func(m *wire.Mirror)) {
 	t.Helper()
-	m, err := NewManagement(n, DefaultMgmt(), func(_ model.Time, _ model.NodeID, datagram []byte) {
+	m, err := NewManagement(n, DefaultManagementConfig(), func(_ model.Time, _ model.NodeID, datagram []byte) {
 		var r dta.Reader
 		var rep dta.Report
 		for _ = r.Reset(datagram); r.Next(&rep); {
@@ -52,7 +52,7 @@ func TestProbesAreInjected(t *testing.T) {
 	var ways [10][]string
 	var first []model.Time
 	mirrored(t, n, func(m *wire.Mirror) {
-		s, err := probe.Of(m.Frame)
+		s, err := probe.FindStamp(m.Frame)
 		if err != nil || s.Origin != 0 || s.Series != 77 {
 			t.Errorf("mirror of %x: %+v, %v; want a probe of host 0", m.Frame, s, err)
 			return
@@ -70,10 +70,10 @@ func TestProbesAreInjected(t *testing.T) {
 	src := f.Node(0).IPv4
 	p := prober.Packet{Key: model.FlowKey{Src: src, Dst: f.Node(15).IPv4, SrcPort: 5, DstPort: 6, Proto: model.UDP}}
 	for _, name := range []string{"spine0", "leaf2", "spine0"} {
-		p.Along = append(p.Along, prober.Header{Src: src, Dst: own(name)})
+		p.Tunnels = append(p.Tunnels, prober.Tunnel{Src: src, Dst: own(name)})
 	}
 	ps := NewProbers(n, nil)
-	if err := ps.Inject(0, prober.Series{ID: 77, Packets: []prober.Packet{p}, Interval: 10 * time.Microsecond, Count: 10}); err != nil {
+	if err := ps.Inject(0, prober.Series{ID: 77, Patterns: []prober.Packet{p}, Interval: 10 * time.Microsecond, Count: 10}); err != nil {
 		t.Fatal(err)
 	}
 	if err := ps.Inject(f.Switches()[0], prober.Series{}); err == nil {

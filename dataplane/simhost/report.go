@@ -23,24 +23,24 @@ type Carrier interface {
 	carry(from *Switch, datagram []byte, reports int)
 }
 
-// Room is the longest data of a report to a list that a carrier takes.
-func Room(c Carrier) int {
+// MaxReportData is the longest data of a report to a list that a carrier takes.
+func MaxReportData(c Carrier) int {
 	report := dta.Report{Primitive: dta.Append}
 	return c.limit() - dta.HeaderSize - report.Size()
 }
 
-// Loss says why a report did not reach the sink. One that the fabric dropped
+// LossReason says why a report did not reach the sink. One that the fabric dropped
 // has the simulator's reason behind "fabric: ".
-type Loss string
+type LossReason string
 
 // Losses.
 const (
-	Unconnected Loss = "no carrier"
-	Malformed   Loss = "malformed" // by the program
-	TooLarge    Loss = "larger than a datagram"
-	Managed     Loss = "management network"
-	Unroutable  Loss = "no route to the collector"
-	Misrouted   Loss = "arrived at another host"
+	Unconnected LossReason = "no carrier"
+	Malformed   LossReason = "malformed" // by the program
+	TooLarge    LossReason = "larger than a datagram"
+	ManagementLoss     LossReason = "management network"
+	Unroutable  LossReason = "no route to the collector"
+	Misrouted   LossReason = "arrived at another host"
 )
 
 // Stats account for the reports and actions of one switch.
@@ -48,19 +48,19 @@ const (
 type Stats struct {
 	Reports   uint64 // made by programs
 	Delivered uint64 // handed to the sink
-	Waiting   uint64 // in a datagram that is not full
-	Underway  uint64 // carried
-	Lost      map[Loss]uint64
+	Pending   uint64 // in a datagram that is not full
+	InFlight  uint64 // carried
+	Lost      map[LossReason]uint64
 
 	Datagrams uint64      // given to the carrier
-	Bytes     model.Bytes // of their payload
+	Bytes     model.Bytes // owner their payload
 
 	Refused map[Refusal]uint64 // actions not carried out
 }
 
 // outbox hands a switch's reports to its carrier.
 type outbox struct {
-	of      *Switch
+	owner      *Switch
 	carrier Carrier
 	packer  *reporter.Reporter // nil without a carrier
 	linger  time.Duration
@@ -70,8 +70,8 @@ type outbox struct {
 }
 
 func (r *outbox) init(s *Switch, cfg Config) error {
-	r.of, r.carrier, r.linger = s, cfg.Carrier, cfg.Linger
-	r.stats.Lost, r.stats.Refused = map[Loss]uint64{}, map[Refusal]uint64{}
+	r.owner, r.carrier, r.linger = s, cfg.Carrier, cfg.Linger
+	r.stats.Lost, r.stats.Refused = map[LossReason]uint64{}, map[Refusal]uint64{}
 	if r.carrier == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *outbox) init(s *Switch, cfg Config) error {
 	}
 	var err error
 	// Carriers take a datagram at once, and nothing brings answers back yet.
-	r.packer, err = reporter.New(reporter.Config{Reporter: s.sw.ID, Datagram: size, Queue: 2, Linger: cfg.Linger})
+	r.packer, err = reporter.New(reporter.Config{Reporter: s.sw.ID, DatagramBytes: size, MaxDatagrams: 2, Linger: cfg.Linger})
 	if err != nil {
 		return fmt.Errorf("simhost: %w", err)
 	}
@@ -89,52 +89,52 @@ func (r *outbox) init(s *Switch, cfg Config) error {
 	return nil
 }
 
-// report takes one report of a program.
-func (r *outbox) report(rep *dta.Report) {
+// addReport takes one report of a program.
+func (r *outbox) addReport(rep *dta.Report) {
 	r.stats.Reports++
 	if r.carrier == nil {
-		r.lose(Unconnected, 1)
+		r.countLost(Unconnected, 1)
 		return
 	}
-	c := r.of.ctx
-	switch err := r.packer.Add(c.Now, rep); {
+	c := r.owner.ctx
+	switch err := r.packer.AddReport(c.Now, rep); {
 	case err == dta.ErrTooLarge:
-		r.lose(TooLarge, 1)
+		r.countLost(TooLarge, 1)
 	case err != nil:
-		r.lose(Malformed, 1)
-	case r.packer.Waiting() == 1 && r.linger > 0:
-		c.After((*atTimer)(r.of), r.linger, lingered)
+		r.countLost(Malformed, 1)
+	case r.packer.PendingReports() == 1 && r.linger > 0:
+		c.After((*atTimer)(r.owner), r.linger, lingerTimer)
 	}
-	r.send()
+	r.sendReady()
 }
 
-// send gives complete datagrams to the carrier.
-func (r *outbox) send() {
-	for r.packer.Ready() > 0 {
+// sendReady gives complete datagrams to the carrier.
+func (r *outbox) sendReady() {
+	for r.packer.ReadyDatagrams() > 0 {
 		datagram := r.packer.Datagram(0)
 		var h dta.Header
 		_, _ = h.Parse(datagram) // our own
 		count := int(h.Count)
 		r.stats.Datagrams++
 		r.stats.Bytes += model.Bytes(len(datagram))
-		r.stats.Underway += uint64(count)
-		r.carrier.carry(r.of, datagram, count)
+		r.stats.InFlight += uint64(count)
+		r.carrier.carry(r.owner, datagram, count)
 		r.packer.Release(1)
 	}
 }
 
-// lingered is the timer of a datagram that waited long enough. No program's
+// lingerTimer is the timer of a datagram that waited long enough. No program's
 // timer is negative.
-const lingered = -1
+const lingerTimer = -1
 
-// expire sends the datagram at hand, unless it is a younger one.
-func (r *outbox) expire(now model.Time) {
+// onLinger sends the datagram at hand, unless it is a younger one.
+func (r *outbox) onLinger(now model.Time) {
 	r.packer.Tick(now)
-	r.send()
+	r.sendReady()
 }
 
-// settleReports ends a program's actions.
-func (r *outbox) settleReports() {
+// finishActions ends a program's actions.
+func (r *outbox) finishActions() {
 	if r.linger == 0 && r.carrier != nil {
 		r.Flush()
 	}
@@ -142,31 +142,31 @@ func (r *outbox) settleReports() {
 
 // Flush sends the reports that wait for others.
 func (r *outbox) Flush() {
-	if r.carrier != nil && r.packer.Waiting() > 0 {
-		r.packer.Flush(r.of.ctx.Now)
-		r.send()
+	if r.carrier != nil && r.packer.PendingReports() > 0 {
+		r.packer.Flush(r.owner.ctx.Now)
+		r.sendReady()
 	}
 }
 
 // arrived settles reports that were underway.
 func (r *outbox) arrived(reports int) {
-	r.stats.Underway -= uint64(reports)
+	r.stats.InFlight -= uint64(reports)
 	r.stats.Delivered += uint64(reports)
 }
 
-// lostUnderway settles reports that were underway.
-func (r *outbox) lostUnderway(why Loss, reports int) {
-	r.stats.Underway -= uint64(reports)
-	r.lose(why, reports)
+// loseInFlight settles reports that were underway.
+func (r *outbox) loseInFlight(why LossReason, reports int) {
+	r.stats.InFlight -= uint64(reports)
+	r.countLost(why, reports)
 }
 
-func (r *outbox) lose(why Loss, reports int) { r.stats.Lost[why] += uint64(reports) }
+func (r *outbox) countLost(why LossReason, reports int) { r.stats.Lost[why] += uint64(reports) }
 
 // Stats returns the present counts.
 func (r *outbox) Stats() Stats {
 	st := r.stats
 	if r.packer != nil {
-		st.Waiting = uint64(r.packer.Waiting())
+		st.Pending = uint64(r.packer.PendingReports())
 	}
 	st.Lost, st.Refused = maps.Clone(st.Lost), maps.Clone(st.Refused)
 	return st

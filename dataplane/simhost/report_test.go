@@ -20,7 +20,7 @@ import (
 type ticker struct {
 	count uint64
 	data  []byte
-	size  int // of the data; the first 8 bytes are the number
+	size  int // owner the data; the first 8 bytes are the number
 }
 
 func (p *ticker) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Timer) }
@@ -67,7 +67,7 @@ func (b *inbox) take(at model.Time, from model.NodeID, datagram []byte) {
 func balance(t *testing.T, s *Switch) Stats {
 	t.Helper()
 	st := s.Stats()
-	sum := st.Delivered + st.Waiting + st.Underway
+	sum := st.Delivered + st.Pending + st.InFlight
 	for _, n := range st.Lost {
 		sum += n
 	}
@@ -82,16 +82,16 @@ func TestReportsOverTheManagementNetwork(t *testing.T) {
 		lost, order bool // some lost; what arrives is in order
 	}
 	for name, tc := range map[string]struct {
-		m    Mgmt
+		m    ManagementConfig
 		want outcome
 	}{
-		"perfect":   {Mgmt{Delay: 50 * time.Microsecond}, outcome{false, true}},
-		"jitter":    {Mgmt{Delay: 50 * time.Microsecond, Jitter: 40 * time.Microsecond}, outcome{false, true}},
-		"reorder":   {Mgmt{Delay: 50 * time.Microsecond, Jitter: 40 * time.Microsecond, Reorder: true}, outcome{false, false}},
-		"loss":      {Mgmt{Delay: 50 * time.Microsecond, Loss: 0.2}, outcome{true, true}},
-		"both":      {Mgmt{Jitter: 90 * time.Microsecond, Loss: 0.2, Reorder: true}, outcome{true, false}},
-		"all lost":  {Mgmt{Loss: 1}, outcome{true, true}},
-		"immediate": {Mgmt{}, outcome{false, true}},
+		"perfect":   {ManagementConfig{Delay: 50 * time.Microsecond}, outcome{false, true}},
+		"jitter":    {ManagementConfig{Delay: 50 * time.Microsecond, Jitter: 40 * time.Microsecond}, outcome{false, true}},
+		"reorder":   {ManagementConfig{Delay: 50 * time.Microsecond, Jitter: 40 * time.Microsecond, Reorder: true}, outcome{false, false}},
+		"loss":      {ManagementConfig{Delay: 50 * time.Microsecond, Loss: 0.2}, outcome{true, true}},
+		"both":      {ManagementConfig{Jitter: 90 * time.Microsecond, Loss: 0.2, Reorder: true}, outcome{true, false}},
+		"all lost":  {ManagementConfig{Loss: 1}, outcome{true, true}},
+		"immediate": {ManagementConfig{}, outcome{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := dumbbell(t, sim.DefaultConfig())
@@ -113,10 +113,10 @@ func TestReportsOverTheManagementNetwork(t *testing.T) {
 				if uint64(len(got)) != st.Delivered {
 					t.Errorf("%d reports arrived; want %d, as the switch counts", len(got), st.Delivered)
 				}
-				if (st.Lost[Managed] > 0) != tc.want.lost || st.Reports < 10_000 {
+				if (st.Lost[ManagementLoss] > 0) != tc.want.lost || st.Reports < 10_000 {
 					t.Errorf("stats %+v; want losses %v of 10,000 reports and more", st, tc.want.lost)
 				}
-				if share := float64(st.Lost[Managed]) / float64(st.Reports); share < tc.m.Loss-0.05 || share > tc.m.Loss+0.05 {
+				if share := float64(st.Lost[ManagementLoss]) / float64(st.Reports); share < tc.m.Loss-0.05 || share > tc.m.Loss+0.05 {
 					t.Errorf("%.3f of the reports lost; want %v", share, tc.m.Loss)
 				}
 				if slices.IsSorted(got) != tc.want.order {
@@ -140,7 +140,7 @@ func TestManagementDoesNotDependOnHowTheRunIsCut(t *testing.T) {
 	run := func(step engine.Time) (log []string) {
 		n := fatTree(t, tight())
 		add(t, n, busy()...)
-		m, err := NewManagement(n, Mgmt{Delay: 500 * time.Nanosecond, Jitter: 3 * time.Microsecond, Loss: 0.1, Reorder: true, Seed: 7}, func(at model.Time, from model.NodeID, datagram []byte) {
+		m, err := NewManagement(n, ManagementConfig{Delay: 500 * time.Nanosecond, Jitter: 3 * time.Microsecond, Loss: 0.1, Reorder: true, Seed: 7}, func(at model.Time, from model.NodeID, datagram []byte) {
 			log = append(log, fmt.Sprintf("%v %d %x", at, from, datagram))
 		})
 		if err != nil {
@@ -174,7 +174,7 @@ func TestManagementDoesNotDependOnHowTheRunIsCut(t *testing.T) {
 func TestDatagramsOfOneInstantComeBySwitch(t *testing.T) {
 	n := fatTree(t, sim.DefaultConfig())
 	var got []model.NodeID
-	m, err := NewManagement(n, Mgmt{Delay: 5 * time.Microsecond}, func(_ model.Time, from model.NodeID, _ []byte) { got = append(got, from) })
+	m, err := NewManagement(n, ManagementConfig{Delay: 5 * time.Microsecond}, func(_ model.Time, from model.NodeID, _ []byte) { got = append(got, from) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestDatagramsFillAndLinger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := dumbbell(t, sim.DefaultConfig())
 			in := newInbox(t)
-			m, err := NewManagement(n, Mgmt{Delay: 2 * time.Microsecond}, in.take)
+			m, err := NewManagement(n, ManagementConfig{Delay: 2 * time.Microsecond}, in.take)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,14 +217,14 @@ func TestDatagramsFillAndLinger(t *testing.T) {
 			s := attach(t, n, 4, tc.cfg, tick)
 			n.Run(100*µs + 500*engine.Nanosecond)
 			// What waits is sent only by Flush; the ticker goes on meanwhile, so
-			// look at what had left before.
+			// tickAll at what had left before.
 			n.Run(102*µs + 900*engine.Nanosecond)
 			st := balance(t, s)
 			if in.grams != tc.grams || in.largest != tc.largest {
 				t.Errorf("%d datagrams, the largest of %d bytes; want %d, %d", in.grams, in.largest, tc.grams, tc.largest)
 			}
 			s.Flush()
-			if got := s.Stats(); got.Waiting != 0 || got.Underway != st.Underway+st.Waiting {
+			if got := s.Stats(); got.Pending != 0 || got.InFlight != st.InFlight+st.Pending {
 				t.Errorf("after Flush %+v; want nothing waiting", got)
 			}
 		})
@@ -234,7 +234,7 @@ func TestDatagramsFillAndLinger(t *testing.T) {
 func TestBadReportsAreCounted(t *testing.T) {
 	n := dumbbell(t, sim.DefaultConfig())
 	in := newInbox(t)
-	m, err := NewManagement(n, Mgmt{}, in.take)
+	m, err := NewManagement(n, ManagementConfig{}, in.take)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +249,8 @@ func TestBadReportsAreCounted(t *testing.T) {
 	bare := attach(t, n, 5, Config{}, report)
 	n.Run(1 * ms)
 	want := Stats{
-		Reports: 5, Delivered: 2, Waiting: 1, Datagrams: 2, Bytes: 2 * (12 + 108),
-		Lost: map[Loss]uint64{Malformed: 1, TooLarge: 1}, Refused: map[Refusal]uint64{},
+		Reports: 5, Delivered: 2, Pending: 1, Datagrams: 2, Bytes: 2 * (12 + 108),
+		Lost: map[LossReason]uint64{Malformed: 1, TooLarge: 1}, Refused: map[Refusal]uint64{},
 	}
 	if diff := cmp.Diff(want, balance(t, s)); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
@@ -265,7 +265,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	n := dumbbell(t, sim.DefaultConfig())
 	pl := func() *inswitch.Pipeline { return inswitch.NewPipeline() }
 	sink := func(model.Time, model.NodeID, []byte) {}
-	m, err := NewManagement(n, DefaultMgmt(), sink)
+	m, err := NewManagement(n, DefaultManagementConfig(), sink)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,8 +275,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		"MTU":               func() error { _, err := Attach(n, 4, pl(), Config{MTU: -1}); return err },
 		"linger":            func() error { _, err := Attach(n, 4, pl(), Config{Linger: -1}); return err },
 		"datagram":          func() error { _, err := Attach(n, 4, pl(), Config{Datagram: 5, Carrier: m}); return err },
-		"delay":             func() error { _, err := NewManagement(n, Mgmt{Delay: -1}, sink); return err },
-		"loss":              func() error { _, err := NewManagement(n, Mgmt{Loss: 1.5}, sink); return err },
+		"delay":             func() error { _, err := NewManagement(n, ManagementConfig{Delay: -1}, sink); return err },
+		"loss":              func() error { _, err := NewManagement(n, ManagementConfig{Loss: 1.5}, sink); return err },
 		"collector":         func() error { _, err := NewInBand(n, InBandConfig{Collector: 4}, sink); return err },
 		"in-band priority":  func() error { _, err := NewInBand(n, InBandConfig{Priority: 8}, sink); return err },
 		"collector no node": func() error { _, err := NewInBand(n, InBandConfig{Collector: 99}, sink); return err },

@@ -14,7 +14,7 @@ type (
 	atRouted  Switch
 	atEnqueue Switch
 	atDequeue Switch
-	atThrough Switch
+	atBypass Switch
 	atPFC     Switch
 	atTimer   Switch
 )
@@ -42,13 +42,13 @@ func (s *Switch) At(stage sim.Stage) sim.Runner {
 
 // Through is what runs for a packet that does not wait, at Enqueue and Dequeue.
 // The simulator asks it.
-func (s *Switch) Through() sim.Runner { return (*atThrough)(s) }
+func (s *Switch) Through() sim.Runner { return (*atBypass)(s) }
 
-// first is where the pipeline begins, for what packets meet.
-type first struct{ ingress, strange, routed, enqueue, dequeue, passing, pfc *inswitch.Step }
+// firstSteps is where the pipeline begins, for what packets meet.
+type firstSteps struct{ ingress, strange, routed, enqueue, dequeue, passing, pfc *inswitch.Step }
 
-func firstOf(pl *inswitch.Pipeline) first {
-	return first{
+func firstOf(pl *inswitch.Pipeline) firstSteps {
+	return firstSteps{
 		ingress: pl.FirstStep(inswitch.Ingress), strange: pl.FirstNonIPStep(), routed: pl.FirstStep(inswitch.Routed),
 		enqueue: pl.FirstStep(inswitch.Enqueue), dequeue: pl.FirstStep(inswitch.Dequeue), passing: pl.FirstBypassStep(),
 		pfc: pl.FirstStep(inswitch.PFC),
@@ -57,97 +57,97 @@ func firstOf(pl *inswitch.Pipeline) first {
 
 func (a *atIngress) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meet(c)
+	s.loadPacket(c)
 	ev := &s.event
 	ev.Stage, ev.Out = inswitch.Ingress, 0
-	at := s.at.ingress
+	at := s.first.ingress
 	if !s.packet.IsIP() {
-		at = s.at.strange
+		at = s.first.strange
 	}
 	if v := at.Run(ev, &s.act, s); v != inswitch.Pass {
-		conclude(c, v)
+		applyVerdict(c, v)
 	}
 }
 
 func (a *atRouted) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	if !s.again(c) {
-		s.meet(c)
+	if !s.reloadTTL(c) {
+		s.loadPacket(c)
 	}
 	ev := &s.event
 	ev.Stage, ev.Out = inswitch.Routed, c.Out.ID
-	if v := s.at.routed.Run(ev, &s.act, s); v != inswitch.Pass {
-		conclude(c, v)
+	if v := s.first.routed.Run(ev, &s.act, s); v != inswitch.Pass {
+		applyVerdict(c, v)
 	}
 }
 
 func (a *atEnqueue) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	if !s.again(c) {
-		s.meet(c)
+	if !s.reloadTTL(c) {
+		s.loadPacket(c)
 	}
 	ev := &s.event
 	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Enqueue, c.Out.ID, c.Passes
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
-	if v := s.at.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
-		conclude(c, v)
+	if v := s.first.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
+		applyVerdict(c, v)
 	}
 }
 
 func (a *atDequeue) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	if !s.again(c) {
-		s.meet(c)
+	if !s.reloadTTL(c) {
+		s.loadPacket(c)
 	}
 	ev := &s.event
 	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Dequeue, c.Out.ID, c.Passes
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
 	ev.Latency = (s.net.Now() - c.Packet.Joined).Duration() // no drift shows in so short a time
 	ev.DepthAtEnqueue = model.Bytes(c.Packet.Ahead)
-	at := s.at.dequeue
+	at := s.first.dequeue
 	if c.Passes {
-		at = s.at.passing
+		at = s.first.passing
 	}
 	if v := at.Run(ev, &s.act, s); v != inswitch.Pass {
-		conclude(c, v)
+		applyVerdict(c, v)
 	}
 }
 
 // Run is that of atEnqueue and atDequeue for a packet that leaves at once.
-func (a *atThrough) Run(c *sim.Context) {
+func (a *atBypass) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	if !s.again(c) {
-		s.meet(c)
+	if !s.reloadTTL(c) {
+		s.loadPacket(c)
 	}
 	ev := &s.event
 	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Enqueue, c.Out.ID, true
 	ev.Queue, ev.Latency, ev.DepthAtEnqueue = inswitch.Queue{}, 0, 0
-	if v := s.at.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
-		conclude(c, v)
+	if v := s.first.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
+		applyVerdict(c, v)
 		return
 	}
 	c.Stage, ev.Stage = sim.StageDequeue, inswitch.Dequeue
-	if v := s.at.passing.Run(ev, &s.act, s); v != inswitch.Pass {
-		conclude(c, v)
+	if v := s.first.passing.Run(ev, &s.act, s); v != inswitch.Pass {
+		applyVerdict(c, v)
 	}
 }
 
 func (a *atPFC) Run(c *sim.Context) {
 	s := (*Switch)(a)
-	s.meet(c)
+	s.loadPacket(c)
 	ev := &s.event
 	ev.Stage, ev.Out, ev.Packet.EtherType = inswitch.PFC, 0, pfc.EtherType
 	ev.Pause.Classes = 1 << c.Pause.Priority
 	ev.Pause.Time[c.Pause.Priority] = c.Pause.Time
-	s.at.pfc.Run(ev, &s.act, s)
+	s.first.pfc.Run(ev, &s.act, s)
 }
 
 // Run shows a timer to the program that asked for it.
 func (a *atTimer) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	s.ctx = c
-	if c.Timer == lingered {
-		s.expire(c.Now)
+	if c.Timer == lingerTimer {
+		s.onLinger(c.Now)
 		return
 	}
 	s.timer.Now, s.timer.Timer = c.Now, inswitch.TimerID(uint32(c.Timer))
@@ -158,19 +158,19 @@ func (a *atTimer) Run(c *sim.Context) {
 // simulator's.
 func timerOf(program int, id inswitch.TimerID) int { return program<<32 | int(id) }
 
-// meet fills in what the event says of a packet at every stage.
-func (s *Switch) meet(c *sim.Context) {
+// loadPacket fills in what the event says of a packet at every stage.
+func (s *Switch) loadPacket(c *sim.Context) {
 	p, ev := c.Packet, &s.event
 	if s.ctx != c {
 		s.ctx = c
 	}
 	ev.Now, ev.Priority, ev.Control, ev.In = c.Now, p.Priority, p.Control, p.Ingress()
-	s.show(p)
+	s.fillView(p)
 }
 
-// again is meet for a packet that was shown a moment ago: only its TTL can be
+// reloadTTL is meet for a packet that was shown a moment ago: only its TTL can be
 // another. It tells whether it was; else it must be met.
-func (s *Switch) again(c *sim.Context) bool {
+func (s *Switch) reloadTTL(c *sim.Context) bool {
 	p := c.Packet
 	if !c.Same || p.Extra != nil {
 		return false
@@ -179,10 +179,10 @@ func (s *Switch) again(c *sim.Context) bool {
 	return true
 }
 
-// conclude carries out a verdict other than Pass.
+// applyVerdict carries out a verdict other than Pass.
 //
 //go:noinline
-func conclude(c *sim.Context, v inswitch.Verdict) {
+func applyVerdict(c *sim.Context, v inswitch.Verdict) {
 	if v == inswitch.Drop {
 		c.Drop()
 	} else {

@@ -40,14 +40,14 @@ type Switch struct {
 	sw       *sim.Switch
 	pipeline *inswitch.Pipeline
 	mtu      int32
-	payload  int64 // of a full packet
+	payload  int64 // owner a full packet
 
-	ctx    *sim.Context // of the event at hand
+	ctx    *sim.Context // owner the event at hand
 	packet inswitch.Packet
-	event  inswitch.Event // of packet
+	event  inswitch.Event // owner packet
 	timer  inswitch.Event // without one
 	act    inswitch.Actions
-	at     first
+	first     firstSteps
 }
 
 // Describe tells programs about the switch they will run in. A zero mtu means
@@ -88,10 +88,10 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	if err := s.outbox.init(s, cfg); err != nil {
 		return nil, err
 	}
-	s.at = firstOf(pl)
-	s.packet.Source = source{s}
-	s.event = inswitch.Event{Packet: &s.packet, Switch: asked{s}}
-	s.timer = inswitch.Event{Stage: inswitch.Timer, Switch: asked{s}}
+	s.first = firstOf(pl)
+	s.packet.Source = packetSource{s}
+	s.event = inswitch.Event{Packet: &s.packet, Switch: switchInfo{s}}
+	s.timer = inswitch.Event{Stage: inswitch.Timer, Switch: switchInfo{s}}
 	s.sw.Attach(s)
 	for i, p := range pl.Programs() {
 		if p.Stages().Has(inswitch.Timer) {
@@ -101,13 +101,13 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	return s, nil
 }
 
-// asked answers a program's questions. It is apart from Switch, whose methods
+// switchInfo answers a program's questions. It is apart from Switch, whose methods
 // are its users'.
-type asked struct{ *Switch }
+type switchInfo struct{ *Switch }
 
 // Route reads the actual forwarding state, faults included: that is where the
 // flow's packets go.
-func (a asked) Route(key *model.FlowKey) (model.PortID, bool) {
+func (a switchInfo) Route(key *model.FlowKey) (model.PortID, bool) {
 	out, ok := a.sw.NextHop(*key)
 	if !ok {
 		return 0, false
@@ -115,7 +115,7 @@ func (a asked) Route(key *model.FlowKey) (model.PortID, bool) {
 	return out.ID, true
 }
 
-func (a asked) Queue(out model.PortID, class model.Priority) inswitch.Queue {
+func (a switchInfo) Queue(out model.PortID, class model.Priority) inswitch.Queue {
 	p := a.port(out)
 	if p == nil {
 		return inswitch.Queue{}

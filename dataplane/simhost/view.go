@@ -17,9 +17,9 @@ var kinds = [8]inswitch.Kind{
 	sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA, sim.KindOther: inswitch.NotRDMA,
 }
 
-// show fills the view of a packet. It runs for every packet, so it copies few
+// fillView fills the view of a packet. It runs for every packet, so it copies few
 // words and leaves the rest to source.
-func (s *Switch) show(p *sim.Packet) {
+func (s *Switch) fillView(p *sim.Packet) {
 	v := &s.packet
 	v.Key, v.Outer, v.KeyID = &p.Key, &p.Key, p.KeyID
 	v.Size, v.IPID, v.EtherType = p.Size, p.IPID, packet.TypeIPv4
@@ -29,11 +29,11 @@ func (s *Switch) show(p *sim.Packet) {
 		v.EtherType, v.IPID = packet.TypeIPv6, 0 // its header has none
 	}
 	if p.Extra != nil {
-		s.showExtra(p, p.Extra)
+		s.fillExtra(p, p.Extra)
 	}
 }
 
-func (s *Switch) showExtra(p *sim.Packet, e *sim.Extra) {
+func (s *Switch) fillExtra(p *sim.Packet, e *sim.Extra) {
 	v := &s.packet
 	if e.EtherType != 0 {
 		v.EtherType = e.EtherType
@@ -52,12 +52,12 @@ func (s *Switch) showExtra(p *sim.Packet, e *sim.Extra) {
 	}
 }
 
-// source is the packet of the event at hand. It is apart from Switch, whose
+// packetSource is the packet of the event at hand. It is apart from Switch, whose
 // methods are its users'.
-type source struct{ *Switch }
+type packetSource struct{ *Switch }
 
 // Seq says what AppendFrame writes.
-func (s source) Seq() uint32 {
+func (s packetSource) Seq() uint32 {
 	p := s.ctx.Packet
 	switch {
 	case p.Kind == sim.KindTCP:
@@ -69,7 +69,7 @@ func (s source) Seq() uint32 {
 	return 0
 }
 
-func (s source) Labels() (k label.Block) {
+func (s packetSource) Labels() (k label.Block) {
 	if e := s.ctx.Packet.Extra; e != nil {
 		_, _ = k.Parse(e.Labels) // leaves no label on an error
 	}
@@ -77,7 +77,7 @@ func (s source) Labels() (k label.Block) {
 }
 
 // CanPushLabel asks what label.Push would ask of the bytes.
-func (s source) CanPushLabel(how label.Params) error {
+func (s packetSource) CanPushLabel(how label.Params) error {
 	_, err := s.nextOption(how)
 	return err
 }
@@ -89,7 +89,7 @@ func (s *Switch) nextOption(how label.Params) (opt label.Option, err error) {
 		return opt, label.ErrNotIP
 	}
 	grow := int32(label.ItemSize)
-	if k := (source{s}).Labels(); k.Len() > 0 {
+	if k := (packetSource{s}).Labels(); k.Len() > 0 {
 		if k.Len() == int(k.MaxHop) {
 			return opt, label.ErrFull
 		}
@@ -120,7 +120,7 @@ func (s *Switch) nextOption(how label.Params) (opt label.Option, err error) {
 
 // AppendFrame writes the frame that the neighbour sent, or at Dequeue the one
 // that leaves.
-func (s source) AppendFrame(b []byte, limit int) []byte {
+func (s packetSource) AppendFrame(b []byte, limit int) []byte {
 	from := s.ctx.Out
 	if in := s.ctx.In(); in != nil && s.ctx.Stage != sim.StageDequeue {
 		from = in.Peer()
@@ -133,8 +133,8 @@ func (s source) AppendFrame(b []byte, limit int) []byte {
 	return b
 }
 
-// push puts an item under the option that nextOption returned.
-func push(e *sim.Extra, opt label.Option, item *label.Item) {
+// pushLabel puts an item under the option that nextOption returned.
+func pushLabel(e *sim.Extra, opt label.Option, item *label.Item) {
 	old := len(e.Labels)
 	grow := label.ItemSize
 	if old == 0 {

@@ -130,7 +130,7 @@ func newSource(t testing.TB, id model.NodeID, to netip.AddrPort) *source {
 
 func (s *source) add(r dta.Report) {
 	s.t.Helper()
-	if err := s.rep.Add(model.TimeOf(time.Now()), &r); err != nil {
+	if err := s.rep.AddReport(model.TimeOf(time.Now()), &r); err != nil {
 		s.t.Fatal(err)
 	}
 	s.send()
@@ -138,7 +138,7 @@ func (s *source) add(r dta.Report) {
 
 // send gives ready datagrams to the socket and takes answers, if there are.
 func (s *source) send() {
-	for s.rep.Ready() > 0 {
+	for s.rep.ReadyDatagrams() > 0 {
 		if _, err := s.conn.Send(s.to, s.rep.Datagram(0)); err == nil {
 			s.rep.Release(1)
 		}
@@ -154,7 +154,7 @@ func (s *source) flush() {
 func (s *source) answers() {
 	s.t.Helper()
 	if _, err := s.conn.Receive(func(_ netip.AddrPort, d []byte) {
-		if err := s.rep.Answers(model.TimeOf(time.Now()), d); err != nil {
+		if err := s.rep.HandleAcks(model.TimeOf(time.Now()), d); err != nil {
 			s.t.Errorf("answer %x: %v", d, err)
 		}
 	}); err != nil {
@@ -291,10 +291,10 @@ func TestLostDatagramsAreSentAgain(t *testing.T) {
 	s := newSource(t, 7, c.Addr())
 	const n = 500
 	for i := range n {
-		s.rep.Add(model.TimeOf(time.Now()), &dta.Report{Primitive: dta.Append, Retransmit: true, List: 1, Data: append(word(i), word(i)...)})
+		s.rep.AddReport(model.TimeOf(time.Now()), &dta.Report{Primitive: dta.Append, Retransmit: true, List: 1, Data: append(word(i), word(i)...)})
 		s.rep.Flush(model.TimeOf(time.Now()))
 		if i%3 == 1 {
-			s.rep.Release(s.rep.Ready()) // the network loses it
+			s.rep.Release(s.rep.ReadyDatagrams()) // the network loses it
 		}
 		s.send()
 	}

@@ -260,19 +260,19 @@ func (d *Decoder) describe() {
 	if p.Parse(m.Frame) == nil && p.Depth > 0 {
 		length = max(length, int(p.Outer.Start+p.Outer.Length))
 		if p.Outer.DSCP()&d.cfg.Debug != 0 {
-			m.Why |= mirror.Debug
+			m.Reasons |= mirror.Debug
 		}
 	}
 	m.Length = uint16(min(length, math.MaxUint16))
 	in := p.Innermost()
 	if in.Key.Proto == model.TCP && in.TCPFlags&(packet.SYN|packet.FIN|packet.RST) != 0 {
-		m.Why |= mirror.Flag
+		m.Reasons |= mirror.Flag
 	}
 	if protocol(p, m.Frame) {
-		m.Why |= mirror.Protocol
+		m.Reasons |= mirror.Protocol
 	}
-	if m.Why == 0 {
-		m.Why = mirror.Rule
+	if m.Reasons == 0 {
+		m.Reasons = mirror.Rule
 	}
 }
 

@@ -121,7 +121,7 @@ func TestEveryVariantOfSONiC(t *testing.T) {
 			if len(got) != 1 || !bytes.Equal(got[0].Frame, inside) {
 				t.Fatalf("%x\nis %+v, %+v; want the frame\n%x", tc.frame, got, d.Stats(), inside)
 			}
-			if m := got[0]; m.Switch != 7 || m.In != tc.in || m.Time != 1000 || m.Length != 1500 || m.Why != mirror.Rule {
+			if m := got[0]; m.Switch != 7 || m.In != tc.in || m.Time != 1000 || m.Length != 1500 || m.Reasons != mirror.Rule {
 				t.Errorf("%+v; want switch 7, in %d, time 1000, length 1500, a rule", m, tc.in)
 			}
 		})
@@ -177,7 +177,7 @@ func TestWhy(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		frame []byte
-		want  mirror.Why
+		want  mirror.Reasons
 	}{
 		"data":           {inside, mirror.Rule},
 		"SYN":            {tcp(packet.SYN, 0, 80), mirror.Flag},
@@ -192,18 +192,18 @@ func TestWhy(t *testing.T) {
 		"something else": {ethernet(0x88cc, make([]byte, 20)), mirror.Rule},
 	} {
 		got := decode(newDecoder(t, config()), 0, around(erspan.Mirror{Kind: erspan.TypeI, Frame: tc.frame}))
-		if len(got) != 1 || got[0].Why != tc.want {
+		if len(got) != 1 || got[0].Reasons != tc.want {
 			t.Errorf("%s: %+v; want %v", name, got, tc.want)
 		}
 	}
 }
 
 func TestReportsOfWeft(t *testing.T) {
-	m := mirror.Mirror{Why: mirror.Sample, Switch: 3, In: 1, Out: 2, Time: 55, Length: 1500, Frame: inside}
+	m := mirror.Mirror{Reasons: mirror.Sample, Switch: 3, In: 1, Out: 2, Time: 55, Length: 1500, Frame: inside}
 	w := dta.NewWriter(3, 1)
 	w.Begin(make([]byte, 1400))
 	for _, data := range [][]byte{m.AppendTo(nil), []byte("no mirror!!!"), m.AppendTo(nil)} {
-		if err := w.Add(&dta.Report{Primitive: dta.Append, List: 1, Data: data}); err != nil {
+		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: 1, Data: data}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -199,7 +199,7 @@ func (d *Decoder) mirrored(at model.Time, sw model.NodeID, rep *intreport.Report
 	h := &d.packet.Outer
 	length := max(len(frame), int(h.Start)+int(h.Length))
 	m := &d.mirror
-	*m = mirror.Mirror{Why: mirror.Rule, Switch: sw, Time: d.time(at, &rep.Metadata), Length: uint16(min(length, math.MaxUint16)), Frame: frame}
+	*m = mirror.Mirror{Reasons: mirror.Rule, Switch: sw, Time: d.time(at, &rep.Metadata), Length: uint16(min(length, math.MaxUint16)), Frame: frame}
 	if rep.Has(intreport.BitPorts) {
 		m.In = d.port(sw, rep.Ingress)
 		if rep.Flags&intreport.Dropped == 0 {
@@ -225,7 +225,7 @@ func (d *Decoder) labelled(at model.Time, sw model.NodeID, m *intreport.Metadata
 	it.EnqueueDepth = it.DequeueDepth
 	it.Utilisation = uint16(min(uint64(m.Utilisation)*math.MaxUint16/uint64(d.cfg.Full), math.MaxUint16))
 	e := label.Export{Switch: sw, Time: it.Time, Key: d.packet.Innermost().Key}
-	d.data = e.AppendWith(d.data[:0], it, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop})
+	d.data = e.AppendWithLabel(d.data[:0], it, label.Option{NextHeader: model.UDP, MaxHop: label.DefaultMaxHop})
 	d.stats.Labels++
 	d.out.Label(at, d.data)
 	return true

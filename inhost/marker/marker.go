@@ -44,7 +44,7 @@ type Rule struct {
 type Stats struct {
 	Seen    uint64 // while there were rules
 	Marked  uint64
-	Limited uint64 // matched, and left alone for want of budget
+	RateLimited uint64 // matched, and left alone for want of budget
 }
 
 // Marker marks the packets of one host.
@@ -80,8 +80,8 @@ func (m *Marker) Disable(name string) bool {
 	return len(m.rules) < before
 }
 
-// Active tells whether there are rules: without any there is no need to ask.
-func (m *Marker) Active() bool { return len(m.rules) > 0 }
+// HasRules tells whether there are rules: without any there is no need to ask.
+func (m *Marker) HasRules() bool { return len(m.rules) > 0 }
 
 // Stats returns the present counts.
 func (m *Marker) Stats() Stats { return m.stats }
@@ -98,10 +98,10 @@ func (m *Marker) Mark(now model.Time, head []byte, size model.Bytes) uint8 {
 			continue
 		}
 		if m.cfg.Budget.Wait(now, size) > 0 {
-			m.stats.Limited++
+			m.stats.RateLimited++
 			return 0
 		}
-		m.cfg.Budget.Take(now, size)
+		m.cfg.Budget.Spend(now, size)
 		m.stats.Marked++
 		return m.cfg.Mark
 	}

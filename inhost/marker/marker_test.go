@@ -25,7 +25,7 @@ func TestMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Active() || m.Enable(Rule{Name: "nothing"}) == nil {
+	if m.HasRules() || m.Enable(Rule{Name: "nothing"}) == nil {
 		t.Error("a marker without rules is active, or a rule without a match is taken")
 	}
 	for _, r := range []Rule{{"a", to(9)}, {"b", to(80)}, {"a", to(7)}} {
@@ -51,7 +51,7 @@ func TestMarks(t *testing.T) {
 	if got := m.Mark(1e9, []byte{1, 2, 3}, 60); got != 0 {
 		t.Errorf("a frame without IP is marked %d", got)
 	}
-	if s := m.Stats(); s != (Stats{Seen: 6, Marked: 3, Limited: 1}) {
+	if s := m.Stats(); s != (Stats{Seen: 6, Marked: 3, RateLimited: 1}) {
 		t.Errorf("%+v; want 6 seen, 3 marked, 1 limited", s)
 	}
 	if !m.Disable("b") || m.Disable("b") || m.Mark(2e9, frame(80), 142) != 0 {

@@ -11,7 +11,7 @@ import (
 // Packet is what a probe looks like: an IP packet with any header, behind one
 // more IP header for each place that it shall be led to.
 type Packet struct {
-	Along []Header // tunnels, outermost first; a switch takes off the one that names it
+	Tunnels []Tunnel // tunnels, outermost first; a switch takes off the one that names it
 	Key   model.FlowKey
 	TTL   uint8 // 0: DefaultTTL
 	DSCP  uint8 // the prober adds its mark, here and in Along
@@ -29,8 +29,8 @@ type Packet struct {
 	Payload int
 }
 
-// Header is one tunnel of a probe.
-type Header struct {
+// Tunnel is one tunnel of a probe.
+type Tunnel struct {
 	Src, Dst model.Addr
 	TTL      uint8 // 0: DefaultTTL
 }
@@ -52,10 +52,10 @@ func (p *Packet) Check() error {
 		return fmt.Errorf("prober: payload of %d bytes, want 0 to %d", p.Payload, maxPayload)
 	case p.DSCP > 63 || p.ECN > 3:
 		return fmt.Errorf("prober: DSCP %d and ECN %d, want at most 63 and 3", p.DSCP, p.ECN)
-	case len(p.Along) >= packet.MaxDepth:
-		return fmt.Errorf("prober: %d tunnels, want at most %d", len(p.Along), packet.MaxDepth-1)
+	case len(p.Tunnels) >= packet.MaxDepth:
+		return fmt.Errorf("prober: %d tunnels, want at most %d", len(p.Tunnels), packet.MaxDepth-1)
 	}
-	for _, h := range p.Along {
+	for _, h := range p.Tunnels {
 		if h.Src.Is4() != h.Dst.Is4() {
 			return fmt.Errorf("prober: a tunnel from %v to %v, want addresses of one family", h.Src, h.Dst)
 		}
@@ -63,9 +63,9 @@ func (p *Packet) Check() error {
 	return nil
 }
 
-// Headers is how many bytes of a frame stand before the end of the stamp: a
+// StampEnd is how many bytes of a frame stand before the end of the stamp: a
 // mirror must keep as many, or its packet is not known again.
-func (p *Packet) Headers() int { return packet.EthernetSize + p.Size() - p.payload() + probe.Size }
+func (p *Packet) StampEnd() int { return packet.EthernetSize + p.Size() - p.payload() + probe.Size }
 
 // Size is the length of the IP packet.
 func (p *Packet) Size() int {
@@ -76,8 +76,8 @@ func (p *Packet) Size() int {
 	case model.UDP:
 		n += packet.UDPSize
 	}
-	for i := range p.Along {
-		n += ipSize(!p.Along[i].Dst.Is4())
+	for i := range p.Tunnels {
+		n += ipSize(!p.Tunnels[i].Dst.Is4())
 	}
 	return n
 }
@@ -97,12 +97,12 @@ func ipSize(v6 bool) int {
 func (p *Packet) AppendTo(b []byte, s probe.Stamp, mark uint8) []byte {
 	tos := (p.DSCP|mark)<<2 | p.ECN
 	left := p.Size()
-	for i := range p.Along {
-		h := &p.Along[i]
+	for i := range p.Tunnels {
+		h := &p.Tunnels[i]
 		v6 := !h.Dst.Is4()
 		inside := p.Key.V6
-		if i+1 < len(p.Along) {
-			inside = !p.Along[i+1].Dst.Is4()
+		if i+1 < len(p.Tunnels) {
+			inside = !p.Tunnels[i+1].Dst.Is4()
 		}
 		proto := model.IPIP
 		if inside {
@@ -126,16 +126,16 @@ func (p *Packet) AppendTo(b []byte, s probe.Stamp, mark uint8) []byte {
 	}
 	switch p.Key.Proto {
 	case model.TCP:
-		p.spoil(b[at:], 16)
+		p.corruptChecksum(b[at:], 16)
 	case model.UDP:
-		p.spoil(b[at:], 6)
+		p.corruptChecksum(b[at:], 6)
 	}
 	return b
 }
 
-// spoil writes a checksum that is not the right one, and not UDP's zero, which
+// corruptChecksum writes a checksum that is not the right one, and not UDP's zero, which
 // means that there is none.
-func (p *Packet) spoil(segment []byte, at int) {
+func (p *Packet) corruptChecksum(segment []byte, at int) {
 	wrong := packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, p.Key.Proto, segment) ^ 0x0101
 	if wrong == 0 {
 		wrong = 0x1010

@@ -20,13 +20,13 @@ type Config struct {
 	Host   model.NodeID // in the stamps
 	Mark   uint8        // bits of the DSCP field that switches mirror
 	Budget inhost.Budget
-	Series int // most at a time
+	MaxSeries int // most at a time
 }
 
 // DefaultConfig probes with at most 100 Mb/s: a thousandth of a port, and ten
 // times that of mirrors over five hops.
 func DefaultConfig(host model.NodeID) Config {
-	return Config{Host: host, Mark: 1, Budget: inhost.Budget{Rate: 100 * model.Mbps, Burst: 64 * model.KiB}, Series: 256}
+	return Config{Host: host, Mark: 1, Budget: inhost.Budget{Rate: 100 * model.Mbps, Burst: 64 * model.KiB}, MaxSeries: 256}
 }
 
 // Check complains about what cannot work.
@@ -34,19 +34,19 @@ func (c *Config) Check() error {
 	switch {
 	case c.Mark == 0 || c.Mark > 63:
 		return fmt.Errorf("prober: mark %#x, want bits of the DSCP field, 0x01 to 0x3f", c.Mark)
-	case c.Series < 1:
-		return fmt.Errorf("prober: room for %d series, want at least 1", c.Series)
+	case c.MaxSeries < 1:
+		return fmt.Errorf("prober: room for %d series, want at least 1", c.MaxSeries)
 	case c.Budget.Rate < 0:
 		return fmt.Errorf("prober: rate %v, want 0 for no bound or more", c.Budget.Rate)
 	}
 	return nil
 }
 
-// Series is probes of one or more patterns in turn: the n-th has the pattern n
+// MaxSeries is probes of one or more patterns in turn: the n-th has the pattern n
 // modulo their number.
 type Series struct {
 	ID       uint32 // in the stamps
-	Packets  []Packet
+	Patterns  []Packet
 	Interval time.Duration // between two probes
 	Count    uint32        // of probes, all patterns together
 }
@@ -57,13 +57,13 @@ var ErrFull = errors.New("prober: no room for another series")
 // Check complains about what cannot be sent.
 func (s *Series) Check() error {
 	switch {
-	case len(s.Packets) == 0 || s.Count == 0:
-		return fmt.Errorf("prober: series %d of %d probes of %d patterns, want at least one of each", s.ID, s.Count, len(s.Packets))
+	case len(s.Patterns) == 0 || s.Count == 0:
+		return fmt.Errorf("prober: series %d of %d probes of %d patterns, want at least one of each", s.ID, s.Count, len(s.Patterns))
 	case s.Interval <= 0:
 		return fmt.Errorf("prober: series %d at an interval of %v, want more than 0", s.ID, s.Interval)
 	}
-	for i := range s.Packets {
-		if err := s.Packets[i].Check(); err != nil {
+	for i := range s.Patterns {
+		if err := s.Patterns[i].Check(); err != nil {
 			return err
 		}
 	}
@@ -81,11 +81,11 @@ type Stats struct {
 // packets; it allocates nothing per packet.
 type Prober struct {
 	cfg    Config
-	active []running
+	active []activeSeries
 	stats  Stats
 }
 
-type running struct {
+type activeSeries struct {
 	Series
 	begin  model.Time
 	number uint32
@@ -94,7 +94,7 @@ type running struct {
 
 // due is when the next probe is to be sent. The budget delays probes and moves
 // no later one: a series keeps its beat.
-func (r *running) due() model.Time { return r.begin.Add(time.Duration(r.number) * r.Interval) }
+func (r *activeSeries) due() model.Time { return r.begin.Add(time.Duration(r.number) * r.Interval) }
 
 // New makes a prober.
 func New(cfg Config) (*Prober, error) {
@@ -118,10 +118,10 @@ func (p *Prober) Start(now model.Time, s Series) error {
 			return fmt.Errorf("prober: series %d is underway, want another number", s.ID)
 		}
 	}
-	if len(p.active) >= p.cfg.Series {
+	if len(p.active) >= p.cfg.MaxSeries {
 		return ErrFull
 	}
-	p.active = append(p.active, running{Series: s, begin: now})
+	p.active = append(p.active, activeSeries{Series: s, begin: now})
 	return nil
 }
 
@@ -136,9 +136,9 @@ func (p *Prober) Stop(id uint32) bool {
 	return false
 }
 
-// first is the series whose next probe is due first, of two the older one.
-func (p *Prober) first() *running {
-	var r *running
+// nextDue is the series whose next probe is due first, of two the older one.
+func (p *Prober) nextDue() *activeSeries {
+	var r *activeSeries
 	for i := range p.active {
 		if r == nil || p.active[i].due() < r.due() {
 			r = &p.active[i]
@@ -147,12 +147,12 @@ func (p *Prober) first() *running {
 	return r
 }
 
-func (r *running) packet() *Packet { return &r.Packets[int(r.number)%len(r.Packets)] }
+func (r *activeSeries) packet() *Packet { return &r.Patterns[int(r.number)%len(r.Patterns)] }
 
-// Wake is when Send will have something to send, seen from now; false means
+// NextSend is when Send will have something to send, seen from now; false means
 // that all series have ended.
-func (p *Prober) Wake(now model.Time) (model.Time, bool) {
-	r := p.first()
+func (p *Prober) NextSend(now model.Time) (model.Time, bool) {
+	r := p.nextDue()
 	if r == nil {
 		return 0, false
 	}
@@ -160,10 +160,10 @@ func (p *Prober) Wake(now model.Time) (model.Time, bool) {
 	return at.Add(p.cfg.Budget.Wait(at, model.Bytes(r.packet().Size()))), true
 }
 
-// Send appends the bytes of the next IP packet that is due, if there is one and
+// AppendNext appends the bytes of the next IP packet that is due, if there is one and
 // the budget allows it. Call it until it has none.
-func (p *Prober) Send(now model.Time, b []byte) ([]byte, bool) {
-	r := p.first()
+func (p *Prober) AppendNext(now model.Time, b []byte) ([]byte, bool) {
+	r := p.nextDue()
 	if r == nil || r.due() > now {
 		return b, false
 	}
@@ -173,7 +173,7 @@ func (p *Prober) Send(now model.Time, b []byte) ([]byte, bool) {
 		r.late = true
 		return b, false
 	}
-	p.cfg.Budget.Take(now, size)
+	p.cfg.Budget.Spend(now, size)
 	b = what.AppendTo(b, probe.Stamp{Origin: p.cfg.Host, Series: r.ID, Number: r.number}, p.cfg.Mark)
 	p.stats.Sent++
 	p.stats.Bytes += size

@@ -37,7 +37,7 @@ func drawPacket(t *rapid.T) Packet {
 	}
 	for range rapid.IntRange(0, 7).Draw(t, "depth") {
 		outer := rapid.Bool().Draw(t, "outer v6")
-		p.Along = append(p.Along, Header{Src: family(outer), Dst: family(outer), TTL: rapid.Uint8().Draw(t, "outer ttl")})
+		p.Tunnels = append(p.Tunnels, Tunnel{Src: family(outer), Dst: family(outer), TTL: rapid.Uint8().Draw(t, "outer ttl")})
 	}
 	return p
 }
@@ -59,13 +59,13 @@ func TestPacketsAreRead(t *testing.T) {
 		if ip[0]>>4 == 6 {
 			frame[12], frame[13] = 0x86, 0xdd
 		}
-		if got, err := probe.Of(frame[:p.Headers()]); err != nil || got != s {
-			t.Fatalf("stamp %+v, %v in the first %d bytes; want %+v", got, err, p.Headers(), s)
+		if got, err := probe.FindStamp(frame[:p.StampEnd()]); err != nil || got != s {
+			t.Fatalf("stamp %+v, %v in the first %d bytes; want %+v", got, err, p.StampEnd(), s)
 		}
-		for depth := range len(p.Along) + 1 {
+		for depth := range len(p.Tunnels) + 1 {
 			var got packet.Packet
-			if err := got.ParseIP(ip); err != nil || int(got.Depth) != len(p.Along)+1-depth || got.Outer.DSCP() != p.DSCP|1 || got.Outer.ECN() != p.ECN {
-				t.Fatalf("depth %d of %x: %v, %d headers, DSCP %d; want %d, %d", depth, ip, err, got.Depth, got.Outer.DSCP(), len(p.Along)+1-depth, p.DSCP|1)
+			if err := got.ParseIP(ip); err != nil || int(got.Depth) != len(p.Tunnels)+1-depth || got.Outer.DSCP() != p.DSCP|1 || got.Outer.ECN() != p.ECN {
+				t.Fatalf("depth %d of %x: %v, %d headers, DSCP %d; want %d, %d", depth, ip, err, got.Depth, got.Outer.DSCP(), len(p.Tunnels)+1-depth, p.DSCP|1)
 			}
 			in := got.Innermost()
 			if in.Key != p.Key || in.Flags&(packet.Truncated|packet.Malformed) != 0 || in.Seq != p.Seq || in.TCPFlags != p.TCPFlags && p.Key.Proto == model.TCP {
@@ -74,8 +74,8 @@ func TestPacketsAreRead(t *testing.T) {
 			if !p.Key.V6 && uint16(in.ID) != p.IPID+uint16(s.Number) {
 				t.Fatalf("IPID %d; want %d", in.ID, p.IPID+uint16(s.Number))
 			}
-			if depth < len(p.Along) {
-				if h := p.Along[depth]; got.Outer.Key.Src != h.Src || got.Outer.Key.Dst != h.Dst || h.TTL != 0 && got.Outer.TTL != h.TTL {
+			if depth < len(p.Tunnels) {
+				if h := p.Tunnels[depth]; got.Outer.Key.Src != h.Src || got.Outer.Key.Dst != h.Dst || h.TTL != 0 && got.Outer.TTL != h.TTL {
 					t.Fatalf("tunnel %d: %+v; want %+v", depth, got.Outer, h)
 				}
 				ip = ip[ipSize(got.Outer.Key.V6):]
@@ -102,8 +102,8 @@ func TestChecks(t *testing.T) {
 		"two families": func(p *Packet) { p.Key.Dst = addr("2001:db8::1") },
 		"long":         func(p *Packet) { p.Payload = 5000 },
 		"dscp":         func(p *Packet) { p.DSCP = 64 },
-		"deep":         func(p *Packet) { p.Along = make([]Header, 8) },
-		"odd tunnel":   func(p *Packet) { p.Along = []Header{{Src: addr("10.0.0.1"), Dst: addr("2001:db8::1")}} },
+		"deep":         func(p *Packet) { p.Tunnels = make([]Tunnel, 8) },
+		"odd tunnel":   func(p *Packet) { p.Tunnels = []Tunnel{{Src: addr("10.0.0.1"), Dst: addr("2001:db8::1")}} },
 	} {
 		p := good
 		if change(&p); p.Check() == nil {
@@ -116,9 +116,9 @@ func TestChecks(t *testing.T) {
 	p, _ := New(DefaultConfig(1))
 	for name, s := range map[string]Series{
 		"no packets":  {Count: 1, Interval: 1},
-		"none":        {Packets: []Packet{good}, Interval: 1},
-		"no interval": {Packets: []Packet{good}, Count: 1},
-		"bad packet":  {Packets: []Packet{{}}, Count: 1, Interval: 1},
+		"none":        {Patterns: []Packet{good}, Interval: 1},
+		"no interval": {Patterns: []Packet{good}, Count: 1},
+		"bad packet":  {Patterns: []Packet{{}}, Count: 1, Interval: 1},
 	} {
 		if p.Start(0, s) == nil {
 			t.Errorf("%s: no complaint about %+v", name, s)
@@ -154,7 +154,7 @@ func TestSeriesKeepTheirBeat(t *testing.T) {
 		}
 		var want []sent
 		for i := range rapid.IntRange(1, 4).Draw(t, "series") {
-			s := Series{ID: uint32(i), Packets: packets, Interval: time.Duration(rapid.IntRange(1, 200_000).Draw(t, "interval")), Count: uint32(rapid.IntRange(1, 20).Draw(t, "count"))}
+			s := Series{ID: uint32(i), Patterns: packets, Interval: time.Duration(rapid.IntRange(1, 200_000).Draw(t, "interval")), Count: uint32(rapid.IntRange(1, 20).Draw(t, "count"))}
 			if err := p.Start(0, s); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestSeriesKeepTheirBeat(t *testing.T) {
 		buf := make([]byte, 0, 100)
 		bytes, stalls := model.Bytes(0), 0
 		for now := model.Time(0); ; {
-			at, ok := p.Wake(now)
+			at, ok := p.NextSend(now)
 			if !ok {
 				break
 			}
@@ -176,7 +176,7 @@ func TestSeriesKeepTheirBeat(t *testing.T) {
 			}
 			now = at
 			var b []byte
-			if b, ok = p.Send(now, buf[:0]); !ok {
+			if b, ok = p.AppendNext(now, buf[:0]); !ok {
 				now++ // the budget is rounded to nanoseconds
 				if stalls++; stalls > len(want) {
 					t.Fatalf("nothing to send %d times although it was due", stalls)
@@ -216,9 +216,9 @@ func TestSeriesKeepTheirBeat(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	cfg := DefaultConfig(1)
-	cfg.Series = 2
+	cfg.MaxSeries = 2
 	p, _ := New(cfg)
-	s := Series{ID: 1, Packets: []Packet{{Key: model.FlowKey{Src: addr("10.0.0.1"), Dst: addr("10.0.0.2"), Proto: model.UDP}}}, Count: 5, Interval: 10}
+	s := Series{ID: 1, Patterns: []Packet{{Key: model.FlowKey{Src: addr("10.0.0.1"), Dst: addr("10.0.0.2"), Proto: model.UDP}}}, Count: 5, Interval: 10}
 	for i, want := range []bool{true, false} {
 		if err := p.Start(0, s); (err == nil) != want {
 			t.Errorf("start %d of series 1: %v", i, err)
@@ -233,14 +233,14 @@ func TestStop(t *testing.T) {
 	if !p.Stop(1) || p.Stop(1) || !p.Stop(2) {
 		t.Error("series end other than they should")
 	}
-	if _, ok := p.Wake(0); ok {
+	if _, ok := p.NextSend(0); ok {
 		t.Error("all series were stopped, and something is due")
 	}
 }
 
 func TestSendAllocs(t *testing.T) {
 	p, _ := New(DefaultConfig(1))
-	s := Series{ID: 1, Packets: []Packet{{Key: model.FlowKey{Src: addr("10.0.0.1"), Dst: addr("10.0.0.2"), Proto: model.UDP}}}, Count: 1 << 30, Interval: 1}
+	s := Series{ID: 1, Patterns: []Packet{{Key: model.FlowKey{Src: addr("10.0.0.1"), Dst: addr("10.0.0.2"), Proto: model.UDP}}}, Count: 1 << 30, Interval: 1}
 	if err := p.Start(0, s); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestSendAllocs(t *testing.T) {
 	now := model.Time(0)
 	if n := testing.AllocsPerRun(100, func() {
 		now += 1e6
-		b, _ = p.Send(now, b[:0])
+		b, _ = p.AppendNext(now, b[:0])
 	}); n != 0 {
 		t.Errorf("Send allocates %v times; want 0", n)
 	}

@@ -90,7 +90,7 @@ func TestFabric(t *testing.T) {
 	n := fabric(t)
 	rigs := map[model.NodeID]*rig{}
 	var reader dta.Reader
-	mgmt, err := simhost.NewManagement(n, simhost.DefaultMgmt(), func(_ model.Time, from model.NodeID, datagram []byte) {
+	mgmt, err := simhost.NewManagement(n, simhost.DefaultManagementConfig(), func(_ model.Time, from model.NodeID, datagram []byte) {
 		var rep dta.Report
 		for reader.Reset(datagram); reader.Next(&rep); {
 			if want := dta.ListID(500 + from); rep.List != want {
@@ -176,7 +176,7 @@ func TestFabricIsPassive(t *testing.T) {
 	run := func(on bool) ([]sim.FlowRecord, sim.Counts) {
 		n := fabric(t)
 		arrived := 0
-		mgmt, err := simhost.NewManagement(n, simhost.DefaultMgmt(), func(model.Time, model.NodeID, []byte) { arrived++ })
+		mgmt, err := simhost.NewManagement(n, simhost.DefaultManagementConfig(), func(model.Time, model.NodeID, []byte) { arrived++ })
 		if err != nil {
 			t.Fatal(err)
 		}

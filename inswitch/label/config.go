@@ -13,11 +13,11 @@ import (
 type Config struct {
 	// Interval is T: a port whose last label is older labels the next packet.
 	Interval time.Duration
-	// Rest is T1: a port whose last label is younger labels no packet by
-	// chance. With Rest equal to Interval there is no chance at all, which is
+	// MinInterval is T1: a port whose last label is younger labels no packet by
+	// drawLabel. With Rest equal to Interval there is no chance at all, which is
 	// the paper's Base A; with Rest 0 its Base B.
-	Rest time.Duration
-	Odds Odds
+	MinInterval time.Duration
+	Probability Probability
 
 	MaxHop uint8 // most labels that a packet carries, 1 to 32
 	MTU    int   // longest IP packet that the links carry; 0: that of the Device
@@ -29,7 +29,7 @@ type Config struct {
 // DefaultConfig labels every 50 ms, the figure that the paper's testbed had,
 // and by F1 in between.
 func DefaultConfig() Config {
-	return Config{Interval: 50 * time.Millisecond, Odds: Always(), MaxHop: label.DefaultMaxHop}
+	return Config{Interval: 50 * time.Millisecond, Probability: ProbabilityF1(), MaxHop: label.DefaultMaxHop}
 }
 
 // Check complains about what cannot work.
@@ -37,8 +37,8 @@ func (c *Config) Check() error {
 	switch {
 	case c.Interval <= 0:
 		return fmt.Errorf("label: interval %v, want more than 0", c.Interval)
-	case c.Rest < 0 || c.Rest > c.Interval:
-		return fmt.Errorf("label: rest time %v, want 0 to the interval, %v", c.Rest, c.Interval)
+	case c.MinInterval < 0 || c.MinInterval > c.Interval:
+		return fmt.Errorf("label: rest time %v, want 0 to the interval, %v", c.MinInterval, c.Interval)
 	case c.MaxHop < 1 || c.MaxHop > label.MaxMaxHop:
 		return fmt.Errorf("label: %d labels on a packet, want 1 to %d", c.MaxHop, label.MaxMaxHop)
 	case c.MTU < 0:
@@ -47,20 +47,20 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Odds are the probabilities with which a packet gets a label before the
+// Probability are the probabilities with which a packet gets a label before the
 // interval is over, by the number of labels that it carries. A packet that has
 // some already is worth more: labels gather in fewer packets, and fewer
 // reports are sent.
-type Odds struct {
+type Probability struct {
 	table [label.MaxMaxHop + 1]uint32 // in 1/2^32, the largest value being certainty
-	timed bool
+	growsWithTime bool
 }
 
 const certain = 1<<32 - 1
 
-// Table makes odds of a list of probabilities for 0, 1, 2 … labels. The last
+// ProbabilityTable makes odds of a list of probabilities for 0, 1, 2 … labels. The last
 // one holds for all numbers after it. A packet without labels normally has 0.
-func Table(p ...float64) (o Odds, err error) {
+func ProbabilityTable(p ...float64) (o Probability, err error) {
 	if len(p) == 0 || len(p) > len(o.table) {
 		return o, fmt.Errorf("label: %d probabilities, want 1 to %d", len(p), len(o.table))
 	}
@@ -74,35 +74,35 @@ func Table(p ...float64) (o Odds, err error) {
 	return o, nil
 }
 
-// Always are the odds that the paper uses, F1: every packet that has a label
+// ProbabilityF1 are the odds that the paper uses, F1: every packet that has a label
 // gets another.
-func Always() Odds {
-	o, _ := Table(0, 1)
+func ProbabilityF1() Probability {
+	o, _ := ProbabilityTable(0, 1)
 	return o
 }
 
-// Linear are the paper's F2: in proportion to the labels that the packet has,
+// ProbabilityF2 are the paper's F2: in proportion to the labels that the packet has,
 // certain from n on. The paper's text has n = MAX_hop - 1, its code and Fig. 15
 // n = MAX_hop.
-func Linear(n int) Odds {
+func ProbabilityF2(n int) Probability {
 	p := make([]float64, min(max(n, 1), label.MaxMaxHop)+1)
 	for i := range p {
 		p[i] = float64(i) / float64(len(p)-1)
 	}
-	o, _ := Table(p...)
+	o, _ := ProbabilityTable(p...)
 	return o
 }
 
-// Timed are odds that grow with the time since the last label, to their full
+// GrowWithTime are odds that grow with the time since the last label, to their full
 // at the end of the interval: Timed(Linear(n)) is the paper's F3.
-func Timed(o Odds) Odds {
-	o.timed = true
+func GrowWithTime(o Probability) Probability {
+	o.growsWithTime = true
 	return o
 }
 
-// Flow asks for the whole way of a flow: one in Every of its packets is
+// FlowSample asks for the whole way of a flow: one in Every of its packets is
 // labelled by every switch, beginning with the one it enters the fabric by.
-type Flow struct {
+type FlowSample struct {
 	Key   model.FlowKey
-	Every uint32 // at least 1
+	OneIn uint32 // at least 1
 }

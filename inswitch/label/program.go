@@ -15,17 +15,17 @@ import (
 // Stats account for packets and labels. Labels = Due + Chosen + Asked, and each
 // of them went onto a packet or straight into an export.
 type Stats struct {
-	Due    uint64 // labels because the interval was over
-	Chosen uint64 // labels by chance
-	Asked  uint64 // labels because the packet's flow is to be labelled everywhere
+	Interval    uint64 // labels because the interval was over
+	Random uint64 // labels by chance
+	SampledFlow  uint64 // labels because the packet's flow is to be labelled everywhere
 
 	Exports  uint64 // packets whose labels were reported
 	Exported uint64 // labels in them
 
 	// Packets that should have got a label and were left alone.
-	Full  uint64 // had as many as they may carry
-	Long  uint64 // would have exceeded the MTU
-	Unfit uint64 // could not be restored afterwards: bad checksum, jumbogram
+	StackFull  uint64 // had as many as they may carry
+	OverMTU  uint64 // would have exceeded the MTU
+	NotRestorable uint64 // could not be restored afterwards: bad checksum, jumbogram
 }
 
 // MaxShift bounds how much the controller may shorten the interval: by 2^16 an
@@ -37,9 +37,9 @@ const MaxShift = 16
 type Program struct {
 	cfg             Config
 	dev             inswitch.Device
-	how, everywhere label.Params // of a packet's first label; everywhere: Specific
+	params, sampleParams label.Params // of a packet's first label; everywhere: Specific
 	ports           []port       // by number; 0 unused
-	flows           map[model.FlowKey]*sampled
+	flows           map[model.FlowKey]*sampleState
 	rng             uint64
 	stats           Stats
 	data            []byte // of the export at hand
@@ -51,15 +51,15 @@ type port struct {
 	last     model.Time // of the last label
 	bytes    int64      // sent since
 	interval uint64     // ns, with the shift
-	silence  uint64     // ns since the last label in which packets without labels pass unseen, and one more; 0: none do
-	rest     int64      // ns, with the shift
+	skipBefore  uint64     // ns since the last label in which packets without labels pass unseen, and one more; 0: none do
+	minInterval     int64      // ns, with the shift
 	perByte  float64    // Utilisation if a byte were all that was sent in a nanosecond
 	shift    uint8
 	host     bool
 	_        [6]byte // to 64 bytes: one line of cache, found without a multiplication
 }
 
-type sampled struct{ every, left uint32 }
+type sampleState struct{ every, left uint32 }
 
 // New makes the program of a switch.
 func New(cfg Config, dev inswitch.Device) (*Program, error) {
@@ -70,9 +70,9 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 		cfg.MTU = dev.MTU
 	}
 	p := &Program{
-		cfg: cfg, dev: dev, ports: make([]port, len(dev.Ports)+1), flows: map[model.FlowKey]*sampled{},
-		how:        label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU},
-		everywhere: label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU, Specific: true},
+		cfg: cfg, dev: dev, ports: make([]port, len(dev.Ports)+1), flows: map[model.FlowKey]*sampleState{},
+		params:        label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU},
+		sampleParams: label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU, Specific: true},
 		rng:        cfg.Seed ^ uint64(dev.ID)<<32,
 	}
 	for i := range p.ports {
@@ -81,16 +81,16 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 		if d.Rate > 0 {
 			p.ports[i].perByte = 8e9 / float64(d.Rate) * math.MaxUint16
 		}
-		p.ports[i].set(&cfg, 0)
+		p.ports[i].setShift(&cfg, 0)
 	}
-	p.quiet()
+	p.updateSkip()
 	return p, nil
 }
 
-// set computes what a shift makes of the times.
-func (at *port) set(cfg *Config, shift uint8) {
+// setShift computes what a shift makes of the times.
+func (at *port) setShift(cfg *Config, shift uint8) {
 	at.shift = shift
-	at.interval, at.rest = uint64(cfg.Interval)>>shift, int64(cfg.Rest)>>shift
+	at.interval, at.minInterval = uint64(cfg.Interval)>>shift, int64(cfg.MinInterval)>>shift
 }
 
 // Stages is Dequeue.
@@ -111,8 +111,8 @@ func (p *Program) SetShift(id model.PortID, s uint8) error {
 	if s > MaxShift {
 		return fmt.Errorf("label: shift %d of port %d, want 0 to %d", s, id, MaxShift)
 	}
-	p.ports[id].set(&p.cfg, s)
-	p.quiet()
+	p.ports[id].setShift(&p.cfg, s)
+	p.updateSkip()
 	return nil
 }
 
@@ -124,31 +124,31 @@ func (p *Program) Shift(id model.PortID) uint8 {
 	return p.ports[id].shift
 }
 
-// Follow asks for a flow's whole way from now on, in place of what was asked
+// SampleFlow asks for a flow's whole way from now on, in place of what was asked
 // for it before.
-func (p *Program) Follow(f Flow) error {
-	if f.Every == 0 {
+func (p *Program) SampleFlow(f FlowSample) error {
+	if f.OneIn == 0 {
 		return fmt.Errorf("label: one in 0 packets of %v, want at least 1", f.Key)
 	}
-	p.flows[f.Key] = &sampled{every: f.Every}
-	p.quiet()
+	p.flows[f.Key] = &sampleState{every: f.OneIn}
+	p.updateSkip()
 	return nil
 }
 
-// Forget ends Follow.
-func (p *Program) Forget(key model.FlowKey) {
+// StopSampling ends Follow.
+func (p *Program) StopSampling(key model.FlowKey) {
 	delete(p.flows, key)
-	p.quiet()
+	p.updateSkip()
 }
 
-// quiet notes in which time ports need not look at packets without labels: the
+// updateSkip notes in which time ports need not look at packets without labels: the
 // interval, unless some of them might get one by chance or are of a followed flow.
-func (p *Program) quiet() {
-	plain := len(p.flows) == 0 && p.cfg.Odds.table[0] == 0
+func (p *Program) updateSkip() {
+	plain := len(p.flows) == 0 && p.cfg.Probability.table[0] == 0
 	for i := range p.ports {
-		p.ports[i].silence = 0
+		p.ports[i].skipBefore = 0
 		if plain {
-			p.ports[i].silence = p.ports[i].interval + 1
+			p.ports[i].skipBefore = p.ports[i].interval + 1
 		}
 	}
 }
@@ -157,30 +157,30 @@ func (p *Program) quiet() {
 // leaves the fabric. Most packets have no label and meet a port that is not
 // due: they cost a comparison.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
-	if int(ev.Out) < len(p.ports) && p.ports[ev.Out].passed(ev) {
-		p.consider(ev, act)
+	if int(ev.Out) < len(p.ports) && p.ports[ev.Out].needsCheck(ev) {
+		p.checkPacket(ev, act)
 	}
 }
 
-// passed counts a packet that goes out and tells whether it needs a closer look.
-func (at *port) passed(ev *inswitch.Event) bool {
+// needsCheck counts a packet that goes out and tells whether it needs a closer look.
+func (at *port) needsCheck(ev *inswitch.Event) bool {
 	at.bytes += int64(ev.Packet.Size)
 	// A clock that was set back makes a difference below zero, which is a very
 	// large one without a sign: the port is due, not silenced.
-	return uint64(ev.Now-at.last) >= at.silence || ev.Packet.LabelCount != 0
+	return uint64(ev.Now-at.last) >= at.skipBefore || ev.Packet.LabelCount != 0
 }
 
-// consider labels the packet, or not, and takes labels off at the edge.
-func (p *Program) consider(ev *inswitch.Event, act *inswitch.Actions) {
+// checkPacket labels the packet, or not, and takes labels off at the edge.
+func (p *Program) checkPacket(ev *inswitch.Event, act *inswitch.Actions) {
 	at, pkt := &p.ports[ev.Out], ev.Packet
 	// Most keys show by their protocol alone that they are one: comparing all of
 	// a key costs as much as writing a label.
 	if pkt.Key.Proto == 0 && pkt.Key.IsZero() {
 		return
 	}
-	why, specific := &p.stats.Due, false
+	why, specific := &p.stats.Interval, false
 	if len(p.flows) > 0 || uint64(ev.Now-at.last) <= at.interval {
-		why, specific = p.decide(at, ev)
+		why, specific = p.labelReason(at, ev)
 	}
 	if why == nil {
 		if at.host && pkt.LabelCount > 0 {
@@ -190,50 +190,50 @@ func (p *Program) consider(ev *inswitch.Event, act *inswitch.Actions) {
 	}
 	if at.host {
 		if pkt.LabelCount > 0 && pkt.LabelCount >= pkt.Labels().MaxHop {
-			p.stats.Full++
+			p.stats.StackFull++
 			p.export(ev, act, nil)
 			return
 		}
 		var own label.Item
-		p.fill(&own, at, ev)
+		p.fillItem(&own, at, ev)
 		p.export(ev, act, &own)
 	} else {
-		how := &p.how
+		how := &p.params
 		if specific {
-			how = &p.everywhere
+			how = &p.sampleParams
 		}
 		if err := pkt.CanPushLabel(*how); err != nil {
-			p.refused(err)
+			p.countRefused(err)
 			return
 		}
-		p.fill(act.PushLabel(*how), at, ev)
+		p.fillItem(act.PushLabel(*how), at, ev)
 	}
 	*why++
 	at.last, at.bytes = ev.Now, 0
 }
 
-// decide says whether the packet shall have a label, by the counter of the
+// labelReason says whether the packet shall have a label, by the counter of the
 // reason, and whether all switches after this one shall label it too.
-func (p *Program) decide(at *port, ev *inswitch.Event) (why *uint64, specific bool) {
+func (p *Program) labelReason(at *port, ev *inswitch.Event) (why *uint64, specific bool) {
 	pkt := ev.Packet
-	if len(p.flows) > 0 && pkt.LabelCount == 0 && p.dev.Port(ev.In).FacesHost && p.sample(pkt.Key) {
-		return &p.stats.Asked, true
+	if len(p.flows) > 0 && pkt.LabelCount == 0 && p.dev.Port(ev.In).FacesHost && p.isSampled(pkt.Key) {
+		return &p.stats.SampledFlow, true
 	}
 	since := int64(ev.Now - at.last)
 	if uint64(since) > at.interval {
-		return &p.stats.Due, false
+		return &p.stats.Interval, false
 	}
 	if pkt.LabelCount > 0 && pkt.Labels().Specific() {
-		return &p.stats.Asked, true
+		return &p.stats.SampledFlow, true
 	}
-	if since > at.rest && p.chance(pkt.LabelCount, uint64(since), at.interval) {
-		return &p.stats.Chosen, false
+	if since > at.minInterval && p.drawLabel(pkt.LabelCount, uint64(since), at.interval) {
+		return &p.stats.Random, false
 	}
 	return nil, false
 }
 
-// sample tells whether it is the turn of a packet of a followed flow.
-func (p *Program) sample(key *model.FlowKey) bool {
+// isSampled tells whether it is the turn of a packet of a followed flow.
+func (p *Program) isSampled(key *model.FlowKey) bool {
 	f := p.flows[*key]
 	if f == nil {
 		return false
@@ -246,10 +246,10 @@ func (p *Program) sample(key *model.FlowKey) bool {
 	return true
 }
 
-// chance throws the dice for a packet with n labels.
-func (p *Program) chance(n uint8, since, interval uint64) bool {
-	odds := p.cfg.Odds.table[min(int(n), label.MaxMaxHop)]
-	if p.cfg.Odds.timed {
+// drawLabel throws the dice for a packet with n labels.
+func (p *Program) drawLabel(n uint8, since, interval uint64) bool {
+	odds := p.cfg.Probability.table[min(int(n), label.MaxMaxHop)]
+	if p.cfg.Probability.growsWithTime {
 		odds = uint32(float64(odds) * float64(since) / float64(interval)) // since is at most interval
 	}
 	if odds == certain {
@@ -263,10 +263,10 @@ func (p *Program) chance(n uint8, since, interval uint64) bool {
 	return uint32((z^z>>31)>>32) < odds
 }
 
-// fill writes a label where it is needed: the state of the port as the packet
+// fillItem writes a label where it is needed: the state of the port as the packet
 // leaves by it. (A label that is made first and copied then costs as much
 // again, because the processor waits for the small stores before it copies.)
-func (p *Program) fill(it *label.Item, at *port, ev *inswitch.Event) {
+func (p *Program) fillItem(it *label.Item, at *port, ev *inswitch.Event) {
 	it.Switch, it.Ingress, it.Egress = p.dev.ID, ev.In, ev.Out
 	it.Time, it.Latency = ev.Now, ev.Latency
 	it.EnqueueDepth, it.DequeueDepth, it.Queue = ev.DepthAtEnqueue, ev.Queue.Bytes, uint8(ev.Priority)
@@ -288,7 +288,7 @@ func (p *Program) export(ev *inswitch.Event, act *inswitch.Actions, own *label.I
 		act.StripLabels()
 	}
 	if own != nil {
-		p.data = e.AppendWith(p.data[:0], *own, label.Option{NextHeader: pkt.Outer.Proto, MaxHop: p.cfg.MaxHop})
+		p.data = e.AppendWithLabel(p.data[:0], *own, label.Option{NextHeader: pkt.Outer.Proto, MaxHop: p.cfg.MaxHop})
 		p.stats.Exported++
 	} else {
 		p.data = e.AppendTo(p.data[:0])
@@ -298,14 +298,14 @@ func (p *Program) export(ev *inswitch.Event, act *inswitch.Actions, own *label.I
 	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List, Data: p.data})
 }
 
-// refused counts a packet that could not be labelled.
-func (p *Program) refused(err error) {
+// countRefused counts a packet that could not be labelled.
+func (p *Program) countRefused(err error) {
 	switch {
 	case errors.Is(err, label.ErrFull):
-		p.stats.Full++
+		p.stats.StackFull++
 	case errors.Is(err, label.ErrTooLong), errors.Is(err, label.ErrCapacity):
-		p.stats.Long++
+		p.stats.OverMTU++
 	default:
-		p.stats.Unfit++
+		p.stats.NotRestorable++
 	}
 }

@@ -77,7 +77,7 @@ func (b *bench) send(now time.Duration, in, out model.PortID) bool {
 
 func TestBaseALabelsOncePerInterval(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Interval, cfg.Rest = 10*time.Millisecond, 10*time.Millisecond
+	cfg.Interval, cfg.MinInterval = 10*time.Millisecond, 10*time.Millisecond
 	b := newBench(t, cfg)
 	b.labels(3, false) // what a packet carries changes nothing in Base A
 	n := 0
@@ -87,7 +87,7 @@ func TestBaseALabelsOncePerInterval(t *testing.T) {
 		}
 	}
 	// The first at once, then each first packet after more than 10 ms.
-	if n != 100 || b.Stats().Due != 100 || b.Stats().Chosen != 0 {
+	if n != 100 || b.Stats().Interval != 100 || b.Stats().Random != 0 {
 		t.Errorf("%d labels in a second, %+v; want 100, all due", n, b.Stats())
 	}
 	if b.send(time.Second, 1, 1) != true {
@@ -101,8 +101,8 @@ func TestClaimEveryActivePortIsLabelledWithinTPlusTs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := DefaultConfig()
 		cfg.Interval = time.Duration(rapid.IntRange(1, 50).Draw(rt, "T")) * time.Millisecond
-		cfg.Rest = time.Duration(rapid.Int64Range(0, int64(cfg.Interval)).Draw(rt, "T1"))
-		cfg.Odds = rapid.SampledFrom([]Odds{Always(), Linear(4), Timed(Linear(4))}).Draw(rt, "odds")
+		cfg.MinInterval = time.Duration(rapid.Int64Range(0, int64(cfg.Interval)).Draw(rt, "T1"))
+		cfg.Probability = rapid.SampledFrom([]Probability{ProbabilityF1(), ProbabilityF2(4), GrowWithTime(ProbabilityF2(4))}).Draw(rt, "odds")
 		cfg.Seed = rapid.Uint64().Draw(rt, "seed")
 		ts := time.Duration(rapid.Int64Range(1, int64(cfg.Interval)).Draw(rt, "Ts"))
 		shift := uint8(rapid.IntRange(0, 3).Draw(rt, "S"))
@@ -126,20 +126,20 @@ func TestClaimEveryActivePortIsLabelledWithinTPlusTs(t *testing.T) {
 
 func TestBaseBPrefersPacketsWithLabels(t *testing.T) {
 	for name, tc := range map[string]struct {
-		odds Odds
+		odds Probability
 		at   time.Duration // since the last label, of 10 ms
 		want [5]float64    // by labels
 	}{
-		"F1":             {Always(), 5 * time.Millisecond, [5]float64{0, 1, 1, 1, 1}},
-		"F2":             {Linear(4), 5 * time.Millisecond, [5]float64{0, .25, .5, .75, 1}},
-		"F2, code's":     {Linear(5), 5 * time.Millisecond, [5]float64{0, .2, .4, .6, .8}},
-		"F3, half way":   {Timed(Linear(4)), 5 * time.Millisecond, [5]float64{0, .125, .25, .375, .5}},
-		"F3, at the end": {Timed(Linear(4)), 10 * time.Millisecond, [5]float64{0, .25, .5, .75, 1}},
-		"resting":        {Always(), time.Millisecond, [5]float64{}},
+		"F1":             {ProbabilityF1(), 5 * time.Millisecond, [5]float64{0, 1, 1, 1, 1}},
+		"F2":             {ProbabilityF2(4), 5 * time.Millisecond, [5]float64{0, .25, .5, .75, 1}},
+		"F2, code's":     {ProbabilityF2(5), 5 * time.Millisecond, [5]float64{0, .2, .4, .6, .8}},
+		"F3, half way":   {GrowWithTime(ProbabilityF2(4)), 5 * time.Millisecond, [5]float64{0, .125, .25, .375, .5}},
+		"F3, at the end": {GrowWithTime(ProbabilityF2(4)), 10 * time.Millisecond, [5]float64{0, .25, .5, .75, 1}},
+		"resting":        {ProbabilityF1(), time.Millisecond, [5]float64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
-			cfg.Interval, cfg.Rest, cfg.Odds = 10*time.Millisecond, 2*time.Millisecond, tc.odds
+			cfg.Interval, cfg.MinInterval, cfg.Probability = 10*time.Millisecond, 2*time.Millisecond, tc.odds
 			for labels, want := range tc.want {
 				b := newBench(t, cfg)
 				n := 0
@@ -177,7 +177,7 @@ func TestLastSwitchTakesLabelsOff(t *testing.T) {
 		t.Fatalf("report %+v, %v; want the port's own label on top of two", e, err)
 	}
 	b.labels(2, false)
-	b.send(time.Microsecond, 1, 3) // Always: labelled by chance, too
+	b.send(time.Microsecond, 1, 3) // ProbabilityF1: labelled by chance, too
 	b.labels(0, false)
 	b.send(2*time.Microsecond, 1, 3)
 	if len(b.act.Reports) != 0 || b.act.Pending() {
@@ -185,17 +185,17 @@ func TestLastSwitchTakesLabelsOff(t *testing.T) {
 	}
 	b.labels(5, false)
 	b.send(3*time.Microsecond, 1, 3)
-	if _, err := e.Parse(b.act.Reports[0].Data); err != nil || e.Labels.Len() != 5 || b.Stats().Full != 1 {
+	if _, err := e.Parse(b.act.Reports[0].Data); err != nil || e.Labels.Len() != 5 || b.Stats().StackFull != 1 {
 		t.Errorf("full packet: %d labels, %v, %+v; want its own 5 and the sixth counted as refused", e.Labels.Len(), err, b.Stats())
 	}
 }
 
 func TestFollowedFlowsAreLabelledEverywhere(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Rest = cfg.Interval
+	cfg.MinInterval = cfg.Interval
 	b := newBench(t, cfg)
 	b.send(0, 1, 2)
-	if err := b.Follow(Flow{Key: flow, Every: 4}); err != nil {
+	if err := b.SampleFlow(FlowSample{Key: flow, OneIn: 4}); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
@@ -218,7 +218,7 @@ func TestFollowedFlowsAreLabelledEverywhere(t *testing.T) {
 		t.Error("a packet on its followed way was not labelled")
 	}
 	b.labels(0, false)
-	if b.Forget(flow); b.send(102, 3, 2) {
+	if b.StopSampling(flow); b.send(102, 3, 2) {
 		t.Error("labelled after Forget")
 	}
 }
@@ -231,7 +231,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 			t.Errorf("labelled a packet of which the host says %v", err)
 		}
 	}
-	if s := b.Stats(); s != (Stats{Full: 1, Long: 1, Unfit: 1}) {
+	if s := b.Stats(); s != (Stats{StackFull: 1, OverMTU: 1, NotRestorable: 1}) {
 		t.Errorf("stats %+v; want one of each refusal and no label", s)
 	}
 	b.src.err = nil

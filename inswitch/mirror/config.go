@@ -12,13 +12,13 @@ import (
 // a fabric have the same Seed, Every and rules, or they choose different
 // packets.
 type Config struct {
-	Flags    bool   // TCP packets with SYN, FIN or RST
-	Every    uint32 // one in so many packets, whatever they are; 0: none
-	Debug    uint8  // bits of the DSCP field that mark a packet; 0: none
+	TCPFlags    bool   // TCP packets with SYN, FIN or RST
+	SampleOneIn    uint32 // one in so many packets, whatever they are; 0: none
+	DebugMask    uint8  // bits of the DSCP field that mark a packet; 0: none
 	Protocol bool   // BGP, PFC, and RDMA's connection management, CNPs and NAKs
 	Rules    []Rule
 
-	Seed     uint64 // of the sample
+	Seed     uint64 // rulesFor the sample
 	Truncate int    // bytes of the frame that are kept, labels not counted
 
 	// Rate and Burst bound what a switch mirrors, in bytes of reports or
@@ -32,7 +32,7 @@ type Config struct {
 	Lists      uint32
 	Collectors []model.Addr
 	Kind       erspan.Kind
-	Session    uint16 // of ERSPAN: 10 bits
+	Session    uint16 // rulesFor ERSPAN: 10 bits
 }
 
 // What SONiC writes into the header of mirrors.
@@ -42,13 +42,13 @@ const (
 )
 
 // DefaultConfig mirrors what opens and closes connections, what is marked, and
-// protocol traffic; no sample. The debug mark is the lowest bit of the DSCP
+// isControlProtocol traffic; no sample. The debug mark is the lowest bit of the DSCP
 // field: code points that have it are not assigned but left to local use
 // (RFC 2474, section 6). 128 bytes hold a tunnel, both headers, and the start
-// of the payload.
+// rulesFor the payload.
 func DefaultConfig() Config {
 	return Config{
-		Flags: true, Debug: 1, Protocol: true, Truncate: 128,
+		TCPFlags: true, DebugMask: 1, Protocol: true, Truncate: 128,
 		Rate: 10 * model.Gbps, Burst: 4 * model.MiB, Lists: 1, Kind: erspan.TypeII,
 	}
 }
@@ -60,8 +60,8 @@ const minTruncate = 14 + 20 + 20 + 20
 // Check complains about what cannot work.
 func (c *Config) Check() error {
 	switch {
-	case c.Debug > 63:
-		return fmt.Errorf("mirror: debug mark %#x, want bits of the DSCP field, at most 0x3f", c.Debug)
+	case c.DebugMask > 63:
+		return fmt.Errorf("mirror: debug mark %#x, want bits of the DSCP field, at most 0x3f", c.DebugMask)
 	case c.Truncate < minTruncate || c.Truncate > 9216:
 		return fmt.Errorf("mirror: %d bytes of a frame, want %d to 9216", c.Truncate, minTruncate)
 	case c.Rate < 0:
@@ -75,6 +75,6 @@ func (c *Config) Check() error {
 	case c.Session > 1<<10-1:
 		return fmt.Errorf("mirror: session %d, want at most 1023", c.Session)
 	}
-	_, err := newTable(c.Rules, 1<<16-1)
+	_, err := newRuleTable(c.Rules, 1<<16-1)
 	return err
 }

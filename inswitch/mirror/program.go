@@ -17,14 +17,14 @@ import (
 type Stats struct {
 	Packets  uint64 // seen
 	Mirrored uint64
-	Bytes    model.Bytes // of mirrors
+	Bytes    model.Bytes // rulesFor mirrors
 
-	Flag, Sample, Debug, Protocol, Rule uint64 // of Mirrored
+	Flag, Sample, Debug, Protocol, Rule uint64 // rulesFor Mirrored
 
 	// Packets that were to be mirrored and were not.
-	Limited uint64 // the budget was spent
+	RateLimited uint64 // the budget was spent
 	Skipped uint64 // by a rule
-	Own     uint64 // mirrors and reports, which are never mirrored
+	Telemetry     uint64 // mirrors and reports, which are never mirrored
 }
 
 // Program mirrors the packets of one switch.
@@ -38,14 +38,14 @@ type Stats struct {
 type Program struct {
 	cfg    Config
 	dev    inswitch.Device
-	rules  *table
+	rules  *ruleTable
 	sample uint64 // hashes below it are chosen, of 2^32
-	plain  bool   // neither rules nor samples
-	budget budget
+	noRulesOrSample  bool   // neither rules nor samples
+	budget tokenBucket
 	seq    uint32
 	stats  Stats
-	frame  []byte // of the packet at hand
-	data   []byte // of the mirror at hand
+	frame  []byte // rulesFor the packet at hand
+	data   []byte // rulesFor the mirror at hand
 }
 
 // New makes the program of a switch.
@@ -54,14 +54,14 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{
-		cfg: cfg, dev: dev, sample: share(cfg.Every), budget: newBudget(cfg.Rate, cfg.Burst),
+		cfg: cfg, dev: dev, sample: sampleThreshold(cfg.SampleOneIn), budget: newTokenBucket(cfg.Rate, cfg.Burst),
 		frame: make([]byte, 0, cfg.Truncate+512), data: make([]byte, 0, cfg.Truncate+512),
 	}
 	return p, p.SetRules(cfg.Rules)
 }
 
-// share is the bound below which a hash of 32 bits is one in n.
-func share(n uint32) uint64 {
+// sampleThreshold is the bound below which a hash of 32 bits is one in n.
+func sampleThreshold(n uint32) uint64 {
 	if n == 0 {
 		return 0
 	}
@@ -70,12 +70,12 @@ func share(n uint32) uint64 {
 
 // SetRules takes these rules in place of those before.
 func (p *Program) SetRules(rules []Rule) error {
-	t, err := newTable(rules, len(p.dev.Ports))
+	t, err := newRuleTable(rules, len(p.dev.Ports))
 	if err != nil {
 		return err
 	}
 	p.rules = t
-	p.plain = len(t.rules) == 0 && p.sample == 0
+	p.noRulesOrSample = len(t.rules) == 0 && p.sample == 0
 	return nil
 }
 
@@ -88,15 +88,15 @@ func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.I
 // Observe mirrors a packet if there is a reason to.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	p.stats.Packets++
-	if k := ev.Packet.Kind; (k == inswitch.Data || k == inswitch.Ack) && p.plain && ev.Packet.DSCP&p.cfg.Debug == 0 {
+	if k := ev.Packet.Kind; (k == inswitch.Data || k == inswitch.Ack) && p.noRulesOrSample && ev.Packet.DSCP&p.cfg.DebugMask == 0 {
 		return // most packets: what decide asks next concerns no RDMA transfer
 	}
-	why := p.decide(ev)
+	why := p.mirrorReason(ev)
 	if why == 0 {
 		return
 	}
-	if p.own(ev) {
-		p.stats.Own++
+	if p.isTelemetry(ev) {
+		p.stats.Telemetry++
 		return
 	}
 	pkt := ev.Packet
@@ -104,28 +104,28 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	// shrink for it, or two mirrors of it would look different.
 	limit := p.cfg.Truncate + int(pkt.Size-pkt.UnlabeledSize())
 	size := mirror.HeadSize + min(limit, int(pkt.Size))
-	if !p.budget.take(ev.Now, size, why.Has(mirror.Debug|mirror.Protocol)) {
-		p.stats.Limited++
+	if !p.budget.spend(ev.Now, size, why.Has(mirror.Debug|mirror.Protocol)) {
+		p.stats.RateLimited++
 		return
 	}
-	p.count(why, size)
+	p.countMirrored(why, size)
 	p.frame = pkt.AppendFrame(p.frame[:0], limit)
 	if len(p.cfg.Collectors) > 0 {
-		p.send(ev, act)
+		p.sendERSPAN(ev, act)
 	} else {
-		p.report(why, ev, act)
+		p.sendReport(why, ev, act)
 	}
 }
 
-// decide says why a packet is to be mirrored, if at all.
-func (p *Program) decide(ev *inswitch.Event) (why mirror.Why) {
+// mirrorReason says why a packet is to be mirrored, if at all.
+func (p *Program) mirrorReason(ev *inswitch.Event) (why mirror.Reasons) {
 	pkt := ev.Packet
-	if pkt.DSCP&p.cfg.Debug != 0 {
+	if pkt.DSCP&p.cfg.DebugMask != 0 {
 		why |= mirror.Debug
 	}
 	rule := (*Rule)(nil)
 	if len(p.rules.rules) > 0 {
-		rule = p.rules.find(ev)
+		rule = p.rules.match(ev)
 	}
 	if rule != nil && rule.Skip {
 		if why == 0 {
@@ -133,10 +133,10 @@ func (p *Program) decide(ev *inswitch.Event) (why mirror.Why) {
 		}
 		return why
 	}
-	if p.cfg.Flags && pkt.Key.Proto == model.TCP && packet.TCPFlags(pkt.TCPFlags)&(packet.SYN|packet.FIN|packet.RST) != 0 {
+	if p.cfg.TCPFlags && pkt.Key.Proto == model.TCP && packet.TCPFlags(pkt.TCPFlags)&(packet.SYN|packet.FIN|packet.RST) != 0 {
 		why |= mirror.Flag
 	}
-	if p.cfg.Protocol && protocol(ev) {
+	if p.cfg.Protocol && isControlProtocol(ev) {
 		why |= mirror.Protocol
 	}
 	if rule == nil && p.sample == 0 {
@@ -144,13 +144,13 @@ func (p *Program) decide(ev *inswitch.Event) (why mirror.Why) {
 	}
 	draw := uint64(0)
 	if !pkt.Key.IsZero() {
-		draw = p.draw(pkt)
+		draw = p.sampleHash(pkt)
 		if draw < p.sample {
 			why |= mirror.Sample
 		}
 	}
 	// What has no flow has no lot either: rules choose all of it.
-	if rule != nil && (rule.Every <= 1 || draw < share(rule.Every)) {
+	if rule != nil && (rule.OneIn <= 1 || draw < sampleThreshold(rule.OneIn)) {
 		why |= mirror.Rule
 	}
 	return why
@@ -158,7 +158,7 @@ func (p *Program) decide(ev *inswitch.Event) (why mirror.Why) {
 
 const bgpPort = 179
 
-func protocol(ev *inswitch.Event) bool {
+func isControlProtocol(ev *inswitch.Event) bool {
 	if ev.Stage == inswitch.PFC {
 		return true
 	}
@@ -170,11 +170,11 @@ func protocol(ev *inswitch.Event) bool {
 	return pkt.Key.Proto == model.TCP && (pkt.Key.SrcPort == bgpPort || pkt.Key.DstPort == bgpPort)
 }
 
-// draw is the packet's lot, a number of 32 bits. It depends on nothing that
+// sampleHash is the packet's lot, a number of 32 bits. It depends on nothing that
 // changes on the way: key and IPID of the innermost header, and where senders
 // leave the IPID zero, or IPv6 has none, the sequence number. Packets without
 // either, of a UDP flow, share a lot.
-func (p *Program) draw(pkt *inswitch.Packet) uint64 {
+func (p *Program) sampleHash(pkt *inswitch.Packet) uint64 {
 	id := uint64(pkt.IPID)
 	if id == 0 {
 		id = 1<<32 | uint64(pkt.Seq())
@@ -182,9 +182,9 @@ func (p *Program) draw(pkt *inswitch.Packet) uint64 {
 	return pkt.Key.Hash(p.cfg.Seed+id*0x9e3779b97f4a7c15) >> 32
 }
 
-// own tells a mirror or a report of Weft's. To mirror one would beget another,
+// isTelemetry tells a mirror or a report of Weft's. To mirror one would beget another,
 // at every switch and for ever.
-func (p *Program) own(ev *inswitch.Event) bool {
+func (p *Program) isTelemetry(ev *inswitch.Event) bool {
 	key := ev.Packet.Key
 	switch key.Proto {
 	case model.UDP:
@@ -208,7 +208,7 @@ func (p *Program) own(ev *inswitch.Event) bool {
 	return false
 }
 
-func (p *Program) count(why mirror.Why, size int) {
+func (p *Program) countMirrored(why mirror.Reasons, size int) {
 	s := &p.stats
 	s.Mirrored++
 	s.Bytes += model.Bytes(size)
@@ -225,11 +225,11 @@ func (p *Program) shard(key *model.FlowKey, n uint32) uint32 {
 	return mirror.Shard(key, n)
 }
 
-// report sends the mirror as an Append report.
-func (p *Program) report(why mirror.Why, ev *inswitch.Event, act *inswitch.Actions) {
+// sendReport sends the mirror as an Append report.
+func (p *Program) sendReport(why mirror.Reasons, ev *inswitch.Event, act *inswitch.Actions) {
 	pkt := ev.Packet
 	m := mirror.Mirror{
-		Why: why, Switch: p.dev.ID, In: ev.In, Time: ev.Now,
+		Reasons: why, Switch: p.dev.ID, In: ev.In, Time: ev.Now,
 		Length: uint16(min(max(int(pkt.Size), len(p.frame)), math.MaxUint16)), Frame: p.frame,
 	}
 	if ev.Stage == inswitch.Ingress && !pkt.Key.IsZero() {
@@ -239,8 +239,8 @@ func (p *Program) report(why mirror.Why, ev *inswitch.Event, act *inswitch.Actio
 	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List + dta.ListID(p.shard(pkt.Key, p.cfg.Lists)), Data: p.data})
 }
 
-// send sends the mirror as an ERSPAN packet, as SONiC's switches do.
-func (p *Program) send(ev *inswitch.Event, act *inswitch.Actions) {
+// sendERSPAN sends the mirror as an ERSPAN packet, as SONiC's switches do.
+func (p *Program) sendERSPAN(ev *inswitch.Event, act *inswitch.Actions) {
 	pkt := ev.Packet
 	m := erspan.Mirror{
 		Kind: p.cfg.Kind, Session: p.cfg.Session, Truncated: len(p.frame) < int(pkt.Size), Frame: p.frame,

@@ -69,7 +69,7 @@ func newRig(t testing.TB, id model.NodeID, cfg Config) *rig {
 }
 
 // why shows the packet and returns why it was mirrored.
-func (r *rig) why(t testing.TB) mirror.Why {
+func (r *rig) why(t testing.TB) mirror.Reasons {
 	t.Helper()
 	r.act.Reset()
 	r.Observe(&r.ev, &r.act)
@@ -80,7 +80,7 @@ func (r *rig) why(t testing.TB) mirror.Why {
 	if n, err := m.Parse(r.act.Reports[0].Data); err != nil || n != len(r.act.Reports[0].Data) {
 		t.Fatalf("report %x: %d bytes, %v", r.act.Reports[0].Data, n, err)
 	}
-	return m.Why
+	return m.Reasons
 }
 
 func TestReasons(t *testing.T) {
@@ -88,14 +88,14 @@ func TestReasons(t *testing.T) {
 	for name, tc := range map[string]struct {
 		packet func(r *rig)
 		cfg    func(c *Config)
-		want   mirror.Why
+		want   mirror.Reasons
 	}{
 		"plain":             {func(r *rig) {}, nil, 0},
 		"SYN":               {func(r *rig) { r.pkt.TCPFlags = 2 }, nil, mirror.Flag},
 		"RST":               {func(r *rig) { r.pkt.TCPFlags = 4 }, nil, mirror.Flag},
 		"FIN, ACK":          {func(r *rig) { r.pkt.TCPFlags = 0x11 }, nil, mirror.Flag},
 		"ACK":               {func(r *rig) { r.pkt.TCPFlags = 0x10 }, nil, 0},
-		"SYN, not wanted":   {func(r *rig) { r.pkt.TCPFlags = 2 }, func(c *Config) { c.Flags = false }, 0},
+		"SYN, not wanted":   {func(r *rig) { r.pkt.TCPFlags = 2 }, func(c *Config) { c.TCPFlags = false }, 0},
 		"flags without":     {func(r *rig) { r.pkt.TCPFlags = 2; r.pkt.Key = flowKey(t, "udp 10.0.0.2:4 > 10.0.1.2:80") }, nil, 0},
 		"marked":            {func(r *rig) { r.pkt.DSCP = 9 }, nil, mirror.Debug},
 		"marked SYN":        {func(r *rig) { r.pkt.DSCP = 1; r.pkt.TCPFlags = 2 }, nil, mirror.Debug | mirror.Flag},
@@ -107,9 +107,9 @@ func TestReasons(t *testing.T) {
 		"RDMA CM":           {func(r *rig) { r.pkt.Kind = inswitch.ConnectionManagement }, nil, mirror.Protocol},
 		"RDMA ack":          {func(r *rig) { r.pkt.Kind = inswitch.Ack }, nil, 0},
 		"PFC":               {func(r *rig) { r.ev.Stage = inswitch.PFC; r.pkt.Key = &model.FlowKey{}; r.pkt.Outer = r.pkt.Key }, nil, mirror.Protocol},
-		"all":               {func(r *rig) {}, func(c *Config) { c.Every = 1 }, mirror.Sample},
-		"rule":              {func(r *rig) {}, func(c *Config) { c.Rules = []Rule{{DstPorts: Range{80, 80}}} }, mirror.Rule},
-		"another's rule":    {func(r *rig) {}, func(c *Config) { c.Rules = []Rule{{DstPorts: Range{81, 81}}} }, 0},
+		"all":               {func(r *rig) {}, func(c *Config) { c.SampleOneIn = 1 }, mirror.Sample},
+		"rule":              {func(r *rig) {}, func(c *Config) { c.Rules = []Rule{{DstPorts: PortRange{80, 80}}} }, mirror.Rule},
+		"another's rule":    {func(r *rig) {}, func(c *Config) { c.Rules = []Rule{{DstPorts: PortRange{81, 81}}} }, 0},
 		"skipped":           {func(r *rig) { r.pkt.TCPFlags = 2 }, func(c *Config) { c.Rules = []Rule{{Skip: true}} }, 0},
 		"skipped, marked":   {func(r *rig) { r.pkt.DSCP = 1 }, func(c *Config) { c.Rules = []Rule{{Skip: true}} }, mirror.Debug},
 		"a higher priority": {func(r *rig) {}, func(c *Config) { c.Rules = []Rule{{Skip: true}, {Priority: 1}} }, mirror.Rule},
@@ -117,8 +117,8 @@ func TestReasons(t *testing.T) {
 			func(r *rig) { r.pkt.Key, r.pkt.EtherType = &model.FlowKey{}, 0x6888; r.pkt.Outer = r.pkt.Key },
 			func(c *Config) { c.Rules = []Rule{{EtherType: 0x6888}} }, mirror.Rule,
 		},
-		"report": {func(r *rig) { r.pkt.Key = flowKey(t, "udp 10.0.0.2:4 > 10.0.1.2:40040") }, func(c *Config) { c.Every = 1 }, 0},
-		"answer": {func(r *rig) { r.pkt.Key = flowKey(t, "udp 10.0.0.2:4 > 10.0.1.2:40044") }, func(c *Config) { c.Every = 1 }, 0},
+		"report": {func(r *rig) { r.pkt.Key = flowKey(t, "udp 10.0.0.2:4 > 10.0.1.2:40040") }, func(c *Config) { c.SampleOneIn = 1 }, 0},
+		"answer": {func(r *rig) { r.pkt.Key = flowKey(t, "udp 10.0.0.2:4 > 10.0.1.2:40044") }, func(c *Config) { c.SampleOneIn = 1 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := all
@@ -136,7 +136,7 @@ func TestReasons(t *testing.T) {
 
 func TestReportTellsAll(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Every, cfg.List, cfg.Lists = 1, 100, 8
+	cfg.SampleOneIn, cfg.List, cfg.Lists = 1, 100, 8
 	r := newRig(t, 9, cfg)
 	for i := range r.src.frame {
 		r.src.frame[i] = byte(i)
@@ -164,7 +164,7 @@ func TestReportTellsAll(t *testing.T) {
 func TestSwitchesChooseTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.Every, cfg.Lists = uint32(rapid.IntRange(1, 4).Draw(t, "every")), uint32(rapid.IntRange(1, 9).Draw(t, "lists"))
+		cfg.SampleOneIn, cfg.Lists = uint32(rapid.IntRange(1, 4).Draw(t, "every")), uint32(rapid.IntRange(1, 9).Draw(t, "lists"))
 		a, b := newRig2(t, 1, cfg), newRig2(t, 2, cfg)
 		for range 20 {
 			key := drawKey(t)
@@ -210,9 +210,9 @@ func TestSampleIsOneInN(t *testing.T) {
 	for _, every := range []uint32{2, 10, 100} {
 		for _, byIPID := range []bool{true, false} {
 			cfg := DefaultConfig()
-			cfg.Every, cfg.Rate = every, 0
+			cfg.SampleOneIn, cfg.Rate = every, 0
 			r := newRig(t, 1, cfg)
-			cfg.Every *= 3
+			cfg.SampleOneIn *= 3
 			thin := newRig(t, 1, cfg)
 			for i := range packets {
 				for _, x := range []*rig{r, thin} {
@@ -222,7 +222,7 @@ func TestSampleIsOneInN(t *testing.T) {
 					}
 				}
 				if fat := r.why(t); thin.why(t) != 0 && fat == 0 {
-					t.Fatalf("packet %d is in one of %d and not in one of %d", i, cfg.Every, every)
+					t.Fatalf("packet %d is in one of %d and not in one of %d", i, cfg.SampleOneIn, every)
 				}
 			}
 			p := 1 / float64(every)
@@ -251,7 +251,7 @@ func TestNeverMirrorsAMirror(t *testing.T) {
 	} {
 		for _, tunnel := range []bool{false, true} {
 			cfg := DefaultConfig()
-			cfg.Every = 1
+			cfg.SampleOneIn = 1
 			r := newRig(t, 1, cfg)
 			r.pkt.Key, r.pkt.Outer = greKey, greKey
 			b := ipv4(greKey, tc.content)
@@ -261,7 +261,7 @@ func TestNeverMirrorsAMirror(t *testing.T) {
 			}
 			r.src.frame = append(packet.Ethernet{Type: packet.TypeIPv4}.AppendTo(nil), b...)
 			r.pkt.Size = int32(len(r.src.frame))
-			if got := r.why(t) == 0; got != tc.own || (r.Stats().Own == 1) != tc.own {
+			if got := r.why(t) == 0; got != tc.own || (r.Stats().Telemetry == 1) != tc.own {
 				t.Errorf("%s, in a tunnel %v: left alone %v, stats %+v; want %v", name, tunnel, got, r.Stats(), tc.own)
 			}
 		}
@@ -276,7 +276,7 @@ func ipv4(key *model.FlowKey, content []byte) []byte {
 func TestERSPAN(t *testing.T) {
 	for _, kind := range []erspan.Kind{erspan.TypeI, erspan.TypeII, erspan.TypeIII, erspan.Mellanox} {
 		cfg := DefaultConfig()
-		cfg.Every, cfg.Kind, cfg.Session = 1, kind, 7
+		cfg.SampleOneIn, cfg.Kind, cfg.Session = 1, kind, 7
 		cfg.Collectors = []model.Addr{model.Addr4(0x0a000009), model.Addr4(0x0a00000a), {Hi: 0xfd00 << 48, Lo: 1}}
 		r := newRig(t, 1, cfg)
 		for i := range uint16(50) {
@@ -308,7 +308,7 @@ func TestERSPAN(t *testing.T) {
 func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()
-		cfg.Every, cfg.Rate, cfg.Burst = 1, model.Rate(rapid.Int64Range(1, 1e10).Draw(t, "rate")), model.Bytes(rapid.Int64Range(1024, 10000).Draw(t, "burst"))
+		cfg.SampleOneIn, cfg.Rate, cfg.Burst = 1, model.Rate(rapid.Int64Range(1, 1e10).Draw(t, "rate")), model.Bytes(rapid.Int64Range(1024, 10000).Draw(t, "burst"))
 		r := newRig2(t, 1, cfg)
 		key := model.FlowKey{Proto: model.TCP, SrcPort: 1}
 		r.pkt.Key, r.pkt.Outer = &key, &key
@@ -323,27 +323,27 @@ func TestBudget(t *testing.T) {
 		// Steps back are counted again when they are gone forward again: 100
 		// ns each at most.
 		most := float64(cfg.Burst) + float64(cfg.Rate)/8*(r.ev.Now.Sub(start)+200*100*time.Nanosecond).Seconds()
-		if float64(s.Bytes) > most || s.Mirrored+s.Limited != 200 {
+		if float64(s.Bytes) > most || s.Mirrored+s.RateLimited != 200 {
 			t.Fatalf("%+v; want at most %v bytes, and 200 packets accounted for", s, most)
 		}
 	})
 	cfg := DefaultConfig()
-	cfg.Every, cfg.Rate, cfg.Burst = 1, 1, 8192
+	cfg.SampleOneIn, cfg.Rate, cfg.Burst = 1, 1, 8192
 	r := newRig(t, 1, cfg)
 	for range 100 {
 		r.why(t)
 	}
 	r.pkt.DSCP = 1
-	if r.why(t) != mirror.Debug|mirror.Sample || r.Stats().Limited == 0 {
+	if r.why(t) != mirror.Debug|mirror.Sample || r.Stats().RateLimited == 0 {
 		t.Errorf("a marked packet is not mirrored after a flood: %+v", r.Stats())
 	}
 }
 
 func TestObserveAllocatesNothing(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Every = 1
+	cfg.SampleOneIn = 1
 	for range MaxRules {
-		cfg.Rules = append(cfg.Rules, Rule{DstPorts: Range{80, 90}, Every: 2})
+		cfg.Rules = append(cfg.Rules, Rule{DstPorts: PortRange{80, 90}, OneIn: 2})
 	}
 	spanning := cfg
 	spanning.Collectors = []model.Addr{model.Addr4(1)}
@@ -362,13 +362,13 @@ func TestObserveAllocatesNothing(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	for name, change := range map[string]func(c *Config){
 		"nothing":  func(c *Config) {},
-		"sampling": func(c *Config) { c.Every = 1 << 30 },
+		"sampling": func(c *Config) { c.SampleOneIn = 1 << 30 },
 		"rules": func(c *Config) {
 			for i := range MaxRules {
-				c.Rules = append(c.Rules, Rule{SrcPorts: Range{uint16(i + 1), uint16(i + 9)}, Proto: model.UDP})
+				c.Rules = append(c.Rules, Rule{SrcPorts: PortRange{uint16(i + 1), uint16(i + 9)}, Proto: model.UDP})
 			}
 		},
-		"all": func(c *Config) { c.Every, c.Rate = 1, 0 },
+		"all": func(c *Config) { c.SampleOneIn, c.Rate = 1, 0 },
 	} {
 		b.Run(name, func(b *testing.B) {
 			cfg := DefaultConfig()

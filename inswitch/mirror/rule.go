@@ -18,34 +18,34 @@ const MaxRules = 64
 // the keys are those of SONiC's mirror tables that the view of a packet has.
 type Rule struct {
 	Name     string // for people
-	Priority int    // of several that match, the highest decides; of equals, the first
+	Priority int    // rulesFor several that match, the highest decides; of equals, the first
 
 	// Outer matches addresses, protocol, ports and TCP flags of the first IP
 	// header; else of the innermost, which is the flow a user would name.
 	Outer bool
 
 	EtherType          uint16
-	VLAN               uint16 // of the outermost tag
+	VLAN               uint16 // rulesFor the outermost tag
 	Src, Dst           netip.Prefix
 	Proto              model.Proto
-	SrcPorts, DstPorts Range
+	SrcPorts, DstPorts PortRange
 	TCPFlags, TCPMask  uint8 // the flags under the mask; a mask makes it a rule for TCP
-	ICMPType, ICMPCode Octet // a rule with one is for ICMP, of either family
-	DSCP, DSCPMask     uint8 // of the first IP header
+	ICMPType, ICMPCode OptionalByte // a rule with one is for ICMP, of either family
+	DSCP, DSCPMask     uint8 // rulesFor the first IP header
 	InPorts            []model.PortID
 
-	Every uint32 // one in so many, the same at every switch; 0 and 1: all
+	OneIn uint32 // one in so many, the same at every switch; 0 and 1: all
 	Skip  bool   // mirror none of them, unless they are marked
 }
 
-// Octet is a byte that a field must have, if Set.
-type Octet struct {
+// OptionalByte is a byte that a field must have, if Set.
+type OptionalByte struct {
 	Value uint8
 	Set   bool
 }
 
-// Range is of port numbers, both ends included. The zero Range is all of them.
-type Range struct{ Lo, Hi uint16 }
+// PortRange is of port numbers, both ends included. The zero Range is all of them.
+type PortRange struct{ Lo, Hi uint16 }
 
 // Check complains about a rule that cannot match.
 func (r *Rule) Check() error {
@@ -64,8 +64,8 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("mirror: rule %q: VLAN %d, want 1 to 4094", r.Name, r.VLAN)
 	case r.icmp() && (r.TCPMask != 0 || r.Proto != 0 && r.Proto != model.ICMP && r.Proto != model.ICMPv6):
 		return fmt.Errorf("mirror: rule %q is for ICMP and for another protocol, want one", r.Name)
-	case r.Skip && r.Every > 1:
-		return fmt.Errorf("mirror: rule %q skips one in %d, want it to skip or to choose", r.Name, r.Every)
+	case r.Skip && r.OneIn > 1:
+		return fmt.Errorf("mirror: rule %q skips one in %d, want it to skip or to choose", r.Name, r.OneIn)
 	}
 	return nil
 }
@@ -73,36 +73,36 @@ func (r *Rule) Check() error {
 // icmp tells whether a rule is for ICMP.
 func (r *Rule) icmp() bool { return r.ICMPType.Set || r.ICMPCode.Set }
 
-// table finds the rule for a packet. Rules are bits of a word, the one that
+// ruleTable finds the rule for a packet. Rules are bits of a word, the one that
 // decides first the lowest. Each field of the packet gives the word of the
 // rules that accept its value; the lowest bit that all words have is the rule.
 // The work is that of a few searches among at most 2·MaxRules+1 values,
 // whatever the rules are.
-type table struct {
+type ruleTable struct {
 	rules []Rule // the deciding one first
 	outer uint64 // rules about the first header
 
-	ether, vlan, src4, src6, dst4, dst6, srcPort, dstPort axis
+	ether, vlan, src4, src6, dst4, dst6, srcPort, dstPort rangeIndex
 
 	proto [256]uint64
 	flags [256]uint64
-	other uint64 // rules that ask for no TCP flags
+	noTCPFlags uint64 // rules that ask for no TCP flags
 	types [256]uint64
 	codes [256]uint64
-	plain uint64 // rules that ask for nothing of ICMP
+	noICMP uint64 // rules that ask for nothing of ICMP
 	dscp  [64]uint64
 	in    []uint64 // by port; the last is for ports beyond
 }
 
-// axis maps a number to the rules that accept it: those of the last cut that is
+// rangeIndex maps a number to the rules that accept it: those of the last cut that is
 // not above it. Addresses are numbers of 128 bits, and smaller ones pass for
 // them.
-type axis struct {
+type rangeIndex struct {
 	cuts []model.Addr // ascending, the first is 0
 	sets []uint64
 }
 
-func (a *axis) of(v model.Addr) uint64 {
+func (a *rangeIndex) rulesFor(v model.Addr) uint64 {
 	lo, hi := 0, len(a.cuts)
 	for hi-lo > 1 {
 		mid := int(uint(lo+hi) / 2)
@@ -115,15 +115,15 @@ func (a *axis) of(v model.Addr) uint64 {
 	return a.sets[lo]
 }
 
-// newAxis asks every rule for the span it accepts: from the first number to
+// newRangeIndex asks every rule for the span it accepts: from the first number to
 // the last one, or none.
-func newAxis(rules []Rule, span func(r *Rule) (lo, hi model.Addr, ok bool)) axis {
-	a := axis{cuts: []model.Addr{{}}}
+func newRangeIndex(rules []Rule, span func(r *Rule) (lo, hi model.Addr, ok bool)) rangeIndex {
+	a := rangeIndex{cuts: []model.Addr{{}}}
 	for i := range rules {
 		if lo, hi, ok := span(&rules[i]); ok {
 			a.cuts = append(a.cuts, lo)
-			if hi != largest {
-				a.cuts = append(a.cuts, next(hi))
+			if hi != maxAddr {
+				a.cuts = append(a.cuts, successor(hi))
 			}
 		}
 	}
@@ -141,9 +141,9 @@ func newAxis(rules []Rule, span func(r *Rule) (lo, hi model.Addr, ok bool)) axis
 	return a
 }
 
-var largest = model.Addr{Hi: 1<<64 - 1, Lo: 1<<64 - 1}
+var maxAddr = model.Addr{Hi: 1<<64 - 1, Lo: 1<<64 - 1}
 
-func next(a model.Addr) model.Addr {
+func successor(a model.Addr) model.Addr {
 	lo, carry := bits.Add64(a.Lo, 1, 0)
 	return model.Addr{Hi: a.Hi + carry, Lo: lo}
 }
@@ -153,7 +153,7 @@ func number(v uint16) model.Addr { return model.Addr{Lo: uint64(v)} }
 // spanOf is the addresses of a prefix that a family has.
 func spanOf(p netip.Prefix, v6 bool) (lo, hi model.Addr, ok bool) {
 	if !p.IsValid() {
-		return model.Addr{}, largest, true
+		return model.Addr{}, maxAddr, true
 	}
 	if p.Addr().Is4() == v6 {
 		return lo, hi, false
@@ -169,15 +169,15 @@ func spanOf(p netip.Prefix, v6 bool) (lo, hi model.Addr, ok bool) {
 	return lo, hi, true
 }
 
-func spanPorts(r Range) (lo, hi model.Addr, ok bool) {
-	if r == (Range{}) {
+func spanPorts(r PortRange) (lo, hi model.Addr, ok bool) {
+	if r == (PortRange{}) {
 		r.Hi = 1<<16 - 1
 	}
 	return number(r.Lo), number(r.Hi), true
 }
 
-// newTable compiles rules for a switch with so many ports.
-func newTable(rules []Rule, ports int) (*table, error) {
+// newRuleTable compiles rules for a switch with so many ports.
+func newRuleTable(rules []Rule, ports int) (*ruleTable, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("mirror: %d rules, want at most %d", len(rules), MaxRules)
 	}
@@ -193,41 +193,41 @@ func newTable(rules []Rule, ports int) (*table, error) {
 		}
 	}
 	slices.SortStableFunc(rules, func(a, b Rule) int { return b.Priority - a.Priority })
-	t := &table{rules: rules, in: make([]uint64, ports+2)}
-	t.ether = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) {
+	t := &ruleTable{rules: rules, in: make([]uint64, ports+2)}
+	t.ether = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) {
 		if r.EtherType == 0 {
-			return model.Addr{}, largest, true
+			return model.Addr{}, maxAddr, true
 		}
 		return number(r.EtherType), number(r.EtherType), true
 	})
-	t.vlan = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) {
+	t.vlan = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) {
 		if r.VLAN == 0 {
-			return model.Addr{}, largest, true
+			return model.Addr{}, maxAddr, true
 		}
 		return number(r.VLAN), number(r.VLAN), true
 	})
-	t.src4 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, false) })
-	t.src6 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, true) })
-	t.dst4 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, false) })
-	t.dst6 = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, true) })
-	t.srcPort = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanPorts(r.SrcPorts) })
-	t.dstPort = newAxis(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanPorts(r.DstPorts) })
+	t.src4 = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, false) })
+	t.src6 = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Src, true) })
+	t.dst4 = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, false) })
+	t.dst6 = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanOf(r.Dst, true) })
+	t.srcPort = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanPorts(r.SrcPorts) })
+	t.dstPort = newRangeIndex(rules, func(r *Rule) (lo, hi model.Addr, ok bool) { return spanPorts(r.DstPorts) })
 	for i := range rules {
-		t.enter(&rules[i], 1<<i)
+		t.addRule(&rules[i], 1<<i)
 	}
 	return t, nil
 }
 
-// enter writes a rule's bit where a value is an index.
-func (t *table) enter(r *Rule, bit uint64) {
+// addRule writes a rule's bit where a value is an index.
+func (t *ruleTable) addRule(r *Rule, bit uint64) {
 	if r.Outer {
 		t.outer |= bit
 	}
 	if r.TCPMask == 0 {
-		t.other |= bit
+		t.noTCPFlags |= bit
 	}
 	if !r.icmp() {
-		t.plain |= bit
+		t.noICMP |= bit
 	}
 	for v := range t.proto {
 		if r.Proto == 0 || int(r.Proto) == v {
@@ -255,14 +255,14 @@ func (t *table) enter(r *Rule, bit uint64) {
 	}
 }
 
-// find returns the rule that decides about a packet, or nil.
-func (t *table) find(ev *inswitch.Event) *Rule {
+// match returns the rule that decides about a packet, or nil.
+func (t *ruleTable) match(ev *inswitch.Event) *Rule {
 	pkt := ev.Packet
-	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.of(number(pkt.EtherType)) & t.vlan.of(number(pkt.VLAN))
+	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.rulesFor(number(pkt.EtherType)) & t.vlan.rulesFor(number(pkt.VLAN))
 	if pkt.Outer == pkt.Key {
-		set &= t.accept(pkt.Key, pkt)
+		set &= t.matchHeader(pkt.Key, pkt)
 	} else {
-		set &= t.accept(pkt.Key, pkt)&^t.outer | t.accept(pkt.Outer, &tunnel)&t.outer
+		set &= t.matchHeader(pkt.Key, pkt)&^t.outer | t.matchHeader(pkt.Outer, &tunnel)&t.outer
 	}
 	if set == 0 {
 		return nil
@@ -274,19 +274,19 @@ func (t *table) find(ev *inswitch.Event) *Rule {
 // nor ICMP.
 var tunnel inswitch.Packet
 
-// accept is the rules that one header suits, and what follows it.
-func (t *table) accept(key *model.FlowKey, pkt *inswitch.Packet) uint64 {
-	set := t.proto[key.Proto] & t.srcPort.of(number(key.SrcPort)) & t.dstPort.of(number(key.DstPort))
+// matchHeader is the rules that one header suits, and what follows it.
+func (t *ruleTable) matchHeader(key *model.FlowKey, pkt *inswitch.Packet) uint64 {
+	set := t.proto[key.Proto] & t.srcPort.rulesFor(number(key.SrcPort)) & t.dstPort.rulesFor(number(key.DstPort))
 	if key.V6 {
-		set &= t.src6.of(key.Src) & t.dst6.of(key.Dst)
+		set &= t.src6.rulesFor(key.Src) & t.dst6.rulesFor(key.Dst)
 	} else {
-		set &= t.src4.of(key.Src) & t.dst4.of(key.Dst)
+		set &= t.src4.rulesFor(key.Src) & t.dst4.rulesFor(key.Dst)
 	}
 	switch key.Proto {
 	case model.TCP:
-		return set & t.flags[pkt.TCPFlags] & t.plain
+		return set & t.flags[pkt.TCPFlags] & t.noICMP
 	case model.ICMP, model.ICMPv6:
-		return set & t.other & t.types[pkt.ICMPType] & t.codes[pkt.ICMPCode]
+		return set & t.noTCPFlags & t.types[pkt.ICMPType] & t.codes[pkt.ICMPCode]
 	}
-	return set & t.other & t.plain
+	return set & t.noTCPFlags & t.noICMP
 }

@@ -22,7 +22,7 @@ func suits(r *Rule, ev *inswitch.Event) bool {
 	within := func(p netip.Prefix, a model.Addr) bool {
 		return !p.IsValid() || p.Addr().Is6() == key.V6 && (key.V6 || a.Is4()) && p.Contains(addrOf(a, key.V6))
 	}
-	between := func(x Range, v uint16) bool { return x == Range{} || x.Lo <= v && v <= x.Hi }
+	between := func(x PortRange, v uint16) bool { return x == PortRange{} || x.Lo <= v && v <= x.Hi }
 	inPort := len(r.InPorts) == 0
 	for _, p := range r.InPorts {
 		inPort = inPort || p == ev.In
@@ -46,7 +46,7 @@ func addrOf(a model.Addr, v6 bool) netip.Addr {
 }
 
 // Values are drawn from few, so that rules and packets meet, and from the ends
-// of their ranges.
+// rulesFor their ranges.
 var (
 	v4s    = []string{"0.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.1.0", "10.1.0.1", "127.255.255.255", "255.255.255.255"}
 	v6s    = []string{"::", "fd00::1", "fd00::2", "fd00:0:0:1::", "::ffff:10.0.0.1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}
@@ -82,25 +82,25 @@ func drawRule(t *rapid.T) (r Rule) {
 		}
 		return p
 	}
-	span := func() (x Range) {
+	span := func() (x PortRange) {
 		if rapid.Bool().Draw(t, "has ports") {
 			x.Lo, x.Hi = rapid.SampledFrom(ports).Draw(t, "lo"), rapid.SampledFrom(ports).Draw(t, "hi")
 		}
-		return Range{min(x.Lo, x.Hi), max(x.Lo, x.Hi)}
+		return PortRange{min(x.Lo, x.Hi), max(x.Lo, x.Hi)}
 	}
 	r.Src, r.Dst, r.SrcPorts, r.DstPorts = prefix(), prefix(), span(), span()
 	r.EtherType = rapid.SampledFrom([]uint16{0, 0, 0x0800, 0x86dd, 0xffff}).Draw(t, "type")
 	r.Proto = rapid.SampledFrom(protos).Draw(t, "rule proto")
 	r.TCPMask = rapid.SampledFrom([]uint8{0, 0, 2, 0x12, 255}).Draw(t, "mask")
 	r.TCPFlags = r.TCPMask & rapid.SampledFrom([]uint8{0, 2, 0x12}).Draw(t, "flags")
-	if octet := (Octet{rapid.SampledFrom([]uint8{0, 3, 255}).Draw(t, "type"), true}); r.TCPMask == 0 && (r.Proto == 0 || r.Proto == model.ICMP || r.Proto == model.ICMPv6) {
+	if octet := (OptionalByte{rapid.SampledFrom([]uint8{0, 3, 255}).Draw(t, "type"), true}); r.TCPMask == 0 && (r.Proto == 0 || r.Proto == model.ICMP || r.Proto == model.ICMPv6) {
 		switch rapid.IntRange(0, 5).Draw(t, "icmp") {
 		case 0:
 			r.ICMPType = octet
 		case 1:
 			r.ICMPCode = octet
 		case 2:
-			r.ICMPType, r.ICMPCode = octet, Octet{1, true}
+			r.ICMPType, r.ICMPCode = octet, OptionalByte{1, true}
 		}
 	}
 	r.VLAN = rapid.SampledFrom([]uint16{0, 0, 1, 4094}).Draw(t, "vlan")
@@ -119,7 +119,7 @@ func TestTableDecidesAsTheTwinDoes(t *testing.T) {
 			rules[i] = drawRule(t)
 			rules[i].Name = string(rune('A' + i))
 		}
-		table, err := newTable(rules, 3)
+		table, err := newRuleTable(rules, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestTableDecidesAsTheTwinDoes(t *testing.T) {
 					want = &rules[i]
 				}
 			}
-			got := table.find(&ev)
+			got := table.match(&ev)
 			if (got == nil) != (want == nil) || got != nil && got.Name != want.Name {
 				t.Fatalf("packet %v in %v, type %#x, flags %#x, DSCP %d, port %d meets %+v; want %+v", key, *pkt.Outer, pkt.EtherType, pkt.TCPFlags, pkt.DSCP, ev.In, got, want)
 			}
@@ -155,21 +155,21 @@ func TestTableDecidesAsTheTwinDoes(t *testing.T) {
 
 func TestRulesThatCannotMatch(t *testing.T) {
 	for name, r := range map[string]Rule{
-		"ports that descend":  {SrcPorts: Range{2, 1}},
+		"ports that descend":  {SrcPorts: PortRange{2, 1}},
 		"two families":        {Src: netip.MustParsePrefix("10.0.0.0/8"), Dst: netip.MustParsePrefix("fd00::/8")},
 		"flags outside":       {TCPFlags: 3, TCPMask: 2},
 		"DSCP too wide":       {DSCPMask: 64},
 		"a VLAN of nobody's":  {VLAN: 4095},
-		"ICMP and TCP":        {ICMPType: Octet{8, true}, Proto: model.TCP},
-		"ICMP and TCP flags":  {ICMPCode: Octet{0, true}, TCPMask: 2, TCPFlags: 2},
+		"ICMP and TCP":        {ICMPType: OptionalByte{8, true}, Proto: model.TCP},
+		"ICMP and TCP flags":  {ICMPCode: OptionalByte{0, true}, TCPMask: 2, TCPFlags: 2},
 		"a port not there":    {InPorts: []model.PortID{4}},
-		"skips one in so few": {Skip: true, Every: 2},
+		"skips one in so few": {Skip: true, OneIn: 2},
 	} {
-		if _, err := newTable([]Rule{r}, 3); err == nil {
+		if _, err := newRuleTable([]Rule{r}, 3); err == nil {
 			t.Errorf("%s: %+v was taken", name, r)
 		}
 	}
-	if _, err := newTable(make([]Rule, MaxRules+1), 3); err == nil {
+	if _, err := newRuleTable(make([]Rule, MaxRules+1), 3); err == nil {
 		t.Errorf("%d rules were taken; want at most %d", MaxRules+1, MaxRules)
 	}
 }

@@ -8,74 +8,74 @@ type history struct {
 	used  int // where in bytes the next copy goes
 
 	// A ring of copies in the order of their numbers.
-	copies []kept
+	copies []reportCopy
 	first  int
 	count  int
-	wanted int // copies with want set
-	from   int // none before this one, counted from first, is wanted
+	requested int // copies with want set
+	firstRequested   int // none before this one, counted from first, is wanted
 }
 
-// kept is one copy.
-type kept struct {
+// reportCopy is one copy.
+type reportCopy struct {
 	seq   dta.Seq
 	at    int
 	size  int
 	tries int
-	want  bool
-	done  bool // acknowledged or given up; kept only for its place in the ring
+	resend  bool
+	settled  bool // acknowledged or given up; kept only for its place in the ring
 }
 
-// leastCopy is the size of copies for which there is one entry each: smaller
+// minCopyBytes is the size of copies for which there is one entry each: smaller
 // reports are kept in smaller numbers than would fit. A Key-Increment of an
 // IPv4 flow takes 25 bytes, an Append of 8 takes 16.
-const leastCopy = 16
+const minCopyBytes = 16
 
 func newHistory(bytes int) history {
-	return history{bytes: make([]byte, bytes), copies: make([]kept, bytes/leastCopy)}
+	return history{bytes: make([]byte, bytes), copies: make([]reportCopy, bytes/minCopyBytes)}
 }
 
-func (h *history) at(i int) *kept { return &h.copies[(h.first+i)%len(h.copies)] }
+func (h *history) at(i int) *reportCopy { return &h.copies[(h.first+i)%len(h.copies)] }
 
-// keep stores a copy and returns how many unsettled ones it displaced.
+// storeCopy stores a copy and returns how many unsettled ones it displaced.
 // Numbers only grow.
-func (h *history) keep(seq dta.Seq, rep *dta.Report) (displaced uint64) {
+func (h *history) storeCopy(seq dta.Seq, rep *dta.Report) (displaced uint64) {
 	size := rep.Size()
 	if size > len(h.bytes) || len(h.copies) == 0 {
 		return 0
 	}
 	if h.count == len(h.copies) {
-		displaced += h.drop()
+		displaced += h.evictOldest()
 	}
 	if h.used+size > len(h.bytes) {
 		// What lies between here and the end is older than what lies at the
 		// start.
 		for h.count > 0 && h.at(0).at >= h.used {
-			displaced += h.drop()
+			displaced += h.evictOldest()
 		}
 		h.used = 0
 	}
 	for h.count > 0 && h.at(0).at >= h.used && h.at(0).at < h.used+size {
-		displaced += h.drop()
+		displaced += h.evictOldest()
 	}
 	rep.AppendTo(h.bytes[h.used : h.used : h.used+size])
 	h.count++
-	*h.at(h.count - 1) = kept{seq: seq, at: h.used, size: size}
+	*h.at(h.count - 1) = reportCopy{seq: seq, at: h.used, size: size}
 	h.used += size
 	return displaced
 }
 
-// drop forgets the oldest copy, and returns 1 if it was not settled.
-func (h *history) drop() (unsettled uint64) {
+// evictOldest forgets the oldest copy, and returns 1 if it was not settled.
+func (h *history) evictOldest() (unsettled uint64) {
 	c := h.at(0)
-	if !c.done {
+	if !c.settled {
 		unsettled = 1
 	}
-	if c.want {
-		h.wanted--
+	if c.resend {
+		h.requested--
 	}
 	h.first = (h.first + 1) % len(h.copies)
 	h.count--
-	h.from = max(0, h.from-1)
+	h.firstRequested = max(0, h.firstRequested-1)
 	return unsettled
 }
 
@@ -92,60 +92,60 @@ func (h *history) search(seq dta.Seq) int {
 	return lo
 }
 
-// forget settles the copies of count numbers from first on.
-func (h *history) forget(first dta.Seq, count uint32) {
+// settleCopies settles the copies of count numbers from first on.
+func (h *history) settleCopies(first dta.Seq, count uint32) {
 	for i := h.search(first); i < h.count && uint32(h.at(i).seq-first) < count; i++ {
 		c := h.at(i)
-		if c.want {
-			h.wanted--
+		if c.resend {
+			h.requested--
 		}
-		c.want, c.done = false, true
+		c.resend, c.settled = false, true
 	}
-	for h.count > 0 && h.at(0).done {
-		h.drop()
+	for h.count > 0 && h.at(0).settled {
+		h.evictOldest()
 	}
 }
 
-// want marks the copies of count numbers from first on to be sent again. It
+// requestResend marks the copies of count numbers from first on to be sent again. It
 // returns how many there are, and how many of them were sent too often
 // already.
-func (h *history) want(first dta.Seq, count uint32, tries int) (known, spent uint32) {
+func (h *history) requestResend(first dta.Seq, count uint32, tries int) (known, spent uint32) {
 	start := h.search(first)
 	for i := start; i < h.count && uint32(h.at(i).seq-first) < count; i++ {
 		c := h.at(i)
 		known++
 		switch {
-		case c.want, c.done:
+		case c.resend, c.settled:
 		case c.tries >= tries:
-			c.done = true
+			c.settled = true
 			spent++
 		default:
-			c.want = true
+			c.resend = true
 			c.tries++
-			h.wanted++
-			h.from = min(h.from, i)
+			h.requested++
+			h.firstRequested = min(h.firstRequested, i)
 		}
 	}
 	return known, spent
 }
 
-// take appends the first run of wanted copies to buf, as far as its capacity
+// appendRequested appends the first run of wanted copies to buf, as far as its capacity
 // reaches, and returns the number of the first, how many there are, and the
 // extended buffer. There must be a wanted copy; a copy fits an empty datagram,
 // since it came in one.
-func (h *history) take(buf []byte) (first dta.Seq, count uint16, out []byte) {
-	for !h.at(h.from).want {
-		h.from++
+func (h *history) appendRequested(buf []byte) (first dta.Seq, count uint16, out []byte) {
+	for !h.at(h.firstRequested).resend {
+		h.firstRequested++
 	}
-	first = h.at(h.from).seq
-	for ; h.from < h.count && count < 1<<16-1; h.from++ {
-		c := h.at(h.from)
-		if !c.want || c.seq != first+dta.Seq(count) || len(buf)+c.size > cap(buf) {
+	first = h.at(h.firstRequested).seq
+	for ; h.firstRequested < h.count && count < 1<<16-1; h.firstRequested++ {
+		c := h.at(h.firstRequested)
+		if !c.resend || c.seq != first+dta.Seq(count) || len(buf)+c.size > cap(buf) {
 			break
 		}
 		buf = append(buf, h.bytes[c.at:c.at+c.size]...)
-		c.want = false
-		h.wanted--
+		c.resend = false
+		h.requested--
 		count++
 	}
 	return first, count, buf

@@ -18,28 +18,28 @@ import (
 // Config says how one reporter speaks to one collector.
 type Config struct {
 	Reporter model.NodeID
-	First    dta.Seq       // number of the first report: random, so that a restart is not taken for repetition
-	Datagram int           // most bytes of a datagram: the MTU less IP and UDP headers
-	Queue    int           // datagrams that may wait for the host, at least 1
+	FirstSeq    dta.Seq       // number of the first report: random, so that a restart is not taken for repetition
+	DatagramBytes int           // most bytes of a datagram: the MTU less IP and UDP headers
+	MaxDatagrams    int           // datagrams that may wait for the host, at least 1
 	Linger   time.Duration // how long a report waits for others; 0 sends when the host flushes
-	History  int           // bytes of copies kept for sending again; 0 keeps none
-	Tries    int           // how often a report is sent again at most
+	HistoryBytes  int           // bytes of copies kept for sending again; 0 keeps none
+	MaxResends    int           // how often a report is sent again at most
 	Backoff  time.Duration // how long to wait after the translator said it is overloaded
-	Beacon   time.Duration // after so long without a datagram, tell the next number; 0 never
+	BeaconInterval   time.Duration // after so long without a datagram, tell the next number; 0 never
 }
 
 // DefaultConfig returns what suits a link with an MTU of 1500 bytes.
 func DefaultConfig(of model.NodeID, first dta.Seq) Config {
 	return Config{
 		Reporter: of,
-		First:    first,
-		Datagram: 1500 - 40 - 8, // IPv6, UDP
-		Queue:    64,
+		FirstSeq:    first,
+		DatagramBytes: 1500 - 40 - 8, // IPv6, UDP
+		MaxDatagrams:    64,
 		Linger:   time.Millisecond,
-		History:  256 << 10,
-		Tries:    3,
+		HistoryBytes:  256 << 10,
+		MaxResends:    3,
 		Backoff:  5 * time.Millisecond,
-		Beacon:   100 * time.Millisecond,
+		BeaconInterval:   100 * time.Millisecond,
 	}
 }
 
@@ -49,13 +49,13 @@ func (c Config) Check() error {
 		name        string
 		have, least int
 	}{
-		{"datagram size", c.Datagram, dta.HeaderSize},
-		{"queue", c.Queue, 1},
+		{"datagram size", c.DatagramBytes, dta.HeaderSize},
+		{"queue", c.MaxDatagrams, 1},
 		{"linger", int(c.Linger), 0},
-		{"history", c.History, 0},
-		{"tries", c.Tries, 0},
+		{"history", c.HistoryBytes, 0},
+		{"tries", c.MaxResends, 0},
 		{"backoff", int(c.Backoff), 0},
-		{"beacon", int(c.Beacon), 0},
+		{"beacon", int(c.BeaconInterval), 0},
 	} {
 		if f.have < f.least {
 			return fmt.Errorf("reporter: %s %d, want at least %d", f.name, f.have, f.least)
@@ -81,7 +81,7 @@ type Stats struct {
 	Resent    uint64           // sent again
 	NoCopy    uint64           // refused and lost: no copy was kept
 	Abandoned uint64           // refused and lost: sent again as often as is allowed
-	Forgotten uint64           // copies dropped to make room for younger ones
+	CopiesEvicted uint64           // copies dropped to make room for younger ones
 	Foreign   uint64           // answers to someone else, or about numbers never sent
 }
 
@@ -103,8 +103,8 @@ type Reporter struct {
 	ready  int
 
 	due    model.Time // when the datagram being filled must leave
-	silent model.Time // when the last datagram was completed
-	hold   model.Time // nothing is sent again before
+	lastCompleted model.Time // when the last datagram was completed
+	resendAfter   model.Time // nothing is sent again before
 }
 
 // New returns a Reporter, or what is wrong with its configuration.
@@ -114,30 +114,30 @@ func New(cfg Config) (*Reporter, error) {
 	}
 	r := &Reporter{
 		cfg:     cfg,
-		writer:  dta.NewWriter(cfg.Reporter, cfg.First),
-		history: newHistory(cfg.History),
+		writer:  dta.NewWriter(cfg.Reporter, cfg.FirstSeq),
+		history: newHistory(cfg.HistoryBytes),
 		// One more than may wait: the datagram being filled.
-		ring: make([][]byte, cfg.Queue+1),
+		ring: make([][]byte, cfg.MaxDatagrams+1),
 	}
 	for i := range r.ring {
-		r.ring[i] = make([]byte, cfg.Datagram)
+		r.ring[i] = make([]byte, cfg.DatagramBytes)
 	}
 	r.writer.Begin(r.ring[0])
 	return r, nil
 }
 
-// Add takes a copy of a report. It returns nil, or why the report was dropped:
+// AddReport takes a copy of a report. It returns nil, or why the report was dropped:
 // ErrCongested, dta.ErrTooLarge, or what the report's Check says.
-func (r *Reporter) Add(now model.Time, rep *dta.Report) error {
+func (r *Reporter) AddReport(now model.Time, rep *dta.Report) error {
 	r.stats.Reports++
 	seq := r.writer.Seq()
-	err := r.writer.Add(rep)
+	err := r.writer.AddReport(rep)
 	if err == dta.ErrFull {
 		if !r.Flush(now) {
 			r.stats.Congested++
 			return ErrCongested
 		}
-		err = r.writer.Add(rep)
+		err = r.writer.AddReport(rep)
 	}
 	switch {
 	case err == dta.ErrTooLarge:
@@ -149,7 +149,7 @@ func (r *Reporter) Add(now model.Time, rep *dta.Report) error {
 	}
 	r.stats.Packed++
 	if rep.Retransmit {
-		r.stats.Forgotten += r.history.keep(seq, rep)
+		r.stats.CopiesEvicted += r.history.storeCopy(seq, rep)
 	}
 	if r.writer.Count() == 1 {
 		r.due = now.Add(r.cfg.Linger)
@@ -172,22 +172,22 @@ func (r *Reporter) Flush(now model.Time) bool {
 
 // complete ends the datagram at hand, whatever it holds.
 func (r *Reporter) complete(now model.Time) bool {
-	if r.ready == r.cfg.Queue {
+	if r.ready == r.cfg.MaxDatagrams {
 		return false
 	}
 	at := (r.oldest + r.ready) % len(r.ring)
 	r.ring[at] = r.writer.Finish()
-	r.finished(now, at)
+	r.completed(now, at)
 	return true
 }
 
-// finished makes the datagram at the given place of the ring ready, and begins
+// completed makes the datagram at the given place of the ring ready, and begins
 // the next.
-func (r *Reporter) finished(now model.Time, at int) {
+func (r *Reporter) completed(now model.Time, at int) {
 	r.stats.Datagrams++
 	r.stats.Bytes += model.Bytes(len(r.ring[at]))
 	r.ready++
-	r.silent = now
+	r.lastCompleted = now
 	next := (at + 1) % len(r.ring)
 	r.ring[next] = r.ring[next][:cap(r.ring[next])]
 	r.writer.Begin(r.ring[next])
@@ -200,21 +200,21 @@ func (r *Reporter) Tick(now model.Time) {
 	if r.writer.Count() > 0 && now >= r.due {
 		r.Flush(now)
 	}
-	if now >= r.hold {
+	if now >= r.resendAfter {
 		r.resend(now)
 	}
-	if r.cfg.Beacon > 0 && r.stats.Packed > 0 && r.ready == 0 && r.writer.Count() == 0 && now.Sub(r.silent) >= r.cfg.Beacon {
+	if r.cfg.BeaconInterval > 0 && r.stats.Packed > 0 && r.ready == 0 && r.writer.Count() == 0 && now.Sub(r.lastCompleted) >= r.cfg.BeaconInterval {
 		r.complete(now)
 	}
 }
 
-// Waiting returns how many reports are in the datagram at hand.
-func (r *Reporter) Waiting() int { return r.writer.Count() }
+// PendingReports returns how many reports are in the datagram at hand.
+func (r *Reporter) PendingReports() int { return r.writer.Count() }
 
-// Ready returns how many datagrams the host can send.
-func (r *Reporter) Ready() int { return r.ready }
+// ReadyDatagrams returns how many datagrams the host can send.
+func (r *Reporter) ReadyDatagrams() int { return r.ready }
 
-// Datagram returns the i-th of the ready datagrams, the oldest being 0. It is
+// DatagramBytes returns the i-th of the ready datagrams, the oldest being 0. It is
 // valid until it is released.
 func (r *Reporter) Datagram(i int) []byte {
 	if i < 0 || i >= r.ready {

@@ -42,9 +42,9 @@ func read(t interface{ Fatalf(string, ...any) }, datagram []byte) (seqs []dta.Se
 
 func TestConfigComplains(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"reporter: datagram size 11, want at least 12": func(c *Config) { c.Datagram = 11 },
-		"reporter: queue 0, want at least 1":           func(c *Config) { c.Queue = 0 },
-		"reporter: tries -1, want at least 0":          func(c *Config) { c.Tries = -1 },
+		"reporter: datagram size 11, want at least 12": func(c *Config) { c.DatagramBytes = 11 },
+		"reporter: queue 0, want at least 1":           func(c *Config) { c.MaxDatagrams = 0 },
+		"reporter: tries -1, want at least 0":          func(c *Config) { c.MaxResends = -1 },
 	} {
 		cfg := DefaultConfig(1, 0)
 		change(&cfg)
@@ -56,26 +56,26 @@ func TestConfigComplains(t *testing.T) {
 
 func TestReportsArePackedAndNumbered(t *testing.T) {
 	cfg := DefaultConfig(7, 0xfffffffe)
-	cfg.Datagram = dta.HeaderSize + 3*12
+	cfg.DatagramBytes = dta.HeaderSize + 3*12
 	r := must(t, cfg)
 	for i := range 7 {
-		if err := r.Add(0, event(i)); err != nil {
+		if err := r.AddReport(0, event(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r.Ready() != 2 || r.Waiting() != 1 {
-		t.Fatalf("%d ready, %d waiting; want 2, 1", r.Ready(), r.Waiting())
+	if r.ReadyDatagrams() != 2 || r.PendingReports() != 1 {
+		t.Fatalf("%d ready, %d waiting; want 2, 1", r.ReadyDatagrams(), r.PendingReports())
 	}
 	r.Tick(model.Time(0).Add(cfg.Linger) - 1)
-	if r.Ready() != 2 {
+	if r.ReadyDatagrams() != 2 {
 		t.Error("a datagram left before its time")
 	}
 	r.Tick(model.Time(0).Add(cfg.Linger))
 	var all []uint32
-	for i := range r.Ready() {
+	for i := range r.ReadyDatagrams() {
 		seqs, data := read(t, r.Datagram(i))
 		for j := range seqs {
-			if want := cfg.First + dta.Seq(len(all)); seqs[j] != want {
+			if want := cfg.FirstSeq + dta.Seq(len(all)); seqs[j] != want {
 				t.Errorf("report %d has number %d; want %d", len(all), seqs[j], want)
 			}
 			all = append(all, data[j])
@@ -90,26 +90,26 @@ func TestImmediateLeavesAtOnce(t *testing.T) {
 	r := must(t, DefaultConfig(7, 0))
 	rep := event(1)
 	rep.Immediate = true
-	r.Add(0, event(0))
-	r.Add(0, rep)
-	if r.Ready() != 1 || r.Waiting() != 0 {
-		t.Errorf("%d ready, %d waiting; want 1, 0", r.Ready(), r.Waiting())
+	r.AddReport(0, event(0))
+	r.AddReport(0, rep)
+	if r.ReadyDatagrams() != 1 || r.PendingReports() != 0 {
+		t.Errorf("%d ready, %d waiting; want 1, 0", r.ReadyDatagrams(), r.PendingReports())
 	}
 }
 
 func TestSlowHostLosesReportsAndNothingElse(t *testing.T) {
 	cfg := DefaultConfig(7, 0)
-	cfg.Datagram, cfg.Queue = dta.HeaderSize+12, 2
+	cfg.DatagramBytes, cfg.MaxDatagrams = dta.HeaderSize+12, 2
 	r := must(t, cfg)
 	for i := range 10 {
-		r.Add(0, event(i))
+		r.AddReport(0, event(i))
 	}
 	// Two wait, one is being filled.
-	if st := r.Stats(); st.Packed != 3 || st.Congested != 7 || r.Ready() != 2 {
-		t.Errorf("stats %+v, %d ready; want 3 packed, 7 congested, 2 ready", st, r.Ready())
+	if st := r.Stats(); st.Packed != 3 || st.Congested != 7 || r.ReadyDatagrams() != 2 {
+		t.Errorf("stats %+v, %d ready; want 3 packed, 7 congested, 2 ready", st, r.ReadyDatagrams())
 	}
 	r.Release(2)
-	if err := r.Add(0, event(10)); err != nil {
+	if err := r.AddReport(0, event(10)); err != nil {
 		t.Errorf("Add after Release = %v; want nil", err)
 	}
 	if seqs, _ := read(t, r.Datagram(0)); seqs[0] != 2 {
@@ -119,23 +119,23 @@ func TestSlowHostLosesReportsAndNothingElse(t *testing.T) {
 
 func TestRefusedReportsAreSentAgain(t *testing.T) {
 	cfg := DefaultConfig(7, 100)
-	cfg.Tries = 1
+	cfg.MaxResends = 1
 	r := must(t, cfg)
 	for i := range 6 {
 		rep := event(i)
 		rep.Retransmit = i != 3
-		r.Add(0, rep)
+		r.AddReport(0, rep)
 	}
 	r.Flush(0)
 	r.Release(1)
 	// 101 to 104 are missing; of them 103 has no copy.
 	nack := dta.Ack{Verdict: dta.Gap, Reporter: 7, First: 101, Count: 4}.AppendTo(nil)
-	if err := r.Answers(0, nack); err != nil {
+	if err := r.HandleAcks(0, nack); err != nil {
 		t.Fatal(err)
 	}
 	r.Tick(0)
-	if r.Ready() != 2 {
-		t.Fatalf("%d datagrams; want 2: a run ends where a number has no copy", r.Ready())
+	if r.ReadyDatagrams() != 2 {
+		t.Fatalf("%d datagrams; want 2: a run ends where a number has no copy", r.ReadyDatagrams())
 	}
 	first, _ := read(t, r.Datagram(0))
 	second, data := read(t, r.Datagram(1))
@@ -143,34 +143,34 @@ func TestRefusedReportsAreSentAgain(t *testing.T) {
 		t.Errorf("sent again %v and %v; want [101 102] and [104]", first, second)
 	}
 	r.Release(2)
-	r.Answers(0, nack)
+	r.HandleAcks(0, nack)
 	r.Tick(0)
-	if st := r.Stats(); r.Ready() != 0 || st.Resent != 3 || st.NoCopy != 2 || st.Abandoned != 3 || st.Refused[dta.Gap] != 8 {
-		t.Errorf("after the second refusal %d datagrams, %+v; want none, 3 resent, 3 abandoned", r.Ready(), st)
+	if st := r.Stats(); r.ReadyDatagrams() != 0 || st.Resent != 3 || st.NoCopy != 2 || st.Abandoned != 3 || st.Refused[dta.Gap] != 8 {
+		t.Errorf("after the second refusal %d datagrams, %+v; want none, 3 resent, 3 abandoned", r.ReadyDatagrams(), st)
 	}
 }
 
 func TestOverloadedTranslatorIsGivenTime(t *testing.T) {
 	cfg := DefaultConfig(7, 0)
 	r := must(t, cfg)
-	r.Add(0, event(0))
+	r.AddReport(0, event(0))
 	r.Flush(0)
 	r.Release(1)
-	r.Answers(0, dta.Ack{Verdict: dta.RateLimited, Reporter: 7, Count: 1}.AppendTo(nil))
+	r.HandleAcks(0, dta.Ack{Verdict: dta.RateLimited, Reporter: 7, Count: 1}.AppendTo(nil))
 	r.Tick(model.Time(0).Add(cfg.Backoff) - 1)
-	if r.Ready() != 0 {
+	if r.ReadyDatagrams() != 0 {
 		t.Error("sent again at once")
 	}
 	r.Tick(model.Time(0).Add(cfg.Backoff))
-	if r.Ready() != 1 {
+	if r.ReadyDatagrams() != 1 {
 		t.Error("not sent again")
 	}
 }
 
 func TestAnswersThatChangeNothing(t *testing.T) {
 	r := must(t, DefaultConfig(7, 10))
-	r.Add(0, event(0))
-	r.Add(0, event(1))
+	r.AddReport(0, event(0))
+	r.AddReport(0, event(1))
 	r.Flush(0)
 	r.Release(1)
 	for _, a := range []dta.Ack{
@@ -180,17 +180,17 @@ func TestAnswersThatChangeNothing(t *testing.T) {
 		{Verdict: dta.Verdict(200), Reporter: 7, First: 10, Count: 1},
 		{Verdict: dta.Stored, Reporter: 7, First: 10, Count: 1 << 30},
 	} {
-		r.Answers(0, a.AppendTo(nil))
+		r.HandleAcks(0, a.AppendTo(nil))
 	}
 	r.Tick(0)
 	st := r.Stats()
-	if r.Ready() != 0 || st.Foreign != 2 || st.Stored != 2 || st.Refused[dta.Malformed] != 1 || st.Refused[Verdicts-1] != 1 {
-		t.Errorf("%d datagrams, %+v; want none, 2 foreign, 2 stored, 1 malformed, 1 unknown", r.Ready(), st)
+	if r.ReadyDatagrams() != 0 || st.Foreign != 2 || st.Stored != 2 || st.Refused[dta.Malformed] != 1 || st.Refused[Verdicts-1] != 1 {
+		t.Errorf("%d datagrams, %+v; want none, 2 foreign, 2 stored, 1 malformed, 1 unknown", r.ReadyDatagrams(), st)
 	}
 	if r.history.count != 0 {
 		t.Errorf("%d copies of stored reports", r.history.count)
 	}
-	if err := r.Answers(0, []byte{1, 2, 3}); err != dta.ErrShort {
+	if err := r.HandleAcks(0, []byte{1, 2, 3}); err != dta.ErrShort {
 		t.Errorf("Answers(010203) = %v; want %v", err, dta.ErrShort)
 	}
 }
@@ -199,16 +199,16 @@ func TestBeaconTellsTheNextNumber(t *testing.T) {
 	cfg := DefaultConfig(7, 10)
 	r := must(t, cfg)
 	r.Tick(model.Time(time.Hour))
-	if r.Ready() != 0 {
+	if r.ReadyDatagrams() != 0 {
 		t.Error("a beacon before the first report")
 	}
-	r.Add(0, event(0))
+	r.AddReport(0, event(0))
 	r.Flush(0)
 	r.Release(1)
-	r.Tick(model.Time(0).Add(cfg.Beacon))
-	r.Tick(model.Time(0).Add(cfg.Beacon))
-	if r.Ready() != 1 {
-		t.Fatalf("%d datagrams; want 1 beacon", r.Ready())
+	r.Tick(model.Time(0).Add(cfg.BeaconInterval))
+	r.Tick(model.Time(0).Add(cfg.BeaconInterval))
+	if r.ReadyDatagrams() != 1 {
+		t.Fatalf("%d datagrams; want 1 beacon", r.ReadyDatagrams())
 	}
 	var h dta.Header
 	h.Parse(r.Datagram(0))
@@ -223,21 +223,21 @@ func TestBeaconTellsTheNextNumber(t *testing.T) {
 func TestLossyPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig(7, dta.Seq(rapid.Uint32().Draw(t, "first")))
-		cfg.Datagram = rapid.IntRange(dta.HeaderSize+12, 120).Draw(t, "datagram")
-		cfg.Queue = rapid.IntRange(1, 6).Draw(t, "queue")
-		cfg.History = rapid.IntRange(0, 4000).Draw(t, "history")
-		cfg.Tries = 1 << 20
-		cfg.Backoff, cfg.Beacon = 0, 1
+		cfg.DatagramBytes = rapid.IntRange(dta.HeaderSize+12, 120).Draw(t, "datagram")
+		cfg.MaxDatagrams = rapid.IntRange(1, 6).Draw(t, "queue")
+		cfg.HistoryBytes = rapid.IntRange(0, 4000).Draw(t, "history")
+		cfg.MaxResends = 1 << 20
+		cfg.Backoff, cfg.BeaconInterval = 0, 1
 		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		numbered := map[dta.Seq]uint32{} // what the receiver got
 		sent := map[dta.Seq]uint32{}     // what was packed
-		next := cfg.First                // the receiver's
+		next := cfg.FirstSeq                // the receiver's
 		var now model.Time
 		deliver := func() {
-			for range r.Ready() {
+			for range r.ReadyDatagrams() {
 				lost := rapid.IntRange(0, 3).Draw(t, "fate") == 0
 				if d := r.Datagram(0); !lost {
 					var h dta.Header
@@ -257,9 +257,9 @@ func TestLossyPath(t *testing.T) {
 			}
 		}
 		ask := func() {
-			for s := cfg.First; s.Sub(next) < 0; s++ {
+			for s := cfg.FirstSeq; s.Sub(next) < 0; s++ {
 				if _, ok := numbered[s]; !ok {
-					r.Answers(now, dta.Ack{Verdict: dta.Gap, Reporter: 7, First: s, Count: 1}.AppendTo(nil))
+					r.HandleAcks(now, dta.Ack{Verdict: dta.Gap, Reporter: 7, First: s, Count: 1}.AppendTo(nil))
 				}
 			}
 		}
@@ -267,7 +267,7 @@ func TestLossyPath(t *testing.T) {
 		for i := range n {
 			now++
 			seq := r.writer.Seq()
-			if r.Add(now, event(i)) == nil {
+			if r.AddReport(now, event(i)) == nil {
 				sent[seq] = uint32(i)
 			}
 			if rapid.IntRange(0, 4).Draw(t, "host") == 0 {
@@ -284,8 +284,8 @@ func TestLossyPath(t *testing.T) {
 		if st.Reports != st.Packed+st.Malformed+st.TooLarge+st.Congested || st.Reports != uint64(n) || st.Packed != uint64(len(sent)) {
 			t.Fatalf("counts do not add up: %+v", st)
 		}
-		if missing := uint64(len(sent) - len(numbered)); missing > st.Forgotten && cfg.History >= 16 {
-			t.Fatalf("%d reports missing; want at most the %d forgotten", missing, st.Forgotten)
+		if missing := uint64(len(sent) - len(numbered)); missing > st.CopiesEvicted && cfg.HistoryBytes >= 16 {
+			t.Fatalf("%d reports missing; want at most the %d forgotten", missing, st.CopiesEvicted)
 		}
 	})
 }
@@ -301,7 +301,7 @@ func TestHistoryKeepsTheYoungest(t *testing.T) {
 		for i := range rapid.IntRange(0, 60).Draw(t, "reports") {
 			rep := &dta.Report{Primitive: dta.Append, Data: bytes.Repeat([]byte{byte(i)}, rapid.IntRange(0, 80).Draw(t, "size"))}
 			seq := dta.Seq(2 * i)
-			h.keep(seq, rep)
+			h.storeCopy(seq, rep)
 			if rep.Size() > len(h.bytes) || len(h.copies) == 0 {
 				continue // older ones stay
 			}
@@ -325,17 +325,17 @@ func TestHistoryKeepsTheYoungest(t *testing.T) {
 
 func TestReporterAllocatesNothing(t *testing.T) {
 	cfg := DefaultConfig(7, 0)
-	cfg.Datagram = 200
+	cfg.DatagramBytes = 200
 	r := must(t, cfg)
 	rep := event(1)
 	nack := dta.Ack{Verdict: dta.Gap, Reporter: 7, First: 3, Count: 5}.AppendTo(nil)
 	if n := testing.AllocsPerRun(1000, func() {
 		for range 20 {
-			r.Add(0, rep)
+			r.AddReport(0, rep)
 		}
-		r.Answers(0, nack)
+		r.HandleAcks(0, nack)
 		r.Tick(0)
-		r.Release(r.Ready())
+		r.Release(r.ReadyDatagrams())
 	}); n != 0 {
 		t.Errorf("a round allocates %v times; want 0", n)
 	}
@@ -348,8 +348,8 @@ func BenchmarkAdd(b *testing.B) {
 			rep := event(1)
 			rep.Retransmit = retransmit
 			for b.Loop() {
-				r.Add(0, rep)
-				r.Release(r.Ready())
+				r.AddReport(0, rep)
+				r.Release(r.ReadyDatagrams())
 			}
 			b.ReportMetric(float64(b.N)/1e6/b.Elapsed().Seconds(), "Mreport/s")
 		})

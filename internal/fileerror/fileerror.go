@@ -1,4 +1,4 @@
-// Package complaint is how all rooms complain about a file that a user wrote:
+// Package fileerror is how all rooms complain about a file that a user wrote:
 // "file:line: what, want …".
 package fileerror
 
@@ -25,15 +25,15 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Place is where in a file something stands. It is zero for what was made in
+// Position is where in a file something stands. It is zero for what was made in
 // Go.
-type Place struct {
+type Position struct {
 	File string
 	Line int // from 1
 }
 
 // Errorf complains about what stands there.
-func (p Place) Errorf(format string, args ...any) *Error {
+func (p Position) Errorf(format string, args ...any) *Error {
 	return Errorf(p.File, p.Line, format, args...)
 }
 
@@ -42,8 +42,8 @@ func Errorf(file string, line int, format string, args ...any) *Error {
 	return &Error{File: file, Line: line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// System is what the system said about a file.
-func System(path string, err error) *Error {
+// FromOS is what the system said about a file.
+func FromOS(path string, err error) *Error {
 	e := &Error{File: path, Msg: err.Error(), err: err}
 	// The path is in front already.
 	if pe := (*os.PathError)(nil); errors.As(err, &pe) {

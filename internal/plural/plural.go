@@ -1,4 +1,4 @@
-// Package english counts things in sentences for people: "1 switch", "2 switches".
+// Package plural counts things in sentences for people: "1 switch", "2 switches".
 package plural
 
 import (

@@ -36,7 +36,7 @@ var everyFlow = claim.Claim{
 			o.Report(float64(side)/2, "sample, then flags")
 			seen := map[model.FlowKey]bool{}
 			l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) {
-				c.Protocol, c.Flags, c.Every = false, side == 1, uint32(100*(1-side))
+				c.Protocol, c.TCPFlags, c.SampleOneIn = false, side == 1, uint32(100*(1-side))
 			}, closed: func(t *trace.Trace) {
 				if t.End == trace.Arrived && t.MirrorsLost == 0 {
 					seen[t.Key] = true
@@ -113,7 +113,7 @@ var consistent = claim.Claim{
 				var whole, of [6]uint64
 				intent := &labRoutes{}
 				l, err := newLab(setup{seed: o.Seed, mirrors: func(id model.NodeID, c *mirror.Config) {
-					c.Flags, c.Protocol, c.Every = false, false, every
+					c.TCPFlags, c.Protocol, c.SampleOneIn = false, false, every
 					if side == 1 {
 						c.Seed = uint64(id) + 1
 					}

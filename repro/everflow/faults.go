@@ -105,7 +105,7 @@ const enough = 20
 // breakOne plays a run with one fault, and reports whether packets met it, whether
 // it was named, and how many findings are about something else.
 func breakOne(ctx context.Context, tr trouble, flows int, seed uint64, loss float64) (hit, named bool, others int, err error) {
-	l, err := newLab(setup{seed: seed, loss: loss, mirrors: func(_ model.NodeID, c *mirror.Config) { c.Every = 1 }})
+	l, err := newLab(setup{seed: seed, loss: loss, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }})
 	if err != nil {
 		return false, false, 0, err
 	}
@@ -152,7 +152,7 @@ var storage = claim.Claim{
 		for i, loss := range rates {
 			o.Report(float64(i)/float64(len(rates)), fmt.Sprintf("%v %% lost", loss))
 			bytes := uint64(0)
-			l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.Every = 1 }, seen: func(_ model.Time, m *wire.Mirror) { bytes += uint64(wire.HeadSize + len(m.Frame)) }})
+			l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }, seen: func(_ model.Time, m *wire.Mirror) { bytes += uint64(wire.HeadSize + len(m.Frame)) }})
 			if err != nil {
 				return res, err
 			}

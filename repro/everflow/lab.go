@@ -66,7 +66,7 @@ func newLab(s setup) (*lab, error) {
 	if l.Watch, err = tracewatch.New(watch, nil, tracewatch.Output{Trace: s.closed}); err != nil {
 		return nil, err
 	}
-	mgmt := simhost.DefaultMgmt()
+	mgmt := simhost.DefaultManagementConfig()
 	mgmt.Seed, mgmt.Loss, mgmt.Reorder = s.seed, s.loss, true
 	carrier, err := simhost.NewManagement(l.Network, mgmt, func(at model.Time, _ model.NodeID, datagram []byte) {
 		var r dta.Reader

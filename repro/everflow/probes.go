@@ -189,7 +189,7 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	var desk *probe.Desk
 	var errs [2][]float64
 	oneWay := time.Duration(0)
-	l, err := newLab(setup{fabric: f, seed: seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.Every = 50 }, closed: func(t *trace.Trace) {
+	l, err := newLab(setup{fabric: f, seed: seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 50 }, closed: func(t *trace.Trace) {
 		if desk.Take(t) {
 			return
 		}

@@ -87,7 +87,7 @@ var reshuffle = claim.Claim{
 		for _, n := range sizes {
 			all = append(all, newSharing(n, innermost))
 		}
-		l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.Every = 1 }, seen: func(_ model.Time, m *wire.Mirror) {
+		l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }, seen: func(_ model.Time, m *wire.Mirror) {
 			for _, s := range all {
 				s.add(m)
 			}
@@ -161,7 +161,7 @@ var inner = claim.Claim{
 		byInner, byOuter := newSharing(analyzers, innermost), newSharing(analyzers, outermost)
 		var whole, of uint64
 		l, err := newLab(setup{
-			fabric: f, seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.Every = 1 },
+			fabric: f, seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
 			seen: func(_ model.Time, m *wire.Mirror) { byInner.add(m); byOuter.add(m) },
 			closed: func(t *trace.Trace) {
 				if t.Key.Dst != vip {

@@ -44,7 +44,7 @@ const outgoingLists = 1 << 16
 // has not run yet. Switches export at once, as the paper's do.
 func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	l := &lab{net: net}
-	mgmt, err := simhost.NewManagement(net, simhost.DefaultMgmt(), l.receive)
+	mgmt, err := simhost.NewManagement(net, simhost.DefaultManagementConfig(), l.receive)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ var study4 = []kind{burst, storm, inLoop, outInjection}
 // injected, with its graph.
 type exhibit struct {
 	verdict diagnose.Verdict
-	named   diagnose.Named
+	named   diagnose.VerdictView
 	drawing *drawing.Drawing
 }
 
@@ -33,7 +33,7 @@ func (r *run) exhibit() (*exhibit, error) {
 		for _, v := range list[i].verdicts {
 			if a := r.confirmed(list[i].complaint, &v, list[i].answers); a != nil && a.is(&r.trace.causes[0]) {
 				g := provenance.Build(list[i].evidence, list[i].key, f)
-				return &exhibit{v, v.Named(f), drawing.New(g, f, drawing.DefaultOptions())}, nil
+				return &exhibit{v, v.View(f), drawing.New(g, f, drawing.DefaultOptions())}, nil
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func TestSeedReplays(t *testing.T) {
 		var said []string
 		for i := range list {
 			for _, v := range list[i].verdicts {
-				n := v.Named(r.net.Fabric())
+				n := v.View(r.net.Fabric())
 				said = append(said, n.Sentence())
 			}
 		}

@@ -32,7 +32,7 @@ type watcher struct {
 	agents []*agent.Agent // by threshold
 	late   []*agent.Agent // the same, that only note who is late
 	number uint32         // of complaints
-	ear    simhost.Ear
+	ear    simhost.PauseMonitor
 }
 
 func newCrowd(r *run) (*crowd, error) {
@@ -62,7 +62,7 @@ func newCrowd(r *run) (*crowd, error) {
 
 func (c *crowd) look() {
 	for _, w := range c.hosts {
-		w.ear.Listen(w.host, c.run.net.Now())
+		w.ear.PausedRecently(w.host, c.run.net.Now())
 		for i, a := range w.agents {
 			c.buffer = a.Tick(w.host.Clock(), c.buffer[:0])
 			for _, t := range c.buffer {
@@ -132,7 +132,7 @@ func (w *watcher) note(threshold int, t agent.DiagnosisRequest) {
 func (w *watcher) complain(threshold int, t agent.DiagnosisRequest) {
 	r := w.crowd.run
 	variants := len(r.lab.thresholds) * len(r.lab.lengths)
-	if w.ear.Listen(w.host, r.net.Now()) {
+	if w.ear.PausedRecently(w.host, r.net.Now()) {
 		t.Poll.Flag = poll.Both
 	}
 	for i := range r.lab.lengths {
@@ -141,7 +141,7 @@ func (w *watcher) complain(threshold int, t agent.DiagnosisRequest) {
 		simhost.SendPoll(w.host, &t.Poll)
 		c := complaint{
 			lateness: lateness{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]},
-			event:    t.Poll.Event, variant: v, key: t.Poll.Flow, stopped: simhost.Stopped(w.host, t.Poll.Flow),
+			event:    t.Poll.Event, variant: v, key: t.Poll.Flow, stopped: simhost.FlowPortPaused(w.host, t.Poll.Flow),
 		}
 		if r.lab.full {
 			c.whole = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}

@@ -42,7 +42,7 @@ func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var origins diagnose.Origins
+	var origins diagnose.TriggerCache
 	for i := range r.complaints {
 		c := &r.complaints[i]
 		if c.variant != variant {
@@ -52,7 +52,7 @@ func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 		g := provenance.Build(d.evidence, c.key, r.net.Fabric())
 		d.verdicts = doctor.Diagnose(c.told(), d.evidence, g)
 		for j := range d.verdicts {
-			origins.Note(&d.verdicts[j])
+			origins.Observe(&d.verdicts[j])
 		}
 		list = append(list, d)
 	}
@@ -60,8 +60,8 @@ func (r *run) judge(m method, variant int) (list []diagnosed, err error) {
 }
 
 // told is the complaint as the analysis hears it.
-func (c *complaint) told() diagnose.Complaint {
-	return diagnose.Complaint{Event: c.event, Victim: c.key, Paused: c.stopped, Took: c.took, Underway: c.reason == agent.Age}
+func (c *complaint) told() diagnose.Detection {
+	return diagnose.Detection{Event: c.event, Victim: c.key, HostPaused: c.stopped, Latency: c.took, InFlight: c.reason == agent.Age}
 }
 
 // truth is answers, looked up once for all lengths of the epoch.

@@ -182,7 +182,7 @@ const reading = 20 * us
 
 // attach puts telemetry into all switches.
 func (r *run) attach() error {
-	m := simhost.Mgmt{Delay: 10 * us, Loss: r.lab.loss, Seed: r.trace.seed}
+	m := simhost.ManagementConfig{Delay: 10 * us, Loss: r.lab.loss, Seed: r.trace.seed}
 	mgmt, err := simhost.NewManagement(r.net, m, r.receive)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *run) attach() error {
 	host := simhost.DefaultConfig()
 	host.Carrier = mgmt
 	cfg := epoch.DefaultConfig()
-	cfg.ReadoutTime, cfg.ChunkBytes = reading, simhost.Room(mgmt)
+	cfg.ReadoutTime, cfg.ChunkBytes = reading, simhost.MaxReportData(mgmt)
 	cfg.FlowSlots, cfg.MaxEvicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
 	for _, id := range r.net.Fabric().Switches() {
 		b, err := newBank(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.ask)

@@ -12,7 +12,7 @@ import (
 // confirmed returns the true reason that a verdict states, or nil: the same
 // anomaly, cause, port and loop, and the blame on flows that were there.
 func (r *run) confirmed(c *complaint, v *diagnose.Verdict, answers []answer) *answer {
-	loop := slices.SortedFunc(slices.Values(v.Loop), comparePorts)
+	loop := slices.SortedFunc(slices.Values(v.DeadlockCycle), comparePorts)
 	for i := range answers {
 		a := &answers[i]
 		same := a.anomaly == v.Anomaly
@@ -42,7 +42,7 @@ func (r *run) there(list []diagnose.Culprit, a *answer) bool {
 // partly tells whether a verdict that names no cause is true as far as it goes:
 // there is such a circle.
 func partly(v *diagnose.Verdict, answers []answer) bool {
-	loop := slices.SortedFunc(slices.Values(v.Loop), comparePorts)
+	loop := slices.SortedFunc(slices.Values(v.DeadlockCycle), comparePorts)
 	return v.Cause == anomaly.NoRootCause && slices.ContainsFunc(answers, func(a answer) bool {
 		return a.loop != nil && slices.Equal(loop, a.loop)
 	})

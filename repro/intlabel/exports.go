@@ -74,7 +74,7 @@ var histogram = claim.Claim{
 	Says:      "of 10,000 packets, most labelled ones have one label with Base A, and fewer the more labels; with Base B fewer have 1 or 2 and more have 4 or 5, one label is the most frequent number and five the next",
 	Published: "Base A falls from 1 to 5; Base B: 1 most, then 5",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		linear := strategy{name: "Base B, f(i) = i/5", odds: label.Linear(5)}
+		linear := strategy{name: "Base B, f(i) = i/5", odds: label.ProbabilityF2(5)}
 		all := []strategy{baseA, baseB, linear}
 		labs, xs := cross(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.whole = millis(v), true })
 		points, err := sweep(ctx, o, labs, xs)
@@ -137,7 +137,7 @@ var rest = claim.Claim{
 	Says:      "the longer the rest time T1 after a label, the fewer labels are written and the more packets carry them",
 	Published: "labels fall, exported packets rise, from T1 = 0 to T",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		b := strategy{name: "Base B", odds: label.Always()}
+		b := strategy{name: "Base B", odds: label.ProbabilityF1()}
 		labs, xs := cross(o, []strategy{b}, []float64{0, 0.2, 0.4, 0.5, 0.6, 0.8, 1}, func(l *lab, v float64) { l.rest, l.whole = v, true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
@@ -170,9 +170,9 @@ var oddsOrder = claim.Claim{
 	Published: "F1 best, F2 second, F3 worst",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{
-			{name: "F1: 1 from one label on", odds: label.Always()},
-			{name: "F2: labels / (MAX_hop - 1)", odds: label.Linear(4)},
-			{name: "F3: F2 times interval / T", odds: label.Timed(label.Linear(4))},
+			{name: "F1: 1 from one label on", odds: label.ProbabilityF1()},
+			{name: "F2: labels / (MAX_hop - 1)", odds: label.ProbabilityF2(4)},
+			{name: "F3: F2 times interval / T", odds: label.GrowWithTime(label.ProbabilityF2(4))},
 		}
 		labs, xs := cross(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.whole = millis(v), true })
 		points, err := sweep(ctx, o, labs, xs)

@@ -38,7 +38,7 @@ const (
 // strategy is one of the paper's algorithms.
 type strategy struct {
 	name     string
-	odds     label.Odds
+	odds     label.Probability
 	rest     float64 // T1/T; 1: no labels by chance
 	adaptive bool
 	silent   bool // no labels at all
@@ -46,10 +46,10 @@ type strategy struct {
 }
 
 var (
-	baseA = strategy{name: "Base A", odds: label.Always(), rest: 1}
-	baseB = strategy{name: "Base B", odds: label.Always()}
-	proA  = strategy{name: "Pro on Base A", odds: label.Always(), rest: 1, adaptive: true}
-	proB  = strategy{name: "Pro on Base B", odds: label.Always(), adaptive: true}
+	baseA = strategy{name: "Base A", odds: label.ProbabilityF1(), rest: 1}
+	baseB = strategy{name: "Base B", odds: label.ProbabilityF1()}
+	proA  = strategy{name: "Pro on Base A", odds: label.ProbabilityF1(), rest: 1, adaptive: true}
+	proB  = strategy{name: "Pro on Base B", odds: label.ProbabilityF1(), adaptive: true}
 )
 
 // lab is one run of the testbed: the Clos of 12 switches and 8 servers.
@@ -151,7 +151,7 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	}
 	for _, p := range programs {
 		s := p.Stats()
-		out.labels += int(s.Due + s.Chosen + s.Asked)
+		out.labels += int(s.Interval + s.Random + s.SampledFlow)
 	}
 	out.sent, out.arrived, out.dropped = len(flows), counts.arrived, counts.dropped
 	for _, sw := range n.Switches() {
@@ -170,7 +170,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Prog
 	var list []*label.Program
 	for _, id := range n.Fabric().Switches() {
 		cfg := label.DefaultConfig()
-		cfg.Interval, cfg.Rest, cfg.Odds = l.interval, time.Duration(l.rest*float64(l.interval)), l.odds
+		cfg.Interval, cfg.MinInterval, cfg.Probability = l.interval, time.Duration(l.rest*float64(l.interval)), l.odds
 		cfg.Seed = l.seed
 		p, err := label.New(cfg, simhost.Describe(n, id, 0))
 		if err != nil {
@@ -189,7 +189,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Prog
 	if err != nil {
 		return nil, nil, err
 	}
-	mgmt := simhost.DefaultMgmt()
+	mgmt := simhost.DefaultManagementConfig()
 	mgmt.Seed = l.seed
 	host := simhost.DefaultConfig()
 	host.Carrier, err = simhost.NewManagement(n, mgmt, func(at model.Time, from model.NodeID, datagram []byte) {

@@ -16,7 +16,7 @@ import (
 // MAX_hop - 1 as in the text.
 func fifth(i int) float64 { return min(float64(i)/5, 1) }
 
-var linearB = strategy{name: "Base B", odds: label.Linear(5)}
+var linearB = strategy{name: "Base B", odds: label.ProbabilityF2(5)}
 
 // expected is the mean number of labels on a packet by theory.
 func expected(s strategy, k int, r float64) float64 {

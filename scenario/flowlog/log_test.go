@@ -35,7 +35,7 @@ func TestFlowsetsTellWhatWentWrong(t *testing.T) {
 		}
 	}
 	slices.Sort(kinds)
-	if want := []string{"black hole", "loop", "wrong way"}; !slices.Equal(kinds, want) || !sum.Faulty() {
+	if want := []string{"black hole", "loop", "wrong route"}; !slices.Equal(kinds, want) || !sum.Faulty() {
 		t.Errorf("found %q; want %q", kinds, want)
 	}
 	lost := uint64(0)

@@ -71,8 +71,8 @@ const (
 // complain passes on what a host says of its flow.
 func (d *devices) complain(at model.Time, t agent.DiagnosisRequest) {
 	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
-	stopped := known && simhost.Stopped(d.net.Host(src), t.Poll.Flow)
-	d.told(rootcause.Complaint{At: at, Complaint: diagnose.Complaint{Event: t.Poll.Event, Victim: t.Poll.Flow, Paused: stopped, Took: t.Measured, Underway: t.Reason == agent.Age}})
+	stopped := known && simhost.FlowPortPaused(d.net.Host(src), t.Poll.Flow)
+	d.told(rootcause.Complaint{At: at, Detection: diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}})
 }
 
 // Active is part of portwatch.Fabric.

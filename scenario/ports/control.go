@@ -174,9 +174,9 @@ func (c *Control) SetShift(p model.Port, shift uint8) error {
 func (c *Control) Fabric() *topo.Fabric { return c.net.Fabric() }
 
 // Follow asks every switch for a flow's whole way.
-func (c *Control) Follow(f label.Flow) error {
+func (c *Control) Follow(f label.FlowSample) error {
 	for _, p := range c.programs {
-		if err := p.Follow(f); err != nil {
+		if err := p.SampleFlow(f); err != nil {
 			return err
 		}
 	}

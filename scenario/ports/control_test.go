@@ -67,7 +67,7 @@ func (l *lab) label(t testing.TB, interval time.Duration, loss float64) {
 	var err error
 	l.ctl, err = New(l.net, programs, 0, cfg, Channel{Delay: 50 * us, Loss: loss, Seed: 1})
 	check(t, err)
-	mgmt := simhost.DefaultMgmt()
+	mgmt := simhost.DefaultManagementConfig()
 	mgmt.Loss = loss
 	host := simhost.DefaultConfig()
 	host.Carrier, err = simhost.NewManagement(l.net, mgmt, l.ctl.Take)

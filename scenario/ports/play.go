@@ -82,7 +82,7 @@ func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Prog
 			return err
 		}
 		for _, key := range keys {
-			if err := p.Follow(label.Flow{Key: key, Every: max(o.Every, 1)}); err != nil {
+			if err := p.Follow(label.FlowSample{Key: key, OneIn: max(o.Every, 1)}); err != nil {
 				return err
 			}
 			p.Flows = append(p.Flows, &Journey{Flow: key})

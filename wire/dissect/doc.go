@@ -65,9 +65,9 @@ type step func(*reader) step
 
 func (r *reader) rest() []byte { return r.b[r.at:] }
 
-// add puts a header of n bytes behind the others. Offsets of its fields count
+// addLayer puts a header of n bytes behind the others. Offsets of its fields count
 // from its own first byte.
-func (r *reader) add(name string, n int, fields ...Field) {
+func (r *reader) addLayer(name string, n int, fields ...Field) {
 	for i := range fields {
 		fields[i].Offset += r.at
 	}
@@ -75,12 +75,12 @@ func (r *reader) add(name string, n int, fields ...Field) {
 	r.at += n
 }
 
-// end leaves out what lies behind an IP packet that begins at the present place:
+// endAt leaves out what lies behind an IP packet that begins at the present place:
 // frames are padded.
-func (r *reader) end(length int) { r.b = r.b[:min(r.at+length, len(r.b))] }
+func (r *reader) endAt(length int) { r.b = r.b[:min(r.at+length, len(r.b))] }
 
-// stop ends reading at a header that is not whole, or makes no sense.
-func (r *reader) stop(name string, err error) step {
+// stopAt ends reading at a header that is not whole, or makes no sense.
+func (r *reader) stopAt(name string, err error) step {
 	problem := "it is not as it should be"
 	if isShort(err) {
 		problem = "the bytes kept end inside of it"
@@ -99,9 +99,9 @@ func ethernet(r *reader) step {
 	var h packet.Ethernet
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("Ethernet", err)
+		return r.stopAt("Ethernet", err)
 	}
-	r.add("Ethernet", n,
+	r.addLayer("Ethernet", n,
 		field("destination", 0, 6, "%s", h.Dst), field("source", 6, 6, "%s", h.Src),
 		field("type", 12, 2, "%s", etherName(h.Type)))
 	return byEtherType(h.Type)
@@ -111,9 +111,9 @@ func vlan(r *reader) step {
 	var h packet.VLAN
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("VLAN", err)
+		return r.stopAt("VLAN", err)
 	}
-	r.add("VLAN", n,
+	r.addLayer("VLAN", n,
 		field("priority", 0, 1, "%d", h.PCP), field("drop eligible", 0, 1, "%t", h.DEI),
 		field("id", 0, 2, "%d", h.ID), field("type", 2, 2, "%s", etherName(h.Type)))
 	return byEtherType(h.Type)

@@ -26,14 +26,14 @@ func ipv4(r *reader) step {
 	var h packet.IPv4
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("IPv4", err)
+		return r.stopAt("IPv4", err)
 	}
 	switch {
 	case h.Length == 0: // left to the card that segments it: the frame's end is the packet's
 	case int(h.Length) < n:
-		return r.stop("IPv4", packet.ErrHeader)
+		return r.stopAt("IPv4", packet.ErrHeader)
 	default:
-		r.end(int(h.Length))
+		r.endAt(int(h.Length))
 	}
 	sum := fmt.Sprintf("0x%04x, right", h.Checksum)
 	if want := h.Sum(); want != h.Checksum {
@@ -48,7 +48,7 @@ func ipv4(r *reader) step {
 	if n > packet.IPv4Size {
 		fields = append(fields, field("options", packet.IPv4Size, n-packet.IPv4Size, "%x", h.Options))
 	}
-	r.add("IPv4", n, fields...)
+	r.addLayer("IPv4", n, fields...)
 	if h.FragOff != 0 {
 		return nil // the middle of something
 	}
@@ -59,12 +59,12 @@ func ipv6(r *reader) step {
 	var h packet.IPv6
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("IPv6", err)
+		return r.stopAt("IPv6", err)
 	}
 	if h.Length != 0 {
-		r.end(n + int(h.Length))
+		r.endAt(n + int(h.Length))
 	}
-	r.add("IPv6", n,
+	r.addLayer("IPv6", n,
 		field("DSCP", 0, 2, "%d", h.TrafficClass>>2), field("ECN", 1, 1, "%s", ecnName(h.TrafficClass&3)), field("flow label", 1, 3, "0x%05x", h.FlowLabel),
 		field("length", 4, 2, "%d bytes follow", h.Length), field("next header", 6, 1, "%s", protoName(h.NextHeader)), field("hop limit", 7, 1, "%d", h.HopLimit),
 		field("source", 8, 16, "%s", h.Src), field("destination", 24, 16, "%s", h.Dst))
@@ -88,10 +88,10 @@ func extension(p model.Proto) step {
 	return func(r *reader) step {
 		b := r.rest()
 		if len(b) < 2 || len(b) < e.unit*(int(b[1])+e.more) {
-			return r.stop(e.name, packet.ErrShort)
+			return r.stopAt(e.name, packet.ErrShort)
 		}
 		next := model.Proto(b[0])
-		r.add(e.name, e.unit*(int(b[1])+e.more), field("next header", 0, 1, "%s", protoName(next)))
+		r.addLayer(e.name, e.unit*(int(b[1])+e.more), field("next header", 0, 1, "%s", protoName(next)))
 		return byProto(next)
 	}
 }
@@ -99,10 +99,10 @@ func extension(p model.Proto) step {
 func fragment(r *reader) step {
 	b := r.rest()
 	if len(b) < 8 {
-		return r.stop("IPv6 fragment", packet.ErrShort)
+		return r.stopAt("IPv6 fragment", packet.ErrShort)
 	}
 	next, at := model.Proto(b[0]), int(b[2])<<8|int(b[3]&^7)
-	r.add("IPv6 fragment", 8,
+	r.addLayer("IPv6 fragment", 8,
 		field("next header", 0, 1, "%s", protoName(next)), field("fragment offset", 2, 2, "%d", at), field("more fragments", 3, 1, "%t", b[3]&1 != 0),
 		field("identification", 4, 4, "0x%x", b[4:8]))
 	if at != 0 {
@@ -158,7 +158,7 @@ func greHeader(r *reader) step {
 	var h gre.Header
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("GRE", err)
+		return r.stopAt("GRE", err)
 	}
 	fields := []Field{field("protocol", 2, 2, "%s", etherName(h.Protocol))}
 	at := gre.BaseSize
@@ -173,7 +173,7 @@ func greHeader(r *reader) step {
 	if h.HasSeq {
 		fields = append(fields, field("sequence", at, 4, "%d", h.Seq))
 	}
-	r.add("GRE", n, fields...)
+	r.addLayer("GRE", n, fields...)
 	return byEtherType(h.Protocol)
 }
 
@@ -181,14 +181,14 @@ func greHeader(r *reader) step {
 func labels(r *reader) step {
 	var block label.Block
 	if _, err := block.Parse(r.rest()); err != nil {
-		return r.stop("INT-label", err)
+		return r.stopAt("INT-label", err)
 	}
-	r.add("INT-label", label.OptionSize,
+	r.addLayer("INT-label", label.OptionSize,
 		field("next header", 0, 1, "%s", protoName(block.NextHeader)), field("labels", 1, 1, "%d", block.Count()),
 		field("at most", 2, 1, "%d", block.MaxHop), field("every switch labels", 1, 1, "%t", block.Specific()))
 	for i := range block.Len() {
 		it := block.Item(i)
-		r.add(fmt.Sprintf("label %d", i+1), label.ItemSize,
+		r.addLayer(fmt.Sprintf("label %d", i+1), label.ItemSize,
 			field("switch", 0, 4, "%d", it.Switch), field("in port", 4, 2, "%d", it.Ingress), field("out port", 6, 2, "%d", it.Egress),
 			field("written", 8, 8, "%s", it.Time), field("latency", 16, 4, "%s", it.Latency),
 			field("queue when it came", 20, 4, "%s", it.EnqueueDepth), field("queue when it left", 24, 4, "%s", it.DequeueDepth),

@@ -13,7 +13,7 @@ func tcp(r *reader) step {
 	var h packet.TCP
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("TCP", err)
+		return r.stopAt("TCP", err)
 	}
 	fields := []Field{
 		field("source port", 0, 2, "%d", h.SrcPort), field("destination port", 2, 2, "%d", h.DstPort),
@@ -23,7 +23,7 @@ func tcp(r *reader) step {
 	if n > packet.TCPSize {
 		fields = append(fields, field("options", packet.TCPSize, n-packet.TCPSize, "%x", h.Options))
 	}
-	r.add("TCP", n, fields...)
+	r.addLayer("TCP", n, fields...)
 	return stamp
 }
 
@@ -44,9 +44,9 @@ func udp(r *reader) step {
 	var h packet.UDP
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("UDP", err)
+		return r.stopAt("UDP", err)
 	}
-	r.add("UDP", n,
+	r.addLayer("UDP", n,
 		field("source port", 0, 2, "%d", h.SrcPort), field("destination port", 2, 2, "%d", h.DstPort),
 		field("length", 4, 2, "%d bytes", h.Length), field("checksum", 6, 2, "0x%04x", h.Checksum))
 	switch h.DstPort {
@@ -62,9 +62,9 @@ func icmp(r *reader) step {
 	var h packet.ICMP
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("ICMP", err)
+		return r.stopAt("ICMP", err)
 	}
-	r.add("ICMP", n,
+	r.addLayer("ICMP", n,
 		field("type", 0, 1, "%d", h.Type), field("code", 1, 1, "%d", h.Code), field("checksum", 2, 2, "0x%04x", h.Checksum), field("rest", 4, 4, "0x%08x", h.Rest))
 	return stamp
 }
@@ -73,9 +73,9 @@ func vxlan(r *reader) step {
 	var h packet.VXLAN
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("VXLAN", err)
+		return r.stopAt("VXLAN", err)
 	}
-	r.add("VXLAN", n, field("flags", 0, 1, "0x%02x", h.Flags), field("VNI", 4, 3, "%d", h.VNI))
+	r.addLayer("VXLAN", n, field("flags", 0, 1, "0x%02x", h.Flags), field("VNI", 4, 3, "%d", h.VNI))
 	return ethernet
 }
 
@@ -88,9 +88,9 @@ func rocev2(r *reader) step {
 	var h roce.BTH
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("RoCEv2 base header", err)
+		return r.stopAt("RoCEv2 base header", err)
 	}
-	r.add("RoCEv2 base header", n,
+	r.addLayer("RoCEv2 base header", n,
 		field("opcode", 0, 1, "0x%02x (%s)", uint8(h.Opcode), h.Opcode), field("solicited", 1, 1, "%t", h.Solicited), field("padding", 1, 1, "%d bytes", h.PadCount),
 		field("partition", 2, 2, "0x%04x", h.PKey), field("congestion", 4, 1, "%s", congestion(&h)), field("queue pair", 5, 3, "%d", h.DestQP),
 		field("wants an answer", 8, 1, "%t", h.AckReq), field("sequence (PSN)", 9, 3, "%d", h.PSN))
@@ -122,9 +122,9 @@ func reth(r *reader) step {
 	var h roce.RETH
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("RDMA header", err)
+		return r.stopAt("RDMA header", err)
 	}
-	r.add("RDMA header", n,
+	r.addLayer("RDMA header", n,
 		field("address", 0, 8, "0x%x", h.VA), field("remote key", 8, 4, "0x%08x", h.RKey), field("length", 12, 4, "%d bytes in all", h.Length))
 	return nil
 }
@@ -133,7 +133,7 @@ func aeth(r *reader) step {
 	var h roce.AETH
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stop("RDMA answer", err)
+		return r.stopAt("RDMA answer", err)
 	}
 	what := "other"
 	switch {
@@ -146,7 +146,7 @@ func aeth(r *reader) step {
 	case h.Syndrome.IsNak():
 		what = "refused"
 	}
-	r.add("RDMA answer", n, field("syndrome", 0, 1, "0x%02x (%s)", uint8(h.Syndrome), what), field("messages done", 1, 3, "%d", h.MSN))
+	r.addLayer("RDMA answer", n, field("syndrome", 0, 1, "0x%02x (%s)", uint8(h.Syndrome), what), field("messages done", 1, 3, "%d", h.MSN))
 	return nil
 }
 
@@ -157,7 +157,7 @@ func stamp(r *reader) step {
 	if err != nil {
 		return nil
 	}
-	r.add("probe stamp", n,
+	r.addLayer("probe stamp", n,
 		field("magic", 0, 4, "0x%08x", binary.BigEndian.Uint32(r.rest())), field("sent by host", 4, 4, "%d", s.Origin),
 		field("series", 8, 4, "%d", s.Series), field("number", 12, 4, "%d", s.Number))
 	return nil

@@ -10,7 +10,7 @@ func flowReport() Report {
 // pack fills buf with copies of r.
 func pack(w *Writer, r *Report, buf []byte) []byte {
 	w.Begin(buf)
-	for w.Add(r) == nil {
+	for w.AddReport(r) == nil {
 	}
 	return w.Finish()
 }

@@ -133,7 +133,7 @@ func TestWriter(t *testing.T) {
 	w := NewWriter(9, 0xffffffff)
 	add := func(r *Report, want error) {
 		t.Helper()
-		if err := w.Add(r); err != want {
+		if err := w.AddReport(r); err != want {
 			t.Errorf("Add(%+v) = %v; want %v", *r, err, want)
 		}
 	}
@@ -225,11 +225,11 @@ func TestWriterToReader(t *testing.T) {
 		w := NewWriter(reporter, first)
 		w.Begin(make([]byte, size))
 		for i := range want {
-			err := w.Add(&want[i])
+			err := w.AddReport(&want[i])
 			if err == ErrFull {
 				datagrams = append(datagrams, w.Finish())
 				w.Begin(make([]byte, size))
-				err = w.Add(&want[i])
+				err = w.AddReport(&want[i])
 			}
 			if err != nil {
 				t.Fatalf("Add(%+v) = %v; want nil", want[i], err)
@@ -268,7 +268,7 @@ func TestRunsAreTheReports(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(t, "shapes") {
 			r := drawReport(t)
 			for range rapid.IntRange(1, 4).Draw(t, "times") {
-				if w.Add(&r) != nil {
+				if w.AddReport(&r) != nil {
 					break
 				}
 			}
@@ -321,7 +321,7 @@ func FuzzReader(f *testing.F) {
 		w := NewWriter(r.Header().Reporter, r.Header().Seq)
 		w.Begin(make([]byte, len(in)))
 		for r.Next(&rep) {
-			if err := w.Add(&rep); err != nil {
+			if err := w.AddReport(&rep); err != nil {
 				t.Fatalf("Add(%+v) = %v; want nil, since it was read from %x", rep, err, in)
 			}
 		}

@@ -75,7 +75,7 @@ type Seq uint32
 // Sub returns how many reports s is after t: negative when s is the earlier.
 func (s Seq) Sub(t Seq) int { return int(int32(s - t)) }
 
-func bit(set bool, at uint) uint32 {
+func flagBit(set bool, at uint) uint32 {
 	if set {
 		return 1 << at
 	}

@@ -116,9 +116,9 @@ func (p *Prototype) AppendTo(b []byte) []byte {
 	r := &p.Report
 	b = append(b, byte(r.Primitive))
 	if p.Layout == Base3 {
-		b = append(b, p.Seq, byte(bit(r.Immediate, 7)|bit(r.Retransmit, 6))|p.Reserved&63)
+		b = append(b, p.Seq, byte(flagBit(r.Immediate, 7)|flagBit(r.Retransmit, 6))|p.Reserved&63)
 	} else {
-		b = append(b, byte(bit(r.Immediate, 7))|p.Reserved&127)
+		b = append(b, byte(flagBit(r.Immediate, 7))|p.Reserved&127)
 	}
 	switch r.Primitive {
 	case KeyWrite:
@@ -206,7 +206,7 @@ type PrototypeAck struct {
 
 // AppendTo appends the encoded answer. Reserved is cut to 7 bits.
 func (a PrototypeAck) AppendTo(b []byte) []byte {
-	return append(b, a.Seq, byte(bit(a.Nack, 7))|a.Reserved&127)
+	return append(b, a.Seq, byte(flagBit(a.Nack, 7))|a.Reserved&127)
 }
 
 // Parse decodes a whole datagram and returns the bytes it used: all of b. A

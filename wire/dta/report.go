@@ -85,7 +85,7 @@ func (r *Report) Check() error {
 
 // head returns the first word of a report that passes Check.
 func (r *Report) head() uint32 {
-	h := uint32(r.Primitive)<<primitiveAt | bit(r.Immediate, immediateAt) | bit(r.Retransmit, retransmitAt)
+	h := uint32(r.Primitive)<<primitiveAt | flagBit(r.Immediate, immediateAt) | flagBit(r.Retransmit, retransmitAt)
 	if r.Primitive == Append {
 		return h | uint32(len(r.Data))
 	}

@@ -36,11 +36,11 @@ func (w *Writer) Begin(buf []byte) {
 	w.buf, w.count = buf[:HeaderSize:len(buf)], 0
 }
 
-// Add packs a copy of r into the datagram. It returns nil, or ErrFull when the
+// AddReport packs a copy of r into the datagram. It returns nil, or ErrFull when the
 // datagram must be finished first, ErrTooLarge, or what Check returns; then the
 // datagram is as it was. Without a Begin since the last Finish it returns
 // ErrFull.
-func (w *Writer) Add(r *Report) error {
+func (w *Writer) AddReport(r *Report) error {
 	if err := r.Check(); err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 		err = v.parseIII(rest)
 	case v.GRE.Protocol == ProtoMellanox:
 		v.Kind = Mellanox
-		err = v.cut(rest, MellanoxPad)
+		err = v.splitPad(rest, MellanoxPad)
 	default:
 		err = ErrProtocol
 	}
@@ -152,15 +152,15 @@ func (m *Mirror) ParsePadded(b []byte, pad int) (int, error) {
 	if v.GRE.ParseBase(b) != nil {
 		return 0, ErrShort
 	}
-	if err := v.cut(b[gre.BaseSize:], pad); err != nil {
+	if err := v.splitPad(b[gre.BaseSize:], pad); err != nil {
 		return 0, err
 	}
 	*m = v
 	return len(b), nil
 }
 
-// cut splits b into Pad and Frame.
-func (m *Mirror) cut(b []byte, pad int) error {
+// splitPad splits b into Pad and Frame.
+func (m *Mirror) splitPad(b []byte, pad int) error {
 	if pad < 0 || len(b) < pad {
 		return ErrShort
 	}
@@ -217,7 +217,7 @@ func (m *Mirror) parseCommon(b []byte) {
 
 // AppendTo appends the encoded mirror. Kind decides the GRE protocol, unless
 // it is Padded, and whether types I and II have a sequence number. Fields are
-// cut to their widths; Mellanox's Pad is cut, or filled with zeros, to 22
+// splitPad to their widths; Mellanox's Pad is cut, or filled with zeros, to 22
 // bytes.
 func (m Mirror) AppendTo(b []byte) []byte {
 	g := m.GRE

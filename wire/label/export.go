@@ -33,11 +33,11 @@ func (e *Export) AppendTo(b []byte) []byte {
 	return e.Labels.AppendTo(e.appendHead(b))
 }
 
-// AppendWith appends the export with one more label on top: that of the last
+// AppendWithLabel appends the export with one more label on top: that of the last
 // switch itself, which the packet need not carry any more. The caller sees to
 // it that Labels has fewer than its MaxHop; a packet that has none yet takes
 // its option from first.
-func (e *Export) AppendWith(b []byte, own Item, first Option) []byte {
+func (e *Export) AppendWithLabel(b []byte, own Item, first Option) []byte {
 	o := e.Labels.Option
 	if e.Labels.Len() == 0 {
 		o = first

@@ -23,14 +23,14 @@ func TestExportParse(t *testing.T) {
 	two := Item{Switch: 8, Ingress: 3, Egress: 4, Time: 199, Latency: 6}
 	for _, v6 := range []bool{false, true} {
 		e := Export{Switch: 9, Time: -1, Key: someKey(v6)}
-		b := e.AppendWith(nil, one, Option{NextHeader: model.UDP, MaxHop: 5})
+		b := e.AppendWithLabel(nil, one, Option{NextHeader: model.UDP, MaxHop: 5})
 		var got Export
 		n, err := got.Parse(b)
 		if err != nil || n != len(b) || got.Key != e.Key || got.Time != -1 || got.Labels.Len() != 1 || got.Labels.Item(0) != one {
 			t.Fatalf("Parse(%x) = %d, %v, %+v; want all of it and label %+v", b, n, err, got, one)
 		}
 		// The next label goes on top and keeps the packet's own option.
-		b = got.AppendWith(nil, two, Option{NextHeader: model.TCP, MaxHop: 9})
+		b = got.AppendWithLabel(nil, two, Option{NextHeader: model.TCP, MaxHop: 9})
 		n, err = got.Parse(b)
 		if err != nil || n != len(b) || got.Labels.Len() != 2 || got.Labels.Item(0) != two || got.Labels.Item(1) != one || got.Labels.MaxHop != 5 {
 			t.Fatalf("Parse(%x) = %d, %v, %+v; want labels %+v on top of %+v", b, n, err, got, two, one)
@@ -40,7 +40,7 @@ func TestExportParse(t *testing.T) {
 
 func TestExportParseRefuses(t *testing.T) {
 	e := Export{Switch: 9, Key: someKey(false)}
-	good := e.AppendWith(nil, Item{Switch: 1}, Option{NextHeader: model.UDP, MaxHop: 5})
+	good := e.AppendWithLabel(nil, Item{Switch: 1}, Option{NextHeader: model.UDP, MaxHop: 5})
 	for name, tc := range map[string]struct {
 		change func(b []byte) []byte
 		want   error
@@ -65,7 +65,7 @@ func TestExportAllocatesNothing(t *testing.T) {
 	b := make([]byte, 0, 256)
 	var got Export
 	if n := testing.AllocsPerRun(100, func() {
-		b = e.AppendWith(b[:0], Item{}, Option{NextHeader: model.UDP, MaxHop: 5})
+		b = e.AppendWithLabel(b[:0], Item{}, Option{NextHeader: model.UDP, MaxHop: 5})
 		_, _ = got.Parse(b)
 		b = got.AppendTo(b[:0])
 	}); n != 0 {
@@ -75,9 +75,9 @@ func TestExportAllocatesNothing(t *testing.T) {
 
 func FuzzExport(f *testing.F) {
 	e := Export{Switch: 9, Time: 5, Key: someKey(false)}
-	f.Add(e.AppendWith(nil, Item{Switch: 1}, Option{NextHeader: model.UDP, MaxHop: 5}))
+	f.Add(e.AppendWithLabel(nil, Item{Switch: 1}, Option{NextHeader: model.UDP, MaxHop: 5}))
 	e.Key = someKey(true)
-	f.Add(e.AppendWith(nil, Item{Switch: 1}, Option{NextHeader: model.UDP, MaxHop: 5}))
+	f.Add(e.AppendWithLabel(nil, Item{Switch: 1}, Option{NextHeader: model.UDP, MaxHop: 5}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var e Export
 		n, err := e.Parse(in)

@@ -17,7 +17,7 @@ const (
 // Params is how a switch labels. The zero Params is usable.
 type Params struct {
 	MaxHop   uint8 // most labels a packet may carry; 0 means DefaultMaxHop
-	MTU      int   // longest IP packet to make, in bytes; 0 means what IP can state
+	MTU      int   // maxLength IP packet to make, in bytes; 0 means what IP can state
 	Specific bool  // the packet's flow shall be labelled by every switch
 }
 
@@ -30,11 +30,11 @@ type packet struct {
 	proto  model.Proto
 }
 
-// open reads an IP header and checks all that a change would build on.
+// parse reads an IP header and checks all that a change would build on.
 //
 // It fills p in place, as Push and Strip pass it on by pointer: a copy of what
 // was just written in small pieces costs more than the header's checksum.
-func (p *packet) open(b []byte) error {
+func (p *packet) parse(b []byte) error {
 	*p = packet{b: b}
 	switch {
 	case len(b) > 0 && b[0]>>4 == 4:
@@ -78,9 +78,9 @@ func (p *packet) block() (k Block, err error) {
 	return k, nil
 }
 
-// restate writes the packet's new length and protocol, and the IPv4 checksum
+// setLengthAndProto writes the packet's new length and protocol, and the IPv4 checksum
 // that follows from them.
-func (p *packet) restate(length int, proto model.Proto) {
+func (p *packet) setLengthAndProto(length int, proto model.Proto) {
 	be := binary.BigEndian
 	if p.v6 {
 		be.PutUint16(p.b[len6At:], uint16(length-p.header))
@@ -96,8 +96,8 @@ func (p *packet) restate(length int, proto model.Proto) {
 	be.PutUint16(p.b[check4At:], check)
 }
 
-// longest is the length IP's own length field allows.
-func (p *packet) longest() int {
+// maxLength is the length IP's own length field allows.
+func (p *packet) maxLength() int {
 	if p.v6 {
 		return header6 + math.MaxUint16
 	}
@@ -109,7 +109,7 @@ func (p *packet) longest() int {
 // or Strip moves the bytes.
 func Inspect(pkt []byte) (Block, error) {
 	var p packet
-	if err := p.open(pkt); err != nil {
+	if err := p.parse(pkt); err != nil {
 		return Block{}, err
 	}
 	return p.block()
@@ -176,7 +176,7 @@ func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
 // pushAny is Push for every packet.
 func pushAny(pkt []byte, item *Item, how Params) ([]byte, error) {
 	var p packet
-	if err := p.open(pkt); err != nil {
+	if err := p.parse(pkt); err != nil {
 		return pkt, err
 	}
 	k, err := p.block()
@@ -185,7 +185,7 @@ func pushAny(pkt []byte, item *Item, how Params) ([]byte, error) {
 	}
 	opt, grow := k.Option, ItemSize
 	if k.Len() == 0 {
-		if opt, err = p.first(how); err != nil {
+		if opt, err = p.firstOption(how); err != nil {
 			return pkt, err
 		}
 		grow = FirstGrowth
@@ -195,7 +195,7 @@ func pushAny(pkt []byte, item *Item, how Params) ([]byte, error) {
 		}
 		opt.Num++
 	}
-	limit := p.longest()
+	limit := p.maxLength()
 	if how.MTU > 0 {
 		limit = min(limit, how.MTU)
 	}
@@ -212,12 +212,12 @@ func pushAny(pkt []byte, item *Item, how Params) ([]byte, error) {
 	copy(out[p.header+grow:], pkt[p.header:])
 	opt.AppendTo(out[:p.header])
 	item.put((*[ItemSize]byte)(out[p.header+OptionSize:]))
-	p.restate(p.length+grow, Proto)
+	p.setLengthAndProto(p.length+grow, Proto)
 	return out, nil
 }
 
-// first makes the option of a packet that has no label yet.
-func (p *packet) first(how Params) (Option, error) {
+// firstOption makes the option of a packet that has no label yet.
+func (p *packet) firstOption(how Params) (Option, error) {
 	// 0xffff is zero too in this arithmetic, and headers with it exist, but
 	// updating brings it back as 0x0000: the packet would not be restored.
 	if !p.v6 && binary.BigEndian.Uint16(p.b[check4At:]) == 0xffff {
@@ -237,12 +237,12 @@ func (p *packet) first(how Params) (Option, error) {
 }
 
 // Strip takes all labels off and returns the packet as it was before the
-// first: equal to it in every byte, except for what routers changed in its
+// firstOption: equal to it in every byte, except for what routers changed in its
 // header since, such as the TTL. It works in place; a packet without labels
 // comes back as it is. On an error pkt is unchanged.
 func Strip(pkt []byte) ([]byte, error) {
 	var p packet
-	if err := p.open(pkt); err != nil {
+	if err := p.parse(pkt); err != nil {
 		return pkt, err
 	}
 	k, err := p.block()
@@ -251,6 +251,6 @@ func Strip(pkt []byte) ([]byte, error) {
 	}
 	size := k.BlockSize()
 	copy(pkt[p.header:], pkt[p.header+size:])
-	p.restate(p.length-size, k.NextHeader)
+	p.setLengthAndProto(p.length-size, k.NextHeader)
 	return pkt[:len(pkt)-size], nil
 }

@@ -26,29 +26,29 @@ var (
 	ErrShort   = errors.New("mirror: short report")
 	ErrMagic   = errors.New("mirror: not a mirrored packet")
 	ErrVersion = errors.New("mirror: unknown version")
-	ErrWhy     = errors.New("mirror: unknown reason")
+	ErrReason     = errors.New("mirror: unknown reason")
 	ErrLength  = errors.New("mirror: more of the frame than it had")
 )
 
-// Why is a set of reasons for which a packet was mirrored.
-type Why uint8
+// Reasons is a set of reasons for which a packet was mirrored.
+type Reasons uint8
 
 // The reasons.
 const (
-	Flag     Why = 1 << iota // TCP SYN, FIN or RST: every connection is seen
+	Flag     Reasons = 1 << iota // TCP SYN, FIN or RST: every connection is seen
 	Sample                   // one in n, the same at every switch
 	Debug                    // marked by its sender
 	Protocol                 // the network's own: BGP, PFC, RDMA's control
 	Rule                     // a rule asked for it
 
-	all = Flag | Sample | Debug | Protocol | Rule
+	allReasons = Flag | Sample | Debug | Protocol | Rule
 )
 
 // Has tells whether one of the reasons x is among them.
-func (w Why) Has(x Why) bool { return w&x != 0 }
+func (w Reasons) Has(x Reasons) bool { return w&x != 0 }
 
 // String prints "flag+debug", or "none".
-func (w Why) String() string {
+func (w Reasons) String() string {
 	var names []string
 	for i, name := range [...]string{"flag", "sample", "debug", "protocol", "rule"} {
 		if w>>i&1 != 0 {
@@ -63,7 +63,7 @@ func (w Why) String() string {
 
 // Mirror is one packet as one switch saw it.
 type Mirror struct {
-	Why     Why
+	Reasons     Reasons
 	Switch  model.NodeID
 	In, Out model.PortID // 0: not known, or none
 	Time    model.Time   // of the switch's clock, when the packet arrived
@@ -85,7 +85,7 @@ func (m *Mirror) AppendTo(b []byte) []byte {
 func (m *Mirror) AppendHead(b []byte, n int) []byte {
 	be := binary.BigEndian
 	b = be.AppendUint16(b, magic)
-	b = append(b, version, byte(m.Why&all))
+	b = append(b, version, byte(m.Reasons&allReasons))
 	b = be.AppendUint32(b, uint32(m.Switch))
 	b = be.AppendUint16(b, uint16(m.In))
 	b = be.AppendUint16(b, uint16(m.Out))
@@ -110,15 +110,15 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 		return 0, ErrMagic
 	case b[2] != version:
 		return 0, ErrVersion
-	case Why(b[3])&^all != 0:
-		return 0, ErrWhy
+	case Reasons(b[3])&^allReasons != 0:
+		return 0, ErrReason
 	case captured > length:
 		return 0, ErrLength
 	case len(b) < n:
 		return 0, ErrShort
 	}
 	*m = Mirror{
-		Why:    Why(b[3]),
+		Reasons:    Reasons(b[3]),
 		Switch: model.NodeID(be.Uint32(b[4:])),
 		In:     model.PortID(be.Uint16(b[8:])),
 		Out:    model.PortID(be.Uint16(b[10:])),

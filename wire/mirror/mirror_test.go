@@ -27,7 +27,7 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 func TestParse(t *testing.T) {
-	full := Mirror{Why: Flag | Debug, Switch: 12, In: 3, Out: 513, Time: 12345678, Length: 1500, Frame: []byte{0xde, 0xad, 0xbe, 0xef}}
+	full := Mirror{Reasons: Flag | Debug, Switch: 12, In: 3, Out: 513, Time: 12345678, Length: 1500, Frame: []byte{0xde, 0xad, 0xbe, 0xef}}
 	bare := full
 	bare.Length, bare.Frame = 0, []byte{}
 	for name, tc := range map[string]struct {
@@ -44,12 +44,12 @@ func TestParse(t *testing.T) {
 		"frame cut":                {in: sample[:len(sample)-2], err: ErrShort},
 		"another magic":            {in: strings.Replace(sample, "574d", "5746", 1), err: ErrMagic},
 		"version 2":                {in: strings.Replace(sample, "01 05", "02 05", 1), err: ErrVersion},
-		"a reason of the future":   {in: strings.Replace(sample, "01 05", "01 25", 1), err: ErrWhy},
+		"a reason of the future":   {in: strings.Replace(sample, "01 05", "01 25", 1), err: ErrReason},
 		"more than the frame had":  {in: head + "0003 0004 deadbeef", err: ErrLength},
 		"both lengths are too big": {in: head + "ffff ffff dead", err: ErrShort},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Mirror{Why: Rule, In: 9, Frame: []byte{1}} // must vanish
+			got := Mirror{Reasons: Rule, In: 9, Frame: []byte{1}} // must vanish
 			n, err := got.Parse(unhex(t, tc.in))
 			if err != tc.err || n != tc.n || !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("Parse(%s) = %d, %+v, %v; want %d, %+v, %v", tc.in, n, got, err, tc.n, tc.want, tc.err)
@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 func TestEveryValueSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := Mirror{
-			Why:    Why(rapid.Uint8().Draw(t, "why")),
+			Reasons:    Reasons(rapid.Uint8().Draw(t, "why")),
 			Switch: model.NodeID(rapid.Uint32().Draw(t, "switch")),
 			In:     model.PortID(rapid.Uint16().Draw(t, "in")),
 			Out:    model.PortID(rapid.Uint16().Draw(t, "out")),
@@ -72,7 +72,7 @@ func TestEveryValueSurvives(t *testing.T) {
 		wire := want.AppendTo([]byte{7})
 		var got Mirror
 		n, err := got.Parse(wire[1:])
-		want.Why &= all
+		want.Reasons &= allReasons
 		want.Frame = want.Frame[:min(len(want.Frame), int(want.Length))]
 		if err != nil || n != len(wire)-1 || wire[0] != 7 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v came back as %+v, %d of %d bytes, %v", want, got, n, len(wire)-1, err)
@@ -81,7 +81,7 @@ func TestEveryValueSurvives(t *testing.T) {
 }
 
 func TestWhyString(t *testing.T) {
-	for w, want := range map[Why]string{0: "none", Flag | Protocol: "flag+protocol", all: "flag+sample+debug+protocol+rule"} {
+	for w, want := range map[Reasons]string{0: "none", Flag | Protocol: "flag+protocol", allReasons: "flag+sample+debug+protocol+rule"} {
 		if got := w.String(); got != want {
 			t.Errorf("Why(%d) = %q; want %q", w, got, want)
 		}

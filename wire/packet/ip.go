@@ -48,7 +48,7 @@ func (h *IP) parse4(b []byte, at int) error {
 	h.TOS, h.TTL = p[1], p[8]
 	frag := be.Uint16(p[6:])
 	if proto == label.Proto {
-		n, err := h.stepOver(p[size:])
+		n, err := h.skipLabels(p[size:])
 		if err != nil {
 			h.unread(p, at, size, err)
 			return nil
@@ -94,7 +94,7 @@ func (h *IP) parse6(b []byte, at int) error {
 	h.TOS, h.TTL = uint8(be.Uint16(p)>>4), p[7]
 	size := IPv6Size
 	if h.Key.Proto == label.Proto {
-		n, err := h.stepOver(p[size:])
+		n, err := h.skipLabels(p[size:])
 		if err != nil {
 			h.unread(p, at, size, err)
 			return nil
@@ -123,10 +123,10 @@ func (h *IP) parse6(b []byte, at int) error {
 	return nil
 }
 
-// stepOver reads an INT-label block and puts the protocol it displaced into
+// skipLabels reads an INT-label block and puts the protocol it displaced into
 // the key, so that a labelled packet has the key of the packet it labels.
 // Another experiment's packet under the same protocol number is left as it is.
-func (h *IP) stepOver(p []byte) (int, error) {
+func (h *IP) skipLabels(p []byte) (int, error) {
 	var opt label.Option
 	if _, err := opt.Parse(p); err == label.ErrBlock {
 		return 0, nil
@@ -175,7 +175,7 @@ func (h *IP) extension(p []byte) (n int, known bool, err error) {
 
 // unread ends the reading of an IP packet whose rest cannot be understood.
 func (h *IP) unread(p []byte, at, size int, err error) {
-	h.Flags |= NoPorts | flaw(h, err)
+	h.Flags |= NoPorts | flagFor(h, err)
 	h.Transport, h.Payload = uint32(at+size), uint32(at+len(p))
 }
 
@@ -222,7 +222,7 @@ func (h *IP) transport(p []byte, at int) {
 // cutTransport takes what a mirror that keeps few bytes leaves of a transport
 // header: the ports come first.
 func (h *IP) cutTransport(p []byte, at int) {
-	h.Flags |= flaw(h, ErrShort)
+	h.Flags |= flagFor(h, ErrShort)
 	h.Payload = uint32(at + len(p))
 	if h.Key.Proto != model.TCP && h.Key.Proto != model.UDP {
 		return
@@ -244,7 +244,7 @@ func (h *IP) roce(p []byte) {
 	var bth roce.BTH
 	n, err := bth.Parse(p)
 	if err != nil {
-		h.Flags |= flaw(h, ErrShort)
+		h.Flags |= flagFor(h, ErrShort)
 		return
 	}
 	h.Flags |= RoCE

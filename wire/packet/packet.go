@@ -90,7 +90,7 @@ const (
 // no reference to b. The error says why there is no Outer although the frame
 // claims an IP packet; what is wrong further in is said by Flags.
 func (p *Packet) Parse(b []byte) error {
-	if p.parseOrdinary(b) {
+	if p.parseFast(b) {
 		return nil
 	}
 	return p.parseAny(b)
@@ -129,7 +129,7 @@ func (p *Packet) parseAny(b []byte) error {
 		return err
 	}
 	p.Depth = 1
-	p.descend(b)
+	p.followTunnels(b)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (p *Packet) ParseIP(b []byte) error {
 		p.EtherType = TypeIPv6
 	}
 	p.Depth = 1
-	p.descend(b)
+	p.followTunnels(b)
 	return nil
 }
 
@@ -162,9 +162,9 @@ func (p *Packet) Innermost() *IP {
 	return &p.Outer
 }
 
-// flaw says what an error below h means: bytes missing from a frame that was
+// flagFor says what an error below h means: bytes missing from a frame that was
 // cut are nobody's fault.
-func flaw(h *IP, err error) Flags {
+func flagFor(h *IP, err error) Flags {
 	if err == ErrShort && h.Flags.Has(Truncated) {
 		return 0
 	}

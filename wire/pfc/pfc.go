@@ -82,9 +82,9 @@ func PauseLink(src model.MAC, q Quanta) Frame {
 	return f
 }
 
-// Asks tells what the frame says about priority p: pause for q, or resume
+// PauseOf tells what the frame says about priority p: pause for q, or resume
 // where q is zero. It is false where the frame leaves the priority alone.
-func (f *Frame) Asks(p model.Priority) (q Quanta, ok bool) {
+func (f *Frame) PauseOf(p model.Priority) (q Quanta, ok bool) {
 	return f.Times[p&7], f.Enable>>(p&7)&1 == 1
 }
 

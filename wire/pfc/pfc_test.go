@@ -107,7 +107,7 @@ func TestAsks(t *testing.T) {
 		"link, any class": {link, 6, 7, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if q, ok := tc.frame.Asks(tc.p); q != tc.want || ok != tc.ok {
+			if q, ok := tc.frame.PauseOf(tc.p); q != tc.want || ok != tc.ok {
 				t.Errorf("Asks(%d) = %d, %v; want %d, %v", tc.p, q, ok, tc.want, tc.ok)
 			}
 		})

@@ -55,8 +55,8 @@ func (s *Stamp) Parse(b []byte) (int, error) {
 	return Size, nil
 }
 
-// Of reads the stamp of a captured frame.
-func Of(frame []byte) (s Stamp, err error) {
+// FindStamp reads the stamp of a captured frame.
+func FindStamp(frame []byte) (s Stamp, err error) {
 	var p packet.Packet
 	if err := p.Parse(frame); err != nil {
 		return s, err

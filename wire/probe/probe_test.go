@@ -21,10 +21,10 @@ func TestOf(t *testing.T) {
 		"tcp":    frame(model.TCP, packet.TCP{SrcPort: 1, DstPort: 2}.AppendTo(nil)),
 		"other":  frame(253, nil),
 	} {
-		if got, err := Of(in); err != nil || got != want {
+		if got, err := FindStamp(in); err != nil || got != want {
 			t.Errorf("%s: Of(%x) = %+v, %v; want %+v", name, in, got, err, want)
 		}
-		if got, err := Of(in[:len(in)-1]); err == nil {
+		if got, err := FindStamp(in[:len(in)-1]); err == nil {
 			t.Errorf("%s: Of(%x) = %+v; want an error, one byte is missing", name, in[:len(in)-1], got)
 		}
 	}
@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(Stamp{1, 2, 3}.AppendTo(nil))
 	f.Add([]byte("WPRB"))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		_, _ = Of(in)
+		_, _ = FindStamp(in)
 		var s Stamp
 		n, err := s.Parse(in)
 		if err != nil {

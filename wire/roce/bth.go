@@ -31,11 +31,11 @@ func (h BTH) AppendTo(b []byte) []byte {
 	return append(
 		b,
 		byte(h.Opcode),
-		bit(h.Solicited, 7)|bit(h.MigReq, 6)|h.PadCount&3<<4|h.Version&15,
+		flagBit(h.Solicited, 7)|flagBit(h.MigReq, 6)|h.PadCount&3<<4|h.Version&15,
 		byte(h.PKey>>8), byte(h.PKey),
-		bit(h.FECN, 7)|bit(h.BECN, 6)|h.Resv6&63,
+		flagBit(h.FECN, 7)|flagBit(h.BECN, 6)|h.Resv6&63,
 		byte(h.DestQP>>16), byte(h.DestQP>>8), byte(h.DestQP),
-		bit(h.AckReq, 7)|h.Resv7&127,
+		flagBit(h.AckReq, 7)|h.Resv7&127,
 		byte(h.PSN>>16), byte(h.PSN>>8), byte(h.PSN),
 	)
 }
@@ -65,7 +65,7 @@ func (h *BTH) Parse(b []byte) (int, error) {
 	return BTHSize, nil
 }
 
-func bit(set bool, at uint) byte {
+func flagBit(set bool, at uint) byte {
 	if set {
 		return 1 << at
 	}

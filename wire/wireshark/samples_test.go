@@ -101,7 +101,7 @@ func reportSamples() []sample {
 		{Primitive: dta.KeyIncrement, Retransmit: true, Redundancy: 4, Key: key6.AppendTo(nil), Delta: 1 << 40},
 		{Primitive: dta.Postcarding, Redundancy: 1, Hop: 2, Path: 5, Key: []byte{9}, Data: []byte{0, 0, 0, 8}},
 	} {
-		if err := w.Add(&r); err != nil {
+		if err := w.AddReport(&r); err != nil {
 			panic(err)
 		}
 	}
@@ -140,7 +140,7 @@ func reportSamples() []sample {
 
 	appended := func(data []byte) []byte {
 		w.Begin(make([]byte, 1400))
-		if err := w.Add(&dta.Report{Primitive: dta.Append, List: 12, Data: data}); err != nil {
+		if err := w.AddReport(&dta.Report{Primitive: dta.Append, List: 12, Data: data}); err != nil {
 			panic(err)
 		}
 		return dtaFrame(w.Finish())
@@ -268,8 +268,8 @@ func mirrorSamples() []sample {
 	}
 	copied := dta.NewWriter(12, 0)
 	copied.Begin(make([]byte, 1400))
-	m := mirror.Mirror{Why: mirror.Flag | mirror.Rule, Switch: 12, In: 3, Out: 4, Time: 12345, Length: 1500, Frame: inner}
-	if err := copied.Add(&dta.Report{Primitive: dta.Append, List: 7, Data: m.AppendTo(nil)}); err != nil {
+	m := mirror.Mirror{Reasons: mirror.Flag | mirror.Rule, Switch: 12, In: 3, Out: 4, Time: 12345, Length: 1500, Frame: inner}
+	if err := copied.AddReport(&dta.Report{Primitive: dta.Append, List: 7, Data: m.AppendTo(nil)}); err != nil {
 		panic(err)
 	}
 	return []sample{

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Mgmt is how a management network treats datagrams. It is a network of its
+// ManagementConfig is how a management network treats datagrams. It is a network of its
 // own: what the fabric does, a deadlock too, does not touch it.
-type Mgmt struct {
+type ManagementConfig struct {
 	Delay   time.Duration
 	Jitter  time.Duration // up to this much more, all delays alike
 	Loss    float64       // probability that a datagram is lost
@@ -22,12 +22,12 @@ type Mgmt struct {
 	Seed    uint64
 }
 
-// DefaultMgmt loses nothing and takes 100 to 120 µs, as a few store-and-forward
+// DefaultManagementConfig loses nothing and takes 100 to 120 µs, as a few store-and-forward
 // hops at 1 Gb/s and a kernel's receive path do.
-func DefaultMgmt() Mgmt { return Mgmt{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond} }
+func DefaultManagementConfig() ManagementConfig { return ManagementConfig{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond} }
 
 // Check complains about what cannot work.
-func (m Mgmt) Check() error {
+func (m ManagementConfig) Check() error {
 	if m.Delay < 0 || m.Jitter < 0 {
 		return fmt.Errorf("simhost: management delay %v, jitter %v, want at least 0", m.Delay, m.Jitter)
 	}
@@ -42,29 +42,29 @@ func (m Mgmt) Check() error {
 // traffic, and the fate of a switch's datagrams depends on no other switch.
 //
 // The sink is called in the order of arrival, between the simulator's stretches
-// of lookahead: a datagram that is faster than any link arrives as late as the
+// owner lookahead: a datagram that is faster than any link arrives as late as the
 // stretch's end.
 type Management struct {
 	net  *sim.Network
-	cfg  Mgmt
+	cfg  ManagementConfig
 	sink Sink
-	ends map[model.NodeID]*end
+	attached map[model.NodeID]*attachment
 
-	underway parcels
-	free     []*parcel
+	inFlight arrivalHeap
+	free     []*sentDatagram
 	arrive   func()
-	ahead    engine.Time // of the run's time, when it is over and the rest is settled
+	drainOffset    engine.Time // owner the run's time, when it is over and the rest is settled
 }
 
-// end is where a switch is connected.
-type end struct {
+// attachment is where a switch is connected.
+type attachment struct {
 	rng  *rand.Rand
 	last engine.Time // arrival of the last datagram
 	sent uint64
 }
 
-// parcel is a datagram underway.
-type parcel struct {
+// sentDatagram is a datagram underway.
+type sentDatagram struct {
 	at       engine.Time
 	from     *Switch
 	number   uint64
@@ -74,11 +74,11 @@ type parcel struct {
 
 // NewManagement sets up a management network that ends at a sink. The time it
 // tells is the run's: the collector has a perfect clock.
-func NewManagement(n *sim.Network, m Mgmt, sink Sink) (*Management, error) {
+func NewManagement(n *sim.Network, m ManagementConfig, sink Sink) (*Management, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	net := &Management{net: n, cfg: m, sink: sink, ends: map[model.NodeID]*end{}}
+	net := &Management{net: n, cfg: m, sink: sink, attached: map[model.NodeID]*attachment{}}
 	net.arrive = net.deliver
 	return net, nil
 }
@@ -87,10 +87,10 @@ func NewManagement(n *sim.Network, m Mgmt, sink Sink) (*Management, error) {
 func (m *Management) limit() int { return 1500 - 20 - 8 }
 
 func (m *Management) carry(from *Switch, datagram []byte, reports int) {
-	e := m.ends[from.sw.ID]
+	e := m.attached[from.sw.ID]
 	if e == nil {
-		e = &end{rng: rand.New(rand.NewPCG(m.cfg.Seed, uint64(from.sw.ID)))}
-		m.ends[from.sw.ID] = e
+		e = &attachment{rng: rand.New(rand.NewPCG(m.cfg.Seed, uint64(from.sw.ID)))}
+		m.attached[from.sw.ID] = e
 	}
 	// Both numbers are drawn every time, so that more loss or less changes
 	// nothing of the delays.
@@ -98,19 +98,19 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 	jitter := engine.Time(e.rng.Int64N(int64(engine.Of(m.cfg.Jitter)) + 1))
 	e.sent++
 	if lost {
-		from.lostUnderway(Managed, reports)
+		from.loseInFlight(ManagementLoss, reports)
 		return
 	}
-	at := m.net.Now() + m.ahead + engine.Of(m.cfg.Delay) + jitter
+	at := m.net.Now() + m.drainOffset + engine.Of(m.cfg.Delay) + jitter
 	if !m.cfg.Reorder {
 		at = max(at, e.last)
 		e.last = at
 	}
-	p := m.parcel()
+	p := m.newDatagram()
 	p.at, p.from, p.number, p.reports = at, from, e.sent, reports
 	p.datagram = append(p.datagram[:0], datagram...)
-	heap.Push(&m.underway, p)
-	if m.ahead == 0 {
+	heap.Push(&m.inFlight, p)
+	if m.drainOffset == 0 {
 		m.net.At(at, m.arrive)
 	}
 }
@@ -118,36 +118,36 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 // deliver hands over what has arrived. All nodes have got to the present, so
 // nothing that arrives earlier is still to come.
 func (m *Management) deliver() {
-	for len(m.underway) > 0 && m.underway[0].at <= m.net.Now() {
-		m.hand()
+	for len(m.inFlight) > 0 && m.inFlight[0].at <= m.net.Now() {
+		m.deliverNext()
 	}
 }
 
-// hand hands over what arrives next.
-func (m *Management) hand() {
-	p := heap.Pop(&m.underway).(*parcel)
+// deliverNext hands over what arrives next.
+func (m *Management) deliverNext() {
+	p := heap.Pop(&m.inFlight).(*sentDatagram)
 	p.from.arrived(p.reports)
 	m.sink(max(p.at, m.net.Now()).Model(), p.from.sw.ID, p.datagram)
 	m.free = append(m.free, p)
 }
 
-func (m *Management) parcel() *parcel {
+func (m *Management) newDatagram() *sentDatagram {
 	k := len(m.free)
 	if k == 0 {
-		return &parcel{}
+		return &sentDatagram{}
 	}
 	p := m.free[k-1]
 	m.free = m.free[:k-1]
 	return p
 }
 
-// parcels is a heap by arrival. Ties go by switch and number: the order in
+// arrivalHeap is a heap by arrival. Ties go by switch and number: the order in
 // which the simulator plays its nodes must not show.
-type parcels []*parcel
+type arrivalHeap []*sentDatagram
 
-func (h parcels) Len() int { return len(h) }
+func (h arrivalHeap) Len() int { return len(h) }
 
-func (h parcels) Less(i, j int) bool {
+func (h arrivalHeap) Less(i, j int) bool {
 	return cmp.Or(
 		cmp.Compare(h[i].at, h[j].at),
 		cmp.Compare(h[i].from.sw.ID, h[j].from.sw.ID),
@@ -155,11 +155,11 @@ func (h parcels) Less(i, j int) bool {
 	) < 0
 }
 
-func (h parcels) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h arrivalHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-func (h *parcels) Push(x any) { *h = append(*h, x.(*parcel)) }
+func (h *arrivalHeap) Push(x any) { *h = append(*h, x.(*sentDatagram)) }
 
-func (h *parcels) Pop() any {
+func (h *arrivalHeap) Pop() any {
 	a := *h
 	p := a[len(a)-1]
 	a[len(a)-1] = nil

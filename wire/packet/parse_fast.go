@@ -7,27 +7,27 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// ordinarySize is where the last header that parseOrdinary reads may end: a
+// fastSize is where the last header that parseFast reads may end: a
 // TCP header, or UDP and the base transport header of RoCEv2. Both come out at
 // the same length, and every Ethernet frame is longer.
-const ordinarySize = EthernetSize + IPv4Size + TCPSize
+const fastSize = EthernetSize + IPv4Size + TCPSize
 
-// parseOrdinary reads the frames that nearly all traffic consists of: TCP, UDP
+// parseFast reads the frames that nearly all traffic consists of: TCP, UDP
 // and RoCEv2 in IPv4 without VLAN tag, option, fragment, tunnel or cut. It
 // reports false for the rest, and sets then nothing. On a 100-byte TCP frame
 // it takes about half of parseAny's time (BenchmarkParse): the headers have
 // fixed places, so one length check covers all loads.
-func (p *Packet) parseOrdinary(b []byte) bool {
+func (p *Packet) parseFast(b []byte) bool {
 	be := binary.BigEndian
-	if len(b) < ordinarySize {
+	if len(b) < fastSize {
 		return false
 	}
-	f := (*[ordinarySize]byte)(b)
+	f := (*[fastSize]byte)(b)
 	length := int(be.Uint16(f[16:]))
 	switch {
 	case be.Uint32(f[12:])>>8 != TypeIPv4<<8|0x45, // IPv4, five words of header
 		be.Uint16(f[20:])&(MoreFragments<<13|0x1fff) != 0,
-		length < ordinarySize-EthernetSize, length > len(b)-EthernetSize:
+		length < fastSize-EthernetSize, length > len(b)-EthernetSize:
 		return false
 	}
 	proto := model.Proto(f[23])

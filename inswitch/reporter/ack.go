@@ -11,9 +11,9 @@ import (
 // sent the datagrams before it.
 var ErrCongested = errors.New("reporter: datagrams wait for the host")
 
-// Answers takes a datagram that arrived on the port for answers. It returns
+// HandleAcks takes a datagram that arrived on the port for answers. It returns
 // what is wrong with it, if anything; answers before the error count.
-func (r *Reporter) Answers(now model.Time, datagram []byte) error {
+func (r *Reporter) HandleAcks(now model.Time, datagram []byte) error {
 	for len(datagram) > 0 {
 		var a dta.Ack
 		n, err := a.Parse(datagram)
@@ -21,12 +21,12 @@ func (r *Reporter) Answers(now model.Time, datagram []byte) error {
 			return err
 		}
 		datagram = datagram[n:]
-		r.answer(now, a)
+		r.handleAck(now, a)
 	}
 	return nil
 }
 
-func (r *Reporter) answer(now model.Time, a dta.Ack) {
+func (r *Reporter) handleAck(now model.Time, a dta.Ack) {
 	// Numbers from the future are someone's mistake, and half of the circle
 	// is the future.
 	sent := r.writer.Seq().Sub(a.First)
@@ -38,18 +38,18 @@ func (r *Reporter) answer(now model.Time, a dta.Ack) {
 	switch a.Verdict {
 	case dta.Stored:
 		r.stats.Stored += uint64(count)
-		r.history.forget(a.First, count)
+		r.history.settleCopies(a.First, count)
 		return
 	case dta.RateLimited:
-		r.hold = now.Add(r.cfg.Backoff)
+		r.resendAfter = now.Add(r.cfg.Backoff)
 	}
 	r.stats.Refused[min(int(a.Verdict), Verdicts-1)] += uint64(count)
 	if a.Verdict != dta.Gap && a.Verdict != dta.RateLimited {
 		// The translator would refuse it again.
-		r.history.forget(a.First, count)
+		r.history.settleCopies(a.First, count)
 		return
 	}
-	known, spent := r.history.want(a.First, count, r.cfg.Tries)
+	known, spent := r.history.requestResend(a.First, count, r.cfg.MaxResends)
 	r.stats.NoCopy += uint64(count - known)
 	r.stats.Abandoned += uint64(spent)
 }
@@ -57,21 +57,21 @@ func (r *Reporter) answer(now model.Time, a dta.Ack) {
 // resend packs the copies that were asked for into datagrams of their own.
 // Their numbers are the old ones, so a datagram holds one unbroken run.
 func (r *Reporter) resend(now model.Time) {
-	if r.history.wanted == 0 {
+	if r.history.requested == 0 {
 		return
 	}
 	if !r.Flush(now) {
 		return // the refused reports wait, not the new ones
 	}
-	for r.history.wanted > 0 && r.ready < r.cfg.Queue {
+	for r.history.requested > 0 && r.ready < r.cfg.MaxDatagrams {
 		at := (r.oldest + r.ready) % len(r.ring)
 		buf := r.ring[at][:dta.HeaderSize]
 		var h dta.Header
 		h.Reporter = r.cfg.Reporter
-		h.Seq, h.Count, buf = r.history.take(buf)
+		h.Seq, h.Count, buf = r.history.appendRequested(buf)
 		h.AppendTo(buf[:0])
 		r.ring[at] = buf
 		r.stats.Resent += uint64(h.Count)
-		r.finished(now, at)
+		r.completed(now, at)
 	}
 }

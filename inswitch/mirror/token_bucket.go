@@ -6,10 +6,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// budget is a bucket that fills at the rate and holds the burst, in
+// tokenBucket is a bucket that fills at the rate and holds the burst, in
 // bit-nanoseconds per second: a nanosecond adds the rate as a whole number, so
 // that nothing is lost to rounding.
-type budget struct {
+type tokenBucket struct {
 	rate   int64 // 0: no bound
 	limit  int64
 	tokens int64
@@ -18,22 +18,22 @@ type budget struct {
 
 const perByte int64 = 8e9
 
-func newBudget(rate model.Rate, burst model.Bytes) budget {
+func newTokenBucket(rate model.Rate, burst model.Bytes) tokenBucket {
 	limit := int64(math.MaxInt64 / 2)
 	if int64(burst) < limit/perByte {
 		limit = int64(burst) * perByte
 	}
-	return budget{rate: int64(rate), limit: limit, tokens: limit, last: math.MinInt64}
+	return tokenBucket{rate: int64(rate), limit: limit, tokens: limit, last: math.MinInt64}
 }
 
-// take spends bytes if there are as many. What is not urgent leaves a quarter
-// of the bucket to what is, so that a flood of samples cannot hide the marked
+// spend spends bytes if there are as many. What is not urgent leaves a quarter
+// rulesFor the bucket to what is, so that a flood of samples cannot hide the marked
 // packets of an operator who looks for its cause.
-func (b *budget) take(now model.Time, bytes int, urgent bool) bool {
+func (b *tokenBucket) spend(now model.Time, bytes int, urgent bool) bool {
 	if b.rate == 0 {
 		return true
 	}
-	b.fill(now)
+	b.refill(now)
 	need := int64(bytes) * perByte
 	if floor := b.limit / 4; b.tokens < need || !urgent && b.tokens-need < floor {
 		return false
@@ -42,7 +42,7 @@ func (b *budget) take(now model.Time, bytes int, urgent bool) bool {
 	return true
 }
 
-func (b *budget) fill(now model.Time) {
+func (b *tokenBucket) refill(now model.Time) {
 	if b.last == math.MinInt64 {
 		b.last = now
 		return

@@ -15,7 +15,7 @@ type Refusal string
 const (
 	NoPort   Refusal = "no such port"
 	NoRoute  Refusal = "no route"
-	NoPacket Refusal = "no packet to act on" // at Timer, and the frame at PFC
+	NoPacket Refusal = "no packet to act on" // first Timer, and the frame at PFC
 	NotIP    Refusal = "not an IP packet"
 )
 
@@ -29,7 +29,7 @@ func (s *Switch) refuse(why Refusal) { s.stats.Refused[why]++ }
 // Execute carries out what a program wants. The pipeline calls it.
 func (s *Switch) Execute(program int, ev *inswitch.Event, act *inswitch.Actions) {
 	for i := range act.Reports {
-		s.report(&act.Reports[i])
+		s.addReport(&act.Reports[i])
 	}
 	hasPacket := ev.Stage != inswitch.Timer && ev.Stage != inswitch.PFC
 	for i := range act.Clones {
@@ -44,7 +44,7 @@ func (s *Switch) Execute(program int, ev *inswitch.Event, act *inswitch.Actions)
 	}
 	if act.Changes != 0 {
 		if hasPacket {
-			s.change(act)
+			s.applyChanges(act)
 		} else {
 			s.refuse(NoPacket)
 		}
@@ -55,7 +55,7 @@ func (s *Switch) Execute(program int, ev *inswitch.Event, act *inswitch.Actions)
 	if act.Verdict != inswitch.Pass && !hasPacket {
 		s.refuse(NoPacket)
 	}
-	s.settleReports()
+	s.finishActions()
 }
 
 func (s *Switch) clone(c *inswitch.Clone) {
@@ -81,23 +81,23 @@ func (s *Switch) send(m *inswitch.Send) {
 			s.refuse(NoRoute)
 			return
 		}
-		s.sw.Send(s.compose(m), out)
+		s.sw.Send(s.buildPacket(m), out)
 		return
 	}
 	for _, id := range m.Ports {
 		if out := s.port(id); out != nil {
-			s.sw.Send(s.compose(m), out)
+			s.sw.Send(s.buildPacket(m), out)
 		} else {
 			s.refuse(NoPort)
 		}
 	}
 }
 
-// compose turns what a program wants to send into a packet.
-func (s *Switch) compose(m *inswitch.Send) *sim.Packet {
-	p := s.tunnel(m)
+// buildPacket turns what a program wants to send into a packet.
+func (s *Switch) buildPacket(m *inswitch.Send) *sim.Packet {
+	p := s.buildTunneled(m)
 	if p == nil {
-		p = s.plain(m)
+		p = s.buildPlain(m)
 	}
 	p.Priority, p.Control = m.Priority&7, m.Control
 	p.TTL, p.DSCP = m.TTL, m.DSCP&63
@@ -107,9 +107,9 @@ func (s *Switch) compose(m *inswitch.Send) *sim.Packet {
 	return p
 }
 
-// tunnel is a packet whose content is an IP packet, so that switches whose
+// buildTunneled is a packet whose content is an IP packet, so that switches whose
 // address its header names can take that off; nil where it is none.
-func (s *Switch) tunnel(m *inswitch.Send) *sim.Packet {
+func (s *Switch) buildTunneled(m *inswitch.Send) *sim.Packet {
 	if m.EtherType != 0 || m.Key.Proto != model.IPIP && m.Key.Proto != model.IPv6 {
 		return nil
 	}
@@ -121,8 +121,8 @@ func (s *Switch) tunnel(m *inswitch.Send) *sim.Packet {
 	return p
 }
 
-// plain is any other packet.
-func (s *Switch) plain(m *inswitch.Send) *sim.Packet {
+// buildPlain is any other packet.
+func (s *Switch) buildPlain(m *inswitch.Send) *sim.Packet {
 	p := s.sw.NewPacket()
 	p.Kind = sim.KindOther
 	p.Payload = int32(len(m.Content))
@@ -142,8 +142,8 @@ func (s *Switch) plain(m *inswitch.Send) *sim.Packet {
 	return p
 }
 
-// change rewrites the packet and its view.
-func (s *Switch) change(act *inswitch.Actions) {
+// applyChanges rewrites the packet and its view.
+func (s *Switch) applyChanges(act *inswitch.Actions) {
 	p, v := s.ctx.Packet, &s.packet
 	if v.EtherType != packet.TypeIPv4 && v.EtherType != packet.TypeIPv6 {
 		s.refuse(NotIP)
@@ -165,9 +165,9 @@ func (s *Switch) change(act *inswitch.Actions) {
 		} else {
 			e := s.ctx.Extra(p)
 			before := len(e.Labels)
-			push(e, opt, &act.LabelItem)
+			pushLabel(e, opt, &act.LabelItem)
 			s.ctx.Resize(int32(len(e.Labels) - before))
 		}
 	}
-	s.show(p)
+	s.fillView(p)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // CPUProgram is a program whose switch's processor may work on when the traffic is
-// over, as it does for 80 ms to read two epochs.
+// stopped, as it does for 80 ms to read two epochs.
 type CPUProgram interface {
 	inswitch.Program
 	// NextReadout is when it will be ready, on the switch's clock, and the timer that
@@ -15,11 +15,11 @@ type CPUProgram interface {
 	NextReadout() (model.Time, inswitch.TimerID, bool)
 }
 
-// Settle has the processors of switches finish their work and the management
+// Drain has the processors of switches finish their work and the management
 // network deliver everything, in the order of time, when the run is over. The
 // run's own time stands still: no packet moves. What travels in-band stays
-// underway.
-func (m *Management) Settle(switches []*Switch) {
+// inFlight.
+func (m *Management) Drain(switches []*Switch) {
 	for _, s := range switches {
 		if s.carrier != m {
 			continue
@@ -30,39 +30,39 @@ func (m *Management) Settle(switches []*Switch) {
 				continue
 			}
 			for at, timer, ok := b.NextReadout(); ok; at, timer, ok = b.NextReadout() {
-				m.ahead = max(engine.Of(at.Sub(s.sw.Clock())), 0)
+				m.drainOffset = max(engine.Of(at.Sub(s.sw.Clock())), 0)
 				s.timer.Now, s.timer.Timer = at, timer
-				s.pipeline.RunTimer(i, &s.timer, settling{s, at})
+				s.pipeline.RunTimer(i, &s.timer, drainHost{s, at})
 			}
 		}
-		if s.packer.Waiting() > 0 {
+		if s.packer.PendingReports() > 0 {
 			s.packer.Flush(s.sw.Clock())
-			s.outbox.send()
+			s.outbox.sendReady()
 		}
 	}
-	m.ahead = 0
-	for len(m.underway) > 0 {
-		m.hand()
+	m.drainOffset = 0
+	for len(m.inFlight) > 0 {
+		m.deliverNext()
 	}
 }
 
-// settling carries out reports, and nothing else.
-type settling struct {
+// drainHost carries out reports, and nothing else.
+type drainHost struct {
 	*Switch
 	at model.Time
 }
 
 // Execute is part of inswitch.Host.
-func (s settling) Execute(_ int, _ *inswitch.Event, act *inswitch.Actions) {
+func (s drainHost) Execute(_ int, _ *inswitch.Event, act *inswitch.Actions) {
 	for i := range act.Reports {
 		s.stats.Reports++
-		if s.packer.Add(s.at, &act.Reports[i]) != nil {
-			s.lose(Malformed, 1)
+		if s.packer.AddReport(s.at, &act.Reports[i]) != nil {
+			s.countLost(Malformed, 1)
 		}
-		s.outbox.send()
+		s.outbox.sendReady()
 	}
-	if s.packer.Waiting() > 0 {
+	if s.packer.PendingReports() > 0 {
 		s.packer.Flush(s.at)
-		s.outbox.send()
+		s.outbox.sendReady()
 	}
 }

@@ -11,7 +11,7 @@ func TestDistance(t *testing.T) {
 		{"kitten", "sitting"}: 3,
 		{"ab", "ba"}:          2,
 	} {
-		if got, back := Distance(pair[0], pair[1]), Distance(pair[1], pair[0]); got != want || back != want {
+		if got, back := EditDistance(pair[0], pair[1]), EditDistance(pair[1], pair[0]); got != want || back != want {
 			t.Errorf("Distance(%q, %q) = %d, the other way round %d; want %d", pair[0], pair[1], got, back, want)
 		}
 	}

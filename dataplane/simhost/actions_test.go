@@ -218,7 +218,7 @@ func TestSendsAreRouted(t *testing.T) {
 		act.Send(inswitch.Send{Key: to(n.Fabric().Node(3).IPv4), Content: []byte("hello"), DSCP: 10, Priority: 2})
 		act.Send(inswitch.Send{Key: to(model.Addr4(0x7f000001)), Content: []byte("nobody")})
 		act.Send(inswitch.Send{EtherType: poll.EtherType, Content: []byte("no port")})
-		act.Drop() // of nothing
+		act.Drop() // owner nothing
 		act.StripLabels()
 		act.Clone(inswitch.Clone{Ports: []model.PortID{1}})
 	}, inswitch.Timer))

@@ -21,7 +21,7 @@ func TestSettleDeliversWhatIsStillRead(t *testing.T) {
 	hosts := n.Fabric().Hosts()
 	add(t, n, traffic.Flow{Src: hosts[0], Dst: hosts[15], Bytes: 100_000, Priority: 3})
 	var at []model.Time
-	m, err := NewManagement(n, DefaultMgmt(), func(now model.Time, _ model.NodeID, _ []byte) { at = append(at, now) })
+	m, err := NewManagement(n, DefaultManagementConfig(), func(now model.Time, _ model.NodeID, _ []byte) { at = append(at, now) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +47,13 @@ func TestSettleDeliversWhatIsStillRead(t *testing.T) {
 	if len(at) != 0 {
 		t.Fatalf("%d datagrams within a millisecond; want none before 80 ms", len(at))
 	}
-	m.Settle(all)
+	m.Drain(all)
 	if len(at) < 5 || at[0] < model.Time(80*time.Millisecond) || !slices.IsSorted(at) || n.Now() != 1*ms {
 		t.Errorf("datagrams at %v, run at %v; want those of five switches after 80 ms, in order, and the run where it was", at, n.Now())
 	}
 	for _, s := range all {
-		if st := s.Stats(); st.Underway != 0 || st.Waiting != 0 {
-			t.Errorf("%d reports underway, %d waiting; want all delivered", st.Underway, st.Waiting)
+		if st := s.Stats(); st.InFlight != 0 || st.Pending != 0 {
+			t.Errorf("%d reports underway, %d waiting; want all delivered", st.InFlight, st.Pending)
 		}
 	}
 }

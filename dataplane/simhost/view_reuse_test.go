@@ -30,7 +30,7 @@ func TestViewIsFreshAtEveryStage(t *testing.T) {
 		look := func(ev *inswitch.Event, _ *inswitch.Actions) {
 			events++
 			p, got := s.ctx.Packet, *ev.Packet
-			s.show(p)
+			s.fillView(p)
 			if got != s.packet || ev.In != p.Ingress() || ev.Priority != p.Priority || ev.Control != p.Control {
 				t.Errorf("stage %d: the program sees %+v of port %d, class %d; want %+v of port %d, class %d",
 					ev.Stage, got, ev.In, ev.Priority, s.packet, p.Ingress(), p.Priority)

@@ -8,15 +8,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/gre"
 )
 
-// descend follows tunnels from Outer to the last IP header.
-func (p *Packet) descend(b []byte) {
+// followTunnels follows tunnels from Outer to the last IP header.
+func (p *Packet) followTunnels(b []byte) {
 	h := &p.Outer
 	for {
 		// A tunnel's content ends where the tunnel packet does.
 		b = b[:min(int(h.Start)+int(h.Length), len(b))]
 		encap, at, v6, err := h.tunnel(b)
 		if err != nil {
-			h.Flags |= flaw(h, err)
+			h.Flags |= flagFor(h, err)
 			return
 		}
 		if encap == Mirror && p.Encap == None {
@@ -31,7 +31,7 @@ func (p *Packet) descend(b []byte) {
 		}
 		var inner IP
 		if err := inner.parse(b, at, v6); err != nil {
-			h.Flags |= flaw(h, err)
+			h.Flags |= flagFor(h, err)
 			return
 		}
 		p.Inner, p.Encap = inner, encap

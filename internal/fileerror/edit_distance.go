@@ -1,8 +1,8 @@
 package fileerror
 
-// Distance is how many letters must change to make b of a (Levenshtein): what a
+// EditDistance is how many letters must change to make b of a (Levenshtein): what a
 // complaint about an unknown word finds the word by that was meant.
-func Distance(a, b string) int {
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
