@@ -1,0 +1,250 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-telemetry/weft/analyze/incident"
+	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/model/record"
+)
+
+// Config is what a Core is made of.
+type Config struct {
+	Controller control.Config
+	// API is nil where no client asks.
+	API *api.Config
+
+	WriteInterval    time.Duration // between two writes to the store
+	WriteQueue       int           // records that may wait for the store
+	MaintainInterval time.Duration // between two enforcements of retention
+	StoreLimit       model.Bytes   // shown by health
+}
+
+// DefaultConfig suits a service.
+func DefaultConfig(c control.Config) Config {
+	return Config{
+		Controller: c, WriteInterval: 250 * time.Millisecond, WriteQueue: 200_000, MaintainInterval: time.Minute,
+	}
+}
+
+// Input is where reports come from. Clock, Ready and Stages answer at once, for
+// any goroutine.
+type Input interface {
+	// Run feeds the controller until ctx ends or there is no more input, flushes
+	// it, and closes the event loop. Only this goroutine calls the controller.
+	Run(ctx context.Context) error
+	// Clock is the fabric's time.
+	Clock() api.Clock
+	// Ready returns why there is nothing to see yet, or nil.
+	Ready() error
+	// Stages is the account of the pipeline up to the analyses.
+	Stages() []api.Stage
+}
+
+// Deps is what a Core is given.
+type Deps struct {
+	Devices control.Devices
+	Store   Store   // nil: records go to Records alone
+	Lab     api.Lab // nil: faults cannot be injected
+	Console fs.FS   // nil: there is none
+	Build   api.Build
+	Log     *slog.Logger
+
+	// Records and Incident, if not nil, see everything that the controller makes,
+	// in its goroutine; they must neither wait nor keep it.
+	Records  func(b *record.Batch)
+	Incident func(in *incident.Incident)
+	// IncidentChange, if not nil, is called for changes that are worth a log line.
+	IncidentChange func(change IncidentChange, in *incident.Incident)
+}
+
+// Core is a controller with its store and API.
+type Core struct {
+	*control.View
+	Controller *control.Controller
+	Loop       *EventLoop
+	Writer     *BatchWriter // nil without a store
+
+	cfg      Config
+	deps     Deps
+	log      *slog.Logger
+	input    Input
+	hub      *api.EventHub
+	tracker  *HealthTracker
+	server   *api.Server
+	listener net.Listener
+	changes  incidentChanges
+	stored   atomic.Pointer[storeStatus]
+	final    atomic.Pointer[api.Health] // when Run had ended
+	stop     context.CancelFunc
+	served   chan struct{} // closed when the API answers no more
+}
+
+// New makes a core and starts nothing. The input may still be incomplete: it is
+// used from Run on.
+func New(cfg Config, deps Deps, input Input) (*Core, error) {
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Core{
+		Loop: NewEventLoop(), cfg: cfg, deps: deps, log: deps.Log, input: input, hub: api.NewEventHub(256, 1024),
+		tracker: NewHealthTracker(time.Now()), changes: incidentChanges{}, served: make(chan struct{}),
+	}
+	c.stored.Store(&storeStatus{limit: cfg.StoreLimit})
+	if deps.Store != nil {
+		c.Writer = NewBatchWriter(deps.Store, cfg.WriteInterval, cfg.WriteQueue, deps.Log)
+	}
+	var err error
+	out := control.Output{Records: c.addRecords, Incident: c.addIncident}
+	if c.Controller, err = control.New(cfg.Controller, deps.Devices, out); err != nil {
+		return nil, err
+	}
+	c.View = c.Controller.View()
+	if cfg.API == nil {
+		return c, nil
+	}
+	b := control.NewBackend(c.Controller, c.Loop.Call, c.hub)
+	c.server, err = api.New(*cfg.API, api.Deps{
+		Live: c, Records: c.Writer.ReadThrough(deps.Store), Hub: c.hub, Prober: b, Marker: b, CounterAdmin: b, Diagnoser: b,
+		Lab: deps.Lab, Console: deps.Console, Build: deps.Build, Log: deps.Log,
+	})
+	return c, err
+}
+
+// Listen opens the API's socket.
+func (c *Core) Listen() (err error) {
+	c.listener, err = net.Listen("tcp", c.cfg.API.Listen)
+	return err
+}
+
+// Addr is where the API listens.
+func (c *Core) Addr() net.Addr { return c.listener.Addr() }
+
+// Handler answers the API's requests in process.
+func (c *Core) Handler() http.Handler { return c.server.Handler() }
+
+// ReloadAPI takes new tokens, tenants and certificates.
+func (c *Core) ReloadAPI(cfg *api.Config) error { return c.server.Reload(cfg) }
+
+// Hub publishes events to clients.
+func (c *Core) Hub() *api.EventHub { return c.hub }
+
+// Served is closed when the API answers no more.
+func (c *Core) Served() <-chan struct{} { return c.served }
+
+// Stop ends Run.
+func (c *Core) Stop() { c.stop() }
+
+// Run feeds, writes and serves until ctx ends or a part of it fails. Then the
+// input is read out, and what it gave is analysed and written. The store stays
+// open.
+func (c *Core) Run(ctx context.Context) error {
+	ctx, c.stop = context.WithCancel(ctx)
+	defer c.stop()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var errs error
+	start := func(f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil {
+				mu.Lock()
+				errs = errors.Join(errs, err)
+				mu.Unlock()
+				c.stop()
+			}
+		})
+	}
+	writing, halt := context.WithCancel(context.WithoutCancel(ctx))
+	defer halt()
+	written := make(chan error, 1)
+	if c.Writer != nil {
+		go func() { written <- c.Writer.Run(writing) }()
+		start(c.maintain)
+	} else {
+		written <- nil
+	}
+	start(c.serve)
+	start(c.input.Run)
+	wg.Wait()
+	halt()
+	errs = errors.Join(errs, <-written)
+	h := c.Health()
+	c.final.Store(&h)
+	return errs
+}
+
+// serve answers clients until ctx ends.
+func (c *Core) serve(ctx context.Context) error {
+	defer close(c.served)
+	if c.listener == nil {
+		return nil
+	}
+	ln := c.listener
+	c.listener = nil // closed by the server
+	return c.server.Serve(ctx, ln)
+}
+
+// Close frees what New and Listen opened, without Run.
+func (c *Core) Close() error {
+	if c.listener == nil {
+		return nil
+	}
+	return c.listener.Close()
+}
+
+// Clock is part of api.Live.
+func (c *Core) Clock() api.Clock { return c.input.Clock() }
+
+// Ready is part of api.Live.
+func (c *Core) Ready() error { return c.input.Ready() }
+
+// Health is part of api.Live. After Run it shows how that ended.
+func (c *Core) Health() api.Health {
+	if h := c.final.Load(); h != nil {
+		return *h
+	}
+	stages := c.input.Stages()
+	if c.Writer != nil {
+		stages = append(stages, c.Writer.HealthStage())
+	}
+	h := c.tracker.Health(time.Now(), stages)
+	c.AddLiveness(&h)
+	s := c.stored.Load()
+	h.Store.Bytes, h.Store.MaxBytes, h.Store.Memory, h.Store.Expired = int64(s.size), int64(s.limit), int64(s.memory), s.removed
+	return h
+}
+
+// addRecords hands records on, and reports incidents to clients.
+func (c *Core) addRecords(b *record.Batch) {
+	if c.Writer != nil {
+		c.Writer.Add(b)
+	}
+	if c.deps.Records != nil {
+		c.deps.Records(b)
+	}
+	for i := range b.Incidents {
+		c.hub.Publish(api.NewIncident(&b.Incidents[i]))
+	}
+}
+
+func (c *Core) addIncident(in *incident.Incident) {
+	if c.deps.Incident != nil {
+		c.deps.Incident(in)
+	}
+	if c.deps.IncidentChange == nil {
+		return
+	}
+	if change, ok := c.changes.classify(in); ok {
+		c.deps.IncidentChange(change, in)
+	}
+}
