@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 	"github.com/weft-telemetry/weft/model"
 )
 
@@ -50,8 +50,8 @@ func openMemory[T any](path string, open func(*region.Region) (T, error)) (t T, 
 
 // checkCopies rejects a number of copies that no report can ask for.
 func checkCopies(n, minCopies int) error {
-	if n < minCopies || n > place.MaxCopies {
-		return usagef("--copies %d, want %d to %d", n, minCopies, place.MaxCopies)
+	if n < minCopies || n > slothash.MaxCopies {
+		return usagef("--copies %d, want %d to %d", n, minCopies, slothash.MaxCopies)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-telemetry/weft/collect/bound"
 	"github.com/weft-telemetry/weft/collect/keywrite"
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // valueView is the answer for one key of a Key-Write memory.
@@ -28,8 +28,8 @@ func (a *app) queryKeyWriteCommand() *cobra.Command {
 		Short: "Newest value of keys (Key-Write)",
 		Args:  argumentCount(2, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if q.Consensus < 0 || q.Consensus > place.MaxCopies {
-				return usagef("--consensus %d, want 0 to %d", q.Consensus, place.MaxCopies)
+			if q.Consensus < 0 || q.Consensus > slothash.MaxCopies {
+				return usagef("--consensus %d, want 0 to %d", q.Consensus, slothash.MaxCopies)
 			}
 			if err := checkCopies(q.Copies, 0); err != nil {
 				return err

@@ -10,12 +10,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // What Add, Place and Read return.
 var (
-	ErrKeyLen = place.ErrKeyLen
+	ErrKeyLen = slothash.ErrKeyLen
 	ErrCopies = errors.New("count: copies are not 1 to 4")
 )
 
@@ -50,9 +50,9 @@ func (c Config) Valid() error {
 		return fmt.Errorf("count: layout %q, want %s or %s", c.Layout, Weft, Prototype)
 	case c.Cells < 1 || c.Cells > maxCells:
 		return fmt.Errorf("count: %d cells, want 1 to 2^40", c.Cells)
-	case c.Layout == Weft && c.Cells%place.MaxCopies != 0:
-		return fmt.Errorf("count: %d cells, want a multiple of %d", c.Cells, place.MaxCopies)
-	case c.Layout == Prototype && !place.IsPrototypeSlots(c.Cells):
+	case c.Layout == Weft && c.Cells%slothash.MaxCopies != 0:
+		return fmt.Errorf("count: %d cells, want a multiple of %d", c.Cells, slothash.MaxCopies)
+	case c.Layout == Prototype && !slothash.IsPrototypeSlots(c.Cells):
 		return fmt.Errorf("count: %d cells, the prototype has a power of two up to 2^31", c.Cells)
 	case c.Layout == Prototype && c.Seed != 0:
 		return fmt.Errorf("count: seed %d, the prototype has none", c.Seed)

@@ -3,8 +3,8 @@ package count
 import (
 	"math"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // Answer is what a table knows of a key.
@@ -35,10 +35,10 @@ func (t *Table) Read(key []byte, copies int) (Answer, error) { return Sum(key, c
 
 // Sum reads several tables of one geometry as if all had been added to one.
 func Sum(key []byte, copies int, tables ...*Table) (Answer, error) {
-	if copies < 1 || copies > place.MaxCopies {
+	if copies < 1 || copies > slothash.MaxCopies {
 		return Answer{}, ErrCopies
 	}
-	var sums [place.MaxCopies]uint64
+	var sums [slothash.MaxCopies]uint64
 	var total float64
 	var cells uint64
 	for _, t := range tables {

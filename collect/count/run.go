@@ -3,8 +3,8 @@ package count
 import (
 	"encoding/binary"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // deltaLen is the length of a report's delta.
@@ -23,7 +23,7 @@ func (w *Writer) AddRun(reports []byte, head, keyLen, copies int) (int, error) {
 	switch {
 	case head < 0 || t.rule.Check(keyLen) != nil || len(reports)%size != 0:
 		return 0, ErrKeyLen
-	case copies < 1 || copies > place.MaxCopies:
+	case copies < 1 || copies > slothash.MaxCopies:
 		return 0, ErrCopies
 	}
 	all := len(reports) / size
@@ -35,11 +35,11 @@ func (w *Writer) AddRun(reports []byte, head, keyLen, copies int) (int, error) {
 		}
 		return all, nil
 	}
-	var g place.Group
-	grid, total := place.CellGrid(t.cfg.Cells), uint64(0)
+	var g slothash.Group
+	grid, total := slothash.CellGrid(t.cfg.Cells), uint64(0)
 	for len(reports) > 0 {
-		n := min(len(reports)/size, place.GroupLen)
-		g.Find(place.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		n := min(len(reports)/size, slothash.GroupLen)
+		g.Find(slothash.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
 		at := g.At[:n*copies]
 		region.Prefetch(t.cells, at)
 		total += t.addTo(at, reports[head+keyLen:], size, n)

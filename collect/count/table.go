@@ -3,15 +3,15 @@ package count
 import (
 	"sync/atomic"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // Scheme tells where the cells of a key are: all that a translator needs to
 // add by RDMA. It holds no memory.
 type Scheme struct {
 	cfg  Config
-	rule place.Rule
+	rule slothash.Rule
 }
 
 // NewScheme checks the geometry.
@@ -21,19 +21,19 @@ func NewScheme(cfg Config) (*Scheme, error) {
 }
 
 func newScheme(cfg Config) Scheme {
-	return Scheme{cfg, place.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}}
+	return Scheme{cfg, slothash.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}}
 }
 
 // Config returns the geometry.
 func (s *Scheme) Config() Config { return s.cfg }
 
 // Place hashes a key, once for all its cells.
-func (s *Scheme) Place(key []byte) (place.Key, error) { return s.rule.Key(key) }
+func (s *Scheme) Place(key []byte) (slothash.Key, error) { return s.rule.Key(key) }
 
-func (s *Scheme) cell(p place.Key, n int) uint64 { return s.rule.Cell(p, n, s.cfg.Cells) }
+func (s *Scheme) cell(p slothash.Key, n int) uint64 { return s.rule.Cell(p, n, s.cfg.Cells) }
 
 // Offset is where cell n of the key is, in bytes from the start of the memory.
-func (s *Scheme) Offset(p place.Key, n int) uint64 { return s.cell(p, n) * 8 }
+func (s *Scheme) Offset(p slothash.Key, n int) uint64 { return s.cell(p, n) * 8 }
 
 // Table is a region with cells in it. Readers and writers share it without
 // locks.
@@ -112,9 +112,9 @@ func (w *Writer) AddShared(key []byte, delta uint64, copies int) error {
 	return nil
 }
 
-func (w *Writer) place(key []byte, copies int) (place.Key, error) {
-	if copies < 1 || copies > place.MaxCopies {
-		return place.Key{}, ErrCopies
+func (w *Writer) place(key []byte, copies int) (slothash.Key, error) {
+	if copies < 1 || copies > slothash.MaxCopies {
+		return slothash.Key{}, ErrCopies
 	}
 	return w.t.Place(key)
 }

@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // What Write, Place and Read return.
 var (
-	ErrKeyLen   = place.ErrKeyLen
+	ErrKeyLen   = slothash.ErrKeyLen
 	ErrValueLen = errors.New("keywrite: value length")
 	ErrCopies   = errors.New("keywrite: copies are not 1 to 4")
 )
@@ -80,7 +80,7 @@ func (c Config) Valid() error {
 		return nil
 	}
 	switch {
-	case !place.IsPrototypeSlots(c.Slots):
+	case !slothash.IsPrototypeSlots(c.Slots):
 		return fmt.Errorf("keywrite: %d slots, the prototype has a power of two up to 2^31", c.Slots)
 	case c.Value != 4 && c.Value != 12 && c.Value != 28:
 		return fmt.Errorf("keywrite: value of %d bytes, the prototype has 4, 12 or 28", c.Value)

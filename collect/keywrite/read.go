@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/weft-telemetry/weft/collect/bound"
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // Query says how to read. Its zero value looks at all places a key can have
@@ -50,7 +50,7 @@ func (t *Table) Load() bound.Load {
 func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	match := math.Exp2(-float64(t.cfg.Check))
 	if q.Copies == 0 {
-		b := bound.Unknown(l, place.MaxCopies, match)
+		b := bound.Unknown(l, slothash.MaxCopies, match)
 		if q.Consensus > 1 { // a single copy cannot reach it
 			b.Empty = 1
 		}
@@ -87,8 +87,8 @@ func (t *Table) Lookup(dst, key []byte, q Query) (Answer, error) {
 func (q Query) places() (int, error) {
 	switch {
 	case q.Copies == 0:
-		return place.MaxCopies, nil
-	case q.Copies < 0 || q.Copies > place.MaxCopies:
+		return slothash.MaxCopies, nil
+	case q.Copies < 0 || q.Copies > slothash.MaxCopies:
 		return 0, ErrCopies
 	}
 	return q.Copies, nil
@@ -125,7 +125,7 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 
 // lookupSome looks up to ahead keys up, in any layout.
 func (t *Table) lookupSome(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
-	var places [ahead]place.Key
+	var places [ahead]slothash.Key
 	n := len(keys) / keyLen
 	for i := range n {
 		if places[i], err = t.Place(keys[i*keyLen:][:keyLen]); err != nil {
@@ -142,12 +142,12 @@ func (t *Table) lookupSome(dst, keys []byte, keyLen, copies int, q Query, first 
 // lookupWords looks up to ahead keys up, in slots of one word, with keys of 8
 // to 16 bytes.
 func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) {
-	var hashes [ahead]place.Hash
-	var at [ahead * place.MaxCopies]uint64
-	slots, n, start := t.slots, t.cfg.Slots, place.Start(keyLen, t.cfg.Seed)
+	var hashes [ahead]slothash.Hash
+	var at [ahead * slothash.MaxCopies]uint64
+	slots, n, start := t.slots, t.cfg.Slots, slothash.Start(keyLen, t.cfg.Seed)
 	k, all := 0, 0
 	for ; k < ahead && len(keys) >= keyLen; k++ {
-		h := place.OfWords(binary.LittleEndian.Uint64(keys), binary.LittleEndian.Uint64(keys[keyLen-8:]), start)
+		h := slothash.OfWords(binary.LittleEndian.Uint64(keys), binary.LittleEndian.Uint64(keys[keyLen-8:]), start)
 		hashes[k] = h
 		for c := range copies {
 			at[all%len(at)] = h.Slot(c, n)
@@ -160,16 +160,16 @@ func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first
 	for i, slot := range at[:all] {
 		at[i] = region.Load(&slots[slot])
 	}
-	var found [place.MaxCopies]uint64
+	var found [slothash.MaxCopies]uint64
 	for i := range k {
 		copy(found[:], at[i*copies:(i+1)*copies])
-		each(first+i, t.judge(dst, place.Key{Hash: hashes[i]}, &found, copies, q))
+		each(first+i, t.judge(dst, slothash.Key{Hash: hashes[i]}, &found, copies, q))
 	}
 }
 
 // touch loads the first word of every slot of the places, and uses none: the
 // loads overlap as far as the processor can have them under way.
-func (t *Table) touch(places []place.Key, copies int) {
+func (t *Table) touch(places []slothash.Key, copies int) {
 	slots, n, words := t.slots, t.cfg.Slots, t.words
 	if t.rule.Prototype {
 		for _, p := range places {
@@ -186,7 +186,7 @@ func (t *Table) touch(places []place.Key, copies int) {
 	}
 }
 
-func (t *Table) lookup(dst []byte, p place.Key, copies int, q Query) Answer {
+func (t *Table) lookup(dst []byte, p slothash.Key, copies int, q Query) Answer {
 	if t.words == 1 {
 		return t.lookupWord(dst, p, copies, q)
 	}
@@ -213,8 +213,8 @@ func (t *Table) lookup(dst []byte, p place.Key, copies int, q Query) Answer {
 
 // lookupWord is lookup for slots of one word. All are loaded before any is
 // judged, so that their ways through memory overlap.
-func (t *Table) lookupWord(dst []byte, p place.Key, copies int, q Query) Answer {
-	var found [place.MaxCopies]uint64
+func (t *Table) lookupWord(dst []byte, p slothash.Key, copies int, q Query) Answer {
+	var found [slothash.MaxCopies]uint64
 	for n := range copies {
 		found[n] = region.Load(&t.slots[t.rule.Slot(p, n, t.cfg.Slots)])
 	}
@@ -223,7 +223,7 @@ func (t *Table) lookupWord(dst []byte, p place.Key, copies int, q Query) Answer 
 
 // judge answers from the words of the copies. Those that agree, as nearly all
 // do, need no count. It makes room in found for its own use.
-func (t *Table) judge(dst []byte, p place.Key, found *[place.MaxCopies]uint64, copies int, q Query) Answer {
+func (t *Table) judge(dst []byte, p slothash.Key, found *[slothash.MaxCopies]uint64, copies int, q Query) Answer {
 	valid := 0
 	agree := true
 	for _, w := range found[:copies] {
@@ -258,7 +258,7 @@ func (t *Table) judge(dst []byte, p place.Key, found *[place.MaxCopies]uint64, c
 
 // loadSlot appends the value of a slot and reports whether it is the key's. The
 // id is the same for equal values, and for no others that ever meet.
-func (t *Table) loadSlot(dst []byte, p place.Key, slot []uint64) (_ []byte, id uint64, ok bool) {
+func (t *Table) loadSlot(dst []byte, p slothash.Key, slot []uint64) (_ []byte, id uint64, ok bool) {
 	base := len(dst)
 	w := region.Load(&slot[0])
 	var low, top uint64
@@ -283,8 +283,8 @@ func (t *Table) loadSlot(dst []byte, p place.Key, slot []uint64) (_ []byte, id u
 
 // vote counts copies that are equal.
 type vote struct {
-	ids   [place.MaxCopies]uint64
-	count [place.MaxCopies]int
+	ids   [slothash.MaxCopies]uint64
+	count [slothash.MaxCopies]int
 	valid int // copies so far
 	first int // after answer: the winner's first copy
 }

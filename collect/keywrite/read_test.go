@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weft-telemetry/weft/collect/bound"
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // slowRead is the reader as one would explain it: take the value of each slot,
@@ -173,7 +173,7 @@ func TestClaimErrorBounds(t *testing.T) {
 // slot of one copy share those of all, and a key loses its copies at once.
 func TestPrototypeCopiesFallTogether(t *testing.T) {
 	s, _ := NewScheme(Config{Layout: Prototype, Slots: 1 << 10, Value: 4, Check: 32})
-	first := make(map[uint64]place.Key)
+	first := make(map[uint64]slothash.Key)
 	for i := range uint32(5000) {
 		p, _ := s.Place(binary.BigEndian.AppendUint32(nil, i*2654435761))
 		slot := s.Offset(p, 0)

@@ -3,8 +3,8 @@ package keywrite
 import (
 	"encoding/binary"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // WriteRun is Write for a run of reports of one shape, back to back: head
@@ -24,7 +24,7 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 		return 0, ErrKeyLen
 	case len(reports)%size != 0:
 		return 0, ErrValueLen
-	case copies < 1 || copies > place.MaxCopies:
+	case copies < 1 || copies > slothash.MaxCopies:
 		return 0, ErrCopies
 	}
 	n := len(reports) / size
@@ -48,12 +48,12 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 // writeWords is the loop of WriteRun for slots of one word.
 func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 	size := head + keyLen + 4
-	slots, n, start, mask := t.slots, t.cfg.Slots, place.Start(keyLen, t.cfg.Seed), t.mask
+	slots, n, start, mask := t.slots, t.cfg.Slots, slothash.Start(keyLen, t.cfg.Seed), t.mask
 	for ; len(reports) >= size; reports = reports[size:] {
 		key := reports[head : head+keyLen+4]
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[keyLen-8:])
 		top := uint64(binary.LittleEndian.Uint32(key[keyLen:])) << 32
-		h := place.OfWords(a, b, start)
+		h := slothash.OfWords(a, b, start)
 		word := top | h.Sum().Add(top).Bits(mask)
 		region.Store(&slots[h.Slot(0, n)], word)
 		if copies > 1 {
@@ -68,11 +68,11 @@ func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 // writeSlots is the loop of WriteRun for Weft's slots of any size: memory is
 // asked for the slots of a group before the first is written.
 func (t *Table) writeSlots(reports []byte, head, keyLen, copies int) {
-	size, grid := head+keyLen+t.cfg.Value, place.Grid{Slots: t.cfg.Slots, Words: t.words}
-	var g place.Group
+	size, grid := head+keyLen+t.cfg.Value, slothash.Grid{Slots: t.cfg.Slots, Words: t.words}
+	var g slothash.Group
 	for len(reports) > 0 {
-		n := min(len(reports)/size, place.GroupLen)
-		g.Find(place.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		n := min(len(reports)/size, slothash.GroupLen)
+		g.Find(slothash.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
 		at := g.At[:n*copies]
 		region.Prefetch(t.slots, at)
 		for i, sum := range g.Sums[:n] {

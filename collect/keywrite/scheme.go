@@ -3,14 +3,14 @@ package keywrite
 import (
 	"encoding/binary"
 
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // Scheme tells where the copies of a key go and which bytes go there: all that
 // a translator needs to write by RDMA. It holds no memory.
 type Scheme struct {
 	cfg   Config
-	rule  place.Rule
+	rule  slothash.Rule
 	quick bool   // Weft's slots of one word with values of 4 bytes
 	mask  uint64 // the bits of the checksum
 	words uint64 // of a slot
@@ -25,7 +25,7 @@ func NewScheme(cfg Config) (*Scheme, error) {
 
 func newScheme(cfg Config) Scheme {
 	s := Scheme{cfg: cfg, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
-	s.rule = place.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}
+	s.rule = slothash.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}
 	s.mask = 1<<uint(cfg.Check) - 1
 	s.quick = !s.rule.Prototype && s.words == 1 && cfg.Value == 4
 	return s
@@ -35,11 +35,11 @@ func newScheme(cfg Config) Scheme {
 func (s *Scheme) Config() Config { return s.cfg }
 
 // Place hashes a key, once for all copies.
-func (s *Scheme) Place(key []byte) (place.Key, error) { return s.rule.Key(key) }
+func (s *Scheme) Place(key []byte) (slothash.Key, error) { return s.rule.Key(key) }
 
 // Offset is where copy n of the key starts, in bytes from the start of the
 // memory.
-func (s *Scheme) Offset(p place.Key, n int) uint64 {
+func (s *Scheme) Offset(p slothash.Key, n int) uint64 {
 	return s.rule.Slot(p, n, s.cfg.Slots) * s.words * 8
 }
 
@@ -48,7 +48,7 @@ func (s *Scheme) SlotSize() int { return int(s.words) * 8 }
 
 // AppendSlot appends the bytes of a slot; they are the same for all copies.
 // The value's length must be the scheme's.
-func (s *Scheme) AppendSlot(b []byte, p place.Key, value []byte) ([]byte, error) {
+func (s *Scheme) AppendSlot(b []byte, p slothash.Key, value []byte) ([]byte, error) {
 	if len(value) != s.cfg.Value {
 		return b, ErrValueLen
 	}
@@ -81,7 +81,7 @@ func (s *Scheme) word(value []byte, i int) uint64 { return valueWord(value[8*i-s
 
 // first returns the first word of the slot: the checksum below, the start of
 // the value above.
-func (s *Scheme) first(p place.Key, value []byte) uint64 {
+func (s *Scheme) first(p slothash.Key, value []byte) uint64 {
 	if s.rule.Prototype {
 		return s.top(value) | uint64(p.CRC)
 	}
@@ -89,7 +89,7 @@ func (s *Scheme) first(p place.Key, value []byte) uint64 {
 }
 
 // sealed is first for Weft's slots: sum is the key's.
-func (s *Scheme) sealed(sum place.Sum, value []byte) uint64 {
+func (s *Scheme) sealed(sum slothash.Sum, value []byte) uint64 {
 	top := s.top(value)
 	sum = sum.Add(top)
 	for i := 1; i < int(s.words); i++ {
@@ -107,7 +107,7 @@ func (s *Scheme) top(value []byte) uint64 {
 }
 
 // sumWord returns the checksum of a slot of one word.
-func (s *Scheme) sumWord(p place.Key, top uint64) uint64 {
+func (s *Scheme) sumWord(p slothash.Key, top uint64) uint64 {
 	if s.rule.Prototype {
 		return uint64(p.CRC)
 	}

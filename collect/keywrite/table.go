@@ -3,8 +3,8 @@ package keywrite
 import (
 	"encoding/binary"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // Table is a region with the slots of keys in it. Readers and writers share
@@ -54,10 +54,10 @@ func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)
 func (w *Writer) Write(key, value []byte, copies int) error {
 	t := w.t
 	// The usual case, without a call: see WriteRun.
-	if n := len(key); n >= 8 && n <= 16 && t.quick && len(value) == 4 && uint(copies-1) < place.MaxCopies {
+	if n := len(key); n >= 8 && n <= 16 && t.quick && len(value) == 4 && uint(copies-1) < slothash.MaxCopies {
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
 		top := uint64(binary.LittleEndian.Uint32(value)) << 32
-		h := place.OfWords(a, b, place.Start(n, t.cfg.Seed))
+		h := slothash.OfWords(a, b, slothash.Start(n, t.cfg.Seed))
 		word := top | h.Sum().Add(top).Bits(t.mask)
 		for c := range copies {
 			region.Store(&t.slots[h.Slot(c, t.cfg.Slots)], word)
@@ -74,7 +74,7 @@ func (w *Writer) write(key, value []byte, copies int) error {
 	if len(value) != t.cfg.Value {
 		return ErrValueLen
 	}
-	if copies < 1 || copies > place.MaxCopies {
+	if copies < 1 || copies > slothash.MaxCopies {
 		return ErrCopies
 	}
 	p, err := t.Place(key)

@@ -12,12 +12,12 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // What Write, Place, AppendChunk and Read return.
 var (
-	ErrKeyLen = place.ErrKeyLen
+	ErrKeyLen = slothash.ErrKeyLen
 	ErrHops   = errors.New("postcard: more hops than a chunk has")
 	ErrCopies = errors.New("postcard: copies are not 1 to 4")
 )
@@ -82,7 +82,7 @@ func (c Config) Valid() error {
 		return fmt.Errorf("postcard: %d bits, want 1 to 32", c.Bits)
 	case c.Layout != Prototype:
 		return nil
-	case !place.IsPrototypeSlots(c.Chunks):
+	case !slothash.IsPrototypeSlots(c.Chunks):
 		return fmt.Errorf("postcard: %d chunks, the prototype has a power of two up to 2^31", c.Chunks)
 	case c.Hops != protoHops || c.Bits != 32 || c.Seed != 0:
 		return fmt.Errorf("postcard: %d hops of %d bits with seed %d, the prototype has 5 of 32 and 0", c.Hops, c.Bits, c.Seed)

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/collect/bound"
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // ErrValues is returned where a chunk can only be judged by the values it may
@@ -67,7 +67,7 @@ func (t *Table) match(v *Values) float64 {
 // Bound bounds the failure of an answer at a load.
 func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	if q.Copies == 0 && !t.proto {
-		return bound.Unknown(l, place.MaxCopies, t.match(q.Values))
+		return bound.Unknown(l, slothash.MaxCopies, t.match(q.Values))
 	}
 	return bound.Of(l, max(1, q.Copies), t.match(q.Values))
 }

@@ -3,8 +3,8 @@ package postcard
 import (
 	"encoding/binary"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // AppendRow appends a path to a run for WriteRun: the key, then a value for
@@ -34,7 +34,7 @@ func (w *Writer) WriteRun(rows []byte, keyLen, copies int) (int, error) {
 	t := w.t
 	size := keyLen + 4*t.cfg.Hops
 	switch {
-	case keyLen < 1 || t.proto && keyLen != place.PrototypeKey:
+	case keyLen < 1 || t.proto && keyLen != slothash.PrototypeKey:
 		return 0, ErrKeyLen
 	case len(rows)%size != 0:
 		return 0, ErrHops
@@ -64,11 +64,11 @@ const fiveLen = 5 * 4
 
 // writeFives is the loop of WriteRun for the usual chunks.
 func (t *Table) writeFives(rows []byte, keyLen, copies int) {
-	size, grid := keyLen+fiveLen, place.Grid{Slots: t.cfg.Chunks, Words: 4}
-	var g place.Group
+	size, grid := keyLen+fiveLen, slothash.Grid{Slots: t.cfg.Chunks, Words: 4}
+	var g slothash.Group
 	for len(rows) > 0 {
-		n := min(len(rows)/size, place.GroupLen)
-		g.Find(place.Keys{Rows: rows, Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		n := min(len(rows)/size, slothash.GroupLen)
+		g.Find(slothash.Keys{Rows: rows, Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
 		at := g.At[:n*copies]
 		region.Prefetch(t.chunks, at)
 		t.storeFives(g.Sums[:n], at, rows[keyLen:], size)
@@ -78,7 +78,7 @@ func (t *Table) writeFives(rows []byte, keyLen, copies int) {
 
 // storeFives stores the chunks of hops, the first at the start of rows and each
 // stride behind the one before. It computes what encode does, unrolled.
-func (t *Table) storeFives(sums []place.Sum, at []uint64, rows []byte, stride int) {
+func (t *Table) storeFives(sums []slothash.Sum, at []uint64, rows []byte, stride int) {
 	chunks, row := t.chunks, 0
 	for i, s := range sums {
 		hops := rows[row : row+fiveLen : row+fiveLen]

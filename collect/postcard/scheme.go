@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // Scheme tells where the copies of a path go and which bytes go there: all
@@ -36,19 +36,19 @@ func (s *Scheme) Copies() int {
 	if s.proto {
 		return 1
 	}
-	return place.MaxCopies
+	return slothash.MaxCopies
 }
 
 // Place is a key as the scheme knows it.
 type Place struct {
-	hash place.Hash
+	hash slothash.Hash
 	key  uint32 // of the prototype
 }
 
 // Place hashes a key, once for all copies and hops.
 func (s *Scheme) Place(key []byte) (Place, error) {
 	if s.proto {
-		if len(key) != place.PrototypeKey {
+		if len(key) != slothash.PrototypeKey {
 			return Place{}, ErrKeyLen
 		}
 		return Place{key: binary.BigEndian.Uint32(key)}, nil
@@ -56,7 +56,7 @@ func (s *Scheme) Place(key []byte) (Place, error) {
 	if len(key) == 0 {
 		return Place{}, ErrKeyLen
 	}
-	return Place{hash: place.Of(key, s.cfg.Seed)}, nil
+	return Place{hash: slothash.Of(key, s.cfg.Seed)}, nil
 }
 
 func (s *Scheme) chunk(p Place, n int) uint64 {
@@ -106,7 +106,7 @@ func (s *Scheme) encode(chunk *[maxWords]uint64, p Place, hops []uint32) {
 }
 
 // seal is the checksum of a chunk, whose own half is still zero.
-func (s *Scheme) seal(h place.Hash, chunk *[maxWords]uint64) uint64 {
+func (s *Scheme) seal(h slothash.Hash, chunk *[maxWords]uint64) uint64 {
 	sum := h.Sum()
 	for i := 0; i < s.words; i += 2 { // one word is followed by a zero
 		sum = sum.AddPair(chunk[i], chunk[i+1])
@@ -123,7 +123,7 @@ func codeAt(hops []uint32, i int) uint32 {
 }
 
 // mask returns the checksums of the key and hops 2i and 2i+1, a half each.
-func mask(h place.Hash, i int) uint64 { return uint64(h.Sum().Add(hopMix[i])) }
+func mask(h slothash.Hash, i int) uint64 { return uint64(h.Sum().Add(hopMix[i])) }
 
 // The first of hopMix by name: a constant is quicker than a load.
 const (

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/weft-telemetry/weft/collect/place"
 	"github.com/weft-telemetry/weft/collect/postcard"
 	"github.com/weft-telemetry/weft/collect/region"
+	"github.com/weft-telemetry/weft/collect/slothash"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/wire/dta"
 )
@@ -69,8 +69,8 @@ type cache struct {
 	path   Path // that leaves
 	// What find, ask and putRun work with: to clear 3 KiB on the stack each time
 	// would cost as much as a postcard.
-	group place.Group
-	lines [2 * place.GroupLen]uint64
+	group slothash.Group
+	lines [2 * slothash.GroupLen]uint64
 	stats PostcardStats
 }
 
@@ -137,10 +137,10 @@ const cardHead = 6
 // datagram.
 func (c *cache) putRun(now model.Time, first *dta.Report, run []byte, size int, emit emitter) {
 	g := &c.group
-	keyLen, grid := len(first.Key), place.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
+	keyLen, grid := len(first.Key), slothash.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
 	for r := *first; len(run) > 0; {
-		n := min(len(run)/size, place.GroupLen)
-		g.Find(place.Keys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
+		n := min(len(run)/size, slothash.GroupLen)
+		g.Find(slothash.Keys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
 		c.ask(g.At[:n])
 		for _, at := range g.At[:n] {
 			b := run[:size:size]
@@ -154,7 +154,7 @@ func (c *cache) putRun(now model.Time, first *dta.Report, run []byte, size int, 
 
 // row is the row of a key.
 func (c *cache) row(key []byte) uint32 {
-	return uint32(place.Of(key, cacheSeed).Slot(0, uint64(len(c.rows))))
+	return uint32(slothash.Of(key, cacheSeed).Slot(0, uint64(len(c.rows))))
 }
 
 // put takes a postcard, whose row was found, and gives the paths that leave to

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-telemetry/weft/collect/keywrite"
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 	"github.com/weft-telemetry/weft/internal/plot"
 	"github.com/weft-telemetry/weft/repro/claim"
 )
@@ -134,7 +134,7 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		sum := uint64(0)
 		hash := claim.Best(3, nil, func() {
 			for i := 0; i < len(keys); i += 13 {
-				h := place.Of(keys[i:i+13], o.Seed)
+				h := slothash.Of(keys[i:i+13], o.Seed)
 				for c := range n {
 					sum += h.Slot(c, t.Config().Slots)
 				}

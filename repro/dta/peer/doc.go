@@ -9,7 +9,7 @@ package peer
 import (
 	"encoding/binary"
 
-	"github.com/weft-telemetry/weft/collect/place"
+	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
 // KeySize is the length of a flow's key: source and destination address, their
@@ -28,6 +28,6 @@ type entry struct {
 
 // hash gives two independent places among a power of two.
 func (k *Key) hash(mask uint64) (uint64, uint64) {
-	h := place.OfWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]), place.Start(KeySize, 0))
+	h := slothash.OfWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]), slothash.Start(KeySize, 0))
 	return h.Slot(0, mask+1), h.Slot(1, mask+1)
 }

@@ -1,9 +1,9 @@
-package place
+package slothash
 
 import "errors"
 
 // ErrKeyLen is returned for a key that a Rule has no place for.
-var ErrKeyLen = errors.New("place: a key has at least 1 byte, with the prototype 4")
+var ErrKeyLen = errors.New("slothash: a key has at least 1 byte, with the prototype 4")
 
 // Rule tells where the keys of a table lie: by Weft's hash, or as the
 // prototype has them.

@@ -1,4 +1,4 @@
-package place
+package slothash
 
 import (
 	"encoding/binary"

@@ -4,7 +4,7 @@
 // CRC-32, stands beside Weft's own. What lies in a slot is the structures'
 // business.
 // Origin: docs/papers.md#dta. Layout: docs/collector.md.
-package place
+package slothash
 
 import (
 	"encoding/binary"
