@@ -59,7 +59,7 @@ func (l *Latency) addDelay(d time.Duration) { l.Merge(&Latency{1, d, d, d}) }
 // Counters aggregate traces. Those of several analyzers merge into the counters
 // that one analyzer of all traces would have.
 type Counters struct {
-	Traces, Arrived, Incomplete, Looped, Unsettled uint64
+	Traces, Arrived, Lost, Looped, Unsettled uint64
 	MirrorsLost                                    uint64 // for certain
 
 	Links map[model.Port]*Load // by the port that sends
@@ -101,8 +101,8 @@ func (c *Counters) AddTrace(t *Trace, matches []CustomCounter) {
 	switch t.End {
 	case Arrived:
 		c.Arrived++
-	case Incomplete:
-		c.Incomplete++
+	case Lost:
+		c.Lost++
 	case Looped:
 		c.Looped++
 	case Unsettled:
@@ -139,7 +139,7 @@ func (c *Counters) AddTrace(t *Trace, matches []CustomCounter) {
 func (c *Counters) Merge(o *Counters) {
 	c.Traces += o.Traces
 	c.Arrived += o.Arrived
-	c.Incomplete += o.Incomplete
+	c.Lost += o.Lost
 	c.Looped += o.Looped
 	c.Unsettled += o.Unsettled
 	c.MirrorsLost += o.MirrorsLost

@@ -178,8 +178,8 @@ func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
 					t.Errorf("a healthy fabric is blamed: %+v", found)
 				}
 				c := l.counters
-				if c.Arrived < 1000 || loss == 0 && (c.Incomplete != 0 || c.MirrorsLost != 0) || loss > 0 && c.MirrorsLost == 0 {
-					t.Errorf("%d of %d traces arrived, %d short, %d mirrors lost", c.Arrived, c.Traces, c.Incomplete, c.MirrorsLost)
+				if c.Arrived < 1000 || loss == 0 && (c.Lost != 0 || c.MirrorsLost != 0) || loss > 0 && c.MirrorsLost == 0 {
+					t.Errorf("%d of %d traces arrived, %d short, %d mirrors lost", c.Arrived, c.Traces, c.Lost, c.MirrorsLost)
 				}
 			})
 		}
@@ -216,7 +216,7 @@ func TestFaultsAreFound(t *testing.T) {
 				l.inject(t, tc.fault(l))
 				found := l.play(t)
 				if len(found) == 0 {
-					t.Fatalf("nothing found; %d arrived, %d short, %d looped", l.counters.Arrived, l.counters.Incomplete, l.counters.Looped)
+					t.Fatalf("nothing found; %d arrived, %d short, %d looped", l.counters.Arrived, l.counters.Lost, l.counters.Looped)
 				}
 				for _, f := range found {
 					if f.Kind != tc.kind || !slices.Contains(tc.at, f.Switch) {

@@ -24,7 +24,7 @@ func (v *View) SetTrace(t *Trace) *View {
 
 // ends are the names of packet fates.
 var ends = map[string]int64{
-	"unknown": int64(Unknown), "arrived": int64(Arrived), "incomplete": int64(Incomplete), "looped": int64(Looped),
+	"unknown": int64(Unknown), "arrived": int64(Arrived), "lost": int64(Lost), "looped": int64(Looped),
 	"unsettled": int64(Unsettled),
 }
 
@@ -111,7 +111,7 @@ func traceFields(n *nodeNames) []filter.Field[View] {
 		}}
 	}
 	return []filter.Field[View]{
-		yes("trace.drop", "last seen where it should not end", func(t *Trace) bool { return t.End == Incomplete }),
+		yes("trace.drop", "last seen where it should not end", func(t *Trace) bool { return t.End == Lost }),
 		yes("trace.loop", "passed a device twice", func(t *Trace) bool { return t.End == Looped }),
 		yes("trace.duplicate", "a mirror or the packet arrived twice", func(t *Trace) bool { return t.Duplicates+t.Repeats > 0 }),
 		yes("trace.debug", "carries the debug mark", func(t *Trace) bool { return t.Why.Has(mirror.Debug) }),

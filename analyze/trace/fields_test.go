@@ -46,7 +46,7 @@ func TestFields(t *testing.T) {
 			[]string{"trace.loop", "trace.drop", "mux.latency", "trace.duplicate", "trace.debug", "hop.latency > 1us", "hop.ttl == 59", "hop.switch != " + name(3)},
 		},
 		8: {
-			[]string{"trace.drop", "trace.end == short", "trace.hops < 3", "trace.last == " + name(1), "trace.reordered == 1", "trace.duplicate", "trace.latency == 1.5us"},
+			[]string{"trace.drop", "trace.end == lost", "trace.hops < 3", "trace.last == " + name(1), "trace.reordered == 1", "trace.duplicate", "trace.latency == 1.5us"},
 			[]string{"hop.switch == " + name(3), "trace.end in {arrived, looped}"},
 		},
 		9: {

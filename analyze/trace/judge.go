@@ -147,7 +147,7 @@ func (j *Judge) AddTrace(t *Trace) {
 	j.countMirrors(t)
 	last := len(t.Hops) - 1
 	left := 0 // hops ahead of the last one seen
-	if t.End == Incomplete {
+	if t.End == Lost {
 		left = hopsAhead(t.routes, &t.Hops[last])
 		j.countDeparture(t, &t.Hops[last], left, true)
 	}

@@ -87,7 +87,7 @@ func TestTracesGoThroughAMux(t *testing.T) {
 		if m == nil || m.Count < 100 || loss == 0 && (m.Min < 20*time.Microsecond || m.Mean() > 40*time.Microsecond) {
 			t.Errorf("loss %v: mux latency %+v; want 20 µs and a little", loss, m)
 		}
-		if loss == 0 && (c.Incomplete != 0 || c.Looped != 0 || c.Arrived != c.Traces || c.MirrorsLost != 0) {
+		if loss == 0 && (c.Lost != 0 || c.Looped != 0 || c.Arrived != c.Traces || c.MirrorsLost != 0) {
 			t.Errorf("%+v; want all packets arrived", c)
 		}
 		service := c.Custom["service"]

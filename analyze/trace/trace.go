@@ -43,20 +43,20 @@ type End uint8
 const (
 	Unknown    End = iota // not IP, or nothing is known about its destination
 	Arrived               // last seen where its destination is attached
-	Incomplete            // last seen elsewhere: the packet was dropped, or mirrors are lost
+	Lost            // last seen elsewhere: the packet was dropped, or mirrors are lost
 	Looped                // passed a device twice
-	Unsettled             // Incomplete or Looped while routes were changing, or evicted
+	Unsettled             // Lost or Looped while routes were changing, or evicted
 )
 
 // String prints the end's name.
 func (e End) String() string {
-	return [...]string{"unknown", "arrived", "incomplete", "looped", "unsettled"}[e]
+	return [...]string{"unknown", "arrived", "lost", "looped", "unsettled"}[e]
 }
 
 // WorthKeeping reports whether a trace should be stored: abnormal ones, those of
 // marked packets and of control protocols.
 func (t *Trace) WorthKeeping() bool {
-	return t.End == Incomplete || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
+	return t.End == Lost || t.End == Looped || t.Why.Has(mirror.Debug|mirror.Protocol)
 }
 
 // Clone returns a copy to keep.
@@ -134,7 +134,7 @@ func (t *Trace) classify(intent *topo.Intent, settle time.Duration) {
 		t.End = Arrived
 		return
 	default:
-		t.End = Incomplete
+		t.End = Lost
 	}
 	if !settled {
 		t.End = Unsettled

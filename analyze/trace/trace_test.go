@@ -26,9 +26,9 @@ func TestEnds(t *testing.T) {
 		"two mirrors are lost":   {[]int{0, 3, 4}, Arrived, 2},
 		"the first is lost":      {[]int{1, 2, 3, 4}, Arrived, 1},
 		"only the last":          {[]int{4}, Arrived, 1},
-		"lost at the spine":      {[]int{0, 1, 2}, Incomplete, 0},
-		"lost at the first":      {[]int{0}, Incomplete, 0},
-		"lost, and a mirror too": {[]int{0, 2}, Incomplete, 1},
+		"lost at the spine":      {[]int{0, 1, 2}, Lost, 0},
+		"lost at the first":      {[]int{0}, Lost, 0},
+		"lost, and a mirror too": {[]int{0, 2}, Lost, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, _ := gather(t, noPorts(), func(a *Assembler) {
@@ -63,7 +63,7 @@ func switches(t *Trace) (list []model.NodeID) {
 // wrong host, did not deliver it.
 func TestOutPortsTell(t *testing.T) {
 	tor := fabric.Node(15).Ports[0].Peer
-	for out, want := range map[model.PortID]End{tor.Port: Arrived, 0: Incomplete, 3 - tor.Port: Incomplete} {
+	for out, want := range map[model.PortID]End{tor.Port: Arrived, 0: Lost, 3 - tor.Port: Lost} {
 		list, _ := gather(t, DefaultConfig(), func(a *Assembler) {
 			m := seen(tor.Node, 15, 60, 7, 0)
 			m.Out = out
@@ -188,8 +188,8 @@ func TestRoutesOfItsTime(t *testing.T) {
 	}{
 		"old place, before":     {before, change - 1, Arrived},
 		"old place, just after": {before, change + 1000, Arrived},
-		"old place, long after": {before, change + model.Time(5*time.Second), Incomplete},
-		"new place, before":     {after, change - model.Time(time.Second), Incomplete},
+		"old place, long after": {before, change + model.Time(5*time.Second), Lost},
+		"new place, before":     {after, change - model.Time(time.Second), Lost},
 		"new place, after":      {after, change + 1, Arrived},
 		"nowhere, just after":   {spine, change + 1, Unsettled},
 	} {

@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// coalescer lets requests for the same thing at about the same time share one
-// question to the store: many clients look at the same page, and a store takes
-// milliseconds of a core for each question.
+// coalescer makes equal requests that arrive within coalesceTTL share one store
+// query: many clients show the same view, and a query costs milliseconds of CPU.
 type coalescer struct {
 	mu      sync.Mutex
 	answers map[any]*coalescedAnswer
 }
 
-// coalescedAnswer is an answer, or one that is being made: done is closed when it is
-// there. Until is guarded by recall's lock.
+// coalescedAnswer is an answer, finished or in progress: done is closed when it is
+// finished. The coalescer's lock guards until.
 type coalescedAnswer struct {
 	done  chan struct{}
-	until time.Time // zero: it is being made
+	until time.Time // zero: in progress
 	value any
 	err   error
 }
 
-// coalesceTTL is how old an answer may be: about as long as records wait before
-// they are written. maxCoalesced bounds how many are kept.
+// coalesceTTL is the maximum age of a reused answer: about as long as records wait
+// before they are written. maxCoalesced bounds the number of kept answers.
 const (
 	coalesceTTL  = 250 * time.Millisecond
 	maxCoalesced = 64
 )
 
-// coalesced makes a handler whose answers are shared by all who ask the same of it.
-// All callers of such a handler must be told the same: it is not for tenants.
+// coalesced wraps a handler so that equal requests share one answer. All callers
+// get the same answer, so it must not wrap a handler that tenants may call.
 func coalesced[I comparable, T any](s *Server, op string, f func(context.Context, *I) (T, error)) func(context.Context, *I) (T, error) {
 	type question struct {
 		op string
@@ -40,11 +39,11 @@ func coalesced[I comparable, T any](s *Server, op string, f func(context.Context
 	}
 	return func(ctx context.Context, in *I) (T, error) {
 		v, err := s.coalescer.do(ctx, question{op, *in}, func() (any, error) {
-			// Others may wait for it when this caller has gone.
-			own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.RequestTimeout)
+			// Other callers may still wait when this one has disconnected.
+			shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.RequestTimeout)
 			defer cancel()
-			v, err := f(own, in)
-			fillLists(reflect.ValueOf(&v).Elem()) // here: later it is only read
+			v, err := f(shared, in)
+			fillLists(reflect.ValueOf(&v).Elem()) // here, as the shared value is read-only afterwards
 			return v, err
 		})
 		t, _ := v.(T)
@@ -77,14 +76,14 @@ func (r *coalescer) do(ctx context.Context, question any, f func() (any, error))
 		r.mu.Unlock()
 		return f()
 	}
-	a = &coalescedAnswer{done: make(chan struct{}), err: context.Canceled} // what is told if f panics
+	a = &coalescedAnswer{done: make(chan struct{}), err: context.Canceled} // for waiting callers if f panics
 	r.answers[question] = a
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
 		a.until = time.Now().Add(coalesceTTL)
 		if a.err != nil {
-			delete(r.answers, question) // the next shall try again
+			delete(r.answers, question) // so that the next request retries
 		}
 		r.mu.Unlock()
 		close(a.done)

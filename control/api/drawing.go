@@ -14,7 +14,7 @@ func (g *Graph) drawing() *drawing.Drawing {
 		d.Ports = append(d.Ports, drawing.Port{
 			ID: p.ID, Node: p.Node, Port: p.Port, Peer: p.Peer, ToHost: p.ToHost, Priority: p.Priority,
 			Packets: p.Packets, Paused: p.PausedPackets, PauseFrames: p.PauseFrames, Depth: p.DepthPackets,
-			Stands: p.Paused, Level: level(p.Level),
+			PausedNow: p.Paused, Level: level(p.Level),
 		})
 	}
 	for i := range g.Flows {

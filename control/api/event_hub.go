@@ -67,7 +67,7 @@ type EventHub struct {
 	dropped uint64
 }
 
-// writeMessage is an encoded event. Its data is shared and not changed.
+// message is an encoded event. Its data is shared and immutable.
 type message struct {
 	seq  uint64
 	name string

@@ -97,7 +97,7 @@ func (k *fake) fill(n int) {
 			Time: at, Node: sw.Name, Port: model.PortID(i%4 + 1), Queue: model.Bytes(i * 100), Latency: time.Microsecond, Load: model.Gbps, Paused: .25, Samples: 1,
 		})
 		k.batch.Traces = append(k.batch.Traces, record.Trace{
-			Time: at, ID: uint64(i + 1), Flow: flow, End: "incomplete", Why: "debug", Latency: 7 * time.Microsecond,
+			Time: at, ID: uint64(i + 1), Flow: flow, End: "lost", Why: "debug", Latency: 7 * time.Microsecond,
 			Hops: []record.TraceHop{
 				{Time: at, Switch: sw.Name, In: 1, Out: 4, TTL: 64, DSCP: 26, ECN: 1, Depth: 1},
 				{Time: at.Add(5 * time.Microsecond), Switch: second.Name, In: 1, TTL: 63, DSCP: 26, ECN: 3, Depth: 1},

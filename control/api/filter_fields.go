@@ -137,8 +137,8 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	one := func(name string, typ filter.Type, about string, get func(*record.Trace) filter.Value) {
 		fields = append(fields, filter.Field[traceView]{Name: name, Type: typ, About: about, Get: filter.SingleValue(func(v *traceView) filter.Value { return get(v.Trace) })})
 	}
-	ends := map[string]int64{"unknown": 0, "arrived": 0, "incomplete": 0, "looped": 0, "unsettled": 0}
-	one("trace.drop", filter.Bool, "last seen before the destination", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "incomplete") })
+	ends := map[string]int64{"unknown": 0, "arrived": 0, "lost": 0, "looped": 0, "unsettled": 0}
+	one("trace.drop", filter.Bool, "last seen before the destination", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "lost") })
 	one("trace.loop", filter.Bool, "visited a switch twice", func(t *record.Trace) filter.Value { return filter.BoolValue(t.End == "looped") })
 	one("trace.hops", filter.Int, "switches that mirrored it", func(t *record.Trace) filter.Value { return filter.IntValue(len(t.Hops)) })
 	one("trace.lost", filter.Int, "mirrors known to be missing", func(t *record.Trace) filter.Value { return filter.IntValue(t.Lost) })

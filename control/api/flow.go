@@ -95,9 +95,9 @@ func (s *Server) flowRoutes() {
 // maxFlows bounds the flows of one response.
 const maxFlows = 5000
 
-// listFlows sums up as many of the newest records as one answer may read. A
-// serveConsole is whole flows of a stretch of time: its limit is of flows, the largest
-// first, and the next page is the stretch before.
+// listFlows sums the newest records of the range, up to the scan budget. A page
+// covers one interval of time and has its flows, the largest first, up to the
+// limit. The next page covers the interval before it.
 func (s *Server) listFlows(ctx context.Context, in *FlowsQuery) (p FlowPage, err error) {
 	q, err := s.query(in.Range, in.Paging)
 	if err != nil {

@@ -15,16 +15,15 @@ import (
 // PortSeries is a port over time.
 type PortSeries struct {
 	PortRef
-	Interface string      `json:"name" doc:"As the device calls it"`
 	RateBps   int64       `json:"rate_bps"`
 	From      time.Time   `json:"from"`
 	To        time.Time   `json:"to"`
-	StepNs    int64       `json:"step_ns" doc:"0: as it was heard, not summed up"`
+	StepNs    int64       `json:"step_ns" doc:"0: raw samples, not aggregated"`
 	Samples   []PortPoint `json:"samples" doc:"Oldest first"`
-	Complete  bool        `json:"complete" doc:"Nothing of the range was left out; otherwise the oldest was"`
+	Complete  bool        `json:"complete" doc:"The whole range is covered; otherwise its oldest part is missing"`
 }
 
-// PortPoint is a port at one instant, or its means in one step.
+// PortPoint is one sample of a port, or the means of one step.
 type PortPoint struct {
 	Time        time.Time `json:"time"`
 	QueueBytes  int64     `json:"queue_bytes"`
@@ -34,42 +33,42 @@ type PortPoint struct {
 	Samples     uint64    `json:"samples"`
 }
 
-// Heatmap is a measure by port and time.
+// Heatmap is a metric by port and time.
 type Heatmap struct {
 	Metric       string       `json:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share"`
 	From         time.Time    `json:"from"`
 	StepNs       int64        `json:"step_ns"`
 	Steps        int          `json:"steps"`
-	Ports        []PortRef    `json:"ports" doc:"Rows, the hottest first"`
-	Values       [][]*float64 `json:"values" doc:"By port, then step, the highest in the step; null: nothing was heard"`
+	Ports        []PortRef    `json:"ports" doc:"Rows, highest values first"`
+	Values       [][]*float64 `json:"values" doc:"By port, then step: the maximum of the step; null: no sample"`
 	Max          float64      `json:"max"`
-	CoveredFrom  time.Time    `json:"covered_from" doc:"Of the range, what was read begins here: one answer reads a bounded number of samples, the newest"`
-	OmittedPorts int          `json:"cooler_ports" doc:"Ports that were heard of and are not shown"`
-	Complete     bool         `json:"complete" doc:"Nothing of the range was left out; otherwise samples before covered_from were, or cooler ports"`
+	CoveredFrom  time.Time    `json:"covered_from" doc:"Start of the covered part of the range: a response reads a bounded number of samples, newest first"`
+	OmittedPorts int          `json:"omitted_ports" doc:"Ports with samples beyond the top N"`
+	Complete     bool         `json:"complete" doc:"All samples and ports of the range are included; otherwise see covered_from and omitted_ports"`
 }
 
 type portInput struct {
 	Range
 	Node string `path:"node" maxLength:"256"`
-	Port int    `path:"port" minimum:"1" maximum:"65535"` // wider than a PortID, so that none wraps
-	Step string `query:"step" maxLength:"16" doc:"Steps at least so long, as in 1s; empty: as fits the range"`
+	Port string `path:"port" maxLength:"256" doc:"Port number or interface name, e.g. 3 or Ethernet8"`
+	Step string `query:"step" maxLength:"16" doc:"Minimum step, e.g. 1s; default: fits the range"`
 }
 
-// HeatmapQuery asks for a heat map.
+// HeatmapQuery selects a heat map.
 type HeatmapQuery struct {
 	Range
 	Metric string `query:"metric" enum:"queue_bytes,latency_ns,load_bps,paused_share" default:"queue_bytes"`
 	Steps  int    `query:"steps" minimum:"1" maximum:"600" default:"60"`
-	Top    int    `query:"top" minimum:"1" maximum:"1000" default:"200" doc:"The hottest so many ports"`
-	Node   string `query:"node" maxLength:"256" doc:"Ports of this node only"`
+	Top    int    `query:"top" minimum:"1" maximum:"1000" default:"200" doc:"Number of ports, highest values first"`
+	Node   string `query:"node" maxLength:"256" doc:"Only ports of this node"`
 }
 
 func (s *Server) portRoutes() {
-	get(s, "/ports/heatmap", "get-heatmap", "Ports", "A measure of all ports over time", coalesced(s, "get-heatmap", s.heatmap))
+	get(s, "/ports/heatmap", "get-heatmap", "Ports", "Heat map of a metric by port and time", coalesced(s, "get-heatmap", s.heatmap))
 	get(s, "/ports/{node}/{port}", "get-port", "Ports", "One port over time", coalesced(s, "get-port", s.portSeries))
 }
 
-// maxPoints bounds a port's series.
+// maxPoints bounds the points of a time series.
 const maxPoints = 2000
 
 func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, err error) {
@@ -78,21 +77,16 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 		return p, err
 	}
 	f := s.deps.Live.Fabric()
-	id, ok := f.ByName(in.Node)
-	if !ok {
-		return p, fmt.Errorf("node %q: %w", in.Node, ErrNotFound)
-	}
-	at := model.Port{Node: id, Port: model.PortID(in.Port)}
-	port := f.Port(at)
-	if port == nil {
-		return p, fmt.Errorf("port %d of %s, which has %d ports: %w", in.Port, in.Node, len(f.Node(id).Ports), ErrNotFound)
+	at, err := findPort(f, in.Node, in.Port)
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", err, ErrNotFound)
 	}
 	q.Node, q.Port = in.Node, at.Port
 	if q.Step, err = parseStep(in.Step, q.To.Sub(q.From), maxPoints); err != nil {
 		return p, err
 	}
 	p = PortSeries{
-		PortRef: portRef(f, at), Interface: port.Name, RateBps: int64(port.Rate),
+		PortRef: portRef(f, at), RateBps: int64(f.Port(at).Rate),
 		From: q.From, To: q.To, StepNs: int64(q.Step), Samples: []PortPoint{},
 	}
 	next, _, err := walkRecords(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
@@ -107,8 +101,8 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 	return p, err
 }
 
-// parseStep reads the steps asked for. By default a range of more than a minute is
-// summed up so that it has some 600 of them.
+// parseStep returns the step of a time series. By default ranges of more than 1
+// minute are aggregated into about 600 steps.
 func parseStep(text string, span time.Duration, most int) (time.Duration, error) {
 	if text == "" {
 		if span <= time.Minute {
@@ -133,7 +127,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 	}
 	q.Node = in.Node
 	step := max(q.To.Sub(q.From)/time.Duration(in.Steps), 1)
-	if step >= store.Second { // finer steps than the store's own are made of samples
+	if step >= store.Second { // finer steps than the store's rollups need raw samples
 		q.Step = step
 	}
 	rows := map[PortRef][]*float64{}
@@ -142,7 +136,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 		covered = r.Time // newest first
 		at := int(r.Time.Sub(q.From) / step)
 		if at < 0 || at >= in.Steps {
-			return true // the begin of a rollup's step may be before the range
+			return true // a rollup's step may begin before the range
 		}
 		port := PortRef{Node: r.Node, Port: r.Port}
 		row := rows[port]
@@ -155,7 +149,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 		}
 		return true
 	}
-	// Samples are a few numbers, as steps of a rollup are, so as many are read.
+	// Samples are as small as rollup steps, so the same budget applies.
 	reads := 1
 	if q.Step == 0 {
 		reads = seriesBudget
@@ -179,7 +173,7 @@ func (s *Server) heatmap(ctx context.Context, in *HeatmapQuery) (m Heatmap, err 
 	return m, nil
 }
 
-// fillHeatmap takes the hottest rows.
+// fillHeatmap keeps the rows with the highest values.
 func (s *Server) fillHeatmap(m *Heatmap, rows map[PortRef][]*float64, top int) {
 	heat := make(map[PortRef]float64, len(rows))
 	for p, row := range rows {

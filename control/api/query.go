@@ -11,35 +11,35 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// Range is the time that a question is about, by the fabric's clock.
+// Range is the time range of a query, by the fabric's clock.
 type Range struct {
-	From time.Time `query:"from" doc:"RFC 3339; it is in the range. Where absent, Last before To"`
-	To   time.Time `query:"to" doc:"RFC 3339; it is not in the range. Where absent, the fabric's present"`
-	Last string    `query:"last" maxLength:"16" doc:"Length of the range where From is absent, as in 90s; 1h by default"`
+	From time.Time `query:"from" doc:"Start of the range (inclusive), RFC 3339; default: to minus last"`
+	To   time.Time `query:"to" doc:"End of the range (exclusive), RFC 3339; default: now, by the fabric's clock"`
+	Last string    `query:"last" maxLength:"16" doc:"Length of the range if from is absent, e.g. 90s; default: 1h"`
 }
 
-// Paging is the part of an answer that is wanted.
+// Paging selects one page of a list.
 type Paging struct {
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Most items of the answer"`
-	After string `query:"after" maxLength:"512" doc:"Next of the answer before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Maximum number of items"`
+	After string `query:"after" maxLength:"512" doc:"Value of next from the previous page"`
 }
 
-// Console is one answer of a list.
+// Page is one page of a list.
 type Page[T any] struct {
 	Items   []T    `json:"items"`
-	Next    string `json:"next,omitempty" doc:"To ask for what comes after; absent at the end. A page may be short, or empty, and have one"`
-	Scanned int    `json:"scanned,omitempty" doc:"Records that were read for this page"`
-	Omitted int    `json:"dropped,omitempty" doc:"Items beyond the limit that no further page has"`
+	Next    string `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last page. A page with few or no items may still have one"`
+	Scanned int    `json:"scanned,omitempty" doc:"Records read for this page"`
+	Omitted int    `json:"omitted,omitempty" doc:"Items beyond the limit that no other page contains"`
 }
 
-// query reads range and paging and holds them to the limits.
+// query converts range and paging to a store query and enforces the limits.
 func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	invalid := func(format string, args ...any) (record.Query, error) {
 		return record.Query{}, fmt.Errorf(format+": %w", append(args, ErrInvalid)...)
 	}
 	q = record.Query{From: r.From, To: r.To, Limit: p.Limit}
 	if p.After != "" {
-		// The range of the first page: the present has moved on since.
+		// The range of the first page: "now" has moved on since.
 		if q.From, q.To, q.After, err = decodeCursor(p.After); err != nil {
 			return record.Query{}, err
 		}
@@ -63,7 +63,7 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	if !q.From.Before(q.To) {
 		return invalid("range from %s to %s, want from before to", formatTime(q.From), formatTime(q.To))
 	}
-	// Instants that nanoseconds cannot hold would wrap around below.
+	// Times outside the range of int64 nanoseconds would wrap around below.
 	if q.From.Year() < 1700 || q.To.Year() > 2200 {
 		return invalid("range from %s to %s, want years from 1700 to 2200", formatTime(q.From), formatTime(q.To))
 	}
@@ -73,8 +73,8 @@ func (s *Server) query(r Range, p Paging) (q record.Query, err error) {
 	return q, nil
 }
 
-// encodeCursor makes the Next of an answer: a store's cursor is good for the same
-// range only, so the range goes with it.
+// encodeCursor returns the Next of a page. A store's cursor is valid for the same
+// range only, so the range is part of it.
 func encodeCursor(q record.Query, next string) string {
 	if next == "" {
 		return ""
@@ -82,34 +82,34 @@ func encodeCursor(q record.Query, next string) string {
 	return strconv.FormatInt(q.From.UnixNano(), 36) + "." + strconv.FormatInt(q.To.UnixNano(), 36) + "." + next
 }
 
-// decodeCursor reads what encodeCursor made. The store looks at the rest.
+// decodeCursor reverses encodeCursor. The store validates its own part.
 func decodeCursor(text string) (from, to time.Time, next string, err error) {
 	a, rest, _ := strings.Cut(text, ".")
 	b, next, ok := strings.Cut(rest, ".")
 	x, err1 := strconv.ParseInt(a, 36, 64)
 	y, err2 := strconv.ParseInt(b, 36, 64)
 	if !ok || next == "" || err1 != nil || err2 != nil {
-		return from, to, "", fmt.Errorf("after %q is not the next of an answer: %w", text, ErrInvalid)
+		return from, to, "", fmt.Errorf("after %q, want the next of a previous page: %w", text, ErrInvalid)
 	}
 	return time.Unix(0, x).UTC(), time.Unix(0, y).UTC(), next, nil
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// fetchPage is one of the typed queries of Records.
+// fetchPage is one of the query methods of Records.
 type fetchPage[R any] func(context.Context, record.Query) (record.Page[R], error)
 
-// seriesBudget is how many times more records an answer may read where they are
-// a few numbers each.
+// seriesBudget multiplies the scan budget of time series, whose records are only a
+// few numbers each.
 const seriesBudget = 4
 
-// maxChunk is how many records are read at once, at most.
+// maxChunk bounds the records of one store query.
 const maxChunk = 2000
 
-// walkRecords gives records to visit, newest first, until it returns false, there are
-// no more, or the budget of one answer is used up. Next goes on after the last
-// record visited, in the same range; it is empty at the end. Steps of a series
-// are a few numbers each, so an answer may read more of them.
+// walkRecords calls visit for records, newest first, until visit returns false, no
+// record is left, or the scan budget is used up. Next continues after the last
+// record visited, in the same range; it is empty at the end. Time series have a
+// larger budget.
 func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record.Query, visit func(*R) bool) (next string, scanned int, err error) {
 	if q.Limit <= 0 {
 		q.Limit = maxChunk
@@ -132,20 +132,20 @@ func walkRecords[R any](ctx context.Context, s *Server, f fetchPage[R], q record
 			if i == len(page.Items)-1 {
 				return page.Next, scanned, nil
 			}
-			// The cursor is the store's to make: ask again for so many.
+			// Only the store can make a cursor: repeat the query with this limit.
 			q.Limit = i + 1
 			page, err = f(ctx, q)
 			return page.Next, scanned, err
 		}
 		if page.Next == "" || scanned >= budget || scanned > 0 && q.Ends != (record.Ends{}) {
-			return page.Next, scanned, nil // withTrace ends, a store ends a page where older records cost more
+			return page.Next, scanned, nil // with Ends, a store ends a page where older records cost more
 		}
 		q.After = page.Next
-		q.Limit = min(4*q.Limit, maxChunk) // few match: read more at once
+		q.Limit = min(4*q.Limit, maxChunk) // few records match: read more per query
 	}
 }
 
-// scanPage makes a page of the records that show keeps.
+// scanPage returns a page of the records for which show returns true.
 func scanPage[R, T any](ctx context.Context, s *Server, f fetchPage[R], q record.Query, show func(*R) (T, bool)) (p Page[T], err error) {
 	p.Items = []T{}
 	want := q.Limit
@@ -162,33 +162,33 @@ func scanPage[R, T any](ctx context.Context, s *Server, f fetchPage[R], q record
 	return p, err
 }
 
-// checkNodeKnown complains of a node that neither the fabric nor one of the records
-// has that were found for it: without, a slip of the pen would read as "nothing
-// is wrong there". Records may well name a node that the fabric has no more.
+// checkNodeKnown returns an error for a node that is neither in the fabric nor in
+// any record found: otherwise a typing error would read as "no problem there".
+// Records may refer to nodes that are no longer in the fabric.
 func (s *Server) checkNodeKnown(node string, found int) error {
 	if node == "" || found > 0 {
 		return nil
 	}
 	if _, ok := s.deps.Live.Fabric().ByName(node); !ok {
-		return fmt.Errorf("node %q, want one of the fabric: %w", node, ErrInvalid)
+		return fmt.Errorf("node %q is not in the fabric: %w", node, ErrInvalid)
 	}
 	return nil
 }
 
-// findOne finds the record that a query names.
+// findOne returns the record with the name in the query.
 func findOne[R any](ctx context.Context, f fetchPage[R], q record.Query, what string) (*R, error) {
 	q.Limit = 1
 	page, err := f(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if len(page.Items) == 0 || q.Name == "" { // no name asks for any
+	if len(page.Items) == 0 || q.Name == "" { // an empty name matches any record
 		return nil, fmt.Errorf("%s %q: %w", what, q.Name, ErrNotFound)
 	}
 	return &page.Items[0], nil
 }
 
-// flowKey reads a key of a client; the empty text names no flow.
+// flowKey parses a client's flow key; empty text is the zero key.
 func flowKey(text string) (model.FlowKey, error) {
 	if text == "" {
 		return model.FlowKey{}, nil
@@ -200,7 +200,7 @@ func flowKey(text string) (model.FlowKey, error) {
 	return k, nil
 }
 
-// flowRef names the hosts at the ends of a flow.
+// flowRef adds the names of the hosts to a flow key.
 func (s *Server) flowRef(k model.FlowKey) FlowRef {
 	r := FlowRef{Flow: k}
 	f := s.deps.Live.Fabric()

@@ -14,13 +14,13 @@ import (
 	"github.com/weft-telemetry/weft/store"
 )
 
-// Prefix is where all routes of the API are.
+// Prefix is the path prefix of all API routes.
 const Prefix = "/api/v1"
 
 type reply[T any] struct{ Body T }
 
 // operation describes a route. Errors are problem details, declared once as the
-// default answer.
+// default response.
 func (s *Server) operation(method, path, id, tag, summary string) huma.Operation {
 	return huma.Operation{
 		Method: method, Path: Prefix + path, OperationID: id, Tags: []string{tag}, Summary: summary,
@@ -50,7 +50,7 @@ func del[I any](s *Server, path, id, tag, summary string, f func(context.Context
 	})
 }
 
-// register adds a route that answers with JSON.
+// register adds a route with a JSON response.
 func register[I, T any](s *Server, op huma.Operation, f func(context.Context, *I) (T, error)) {
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*reply[T], error) {
 		out, err := f(ctx, in)
@@ -62,13 +62,13 @@ func register[I, T any](s *Server, op huma.Operation, f func(context.Context, *I
 	})
 }
 
-// rawReply is an answer that is not JSON, or not only.
+// rawReply is a response that may be something else than JSON.
 type rawReply struct {
 	typ, name string
 	data      []byte
 }
 
-// registerRaw adds a route whose answer is bytes; op declares their types.
+// registerRaw adds a route whose response is bytes; op declares their media types.
 func registerRaw[I any](s *Server, op huma.Operation, f func(context.Context, *I) (rawReply, error)) {
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
 		out, err := f(ctx, in)
@@ -81,12 +81,12 @@ func registerRaw[I any](s *Server, op huma.Operation, f func(context.Context, *I
 				c.SetHeader("Content-Disposition", `attachment; filename="`+out.name+`"`)
 			}
 			c.SetStatus(http.StatusOK)
-			_, _ = c.BodyWriter().Write(out.data) // a client that went away is no error of ours
+			_, _ = c.BodyWriter().Write(out.data) // the client has disconnected
 		}}, nil
 	})
 }
 
-// encodeJSON writes what a pointer points to as answers are written.
+// encodeJSON encodes the value of a pointer as responses are encoded.
 func encodeJSON(v any) []byte {
 	fillLists(reflect.ValueOf(v))
 	var b bytes.Buffer
@@ -98,7 +98,7 @@ func encodeJSON(v any) []byte {
 	return b.Bytes()
 }
 
-// jsonResponse declares the answer of a raw route.
+// jsonResponse declares the response of a raw route.
 func jsonResponse[T any](s *Server) map[string]*huma.Response {
 	return map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: schemaOf[T](s)},
@@ -109,12 +109,12 @@ func schemaOf[T any](s *Server) *huma.Schema {
 	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
-// errForbidden is for callers who may not ask this.
+// errForbidden is for callers without permission.
 var errForbidden = errors.New("forbidden")
 
-// problem turns an error into what the client is told. Errors that no backend
-// has marked for clients are logged and not shown: they may tell of paths and
-// addresses inside.
+// problem converts an error to problem details. Errors that no backend has marked
+// for clients are logged and not sent: they may contain internal paths and
+// addresses.
 func (s *Server) problem(op string, err error) error {
 	if err == nil {
 		return nil
@@ -137,19 +137,19 @@ func (s *Server) problem(op string, err error) error {
 	}
 	if errors.Is(err, store.ErrBusy) {
 		s.metrics.refused.WithLabelValues("store").Inc()
-		return huma.ErrorWithHeaders(huma.NewError(http.StatusServiceUnavailable, "too many look into the past; ask again, or of a shorter range"),
+		return huma.ErrorWithHeaders(huma.NewError(http.StatusServiceUnavailable, "too many concurrent store queries; retry later or with a shorter range"),
 			http.Header{"Retry-After": {"1"}})
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return huma.NewError(http.StatusServiceUnavailable, "the answer took too long; ask for less: a shorter range, a smaller limit")
+		return huma.NewError(http.StatusServiceUnavailable, "the query timed out; use a shorter range or a smaller limit")
 	}
 	s.log.Error("request failed", "operation", op, "err", err)
-	return huma.NewError(http.StatusInternalServerError, "internal error; the controller's log has it")
+	return huma.NewError(http.StatusInternalServerError, "internal error; see the controller's log")
 }
 
-// fillLists makes nil slices empty ones, so that lists are never null in JSON.
-// The value must be the caller's own; lists inside of lists of flat structs are
-// not looked at, so a shared State is only read.
+// fillLists replaces nil slices by empty ones, so that lists are never null in
+// JSON. It modifies the value, so the caller must own it. It does not descend into
+// lists of flat structs, so a shared State is only read.
 func fillLists(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -165,7 +165,7 @@ func fillLists(v reflect.Value) {
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return // bytes are a text in JSON
+			return // bytes are a string in JSON
 		}
 		if v.IsNil() {
 			if v.CanSet() {
@@ -181,7 +181,7 @@ func fillLists(v reflect.Value) {
 	}
 }
 
-// hasLists tells whether fillLists has anything to do below a type.
+// hasLists reports whether a type contains lists that fillLists must visit.
 func hasLists(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice:

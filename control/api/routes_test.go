@@ -63,7 +63,7 @@ func calls(k *fake) []call {
 		{"get-flow", "GET", "/flows/" + url.PathEscape("tcp 9.9.9.9:1 > 8.8.8.8:2"), "", 200},
 		{"get-flow", "GET", "/flows/nonsense", "", 422},
 		{"get-flow", "GET", "/flows/-", "", 422},
-		{"list-traces", "GET", "/traces?end=incomplete&limit=3&filter=" + url.QueryEscape("udp.port == 4001 && hop.switch == "+sw), "", 200},
+		{"list-traces", "GET", "/traces?end=lost&limit=3&filter=" + url.QueryEscape("udp.port == 4001 && hop.switch == "+sw), "", 200},
 		{"get-trace", "GET", "/traces/1", "", 200},
 		{"get-trace", "GET", "/traces/99999", "", 404},
 		{"get-trace", "GET", "/traces/x", "", 422},

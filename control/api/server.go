@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Deps is what a Server speaks for. Live, Records and Hub must be there; routes
-// withTrace others that are nil answer that there is none.
+// Deps are the backends of a Server. Live, Records and Hub are required; the
+// routes of other backends that are nil return 404 or 501.
 type Deps struct {
 	Live         Live
 	Records      Records
@@ -33,12 +33,12 @@ type Deps struct {
 	Lab          Lab
 
 	Console fs.FS                // the console, with index.html at its root
-	Metrics *prometheus.Registry // withTrace the whole process, to which the API adds its own; nil: Go's and the process's
+	Metrics *prometheus.Registry // of the whole process, to which the API adds its own; nil: a new registry
 	Build   Build
 	Log     *slog.Logger
 }
 
-// Build tells one binary from another.
+// Build identifies a binary.
 type Build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`
@@ -46,7 +46,7 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// Server answers HTTP requests.
+// Server serves the API over HTTP.
 type Server struct {
 	cfg       Config
 	deps      Deps
@@ -57,7 +57,7 @@ type Server struct {
 	metrics   *apiMetrics
 	stateFeed *stateFeed
 
-	requests chan struct{} // a place each
+	requests chan struct{} // semaphore
 	streams  chan struct{}
 
 	stateJSON stateCache
@@ -73,14 +73,14 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	if deps.Live == nil || deps.Records == nil || deps.Hub == nil {
-		return nil, errors.New("api: want a live controller, records and a hub")
+		return nil, errors.New("api: Deps needs Live, Records and Hub")
 	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
-		deps.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) // the first of an empty registry
+		deps.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) // cannot fail: the registry is empty
 	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: deps.Log,
@@ -100,7 +100,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 
 var security = []map[string][]string{{"token": {}}}
 
-// routes builds the tree of handlers.
+// routes builds the router.
 func (s *Server) routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(s.guard)
@@ -111,11 +111,12 @@ func (s *Server) routes() http.Handler {
 	s.operationalRoutes(r)
 
 	cfg := huma.DefaultConfig("Weft", "1.0.0")
-	cfg.CreateHooks = nil // no $schema in answers
-	cfg.DocsPath = ""     // it would load scripts from elsewhere
+	cfg.CreateHooks = nil // no $schema in responses
+	cfg.DocsPath = ""     // it would load scripts from other hosts
 	cfg.SchemasPath = ""
-	cfg.RejectUnknownQueryParameters = true // a misspelt filter is not an answer to another question
-	cfg.Info.Description = "Telemetry of a datacenter fabric. Times are RFC 3339 by the fabric's clock, units stand in the names of fields, errors are RFC 9457 problem details."
+	cfg.RejectUnknownQueryParameters = true // or a misspelt filter would be ignored
+	cfg.Info.Description = "Telemetry of a datacenter fabric. Times are RFC 3339 by the fabric's clock, field names carry units, " +
+		"errors are RFC 9457 problem details."
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	s.api = humachi.New(r, cfg)
 	s.api.UseMiddleware(s.checkAccess)
@@ -132,7 +133,7 @@ func (s *Server) routes() http.Handler {
 	return r
 }
 
-// markListsNonNull says of all lists what fillLists makes sure of.
+// markListsNonNull declares lists as non-null in the schema, which fillLists ensures.
 func markListsNonNull(s *huma.Schema) {
 	if s == nil {
 		return
@@ -146,13 +147,13 @@ func markListsNonNull(s *huma.Schema) {
 	}
 }
 
-// Handler answers all requests. Events need Run beside it.
+// Handler returns the handler of all requests. Events also need Run.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// OpenAPIDocument is the OpenAPI document.
+// OpenAPIDocument returns the OpenAPI document as JSON.
 func (s *Server) OpenAPIDocument() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }
 
-// Run listens and serves until ctx ends, then lets answers finish.
+// Run listens and serves until ctx ends, then waits for requests in progress.
 func (s *Server) Run(ctx context.Context) error {
 	ln, err := net.Listen("tcp", s.cfg.Listen)
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Serve(ctx, ln)
 }
 
-// Serve serves on a listener, which it closes.
+// Serve serves on a listener and closes it.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	servers := []*http.Server{s.httpServer(s.handler)}
 	ln = &limitedListener{ln, make(chan struct{}, s.cfg.MaxConnections), s.metrics.refused.WithLabelValues("connections").Inc}
@@ -179,7 +180,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		s.log.Info("profiler", "listen", pl.Addr())
 		profiles := s.httpServer(pprofHandler())
-		profiles.WriteTimeout = 0 // a profile takes as long as it is asked to
+		profiles.WriteTimeout = 0 // the request sets the duration of a profile
 		servers, listeners = append(servers, profiles), append(listeners, pl)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -195,7 +196,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	all.Go(func() { s.publishChanges(ctx) })
 	<-ctx.Done()
 	s.deps.Hub.close()
-	// Answers are given a moment; whoever still reads then is cut off.
+	// Requests in progress have 3 s to finish.
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer done()
 	for _, h := range servers {
@@ -218,7 +219,7 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	}
 }
 
-// publishChanges turns what changes into events.
+// publishChanges publishes changes of state, health and clock as events.
 func (s *Server) publishChanges(ctx context.Context) {
 	state := time.NewTicker(s.cfg.StateInterval)
 	defer state.Stop()

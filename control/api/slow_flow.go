@@ -12,55 +12,55 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// SlowFlowReport says that a flow is slow.
+// SlowFlowReport is a client's report of a slow flow.
 type SlowFlowReport struct {
-	Flow  model.FlowKey `json:"flow" doc:"As in: udp 10.0.0.2:4791 > 10.1.0.2:4791"`
-	Since time.Time     `json:"since,omitzero" doc:"Absent: just now"`
+	Flow  model.FlowKey `json:"flow" doc:"E.g. udp 10.0.0.2:4791 > 10.1.0.2:4791"`
+	Since time.Time     `json:"since,omitzero" doc:"When it became slow; default: now"`
 }
 
-// SlowFlow is a report and what was found. It holds nothing of flows that do
-// not begin or end at the reporter's own addresses.
+// SlowFlow is a report and its verdicts. It contains no flow without an end at the
+// reporter's own addresses.
 type SlowFlow struct {
 	ID       string            `json:"id"`
 	Flow     model.FlowKey     `json:"flow"`
 	Time     time.Time         `json:"time"`
 	State    string            `json:"state" enum:"waiting,done"`
-	Verdicts []SlowFlowVerdict `json:"verdicts" doc:"Empty when done: nothing is wrong with the network, or nothing could be seen"`
+	Verdicts []SlowFlowVerdict `json:"verdicts" doc:"Empty when done: no network problem found, or no telemetry available"`
 }
 
-// SlowFlowVerdict is what concerns the reporter of a verdict.
+// SlowFlowVerdict is the part of a verdict that the reporter may see.
 type SlowFlowVerdict struct {
 	Anomaly     string          `json:"anomaly"`
 	RootCause   string          `json:"root_cause"`
 	CauseDetail string          `json:"cause_detail,omitempty"`
 	Confidence  float64         `json:"confidence" minimum:"0" maximum:"1"`
-	Role        string          `json:"role" enum:"victim,culprit" doc:"Of the reported flow"`
-	Culprits    []CulpritFlow   `json:"your_culprits" doc:"Of your flows, those that are part of the cause"`
-	Victims     []model.FlowKey `json:"your_victims" doc:"Of your flows, those that were held up"`
-	Others      bool            `json:"others_involved" doc:"Flows of others are part of the cause"`
+	Role        string          `json:"role" enum:"victim,culprit" doc:"Role of the reported flow"`
+	Culprits    []CulpritFlow   `json:"your_culprits" doc:"Your flows that contribute to the cause"`
+	Victims     []model.FlowKey `json:"your_victims" doc:"Your flows that were delayed"`
+	Others      bool            `json:"others_involved" doc:"Flows of other tenants contribute to the cause"`
 	Advice      string          `json:"advice"`
-	Diagnosis   string          `json:"diagnosis_id,omitempty" doc:"For operators"`
+	Diagnosis   string          `json:"diagnosis_id,omitempty" doc:"For the operator only"`
 }
 
-// CulpritFlow is one of the reporter's flows and its part in the cause.
+// CulpritFlow is one of the reporter's flows and its contribution to the cause.
 type CulpritFlow struct {
 	Flow   model.FlowKey `json:"flow"`
 	Weight float64       `json:"weight" doc:"0 to 1"`
 }
 
-var errNoDiagnoser = fmt.Errorf("slow flows: this controller diagnoses none: %w", ErrUnsupported)
+var errNoDiagnoser = fmt.Errorf("slow flows: this controller cannot diagnose flows: %w", ErrUnsupported)
 
 type slowFlowInput struct {
-	WaitMs int `query:"wait_ms" minimum:"0" maximum:"5000" doc:"Answer once there is a verdict, or after so long"`
+	WaitMs int `query:"wait_ms" minimum:"0" maximum:"5000" doc:"Wait up to this long for a verdict"`
 	Body   SlowFlowReport
 }
 
 func (s *Server) slowFlowRoutes() {
-	op := s.operation(http.MethodPost, "/slow-flows", "report-slow-flow", "Slow flows", "Report a slow flow of your own and ask why")
+	op := s.operation(http.MethodPost, "/slow-flows", "report-slow-flow", "Slow flows", "Report a slow flow and request a diagnosis")
 	op.DefaultStatus = http.StatusAccepted
 	allowTenants(&op)
 	register(s, op, s.reportSlowFlow)
-	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows", "Slow flows that were reported, newest first: of a tenant, those of its own")
+	op = s.operation(http.MethodGet, "/slow-flows", "list-slow-flows", "Slow flows", "List reported slow flows, newest first; a tenant sees its own")
 	allowTenants(&op)
 	register(s, op, func(ctx context.Context, _ *struct{}) (Page[SlowFlow], error) {
 		if s.deps.Diagnoser == nil {
@@ -68,7 +68,7 @@ func (s *Server) slowFlowRoutes() {
 		}
 		return s.listSlowFlows(callerOf(ctx))
 	})
-	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "What was found of a slow flow that you reported")
+	op = s.operation(http.MethodGet, "/slow-flows/{id}", "get-slow-flow", "Slow flows", "One reported slow flow and its verdicts")
 	allowTenants(&op)
 	register(s, op, func(ctx context.Context, in *idInput) (SlowFlow, error) {
 		if s.deps.Diagnoser == nil {
@@ -80,8 +80,8 @@ func (s *Server) slowFlowRoutes() {
 			return SlowFlow{}, err
 		}
 		if !s.owns(who, c.Flow) {
-			// The same as for an id that does not exist: who may not see it
-			// shall not learn of it.
+			// The same error as for an unknown id: callers without permission must
+			// not learn that it exists.
 			return SlowFlow{}, fmt.Errorf("slow flow %q: %w", in.ID, ErrNotFound)
 		}
 		return s.slowFlowView(who, &c)
@@ -103,7 +103,7 @@ func (s *Server) listSlowFlows(who *caller) (p Page[SlowFlow], err error) {
 	return p, nil
 }
 
-// diagnosisPollInterval is how often a waiting reporter's verdict is looked for.
+// diagnosisPollInterval is how often a waiting request checks for a verdict.
 const diagnosisPollInterval = 20 * time.Millisecond
 
 func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowFlow, err error) {
@@ -112,13 +112,13 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 	}
 	who := callerOf(ctx)
 	if in.Body.Flow.IsZero() {
-		return v, fmt.Errorf("report without a flow, want its key: %w", ErrInvalid)
+		return v, fmt.Errorf("report without a flow, want a flow key: %w", ErrInvalid)
 	}
 	if !s.owns(who, in.Body.Flow) {
-		return v, fmt.Errorf("flow %s: %w: neither end is yours", in.Body.Flow, errForbidden)
+		return v, fmt.Errorf("flow %s: %w: neither end belongs to you", in.Body.Flow, errForbidden)
 	}
 	if !who.diagnosisRequests.allow(time.Now()) {
-		return v, fmt.Errorf("slow flows: more than %g reports a second: %w", diagnosisRequestRate, ErrBusy)
+		return v, fmt.Errorf("slow flows: more than %g reports per second: %w", diagnosisRequestRate, ErrBusy)
 	}
 	id, err := s.deps.Diagnoser.RequestDiagnosis(ctx, in.Body.Flow, in.Body.Since)
 	if errors.Is(err, ErrNotFound) {
@@ -144,9 +144,9 @@ func (s *Server) reportSlowFlow(ctx context.Context, in *slowFlowInput) (v SlowF
 	}
 }
 
-// slowFlowView leaves out of a complaint all that is not the caller's. Nothing is
-// copied from a verdict but its enumerated words and the caller's own flows:
-// free texts may name others.
+// slowFlowView returns the part of a request that the caller may see. It copies
+// only enumerated values and the caller's own flows from a verdict: free text may
+// name others.
 func (s *Server) slowFlowView(who *caller, c *DiagnosisRequest) (v SlowFlow, err error) {
 	v = SlowFlow{ID: c.ID, Flow: c.Flow, Time: c.Time, State: "waiting", Verdicts: []SlowFlowVerdict{}}
 	if c.Done {
@@ -196,15 +196,15 @@ func (s *Server) slowFlowVerdict(who *caller, d *record.Diagnosis, flow model.Fl
 	return o, nil
 }
 
-// advice is for the reporter, who can change nothing but its own flows.
+// advice is for the reporter, who can change only its own flows.
 func (o *SlowFlowVerdict) advice() string {
 	switch {
 	case len(o.Culprits) > 0 && o.Others:
-		return "Your flows share the cause with flows of others: spread their starts, or send them slower; the operator sees the rest."
+		return "Your flows and flows of others cause the congestion: stagger their starts or reduce their rate. The operator sees the details."
 	case len(o.Culprits) > 0:
-		return "Your own flows are the cause: spread their starts, or send them slower."
+		return "Your own flows cause the congestion: stagger their starts or reduce their rate."
 	case o.Others:
-		return "The cause is not yours; the operator sees it."
+		return "Your flows are not the cause. The operator sees the details."
 	}
-	return "No flow of yours is part of the cause; if it goes on, ask the operator."
+	return "None of your flows contributes to the cause. If the problem persists, contact the operator."
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// How far back a flow that has ended is looked for, how many verdicts of its
-// time are read, and how many are told.
+// Limits of the search for a flow that has ended: how far back, how many diagnoses
+// are read, and how many are returned.
 const (
 	endedFlowLookback = time.Hour
 	maxDiagnosesRead  = 200
 	maxEndedVerdicts  = 8
 )
 
-// diagnoseEndedFlow answers a report of a flow that no host sends any more by what is
-// recorded of its time. It fails with missing where nothing is.
+// diagnoseEndedFlow answers a report of a flow that no host sends any more from the
+// diagnoses recorded while it lasted. It returns the error missing if the flow has
+// no records.
 func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, since time.Time, missing error) (id string, err error) {
 	now := s.deps.Live.Clock().Now
 	from := now.Add(-endedFlowLookback)
@@ -59,13 +60,13 @@ func (s *Server) diagnoseEndedFlow(ctx context.Context, flow model.FlowKey, sinc
 	return s.deps.Diagnoser.AddCompleted(flow, last, found), nil
 }
 
-// concernsFlow tells whether a flow is a victim or a culprit of a verdict. All
-// victims of one trouble share a record.
+// concernsFlow reports whether a flow is a victim or a culprit of a verdict. All
+// victims of one anomaly share a record.
 func concernsFlow(d *record.Diagnosis, flow model.FlowKey) (bool, error) {
 	if d.Victim == flow || len(d.Body) == 0 {
 		return d.Victim == flow, nil
 	}
-	var b struct { // the graph is long, and not wanted
+	var b struct { // skips the graph, which is large
 		Culprits []Participant `json:"culprits"`
 		Victims  []FlowRef     `json:"victims"`
 	}

@@ -17,30 +17,29 @@ type State struct {
 	Ports []PortState `json:"ports" doc:"By node, then port"`
 }
 
-// NodeState is how a node is. Both it and PortState are comparable: what has
-// not changed is not sent again.
+// NodeState is the health of a node. NodeState and PortState are comparable, so
+// that only changes are sent.
 type NodeState struct {
 	Name   string `json:"name"`
 	Health string `json:"health" enum:"ok,degraded,failed,unknown"`
-	Reason string `json:"reason,omitempty" doc:"Why it is not ok"`
+	Reason string `json:"reason,omitempty" doc:"Why the health is not ok"`
 }
 
-// PortState is what a port does to the packets it sends. AgeMs tells whether to
-// believe it.
+// PortState is the egress state of a port. AgeMs is its freshness.
 type PortState struct {
 	Node        string       `json:"node"`
 	Port        model.PortID `json:"port"`
 	LoadBps     int64        `json:"load_bps"`
-	LoadShare   float64      `json:"load_share" doc:"Of the link's rate, 0 to 1"`
+	LoadShare   float64      `json:"load_share" doc:"Share of the link rate, 0 to 1"`
 	QueueBytes  int64        `json:"queue_bytes"`
-	LatencyNs   int64        `json:"latency_ns" doc:"Through the switch, by its own clock"`
-	PausedShare float64      `json:"paused_share" doc:"Share of the time that PFC kept it from sending, 0 to 1"`
-	LostPackets uint64       `json:"lost_packets" doc:"On the link behind it, in the last 100 ms of the fabric's clock"`
-	AgeMs       float64      `json:"age_ms" doc:"Since it was last heard of; -1 where it never was. A port that a state event does not have was not heard of since the last that has it, and is older by that"`
+	LatencyNs   int64        `json:"latency_ns" doc:"Switch latency, by the switch's clock"`
+	PausedShare float64      `json:"paused_share" doc:"Share of time paused by PFC, 0 to 1"`
+	LostPackets uint64       `json:"lost_packets" doc:"Lost on the port's link in the last 100 ms of the fabric's time"`
+	AgeMs       float64      `json:"age_ms" doc:"Age of the newest report; -1: never reported. A port that is not in a state event has not reported since the last event that contains it, and its age grows accordingly"`
 }
 
-// stateCache is the newest snapshot as JSON: many clients ask for the same one, and
-// that of a large fabric takes milliseconds to write.
+// stateCache holds the newest snapshot as JSON: many clients request the same one,
+// and encoding a large fabric takes milliseconds.
 type stateCache struct {
 	mu    sync.Mutex
 	state *State
@@ -51,37 +50,36 @@ func (e *stateCache) encode(st *State) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != st {
-		own := *st // lists are filled in a copy
+		own := *st // fillLists modifies a copy
 		e.state, e.json = st, encodeJSON(&own)
 	}
 	return e.json
 }
 
-// Clock relates the fabric's time to the wall's. All times of records and
-// ranges are the fabric's.
+// Clock relates the fabric's time to wall-clock time. All times of records and
+// ranges are fabric time.
 type Clock struct {
-	Now  time.Time `json:"now" doc:"The fabric's time"`
-	Wall time.Time `json:"wall"`
-	Mode string    `json:"mode" enum:"serve,demo,replay"`
-	Pace float64   `json:"pace" doc:"Fabric seconds in a wall second, as measured; 1 is real time"`
-	// TargetPace is 0 where nobody can set it.
-	TargetPace float64 `json:"wanted_pace" doc:"As set; 0 where it cannot be set"`
+	Now        time.Time `json:"now" doc:"The fabric's time"`
+	Wall       time.Time `json:"wall"`
+	Mode       string    `json:"mode" enum:"serve,demo,replay"`
+	Pace       float64   `json:"pace" doc:"Fabric seconds per wall-clock second, as measured; 1 is real time"`
+	TargetPace float64   `json:"target_pace" doc:"Requested pace; 0 if the pace is fixed"`
 }
 
-// PaceRequest asks for another pace.
+// PaceRequest sets the pace of a simulated fabric.
 type PaceRequest struct {
-	Pace float64 `json:"pace" minimum:"0.000001" maximum:"1000" doc:"Fabric seconds in a wall second"`
+	Pace float64 `json:"pace" minimum:"0.000001" maximum:"1000" doc:"Fabric seconds per wall-clock second"`
 }
 
 type stateInput struct {
-	At time.Time `query:"at" doc:"RFC 3339: the state at that time, from the store; health of nodes is not kept. Absent: now"`
+	At time.Time `query:"at" doc:"RFC 3339: past state from the store, without node health; default: now"`
 }
 
-// stateWindow is how far back a past state looks for a port's sample, and what
-// it counts losses over: the second that the present's losses are of.
+// stateWindow is how far back a past state searches for a port's sample, and the
+// interval over which it counts losses.
 const stateWindow = time.Second
 
-// stateAt puts a past state together: of each port the newest sample before.
+// stateAt returns a past state: the newest sample of each port before that time.
 func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error) {
 	q, err := s.query(Range{From: at.Add(-stateWindow), To: at}, Paging{})
 	if err != nil {
@@ -92,7 +90,7 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 	index := map[PortRef]int{}
 	for i := range f.Nodes() {
 		n := &f.Nodes()[i]
-		st.Nodes = append(st.Nodes, NodeState{Name: n.Name, Health: "unknown", Reason: "not kept"})
+		st.Nodes = append(st.Nodes, NodeState{Name: n.Name, Health: "unknown", Reason: "not recorded"})
 		for _, p := range n.Ports {
 			index[PortRef{Node: n.Name, Port: p.ID}] = len(st.Ports)
 			st.Ports = append(st.Ports, PortState{Node: n.Name, Port: p.ID, AgeMs: -1})
@@ -124,7 +122,7 @@ func (s *Server) stateAt(ctx context.Context, at time.Time) (st State, err error
 }
 
 func (s *Server) stateRoutes() {
-	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric", "The fabric's state: every port and node, now or as it was")
+	op := s.operation(http.MethodGet, "/state", "get-state", "Fabric", "State of every port and node, now or at a past time")
 	op.Responses = jsonResponse[State](s)
 	registerRaw(s, op, func(ctx context.Context, in *stateInput) (rawReply, error) {
 		if in.At.IsZero() {

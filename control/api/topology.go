@@ -11,8 +11,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Topology is the fabric as the operator describes it. Where to draw what is
-// the reader's affair; tier and pod are there to do it by.
+// Topology is the fabric as configured. It has no coordinates: clients draw it by
+// tier and pod.
 type Topology struct {
 	Name  string `json:"name"`
 	Nodes []Node `json:"nodes"`
@@ -23,38 +23,39 @@ type Topology struct {
 type Node struct {
 	Name  string     `json:"name"`
 	Role  string     `json:"role" enum:"host,mux,tor,leaf,spine,border,switch"`
-	Tier  int        `json:"tier" doc:"Height in a drawing: hosts 0"`
-	Pod   *int       `json:"pod,omitempty" doc:"From 0; absent where the node belongs to none"`
+	Tier  int        `json:"tier" doc:"Height in a drawing; hosts are 0"`
+	Pod   *int       `json:"pod,omitempty" doc:"From 0; absent if the node is in no pod"`
 	IPv4  string     `json:"ipv4"`
 	IPv6  string     `json:"ipv6"`
 	Ports []NodePort `json:"ports"`
 }
 
-// NodePort is a port of a node, which sends to its peer.
+// NodePort is a port of a node and its peer.
 type NodePort struct {
-	Port      model.PortID `json:"port" doc:"Number, from 1"`
-	Interface string       `json:"name" doc:"As the device calls it: Ethernet4, eth1"`
+	Port      model.PortID `json:"port" doc:"Port number, from 1"`
+	Interface string       `json:"interface" doc:"Interface name, e.g. Ethernet4 or eth1"`
 	Peer      string       `json:"peer" doc:"Node at the other end"`
 	PeerPort  model.PortID `json:"peer_port"`
 	RateBps   int64        `json:"rate_bps"`
 }
 
-// Link joins two ports. Each of them has a state of its own: what it sends.
+// Link connects two ports. Each port has its own state, for one direction.
 type Link struct {
 	A       PortRef `json:"a"`
 	B       PortRef `json:"b"`
 	RateBps int64   `json:"rate_bps"`
-	DelayNs int64   `json:"delay_ns" doc:"Propagation, one way"`
+	DelayNs int64   `json:"delay_ns" doc:"One-way propagation delay"`
 }
 
-// PortRef names a port of a node.
+// PortRef identifies a port of a node.
 type PortRef struct {
-	Node string       `json:"node"`
-	Port model.PortID `json:"port"`
-	Peer string       `json:"peer,omitempty" doc:"Node at the other end"`
+	Node      string       `json:"node"`
+	Port      model.PortID `json:"port" doc:"Port number, from 1"`
+	Interface string       `json:"interface,omitempty" doc:"Interface name, e.g. Ethernet8"`
+	Peer      string       `json:"peer,omitempty" doc:"Node at the other end"`
 }
 
-// newTopology describes a fabric.
+// newTopology converts a fabric.
 func newTopology(f *topo.Fabric) *Topology {
 	t := &Topology{Name: f.Name(), Nodes: []Node{}, Links: []Link{}}
 	for i := range f.Nodes() {
@@ -83,28 +84,29 @@ func newTopology(f *topo.Fabric) *Topology {
 }
 
 func portRef(f *topo.Fabric, p model.Port) PortRef {
-	return PortRef{Node: f.Node(p.Node).Name, Port: p.Port, Peer: f.Node(f.Port(p).Peer.Node).Name}
+	port := f.Port(p)
+	return PortRef{Node: f.Node(p.Node).Name, Port: p.Port, Interface: port.Name, Peer: f.Node(port.Peer.Node).Name}
 }
 
 func (s *Server) topologyRoutes() {
-	op := s.operation(http.MethodGet, "/topology", "get-topology", "Fabric", "The fabric: nodes, ports, links")
+	op := s.operation(http.MethodGet, "/topology", "get-topology", "Fabric", "Nodes, ports and links of the fabric")
 	op.Responses = jsonResponse[Topology](s)
 	registerRaw(s, op, func(context.Context, *struct{}) (rawReply, error) {
 		return rawReply{typ: "application/json", data: s.currentFabric().topology}, nil
 	})
 }
 
-// fabric is what follows from a topology, made once.
+// fabric caches what is derived from a topology.
 type fabric struct {
 	*topo.Fabric
-	topology []byte // stateCache: of a large fabric that takes longer than all the rest of an answer
+	topology []byte // JSON: encoding a large fabric dominates the cost of a response
 	flows    *filter.Schema[record.FlowSlot]
 	traces   *filter.Schema[traceView]
 	packets  *filter.Schema[headers.Frame]
 }
 
-// currentFabric returns the present fabric. Of a new one, what follows from it is made
-// anew.
+// currentFabric returns the current fabric. It rebuilds the cache after a change of
+// the topology.
 func (s *Server) currentFabric() *fabric {
 	f := s.deps.Live.Fabric()
 	s.mu.Lock()

@@ -14,54 +14,54 @@ import (
 	"github.com/weft-telemetry/weft/wire/dissect"
 )
 
-// TraceSummary is one packet's way, in short.
+// TraceSummary is the summary of a packet trace.
 type TraceSummary struct {
 	ID          string    `json:"id"`
-	Time        time.Time `json:"time" doc:"Of its first hop"`
+	Time        time.Time `json:"time" doc:"Time at the first hop"`
 	Flow        FlowRef   `json:"flow"`
-	End         string    `json:"end" enum:"unknown,arrived,incomplete,looped,unsettled" doc:"What became of it; incomplete: last seen before its destination"`
-	Why         string    `json:"why" doc:"It was mirrored and kept"`
-	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by two clocks"`
-	LostMirrors int       `json:"lost_mirrors" doc:"Hops whose mirrors are known to be missing"`
-	Path        []string  `json:"path" doc:"Switches, in the order of the way"`
+	End         string    `json:"end" enum:"unknown,arrived,lost,looped,unsettled" doc:"What became of it; lost: last seen before its destination"`
+	Why         string    `json:"why" doc:"Why the packet was mirrored"`
+	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by the clocks of both switches"`
+	LostMirrors int       `json:"lost_mirrors" doc:"Mirrored copies known to be missing"`
+	Path        []string  `json:"path" doc:"Switches, in path order"`
 }
 
-// Trace is one packet's way.
+// Trace is the path of one packet, hop by hop.
 type Trace struct {
 	TraceSummary
 	Hops   []TraceHop   `json:"hops"`
-	Frame  []byte       `json:"frame,omitempty" doc:"Its first bytes, as the first switch saw them"`
-	Layers []TraceLayer `json:"layers" doc:"Headers of the frame, outermost first, and what follows them; together they are all of it"`
+	Frame  []byte       `json:"frame,omitempty" doc:"First bytes of the packet, as mirrored by the first switch"`
+	Layers []TraceLayer `json:"layers" doc:"Headers of the frame, outermost first, and the payload; together they cover the whole frame"`
 }
 
 // TraceLayer is one header of a traced packet.
 type TraceLayer struct {
-	Name    string       `json:"name" doc:"As in IPv4"`
-	Offset  int          `json:"offset" doc:"Of its first byte in the frame"`
+	Name    string       `json:"name" doc:"E.g. IPv4"`
+	Offset  int          `json:"offset" doc:"Byte offset in the frame"`
 	Bytes   int          `json:"bytes"`
 	Fields  []TraceField `json:"fields"`
-	Problem string       `json:"problem,omitempty" doc:"Why it could not be read"`
+	Problem string       `json:"problem,omitempty" doc:"Why it could not be decoded"`
 }
 
-// TraceField is one value of a header.
+// TraceField is one field of a header.
 type TraceField struct {
 	Name   string `json:"name"`
-	Value  string `json:"value" doc:"For people"`
-	Offset int    `json:"offset" doc:"In the frame, of the first byte that holds some of it"`
+	Value  string `json:"value" doc:"As text"`
+	Offset int    `json:"offset" doc:"Byte offset in the frame of the first byte that contains part of the field"`
 	Bytes  int    `json:"bytes"`
 }
 
 // TraceHop is a packet as one switch saw it.
 type TraceHop struct {
 	Time    time.Time    `json:"time" doc:"By the switch's clock"`
-	SinceNs int64        `json:"since_previous_ns" doc:"By the clocks of two switches; 0 at the first"`
+	SinceNs int64        `json:"since_previous_ns" doc:"Time since the previous hop, by the clocks of both switches; 0 at the first hop"`
 	Switch  string       `json:"switch"`
-	In      model.PortID `json:"in_port,omitempty" doc:"Absent where not known"`
-	Out     model.PortID `json:"out_port,omitempty"`
+	In      model.PortID `json:"in_port,omitempty" doc:"Ingress port; absent if unknown"`
+	Out     model.PortID `json:"out_port,omitempty" doc:"Egress port; absent if unknown"`
 	TTL     uint8        `json:"ttl"`
 	DSCP    uint8        `json:"dscp"`
 	ECN     uint8        `json:"ecn"`
-	Depth   uint8        `json:"ip_headers" doc:"More than one inside a tunnel"`
+	Depth   uint8        `json:"ip_headers" doc:"Number of IP headers; more than one inside a tunnel"`
 }
 
 func (s *Server) newTraceSummary(r *record.Trace) TraceSummary {
@@ -104,22 +104,22 @@ func newTraceLayers(frame []byte) (list []TraceLayer) {
 	return list
 }
 
-// TracesQuery asks for traces.
+// TracesQuery selects traces.
 type TracesQuery struct {
 	Range
 	Paging
-	Filter string `query:"filter" maxLength:"1024" doc:"As in: ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
-	Node   string `query:"node" maxLength:"256" doc:"That the packet passed"`
-	Flow   string `query:"flow" maxLength:"128" doc:"Key"`
-	End    string `query:"end" enum:"unknown,arrived,incomplete,looped,unsettled"`
+	Filter string `query:"filter" maxLength:"1024" doc:"E.g. ip.src == 10.0.0.0/24 && udp.dstport == 4791"`
+	Node   string `query:"node" maxLength:"256" doc:"A switch on the path"`
+	Flow   string `query:"flow" maxLength:"128" doc:"Flow key"`
+	End    string `query:"end" enum:"unknown,arrived,lost,looped,unsettled"`
 }
 
 type traceInput struct {
-	ID string `path:"id" pattern:"^[0-9]{1,20}$" doc:"A number of 64 bits"`
+	ID string `path:"id" pattern:"^[0-9]{1,20}$" doc:"64-bit number"`
 }
 
 func (s *Server) traceRoutes() {
-	get(s, "/traces", "list-traces", "Traces", "Packets' ways, newest first",
+	get(s, "/traces", "list-traces", "Traces", "List packet traces, newest first",
 		coalesced(s, "list-traces", func(ctx context.Context, in *TracesQuery) (Page[TraceSummary], error) {
 			var none Page[TraceSummary]
 			q, err := s.query(in.Range, in.Paging)
@@ -142,7 +142,7 @@ func (s *Server) traceRoutes() {
 				return s.newTraceSummary(r), true
 			})
 		}))
-	get(s, "/traces/{id}", "get-trace", "Traces", "One packet's way, hop by hop",
+	get(s, "/traces/{id}", "get-trace", "Traces", "One packet trace, hop by hop",
 		func(ctx context.Context, in *traceInput) (Trace, error) {
 			r, err := s.trace(ctx, in.ID)
 			if err != nil {
@@ -150,7 +150,7 @@ func (s *Server) traceRoutes() {
 			}
 			return s.newTrace(r), nil
 		})
-	op := s.operation(http.MethodGet, "/traces/{id}.pcapng", "get-trace-pcapng", "Traces", "The packet as a capture: one frame per hop, with a comment each")
+	op := s.operation(http.MethodGet, "/traces/{id}.pcapng", "get-trace-pcapng", "Traces", "One packet trace as pcapng: one frame with a comment per hop")
 	op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 		pcapngType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 	}}}
@@ -168,7 +168,7 @@ const pcapngType = "application/x-pcapng"
 
 func (s *Server) trace(ctx context.Context, id string) (*record.Trace, error) {
 	if _, err := strconv.ParseUint(id, 10, 64); err != nil {
-		return nil, fmt.Errorf("trace id %q, want a number of 64 bits: %w", id, ErrInvalid)
+		return nil, fmt.Errorf("trace id %q, want a 64-bit number: %w", id, ErrInvalid)
 	}
 	return findOne(ctx, s.deps.Records.Traces, record.Query{Name: id}, "trace")
 }

@@ -39,7 +39,7 @@ func frame(v6 bool) []byte {
 
 func traces() []record.Trace {
 	return []record.Trace{
-		{End: "incomplete", Why: "sample", Frame: frame(false), Hops: []record.TraceHop{hop("tor0", 1, 64, 1), hop("leaf0", 3, 63, 1), hop("tor0", 9, 60, 2)}},
+		{End: "lost", Why: "sample", Frame: frame(false), Hops: []record.TraceHop{hop("tor0", 1, 64, 1), hop("leaf0", 3, 63, 1), hop("tor0", 9, 60, 2)}},
 		{End: "arrived", Why: "debug", Frame: frame(true), Hops: []record.TraceHop{hop("tor1", 20, 61, 1)}},
 		{End: "unknown", Why: "protocol", Frame: make([]byte, 20), Hops: []record.TraceHop{hop("tor1", 21, 0, 0)}},
 	}

@@ -125,7 +125,7 @@ type Point struct {
 }
 
 // totals are the counters that are about all traces.
-var totals = []string{"traces", "arrived", "incomplete", "looped", "unsettled", "lost-mirrors"}
+var totals = []string{"traces", "arrived", "lost", "looped", "unsettled", "lost-mirrors"}
 
 // Prefixes of counters of a place.
 const (
@@ -179,7 +179,7 @@ func (w *Watch) GetCounter(name string, from, to model.Time) ([]Point, error) {
 func (w *Watch) counter(name string) (func(c *trace.Counters, p *Point), error) {
 	if at := slices.Index(totals, name); at >= 0 {
 		return func(c *trace.Counters, p *Point) {
-			p.Count = [...]uint64{c.Traces, c.Arrived, c.Incomplete, c.Looped, c.Unsettled, c.MirrorsLost}[at]
+			p.Count = [...]uint64{c.Traces, c.Arrived, c.Lost, c.Looped, c.Unsettled, c.MirrorsLost}[at]
 		}, nil
 	}
 	if place, ok := strings.CutPrefix(name, linkPrefix); ok && w.places.ports[place] != nil {

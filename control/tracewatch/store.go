@@ -25,7 +25,7 @@ func (c Class) String() string { return [...]string{"abnormal", "marked", "proto
 
 func classOf(t *trace.Trace) Class {
 	switch {
-	case t.End == trace.Incomplete || t.End == trace.Looped:
+	case t.End == trace.Lost || t.End == trace.Looped:
 		return Abnormal
 	case t.Why.Has(mirror.Debug):
 		return Marked

@@ -120,7 +120,7 @@ func TestPeriodsAndFindings(t *testing.T) {
 	}
 	finish(w)
 	// A trace is complete a millisecond after it was last seen.
-	list, err := w.GetCounter("incomplete", 0, forever)
+	list, err := w.GetCounter("lost", 0, forever)
 	if err != nil || len(list) != 9 || list[2].Count != 90 || list[3].Count != 10 || list[4].Count != 0 {
 		t.Errorf("short by period: %+v, %v; want 90 in the third, 10 in the fourth", list, err)
 	}
@@ -384,7 +384,7 @@ func TestStoreEvicts(t *testing.T) {
 			tr := &trace.Trace{Last: model.Time(i), Frame: make([]byte, rapid.IntRange(0, 300).Draw(t, "bytes"))}
 			switch c {
 			case Abnormal:
-				tr.End = trace.Incomplete
+				tr.End = trace.Lost
 			case Marked:
 				tr.Why = mirror.Debug
 			case Protocol:
