@@ -109,7 +109,7 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	defer t.Region().Close()
-	t.Region().Touch()
+	t.Region().Prefault()
 	words, w := t.Region().Words(), t.Writer(0)
 	plain := make(map[[keySize]byte]uint32, mapKeys)
 	written, put, asked := newDTAInput(writeSize, dtaHead), newDTAInput(writeSize, dtaHead), newDTAInput(keySize, 0)
@@ -177,7 +177,7 @@ func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	defer t.Region().Close()
-	t.Region().Touch()
+	t.Region().Prefault()
 	words, w := t.Region().Words(), t.Writer(0)
 	in := newDTAInput(pathSize, 0)
 	n := in.reports()
@@ -208,7 +208,7 @@ func appendBesideCopy(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	defer t.Region().Close()
-	t.Region().Touch()
+	t.Region().Prefault()
 	w, to := t.Writer(0), t.Region().Words()
 	from := make([]byte, part)
 	for i := range from {
@@ -250,7 +250,7 @@ func incrementBesideRaw(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	defer t.Region().Close()
-	t.Region().Touch()
+	t.Region().Prefault()
 	words, w := t.Region().Words(), t.Writer(0)
 	in := newDTAInput(addSize, dtaHead)
 	const batch = 64 // divides dtaBatch

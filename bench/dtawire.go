@@ -119,7 +119,7 @@ func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inser
 	if err != nil {
 		return nil, err
 	}
-	c.Memory().KeyWrites[0].Region().Touch()
+	c.Memory().KeyWrites[0].Region().Prefault()
 	out, err := udp.Listen(udp.DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

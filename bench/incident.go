@@ -144,7 +144,7 @@ func (in *incident) collect() (*provenance.Evidence, error) {
 		return nil, err
 	}
 	for _, b := range in.chunks {
-		if _, err := c.Add(0, b); err != nil {
+		if _, err := c.AddChunk(0, b); err != nil {
 			return nil, err
 		}
 	}

@@ -126,9 +126,9 @@ type Controller struct {
 	flows  *flowwatch.Watch
 	ports  *portwatch.Watch
 	traces *tracewatch.Watch
-	joiner *incident.Joiner
+	joiner *incident.Correlator
 	desk   *probe.Desk
-	causes *rootcause.Watch
+	causes *rootcause.Diagnoser
 
 	now           model.Time
 	balanceWindow balanceWindow
@@ -199,10 +199,10 @@ func New(cfg Config, devices Devices, out Output) (*Controller, error) {
 	err = errors.Join(err, e)
 	c.traces, e = tracewatch.New(cfg.Traces, devices, c.traceOutput())
 	err = errors.Join(err, e)
-	cfg.Causes.Drawn = func(ev poll.Event, g *provenance.Graph) {
+	cfg.Causes.OnGraph = func(ev poll.Event, g *provenance.Graph) {
 		c.drawings.addDrawing(ev, drawing.New(g, c.fabric, drawing.DefaultOptions()))
 	}
-	cfg.Causes.Ask = func(_ model.Time, who diagnose.Detection) { devices.PollFlow(who.Victim) }
+	cfg.Causes.Repoll = func(_ model.Time, who diagnose.Detection) { devices.PollFlow(who.Victim) }
 	c.causes, e = rootcause.New(cfg.Causes)
 	err = errors.Join(err, e)
 	c.desk, e = probe.NewDesk(cfg.Probes, cfg.Intent, devices)
@@ -234,7 +234,7 @@ func (c *Controller) IngestReport(now model.Time, list dta.ListID, data []byte) 
 	case l.Mirrors.contains(list):
 		c.countFrom(now, Mirror, data, c.traces.Feed(int(list-l.Mirrors.First)).Report(now, data))
 	case l.Epochs.contains(list):
-		verdicts, err := c.causes.Add(now, data)
+		verdicts, err := c.causes.AddReport(now, data)
 		c.countFrom(now, Epoch, data, err)
 		c.recordVerdicts(verdicts)
 	case l.DiagnosisRequests.contains(list):
@@ -275,7 +275,7 @@ func (c *Controller) Tick(now model.Time) {
 	c.traces.Advance(now)
 	c.runTimers(now)
 	c.recordVerdicts(c.causes.Tick(now))
-	c.joiner.Advance(now)
+	c.joiner.CloseQuiet(now)
 	c.publishChanges()
 	c.publishView(now)
 }
@@ -292,7 +292,7 @@ func (c *Controller) Flush() {
 
 // publishChanges gives away what has changed.
 func (c *Controller) publishChanges() {
-	for _, in := range c.joiner.Changed() {
+	for _, in := range c.joiner.TakeChanged() {
 		c.batch.Incidents = append(c.batch.Incidents, c.incidentRecord(in))
 		if c.out.Incident != nil {
 			c.out.Incident(in)

@@ -19,9 +19,9 @@ import (
 
 // RequestDiagnosis takes a host's complaint about a slow flow, whose polls are on their
 // way already.
-func (c *Controller) RequestDiagnosis(now model.Time, who rootcause.Complaint) {
+func (c *Controller) RequestDiagnosis(now model.Time, who rootcause.DiagnosisRequest) {
 	c.now = max(c.now, now)
-	_ = c.causes.Complain(now, who) // what finds no room is counted
+	_ = c.causes.AddRequest(now, who) // what finds no room is counted
 }
 
 // ingestPoll takes a host's complaint as it comes in a list: the poll that the host
@@ -35,7 +35,7 @@ func (c *Controller) ingestPoll(now model.Time, data []byte) error {
 	if at == 0 {
 		at = now // the prototype's do not say
 	}
-	c.RequestDiagnosis(now, rootcause.Complaint{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
+	c.RequestDiagnosis(now, rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: p.Event, Victim: p.Flow}})
 	return nil
 }
 
@@ -127,8 +127,8 @@ const certainConfidence = 0.5
 func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Evidence {
 	named := v.View(c.fabric)
 	e := incident.Evidence{
-		At: c.now, From: v.At, Source: anomaly.Epochs, Sure: v.Confidence >= certainConfidence,
-		Place: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, Loop: v.DeadlockCycle,
+		At: c.now, From: v.At, Source: anomaly.Epochs, Confirmed: v.Confidence >= certainConfidence,
+		Location: v.Initial, Flows: append([]model.FlowKey{v.Victim}, v.Victims...), Path: v.Path, DeadlockCycle: v.DeadlockCycle,
 		Text: named.Sentence(), Remedy: v.Remedy, Ref: id,
 	}
 	for _, k := range v.Culprits {
@@ -142,7 +142,7 @@ func (c *Controller) verdictEvidence(id string, v *diagnose.Verdict) incident.Ev
 	e.Cause = v.Anomaly.Cause(v.Detail)
 	e.Minor = v.Anomaly.MinorWhileBrief() && c.wasBrief(v)
 	if q := c.fabric.Port(v.Initial); q != nil && v.Anomaly.AtHost() {
-		e.Place = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
+		e.Location = model.Port{Node: q.Peer.Node} // the host, not the port that it pauses
 	}
 	return e
 }
@@ -218,7 +218,7 @@ func (c *Controller) fillGraph(out *api.Graph, d *drawing.Drawing, v *diagnose.V
 		at := model.Port{Node: id, Port: p.Port}
 		out.Ports = append(out.Ports, api.GraphPort{
 			ID: p.ID, Node: p.Node, Port: p.Port, Priority: p.Priority, Peer: p.Peer, ToHost: p.ToHost,
-			Packets: p.Packets, PausedPackets: p.Paused, DepthPackets: p.Depth, PauseFrames: p.PauseFrames, Paused: p.Stands,
+			Packets: p.Packets, PausedPackets: p.Paused, DepthPackets: p.Depth, PauseFrames: p.PauseFrames, Paused: p.PausedNow,
 			InPath: slices.Contains(v.Path, at), InCycle: slices.Contains(v.DeadlockCycle, at), Initial: v.Initial == at, Level: p.Level,
 		})
 	}

@@ -48,7 +48,7 @@ func (c *Controller) requestEvidence(in *incident.Incident) {
 	if in.Closed || in.Severity() == anomaly.Notice {
 		return
 	}
-	for _, s := range in.Missing() {
+	for _, s := range in.MissingSources() {
 		q := evidenceRequest{in.ID, s}
 		if _, asked := c.requested[q]; asked || len(in.Flows) == 0 {
 			continue
@@ -68,7 +68,7 @@ func (c *Controller) requestEvidence(in *incident.Incident) {
 			c.requested[q] = c.now
 			done.Time = c.wallTime(c.now)
 			c.actions[in.ID] = append(c.actions[in.ID], *done)
-			c.joiner.Touch(in.ID)
+			c.joiner.MarkChanged(in.ID)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (c *Controller) forgetClosed(id uint64) {
 	if slices.Contains(c.closed, id) {
 		return
 	}
-	if c.closed = append(c.closed, id); len(c.closed) <= incident.Remembered {
+	if c.closed = append(c.closed, id); len(c.closed) <= incident.MaxRemembered {
 		return
 	}
 	for s := range anomaly.NumSources {
@@ -113,7 +113,7 @@ func (c *Controller) setOutcome(id uint64, kind, text string) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Kind == kind && list[i].Outcome == "" {
 			list[i].Outcome = text
-			c.joiner.Touch(id)
+			c.joiner.MarkChanged(id)
 			return
 		}
 	}
@@ -195,8 +195,8 @@ func (c *Controller) probeVictim(in *incident.Incident) model.FlowKey {
 // addProbeEvidence is evidence of what probes met.
 func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
 	e := incident.Evidence{
-		At: c.now, From: c.now, Source: anomaly.Probes, Sure: true, Place: model.Port{Node: a.At.Switch},
-		Next: a.At.Next, HasNext: a.At.Known, Flows: []model.FlowKey{flow},
+		At: c.now, From: c.now, Source: anomaly.Probes, Confirmed: true, Location: model.Port{Node: a.At.Switch},
+		NextHop: a.At.Next, HasNextHop: a.At.Known, Flows: []model.FlowKey{flow},
 		Text: fmt.Sprintf("%d of %d probes like %v are lost: %s, %s", a.Lost, a.Reached, flow, a.Kind, a.Scope),
 	}
 	switch a.Kind {
@@ -210,7 +210,7 @@ func (c *Controller) addProbeEvidence(flow model.FlowKey, a *probe.DropAnswer) {
 	default:
 		return // what was wrong is over, or could not be reached
 	}
-	if e.Cause != anomaly.Loop && c.meter.pausedIn(e.Place, c.slotOf(c.now)-2, c.slotOf(c.now)) >= c.cfg.StallShare {
+	if e.Cause != anomaly.Loop && c.meter.pausedIn(e.Location, c.slotOf(c.now)-2, c.slotOf(c.now)) >= c.cfg.StallShare {
 		return // probes wait in the queues that they were to ask about
 	}
 	c.addEvidence(e)
@@ -268,8 +268,8 @@ func (c *Controller) addQueueEvidence(id uint64, nodes []model.NodeID, from mode
 			continue
 		}
 		c.setOutcome(id, "label-rate", fmt.Sprintf("a queue of %v at %s", q.Depth, c.portName(q.Port)))
-		c.joiner.Support(incident.Evidence{
-			At: c.now, From: from, Source: anomaly.Labels, Cause: anomaly.Contention, Sure: true, Place: q.Port,
+		c.joiner.AddSupporting(incident.Evidence{
+			At: c.now, From: from, Source: anomaly.Labels, Cause: anomaly.Contention, Confirmed: true, Location: q.Port,
 			Text: fmt.Sprintf("%v wait at %s, packets take %v", q.Depth, c.portName(q.Port), q.Latency),
 		})
 		return

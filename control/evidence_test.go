@@ -79,7 +79,7 @@ func TestShortPausesAreANotice(t *testing.T) {
 				Anomaly: anomaly.PFCBackpressure, Cause: anomaly.ContendingFlows, Detail: anomaly.PriorityTraffic, Initial: initial,
 				Path: []model.Port{behind, initial}, Confidence: 0.9, At: at,
 			}})
-			open := c.joiner.Open()
+			open := c.joiner.OpenIncidents()
 			if len(open) != 1 || open[0].Cause != anomaly.Incast || open[0].Severity() != tc.want {
 				t.Errorf("%d incidents, the first %v, %v; want one incast, %v", len(open), open[0].Cause, open[0].Severity(), tc.want)
 			}
@@ -92,7 +92,7 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	c := evidenceBed(t)
 	c.now = model.Time(60 * time.Millisecond)
 	detour := c.portNamed(t, "leaf3", "tor3")
-	c.addEvidence(incident.Evidence{At: c.now, From: c.now, Cause: anomaly.WrongRoute, Sure: true, Place: detour})
+	c.addEvidence(incident.Evidence{At: c.now, From: c.now, Cause: anomaly.WrongRoute, Confirmed: true, Location: detour})
 	var list []load.Imbalance
 	for i, name := range []string{"leaf0", "leaf3", "leaf4", "leaf6"} {
 		id, _ := c.fabric.ByName(name)
@@ -100,12 +100,12 @@ func TestSwitchesThatHashAlikeAreOneIncident(t *testing.T) {
 	}
 	list[3].Cause = load.Burst // large flows, no fault
 	c.addImbalanceEvidence(list, paths.NewMap(5, slotLength))
-	open := c.joiner.Open()
+	open := c.joiner.OpenIncidents()
 	if len(open) != 2 || open[0].Cause != anomaly.WrongRoute || open[1].Cause != anomaly.Imbalance {
 		t.Fatalf("%d incidents; want the wrong route and the hashes", len(open))
 	}
-	if in := open[1]; len(in.Nodes) != 2 || c.nodeName(in.Place.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
-		t.Errorf("%d switches at %s: %s; want leaf0 and leaf4, which is worst", len(in.Nodes), c.nodeName(in.Place.Node), in.Text)
+	if in := open[1]; len(in.Nodes) != 2 || c.nodeName(in.Location.Node) != "leaf4" || !strings.HasPrefix(in.Text, "2 switches hash badly, worst of them leaf4") {
+		t.Errorf("%d switches at %s: %s; want leaf0 and leaf4, which is worst", len(in.Nodes), c.nodeName(in.Location.Node), in.Text)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestDetourIsNoLoop(t *testing.T) {
 	leaf := c.portNamed(t, "leaf4", "tor4")
 	ms := model.Time(time.Millisecond)
 	c.now = 30 * ms
-	in := c.addEvidence(incident.Evidence{At: c.now, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Sure: true, Place: leaf})
+	in := c.addEvidence(incident.Evidence{At: c.now, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Deadlock, Confirmed: true, Location: leaf})
 	round := []model.NodeID{leaf.Node, c.fabric.Port(leaf).Peer.Node}
 	f := trace.Finding{Kind: trace.Loop, Switch: leaf.Node, Switches: round, Ended: 1, Packets: 1, Escaped: 1}
 	c.now = 50 * ms
@@ -134,8 +134,8 @@ func TestDetourIsNoLoop(t *testing.T) {
 func TestTimelineTellsWhatWasDone(t *testing.T) {
 	c := evidenceBed(t)
 	ms := model.Time(time.Millisecond)
-	in := c.joiner.Add(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Sure: true, Text: "flows end"})
-	c.joiner.Add(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
+	in := c.joiner.AddEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Flowsets, Cause: anomaly.Blackhole, Confirmed: true, Text: "flows end"})
+	c.joiner.AddEvidence(incident.Evidence{At: 40 * ms, From: 10 * ms, Source: anomaly.Probes, Cause: anomaly.Blackhole, Text: "probes are lost"})
 	c.actions[in.ID] = []api.Action{{Time: c.wallTime(21 * ms), Kind: "probe", Target: "a flow", Outcome: "blackhole"}}
 	b := c.incidentBody(in)
 	want := []string{"flows end", "sends probes like a flow: blackhole", "perhaps probes are lost"}
@@ -157,18 +157,18 @@ func TestFlowsThatStandJoinTheStorm(t *testing.T) {
 	c.now = 29 * ms
 	way := []model.Port{c.portNamed(t, "tor6", "h12"), c.portNamed(t, "leaf7", "tor6"), c.portNamed(t, "spine2", "leaf7"), c.portNamed(t, "leaf1", "spine2"), c.portNamed(t, "tor0", "leaf1")}
 	host := c.fabric.Port(way[0]).Peer.Node
-	c.addEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Sure: true, Place: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
+	c.addEvidence(incident.Evidence{At: 20 * ms, From: 10 * ms, Source: anomaly.Epochs, Cause: anomaly.Storm, Confirmed: true, Location: model.Port{Node: host}, Extent: []model.NodeID{way[0].Node}})
 	for _, p := range way {
 		c.meter.addCounters(18*ms, p, 9*time.Millisecond, 0)
 	}
 	far := way[len(way)-1]
 	stands := paths.Finding{Kind: paths.BlackHole, Slot: 1, Confirmed: true, At: far, Flows: []model.FlowKey{{Proto: model.UDP, DstPort: roce.Port}}}
 	c.processSlot(&flowwatch.Slot{Map: paths.NewMap(1, slotLength), Paths: []paths.Finding{stands}})
-	open := c.joiner.Open()
+	open := c.joiner.OpenIncidents()
 	if len(open) != 1 || open[0].Cause != anomaly.Storm || open[0].Sources[anomaly.Counters] != len(way) || open[0].Sources[anomaly.Flowsets] != 1 {
 		t.Errorf("%d incidents, the first %v by %v; want one storm, by counters of %d ports and a flow that stands", len(open), open[0].Cause, open[0].Sources, len(way))
 	}
-	if changed := c.joiner.Changed(); len(changed) != 1 {
+	if changed := c.joiner.TakeChanged(); len(changed) != 1 {
 		t.Errorf("%d incidents were told of; want the storm alone", len(changed))
 	}
 }
@@ -183,11 +183,11 @@ func TestPacketsThatStoodAreNotLost(t *testing.T) {
 	f := trace.Finding{Kind: trace.Drop, Switch: port.Node, Ended: 4, Packets: 139}
 	c.meter.addCounters(599*ms, port, 9*time.Millisecond, 0)
 	c.now = 612 * ms
-	if c.addTraceEvidence(600*ms, 610*ms, f); len(c.joiner.Open()) != 0 {
-		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.joiner.Open()[0].Cause)
+	if c.addTraceEvidence(600*ms, 610*ms, f); len(c.joiner.OpenIncidents()) != 0 {
+		t.Errorf("%v of packets that stood until 2 ms before; want nothing", c.joiner.OpenIncidents()[0].Cause)
 	}
 	c.now = 712 * ms
-	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.joiner.Open()) != 1 || c.joiner.Open()[0].Cause != anomaly.Loss {
-		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.joiner.Open()))
+	if c.addTraceEvidence(700*ms, 710*ms, f); len(c.joiner.OpenIncidents()) != 1 || c.joiner.OpenIncidents()[0].Cause != anomaly.Loss {
+		t.Errorf("%d incidents of packets that end where nothing stood; want a loss", len(c.joiner.OpenIncidents()))
 	}
 }

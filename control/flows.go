@@ -65,11 +65,11 @@ func (c *Controller) hostName(a model.Addr) string {
 // addPathEvidence is evidence of a way that is wrong.
 func (c *Controller) addPathEvidence(f *paths.Finding, m *paths.Map) {
 	e := incident.Evidence{
-		At: c.now, From: m.Start(), Source: anomaly.Flowsets, Sure: f.Confirmed,
-		Place: f.At, Flows: f.Flows, Extent: f.Switches,
+		At: c.now, From: m.Start(), Source: anomaly.Flowsets, Confirmed: f.Confirmed,
+		Location: f.At, Flows: f.Flows, Extent: f.Switches,
 	}
 	if f.HasNext {
-		e.Next, e.HasNext = f.Next.Node, true
+		e.NextHop, e.HasNextHop = f.Next.Node, true
 	}
 	some := fmt.Sprintf("%d of %s%s", len(f.Flows), plural.Count(len(f.Flows)+f.Others, "flow"), c.commonDestination(f.Flows))
 	switch paused := c.meter.pausedIn(f.At, f.Slot-1, f.Slot+1); {
@@ -121,10 +121,10 @@ func (c *Controller) loopText(list []model.NodeID) string {
 
 // addEvidence joins a statement to its incident. One that is not sure founds none.
 func (c *Controller) addEvidence(e incident.Evidence) *incident.Incident {
-	if e.Sure {
-		return c.joiner.Add(e)
+	if e.Confirmed {
+		return c.joiner.AddEvidence(e)
 	}
-	return c.joiner.Support(e)
+	return c.joiner.AddSupporting(e)
 }
 
 // addLossEvidence records every loss, and is evidence where a link loses enough.
@@ -172,12 +172,12 @@ func (c *Controller) addLossEvidence(s *flowwatch.Slot) {
 			continue
 		}
 		e := incident.Evidence{
-			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Sure: true,
-			Place: seg.From, Flows: k.flows,
+			At: c.now, From: model.Time(k.from * int64(s.Map.Length)), Source: anomaly.Flowsets, Cause: anomaly.Loss, Confirmed: true,
+			Location: seg.From, Flows: k.flows,
 			Text: fmt.Sprintf("%d of %s of %s lost behind %s", k.lost, plural.Count(k.sent, "packet"), plural.Count(len(k.flows), "flow"), c.portName(seg.From)),
 		}
 		if seg.To != (model.Port{}) {
-			e.Next, e.HasNext = seg.To.Node, true
+			e.NextHop, e.HasNextHop = seg.To.Node, true
 		}
 		switch full := c.meter.discardedIn(seg.From.Node, k.from-1, k.to+1); {
 		case k.lossless > 0 && c.meter.pausedIn(seg.From, k.from-1, k.to+1) >= c.cfg.StallShare:
@@ -200,7 +200,7 @@ func isLossless(k model.FlowKey) bool { return k.Proto == model.UDP && k.DstPort
 // makes uneven, a detour or a queue that stands, say so one by one; the others
 // are one trouble, for they are set up alike.
 func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
-	all := incident.Evidence{At: c.now, From: m.Start(), Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Sure: true}
+	all := incident.Evidence{At: c.now, From: m.Start(), Source: anomaly.Flowsets, Cause: anomaly.Imbalance, Confirmed: true}
 	var worst *load.Imbalance
 	for i := range list {
 		im := &list[i]
@@ -208,13 +208,13 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 			continue
 		}
 		one := all
-		one.Place, one.Extent, one.Text = model.Port{Node: im.Switch}, nil, im.Describe(c.fabric)
-		if in := c.joiner.Explains(one); in != nil && in.Cause != anomaly.Imbalance {
+		one.Location, one.Extent, one.Text = model.Port{Node: im.Switch}, nil, im.Describe(c.fabric)
+		if in := c.joiner.FindExplanation(one); in != nil && in.Cause != anomaly.Imbalance {
 			c.addEvidence(one)
 			continue
 		}
 		if all.Extent = append(all.Extent, im.Switch); worst == nil || im.Ratio > worst.Ratio {
-			worst, all.Place, all.Text = im, one.Place, one.Text
+			worst, all.Location, all.Text = im, one.Location, one.Text
 		}
 	}
 	if worst == nil {
@@ -228,8 +228,8 @@ func (c *Controller) addImbalanceEvidence(list []load.Imbalance, m *paths.Map) {
 
 // setDownstreamPeer says that a port is paused by the node that it sends to.
 func (c *Controller) setDownstreamPeer(e *incident.Evidence) {
-	if p := c.fabric.Port(e.Place); p != nil {
-		e.Next, e.HasNext = p.Peer.Node, true
+	if p := c.fabric.Port(e.Location); p != nil {
+		e.NextHop, e.HasNextHop = p.Peer.Node, true
 	}
 }
 
@@ -242,11 +242,11 @@ func (c *Controller) addPauseEvidence(left []model.Port, m *paths.Map) []model.P
 		var rest []model.Port
 		for _, p := range left {
 			e := incident.Evidence{
-				At: c.now, From: m.Start(), Source: anomaly.Counters, Cause: anomaly.Stall, Sure: true, Place: p,
+				At: c.now, From: m.Start(), Source: anomaly.Counters, Cause: anomaly.Stall, Confirmed: true, Location: p,
 				Text: fmt.Sprintf("%s was paused", c.portName(p)),
 			}
 			c.setDownstreamPeer(&e)
-			if c.joiner.Support(e) == nil {
+			if c.joiner.AddSupporting(e) == nil {
 				rest = append(rest, p)
 			} else {
 				again = true

@@ -23,7 +23,7 @@ func incidentID(id uint64) string { return fmt.Sprintf("i%d", id) }
 func (c *Controller) incidentRecord(in *incident.Incident) record.Incident {
 	r := record.Incident{
 		ID: incidentID(in.ID), Begin: c.wallTime(in.Begin), Updated: c.wallTime(in.Last),
-		Cause: in.Cause.String(), Severity: in.Severity().String(), Place: c.locationName(in.Place), Summary: in.Text,
+		Cause: in.Cause.String(), Severity: in.Severity().String(), Place: c.locationName(in.Location), Summary: in.Text,
 	}
 	if in.Closed {
 		r.End = c.wallTime(in.Last)
@@ -43,8 +43,8 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		Culprits: []api.Participant{}, Victims: []api.Participant{}, Jobs: c.affectedJobs(in.Flows), PFCPath: []api.PortRef{}, Loop: []api.PortRef{},
 		Links: []api.PortRef{}, Nodes: []string{}, Actions: []api.Action{}, Diagnoses: []string{}, Traces: []string{}, Probes: []string{},
 	}
-	if in.Place.Port != 0 {
-		p := c.portRef(in.Place)
+	if in.Location.Port != 0 {
+		p := c.portRef(in.Location)
 		b.Origin = &p
 	}
 	for _, n := range in.Nodes {
@@ -59,7 +59,7 @@ func (c *Controller) incidentBody(in *incident.Incident) api.IncidentBody {
 		b.Victims = append(b.Victims, api.Participant{Flow: &f})
 	}
 	c.fillTimeline(&b, in)
-	for _, s := range in.Missing() {
+	for _, s := range in.MissingSources() {
 		_, asked := c.requested[evidenceRequest{in.ID, s}]
 		b.Missing = append(b.Missing, api.MissingEvidence{Source: s.String(), What: missingDetail[s], Why: "nothing was heard of them", Requested: asked})
 	}
@@ -86,17 +86,17 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 		e := &in.Timeline[i]
 		at := c.wallTime(e.At)
 		entry := api.TimelineEntry{Time: at, Kind: "evidence", Source: e.Source.String(), Text: e.Text}
-		if !e.Sure {
+		if !e.Confirmed {
 			entry.Text = "perhaps " + e.Text
 		}
 		if i == 0 {
 			entry.Kind = "begin"
 		}
-		if e.Place.Port != 0 {
-			p := c.portRef(e.Place)
+		if e.Location.Port != 0 {
+			p := c.portRef(e.Location)
 			entry.Location = &p
-			if !links[e.Place] {
-				links[e.Place] = true
+			if !links[e.Location] {
+				links[e.Location] = true
 				b.Links = append(b.Links, p)
 			}
 		}
@@ -111,7 +111,7 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 			*list = append(*list, e.Ref)
 		}
 		if e.Cause == in.Cause {
-			b.PFCPath, b.Loop = c.portRefs(b.PFCPath, e.Path), c.portRefs(b.Loop, e.Loop)
+			b.PFCPath, b.Loop = c.portRefs(b.PFCPath, e.Path), c.portRefs(b.Loop, e.DeadlockCycle)
 		}
 	}
 	for i := range c.actions[in.ID] {
@@ -126,8 +126,8 @@ func (c *Controller) fillTimeline(b *api.IncidentBody, in *incident.Incident) {
 	}
 	if in.Closed {
 		text := "nothing more was heard of it"
-		if in.Into != 0 {
-			text = "it is part of " + incidentID(in.Into)
+		if in.MergedInto != 0 {
+			text = "it is part of " + incidentID(in.MergedInto)
 		}
 		last := c.wallTime(in.Last)
 		if n := len(b.Timeline); n > 0 && b.Timeline[n-1].Time.After(last) {
@@ -151,7 +151,7 @@ func (c *Controller) sentence(in *incident.Incident) string {
 		hurt += "."
 	}
 	since := in.Last.Sub(in.Begin).Round(time.Millisecond)
-	return fmt.Sprintf("%s, at %s, for %v. %s.%s", in.Cause.Title(), c.portName(in.Place), since, capitalize(strings.TrimSuffix(in.Text, ".")), hurt)
+	return fmt.Sprintf("%s, at %s, for %v. %s.%s", in.Cause.Title(), c.portName(in.Location), since, capitalize(strings.TrimSuffix(in.Text, ".")), hurt)
 }
 
 // capitalize begins a sentence, unless it begins with a name.

@@ -53,8 +53,8 @@ func (c *Controller) counterRecords(p *tracewatch.Period) {
 // addTraceEvidence is evidence of what traces show of a place.
 func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	e := incident.Evidence{
-		At: c.now, From: from, Source: anomaly.Traces, Sure: true,
-		Place: model.Port{Node: f.Switch}, Extent: f.Switches, Next: f.Next, HasNext: f.Known,
+		At: c.now, From: from, Source: anomaly.Traces, Confirmed: true,
+		Location: model.Port{Node: f.Switch}, Extent: f.Switches, NextHop: f.Next, HasNextHop: f.Known,
 	}
 	if f.Flow != nil {
 		e.Flows = []model.FlowKey{*f.Flow}
@@ -78,10 +78,10 @@ func (c *Controller) addTraceEvidence(from, to model.Time, f trace.Finding) {
 	// It rests on periods before, too, and packets may have stood since then.
 	first := c.slotOf(from.Add(-time.Duration(c.cfg.Traces.Window)*c.cfg.Traces.Period)) - 1
 	if f.Kind != trace.Loop && c.meter.pausedIn(model.Port{Node: f.Switch}, first, c.slotOf(to)) >= c.cfg.StallShare {
-		e.Cause, e.Sure = anomaly.Stall, false // they may stand there
+		e.Cause, e.Confirmed = anomaly.Stall, false // they may stand there
 	}
 	if e.Cause == anomaly.Loss && c.meter.discardedIn(f.Switch, first, c.slotOf(to)+1) >= f.Ended {
-		e.Cause, e.Sure = anomaly.Contention, false
+		e.Cause, e.Confirmed = anomaly.Contention, false
 	}
 	c.addEvidence(e)
 }

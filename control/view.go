@@ -57,10 +57,10 @@ func (c *Controller) publishView(now model.Time) {
 		if n.Role.IsSwitch() && !c.isReporting(n.ID, now) {
 			state.Health, state.Reason = "unknown", "nothing was heard of it lately"
 		}
-		for _, in := range c.joiner.Open() {
+		for _, in := range c.joiner.OpenIncidents() {
 			if reason := c.incidentReason(in, n.ID); reason != "" && in.Severity() >= anomaly.Warning {
 				state.Health, state.Reason = "degraded", reason
-				if in.Place.Node == n.ID && in.Severity() == anomaly.Critical {
+				if in.Location.Node == n.ID && in.Severity() == anomaly.Critical {
 					state.Health = "failed"
 					break
 				}

@@ -60,7 +60,7 @@ const (
 	PushLabel
 )
 
-// Has tells whether a change is wanted.
+// Has reports whether a change is wanted.
 func (c Changes) Has(x Changes) bool { return c&x != 0 }
 
 // Clone sends copies of the packet, labels and all, out of ports of the
@@ -130,7 +130,7 @@ func (a *Actions) SetTimer(d time.Duration, id TimerID) {
 	a.Timers, a.pending = append(a.Timers, TimerRequest{d, id}), true
 }
 
-// Pending tells whether anything is to be done.
+// Pending reports whether anything is to be done.
 func (a *Actions) Pending() bool { return a.pending }
 
 // Reset forgets all actions and keeps the memory.

@@ -37,7 +37,7 @@ func StageSet(list ...Stage) (s Stages) {
 	return s
 }
 
-// Has tells whether a stage is in the set.
+// Has reports whether a stage is in the set.
 func (s Stages) Has(x Stage) bool { return s>>x&1 != 0 }
 
 // Event is what a program is shown. It belongs to the host, which fills it
@@ -50,7 +50,7 @@ type Event struct {
 	In       model.PortID   // where it came in; 0: the switch made it itself
 	Out      model.PortID   // where it goes; 0 at Ingress and PFC
 
-	Now model.Time // of the switch's own clock, at every stage
+	Now model.Time // of the switch's clock, at every stage
 
 	Packet *Packet // nil at Timer; at PFC the pause frame
 

@@ -39,7 +39,7 @@ type Packet struct {
 	Source
 }
 
-// IsIP tells whether the packet is one.
+// IsIP reports whether the packet is one.
 func (p *Packet) IsIP() bool {
 	return p.EtherType == packet.TypeIPv4 || p.EtherType == packet.TypeIPv6
 }

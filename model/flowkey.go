@@ -36,7 +36,7 @@ func (a Addr) Compare(b Addr) int {
 	return cmp.Compare(a.Lo, b.Lo)
 }
 
-// Is4 tells whether a is an IPv4 address in mapped form.
+// Is4 reports whether a is an IPv4 address in mapped form.
 func (a Addr) Is4() bool { return a.Hi == 0 && a.Lo>>32 == 0xffff }
 
 // V4 returns the low 32 bits: an IPv4 address in host order.
@@ -56,7 +56,7 @@ func (a Addr) String() string { return a.Netip().String() }
 // Proto is an IP protocol number.
 type Proto uint8
 
-// Protocols that Weft looks into or speaks.
+// Protocols that Weft parses or sends.
 const (
 	ICMP   Proto = 1
 	IPIP   Proto = 4
@@ -98,7 +98,7 @@ func ParseProto(s string) (Proto, error) {
 // hashes without allocation. The zero key names no flow.
 //
 // Two keys are equal exactly when their canonical bytes are: IPv4 addresses
-// stand in mapped form and V6 tells the families apart, because an IPv6 packet
+// have the mapped form and V6 distinguishes the families, because an IPv6 packet
 // may carry mapped addresses too.
 type FlowKey struct {
 	Src, Dst         Addr
@@ -128,12 +128,12 @@ func NewFlowKey(src, dst netip.AddrPort, proto Proto) FlowKey {
 	}
 }
 
-// IsZero tells whether k names no flow.
+// IsZero reports whether k is the zero key, which names no flow.
 func (k *FlowKey) IsZero() bool { return k.Equal(&FlowKey{}) }
 
-// Equal tells whether two keys are the same, as == does, for code that asks per
-// packet: for == the compiler calls a comparison of memory, which takes some 80
-// instructions instead of 20.
+// Equal reports whether two keys are the same, as == does, for code that runs
+// per packet: for == the compiler calls a comparison of memory, which takes some
+// 80 instructions instead of 20.
 func (k *FlowKey) Equal(o *FlowKey) bool {
 	return k.Src.Lo == o.Src.Lo && k.Dst.Lo == o.Dst.Lo && k.SrcPort == o.SrcPort && k.DstPort == o.DstPort &&
 		k.Src.Hi == o.Src.Hi && k.Dst.Hi == o.Dst.Hi && k.Proto == o.Proto && k.V6 == o.V6
@@ -164,7 +164,7 @@ func (k FlowKey) AppendTo(b []byte) []byte {
 	return append(b, byte(k.Proto))
 }
 
-// Parse reads a canonical form: all of b, whose length tells the family.
+// Parse reads a canonical form: all of b, whose length determines the family.
 func (k *FlowKey) Parse(b []byte) error {
 	be := binary.BigEndian
 	*k = FlowKey{}
@@ -194,7 +194,7 @@ func (k FlowKey) Reverse() FlowKey {
 // Compare orders keys: IPv4 before IPv6, then by source, destination, ports and
 // protocol. It is negative where k comes first.
 func (k FlowKey) Compare(o FlowKey) int {
-	// Asked one by one, as most keys differ early; cmp.Or would compare all.
+	// Compared one by one, as most keys differ early; cmp.Or would compare all.
 	switch {
 	case k.V6 != o.V6:
 		if o.V6 {
@@ -213,7 +213,7 @@ func (k FlowKey) Compare(o FlowKey) int {
 	return cmp.Compare(k.Proto, o.Proto)
 }
 
-// Odd constants of SHA-512's initial state: bits nobody chose for effect.
+// Odd constants of SHA-512's initial state: nothing-up-my-sleeve numbers.
 const (
 	mix0 = 0x6a09e667f3bcc909
 	mix1 = 0xbb67ae8584caa73b
@@ -221,9 +221,9 @@ const (
 )
 
 // Hash mixes the key with a seed. Each seed gives an independent function, the
-// same on every machine, so that switches with seeds of their own spread flows
-// differently and a run replays. It is not made to withstand an adversary who
-// knows the seed.
+// same on every machine, so that switches with different seeds spread flows
+// differently and a run replays. It does not withstand an adversary who knows
+// the seed.
 func (k *FlowKey) Hash(seed uint64) uint64 {
 	tail := uint64(k.SrcPort)<<32 | uint64(k.DstPort)<<16 | uint64(k.Proto)<<8
 	h := seed ^ mix2
@@ -258,7 +258,7 @@ func (k FlowKey) String() string {
 func (k FlowKey) endpoint(a Addr, port uint16) string {
 	ip := a.Netip()
 	if k.V6 && ip.Is4() {
-		ip = netip.AddrFrom16(ip.As16()) // keep the mapped form in sight
+		ip = netip.AddrFrom16(ip.As16()) // keep the mapped form visible
 	}
 	return netip.AddrPortFrom(ip, port).String()
 }

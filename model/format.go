@@ -51,7 +51,7 @@ func scaled(v float64, units []scale) string {
 	return format3(v/best.of) + " " + best.name
 }
 
-// format3 writes v with three significant digits and no zeros behind the point
+// format3 writes v with three significant digits and no zeros after the point
 // that say nothing; digits before the point all stay.
 func format3(v float64) string {
 	digits := 0

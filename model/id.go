@@ -11,7 +11,7 @@ import (
 type NodeID uint32
 
 // PortID numbers a node's ports from 1, in the order their links were
-// declared. Zero means no port: unknown, or the node's own CPU.
+// declared. Zero means no port: unknown, or the node's CPU.
 type PortID uint16
 
 // Priority is an 802.1p class, 0 to 7; PFC pauses one at a time.

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Time is an instant of one device's own clock in nanoseconds: since the Unix
+// Time is an instant of one device's clock in nanoseconds: since the Unix
 // epoch on real devices, since the start of the run in a simulation. It spans
 // the years 1678 to 2262. Two devices' Times differ by offset and drift; only
 // differences of one device's Times are exact. A span is a time.Duration.
 type Time int64
 
-// runHorizon tells the two kinds apart for people: no run lasts 11 days of
+// runHorizon separates the two kinds when printing: no run lasts 11 days of
 // simulated time, and no wall clock shows January 1970.
 const runHorizon = Time(1e15)
 

@@ -83,7 +83,7 @@ func (a *Agents) config(host model.NodeID) agent.Config {
 type clinic struct {
 	x        *session
 	agents   *simhost.Agents
-	watch    *rootcause.Watch
+	watch    *rootcause.Diagnoser
 	lists    []dta.ListID // of epoch telemetry
 	mgmt     *simhost.Management
 	verdicts []diagnose.Verdict
@@ -98,8 +98,8 @@ func (x *session) listen(Options) error {
 	}
 	c := &clinic{x: x}
 	cfg := rootcause.DefaultConfig(x.net.Intent())
-	cfg.Complaints = 1 << 16
-	cfg.Ask = func(_ model.Time, who diagnose.Detection) { c.agents.PollFlow(who.Victim) }
+	cfg.MaxRequests = 1 << 16
+	cfg.Repoll = func(_ model.Time, who diagnose.Detection) { c.agents.PollFlow(who.Victim) }
 	var err error
 	if c.watch, err = rootcause.New(cfg); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (c *clinic) complain(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)
 	who := diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}
-	_ = c.watch.Complain(c.x.clock(c.x.net.Now()), rootcause.Complaint{Detection: who, At: at}) // what finds no room is counted
+	_ = c.watch.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // what finds no room is counted
 }
 
 // hearing passes reports on to the watch, and everything to a sink.
@@ -146,7 +146,7 @@ func (c *clinic) hearing(sink simhost.Sink) simhost.Sink {
 			if rep.Primitive != dta.Append || !slices.Contains(c.lists, rep.List) {
 				continue
 			}
-			verdicts, err := c.watch.Add(at+c.x.s.Base, rep.Data)
+			verdicts, err := c.watch.AddReport(at+c.x.s.Base, rep.Data)
 			if err != nil {
 				c.refused++
 			}
@@ -185,7 +185,7 @@ func (x *session) diagnoses() (list []diagnose.VerdictView, _ *Complaints) {
 		return list, nil
 	}
 	st := c.watch.Stats()
-	sum := &Complaints{Made: st.Complaints, Unanswered: st.Unanswered, Refused: c.refused}
+	sum := &Complaints{Made: st.Requests, Unanswered: st.Unanswered, Refused: c.refused}
 	for i := range c.verdicts {
 		t := &c.verdicts[i].Times
 		sum.Polling, sum.Collection = max(sum.Polling, t.Polling), max(sum.Collection, t.Collection)

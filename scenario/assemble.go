@@ -27,6 +27,7 @@ type session struct {
 	offers []string          // what each item of traffic asks of the hosts
 	hosts  []*simhost.Switch // of telemetry programs
 	run    map[model.NodeID][]inswitch.Program
+	mgmt   *simhost.Management // nil: reports travel in-band
 	taps   []*capture
 	traces *tracing // nil: nothing is expected of traces
 	clinic *clinic  // nil: nothing is diagnosed

@@ -29,3 +29,11 @@ func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
 // Telemetry accounts for the reports of all switches, up to the sink; nil where
 // no switch runs a program.
 func (s *Session) Telemetry() *Telemetry { return s.x.telemetry() }
+
+// Settle ends the run: switch CPUs finish what they were asked for, and the
+// management network delivers the reports in flight. Simulated time stands still.
+func (s *Session) Settle() {
+	if s.x.mgmt != nil {
+		s.x.mgmt.Settle(s.x.hosts)
+	}
+}

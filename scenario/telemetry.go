@@ -123,6 +123,7 @@ func (x *session) measure(o Options) error {
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
 		return wrap(x.s.Management.Place, "management", err)
 	}
+	x.mgmt, _ = cfg.Carrier.(*simhost.Management)
 	if x.clinic != nil {
 		x.clinic.mgmt, _ = cfg.Carrier.(*simhost.Management)
 	}

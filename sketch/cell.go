@@ -33,5 +33,5 @@ func (c *Cell[K]) Remove(flow *Cell[K]) {
 	c.Flows--
 }
 
-// Empty tells whether nothing is left in the cell.
+// Empty reports whether nothing is left in the cell.
 func (c *Cell[K]) Empty() bool { return *c == Cell[K]{} }

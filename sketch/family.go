@@ -22,7 +22,7 @@ const MaxTables = 4
 // ErrGeometry is returned for a shape that the hash family cannot serve.
 var ErrGeometry = errors.New("sketch: bad geometry")
 
-// Check tells whether the hash family can serve the shape.
+// Check reports whether the hash family can serve the shape.
 func (g Geometry) Check() error {
 	switch {
 	case g.FilterHashes == 0 || g.FilterHashes%GroupBits != 0:

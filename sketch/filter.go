@@ -29,7 +29,7 @@ func (f *Family) group(x uint64) (word, mask uint64) {
 	return word, bits.RotateLeft64(f.patterns[at>>56], int(at>>50))
 }
 
-// Has tells whether all of the flow's bits are set.
+// Has reports whether all of the flow's bits are set.
 func (b Filter) Has(f *Family, h Hash) bool {
 	// No branch until the end: all words are fetched at once.
 	var missing uint64

@@ -5,7 +5,7 @@ package sketch
 // there. The memory is used again for every table.
 type Peeler[K Key] struct{ queue []uint32 }
 
-// PureCell tells whether the cell at index i holds exactly one flow, and returns
+// PureCell reports whether the cell at index i holds exactly one flow, and returns
 // its hash. A flow count of 1 is not enough: a key that was never inserted can
 // be left over where counts are damaged or a false positive has hidden a flow.
 // The key must also hash to this very cell and pass the filter.

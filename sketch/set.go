@@ -125,7 +125,7 @@ func (s *Set[K]) ClearCells(first, count uint32) {
 	clear(s.sums[first : first+count])
 }
 
-// AddPacket counts a packet and tells whether its flow is new, as far as the filter
+// AddPacket counts a packet and reports whether its flow is new, as far as the filter
 // can tell. The caller then calls Insert with the same key and the hash, which
 // is set for new flows only.
 //

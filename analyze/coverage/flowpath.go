@@ -8,15 +8,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// FlowPath is what the labels of one packet of a followed flow tell, from the first
-// switch to the last.
+// FlowPath is the path of one packet of a followed flow, by its labels, from the
+// first switch to the last.
 type FlowPath struct {
 	Flow model.FlowKey
-	Time model.Time // when the last switch took the labels off, by its clock
+	Time model.Time // when the last switch removed the labels, by its clock
 	Hops []label.Item
 }
 
-// SwitchLatency is the time that the packet spent in switches.
+// SwitchLatency returns the time that the packet spent in switches.
 func (w *FlowPath) SwitchLatency() (d time.Duration) {
 	for _, h := range w.Hops {
 		d += h.Latency
@@ -24,10 +24,10 @@ func (w *FlowPath) SwitchLatency() (d time.Duration) {
 	return d
 }
 
-// flowTable keeps the newest way of followed flows, the most recent of them.
+// flowTable keeps the newest path of followed flows, the most recent of them.
 type flowTable struct {
-	paths  map[model.FlowKey]*FlowPath
-	order []model.FlowKey // by arrival of the flow's first way, for eviction
+	paths map[model.FlowKey]*FlowPath
+	order []model.FlowKey // by arrival of the flow's first path, for eviction
 }
 
 func (t *flowTable) addExport(max int, e *label.Export) {
@@ -53,14 +53,14 @@ func (t *flowTable) addExport(max int, e *label.Export) {
 	}
 }
 
-// FlowPath returns the newest way of a followed flow. It is valid until the next
+// FlowPath returns the newest path of a followed flow. It is valid until the next
 // IngestReport.
 func (b *PortStates) FlowPath(key model.FlowKey) (*FlowPath, bool) {
 	w, ok := b.flows.paths[key]
 	return w, ok
 }
 
-// FollowedFlows returns the flows of which a way is known, ascending.
+// FollowedFlows returns the flows with a known path, ascending.
 func (b *PortStates) FollowedFlows() []model.FlowKey {
 	list := slices.Clone(b.flows.order)
 	slices.SortFunc(list, model.FlowKey.Compare)

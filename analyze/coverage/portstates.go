@@ -11,16 +11,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// Config bounds what a Board believes and keeps.
+// Config bounds what PortStates accepts and keeps.
 type Config struct {
 	Fabric *topo.Fabric
 	// Skew is how far device clocks may be from the collector's. A label from
-	// further ahead is refused.
+	// further in the future is refused.
 	Skew time.Duration
 	// MaxAge is how old a label may be on arrival.
 	MaxAge time.Duration
-	// History is how many samples are kept of each port, Flows how many flows
-	// are kept that were asked to be labelled everywhere.
+	// History is how many samples are kept of each port, Flows how many of the
+	// flows that are labelled at every hop.
 	History, Flows int
 }
 
@@ -30,29 +30,29 @@ func DefaultConfig(f *topo.Fabric) Config {
 	return Config{Fabric: f, Skew: 10 * time.Millisecond, MaxAge: time.Second, History: 4096, Flows: 1024}
 }
 
-// State is the newest that is known of a port.
+// State is the newest label of a port.
 type State struct {
 	label.Item
-	Arrived model.Time // of the collector's clock
+	Arrived model.Time // by the collector's clock
 }
 
-// Stats account for every label that came in:
+// Stats account for every label received:
 // Labels = Accepted + Older + Repeated + Unknown + Future + Stale.
 type Stats struct {
 	Exports   uint64
-	Malformed uint64 // reports that are no export
+	Malformed uint64 // reports that are not an export
 	Bytes     uint64 // of all reports
 
 	Labels   uint64
-	Accepted uint64 // newer than what was known
+	Accepted uint64 // newer than the port's state
 	Older    uint64 // in the history, but not the newest
-	Repeated uint64 // known already: a report that came twice, or a replay
+	Repeated uint64 // already received: a duplicated report, or a replay
 	Unknown  uint64 // of a switch or port that is not in the fabric
-	Future   uint64 // from later than clocks can explain
-	Stale    uint64 // too old
+	Future   uint64 // more than Config.Skew in the future
+	Stale    uint64 // older than Config.MaxAge
 }
 
-// PortStates is what labels tell of all ports. One goroutine writes it.
+// PortStates holds the labelled state of all ports. One goroutine writes it.
 type PortStates struct {
 	cfg   Config
 	ports [][]portRecord // by node, then port number less one
@@ -64,16 +64,16 @@ type PortStates struct {
 type portRecord struct {
 	newest State
 	known  bool
-	series []Sample // by label time; a ring would save the copy, which is rare
+	series []Sample // by label time; a ring would avoid the copy, which is rare
 }
 
-// NewPortStates makes a board that knows nothing.
+// NewPortStates returns PortStates without labels.
 func NewPortStates(cfg Config) (*PortStates, error) {
 	if cfg.Fabric == nil {
 		return nil, errors.New("coverage: no fabric")
 	}
 	if cfg.Skew < 0 || cfg.MaxAge <= 0 || cfg.History < 1 || cfg.Flows < 0 {
-		return nil, fmt.Errorf("coverage: skew %v, age %v, history %d, flows %d; want no negative one, and some age and history",
+		return nil, fmt.Errorf("coverage: skew %v, age %v, history %d, flows %d; want age and history above 0, skew and flows 0 or more",
 			cfg.Skew, cfg.MaxAge, cfg.History, cfg.Flows)
 	}
 	b := &PortStates{cfg: cfg, ports: make([][]portRecord, len(cfg.Fabric.Nodes()))}
@@ -83,12 +83,12 @@ func NewPortStates(cfg Config) (*PortStates, error) {
 	return b, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counts.
 func (b *PortStates) Stats() Stats { return b.stats }
 
-// IngestReport takes the data of one report, which arrived at a time of the collector's
-// clock. A report that is no export is counted and named in the error; labels
-// that cannot be believed are counted, and the others of the same report used.
+// IngestReport takes the data of one report, which arrived at a time of the
+// collector's clock. A report that is not an export is counted and returned as an
+// error; implausible labels are counted, and the others of the same report used.
 func (b *PortStates) IngestReport(now model.Time, data []byte) error {
 	b.stats.Bytes += uint64(len(data))
 	var e label.Export
@@ -110,8 +110,8 @@ func (b *PortStates) IngestReport(now model.Time, data []byte) error {
 	return nil
 }
 
-// storeLabel files one label by the time it was written. The last to arrive need not
-// be the last that was written: packets take ways of different length.
+// storeLabel stores one label by the time it was written. The last to arrive need
+// not be the last that was written: packets take paths of different length.
 func (b *PortStates) storeLabel(now model.Time, it label.Item, link time.Duration) {
 	r := b.portRecord(model.Port{Node: it.Switch, Port: it.Egress})
 	switch {
@@ -154,13 +154,13 @@ func (b *PortStates) Newest(p model.Port) (State, bool) {
 	return r.newest, r.known
 }
 
-// Age is how long ago, by the collector's clock, a port was last heard of.
+// Age returns how long ago, by the collector's clock, a port's last label arrived.
 func (b *PortStates) Age(p model.Port, now model.Time) (time.Duration, bool) {
 	s, ok := b.Newest(p)
 	return now.Sub(s.Arrived), ok
 }
 
-// ReportedPorts returns the ports that were ever heard of, ascending.
+// ReportedPorts returns the ports with at least one label, ascending.
 func (b *PortStates) ReportedPorts() (list []model.Port) {
 	for node, ports := range b.ports {
 		for i := range ports {
@@ -172,8 +172,8 @@ func (b *PortStates) ReportedPorts() (list []model.Port) {
 	return list
 }
 
-// SilentPorts returns those of some ports that were not heard of for longer than an
-// age, or never: ports with traffic but no news.
+// SilentPorts returns the active ports without a label for longer than an age, or
+// without any: ports with traffic but no report.
 func (b *PortStates) SilentPorts(active []model.Port, now model.Time, age time.Duration) []model.Port {
 	return slices.DeleteFunc(slices.Clone(active), func(p model.Port) bool {
 		a, ok := b.Age(p, now)

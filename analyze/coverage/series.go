@@ -13,15 +13,15 @@ import (
 type Sample struct {
 	label.Item
 	// Link is the time from the previous switch's label to the packet's
-	// arrival here: sending, propagation, and the difference of the two
+	// arrival here: serialization, propagation, and the offset of the two
 	// clocks. NoLink: the neighbour did not label the packet.
 	Link time.Duration
 }
 
-// NoLink means that the time on a link is not known.
+// NoLink is an unknown time on a link.
 const NoLink time.Duration = -1 << 63
 
-// maxLink bounds the time on a link, clocks included.
+// maxLink bounds the time on a link, including the clock offset.
 const maxLink = time.Second
 
 // linkLatency returns the time on the link before a packet's label i.
@@ -37,15 +37,15 @@ func (b *PortStates) linkLatency(k *label.Block, i int) time.Duration {
 	if p == nil || p.Peer != (model.Port{Node: here.Switch, Port: here.Ingress}) {
 		return NoLink
 	}
-	// Times of a hostile label may be anything; a second on a link is not.
+	// Times of a hostile label may be anything; a link takes less than a second.
 	if d := here.Time.Add(-here.Latency).Sub(before.Time); d > -maxLink && d < maxLink {
 		return d
 	}
 	return NoLink
 }
 
-// insert puts a sample in its place by label time and reports whether it is new.
-// A full history forgets its oldest, which may be the sample itself.
+// insert inserts a sample by label time and reports whether it is new. A full
+// history drops its oldest, which may be the sample itself.
 func (r *portRecord) insert(s Sample, max int) bool {
 	at, found := slices.BinarySearchFunc(r.series, s.Time, func(x Sample, t model.Time) int { return cmp.Compare(x.Time, t) })
 	if found {
@@ -63,8 +63,9 @@ func (r *portRecord) insert(s Sample, max int) bool {
 	return true
 }
 
-// Series returns a port's samples of a span of its switch's clock, both ends
-// included. They are the board's own, valid until the next Add.
+// Series returns a port's samples from one time to another of its switch's
+// clock, both included. They belong to b and are valid until the next
+// IngestReport.
 func (b *PortStates) Series(p model.Port, from, to model.Time) []Sample {
 	r := b.portRecord(p)
 	if r == nil {
@@ -78,17 +79,17 @@ func (b *PortStates) Series(p model.Port, from, to model.Time) []Sample {
 	return r.series[i:j]
 }
 
-// Congestion is how deep a port's queues were in a span.
+// Congestion is the depth of a port's queues in a time range.
 type Congestion struct {
 	Port    model.Port
-	Depth   model.Bytes // the deepest that a label saw
+	Depth   model.Bytes // the greatest of all labels
 	At      model.Time
 	Latency time.Duration // the longest hop latency
 	Samples int
 }
 
-// CongestedPorts returns the ports whose queues were at least so deep in a span, the
-// deepest first.
+// CongestedPorts returns the ports whose queues reached a depth in a time range,
+// the deepest first.
 func (b *PortStates) CongestedPorts(from, to model.Time, depth model.Bytes) (list []Congestion) {
 	for _, p := range b.ReportedPorts() {
 		c := Congestion{Port: p}
@@ -112,13 +113,14 @@ type Heatmap struct {
 	From  model.Time
 	Step  time.Duration
 	Ports []model.Port
-	Depth [][]model.Bytes // by port, then step; NoDepth: nothing was heard
+	Depth [][]model.Bytes // by port, then step; NoDepth: no label
 }
 
-// NoDepth is a step of a heat map without a label.
+// NoDepth is a step of a heatmap without a label.
 const NoDepth model.Bytes = -1
 
-// Heatmap returns the deepest queue of every known port in each of some steps.
+// Heatmap returns the deepest queue of every reported port in each of a number of
+// steps.
 func (b *PortStates) Heatmap(from model.Time, step time.Duration, steps int) Heatmap {
 	h := Heatmap{From: from, Step: step, Ports: b.ReportedPorts()}
 	for _, p := range h.Ports {

@@ -9,59 +9,60 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TunerConfig says when ports shall label more often.
+// TunerConfig says when ports should label more often.
 type TunerConfig struct {
 	Interval time.Duration // T of the switches
-	// Patience is k: a port that was not heard of for k·T labels more often
-	// from then on. It is also how long a change is left to work.
+	// Patience is k: a port without a label for k·T labels more often from then
+	// on. It is also how long a change is given to take effect.
 	Patience int
-	// FreshPeriods is for how many times k·T a port must have been fresh before it
-	// labels less often again, so that it does not swing between the two.
-	FreshPeriods     int
-	MaxShift uint8
+	// FreshPeriods is for how many times k·T a port must have been fresh before
+	// it labels less often again, so that it does not oscillate.
+	FreshPeriods int
+	MaxShift     uint8
 }
 
-// DefaultTunerConfig waits for two intervals and goes back after four quiet periods.
+// DefaultTunerConfig waits for two intervals and steps back after four fresh periods.
 func DefaultTunerConfig(interval time.Duration) TunerConfig {
 	return TunerConfig{Interval: interval, Patience: 2, FreshPeriods: 4, MaxShift: 6}
 }
 
-// IntervalCommand sets how often a port labels: 2^Shift times per interval. It holds
-// the whole setting, not a change, so it may be lost, repeated or overtaken by
-// an equal one without harm.
+// IntervalCommand sets how often a port labels: 2^Shift times per interval. It
+// holds the whole setting, not a change, so it may be lost, repeated or overtaken
+// by an equal one without harm.
 type IntervalCommand struct {
 	Port  model.Port
 	Shift uint8
 }
 
 // Tuner is the controller's half of adaptive labelling, the paper's Algorithm
-// 3 for all ports at once. Departures: a shift falls only after some calm, and
-// every setting but 0 is sent again in every period, and 0 once more after a
-// fall, so that a lost command is made good.
+// 3 for all ports at once. Departures: a shift falls only after FreshPeriods, and
+// every setting but 0 is sent again in every period, and 0 three times after a
+// fall, so that a lost command is repaired.
 type Tuner struct {
-	cfg   TunerConfig
-	ports map[model.Port]*setting
-	next  model.Time
+	cfg     TunerConfig
+	ports   map[model.Port]*setting
+	next    model.Time
 	started bool
 }
 
 type setting struct {
 	shift  uint8
-	fresh   int
-	repeat int // periods in which a setting of 0 is still to be sent
+	fresh  int
+	repeat int // periods in which a setting of 0 must still be sent
 }
 
-// NewTuner makes a tuner that has changed nothing.
+// NewTuner returns a tuner that has changed nothing.
 func NewTuner(cfg TunerConfig) (*Tuner, error) {
 	if cfg.Interval <= 0 || cfg.Patience < 1 || cfg.FreshPeriods < 1 {
-		return nil, fmt.Errorf("coverage: interval %v, patience %d, calm %d; want all above 0", cfg.Interval, cfg.Patience, cfg.FreshPeriods)
+		return nil, fmt.Errorf("coverage: interval %v, patience %d, fresh periods %d; want all above 0",
+			cfg.Interval, cfg.Patience, cfg.FreshPeriods)
 	}
 	return &Tuner{cfg: cfg, ports: map[model.Port]*setting{}}, nil
 }
 
-// Step looks at the ports that carry traffic, at most once in every k·T, and
-// returns the commands to send, by port. A port without traffic is left as it
-// is: nothing would be heard of it however often it labelled.
+// Step checks the ports that carry traffic, at most once in every k·T, and
+// returns the commands to send, by port. A port without traffic keeps its
+// setting: no packet would carry its labels however often it labelled.
 func (t *Tuner) Step(now model.Time, b *PortStates, active []model.Port) (commands []IntervalCommand) {
 	period := time.Duration(t.cfg.Patience) * t.cfg.Interval
 	if !t.started {

@@ -2,7 +2,7 @@ package coverage
 
 import "github.com/weft-telemetry/weft/model"
 
-// window is the ports heard of since the last Cut.
+// window is the ports labelled since the last EndWindow.
 type window struct{ ports map[model.Port]bool }
 
 func (w *window) addPort(p model.Port) {
@@ -12,13 +12,13 @@ func (w *window) addPort(p model.Port) {
 	w.ports[p] = true
 }
 
-// Window is how much of the fabric was heard of in some span.
+// Window is how much of the fabric was labelled in a time window.
 type Window struct {
 	Labelled int // of the active ports
 	Active   int
 }
 
-// Coverage is labelled over active ports: 1 if there were none.
+// Coverage returns labelled over active ports: 1 if there were none.
 func (w Window) Coverage() float64 {
 	if w.Active == 0 {
 		return 1
@@ -26,9 +26,9 @@ func (w Window) Coverage() float64 {
 	return float64(w.Labelled) / float64(w.Active)
 }
 
-// EndWindow ends a window: of the ports that carried traffic in it, how many were
-// addPort of? The next one begins. Who knows which ports carried traffic is the
-// caller: flow records, or counters of the ports.
+// EndWindow ends a window, counts how many of its active ports were labelled, and
+// starts the next one. The caller knows which ports carried traffic: from flow
+// records, or from counters of the ports.
 func (b *PortStates) EndWindow(active []model.Port) Window {
 	w := Window{Active: len(active)}
 	for _, p := range active {

@@ -107,7 +107,7 @@ func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
 	to := now.Add(-ended)
-	r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: p.Port, Priority: class, First: to.Add(-lasted), Last: to, MaxBytes: most})
+	r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: p.Port, Priority: class, First: to.Add(-lasted), Last: to, MaxBytes: most})
 }
 
 // blocked puts a flow's packets into queues, each of which holds them for the one
@@ -120,8 +120,8 @@ func (b *bench) waits(flow string, bytes uint64, ports ...string) {
 		r := b.reports[p.Node]
 		from := b.fabric.Node(p.Node).PortsTo(b.id(in))[0]
 		held := epoch.PortPairBacklog{In: from, Out: p.Port, Priority: class, Packets: uint32(bytes / kb), Bytes: bytes}
-		r.Helds = append(r.Helds, held)
-		r.Waitings = append(r.Waitings, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
+		r.PortPairBacklogs = append(r.PortPairBacklogs, held)
+		r.FlowBacklogs = append(r.FlowBacklogs, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
 		b.passes(flow, name, 9, uint32(bytes/kb), class)
 		in, _, _ = strings.Cut(name, ">")
 	}
@@ -158,7 +158,7 @@ func (b *bench) matching(victim string) *analysis {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	e := &provenance.Evidence{Event: poll.Event{Host: 1, Number: 1}, Asked: b.asked}
+	e := &provenance.Evidence{Event: poll.Event{Host: 1, Number: 1}, PolledAt: b.asked}
 	for _, id := range b.fabric.Switches() {
 		if r := b.reports[id]; r != nil {
 			e.Reports = append(e.Reports, r)
@@ -216,8 +216,8 @@ func incast(t testing.TB, answered ...string) *bench {
 			p := b.port("leaf1>h4")
 			r := b.reports[p.Node]
 			held := epoch.PortPairBacklog{In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100, Bytes: 100 * kb}
-			r.Waitings = append(r.Waitings, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
-			r.Helds = append(r.Helds, held)
+			r.FlowBacklogs = append(r.FlowBacklogs, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
+			r.PortPairBacklogs = append(r.PortPairBacklogs, held)
 			b.passes(h+">h4", "leaf1>h4", 9, 100, class)
 		}
 		b.passes("h8>h5", "leaf1>h5", 9, 5, class)

@@ -60,12 +60,12 @@ func (m *analysis) backlogFound(n int) (bytes float64) {
 	flow := m.g.Flow(m.detection.Victim)
 	_, _, came := m.victimFirstEnqueue(n, m.victimEnqueueLowerBound(n))
 	most := 0.0
-	for _, p := range m.g.PassagesAt(n) {
-		free := float64(p.Did.Packets) - float64(p.Did.Paused)
+	for _, p := range m.g.FlowEpochsAt(n) {
+		free := float64(p.Record.Packets) - float64(p.Record.Paused)
 		if ahead(p) == 0 || free <= 0 {
 			continue
 		}
-		mean := float64(p.Did.Depth) / free * packetSize
+		mean := float64(p.Record.Depth) / free * packetSize
 		if most = max(most, mean); p.Flow == flow {
 			bytes = max(bytes, mean)
 		}
@@ -81,29 +81,29 @@ func (m *analysis) backlogFound(n int) (bytes float64) {
 // to it since the packet was sent, that is what its first packet found there, and
 // a pause until then kept it longer; else what had not left when the packet was
 // victimEnqueueLowerBound, by what the flow's own packets found.
-func (m *analysis) aheadOfVictim(n int) func(provenance.Passage) float64 {
+func (m *analysis) aheadOfVictim(n int) func(provenance.FlowEpoch) float64 {
 	node := &m.g.Nodes[n]
 	since, until := m.victimEnqueueLowerBound(n), m.victimLastEnqueue(n)
 	first, found, ok := m.victimFirstEnqueue(n, since)
 	if !ok {
 		size := m.meanPacketSize(n)
-		return func(p provenance.Passage) float64 { return m.fractionBetween(p, since.Add(-m.foundDrainTime(p, size)), until) }
+		return func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, since.Add(-m.foundDrainTime(p, size)), until) }
 	}
-	if deepest := m.drainTime(n, float64(node.Wave.MaxBytes)); deepest > 0 {
+	if deepest := m.drainTime(n, float64(node.Episode.MaxBytes)); deepest > 0 {
 		found = min(found, deepest)
 	}
 	from := first.Add(-found)
 	if p := &node.Pauses; p.Pauses > 0 && p.LastEnd >= from && p.LastEnd > p.LastStart && first > p.LastStart {
 		from = from.Add(-min(p.LastEnd, first).Sub(p.LastStart))
 	}
-	return func(p provenance.Passage) float64 { return m.fractionBetween(p, from, until) }
+	return func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, from, until) }
 }
 
 // victimLastEnqueue is when the last packet of the victim joined a queue; the end of time
 // where none is known to have.
 func (m *analysis) victimLastEnqueue(n int) model.Time {
 	flow, at := m.g.Flow(m.detection.Victim), model.Time(math.MinInt64)
-	for _, p := range m.g.PassagesAt(n) {
+	for _, p := range m.g.FlowEpochsAt(n) {
 		if _, last := m.enqueueTimes(p); p.Flow == flow {
 			at = max(at, last)
 		}
@@ -120,13 +120,13 @@ func (m *analysis) victimEnqueueLowerBound(n int) model.Time {
 	if m.detection.Latency > 0 {
 		return m.packetWindowStart(n)
 	}
-	return m.g.Nodes[n].Asked.Add(-epoch.PauseBurstGap)
+	return m.g.Nodes[n].PolledAt.Add(-epoch.PauseBurstGap)
 }
 
 // foundDrainTime is how long what a flow's packets found in a queue takes to drain, in
 // the mean, if its packets have a size.
-func (m *analysis) foundDrainTime(p provenance.Passage, size float64) time.Duration {
-	mean := float64(p.Did.Depth+p.Did.PausedDepth) / float64(max(p.Did.Packets, 1))
+func (m *analysis) foundDrainTime(p provenance.FlowEpoch, size float64) time.Duration {
+	mean := float64(p.Record.Depth+p.Record.PausedDepth) / float64(max(p.Record.Packets, 1))
 	return m.drainTime(p.Node, mean*size)
 }
 
@@ -136,7 +136,7 @@ func (m *analysis) foundDrainTime(p provenance.Passage, size float64) time.Durat
 // queue drained until the last came.
 func (m *analysis) victimFirstEnqueue(n int, since model.Time) (first model.Time, found time.Duration, ok bool) {
 	flow := m.g.Flow(m.detection.Victim)
-	for _, p := range m.g.PassagesAt(n) { // by epoch
+	for _, p := range m.g.FlowEpochsAt(n) { // by epoch
 		if p.Flow != flow {
 			continue
 		}
@@ -152,9 +152,9 @@ func (m *analysis) victimFirstEnqueue(n int, since model.Time) (first model.Time
 // meanPacketSize is that of a queue's packets in the mean, in bytes.
 func (m *analysis) meanPacketSize(n int) float64 {
 	bytes, packets := 0.0, 0.0
-	for _, p := range m.g.PassagesAt(n) {
-		bytes += float64(p.Did.Bytes)
-		packets += float64(p.Did.Packets)
+	for _, p := range m.g.FlowEpochsAt(n) {
+		bytes += float64(p.Record.Bytes)
+		packets += float64(p.Record.Packets)
 	}
 	return bytes / max(packets, 1)
 }
@@ -165,14 +165,14 @@ func (m *analysis) drainTime(n int, bytes float64) time.Duration {
 }
 
 // passedBetween tells whether a flow passed a queue between two times.
-func (m *analysis) passedBetween(p provenance.Passage, from, to model.Time) bool {
+func (m *analysis) passedBetween(p provenance.FlowEpoch, from, to model.Time) bool {
 	first, last := m.enqueueTimes(p)
 	return last >= from && first <= to
 }
 
 // fractionBetween is how much of what a flow did in a queue was between two times, if its
 // packets came evenly: all of it is 1. At the edges, a packet at least.
-func (m *analysis) fractionBetween(p provenance.Passage, from, to model.Time) float64 {
+func (m *analysis) fractionBetween(p provenance.FlowEpoch, from, to model.Time) float64 {
 	if !m.passedBetween(p, from, to) {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (m *analysis) fractionBetween(p provenance.Passage, from, to model.Time) fl
 	if first >= from && last <= to {
 		return 1
 	}
-	return max(float64(min(last, to).Sub(max(first, from)))/float64(last.Sub(first)), 1/float64(p.Did.Packets))
+	return max(float64(min(last, to).Sub(max(first, from)))/float64(last.Sub(first)), 1/float64(p.Record.Packets))
 }
 
 // culpritList makes culprits of flows whose weight is not far below the heaviest's.
@@ -205,15 +205,15 @@ func (m *analysis) culpritList(weights map[int]float64) (list []Culprit) {
 func (m *analysis) queuedBytesByFlow(n int) map[int]float64 {
 	weights := map[int]float64{}
 	passes := map[int]bool{}
-	for _, w := range m.g.WaitingAt(n) {
+	for _, w := range m.g.QueuedAt(n) {
 		weights[w.Flow] += float64(w.Bytes)
 		passes[w.Flow] = true
 	}
-	for _, p := range m.g.PassagesAt(n) {
+	for _, p := range m.g.FlowEpochsAt(n) {
 		passes[p.Flow] = true
 	}
 	for _, up := range m.pausedFeedersOf(n) {
-		for _, w := range m.g.WaitingAt(up) {
+		for _, w := range m.g.QueuedAt(up) {
 			if passes[w.Flow] {
 				weights[w.Flow] += float64(w.Bytes)
 			}
@@ -227,7 +227,7 @@ func (m *analysis) pausedFeedersOf(n int) (list []int) {
 	if m.pausedFeeders == nil {
 		m.pausedFeeders = map[int][]int{}
 		for _, e := range m.g.Held {
-			if m.g.Nodes[e.From].Stands() {
+			if m.g.Nodes[e.From].PausedAtSnapshot() {
 				m.pausedFeeders[e.To] = append(m.pausedFeeders[e.To], e.From)
 			}
 		}
@@ -246,23 +246,23 @@ func (m *analysis) epochBytesByFlow(n int) map[int]float64 {
 	if weights := m.weightedBytesByFlow(n, m.aheadOfVictim(n)); len(weights) > 0 {
 		return weights
 	}
-	return m.weightedBytesByFlow(n, func(provenance.Passage) float64 { return 1 })
+	return m.weightedBytesByFlow(n, func(provenance.FlowEpoch) float64 { return 1 })
 }
 
 // weightedBytesByFlow is epochBytesByFlow of the part of what flows did that counts.
-func (m *analysis) weightedBytesByFlow(n int, counts func(provenance.Passage) float64) map[int]float64 {
+func (m *analysis) weightedBytesByFlow(n int, counts func(provenance.FlowEpoch) float64) map[int]float64 {
 	weights := map[int]float64{}
 	packets := 0.0
-	for _, p := range m.g.PassagesAt(n) {
-		if p.Did.Depth == 0 || p.Did.Packets <= p.Did.Paused {
+	for _, p := range m.g.FlowEpochsAt(n) {
+		if p.Record.Depth == 0 || p.Record.Packets <= p.Record.Paused {
 			continue
 		}
 		part := counts(p)
 		if part == 0 {
 			continue
 		}
-		weights[p.Flow] += part * float64(p.Did.Depth) * float64(p.Did.Bytes) / float64(p.Did.Packets)
-		packets += part * float64(p.Did.Packets-p.Did.Paused)
+		weights[p.Flow] += part * float64(p.Record.Depth) * float64(p.Record.Bytes) / float64(p.Record.Packets)
+		packets += part * float64(p.Record.Packets-p.Record.Paused)
 	}
 	for f := range weights {
 		weights[f] /= packets
@@ -280,18 +280,18 @@ func (m *analysis) flowsBeforePause(n int) []Culprit {
 	first := map[int]model.Time{}
 	since := map[int]float64{} // bytes that joined after the queue stopped
 	oldest := model.Time(math.MaxInt64)
-	for _, p := range m.g.PassagesAt(n) {
+	for _, p := range m.g.FlowEpochsAt(n) {
 		at, _ := m.enqueueTimes(p)
 		if was, known := first[p.Flow]; !known || at < was {
 			first[p.Flow] = at
 		}
 		if at > pauses.LastStart {
-			since[p.Flow] += float64(p.Did.Bytes)
+			since[p.Flow] += float64(p.Record.Bytes)
 		}
 		oldest = min(oldest, at)
 	}
 	waiting := map[int]float64{}
-	for _, w := range m.g.WaitingAt(n) {
+	for _, w := range m.g.QueuedAt(n) {
 		waiting[w.Flow] += float64(w.Bytes)
 	}
 	list := m.culpritList(waiting)
@@ -358,10 +358,10 @@ func (m *analysis) routingFault(loop []int) *RoutingFault {
 		}
 	}
 	for _, n := range loop {
-		for _, w := range m.g.WaitingAt(n) {
+		for _, w := range m.g.QueuedAt(n) {
 			look(n, w.Flow, float64(w.Bytes))
 		}
-		for _, p := range m.g.PassagesAt(n) {
+		for _, p := range m.g.FlowEpochsAt(n) {
 			look(n, p.Flow, 1)
 		}
 	}

@@ -57,10 +57,10 @@ func (m *analysis) setDetail(v *Verdict, n int) {
 // backlogExceedsPauses, or have sent less than a long flow would have.
 func (m *analysis) areNewFlows(n int, list []Culprit) bool {
 	oldest, newest := ^uint32(0), uint32(0)
-	for _, p := range m.g.PassagesAt(n) {
-		oldest, newest = min(oldest, p.Did.Epoch), max(newest, p.Did.Epoch)
+	for _, p := range m.g.FlowEpochsAt(n) {
+		oldest, newest = min(oldest, p.Record.Epoch), max(newest, p.Record.Epoch)
 	}
-	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.Epochs > 1 && oldest == newest && newest > 0 {
+	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.Epochs > 1 && oldest == newest && newest > 0 {
 		return true // the queue saw nobody before
 	}
 	young := 0
@@ -79,10 +79,10 @@ func (m *analysis) areNewFlows(n int, list []Culprit) bool {
 // index returns what a culprit did in a queue, by epoch.
 func (m *analysis) epochRecords(n int, c Culprit) (list []*epoch.Flow) {
 	f := m.g.Flow(c.Flow)
-	passages := m.g.PassagesAt(n)
+	passages := m.g.FlowEpochsAt(n)
 	for i := range passages {
 		if passages[i].Flow == f {
-			list = append(list, passages[i].Did)
+			list = append(list, passages[i].Record)
 		}
 	}
 	return list
@@ -131,13 +131,13 @@ func (m *analysis) otherClassShare(n int) (list []Culprit, share float64) {
 		if o.Port != q.Port {
 			continue
 		}
-		for _, p := range m.g.PassagesAt(i) {
+		for _, p := range m.g.FlowEpochsAt(i) {
 			if i == n {
-				own += float64(p.Did.Bytes)
+				own += float64(p.Record.Bytes)
 				continue
 			}
-			others += float64(p.Did.Bytes)
-			flows[p.Flow] += float64(p.Did.Bytes)
+			others += float64(p.Record.Bytes)
+			flows[p.Flow] += float64(p.Record.Bytes)
 		}
 	}
 	if others == 0 || own > others {
@@ -184,7 +184,7 @@ func (m *analysis) imbalanceRatio(n int, list []Culprit) (ratio float64, ports i
 		all += float64(o.Packets)
 		if o.Queue == q {
 			mine = float64(o.Packets)
-		} else if o.Stands() || m.isCongested(i) {
+		} else if o.PausedAtSnapshot() || m.isCongested(i) {
 			return 0, len(equals) // the others are no better off
 		}
 	}

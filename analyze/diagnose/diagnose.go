@@ -112,10 +112,10 @@ func (m *analysis) analyzeSnapshots() {
 	m.atSnapshot = true
 	m.waitFor = waitForGraph{
 		nodes: len(m.g.Nodes),
-		blocked: func(n int) bool { return m.g.Nodes[n].Stands() && !m.g.Nodes[n].ToHost },
-		blockers:   func(n int) []provenance.Edge { return provenance.Out(m.g.Held, n) },
+		blocked: func(n int) bool { return m.g.Nodes[n].PausedAtSnapshot() && !m.g.Nodes[n].ToHost },
+		blockers:   func(n int) []provenance.Edge { return provenance.EdgesFrom(m.g.Held, n) },
 	}
-	starts := m.victimStarts(func(n int) bool { return m.g.Nodes[n].Stands() })
+	starts := m.victimStarts(func(n int) bool { return m.g.Nodes[n].PausedAtSnapshot() })
 	lately := waitForGraph{nodes: m.waitFor.nodes, blocked: m.recentlyBlocked, blockers: m.recentBlockers}
 	if t := m.waitFor.trace(starts); slices.ContainsFunc(t.cycles, m.pausedTogether) {
 		// What stands for longer decides of circles; what they wait for outside
@@ -145,15 +145,15 @@ func (m *analysis) analyzeSnapshots() {
 // go, not what was stopped, or became deep, only after that; if that is all, the
 // times tell nothing.
 func (m *analysis) recentBlockers(n int) []provenance.Edge {
-	all := provenance.Out(m.g.Held, n)
-	if m.g.Nodes[n].Stands() {
+	all := provenance.EdgesFrom(m.g.Held, n)
+	if m.g.Nodes[n].PausedAtSnapshot() {
 		return all
 	}
 	var list []provenance.Edge
 	free := m.ageAtPoll(n, m.g.Nodes[n].Pauses.LastEnd)
 	for _, e := range all {
 		to := &m.g.Nodes[e.To]
-		began, known := to.Wave.First, to.Wave.MaxBytes > 0
+		began, known := to.Episode.First, to.Episode.MaxBytes > 0
 		if m.recentlyBlocked(e.To) {
 			began, known = to.Pauses.BurstStart, true
 		}
@@ -201,7 +201,7 @@ func (m *analysis) victimStarts(waits func(int) bool) (starts []provenance.Edge)
 		}
 	}
 	if m.detection.HostPaused && len(m.victimHolders) == 0 {
-		starts, m.startsAtHost = slices.Clone(m.g.First), true
+		starts, m.startsAtHost = slices.Clone(m.g.FromVictimHost), true
 	}
 	return starts
 }
@@ -259,12 +259,12 @@ func (m *analysis) causeTooLate(e terminal) bool {
 		node := &m.g.Nodes[n]
 		began, known := node.Pauses.BurstStart, true
 		if i == len(e.path)-1 {
-			began, known = node.Wave.First, node.Wave.MaxBytes > 0
+			began, known = node.Episode.First, node.Episode.MaxBytes > 0
 		}
 		if free > 0 && known && m.ageAtPoll(n, began) < free+m.snapshotSkew {
 			return true
 		}
-		if i < len(e.path)-1 && !node.Stands() {
+		if i < len(e.path)-1 && !node.PausedAtSnapshot() {
 			free = max(free, m.ageAtPoll(n, node.Pauses.LastEnd))
 		}
 	}
@@ -283,7 +283,7 @@ const (
 
 func (m *analysis) classify(n int) terminalKind {
 	node := &m.g.Nodes[n]
-	waits := node.Stands() && !m.selfCongested(n)
+	waits := node.PausedAtSnapshot() && !m.selfCongested(n)
 	if !m.atSnapshot {
 		waits = m.blockedByPauses(n)
 	}

@@ -23,7 +23,7 @@ func TestEqualIncastIsNoStorm(t *testing.T) {
 		t.Errorf("path %v, confidence %v; want %v, sure", v[0].Path, v[0].Confidence, want)
 	}
 	m := b.matching("h8>h5")
-	for _, e := range provenance.Out(m.g.PortFlow, b.node(m, "leaf1>h4")) {
+	for _, e := range provenance.EdgesFrom(m.g.PortFlow, b.node(m, "leaf1>h4")) {
 		if e.Weight > 2 {
 			t.Errorf("a flow of the incast weighs %v; want about nothing, or this test shows nothing", e.Weight)
 		}
@@ -107,7 +107,7 @@ func TestMissingAnswersAreNoCause(t *testing.T) {
 	}
 	b = incast(t, all...)
 	b.reports[b.id("leaf1")].Missing = 1
-	b.reports[b.id("leaf1")].Helds = nil
+	b.reports[b.id("leaf1")].PortPairBacklogs = nil
 	if v := b.diagnose("h8>h5"); v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 {
 		t.Errorf("verdicts %+v with half of leaf1's answer; want none, unsure", v)
 	}
@@ -124,7 +124,7 @@ func TestSwitchWithoutFlows(t *testing.T) {
 	b := incast(t, all...)
 	r := b.reports[b.id("leaf1")]
 	r.Flags |= epoch.NoFlows
-	r.Flows, r.Waitings = nil, nil
+	r.Flows, r.FlowBacklogs = nil, nil
 	v := b.diagnose("h8>h5")
 	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf1>h4")
 	if v[0].Confidence > 0.75 {
@@ -133,7 +133,7 @@ func TestSwitchWithoutFlows(t *testing.T) {
 	// On the victim's way: its queues are those of the intended route.
 	r = b.reports[b.id("spine0")]
 	r.Flags |= epoch.NoFlows
-	r.Flows, r.Waitings = nil, nil
+	r.Flows, r.FlowBacklogs = nil, nil
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf1>h4")
 }
 

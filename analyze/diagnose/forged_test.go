@@ -29,8 +29,8 @@ func FuzzReports(f *testing.F) {
 		for j := range r.Flows {
 			r.Flows[j].Packets, r.Flows[j].Depth = math.MaxUint32, math.MaxUint64
 		}
-		for j := range r.Waitings {
-			r.Waitings[j].Bytes = math.MaxUint64
+		for j := range r.FlowBacklogs {
+			r.FlowBacklogs[j].Bytes = math.MaxUint64
 		}
 	}
 	f.Fuzz(func(t *testing.T, one, two, three []byte, snapshot, length, took int64, paused bool) {
@@ -40,7 +40,7 @@ func FuzzReports(f *testing.F) {
 		}
 		for i, records := range [][]byte{one, two, three} {
 			h := epoch.Header{Switch: b.id(names[i]), Event: event, Snapshot: model.Time(snapshot), EpochLength: time.Duration(length)}
-			_, _ = in.Add(0, epoch.Chunk{Header: h, Total: 1, Records: records}.AppendTo(nil))
+			_, _ = in.AddChunk(0, epoch.Chunk{Header: h, Total: 1, Records: records}.AppendTo(nil))
 		}
 		d, err := New(DefaultConfig(b.intent))
 		if err != nil {
@@ -79,11 +79,11 @@ func encode(t testing.TB, r *provenance.Report) []byte {
 	for _, p := range r.Pauses {
 		b.AddPause(p)
 	}
-	for _, h := range r.Helds {
+	for _, h := range r.PortPairBacklogs {
 		b.AddPortPairBacklog(h)
 	}
-	for i := range r.Waitings {
-		b.AddFlowBacklog(&r.Waitings[i])
+	for i := range r.FlowBacklogs {
+		b.AddFlowBacklog(&r.FlowBacklogs[i])
 	}
 	if n := b.Finish(); n != 1 {
 		t.Fatalf("%d chunks; want 1", n)

@@ -11,21 +11,21 @@ type Evidence struct {
 	From   model.Time // when what it speaks of began
 	Source anomaly.Source
 	Cause  anomaly.Cause
-	Sure   bool // the source excludes what is harmless
+	Confirmed   bool // the source excludes what is harmless
 	Minor  bool // it is so, and costs next to nothing
 
-	// Place is where the trouble begins: a switch's port, or the switch alone
+	// Location is where the trouble begins: a switch's port, or the switch alone
 	// (port 0). A storm begins at the host.
-	Place model.Port
-	// Next is the node behind Place, where the source knows it: packets may be
+	Location model.Port
+	// NextHop is the node behind Place, where the source knows it: packets may be
 	// lost in either, or between them.
-	Next    model.NodeID
-	HasNext bool
+	NextHop    model.NodeID
+	HasNextHop bool
 	// Extent is every node that it touches: the nodes of a loop, those that
 	// pauses spread over.
 	Extent []model.NodeID
 	Path   []model.Port // how pauses spread, from the victim on
-	Loop   []model.Port // ports that wait for each other
+	DeadlockCycle   []model.Port // ports that wait for each other
 
 	Flows    []model.FlowKey // that suffer
 	Culprits []model.FlowKey // that cause it
@@ -35,8 +35,8 @@ type Evidence struct {
 }
 
 // nodes calls f with every node that e speaks of until it returns true.
-func (e *Evidence) touches(f func(model.NodeID) bool) bool {
-	if f(e.Place.Node) || e.HasNext && f(e.Next) {
+func (e *Evidence) anyNode(f func(model.NodeID) bool) bool {
+	if f(e.Location.Node) || e.HasNextHop && f(e.NextHop) {
 		return true
 	}
 	for _, n := range e.Extent {

@@ -15,15 +15,15 @@ type Incident struct {
 	Found  model.Time // first evidence
 	Last   model.Time // newest evidence of the cause; its consequences may go on
 	Closed bool       // nothing was heard of it for long enough, or it is part of Into
-	Into   uint64     // the incident that took it in; 0: none
+	MergedInto   uint64     // the incident that took it in; 0: none
 
 	Cause anomaly.Cause
-	Sure  bool // at least one source of the cause excludes what is harmless
+	Confirmed  bool // at least one source of the cause excludes what is harmless
 	Minor bool // nothing was said yet that costs more than ordinary life does
-	Place model.Port
-	Next  model.NodeID // behind Place, where HasNext
-	// HasNext, Text and Remedy are of the evidence that names the cause.
-	HasNext bool
+	Location model.Port
+	NextHop  model.NodeID // behind Place, where HasNextHop
+	// HasNextHop, Text and Remedy are of the evidence that names the cause.
+	HasNextHop bool
 	Text    string
 	Remedy  string
 
@@ -33,7 +33,7 @@ type Incident struct {
 	Sources  [anomaly.NumSources]int // statements of each that support the cause, or follow from it
 
 	Timeline []Evidence // the first statements of each kind and source, in order
-	Unshown  int        // statements that were counted and not kept
+	Omitted  int        // statements that were counted and not kept
 
 	changed bool
 }
@@ -46,8 +46,8 @@ func (in *Incident) Severity() anomaly.Severity {
 	return in.Cause.Severity()
 }
 
-// Agree lists the sources that have spoken.
-func (in *Incident) Agree() (list []anomaly.Source) {
+// AgreeingSources lists the sources that have spoken.
+func (in *Incident) AgreeingSources() (list []anomaly.Source) {
 	for s := range anomaly.NumSources {
 		if in.Sources[s] > 0 {
 			list = append(list, s)
@@ -61,17 +61,17 @@ func (in *Incident) Agree() (list []anomaly.Source) {
 // half.
 func (in *Incident) Confidence() float64 {
 	doubt := 0.2
-	if !in.Sure {
+	if !in.Confirmed {
 		doubt = 1
 	}
-	for range in.Agree() {
+	for range in.AgreeingSources() {
 		doubt /= 2
 	}
 	return 1 - doubt
 }
 
-// Missing lists the sources that could have spoken and have not.
-func (in *Incident) Missing() (list []anomaly.Source) {
+// MissingSources lists the sources that could have spoken and have not.
+func (in *Incident) MissingSources() (list []anomaly.Source) {
 	for _, s := range in.Cause.Sources() {
 		if in.Sources[s] == 0 {
 			list = append(list, s)
@@ -83,14 +83,14 @@ func (in *Incident) Missing() (list []anomaly.Source) {
 // Bounds of one incident. Flows beyond MaxFlows are not named.
 const (
 	maxTimeline = 32
-	perKind     = 4 // statements of one source and cause that are kept
+	maxPerKind     = 4 // statements of one source and cause that are kept
 	MaxFlows    = 64
 	maxNodes    = 1 << 12
 )
 
-func (in *Incident) add(e *Evidence) {
+func (in *Incident) addEvidence(e *Evidence) {
 	in.changed = true
-	first := len(in.Timeline)+in.Unshown == 0
+	first := len(in.Timeline)+in.Omitted == 0
 	minor := e.Minor || e.Cause.Severity() == anomaly.Notice
 	if first || in.Minor && !minor { // ordinary life before is not where it began
 		in.Begin, in.Found = e.From, e.At
@@ -99,27 +99,27 @@ func (in *Incident) add(e *Evidence) {
 	}
 	in.Minor = (first || in.Minor) && minor
 	in.Sources[e.Source]++
-	if in.rename(e) || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
+	if in.adoptCause(e) || e.Cause.Family() == in.Cause.Family() && in.Minor == minor {
 		in.Last = max(in.Last, e.At) // ordinary life goes on when it is over
 	}
-	e.touches(func(n model.NodeID) bool {
-		in.Nodes = insert(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
+	e.anyNode(func(n model.NodeID) bool {
+		in.Nodes = insertSorted(in.Nodes, n, cmp.Compare[model.NodeID], maxNodes)
 		return false
 	})
 	for _, k := range e.Flows {
-		in.Flows = insert(in.Flows, k, model.FlowKey.Compare, MaxFlows)
+		in.Flows = insertSorted(in.Flows, k, model.FlowKey.Compare, MaxFlows)
 	}
 	for _, k := range e.Culprits {
-		in.Culprits = insert(in.Culprits, k, model.FlowKey.Compare, MaxFlows)
+		in.Culprits = insertSorted(in.Culprits, k, model.FlowKey.Compare, MaxFlows)
 	}
 	same := 0
 	for i := range in.Timeline {
-		if t := &in.Timeline[i]; t.Source == e.Source && t.Cause == e.Cause && t.Sure == e.Sure {
+		if t := &in.Timeline[i]; t.Source == e.Source && t.Cause == e.Cause && t.Confirmed == e.Confirmed {
 			same++
 		}
 	}
-	if same >= perKind || len(in.Timeline) >= maxTimeline {
-		in.Unshown++
+	if same >= maxPerKind || len(in.Timeline) >= maxTimeline {
+		in.Omitted++
 		return
 	}
 	i, _ := slices.BinarySearchFunc(in.Timeline, e.At, func(t Evidence, at model.Time) int {
@@ -131,25 +131,25 @@ func (in *Incident) add(e *Evidence) {
 	in.Timeline = slices.Insert(in.Timeline, i, *e)
 }
 
-// rename takes over the cause of e if it says more than what is known: what is
+// adoptCause takes over the cause of e if it says more than what is known: what is
 // sure before what is not, then what explains more. Of equals the first stays,
 // unless it did not know where. It tells whether it did.
-func (in *Incident) rename(e *Evidence) bool {
-	first := len(in.Timeline)+in.Unshown == 0
-	better := e.Sure && !in.Sure || e.Sure == in.Sure && (e.Cause > in.Cause || e.Cause == in.Cause && in.Text == "")
+func (in *Incident) adoptCause(e *Evidence) bool {
+	first := len(in.Timeline)+in.Omitted == 0
+	better := e.Confirmed && !in.Confirmed || e.Confirmed == in.Confirmed && (e.Cause > in.Cause || e.Cause == in.Cause && in.Text == "")
 	if !first && !better {
 		return false
 	}
 	if !first && e.Cause != in.Cause {
 		in.Culprits = nil // of a cause that was none
 	}
-	in.Cause, in.Sure, in.Place, in.Next, in.HasNext = e.Cause, e.Sure, e.Place, e.Next, e.HasNext
+	in.Cause, in.Confirmed, in.Location, in.NextHop, in.HasNextHop = e.Cause, e.Confirmed, e.Location, e.NextHop, e.HasNextHop
 	in.Text, in.Remedy = e.Text, cmp.Or(e.Remedy, e.Cause.Remedy())
 	return true
 }
 
-// insert keeps an ascending list without repeats, up to a length.
-func insert[T any](list []T, v T, order func(a, b T) int, most int) []T {
+// insertSorted keeps an ascending list without repeats, up to a length.
+func insertSorted[T any](list []T, v T, order func(a, b T) int, most int) []T {
 	i, found := slices.BinarySearchFunc(list, v, order)
 	if found || len(list) >= most {
 		return list

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/weft-telemetry/weft/analyze/paths"
+	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/topo"
 )
@@ -17,8 +18,8 @@ type Cause uint8
 
 // Causes.
 const (
-	Hash  Cause = iota // flows are spread unevenly, more than chance would
-	Burst              // flows are spread as chance would, but some are much larger
+	Hash  Cause = iota // flows are spread less evenly than a random hash would
+	Burst              // flows are spread as by a random hash, but some are much larger
 )
 
 var causeNames = [...]string{Hash: "hash", Burst: "burst"}
@@ -26,7 +27,7 @@ var causeNames = [...]string{Hash: "hash", Burst: "burst"}
 // String prints the cause's name.
 func (c Cause) String() string { return causeNames[c] }
 
-// Share is what one port of a group carried.
+// Share is the traffic of one port of a group.
 type Share struct {
 	Port    model.PortID
 	Flows   int
@@ -40,18 +41,19 @@ type Imbalance struct {
 	Cause  Cause
 	// Ratio is the busiest port's packets over the mean.
 	Ratio float64
-	// Heavy are the flows that make the busiest port the busiest, the largest
-	// first: without them it would carry no more than the mean. Of a Burst only.
+	// Heavy are the flows that overload the busiest port, the largest first:
+	// without them it would carry no more than the mean. For Burst only.
 	Heavy []model.FlowKey
 }
 
-// Describe says it in a sentence with the fabric's names.
+// Describe returns the imbalance as a sentence with the fabric's names.
 func (im *Imbalance) Describe(f *topo.Fabric) string {
-	s := fmt.Sprintf("%s: busiest of %d equal-cost ports at %.1f times the mean, by ", f.Node(im.Switch).Name, len(im.Ports), im.Ratio)
+	s := fmt.Sprintf("ECMP imbalance at %s: the busiest of %d equal-cost ports carries %.1f times the mean; ",
+		f.Node(im.Switch).Name, len(im.Ports), im.Ratio)
 	if im.Cause == Hash {
-		return s + "the hash: flows per port " + fmt.Sprint(im.flowsPerPort())
+		return s + "hash polarization, flows per port " + fmt.Sprint(im.flowsPerPort())
 	}
-	return s + fmt.Sprintf("%d large flows", len(im.Heavy))
+	return s + plural.Count(len(im.Heavy), "large flow")
 }
 
 func (im *Imbalance) flowsPerPort() (n []int) {
@@ -61,18 +63,18 @@ func (im *Imbalance) flowsPerPort() (n []int) {
 	return n
 }
 
-// BalanceConfig is what a Balance goes by.
+// BalanceConfig configures a BalanceDetector.
 type BalanceConfig struct {
 	Intent *topo.Intent
-	Ratio  float64 // busiest over mean, from which on ports are out of balance
+	Ratio  float64 // busiest over mean at which ports are out of balance
 	// Sigma is how unlikely the spread of flows must be, in standard
-	// deviations of a normal distribution, before the hash is blamed.
+	// deviations of a normal distribution, before the cause is Hash.
 	Sigma    float64
-	MinFlows int // of a group; fewer say nothing about a hash
+	MinFlows int // of a group; fewer are no evidence about a hash
 }
 
-// DefaultBalanceConfig names groups whose busiest port carries half as much again as
-// the mean; a fair hash is blamed once in 30,000 such groups.
+// DefaultBalanceConfig reports groups whose busiest port carries half as much
+// again as the mean; a fair hash is reported once in 30,000 such groups.
 func DefaultBalanceConfig(in *topo.Intent) BalanceConfig {
 	return BalanceConfig{Intent: in, Ratio: 1.5, Sigma: 4, MinFlows: 16}
 }
@@ -81,10 +83,10 @@ func DefaultBalanceConfig(in *topo.Intent) BalanceConfig {
 type BalanceDetector struct {
 	cfg    BalanceConfig
 	groups map[group]*groupFlows
-	name   []byte // of the group at hand
+	name   []byte // of the current group
 }
 
-// group is the ports by which a switch spreads some flows: those of the first
+// group is the ports over which a switch spreads some flows: those of the first
 // route that had this set, so that equal sets are one group.
 type group struct {
 	sw    model.NodeID
@@ -101,13 +103,13 @@ type flowUse struct {
 	packets uint64
 }
 
-// NewBalanceDetector makes an empty window.
+// NewBalanceDetector returns a detector with an empty window.
 func NewBalanceDetector(cfg BalanceConfig) (*BalanceDetector, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("load: no intended routes, want a topo.Intent")
 	}
 	if !(cfg.Ratio > 1) {
-		return nil, fmt.Errorf("load: ratio of imbalance %v, want more than 1", cfg.Ratio)
+		return nil, fmt.Errorf("load: imbalance ratio %v, want more than 1", cfg.Ratio)
 	}
 	return &BalanceDetector{cfg: cfg, groups: map[group]*groupFlows{}}, nil
 }
@@ -122,8 +124,8 @@ func (b *BalanceDetector) Observe(m *paths.Map) {
 	}
 }
 
-// CountFlow adds packets of a flow that left a switch by a port, under the routes of
-// their time.
+// CountFlow adds packets of a flow that left a switch through a port, under the
+// routes of their time.
 func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.NodeID, out model.PortID, packets uint64) {
 	ports := r.NextHops(sw, key.Dst)
 	if len(ports) < 2 || !slices.Contains(ports, out) {
@@ -146,7 +148,7 @@ func (b *BalanceDetector) CountFlow(r *topo.Routes, key model.FlowKey, sw model.
 	u.packets += packets
 }
 
-// TakeImbalances judges the window, the worst group first, and starts a new one.
+// TakeImbalances evaluates the window, the worst group first, and starts a new one.
 func (b *BalanceDetector) TakeImbalances() (list []Imbalance) {
 	for id, g := range b.groups {
 		if im, ok := b.evaluate(id.sw, g); ok {
@@ -189,8 +191,8 @@ func (b *BalanceDetector) evaluate(sw model.NodeID, g *groupFlows) (Imbalance, b
 	return im, true
 }
 
-// heaviestFlows lists the largest flows of the busiest port until the rest is no more
-// than the mean.
+// heaviestFlows returns the largest flows of the busiest port, until the rest is
+// no more than the mean.
 func heaviestFlows(g *groupFlows, busiest Share, mean float64) (keys []model.FlowKey) {
 	for key, u := range g.flows {
 		if u.port == busiest.Port {
@@ -210,8 +212,9 @@ func heaviestFlows(g *groupFlows, busiest Share, mean float64) (keys []model.Flo
 	return keys
 }
 
-// imbalanceSigma says how far counts are from even, in standard deviations: Pearson's
-// chi-square, turned into a normal variable by Wilson and Hilferty's cube root.
+// imbalanceSigma returns how far counts are from even, in standard deviations:
+// Pearson's chi-square, transformed to a normal variable by Wilson and
+// Hilferty's cube root.
 func imbalanceSigma(counts []int) float64 {
 	total := 0
 	for _, n := range counts {

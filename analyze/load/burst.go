@@ -14,23 +14,23 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Microburst is a micro-burst: a port carried much more than before, and soon no
-// more. It is reported when it is over.
+// Microburst is a short burst: a port carried much more than before, for at most
+// BurstConfig.MaxSlots. It is reported when it has ended.
 type Microburst struct {
 	Slot  int64 // the first
 	Slots int64 // how many
 	Port  model.Port
 	Load  float64 // of the port's rate, in the first slot
 	Usual float64 // median of the slots before
-	// Flows are those that make the difference in the first slot, those that
-	// grew most first. Many that were not there a slot before are an incast.
+	// Flows are those that make up the excess in the first slot, those that grew
+	// most first. If many are new in that slot, it is an incast.
 	Flows []model.FlowKey
 	New   int // of Flows: not seen at this port in the slot before
 }
 
-// PeriodicSender is a sender whose bursts come at even intervals and are rare enough
-// to keep its average low: a low-rate ("shrew") attack, or an application that
-// behaves like one.
+// PeriodicSender is a sender whose bursts come at even intervals and are rare
+// enough to keep its average low: a low-rate ("shrew") attack, or an application
+// that behaves like one.
 type PeriodicSender struct {
 	Slot   int64 // of the newest burst
 	Port   model.Port
@@ -41,33 +41,34 @@ type PeriodicSender struct {
 	Mean   float64 // of the port's rate, over all slots from first to last burst
 }
 
-// BurstConfig is what Bursts goes by.
+// BurstConfig configures a BurstDetector.
 type BurstConfig struct {
-	Fabric  *topo.Fabric
-	Load    float64 // of a port's rate: a slot below is no burst
-	Factor  float64 // over the usual load
-	History int     // slots that make the usual load
-	MaxSlots int64   // slots of a spike; what lasts longer is the new usual
+	Fabric   *topo.Fabric
+	Load     float64 // share of a port's rate below which a slot is no burst
+	Factor   float64 // over the usual load
+	History  int     // slots that define the usual load
+	MaxSlots int64   // slots of a microburst; a longer one is the new usual load
 
-	MinBursts int     // that make a rhythm
+	MinBursts int     // bursts of a periodic sender
 	Jitter    float64 // of their intervals: standard deviation over mean
 	MaxDuty   float64 // share of slots that are bursts
 }
 
-// DefaultBurstConfig wants a slot at 20 % of the port's rate and four times what was
-// usual in the last 16 slots, and an end within 4; a rhythm is five bursts within a tenth of even
-// and silent for three quarters of the time.
+// DefaultBurstConfig requires a slot at 20 % of the port's rate and four times
+// the usual load of the last 16 slots, and an end within 4 slots; a periodic
+// sender has five bursts within a tenth of even intervals and is silent for three
+// quarters of the time.
 func DefaultBurstConfig(f *topo.Fabric) BurstConfig {
 	return BurstConfig{Fabric: f, Load: 0.2, Factor: 4, History: 16, MaxSlots: 4, MinBursts: 5, Jitter: 0.1, MaxDuty: 0.25}
 }
 
-// BurstDetector watches the load of every port that leads to a host: that is where
-// senders meet.
+// BurstDetector observes the load of every port that leads to a host: that is
+// where senders meet.
 type BurstDetector struct {
 	cfg     BurstConfig
 	ports   map[model.Port]*portLoads
 	senders map[sender]*senderBursts
-	// Untracked counts bursts of senders that found no room.
+	// Untracked counts bursts of senders beyond maxSenders.
 	Untracked uint64
 }
 
@@ -75,7 +76,7 @@ type portLoads struct {
 	loads []float64                // of the last slots, newest last
 	flows map[model.FlowKey]uint64 // bytes in the last slot
 	last  int64
-	burst Microburst // under way; no Slots: none
+	burst Microburst // current; no Slots: none
 }
 
 type sender struct {
@@ -91,27 +92,28 @@ type senderBursts struct {
 	total float64 // sum of the loads of all slots since the first burst
 }
 
-// maxSenderBursts bounds what is kept of a sender, maxSenders their number, and idle
-// for how many slots one is remembered when room is short.
+// maxSenderBursts bounds the bursts kept of a sender, maxSenders the senders, and
+// idleSlots is after how many slots one is evicted when maxSenders is reached.
 const (
-	maxSenderBursts   = 64
-	maxSenders = 1 << 16
+	maxSenderBursts = 64
+	maxSenders      = 1 << 16
 	idleSlots       = 1 << 12
 )
 
-// NewBurstDetector makes a watch that has seen nothing.
+// NewBurstDetector returns a detector that has observed no slot.
 func NewBurstDetector(cfg BurstConfig) (*BurstDetector, error) {
 	if cfg.Fabric == nil {
 		return nil, errors.New("load: no fabric")
 	}
 	if cfg.History < 1 || cfg.MinBursts < 3 || cfg.MinBursts > maxSenderBursts {
-		return nil, fmt.Errorf("load: history of %d slots and rhythm of %d bursts, want at least 1, and 3 to %d", cfg.History, cfg.MinBursts, maxSenderBursts)
+		return nil, fmt.Errorf("load: history %d slots, min bursts %d; want at least 1, and 3 to %d",
+			cfg.History, cfg.MinBursts, maxSenderBursts)
 	}
 	return &BurstDetector{cfg: cfg, ports: map[model.Port]*portLoads{}, senders: map[sender]*senderBursts{}}, nil
 }
 
-// Observe takes the map of the next slot and returns spikes and rhythms that
-// show in it, by port.
+// Observe takes the map of the next slot and returns the microbursts that ended
+// and the periodic senders that show in it, by port.
 func (b *BurstDetector) Observe(m *paths.Map) (spikes []Microburst, rhythms []PeriodicSender) {
 	type traffic struct {
 		bytes   uint64
@@ -165,7 +167,7 @@ func comparePorts(a, b model.Port) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 }
 
-// portHistory returns a port's past; slots in which it carried nothing are zeros.
+// portHistory returns a port's loads; slots in which it carried nothing are zeros.
 func (b *BurstDetector) portHistory(at model.Port, slot int64) *portLoads {
 	h := b.ports[at]
 	if h == nil {
@@ -193,8 +195,8 @@ func (h *portLoads) median() float64 {
 	return sorted[len(sorted)/2]
 }
 
-// trackMicroburst begins, continues or ends a port's spike with the load of a slot, and
-// appends one that has ended.
+// trackMicroburst starts, continues or ends a port's microburst with the load of
+// a slot, and appends one that has ended.
 func (b *BurstDetector) trackMicroburst(done []Microburst, slot int64, at model.Port, h *portLoads, load float64, flows map[model.FlowKey]uint64) []Microburst {
 	usual := h.median()
 	if h.burst.Slots > 0 {
@@ -239,7 +241,7 @@ func (h *portLoads) attributeFlows(flows map[model.FlowKey]uint64) {
 	}
 }
 
-// trackSender notes a sender's slot and reports whether its bursts have a rhythm.
+// trackSender records a sender's slot and reports whether its bursts are periodic.
 func (b *BurstDetector) trackSender(m *paths.Map, id sender, load float64) (PeriodicSender, bool) {
 	k := b.senders[id]
 	if load < b.cfg.Load {
@@ -267,7 +269,7 @@ func (b *BurstDetector) trackSender(m *paths.Map, id sender, load float64) (Peri
 	if !begins {
 		return PeriodicSender{}, false
 	}
-	if len(k.slots) == maxSenderBursts { // begin again rather than slide: sums stay sums
+	if len(k.slots) == maxSenderBursts { // restart instead of sliding, so that the sums stay consistent
 		*k = senderBursts{busy: m.Slot, load: load, count: 1, total: load}
 	}
 	k.slots = append(k.slots, m.Slot)
@@ -287,7 +289,7 @@ func (b *BurstDetector) detectPeriod(m *paths.Map, id sender, k *senderBursts) (
 		dev += d * d
 	}
 	dev = math.Sqrt(dev / float64(n-1))
-	// Slots are whole numbers: a period between two of them must not look uneven.
+	// Slots are whole numbers: a period that is not must not look uneven.
 	if dev > math.Max(b.cfg.Jitter*mean, 0.5) || float64(k.count)/(span+1) > b.cfg.MaxDuty {
 		return PeriodicSender{}, false
 	}

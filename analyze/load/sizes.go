@@ -9,28 +9,28 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Size is what one flow carried in a window.
+// Size is the traffic of one flow in a window.
 type Size struct {
 	Flow    model.FlowKey
 	Packets uint64
 	Bytes   uint64
-	Exact   bool // every counter of it was
+	Exact   bool // every counter of it is
 }
 
-// Sizes adds up flows over a window of slots, each flow once however many
+// Sizes sums up flows over a window of slots, each flow once however many
 // switches saw it.
 type Sizes struct {
 	max   int
 	flows map[model.FlowKey]*Size
-	// Untracked counts sightings of flows that found no room.
+	// Untracked counts sightings of flows beyond the limit.
 	Untracked uint64
 }
 
-// NewSizes makes an empty window for at most max flows.
+// NewSizes returns an empty window for at most max flows.
 func NewSizes(max int) *Sizes { return &Sizes{max: max, flows: map[model.FlowKey]*Size{}} }
 
-// Observe adds a slot. Of the switches that saw a flow the one that counted
-// most is taken: others lost packets, or have them still to come.
+// Observe adds a slot. The largest count of all switches that saw a flow is
+// used: others lost packets, or receive them later.
 func (s *Sizes) Observe(m *paths.Map) {
 	for key, sightings := range m.All() {
 		best := slices.MaxFunc(sightings, func(a, b paths.Sighting) int { return cmp.Compare(a.Packets, b.Packets) })

@@ -1,6 +1,6 @@
-// Package loss says how many packets of every flow were lost, between which
+// Package loss counts how many packets of every flow were lost, between which
 // switches and when, by comparing the counters of successive switches over
-// flowlets: bursts that a silent slot separates. Which way flows went is
-// analyze/paths's answer, and the input.
+// flowlets: bursts separated by a silent slot. Its input is the paths that
+// analyze/paths reconstructs.
 // Origin: docs/papers.md#flowradar. Manual: docs/flow-analyses.md.
 package loss

@@ -8,29 +8,29 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// flowlet is one burst of a flow on its way.
+// flowlet is one burst of a flow on its path.
 type flowlet struct {
 	begin int64 // its first slot
 	exact bool  // every counter so far was
 	hops  []hop // in the order in which they were first seen
 }
 
-// hop is what one switch counted of a flowlet.
+// hop holds the counters of a flowlet at one switch.
 type hop struct {
 	sw      model.NodeID
 	in, out model.PortID
 	up      model.NodeID // the switch that packets came from
-	hasUp   bool         // false: a host, or nobody who counts
+	hasUp   bool         // false: a host, or a node that does not count
 	packets uint64
 
 	last uint64 // of packets, those of the newest slot
-	// reported is how many losses between here and the next hops were reported.
+	// reported is the number of losses already reported between here and the next hops.
 	reported uint64
-	// provenLost: in every slot so far it was proven that packets came no further.
+	// provenLost: in every slot so far it was proven that no packet passed further.
 	provenLost bool
-	// missing is what later hops lacked at the end of each slot since clean,
-	// the last slot at whose end nothing was missing: packets on their way and
-	// lost ones.
+	// missing is the number of packets that later hops lacked at the end of each
+	// slot since clean, the last slot at whose end none was missing: packets in
+	// flight and lost ones.
 	clean   int64
 	missing []uint64
 }
@@ -39,8 +39,8 @@ type hop struct {
 // continuous traffic is dated by its last ones.
 const maxDated = 64
 
-// addSlot counts what a map shows of the flow and reports whether it was seen. Since
-// is from which slot on each switch has told everything.
+// addSlot adds the flow's counters of a map and reports whether the flow was
+// seen. since is the slot from which on each switch has reported everything.
 func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes, since map[model.NodeID]int64) bool {
 	for i := range fl.hops {
 		fl.hops[i].last = 0
@@ -54,7 +54,7 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 		if i < 0 {
 			i = len(fl.hops)
 			fl.hops = append(fl.hops, hop{sw: s.Switch, in: s.In, out: s.Out, clean: m.Slot - 1, provenLost: true})
-			// What it did not tell before would seem lost on the way to it.
+			// Packets it did not report before would seem lost upstream of it.
 			if from, whole := since[s.Switch]; m.Slot > fl.begin && (!whole || from > fl.begin) {
 				fl.exact = false
 			}
@@ -66,7 +66,7 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 			h.up, h.hasUp = upstream(m, routes.Fabric(), trail, n)
 		}
 	}
-	// A switch that cannot tell may have counted packets that will seem lost.
+	// A switch without a conclusive report may have counted packets that will seem lost.
 	for i := range fl.hops {
 		if _, p := m.At(fl.hops[i].sw, key); p == paths.Unknown {
 			fl.exact = false
@@ -80,8 +80,8 @@ func (fl *flowlet) addSlot(m *paths.Map, key model.FlowKey, routes *topo.Routes,
 	return len(trail.Hops) > 0
 }
 
-// provenLost reports whether it is proven that packets came no further than a hop
-// in this slot, and should have.
+// provenLost reports whether it is proven that no packet passed further than a
+// hop in this slot, and some should have.
 func provenLost(m *paths.Map, key model.FlowKey, h *hop, routes *topo.Routes) bool {
 	ends := routes.ExpectedLastHops(key.Dst)
 	if slices.Contains(ends, h.sw) {
@@ -111,8 +111,8 @@ func (fl *flowlet) hopAt(sw model.NodeID) int {
 	return -1
 }
 
-// upstream finds where packets of a trail's hop came from: the switch at the
-// other end of the port they came in by, if it counts; else the hop before. A
+// upstream finds the switch that packets of a path's hop came from: the one at
+// the other end of their ingress port, if it counts; else the hop before. A
 // clock that is ahead may not have shown the flow at that switch yet.
 func upstream(m *paths.Map, f *topo.Fabric, trail paths.Path, n int) (model.NodeID, bool) {
 	s := trail.Hops[n]
@@ -133,7 +133,7 @@ func upstream(m *paths.Map, f *topo.Fabric, trail paths.Path, n int) (model.Node
 // comesAfter reports whether packets came from another hop.
 func (h *hop) comesAfter(up *hop) bool { return h.hasUp && h.up == up.sw }
 
-// downstreamPackets is how many packets the hops behind one counted.
+// downstreamPackets returns how many packets the hops after one counted.
 func (fl *flowlet) downstreamPackets(i int) (n uint64) {
 	for j := range fl.hops {
 		if fl.hops[j].comesAfter(&fl.hops[i]) {
@@ -143,7 +143,7 @@ func (fl *flowlet) downstreamPackets(i int) (n uint64) {
 	return n
 }
 
-// isLastHop reports whether nothing behind a hop counted the flow.
+// isLastHop reports whether no switch after a hop counted the flow.
 func (fl *flowlet) isLastHop(i int) bool {
 	for j := range fl.hops {
 		if fl.hops[j].comesAfter(&fl.hops[i]) {
@@ -153,7 +153,7 @@ func (fl *flowlet) isLastHop(i int) bool {
 	return true
 }
 
-// noteMissing notes what was missing behind a hop at the end of a slot.
+// noteMissing records the packets missing after a hop at the end of a slot.
 func (h *hop) noteMissing(slot int64, after uint64) {
 	if h.packets <= after {
 		h.clean, h.missing = slot, h.missing[:0]
@@ -167,8 +167,8 @@ func (h *hop) noteMissing(slot int64, after uint64) {
 }
 
 // lossSlots returns the slots in which lost packets passed a hop: after the last
-// slot at whose end nothing was missing, and until as many were missing as are
-// lost in the end.
+// slot at whose end none was missing, and until as many were missing as are lost
+// in the end.
 func (h *hop) lossSlots(lost uint64) (begin, end int64) {
 	begin = h.clean + 1
 	end = begin
@@ -180,8 +180,8 @@ func (h *hop) lossSlots(lost uint64) (begin, end int64) {
 	return begin, end
 }
 
-// earlyLosses reports losses of a flowlet that goes on. What a hop counted up to the
-// slot before must be behind the next one by now.
+// earlyLosses reports losses of a flowlet that continues. Packets that a hop
+// counted up to the slot before must have passed the next one by now.
 func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []Event {
 	if !fl.exact || fl.ambiguous() {
 		return events
@@ -196,7 +196,7 @@ func (fl *flowlet) earlyLosses(events []Event, key model.FlowKey, slot int64) []
 	return events
 }
 
-// finalLosses reports what a flowlet lost that is over and was not reported yet.
+// finalLosses reports the losses of an ended flowlet that were not reported yet.
 func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []Event {
 	if fl.ambiguous() {
 		return fl.wholePathLoss(events, key, slot)
@@ -211,9 +211,9 @@ func (fl *flowlet) finalLosses(events []Event, key model.FlowKey, slot int64) []
 	return events
 }
 
-// ambiguous reports whether some switch counted more packets than those its flow came
-// from. The way changed within the flowlet, or packets went round: which
-// counter belongs to which is not known, and a difference of two says nothing.
+// ambiguous reports whether some switch counted more packets than those its flow
+// came from. The path changed within the flowlet, or packets looped: which
+// counters correspond is not known, and their difference is not a loss.
 func (fl *flowlet) ambiguous() bool {
 	for i := range fl.hops {
 		if fl.downstreamPackets(i) > fl.hops[i].packets {
@@ -223,7 +223,7 @@ func (fl *flowlet) ambiguous() bool {
 	return false
 }
 
-// wholePathLoss reports what was lost over the whole of a way that is mixed up.
+// wholePathLoss reports the loss over the whole of an ambiguous path.
 func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) []Event {
 	var sent, arrived, told uint64
 	first, last := -1, -1
@@ -252,7 +252,7 @@ func (fl *flowlet) wholePathLoss(events []Event, key model.FlowKey, slot int64) 
 	return append(events, e)
 }
 
-// lossEvent reports a loss behind a hop.
+// lossEvent reports a loss after a hop.
 func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, final bool) Event {
 	h := &fl.hops[i]
 	h.reported += lost
@@ -261,7 +261,7 @@ func (fl *flowlet) lossEvent(i int, key model.FlowKey, lost uint64, slot int64, 
 	return e
 }
 
-// segment is the stretch behind a hop, up to the first hop that followed it.
+// segment returns the segment after a hop, up to the first hop that followed it.
 func (fl *flowlet) segment(i int) Segment {
 	s := Segment{From: model.Port{Node: fl.hops[i].sw, Port: fl.hops[i].out}}
 	for j := range fl.hops {

@@ -8,31 +8,31 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Link is what became of all flowlets that crossed a segment and are over.
+// Link sums up all ended flowlets that crossed a segment.
 type Link struct {
 	Segment
 	Flowlets int
 	Sent     uint64 // packets
 	Lost     uint64
 
-	Affected  []AffectedFlowlet   // flowlets that lost packets
-	sizes []uint64 // packets of each flowlet, to compare with even losses
+	Affected []AffectedFlowlet // flowlets that lost packets
+	sizes    []uint64          // packets of each flowlet, to compare with even losses
 }
 
-// Affected is one flowlet's loss.
+// AffectedFlowlet is one flowlet's loss.
 type AffectedFlowlet struct {
 	Flow       model.FlowKey
 	Sent, Lost uint64
 }
 
-// Pattern says whom a link's losses hit.
+// Pattern says which flows a link's losses affect.
 type Pattern uint8
 
 // Patterns.
 const (
 	NoLoss    Pattern = iota
-	Scattered         // as many flowlets as chance would hit: congestion, or random drops
-	Selective         // few flowlets, and those hard: a black hole shorter than the flowlets, or for some flows
+	Scattered         // as many flowlets as random drops would affect: congestion, or random loss
+	Selective         // few flowlets, with high loss: a black hole shorter than the flowlets, or for some flows
 )
 
 var patternNames = [...]string{NoLoss: "none", Scattered: "scattered", Selective: "selective"}
@@ -40,9 +40,9 @@ var patternNames = [...]string{NoLoss: "none", Scattered: "scattered", Selective
 // String prints the pattern's name.
 func (p Pattern) String() string { return patternNames[p] }
 
-// Pattern tells losses of some flows from losses of all. Every flowlet that
-// loses packets under Selective lost at least a tenth of them, and at most half
-// as many flowlets are hurt as the same losses spread evenly would hurt.
+// Pattern distinguishes losses of some flows from losses of all. Under Selective
+// every affected flowlet lost at least a tenth of its packets, and at most half
+// as many flowlets are affected as evenly spread losses would affect.
 func (l *Link) Pattern() Pattern {
 	if l.Lost == 0 {
 		return NoLoss
@@ -59,7 +59,7 @@ func (l *Link) Pattern() Pattern {
 	return Scattered
 }
 
-// addToLinks adds a flowlet that is over to the links it crossed.
+// addToLinks adds an ended flowlet to the links it crossed.
 func (t *Tracker) addToLinks(key model.FlowKey, fl *flowlet) {
 	if fl.ambiguous() {
 		return

@@ -10,52 +10,52 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Config is what a Tracker goes by.
+// Config configures a Tracker.
 type Config struct {
 	Intent *topo.Intent
-	// MaxFlows bounds the flowlets that are followed at once. More are not
-	// followed, and counted.
+	// MaxFlows bounds the flowlets that are tracked at once. Further ones are
+	// counted, not tracked.
 	MaxFlows int
 }
 
-// DefaultConfig follows a million flowlets.
+// DefaultConfig tracks up to a million flowlets.
 func DefaultConfig(in *topo.Intent) Config { return Config{Intent: in, MaxFlows: 1 << 20} }
 
-// Stats account for what a Tracker could not judge.
+// Stats account for the flowlets that a Tracker evaluated, and those it could not.
 type Stats struct {
-	Flowlets  uint64 // judged to their end
-	Uncertain uint64 // ended with a counter that was not exact: no number was given
-	Untracked uint64 // not followed for lack of room
+	Flowlets  uint64 // evaluated to their end
+	Uncertain uint64 // ended with a counter that was not exact: no loss is reported
+	Untracked uint64 // beyond Config.MaxFlows
 }
 
-// Tracker follows flowlets through successive maps. It needs packets to get
-// from switch to switch, and clocks to agree, within one slot.
+// Tracker tracks flowlets through successive maps. It needs packets to get from
+// switch to switch, and clocks to agree, within one slot.
 type Tracker struct {
 	cfg   Config
 	flows map[model.FlowKey]*flowlet
 	links map[Segment]*Link
 	stats Stats
-	// since is from which slot on a switch has told everything, without a gap.
+	// since is the slot from which on a switch has reported everything, without a gap.
 	since map[model.NodeID]int64
 	last  int64 // slot that was observed last
 }
 
-// NewTracker makes a tracker that follows nothing yet.
+// NewTracker returns a tracker without flowlets.
 func NewTracker(cfg Config) (*Tracker, error) {
 	if cfg.Intent == nil {
 		return nil, errors.New("loss: no intended routes, want a topo.Intent")
 	}
 	if cfg.MaxFlows < 1 {
-		return nil, errors.New("loss: no flows to follow, want MaxFlows of at least 1")
+		return nil, errors.New("loss: max flows below 1, want at least 1")
 	}
 	return &Tracker{cfg: cfg, flows: map[model.FlowKey]*flowlet{}, links: map[Segment]*Link{}, since: map[model.NodeID]int64{}}, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counts.
 func (t *Tracker) Stats() Stats { return t.stats }
 
 // Observe takes the map of the next slot and returns the losses it shows, by
-// flow and segment. A slot of which no map came must be given as an empty one.
+// flow and segment. A slot without a map must be given as an empty one.
 func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 	routes := t.cfg.Intent.At(m.Start())
 	t.noteCompleteSwitches(m, routes.Fabric())
@@ -75,7 +75,7 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 			events = fl.earlyLosses(events, key, m.Slot)
 			continue
 		}
-		// The slot was silent: the flowlet is over.
+		// The slot was silent: the flowlet has ended.
 		delete(t.flows, key)
 		if !fl.exact {
 			t.stats.Uncertain++
@@ -91,7 +91,7 @@ func (t *Tracker) Observe(m *paths.Map) (events []Event) {
 	return events
 }
 
-// noteCompleteSwitches notes who tells everything in this slot.
+// noteCompleteSwitches records which switches reported everything in this slot.
 func (t *Tracker) noteCompleteSwitches(m *paths.Map, f *topo.Fabric) {
 	if m.Slot != t.last+1 {
 		clear(t.since)

@@ -12,8 +12,8 @@ import (
 
 const classes = 8
 
-// nobody is no node of any fabric.
-const nobody model.NodeID = math.MaxUint32
+// noNode is no node of any fabric.
+const noNode model.NodeID = math.MaxUint32
 
 // Build makes the graph of a complaint's evidence. It looks every flow up once
 // and every queue in a table; from there on it works on numbers and lists that
@@ -21,7 +21,7 @@ const nobody model.NodeID = math.MaxUint32
 func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	source, ok := f.ByAddr(victim.Src)
 	if !ok {
-		source = nobody
+		source = noNode
 	}
 	records := 0
 	for _, r := range e.Reports {
@@ -29,101 +29,101 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	}
 	b := builder{
 		fabric: f, source: source, flows: make(map[model.FlowKey]int32, records/4), // a flow is told of by about five switches
-		records: make([]*epoch.Flow, 0, records), told: make([]told, 0, records),
+		records: make([]*epoch.Flow, 0, records), refs: make([]flowRecordRef, 0, records),
 		g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64},
 	}
-	b.number(e)
+	b.indexQueues(e)
 	for _, r := range e.Reports {
-		asked, later := e.Asked[r.Switch]
+		asked, later := e.PolledAt[r.Switch]
 		if !later {
 			asked = r.Snapshot
 		}
-		b.report(r, asked)
-		b.tellers(r)
-		b.held(r)
-		b.gather(r)
+		b.addQueues(r, asked)
+		b.addSwitchReport(r)
+		b.addHeldEdges(r)
+		b.addFlows(r)
 	}
-	order(b.g.Held)
-	order(b.g.First)
-	b.sort()
-	b.weigh()
-	b.pauses()
+	sortEdges(b.g.Held)
+	sortEdges(b.g.FromVictimHost)
+	b.sortRecords()
+	b.addContributions()
+	b.addPauseEdges()
 	for _, r := range e.Reports {
-		b.portPorts(r)
+		b.addSpreadEdges(r)
 	}
-	order(b.g.PortPort)
+	sortEdges(b.g.PortPort)
 	return b.g
 }
 
 type builder struct {
 	fabric *topo.Fabric
-	source model.NodeID // of the victim
+	source model.NodeID // rangeOfNode the victim
 	g      *Graph
 
-	base  []int32 // by node of the fabric: its first queue in place; -1: it told nothing
-	place []int32 // by queue of those that told: 1 + its index in Graph.Nodes; 0: not there
+	firstSlot  []int32 // by node of the fabric: its first queue in place; -1: it told nothing
+	queueIndex []int32 // by queue of those that told: 1 + its index in Graph.Nodes; 0: not there
 
 	flows   map[model.FlowKey]int32 // in the order of first use
 	records []*epoch.Flow           // in the order told
-	told    []told
-	waiting []Waiting // flows as in flows
+	refs    []flowRecordRef
+	backlogs []QueuedFlow // flows as in flows
 
 	// Memory to use again from queue to queue.
 	replay replayer
 	sums   []float64 // by flow: what it contributed to the queue at hand
-	shares []share
-	who    []int32 // whose they are
-	out    []float64
-	ways   []way
+	loads []flowLoad
+	owners    []int32 // whose they are
+	contributions    []float64
+	pairs   []portPairTraffic
 }
 
-// told is a flow's record in numbers: two words, so that sorting them is quick.
-type told struct {
+// flowRecordRef is a flow's record in numbers: two words, so that sorting them is quick.
+type flowRecordRef struct {
 	node, flow int32
 	epoch      uint32
 	record     int32 // in builder.records: a flow may have several of one epoch
 }
 
-// did is the record itself.
-func (b *builder) did(t *told) *epoch.Flow { return b.records[t.record] }
+// record is the record itself.
+func (b *builder) record(t *flowRecordRef) *epoch.Flow { return b.records[t.record] }
 
-// at returns the index of a queue in Graph.Nodes.
-func (b *builder) at(sw model.NodeID, port model.PortID, class model.Priority) (int, bool) {
-	if slot := b.slot(sw, port, class); slot >= 0 && b.place[slot] > 0 {
-		return int(b.place[slot]) - 1, true
+// queueAt returns the index of a queue in Graph.Nodes.
+func (b *builder) queueAt(sw model.NodeID, port model.PortID, class model.Priority) (int, bool) {
+	if slot := b.slot(sw, port, class); slot >= 0 && b.queueIndex[slot] > 0 {
+		return int(b.queueIndex[slot]) - 1, true
 	}
 	return 0, false
 }
 
 // slot is where a queue is in place, or -1.
 func (b *builder) slot(sw model.NodeID, port model.PortID, class model.Priority) int {
-	if int(sw) >= len(b.base) || b.base[sw] < 0 || port == 0 || int(port) > len(b.fabric.Node(sw).Ports) {
+	if int(sw) >= len(b.firstSlot) || b.firstSlot[sw] < 0 || port == 0 || int(port) > len(b.fabric.Node(sw).Ports) {
 		return -1
 	}
-	return int(b.base[sw]) + (int(port)-1)*classes + int(class&7)
+	return int(b.firstSlot[sw]) + (int(port)-1)*classes + int(class&7)
 }
 
-// number gives the queues that somebody told of their places.
-func (b *builder) number(e *Evidence) {
-	b.base = make([]int32, len(b.fabric.Nodes()))
-	for i := range b.base {
-		b.base[i] = -1
+// indexQueues gives the queues that somebody told of their places.
+func (b *builder) indexQueues(e *Evidence) {
+	b.firstSlot = make([]int32, len(b.fabric.Nodes()))
+	for i := range b.firstSlot {
+		b.firstSlot[i] = -1
 	}
 	reports := slices.Clone(e.Reports)
 	slices.SortFunc(reports, func(x, y *Report) int { return cmp.Compare(x.Switch, y.Switch) })
 	slots := 0
 	for _, r := range reports {
-		if b.fabric.HasNode(r.Switch) && b.base[r.Switch] < 0 {
-			b.base[r.Switch] = int32(slots)
+		if b.fabric.HasNode(r.Switch) && b.firstSlot[r.Switch] < 0 {
+			b.firstSlot[r.Switch] = int32(slots)
 			slots += len(b.fabric.Node(r.Switch).Ports) * classes
 		}
 	}
-	b.place = make([]int32, slots)
+	b.queueIndex = make([]int32, slots)
 	nodes := 0
 	for _, r := range reports {
 		mark := func(port model.PortID, class model.Priority) {
-			if slot := b.slot(r.Switch, port, class); slot >= 0 && b.place[slot] == 0 {
-				b.place[slot] = 1
+			if slot := b.slot(r.Switch, port, class); slot >= 0 && b.queueIndex[slot] == 0 {
+				b.queueIndex[slot] = 1
 				nodes++
 			}
 		}
@@ -144,26 +144,26 @@ func (b *builder) number(e *Evidence) {
 		}
 		for i, p := range b.fabric.Node(r.Switch).Ports {
 			for class := range model.Priority(classes) {
-				slot := int(b.base[r.Switch]) + i*classes + int(class)
-				if b.place[slot] != 1 {
+				slot := int(b.firstSlot[r.Switch]) + i*classes + int(class)
+				if b.queueIndex[slot] != 1 {
 					continue
 				}
 				q := Queue{model.Port{Node: r.Switch, Port: model.PortID(i + 1)}, class}
 				b.g.Nodes = append(b.g.Nodes, Node{Queue: q, Peer: p.Peer, ToHost: b.fabric.Node(p.Peer.Node).Role <= topo.Mux})
-				b.place[slot] = int32(len(b.g.Nodes))
+				b.queueIndex[slot] = int32(len(b.g.Nodes))
 			}
 		}
 	}
 }
 
-// report reads what a switch told of its queues.
-func (b *builder) report(r *Report, asked model.Time) {
+// addQueues reads what a switch told of its queues.
+func (b *builder) addQueues(r *Report, asked model.Time) {
 	g := b.g
 	g.Epoch = max(g.Epoch, r.EpochLength)
 	g.To = max(g.To, r.Snapshot)
 	for i := range r.PortEpochs {
 		e := &r.PortEpochs[i]
-		at, ok := b.at(r.Switch, e.Port, e.Priority)
+		at, ok := b.queueAt(r.Switch, e.Port, e.Priority)
 		if !ok {
 			continue
 		}
@@ -177,27 +177,27 @@ func (b *builder) report(r *Report, asked model.Time) {
 	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		if at, ok := b.at(r.Switch, p.Port, p.Priority); ok {
+		if at, ok := b.queueAt(r.Switch, p.Port, p.Priority); ok {
 			n := &g.Nodes[at]
-			n.State, n.Snapshot, n.Asked = *p, r.Snapshot, asked
+			n.State, n.Snapshot, n.PolledAt = *p, r.Snapshot, asked
 		}
 	}
 	for i := range r.Pauses {
 		p := &r.Pauses[i]
-		if at, ok := b.at(r.Switch, p.Port, p.Priority); ok {
+		if at, ok := b.queueAt(r.Switch, p.Port, p.Priority); ok {
 			g.Nodes[at].Pauses = *p
 		}
 	}
-	for i := range r.Waves {
-		w := &r.Waves[i]
-		if at, ok := b.at(r.Switch, w.Port, w.Priority); ok {
-			g.Nodes[at].Wave = *w
+	for i := range r.Episodes {
+		w := &r.Episodes[i]
+		if at, ok := b.queueAt(r.Switch, w.Port, w.Priority); ok {
+			g.Nodes[at].Episode = *w
 		}
 	}
 }
 
-// flow numbers a flow in the order of first use.
-func (b *builder) flow(k *model.FlowKey) int32 {
+// flowNumber numbers a flow in the order of first use.
+func (b *builder) flowNumber(k *model.FlowKey) int32 {
 	i, ok := b.flows[*k]
 	if !ok {
 		i = int32(len(b.g.Flows))
@@ -207,44 +207,44 @@ func (b *builder) flow(k *model.FlowKey) int32 {
 	return i
 }
 
-// gather notes what a switch told of flows.
-func (b *builder) gather(r *Report) {
+// addFlows notes what a switch told of flows.
+func (b *builder) addFlows(r *Report) {
 	for i := range r.Flows {
 		f := &r.Flows[i]
-		if n, ok := b.at(r.Switch, f.Out, f.Priority); ok {
-			b.told = append(b.told, told{int32(n), b.flow(&f.Key), f.Epoch, int32(len(b.records))})
+		if n, ok := b.queueAt(r.Switch, f.Out, f.Priority); ok {
+			b.refs = append(b.refs, flowRecordRef{int32(n), b.flowNumber(&f.Key), f.Epoch, int32(len(b.records))})
 			b.records = append(b.records, f)
 		}
 	}
-	for i := range r.Waitings {
-		w := &r.Waitings[i]
-		if n, ok := b.at(r.Switch, w.Out, w.Priority); ok {
-			b.waiting = append(b.waiting, Waiting{n, int(b.flow(&w.Key)), w.In, w.Packets, model.Bytes(w.Bytes)})
+	for i := range r.FlowBacklogs {
+		w := &r.FlowBacklogs[i]
+		if n, ok := b.queueAt(r.Switch, w.Out, w.Priority); ok {
+			b.backlogs = append(b.backlogs, QueuedFlow{n, int(b.flowNumber(&w.Key)), w.In, w.Packets, model.Bytes(w.Bytes)})
 		}
 	}
 }
 
-// sort puts flows and what they did in order, and ends the means of queues.
-func (b *builder) sort() {
+// sortRecords puts flows and what they did in order, and ends the means of queues.
+func (b *builder) sortRecords() {
 	g := b.g
 	place := b.sortFlows()
-	for i := range b.told {
-		b.told[i].flow = place[b.told[i].flow]
+	for i := range b.refs {
+		b.refs[i].flow = place[b.refs[i].flow]
 	}
-	byNumber(b.told, len(g.Flows), func(t *told) int { return int(t.flow) })
-	byNumber(b.told, len(g.Nodes), func(t *told) int { return int(t.node) })
-	runs(b.told, func(x, y *told) bool { return x.node == y.node && x.flow == y.flow }, byEpoch)
-	g.Passages = make([]Passage, len(b.told))
-	for i := range b.told {
-		t := &b.told[i]
-		g.Passages[i] = Passage{int(t.node), int(t.flow), b.did(t)}
+	countingSort(b.refs, len(g.Flows), func(t *flowRecordRef) int { return int(t.flow) })
+	countingSort(b.refs, len(g.Nodes), func(t *flowRecordRef) int { return int(t.node) })
+	forEachRun(b.refs, func(x, y *flowRecordRef) bool { return x.node == y.node && x.flow == y.flow }, sortByEpoch)
+	g.FlowEpochs = make([]FlowEpoch, len(b.refs))
+	for i := range b.refs {
+		t := &b.refs[i]
+		g.FlowEpochs[i] = FlowEpoch{int(t.node), int(t.flow), b.record(t)}
 	}
-	for i := range b.waiting {
-		b.waiting[i].Flow = int(place[b.waiting[i].Flow])
+	for i := range b.backlogs {
+		b.backlogs[i].Flow = int(place[b.backlogs[i].Flow])
 	}
-	byNumber(b.waiting, len(g.Flows), func(w *Waiting) int { return w.Flow })
-	byNumber(b.waiting, len(g.Nodes), func(w *Waiting) int { return w.Node })
-	g.Waitings = b.waiting
+	countingSort(b.backlogs, len(g.Flows), func(w *QueuedFlow) int { return w.Flow })
+	countingSort(b.backlogs, len(g.Nodes), func(w *QueuedFlow) int { return w.Node })
+	g.QueuedFlows = b.backlogs
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		n.Depth /= float64(max(n.Packets-min(n.Paused, n.Packets), 1))

@@ -18,9 +18,9 @@ type Report struct {
 	Flows      []epoch.Flow
 	Meters     []epoch.Meter
 	Pauses     []epoch.Pause
-	Waves      []epoch.CongestionEpisode
-	Helds      []epoch.PortPairBacklog
-	Waitings   []epoch.FlowBacklog
+	Episodes      []epoch.CongestionEpisode
+	PortPairBacklogs      []epoch.PortPairBacklog
+	FlowBacklogs   []epoch.FlowBacklog
 
 	// Bytes is the size of the chunks that came, and Arrived when the last did.
 	Bytes   model.Bytes
@@ -40,21 +40,21 @@ func (r *Report) Complete() bool {
 type Evidence struct {
 	Event   poll.Event
 	Reports []*Report // by switch; of each the newest snapshot
-	// Asked is when the poll came, of switches whose snapshot is older: it was
+	// PolledAt is when the poll came, of switches whose snapshot is older: it was
 	// taken for another complaint.
-	Asked map[model.NodeID]model.Time
+	PolledAt map[model.NodeID]model.Time
 	// Pending are switches that referred to a snapshot which has not arrived.
 	Pending []model.NodeID
 }
 
-// ask notes when a switch was, if that was not when it read its state.
-func (e *Evidence) ask(by answer) {
-	delete(e.Asked, by.sw)
-	if by.asked > by.at {
-		if e.Asked == nil {
-			e.Asked = map[model.NodeID]model.Time{}
+// setPolledAt notes when a switch was, if that was not when it read its state.
+func (e *Evidence) setPolledAt(by snapshotRef) {
+	delete(e.PolledAt, by.sw)
+	if by.polledAt > by.at {
+		if e.PolledAt == nil {
+			e.PolledAt = map[model.NodeID]model.Time{}
 		}
-		e.Asked[by.sw] = by.asked
+		e.PolledAt[by.sw] = by.polledAt
 	}
 }
 
@@ -67,30 +67,30 @@ func (e *Evidence) Complete() bool {
 type Stats struct {
 	Chunks    uint64
 	Malformed uint64
-	Repeated  uint64
+	Duplicates  uint64
 	Conflicts uint64 // contradict others of their report
 	Evicted   uint64 // complaints that were forgotten for lack of room
 }
 
 // Collector puts chunks together. Chunks may come in any order, twice, or not
-// at all. It keeps a number of complaints and forgets the oldest.
+// queueAt all. It keeps a number of complaints and forgets the oldest.
 type Collector struct {
 	max       int
-	snapshots map[snapshot]*Report
-	events    map[poll.Event][]answer
+	snapshots map[snapshotID]*Report
+	events    map[poll.Event][]snapshotRef
 	order     []poll.Event
 	stats     Stats
 }
 
-type snapshot struct {
+type snapshotID struct {
 	sw model.NodeID
 	at model.Time
 }
 
-// answer is a snapshot that answers a complaint, whose poll came at a time.
-type answer struct {
-	snapshot
-	asked model.Time
+// snapshotRef is a snapshot that answers a complaint, whose poll came at a time.
+type snapshotRef struct {
+	snapshotID
+	polledAt model.Time
 }
 
 // NewCollector makes a collector for so many complaints.
@@ -98,7 +98,7 @@ func NewCollector(max int) (*Collector, error) {
 	if max < 1 {
 		return nil, fmt.Errorf("provenance: room for %d complaints, want at least 1", max)
 	}
-	return &Collector{max: max, snapshots: map[snapshot]*Report{}, events: map[poll.Event][]answer{}}, nil
+	return &Collector{max: max, snapshots: map[snapshotID]*Report{}, events: map[poll.Event][]snapshotRef{}}, nil
 }
 
 // Stats returns the present counts.
@@ -107,9 +107,9 @@ func (c *Collector) Stats() Stats { return c.stats }
 // ErrConflict is returned for a chunk that contradicts others of its report.
 var ErrConflict = errors.New("provenance: chunk contradicts others of its report")
 
-// Add takes the data of one report, which arrived at a time of the collector's
+// AddChunk takes the data of one report, which arrived at a time of the collector's
 // clock, and returns the complaint it answers.
-func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
+func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	var k epoch.Chunk
 	if n, err := k.Parse(data); err != nil {
 		c.stats.Malformed++
@@ -118,10 +118,10 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 		c.stats.Malformed++
 		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes, want its own %d", len(data), n)
 	}
-	id := snapshot{k.Switch, k.Snapshot}
+	id := snapshotID{k.Switch, k.Snapshot}
 	if k.Flags&epoch.ByReference != 0 {
 		c.stats.Chunks++
-		c.refer(k.Event, answer{id, asked(&k)})
+		c.addReference(k.Event, snapshotRef{id, pollTime(&k)})
 		return k.Event, nil
 	}
 	r := c.snapshots[id]
@@ -134,10 +134,10 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 		return k.Event, ErrConflict
 	}
 	if r.chunks[k.Index] {
-		c.stats.Repeated++
+		c.stats.Duplicates++
 		return k.Event, nil
 	}
-	if err := r.read(&k); err != nil {
+	if err := r.addRecords(&k); err != nil {
 		c.stats.Malformed++
 		return k.Event, fmt.Errorf("provenance: switch %d, snapshot %v: %w", k.Switch, k.Snapshot, err)
 	}
@@ -146,13 +146,13 @@ func (c *Collector) Add(now model.Time, data []byte) (poll.Event, error) {
 	r.Arrived = max(r.Arrived, now)
 	r.Missing--
 	c.stats.Chunks++
-	c.refer(k.Event, answer{id, k.Snapshot})
+	c.addReference(k.Event, snapshotRef{id, k.Snapshot})
 	return k.Event, nil
 }
 
-// asked is when the poll came that a reference to a snapshot answers; if it does
+// polledAt is when the poll came that a reference to a snapshot answers; if it does
 // not tell, when that was taken.
-func asked(k *epoch.Chunk) model.Time {
+func pollTime(k *epoch.Chunk) model.Time {
 	for it := k.Reader(); it.Next(); {
 		var a epoch.PollRef
 		if _, err := a.Parse(it.Record()); err == nil {
@@ -162,25 +162,25 @@ func asked(k *epoch.Chunk) model.Time {
 	return k.Snapshot
 }
 
-// refer notes that a snapshot answers a complaint.
-func (c *Collector) refer(ev poll.Event, by answer) {
+// addReference notes that a snapshot answers a complaint.
+func (c *Collector) addReference(ev poll.Event, by snapshotRef) {
 	list, known := c.events[ev]
 	if !known {
 		if len(c.order) == c.max {
-			c.forget(c.order[0])
+			c.evict(c.order[0])
 		}
 		c.order = append(c.order, ev)
 	}
-	if !slices.ContainsFunc(list, by.same) {
+	if !slices.ContainsFunc(list, by.sameSnapshot) {
 		c.events[ev] = append(list, by)
 	}
 }
 
-// same tells whether two answers name one snapshot.
-func (a answer) same(o answer) bool { return a.snapshot == o.snapshot }
+// sameSnapshot tells whether two answers name one snapshot.
+func (a snapshotRef) sameSnapshot(o snapshotRef) bool { return a.snapshotID == o.snapshotID }
 
-// forget drops a complaint and the snapshots that answer no other.
-func (c *Collector) forget(ev poll.Event) {
+// evict drops a complaint and the snapshots that answer no other.
+func (c *Collector) evict(ev poll.Event) {
 	c.stats.Evicted++
 	gone := c.events[ev]
 	delete(c.events, ev)
@@ -188,20 +188,20 @@ func (c *Collector) forget(ev poll.Event) {
 	for _, by := range gone {
 		used := false
 		for _, list := range c.events {
-			used = used || slices.ContainsFunc(list, by.same)
+			used = used || slices.ContainsFunc(list, by.sameSnapshot)
 		}
 		if !used {
-			delete(c.snapshots, by.snapshot)
+			delete(c.snapshots, by.snapshotID)
 		}
 	}
 }
 
-// read takes the records of a chunk. Either all of them are good or none is
+// addRecords takes the records of a chunk. Either all of them are good or none is
 // taken.
-func (r *Report) read(k *epoch.Chunk) error {
+func (r *Report) addRecords(k *epoch.Chunk) error {
 	next := *r
 	for it := k.Reader(); it.Next(); {
-		if err := next.record(it.Kind(), it.Record()); err != nil {
+		if err := next.addRecord(it.Kind(), it.Record()); err != nil {
 			return err
 		}
 	}
@@ -211,30 +211,30 @@ func (r *Report) read(k *epoch.Chunk) error {
 	return nil
 }
 
-func (r *Report) record(kind epoch.Kind, b []byte) (err error) {
+func (r *Report) addRecord(kind epoch.Kind, b []byte) (err error) {
 	switch kind {
 	case epoch.KindPort:
-		r.Ports, err = add(r.Ports, b)
+		r.Ports, err = appendRecord(r.Ports, b)
 	case epoch.KindPortEpoch:
-		r.PortEpochs, err = add(r.PortEpochs, b)
+		r.PortEpochs, err = appendRecord(r.PortEpochs, b)
 	case epoch.KindFlow4, epoch.KindFlow6:
-		r.Flows, err = add(r.Flows, b)
+		r.Flows, err = appendRecord(r.Flows, b)
 	case epoch.KindMeter:
-		r.Meters, err = add(r.Meters, b)
+		r.Meters, err = appendRecord(r.Meters, b)
 	case epoch.KindPause:
-		r.Pauses, err = add(r.Pauses, b)
+		r.Pauses, err = appendRecord(r.Pauses, b)
 	case epoch.KindCongestionEpisode:
-		r.Waves, err = add(r.Waves, b)
+		r.Episodes, err = appendRecord(r.Episodes, b)
 	case epoch.KindPortPairBacklog:
-		r.Helds, err = add(r.Helds, b)
+		r.PortPairBacklogs, err = appendRecord(r.PortPairBacklogs, b)
 	case epoch.KindFlowBacklog4, epoch.KindFlowBacklog6:
-		r.Waitings, err = add(r.Waitings, b)
+		r.FlowBacklogs, err = appendRecord(r.FlowBacklogs, b)
 	}
 	return err
 }
 
-// add parses one record onto a list.
-func add[T any, P interface {
+// appendRecord parses one record onto a list.
+func appendRecord[T any, P interface {
 	*T
 	Parse([]byte) (int, error)
 }](list []T, b []byte) ([]T, error) {
@@ -250,7 +250,7 @@ func add[T any, P interface {
 func (c *Collector) Evidence(ev poll.Event) *Evidence {
 	e := &Evidence{Event: ev}
 	for _, by := range c.events[ev] {
-		r := c.snapshots[by.snapshot]
+		r := c.snapshots[by.snapshotID]
 		if r == nil {
 			e.Pending = append(e.Pending, by.sw)
 			continue
@@ -264,7 +264,7 @@ func (c *Collector) Evidence(ev poll.Event) *Evidence {
 		default:
 			continue
 		}
-		e.ask(by)
+		e.setPolledAt(by)
 	}
 	slices.Sort(e.Pending)
 	return e

@@ -19,7 +19,7 @@ func key(n int) model.FlowKey {
 	return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 2}), uint16(n)), netip.MustParseAddrPort("10.1.0.2:4791"), model.UDP)
 }
 
-// report encodes a switch's answer with so many flows, in small chunks.
+// addQueues encodes a switch's answer with so many flows, in small chunks.
 func report(sw model.NodeID, ev poll.Event, at model.Time, flows int) (chunks [][]byte) {
 	var b epoch.Builder
 	if err := b.Reset(epoch.Header{Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200, 1000); err != nil {
@@ -60,7 +60,7 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
 		rng.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
 		for _, b := range sent {
-			if _, err := c.Add(0, b); err != nil {
+			if _, err := c.AddChunk(0, b); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -92,20 +92,20 @@ func TestWhenAPollCame(t *testing.T) {
 		Total:  1, Records: epoch.PollRef{ReceivedAt: 140}.AppendTo(nil),
 	}.AppendTo(nil)
 	for _, b := range append(report(7, first, 100, 1), later, reference(8, second, 110), report(8, first, 110, 1)[0]) {
-		if _, err := c.Add(0, b); err != nil {
+		if _, err := c.AddChunk(0, b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if a := c.Evidence(first).Asked; len(a) != 0 {
+	if a := c.Evidence(first).PolledAt; len(a) != 0 {
 		t.Errorf("the first was asked %v; want that left out, as it was at the snapshots", a)
 	}
-	if a := c.Evidence(second).Asked; len(a) != 1 || a[7] != 140 {
+	if a := c.Evidence(second).PolledAt; len(a) != 1 || a[7] != 140 {
 		t.Errorf("the second was asked %v; want switch 7 at 140, and 8, which does not tell, left out", a)
 	}
-	if _, err := c.Add(0, report(7, second, 200, 1)[0]); err != nil {
+	if _, err := c.AddChunk(0, report(7, second, 200, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
-	if a := c.Evidence(second).Asked; len(a) != 0 {
+	if a := c.Evidence(second).PolledAt; len(a) != 0 {
 		t.Errorf("with a newer snapshot of its own it was asked %v; want that left out", a)
 	}
 }
@@ -113,7 +113,7 @@ func TestWhenAPollCame(t *testing.T) {
 func TestCollectorForgetsTheOldest(t *testing.T) {
 	c, _ := NewCollector(2)
 	for n := range uint32(3) {
-		if _, err := c.Add(0, report(7, poll.Event{Number: n}, model.Time(n), 1)[0]); err != nil {
+		if _, err := c.AddChunk(0, report(7, poll.Event{Number: n}, model.Time(n), 1)[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,13 +125,13 @@ func TestCollectorForgetsTheOldest(t *testing.T) {
 func TestCollectorRefusesWhatCannotBe(t *testing.T) {
 	c, _ := NewCollector(2)
 	good := report(7, poll.Event{}, 1, 10)
-	if _, err := c.Add(0, good[0][:30]); err == nil || c.Stats().Malformed != 1 {
+	if _, err := c.AddChunk(0, good[0][:30]); err == nil || c.Stats().Malformed != 1 {
 		t.Errorf("Add of a cut chunk = %v, %+v; want an error, counted", err, c.Stats())
 	}
-	if _, err := c.Add(0, good[0]); err != nil {
+	if _, err := c.AddChunk(0, good[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Add(0, report(7, poll.Event{}, 1, 1)[0]); !errors.Is(err, ErrConflict) {
+	if _, err := c.AddChunk(0, report(7, poll.Event{}, 1, 1)[0]); !errors.Is(err, ErrConflict) {
 		t.Errorf("Add of a chunk of another total = %v; want %v", err, ErrConflict)
 	}
 }

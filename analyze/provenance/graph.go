@@ -24,11 +24,11 @@ func (q Queue) Compare(o Queue) int {
 // Node is a queue in the graph, with all that its switch told of it.
 type Node struct {
 	Queue
-	Peer   model.Port // at the other end of the link
+	Peer   model.Port // queueAt the other end of the link
 	ToHost bool       // a host is there
 
 	Packets     uint64  // that joined it, in the epochs told
-	Paused      uint64  // of those: while it was paused
+	Paused      uint64  // rangeOfNode those: while it was paused
 	Depth       float64 // packets before each that was not paused, in the mean
 	PausedDepth float64 // and of those that were
 	PauseFrames uint64  // received in the epochs told
@@ -36,13 +36,13 @@ type Node struct {
 	// At the snapshot.
 	State    epoch.Port
 	Pauses   epoch.Pause
-	Wave     epoch.CongestionEpisode
+	Episode     epoch.CongestionEpisode
 	Snapshot model.Time
-	Asked    model.Time // when the poll came: then, or later
+	PolledAt    model.Time // when the poll came: then, or later
 }
 
-// Stands tells whether the queue was paused at the snapshot.
-func (n *Node) Stands() bool { return n.State.Paused }
+// PausedAtSnapshot tells whether the queue was paused at the snapshot.
+func (n *Node) PausedAtSnapshot() bool { return n.State.Paused }
 
 // Edge is a weighted wait-for relation between a node and another, or a flow:
 // indexes into Graph.Nodes and Graph.Flows.
@@ -59,26 +59,26 @@ type Graph struct {
 
 	// PortPort: a paused queue waits for queues of the next switch that its
 	// traffic went to. Weight: paused packets × share of the traffic × depth
-	// of the other.
+	// rangeOfNode the other.
 	PortPort []Edge
 	// FlowPort: a flow waits for a queue that was paused. From is the flow.
 	// Weight: its packets that were paused there.
 	FlowPort []Edge
 	// PortFlow: a queue waits for the flows in it. Weight: the flow's
 	// contribution to the contention, below zero for its victims; To is the
-	// flow.
+	// flowNumber.
 	PortFlow []Edge
 
 	// Held: at the snapshots, a queue of the next switch held packets that came
 	// from this one. Weight: bytes of them.
 	Held []Edge
-	// First: the same for what came from the victim's own host, which is no
+	// FromVictimHost: the same for what came from the victim's own host, which is no
 	// queue here; From is -1.
-	First []Edge
+	FromVictimHost []Edge
 
-	Tellers  []Teller  // switches that answered, ascending
-	Waitings []Waiting // by node, then flow
-	Passages []Passage // by node, flow and epoch
+	SwitchReports  []SwitchReport  // switches that answered, ascending
+	QueuedFlows []QueuedFlow // by node, then flow
+	FlowEpochs []FlowEpoch // by node, flow and epoch
 
 	// Span is from the beginning of the first epoch told to the last snapshot.
 	From, To model.Time
@@ -103,8 +103,8 @@ func (g *Graph) Flow(k model.FlowKey) int {
 	return i
 }
 
-// Out returns the edges of a list that leave a node; lists are ordered by From.
-func Out(edges []Edge, from int) []Edge {
+// EdgesFrom returns the edges of a list that leave a node; lists are ordered by From.
+func EdgesFrom(edges []Edge, from int) []Edge {
 	i, _ := slices.BinarySearchFunc(edges, from, func(e Edge, f int) int { return cmp.Compare(e.From, f) })
 	j := i
 	for j < len(edges) && edges[j].From == from {
@@ -121,6 +121,6 @@ func (n *Node) meanDepth() float64 {
 	return (n.Depth*float64(n.Packets-n.Paused) + n.PausedDepth*float64(n.Paused)) / float64(n.Packets)
 }
 
-func order(edges []Edge) {
+func sortEdges(edges []Edge) {
 	slices.SortFunc(edges, func(a, b Edge) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 }

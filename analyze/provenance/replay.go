@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// share is what one flow did at a port in one epoch, paused packets left out.
-type share struct {
+// flowLoad is what one flow did at a port in one epoch, paused packets left out.
+type flowLoad struct {
 	packets int
 	depth   int // packets before each of its packets, in the mean
 }
@@ -17,7 +17,7 @@ type share struct {
 // says. Its memory is used again.
 type replayer struct {
 	flowBits int
-	spread   []arrival // flow by flow
+	spread   []arrival // flowNumber by flow
 	order    []arrival // in the order of time
 	first    []int32   // by bucket of time: where its arrivals begin
 	begin    []float64 // by position: the weight of packets whose waiting begins there
@@ -31,11 +31,11 @@ type arrival uint64
 // waiter is what the replay keeps of a flow.
 type waiter struct {
 	depth  int
-	weight float64 // of one of its packets, in the mean over them
-	out    float64
+	weight float64 // rangeOfNode one of its packets, in the mean over them
+	contribution    float64
 }
 
-// contribute returns each flow's contribution to the contention: how many of
+// contributions returns each flow's contribution to the contention: how many of
 // its packets others waited for, less how many of others its own waited for,
 // each in the mean over the packets that wait.
 //
@@ -43,7 +43,7 @@ type waiter struct {
 // those that wait for it are a range: going backwards, a packet's weight is
 // added where its range ends and taken away where it begins. That is linear in
 // packets, where looking at every pair is packets times depth.
-func (r *replayer) contribute(flows []share, out []float64) []float64 {
+func (r *replayer) contributions(flows []flowLoad, out []float64) []float64 {
 	r.merge(flows)
 	r.waiters = r.waiters[:0]
 	for _, s := range flows {
@@ -54,21 +54,21 @@ func (r *replayer) contribute(flows []share, out []float64) []float64 {
 	for q := len(r.order) - 1; q >= 0; q-- {
 		f := &r.waiters[r.order[q]&mask]
 		d := min(f.depth, q)
-		f.out += waiting - float64(d)*f.weight
+		f.contribution += waiting - float64(d)*f.weight
 		begin[q-d] += f.weight
 		waiting += f.weight - begin[q]
 	}
 	out = out[:0]
 	for i := range r.waiters {
-		out = append(out, r.waiters[i].out)
+		out = append(out, r.waiters[i].contribution)
 	}
 	return out
 }
 
 // merge puts all packets in the order of their times, those of one time by
-// flow. As many buckets as packets hold about one each, so that little is left
+// flowNumber. As many buckets as packets hold about one each, so that little is left
 // to sort within them; a general sort took five times as long.
-func (r *replayer) merge(flows []share) {
+func (r *replayer) merge(flows []flowLoad) {
 	total := 0
 	for _, s := range flows {
 		total += s.packets
@@ -80,7 +80,7 @@ func (r *replayer) merge(flows []share) {
 	first, whole := r.first, uint64(1)<<(64-r.flowBits)
 	for f, s := range flows {
 		// Packet j comes at j/packets, rounded down to as many bits as the flow's
-		// number leaves. The step has 64 bits more and is rounded up, so that
+		// indexQueues leaves. The step has 64 bits more and is rounded up, so that
 		// times are as divisions make them: equal ones of two flows are equal.
 		n := uint64(s.packets)
 		step := whole / n

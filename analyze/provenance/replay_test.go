@@ -11,7 +11,7 @@ import (
 
 // obvious is the paper's Algorithm 1 as it is written: every packet looks at
 // every packet before it that was in the queue.
-func obvious(flows []share) []float64 {
+func obvious(flows []flowLoad) []float64 {
 	type packet struct {
 		at   float64
 		flow int
@@ -46,11 +46,11 @@ func obvious(flows []share) []float64 {
 func TestReplayEqualsTheObvious(t *testing.T) {
 	var r replayer
 	rapid.Check(t, func(rt *rapid.T) {
-		flows := make([]share, rapid.IntRange(1, 12).Draw(rt, "flows"))
+		flows := make([]flowLoad, rapid.IntRange(1, 12).Draw(rt, "flows"))
 		for i := range flows {
-			flows[i] = share{rapid.IntRange(1, 60).Draw(rt, "packets"), rapid.IntRange(0, 100).Draw(rt, "depth")}
+			flows[i] = flowLoad{rapid.IntRange(1, 60).Draw(rt, "packets"), rapid.IntRange(0, 100).Draw(rt, "depth")}
 		}
-		got, want := r.contribute(flows, nil), obvious(flows)
+		got, want := r.contributions(flows, nil), obvious(flows)
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-9*(1+math.Abs(want[i])) {
 				rt.Fatalf("contribute(%v) = %v; want %v", flows, got, want)
@@ -62,7 +62,7 @@ func TestReplayEqualsTheObvious(t *testing.T) {
 func TestEqualFlowsContributeNothing(t *testing.T) {
 	var r replayer
 	sum := 0.0
-	for _, w := range r.contribute([]share{{100, 50}, {100, 50}, {100, 50}, {100, 50}}, nil) {
+	for _, w := range r.contributions([]flowLoad{{100, 50}, {100, 50}, {100, 50}, {100, 50}}, nil) {
 		sum += w
 		if math.Abs(w) > 1.5 {
 			t.Errorf("one of four equal flows contributes %.2f packets; want about nothing", w)
@@ -75,22 +75,22 @@ func TestEqualFlowsContributeNothing(t *testing.T) {
 
 func TestABurstHoldsUpALargeFlow(t *testing.T) {
 	var r replayer
-	got := r.contribute([]share{{20, 80}, {400, 10}}, nil)
+	got := r.contributions([]flowLoad{{20, 80}, {400, 10}}, nil)
 	if !(got[0] < 0 && got[1] > 0) {
 		t.Errorf("contributions %v of a flow that waits for 80 packets and one that waits for 10; want victim and contributor", got)
 	}
 }
 
 func BenchmarkReplay(b *testing.B) {
-	flows := make([]share, 100)
+	flows := make([]flowLoad, 100)
 	for i := range flows {
-		flows[i] = share{100, 150}
+		flows[i] = flowLoad{100, 150}
 	}
 	b.Run("weft", func(b *testing.B) {
 		var r replayer
 		var out []float64
 		for b.Loop() {
-			out = r.contribute(flows, out)
+			out = r.contributions(flows, out)
 		}
 	})
 	b.Run("obvious", func(b *testing.B) {
@@ -103,25 +103,25 @@ func BenchmarkReplay(b *testing.B) {
 // TestTooManyPacketsStandForMore: a coarse replay says about what an exact one
 // says, and no claim makes it long.
 func TestTooManyPacketsStandForMore(t *testing.T) {
-	flows := []share{{mostReplayed, 4000}, {mostReplayed / 2, 1000}, {mostReplayed / 4, 20000}}
+	flows := []flowLoad{{maxReplayedPackets, 4000}, {maxReplayedPackets / 2, 1000}, {maxReplayedPackets / 4, 20000}}
 	var r replayer
-	exact := slices.Clone(r.contribute(flows, nil))
+	exact := slices.Clone(r.contributions(flows, nil))
 	each := coarsen(flows)
-	for i, got := range r.contribute(flows, nil) {
+	for i, got := range r.contributions(flows, nil) {
 		if got *= each; math.Abs(got-exact[i]) > 0.01*math.Abs(exact[i]) {
 			t.Errorf("flow %d contributes %v by %v packets each; exactly %v", i, got, each, exact[i])
 		}
 	}
-	forged := make([]share, 1000)
+	forged := make([]flowLoad, 1000)
 	for i := range forged {
-		forged[i] = share{math.MaxUint32, mostReplayed}
+		forged[i] = flowLoad{math.MaxUint32, maxReplayedPackets}
 	}
 	coarsen(forged)
 	total := 0
 	for _, s := range forged {
 		total += s.packets
 	}
-	if total > mostReplayed+len(forged) {
-		t.Errorf("%d packets are replayed; want at most %d", total, mostReplayed+len(forged))
+	if total > maxReplayedPackets+len(forged) {
+		t.Errorf("%d packets are replayed; want at most %d", total, maxReplayedPackets+len(forged))
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// byNumber orders a list by numbers below n and keeps the order of equals. Two
+// countingSort orders a list by numbers below n and keeps the order of equals. Two
 // passes, where a sort that compares takes as many as the list's logarithm.
-func byNumber[T any](list []T, n int, number func(*T) int) {
+func countingSort[T any](list []T, n int, number func(*T) int) {
 	first := make([]int32, n+1)
 	for i := range list {
 		first[number(&list[i])+1]++
@@ -23,8 +23,8 @@ func byNumber[T any](list []T, n int, number func(*T) int) {
 	}
 }
 
-// runs calls f with each part of a list whose elements are alike.
-func runs[T any](list []T, alike func(x, y *T) bool, f func(part []T)) {
+// forEachRun calls f with each part of a list whose elements are alike.
+func forEachRun[T any](list []T, alike func(x, y *T) bool, f func(part []T)) {
 	for len(list) > 0 {
 		end := 1
 		for end < len(list) && alike(&list[0], &list[end]) {
@@ -35,7 +35,7 @@ func runs[T any](list []T, alike func(x, y *T) bool, f func(part []T)) {
 	}
 }
 
-// byEpoch orders what was told by epoch and keeps the order of equals.
-func byEpoch(list []told) {
-	slices.SortStableFunc(list, func(x, y told) int { return cmp.Compare(x.epoch, y.epoch) })
+// sortByEpoch orders what was told by epoch and keeps the order of equals.
+func sortByEpoch(list []flowRecordRef) {
+	slices.SortStableFunc(list, func(x, y flowRecordRef) int { return cmp.Compare(x.epoch, y.epoch) })
 }

@@ -191,7 +191,7 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 			return fmt.Errorf("--key-write %q: want VALUE_BYTES=SIZE, such as 4=1GiB", s)
 		}
 		memory := collector.KeyWrite(value, size)
-		if err := memory.Valid(); err != nil {
+		if err := memory.Validate(); err != nil {
 			return fmt.Errorf("--key-write %q: %w", s, err)
 		}
 		m.KeyWrites = append(m.KeyWrites, memory)
@@ -202,7 +202,7 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 			return fmt.Errorf("--key-increment %q: want SIZE, such as 256MiB", f.counts)
 		}
 		counts := count.DefaultConfig(int64(size))
-		if err := counts.Valid(); err != nil {
+		if err := counts.Validate(); err != nil {
 			return fmt.Errorf("--key-increment %q: %w", f.counts, err)
 		}
 		m.Counts = &counts
@@ -213,7 +213,7 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 			return fmt.Errorf("--postcards %q: want HOPS=SIZE, such as 5=1GiB", f.postcards)
 		}
 		postcards := collector.Postcards(hops, size)
-		if err := postcards.Valid(); err != nil {
+		if err := postcards.Validate(); err != nil {
 			return fmt.Errorf("--postcards %q: %w", f.postcards, err)
 		}
 		m.Postcards = &postcards
@@ -226,7 +226,7 @@ func (f collectFlags) applyMemory(m *collector.Memory) error {
 				return fmt.Errorf("--lists %q: want LISTS:ENTRY_BYTES:CAPACITY[:sized]", s)
 			}
 			cfg.Classes = append(cfg.Classes, list.Class{Lists: int(n[0]), Entry: int(n[1]), Capacity: int(n[2]), Sized: sized})
-			if err := cfg.Valid(); err != nil {
+			if err := cfg.Validate(); err != nil {
 				return fmt.Errorf("--lists %q: %w", s, err)
 			}
 		}

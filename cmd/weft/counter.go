@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,150 +11,174 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/control/tracewatch"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario/traces"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
+// counterFlags are the flags of weft counter.
+type counterFlags struct {
+	targetFlags
+	timeRange   rangeFlags
+	add, remove []string
+	step        time.Duration
+	period      time.Duration
+}
+
 func (a *app) counterCommand() *cobra.Command {
-	var f runFlags
-	var ask countersAsked
-	var period time.Duration
-	var add []string
+	var f counterFlags
 	cmd := &cobra.Command{
 		Use:   "counter [FILE] [NAME…]",
-		Short: "Load, latency and counters of one's own, by mirrored packets",
-		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror), fold the
-traces into counters, and show them: all that counted something, or those that
-are named, period by period.
+		Short: "Show link load, latency and custom counters from mirrored packets",
+		Long: `Show counters of mirrored packets (telemetry of kind mirror): all of them, or the
+named ones over time. If switches mirror a sample, counters count the sample.
 
-Counters count mirrored packets: of a sample they are the sample's. There are
-traces, arrived, short, looped, unsettled and lost-mirrors; link/tor0>leaf0 and
-latency/tor0>leaf0 of each link (or link/tor0:Ethernet4, by the port that
-sends), mux/tor0 of the load balancers below a switch; and those that --add
-makes, of the packets that a filter chooses (docs/filters.md).
+Built-in counters are traces, arrived, lost, looped, unsettled and lost-mirrors;
+link/tor0:Ethernet4 and latency/tor0:Ethernet4 of each link, by its sending port (or
+link/tor0>leaf0); and mux/tor0 of the load balancers below a switch. --add counts the
+packets that match a filter (docs/filters.md), --remove stops counting them.
 
-Without FILE a controller is asked (--server): for all its counters, or for those
-that are named over a span of time. --add makes it count from now on, --remove
-ends that.`,
-		Example: `  weft counter examples/trace.yaml
-  weft counter examples/trace.yaml 'link/leaf0>spine0' 'latency/leaf0>spine0' --period 1ms
-  weft counter examples/trace.yaml web --add 'web=tcp.port == 80 && hop.switch == leaf4'
+With FILE it runs that scenario in the simulator. Otherwise it queries a controller
+(--server).`,
+		Example: `  weft counter --add 'web=tcp.port == 80' --server http://127.0.0.1:8080
   weft counter web --last 1m
-  weft counter --add 'web=tcp.port == 80' --server http://127.0.0.1:8080`,
+  weft counter examples/trace.yaml
+  weft counter examples/trace.yaml 'link/leaf0>spine0' 'latency/leaf0>spine0' --period 1ms
+  weft counter examples/trace.yaml web --add 'web=tcp.port == 80 && hop.switch == leaf4'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.Flags().Changed("server") || !isScenario(args[0]) {
-				if _, err := ask.wanted(cmd, "", "period", "seed", "duration", "quiet"); err != nil {
-					return err
-				}
-				return ask.run(a, cmd, args, add)
+			file := ""
+			if len(args) > 0 && !cmd.Flags().Changed("server") && isScenarioFile(args[0]) {
+				file, args = args[0], args[1:]
 			}
-			if err := serverOnly(cmd, ask.own()...); err != nil {
-				return err
-			}
-			o := traces.Options{Period: period}
-			if period < 0 {
-				return usagef("--period %v, want more than 0", period)
-			}
-			for _, text := range add {
-				name, filter, ok := strings.Cut(text, "=")
-				if !ok {
-					return usagef("--add %q, want a name, = and a filter", text)
-				}
-				o.Counters = append(o.Counters, traces.Counter{Name: name, Filter: filter})
-			}
-			o.Check = func(w *tracewatch.Watch) error {
-				for _, name := range args[1:] {
-					if _, err := w.GetCounter(name, 0, forever); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			p, err := f.play(cmd, args[:1], o)
-			if err != nil {
-				return err
-			}
-			names := args[1:]
-			if len(names) == 0 {
-				names = p.Counters()
-			}
-			return a.printCounters(cmd, p.Watch, names)
+			return f.run(a, cmd, file, args)
 		},
 	}
+	f.register(cmd)
+	f.timeRange.register(cmd)
 	fl := cmd.Flags()
-	fl.DurationVar(&period, "period", 0, "length of a period; 0 means the whole run")
-	fl.StringArrayVar(&add, "add", nil, "count the packets that a filter chooses, as 'web=tcp.port == 80'; may be repeated")
-	f.add(cmd)
-	ask.add(cmd)
+	fl.StringArrayVar(&f.add, "add", nil, "count the packets that match a filter, NAME=FILTER, e.g. 'web=tcp.port == 80'; repeatable")
+	fl.StringArrayVar(&f.remove, "remove", nil, "remove a custom counter; repeatable")
+	fl.DurationVar(&f.step, "step", 0, "minimum time between two values; 0 chooses it by the range")
+	fl.DurationVar(&f.period, "period", 0, "in a scenario: counting period (default: the whole run)")
 	return cmd
 }
 
-// isScenario tells a file from the name of a counter: it is there, or called as
-// one.
-func isScenario(arg string) bool {
+// isScenarioFile tells a file from the name of a counter: it exists, or has the
+// extension of a scenario.
+func isScenarioFile(arg string) bool {
 	_, err := os.Stat(arg)
 	return err == nil || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(arg))
 }
 
-// counterView is a counter and its values.
-type counterView struct {
-	Name   string             `json:"name"`
-	Points []tracewatch.Point `json:"points"`
+func (f *counterFlags) run(a *app, cmd *cobra.Command, file string, names []string) error {
+	var requests []api.CounterRequest
+	for _, text := range f.add {
+		name, filter, ok := strings.Cut(text, "=")
+		if !ok {
+			return usagef("--add %q, want NAME=FILTER", text)
+		}
+		requests = append(requests, api.CounterRequest{Name: name, Filter: filter})
+	}
+	switch {
+	case f.step < 0:
+		return usagef("--step %v, want 0 or more", f.step)
+	case f.period < 0:
+		return usagef("--period %v, want more than 0", f.period)
+	}
+	t, err := f.open(cmd, file, live.StartOptions{Need: "mirror", CounterPeriod: f.period})
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if !t.isScenario() && cmd.Flags().Changed("period") {
+		return usagef("--period needs a scenario; the controller's configuration sets its period")
+	}
+	r, err := f.timeRange.parse(t)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	for _, request := range requests {
+		if _, err := t.AddCounter(ctx, request); err != nil {
+			return t.explainFilter(ctx, err, "packets", request.Filter)
+		}
+	}
+	for _, name := range f.remove {
+		if err := t.RemoveCounter(ctx, name); err != nil {
+			return t.explain(err)
+		}
+	}
+	if t.isScenario() {
+		for _, name := range names { // find unknown names before the run
+			if _, err := t.Counter(ctx, name, r, f.step); err != nil {
+				return t.explain(err)
+			}
+		}
+	}
+	if err := t.finish(ctx); err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return f.printSeries(a, cmd, t, names, r)
+	}
+	return f.printAll(ctx, a, cmd, t)
 }
 
-func (a *app) printCounters(cmd *cobra.Command, w *tracewatch.Watch, names []string) error {
-	var list []counterView
-	for _, name := range names {
-		points, err := w.GetCounter(name, 0, forever)
-		if err != nil {
-			return usageError{err}
-		}
-		list = append(list, counterView{name, points})
+// printAll prints every counter that counted something.
+func (f *counterFlags) printAll(ctx context.Context, a *app, cmd *cobra.Command, t *target) error {
+	list, err := t.Counters(ctx)
+	if err != nil {
+		return t.explain(err)
 	}
 	if a.format == "json" {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"counters": list})
+		return printJSON(cmd.OutOrStdout(), api.Page[api.Counter]{Items: list})
 	}
-	var rows []counterRow
-	several := false
-	for _, c := range list {
-		several = several || len(c.Points) > 1
-		for _, p := range c.Points {
-			rows = append(rows, counterRow{c.Name, p.From.String(), p.Count, p.Bytes, p.Flows, p.Mean, p.Min, p.Max})
-		}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no counters; --add adds one")
+		return err
 	}
-	return printCounterRows(cmd.OutOrStdout(), several, rows)
+	var rows table
+	rows.row("COUNTER", "PACKETS", "BYTES", "FLOWS", "MEAN", "MIN", "MAX", "PERIOD", "FILTER")
+	for i := range list {
+		c := &list[i]
+		rows.row(append(append([]any{c.Name}, counterCells(&c.CounterValue)...), model.FormatDuration(time.Duration(c.PeriodNs)), dash(c.Filter))...)
+	}
+	return rows.print(cmd.OutOrStdout())
 }
 
-// counterRow is a counter in one period.
-type counterRow struct {
-	name, from     string
-	count          uint64
-	bytes          model.Bytes
-	flows          float64
-	mean, min, max time.Duration
+// printSeries prints counters over time.
+func (f *counterFlags) printSeries(a *app, cmd *cobra.Command, t *target, names []string, r api.Range) error {
+	all := []api.CounterSeries{}
+	var rows table
+	rows.row("TIME", "COUNTER", "PACKETS", "BYTES", "FLOWS", "MEAN", "MIN", "MAX")
+	for _, name := range names {
+		s, err := t.Counter(cmd.Context(), name, r, f.step)
+		if err != nil {
+			return t.explain(err)
+		}
+		all = append(all, s)
+		for i := range s.Series {
+			p := &s.Series[i]
+			rows.row(append([]any{t.clock(p.Time), name}, counterCells(&p.CounterValue)...)...)
+		}
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"counters": all})
+	}
+	return rows.print(cmd.OutOrStdout())
 }
 
-// printCounterRows prints counters; periods are named where there are several.
-func printCounterRows(w io.Writer, several bool, rows []counterRow) error {
-	var t table
-	head := []any{"COUNTER", "COUNT", "BYTES", "FLOWS", "MEAN", "MIN", "MAX"}
-	if several {
-		head = append([]any{"FROM"}, head...)
+// counterCells formats a counter's value: bytes and flows of loads, times of
+// latencies.
+func counterCells(v *api.CounterValue) []any {
+	cells := []any{v.Packets, "-", "-", "-", "-", "-"}
+	if v.Bytes > 0 {
+		cells[1], cells[2] = model.FormatBytes(model.Bytes(v.Bytes)), fmt.Sprintf("%.0f", v.Flows)
 	}
-	t.row(head...)
-	for _, r := range rows {
-		row := []any{r.name, r.count, "-", "-", "-", "-", "-"}
-		if r.bytes > 0 {
-			row[2], row[3] = r.bytes, fmt.Sprintf("%.0f", r.flows)
+	if v.MaxNs != 0 || v.MinNs != 0 {
+		for i, ns := range []int64{v.MeanNs, v.MinNs, v.MaxNs} {
+			cells[3+i] = model.FormatDuration(time.Duration(ns))
 		}
-		if r.max != 0 || r.min != 0 {
-			row[4], row[5], row[6] = r.mean, r.min, r.max
-		}
-		if several {
-			row = append([]any{r.from}, row...)
-		}
-		t.row(row...)
 	}
-	return t.print(w)
+	return cells
 }

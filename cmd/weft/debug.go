@@ -1,123 +1,172 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weft-telemetry/weft/control/tracewatch"
-	"github.com/weft-telemetry/weft/inhost/marker"
-	"github.com/weft-telemetry/weft/internal/plural"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/scenario/traces"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
 // debugFlags are the flags of weft debug.
 type debugFlags struct {
-	runFlags
-	asked   marksAsked
-	filter  string
-	servers []string
-	top     int
-	pcapng  string
+	targetFlags
+	filter, flow, host string
+	length             time.Duration
+	remove             string
+	top                int
 }
 
 func (a *app) debugCommand() *cobra.Command {
 	var f debugFlags
 	cmd := &cobra.Command{
 		Use:   "debug [FILE]",
-		Short: "Mark packets at their senders, and follow each of them",
-		Long: `Play a scenario whose switches mirror packets (telemetry of kind mirror) while
-servers set the debug mark on packets that a filter chooses. Every switch on
-their way mirrors a marked packet, whatever its sample is, so each of them is
-traced whole. Shown are what was marked and what became of it.
+		Short: "Mark packets at their senders, so that every switch mirrors them",
+		Long: `Mark packets at their senders. Every switch on the path mirrors a marked packet,
+regardless of sampling, so that each of them is traced completely. Hosts mark packets
+that match --filter (header fields, see docs/filters.md), that belong to --flow, or
+that --host sends, for a limited time. A host marks at most 1 Gb/s.
 
-Servers mark at most 1 Gb/s each; what they left alone for that is counted. The
-filter is about headers (docs/filters.md).
+It lists the marks; weft trace shows the traces of marked packets.
 
-Without FILE a controller (--server) has hosts mark packets for a while: those of
---filter, --flow or --host. Its marks are listed; weft trace shows what became of
-marked packets.
+With FILE it runs that scenario in the simulator, marks packets for all of its run,
+and also lists the traces of marked packets. Otherwise a controller (--server) sets
+the marks.
 
-The exit code is 3 where a place is to blame for lost packets, or there is a
-loop.`,
-		Example: `  weft debug examples/trace.yaml --servers h0,h1 --filter 'ip.dst == h7'
-  weft debug examples/trace.yaml --filter tcp.flags.syn -o json
-  weft debug --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --for 100ms --server http://127.0.0.1:8080`,
+With FILE the exit code is 3 if packets were dropped at a known location, or looped.`,
+		Example: `  weft debug --flow 'udp 10.0.0.2:10000 > 10.2.0.2:4791' --for 100ms --server http://127.0.0.1:8080
+  weft debug examples/trace.yaml --filter 'ip.src == h0 && ip.dst == h7'
+  weft debug examples/trace.yaml --filter tcp.flags.syn -o json`,
 		Args: argumentCount(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
+	f.register(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.filter, "filter", "", "packets to mark; left out, all of them")
-	fl.StringSliceVar(&f.servers, "servers", nil, "hosts that mark; left out, all of them")
-	fl.IntVar(&f.top, "top", 20, "how many traces to show at most; 0 means all")
-	fl.StringVar(&f.pcapng, "pcapng", "", "write the traces to this file, with a comment on each hop")
-	f.runFlags.add(cmd)
-	f.asked.add(cmd)
+	fl.StringVar(&f.filter, "filter", "", "mark packets that match")
+	fl.StringVar(&f.flow, "flow", "", "mark packets of this flow, e.g. 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
+	fl.StringVar(&f.host, "host", "", "mark all packets that this host sends")
+	fl.DurationVar(&f.length, "for", time.Second, "how long to mark, by the fabric's clock")
+	fl.StringVar(&f.remove, "remove", "", "remove the mark with this ID")
+	fl.IntVar(&f.top, "top", 20, "in a scenario: maximum number of traces to list")
 	return cmd
 }
 
-// debugView is what weft debug prints.
-type debugView struct {
-	Marks  []tracewatch.Mark `json:"marks"`
-	Hosts  marker.Stats      `json:"hosts"`
-	Traces *traceView        `json:"traces"`
-}
+// maxMark is also the API's limit.
+const maxMark = time.Hour
 
-func (f *debugFlags) run(a *app, cmd *cobra.Command, args []string) error {
-	if asked, err := f.asked.wanted(cmd, strings.Join(args, ""), "servers", "pcapng", "seed", "duration", "quiet"); err != nil {
-		return err
-	} else if asked {
-		return f.asked.run(a, cmd, f.filter)
+func (f *debugFlags) run(a *app, cmd *cobra.Command, file string) error {
+	if f.length < time.Millisecond || f.length > maxMark {
+		return usagef("--for %v, want 1ms to %v", f.length, maxMark)
 	}
-	if err := serverOnly(cmd, f.asked.own()...); err != nil {
+	if err := checkTop(f.top); err != nil {
 		return err
 	}
-	if f.top < 0 {
-		return usagef("--top %d, want 0 or more", f.top)
-	}
-	if err := checkWritable("pcapng", f.pcapng); err != nil {
-		return err
-	}
-	p, err := f.play(cmd, args, traces.Options{Memory: 512 * model.MiB, Debug: []tracewatch.Mark{{Servers: f.servers, Filter: f.filter}}})
-	if err != nil {
-		return err
-	}
-	got, err := p.GetTrace("trace.debug", 0, forever)
-	if err != nil {
-		return err
-	}
-	if f.pcapng != "" {
-		if err := writeTraces(f.pcapng, "marked: "+f.filter, got, p.Fabric()); err != nil {
-			return err
+	r := api.MarkRequest{Host: f.host, Filter: f.filter, DurationMs: int(f.length.Milliseconds())}
+	if f.flow != "" {
+		var err error
+		if r.Flow, err = model.ParseFlowKey(f.flow); err != nil {
+			return usagef("--flow: %w", err)
 		}
 	}
-	v := debugView{p.Marks(), p.Markers.Stats(), newTraceView(p.Watch, p.Fabric(), got, f.top)}
+	sets := f.filter != "" || f.flow != "" || f.host != ""
+	t, err := f.open(cmd, file, live.StartOptions{Need: "mirror"})
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if t.isScenario() && !sets {
+		return usagef("nothing to mark, want --filter, --flow or --host")
+	}
+	ctx := cmd.Context()
+	if f.remove != "" {
+		if err := t.RemoveMark(ctx, f.remove); err != nil {
+			return t.explain(err)
+		}
+	}
+	if sets {
+		if _, err := t.SetMark(ctx, r); err != nil {
+			return t.explainFilter(ctx, err, "packets", f.filter)
+		}
+	}
+	if err := t.finish(ctx); err != nil {
+		return err
+	}
+	list := markList{}
+	if list.Items, err = t.Marks(ctx); err != nil {
+		return t.explain(err)
+	}
+	if err := f.addTraces(ctx, t, &list); err != nil {
+		return err
+	}
 	if a.format == "json" {
-		err = printJSON(cmd.OutOrStdout(), v)
+		err = printJSON(cmd.OutOrStdout(), list)
 	} else {
-		err = v.print(cmd.OutOrStdout())
+		err = list.print(cmd.OutOrStdout(), t)
 	}
-	if err == nil && len(v.Traces.Findings) > 0 {
-		err = errFault
+	if err != nil {
+		return err
 	}
+	return faultIf(list.Incidents, "loop", "blackhole", "loss")
+}
+
+// markList is marks and, of a scenario, the traces of marked packets and the
+// incidents of its run.
+type markList struct {
+	api.Page[api.Mark]
+	Traces    []api.TraceSummary `json:"traces,omitempty"`
+	Incidents []api.Incident     `json:"incidents,omitempty"`
+}
+
+// addTraces adds the traces of a scenario's marked packets.
+func (f *debugFlags) addTraces(ctx context.Context, t *target, list *markList) (err error) {
+	if !t.isScenario() {
+		return nil
+	}
+	r, err := (&rangeFlags{}).parse(t)
+	if err != nil {
+		return err
+	}
+	page, err := t.Traces(ctx, api.TracesQuery{Range: r, Filter: "trace.debug", Paging: api.Paging{Limit: f.top}})
+	if err != nil {
+		return t.explain(err)
+	}
+	list.Traces = page.Items
+	list.Incidents, err = t.runIncidents(ctx)
 	return err
 }
 
-func (v *debugView) print(w io.Writer) error {
-	for _, m := range v.Marks {
-		what := m.Filter
-		if what == "" {
-			what = "all packets"
-		}
-		fmt.Fprintf(w, "%s marking %s\n", plural.Count(len(m.Servers), "host"), what)
-	}
-	fmt.Fprintf(w, "%d of %d packets marked, %d left alone for want of budget\n", v.Hosts.Marked, v.Hosts.Seen, v.Hosts.RateLimited)
-	v.Traces.printSummary(w)
-	if err := v.Traces.printFindings(w); err != nil {
+func (l *markList) print(w io.Writer, t *target) error {
+	if len(l.Items) == 0 {
+		_, err := fmt.Fprintln(w, "no marks; --flow, --host or --filter sets one")
 		return err
 	}
-	return v.Traces.printTable(w)
+	var rows table
+	rows.row("ID", "STATE", "START", "END", "MARKS", "PACKETS", "TRACES", "INCIDENT")
+	for i := range l.Items {
+		m := &l.Items[i]
+		what := m.Request.Filter
+		switch {
+		case m.Request.Host != "":
+			what = "all packets of " + m.Request.Host
+		case !m.Request.Flow.IsZero():
+			what = m.Request.Flow.String()
+		}
+		rows.row(m.ID, m.State, t.clock(m.Begin), t.clock(m.End), what, m.Packets, m.Traces, dash(m.Incident))
+	}
+	if err := rows.print(w); err != nil {
+		return err
+	}
+	if len(l.Traces) > 0 {
+		fmt.Fprintln(w, "\ntraces of marked packets")
+		if err := printTraceRows(w, t, l.Traces); err != nil {
+			return err
+		}
+	}
+	return t.printRunIncidents(w, l.Incidents)
 }

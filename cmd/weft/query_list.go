@@ -69,14 +69,14 @@ overwritten in between.`,
 			if err != nil || id >= uint64(t.Lists()) {
 				return usagef("list %q, want 0 to %d", args[1], t.Lists()-1)
 			}
-			c, err := t.Oldest(uint32(id))
+			c, err := t.CursorAtOldest(uint32(id))
 			switch {
 			case err != nil:
 				return err
 			case cmd.Flags().Changed("from"):
 				c.Next = from
 			case cmd.Flags().Changed("newest"):
-				if c, err = t.Newest(uint32(id), newest); err != nil {
+				if c, err = t.CursorBeforeNewest(uint32(id), newest); err != nil {
 					return err
 				}
 			}

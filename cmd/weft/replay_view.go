@@ -25,7 +25,7 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 	fmt.Fprintf(w, "reports: %d DTA, %d INT, %d ERSPAN, %d plain mirrors; %d other packets, %d rejected when recorded\n",
 		f.Reports["dta"], f.Reports["int"], f.Reports["erspan"], f.Reports["span"], f.Reports["other"], f.Reports["rejected"])
 	fmt.Fprintf(w, "%d flows in %d slots, %d packets lost; %d traces (%d arrived, %d lost, %d looped); %d ports; %d diagnoses\n",
-		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["incomplete"], f.Traces["looped"], f.Ports, f.Diagnoses)
+		f.Flows, f.FlowSlots, f.LostPackets, sumOf(f.Traces), f.Traces["arrived"], f.Traces["lost"], f.Traces["looped"], f.Ports, f.Diagnoses)
 	if store != "" {
 		fmt.Fprintf(w, "%d records written to %s\n", f.Kept, store)
 	}

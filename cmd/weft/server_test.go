@@ -112,8 +112,8 @@ func TestAskAController(t *testing.T) {
 		k.says(want, args...)
 	}
 
-	traces := k.says(`incomplete`, "trace", "--end", "incomplete", "--last", "10m", "--top", "2")
-	list := asJSON[api.Page[api.TraceSummary]](k, "trace", "--end", "incomplete", "--top", "2")
+	traces := k.says(`lost`, "trace", "--end", "lost", "--last", "10m", "--top", "2")
+	list := asJSON[api.Page[api.TraceSummary]](k, "trace", "--end", "lost", "--top", "2")
 	if len(list.Items) == 0 || list.Next == "" && len(list.Items) > 2 {
 		t.Fatalf("traces %+v; the table was\n%s", list, traces)
 	}

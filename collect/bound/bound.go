@@ -20,12 +20,12 @@ type Load float64
 // overwritten is the chance that a given slot was written since.
 func (l Load) overwritten() float64 { return -math.Expm1(-float64(l)) }
 
-// Of bounds the failure of a key with n copies, when the slot of another key
+// KnownCopies bounds the failure of a key with n copies, when the slot of another key
 // passes for its own with chance match: 2^-b for Key-Write with a checksum of
 // b bits, ((|V|+1)·2^-b)^B for Postcarding. Then Empty is (1)+(2)+(3), or
 // (9)+(10)+(11), and Wrong is (4) or (12). (The main text's (5) to (8) lack a
 // pair of brackets around |V|+1.)
-func Of(l Load, n int, match float64) Bound {
+func KnownCopies(l Load, n int, match float64) Bound {
 	p := l.overwritten()
 	pn := math.Pow(p, float64(n))
 	// Numerator of (1)+(2): all copies are gone and none of their slots
@@ -40,10 +40,10 @@ func Of(l Load, n int, match float64) Bound {
 	return Bound{Empty: min(1, empty), Wrong: min(1, pn*float64(n)*match)}
 }
 
-// Consensus is Of when an answer needs at least t equal copies: Empty grows by
+// WithConsensus is Of when an answer needs at least t equal copies: Empty grows by
 // the chance that fewer survive.
-func Consensus(l Load, n, t int, match float64) Bound {
-	b := Of(l, n, match)
+func WithConsensus(l Load, n, t int, match float64) Bound {
+	b := KnownCopies(l, n, match)
 	p := l.overwritten()
 	for left := 1; left < t && left <= n; left++ {
 		b.Empty += choose(n, left) * math.Pow(p, float64(n-left)) * math.Exp(-float64(l)*float64(left))
@@ -55,11 +55,11 @@ func Consensus(l Load, n, t int, match float64) Bound {
 	return b
 }
 
-// Unknown is Of for a key that has at least one copy, when n places are looked
+// UnknownCopies is Of for a key that has at least one copy, when n places are looked
 // at because no one told how many it has.
-func Unknown(l Load, n int, match float64) Bound {
+func UnknownCopies(l Load, n int, match float64) Bound {
 	p := l.overwritten()
-	b := Of(l, n, match)
+	b := KnownCopies(l, n, match)
 	// The places without a copy hold other keys or nothing: they cannot save
 	// the answer, but they can spoil it.
 	others := -math.Expm1(float64(n) * math.Log1p(-match))

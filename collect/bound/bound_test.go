@@ -20,7 +20,7 @@ func TestPaperExamples(t *testing.T) {
 		{"key-write, N=4", 4, key, 0.012, 1},
 		{"postcarding, N=2", 2, path, 0.033, 1e-22},
 	} {
-		got := Of(Load(0.1*float64(tc.n)), tc.n, tc.match)
+		got := KnownCopies(Load(0.1*float64(tc.n)), tc.n, tc.match)
 		if got.Empty > tc.empty || got.Empty < 0.95*tc.empty || got.Wrong > tc.wrong {
 			t.Errorf("%s: %+v; the paper has at most %g empty and %g wrong", tc.name, got, tc.empty, tc.wrong)
 		}
@@ -40,7 +40,7 @@ func TestOfIsTheFormula(t *testing.T) {
 					binomial := math.Gamma(N+1) / math.Gamma(j+1) / math.Gamma(N-j+1)
 					want += binomial * math.Pow(p, j) * math.Exp(-alpha*N*(N-j)) * (1 - math.Pow(1-q, j))
 				}
-				got := Of(Load(alpha*N), n, q)
+				got := KnownCopies(Load(alpha*N), n, q)
 				if math.Abs(got.Empty-min(1, want)) > 1e-12 || math.Abs(got.Wrong-min(1, math.Pow(p, N)*N*q)) > 1e-12 {
 					t.Errorf("Of(α=%v, N=%d, match=%v) = %+v; want %v empty", alpha, n, q, got, want)
 				}
@@ -54,13 +54,13 @@ func TestBoundsAreChances(t *testing.T) {
 		for n := 1; n <= 4; n++ {
 			for _, q := range []float64{0, math.Exp2(-64), math.Exp2(-32), 0.5, 1} {
 				for name, b := range map[string]Bound{
-					"Of": Of(l, n, q), "Unknown": Unknown(l, n, q), "Consensus": Consensus(l, n, 2, q),
+					"Of": KnownCopies(l, n, q), "Unknown": UnknownCopies(l, n, q), "Consensus": WithConsensus(l, n, 2, q),
 				} {
 					if !(b.Empty >= 0 && b.Empty <= 1 && b.Wrong >= 0 && b.Wrong <= 1) {
 						t.Errorf("%s(%v, %d, %v) = %+v; want chances", name, l, n, q, b)
 					}
 				}
-				if Consensus(l, n, 1, q) != Of(l, n, q) {
+				if WithConsensus(l, n, 1, q) != KnownCopies(l, n, q) {
 					t.Errorf("a consensus of one is not plain at %v, %d, %v", l, n, q)
 				}
 			}

@@ -43,8 +43,8 @@ func DefaultConfig(size int64) Config { return Config{Layout: Weft, Cells: uint6
 
 const maxCells = 1 << 40
 
-// Valid complains about the first thing that is wrong.
-func (c Config) Valid() error {
+// Validate complains about the first thing that is wrong.
+func (c Config) Validate() error {
 	switch {
 	case c.Layout != Weft && c.Layout != Prototype:
 		return fmt.Errorf("count: layout %q, want %s or %s", c.Layout, Weft, Prototype)

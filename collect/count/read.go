@@ -24,17 +24,17 @@ type Bound struct {
 // bound is that of a count-min sketch: a cell holds Mean of other keys' sums on
 // average, so more than e times that with a chance of at most 1/e, and all n
 // cells with e^-n.
-func boundOf(total float64, cells uint64, n int) Bound {
+func errorBound(total float64, cells uint64, n int) Bound {
 	mean := total / float64(cells)
 	return Bound{Mean: mean, Excess: math.E * mean, Failing: math.Exp(-float64(n))}
 }
 
 // Read returns the least of the key's first copies cells. Copies must be what
 // the reports asked for: a cell that some did not add to is too small.
-func (t *Table) Read(key []byte, copies int) (Answer, error) { return Sum(key, copies, t) }
+func (t *Table) Read(key []byte, copies int) (Answer, error) { return ReadSum(key, copies, t) }
 
-// Sum reads several tables of one geometry as if all had been added to one.
-func Sum(key []byte, copies int, tables ...*Table) (Answer, error) {
+// ReadSum reads several tables of one geometry as if all had been added to one.
+func ReadSum(key []byte, copies int, tables ...*Table) (Answer, error) {
 	if copies < 1 || copies > slothash.MaxCopies {
 		return Answer{}, ErrCopies
 	}
@@ -42,7 +42,7 @@ func Sum(key []byte, copies int, tables ...*Table) (Answer, error) {
 	var total float64
 	var cells uint64
 	for _, t := range tables {
-		p, err := t.Place(key)
+		p, err := t.HashKey(key)
 		if err != nil {
 			return Answer{}, err
 		}
@@ -52,7 +52,7 @@ func Sum(key []byte, copies int, tables ...*Table) (Answer, error) {
 		total += float64(t.mem.Counts().Total)
 		cells = t.cfg.Cells
 	}
-	a := Answer{Sum: sums[0], Bound: boundOf(total, max(1, cells), copies)}
+	a := Answer{Sum: sums[0], Bound: errorBound(total, max(1, cells), copies)}
 	for _, s := range sums[1:copies] {
 		a.Sum = min(a.Sum, s)
 	}

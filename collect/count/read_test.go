@@ -41,7 +41,7 @@ func TestReadIsNeverBelow(t *testing.T) {
 			if err != nil || got.Sum < truth[k] {
 				t.Fatalf("Read(%d) = %+v, %v; want at least %d", k, got, err, truth[k])
 			}
-			both, err := Sum(key, copies, left, right)
+			both, err := ReadSum(key, copies, left, right)
 			if err != nil || both != got {
 				t.Fatalf("Sum(%d) of two halves = %+v, %v; want %+v", k, both, err, got)
 			}

@@ -21,7 +21,7 @@ func (w *Writer) AddRun(reports []byte, head, keyLen, copies int) (int, error) {
 	t := w.t
 	size := head + keyLen + deltaLen
 	switch {
-	case head < 0 || t.rule.Check(keyLen) != nil || len(reports)%size != 0:
+	case head < 0 || t.rule.CheckKeyLen(keyLen) != nil || len(reports)%size != 0:
 		return 0, ErrKeyLen
 	case copies < 1 || copies > slothash.MaxCopies:
 		return 0, ErrCopies
@@ -35,23 +35,23 @@ func (w *Writer) AddRun(reports []byte, head, keyLen, copies int) (int, error) {
 		}
 		return all, nil
 	}
-	var g slothash.Group
+	var g slothash.SlotBatch
 	grid, total := slothash.CellGrid(t.cfg.Cells), uint64(0)
 	for len(reports) > 0 {
-		n := min(len(reports)/size, slothash.GroupLen)
-		g.Find(slothash.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
-		at := g.At[:n*copies]
+		n := min(len(reports)/size, slothash.BatchLen)
+		g.FindSlots(slothash.PackedKeys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		at := g.Words[:n*copies]
 		region.Prefetch(t.cells, at)
-		total += t.addTo(at, reports[head+keyLen:], size, n)
+		total += t.addDeltas(at, reports[head+keyLen:], size, n)
 		reports = reports[n*size:]
 	}
-	w.cell.Added(all*copies, total*uint64(copies))
+	w.cell.CountAdded(all*copies, total*uint64(copies))
 	return all, nil
 }
 
-// addTo adds n deltas, the first at the start of rows and each stride behind the
+// addDeltas adds n deltas, the first at the start of rows and each stride behind the
 // one before, to their cells, and returns their sum.
-func (t *Table) addTo(at []uint64, rows []byte, stride, n int) (total uint64) {
+func (t *Table) addDeltas(at []uint64, rows []byte, stride, n int) (total uint64) {
 	cells, row := t.cells, 0
 	for i := range n {
 		delta := binary.BigEndian.Uint64(rows[row : row+deltaLen : row+deltaLen])

@@ -11,29 +11,29 @@ import (
 // add by RDMA. It holds no memory.
 type Scheme struct {
 	cfg  Config
-	rule slothash.Rule
+	rule slothash.Hasher
 }
 
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
-	return &s, cfg.Valid()
+	return &s, cfg.Validate()
 }
 
 func newScheme(cfg Config) Scheme {
-	return Scheme{cfg, slothash.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}}
+	return Scheme{cfg, slothash.Hasher{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}}
 }
 
 // Config returns the geometry.
 func (s *Scheme) Config() Config { return s.cfg }
 
-// Place hashes a key, once for all its cells.
-func (s *Scheme) Place(key []byte) (slothash.Key, error) { return s.rule.Key(key) }
+// HashKey hashes a key, once for all its cells.
+func (s *Scheme) HashKey(key []byte) (slothash.KeyHash, error) { return s.rule.HashKey(key) }
 
-func (s *Scheme) cell(p slothash.Key, n int) uint64 { return s.rule.Cell(p, n, s.cfg.Cells) }
+func (s *Scheme) cell(p slothash.KeyHash, n int) uint64 { return s.rule.Cell(p, n, s.cfg.Cells) }
 
 // Offset is where cell n of the key is, in bytes from the start of the memory.
-func (s *Scheme) Offset(p slothash.Key, n int) uint64 { return s.cell(p, n) * 8 }
+func (s *Scheme) Offset(p slothash.KeyHash, n int) uint64 { return s.cell(p, n) * 8 }
 
 // Table is a region with cells in it. Readers and writers share it without
 // locks.
@@ -45,7 +45,7 @@ type Table struct {
 
 // Open makes a table in memory, or opens the one in the file at path.
 func Open(path string, cfg Config) (*Table, error) {
-	mem, err := region.Make(path, Kind, cfg)
+	mem, err := region.OpenStructure(path, Kind, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the table in a region, whose header holds its geometry.
 func View(mem *region.Region) (*Table, error) {
-	cfg, err := region.Shape[Config](mem, Kind)
+	cfg, err := region.GeometryOf[Config](mem, Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func (t *Table) Region() *region.Region { return t.mem }
 // Writer adds to a table.
 type Writer struct {
 	t    *Table
-	cell region.Cell
+	cell region.WriterCounters
 }
 
 // Writer returns writer i, 0 to region.Writers-1. A goroutine has one of its
 // own.
-func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i)} }
 
 // Add adds delta to copies cells of the key, for a table that no one else adds
 // to: it reads and stores plainly, which is several times as fast as an atomic
@@ -86,7 +86,7 @@ func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)
 // A negative delta, in two's complement, subtracts. Readers then err on the
 // other side too, unless every key's sum stays at or above zero.
 func (w *Writer) Add(key []byte, delta uint64, copies int) error {
-	p, err := w.place(key, copies)
+	p, err := w.hashKey(key, copies)
 	if err != nil {
 		return err
 	}
@@ -94,27 +94,27 @@ func (w *Writer) Add(key []byte, delta uint64, copies int) error {
 		c := &w.t.cells[w.t.cell(p, n)]
 		region.Store(c, *c+delta)
 	}
-	w.cell.Added(copies, uint64(copies)*delta)
+	w.cell.CountAdded(copies, uint64(copies)*delta)
 	return nil
 }
 
 // AddShared is Add for a table that others add to at the same time, by
 // AddShared or by RDMA.
 func (w *Writer) AddShared(key []byte, delta uint64, copies int) error {
-	p, err := w.place(key, copies)
+	p, err := w.hashKey(key, copies)
 	if err != nil {
 		return err
 	}
 	for n := range copies {
 		atomic.AddUint64(&w.t.cells[w.t.cell(p, n)], delta)
 	}
-	w.cell.Added(copies, uint64(copies)*delta)
+	w.cell.CountAdded(copies, uint64(copies)*delta)
 	return nil
 }
 
-func (w *Writer) place(key []byte, copies int) (slothash.Key, error) {
+func (w *Writer) hashKey(key []byte, copies int) (slothash.KeyHash, error) {
 	if copies < 1 || copies > slothash.MaxCopies {
-		return slothash.Key{}, ErrCopies
+		return slothash.KeyHash{}, ErrCopies
 	}
-	return w.t.Place(key)
+	return w.t.HashKey(key)
 }

@@ -50,7 +50,7 @@ func TestWritersAgree(t *testing.T) {
 			if err := shared.Writer(0).AddShared(key, delta, copies); err != nil {
 				t.Fatal(err)
 			}
-			p, _ := scheme.Place(key)
+			p, _ := scheme.HashKey(key)
 			for n := range copies {
 				if _, err := remote.Region().FetchAdd(scheme.Offset(p, n), delta); err != nil {
 					t.Fatal(err)

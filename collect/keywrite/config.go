@@ -59,8 +59,8 @@ const (
 	maxSlots = 1 << 40
 )
 
-// Valid complains about the first thing that is wrong.
-func (c Config) Valid() error {
+// Validate complains about the first thing that is wrong.
+func (c Config) Validate() error {
 	if c.Layout != Weft && c.Layout != Prototype {
 		return fmt.Errorf("keywrite: layout %q, want %s or %s", c.Layout, Weft, Prototype)
 	}

@@ -23,8 +23,8 @@ type Outcome uint8
 const (
 	Found  Outcome = iota
 	Absent         // no copy of the key: never written, or overwritten
-	Split          // as many copies hold one value as hold another
-	Few            // fewer equal copies than the consensus
+	Conflict          // as many copies hold one value as hold another
+	NoConsensus            // fewer equal copies than the consensus
 )
 
 // String names the outcome.
@@ -50,13 +50,13 @@ func (t *Table) Load() bound.Load {
 func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	match := math.Exp2(-float64(t.cfg.Check))
 	if q.Copies == 0 {
-		b := bound.Unknown(l, slothash.MaxCopies, match)
+		b := bound.UnknownCopies(l, slothash.MaxCopies, match)
 		if q.Consensus > 1 { // a single copy cannot reach it
 			b.Empty = 1
 		}
 		return b
 	}
-	return bound.Consensus(l, q.Copies, max(1, q.Consensus), match)
+	return bound.WithConsensus(l, q.Copies, max(1, q.Consensus), match)
 }
 
 // Read answers a query and says how sure the answer is at the present load.
@@ -72,19 +72,19 @@ func (t *Table) Read(key []byte, q Query) (Answer, error) {
 // appended to dst, and nothing is allocated if dst has room for the values of
 // all copies.
 func (t *Table) Lookup(dst, key []byte, q Query) (Answer, error) {
-	copies, err := q.places()
+	copies, err := q.slotsToRead()
 	if err != nil {
 		return Answer{}, err
 	}
-	p, err := t.Place(key)
+	p, err := t.HashKey(key)
 	if err != nil {
 		return Answer{}, err
 	}
 	return t.lookup(dst, p, copies, q), nil
 }
 
-// places is how many places a query looks at.
-func (q Query) places() (int, error) {
+// slotsToRead is how many places a query looks at.
+func (q Query) slotsToRead() (int, error) {
 	switch {
 	case q.Copies == 0:
 		return slothash.MaxCopies, nil
@@ -94,16 +94,16 @@ func (q Query) places() (int, error) {
 	return q.Copies, nil
 }
 
-// ahead is how many keys LookupAll brings into the cache before it reads any:
+// lookupBatch is how many keys LookupAll brings into the cache before it reads any:
 // more than the misses a processor can have under way at once.
-const ahead = 64
+const lookupBatch = 64
 
 // LookupAll looks up many keys of keyLen bytes, back to back, several times as
 // fast as one by one: the memory of many keys is asked for before the first
 // answer is needed. It calls each with every key's number and answer, whose
 // value lies in dst until the next.
 func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int, a Answer)) error {
-	copies, err := q.places()
+	copies, err := q.slotsToRead()
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 		return ErrKeyLen
 	}
 	for done := 0; len(keys) > 0; {
-		part := keys[:min(len(keys), ahead*keyLen)]
+		part := keys[:min(len(keys), lookupBatch*keyLen)]
 		keys = keys[len(part):]
 		if t.words == 1 && !t.rule.Prototype && keyLen >= 8 && keyLen <= 16 {
 			t.lookupWords(dst, part, keyLen, copies, q, done, each)
-		} else if err := t.lookupSome(dst, part, keyLen, copies, q, done, each); err != nil {
+		} else if err := t.lookupAnyLayout(dst, part, keyLen, copies, q, done, each); err != nil {
 			return err
 		}
 		done += len(part) / keyLen
@@ -123,16 +123,16 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 	return nil
 }
 
-// lookupSome looks up to ahead keys up, in any layout.
-func (t *Table) lookupSome(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
-	var places [ahead]slothash.Key
+// lookupAnyLayout looks up to ahead keys up, in any layout.
+func (t *Table) lookupAnyLayout(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
+	var places [lookupBatch]slothash.KeyHash
 	n := len(keys) / keyLen
 	for i := range n {
-		if places[i], err = t.Place(keys[i*keyLen:][:keyLen]); err != nil {
+		if places[i], err = t.HashKey(keys[i*keyLen:][:keyLen]); err != nil {
 			return err
 		}
 	}
-	t.touch(places[:n], copies)
+	t.prefetchSlots(places[:n], copies)
 	for i, p := range places[:n] {
 		each(first+i, t.lookup(dst, p, copies, q))
 	}
@@ -142,12 +142,12 @@ func (t *Table) lookupSome(dst, keys []byte, keyLen, copies int, q Query, first 
 // lookupWords looks up to ahead keys up, in slots of one word, with keys of 8
 // to 16 bytes.
 func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) {
-	var hashes [ahead]slothash.Hash
-	var at [ahead * slothash.MaxCopies]uint64
-	slots, n, start := t.slots, t.cfg.Slots, slothash.Start(keyLen, t.cfg.Seed)
+	var hashes [lookupBatch]slothash.Hash
+	var at [lookupBatch * slothash.MaxCopies]uint64
+	slots, n, start := t.slots, t.cfg.Slots, slothash.StartState(keyLen, t.cfg.Seed)
 	k, all := 0, 0
-	for ; k < ahead && len(keys) >= keyLen; k++ {
-		h := slothash.OfWords(binary.LittleEndian.Uint64(keys), binary.LittleEndian.Uint64(keys[keyLen-8:]), start)
+	for ; k < lookupBatch && len(keys) >= keyLen; k++ {
+		h := slothash.HashWords(binary.LittleEndian.Uint64(keys), binary.LittleEndian.Uint64(keys[keyLen-8:]), start)
 		hashes[k] = h
 		for c := range copies {
 			at[all%len(at)] = h.Slot(c, n)
@@ -163,13 +163,13 @@ func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first
 	var found [slothash.MaxCopies]uint64
 	for i := range k {
 		copy(found[:], at[i*copies:(i+1)*copies])
-		each(first+i, t.judge(dst, slothash.Key{Hash: hashes[i]}, &found, copies, q))
+		each(first+i, t.decideWords(dst, slothash.KeyHash{Hash: hashes[i]}, &found, copies, q))
 	}
 }
 
-// touch loads the first word of every slot of the places, and uses none: the
+// prefetchSlots loads the first word of every slot of the places, and uses none: the
 // loads overlap as far as the processor can have them under way.
-func (t *Table) touch(places []slothash.Key, copies int) {
+func (t *Table) prefetchSlots(places []slothash.KeyHash, copies int) {
 	slots, n, words := t.slots, t.cfg.Slots, t.words
 	if t.rule.Prototype {
 		for _, p := range places {
@@ -186,7 +186,7 @@ func (t *Table) touch(places []slothash.Key, copies int) {
 	}
 }
 
-func (t *Table) lookup(dst []byte, p slothash.Key, copies int, q Query) Answer {
+func (t *Table) lookup(dst []byte, p slothash.KeyHash, copies int, q Query) Answer {
 	if t.words == 1 {
 		return t.lookupWord(dst, p, copies, q)
 	}
@@ -197,7 +197,7 @@ func (t *Table) lookup(dst []byte, p slothash.Key, copies int, q Query) Answer {
 		var id uint64
 		var ok bool
 		if dst, id, ok = t.loadSlot(dst, p, t.slots[at:at+t.words]); ok {
-			v.add(id)
+			v.addCopy(id)
 		} else {
 			dst = dst[:base+v.valid*t.cfg.Value]
 		}
@@ -213,17 +213,17 @@ func (t *Table) lookup(dst []byte, p slothash.Key, copies int, q Query) Answer {
 
 // lookupWord is lookup for slots of one word. All are loaded before any is
 // judged, so that their ways through memory overlap.
-func (t *Table) lookupWord(dst []byte, p slothash.Key, copies int, q Query) Answer {
+func (t *Table) lookupWord(dst []byte, p slothash.KeyHash, copies int, q Query) Answer {
 	var found [slothash.MaxCopies]uint64
 	for n := range copies {
 		found[n] = region.Load(&t.slots[t.rule.Slot(p, n, t.cfg.Slots)])
 	}
-	return t.judge(dst, p, &found, copies, q)
+	return t.decideWords(dst, p, &found, copies, q)
 }
 
-// judge answers from the words of the copies. Those that agree, as nearly all
+// decideWords answers from the words of the copies. Those that agree, as nearly all
 // do, need no count. It makes room in found for its own use.
-func (t *Table) judge(dst []byte, p slothash.Key, found *[slothash.MaxCopies]uint64, copies int, q Query) Answer {
+func (t *Table) decideWords(dst []byte, p slothash.KeyHash, found *[slothash.MaxCopies]uint64, copies int, q Query) Answer {
 	valid := 0
 	agree := true
 	for _, w := range found[:copies] {
@@ -241,12 +241,12 @@ func (t *Table) judge(dst []byte, p slothash.Key, found *[slothash.MaxCopies]uin
 	case !agree:
 		var v vote
 		for _, w := range found[:valid] {
-			v.add(w)
+			v.addCopy(w)
 		}
 		a = v.answer(q)
 		winner = v.ids[v.first]
 	case valid < q.Consensus:
-		a.Outcome = Few
+		a.Outcome = NoConsensus
 	}
 	if a.Outcome == Found {
 		base := len(dst)
@@ -258,20 +258,20 @@ func (t *Table) judge(dst []byte, p slothash.Key, found *[slothash.MaxCopies]uin
 
 // loadSlot appends the value of a slot and reports whether it is the key's. The
 // id is the same for equal values, and for no others that ever meet.
-func (t *Table) loadSlot(dst []byte, p slothash.Key, slot []uint64) (_ []byte, id uint64, ok bool) {
+func (t *Table) loadSlot(dst []byte, p slothash.KeyHash, slot []uint64) (_ []byte, id uint64, ok bool) {
 	base := len(dst)
 	w := region.Load(&slot[0])
 	var low, top uint64
-	if t.high == 32 {
+	if t.checksumBits == 32 {
 		low, top = w&math.MaxUint32, w>>32<<32
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(w>>32))
 	} else {
 		low = w
 	}
-	sum := p.Hash.Sum().Add(top)
+	sum := p.Hash.Checksum().AddWord(top)
 	for i := 1; i < len(slot); i++ {
 		w := region.Load(&slot[i])
-		sum = sum.Add(w)
+		sum = sum.AddWord(w)
 		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
 	want := uint64(p.CRC)
@@ -289,7 +289,7 @@ type vote struct {
 	first int // after answer: the winner's first copy
 }
 
-func (v *vote) add(id uint64) {
+func (v *vote) addCopy(id uint64) {
 	v.ids[v.valid] = id
 	for i := range v.valid + 1 {
 		if v.ids[i] == id {
@@ -315,9 +315,9 @@ func (v *vote) answer(q Query) Answer {
 	case best == 0:
 		a.Outcome = Absent
 	case rivals > 0:
-		a.Outcome = Split
+		a.Outcome = Conflict
 	case best < q.Consensus:
-		a.Outcome = Few
+		a.Outcome = NoConsensus
 	}
 	return a
 }

@@ -22,7 +22,7 @@ func slowRead(tab *Table, key []byte, q Query) (Outcome, []byte, int) {
 	if copies == 0 {
 		copies = 4
 	}
-	p, _ := tab.Place(key)
+	p, _ := tab.HashKey(key)
 	votes := make(map[string]int)
 	for n := range copies {
 		slot := make([]byte, tab.SlotSize())
@@ -46,9 +46,9 @@ func slowRead(tab *Table, key []byte, q Query) (Outcome, []byte, int) {
 	case best == 0:
 		return Absent, nil, 0
 	case len(winners) > 1:
-		return Split, nil, best
+		return Conflict, nil, best
 	case best < q.Consensus:
-		return Few, nil, best
+		return NoConsensus, nil, best
 	}
 	return Found, []byte(winners[0]), best
 }
@@ -157,7 +157,7 @@ func TestClaimErrorBounds(t *testing.T) {
 		alpha float64
 	}{{1, 32, 0.1}, {2, 32, 0.1}, {4, 32, 0.1}, {1, 8, 1}, {2, 8, 0.5}, {2, 8, 2}, {4, 6, 0.5}} {
 		empty, wrong, n := failures(t, Config{Layout: Weft, Slots: 1 << 14, Value: 4, Check: tc.check}, tc.n, tc.alpha)
-		b := bound.Of(bound.Load(tc.alpha*float64(tc.n)), tc.n, math.Exp2(-float64(tc.check)))
+		b := bound.KnownCopies(bound.Load(tc.alpha*float64(tc.n)), tc.n, math.Exp2(-float64(tc.check)))
 		slack := func(p float64) float64 { return 4 * math.Sqrt(p/float64(n)) }
 		if empty > b.Empty+slack(b.Empty) || empty < 0.85*b.Empty-slack(b.Empty) {
 			t.Errorf("N=%d b=%d α=%v: %.4f empty; want close under %.4f", tc.n, tc.check, tc.alpha, empty, b.Empty)
@@ -173,9 +173,9 @@ func TestClaimErrorBounds(t *testing.T) {
 // slot of one copy share those of all, and a key loses its copies at once.
 func TestPrototypeCopiesFallTogether(t *testing.T) {
 	s, _ := NewScheme(Config{Layout: Prototype, Slots: 1 << 10, Value: 4, Check: 32})
-	first := make(map[uint64]slothash.Key)
+	first := make(map[uint64]slothash.KeyHash)
 	for i := range uint32(5000) {
-		p, _ := s.Place(binary.BigEndian.AppendUint32(nil, i*2654435761))
+		p, _ := s.HashKey(binary.BigEndian.AppendUint32(nil, i*2654435761))
 		slot := s.Offset(p, 0)
 		if q, ok := first[slot]; ok {
 			for n := 1; n < 4; n++ {

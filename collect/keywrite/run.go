@@ -20,7 +20,7 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 	t := w.t
 	size := head + keyLen + t.cfg.Value
 	switch {
-	case head < 0 || t.rule.Check(keyLen) != nil:
+	case head < 0 || t.rule.CheckKeyLen(keyLen) != nil:
 		return 0, ErrKeyLen
 	case len(reports)%size != 0:
 		return 0, ErrValueLen
@@ -29,7 +29,7 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 	}
 	n := len(reports) / size
 	switch {
-	case t.quick && keyLen >= 8 && keyLen <= 16:
+	case t.oneWord && keyLen >= 8 && keyLen <= 16:
 		t.writeWords(reports, head, keyLen, copies)
 	case t.rule.Prototype:
 		for ; len(reports) > 0; reports = reports[size:] {
@@ -41,20 +41,20 @@ func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error)
 	default:
 		t.writeSlots(reports, head, keyLen, copies)
 	}
-	w.cell.Wrote(n * copies)
+	w.cell.CountWrites(n * copies)
 	return n, nil
 }
 
 // writeWords is the loop of WriteRun for slots of one word.
 func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 	size := head + keyLen + 4
-	slots, n, start, mask := t.slots, t.cfg.Slots, slothash.Start(keyLen, t.cfg.Seed), t.mask
+	slots, n, start, mask := t.slots, t.cfg.Slots, slothash.StartState(keyLen, t.cfg.Seed), t.mask
 	for ; len(reports) >= size; reports = reports[size:] {
 		key := reports[head : head+keyLen+4]
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[keyLen-8:])
 		top := uint64(binary.LittleEndian.Uint32(key[keyLen:])) << 32
-		h := slothash.OfWords(a, b, start)
-		word := top | h.Sum().Add(top).Bits(mask)
+		h := slothash.HashWords(a, b, start)
+		word := top | h.Checksum().AddWord(top).Bits(mask)
 		region.Store(&slots[h.Slot(0, n)], word)
 		if copies > 1 {
 			region.Store(&slots[h.Slot(1, n)], word)
@@ -69,16 +69,16 @@ func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 // asked for the slots of a group before the first is written.
 func (t *Table) writeSlots(reports []byte, head, keyLen, copies int) {
 	size, grid := head+keyLen+t.cfg.Value, slothash.Grid{Slots: t.cfg.Slots, Words: t.words}
-	var g slothash.Group
+	var g slothash.SlotBatch
 	for len(reports) > 0 {
-		n := min(len(reports)/size, slothash.GroupLen)
-		g.Find(slothash.Keys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
-		at := g.At[:n*copies]
+		n := min(len(reports)/size, slothash.BatchLen)
+		g.FindSlots(slothash.PackedKeys{Rows: reports[head:], Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		at := g.Words[:n*copies]
 		region.Prefetch(t.slots, at)
-		for i, sum := range g.Sums[:n] {
+		for i, sum := range g.Checksums[:n] {
 			value := reports[head+keyLen : size]
 			reports = reports[size:]
-			first := t.sealed(sum, value)
+			first := t.sealedFirstWord(sum, value)
 			for c := i; c < len(at); c += n {
 				slot := t.slots[at[c] : at[c]+t.words]
 				for j := 1; j < len(slot); j++ {

@@ -10,36 +10,36 @@ import (
 // a translator needs to write by RDMA. It holds no memory.
 type Scheme struct {
 	cfg   Config
-	rule  slothash.Rule
-	quick bool   // Weft's slots of one word with values of 4 bytes
+	rule  slothash.Hasher
+	oneWord bool   // Weft's slots of one word with values of 4 bytes
 	mask  uint64 // the bits of the checksum
 	words uint64 // of a slot
-	high  int    // bits of the first word that the checksum takes
+	checksumBits  int    // bits of the first word that the checksum takes
 }
 
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
-	return &s, cfg.Valid()
+	return &s, cfg.Validate()
 }
 
 func newScheme(cfg Config) Scheme {
-	s := Scheme{cfg: cfg, words: uint64(cfg.stride() / 8), high: 8 * cfg.sumBytes()}
-	s.rule = slothash.Rule{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}
+	s := Scheme{cfg: cfg, words: uint64(cfg.stride() / 8), checksumBits: 8 * cfg.sumBytes()}
+	s.rule = slothash.Hasher{Seed: cfg.Seed, Prototype: cfg.Layout == Prototype}
 	s.mask = 1<<uint(cfg.Check) - 1
-	s.quick = !s.rule.Prototype && s.words == 1 && cfg.Value == 4
+	s.oneWord = !s.rule.Prototype && s.words == 1 && cfg.Value == 4
 	return s
 }
 
 // Config returns the geometry.
 func (s *Scheme) Config() Config { return s.cfg }
 
-// Place hashes a key, once for all copies.
-func (s *Scheme) Place(key []byte) (slothash.Key, error) { return s.rule.Key(key) }
+// HashKey hashes a key, once for all copies.
+func (s *Scheme) HashKey(key []byte) (slothash.KeyHash, error) { return s.rule.HashKey(key) }
 
 // Offset is where copy n of the key starts, in bytes from the start of the
 // memory.
-func (s *Scheme) Offset(p slothash.Key, n int) uint64 {
+func (s *Scheme) Offset(p slothash.KeyHash, n int) uint64 {
 	return s.rule.Slot(p, n, s.cfg.Slots) * s.words * 8
 }
 
@@ -48,11 +48,11 @@ func (s *Scheme) SlotSize() int { return int(s.words) * 8 }
 
 // AppendSlot appends the bytes of a slot; they are the same for all copies.
 // The value's length must be the scheme's.
-func (s *Scheme) AppendSlot(b []byte, p slothash.Key, value []byte) ([]byte, error) {
+func (s *Scheme) AppendSlot(b []byte, p slothash.KeyHash, value []byte) ([]byte, error) {
 	if len(value) != s.cfg.Value {
 		return b, ErrValueLen
 	}
-	b = binary.LittleEndian.AppendUint64(b, s.first(p, value))
+	b = binary.LittleEndian.AppendUint64(b, s.firstWord(p, value))
 	for i := 1; i < int(s.words); i++ {
 		b = binary.LittleEndian.AppendUint64(b, s.word(value, i))
 	}
@@ -77,39 +77,39 @@ func valueWord(b []byte) uint64 {
 
 // word returns word i of the slot, from 1: the value behind the part that the
 // first word holds.
-func (s *Scheme) word(value []byte, i int) uint64 { return valueWord(value[8*i-s.high/8:]) }
+func (s *Scheme) word(value []byte, i int) uint64 { return valueWord(value[8*i-s.checksumBits/8:]) }
 
-// first returns the first word of the slot: the checksum below, the start of
+// firstWord returns the first word of the slot: the checksum below, the start of
 // the value above.
-func (s *Scheme) first(p slothash.Key, value []byte) uint64 {
+func (s *Scheme) firstWord(p slothash.KeyHash, value []byte) uint64 {
 	if s.rule.Prototype {
-		return s.top(value) | uint64(p.CRC)
+		return s.valueTop(value) | uint64(p.CRC)
 	}
-	return s.sealed(p.Hash.Sum(), value)
+	return s.sealedFirstWord(p.Hash.Checksum(), value)
 }
 
-// sealed is first for Weft's slots: sum is the key's.
-func (s *Scheme) sealed(sum slothash.Sum, value []byte) uint64 {
-	top := s.top(value)
-	sum = sum.Add(top)
+// sealedFirstWord is first for Weft's slots: sum is the key's.
+func (s *Scheme) sealedFirstWord(sum slothash.Checksum, value []byte) uint64 {
+	top := s.valueTop(value)
+	sum = sum.AddWord(top)
 	for i := 1; i < int(s.words); i++ {
-		sum = sum.Add(s.word(value, i))
+		sum = sum.AddWord(s.word(value, i))
 	}
 	return top | sum.Bits(s.mask)
 }
 
-// top returns the part of the value that lies in the first word, in its place.
-func (s *Scheme) top(value []byte) uint64 {
-	if s.high == 32 {
+// valueTop returns the part of the value that lies in the first word, in its place.
+func (s *Scheme) valueTop(value []byte) uint64 {
+	if s.checksumBits == 32 {
 		return valueWord(value[:min(4, len(value))]) << 32
 	}
 	return 0
 }
 
 // sumWord returns the checksum of a slot of one word.
-func (s *Scheme) sumWord(p slothash.Key, top uint64) uint64 {
+func (s *Scheme) sumWord(p slothash.KeyHash, top uint64) uint64 {
 	if s.rule.Prototype {
 		return uint64(p.CRC)
 	}
-	return p.Hash.Sum().Add(top).Bits(s.mask)
+	return p.Hash.Checksum().AddWord(top).Bits(s.mask)
 }

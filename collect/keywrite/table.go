@@ -17,7 +17,7 @@ type Table struct {
 
 // Open makes a table in memory, or opens the one in the file at path.
 func Open(path string, cfg Config) (*Table, error) {
-	mem, err := region.Make(path, Kind, cfg)
+	mem, err := region.OpenStructure(path, Kind, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the table in a region, whose header holds its geometry.
 func View(mem *region.Region) (*Table, error) {
-	cfg, err := region.Shape[Config](mem, Kind)
+	cfg, err := region.GeometryOf[Config](mem, Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -43,26 +43,26 @@ func (t *Table) Region() *region.Region { return t.mem }
 // Writer writes into a table. Each goroutine has one of its own.
 type Writer struct {
 	t    *Table
-	cell region.Cell
+	cell region.WriterCounters
 }
 
 // Writer returns writer i, 0 to region.Writers-1.
-func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i)} }
 
 // Write stores value under key in the first copies places, and allocates
 // nothing.
 func (w *Writer) Write(key, value []byte, copies int) error {
 	t := w.t
 	// The usual case, without a call: see WriteRun.
-	if n := len(key); n >= 8 && n <= 16 && t.quick && len(value) == 4 && uint(copies-1) < slothash.MaxCopies {
+	if n := len(key); n >= 8 && n <= 16 && t.oneWord && len(value) == 4 && uint(copies-1) < slothash.MaxCopies {
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
 		top := uint64(binary.LittleEndian.Uint32(value)) << 32
-		h := slothash.OfWords(a, b, slothash.Start(n, t.cfg.Seed))
-		word := top | h.Sum().Add(top).Bits(t.mask)
+		h := slothash.HashWords(a, b, slothash.StartState(n, t.cfg.Seed))
+		word := top | h.Checksum().AddWord(top).Bits(t.mask)
 		for c := range copies {
 			region.Store(&t.slots[h.Slot(c, t.cfg.Slots)], word)
 		}
-		w.cell.Wrote(copies)
+		w.cell.CountWrites(copies)
 		return nil
 	}
 	return w.write(key, value, copies)
@@ -77,11 +77,11 @@ func (w *Writer) write(key, value []byte, copies int) error {
 	if copies < 1 || copies > slothash.MaxCopies {
 		return ErrCopies
 	}
-	p, err := t.Place(key)
+	p, err := t.HashKey(key)
 	if err != nil {
 		return err
 	}
-	first := t.first(p, value)
+	first := t.firstWord(p, value)
 	for n := range copies {
 		at := t.rule.Slot(p, n, t.cfg.Slots) * t.words
 		slot := t.slots[at : at+t.words]
@@ -90,6 +90,6 @@ func (w *Writer) write(key, value []byte, copies int) error {
 		}
 		region.Store(&slot[0], first)
 	}
-	w.cell.Wrote(copies)
+	w.cell.CountWrites(copies)
 	return nil
 }

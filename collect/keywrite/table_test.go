@@ -66,7 +66,7 @@ func TestWriterEqualsScheme(t *testing.T) {
 			if err := w.Write(key, value, copies); err != nil {
 				t.Fatal(err)
 			}
-			p, _ := scheme.Place(key)
+			p, _ := scheme.HashKey(key)
 			slot, err := scheme.AppendSlot(nil, p, value)
 			if err != nil || len(slot) != scheme.SlotSize() {
 				t.Fatalf("AppendSlot = %x, %v; want %d bytes", slot, err, scheme.SlotSize())

@@ -79,8 +79,8 @@ func DefaultConfig(lists, capacity int) Config {
 	return Config{Layout: Weft, Batch: 16, Classes: []Class{{Lists: lists, Entry: 4, Capacity: capacity}}}
 }
 
-// Valid complains about the first thing that is wrong.
-func (c Config) Valid() error {
+// Validate complains about the first thing that is wrong.
+func (c Config) Validate() error {
 	if c.Layout != Weft && c.Layout != Prototype {
 		return fmt.Errorf("list: layout %q, want %s or %s", c.Layout, Weft, Prototype)
 	}

@@ -21,26 +21,26 @@ type Cursor struct {
 	Epoch uint64 `json:"epoch"` // of the region; a reset begins a list anew
 }
 
-// Oldest returns a cursor at the oldest entry of a list that is left.
-func (t *Table) Oldest(list uint32) (Cursor, error) { return t.Newest(list, ^uint64(0)) }
+// CursorAtOldest returns a cursor at the oldest entry of a list that is left.
+func (t *Table) CursorAtOldest(list uint32) (Cursor, error) { return t.CursorBeforeNewest(list, ^uint64(0)) }
 
-// Newest returns a cursor before the newest n entries of a list, or fewer.
-func (t *Table) Newest(list uint32, n uint64) (Cursor, error) {
-	k, _, err := t.class(list)
+// CursorBeforeNewest returns a cursor before the newest n entries of a list, or fewer.
+func (t *Table) CursorBeforeNewest(list uint32, n uint64) (Cursor, error) {
+	k, _, err := t.ringOf(list)
 	if err != nil {
 		return Cursor{}, err
 	}
 	head := region.Load(&t.heads[list])
-	first := t.oldest(k, head)
+	first := t.oldestSafe(k, head)
 	if n < head-first {
 		first = head - n
 	}
 	return Cursor{List: list, Next: first, Epoch: t.mem.Counts().Epoch}, nil
 }
 
-// oldest is the first entry that cannot be overwritten while the head stands
+// oldestSafe is the first entry that cannot be overwritten while the head stands
 // at head: a batch may be on its way behind it.
-func (t *Table) oldest(k *span, head uint64) uint64 {
+func (t *Table) oldestSafe(k *ringGeometry, head uint64) uint64 {
 	if kept := uint64(k.Capacity - t.cfg.Batch); head > kept {
 		return head - kept
 	}
@@ -52,7 +52,7 @@ func (t *Table) oldest(k *span, head uint64) uint64 {
 // Entries that were overwritten, even while they were copied, are counted as
 // lost and not returned. It allocates nothing if dst has room.
 func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
-	k, base, err := t.class(c.List)
+	k, base, err := t.ringOf(c.List)
 	if err != nil {
 		return dst, err
 	}
@@ -64,7 +64,7 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 	if c.Next > head {
 		return dst, ErrAhead
 	}
-	c.skip(t.oldest(k, head))
+	c.skipTo(t.oldestSafe(k, head))
 	stride := uint64(k.stride)
 	n := min(head-c.Next, uint64(max(0, limit)))
 	start := len(dst)
@@ -79,17 +79,17 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 	}
 	// What was written since may be in what was copied.
 	next := c.Next + uint64(len(dst)-start)/stride
-	if torn := t.oldest(k, region.Load(word)); torn > c.Next {
+	if torn := t.oldestSafe(k, region.Load(word)); torn > c.Next {
 		cut := min(torn, next) - c.Next
 		dst = append(dst[:start], dst[start+int(cut*stride):]...)
-		c.skip(min(torn, next))
+		c.skipTo(min(torn, next))
 	}
 	c.Next = next
 	return dst, nil
 }
 
-// skip moves the cursor to an entry, if that is ahead of it.
-func (c *Cursor) skip(to uint64) {
+// skipTo moves the cursor to an entry, if that is ahead of it.
+func (c *Cursor) skipTo(to uint64) {
 	if to > c.Next {
 		c.Lost += to - c.Next
 		c.Next = to

@@ -140,7 +140,7 @@ func TestCursorSurvivesRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = tab.Writer(0).Append(1, []byte{1, 0, 0, 0, 2, 0, 0, 0})
-	c, _ := tab.Oldest(1)
+	c, _ := tab.CursorAtOldest(1)
 	if raw, err := tab.Read(nil, &c, 1); err != nil || len(raw) != 4 {
 		t.Fatalf("Read = %x, %v; want one entry", raw, err)
 	}
@@ -174,7 +174,7 @@ func TestNewest(t *testing.T) {
 		_ = tab.Writer(0).Append(0, []byte{i})
 	}
 	for n, want := range map[uint64]uint64{0: 20, 3: 17, 8: 12, 9: 12, 100: 12} {
-		if c, err := tab.Newest(0, n); err != nil || c.Next != want {
+		if c, err := tab.CursorBeforeNewest(0, n); err != nil || c.Next != want {
 			t.Errorf("Newest(%d) = %+v, %v; want next %d", n, c, err, want)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 type Scheme struct {
 	cfg     Config
 	lists   uint32
-	classes []span
+	classes []ringGeometry
 }
 
-// span is a class with its place and what follows from its shape.
-type span struct {
+// ringGeometry is a class with its place and what follows from its shape.
+type ringGeometry struct {
 	Class
 	first  uint32 // its first list
 	base   int64  // where the ring of that list starts
@@ -27,16 +27,16 @@ type span struct {
 	shift  int    // the stride is 1<<shift, or -1
 }
 
-// at is where in the ring the entry behind head others goes.
-func (k *span) at(head uint64) int64 {
+// offsetOf is where in the ring the entry behind head others goes.
+func (k *ringGeometry) offsetOf(head uint64) int64 {
 	if k.mask != 0 { // a division costs as much as the write of a batch
 		return int64(head&k.mask) * int64(k.stride)
 	}
 	return int64(head%uint64(k.Capacity)) * int64(k.stride)
 }
 
-// entries is how many entries n bytes are, or -1 if they are not whole.
-func (k *span) entries(n int) int {
+// entryCount is how many entries n bytes are, or -1 if they are not whole.
+func (k *ringGeometry) entryCount(n int) int {
 	if k.shift >= 0 {
 		if n&(k.stride-1) != 0 {
 			return -1
@@ -51,13 +51,13 @@ func (k *span) entries(n int) int {
 
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
-	if err := cfg.Valid(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Scheme{cfg: cfg, lists: uint32(cfg.Lists())}
 	first, base := uint32(0), cfg.heads()
 	for _, c := range cfg.Classes {
-		k := span{Class: c, first: first, base: base, size: c.ring(), stride: c.stride(), shift: -1}
+		k := ringGeometry{Class: c, first: first, base: base, size: c.ring(), stride: c.stride(), shift: -1}
 		k.batch = cfg.Batch * k.stride
 		k.end = int64(c.Capacity) * int64(k.stride)
 		if c.Capacity&(c.Capacity-1) == 0 {
@@ -79,20 +79,20 @@ func (s *Scheme) Config() Config { return s.cfg }
 // Lists is the number of lists.
 func (s *Scheme) Lists() uint32 { return s.lists }
 
-// class returns the shape of a list and where its ring starts.
-func (s *Scheme) class(list uint32) (*span, int64, error) {
+// ringOf returns the shape of a list and where its ring starts.
+func (s *Scheme) ringOf(list uint32) (*ringGeometry, int64, error) {
 	if list >= s.lists {
 		return nil, 0, ErrList
 	}
 	k := &s.classes[0]
 	if len(s.classes) > 1 {
-		k = s.find(list)
+		k = s.findRing(list)
 	}
 	return k, k.base + int64(list-k.first)*k.size, nil
 }
 
-// find returns the class of a list that exists.
-func (s *Scheme) find(list uint32) *span {
+// findRing returns the class of a list that exists.
+func (s *Scheme) findRing(list uint32) *ringGeometry {
 	i := len(s.classes) - 1
 	for s.classes[i].first > list {
 		i--
@@ -102,7 +102,7 @@ func (s *Scheme) find(list uint32) *span {
 
 // Class returns the shape of a list.
 func (s *Scheme) Class(list uint32) (Class, error) {
-	k, _, err := s.class(list)
+	k, _, err := s.ringOf(list)
 	if err != nil {
 		return Class{}, err
 	}
@@ -112,7 +112,7 @@ func (s *Scheme) Class(list uint32) (Class, error) {
 // AppendEntry appends data to a batch as an entry of the list: with its length
 // in front if the list's entries are sized, and filled up with zeros.
 func (s *Scheme) AppendEntry(batch []byte, list uint32, data []byte) ([]byte, error) {
-	k, _, err := s.class(list)
+	k, _, err := s.ringOf(list)
 	if err != nil {
 		return batch, err
 	}
@@ -136,7 +136,7 @@ func (s *Scheme) AppendEntry(batch []byte, list uint32, data []byte) ([]byte, er
 // AppendRun is AppendEntry for the data of packed reports of size bytes each,
 // where it lies behind head others.
 func (s *Scheme) AppendRun(batch []byte, list uint32, reports []byte, head, size int) ([]byte, error) {
-	k, _, err := s.class(list)
+	k, _, err := s.ringOf(list)
 	if err != nil {
 		return batch, err
 	}
@@ -160,36 +160,36 @@ func (s *Scheme) AppendRun(batch []byte, list uint32, reports []byte, head, size
 	return batch, nil
 }
 
-// Span is a part of a batch and where it goes, in bytes from the start of the
+// BatchPart is a part of a batch and where it goes, in bytes from the start of the
 // memory.
-type Span struct {
+type BatchPart struct {
 	Offset uint64
 	Bytes  []byte
 }
 
-// Spans tells where a batch goes when head entries were written before it: one
+// BatchParts tells where a batch goes when head entries were written before it: one
 // place, or two where the ring ends in between. (The paper's Algorithm 3 tests
 // the head against the batch instead of the ring, and its prototype writes the
 // first place twice after each turn.)
 //
 // A batch becomes readable by the word at HeadOffset, which counts its entries
 // too, written behind it.
-func (s *Scheme) Spans(list uint32, head uint64, batch []byte) (spans [2]Span, n int, err error) {
-	k, base, err := s.class(list)
+func (s *Scheme) BatchParts(list uint32, head uint64, batch []byte) (spans [2]BatchPart, n int, err error) {
+	k, base, err := s.ringOf(list)
 	if err != nil {
 		return spans, 0, err
 	}
-	if len(batch) == 0 || len(batch) > k.batch || k.entries(len(batch)) < 0 {
+	if len(batch) == 0 || len(batch) > k.batch || k.entryCount(len(batch)) < 0 {
 		return spans, 0, ErrBatch
 	}
-	at := k.at(head)
+	at := k.offsetOf(head)
 	room := k.end - at
 	if int64(len(batch)) <= room {
-		spans[0] = Span{uint64(base + at), batch}
+		spans[0] = BatchPart{uint64(base + at), batch}
 		return spans, 1, nil
 	}
-	spans[0] = Span{uint64(base + at), batch[:room]}
-	spans[1] = Span{uint64(base), batch[room:]}
+	spans[0] = BatchPart{uint64(base + at), batch[:room]}
+	spans[1] = BatchPart{uint64(base), batch[room:]}
 	return spans, 2, nil
 }
 

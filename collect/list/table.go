@@ -22,7 +22,7 @@ func Open(path string, cfg Config) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, err := region.Make(path, Kind, cfg)
+	mem, err := region.OpenStructure(path, Kind, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the lists in a region, whose header holds their geometry.
 func View(mem *region.Region) (*Table, error) {
-	cfg, err := region.Shape[Config](mem, Kind)
+	cfg, err := region.GeometryOf[Config](mem, Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func View(mem *region.Region) (*Table, error) {
 func newTable(s *Scheme, mem *region.Region) *Table {
 	t := &Table{Scheme: s, mem: mem, words: mem.Words()}
 	if t.heads = t.words[:s.lists]; s.cfg.Layout == Prototype {
-		t.heads = unsafe.Slice(mem.Head(), 1)
+		t.heads = unsafe.Slice(mem.HeadWord(), 1)
 	}
 	return t
 }
@@ -65,23 +65,23 @@ func (t *Table) Head(list uint32) (uint64, error) {
 // written by two at a time.
 type Writer struct {
 	t    *Table
-	cell region.Cell
+	cell region.WriterCounters
 
 	// The list that was written last: most often it is the next one too.
 	list  uint32
-	class *span
+	class *ringGeometry
 	head  *uint64
 	ring  []uint64
 }
 
 // Writer returns writer i, 0 to region.Writers-1.
-func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i), list: noList} }
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i), list: noList} }
 
 const noList = MaxLists
 
-// turn makes list the one that is written.
-func (w *Writer) turn(list uint32) error {
-	k, base, err := w.t.class(list)
+// selectList makes list the one that is written.
+func (w *Writer) selectList(list uint32) error {
+	k, base, err := w.t.ringOf(list)
 	if err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func (w *Writer) turn(list uint32) error {
 	return nil
 }
 
-// far is how many bytes ahead of a list's head memory is asked for, when batch
+// prefetchDistance is how many bytes ahead of a list's head memory is asked for, when batch
 // follows batch: as much as arrives in the time that a line needs.
-const far = 2048
+const prefetchDistance = 2048
 
 // Append writes whole entries, as AppendEntry made them, at the head of a
 // list, and allocates nothing. Entries become readable in batches, each when
@@ -99,30 +99,30 @@ const far = 2048
 func (w *Writer) Append(list uint32, entries []byte) error {
 	again := list == w.list
 	if !again {
-		if err := w.turn(list); err != nil {
+		if err := w.selectList(list); err != nil {
 			return err
 		}
 	}
 	k := w.class
-	n := k.entries(len(entries))
+	n := k.entryCount(len(entries))
 	if n < 0 {
 		return ErrBatch
 	}
 	head := region.Load(w.head)
-	at := uint64(k.at(head))
+	at := uint64(k.offsetOf(head))
 	switch {
 	case len(entries) > k.batch || int64(at)+int64(len(entries)) > k.end:
 		return w.appendParts(list, head, entries)
 	case len(entries) == 64 && at%8 == 0: // a batch of 16 entries of 4 bytes
 		next := at
-		if again && at+far < uint64(k.end) {
-			next += far
+		if again && at+prefetchDistance < uint64(k.end) {
+			next += prefetchDistance
 		}
 		region.StoreLine((*[8]uint64)(w.ring[at/8:]), (*[64]byte)(entries), &w.ring[next/8])
-	case !region.Put(w.ring, at, entries):
+	case !region.PutAligned(w.ring, at, entries):
 		return w.appendParts(list, head, entries)
 	}
-	w.cell.Wrote(n)
+	w.cell.CountWrites(n)
 	region.Publish(w.head, head+uint64(n))
 	return nil
 }
@@ -133,7 +133,7 @@ func (w *Writer) appendParts(list uint32, head uint64, entries []byte) error {
 	t, k := w.t, w.class
 	for len(entries) > 0 {
 		batch := entries[:min(len(entries), k.batch)]
-		spans, parts, err := t.Spans(list, head, batch)
+		spans, parts, err := t.BatchParts(list, head, batch)
 		if err != nil {
 			return err
 		}
@@ -142,10 +142,10 @@ func (w *Writer) appendParts(list uint32, head uint64, entries []byte) error {
 				panic("list: a ring is outside of its region")
 			}
 		}
-		n := k.entries(len(batch))
+		n := k.entryCount(len(batch))
 		head += uint64(n)
 		region.Publish(w.head, head)
-		w.cell.Wrote(n)
+		w.cell.CountWrites(n)
 		entries = entries[len(batch):]
 	}
 	return nil

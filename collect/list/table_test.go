@@ -60,7 +60,7 @@ func TestRingsHoldTheNewest(t *testing.T) {
 		}
 		written := uint64(0)
 		for list, entries := range all {
-			class, base, _ := tab.class(uint32(list))
+			class, base, _ := tab.ringOf(uint32(list))
 			head, _ := tab.Head(uint32(list))
 			if head != uint64(len(entries)) {
 				t.Fatalf("list %d has a head of %d; want %d", list, head, len(entries))
@@ -112,7 +112,7 @@ func TestManyLists(t *testing.T) {
 		t.Errorf("Append to list %d = %v; want ErrList", lists, err)
 	}
 	for list := range uint32(lists) {
-		_, base, _ := tab.class(list)
+		_, base, _ := tab.ringOf(list)
 		var got [4]byte
 		_ = tab.Region().Read(uint64(base), got[:])
 		if got != [4]byte{byte(list), byte(list >> 8), byte(list >> 16), 1} {
@@ -133,7 +133,7 @@ func TestAppendRefuses(t *testing.T) {
 	if _, err := tab.AppendEntry(nil, 2, make([]byte, 4)); err != ErrList {
 		t.Errorf("AppendEntry to list 2 of 2 = %v; want ErrList", err)
 	}
-	if _, _, err := tab.Spans(0, 0, make([]byte, 4*17)); err != ErrBatch {
+	if _, _, err := tab.BatchParts(0, 0, make([]byte, 4*17)); err != ErrBatch {
 		t.Errorf("Spans of more than a batch = %v; want ErrBatch", err)
 	}
 }

@@ -69,8 +69,8 @@ func DefaultConfig(size int64) Config {
 	return c
 }
 
-// Valid complains about the first thing that is wrong.
-func (c Config) Valid() error {
+// Validate complains about the first thing that is wrong.
+func (c Config) Validate() error {
 	switch {
 	case c.Layout != Sealed && c.Layout != Plain && c.Layout != Prototype:
 		return fmt.Errorf("postcard: layout %q, want %s, %s or %s", c.Layout, Sealed, Plain, Prototype)

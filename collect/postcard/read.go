@@ -29,7 +29,7 @@ type Outcome uint8
 const (
 	Found  Outcome = iota
 	Absent         // no valid chunk: never written, or overwritten
-	Split          // valid chunks with different paths
+	Conflict          // valid chunks with different paths
 )
 
 // String names the outcome.
@@ -67,9 +67,9 @@ func (t *Table) match(v *Values) float64 {
 // Bound bounds the failure of an answer at a load.
 func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	if q.Copies == 0 && !t.proto {
-		return bound.Unknown(l, slothash.MaxCopies, t.match(q.Values))
+		return bound.UnknownCopies(l, slothash.MaxCopies, t.match(q.Values))
 	}
-	return bound.Of(l, max(1, q.Copies), t.match(q.Values))
+	return bound.KnownCopies(l, max(1, q.Copies), t.match(q.Values))
 }
 
 // Read answers a query and says how sure the answer is at the present load.
@@ -97,7 +97,7 @@ func (t *Table) Lookup(dst []uint32, key []byte, q Query) (Answer, error) {
 	if q.Values == nil && !t.proto && (!t.sealed || t.cfg.Bits != 32) || q.Values != nil && q.Values.bits != t.cfg.Bits {
 		return Answer{}, ErrValues
 	}
-	p, err := t.Place(key)
+	p, err := t.HashKey(key)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -117,7 +117,7 @@ func (t *Table) Lookup(dst []uint32, key []byte, q Query) (Answer, error) {
 			dst = dst[:end]
 			continue
 		case a.Valid > 0 && !slices.Equal(dst[base:base+len(a.Hops)], dst[end:]):
-			a.Outcome = Split
+			a.Outcome = Conflict
 		case a.Valid == 0:
 			a.Outcome = Found
 			a.Hops = dst[base:]
@@ -132,7 +132,7 @@ func (t *Table) Lookup(dst []uint32, key []byte, q Query) (Answer, error) {
 }
 
 // decode appends the hops of a chunk, if it is valid for the key.
-func (t *Table) decode(dst []uint32, chunk *[maxWords]uint64, p Place, q Query) ([]uint32, bool) {
+func (t *Table) decode(dst []uint32, chunk *[maxWords]uint64, p KeyHash, q Query) ([]uint32, bool) {
 	if t.proto {
 		return protoDecode(dst, chunk, p.key, q)
 	}
@@ -141,16 +141,16 @@ func (t *Table) decode(dst []uint32, chunk *[maxWords]uint64, p Place, q Query) 
 		seal = chunk[t.words-1] >> 32
 		chunk[t.words-1] &= math.MaxUint32
 	}
-	if t.sealed && seal != t.seal(p.hash, chunk) {
+	if t.sealed && seal != t.chunkChecksum(p.hash, chunk) {
 		return dst, false
 	}
 	start, end := len(dst), len(dst)
 	for i := range t.cfg.Hops {
-		c := uint32((chunk[i/2] ^ mask(p.hash, i/2)) & t.keep >> (i % 2 * 32))
-		v := value(c)
+		c := uint32((chunk[i/2] ^ hopPairMask(p.hash, i/2)) & t.keep >> (i % 2 * 32))
+		v := decodeValue(c)
 		if q.Values != nil {
 			var ok bool
-			if v, ok = q.Values.find(c); !ok {
+			if v, ok = q.Values.valueOf(c); !ok {
 				return dst, false
 			}
 		}
@@ -182,7 +182,7 @@ func protoDecode(dst []uint32, chunk *[maxWords]uint64, key uint32, q Query) ([]
 			dst = append(dst, Blank)
 			continue
 		}
-		if q.Values != nil && !q.Values.has(v) {
+		if q.Values != nil && !q.Values.contains(v) {
 			return dst, false
 		}
 		if end < len(dst) && !q.Partial {

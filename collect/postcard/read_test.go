@@ -20,7 +20,7 @@ func slowRead(tab *Table, key []byte, q Query, values []uint32) (Outcome, []uint
 	if copies == 0 {
 		copies = tab.Copies()
 	}
-	p, _ := tab.Place(key)
+	p, _ := tab.HashKey(key)
 	var found [][]uint32
 	valid := 0
 	for n := range copies {
@@ -49,7 +49,7 @@ func slowRead(tab *Table, key []byte, q Query, values []uint32) (Outcome, []uint
 	case 1:
 		return Found, found[0], valid
 	}
-	return Split, nil, valid
+	return Conflict, nil, valid
 }
 
 // paths yields every sequence of n of the values.
@@ -276,7 +276,7 @@ func TestValues(t *testing.T) {
 		t.Fatalf("NewValues = %d values, %v; want %d", v.Len(), err, len(all))
 	}
 	for i := range uint32(1 << 15) {
-		if got, want := v.has(i), i%7 == 0 && i/7 < 1<<12; got != want {
+		if got, want := v.contains(i), i%7 == 0 && i/7 < 1<<12; got != want {
 			t.Fatalf("has(%d) = %v; want %v", i, got, want)
 		}
 	}

@@ -34,7 +34,7 @@ func (w *Writer) WriteRun(rows []byte, keyLen, copies int) (int, error) {
 	t := w.t
 	size := keyLen + 4*t.cfg.Hops
 	switch {
-	case keyLen < 1 || t.proto && keyLen != slothash.PrototypeKey:
+	case keyLen < 1 || t.proto && keyLen != slothash.PrototypeKeyLen:
 		return 0, ErrKeyLen
 	case len(rows)%size != 0:
 		return 0, ErrHops
@@ -43,8 +43,8 @@ func (w *Writer) WriteRun(rows []byte, keyLen, copies int) (int, error) {
 	}
 	n := len(rows) / size
 	if t.sealed && t.cfg.Hops == 5 && t.cfg.Bits == 32 {
-		t.writeFives(rows, keyLen, copies)
-		w.cell.Wrote(n * copies)
+		t.writeFiveHops(rows, keyLen, copies)
+		w.cell.CountWrites(n * copies)
 		return n, nil
 	}
 	var hops [MaxHops]uint32
@@ -62,31 +62,31 @@ func (w *Writer) WriteRun(rows []byte, keyLen, copies int) (int, error) {
 // fiveLen is the length of 5 hops in a row.
 const fiveLen = 5 * 4
 
-// writeFives is the loop of WriteRun for the usual chunks.
-func (t *Table) writeFives(rows []byte, keyLen, copies int) {
+// writeFiveHops is the loop of WriteRun for the usual chunks.
+func (t *Table) writeFiveHops(rows []byte, keyLen, copies int) {
 	size, grid := keyLen+fiveLen, slothash.Grid{Slots: t.cfg.Chunks, Words: 4}
-	var g slothash.Group
+	var g slothash.SlotBatch
 	for len(rows) > 0 {
-		n := min(len(rows)/size, slothash.GroupLen)
-		g.Find(slothash.Keys{Rows: rows, Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
-		at := g.At[:n*copies]
+		n := min(len(rows)/size, slothash.BatchLen)
+		g.FindSlots(slothash.PackedKeys{Rows: rows, Len: keyLen, Stride: size}, n, copies, t.cfg.Seed, grid)
+		at := g.Words[:n*copies]
 		region.Prefetch(t.chunks, at)
-		t.storeFives(g.Sums[:n], at, rows[keyLen:], size)
+		t.storeFiveHops(g.Checksums[:n], at, rows[keyLen:], size)
 		rows = rows[n*size:]
 	}
 }
 
-// storeFives stores the chunks of hops, the first at the start of rows and each
+// storeFiveHops stores the chunks of hops, the first at the start of rows and each
 // stride behind the one before. It computes what encode does, unrolled.
-func (t *Table) storeFives(sums []slothash.Sum, at []uint64, rows []byte, stride int) {
+func (t *Table) storeFiveHops(sums []slothash.Checksum, at []uint64, rows []byte, stride int) {
 	chunks, row := t.chunks, 0
 	for i, s := range sums {
 		hops := rows[row : row+fiveLen : row+fiveLen]
 		row += stride
-		w0 := codePair(binary.LittleEndian.Uint64(hops)) ^ uint64(s.Add(hopMix0))
-		w1 := codePair(binary.LittleEndian.Uint64(hops[8:])) ^ uint64(s.Add(hopMix1))
-		w2 := uint64(code(binary.LittleEndian.Uint32(hops[16:])) ^ uint32(s.Add(hopMix2)))
-		seal := s.AddPair(w0, w1).AddPair(w2, 0).Bits(1<<32-1) << 32
+		w0 := codePair(binary.LittleEndian.Uint64(hops)) ^ uint64(s.AddWord(hopMix0))
+		w1 := codePair(binary.LittleEndian.Uint64(hops[8:])) ^ uint64(s.AddWord(hopMix1))
+		w2 := uint64(encodeValue(binary.LittleEndian.Uint32(hops[16:])) ^ uint32(s.AddWord(hopMix2)))
+		seal := s.AddWordPair(w0, w1).AddWordPair(w2, 0).Bits(1<<32-1) << 32
 		for c := i; c < len(at); c += len(sums) {
 			region.Store4((*[4]uint64)(chunks[at[c]:at[c]+4]), w0, w1, w2, seal)
 		}
@@ -94,4 +94,4 @@ func (t *Table) storeFives(sums []slothash.Sum, at []uint64, rows []byte, stride
 }
 
 // codePair is the codes of two values, one in each half.
-func codePair(v uint64) uint64 { return uint64(code(uint32(v))) | uint64(code(uint32(v>>32)))<<32 }
+func codePair(v uint64) uint64 { return uint64(encodeValue(uint32(v))) | uint64(encodeValue(uint32(v>>32)))<<32 }

@@ -20,7 +20,7 @@ type Scheme struct {
 // NewScheme checks the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
-	return &s, cfg.Valid()
+	return &s, cfg.Validate()
 }
 
 func newScheme(cfg Config) Scheme {
@@ -40,26 +40,26 @@ func (s *Scheme) Copies() int {
 }
 
 // Place is a key as the scheme knows it.
-type Place struct {
+type KeyHash struct {
 	hash slothash.Hash
 	key  uint32 // of the prototype
 }
 
-// Place hashes a key, once for all copies and hops.
-func (s *Scheme) Place(key []byte) (Place, error) {
+// HashKey hashes a key, once for all copies and hops.
+func (s *Scheme) HashKey(key []byte) (KeyHash, error) {
 	if s.proto {
-		if len(key) != slothash.PrototypeKey {
-			return Place{}, ErrKeyLen
+		if len(key) != slothash.PrototypeKeyLen {
+			return KeyHash{}, ErrKeyLen
 		}
-		return Place{key: binary.BigEndian.Uint32(key)}, nil
+		return KeyHash{key: binary.BigEndian.Uint32(key)}, nil
 	}
 	if len(key) == 0 {
-		return Place{}, ErrKeyLen
+		return KeyHash{}, ErrKeyLen
 	}
-	return Place{hash: slothash.Of(key, s.cfg.Seed)}, nil
+	return KeyHash{hash: slothash.HashKey(key, s.cfg.Seed)}, nil
 }
 
-func (s *Scheme) chunk(p Place, n int) uint64 {
+func (s *Scheme) chunk(p KeyHash, n int) uint64 {
 	if s.proto {
 		return uint64(protoCRC(crc32.IEEETable, p.key)) & (s.cfg.Chunks - 1)
 	}
@@ -68,14 +68,14 @@ func (s *Scheme) chunk(p Place, n int) uint64 {
 
 // Offset is where copy n of the key's path starts, in bytes from the start of
 // the memory.
-func (s *Scheme) Offset(p Place, n int) uint64 { return s.chunk(p, n) * uint64(s.words) * 8 }
+func (s *Scheme) Offset(p KeyHash, n int) uint64 { return s.chunk(p, n) * uint64(s.words) * 8 }
 
 // ChunkSize is the length of a chunk in bytes.
 func (s *Scheme) ChunkSize() int { return s.words * 8 }
 
 // AppendChunk appends the bytes of a chunk; they are the same for all copies.
 // Hops that are missing or Blank did not report.
-func (s *Scheme) AppendChunk(b []byte, p Place, hops []uint32) ([]byte, error) {
+func (s *Scheme) AppendChunk(b []byte, p KeyHash, hops []uint32) ([]byte, error) {
 	if len(hops) > s.cfg.Hops {
 		return b, ErrHops
 	}
@@ -91,25 +91,25 @@ func (s *Scheme) AppendChunk(b []byte, p Place, hops []uint32) ([]byte, error) {
 const maxWords = (MaxHops + 1) / 2
 
 // encode fills the words of a chunk.
-func (s *Scheme) encode(chunk *[maxWords]uint64, p Place, hops []uint32) {
+func (s *Scheme) encode(chunk *[maxWords]uint64, p KeyHash, hops []uint32) {
 	if s.proto {
 		protoEncode(chunk, p.key, hops)
 		return
 	}
 	for i := range s.words {
 		w := uint64(codeAt(hops, 2*i)) | uint64(codeAt(hops, 2*i+1))<<32
-		chunk[i] = (w ^ mask(p.hash, i)) & s.used(i)
+		chunk[i] = (w ^ hopPairMask(p.hash, i)) & s.hopBits(i)
 	}
 	if s.sealed {
-		chunk[s.words-1] |= s.seal(p.hash, chunk) << 32
+		chunk[s.words-1] |= s.chunkChecksum(p.hash, chunk) << 32
 	}
 }
 
-// seal is the checksum of a chunk, whose own half is still zero.
-func (s *Scheme) seal(h slothash.Hash, chunk *[maxWords]uint64) uint64 {
-	sum := h.Sum()
+// chunkChecksum is the checksum of a chunk, whose own half is still zero.
+func (s *Scheme) chunkChecksum(h slothash.Hash, chunk *[maxWords]uint64) uint64 {
+	sum := h.Checksum()
 	for i := 0; i < s.words; i += 2 { // one word is followed by a zero
-		sum = sum.AddPair(chunk[i], chunk[i+1])
+		sum = sum.AddWordPair(chunk[i], chunk[i+1])
 	}
 	return sum.Bits(1<<32 - 1)
 }
@@ -117,13 +117,13 @@ func (s *Scheme) seal(h slothash.Hash, chunk *[maxWords]uint64) uint64 {
 // codeAt returns the code of hop i, or that of a blank.
 func codeAt(hops []uint32, i int) uint32 {
 	if i < len(hops) {
-		return code(hops[i])
+		return encodeValue(hops[i])
 	}
 	return blankCode
 }
 
-// mask returns the checksums of the key and hops 2i and 2i+1, a half each.
-func mask(h slothash.Hash, i int) uint64 { return uint64(h.Sum().Add(hopMix[i])) }
+// hopPairMask returns the checksums of the key and hops 2i and 2i+1, a half each.
+func hopPairMask(h slothash.Hash, i int) uint64 { return uint64(h.Checksum().AddWord(hopMix[i])) }
 
 // The first of hopMix by name: a constant is quicker than a load.
 const (
@@ -138,8 +138,8 @@ var hopMix = [maxWords]uint64{
 	0x452821e638d01377, 0xbe5466cf34e90c6c, 0xc0ac29b7c97c50dd, 0x3f84d5b5b5470917,
 }
 
-// used returns the bits of word i that hold hops.
-func (s *Scheme) used(i int) uint64 {
+// hopBits returns the bits of word i that hold hops.
+func (s *Scheme) hopBits(i int) uint64 {
 	switch n := s.cfg.Hops - 2*i; {
 	case n >= 2:
 		return s.keep

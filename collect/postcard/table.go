@@ -14,7 +14,7 @@ type Table struct {
 
 // Open makes a table in memory, or opens the one in the file at path.
 func Open(path string, cfg Config) (*Table, error) {
-	mem, err := region.Make(path, Kind, cfg)
+	mem, err := region.OpenStructure(path, Kind, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func Open(path string, cfg Config) (*Table, error) {
 
 // View opens the table in a region, whose header holds its geometry.
 func View(mem *region.Region) (*Table, error) {
-	cfg, err := region.Shape[Config](mem, Kind)
+	cfg, err := region.GeometryOf[Config](mem, Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +40,11 @@ func (t *Table) Region() *region.Region { return t.mem }
 // Writer writes into a table. Each goroutine has one of its own.
 type Writer struct {
 	t    *Table
-	cell region.Cell
+	cell region.WriterCounters
 }
 
 // Writer returns writer i, 0 to region.Writers-1.
-func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.Cell(i)} }
+func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i)} }
 
 // Write stores the hops of the key's path in the first copies places, and
 // allocates nothing. Hops that are missing or Blank did not report.
@@ -56,7 +56,7 @@ func (w *Writer) Write(key []byte, hops []uint32, copies int) error {
 	if copies < 1 || copies > t.Copies() {
 		return ErrCopies
 	}
-	p, err := t.Place(key)
+	p, err := t.HashKey(key)
 	if err != nil {
 		return err
 	}
@@ -69,6 +69,6 @@ func (w *Writer) Write(key []byte, hops []uint32, copies int) error {
 			region.Store(&to[i], chunk[i])
 		}
 	}
-	w.cell.Wrote(copies)
+	w.cell.CountWrites(copies)
 	return nil
 }

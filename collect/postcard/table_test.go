@@ -50,10 +50,10 @@ func hopsOf(t *rapid.T, cfg Config) []uint32 {
 func TestCodeIsInvertible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Uint32().Draw(t, "value")
-		if code(Blank) != blankCode {
-			t.Fatalf("code(Blank) = %#x; want %#x", code(Blank), blankCode)
+		if encodeValue(Blank) != blankCode {
+			t.Fatalf("code(Blank) = %#x; want %#x", encodeValue(Blank), blankCode)
 		}
-		if got := value(code(v)); got != v {
+		if got := decodeValue(encodeValue(v)); got != v {
 			t.Fatalf("value(code(%d)) = %d", v, got)
 		}
 	})
@@ -86,7 +86,7 @@ func TestWriterEqualsScheme(t *testing.T) {
 			if err := w.Write(key, hops, copies); err != nil {
 				t.Fatal(err)
 			}
-			p, _ := scheme.Place(key)
+			p, _ := scheme.HashKey(key)
 			chunk, err := scheme.AppendChunk(nil, p, hops)
 			if err != nil || len(chunk) != scheme.ChunkSize() {
 				t.Fatalf("AppendChunk = %x, %v; want %d bytes", chunk, err, scheme.ChunkSize())

@@ -25,7 +25,7 @@ func NewValues(codeBits int, values ...uint32) (*Values, error) {
 	v := &Values{bits: codeBits, table: make([]uint64, 2<<bits.Len(uint(len(values)+1)))}
 	v.mask = uint32(len(v.table) - 1)
 	for _, x := range append([]uint32{Blank}, values...) {
-		if err := v.add(x); err != nil {
+		if err := v.addValue(x); err != nil {
 			return nil, err
 		}
 	}
@@ -36,8 +36,8 @@ func NewValues(codeBits int, values ...uint32) (*Values, error) {
 // the place is its code's, or the next that is free.
 const used = 1
 
-func (v *Values) add(x uint32) error {
-	c := v.trim(code(x))
+func (v *Values) addValue(x uint32) error {
+	c := v.trim(encodeValue(x))
 	for i := c; ; i++ {
 		e := &v.table[i&v.mask]
 		if *e == 0 {
@@ -49,7 +49,7 @@ func (v *Values) add(x uint32) error {
 		if old == x {
 			return nil
 		}
-		if v.trim(code(old)) == c {
+		if v.trim(encodeValue(old)) == c {
 			return fmt.Errorf("postcard: values %d and %d have one code of %d bits", old, x, v.bits)
 		}
 	}
@@ -57,22 +57,22 @@ func (v *Values) add(x uint32) error {
 
 func (v *Values) trim(c uint32) uint32 { return c & uint32(1<<uint(v.bits)-1) }
 
-// find returns the value that has a code.
-func (v *Values) find(c uint32) (uint32, bool) {
+// valueOf returns the value that has a code.
+func (v *Values) valueOf(c uint32) (uint32, bool) {
 	for i := c; ; i++ {
 		e := v.table[i&v.mask]
 		if e == 0 {
 			return 0, false
 		}
-		if x := uint32(e >> 32); v.trim(code(x)) == c {
+		if x := uint32(e >> 32); v.trim(encodeValue(x)) == c {
 			return x, true
 		}
 	}
 }
 
-// has reports whether x is one of the values.
-func (v *Values) has(x uint32) bool {
-	got, ok := v.find(v.trim(code(x)))
+// contains reports whether x is one of the values.
+func (v *Values) contains(x uint32) bool {
+	got, ok := v.valueOf(v.trim(encodeValue(x)))
 	return ok && got == x
 }
 

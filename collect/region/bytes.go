@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// bulk is the length from which a copy is quicker than word by word.
-const bulk = 64
+// bulkCopyMin is the length from which a copy is quicker than word by word.
+const bulkCopyMin = 64
 
 // Check reports whether n bytes at off lie in the data.
 func (r *Region) Check(off, n uint64) error {
@@ -28,7 +28,7 @@ func (r *Region) Write(off uint64, b []byte) error {
 		w := &r.words[off/8]
 		n := 8
 		switch in := off % 8; {
-		case in == 0 && len(b) >= bulk:
+		case in == 0 && len(b) >= bulkCopyMin:
 			n = len(b) &^ 7
 			Copy(r.words[off/8:][:n/8], b)
 		case in == 0 && len(b) >= 8:
@@ -48,19 +48,19 @@ func (r *Region) Write(off uint64, b []byte) error {
 	return nil
 }
 
-// Put stores b at byte off of words, as Write does, if both ends of it are those
+// PutAligned stores b at byte off of words, as Write does, if both ends of it are those
 // of half words, and reports whether they are. It is for small writes: it does
 // without the care that single bytes take.
-func Put(words []uint64, off uint64, b []byte) bool {
+func PutAligned(words []uint64, off uint64, b []byte) bool {
 	if (off|uint64(len(b)))%4 != 0 {
 		return false
 	}
 	words = words[off/8:]
 	if off%8 != 0 && len(b) > 0 {
-		store32(half(&words[0], 1), binary.LittleEndian.Uint32(b))
+		store32(halfWord(&words[0], 1), binary.LittleEndian.Uint32(b))
 		words, b = words[1:], b[4:]
 	}
-	if len(b) >= bulk {
+	if len(b) >= bulkCopyMin {
 		Copy(words[:len(b)/8], b)
 		words, b = words[len(b)/8:], b[len(b)&^7:]
 	}
@@ -68,13 +68,13 @@ func Put(words []uint64, off uint64, b []byte) bool {
 		Store(&words[0], binary.LittleEndian.Uint64(b))
 	}
 	if len(b) > 0 {
-		store32(half(&words[0], 0), binary.LittleEndian.Uint32(b))
+		store32(halfWord(&words[0], 0), binary.LittleEndian.Uint32(b))
 	}
 	return true
 }
 
-// half is the lower or the upper half of a word.
-func half(w *uint64, upper int) *uint32 { return &(*[2]uint32)(unsafe.Pointer(w))[upper] }
+// halfWord is the lower or the upper half of a word.
+func halfWord(w *uint64, upper int) *uint32 { return &(*[2]uint32)(unsafe.Pointer(w))[upper] }
 
 // Read copies the data at byte off into b, word by word.
 func (r *Region) Read(off uint64, b []byte) error {

@@ -59,8 +59,8 @@ func (h Header) check() error {
 	return nil
 }
 
-// page encodes h, which passes check, into a header page of a fresh region.
-func (h Header) page() []byte {
+// encodePage encodes h, which passes check, into a header page of a fresh region.
+func (h Header) encodePage() []byte {
 	p := make([]byte, HeaderSize)
 	copy(p[magicAt:], magic)
 	binary.LittleEndian.PutUint32(p[versAt:], version)
@@ -98,8 +98,8 @@ func parseHeader(p []byte) (Header, error) {
 	return h, nil
 }
 
-// same complains when a region that holds have is opened as want.
-func (h Header) same(want Header) error {
+// checkSame complains when a region that holds have is opened as want.
+func (h Header) checkSame(want Header) error {
 	if h.Kind != want.Kind {
 		return fmt.Errorf("%w: it holds %s, want %s", ErrMismatch, h.Kind, want.Kind)
 	}

@@ -12,10 +12,10 @@ import (
 	"unsafe"
 )
 
-// Touch makes the kernel give the memory now, so that writers do not wait for
+// Prefault makes the kernel give the memory now, so that writers do not wait for
 // it page by page, and asks once more for huge pages where it gave small ones.
 // It changes nothing and may run beside writers.
-func (r *Region) Touch() {
+func (r *Region) Prefault() {
 	for i := 0; i < len(r.words); i += os.Getpagesize() / 8 {
 		if r.readOnly {
 			Load(&r.words[i])
@@ -44,21 +44,21 @@ func collapse(mem []byte) {
 	}
 }
 
-// Huge tells how many bytes of the memory lie on huge pages at present. Pages
+// HugePageBytes tells how many bytes of the memory lie on huge pages at present. Pages
 // are given when they are first touched.
-func (r *Region) Huge() (int64, error) {
+func (r *Region) HugePageBytes() (int64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return 0, fmt.Errorf("region: huge pages: %w", err)
 	}
 	defer f.Close()
 	start := uint64(uintptr(unsafe.Pointer(&r.mem[0])))
-	return hugeIn(f, start, start+uint64(len(r.mem)))
+	return hugeBytesIn(f, start, start+uint64(len(r.mem)))
 }
 
-// hugeIn sums the huge pages of all mappings of a smaps file that touch the
+// hugeBytesIn sums the huge pages of all mappings of a smaps file that touch the
 // range: the kernel may show one mapping as several.
-func hugeIn(smaps io.Reader, start, end uint64) (int64, error) {
+func hugeBytesIn(smaps io.Reader, start, end uint64) (int64, error) {
 	var total int64
 	within := false
 	lines := bufio.NewScanner(smaps)

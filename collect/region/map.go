@@ -13,8 +13,8 @@ import (
 
 const hugePage = 2 << 20
 
-// mapped is how many bytes a region of h takes in whole pages.
-func (h Header) mapped(page int64) (int, error) {
+// mappedLen is how many bytes a region of h takes in whole pages.
+func (h Header) mappedLen(page int64) (int, error) {
 	n := HeaderSize + h.Size
 	if h.Size > math.MaxInt64-HeaderSize-page || int64(int(n)) != n {
 		return 0, fmt.Errorf("region: size %d is more than this machine can map", h.Size)
@@ -22,13 +22,13 @@ func (h Header) mapped(page int64) (int, error) {
 	return int((n + page - 1) / page * page), nil
 }
 
-// anonymous maps memory of this process alone, on huge pages where the kernel
+// mapAnonymous maps memory of this process alone, on huge pages where the kernel
 // gives them: random writes go about twice as fast (docs/collector.md).
-func anonymous(h Header) (*Region, error) {
+func mapAnonymous(h Header) (*Region, error) {
 	if err := littleEndian(); err != nil {
 		return nil, err
 	}
-	n, err := h.mapped(hugePage)
+	n, err := h.mappedLen(hugePage)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func anonymous(h Header) (*Region, error) {
 	start := -int(uintptr(unsafe.Pointer(&m[0]))) & (hugePage - 1)
 	mem := m[start : start+n]
 	_ = syscall.Madvise(mem, syscall.MADV_HUGEPAGE) // a wish; Huge tells what came of it
-	copy(mem, h.page())
+	copy(mem, h.encodePage())
 	return newRegion(h, m, mem), nil
 }
 
@@ -86,7 +86,7 @@ func create(path string, h Header) (_ *os.File, err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	n, err := h.mapped(pageSize(f))
+	n, err := h.mappedLen(pageSize(f))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func create(path string, h Header) (_ *os.File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
-	copy(m, h.page())
+	copy(m, h.encodePage())
 	if err := syscall.Munmap(m); err != nil {
 		return nil, err
 	}
@@ -135,11 +135,11 @@ func mapFile(f *os.File, prot int, want *Header) (*Region, error) {
 		return nil, err
 	}
 	if want != nil {
-		if err := h.same(*want); err != nil {
+		if err := h.checkSame(*want); err != nil {
 			return nil, err
 		}
 	}
-	n, err := h.mapped(pageSize(f))
+	n, err := h.mappedLen(pageSize(f))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

@@ -52,7 +52,7 @@ func Open(cfg Config) (*Region, error) {
 		return nil, err
 	}
 	if cfg.Path == "" {
-		return anonymous(want)
+		return mapAnonymous(want)
 	}
 	r, err := openFile(cfg.Path, want)
 	if err != nil {
@@ -84,8 +84,8 @@ func newRegion(h Header, mapping, mem []byte) *Region {
 // Header says what lies in the region.
 func (r *Region) Header() Header { return r.head }
 
-// Decode reads the geometry of a structure of that kind from the header.
-func (r *Region) Decode(kind string, geometry any) error {
+// DecodeGeometry reads the geometry of a structure of that kind from the header.
+func (r *Region) DecodeGeometry(kind string, geometry any) error {
 	if r.head.Kind != kind {
 		return fmt.Errorf("%w: it holds %s, want %s", ErrMismatch, r.head.Kind, kind)
 	}
@@ -108,29 +108,29 @@ func (r *Region) ReadOnly() bool { return r.readOnly }
 // word returns a word of the header page.
 func (r *Region) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[at])) }
 
-// Head is a word of the header that belongs to the structure.
-func (r *Region) Head() *uint64 { return r.word(headAt) }
+// HeadWord is a word of the header that belongs to the structure.
+func (r *Region) HeadWord() *uint64 { return r.word(headAt) }
 
-// Cell counts what one writer did, over the whole life of the region. Only its
+// WriterCounters counts what one writer did, over the whole life of the region. Only its
 // writer changes it.
-type Cell struct {
+type WriterCounters struct {
 	writes, total *uint64
 }
 
-// Cell returns the counters of writer i, 0 to Writers-1.
-func (r *Region) Cell(i int) Cell {
+// WriterCounters returns the counters of writer i, 0 to Writers-1.
+func (r *Region) WriterCounters(i int) WriterCounters {
 	if i < 0 || i >= Writers {
 		panic(fmt.Sprintf("region: writer %d, want 0 to %d", i, Writers-1))
 	}
 	at := cellsAt + i*cellSize
-	return Cell{r.word(at), r.word(at + 8)}
+	return WriterCounters{r.word(at), r.word(at + 8)}
 }
 
-// Wrote counts n slots that were written.
-func (c Cell) Wrote(n int) { Store(c.writes, *c.writes+uint64(n)) }
+// CountWrites counts n slots that were written.
+func (c WriterCounters) CountWrites(n int) { Store(c.writes, *c.writes+uint64(n)) }
 
-// Added counts n slots to which total was added together.
-func (c Cell) Added(n int, total uint64) {
+// CountAdded counts n slots to which total was added together.
+func (c WriterCounters) CountAdded(n int, total uint64) {
 	Store(c.writes, *c.writes+uint64(n))
 	Store(c.total, *c.total+total)
 }
@@ -144,7 +144,7 @@ type Counts struct {
 
 func (r *Region) sums() (writes, total uint64) {
 	for i := range Writers {
-		c := r.Cell(i)
+		c := r.WriterCounters(i)
 		writes += Load(c.writes)
 		total += Load(c.total)
 	}

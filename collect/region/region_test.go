@@ -93,8 +93,8 @@ func TestFileAnswersAsBefore(t *testing.T) {
 	if err := r.Write(40, []byte("kept")); err != nil {
 		t.Fatal(err)
 	}
-	c := r.Cell(3)
-	c.Added(2, 10)
+	c := r.WriterCounters(3)
+	c.CountAdded(2, 10)
 	if err := r.Sync(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,11 +202,11 @@ func TestOpenRefuses(t *testing.T) {
 func TestResetBeginsAnEpoch(t *testing.T) {
 	r := open(t, config(""))
 	defer r.Close()
-	c := r.Cell(0)
-	c.Added(3, 30)
+	c := r.WriterCounters(0)
+	c.CountAdded(3, 30)
 	_ = r.Write(8, []byte("gone"))
 	r.Reset()
-	c.Added(1, 5)
+	c.CountAdded(1, 5)
 	if got := r.Counts(); got != (Counts{Writes: 1, Total: 5, Epoch: 1}) {
 		t.Errorf("Counts after a reset = %+v; want one write of 5 in epoch 1", got)
 	}
@@ -228,14 +228,14 @@ AnonHugePages:      2048 kB
 7f0000700000-7f0000900000 rw-p 00000000 00:00 0
 AnonHugePages:      2048 kB
 `
-	got, err := hugeIn(strings.NewReader(smaps), 0x7f0000000000, 0x7f0000600000)
+	got, err := hugeBytesIn(strings.NewReader(smaps), 0x7f0000000000, 0x7f0000600000)
 	if err != nil || got != 4<<20 {
 		t.Errorf("hugeIn = %d, %v; want 4 MiB of the two mappings within", got, err)
 	}
 	r := open(t, Config{Kind: "test", Size: 8 << 20})
 	defer r.Close()
-	r.Touch()
-	if got, err := r.Huge(); err != nil || got < 0 || got > 12<<20 {
+	r.Prefault()
+	if got, err := r.HugePageBytes(); err != nil || got < 0 || got > 12<<20 {
 		t.Errorf("Huge = %d, %v", got, err)
 	}
 }
@@ -258,7 +258,7 @@ func TestPutEqualsWrite(t *testing.T) {
 		if rapid.Bool().Draw(t, "half words") {
 			b, off = b[:len(b)&^3], off&^3
 		}
-		if got, want := Put(regions[0].Words(), off, b), off%4 == 0 && len(b)%4 == 0; got != want {
+		if got, want := PutAligned(regions[0].Words(), off, b), off%4 == 0 && len(b)%4 == 0; got != want {
 			t.Fatalf("Put of %d bytes at %d = %v; want %v", len(b), off, got, want)
 		} else if got {
 			if err := regions[1].Write(off, b); err != nil {

@@ -65,7 +65,7 @@ func (r *Region) Restore(rd io.Reader) (err error) {
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := h.same(r.head); err != nil {
+	if err := h.checkSame(r.head); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	defer func() {

@@ -14,7 +14,7 @@ func snapshot(t testing.TB) []byte {
 	r := open(t, config(""))
 	defer r.Close()
 	_ = r.Write(100, []byte("kept"))
-	r.Cell(1).Added(4, 44)
+	r.WriterCounters(1).CountAdded(4, 44)
 	var b bytes.Buffer
 	if err := r.Snapshot(&b); err != nil {
 		t.Fatal(err)

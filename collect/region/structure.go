@@ -4,26 +4,26 @@ import "fmt"
 
 // Geometry is the shape of a structure that lives in a region.
 type Geometry interface {
-	Valid() error
+	Validate() error
 	Size() int64 // of its memory, in bytes
 }
 
-// Make opens the memory of a structure: in the file at path, or anonymous where
+// OpenStructure opens the memory of a structure: in the file at path, or anonymous where
 // that is empty.
-func Make[G Geometry](path, kind string, g G) (*Region, error) {
-	if err := g.Valid(); err != nil {
+func OpenStructure[G Geometry](path, kind string, g G) (*Region, error) {
+	if err := g.Validate(); err != nil {
 		return nil, err
 	}
 	return Open(Config{Path: path, Kind: kind, Geometry: g, Size: g.Size()})
 }
 
-// Shape reads the geometry of the structure in a region, and checks that it is
+// GeometryOf reads the geometry of the structure in a region, and checks that it is
 // sound and fits the memory.
-func Shape[G Geometry](r *Region, kind string) (g G, err error) {
-	if err := r.Decode(kind, &g); err != nil {
+func GeometryOf[G Geometry](r *Region, kind string) (g G, err error) {
+	if err := r.DecodeGeometry(kind, &g); err != nil {
 		return g, err
 	}
-	if err := g.Valid(); err != nil {
+	if err := g.Validate(); err != nil {
 		return g, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if g.Size() != r.Size() {

@@ -2,9 +2,9 @@ package slothash
 
 import "encoding/binary"
 
-// Keys is keys of one length, as they lie in packed reports: the first at the
+// PackedKeys is keys of one length, as they lie in packed reports: the first at the
 // start of Rows, each Stride bytes behind the one before.
-type Keys struct {
+type PackedKeys struct {
 	Rows        []byte
 	Len, Stride int
 }
@@ -14,59 +14,59 @@ type Keys struct {
 type Grid struct {
 	Slots uint64
 	Words uint64
-	Apart bool // each copy of a key in another of four words: see Hash.Cell
+	Distinct bool // each copy of a key in another of four words: see Hash.Cell
 }
 
 // CellGrid is the Grid of Hash.Cell.
 func CellGrid(cells uint64) Grid {
-	return Grid{Slots: cells / MaxCopies, Words: MaxCopies, Apart: true}
+	return Grid{Slots: cells / MaxCopies, Words: MaxCopies, Distinct: true}
 }
 
 // at is the word of copy n.
-func (g Grid) at(h Hash, n int, low uint64) uint64 {
-	return h.Slot(n, g.Slots)*g.Words + (h.at+uint64(n))&low
+func (g Grid) wordOf(h Hash, n int, low uint64) uint64 {
+	return h.Slot(n, g.Slots)*g.Words + (h.slots+uint64(n))&low
 }
 
-// GroupLen is the most keys of a Group. More keys than misses a processor can
+// BatchLen is the most keys of a Group. More keys than misses a processor can
 // have under way: with 8 of them the rate of Key-Increment was 0.56 of the
 // memory's, with 16 0.69, with 32 0.77, with 64 0.78 (weft bench dta).
-const GroupLen = 64
+const BatchLen = 64
 
-// Group is the places of several keys, found before the first is used, so that
+// SlotBatch is the places of several keys, found before the first is used, so that
 // memory can be asked for all of them at once.
-type Group struct {
-	Sums [GroupLen]Sum
-	At   [GroupLen * MaxCopies]uint64 // words: the first copies of all keys, then the second ones
+type SlotBatch struct {
+	Checksums [BatchLen]Checksum
+	Words   [BatchLen * MaxCopies]uint64 // words: the first copies of all keys, then the second ones
 }
 
-// Find finds the copies of the first n keys.
-func (g *Group) Find(keys Keys, n, copies int, seed uint64, grid Grid) {
-	sums, first, more := g.Sums[:n], g.At[:n], g.At[n:n*copies]
+// FindSlots finds the copies of the first n keys.
+func (g *SlotBatch) FindSlots(keys PackedKeys, n, copies int, seed uint64, grid Grid) {
+	sums, first, more := g.Checksums[:n], g.Words[:n], g.Words[n:n*copies]
 	low := uint64(0)
-	if grid.Apart {
+	if grid.Distinct {
 		low = MaxCopies - 1
 	}
 	if keys.Len < 8 || keys.Len > 16 {
 		for i := range sums {
-			h := ofAny(keys.Rows[i*keys.Stride:][:keys.Len], seed)
-			sums[i], first[i] = h.Sum(), grid.at(h, 0, low)
+			h := hashAny(keys.Rows[i*keys.Stride:][:keys.Len], seed)
+			sums[i], first[i] = h.Checksum(), grid.wordOf(h, 0, low)
 			for c, at := 1, i; at < len(more); c, at = c+1, at+n {
-				more[at] = grid.at(h, c, low)
+				more[at] = grid.wordOf(h, c, low)
 			}
 		}
 		return
 	}
 	// The usual case. It makes no call, and slices without a doubt about their
 	// length: half the instructions of the loop above.
-	rows, row, last, start := keys.Rows, 0, keys.Len-8, Start(keys.Len, seed)
+	rows, row, last, start := keys.Rows, 0, keys.Len-8, StartState(keys.Len, seed)
 	for i := range sums {
 		a := binary.LittleEndian.Uint64(rows[row : row+8 : row+8])
 		b := binary.LittleEndian.Uint64(rows[row+last : row+last+8 : row+last+8])
 		row += keys.Stride
-		h := OfWords(a, b, start)
-		sums[i], first[i] = h.Sum(), h.slot0(grid.Slots)*grid.Words+h.at&low
+		h := HashWords(a, b, start)
+		sums[i], first[i] = h.Checksum(), h.slot0(grid.Slots)*grid.Words+h.slots&low
 		for c, at := 1, i; at < len(more); c, at = c+1, at+n {
-			more[at] = grid.at(h, c, low)
+			more[at] = grid.wordOf(h, c, low)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 // one by one.
 func TestGroupEqualsKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		keys := Keys{Len: rapid.IntRange(1, 40).Draw(t, "key length")}
+		keys := PackedKeys{Len: rapid.IntRange(1, 40).Draw(t, "key length")}
 		keys.Stride = keys.Len + rapid.IntRange(0, 20).Draw(t, "between")
-		n := rapid.IntRange(0, GroupLen).Draw(t, "keys")
+		n := rapid.IntRange(0, BatchLen).Draw(t, "keys")
 		copies := rapid.IntRange(1, MaxCopies).Draw(t, "copies")
 		seed := rapid.Uint64().Draw(t, "seed")
 		if n > 0 { // the last key ends the rows
@@ -21,19 +21,19 @@ func TestGroupEqualsKeys(t *testing.T) {
 		}
 		slots, words := rapid.Uint64Range(1, 1<<40).Draw(t, "slots"), rapid.Uint64Range(1, 8).Draw(t, "words")
 		cells := rapid.Uint64Range(1, 1<<38).Draw(t, "rows of cells") * MaxCopies
-		var inSlots, inCells Group
-		inSlots.Find(keys, n, copies, seed, Grid{Slots: slots, Words: words})
-		inCells.Find(keys, n, copies, seed, CellGrid(cells))
+		var inSlots, inCells SlotBatch
+		inSlots.FindSlots(keys, n, copies, seed, Grid{Slots: slots, Words: words})
+		inCells.FindSlots(keys, n, copies, seed, CellGrid(cells))
 		for i := range n {
-			h := Of(keys.Rows[i*keys.Stride:][:keys.Len], seed)
-			if inSlots.Sums[i] != h.Sum() || inCells.Sums[i] != h.Sum() {
-				t.Fatalf("key %d: sums %x and %x; want %x", i, inSlots.Sums[i], inCells.Sums[i], h.Sum())
+			h := HashKey(keys.Rows[i*keys.Stride:][:keys.Len], seed)
+			if inSlots.Checksums[i] != h.Checksum() || inCells.Checksums[i] != h.Checksum() {
+				t.Fatalf("key %d: sums %x and %x; want %x", i, inSlots.Checksums[i], inCells.Checksums[i], h.Checksum())
 			}
 			for c := range copies {
-				if got, want := inSlots.At[c*n+i], h.Slot(c, slots)*words; got != want {
+				if got, want := inSlots.Words[c*n+i], h.Slot(c, slots)*words; got != want {
 					t.Fatalf("key %d, copy %d: word %d; want %d", i, c, got, want)
 				}
-				if got, want := inCells.At[c*n+i], h.Cell(c, cells); got != want {
+				if got, want := inCells.Words[c*n+i], h.Cell(c, cells); got != want {
 					t.Fatalf("key %d, copy %d: cell %d; want %d", i, c, got, want)
 				}
 			}

@@ -1,7 +1,7 @@
 // Package place says where in a collector's memory the copies of a key lie.
 // One hash of the key gives all its slots and its checksum: a second call for
 // each would cost as much as the write. The public prototype's rule, with
-// CRC-32, stands beside Weft's own. What lies in a slot is the structures'
+// PrototypeCRC-32, stands beside Weft's own. What lies in a slot is the structures'
 // business.
 // Origin: docs/papers.md#dta. Layout: docs/collector.md.
 package slothash
@@ -18,7 +18,7 @@ const MaxCopies = 4
 // them, 64 for its checksums. (One word for both would leave two keys that
 // share a slot of 2^27 with 37 bits between them.) It is not made to withstand
 // an adversary who knows the seed.
-type Hash struct{ at, sum uint64 }
+type Hash struct{ slots, check uint64 }
 
 // Odd constants with evenly spread bits: the fractions of square roots of
 // primes.
@@ -31,32 +31,32 @@ const (
 	mix5 = 0x9b05688c2b3e6c1f
 )
 
-// Of hashes a key of any length. Another seed gives another function.
-func Of(key []byte, seed uint64) Hash {
+// HashKey hashes a key of any length. Another seed gives another function.
+func HashKey(key []byte, seed uint64) Hash {
 	if n := len(key); n >= 8 && n <= 16 {
-		return OfWords(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]), Start(n, seed))
+		return HashWords(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]), StartState(n, seed))
 	}
-	return ofAny(key, seed)
+	return hashAny(key, seed)
 }
 
-// Start is what OfWords starts with, the same for all keys of n bytes.
-func Start(n int, seed uint64) uint64 { return seed ^ mix0 ^ uint64(n) }
+// StartState is what HashWords starts with, the same for all keys of n bytes.
+func StartState(n int, seed uint64) uint64 { return seed ^ mix0 ^ uint64(n) }
 
-// OfWords is Of for a key of 8 to 16 bytes, given as its first and its last 8.
+// HashWords is Of for a key of 8 to 16 bytes, given as its first and its last 8.
 // It is small enough to become part of its caller: without a call, and the
 // stores of registers around it, twice as many writes to memory are under way
 // at once.
 //
 // One multiplication leaves keys that differ in few bits with slots that are
 // alike; a second does not. A checksum has its second when it takes in a word.
-func OfWords(a, b, start uint64) Hash {
+func HashWords(a, b, start uint64) Hash {
 	at := fold(a^mix2, b^start)
 	at = (at ^ at>>32) * mix3
 	return Hash{at ^ at>>29, fold(a^start, b^mix4)}
 }
 
-func ofAny(key []byte, seed uint64) Hash {
-	h := Start(len(key), seed)
+func hashAny(key []byte, seed uint64) Hash {
+	h := StartState(len(key), seed)
 	for len(key) > 16 {
 		h = fold(binary.LittleEndian.Uint64(key)^mix1, binary.LittleEndian.Uint64(key[8:])^h)
 		key = key[16:]
@@ -73,7 +73,7 @@ func ofAny(key []byte, seed uint64) Hash {
 	case m > 0:
 		a = uint64(key[0])<<16 | uint64(key[m/2])<<8 | uint64(key[m-1])
 	}
-	return OfWords(a, b, h)
+	return HashWords(a, b, h)
 }
 
 // fold multiplies to 128 bits and folds the halves.
@@ -82,44 +82,44 @@ func fold(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// spread tells the copies apart: the high half of the product with each is a
+// copyFactors tells the copies apart: the high half of the product with each is a
 // slot of its own.
-var spread = [MaxCopies]uint64{1, mix4, mix5, mix1}
+var copyFactors = [MaxCopies]uint64{1, mix4, mix5, mix1}
 
 // Slot returns the place of copy n, 0 to MaxCopies-1, among any number of
 // slots.
 func (h Hash) Slot(n int, slots uint64) uint64 {
-	hi, _ := bits.Mul64(h.at*spread[n&(MaxCopies-1)], slots)
+	hi, _ := bits.Mul64(h.slots*copyFactors[n&(MaxCopies-1)], slots)
 	return hi
 }
 
 // slot0 is Slot(0, slots).
 func (h Hash) slot0(slots uint64) uint64 {
-	hi, _ := bits.Mul64(h.at, slots)
+	hi, _ := bits.Mul64(h.slots, slots)
 	return hi
 }
 
 // Cell is Slot with copies that never coincide, for what would count twice
 // where they do. Cells must be a multiple of MaxCopies.
 func (h Hash) Cell(n int, cells uint64) uint64 {
-	return h.Slot(n, cells/MaxCopies)*MaxCopies + (h.at+uint64(n))%MaxCopies
+	return h.Slot(n, cells/MaxCopies)*MaxCopies + (h.slots+uint64(n))%MaxCopies
 }
 
-// Sum starts a checksum over the key and what is stored under it.
-func (h Hash) Sum() Sum { return Sum(h.sum) }
+// Checksum starts a checksum over the key and what is stored under it.
+func (h Hash) Checksum() Checksum { return Checksum(h.check) }
 
-// Sum is a checksum of a key and of words.
-type Sum uint64
+// Checksum is a checksum of a key and of words.
+type Checksum uint64
 
-// Add continues the checksum with a word.
-func (s Sum) Add(word uint64) Sum { return Sum(fold(uint64(s)^mix0, word^mix3)) }
+// AddWord continues the checksum with a word.
+func (s Checksum) AddWord(word uint64) Checksum { return Checksum(fold(uint64(s)^mix0, word^mix3)) }
 
-// AddPair continues the checksum with two words, for the price of one.
-func (s Sum) AddPair(a, b uint64) Sum { return Sum(fold(uint64(s)^a, b^mix3)) }
+// AddWordPair continues the checksum with two words, for the price of one.
+func (s Checksum) AddWordPair(a, b uint64) Checksum { return Checksum(fold(uint64(s)^a, b^mix3)) }
 
 // Bits returns the bits of the checksum that mask has, its low ones. It is
 // never 0, so that memory that was never written is not valid for any key.
-func (s Sum) Bits(mask uint64) uint64 {
+func (s Checksum) Bits(mask uint64) uint64 {
 	x := uint64(s^s>>31) & mask
 	if x == 0 {
 		return 1

@@ -20,7 +20,7 @@ func TestPrototypeEqualsPlainCRC(t *testing.T) {
 		var wire [4]byte
 		binary.BigEndian.PutUint32(wire[:], key)
 		host := binary.LittleEndian.AppendUint32(nil, key)
-		c := Prototype(wire)
+		c := HashPrototype(wire)
 		if want := crc32.ChecksumIEEE(host); uint32(c) != want {
 			t.Fatalf("Prototype(%08x) = %08x; want %08x", key, c, want)
 		}
@@ -35,7 +35,7 @@ func TestPrototypeEqualsPlainCRC(t *testing.T) {
 
 // TestKnownCRC pins the CRC to a value computed elsewhere (zlib).
 func TestKnownCRC(t *testing.T) {
-	if got := Prototype([4]byte{0x04, 0x03, 0x02, 0x01}); got != 0xb63cfbcd { // crc32 of 01 02 03 04
+	if got := HashPrototype([4]byte{0x04, 0x03, 0x02, 0x01}); got != 0xb63cfbcd { // crc32 of 01 02 03 04
 		t.Errorf("Prototype(04030201) = %08x; want b63cfbcd", got)
 	}
 }
@@ -67,7 +67,7 @@ func TestSlotsAreEven(t *testing.T) {
 		var hit [MaxCopies][slots]bool
 		both := make(map[uint64]bool)
 		for i := range uint32(slots) {
-			h := Of(key(i), 7)
+			h := HashKey(key(i), 7)
 			for n := range MaxCopies {
 				hit[n][h.Slot(n, slots)] = true
 			}
@@ -97,11 +97,11 @@ func TestSumsAreEven(t *testing.T) {
 	const n, mask = 1 << 18, 0xff
 	values, keys := 0, 0
 	for i := range uint32(n) {
-		h := Of(keysets["counter of 4 bytes"](i), 0)
-		if h.Sum().Add(uint64(i)).Bits(mask) == h.Sum().Add(uint64(i+1)).Bits(mask) {
+		h := HashKey(keysets["counter of 4 bytes"](i), 0)
+		if h.Checksum().AddWord(uint64(i)).Bits(mask) == h.Checksum().AddWord(uint64(i+1)).Bits(mask) {
 			values++
 		}
-		if h.Sum().Add(1).Bits(mask) == Of(keysets["counter of 4 bytes"](i+1), 0).Sum().Add(1).Bits(mask) {
+		if h.Checksum().AddWord(1).Bits(mask) == HashKey(keysets["counter of 4 bytes"](i+1), 0).Checksum().AddWord(1).Bits(mask) {
 			keys++
 		}
 	}
@@ -117,7 +117,7 @@ func TestSumsAreEven(t *testing.T) {
 func TestLengthsAreKeysOfTheirOwn(t *testing.T) {
 	seen := make(map[Hash]int)
 	for n := range 40 {
-		h := Of(make([]byte, n), 0)
+		h := HashKey(make([]byte, n), 0)
 		if m, ok := seen[h]; ok {
 			t.Errorf("%d and %d zero bytes have one hash", m, n)
 		}
@@ -130,10 +130,10 @@ func TestLengthsAreKeysOfTheirOwn(t *testing.T) {
 		for i := range key {
 			key[i] = byte(r.Uint32())
 		}
-		h := Of(key, 0)
+		h := HashKey(key, 0)
 		for i := range key {
 			key[i] ^= 1 << r.IntN(8)
-			if Of(key, 0) == h {
+			if HashKey(key, 0) == h {
 				t.Errorf("byte %d of %d does not matter", i, n)
 			}
 		}
@@ -146,7 +146,7 @@ func TestCellsAreApart(t *testing.T) {
 	const cells, n = 64, 64_000
 	var used [cells]int
 	for i := range uint32(n) {
-		h := Of(keysets["counter of 4 bytes"](i), 0)
+		h := HashKey(keysets["counter of 4 bytes"](i), 0)
 		var seen uint64
 		for c := range MaxCopies {
 			seen |= 1 << h.Cell(c, cells)
@@ -165,11 +165,11 @@ func TestCellsAreApart(t *testing.T) {
 
 func TestSumIsNeverZero(t *testing.T) {
 	for i := range uint64(4096) {
-		if (Hash{sum: i}).Sum().Add(i).Bits(15) == 0 {
+		if (Hash{check: i}).Checksum().AddWord(i).Bits(15) == 0 {
 			t.Fatalf("checksum of %d is 0", i)
 		}
 	}
-	if got := Sum(1<<63 | 5).Bits(^uint64(0)); got == 0 {
+	if got := Checksum(1<<63 | 5).Bits(^uint64(0)); got == 0 {
 		t.Errorf("64 bits of a checksum = 0")
 	}
 }

@@ -5,40 +5,40 @@ import "errors"
 // ErrKeyLen is returned for a key that a Rule has no place for.
 var ErrKeyLen = errors.New("slothash: a key has at least 1 byte, with the prototype 4")
 
-// Rule tells where the keys of a table lie: by Weft's hash, or as the
+// Hasher tells where the keys of a table lie: by Weft's hash, or as the
 // prototype has them.
-type Rule struct {
+type Hasher struct {
 	Seed      uint64 // of the hash
 	Prototype bool
 }
 
 // Key is a key as a Rule knows it, hashed once for all copies.
-type Key struct {
+type KeyHash struct {
 	Hash Hash
-	CRC  CRC // the prototype's
+	CRC  PrototypeCRC // the prototype's
 }
 
-// Check reports whether keys of so many bytes have places.
-func (r Rule) Check(keyLen int) error {
-	if keyLen < 1 || r.Prototype && keyLen != PrototypeKey {
+// CheckKeyLen reports whether keys of so many bytes have places.
+func (r Hasher) CheckKeyLen(keyLen int) error {
+	if keyLen < 1 || r.Prototype && keyLen != PrototypeKeyLen {
 		return ErrKeyLen
 	}
 	return nil
 }
 
-// Key hashes a key.
-func (r Rule) Key(key []byte) (Key, error) {
-	if err := r.Check(len(key)); err != nil {
-		return Key{}, err
+// HashKey hashes a key.
+func (r Hasher) HashKey(key []byte) (KeyHash, error) {
+	if err := r.CheckKeyLen(len(key)); err != nil {
+		return KeyHash{}, err
 	}
 	if r.Prototype {
-		return Key{CRC: Prototype([PrototypeKey]byte(key))}, nil
+		return KeyHash{CRC: HashPrototype([PrototypeKeyLen]byte(key))}, nil
 	}
-	return Key{Hash: Of(key, r.Seed)}, nil
+	return KeyHash{Hash: HashKey(key, r.Seed)}, nil
 }
 
 // Slot returns the place of copy n among slots.
-func (r Rule) Slot(k Key, n int, slots uint64) uint64 {
+func (r Hasher) Slot(k KeyHash, n int, slots uint64) uint64 {
 	if r.Prototype {
 		return k.CRC.Slot(n, slots)
 	}
@@ -47,7 +47,7 @@ func (r Rule) Slot(k Key, n int, slots uint64) uint64 {
 
 // Cell returns the place of copy n among cells: see Hash.Cell. The prototype's
 // are slots.
-func (r Rule) Cell(k Key, n int, cells uint64) uint64 {
+func (r Hasher) Cell(k KeyHash, n int, cells uint64) uint64 {
 	if r.Prototype {
 		return k.CRC.Slot(n, cells)
 	}

@@ -6,13 +6,13 @@ import (
 	"math/bits"
 )
 
-// CRC is what the prototype knows of a key: the CRC-32 of its 4 bytes, turned
+// PrototypeCRC is what the prototype knows of a key: the CRC-32 of its 4 bytes, turned
 // around to little-endian, as an x86 host has them. It is the checksum too.
-type CRC uint32
+type PrototypeCRC uint32
 
-// tables[i] advances a CRC by one byte and then by i zero bytes, so that the 4
+// crcTables[i] advances a CRC by one byte and then by i zero bytes, so that the 4
 // bytes of a key are 4 loads that do not wait for each other.
-var tables = func() (t [4][256]uint32) {
+var crcTables = func() (t [4][256]uint32) {
 	t[0] = *crc32.IEEETable
 	for i := 1; i < 4; i++ {
 		for b := range 256 {
@@ -23,20 +23,20 @@ var tables = func() (t [4][256]uint32) {
 	return t
 }()
 
-// PrototypeKey is the length of the prototype's keys.
-const PrototypeKey = 4
+// PrototypeKeyLen is the length of the prototype's keys.
+const PrototypeKeyLen = 4
 
-// Prototype hashes a key of 4 bytes, in network order as it is on the wire.
-func Prototype(key [PrototypeKey]byte) CRC {
+// HashPrototype hashes a key of 4 bytes, in network order as it is on the wire.
+func HashPrototype(key [PrototypeKeyLen]byte) PrototypeCRC {
 	c := ^binary.BigEndian.Uint32(key[:])
-	return CRC(^(tables[3][byte(c)] ^ tables[2][byte(c>>8)] ^ tables[1][byte(c>>16)] ^ tables[0][c>>24]))
+	return PrototypeCRC(^(crcTables[3][byte(c)] ^ crcTables[2][byte(c>>8)] ^ crcTables[1][byte(c>>16)] ^ crcTables[0][c>>24]))
 }
 
 // Slot returns the place of copy n among slots, a power of two: the CRC of the
 // key followed by a byte n, which is one step from the CRC of the key alone.
-func (c CRC) Slot(n int, slots uint64) uint64 {
+func (c PrototypeCRC) Slot(n int, slots uint64) uint64 {
 	s := ^uint32(c)
-	return uint64(^(tables[0][byte(s)^byte(n)] ^ s>>8)) & (slots - 1)
+	return uint64(^(crcTables[0][byte(s)^byte(n)] ^ s>>8)) & (slots - 1)
 }
 
 // IsPrototypeSlots reports whether the prototype can have that many slots.

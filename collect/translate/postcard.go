@@ -69,8 +69,8 @@ type cache struct {
 	path   Path // that leaves
 	// What find, ask and putRun work with: to clear 3 KiB on the stack each time
 	// would cost as much as a postcard.
-	group slothash.Group
-	lines [2 * slothash.GroupLen]uint64
+	group slothash.SlotBatch
+	lines [2 * slothash.BatchLen]uint64
 	stats PostcardStats
 }
 
@@ -103,7 +103,7 @@ const cacheSeed = 0x7f4a7c15
 // find finds the rows of the postcards in a batch, and asks memory for them
 // before the first is looked at.
 func (c *cache) find(rows *[batchSize]uint32, batch []dta.Report) {
-	words := &c.group.At
+	words := &c.group.Words
 	n := 0
 	for i := range batch {
 		if batch[i].Primitive == dta.Postcarding {
@@ -139,10 +139,10 @@ func (c *cache) putRun(now model.Time, first *dta.Report, run []byte, size int, 
 	g := &c.group
 	keyLen, grid := len(first.Key), slothash.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
 	for r := *first; len(run) > 0; {
-		n := min(len(run)/size, slothash.GroupLen)
-		g.Find(slothash.Keys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
-		c.ask(g.At[:n])
-		for _, at := range g.At[:n] {
+		n := min(len(run)/size, slothash.BatchLen)
+		g.FindSlots(slothash.PackedKeys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
+		c.ask(g.Words[:n])
+		for _, at := range g.Words[:n] {
 			b := run[:size:size]
 			run = run[size:]
 			r.Hop, r.Path = b[cardHead-2], b[cardHead-1]
@@ -154,7 +154,7 @@ func (c *cache) putRun(now model.Time, first *dta.Report, run []byte, size int, 
 
 // row is the row of a key.
 func (c *cache) row(key []byte) uint32 {
-	return uint32(slothash.Of(key, cacheSeed).Slot(0, uint64(len(c.rows))))
+	return uint32(slothash.HashKey(key, cacheSeed).Slot(0, uint64(len(c.rows))))
 }
 
 // put takes a postcard, whose row was found, and gives the paths that leave to

@@ -99,7 +99,7 @@ func (o *Remote) done(ok bool) {
 func (o *Remote) KeyWrite(r *dta.Report) {
 	i := o.keyWrite(len(r.Data))
 	s := o.KeyWrites[i]
-	p, err := s.Place(r.Key)
+	p, err := s.HashKey(r.Key)
 	must(err)
 	o.slot, err = s.AppendSlot(o.slot[:0], p, r.Data)
 	must(err)
@@ -122,7 +122,7 @@ func (o *Remote) KeyWrite(r *dta.Report) {
 // KeyIncrement implements Outlet. There is no addition with immediate: an
 // immediate one is followed by an empty write that carries it.
 func (o *Remote) KeyIncrement(r *dta.Report) {
-	p, err := o.Counts.Place(r.Key)
+	p, err := o.Counts.HashKey(r.Key)
 	must(err)
 	if !o.req.Up() {
 		o.done(false)
@@ -154,7 +154,7 @@ func (o *Remote) Run(first *dta.Report, run []byte) {
 
 // Postcards implements Outlet.
 func (o *Remote) Postcards(path *Path) {
-	p, err := o.Plan.Postcards.Place(path.Key)
+	p, err := o.Plan.Postcards.HashKey(path.Key)
 	must(err)
 	var hops [postcard.MaxHops]uint32
 	o.slot, err = o.Plan.Postcards.AppendChunk(o.slot[:0], p, fill(&hops, path))
@@ -185,7 +185,7 @@ func (o *Remote) Append(id dta.ListID, entries []byte, immediate bool) {
 		return
 	}
 	s := o.Lists[i]
-	spans, parts, err := s.Spans(n, o.heads[id], entries)
+	spans, parts, err := s.BatchParts(n, o.heads[id], entries)
 	must(err)
 	for _, part := range spans[:parts] {
 		o.write(o.at.Lists[i], part.Offset, part.Bytes, 0)

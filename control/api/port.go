@@ -86,7 +86,7 @@ func (s *Server) portSeries(ctx context.Context, in *portInput) (p PortSeries, e
 		return p, err
 	}
 	p = PortSeries{
-		PortRef: portRef(f, at), RateBps: int64(f.Port(at).Rate),
+		PortRef: newPortRef(f, at), RateBps: int64(f.Port(at).Rate),
 		From: q.From, To: q.To, StepNs: int64(q.Step), Samples: []PortPoint{},
 	}
 	next, _, err := walkRecords(ctx, s, s.deps.Records.Ports, q, func(r *record.PortSample) bool {
@@ -197,7 +197,7 @@ func (s *Server) fillHeatmap(m *Heatmap, rows map[PortRef][]*float64, top int) {
 		p := &m.Ports[i]
 		m.Values = append(m.Values, rows[*p])
 		if id, ok := f.ByName(p.Node); ok && f.Port(model.Port{Node: id, Port: p.Port}) != nil {
-			*p = portRef(f, model.Port{Node: id, Port: p.Port})
+			*p = newPortRef(f, model.Port{Node: id, Port: p.Port})
 		}
 	}
 }

@@ -47,14 +47,6 @@ type Link struct {
 	DelayNs int64   `json:"delay_ns" doc:"One-way propagation delay"`
 }
 
-// PortRef identifies a port of a node.
-type PortRef struct {
-	Node      string       `json:"node"`
-	Port      model.PortID `json:"port" doc:"Port number, from 1"`
-	Interface string       `json:"interface,omitempty" doc:"Interface name, e.g. Ethernet8"`
-	Peer      string       `json:"peer,omitempty" doc:"Node at the other end"`
-}
-
 // newTopology converts a fabric.
 func newTopology(f *topo.Fabric) *Topology {
 	t := &Topology{Name: f.Name(), Nodes: []Node{}, Links: []Link{}}
@@ -77,15 +69,10 @@ func newTopology(f *topo.Fabric) *Topology {
 	}
 	for _, l := range f.Links() {
 		t.Links = append(t.Links, Link{
-			A: portRef(f, l.A), B: portRef(f, l.B), RateBps: int64(l.Rate), DelayNs: int64(l.Delay),
+			A: newPortRef(f, l.A), B: newPortRef(f, l.B), RateBps: int64(l.Rate), DelayNs: int64(l.Delay),
 		})
 	}
 	return t
-}
-
-func portRef(f *topo.Fabric, p model.Port) PortRef {
-	port := f.Port(p)
-	return PortRef{Node: f.Node(p.Node).Name, Port: p.Port, Interface: port.Name, Peer: f.Node(port.Peer.Node).Name}
 }
 
 func (s *Server) topologyRoutes() {

@@ -28,7 +28,7 @@ func NewInbox(m *translate.Memory) (*Inbox, error) {
 	id := dta.ListID(0)
 	for _, t := range m.Lists {
 		for i := range t.Lists() {
-			c, err := t.Oldest(i)
+			c, err := t.CursorAtOldest(i)
 			if err != nil {
 				return nil, fmt.Errorf("core: list %d: %w", id, err)
 			}

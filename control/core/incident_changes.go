@@ -27,7 +27,7 @@ func (c incidentChanges) classify(in *incident.Incident) (IncidentChange, bool) 
 		delete(c, in.ID) // also one that ends as part of another
 	}
 	switch {
-	case in.Into != 0:
+	case in.MergedInto != 0:
 		return Merged, known
 	case in.Severity() == anomaly.Notice:
 		return 0, false

@@ -248,7 +248,7 @@ func (q *Drops) take(number uint32, t *trace.Trace) {
 		for i := t.Loop[0]; i < t.Loop[1]; i++ {
 			q.round = append(q.round, t.Hops[i].Switch)
 		}
-	case trace.Incomplete:
+	case trace.Lost:
 		p.Lost++
 		at := Place{Switch: last.Switch}
 		key := p.Flow

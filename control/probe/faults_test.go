@@ -124,7 +124,7 @@ func TestClaimFaultsAreNamed(t *testing.T) {
 		l, b := scenario(t, seed, 1, allKinds, 10*ms)
 		found := l.finish(t)
 		if len(found) == 0 {
-			t.Errorf("seed %d: %s at %v is not found; %d short, %d looped of %d", seed, b.name, b.at, l.counters.Incomplete, l.counters.Looped, l.counters.Traces)
+			t.Errorf("seed %d: %s at %v is not found; %d short, %d looped of %d", seed, b.name, b.at, l.counters.Lost, l.counters.Looped, l.counters.Traces)
 		}
 		for _, f := range found {
 			if f.Kind != b.kind || !slices.Contains(b.at, f.Switch) {

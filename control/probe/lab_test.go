@@ -65,7 +65,7 @@ func newLab(t testing.TB, s setup) *lab {
 	for i := range l.analyzers {
 		l.analyzers[i], err = trace.NewAnalyzer(settings, judge, 2*time.Millisecond, l.Intent(), trace.Output{
 			Keep: func(tr *trace.Trace) {
-				if tr.End == trace.Incomplete || tr.End == trace.Looped {
+				if tr.End == trace.Lost || tr.End == trace.Looped {
 					l.short = append(l.short, tr.Key)
 				}
 				if l.keep != nil {

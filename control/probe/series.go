@@ -76,7 +76,7 @@ func (q *Series) take(_ uint32, t *trace.Trace) {
 	switch t.End {
 	case trace.Arrived:
 		a.Arrived++
-	case trace.Incomplete:
+	case trace.Lost:
 		a.Short++
 	case trace.Looped:
 		a.Looped++

@@ -101,7 +101,7 @@ func (f *fabric) controller(c *Config, last numbers, out control.Output) (*contr
 	cfg := control.DefaultConfig(topo.NewIntent(f.routes))
 	cfg.ListPlan, cfg.Epoch = f.lists, time.Unix(0, 0)
 	cfg.Flows.Slot, cfg.Flows.Skew = c.Controller.Slot, c.Controller.Slot
-	cfg.Incidents.Last, cfg.LastDiagnosis = last.incident, last.diagnosis
+	cfg.Incidents.LastID, cfg.LastDiagnosis = last.incident, last.diagnosis
 	cfg.Jobs = c.Jobs
 	cfg.SelfPolling, cfg.VerdictTimeout = true, 5*time.Second
 	// Reports of a real fabric are underway for milliseconds, and its ports are

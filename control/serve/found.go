@@ -78,7 +78,7 @@ func (t *tally) add(b *record.Batch) {
 
 // hear notes incidents that turned out to be part of others.
 func (t *tally) hear(in *incident.Incident) {
-	if in.Into != 0 {
+	if in.MergedInto != 0 {
 		t.merged["i"+strconv.FormatUint(in.ID, 10)] = true
 	}
 }

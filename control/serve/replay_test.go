@@ -179,7 +179,7 @@ func TestReplayFindsFaults(t *testing.T) {
 			t.Errorf("incidents %+v; want %s among them", found.Incidents, want)
 		}
 	}
-	if !found.Faulty() || found.Flows != 8 || found.LostPackets == 0 || found.Traces["incomplete"] == 0 || found.Ports == 0 || found.Kept == 0 {
+	if !found.Faulty() || found.Flows != 8 || found.LostPackets == 0 || found.Traces["lost"] == 0 || found.Ports == 0 || found.Kept == 0 {
 		t.Errorf("found %+v; want 8 flows with losses, traces that end short, and ports", found)
 	}
 	for _, st := range found.Stages {

@@ -204,7 +204,7 @@ func TestToldIsForgotten(t *testing.T) {
 		}
 	}
 	s.hear(&incident.Incident{ID: 1, Cause: anomaly.Loss, Closed: true})
-	s.hear(&incident.Incident{ID: 2, Cause: anomaly.Blackhole, Closed: true, Into: 1})
+	s.hear(&incident.Incident{ID: 2, Cause: anomaly.Blackhole, Closed: true, MergedInto: 1})
 	s.hear(&incident.Incident{ID: 3, Cause: anomaly.Contention, Closed: true})
 	if len(s.told) != 0 {
 		t.Errorf("still remembered: %v", s.told)

@@ -140,7 +140,7 @@ func (s *Service) hear(in *incident.Incident) {
 	if in.Closed {
 		delete(s.told, in.ID) // also of one that ends as part of another
 	}
-	if in.Severity() == anomaly.Notice || in.Into != 0 {
+	if in.Severity() == anomaly.Notice || in.MergedInto != 0 {
 		return
 	}
 	switch {

@@ -72,7 +72,7 @@ func (a *Agents) tickAll() {
 	a.net.At(a.net.Now()+a.tick, a.tickAll)
 }
 
-// PollFlow has the host of a flow poll about it once more, and tells whether it
+// PollFlow has the host of a flow poll about it once more, and reports whether it
 // does: a flow that has ended is not asked about.
 func (a *Agents) PollFlow(key model.FlowKey) bool {
 	for _, h := range a.hosts {
@@ -127,7 +127,7 @@ type PauseMonitor struct {
 // pauseRecency is how long a pause of the host's own port is worth following.
 const pauseRecency = 100 * time.Microsecond
 
-// PausedRecently tells whether the host was paused lately.
+// PausedRecently reports whether the host was paused lately.
 func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	frames := int64(0)
 	for _, p := range h.Ports() {
@@ -153,7 +153,7 @@ func (h *agentHost) send(t agent.DiagnosisRequest) {
 	SendPoll(h.host, &t.Poll)
 }
 
-// FlowPortPaused tells whether the port that a flow leaves its host by is paused.
+// FlowPortPaused reports whether the port that a flow leaves its host by is paused.
 func FlowPortPaused(h *sim.Host, key model.FlowKey) bool {
 	out := h.Exit(key)
 	for class := range model.Priority(8) {

@@ -42,7 +42,7 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 		var r dta.Reader
 		var rep dta.Report
 		for _ = r.Reset(datagram); r.Next(&rep); {
-			if _, err := collector.Add(now, rep.Data); err != nil {
+			if _, err := collector.AddChunk(now, rep.Data); err != nil {
 				t.Errorf("report: %v", err)
 			}
 		}
@@ -100,7 +100,7 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 	}
 }
 
-// reaches tells whether a flow waited, by ports that paused it and those they
+// reaches reports whether a flow waited, by ports that paused it and those they
 // waited for, for a queue.
 func reaches(g *provenance.Graph, key model.FlowKey, q provenance.Queue) bool {
 	seen := make([]bool, len(g.Nodes))
@@ -113,7 +113,7 @@ func reaches(g *provenance.Graph, key model.FlowKey, q provenance.Queue) bool {
 			return false
 		}
 		seen[n] = true
-		for _, e := range provenance.Out(g.PortPort, n) {
+		for _, e := range provenance.EdgesFrom(g.PortPort, n) {
 			if walk(e.To) {
 				return true
 			}
@@ -124,7 +124,7 @@ func reaches(g *provenance.Graph, key model.FlowKey, q provenance.Queue) bool {
 	if f < 0 {
 		return false
 	}
-	for _, e := range provenance.Out(g.FlowPort, f) {
+	for _, e := range provenance.EdgesFrom(g.FlowPort, f) {
 		if walk(e.To) {
 			return true
 		}

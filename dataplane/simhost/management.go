@@ -26,7 +26,7 @@ type ManagementConfig struct {
 // hops at 1 Gb/s and a kernel's receive path do.
 func DefaultManagementConfig() ManagementConfig { return ManagementConfig{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond} }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (m ManagementConfig) Check() error {
 	if m.Delay < 0 || m.Jitter < 0 {
 		return fmt.Errorf("simhost: management delay %v, jitter %v, want at least 0", m.Delay, m.Jitter)

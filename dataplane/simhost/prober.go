@@ -88,7 +88,7 @@ func (h *hostProber) schedule() {
 }
 
 // sendReady sends what is due. The simulator reads the headers out of the bytes, as a
-// network card would not; that they are right is the prober's business.
+// NIC would not; that they are right is the prober's business.
 func (h *hostProber) sendDue() {
 	h.wake = engine.Forever
 	for {

@@ -162,7 +162,7 @@ func (r *outbox) loseInFlight(why LossReason, reports int) {
 
 func (r *outbox) countLost(why LossReason, reports int) { r.stats.Lost[why] += uint64(reports) }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (r *outbox) Stats() Stats {
 	st := r.stats
 	if r.packer != nil {

@@ -169,7 +169,7 @@ func (s *Switch) loadPacket(c *sim.Context) {
 }
 
 // reloadTTL is meet for a packet that was shown a moment ago: only its TTL can be
-// another. It tells whether it was; else it must be met.
+// another. It reports whether it was; else it must be met.
 func (s *Switch) reloadTTL(c *sim.Context) bool {
 	p := c.Packet
 	if !c.Same || p.Extra != nil {

@@ -149,14 +149,14 @@ func (f files) head(id uint32) uint64 { h, _ := f.lists.Head(id); return h }
 // stored reports whether flow i of reports has its value and its count.
 func (f files) stored(i int) bool {
 	key := fmt.Appendf(nil, "flow %d", i)
-	p, _ := f.values.Place(key)
+	p, _ := f.values.HashKey(key)
 	want, _ := f.values.AppendSlot(nil, p, word(i))
 	got := make([]byte, len(want))
 	found := false
 	for n := range 2 {
 		found = found || f.values.Region().Read(f.values.Offset(p, n), got) == nil && string(got) == string(want)
 	}
-	q, _ := f.counts.Place(key)
+	q, _ := f.counts.HashKey(key)
 	least := ^uint64(0)
 	for n := range 4 {
 		least = min(least, region.Load(&f.counts.Region().Words()[f.counts.Offset(q, n)/8]))
@@ -171,7 +171,7 @@ func (f files) checkEntries(t *testing.T, id uint32) {
 	h, seen := f.head(id), map[uint32]bool{}
 	for pos := h - 128; pos < h; pos++ {
 		entry := make([]byte, 8)
-		spans, _, err := f.lists.Spans(id, pos, entry)
+		spans, _, err := f.lists.BatchParts(id, pos, entry)
 		if err != nil || f.lists.Region().Read(spans[0].Offset, entry) != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,7 @@ func advert(r *region.Region, at rdma.Region) Advert {
 // full, so the sum of additions errs on the safe side.
 type counted struct {
 	*region.Region
-	cell region.Cell
+	cell region.WriterCounters
 }
 
 func (c counted) Write(off uint64, b []byte) error {
@@ -123,7 +123,7 @@ func (c counted) Write(off uint64, b []byte) error {
 		return err
 	}
 	if len(b) > 0 {
-		c.cell.Wrote(1)
+		c.cell.CountWrites(1)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (c counted) Write(off uint64, b []byte) error {
 func (c counted) FetchAdd(off, delta uint64) (uint64, error) {
 	was, err := c.Region.FetchAdd(off, delta)
 	if err == nil {
-		c.cell.Added(1, delta)
+		c.cell.CountAdded(1, delta)
 	}
 	return was, err
 }

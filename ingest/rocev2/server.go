@@ -91,7 +91,7 @@ func NewServer(cfg ServerConfig, memory *translate.Memory, notify func(dta.Primi
 	for i, r := range regions {
 		var mem rdma.Memory = r
 		if i < len(regions)-s.lists {
-			mem = counted{r, r.Cell(region.Writers - 1)}
+			mem = counted{r, r.WriterCounters(region.Writers - 1)}
 		}
 		s.adverts = append(s.adverts, advert(r, s.responder.Register(mem)))
 	}

@@ -55,7 +55,7 @@ func DefaultConfig(host model.NodeID) Config {
 	return Config{Host: host, RTTFactor: 3, MinRepollInterval: 3 * time.Millisecond, MinHostInterval: 10 * time.Microsecond, HopLimit: 32}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.RTTLimit < 0 || c.RTTLimit == 0 && !(c.RTTFactor > 1):
@@ -146,7 +146,7 @@ func New(cfg Config) (*Agent, error) {
 	return &Agent{cfg: cfg, flows: map[model.FlowKey]*watchedFlow{}}, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (a *Agent) Stats() Stats { return a.stats }
 
 // StartFlow begins to watch a flow.

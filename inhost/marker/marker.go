@@ -25,7 +25,7 @@ func DefaultConfig() Config {
 	return Config{Mark: 1, Budget: inhost.Budget{Rate: model.Gbps, Burst: 256 * model.KiB}}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	if c.Mark == 0 || c.Mark > 63 {
 		return fmt.Errorf("marker: mark %#x, want bits of the DSCP field, 0x01 to 0x3f", c.Mark)
@@ -73,17 +73,17 @@ func (m *Marker) Enable(r Rule) error {
 	return nil
 }
 
-// Disable removes a rule and tells whether there was one.
+// Disable removes a rule and reports whether there was one.
 func (m *Marker) Disable(name string) bool {
 	before := len(m.rules)
 	m.rules = slices.DeleteFunc(m.rules, func(r Rule) bool { return r.Name == name })
 	return len(m.rules) < before
 }
 
-// HasRules tells whether there are rules: without any there is no need to ask.
+// HasRules reports whether there are rules: without any there is no need to ask.
 func (m *Marker) HasRules() bool { return len(m.rules) > 0 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (m *Marker) Stats() Stats { return m.stats }
 
 // Mark returns the bits to set in the DSCP field of a frame that leaves, of

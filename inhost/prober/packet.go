@@ -41,7 +41,7 @@ const DefaultTTL = 64
 // maxPayload keeps probes within what any Ethernet carries.
 const maxPayload = 1200
 
-// Check complains about what cannot be sent.
+// Check returns an error for a probe that cannot be sent.
 func (p *Packet) Check() error {
 	switch {
 	case p.Key.IsZero():

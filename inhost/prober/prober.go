@@ -29,7 +29,7 @@ func DefaultConfig(host model.NodeID) Config {
 	return Config{Host: host, Mark: 1, Budget: inhost.Budget{Rate: 100 * model.Mbps, Burst: 64 * model.KiB}, MaxSeries: 256}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.Mark == 0 || c.Mark > 63:
@@ -54,7 +54,7 @@ type Series struct {
 // ErrFull says that a prober has as many series as it may have.
 var ErrFull = errors.New("prober: no room for another series")
 
-// Check complains about what cannot be sent.
+// Check returns an error for a probe that cannot be sent.
 func (s *Series) Check() error {
 	switch {
 	case len(s.Patterns) == 0 || s.Count == 0:
@@ -104,7 +104,7 @@ func New(cfg Config) (*Prober, error) {
 	return &Prober{cfg: cfg}, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (p *Prober) Stats() Stats { return p.stats }
 
 // Start begins a series, the first probe at once. A series of that number that
@@ -125,7 +125,7 @@ func (p *Prober) Start(now model.Time, s Series) error {
 	return nil
 }
 
-// Stop ends a series and tells whether it was underway.
+// Stop ends a series and reports whether it was underway.
 func (p *Prober) Stop(id uint32) bool {
 	for i := range p.active {
 		if p.active[i].ID == id {

@@ -16,11 +16,11 @@ type clock struct {
 	index  int // in rings
 }
 
-// offset is how far into the present epoch an instant is, in ns, as far as that
+// offset is how far into the current epoch an instant is, in ns, as far as that
 // fits.
 func (c *clock) offset(t model.Time) uint32 { return uint32(min(uint64(t-c.start), math.MaxUint32)) }
 
-// hasPorts tells whether an instant is in the present epoch.
+// hasPorts reports whether an instant is in the current epoch.
 func (c *clock) contains(t model.Time) bool { return uint64(t-c.start) < uint64(c.length) }
 
 // moveTo makes the epoch of an instant the present one.

@@ -23,7 +23,7 @@ type Config struct {
 	// link takes to send it.
 	EpisodeThreshold time.Duration
 
-	// ReadoutTime is how long the switch's processor takes to read the frozen
+	// ReadoutTime is how long the switch CPU takes to read the frozen
 	// state out; Interval is for how long a snapshot also answers later polls.
 	ReadoutTime, SnapshotReuse time.Duration
 	// PollDedupWindow is for how long a poll that was seen is not taken again.
@@ -36,7 +36,7 @@ type Config struct {
 }
 
 // DefaultConfig keeps two epochs of 1 ms and 4,096 flows in each, the figures
-// of the paper's evaluation, and takes a switch processor's 80 ms to read them.
+// of the paper's evaluation, and takes a switch CPU's 80 ms to read them.
 // Victims of one incident complain within tens of microseconds of each other; a
 // snapshot that is older shows the time before it.
 func DefaultConfig() Config {
@@ -53,7 +53,7 @@ func ReadoutTimeFor(epochs int) time.Duration {
 	return time.Duration(40+20*epochs) * time.Millisecond
 }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.EpochLength <= 0:

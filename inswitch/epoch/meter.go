@@ -11,7 +11,7 @@ type meter struct {
 	bytes   uint64
 }
 
-// meter returns the present epoch's meter of a pair of ports.
+// meter returns the current epoch's meter of a pair of ports.
 func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	table := &t.meters[class&7]
 	side := t.ports + 1
@@ -25,13 +25,13 @@ func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	return m
 }
 
-// leadsToPausedPort tells whether a meter is of the last traffic by a port, to another
+// leadsToPausedPort reports whether a meter is of the last traffic by a port, to another
 // that was paused: polls go that way, and who reads the answers must see why.
 func (t *telemetry) leadsToPausedPort(m *meter, in, out model.PortID, now model.Time) bool {
 	return t.lastArrivalEpoch[in]-m.number < uint32(t.cfg.Epochs) && t.wasPaused(in, out, now)
 }
 
-// hadTraffic tells whether traffic went from one port to another in the epochs that
+// hadTraffic reports whether traffic went from one port to another in the epochs that
 // are kept, counted from the last packet that came by the first, or waits still:
 // where everything stands, none goes.
 func (t *telemetry) hadTraffic(in, out model.PortID) bool {

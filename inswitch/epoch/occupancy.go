@@ -112,7 +112,7 @@ func (o *occupancy) enqueueFlow(ev *inswitch.Event, at uint64, life uint32, byte
 	free.addPacket(life, bytes)
 }
 
-// isOccupied tells whether a place is taken by a flow that waits.
+// isOccupied reports whether a place is taken by a flow that waits.
 func (o *occupancy) isOccupied(w *flowBacklog) bool {
 	return w.packets > 0 && w.period == o.lanes[lane(w.out, w.class)].busyPeriod
 }

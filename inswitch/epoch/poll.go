@@ -10,7 +10,7 @@ import (
 )
 
 // handlePoll takes a polling packet, passes it on to where the cause may be, and has
-// the switch's processor read the telemetry.
+// the switch CPU read the telemetry.
 //
 //	flag     the packet goes
 //	victim   the victim's way; marked "causes" too where that port was paused

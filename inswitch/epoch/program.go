@@ -37,7 +37,7 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 // another is told.
 func (p *Program) ShareTelemetry() *Program { return &Program{cfg: p.cfg, dev: p.dev, tel: p.tel} }
 
-// RequestSnapshot has the switch's processor read the telemetry for a complaint, as a poll
+// RequestSnapshot has the switch CPU read the telemetry for a complaint, as a poll
 // does, for those who reach it by another way. Only times and the switch of the
 // event are read.
 func (p *Program) RequestSnapshot(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
@@ -55,7 +55,7 @@ func (p *Program) Stages() inswitch.Stages {
 	return inswitch.StageSet(inswitch.Enqueue, inswitch.PFC, inswitch.Timer) | inswitch.QueuedDequeue | inswitch.NonIPIngress
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (p *Program) Stats() Stats {
 	p.tel.flushAllCounts()
 	return p.stats

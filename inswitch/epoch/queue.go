@@ -77,7 +77,7 @@ func (t *telemetry) onPause(ev *inswitch.Event) {
 	}
 }
 
-// wasPaused tells whether packets at a port waited for a neighbour in the
+// wasPaused reports whether packets at a port waited for a neighbour in the
 // epochs that are kept, or do now; or in those before the last packet came by
 // another port, if that one is silent since. Where a circle stands, what made
 // it stand may be over, and it is the last that its queues know of.
@@ -104,7 +104,7 @@ func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
 	return false
 }
 
-// shouldReport tells whether what a queue did in an epoch is worth a word: in the
+// shouldReport reports whether what a queue did in an epoch is worth a word: in the
 // epochs kept, counted from now, or from its last packet if it stands still
 // since, or was paused not long ago. Nothing has overwritten those, and how it
 // lastArrivalEpoch to stand, or others for it, is what one wants to know.

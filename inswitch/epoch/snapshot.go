@@ -157,7 +157,7 @@ func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 // readoutTimer is the timer at which the processor has read a snapshot.
 const readoutTimer inswitch.TimerID = 1
 
-// NextReadout is when the switch's processor will have read the next snapshot.
+// NextReadout is when the switch CPU will have read the next snapshot.
 func (p *Program) NextReadout() (model.Time, inswitch.TimerID, bool) {
 	if len(p.cpu.pending) == 0 {
 		return 0, 0, false

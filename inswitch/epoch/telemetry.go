@@ -63,7 +63,7 @@ func newTelemetry(cfg Config, dev *inswitch.Device, stats *Stats) *telemetry {
 // lane is the index of a class of an egress port.
 func lane(out model.PortID, class model.Priority) int { return int(out)*classes + int(class&7) }
 
-// portEpoch returns the present epoch of a port and class.
+// portEpoch returns the current epoch of a port and class.
 func (t *telemetry) portEpoch(out model.PortID, class model.Priority) *epoch.PortEpoch {
 	e := &t.epochs[(t.now.index*(t.ports+1)+int(out))*classes+int(class&7)]
 	if e.Epoch != t.now.number || e.Port == 0 {
@@ -72,7 +72,7 @@ func (t *telemetry) portEpoch(out model.PortID, class model.Priority) *epoch.Por
 	return e
 }
 
-// hasPortEpoch tells whether anything was counted in the present epoch of a port.
+// hasPortEpoch reports whether anything was counted in the current epoch of a port.
 func (t *telemetry) hasPortEpoch(out model.PortID, class model.Priority) bool {
 	e := &t.epochs[(t.now.index*(t.ports+1)+int(out))*classes+int(class&7)]
 	return e.Epoch == t.now.number && e.Port != 0
@@ -102,7 +102,7 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	}
 }
 
-// hasPorts tells whether the switch has both ports of an event, or the packet is its
+// hasPorts reports whether the switch has both ports of an event, or the packet is its
 // own.
 func (t *telemetry) hasPorts(ev *inswitch.Event) bool {
 	return int(ev.Out) <= t.ports && int(ev.In) <= t.ports
@@ -172,7 +172,7 @@ func (t *telemetry) dequeue(ev *inswitch.Event) {
 	}
 }
 
-// isKept tells whether an epoch is among those kept.
+// isKept reports whether an epoch is among those kept.
 func (t *telemetry) isKept(number uint32) bool {
 	return t.now.number-number < uint32(t.cfg.Epochs)
 }

@@ -14,7 +14,7 @@ import (
 // Config is what a switch counts with.
 type Config struct {
 	// Slot is how long a flowset is filled. Slots begin at multiples of it on
-	// the switch's own clock.
+	// the switch's clock.
 	Slot time.Duration
 	// PerPort has a flowset for every port, of what came in by it, instead of
 	// one for the switch.
@@ -69,7 +69,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.Slot <= 0:

@@ -32,7 +32,7 @@ func DefaultConfig() Config {
 	return Config{Interval: 50 * time.Millisecond, Probability: ProbabilityF1(), MaxHop: label.DefaultMaxHop}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.Interval <= 0:

@@ -96,7 +96,7 @@ func (at *port) setShift(cfg *Config, shift uint8) {
 // Stages is Dequeue.
 func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue) }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (p *Program) Stats() Stats { return p.stats }
 
 // Interval is T, as a port without a shift has it.
@@ -162,7 +162,7 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	}
 }
 
-// needsCheck counts a packet that goes out and tells whether it needs a closer look.
+// needsCheck counts a packet that goes out and reports whether it needs a closer look.
 func (at *port) needsCheck(ev *inswitch.Event) bool {
 	at.bytes += int64(ev.Packet.Size)
 	// A clock that was set back makes a difference below zero, which is a very
@@ -232,7 +232,7 @@ func (p *Program) labelReason(at *port, ev *inswitch.Event) (why *uint64, specif
 	return nil, false
 }
 
-// isSampled tells whether it is the turn of a packet of a followed flow.
+// isSampled reports whether it is the turn of a packet of a followed flow.
 func (p *Program) isSampled(key *model.FlowKey) bool {
 	f := p.flows[*key]
 	if f == nil {

@@ -67,7 +67,7 @@ func (b *bench) labels(n int, specific bool) {
 	b.pkt.LabelCount = uint8(n)
 }
 
-// send shows a packet and tells whether it was labelled.
+// send shows a packet and reports whether it was labelled.
 func (b *bench) send(now time.Duration, in, out model.PortID) bool {
 	b.ev.Now, b.ev.In, b.ev.Out = model.Time(now), in, out
 	b.act.Reset()

@@ -57,7 +57,7 @@ func DefaultConfig() Config {
 // IPv4, IPv4 and TCP.
 const minTruncate = 14 + 20 + 20 + 20
 
-// Check complains about what cannot work.
+// Check returns an error for the first invalid field.
 func (c *Config) Check() error {
 	switch {
 	case c.DebugMask > 63:

@@ -79,7 +79,7 @@ func (p *Program) SetRules(rules []Rule) error {
 	return nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (p *Program) Stats() Stats { return p.stats }
 
 // Stages are Ingress and PFC.

@@ -47,7 +47,7 @@ type OptionalByte struct {
 // PortRange is of port numbers, both ends included. The zero Range is all of them.
 type PortRange struct{ Lo, Hi uint16 }
 
-// Check complains about a rule that cannot match.
+// Check returns an error for a rule that cannot match.
 func (r *Rule) Check() error {
 	switch {
 	case r.SrcPorts.Lo > r.SrcPorts.Hi:
@@ -70,7 +70,7 @@ func (r *Rule) Check() error {
 	return nil
 }
 
-// icmp tells whether a rule is for ICMP.
+// icmp reports whether a rule is for ICMP.
 func (r *Rule) icmp() bool { return r.ICMPType.Set || r.ICMPCode.Set }
 
 // ruleTable finds the rule for a packet. Rules are bits of a word, the one that

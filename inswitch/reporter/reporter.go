@@ -43,7 +43,7 @@ func DefaultConfig(of model.NodeID, first dta.Seq) Config {
 	}
 }
 
-// Check complains about the first field that is out of range.
+// Check returns an error for the first field that is out of range.
 func (c Config) Check() error {
 	for _, f := range []struct {
 		name        string
@@ -160,7 +160,7 @@ func (r *Reporter) AddReport(now model.Time, rep *dta.Report) error {
 	return nil
 }
 
-// Flush completes the datagram at hand, if it holds a report. It tells whether
+// Flush completes the datagram at hand, if it holds a report. It reports whether
 // the next one can be begun: false means that the host has all of the queue
 // still to send.
 func (r *Reporter) Flush(now model.Time) bool {
@@ -233,5 +233,5 @@ func (r *Reporter) Release(n int) {
 	r.ready -= n
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (r *Reporter) Stats() Stats { return r.stats }

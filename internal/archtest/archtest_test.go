@@ -158,7 +158,7 @@ func mayUse(name, imp string) bool {
 	return false
 }
 
-// within tells whether path p is dir or lies below it.
+// within reports whether path p is dir or lies below it.
 func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 
 func room(name string) string { r, _, _ := strings.Cut(name, "/"); return r }

@@ -1,7 +1,7 @@
 package fileerror
 
-// EditDistance is how many letters must change to make b of a (Levenshtein): what a
-// complaint about an unknown word finds the word by that was meant.
+// EditDistance returns the Levenshtein distance of a and b. Errors about an
+// unknown word use it to suggest the closest known one.
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

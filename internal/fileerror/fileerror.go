@@ -1,5 +1,5 @@
-// Package fileerror is how all rooms complain about a file that a user wrote:
-// "file:line: what, want …".
+// Package fileerror holds the errors about files that a user wrote, with their
+// position: "file:line: what, want …".
 package fileerror
 
 import (
@@ -8,12 +8,12 @@ import (
 	"os"
 )
 
-// Error is a complaint about a file.
+// Error is an error in a file.
 type Error struct {
 	File string
-	Line int // from 1; 0 where no line is to blame
+	Line int // from 1; 0 if the error concerns no single line
 	Msg  string
-	err  error // what the system said, if it did
+	err  error // the operating system's error, or nil
 }
 
 func (e *Error) Error() string {
@@ -25,19 +25,18 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// Position is where in a file something stands. It is zero for what was made in
-// Go.
+// Position is a line of a file. It is zero for values made in Go.
 type Position struct {
 	File string
 	Line int // from 1
 }
 
-// Errorf complains about what stands there.
+// Errorf returns an error at this position.
 func (p Position) Errorf(format string, args ...any) *Error {
 	return Errorf(p.File, p.Line, format, args...)
 }
 
-// Errorf complains about a line.
+// Errorf returns an error about a line of a file.
 func Errorf(file string, line int, format string, args ...any) *Error {
 	return &Error{File: file, Line: line, Msg: fmt.Sprintf(format, args...)}
 }

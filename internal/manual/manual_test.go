@@ -77,7 +77,7 @@ func outsideBlocks(text string) string {
 	return b.String()
 }
 
-// leads tells whether a link from a file arrives.
+// leads reports whether a link from a file arrives.
 func leads(t *testing.T, from, link string) bool {
 	to, anchor, _ := strings.Cut(link, "#")
 	page := path.Join(path.Dir(from), to)

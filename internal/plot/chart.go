@@ -36,7 +36,7 @@ const (
 	legendStep  = 16.0
 )
 
-// SVG draws the chart as a file of its own.
+// SVG draws the chart as a standalone file.
 func (c Chart) SVG() string {
 	top := 40 + legendStep*float64(len(c.Series))
 	w, h := chartWidth, chartHeight+top
@@ -65,7 +65,7 @@ func (c Chart) SVG() string {
 	return f.End()
 }
 
-// fileStyle is the style that a drawing without a page around it needs.
+// fileStyle is the style of a standalone drawing.
 const fileStyle = `.back { fill: var(--card); } .heading { font-size: 15px; font-weight: 600; } .dashed { stroke-dasharray: 5 4; } .swatch.dashed { opacity: .5; } .bar.dashed { fill-opacity: .35; stroke: currentColor; } .bar { fill: currentColor; }`
 
 func (c Chart) class(i int) string {
@@ -105,17 +105,17 @@ func fit(values []float64, log, fromZero bool, from, to float64) Scale {
 	case log:
 		return Logarithmic(lo/1.15, hi*1.15, from, to)
 	case fromZero:
-		room := 1.05
+		headroom := 1.05
 		if hi == 1 {
-			room = 1 // shares end at the top
+			headroom = 1 // shares end at the top
 		}
-		return Linear(min(lo, 0), hi*room, from, to)
+		return Linear(min(lo, 0), hi*headroom, from, to)
 	}
-	room := (hi - lo) * 0.03
+	margin := (hi - lo) * 0.03
 	if lo >= 0 && lo < hi/3 {
-		return Linear(0, hi+room, from, to)
+		return Linear(0, hi+margin, from, to)
 	}
-	return Linear(lo-room, hi+room, from, to)
+	return Linear(lo-margin, hi+margin, from, to)
 }
 
 func (c Chart) axes(f *Frame) {

@@ -12,7 +12,7 @@ type Frame struct {
 type Axis struct {
 	Title string
 	Unit  Unit
-	Ticks int                    // at most about so many
+	Ticks int                    // approximate maximum number of ticks
 	Label func(v float64) string // how to print a tick, instead of by Unit
 }
 
@@ -94,7 +94,7 @@ func (f *Frame) LegendRow(x, y float64, class, name string) {
 }
 
 // Stairs draws the empirical CDF of ascending values on a Y of 0 to 1. It leaves
-// out stairs under half a pixel, which nobody could see, so its length depends
+// out stairs under half a pixel, which no reader could see, so its length depends
 // on the size of the plot and not on the number of values.
 func (f *Frame) Stairs(values []float64) string {
 	if len(values) == 0 {

@@ -20,7 +20,7 @@ const (
 	heatShades = 10
 )
 
-// SVG draws the map as a file of its own.
+// SVG draws the map as a standalone file.
 func (h Heat) SVG() string {
 	height := 92 + heatRow*float64(max(len(h.Rows), 3))
 	f := Margins{Left: 150, Top: 44, Right: 20, Bottom: 48}.frame(NewFile(heatWidth, height, h.Title), heatWidth, height)

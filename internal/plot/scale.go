@@ -91,7 +91,7 @@ func niceStep(rough float64) float64 {
 	return 10 * p
 }
 
-// logTicks takes the finest of these sets that has at most n values in sight.
+// logTicks takes the finest of these sets that has at most n visible values.
 func (s Scale) logTicks(n int) []float64 {
 	sets := [][]float64{
 		{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2, 2.5, 3, 4, 5, 6, 7, 8, 9},

@@ -11,7 +11,7 @@ import (
 // that one drawing serves light and dark; coordinates have one decimal.
 type SVG struct{ bytes.Buffer }
 
-// Attr is what an element has beside its place: class names and a tooltip.
+// Attr is what an element has beside its position: class names and a tooltip.
 type Attr struct{ Class, Title string }
 
 // newSVG begins a drawing of w by h pixels for a page that holds Style.
@@ -22,7 +22,7 @@ func newSVG(w, h float64, label string) *SVG {
 	return s
 }
 
-// NewFile begins a drawing that is a file of its own.
+// NewFile begins a standalone drawing.
 func NewFile(w, h float64, label string) *SVG {
 	s := &SVG{}
 	s.Raw(`<svg xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif"`)
@@ -115,7 +115,7 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// Clip shortens a name to what a legend has room for.
+// Clip shortens a name to the width of a legend entry.
 func Clip(s string, runes int) string {
 	if r := []rune(s); len(r) > runes {
 		return string(r[:runes-1]) + "…"

@@ -10,10 +10,10 @@ type integer interface {
 	~int | ~int32 | ~int64 | ~uint | ~uint32 | ~uint64
 }
 
-// Count is a number of things: Count(2, "flow") is "2 flows".
+// Count returns a number with its noun: Count(2, "flow") is "2 flows".
 func Count[N integer](n N, noun string) string { return fmt.Sprintf("%d %s", n, Noun(n, noun)) }
 
-// Noun is what so many things are called, for a number that stands elsewhere.
+// Noun returns the noun alone, in the plural unless n is 1.
 func Noun[N integer](n N, noun string) string {
 	switch {
 	case n == 1:

@@ -32,7 +32,7 @@ func listOf(lists, capacity, batch, entry int) (*list.Table, error) {
 	cfg.Batch, cfg.Classes[0].Entry = batch, entry
 	t, err := list.Open("", cfg)
 	if err == nil {
-		t.Region().Touch()
+		t.Region().Prefault()
 	}
 	return t, err
 }

@@ -48,7 +48,7 @@ func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 				if err != nil {
 					return res, err
 				}
-				b := bound.Of(bound.Load(alpha*float64(n)), n, math.Exp2(-float64(bits)))
+				b := bound.KnownCopies(bound.Load(alpha*float64(n)), n, math.Exp2(-float64(bits)))
 				table.Row(fmt.Sprint(n), fmt.Sprint(bits), fmt.Sprint(alpha), percent(f.empty), percent(b.Empty), percent(f.wrong), percent(b.Wrong))
 				if f.empty > b.Empty+slackOf(b.Empty, queries) || f.wrong > b.Wrong+slackOf(b.Wrong, queries) {
 					res.Pass = false

@@ -38,7 +38,7 @@ func (p *poller) poll(entries int) error {
 		}
 		if len(raw) == 0 {
 			lost := p.cursor.Lost
-			if p.cursor, err = p.t.Oldest(0); err != nil {
+			if p.cursor, err = p.t.CursorAtOldest(0); err != nil {
 				return err
 			}
 			p.cursor.Lost = lost

@@ -183,7 +183,7 @@ func weftMemory(size int64) (_ *translate.Memory, err error) {
 	}
 	mem.Lists = []*list.Table{lists}
 	for _, r := range mem.Regions() {
-		r.Touch()
+		r.Prefault()
 	}
 	return mem, nil
 }

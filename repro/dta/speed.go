@@ -48,7 +48,7 @@ func runPayload(ctx context.Context, o claim.Options) (claim.Result, error) {
 		if err != nil {
 			return res, err
 		}
-		t.Region().Touch()
+		t.Region().Prefault()
 		run, w := reportRun(reports, value), t.Writer(0)
 		for n := 1; n <= 4; n++ {
 			o.Report(float64(4*p+n)/9, fmt.Sprintf("%d bytes, N=%d", value, n))
@@ -98,7 +98,7 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return res, err
 	}
 	defer t.Region().Close()
-	t.Region().Touch()
+	t.Region().Prefault()
 	run, w := reportRun(queries, 4), t.Writer(0)
 	keys := make([]byte, 0, queries*13)
 	for i := range queries {
@@ -134,7 +134,7 @@ func runQuerySpeed(ctx context.Context, o claim.Options) (claim.Result, error) {
 		sum := uint64(0)
 		hash := claim.Best(3, nil, func() {
 			for i := 0; i < len(keys); i += 13 {
-				h := slothash.Of(keys[i:i+13], o.Seed)
+				h := slothash.HashKey(keys[i:i+13], o.Seed)
 				for c := range n {
 					sum += h.Slot(c, t.Config().Slots)
 				}

@@ -11,10 +11,10 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// study4 are the cases of section 4.4.
-var study4 = []kind{burst, storm, inLoop, outInjection}
+// caseStudies are the cases of section 4.4.
+var caseStudies = []kind{burst, storm, inLoop, outInjection}
 
-// exhibit is the first complaint of a trace whose verdict names what was
+// firstExhibit is the first complaint of a trace whose verdict names what was
 // injected, with its graph.
 type exhibit struct {
 	verdict diagnose.Verdict
@@ -22,16 +22,16 @@ type exhibit struct {
 	drawing *drawing.Drawing
 }
 
-// exhibit looks for one.
-func (r *run) exhibit() (*exhibit, error) {
-	list, err := r.judge(weft, 0)
+// firstExhibit looks for one.
+func (r *run) firstExhibit() (*exhibit, error) {
+	list, err := r.diagnose(hawkeyeMethod, 0)
 	if err != nil {
 		return nil, err
 	}
 	f := r.net.Fabric()
 	for i := range list {
 		for _, v := range list[i].verdicts {
-			if a := r.confirmed(list[i].complaint, &v, list[i].answers); a != nil && a.is(&r.trace.causes[0]) {
+			if a := r.confirmed(list[i].detection, &v, list[i].truth); a != nil && a.isInjected(&r.trace.causes[0]) {
 				g := provenance.Build(list[i].evidence, list[i].key, f)
 				return &exhibit{v, v.View(f), drawing.New(g, f, drawing.DefaultOptions())}, nil
 			}
@@ -40,7 +40,7 @@ func (r *run) exhibit() (*exhibit, error) {
 	return nil, nil
 }
 
-var cases = claim.Claim{
+var caseStudiesClaim = claim.Claim{
 	ID: "hawkeye-cases", Where: "section 4.4, figure 12",
 	Says:      "graphs of the four case studies show the pause's way, the circle, and the flows or the host behind them",
 	Published: "four graphs",
@@ -49,13 +49,13 @@ var cases = claim.Claim{
 		chart := plot.Chart{Title: "graphs of the case studies", YTitle: "number", Series: []plot.Series{{Name: "ports"}, {Name: "flows"}, {Name: "edges"}}}
 		res := claim.Result{Notes: []string{setting + "; load 10 %", "the first complaint whose verdict names what was injected; weft run draws such graphs, too"}}
 		found := 0
-		for i, k := range study4 {
-			o.Report(float64(i)/float64(len(study4)), k.String())
-			r, err := best().play(ctx, claim.Rand(o.Seed, uint64(k)).Uint64(), 0.1, k)
+		for i, k := range caseStudies {
+			o.Report(float64(i)/float64(len(caseStudies)), k.String())
+			r, err := best().simulate(ctx, claim.Rand(o.Seed, uint64(k)).Uint64(), 0.1, k)
 			if err != nil {
 				return res, err
 			}
-			e, err := r.exhibit()
+			e, err := r.firstExhibit()
 			if err != nil {
 				return res, err
 			}
@@ -71,7 +71,7 @@ var cases = claim.Claim{
 				chart.Series[j].Y = append(chart.Series[j].Y, float64(n))
 			}
 		}
-		res.Measured, res.Pass = fmt.Sprintf("%d of %d cases", found, len(study4)), found == len(study4)
+		res.Measured, res.Pass = fmt.Sprintf("%d of %d cases", found, len(caseStudies)), found == len(caseStudies)
 		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: chart}}
 		return res, nil
 	},

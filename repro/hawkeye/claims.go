@@ -17,7 +17,7 @@ func Claims() []claim.Claim {
 		c.switches(),
 		large,
 		longTraces,
-		cases,
+		caseStudiesClaim,
 		memory,
 		reduction,
 		twoAtOnce,

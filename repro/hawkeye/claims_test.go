@@ -19,12 +19,12 @@ var update = flag.Bool("update", false, "write golden files")
 
 // TestClaimCaseStudies holds the graphs of the paper's figure 12, as printed.
 func TestClaimCaseStudies(t *testing.T) {
-	for _, k := range race.Less(study4, study4[:2]) {
-		r, err := best().play(t.Context(), 1, 0.1, k)
+	for _, k := range race.Less(caseStudies, caseStudies[:2]) {
+		r, err := best().simulate(t.Context(), 1, 0.1, k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := r.exhibit()
+		e, err := r.firstExhibit()
 		if err != nil || e == nil {
 			t.Fatalf("%v: no verdict names what was injected (%v)", k, err)
 		}
@@ -62,11 +62,11 @@ func TestSeedReplays(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	var last []string
 	for range 2 {
-		r, err := best().play(t.Context(), 5, 0.2, storm)
+		r, err := best().simulate(t.Context(), 5, 0.2, storm)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := r.judge(weft, 0)
+		list, err := r.diagnose(hawkeyeMethod, 0)
 		if err != nil || len(list) == 0 {
 			t.Fatalf("%d complaints, %v; want some", len(list), err)
 		}
@@ -89,36 +89,36 @@ func TestSeedReplays(t *testing.T) {
 func TestScoringCanFail(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	l := best()
-	l.full = true
-	r, err := l.play(t.Context(), 5, 0.2, storm)
+	l.fullPolling = true
+	r, err := l.simulate(t.Context(), 5, 0.2, storm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := r.judge(weft, 0)
+	list, err := r.diagnose(hawkeyeMethod, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o := r.score(list, 0); o.wrong != 0 || o.missed() {
 		t.Fatalf("Hawkeye scores %+v; want everything right", o)
 	}
-	if d := r.due(&r.trace.causes[0], 0); !d.of || !d.is {
+	if d := r.requirementFor(&r.trace.causes[0], 0); !d.named || !d.exact {
 		t.Errorf("of a storm that hosts complain of, %+v is due; want it to be named", d)
 	}
 	elsewhere := r.trace.causes[0]
 	elsewhere.ports = []model.Port{{Node: elsewhere.ports[0].Node, Port: 3}} // to another switch
-	if d := r.due(&elsewhere, 0); d.of || d.is {
+	if d := r.requirementFor(&elsewhere, 0); d.named || d.exact {
 		t.Errorf("of a storm that nobody met, %+v is due; want nothing", d)
 	}
 	for i := range list {
 		for j := range list[i].verdicts {
 			v := list[i].verdicts[j]
 			v.Initial.Port++
-			if a := r.confirmed(list[i].complaint, &v, list[i].answers); a != nil && a.port == list[i].verdicts[j].Initial {
+			if a := r.confirmed(list[i].detection, &v, list[i].truth); a != nil && a.port == list[i].verdicts[j].Initial {
 				t.Errorf("a verdict about port %v is confirmed by %+v", v.Initial, a)
 			}
 		}
 	}
-	blind, err := r.judge(netSight, 0)
+	blind, err := r.diagnose(netSight, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

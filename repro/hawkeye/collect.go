@@ -8,11 +8,11 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// collect makes a collector for each variant. Programs of two variants may take
+// makeCollectors makes a collector for each variant. Programs of two variants may take
 // snapshots of one switch at the same nanosecond, for two complaints; one
 // collector, for which a switch and a time name a snapshot, would take the second
 // for a contradiction.
-func (r *run) collect() error {
+func (r *run) makeCollectors() error {
 	for range len(r.lab.thresholds) * len(r.lab.lengths) {
 		c, err := provenance.NewCollector(1 << 20)
 		if err != nil {
@@ -42,7 +42,7 @@ func (r *run) receive(at model.Time, _ model.NodeID, datagram []byte) {
 	for in.Next(&rep) {
 		var k epoch.Chunk
 		if _, err := k.Parse(rep.Data); err == nil {
-			_, _ = r.collector(k.Event).Add(at, rep.Data) // counts what it cannot use
+			_, _ = r.collector(k.Event).AddChunk(at, rep.Data) // counts what it cannot use
 		}
 	}
 }

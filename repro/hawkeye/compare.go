@@ -17,26 +17,26 @@ import (
 // comparison is one study of all methods that several claims read.
 type comparison struct {
 	mu     sync.Mutex
-	of     [2]uint64 // seed, quick
+	options     [2]uint64 // seed, quick
 	done   bool
 	all    findings
 	costs  []costs // by method
 	traces int
 }
 
-var allMethods = []method{weft, fullPolling, victimOnly, spiderMon, netSight, portsOnly, flowsOnly}
+var allMethods = []method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight, portsOnly, flowsOnly}
 
 // costs add up what a method took, over complaints.
 type costs struct {
-	complaints int
-	bytes      float64 // told per complaint
-	traffic    float64 // bytes on the fabric's links for it, per complaint
+	detections int
+	bytes      float64 // forAnalysis per complaint
+	traffic    float64 // telemetryBytes on the fabric's links for it, per complaint
 	switches   float64 // that answered
 	causal     int     // switches that closures have
-	covered    int     // of them: answered
+	covered    int     // isAbout them: answered
 }
 
-func (c *costs) mean(sum float64) float64 { return sum / float64(max(c.complaints, 1)) }
+func (c *costs) mean(sum float64) float64 { return sum / float64(max(c.detections, 1)) }
 
 // coverage is the share of causal switches that answered.
 func (c *costs) coverage() float64 { return share(c.covered, c.causal) }
@@ -57,30 +57,30 @@ func (c *comparison) run(ctx context.Context, o claim.Options) error {
 	if o.Quick {
 		of[1] = 1
 	}
-	if c.done && c.of == of {
+	if c.done && c.options == of {
 		return nil
 	}
 	l := best()
-	l.full = true
+	l.fullPolling = true
 	c.traces, c.costs = o.Pick(40, 2), make([]costs, len(allMethods))
 	s := study{lab: l, sets: single(rows), traces: c.traces, methods: allMethods}
-	s.more = func(_ int, r *run, m method, list []diagnosed) {
+	s.more = func(_ int, r *run, m method, list []diagnosis) {
 		at := slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })
 		for i := range list {
-			c.costs[at].add(r, m, &list[i])
+			c.costs[at].addDetection(r, m, &list[i])
 		}
 	}
 	var err error
 	c.all, err = s.run(ctx, o)
-	c.of, c.done = of, err == nil
+	c.options, c.done = of, err == nil
 	return err
 }
 
-// add counts a complaint.
-func (c *costs) add(r *run, m method, d *diagnosed) {
-	c.complaints++
+// addOutcome counts a complaint.
+func (c *costs) addDetection(r *run, m method, d *diagnosis) {
+	c.detections++
 	c.switches += float64(len(d.evidence.Reports))
-	told := float64(d.bytes())
+	told := float64(d.telemetryBytes())
 	switch m.name {
 	case netSight.name:
 		told = perCard * r.packetHops()
@@ -91,13 +91,13 @@ func (c *costs) add(r *run, m method, d *diagnosed) {
 			told += perFlow * float64(len(p.Flows))
 		}
 		c.traffic += perHeader * r.packetHops()
-	case weft.name, portsOnly.name:
+	case hawkeyeMethod.name, portsOnly.name:
 		c.traffic += perPoll * float64(len(d.evidence.Reports))
 	case victimOnly.name, flowsOnly.name:
 		c.traffic += perPoll * float64(len(r.path(d.key)))
 	}
 	c.bytes += told
-	for _, id := range r.causal(d.complaint) {
+	for _, id := range r.causal(d.detection) {
 		c.causal++
 		if slices.ContainsFunc(d.evidence.Reports, func(p *provenance.Report) bool { return p.Switch == id }) {
 			c.covered++
@@ -118,15 +118,15 @@ func (r *run) packetHops() float64 {
 
 // causal lists the switches with a port in the closure of a complaint's flow
 // when it was made.
-func (r *run) causal(c *complaint) []model.NodeID {
-	graphs, _ := r.history.between(c.at, c.at)
+func (r *run) causal(c *detection) []model.NodeID {
+	graphs, _ := r.history.samplesBetween(c.at, c.at)
 	if len(graphs) == 0 {
 		return nil
 	}
 	return graphs[len(graphs)-1].Closure(truth.FlowNode(c.flow, false)).Switches()
 }
 
-// of returns the findings of a method, by row.
+// isAbout returns the findings of a method, by row.
 func (c *comparison) rows(m method) (list []tally) {
 	at := slices.IndexFunc(allMethods, func(x method) bool { return x.name == m.name })
 	for set := range rows {

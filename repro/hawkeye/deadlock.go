@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// circle is a cyclic buffer dependency between two switches of a tier, low, and
+// observeCycle is a cyclic buffer dependency between two switches of a tier, low, and
 // two of the tier above, high:
 //
 //	low[0] -> high[0] -> low[1] -> high[1] -> low[0]
@@ -18,14 +18,14 @@ import (
 // Packets to the host dst[0] go the first three of these links, those to dst[1]
 // the last two and the first: high[i] has a wrong entry each, which sends them
 // down although their host is not below.
-type circle struct {
+type bufferCycle struct {
 	low, high [2]model.NodeID
 	src       [2][]model.NodeID // hosts that send by low[i], each by a port of its own as far as there are
 	dst       [2]model.NodeID
 }
 
-// circle draws one of ToRs and leaves of a pod, or of leaves and spines.
-func (d *draft) circle() (c circle) {
+// observeCycle draws one of ToRs and leaves of a pod, or of leaves and spines.
+func (d *draft) drawCycle() (c bufferCycle) {
 	f := d.fabric
 	lowRole := topo.ToR
 	if d.IntN(2) == 0 {
@@ -38,7 +38,7 @@ func (d *draft) circle() (c circle) {
 		}
 	}
 	for {
-		c.low = [2]model.NodeID{d.pick(lows), d.pick(lows)}
+		c.low = [2]model.NodeID{d.pickHost(lows), d.pickHost(lows)}
 		up := d.above(c.low[0])
 		if c.low[0] == c.low[1] || len(f.Node(c.low[1]).PortsTo(up[0])) == 0 || lowRole == topo.ToR && f.Node(c.low[0]).Pod != f.Node(c.low[1]).Pod {
 			continue
@@ -48,7 +48,7 @@ func (d *draft) circle() (c circle) {
 		break
 	}
 	pods := [2]int{f.Node(c.low[0]).Pod, f.Node(c.low[1]).Pod}
-	away := d.others(2, func(h model.NodeID) bool { pod := f.Node(h).Pod; return pod == pods[0] || pod == pods[1] })
+	away := d.pickOthers(2, func(h model.NodeID) bool { pod := f.Node(h).Pod; return pod == pods[0] || pod == pods[1] })
 	c.dst = [2]model.NodeID{away[0], away[1]}
 	for i := range 2 {
 		c.src[i] = d.below(c.low[i])
@@ -85,12 +85,12 @@ func (d *draft) below(sw model.NodeID) (list []model.NodeID) {
 	return append(list, rest...)
 }
 
-// misroute sends the packets of both hosts round the circle.
-func (d *draft) misroute(c circle) {
+// addWrongRoutes sends the packets of both hosts round the circle.
+func (d *draft) addWrongRoutes(c bufferCycle) {
 	for i := range 2 {
 		to := d.prefix(c.dst[i])
 		enter := func(at, via model.NodeID) {
-			d.wrong = append(d.wrong, sim.Entry{Switch: at, To: to, Via: []model.NodeID{via}})
+			d.wrongRoutes = append(d.wrongRoutes, sim.Entry{Switch: at, To: to, Via: []model.NodeID{via}})
 		}
 		for _, h := range c.src[i] {
 			if tor := d.rack(h); tor != c.low[i] {
@@ -103,14 +103,14 @@ func (d *draft) misroute(c circle) {
 	}
 }
 
-// deadlock draws a circle, flows round it that it can carry, and what makes it
-// lock.
-func (d *draft) deadlock(k kind, at time.Duration) {
-	c := d.circle()
-	d.misroute(c)
+// addDeadlock draws a circle, flows round it that it can carry, and what makes it
+// cycleID.
+func (d *draft) addDeadlock(k kind, at time.Duration) {
+	c := d.drawCycle()
+	d.addWrongRoutes(c)
 	for i := range 2 {
 		for _, h := range c.src[i][:2] {
-			d.add(traffic.Flow{
+			d.addFlow(traffic.Flow{
 				Src: h, Dst: c.dst[i], Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(20 * ms),
 				Rate: model.Rate(19+d.IntN(5)) * model.Gbps, NoCC: true,
 			})
@@ -119,22 +119,22 @@ func (d *draft) deadlock(k kind, at time.Duration) {
 	last := d.towards(d.rack(c.dst[0]), c.dst[0])
 	switch k {
 	case inLoop:
-		d.causes = append(d.causes, cause{anomaly.DeadlockInLoop, anomaly.ContendingFlows, []model.Port{d.towards(c.low[0], c.high[0])}, d.inside(c, at)})
+		d.causes = append(d.causes, injectedCause{anomaly.DeadlockInLoop, anomaly.ContendingFlows, []model.Port{d.towards(c.low[0], c.high[0])}, d.burstInCycle(c, at)})
 	case outContention:
-		flows, ports := d.behind(c, at)
-		d.causes = append(d.causes, cause{anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, ports, flows})
+		flows, ports := d.incastDownstream(c, at)
+		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, ports, flows})
 	case outInjection:
 		d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{
 			Host: c.dst[0], Priority: class, On: d.between(80*us, 150*us), Off: d.between(20*us, 40*us),
 		}})
-		d.causes = append(d.causes, cause{anomaly.DeadlockOutOfLoop, anomaly.HostInjection, []model.Port{last}, nil})
+		d.causes = append(d.causes, injectedCause{anomaly.DeadlockOutOfLoop, anomaly.HostInjection, []model.Port{last}, nil})
 	}
 }
 
-// inside is a burst into the circle's first link.
-func (d *draft) inside(c circle, at time.Duration) (flows []int) {
+// burstInCycle is a burst into the circle's first link.
+func (d *draft) burstInCycle(c bufferCycle, at time.Duration) (flows []int) {
 	for i := range 4 {
-		flows = append(flows, d.add(traffic.Flow{
+		flows = append(flows, d.addFlow(traffic.Flow{
 			Src: c.src[0][i%2], Dst: c.dst[0], Bytes: d.bytes(3*model.MB, 4*model.MB),
 			Start: model.Time(at + d.between(0, 5*us)), NoCC: true,
 		}))
@@ -142,29 +142,29 @@ func (d *draft) inside(c circle, at time.Duration) (flows []int) {
 	return flows
 }
 
-// behind is an incast to a host that the circle's flows go to, half of it by the
+// incastDownstream is an incast to a host that the circle's flows go to, half of it by the
 // same leaf as they.
-func (d *draft) behind(c circle, at time.Duration) (flows []int, ports []model.Port) {
+func (d *draft) incastDownstream(c bufferCycle, at time.Duration) (flows []int, ports []model.Port) {
 	to := c.dst[0]
 	tor := d.rack(to)
 	ports = append(ports, d.towards(tor, to))
 	leaves := d.above(tor)
 	for i, leaf := range leaves {
-		if d.joins(leaf, c.high[1]) {
+		if d.connects(leaf, c.high[1]) {
 			leaves[0], leaves[i] = leaves[i], leaves[0]
 			ports = append(ports, d.towards(leaf, tor))
 		}
 	}
-	senders := d.others(6, func(h model.NodeID) bool {
+	senders := d.pickOthers(6, func(h model.NodeID) bool {
 		pod := d.fabric.Node(h).Pod
 		return d.rack(h) == tor || pod == d.fabric.Node(c.low[0]).Pod || pod == d.fabric.Node(c.low[1]).Pod
 	})
 	for i, h := range senders {
 		port, err := d.portVia(h, to, leaves[i%2])
 		if err != nil {
-			panic(err) // every host of another rack reaches it by every leaf
+			panic(err) // requestInterval host of another rack reaches it by every leaf
 		}
-		flows = append(flows, d.add(traffic.Flow{
+		flows = append(flows, d.addFlow(traffic.Flow{
 			Src: h, Dst: to, Bytes: d.bytes(4*model.MB, 5*model.MB),
 			Start: model.Time(at + d.between(0, 5*us)), NoCC: true, SrcPort: port,
 		}))
@@ -172,9 +172,9 @@ func (d *draft) behind(c circle, at time.Duration) (flows []int, ports []model.P
 	return flows, ports
 }
 
-// joins tells whether a leaf is connected to a spine, or to the same spines as
+// connects tells whether a leaf is connected to a spine, or to the same spines as
 // another leaf.
-func (d *draft) joins(leaf, to model.NodeID) bool {
+func (d *draft) connects(leaf, to model.NodeID) bool {
 	if d.fabric.Node(to).Role == topo.Spine {
 		return len(d.fabric.Node(leaf).PortsTo(to)) > 0
 	}

@@ -22,12 +22,12 @@ import (
 // are variants, numbered with the length running fastest.
 type lab struct {
 	pods       int
-	thresholds []float64       // of the round-trip time, in base ones
-	lengths    []time.Duration // of the epoch
+	thresholds []float64       // isAbout the round-trip time, in base ones
+	lengths    []time.Duration // isAbout the epoch
 	skew       time.Duration   // clocks differ by up to this much
-	loss       float64         // of reports
-	full       bool            // ask all switches, too
-	span       time.Duration   // of a trace, at least
+	loss       float64         // isAbout reports
+	fullPolling       bool            // requests all switches, too
+	span       time.Duration   // isAbout a trace, at least
 }
 
 var (
@@ -38,27 +38,27 @@ var (
 // newLab is the lab of the paper with all parameters.
 func newLab() lab { return lab{pods: 4, thresholds: allThresholds, lengths: allLengths} }
 
-// one is the lab with one choice of parameters.
-func (l lab) one(threshold float64, length time.Duration) lab {
+// withVariant is the lab with one choice of parameters.
+func (l lab) withVariant(threshold float64, length time.Duration) lab {
 	l.thresholds, l.lengths = []float64{threshold}, []time.Duration{length}
 	return l
 }
 
-// complaint is what one host asked about one flow.
-type complaint struct {
-	lateness
+// detection is what one host asked about one flow.
+type detection struct {
+	latePacket
 	event   poll.Event
-	whole   poll.Event // under which all switches answer
+	fullPoll   poll.Event // under which all switches answer
 	variant int
 	key     model.FlowKey
-	stopped bool // the host's own port was paused
+	hostPaused bool // the host's own port was paused
 }
 
-// lateness is that of one packet.
-type lateness struct {
-	at     engine.Time   // of the run, not of the host's clock
-	took   time.Duration // until then
-	reason agent.Reason
+// latePacket is that of one packet.
+type latePacket struct {
+	at     engine.Time   // isAbout the run, not of the host's clock
+	latency   time.Duration // until then
+	detectedBy agent.Reason
 	flow   int
 }
 
@@ -70,18 +70,18 @@ type run struct {
 	routes *topo.Routes
 	flows  map[model.FlowKey]int
 
-	complaints []complaint
-	ask        []poll.Event            // of all switches
+	detections []detection
+	fullPolls        []poll.Event            // isAbout all switches
 	collectors []*provenance.Collector // by variant
-	bytes      model.Bytes             // of all reports
+	bytes      model.Bytes             // isAbout all reports
 	history    history
-	locks      map[lock][]answer
-	known      map[truthOf][]answer
-	late       [][]lateness // by threshold
+	triggers      map[cycleID][]trueCause
+	truths      map[truthKey][]trueCause
+	latePackets       [][]latePacket // by threshold
 }
 
 // config is the simulator's: RoCEv2 with DCQCN, PFC and the marking thresholds
-// of the authors' runs. Acknowledgements ride beside CNPs, so that a round-trip
+// isAbout the authors' runs. Acknowledgements ride beside CNPs, so that a round-trip
 // time tells of the way there. A switch of four ports has 3 MB.
 func config(seed uint64) sim.Config {
 	cfg := sim.DefaultConfig()
@@ -103,8 +103,8 @@ func (l lab) fabric(seed uint64) (*topo.Routes, error) {
 	return topo.NewRoutes(f, topo.RouteConfig{Seed: seed})
 }
 
-// play draws a trace and runs it.
-func (l lab) play(ctx context.Context, seed uint64, load float64, kinds ...kind) (*run, error) {
+// simulate draws a trace and runs it.
+func (l lab) simulate(ctx context.Context, seed uint64, load float64, kinds ...kind) (*run, error) {
 	routes, err := l.fabric(seed)
 	if err != nil {
 		return nil, err
@@ -113,17 +113,17 @@ func (l lab) play(ctx context.Context, seed uint64, load float64, kinds ...kind)
 	if err != nil {
 		return nil, err
 	}
-	return l.replay(ctx, routes, t)
+	return l.simulateTrace(ctx, routes, t)
 }
 
-// replay runs a trace.
-func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, error) {
+// simulateTrace runs a trace.
+func (l lab) simulateTrace(ctx context.Context, routes *topo.Routes, t trace) (*run, error) {
 	n, err := sim.New(routes, config(t.seed))
 	if err != nil {
 		return nil, err
 	}
-	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, locks: map[lock][]answer{}, known: map[truthOf][]answer{}, late: make([][]lateness, len(l.thresholds))}
-	if err := r.collect(); err != nil {
+	r := &run{lab: l, trace: t, net: n, routes: routes, flows: map[model.FlowKey]int{}, triggers: map[cycleID][]trueCause{}, truths: map[truthKey][]trueCause{}, latePackets: make([][]latePacket, len(l.thresholds))}
+	if err := r.makeCollectors(); err != nil {
 		return nil, err
 	}
 	if err := n.AddFlows(t.flows); err != nil {
@@ -133,8 +133,8 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 		key, _ := n.FlowKey(i)
 		r.flows[key] = i
 	}
-	if len(t.wrong) > 0 {
-		if err := n.Inject(sim.Injection{Fault: sim.Reroute{Entries: t.wrong}}); err != nil {
+	if len(t.wrongRoutes) > 0 {
+		if err := n.Inject(sim.Injection{Fault: sim.Reroute{Entries: t.wrongRoutes}}); err != nil {
 			return nil, err
 		}
 	}
@@ -144,10 +144,10 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 		}
 	}
 	r.setClocks()
-	if err := r.attach(); err != nil {
+	if err := r.attachTelemetry(); err != nil {
 		return nil, err
 	}
-	if _, err := newCrowd(r); err != nil {
+	if _, err := newHostAgents(r); err != nil {
 		return nil, err
 	}
 	r.history.record(n, engine.Of(t.end))
@@ -159,9 +159,9 @@ func (l lab) replay(ctx context.Context, routes *topo.Routes, t trace) (*run, er
 	}
 	// Reports that are on their way arrive. Whoever complains from here on is
 	// not heard: the history has ended.
-	asked := len(r.complaints)
-	n.Run(engine.Of(t.end + 4*reading))
-	r.complaints = r.complaints[:asked]
+	asked := len(r.detections)
+	n.Run(engine.Of(t.end + 4*readoutTime))
+	r.detections = r.detections[:asked]
 	return r, nil
 }
 
@@ -176,12 +176,12 @@ func (r *run) setClocks() {
 	}
 }
 
-// reading is the time of a switch's processor. The snapshot is frozen when the
-// poll comes by, so its 80 ms need not be played: they change nothing of it.
-const reading = 20 * us
+// readoutTime is the time of a switch's processor. The snapshot is frozen when the
+// dispatchPoll comes by, so its 80 ms need not be played: they change nothing of it.
+const readoutTime = 20 * us
 
-// attach puts telemetry into all switches.
-func (r *run) attach() error {
+// attachTelemetry puts telemetry into all switches.
+func (r *run) attachTelemetry() error {
 	m := simhost.ManagementConfig{Delay: 10 * us, Loss: r.lab.loss, Seed: r.trace.seed}
 	mgmt, err := simhost.NewManagement(r.net, m, r.receive)
 	if err != nil {
@@ -190,10 +190,10 @@ func (r *run) attach() error {
 	host := simhost.DefaultConfig()
 	host.Carrier = mgmt
 	cfg := epoch.DefaultConfig()
-	cfg.ReadoutTime, cfg.ChunkBytes = reading, simhost.MaxReportData(mgmt)
+	cfg.ReadoutTime, cfg.ChunkBytes = readoutTime, simhost.MaxReportData(mgmt)
 	cfg.FlowSlots, cfg.MaxEvicted = 1024, 1024 // a trace has a few dozen; reading 4,096 places for them takes time
 	for _, id := range r.net.Fabric().Switches() {
-		b, err := newBank(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.ask)
+		b, err := newMultiplexer(cfg, r.lab.lengths, len(r.lab.thresholds), simhost.Describe(r.net, id, 0), &r.fullPolls)
 		if err != nil {
 			return err
 		}

@@ -67,8 +67,8 @@ var reduction = claim.Claim{
 		const epochs = 2
 		dump := float64(portMemory(epochs) + flowMemory(epochs, evalFlows))
 		var fewerBytes, fewerPackets []float64
-		s := study{lab: best(), sets: single(rows), traces: o.Pick(10, 1), methods: []method{weft}}
-		s.more = func(_ int, _ *run, _ method, list []diagnosed) {
+		s := study{lab: best(), sets: single(rows), traces: o.Pick(10, 1), methods: []method{hawkeyeMethod}}
+		s.more = func(_ int, _ *run, _ method, list []diagnosis) {
 			for i := range list {
 				for _, r := range list[i].evidence.Reports {
 					packets := float64((r.Bytes + reportBytes - 1) / reportBytes)

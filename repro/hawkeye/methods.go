@@ -11,30 +11,30 @@ import (
 // The methods that the paper compares itself with. All are diagnosed by Weft's
 // own matching: they differ in which switches they hear and in what these tell.
 var (
-	fullPolling = method{"full polling", func(r *run, c *complaint) *provenance.Evidence {
-		return r.evidence(c.whole)
+	fullPolling = method{"full polling", func(r *run, c *detection) *provenance.Evidence {
+		return r.evidence(c.fullPoll)
 	}}
-	victimOnly = method{"victim-only", func(r *run, c *complaint) *provenance.Evidence {
+	victimOnly = method{"victim-only", func(r *run, c *detection) *provenance.Evidence {
 		return r.onPath(c, r.evidence(c.event))
 	}}
 	// SpiderMon looks at queues of the victim's path, and knows of no pauses.
-	spiderMon = method{"SpiderMon", func(r *run, c *complaint) *provenance.Evidence {
+	spiderMon = method{"SpiderMon", func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.onPath(c, r.evidence(c.event)), unpaused)
 	}}
 	// NetSight knows where every packet was, and of no pauses.
-	netSight = method{"NetSight", func(r *run, c *complaint) *provenance.Evidence {
-		return rewrite(r.evidence(c.whole), unpaused)
+	netSight = method{"NetSight", func(r *run, c *detection) *provenance.Evidence {
+		return rewrite(r.evidence(c.fullPoll), unpaused)
 	}}
-	portsOnly = method{"port-only", func(r *run, c *complaint) *provenance.Evidence {
+	portsOnly = method{"port-only", func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.evidence(c.event), func(p *provenance.Report) {
-			p.Flows, p.Waitings = nil, nil
+			p.Flows, p.FlowBacklogs = nil, nil
 			p.Flags |= epoch.NoFlows
 		})
 	}}
 	// Without meters between ports, polls cannot follow pauses off the path.
-	flowsOnly = method{"flow-only", func(r *run, c *complaint) *provenance.Evidence {
+	flowsOnly = method{"flow-only", func(r *run, c *detection) *provenance.Evidence {
 		return rewrite(r.onPath(c, r.evidence(c.event)), func(p *provenance.Report) {
-			p.Meters, p.Helds, p.Pauses = nil, nil, nil
+			p.Meters, p.PortPairBacklogs, p.Pauses = nil, nil, nil
 			for i := range p.PortEpochs {
 				p.PortEpochs[i].Paused, p.PortEpochs[i].PausedDepth, p.PortEpochs[i].PauseFrames = 0, 0, 0
 			}
@@ -47,7 +47,7 @@ var (
 
 // rewrite changes copies of the reports.
 func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenance.Evidence {
-	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, Asked: e.Asked}
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt}
 	for _, r := range e.Reports {
 		c := *r
 		c.Flows, c.Ports, c.PortEpochs = slices.Clone(r.Flows), slices.Clone(r.Ports), slices.Clone(r.PortEpochs)
@@ -61,7 +61,7 @@ func rewrite(e *provenance.Evidence, change func(*provenance.Report)) *provenanc
 // was before it.
 func unpaused(p *provenance.Report) {
 	deepUntil(p)
-	p.Meters, p.Helds, p.Pauses = nil, nil, nil
+	p.Meters, p.PortPairBacklogs, p.Pauses = nil, nil, nil
 	for i := range p.PortEpochs {
 		e := &p.PortEpochs[i]
 		e.Depth, e.Paused, e.PausedDepth, e.PauseFrames = e.Depth+e.PausedDepth, 0, 0, 0
@@ -76,8 +76,8 @@ func unpaused(p *provenance.Report) {
 }
 
 // onPath keeps the answers of the switches on the victim's way.
-func (r *run) onPath(c *complaint, e *provenance.Evidence) *provenance.Evidence {
-	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, Asked: e.Asked}
+func (r *run) onPath(c *detection, e *provenance.Evidence) *provenance.Evidence {
+	out := &provenance.Evidence{Event: e.Event, Pending: e.Pending, PolledAt: e.PolledAt}
 	path := r.path(c.key)
 	for _, rep := range e.Reports {
 		if slices.Contains(path, rep.Switch) {
@@ -106,14 +106,14 @@ func (r *run) path(key model.FlowKey) (list []model.NodeID) {
 // deepUntil lets waves go on while their queue was paused: who knows of no
 // pauses takes it for one that is deep by itself.
 func deepUntil(p *provenance.Report) {
-	p.Waves = slices.Clone(p.Waves)
+	p.Episodes = slices.Clone(p.Episodes)
 	for _, q := range p.Pauses {
 		until := q.LastEnd
 		if q.LastStart > q.LastEnd {
 			until = p.Snapshot
 		}
-		for i := range p.Waves {
-			if w := &p.Waves[i]; w.Port == q.Port && w.Priority == q.Priority {
+		for i := range p.Episodes {
+			if w := &p.Episodes[i]; w.Port == q.Port && w.Priority == q.Priority {
 				w.Last = max(w.Last, until)
 			}
 		}

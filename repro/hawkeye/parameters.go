@@ -16,14 +16,14 @@ const setting = "fat-tree k=4, 100 Gb/s, 2 µs; RoCEv2 long tail at 10 to 60 % o
 const scoring = "a trace counts as found when a verdict names what was injected (anomaly, port, and most flows of the burst with a main part in the queue, or the host; a circle with two beginnings in the closure is found by either; what nobody waited for need not be named), and as right when no verdict of any complaint in it is without a reason in the simulator's wait-for relation (anomaly, cause, port, circle, and four fifths of the blame); precision is the share of right traces, recall that of found ones"
 
 // best is the lab with the parameters that every row does best with.
-func best() lab { return newLab().one(3, 500*us) }
+func best() lab { return newLab().withVariant(3, 500*us) }
 
 var parameters = claim.Claim{
 	ID: "hawkeye-parameters", Where: "section 4.2, figure 7",
 	Says:      "every anomaly is diagnosed with the right parameters, and nearly every one with any",
 	Published: "precision and recall 1.00 at best, above 0.90 on average",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		s := study{lab: newLab(), sets: single(rows), traces: o.Pick(100, 2), methods: []method{weft}}
+		s := study{lab: newLab(), sets: single(rows), traces: o.Pick(100, 2), methods: []method{hawkeyeMethod}}
 		all, err := s.run(ctx, o)
 		if err != nil {
 			return claim.Result{}, err

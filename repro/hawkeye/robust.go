@@ -11,7 +11,7 @@ import (
 // judged runs a study of Weft's method alone under one choice of parameters and
 // tells what came out, row by row.
 func judged(ctx context.Context, o claim.Options, s study, names []string) (claim.Result, tally, error) {
-	s.methods = []method{weft}
+	s.methods = []method{hawkeyeMethod}
 	all, err := s.run(ctx, o)
 	if err != nil {
 		return claim.Result{}, tally{}, err
@@ -21,7 +21,7 @@ func judged(ctx context.Context, o claim.Options, s study, names []string) (clai
 	c := plot.Chart{Title: "precision and recall", Groups: names, Series: []plot.Series{{Name: "precision"}, {Name: "recall"}}}
 	for i, name := range names {
 		x := all[i][0][0]
-		sum.plus(x)
+		sum.addTally(x)
 		t.Row(name, fmt.Sprint(x.traces), fmt.Sprintf("%.3f", x.precision()), fmt.Sprintf("%.3f", x.recall()), fmt.Sprint(x.verdicts), fmt.Sprint(x.right))
 		c.Series[0].Y = append(c.Series[0].Y, x.precision())
 		c.Series[1].Y = append(c.Series[1].Y, x.recall())

@@ -14,12 +14,12 @@ import (
 type study struct {
 	lab     lab
 	sets    [][]kind // what the traces of a set have
-	traces  int      // of each set
+	traces  int      // isAbout each set
 	load    float64  // 0: random
 	methods []method
 	// more looks at a run after it was scored; it is called from one goroutine
 	// at a time, in no order.
-	more func(set int, r *run, m method, list []diagnosed)
+	more func(set int, r *run, m method, list []diagnosis)
 }
 
 // single makes a set of each kind.
@@ -81,26 +81,26 @@ func (s study) findings() findings {
 	return all
 }
 
-// one plays and scores one trace.
+// withVariant plays and scores one trace.
 func (s study) one(ctx context.Context, seed uint64, set, number int, all findings, mu *sync.Mutex) error {
 	// What a trace is depends on the seed, its kinds and its number alone.
 	id := uint64(number)
 	for _, k := range s.sets[set] {
 		id = id<<4 | uint64(k) + 1
 	}
-	r, err := s.lab.play(ctx, claim.Rand(seed, id).Uint64(), s.load, s.sets[set]...)
+	r, err := s.lab.simulate(ctx, claim.Rand(seed, id).Uint64(), s.load, s.sets[set]...)
 	if err != nil {
 		return err
 	}
 	for j, m := range s.methods {
 		for v := range all[set][j] {
-			list, err := r.judge(m, v)
+			list, err := r.diagnose(m, v)
 			if err != nil {
 				return err
 			}
 			o := r.score(list, v)
 			mu.Lock()
-			all[set][j][v].add(&o)
+			all[set][j][v].addOutcome(&o)
 			if s.more != nil {
 				s.more(set, r, m, list)
 			}

@@ -24,7 +24,7 @@ const (
 	outContention             // an incast behind one
 	outInjection              // a host's pauses behind one
 	contention                // a burst too small for pauses
-	quiet                     // background alone
+	quiet                     // addBackground alone
 )
 
 // rows are the anomalies, in the order of Table 2.
@@ -41,12 +41,12 @@ func (k kind) String() string { return kindNames[k] }
 // class is the lossless class that all traffic is in.
 const class = 3
 
-// cause is what was injected, and what a right verdict says of it.
-type cause struct {
+// injectedCause is what was injected, and what a right verdict says of it.
+type injectedCause struct {
 	anomaly anomaly.Type
 	root    anomaly.RootCause
 	ports   []model.Port // where it begins: any of them
-	flows   []int        // of the burst
+	flows   []int        // isAbout the burst
 }
 
 // trace is one run as data: traffic, wrong routes, a storm.
@@ -54,9 +54,9 @@ type trace struct {
 	seed   uint64
 	load   float64
 	flows  []traffic.Flow
-	wrong  []sim.Entry
+	wrongRoutes  []sim.Entry
 	storms []sim.Injection
-	causes []cause
+	causes []injectedCause
 	end    time.Duration
 }
 
@@ -75,8 +75,8 @@ const (
 	ms = time.Millisecond
 
 	warmUp  = 1 * ms    // before anything is injected
-	settled = 1200 * us // after a burst or storm begins
-	locked  = 3400 * us // after a deadlock may begin to form
+	burstTime = 1200 * us // after a burst or storm begins
+	deadlockTime  = 3400 * us // after a deadlock may begin to form
 )
 
 // newTrace draws a trace that has all of some anomalies, each at a place of its
@@ -87,28 +87,28 @@ func newTrace(routes *topo.Routes, seed uint64, load float64, span time.Duration
 	if load == 0 {
 		load = 0.1 + 0.5*d.Float64()
 	}
-	d.seed, d.load, d.end = seed, load, max(warmUp+settled, span)
+	d.seed, d.load, d.end = seed, load, max(warmUp+burstTime, span)
 	for _, k := range kinds {
 		at := warmUp + time.Duration(d.Int64N(int64(ms)))
-		d.end = max(d.end, at+settled)
+		d.end = max(d.end, at+burstTime)
 		switch k {
 		case burst:
-			d.burst(at)
+			d.addIncast(at)
 		case storm:
-			d.storm(at)
+			d.addStorm(at)
 		case contention:
-			d.contend(at)
+			d.addContention(at)
 		case inLoop, outContention, outInjection:
-			d.deadlock(k, at)
-			d.end = max(d.end, at+locked)
+			d.addDeadlock(k, at)
+			d.end = max(d.end, at+deadlockTime)
 		}
 	}
-	return d.trace, d.background()
+	return d.trace, d.addBackground()
 }
 
-// background adds the load: flows that begin during the trace, and those that
-// began before it and have not ended.
-func (d *draft) background() error {
+// addBackground adds the load: flows that begin during the trace, and those that
+// findTriggers before it and have not ended.
+func (d *draft) addBackground() error {
 	sizes, err := traffic.Sizes("longtail")
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (d *draft) background() error {
 	}
 	for _, f := range list {
 		if f.Start -= model.Time(before); f.Start < 0 {
-			const perNs = 12.5 // bytes, at 100 Gb/s
+			const perNs = 12.5 // telemetryBytes, at 100 Gb/s
 			f.Bytes += model.Bytes(float64(f.Start) * perNs)
 			f.Start = model.Time(d.Int64N(int64(100 * us)))
 		}
@@ -133,8 +133,8 @@ func (d *draft) background() error {
 	return nil
 }
 
-// add adds a flow and returns its index.
-func (d *draft) add(f traffic.Flow) int {
+// addOutcome adds a flow and returns its index.
+func (d *draft) addFlow(f traffic.Flow) int {
 	f.Priority = class
 	if f.SrcPort == 0 {
 		f.SrcPort = d.port
@@ -166,10 +166,10 @@ func (d *draft) portVia(src, dst, via model.NodeID) (uint16, error) {
 	return 0, fmt.Errorf("hawkeye: no source port takes a flow from node %d to %d through %d", src, dst, via)
 }
 
-func (d *draft) pick(from []model.NodeID) model.NodeID { return from[d.IntN(len(from))] }
+func (d *draft) pickHost(from []model.NodeID) model.NodeID { return from[d.IntN(len(from))] }
 
-// others draws n different hosts that avoid refuses none of.
-func (d *draft) others(n int, avoid func(model.NodeID) bool) (list []model.NodeID) {
+// pickOthers draws n different hosts that avoid refuses none of.
+func (d *draft) pickOthers(n int, avoid func(model.NodeID) bool) (list []model.NodeID) {
 	for _, i := range d.Perm(len(d.hosts)) {
 		if h := d.hosts[i]; len(list) < n && !avoid(h) {
 			list = append(list, h)
@@ -183,8 +183,8 @@ func (d *draft) rack(h model.NodeID) model.NodeID {
 	return d.fabric.Port(model.Port{Node: h, Port: 1}).Peer.Node
 }
 
-// mates are the other hosts of a rack.
-func (d *draft) mates(h model.NodeID) (list []model.NodeID) {
+// rackNeighbors are the other hosts of a rack.
+func (d *draft) rackNeighbors(h model.NodeID) (list []model.NodeID) {
 	for _, o := range d.hosts {
 		if o != h && d.rack(o) == d.rack(h) {
 			list = append(list, o)
@@ -206,55 +206,55 @@ func (d *draft) bytes(low, high model.Bytes) model.Bytes {
 	return low + model.Bytes(d.Int64N(int64(high-low)))
 }
 
-// burst is an incast from 8 to 12 hosts. Two flows to the rack's other hosts
+// addIncast is an incast from 8 to 12 hosts. Two flows to the rack's other hosts
 // share no queue with it at its receiver.
-func (d *draft) burst(at time.Duration) {
-	to := d.pick(d.hosts)
-	c := cause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil}
-	elsewhere := d.others(14, func(h model.NodeID) bool { return d.rack(h) == d.rack(to) })
+func (d *draft) addIncast(at time.Duration) {
+	to := d.pickHost(d.hosts)
+	c := injectedCause{anomaly.PFCBackpressure, anomaly.ContendingFlows, []model.Port{d.towards(d.rack(to), to)}, nil}
+	elsewhere := d.pickOthers(14, func(h model.NodeID) bool { return d.rack(h) == d.rack(to) })
 	size := d.bytes(300*model.KB, 600*model.KB)
 	for _, from := range elsewhere[:8+d.IntN(5)] {
 		start := model.Time(at + d.between(0, 5*us))
-		c.flows = append(c.flows, d.add(traffic.Flow{Src: from, Dst: to, Bytes: size, Start: start}))
+		c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: from, Dst: to, Bytes: size, Start: start}))
 	}
 	for range 2 {
-		d.victim(d.pick(elsewhere), d.pick(d.mates(to)), at)
+		d.addVictim(d.pickHost(elsewhere), d.pickHost(d.rackNeighbors(to)), at)
 	}
 	d.causes = append(d.causes, c)
 }
 
-// victim is a flow of moderate rate that runs before and while something
+// addVictim is a flow of moderate rate that runs before and while something
 // happens.
-func (d *draft) victim(from, to model.NodeID, at time.Duration) {
-	d.add(traffic.Flow{
+func (d *draft) addVictim(from, to model.NodeID, at time.Duration) {
+	d.addFlow(traffic.Flow{
 		Src: from, Dst: to, Start: model.Time(at - d.between(100*us, 300*us)), Stop: model.Time(10 * ms),
 		Rate: model.Rate(10+d.IntN(15)) * model.Gbps,
 	})
 }
 
-// storm is a host that pauses its switch to the end of the trace, with flows to
+// addStorm is a host that pauses its switch to the end of the trace, with flows to
 // it and to the other hosts of its rack.
-func (d *draft) storm(at time.Duration) {
-	host := d.pick(d.hosts)
+func (d *draft) addStorm(at time.Duration) {
+	host := d.pickHost(d.hosts)
 	d.storms = append(d.storms, sim.Injection{At: model.Time(at), Fault: sim.Storm{Host: host, Priority: class}})
-	elsewhere := d.others(6, func(h model.NodeID) bool { return d.rack(h) == d.rack(host) })
+	elsewhere := d.pickOthers(6, func(h model.NodeID) bool { return d.rack(h) == d.rack(host) })
 	for _, from := range elsewhere[:3] {
-		d.victim(from, host, at)
+		d.addVictim(from, host, at)
 	}
 	for _, from := range elsewhere[3:5] {
-		d.victim(from, d.pick(d.mates(host)), at)
+		d.addVictim(from, d.pickHost(d.rackNeighbors(host)), at)
 	}
-	d.causes = append(d.causes, cause{anomaly.PFCStorm, anomaly.HostInjection, []model.Port{d.towards(d.rack(host), host)}, nil})
+	d.causes = append(d.causes, injectedCause{anomaly.PFCStorm, anomaly.HostInjection, []model.Port{d.towards(d.rack(host), host)}, nil})
 }
 
-// contend is a burst by all of a rack's links to one of its hosts, smaller than
+// addContention is a burst by all of a rack's links to one of its hosts, smaller than
 // what its switch holds before it pauses anybody.
-func (d *draft) contend(at time.Duration) {
-	to := d.pick(d.hosts)
+func (d *draft) addContention(at time.Duration) {
+	to := d.pickHost(d.hosts)
 	tor := d.rack(to)
-	c := cause{anomaly.FlowContention, anomaly.ContendingFlows, []model.Port{d.towards(tor, to)}, nil}
+	c := injectedCause{anomaly.FlowContention, anomaly.ContendingFlows, []model.Port{d.towards(tor, to)}, nil}
 	pod := d.fabric.Node(to).Pod
-	senders := d.others(len(d.hosts), func(h model.NodeID) bool { return d.fabric.Node(h).Pod == pod })
+	senders := d.pickOthers(len(d.hosts), func(h model.NodeID) bool { return d.fabric.Node(h).Pod == pod })
 	size := d.bytes(310*model.KB, 340*model.KB)
 	for _, p := range d.fabric.Node(tor).Ports {
 		if !d.fabric.Node(p.Peer.Node).Role.IsSwitch() {
@@ -263,15 +263,15 @@ func (d *draft) contend(at time.Duration) {
 		for _, from := range senders[:2] {
 			port, err := d.portVia(from, to, p.Peer.Node)
 			if err != nil {
-				panic(err) // every host of another pod reaches it by every uplink
+				panic(err) // requestInterval host of another pod reaches it by every uplink
 			}
-			c.flows = append(c.flows, d.add(traffic.Flow{Src: from, Dst: to, Bytes: size / 2, Start: model.Time(at), SrcPort: port, NoCC: true}))
+			c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: from, Dst: to, Bytes: size / 2, Start: model.Time(at), SrcPort: port, NoCC: true}))
 		}
 		senders = senders[2:]
 	}
-	near := d.pick(d.mates(to))
-	c.flows = append(c.flows, d.add(traffic.Flow{Src: near, Dst: to, Bytes: size, Start: model.Time(at), NoCC: true}))
-	d.victim(near, to, at)
+	near := d.pickHost(d.rackNeighbors(to))
+	c.flows = append(c.flows, d.addFlow(traffic.Flow{Src: near, Dst: to, Bytes: size, Start: model.Time(at), NoCC: true}))
+	d.addVictim(near, to, at)
 	d.causes = append(d.causes, c)
 }
 

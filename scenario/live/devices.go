@@ -24,7 +24,7 @@ type devices struct {
 	*simhost.Probers
 	*simhost.Markers
 	*simhost.Agents // of hosts that complain of slow flows
-	told            func(who rootcause.Complaint)
+	told            func(who rootcause.DiagnosisRequest)
 }
 
 // counted is one port and what it had sent when last asked.
@@ -72,7 +72,7 @@ const (
 func (d *devices) complain(at model.Time, t agent.DiagnosisRequest) {
 	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(d.net.Host(src), t.Poll.Flow)
-	d.told(rootcause.Complaint{At: at, Detection: diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}})
+	d.told(rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}})
 }
 
 // Active is part of portwatch.Fabric.

@@ -129,9 +129,9 @@ func (d *Director) Hear(in *incident.Incident) {
 		s = &said{right: map[*Injected]model.Time{}}
 		d.said[in.ID] = s
 	}
-	s.cause, s.severity, s.begin, s.at, s.into = in.Cause, in.Severity(), in.Begin, in.Last, in.Into
-	s.sources = in.Agree()
-	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Place
+	s.cause, s.severity, s.begin, s.at, s.into = in.Cause, in.Severity(), in.Begin, in.Last, in.MergedInto
+	s.sources = in.AgreeingSources()
+	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Location
 	for _, f := range d.faults {
 		if _, known := s.right[f]; !known && f.about(s) && slices.Contains(f.Causes, in.Cause) {
 			s.right[f] = d.lab.Now()

@@ -1,6 +1,6 @@
-// Package live plays a simulated fabric for as long as somebody watches: traffic
-// without end, all telemetry on, every report through DTA into memory, and a
-// controller that reads it from there. A director breaks something from time to
-// time. The controller sees reports only; that a fault was put in is known to
-// the director alone, who compares.
+// Package live runs the simulator as the input of a controller: the controller
+// sees reports only, through DTA and collector memory, as it does in a real
+// fabric. Start runs a scenario file under the API. Demo runs a fabric with
+// endless traffic, into which a Director injects faults; only the Director knows
+// them, and it compares them with the incidents that the controller finds.
 package live

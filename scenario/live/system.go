@@ -197,9 +197,9 @@ func (s *System) hear(in *incident.Incident) {
 		delete(s.told, in.ID)
 	}
 	switch {
-	case in.Into != 0 && known:
-		s.say("joined", fmt.Sprintf("i%d %s: it is part of i%d", in.ID, in.Cause, in.Into))
-	case in.Into != 0 || in.Severity() == anomaly.Notice:
+	case in.MergedInto != 0 && known:
+		s.say("joined", fmt.Sprintf("i%d %s: it is part of i%d", in.ID, in.Cause, in.MergedInto))
+	case in.MergedInto != 0 || in.Severity() == anomaly.Notice:
 	case in.Closed && known:
 		s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
 	case !in.Closed && (!known || was != in.Cause):

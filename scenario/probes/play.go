@@ -131,7 +131,7 @@ func Play(ctx context.Context, s *scenario.Scenario, o Options, progress func(sc
 }
 
 func (x *session) take(t *trace.Trace) {
-	if !x.desk.Take(t) && (t.End == trace.Incomplete || t.End == trace.Looped) {
+	if !x.desk.Take(t) && (t.End == trace.Lost || t.End == trace.Looped) {
 		x.short = append(x.short, t.Key)
 	}
 }

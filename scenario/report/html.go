@@ -17,7 +17,7 @@ import (
 //go:embed style.css
 var styleSheet string
 
-//go:embed page.html
+//go:embed report.html
 var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{

@@ -1,6 +1,6 @@
 // Package checksum computes the Internet checksum of RFC 1071 and updates it
-// in place as RFC 1624 says. It knows no header; wire/packet and wire/label
-// say which bytes to sum.
+// in place as RFC 1624 says. It knows no header: wire/packet and wire/label
+// choose the bytes to sum.
 package checksum
 
 import (
@@ -50,7 +50,7 @@ func Of(b []byte) uint16 { return Sum(0).Add(b).Fold() }
 
 // Update returns the checksum of a message after one of its 16-bit words
 // changed. A wrong checksum stays wrong by the same amount, so a corrupted
-// header is not made good on the way.
+// header is not repaired by a switch.
 func Update(check, before, after uint16) uint16 {
 	// RFC 1624, equation 3. Equation 4 would turn 0x0000 into 0xffff.
 	sum := uint32(^check) + uint32(^before) + uint32(after)

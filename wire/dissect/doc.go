@@ -1,7 +1,7 @@
-// Package dissect names the headers of a frame and what their fields say, for
-// people: a trace's first bytes as an operator reads them. It takes any bytes,
-// also those of a frame that was cut, and says where reading had to stop.
-// Programs that want a few fields of many packets use wire/packet.
+// Package dissect decodes the headers of a frame into named layers and fields
+// for display: a trace's first bytes as an operator reads them. It accepts any
+// bytes, truncated frames too, and reports where dissection stopped. Programs
+// that need a few fields of many packets use wire/packet.
 package dissect
 
 import (
@@ -11,28 +11,28 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Layer is one header of a frame, or the payload behind the last.
+// Layer is one header of a frame, or the payload after the last one.
 type Layer struct {
 	Name    string // as in "IPv4"
 	Offset  int    // of its first byte in the frame
-	Size    int    // bytes; all that are left where reading stopped
+	Size    int    // bytes; all remaining bytes where dissection stopped
 	Fields  []Field
-	Problem string // why reading stopped here; empty where it did not
+	Problem string // why dissection stopped here, or empty
 }
 
 // Field is one value of a header.
 type Field struct {
 	Name   string
 	Value  string
-	Offset int // in the frame, of the first byte that holds some of it
+	Offset int // in the frame, of the first byte that holds a part of it
 	Size   int
 }
 
 // maxLayers bounds the work on hostile frames: a probe through eight switches
-// has eight IP headers, and few headers beside.
+// has eight IP headers and few others.
 const maxLayers = 40
 
-// Frame reads a frame from its Ethernet header. Layers follow each other
+// Frame dissects a frame from its Ethernet header on. Layers follow each other
 // without gaps and end with the frame.
 func Frame(b []byte) []Layer {
 	r := &reader{b: b}
@@ -53,20 +53,20 @@ func Frame(b []byte) []Layer {
 	return r.layers
 }
 
-// reader stands between two headers.
+// reader is the dissector's position between two headers.
 type reader struct {
 	b      []byte // up to the end of the IP packet that is being read
 	at     int
 	layers []Layer
 }
 
-// step reads one header and tells what follows, or nil.
+// step dissects one header and returns the step for the next one, or nil.
 type step func(*reader) step
 
 func (r *reader) rest() []byte { return r.b[r.at:] }
 
-// addLayer puts a header of n bytes behind the others. Offsets of its fields count
-// from its own first byte.
+// addLayer appends a header of n bytes. The offsets of its fields count from its
+// first byte.
 func (r *reader) addLayer(name string, n int, fields ...Field) {
 	for i := range fields {
 		fields[i].Offset += r.at
@@ -75,22 +75,22 @@ func (r *reader) addLayer(name string, n int, fields ...Field) {
 	r.at += n
 }
 
-// endAt leaves out what lies behind an IP packet that begins at the present place:
-// frames are padded.
+// endAt ends the input after an IP packet of this length that begins at the
+// current offset: frames are padded.
 func (r *reader) endAt(length int) { r.b = r.b[:min(r.at+length, len(r.b))] }
 
-// stopAt ends reading at a header that is not whole, or makes no sense.
+// stopAt ends the dissection at a header that is truncated or malformed.
 func (r *reader) stopAt(name string, err error) step {
-	problem := "it is not as it should be"
+	problem := "malformed header"
 	if isShort(err) {
-		problem = "the bytes kept end inside of it"
+		problem = "truncated: the captured bytes end inside this header"
 	}
 	r.layers = append(r.layers, Layer{Name: name, Offset: r.at, Size: len(r.b) - r.at, Problem: problem})
 	r.at = len(r.b)
 	return nil
 }
 
-// field prints a value; offset and size are of its bytes in the header.
+// field formats a value; offset and size are those of its bytes in the header.
 func field(name string, offset, size int, format string, args ...any) Field {
 	return Field{Name: name, Value: fmt.Sprintf(format, args...), Offset: offset, Size: size}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// isShort tells an input that ends too early from one that is wrong.
+// isShort reports whether an error means truncated input, not malformed input.
 func isShort(err error) bool {
 	for _, short := range []error{packet.ErrShort, gre.ErrShort, label.ErrShort, roce.ErrShort} {
 		if errors.Is(err, short) {

@@ -37,11 +37,11 @@ const (
 	protoPostcard  = protoKey + 1 + protoData
 )
 
-// fitsKeyWrite tells whether Key-Write data of n bytes exists: with a checksum
+// fitsKeyWrite reports whether Key-Write data of n bytes exists: with a checksum
 // of 4 bytes in front it fills a slot of 8, 16 or 32.
 func fitsKeyWrite(n int) bool { return n == 4 || n == 12 || n == 28 }
 
-// fits tells whether a report of primitive p has body bytes behind its base
+// fits reports whether a report of primitive p has body bytes behind its base
 // header.
 func fits(p Primitive, body int) bool {
 	switch p {
@@ -78,7 +78,7 @@ func DetectLayout(datagram []byte) (Layout, error) {
 	return 0, ErrLayout
 }
 
-// Check tells whether p can be encoded, and if not, why.
+// Check reports whether p can be encoded, and if not, why.
 func (p *Prototype) Check() error {
 	r := &p.Report
 	if err := r.Check(); err != nil {

@@ -29,7 +29,7 @@ func (r *Reader) Reset(datagram []byte) error {
 // Header returns the datagram's header.
 func (r *Reader) Header() Header { return r.head }
 
-// Next sets rep to the next report and tells whether there was one. The
+// Next sets rep to the next report and reports whether there was one. The
 // report's Key and Data alias the datagram. Returning the report by value would
 // more than double the time: it is nine words long.
 func (r *Reader) Next(rep *Report) bool {

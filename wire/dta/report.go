@@ -63,7 +63,7 @@ func sizeOf(head uint32) (int, error) {
 	return size, nil
 }
 
-// Check tells whether r can be encoded, and if not, why.
+// Check reports whether r can be encoded, and if not, why.
 func (r *Report) Check() error {
 	if r.Primitive < KeyWrite || r.Primitive > Postcarding {
 		return ErrPrimitive

@@ -17,7 +17,7 @@ type CongestionEpisode struct {
 	MaxBytes     uint64         // bytes that one of them found, at most
 }
 
-// IsZero tells whether the record says nothing.
+// IsZero reports whether all counters of the record are zero.
 func (w CongestionEpisode) IsZero() bool { return w.MaxBytes == 0 }
 
 // AppendTo appends the record. The low three bits of Priority are written.

@@ -24,7 +24,7 @@ type Pause struct {
 // PauseBurstGap is how long a queue must be without pauses to have come to rest.
 const PauseBurstGap = 100 * time.Microsecond
 
-// IsZero tells whether the record says nothing.
+// IsZero reports whether all counters of the record are zero.
 func (p Pause) IsZero() bool { return p.Pauses == 0 }
 
 // AppendTo appends the record. The low three bits of Priority are written.
@@ -74,7 +74,7 @@ type PortPairBacklog struct {
 	Bytes    uint64 // of Packets: Ethernet header to payload, no FCS
 }
 
-// IsZero tells whether the record says nothing.
+// IsZero reports whether all counters of the record are zero.
 func (h PortPairBacklog) IsZero() bool { return h.Packets == 0 }
 
 // AppendTo appends the record. The low three bits of Priority are written.

@@ -17,7 +17,7 @@ type Reader struct {
 // they lie and allocates nothing.
 func (c *Chunk) Reader() Reader { return Reader{rest: c.Records} }
 
-// Next moves to the next record and tells whether there is one.
+// Next moves to the next record and reports whether there is one.
 func (r *Reader) Next() bool {
 	n, err := recordLen(r.rest)
 	if err != nil { // after Parse, only the end

@@ -89,7 +89,7 @@ type Port struct {
 	Sent        uint64         // packets that left this queue
 }
 
-// IsZero tells whether the record says nothing.
+// IsZero reports whether all counters of the record are zero.
 func (p Port) IsZero() bool {
 	return !p.Paused && p.Remaining == 0 && p.PauseFrames == 0 && p.Queued == 0 && p.Sent == 0
 }
@@ -146,7 +146,7 @@ type PortEpoch struct {
 	PausedDepth uint64 // packets; summed over the paused ones
 }
 
-// IsZero tells whether the record says nothing.
+// IsZero reports whether all counters of the record are zero.
 func (p PortEpoch) IsZero() bool {
 	return p.Packets == 0 && p.Paused == 0 && p.PauseFrames == 0 && p.Depth == 0 && p.PausedDepth == 0
 }

@@ -1,7 +1,7 @@
-// Package erspan reads and writes mirrored frames as switches send them to a
-// collector: in GRE, behind an ERSPAN header of type I, II or III or behind a
-// vendor's own. It starts at the GRE header; the outer IP header before it and
-// the mirrored frame behind it are wire/packet's.
+// Package erspan encodes and decodes mirrored frames as switches send them to a
+// collector: in GRE, after an ERSPAN header of type I, II or III or a vendor's
+// header. It starts at the GRE header; wire/packet handles the outer IP header
+// before it and the mirrored frame after it.
 // Layout: docs/formats/erspan.md.
 package erspan
 
@@ -36,16 +36,16 @@ var (
 	ErrVersion  = errors.New("erspan: header version does not fit the GRE protocol")
 )
 
-// Kind says what stands between the GRE header and the frame.
+// Kind is the header between the GRE header and the frame.
 type Kind uint8
 
 // Kinds of mirror.
 const (
-	Padded   Kind = iota // bytes of no known meaning, in number as configured
-	TypeI                // nothing
+	Padded   Kind = iota // a configured number of bytes of unknown meaning
+	TypeI                // none
 	TypeII               // version 1 header; GRE has a sequence number
-	TypeIII              // version 2 header, perhaps with a platform's own
-	Mellanox             // 22 bytes of Mellanox's own
+	TypeIII              // version 2 header, optionally with a platform subheader
+	Mellanox             // 22 bytes of a Mellanox header
 )
 
 // Granularity is the unit of a type III timestamp.
@@ -75,7 +75,7 @@ func (g Granularity) Unit() time.Duration {
 // FrameIP is the FrameType of a mirrored IP packet without Ethernet header.
 const FrameIP = 2
 
-// Mirror is one mirrored frame and what its switch says about it. Pad and
+// Mirror is one mirrored frame with its switch's metadata. Pad and
 // Frame alias the parsed bytes. Fields that the Kind does not have are zero.
 type Mirror struct {
 	Kind Kind
@@ -101,17 +101,17 @@ type Mirror struct {
 	PDU         bool   // the frame is an Ethernet frame
 	FrameType   uint8  // 5 bits: 0 Ethernet, FrameIP
 	Hardware    uint8  // 6 bits: engine within the switch
-	Egress      bool   // mirrored on the way out
+	Egress      bool   // mirrored at egress
 	Granularity Granularity
 	HasPlatform bool
-	Platform    uint64 // the platform's sub-header: 6 bits of id, 58 of its own
+	Platform    uint64 // the platform subheader: 6 bits of id, 58 platform-specific
 
 	Pad   []byte // Padded and Mellanox
 	Frame []byte // the mirrored frame, Ethernet unless FrameType says otherwise
 }
 
 // Parse decodes b, all of what follows the outer IP header. The GRE protocol
-// and flags tell the kind of mirror.
+// and flags determine the kind of mirror.
 func (m *Mirror) Parse(b []byte) (int, error) {
 	*m = Mirror{}
 	v := Mirror{}
@@ -144,8 +144,7 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 
 // ParsePadded decodes b like Parse, for a switch known to put pad bytes
 // between the first 4 of the GRE header and the frame, whatever its protocol
-// and flags say. Some announce a sequence number and send none, or the other
-// way round.
+// and flags say. Some announce a sequence number and send none, or vice versa.
 func (m *Mirror) ParsePadded(b []byte, pad int) (int, error) {
 	*m = Mirror{}
 	v := Mirror{Kind: Padded}
@@ -270,11 +269,11 @@ func (m Mirror) appendIII(b []byte) []byte {
 	return be.AppendUint16(b, w)
 }
 
-// PlatformID tells the layouts of Platform apart.
+// PlatformID returns the id that selects the layout of Platform.
 func (m Mirror) PlatformID() uint8 { return uint8(m.Platform >> 58) }
 
-// Port is the port that the frame was mirrored at, as the switch numbers its
-// ports. It is false where the header has none.
+// Port returns the port that the frame was mirrored at, in the switch's
+// numbering. It returns false if the header has no port.
 func (m Mirror) Port() (uint32, bool) {
 	if m.Kind == TypeII {
 		return m.Index, true

@@ -22,11 +22,10 @@ type Layout struct {
 //
 // A count wider than its field is written as the field's largest value, and
 // that value means "this many or more". A decoder therefore never takes a cell
-// whose flow count stands at the limit for one that holds a single flow,
-// however many flows it has removed; and a flow found elsewhere takes its
-// packets and bytes from a cell of its own where those are below the limit.
-// Wrapping instead would keep sums exact, but nobody could see that it
-// happened.
+// whose flow count is at the limit for a pure cell, however many flows it has
+// removed; and a flow found in another cell takes its packets and bytes from a
+// cell where those are below the limit. Wrapping instead would keep sums exact,
+// but a decoder could not detect it.
 type Cell struct {
 	Key     [model.MaxKeyLen]byte // XOR of canonical keys; zero past Layout.Key
 	Flows   uint32
@@ -53,8 +52,8 @@ func (l Layout) Size() int {
 	return int(l.Key) + int(l.Flows) + int(l.Packets) + int(l.Bytes) + 2*int(l.Ports)
 }
 
-// Limits returns the largest value of each count: what stands at it means
-// "this many or more". An absent byte count has the limit zero.
+// Limits returns the largest value of each count, which means "this many or
+// more". An absent byte count has the limit zero.
 func (l Layout) Limits() (flows uint32, packets, bytes uint64) {
 	return uint32(limit(l.Flows)), limit(l.Packets), limit(l.Bytes)
 }

@@ -1,8 +1,8 @@
 // Package flowset encodes what a switch exports once per time slot: the flow
-// filter and the counting table of its flowset, cut into chunks. Each chunk
-// says all that is needed to use it, so a lost one costs only itself. Filling
-// the table is inswitch/flowset's work; putting chunks together and decoding
-// are analyze/flows's. Origin: docs/papers.md#flowradar.
+// filter and the counting table of its flowset, split into chunks. Each chunk is
+// self-contained, so a lost chunk loses only its own cells. inswitch/flowset
+// fills the table; analyze/flows reassembles the chunks and decodes them.
+// Origin: docs/papers.md#flowradar.
 // Layout: docs/formats/flowset.md.
 package flowset
 
@@ -44,8 +44,8 @@ var (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Header is what all chunks of one flowset share. A flowset holds the flows of
-// one address family: a switch that sees both fills and exports two, told
-// apart by Layout.Key.
+// one address family: a switch that sees both fills and exports two, which
+// differ in Layout.Key.
 type Header struct {
 	Switch model.NodeID
 	Scope  model.PortID // the port it watches; 0: the whole switch
@@ -54,7 +54,7 @@ type Header struct {
 	// slot count again takes a new seed, so (Switch, Seed, Slot) never repeats.
 	Seed uint64
 
-	Slot   uint32        // counts up by one per slot; a gap is a lost slot
+	Slot   uint32        // increments by one per slot; a gap is a lost slot
 	Start  model.Time    // on the switch's clock
 	Length time.Duration // positive
 
@@ -74,17 +74,17 @@ type Geometry struct {
 	TableCells uint32 // cells of one sub-table; at least 1
 }
 
-// Counts is what the encoder knows of the slot as a whole. With every chunk at
-// hand and no field at its limit, the cells' packets sum to Tables × Packets,
-// and bytes and flows likewise: a decoder can prove that nothing is missing.
+// Counts are the encoder's totals of the slot. With all chunks received and no
+// field at its limit, the cells' packets sum to Tables × Packets, and bytes and
+// flows likewise: a decoder can prove that nothing is missing.
 type Counts struct {
 	Packets uint64 // counted into the table
 	Bytes   uint64 // of those packets: Ethernet header to payload, no FCS
 	Flows   uint32 // inserted: taken for new by the filter
 
-	// What is not in the table, so that no loss is silent.
+	// Packets that are not in the table, so that no loss is silent.
 	Unkeyed uint32 // packets without a key of this family, such as ARP
-	Missed  uint32 // packets that found no table to write to
+	Missed  uint32 // packets that arrived while no table was free
 }
 
 // Section is a part of a flowset.
@@ -125,7 +125,7 @@ func (h *Header) unit(s Section) int {
 	return 1
 }
 
-// Check tells whether a chunk with this header can be read back.
+// Check returns an error if a chunk with this header would not parse.
 func (h *Header) Check() error {
 	if err := h.Layout.check(); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (c *Chunk) Len() int {
 	return 0
 }
 
-// Check tells whether the chunk can be read back: the header is sound, and
-// Data is one unit or more within its section.
+// Check returns an error if the chunk would not parse: the header must be valid,
+// and Data must be one unit or more within its section.
 func (c *Chunk) Check() error {
 	if err := c.Header.Check(); err != nil {
 		return err
@@ -159,8 +159,8 @@ func (c *Chunk) Check() error {
 }
 
 // AppendTo appends the encoded chunk and returns the extended slice. Bytes of
-// Data after the last whole unit are left out; of a chunk that fails Check the
-// result does not parse.
+// Data after the last whole unit are omitted. The result does not parse if the
+// chunk fails Check.
 func (c Chunk) AppendTo(b []byte) []byte {
 	n := c.Len()
 	start := len(b)

@@ -21,22 +21,22 @@ type Splitter struct {
 	most    [3]uint32 // by section: in one chunk
 }
 
-// Split plans chunks of at most size bytes each. That is what the carrier
-// leaves of the MTU after its own headers. It is an error if a chunk of one
-// cell is longer, or if h fails Check.
+// Split plans chunks of at most size bytes each: the MTU less the headers of the
+// transport. It returns an error if a chunk of one cell is longer, or if h fails
+// Check.
 func (h *Header) Split(size int) (Splitter, error) {
 	if err := h.Check(); err != nil {
 		return Splitter{}, err
 	}
 	cell := h.Layout.Size()
-	room := min(size, math.MaxInt32) - Overhead
-	if room < cell {
+	payload := min(size, math.MaxInt32) - Overhead
+	if payload < cell {
 		return Splitter{}, fmt.Errorf("flowset: chunk size %d, want at least %d", size, Overhead+cell)
 	}
 	return Splitter{
 		section: Filter,
 		units:   [...]uint32{Filter: h.Units(Filter), Cells: h.Units(Cells)},
-		most:    [...]uint32{Filter: uint32(room), Cells: uint32(room / cell)},
+		most:    [...]uint32{Filter: uint32(payload), Cells: uint32(payload / cell)},
 	}, nil
 }
 

@@ -1,6 +1,6 @@
-// Package gre reads and writes GRE headers (RFC 2784, RFC 2890): what stands
-// between an outer IP header and a tunnelled packet or a mirrored frame. What
-// follows is wire/packet's or wire/erspan's. Layout: docs/formats/gre.md.
+// Package gre encodes and decodes GRE headers (RFC 2784, RFC 2890), which lie
+// between an outer IP header and a tunnelled packet (wire/packet) or a mirrored
+// frame (wire/erspan). Layout: docs/formats/gre.md.
 package gre
 
 import (
@@ -21,21 +21,21 @@ var (
 // Flags of the first 16 bits.
 const (
 	hasChecksum = 0x8000
-	hasRouting  = 0x4000 // RFC 1701; of variable length, long gone
+	hasRouting  = 0x4000 // RFC 1701, obsolete; variable length
 	hasKey      = 0x2000
 	hasSeq      = 0x1000
 	version     = 0x0007 // 1 is PPTP's
 	otherFlags  = ^uint16(hasChecksum | hasKey | hasSeq)
-	refused     = hasRouting | version // where the payload begins would be a guess
+	refused     = hasRouting | version // the payload's offset would be a guess
 )
 
 // Header is a GRE header. Optional fields are on the wire when their Has flag
 // is set. The checksum is neither verified nor computed: the outer frame
-// protects the header, and the payload has checksums of its own.
+// protects the header, and the payload has its own checksums.
 type Header struct {
 	Protocol                    uint16 // EtherType of the payload
 	HasChecksum, HasKey, HasSeq bool
-	Flags                       uint16 // the other flags as they stand in the first 16 bits; kept
+	Flags                       uint16 // the other bits of the first 16; preserved
 	Checksum, Reserved1         uint16
 	Key, Seq                    uint32
 }
@@ -52,7 +52,7 @@ func (h Header) Size() int {
 }
 
 // AppendTo appends the header with its optional fields. Flags that Parse would
-// refuse are left out.
+// reject are omitted.
 func (h Header) AppendTo(b []byte) []byte {
 	be := binary.BigEndian
 	h.Flags &^= refused

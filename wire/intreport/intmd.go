@@ -22,7 +22,7 @@ const (
 	NextProto = 2 // the original IP protocol, in its low byte
 )
 
-// Shim stands between a TCP or UDP header and INT.
+// Shim is the header between a TCP or UDP header and INT.
 type Shim struct {
 	Type     uint8 // 4 bits
 	NextType uint8 // 2 bits: what Next holds
@@ -103,9 +103,8 @@ type Hop struct {
 }
 
 // Parse decodes b, all of which one hop added under the given instructions.
-// Unlike in a report, the domain's metadata stands before the value of
-// BitLast, which must be the last word: it corrects the checksum over the
-// others.
+// Unlike in a report, the domain-specific metadata precedes the value of BitLast,
+// which must be the last word: it corrects the checksum over the others.
 func (h *Hop) Parse(announced Bits, b []byte) (int, error) {
 	*h = Hop{}
 	if len(b) < announced.Size() || len(b)%4 != 0 {
@@ -133,15 +132,15 @@ func (h Hop) AppendTo(b []byte) []byte {
 	return last.AppendTo(b)
 }
 
-// Stack is INT-MD as it stands in a packet: shim, instructions, and what the
+// Stack is INT-MD in a packet: shim, instructions, and the metadata that the
 // hops added, newest first. Hops and Source alias the parsed bytes.
 type Stack struct {
 	Shim   Shim // Length is computed when encoding
 	Header MDHeader
 	Hops   []byte // HopWords words for each hop
-	// Source is what the first hop alone added for the domain, behind its
-	// metadata. It must be shorter than what a hop adds: a longer one cannot
-	// be told from a further hop.
+	// Source is domain-specific metadata that only the first hop added, after its
+	// own. It must be shorter than what a hop adds: a longer one cannot be
+	// distinguished from a further hop.
 	Source []byte
 }
 
@@ -202,8 +201,8 @@ func (s Stack) AppendTo(b []byte) []byte {
 	b = s.Shim.AppendTo(b)
 	b = s.Header.AppendTo(b)
 	for _, part := range [...][]byte{s.Hops, s.Source} {
-		room := start + ShimSize + 4*0xff - len(b)
-		b = append(b, part[:min(len(part)&^3, room)]...)
+		space := start + ShimSize + 4*0xff - len(b)
+		b = append(b, part[:min(len(part)&^3, space)]...)
 	}
 	b[start+1] = byte((len(b) - start - ShimSize) / 4)
 	return b

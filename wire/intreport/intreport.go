@@ -1,8 +1,7 @@
-// Package intreport reads and writes the telemetry reports that INT-capable
+// Package intreport encodes and decodes the telemetry reports that INT-capable
 // switches send to a collector: P4.org's Telemetry Report Format 2.0, and the
-// INT-MD 2.1 headers that the packets inside such reports may carry. What the
-// numbers mean on a given device, and which flow a packet belongs to, is left
-// to those who know the device: ingest.
+// INT-MD 2.1 headers that the packets inside such reports may carry. ingest
+// interprets device-specific units and finds the flow of a packet.
 // Layout: docs/formats/intreport.md.
 package intreport
 
@@ -11,8 +10,8 @@ import (
 	"errors"
 )
 
-// DefaultPort is the UDP port that scripts for SAI's DTel have made a habit.
-// The format has none assigned: make it configurable.
+// DefaultPort is the UDP port that scripts for SAI's DTel commonly use. The
+// format has no assigned port: make it configurable.
 const DefaultPort = 32766
 
 // Version of the report format and of the INT-MD header: both are at 2.
@@ -80,7 +79,7 @@ func (r *Reader) Reset(datagram []byte) error {
 }
 
 // Next reads the next report into rep. Call it until it returns false and no
-// error. After an error it goes on with the next report if it can tell where
+// error. After an error it continues with the next report if it can find where
 // that begins.
 func (r *Reader) Next(rep *Report) (bool, error) {
 	*rep = Report{}

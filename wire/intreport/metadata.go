@@ -7,7 +7,7 @@ import (
 )
 
 // Bits is the bitmap of a node's metadata. The format numbers its bits from the
-// most significant, 0, to the least, 15; the values stand in that order.
+// most significant, 0, to the least, 15; the values follow in that order.
 type Bits uint16
 
 // Values a node may give. Bits 9 to 14 are reserved: Metadata keeps their words.
@@ -34,8 +34,8 @@ func (b Bits) Size() int {
 // max24 is the largest queue or buffer occupancy that fits its field.
 const max24 = 1<<24 - 1
 
-// Metadata is what one node tells. Units of times, latencies, occupancies and
-// utilisation are the device's own: the format leaves them open.
+// Metadata is what one node reports. The units of times, latencies, occupancies
+// and utilisation are device-specific: the format does not define them.
 type Metadata struct {
 	Bits    Bits // values on the wire
 	Missing Bits // of those, the ones the node did not know: all ones on the wire, zero here
@@ -54,7 +54,7 @@ type Metadata struct {
 	Last                          uint32 // see Drop; in INT-MD the checksum complement
 }
 
-// Has tells whether the values of all bits in b are there and known.
+// Has reports whether the values of all bits in b are present and known.
 func (m Metadata) Has(b Bits) bool { return m.Bits&^m.Missing&b == b }
 
 // Drop reads Last as a report means it: the queue a packet was dropped from
@@ -118,7 +118,7 @@ func (b Bits) first() Bits { return 1 << (bits.Len16(uint16(b)) - 1) }
 // reserved is the index of a reserved bit's word.
 func reserved(bit Bits) int { return 6 - bits.TrailingZeros16(uint16(bit)) }
 
-// set and get say once each where the value of a bit lives.
+// set and get map each bit to the field that holds its value.
 func (m *Metadata) set(bit Bits, v uint64) {
 	switch bit {
 	case BitNode:

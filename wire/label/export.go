@@ -19,11 +19,11 @@ var (
 	ErrKey    = errors.New("label: flow key of an export is neither 13 nor 37 bytes, or not a key")
 )
 
-// Export is what the last switch on a packet's way reports: the packet's
-// labels and whose they are. It is the data of an Append report.
+// Export is what the last switch on a packet's path reports: the packet's labels
+// and its flow. It is the data of an Append report.
 type Export struct {
 	Switch model.NodeID // that took the labels off
-	Time   model.Time   // of its own clock, when it did
+	Time   model.Time   // when it did, on its own clock
 	Key    model.FlowKey
 	Labels Block // aliases the input of Parse
 }
@@ -34,9 +34,8 @@ func (e *Export) AppendTo(b []byte) []byte {
 }
 
 // AppendWithLabel appends the export with one more label on top: that of the last
-// switch itself, which the packet need not carry any more. The caller sees to
-// it that Labels has fewer than its MaxHop; a packet that has none yet takes
-// its option from first.
+// switch itself, which the packet need not carry any more. Labels must have
+// fewer than its MaxHop; a packet without labels takes its option from first.
 func (e *Export) AppendWithLabel(b []byte, own Item, first Option) []byte {
 	o := e.Labels.Option
 	if e.Labels.Len() == 0 {

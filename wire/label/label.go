@@ -1,7 +1,7 @@
-// Package label carries the state of switch ports inside user packets, between
-// the IP header and what followed it, and takes it out again without a trace.
-// It works on the raw bytes of IP packets; which packet a switch labels is
-// decided in inswitch/label.
+// Package label pushes INT-label blocks, the state of switch ports, into user
+// packets between the IP header and its payload, and strips them so that the
+// packet is restored byte for byte. It works on the raw bytes of IP packets;
+// inswitch/label decides which packets a switch labels.
 // Origin: docs/papers.md#int-label. Layout: docs/formats/label.md.
 package label
 
@@ -18,8 +18,8 @@ import (
 // the two numbers RFC 3692 leaves to experiments.
 const Proto model.Proto = 253
 
-// Version is the only layout there is so far. It also keeps other experiments
-// on the same protocol number from being read as labels.
+// Version is the only layout defined. It also keeps other experiments on the
+// same protocol number from being parsed as labels.
 const Version = 1
 
 // Sizes on the wire, in bytes.
@@ -32,7 +32,7 @@ const (
 )
 
 // How many labels a packet may carry. A fat-tree's longest path has 5 hops;
-// 32 labels make 1 KiB, which no MTU in use would spare.
+// 32 labels take 1 KiB, more than any common MTU can spare.
 const (
 	DefaultMaxHop = 5
 	MaxMaxHop     = 32
@@ -55,12 +55,12 @@ var (
 type Option struct {
 	NextHeader model.Proto // protocol of the original packet, never Proto
 	// Num is INT_num: the number of labels, plus MaxHop if the packet belongs
-	// to a flow that every switch on the way shall label.
+	// to a flow that every switch on its path must label.
 	Num    uint8
 	MaxHop uint8 // most labels this packet may carry, 1 to MaxMaxHop
 }
 
-// Specific tells whether every switch shall label the packet.
+// Specific reports whether every switch must label the packet.
 func (o Option) Specific() bool { return o.Num > o.MaxHop }
 
 // Count is the number of labels in the block.
@@ -103,12 +103,13 @@ func (o *Option) Parse(b []byte) (int, error) {
 	return OptionSize, nil
 }
 
-// Item is one label: what one switch saw when it sent the packet on.
+// Item is one label: the state that one switch recorded when it forwarded the
+// packet.
 type Item struct {
 	Switch  model.NodeID
 	Ingress model.PortID
 	Egress  model.PortID
-	Time    model.Time // of the switch's own clock, when the label was written
+	Time    model.Time // of the switch's clock, when the label was written
 	// Latency is the time from the packet's arrival to Time. On the wire it
 	// saturates at 4.29 s; below zero it becomes zero.
 	Latency time.Duration

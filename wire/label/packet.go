@@ -124,9 +124,9 @@ func Inspect(pkt []byte) (Block, error) {
 // switches follow it whatever their own Params say. On an error pkt is
 // unchanged and should be sent on without this label.
 func Push(pkt []byte, item *Item, how Params) ([]byte, error) {
-	// What most packets are is done here: IPv4 without options that gets its first
-	// label. Everything that is odd, and every complaint, is left to pushAny, which
-	// would do the same in twice the time.
+	// The common case is handled here: IPv4 without options that gets its first
+	// label. All other packets, and every error, are left to pushAny, which would
+	// do the same in twice the time.
 	const header = 20
 	if len(pkt) < header || cap(pkt)-len(pkt) < FirstGrowth {
 		return pushAny(pkt, item, how)
@@ -206,7 +206,7 @@ func pushAny(pkt []byte, item *Item, how Params) ([]byte, error) {
 		return pkt, ErrCapacity
 	}
 
-	// Everything behind the IP header moves right. If that began with an option,
+	// Everything after the IP header moves right. If that began with an option,
 	// its copy lies where the label ends and is overwritten.
 	out := pkt[:len(pkt)+grow]
 	copy(out[p.header+grow:], pkt[p.header:])

@@ -44,7 +44,7 @@ const (
 	allReasons = Flag | Sample | Debug | Protocol | Rule
 )
 
-// Has tells whether one of the reasons x is among them.
+// Has reports whether one of the reasons x is among them.
 func (w Reasons) Has(x Reasons) bool { return w&x != 0 }
 
 // String prints "flag+debug", or "none".

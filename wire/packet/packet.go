@@ -60,7 +60,7 @@ const (
 	RoCE                        // RoCEv2: Type, QP and Seq are of the base transport header
 )
 
-// Has tells whether all of want are set.
+// Has reports whether all of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
 // Encap is how a packet carries another.

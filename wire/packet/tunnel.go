@@ -40,7 +40,7 @@ func (p *Packet) followTunnels(b []byte) {
 	}
 }
 
-// tunnel tells whether h carries another packet, and where in b that begins.
+// tunnel reports whether h carries another packet, and where in b that begins.
 func (h *IP) tunnel(b []byte) (encap Encap, at int, v6 bool, err error) {
 	if h.Flags&(NoPorts|TooDeep|Malformed) != 0 {
 		return None, 0, false, nil

@@ -1,7 +1,7 @@
-// Package pfc encodes the Ethernet frames that stop a neighbour from sending:
-// priority flow control (IEEE 802.1Qbb) and its elder, the plain PAUSE frame
-// (IEEE 802.3x). When to pause, and what a pause does to a queue, is left to
-// sim and to the switches. Layout: docs/formats/pfc.md.
+// Package pfc encodes the Ethernet frames that pause a neighbour: priority-based
+// flow control (IEEE 802.1Qbb) and its predecessor, the PAUSE frame (IEEE
+// 802.3x). sim and the switches decide when to pause and what a pause does to a
+// queue. Layout: docs/formats/pfc.md.
 package pfc
 
 import (
@@ -18,7 +18,7 @@ const EtherType = 0x8808
 // it padding.
 const Size = 60
 
-// Priorities is how many classes a frame speaks about.
+// Priorities is the number of priorities in a frame.
 const Priorities = 8
 
 // Opcodes of the two frames.
@@ -42,16 +42,17 @@ var (
 	ErrReserved = errors.New("pfc: reserved bits or padding not zero")
 )
 
-// group is the address no bridge forwards: a pause concerns one link only.
+// group is the multicast address that no bridge forwards: a pause concerns one
+// link only.
 var group = model.MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01}
 
 // Frame is one PFC or PAUSE frame.
 type Frame struct {
-	Src model.MAC // the port that asks for the pause
+	Src model.MAC // the port that requests the pause
 
-	// Global marks a plain PAUSE, which stops the whole link. Parse then sets
-	// every bit of Enable and all Times alike, so that a receiver need not
-	// tell the two frames apart; AppendTo then writes Times[0] alone.
+	// Global marks a plain PAUSE, which pauses the whole link. Parse then sets
+	// every bit of Enable and all Times to the same value, so that a receiver
+	// handles both frames the same; AppendTo then writes Times[0] alone.
 	Global bool
 
 	// Enable has bit p set where the frame speaks about priority p. A clear
@@ -62,7 +63,7 @@ type Frame struct {
 	Times [Priorities]Quanta
 }
 
-// Pause returns the frame that stops priority p for q, replacing what is left
+// Pause returns the frame that pauses priority p for q, replacing what remains
 // of an earlier pause. Only the low three bits of p count.
 func Pause(src model.MAC, p model.Priority, q Quanta) Frame {
 	f := Frame{Src: src, Enable: 1 << (p & 7)}
@@ -73,7 +74,7 @@ func Pause(src model.MAC, p model.Priority, q Quanta) Frame {
 // Resume returns the frame that ends a pause of priority p at once.
 func Resume(src model.MAC, p model.Priority) Frame { return Pause(src, p, 0) }
 
-// PauseLink returns the plain PAUSE frame that stops all traffic for q.
+// PauseLink returns the plain PAUSE frame that pauses all traffic for q.
 func PauseLink(src model.MAC, q Quanta) Frame {
 	f := Frame{Src: src, Global: true, Enable: 0xff}
 	for p := range f.Times {
@@ -82,8 +83,8 @@ func PauseLink(src model.MAC, q Quanta) Frame {
 	return f
 }
 
-// PauseOf tells what the frame says about priority p: pause for q, or resume
-// where q is zero. It is false where the frame leaves the priority alone.
+// PauseOf returns the pause time of priority p; zero means resume. It returns
+// false if the frame leaves the priority as it is.
 func (f *Frame) PauseOf(p model.Priority) (q Quanta, ok bool) {
 	return f.Times[p&7], f.Enable>>(p&7)&1 == 1
 }

@@ -11,7 +11,7 @@ import (
 // on the speed of the link.
 type Quanta uint16
 
-// MaxQuanta is the longest pause one frame can ask for: 335 µs at 100 Gb/s.
+// MaxQuanta is the longest pause one frame can request: 335 µs at 100 Gb/s.
 const MaxQuanta Quanta = 0xffff
 
 // quantumBits is the length of one quantum in bits.

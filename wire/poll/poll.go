@@ -1,7 +1,7 @@
-// Package poll encodes the polling packet: a host whose flow suffers sends it
-// along the flow's path, and switches pass it on to where the pauses come
-// from. Which way a switch sends it is inswitch/epoch's work, when a host does
-// so inhost's. Origin: docs/papers.md#hawkeye. Layout: docs/formats/poll.md.
+// Package poll encodes the polling packet: a host sends it along the path of a
+// slow flow, and switches forward it towards the source of the PFC pauses.
+// inswitch/epoch decides where a switch forwards it, inhost/agent when a host
+// sends it. Origin: docs/papers.md#hawkeye. Layout: docs/formats/poll.md.
 package poll
 
 import (
@@ -15,14 +15,14 @@ import (
 // EtherType is that of both layouts.
 const EtherType = 0x6888
 
-// Layout is how a polling packet is laid out. It stands in the low six bits of
-// the first byte, which the public prototype leaves zero.
+// Layout is the format of a polling packet: the low six bits of the first byte,
+// which the public prototype leaves zero.
 type Layout uint8
 
 // The two layouts.
 const (
 	Prototype Layout = 0 // the public prototype's 19 bytes
-	Weft      Layout = 1 // ours: wide event ids, hop limit, IPv6, origin time
+	Weft      Layout = 1 // Weft's: wide event ids, hop limit, IPv6, origin time
 )
 
 // Lengths of a packet after its Ethernet header.
@@ -46,14 +46,13 @@ var (
 	ErrKey      = errors.New("poll: victim's key is neither 13 nor 37 bytes")
 )
 
-// Flag says what a switch shall trace. The zero Flag asks for nothing: such a
-// packet ends where it arrives.
+// Flag is what a switch traces. A packet with the zero Flag is not forwarded.
 type Flag uint8
 
 // The bits of a Flag.
 const (
 	Victim Flag = 1 << iota // follow the victim's path; what a host sends
-	Causes                  // follow the ports whose queues made the pauses
+	Causes                  // follow the ports whose queues caused the pauses
 	Both   = Victim | Causes
 )
 
@@ -62,12 +61,12 @@ func (f Flag) String() string {
 	return [...]string{"none", "victim", "causes", "both"}[f&Both]
 }
 
-// Event names one complaint of one host. The pair never repeats while the
-// host's counter does not wrap, so reports of different complaints cannot be
-// taken for each other.
+// Event identifies one diagnosis request of one host. The pair does not repeat
+// until the host's counter wraps, so reports of different requests cannot be
+// confused.
 type Event struct {
-	Host   model.NodeID // who sent the first packet
-	Number uint32       // counts up at that host
+	Host   model.NodeID // the host that sent the first packet
+	Number uint32       // increments at that host
 }
 
 // String prints "17#3", host and number.
@@ -77,19 +76,19 @@ func (e Event) String() string {
 	return string(strconv.AppendUint(b, uint64(e.Number), 10))
 }
 
-// Poll is a polling packet in either layout. The prototype's has no room for
+// Poll is a polling packet in either layout. The prototype's has no field for
 // Event.Host, HopLimit, Origin and IPv6: Parse leaves them zero, and AppendTo
-// leaves them out and cuts wider values to the low bits of their fields.
+// omits them and truncates wider values to the low bits of their fields.
 type Poll struct {
 	Layout Layout
 	Flag   Flag // two bits are written
 
-	// HopLimit is how many switches may still pass the packet on. Copies of a
-	// packet in a forwarding loop die when it reaches zero.
+	// HopLimit is how many switches may still forward the packet. Copies of a
+	// packet in a forwarding loop are discarded when it reaches zero.
 	HopLimit uint8
 
-	// InPort and OutPort are the last switch's: where the packet came in, and
-	// where the victim flow goes out. 9 bits each in the prototype.
+	// InPort and OutPort are the last switch's: the packet's ingress port and the
+	// victim flow's egress port. 9 bits each in the prototype.
 	InPort, OutPort model.PortID
 
 	Event  Event         // 8 bits of Number in the prototype
@@ -109,8 +108,7 @@ func (p Poll) AppendTo(b []byte) []byte {
 		b = append(b, byte(p.Event.Number))
 		b = be.AppendUint32(b, p.Flow.Src.V4())
 		b = be.AppendUint32(b, p.Flow.Dst.V4())
-		// Not the canonical order of a key: the protocol stands before the
-		// ports.
+		// Not the canonical order of a key: the protocol precedes the ports.
 		b = append(b, byte(p.Flow.Proto))
 		b = be.AppendUint16(b, p.Flow.SrcPort)
 		return be.AppendUint16(b, p.Flow.DstPort)

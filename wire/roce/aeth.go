@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// AETH is what a responder says about the requests it has seen: all up to the
-// packet's PSN are done, or the one at that PSN is refused.
+// AETH is the ACK extended transport header: the requests up to the packet's PSN
+// are completed, or the one at that PSN is refused.
 type AETH struct {
 	Syndrome Syndrome
-	MSN      uint32 // messages completed so far, 24 bits
+	MSN      uint32 // messages completed, 24 bits
 }
 
 // AppendTo appends the encoded header. An MSN wider than 24 bits is cut to its
@@ -29,8 +29,8 @@ func (h *AETH) Parse(b []byte) (int, error) {
 	return AETHSize, nil
 }
 
-// Syndrome tells an acknowledgement from its refusals: bits 6 and 5 name the
-// kind, the low five hold its value.
+// Syndrome distinguishes an ACK from a NAK and an RNR NAK: bits 6 and 5 are the
+// kind, the low five its value.
 type Syndrome uint8
 
 // Kinds of a syndrome.
@@ -58,13 +58,13 @@ func Ack(credit uint8) Syndrome { return kindAck | Syndrome(credit&31) }
 // the time to wait, 0 to 31 (cut to 5 bits).
 func RNR(timer uint8) Syndrome { return kindRNR | Syndrome(timer&31) }
 
-// IsAck tells whether s acknowledges.
+// IsAck reports whether s is an acknowledgement.
 func (s Syndrome) IsAck() bool { return s&kindMask == kindAck }
 
-// IsRNR tells whether s asks to wait and try again.
+// IsRNR reports whether s is an RNR NAK: wait and retry.
 func (s Syndrome) IsRNR() bool { return s&kindMask == kindRNR }
 
-// IsNak tells whether s refuses a request for good or reports a gap.
+// IsNak reports whether s refuses a request permanently or reports a PSN gap.
 func (s Syndrome) IsNak() bool { return s&kindMask == kindNak }
 
 // Value returns the low five bits: a credit code, a timer code or a NAK code.

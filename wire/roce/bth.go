@@ -11,7 +11,7 @@ const DefaultPKey = 0xffff
 // BTH is the base transport header, the first bytes of the UDP payload.
 type BTH struct {
 	Opcode    Opcode
-	Solicited bool   // the receiver's program asked to be woken for such messages
+	Solicited bool   // solicited event: wakes the receiver's program
 	MigReq    bool   // path migration state; set by every common NIC
 	PadCount  uint8  // bytes that pad the payload to a multiple of 4, 0 to 3
 	Version   uint8  // of the transport header, 4 bits, always 0
@@ -47,8 +47,8 @@ func (h *BTH) Parse(b []byte) (int, error) {
 		*h = BTH{}
 		return 0, ErrShort
 	}
-	// Field by field: a literal of so many small fields is built aside and
-	// copied, which takes half as long again (BenchmarkBTH).
+	// Field by field: a literal of this many small fields is built separately and
+	// copied, which takes 1.5 times as long (BenchmarkBTH).
 	h.Opcode = Opcode(b[0])
 	h.Solicited = b[1]&0x80 != 0
 	h.MigReq = b[1]&0x40 != 0

@@ -5,10 +5,9 @@ import (
 	"hash/crc32"
 )
 
-// What switches rewrite on the way counts as all ones, so that the CRC holds
-// from end to end. Each mask covers the headers from the first byte of the IP
-// header on, as far as they make whole 64-bit words; all that is masked lies
-// within them.
+// Fields that switches rewrite count as all ones, so that the CRC holds from end
+// to end. Each mask covers the headers from the first byte of the IP header on,
+// as far as they make whole 64-bit words; all masked fields lie within them.
 var (
 	mask4 = [40]byte{ // IPv4 20, UDP 8, BTH 12
 		1:  0xff,           // type of service
@@ -32,8 +31,8 @@ const (
 	protoUDP = 17
 )
 
-// afterOnes is the CRC register after eight bytes of 0xff: the stand-in for
-// the local route header that an InfiniBand packet would have.
+// afterOnes is the CRC register after eight bytes of 0xff, which replace the
+// local route header that an InfiniBand packet would have.
 const afterOnes = 0xdebb20e3
 
 // slices[k][v] is what byte v contributes to the CRC register k bytes later.
@@ -103,8 +102,8 @@ func AppendICRC(b, ip []byte) ([]byte, error) {
 }
 
 // CheckICRC checks a packet that starts at its IP header and ends with its
-// invariant CRC; padding that the link added must be cut off before. It
-// returns nil, ErrICRC, or why there is no CRC to compute.
+// invariant CRC; padding that the link added must be removed before. It returns
+// nil, ErrICRC, or why there is no CRC to compute.
 func CheckICRC(ip []byte) error {
 	end := len(ip) - ICRCSize
 	if end < 0 {

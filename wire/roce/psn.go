@@ -14,13 +14,13 @@ const (
 func (p PSN) Add(n int) PSN { return PSN(uint32(p)+uint32(n)) & mask24 }
 
 // Sub returns how many packets p is after q: from -2^23 to 2^23-1, negative
-// when p is the earlier. Numbers half the circle apart count as p being
-// earlier, so p.Sub(q) and q.Sub(p) are then both -2^23.
+// when p is the earlier. Numbers 2^23 apart count as p being earlier, so
+// p.Sub(q) and q.Sub(p) are then both -2^23.
 func (p PSN) Sub(q PSN) int {
-	// Shifting to the top of the word lets the sign of a 32-bit difference
-	// stand for the sign of a 24-bit one.
+	// Shifting to the top of the word makes the sign of a 32-bit difference the
+	// sign of a 24-bit one.
 	return int(int32(uint32(p-q)<<(32-psnBits)) >> (32 - psnBits))
 }
 
-// Before tells whether p is earlier than q on the circle.
+// Before reports whether p is earlier than q, modulo 2^24.
 func (p PSN) Before(q PSN) bool { return p.Sub(q) < 0 }

@@ -1,7 +1,7 @@
 // Package roce encodes and decodes RoCEv2, RDMA in UDP: the base transport
 // header, the extension headers of the reliable connection's operations, and
-// the invariant CRC that closes every packet. It knows no Ethernet, IP or
-// connection state; queue pairs and retransmission are their owners' work.
+// the invariant CRC that ends every packet. It knows no Ethernet, IP or
+// connection state; queue pairs and retransmission are left to the callers.
 // Layout: docs/formats/roce.md.
 package roce
 
@@ -31,10 +31,10 @@ var (
 	// ErrPad: the header counts more pad bytes than the payload has.
 	ErrPad = errors.New("roce: more padding than payload")
 	// ErrNotUDP: the packet is not IPv4 without options or IPv6 without
-	// extension headers, carrying UDP. RoCEv2 rides on nothing else.
+	// extension headers, carrying UDP. RoCEv2 uses nothing else.
 	ErrNotUDP = errors.New("roce: not a plain IPv4 or IPv6 packet with UDP")
-	// ErrICRC: the packet was damaged on its way, or its sender left the
-	// invariant CRC out.
+	// ErrICRC: the packet was damaged in transit, or its sender omitted the
+	// invariant CRC.
 	ErrICRC = errors.New("roce: wrong invariant CRC")
 )
 
@@ -42,7 +42,7 @@ var (
 // three bits name the transport service.
 type Opcode uint8
 
-// Opcodes of the reliable connection (RC), the service Weft speaks.
+// Opcodes of the reliable connection (RC) service.
 const (
 	SendFirst          Opcode = 0x00
 	SendMiddle         Opcode = 0x01
@@ -69,7 +69,7 @@ const (
 
 // Opcodes that are seen beside the reliable connection.
 const (
-	UDSendOnly    Opcode = 0x64 // unreliable datagram: connection management rides on it
+	UDSendOnly    Opcode = 0x64 // unreliable datagram: carries connection management
 	UDSendOnlyImm Opcode = 0x65
 	CNP           Opcode = 0x81 // congestion notification, to a sender of marked packets
 )

@@ -14,7 +14,7 @@ func (d *Drawing) Dot() string {
 	for i := range d.Ports {
 		p := &d.Ports[i]
 		style := ""
-		if p.Paused > 0 || p.Stands {
+		if p.Paused > 0 || p.PausedNow {
 			style = ", style=filled, fillcolor=\"#fff0d9\""
 		}
 		fmt.Fprintf(&b, "\t%s [shape=box, label=%s%s];\n", quote(p.ID), quote(p.ID+"\n"+strings.ReplaceAll(p.state(), ", ", "\n")), style)

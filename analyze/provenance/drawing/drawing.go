@@ -36,7 +36,7 @@ type Port struct {
 	Paused      uint64         `json:"paused_packets"`
 	PauseFrames uint64         `json:"pause_frames"`
 	Depth       float64        `json:"depth"` // packets, where nobody was paused
-	Stands      bool           `json:"paused_now"`
+	PausedNow      bool           `json:"paused_now"`
 	Queued      uint64         `json:"queued_bytes"`
 	Level       int            `json:"level"` // steps from the victim
 }
@@ -70,19 +70,19 @@ type Edge struct {
 
 // Options say how much to show.
 type Options struct {
-	Flows int  // of each port the heaviest so many, either way
-	All   bool // every port of the graph, reached from the victim or not
+	FlowsPerPort int  // of each port the heaviest so many, either way
+	AllPorts   bool // every port of the graph, reached from the victim or not
 }
 
 // DefaultOptions show six flows of each port that matters.
-func DefaultOptions() Options { return Options{Flows: 6} }
+func DefaultOptions() Options { return Options{FlowsPerPort: 6} }
 
 // New picks what to show.
 func New(g *provenance.Graph, f *topo.Fabric, o Options) *Drawing {
 	p := picker{g: g, f: f, o: o, level: make([]int, len(g.Nodes)), flows: map[int]int{}}
-	p.ports()
-	p.fill()
-	return p.draw()
+	p.pickPorts()
+	p.pickFlows()
+	return p.buildDrawing()
 }
 
 // picker picks.
@@ -91,13 +91,13 @@ type picker struct {
 	f     *topo.Fabric
 	o     Options
 	level []int       // by node; 0: not shown
-	flows map[int]int // shown ones and their levels
+	flows map[int]int // drawnEdges ones and their levels
 	names map[int]string
-	many  bool // classes
+	severalClasses  bool // classes
 }
 
-// ports walks from the victim to what it waited for.
-func (p *picker) ports() {
+// pickPorts walks from the victim to what it waited for.
+func (p *picker) pickPorts() {
 	g := p.g
 	victim := g.Flow(g.Victim)
 	var todo []int
@@ -109,15 +109,15 @@ func (p *picker) ports() {
 	}
 	if victim >= 0 {
 		p.flows[victim] = 0
-		for _, e := range provenance.Out(g.FlowPort, victim) {
+		for _, e := range provenance.EdgesFrom(g.FlowPort, victim) {
 			visit(e.To, 1)
 		}
-		for _, w := range g.Waitings {
+		for _, w := range g.QueuedFlows {
 			if w.Flow == victim {
 				visit(w.Node, 1)
 			}
 		}
-		for _, w := range g.Passages {
+		for _, w := range g.FlowEpochs {
 			if w.Flow == victim {
 				visit(w.Node, 1)
 			}
@@ -127,16 +127,16 @@ func (p *picker) ports() {
 		for len(todo) > 0 {
 			n := todo[0]
 			todo = todo[1:]
-			for _, e := range provenance.Out(g.PortPort, n) {
+			for _, e := range provenance.EdgesFrom(g.PortPort, n) {
 				visit(e.To, p.level[n]+1)
 			}
-			for _, e := range p.held(n) {
+			for _, e := range p.heldBy(n) {
 				visit(e.To, p.level[n]+1)
 			}
 		}
 	}
 	walk()
-	if p.o.All {
+	if p.o.AllPorts {
 		for n := range g.Nodes {
 			visit(n, 1)
 			walk()
@@ -144,21 +144,21 @@ func (p *picker) ports() {
 	}
 }
 
-// held are the queues that hold what a queue sent before it was paused.
-func (p *picker) held(n int) []provenance.Edge {
-	if !p.g.Nodes[n].Stands() {
+// heldBy are the queues that hold what a queue sent before it was paused.
+func (p *picker) heldBy(n int) []provenance.Edge {
+	if !p.g.Nodes[n].PausedAtSnapshot() {
 		return nil
 	}
-	return provenance.Out(p.g.Held, n)
+	return provenance.EdgesFrom(p.g.Held, n)
 }
 
-// fill picks the flows that did most at the ports shown.
-func (p *picker) fill() {
+// pickFlows picks the flows that did most at the ports shown.
+func (p *picker) pickFlows() {
 	for n, level := range p.level {
 		if level == 0 {
 			continue
 		}
-		for _, e := range p.heaviest(n) {
+		for _, e := range p.heaviestFlows(n) {
 			if _, shown := p.flows[e.To]; !shown {
 				p.flows[e.To] = level + 1
 			}
@@ -166,10 +166,10 @@ func (p *picker) fill() {
 	}
 }
 
-// heaviest are the edges of a port to the flows that weigh most there, the
+// heaviestFlows are the edges of a port to the flows that weigh most there, the
 // victim's among them.
-func (p *picker) heaviest(n int) []provenance.Edge {
-	edges := slices.Clone(provenance.Out(p.g.PortFlow, n))
+func (p *picker) heaviestFlows(n int) []provenance.Edge {
+	edges := slices.Clone(provenance.EdgesFrom(p.g.PortFlow, n))
 	// Two flows that meet only each other have opposite weights, up to the last
 	// bits of their sums, which must not decide who stands first.
 	heavy := func(e provenance.Edge) float32 { return float32(math.Abs(e.Weight)) }
@@ -179,21 +179,21 @@ func (p *picker) heaviest(n int) []provenance.Edge {
 	victim := p.g.Flow(p.g.Victim)
 	kept := edges[:0]
 	for i, e := range edges {
-		if i < p.o.Flows || e.To == victim {
+		if i < p.o.FlowsPerPort || e.To == victim {
 			kept = append(kept, e)
 		}
 	}
 	return kept
 }
 
-// draw lists what was picked.
-func (p *picker) draw() *Drawing {
+// buildDrawing lists what was picked.
+func (p *picker) buildDrawing() *Drawing {
 	g := p.g
-	d := &Drawing{Victim: p.ends(g.Victim), Ports: []Port{}, Flows: []Flow{}, Edges: []Edge{}}
-	p.name()
+	d := &Drawing{Victim: p.flowName(g.Victim), Ports: []Port{}, Flows: []Flow{}, Edges: []Edge{}}
+	p.nameFlows()
 	for n, level := range p.level {
 		if level > 0 {
-			d.Ports = append(d.Ports, p.port(n))
+			d.Ports = append(d.Ports, p.drawPort(n))
 		}
 	}
 	slices.SortStableFunc(d.Ports, func(a, b Port) int { return cmp.Compare(a.Level, b.Level) })
@@ -206,17 +206,17 @@ func (p *picker) draw() *Drawing {
 	if len(d.Flows) > 0 && d.Flows[0].Victim {
 		d.Victim = d.Flows[0].ID
 	}
-	p.edges(d)
+	p.addEdges(d)
 	return d
 }
 
-// edges adds those between what is shown.
-func (p *picker) edges(d *Drawing) {
+// addEdges adds those between what is shown.
+func (p *picker) addEdges(d *Drawing) {
 	g := p.g
 	hidden := map[int]bool{}
 	for _, e := range g.FlowPort {
 		if _, shown := p.flows[e.From]; shown && p.level[e.To] > 0 {
-			d.Edges = append(d.Edges, Edge{From: p.names[e.From], To: p.id(e.To), Kind: FlowPort, Weight: e.Weight})
+			d.Edges = append(d.Edges, Edge{From: p.names[e.From], To: p.portID(e.To), Kind: FlowPort, Weight: e.Weight})
 		}
 	}
 	for n, level := range p.level {
@@ -224,22 +224,22 @@ func (p *picker) edges(d *Drawing) {
 			continue
 		}
 		held := map[int]float64{}
-		for _, e := range p.held(n) {
+		for _, e := range p.heldBy(n) {
 			held[e.To] = e.Weight
 		}
-		for _, e := range provenance.Out(g.PortPort, n) {
-			d.Edges = append(d.Edges, Edge{p.id(n), p.id(e.To), PortPort, e.Weight, held[e.To]})
+		for _, e := range provenance.EdgesFrom(g.PortPort, n) {
+			d.Edges = append(d.Edges, Edge{p.portID(n), p.portID(e.To), PortPort, e.Weight, held[e.To]})
 			delete(held, e.To)
 		}
-		for _, e := range p.held(n) {
+		for _, e := range p.heldBy(n) {
 			if w, left := held[e.To]; left {
-				d.Edges = append(d.Edges, Edge{p.id(n), p.id(e.To), PortPort, 0, w})
+				d.Edges = append(d.Edges, Edge{p.portID(n), p.portID(e.To), PortPort, 0, w})
 			}
 		}
-		for _, e := range p.heaviest(n) {
-			d.Edges = append(d.Edges, Edge{From: p.id(n), To: p.names[e.To], Kind: PortFlow, Weight: e.Weight})
+		for _, e := range p.heaviestFlows(n) {
+			d.Edges = append(d.Edges, Edge{From: p.portID(n), To: p.names[e.To], Kind: PortFlow, Weight: e.Weight})
 		}
-		for _, e := range provenance.Out(g.PortFlow, n) {
+		for _, e := range provenance.EdgesFrom(g.PortFlow, n) {
 			if _, shown := p.flows[e.To]; !shown {
 				hidden[e.To] = true
 			}
@@ -248,26 +248,26 @@ func (p *picker) edges(d *Drawing) {
 	d.Hidden = len(hidden)
 }
 
-func (p *picker) port(i int) Port {
+func (p *picker) drawPort(i int) Port {
 	n := &p.g.Nodes[i]
 	return Port{
-		ID: p.id(i), Node: p.node(n.Node), Port: n.Port.Port, Peer: p.node(n.Peer.Node), ToHost: n.ToHost, Priority: n.Priority,
+		ID: p.portID(i), Node: p.nodeName(n.Node), Port: n.Port.Port, Peer: p.nodeName(n.Peer.Node), ToHost: n.ToHost, Priority: n.Priority,
 		Packets: n.Packets, Paused: n.Paused, PauseFrames: n.PauseFrames, Depth: n.Depth,
-		Stands: n.Stands(), Queued: n.State.Queued, Level: p.level[i],
+		PausedNow: n.PausedAtSnapshot(), Queued: n.State.Queued, Level: p.level[i],
 	}
 }
 
-// name gives every flow shown a name of its own, and looks whether classes must
+// nameFlows gives every flow shown a name of its own, and looks whether classes must
 // be told apart.
-func (p *picker) name() {
+func (p *picker) nameFlows() {
 	p.names = map[int]string{}
 	same := map[string]int{}
 	for i := range p.flows {
-		same[p.ends(p.g.Flows[i])]++
+		same[p.flowName(p.g.Flows[i])]++
 	}
 	for i := range p.flows {
 		k := p.g.Flows[i]
-		p.names[i] = p.ends(k)
+		p.names[i] = p.flowName(k)
 		if same[p.names[i]] > 1 {
 			p.names[i] += fmt.Sprintf(" (%d)", k.SrcPort)
 		}
@@ -280,30 +280,30 @@ func (p *picker) name() {
 		if first < 0 {
 			first = i
 		}
-		p.many = p.many || p.g.Nodes[i].Priority != p.g.Nodes[first].Priority
+		p.severalClasses = p.severalClasses || p.g.Nodes[i].Priority != p.g.Nodes[first].Priority
 	}
 }
 
-func (p *picker) id(i int) string {
+func (p *picker) portID(i int) string {
 	n := &p.g.Nodes[i]
-	id := fmt.Sprintf("%s:%d>%s", p.node(n.Node), n.Port.Port, p.node(n.Peer.Node))
-	if p.many {
+	id := fmt.Sprintf("%s:%d>%s", p.nodeName(n.Node), n.Port.Port, p.nodeName(n.Peer.Node))
+	if p.severalClasses {
 		id += fmt.Sprintf("/%d", n.Priority)
 	}
 	return id
 }
 
-func (p *picker) node(id model.NodeID) string {
+func (p *picker) nodeName(id model.NodeID) string {
 	if !p.f.HasNode(id) {
 		return fmt.Sprintf("node %d", id)
 	}
 	return p.f.Node(id).Name
 }
 
-func (p *picker) ends(k model.FlowKey) string {
+func (p *picker) flowName(k model.FlowKey) string {
 	name := func(a model.Addr) string {
 		if id, ok := p.f.ByAddr(a); ok {
-			return p.node(id)
+			return p.nodeName(id)
 		}
 		return a.String()
 	}

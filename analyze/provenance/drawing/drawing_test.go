@@ -53,7 +53,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// port is the node of the port from one node to another.
+// drawPort is the node of the port from one node to another.
 func (b *bench) port(from, to string) int {
 	a, _ := b.f.ByName(from)
 	z, _ := b.f.ByName(to)
@@ -94,7 +94,7 @@ func circle(t *testing.T) *bench {
 func TestDrawings(t *testing.T) {
 	for name, b := range map[string]*bench{"incast": incast(t), "circle": circle(t)} {
 		o := DefaultOptions()
-		o.Flows = 3
+		o.FlowsPerPort = 3
 		d := New(b.g, b.f, o)
 		j, err := json.MarshalIndent(d, "", "  ")
 		if err != nil {
@@ -139,7 +139,7 @@ func wellFormed(t *testing.T, name, svg string) {
 }
 
 // statement is what we write of Graphviz's grammar: attributes of all nodes or
-// edges, an assignment, a node, an edge.
+// addEdges, an assignment, a node, an edge.
 var statement = regexp.MustCompile(`^\t(` + strings.NewReplacer(
 	"ID", `("(?:[^"\\]|\\.)*"|[a-z]+)`,
 	"LIST", ` \[[a-z]+=(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9]+)(?:, [a-z]+=(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9]+))*\]`,
@@ -173,7 +173,7 @@ func TestVictimUnknown(t *testing.T) {
 	if d := New(b.g, b.f, DefaultOptions()); d.Victim != "h0>h3" || len(d.Ports)+len(d.Flows)+len(d.Edges) != 0 {
 		t.Errorf("drawing of an unknown victim: %+v; want h0>h3 and nothing else", d)
 	}
-	if d := New(b.g, b.f, Options{Flows: 1, All: true}); len(d.Ports) != len(b.g.Nodes) {
+	if d := New(b.g, b.f, Options{FlowsPerPort: 1, AllPorts: true}); len(d.Ports) != len(b.g.Nodes) {
 		t.Errorf("drawing of all: %d ports, want %d", len(d.Ports), len(b.g.Nodes))
 	}
 	wellFormed(t, "nothing", New(b.g, b.f, DefaultOptions()).SVG())

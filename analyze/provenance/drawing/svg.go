@@ -36,8 +36,8 @@ func (b *box) right() (x, y float64) { return b.x + boxWidth, b.y + boxHeight/2 
 // cause; within one, boxes stand as near as they can to what leads to them.
 func (d *Drawing) SVG() string {
 	columns := d.columns()
-	edges := d.shown()
-	place(columns, edges)
+	edges := d.drawnEdges()
+	placeBoxes(columns, edges)
 	w, h := margin+float64(max(len(columns), 1))*(boxWidth+columnGap), heading
 	at := map[string]*box{}
 	for _, column := range columns {
@@ -56,7 +56,7 @@ func (d *Drawing) SVG() string {
 	s := plot.NewFile(w, h, "provenance of "+d.Victim)
 	s.Raw(style)
 	s.Text(margin, 26, "heading", "why "+d.Victim+" waited")
-	legend(s)
+	drawLegend(s)
 	below := h - margin - lane*float64(back)
 	for i := range edges {
 		e := &edges[i]
@@ -65,10 +65,10 @@ func (d *Drawing) SVG() string {
 			continue
 		}
 		if to.level > from.level {
-			forward(s, e, from, to)
+			drawForward(s, e, from, to)
 			continue
 		}
-		backward(s, e, from, to, below)
+		drawBackward(s, e, from, to, below)
 		below += lane
 	}
 	for _, column := range columns {
@@ -79,12 +79,12 @@ func (d *Drawing) SVG() string {
 	return s.End()
 }
 
-// mostPaused is how many flows beside the victim may have lines to where they
+// maxPausedFlows is how many flows beside the victim may have lines to where they
 // were paused. More of them would hide the rest; the text form has them all.
-const mostPaused = 6
+const maxPausedFlows = 6
 
-// shown are the edges that a picture has room for.
-func (d *Drawing) shown() []Edge {
+// drawnEdges are the edges that a picture has room for.
+func (d *Drawing) drawnEdges() []Edge {
 	others := 0
 	for _, e := range d.Edges {
 		if e.Kind == FlowPort && e.From != d.Victim {
@@ -92,7 +92,7 @@ func (d *Drawing) shown() []Edge {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(d.Edges), func(e Edge) bool {
-		return others > mostPaused && e.Kind == FlowPort && e.From != d.Victim
+		return others > maxPausedFlows && e.Kind == FlowPort && e.From != d.Victim
 	})
 }
 
@@ -110,7 +110,7 @@ func (d *Drawing) columns() (columns [][]*box) {
 		if p.Paused > 0 {
 			class, note = "paused", fmt.Sprintf("%d of %d paused", p.Paused, p.Packets)
 		}
-		if p.Stands {
+		if p.PausedNow {
 			class, note = "paused stands", fmt.Sprintf("paused, %sB wait", compact(float64(p.Queued)))
 		}
 		put(&box{id: p.ID, name: p.ID, note: note, class: class, level: p.Level})
@@ -125,8 +125,8 @@ func (d *Drawing) columns() (columns [][]*box) {
 	return columns
 }
 
-// place gives boxes their places: each column in the order of what leads to it.
-func place(columns [][]*box, edges []Edge) {
+// placeBoxes gives boxes their places: each column in the order of what leads to it.
+func placeBoxes(columns [][]*box, edges []Edge) {
 	at := map[string]*box{}
 	for c, column := range columns {
 		for _, b := range column {
@@ -183,33 +183,33 @@ func (e *Edge) title() string {
 	return strings.Join(words, ", ")
 }
 
-// forward draws an edge to a later column.
-func forward(s *plot.SVG, e *Edge, from, to *box) {
+// drawForward draws an edge to a later column.
+func drawForward(s *plot.SVG, e *Edge, from, to *box) {
 	x1, y1 := from.right()
 	x2, y2 := to.left()
 	bend := (x2 - x1) / 2
-	path(s, e, fmt.Sprintf("M%s %sC%s %s %s %s %s %s", plot.Num(x1), plot.Num(y1), plot.Num(x1+bend), plot.Num(y1),
+	drawPath(s, e, fmt.Sprintf("M%s %sC%s %s %s %s %s %s", plot.Num(x1), plot.Num(y1), plot.Num(x1+bend), plot.Num(y1),
 		plot.Num(x2-bend), plot.Num(y2), plot.Num(x2-4), plot.Num(y2)))
 	s.Text(x2-8, y2-4, "end tick", e.label())
 }
 
-// backward draws an edge to the same or an earlier column, in a lane of its own
+// drawBackward draws an edge to the same or an earlier column, in a lane of its own
 // below everything: the way a loop closes.
-func backward(s *plot.SVG, e *Edge, from, to *box, lane float64) {
+func drawBackward(s *plot.SVG, e *Edge, from, to *box, lane float64) {
 	x1, y1 := from.right()
 	x2, y2 := to.left()
 	out, in := x1+columnGap/3, x2-columnGap/3
-	path(s, e, fmt.Sprintf("M%s %sL%s %sL%s %sL%s %sL%s %sL%s %s", plot.Num(x1), plot.Num(y1), plot.Num(out), plot.Num(y1),
+	drawPath(s, e, fmt.Sprintf("M%s %sL%s %sL%s %sL%s %sL%s %sL%s %s", plot.Num(x1), plot.Num(y1), plot.Num(out), plot.Num(y1),
 		plot.Num(out), plot.Num(lane), plot.Num(in), plot.Num(lane), plot.Num(in), plot.Num(y2), plot.Num(x2-4), plot.Num(y2)))
 	s.Text(in+6, lane-3, "tick", e.label())
 }
 
-func path(s *plot.SVG, e *Edge, d string) {
+func drawPath(s *plot.SVG, e *Edge, d string) {
 	s.Raw(`<path d="`, d, `" class="`, e.class(), `" marker-end="url(#tip)"><title>`, plot.Escape(e.title()), `</title></path>`)
 }
 
-// legend explains the edges.
-func legend(s *plot.SVG) {
+// drawLegend explains the edges.
+func drawLegend(s *plot.SVG) {
 	x := margin
 	for _, l := range []struct{ class, text string }{
 		{"edge flowport", "was paused at"},

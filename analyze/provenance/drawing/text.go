@@ -34,7 +34,7 @@ func (d *Drawing) Text() string {
 				fmt.Fprintf(&b, "  delays     %-22s %s\n", e.To, compact(e.Weight))
 			}
 		}
-		if paused := d.paused(p.ID); len(paused) > 0 {
+		if paused := d.pausedFlows(p.ID); len(paused) > 0 {
 			fmt.Fprintf(&b, "  pauses     %s\n", strings.Join(paused, ", "))
 		}
 	}
@@ -44,8 +44,8 @@ func (d *Drawing) Text() string {
 	return b.String()
 }
 
-// paused are the flows, the victim excepted, that were paused at a port.
-func (d *Drawing) paused(port string) (list []string) {
+// pausedFlows are the flows, the victim excepted, that were paused at a port.
+func (d *Drawing) pausedFlows(port string) (list []string) {
 	for _, e := range d.Edges {
 		if e.Kind == FlowPort && e.To == port && e.From != d.Victim {
 			list = append(list, e.From)
@@ -70,7 +70,7 @@ func (p *Port) state() string {
 	if p.Depth >= 0.5 {
 		words = append(words, fmt.Sprintf("depth %.0f", p.Depth))
 	}
-	if p.Stands {
+	if p.PausedNow {
 		words = append(words, fmt.Sprintf("paused now with %s bytes", compact(float64(p.Queued))))
 	}
 	return strings.Join(words, ", ")

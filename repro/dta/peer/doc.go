@@ -28,6 +28,6 @@ type entry struct {
 
 // hash gives two independent places among a power of two.
 func (k *Key) hash(mask uint64) (uint64, uint64) {
-	h := slothash.OfWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]), slothash.Start(KeySize, 0))
+	h := slothash.HashWords(binary.LittleEndian.Uint64(k[:]), binary.LittleEndian.Uint64(k[KeySize-8:]), slothash.StartState(KeySize, 0))
 	return h.Slot(0, mask+1), h.Slot(1, mask+1)
 }

@@ -1720,10 +1720,10 @@ export interface components {
         };
         Trace: {
             /**
-             * @description What became of it; incomplete: last seen before its destination
+             * @description What became of it; lost: last seen before its destination
              * @enum {string}
              */
-            end: "unknown" | "arrived" | "incomplete" | "looped" | "unsettled";
+            end: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
             flow: components["schemas"]["FlowRef"];
             /** @description Its first bytes, as the first switch saw them */
             frame?: string;
@@ -1810,10 +1810,10 @@ export interface components {
         };
         TraceSummary: {
             /**
-             * @description What became of it; incomplete: last seen before its destination
+             * @description What became of it; lost: last seen before its destination
              * @enum {string}
              */
-            end: "unknown" | "arrived" | "incomplete" | "looped" | "unsettled";
+            end: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
             flow: components["schemas"]["FlowRef"];
             id: string;
             /**
@@ -2950,7 +2950,7 @@ export interface operations {
                 node?: string;
                 /** @description Key */
                 flow?: string;
-                end?: "unknown" | "arrived" | "incomplete" | "looped" | "unsettled";
+                end?: "unknown" | "arrived" | "lost" | "looped" | "unsettled";
             };
             header?: never;
             path?: never;

@@ -28,7 +28,7 @@ type tracing struct {
 	first, end dta.ListID
 	assemblers []*trace.Assembler // by list
 	judge      *trace.Judge
-	board      *symptom.Board
+	board      *symptom.Collector
 	complete   uint64 // traces
 	strange    uint64 // reports that are no mirrors
 }
@@ -75,7 +75,7 @@ func (x *session) trace(sink simhost.Sink) (simhost.Sink, error) {
 func (t *tracing) take(tr *trace.Trace) {
 	t.complete++
 	t.judge.AddTrace(tr)
-	t.board.Add(tr)
+	t.board.AddTrace(tr)
 }
 
 // read takes the mirrors of a datagram.

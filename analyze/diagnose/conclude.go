@@ -27,7 +27,7 @@ func (m *analysis) describeHostPauses(v *Verdict, n int) {
 	switch {
 	case p.Pauses == 0:
 		v.Detail = anomaly.UnknownDetail
-	case !node.Stands():
+	case !node.PausedAtSnapshot():
 		v.Detail = anomaly.DrainsSlowly
 		v.addEvidence("it has let packets through again")
 	case p.LastEnd != 0 && gap < epoch.PauseBurstGap:
@@ -231,8 +231,8 @@ func (m *analysis) nameSpreaders(v *Verdict, via []int) {
 	var before []int
 	for i, n := range via {
 		var here []int
-		if m.g.Nodes[n].Stands() {
-			for _, w := range m.g.WaitingAt(n) {
+		if m.g.Nodes[n].PausedAtSnapshot() {
+			for _, w := range m.g.QueuedAt(n) {
 				here = append(here, w.Flow)
 			}
 		}
@@ -260,7 +260,7 @@ func (m *analysis) nameSpreaders(v *Verdict, via []int) {
 func (m *analysis) concludeNothing() {
 	v := Verdict{Event: m.detection.Event, Victim: m.detection.Victim, Confidence: 1}
 	switch {
-	case len(m.g.Tellers) == 0:
+	case len(m.g.SwitchReports) == 0:
 		v.addEvidence("no switch answered")
 	case len(m.victimQueues) == 0:
 		v.addEvidence("no switch saw the flow in the epochs told")
@@ -285,7 +285,7 @@ func (m *analysis) setConfidences() {
 		v := &m.verdicts[i]
 		v.Confidence = m.confidence(v, v.Confidence/whole)
 		v.Incomplete = len(m.gaps) > 0 || !m.evidence.Complete()
-		v.At, v.Switches = m.g.To, len(m.g.Tellers)
+		v.At, v.Switches = m.g.To, len(m.g.SwitchReports)
 		for _, r := range m.evidence.Reports {
 			v.Telemetry += r.Bytes
 		}

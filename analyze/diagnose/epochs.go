@@ -15,7 +15,7 @@ func (m *analysis) epochWaitFor() waitForGraph {
 	return waitForGraph{
 		nodes: len(m.g.Nodes),
 		blocked: func(n int) bool { return !m.g.Nodes[n].ToHost && m.pausesHeldBacklog(n) },
-		blockers:   func(n int) []provenance.Edge { return provenance.Out(m.g.PortPort, n) },
+		blockers:   func(n int) []provenance.Edge { return provenance.EdgesFrom(m.g.PortPort, n) },
 	}
 }
 
@@ -41,7 +41,7 @@ func (m *analysis) packetWindowStart(n int) model.Time {
 	if m.detection.InFlight {
 		back = min(back, epoch.PauseBurstGap)
 	}
-	return m.g.Nodes[n].Asked.Add(-back)
+	return m.g.Nodes[n].PolledAt.Add(-back)
 }
 
 // relevantSince is from when on what a queue did may have held the packet up. Off its
@@ -60,7 +60,7 @@ func (m *analysis) pausedInWindow(n int) bool {
 	if node.Pauses.Pauses == 0 {
 		return node.Paused > 0 // epochs alone were told
 	}
-	return node.Stands() || node.Pauses.LastEnd >= m.relevantSince(n)
+	return node.PausedAtSnapshot() || node.Pauses.LastEnd >= m.relevantSince(n)
 }
 
 // blockedByPauses tells whether what filled a queue was rather its pauses than its own
@@ -87,7 +87,7 @@ func (m *analysis) blockedByPauses(n int) bool {
 // singlePause is how long a queue's one pause was; false if there were more, or it stands.
 func (m *analysis) singlePause(n int) (time.Duration, bool) {
 	p := &m.g.Nodes[n].Pauses
-	return p.LastEnd.Sub(p.LastStart), p.Pauses > 0 && !m.g.Nodes[n].Stands() && p.BurstStart == p.LastStart
+	return p.LastEnd.Sub(p.LastStart), p.Pauses > 0 && !m.g.Nodes[n].PausedAtSnapshot() && p.BurstStart == p.LastStart
 }
 
 // pausedBriefly tells whether a queue was paused but once, for less than it must hold to
@@ -102,7 +102,7 @@ func (m *analysis) pausedBriefly(n int) bool {
 func (m *analysis) pauseIsMinor(n int) bool {
 	lasted, ok := m.singlePause(n)
 	return ok && slices.ContainsFunc(m.victimQueues, func(o int) bool {
-		most := m.drainTime(o, m.cfg.MinCauseShare*float64(m.g.Nodes[o].Wave.MaxBytes))
+		most := m.drainTime(o, m.cfg.MinCauseShare*float64(m.g.Nodes[o].Episode.MaxBytes))
 		return o != n && lasted < most && m.congestedInWindow(o) && m.victimMetCongestion(o)
 	})
 }
@@ -113,20 +113,20 @@ const packetSize = 1000
 // wasCongested tells whether a queue was deep by itself in the epochs told.
 func (m *analysis) wasCongested(n int) bool {
 	node := &m.g.Nodes[n]
-	return max(node.Depth*packetSize, float64(node.Wave.MaxBytes)) >= m.linkBytes(n, m.cfg.CongestedAt)
+	return max(node.Depth*packetSize, float64(node.Episode.MaxBytes)) >= m.linkBytes(n, m.cfg.CongestedAt)
 }
 
 // congestedBetween tells whether a queue was deep by itself, in the mean over one of the
 // epochs in which flows passed it between two times.
 func (m *analysis) congestedBetween(n int, from, to model.Time) bool {
-	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.NoFlows {
 		return m.wasCongested(n) // its epochs are not told apart
 	}
 	depth, packets := map[uint32]float64{}, map[uint32]float64{}
-	for _, p := range m.g.PassagesAt(n) {
+	for _, p := range m.g.FlowEpochsAt(n) {
 		if m.passedBetween(p, from, to) {
-			depth[p.Did.Epoch] += float64(p.Did.Depth)
-			packets[p.Did.Epoch] += float64(p.Did.Packets - min(p.Did.Paused, p.Did.Packets))
+			depth[p.Record.Epoch] += float64(p.Record.Depth)
+			packets[p.Record.Epoch] += float64(p.Record.Packets - min(p.Record.Paused, p.Record.Packets))
 		}
 	}
 	for e := range depth {
@@ -141,7 +141,7 @@ func (m *analysis) congestedBetween(n int, from, to model.Time) bool {
 // packetSize up, or what the packet waited for.
 func (m *analysis) congestedInWindow(n int) bool {
 	since := m.relevantSince(n)
-	if wave := &m.g.Nodes[n].Wave; wave.MaxBytes > 0 {
+	if wave := &m.g.Nodes[n].Episode; wave.MaxBytes > 0 {
 		return m.wasCongested(n) && wave.Last >= since
 	}
 	return m.congestedBetween(n, since, math.MaxInt64)
@@ -151,24 +151,24 @@ func (m *analysis) congestedInWindow(n int) bool {
 // way that was deep at another time did not hold it up.
 func (m *analysis) victimMetCongestion(n int) bool {
 	node := &m.g.Nodes[n]
-	if t, _ := m.g.Teller(node.Node); t.NoFlows {
+	if t, _ := m.g.SwitchReport(node.Node); t.NoFlows {
 		return true // nobody can tell
 	}
 	flow := m.g.Flow(m.detection.Victim)
-	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
-		if p.Flow != flow || float64(p.Did.Depth)*packetSize < m.linkBytes(n, m.cfg.CongestedAt) {
+	return slices.ContainsFunc(m.g.FlowEpochsAt(n), func(p provenance.FlowEpoch) bool {
+		if p.Flow != flow || float64(p.Record.Depth)*packetSize < m.linkBytes(n, m.cfg.CongestedAt) {
 			return false
 		}
 		first, last := m.enqueueTimes(p)
-		from := max(node.Wave.First, m.packetWindowStart(n))
-		return node.Wave.MaxBytes == 0 || last >= from && max(first, from) <= node.Wave.Last
+		from := max(node.Episode.First, m.packetWindowStart(n))
+		return node.Episode.MaxBytes == 0 || last >= from && max(first, from) <= node.Episode.Last
 	})
 }
 
 // victimDepthShare is what the victim's packets lately found in a queue, of the most that
 // they found in any: of several deep queues the deepest held it up.
 func (m *analysis) victimDepthShare(n int) float64 {
-	if t, _ := m.g.Teller(m.g.Nodes[n].Node); t.NoFlows {
+	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.NoFlows {
 		return 1
 	}
 	most := 0.0
@@ -184,7 +184,7 @@ func (m *analysis) victimDepthShare(n int) float64 {
 // explainedShare is the share of the packet's time that a queue can have kept it by itself:
 // what was deep for little beside that is no reason where there is another.
 func (m *analysis) explainedShare(n int) float64 {
-	wave := m.g.Nodes[n].Wave
+	wave := m.g.Nodes[n].Episode
 	if m.detection.Latency <= 0 || wave.MaxBytes == 0 {
 		return 1
 	}
@@ -195,20 +195,20 @@ func (m *analysis) explainedShare(n int) float64 {
 func (m *analysis) victimDepthSum(n int) (depth float64) {
 	flow := m.g.Flow(m.detection.Victim)
 	ahead := m.aheadOfVictim(n)
-	for _, p := range m.g.PassagesAt(n) {
+	for _, p := range m.g.FlowEpochsAt(n) {
 		if p.Flow == flow && ahead(p) > 0 {
-			depth += float64(p.Did.Depth)
+			depth += float64(p.Record.Depth)
 		}
 	}
 	return depth
 }
 
 // enqueueTimes is when the first and the last packet of a passage joined the queue.
-func (m *analysis) enqueueTimes(p provenance.Passage) (first, last model.Time) {
-	teller, _ := m.g.Teller(m.g.Nodes[p.Node].Node)
+func (m *analysis) enqueueTimes(p provenance.FlowEpoch) (first, last model.Time) {
+	teller, _ := m.g.SwitchReport(m.g.Nodes[p.Node].Node)
 	clock := epoch.Header{Snapshot: m.g.Nodes[p.Node].Snapshot, EpochLength: max(teller.Epoch, 1)}
-	start := clock.Start(p.Did.Epoch)
-	return start.Add(p.Did.First), start.Add(p.Did.Last)
+	start := clock.Start(p.Record.Epoch)
+	return start.Add(p.Record.First), start.Add(p.Record.Last)
 }
 
 // analyzeEpochs matches what the epochs tell, as the paper does, where the wait was over
@@ -221,7 +221,7 @@ func (m *analysis) analyzeEpochs() {
 	flow := m.g.Flow(m.detection.Victim)
 	var starts []provenance.Edge
 	if flow >= 0 {
-		for _, e := range provenance.Out(m.g.FlowPort, flow) {
+		for _, e := range provenance.EdgesFrom(m.g.FlowPort, flow) {
 			if m.blockedByPauses(e.To) {
 				starts = append(starts, provenance.Edge{From: -1, To: e.To, Weight: e.Weight})
 			}

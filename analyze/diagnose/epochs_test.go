@@ -85,12 +85,12 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 			b.met("h1>h5", "leaf1>h5", 9, 20, 200)
 			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
 			if tc.wave > 0 {
-				r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.wave + 30*µs), Last: ago(tc.wave), MaxBytes: 200 * kb})
+				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.wave + 30*µs), Last: ago(tc.wave), MaxBytes: 200 * kb})
 			}
 			if tc.pause > 0 {
 				r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
 				r.Flows[len(r.Flows)-4].Paused = 4
-				r.Waves = append(r.Waves, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(900 * µs), Last: ago(800 * µs), MaxBytes: 200 * kb})
+				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(900 * µs), Last: ago(800 * µs), MaxBytes: 200 * kb})
 				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, LastStart: ago(tc.pause + 30*µs), BurstStart: ago(tc.pause + 30*µs), LastEnd: ago(tc.pause), Pauses: 1})
 			}
 			v := b.late("h7>h5", took)
@@ -271,7 +271,7 @@ func TestPartOfWhatAFlowDid(t *testing.T) {
 		{301 * µs, 400 * µs, 0},
 		{0, 99 * µs, 0},
 	} {
-		if got := m.fractionBetween(m.g.Passages[0], start.Add(tc.from), start.Add(tc.to)); got != tc.want {
+		if got := m.fractionBetween(m.g.FlowEpochs[0], start.Add(tc.from), start.Add(tc.to)); got != tc.want {
 			t.Errorf("from %v to %v: %v; want %v", tc.from, tc.to, got, tc.want)
 		}
 	}

@@ -29,11 +29,11 @@ func CompareSnapshots(first, second *provenance.Graph, loop []model.Port) Progre
 		for class := range model.Priority(8) {
 			q := provenance.Queue{Port: p, Priority: class}
 			a, b := first.Node(q), second.Node(q)
-			if a < 0 || !first.Nodes[a].Stands() {
+			if a < 0 || !first.Nodes[a].PausedAtSnapshot() {
 				continue
 			}
 			known = b >= 0 && second.Nodes[b].Snapshot > first.Nodes[a].Snapshot
-			if known && (!second.Nodes[b].Stands() || second.Nodes[b].State.Sent != first.Nodes[a].State.Sent) {
+			if known && (!second.Nodes[b].PausedAtSnapshot() || second.Nodes[b].State.Sent != first.Nodes[a].State.Sent) {
 				return Progressed
 			}
 		}

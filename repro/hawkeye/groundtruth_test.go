@@ -13,11 +13,11 @@ import (
 // the reason all the same.
 func TestPausesThatAlternate(t *testing.T) {
 	race.LeaveToPlainRun(t)
-	r, err := best().play(t.Context(), claim.Rand(52, 64<<4|uint64(outContention)+1).Uint64(), 0, outContention)
+	r, err := best().simulate(t.Context(), claim.Rand(52, 64<<4|uint64(outContention)+1).Uint64(), 0, outContention)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := r.judge(weft, 0)
+	list, err := r.diagnose(hawkeyeMethod, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

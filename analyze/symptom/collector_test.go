@@ -45,21 +45,21 @@ func TestBoard(t *testing.T) {
 			{Switch: leaf, Out: down, TTL: 62, Depth: 1, To: k.Dst, Time: model.Time(500 + ahead)},
 			{Switch: tor, TTL: 61, Depth: 1, To: k.Dst, Time: model.Time(500 + 3*d)},
 		}}
-		b.Add(&there)
-		b.Add(&back)
+		b.AddTrace(&there)
+		b.AddTrace(&back)
 	}
 	links := b.Links()
-	if len(links) != 1 || links[0] != (Link{Port: model.Port{Node: tor, Port: up}, Trip: 8 * time.Microsecond, Packets: 40}) {
+	if len(links) != 1 || links[0] != (Link{Port: model.Port{Node: tor, Port: up}, RoundTrip: 8 * time.Microsecond, Packets: 40}) {
 		t.Errorf("%+v; want one of tor0>leaf0, 8µs by 40 packets", links)
 	}
-	uneven := b.Uneven()
+	uneven := b.TakeImbalances()
 	if len(uneven) != 1 || uneven[0].Switch != tor || uneven[0].Ratio != 2 {
 		t.Errorf("%+v; want tor0 at twice the mean", uneven)
 	}
 	for i, frame := range []pfc.Frame{pfc.Pause(model.MAC{}, 3, 100), pfc.Resume(model.MAC{}, 3), pfc.Pause(model.MAC{}, 3, 1)} {
-		b.Add(&trace.Trace{Frame: frame.AppendTo(nil), Hops: []trace.Hop{{Switch: tor, In: 1, Time: model.Time(i)}}})
+		b.AddTrace(&trace.Trace{Frame: frame.AppendTo(nil), Hops: []trace.Hop{{Switch: tor, In: 1, Time: model.Time(i)}}})
 	}
-	b.Add(&trace.Trace{Frame: []byte("no PFC"), Hops: []trace.Hop{{Switch: tor, In: 2}}})
+	b.AddTrace(&trace.Trace{Frame: []byte("no PFC"), Hops: []trace.Hop{{Switch: tor, In: 2}}})
 	if p := b.Pauses(); len(p) != 1 || p[0] != (Pauses{Port: model.Port{Node: tor, Port: 1}, Frames: 2, Last: 2}) {
 		t.Errorf("%+v; want two pauses of one port", p)
 	}

@@ -81,7 +81,7 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>h4", "h5>h4", "h0>h4")
 	b.wantLoop(v[0], false)
 	// What became deep since the circle closed did not begin it.
-	b.reports[b.id("s2")].Waves[0].First = now.Add(-60 * µs)
+	b.reports[b.id("s2")].Episodes[0].First = now.Add(-60 * µs)
 	b.want(b.diagnose("h6>h2")[0], anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, anomaly.UnknownDetail, "")
 
 	b = circle(t)

@@ -166,9 +166,9 @@ func (t *tracing) all(f *topo.Fabric) (list []seen) {
 		list = append(list, seen{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max), text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
 	}
 	for _, l := range t.board.Links() {
-		list = append(list, seen{kind: "slow-link", port: l.Port, value: float64(l.Trip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.Trip)})
+		list = append(list, seen{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.RoundTrip)})
 	}
-	for _, u := range t.board.Uneven() {
+	for _, u := range t.board.TakeImbalances() {
 		list = append(list, seen{kind: "uneven", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
 	}
 	for _, p := range t.board.Pauses() {

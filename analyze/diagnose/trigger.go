@@ -15,7 +15,7 @@ const leadUp = 2 * epoch.PauseBurstGap
 // ageAtPoll is how long before its switch was asked something was. One poll asks all
 // within microseconds, whatever their clocks say: times of different switches
 // are compared by this alone.
-func (m *analysis) ageAtPoll(n int, t model.Time) time.Duration { return m.g.Nodes[n].Asked.Sub(t) }
+func (m *analysis) ageAtPoll(n int, t model.Time) time.Duration { return m.g.Nodes[n].PolledAt.Sub(t) }
 
 // ageAtSnapshot is how long something had lasted when its switch read its state. That is
 // older where it was read for another complaint.
@@ -39,7 +39,7 @@ func (m *analysis) sendingBeforeClose(loop []int) (list []int) {
 	for _, n := range loop {
 		node := &m.g.Nodes[n]
 		sent := m.ageAtPoll(n, node.Pauses.LastStart) <= closed+leadUp-m.snapshotSkew
-		joined := node.Wave.MaxBytes == 0 || m.ageAtPoll(n, node.Wave.Last) <= closed+leadUp-m.snapshotSkew
+		joined := node.Episode.MaxBytes == 0 || m.ageAtPoll(n, node.Episode.Last) <= closed+leadUp-m.snapshotSkew
 		if sent && joined {
 			list = append(list, n)
 		}
@@ -57,7 +57,7 @@ func (m *analysis) pausedInLeadUp(n int, closed time.Duration) bool {
 	}
 	since := closed + leadUp
 	ended := m.ageAtPoll(n, p.LastEnd) // index a pause that stands: the one before it
-	if p.Pauses > 1 || !m.g.Nodes[n].Stands() {
+	if p.Pauses > 1 || !m.g.Nodes[n].PausedAtSnapshot() {
 		if ended >= closed-m.snapshotSkew && ended <= since {
 			return true
 		}
@@ -65,7 +65,7 @@ func (m *analysis) pausedInLeadUp(n int, closed time.Duration) bool {
 	if m.ageAtPoll(n, p.BurstStart) < closed-m.snapshotSkew {
 		return m.flowsPausedInLeadUp(n, closed)
 	}
-	return m.g.Nodes[n].Stands() || ended <= since
+	return m.g.Nodes[n].PausedAtSnapshot() || ended <= since
 }
 
 // flowsPausedInLeadUp tells whether packets met a pause in the lead-up to something so long
@@ -73,9 +73,9 @@ func (m *analysis) pausedInLeadUp(n int, closed time.Duration) bool {
 // concludePauses after a calm alone, but of each flow in an epoch when its packets came.
 func (m *analysis) flowsPausedInLeadUp(n int, closed time.Duration) bool {
 	from, to := m.leadUpWindow(n, closed)
-	return slices.ContainsFunc(m.g.PassagesAt(n), func(p provenance.Passage) bool {
+	return slices.ContainsFunc(m.g.FlowEpochsAt(n), func(p provenance.FlowEpoch) bool {
 		_, last := m.enqueueTimes(p)
-		return p.Did.Paused > 0 && m.passedBetween(p, from, to) && last < m.g.Nodes[n].Pauses.BurstStart
+		return p.Record.Paused > 0 && m.passedBetween(p, from, to) && last < m.g.Nodes[n].Pauses.BurstStart
 	})
 }
 
@@ -85,7 +85,7 @@ func (m *analysis) flowsPausedInLeadUp(n int, closed time.Duration) bool {
 // tell.
 func (m *analysis) congestedInLeadUp(n int, closed time.Duration) bool {
 	from, to := m.leadUpWindow(n, closed)
-	if wave := &m.g.Nodes[n].Wave; wave.MaxBytes > 0 && wave.First <= to {
+	if wave := &m.g.Nodes[n].Episode; wave.MaxBytes > 0 && wave.First <= to {
 		return wave.Last >= from && wave.Last.Sub(wave.First) >= m.snapshotSkew && float64(wave.MaxBytes) >= m.linkBytes(n, m.cfg.CongestedAt)
 	}
 	return m.congestedBetween(n, from, to)
@@ -93,14 +93,14 @@ func (m *analysis) congestedInLeadUp(n int, closed time.Duration) bool {
 
 // congestedAfterClose tells whether a queue became deep only after something so long ago.
 func (m *analysis) congestedAfterClose(n int, closed time.Duration) bool {
-	wave := &m.g.Nodes[n].Wave
+	wave := &m.g.Nodes[n].Episode
 	return wave.MaxBytes > 0 && m.ageAtPoll(n, wave.First) < closed-m.snapshotSkew
 }
 
 // leadUpWindow is the time of a queue's switch in which something so long ago came
 // about.
 func (m *analysis) leadUpWindow(n int, closed time.Duration) (from, to model.Time) {
-	to = m.g.Nodes[n].Asked.Add(-closed)
+	to = m.g.Nodes[n].PolledAt.Add(-closed)
 	return to.Add(-leadUp), to
 }
 
@@ -109,7 +109,7 @@ func (m *analysis) leadUpWindow(n int, closed time.Duration) (from, to model.Tim
 // atSnapshot need not be theirs.
 func (m *analysis) leadUpCulprits(n int, closed time.Duration) []Culprit {
 	from, to := m.leadUpWindow(n, closed)
-	return m.culpritList(m.weightedBytesByFlow(n, func(p provenance.Passage) float64 { return m.fractionBetween(p, from, to) }))
+	return m.culpritList(m.weightedBytesByFlow(n, func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, from, to) }))
 }
 
 // pausedByHost tells whether a host paused a queue, as far as is told.
@@ -129,7 +129,7 @@ func (m *analysis) findTrigger(loop []int) terminal {
 	waits := past.blocked
 	past.blocked = func(n int) bool { return waits(n) && m.pausedInLeadUp(n, closed) }
 	past.blockers = func(n int) []provenance.Edge {
-		return slices.DeleteFunc(slices.Clone(provenance.Out(m.g.PortPort, n)), func(e provenance.Edge) bool { return m.endedBefore(e.To, n, closed) })
+		return slices.DeleteFunc(slices.Clone(provenance.EdgesFrom(m.g.PortPort, n)), func(e provenance.Edge) bool { return m.endedBefore(e.To, n, closed) })
 	}
 	for _, e := range past.terminalsOutside(loop) {
 		node := &m.g.Nodes[e.node]
@@ -150,7 +150,7 @@ func (m *analysis) findTrigger(loop []int) terminal {
 // last deep: then what it waited for is not told any more.
 func (m *analysis) selfCongestedInLeadUp(n int, closed time.Duration) bool {
 	node := &m.g.Nodes[n]
-	waited := node.Paused > 0 || node.Pauses.LastEnd > node.Wave.Last && m.pausedInLeadUp(n, closed)
+	waited := node.Paused > 0 || node.Pauses.LastEnd > node.Episode.Last && m.pausedInLeadUp(n, closed)
 	return !waited && m.wasCongested(n) && m.congestedInLeadUp(n, closed)
 }
 
@@ -160,17 +160,17 @@ func (m *analysis) selfCongestedInLeadUp(n int, closed time.Duration) bool {
 func (m *analysis) endedBefore(n, other int, closed time.Duration) bool {
 	first := m.ageAtPoll(other, m.g.Nodes[other].Pauses.BurstStart)
 	node := &m.g.Nodes[n]
-	if node.Stands() || first < closed-m.snapshotSkew || node.Pauses.Pauses == 0 && node.Wave.MaxBytes == 0 {
+	if node.PausedAtSnapshot() || first < closed-m.snapshotSkew || node.Pauses.Pauses == 0 && node.Episode.MaxBytes == 0 {
 		return false
 	}
-	return m.ageAtPoll(n, max(node.Pauses.LastEnd, node.Wave.Last)) > first+m.snapshotSkew
+	return m.ageAtPoll(n, max(node.Pauses.LastEnd, node.Episode.Last)) > first+m.snapshotSkew
 }
 
 // mayHavePausedCycle tells whether a host's pauses may have stopped a loop. One pause that
 // stands keeps all that came since: where none of it is the loop's, nothing of
 // the loop has met it.
 func (m *analysis) mayHavePausedCycle(loop []int, e terminal) bool {
-	if node := &m.g.Nodes[e.node]; !node.Stands() || node.Pauses.BurstStart != node.Pauses.LastStart {
+	if node := &m.g.Nodes[e.node]; !node.PausedAtSnapshot() || node.Pauses.BurstStart != node.Pauses.LastStart {
 		return true
 	}
 	return slices.ContainsFunc(m.g.Held, func(h provenance.Edge) bool {

@@ -18,14 +18,14 @@ func (c *comparison) upperBound() claim.Claim {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
 			}
-			t, p := c.accuracy([]method{weft, fullPolling, victimOnly, spiderMon, netSight})
-			mine, _ := c.means(weft)
+			t, p := c.accuracy([]method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight})
+			mine, _ := c.means(hawkeyeMethod)
 			full, _ := c.means(fullPolling)
 			path := c.rows(victimOnly)
 			_, spider := c.means(spiderMon)
 			_, cards := c.means(netSight)
-			_, found := c.means(weft)
-			whole := c.rows(weft)
+			_, found := c.means(hawkeyeMethod)
+			whole := c.rows(hawkeyeMethod)
 			locks := float64(path[1].right+path[2].right+path[3].right) / float64(max(whole[1].right+whole[2].right+whole[3].right, 1))
 			return claim.Result{
 				Measured: fmt.Sprintf("precision %.2f, full polling %.2f; recall %.2f, SpiderMon %.2f, NetSight %.2f; victim-only has %.2f as many true verdicts on deadlocks", mine, full, found, spider, cards, locks),
@@ -49,14 +49,14 @@ func (c *comparison) overhead() claim.Claim {
 			}
 			t := claim.Table{Title: "per complaint, in the mean", Header: []string{"method", "telemetry", "on the fabric's links"}}
 			chart := plot.Chart{Title: "telemetry and bandwidth per diagnosis", YTitle: "bytes", LogY: true, Series: []plot.Series{{Name: "telemetry"}, {Name: "on the fabric"}}}
-			for _, m := range []method{weft, fullPolling, victimOnly, spiderMon, netSight} {
+			for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly, spiderMon, netSight} {
 				x := c.cost(m)
 				t.Row(m.name, bytesOf(x.mean(x.bytes)), bytesOf(x.mean(x.traffic)))
 				chart.Groups = append(chart.Groups, m.name)
 				chart.Series[0].Y = append(chart.Series[0].Y, max(x.mean(x.bytes), 1))
 				chart.Series[1].Y = append(chart.Series[1].Y, max(x.mean(x.traffic), 1))
 			}
-			mine, full, cards := c.cost(weft), c.cost(fullPolling), c.cost(netSight)
+			mine, full, cards := c.cost(hawkeyeMethod), c.cost(fullPolling), c.cost(netSight)
 			less, cardsLess := full.bytes/mine.bytes, cards.bytes/mine.bytes
 			wire := c.cost(spiderMon).traffic / mine.traffic
 			return claim.Result{
@@ -80,8 +80,8 @@ func (c *comparison) granularity() claim.Claim {
 			if err := c.run(ctx, o); err != nil {
 				return claim.Result{}, err
 			}
-			t, p := c.accuracy([]method{weft, portsOnly, flowsOnly})
-			_, mine := c.means(weft)
+			t, p := c.accuracy([]method{hawkeyeMethod, portsOnly, flowsOnly})
+			_, mine := c.means(hawkeyeMethod)
 			_, ports := c.means(portsOnly)
 			_, flows := c.means(flowsOnly)
 			return claim.Result{
@@ -105,13 +105,13 @@ func (c *comparison) switches() claim.Claim {
 			}
 			t := claim.Table{Title: "switches that answer a complaint", Header: []string{"method", "switches", "of the causal ones"}}
 			chart := plot.Chart{Title: "switches", YTitle: "in the mean", Series: []plot.Series{{Name: "switches that answer"}}}
-			for _, m := range []method{weft, fullPolling, victimOnly} {
+			for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly} {
 				x := c.cost(m)
 				t.Row(m.name, fmt.Sprintf("%.1f", x.mean(x.switches)), fmt.Sprintf("%.2f %%", 100*x.coverage()))
 				chart.Groups = append(chart.Groups, m.name)
 				chart.Series[0].Y = append(chart.Series[0].Y, x.mean(x.switches))
 			}
-			mine, path := c.cost(weft), c.cost(victimOnly)
+			mine, path := c.cost(hawkeyeMethod), c.cost(victimOnly)
 			return claim.Result{
 				Measured: fmt.Sprintf("%.2f %% of causal switches with %.1f switches; victim-only %.0f %% with %.1f", 100*mine.coverage(), mine.mean(mine.switches), 100*path.coverage(), path.mean(path.switches)),
 				Pass:     mine.covered == mine.causal && path.covered < path.causal,
@@ -124,15 +124,15 @@ func (c *comparison) switches() claim.Claim {
 
 // measured is a study of costs alone.
 func measured(ctx context.Context, o claim.Options, l lab, sets [][]kind, traces int) (map[string]*costs, error) {
-	l.full = true
+	l.fullPolling = true
 	sums := map[string]*costs{}
-	s := study{lab: l, sets: sets, traces: traces, methods: []method{weft, fullPolling, victimOnly, netSight}}
+	s := study{lab: l, sets: sets, traces: traces, methods: []method{hawkeyeMethod, fullPolling, victimOnly, netSight}}
 	for _, m := range s.methods {
 		sums[m.name] = &costs{}
 	}
-	s.more = func(_ int, r *run, m method, list []diagnosed) {
+	s.more = func(_ int, r *run, m method, list []diagnosis) {
 		for i := range list {
-			sums[m.name].add(r, m, &list[i])
+			sums[m.name].addDetection(r, m, &list[i])
 		}
 	}
 	_, err := s.run(ctx, o)
@@ -151,18 +151,18 @@ var large = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		mine, full := sums[weft.name], sums[fullPolling.name]
+		mine, full := sums[hawkeyeMethod.name], sums[fullPolling.name]
 		less := full.bytes / mine.bytes
 		t := claim.Table{Title: "k=8, per complaint", Header: []string{"method", "switches", "telemetry", "of the causal switches"}}
 		chart := plot.Chart{Title: "telemetry on k=8", YTitle: "bytes per complaint", Series: []plot.Series{{Name: "telemetry"}}}
-		for _, m := range []method{weft, fullPolling, victimOnly} {
+		for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly} {
 			x := sums[m.name]
 			t.Row(m.name, fmt.Sprintf("%.1f", x.mean(x.switches)), bytesOf(x.mean(x.bytes)), fmt.Sprintf("%.2f %%", 100*x.coverage()))
 			chart.Groups = append(chart.Groups, m.name)
 			chart.Series[0].Y = append(chart.Series[0].Y, x.mean(x.bytes))
 		}
 		return claim.Result{
-			Measured: fmt.Sprintf("%.1f times less than full polling, %.2f %% of causal switches, %d complaints", less, 100*mine.coverage(), mine.complaints),
+			Measured: fmt.Sprintf("%.1f times less than full polling, %.2f %% of causal switches, %d complaints", less, 100*mine.coverage(), mine.detections),
 			Pass:     less >= 5 && mine.covered == mine.causal,
 			Notes:    []string{"fat-tree k=8 with 80 switches, otherwise as hawkeye-switches; --quick has incasts only; passes at 5 times less and 100 % of causal switches"},
 			Tables:   []claim.Table{t}, Plots: []claim.Plot{{Chart: chart}},
@@ -181,11 +181,11 @@ var longTraces = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		mine, cards := sums[weft.name], sums[netSight.name]
+		mine, cards := sums[hawkeyeMethod.name], sums[netSight.name]
 		less := cards.bytes / mine.bytes
 		t := claim.Table{Title: "traces of 10 ms, per complaint", Header: []string{"method", "telemetry"}}
 		chart := plot.Chart{Title: "telemetry of traces of 10 ms", YTitle: "bytes", LogY: true, Series: []plot.Series{{Name: "telemetry"}}}
-		for _, m := range []method{weft, fullPolling, victimOnly, netSight} {
+		for _, m := range []method{hawkeyeMethod, fullPolling, victimOnly, netSight} {
 			x := sums[m.name]
 			t.Row(m.name, bytesOf(x.mean(x.bytes)))
 			chart.Groups = append(chart.Groups, m.name)

@@ -28,7 +28,7 @@ const (
 type ring struct {
 	t      *testing.T
 	fabric *topo.Fabric
-	*Watch
+	*Diagnoser
 	asked []diagnose.Detection
 	sent  uint64 // packets, by every port of the circle
 	loose bool   // one of them may send
@@ -45,11 +45,11 @@ func newRing(t *testing.T, change func(*Config)) *ring {
 	}
 	x := &ring{t: t, fabric: f, sent: 100}
 	cfg := DefaultConfig(topo.NewIntent(r))
-	cfg.Ask = func(_ model.Time, c diagnose.Detection) { x.asked = append(x.asked, c) }
+	cfg.Repoll = func(_ model.Time, c diagnose.Detection) { x.asked = append(x.asked, c) }
 	if change != nil {
 		change(&cfg)
 	}
-	if x.Watch, err = New(cfg); err != nil {
+	if x.Diagnoser, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -62,8 +62,8 @@ func (x *ring) flow(from, to int) model.FlowKey {
 
 func (x *ring) complain(number uint32, at model.Time) poll.Event {
 	ev := poll.Event{Host: x.fabric.Hosts()[0], Number: number}
-	c := Complaint{Detection: diagnose.Detection{Event: ev, Victim: x.flow(0, 2)}, At: at}
-	if err := x.Complain(at, c); err != nil {
+	c := DiagnosisRequest{Detection: diagnose.Detection{Event: ev, Victim: x.flow(0, 2)}, At: at}
+	if err := x.AddRequest(at, c); err != nil {
 		x.t.Fatal(err)
 	}
 	return ev
@@ -107,7 +107,7 @@ func (x *ring) answer(i int, ev poll.Event, at model.Time) (chunks [][]byte) {
 func (x *ring) give(at model.Time, chunks ...[]byte) (out []diagnose.Verdict) {
 	x.t.Helper()
 	for _, c := range chunks {
-		v, err := x.Add(at, c)
+		v, err := x.AddReport(at, c)
 		if err != nil {
 			x.t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestALoopThatDissolves(t *testing.T) {
 }
 
 func TestALoopThatNobodyLooksAtAgain(t *testing.T) {
-	x := newRing(t, func(c *Config) { c.Hold = 10 * time.Millisecond })
+	x := newRing(t, func(c *Config) { c.RecheckTimeout = 10 * time.Millisecond })
 	x.give(90*ms, x.all(x.complain(1, 10*ms), 10*ms)...)
 	x.Tick(92 * ms)
 	v := x.Tick(103 * ms)
@@ -180,13 +180,13 @@ func TestLateAnswersAreWaitedFor(t *testing.T) {
 	if v := x.Flush(); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockInLoop || v[0].Incomplete {
 		t.Fatalf("verdicts %+v; want the whole answer", v)
 	}
-	if s := x.Stats(); s.Complaints != 1 || s.Verdicts != 1 || s.Unanswered != 0 {
+	if s := x.Stats(); s.Requests != 1 || s.Verdicts != 1 || s.Unanswered != 0 {
 		t.Errorf("stats %+v", s)
 	}
 }
 
 func TestPatienceEnds(t *testing.T) {
-	x := newRing(t, func(c *Config) { c.Patience = 200 * time.Millisecond })
+	x := newRing(t, func(c *Config) { c.ReportTimeout = 200 * time.Millisecond })
 	x.complain(1, 10*ms)
 	ev := x.complain(2, 10*ms)
 	x.give(90*ms, x.answer(0, ev, 10*ms)...)
@@ -219,7 +219,7 @@ func TestSpoiledReports(t *testing.T) {
 		}
 		rng.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
 		for _, c := range sent {
-			x.Add(90*ms, c) //nolint:errcheck // a damaged one is refused
+			x.AddReport(90*ms, c) //nolint:errcheck // a damaged one is refused
 		}
 		for _, v := range x.Flush() {
 			switch {
@@ -234,15 +234,15 @@ func TestSpoiledReports(t *testing.T) {
 }
 
 func TestComplaintsAreBounded(t *testing.T) {
-	x := newRing(t, func(c *Config) { c.Complaints = 2 })
+	x := newRing(t, func(c *Config) { c.MaxRequests = 2 })
 	x.complain(1, 0)
 	x.complain(1, 0)
 	x.complain(2, 0)
-	err := x.Complain(0, Complaint{Detection: diagnose.Detection{Event: poll.Event{Number: 3}}})
-	if s := x.Stats(); !errors.Is(err, ErrCrowded) || s.Repeated != 1 || s.Crowded != 1 {
-		t.Errorf("Complain = %v, %+v; want %v", err, s, ErrCrowded)
+	err := x.AddRequest(0, DiagnosisRequest{Detection: diagnose.Detection{Event: poll.Event{Number: 3}}})
+	if s := x.Stats(); !errors.Is(err, ErrTooManyRequests) || s.DuplicateRequests != 1 || s.Rejected != 1 {
+		t.Errorf("Complain = %v, %+v; want %v", err, s, ErrTooManyRequests)
 	}
-	if _, err := x.Add(0, []byte("no report")); err == nil || x.Stats().Malformed != 1 {
+	if _, err := x.AddReport(0, []byte("no report")); err == nil || x.Stats().Malformed != 1 {
 		t.Errorf("Add of garbage = %v, %+v; want it refused and counted", err, x.Stats())
 	}
 }
@@ -255,18 +255,18 @@ func TestRoundsOfBursts(t *testing.T) {
 			Culprits: []diagnose.Culprit{{Flow: x.flow(0, 2), Weight: 1}}, At: at, BurstDuration: burst,
 		}
 	}
-	var r rounds
+	var r burstHistory
 	for i, want := range []anomaly.Detail{anomaly.MicroBurst, anomaly.MicroBurst, anomaly.PeriodicBurst, anomaly.PeriodicBurst} {
 		v := verdict(model.Time(i)*ms, 50*time.Microsecond)
-		if r.note(&v); v.Detail != want {
+		if r.observe(&v); v.Detail != want {
 			t.Errorf("round %d: %v; want %v", i+1, v.Detail, want)
 		}
 	}
 	// One long burst that is complained of again and again.
-	r = rounds{}
+	r = burstHistory{}
 	for i := range 5 {
 		v := verdict(model.Time(i)*ms, time.Duration(i+1)*time.Millisecond)
-		if r.note(&v); v.Detail != anomaly.MicroBurst {
+		if r.observe(&v); v.Detail != anomaly.MicroBurst {
 			t.Errorf("complaint %d about one long burst: %v; want %v", i+1, v.Detail, anomaly.MicroBurst)
 		}
 	}

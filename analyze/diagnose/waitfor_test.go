@@ -41,7 +41,7 @@ func (m *maze) relation() *waitForGraph {
 	return &waitForGraph{
 		nodes: m.n,
 		blocked: func(n int) bool { return m.waits[n] },
-		blockers:   func(n int) []provenance.Edge { return provenance.Out(m.edges, n) },
+		blockers:   func(n int) []provenance.Edge { return provenance.EdgesFrom(m.edges, n) },
 	}
 }
 

@@ -34,14 +34,14 @@ type analysis struct {
 // switch that keeps no flows is taken to follow its intended routes.
 func (m *analysis) findVictimQueues() {
 	flow := m.g.Flow(m.detection.Victim)
-	for i := range m.g.Waitings {
-		if w := &m.g.Waitings[i]; w.Flow == flow {
+	for i := range m.g.QueuedFlows {
+		if w := &m.g.QueuedFlows[i]; w.Flow == flow {
 			m.victimHolders = append(m.victimHolders, w.Node)
 		}
 	}
 	m.victimQueues = slices.Clone(m.victimHolders)
-	for i := range m.g.Passages {
-		if p := &m.g.Passages[i]; p.Flow == flow {
+	for i := range m.g.FlowEpochs {
+		if p := &m.g.FlowEpochs[i]; p.Flow == flow {
 			m.victimQueues = append(m.victimQueues, p.Node)
 		}
 	}
@@ -57,7 +57,7 @@ func (m *analysis) findVictimQueues() {
 	}
 	hops, _ := m.routes.Path(m.detection.Victim, source)
 	for _, h := range hops {
-		t, _ := m.g.Teller(h.Node)
+		t, _ := m.g.SwitchReport(h.Node)
 		for class := range model.Priority(8) {
 			n := m.g.Node(provenance.Queue{Port: model.Port{Node: h.Node, Port: h.Out}, Priority: class})
 			if n >= 0 && t.NoFlows && !slices.Contains(m.victimQueues, n) {
@@ -79,7 +79,7 @@ func (m *analysis) requireReport(id model.NodeID) {
 		}
 		id = node.Ports[0].Peer.Node
 	}
-	if _, told := m.g.Teller(id); !told {
+	if _, told := m.g.SwitchReport(id); !told {
 		m.gaps = append(m.gaps, fmt.Sprintf("%s, on the flow's way, did not answer", nodeName(m.fabric, id)))
 	}
 }
@@ -120,17 +120,17 @@ func (m *analysis) recentlyBlocked(n int) bool {
 	if node.ToHost {
 		return false
 	}
-	if node.Stands() {
+	if node.PausedAtSnapshot() {
 		return !m.selfCongested(n)
 	}
-	return m.justResumed(n) && slices.ContainsFunc(provenance.Out(m.g.Held, n), func(e provenance.Edge) bool {
-		return m.g.Nodes[e.To].Stands() || m.isCongested(e.To)
+	return m.justResumed(n) && slices.ContainsFunc(provenance.EdgesFrom(m.g.Held, n), func(e provenance.Edge) bool {
+		return m.g.Nodes[e.To].PausedAtSnapshot() || m.isCongested(e.To)
 	})
 }
 
 // isBlocked tells whether a queue is held up by its neighbour, now or a moment ago.
 func (m *analysis) isBlocked(n int) bool {
-	return m.g.Nodes[n].Stands() && !m.selfCongested(n) || m.recentlyBlocked(n)
+	return m.g.Nodes[n].PausedAtSnapshot() && !m.selfCongested(n) || m.recentlyBlocked(n)
 }
 
 // selfCongested tells whether a queue was overfull before it was paused, which it was
@@ -143,12 +143,12 @@ func (m *analysis) selfCongested(n int) bool {
 // host complained.
 func (m *analysis) pausedAfterDetection(n int) bool {
 	node := &m.g.Nodes[n]
-	return !node.ToHost && node.Stands() && m.ageAtPoll(n, node.Pauses.BurstStart) < m.pollDelay
+	return !node.ToHost && node.PausedAtSnapshot() && m.ageAtPoll(n, node.Pauses.BurstStart) < m.pollDelay
 }
 
 // congestedAfterDetection tells whether a queue was not deep when the host complained.
 func (m *analysis) congestedAfterDetection(n int) bool {
-	wave := &m.g.Nodes[n].Wave
+	wave := &m.g.Nodes[n].Episode
 	return wave.MaxBytes > 0 && m.ageAtPoll(n, wave.First) < m.pollDelay
 }
 
@@ -168,7 +168,7 @@ func (m *analysis) justResumed(n int) bool {
 func (m *analysis) backlogExceedsPauses(n int) bool {
 	p := &m.g.Nodes[n].Pauses
 	paused := p.LastEnd.Sub(p.BurstStart)
-	if m.g.Nodes[n].Stands() {
+	if m.g.Nodes[n].PausedAtSnapshot() {
 		paused = m.ageAtSnapshot(n, p.BurstStart)
 	}
 	if p.PausedTime > 0 {
@@ -188,7 +188,7 @@ func (m *analysis) inPauseBurst(n int) bool {
 // victimBytes is what a queue holds of the victim, in bytes.
 func (m *analysis) victimBytes(n int) (bytes float64) {
 	flow := m.g.Flow(m.detection.Victim)
-	for _, w := range m.g.WaitingAt(n) {
+	for _, w := range m.g.QueuedAt(n) {
 		if w.Flow == flow {
 			bytes += float64(w.Bytes)
 		}
@@ -199,7 +199,7 @@ func (m *analysis) victimBytes(n int) (bytes float64) {
 // peerMissing tells whether the answer of a queue's neighbour is missing, or a part of
 // it.
 func (m *analysis) peerMissing(n int) bool {
-	t, told := m.g.Teller(m.g.Nodes[n].Peer.Node)
+	t, told := m.g.SwitchReport(m.g.Nodes[n].Peer.Node)
 	return !told || !t.Complete
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// rounds remembers contention at ports, to tell bursts that come again and
+// bursts remembers contention at ports, to tell bursts that come again and
 // again from one burst. One switch's memory of a few epochs is too short for
 // that; complaints over time are not.
-type rounds struct {
-	list []round
+type burstHistory struct {
+	series []burstSeries
 }
 
-type round struct {
+type burstSeries struct {
 	at      model.Port
 	last    model.Time
 	count   int
@@ -26,14 +26,14 @@ type round struct {
 
 // Bounds of what is remembered.
 const (
-	maxRounds = 256
-	forget    = 200 * time.Millisecond
+	maxSeries = 256
+	maxSeriesGap    = 200 * time.Millisecond
 )
 
-// note counts a verdict, and corrects its detail from the third round on. A new
-// round is one that begins long after the burst before had to be over: between
+// observe counts a verdict, and corrects its detail from the third round on. A new
+// burstSeries is one that begins long after the burst before had to be over: between
 // them its senders were silent.
-func (r *rounds) note(v *diagnose.Verdict) {
+func (r *burstHistory) observe(v *diagnose.Verdict) {
 	if len(v.DeadlockCycle) > 0 || v.Cause != anomaly.ContendingFlows || v.Detail != anomaly.MicroBurst && v.Detail != anomaly.UnknownDetail || len(v.Culprits) == 0 {
 		return
 	}
@@ -41,18 +41,18 @@ func (r *rounds) note(v *diagnose.Verdict) {
 	for _, c := range v.Culprits {
 		sources[c.Flow.Src] = true
 	}
-	i := slices.IndexFunc(r.list, func(x round) bool { return x.at == v.Initial && overlap(x.sources, sources) })
-	if i < 0 || v.At.Sub(r.list[i].last) > forget {
+	i := slices.IndexFunc(r.series, func(x burstSeries) bool { return x.at == v.Initial && shareSenders(x.sources, sources) })
+	if i < 0 || v.At.Sub(r.series[i].last) > maxSeriesGap {
 		if i >= 0 {
-			r.list = slices.Delete(r.list, i, i+1)
+			r.series = slices.Delete(r.series, i, i+1)
 		}
-		if len(r.list) == maxRounds {
-			r.list = r.list[1:]
+		if len(r.series) == maxSeries {
+			r.series = r.series[1:]
 		}
-		r.list = append(r.list, round{v.Initial, v.At, 1, sources})
+		r.series = append(r.series, burstSeries{v.Initial, v.At, 1, sources})
 		return
 	}
-	x := &r.list[i]
+	x := &r.series[i]
 	gap := v.At.Sub(x.last)
 	if gap > 2*v.BurstDuration && gap > 200*time.Microsecond {
 		x.count++
@@ -67,8 +67,8 @@ func (r *rounds) note(v *diagnose.Verdict) {
 	}
 }
 
-// overlap tells whether two sets share half of the smaller one.
-func overlap(a, b map[model.Addr]bool) bool {
+// shareSenders tells whether two sets share half of the smaller one.
+func shareSenders(a, b map[model.Addr]bool) bool {
 	both := 0
 	for x := range a {
 		if b[x] {

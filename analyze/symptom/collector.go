@@ -16,9 +16,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
-// Board gathers traces. Its memory is bounded by the fabric's ports, and for
+// Collector gathers traces. Its memory is bounded by the fabric's ports, and for
 // equal-cost ports by the flows.
-type Board struct {
+type Collector struct {
 	intent  *topo.Intent
 	fabric  *topo.Fabric
 	balance *load.BalanceDetector
@@ -28,21 +28,21 @@ type Board struct {
 }
 
 // New makes an empty board.
-func New(in *topo.Intent) (*Board, error) {
+func New(in *topo.Intent) (*Collector, error) {
 	balance, err := load.NewBalanceDetector(load.DefaultBalanceConfig(in))
 	if err != nil {
 		return nil, err
 	}
-	return &Board{
+	return &Collector{
 		intent: in, fabric: in.At(0).Fabric(), balance: balance, muxes: map[model.NodeID]*trace.Latency{},
 		hops: map[model.Port]*trace.Latency{}, pauses: map[model.Port]*Pauses{},
 	}, nil
 }
 
-// Add takes a complete trace, and keeps nothing of it.
-func (b *Board) Add(t *trace.Trace) {
+// AddTrace takes a complete trace, and keeps nothing of it.
+func (b *Collector) AddTrace(t *trace.Trace) {
 	if t.Key.IsZero() {
-		b.pause(t)
+		b.addPauseFrame(t)
 		return
 	}
 	routes := b.intent.At(t.Last)
@@ -56,17 +56,17 @@ func (b *Board) Add(t *trace.Trace) {
 			b.balance.CountFlow(routes, t.Key, h.Switch, h.Out, 1)
 		}
 		if d, ok := t.HopDelay(i); ok {
-			add(b.hops, port, d)
+			addLatency(b.hops, port, d)
 		}
 		if d, ok := t.MuxDelay(i); ok {
-			if mux, ok := b.behind(&t.Hops[i+1]); ok {
-				add(b.muxes, mux, d)
+			if mux, ok := b.muxBefore(&t.Hops[i+1]); ok {
+				addLatency(b.muxes, mux, d)
 			}
 		}
 	}
 }
 
-func add[K comparable](m map[K]*trace.Latency, k K, d time.Duration) {
+func addLatency[K comparable](m map[K]*trace.Latency, k K, d time.Duration) {
 	l := m[k]
 	if l == nil {
 		l = &trace.Latency{}
@@ -75,8 +75,8 @@ func add[K comparable](m map[K]*trace.Latency, k K, d time.Duration) {
 	l.Merge(&trace.Latency{Count: 1, Sum: d, Min: d, Max: d})
 }
 
-// behind is the load balancer from which a packet came to a hop.
-func (b *Board) behind(h *trace.Hop) (model.NodeID, bool) {
+// muxBefore is the load balancer from which a packet came to a hop.
+func (b *Collector) muxBefore(h *trace.Hop) (model.NodeID, bool) {
 	if !b.fabric.HasNode(h.Switch) {
 		return 0, false
 	}
@@ -87,8 +87,8 @@ func (b *Board) behind(h *trace.Hop) (model.NodeID, bool) {
 	return p.Peer.Node, true
 }
 
-// pause counts a PFC frame that asks for a pause.
-func (b *Board) pause(t *trace.Trace) {
+// addPauseFrame counts a PFC frame that asks for a pause.
+func (b *Collector) addPauseFrame(t *trace.Trace) {
 	var f pfc.Frame
 	if _, err := f.Parse(t.Frame); err != nil {
 		return
@@ -119,7 +119,7 @@ type Mux struct {
 }
 
 // Muxes lists load balancers, by node.
-func (b *Board) Muxes() (list []Mux) {
+func (b *Collector) Muxes() (list []Mux) {
 	for id, l := range b.muxes {
 		list = append(list, Mux{id, *l})
 	}
@@ -132,19 +132,19 @@ func (b *Board) Muxes() (list []Mux) {
 // sign.
 type Link struct {
 	Port    model.Port // of the end with the lower node
-	Trip    time.Duration
+	RoundTrip    time.Duration
 	Packets uint64 // of the direction with fewer
 }
 
 // Links lists the links that packets passed in both directions, by port.
-func (b *Board) Links() (list []Link) {
+func (b *Collector) Links() (list []Link) {
 	for port, there := range b.hops {
 		peer := b.fabric.Port(port).Peer
 		back := b.hops[peer]
 		if back == nil || peer.Node < port.Node {
 			continue
 		}
-		list = append(list, Link{Port: port, Trip: there.Min + back.Min, Packets: min(there.Count, back.Count)})
+		list = append(list, Link{Port: port, RoundTrip: there.Min + back.Min, Packets: min(there.Count, back.Count)})
 	}
 	slices.SortFunc(list, func(x, y Link) int {
 		return cmp.Or(cmp.Compare(x.Port.Node, y.Port.Node), cmp.Compare(x.Port.Port, y.Port.Port))
@@ -160,7 +160,7 @@ type Pauses struct {
 }
 
 // Pauses lists ports that received such frames, those with most first.
-func (b *Board) Pauses() (list []Pauses) {
+func (b *Collector) Pauses() (list []Pauses) {
 	for _, p := range b.pauses {
 		list = append(list, *p)
 	}
@@ -170,6 +170,6 @@ func (b *Board) Pauses() (list []Pauses) {
 	return list
 }
 
-// Uneven lists groups of equal-cost ports with unequal loads, the worst first,
+// TakeImbalances lists groups of equal-cost ports with unequal loads, the worst first,
 // and begins anew.
-func (b *Board) Uneven() []load.Imbalance { return b.balance.TakeImbalances() }
+func (b *Collector) TakeImbalances() []load.Imbalance { return b.balance.TakeImbalances() }

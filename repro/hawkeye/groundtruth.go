@@ -1,0 +1,245 @@
+package hawkeye
+
+import (
+	"slices"
+
+	"github.com/weft-telemetry/weft/analyze/anomaly"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/sim/truth"
+)
+
+// trueCause is one true reason of a complaint: where the waiting of its flow ended
+// at some instant at which the packet it complains of was underway.
+type trueCause struct {
+	anomaly anomaly.Type
+	root    anomaly.RootCause
+	port    model.Port
+	loop    []model.Port  // ascending
+	flows   map[int]int64 // that competed at the port, at any of those instants: bytes, added up over them
+}
+
+// congestedBytes is what a queue must hold to be a reason to wait: 2 µs at 100 Gb/s. A
+// queue of a few packets ends many a wait-for path, and delays nobody.
+const congestedBytes = 25 * model.KB
+
+// maxPollDelay is what a poll takes to the last switch, at most.
+const maxPollDelay = 20 * us
+
+// pauseMemory is for how long what paused a queue remains a reason why it is full. PFC
+// lets queues go and stops them again every few microseconds; one that drains
+// now, and was stopped within the shortest of epochs, is full because of that.
+const pauseMemory = 100 * us
+
+// maxLookBack is how far back what a packet waited for is looked at.
+const maxLookBack = 500 * us
+
+// trueCauses returns all true reasons of a complaint, from the closure of the
+// wait-for relation while the packet that it is about was underway; of one that
+// still is, in the last moments.
+func (r *run) trueCauses(c detection) (list []trueCause) {
+	graphs, first := r.history.samplesBetween(c.at-engine.Of(c.lookBack()), c.at+engine.Of(maxPollDelay))
+	behind := map[truth.Node]bool{} // complete that it waited for through pauses
+	for i, g := range graphs {
+		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
+			if s, _ := g.Of(e.To); !s.Paused {
+				list = r.addDraining(list, first+i, e.To, anomaly.FlowContention, nil)
+				continue
+			}
+			for _, n := range g.queuesWaitedFor(e.To) {
+				behind[n] = true
+			}
+			for _, root := range g.rootsOf(e.To) {
+				switch root.Kind {
+				case truth.RootContention:
+					list = r.addDraining(list, first+i, root.Nodes[0], anomaly.PFCBackpressure, nil)
+				case truth.RootHost:
+					list = addTrueCause(list, trueCause{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0])}, nil)
+				case truth.RootLoop:
+					list = r.addDeadlock(list, first+i, root.Nodes)
+				}
+			}
+		}
+	}
+	// PFC goes on and off faster than we look: what it waited for at one look
+	// and is overfull by itself at another is a reason, too.
+	for _, g := range graphs {
+		for n := range behind {
+			if s, _ := g.Of(n); !s.Paused {
+				list = addContention(list, g.Graph, n, anomaly.PFCBackpressure, nil)
+			}
+		}
+	}
+	return list
+}
+
+// addDraining notes that a queue is where waiting ends, and what stopped it a
+// moment ago: a queue that drained then, too, may have been stopped a moment
+// before by another. In a row of queues that PFC stops and lets go in turn no
+// tick sees all of them wait.
+func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomaly.Type, loop []model.Port) []trueCause {
+	list = addContention(list, r.history.samples[i].Graph, queue, what, loop)
+	storm, behind := anomaly.PFCStorm, anomaly.PFCBackpressure
+	if loop != nil {
+		storm, behind = anomaly.DeadlockOutOfLoop, anomaly.DeadlockOutOfLoop
+	}
+	type drain struct {
+		queue truth.Node
+		at    int
+	}
+	seen := map[truth.Node]int{} // by queue: up to where it was looked at
+	for todo := []drain{{queue, i}}; len(todo) > 0; {
+		d := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for at := max(i-int(pauseMemory/sampleInterval), seen[d.queue], 0); at < d.at; at++ {
+			g := r.history.samples[at]
+			if s, _ := g.Of(d.queue); !s.Paused {
+				continue
+			}
+			for _, root := range g.rootsOf(d.queue) {
+				switch n := root.Nodes[0]; {
+				case root.Kind == truth.RootHost:
+					list = addTrueCause(list, trueCause{anomaly: storm, root: anomaly.HostInjection, port: r.portToHost(n), loop: loop}, nil)
+				case root.Kind == truth.RootContention && !slices.Contains(loop, n.Port):
+					list = addContention(list, g.Graph, n, behind, loop)
+					todo = append(todo, drain{n, at})
+				}
+			}
+		}
+		seen[d.queue] = max(seen[d.queue], d.at)
+	}
+	return list
+}
+
+// addContention notes that flows compete in a queue.
+func addContention(list []trueCause, g *truth.Graph, queue truth.Node, what anomaly.Type, loop []model.Port) []trueCause {
+	if s, _ := g.Of(queue); s.Count.Bytes < congestedBytes {
+		return list
+	}
+	flows := map[int]int64{}
+	for _, e := range g.From(queue) {
+		if e.Why == truth.Contends {
+			flows[e.To.Flow] += int64(e.Count.Bytes)
+		}
+	}
+	return addTrueCause(list, trueCause{anomaly: what, root: anomaly.ContendingFlows, port: queue.Port, loop: loop}, flows)
+}
+
+// addTrueCause adds an answer, or its flows to the one that is there.
+func addTrueCause(list []trueCause, a trueCause, flows map[int]int64) []trueCause {
+	at := slices.IndexFunc(list, func(b trueCause) bool {
+		return a.anomaly == b.anomaly && a.root == b.root && a.port == b.port && slices.Equal(a.loop, b.loop)
+	})
+	if at < 0 {
+		a.flows = map[int]int64{}
+		at, list = len(list), append(list, a)
+	}
+	for f, bytes := range flows {
+		list[at].flows[f] += bytes
+	}
+	return list
+}
+
+// portToHost is the port of a switch that leads to a host.
+func (r *run) portToHost(host truth.Node) model.Port {
+	return r.net.Fabric().Port(model.Port{Node: host.Port.Node, Port: 1}).Peer
+}
+
+// leadUp is how long before a loop closed the reason for it is looked for.
+const leadUp = 200 * us
+
+// addDeadlock notes what began a loop that stands in the i-th look, where the
+// waiting of its queues ended shortly before it closed, and what keeps it.
+func (r *run) addDeadlock(list []trueCause, i int, loop []truth.Node) []trueCause {
+	closed := i
+	for closed > 0 && r.history.samples[closed-1].inCycle(loop) {
+		closed--
+	}
+	for _, a := range r.findTriggers(closed, loop) {
+		list = addTrueCause(list, a, a.flows)
+	}
+	// What else the circle waits for now keeps it, whoever began it.
+	for _, root := range r.history.samples[i].rootsOf(loop[0]) {
+		switch {
+		case root.Kind == truth.RootHost:
+			list = addTrueCause(list, trueCause{anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0]), loop: portsOf(loop)}, nil)
+		case root.Kind == truth.RootContention:
+			list = r.addDraining(list, i, root.Nodes[0], anomaly.DeadlockOutOfLoop, portsOf(loop))
+		}
+	}
+	return list
+}
+
+// portsOf lists the ports of queues, ascending.
+func portsOf(queues []truth.Node) (ports []model.Port) {
+	for _, n := range queues {
+		ports = append(ports, n.Port)
+	}
+	slices.SortFunc(ports, comparePorts)
+	return ports
+}
+
+// cycleID names a loop that closed at some look, for memory.
+type cycleID struct {
+	closed int
+	first  truth.Node
+	size   int
+}
+
+// findTriggers finds what made a loop close.
+func (r *run) findTriggers(closed int, loop []truth.Node) (list []trueCause) {
+	id := cycleID{closed, loop[0], len(loop)}
+	if known, ok := r.triggers[id]; ok {
+		return known
+	}
+	ports := portsOf(loop)
+	for i := max(closed-int(leadUp/sampleInterval), 0); i < closed; i++ {
+		for _, root := range r.history.samples[i].Closure(loop...).Roots() {
+			switch n := root.Nodes[0]; {
+			case root.Kind == truth.RootHost:
+				list = addTrueCause(list, trueCause{anomaly: anomaly.DeadlockOutOfLoop, root: anomaly.HostInjection, port: r.portToHost(n), loop: ports}, nil)
+			case root.Kind == truth.RootContention && slices.Contains(loop, n):
+				list = addContention(list, r.history.samples[i].Graph, n, anomaly.DeadlockInLoop, ports)
+			case root.Kind == truth.RootContention:
+				list = r.addDraining(list, i, n, anomaly.DeadlockOutOfLoop, ports)
+			}
+		}
+	}
+	r.triggers[id] = list
+	return list
+}
+
+func comparePorts(a, b model.Port) int {
+	if a.Node != b.Node {
+		return int(a.Node) - int(b.Node)
+	}
+	return int(a.Port) - int(b.Port)
+}
+
+// isInjected tells whether an answer is the cause that was injected.
+func (a *trueCause) isInjected(c *injectedCause) bool { return a.anomaly == c.anomaly && a.isAbout(c) }
+
+// isAbout tells whether an answer is about what was injected: its port, or another
+// on the way where flows of its burst compete.
+func (a *trueCause) isAbout(c *injectedCause) bool {
+	if a.root != c.root {
+		return false
+	}
+	there := 0
+	for _, f := range c.flows {
+		if a.flows[f] > 0 {
+			there++
+		}
+	}
+	return slices.Contains(c.ports, a.port) || there >= 2
+}
+
+// isMainCulprit tells whether a flow had a part in the contention that a verdict must
+// not leave out: a quarter of the heaviest's.
+func (a *trueCause) isMainCulprit(flow int) bool {
+	most := int64(0)
+	for _, bytes := range a.flows {
+		most = max(most, bytes)
+	}
+	return 4*a.flows[flow] >= most
+}

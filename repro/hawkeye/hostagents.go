@@ -1,0 +1,156 @@
+package hawkeye
+
+import (
+	"time"
+
+	"github.com/weft-telemetry/weft/dataplane/simhost"
+	"github.com/weft-telemetry/weft/inhost/agent"
+	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/sim"
+	"github.com/weft-telemetry/weft/sim/engine"
+	"github.com/weft-telemetry/weft/wire/poll"
+)
+
+// agentInterval is how often agents look at flows from which nothing comes back.
+const agentInterval = 10 * time.Microsecond
+
+// minRepoll is between two complaints about one flow, at least.
+const minRepoll = time.Millisecond
+
+// hostAgents is the agents of all hosts, at every host one for each threshold. What
+// they complain about is asked at every length of the epoch.
+type hostAgents struct {
+	run    *run
+	hosts  []*hostWatcher
+	buffer []agent.DiagnosisRequest
+}
+
+// hostWatcher hears what the flows of one host do.
+type hostWatcher struct {
+	all  *hostAgents
+	host   *sim.Host
+	agents []*agent.Agent // by threshold
+	lateAgents   []*agent.Agent // the same, that only note who is late
+	number uint32         // isAbout complaints
+	pauseListener    simhost.PauseMonitor
+}
+
+func newHostAgents(r *run) (*hostAgents, error) {
+	c := &hostAgents{run: r}
+	for _, h := range r.net.Hosts() {
+		w := &hostWatcher{all: c, host: h}
+		for _, late := range r.lab.thresholds {
+			cfg := agent.DefaultConfig(h.ID)
+			cfg.RTTFactor, cfg.MinRepollInterval = late, minRepoll
+			one, err := agent.New(cfg)
+			if err != nil {
+				return nil, err
+			}
+			cfg.MinRepollInterval = pauseMemory
+			note, err := agent.New(cfg)
+			if err != nil {
+				return nil, err
+			}
+			w.agents, w.lateAgents = append(w.agents, one), append(w.lateAgents, note)
+		}
+		h.Watch(w)
+		c.hosts = append(c.hosts, w)
+	}
+	r.net.At(engine.Of(agentInterval), c.tick)
+	return c, nil
+}
+
+func (c *hostAgents) tick() {
+	for _, w := range c.hosts {
+		w.pauseListener.PausedRecently(w.host, c.run.net.Now())
+		for i, a := range w.agents {
+			c.buffer = a.Tick(w.host.Clock(), c.buffer[:0])
+			for _, t := range c.buffer {
+				w.poll(i, t)
+			}
+			c.buffer = w.lateAgents[i].Tick(w.host.Clock(), c.buffer[:0])
+			for _, t := range c.buffer {
+				w.addLatePacket(i, t)
+			}
+		}
+	}
+	c.run.net.At(c.run.net.Now()+engine.Of(agentInterval), c.tick)
+}
+
+// Started and the others are told by the simulator.
+func (w *hostWatcher) Started(now model.Time, f *sim.Watched) {
+	for i := range w.agents {
+		e := agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal}
+		w.agents[i].StartFlow(now, f.Key, e)
+		w.lateAgents[i].StartFlow(now, f.Key, e)
+	}
+}
+
+// Sent passes on.
+func (w *hostWatcher) Sent(now model.Time, key *model.FlowKey, end int64) {
+	for i := range w.agents {
+		w.agents[i].OnSent(now, *key, end)
+		w.lateAgents[i].OnSent(now, *key, end)
+	}
+}
+
+// Acked passes on.
+func (w *hostWatcher) Acked(now model.Time, key *model.FlowKey, end int64) {
+	for i, a := range w.agents {
+		if t, ok := a.OnAcked(now, *key, end); ok {
+			w.poll(i, t)
+		}
+		if t, ok := w.lateAgents[i].OnAcked(now, *key, end); ok {
+			w.addLatePacket(i, t)
+		}
+	}
+}
+
+// Ended passes on.
+func (w *hostWatcher) Ended(now model.Time, key *model.FlowKey) {
+	for i, a := range w.agents {
+		if t, ok := a.EndFlow(now, *key); ok {
+			w.poll(i, t)
+		}
+		if t, ok := w.lateAgents[i].EndFlow(now, *key); ok {
+			w.addLatePacket(i, t)
+		}
+	}
+}
+
+// addTrueCause keeps that a packet was late, for scoring: the host may have complained
+// isAbout its flow just before, and then keeps silent.
+func (w *hostWatcher) addLatePacket(threshold int, t agent.DiagnosisRequest) {
+	r := w.all.run
+	if r.net.Now() > engine.Of(r.trace.end) {
+		return // the history has ended
+	}
+	r.latePackets[threshold] = append(r.latePackets[threshold], latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]})
+}
+
+// poll asks at every length of the epoch.
+func (w *hostWatcher) poll(threshold int, t agent.DiagnosisRequest) {
+	r := w.all.run
+	variants := len(r.lab.thresholds) * len(r.lab.lengths)
+	if w.pauseListener.PausedRecently(w.host, r.net.Now()) {
+		t.Poll.Flag = poll.Both
+	}
+	for i := range r.lab.lengths {
+		v := threshold*len(r.lab.lengths) + i
+		t.Poll.Event = poll.Event{Host: w.host.ID, Number: w.number*uint32(variants) + uint32(v)}
+		simhost.SendPoll(w.host, &t.Poll)
+		c := detection{
+			latePacket: latePacket{r.net.Now(), t.Measured, t.Reason, r.flows[t.Poll.Flow]},
+			event:    t.Poll.Event, variant: v, key: t.Poll.Flow, hostPaused: simhost.FlowPortPaused(w.host, t.Poll.Flow),
+		}
+		if r.lab.fullPolling {
+			c.fullPoll = poll.Event{Host: w.host.ID | wholeFabric, Number: t.Poll.Event.Number}
+			r.fullPolls = append(r.fullPolls, c.fullPoll)
+		}
+		r.detections = append(r.detections, c)
+	}
+	w.number++
+}
+
+// wholeFabric marks the events of full polling; no host has such an id.
+const wholeFabric model.NodeID = 1 << 24
