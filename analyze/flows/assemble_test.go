@@ -196,14 +196,14 @@ func TestAssembleIsBounded(t *testing.T) {
 	}
 }
 
-func TestConfigComplains(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Config)
 		want   string
 	}{
-		"wait":   {func(c *Config) { c.Timeout = 0 }, "flows: wait 0s, want more than 0"},
-		"open":   {func(c *Config) { c.MaxOpen = 0 }, "flows: open 0, want at least 1"},
-		"memory": {func(c *Config) { c.MaxMemory = -1 }, "flows: memory -1B, want more than 0"},
+		"timeout":   {func(c *Config) { c.Timeout = 0 }, "flows: timeout 0s, want more than 0"},
+		"max open":   {func(c *Config) { c.MaxOpen = 0 }, "flows: max open 0, want at least 1"},
+		"max memory": {func(c *Config) { c.MaxMemory = -1 }, "flows: max memory -1B, want more than 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
