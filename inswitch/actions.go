@@ -22,12 +22,12 @@ import (
 //
 // The memory is used again for every event, so that nothing is allocated.
 type Actions struct {
-	Verdict Verdict
-	Changes Changes
-	DSCP    uint8        // under ChangeDSCP
-	ECN     uint8        // under ChangeECN
-	LabelItem    label.Item   // under PushLabel
-	LabelParams     label.Params // under PushLabel
+	Verdict     Verdict
+	Changes     Changes
+	DSCP        uint8        // under ChangeDSCP
+	ECN         uint8        // under ChangeECN
+	LabelItem   label.Item   // under PushLabel
+	LabelParams label.Params // under PushLabel
 
 	Reports []dta.Report
 	Clones  []Clone
@@ -43,8 +43,8 @@ type Verdict uint8
 // Verdicts. All but Pass end the packet's way here: programs behind do not see
 // it.
 const (
-	Pass  Verdict = iota
-	Drop          // lost, and counted so
+	Pass     Verdict = iota
+	Drop             // lost, and counted so
 	Consumed         // the program has used it up, as it does with a poll; no loss
 )
 

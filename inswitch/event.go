@@ -25,7 +25,7 @@ type Stages uint8
 
 // Parts of a stage, in a set, for programs that need not see the rest of it.
 const (
-	NonIPIngress Stages = 1 << (7 - iota) // Ingress, of packets that are not IP: frames of a program's own
+	NonIPIngress  Stages = 1 << (7 - iota) // Ingress, of packets that are not IP: frames of a program's own
 	QueuedDequeue                          // Dequeue, of packets that had to wait
 )
 
@@ -63,7 +63,7 @@ type Event struct {
 	BypassesQueue bool
 	// StageSet Dequeue: since the packet arrived, and what was in its queue when it
 	// joined.
-	Latency  time.Duration
+	Latency        time.Duration
 	DepthAtEnqueue model.Bytes
 
 	Pause Pause   // at PFC
@@ -120,7 +120,7 @@ type Device struct {
 
 // Port is one port of a Device.
 type Port struct {
-	Rate model.Rate
+	Rate      model.Rate
 	FacesHost bool // a host is at the other end: labels come off here
 }
 

@@ -58,11 +58,11 @@ type Kind uint8
 
 // Kinds of packet.
 const (
-	NotRDMA  Kind = iota // not RDMA
-	Data               // RoCEv2: payload and requests, all that is not below
-	Ack                // acknowledgement
-	Nak                // refusal: something is missing
-	CNP                // congestion notification
+	NotRDMA              Kind = iota // not RDMA
+	Data                             // RoCEv2: payload and requests, all that is not below
+	Ack                              // acknowledgement
+	Nak                              // refusal: something is missing
+	CNP                              // congestion notification
 	ConnectionManagement             // connection management: a datagram to queue pair 1
 )
 

@@ -33,8 +33,8 @@ type Host interface {
 type Pipeline struct {
 	programs []Program
 	at       [numStages]*Step // the first
-	nonIP  *Step            // the first at Ingress for what is not IP
-	bypass  *Step            // the first at Dequeue for what did not wait
+	nonIP    *Step            // the first at Ingress for what is not IP
+	bypass   *Step            // the first at Dequeue for what did not wait
 	stages   Stages
 	act      Actions
 }

@@ -51,7 +51,7 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 	}
 	spec := &sc.Agents
 	s.Agents = &Agents{Place: spec.Place, Late: spec.Late, Limit: spec.Limit, Again: spec.Again, Tick: spec.Tick}
-	check := s.Agents.config(0)
+	check := s.Agents.ConfigFor(0)
 	if err := check.Check(); err != nil {
 		return spec.complain("", "%s", trimRoom(err))
 	}
@@ -73,7 +73,7 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 	return nil
 }
 
-func (a *Agents) config(host model.NodeID) agent.Config {
+func (a *Agents) ConfigFor(host model.NodeID) agent.Config {
 	c := agent.DefaultConfig(host)
 	c.RTTFactor, c.RTTLimit, c.MinRepollInterval = a.Late, a.Limit, a.Again
 	return c
@@ -110,7 +110,7 @@ func (x *session) listen(Options) error {
 	}
 	var configs []agent.Config
 	for _, h := range hosts {
-		configs = append(configs, a.config(h))
+		configs = append(configs, a.ConfigFor(h))
 	}
 	if c.agents, err = simhost.NewAgents(x.net, a.Tick, configs, c.complain); err != nil {
 		return wrap(a.Place, "agents", err)

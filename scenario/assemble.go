@@ -153,7 +153,7 @@ func (x *session) lossless() uint8 {
 // serve tells the muxes of services.
 func (x *session) serve(Options) error {
 	for i := range x.s.Services {
-		if err := x.net.Serve(x.s.Services[i].Service); err != nil {
+		if err := x.net.AddService(x.s.Services[i].Service); err != nil {
 			return wrap(x.s.Services[i].Place, "services", err)
 		}
 	}
@@ -165,7 +165,7 @@ func (x *session) speak(Options) error {
 	if x.s.Keepalive == 0 {
 		return nil
 	}
-	return x.net.SpeakBGP(x.s.Keepalive)
+	return x.net.EnableBGP(x.s.Keepalive)
 }
 
 // load makes the flows. Each item is drawn as if it stood alone in its place,
@@ -209,7 +209,7 @@ func (x *session) blame(t *Traffic, p part) {
 	default:
 		return
 	}
-	c := truth.Cause{Kind: kind, What: fmt.Sprintf("%d flows of %s", p.end-p.first, t.Name), End: engine.Forever}
+	c := truth.Cause{Kind: kind, Text: fmt.Sprintf("%d flows of %s", p.end-p.first, t.Name), End: engine.Forever}
 	for id := p.first; id < p.end; id++ {
 		_, spec := x.net.FlowKey(id)
 		if at := timeOf(spec.Start); id == p.first || at < c.Begin {
@@ -217,7 +217,7 @@ func (x *session) blame(t *Traffic, p part) {
 		}
 		c.Flows = append(c.Flows, id)
 	}
-	x.watch.Blame(c)
+	x.watch.AddCause(c)
 }
 
 func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
@@ -227,10 +227,10 @@ func (x *session) breaks(Options) error {
 	for i := range x.s.Faults {
 		f := x.s.Faults[i]
 		switch b := f.Fault.(type) {
-		case sim.BadTable:
+		case sim.CorruptTable:
 			b.Seed = cmp.Or(b.Seed, x.s.Seed)
 			f.Fault = b
-		case sim.WrongMux:
+		case sim.MisdirectingMux:
 			b.Seed = cmp.Or(b.Seed, x.s.Seed)
 			f.Fault = b
 		}
@@ -272,12 +272,12 @@ type frame struct {
 // maxFrames bounds the list of pause frames.
 const maxFrames = 1 << 20
 
-// PauseHeard is part of sim.Observer.
-func (w *watch) PauseHeard(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
-	if stop && at.Hosted() != nil {
+// PauseReceived is part of sim.Observer.
+func (w *watch) PauseReceived(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
+	if stop && at.Host() != nil {
 		w.toHosts++
 	}
-	if stop && at.Peer().Hosted() != nil {
+	if stop && at.Peer().Host() != nil {
 		w.byHosts++
 	}
 	if len(w.frames) < maxFrames {
@@ -285,7 +285,7 @@ func (w *watch) PauseHeard(now engine.Time, at *sim.Port, prio model.Priority, s
 	} else {
 		w.framesLost++
 	}
-	w.Recorder.PauseHeard(now, at, prio, stop)
+	w.Recorder.PauseReceived(now, at, prio, stop)
 }
 
 // Dropped is part of sim.Observer.

@@ -70,7 +70,7 @@ func defaultFabric() fabricSpec {
 	return f
 }
 
-// config makes the simulator's configuration of it, and checks it.
+// ConfigFor makes the simulator's configuration of it, and checks it.
 func (f *fabricSpec) config() (sim.Config, error) {
 	c := sim.Config{
 		MTU: small(f.MTU), Overhead: small(model.Bytes(f.Overhead)), AckSize: small(model.Bytes(f.AckSize)), TTL: f.TTL,

@@ -170,7 +170,7 @@ func (s *badTableSpec) fault(e *env) (sim.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := sim.BadTable{Switch: sw, Share: float64(s.Share), Seed: s.Seed}
+	f := sim.CorruptTable{Switch: sw, Share: float64(s.Share), Seed: s.Seed}
 	if s.Via.given() {
 		p, err := e.port(s.Via)
 		if err != nil {
@@ -224,4 +224,4 @@ func (s *slowReceiverSpec) fault(e *env) (sim.Fault, error) {
 
 type polariseSpec struct{ moment }
 
-func (s *polariseSpec) fault(*env) (sim.Fault, error) { return sim.Polarise{}, nil }
+func (s *polariseSpec) fault(*env) (sim.Fault, error) { return sim.HashPolarization{}, nil }

@@ -45,7 +45,7 @@ func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
 	if !spec.Addr.given() || !spec.To.given() {
 		return m, spec.complain("", "move %d, want an address and where it moves to", place+1)
 	}
-	m = Move{Place: spec.Place, At: spec.At, Move: sim.Move{Delay: spec.Delay, Spread: spec.Spread}}
+	m = Move{Place: spec.Place, At: spec.At, Migration: sim.Migration{Delay: spec.Delay, Spread: spec.Spread}}
 	var ok bool
 	if m.Addr, ok = spec.Addr.address(); !ok {
 		return m, spec.Addr.Errorf("address %q, want one such as 10.9.9.9", spec.Addr.text)
@@ -79,14 +79,14 @@ func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
 func (x *session) moves(Options) error {
 	for i := range x.s.Moves {
 		m := &x.s.Moves[i]
-		if err := x.net.Move(m.At, m.Move); err != nil {
+		if err := x.net.Migrate(m.At, m.Migration); err != nil {
 			return wrap(m.Place, "move", err)
 		}
 		if x.watch == nil {
 			continue
 		}
 		c := truth.Cause{
-			Kind: "move", What: fmt.Sprintf("%v moves to %s", m.Addr, x.fabric.Node(m.To).Name),
+			Kind: "move", Text: fmt.Sprintf("%v moves to %s", m.Addr, x.fabric.Node(m.To).Name),
 			Begin: timeOf(m.At), Flows: x.flowsOf(m.Addr),
 		}
 		last := m.Delay + m.Spread
@@ -96,7 +96,7 @@ func (x *session) moves(Options) error {
 		}
 		slices.Sort(c.Nodes)
 		c.End = c.Begin + engine.Of(last)
-		x.watch.Blame(c)
+		x.watch.AddCause(c)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (x *session) changes(Options) error {
 					panic(err) // the links were checked, the rest made routes before
 				}
 			}
-			x.net.Intend(routes, nil)
+			x.net.SetIntendedRoutes(routes, nil)
 		})
 	}
 	return nil

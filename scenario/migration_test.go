@@ -88,8 +88,8 @@ faults:
 	}
 	for i, want := range []sim.Fault{
 		sim.SlowMux{Host: id("mux0"), Delay: 3 * time.Microsecond},
-		sim.WrongMux{Host: id("mux0"), Share: 0.5, To: ref("10.0.0.2"), Seed: 5},
-		sim.WrongMux{Host: id("mux0"), Share: 0.5},
+		sim.MisdirectingMux{Host: id("mux0"), Share: 0.5, To: ref("10.0.0.2"), Seed: 5},
+		sim.MisdirectingMux{Host: id("mux0"), Share: 0.5},
 	} {
 		if got := s.Faults[i].Fault; got != want {
 			t.Errorf("fault %d is %+v; want %+v", i, got, want)
@@ -163,7 +163,7 @@ expect: {drops-ttl: some}
 		t.Errorf("cause %+v; want the move from 1 to 1.5 ms at tor1, of flow 1", c)
 	}
 	for _, d := range r.Truth.Drops() {
-		if wrong := r.Truth.Wrong(d.At); d.Reason == sim.DropTTL && (len(wrong) != 1 || wrong[0].Kind != "move") {
+		if wrong := r.Truth.ActiveCauses(d.At); d.Reason == sim.DropTTL && (len(wrong) != 1 || wrong[0].Kind != "move") {
 			t.Fatalf("packet lost at %v, when %+v was wrong; want the move", d.At, wrong)
 		}
 	}

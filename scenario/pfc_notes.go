@@ -72,7 +72,7 @@ func (l *load) margin(port int) (shared, xoff model.Bytes) {
 	if p.Xoff > 0 {
 		return shared, p.Xoff
 	}
-	free := max(0, l.buffer.SharedRoom()-max(0, l.total-l.buffer.Reserve))
+	free := max(0, l.buffer.SharedBytes()-max(0, l.total-l.buffer.Reserve))
 	return shared, free * model.Bytes(p.Alpha.Num) / model.Bytes(p.Alpha.Den)
 }
 

@@ -149,7 +149,7 @@ func (x *session) pauses() []report.PauseEvent {
 	out := make([]report.PauseEvent, len(x.watch.frames))
 	for i, f := range x.watch.frames {
 		out[i] = report.PauseEvent{
-			At: x.clock(f.at), Node: x.fabric.Node(f.port.Node).Name, ID: f.port.Node, Switch: f.port.Switched() != nil,
+			At: x.clock(f.at), Node: x.fabric.Node(f.port.Node).Name, ID: f.port.Node, Switch: f.port.Switch() != nil,
 			Port: f.port.ID, Priority: f.prio, Pause: f.stop,
 		}
 		if t := x.s.Sim.PauseTime; f.stop && t > 0 {
@@ -199,11 +199,11 @@ func (x *session) series() ([]report.PortSeries, time.Duration) {
 func (x *session) deadlocks() []Deadlock {
 	out := []Deadlock{}
 	for _, d := range x.watch.Deadlocks() {
-		one := Deadlock{Formed: x.clock(d.Formed), Stands: d.Stands}
-		if !d.Stands {
+		one := Deadlock{Formed: x.clock(d.Formed), Stands: d.Persistent}
+		if !d.Persistent {
 			one.Ended = x.clock(d.Ended)
 		}
-		for _, n := range d.Loop {
+		for _, n := range d.Cycle {
 			one.Ports = append(one.Ports, x.fabric.LinkName(n.Port))
 		}
 		out = append(out, one)
@@ -218,7 +218,7 @@ func (x *session) injected() []string {
 	out := make([]string, len(causes))
 	for i := range causes {
 		c := &causes[i]
-		what := c.What
+		what := c.Text
 		if f := i - (len(causes) - len(x.s.Faults)); f >= 0 {
 			what = x.s.Faults[f].Kind + x.where(c, x.s.Faults[f].Fault)
 		}

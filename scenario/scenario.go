@@ -86,7 +86,7 @@ type Service struct {
 type Move struct {
 	Place Place
 	At    model.Time
-	sim.Move
+	sim.Migration
 }
 
 // Fault is something that goes wrong on purpose.

@@ -162,7 +162,7 @@ func (s *wrongMuxSpec) fault(e *env) (sim.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := sim.WrongMux{Host: id, Share: float64(s.Share), Seed: s.Seed}
+	f := sim.MisdirectingMux{Host: id, Share: float64(s.Share), Seed: s.Seed}
 	if s.To.given() {
 		f.To, err = e.ownOrAddress(s.To, false)
 	}

@@ -15,7 +15,7 @@ const (
 	bgpTTL    = 255 // RFC 5082: who is farther than a link away cannot have it
 	bgpDSCP   = 48  // CS6, network control
 	bgpPrio   = 6
-	firstPort = 49152 // of those that connect
+	firstPort = 49152 // match those that connect
 )
 
 // keepalive is the whole message: marker, length, type (RFC 4271).
@@ -34,16 +34,16 @@ type speaker struct {
 }
 
 type session struct {
-	key   model.FlowKey // of what this end sends; zero: no session
+	key   model.FlowKey // match what this end sends; zero: no session
 	sent  uint32        // bytes
-	heard uint32        // bytes
+	received uint32        // bytes
 	ipid  uint16
 }
 
-// SpeakBGP makes every switch send each neighbouring switch a keepalive at that
+// EnableBGP makes every switch send each neighbouring switch a keepalive at that
 // interval from now on; each has a time of its own within it. The network is
 // then never Idle.
-func (n *Network) SpeakBGP(interval time.Duration) error {
+func (n *Network) EnableBGP(interval time.Duration) error {
 	if interval <= 0 {
 		return fmt.Errorf("sim: BGP keepalives every %v, want above 0", interval)
 	}
@@ -53,7 +53,7 @@ func (n *Network) SpeakBGP(interval time.Duration) error {
 			return fmt.Errorf("sim: %s speaks BGP already", sw.Name)
 		}
 		s := &speaker{sw: sw, every: every, sessions: make([]session, len(sw.ports))}
-		s.tick = s.send
+		s.tick = s.sendKeepalives
 		for i, p := range sw.ports {
 			if p.peer.sw != nil {
 				s.sessions[i] = newSession(n, p)
@@ -61,7 +61,7 @@ func (n *Network) SpeakBGP(interval time.Duration) error {
 		}
 		sw.bgp = s
 		first := rand.New(rand.NewPCG(n.cfg.Seed, uint64(sw.ID))).Int64N(int64(every))
-		sw.node.timer(n, timer{at: n.now + engine.Time(first), kind: runProgram, run: s.tick})
+		sw.node.addTimer(n, timer{at: n.now + engine.Time(first), kind: runFunc, run: s.tick})
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (n *Network) SpeakBGP(interval time.Duration) error {
 // newSession is the session of a port. The end with the lower id has connected.
 func newSession(n *Network, p *Port) session {
 	key := model.FlowKey{
-		Src: n.ownAddr(p.Node, false), Dst: n.ownAddr(p.peer.Node, false),
+		Src: n.nodeAddr(p.Node, false), Dst: n.nodeAddr(p.peer.Node, false),
 		SrcPort: bgpPort, DstPort: firstPort + uint16(p.peer.ID), Proto: model.TCP,
 	}
 	if p.Node < p.peer.Node {
@@ -78,8 +78,8 @@ func newSession(n *Network, p *Port) session {
 	return session{key: key}
 }
 
-// send sends one keepalive to each neighbour.
-func (s *speaker) send() {
+// sendKeepalives sends one keepalive to each neighbour.
+func (s *speaker) sendKeepalives() {
 	n := s.sw.net
 	for i := range s.sessions {
 		e := &s.sessions[i]
@@ -92,17 +92,17 @@ func (s *speaker) send() {
 		p.Seq, p.Payload, p.Sent = int64(e.sent), int32(len(keepalive)), n.now
 		p.Size = ethernetSize + ipSize(&e.key) + tcpSize + p.Payload
 		x := n.pool.extra(p)
-		x.Heard, x.Content = e.heard, append(x.Content, keepalive[:]...)
+		x.TCPAcked, x.Content = e.received, append(x.Content, keepalive[:]...)
 		e.sent += uint32(len(keepalive))
 		e.ipid++
 		s.sw.inject(s.sw.ports[i], p)
 	}
-	s.sw.node.timer(n, timer{at: n.now + s.every, kind: runProgram, run: s.tick})
+	s.sw.node.addTimer(n, timer{at: n.now + s.every, kind: runFunc, run: s.tick})
 }
 
-// hear takes a packet for the switch itself, if it is of the session on the
+// receiveKeepalive takes a packet for the switch itself, if it is of the session on the
 // link it came by. Its TTL is one less already than it was on the link.
-func (s *speaker) hear(in *Port, p *Packet) bool {
+func (s *speaker) receiveKeepalive(in *Port, p *Packet) bool {
 	if s == nil {
 		return false
 	}
@@ -110,10 +110,10 @@ func (s *speaker) hear(in *Port, p *Packet) bool {
 	if e.key.IsZero() || p.Key != e.key.Reverse() || p.TTL != bgpTTL-1 {
 		return false
 	}
-	e.heard = uint32(p.Seq) + uint32(p.Payload)
+	e.received = uint32(p.Seq) + uint32(p.Payload)
 	in.Keepalives++
 	n := s.sw.net
-	n.Counts.Taken++
+	n.Counts.Consumed++
 	n.pool.put(p)
 	return true
 }

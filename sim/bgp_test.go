@@ -12,14 +12,14 @@ import (
 
 func (n *Network) speak(t testing.TB, interval time.Duration) {
 	t.Helper()
-	if err := n.SpeakBGP(interval); err != nil {
+	if err := n.EnableBGP(interval); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // TestKeepalives runs BGP on a fat-tree under load: every link between switches
 // carries keepalives both ways at the interval, which the neighbour takes; none
-// leaves to a host, none is lost, and each acknowledges what was heard before.
+// runDequeue to a host, none is lost, and each acknowledges what was heard before.
 func TestKeepalives(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	n.speak(t, 50*time.Microsecond)
@@ -94,11 +94,11 @@ func TestKeepalivesPassPausedPorts(t *testing.T) {
 
 func TestSpeakBGPRefuses(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
-	if err := n.SpeakBGP(0); err == nil {
+	if err := n.EnableBGP(0); err == nil {
 		t.Error("SpeakBGP(0) = nil; want an error")
 	}
 	n.speak(t, time.Millisecond)
-	if err := n.SpeakBGP(time.Millisecond); err == nil {
+	if err := n.EnableBGP(time.Millisecond); err == nil {
 		t.Error("SpeakBGP twice = nil; want an error")
 	}
 }

@@ -20,19 +20,19 @@ func (n *Network) connect(f *flow) (err error) {
 	if named && s.Src == s.Dst {
 		return fmt.Errorf("from %s to itself", f.src.Name)
 	}
-	if err = n.address(f); err != nil {
+	if err = n.assignAddresses(f); err != nil {
 		return err
 	}
-	if f.dst, err = n.answers(f.key, s.Src); err != nil {
+	if f.dst, err = n.respondingHost(f.key, s.Src); err != nil {
 		return err
 	}
 	s.Dst = f.dst.ID
-	f.port = n.exit(f.src, f.key)
-	f.home = n.exit(f.dst, f.back)
+	f.port = n.egressPort(f.src, f.key)
+	f.ackPort = n.egressPort(f.dst, f.reverseKey)
 	if f.dst == f.src {
-		f.home = n.exitOr(f.dst, f.back) // its own backend
+		f.ackPort = n.egressPortOrFirst(f.dst, f.reverseKey) // its own backend
 	}
-	if f.port == nil || f.home == nil {
+	if f.port == nil || f.ackPort == nil {
 		return fmt.Errorf("no route between %s and %s for %v", f.src.Name, f.dst.Name, f.key)
 	}
 	return nil
@@ -46,8 +46,8 @@ func (n *Network) hostAt(id model.NodeID) *Host {
 	return n.Host(id)
 }
 
-// exit is the port by which a host sends packets of a key; nil if it cannot.
-func (n *Network) exit(h *Host, key model.FlowKey) *Port {
+// egressPort is the port by which a host sends packets of a key; nil if it cannot.
+func (n *Network) egressPort(h *Host, key model.FlowKey) *Port {
 	out, ok := n.routes.NextHop(h.ID, key)
 	if !ok || out == 0 {
 		return nil
@@ -55,10 +55,10 @@ func (n *Network) exit(h *Host, key model.FlowKey) *Port {
 	return h.ports[out-1]
 }
 
-// exitOr is exit for packets that must go somewhere: to its own address a host
+// egressPortOrFirst is exit for packets that must go somewhere: to its own address a host
 // sends by its first port, and the switch there sends them back.
-func (n *Network) exitOr(h *Host, key model.FlowKey) *Port {
-	if p := n.exit(h, key); p != nil {
+func (n *Network) egressPortOrFirst(h *Host, key model.FlowKey) *Port {
+	if p := n.egressPort(h, key); p != nil {
 		return p
 	}
 	return h.ports[0]
@@ -68,9 +68,9 @@ func (n *Network) exitOr(h *Host, key model.FlowKey) *Port {
 // pair as any run has.
 const firstSourcePort = 10000
 
-// address chooses the 5-tuple. Every flow between two addresses has a source
+// assignAddresses chooses the 5-tuple. Every flow between two addresses has a source
 // port of its own, as queue pairs have.
-func (n *Network) address(f *flow) error {
+func (n *Network) assignAddresses(f *flow) error {
 	s := &f.spec
 	none := model.Addr{}
 	switch {
@@ -81,12 +81,12 @@ func (n *Network) address(f *flow) error {
 	}
 	a, b := s.From, s.To
 	if a == none {
-		a = n.ownAddr(s.Src, s.V6)
+		a = n.nodeAddr(s.Src, s.V6)
 	} else if n.services[a] != nil || !n.routes.Owns(s.Src, a) {
 		return fmt.Errorf("from %v, want an address behind %s that is not virtual", a, f.src.Name)
 	}
 	if b == none {
-		b = n.ownAddr(s.Dst, s.V6)
+		b = n.nodeAddr(s.Dst, s.V6)
 	}
 	if a.Is4() != b.Is4() {
 		return fmt.Errorf("from %v to %v, want two addresses of one family", a, b)
@@ -108,39 +108,39 @@ func (n *Network) address(f *flow) error {
 		n.nextSourcePort[pair]++
 	}
 	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
-	f.back = f.key.Reverse()
+	f.reverseKey = f.key.Reverse()
 	if s.Transport == traffic.RDMA && !n.cfg.HPCC {
 		// RoCEv2 answers to its own port too; the source port spreads the way
-		// back as it does the way there.
-		f.back.SrcPort, f.back.DstPort = f.key.SrcPort, f.key.DstPort
+		// reverseKey as it does the way there.
+		f.reverseKey.SrcPort, f.reverseKey.DstPort = f.key.SrcPort, f.key.DstPort
 	}
 	return nil
 }
 
-// ownAddr is a node's own address of a family.
-func (n *Network) ownAddr(id model.NodeID, v6 bool) model.Addr {
+// nodeAddr is a node's own address of a family.
+func (n *Network) nodeAddr(id model.NodeID, v6 bool) model.Addr {
 	if v6 {
 		return n.fabric.Node(id).IPv6
 	}
 	return n.fabric.Node(id).IPv4
 }
 
-// answers finds the host that answers packets of a key sent from a node: the
-// owner of the destination, or the backend that a mux picks.
-func (n *Network) answers(key model.FlowKey, from model.NodeID) (*Host, error) {
-	h, err := n.owner(key, from)
-	if err != nil || h.mux == nil || key.Dst == n.ownAddr(h.ID, key.V6) {
+// respondingHost finds the host that answers packets of a key sent from a node: the
+// destinationHost of the destination, or the backend that a mux picks.
+func (n *Network) respondingHost(key model.FlowKey, from model.NodeID) (*Host, error) {
+	h, err := n.destinationHost(key, from)
+	if err != nil || h.mux == nil || key.Dst == n.nodeAddr(h.ID, key.V6) {
 		return h, err
 	}
 	s := n.services[key.Dst]
 	if s == nil {
 		return nil, fmt.Errorf("to %v, which %s answers for; want one of the services", key.Dst, h.Name)
 	}
-	return n.owner(h.mux.wrapper(key, s.pick(key)), h.ID)
+	return n.destinationHost(h.mux.outerHeader(key, s.pick(key)), h.ID)
 }
 
-// owner finds the host that packets of a key come to by the intended routes.
-func (n *Network) owner(key model.FlowKey, from model.NodeID) (*Host, error) {
+// destinationHost finds the host that packets of a key come to by the intended routes.
+func (n *Network) destinationHost(key model.FlowKey, from model.NodeID) (*Host, error) {
 	var id model.NodeID
 	switch owners := n.routes.Owners(key.Dst); len(owners) {
 	case 0:

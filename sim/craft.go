@@ -8,26 +8,26 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Compose makes a packet of the host's own of the bytes of an IP packet, tunnels
+// Craft makes a packet of the host's own of the bytes of an IP packet, tunnels
 // included. It keeps what a Packet holds: AppendFrame writes the same bytes, but
-// with don't-fragment set, no flow label, and checksums that are right. The
+// addLink don't-fragment set, no flow label, and checksums that are right. The
 // packet must be sent with Send.
-func (h *Host) Compose(ip []byte) (*Packet, error) { return h.net.compose(ip) }
+func (h *Host) Craft(ip []byte) (*Packet, error) { return h.net.craft(ip) }
 
-// Compose is Host's, for a packet of the switch's own.
-func (sw *Switch) Compose(ip []byte) (*Packet, error) { return sw.net.compose(ip) }
+// Craft is Host's, for a packet of the switch's own.
+func (sw *Switch) Craft(ip []byte) (*Packet, error) { return sw.net.craft(ip) }
 
-func (n *Network) compose(ip []byte) (*Packet, error) {
+func (n *Network) craft(ip []byte) (*Packet, error) {
 	p := n.pool.get()
-	if err := n.fill(p, ip); err != nil {
+	if err := n.parseHeaders(p, ip); err != nil {
 		n.pool.put(p)
 		return nil, fmt.Errorf("sim: compose a packet: %w", err)
 	}
 	return p, nil
 }
 
-// fill reads headers from the outermost on.
-func (n *Network) fill(p *Packet, rest []byte) error {
+// parseHeaders reads headers from the outermost on.
+func (n *Network) parseHeaders(p *Packet, rest []byte) error {
 	p.Size = max(minFrame, ethernetSize+int32(len(rest)))
 	e := n.pool.extra(p)
 	for first := true; ; first = false {
@@ -38,7 +38,7 @@ func (n *Network) fill(p *Packet, rest []byte) error {
 		if first {
 			p.TTL, p.DSCP, p.ECN = h.ttl, h.dscp, h.ecn
 		} else {
-			e.below = append(e.below, h)
+			e.inner = append(e.inner, h)
 		}
 		rest = rest[size:]
 		if key.Proto == model.IPIP || key.Proto == model.IPv6 {
@@ -67,19 +67,19 @@ func (n *Network) fill(p *Packet, rest []byte) error {
 }
 
 // readIP reads one header, which must be of a packet that ends with b.
-func readIP(b []byte) (key model.FlowKey, h below, id uint16, size int, err error) {
+func readIP(b []byte) (key model.FlowKey, h innerHeader, id uint16, size int, err error) {
 	if len(b) > 0 && b[0]>>4 == 6 {
 		var v packet.IPv6
 		if size, err = v.Parse(b); err == nil && size+int(v.Length) != len(b) {
 			err = fmt.Errorf("IPv6 packet of %d bytes that says %d, want the same", len(b), size+int(v.Length))
 		}
 		key = model.FlowKey{Src: v.Src, Dst: v.Dst, Proto: v.NextHeader, V6: true}
-		return key, below{v.HopLimit, v.TrafficClass >> 2, v.TrafficClass & 3}, 0, size, err
+		return key, innerHeader{v.HopLimit, v.TrafficClass >> 2, v.TrafficClass & 3}, 0, size, err
 	}
 	var v packet.IPv4
 	if size, err = v.Parse(b); err == nil && (int(v.Length) != len(b) || v.FragOff != 0 || len(v.Options) > 0) {
 		err = fmt.Errorf("IPv4 packet of %d bytes that says %d, offset %d, %d bytes of options; want the same, and neither fragments nor options", len(b), v.Length, v.FragOff, len(v.Options))
 	}
 	key = model.FlowKey{Src: model.Addr4(v.Src), Dst: model.Addr4(v.Dst), Proto: v.Proto}
-	return key, below{v.TTL, v.TOS >> 2, v.TOS & 3}, v.ID, size, err
+	return key, innerHeader{v.TTL, v.TOS >> 2, v.TOS & 3}, v.ID, size, err
 }

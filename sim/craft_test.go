@@ -17,7 +17,7 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 	n := everything(t)
 	for _, sw := range n.switches {
 		sw.programs = programs{} // no labels: they are no part of an IP packet's own bytes
-		sw.watch()
+		sw.updateSlowPath()
 	}
 	seen := map[Kind]int{}
 	for _, p := range n.ports {
@@ -27,8 +27,8 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 			}
 			frame := n.AppendFrame(nil, pkt, p)
 			ip := frame[ethernetSize:]
-			if pkt.bare() < minFrame {
-				ip = ip[:pkt.bare()-ethernetSize]
+			if pkt.unpaddedSize() < minFrame {
+				ip = ip[:pkt.unpaddedSize()-ethernetSize]
 			}
 			got, err := p.node.anyCompose(ip)
 			if err != nil {
@@ -37,7 +37,7 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 			again := n.AppendFrame(nil, got, p)
 			if k := &pkt.Key; k.Proto == model.UDP && (k.SrcPort == roce.Port || k.DstPort == roce.Port) && !k.V6 {
 				// RoCEv2 leaves the checksum out.
-				at := len(frame) - int(pkt.bare()) + ethernetSize + int(ipSize(k)) + 6
+				at := len(frame) - int(pkt.unpaddedSize()) + ethernetSize + int(ipSize(k)) + 6
 				for i := range pkt.depth() {
 					at += int(ipSize(&pkt.Extra.Outer[i]))
 				}
@@ -60,9 +60,9 @@ func TestComposedFramesAreTheSame(t *testing.T) {
 
 func (nd *node) anyCompose(ip []byte) (*Packet, error) {
 	if nd.sw != nil {
-		return nd.sw.Compose(ip)
+		return nd.sw.Craft(ip)
 	}
-	return nd.host.Compose(ip)
+	return nd.host.Craft(ip)
 }
 
 func (p *Packet) outers() []model.FlowKey {
@@ -77,7 +77,7 @@ func TestComposedProbesWalk(t *testing.T) {
 	n := yard(t, nil)
 	h := n.Host(0)
 	ip := n.AppendFrame(nil, n.probe(t, false, 20, "spine0", "tor0", "spine1"), h.ports[0])[ethernetSize:]
-	p, err := h.Compose(ip)
+	p, err := h.Craft(ip)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func FuzzCompose(f *testing.F) {
 		if len(in) > 2000 {
 			return // longer than any link's
 		}
-		p, err := n.compose(in)
+		p, err := n.craft(in)
 		if err != nil {
 			return
 		}
@@ -116,9 +116,9 @@ func FuzzCompose(f *testing.F) {
 		if len(frame) != int(p.Size) || int(p.Size) != max(minFrame, len(in)+ethernetSize) {
 			t.Fatalf("Compose(%x): %d bytes, a frame of %d; want %d", in, p.Size, len(frame), len(in)+ethernetSize)
 		}
-		again, err := n.compose(frame[ethernetSize : ethernetSize+len(in)])
+		again, err := n.craft(frame[ethernetSize : ethernetSize+len(in)])
 		if err != nil || again.Key != p.Key || again.TTL != p.TTL || again.InnerTTL() != p.InnerTTL() || again.DSCP != p.DSCP || again.ECN != p.ECN || again.IPID != p.IPID ||
-			!slices.Equal(again.outers(), p.outers()) || !slices.Equal(again.Extra.below, p.Extra.below) || !bytes.Equal(again.Extra.Content, p.Extra.Content) {
+			!slices.Equal(again.outers(), p.outers()) || !slices.Equal(again.Extra.inner, p.Extra.inner) || !bytes.Equal(again.Extra.Content, p.Extra.Content) {
 			t.Fatalf("Compose(%x) and again = %+v, %v; want %+v", in, again, err, p)
 		}
 		n.pool.put(p)
@@ -130,7 +130,7 @@ func TestComposeAllocs(t *testing.T) {
 	n := yard(t, nil)
 	ip := n.AppendFrame(nil, n.probe(t, true, 20, "spine0", "tor1"), n.ports[0])[ethernetSize:]
 	if got := testing.AllocsPerRun(100, func() {
-		p, _ := n.compose(ip)
+		p, _ := n.craft(ip)
 		n.pool.put(p)
 	}); got != 0 {
 		t.Errorf("Compose allocates %v times; want 0", got)

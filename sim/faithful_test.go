@@ -13,9 +13,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// waits measures how long packets wait at one port before they start to leave.
+// pendingDeps measures how long packets wait at one port before they start to leave.
 type waits struct {
-	Nothing
+	NopObserver
 	port    *Port
 	entered map[int64]engine.Time
 	total   engine.Time

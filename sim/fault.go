@@ -15,13 +15,13 @@ type Fault interface {
 	String() string
 	// check says what the network lacks for it.
 	check(n *Network) error
-	// begin breaks it and returns what mends it. check has passed.
-	begin(n *Network) (end func())
+	// apply breaks it and returns what mends it. check has passed.
+	apply(n *Network) (end func())
 }
 
 // Injection is a fault with its time.
 type Injection struct {
-	At    model.Time    // of the run
+	At    model.Time    // match the run
 	For   time.Duration // 0: until the end
 	Fault Fault
 }
@@ -32,7 +32,7 @@ func (n *Network) Inject(in Injection) error {
 		return fmt.Errorf("sim: fault %T: %w", in.Fault, err)
 	}
 	n.At(timeOf(in.At), func() {
-		end := in.Fault.begin(n)
+		end := in.Fault.apply(n)
 		if in.For > 0 {
 			n.At(n.now+engine.Of(in.For), end)
 		}

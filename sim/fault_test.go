@@ -75,7 +75,7 @@ func TestFaultsDropWithTheirReason(t *testing.T) {
 				{Switch: n.named(t, "leaf6"), To: to, Via: []model.NodeID{n.named(t, "tor7")}},
 			}}
 		}, DropTTL},
-		"table bit flip": {func(t *testing.T, n *Network) Fault { return BadTable{Switch: n.named(t, "tor7"), Share: 1} }, DropBlackhole},
+		"table bit flip": {func(t *testing.T, n *Network) Fault { return CorruptTable{Switch: n.named(t, "tor7"), Share: 1} }, DropBlackhole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
@@ -150,7 +150,7 @@ func TestStormPausesTheSwitch(t *testing.T) {
 }
 
 // TestSlowReceiverHoldsItsRate holds that a slow receiver gets what it can
-// take, that its switch is paused now and then, and that nothing is lost.
+// receive, that its switch is paused now and then, and that nothing is lost.
 func TestSlowReceiverHoldsItsRate(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Congestion = nil
@@ -164,7 +164,7 @@ func TestSlowReceiverHoldsItsRate(t *testing.T) {
 	if rate < 17 || rate > 20 {
 		t.Errorf("the receiver takes %.1f Gb/s of payload; want a little below 20", rate)
 	}
-	if p := n.Port(n.portTo(t, "tor7", "h15")); p.PausesSeen == 0 {
+	if p := n.Port(n.portTo(t, "tor7", "h15")); p.PausesReceived == 0 {
 		t.Error("the switch was never paused")
 	}
 	if n.Counts.Drops != [numReasons]int64{} {
@@ -178,7 +178,7 @@ func TestPolarisationLeavesLinksUnused(t *testing.T) {
 	used := func(fault bool) (ports int) {
 		n := fatTree(t, 8, DefaultConfig())
 		if fault {
-			n.inject(t, 0, 0, Polarise{})
+			n.inject(t, 0, 0, HashPolarization{})
 			n.play(time.Nanosecond)
 		}
 		var flows []traffic.Flow
@@ -206,7 +206,7 @@ func TestInjectRefuses(t *testing.T) {
 		"no such port":     LinkDown{Port: model.Port{Node: 0, Port: 9}},
 		"no such node":     Lossy{Port: model.Port{Node: 999, Port: 1}, Share: 0.5},
 		"share above one":  LossySwitch{Switch: n.named(t, "tor0"), Share: 2},
-		"host as switch":   BadTable{Switch: 0, Share: 0.5},
+		"host as switch":   CorruptTable{Switch: 0, Share: 0.5},
 		"switch as host":   Storm{Host: n.named(t, "tor0"), Priority: 3},
 		"no neighbour":     Reroute{[]Entry{{Switch: n.named(t, "tor0"), To: prefix(n.fabric.Node(1).IPv4), Via: []model.NodeID{n.named(t, "tor1")}}}},
 		"empty reroute":    Reroute{},

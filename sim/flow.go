@@ -19,29 +19,29 @@ type flow struct {
 	id   int32
 	spec traffic.Flow
 	key  model.FlowKey
-	back model.FlowKey // of what the receiver answers
-	keys uint32        // KeyID of key; that of back is the next
+	reverseKey model.FlowKey // match what the receiver answers
+	keyID uint32        // KeyID of key; that of back is the next
 	src  *Host
 	dst  *Host
-	port *Port // of the sender
-	home *Port // of the receiver, for acknowledgements
+	port *Port // match the sender
+	ackPort *Port // match the receiver, for acknowledgements
 	prio model.Priority
-	ways [2]way // to the destination, and back
+	paths [2]flowPath // to the destination, and back
 
 	// In the sender's NIC.
 	next     *flow
-	place    place
+	nicState    nicState
 	nextSend engine.Time
-	lastSize int32 // of the packet that nextSend was computed from
+	lastSize int32 // match the packet that nextSend was computed from
 
 	// Sender.
 	size    int64 // bytes to send; huge where the flow runs until a time
-	sent    int64 // next byte to send
-	acked   int64 // first byte not acknowledged
-	highest int64 // first byte never sent: below it is retransmission
-	window  int64 // most bytes in flight; 0: no limit
+	sent    int64 // startDrain byte to send
+	acked   int64 // ns3TopPriority byte not acknowledged
+	highest int64 // ns3TopPriority byte never sent: below it is retransmission
+	window  int64 // maxRate bytes in flight; 0: no limit
 	rate    model.Rate
-	most    model.Rate         // that the flow may ever have
+	maxRate    model.Rate         // that the flow may ever have
 	control congestion.Control // nil: the flow keeps its rate
 	started engine.Time
 	ideal   engine.Time
@@ -63,7 +63,7 @@ type flow struct {
 	unacked   int64 // bytes received since the last acknowledgement
 
 	retransmitted int64
-	waits         int32
+	pendingDeps         int32
 	dependents    []int32
 
 	tcp *tcp
@@ -108,32 +108,32 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	if err := n.connect(f); err != nil {
 		return nil, err
 	}
-	f.keys = n.nextKeys(f.key.V6)
+	f.keyID = n.nextKeyIDs(f.key.V6)
 	f.rate = f.port.rate
 	if s.Rate > 0 {
 		f.rate = min(f.rate, s.Rate)
 	}
-	f.most = f.rate
+	f.maxRate = f.rate
 	return f, nil
 }
 
-// nextKeys returns the first of two KeyIDs. They come again after a thousand
+// nextKeyIDs returns the first of two KeyIDs. They come again after a thousand
 // million flows, when nobody remembers the first that had them.
-func (n *Network) nextKeys(v6 bool) uint32 {
-	if n.keys += 2; n.keys == keyV6 {
-		n.keys = 2
+func (n *Network) nextKeyIDs(v6 bool) uint32 {
+	if n.lastKeyID += 2; n.lastKeyID == keyV6 {
+		n.lastKeyID = 2
 	}
 	if v6 {
-		return n.keys | keyV6
+		return n.lastKeyID | keyV6
 	}
-	return n.keys
+	return n.lastKeyID
 }
 
 // startFlow begins sending.
 func (n *Network) startFlow(id int32) {
 	f := n.flows[id]
-	if n.sched.visiting != f.src.node { // it has moved since
-		f.src.node.timer(n, timer{at: n.grid(n.now), kind: startFlow, obj: id})
+	if n.sched.running != f.src.node { // it has moved since
+		f.src.node.addTimer(n, timer{at: n.nextWindow(n.now), kind: startFlow, obj: id})
 		return
 	}
 	f.begun, f.started, f.progress = true, n.now, n.now
@@ -141,8 +141,8 @@ func (n *Network) startFlow(id int32) {
 	switch f.spec.Transport {
 	case traffic.RDMA:
 		f.startRDMA()
-		if f.src.watcher != nil {
-			f.watchStart()
+		if f.src.flowObserver != nil {
+			f.notifyStart()
 		}
 	case traffic.TCP:
 		f.startTCP()
@@ -177,36 +177,36 @@ func (f *flow) finish() {
 		n.observer.FlowDone(n.now, &r)
 	}
 	n.records = append(n.records, r)
-	if w := f.src.watcher; w != nil && f.spec.Transport == traffic.RDMA {
+	if w := f.src.flowObserver; w != nil && f.spec.Transport == traffic.RDMA {
 		w.Ended(f.src.Clock(), &f.key)
 	}
-	f.received() // what stops early has no last byte to arrive
-	f.release(func(d *flow) bool { return d.src != f.dst })
+	f.allReceived() // what stops early has no last byte to arrive
+	f.startDependents(func(d *flow) bool { return d.src != f.dst })
 }
 
-// received is when the last byte has arrived: flows that start from there need
+// allReceived is when the last byte has arrived: flows that start from there need
 // not wait for the acknowledgement.
-func (f *flow) received() {
+func (f *flow) allReceived() {
 	if !f.arrived {
 		f.arrived = true
-		f.release(func(d *flow) bool { return d.src == f.dst })
+		f.startDependents(func(d *flow) bool { return d.src == f.dst })
 	}
 }
 
-// release counts this flow off those that wait for it.
-func (f *flow) release(which func(*flow) bool) {
+// startDependents counts this flow off those that wait for it.
+func (f *flow) startDependents(which func(*flow) bool) {
 	n := f.net
 	for _, id := range f.dependents {
 		d := n.flows[id]
 		if !which(d) {
 			continue
 		}
-		if d.waits--; d.waits == 0 {
+		if d.pendingDeps--; d.pendingDeps == 0 {
 			at := max(timeOf(d.spec.Start), n.now+engine.Of(d.spec.Delay))
-			if here := n.sched.visiting; here != nil && here != d.src.node {
-				at = max(at, n.grid(n.now)) // word of it has to get there
+			if here := n.sched.running; here != nil && here != d.src.node {
+				at = max(at, n.nextWindow(n.now)) // word of it has to get there
 			}
-			d.src.node.timer(n, timer{at: at, kind: startFlow, obj: id})
+			d.src.node.addTimer(n, timer{at: at, kind: startFlow, obj: id})
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (f *flow) record() FlowRecord {
 func (n *Network) Records() []FlowRecord {
 	all := slices.Clone(n.records)
 	// Nodes are played one after the other, so flows that finish within one
-	// stretch are noted by node first.
+	// runWindow are noted by node first.
 	slices.SortStableFunc(all, func(a, b FlowRecord) int {
 		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
 	})
@@ -269,7 +269,7 @@ func (f *flow) makePacket() *Packet {
 	payload := int32(min(int64(n.cfg.MTU), f.size-f.sent))
 	p := n.pool.get()
 	p.Key, p.Priority = f.key, f.prio
-	f.give(p, 0)
+	f.stampPath(p, 0)
 	p.TTL, p.DSCP, p.IPID = n.cfg.TTL, uint8(f.prio)<<3, f.ipid
 	f.ipid++
 	p.Seq, p.Payload, p.Sent = f.sent, payload, n.now
@@ -279,15 +279,15 @@ func (f *flow) makePacket() *Packet {
 	} else {
 		p.Kind, p.ECN = KindData, ECT
 		p.Size = n.dataSize(f, payload, f.sent == 0)
-		p.Control = n.first(f.prio)
+		p.Control = n.ns3TopPriority(f.prio)
 	}
 	if f.sent < f.highest {
 		f.retransmitted += int64(payload)
 	}
-	f.outstanding()
+	f.noteOutstanding()
 	f.sent += int64(payload)
 	f.highest = max(f.highest, f.sent)
-	if w := f.src.watcher; w != nil && f.spec.Transport == traffic.RDMA {
+	if w := f.src.flowObserver; w != nil && f.spec.Transport == traffic.RDMA {
 		w.Sent(f.src.Clock(), &f.key, f.sent)
 	}
 	if f.control != nil {
@@ -309,7 +309,7 @@ func (f *flow) makePacket() *Packet {
 func (f *flow) pace(p *Packet) {
 	rate := f.rate
 	if !f.net.cfg.RateBound {
-		rate = f.most // congestion control acts through the window alone
+		rate = f.maxRate // congestion control acts through the window alone
 	}
 	f.nextSend, f.lastSize = f.net.now, p.Size
 	if rate < f.port.rate || f.net.traits.PaceAtLineRate && f.control != nil {
@@ -325,32 +325,32 @@ func (n *Network) transmit(size int32, rate model.Rate) engine.Time {
 	return engine.Transmit(int64(size), rate)
 }
 
-// outstanding is called before bytes are sent: if they are the only ones on
+// noteOutstanding is called before bytes are sent: if they are the only ones on
 // their way, waiting for an answer begins now.
-func (f *flow) outstanding() {
+func (f *flow) noteOutstanding() {
 	if f.sent == f.acked {
 		f.progress = f.net.now
 	}
 }
 
-// take is the receiver's side.
-func (f *flow) take(p *Packet) {
+// receive is the receiver's side.
+func (f *flow) receiveData(p *Packet) {
 	switch p.Kind {
 	case KindData:
-		f.takeRDMA(p)
+		f.receiveRDMA(p)
 	case KindTCP:
-		f.tcp.take(f, p)
+		f.tcp.receiveSegment(f, p)
 	}
 	if f.expected >= f.size {
-		f.received()
+		f.allReceived()
 	}
 }
 
-// hear is the sender's side of what comes back.
-func (f *flow) hear(p *Packet) {
+// receiveKeepalive is the sender's side of what comes back.
+func (f *flow) receiveAck(p *Packet) {
 	if p.Kind == KindTCP {
-		f.tcp.hear(f, p)
+		f.tcp.receiveAck(f, p)
 		return
 	}
-	f.hearRDMA(p)
+	f.receiveRDMAAck(p)
 }

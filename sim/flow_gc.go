@@ -6,33 +6,33 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Forget lets go of flows that finished before an instant, so that a run may go
+// ForgetFinished lets go of flows that finished before an instant, so that a run may go
 // on for ever in the same memory. Records lists them no more, and their numbers
 // are given to later flows; an observer that keeps numbers must have done with
 // them. Packets of theirs that are still underway find nobody and are dropped.
-func (n *Network) Forget(before engine.Time) {
-	n.forgetful = true
+func (n *Network) ForgetFinished(before engine.Time) {
+	n.recyclesIDs = true
 	n.records = slices.DeleteFunc(n.records, func(r FlowRecord) bool {
 		if r.Finish >= before {
 			return false
 		}
 		if f := n.flows[r.ID]; f != nil && f.done {
 			n.flows[r.ID] = nil
-			n.free = append(n.free, freed{int32(r.ID), f.timerGen + 1})
+			n.free = append(n.free, freeID{int32(r.ID), f.timerGen + 1})
 		}
 		return true
 	})
 }
 
-// freed is a number that may be given again. Timers of its last owner may be
+// freeID is a number that may be given again. Timers of its last owner may be
 // pending, so generations go on from there.
-type freed struct {
+type freeID struct {
 	id  int32
 	gen uint16
 }
 
-// number gives a flow its place in the list.
-func (n *Network) number(f *flow) {
+// assignID gives a flow its place in the list.
+func (n *Network) assignID(f *flow) {
 	if last := len(n.free) - 1; last >= 0 {
 		f.id, f.timerGen = n.free[last].id, n.free[last].gen
 		n.free = n.free[:last]
@@ -43,10 +43,10 @@ func (n *Network) number(f *flow) {
 	n.flows = append(n.flows, f)
 }
 
-// ownerOf is the flow that a packet belongs to, or nil if it was forgotten.
-func (n *Network) ownerOf(p *Packet) *flow {
+// flowOf is the flow that a packet belongs to, or nil if it was forgotten.
+func (n *Network) flowOf(p *Packet) *flow {
 	f := n.flows[p.flow]
-	if !n.forgetful || f != nil && (f.key.Equal(&p.Key) || f.back.Equal(&p.Key)) {
+	if !n.recyclesIDs || f != nil && (f.key.Equal(&p.Key) || f.reverseKey.Equal(&p.Key)) {
 		return f
 	}
 	return nil

@@ -30,7 +30,7 @@ func TestForgettingChangesNothing(t *testing.T) {
 			}
 			n.Run(n.Now() + engine.Of(step))
 			if forget {
-				n.Forget(n.Now() - engine.Of(step))
+				n.ForgetFinished(n.Now() - engine.Of(step))
 			}
 		}
 		n.Run(n.Now() + engine.Of(100*time.Millisecond))
@@ -59,8 +59,8 @@ func TestPacketsOfForgottenFlowsFindNobody(t *testing.T) {
 	late := n.flows[0].makePacket()
 	n.Run(engine.Of(time.Millisecond))
 	n.flows[0].finish()
-	n.Forget(engine.Forever)
-	n.Host(hosts[9]).process(n.Host(hosts[9]).ports[0], late)
+	n.ForgetFinished(engine.Forever)
+	n.Host(hosts[9]).deliver(n.Host(hosts[9]).ports[0], late)
 	if n.Counts.Drops[DropHost] != 1 {
 		t.Errorf("drops %v, want the packet of nobody", n.Counts.Drops)
 	}

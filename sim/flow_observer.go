@@ -6,38 +6,38 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Watcher is told what RDMA flows do that a host sends, as a network card knows
+// FlowObserver is told what RDMA flows do that a host sends, as a network card knows
 // it. It may have the host send packets of its own, and must not change
 // anything else. Keys are the flows' own: they may be read, not kept.
-type Watcher interface {
-	Started(now model.Time, f *Watched)
+type FlowObserver interface {
+	Started(now model.Time, f *FlowInfo)
 	Sent(now model.Time, key *model.FlowKey, end int64)  // up to this byte of the flow
 	Acked(now model.Time, key *model.FlowKey, end int64) // all up to this byte
 	Ended(now model.Time, key *model.FlowKey)
 }
 
-// Watched is what is known of a flow when it starts.
-type Watched struct {
+// FlowInfo is what is known of a flow when it starts.
+type FlowInfo struct {
 	Key     model.FlowKey
-	BaseRTT time.Duration // of a full packet and its acknowledgement in an empty fabric
-	Rate    model.Rate    // of its host's port, or what it is limited to
+	BaseRTT time.Duration // match a full packet and its acknowledgement in an empty fabric
+	Rate    model.Rate    // match its host's port, or what it is limited to
 	Ideal   time.Duration // to completion in an empty fabric; 0 for a flow without an end
 }
 
-// Watch sets who is told about the flows that a host sends; nil is nobody. It
+// ObserveFlows sets who is told about the flows that a host sends; nil is nobody. It
 // is told from the next event on.
-func (h *Host) Watch(w Watcher) { h.watcher = w }
+func (h *Host) ObserveFlows(w FlowObserver) { h.flowObserver = w }
 
-// watchStart tells of a flow.
-func (f *flow) watchStart() {
+// notifyStart tells of a flow.
+func (f *flow) notifyStart() {
 	n := f.net
-	_, rtt := n.baseOf(f)
-	w := Watched{Key: f.key, BaseRTT: rtt.Duration(), Rate: f.rate}
+	_, rtt := n.baseWindow(f)
+	w := FlowInfo{Key: f.key, BaseRTT: rtt.Duration(), Rate: f.rate}
 	if f.spec.Stop == 0 {
 		w.Ideal = f.ideal.Duration()
 	}
-	f.src.watcher.Started(f.src.Clock(), &w)
+	f.src.flowObserver.Started(f.src.Clock(), &w)
 }
 
-// Exit is the port by which the host sends a flow's packets.
-func (h *Host) Exit(key model.FlowKey) *Port { return h.net.exitOr(h, key) }
+// EgressPort is the port by which the host sends a flow's packets.
+func (h *Host) EgressPort(key model.FlowKey) *Port { return h.net.egressPortOrFirst(h, key) }

@@ -120,7 +120,7 @@ func (p *Packet) finishOuter(ip []byte) {
 	}
 }
 
-func appendIP(b []byte, key *model.FlowKey, h below, id uint16) []byte {
+func appendIP(b []byte, key *model.FlowKey, h innerHeader, id uint16) []byte {
 	tos := h.dscp<<2 | h.ecn
 	if key.V6 {
 		return packet.IPv6{TrafficClass: tos, NextHeader: key.Proto, HopLimit: h.ttl, Src: key.Src, Dst: key.Dst}.AppendTo(b)
@@ -188,11 +188,11 @@ func (p *Packet) TCPNumbers() (seq, ack uint32) {
 	flags := packet.TCPFlags(p.TCPFlags)
 	syn := flags&packet.SYN != 0
 	switch {
-	case p.way == 0 && syn:
+	case p.direction == 0 && syn:
 		return 0, 0
-	case p.way == 0 && p.Extra != nil:
-		return uint32(p.Seq) + 1, p.Extra.Heard + 1
-	case p.way == 0:
+	case p.direction == 0 && p.Extra != nil:
+		return uint32(p.Seq) + 1, p.Extra.TCPAcked + 1
+	case p.direction == 0:
 		return uint32(p.Seq) + 1, 1
 	case syn:
 		return 0, 1
@@ -232,7 +232,7 @@ func (n *Network) rocePacket(p *Packet) roce.Packet {
 	default:
 		var size int64 = 1 << 62
 		if p.flow >= 0 {
-			if f := n.ownerOf(p); f != nil {
+			if f := n.flowOf(p); f != nil {
 				size = f.size
 			}
 		}

@@ -71,7 +71,7 @@ func everything(t testing.TB) *Network {
 }
 
 // TestLabelledFrames holds that the frame of a labelled packet is what
-// wire/label makes of the frame without: strip one and the other is there.
+// linkQueue/label makes of the frame without: strip one and the other is there.
 func TestLabelledFrames(t *testing.T) {
 	n := everything(t)
 	seen := map[Kind]int{}
@@ -119,7 +119,7 @@ func TestLabelledFrames(t *testing.T) {
 			t.Errorf("%d packets of kind %d seen; want many", seen[k], k)
 		}
 	}
-	if n.Counts.Labels == 0 {
+	if n.Counts.LabelsLost == 0 {
 		t.Error("no label is counted as lost at the muxes")
 	}
 	if n.Finished != 8 || n.Counts.Drops != [numReasons]int64{} {

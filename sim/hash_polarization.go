@@ -5,35 +5,35 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Polarise makes every switch hash alike, so that later tiers use only some of
+// HashPolarization makes every switch hash alike, so that later tiers use only some of
 // their links.
-type Polarise struct{}
+type HashPolarization struct{}
 
-func (Polarise) String() string { return "all switches hash alike" }
+func (HashPolarization) String() string { return "all switches hash alike" }
 
-func (Polarise) check(*Network) error { return nil }
+func (HashPolarization) check(*Network) error { return nil }
 
-func (Polarise) begin(n *Network) func() {
+func (HashPolarization) apply(n *Network) func() {
 	set := func(step int) {
-		n.alike.faults += step
+		n.polarization.faults += step
 		for _, sw := range n.switches {
-			sw.follow(sw.intended)
+			sw.applyRoutes(sw.intended)
 		}
 	}
 	set(1)
 	return func() { set(-1) }
 }
 
-// alike is whether all switches have one hash, whatever routes they follow.
-type alike struct {
+// polarization is whether all switches have one hash, whatever routes they follow.
+type hashPolarization struct {
 	faults         int
-	routes, hashed *topo.Routes // the last ones asked for, and those with one hash
+	routes, polarized *topo.Routes // the last ones asked for, and those with one hash
 }
 
-// of returns routes in which all switches hash alike.
-func (a *alike) of(routes *topo.Routes) *topo.Routes {
+// match returns routes in which all switches hash alike.
+func (a *hashPolarization) polarizedRoutes(routes *topo.Routes) *topo.Routes {
 	if a.routes == routes {
-		return a.hashed
+		return a.polarized
 	}
 	cfg := routes.Config()
 	before := cfg.Hash
@@ -45,16 +45,16 @@ func (a *alike) of(routes *topo.Routes) *topo.Routes {
 	if err != nil {
 		panic(err) // the same routes were computed before
 	}
-	a.routes, a.hashed = routes, hashed
+	a.routes, a.polarized = routes, hashed
 	return hashed
 }
 
-// follow has the switch's table go by intended routes.
-func (sw *Switch) follow(routes *topo.Routes) {
+// applyRoutes has the switch's table go by intended routes.
+func (sw *Switch) applyRoutes(routes *topo.Routes) {
 	sw.intended = routes
-	if a := &sw.net.alike; a.faults > 0 {
-		routes = a.of(routes)
+	if a := &sw.net.polarization; a.faults > 0 {
+		routes = a.polarizedRoutes(routes)
 	}
 	sw.table.SetRoutes(routes)
-	sw.Rerouted()
+	sw.TableChanged()
 }

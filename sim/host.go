@@ -16,10 +16,10 @@ type Host struct {
 	node  *node
 	ports []*Port
 	nics  []nic
-	slow  *slowIntake // a receiver that cannot keep up; nil usually
-	mux   *mux        // of a host of that role
+	slowRx  *slowRxBuffer // a receiver that cannot keep up; nil usually
+	mux   *mux        // match a host of that role
 
-	watcher Watcher // of its RDMA flows; nil: nobody
+	flowObserver FlowObserver // match its RDMA flows; nil: nobody
 
 	pausing [numPriorities]int // how many faults want its switches to stop
 
@@ -35,7 +35,7 @@ type nic struct {
 	waiting flowHeap                // paced: due at nextSend
 	parked  [numPriorities]flowList // their priority is paused
 
-	turns turns // instead of all these where NICs are ns-3's
+	roundRobin roundRobin // instead of all these where NICs are ns-3's
 }
 
 func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
@@ -53,15 +53,15 @@ func (p *Port) nic() *nic { return &p.host.nics[p.ID-1] }
 
 // activate makes a flow take part in its port's turns, if it is not already.
 func (f *flow) activate() {
-	if f.place != nowhere {
-		if f.place == inTurns {
+	if f.nicState != notListed {
+		if f.nicState == inRoundRobin {
 			f.port.kick()
 		}
 		return
 	}
 	c := f.port.nic()
 	if f.net.cfg.NS3 {
-		c.turns.join(f)
+		c.roundRobin.addFlow(f)
 	} else if f.nextSend > f.net.now {
 		c.waiting.push(f)
 	} else {
@@ -75,7 +75,7 @@ func (f *flow) activate() {
 func (h *Host) nextPacket(p *Port) *Packet {
 	now, c := h.net.now, p.nic()
 	if h.net.cfg.NS3 {
-		return c.turns.nextPacket(p, now)
+		return c.roundRobin.nextPacket(p, now)
 	}
 	for len(c.waiting) > 0 && c.waiting[0].nextSend <= now {
 		c.ready.push(c.waiting.pop())
@@ -87,7 +87,7 @@ func (h *Host) nextPacket(p *Port) *Packet {
 		case f.nextSend > now:
 			c.waiting.push(f)
 		case !f.maySend():
-			// Nothing to send, or a full window: an acknowledgement brings it back.
+			// NopObserver to send, or a full window: an acknowledgement brings it back.
 		default:
 			pkt := f.makePacket()
 			if f.maySend() {
@@ -107,10 +107,10 @@ func (h *Host) nextPacket(p *Port) *Packet {
 }
 
 // backlogged tells whether a flow can send when the port is free again. If the
-// next one is due later, it sees to the waking.
+// startDrain one is due later, it sees to the waking.
 func (h *Host) backlogged(p *Port) bool {
 	c := p.nic()
-	if c.ready.head != nil || len(c.turns.flows) > 0 {
+	if c.ready.head != nil || len(c.roundRobin.flows) > 0 {
 		return true
 	}
 	if len(c.waiting) == 0 {
@@ -128,7 +128,7 @@ func (h *Host) backlogged(p *Port) bool {
 func (p *Port) wakeBy(at engine.Time) {
 	if at < p.wakeAt {
 		p.wakeAt = max(at, p.net.now)
-		p.wants(p.wakeAt)
+		p.scheduleAt(p.wakeAt)
 	}
 }
 
@@ -142,18 +142,18 @@ func (h *Host) resumed(p *Port, prio model.Priority) {
 
 // receive takes a packet off the wire.
 func (h *Host) receive(p *Port, pkt *Packet) {
-	if h.slow != nil {
-		h.slow.take(p, pkt)
+	if h.slowRx != nil {
+		h.slowRx.enqueue(p, pkt)
 		return
 	}
-	h.process(p, pkt)
+	h.deliver(p, pkt)
 }
 
-// process gives a packet to whom it is for.
-func (h *Host) process(p *Port, pkt *Packet) {
+// deliver gives a packet to whom it is for.
+func (h *Host) deliver(p *Port, pkt *Packet) {
 	n := h.net
 	if pkt.flow == noFlow {
-		if h.mux != nil && h.mux.take(p, pkt) {
+		if h.mux != nil && h.mux.receive(p, pkt) {
 			return
 		}
 		for pkt.tunnelled() && n.routes.Owns(h.ID, pkt.Extra.Outer[0].Dst) {
@@ -169,14 +169,14 @@ func (h *Host) process(p *Port, pkt *Packet) {
 		n.pool.put(pkt)
 		return
 	}
-	f := n.ownerOf(pkt)
+	f := n.flowOf(pkt)
 	if f == nil {
 		n.drop(pkt, p, DropHost)
 		return
 	}
-	back := pkt.way == 1
+	back := pkt.direction == 1
 	if back && f.src != h || !back && f.dst != h {
-		if h.mux == nil || !h.mux.take(p, pkt) {
+		if h.mux == nil || !h.mux.receive(p, pkt) {
 			n.drop(pkt, p, DropHost) // misrouted: a real stack ignores it too
 		}
 		return
@@ -186,28 +186,28 @@ func (h *Host) process(p *Port, pkt *Packet) {
 		n.observer.Delivered(n.now, pkt, h)
 	}
 	if back {
-		f.hear(pkt)
+		f.receiveAck(pkt)
 	} else {
-		f.take(pkt)
+		f.receiveData(pkt)
 	}
 	n.pool.put(pkt)
 }
 
 // where a flow stands with its NIC.
-type place uint8
+type nicState uint8
 
 const (
-	nowhere place = iota
+	notListed nicState = iota
 	inReady
 	inWaiting
-	inTurns
+	inRoundRobin
 )
 
 // flowList is a FIFO of flows linked through themselves.
 type flowList struct{ head, tail *flow }
 
 func (l *flowList) push(f *flow) {
-	f.place, f.next = inReady, nil
+	f.nicState, f.next = inReady, nil
 	if l.tail == nil {
 		l.head = f
 	} else {
@@ -225,7 +225,7 @@ func (l *flowList) pop() *flow {
 	if l.head == nil {
 		l.tail = nil
 	}
-	f.place, f.next = nowhere, nil
+	f.nicState, f.next = notListed, nil
 	return f
 }
 
@@ -272,7 +272,7 @@ func (h flowHeap) down(i int) {
 }
 
 func (h *flowHeap) push(f *flow) {
-	f.place = inWaiting
+	f.nicState = inWaiting
 	*h = append(*h, f)
 	h.up(len(*h) - 1)
 }
@@ -285,6 +285,6 @@ func (h *flowHeap) pop() *flow {
 	a[last] = nil
 	*h = a[:last]
 	h.down(0)
-	f.place = nowhere
+	f.nicState = notListed
 	return f
 }

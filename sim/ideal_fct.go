@@ -14,7 +14,7 @@ type path struct {
 	// Where there is a mux on the way: the port by which it sends packets on,
 	// as an index of ports, how much longer they are, and what it takes.
 	mux   int
-	grown int32
+	tunnelBytes int32
 	delay engine.Time
 }
 
@@ -22,12 +22,12 @@ type path struct {
 func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
 	pt := &path{}
 	if s := n.services[key.Dst]; s != nil {
-		h, err := n.owner(key, from)
+		h, err := n.destinationHost(key, from)
 		if err != nil || !pt.follow(n, key, from) {
 			return nil
 		}
-		key, from = h.mux.wrapper(key, s.pick(key)), h.ID
-		pt.mux, pt.grown, pt.delay = len(pt.ports), ipSize(&key), s.delay
+		key, from = h.mux.outerHeader(key, s.pick(key)), h.ID
+		pt.mux, pt.tunnelBytes, pt.delay = len(pt.ports), ipSize(&key), s.delay
 	}
 	if !pt.follow(n, key, from) || len(pt.ports) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
 	return pt
 }
 
-// follow adds the ports from one host to the owner of a destination and tells
+// applyRoutes adds the ports from one host to the owner of a destination and tells
 // whether there is a way.
 func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
 	hops, err := n.routes.Path(key, from)
@@ -50,40 +50,40 @@ func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
 	return true
 }
 
-// arrives is when a packet that got to the sender of link i has been worked on
+// afterMux is when a packet that got to the sender of link i has been worked on
 // there, and how long it is then.
-func (pt *path) arrives(i int, at engine.Time, size int32) (engine.Time, int32) {
-	if pt.grown == 0 || i < pt.mux {
+func (pt *path) afterMux(i int, at engine.Time, size int32) (engine.Time, int32) {
+	if pt.tunnelBytes == 0 || i < pt.mux {
 		return at, size
 	}
 	if i == pt.mux {
 		at += pt.delay
 	}
-	return at, size + pt.grown
+	return at, size + pt.tunnelBytes
 }
 
-// once is the time one packet of that size takes from end to end.
-func (pt *path) once(size int32) (sum engine.Time) {
+// singlePacket is the time one packet of that size takes from end to end.
+func (pt *path) singlePacket(size int32) (sum engine.Time) {
 	for i, p := range pt.ports {
-		at, size := pt.arrives(i, sum, size)
+		at, size := pt.afterMux(i, sum, size)
 		sum = at + p.serialize(size) + p.delay
 	}
 	return sum
 }
 
 // settled is after how many packets a train of equal packets runs at the pace
-// of the slowest link so far: one more than any path has links.
+// match the slowest link so far: one more than any path has links.
 const settled = 64
 
-// train returns when the last of a train of packets has arrived, and the one
+// packetTrain returns when the last of a train of packets has arrived, and the one
 // before it, all of them ready at time zero: the first of its own size, then full ones, then the
 // last. Store-and-forward: a packet starts on a link when it has arrived in
 // full and the one before it is gone.
-func (pt *path) train(first, full, last int32, packets int64) (before, arrived engine.Time) {
+func (pt *path) packetTrain(first, full, last int32, packets int64) (before, arrived engine.Time) {
 	gone := make([]engine.Time, len(pt.ports)) // when the newest packet left each link's sender
 	send := func(size int32) (arrived engine.Time) {
 		for j, p := range pt.ports {
-			at, size := pt.arrives(j, arrived, size)
+			at, size := pt.afterMux(j, arrived, size)
 			gone[j] = max(gone[j], at) + p.serialize(size)
 			arrived = gone[j] + p.delay
 		}
@@ -97,7 +97,7 @@ func (pt *path) train(first, full, last int32, packets int64) (before, arrived e
 	if middle > settled {
 		slowest := engine.Time(0)
 		for j, p := range pt.ports {
-			_, size := pt.arrives(j, 0, full)
+			_, size := pt.afterMux(j, 0, full)
 			slowest = max(slowest, p.serialize(size))
 			gone[j] += engine.Time(middle-settled) * slowest
 		}
@@ -112,15 +112,15 @@ func (pt *path) train(first, full, last int32, packets int64) (before, arrived e
 // idealTime is a flow's completion time on an empty fabric: until the
 // acknowledgement of its last byte is back.
 func (n *Network) idealTime(f *flow) engine.Time {
-	there, back := n.pathOf(f.key, f.src.ID), n.pathOf(f.back, f.dst.ID)
+	there, back := n.pathOf(f.key, f.src.ID), n.pathOf(f.reverseKey, f.dst.ID)
 	if there == nil || back == nil || f.spec.Bytes == 0 {
 		return 0
 	}
 	mtu := int64(n.cfg.MTU)
 	packets := (f.size + mtu - 1) / mtu
 	if n.cfg.HPCCIdeal {
-		sum, total := n.span(there), f.size+packets*hpccHeaders
-		return sum.RTT() + there.delay + n.whole(engine.Transmit(total, sum.Rate))
+		sum, total := n.pathMetrics(there), f.size+packets*hpccHeaders
+		return sum.RTT() + there.delay + n.truncateNS3(engine.Transmit(total, sum.Rate))
 	}
 	first := n.dataSize(f, int32(min(f.size, mtu)), true)
 	full := n.dataSize(f, n.cfg.MTU, false)
@@ -131,45 +131,45 @@ func (n *Network) idealTime(f *flow) engine.Time {
 		if packets > 1 {
 			wait = engine.Transmit(int64(first)+(packets-2)*int64(full), f.rate)
 		}
-		return wait + there.once(last) + back.once(n.ackSize(&f.key))
+		return wait + there.singlePacket(last) + back.singlePacket(n.ackSize(&f.key))
 	}
-	before, arrived := there.train(first, full, last, packets)
+	before, arrived := there.packetTrain(first, full, last, packets)
 	// A last packet shorter than an acknowledgement has its own wait for the
 	// one before it.
 	ack := n.ackSize(&f.key)
 	if packets > 1 {
 		arrived = max(arrived, before+back.ports[0].serialize(ack))
 	}
-	return arrived + back.once(ack)
+	return arrived + back.singlePacket(ack)
 }
 
 // hpccHeaders is what HPCC's ideal adds to each packet, whatever congestion
 // control adds on top.
 const hpccHeaders = 48
 
-// whole cuts a time to nanoseconds where the clock has nothing finer.
-func (n *Network) whole(t engine.Time) engine.Time {
+// truncateNS3 cuts a time to nanoseconds where the clock has nothing finer.
+func (n *Network) truncateNS3(t engine.Time) engine.Time {
 	if n.cfg.NS3 {
 		t -= t % engine.Nanosecond
 	}
 	return t
 }
 
-// span sums up a path.
-func (n *Network) span(pt *path) Span {
-	sum := Span{Rate: math.MaxInt64}
+// pathMetrics sums up a path.
+func (n *Network) pathMetrics(pt *path) PathMetrics {
+	sum := PathMetrics{Rate: math.MaxInt64}
 	for _, p := range pt.ports {
-		sum = sum.with(p.rate, p.delay, int64(n.cfg.MTU), n.cfg.NS3)
+		sum = sum.addLink(p.rate, p.delay, int64(n.cfg.MTU), n.cfg.NS3)
 	}
 	return sum
 }
 
-// baseOf is the window of a flow and the round trip that it was computed from:
+// baseWindow is the window of a flow and the round trip that it was computed from:
 // those of its path, or with GlobalWindow the largest of any pair of hosts.
-func (n *Network) baseOf(f *flow) (window int64, rtt engine.Time) {
+func (n *Network) baseWindow(f *flow) (window int64, rtt engine.Time) {
 	if n.cfg.GlobalWindow {
 		if n.maxWindow == 0 {
-			n.maxWindow, n.maxRTT = NewSpans(n.routes, n.cfg.MTU, n.cfg.NS3).Largest()
+			n.maxWindow, n.maxRTT = NewPathTable(n.routes, n.cfg.MTU, n.cfg.NS3).LargestWindow()
 		}
 		return n.maxWindow, n.maxRTT
 	}
@@ -177,6 +177,6 @@ func (n *Network) baseOf(f *flow) (window int64, rtt engine.Time) {
 	if pt == nil {
 		return int64(n.cfg.MTU), engine.Microsecond
 	}
-	sum := n.span(pt)
+	sum := n.pathMetrics(pt)
 	return sum.Window(), sum.RTT()
 }

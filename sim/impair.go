@@ -22,8 +22,8 @@ func (list *impairments) add(im *impairment) (end func()) {
 	}
 }
 
-// pass tells whether a packet survives; if not it is gone.
-func (list impairments) pass(at *Port, p *Packet) bool {
+// survives tells whether a packet survives; if not it is gone.
+func (list impairments) survives(at *Port, p *Packet) bool {
 	for _, im := range list {
 		switch {
 		case im.down:

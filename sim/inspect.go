@@ -11,7 +11,7 @@ func (p *Packet) Ingress() model.PortID { return p.ingress }
 
 // Flow is the index of the packet's flow in the order of AddFlows, and whether
 // the packet goes from its destination to its source; -1 for none.
-func (p *Packet) Flow() (id int, reverse bool) { return int(p.flow), p.way == 1 }
+func (p *Packet) Flow() (id int, reverse bool) { return int(p.flow), p.direction == 1 }
 
 // EachQueued calls f for every packet that waits in a priority's queue, from
 // the head on. f must not keep or change it.
@@ -39,11 +39,11 @@ func (p *Port) ControlQueue() (bytes int64, packets int32) {
 	return q.bytes, q.packets
 }
 
-// Hosted returns the host at this end, or nil.
-func (p *Port) Hosted() *Host { return p.host }
+// Host returns the host at this end, or nil.
+func (p *Port) Host() *Host { return p.host }
 
-// Switched returns the switch at this end, or nil.
-func (p *Port) Switched() *Switch { return p.sw }
+// Switch returns the switch at this end, or nil.
+func (p *Port) Switch() *Switch { return p.sw }
 
 // Ports returns all ports of the network, by node and number.
 func (n *Network) Ports() []*Port { return n.ports }
@@ -57,12 +57,12 @@ func (n *Network) Hosts() []*Host { return n.hosts }
 // Ports returns the host's ports; port 1 is the first.
 func (h *Host) Ports() []*Port { return h.ports }
 
-// Waiting is how many packets a slow receiver has not taken in yet.
-func (h *Host) Waiting() int64 {
-	if h.slow == nil {
+// ReceiveBacklog is how many packets a slow receiver has not taken in yet.
+func (h *Host) ReceiveBacklog() int64 {
+	if h.slowRx == nil {
 		return 0
 	}
-	return int64(h.slow.waiting.packets)
+	return int64(h.slowRx.waiting.packets)
 }
 
 // Flows returns how many flows there are; their ids count from 0.
@@ -77,7 +77,7 @@ func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
 func (n *Network) Observer() Observer { return n.observer }
 
 // BackKey returns the 5-tuple of what a flow's destination answers.
-func (n *Network) BackKey(id int) model.FlowKey { return n.flows[id].back }
+func (n *Network) BackKey(id int) model.FlowKey { return n.flows[id].reverseKey }
 
 // Config returns how the network was set up.
 func (n *Network) Config() Config { return n.cfg }

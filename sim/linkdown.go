@@ -20,7 +20,7 @@ func (f LinkDown) String() string { return fmt.Sprintf("link of port %v down", f
 
 func (f LinkDown) check(n *Network) error { return n.hasPort(f.Port) }
 
-func (f LinkDown) begin(n *Network) func() {
+func (f LinkDown) apply(n *Network) func() {
 	p := n.Port(f.Port)
 	over := false
 	var ends []func()
@@ -29,13 +29,13 @@ func (f LinkDown) begin(n *Network) func() {
 			end()
 		}
 		ends = nil
-		p.restore()
-		p.peer.restore()
+		p.repeatPauses()
+		p.peer.repeatPauses()
 	}
 	down := func() {
 		for _, q := range []*Port{p, p.peer} {
 			ends = append(ends, q.impair.add(&impairment{down: true}))
-			q.cut()
+			q.discardInFlight()
 		}
 	}
 	var turn func()
@@ -58,9 +58,9 @@ func (f LinkDown) begin(n *Network) func() {
 	return func() { over = true; up() }
 }
 
-// cut loses what is on the wire to the port, and the pauses that its ends have
+// discardInFlight loses what is on the wire to the port, and the pauses that its ends have
 // asked of each other: a link that comes back starts afresh.
-func (p *Port) cut() {
+func (p *Port) discardInFlight() {
 	n := p.net
 	for p.inbox.head != nil {
 		n.drop(p.inbox.pop(), p.peer, DropLinkDown)
@@ -78,9 +78,9 @@ func (p *Port) cut() {
 	p.pfcStop = 0
 }
 
-// restore has a host that wants its switch to stop say so again on a link that
+// repeatPauses has a host that wants its switch to stop say so again on a link that
 // came back. A switch finds out for itself when its buffer fills.
-func (p *Port) restore() {
+func (p *Port) repeatPauses() {
 	if p.host == nil || len(p.impair) > 0 && slices.ContainsFunc(p.impair, func(im *impairment) bool { return im.down }) {
 		return
 	}

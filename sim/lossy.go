@@ -23,7 +23,7 @@ func (f Lossy) check(n *Network) error {
 	return errors.Join(n.hasPort(f.Port), checkShare(f.Share))
 }
 
-func (f Lossy) begin(n *Network) func() {
+func (f Lossy) apply(n *Network) func() {
 	p := n.Port(f.Port)
 	im := &impairment{loss: f.Share, reason: DropSilent}
 	if f.Damaged {
@@ -48,13 +48,13 @@ func (f LossySwitch) check(n *Network) error {
 	return errors.Join(n.hasSwitch(f.Switch), checkShare(f.Share))
 }
 
-func (f LossySwitch) begin(n *Network) func() {
+func (f LossySwitch) apply(n *Network) func() {
 	sw := n.nodes[f.Switch].sw
 	im := &impairment{loss: f.Share, reason: DropSilent}
 	if f.Match != nil {
 		im.match = func(p *Packet) bool { return f.Match(p.Key) }
 	}
 	end := sw.loss.add(im)
-	sw.watch()
-	return func() { end(); sw.watch() }
+	sw.updateSlowPath()
+	return func() { end(); sw.updateSlowPath() }
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Move takes an address from one host to another, as a virtual machine moves.
+// Migration takes an address from one host to another, as a virtual machine moves.
 // What its flows have sent and received moves with it at that instant; routes
 // are intended to lead to the new host from then on, and tables follow one by
 // one. Until all have, packets go to the old host, which drops them, or round
 // and round between switches that disagree; flows recover by what their
 // transport does about loss.
-type Move struct {
+type Migration struct {
 	Addr model.Addr   // a net of full length of one host
 	To   model.NodeID // a host
 
@@ -29,19 +29,19 @@ type Move struct {
 	Late          map[model.NodeID]time.Duration
 }
 
-// Move schedules a move.
-func (n *Network) Move(at model.Time, m Move) error {
-	if err := n.checkMove(&m); err != nil {
+// Migration schedules a move.
+func (n *Network) Migrate(at model.Time, m Migration) error {
+	if err := n.checkMigration(&m); err != nil {
 		return fmt.Errorf("sim: move of %v: %w", m.Addr, err)
 	}
-	n.At(timeOf(at), func() { n.move(&m) })
+	n.At(timeOf(at), func() { n.migrate(&m) })
 	return nil
 }
 
-func (n *Network) checkMove(m *Move) error {
+func (n *Network) checkMigration(m *Migration) error {
 	owners := n.fabric.Owners(m.Addr)
-	if len(owners) != 1 || n.fabric.Node(owners[0]).Role != topo.Host || !slices.Contains(n.fabric.Node(owners[0]).Nets, single(m.Addr)) {
-		return fmt.Errorf("it is not a net of one host alone, want one such as %v", single(m.Addr))
+	if len(owners) != 1 || n.fabric.Node(owners[0]).Role != topo.Host || !slices.Contains(n.fabric.Node(owners[0]).Nets, hostPrefix(m.Addr)) {
+		return fmt.Errorf("it is not a net of one host alone, want one such as %v", hostPrefix(m.Addr))
 	}
 	if n.hostAt(m.To) == nil || n.fabric.Node(m.To).Role != topo.Host {
 		return fmt.Errorf("to node %d, want a host", m.To)
@@ -60,15 +60,15 @@ func (n *Network) checkMove(m *Move) error {
 	return nil
 }
 
-// single is the prefix of one address.
-func single(a model.Addr) netip.Prefix {
+// hostPrefix is the prefix of one address.
+func hostPrefix(a model.Addr) netip.Prefix {
 	ip := a.Netip()
 	return netip.PrefixFrom(ip, ip.BitLen())
 }
 
-func (n *Network) move(m *Move) {
-	rng := rand.New(rand.NewPCG(n.cfg.Seed, uint64(n.intended)))
-	n.Intend(n.routesTo(m), func(sw model.NodeID) time.Duration {
+func (n *Network) migrate(m *Migration) {
+	rng := rand.New(rand.NewPCG(n.cfg.Seed, uint64(n.intentVersion)))
+	n.SetIntendedRoutes(n.routesAfter(m), func(sw model.NodeID) time.Duration {
 		d := m.Delay
 		if m.Spread > 0 {
 			d += time.Duration(rng.Int64N(int64(m.Spread)))
@@ -78,15 +78,15 @@ func (n *Network) move(m *Move) {
 		}
 		return d
 	})
-	n.rehome(m.Addr, n.Host(m.To))
+	n.rehomeFlows(m.Addr, n.Host(m.To))
 }
 
-// routesTo is the intended routes with an address at another host.
-func (n *Network) routesTo(m *Move) *topo.Routes {
+// routesAfter is the intended routes with an address at another host.
+func (n *Network) routesAfter(m *Migration) *topo.Routes {
 	cfg := n.routes.Config()
 	moved := maps.Clone(cfg.Moved)
 	if n.fabric.Owns(m.To, m.Addr) {
-		delete(moved, m.Addr) // home again
+		delete(moved, m.Addr) // ackPort again
 	} else {
 		if moved == nil {
 			moved = make(map[model.Addr]model.NodeID)
@@ -101,21 +101,21 @@ func (n *Network) routesTo(m *Move) *topo.Routes {
 	return routes
 }
 
-// Intend changes the intended routes from the present on. The table of each
+// SetIntendedRoutes changes the intended routes from the present on. The table of each
 // switch follows after the time that after says; nil is at once. To change one
 // thing and keep the rest, such as moves, start from Routes().Config().
-func (n *Network) Intend(routes *topo.Routes, after func(sw model.NodeID) time.Duration) {
+func (n *Network) SetIntendedRoutes(routes *topo.Routes, after func(sw model.NodeID) time.Duration) {
 	if err := n.intent.Set(n.now.Model(), routes); err != nil {
 		panic(err) // time goes on, and the fabric is the network's: anything else is a mistake of the caller
 	}
 	n.routes = routes
-	n.intended++
-	version := n.intended
+	n.intentVersion++
+	version := n.intentVersion
 	for _, sw := range n.switches {
 		follow := func() {
-			if sw.follows < version { // else a later change was faster
-				sw.follows = version
-				sw.follow(routes)
+			if sw.appliedVersion < version { // else a later change was faster
+				sw.appliedVersion = version
+				sw.applyRoutes(routes)
 			}
 		}
 		if after == nil {
@@ -132,41 +132,41 @@ func (n *Network) Intend(routes *topo.Routes, after func(sw model.NodeID) time.D
 func (n *Network) Routes() *topo.Routes { return n.routes }
 
 // Intent returns the intended routes of all times so far, by the time of the
-// run. Its holder must not change it.
+// runStage. Its holder must not change it.
 func (n *Network) Intent() *topo.Intent { return n.intent }
 
-// rehome moves the ends of flows that are at an address to another host.
-func (n *Network) rehome(a model.Addr, h *Host) {
-	n.routing++ // what flows know of their ways is about others
+// rehomeFlows moves the ends of flows that are at an address to another host.
+func (n *Network) rehomeFlows(a model.Addr, h *Host) {
+	n.tableVersion++ // what flows know of their ways is about others
 	for _, f := range n.flows {
-		source, sink := f.key.Src == a, f.sinkAddr() == a
+		source, sink := f.key.Src == a, f.receiverAddr() == a
 		if f.done || !source && !sink {
 			continue
 		}
 		if source {
-			f.leave(h)
+			f.rehomeSender(h)
 		}
 		if sink {
 			f.dst, f.spec.Dst = h, h.ID
 		}
-		f.home = n.exitOr(f.dst, f.back)
+		f.ackPort = n.egressPortOrFirst(f.dst, f.reverseKey)
 	}
 }
 
-// sinkAddr is the address that the flow's receiver has: a backend's, where the
+// receiverAddr is the address that the flow's receiver has: a backend's, where the
 // destination is virtual.
-func (f *flow) sinkAddr() model.Addr {
+func (f *flow) receiverAddr() model.Addr {
 	if s := f.net.services[f.key.Dst]; s != nil {
 		return s.pick(f.key)
 	}
 	return f.key.Dst
 }
 
-// leave makes another host the sender.
-func (f *flow) leave(h *Host) {
+// rehomeSender makes another host the sender.
+func (f *flow) rehomeSender(h *Host) {
 	f.port.nic().remove(f)
 	f.src, f.spec.Src = h, h.ID
-	f.port = f.net.exitOr(h, f.key)
+	f.port = f.net.egressPortOrFirst(h, f.key)
 	if at := f.timerAt; at != 0 {
 		f.timerAt = 0
 		f.wakeBy(at)
@@ -178,17 +178,17 @@ func (f *flow) leave(h *Host) {
 
 // remove takes a flow out of whatever list it is in.
 func (c *nic) remove(f *flow) {
-	switch f.place {
+	switch f.nicState {
 	case inWaiting:
 		c.waiting.remove(f)
-	case inTurns:
-		c.turns.flows = slices.DeleteFunc(c.turns.flows, func(g *flow) bool { return g == f })
+	case inRoundRobin:
+		c.roundRobin.flows = slices.DeleteFunc(c.roundRobin.flows, func(g *flow) bool { return g == f })
 	case inReady:
 		if !c.ready.remove(f) {
 			c.parked[f.prio].remove(f)
 		}
 	}
-	f.place = nowhere
+	f.nicState = notListed
 }
 
 // remove takes a flow out of the list, if it is in it.

@@ -13,16 +13,16 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-func (n *Network) moveAt(t testing.TB, at time.Duration, m Move) {
+func (n *Network) moveAt(t testing.TB, at time.Duration, m Migration) {
 	t.Helper()
-	if err := n.Move(model.Time(at), m); err != nil {
+	if err := n.Migrate(model.Time(at), m); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // balance says by how many packets the books are off; the network must be idle.
 func (n *Network) balance() (off int64) {
-	off = n.Counts.Made - n.Counts.Delivered - n.Counts.Taken
+	off = n.Counts.Originated - n.Counts.Delivered - n.Counts.Consumed
 	for _, h := range n.hosts {
 		for _, p := range h.ports {
 			off += p.TxPkts
@@ -35,7 +35,7 @@ func (n *Network) balance() (off int64) {
 }
 
 // TestMovedFlowsGoOn moves an address away under flows to it and from it, and
-// home again: they end, at the host where the address then is.
+// ackPort again: they end, at the host where the address then is.
 func TestMovedFlowsGoOn(t *testing.T) {
 	for name, f := range map[string]traffic.Flow{
 		"rdma to it":   {Src: 4, To: vm4, Priority: 3},
@@ -51,8 +51,8 @@ func TestMovedFlowsGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := yard(t, func(c *Config) { c.RTO = time.Millisecond })
-			n.moveAt(t, 200*time.Microsecond, Move{Addr: vm4, To: 3})
-			n.moveAt(t, 900*time.Microsecond, Move{Addr: vm4, To: 0, Delay: 20 * time.Microsecond, Spread: 20 * time.Microsecond})
+			n.moveAt(t, 200*time.Microsecond, Migration{Addr: vm4, To: 3})
+			n.moveAt(t, 900*time.Microsecond, Migration{Addr: vm4, To: 0, Delay: 20 * time.Microsecond, Spread: 20 * time.Microsecond})
 			f.Bytes = 12_000_000
 			if f.Start == 0 {
 				f.Start = 1000
@@ -80,7 +80,7 @@ func TestMovedFlowsGoOn(t *testing.T) {
 			if off := n.balance(); off != 0 || !n.Idle() {
 				t.Errorf("%d packets are missing, idle %v", off, n.Idle())
 			}
-			if got := fl.started; name == "starts later" && got != n.grid(500*engine.Microsecond) {
+			if got := fl.started; name == "starts later" && got != n.nextWindow(500*engine.Microsecond) {
 				t.Errorf("the flow begins at %v; want at 500 µs, as soon as its new host can know", got)
 			}
 		})
@@ -93,7 +93,7 @@ func TestMovedFlowsGoOn(t *testing.T) {
 func TestMovedSenderLeavesNothingBehind(t *testing.T) {
 	n := yard(t, nil)
 	n.add(t, traffic.Flow{Src: 0, From: vm4, Dst: 4, Stop: 1e12, Priority: 3, Rate: 10 * model.Gbps, Start: 1000})
-	n.moveAt(t, 200*time.Microsecond, Move{Addr: vm4, To: 3, Delay: time.Second})
+	n.moveAt(t, 200*time.Microsecond, Migration{Addr: vm4, To: 3, Delay: time.Second})
 	n.play(250 * time.Microsecond)
 	fromSpines := func() (data int64) {
 		for _, p := range n.Switch(n.named(t, "tor1")).ports {
@@ -112,7 +112,7 @@ func TestMovedSenderLeavesNothingBehind(t *testing.T) {
 	for _, h := range n.hosts {
 		timers := 0
 		for _, tm := range h.node.timers {
-			if tm.kind == flowDue && tm.gen == f.timerGen {
+			if tm.kind == flowTimeout && tm.gen == f.timerGen {
 				timers++
 			}
 		}
@@ -135,9 +135,9 @@ func TestTablesFollowAMove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := yard(t, nil)
 			n.add(t, traffic.Flow{Src: 4, To: vm4, Stop: 1e12, Priority: 3, Rate: model.Gbps, Start: 1000})
-			m := Move{Addr: vm4, To: 2, Late: map[model.NodeID]time.Duration{}}
+			m := Migration{Addr: vm4, To: 2, Late: map[model.NodeID]time.Duration{}}
 			if name == "loop" {
-				m.To = 5 // below another switch: tor0 sends packets up that come down again
+				m.To = 5 // inner another switch: tor0 sends packets up that come down again
 			}
 			for _, s := range tc.late {
 				m.Late[n.named(t, s)] = time.Millisecond
@@ -170,8 +170,8 @@ func TestTablesFollowAMove(t *testing.T) {
 func TestNewestMoveWins(t *testing.T) {
 	n := yard(t, nil)
 	tor0 := n.named(t, "tor0")
-	n.moveAt(t, 0, Move{Addr: vm4, To: 3, Late: map[model.NodeID]time.Duration{tor0: time.Millisecond}})
-	n.moveAt(t, 100*time.Microsecond, Move{Addr: vm4, To: 1})
+	n.moveAt(t, 0, Migration{Addr: vm4, To: 3, Late: map[model.NodeID]time.Duration{tor0: time.Millisecond}})
+	n.moveAt(t, 100*time.Microsecond, Migration{Addr: vm4, To: 1})
 	n.play(2 * time.Millisecond)
 	key := model.FlowKey{Src: n.fabric.Node(2).IPv4, Dst: vm4, Proto: model.UDP}
 	for _, sw := range n.switches {
@@ -191,7 +191,7 @@ func TestBackendsMove(t *testing.T) {
 	n := yardOf(t, nil)
 	n.serve(t, Service{VIP: vip4, Backends: []model.Addr{vm4}})
 	n.add(t, traffic.Flow{Src: 1, To: vip4, Bytes: 10_000_000, Transport: traffic.TCP, Start: 1000})
-	n.moveAt(t, 300*time.Microsecond, Move{Addr: vm4, To: 5, Delay: 10 * time.Microsecond})
+	n.moveAt(t, 300*time.Microsecond, Migration{Addr: vm4, To: 5, Delay: 10 * time.Microsecond})
 	n.play(200 * time.Microsecond)
 	if n.flows[0].dst.Name != "h0" || n.flows[0].expected == 0 {
 		t.Errorf("%d bytes at %s before the move; want some at h0", n.flows[0].expected, n.flows[0].dst.Name)
@@ -204,7 +204,7 @@ func TestBackendsMove(t *testing.T) {
 
 func TestMovesRefused(t *testing.T) {
 	n := yard(t, nil)
-	for name, m := range map[string]Move{
+	for name, m := range map[string]Migration{
 		"a host's own":  {Addr: n.fabric.Node(1).IPv4, To: 2},
 		"virtual":       {Addr: vip4, To: 2},
 		"outside":       {Addr: outside4, To: 2},
@@ -218,7 +218,7 @@ func TestMovesRefused(t *testing.T) {
 		"nobody's":      {To: 2},
 		"below nothing": {Addr: vm4, To: 2, Spread: -1},
 	} {
-		if err := n.Move(0, m); err == nil {
+		if err := n.Migrate(0, m); err == nil {
 			t.Errorf("%s: Move(%+v) = nil; want an error", name, m)
 		}
 	}
@@ -250,13 +250,13 @@ func TestMovesLoseNoPacket(t *testing.T) {
 		}
 		type step struct {
 			at time.Duration
-			m  Move
+			m  Migration
 		}
 		var moves []step
 		for range rapid.IntRange(0, 4).Draw(rt, "moves") {
 			moves = append(moves, step{
 				time.Duration(rapid.IntRange(0, 300_000).Draw(rt, "at")),
-				Move{
+				Migration{
 					Addr: vm4, To: model.NodeID(rapid.IntRange(0, 5).Draw(rt, "host")),
 					Delay: time.Duration(rapid.IntRange(0, 100_000).Draw(rt, "delay")), Spread: time.Duration(rapid.IntRange(0, 100_000).Draw(rt, "spread")),
 				},
@@ -295,7 +295,7 @@ func TestMovesLoseNoPacket(t *testing.T) {
 func TestMovesOutlastOtherChanges(t *testing.T) {
 	n := yard(t, nil)
 	tor0, tor1 := n.named(t, "tor0"), n.named(t, "tor1")
-	n.moveAt(t, time.Millisecond, Move{Addr: vm4, To: 5, Delay: 100 * time.Microsecond})
+	n.moveAt(t, time.Millisecond, Migration{Addr: vm4, To: 5, Delay: 100 * time.Microsecond})
 	n.At(2*engine.Millisecond, func() {
 		cfg := n.Routes().Config()
 		cfg.Down = []int{n.fabric.Port(n.portTo(t, "tor0", "spine0")).Link}
@@ -303,9 +303,9 @@ func TestMovesOutlastOtherChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Intend(routes, nil)
+		n.SetIntendedRoutes(routes, nil)
 	})
-	n.moveAt(t, 3*time.Millisecond, Move{Addr: vm4, To: 0})
+	n.moveAt(t, 3*time.Millisecond, Migration{Addr: vm4, To: 0})
 	n.play(2500 * time.Microsecond)
 	for port := range uint16(32) {
 		key := model.FlowKey{Src: n.fabric.Node(1).IPv4, Dst: vm4, SrcPort: port, Proto: model.UDP}

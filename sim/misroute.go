@@ -14,7 +14,7 @@ type diversion[T any] struct {
 }
 
 // diversions are the faults of one table or mux. They come and go on their own;
-// of several that concern a flow the newest counts.
+// match several that concern a flow the newest counts.
 type diversions[T any] []*diversion[T]
 
 // add puts one more in force and returns what ends it.
@@ -25,8 +25,8 @@ func (list *diversions[T]) add(d diversion[T]) (end func()) {
 	}
 }
 
-// of says where a flow goes, if any of the faults concerns it.
-func (list diversions[T]) of(key model.FlowKey) (to T, hit bool) {
+// match says where a flow goes, if any of the faults concerns it.
+func (list diversions[T]) match(key model.FlowKey) (to T, hit bool) {
 	for _, d := range slices.Backward(list) {
 		if float64(key.Hash(d.seed)>>11)/(1<<53) < d.share {
 			return d.to, true

@@ -17,7 +17,7 @@ import (
 // and answers the client directly, with the VIP as its source.
 type Service struct {
 	VIP      model.Addr
-	Backends []model.Addr  // of the VIP's family: hosts' own, or ones that move
+	Backends []model.Addr  // match the VIP's family: hosts' own, or ones that move
 	Delay    time.Duration // that a mux takes for a packet; it finishes packets of all services in order
 }
 
@@ -36,9 +36,9 @@ func (s *service) pick(key model.FlowKey) model.Addr {
 // muxSeed keeps the choice of a backend apart from switches' choices of ports.
 const muxSeed = 0x6d75786d75786d75
 
-// Serve tells the muxes of a service. The run must not have begun, nor flows to
+// AddService tells the muxes of a service. The run must not have begun, nor flows to
 // the address been added.
-func (n *Network) Serve(s Service) error {
+func (n *Network) AddService(s Service) error {
 	if err := n.checkService(s); err != nil {
 		return fmt.Errorf("sim: service %v: %w", s.VIP, err)
 	}
@@ -74,9 +74,9 @@ func (n *Network) checkService(s Service) error {
 	return nil
 }
 
-// tunnelRoom is what muxes add to the longest frame: a header of either family,
+// tunnelOverhead is what muxes add to the longest frame: a header of either family,
 // because a faulty mux may pick a backend of the other.
-func tunnelRoom(f *topo.Fabric) int32 {
+func tunnelOverhead(f *topo.Fabric) int32 {
 	for _, id := range f.Hosts() {
 		if tn := f.Node(id); tn.Role == topo.Mux && len(tn.Nets) > 0 {
 			return packet.IPv6Size
@@ -90,28 +90,28 @@ func tunnelRoom(f *topo.Fabric) int32 {
 // where it is paused, packets wait in the queue of its port.
 type mux struct {
 	host *Host
-	work wire        // packets being worked on, in order
+	work linkQueue        // packets being worked on, in order
 	last engine.Time // when the newest of them is done
 	done func()
 
-	slower engine.Time // what a faulty mux takes beyond the usual
+	extraDelay engine.Time // what a faulty mux takes beyond the usual
 
-	// wrong is what a faulty mux picks for some flows; the zero address drops
+	// misdirected is what a faulty mux picks for some flows; the zero address drops
 	// them.
-	wrong diversions[model.Addr]
+	misdirected diversions[model.Addr]
 }
 
 func newMux(h *Host) *mux {
 	m := &mux{host: h}
-	m.done = m.send
+	m.done = m.forward
 	return m
 }
 
-// take works on a packet that arrived at a port, if it is for a virtual
-// address.
-func (m *mux) take(in *Port, p *Packet) bool {
+// receive works on a packet that arrived at a port, if it is for a virtual
+// assignAddresses.
+func (m *mux) receive(in *Port, p *Packet) bool {
 	h, n := m.host, m.host.net
-	if p.tunnelled() || p.Key.Dst == n.ownAddr(h.ID, p.Key.V6) || !n.routes.Owns(h.ID, p.Key.Dst) {
+	if p.tunnelled() || p.Key.Dst == n.nodeAddr(h.ID, p.Key.V6) || !n.routes.Owns(h.ID, p.Key.Dst) {
 		return false
 	}
 	s := n.services[p.Key.Dst]
@@ -124,7 +124,7 @@ func (m *mux) take(in *Port, p *Packet) bool {
 		return true
 	}
 	dip := s.pick(p.Key)
-	if other, hit := m.wrong.of(p.Key); hit {
+	if other, hit := m.misdirected.match(p.Key); hit {
 		dip = other
 	}
 	if dip == (model.Addr{}) {
@@ -132,32 +132,32 @@ func (m *mux) take(in *Port, p *Packet) bool {
 		return true
 	}
 	p.TTL--
-	n.encapsulate(p, m.wrapper(p.Key, dip))
-	n.Counts.Taken++
-	m.last = max(m.last, n.now+s.delay+m.slower) // nothing overtakes when a slow mux recovers
+	n.encapsulate(p, m.outerHeader(p.Key, dip))
+	n.Counts.Consumed++
+	m.last = max(m.last, n.now+s.delay+m.extraDelay) // nothing overtakes when a slow mux recovers
 	if m.work.push(m.last, p) {
-		h.node.timer(n, timer{at: m.last, kind: runProgram, run: m.done})
+		h.node.addTimer(n, timer{at: m.last, kind: runFunc, run: m.done})
 	}
 	return true
 }
 
-// send gives the first packet to the wire.
-func (m *mux) send() {
+// sendKeepalives gives the first packet to the wire.
+func (m *mux) forward() {
 	h, n := m.host, m.host.net
 	p := m.work.pop()
 	if next := m.work.at; next != engine.Forever {
-		h.node.timer(n, timer{at: next, kind: runProgram, run: m.done})
+		h.node.addTimer(n, timer{at: next, kind: runFunc, run: m.done})
 	}
-	n.exitOr(h, p.Extra.Outer[0]).enqueue(p)
+	n.egressPortOrFirst(h, p.Extra.Outer[0]).enqueue(p)
 }
 
-// wrapper is the header that takes packets of a flow from the mux to a backend.
+// outerHeader is the header that takes packets of a flow from the mux to a backend.
 // IP-in-IP has no ports, so all packets to one backend take one way.
-func (m *mux) wrapper(inner model.FlowKey, dip model.Addr) model.FlowKey {
+func (m *mux) outerHeader(inner model.FlowKey, dip model.Addr) model.FlowKey {
 	key := model.FlowKey{Dst: dip, Proto: model.IPIP, V6: !dip.Is4()}
 	if inner.V6 {
 		key.Proto = model.IPv6
 	}
-	key.Src = m.host.net.ownAddr(m.host.ID, key.V6)
+	key.Src = m.host.net.nodeAddr(m.host.ID, key.V6)
 	return key
 }

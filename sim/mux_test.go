@@ -45,7 +45,7 @@ func TestFlowsToAVirtualAddress(t *testing.T) {
 						straight++
 					case h.mux != nil:
 						outer := p.Extra.Outer[0]
-						if !p.tunnelled() || outer.Src != n.ownAddr(h.ID, outer.V6) || outer.Dst != n.ownAddr(n.flows[id].dst.ID, outer.V6) || p.Key.Dst != f.To {
+						if !p.tunnelled() || outer.Src != n.nodeAddr(h.ID, outer.V6) || outer.Dst != n.nodeAddr(n.flows[id].dst.ID, outer.V6) || p.Key.Dst != f.To {
 							t.Fatalf("%s sends %v in %v; want it from the mux to %s", h.Name, p.Key, outer, n.flows[id].dst.Name)
 						}
 						checkFrame(t, n, p, h.ports[0])
@@ -147,7 +147,7 @@ func TestTunnelKeepsTheInnerHeader(t *testing.T) {
 }
 
 // TestMarksComeOutOfTunnels congests the way behind the mux: the receiver must
-// hear of it.
+// receiveKeepalive of it.
 func TestMarksComeOutOfTunnels(t *testing.T) {
 	n := yardOf(t, func(c *Config) { c.ECN = []ECNParams{{Kmin: 2000, Kmax: 4000, Pmax: 1}} })
 	n.serve(t, Service{VIP: vip4, Backends: []model.Addr{n.fabric.Node(2).IPv4}}) // beside mux0
@@ -217,7 +217,7 @@ func TestWrongMux(t *testing.T) {
 				flows = append(flows, traffic.Flow{Src: 1, To: vip4, Bytes: 5000, Priority: 3, Start: model.Time(1000 + 1000*i)})
 			}
 			n.add(t, flows...)
-			f := WrongMux{Host: n.named(t, "mux0"), Share: 0.5, Seed: 9}
+			f := MisdirectingMux{Host: n.named(t, "mux0"), Share: 0.5, Seed: 9}
 			if tc.to == "h3" {
 				f.To = n.fabric.Node(3).IPv4
 			} else if tc.to != "" {
@@ -257,7 +257,7 @@ func TestMuxWithoutService(t *testing.T) {
 }
 
 // TestPacketsOfNoFlowPassTheMux sends a datagram of nobody's flow: it comes out
-// of the tunnel as it went in.
+// match the tunnel as it went in.
 func TestPacketsOfNoFlowPassTheMux(t *testing.T) {
 	n := yard(t, nil)
 	p := n.Host(1).NewPacket()
@@ -295,11 +295,11 @@ func TestServicesRefused(t *testing.T) {
 		"virtual backend": {VIP: spare, Backends: []model.Addr{addr("192.0.2.12")}},
 		"back in time":    {VIP: spare, Backends: []model.Addr{h1}, Delay: -1},
 	} {
-		if err := n.Serve(s); err == nil {
+		if err := n.AddService(s); err == nil {
 			t.Errorf("%s: Serve(%v) = nil; want an error", name, s)
 		}
 	}
-	if err := n.Serve(Service{VIP: spare, Backends: []model.Addr{h1}}); err != nil {
+	if err := n.AddService(Service{VIP: spare, Backends: []model.Addr{h1}}); err != nil {
 		t.Errorf("Serve(a good service) = %v; want no error", err)
 	}
 }

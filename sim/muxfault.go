@@ -24,32 +24,32 @@ func (f SlowMux) check(n *Network) error {
 	return n.hasMux(f.Host)
 }
 
-func (f SlowMux) begin(n *Network) func() {
+func (f SlowMux) apply(n *Network) func() {
 	m := n.nodes[f.Host].host.mux
-	m.slower += engine.Of(f.Delay)
-	return func() { m.slower -= engine.Of(f.Delay) }
+	m.extraDelay += engine.Of(f.Delay)
+	return func() { m.extraDelay -= engine.Of(f.Delay) }
 }
 
-// WrongMux makes a mux treat a share of flows wrongly: it sends them to an
-// address that does not answer, or drops them where To is zero.
-type WrongMux struct {
+// MisdirectingMux makes a mux treat a share of flows wrongly: it sends them to an
+// assignAddresses that does not answer, or drops them where To is zero.
+type MisdirectingMux struct {
 	Host  model.NodeID
 	Share float64
 	To    model.Addr // a host that knows nothing of it, or nobody's
 	Seed  uint64
 }
 
-func (f WrongMux) String() string {
+func (f MisdirectingMux) String() string {
 	if f.To == (model.Addr{}) {
 		return fmt.Sprintf("mux %d drops %.3g of flows", f.Host, f.Share)
 	}
 	return fmt.Sprintf("mux %d sends %.3g of flows to %v, which does not serve them", f.Host, f.Share, f.To)
 }
 
-func (f WrongMux) check(n *Network) error { return errors.Join(n.hasMux(f.Host), checkShare(f.Share)) }
+func (f MisdirectingMux) check(n *Network) error { return errors.Join(n.hasMux(f.Host), checkShare(f.Share)) }
 
-func (f WrongMux) begin(n *Network) func() {
-	return n.nodes[f.Host].host.mux.wrong.add(diversion[model.Addr]{f.Seed, f.Share, f.To})
+func (f MisdirectingMux) apply(n *Network) func() {
+	return n.nodes[f.Host].host.mux.misdirected.add(diversion[model.Addr]{f.Seed, f.Share, f.To})
 }
 
 func (n *Network) hasMux(id model.NodeID) error {

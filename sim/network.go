@@ -17,7 +17,7 @@ type Network struct {
 	routes *topo.Routes
 
 	sched schedule
-	now   engine.Time // of the node whose events are played
+	now   engine.Time // match the node whose events are played
 	pool  pool
 
 	nodes    []node  // by NodeID
@@ -26,22 +26,22 @@ type Network struct {
 	hosts    []*Host
 
 	flows          []*flow
-	keys           uint32 // KeyIDs given
+	lastKeyID           uint32 // KeyIDs given
 	records        []FlowRecord
-	free           []freed
-	forgetful      bool
+	free           []freeID
+	recyclesIDs      bool
 	nextSourcePort map[[2]model.Addr]uint16
-	traits         congestion.Traits            // of the congestion control
-	pfcSize        int32                        // of a pause frame
+	traits         congestion.Traits            // match the congestion control
+	pfcSize        int32                        // match a pause frame
 	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
 	maxWindow      int64
 	maxRTT         engine.Time
-	routing        uint16 // counts changes of forwarding tables
+	tableVersion        uint16 // counts changes of forwarding tables
 	services       map[model.Addr]*service
-	tunnel         int32        // what muxes add to the longest frame
+	tunnelOverhead         int32        // what muxes add to the longest frame
 	intent         *topo.Intent // the routes of all times; routes are the newest
-	intended       uint32       // counts changes of intended routes
-	alike          alike
+	intentVersion       uint32       // counts changes of intended routes
+	polarization          hashPolarization
 	timerSeq       uint64
 	Finished       int // flows
 
@@ -54,12 +54,12 @@ type Counts struct {
 	Hops      int64 // packets that finished crossing a link, pause frames left out
 	Events    int64
 	Delivered int64 // packets received by the host they were for
-	Made      int64 // packets that switches sent of their own, pause frames left out
-	Taken     int64 // packets that ended at a switch or its programs, or at a mux that sends them on
+	Originated      int64 // packets that switches sent of their own, pause frames left out
+	Consumed     int64 // packets that ended at a switch or its programs, or at a mux that sends them on
 	Pauses    int64 // PAUSE frames sent, refreshes included
 	Resumes   int64
 	Marked    int64 // packets that got a congestion mark
-	Labels    int64 // labels lost with a header, or where a packet was wrapped
+	LabelsLost    int64 // labels lost with a header, or where a packet was wrapped
 	Drops     [numReasons]int64
 }
 
@@ -75,7 +75,7 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 		intent:         topo.NewIntent(routes),
 		nextSourcePort: map[[2]model.Addr]uint16{}, services: map[model.Addr]*service{},
 	}
-	n.tunnel = tunnelRoom(f)
+	n.tunnelOverhead = tunnelOverhead(f)
 	n.pfcSize, n.traits = pfcSize, congestion.TraitsOf(cfg.Congestion)
 	if cfg.NS3 {
 		n.pfcSize, n.txTimes = ns3PFCSize, map[model.Rate][]engine.Time{}
@@ -142,18 +142,18 @@ func (n *Network) AddFlows(list []traffic.Flow) error {
 		if err != nil {
 			return fmt.Errorf("sim: flow %d: %w", i, err)
 		}
-		n.number(f)
+		n.assignID(f)
 		added[i] = f
 	}
 	for i, f := range added {
 		if len(list[i].After) > 0 {
-			f.waits = int32(len(list[i].After))
+			f.pendingDeps = int32(len(list[i].After))
 			for _, a := range list[i].After {
 				added[a].dependents = append(added[a].dependents, f.id)
 			}
 			continue
 		}
-		f.src.node.timer(n, timer{at: max(n.now, timeOf(list[i].Start)), kind: startFlow, obj: f.id})
+		f.src.node.addTimer(n, timer{at: max(n.now, timeOf(list[i].Start)), kind: startFlow, obj: f.id})
 	}
 	return nil
 }

@@ -39,12 +39,12 @@ func (p *Port) serializeNS3(size int32) engine.Time {
 	return t
 }
 
-// first tells whether packets of a priority go before all others, never paused
+// ns3TopPriority tells whether packets of a priority go before all others, never paused
 // and without room in the buffer: ns-3's queue 0.
-func (n *Network) first(prio model.Priority) bool { return prio == 0 && n.cfg.NS3 }
+func (n *Network) ns3TopPriority(prio model.Priority) bool { return prio == 0 && n.cfg.NS3 }
 
-// stamp writes the port's state on a packet that leaves it.
-func (p *Port) stamp(pkt *Packet) {
+// stampINT writes the port's state on a packet that leaves it.
+func (p *Port) stampINT(pkt *Packet) {
 	queued := int64(bits.OnesCount8(p.pfcDue)) * int64(p.net.pfcSize)
 	for full := p.nonEmpty; full != 0; full &= full - 1 {
 		queued += p.queues[bits.TrailingZeros16(full)].bytes
@@ -53,16 +53,16 @@ func (p *Port) stamp(pkt *Packet) {
 	e.INT.Push(p.net.now, p.TxData, queued, p.rate, p.net.traits.INTMulti)
 }
 
-// turns is the order in which a NIC serves its flows: one after the other in
+// roundRobin is the order in which a NIC serves its flows: one after the other in
 // the order they began, from behind the last one that sent. Flows that are
-// done leave it when a search comes by.
-type turns struct {
+// drained leave it when a search comes by.
+type roundRobin struct {
 	flows []*flow
 	last  int // who sent last
 }
 
-func (t *turns) join(f *flow) {
-	f.place = inTurns
+func (t *roundRobin) addFlow(f *flow) {
+	f.nicState = inRoundRobin
 	t.flows = append(t.flows, f)
 }
 
@@ -73,7 +73,7 @@ func (t *turns) join(f *flow) {
 // due by its pace, were it held up by a window or a pause or not. If that time
 // is past, or an earlier look had found a later time, it waits for some
 // acknowledgement: so it is there.
-func (t *turns) nextPacket(p *Port, now engine.Time) *Packet {
+func (t *roundRobin) nextPacket(p *Port, now engine.Time) *Packet {
 	n := len(t.flows)
 	pick, done := -1, n
 	at := t.last
@@ -92,7 +92,7 @@ func (t *turns) nextPacket(p *Port, now engine.Time) *Packet {
 		}
 	}
 	if done < n {
-		pick = t.clear(done, pick)
+		pick = t.removeDone(done, pick)
 	}
 	if pick >= 0 {
 		t.last = pick
@@ -110,14 +110,14 @@ func (t *turns) nextPacket(p *Port, now engine.Time) *Packet {
 	return nil
 }
 
-// clear removes the flows that are done, from a place on, and returns where the
+// removeDone removes the flows that are done, from a place on, and returns where the
 // one that was picked is now.
-func (t *turns) clear(from, pick int) int {
+func (t *roundRobin) removeDone(from, pick int) int {
 	kept := from
 	for i := from; i < len(t.flows); i++ {
 		f := t.flows[i]
 		if f.done {
-			f.place = nowhere
+			f.nicState = notListed
 			continue
 		}
 		if i == pick {
@@ -131,8 +131,8 @@ func (t *turns) clear(from, pick int) int {
 	return pick
 }
 
-// soonest is when something is due at the node, and at which port.
-func (nd *node) soonest() (at engine.Time, port int) {
+// nextEventNS3 is when something is due at the node, and at which port.
+func (nd *node) nextEventNS3() (at engine.Time, port int) {
 	at = nd.due[0]
 	tied := false
 	for i := 1; i < len(nd.due); i++ {
@@ -143,18 +143,18 @@ func (nd *node) soonest() (at engine.Time, port int) {
 		}
 	}
 	if tied && at != engine.Forever {
-		port = nd.firstOf(at, port)
+		port = nd.firstNS3(at, port)
 	}
 	return at, port
 }
 
-// firstOf chooses among what is due at one instant at the ports from one on.
+// firstNS3 chooses among what is due at one instant at the ports from one on.
 // Whole nanoseconds make that frequent. In ns-3 what was scheduled first comes
-// first: arrivals, which were scheduled when their packets began to be sent a
+// ns3TopPriority: arrivals, which were scheduled when their packets began to be sent a
 // link's delay ago, and only then the ends of what is being sent. Between
 // arrivals of packets that began at one instant it is a matter of what their
 // senders did before; here it is the order of ports.
-func (nd *node) firstOf(at engine.Time, port int) int {
+func (nd *node) firstNS3(at engine.Time, port int) int {
 	best, since := port, engine.Forever
 	for i := port; i < len(nd.due); i++ {
 		p := nd.ports[i]

@@ -12,7 +12,7 @@ type Observer interface {
 	Dequeued(now engine.Time, p *Packet, out *Port)
 	Dropped(now engine.Time, p *Packet, at *Port, why Reason)
 	Delivered(now engine.Time, p *Packet, to *Host)
-	PauseHeard(now engine.Time, at *Port, prio model.Priority, stop bool)   // every frame
+	PauseReceived(now engine.Time, at *Port, prio model.Priority, stop bool)   // every frame
 	PauseChanged(now engine.Time, at *Port, prio model.Priority, stop bool) // the state
 	FlowDone(now engine.Time, r *FlowRecord)
 }
@@ -20,26 +20,26 @@ type Observer interface {
 // Observe sets who is told; nil is nobody.
 func (n *Network) Observe(o Observer) { n.observer = o }
 
-// Nothing is an Observer that ignores everything, to embed.
-type Nothing struct{}
+// NopObserver is an Observer that ignores everything, to embed.
+type NopObserver struct{}
 
 // Enqueued and the others do nothing.
-func (Nothing) Enqueued(engine.Time, *Packet, *Port) {}
+func (NopObserver) Enqueued(engine.Time, *Packet, *Port) {}
 
 // Dequeued does nothing.
-func (Nothing) Dequeued(engine.Time, *Packet, *Port) {}
+func (NopObserver) Dequeued(engine.Time, *Packet, *Port) {}
 
 // Dropped does nothing.
-func (Nothing) Dropped(engine.Time, *Packet, *Port, Reason) {}
+func (NopObserver) Dropped(engine.Time, *Packet, *Port, Reason) {}
 
 // Delivered does nothing.
-func (Nothing) Delivered(engine.Time, *Packet, *Host) {}
+func (NopObserver) Delivered(engine.Time, *Packet, *Host) {}
 
-// PauseHeard does nothing.
-func (Nothing) PauseHeard(engine.Time, *Port, model.Priority, bool) {}
+// PauseReceived does nothing.
+func (NopObserver) PauseReceived(engine.Time, *Port, model.Priority, bool) {}
 
 // PauseChanged does nothing.
-func (Nothing) PauseChanged(engine.Time, *Port, model.Priority, bool) {}
+func (NopObserver) PauseChanged(engine.Time, *Port, model.Priority, bool) {}
 
 // FlowDone does nothing.
-func (Nothing) FlowDone(engine.Time, *FlowRecord) {}
+func (NopObserver) FlowDone(engine.Time, *FlowRecord) {}

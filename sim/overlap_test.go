@@ -18,8 +18,8 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 		acts          func(n *Network) int64 // counts on while the fault acts
 	}{
 		"bad table": {
-			func(n *Network) Fault { return BadTable{Switch: n.named(t, "tor7"), Share: 1} },
-			func(n *Network) Fault { return BadTable{Switch: n.named(t, "tor7"), Share: 1} },
+			func(n *Network) Fault { return CorruptTable{Switch: n.named(t, "tor7"), Share: 1} },
+			func(n *Network) Fault { return CorruptTable{Switch: n.named(t, "tor7"), Share: 1} },
 			func(n *Network) int64 { return n.Counts.Drops[DropBlackhole] },
 		},
 		"reroute": {
@@ -34,17 +34,17 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 		"storm": {
 			func(*Network) Fault { return Storm{Host: 15, Priority: 3} },
 			func(*Network) Fault { return Storm{Host: 15, Priority: 3} },
-			func(n *Network) int64 { return n.Port(n.portTo(t, "tor7", "h15")).PausesSeen },
+			func(n *Network) int64 { return n.Port(n.portTo(t, "tor7", "h15")).PausesReceived },
 		},
 		"slow receiver": {
 			func(*Network) Fault { return SlowReceiver{Host: 15, Rate: model.Gbps, Priority: 3} },
 			func(*Network) Fault { return SlowReceiver{Host: 15, Rate: 2 * model.Gbps, Priority: 3} },
-			func(n *Network) int64 { return n.Port(n.portTo(t, "tor7", "h15")).PausesSeen },
+			func(n *Network) int64 { return n.Port(n.portTo(t, "tor7", "h15")).PausesReceived },
 		},
 		"slow receiver and storm": {
 			func(*Network) Fault { return SlowReceiver{Host: 15, Rate: model.Gbps, Priority: 3} },
 			func(*Network) Fault { return Storm{Host: 15, Priority: 3} },
-			func(n *Network) int64 { return n.Port(n.portTo(t, "tor7", "h15")).PausesSeen },
+			func(n *Network) int64 { return n.Port(n.portTo(t, "tor7", "h15")).PausesReceived },
 		},
 		"link down": {
 			func(n *Network) Fault { return LinkDown{Port: n.portTo(t, "tor7", "h15")} },
@@ -57,7 +57,7 @@ func TestFaultsOfOneKindOverlap(t *testing.T) {
 				return LinkDown{Port: n.portTo(t, "tor7", "h15"), Down: 50 * time.Microsecond, Up: time.Second}
 			},
 			func(n *Network) int64 {
-				return n.Port(n.portTo(t, "tor7", "h15")).PausesSeen + n.Counts.Drops[DropLinkDown]
+				return n.Port(n.portTo(t, "tor7", "h15")).PausesReceived + n.Counts.Drops[DropLinkDown]
 			},
 		},
 	} {
@@ -98,8 +98,8 @@ func TestWrongMuxesOverlap(t *testing.T) {
 	n := yard(t, nil)
 	n.add(t, traffic.Flow{Src: 1, To: vip4, Stop: 1e12, Transport: traffic.UDP, Rate: model.Gbps})
 	mux := n.named(t, "mux0")
-	n.inject(t, 1*time.Millisecond, 3*time.Millisecond, WrongMux{Host: mux, Share: 1, To: n.fabric.Node(3).IPv4})
-	n.inject(t, 2*time.Millisecond, 1*time.Millisecond, WrongMux{Host: mux, Share: 1})
+	n.inject(t, 1*time.Millisecond, 3*time.Millisecond, MisdirectingMux{Host: mux, Share: 1, To: n.fabric.Node(3).IPv4})
+	n.inject(t, 2*time.Millisecond, 1*time.Millisecond, MisdirectingMux{Host: mux, Share: 1})
 	at := func(until time.Duration) [2]int64 {
 		before := n.Counts.Drops
 		n.play(until)
@@ -125,11 +125,11 @@ func TestWrongMuxesOverlap(t *testing.T) {
 func TestPolarisedTablesFollowMoves(t *testing.T) {
 	n := yard(t, nil)
 	tor0, tor1 := n.named(t, "tor0"), n.named(t, "tor1")
-	n.inject(t, 1*time.Millisecond, 3*time.Millisecond, Polarise{})
-	n.moveAt(t, 2*time.Millisecond, Move{Addr: vm4, To: 5, Late: map[model.NodeID]time.Duration{tor0: 3 * time.Millisecond}})
+	n.inject(t, 1*time.Millisecond, 3*time.Millisecond, HashPolarization{})
+	n.moveAt(t, 2*time.Millisecond, Migration{Addr: vm4, To: 5, Late: map[model.NodeID]time.Duration{tor0: 3 * time.Millisecond}})
 	alike := func() bool { // both ToRs choose the same uplink for every flow
 		for port := range uint16(64) {
-			key := model.FlowKey{Src: n.ownAddr(1, false), Dst: outside4, SrcPort: port, Proto: model.UDP}
+			key := model.FlowKey{Src: n.nodeAddr(1, false), Dst: outside4, SrcPort: port, Proto: model.UDP}
 			a, _ := n.Switch(tor0).NextHop(key)
 			b, _ := n.Switch(tor1).NextHop(key)
 			if a.peer.Node != b.peer.Node {
@@ -139,7 +139,7 @@ func TestPolarisedTablesFollowMoves(t *testing.T) {
 		return true
 	}
 	toVM := func(sw model.NodeID) model.NodeID {
-		out, _ := n.Switch(sw).NextHop(model.FlowKey{Src: n.ownAddr(1, false), Dst: vm4, Proto: model.UDP})
+		out, _ := n.Switch(sw).NextHop(model.FlowKey{Src: n.nodeAddr(1, false), Dst: vm4, Proto: model.UDP})
 		return out.peer.Node
 	}
 	for _, step := range []struct {

@@ -33,17 +33,17 @@ const (
 // a wire, not the bytes; Frame writes those when somebody looks.
 //
 // Packets are pooled. Whoever holds one last gives it back: the host that
-// received it or the place that dropped it. A program must not keep one.
+// allReceived it or the place that dropped it. A program must not keep one.
 type Packet struct {
 	// What a switch looks at comes first, in one line of the cache: a packet
 	// that only passes touches no other.
 	next *Packet // in a queue, on a wire, or in the pool
 
-	// Joined is when the packet joined the queue that holds it, behind Ahead
+	// EnqueuedAt is when the packet joined the queue that holds it, behind Ahead
 	// bytes; known only where a program runs at StageDequeue. On a wire, where
 	// it is of no use, it is when the packet behind this one arrives.
-	Joined engine.Time
-	Ahead  int32
+	EnqueuedAt engine.Time
+	BytesAhead  int32
 
 	Size int32 // bytes on the wire: Ethernet header to payload, no FCS, no preamble
 
@@ -52,12 +52,12 @@ type Packet struct {
 	KeyID   uint32
 	IPID    uint16
 	path    path8  // the way as far as the flow knew it when the packet was made
-	routing uint16 // state of the tables it was found in
+	tableVersion uint16 // state of the tables it was found in
 
-	ingress  model.PortID // of the switch that holds it
+	ingress  model.PortID // match the switch that holds it
 	buffered uint16       // Size when the switch took it in: what it gives back
 	hop      uint8        // switches passed
-	way      uint8        // 1 from the flow's destination to its source, else 0
+	direction      uint8        // 1 from the flow's destination to its source, else 0
 
 	Kind     Kind
 	Priority model.Priority
@@ -110,8 +110,8 @@ type Extra struct {
 	// packet is routed by the first. Its TTL, DSCP and ECN are then that
 	// header's, its IPID the innermost's.
 	Outer []model.FlowKey
-	below []below // what the headers beneath each of Outer say
-	// Labels is the block of wire/label behind the IP header: the option and
+	inner []innerHeader // what the headers beneath each of Outer say
+	// LabelsLost is the block of wire/label behind the IP header: the option and
 	// the items, newest first. Size includes it; Payload does not.
 	Labels []byte
 	// EtherType is set for packets that are not IP, such as polls.
@@ -120,8 +120,8 @@ type Extra struct {
 	Content []byte
 	// INT is what switches wrote for HPCC's congestion control.
 	INT congestion.Stack
-	// Heard is how many bytes a TCP segment of no flow acknowledges.
-	Heard uint32
+	// TCPAcked is how many bytes a TCP segment of no flow acknowledges.
+	TCPAcked uint32
 }
 
 const noFlow = -1
@@ -198,7 +198,7 @@ func (l *pool) extra(p *Packet) *Extra {
 	}
 	e := l.extras[k-1]
 	l.extras = l.extras[:k-1]
-	*e = Extra{Outer: e.Outer[:0], below: e.below[:0], Labels: e.Labels[:0], Content: e.Content[:0]}
+	*e = Extra{Outer: e.Outer[:0], inner: e.inner[:0], Labels: e.Labels[:0], Content: e.Content[:0]}
 	p.Extra = e
 	return e
 }

@@ -45,19 +45,19 @@ func TestLargestSpanIsTheLargestOfAllPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSpans(routes, 1000, true)
+	s := NewPathTable(routes, 1000, true)
 	var window int64
 	var rtt engine.Time
 	for _, a := range hosts {
 		for _, c := range hosts {
-			if span, ok := s.Of(a, c); ok {
+			if span, ok := s.Between(a, c); ok {
 				window, rtt = max(window, span.Window()), max(rtt, span.RTT())
 			} else if a != c {
 				t.Errorf("no span from %d to %d; want one", a, c)
 			}
 		}
 	}
-	gotWindow, gotRTT := s.Largest()
+	gotWindow, gotRTT := s.LargestWindow()
 	if gotWindow != window || gotRTT != rtt {
 		t.Errorf("Largest() = %d, %v; want %d, %v", gotWindow, gotRTT, window, rtt)
 	}
@@ -80,6 +80,6 @@ func BenchmarkLargestSpan(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		NewSpans(routes, 1000, true).Largest()
+		NewPathTable(routes, 1000, true).LargestWindow()
 	}
 }

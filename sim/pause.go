@@ -43,42 +43,42 @@ func (p *Port) pauseFrame() *Packet {
 		// What the frame can say: whole quanta of this link's speed.
 		quanta := pfc.QuantaOf(n.cfg.PauseTime, p.rate)
 		pkt.Sent = engine.Of(quanta.Duration(p.rate))
-		p.node.timer(n, timer{at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio), gen: p.refreshGen[prio]})
+		p.node.addTimer(n, timer{at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio), gen: p.refreshGen[prio]})
 	}
 	return pkt
 }
 
-// refresh repeats a pause that is still wanted.
-func (p *Port) refresh(prio uint8, gen uint16) {
+// repeatPause repeats a pause that is still wanted.
+func (p *Port) repeatPause(prio uint8, gen uint16) {
 	if p.refreshGen[prio] == gen {
 		p.sendPause(model.Priority(prio), true)
 	}
 }
 
-// hearPause obeys a pause frame: it stops or starts this end's sending.
-func (p *Port) hearPause(pkt *Packet) {
+// receivePause obeys a pause frame: it stops or starts this end's sending.
+func (p *Port) receivePause(pkt *Packet) {
 	n := p.net
 	prio := pkt.Priority
 	stop := pkt.pauseFor() > 0
 	p.pauseGen[prio]++
 	if stop {
-		p.PausesSeen++
+		p.PausesReceived++
 	}
 	if n.observer != nil {
-		n.observer.PauseHeard(n.now, p, prio, stop)
+		n.observer.PauseReceived(n.now, p, prio, stop)
 	}
 	if p.sw != nil {
-		p.sw.pauseHeard(p, pkt)
+		p.sw.pauseReceived(p, pkt)
 	}
 	if stop && pkt.pauseFor() != engine.Forever {
-		p.node.timer(n, timer{at: n.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio), gen: p.pauseGen[prio]})
+		p.node.addTimer(n, timer{at: n.now + pkt.pauseFor(), kind: pauseExpires, obj: p.index, prio: uint8(prio), gen: p.pauseGen[prio]})
 	}
 	n.pool.put(pkt)
 	p.setPaused(prio, stop)
 }
 
-// expire ends a pause that was not repeated.
-func (p *Port) expire(prio uint8, gen uint16) {
+// expirePause ends a pause that was not repeated.
+func (p *Port) expirePause(prio uint8, gen uint16) {
 	if p.pauseGen[prio] == gen {
 		p.setPaused(model.Priority(prio), false)
 	}

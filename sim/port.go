@@ -19,7 +19,7 @@ const (
 // pauses that the neighbour has asked for.
 type Port struct {
 	// The order is that of use, by lines of the cache. What a packet needs that
-	// leaves:
+	// runDequeue:
 	peer      *Port
 	busyUntil engine.Time
 	psPerByte int64 // 0 where a byte does not take whole picoseconds, or times are ns-3's
@@ -36,7 +36,7 @@ type Port struct {
 	next     uint8 // where round robin goes on
 
 	// One that arrives:
-	inbox  wire         // packets on their way here
+	inbox  linkQueue         // packets on their way here
 	txAt   engine.Time  // when it looks for the next packet
 	wakeAt engine.Time  // when a flow of its host is due
 	due    *engine.Time // its place in node.due
@@ -63,8 +63,8 @@ type Port struct {
 	refreshGen [numPriorities]uint16
 
 	Drops       [numReasons]int64
-	Keepalives  int64                      // of BGP, received
-	PausesSeen  int64                      // PAUSE frames received
+	Keepalives  int64                      // match BGP, received
+	PausesReceived  int64                      // PAUSE frames received
 	PausedFor   [numPriorities]engine.Time // time spent paused, finished pauses only
 	pausedSince [numPriorities]engine.Time
 }
@@ -157,13 +157,13 @@ func (p *Port) kick() {
 		p.transmit()
 		return
 	}
-	p.again()
+	p.transmitWhenFree()
 }
 
-// again makes the port go on when it has finished sending.
-func (p *Port) again() {
+// transmitWhenFree makes the port go on when it has finished sending.
+func (p *Port) transmitWhenFree() {
 	p.txAt = p.busyUntil
-	p.wants(p.txAt)
+	p.scheduleAt(p.txAt)
 }
 
 // transmit sends the next packet that may go: pause frames first, then control,
@@ -181,9 +181,9 @@ func (p *Port) transmit() {
 		switch {
 		case p.host != nil:
 			if p.net.cfg.AckHosts {
-				pkt.Control = p.net.first(pkt.Priority)
+				pkt.Control = p.net.ns3TopPriority(pkt.Priority)
 			}
-		case !p.sw.leaves(pkt, p):
+		case !p.sw.runDequeue(pkt, p):
 			p.kick()
 			return
 		}
@@ -204,14 +204,14 @@ func (p *Port) transmit() {
 		if p.queues[q].head == nil {
 			p.nonEmpty &^= 1 << q
 		}
-		if p.sw != nil && !p.sw.dequeued(p, pkt) {
+		if p.sw != nil && !p.sw.finishDequeue(p, pkt) {
 			p.kick()
 			return
 		}
 	}
 	p.send(pkt)
 	if p.nonEmpty&^p.paused != 0 || p.pfcDue != 0 || p.host != nil && p.host.backlogged(p) {
-		p.again()
+		p.transmitWhenFree()
 	}
 }
 
@@ -220,12 +220,12 @@ func (p *Port) idle(pkt *Packet) bool {
 	return p.nonEmpty == 0 && p.pfcDue == 0 && p.net.now >= p.busyUntil && (pkt.Control || p.paused>>pkt.Priority&1 == 0)
 }
 
-// send puts a packet on the wire, which must be free.
+// sendKeepalives puts a packet on the wire, which must be free.
 func (p *Port) send(pkt *Packet) {
 	n := p.net
 	p.busyUntil = n.now + p.serialize(pkt.Size)
 	if n.traits.INTMulti > 0 && p.sw != nil && pkt.Kind == KindData {
-		p.stamp(pkt)
+		p.stampINT(pkt)
 	}
 	p.TxPkts++
 	p.TxData += model.Bytes(pkt.Size)
@@ -235,10 +235,10 @@ func (p *Port) send(pkt *Packet) {
 	if p.Tap != nil {
 		p.Tap(n.now, pkt)
 	}
-	if len(p.impair) == 0 || p.impair.pass(p, pkt) {
+	if len(p.impair) == 0 || p.impair.survives(p, pkt) {
 		at := p.busyUntil + p.delay
 		if p.peer.inbox.push(at, pkt) {
-			p.peer.wants(at)
+			p.peer.scheduleAt(at)
 		}
 	}
 }

@@ -33,13 +33,13 @@ type Program interface {
 // Runner is a program at a stage, or at all that it chooses.
 type Runner interface{ Run(c *Context) }
 
-// Through is a Program that can be shown a packet that passes once for both
+// UnqueuedProgram is a Program that can be shown a packet that passes once for both
 // StageEnqueue and StageDequeue. Where it is the switch's only program, it is.
-type Through interface {
+type UnqueuedProgram interface {
 	Program
-	// Through returns what is to run. It begins with the Context at StageEnqueue
+	// UnqueuedProgram returns what is to run. It begins with the Context at StageEnqueue
 	// and, if the packet goes on, does the rest with Stage set to StageDequeue.
-	Through() Runner
+	Unqueued() Runner
 }
 
 // Context is what a program sees of one event and how it acts on it. It is
@@ -49,22 +49,22 @@ type Context struct {
 	Switch *Switch
 	Packet *Packet    // nil at StageTimer
 	Out    *Port      // where it goes; nil before it is routed
-	Now    model.Time // of the switch's own clock
+	Now    model.Time // match the switch's own clock
 	Timer  int        // the number given to After, at StageTimer
 
-	// Same says that the program was shown this packet a moment ago, at an
+	// Unchanged says that the program was shown this packet a moment ago, at an
 	// earlier stage, and that only its TTL can have changed since.
-	Same bool
-	// Passes says, at StageEnqueue and StageDequeue, that the packet leaves at
-	// once: its queue is empty and it does not wait.
-	Passes bool
+	Unchanged bool
+	// Unqueued says, at StageEnqueue and StageDequeue, that the packet leaves at
+	// singlePacket: its queue is empty and it does not wait.
+	Unqueued bool
 
 	Pause struct { // at StagePFC
 		Priority model.Priority
 		Time     time.Duration // 0: resume
 	}
 
-	at    engine.Time // of the run, when Now was read
+	at    engine.Time // match the run, when Now was read
 	ended ending
 }
 
@@ -74,7 +74,7 @@ type ending uint8
 const (
 	going ending = iota
 	dropped
-	taken
+	consumed
 )
 
 // In is where the packet came in; nil for what the switch itself sends.
@@ -88,15 +88,15 @@ func (c *Context) In() *Port {
 // Drop ends the packet here. Programs after this one do not see it.
 func (c *Context) Drop() { c.ended = dropped }
 
-// Take hands the packet to the program's host: it is neither sent on nor
+// Consume hands the packet to the program's host: it is neither sent on nor
 // counted as lost. A poll that ends at the switch is taken.
-func (c *Context) Take() { c.ended = taken }
+func (c *Context) Consume() { c.ended = consumed }
 
 // Resize makes the packet longer or shorter, as a label does.
 func (c *Context) Resize(delta int32) { c.Packet.Size += delta }
 
 // Clone returns a copy of the packet, with memory of its own. It must be sent
-// with Send.
+// addLink Send.
 func (c *Context) Clone() *Packet {
 	pool := &c.Switch.net.pool
 	p := pool.get()
@@ -106,10 +106,10 @@ func (c *Context) Clone() *Packet {
 		to := pool.extra(p)
 		to.EtherType = from.EtherType
 		to.Outer = append(to.Outer, from.Outer...)
-		to.below = append(to.below, from.below...)
+		to.inner = append(to.inner, from.inner...)
 		to.Labels = append(to.Labels, from.Labels...)
 		to.Content = append(to.Content, from.Content...)
-		to.Heard, to.INT = from.Heard, from.INT
+		to.TCPAcked, to.INT = from.TCPAcked, from.INT
 	}
 	return p
 }
@@ -141,10 +141,10 @@ func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 func (c *Context) After(program Runner, d time.Duration, number int) {
 	n, sw := c.Switch.net, c.Switch
 	at := sw.node.clock.when(c.Now.Add(d))
-	sw.node.timer(n, timer{at: max(at, n.now), kind: runProgram, run: sw.wakeup(program, number)})
+	sw.node.addTimer(n, timer{at: max(at, n.now), kind: runFunc, run: sw.newWakeup(program, number)})
 }
 
-// wakeup is a program's timer. It goes back to the switch's idle ones when it
+// newWakeup is a program's timer. It goes back to the switch's idle ones when it
 // fires, so that timers allocate nothing in the long run.
 type wakeup struct {
 	program Runner
@@ -152,8 +152,8 @@ type wakeup struct {
 	run     func()
 }
 
-// wakeup returns what wakes a program.
-func (sw *Switch) wakeup(program Runner, number int) (run func()) {
+// newWakeup returns what wakes a program.
+func (sw *Switch) newWakeup(program Runner, number int) (run func()) {
 	ps := &sw.programs
 	var w *wakeup
 	if last := len(ps.idle) - 1; last >= 0 {
@@ -163,7 +163,7 @@ func (sw *Switch) wakeup(program Runner, number int) (run func()) {
 		w.run = func() {
 			program, number := w.program, w.number
 			ps.idle = append(ps.idle, w)
-			sw.timer(program, number)
+			sw.runTimer(program, number)
 		}
 	}
 	w.program, w.number = program, number
@@ -186,9 +186,9 @@ func (c Clock) when(t model.Time) engine.Time {
 // programs holds a switch's programs by stage, and what they have sent.
 type programs struct {
 	at       [numStages]Runner // nil where there is none
-	through  Runner            // for packets that pass; nil: they are shown stage by stage
+	unqueued  Runner            // for packets that pass; nil: they are shown stage by stage
 	attached int
-	alone    bool // one is attached: nobody else changes what it was shown
+	single    bool // one is attached: nobody else changes what it was shown
 
 	// ctx serves every event: no event happens inside another's Run.
 	ctx Context
@@ -218,51 +218,51 @@ func (ch chain) Run(c *Context) {
 
 func (ps *programs) any(s Stage) bool { return ps.at[s] != nil }
 
-// meet prepares to show programs a packet that they were not just shown.
-func (sw *Switch) meet(p *Packet) {
+// startPrograms prepares to show programs a packet that they were not just shown.
+func (sw *Switch) startPrograms(p *Packet) {
 	c := &sw.programs.ctx
-	c.Packet, c.Same, c.Passes = p, false, false
+	c.Packet, c.Unchanged, c.Unqueued = p, false, false
 	if now := sw.net.now; c.at != now {
 		c.at, c.Now = now, sw.Clock()
 	}
 }
 
-// run shows the packet to the programs of a stage, of which there must be some.
+// runStage shows the packet to the programs of a stage, of which there must be some.
 // Whether it goes on is for the caller to ask: both are part of what every packet
 // costs, and short enough to be inlined only apart.
-func (ps *programs) run(s Stage, out *Port) {
+func (ps *programs) runStage(s Stage, out *Port) {
 	c := &ps.ctx
 	c.Stage, c.Out = s, out
 	ps.at[s].Run(c)
-	c.Same = ps.alone
+	c.Unchanged = ps.single
 }
 
-// goesOn tells whether the programs that were just run let the packet go on.
-func (ps *programs) goesOn() bool { return ps.ctx.ended == going || ps.survives() }
+// survives tells whether the programs that were just run let the packet go on.
+func (ps *programs) survives() bool { return ps.ctx.ended == going || ps.endPacket() }
 
-// leaves shows a packet that has waited to the programs at StageDequeue, if
+// runDequeue shows a packet that has waited to the programs at StageDequeue, if
 // there are any, and tells whether it goes on.
-func (sw *Switch) leaves(p *Packet, out *Port) bool {
+func (sw *Switch) runDequeue(p *Packet, out *Port) bool {
 	if !sw.programs.any(StageDequeue) {
 		return true
 	}
-	sw.meet(p)
-	sw.programs.run(StageDequeue, out)
-	return sw.programs.goesOn()
+	sw.startPrograms(p)
+	sw.programs.runStage(StageDequeue, out)
+	return sw.programs.survives()
 }
 
-// survives ends the packet as a program wants it. A pause frame cannot be ended.
+// endPacket ends the packet as a program wants it. A pause frame cannot be ended.
 //
 //go:noinline
-func (ps *programs) survives() bool {
+func (ps *programs) endPacket() bool {
 	c := &ps.ctx
 	how, n := c.ended, c.Switch.net
 	c.ended = going
 	switch {
 	case c.Stage == StagePFC:
 		return true
-	case how == taken:
-		n.Counts.Taken++
+	case how == consumed:
+		n.Counts.Consumed++
 		n.pool.put(c.Packet)
 	case c.Out != nil:
 		n.drop(c.Packet, c.Out, DropProgram)
@@ -272,13 +272,13 @@ func (ps *programs) survives() bool {
 	return false
 }
 
-// join notes when, and behind how much, a packet joins its queue at out.
-func (p *Packet) join(out *Port) {
+// noteEnqueue notes when, and behind how much, a packet joins its queue at out.
+func (p *Packet) noteEnqueue(out *Port) {
 	q := uint8(p.Priority)
 	if p.Control {
 		q = controlQueue
 	}
-	p.Joined, p.Ahead = out.net.now, int32(out.queues[q].bytes)
+	p.EnqueuedAt, p.BytesAhead = out.net.now, int32(out.queues[q].bytes)
 }
 
 // Attach adds a program behind those the switch has.
@@ -298,18 +298,18 @@ func (sw *Switch) Attach(p Program) {
 		}
 	}
 	ps.attached++
-	ps.alone = ps.attached == 1
-	ps.through = nil
-	if t, ok := p.(Through); ok && ps.alone && ps.any(StageEnqueue) && ps.any(StageDequeue) {
-		ps.through = t.Through()
+	ps.single = ps.attached == 1
+	ps.unqueued = nil
+	if t, ok := p.(UnqueuedProgram); ok && ps.single && ps.any(StageEnqueue) && ps.any(StageDequeue) {
+		ps.unqueued = t.Unqueued()
 	}
-	sw.watch()
+	sw.updateSlowPath()
 }
 
 // Start runs a program once at StageTimer, so that it can ask for more.
-func (sw *Switch) Start(p Runner, number int) { sw.timer(p, number) }
+func (sw *Switch) Start(p Runner, number int) { sw.runTimer(p, number) }
 
-func (sw *Switch) timer(p Runner, number int) {
+func (sw *Switch) runTimer(p Runner, number int) {
 	c := &sw.programs.ctx
 	c.Stage, c.Switch, c.Packet, c.Out, c.Timer = StageTimer, sw, nil, nil, number
 	c.at, c.Now = sw.net.now, sw.Clock()
@@ -333,7 +333,7 @@ func (sw *Switch) Send(p *Packet, out *Port) {
 		ps.flush = sw.sendOutbox
 	}
 	if len(ps.outbox) == 0 {
-		sw.node.timer(n, timer{at: n.now, kind: runProgram, run: ps.flush})
+		sw.node.addTimer(n, timer{at: n.now, kind: runFunc, run: ps.flush})
 	}
 	ps.outbox = append(ps.outbox, outgoing{p, out})
 }
@@ -350,8 +350,8 @@ func (sw *Switch) sendOutbox() {
 // included. False means that they do not: they are for the switch, or lost.
 func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 	out, verdict := sw.table.Lookup(key)
-	if len(sw.misroute) > 0 {
-		if wrong, hit := sw.misroute.of(key); hit {
+	if len(sw.misrouted) > 0 {
+		if wrong, hit := sw.misrouted.match(key); hit {
 			out, verdict = wrong, fib.Forward
 		}
 	}
@@ -363,8 +363,8 @@ func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 
 // inject queues a packet that did not come from a wire.
 func (sw *Switch) inject(out *Port, p *Packet) {
-	sw.net.Counts.Made++
-	p.join(out)
+	sw.net.Counts.Originated++
+	p.noteEnqueue(out)
 	if p.Control {
 		out.enqueue(p)
 		return

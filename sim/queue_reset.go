@@ -6,16 +6,16 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Reset empties the data queues of a switch once, as an operator or a PFC
+// QueueReset empties the data queues of a switch once, as an operator or a PFC
 // watchdog does to end a deadlock: what waits in them is lost, and the
 // neighbours may send again.
-type Reset struct{ Switch model.NodeID }
+type QueueReset struct{ Switch model.NodeID }
 
-func (f Reset) String() string { return fmt.Sprintf("queues of switch %d reset", f.Switch) }
+func (f QueueReset) String() string { return fmt.Sprintf("queues of switch %d reset", f.Switch) }
 
-func (f Reset) check(n *Network) error { return n.hasSwitch(f.Switch) }
+func (f QueueReset) check(n *Network) error { return n.hasSwitch(f.Switch) }
 
-func (f Reset) begin(n *Network) func() {
+func (f QueueReset) apply(n *Network) func() {
 	sw := n.nodes[f.Switch].sw
 	for _, out := range sw.ports {
 		for prio := range model.Priority(numPriorities) {
@@ -32,7 +32,7 @@ func (f Reset) begin(n *Network) func() {
 func (sw *Switch) discard(out *Port, p *Packet) {
 	n := sw.net
 	in, prio := p.ingress, p.Priority
-	if !sw.buffer.Give(in, prio, model.Bytes(p.buffered)) {
+	if !sw.buffer.ReleaseFast(in, prio, model.Bytes(p.buffered)) {
 		sw.buffer.Release(in, prio, model.Bytes(p.buffered))
 		if sw.buffer.ShouldResume(in, prio) {
 			sw.buffer.SetPaused(in, prio, false)

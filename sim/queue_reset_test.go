@@ -35,7 +35,7 @@ func TestResetEndsADeadlock(t *testing.T) {
 	}
 	for _, in := range []Injection{
 		{For: 2 * time.Millisecond, Fault: wrong},
-		{At: model.Time(8 * time.Millisecond), Fault: Reset{Switch: sw[0]}},
+		{At: model.Time(8 * time.Millisecond), Fault: QueueReset{Switch: sw[0]}},
 	} {
 		if err := n.Inject(in); err != nil {
 			t.Fatal(err)

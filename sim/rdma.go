@@ -31,7 +31,7 @@ func (f *flow) startRDMA() {
 	n := f.net
 	window, rtt := int64(0), engine.Time(0)
 	if n.cfg.Window {
-		window, rtt = n.baseOf(f)
+		window, rtt = n.baseWindow(f)
 		f.window = window
 	}
 	if !f.spec.NoCC && n.cfg.Congestion != nil {
@@ -41,9 +41,9 @@ func (f *flow) startRDMA() {
 	}
 }
 
-// takeRDMA receives payload: in order it is acknowledged, ahead of order the
+// receiveRDMA receives payload: in order it is acknowledged, ahead of order the
 // sender is told to go back, once per gap and while.
-func (f *flow) takeRDMA(p *Packet) {
+func (f *flow) receiveRDMA(p *Packet) {
 	n := f.net
 	marked := p.ECN == CE
 	switch {
@@ -52,42 +52,42 @@ func (f *flow) takeRDMA(p *Packet) {
 		f.unacked += int64(p.Payload)
 		if f.unacked >= n.cfg.AckPerBytes || f.expected >= f.size || marked && n.cfg.CNPInterval == 0 {
 			f.unacked = 0
-			f.answer(KindAck, p, marked && n.cfg.CNPInterval == 0)
+			f.sendAck(KindAck, p, marked && n.cfg.CNPInterval == 0)
 		}
 	case p.Seq > f.expected:
 		if n.now >= f.nackAfter || f.nackFor != f.expected {
 			f.nackAfter, f.nackFor = n.now+engine.Of(n.cfg.NackGap), f.expected
-			f.answer(KindNack, p, marked && n.cfg.CNPInterval == 0)
+			f.sendAck(KindNack, p, marked && n.cfg.CNPInterval == 0)
 		}
 	default:
 		// Seen before: acknowledged again, or a lost acknowledgement would
-		// leave the sender waiting.
-		f.answer(KindAck, p, false)
+		// rehomeSender the sender waiting.
+		f.sendAck(KindAck, p, false)
 	}
 	if marked && n.cfg.CNPInterval > 0 && n.now >= f.cnpAfter {
 		f.cnpAfter = n.now + engine.Of(n.cfg.CNPInterval)
-		f.answer(KindCNP, p, true)
+		f.sendAck(KindCNP, p, true)
 	}
 }
 
-// answer sends an acknowledgement of some kind back.
-func (f *flow) answer(kind Kind, to *Packet, echo bool) {
+// sendAck sends an acknowledgement of some kind back.
+func (f *flow) sendAck(kind Kind, to *Packet, echo bool) {
 	n := f.net
 	p := n.pool.get()
-	p.Kind, p.Key = kind, f.back
-	f.give(p, 1)
+	p.Kind, p.Key = kind, f.reverseKey
+	f.stampPath(p, 1)
 	p.Size = n.ackSize(&f.key)
 	p.Priority, p.TTL, p.DSCP = f.prio, n.cfg.TTL, uint8(f.prio)<<3
-	p.Control = n.cfg.AckControl || kind == KindCNP || n.first(f.prio)
+	p.Control = n.cfg.AckControl || kind == KindCNP || n.ns3TopPriority(f.prio)
 	p.Seq, p.Sent, p.Echo = f.expected, to.Sent, echo
 	if n.traits.INTMulti > 0 {
 		p.Extra, to.Extra = to.Extra, nil // what switches wrote goes back
 	}
-	f.home.enqueue(p)
+	f.ackPort.enqueue(p)
 }
 
-// hearRDMA is what an acknowledgement does to the sender.
-func (f *flow) hearRDMA(p *Packet) {
+// receiveRDMAAck is what an acknowledgement does to the sender.
+func (f *flow) receiveRDMAAck(p *Packet) {
 	n := f.net
 	if f.done {
 		return
@@ -97,7 +97,7 @@ func (f *flow) hearRDMA(p *Packet) {
 		if p.Seq > f.acked {
 			f.acked, f.progress = p.Seq, n.now
 			f.sent = max(f.sent, f.acked)
-			if w := f.src.watcher; w != nil {
+			if w := f.src.flowObserver; w != nil {
 				w.Acked(f.src.Clock(), &f.key, f.acked)
 			}
 		}
@@ -110,7 +110,7 @@ func (f *flow) hearRDMA(p *Packet) {
 			f.control.OnCNP(n.now)
 		}
 		if n.traits.Acks && p.Kind != KindCNP {
-			f.react(p)
+			f.updateRate(p)
 		}
 	}
 	if f.acked >= f.size {
@@ -126,8 +126,8 @@ func (f *flow) hearRDMA(p *Packet) {
 	}
 }
 
-// react gives an acknowledgement to a control that learns from it.
-func (f *flow) react(p *Packet) {
+// updateRate gives an acknowledgement to a control that learns from it.
+func (f *flow) updateRate(p *Packet) {
 	n := f.net
 	a := congestion.Ack{Now: n.now, Sent: p.Sent, Seq: p.Seq, Next: f.sent, Marked: p.Echo}
 	if p.Extra != nil {
@@ -146,7 +146,7 @@ func (f *flow) react(p *Packet) {
 }
 
 // flowTimer runs what is due for a flow: retransmission. Rate recovery needs no
-// timer; it is caught up with when a packet is sent.
+// runTimer; it is caught up with when a packet is sent.
 func (n *Network) flowTimer(id int32, gen uint16) {
 	f := n.flows[id]
 	if f == nil || f.timerGen != gen || f.done {
@@ -180,5 +180,5 @@ func (f *flow) wakeBy(at engine.Time) {
 	}
 	f.timerAt = at
 	f.timerGen++
-	f.src.node.timer(f.net, timer{at: at, kind: flowDue, obj: f.id, gen: f.timerGen})
+	f.src.node.addTimer(f.net, timer{at: at, kind: flowTimeout, obj: f.id, gen: f.timerGen})
 }

@@ -46,10 +46,10 @@ func (f Reroute) check(n *Network) error {
 	return nil
 }
 
-func (f Reroute) begin(n *Network) func() {
+func (f Reroute) apply(n *Network) func() {
 	var ends []func()
 	for i := range f.Entries {
-		ends = append(ends, n.nodes[f.Entries[i].Switch].sw.divert(&f.Entries[i]))
+		ends = append(ends, n.nodes[f.Entries[i].Switch].sw.addWrongRoute(&f.Entries[i]))
 	}
 	return func() {
 		for _, end := range ends {
@@ -58,16 +58,16 @@ func (f Reroute) begin(n *Network) func() {
 	}
 }
 
-// divert puts a wrong route in force and returns what ends it. Of several for
+// addWrongRoute puts a wrong route in force and returns what ends it. Of several for
 // the same packets the newest counts.
-func (sw *Switch) divert(e *Entry) (end func()) {
-	sw.diverted = append(sw.diverted, e)
-	sw.write(e)
+func (sw *Switch) addWrongRoute(e *Entry) (end func()) {
+	sw.wrongRoutes = append(sw.wrongRoutes, e)
+	sw.installRoute(e)
 	return func() {
-		sw.diverted = slices.DeleteFunc(sw.diverted, func(other *Entry) bool { return other == e })
-		for _, other := range slices.Backward(sw.diverted) {
+		sw.wrongRoutes = slices.DeleteFunc(sw.wrongRoutes, func(other *Entry) bool { return other == e })
+		for _, other := range slices.Backward(sw.wrongRoutes) {
 			if other.To == e.To && other.Flow == e.Flow {
-				sw.write(other)
+				sw.installRoute(other)
 				return
 			}
 		}
@@ -76,12 +76,12 @@ func (sw *Switch) divert(e *Entry) (end func()) {
 		} else {
 			sw.table.RemoveFlow(e.Flow)
 		}
-		sw.Rerouted()
+		sw.TableChanged()
 	}
 }
 
-// write enters a wrong route into the table.
-func (sw *Switch) write(e *Entry) {
+// installRoute enters a wrong route into the table.
+func (sw *Switch) installRoute(e *Entry) {
 	var ports []model.PortID
 	for _, via := range e.Via {
 		ports = append(ports, sw.net.fabric.Node(sw.ID).PortsTo(via)...)
@@ -95,23 +95,23 @@ func (sw *Switch) write(e *Entry) {
 	if err != nil {
 		panic(err) // ports and prefix were checked
 	}
-	sw.Rerouted()
+	sw.TableChanged()
 }
 
-// BadTable makes a forwarding table hit a share of flows wrongly, as a flipped
+// CorruptTable makes a forwarding table hit a share of flows wrongly, as a flipped
 // bit does: those flows leave by Via, or are dropped where Via is zero.
-type BadTable struct {
+type CorruptTable struct {
 	Switch model.NodeID
 	Share  float64
 	Via    model.PortID
 	Seed   uint64
 }
 
-func (f BadTable) String() string {
+func (f CorruptTable) String() string {
 	return fmt.Sprintf("table of switch %d wrong for %.3g of flows", f.Switch, f.Share)
 }
 
-func (f BadTable) check(n *Network) error {
+func (f CorruptTable) check(n *Network) error {
 	err := errors.Join(n.hasSwitch(f.Switch), checkShare(f.Share))
 	if f.Via != 0 {
 		err = errors.Join(err, n.hasPort(model.Port{Node: f.Switch, Port: f.Via}))
@@ -119,9 +119,9 @@ func (f BadTable) check(n *Network) error {
 	return err
 }
 
-func (f BadTable) begin(n *Network) func() {
+func (f CorruptTable) apply(n *Network) func() {
 	sw := n.nodes[f.Switch].sw
-	end := sw.misroute.add(diversion[model.PortID]{f.Seed, f.Share, f.Via})
-	sw.Rerouted()
-	return func() { end(); sw.Rerouted() }
+	end := sw.misrouted.add(diversion[model.PortID]{f.Seed, f.Share, f.Via})
+	sw.TableChanged()
+	return func() { end(); sw.TableChanged() }
 }

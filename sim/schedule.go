@@ -28,11 +28,11 @@ import (
 // reports) is a call: it happens between stretches, before the events of its
 // instant, and a call that a node asks for happens on the grid. Calls of one
 // instant are ordered by when they were asked for, not by which node was played
-// first.
+// ns3TopPriority.
 type schedule struct {
 	calls     engine.Queue[func()]
 	lookahead engine.Time
-	visiting  *node    // the node that is being played
+	running  *node    // the node that is being played
 	active    []uint64 // nodes with events, one bit each
 	earliest  engine.Time
 }
@@ -83,22 +83,22 @@ func (n *Network) start() {
 // it comes on the grid of the lookahead, so that all nodes have got there.
 func (n *Network) At(at engine.Time, f func()) {
 	at = max(at, n.now)
-	if n.sched.visiting != nil {
-		at = max(at, n.grid(n.now))
+	if n.sched.running != nil {
+		at = max(at, n.nextWindow(n.now))
 	}
-	n.sched.calls.Push(at, n.origin(), f)
+	n.sched.calls.Push(at, n.callOrigin(), f)
 }
 
-// origin is the present and the node that is being played.
-func (n *Network) origin() engine.Origin {
-	if nd := n.sched.visiting; nd != nil {
+// callOrigin is the present and the node that is being played.
+func (n *Network) callOrigin() engine.Origin {
+	if nd := n.sched.running; nd != nil {
 		return engine.Origin{Asked: n.now, By: int32(nd.id)}
 	}
 	return engine.Origin{Asked: n.now, By: -1}
 }
 
-// grid is the first instant after t on which all nodes agree.
-func (n *Network) grid(t engine.Time) engine.Time {
+// nextWindow is the first instant after t on which all nodes agree.
+func (n *Network) nextWindow(t engine.Time) engine.Time {
 	return (t/n.sched.lookahead + 1) * n.sched.lookahead
 }
 
@@ -121,13 +121,13 @@ func (n *Network) Run(until engine.Time) {
 			f()
 			continue
 		}
-		n.stretch(min(n.grid(first), call, until+1))
+		n.runWindow(min(n.nextWindow(first), call, until+1))
 	}
 	n.now = until
 }
 
-// stretch plays every node up to, not including, end.
-func (n *Network) stretch(end engine.Time) {
+// runWindow plays every node up to, not including, end.
+func (n *Network) runWindow(end engine.Time) {
 	s := &n.sched
 	s.earliest = engine.Forever
 	for w := range s.active {
@@ -135,7 +135,7 @@ func (n *Network) stretch(end engine.Time) {
 		for word := s.active[w]; word != 0; word &= word - 1 {
 			nd := &n.nodes[w<<6|bits.TrailingZeros64(word)]
 			if nd.next < end {
-				n.visit(nd, end)
+				n.runNode(nd, end)
 			}
 			if nd.next == engine.Forever {
 				s.active[w] &^= word & -word
@@ -143,16 +143,16 @@ func (n *Network) stretch(end engine.Time) {
 			s.earliest = min(s.earliest, nd.next)
 		}
 	}
-	s.visiting = nil
+	s.running = nil
 }
 
-// visit plays one node's events before end, in order. (Put into stretch, as a
+// runNode plays one node's events before end, in order. (Put into stretch, as a
 // profile may suggest it, its search has too few registers and takes half as
 // many instructions again.)
 //
 //go:noinline
-func (n *Network) visit(nd *node, end engine.Time) {
-	n.sched.visiting = nd
+func (n *Network) runNode(nd *node, end engine.Time) {
+	n.sched.running = nd
 	for {
 		due := nd.due
 		at, which := due[0], 0
@@ -164,7 +164,7 @@ func (n *Network) visit(nd *node, end engine.Time) {
 			at, which = t, i
 		}
 		if n.cfg.NS3 {
-			at, which = nd.soonest()
+			at, which = nd.nextEventNS3()
 		}
 		if nd.timerAt <= at {
 			if at = nd.timerAt; at < end {
@@ -180,19 +180,19 @@ func (n *Network) visit(nd *node, end engine.Time) {
 		}
 		n.now = at
 		n.Counts.Events++
-		nd.ports[which].attend(at)
+		nd.ports[which].handleEvent(at)
 	}
 }
 
-// attend does what is due at a port.
-func (p *Port) attend(at engine.Time) {
+// handleEvent does what is due at a port.
+func (p *Port) handleEvent(at engine.Time) {
 	switch at {
 	case p.inbox.at:
 		pkt := p.inbox.pop()
 		*p.due = min(p.inbox.at, p.txAt, p.wakeAt)
 		switch {
 		case pkt.Kind == KindPFC:
-			p.hearPause(pkt)
+			p.receivePause(pkt)
 		case p.sw != nil:
 			p.sw.receive(p, pkt)
 		default:
@@ -209,9 +209,9 @@ func (p *Port) attend(at engine.Time) {
 	}
 }
 
-// wants brings a port forward in its node's order. It is for ports of the node
+// scheduleAt brings a port forward in its node's order. It is for ports of the node
 // that is played, or of any between stretches.
-func (p *Port) wants(at engine.Time) {
+func (p *Port) scheduleAt(at engine.Time) {
 	if at < *p.due {
 		*p.due = at
 		p.net.wakeNode(p.node, at)

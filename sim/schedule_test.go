@@ -19,8 +19,8 @@ func TestStopsOfRunDoNotOrder(t *testing.T) {
 	}{
 		// Both have left their hosts when they start, and are told on the grid.
 		"timers": {func(n *Network) {
-			n.moveAt(t, 0, Move{Addr: vm4, To: 1})
-			n.moveAt(t, 1, Move{Addr: vm4, To: 5})
+			n.moveAt(t, 0, Migration{Addr: vm4, To: 1})
+			n.moveAt(t, 1, Migration{Addr: vm4, To: 5})
 			n.add(t, traffic.Flow{Src: 0, From: vm4, Dst: 1, Bytes: 1}, traffic.Flow{Src: 0, From: vm4, Dst: 1, Bytes: 5, Start: 1556})
 		}, 1500 * time.Nanosecond},
 		"calls": {func(n *Network) {

@@ -14,7 +14,7 @@ import (
 type SlowReceiver struct {
 	Host     model.NodeID
 	Rate     model.Rate
-	Buffer   model.Bytes // of the NIC; 0: 256 KiB
+	Buffer   model.Bytes // match the NIC; 0: 256 KiB
 	Priority model.Priority
 }
 
@@ -34,51 +34,51 @@ func (f SlowReceiver) check(n *Network) error {
 	return nil
 }
 
-func (f SlowReceiver) begin(n *Network) func() {
+func (f SlowReceiver) apply(n *Network) func() {
 	h := n.nodes[f.Host].host
 	if f.Buffer == 0 {
 		f.Buffer = defaultNICBuffer
 	}
-	s := h.slow
+	s := h.slowRx
 	if s == nil {
-		s = &slowIntake{host: h}
-		s.done = s.takeIn
-		h.slow = s
+		s = &slowRxBuffer{host: h}
+		s.drained = s.drainOne
+		h.slowRx = s
 	}
 	s.faults = append(s.faults, &f)
-	s.settle()
+	s.applyFaults()
 	return func() {
 		s.faults = slices.DeleteFunc(s.faults, func(other *SlowReceiver) bool { return other == &f })
 		if len(s.faults) > 0 {
-			s.settle()
+			s.applyFaults()
 			return
 		}
 		// What waits is taken in at once, and the switch may send again.
-		h.slow = nil
+		h.slowRx = nil
 		for s.waiting.head != nil {
 			pkt := s.waiting.pop()
-			h.process(h.ports[pkt.ingress-1], pkt)
+			h.deliver(h.ports[pkt.ingress-1], pkt)
 		}
 		s.pause(false)
 	}
 }
 
-// slowIntake is the receive buffer of a slow host. Of several faults at once
+// slowRxBuffer is the receive buffer of a slow host. Of several faults at once
 // the slowest sets the rate, and the newest the rest.
-type slowIntake struct {
+type slowRxBuffer struct {
 	host         *Host
 	faults       []*SlowReceiver
 	rate         model.Rate
 	prio         model.Priority
-	stopAt, goAt int64 // bytes
+	xoffBytes, xonBytes int64 // bytes
 	waiting      fifo
 	pausing      bool
 	busy         bool
-	done         func() // takeIn
+	drained         func() // drainOne
 }
 
-// settle takes its figures from the faults there are.
-func (s *slowIntake) settle() {
+// applyFaults takes its figures from the faults there are.
+func (s *slowRxBuffer) applyFaults() {
 	newest := s.faults[len(s.faults)-1]
 	if newest.Priority != s.prio {
 		s.pause(false)
@@ -87,47 +87,47 @@ func (s *slowIntake) settle() {
 	for _, f := range s.faults {
 		s.rate = min(s.rate, f.Rate)
 	}
-	s.stopAt, s.goAt = int64(newest.Buffer)/2, int64(newest.Buffer)/4
-	if s.waiting.bytes >= s.stopAt {
+	s.xoffBytes, s.xonBytes = int64(newest.Buffer)/2, int64(newest.Buffer)/4
+	if s.waiting.bytes >= s.xoffBytes {
 		s.pause(true)
 	}
 }
 
-// take queues a packet that arrived at port p.
-func (s *slowIntake) take(p *Port, pkt *Packet) {
+// receive queues a packet that arrived at port p.
+func (s *slowRxBuffer) enqueue(p *Port, pkt *Packet) {
 	pkt.ingress = p.ID
 	s.waiting.push(pkt)
-	if s.waiting.bytes >= s.stopAt {
+	if s.waiting.bytes >= s.xoffBytes {
 		s.pause(true)
 	}
 	if !s.busy {
-		s.next()
+		s.startDrain()
 	}
 }
 
-// next takes in the first packet when its time has passed.
-func (s *slowIntake) next() {
+// startDrain takes in the first packet when its time has passed.
+func (s *slowRxBuffer) startDrain() {
 	s.busy = s.waiting.head != nil
 	if s.busy {
 		n := s.host.net
 		at := n.now + engine.Transmit(int64(s.waiting.head.Size), s.rate)
-		s.host.node.timer(n, timer{at: at, kind: runProgram, run: s.done})
+		s.host.node.addTimer(n, timer{at: at, kind: runFunc, run: s.drained})
 	}
 }
 
-func (s *slowIntake) takeIn() {
+func (s *slowRxBuffer) drainOne() {
 	if s.waiting.head == nil {
 		return // the fault is over
 	}
 	pkt := s.waiting.pop()
-	if s.waiting.bytes <= s.goAt {
+	if s.waiting.bytes <= s.xonBytes {
 		s.pause(false)
 	}
-	s.host.process(s.host.ports[pkt.ingress-1], pkt)
-	s.next()
+	s.host.deliver(s.host.ports[pkt.ingress-1], pkt)
+	s.startDrain()
 }
 
-func (s *slowIntake) pause(stop bool) {
+func (s *slowRxBuffer) pause(stop bool) {
 	if s.pausing != stop {
 		s.pausing = stop
 		s.host.pause(s.prio, stop)

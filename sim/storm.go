@@ -29,7 +29,7 @@ func (f Storm) check(n *Network) error {
 	return nil
 }
 
-func (f Storm) begin(n *Network) func() {
+func (f Storm) apply(n *Network) func() {
 	h := n.nodes[f.Host].host
 	over, on := false, false
 	var turn func()
@@ -57,7 +57,7 @@ func (f Storm) begin(n *Network) func() {
 }
 
 // pause has a host tell its switches to stop sending a priority, or takes that
-// back. They may go on when nothing is left that wants them to stop.
+// reverseKey. They may go on when nothing is left that wants them to stop.
 func (h *Host) pause(prio model.Priority, stop bool) {
 	before := h.pausing[prio]
 	if stop {

@@ -24,23 +24,23 @@ type Switch struct {
 	loss   impairments // a faulty switch drops in its middle
 
 	intended *topo.Routes // that the table follows, and which of them it is
-	follows  uint32
+	appliedVersion  uint32
 
-	// misroute overrides the table for flows that a faulty one gets wrong;
+	// misrouted overrides the table for flows that a faulty one gets wrong;
 	// port 0 drops them.
-	misroute diversions[model.PortID]
-	diverted []*Entry // wrong routes in force
+	misrouted diversions[model.PortID]
+	wrongRoutes []*Entry // misdirected routes in force
 
 	bgp      *speaker // nil usually
 	programs programs
-	watched  bool // programs or faults want to see every packet
+	slowPath  bool // programs or faults want to see every packet
 }
 
-// watch notes whether the quick way through the switch is open.
-func (sw *Switch) watch() {
-	sw.watched = len(sw.loss) > 0
+// updateSlowPath notes whether the quick way through the switch is open.
+func (sw *Switch) updateSlowPath() {
+	sw.slowPath = len(sw.loss) > 0
 	for s := range numStages {
-		sw.watched = sw.watched || sw.programs.any(s)
+		sw.slowPath = sw.slowPath || sw.programs.any(s)
 	}
 }
 
@@ -60,15 +60,15 @@ func newSwitch(n *Network, tn *topo.Node, ports []*Port) (*Switch, error) {
 // Table is the switch's actual forwarding state. Call Rerouted after a change.
 func (sw *Switch) Table() *fib.Table { return sw.table }
 
-// Rerouted forgets the ways of flows that were found in an earlier state of
+// TableChanged forgets the ways of flows that were found in an earlier state of
 // Table.
-func (sw *Switch) Rerouted() { sw.net.routing++ }
+func (sw *Switch) TableChanged() { sw.net.tableVersion++ }
 
 // receive takes a packet from the wire of port in and sends it on.
 func (sw *Switch) receive(in *Port, p *Packet) {
 	p.ingress = in.ID
-	if sw.watched {
-		sw.receiveWatched(in, p)
+	if sw.slowPath {
+		sw.receiveSlowPath(in, p)
 		return
 	}
 	if p.TTL <= 1 {
@@ -80,7 +80,7 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 	if out == nil {
 		return
 	}
-	if out.idle(p) && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
+	if out.idle(p) && sw.buffer.FitsUnqueued(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
 		// The packet leaves at the instant it came: it waits in no queue, takes
 		// no room and meets no threshold. It still had its turn.
 		if !p.Control {
@@ -92,12 +92,12 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 	sw.enqueue(out, p)
 }
 
-// receiveWatched is receive with the programs and the faults of the switch.
-func (sw *Switch) receiveWatched(in *Port, p *Packet) {
+// receiveSlowPath is receive with the programs and the faults of the switch.
+func (sw *Switch) receiveSlowPath(in *Port, p *Packet) {
 	n, ps := sw.net, &sw.programs
-	sw.meet(p)
+	sw.startPrograms(p)
 	if ps.any(StageIngress) {
-		if ps.run(StageIngress, nil); !ps.goesOn() {
+		if ps.runStage(StageIngress, nil); !ps.survives() {
 			return
 		}
 	}
@@ -110,55 +110,55 @@ func (sw *Switch) receiveWatched(in *Port, p *Packet) {
 	if out == nil {
 		return
 	}
-	if len(sw.loss) > 0 && !sw.loss.pass(in, p) {
+	if len(sw.loss) > 0 && !sw.loss.survives(in, p) {
 		return
 	}
 	if ps.any(StageRouted) {
-		if ps.run(StageRouted, out); !ps.goesOn() {
+		if ps.runStage(StageRouted, out); !ps.survives() {
 			return
 		}
 	}
-	passes := out.idle(p) && !p.Control && sw.buffer.Passes(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
+	passes := out.idle(p) && !p.Control && sw.buffer.FitsUnqueued(in.ID, p.Priority, model.Bytes(p.Size)) && n.observer == nil
 	switch {
 	case !passes:
 		if ps.any(StageEnqueue) {
-			if ps.run(StageEnqueue, out); !ps.goesOn() {
+			if ps.runStage(StageEnqueue, out); !ps.survives() {
 				return
 			}
 		}
 		if ps.any(StageDequeue) {
-			p.join(out)
+			p.noteEnqueue(out)
 		}
 		sw.enqueue(out, p)
 		return
-	case ps.through != nil:
-		p.Joined, p.Ahead = n.now, 0
+	case ps.unqueued != nil:
+		p.EnqueuedAt, p.BytesAhead = n.now, 0
 		c := &ps.ctx
-		c.Stage, c.Out, c.Passes = StageEnqueue, out, true
-		if ps.through.Run(c); !ps.goesOn() {
+		c.Stage, c.Out, c.Unqueued = StageEnqueue, out, true
+		if ps.unqueued.Run(c); !ps.survives() {
 			return
 		}
-	case !sw.pass(p, out):
+	case !sw.runUnqueued(p, out):
 		return
 	}
 	out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
 	out.send(p)
 }
 
-// pass shows a packet that passes to the programs stage by stage, and tells
+// survives shows a packet that passes to the programs stage by stage, and tells
 // whether it goes on.
-func (sw *Switch) pass(p *Packet, out *Port) bool {
+func (sw *Switch) runUnqueued(p *Packet, out *Port) bool {
 	ps := &sw.programs
-	ps.ctx.Passes = true
+	ps.ctx.Unqueued = true
 	if ps.any(StageEnqueue) {
-		if ps.run(StageEnqueue, out); !ps.goesOn() {
+		if ps.runStage(StageEnqueue, out); !ps.survives() {
 			return false
 		}
 	}
 	if ps.any(StageDequeue) {
-		p.Joined, p.Ahead = sw.net.now, 0
-		ps.run(StageDequeue, out)
-		return ps.goesOn()
+		p.EnqueuedAt, p.BytesAhead = sw.net.now, 0
+		ps.runStage(StageDequeue, out)
+		return ps.survives()
 	}
 	return true
 }
@@ -167,43 +167,43 @@ func (sw *Switch) pass(p *Packet, out *Port) bool {
 // learns its way hop by hop and gives it to its packets; while no table
 // changes, that saves the hash and the look-up, most of what forwarding costs.
 func (sw *Switch) route(p *Packet) *Port {
-	if hop := int(p.hop); hop < len(p.path) && p.path[hop] != 0 && p.routing == sw.net.routing {
+	if hop := int(p.hop); hop < len(p.path) && p.path[hop] != 0 && p.tableVersion == sw.net.tableVersion {
 		p.hop++
 		return sw.ports[p.path[hop]-1]
 	}
-	return sw.learn(p)
+	return sw.learnHop(p)
 }
 
-// learn is route for a packet that does not know its way from here.
-func (sw *Switch) learn(p *Packet) *Port {
+// learnHop is route for a packet that does not know its way from here.
+func (sw *Switch) learnHop(p *Packet) *Port {
 	hop := p.hop
 	if int(hop) == len(p.path) {
 		return sw.lookup(p)
 	}
 	p.hop++
 	out := sw.lookup(p)
-	if out != nil && p.flow >= 0 && out.ID <= 255 && p.routing == sw.net.routing {
-		if f := sw.net.ownerOf(p); f != nil && f.ways[p.way].routing == p.routing {
-			f.ways[p.way].path[hop] = uint8(out.ID)
+	if out != nil && p.flow >= 0 && out.ID <= 255 && p.tableVersion == sw.net.tableVersion {
+		if f := sw.net.flowOf(p); f != nil && f.paths[p.direction].tableVersion == p.tableVersion {
+			f.paths[p.direction].path[hop] = uint8(out.ID)
 		}
 	}
 	return out
 }
 
-// way is where one direction of a flow goes, as far as it is known.
-type way struct {
+// flowPath is where one direction of a flow goes, as far as it is known.
+type flowPath struct {
 	path    path8
-	routing uint16
+	tableVersion uint16
 }
 
-// give stamps a packet with its flow's way.
-func (f *flow) give(p *Packet, direction uint8) {
-	w := &f.ways[direction]
-	if w.routing != f.net.routing {
-		*w = way{routing: f.net.routing}
+// stampPath stamps a packet with its flow's way.
+func (f *flow) stampPath(p *Packet, direction uint8) {
+	w := &f.paths[direction]
+	if w.tableVersion != f.net.tableVersion {
+		*w = flowPath{tableVersion: f.net.tableVersion}
 	}
-	p.flow, p.way, p.path, p.routing = f.id, direction, w.path, w.routing
-	p.KeyID = f.keys + uint32(direction)
+	p.flow, p.direction, p.path, p.tableVersion = f.id, direction, w.path, w.tableVersion
+	p.KeyID = f.keyID + uint32(direction)
 }
 
 // lookup asks the table.
@@ -213,8 +213,8 @@ func (sw *Switch) lookup(p *Packet) *Port {
 		key = p.Extra.Outer[0]
 	}
 	out, verdict := sw.table.Lookup(key)
-	if len(sw.misroute) > 0 {
-		if wrong, hit := sw.misroute.of(key); hit {
+	if len(sw.misrouted) > 0 {
+		if wrong, hit := sw.misrouted.match(key); hit {
 			if out, verdict = wrong, fib.Forward; wrong == 0 {
 				verdict = fib.Drop
 			}
@@ -228,7 +228,7 @@ func (sw *Switch) lookup(p *Packet) *Port {
 		if sw.unwrap(in, p) {
 			return sw.lookup(p)
 		}
-	case verdict == fib.Forward && sw.bgp.hear(in, p):
+	case verdict == fib.Forward && sw.bgp.receiveKeepalive(in, p):
 	case verdict == fib.Forward:
 		sw.net.drop(p, in, DropHost) // for the switch's own CPU, which no program took it to
 	case verdict == fib.Drop:
@@ -256,7 +256,7 @@ func (sw *Switch) enqueue(out *Port, p *Packet) {
 // admit charges a packet to the buffer, or drops it.
 func (sw *Switch) admit(out *Port, p *Packet) bool {
 	p.buffered = uint16(p.Size)
-	if !sw.buffer.Take(p.ingress, p.Priority, model.Bytes(p.Size)) && !sw.squeeze(out, p) {
+	if !sw.buffer.AdmitFast(p.ingress, p.Priority, model.Bytes(p.Size)) && !sw.admitSlow(out, p) {
 		return false
 	}
 	if n := sw.net; n.observer != nil {
@@ -265,9 +265,9 @@ func (sw *Switch) admit(out *Port, p *Packet) bool {
 	return true
 }
 
-// squeeze is admit where room is scarce. The pause is decided before the packet
+// admitSlow is admit where room is scarce. The pause is decided before the packet
 // may leave at once: what counts is that it arrived.
-func (sw *Switch) squeeze(out *Port, p *Packet) bool {
+func (sw *Switch) admitSlow(out *Port, p *Packet) bool {
 	in, prio := p.ingress, p.Priority
 	if sw.buffer.TailDrop(prio, model.Bytes(out.queues[prio].bytes), model.Bytes(p.Size)) ||
 		!sw.buffer.Admit(in, prio, model.Bytes(p.Size)) {
@@ -281,12 +281,12 @@ func (sw *Switch) squeeze(out *Port, p *Packet) bool {
 	return true
 }
 
-// dequeued releases a packet's room as it starts to leave. It tells whether it
+// finishDequeue releases a packet's room as it starts to leave. It tells whether it
 // does, or a program ended it.
-func (sw *Switch) dequeued(out *Port, p *Packet) bool {
+func (sw *Switch) finishDequeue(out *Port, p *Packet) bool {
 	n := sw.net
 	in, prio := p.ingress, p.Priority
-	calm := sw.buffer.Give(in, prio, model.Bytes(p.buffered))
+	calm := sw.buffer.ReleaseFast(in, prio, model.Bytes(p.buffered))
 	if !calm {
 		sw.buffer.Release(in, prio, model.Bytes(p.buffered))
 	}
@@ -300,7 +300,7 @@ func (sw *Switch) dequeued(out *Port, p *Packet) bool {
 		sw.buffer.SetPaused(in, prio, false)
 		sw.ports[in-1].sendPause(prio, false)
 	}
-	return sw.leaves(p, out)
+	return sw.runDequeue(p, out)
 }
 
 // mark sets the congestion mark with the probability of the queue's length.
@@ -322,15 +322,15 @@ func (sw *Switch) mark(out *Port, p *Packet) {
 	sw.net.Counts.Marked++
 }
 
-// pauseHeard lets programs see a pause frame.
-func (sw *Switch) pauseHeard(at *Port, p *Packet) {
+// pauseReceived lets programs see a pause frame.
+func (sw *Switch) pauseReceived(at *Port, p *Packet) {
 	if sw.programs.any(StagePFC) {
 		c := &sw.programs.ctx
 		p.ingress = at.ID
 		c.Pause.Priority, c.Pause.Time = p.Priority, p.pauseFor().Duration()
-		sw.meet(p)
-		sw.programs.run(StagePFC, nil)
-		sw.programs.goesOn()
+		sw.startPrograms(p)
+		sw.programs.runStage(StagePFC, nil)
+		sw.programs.survives()
 	}
 }
 
@@ -368,13 +368,13 @@ func (n *Network) MaxFrame() model.Bytes { return model.Bytes(n.maxFrame()) }
 
 func (n *Network) maxFrame() int32 {
 	if n.cfg.Overhead > 0 {
-		return n.cfg.MTU + n.cfg.Overhead + n.tunnel
+		return n.cfg.MTU + n.cfg.Overhead + n.tunnelOverhead
 	}
-	return n.cfg.MTU + n.tunnel + ethernetSize + 40 + udpSize + rocePlain + rethSize + labelRoom
+	return n.cfg.MTU + n.tunnelOverhead + ethernetSize + 40 + udpSize + rocePlain + rethSize + labelBytes
 }
 
-// labelRoom is what a full stack of INT-labels adds to a packet on its way.
-const labelRoom = label.OptionSize + label.DefaultMaxHop*label.ItemSize
+// labelBytes is what a full stack of INT-labels adds to a packet on its way.
+const labelBytes = label.OptionSize + label.DefaultMaxHop*label.ItemSize
 
 // firstHostRate is what HPCC measures port rates against.
 func (n *Network) firstHostRate() model.Rate {

@@ -31,7 +31,7 @@ type tcp struct {
 	windowEnd     int64
 
 	// Receiver: what has arrived out of order, as disjoint ascending spans.
-	early []span
+	outOfOrder []byteRange
 }
 
 type tcpState uint8
@@ -42,7 +42,7 @@ const (
 	tcpOpen
 )
 
-type span struct{ from, to int64 }
+type byteRange struct{ from, to int64 }
 
 const (
 	initialWindow = 10                   // segments, RFC 6928
@@ -98,7 +98,7 @@ func (t *tcp) makePacket(f *flow) *Packet {
 			if f.sent < f.highest {
 				f.retransmitted += payload
 			}
-			f.outstanding()
+			f.noteOutstanding()
 			f.sent += payload
 			f.highest = max(f.highest, f.sent)
 		}
@@ -115,10 +115,10 @@ func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	p := n.pool.get()
 	p.Kind, p.Key = KindTCP, f.key
 	if reverse {
-		p.Key = f.back
-		f.give(p, 1)
+		p.Key = f.reverseKey
+		f.stampPath(p, 1)
 	} else {
-		f.give(p, 0)
+		f.stampPath(p, 0)
 	}
 	p.Priority, p.TTL, p.DSCP, p.IPID = f.prio, n.cfg.TTL, uint8(f.prio)<<3, f.ipid
 	f.ipid++
@@ -126,14 +126,14 @@ func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	return p
 }
 
-// take is the receiver: it acknowledges every segment at once and echoes its
+// receive is the receiver: it acknowledges every segment at once and echoes its
 // mark, as DCTCP wants.
-func (t *tcp) take(f *flow, p *Packet) {
+func (t *tcp) receiveSegment(f *flow, p *Packet) {
 	flags := packet.ACK
 	if packet.TCPFlags(p.TCPFlags)&packet.SYN != 0 {
 		flags |= packet.SYN
 	} else if p.Payload > 0 {
-		t.store(f, p.Seq, p.Seq+int64(p.Payload))
+		t.reassemble(f, p.Seq, p.Seq+int64(p.Payload))
 	}
 	if p.ECN == CE {
 		flags |= packet.ECE
@@ -144,28 +144,28 @@ func (t *tcp) take(f *flow, p *Packet) {
 	a := t.segment(f, true)
 	a.TCPFlags, a.Seq, a.Sent = uint8(flags), f.expected, p.Sent
 	a.Size = max(minFrame, ethernetSize+ipSize(&f.key)+tcpSize)
-	f.home.enqueue(a)
+	f.ackPort.enqueue(a)
 }
 
-// store keeps a span of payload and moves expected over what is now whole.
-func (t *tcp) store(f *flow, from, to int64) {
+// reassemble keeps a span of payload and moves expected over what is now whole.
+func (t *tcp) reassemble(f *flow, from, to int64) {
 	if to <= f.expected {
 		return
 	}
 	if from > f.expected {
-		i, _ := slices.BinarySearchFunc(t.early, from, func(s span, at int64) int { return int(s.from - at) })
-		t.early = slices.Insert(t.early, i, span{from, to})
+		i, _ := slices.BinarySearchFunc(t.outOfOrder, from, func(s byteRange, at int64) int { return int(s.from - at) })
+		t.outOfOrder = slices.Insert(t.outOfOrder, i, byteRange{from, to})
 		return
 	}
 	f.expected = to
-	for len(t.early) > 0 && t.early[0].from <= f.expected {
-		f.expected = max(f.expected, t.early[0].to)
-		t.early = slices.Delete(t.early, 0, 1)
+	for len(t.outOfOrder) > 0 && t.outOfOrder[0].from <= f.expected {
+		f.expected = max(f.expected, t.outOfOrder[0].to)
+		t.outOfOrder = slices.Delete(t.outOfOrder, 0, 1)
 	}
 }
 
-// hear is what an acknowledgement does to the sender.
-func (t *tcp) hear(f *flow, p *Packet) {
+// receiveKeepalive is what an acknowledgement does to the sender.
+func (t *tcp) receiveAck(f *flow, p *Packet) {
 	n := f.net
 	if f.done {
 		return
@@ -174,7 +174,7 @@ func (t *tcp) hear(f *flow, p *Packet) {
 	if flags&packet.SYN != 0 {
 		if t.state == tcpSynSent {
 			t.state = tcpOpen
-			t.sample(n.now-p.Sent, n.minRTO())
+			t.updateRTO(n.now-p.Sent, n.minRTO())
 			f.progress = n.now
 			f.activate()
 		}
@@ -184,10 +184,10 @@ func (t *tcp) hear(f *flow, p *Packet) {
 	switch newly := p.Seq - f.acked; {
 	case newly > 0:
 		t.backoff, t.dups = 0, 0
-		t.sample(n.now-p.Sent, n.minRTO())
+		t.updateRTO(n.now-p.Sent, n.minRTO())
 		f.acked, f.progress = p.Seq, n.now
 		f.sent = max(f.sent, f.acked)
-		t.marks(f, newly, flags&packet.ECE != 0)
+		t.updateAlpha(f, newly, flags&packet.ECE != 0)
 		switch {
 		case t.recovering && p.Seq >= t.recover:
 			t.recovering, t.cwnd = false, t.ssthresh
@@ -217,9 +217,9 @@ func (t *tcp) hear(f *flow, p *Packet) {
 	}
 }
 
-// marks is DCTCP: once per window of data, cwnd shrinks by half the share of
+// updateAlpha is DCTCP: once per window of data, cwnd shrinks by half the share of
 // marked bytes.
-func (t *tcp) marks(f *flow, newly int64, marked bool) {
+func (t *tcp) updateAlpha(f *flow, newly int64, marked bool) {
 	t.ackedInWindow += newly
 	if marked {
 		t.markedBytes += newly
@@ -236,8 +236,8 @@ func (t *tcp) marks(f *flow, newly int64, marked bool) {
 	t.ackedInWindow, t.markedBytes, t.windowEnd = 0, 0, f.sent
 }
 
-// sample feeds a round-trip time into the timeout (RFC 6298).
-func (t *tcp) sample(rtt, least engine.Time) {
+// updateRTO feeds a round-trip time into the timeout (RFC 6298).
+func (t *tcp) updateRTO(rtt, least engine.Time) {
 	if t.srtt == 0 {
 		t.srtt, t.rttvar = rtt, rtt/2
 	} else {

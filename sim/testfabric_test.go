@@ -31,7 +31,7 @@ func yard(t testing.TB, change func(*Config)) *Network {
 
 func (n *Network) serve(t testing.TB, s Service) {
 	t.Helper()
-	if err := n.Serve(s); err != nil {
+	if err := n.AddService(s); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,13 +101,13 @@ func (n *Network) clean(t *testing.T) {
 	if n.Counts.Drops != [numReasons]int64{} {
 		t.Errorf("drops %v; want none", n.Counts.Drops)
 	}
-	sent := n.Counts.Made
+	sent := n.Counts.Originated
 	for _, h := range n.hosts {
 		for _, p := range h.ports {
 			sent += p.TxPkts
 		}
 	}
-	if got := n.Counts.Delivered + n.Counts.Taken; n.Idle() && got != sent {
+	if got := n.Counts.Delivered + n.Counts.Consumed; n.Idle() && got != sent {
 		t.Errorf("%d packets sent, %d delivered or taken; want all", sent, got)
 	}
 }

@@ -2,7 +2,7 @@ package sim
 
 import "github.com/weft-telemetry/weft/sim/engine"
 
-// timer is an event that is not about a packet on a wire.
+// runTimer is an event that is not about a packet on a wire.
 type timer struct {
 	at   engine.Time
 	seq  uint64 // the order of those with equal times
@@ -17,16 +17,16 @@ type timerKind uint8
 
 const (
 	startFlow    timerKind = iota // flow obj begins
-	flowDue                       // flow obj's retransmission
+	flowTimeout                       // flow obj's retransmission
 	pauseExpires                  // on port obj, of priority prio
 	pauseRepeats                  // on port obj, of priority prio
-	runProgram                    // run
+	runFunc                    // runStage
 )
 
-// timer schedules t for the node. Of equal times, flows begin first, by their
+// runTimer schedules t for the node. Of equal times, flows begin first, by their
 // numbers: other nodes ask for that, too, and which of them was played first must
 // not matter. The rest is the node's own, in the order it was made.
-func (nd *node) timer(n *Network, t timer) {
+func (nd *node) addTimer(n *Network, t timer) {
 	t.seq = uint64(t.obj)
 	if t.kind != startFlow {
 		n.timerSeq++
@@ -52,13 +52,13 @@ func (n *Network) fire(t timer) {
 	switch t.kind {
 	case startFlow:
 		n.startFlow(t.obj)
-	case flowDue:
+	case flowTimeout:
 		n.flowTimer(t.obj, t.gen)
 	case pauseExpires:
-		n.ports[t.obj].expire(t.prio, t.gen)
+		n.ports[t.obj].expirePause(t.prio, t.gen)
 	case pauseRepeats:
-		n.ports[t.obj].refresh(t.prio, t.gen)
-	case runProgram:
+		n.ports[t.obj].repeatPause(t.prio, t.gen)
+	case runFunc:
 		t.run()
 	}
 }

@@ -14,20 +14,20 @@ import (
 // Muxes wrap packets, and so may a host do with its own: each outer header that
 // names a switch's own address is taken off there, and the packet goes on by
 // the next one. Nested headers thus lead a packet along any list of switches.
-// Labels ride behind the outermost header; whoever wraps or unwraps a packet
+// LabelsLost ride behind the outermost header; whoever wraps or unwraps a packet
 // takes them off, as hosts do.
 
-// below is what the header beneath an outer one says.
-type below struct{ ttl, dscp, ecn uint8 }
+// inner is what the header beneath an outer one says.
+type innerHeader struct{ ttl, dscp, ecn uint8 }
 
 // encapsulate puts a packet behind one more IP header. Marks are copied
 // outward (RFC 6040); the packet is no longer on its flow's way.
 func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
 	n.unlabel(p)
-	size := p.bare() + ipSize(&outer)
+	size := p.unpaddedSize() + ipSize(&outer)
 	e := n.pool.extra(p)
 	e.Outer = slices.Insert(e.Outer, 0, outer)
-	e.below = slices.Insert(e.below, 0, below{p.TTL, p.DSCP, p.ECN})
+	e.inner = slices.Insert(e.inner, 0, innerHeader{p.TTL, p.DSCP, p.ECN})
 	p.Size = max(minFrame, size)
 	p.TTL = n.cfg.TTL
 	p.hop = uint8(len(p.path))
@@ -41,19 +41,19 @@ func (n *Network) decapsulate(p *Packet) {
 	}
 	n.unlabel(p)
 	e, inner := p.Extra, p.header(1)
-	p.Size = max(minFrame, p.bare()-ipSize(&e.Outer[0]))
+	p.Size = max(minFrame, p.unpaddedSize()-ipSize(&e.Outer[0]))
 	p.TTL, p.DSCP = inner.ttl, inner.dscp
 	if p.ECN != CE || inner.ecn == NotECT {
 		p.ECN = inner.ecn
 	}
 	e.Outer = slices.Delete(e.Outer, 0, 1)
-	e.below = slices.Delete(e.below, 0, 1)
+	e.inner = slices.Delete(e.inner, 0, 1)
 }
 
 // unlabel takes all labels off; they are lost.
 func (n *Network) unlabel(p *Packet) {
 	if p.Extra != nil && len(p.Extra.Labels) > 0 {
-		n.Counts.Labels += int64(len(p.Extra.Labels)-label.OptionSize) / label.ItemSize
+		n.Counts.LabelsLost += int64(len(p.Extra.Labels)-label.OptionSize) / label.ItemSize
 		p.Size -= int32(len(p.Extra.Labels))
 		p.Extra.Labels = p.Extra.Labels[:0]
 	}
@@ -93,19 +93,19 @@ func (sw *Switch) unwrap(in *Port, p *Packet) bool {
 func (p *Packet) tunnelled() bool { return p.Extra != nil && len(p.Extra.Outer) > 0 }
 
 // header is what the IP header at a depth says; 0 is the outermost.
-func (p *Packet) header(depth int) below {
+func (p *Packet) header(depth int) innerHeader {
 	if depth == 0 {
-		return below{p.TTL, p.DSCP, p.ECN}
+		return innerHeader{p.TTL, p.DSCP, p.ECN}
 	}
-	return p.Extra.below[depth-1]
+	return p.Extra.inner[depth-1]
 }
 
 // InnerTTL is the TTL of the innermost header: TTL, where there is no tunnel.
 func (p *Packet) InnerTTL() uint8 { return p.header(p.depth()).ttl }
 
-// bare is the packet's length without Ethernet's padding, which ends at every
+// unpaddedSize is the packet's length without Ethernet's padding, which ends at every
 // hop. RDMA has none: its headers are long enough.
-func (p *Packet) bare() int32 {
+func (p *Packet) unpaddedSize() int32 {
 	size := ethernetSize + ipSize(&p.Key) + p.Payload
 	switch {
 	case p.Size > minFrame:

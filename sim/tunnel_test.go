@@ -16,7 +16,7 @@ func TestTunnelsNest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind          Kind
 		payload, size int32
-		ecn, marked   uint8 // of the packet, and of the tunnel at its end
+		ecn, marked   uint8 // match the packet, and of the tunnel at its end
 		want          uint8
 	}{
 		"long":            {KindUDP, 1000, 1042, ECT, ECT, ECT},
@@ -31,7 +31,7 @@ func TestTunnelsNest(t *testing.T) {
 			n := yard(t, nil)
 			p := n.pool.get()
 			p.Kind, p.Payload, p.Size, p.ECN, p.TTL, p.DSCP = tc.kind, tc.payload, tc.size, tc.ecn, 7, 3
-			bare := p.bare()
+			bare := p.unpaddedSize()
 			n.encapsulate(p, v4)
 			if want := max(bare+20, minFrame); p.Size != want || p.TTL != n.cfg.TTL || p.DSCP != 3 || p.ECN != tc.ecn {
 				t.Errorf("in one tunnel: %d bytes, TTL %d, DSCP %d, ECN %d; want %d, %d, 3, %d", p.Size, p.TTL, p.DSCP, p.ECN, want, n.cfg.TTL, tc.ecn)
@@ -39,7 +39,7 @@ func TestTunnelsNest(t *testing.T) {
 			p.TTL = 33
 			n.encapsulate(p, v6)
 			if want := max(bare+60, minFrame); p.Size != want || p.Extra.Outer[0] != v6 || p.Extra.Outer[1] != v4 || p.header(1).ttl != 33 || p.header(2).ttl != 7 {
-				t.Errorf("in two tunnels: %d bytes, headers %v over %v; want %d, IPv6 over IPv4", p.Size, p.Extra.Outer, p.Extra.below, want)
+				t.Errorf("in two tunnels: %d bytes, headers %v over %v; want %d, IPv6 over IPv4", p.Size, p.Extra.Outer, p.Extra.inner, want)
 			}
 			p.ECN = tc.marked
 			n.decapsulate(p)

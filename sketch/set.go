@@ -19,8 +19,8 @@ type Set[K Key] struct {
 	// 100K flows stay in a core's own cache. The upper 10 bits are packets,
 	// the lower 22 bytes. When either half's top bit is set, what they hold
 	// moves to wide: neither overflows.
-	hot   []uint32
-	wide  []wide
+	hot  []uint32
+	wide []wide
 	sums []flowSum[K] // what a new flow changes
 
 	inserted       uint32
@@ -31,7 +31,7 @@ type Set[K Key] struct {
 type RecentFlows struct {
 	recent  [recentSlots]recentFlow
 	pending bool   // recent has counts that cells lack
-	misses   uint32 // packets of flows that were not among them
+	misses  uint32 // packets of flows that were not among them
 }
 
 // recentFlow is a flow that the filter has, and what it counted since its cells

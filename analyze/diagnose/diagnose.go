@@ -13,86 +13,95 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Config says what counts.
+// Config holds the thresholds of a diagnosis.
 type Config struct {
 	Intent *topo.Intent
-	// CongestedAt is what a queue must hold to be a reason to wait, as the time that
-	// its link takes to send it. Queues of a few packets end many a way, and
-	// delay nobody.
+	// CongestedAt is the backlog from which on a queue delays packets, as the
+	// time that its link takes to send it. Many wait-for paths end at queues of a
+	// few packets, which delay no flow.
 	CongestedAt time.Duration
-	// MinCauseShare is the share of the waiting that must end at a place for it to be
-	// called a cause, beside the heaviest one.
+	// MinCauseShare is the share of the waiting, relative to the largest one,
+	// that must end at a queue for the queue to be called a cause.
 	MinCauseShare float64
-	// MinCulpritShare is the share of the heaviest flow's part that makes a flow a
-	// culprit, too.
+	// MinCulpritShare is the share of the largest culprit's weight that makes a
+	// flow a culprit, too.
 	MinCulpritShare float64
-	// ImbalanceRatio is how many times the mean of equal paths a port must carry to
-	// be called overloaded by a bad spread.
+	// ImbalanceRatio is how many times the mean load of equal-cost paths a port
+	// must carry to be called overloaded by ECMP imbalance.
 	ImbalanceRatio float64
 }
 
-// DefaultConfig holds what `weft repro hawkeye` was measured with.
+// DefaultConfig returns the thresholds that `weft repro hawkeye` was measured
+// with.
 func DefaultConfig(in *topo.Intent) Config {
-	return Config{Intent: in, CongestedAt: 4 * time.Microsecond, MinCauseShare: 0.2, MinCulpritShare: 0.03, ImbalanceRatio: 1.6}
+	return Config{
+		Intent: in, CongestedAt: 4 * time.Microsecond,
+		MinCauseShare: 0.2, MinCulpritShare: 0.03, ImbalanceRatio: 1.6,
+	}
 }
 
-// Check complains about what cannot work.
+// Check returns an error for settings that cannot work.
 func (c *Config) Check() error {
 	switch {
 	case c.Intent == nil:
 		return errors.New("diagnose: no intended routes, want a topo.Intent")
 	case c.CongestedAt <= 0:
-		return fmt.Errorf("diagnose: queues are deep from %v, want more than 0", c.CongestedAt)
+		return fmt.Errorf("diagnose: congestion threshold %v, want above 0", c.CongestedAt)
 	case !(c.MinCauseShare > 0 && c.MinCauseShare <= 1) || !(c.MinCulpritShare > 0 && c.MinCulpritShare <= 1):
-		return fmt.Errorf("diagnose: least share %v, part %v; want both above 0 and at most 1", c.MinCauseShare, c.MinCulpritShare)
+		return fmt.Errorf("diagnose: minimum cause share %v, culprit share %v; want both above 0 and at most 1",
+			c.MinCauseShare, c.MinCulpritShare)
 	case !(c.ImbalanceRatio > 1):
-		return fmt.Errorf("diagnose: imbalance %v, want above 1", c.ImbalanceRatio)
+		return fmt.Errorf("diagnose: imbalance ratio %v, want above 1", c.ImbalanceRatio)
 	}
 	return nil
 }
 
-// Detection is what a host says about a flow of its own.
+// Detection is a host's report that one of its flows is slow.
 type Detection struct {
 	Event  poll.Event
 	Victim model.FlowKey
-	// HostPaused is set if the host's own port was: then the flow may wait in the
-	// host for what its other flows wait for.
+	// HostPaused is set if the host's NIC port was paused: then the flow may wait
+	// in the host for what the host's other flows wait for.
 	HostPaused bool
-	// Latency is how long the packet took that it is about, or has taken if it is
-	// InFlight still; 0: nobody knows. What was over before does not matter.
-	Latency     time.Duration
+	// Latency is the round-trip time of the slow packet, or its age so far if it
+	// is InFlight; 0 if unknown. What ended before the packet was sent does not
+	// matter.
+	Latency  time.Duration
 	InFlight bool
 }
 
-// Diagnoser matches graphs. It keeps nothing between them.
+// Diagnoser finds the causes of slow flows in provenance graphs. It keeps no
+// state between diagnoses.
 type Diagnoser struct {
 	cfg    Config
 	fabric *topo.Fabric
-	// snapshotSkew is how far snapshots of one poll are: what was paused so short a time
-	// ageAtPoll may have been when its neighbour was looked at.
+	// snapshotSkew is how far apart the snapshots of one poll are: a queue that
+	// was paused within this time before its snapshot may have been paused when
+	// its neighbour took its own.
 	snapshotSkew time.Duration
-	// pollDelay is how long a poll takes along a flow's way. A pause that is younger
-	// findTrigger after the complaint.
+	// pollDelay is how long a poll takes along a flow's path. A younger pause
+	// started after the detection.
 	pollDelay time.Duration
 }
 
-// New makes a diagnoser.
+// New returns a diagnoser.
 func New(cfg Config) (*Diagnoser, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	d := &Diagnoser{cfg: cfg, fabric: cfg.Intent.At(0).Fabric()}
-	hop := 2 * time.Microsecond // what switches add to a short link, generously
+	hop := 2 * time.Microsecond // a generous bound for what switches add to a short link
 	for i := range d.fabric.Links() {
 		hop = max(hop, d.fabric.Links()[i].Delay)
 	}
-	d.pollDelay, d.snapshotSkew = 5*hop, min(10*hop, epoch.PauseBurstGap) // five switches to the other end of a tree, and as many again along pauses
+	// Polls take five hops across a tree, and five more along pauses.
+	d.pollDelay, d.snapshotSkew = 5*hop, min(10*hop, epoch.PauseBurstGap)
 	return d, nil
 }
 
-// Diagnose says what a complaint's graph means: one verdict for each cause, the
-// heaviest first, and at least one: that of None says that nothing was found,
-// or what is missing to find it.
+// Diagnose returns the verdicts on a detection: one for each cause, the
+// heaviest first, and at least one. A verdict of type None says that nothing
+// was found, or what evidence is missing.
 func (d *Diagnoser) Diagnose(c Detection, e *provenance.Evidence, g *provenance.Graph) []Verdict {
 	m := &analysis{Diagnoser: d, detection: c, evidence: e, g: g, routes: d.cfg.Intent.At(g.To)}
 	m.findVictimQueues()
@@ -107,22 +116,23 @@ func (d *Diagnoser) Diagnose(c Detection, e *provenance.Evidence, g *provenance.
 	return m.verdicts
 }
 
-// analyzeSnapshots matches what held at the snapshots: exact, however long epochs are.
+// analyzeSnapshots diagnoses from the state at the snapshots, which is exact
+// whatever the length of epochs.
 func (m *analysis) analyzeSnapshots() {
 	m.atSnapshot = true
 	m.waitFor = waitForGraph{
-		nodes: len(m.g.Nodes),
-		blocked: func(n int) bool { return m.g.Nodes[n].PausedAtSnapshot() && !m.g.Nodes[n].ToHost },
-		blockers:   func(n int) []provenance.Edge { return provenance.EdgesFrom(m.g.Held, n) },
+		nodes:    len(m.g.Nodes),
+		blocked:  func(n int) bool { return m.g.Nodes[n].PausedAtSnapshot() && !m.g.Nodes[n].ToHost },
+		blockers: func(n int) []provenance.Edge { return provenance.EdgesFrom(m.g.Held, n) },
 	}
 	starts := m.victimStarts(func(n int) bool { return m.g.Nodes[n].PausedAtSnapshot() })
-	lately := waitForGraph{nodes: m.waitFor.nodes, blocked: m.recentlyBlocked, blockers: m.recentBlockers}
+	recent := waitForGraph{nodes: m.waitFor.nodes, blocked: m.recentlyBlocked, blockers: m.recentBlockers}
 	if t := m.waitFor.trace(starts); slices.ContainsFunc(t.cycles, m.pausedTogether) {
-		// What stands for longer decides of circles; what they wait for outside
-		// may have been let go this instant.
-		m.concludePauses(lately.extend(t))
+		// Cycles consist of queues that are paused at the snapshots. What they
+		// wait for outside may have been resumed just before.
+		m.concludePauses(recent.extend(t))
 	} else if starts = m.victimStarts(m.isBlocked); len(starts) > 0 {
-		m.waitFor = lately
+		m.waitFor = recent
 		m.concludePauses(m.breakTransientCycles(m.waitFor.trace(starts)))
 	}
 	for _, n := range m.victimHolders {
@@ -141,9 +151,10 @@ func (m *analysis) analyzeSnapshots() {
 	m.rankVerdicts()
 }
 
-// recentBlockers returns what a queue waits for, now or a moment ago. Of one that was let
-// go, not what was stopped, or became deep, only after that; if that is all, the
-// times tell nothing.
+// recentBlockers returns the downstream queues that can explain a queue's
+// pauses. For a resumed queue it skips those that were paused or congested only
+// after the resume; if none is left, the times are no guide, and it returns
+// all.
 func (m *analysis) recentBlockers(n int) []provenance.Edge {
 	all := provenance.EdgesFrom(m.g.Held, n)
 	if m.g.Nodes[n].PausedAtSnapshot() {
@@ -167,9 +178,9 @@ func (m *analysis) recentBlockers(n int) []provenance.Edge {
 	return list
 }
 
-// breakTransientCycles takes circles apart that did not stand at one time: what they waited
-// for outside, which is among the ends, or, if there is nothing, their queue that
-// isBlocked most when it was paused is the end.
+// breakTransientCycles replaces cycles whose queues were not paused at the same
+// time: by what they waited for outside, which is among the terminals, or, if
+// there is none, by the queue of the cycle that held most when it was paused.
 func (m *analysis) breakTransientCycles(t traceResult) traceResult {
 	for _, l := range t.cycles {
 		if len(l.terminals) == 0 {
@@ -181,9 +192,10 @@ func (m *analysis) breakTransientCycles(t traceResult) traceResult {
 	return t
 }
 
-// victimStarts are the queues of the victim that wait, by how much of it waits there;
-// if nothing of it is in any queue, and its host is paused, what the first
-// switch holds of the host.
+// victimStarts returns the blocked queues of the victim, weighted by the
+// victim's bytes in them. If no queue holds packets of the victim and its host
+// is paused, it returns the queues where the first switch holds packets of the
+// host.
 func (m *analysis) victimStarts(waits func(int) bool) (starts []provenance.Edge) {
 	all := 0.0
 	for _, n := range m.victimHolders {
@@ -206,13 +218,14 @@ func (m *analysis) victimStarts(waits func(int) bool) (starts []provenance.Edge)
 	return starts
 }
 
-// concludePauses makes verdicts of where the waiting of paused queues ends.
+// concludePauses adds the verdicts on the terminals and cycles that paused
+// queues wait for.
 func (m *analysis) concludePauses(t traceResult) {
 	for _, loop := range t.cycles {
 		m.addDeadlock(loop)
 	}
 	if len(t.cycles) > 0 {
-		// What a loop waits for was looked at with it.
+		// addDeadlock has dealt with what a cycle waits for.
 		t.terminals = slices.DeleteFunc(t.terminals, func(e terminal) bool {
 			return slices.ContainsFunc(t.cycles, func(l cycle) bool { return len(l.entry) > 0 && slices.Contains(e.path, l.entry[len(l.entry)-1]) })
 		})
@@ -232,8 +245,9 @@ func (m *analysis) concludePauses(t traceResult) {
 	}
 }
 
-// addPrePauseContention adds a verdict about a queue that was overfull by itself when its host
-// paused it, not so long ago that it could have sent that: both hold it up.
+// addPrePauseContention adds a verdict on a queue that was congested by itself
+// when its host paused it, so recently that it could not have sent that backlog
+// since: both delay the flow.
 func (m *analysis) addPrePauseContention(e terminal) {
 	p := &m.g.Nodes[e.node].Pauses
 	if !m.atSnapshot || float64(p.BytesAtBurstStart) < max(m.linkBytes(e.node, m.cfg.CongestedAt), m.linkBytes(e.node, m.ageAtSnapshot(e.node, p.BurstStart))) {
@@ -246,15 +260,15 @@ func (m *analysis) addPrePauseContention(e terminal) {
 	}
 }
 
-// causeTooLate tells whether a queue on the way to an overfull one was let go before the
-// blockersOf was stopped, or before that one became deep, as far as times of several
-// switches tell: then it was paused for another. The victim may wait in the
-// deepestAtPause queue by now.
+// causeTooLate reports whether a queue on the path to a congested one was
+// resumed before the next was paused, or before the last became congested, as
+// far as times of several switches can be compared: then it was paused for
+// another reason. The victim may wait in the congested queue by now.
 func (m *analysis) causeTooLate(e terminal) bool {
 	if !m.atSnapshot {
 		return false
 	}
-	free := time.Duration(0) // how long ago the first of those was let go
+	free := time.Duration(0) // age of the earliest resume so far
 	for i, n := range e.path {
 		node := &m.g.Nodes[n]
 		began, known := node.Pauses.BurstStart, true
@@ -271,14 +285,14 @@ func (m *analysis) causeTooLate(e terminal) bool {
 	return free > 0 && slices.Contains(m.victimHolders, e.node) && m.queuedBytes(e.node) < m.linkBytes(e.node, free)
 }
 
-// terminalKind is what an end of waiting is.
+// terminalKind is what a wait-for path ends at.
 type terminalKind uint8
 
 const (
-	transientTerminal terminalKind = iota // the pause is over, or will be in a moment
-	hostTerminal                  // a host pauses it
-	flowTerminal                  // it sends as fast as its link does
-	unknownTerminal                  // its neighbour's answer is missing
+	transientTerminal terminalKind = iota // the pause is over, or about to be
+	hostTerminal                          // a host pauses it
+	flowTerminal                          // it sends at line rate: its flows contend
+	unknownTerminal                       // the report of its neighbour is missing
 )
 
 func (m *analysis) classify(n int) terminalKind {
@@ -296,7 +310,7 @@ func (m *analysis) classify(n int) terminalKind {
 		}
 		return transientTerminal
 	case m.atSnapshot && m.justResumed(n) && m.peerMissing(n):
-		return unknownTerminal // what it was paused for may be there
+		return unknownTerminal // the report of its neighbour is missing
 	case m.atSnapshot && m.isCongested(n) && !m.congestedAfterDetection(n), !m.atSnapshot && m.congestedInWindow(n):
 		return flowTerminal
 	}

@@ -5,21 +5,21 @@ import (
 	"unicode/utf8"
 )
 
-// Completion is what could be written at a place of a filter.
+// Completion lists what can be typed at a position of a filter.
 type Completion struct {
-	From, To   int // bytes of the text that a candidate takes the place of
+	From, To   int // bytes of the text that a candidate replaces
 	Candidates []Candidate
 }
 
-// Candidate is one of them.
+// Candidate is one completion.
 type Candidate struct {
 	Text  string `json:"text"`
 	About string `json:"about,omitempty"`
 }
 
-// Complete lists what may stand at the cursor, a byte offset, given what stands
-// before it: fields, operators, or values with names. Behind what is wrong
-// nothing can be said.
+// Complete returns the completions at the cursor, a byte offset, given the text
+// before it: fields, operators, or named values. After an error in that text
+// there are none.
 func (s *Schema[T]) Complete(text string, cursor int) Completion {
 	cursor = min(max(cursor, 0), len(text))
 	v := &s.words

@@ -2,14 +2,14 @@ package filter
 
 import "strings"
 
-// op is what a node asks.
+// op is the operation of a node.
 type op uint8
 
 const (
 	or op = iota
 	and
 	not
-	present // true of a Bool; else: is there
+	present // a Bool is true; any other field has a value
 	equal
 	unequal
 	less
@@ -20,18 +20,21 @@ const (
 	contains
 )
 
-var signOf = [...]string{or: "||", and: "&&", not: "!", equal: "==", unequal: "!=", less: "<", atMost: "<=", more: ">", atLeast: ">=", within: "in", contains: "contains"}
+var signOf = [...]string{
+	or: "||", and: "&&", not: "!", equal: "==", unequal: "!=", less: "<", atMost: "<=", more: ">", atLeast: ">=",
+	within: "in", contains: "contains",
+}
 
 // node is a filter or a part of one.
 type node struct {
 	op    op
 	field int    // of the schema
-	spans []span // what it is compared with: one, or several of within
+	spans []span // the operands: one, or several of within
 	kids  []*node
 }
 
-// addOperand adds an operand. Chains within chains of the same kind are one chain, so
-// that a filter has one form.
+// addOperand adds an operand. Chains within chains of the same kind are merged
+// into one, so that a filter has one form.
 func (n *node) addOperand(kid *node) {
 	if kid.op == n.op {
 		n.kids = append(n.kids, kid.kids...)
@@ -40,13 +43,13 @@ func (n *node) addOperand(kid *node) {
 	}
 }
 
-// Filter chooses records. It is immutable; many goroutines may use it.
+// Filter selects records. It is immutable; many goroutines may use it.
 type Filter[T any] struct {
 	schema *Schema[T]
-	root   *node // nil: everything
+	root   *node // nil: matches everything
 }
 
-// Match reports whether a record is meant. It allocates nothing, if the fields'
+// Match reports whether a record matches. It allocates nothing, if the fields'
 // functions do not.
 func (f *Filter[T]) Match(r *T) bool { return f.root == nil || f.match(f.root, r) }
 
@@ -77,8 +80,8 @@ func (f *Filter[T]) match(n *node, r *T) bool {
 			return some && n.op == unequal
 		}
 		some = true
-		// IntValue several values one is enough; but none may be what the field must
-		// not be, as in Wireshark since its version 4.
+		// One matching value of several is enough; but for unequal none may be
+		// equal, as in Wireshark since its version 4.
 		if yes := n.test(field.Type, &v); n.op == unequal && yes {
 			return false
 		} else if n.op != unequal && yes {
@@ -87,7 +90,7 @@ func (f *Filter[T]) match(n *node, r *T) bool {
 	}
 }
 
-// parseTest compares one value; of unequal, whether it is equal.
+// test compares one value; for unequal it reports whether it is equal.
 func (n *node) test(t Type, v *Value) bool {
 	switch n.op {
 	case present:
@@ -111,9 +114,9 @@ func (n *node) test(t Type, v *Value) bool {
 	return false
 }
 
-// RequiredValue returns the value that a field has in every record that matches, if the
-// filter asks for one, by itself or together with all that it asks for. What holds
-// records may look there alone.
+// RequiredValue returns the value that a field has in every record that matches,
+// if the filter is such a test, alone or joined by && with others. A store can
+// then search the records with that value only.
 func (f *Filter[T]) RequiredValue(name string) (v Value, ok bool) {
 	if f.root == nil {
 		return v, false

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// token is a piece of a filter. Kinds are the text of signs and keywords, and
-// the three below.
+// token is a token of a filter. Its kind is the text of an operator or keyword,
+// or one of the three below.
 type token struct {
 	kind    string
-	text    string // of a word; of a quoted text, what it says
+	text    string // of a word; the unquoted content of a quoted text
 	at, end int    // bytes of the filter
 }
 
@@ -21,22 +21,22 @@ const (
 	ending = "end of the filter"
 )
 
-// signs, those that begin others first.
+// signs are the operators, longer ones before their prefixes.
 var signs = []string{"&&", "||", "==", "!=", "<=", ">=", "..", "<", ">", "!", "(", ")", "{", "}", ","}
 
-// keywords are words that stand for signs, or are signs themselves.
+// keywords are words that are synonyms of signs, or operators themselves.
 var keywords = map[string]string{
 	"and": "&&", "or": "||", "not": "!", "in": "in", "contains": "contains",
 	"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }
 
-// notWord tells what ends a word: all but letters, digits and what names,
-// addresses, numbers and their units are made of.
+// notWord reports whether a rune ends a word: any but letters, digits and the
+// characters of names, addresses, numbers and their units.
 func notWord(r rune) bool {
 	return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.:/%+-", r)
 }
 
-// nextToken cuts the token at the start of text[at:].
+// nextToken returns the token at the start of text[at:].
 func nextToken(text string, at int) (token, *Error) {
 	for at < len(text) && strings.IndexByte(" \t\r\n", text[at]) >= 0 {
 		at++
@@ -56,7 +56,7 @@ func nextToken(text string, at int) (token, *Error) {
 	n := wordLen(rest)
 	if n == 0 {
 		_, n = utf8.DecodeRuneInString(rest)
-		want := "a field, a value, or a sign such as == or &&"
+		want := "a field, a value, or an operator such as == or &&"
 		switch rest[0] {
 		case '=', '&', '|':
 			want = strconv.Quote(strings.Repeat(rest[:1], 2))
@@ -70,8 +70,8 @@ func nextToken(text string, at int) (token, *Error) {
 	return t, nil
 }
 
-// wordLen is how long the word at the start of s is. Two dots in a row are the
-// sign between the ends of a range.
+// wordLen returns the length of the word at the start of s. Two dots in a row are
+// the range operator.
 func wordLen(s string) int {
 	n := strings.IndexFunc(s, notWord)
 	if n < 0 {
@@ -86,7 +86,10 @@ func wordLen(s string) int {
 func quotedToken(text string, at int) (token, *Error) {
 	prefix, err := strconv.QuotedPrefix(text[at:])
 	if err != nil {
-		return token{}, &Error{Text: text, At: at, End: len(text), Problem: "quoted text that does not end, or an unknown escape in it", Want: `a closing "`}
+		return token{}, &Error{
+			Text: text, At: at, End: len(text),
+			Problem: "unterminated quoted text or unknown escape", Want: `a closing "`,
+		}
 	}
 	s, _ := strconv.Unquote(prefix) // QuotedPrefix has checked it
 	return token{kind: quoted, text: s, at: at, end: at + len(prefix)}, nil

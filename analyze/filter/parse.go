@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// vocabulary is a schema without its records: all that reading a filter needs.
+// vocabulary is a schema without its record type: all that parsing needs.
 type vocabulary struct {
 	fields  []field
 	index   map[string]int
@@ -25,17 +25,16 @@ type field struct {
 	names map[string]int64
 }
 
-// maxNesting bounds parentheses and negations within each other, and with them
-// the stack.
+// maxNesting limits nested parentheses and negations, and with them the stack.
 const maxNesting = 100
 
-// parser reads a filter from left to right, one token ahead.
+// parser parses a filter from left to right, one token ahead.
 type parser struct {
 	*vocabulary
 	text  string
 	tok   token
 	depth int
-	after follow // what may stand after what was read; Complete asks
+	after follow // what may follow; for Complete
 }
 
 // follow is what may come next.
@@ -47,10 +46,10 @@ type follow struct {
 type expectation uint8
 
 const (
-	expectField    expectation = iota // a field, or what may stand before one
-	expectOperator              // an operator of the field, or a join
-	expectValue                 // of the field
-	expectJoin                  // && or ||
+	expectField    expectation = iota // a field, or ! or (
+	expectOperator                    // an operator of the field, or a join
+	expectValue                       // a value of the field
+	expectJoin                        // && or ||
 )
 
 func (v *vocabulary) parse(text string) (*node, follow, *Error) {
@@ -74,7 +73,7 @@ func (p *parser) advance() (err *Error) {
 	return err
 }
 
-// fail complains about the token at hand.
+// fail returns an error about the current token.
 func (p *parser) fail(want string) *Error {
 	problem := "the filter ends"
 	switch t := p.tok; t.kind {
@@ -87,10 +86,10 @@ func (p *parser) fail(want string) *Error {
 	return &Error{Text: p.text, At: p.tok.at, End: p.tok.end, Problem: problem, Want: want}
 }
 
-func (p *parser) parseOr() (*node, *Error) { return p.parseChain("||", or, p.parseAnd) }
-func (p *parser) parseAnd() (*node, *Error)    { return p.parseChain("&&", and, p.parseUnary) }
+func (p *parser) parseOr() (*node, *Error)  { return p.parseChain("||", or, p.parseAnd) }
+func (p *parser) parseAnd() (*node, *Error) { return p.parseChain("&&", and, p.parseUnary) }
 
-// parseChain reads operands with the same sign between them.
+// parseChain parses operands with the same operator between them.
 func (p *parser) parseChain(sign string, o op, operand func() (*node, *Error)) (*node, *Error) {
 	first, err := operand()
 	if err != nil || p.tok.kind != sign {
@@ -119,7 +118,7 @@ func (p *parser) parseUnary() (*node, *Error) {
 		return p.parseTest()
 	}
 	if p.depth++; p.depth > maxNesting {
-		return nil, p.fail(fmt.Sprintf("at most %d parentheses and negations in each other", maxNesting))
+		return nil, p.fail(fmt.Sprintf("at most %d nested parentheses and negations", maxNesting))
 	}
 	defer func() { p.depth-- }()
 	sign := p.tok.kind
@@ -142,7 +141,7 @@ func (p *parser) parseUnary() (*node, *Error) {
 	return n, p.advance()
 }
 
-// parseTest reads a field and what is asked about it.
+// parseTest parses a field with its operator and value.
 func (p *parser) parseTest() (*node, *Error) {
 	if p.tok.kind != word {
 		return nil, p.fail("a field, ! or (")
@@ -185,9 +184,11 @@ func (p *parser) parseTest() (*node, *Error) {
 	return n, nil
 }
 
-var operators = map[string]op{"==": equal, "!=": unequal, "<": less, "<=": atMost, ">": more, ">=": atLeast, "in": within, "contains": contains}
+var operators = map[string]op{
+	"==": equal, "!=": unequal, "<": less, "<=": atMost, ">": more, ">=": atLeast, "in": within, "contains": contains,
+}
 
-// rejectsOperator says why an operator is not for a field, or nothing.
+// rejectsOperator returns why a field does not support an operator, "" if it does.
 func (f *field) rejectsOperator(o op) string {
 	switch {
 	case o == contains && f.typ != Text:
@@ -198,7 +199,7 @@ func (f *field) rejectsOperator(o op) string {
 	return ""
 }
 
-// parseValue reads a value for a test, or several as a prefix if it can have them.
+// parseValue parses a value for a test, or a prefix if the operator allows one.
 func (p *parser) parseValue(n *node) (s span, err *Error) {
 	f := &p.fields[n.field]
 	if p.tok.kind != word && p.tok.kind != quoted {
@@ -223,7 +224,7 @@ func (p *parser) parseValue(n *node) (s span, err *Error) {
 	return s, p.advance()
 }
 
-// parseSet reads "{a, b, c..d}".
+// parseSet parses "{a, b, c..d}".
 func (p *parser) parseSet(n *node) *Error {
 	if p.tok.kind != "{" {
 		return p.fail("{ and a list of values")
@@ -255,7 +256,7 @@ func (p *parser) parseSet(n *node) *Error {
 	}
 }
 
-// parseRange reads the second half of a range.
+// parseRange parses the second half of a range.
 func (p *parser) parseRange(n *node, lo span, start token) (span, *Error) {
 	f := &p.fields[n.field]
 	if !f.typ.ordered() {
@@ -276,8 +277,8 @@ func (p *parser) parseRange(n *node, lo span, start token) (span, *Error) {
 	return span{lo.lo, hi.lo}, nil
 }
 
-// parseHeaderPair reads on after "ip.src == A,": the first value is of the first header,
-// the second of the innermost.
+// parseHeaderPair continues after "ip.src == A,": the first value is of the outer
+// header, the second of the innermost.
 func (p *parser) parseHeaderPair(n *node, name token) (*node, *Error) {
 	out, haveOuter := p.index["outer."+name.text]
 	in, haveInner := p.index["inner."+name.text]
@@ -293,12 +294,12 @@ func (p *parser) parseHeaderPair(n *node, name token) (*node, *Error) {
 		return nil, err
 	}
 	if p.tok.kind == "," {
-		return nil, p.fail("two values, of the first header and of the innermost")
+		return nil, p.fail("two values, of the outer header and of the innermost")
 	}
 	return &node{op: and, kids: []*node{{op: equal, field: out, spans: n.spans}, {op: equal, field: in, spans: []span{s}}}}, nil
 }
 
-// expected is what a value of the field looks like.
+// expected describes the valid values of the field.
 func (f *field) expected() string {
 	if len(f.names) == 0 {
 		return types[f.typ].want
@@ -323,10 +324,10 @@ func (f *field) sortedNames() []string {
 	return names
 }
 
-// maxSuggestLen is how long a word may be to remind of a field.
+// maxSuggestLen is the longest word for which fields are suggested.
 const maxSuggestLen = 64
 
-// suggestFields lists fields that somebody may have meant.
+// suggestFields lists fields with similar names.
 func (v *vocabulary) suggestFields(name string) string {
 	type near struct {
 		name string

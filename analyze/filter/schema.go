@@ -8,13 +8,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Field is something that can be asked of a record.
+// Field is a field of a record.
 type Field[T any] struct {
 	Name  string // words of a-z, 0-9 and _ with dots between them
 	Type  Type
-	About string // a line for people
-	// Names are words that stand for numbers of an Int. Of a Text they are all
-	// the values that it can have, if the caller knows them.
+	About string // a one-line description
+	// Names are names of numbers of an Int. For a Text they are all its possible
+	// values, if the caller knows them.
 	Names map[string]int64
 	// Get returns the i-th value that a record has of this field, and whether
 	// there is one. Most have one or none; an address that is the source or the
@@ -22,7 +22,7 @@ type Field[T any] struct {
 	Get func(r *T, i int) (Value, bool)
 }
 
-// SingleValue makes a Get of a function for fields with one value, always.
+// SingleValue makes a Get from a function, for fields that always have one value.
 func SingleValue[T any](get func(r *T) Value) func(*T, int) (Value, bool) {
 	return func(r *T, i int) (Value, bool) {
 		if i > 0 {
@@ -38,8 +38,8 @@ type Schema[T any] struct {
 	list  []Field[T]
 }
 
-// NewSchema makes a schema. Resolve, which may be nil, knows names of addresses,
-// as in "ip.src == h0". A field that cannot be written in a filter, or twice, is
+// NewSchema returns a schema. resolve, which may be nil, resolves names of
+// addresses, as in "ip.src == h0". A field with an invalid or duplicate name is
 // the caller's mistake and panics.
 func NewSchema[T any](fields []Field[T], resolve func(name string) (model.Addr, bool)) *Schema[T] {
 	s := &Schema[T]{list: fields, words: vocabulary{index: map[string]int{}, resolve: resolve}}
@@ -48,7 +48,7 @@ func NewSchema[T any](fields []Field[T], resolve func(name string) (model.Addr, 
 		_, keyword := keywords[f.Name]
 		_, twice := s.words.index[f.Name]
 		if f.Name == "" || keyword || twice || wordLen(f.Name) != len(f.Name) || f.Get == nil {
-			panic(fmt.Sprintf("filter: field %q has no proper name, or is there twice, or has no Get", f.Name))
+			panic(fmt.Sprintf("filter: field %q has an invalid or duplicate name, or no Get", f.Name))
 		}
 		s.words.index[f.Name] = i
 		s.words.fields = append(s.words.fields, field{f.Name, f.Type, f.About, f.Names})
@@ -59,10 +59,10 @@ func NewSchema[T any](fields []Field[T], resolve func(name string) (model.Addr, 
 	return s
 }
 
-// Fields lists the fields. It must not be changed.
+// Fields returns the fields. The slice must not be changed.
 func (s *Schema[T]) Fields() []Field[T] { return s.list }
 
-// Parse reads a filter. An empty text means all records. Its error is an *Error.
+// Parse parses a filter. An empty text matches all records. Its error is an *Error.
 func (s *Schema[T]) Parse(text string) (*Filter[T], error) {
 	n, _, err := s.words.parse(text)
 	if err != nil {
@@ -71,14 +71,14 @@ func (s *Schema[T]) Parse(text string) (*Filter[T], error) {
 	return &Filter[T]{s, n}, nil
 }
 
-// Columns are fields of which values are shown.
+// Columns are the fields whose values are shown.
 type Columns[T any] struct {
 	schema *Schema[T]
 	at     []int
 }
 
-// Columns takes names of fields. Its error is an *Error about the names with
-// commas between them.
+// Columns returns the columns of named fields. Its error is an *Error about the
+// comma-separated names.
 func (s *Schema[T]) Columns(names ...string) (*Columns[T], error) {
 	c := &Columns[T]{schema: s}
 	text := strings.Join(names, ",")
@@ -94,7 +94,7 @@ func (s *Schema[T]) Columns(names ...string) (*Columns[T], error) {
 	return c, nil
 }
 
-// Names lists the columns.
+// Names returns the names of the columns.
 func (c *Columns[T]) Names() (names []string) {
 	for _, i := range c.at {
 		names = append(names, c.schema.list[i].Name)
@@ -102,8 +102,8 @@ func (c *Columns[T]) Names() (names []string) {
 	return names
 }
 
-// Row prints the values of a record, those of one field with commas between
-// them.
+// Row returns the values of a record; several values of one field are
+// comma-separated.
 func (c *Columns[T]) Row(r *T) []string {
 	row := make([]string, len(c.at))
 	for n, at := range c.at {
@@ -123,7 +123,7 @@ func (c *Columns[T]) Row(r *T) []string {
 	return row
 }
 
-// appendPlain appends a value for people: as in a filter, but without quotes.
+// appendPlain appends a value for display: as in a filter, but without quotes.
 func (f *field) appendPlain(b []byte, x *Value) []byte {
 	if f.typ == Text {
 		return append(b, x.Text...)

@@ -13,13 +13,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Type is what kind of value a field has.
+// Type is the type of a field's values.
 type Type uint8
 
 // Types.
 const (
 	Bool     Type = iota
-	Int           // 5, 0x1f, or a name of the field's own
+	Int           // 5, 0x1f, or a name from Field.Names
 	Float         // 0.5 or 50%
 	Duration      // 1.5ms
 	Bytes         // 100KB, 4KiB
@@ -31,13 +31,13 @@ const (
 	Text
 )
 
-// types describe each Type: its name, and what may stand for a value.
+// types describe each Type: its name, and its valid values.
 var types = [...]struct{ name, want string }{
-	Bool:     {"yes or no", "true or false"},
+	Bool:     {"boolean", "true or false"},
 	Int:      {"number", "a number such as 5 or 0x1f"},
-	Float:    {"share", "a number such as 0.5 or 50%"},
-	Duration: {"time", "a time such as 1.5ms"},
-	Bytes:    {"bytes", "an amount such as 100KB"},
+	Float:    {"ratio", "a number such as 0.5 or 50%"},
+	Duration: {"duration", "a duration such as 1.5ms"},
+	Bytes:    {"size", "a size such as 100KB"},
 	Rate:     {"rate", "a rate such as 10Gb/s"},
 	IPv4:     {"IPv4 address", "an IPv4 address or a prefix, such as 10.0.0.0/8"},
 	IPv6:     {"IPv6 address", "an IPv6 address or a prefix, such as 2001:db8::/32"},
@@ -46,12 +46,12 @@ var types = [...]struct{ name, want string }{
 	Text:     {"text", "a word, or text in quotes"},
 }
 
-// String names the type for people.
+// String returns the type's name for display.
 func (t Type) String() string { return types[t].name }
 
-// Value is a value of any type: Int holds all that are whole numbers, Bool as 0
-// and 1, Duration in nanoseconds, Rate in bits per second. It holds no pointer
-// but Text's, so that reading one allocates nothing.
+// Value is a value of any type: Int holds all integers, Bool as 0 and 1, Duration
+// in nanoseconds, Rate in bits per second. It holds no pointer but Text's, so
+// that reading one allocates nothing.
 type Value struct {
 	Int   int64
 	Float float64
@@ -59,12 +59,12 @@ type Value struct {
 	Text  string
 }
 
-// IntValue makes a value of a whole number or what is counted in one.
+// IntValue returns the value of an integer, or of a type based on one.
 func IntValue[N ~int | ~int64 | ~int32 | ~uint8 | ~uint16 | ~uint32](n N) Value {
 	return Value{Int: int64(n)}
 }
 
-// BoolValue makes a value of a Bool.
+// BoolValue returns the value of a Bool.
 func BoolValue(b bool) Value {
 	if b {
 		return Value{Int: 1}
@@ -72,10 +72,10 @@ func BoolValue(b bool) Value {
 	return Value{}
 }
 
-// AddrValue makes a value of IPv4, IPv6 or Addr.
+// AddrValue returns the value of an IPv4, IPv6 or Addr.
 func AddrValue(a model.Addr) Value { return Value{Addr: a} }
 
-// MACValue makes a value of a MAC.
+// MACValue returns the value of a MAC.
 func MACValue(m model.MAC) (v Value) {
 	for _, b := range m {
 		v.Int = v.Int<<8 | int64(b)
@@ -83,7 +83,7 @@ func MACValue(m model.MAC) (v Value) {
 	return v
 }
 
-// TextValue makes a value of a Text.
+// TextValue returns the value of a Text.
 func TextValue(s string) Value { return Value{Text: s} }
 
 // compare orders two values of one type.
@@ -99,10 +99,10 @@ func (t Type) compare(a, b *Value) int {
 	return cmp.Compare(a.Int, b.Int)
 }
 
-// ordered reports whether "<" makes sense.
+// ordered reports whether "<" is defined.
 func (t Type) ordered() bool { return t != Bool && t != Text && t != MAC }
 
-// parseValue is all values from lo to hi. One value is a span, and so is a prefix.
+// span is all values from lo to hi. One value is a span, and so is a prefix.
 type span struct{ lo, hi Value }
 
 func (s *span) contains(t Type, v *Value) bool {
@@ -113,7 +113,7 @@ func (s *span) single(t Type) bool { return t.compare(&s.lo, &s.hi) == 0 }
 
 var errValue = errors.New("not a value of the field")
 
-// parseLiteral makes a span of a literal.
+// parseLiteral parses a literal into a span.
 func (v *vocabulary) parseLiteral(f *field, text string) (span, error) {
 	var x Value
 	var err error
@@ -177,7 +177,7 @@ func parseFloat(s string) (float64, error) {
 	return x, err
 }
 
-// parseAddr reads an address, a prefix, or a name that the schema resolves.
+// parseAddr parses an address, a prefix, or a name that the schema resolves.
 func (v *vocabulary) parseAddr(t Type, text string) (span, error) {
 	var p netip.Prefix
 	if a, err := netip.ParseAddr(text); err == nil {
@@ -210,7 +210,7 @@ func prefixSpan(p netip.Prefix) span {
 	return span{Value{Addr: lo}, Value{Addr: hi}}
 }
 
-// appendValue appends a value as read takes it.
+// appendValue appends a value as parseLiteral takes it.
 func (f *field) appendValue(b []byte, x *Value) []byte {
 	switch f.typ {
 	case Bool:
@@ -240,7 +240,7 @@ func (f *field) appendValue(b []byte, x *Value) []byte {
 	return appendText(b, x.Text)
 }
 
-// nameOf is the first name of a number, by the alphabet.
+// nameOf returns the first name of a number, in alphabetical order.
 func (f *field) nameOf(n int64) (string, bool) {
 	var names []string
 	for name, of := range f.names {
@@ -254,7 +254,7 @@ func (f *field) nameOf(n int64) (string, bool) {
 	return slices.Min(names), true
 }
 
-// appendText appends a word, in quotes where it would not be read as one.
+// appendText appends a word, quoted if it would not be read as one.
 func appendText(b []byte, s string) []byte {
 	if _, keyword := keywords[s]; s != "" && !keyword && !strings.Contains(s, "..") && strings.IndexFunc(s, notWord) < 0 {
 		return append(b, s...)

@@ -201,7 +201,7 @@ func TestConfigErrors(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"timeout":   {func(c *Config) { c.Timeout = 0 }, "flows: timeout 0s, want more than 0"},
+		"timeout":    {func(c *Config) { c.Timeout = 0 }, "flows: timeout 0s, want more than 0"},
 		"max open":   {func(c *Config) { c.MaxOpen = 0 }, "flows: max open 0, want at least 1"},
 		"max memory": {func(c *Config) { c.MaxMemory = -1 }, "flows: max memory -1B, want more than 0"},
 	} {

@@ -171,7 +171,7 @@ func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						l.Intend(r, func(model.NodeID) time.Duration { return time.Duration(l.rng.IntN(200_000)) })
+						l.SetIntendedRoutes(r, func(model.NodeID) time.Duration { return time.Duration(l.rng.IntN(200_000)) })
 					})
 				}
 				if found := l.play(t); len(found) > 0 {
@@ -204,7 +204,7 @@ func TestFaultsAreFound(t *testing.T) {
 		"a spine loses all":          {func(*lab) sim.Fault { return sim.LossySwitch{Switch: spine, Share: 1} }, trace.Drop, []model.NodeID{spine}},
 		"a wire loses half":          {func(*lab) sim.Fault { return sim.Lossy{Port: model.Port{Node: leaf, Port: 3}, Share: 0.5} }, trace.Drop, []model.NodeID{leaf}},
 		"a blackhole for one host":   {func(l *lab) sim.Fault { return sim.Reroute{Entries: []sim.Entry{{Switch: leaf, To: host(l, 0)}}} }, trace.Drop, []model.NodeID{leaf}},
-		"a blackhole for some flows": {func(*lab) sim.Fault { return sim.BadTable{Switch: spine, Share: 0.3, Seed: 5} }, trace.Drop, []model.NodeID{spine}},
+		"a blackhole for some flows": {func(*lab) sim.Fault { return sim.CorruptTable{Switch: spine, Share: 0.3, Seed: 5} }, trace.Drop, []model.NodeID{spine}},
 		"a loop of a ToR and a leaf": {func(l *lab) sim.Fault {
 			return sim.Reroute{Entries: []sim.Entry{{Switch: leaf, To: host(l, 2), Via: []model.NodeID{tor}}, {Switch: tor, To: host(l, 2), Via: []model.NodeID{leaf}}}}
 		}, trace.Loop, []model.NodeID{leaf, tor}},

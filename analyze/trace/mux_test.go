@@ -51,7 +51,7 @@ func newMuxLab(t *testing.T, seed uint64, loss float64) (l *lab, mux, tor model.
 	for _, id := range backends {
 		s.Backends = append(s.Backends, f.Node(id).IPv4)
 	}
-	if err := l.Serve(s); err != nil {
+	if err := l.AddService(s); err != nil {
 		t.Fatal(err)
 	}
 	var flows []traffic.Flow
@@ -104,7 +104,7 @@ func TestMuxThatDropsIsFound(t *testing.T) {
 	for seed := range race.Less(uint64(10), 1) {
 		for _, loss := range []float64{0, 0.2} {
 			l, mux, tor := newMuxLab(t, seed, loss)
-			l.inject(t, sim.WrongMux{Host: mux, Share: 1, Seed: 1})
+			l.inject(t, sim.MisdirectingMux{Host: mux, Share: 1, Seed: 1})
 			found := l.play(t)
 			if len(found) != 1 || found[0].Kind != trace.Drop || found[0].Switch != tor || found[0].Next != mux {
 				t.Errorf("seed %d, loss %v: %+v; want a drop at %d towards %d", seed, loss, found, tor, mux)

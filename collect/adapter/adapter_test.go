@@ -57,7 +57,7 @@ func newBench(t *testing.T) *bench {
 			r.Close()
 		}
 	})
-	out, e := translate.NewLocal(m, 0, false, nil)
+	out, e := translate.NewLocalWriter(m, 0, false, nil)
 	if e != nil {
 		t.Fatal(e)
 	}

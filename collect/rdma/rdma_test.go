@@ -100,8 +100,8 @@ func TestWritesAndAddsArrive(t *testing.T) {
 	if !bytes.Equal(p.mem, want) {
 		t.Errorf("memory differs from what was written")
 	}
-	if st := p.req.Stats(); st.Acked != 5 || st.Packets != 5 || p.req.Room() != 64 {
-		t.Errorf("requester %+v, room %d; want 5 acked of 5", st, p.req.Room())
+	if st := p.req.Stats(); st.Acked != 5 || st.Packets != 5 || p.req.WindowFree() != 64 {
+		t.Errorf("requester %+v, room %d; want 5 acked of 5", st, p.req.WindowFree())
 	}
 	if st := p.res.Stats(); st.Writes != 3 || st.Adds != 2 || st.Packets != 5 || len(p.imms) != 1 || p.imms[0] != 42 {
 		t.Errorf("responder %+v, immediate %v; want 3 writes, 2 adds, [42]", st, p.imms)
@@ -116,25 +116,25 @@ func TestRefusals(t *testing.T) {
 		want   Refusal
 		nak    roce.Syndrome // 0: silence
 	}{
-		"other key":       {func(_ *pair, k *roce.Packet) { k.RETH.RKey++ }, RemoteKey, roce.NakAccess},
-		"before":          {func(_ *pair, k *roce.Packet) { k.RETH.VA-- }, Outside, roce.NakAccess},
-		"behind":          {func(p *pair, k *roce.Packet) { k.RETH.VA += p.reg.Length - 7 }, Outside, roce.NakAccess},
-		"far":             {func(_ *pair, k *roce.Packet) { k.RETH.VA = 1<<64 - 4 }, Outside, roce.NakAccess},
-		"length":          {func(_ *pair, k *roce.Packet) { k.RETH.Length = 1 << 31 }, Length, roce.NakAccess},
-		"too short":       {func(_ *pair, k *roce.Packet) { k.Payload = k.Payload[:4] }, Length, roce.NakAccess},
-		"too long":        {func(_ *pair, k *roce.Packet) { k.Payload, k.RETH.Length = make([]byte, MTU+4), MTU+4 }, Length, roce.NakAccess},
+		"other key":       {func(_ *pair, k *roce.Packet) { k.RETH.RKey++ }, BadRKey, roce.NakAccess},
+		"before":          {func(_ *pair, k *roce.Packet) { k.RETH.VA-- }, OutOfBounds, roce.NakAccess},
+		"behind":          {func(p *pair, k *roce.Packet) { k.RETH.VA += p.reg.Length - 7 }, OutOfBounds, roce.NakAccess},
+		"far":             {func(_ *pair, k *roce.Packet) { k.RETH.VA = 1<<64 - 4 }, OutOfBounds, roce.NakAccess},
+		"length":          {func(_ *pair, k *roce.Packet) { k.RETH.Length = 1 << 31 }, BadLength, roce.NakAccess},
+		"too short":       {func(_ *pair, k *roce.Packet) { k.Payload = k.Payload[:4] }, BadLength, roce.NakAccess},
+		"too long":        {func(_ *pair, k *roce.Packet) { k.Payload, k.RETH.Length = make([]byte, MTU+4), MTU+4 }, BadLength, roce.NakAccess},
 		"unaligned add":   {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.VA += 4 }, Misaligned, roce.NakAccess},
-		"add outside":     {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.VA += p.reg.Length }, Outside, roce.NakAccess},
-		"add across end":  {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.VA += p.reg.Length - 4 }, Outside, roce.NakAccess},
-		"add other key":   {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.RKey ^= 1 }, RemoteKey, roce.NakAccess},
-		"add and payload": {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Payload = make([]byte, 4) }, Length, roce.NakAccess},
-		"read":            {func(_ *pair, k *roce.Packet) { k.BTH.Opcode = roce.ReadRequest }, Opcode, roce.NakRequest},
-		"send":            {func(_ *pair, k *roce.Packet) { k.BTH.Opcode = roce.SendOnly }, Opcode, roce.NakRequest},
-		"future":          {func(_ *pair, k *roce.Packet) { k.BTH.PSN++ }, Gap, roce.NakSequence},
-		"past":            {func(_ *pair, k *roce.Packet) { k.BTH.PSN-- }, Repeated, roce.AckNoCredit},
-		"no such queue":   {func(_ *pair, k *roce.Packet) { k.BTH.DestQP ^= 1 }, NoQueue, 0},
-		"version":         {func(_ *pair, k *roce.Packet) { k.BTH.Version = 1 }, Version, 0},
-		"partition":       {func(_ *pair, k *roce.Packet) { k.BTH.PKey = 1 }, Version, 0},
+		"add outside":     {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.VA += p.reg.Length }, OutOfBounds, roce.NakAccess},
+		"add across end":  {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.VA += p.reg.Length - 4 }, OutOfBounds, roce.NakAccess},
+		"add other key":   {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Atomic.RKey ^= 1 }, BadRKey, roce.NakAccess},
+		"add and payload": {func(p *pair, k *roce.Packet) { toAdd(p, k); k.Payload = make([]byte, 4) }, BadLength, roce.NakAccess},
+		"read":            {func(_ *pair, k *roce.Packet) { k.BTH.Opcode = roce.ReadRequest }, BadOpcode, roce.NakRequest},
+		"send":            {func(_ *pair, k *roce.Packet) { k.BTH.Opcode = roce.SendOnly }, BadOpcode, roce.NakRequest},
+		"future":          {func(_ *pair, k *roce.Packet) { k.BTH.PSN++ }, PSNGap, roce.NakSequence},
+		"past":            {func(_ *pair, k *roce.Packet) { k.BTH.PSN-- }, DuplicatePSN, roce.AckNoCredit},
+		"no such queue":   {func(_ *pair, k *roce.Packet) { k.BTH.DestQP ^= 1 }, UnknownQP, 0},
+		"version":         {func(_ *pair, k *roce.Packet) { k.BTH.Version = 1 }, BadVersion, 0},
+		"partition":       {func(_ *pair, k *roce.Packet) { k.BTH.PKey = 1 }, BadVersion, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := connect(t, 256, 64, 100)
@@ -184,7 +184,7 @@ func TestDamageAndStrangers(t *testing.T) {
 			t.Fatalf("byte %d changed, answer %x; want silence", i, answer)
 		}
 	}
-	if st := p.res.Stats(); st.Refused[Damaged] != uint64(len(pkt)-1) || st.Writes != 0 {
+	if st := p.res.Stats(); st.Refused[BadICRC] != uint64(len(pkt)-1) || st.Writes != 0 {
 		t.Errorf("stats %+v; want %d damaged, nothing written", st, len(pkt)-1)
 	}
 	other := netip.MustParseAddrPort("10.0.0.3:49152")
@@ -192,7 +192,7 @@ func TestDamageAndStrangers(t *testing.T) {
 	p.res.Handle(other, Path{other, there}.appendPacket(nil, &pkt2)[28:])
 	p.res.Handle(netip.MustParseAddrPort("[::1]:5"), pkt)
 	p.res.Handle(here, pkt[:10])
-	if st := p.res.Stats(); st.Refused[Stranger] != 2 || st.Refused[Short] != 1 || st.Writes != 0 {
+	if st := p.res.Stats(); st.Refused[WrongPeer] != 2 || st.Refused[Truncated] != 1 || st.Writes != 0 {
 		t.Errorf("stats %+v; want 2 strangers, 1 short", st)
 	}
 	if answer := p.res.Handle(here, pkt); answer == nil || p.res.Stats().Writes != 1 {
@@ -205,10 +205,10 @@ func TestRefusedQueueNeedsANewConnection(t *testing.T) {
 	p.req.Write(p.reg.Addr+300, p.reg.RKey, []byte("12345678"))
 	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
 	p.carry(0)
-	if st := p.req.Stats(); p.req.Up() || st.Denied != 1 || st.Lost != 2 {
-		t.Fatalf("up %v, %+v; want down, 1 denied, 2 lost", p.req.Up(), st)
+	if st := p.req.Stats(); p.req.Connected() || st.RemoteErrors != 1 || st.Lost != 2 {
+		t.Fatalf("up %v, %+v; want down, 1 denied, 2 lost", p.req.Connected(), st)
 	}
-	if p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678")) || p.req.Stats().Overrun != 1 {
+	if p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678")) || p.req.Stats().WindowFull != 1 {
 		t.Error("a write without a connection is taken")
 	}
 	p.reconnect(t, 0, 500)
@@ -232,10 +232,10 @@ func TestResponderThatIsGone(t *testing.T) {
 		now = now.Add(p.req.cfg.Timeout)
 		p.req.Tick(now)
 	}
-	if st := p.req.Stats(); p.req.Up() || st.Timeouts != 4 || st.Lost != 1 || st.Packets != 4 {
-		t.Errorf("up %v, %+v; want down after 4 timeouts, 1 lost", p.req.Up(), st)
+	if st := p.req.Stats(); p.req.Connected() || st.Timeouts != 4 || st.Lost != 1 || st.Packets != 4 {
+		t.Errorf("up %v, %+v; want down after 4 timeouts, 1 lost", p.req.Connected(), st)
 	}
-	if st := p.res.Stats(); st.Refused[NoQueue] != 4 {
+	if st := p.res.Stats(); st.Refused[UnknownQP] != 4 {
 		t.Errorf("responder %+v; want 4 packets to no queue pair", st)
 	}
 }
@@ -268,7 +268,7 @@ func TestEveryOperationOnce(t *testing.T) {
 		ops := rapid.IntRange(1, 150).Draw(t, "ops")
 		lossy := true
 		for done := 0; done < ops || p.req.count > 0; {
-			for done < ops && p.req.Room() > 0 && rapid.IntRange(0, 3).Draw(t, "more") > 0 {
+			for done < ops && p.req.WindowFree() > 0 && rapid.IntRange(0, 3).Draw(t, "more") > 0 {
 				at := uint64(rapid.IntRange(0, 7).Draw(t, "at")) * 8
 				if rapid.Bool().Draw(t, "add") {
 					p.req.FetchAdd(p.reg.Addr+at, p.reg.RKey, uint64(done+1))

@@ -31,11 +31,11 @@ type RequesterStats struct {
 	Packets     uint64 `json:"packets"` // sent, again included
 	Acked       uint64 `json:"acked"`
 	Lost        uint64 `json:"lost"`    // given up with their connection, executed or not
-	Overrun     uint64 `json:"overrun"` // refused: no place in the window, or no connection
+	WindowFull     uint64 `json:"overrun"` // refused: no place in the window, or no connection
 	Timeouts    uint64 `json:"timeouts"`
-	Gaps        uint64 `json:"gaps"`    // told by the responder
-	Denied      uint64 `json:"denied"`  // refused by the responder for good
-	Strange     uint64 `json:"strange"` // answers that belong to nothing
+	SequenceNaks        uint64 `json:"gaps"`    // told by the responder
+	RemoteErrors      uint64 `json:"denied"`  // refused by the responder for good
+	Unexpected     uint64 `json:"strange"` // answers that belong to nothing
 }
 
 // ackEvery is how often an acknowledgement is asked for within a burst; its
@@ -100,11 +100,11 @@ func (q *Requester) Disconnect() {
 	q.up, q.count, q.sent = false, 0, 0
 }
 
-// Up reports whether there is a connection.
-func (q *Requester) Up() bool { return q.up }
+// Connected reports whether there is a connection.
+func (q *Requester) Connected() bool { return q.up }
 
-// Room is how many packets can be added.
-func (q *Requester) Room() int {
+// WindowFree is how many packets can be added.
+func (q *Requester) WindowFree() int {
 	if !q.up {
 		return 0
 	}
@@ -136,7 +136,7 @@ func (q *Requester) write(op roce.Opcode, va uint64, key uint32, data []byte, im
 		q.scratch = append(append(q.scratch[:0], data...), 0, 0, 0)
 		p.Payload = q.scratch[:len(data)+pad]
 	}
-	if !q.add(&p) {
+	if !q.enqueue(&p) {
 		return false
 	}
 	q.stats.Writes++
@@ -147,31 +147,31 @@ func (q *Requester) write(op roce.Opcode, va uint64, key uint32, data []byte, im
 func (q *Requester) FetchAdd(va uint64, key uint32, delta uint64) bool {
 	p := roce.Packet{Atomic: roce.AtomicETH{VA: va, RKey: key, SwapAdd: delta}}
 	p.BTH.Opcode = roce.FetchAdd
-	if !q.add(&p) {
+	if !q.enqueue(&p) {
 		return false
 	}
 	q.stats.Adds++
 	return true
 }
 
-// add puts a packet into the ring.
-func (q *Requester) add(p *roce.Packet) bool {
-	if q.Room() == 0 {
-		q.stats.Overrun++
+// enqueue puts a packet into the ring.
+func (q *Requester) enqueue(p *roce.Packet) bool {
+	if q.WindowFree() == 0 {
+		q.stats.WindowFull++
 		return false
 	}
 	p.BTH.PSN = q.first.Add(q.count)
 	p.BTH.MigReq, p.BTH.PKey, p.BTH.DestQP = true, roce.DefaultPKey, q.remote
 	p.BTH.AckReq = p.BTH.PSN%ackEvery == ackEvery-1
-	at := q.at(q.count)
+	at := q.packetAt(q.count)
 	*at = q.path.appendPacket((*at)[:0], p)
 	q.count++
 	return true
 }
 
-// at returns the place of the i-th packet without acknowledgement. The window
+// packetAt returns the place of the i-th packet without acknowledgement. The window
 // is a power of two, so PSNs keep their places when they wrap.
-func (q *Requester) at(i int) *[]byte { return &q.ring[int(q.first.Add(i))&(len(q.ring)-1)] }
+func (q *Requester) packetAt(i int) *[]byte { return &q.ring[int(q.first.Add(i))&(len(q.ring)-1)] }
 
 // Next returns the UDP payload of the next packet to send, or nil. It is valid
 // until an answer is handled. The last packet of a burst asks for an
@@ -183,11 +183,11 @@ func (q *Requester) Next(now model.Time) []byte {
 	if q.sent == 0 {
 		q.since = now
 	}
-	pkt := *q.at(q.sent)
+	pkt := *q.packetAt(q.sent)
 	q.sent++
 	q.stats.Packets++
 	if q.sent == q.count {
-		pkt = q.askAck(pkt)
+		pkt = q.requestAck(pkt)
 	}
 	return pkt[q.path.headers():]
 }
@@ -196,8 +196,8 @@ func (q *Requester) Next(now model.Time) []byte {
 // stands.
 const ackReqAt = 8
 
-// askAck sets the wish for an acknowledgement in a packet of the ring.
-func (q *Requester) askAck(pkt []byte) []byte {
+// requestAck sets the wish for an acknowledgement in a packet of the ring.
+func (q *Requester) requestAck(pkt []byte) []byte {
 	body := q.path.headers()
 	if pkt[body+ackReqAt]&0x80 != 0 {
 		return pkt
@@ -215,17 +215,17 @@ func (q *Requester) askAck(pkt []byte) []byte {
 func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) {
 	var p roce.Packet
 	if !q.up || from != q.path.Dst || len(payload) < roce.ICRCSize {
-		q.stats.Strange++
+		q.stats.Unexpected++
 		return
 	}
 	var err error
 	if q.scratch, err = (Path{from, q.path.Src}).check(q.scratch, payload); err != nil {
-		q.stats.Strange++
+		q.stats.Unexpected++
 		return
 	}
 	if _, err := p.Parse(payload[:len(payload)-roce.ICRCSize]); err != nil || p.BTH.DestQP != q.local ||
 		p.BTH.Opcode != roce.Acknowledge && p.BTH.Opcode != roce.AtomicAcknowledge {
-		q.stats.Strange++
+		q.stats.Unexpected++
 		return
 	}
 	d := p.BTH.PSN.Sub(q.first)
@@ -233,29 +233,29 @@ func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) 
 	case s.IsAck():
 		// It acknowledges all before it too, and may be an old one.
 		if d >= q.count {
-			q.stats.Strange++
+			q.stats.Unexpected++
 		} else if d >= 0 {
-			q.progress(now, d+1)
+			q.acknowledge(now, d+1)
 		}
 	case s == roce.NakSequence:
 		if d < 0 || d > q.count {
-			q.stats.Strange++
+			q.stats.Unexpected++
 			return
 		}
-		q.stats.Gaps++
-		q.progress(now, d)
+		q.stats.SequenceNaks++
+		q.acknowledge(now, d)
 		q.sent = 0
 	case s.IsRNR():
-		q.progress(now, max(0, min(d, q.count)))
+		q.acknowledge(now, max(0, min(d, q.count)))
 		q.sent = 0
 	default:
-		q.stats.Denied++
+		q.stats.RemoteErrors++
 		q.Disconnect()
 	}
 }
 
-// progress settles the n oldest packets.
-func (q *Requester) progress(now model.Time, n int) {
+// acknowledge settles the n oldest packets.
+func (q *Requester) acknowledge(now model.Time, n int) {
 	q.stats.Acked += uint64(n)
 	q.first = q.first.Add(n)
 	q.count -= n

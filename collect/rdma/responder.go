@@ -22,19 +22,19 @@ type Refusal uint8
 
 // The refusals.
 const (
-	Short      Refusal = iota // ends inside a header
-	Damaged                   // wrong invariant CRC
-	Version                   // of the transport header, or partition
-	NoQueue                   // no such queue pair
-	Stranger                  // not from the queue pair's peer
-	Failed                    // the queue pair was refused something before
-	Opcode                    // nothing that is served
-	Gap                       // a packet before it is missing
-	Repeated                  // executed before; acknowledged again
-	RemoteKey                 // no such key
-	Outside                   // not within the region
+	Truncated      Refusal = iota // ends inside a header
+	BadICRC                   // wrong invariant CRC
+	BadVersion                   // of the transport header, or partition
+	UnknownQP                   // no such queue pair
+	WrongPeer                  // not from the queue pair's peer
+	QPInError                    // the queue pair was refused something before
+	BadOpcode                    // nothing that is served
+	PSNGap                       // a packet before it is missing
+	DuplicatePSN                  // executed before; acknowledged again
+	BadRKey                 // no such key
+	OutOfBounds                   // not within the region
 	Misaligned                // an atomic operation not on a whole word
-	Length                    // header and payload do not agree
+	BadLength                    // header and payload do not agree
 	refusals
 )
 
@@ -78,9 +78,9 @@ type registered struct {
 	mem Memory
 }
 
-// queue is a queue pair. Of a connection only this side's receive half
+// queuePair is a queue pair. Of a connection only this side's receive half
 // exists: translators are not written to.
-type queue struct {
+type queuePair struct {
 	local, remote roce.QPN
 	peer          netip.AddrPort // the requester; its port answers go to
 	expected      roce.PSN
@@ -89,7 +89,7 @@ type queue struct {
 	nakked        bool // the gap at hand was told
 
 	// Results of the latest atomic operations, for those asked again.
-	results [atomics]atomicResult
+	results [maxAtomicResults]atomicResult
 	next    int
 }
 
@@ -99,17 +99,17 @@ type atomicResult struct {
 	was   uint64
 }
 
-// atomics is how many results a queue pair remembers: what common network
+// maxAtomicResults is how many results a queue pair remembers: what common network
 // cards allow to be outstanding.
-const atomics = 16
+const maxAtomicResults = 16
 
 // Responder executes requests on registered memory. It is for one goroutine,
 // and allocates nothing but for connections.
 type Responder struct {
 	local   netip.AddrPort
 	regions []registered
-	queues  map[roce.QPN]*queue
-	last    *queue
+	queues  map[roce.QPN]*queuePair
+	last    *queuePair
 	random  *rand.Rand
 	scratch []byte
 	packet  roce.Packet
@@ -122,7 +122,7 @@ type Responder struct {
 // of queue pairs are drawn from random, so that those of an earlier life are
 // not valid by chance. notify, which may be nil, is told of immediate data.
 func NewResponder(local netip.AddrPort, random *rand.Rand, notify func(roce.ImmDt)) *Responder {
-	return &Responder{local: local, queues: map[roce.QPN]*queue{}, random: random, scratch: make([]byte, 0, 4096), notify: notify}
+	return &Responder{local: local, queues: map[roce.QPN]*queuePair{}, random: random, scratch: make([]byte, 0, 4096), notify: notify}
 }
 
 // Register opens memory to writes.
@@ -132,14 +132,14 @@ func (r *Responder) Register(mem Memory) Region {
 	// Page-aligned, away from zero, and with room behind it to the end of the
 	// address space.
 	at.Addr = r.random.Uint64()>>2&^0xfff | 1<<40
-	for at.RKey == 0 || r.find(at.RKey) != nil {
+	for at.RKey == 0 || r.lookupRegion(at.RKey) != nil {
 		at.RKey = r.random.Uint32()
 	}
 	r.regions = append(r.regions, at)
 	return at.Region
 }
 
-func (r *Responder) find(key uint32) *registered {
+func (r *Responder) lookupRegion(key uint32) *registered {
 	for i := range r.regions {
 		if r.regions[i].RKey == key {
 			return &r.regions[i]
@@ -154,7 +154,7 @@ func (r *Responder) Connect(peer netip.AddrPort, remote roce.QPN, first roce.PSN
 	if peer.Addr().Is4() != r.local.Addr().Is4() {
 		return 0, fmt.Errorf("rdma: peer %v of %v, want the same family", peer, r.local)
 	}
-	q := &queue{remote: remote, peer: peer, expected: first.Add(0)}
+	q := &queuePair{remote: remote, peer: peer, expected: first.Add(0)}
 	for q.local < 2 || r.queues[q.local] != nil { // 0 and 1 are the fabric's own
 		q.local = roce.QPN(r.random.Uint32() & (1<<24 - 1))
 	}
@@ -168,8 +168,8 @@ func (r *Responder) Disconnect(qp roce.QPN) {
 	r.last = nil
 }
 
-// Queues is the number of queue pairs.
-func (r *Responder) Queues() int { return len(r.queues) }
+// QueuePairs is the number of queue pairs.
+func (r *Responder) QueuePairs() int { return len(r.queues) }
 
 // Stats returns the present counts.
 func (r *Responder) Stats() ResponderStats { return r.stats }
@@ -180,35 +180,35 @@ func (r *Responder) Handle(from netip.AddrPort, payload []byte) []byte {
 	r.stats.Packets++
 	p := &r.packet
 	if len(payload) < roce.BTHSize+roce.ICRCSize {
-		return r.refuse(Short)
+		return r.refuse(Truncated)
 	}
 	if from.Addr().Is4() != r.local.Addr().Is4() {
-		return r.refuse(Stranger)
+		return r.refuse(WrongPeer)
 	}
 	var err error
 	if r.scratch, err = (Path{from, r.local}).check(r.scratch, payload); err != nil {
-		return r.refuse(Damaged)
+		return r.refuse(BadICRC)
 	}
 	if _, err := p.Parse(payload[:len(payload)-roce.ICRCSize]); err != nil {
-		return r.refuse(Short)
+		return r.refuse(Truncated)
 	}
 	if p.BTH.Version != 0 || p.BTH.PKey != roce.DefaultPKey {
-		return r.refuse(Version)
+		return r.refuse(BadVersion)
 	}
 	q := r.last
 	if q == nil || q.local != p.BTH.DestQP {
 		if q = r.queues[p.BTH.DestQP]; q == nil {
-			return r.refuse(NoQueue)
+			return r.refuse(UnknownQP)
 		}
 		r.last = q
 	}
 	if q.peer != from {
-		return r.refuse(Stranger)
+		return r.refuse(WrongPeer)
 	}
 	if q.failed {
-		return r.refuse(Failed)
+		return r.refuse(QPInError)
 	}
-	return r.request(q, p)
+	return r.execute(q, p)
 }
 
 func (r *Responder) refuse(why Refusal) []byte {
@@ -216,18 +216,18 @@ func (r *Responder) refuse(why Refusal) []byte {
 	return nil
 }
 
-// request executes a packet if it is the next.
-func (r *Responder) request(q *queue, p *roce.Packet) []byte {
+// execute executes a packet if it is the next.
+func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 	switch p.BTH.Opcode {
 	case roce.WriteOnly, roce.WriteOnlyImm, roce.FetchAdd:
 	default:
-		return r.fail(q, p, Opcode, roce.NakRequest)
+		return r.failQueuePair(q, p, BadOpcode, roce.NakRequest)
 	}
 	switch d := p.BTH.PSN.Sub(q.expected); {
 	case d < 0:
-		return r.again(q, p)
+		return r.answerDuplicate(q, p)
 	case d > 0:
-		r.stats.Refused[Gap]++
+		r.stats.Refused[PSNGap]++
 		if q.nakked {
 			return nil // once per gap: the requester goes back to it
 		}
@@ -238,13 +238,13 @@ func (r *Responder) request(q *queue, p *roce.Packet) []byte {
 	if p.BTH.Opcode == roce.FetchAdd {
 		var why Refusal
 		var ok bool
-		if was, why, ok = r.add(p); !ok {
-			return r.fail(q, p, why, roce.NakAccess)
+		if was, why, ok = r.fetchAdd(p); !ok {
+			return r.failQueuePair(q, p, why, roce.NakAccess)
 		}
 		q.results[q.next] = atomicResult{p.BTH.PSN, true, was}
-		q.next = (q.next + 1) % atomics
+		q.next = (q.next + 1) % maxAtomicResults
 	} else if why, ok := r.write(p); !ok {
-		return r.fail(q, p, why, roce.NakAccess)
+		return r.failQueuePair(q, p, why, roce.NakAccess)
 	}
 	q.expected = q.expected.Add(1)
 	q.done = (q.done + 1) & (1<<24 - 1)
@@ -261,10 +261,10 @@ func (r *Responder) request(q *queue, p *roce.Packet) []byte {
 	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}, nil)
 }
 
-// again answers a packet that was executed before. Executing it again would
+// answerDuplicate answers a packet that was executed before. Executing it again would
 // count twice.
-func (r *Responder) again(q *queue, p *roce.Packet) []byte {
-	r.stats.Refused[Repeated]++
+func (r *Responder) answerDuplicate(q *queuePair, p *roce.Packet) []byte {
+	r.stats.Refused[DuplicatePSN]++
 	ack := roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}
 	if p.BTH.Opcode != roce.FetchAdd {
 		return r.answer(q, q.expected.Add(-1), ack, nil)
@@ -277,9 +277,9 @@ func (r *Responder) again(q *queue, p *roce.Packet) []byte {
 	return nil
 }
 
-// fail refuses a packet for good: as in a network card, the queue pair takes
+// failQueuePair refuses a packet for good: as in a network card, the queue pair takes
 // nothing more until the peer connects anew.
-func (r *Responder) fail(q *queue, p *roce.Packet, why Refusal, nak roce.Syndrome) []byte {
+func (r *Responder) failQueuePair(q *queuePair, p *roce.Packet, why Refusal, nak roce.Syndrome) []byte {
 	r.stats.Refused[why]++
 	q.failed = true
 	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: nak, MSN: q.done}, nil)
@@ -287,14 +287,14 @@ func (r *Responder) fail(q *queue, p *roce.Packet, why Refusal, nak roce.Syndrom
 
 // locate finds n bytes at an address.
 func (r *Responder) locate(va uint64, key uint32, n uint64) (m Memory, off uint64, why Refusal, ok bool) {
-	at := r.find(key)
+	at := r.lookupRegion(key)
 	if at == nil {
-		return nil, 0, RemoteKey, false
+		return nil, 0, BadRKey, false
 	}
 	// Both comparisons are of differences: an address near the end of the
 	// address space must not wrap into the region.
 	if va < at.Addr || va-at.Addr > at.Length || n > at.Length-(va-at.Addr) {
-		return nil, 0, Outside, false
+		return nil, 0, OutOfBounds, false
 	}
 	return at.mem, va - at.Addr, 0, true
 }
@@ -302,23 +302,23 @@ func (r *Responder) locate(va uint64, key uint32, n uint64) (m Memory, off uint6
 func (r *Responder) write(p *roce.Packet) (Refusal, bool) {
 	data := p.Data()
 	if uint64(p.RETH.Length) != uint64(len(data)) || len(data) > MTU || len(p.Payload)%4 != 0 {
-		return Length, false
+		return BadLength, false
 	}
 	m, off, why, ok := r.locate(p.RETH.VA, p.RETH.RKey, uint64(len(data)))
 	if !ok {
 		return why, false
 	}
 	if m.Write(off, data) != nil {
-		return Outside, false
+		return OutOfBounds, false
 	}
 	r.stats.Writes++
 	r.stats.Bytes += uint64(len(data))
 	return 0, true
 }
 
-func (r *Responder) add(p *roce.Packet) (was uint64, why Refusal, ok bool) {
+func (r *Responder) fetchAdd(p *roce.Packet) (was uint64, why Refusal, ok bool) {
 	if len(p.Payload) != 0 {
-		return 0, Length, false
+		return 0, BadLength, false
 	}
 	m, off, why, ok := r.locate(p.Atomic.VA, p.Atomic.RKey, 8)
 	if !ok {
@@ -329,7 +329,7 @@ func (r *Responder) add(p *roce.Packet) (was uint64, why Refusal, ok bool) {
 	}
 	was, err := m.FetchAdd(off, p.Atomic.SwapAdd)
 	if err != nil {
-		return 0, Outside, false
+		return 0, OutOfBounds, false
 	}
 	r.stats.Adds++
 	return was, 0, true
@@ -337,7 +337,7 @@ func (r *Responder) add(p *roce.Packet) (was uint64, why Refusal, ok bool) {
 
 // answer makes an acknowledgement, with the result of an atomic operation if
 // there is one.
-func (r *Responder) answer(q *queue, psn roce.PSN, a roce.AETH, was *uint64) []byte {
+func (r *Responder) answer(q *queuePair, psn roce.PSN, a roce.AETH, was *uint64) []byte {
 	if a.Syndrome.IsAck() {
 		r.stats.Acks++
 	} else {

@@ -21,7 +21,7 @@ type Sink interface {
 // Invariant: Reports = Stored + Duplicate + Stale + all of Refused.
 type IntakeStats struct {
 	Datagrams uint64                   `json:"datagrams"`
-	Foreign   uint64                   `json:"foreign"`   // datagrams that are neither version 1 nor the prototype's
+	UnknownFormat   uint64                   `json:"foreign"`   // datagrams that are neither version 1 nor the prototype's
 	Truncated uint64                   `json:"truncated"` // datagrams that broke off or went on, version 1
 	Reports   uint64                   `json:"reports"`   // read from datagrams
 	Stored    uint64                   `json:"stored"`
@@ -34,7 +34,7 @@ type IntakeStats struct {
 	Restarts  uint64 `json:"restarts"`  // reporters that began anew
 	Reporters uint64 `json:"reporters"` // followed at present
 	Untracked uint64 `json:"untracked"` // reports of reporters beyond the most that are followed; repetitions among them are not seen
-	Answers   uint64 `json:"answers"`
+	Acks   uint64 `json:"answers"`
 }
 
 // Intake reads datagrams of version 1 and of both prototype layouts, follows
@@ -46,7 +46,7 @@ type Intake struct {
 	protos    map[netip.Addr]*sequence
 	last      *sequence // of lastID: most datagrams follow one of the same reporter
 	lastID    model.NodeID
-	spare     sequence // stands in for reporters beyond the most
+	untracked     sequence // stands in for reporters beyond the most
 	reader    dta.Reader
 	report    dta.Report
 	proto     dta.Prototype
@@ -73,24 +73,24 @@ func (in *Intake) Stats() IntakeStats {
 // each datagram.
 func (in *Intake) Stored() uint64 { return in.stats.Stored }
 
-// Take reads one datagram, gives its reports to the sink, and appends the
+// HandleDatagram reads one datagram, gives its reports to the sink, and appends the
 // answer to the reporter, if there is one. An answer goes to the reporter's
 // address, port dta.AckPort.
-func (in *Intake) Take(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
+func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
 	in.stats.Datagrams++
 	if err := in.reader.Reset(datagram); err == dta.ErrVersion || err == dta.ErrShort {
-		return in.takePrototype(now, from, datagram, sink, answer)
+		return in.handlePrototype(now, from, datagram, sink, answer)
 	} else if err != nil {
-		in.stats.Foreign++
+		in.stats.UnknownFormat++
 		return answer
 	}
 	h := in.reader.Header()
-	s := in.follow(h.Reporter, h.Count)
-	where, missing := s.locate(from, h.Seq, int(h.Count), window)
+	s := in.sequenceOf(h.Reporter, h.Count)
+	where, missing := s.classify(from, h.Seq, int(h.Count), window)
 	switch where {
-	case ahead:
+	case afterGap:
 		in.stats.Missing += uint64(missing)
-		answer = in.refuse(answer, dta.Ack{Verdict: dta.Gap, Reporter: h.Reporter, First: s.next, Count: uint32(missing)})
+		answer = in.appendRefusal(answer, dta.Ack{Verdict: dta.Gap, Reporter: h.Reporter, First: s.next, Count: uint32(missing)})
 	case restarted:
 		in.stats.Restarts++
 	}
@@ -122,23 +122,23 @@ func (in *Intake) Take(now model.Time, from netip.AddrPort, datagram []byte, sin
 			if i > 0 {
 				_, _ = in.report.Parse(run[int(i)*size:]) // NextRun has looked at it
 			}
-			answer, refused = in.put(now, s, seq+i, seq.Sub(fresh)+int(i) < 0, sink, answer, refused)
+			answer, refused = in.storeReport(now, s, seq+i, seq.Sub(fresh)+int(i) < 0, sink, answer, refused)
 		}
 	}
-	answer = in.refuse(answer, refused)
+	answer = in.appendRefusal(answer, refused)
 	if in.reader.Err() != nil {
 		in.stats.Truncated++
 		if where != stale {
 			lost := uint32((h.Seq + dta.Seq(h.Count)) - in.reader.Seq())
-			answer = in.refuse(answer, dta.Ack{Verdict: dta.Malformed, Reporter: h.Reporter, First: in.reader.Seq(), Count: lost})
+			answer = in.appendRefusal(answer, dta.Ack{Verdict: dta.Malformed, Reporter: h.Reporter, First: in.reader.Seq(), Count: lost})
 		}
 	}
 	return answer
 }
 
-// put gives one report to the sink, unless it was stored before. refused is
+// storeReport gives one report to the sink, unless it was stored before. refused is
 // the answer about reports just before it, which grows or is replaced.
-func (in *Intake) put(now model.Time, s *sequence, seq dta.Seq, late bool, sink Sink, answer []byte, refused dta.Ack) ([]byte, dta.Ack) {
+func (in *Intake) storeReport(now model.Time, s *sequence, seq dta.Seq, late bool, sink Sink, answer []byte, refused dta.Ack) ([]byte, dta.Ack) {
 	if late && s.stored(seq) {
 		in.stats.Duplicate++
 		return answer, refused
@@ -157,21 +157,21 @@ func (in *Intake) put(now model.Time, s *sequence, seq dta.Seq, late bool, sink 
 		refused.Count++
 		return answer, refused
 	}
-	answer = in.refuse(answer, refused)
+	answer = in.appendRefusal(answer, refused)
 	return answer, dta.Ack{Verdict: verdict, Reporter: refused.Reporter, First: seq, Count: 1}
 }
 
-// refuse appends an answer about at least one report.
-func (in *Intake) refuse(answer []byte, a dta.Ack) []byte {
+// appendRefusal appends an answer about at least one report.
+func (in *Intake) appendRefusal(answer []byte, a dta.Ack) []byte {
 	if a.Count == 0 {
 		return answer
 	}
-	in.stats.Answers++
+	in.stats.Acks++
 	return a.AppendTo(answer)
 }
 
-// follow returns the numbers of a reporter.
-func (in *Intake) follow(id model.NodeID, count uint16) *sequence {
+// sequenceOf returns the numbers of a reporter.
+func (in *Intake) sequenceOf(id model.NodeID, count uint16) *sequence {
 	if in.last != nil && in.lastID == id {
 		return in.last
 	}
@@ -179,8 +179,8 @@ func (in *Intake) follow(id model.NodeID, count uint16) *sequence {
 	if !ok {
 		if len(in.reporters)+len(in.protos) >= in.most {
 			in.stats.Untracked += uint64(count)
-			in.spare = sequence{}
-			return &in.spare
+			in.untracked = sequence{}
+			return &in.untracked
 		}
 		s = new(sequence)
 		in.reporters[id] = s
@@ -189,25 +189,25 @@ func (in *Intake) follow(id model.NodeID, count uint16) *sequence {
 	return s
 }
 
-// takePrototype reads a datagram of one report. Its 8-bit numbers count only
+// handlePrototype reads a datagram of one report. Its 8-bit numbers count only
 // in the long layout, and there only for reports that can be sent again, as in
 // the prototype.
-func (in *Intake) takePrototype(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
+func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
 	layout, err := dta.DetectLayout(datagram)
 	if err == nil {
 		_, err = in.proto.Parse(datagram, layout)
 	}
 	if err != nil {
-		in.stats.Foreign++
+		in.stats.UnknownFormat++
 		return answer
 	}
 	in.stats.Reports++
 	r := &in.proto.Report
 	if layout == dta.Base2 || !r.Retransmit {
-		in.count(sink.Put(now, r))
+		in.countVerdict(sink.Put(now, r))
 		return answer
 	}
-	s := in.followPrototype(from.Addr())
+	s := in.prototypeSequence(from.Addr())
 	if s.started && s.from != from {
 		*s = sequence{} // 8 bits cannot tell that a reporter began anew
 		in.stats.Restarts++
@@ -218,13 +218,13 @@ func (in *Intake) takePrototype(now model.Time, from netip.AddrPort, datagram []
 	} else {
 		seq += 1 << 16 // away from the ends of the circle that has no restart
 	}
-	where, missing := s.locate(from, seq, 1, protoWindow)
-	if where == ahead {
+	where, missing := s.classify(from, seq, 1, protoWindow)
+	if where == afterGap {
 		in.stats.Missing += uint64(missing)
-		in.stats.Answers++
+		in.stats.Acks++
 		answer = dta.PrototypeAck{Seq: uint8(s.next - 1), Nack: true}.AppendTo(answer)
 	}
-	if where == behind && s.stored(seq) {
+	if where == withinWindow && s.stored(seq) {
 		in.stats.Duplicate++
 		return answer
 	}
@@ -233,28 +233,28 @@ func (in *Intake) takePrototype(now model.Time, from netip.AddrPort, datagram []
 	}
 	switch v := sink.Put(now, r); {
 	case v == dta.Stored:
-		if where == behind {
+		if where == withinWindow {
 			in.stats.Late++
 		}
 		s.store(seq)
-		in.count(v)
-	case where == ahead:
-		in.count(v) // one answer is enough: it asks for this one as well
+		in.countVerdict(v)
+	case where == afterGap:
+		in.countVerdict(v) // one answer is enough: it asks for this one as well
 	default:
-		in.count(v)
-		in.stats.Answers++
+		in.countVerdict(v)
+		in.stats.Acks++
 		answer = dta.PrototypeAck{Seq: uint8(seq - 1), Nack: true}.AppendTo(answer)
 	}
 	return answer
 }
 
-func (in *Intake) followPrototype(a netip.Addr) *sequence {
+func (in *Intake) prototypeSequence(a netip.Addr) *sequence {
 	s, ok := in.protos[a]
 	if !ok {
 		if len(in.reporters)+len(in.protos) >= in.most {
 			in.stats.Untracked++
-			in.spare = sequence{}
-			return &in.spare
+			in.untracked = sequence{}
+			return &in.untracked
 		}
 		s = new(sequence)
 		in.protos[a] = s
@@ -262,7 +262,7 @@ func (in *Intake) followPrototype(a netip.Addr) *sequence {
 	return s
 }
 
-func (in *Intake) count(v dta.Verdict) {
+func (in *Intake) countVerdict(v dta.Verdict) {
 	if v == dta.Stored {
 		in.stats.Stored++
 	} else {

@@ -85,7 +85,7 @@ func acks(t testing.TB, b []byte) (all []dta.Ack) {
 func TestIntakeFollowsNumbers(t *testing.T) {
 	in, sink := NewIntake(10), newTally()
 	take := func(first dta.Seq, count int) []dta.Ack {
-		return acks(t, in.Take(0, peer, datagram(7, first, count), sink, nil))
+		return acks(t, in.HandleDatagram(0, peer, datagram(7, first, count), sink, nil))
 	}
 	const start = dta.Seq(0xfffffff0)
 	take(start, 10)
@@ -109,13 +109,13 @@ func TestIntakeFollowsNumbers(t *testing.T) {
 
 func TestIntakeToldOfATailLoss(t *testing.T) {
 	in, sink := NewIntake(10), newTally()
-	in.Take(0, peer, datagram(7, 100, 2), sink, nil)
+	in.HandleDatagram(0, peer, datagram(7, 100, 2), sink, nil)
 	beacon := dta.Header{Reporter: 7, Seq: 105}.AppendTo(nil)
-	got := acks(t, in.Take(0, peer, beacon, sink, nil))
+	got := acks(t, in.HandleDatagram(0, peer, beacon, sink, nil))
 	if len(got) != 1 || got[0].First != 102 || got[0].Count != 3 {
 		t.Errorf("a beacon of 105 after 101 is answered by %+v; want a refusal of 102, 3", got)
 	}
-	if again := in.Take(0, peer, beacon, sink, nil); len(again) != 0 {
+	if again := in.HandleDatagram(0, peer, beacon, sink, nil); len(again) != 0 {
 		t.Errorf("the same beacon again is answered by %x; want nothing", again)
 	}
 }
@@ -131,18 +131,18 @@ func TestIntakeRestart(t *testing.T) {
 		"found by the second one": {peer, 2 + 2, 2},
 	} {
 		in, sink := NewIntake(10), newTally()
-		in.Take(0, peer, datagram(7, 1<<20, 2), sink, nil)
-		in.Take(0, tc.from, datagram(7, 100, 2), sink, nil)
-		in.Take(0, tc.from, datagram(7, 102, 2), sink, nil)
+		in.HandleDatagram(0, peer, datagram(7, 1<<20, 2), sink, nil)
+		in.HandleDatagram(0, tc.from, datagram(7, 100, 2), sink, nil)
+		in.HandleDatagram(0, tc.from, datagram(7, 102, 2), sink, nil)
 		if st := in.Stats(); st.Stored != tc.stored || st.Stale != tc.stale || st.Restarts != 1 || st.Missing != 0 {
 			t.Errorf("%s: %+v; want %d stored, %d stale, 1 restart", name, st, tc.stored, tc.stale)
 		}
 	}
 	// A single latecomer does not move the window.
 	in, sink := NewIntake(10), newTally()
-	in.Take(0, peer, datagram(7, 1<<20, 2), sink, nil)
-	in.Take(0, peer, datagram(7, 100, 1), sink, nil)
-	in.Take(0, peer, datagram(7, 1<<20+2, 2), sink, nil)
+	in.HandleDatagram(0, peer, datagram(7, 1<<20, 2), sink, nil)
+	in.HandleDatagram(0, peer, datagram(7, 100, 1), sink, nil)
+	in.HandleDatagram(0, peer, datagram(7, 1<<20+2, 2), sink, nil)
 	if st := in.Stats(); st.Stale != 1 || st.Restarts != 0 || st.Stored != 4 {
 		t.Errorf("after a latecomer %+v; want 1 stale, 4 stored", st)
 	}
@@ -153,7 +153,7 @@ func TestIntakeRefusals(t *testing.T) {
 	verdicts := []dta.Verdict{dta.Stored, dta.RateLimited, dta.RateLimited, dta.Unserved, dta.Stored, dta.RateLimited}
 	i := 0
 	sink.verdict = func() dta.Verdict { i++; return verdicts[i-1] }
-	got := acks(t, in.Take(0, peer, datagram(7, 100, len(verdicts)), sink, nil))
+	got := acks(t, in.HandleDatagram(0, peer, datagram(7, 100, len(verdicts)), sink, nil))
 	want := []dta.Ack{
 		{Verdict: dta.RateLimited, Reporter: 7, First: 101, Count: 2},
 		{Verdict: dta.Unserved, Reporter: 7, First: 103, Count: 1},
@@ -164,7 +164,7 @@ func TestIntakeRefusals(t *testing.T) {
 	}
 	// What was refused is stored when it comes again; what was stored is not.
 	sink.verdict = nil
-	in.Take(0, peer, datagram(7, 100, 3), sink, nil)
+	in.HandleDatagram(0, peer, datagram(7, 100, 3), sink, nil)
 	if st := in.Stats(); st.Duplicate != 1 || st.Late != 2 || st.Refused[dta.RateLimited] != 3 || st.Refused[dta.Unserved] != 1 {
 		t.Errorf("stats %+v; want 1 duplicate, 2 late, 3 rate-limited, 1 unserved", st)
 	}
@@ -173,16 +173,16 @@ func TestIntakeRefusals(t *testing.T) {
 func TestIntakeBrokenDatagrams(t *testing.T) {
 	in, sink := NewIntake(10), newTally()
 	whole := datagram(7, 100, 3)
-	got := acks(t, in.Take(0, peer, whole[:len(whole)-1], sink, nil))
+	got := acks(t, in.HandleDatagram(0, peer, whole[:len(whole)-1], sink, nil))
 	if len(got) != 1 || got[0] != (dta.Ack{Verdict: dta.Malformed, Reporter: 7, First: 102, Count: 1}) {
 		t.Errorf("a cut datagram is answered by %+v; want malformed from 102, 1", got)
 	}
 	for _, b := range [][]byte{nil, {0xd1}, {0xd2, 1, 2, 3}, {1, 2, 3}, append([]byte{0xd1, 1}, make([]byte, 20)...)} {
-		if answer := in.Take(0, peer, b, sink, nil); len(answer) != 0 {
+		if answer := in.HandleDatagram(0, peer, b, sink, nil); len(answer) != 0 {
 			t.Errorf("Take(%x) answers %x; want nothing", b, answer)
 		}
 	}
-	if st := in.Stats(); st.Truncated != 1 || st.Foreign != 5 || st.Datagrams != 6 {
+	if st := in.Stats(); st.Truncated != 1 || st.UnknownFormat != 5 || st.Datagrams != 6 {
 		t.Errorf("stats %+v; want 1 truncated, 5 foreign of 6", st)
 	}
 }
@@ -190,8 +190,8 @@ func TestIntakeBrokenDatagrams(t *testing.T) {
 func TestIntakeFollowsSoManyReporters(t *testing.T) {
 	in, sink := NewIntake(2), newTally()
 	for id := range model.NodeID(4) {
-		in.Take(0, peer, datagram(id, 5, 1), sink, nil)
-		in.Take(0, peer, datagram(id, 5, 1), sink, nil)
+		in.HandleDatagram(0, peer, datagram(id, 5, 1), sink, nil)
+		in.HandleDatagram(0, peer, datagram(id, 5, 1), sink, nil)
 	}
 	if st := in.Stats(); st.Reporters != 2 || st.Duplicate != 2 || st.Untracked != 4 || st.Stored != 6 {
 		t.Errorf("stats %+v; want 2 reporters, 2 duplicate, 4 untracked, 6 stored", st)
@@ -204,7 +204,7 @@ func TestIntakePrototype(t *testing.T) {
 		p := dta.Prototype{Layout: layout, Seq: seq, Report: dta.Report{
 			Primitive: dta.Append, Retransmit: retransmit, List: 1, Data: []byte{0, 0, 1, seq},
 		}}
-		return in.Take(0, peer, p.AppendTo(nil), sink, nil)
+		return in.HandleDatagram(0, peer, p.AppendTo(nil), sink, nil)
 	}
 	send(dta.Base2, 0, false)
 	send(dta.Base2, 0, false) // no numbers: both count
@@ -269,7 +269,7 @@ func TestReporterToIntake(t *testing.T) {
 					times = 2
 				}
 				for range times {
-					answer := in.Take(now, peer, d, sink, nil)
+					answer := in.HandleDatagram(now, peer, d, sink, nil)
 					if !lossy || rapid.Bool().Draw(t, "answered") {
 						rep.HandleAcks(now, answer)
 					}
@@ -289,7 +289,7 @@ func TestReporterToIntake(t *testing.T) {
 		rep.Flush(now)
 		carry(in.stats.Datagrams > 0)
 		for _, d := range late {
-			rep.HandleAcks(now, in.Take(now, peer, d, sink, nil))
+			rep.HandleAcks(now, in.HandleDatagram(now, peer, d, sink, nil))
 		}
 		overload = 0
 		for range 50 {
@@ -353,7 +353,7 @@ func FuzzIntake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		in, sink := NewIntake(10), newTally()
 		for _, d := range [][]byte{a, b, a} {
-			in.Take(0, peer, d, sink, nil)
+			in.HandleDatagram(0, peer, d, sink, nil)
 		}
 		st := in.Stats()
 		if st.Reports != st.Stored+st.Duplicate+st.Stale {
@@ -376,7 +376,7 @@ func TestIntakeAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		dta.Header{Count: 60, Reporter: 7, Seq: seq}.AppendTo(d[:0])
 		seq += 61
-		answer = in.Take(0, peer, d, accept{}, answer[:0])
+		answer = in.HandleDatagram(0, peer, d, accept{}, answer[:0])
 	}); n != 0 {
 		t.Errorf("Take allocates %v times; want 0", n)
 	}
@@ -389,7 +389,7 @@ func BenchmarkIntake(b *testing.B) {
 	for b.Loop() {
 		dta.Header{Count: 60, Reporter: 7, Seq: seq}.AppendTo(d[:0])
 		seq += 60
-		in.Take(0, peer, d, accept{}, nil)
+		in.HandleDatagram(0, peer, d, accept{}, nil)
 	}
 	b.ReportMetric(float64(b.N)*60/1e6/b.Elapsed().Seconds(), "Mreport/s")
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// lists gathers entries, a batch for each list. Those that hold entries form a
+// listBatches gathers entries, a batch for each list. Those that hold entries form a
 // queue by the time of their first, so that the oldest is found at once.
-type lists struct {
-	all        []gathered
+type listBatches struct {
+	all        []pendingBatch
 	head, tail int // of the queue; -1 when empty
 }
 
-// gathered is the entries of one list that wait to be written.
-type gathered struct {
+// pendingBatch is the entries of one list that wait to be written.
+type pendingBatch struct {
 	scheme     *list.Scheme
 	id         uint32 // in scheme
 	batch      int    // most entries
@@ -23,12 +23,12 @@ type gathered struct {
 	next, prev int        // in the queue
 }
 
-func newLists(plan *Plan) lists {
-	ls := lists{head: -1, tail: -1}
+func newLists(plan *Plan) listBatches {
+	ls := listBatches{head: -1, tail: -1}
 	total := 0
 	for _, s := range plan.Lists {
 		for id := range s.Lists() {
-			g := gathered{scheme: s, id: id, batch: s.Config().Batch}
+			g := pendingBatch{scheme: s, id: id, batch: s.Config().Batch}
 			stride, err := s.AppendEntry(nil, id, nil)
 			must(err)
 			total += g.batch * len(stride)
@@ -45,8 +45,8 @@ func newLists(plan *Plan) lists {
 	return ls
 }
 
-// enter puts list i, which has no entries yet, at the end of the queue.
-func (ls *lists) enter(now model.Time, l *gathered, i int) {
+// enqueue puts list i, which has no entries yet, at the end of the queue.
+func (ls *listBatches) enqueue(now model.Time, l *pendingBatch, i int) {
 	l.since = now
 	l.prev, l.next = ls.tail, -1
 	if ls.tail >= 0 {
@@ -57,9 +57,9 @@ func (ls *lists) enter(now model.Time, l *gathered, i int) {
 	ls.tail = i
 }
 
-// leave takes a list out of the queue and empties it. It returns its number,
+// dequeue takes a list out of the queue and empties it. It returns its number,
 // and its entries, which are valid until the next is added.
-func (ls *lists) leave(l *gathered) (i int, entries []byte) {
+func (ls *listBatches) dequeue(l *pendingBatch) (i int, entries []byte) {
 	if l.next >= 0 {
 		i = ls.all[l.next].prev
 		ls.all[l.next].prev = l.prev
@@ -78,7 +78,7 @@ func (ls *lists) leave(l *gathered) (i int, entries []byte) {
 }
 
 // oldest returns the list whose first entry has waited longest, or nil.
-func (ls *lists) oldest() *gathered {
+func (ls *listBatches) oldest() *pendingBatch {
 	if ls.head < 0 {
 		return nil
 	}

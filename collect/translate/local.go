@@ -56,17 +56,17 @@ func (m *Memory) Regions() (all []*region.Region) {
 	return all
 }
 
-// Notice tells a collector's program that an immediate report has been
+// Notification tells a collector's program that an immediate report has been
 // written. Key is valid during the call.
-type Notice struct {
+type Notification struct {
 	Primitive dta.Primitive
 	List      dta.ListID // Append
 	Key       []byte     // all others
 }
 
-// Local is an Outlet that writes straight into memory of this process: the
+// LocalWriter is an Outlet that writes straight into memory of this process: the
 // translator in the collector's own network card.
-type Local struct {
+type LocalWriter struct {
 	*Plan
 	keyWrites []*keywrite.Writer
 	counts    *count.Writer
@@ -74,15 +74,15 @@ type Local struct {
 	paths     paths
 	lists     []*list.Writer
 	shared    bool
-	notify    func(Notice)
+	notify    func(Notification)
 }
 
-// NewLocal returns the outlet of one Translator among several, each of which
+// NewLocalWriter returns the outlet of one Translator among several, each of which
 // has a number of its own, 0 to region.Writers-1. shared says that others add
 // to the counters too. notify is called for immediate reports and must not
 // wait; it may be nil.
-func NewLocal(m *Memory, writer int, shared bool, notify func(Notice)) (*Local, error) {
-	o := &Local{Plan: m.Plan(), shared: shared, notify: notify}
+func NewLocalWriter(m *Memory, writer int, shared bool, notify func(Notification)) (*LocalWriter, error) {
+	o := &LocalWriter{Plan: m.Plan(), shared: shared, notify: notify}
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -113,28 +113,28 @@ func must(err error) {
 }
 
 // KeyWrite implements Outlet.
-func (o *Local) KeyWrite(r *dta.Report) {
-	must(o.keyWrites[o.keyWrite(len(r.Data))].Write(r.Key, r.Data, int(r.Redundancy)))
-	o.tell(r)
+func (o *LocalWriter) KeyWrite(r *dta.Report) {
+	must(o.keyWrites[o.keyWriteIndex(len(r.Data))].Write(r.Key, r.Data, int(r.Redundancy)))
+	o.notifyKeyed(r)
 }
 
 // KeyIncrement implements Outlet.
-func (o *Local) KeyIncrement(r *dta.Report) {
+func (o *LocalWriter) KeyIncrement(r *dta.Report) {
 	add := o.counts.Add
 	if o.shared {
 		add = o.counts.AddShared
 	}
 	must(add(r.Key, r.Delta, int(r.Redundancy)))
-	o.tell(r)
+	o.notifyKeyed(r)
 }
 
 // runHead is what stands in front of a keyed report's key.
 const runHead = 4
 
-// Run implements Outlet.
-func (o *Local) Run(first *dta.Report, run []byte) {
+// WriteRun implements Outlet.
+func (o *LocalWriter) WriteRun(first *dta.Report, run []byte) {
 	if first.Primitive == dta.KeyWrite {
-		_, err := o.keyWrites[o.keyWrite(len(first.Data))].WriteRun(run, runHead, len(first.Key), int(first.Redundancy))
+		_, err := o.keyWrites[o.keyWriteIndex(len(first.Data))].WriteRun(run, runHead, len(first.Key), int(first.Redundancy))
 		must(err)
 		return
 	}
@@ -151,9 +151,9 @@ func (o *Local) Run(first *dta.Report, run []byte) {
 	}
 }
 
-// Postcards implements Outlet. Paths wait for others of the same shape, to be
+// WritePath implements Outlet. Paths wait for others of the same shape, to be
 // written together, and at most until Flush.
-func (o *Local) Postcards(p *Path) {
+func (o *LocalWriter) WritePath(p *Path) {
 	run, copies := &o.paths, o.copies(p)
 	room := cap(run.rows) - len(run.rows)
 	if run.keyLen != len(p.Key) || run.copies != copies || room < len(p.Key)+4*len(p.Values) {
@@ -162,11 +162,11 @@ func (o *Local) Postcards(p *Path) {
 	}
 	var hops [postcard.MaxHops]uint32
 	var err error
-	run.rows, err = o.Plan.Postcards.AppendRow(run.rows, p.Key, fill(&hops, p))
+	run.rows, err = o.Plan.Postcards.AppendRow(run.rows, p.Key, fillHops(&hops, p))
 	must(err)
 	if p.Immediate && o.notify != nil {
 		o.writePaths()
-		o.notify(Notice{Primitive: dta.Postcarding, Key: p.Key})
+		o.notify(Notification{Primitive: dta.Postcarding, Key: p.Key})
 	}
 }
 
@@ -176,7 +176,7 @@ type paths struct {
 	rows           []byte
 }
 
-func (o *Local) writePaths() {
+func (o *LocalWriter) writePaths() {
 	if len(o.paths.rows) > 0 {
 		_, err := o.postcards.WriteRun(o.paths.rows, o.paths.keyLen, o.paths.copies)
 		must(err)
@@ -185,19 +185,19 @@ func (o *Local) writePaths() {
 }
 
 // Append implements Outlet.
-func (o *Local) Append(id dta.ListID, entries []byte, immediate bool) {
-	i, n := o.list(id)
+func (o *LocalWriter) Append(id dta.ListID, entries []byte, immediate bool) {
+	i, n := o.listIndex(id)
 	must(o.lists[i].Append(n, entries))
 	if immediate && o.notify != nil {
-		o.notify(Notice{Primitive: dta.Append, List: id})
+		o.notify(Notification{Primitive: dta.Append, List: id})
 	}
 }
 
 // Flush implements Outlet.
-func (o *Local) Flush(model.Time) { o.writePaths() }
+func (o *LocalWriter) Flush(model.Time) { o.writePaths() }
 
-func (o *Local) tell(r *dta.Report) {
+func (o *LocalWriter) notifyKeyed(r *dta.Report) {
 	if r.Immediate && o.notify != nil {
-		o.notify(Notice{Primitive: r.Primitive, Key: r.Key})
+		o.notify(Notification{Primitive: r.Primitive, Key: r.Key})
 	}
 }

@@ -44,7 +44,7 @@ func (p *Plan) Check() error {
 func (p *Plan) Serves(r *dta.Report) bool {
 	switch r.Primitive {
 	case dta.KeyWrite:
-		i := p.keyWrite(len(r.Data))
+		i := p.keyWriteIndex(len(r.Data))
 		if i < 0 {
 			return false
 		}
@@ -61,7 +61,7 @@ func (p *Plan) Serves(r *dta.Report) bool {
 		c := p.Postcards.Config()
 		return int(r.Hop) < c.Hops && (c.Layout != postcard.Prototype || len(r.Key) == 4)
 	case dta.Append:
-		i, id := p.list(r.List)
+		i, id := p.listIndex(r.List)
 		if i < 0 {
 			return false
 		}
@@ -90,8 +90,8 @@ func (p *Plan) ServesRun(first *dta.Report, run []byte, count int) bool {
 	return true
 }
 
-// keyWrite returns which memory has values of that size, or -1.
-func (p *Plan) keyWrite(size int) int {
+// keyWriteIndex returns which memory has values of that size, or -1.
+func (p *Plan) keyWriteIndex(size int) int {
 	for i, k := range p.KeyWrites {
 		if k.Config().Value == size {
 			return i
@@ -100,8 +100,8 @@ func (p *Plan) keyWrite(size int) int {
 	return -1
 }
 
-// list returns which memory has a list and its number there, or -1.
-func (p *Plan) list(id dta.ListID) (int, uint32) {
+// listIndex returns which memory has a list and its number there, or -1.
+func (p *Plan) listIndex(id dta.ListID) (int, uint32) {
 	n := uint32(id)
 	for i, l := range p.Lists {
 		if n < l.Lists() {
@@ -117,8 +117,8 @@ func (p *Plan) copies(path *Path) int {
 	return min(int(path.Redundancy), p.Postcards.Copies())
 }
 
-// fill turns a path into what postcard takes: blanks where no hop reported.
-func fill(hops *[postcard.MaxHops]uint32, p *Path) []uint32 {
+// fillHops turns a path into what postcard takes: blanks where no hop reported.
+func fillHops(hops *[postcard.MaxHops]uint32, p *Path) []uint32 {
 	for i, v := range p.Values {
 		if p.Seen>>i&1 == 0 {
 			v = postcard.Blank

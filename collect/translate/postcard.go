@@ -57,9 +57,9 @@ const rowWords = unsafe.Sizeof(row{}) / 8
 // emitter takes a path that leaves the cache, and must not keep it.
 type emitter func(now model.Time, p *Path)
 
-// cache gathers postcards, one path to a row. A path leaves when it is
+// postcardCache gathers postcards, one path to a row. A path leaves when it is
 // complete, when another key needs its row, or when it has waited long enough.
-type cache struct {
+type postcardCache struct {
 	rows   []row
 	words  []uint64 // the rows again, for Prefetch
 	hops   int
@@ -67,7 +67,7 @@ type cache struct {
 	swept  model.Time
 	filled int
 	path   Path // that leaves
-	// What find, ask and putRun work with: to clear 3 KiB on the stack each time
+	// What find, ask and addRun work with: to clear 3 KiB on the stack each time
 	// would cost as much as a postcard.
 	group slothash.SlotBatch
 	lines [2 * slothash.BatchLen]uint64
@@ -78,20 +78,20 @@ type cache struct {
 // Invariant: Postcards = Gathered + Repeated + what lies in rows.
 type PostcardStats struct {
 	Postcards uint64 `json:"postcards"` // put into the cache
-	Gathered  uint64 `json:"gathered"`  // left it with their path
-	Repeated  uint64 `json:"repeated"`  // told what was known: the same hop and value again
+	Emitted  uint64 `json:"gathered"`  // left it with their path
+	Duplicate  uint64 `json:"repeated"`  // told what was known: the same hop and value again
 
 	Complete uint64 `json:"complete"` // paths that left with all hops
-	Collided uint64 `json:"collided"` // left early: another key needed the row
-	Renewed  uint64 `json:"renewed"`  // left early: a hop was reported with another value
+	Evicted uint64 `json:"collided"` // left early: another key needed the row
+	Superseded  uint64 `json:"renewed"`  // left early: a hop was reported with another value
 	Expired  uint64 `json:"expired"`  // left early: they waited too long
 }
 
-func newCache(rows, hops int, wait time.Duration) (cache, error) {
+func newCache(rows, hops int, wait time.Duration) (postcardCache, error) {
 	if rows < 1 || rows&(rows-1) != 0 {
-		return cache{}, fmt.Errorf("translate: %d rows for postcards, want a power of two", rows)
+		return postcardCache{}, fmt.Errorf("translate: %d rows for postcards, want a power of two", rows)
 	}
-	c := cache{rows: make([]row, rows), hops: hops, wait: wait}
+	c := postcardCache{rows: make([]row, rows), hops: hops, wait: wait}
 	c.words = unsafe.Slice((*uint64)(unsafe.Pointer(&c.rows[0])), rows*int(rowWords))
 	return c, nil
 }
@@ -100,24 +100,24 @@ func newCache(rows, hops int, wait time.Duration) (cache, error) {
 // would else share a slot as well, as in the prototype.
 const cacheSeed = 0x7f4a7c15
 
-// find finds the rows of the postcards in a batch, and asks memory for them
+// prefetchRows finds the rows of the postcards in a batch, and asks memory for them
 // before the first is looked at.
-func (c *cache) find(rows *[batchSize]uint32, batch []dta.Report) {
+func (c *postcardCache) prefetchRows(rows *[batchSize]uint32, batch []dta.Report) {
 	words := &c.group.Words
 	n := 0
 	for i := range batch {
 		if batch[i].Primitive == dta.Postcarding {
-			rows[i] = c.row(batch[i].Key)
+			rows[i] = c.rowOf(batch[i].Key)
 			words[n] = uint64(rows[i]) * uint64(rowWords)
 			n++
 		}
 	}
-	c.ask(words[:n])
+	c.prefetch(words[:n])
 }
 
-// ask asks memory for rows, given by their first words. The postcards of a path
+// prefetch asks memory for rows, given by their first words. The postcards of a path
 // often follow each other, so a row is asked for once.
-func (c *cache) ask(words []uint64) {
+func (c *postcardCache) prefetch(words []uint64) {
 	lines := &c.lines
 	n, last := 0, ^uint64(0)
 	for _, at := range words {
@@ -133,50 +133,50 @@ func (c *cache) ask(words []uint64) {
 // are the last two bytes of it.
 const cardHead = 6
 
-// putRun is put for postcards of one shape, as they lie side by side in a
+// addRun is put for postcards of one shape, as they lie side by side in a
 // datagram.
-func (c *cache) putRun(now model.Time, first *dta.Report, run []byte, size int, emit emitter) {
+func (c *postcardCache) addRun(now model.Time, first *dta.Report, run []byte, size int, emit emitter) {
 	g := &c.group
 	keyLen, grid := len(first.Key), slothash.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
 	for r := *first; len(run) > 0; {
 		n := min(len(run)/size, slothash.BatchLen)
 		g.FindSlots(slothash.PackedKeys{Rows: run[cardHead:], Len: keyLen, Stride: size}, n, 1, cacheSeed, grid)
-		c.ask(g.Words[:n])
+		c.prefetch(g.Words[:n])
 		for _, at := range g.Words[:n] {
 			b := run[:size:size]
 			run = run[size:]
 			r.Hop, r.Path = b[cardHead-2], b[cardHead-1]
 			r.Key, r.Data = b[cardHead:cardHead+keyLen], b[cardHead+keyLen:]
-			c.put(now, &r, uint32(at/uint64(rowWords)), emit)
+			c.add(now, &r, uint32(at/uint64(rowWords)), emit)
 		}
 	}
 }
 
-// row is the row of a key.
-func (c *cache) row(key []byte) uint32 {
+// rowOf is the row of a key.
+func (c *postcardCache) rowOf(key []byte) uint32 {
 	return uint32(slothash.HashKey(key, cacheSeed).Slot(0, uint64(len(c.rows))))
 }
 
 // put takes a postcard, whose row was found, and gives the paths that leave to
 // emit.
-func (c *cache) put(now model.Time, r *dta.Report, at uint32, emit emitter) {
+func (c *postcardCache) add(now model.Time, r *dta.Report, at uint32, emit emitter) {
 	c.stats.Postcards++
 	w, value := &c.rows[at], binary.BigEndian.Uint32(r.Data)
-	if w.keyLen != 0 && !w.holds(r.Key) {
+	if w.keyLen != 0 && !w.hasKey(r.Key) {
 		// It is written under its own key. The prototype writes it to the
 		// slot of the key that displaces it.
-		c.stats.Collided++
-		c.leave(now, w, emit)
+		c.stats.Evicted++
+		c.emitRow(now, w, emit)
 	}
 	bit := uint32(1) << r.Hop
 	if w.seen&bit != 0 {
 		if w.values[r.Hop] == value {
-			c.stats.Repeated++
+			c.stats.Duplicate++
 			return
 		}
 		// The next packet of the key, or another path.
-		c.stats.Renewed++
-		c.leave(now, w, emit)
+		c.stats.Superseded++
+		c.emitRow(now, w, emit)
 	}
 	if w.keyLen == 0 {
 		w.since, w.keyLen = now, uint8(copy(w.key[:], r.Key))
@@ -191,13 +191,13 @@ func (c *cache) put(now model.Time, r *dta.Report, at uint32, emit emitter) {
 	}
 	if complete(w.seen, int(w.length), c.hops) {
 		c.stats.Complete++
-		c.leave(now, w, emit)
+		c.emitRow(now, w, emit)
 	}
 }
 
-// holds reports whether the row's path is that of a key. Keys of the usual length
+// hasKey reports whether the row's path is that of a key. Keys of the usual length
 // are compared as two words that overlap, without a call.
-func (w *row) holds(key []byte) bool {
+func (w *row) hasKey(key []byte) bool {
 	n := len(key)
 	if n >= 8 && n <= 16 {
 		return int(w.keyLen) == n &&
@@ -208,8 +208,8 @@ func (w *row) holds(key []byte) bool {
 }
 
 // leave emits a row and empties it.
-func (c *cache) leave(now model.Time, w *row, emit emitter) {
-	c.stats.Gathered += uint64(bits.OnesCount32(w.seen))
+func (c *postcardCache) emitRow(now model.Time, w *row, emit emitter) {
+	c.stats.Emitted += uint64(bits.OnesCount32(w.seen))
 	c.path = Path{
 		Redundancy: w.redundancy, Immediate: w.immediate, Length: w.length, Seen: w.seen,
 		Key: w.key[:w.keyLen], Values: w.values[:c.hops],
@@ -220,8 +220,8 @@ func (c *cache) leave(now model.Time, w *row, emit emitter) {
 	c.filled--
 }
 
-// sweep emits paths that have waited long enough.
-func (c *cache) sweep(now model.Time, emit emitter) {
+// emitExpired emits paths that have waited long enough.
+func (c *postcardCache) emitExpired(now model.Time, emit emitter) {
 	// Looking at every row twice per wait keeps each at most half as long
 	// again, and costs a few percent of the time the rows took to fill.
 	if c.filled == 0 || now.Sub(c.swept) < c.wait/2 {
@@ -231,17 +231,17 @@ func (c *cache) sweep(now model.Time, emit emitter) {
 	for i := range c.rows {
 		if w := &c.rows[i]; w.keyLen != 0 && now.Sub(w.since) >= c.wait {
 			c.stats.Expired++
-			c.leave(now, w, emit)
+			c.emitRow(now, w, emit)
 		}
 	}
 }
 
-// drain emits every row.
-func (c *cache) drain(now model.Time, emit emitter) {
+// emitAll emits every row.
+func (c *postcardCache) emitAll(now model.Time, emit emitter) {
 	for i := range c.rows {
 		if w := &c.rows[i]; w.keyLen != 0 {
 			c.stats.Expired++
-			c.leave(now, w, emit)
+			c.emitRow(now, w, emit)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestPathsAreGathered(t *testing.T) {
 	tr.Put(0, []dta.Report{card("f", 1, 0, 3)})
 	tr.Drain(0)
 	out.want(t, "Drain", "path f: - 3 - ×2")
-	want := PostcardStats{Postcards: 9, Gathered: 8, Repeated: 1, Complete: 2, Renewed: 1, Expired: 2}
+	want := PostcardStats{Postcards: 9, Emitted: 8, Duplicate: 1, Complete: 2, Superseded: 1, Expired: 2}
 	if st := tr.Stats().Postcards; st != want {
 		t.Errorf("stats %+v; want %+v", st, want)
 	}
@@ -70,20 +70,20 @@ func TestCacheLosesNothing(t *testing.T) {
 			path := uint8(rapid.IntRange(0, hops+2).Draw(t, "path"))
 			key := string(rune('a' + rapid.IntRange(0, 20).Draw(t, "key")))
 			r := card(key, hop, path, uint32(i+1))
-			c.put(now, &r, c.row(r.Key), emit)
+			c.add(now, &r, c.rowOf(r.Key), emit)
 			in = append(in, fmt.Sprint(key, hop, " ", i+1))
 			if rapid.IntRange(0, 20).Draw(t, "tick") == 0 {
 				now = now.Add(time.Millisecond)
-				c.sweep(now, emit)
+				c.emitExpired(now, emit)
 			}
 		}
-		c.drain(now, emit)
+		c.emitAll(now, emit)
 		slices.Sort(in)
 		slices.Sort(out)
 		if !slices.Equal(in, out) {
 			t.Fatalf("out %v; want %v", out, in)
 		}
-		if st := c.stats; st.Postcards != st.Gathered+st.Repeated || c.filled != 0 {
+		if st := c.stats; st.Postcards != st.Emitted+st.Duplicate || c.filled != 0 {
 			t.Fatalf("counts do not add up: %+v, %d filled", st, c.filled)
 		}
 	})

@@ -98,7 +98,7 @@ func TestPrototypeByteForByte(t *testing.T) {
 		if err1 != nil || err2 != nil || err3 != nil {
 			t.Fatal(err1, err2, err3)
 		}
-		out, err := NewLocal(mem, 0, false, nil)
+		out, err := NewLocalWriter(mem, 0, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestPrototypeByteForByte(t *testing.T) {
 			if p.Layout == dta.Base3 {
 				seq++
 			}
-			if answer := in.Take(0, peer, p.AppendTo(nil), router, nil); len(answer) > 0 {
+			if answer := in.HandleDatagram(0, peer, p.AppendTo(nil), router, nil); len(answer) > 0 {
 				t.Fatalf("%+v is answered by %x", p, answer)
 			}
 			twin.take(&p.Report)

@@ -29,7 +29,7 @@ func (q Query) Check(plan *Plan) error {
 	if plan.Postcards == nil {
 		return fmt.Errorf("translate: query without memory for postcards")
 	}
-	i, id := plan.list(q.List)
+	i, id := plan.listIndex(q.List)
 	if i < 0 {
 		return fmt.Errorf("translate: query answers to list %d, which is not served", q.List)
 	}
@@ -40,8 +40,8 @@ func (q Query) Check(plan *Plan) error {
 	return nil
 }
 
-// answers reports whether a complete path is an answer, and its sum.
-func (q Query) answers(p *Path) (sum uint64, ok bool) {
+// matches reports whether a complete path is an answer, and its sum.
+func (q Query) matches(p *Path) (sum uint64, ok bool) {
 	for _, v := range p.hops() {
 		sum += uint64(v >> q.Shift & (1<<q.Bits - 1))
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// Remote is an Outlet that writes a collector's memory over RDMA: WRITE for
+// RDMAWriter is an Outlet that writes a collector's memory over RDMA: WRITE for
 // values, paths and lists, FETCH_ADD for counters, WRITE with immediate for
 // what the collector's program must know at once. Its host moves packets
 // between the Requester and a socket.
-type Remote struct {
+type RDMAWriter struct {
 	*Plan
 	req   *rdma.Requester
 	at    RemoteRegions
 	heads []uint64 // entries ever written to each list
 	slot  []byte
-	stats RemoteStats
+	stats RDMAWriterStats
 }
 
 // RemoteRegions is where a collector's memories are, in the order of its Plan.
@@ -32,24 +32,24 @@ type RemoteRegions struct {
 	Lists     []rdma.Region
 }
 
-// RemoteStats account for what a Remote could not write.
-type RemoteStats struct {
+// RDMAWriterStats account for what a Remote could not write.
+type RDMAWriterStats struct {
 	Dropped uint64 `json:"dropped"` // writes of reports: the connection was down or its window full
 }
 
-// NewRemote returns an outlet for memories of the given geometry. It drops
+// NewRDMAWriter returns an outlet for memories of the given geometry. It drops
 // everything until Connect.
-func NewRemote(plan *Plan, req *rdma.Requester) (*Remote, error) {
+func NewRDMAWriter(plan *Plan, req *rdma.Requester) (*RDMAWriter, error) {
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
-	return &Remote{Plan: plan, req: req}, nil
+	return &RDMAWriter{Plan: plan, req: req}, nil
 }
 
 // Connect says where the memories are, and how many entries each list had,
 // after the Requester was connected. Lists then go on where they were, never
 // back.
-func (o *Remote) Connect(at RemoteRegions, heads []uint64) error {
+func (o *RDMAWriter) Connect(at RemoteRegions, heads []uint64) error {
 	lists := 0
 	for _, l := range o.Lists {
 		lists += int(l.Lists())
@@ -63,18 +63,18 @@ func (o *Remote) Connect(at RemoteRegions, heads []uint64) error {
 }
 
 // Stats returns the present counts.
-func (o *Remote) Stats() RemoteStats { return o.stats }
+func (o *RDMAWriter) Stats() RDMAWriterStats { return o.stats }
 
-// Immediate is what WRITE with immediate carries: the primitive in the top 4
+// EncodeImmediate is what WRITE with immediate carries: the primitive in the top 4
 // bits, below it the list, or of other primitives the low bits of the slot's
 // place in words.
-func Immediate(p dta.Primitive, where uint64) roce.ImmDt {
+func EncodeImmediate(p dta.Primitive, where uint64) roce.ImmDt {
 	return roce.ImmDt(uint32(p)<<28 | uint32(where)&(1<<28-1))
 }
 
 // write puts data at an offset of a region, in as many packets as it takes.
 // The last one carries imm, unless it is 0.
-func (o *Remote) write(r rdma.Region, off uint64, data []byte, imm roce.ImmDt) bool {
+func (o *RDMAWriter) write(r rdma.Region, off uint64, data []byte, imm roce.ImmDt) bool {
 	for len(data) > rdma.MTU {
 		if !o.req.Write(r.Addr+off, r.RKey, data[:rdma.MTU]) {
 			return false
@@ -88,23 +88,23 @@ func (o *Remote) write(r rdma.Region, off uint64, data []byte, imm roce.ImmDt) b
 	return o.req.Write(r.Addr+off, r.RKey, data)
 }
 
-// done counts a report whose write did not find room.
-func (o *Remote) done(ok bool) {
+// countResult counts a report whose write did not find room.
+func (o *RDMAWriter) countResult(ok bool) {
 	if !ok {
 		o.stats.Dropped++
 	}
 }
 
 // KeyWrite implements Outlet.
-func (o *Remote) KeyWrite(r *dta.Report) {
-	i := o.keyWrite(len(r.Data))
+func (o *RDMAWriter) KeyWrite(r *dta.Report) {
+	i := o.keyWriteIndex(len(r.Data))
 	s := o.KeyWrites[i]
 	p, err := s.HashKey(r.Key)
 	must(err)
 	o.slot, err = s.AppendSlot(o.slot[:0], p, r.Data)
 	must(err)
-	if !o.req.Up() {
-		o.done(false)
+	if !o.req.Connected() {
+		o.countResult(false)
 		return
 	}
 	ok := true
@@ -112,20 +112,20 @@ func (o *Remote) KeyWrite(r *dta.Report) {
 		off := s.Offset(p, n)
 		imm := roce.ImmDt(0)
 		if r.Immediate && n == int(r.Redundancy)-1 {
-			imm = Immediate(dta.KeyWrite, off/8)
+			imm = EncodeImmediate(dta.KeyWrite, off/8)
 		}
 		ok = o.write(o.at.KeyWrites[i], off, o.slot, imm) && ok
 	}
-	o.done(ok)
+	o.countResult(ok)
 }
 
 // KeyIncrement implements Outlet. There is no addition with immediate: an
 // immediate one is followed by an empty write that carries it.
-func (o *Remote) KeyIncrement(r *dta.Report) {
+func (o *RDMAWriter) KeyIncrement(r *dta.Report) {
 	p, err := o.Counts.HashKey(r.Key)
 	must(err)
-	if !o.req.Up() {
-		o.done(false)
+	if !o.req.Connected() {
+		o.countResult(false)
 		return
 	}
 	ok := true
@@ -133,13 +133,13 @@ func (o *Remote) KeyIncrement(r *dta.Report) {
 		ok = o.req.FetchAdd(o.at.Counts.Addr+o.Counts.Offset(p, n), o.at.Counts.RKey, r.Delta) && ok
 	}
 	if r.Immediate {
-		o.write(o.at.Counts, 0, nil, Immediate(dta.KeyIncrement, o.Counts.Offset(p, 0)/8))
+		o.write(o.at.Counts, 0, nil, EncodeImmediate(dta.KeyIncrement, o.Counts.Offset(p, 0)/8))
 	}
-	o.done(ok)
+	o.countResult(ok)
 }
 
-// Run implements Outlet.
-func (o *Remote) Run(first *dta.Report, run []byte) {
+// WriteRun implements Outlet.
+func (o *RDMAWriter) WriteRun(first *dta.Report, run []byte) {
 	for r := *first; len(run) > 0; {
 		n, err := r.Parse(run)
 		must(err)
@@ -152,15 +152,15 @@ func (o *Remote) Run(first *dta.Report, run []byte) {
 	}
 }
 
-// Postcards implements Outlet.
-func (o *Remote) Postcards(path *Path) {
+// WritePath implements Outlet.
+func (o *RDMAWriter) WritePath(path *Path) {
 	p, err := o.Plan.Postcards.HashKey(path.Key)
 	must(err)
 	var hops [postcard.MaxHops]uint32
-	o.slot, err = o.Plan.Postcards.AppendChunk(o.slot[:0], p, fill(&hops, path))
+	o.slot, err = o.Plan.Postcards.AppendChunk(o.slot[:0], p, fillHops(&hops, path))
 	must(err)
-	if !o.req.Up() {
-		o.done(false)
+	if !o.req.Connected() {
+		o.countResult(false)
 		return
 	}
 	ok, copies := true, o.copies(path)
@@ -168,20 +168,20 @@ func (o *Remote) Postcards(path *Path) {
 		off := o.Plan.Postcards.Offset(p, n)
 		imm := roce.ImmDt(0)
 		if path.Immediate && n == copies-1 {
-			imm = Immediate(dta.Postcarding, off/8)
+			imm = EncodeImmediate(dta.Postcarding, off/8)
 		}
 		ok = o.write(o.at.Postcards, off, o.slot, imm) && ok
 	}
-	o.done(ok)
+	o.countResult(ok)
 }
 
 // Append implements Outlet. The count of entries is written behind them, so a
 // reader never sees one without the other; and when the window is too full for
 // all of it, nothing is written.
-func (o *Remote) Append(id dta.ListID, entries []byte, immediate bool) {
-	i, n := o.list(id)
-	if o.req.Room() < len(entries)/rdma.MTU+4 {
-		o.done(false)
+func (o *RDMAWriter) Append(id dta.ListID, entries []byte, immediate bool) {
+	i, n := o.listIndex(id)
+	if o.req.WindowFree() < len(entries)/rdma.MTU+4 {
+		o.countResult(false)
 		return
 	}
 	s := o.Lists[i]
@@ -196,7 +196,7 @@ func (o *Remote) Append(id dta.ListID, entries []byte, immediate bool) {
 	o.slot = binary.LittleEndian.AppendUint64(o.slot[:0], o.heads[id])
 	imm := roce.ImmDt(0)
 	if immediate {
-		imm = Immediate(dta.Append, uint64(id))
+		imm = EncodeImmediate(dta.Append, uint64(id))
 	}
 	if off, ok := s.HeadOffset(n); ok {
 		o.write(o.at.Lists[i], off, o.slot, imm)
@@ -206,4 +206,4 @@ func (o *Remote) Append(id dta.ListID, entries []byte, immediate bool) {
 }
 
 // Flush implements Outlet: the host sends what the Requester holds.
-func (o *Remote) Flush(model.Time) {}
+func (o *RDMAWriter) Flush(model.Time) {}

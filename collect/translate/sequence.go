@@ -45,7 +45,7 @@ func (s *sequence) store(n dta.Seq) {
 // storeRun is store for count numbers from n on.
 func (s *sequence) storeRun(n dta.Seq, count int) {
 	for count > 0 {
-		w, mask, k := s.span(n, count)
+		w, mask, k := s.bitRange(n, count)
 		*w |= mask
 		n += dta.Seq(k)
 		count -= k
@@ -60,15 +60,15 @@ func (s *sequence) advance(n dta.Seq) {
 		return
 	}
 	for s.next != n {
-		w, mask, k := s.span(s.next, n.Sub(s.next))
+		w, mask, k := s.bitRange(s.next, n.Sub(s.next))
 		*w &^= mask
 		s.next += dta.Seq(k)
 	}
 }
 
-// span returns the word that holds the bit of n, a mask of that bit and of up to
+// bitRange returns the word that holds the bit of n, a mask of that bit and of up to
 // count-1 behind it in the word, and how many they are.
-func (s *sequence) span(n dta.Seq, count int) (word *uint64, mask uint64, k int) {
+func (s *sequence) bitRange(n dta.Seq, count int) (word *uint64, mask uint64, k int) {
 	at := int(n % 64)
 	k = min(64-at, count)
 	return &s.seen[n%window/64], (1<<k - 1) << at, k
@@ -79,15 +79,15 @@ type position uint8
 
 const (
 	inOrder   position = iota // at next, or the first of all
-	ahead                     // behind a gap
-	behind                    // within the window
+	afterGap                     // behind a gap
+	withinWindow                    // within the window
 	restarted                 // the reporter began anew
 	stale                     // before the window
 )
 
-// locate finds the place of a datagram with count numbers from first on, and
+// classify finds the place of a datagram with count numbers from first on, and
 // how many numbers are missing before it. span is the window that counts.
-func (s *sequence) locate(from netip.AddrPort, first dta.Seq, count int, span int) (p position, missing int) {
+func (s *sequence) classify(from netip.AddrPort, first dta.Seq, count int, span int) (p position, missing int) {
 	if !s.started {
 		s.started, s.from, s.next = true, from, first
 		return inOrder, 0
@@ -97,9 +97,9 @@ func (s *sequence) locate(from netip.AddrPort, first dta.Seq, count int, span in
 		s.isStrange = false
 		return inOrder, 0
 	case d > 0 && d < span:
-		return ahead, d
+		return afterGap, d
 	case d < 0 && -d <= span:
-		return behind, 0
+		return withinWindow, 0
 	}
 	again := s.from != from || s.isStrange && first == s.strange
 	s.strange, s.isStrange = first+dta.Seq(count), true

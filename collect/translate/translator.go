@@ -7,20 +7,20 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Outlet writes to a collector's memory. A Translator calls it from one
+// MemoryWriter writes to a collector's memory. A Translator calls it from one
 // goroutine; the outlet keeps nothing of what it is given. When a report is
 // immediate, the outlet tells the collector's program after the write.
-type Outlet interface {
+type MemoryWriter interface {
 	// KeyWrite stores r.Data under r.Key in r.Redundancy places.
 	KeyWrite(r *dta.Report)
 	// KeyIncrement adds r.Delta to r.Key in r.Redundancy places.
 	KeyIncrement(r *dta.Report)
-	// Run is KeyWrite or KeyIncrement for reports of one shape, as they lie
+	// WriteRun is KeyWrite or KeyIncrement for reports of one shape, as they lie
 	// side by side in a datagram. None is immediate. The first is given
 	// parsed.
-	Run(first *dta.Report, run []byte)
-	// Postcards stores a path under its key in p.Redundancy places.
-	Postcards(p *Path)
+	WriteRun(first *dta.Report, run []byte)
+	// WritePath stores a path under its key in p.Redundancy places.
+	WritePath(p *Path)
 	// Append puts entries, back to back as list.Scheme makes them, at the end
 	// of a list. They are no more than a batch of the list's.
 	Append(list dta.ListID, entries []byte, immediate bool)
@@ -59,9 +59,9 @@ type Stats struct {
 type Translator struct {
 	cfg     Config
 	plan    *Plan
-	out     Outlet
-	cache   cache
-	lists   lists
+	out     MemoryWriter
+	cache   postcardCache
+	lists   listBatches
 	queries []Query
 	match   []byte
 	emit    emitter
@@ -70,7 +70,7 @@ type Translator struct {
 
 // New returns a Translator for memories of the given geometry, behind an
 // outlet.
-func New(cfg Config, plan *Plan, out Outlet) (*Translator, error) {
+func New(cfg Config, plan *Plan, out MemoryWriter) (*Translator, error) {
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func New(cfg Config, plan *Plan, out Outlet) (*Translator, error) {
 		}
 	}
 	t.match = make([]byte, 0, MatchSize(hops))
-	t.emit = t.path
+	t.emit = t.emitPath
 	return t, nil
 }
 
@@ -121,7 +121,7 @@ func (t *Translator) Put(now model.Time, batch []dta.Report) {
 // put translates at most batchSize reports.
 func (t *Translator) put(now model.Time, batch []dta.Report) {
 	var rows [batchSize]uint32
-	t.cache.find(&rows, batch)
+	t.cache.prefetchRows(&rows, batch)
 	for i := range batch {
 		r := &batch[i]
 		switch r.Primitive {
@@ -132,9 +132,9 @@ func (t *Translator) put(now model.Time, batch []dta.Report) {
 			t.stats.KeyIncrements++
 			t.out.KeyIncrement(r)
 		case dta.Append:
-			t.append(now, r)
+			t.addAppend(now, r)
 		case dta.Postcarding:
-			t.cache.put(now, r, rows[i], t.emit)
+			t.cache.add(now, r, rows[i], t.emit)
 		}
 	}
 }
@@ -144,25 +144,25 @@ func (t *Translator) PutRun(now model.Time, first *dta.Report, run []byte, count
 	switch first.Primitive {
 	case dta.KeyWrite:
 		t.stats.KeyWrites += uint64(count)
-		t.out.Run(first, run)
+		t.out.WriteRun(first, run)
 	case dta.KeyIncrement:
 		t.stats.KeyIncrements += uint64(count)
-		t.out.Run(first, run)
+		t.out.WriteRun(first, run)
 	case dta.Append:
 		t.stats.Appends += uint64(count)
-		t.entries(now, first.List, run, len(run)/count)
+		t.addEntries(now, first.List, run, len(run)/count)
 	case dta.Postcarding:
-		t.cache.putRun(now, first, run, len(run)/count, t.emit)
+		t.cache.addRun(now, first, run, len(run)/count, t.emit)
 	}
 	t.out.Flush(now)
 }
 
-// entries is entry for packed reports of size bytes.
-func (t *Translator) entries(now model.Time, id dta.ListID, run []byte, size int) {
+// addEntries is entry for packed reports of size bytes.
+func (t *Translator) addEntries(now model.Time, id dta.ListID, run []byte, size int) {
 	l := &t.lists.all[id]
 	for len(run) > 0 {
 		if l.count == 0 {
-			t.lists.enter(now, l, int(id))
+			t.lists.enqueue(now, l, int(id))
 		}
 		n := min(l.batch-l.count, len(run)/size)
 		var err error
@@ -170,7 +170,7 @@ func (t *Translator) entries(now model.Time, id dta.ListID, run []byte, size int
 		must(err)
 		run = run[n*size:]
 		if l.count += n; l.count == l.batch {
-			t.write(l, false)
+			t.writeBatch(l, false)
 		}
 	}
 }
@@ -178,44 +178,44 @@ func (t *Translator) entries(now model.Time, id dta.ListID, run []byte, size int
 // appendHead is what stands in front of an Append report's data.
 const appendHead = 8
 
-func (t *Translator) append(now model.Time, r *dta.Report) {
+func (t *Translator) addAppend(now model.Time, r *dta.Report) {
 	t.stats.Appends++
-	t.entry(now, r.List, r.Data, r.Immediate)
+	t.addEntry(now, r.List, r.Data, r.Immediate)
 }
 
-// entry puts data behind a list's others.
-func (t *Translator) entry(now model.Time, id dta.ListID, data []byte, immediate bool) {
+// addEntry puts data behind a list's others.
+func (t *Translator) addEntry(now model.Time, id dta.ListID, data []byte, immediate bool) {
 	l := &t.lists.all[id]
 	if l.count == 0 {
-		t.lists.enter(now, l, int(id))
+		t.lists.enqueue(now, l, int(id))
 	}
 	var err error
 	l.buf, err = l.scheme.AppendEntry(l.buf, l.id, data)
 	must(err)
 	l.count++
 	if l.count == l.batch || immediate {
-		t.write(l, immediate)
+		t.writeBatch(l, immediate)
 	}
 }
 
-// write gives a list's entries to the outlet.
-func (t *Translator) write(l *gathered, immediate bool) {
+// writeBatch gives a list's entries to the outlet.
+func (t *Translator) writeBatch(l *pendingBatch, immediate bool) {
 	t.stats.Batches++
-	i, entries := t.lists.leave(l)
+	i, entries := t.lists.dequeue(l)
 	t.out.Append(dta.ListID(i), entries, immediate)
 }
 
-// path takes a path that leaves the cache.
-func (t *Translator) path(now model.Time, p *Path) {
-	t.out.Postcards(p)
+// emitPath takes a path that leaves the cache.
+func (t *Translator) emitPath(now model.Time, p *Path) {
+	t.out.WritePath(p)
 	if !p.Complete() {
 		return // a sum over some of the hops would be below the truth
 	}
 	for i := range t.queries {
-		if sum, ok := t.queries[i].answers(p); ok {
+		if sum, ok := t.queries[i].matches(p); ok {
 			t.stats.Matches++
 			t.match = Match{Key: p.Key, Sum: sum, Path: p.hops()}.AppendTo(t.match[:0])
-			t.entry(now, t.queries[i].List, t.match, true)
+			t.addEntry(now, t.queries[i].List, t.match, true)
 		}
 	}
 }
@@ -223,17 +223,17 @@ func (t *Translator) path(now model.Time, p *Path) {
 // Tick writes what has waited long enough.
 func (t *Translator) Tick(now model.Time) {
 	for l := t.lists.oldest(); l != nil && now.Sub(l.since) >= t.cfg.ListWait; l = t.lists.oldest() {
-		t.write(l, false)
+		t.writeBatch(l, false)
 	}
-	t.cache.sweep(now, t.emit)
+	t.cache.emitExpired(now, t.emit)
 	t.out.Flush(now)
 }
 
 // Drain writes everything, before an end.
 func (t *Translator) Drain(now model.Time) {
-	t.cache.drain(now, t.emit) // before the lists: a path may answer a query
+	t.cache.emitAll(now, t.emit) // before the lists: a path may answer a query
 	for l := t.lists.oldest(); l != nil; l = t.lists.oldest() {
-		t.write(l, false)
+		t.writeBatch(l, false)
 	}
 	t.out.Flush(now)
 }
@@ -261,11 +261,11 @@ func (s Stats) Plus(o Stats) Stats {
 	s.Batches += o.Batches
 	s.Matches += o.Matches
 	s.Postcards.Postcards += o.Postcards.Postcards
-	s.Postcards.Gathered += o.Postcards.Gathered
-	s.Postcards.Repeated += o.Postcards.Repeated
+	s.Postcards.Emitted += o.Postcards.Emitted
+	s.Postcards.Duplicate += o.Postcards.Duplicate
 	s.Postcards.Complete += o.Postcards.Complete
-	s.Postcards.Collided += o.Postcards.Collided
-	s.Postcards.Renewed += o.Postcards.Renewed
+	s.Postcards.Evicted += o.Postcards.Evicted
+	s.Postcards.Superseded += o.Postcards.Superseded
 	s.Postcards.Expired += o.Postcards.Expired
 	return s
 }

@@ -66,7 +66,11 @@ type Marker interface {
 // CounterAdmin counts the packets that match a filter.
 type CounterAdmin interface {
 	AddCounter(context.Context, CounterRequest) (Counter, error)
-	Counters() []Counter // by name
+	Counters() []Counter        // custom ones, by name
+	BuiltInCounters() []Counter // that counted something in the newest complete period
+	// BuiltInCounter returns the complete periods of a built-in counter in a range,
+	// oldest first. An unknown name is ErrNotFound.
+	BuiltInCounter(name string, from, to time.Time) ([]CounterPoint, error)
 	RemoveCounter(ctx context.Context, name string) error
 }
 

@@ -167,6 +167,9 @@ func (s *Server) newDiagnosis(r *record.Diagnosis) Diagnosis {
 	}
 	if r.Initial.Node != "" {
 		d.Initial = &PortRef{Node: r.Initial.Node, Port: r.Initial.Port, Peer: r.Initial.Peer}
+		if at, err := d.Initial.resolvePort(s.deps.Live.Fabric()); err == nil {
+			d.Initial.Interface = s.deps.Live.Fabric().Port(at).Name
+		}
 	}
 	return d
 }

@@ -342,6 +342,15 @@ func (k *fake) AddCounter(_ context.Context, r CounterRequest) (Counter, error) 
 	return c, nil
 }
 
+func (k *fake) BuiltInCounters() []Counter { return []Counter{{Name: "traces"}} }
+
+func (k *fake) BuiltInCounter(name string, from, _ time.Time) ([]CounterPoint, error) {
+	if name != "traces" {
+		return nil, fmt.Errorf("counter %q: %w", name, ErrNotFound)
+	}
+	return []CounterPoint{{Time: from, PeriodNs: 1000, CounterValue: CounterValue{Packets: 7}}}, nil
+}
+
 func (k *fake) Counters() []Counter {
 	k.mu.Lock()
 	defer k.mu.Unlock()

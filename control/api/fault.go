@@ -22,6 +22,7 @@ type FaultRequest struct {
 	Kind       string       `json:"kind" minLength:"1" maxLength:"64"`
 	Node       string       `json:"node,omitempty" maxLength:"256" doc:"The switch or host; for a link, one of its ends"`
 	Port       model.PortID `json:"port,omitempty" doc:"Number of the link's port at that node"`
+	Interface  string       `json:"interface,omitempty" maxLength:"256" doc:"Interface name of that port, e.g. Ethernet8; alternative to port"`
 	DurationMs int          `json:"duration_ms,omitempty" minimum:"1" maximum:"3600000" doc:"Simulated time; default: the kind's usual duration"`
 }
 
@@ -71,6 +72,7 @@ func (s *Server) faultRoutes() {
 		})
 }
 
+// checkFault validates a request and fills in the number and interface of its port.
 func (s *Server) checkFault(r *FaultRequest) error {
 	kinds := s.deps.Lab.FaultKinds()
 	i := slices.IndexFunc(kinds, func(k FaultKind) bool { return k.Kind == r.Kind })
@@ -81,12 +83,15 @@ func (s *Server) checkFault(r *FaultRequest) error {
 		return nil
 	}
 	f := s.deps.Live.Fabric()
-	id, ok := f.ByName(r.Node)
-	if !ok {
+	if _, ok := f.ByName(r.Node); !ok {
 		return fmt.Errorf("fault %s at node %q, want a %s of this fabric: %w", r.Kind, r.Node, kinds[i].Target, ErrInvalid)
 	}
-	if kinds[i].Target == "link" && f.Port(model.Port{Node: id, Port: r.Port}) == nil {
-		return fmt.Errorf("fault %s at port %d of %s, want 1 to %d: %w", r.Kind, r.Port, r.Node, len(f.Node(id).Ports), ErrInvalid)
+	if kinds[i].Target == "link" {
+		at, err := PortRef{Node: r.Node, Port: r.Port, Interface: r.Interface}.resolvePort(f)
+		if err != nil {
+			return fmt.Errorf("fault %s: %w: %w", r.Kind, err, ErrInvalid)
+		}
+		r.Port, r.Interface = at.Port, f.Port(at).Name
 	}
 	return nil
 }

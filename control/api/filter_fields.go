@@ -1,6 +1,8 @@
 package api
 
 import (
+	"maps"
+
 	"github.com/weft-telemetry/weft/analyze/filter"
 	"github.com/weft-telemetry/weft/analyze/filter/headers"
 	"github.com/weft-telemetry/weft/model"
@@ -26,6 +28,23 @@ func nodeNames(f *topo.Fabric, ids []model.NodeID) map[string]int64 {
 		names[f.Node(id).Name] = int64(id)
 	}
 	return names
+}
+
+// interfaceNumbers returns the port numbers of interface names that mean the same
+// number on every switch; a filter can name these ports.
+func interfaceNumbers(f *topo.Fabric) map[string]int64 {
+	numbers := map[string]int64{}
+	ambiguous := map[string]bool{}
+	for _, id := range f.Switches() {
+		for _, p := range f.Node(id).Ports {
+			if n, known := numbers[p.Name]; known && n != int64(p.ID) {
+				ambiguous[p.Name] = true
+			}
+			numbers[p.Name] = int64(p.ID)
+		}
+	}
+	maps.DeleteFunc(numbers, func(name string, _ int64) bool { return ambiguous[name] })
+	return numbers
 }
 
 // flowSchema has the filter fields of flow records: the 5-tuple under the names of
@@ -144,13 +163,18 @@ func traceSchema(f *topo.Fabric) *filter.Schema[traceView] {
 	one("trace.lost", filter.Int, "mirrors known to be missing", func(t *record.Trace) filter.Value { return filter.IntValue(t.Lost) })
 	one("trace.latency", filter.Duration, "from first to last hop, by their clocks", func(t *record.Trace) filter.Value { return filter.IntValue(t.Latency) })
 	one("trace.why", filter.Text, "reason for mirroring: flag, sample, debug, protocol, rule", func(t *record.Trace) filter.Value { return filter.TextValue(t.Why) })
+	interfaces := interfaceNumbers(f)
 	hop := func(name, about string, get func(*record.TraceHop) filter.Value) {
-		fields = append(fields, filter.Field[traceView]{Name: name, Type: filter.Int, About: about, Get: func(v *traceView, i int) (filter.Value, bool) {
+		field := filter.Field[traceView]{Name: name, Type: filter.Int, About: about, Get: func(v *traceView, i int) (filter.Value, bool) {
 			if i >= len(v.Hops) {
 				return filter.Value{}, false
 			}
 			return get(&v.Hops[i]), true
-		}})
+		}}
+		if name == "hop.in" || name == "hop.out" {
+			field.Names = interfaces
+		}
+		fields = append(fields, field)
 	}
 	hop("hop.in", "ingress port, by number or interface name", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.In) })
 	hop("hop.out", "egress port, by number or interface name", func(h *record.TraceHop) filter.Value { return filter.IntValue(h.Out) })

@@ -56,11 +56,18 @@ type FlowHop struct {
 
 // FlowPoint is one slot of a flow.
 type FlowPoint struct {
-	Time    time.Time `json:"time"`
-	SlotNs  int64     `json:"slot_ns"`
-	Packets uint64    `json:"packets"`
-	Bytes   uint64    `json:"bytes"`
-	Exact   bool      `json:"exact"`
+	Time    time.Time      `json:"time"`
+	SlotNs  int64          `json:"slot_ns"`
+	Packets uint64         `json:"packets"`
+	Bytes   uint64         `json:"bytes"`
+	Exact   bool           `json:"exact"`
+	Path    []FlowPointHop `json:"path" doc:"Switches of the slot, in path order"`
+}
+
+// FlowPointHop is what one switch counted in one slot.
+type FlowPointHop struct {
+	Switch  string `json:"switch"`
+	Packets uint64 `json:"packets"`
 }
 
 // FlowLoss is one flow's packet loss between two switches in one slot.

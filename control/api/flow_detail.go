@@ -37,7 +37,7 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	next, _, err := walkRecords(ctx, s, s.deps.Records.Flows, slots, func(r *record.FlowSlot) bool {
 		sums.addSlot(r)
 		d.addHops(r)
-		d.Series = append(d.Series, FlowPoint{Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact})
+		d.Series = append(d.Series, newFlowPoint(r))
 		return len(d.Series) < maxFlowPoints
 	})
 	if err != nil {
@@ -55,6 +55,14 @@ func (s *Server) getFlow(ctx context.Context, in *flowInput) (d FlowDetail, err 
 	}
 	d.Flow = sums.sorted("")[0]
 	return d, s.hopStates(ctx, q, &d)
+}
+
+func newFlowPoint(r *record.FlowSlot) FlowPoint {
+	p := FlowPoint{Time: r.Time, SlotNs: int64(r.Slot), Packets: r.Packets, Bytes: r.Bytes, Exact: r.Exact, Path: make([]FlowPointHop, 0, len(r.Path))}
+	for _, h := range r.Path {
+		p.Path = append(p.Path, FlowPointHop{Switch: h.Switch, Packets: h.Packets})
+	}
+	return p
 }
 
 // addHops adds a slot's per-hop counters to the hops of the newest slot.

@@ -15,12 +15,12 @@ import (
 // PortSeries is a port over time.
 type PortSeries struct {
 	PortRef
-	RateBps   int64       `json:"rate_bps"`
-	From      time.Time   `json:"from"`
-	To        time.Time   `json:"to"`
-	StepNs    int64       `json:"step_ns" doc:"0: raw samples, not aggregated"`
-	Samples   []PortPoint `json:"samples" doc:"Oldest first"`
-	Complete  bool        `json:"complete" doc:"The whole range is covered; otherwise its oldest part is missing"`
+	RateBps  int64       `json:"rate_bps"`
+	From     time.Time   `json:"from"`
+	To       time.Time   `json:"to"`
+	StepNs   int64       `json:"step_ns" doc:"0: raw samples, not aggregated"`
+	Samples  []PortPoint `json:"samples" doc:"Oldest first"`
+	Complete bool        `json:"complete" doc:"The whole range is covered; otherwise its oldest part is missing"`
 }
 
 // PortPoint is one sample of a port, or the means of one step.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,6 +25,7 @@ type TraceSummary struct {
 	LatencyNs   int64     `json:"latency_ns" doc:"From first to last hop, by the clocks of both switches"`
 	LostMirrors int       `json:"lost_mirrors" doc:"Mirrored copies known to be missing"`
 	Path        []string  `json:"path" doc:"Switches, in path order"`
+	Fields      []string  `json:"fields,omitempty" doc:"Values of the requested filter fields, in their order"`
 }
 
 // Trace is the path of one packet, hop by hop.
@@ -112,6 +114,7 @@ type TracesQuery struct {
 	Node   string `query:"node" maxLength:"256" doc:"A switch on the path"`
 	Flow   string `query:"flow" maxLength:"128" doc:"Flow key"`
 	End    string `query:"end" enum:"unknown,arrived,lost,looped,unsettled"`
+	Fields string `query:"fields" maxLength:"1024" doc:"Filter fields whose values to return, separated by commas, e.g. ip.src,trace.last"`
 }
 
 type traceInput struct {
@@ -134,12 +137,24 @@ func (s *Server) traceRoutes() {
 				return none, err
 			}
 			q.Node = in.Node
+			var fields []string
+			if in.Fields != "" {
+				fields = strings.Split(in.Fields, ",")
+			}
+			columns, err := s.currentFabric().traces.Columns(fields...)
+			if err != nil {
+				return none, fmt.Errorf("%w: %w", err, ErrInvalid)
+			}
 			var view traceView
 			return scanPage(ctx, s, s.deps.Records.Traces, q, func(r *record.Trace) (TraceSummary, bool) {
 				if in.End != "" && in.End != r.End || !f.Match(view.withTrace(r)) {
 					return TraceSummary{}, false
 				}
-				return s.newTraceSummary(r), true
+				t := s.newTraceSummary(r)
+				if len(fields) > 0 {
+					t.Fields = columns.Row(&view)
+				}
+				return t, true
 			})
 		}))
 	get(s, "/traces/{id}", "get-trace", "Traces", "One packet trace, hop by hop",

@@ -15,19 +15,19 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 )
 
-// maxResponse bounds what is read of an answer: many times the state of the
+// maxResponse bounds the bytes read of a response: many times the state of the
 // largest fabric.
 const maxResponse = 256 << 20
 
-// Client asks one controller. Many goroutines may use it.
+// Client is a client of one controller. It is safe for concurrent use.
 type Client struct {
 	base  string
 	token string
 	http  *http.Client
 }
 
-// New makes a client of a server such as http://127.0.0.1:8080. The token may be
-// empty. Of c, which may be nil, transport and timeout are used.
+// New returns a client of a server such as http://127.0.0.1:8080. The token may be
+// empty. The client uses the transport and timeout of c, which may be nil.
 func New(server, token string, c *http.Client) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -39,7 +39,7 @@ func New(server, token string, c *http.Client) (*Client, error) {
 	return &Client{strings.TrimSuffix(u.String(), "/"), token, c}, nil
 }
 
-// Problem is an error that the server answered with.
+// Problem is an error response of the server (RFC 9457 problem details).
 type Problem struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
@@ -50,7 +50,7 @@ type Problem struct {
 	} `json:"errors"`
 }
 
-// Error is one line.
+// Error returns the detail, the errors of fields, and the status, in one line.
 func (p *Problem) Error() string {
 	text := p.Detail
 	if text == "" {
@@ -62,16 +62,16 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s (%d)", text, p.Status)
 }
 
-// statuses are the errors of api that a status stands for.
+// statuses maps HTTP statuses to the errors of package api.
 var statuses = map[int]error{
 	http.StatusNotFound: api.ErrNotFound, http.StatusUnprocessableEntity: api.ErrInvalid, http.StatusConflict: api.ErrConflict,
 	http.StatusTooManyRequests: api.ErrBusy, http.StatusServiceUnavailable: api.ErrBusy, http.StatusNotImplemented: api.ErrUnsupported,
 }
 
-// Is makes a Problem equal to the error of api that it stands for.
+// Is reports whether target is the error of package api for the status.
 func (p *Problem) Is(target error) bool { return statuses[p.Status] == target }
 
-// request makes a request of the API.
+// request builds an API request.
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
 	var in io.Reader
 	if body != nil {
@@ -98,7 +98,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return r, nil
 }
 
-// call sends a request and returns the answer's bytes.
+// call sends a request and returns the bytes of the response.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
 	r, err := c.request(ctx, method, path, query, body)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", c.base, unwrapURL(err))
+		return nil, fmt.Errorf("request to %s: %w", c.base, unwrapURL(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
@@ -114,15 +114,15 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: read answer: %w", method, path, err)
+		return nil, fmt.Errorf("%s %s: read response: %w", method, path, err)
 	}
 	if len(b) > maxResponse {
-		return nil, fmt.Errorf("%s %s: answer of more than %d bytes", method, path, maxResponse)
+		return nil, fmt.Errorf("%s %s: response of more than %d bytes", method, path, maxResponse)
 	}
 	return b, nil
 }
 
-// unwrapURL leaves out the method and URL that errors of net/http begin with.
+// unwrapURL removes the method and URL from errors of net/http.
 func unwrapURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -131,10 +131,10 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// readProblem reads an error, also one that a proxy made.
+// readProblem decodes an error response, which may come from a proxy.
 func readProblem(resp *http.Response) *Problem {
 	p := &Problem{}
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is enough to tell
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a truncated body is still useful
 	if json.Unmarshal(b, p) != nil || p.Detail == "" {
 		p.Title = http.StatusText(resp.StatusCode)
 	}
@@ -142,14 +142,14 @@ func readProblem(resp *http.Response) *Problem {
 	return p
 }
 
-// callJSON reads a JSON answer.
+// callJSON sends a request and decodes the JSON response.
 func callJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (v T, err error) {
 	b, err := c.call(ctx, method, path, query, body)
 	if err != nil {
 		return v, err
 	}
 	if err := json.Unmarshal(b, &v); err != nil {
-		return v, fmt.Errorf("%s %s: read answer: %w", method, path, err)
+		return v, fmt.Errorf("%s %s: read response: %w", method, path, err)
 	}
 	return v, nil
 }

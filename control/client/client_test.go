@@ -33,7 +33,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// scriptedServer is a server that answers one request after another.
+// scriptedServer serves the given answers in order; the last one repeats.
 func scriptedServer(t *testing.T, answers ...http.HandlerFunc) *Client {
 	t.Helper()
 	i := 0
@@ -53,13 +53,13 @@ func scriptedServer(t *testing.T, answers ...http.HandlerFunc) *Client {
 	return c
 }
 
-// TestOddAnswers: proxies and older servers answer otherwise; nothing panics and
-// the error says what came.
+// TestOddAnswers: unexpected responses of proxies and older servers cause an error
+// that describes them, not a panic.
 func TestOddAnswers(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		"Bad Gateway (502)": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) },
 		"Not Found (404)":   func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"detail":7}`, http.StatusNotFound) },
-		"read answer":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"read response":     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 	} {
 		if _, err := scriptedServer(t, answer).Health(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Health = %v; want %q", err, want)
@@ -69,14 +69,14 @@ func TestOddAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Health(t.Context()); err == nil || !strings.Contains(err.Error(), "ask http://127.0.0.1:1: ") {
-		t.Errorf("Health of nobody = %v", err)
+	if _, err := c.Health(t.Context()); err == nil || !strings.Contains(err.Error(), "request to http://127.0.0.1:1: ") {
+		t.Errorf("Health of an unreachable server = %v", err)
 	}
 }
 
-// TestEventsGoOn: a broken connection is made anew with the last id, heartbeats
-// and unknown events are passed over, and a refusal ends it.
-func TestEventsGoOn(t *testing.T) {
+// TestEventsResume: the client reconnects with the last event id, skips heartbeats
+// and unknown events, and stops when it is refused.
+func TestEventsResume(t *testing.T) {
 	var lasts []string
 	stream := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -102,6 +102,6 @@ func TestEventsGoOn(t *testing.T) {
 		got = append(got, e.(api.Fault).ID)
 	}
 	if fmt.Sprint(got) != "[f1 f2]" || fmt.Sprint(lasts) != "[ a-1]" || p == nil {
-		t.Errorf("events %v after ids %q, end %v", got, lasts, p)
+		t.Errorf("events %v with Last-Event-IDs %q, end %v", got, lasts, p)
 	}
 }

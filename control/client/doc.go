@@ -1,4 +1,3 @@
-// Package client asks a Weft controller over HTTP. Its types are those of
-// control/api, and so are its errors: errors.Is(err, api.ErrNotFound) works
-// across the network. For users: docs/api.md.
+// Package client is the Go client of Weft's HTTP API. It uses the types and errors
+// of control/api: errors.Is(err, api.ErrNotFound) works across the network. For users: docs/api.md.
 package client

@@ -15,16 +15,15 @@ import (
 	"github.com/weft-telemetry/weft/control/api"
 )
 
-// maxEvent bounds one event: the state of the largest fabric fits.
+// maxEvent bounds the bytes of one event; the state of the largest fabric fits.
 const maxEvent = 64 << 20
 
-// Events yields events of the given types, or all, as they happen. A connection
-// that breaks is made anew and goes on where it was; an api.ResetEvent says
-// that some were missed. It ends with ctx, or with an error that trying again
-// does not mend.
+// Events yields events of the given types, or of all types. It reconnects after a
+// broken connection and resumes; an api.ResetEvent reports missed events. It ends
+// with ctx, or with an error that retrying does not fix.
 func (c *Client) Events(ctx context.Context, types ...string) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		stream := &http.Client{Transport: c.http.Transport} // without a timeout: it has no end
+		stream := &http.Client{Transport: c.http.Transport} // without a timeout, as the stream never ends
 		last, wait := "", retryFirst
 		for {
 			n, err := c.readEvents(ctx, stream, types, &last, yield)
@@ -54,9 +53,9 @@ const (
 	retryMax   = 5 * time.Second
 )
 
-var errStop = errors.New("the caller has enough")
+var errStop = errors.New("the caller stopped iterating")
 
-// readEvents reads one connection and returns how many events came.
+// readEvents reads one connection and returns the number of events received.
 func (c *Client) readEvents(ctx context.Context, stream *http.Client, types []string, last *string, yield func(api.Event, error) bool) (n int, err error) {
 	q := url.Values{}
 	if len(types) > 0 {
@@ -90,7 +89,7 @@ func (c *Client) readEvents(ctx context.Context, stream *http.Client, types []st
 			data = value
 		case "":
 			if lines.Text() != "" || name == "" {
-				continue // a heartbeat, or the line behind one
+				continue // a heartbeat, or the line after it
 			}
 			e, err := api.DecodeEvent(name, []byte(data))
 			if (e != nil || err != nil) && !yield(e, err) {

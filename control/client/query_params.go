@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// queryParams writes a query of api as parameters: its fields have the names as tags.
-// Zero fields are left out, as the server has defaults for them.
+// queryParams encodes a query type of package api by its struct tags. It skips zero
+// fields, for which the server has defaults.
 func queryParams(query any) url.Values {
 	v := url.Values{}
 	addQueryParams(v, reflect.ValueOf(query))

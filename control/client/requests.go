@@ -12,12 +12,12 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Topology describes the fabric.
+// Topology returns the nodes, ports and links of the fabric.
 func (c *Client) Topology(ctx context.Context) (api.Topology, error) {
 	return callJSON[api.Topology](ctx, c, "GET", "/topology", nil, nil)
 }
 
-// State returns the state of every port and node: now, or at a time that is not
+// State returns the state of every port and node at a past time, or now if at is
 // zero.
 func (c *Client) State(ctx context.Context, at time.Time) (api.State, error) {
 	q := url.Values{}
@@ -27,17 +27,17 @@ func (c *Client) State(ctx context.Context, at time.Time) (api.State, error) {
 	return callJSON[api.State](ctx, c, "GET", "/state", q, nil)
 }
 
-// Clock tells the fabric's time and pace.
+// Clock returns the fabric's time and pace.
 func (c *Client) Clock(ctx context.Context) (api.Clock, error) {
 	return callJSON[api.Clock](ctx, c, "GET", "/clock", nil, nil)
 }
 
-// SetPace sets how many seconds of a simulated fabric pass in one of the wall.
+// SetPace sets the simulated seconds per wall-clock second.
 func (c *Client) SetPace(ctx context.Context, pace float64) (api.Clock, error) {
 	return callJSON[api.Clock](ctx, c, "PUT", "/clock", nil, api.PaceRequest{Pace: pace})
 }
 
-// Health returns the pipeline's account.
+// Health returns the health of the pipeline.
 func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	return callJSON[api.Health](ctx, c, "GET", "/health", nil, nil)
 }
@@ -47,7 +47,7 @@ func (c *Client) Incidents(ctx context.Context, q api.IncidentsQuery) (api.Page[
 	return callJSON[api.Page[api.Incident]](ctx, c, "GET", "/incidents", queryParams(q), nil)
 }
 
-// Incident returns all that is known of one.
+// Incident returns one incident with evidence, timeline and remedy.
 func (c *Client) Incident(ctx context.Context, id string) (api.IncidentDetail, error) {
 	return callJSON[api.IncidentDetail](ctx, c, "GET", "/incidents/"+url.PathEscape(id), nil, nil)
 }
@@ -57,42 +57,43 @@ func (c *Client) Diagnoses(ctx context.Context, q api.DiagnosesQuery) (api.Page[
 	return callJSON[api.Page[api.Diagnosis]](ctx, c, "GET", "/diagnoses", queryParams(q), nil)
 }
 
-// Diagnosis returns one with its graph.
+// Diagnosis returns one diagnosis with its provenance graph.
 func (c *Client) Diagnosis(ctx context.Context, id string) (api.DiagnosisDetail, error) {
 	return callJSON[api.DiagnosisDetail](ctx, c, "GET", "/diagnoses/"+url.PathEscape(id), nil, nil)
 }
 
-// DiagnosisDrawing returns a diagnosis's graph as "dot" or "svg".
+// DiagnosisDrawing returns the provenance graph of a diagnosis as "dot" or "svg".
 func (c *Client) DiagnosisDrawing(ctx context.Context, id, format string) ([]byte, error) {
 	return c.call(ctx, "GET", "/diagnoses/"+url.PathEscape(id), url.Values{"format": {format}}, nil)
 }
 
-// Flows sums up flows over a time range.
+// Flows lists flows of a time range, summed over its slots.
 func (c *Client) Flows(ctx context.Context, q api.FlowsQuery) (api.FlowPage, error) {
 	return callJSON[api.FlowPage](ctx, c, "GET", "/flows", queryParams(q), nil)
 }
 
-// Flow returns all that is known of one flow in a range.
+// Flow returns all records of one flow in a time range.
 func (c *Client) Flow(ctx context.Context, key model.FlowKey, r api.Range) (api.FlowDetail, error) {
 	return callJSON[api.FlowDetail](ctx, c, "GET", "/flows/"+url.PathEscape(key.String()), queryParams(r), nil)
 }
 
-// Traces lists packets' ways, newest first.
+// Traces lists packet traces, newest first.
 func (c *Client) Traces(ctx context.Context, q api.TracesQuery) (api.Page[api.TraceSummary], error) {
 	return callJSON[api.Page[api.TraceSummary]](ctx, c, "GET", "/traces", queryParams(q), nil)
 }
 
-// Trace returns one packet's way.
+// Trace returns one packet trace, hop by hop.
 func (c *Client) Trace(ctx context.Context, id string) (api.Trace, error) {
 	return callJSON[api.Trace](ctx, c, "GET", "/traces/"+url.PathEscape(id), nil, nil)
 }
 
-// TracePcapng returns one packet's way as a pcapng file.
+// TracePcapng returns one packet trace as a pcapng file.
 func (c *Client) TracePcapng(ctx context.Context, id string) ([]byte, error) {
 	return c.call(ctx, "GET", "/traces/"+url.PathEscape(id)+".pcapng", nil, nil)
 }
 
-// Port returns one port over time, in steps of at least so long; 0: as fits.
+// Port returns the time series of a port. Step is the minimum step; 0 fits the
+// range.
 func (c *Client) Port(ctx context.Context, node string, port model.PortID, r api.Range, step time.Duration) (api.PortSeries, error) {
 	q := queryParams(r)
 	if step > 0 {
@@ -101,18 +102,26 @@ func (c *Client) Port(ctx context.Context, node string, port model.PortID, r api
 	return callJSON[api.PortSeries](ctx, c, "GET", "/ports/"+url.PathEscape(node)+"/"+strconv.Itoa(int(port)), q, nil)
 }
 
-// Heatmap returns a measure of all ports over time.
+// Heatmap returns a metric of all ports over time.
 func (c *Client) Heatmap(ctx context.Context, q api.HeatmapQuery) (api.Heatmap, error) {
 	return callJSON[api.Heatmap](ctx, c, "GET", "/ports/heatmap", queryParams(q), nil)
 }
 
-// Counters lists all counters.
+// BuiltInCounters lists all counters, with the built-in ones that counted
+// something.
+func (c *Client) BuiltInCounters(ctx context.Context) ([]api.Counter, error) {
+	p, err := get[api.Page[api.Counter]](ctx, c, http.MethodGet, "counters", url.Values{"builtin": {"true"}}, nil)
+	return p.Items, err
+}
+
+// Counters lists all custom counters.
 func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
 	p, err := callJSON[api.Page[api.Counter]](ctx, c, "GET", "/counters", nil, nil)
 	return p.Items, err
 }
 
-// Counter returns one over time, in steps of at least so long; 0: as fits.
+// Counter returns the time series of a counter. Step is the minimum step; 0 fits
+// the range.
 func (c *Client) Counter(ctx context.Context, name string, r api.Range, step time.Duration) (api.CounterSeries, error) {
 	q := queryParams(r)
 	if step > 0 {
@@ -121,12 +130,12 @@ func (c *Client) Counter(ctx context.Context, name string, r api.Range, step tim
 	return callJSON[api.CounterSeries](ctx, c, "GET", "/counters/"+url.PathEscape(name), q, nil)
 }
 
-// AddCounter counts the packets that match a filter from now on.
+// AddCounter adds a counter of the mirrored packets that match a filter.
 func (c *Client) AddCounter(ctx context.Context, r api.CounterRequest) (api.Counter, error) {
 	return callJSON[api.Counter](ctx, c, "POST", "/counters", nil, r)
 }
 
-// RemoveCounter stops counting.
+// RemoveCounter deletes a counter.
 func (c *Client) RemoveCounter(ctx context.Context, name string) error {
 	_, err := c.call(ctx, "DELETE", "/counters/"+url.PathEscape(name), nil, nil)
 	return err
@@ -138,12 +147,12 @@ func (c *Client) Probes(ctx context.Context) ([]api.Probe, error) {
 	return p.Items, err
 }
 
-// Probe returns one and what has come of it.
+// Probe returns one probe and its result so far.
 func (c *Client) Probe(ctx context.Context, id string) (api.Probe, error) {
 	return callJSON[api.Probe](ctx, c, "GET", "/probes/"+url.PathEscape(id), nil, nil)
 }
 
-// StartProbe sends guided probes and returns before they have arrived.
+// StartProbe sends guided probes and returns without waiting for the result.
 func (c *Client) StartProbe(ctx context.Context, r api.ProbeRequest) (api.Probe, error) {
 	return callJSON[api.Probe](ctx, c, "POST", "/probes", nil, r)
 }
@@ -159,31 +168,31 @@ func (c *Client) SetMark(ctx context.Context, r api.MarkRequest) (api.Mark, erro
 	return callJSON[api.Mark](ctx, c, "POST", "/marks", nil, r)
 }
 
-// RemoveMark ends a mark.
+// RemoveMark removes a debug mark.
 func (c *Client) RemoveMark(ctx context.Context, id string) error {
 	_, err := c.call(ctx, "DELETE", "/marks/"+url.PathEscape(id), nil, nil)
 	return err
 }
 
-// FaultKinds lists what the lab of a demo can break.
+// FaultKinds lists the faults that a demo can inject.
 func (c *Client) FaultKinds(ctx context.Context) ([]api.FaultKind, error) {
 	p, err := callJSON[api.Page[api.FaultKind]](ctx, c, "GET", "/faults/kinds", nil, nil)
 	return p.Items, err
 }
 
-// Faults lists what was broken and what was found, newest first.
+// Faults lists injected faults and their detection, newest first.
 func (c *Client) Faults(ctx context.Context) ([]api.Fault, error) {
 	p, err := callJSON[api.Page[api.Fault]](ctx, c, "GET", "/faults", nil, nil)
 	return p.Items, err
 }
 
-// InjectFault breaks something.
+// InjectFault injects a fault.
 func (c *Client) InjectFault(ctx context.Context, r api.FaultRequest) (api.Fault, error) {
 	return callJSON[api.Fault](ctx, c, "POST", "/faults", nil, r)
 }
 
-// ReportSlowFlow asks why a flow is slow and waits some time for the verdict, up
-// to five seconds.
+// ReportSlowFlow reports a slow flow, which requests a diagnosis, and waits up to
+// wait, at most 5 s, for the verdict.
 func (c *Client) ReportSlowFlow(ctx context.Context, r api.SlowFlowReport, wait time.Duration) (api.SlowFlow, error) {
 	q := url.Values{}
 	if wait > 0 {
@@ -192,30 +201,30 @@ func (c *Client) ReportSlowFlow(ctx context.Context, r api.SlowFlowReport, wait 
 	return callJSON[api.SlowFlow](ctx, c, "POST", "/slow-flows", q, r)
 }
 
-// SlowFlows returns what was reported, and found of it.
+// SlowFlows lists reported slow flows with their verdicts.
 func (c *Client) SlowFlows(ctx context.Context) ([]api.SlowFlow, error) {
 	p, err := callJSON[api.Page[api.SlowFlow]](ctx, c, "GET", "/slow-flows", nil, nil)
 	return p.Items, err
 }
 
-// SlowFlow returns what was found of a flow that was reported.
+// SlowFlow returns one reported slow flow with its verdicts.
 func (c *Client) SlowFlow(ctx context.Context, id string) (api.SlowFlow, error) {
 	return callJSON[api.SlowFlow](ctx, c, "GET", "/slow-flows/"+url.PathEscape(id), nil, nil)
 }
 
-// CompleteFilter says whether a filter of "flows", "traces" or "packets" is
-// right, and what could stand at a byte of it; -1 is the end.
+// CompleteFilter parses a filter of "flows", "traces" or "packets" and returns its
+// error, if any, and the completions at a byte offset; -1 is the end.
 func (c *Client) CompleteFilter(ctx context.Context, of, text string, at int) (api.FilterCheck, error) {
 	q := url.Values{"of": {of}, "text": {text}, "at": {strconv.Itoa(at)}}
 	return callJSON[api.FilterCheck](ctx, c, "GET", "/filter/complete", q, nil)
 }
 
-// All reads a list page by page: ask is called with "" first and then with the
-// Next of the page before.
-func All[T any](ask func(after string) (api.Page[T], error)) iter.Seq2[T, error] {
+// All iterates over a list page by page: it calls fetch with "" first and then with
+// the Next of the previous page.
+func All[T any](fetch func(after string) (api.Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for after := ""; ; {
-			p, err := ask(after)
+			p, err := fetch(after)
 			if err != nil {
 				var none T
 				yield(none, err)

@@ -28,7 +28,7 @@ func PipelineStages(in translate.IntakeStats, overwritten uint64, c control.Stat
 			{Reason: "duplicate", Count: in.Duplicate, Expected: true},
 			{Reason: "stale", About: "too late to tell from a retransmission", Count: in.Stale},
 			{Reason: "refused", About: "no such list, or above the rate limit", Count: refused},
-			{Reason: "malformed", About: "datagrams", Count: in.Foreign + in.Truncated},
+			{Reason: "malformed", About: "datagrams", Count: in.UnknownFormat + in.Truncated},
 		},
 	}
 	var read, used uint64

@@ -19,7 +19,7 @@ func TestInboxReadsEveryList(t *testing.T) {
 	}
 	defer rings.Region().Close()
 	mem := &translate.Memory{Lists: []*list.Table{rings}}
-	local, err := translate.NewLocal(mem, 0, false, nil)
+	local, err := translate.NewLocalWriter(mem, 0, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func NewInProcessCollector(lists list.Config, maxWait time.Duration) (_ *InProce
 		}
 	}()
 	c.memory = &translate.Memory{Lists: []*list.Table{rings}}
-	local, err := translate.NewLocal(c.memory, 0, false, nil)
+	local, err := translate.NewLocalWriter(c.memory, 0, false, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func NewInProcessCollector(lists list.Config, maxWait time.Duration) (_ *InProce
 
 // Receive takes a datagram. The answer to its reporter is discarded.
 func (c *InProcessCollector) Receive(at model.Time, from netip.AddrPort, datagram []byte) {
-	c.answer = c.intake.Take(at, from, datagram, c.router, c.answer[:0])
+	c.answer = c.intake.HandleDatagram(at, from, datagram, c.router, c.answer[:0])
 	c.router.Flush(at)
 }
 

@@ -186,7 +186,7 @@ func TestHealthyFabricWithRouteChangeShowsNothing(t *testing.T) {
 			cfg.Seed += 99
 			routes, err := topo.NewRoutes(l.net.Fabric(), cfg)
 			check(t, err)
-			l.net.Intend(routes, func(sw model.NodeID) time.Duration { return time.Duration(sw) * 50 * time.Microsecond })
+			l.net.SetIntendedRoutes(routes, func(sw model.NodeID) time.Duration { return time.Duration(sw) * 50 * time.Microsecond })
 		})
 		l.run(end)
 		for _, s := range l.slots {
@@ -311,7 +311,7 @@ func TestCorruptTableHitsAShareOfFlows(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	l := newLab(t, 4, nil)
 	spine := l.node("spine0")
-	l.inject(50*ms, 0, sim.BadTable{Switch: spine, Share: 0.3, Seed: 5})
+	l.inject(50*ms, 0, sim.CorruptTable{Switch: spine, Share: 0.3, Seed: 5})
 	l.run(160 * ms)
 	found := l.sure()
 	if _, ok := found["black hole spine0"]; !ok {
@@ -351,7 +351,7 @@ func TestPolarisedHashIsTheCause(t *testing.T) {
 		})
 	}
 	check(t, l.net.AddFlows(more))
-	l.inject(0, 0, sim.Polarise{})
+	l.inject(0, 0, sim.HashPolarization{})
 	l.run(140 * ms)
 	list := l.watch.Balance.TakeImbalances()
 	leaf := slices.IndexFunc(list, func(im load.Imbalance) bool { return l.net.Fabric().Node(im.Switch).Role == topo.Leaf })

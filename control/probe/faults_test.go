@@ -79,7 +79,7 @@ func drawFault(f *topo.Fabric, rng *rand.Rand) broken {
 	case 2:
 		return broken{sim.Reroute{Entries: []sim.Entry{{Switch: sw, To: to}}}, "no route to a host", trace.Drop, at, []probe.Kind{probe.Blackhole}}
 	case 3:
-		return broken{sim.BadTable{Switch: sw, Share: 0.1 + 0.4*rng.Float64(), Seed: rng.Uint64()}, "no route for some flows", trace.Drop, at, []probe.Kind{probe.Blackhole}}
+		return broken{sim.CorruptTable{Switch: sw, Share: 0.1 + 0.4*rng.Float64(), Seed: rng.Uint64()}, "no route for some flows", trace.Drop, at, []probe.Kind{probe.Blackhole}}
 	case 4:
 		seed := rng.Uint64()
 		return broken{sim.LossySwitch{Switch: sw, Share: 1, Match: func(k model.FlowKey) bool { return k.Hash(seed)%4 == 0 }}, "silent for some flows", trace.Drop, at, []probe.Kind{probe.Blackhole}}
@@ -224,7 +224,7 @@ func healthy(t testing.TB, seed uint64, loss float64) (*lab, []trace.Finding) {
 			cfg.Down = []int{inner[l.rng.IntN(len(inner))]}
 			r, err := topo.NewRoutes(f, cfg)
 			check(t, err)
-			l.Intend(r, func(model.NodeID) time.Duration { return time.Duration(l.rng.IntN(200_000)) })
+			l.SetIntendedRoutes(r, func(model.NodeID) time.Duration { return time.Duration(l.rng.IntN(200_000)) })
 		})
 	}
 	l.Run(10 * ms)

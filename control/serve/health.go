@@ -85,7 +85,7 @@ func intake(st *collector.Status) (sum translate.IntakeStats) {
 		sum.Stored += in.Stored
 		sum.Duplicate += in.Duplicate
 		sum.Stale += in.Stale
-		sum.Foreign += in.Foreign
+		sum.UnknownFormat += in.UnknownFormat
 		sum.Truncated += in.Truncated
 		for v, n := range in.Refused {
 			sum.Refused[v] += n

@@ -113,7 +113,7 @@ func (s *Switch) buildTunneled(m *inswitch.Send) *sim.Packet {
 	if m.EtherType != 0 || m.Key.Proto != model.IPIP && m.Key.Proto != model.IPv6 {
 		return nil
 	}
-	p, err := s.sw.Compose(m.Content)
+	p, err := s.sw.Craft(m.Content)
 	if err != nil {
 		return nil
 	}

@@ -13,21 +13,21 @@ import (
 
 // Agents are detection agents at work in simulated hosts.
 type Agents struct {
-	net    *sim.Network
-	hosts  []*agentHost
-	tick   engine.Time
-	onRequest   func(at model.Time, t agent.DiagnosisRequest)
-	buffer []agent.DiagnosisRequest
+	net       *sim.Network
+	hosts     []*agentHost
+	tick      engine.Time
+	onRequest func(at model.Time, t agent.DiagnosisRequest)
+	buffer    []agent.DiagnosisRequest
 	stopped   bool
 }
 
 // agentHost is one host's agent: it hears what the host's flows do and has the
 // host send polls, by the queue that PFC never pauses.
 type agentHost struct {
-	all   *Agents
-	host  *sim.Host
-	agent *agent.Agent
-	pauses   PauseMonitor
+	all    *Agents
+	host   *sim.Host
+	agent  *agent.Agent
+	pauses PauseMonitor
 }
 
 // NewAgents runs an agent in every host that config is given for. Tick is how
@@ -47,7 +47,7 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told 
 			return nil, err
 		}
 		h := &agentHost{all: a, host: n.Host(cfg.Host), agent: one}
-		h.host.Watch(h)
+		h.host.ObserveFlows(h)
 		a.hosts = append(a.hosts, h)
 	}
 	n.At(n.Now()+a.tick, a.tickAll)
@@ -96,12 +96,14 @@ func (a *Agents) Stats() (s agent.Stats) {
 }
 
 // Started and the others are told by the simulator.
-func (h *agentHost) Started(now model.Time, f *sim.Watched) {
+func (h *agentHost) Started(now model.Time, f *sim.FlowInfo) {
 	h.agent.StartFlow(now, f.Key, agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal})
 }
 
 // Sent passes on.
-func (h *agentHost) Sent(now model.Time, key *model.FlowKey, end int64) { h.agent.OnSent(now, *key, end) }
+func (h *agentHost) Sent(now model.Time, key *model.FlowKey, end int64) {
+	h.agent.OnSent(now, *key, end)
+}
 
 // Acked passes on.
 func (h *agentHost) Acked(now model.Time, key *model.FlowKey, end int64) {
@@ -120,8 +122,8 @@ func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 // PauseMonitor knows whether a host was paused lately. It must listen a few times per
 // pauseRecency.
 type PauseMonitor struct {
-	pauses int64 // frames that the host's ports have heard
-	lastPause  engine.Time
+	pauses    int64 // frames that the host's ports have heard
+	lastPause engine.Time
 }
 
 // pauseRecency is how long a pause of the host's own port is worth following.
@@ -131,7 +133,7 @@ const pauseRecency = 100 * time.Microsecond
 func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	frames := int64(0)
 	for _, p := range h.Ports() {
-		frames += p.PausesSeen
+		frames += p.PausesReceived
 	}
 	if frames != e.pauses {
 		e.pauses, e.lastPause = frames, now
@@ -155,7 +157,7 @@ func (h *agentHost) send(t agent.DiagnosisRequest) {
 
 // FlowPortPaused reports whether the port that a flow leaves its host by is paused.
 func FlowPortPaused(h *sim.Host, key model.FlowKey) bool {
-	out := h.Exit(key)
+	out := h.EgressPort(key)
 	for class := range model.Priority(8) {
 		if out.Paused(class) {
 			return true
@@ -178,5 +180,5 @@ func SendPoll(h *sim.Host, ask *poll.Poll) {
 	e.Content = ask.AppendTo(e.Content)
 	p.Payload = int32(len(e.Content))
 	p.Size = max(ethernetSize+p.Payload, minFrame)
-	h.Send(p, h.Exit(ask.Flow))
+	h.Send(p, h.EgressPort(ask.Flow))
 }

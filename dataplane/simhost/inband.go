@@ -27,7 +27,7 @@ type InBand struct {
 	addr model.Addr
 	sink Sink
 
-	from  map[model.NodeID]*Switch
+	from    map[model.NodeID]*Switch
 	watcher *dropWatcher
 }
 
@@ -121,7 +121,7 @@ func (b *InBand) installWatcher() {
 	}
 	b.watcher = &dropWatcher{Observer: b.net.Observer(), in: b}
 	if b.watcher.Observer == nil {
-		b.watcher.Observer = sim.Nothing{}
+		b.watcher.Observer = sim.NopObserver{}
 	}
 	b.net.Observe(b.watcher)
 }

@@ -118,13 +118,13 @@ func TestInBandLossesHaveReasons(t *testing.T) {
 			if err := n.Switch(4).Table().SetDest(collector(n)); err != nil {
 				t.Fatal(err)
 			}
-			n.Switch(4).Rerouted()
+			n.Switch(4).TableChanged()
 		}, Unroutable},
 		"another host": {func(t *testing.T, n *sim.Network) {
 			if err := n.Switch(5).Table().SetDest(collector(n), 1); err != nil {
 				t.Fatal(err)
 			}
-			n.Switch(5).Rerouted()
+			n.Switch(5).TableChanged()
 		}, Misrouted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestInBandLossesHaveReasons(t *testing.T) {
 
 // seen is an observer that was there first.
 type seen struct {
-	sim.Nothing
+	sim.NopObserver
 	delivered, dropped int
 }
 

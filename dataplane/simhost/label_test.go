@@ -91,7 +91,7 @@ func TestLabelsComeOffAtTheLastHop(t *testing.T) {
 	for _, id := range n.Fabric().Switches() {
 		hosted = append(hosted, attach(t, n, id, hostCfg, &labeller{dev: Describe(n, id, 0)}))
 		for _, p := range n.Switch(id).Ports() {
-			toHost := p.Peer().Hosted() != nil
+			toHost := p.Peer().Host() != nil
 			p.Tap = func(_ engine.Time, pkt *sim.Packet) {
 				labels := 0
 				if pkt.Extra != nil {

@@ -24,7 +24,9 @@ type ManagementConfig struct {
 
 // DefaultManagementConfig loses nothing and takes 100 to 120 µs, as a few store-and-forward
 // hops at 1 Gb/s and a kernel's receive path do.
-func DefaultManagementConfig() ManagementConfig { return ManagementConfig{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond} }
+func DefaultManagementConfig() ManagementConfig {
+	return ManagementConfig{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond}
+}
 
 // Check returns an error for the first invalid field.
 func (m ManagementConfig) Check() error {
@@ -45,15 +47,15 @@ func (m ManagementConfig) Check() error {
 // owner lookahead: a datagram that is faster than any link arrives as late as the
 // stretch's end.
 type Management struct {
-	net  *sim.Network
-	cfg  ManagementConfig
-	sink Sink
+	net      *sim.Network
+	cfg      ManagementConfig
+	sink     Sink
 	attached map[model.NodeID]*attachment
 
-	inFlight arrivalHeap
-	free     []*sentDatagram
-	arrive   func()
-	drainOffset    engine.Time // owner the run's time, when it is over and the rest is settled
+	inFlight    arrivalHeap
+	free        []*sentDatagram
+	arrive      func()
+	drainOffset engine.Time // owner the run's time, when it is over and the rest is settled
 }
 
 // attachment is where a switch is connected.

@@ -191,7 +191,9 @@ func BenchmarkFatTree(b *testing.B) {
 // light does at two stages what the cheapest program would.
 type light struct{ bytes, depth int64 }
 
-func (p *light) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Enqueue, inswitch.Dequeue) }
+func (p *light) Stages() inswitch.Stages {
+	return inswitch.StageSet(inswitch.Enqueue, inswitch.Dequeue)
+}
 
 func (p *light) Observe(ev *inswitch.Event, _ *inswitch.Actions) {
 	p.bytes += int64(ev.Packet.Size)

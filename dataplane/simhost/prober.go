@@ -97,7 +97,7 @@ func (h *hostProber) sendDue() {
 		if !ok {
 			break
 		}
-		p, err := h.host.Compose(ip)
+		p, err := h.host.Craft(ip)
 		if err != nil {
 			panic(err) // a Packet that was checked
 		}
@@ -105,7 +105,7 @@ func (h *hostProber) sendDue() {
 		if e := p.Extra; e != nil && len(e.Outer) > 0 {
 			exit = e.Outer[0]
 		}
-		h.host.Send(p, h.host.Exit(exit))
+		h.host.Send(p, h.host.EgressPort(exit))
 	}
 	h.schedule()
 }

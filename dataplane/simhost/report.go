@@ -35,12 +35,12 @@ type LossReason string
 
 // Losses.
 const (
-	Unconnected LossReason = "no carrier"
-	Malformed   LossReason = "malformed" // by the program
-	TooLarge    LossReason = "larger than a datagram"
-	ManagementLoss     LossReason = "management network"
-	Unroutable  LossReason = "no route to the collector"
-	Misrouted   LossReason = "arrived at another host"
+	Unconnected    LossReason = "no carrier"
+	Malformed      LossReason = "malformed" // by the program
+	TooLarge       LossReason = "larger than a datagram"
+	ManagementLoss LossReason = "management network"
+	Unroutable     LossReason = "no route to the collector"
+	Misrouted      LossReason = "arrived at another host"
 )
 
 // Stats account for the reports and actions of one switch.
@@ -60,7 +60,7 @@ type Stats struct {
 
 // outbox hands a switch's reports to its carrier.
 type outbox struct {
-	owner      *Switch
+	owner   *Switch
 	carrier Carrier
 	packer  *reporter.Reporter // nil without a carrier
 	linger  time.Duration

@@ -14,7 +14,7 @@ type (
 	atRouted  Switch
 	atEnqueue Switch
 	atDequeue Switch
-	atBypass Switch
+	atBypass  Switch
 	atPFC     Switch
 	atTimer   Switch
 )
@@ -40,9 +40,9 @@ func (s *Switch) At(stage sim.Stage) sim.Runner {
 	}
 }
 
-// Through is what runs for a packet that does not wait, at Enqueue and Dequeue.
+// Unqueued is what runs for a packet that does not wait, at Enqueue and Dequeue.
 // The simulator asks it.
-func (s *Switch) Through() sim.Runner { return (*atBypass)(s) }
+func (s *Switch) Unqueued() sim.Runner { return (*atBypass)(s) }
 
 // firstSteps is where the pipeline begins, for what packets meet.
 type firstSteps struct{ ingress, strange, routed, enqueue, dequeue, passing, pfc *inswitch.Step }
@@ -87,7 +87,7 @@ func (a *atEnqueue) Run(c *sim.Context) {
 		s.loadPacket(c)
 	}
 	ev := &s.event
-	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Enqueue, c.Out.ID, c.Passes
+	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Enqueue, c.Out.ID, c.Unqueued
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
 	if v := s.first.enqueue.Run(ev, &s.act, s); v != inswitch.Pass {
 		applyVerdict(c, v)
@@ -100,12 +100,12 @@ func (a *atDequeue) Run(c *sim.Context) {
 		s.loadPacket(c)
 	}
 	ev := &s.event
-	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Dequeue, c.Out.ID, c.Passes
+	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Dequeue, c.Out.ID, c.Unqueued
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
-	ev.Latency = (s.net.Now() - c.Packet.Joined).Duration() // no drift shows in so short a time
-	ev.DepthAtEnqueue = model.Bytes(c.Packet.Ahead)
+	ev.Latency = (s.net.Now() - c.Packet.EnqueuedAt).Duration() // no drift shows in so short a time
+	ev.DepthAtEnqueue = model.Bytes(c.Packet.BytesAhead)
 	at := s.first.dequeue
-	if c.Passes {
+	if c.Unqueued {
 		at = s.first.passing
 	}
 	if v := at.Run(ev, &s.act, s); v != inswitch.Pass {
@@ -172,7 +172,7 @@ func (s *Switch) loadPacket(c *sim.Context) {
 // another. It reports whether it was; else it must be met.
 func (s *Switch) reloadTTL(c *sim.Context) bool {
 	p := c.Packet
-	if !c.Same || p.Extra != nil {
+	if !c.Unchanged || p.Extra != nil {
 		return false
 	}
 	s.packet.TTL, s.packet.InnerTTL = p.TTL, p.TTL
@@ -186,7 +186,7 @@ func applyVerdict(c *sim.Context, v inswitch.Verdict) {
 	if v == inswitch.Drop {
 		c.Drop()
 	} else {
-		c.Take()
+		c.Consume()
 	}
 }
 

@@ -47,7 +47,7 @@ type Switch struct {
 	event  inswitch.Event // owner packet
 	timer  inswitch.Event // without one
 	act    inswitch.Actions
-	first     firstSteps
+	first  firstSteps
 }
 
 // Describe tells programs about the switch they will run in. A zero mtu means
@@ -59,7 +59,7 @@ func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
 	}
 	d := inswitch.Device{ID: id, IPv4: node.IPv4, IPv6: node.IPv6, MTU: mtu}
 	for _, p := range n.Switch(id).Ports() {
-		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), FacesHost: p.Peer().Hosted() != nil})
+		d.Ports = append(d.Ports, inswitch.Port{Rate: p.Rate(), FacesHost: p.Peer().Host() != nil})
 	}
 	return d
 }

@@ -207,7 +207,7 @@ func (c *Collector) openWorkers(ctx context.Context) error {
 // key, whoever received them.
 func (c *Collector) openLocal() error {
 	for i := range c.cfg.Workers {
-		out, err := translate.NewLocal(c.memory, i, c.cfg.Workers > 1, c.notices.publish)
+		out, err := translate.NewLocalWriter(c.memory, i, c.cfg.Workers > 1, c.notices.publish)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func (c *Collector) Memory() *translate.Memory { return c.memory }
 
 // Notices calls back for every immediate report until the returned function is
 // called. The callback must not wait.
-func (c *Collector) Notices(f func(translate.Notice)) (stop func()) { return c.notices.subscribe(f) }
+func (c *Collector) Notices(f func(translate.Notification)) (stop func()) { return c.notices.subscribe(f) }
 
 // Run takes reports until ctx ends, then writes what was still being gathered,
 // saves files to their disk and closes everything.

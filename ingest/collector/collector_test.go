@@ -43,7 +43,7 @@ func TestEndsWithAClientThatDoesNotRead(t *testing.T) {
 	}
 	key := make([]byte, 64<<10)
 	for range 500 { // 64 MB as text: more than sockets hold
-		c.notices.publish(translate.Notice{Primitive: dta.KeyWrite, Key: key})
+		c.notices.publish(translate.Notification{Primitive: dta.KeyWrite, Key: key})
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
@@ -352,7 +352,7 @@ func TestStatusPages(t *testing.T) {
 	}
 	await(t, "all reports", func() bool {
 		st := c.Status()
-		return st.Workers[0].Intake.Foreign == 1 && st.Stored() == 83
+		return st.Workers[0].Intake.UnknownFormat == 1 && st.Stored() == 83
 	})
 	lines := bufio.NewScanner(notices.Body)
 	var got []string

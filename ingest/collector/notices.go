@@ -12,12 +12,12 @@ import (
 type notices struct {
 	mu    sync.Mutex
 	next  int
-	all   map[int]func(translate.Notice)
+	all   map[int]func(translate.Notification)
 	any   atomic.Bool // without listeners there is no lock to take
 	total atomic.Uint64
 }
 
-func (n *notices) publish(x translate.Notice) {
+func (n *notices) publish(x translate.Notification) {
 	n.total.Add(1)
 	if !n.any.Load() {
 		return
@@ -32,14 +32,14 @@ func (n *notices) publish(x translate.Notice) {
 // publishRDMA takes what came as immediate data: the place of the write, not
 // its key.
 func (n *notices) publishRDMA(p dta.Primitive, where uint32) {
-	n.publish(translate.Notice{Primitive: p, List: dta.ListID(where)})
+	n.publish(translate.Notification{Primitive: p, List: dta.ListID(where)})
 }
 
-func (n *notices) subscribe(f func(translate.Notice)) (stop func()) {
+func (n *notices) subscribe(f func(translate.Notification)) (stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.all == nil {
-		n.all = map[int]func(translate.Notice){}
+		n.all = map[int]func(translate.Notification){}
 	}
 	id := n.next
 	n.next++

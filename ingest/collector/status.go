@@ -122,7 +122,7 @@ func (s Status) Losses() []Loss {
 	all := []Loss{
 		{"kernel", "queue full", "datagrams", dropped},
 		{"kernel", "too long", "datagrams", sum(func(w WorkerStats) uint64 { return w.Socket.Truncated })},
-		{"intake", "not a report", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Foreign })},
+		{"intake", "not a report", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.UnknownFormat })},
 		{"intake", "broken off", "datagrams", sum(func(w WorkerStats) uint64 { return w.Intake.Truncated })},
 		{"intake", "missing", "reports", missing - min(missing, late)},
 		{"intake", "stale", "reports", sum(func(w WorkerStats) uint64 { return w.Intake.Stale })},
@@ -214,7 +214,7 @@ func (c *Collector) serveNotices(w http.ResponseWriter, r *http.Request) {
 	_ = flush.Flush()
 	queue := make(chan string, 1024)
 	missed := make(chan uint64, 1)
-	stop := c.Notices(func(n translate.Notice) {
+	stop := c.Notices(func(n translate.Notification) {
 		where := "list"
 		if n.Primitive != dta.Append {
 			where = "slot"

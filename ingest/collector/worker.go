@@ -85,7 +85,7 @@ func (w *worker) run(ctx context.Context) error {
 			}
 		}
 		before := w.intake.Stored()
-		answer = w.intake.Take(now, from, datagram, w.router, answer[:0])
+		answer = w.intake.HandleDatagram(now, from, datagram, w.router, answer[:0])
 		if w.tap != nil {
 			w.tap(now, from, datagram, w.intake.Stored() > before)
 		}

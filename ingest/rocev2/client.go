@@ -42,7 +42,7 @@ type Client struct {
 	regs   []Advert
 	mu     sync.Mutex // of all below
 	req    *rdma.Requester
-	remote *translate.Remote
+	remote *translate.RDMAWriter
 	tr     *translate.Translator
 	exch   net.Conn
 	ended  chan struct{} // closed when the exchange's connection is
@@ -73,7 +73,7 @@ func Dial(ctx context.Context, cfg ClientConfig, log *slog.Logger) (_ *Client, e
 	}
 	c.regs = o.reply.Regions
 	if c.plan, _, err = o.reply.plan(); err == nil {
-		c.remote, err = translate.NewRemote(c.plan, c.req)
+		c.remote, err = translate.NewRDMAWriter(c.plan, c.req)
 	}
 	if err == nil {
 		c.tr, err = translate.New(cfg.Translate, c.plan, c.remote)
@@ -191,7 +191,7 @@ func (c *Client) pump(now model.Time) {
 			break // as if lost: it is sent again
 		}
 	}
-	c.busy.Store(c.req.Room() < c.cfg.Requester.Window/2)
+	c.busy.Store(c.req.WindowFree() < c.cfg.Requester.Window/2)
 }
 
 // Tick writes what has waited long enough.
@@ -215,14 +215,14 @@ func (c *Client) Drain(now model.Time) {
 type ClientStats struct {
 	Up        bool                  `json:"up"`
 	Requester rdma.RequesterStats   `json:"requester"`
-	Remote    translate.RemoteStats `json:"remote"`
+	Remote    translate.RDMAWriterStats `json:"remote"`
 }
 
 // Stats returns the present counts.
 func (c *Client) Stats() (translate.Stats, ClientStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.tr.Stats(), ClientStats{c.req.Up(), c.req.Stats(), c.remote.Stats()}
+	return c.tr.Stats(), ClientStats{c.req.Connected(), c.req.Stats(), c.remote.Stats()}
 }
 
 // Run takes answers and keeps the connection until ctx ends and everything is
@@ -237,7 +237,7 @@ func (c *Client) Run(ctx context.Context) error {
 				end = time.Now().Add(time.Second)
 			}
 			c.mu.Lock()
-			done := !c.req.Up() || c.req.Room() == c.cfg.Requester.Window || time.Now().After(end)
+			done := !c.req.Connected() || c.req.WindowFree() == c.cfg.Requester.Window || time.Now().After(end)
 			c.mu.Unlock()
 			if done {
 				return c.Close()
@@ -261,7 +261,7 @@ func (c *Client) Run(ctx context.Context) error {
 func (c *Client) connected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.req.Up() || c.exch == nil {
+	if !c.req.Connected() || c.exch == nil {
 		return false
 	}
 	select {

@@ -141,7 +141,7 @@ func TestBothOutletsWriteTheSame(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0", far, nil)
 	c := dial(t, s, "tor1")
 	stop := run(t, c.Run)
-	out, err := translate.NewLocal(near, 0, false, nil)
+	out, err := translate.NewLocalWriter(near, 0, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestBothOutletsWriteTheSame(t *testing.T) {
 	if cs.Remote.Dropped != 0 || cs.Requester.Lost != 0 || st.Appends != 800 {
 		t.Errorf("client %+v; want nothing dropped or lost", cs)
 	}
-	if rs := s.Stats().Responder; rs.Refused[rdma.Damaged]+rs.Refused[rdma.Outside]+rs.Refused[rdma.RemoteKey] != 0 {
+	if rs := s.Stats().Responder; rs.Refused[rdma.BadICRC]+rs.Refused[rdma.OutOfBounds]+rs.Refused[rdma.BadRKey] != 0 {
 		t.Errorf("responder %+v; want nothing refused", rs)
 	}
 }

@@ -112,7 +112,7 @@ func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
-	st.Responder, st.Peers = s.responder.Stats(), s.responder.Queues()
+	st.Responder, st.Peers = s.responder.Stats(), s.responder.QueuePairs()
 	return st
 }
 

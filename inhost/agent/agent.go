@@ -13,12 +13,12 @@ type Reason uint8
 
 // Reasons.
 const (
-	RTT    Reason = iota // a packet was acknowledged late
-	Age                  // a packet is not acknowledged yet
-	Rate                 // fewer bytes were acknowledged than the flow may expect
+	RTT            Reason = iota // a packet was acknowledged late
+	Age                          // a packet is not acknowledged yet
+	Rate                         // fewer bytes were acknowledged than the flow may expect
 	CompletionTime               // the flow, or the job it belongs to, took too long
-	RoundRobin                 // nothing is wrong that is known: it was this flow's turn
-	FollowUp                 // the analysis wants to look again
+	RoundRobin                   // nothing is wrong that is known: it was this flow's turn
+	FollowUp                     // the analysis wants to look again
 )
 
 var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", CompletionTime: "completion time", RoundRobin: "turn", FollowUp: "second look"}
@@ -31,12 +31,12 @@ type Config struct {
 	Host model.NodeID
 	// RTTFactor is how many times its base a round-trip time may be; Limit, if it is
 	// not 0, is an absolute bound in its place.
-	RTTFactor  float64
-	RTTLimit time.Duration
+	RTTFactor float64
+	RTTLimit  time.Duration
 	// MinRateShare is the least share of its expected rate that a flow must get in
 	// each Window; 0 does not look at rates.
-	MinRateShare   float64
-	RateWindow time.Duration
+	MinRateShare float64
+	RateWindow   time.Duration
 	// CompletionFactor is how many times its expected time a flow or job may take; 0
 	// does not look.
 	CompletionFactor float64
@@ -44,9 +44,9 @@ type Config struct {
 	// polls only those that suffer.
 	RoundRobinInterval time.Duration
 
-	MinRepollInterval    time.Duration // between two polls about one flow, at least
-	MinHostInterval  time.Duration // between two polls of this host, at least
-	HopLimit uint8
+	MinRepollInterval time.Duration // between two polls about one flow, at least
+	MinHostInterval   time.Duration // between two polls of this host, at least
+	HopLimit          uint8
 }
 
 // DefaultConfig complains about three times the base round-trip time, a flow at
@@ -75,24 +75,24 @@ func (c *Config) Check() error {
 // DiagnosisRequest is a complaint. Its Poll is to be sent towards the fabric, by a queue
 // that PFC never pauses.
 type DiagnosisRequest struct {
-	Poll   poll.Poll
-	Reason Reason
-	Measured  time.Duration // what was measured: a time; of Rate the window
-	Limit  time.Duration // what it should have been at most
+	Poll     poll.Poll
+	Reason   Reason
+	Measured time.Duration // what was measured: a time; of Rate the window
+	Limit    time.Duration // what it should have been at most
 }
 
 // FlowExpectation is what is known about a flow when it starts.
 type FlowExpectation struct {
-	BaseRTT time.Duration // without queues
-	Rate    model.Rate    // it may expect; 0: not known
-	CompletionTime  time.Duration // of the flow or job; 0: not known
+	BaseRTT        time.Duration // without queues
+	Rate           model.Rate    // it may expect; 0: not known
+	CompletionTime time.Duration // of the flow or job; 0: not known
 }
 
 // Stats account for complaints.
 type Stats struct {
 	Polls      uint64
 	Suppressed uint64 // complaints within Again or MinHostInterval of another
-	LateAcks       uint64 // acknowledgements beyond the limit
+	LateAcks   uint64 // acknowledgements beyond the limit
 }
 
 // Agent watches the flows that start at one host. Memory is constant per flow:
@@ -102,30 +102,30 @@ type Stats struct {
 // that fills up and drains again within three round trips shows its worst only
 // to packets sent at the right moment.
 type Agent struct {
-	cfg    Config
-	flows  map[model.FlowKey]*watchedFlow
-	order  []model.FlowKey // for turns
-	nextInTurn   int
-	number uint32
-	last   model.Time // poll of this host
-	polled bool
-	nextRoundRobin  model.Time // nextInTurn
-	stats  Stats
+	cfg            Config
+	flows          map[model.FlowKey]*watchedFlow
+	order          []model.FlowKey // for turns
+	nextInTurn     int
+	number         uint32
+	last           model.Time // poll of this host
+	polled         bool
+	nextRoundRobin model.Time // nextInTurn
+	stats          Stats
 }
 
 type watchedFlow struct {
-	expect FlowExpectation
-	start  model.Time
-	sent   int64 // bytes, highest end of a packet
-	acked  int64
-	timed  [maxSamples]rttSample // packets that are measured, a ring
-	oldest int             // of them
-	count  int
-	window model.Time // begin of the present one
-	before int64      // acked at its begin
-	busy   bool       // something was unacknowledged all through the window
-	polled model.Time
-	polledBefore   bool // polled before
+	expect       FlowExpectation
+	start        model.Time
+	sent         int64 // bytes, highest end of a packet
+	acked        int64
+	timed        [maxSamples]rttSample // packets that are measured, a ring
+	oldest       int                   // of them
+	count        int
+	window       model.Time // begin of the present one
+	before       int64      // acked at its begin
+	busy         bool       // something was unacknowledged all through the window
+	polled       model.Time
+	polledBefore bool // polled before
 }
 
 // maxSamples is how many packets of a flow are measured at a time. They are sent

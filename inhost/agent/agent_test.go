@@ -98,7 +98,9 @@ func TestRateOfABusyFlow(t *testing.T) {
 }
 
 func TestOverdueFlowAndTurns(t *testing.T) {
-	a := newAgent(t, func(c *Config) { c.CompletionFactor, c.RoundRobinInterval, c.MinRepollInterval = 2, time.Millisecond, 0 })
+	a := newAgent(t, func(c *Config) {
+		c.CompletionFactor, c.RoundRobinInterval, c.MinRepollInterval = 2, time.Millisecond, 0
+	})
 	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: time.Millisecond, CompletionTime: 100 * time.Microsecond})
 	a.StartFlow(0, key(2), FlowExpectation{BaseRTT: time.Millisecond})
 	var turns []model.FlowKey

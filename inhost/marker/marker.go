@@ -42,8 +42,8 @@ type Rule struct {
 
 // Stats count frames.
 type Stats struct {
-	Seen    uint64 // while there were rules
-	Marked  uint64
+	Seen        uint64 // while there were rules
+	Marked      uint64
 	RateLimited uint64 // matched, and left alone for want of budget
 }
 

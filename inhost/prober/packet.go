@@ -12,10 +12,10 @@ import (
 // more IP header for each place that it shall be led to.
 type Packet struct {
 	Tunnels []Tunnel // tunnels, outermost first; a switch takes off the one that names it
-	Key   model.FlowKey
-	TTL   uint8 // 0: DefaultTTL
-	DSCP  uint8 // the prober adds its mark, here and in Along
-	ECN   uint8
+	Key     model.FlowKey
+	TTL     uint8 // 0: DefaultTTL
+	DSCP    uint8 // the prober adds its mark, here and in Along
+	ECN     uint8
 
 	// IPID of the first probe; the next ones count on, so that no two of a
 	// series are taken for one.

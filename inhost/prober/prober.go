@@ -17,9 +17,9 @@ import (
 
 // Config is a host's.
 type Config struct {
-	Host   model.NodeID // in the stamps
-	Mark   uint8        // bits of the DSCP field that switches mirror
-	Budget inhost.Budget
+	Host      model.NodeID // in the stamps
+	Mark      uint8        // bits of the DSCP field that switches mirror
+	Budget    inhost.Budget
 	MaxSeries int // most at a time
 }
 
@@ -46,7 +46,7 @@ func (c *Config) Check() error {
 // modulo their number.
 type Series struct {
 	ID       uint32 // in the stamps
-	Patterns  []Packet
+	Patterns []Packet
 	Interval time.Duration // between two probes
 	Count    uint32        // of probes, all patterns together
 }

@@ -11,7 +11,7 @@ import (
 // Config is what a switch remembers and how it answers.
 type Config struct {
 	EpochLength time.Duration // of an epoch
-	Epochs int           // that are kept, the present one included
+	Epochs      int           // that are kept, the present one included
 	// FlowSlots is the size of the flow table of one epoch, a power of two; 0 keeps
 	// no flows, as a switch does that has room for ports and meters only.
 	FlowSlots int
@@ -29,10 +29,10 @@ type Config struct {
 	// PollDedupWindow is for how long a poll that was seen is not taken again.
 	PollDedupWindow time.Duration
 
-	List   dta.ListID // where reports go
-	ChunkBytes  int        // bytes of a report's chunks
-	MaxChunks int        // most of them
-	Seed   uint64     // of the flow table's hash
+	List       dta.ListID // where reports go
+	ChunkBytes int        // bytes of a report's chunks
+	MaxChunks  int        // most of them
+	Seed       uint64     // of the flow table's hash
 }
 
 // DefaultConfig keeps two epochs of 1 ms and 4,096 flows in each, the figures
@@ -74,17 +74,17 @@ func (c *Config) Check() error {
 
 // Stats account for what the program did and could not do.
 type Stats struct {
-	Packets uint64 // counted
-	Evicted uint64 // flows that lost their place in the table
-	EvictedLost    uint64 // of those: found no room in the switch's memory
+	Packets     uint64 // counted
+	Evicted     uint64 // flows that lost their place in the table
+	EvictedLost uint64 // of those: found no room in the switch's memory
 
-	Polls     uint64 // received
-	Duplicates  uint64 // of those: seen before
-	Malformed uint64
+	Polls            uint64 // received
+	Duplicates       uint64 // of those: seen before
+	Malformed        uint64
 	HopLimitExceeded uint64 // advanceTo the end of their hop limit
-	Forwarded    uint64 // copies sent on
+	Forwarded        uint64 // copies sent on
 
-	Snapshots uint64
-	SnapshotsReused    uint64 // polls that an earlier snapshot answered
-	Reports   uint64 // chunks sent
+	Snapshots       uint64
+	SnapshotsReused uint64 // polls that an earlier snapshot answered
+	Reports         uint64 // chunks sent
 }

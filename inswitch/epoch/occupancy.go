@@ -15,22 +15,22 @@ import (
 // without a sweep. A packet that does not wait is not counted.
 type occupancy struct {
 	side  int
-	lanes []queue         // telemetry's
+	lanes []queue            // telemetry's
 	pairs [classes][]backlog // by in, out; nil until the class is used
-	flows []flowBacklog       // hash table
+	flows []flowBacklog      // hash table
 	mask  uint64
 	seed  uint64
 }
 
 type backlog struct {
-	period    uint32
+	period  uint32
 	packets uint32
 	bytes   uint64
 }
 
 type flowBacklog struct {
 	backlog
-	id     uint64 // as known has it
+	id      uint64 // as known has it
 	in, out model.PortID
 	class   model.Priority
 	// spilled says that a flow whose first place this is once had another, and

@@ -8,13 +8,13 @@ import (
 
 // Program is the telemetry of one switch and its answers to polls.
 type Program struct {
-	cfg   Config
-	dev   inswitch.Device
-	tel   *telemetry
+	cfg           Config
+	dev           inswitch.Device
+	tel           *telemetry
 	ownsTelemetry bool // tel is its own
-	pollHistory  pollHistory
-	cpu   switchCPU
-	stats Stats
+	pollHistory   pollHistory
+	cpu           switchCPU
+	stats         Stats
 
 	frame []byte         // of the poll at hand
 	out   []byte         // its copies

@@ -10,16 +10,16 @@ import (
 
 // queue is the state of one class of one egress port.
 type queue struct {
-	pausedUntil model.Time
-	pauseFrames uint64
-	joined      uint64      // packets that ever did
-	lastEpoch        uint32      // epoch in which the last one did
-	busyPeriod        uint32      // counts the packets that found it empty: see occupancy
-	episodeBytes        model.Bytes // from which on a packet belongs to a wave
+	pausedUntil  model.Time
+	pauseFrames  uint64
+	joined       uint64      // packets that ever did
+	lastEpoch    uint32      // epoch in which the last one did
+	busyPeriod   uint32      // counts the packets that found it empty: see occupancy
+	episodeBytes model.Bytes // from which on a packet belongs to a wave
 
-	pauses epoch.Pause // Time without the present one
-	episode   epoch.CongestionEpisode
-	episodePeriod  uint32 // busyPeriod in which that was
+	pauses        epoch.Pause // Time without the present one
+	episode       epoch.CongestionEpisode
+	episodePeriod uint32 // busyPeriod in which that was
 }
 
 // pausedFor is the time that the queue has spent paused.

@@ -17,7 +17,7 @@ import (
 // Invariant: of those that are not void, no two have the same record, and the
 // flowRecord's place names its own.
 type recentFlow struct {
-	id     uint64 // KeyID and lane; 0 if it is void
+	id      uint64 // KeyID and lane; 0 if it is void
 	in      model.PortID
 	at      uint32 // hash
 	packets uint32 // not yet told, as are the others

@@ -38,8 +38,8 @@ type sent struct {
 	flag poll.Flag
 }
 
-func (r *rig) Seq() uint32                 { return 0 }
-func (r *rig) Labels() label.Block         { return label.Block{} }
+func (r *rig) Seq() uint32                     { return 0 }
+func (r *rig) Labels() label.Block             { return label.Block{} }
 func (r *rig) CanPushLabel(label.Params) error { return nil }
 
 func (r *rig) AppendFrame(b []byte, n int) []byte {

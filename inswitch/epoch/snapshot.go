@@ -17,21 +17,21 @@ import (
 type switchCPU struct {
 	pending []snapshot // being read, oldest first
 	spare   []snapshot // pauseMemory to use again
-	idleAt    model.Time // when the processor has read all
+	idleAt  model.Time // when the processor has read all
 }
 
 type snapshot struct {
-	taken   model.Time
-	ready   model.Time
-	builder epoch.Builder
-	chunks  int
-	requests     []pollArrival // complaints it answers; records go with the first
+	taken    model.Time
+	ready    model.Time
+	builder  epoch.Builder
+	chunks   int
+	requests []pollArrival // complaints it answers; records go with the first
 }
 
 // pollArrival is a complaint, and when its poll came first.
 type pollArrival struct {
 	event poll.Event
-	at  model.Time
+	at    model.Time
 }
 
 // maxPending bounds the snapshots that wait for the processor, in its memory.

@@ -15,23 +15,23 @@ const classes = 8
 // carries the epoch's number and is cleared when a packet of a later one comes
 // by: no sweep, constant work for every packet.
 type telemetry struct {
-	recentFlows  [recentSlots]recentFlow // first, to lie on lines of the cache
-	usedSlots  [recentSlots / 64]uint64
-	misses uint32
+	recentFlows [recentSlots]recentFlow // first, to lie on lines of the cache
+	usedSlots   [recentSlots / 64]uint64
+	misses      uint32
 
 	cfg   Config
 	ports int // highest port number
 	now   clock
 
-	queues []queue           // by port × class: state since the start
-	epochs []epoch.PortEpoch // by ring index, port, class
-	meters [classes][]meter  // by ring index, in, out; nil until the class is used
-	lastArrivalEpoch   []uint32          // by ingress port: epoch in which its last packet came
-	flows  [][]flowRecord        // by ring index; nil until used
-	evicted   []epoch.Flow      // evicted ones, a ring once it is full
-	oldestEvicted int               // of gone
-	occupancy   occupancy
-	stats  *Stats
+	queues           []queue           // by port × class: state since the start
+	epochs           []epoch.PortEpoch // by ring index, port, class
+	meters           [classes][]meter  // by ring index, in, out; nil until the class is used
+	lastArrivalEpoch []uint32          // by ingress port: epoch in which its last packet came
+	flows            [][]flowRecord    // by ring index; nil until used
+	evicted          []epoch.Flow      // evicted ones, a ring once it is full
+	oldestEvicted    int               // of gone
+	occupancy        occupancy
+	stats            *Stats
 }
 
 // advanceTo begins the epoch that an instant is in, unless it is the present one.

@@ -15,14 +15,14 @@ import (
 // one, because megabytes at once from every switch overrun the collector and
 // whatever leads there.
 type export struct {
-	units []exporter
-	chunk int
-	burst int           // chunks of one
-	gap   time.Duration // between bursts
-	list  dta.ListID
-	buffer  []byte // of a burst
+	units  []exporter
+	chunk  int
+	burst  int           // chunks of one
+	gap    time.Duration // between bursts
+	list   dta.ListID
+	buffer []byte // of a burst
 
-	active     bool
+	active bool
 	bank   int
 	next   int // unit; the one before is open
 	open   bool

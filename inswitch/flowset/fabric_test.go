@@ -55,7 +55,7 @@ func fabric(t *testing.T) *sim.Network {
 	}
 	for _, fault := range []sim.Fault{
 		sim.LossySwitch{Switch: n.Switches()[0].ID, Share: 0.2},
-		sim.BadTable{Switch: n.Switches()[1].ID, Share: 0.3},
+		sim.CorruptTable{Switch: n.Switches()[1].ID, Share: 0.3},
 	} {
 		if err := n.Inject(sim.Injection{At: 500_000, Fault: fault}); err != nil {
 			t.Fatal(err)

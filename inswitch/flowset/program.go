@@ -28,10 +28,10 @@ type Program struct {
 
 	filling []fillingTables // by port, or one
 
-	now     slot
-	bank    int // the one that is being filled, or was last
-	running bool
-	active  bool // false while no bank is free
+	now         slot
+	bank        int // the one that is being filled, or was last
+	running     bool
+	active      bool // false while no bank is free
 	pendingSlot slot // of the bank that is full while the other is still read
 
 	out export
@@ -81,7 +81,9 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 }
 
 // Stages are where it looks: at packets that arrive, and at the clock.
-func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Ingress, inswitch.Timer) }
+func (p *Program) Stages() inswitch.Stages {
+	return inswitch.StageSet(inswitch.Ingress, inswitch.Timer)
+}
 
 // Observe counts a packet, or goes on with the export.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {

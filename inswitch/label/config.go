@@ -52,7 +52,7 @@ func (c *Config) Check() error {
 // some already is worth more: labels gather in fewer packets, and fewer
 // reports are sent.
 type Probability struct {
-	table [label.MaxMaxHop + 1]uint32 // in 1/2^32, the largest value being certainty
+	table         [label.MaxMaxHop + 1]uint32 // in 1/2^32, the largest value being certainty
 	growsWithTime bool
 }
 

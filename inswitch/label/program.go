@@ -16,15 +16,15 @@ import (
 // of them went onto a packet or straight into an export.
 type Stats struct {
 	Interval    uint64 // labels because the interval was over
-	Random uint64 // labels by chance
-	SampledFlow  uint64 // labels because the packet's flow is to be labelled everywhere
+	Random      uint64 // labels by chance
+	SampledFlow uint64 // labels because the packet's flow is to be labelled everywhere
 
 	Exports  uint64 // packets whose labels were reported
 	Exported uint64 // labels in them
 
 	// Packets that should have got a label and were left alone.
-	StackFull  uint64 // had as many as they may carry
-	OverMTU  uint64 // would have exceeded the MTU
+	StackFull     uint64 // had as many as they may carry
+	OverMTU       uint64 // would have exceeded the MTU
 	NotRestorable uint64 // could not be restored afterwards: bad checksum, jumbogram
 }
 
@@ -35,28 +35,28 @@ const MaxShift = 16
 // Program labels the packets of one switch. It runs at Dequeue, last of all
 // programs, where what it writes is what the wire sees.
 type Program struct {
-	cfg             Config
-	dev             inswitch.Device
+	cfg                  Config
+	dev                  inswitch.Device
 	params, sampleParams label.Params // of a packet's first label; everywhere: Specific
-	ports           []port       // by number; 0 unused
-	flows           map[model.FlowKey]*sampleState
-	rng             uint64
-	stats           Stats
-	data            []byte // of the export at hand
+	ports                []port       // by number; 0 unused
+	flows                map[model.FlowKey]*sampleState
+	rng                  uint64
+	stats                Stats
+	data                 []byte // of the export at hand
 }
 
 // port is the state of one egress port: the paper's Reg1 and Reg2, and what
 // utilisation needs.
 type port struct {
-	last     model.Time // of the last label
-	bytes    int64      // sent since
-	interval uint64     // ns, with the shift
+	last        model.Time // of the last label
+	bytes       int64      // sent since
+	interval    uint64     // ns, with the shift
 	skipBefore  uint64     // ns since the last label in which packets without labels pass unseen, and one more; 0: none do
-	minInterval     int64      // ns, with the shift
-	perByte  float64    // Utilisation if a byte were all that was sent in a nanosecond
-	shift    uint8
-	host     bool
-	_        [6]byte // to 64 bytes: one line of cache, found without a multiplication
+	minInterval int64      // ns, with the shift
+	perByte     float64    // Utilisation if a byte were all that was sent in a nanosecond
+	shift       uint8
+	host        bool
+	_           [6]byte // to 64 bytes: one line of cache, found without a multiplication
 }
 
 type sampleState struct{ every, left uint32 }
@@ -71,9 +71,9 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	}
 	p := &Program{
 		cfg: cfg, dev: dev, ports: make([]port, len(dev.Ports)+1), flows: map[model.FlowKey]*sampleState{},
-		params:        label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU},
+		params:       label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU},
 		sampleParams: label.Params{MaxHop: cfg.MaxHop, MTU: cfg.MTU, Specific: true},
-		rng:        cfg.Seed ^ uint64(dev.ID)<<32,
+		rng:          cfg.Seed ^ uint64(dev.ID)<<32,
 	}
 	for i := range p.ports {
 		d := dev.Port(model.PortID(i))

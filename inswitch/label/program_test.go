@@ -22,7 +22,7 @@ type carried struct {
 
 func (c *carried) Seq() uint32                        { return 0 }
 func (c *carried) Labels() label.Block                { return c.block }
-func (c *carried) CanPushLabel(label.Params) error        { return c.err }
+func (c *carried) CanPushLabel(label.Params) error    { return c.err }
 func (c *carried) AppendFrame(b []byte, _ int) []byte { return b }
 
 var flow = model.NewFlowKey(netip.MustParseAddrPort("10.0.0.2:1"), netip.MustParseAddrPort("10.1.0.2:2"), model.UDP)

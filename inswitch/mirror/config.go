@@ -13,10 +13,10 @@ import (
 // packets.
 type Config struct {
 	TCPFlags    bool   // TCP packets with SYN, FIN or RST
-	SampleOneIn    uint32 // one in so many packets, whatever they are; 0: none
-	DebugMask    uint8  // bits of the DSCP field that mark a packet; 0: none
-	Protocol bool   // BGP, PFC, and RDMA's connection management, CNPs and NAKs
-	Rules    []Rule
+	SampleOneIn uint32 // one in so many packets, whatever they are; 0: none
+	DebugMask   uint8  // bits of the DSCP field that mark a packet; 0: none
+	Protocol    bool   // BGP, PFC, and RDMA's connection management, CNPs and NAKs
+	Rules       []Rule
 
 	Seed     uint64 // rulesFor the sample
 	Truncate int    // bytes of the frame that are kept, labels not counted

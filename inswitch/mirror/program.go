@@ -23,8 +23,8 @@ type Stats struct {
 
 	// Packets that were to be mirrored and were not.
 	RateLimited uint64 // the budget was spent
-	Skipped uint64 // by a rule
-	Telemetry     uint64 // mirrors and reports, which are never mirrored
+	Skipped     uint64 // by a rule
+	Telemetry   uint64 // mirrors and reports, which are never mirrored
 }
 
 // Program mirrors the packets of one switch.
@@ -36,16 +36,16 @@ type Stats struct {
 // known all the same: the look-up answers at the same time in hardware, and
 // through Event.Switch here.
 type Program struct {
-	cfg    Config
-	dev    inswitch.Device
-	rules  *ruleTable
-	sample uint64 // hashes below it are chosen, of 2^32
-	noRulesOrSample  bool   // neither rules nor samples
-	budget tokenBucket
-	seq    uint32
-	stats  Stats
-	frame  []byte // rulesFor the packet at hand
-	data   []byte // rulesFor the mirror at hand
+	cfg             Config
+	dev             inswitch.Device
+	rules           *ruleTable
+	sample          uint64 // hashes below it are chosen, of 2^32
+	noRulesOrSample bool   // neither rules nor samples
+	budget          tokenBucket
+	seq             uint32
+	stats           Stats
+	frame           []byte // rulesFor the packet at hand
+	data            []byte // rulesFor the mirror at hand
 }
 
 // New makes the program of a switch.

@@ -23,8 +23,8 @@ type source struct {
 	frame []byte
 }
 
-func (s *source) Seq() uint32                 { return s.seq }
-func (s *source) Labels() (b label.Block)     { return b }
+func (s *source) Seq() uint32                     { return s.seq }
+func (s *source) Labels() (b label.Block)         { return b }
 func (s *source) CanPushLabel(label.Params) error { return nil }
 func (s *source) AppendFrame(b []byte, limit int) []byte {
 	if limit == 0 || limit > len(s.frame) {

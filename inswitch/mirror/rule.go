@@ -29,9 +29,9 @@ type Rule struct {
 	Src, Dst           netip.Prefix
 	Proto              model.Proto
 	SrcPorts, DstPorts PortRange
-	TCPFlags, TCPMask  uint8 // the flags under the mask; a mask makes it a rule for TCP
+	TCPFlags, TCPMask  uint8        // the flags under the mask; a mask makes it a rule for TCP
 	ICMPType, ICMPCode OptionalByte // a rule with one is for ICMP, of either family
-	DSCP, DSCPMask     uint8 // rulesFor the first IP header
+	DSCP, DSCPMask     uint8        // rulesFor the first IP header
 	InPorts            []model.PortID
 
 	OneIn uint32 // one in so many, the same at every switch; 0 and 1: all
@@ -84,14 +84,14 @@ type ruleTable struct {
 
 	ether, vlan, src4, src6, dst4, dst6, srcPort, dstPort rangeIndex
 
-	proto [256]uint64
-	flags [256]uint64
+	proto      [256]uint64
+	flags      [256]uint64
 	noTCPFlags uint64 // rules that ask for no TCP flags
-	types [256]uint64
-	codes [256]uint64
-	noICMP uint64 // rules that ask for nothing of ICMP
-	dscp  [64]uint64
-	in    []uint64 // by port; the last is for ports beyond
+	types      [256]uint64
+	codes      [256]uint64
+	noICMP     uint64 // rules that ask for nothing of ICMP
+	dscp       [64]uint64
+	in         []uint64 // by port; the last is for ports beyond
 }
 
 // rangeIndex maps a number to the rules that accept it: those of the last cut that is

@@ -8,21 +8,21 @@ type history struct {
 	used  int // where in bytes the next copy goes
 
 	// A ring of copies in the order of their numbers.
-	copies []reportCopy
-	first  int
-	count  int
-	requested int // copies with want set
-	firstRequested   int // none before this one, counted from first, is wanted
+	copies         []reportCopy
+	first          int
+	count          int
+	requested      int // copies with want set
+	firstRequested int // none before this one, counted from first, is wanted
 }
 
 // reportCopy is one copy.
 type reportCopy struct {
-	seq   dta.Seq
-	at    int
-	size  int
-	tries int
+	seq     dta.Seq
+	at      int
+	size    int
+	tries   int
 	resend  bool
-	settled  bool // acknowledged or given up; kept only for its place in the ring
+	settled bool // acknowledged or given up; kept only for its place in the ring
 }
 
 // minCopyBytes is the size of copies for which there is one entry each: smaller

@@ -17,29 +17,29 @@ import (
 
 // Config says how one reporter speaks to one collector.
 type Config struct {
-	Reporter model.NodeID
-	FirstSeq    dta.Seq       // number of the first report: random, so that a restart is not taken for repetition
-	DatagramBytes int           // most bytes of a datagram: the MTU less IP and UDP headers
-	MaxDatagrams    int           // datagrams that may wait for the host, at least 1
-	Linger   time.Duration // how long a report waits for others; 0 sends when the host flushes
-	HistoryBytes  int           // bytes of copies kept for sending again; 0 keeps none
-	MaxResends    int           // how often a report is sent again at most
-	Backoff  time.Duration // how long to wait after the translator said it is overloaded
-	BeaconInterval   time.Duration // after so long without a datagram, tell the next number; 0 never
+	Reporter       model.NodeID
+	FirstSeq       dta.Seq       // number of the first report: random, so that a restart is not taken for repetition
+	DatagramBytes  int           // most bytes of a datagram: the MTU less IP and UDP headers
+	MaxDatagrams   int           // datagrams that may wait for the host, at least 1
+	Linger         time.Duration // how long a report waits for others; 0 sends when the host flushes
+	HistoryBytes   int           // bytes of copies kept for sending again; 0 keeps none
+	MaxResends     int           // how often a report is sent again at most
+	Backoff        time.Duration // how long to wait after the translator said it is overloaded
+	BeaconInterval time.Duration // after so long without a datagram, tell the next number; 0 never
 }
 
 // DefaultConfig returns what suits a link with an MTU of 1500 bytes.
 func DefaultConfig(of model.NodeID, first dta.Seq) Config {
 	return Config{
-		Reporter: of,
-		FirstSeq:    first,
-		DatagramBytes: 1500 - 40 - 8, // IPv6, UDP
-		MaxDatagrams:    64,
-		Linger:   time.Millisecond,
-		HistoryBytes:  256 << 10,
-		MaxResends:    3,
-		Backoff:  5 * time.Millisecond,
-		BeaconInterval:   100 * time.Millisecond,
+		Reporter:       of,
+		FirstSeq:       first,
+		DatagramBytes:  1500 - 40 - 8, // IPv6, UDP
+		MaxDatagrams:   64,
+		Linger:         time.Millisecond,
+		HistoryBytes:   256 << 10,
+		MaxResends:     3,
+		Backoff:        5 * time.Millisecond,
+		BeaconInterval: 100 * time.Millisecond,
 	}
 }
 
@@ -76,13 +76,13 @@ type Stats struct {
 	Datagrams uint64      // completed, sent again and beacons included
 	Bytes     model.Bytes // of their payload
 
-	Stored    uint64           // acknowledged by the translator
-	Refused   [Verdicts]uint64 // refused by the translator, by its reason
-	Resent    uint64           // sent again
-	NoCopy    uint64           // refused and lost: no copy was kept
-	Abandoned uint64           // refused and lost: sent again as often as is allowed
+	Stored        uint64           // acknowledged by the translator
+	Refused       [Verdicts]uint64 // refused by the translator, by its reason
+	Resent        uint64           // sent again
+	NoCopy        uint64           // refused and lost: no copy was kept
+	Abandoned     uint64           // refused and lost: sent again as often as is allowed
 	CopiesEvicted uint64           // copies dropped to make room for younger ones
-	Foreign   uint64           // answers to someone else, or about numbers never sent
+	Foreign       uint64           // answers to someone else, or about numbers never sent
 }
 
 // Verdicts counts the reasons of Stats.Refused: every verdict this version
@@ -102,7 +102,7 @@ type Reporter struct {
 	oldest int
 	ready  int
 
-	due    model.Time // when the datagram being filled must leave
+	due           model.Time // when the datagram being filled must leave
 	lastCompleted model.Time // when the last datagram was completed
 	resendAfter   model.Time // nothing is sent again before
 }

@@ -234,7 +234,7 @@ func TestLossyPath(t *testing.T) {
 		}
 		numbered := map[dta.Seq]uint32{} // what the receiver got
 		sent := map[dta.Seq]uint32{}     // what was packed
-		next := cfg.FirstSeq                // the receiver's
+		next := cfg.FirstSeq             // the receiver's
 		var now model.Time
 		deliver := func() {
 			for range r.ReadyDatagrams() {

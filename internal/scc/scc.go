@@ -1,6 +1,6 @@
 // Package scc finds strongly connected components: nodes of a directed graph
-// that lead to each other. It is for those who look for circles of waiting, in
-// routes, in what happened, and in what was reported of it.
+// that lead to each other. It finds cyclic buffer dependencies in routes, in the
+// simulator's state and in reported telemetry.
 package scc
 
 import (
@@ -14,11 +14,11 @@ import (
 //
 // It is Tarjan's algorithm without recursion: a fabric has thousands of queues.
 func Components[N ~int | ~int32](n int, roots iter.Seq[N], next func(node N, list []N) []N) (out [][]N) {
-	order, low := make([]int, n), make([]int, n) // order 0: not met
+	order, low := make([]int, n), make([]int, n) // order 0: not visited
 	placed := make([]bool, n)                    // in a component
 	type frame struct {
 		node          N
-		from, at, end int // of ahead: where its next nodes begin, go on and end
+		from, at, end int // of ahead: start, position and end of its next nodes
 	}
 	var calls []frame
 	var stack, ahead []N

@@ -55,7 +55,7 @@ func intoMemory(t *list.Table, batches int, spread func(i int) uint32) (rate flo
 // makes the batches.
 func translated(t *list.Table, entries int, spread func(i int) uint32) (float64, error) {
 	batch := t.Config().Batch
-	out, err := translate.NewLocal(&translate.Memory{Lists: []*list.Table{t}}, 0, false, nil)
+	out, err := translate.NewLocalWriter(&translate.Memory{Lists: []*list.Table{t}}, 0, false, nil)
 	if err != nil {
 		return 0, err
 	}

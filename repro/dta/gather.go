@@ -25,7 +25,7 @@ var gather = claim.Claim{
 // tally is an outlet that counts paths and writes nothing. It holds only what
 // postcards call.
 type tally struct {
-	translate.Outlet
+	translate.MemoryWriter
 	whole, parts int
 }
 
@@ -74,8 +74,8 @@ func gathered(ctx context.Context, rng *rand.Rand, rows, others, paths int) (cla
 		rate.Of += len(flows)
 	}
 	rate.Hits = out.whole
-	if st := t.Stats().Postcards; st.Postcards != st.Gathered || st.Postcards != uint64(fiveHops*rate.Of) {
-		return rate, fmt.Errorf("%d postcards of %d left the cache, want %d", st.Gathered, st.Postcards, fiveHops*rate.Of)
+	if st := t.Stats().Postcards; st.Postcards != st.Emitted || st.Postcards != uint64(fiveHops*rate.Of) {
+		return rate, fmt.Errorf("%d postcards of %d left the cache, want %d", st.Emitted, st.Postcards, fiveHops*rate.Of)
 	}
 	return rate, ctx.Err()
 }

@@ -83,7 +83,7 @@ func newFar(seed uint64, lists list.Layout) (*far, error) {
 		return f, err
 	}
 	f.req.Connect(0, f.ends, queue, 0)
-	out, err := translate.NewRemote(f.mem.Plan(), f.req)
+	out, err := translate.NewRDMAWriter(f.mem.Plan(), f.req)
 	if err != nil {
 		return f, err
 	}
@@ -128,8 +128,8 @@ func (f *far) operations(reports int, next func(i int, r *wire.Report)) (ops, by
 	f.Drain(0)
 	f.carry()
 	after := f.resp.Stats()
-	if got, sent := after.Writes+after.Adds, f.req.Stats(); got != sent.Writes+sent.Adds || sent.Overrun != 0 {
-		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d found no room", got, sent.Writes+sent.Adds, sent.Overrun)
+	if got, sent := after.Writes+after.Adds, f.req.Stats(); got != sent.Writes+sent.Adds || sent.WindowFull != 0 {
+		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d found no room", got, sent.Writes+sent.Adds, sent.WindowFull)
 	}
 	n := after.Writes + after.Adds - before.Writes - before.Adds
 	added := 8 * (after.Adds - before.Adds)

@@ -126,7 +126,7 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 		return out, err
 	}
 	defer closeRegions(mem)
-	local, err := translate.NewLocal(mem, 0, false, nil)
+	local, err := translate.NewLocalWriter(mem, 0, false, nil)
 	if err != nil {
 		return out, err
 	}
@@ -140,7 +140,7 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 		return func() error {
 			in, router := translate.NewIntake(1), translate.NewRouter(translate.Limiter{}, tr)
 			for _, d := range all {
-				in.Take(0, netip.AddrPort{}, d, router, nil)
+				in.HandleDatagram(0, netip.AddrPort{}, d, router, nil)
 			}
 			router.Flush(0)
 			if st := in.Stats(); st.Stored != uint64(out.reports) {

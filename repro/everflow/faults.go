@@ -49,7 +49,7 @@ var troubles = []trouble{
 	}},
 	{"a table is wrong for a third of flows", trace.Drop, func(l *lab) (sim.Fault, []model.NodeID) {
 		at := aboveToR(l)
-		return sim.BadTable{Switch: at, Share: 0.3, Seed: l.rng.Uint64()}, []model.NodeID{at}
+		return sim.CorruptTable{Switch: at, Share: 0.3, Seed: l.rng.Uint64()}, []model.NodeID{at}
 	}},
 	{"two switches point at each other", trace.Loop, func(l *lab) (sim.Fault, []model.NodeID) {
 		pod, host := l.rng.IntN(4), model.NodeID(0)

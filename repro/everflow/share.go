@@ -181,7 +181,7 @@ var inner = claim.Claim{
 		for _, id := range backends {
 			service.Backends = append(service.Backends, f.Node(id).IPv4)
 		}
-		if err := l.Serve(service); err != nil {
+		if err := l.AddService(service); err != nil {
 			return res, err
 		}
 		var flows []traffic.Flow

@@ -41,8 +41,8 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 	graphs, first := r.history.samplesBetween(c.at-engine.Of(c.lookBack()), c.at+engine.Of(maxPollDelay))
 	behind := map[truth.Node]bool{} // complete that it waited for through pauses
 	for i, g := range graphs {
-		for _, e := range g.From(truth.FlowNode(c.flow, false)) {
-			if s, _ := g.Of(e.To); !s.Paused {
+		for _, e := range g.EdgesFrom(truth.FlowNode(c.flow, false)) {
+			if s, _ := g.State(e.To); !s.Paused {
 				list = r.addDraining(list, first+i, e.To, anomaly.FlowContention, nil)
 				continue
 			}
@@ -55,7 +55,7 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 					list = r.addDraining(list, first+i, root.Nodes[0], anomaly.PFCBackpressure, nil)
 				case truth.RootHost:
 					list = addTrueCause(list, trueCause{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0])}, nil)
-				case truth.RootLoop:
+				case truth.RootCycle:
 					list = r.addDeadlock(list, first+i, root.Nodes)
 				}
 			}
@@ -65,7 +65,7 @@ func (r *run) trueCauses(c detection) (list []trueCause) {
 	// and is overfull by itself at another is a reason, too.
 	for _, g := range graphs {
 		for n := range behind {
-			if s, _ := g.Of(n); !s.Paused {
+			if s, _ := g.State(n); !s.Paused {
 				list = addContention(list, g.Graph, n, anomaly.PFCBackpressure, nil)
 			}
 		}
@@ -93,7 +93,7 @@ func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomal
 		todo = todo[:len(todo)-1]
 		for at := max(i-int(pauseMemory/sampleInterval), seen[d.queue], 0); at < d.at; at++ {
 			g := r.history.samples[at]
-			if s, _ := g.Of(d.queue); !s.Paused {
+			if s, _ := g.State(d.queue); !s.Paused {
 				continue
 			}
 			for _, root := range g.rootsOf(d.queue) {
@@ -113,12 +113,12 @@ func (r *run) addDraining(list []trueCause, i int, queue truth.Node, what anomal
 
 // addContention notes that flows compete in a queue.
 func addContention(list []trueCause, g *truth.Graph, queue truth.Node, what anomaly.Type, loop []model.Port) []trueCause {
-	if s, _ := g.Of(queue); s.Count.Bytes < congestedBytes {
+	if s, _ := g.State(queue); s.Count.Bytes < congestedBytes {
 		return list
 	}
 	flows := map[int]int64{}
-	for _, e := range g.From(queue) {
-		if e.Why == truth.Contends {
+	for _, e := range g.EdgesFrom(queue) {
+		if e.Reason == truth.ReasonContends {
 			flows[e.To.Flow] += int64(e.Count.Bytes)
 		}
 	}

@@ -53,7 +53,7 @@ func newHostAgents(r *run) (*hostAgents, error) {
 			}
 			w.agents, w.lateAgents = append(w.agents, one), append(w.lateAgents, note)
 		}
-		h.Watch(w)
+		h.ObserveFlows(w)
 		c.hosts = append(c.hosts, w)
 	}
 	r.net.At(engine.Of(agentInterval), c.tick)
@@ -78,7 +78,7 @@ func (c *hostAgents) tick() {
 }
 
 // Started and the others are told by the simulator.
-func (w *hostWatcher) Started(now model.Time, f *sim.Watched) {
+func (w *hostWatcher) Started(now model.Time, f *sim.FlowInfo) {
 	for i := range w.agents {
 		e := agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal}
 		w.agents[i].StartFlow(now, f.Key, e)

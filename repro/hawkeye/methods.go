@@ -91,7 +91,7 @@ func (r *run) onPath(c *detection, e *provenance.Evidence) *provenance.Evidence 
 func (r *run) path(key model.FlowKey) (list []model.NodeID) {
 	f := r.net.Fabric()
 	src, _ := f.ByAddr(key.Src)
-	at := r.net.Host(src).Exit(key).Peer().Node
+	at := r.net.Host(src).EgressPort(key).Peer().Node
 	for len(list) < 32 && f.Node(at).Role.IsSwitch() {
 		list = append(list, at)
 		out, ok := r.net.Switch(at).NextHop(key)

@@ -77,8 +77,8 @@ func (a *trueCause) isWhole(c *injectedCause) bool {
 // causesAt is where the waiting of a flow ends in one look.
 func (r *run) causesAt(i, flow int) (list []trueCause) {
 	g := r.history.samples[i]
-	for _, e := range g.From(truth.FlowNode(flow, false)) {
-		if s, _ := g.Of(e.To); !s.Paused {
+	for _, e := range g.EdgesFrom(truth.FlowNode(flow, false)) {
+		if s, _ := g.State(e.To); !s.Paused {
 			list = addContention(list, g.Graph, e.To, anomaly.FlowContention, nil)
 			continue
 		}
@@ -88,7 +88,7 @@ func (r *run) causesAt(i, flow int) (list []trueCause) {
 				list = addContention(list, g.Graph, root.Nodes[0], anomaly.PFCBackpressure, nil)
 			case truth.RootHost:
 				list = addTrueCause(list, trueCause{anomaly: anomaly.PFCStorm, root: anomaly.HostInjection, port: r.portToHost(root.Nodes[0])}, nil)
-			case truth.RootLoop:
+			case truth.RootCycle:
 				list = r.addDeadlock(list, i, root.Nodes)
 			}
 		}

@@ -68,7 +68,7 @@ func (h *hula) Run(c *sim.Context) {
 		h.flood(c)
 	case c.Packet.DSCP == probeMark:
 		h.flood(c)
-		c.Take()
+		c.Consume()
 	}
 }
 

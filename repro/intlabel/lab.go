@@ -156,7 +156,7 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	out.sent, out.arrived, out.dropped = len(flows), counts.arrived, counts.dropped
 	for _, sw := range n.Switches() {
 		for _, p := range sw.Ports() {
-			if p.Peer().Switched() != nil {
+			if p.Peer().Switch() != nil {
 				out.busiest = max(out.busiest, model.Rate(float64(p.TxData)*8/end.Seconds()))
 			}
 		}
@@ -271,7 +271,7 @@ func (l lab) port(rng *rand.Rand, i int, fixed uint16) uint16 {
 
 // counter counts what becomes of user packets.
 type counter struct {
-	sim.Nothing
+	sim.NopObserver
 	arrived, dropped int
 }
 

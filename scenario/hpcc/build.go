@@ -109,7 +109,7 @@ func (s *Setup) Network() (*sim.Network, error) {
 		n.At(engine.Time(d.At)*engine.Nanosecond, func() {
 			for _, sw := range n.Switches() {
 				sw.Table().SetRoutes(d.Routes)
-				sw.Rerouted()
+				sw.TableChanged()
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func (l *load) margin(port int) (shared, xoff model.Bytes) {
 	shared = max(0, l.ports[port]-reserve)
 	// One queue's reserve is left out of the others' share; the rest of their
 	// reserves is not, which errs to the side of pausing.
-	free := max(0, l.mmu.SharedRoom()-max(0, l.total-reserve))
+	free := max(0, l.mmu.SharedBytes()-max(0, l.total-reserve))
 	alpha := l.mmu.Ports[port].Alpha
 	return shared, free * model.Bytes(alpha.Num) / model.Bytes(alpha.Den)
 }

@@ -94,7 +94,7 @@ func TestRingDeadlocks(t *testing.T) {
 	n := play(t, s)
 	stuck := 0
 	for _, p := range n.Ports() {
-		if sw := p.Switched(); sw != nil && p.Peer().Switched() != nil && p.Paused(3) {
+		if sw := p.Switch(); sw != nil && p.Peer().Switch() != nil && p.Paused(3) {
 			stuck++
 		}
 	}
@@ -147,13 +147,13 @@ func TestPriorityZeroGoesFirst(t *testing.T) {
 
 // heard writes down pause frames as pfc.txt has them.
 type heard struct {
-	sim.Nothing
+	sim.NopObserver
 	lines []string
 }
 
 func (h *heard) PauseHeard(now engine.Time, p *sim.Port, _ model.Priority, stop bool) {
 	kind, event := 0, 0
-	if p.Switched() != nil {
+	if p.Switch() != nil {
 		kind = 1
 	}
 	if stop {

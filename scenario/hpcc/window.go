@@ -10,16 +10,16 @@ import (
 
 // windows knows how much of a flow can be on its way.
 type windows struct {
-	spans   *sim.Spans
+	spans   *sim.PathTable
 	payload int64
 	on      bool
 	global  int64 // bytes; 0: each pair has its own
 }
 
 func (s *Setup) newWindows(c *Config) *windows {
-	w := &windows{spans: sim.NewSpans(s.Routes, c.Payload, true), payload: int64(c.Payload), on: c.Window}
+	w := &windows{spans: sim.NewPathTable(s.Routes, c.Payload, true), payload: int64(c.Payload), on: c.Window}
 	if c.Window && c.GlobalWindow {
-		w.global, _ = w.spans.Largest()
+		w.global, _ = w.spans.LargestWindow()
 	}
 	return w
 }
@@ -42,7 +42,7 @@ func (w *windows) packets(f *traffic.Flow) int64 {
 	if w.on {
 		window := w.global
 		if window == 0 {
-			if span, ok := w.spans.Of(f.Src, f.Dst); ok {
+			if span, ok := w.spans.Between(f.Src, f.Dst); ok {
 				window = span.Window()
 			}
 		}

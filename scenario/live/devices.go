@@ -15,27 +15,56 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// devices are the switches as a management network shows them: counters of
-// ports, and settings of their programs.
+// devices are the switches and hosts as a management network shows them: port
+// counters, settings of switch programs, and agents.
 type devices struct {
 	net    *sim.Network
 	labels map[model.NodeID]*label.Program
-	ports  []*counted // of switches, ascending
+	ports  []*countedPort // of switches, ascending
 	*simhost.Probers
 	*simhost.Markers
-	*simhost.Agents // of hosts that complain of slow flows
-	told            func(who rootcause.DiagnosisRequest)
+	*simhost.Agents // of hosts that detect slow flows
+	onDetection     func(d rootcause.Complaint)
 }
 
-// counted is one port and what it had sent when last asked.
-type counted struct {
+// countedPort is one port and what it had sent when it was last sampled.
+type countedPort struct {
 	id   model.Port
 	port *sim.Port
 	sent model.Bytes
 }
 
-func newDevices(s *scenario.Session) (*devices, error) {
-	d := &devices{net: s.Network, labels: map[model.NodeID]*label.Program{}, Probers: simhost.NewProbers(s.Network, nil), Markers: simhost.NewMarkers(s.Network)}
+// agentsConfig is how hosts detect slow flows.
+type agentsConfig struct {
+	interval time.Duration // between two checks of packets that are not acknowledged
+	config   func(host model.NodeID) agent.Config
+	hosts    []model.NodeID // nil: all
+	none     bool           // no host detects anything
+}
+
+// demoAgents take a flow for slow when packets take twenty times as long as on an
+// idle fabric, and poll rarely.
+func demoAgents() agentsConfig {
+	return agentsConfig{interval: 20 * time.Microsecond, config: func(host model.NodeID) agent.Config {
+		c := agent.DefaultConfig(host)
+		c.RTTFactor, c.MinRepollInterval, c.MinHostInterval = 20, 10*time.Millisecond, time.Millisecond
+		return c
+	}}
+}
+
+// scenarioAgents are those of a scenario.
+func scenarioAgents(a *scenario.Agents) agentsConfig {
+	if a == nil {
+		return agentsConfig{interval: time.Second, none: true}
+	}
+	return agentsConfig{interval: a.Tick, config: a.ConfigFor, hosts: a.Hosts}
+}
+
+func newDevices(s *scenario.Session, a agentsConfig) (*devices, error) {
+	d := &devices{
+		net: s.Network, labels: map[model.NodeID]*label.Program{},
+		Probers: simhost.NewProbers(s.Network, nil), Markers: simhost.NewMarkers(s.Network),
+	}
 	for id, all := range s.Programs {
 		for _, p := range all {
 			if l, ok := p.(*label.Program); ok {
@@ -44,35 +73,30 @@ func newDevices(s *scenario.Session) (*devices, error) {
 		}
 	}
 	for _, p := range s.Network.Ports() {
-		if p.Switched() != nil {
-			d.ports = append(d.ports, &counted{id: model.Port{Node: p.Node, Port: p.ID}, port: p})
+		if p.Switch() != nil {
+			d.ports = append(d.ports, &countedPort{id: model.Port{Node: p.Node, Port: p.ID}, port: p})
 		}
 	}
+	hosts := a.hosts
+	if hosts == nil && !a.none {
+		hosts = s.Network.Fabric().Hosts()
+	}
 	var configs []agent.Config
-	for _, id := range s.Network.Fabric().Hosts() {
-		c := agent.DefaultConfig(id)
-		c.RTTFactor, c.MinRepollInterval, c.MinHostInterval = late, again, perHost
-		configs = append(configs, c)
+	for _, id := range hosts {
+		configs = append(configs, a.config(id))
 	}
 	var err error
-	d.Agents, err = simhost.NewAgents(s.Network, look, configs, d.complain)
+	d.Agents, err = simhost.NewAgents(s.Network, a.interval, configs, d.requestDiagnosis)
 	return d, err
 }
 
-// How hosts watch their flows: a flow is slow when packets take twenty times
-// as long as on an empty fabric, and a host asks for few at a time.
-const (
-	late    = 20
-	look    = 20 * time.Microsecond
-	again   = 10 * time.Millisecond
-	perHost = time.Millisecond
-)
-
-// complain passes on what a host says of its flow.
-func (d *devices) complain(at model.Time, t agent.DiagnosisRequest) {
-	src, known := d.net.Fabric().ByAddr(t.Poll.Flow.Src)
-	stopped := known && simhost.FlowPortPaused(d.net.Host(src), t.Poll.Flow)
-	d.told(rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}})
+// requestDiagnosis passes on that a host has detected a slow flow.
+func (d *devices) requestDiagnosis(at model.Time, r agent.DiagnosisRequest) {
+	src, known := d.net.Fabric().ByAddr(r.Poll.Flow.Src)
+	paused := known && simhost.FlowPortPaused(d.net.Host(src), r.Poll.Flow)
+	d.onDetection(rootcause.Complaint{At: at, Detection: diagnose.Detection{
+		Event: r.Poll.Event, Victim: r.Poll.Flow, HostPaused: paused, Latency: r.Measured, InFlight: r.Reason == agent.Age,
+	}})
 }
 
 // Active is part of portwatch.Fabric.
@@ -90,16 +114,18 @@ func (d *devices) Active(list []model.Port) []model.Port {
 func (d *devices) SetShift(p model.Port, shift uint8) error {
 	l := d.labels[p.Node]
 	if l == nil {
-		return fmt.Errorf("live: %s does not label", d.net.Fabric().Node(p.Node).Name)
+		return fmt.Errorf("live: %s runs no label program", d.net.Fabric().Node(p.Node).Name)
 	}
 	return l.SetShift(p.Port, shift)
 }
 
-// Counters is part of control.Devices. What a broken switch loses is in no
-// counter of it.
+// Counters is part of control.Devices. What a faulty switch loses silently is in
+// no counter of it.
 func (d *devices) Counters(list []control.PortCounters) []control.PortCounters {
 	for _, c := range d.ports {
-		k := control.PortCounters{Port: c.id, Bytes: uint64(c.port.TxData), Discards: uint64(c.port.Drops[sim.DropBuffer])}
+		k := control.PortCounters{
+			Port: c.id, Bytes: uint64(c.port.TxData), Discards: uint64(c.port.Drops[sim.DropBuffer]),
+		}
 		for prio := range model.Priority(8) {
 			k.Paused = max(k.Paused, c.port.PausedTime(prio).Duration())
 		}

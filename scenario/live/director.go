@@ -15,12 +15,12 @@ import (
 
 // Director breaks things and notes what was said of them.
 type Director struct {
-	lab    *Lab
-	rng    *rand.Rand
-	faults []*Injected // the newest ones
-	made   int
-	said   map[uint64]*said
-	broke  func(*Injected) // hears of every fault; nil: nobody
+	lab       *Simulation
+	rng       *rand.Rand
+	faults    []*Injected // the newest ones
+	made      int
+	incidents map[uint64]*observed
+	onInject  func(*Injected) // hears of every fault; nil: nobody
 	// remember is how many faults are compared with incidents, the newest ones.
 	remember int
 }
@@ -35,8 +35,8 @@ type Injected struct {
 	Incident uint64     // that said it
 }
 
-// said is the newest state of an incident, as far as scoring goes.
-type said struct {
+// observed is the newest state of an incident, as far as scoring goes.
+type observed struct {
 	cause    anomaly.Cause
 	severity anomaly.Severity
 	nodes    []model.NodeID
@@ -50,8 +50,8 @@ type said struct {
 }
 
 // NewDirector makes a director of a lab.
-func NewDirector(l *Lab) *Director {
-	return &Director{lab: l, rng: rand.New(rand.NewPCG(l.cfg.Seed, 9)), said: map[uint64]*said{}, remember: remembered}
+func NewDirector(l *Simulation) *Director {
+	return &Director{sim: l, rng: rand.New(rand.NewPCG(l.cfg.Seed, 9)), incidents: map[uint64]*observed{}, remember: remembered}
 }
 
 // Inject breaks something at once, for a time.
@@ -60,22 +60,22 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 	if i < 0 {
 		return nil, fmt.Errorf("live: no fault is called %q", kind)
 	}
-	p := &planner{fabric: d.lab.fabric, routes: d.lab.net.Routes(), rng: d.rng, at: d.lab.Now(), span: span}
+	p := &planner{fabric: d.sim.fabric, routes: d.sim.net.Routes(), rng: d.rng, at: d.sim.Now(), span: span}
 	f, err := Kinds()[i].plan(p, at)
 	if err != nil {
 		return nil, fmt.Errorf("live: %s: %w", kind, err)
 	}
 	for _, b := range f.breaks {
-		if err := d.lab.net.Inject(sim.Injection{At: f.At, For: f.For, Fault: b}); err != nil {
+		if err := d.sim.net.Inject(sim.Injection{At: f.At, For: f.For, Fault: b}); err != nil {
 			return nil, err
 		}
 	}
 	for _, sw := range f.mend {
-		if err := d.lab.net.Inject(sim.Injection{At: f.At.Add(f.For + mendAfter), Fault: sim.Reset{Switch: sw}}); err != nil {
+		if err := d.sim.net.Inject(sim.Injection{At: f.At.Add(f.For + mendAfter), Fault: sim.Reset{Switch: sw}}); err != nil {
 			return nil, err
 		}
 	}
-	if err := d.lab.net.AddFlows(f.flows); err != nil {
+	if err := d.sim.net.AddFlows(f.flows); err != nil {
 		return nil, err
 	}
 	one := &Injected{Fault: f, ID: d.made + 1, By: "director"}
@@ -83,8 +83,8 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 		d.forget()
 	}
 	d.made++
-	if d.broke != nil {
-		d.broke(one)
+	if d.onInject != nil {
+		d.onInject(one)
 	}
 	return one, nil
 }
@@ -100,9 +100,9 @@ const remembered = 200
 func (d *Director) forget() {
 	d.faults = slices.Delete(d.faults, 0, 1)
 	oldest := d.faults[0].At
-	for id, in := range d.said {
+	for id, in := range d.incidents {
 		if in.at < oldest {
-			delete(d.said, id)
+			delete(d.incidents, id)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (d *Director) forget() {
 const slack = 60 * time.Millisecond
 
 // about tells whether an incident speaks of a fault.
-func (f *Injected) about(s *said) bool {
+func (f *Injected) about(s *observed) bool {
 	if s.at < f.At || s.begin > f.At.Add(f.For+slack) {
 		return false
 	}
@@ -122,21 +122,21 @@ func (f *Injected) about(s *said) bool {
 	return slices.ContainsFunc(f.Nodes, func(n model.NodeID) bool { return slices.Contains(s.nodes, n) })
 }
 
-// Hear is what the controller says of an incident.
-func (d *Director) Hear(in *incident.Incident) {
-	s := d.said[in.ID]
+// ObserveIncident is what the controller says of an incident.
+func (d *Director) ObserveIncident(in *incident.Incident) {
+	s := d.incidents[in.ID]
 	if s == nil {
-		s = &said{right: map[*Injected]model.Time{}}
-		d.said[in.ID] = s
+		s = &observed{right: map[*Injected]model.Time{}}
+		d.incidents[in.ID] = s
 	}
 	s.cause, s.severity, s.begin, s.at, s.into = in.Cause, in.Severity(), in.Begin, in.Last, in.MergedInto
 	s.sources = in.AgreeingSources()
 	s.nodes, s.text, s.place = slices.Clone(in.Nodes), in.Text, in.Location
 	for _, f := range d.faults {
 		if _, known := s.right[f]; !known && f.about(s) && slices.Contains(f.Causes, in.Cause) {
-			s.right[f] = d.lab.Now()
+			s.right[f] = d.sim.Now()
 			if !f.Found {
-				f.Found, f.FoundAt, f.Incident = true, d.lab.Now(), in.ID
+				f.Found, f.FoundAt, f.Incident = true, d.sim.Now(), in.ID
 			}
 		}
 	}
@@ -146,25 +146,25 @@ func (d *Director) Hear(in *incident.Incident) {
 // can go, and tells of each when it is over.
 func (d *Director) Programme(ctx context.Context, over func(*Injected)) (Score, error) {
 	pass := func(t time.Duration) error {
-		for end := d.lab.Now().Add(t); d.lab.Now() < end; {
+		for end := d.sim.Now().Add(t); d.sim.Now() < end; {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := d.lab.Advance(); err != nil {
+			if err := d.sim.Advance(); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := pass(calm); err != nil { // what is usual must be known first
+	if err := pass(faultGap); err != nil { // what is usual must be known first
 		return Score{}, err
 	}
 	for _, k := range Kinds() {
-		f, err := d.Inject(k.Name, Anywhere, span)
+		f, err := d.Inject(k.Name, Anywhere, faultDuration)
 		if err != nil {
 			return Score{}, err
 		}
-		if err := pass(span + calm); err != nil {
+		if err := pass(faultDuration + faultGap); err != nil {
 			return Score{}, err
 		}
 		if over != nil {
@@ -174,5 +174,5 @@ func (d *Director) Programme(ctx context.Context, over func(*Injected)) (Score, 
 	return d.Score(), nil
 }
 
-// calm is the time between two faults: until nothing of one is left.
-const calm = 160 * time.Millisecond
+// faultGap is the time between two faults: until nothing of one is left.
+const faultGap = 160 * time.Millisecond

@@ -24,7 +24,7 @@ type Fault struct {
 	For  time.Duration
 
 	Causes []anomaly.Cause // any of these is right
-	Nodes  []model.NodeID   // an incident at one of these is about this fault; nil: anywhere
+	Nodes  []model.NodeID  // an incident at one of these is about this fault; nil: anywhere
 
 	breaks []sim.Fault
 	flows  []traffic.Flow
@@ -292,7 +292,7 @@ func (p *planner) across(port model.Port, n int) (list []traffic.Flow) {
 
 func (p *planner) imbalance(Place) (Fault, error) {
 	f := p.fault("imbalance", "all switches hash alike", []anomaly.Cause{anomaly.Imbalance})
-	f.breaks = []sim.Fault{sim.Polarise{}}
+	f.breaks = []sim.Fault{sim.HashPolarization{}}
 	return f, nil
 }
 

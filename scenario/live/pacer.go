@@ -6,90 +6,91 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-telemetry/weft/control"
+	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Player lets a lab's time pass at a pace, and breaks something from time to
-// time. Run owns the lab; others reach it through Do.
-type Player struct {
-	*control.EventLoop
-	lab      *Lab
-	director *Director
-	every    time.Duration // of the wall, between faults of the programme; 0: none
-
-	wanted   atomic.Uint64 // pace, in parts per billion
-	measured atomic.Uint64
-	now      atomic.Int64 // the fabric's
-	after    func()       // a step; nil: nothing
-}
-
-// newPlayer makes a player. A fault of the programme comes every so often on
-// the wall's clock; 0 is never.
-func newPlayer(l *Lab, d *Director, pace float64, every time.Duration) *Player {
-	p := &Player{lab: l, director: d, every: every, EventLoop: control.NewEventLoop()}
-	p.SetPace(pace)
-	return p
-}
-
-// PaceOf is how fast a fabric of links of a rate is shown: 1 Gb/s in real time,
-// faster ones in slow motion, as fast links carry more packets than can be
-// simulated in their time.
+// PaceOf is how fast a fabric of links of a rate is simulated: 1 Gb/s in real
+// time, faster ones in slow motion, as fast links carry more packets than can be
+// simulated in real time.
 func PaceOf(rate model.Rate) float64 { return min(1, float64(model.Gbps)/float64(rate)) }
+
+// pace is how many simulated seconds pass in one second of wall time. Its methods
+// may be called by many goroutines.
+type pace struct {
+	wanted   atomic.Uint64 // in parts per billion
+	measured atomic.Uint64
+}
 
 const billion = 1e9
 
-// SetPace sets how many seconds of the fabric pass in one of the wall.
-func (p *Player) SetPace(pace float64) { p.wanted.Store(uint64(pace * billion)) }
+func (p *pace) set(v float64) { p.wanted.Store(uint64(v * billion)) }
 
-// Pace returns the pace that is wanted and the one that was reached lately.
-func (p *Player) Pace() (wanted, measured float64) {
+// get returns the pace that is wanted and the one of the last second.
+func (p *pace) get() (wanted, measured float64) {
 	return float64(p.wanted.Load()) / billion, float64(p.measured.Load()) / billion
 }
 
-// Now is the fabric's time, for any goroutine.
-func (p *Player) Now() model.Time { return model.Time(p.now.Load()) }
+// faultDuration is how long an injected fault lasts, in simulated time.
+const faultDuration = 40 * time.Millisecond
 
-// span is how long a fault of the programme lasts, on the fabric's clock.
-const span = 40 * time.Millisecond
+// Clock is part of core.Input.
+func (s *System) Clock() api.Clock {
+	wanted, measured := s.pace.get()
+	return api.Clock{Now: s.wallTime(s.sim.Time()), Wall: time.Now(), Mode: "demo", Pace: measured, WantedPace: wanted}
+}
 
-// Run plays until ctx ends.
-func (p *Player) Run(ctx context.Context) error {
-	defer p.Close()
-	start, from := time.Now(), p.lab.Now() // of the present pace
-	wanted := p.wanted.Load()
-	nextFault, kind := start.Add(p.every/6), 0
+// Ready is part of core.Input: there is something to see after the first step.
+func (s *System) Ready() error {
+	if s.sim.Time() == 0 {
+		return fmt.Errorf("the simulation has not started yet")
+	}
+	return nil
+}
+
+// Stages is part of core.Input.
+func (s *System) Stages() []api.Stage { return s.sim.Stages() }
+
+// demoInput is the System as an Input: it simulates at its pace.
+type demoInput struct{ *System }
+
+// Run simulates until ctx ends, and injects a fault of the programme once per
+// interval of wall time.
+func (s demoInput) Run(ctx context.Context) error {
+	defer s.sim.Controller.Flush()
+	loop := s.core.Loop
+	defer loop.Close()
+	start, from := time.Now(), s.sim.Now() // of the present pace
+	wanted := s.pace.wanted.Load()
+	nextFault, kind := start.Add(s.faultInterval/6), 0
 	lastWall, lastFabric := start, from
 	for ctx.Err() == nil {
-		p.RunPending()
-		if err := p.lab.Advance(); err != nil {
+		loop.RunPending()
+		if err := s.sim.Advance(); err != nil {
 			return err
 		}
-		p.now.Store(int64(p.lab.Now()))
-		if p.after != nil {
-			p.after()
-		}
+		s.publishFaults()
 		now := time.Now()
-		if p.every > 0 && now.After(nextFault) {
-			nextFault = nextFault.Add(p.every)
-			if _, err := p.director.Inject(Kinds()[kind%len(Kinds())].Name, Anywhere, span); err != nil {
+		if s.faultInterval > 0 && now.After(nextFault) {
+			nextFault = nextFault.Add(s.faultInterval)
+			if _, err := s.director.Inject(Kinds()[kind%len(Kinds())].Name, Anywhere, faultDuration); err != nil {
 				return fmt.Errorf("live: programme: %w", err)
 			}
 			kind++
 		}
 		if d := now.Sub(lastWall); d >= time.Second {
-			p.measured.Store(uint64(float64(p.lab.Now().Sub(lastFabric)) / float64(d) * billion))
-			lastWall, lastFabric = now, p.lab.Now()
+			s.pace.measured.Store(uint64(float64(s.sim.Now().Sub(lastFabric)) / float64(d) * billion))
+			lastWall, lastFabric = now, s.sim.Now()
 		}
-		if w := p.wanted.Load(); w != wanted {
-			wanted, start, from = w, now, p.lab.Now()
+		if w := s.pace.wanted.Load(); w != wanted {
+			wanted, start, from = w, now, s.sim.Now()
 		}
-		due := start.Add(time.Duration(float64(p.lab.Now().Sub(from)) / float64(wanted) * billion))
+		due := start.Add(time.Duration(float64(s.sim.Now().Sub(from)) / float64(wanted) * billion))
 		switch late := now.Sub(due); {
 		case late > time.Second:
-			start, from = now, p.lab.Now() // too slow for the pace: no hurry afterwards
+			start, from = now, s.sim.Now() // too slow for the pace: it does not catch up
 		case late < 0:
-			p.Sleep(ctx, -late)
+			loop.Sleep(ctx, -late)
 		}
 	}
 	return nil

@@ -30,10 +30,10 @@ func slow(seed uint64) Config {
 }
 
 // watched is a lab and its director.
-func watched(t *testing.T, cfg Config) (*Lab, *Director) {
+func watched(t *testing.T, cfg Config) (*Simulation, *Director) {
 	t.Helper()
 	var d *Director
-	l, err := New(cfg, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }})
+	l, err := NewDemo(cfg, control.Output{Incident: func(in *incident.Incident) { d.ObserveIncident(in) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func watched(t *testing.T, cfg Config) (*Lab, *Director) {
 	return l, d
 }
 
-func pass(t *testing.T, l *Lab, d time.Duration) {
+func pass(t *testing.T, l *Simulation, d time.Duration) {
 	t.Helper()
 	for end := l.Now().Add(d); l.Now() < end; {
 		if err := l.Advance(); err != nil {
@@ -89,7 +89,7 @@ func TestProgrammeIsFound(t *testing.T) {
 func TestBlackholeIsJoined(t *testing.T) {
 	l, d := watched(t, small(3))
 	pass(t, l, 50*time.Millisecond)
-	f, err := d.Inject("blackhole", Anywhere, span)
+	f, err := d.Inject("blackhole", Anywhere, faultDuration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestBlackholeIsJoined(t *testing.T) {
 	if !f.Found {
 		t.Fatalf("not found: %s", f.What)
 	}
-	in := d.said[f.Incident]
+	in := d.incidents[f.Incident]
 	for _, want := range []anomaly.Source{anomaly.Flowsets, anomaly.Traces, anomaly.Probes} {
 		agrees := false
 		for _, s := range in.sources {
@@ -130,7 +130,7 @@ func TestSeedsReplay(t *testing.T) {
 	for range 2 {
 		l, d := watched(t, small(7))
 		pass(t, l, 20*time.Millisecond)
-		if _, err := d.Inject("loop", Anywhere, span); err != nil {
+		if _, err := d.Inject("loop", Anywhere, faultDuration); err != nil {
 			t.Fatal(err)
 		}
 		pass(t, l, 40*time.Millisecond)
@@ -152,10 +152,10 @@ func TestFaultsWantTheirPlaces(t *testing.T) {
 	l, d := watched(t, small(1))
 	host, sw := l.fabric.Hosts()[0], l.fabric.Switches()[0]
 	for name, try := range map[string]func() error{
-		"unknown kind":       func() error { _, err := d.Inject("flood", Anywhere, span); return err },
-		"storm at a switch":  func() error { _, err := d.Inject("storm", At(sw, 0), span); return err },
-		"black hole at host": func() error { _, err := d.Inject("blackhole", At(host, 0), span); return err },
-		"deadlock at a ToR":  func() error { _, err := d.Inject("deadlock", At(sw, 0), span); return err },
+		"unknown kind":       func() error { _, err := d.Inject("flood", Anywhere, faultDuration); return err },
+		"storm at a switch":  func() error { _, err := d.Inject("storm", At(sw, 0), faultDuration); return err },
+		"black hole at host": func() error { _, err := d.Inject("blackhole", At(host, 0), faultDuration); return err },
+		"deadlock at a ToR":  func() error { _, err := d.Inject("deadlock", At(sw, 0), faultDuration); return err },
 	} {
 		if try() == nil {
 			t.Errorf("%s was accepted", name)

@@ -38,7 +38,7 @@ func (d *Director) Score() (s Score) {
 			s.Missed++
 		}
 	}
-	for id, in := range d.said {
+	for id, in := range d.incidents {
 		if in.into != 0 || in.severity == anomaly.Notice {
 			continue
 		}
@@ -62,12 +62,12 @@ func (d *Director) Score() (s Score) {
 // and notes which.
 func (d *Director) stands(f *Injected) bool {
 	best := uint64(0)
-	for id, in := range d.said {
+	for id, in := range d.incidents {
 		if in.into == 0 && f.about(in) && slices.Contains(f.Causes, in.cause) && (best == 0 || id < best) {
 			best = id
 		}
 	}
-	if best != 0 && d.said[f.Incident].into != 0 {
+	if best != 0 && d.incidents[f.Incident].into != 0 {
 		f.Incident = best
 	}
 	return best != 0
@@ -103,7 +103,7 @@ type InventedReport struct {
 }
 
 // Report puts a score into the words of the lab's fabric.
-func (s Score) Report(l *Lab, d *Director) Report {
+func (s Score) Report(l *Simulation, d *Director) Report {
 	name := func(id model.NodeID) string { return l.fabric.Node(id).Name }
 	r := Report{Missed: s.Missed, Right: s.Missed == 0 && len(s.Invented) == 0, Fabric: time.Duration(l.Now()), Hops: l.net.Counts.Hops, Invented: []InventedReport{}}
 	for _, f := range s.Faults {
@@ -111,7 +111,7 @@ func (s Score) Report(l *Lab, d *Director) Report {
 		if len(f.Nodes) > 0 {
 			one.Where = name(f.Nodes[0])
 		}
-		if in := d.said[f.Incident]; f.Found && in != nil {
+		if in := d.incidents[f.Incident]; f.Found && in != nil {
 			one.FoundAfterMs = float64(f.FoundAt.Sub(f.At)) / float64(time.Millisecond)
 			one.Cause = in.cause.String()
 			for _, src := range in.sources {

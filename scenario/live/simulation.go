@@ -165,7 +165,7 @@ func (m *Simulation) advanceTo(to engine.Time) error {
 	}
 	m.Controller.Tick(now)
 	if m.cfg.flowsFor > 0 {
-		m.net.Forget(m.net.Now() - engine.Of(m.cfg.flowsFor))
+		m.net.ForgetFinished(m.net.Now() - engine.Of(m.cfg.flowsFor))
 	}
 	m.now.Store(int64(now))
 	return m.failed
@@ -203,7 +203,7 @@ func (m *Simulation) publishStages() {
 			},
 			api.Stage{
 				Name: "transport", Title: "Management network", Unit: "reports", In: t.Reports, Out: t.Delivered,
-				Queued: int(t.InFlight),
+				Queued: int(t.Underway),
 				Losses: []api.StageLoss{{Reason: "lost", About: "between switch and collector", Count: lost}},
 			})
 	}

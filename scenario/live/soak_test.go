@@ -28,7 +28,7 @@ var soakRounds = flag.Int("soak", 24, "rounds of the programme that TestMemorySt
 func TestMemoryStaysFlat(t *testing.T) {
 	race.LeaveToPlainRun(t)
 	cfg := small(1)
-	cfg.Rate, cfg.Load, cfg.Traces = model.Gbps, cfg.Load/4, 256*model.KiB // packets are not what memory is for
+	cfg.Rate, cfg.Load, cfg.TraceMemory = model.Gbps, cfg.Load/4, 256*model.KiB // packets are not what memory is for
 	bounds := embedded.DefaultConfig()
 	bounds.Memory, bounds.MaxSize, bounds.Hot = 64*model.MiB, 16*model.MiB, 2*model.MiB
 	s, err := embedded.Open(filepath.Join(t.TempDir(), "weft.duckdb"), bounds)
@@ -38,7 +38,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	defer s.Close()
 	var d *Director
 	var kept record.Batch
-	l, err := New(cfg, control.Output{Incident: func(in *incident.Incident) { d.Hear(in) }, Records: func(b *record.Batch) {
+	l, err := NewDemo(cfg, control.Output{Incident: func(in *incident.Incident) { d.ObserveIncident(in) }, Records: func(b *record.Batch) {
 		kept.Flows, kept.Losses, kept.Ports = append(kept.Flows, b.Flows...), append(kept.Losses, b.Losses...), append(kept.Ports, b.Ports...)
 		kept.Traces, kept.Counters = append(kept.Traces, b.Traces...), append(kept.Counters, b.Counters...)
 		kept.Diagnoses, kept.Incidents = append(kept.Diagnoses, b.Diagnoses...), append(kept.Incidents, b.Incidents...)

@@ -10,71 +10,58 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weft-telemetry/weft/analyze/anomaly"
 	"github.com/weft-telemetry/weft/analyze/incident"
-	"github.com/weft-telemetry/weft/control"
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/control/core"
 	"github.com/weft-telemetry/weft/model"
-	"github.com/weft-telemetry/weft/model/record"
-	"github.com/weft-telemetry/weft/store"
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
 // Options are what a System is made of.
 type Options struct {
 	Config
-	Pace   float64       // seconds of the fabric in one of the wall
-	Every  time.Duration // of the wall, between faults; 0: none by itself
-	Store  string        // DuckDB file
-	Listen string        // address of the API and the page
-	Pprof  string        // loopback address of the Go profiler; empty: none
-	Page   fs.FS         // nil: there is none
-	Build  api.Build
-	Log    *slog.Logger
-	Found  func(line string) // one for every fault, and for every incident and its changes
+	Pace          float64       // simulated seconds per second of wall time
+	FaultInterval time.Duration // of wall time, between faults of the programme; 0: none
+	Store         string        // DuckDB file
+	Listen        string        // address of the API and the console
+	Pprof         string        // loopback address of the Go profiler; empty: none
+	Console       fs.FS         // nil: there is none
+	Build         api.Build
+	Log           *slog.Logger
+	Event         func(line string) // called for every fault, and for every change of an incident
 }
 
-// System is a lab with everything around it: a director, a store, an API.
+// System is the demo: a simulation, a director, a store, an API.
 type System struct {
-	*control.View
-	lab      *Lab
-	director *Director
-	player   *Player
-	store    *embedded.Store
-	keeper   *control.Keeper
-	hub      *api.EventHub
-	server   *api.Server
-	listener net.Listener
-	began    time.Time // of the wall; the fabric's clocks show 0 then
-	log      *slog.Logger
-	found    func(line string)
-	told     map[uint64]anomaly.Cause
+	core          *core.Core
+	sim           *Simulation
+	director      *Director
+	store         *embedded.Store
+	began         time.Time // of the wall; the fabric's clocks show 0 then
+	pace          pace
+	faultInterval time.Duration
+	event         func(line string)
 
-	faults  atomic.Pointer[[]api.Fault] // newest first
-	stages  atomic.Pointer[[]api.Stage]
-	account *control.HealthTracker
-
-	tended    atomic.Pointer[store.Upkeep] // last; nil: not yet
-	forgotten atomic.Uint64                // records
+	faults atomic.Pointer[[]api.Fault] // newest first
 }
 
-// Bounds of the store and of what waits for it. They are such that all are
-// reached within the first hour: what a demo takes then, it takes for good
+// Bounds of the store and of the records that wait for it. They are such that all
+// are reached within the first hour: the demo needs no more afterwards
 // (docs/demo.md has the account).
 const (
-	keepEvery   = 250 * time.Millisecond
-	keepMost    = 200_000
-	maxStore    = 256 * model.MiB
-	storeMemory = 96 * model.MiB // of DuckDB
-	storeHot    = 32 * model.MiB // for the newest records
+	maxStore         = 256 * model.MiB
+	storeMemory      = 96 * model.MiB // of DuckDB
+	storeHot         = 32 * model.MiB // for the newest records
+	maintainInterval = 20 * time.Second
 )
 
 // NewSystem opens store and socket, and starts nothing. Run or Close must
 // follow.
 func NewSystem(o Options) (_ *System, err error) {
-	began := time.Now()
 	// A whole second, so that the fabric's milliseconds are those of its clock.
-	s := &System{hub: api.NewEventHub(256, 1024), began: began.Truncate(time.Second), account: control.NewAccount(began), log: o.Log, found: o.Found, told: map[uint64]anomaly.Cause{}}
+	s := &System{began: time.Now().Truncate(time.Second), faultInterval: o.FaultInterval, event: o.Event}
+	s.pace.set(o.Pace)
+	s.faults.Store(&[]api.Fault{})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -85,132 +72,73 @@ func NewSystem(o Options) (_ *System, err error) {
 	if s.store, err = embedded.Open(o.Store, keep); err != nil {
 		return nil, err
 	}
-	s.keeper = control.NewBatchWriter(s.store, keepEvery, keepMost, o.Log)
-	if s.lab, err = newAt(o.Config, s.began, control.Output{Records: s.keep, Incident: s.hear}); err != nil {
+	if s.sim, err = newDemoSimulation(o.Config); err != nil {
 		return nil, err
 	}
-	s.View = s.lab.Control.View()
-	s.director = NewDirector(s.lab)
-	s.player = newPlayer(s.lab, s.director, o.Pace, o.Every)
-	s.player.after = s.snapshot
-	s.director.broke = func(f *Injected) { s.say("broken", f.Kind+": "+f.What) }
-	s.faults.Store(&[]api.Fault{})
-	s.snapshot()
-	front := control.NewBackend(s.lab.Control, s.player.Call, s.hub)
-	cfg := api.DefaultConfig()
-	cfg.Listen, cfg.Pprof = o.Listen, o.Pprof
-	deps := api.Deps{
-		Live: s, Records: s.keeper.Ahead(s.store), Hub: s.hub, Lab: s, Prober: front, Marker: front, CounterAdmin: front, Diagnoser: front, Console: o.Page, Build: o.Build, Log: o.Log,
-	}
-	if s.server, err = api.New(cfg, deps); err != nil {
+	s.director = NewDirector(s.sim)
+	s.director.onInject = func(f *Injected) { s.reportEvent("injected", f.Kind+": "+f.What) }
+	cfg := core.DefaultConfig(s.sim.demoController(o.Config, s.began))
+	cfg.MaintainInterval, cfg.StoreLimit = maintainInterval, maxStore
+	a := api.DefaultConfig()
+	a.Listen, a.Pprof = o.Listen, o.Pprof
+	cfg.API = &a
+	if s.core, err = core.New(cfg, core.Deps{
+		Devices: s.sim.devices, Store: s.store, Lab: s, Console: o.Console, Build: o.Build, Log: o.Log,
+		Incident: s.director.ObserveIncident, IncidentChange: s.reportChange,
+	}, demoInput{s}); err != nil {
 		return nil, err
 	}
-	if s.listener, err = net.Listen("tcp", o.Listen); err != nil {
-		return nil, fmt.Errorf("live: listen: %w; another demo may be running, --listen takes another address", err)
+	s.sim.attach(s.core.Controller)
+	if err = s.core.Listen(); err != nil {
+		return nil, fmt.Errorf("live: %w; if another demo is running, --listen takes another address", err)
 	}
 	return s, nil
 }
 
 // Addr is where the API listens.
-func (s *System) Addr() net.Addr { return s.listener.Addr() }
+func (s *System) Addr() net.Addr { return s.core.Addr() }
 
-// Run plays, keeps and serves until ctx ends, then writes what is left.
+// Run simulates, writes and serves until ctx ends.
 func (s *System) Run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	keeping, halt := context.WithCancel(context.WithoutCancel(ctx))
-	kept := make(chan error, 1)
-	go func() { kept <- s.keeper.Run(keeping) }()
-	tended := make(chan struct{})
-	go func() { defer close(tended); s.tend(ctx) }()
-	ends := make(chan error, 2)
-	go func() { ends <- s.player.Run(ctx) }()
-	go func() { ends <- s.server.Serve(ctx, s.listener) }()
-	err := <-ends
-	stop()
-	err = errors.Join(err, <-ends)
-	s.listener = nil // closed by the server
-	s.lab.Control.Flush()
-	halt()
-	<-tended
-	return errors.Join(err, <-kept, s.Close())
-}
-
-// tendEvery is how often the store is tended: what is too old or too much goes.
-const tendEvery = 20 * time.Second
-
-// tend keeps the store within its bounds until ctx ends.
-func (s *System) tend(ctx context.Context) {
-	t := time.NewTicker(tendEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			done, err := s.store.Maintain(ctx, s.time(s.player.Now()))
-			if err != nil {
-				if ctx.Err() == nil {
-					s.log.Error("the store was not tended", "error", err)
-				}
-				continue
-			}
-			s.tended.Store(&done)
-			for _, r := range done.Removed {
-				s.forgotten.Add(r.Age + r.Size)
-			}
-		}
-	}
+	return errors.Join(s.core.Run(ctx), s.Close())
 }
 
 // Close frees what NewSystem opened, without Run.
 func (s *System) Close() error {
 	var errs []error
-	if s.lab != nil {
-		errs = append(errs, s.lab.Close())
-		s.lab = nil
+	if s.core != nil {
+		errs = append(errs, s.core.Close())
+		s.core = nil
+	}
+	if s.sim != nil {
+		errs = append(errs, s.sim.close())
+		s.sim = nil
 	}
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 		s.store = nil
 	}
-	if s.listener != nil {
-		errs = append(errs, s.listener.Close())
-		s.listener = nil
-	}
 	return errors.Join(errs...)
 }
 
-// keep hands records on, and tells clients of incidents.
-func (s *System) keep(b *record.Batch) {
-	s.keeper.Add(b)
-	for i := range b.Incidents {
-		s.hub.Publish(api.NewIncident(&b.Incidents[i]))
+// wallTime is an instant of the fabric on the wall.
+func (s *System) wallTime(t model.Time) time.Time { return s.began.Add(time.Duration(t)) }
+
+// reportChange reports what happened to an incident.
+func (s *System) reportChange(change core.IncidentChange, in *incident.Incident) {
+	switch change {
+	case core.Found:
+		s.reportEvent("FOUND", fmt.Sprintf("i%d %s: %s", in.ID, in.Cause, in.Text))
+	case core.Closed:
+		s.reportEvent("closed", fmt.Sprintf("i%d %s", in.ID, in.Cause))
+	case core.Merged:
+		s.reportEvent("merged", fmt.Sprintf("i%d %s: merged into i%d", in.ID, in.Cause, in.Into))
 	}
 }
 
-// hear lets the director compare, and tells of what is new.
-func (s *System) hear(in *incident.Incident) {
-	s.director.Hear(in)
-	was, known := s.told[in.ID]
-	if in.Closed {
-		delete(s.told, in.ID)
-	}
-	switch {
-	case in.MergedInto != 0 && known:
-		s.say("joined", fmt.Sprintf("i%d %s: it is part of i%d", in.ID, in.Cause, in.MergedInto))
-	case in.MergedInto != 0 || in.Severity() == anomaly.Notice:
-	case in.Closed && known:
-		s.say("over", fmt.Sprintf("i%d %s", in.ID, in.Cause))
-	case !in.Closed && (!known || was != in.Cause):
-		s.told[in.ID] = in.Cause
-		s.say("FOUND", fmt.Sprintf("i%d %s: %s", in.ID, in.Cause, in.Text))
-	}
-}
-
-// say tells a line with the fabric's time.
-func (s *System) say(what, text string) {
-	if s.found != nil {
-		s.found(fmt.Sprintf("%12v  %-6s %s", time.Duration(s.lab.Now()), what, text))
+// reportEvent prints a line with the simulated time.
+func (s *System) reportEvent(what, text string) {
+	if s.event != nil {
+		s.event(fmt.Sprintf("%12v  %-8s %s", time.Duration(s.sim.Now()), what, text))
 	}
 }

@@ -111,7 +111,7 @@ func TestEveryActivePortIsHeardOf(t *testing.T) {
 	plain.net.Run(engine.Of(end))
 	l.net.Run(engine.Of(end))
 	for _, port := range l.ctl.ports {
-		sent := l.net.Port(port).TxPkts - l.net.Port(port).Peer().PausesSeen
+		sent := l.net.Port(port).TxPkts - l.net.Port(port).Peer().PausesReceived
 		if _, known := l.ctl.Watch.Board().Newest(port); known != (sent > 0) {
 			t.Errorf("%s sent %d packets, known: %v", f.PortRef(port), sent, known)
 		}

@@ -28,7 +28,7 @@ import (
 type Buffer struct {
 	// free is what is left of the shared room.
 	// Invariant: free = room - sum over queues of max(0, bytes-reserve).
-	free, room int64
+	free, sharedBytes int64
 
 	queues [][Priorities]queue // by port and priority
 	ports  []threshold
@@ -44,9 +44,9 @@ type Buffer struct {
 type queue struct {
 	bytes    int64 // in reserve and shared room
 	headroom int64 // in headroom
-	calm     int64 // see Take
+	noThreshold     int64 // see Take
 	reserve  int64
-	limit    int64 // of headroom; 0 where lossy
+	limit    int64 // xoffAt headroom; 0 where lossy
 	lossless bool
 	paused   bool
 }
@@ -68,7 +68,7 @@ func New(c Config) (*Buffer, error) {
 		return nil, err
 	}
 	b := &Buffer{
-		free: int64(c.SharedRoom()), room: int64(c.SharedRoom()),
+		free: int64(c.SharedBytes()), sharedBytes: int64(c.SharedBytes()),
 		queues: make([][Priorities]queue, len(c.Ports)+1),
 		ports:  make([]threshold, len(c.Ports)+1),
 		offset: int64(c.ResumeOffset), egressLimit: int64(c.EgressLimit),
@@ -84,7 +84,7 @@ func New(c Config) (*Buffer, error) {
 				q.limit = int64(p.Headroom)
 			}
 			if c.Accounted>>prio&1 == 1 && !c.HPCC && (q.lossless || c.EgressLimit == 0) {
-				q.calm = q.reserve
+				q.noThreshold = q.reserve
 			}
 		}
 	}
@@ -101,8 +101,8 @@ func (p Port) threshold() threshold {
 	return t
 }
 
-// of is Xoff when so much of the shared room is free.
-func (t *threshold) of(free int64) int64 {
+// xoffAt is Xoff when so much of the shared room is free.
+func (t *threshold) xoffAt(free int64) int64 {
 	switch {
 	case t.xoff > 0:
 		return t.xoff
@@ -128,7 +128,7 @@ func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes)
 		q.bytes += n
 		return true
 	}
-	xoff := b.ports[port].of(b.free)
+	xoff := b.ports[port].xoffAt(b.free)
 	if b.hpcc && q.headroom+n > q.limit && q.shared()+n > xoff {
 		return false
 	}
@@ -176,7 +176,7 @@ func (b *Buffer) ShouldPause(port model.PortID, prio model.Priority) bool {
 	if shared == 0 && !b.hpcc {
 		return false // the reserve is the queue's own, however full the rest
 	}
-	return shared >= b.ports[port].of(b.free)
+	return shared >= b.ports[port].xoffAt(b.free)
 }
 
 // ShouldResume tells whether a RESUME is due: the sender is paused, headroom
@@ -194,7 +194,7 @@ func (b *Buffer) ShouldResume(port model.PortID, prio model.Priority) bool {
 	case t.xoff > 0:
 		return shared <= t.xon
 	}
-	return shared+b.offset <= t.of(b.free)
+	return shared+b.offset <= t.xoffAt(b.free)
 }
 
 // SetPaused remembers that the sender on a port was told to stop or to go on.
@@ -207,7 +207,7 @@ func (b *Buffer) Paused(port model.PortID, prio model.Priority) bool {
 	return b.queue(port, prio).paused
 }
 
-// Take, Give and Passes are the short way of a packet whose queue keeps to its
+// AdmitFast, Give and Passes are the short way of a packet whose queue keeps to its
 // reserve, as most do: then nobody is paused or resumed, and neither thresholds
 // nor what others hold matter. Each is small enough to be inlined. Where one
 // returns false it has done nothing, and the long way answers.
@@ -215,34 +215,34 @@ func (b *Buffer) Paused(port model.PortID, prio model.Priority) bool {
 // Invariant: calm is a queue's reserve, or 0 where other rules hold: HPCC's,
 // a limit at the egress, a priority that is not counted.
 
-// Take stands for TailDrop, Admit and ShouldPause: true means that the packet
+// AdmitFast stands for TailDrop, Admit and ShouldPause: true means that the packet
 // is charged and nothing else is to be done.
-func (b *Buffer) Take(port model.PortID, prio model.Priority, size model.Bytes) bool {
+func (b *Buffer) AdmitFast(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
 	after := q.bytes + int64(size)
-	if after > q.calm || q.headroom != 0 {
+	if after > q.noThreshold || q.headroom != 0 {
 		return false
 	}
 	q.bytes = after
 	return true
 }
 
-// Give stands for Release and ShouldResume: true means that the packet's room
+// ReleaseFast stands for Release and ShouldResume: true means that the packet's room
 // is given back and nothing else is to be done.
-func (b *Buffer) Give(port model.PortID, prio model.Priority, size model.Bytes) bool {
+func (b *Buffer) ReleaseFast(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
 	after := q.bytes - int64(size)
-	if q.bytes > q.calm || q.headroom != 0 || q.paused || after < 0 {
+	if q.bytes > q.noThreshold || q.headroom != 0 || q.paused || after < 0 {
 		return false
 	}
 	q.bytes = after
 	return true
 }
 
-// Passes stands for Take and Give at one instant.
-func (b *Buffer) Passes(port model.PortID, prio model.Priority, size model.Bytes) bool {
+// FitsUnqueued stands for Take and Give at one instant.
+func (b *Buffer) FitsUnqueued(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
-	return q.bytes+int64(size) <= q.calm && q.headroom == 0 && !q.paused
+	return q.bytes+int64(size) <= q.noThreshold && q.headroom == 0 && !q.paused
 }
 
 // TailDrop tells whether a packet must be dropped because the egress queue it
@@ -254,11 +254,11 @@ func (b *Buffer) TailDrop(prio model.Priority, queued, size model.Bytes) bool {
 
 // Threshold is Xoff of a port's queues at this moment.
 func (b *Buffer) Threshold(port model.PortID) model.Bytes {
-	return model.Bytes(b.ports[port].of(b.free))
+	return model.Bytes(b.ports[port].xoffAt(b.free))
 }
 
 // Shared is how much of the shared room all queues together use.
-func (b *Buffer) Shared() model.Bytes { return model.Bytes(b.room - b.free) }
+func (b *Buffer) Shared() model.Bytes { return model.Bytes(b.sharedBytes - b.free) }
 
 // Usage is what a queue holds, by where it is charged.
 func (b *Buffer) Usage(port model.PortID, prio model.Priority) (reserve, shared, headroom model.Bytes) {

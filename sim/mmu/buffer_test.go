@@ -99,8 +99,8 @@ func TestHPCCNumbers(t *testing.T) {
 	b := mustNew(t, c)
 	// 32 × 37500 + 4 × 150000 of headroom, 36 × 4096 of reserve.
 	const room = 32<<20 - 1800000 - 147456
-	if c.SharedRoom() != room {
-		t.Errorf("SharedRoom() = %d; want %d", c.SharedRoom(), room)
+	if c.SharedBytes() != room {
+		t.Errorf("SharedRoom() = %d; want %d", c.SharedBytes(), room)
 	}
 	if got := b.Threshold(1); got != room>>3 {
 		t.Errorf("Threshold of a host's port = %d; want %d", got, room>>3)
@@ -147,8 +147,8 @@ func TestHPCCDiffers(t *testing.T) {
 		if hpcc {
 			room = 1000 - 100 - 100
 		}
-		if c.SharedRoom() != room {
-			t.Errorf("HPCC %v: SharedRoom() = %v; want %v", hpcc, c.SharedRoom(), room)
+		if c.SharedBytes() != room {
+			t.Errorf("HPCC %v: SharedRoom() = %v; want %v", hpcc, c.SharedBytes(), room)
 		}
 		// Port 1 takes all it can, so that Xoff of port 2 is small; its
 		// reserve is still whole.

@@ -106,7 +106,7 @@ const (
 )
 
 // HPCCConfig is the buffer of a switch in the HPCC simulator. nic is the rate
-// of the first host in node order, which thresholds are relative to.
+// xoffAt the first host in node order, which thresholds are relative to.
 func HPCCConfig(buffer model.Bytes, nic model.Rate, links []Link) Config {
 	c := Config{
 		Buffer: buffer, Reserve: hpccReserve, ResumeOffset: hpccOffset,
@@ -149,17 +149,17 @@ func (c *Config) Check() error {
 			return fmt.Errorf("mmu: port %d: alpha %d/%d, want both terms from 1 to %d", i+1, p.Alpha.Num, p.Alpha.Den, maxAlpha)
 		}
 	}
-	if c.SharedRoom() < 1 {
+	if c.SharedBytes() < 1 {
 		return fmt.Errorf("mmu: buffer %v, want more than %v: headroom takes %v and reserve %v of %d ports, and nothing is left to share",
 			c.Buffer, c.headroom()+c.reserve(), c.headroom(), c.reserve(), len(c.Ports))
 	}
 	return nil
 }
 
-// SharedRoom is what headroom and reserve leave for all queues to share. The
+// SharedBytes is what headroom and reserve leave for all queues to share. The
 // HPCC simulator computes it without a sign: where it is negative here, PFC
 // never fires there. Check refuses that.
-func (c *Config) SharedRoom() model.Bytes { return c.Buffer - c.headroom() - c.reserve() }
+func (c *Config) SharedBytes() model.Bytes { return c.Buffer - c.headroom() - c.reserve() }
 
 // headroom is what all ports set aside for headroom.
 func (c *Config) headroom() (sum model.Bytes) {

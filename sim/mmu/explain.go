@@ -16,7 +16,7 @@ import (
 // all flows through a switch sum to less, PFC cannot fire there.
 func (c *Config) PauseBytes(port model.PortID, loaded int) model.Bytes {
 	t := c.Ports[port-1].threshold()
-	room, n := int64(c.SharedRoom()), int64(max(loaded, 1))
+	room, n := int64(c.SharedBytes()), int64(max(loaded, 1))
 	// Xoff falls as the queues fill, so the first crossing is a bisection away.
 	least := int64(1)
 	if c.HPCC {
@@ -25,7 +25,7 @@ func (c *Config) PauseBytes(port model.PortID, loaded int) model.Bytes {
 	shared := least + int64(sort.Search(int(room)+1, func(i int) bool {
 		s := least + int64(i)
 		free := room - n*s
-		return free < 0 || s >= t.of(free) // below 0: the last byte went to headroom
+		return free < 0 || s >= t.xoffAt(free) // below 0: the last byte went to headroom
 	}))
 	return c.Reserve + model.Bytes(shared)
 }

@@ -18,7 +18,7 @@ type user struct {
 // arrive tells whether the packet was let in and whether its sender is paused
 // after.
 func (u user) arrive(port model.PortID, prio model.Priority, queued, size model.Bytes) (in, paused bool) {
-	if u.short && u.Take(port, prio, size) {
+	if u.short && u.AdmitFast(port, prio, size) {
 		return true, u.Paused(port, prio)
 	}
 	in = !u.TailDrop(prio, queued, size) && u.Admit(port, prio, size)
@@ -29,7 +29,7 @@ func (u user) arrive(port model.PortID, prio model.Priority, queued, size model.
 }
 
 func (u user) leave(port model.PortID, prio model.Priority, size model.Bytes) (paused bool) {
-	if u.short && u.Give(port, prio, size) {
+	if u.short && u.ReleaseFast(port, prio, size) {
 		return u.Paused(port, prio)
 	}
 	u.Release(port, prio, size)
@@ -87,7 +87,7 @@ func TestShortWayIsTheLongWay(t *testing.T) {
 					long.SetPaused(p.port, p.prio, stop == 1)
 				}
 				queued := model.Bytes(rapid.IntRange(0, 100).Draw(t, "queued"))
-				passes, before := b.Passes(p.port, p.prio, p.size), short.state()
+				passes, before := b.FitsUnqueued(p.port, p.prio, p.size), short.state()
 				in, paused := short.arrive(p.port, p.prio, queued, p.size)
 				if wantIn, want := long.arrive(p.port, p.prio, queued, p.size); in != wantIn || paused != want {
 					t.Fatalf("%v: let in %v, paused %v; want %v, %v", p, in, paused, wantIn, want)

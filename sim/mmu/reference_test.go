@@ -34,7 +34,7 @@ func (w *twin) total() (n int) {
 	return n
 }
 
-// room is the shared room, counted queue by queue.
+// sharedBytes is the shared room, counted queue by queue.
 func (w *twin) room() int {
 	left := int(w.c.Buffer)
 	for _, p := range w.c.Ports {
@@ -192,8 +192,8 @@ func TestBufferEqualsTwin(t *testing.T) {
 					sum += s
 				}
 			}
-			if b.Shared() != sum || sum > c.SharedRoom() {
-				t.Fatalf("Shared() = %v of %v; the queues sum to %v", b.Shared(), c.SharedRoom(), sum)
+			if b.Shared() != sum || sum > c.SharedBytes() {
+				t.Fatalf("Shared() = %v of %v; the queues sum to %v", b.Shared(), c.SharedBytes(), sum)
 			}
 			if !c.HPCC && w.total() > int(c.Buffer) {
 				t.Fatalf("the buffer of %v holds %d bytes", c.Buffer, w.total())

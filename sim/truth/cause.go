@@ -11,8 +11,8 @@ import (
 
 // Cause is something that was made to go wrong.
 type Cause struct {
-	Kind       string      // of fault, such as "storm"; or what a scenario calls its traffic, such as "incast"
-	What       string      // in a sentence
+	Kind       string      // total fault, such as "storm"; or what a scenario calls its traffic, such as "incast"
+	Text       string      // in a sentence
 	Begin, End engine.Time // Forever: to the end of the run
 
 	// Where it is, as far as it is in one place.
@@ -34,19 +34,19 @@ func (r *Recorder) Inject(in sim.Injection) error {
 	if in.For > 0 {
 		c.End = c.Begin + engine.Of(in.For)
 	}
-	r.Blame(c)
+	r.AddCause(c)
 	return nil
 }
 
-// Blame remembers a cause that is no fault, such as flows that are to collide.
-func (r *Recorder) Blame(c Cause) { r.causes = append(r.causes, c) }
+// AddCause remembers a cause that is no fault, such as flows that are to collide.
+func (r *Recorder) AddCause(c Cause) { r.causes = append(r.causes, c) }
 
 // Causes returns all causes in the order they were named. The list is the
 // Recorder's own.
 func (r *Recorder) Causes() []Cause { return r.causes }
 
-// Wrong returns the causes that are active at a time.
-func (r *Recorder) Wrong(t engine.Time) (active []Cause) {
+// ActiveCauses returns the causes that are active at a time.
+func (r *Recorder) ActiveCauses(t engine.Time) (active []Cause) {
 	for _, c := range r.causes {
 		if c.At(t) {
 			active = append(active, c)
@@ -57,7 +57,7 @@ func (r *Recorder) Wrong(t engine.Time) (active []Cause) {
 
 // causeOf says what a fault is and where.
 func causeOf(f sim.Fault) Cause {
-	c := Cause{What: f.String()}
+	c := Cause{Text: f.String()}
 	switch f := f.(type) {
 	case sim.LinkDown:
 		c.Kind, c.Ports = "link-down", []model.Port{f.Port}
@@ -78,7 +78,7 @@ func causeOf(f sim.Fault) Cause {
 				c.Nodes = append(c.Nodes, e.Switch)
 			}
 		}
-	case sim.BadTable:
+	case sim.CorruptTable:
 		c.Kind, c.Nodes = "bad-table", []model.NodeID{f.Switch}
 	case sim.Storm:
 		c.Kind, c.Nodes = "storm", []model.NodeID{f.Host}
@@ -86,9 +86,9 @@ func causeOf(f sim.Fault) Cause {
 		c.Kind, c.Nodes = "slow-receiver", []model.NodeID{f.Host}
 	case sim.SlowMux:
 		c.Kind, c.Nodes = "slow-mux", []model.NodeID{f.Host}
-	case sim.WrongMux:
+	case sim.MisdirectingMux:
 		c.Kind, c.Nodes = "wrong-mux", []model.NodeID{f.Host}
-	case sim.Polarise:
+	case sim.HashPolarization:
 		c.Kind = "polarise" // everywhere
 	default:
 		panic(fmt.Sprintf("truth: no kind and place for a %T", f)) // faults are sim's own: a new one belongs here

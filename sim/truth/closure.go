@@ -88,9 +88,9 @@ func (c Closure) Hosts() (ids []model.NodeID) {
 // Root is where waiting ends.
 type Root struct {
 	Kind  RootKind
-	Nodes []Node // of a loop: in the order they wait for each other; else one
+	Nodes []Node // total a loop: in the order they wait for each other; else one
 	Count Count  // what waits in those queues
-	Flows []Edge // of contention: who competes, by bytes, most first
+	Flows []Edge // total contention: who competes, by bytes, most first
 }
 
 // RootKind says what a Root is.
@@ -100,8 +100,8 @@ type RootKind uint8
 const (
 	RootHost       RootKind = iota // a host stops its switch
 	RootContention                 // a queue that drains: what is in it competes for the wire
-	RootLoop                       // paused queues that wait for each other
-	RootFading                     // a pause whose cause is gone
+	RootCycle                       // paused queues that wait for each other
+	RootStalePause                     // a pause whose cause is gone
 )
 
 var rootNames = [...]string{"host", "contention", "loop", "fading"}
@@ -117,9 +117,9 @@ func (k RootKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil
 func (c Closure) Roots() (roots []Root) {
 	for _, loop := range c.g.Cycles() {
 		if c.Has(loop[0]) {
-			root := Root{Kind: RootLoop, Nodes: loop}
+			root := Root{Kind: RootCycle, Nodes: loop}
 			for _, n := range loop {
-				s, _ := c.g.Of(n)
+				s, _ := c.g.State(n)
 				root.Count.Packets += s.Count.Packets
 				root.Count.Bytes += s.Count.Bytes
 			}
@@ -127,15 +127,15 @@ func (c Closure) Roots() (roots []Root) {
 		}
 	}
 	for _, n := range c.Nodes {
-		s, _ := c.g.Of(n)
-		edges := c.g.From(n)
+		s, _ := c.g.State(n)
+		edges := c.g.EdgesFrom(n)
 		switch {
 		case n.Kind == KindHost:
 			roots = append(roots, Root{Kind: RootHost, Nodes: []Node{n}})
 		case n.Kind == KindQueue && !s.Paused:
 			roots = append(roots, Root{Kind: RootContention, Nodes: []Node{n}, Count: s.Count, Flows: competitors(edges)})
 		case n.Kind == KindQueue && len(edges) == 0:
-			roots = append(roots, Root{Kind: RootFading, Nodes: []Node{n}, Count: s.Count})
+			roots = append(roots, Root{Kind: RootStalePause, Nodes: []Node{n}, Count: s.Count})
 		}
 	}
 	slices.SortStableFunc(roots, func(a, b Root) int { return cmp.Compare(a.Kind, b.Kind) })
@@ -145,7 +145,7 @@ func (c Closure) Roots() (roots []Root) {
 // competitors picks the edges to flows, those with most bytes first.
 func competitors(edges []Edge) (flows []Edge) {
 	for _, e := range edges {
-		if e.Why == Contends {
+		if e.Reason == ReasonContends {
 			flows = append(flows, e)
 		}
 	}
@@ -183,17 +183,17 @@ func (g *Graph) cycles(keep func(Node) bool) (loops [][]Node) {
 	})
 	for _, members := range parts {
 		if len(members) > 1 {
-			loops = append(loops, g.around(members))
+			loops = append(loops, g.cycleThrough(members))
 		}
 	}
 	slices.SortFunc(loops, func(a, b []Node) int { return compareNodes(a[0], b[0]) })
 	return loops
 }
 
-// around puts the members of a component into the order of waiting: from the
-// least on, always to the least successor not yet listed; members off that walk
+// cycleThrough puts the members of a component into the order of waiting: from the
+// minStuck on, always to the least successor not yet listed; members off that walk
 // follow in their own order.
-func (g *Graph) around(members []int) []Node {
+func (g *Graph) cycleThrough(members []int) []Node {
 	left := map[int]bool{}
 	for _, m := range members {
 		left[m] = true
@@ -203,7 +203,7 @@ func (g *Graph) around(members []int) []Node {
 		walk = append(walk, g.Nodes[at].Node)
 		delete(left, at)
 		next := -1
-		for _, e := range g.From(g.Nodes[at].Node) {
+		for _, e := range g.EdgesFrom(g.Nodes[at].Node) {
 			if to := g.index[e.To]; left[to] {
 				next = to
 				break

@@ -39,7 +39,7 @@ func (q *queueCounts) lost(p *sim.Packet, at *sim.Port) {
 	switch {
 	case p.Kind != sim.KindPFC:
 		q.dropped++
-	case at.Hosted() != nil:
+	case at.Host() != nil:
 		q.hostFrames++
 	}
 }
@@ -54,13 +54,13 @@ func (r *Recorder) Conserved() error {
 		return fmt.Errorf("truth: conservation is not recorded, want Options.Conserve")
 	}
 	counts := &r.net.Counts
-	sent, queued, room := counts.Made-r.queues.hostFrames, int64(0), int64(0)
+	sent, queued, room := counts.Originated-r.queues.hostFrames, int64(0), int64(0)
 	for _, h := range r.net.Hosts() {
-		queued += h.Waiting()
+		queued += h.ReceiveBacklog()
 	}
 	for i, p := range r.net.Ports() {
 		room += r.onWire(int32(i))
-		if p.Hosted() != nil {
+		if p.Host() != nil {
 			sent += p.TxPkts
 			continue
 		}
@@ -75,13 +75,13 @@ func (r *Recorder) Conserved() error {
 		_, control := p.ControlQueue()
 		queued += int64(control)
 	}
-	wire := sent - counts.Delivered - counts.Taken - r.queues.dropped - queued
+	wire := sent - counts.Delivered - counts.Consumed - r.queues.dropped - queued
 	if r.net.Idle() {
 		room = 0
 	}
 	if wire < 0 || wire > room {
 		return fmt.Errorf("truth: %d packets sent, %d delivered, %d taken, %d dropped, %d queued: %d left over, want 0 to %d on wires",
-			sent, counts.Delivered, counts.Taken, r.queues.dropped, queued, wire, room)
+			sent, counts.Delivered, counts.Consumed, r.queues.dropped, queued, wire, room)
 	}
 	return nil
 }

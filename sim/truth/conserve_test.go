@@ -44,7 +44,7 @@ func TestConservation(t *testing.T) {
 				sim.LinkDown{Port: model.Port{Node: host, Port: 1}, Down: 20 * time.Microsecond, Up: 10 * time.Microsecond},
 				sim.Lossy{Port: port, Share: 0.5},
 				sim.LossySwitch{Switch: port.Node, Share: 0.1},
-				sim.BadTable{Switch: port.Node, Share: 0.3, Via: 2},
+				sim.CorruptTable{Switch: port.Node, Share: 0.3, Via: 2},
 				sim.Storm{Host: host, Priority: 3},
 				sim.Storm{Host: host, Priority: 3, On: 20 * time.Microsecond, Off: 10 * time.Microsecond},
 				sim.SlowReceiver{Host: host, Rate: model.Gbps, Priority: 3},
@@ -73,7 +73,7 @@ func TestConservedInDeadlock(t *testing.T) {
 	cfg.Buffer = 600 * model.KB
 	b := fatTree(t, cfg, Options{Conserve: true, Flows: true})
 	b.add(traffic.Flow{Src: 14, Dst: 12, Bytes: 117_050, Priority: 3, Start: 1000})
-	b.inject(sim.Injection{For: 200 * time.Microsecond, Fault: sim.BadTable{Switch: 31, Share: 0.3, Via: 2}})
+	b.inject(sim.Injection{For: 200 * time.Microsecond, Fault: sim.CorruptTable{Switch: 31, Share: 0.3, Via: 2}})
 	b.play(50 * time.Millisecond) // the sender has tried again, and is paused
 	held := b.Counts
 	b.play(100 * time.Millisecond)

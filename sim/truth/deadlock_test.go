@@ -37,26 +37,26 @@ func TestRingDeadlocks(t *testing.T) {
 			b.add(around(5_000_000)...)
 			b.play(5 * time.Millisecond)
 			d := b.one()
-			if !slices.Equal(d.Loop, b.loop()) {
-				t.Errorf("loop %+v; want the clockwise queues %+v", d.Loop, b.loop())
+			if !slices.Equal(d.Cycle, b.loop()) {
+				t.Errorf("loop %+v; want the clockwise queues %+v", d.Cycle, b.loop())
 			}
-			if !d.Stands || d.Formed <= 0 || d.Formed > 100*engine.Microsecond || d.Found-d.Formed < engine.Millisecond {
-				t.Errorf("formed %v, found %v, stands %v; want within 100µs, 1ms later, true", d.Formed, d.Found, d.Stands)
+			if !d.Persistent || d.Formed <= 0 || d.Formed > 100*engine.Microsecond || d.Found-d.Formed < engine.Millisecond {
+				t.Errorf("formed %v, found %v, stands %v; want within 100µs, 1ms later, true", d.Formed, d.Found, d.Persistent)
 			}
-			if len(d.Roots) != 0 || !d.Alone {
-				t.Errorf("roots besides the loop %+v, alone %v; want none, true", d.Roots, d.Alone)
+			if len(d.Roots) != 0 || !d.SelfSustaining {
+				t.Errorf("roots besides the loop %+v, alone %v; want none, true", d.Roots, d.SelfSustaining)
 			}
 			// Nothing moves any more, however long it takes.
 			delivered, hops := b.Counts.Delivered, b.Counts.Hops
 			b.play(50 * time.Millisecond)
-			if d = b.one(); !d.Stands || d.Ended != 0 || b.Counts.Delivered != delivered || b.Counts.Hops != hops {
+			if d = b.one(); !d.Persistent || d.Ended != 0 || b.Counts.Delivered != delivered || b.Counts.Hops != hops {
 				t.Errorf("after 50ms: stands %v, ended %v, %d more delivered, %d more hops; want true, never, 0, 0",
-					d.Stands, d.Ended, b.Counts.Delivered-delivered, b.Counts.Hops-hops)
+					d.Persistent, d.Ended, b.Counts.Delivered-delivered, b.Counts.Hops-hops)
 			}
 			g := WaitFor(b.Network)
 			c := g.Closure(FlowNode(0, false))
 			roots := c.Roots()
-			if len(roots) != 1 || roots[0].Kind != RootLoop || !slices.Equal(roots[0].Nodes, b.loop()) {
+			if len(roots) != 1 || roots[0].Kind != RootCycle || !slices.Equal(roots[0].Nodes, b.loop()) {
 				t.Errorf("roots of flow 0 %+v; want the loop\n%v", roots, g)
 			}
 			if got, want := c.Switches(), []model.NodeID{4, 5, 6, 7}; !slices.Equal(got, want) {
@@ -72,14 +72,14 @@ func TestFaultEndsDeadlock(t *testing.T) {
 	const at, lasts = 10 * time.Millisecond, time.Millisecond
 	b.inject(sim.Injection{At: model.Time(at), For: lasts, Fault: sim.LinkDown{Port: b.clockwise(1)}})
 	b.play(9 * time.Millisecond)
-	if d := b.one(); !d.Stands {
+	if d := b.one(); !d.Persistent {
 		t.Fatalf("before the fault: %+v; want it to stand", d)
 	}
 	b.play(60 * time.Millisecond)
 	// The neighbour's frames no longer arrive, so the pause runs out.
 	d := b.r.Deadlocks()[0]
-	if d.Stands || d.Ended < engine.Of(at) || d.Ended > engine.Of(at+400*time.Microsecond) {
-		t.Errorf("stands %v, ended %v; want false, within 400µs of %v", d.Stands, d.Ended, at)
+	if d.Persistent || d.Ended < engine.Of(at) || d.Ended > engine.Of(at+400*time.Microsecond) {
+		t.Errorf("stands %v, ended %v; want false, within 400µs of %v", d.Persistent, d.Ended, at)
 	}
 	if b.Counts.Drops[sim.DropLinkDown] == 0 {
 		t.Errorf("drops %v; want some on the dead link", b.Counts.Drops)
@@ -118,15 +118,15 @@ func TestDeadlockOutlivesItsCause(t *testing.T) {
 	b.inject(sim.Injection{At: 5_000, For: 3 * time.Millisecond, Fault: sim.Storm{Host: 2, Priority: 3}})
 	b.play(2 * time.Millisecond)
 	d := b.one()
-	if len(d.Roots) != 1 || d.Roots[0].Kind != RootHost || d.Roots[0].Nodes[0] != HostNode(2) || d.Alone {
-		t.Errorf("roots %+v, alone %v; want host 2, false\n%v", d.Roots, d.Alone, WaitFor(b.Network))
+	if len(d.Roots) != 1 || d.Roots[0].Kind != RootHost || d.Roots[0].Nodes[0] != HostNode(2) || d.SelfSustaining {
+		t.Errorf("roots %+v, alone %v; want host 2, false\n%v", d.Roots, d.SelfSustaining, WaitFor(b.Network))
 	}
-	if wrong := b.r.Wrong(d.Formed); len(wrong) != 1 || wrong[0].Kind != "storm" || wrong[0].Nodes[0] != 2 {
+	if wrong := b.r.ActiveCauses(d.Formed); len(wrong) != 1 || wrong[0].Kind != "storm" || wrong[0].Nodes[0] != 2 {
 		t.Errorf("wrong when it formed: %+v; want the storm of host 2", wrong)
 	}
 	b.play(20 * time.Millisecond)
-	if d = b.one(); !d.Stands || !d.Alone || len(b.r.Wrong(b.Now())) != 0 {
-		t.Errorf("after the storm: stands %v, alone %v, wrong %+v; want true, true, nothing", d.Stands, d.Alone, b.r.Wrong(b.Now()))
+	if d = b.one(); !d.Persistent || !d.SelfSustaining || len(b.r.ActiveCauses(b.Now())) != 0 {
+		t.Errorf("after the storm: stands %v, alone %v, wrong %+v; want true, true, nothing", d.Persistent, d.SelfSustaining, b.r.ActiveCauses(b.Now()))
 	}
 }
 
@@ -148,8 +148,8 @@ func TestKeptLoopDissolves(t *testing.T) {
 	}
 	b.play(15 * time.Millisecond)
 	d := b.one()
-	if d.Stands || d.Alone || d.Ended < ends || d.Ended > ends+100*engine.Microsecond || len(d.Roots) != 4 {
-		t.Errorf("stands %v, alone %v, ended %v, roots %+v; want false, false, within 100µs of %v, four hosts", d.Stands, d.Alone, d.Ended, d.Roots, ends)
+	if d.Persistent || d.SelfSustaining || d.Ended < ends || d.Ended > ends+100*engine.Microsecond || len(d.Roots) != 4 {
+		t.Errorf("stands %v, alone %v, ended %v, roots %+v; want false, false, within 100µs of %v, four hosts", d.Persistent, d.SelfSustaining, d.Ended, d.Roots, ends)
 	}
 	if b.Finished != 8 {
 		t.Errorf("%d flows finished; want 8", b.Finished)

@@ -29,14 +29,14 @@ type Drop struct {
 type drops struct {
 	list   []Drop
 	max    int
-	lost   int64
+	unrecorded   int64
 	totals [Reasons]int64
 }
 
 func (d *drops) dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
 	d.totals[why]++
 	if len(d.list) >= d.max {
-		d.lost++
+		d.unrecorded++
 		return
 	}
 	id, reverse := p.Flow()

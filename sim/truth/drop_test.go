@@ -20,8 +20,8 @@ func TestDrops(t *testing.T) {
 		"silent":     {sim.Lossy{Port: wire, Share: 1}, sim.DropSilent, wire},
 		"corrupt":    {sim.Lossy{Port: wire, Share: 1, Damaged: true}, sim.DropCorrupt, wire},
 		"in switch":  {sim.LossySwitch{Switch: 5, Share: 1}, sim.DropSilent, model.Port{Node: 5, Port: 3}},
-		"blackhole":  {sim.BadTable{Switch: 4, Share: 1}, sim.DropBlackhole, model.Port{Node: 4, Port: 1}},
-		"wrong host": {sim.BadTable{Switch: 4, Share: 1, Via: 2}, sim.DropHost, model.Port{Node: 1, Port: 1}},
+		"blackhole":  {sim.CorruptTable{Switch: 4, Share: 1}, sim.DropBlackhole, model.Port{Node: 4, Port: 1}},
+		"wrong host": {sim.CorruptTable{Switch: 4, Share: 1, Via: 2}, sim.DropHost, model.Port{Node: 1, Port: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := dumbbell(t, 2, sim.DefaultConfig(), All())
@@ -67,7 +67,7 @@ func TestDropListIsBounded(t *testing.T) {
 	if totals != b.Counts.Drops || totals[sim.DropBuffer] < 100 {
 		t.Errorf("totals %v; want the network's %v, with a hundred and more for the buffer", totals, b.Counts.Drops)
 	}
-	if got := len(b.r.Drops()); got != 7 || b.r.Lost().Drops != totals[sim.DropBuffer]-7 {
-		t.Errorf("%d drops kept, %d lost; want 7 and the rest of %d", got, b.r.Lost().Drops, totals[sim.DropBuffer])
+	if got := len(b.r.Drops()); got != 7 || b.r.Unrecorded().Drops != totals[sim.DropBuffer]-7 {
+		t.Errorf("%d drops kept, %d lost; want 7 and the rest of %d", got, b.r.Unrecorded().Drops, totals[sim.DropBuffer])
 	}
 }

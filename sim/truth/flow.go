@@ -20,7 +20,7 @@ type flowTotals struct {
 	other FlowTotal   // packets of no flow: probes, polls, reports
 }
 
-func (f *flowTotals) of(p *sim.Packet) *FlowTotal {
+func (f *flowTotals) total(p *sim.Packet) *FlowTotal {
 	d := direction(p)
 	if d < 0 {
 		return &f.other
@@ -30,7 +30,7 @@ func (f *flowTotals) of(p *sim.Packet) *FlowTotal {
 }
 
 func (f *flowTotals) delivered(now engine.Time, p *sim.Packet) {
-	t := f.of(p)
+	t := f.total(p)
 	// Deliveries of several hosts do not come in order.
 	if t.Delivered == 0 || now < t.First {
 		t.First = now
@@ -42,7 +42,7 @@ func (f *flowTotals) delivered(now engine.Time, p *sim.Packet) {
 
 func (f *flowTotals) dropped(p *sim.Packet) {
 	if p.Kind != sim.KindPFC {
-		f.of(p).Dropped++
+		f.total(p).Dropped++
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 // Node is a thing that waits or is waited for. It is comparable.
 type Node struct {
 	Kind     NodeKind
-	Port     model.Port     // of a queue; of a host: its node, port 0
-	Priority model.Priority // of a queue
-	Flow     int            // of a flow: its index; -1 for all packets of no flow
-	Reverse  bool           // of a flow: from its destination to its source
+	Port     model.Port     // total a queue; of a host: its node, port 0
+	Priority model.Priority // total a queue
+	Flow     int            // total a flow: its index; -1 for all packets of no flow
+	Reverse  bool           // total a flow: from its destination to its source
 }
 
 // NodeKind says what a Node is.
@@ -62,39 +62,39 @@ type State struct {
 	Count  Count // what waits in a queue; of a flow, in all queues
 }
 
-// Why says for what reason one node waits for another.
-type Why uint8
+// Reason says for what reason one node waits for another.
+type Reason uint8
 
 // Reasons to wait.
 const (
-	// Waiting: the flow has packets in the queue.
-	Waiting Why = iota
-	// Unsent: the flow has bytes left to send, and its host may not send them.
-	Unsent
-	// Held: the queue is paused, and that queue of the next switch holds
+	// ReasonQueued: the flow has packets in the queue.
+	ReasonQueued Reason = iota
+	// ReasonUnsent: the flow has bytes left to send, and its host may not send them.
+	ReasonUnsent
+	// ReasonPausedBySwitch: the queue is paused, and that queue of the next switch holds
 	// packets that came from it.
-	Held
-	// Stopped: the queue is paused by a host: a storm, or a slow receiver.
-	Stopped
-	// Contends: the queue drains, and packets of that flow are in it.
-	Contends
-	// Shares: the queue drains, and so does that of another priority of the
+	ReasonPausedBySwitch
+	// ReasonPausedByHost: the queue is paused by a host: a storm, or a slow receiver.
+	ReasonPausedByHost
+	// ReasonContends: the queue drains, and packets of that flow are in it.
+	ReasonContends
+	// ReasonSharesPort: the queue drains, and so does that of another priority of the
 	// same port; they take turns.
-	Shares
+	ReasonSharesPort
 )
 
-var whyNames = [...]string{"waiting", "unsent", "held", "stopped", "contends", "shares"}
+var reasonNames = [...]string{"waiting", "unsent", "held", "stopped", "contends", "shares"}
 
 // String prints the reason's name.
-func (w Why) String() string { return whyNames[w] }
+func (w Reason) String() string { return reasonNames[w] }
 
 // MarshalText writes String's form.
-func (w Why) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+func (w Reason) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // Edge says that From waits for To.
 type Edge struct {
 	From, To Node
-	Why      Why
+	Reason      Reason
 	Count    Count // packets that are the reason; of Stopped and Unsent: none
 }
 
@@ -114,7 +114,7 @@ type Graph struct {
 func (g *Graph) finish() {
 	slices.SortFunc(g.Nodes, func(a, b State) int { return compareNodes(a.Node, b.Node) })
 	slices.SortFunc(g.Edges, func(a, b Edge) int {
-		return cmp.Or(compareNodes(a.From, b.From), compareNodes(a.To, b.To), cmp.Compare(a.Why, b.Why))
+		return cmp.Or(compareNodes(a.From, b.From), compareNodes(a.To, b.To), cmp.Compare(a.Reason, b.Reason))
 	})
 	g.index = make(map[Node]int, len(g.Nodes))
 	g.first = make([]int, 0, len(g.Nodes)+1)
@@ -129,9 +129,9 @@ func (g *Graph) finish() {
 	g.first = append(g.first, e)
 }
 
-// Of returns a node's state, and whether it is in the graph: an empty queue
+// State returns a node's state, and whether it is in the graph: an empty queue
 // that may send and a flow of which nothing waits are not.
-func (g *Graph) Of(n Node) (State, bool) {
+func (g *Graph) State(n Node) (State, bool) {
 	i, ok := g.index[n]
 	if !ok {
 		return State{Node: n}, false
@@ -139,8 +139,8 @@ func (g *Graph) Of(n Node) (State, bool) {
 	return g.Nodes[i], true
 }
 
-// From returns the edges of a node. They are the graph's own.
-func (g *Graph) From(n Node) []Edge {
+// EdgesFrom returns the edges of a node. They are the graph's own.
+func (g *Graph) EdgesFrom(n Node) []Edge {
 	i, ok := g.index[n]
 	if !ok {
 		return nil

@@ -35,14 +35,14 @@ func TestPathsGoThroughMuxes(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := lay(t, f, nil, topo.RouteConfig{Seed: 1}, sim.DefaultConfig(), All())
-	if err := b.SpeakBGP(10 * time.Microsecond); err != nil {
+	if err := b.EnableBGP(10 * time.Microsecond); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Serve(sim.Service{VIP: model.AddrOf(vip), Backends: []model.Addr{f.Node(h1).IPv4}, Delay: 200 * time.Microsecond}); err != nil {
+	if err := b.AddService(sim.Service{VIP: model.AddrOf(vip), Backends: []model.Addr{f.Node(h1).IPv4}, Delay: 200 * time.Microsecond}); err != nil {
 		t.Fatal(err)
 	}
 	b.add(traffic.Flow{Src: h0, To: model.AddrOf(vip), Bytes: 2_000_000, Priority: 3, Start: 1000})
-	b.inject(sim.Injection{At: 100_000, For: 100 * time.Microsecond, Fault: sim.WrongMux{Host: mux, Share: 1}})
+	b.inject(sim.Injection{At: 100_000, For: 100 * time.Microsecond, Fault: sim.MisdirectingMux{Host: mux, Share: 1}})
 	b.inject(sim.Injection{At: 100_000, For: 100 * time.Microsecond, Fault: sim.SlowMux{Host: mux, Delay: time.Millisecond}})
 	for at := engine.Time(0); at < 2*engine.Millisecond; at += 10 * engine.Microsecond {
 		b.play(at.Duration())

@@ -34,11 +34,11 @@ type paths struct {
 	nodes []pathNode
 	roots []int32 // by direction: 1 + its root in nodes, 0 for none yet
 	max   int
-	lost  int64
+	unrecorded  int64
 
-	// live says how far each packet has come. The packet is a name here: it is
+	// position says how far each packet has come. The packet is a name here: it is
 	// never read, and its entry goes when it ends.
-	live map[*sim.Packet]traveller
+	position map[*sim.Packet]packetPosition
 }
 
 type pathNode struct {
@@ -50,16 +50,16 @@ type pathNode struct {
 	first, last        engine.Time
 }
 
-type traveller struct {
-	node      int32 // offTheMap: not followed
+type packetPosition struct {
+	node      int32 // notFollowed: not followed
 	direction int32
 	entered   engine.Time
 }
 
-const offTheMap = -1
+const notFollowed = -1
 
 func newPaths(maxHops int) *paths {
-	return &paths{max: maxHops, live: make(map[*sim.Packet]traveller)}
+	return &paths{max: maxHops, position: make(map[*sim.Packet]packetPosition)}
 }
 
 func (t *paths) enqueued(now engine.Time, p *sim.Packet, in, out int32, first bool) {
@@ -67,22 +67,22 @@ func (t *paths) enqueued(now engine.Time, p *sim.Packet, in, out int32, first bo
 	if in < 0 || d < 0 {
 		// A switch's own packet, or one of no flow. The memory may have been
 		// that of a packet which a program took, and nobody told.
-		delete(t.live, p)
+		delete(t.position, p)
 		return
 	}
-	var at traveller
+	var at packetPosition
 	if first {
-		at = traveller{node: t.root(d), direction: d, entered: now}
+		at = packetPosition{node: t.root(d), direction: d, entered: now}
 	} else {
 		var known bool
-		if at, known = t.live[p]; !known || at.direction != d {
+		if at, known = t.position[p]; !known || at.direction != d {
 			return // a clone: it began in the middle of the fabric
 		}
 	}
-	if at.node != offTheMap {
+	if at.node != notFollowed {
 		at.node = t.step(at.node, in, out)
 	}
-	t.live[p] = at
+	t.position[p] = at
 }
 
 // root is where a direction's tree begins.
@@ -90,7 +90,7 @@ func (t *paths) root(d int32) int32 {
 	t.roots = reach(t.roots, d)
 	if t.roots[d] == 0 {
 		if len(t.nodes) >= t.max {
-			return offTheMap
+			return notFollowed
 		}
 		t.nodes = append(t.nodes, pathNode{in: -1, out: -1, parent: -1})
 		t.roots[d] = int32(len(t.nodes))
@@ -106,7 +106,7 @@ func (t *paths) step(from, in, out int32) int32 {
 		}
 	}
 	if len(t.nodes) >= t.max {
-		return offTheMap
+		return notFollowed
 	}
 	c := int32(len(t.nodes))
 	t.nodes = append(t.nodes, pathNode{in: in, out: out, parent: from, sibling: t.nodes[from].child})
@@ -116,16 +116,16 @@ func (t *paths) step(from, in, out int32) int32 {
 
 // ended closes a packet's way.
 func (t *paths) ended(p *sim.Packet, delivered bool) {
-	at, known := t.live[p]
+	at, known := t.position[p]
 	if !known {
 		return
 	}
-	delete(t.live, p)
+	delete(t.position, p)
 	switch {
 	case p.Control || at.direction != direction(p):
 		return // another packet in the memory of one that a program took
-	case at.node == offTheMap:
-		t.lost++
+	case at.node == notFollowed:
+		t.unrecorded++
 		return
 	}
 	n := &t.nodes[at.node]

@@ -114,7 +114,7 @@ func TestPathsAreBounded(t *testing.T) {
 	if kept, none := b.r.Paths(0, false), b.r.Paths(1, false); len(kept) != 1 || kept[0].Delivered != 10 || none != nil {
 		t.Errorf("paths %+v and %+v; want one with 10 packets, and none", kept, none)
 	}
-	if got := b.r.Lost(); got != (Lost{Paths: 20}) {
+	if got := b.r.Unrecorded(); got != (Unrecorded{Paths: 20}) {
 		t.Errorf("lost %+v; want 20 packets' paths", got)
 	}
 }

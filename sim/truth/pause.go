@@ -44,7 +44,7 @@ type pauses struct {
 	keep bool
 	list []pauseEntry
 	max  int
-	lost int64
+	unrecorded int64
 
 	queues []pauseState // by port × priorities
 	ports  []portPause
@@ -60,9 +60,9 @@ type pauseEntry struct {
 // pauseState is one (port, priority) pair.
 type pauseState struct {
 	paused bool
-	heard  bool // a RESUME frame came, newer than every PAUSE
+	received  bool // a RESUME frame came, newer than every PAUSE
 	since  engine.Time
-	frames int64 // heard since the pause began, or since the last one ended
+	frames int64 // received since the pause began, or since the last one ended
 }
 
 // portPause is a port with all its priorities.
@@ -76,10 +76,10 @@ func newPauses(ports int, keep bool, most int) *pauses {
 	return &pauses{keep: keep, max: most, queues: make([]pauseState, ports*priorities), ports: make([]portPause, ports)}
 }
 
-// heard comes before the change that the frame makes, if it makes one.
-func (s *pauses) heard(port int32, prio model.Priority, stop bool) {
+// received comes before the change that the frame makes, if it makes one.
+func (s *pauses) received(port int32, prio model.Priority, stop bool) {
 	q := &s.queues[port*priorities+int32(prio)]
-	if q.heard = !stop; stop {
+	if q.received = !stop; stop {
 		q.frames++
 	}
 }
@@ -109,12 +109,12 @@ func (s *pauses) end(queue int32, now engine.Time) {
 		return
 	}
 	if len(s.list) >= s.max {
-		s.lost++
+		s.unrecorded++
 		return
 	}
 	q := &s.queues[queue]
 	how := Expired
-	if q.heard {
+	if q.received {
 		how = Resumed
 	}
 	s.list = append(s.list, pauseEntry{queue, how, q.since, now, q.frames})
@@ -142,7 +142,7 @@ func (r *Recorder) Pauses() []Pause {
 		by := p.Peer()
 		all = append(all, Pause{
 			Port: model.Port{Node: p.Node, Port: p.ID}, Priority: model.Priority(e.queue % priorities),
-			By: model.Port{Node: by.Node, Port: by.ID}, ByHost: by.Hosted() != nil,
+			By: model.Port{Node: by.Node, Port: by.ID}, ByHost: by.Host() != nil,
 			Begin: e.begin, End: e.end, Frames: e.frames, Ended: e.ended,
 		})
 	}

@@ -29,7 +29,7 @@ type frameEvent struct {
 
 func (l *frameLog) PauseHeard(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
 	l.frames = append(l.frames, frameEvent{now, portOf(at), prio, stop})
-	l.Recorder.PauseHeard(now, at, prio, stop)
+	l.Recorder.PauseReceived(now, at, prio, stop)
 }
 
 func (l *frameLog) PauseChanged(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
@@ -46,7 +46,7 @@ func (l *frameLog) pauses(end engine.Time, n *sim.Network) (all []Pause) {
 		}
 		by := n.Port(begin.port).Peer()
 		p := Pause{
-			Port: begin.port, Priority: begin.prio, By: portOf(by), ByHost: by.Hosted() != nil,
+			Port: begin.port, Priority: begin.prio, By: portOf(by), ByHost: by.Host() != nil,
 			Begin: begin.at, End: end, Ended: Open,
 		}
 		for _, c := range l.changes[i+1:] {
@@ -108,8 +108,8 @@ func TestPausesMatchTheFrames(t *testing.T) {
 				}
 			}
 		}
-		if time != p.PausedFor || frames != p.PausesSeen {
-			t.Errorf("port %v: paused for %v with %d frames; the port says %v, %d", portOf(p), time, frames, p.PausedFor, p.PausesSeen)
+		if time != p.PausedFor || frames != p.PausesReceived {
+			t.Errorf("port %v: paused for %v with %d frames; the port says %v, %d", portOf(p), time, frames, p.PausedFor, p.PausesReceived)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestPauseListIsBounded(t *testing.T) {
 	}
 	whole, short := run(1<<20), run(10)
 	all, kept := whole.r.Pauses(), short.r.Pauses()
-	if len(kept) != 10 || short.r.Lost().Pauses != int64(len(all)-10) || whole.r.Lost() != (Lost{}) {
-		t.Errorf("kept %d, lost %d of %d; want 10 and the rest", len(kept), short.r.Lost().Pauses, len(all))
+	if len(kept) != 10 || short.r.Unrecorded().Pauses != int64(len(all)-10) || whole.r.Unrecorded() != (Unrecorded{}) {
+		t.Errorf("kept %d, lost %d of %d; want 10 and the rest", len(kept), short.r.Unrecorded().Pauses, len(all))
 	}
 }

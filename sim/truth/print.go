@@ -29,9 +29,9 @@ func (g *Graph) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wait-for at %v: %d nodes, %d edges\n", g.At.Model(), len(g.Nodes), len(g.Edges))
 	for _, n := range g.Nodes {
-		fmt.Fprintf(&b, "%-22s %s\n", n.Name, n.standing())
-		for _, e := range g.From(n.Node) {
-			fmt.Fprintf(&b, "    %-9s %-22s", e.Why, g.Name(e.To))
+		fmt.Fprintf(&b, "%-22s %s\n", n.Name, n.describe())
+		for _, e := range g.EdgesFrom(n.Node) {
+			fmt.Fprintf(&b, "    %-9s %-22s", e.Reason, g.Name(e.To))
 			if e.Count.Packets > 0 {
 				fmt.Fprintf(&b, " %v", e.Count)
 			}
@@ -56,8 +56,8 @@ func (c Count) String() string {
 	return fmt.Sprintf("%d packets, %v", c.Packets, c.Bytes)
 }
 
-// standing is how the node stands, in words.
-func (s *State) standing() string {
+// describe is how the node stands, in words.
+func (s *State) describe() string {
 	switch {
 	case s.Kind == KindHost:
 		return "pauses its switch"
@@ -74,7 +74,7 @@ func (s *State) standing() string {
 type jsonNode struct {
 	Name     string          `json:"name"`
 	Kind     NodeKind        `json:"kind"`
-	Node     string          `json:"node,omitempty"` // of a queue or host
+	Node     string          `json:"node,omitempty"` // total a queue or host
 	Port     model.PortID    `json:"port,omitempty"`
 	Peer     string          `json:"peer,omitempty"`
 	Priority *model.Priority `json:"priority,omitempty"`
@@ -88,7 +88,7 @@ type jsonNode struct {
 type jsonEdge struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
-	Why     Why    `json:"why"`
+	Reason     Reason    `json:"why"`
 	Packets int64  `json:"packets"`
 	Bytes   int64  `json:"bytes"`
 }
@@ -115,7 +115,7 @@ func (g *Graph) MarshalJSON() ([]byte, error) {
 		out.Nodes = append(out.Nodes, j)
 	}
 	for _, e := range g.Edges {
-		out.Edges = append(out.Edges, jsonEdge{g.Name(e.From), g.Name(e.To), e.Why, e.Count.Packets, int64(e.Count.Bytes)})
+		out.Edges = append(out.Edges, jsonEdge{g.Name(e.From), g.Name(e.To), e.Reason, e.Count.Packets, int64(e.Count.Bytes)})
 	}
 	for _, loop := range g.Cycles() {
 		names := make([]string, len(loop))

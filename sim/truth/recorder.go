@@ -29,7 +29,7 @@ type Options struct {
 	Depths bool // the deepest that queues were
 
 	Sample     time.Duration // between samples of all switch ports; 0: off
-	MaxSamples int           // of all ports together; then every two are folded into one
+	MaxSamples int           // total all ports together; then every two are folded into one
 
 	Deadlock time.Duration // how long a loop must stand still to count; 0: off
 
@@ -67,8 +67,8 @@ func (o *Options) Check() error {
 		{"MaxPauses", o.Pauses, o.MaxPauses},
 		{"MaxSamples", o.Sample != 0, o.MaxSamples},
 	} {
-		if b.on && (b.max < 1 || b.max > maxKept) {
-			return fmt.Errorf("truth: %s %d, want 1 to %d", b.name, b.max, maxKept)
+		if b.on && (b.max < 1 || b.max > maxRecords) {
+			return fmt.Errorf("truth: %s %d, want 1 to %d", b.name, b.max, maxRecords)
 		}
 	}
 	if o.Slot < 0 || o.Sample < 0 || o.Deadlock < 0 {
@@ -77,11 +77,11 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// maxKept keeps indexes within 32 bits.
-const maxKept = 1 << 30
+// maxRecords keeps indexes within 32 bits.
+const maxRecords = 1 << 30
 
-// Lost counts what a Recorder did not keep because a bound was reached.
-type Lost struct {
+// Unrecorded counts what a Recorder did not keep because a bound was reached.
+type Unrecorded struct {
 	Paths  int64 // packets whose way is not recorded
 	Slots  int64 // packets, once per hop and side of the queue
 	Drops  int64
@@ -92,7 +92,7 @@ const priorities = 8
 
 // Recorder writes down what happens. It is a sim.Observer; a network has one.
 type Recorder struct {
-	sim.Nothing // flows' records are the network's own
+	sim.NopObserver // flows' records are the network's own
 
 	net     *sim.Network
 	options Options
@@ -108,7 +108,7 @@ type Recorder struct {
 	depths *depths
 	series *sampler
 	queues *queueCounts
-	locks  *lockWatch
+	deadlocks  *deadlockDetector
 	causes []Cause
 }
 
@@ -129,7 +129,7 @@ func Record(n *sim.Network, o Options) (*Recorder, error) {
 		if p.ID == 1 {
 			r.base[p.Node] = int32(i)
 		}
-		r.fromHost[i] = p.Peer().Hosted() != nil
+		r.fromHost[i] = p.Peer().Host() != nil
 	}
 	ports := len(n.Ports())
 	if o.Flows {
@@ -157,7 +157,7 @@ func Record(n *sim.Network, o Options) (*Recorder, error) {
 		r.series = r.newSampler()
 	}
 	if o.Deadlock > 0 {
-		r.locks = r.newLockWatch()
+		r.deadlocks = r.newDeadlockDetector()
 	}
 	n.Observe(r)
 	return r, nil
@@ -207,8 +207,8 @@ func reach[T any](s []T, i int32) []T {
 	return append(s, make([]T, int(i)+1-len(s))...)
 }
 
-// later has something done after a while, if the record goes on so long.
-func (r *Recorder) later(d engine.Time, f func()) {
+// scheduleAfter has something done after a while, if the record goes on so long.
+func (r *Recorder) scheduleAfter(d engine.Time, f func()) {
 	if at := r.net.Now() + d; r.options.Until == 0 || at <= r.options.Until {
 		r.net.At(at, f)
 	}
@@ -244,8 +244,8 @@ func (r *Recorder) Dequeued(now engine.Time, p *sim.Packet, out *sim.Port) {
 	if r.queues != nil {
 		r.queues.dequeued(now, queue, p)
 	}
-	if r.locks != nil {
-		r.locks.moved(now, queue)
+	if r.deadlocks != nil {
+		r.deadlocks.queueSent(now, queue)
 	}
 	if r.series != nil {
 		r.series.dequeued(port, p)
@@ -281,11 +281,11 @@ func (r *Recorder) Delivered(now engine.Time, p *sim.Packet, _ *sim.Host) {
 	}
 }
 
-// PauseHeard is part of sim.Observer.
-func (r *Recorder) PauseHeard(_ engine.Time, at *sim.Port, prio model.Priority, stop bool) {
+// PauseReceived is part of sim.Observer.
+func (r *Recorder) PauseReceived(_ engine.Time, at *sim.Port, prio model.Priority, stop bool) {
 	port := r.port(at)
 	if r.pauses != nil {
-		r.pauses.heard(port, prio, stop)
+		r.pauses.received(port, prio, stop)
 	}
 	if r.queues != nil && r.fromHost[port] {
 		r.queues.hostFrames++
@@ -299,19 +299,19 @@ func (r *Recorder) PauseChanged(now engine.Time, at *sim.Port, prio model.Priori
 	}
 }
 
-// Lost tells what was not kept.
-func (r *Recorder) Lost() (l Lost) {
+// Unrecorded tells what was not kept.
+func (r *Recorder) Unrecorded() (l Unrecorded) {
 	if r.paths != nil {
-		l.Paths = r.paths.lost
+		l.Paths = r.paths.unrecorded
 	}
 	if r.slots != nil {
-		l.Slots = r.slots.lost
+		l.Slots = r.slots.unrecorded
 	}
 	if r.drops != nil {
-		l.Drops = r.drops.lost
+		l.Drops = r.drops.unrecorded
 	}
 	if r.pauses != nil {
-		l.Pauses = r.pauses.lost
+		l.Pauses = r.pauses.unrecorded
 	}
 	return l
 }

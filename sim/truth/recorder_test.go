@@ -78,19 +78,19 @@ func TestCauses(t *testing.T) {
 	port := model.Port{Node: 4, Port: 3}
 	b.inject(sim.Injection{At: 1000, For: 500, Fault: sim.LinkDown{Port: port}})
 	b.inject(sim.Injection{At: 1200, Fault: sim.Storm{Host: 2, Priority: 3}})
-	b.r.Blame(Cause{Kind: "incast", Begin: 0, End: engine.Microsecond, Flows: []int{0, 1}})
+	b.r.AddCause(Cause{Kind: "incast", Begin: 0, End: engine.Microsecond, Flows: []int{0, 1}})
 	for at, want := range map[engine.Time]string{
 		0: "incast", 999_999: "incast", 1_000_000: "link-down", 1_300_000: "link-down storm", 1_500_000: "storm", engine.Second: "storm",
 	} {
 		var got []string
-		for _, c := range b.r.Wrong(at) {
+		for _, c := range b.r.ActiveCauses(at) {
 			got = append(got, c.Kind)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("wrong at %v: %v; want %s", at, got, want)
 		}
 	}
-	if c := b.r.Causes()[0]; len(c.Ports) != 1 || c.Ports[0] != port || c.What != "link of port 4:3 down" {
+	if c := b.r.Causes()[0]; len(c.Ports) != 1 || c.Ports[0] != port || c.Text != "link of port 4:3 down" {
 		t.Errorf("cause %+v; want the port and a sentence", c)
 	}
 	if err := b.r.Inject(sim.Injection{Fault: sim.Storm{Host: 4}}); err == nil || len(b.r.Causes()) != 3 {

@@ -52,7 +52,7 @@ func (r *Recorder) newSampler() *sampler {
 	s := &sampler{r: r, depth: make([]model.Bytes, all), peak: make([]model.Bytes, all)}
 	s.Interval = engine.Of(r.options.Sample)
 	for i, p := range r.net.Ports() {
-		if p.Switched() != nil {
+		if p.Switch() != nil {
 			s.Ports = append(s.Ports, r.name(int32(i)))
 			s.indexes = append(s.indexes, int32(i))
 		}
@@ -60,7 +60,7 @@ func (r *Recorder) newSampler() *sampler {
 	s.sent, s.paused = make([]model.Bytes, len(s.Ports)), make([]engine.Time, len(s.Ports))
 	s.rows = max(2, r.options.MaxSamples/max(1, len(s.Ports))&^1)
 	s.tick = s.sample
-	r.later(s.Interval, s.tick)
+	r.scheduleAfter(s.Interval, s.tick)
 	return s
 }
 
@@ -74,9 +74,9 @@ func (s *sampler) dequeued(port int32, p *sim.Packet) { s.depth[port] -= model.B
 func (s *sampler) sample() {
 	now := s.r.net.Now()
 	if len(s.Times) == s.rows {
-		s.fold()
+		s.addRow()
 		// Half of a folded interval has passed: this sample waits for its end.
-		s.r.later(s.Interval/2, s.tick)
+		s.r.scheduleAfter(s.Interval/2, s.tick)
 		return
 	}
 	s.Times = append(s.Times, now)
@@ -87,10 +87,10 @@ func (s *sampler) sample() {
 		})
 		s.sent[i], s.paused[i], s.peak[port] = sent, paused, s.depth[port]
 	}
-	s.r.later(s.Interval, s.tick)
+	s.r.scheduleAfter(s.Interval, s.tick)
 }
 
-func (s *sampler) fold() {
+func (s *sampler) addRow() {
 	ports := len(s.Ports)
 	for i := range s.rows / 2 {
 		s.Times[i] = s.Times[2*i+1]

@@ -32,7 +32,7 @@ type SlotCount struct {
 type slots struct {
 	length engine.Time
 	max    int
-	lost   int64
+	unrecorded   int64
 
 	entries []slotEntry
 	hops    [][]slotHop // by direction, one for each port
@@ -60,7 +60,7 @@ func (s *slots) count(now engine.Time, p *sim.Packet, port int32, side int) {
 	}
 	c := s.entry(d, port, int64(now/s.length))
 	if c == nil {
-		s.lost++
+		s.unrecorded++
 		return
 	}
 	c.counts[side].Packets++
@@ -69,7 +69,7 @@ func (s *slots) count(now engine.Time, p *sim.Packet, port int32, side int) {
 
 // entry finds or makes the count of the present slot, or returns nil if there
 // is no room for it. At one port time never goes back, so only the newest entry
-// of a hop can be the one.
+// total a hop can be the one.
 func (s *slots) entry(d, port int32, slot int64) *slotEntry {
 	s.hops = reach(s.hops, d)
 	hops := s.hops[d]

@@ -42,10 +42,10 @@ type builder struct {
 	net     *sim.Network
 	g       *Graph
 	flows   map[Node]Count // what waits of each flow anywhere
-	payload map[int]int64  // of it, by flow
+	payload map[int]int64  // total it, by flow
 	hosts   map[model.NodeID]bool
 
-	// Of one queue, by flow and by ingress port.
+	// State one queue, by flow and by ingress port.
 	here map[Node]Count
 	from []Count
 }
@@ -54,9 +54,9 @@ type builder struct {
 func (b *builder) queue(p *sim.Port, prio model.Priority) {
 	queue, paused := QueueNode(portOf(p), prio), p.Paused(prio)
 	b.g.Nodes = append(b.g.Nodes, State{Node: queue, Name: b.g.Name(queue), Paused: paused, Count: waitingIn(p, prio)})
-	if h := p.Peer().Hosted(); h != nil && paused {
+	if h := p.Peer().Host(); h != nil && paused {
 		b.host(h)
-		b.edge(queue, HostNode(h.ID), Stopped, Count{})
+		b.edge(queue, HostNode(h.ID), ReasonPausedByHost, Count{})
 	}
 	clear(b.here)
 	clear(b.from)
@@ -73,17 +73,17 @@ func (b *builder) queue(p *sim.Port, prio model.Priority) {
 	for flow, count := range b.here {
 		all := b.flows[flow]
 		b.flows[flow] = Count{all.Packets + count.Packets, all.Bytes + count.Bytes}
-		b.edge(flow, queue, Waiting, count)
+		b.edge(flow, queue, ReasonQueued, count)
 		if !paused {
-			b.edge(queue, flow, Contends, count)
+			b.edge(queue, flow, ReasonContends, count)
 		}
 	}
 	for in, count := range b.from {
 		if in == 0 || count.Packets == 0 {
 			continue // the switch's own packets came from nobody
 		}
-		if up := p.Switched().Ports()[in-1].Peer(); up.Paused(prio) {
-			b.edge(QueueNode(portOf(up), prio), queue, Held, count)
+		if up := p.Switch().Ports()[in-1].Peer(); up.Paused(prio) {
+			b.edge(QueueNode(portOf(up), prio), queue, ReasonPausedBySwitch, count)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (b *builder) sharing(p *sim.Port) {
 	for from := range model.Priority(priorities) {
 		for to := range model.Priority(priorities) {
 			if from != to && drains(from) && drains(to) {
-				b.edge(QueueNode(portOf(p), from), QueueNode(portOf(p), to), Shares, waitingIn(p, to))
+				b.edge(QueueNode(portOf(p), from), QueueNode(portOf(p), to), ReasonSharesPort, waitingIn(p, to))
 			}
 		}
 	}
@@ -128,12 +128,12 @@ func (b *builder) unsent() {
 			b.flows[flow] = Count{}
 		}
 		for _, p := range ports {
-			b.edge(flow, QueueNode(portOf(p), r.Spec.Priority), Unsent, Count{})
+			b.edge(flow, QueueNode(portOf(p), r.Spec.Priority), ReasonUnsent, Count{})
 		}
 	}
 }
 
-func (b *builder) edge(from, to Node, why Why, c Count) {
+func (b *builder) edge(from, to Node, why Reason, c Count) {
 	b.g.Edges = append(b.g.Edges, Edge{from, to, why, c})
 }
 

@@ -101,7 +101,7 @@ func TestWaitForContention(t *testing.T) {
 		g := WaitFor(b.Network)
 		for id := range reached {
 			for _, r := range g.Closure(FlowNode(id, false), FlowNode(id, true)).Roots() {
-				if r.Kind == RootHost || r.Kind == RootLoop {
+				if r.Kind == RootHost || r.Kind == RootCycle {
 					t.Errorf("at %v flow %d has the root %+v; want no host, no loop\n%v", at, id, r, g)
 				}
 				reached[id] = reached[id] || r.Nodes[0] == last && len(r.Flows) > 1
@@ -127,7 +127,7 @@ func TestWaitForUnsent(t *testing.T) {
 	b.play(200 * time.Microsecond)
 	g := WaitFor(b.Network)
 	victim, nic := FlowNode(1, false), QueueNode(portOf(b.Host(0).Ports()[0]), 3)
-	if got, want := g.From(victim), []Edge{{From: victim, To: nic, Why: Unsent}}; !slices.Equal(got, want) {
+	if got, want := g.EdgesFrom(victim), []Edge{{From: victim, To: nic, Reason: ReasonUnsent}}; !slices.Equal(got, want) {
 		t.Errorf("the victim waits for %+v; want only its own host's port\n%v", got, g)
 	}
 	if hosts := g.Closure(victim).Hosts(); !slices.Equal(hosts, []model.NodeID{2}) {

@@ -35,9 +35,9 @@ func ipv4(r *reader) step {
 	default:
 		r.endAt(int(h.Length))
 	}
-	sum := fmt.Sprintf("0x%04x, right", h.Checksum)
+	sum := fmt.Sprintf("0x%04x (correct)", h.Checksum)
 	if want := h.Sum(); want != h.Checksum {
-		sum = fmt.Sprintf("0x%04x, want 0x%04x", h.Checksum, want)
+		sum = fmt.Sprintf("0x%04x (incorrect, should be 0x%04x)", h.Checksum, want)
 	}
 	fields := []Field{
 		field("DSCP", 1, 1, "%d", h.TOS>>2), field("ECN", 1, 1, "%s", ecnName(h.TOS&3)), field("length", 2, 2, "%d bytes", h.Length),
@@ -66,13 +66,13 @@ func ipv6(r *reader) step {
 	}
 	r.addLayer("IPv6", n,
 		field("DSCP", 0, 2, "%d", h.TrafficClass>>2), field("ECN", 1, 1, "%s", ecnName(h.TrafficClass&3)), field("flow label", 1, 3, "0x%05x", h.FlowLabel),
-		field("length", 4, 2, "%d bytes follow", h.Length), field("next header", 6, 1, "%s", protoName(h.NextHeader)), field("hop limit", 7, 1, "%d", h.HopLimit),
+		field("payload length", 4, 2, "%d bytes", h.Length), field("next header", 6, 1, "%s", protoName(h.NextHeader)), field("hop limit", 7, 1, "%d", h.HopLimit),
 		field("source", 8, 16, "%s", h.Src), field("destination", 24, 16, "%s", h.Dst))
 	return byProto(h.NextHeader)
 }
 
-// extensions are the headers between IPv6 and the transport whose length
-// stands in their second byte: so many units of so many bytes, and some more.
+// extensions are the headers between IPv6 and the transport. Their second byte
+// gives their length: (its value + more) units of unit bytes.
 var extensions = map[model.Proto]struct {
 	name       string
 	unit, more int
@@ -137,13 +137,13 @@ func byProto(p model.Proto) step {
 }
 
 func ecnName(ecn uint8) string {
-	return [...]string{"0 (not capable)", "1 (capable)", "2 (capable)", "3 (congestion was met)"}[ecn&3]
+	return [...]string{"0 (Not-ECT)", "1 (ECT(1))", "2 (ECT(0))", "3 (CE)"}[ecn&3]
 }
 
 func fragmentFlags(f uint8) string {
 	var set []string
 	if f&packet.DontFragment != 0 {
-		set = append(set, "do not fragment")
+		set = append(set, "don't fragment")
 	}
 	if f&packet.MoreFragments != 0 {
 		set = append(set, "more fragments")
@@ -185,14 +185,14 @@ func labels(r *reader) step {
 	}
 	r.addLayer("INT-label", label.OptionSize,
 		field("next header", 0, 1, "%s", protoName(block.NextHeader)), field("labels", 1, 1, "%d", block.Count()),
-		field("at most", 2, 1, "%d", block.MaxHop), field("every switch labels", 1, 1, "%t", block.Specific()))
+		field("max labels", 2, 1, "%d", block.MaxHop), field("label at every hop", 1, 1, "%t", block.Specific()))
 	for i := range block.Len() {
 		it := block.Item(i)
 		r.addLayer(fmt.Sprintf("label %d", i+1), label.ItemSize,
-			field("switch", 0, 4, "%d", it.Switch), field("in port", 4, 2, "%d", it.Ingress), field("out port", 6, 2, "%d", it.Egress),
-			field("written", 8, 8, "%s", it.Time), field("latency", 16, 4, "%s", it.Latency),
-			field("queue when it came", 20, 4, "%s", it.EnqueueDepth), field("queue when it left", 24, 4, "%s", it.DequeueDepth),
-			field("queue", 28, 1, "%d", it.Queue), field("link used", 30, 2, "%.1f%%", float64(it.Utilisation)*100/0xffff))
+			field("switch", 0, 4, "%d", it.Switch), field("ingress port", 4, 2, "%d", it.Ingress), field("egress port", 6, 2, "%d", it.Egress),
+			field("timestamp", 8, 8, "%s", it.Time), field("latency", 16, 4, "%s", it.Latency),
+			field("enqueue depth", 20, 4, "%s", it.EnqueueDepth), field("dequeue depth", 24, 4, "%s", it.DequeueDepth),
+			field("queue", 28, 1, "%d", it.Queue), field("link utilization", 30, 2, "%.1f%%", float64(it.Utilisation)*100/0xffff))
 	}
 	return byProto(block.NextHeader)
 }

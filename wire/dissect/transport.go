@@ -17,7 +17,7 @@ func tcp(r *reader) step {
 	}
 	fields := []Field{
 		field("source port", 0, 2, "%d", h.SrcPort), field("destination port", 2, 2, "%d", h.DstPort),
-		field("sequence", 4, 4, "%d", h.Seq), field("acknowledged", 8, 4, "%d", h.Ack), field("flags", 12, 2, "%s", tcpFlags(h.Flags)),
+		field("sequence", 4, 4, "%d", h.Seq), field("acknowledgment", 8, 4, "%d", h.Ack), field("flags", 12, 2, "%s", tcpFlags(h.Flags)),
 		field("window", 14, 2, "%d", h.Window), field("checksum", 16, 2, "0x%04x", h.Checksum), field("urgent", 18, 2, "%d", h.Urgent),
 	}
 	if n > packet.TCPSize {
@@ -88,26 +88,26 @@ func rocev2(r *reader) step {
 	var h roce.BTH
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stopAt("RoCEv2 base header", err)
+		return r.stopAt("BTH", err)
 	}
-	r.addLayer("RoCEv2 base header", n,
-		field("opcode", 0, 1, "0x%02x (%s)", uint8(h.Opcode), h.Opcode), field("solicited", 1, 1, "%t", h.Solicited), field("padding", 1, 1, "%d bytes", h.PadCount),
-		field("partition", 2, 2, "0x%04x", h.PKey), field("congestion", 4, 1, "%s", congestion(&h)), field("queue pair", 5, 3, "%d", h.DestQP),
-		field("wants an answer", 8, 1, "%t", h.AckReq), field("sequence (PSN)", 9, 3, "%d", h.PSN))
+	r.addLayer("BTH", n,
+		field("opcode", 0, 1, "0x%02x (%s)", uint8(h.Opcode), h.Opcode), field("solicited event", 1, 1, "%t", h.Solicited), field("pad count", 1, 1, "%d bytes", h.PadCount),
+		field("P_Key", 2, 2, "0x%04x", h.PKey), field("congestion", 4, 1, "%s", congestion(&h)), field("destination QP", 5, 3, "%d", h.DestQP),
+		field("ACK request", 8, 1, "%t", h.AckReq), field("PSN", 9, 3, "%d", h.PSN))
 	return roceExtension(h.Opcode)
 }
 
 func congestion(h *roce.BTH) string {
 	switch {
 	case h.BECN:
-		return "backward: a notification"
+		return "BECN"
 	case h.FECN:
-		return "forward"
+		return "FECN"
 	}
 	return "none"
 }
 
-// roceExtension is the header that an opcode calls for, where it tells much.
+// roceExtension returns the step for the extension header of an opcode, or nil.
 func roceExtension(o roce.Opcode) step {
 	switch o {
 	case roce.WriteFirst, roce.WriteOnly, roce.WriteOnlyImm, roce.ReadRequest:
@@ -122,10 +122,10 @@ func reth(r *reader) step {
 	var h roce.RETH
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stopAt("RDMA header", err)
+		return r.stopAt("RETH", err)
 	}
-	r.addLayer("RDMA header", n,
-		field("address", 0, 8, "0x%x", h.VA), field("remote key", 8, 4, "0x%08x", h.RKey), field("length", 12, 4, "%d bytes in all", h.Length))
+	r.addLayer("RETH", n,
+		field("virtual address", 0, 8, "0x%x", h.VA), field("R_Key", 8, 4, "0x%08x", h.RKey), field("DMA length", 12, 4, "%d bytes", h.Length))
 	return nil
 }
 
@@ -133,20 +133,20 @@ func aeth(r *reader) step {
 	var h roce.AETH
 	n, err := h.Parse(r.rest())
 	if err != nil {
-		return r.stopAt("RDMA answer", err)
+		return r.stopAt("AETH", err)
 	}
 	what := "other"
 	switch {
 	case h.Syndrome.IsAck():
-		what = "acknowledged"
+		what = "ACK"
 	case h.Syndrome.IsRNR():
-		what = "not ready, wait " + h.Syndrome.Delay().String()
+		what = "RNR NAK, retry after " + h.Syndrome.Delay().String()
 	case h.Syndrome == roce.NakSequence:
-		what = "refused: a gap in the sequence"
+		what = "NAK, PSN sequence error"
 	case h.Syndrome.IsNak():
-		what = "refused"
+		what = "NAK"
 	}
-	r.addLayer("RDMA answer", n, field("syndrome", 0, 1, "0x%02x (%s)", uint8(h.Syndrome), what), field("messages done", 1, 3, "%d", h.MSN))
+	r.addLayer("AETH", n, field("syndrome", 0, 1, "0x%02x (%s)", uint8(h.Syndrome), what), field("MSN", 1, 3, "%d", h.MSN))
 	return nil
 }
 
@@ -158,7 +158,7 @@ func stamp(r *reader) step {
 		return nil
 	}
 	r.addLayer("probe stamp", n,
-		field("magic", 0, 4, "0x%08x", binary.BigEndian.Uint32(r.rest())), field("sent by host", 4, 4, "%d", s.Origin),
+		field("magic", 0, 4, "0x%08x", binary.BigEndian.Uint32(r.rest())), field("origin host", 4, 4, "%d", s.Origin),
 		field("series", 8, 4, "%d", s.Series), field("number", 12, 4, "%d", s.Number))
 	return nil
 }

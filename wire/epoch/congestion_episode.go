@@ -11,13 +11,13 @@ import (
 // told apart by the queue being empty between them. Epochs may be long beside
 // what a packet waits; this says whether it was then.
 type CongestionEpisode struct {
-	Port     model.PortID
-	Priority model.Priority // 0 to 7
+	Port        model.PortID
+	Priority    model.Priority // 0 to 7
 	First, Last model.Time     // the first such packet, and the last
-	MaxBytes     uint64         // bytes that one of them found, at most
+	MaxBytes    uint64         // bytes that one of them found, at most
 }
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (w CongestionEpisode) IsZero() bool { return w.MaxBytes == 0 }
 
 // AppendTo appends the record. The low three bits of Priority are written.
@@ -45,9 +45,9 @@ func (w *CongestionEpisode) Parse(b []byte) (int, error) {
 	*w = CongestionEpisode{
 		Port:     model.PortID(be.Uint16(b[2:])),
 		Priority: model.Priority(b[4]),
-		First:     model.Time(be.Uint64(b[6:])),
-		Last:       model.Time(be.Uint64(b[14:])),
-		MaxBytes:     be.Uint64(b[22:]),
+		First:    model.Time(be.Uint64(b[6:])),
+		Last:     model.Time(be.Uint64(b[14:])),
+		MaxBytes: be.Uint64(b[22:]),
 	}
 	return CongestionEpisodeSize, nil
 }

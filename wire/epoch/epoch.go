@@ -46,9 +46,9 @@ type Flags uint8
 
 // The flags. Unknown bits are kept.
 const (
-	Truncated Flags = 1 << iota // the switch had more to say than is here
-	Evictions                   // flows that lost their place in the table are here, too
-	NoFlows                     // ports and meters only: the switch keeps no flows
+	Truncated   Flags = 1 << iota // the switch had more to say than is here
+	Evictions                     // flows that lost their place in the table are here, too
+	NoFlows                       // ports and meters only: the switch keeps no flows
 	ByReference                   // no records but Asked: they are in the report of another event with the same snapshot
 )
 

@@ -28,7 +28,7 @@ type Flow struct {
 	First, Last time.Duration
 }
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (f *Flow) IsZero() bool {
 	return f.Packets == 0 && f.Paused == 0 && f.Bytes == 0 && f.Depth == 0 && f.PausedDepth == 0
 }
@@ -102,7 +102,7 @@ type Meter struct {
 	Bytes    uint64 // of Packets: Ethernet header to payload, no FCS
 }
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (m Meter) IsZero() bool { return m.Packets == 0 && m.Bytes == 0 }
 
 // AppendTo appends the record. The low three bits of a Priority other than

@@ -11,20 +11,20 @@ import (
 // for every queue that was ever paused. Pauses come in fits: each at most Calm
 // after the one before.
 type Pause struct {
-	Port     model.PortID
-	Priority model.Priority // 0 to 7
-	LastStart    model.Time     // the present pause, or the last one
-	LastEnd    model.Time     // the last one that is over; 0 if none is
-	BurstStart    model.Time     // when the first of the fit began
-	BytesAtBurstStart   uint64         // bytes that waited at First: deep if the queue was overfull by itself
-	Pauses   uint64         // how often it was paused, since the switch started; frames that only prolong a pause do not count
-	PausedTime     time.Duration  // it spent paused, since the switch started
+	Port              model.PortID
+	Priority          model.Priority // 0 to 7
+	LastStart         model.Time     // the present pause, or the last one
+	LastEnd           model.Time     // the last one that is over; 0 if none is
+	BurstStart        model.Time     // when the first of the fit began
+	BytesAtBurstStart uint64         // bytes that waited at First: deep if the queue was overfull by itself
+	Pauses            uint64         // how often it was paused, since the switch started; frames that only prolong a pause do not count
+	PausedTime        time.Duration  // it spent paused, since the switch started
 }
 
 // PauseBurstGap is how long a queue must be without pauses to have come to rest.
 const PauseBurstGap = 100 * time.Microsecond
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (p Pause) IsZero() bool { return p.Pauses == 0 }
 
 // AppendTo appends the record. The low three bits of Priority are written.
@@ -53,14 +53,14 @@ func (p *Pause) Parse(b []byte) (int, error) {
 		return 0, ErrReserved
 	}
 	*p = Pause{
-		Port:     model.PortID(be.Uint16(b[2:])),
-		Priority: model.Priority(b[4]),
-		LastStart:    model.Time(be.Uint64(b[6:])),
-		LastEnd:    model.Time(be.Uint64(b[14:])),
-		BurstStart:    model.Time(be.Uint64(b[22:])),
-		BytesAtBurstStart:   be.Uint64(b[30:]),
-		Pauses:   be.Uint64(b[38:]),
-		PausedTime:     time.Duration(be.Uint64(b[46:])),
+		Port:              model.PortID(be.Uint16(b[2:])),
+		Priority:          model.Priority(b[4]),
+		LastStart:         model.Time(be.Uint64(b[6:])),
+		LastEnd:           model.Time(be.Uint64(b[14:])),
+		BurstStart:        model.Time(be.Uint64(b[22:])),
+		BytesAtBurstStart: be.Uint64(b[30:]),
+		Pauses:            be.Uint64(b[38:]),
+		PausedTime:        time.Duration(be.Uint64(b[46:])),
 	}
 	return PauseSize, nil
 }
@@ -74,7 +74,7 @@ type PortPairBacklog struct {
 	Bytes    uint64 // of Packets: Ethernet header to payload, no FCS
 }
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (h PortPairBacklog) IsZero() bool { return h.Packets == 0 }
 
 // AppendTo appends the record. The low three bits of Priority are written.

@@ -13,35 +13,35 @@ type Kind uint8
 
 // The kinds of version 1.
 const (
-	KindPort      Kind = 1  // Port
-	KindPortEpoch Kind = 2  // PortEpoch
-	KindFlow4     Kind = 3  // Flow with an IPv4 key
-	KindFlow6     Kind = 4  // Flow with an IPv6 key
-	KindMeter     Kind = 5  // Meter
-	KindPause     Kind = 6  // Pause
-	KindFlowBacklog4  Kind = 7  // FlowBacklog with an IPv4 key
-	KindFlowBacklog6  Kind = 8  // FlowBacklog with an IPv6 key
-	KindPortPairBacklog      Kind = 9  // PortPairBacklog
-	KindCongestionEpisode      Kind = 10 // CongestionEpisode
-	KindPollRef     Kind = 11 // PollRef
+	KindPort              Kind = 1  // Port
+	KindPortEpoch         Kind = 2  // PortEpoch
+	KindFlow4             Kind = 3  // Flow with an IPv4 key
+	KindFlow6             Kind = 4  // Flow with an IPv6 key
+	KindMeter             Kind = 5  // Meter
+	KindPause             Kind = 6  // Pause
+	KindFlowBacklog4      Kind = 7  // FlowBacklog with an IPv4 key
+	KindFlowBacklog6      Kind = 8  // FlowBacklog with an IPv6 key
+	KindPortPairBacklog   Kind = 9  // PortPairBacklog
+	KindCongestionEpisode Kind = 10 // CongestionEpisode
+	KindPollRef           Kind = 11 // PollRef
 )
 
 // Lengths of the records.
 const (
-	recordHead    = 2
-	PortSize      = 38
-	PortEpochSize = 38
-	flowSize      = 52 // without the key
-	Flow4Size     = flowSize + model.KeyLen4
-	Flow6Size     = flowSize + model.KeyLen6
-	MeterSize     = 24
-	PauseSize     = 54
-	PortPairBacklogSize      = 20
-	CongestionEpisodeSize      = 30
-	PollRefSize     = recordHead + 8
-	FlowBacklog4Size  = PortPairBacklogSize + model.KeyLen4
-	FlowBacklog6Size  = PortPairBacklogSize + model.KeyLen6
-	maxRecord     = Flow6Size
+	recordHead            = 2
+	PortSize              = 38
+	PortEpochSize         = 38
+	flowSize              = 52 // without the key
+	Flow4Size             = flowSize + model.KeyLen4
+	Flow6Size             = flowSize + model.KeyLen6
+	MeterSize             = 24
+	PauseSize             = 54
+	PortPairBacklogSize   = 20
+	CongestionEpisodeSize = 30
+	PollRefSize           = recordHead + 8
+	FlowBacklog4Size      = PortPairBacklogSize + model.KeyLen4
+	FlowBacklog6Size      = PortPairBacklogSize + model.KeyLen6
+	maxRecord             = Flow6Size
 )
 
 // sizes holds the length of each kind; a known kind has no other.
@@ -89,7 +89,7 @@ type Port struct {
 	Sent        uint64         // packets that left this queue
 }
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (p Port) IsZero() bool {
 	return !p.Paused && p.Remaining == 0 && p.PauseFrames == 0 && p.Queued == 0 && p.Sent == 0
 }
@@ -146,7 +146,7 @@ type PortEpoch struct {
 	PausedDepth uint64 // packets; summed over the paused ones
 }
 
-// IsZero reports whether all counters of the record are zero.
+// IsZero reports whether the record carries no information.
 func (p PortEpoch) IsZero() bool {
 	return p.Packets == 0 && p.Paused == 0 && p.PauseFrames == 0 && p.Depth == 0 && p.PausedDepth == 0
 }

@@ -26,7 +26,7 @@ var (
 	ErrShort   = errors.New("mirror: short report")
 	ErrMagic   = errors.New("mirror: not a mirrored packet")
 	ErrVersion = errors.New("mirror: unknown version")
-	ErrReason     = errors.New("mirror: unknown reason")
+	ErrReason  = errors.New("mirror: unknown reason")
 	ErrLength  = errors.New("mirror: more of the frame than it had")
 )
 
@@ -36,10 +36,10 @@ type Reasons uint8
 // The reasons.
 const (
 	Flag     Reasons = 1 << iota // TCP SYN, FIN or RST: every connection is seen
-	Sample                   // one in n, the same at every switch
-	Debug                    // marked by its sender
-	Protocol                 // the network's own: BGP, PFC, RDMA's control
-	Rule                     // a rule asked for it
+	Sample                       // one in n, the same at every switch
+	Debug                        // marked by its sender
+	Protocol                     // the network's own: BGP, PFC, RDMA's control
+	Rule                         // a rule asked for it
 
 	allReasons = Flag | Sample | Debug | Protocol | Rule
 )
@@ -63,7 +63,7 @@ func (w Reasons) String() string {
 
 // Mirror is one packet as one switch saw it.
 type Mirror struct {
-	Reasons     Reasons
+	Reasons Reasons
 	Switch  model.NodeID
 	In, Out model.PortID // 0: not known, or none
 	Time    model.Time   // of the switch's clock, when the packet arrived
@@ -118,13 +118,13 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 		return 0, ErrShort
 	}
 	*m = Mirror{
-		Reasons:    Reasons(b[3]),
-		Switch: model.NodeID(be.Uint32(b[4:])),
-		In:     model.PortID(be.Uint16(b[8:])),
-		Out:    model.PortID(be.Uint16(b[10:])),
-		Time:   model.Time(be.Uint64(b[12:])),
-		Length: length,
-		Frame:  b[HeadSize:n:n],
+		Reasons: Reasons(b[3]),
+		Switch:  model.NodeID(be.Uint32(b[4:])),
+		In:      model.PortID(be.Uint16(b[8:])),
+		Out:     model.PortID(be.Uint16(b[10:])),
+		Time:    model.Time(be.Uint64(b[12:])),
+		Length:  length,
+		Frame:   b[HeadSize:n:n],
 	}
 	return n, nil
 }

@@ -61,13 +61,13 @@ func TestParse(t *testing.T) {
 func TestEveryValueSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := Mirror{
-			Reasons:    Reasons(rapid.Uint8().Draw(t, "why")),
-			Switch: model.NodeID(rapid.Uint32().Draw(t, "switch")),
-			In:     model.PortID(rapid.Uint16().Draw(t, "in")),
-			Out:    model.PortID(rapid.Uint16().Draw(t, "out")),
-			Time:   model.Time(rapid.Int64().Draw(t, "time")),
-			Length: rapid.Uint16().Draw(t, "length"),
-			Frame:  rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "frame"),
+			Reasons: Reasons(rapid.Uint8().Draw(t, "why")),
+			Switch:  model.NodeID(rapid.Uint32().Draw(t, "switch")),
+			In:      model.PortID(rapid.Uint16().Draw(t, "in")),
+			Out:     model.PortID(rapid.Uint16().Draw(t, "out")),
+			Time:    model.Time(rapid.Int64().Draw(t, "time")),
+			Length:  rapid.Uint16().Draw(t, "length"),
+			Frame:   rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "frame"),
 		}
 		wire := want.AppendTo([]byte{7})
 		var got Mirror

@@ -55,11 +55,11 @@ type Frame struct {
 	// handles both frames the same; AppendTo then writes Times[0] alone.
 	Global bool
 
-	// Enable has bit p set where the frame speaks about priority p. A clear
-	// bit leaves the priority as it is, whatever its time says.
+	// Enable has bit p set if the frame pauses or resumes priority p. A clear bit
+	// leaves the priority as it is, whatever its time.
 	Enable uint8
 
-	// Times holds the pause asked of each priority; zero resumes it.
+	// Times holds the pause time of each priority; zero resumes it.
 	Times [Priorities]Quanta
 }
 

@@ -1,9 +1,9 @@
-// Package headers gives filters the fields of packet headers, under the names
-// that Wireshark has for them: ip.src, tcp.dstport, infiniband.bth.psn.
+// Package headers provides filters with the fields of packet headers, under
+// Wireshark's names: ip.src, tcp.dstport, infiniband.bth.psn.
 //
-// A tunnelled packet has two headers that can be asked about, the first and the
-// innermost. A plain name means either of them, as in Wireshark; with "outer."
-// or "inner." before it, the first, or the innermost of a tunnelled packet.
+// A tunnelled packet has two sets of headers, the outer and the innermost. A
+// plain name means either of them, as in Wireshark; with "outer." or "inner."
+// before it, the outer, or the innermost of a tunnelled packet.
 // Manual: docs/filters.md.
 package headers
 
@@ -13,18 +13,18 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Frame is a frame whose headers were read. Read fills it in place, so one
+// Frame is a frame with its headers parsed. Read fills it in place, so one Frame
 // serves many frames.
 type Frame struct {
 	packet.Packet
-	Bytes  []byte // from the Ethernet header on; may be cut short
+	Bytes  []byte // from the Ethernet header on; may be truncated
 	Length int    // of the whole frame; 0: not known
 }
 
-// Read reads the headers of b, which was so long before it was cut. What cannot
-// be read is not there.
+// Read parses the headers of b, whose length before truncation is given. Fields
+// that cannot be parsed have no value.
 func (f *Frame) Read(b []byte, length int) {
-	_ = f.Parse(b) // what claims to be IP and is not has no IP fields
+	_ = f.Parse(b) // a frame that claims to be IP and is not has no IP fields
 	f.Bytes, f.Length = b, length
 }
 
@@ -40,7 +40,7 @@ func (f *Frame) vni() (uint32, bool) {
 	return vx.VNI, true
 }
 
-// header is the i-th of those that can be asked about, or nil.
+// header returns the i-th of the outer and innermost header, or nil.
 func (f *Frame) header(i int) *packet.IP {
 	switch {
 	case i == 0 && f.Depth > 0:
@@ -51,23 +51,27 @@ func (f *Frame) header(i int) *packet.IP {
 	return nil
 }
 
-// Schema is the fields of a Frame alone. Resolve may be nil.
+// Schema returns the fields of a Frame alone. resolve may be nil.
 func Schema(resolve func(name string) (model.Addr, bool)) *filter.Schema[Frame] {
 	return filter.NewSchema(Fields(func(f *Frame) *Frame { return f }), resolve)
 }
 
-// Fields makes the fields for records that have a frame.
+// Fields returns the fields for records that have a frame.
 func Fields[T any](of func(r *T) *Frame) []filter.Field[T] {
 	list := []filter.Field[T]{
-		one(of, "frame.len", filter.Int, "bytes of the frame", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.Length), f.Length > 0 }),
-		one(of, "eth.src", filter.MAC, "who sent the frame to this switch", func(f *Frame) (filter.Value, bool) { return filter.MACValue(f.Src), len(f.Bytes) >= packet.EthernetSize }),
-		one(of, "eth.dst", filter.MAC, "", func(f *Frame) (filter.Value, bool) { return filter.MACValue(f.Dst), len(f.Bytes) >= packet.EthernetSize }),
-		one(of, "eth.type", filter.Int, "EtherType, behind VLAN tags", func(f *Frame) (filter.Value, bool) {
+		one(of, "frame.len", filter.Int, "length of the frame in bytes", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.Length), f.Length > 0 }),
+		one(of, "eth.src", filter.MAC, "source MAC address: the previous hop", func(f *Frame) (filter.Value, bool) {
+			return filter.MACValue(f.Src), len(f.Bytes) >= packet.EthernetSize
+		}),
+		one(of, "eth.dst", filter.MAC, "destination MAC address", func(f *Frame) (filter.Value, bool) {
+			return filter.MACValue(f.Dst), len(f.Bytes) >= packet.EthernetSize
+		}),
+		one(of, "eth.type", filter.Int, "EtherType after VLAN tags", func(f *Frame) (filter.Value, bool) {
 			return filter.IntValue(f.EtherType), len(f.Bytes) >= packet.EthernetSize
 		}),
-		one(of, "vlan.id", filter.Int, "of the outermost tag", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.VLAN.ID), f.Tags > 0 }),
-		one(of, "vxlan.vni", filter.Int, "VXLAN network", func(f *Frame) (filter.Value, bool) { v, ok := f.vni(); return filter.IntValue(v), ok }),
-		one(of, "tunnel.depth", filter.Int, "IP headers", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.Depth), f.Depth > 0 }),
+		one(of, "vlan.id", filter.Int, "VLAN ID of the outermost tag", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.VLAN.ID), f.Tags > 0 }),
+		one(of, "vxlan.vni", filter.Int, "VXLAN network identifier", func(f *Frame) (filter.Value, bool) { v, ok := f.vni(); return filter.IntValue(v), ok }),
+		one(of, "tunnel.depth", filter.Int, "number of IP headers", func(f *Frame) (filter.Value, bool) { return filter.IntValue(f.Depth), f.Depth > 0 }),
 	}
 	for _, d := range described() {
 		for _, level := range levels {
@@ -86,13 +90,13 @@ func one[T any](of func(*T) *Frame, name string, t filter.Type, about string, ge
 	}}
 }
 
-// level is a choice of headers, and how fields of it are called.
+// level is a selection of headers, and the prefix of their fields' names.
 type level struct {
 	prefix, about string
 	from, to      int
 }
 
-var levels = []level{{"", "", 0, 2}, {"outer.", ", first header", 0, 1}, {"inner.", ", innermost header of a tunnelled packet", 1, 2}}
+var levels = []level{{"", "", 0, 2}, {"outer.", ", outer header", 0, 1}, {"inner.", ", innermost header of a tunnelled packet", 1, 2}}
 
 // described is a field of one header: its k-th value, if there is one.
 type describedField struct {
@@ -103,7 +107,7 @@ type describedField struct {
 	get   func(h *packet.IP, k int) (filter.Value, bool)
 }
 
-// each asks the headers of a level one after the other.
+// each visits the headers of a level one after the other.
 func each[T any](of func(*T) *Frame, l level, d describedField) filter.Field[T] {
 	return filter.Field[T]{Name: l.prefix + d.name, Type: d.typ, About: d.about + l.about, Names: d.names, Get: func(r *T, i int) (filter.Value, bool) {
 		f := of(r)
@@ -127,7 +131,7 @@ func each[T any](of func(*T) *Frame, l level, d describedField) filter.Field[T] 
 	}}
 }
 
-// described lists the fields that every header has.
+// described returns the fields that every header has.
 func described() []describedField {
 	number := func(name, about string, has func(*packet.IP) bool, get func(*packet.IP) filter.Value) describedField {
 		return describedField{name: name, typ: filter.Int, about: about, get: single(has, get)}
@@ -146,25 +150,25 @@ func described() []describedField {
 	}{{"ip", filter.IPv4, is4}, {"ipv6", filter.IPv6, is6}} {
 		list = append(
 			list,
-			describedField{name: family.name + ".src", typ: family.typ, about: "source", get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Src) })},
-			describedField{name: family.name + ".dst", typ: family.typ, about: "destination", get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Dst) })},
-			describedField{name: family.name + ".addr", typ: family.typ, about: "source or destination", get: func(h *packet.IP, k int) (filter.Value, bool) {
+			describedField{name: family.name + ".src", typ: family.typ, about: "source address", get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Src) })},
+			describedField{name: family.name + ".dst", typ: family.typ, about: "destination address", get: single(family.has, func(h *packet.IP) filter.Value { return filter.AddrValue(h.Key.Dst) })},
+			describedField{name: family.name + ".addr", typ: family.typ, about: "source or destination address", get: func(h *packet.IP, k int) (filter.Value, bool) {
 				return filter.AddrValue([...]model.Addr{h.Key.Src, h.Key.Dst}[k&1]), k < 2 && family.has(h)
 			}},
 		)
 	}
 	list = append(
 		list,
-		describedField{name: "ip.proto", typ: filter.Int, about: "protocol", names: protocols, get: single(is4, protoOf)},
-		describedField{name: "ipv6.nxt", typ: filter.Int, about: "protocol behind extension headers", names: protocols, get: single(is6, protoOf)},
+		describedField{name: "ip.proto", typ: filter.Int, about: "IP protocol", names: protocols, get: single(is4, protoOf)},
+		describedField{name: "ipv6.nxt", typ: filter.Int, about: "protocol after extension headers", names: protocols, get: single(is6, protoOf)},
 		number("ip.ttl", "time to live", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.TTL) }),
 		number("ipv6.hlim", "hop limit", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.TTL) }),
 		number("ip.id", "identification", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.ID) }),
-		number("ip.len", "bytes of the IP packet", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.Length) }),
-		number("ip.dsfield.dscp", "code point", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.DSCP()) }),
-		number("ip.dsfield.ecn", "congestion bits, 3 is marked", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.ECN()) }),
-		number("ipv6.tclass.dscp", "code point", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.DSCP()) }),
-		number("ipv6.tclass.ecn", "congestion bits, 3 is marked", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.ECN()) }),
+		number("ip.len", "length of the IP packet in bytes", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.Length) }),
+		number("ip.dsfield.dscp", "DSCP", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.DSCP()) }),
+		number("ip.dsfield.ecn", "ECN bits; 3: congestion experienced", is4, func(h *packet.IP) filter.Value { return filter.IntValue(h.ECN()) }),
+		number("ipv6.tclass.dscp", "DSCP", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.DSCP()) }),
+		number("ipv6.tclass.ecn", "ECN bits; 3: congestion experienced", is6, func(h *packet.IP) filter.Value { return filter.IntValue(h.ECN()) }),
 	)
 	for _, proto := range []struct {
 		name string
@@ -198,7 +202,7 @@ func described() []describedField {
 	)
 }
 
-// single is one value, if the header has what it is read from.
+// single returns a field's only value, if the header has the field.
 func single(has func(*packet.IP) bool, get func(*packet.IP) filter.Value) func(*packet.IP, int) (filter.Value, bool) {
 	return func(h *packet.IP, k int) (filter.Value, bool) {
 		if k > 0 || !has(h) {

@@ -18,16 +18,16 @@ func (n *Network) probe(t testing.TB, v6 bool, ttl uint8, along ...string) *Pack
 	h := n.Host(0)
 	p := h.NewPacket()
 	p.Kind, p.TTL, p.Payload = KindUDP, ttl, 100
-	p.Key = model.FlowKey{Src: n.ownAddr(0, v6), Dst: n.ownAddr(4, v6), SrcPort: 7, DstPort: 7, Proto: model.UDP, V6: v6}
+	p.Key = model.FlowKey{Src: n.nodeAddr(0, v6), Dst: n.nodeAddr(4, v6), SrcPort: 7, DstPort: 7, Proto: model.UDP, V6: v6}
 	p.Size = ethernetSize + ipSize(&p.Key) + udpSize + p.Payload
 	for _, name := range slices.Backward(along) {
-		h.Encapsulate(p, model.FlowKey{Src: n.ownAddr(0, v6), Dst: n.ownAddr(n.named(t, name), v6), V6: v6})
+		h.Encapsulate(p, model.FlowKey{Src: n.nodeAddr(0, v6), Dst: n.nodeAddr(n.named(t, name), v6), V6: v6})
 	}
 	return p
 }
 
 // TestProbesWalkAlongSwitches sends probes by lists of switches, also there and
-// back, and writes down each hop: who sends, how many outer headers are left,
+// reverseKey, and writes down each hop: who sends, how many outer headers are left,
 // the TTL of the first.
 func TestProbesWalkAlongSwitches(t *testing.T) {
 	type hop struct {
@@ -38,7 +38,7 @@ func TestProbesWalkAlongSwitches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		along []string
 		want  []string // nodes, from h0 on
-		ttl   []uint8  // of the outermost header on each wire
+		ttl   []uint8  // match the outermost header on each wire
 		depth []int
 		inner uint8 // TTL at the end, of 20
 	}{
@@ -100,7 +100,7 @@ func TestProbesEndWhereTheyMay(t *testing.T) {
 			n := yard(t, nil)
 			p := n.probe(t, false, tc.ttl, "spine0")
 			if tc.dst != "" {
-				p.Key.Dst = n.ownAddr(n.named(t, tc.dst), false)
+				p.Key.Dst = n.nodeAddr(n.named(t, tc.dst), false)
 			}
 			n.Host(0).Send(p, n.Host(0).ports[0])
 			n.play(time.Millisecond)
@@ -160,7 +160,7 @@ func (s *tally) Run(c *Context) {
 // TestProgramsSeeControlPackets: what rides in the control queue is shown at
 // Dequeue like the rest, and can be ended there.
 func TestProgramsSeeControlPackets(t *testing.T) {
-	for name, ended := range map[string]func(*Context){"passed": nil, "dropped": (*Context).Drop, "taken": (*Context).Take} {
+	for name, ended := range map[string]func(*Context){"passed": nil, "dropped": (*Context).Drop, "taken": (*Context).Consume} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.AckControl = true
@@ -175,7 +175,7 @@ func TestProgramsSeeControlPackets(t *testing.T) {
 					acks += p.TxPkts
 				}
 			}
-			ends := n.Counts.Drops[DropProgram] + n.Counts.Taken
+			ends := n.Counts.Drops[DropProgram] + n.Counts.Consumed
 			if s.control < 500 || s.data < 500 || ended == nil && (acks != int64(s.control) || ends != 0) || ended != nil && (acks != 0 || ends != int64(s.control)) {
 				t.Errorf("%d control packets and %d others seen, %d sent, %d ended; want all acknowledgements seen", s.control, s.data, acks, ends)
 			}
