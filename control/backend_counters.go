@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weft-telemetry/weft/control/api"
 	"github.com/weft-telemetry/weft/control/tracewatch"
@@ -46,12 +47,54 @@ func (f *Backend) Counters() []api.Counter {
 		points, err := f.c.traces.GetCounter(one.Name, 0, model.Time(1<<62))
 		if err == nil && len(points) > 0 {
 			last := points[len(points)-1]
-			one.PeriodNs, one.Packets, one.Bytes, one.Flows = int64(last.To.Sub(last.From)), last.Count, uint64(last.Bytes), last.Flows
+			one.PeriodNs, one.CounterValue = int64(last.To.Sub(last.From)), counterValue(&last)
 		}
 		list = append(list, one)
 	}
 	slices.SortFunc(list, func(a, b api.Counter) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// counterValue describes what a counter counted in one period.
+func counterValue(p *tracewatch.Point) api.CounterValue {
+	return api.CounterValue{
+		Packets: p.Count, Bytes: uint64(p.Bytes), Flows: p.Flows, MeanNs: int64(p.Mean), MinNs: int64(p.Min), MaxNs: int64(p.Max),
+	}
+}
+
+// BuiltInCounters is part of api.CounterAdmin.
+func (f *Backend) BuiltInCounters() []api.Counter {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := []api.Counter{}
+	for _, name := range f.c.traces.Counters() {
+		if _, custom := f.counters[name]; custom {
+			continue
+		}
+		points, err := f.c.traces.GetCounter(name, 0, model.Time(1<<62))
+		if err != nil || len(points) == 0 {
+			continue
+		}
+		last := &points[len(points)-1]
+		list = append(list, api.Counter{Name: name, PeriodNs: int64(last.To.Sub(last.From)), CounterValue: counterValue(last)})
+	}
+	return list
+}
+
+// BuiltInCounter is part of api.CounterAdmin.
+func (f *Backend) BuiltInCounter(name string, from, to time.Time) ([]api.CounterPoint, error) {
+	points, err := f.c.traces.GetCounter(name, 0, model.Time(1<<62))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, api.ErrNotFound)
+	}
+	list := []api.CounterPoint{}
+	for i := range points {
+		p := &points[i]
+		if at := f.c.wallTime(p.From); at.Before(to) && f.c.wallTime(p.To).After(from) {
+			list = append(list, api.CounterPoint{Time: at, PeriodNs: int64(p.To.Sub(p.From)), CounterValue: counterValue(p)})
+		}
+	}
+	return list, nil
 }
 
 // RemoveCounter is part of api.CounterAdmin.

@@ -17,7 +17,7 @@ import (
 // Agents are hosts that ask the fabric why a flow of theirs suffers. The fields
 // are those of agent.Config.
 type Agents struct {
-	Place Place
+	Position Position
 	Hosts []model.NodeID // nil: all
 	Late  float64        // round-trip times of the base
 	Limit time.Duration  // instead of Late
@@ -32,7 +32,7 @@ func DefaultAgents() *Agents {
 }
 
 type agentsSpec struct {
-	origin
+	sourcePos
 	Hosts []ref         `yaml:"hosts"` // left out: all
 	Late  float64       `yaml:"late"`
 	Limit time.Duration `yaml:"limit"`
@@ -50,13 +50,13 @@ func (sc *schema) resolveAgents(s *Scenario, e *env) (err error) {
 		return nil
 	}
 	spec := &sc.Agents
-	s.Agents = &Agents{Place: spec.Place, Late: spec.Late, Limit: spec.Limit, Again: spec.Again, Tick: spec.Tick}
+	s.Agents = &Agents{Position: spec.Position, Late: spec.Late, Limit: spec.Limit, Again: spec.Again, Tick: spec.Tick}
 	check := s.Agents.ConfigFor(0)
 	if err := check.Check(); err != nil {
-		return spec.complain("", "%s", trimRoom(err))
+		return spec.errorf("", "%s", trimPackageNames(err))
 	}
 	if spec.Tick <= 0 {
-		return spec.complain("tick", "tick %v, want above 0", spec.Tick)
+		return spec.errorf("tick", "tick %v, want above 0", spec.Tick)
 	}
 	for _, r := range spec.Hosts {
 		for _, one := range e.expand(r) {
@@ -79,29 +79,29 @@ func (a *Agents) ConfigFor(host model.NodeID) agent.Config {
 	return c
 }
 
-// clinic is where complaints and reports meet.
-type clinic struct {
+// diagnosis is where complaints and reports meet.
+type diagnosis struct {
 	x        *session
 	agents   *simhost.Agents
-	watch    *rootcause.Diagnoser
+	diagnoser    *rootcause.Diagnoser
 	lists    []dta.ListID // of epoch telemetry
 	mgmt     *simhost.Management
 	verdicts []diagnose.Verdict
 	refused  uint64 // reports of no use
 }
 
-// listen starts the agents.
-func (x *session) listen(Options) error {
+// startAgents starts the agents.
+func (x *session) startAgents(Options) error {
 	a := x.s.Agents
 	if a == nil {
 		return nil
 	}
-	c := &clinic{x: x}
+	c := &diagnosis{x: x}
 	cfg := rootcause.DefaultConfig(x.net.Intent())
 	cfg.MaxRequests = 1 << 16
 	cfg.Repoll = func(_ model.Time, who diagnose.Detection) { c.agents.PollFlow(who.Victim) }
 	var err error
-	if c.watch, err = rootcause.New(cfg); err != nil {
+	if c.diagnoser, err = rootcause.New(cfg); err != nil {
 		return err
 	}
 	hosts := a.Hosts
@@ -112,28 +112,28 @@ func (x *session) listen(Options) error {
 	for _, h := range hosts {
 		configs = append(configs, a.ConfigFor(h))
 	}
-	if c.agents, err = simhost.NewAgents(x.net, a.Tick, configs, c.complain); err != nil {
-		return wrap(a.Place, "agents", err)
+	if c.agents, err = simhost.NewAgents(x.net, a.Tick, configs, c.addRequest); err != nil {
+		return wrap(a.Position, "agents", err)
 	}
 	for i := range x.s.Telemetry {
 		if x.s.Telemetry[i].Kind == "epoch" {
 			c.lists = append(c.lists, x.s.FirstList(i))
 		}
 	}
-	x.clinic = c
+	x.diagnosis = c
 	return nil
 }
 
-// complain takes a complaint of an agent.
-func (c *clinic) complain(at model.Time, t agent.DiagnosisRequest) {
+// errorf takes a complaint of an agent.
+func (c *diagnosis) addRequest(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)
 	who := diagnose.Detection{Event: t.Poll.Event, Victim: t.Poll.Flow, HostPaused: stopped, Latency: t.Measured, InFlight: t.Reason == agent.Age}
-	_ = c.watch.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // what finds no room is counted
+	_ = c.diagnoser.AddRequest(c.x.clock(c.x.net.Now()), rootcause.DiagnosisRequest{Detection: who, At: at}) // what finds no room is counted
 }
 
-// hearing passes reports on to the watch, and everything to a sink.
-func (c *clinic) hearing(sink simhost.Sink) simhost.Sink {
+// tapReports passes reports on to the watch, and everything to a sink.
+func (c *diagnosis) tapReports(sink simhost.Sink) simhost.Sink {
 	var in dta.Reader
 	var rep dta.Report
 	return func(at model.Time, from model.NodeID, datagram []byte) {
@@ -146,7 +146,7 @@ func (c *clinic) hearing(sink simhost.Sink) simhost.Sink {
 			if rep.Primitive != dta.Append || !slices.Contains(c.lists, rep.List) {
 				continue
 			}
-			verdicts, err := c.watch.AddReport(at+c.x.s.Base, rep.Data)
+			verdicts, err := c.diagnoser.AddReport(at+c.x.s.Base, rep.Data)
 			if err != nil {
 				c.refused++
 			}
@@ -155,37 +155,37 @@ func (c *clinic) hearing(sink simhost.Sink) simhost.Sink {
 	}
 }
 
-// settle ends the agents' work when the run is over, and has what they asked
+// finishDiagnosis ends the agents' work when the run is over, and has what they asked
 // for arrive: switches' processors take longer than most runs.
-func (x *session) settle() {
-	if x.clinic == nil {
+func (x *session) finishDiagnosis() {
+	if x.diagnosis == nil {
 		return
 	}
-	x.clinic.agents.Stop()
-	if x.clinic.mgmt != nil {
-		x.clinic.mgmt.Drain(x.hosts)
+	x.diagnosis.agents.Stop()
+	if x.diagnosis.mgmt != nil {
+		x.diagnosis.mgmt.Drain(x.hosts)
 	}
-	x.clinic.verdicts = append(x.clinic.verdicts, x.clinic.watch.Flush()...)
+	x.diagnosis.verdicts = append(x.diagnosis.verdicts, x.diagnosis.diagnoser.Flush()...)
 }
 
-// Complaints account for what agents asked and what came of it.
-type Complaints struct {
-	Made       uint64 `json:"made"`
+// DiagnosisRequests account for what agents asked and what came of it.
+type DiagnosisRequests struct {
+	Sent       uint64 `json:"made"`
 	Unanswered uint64 `json:"unanswered"` // no report came
-	Refused    uint64 `json:"refused"`    // reports that were of no use
+	RejectedReports    uint64 `json:"refused"`    // reports that were of no use
 
 	Polling, Collection time.Duration `json:"-"` // of the slowest
 }
 
 // diagnoses are the verdicts, by name.
-func (x *session) diagnoses() (list []diagnose.VerdictView, _ *Complaints) {
+func (x *session) diagnoses() (list []diagnose.VerdictView, _ *DiagnosisRequests) {
 	list = []diagnose.VerdictView{}
-	c := x.clinic
+	c := x.diagnosis
 	if c == nil {
 		return list, nil
 	}
-	st := c.watch.Stats()
-	sum := &Complaints{Made: st.Requests, Unanswered: st.Unanswered, Refused: c.refused}
+	st := c.diagnoser.Stats()
+	sum := &DiagnosisRequests{Sent: st.Requests, Unanswered: st.Unanswered, RejectedReports: c.refused}
 	for i := range c.verdicts {
 		t := &c.verdicts[i].Times
 		sum.Polling, sum.Collection = max(sum.Polling, t.Polling), max(sum.Collection, t.Collection)
@@ -197,11 +197,11 @@ func (x *session) diagnoses() (list []diagnose.VerdictView, _ *Complaints) {
 }
 
 // String is one line.
-func (c *Complaints) String() string {
+func (c *DiagnosisRequests) String() string {
 	text := fmt.Sprintf("%s, %d unanswered; at most %v from complaint to snapshots and %v from there to the last report",
-		plural.Count(c.Made, "complaint"), c.Unanswered, c.Polling, c.Collection)
-	if c.Refused > 0 {
-		text += fmt.Sprintf("; %s refused", plural.Count(c.Refused, "report"))
+		plural.Count(c.Sent, "complaint"), c.Unanswered, c.Polling, c.Collection)
+	if c.RejectedReports > 0 {
+		text += fmt.Sprintf("; %s refused", plural.Count(c.RejectedReports, "report"))
 	}
 	return text
 }

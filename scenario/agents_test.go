@@ -49,7 +49,7 @@ func TestClocksApart(t *testing.T) {
 			offset := time.Duration((id*37+i*11)%101) * time.Microsecond
 			s.Clocks = append(s.Clocks, Clock{model.NodeID(id), sim.Clock{Offset: offset}})
 		}
-		if r := play(t, s); r.Verdict != Fine {
+		if r := play(t, s); r.Verdict != Pass {
 			t.Errorf("%s: %+v", name, r.Expected)
 		}
 	}
@@ -109,7 +109,7 @@ func TestFlowsAtSomeSwitches(t *testing.T) {
 	s.Telemetry[0].Switches = tors
 	s.Telemetry = append(s.Telemetry, p)
 	r := play(t, s)
-	if r.Verdict != Fine || len(r.Diagnoses[0].Culprits) < 10 {
+	if r.Verdict != Pass || len(r.Diagnoses[0].Culprits) < 10 {
 		t.Errorf("%+v, %d culprits; want the incast at tor7 and its flows", r.Expected, len(r.Diagnoses[0].Culprits))
 	}
 	for _, d := range r.Diagnoses {
@@ -227,10 +227,10 @@ func TestForkFindsTheIncast(t *testing.T) {
 	}
 	r := play(t, fork(t, topology, flows, "", "AGENT_NODE 1 0\nNO_CC_NODE 8 0 1 2 3 4 5 6 7\n"))
 	if len(r.Diagnoses) == 0 {
-		t.Fatalf("no diagnosis of %v", r.Complaints)
+		t.Fatalf("no diagnosis of %v", r.DiagnosisRequests)
 	}
 	d := r.Diagnoses[0]
-	if d.Anomaly != anomaly.PFCBackpressure || d.Cause != anomaly.ContendingFlows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.FlowView{Src: "h0", Dst: "h3"}) || r.Verdict != Faulty {
+	if d.Anomaly != anomaly.PFCBackpressure || d.Cause != anomaly.ContendingFlows || d.Initial.Node != "s9" || d.Initial.Peer != "h2" || d.Victim != (diagnose.FlowView{Src: "h0", Dst: "h3"}) || r.Verdict != UnexpectedFault {
 		t.Errorf("%v: %s; want pauses that spread from s9 to h2, and faulty", r.Verdict, d.Sentence())
 	}
 	for _, from := range []string{"h1", "h4", "h5", "h6", "h7"} {
@@ -252,7 +252,7 @@ func TestForkFindsTheDeadlock(t *testing.T) {
 	}
 	r := play(t, FromHPCC(c, setup))
 	if len(r.Diagnoses) == 0 {
-		t.Fatalf("no diagnosis of %v", r.Complaints)
+		t.Fatalf("no diagnosis of %v", r.DiagnosisRequests)
 	}
 	d := r.Diagnoses[0]
 	if d.Anomaly != anomaly.DeadlockInLoop || !d.Persistent || len(d.DeadlockCycle) != 3 || d.Fault == nil || d.Cause != anomaly.ContendingFlows {

@@ -21,16 +21,16 @@ type session struct {
 	fabric *topo.Fabric
 	routes *topo.Routes
 	net    *sim.Network
-	watch  *watch
+	recorder  *runRecorder
 	parts  []part // by Scenario.Traffic
 	flows  int
-	offers []string          // what each item of traffic asks of the hosts
+	offeredLoad []string          // what each item of traffic asks of the hosts
 	hosts  []*simhost.Switch // of telemetry programs
-	run    map[model.NodeID][]inswitch.Program
+	programs    map[model.NodeID][]inswitch.Program
 	mgmt   *simhost.Management // nil: reports travel in-band
-	taps   []*capture
-	traces *tracing // nil: nothing is expected of traces
-	clinic *clinic  // nil: nothing is diagnosed
+	captures   []*capture
+	collector *traceCollector // nil: nothing is expected of traces
+	diagnosis *diagnosis  // nil: nothing is diagnosed
 }
 
 // part is the flows of one item of traffic, as indexes in the network.
@@ -43,9 +43,9 @@ func assemble(s *Scenario, o Options) (*session, error) {
 		return nil, fmt.Errorf("duration %v, want above 0 and at most %v", s.Duration, MaxDuration)
 	}
 	if len(x.fabric.Switches()) == 0 || len(x.fabric.Hosts()) < 2 {
-		return nil, wrap(s.fabricAt, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
+		return nil, wrap(s.fabricPos, "topology", fmt.Errorf("%d hosts and %d switches, want at least two and one", len(x.fabric.Hosts()), len(x.fabric.Switches())))
 	}
-	for _, step := range []func(Options) error{x.build, x.record, x.serve, x.load, x.moves, x.breaks, x.changes, x.speak, x.setClocks, x.listen, x.measure, x.tap, x.begin} {
+	for _, step := range []func(Options) error{x.buildNetwork, x.recordTruth, x.addServices, x.addTraffic, x.scheduleMigrations, x.injectFaults, x.scheduleRouteChanges, x.startBGP, x.setClocks, x.startAgents, x.attachPrograms, x.startCaptures, x.callBegin} {
 		if err := step(o); err != nil {
 			return nil, err
 		}
@@ -53,11 +53,11 @@ func assemble(s *Scenario, o Options) (*session, error) {
 	return x, nil
 }
 
-func (x *session) begin(o Options) error {
+func (x *session) callBegin(o Options) error {
 	if o.Begin == nil {
 		return nil
 	}
-	return o.Begin(x.net, x.run)
+	return o.Begin(x.net, x.programs)
 }
 
 func (x *session) setClocks(Options) error {
@@ -74,23 +74,23 @@ func (x *session) setClocks(Options) error {
 }
 
 // wrap places an error that belongs to something in the file.
-func wrap(at Place, what string, err error) error {
+func wrap(at Position, what string, err error) error {
 	if at.File == "" {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return at.Errorf("%s: %s", what, trimRoom(err))
+	return at.Errorf("%s: %s", what, trimPackageNames(err))
 }
 
-func (x *session) build(Options) (err error) {
+func (x *session) buildNetwork(Options) (err error) {
 	if x.routes = x.s.Routes; x.routes == nil {
 		if x.routes, err = topo.NewRoutes(x.fabric, x.routeConfig()); err != nil {
-			return wrap(x.s.fabricAt, "topology", err)
+			return wrap(x.s.fabricPos, "topology", err)
 		}
 	}
 	cfg := x.s.Sim
 	cfg.Seed = x.s.Seed
 	if x.net, err = sim.New(x.routes, cfg); err != nil {
-		return wrap(x.s.fabricAt, "fabric", err)
+		return wrap(x.s.fabricPos, "fabric", err)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ const (
 	rows       = 1000 // samples of a port, unless a scenario says otherwise
 )
 
-func (x *session) record(o Options) error {
+func (x *session) recordTruth(o Options) error {
 	if o.unrecorded {
 		return nil
 	}
@@ -132,8 +132,8 @@ func (x *session) record(o Options) error {
 	if err != nil {
 		return err
 	}
-	x.watch = &watch{Recorder: r, lossless: x.lossless()}
-	x.net.Observe(x.watch)
+	x.recorder = &runRecorder{Recorder: r, lossless: x.lossless()}
+	x.net.Observe(x.recorder)
 	return nil
 }
 
@@ -150,27 +150,27 @@ func (x *session) lossless() uint8 {
 	}
 }
 
-// serve tells the muxes of services.
-func (x *session) serve(Options) error {
+// addServices tells the muxes of services.
+func (x *session) addServices(Options) error {
 	for i := range x.s.Services {
 		if err := x.net.AddService(x.s.Services[i].Service); err != nil {
-			return wrap(x.s.Services[i].Place, "services", err)
+			return wrap(x.s.Services[i].Position, "services", err)
 		}
 	}
 	return nil
 }
 
-// speak starts BGP.
-func (x *session) speak(Options) error {
+// startBGP starts BGP.
+func (x *session) startBGP(Options) error {
 	if x.s.Keepalive == 0 {
 		return nil
 	}
 	return x.net.EnableBGP(x.s.Keepalive)
 }
 
-// load makes the flows. Each item is drawn as if it stood alone in its place,
+// addTraffic makes the flows. Each item is drawn as if it stood alone in its place,
 // so that its flows are known to be its own.
-func (x *session) load(Options) error {
+func (x *session) addTraffic(Options) error {
 	hosts := traffic.HostsOf(x.fabric)
 	end := model.Time(x.s.Duration)
 	var before []traffic.Generator
@@ -184,20 +184,20 @@ func (x *session) load(Options) error {
 			err = x.net.AddFlows(list)
 		}
 		if err != nil {
-			return wrap(t.Place, "traffic "+t.Name, err)
+			return wrap(t.Position, "traffic "+t.Name, err)
 		}
 		p := part{x.flows, x.flows + len(list)}
 		x.parts, x.flows = append(x.parts, p), p.end
-		x.offers = append(x.offers, fmt.Sprintf("traffic %s offers %v", t.Name, traffic.Summarize(list, hosts, x.s.Duration)))
-		x.blame(t, p)
+		x.offeredLoad = append(x.offeredLoad, fmt.Sprintf("traffic %s offers %v", t.Name, traffic.Summarize(list, hosts, x.s.Duration)))
+		x.recordCause(t, p)
 		before = append(before, traffic.List{})
 	}
 	return nil
 }
 
-// blame tells truth of traffic that is meant to do harm.
-func (x *session) blame(t *Traffic, p part) {
-	if x.watch == nil {
+// recordCause tells truth of traffic that is meant to do harm.
+func (x *session) recordCause(t *Traffic, p part) {
+	if x.recorder == nil {
 		return
 	}
 	var kind string
@@ -217,13 +217,13 @@ func (x *session) blame(t *Traffic, p part) {
 		}
 		c.Flows = append(c.Flows, id)
 	}
-	x.watch.AddCause(c)
+	x.recorder.AddCause(c)
 }
 
 func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
 
-// breaks schedules the faults.
-func (x *session) breaks(Options) error {
+// injectFaults schedules the faults.
+func (x *session) injectFaults(Options) error {
 	for i := range x.s.Faults {
 		f := x.s.Faults[i]
 		switch b := f.Fault.(type) {
@@ -234,23 +234,23 @@ func (x *session) breaks(Options) error {
 			b.Seed = cmp.Or(b.Seed, x.s.Seed)
 			f.Fault = b
 		}
-		if err := x.inject(f.Injection); err != nil {
-			return wrap(f.Place, "fault "+f.Kind, err)
+		if err := x.injectFault(f.Injection); err != nil {
+			return wrap(f.Position, "fault "+f.Kind, err)
 		}
 	}
 	return nil
 }
 
-// inject schedules a fault, and tells truth of it.
-func (x *session) inject(in sim.Injection) error {
-	if x.watch == nil {
+// injectFault schedules a fault, and tells truth of it.
+func (x *session) injectFault(in sim.Injection) error {
+	if x.recorder == nil {
 		return x.net.Inject(in)
 	}
-	return x.watch.Inject(in)
+	return x.recorder.Inject(in)
 }
 
-// watch is told what happens: truth, and what truth does not keep.
-type watch struct {
+// diagnoser is told what happens: truth, and what truth does not keep.
+type runRecorder struct {
 	*truth.Recorder
 	lossless uint8
 
@@ -273,7 +273,7 @@ type frame struct {
 const maxFrames = 1 << 20
 
 // PauseReceived is part of sim.Observer.
-func (w *watch) PauseReceived(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
+func (w *runRecorder) PauseReceived(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
 	if stop && at.Host() != nil {
 		w.toHosts++
 	}
@@ -289,7 +289,7 @@ func (w *watch) PauseReceived(now engine.Time, at *sim.Port, prio model.Priority
 }
 
 // Dropped is part of sim.Observer.
-func (w *watch) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
+func (w *runRecorder) Dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
 	if why == sim.DropBuffer && w.lossless>>p.Priority&1 != 0 {
 		w.losslessDrops++
 	}

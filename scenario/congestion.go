@@ -74,7 +74,7 @@ func (p *congestionSpec) decodeConstants(v tree.Value, algorithm string) error {
 		return nil
 	}
 	if err := p.params.Check(); err != nil {
-		return v.Errorf("%s", trimRoom(err))
+		return v.Errorf("%s", trimPackageNames(err))
 	}
 	return nil
 }
@@ -98,13 +98,13 @@ func (f *fabricSpec) suitCongestion(c *sim.Config) error {
 	t := congestion.TraitsOf(c.Congestion)
 	if t.INTMulti > 0 && !c.Window {
 		if f.has("window") {
-			return f.complain("window", "window off with %s, want path or fabric: it measures queues in windows", t.Name)
+			return f.errorf("window", "window off with %s, want path or fabric: it measures queues in windows", t.Name)
 		}
 		c.Window = true
 	}
 	if t.EveryMark && c.CNPInterval > 0 {
 		if f.has("cnp-interval") {
-			return f.complain("cnp-interval", "cnp-interval %v with %s, want 0: it counts every mark", c.CNPInterval, t.Name)
+			return f.errorf("cnp-interval", "cnp-interval %v with %s, want 0: it counts every mark", c.CNPInterval, t.Name)
 		}
 		c.CNPInterval = 0
 	}
@@ -120,7 +120,7 @@ func (f *fabricSpec) checkINT(c *sim.Config, fabric *topo.Fabric) error {
 	for _, id := range fabric.Switches() {
 		for _, p := range fabric.Node(id).Ports {
 			if !congestion.EncodableRate(p.Rate) {
-				return f.complain("congestion-control", "%s: port %d of %s has %v, want one of %v",
+				return f.errorf("congestion-control", "%s: port %d of %s has %v, want one of %v",
 					t.Name, p.ID, fabric.Node(id).Name, p.Rate, congestion.LineRates)
 			}
 		}

@@ -20,44 +20,44 @@ import (
 // its key, what the field holds before is its default, and its type says what
 // may stand there. Keys that no field has are refused.
 
-// Place is where in a file something stands. It is zero for what was made in
+// Position is where in a file something stands. It is zero for what was made in
 // Go.
-type Place = fileerror.Position
+type Position = fileerror.Position
 
-// origin is embedded in those structs and remembers where the mapping and its
+// sourcePos is embedded in those structs and remembers where the mapping and its
 // keys stood, so that what is found wrong later can still be placed.
-type origin struct {
-	Place
+type sourcePos struct {
+	Position
 	keys map[string]int // lines
 }
 
-func (o *origin) from() *origin { return o }
+func (o *sourcePos) from() *sourcePos { return o }
 
 // has tells whether the file gave a key.
-func (o *origin) has(key string) bool { return o.keys[key] > 0 }
+func (o *sourcePos) has(key string) bool { return o.keys[key] > 0 }
 
-// place is where the value of a key stands, or the mapping if it lacks it.
-func (o *origin) place(key string) Place {
+// position is where the value of a key stands, or the mapping if it lacks it.
+func (o *sourcePos) position(key string) Position {
 	if line := o.keys[key]; line > 0 {
-		return Place{File: o.File, Line: line}
+		return Position{File: o.File, Line: line}
 	}
-	return o.Place
+	return o.Position
 }
 
-// complain complains about the value of a key.
-func (o *origin) complain(key, format string, args ...any) *fileerror.Error {
-	return o.place(key).Errorf(format, args...)
+// errorf complains about the value of a key.
+func (o *sourcePos) errorf(key, format string, args ...any) *fileerror.Error {
+	return o.position(key).Errorf(format, args...)
 }
 
-// custom is a type that reads itself.
-type custom interface {
+// selfDecoder is a type that reads itself.
+type selfDecoder interface {
 	decode(v tree.Value, what string) error
 }
 
 // decode reads v into a pointer. what names it in complaints.
 func decode(v tree.Value, into any, what string) error {
 	switch p := into.(type) {
-	case custom:
+	case selfDecoder:
 		return p.decode(v, what)
 	case *string:
 		return scalar(v, what, "", func(s string) (err error) { *p = strings.TrimSpace(s); return nil })
@@ -74,7 +74,7 @@ func decode(v tree.Value, into any, what string) error {
 	case *model.Bytes:
 		return scalar(v, what, "a size such as 500KB or 4KiB", func(s string) (err error) {
 			if *p, err = model.ParseBytes(s); *p < 0 {
-				err = errBad
+				err = errInvalid
 			}
 			return err
 		})
@@ -84,14 +84,14 @@ func decode(v tree.Value, into any, what string) error {
 		return scalar(v, what, "0 to 7", func(s string) error {
 			n, err := strconv.ParseUint(s, 10, 8)
 			if *p = model.Priority(n); n > 7 {
-				err = errBad
+				err = errInvalid
 			}
 			return err
 		})
 	case *model.Rate:
 		return scalar(v, what, "a rate such as 25Gb/s", func(s string) (err error) {
 			if *p, err = model.ParseRate(s); *p < 0 {
-				err = errBad
+				err = errInvalid
 			}
 			return err
 		})
@@ -105,7 +105,7 @@ func decodeKind(v tree.Value, into reflect.Value, what string) error {
 	case reflect.Struct:
 		return decodeStruct(v, into, what)
 	case reflect.Slice:
-		parts, err := items(v, what)
+		parts, err := listItems(v, what)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func decodeStruct(v tree.Value, into reflect.Value, what string) error {
 	if err != nil {
 		return err
 	}
-	if o, ok := into.Addr().Interface().(interface{ from() *origin }); ok {
+	if o, ok := into.Addr().Interface().(interface{ from() *sourcePos }); ok {
 		*o.from() = *from
 	}
 	return nil
@@ -153,12 +153,12 @@ func decodeStruct(v tree.Value, into reflect.Value, what string) error {
 
 // decodeFields reads a mapping into pointers by key. order lists the keys for
 // errors.
-func decodeFields(v tree.Value, fields map[string]any, order []string, what string) (*origin, error) {
+func decodeFields(v tree.Value, fields map[string]any, order []string, what string) (*sourcePos, error) {
 	list, err := v.Entries(what)
 	if err != nil {
 		return nil, err
 	}
-	from := &origin{Place: v.Position, keys: make(map[string]int, len(list))}
+	from := &sourcePos{Position: v.Position, keys: make(map[string]int, len(list))}
 	for _, e := range list {
 		field, ok := fields[e.Key]
 		if !ok {
@@ -181,7 +181,7 @@ func fieldsOf(s reflect.Value) (fields map[string]any, order []string) {
 		if key := f.Tag.Get("yaml"); key != "" {
 			fields[key] = s.Field(i).Addr().Interface()
 			order = append(order, key)
-		} else if f.Anonymous && f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[origin]() {
+		} else if f.Anonymous && f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[sourcePos]() {
 			inner, keys := fieldsOf(s.Field(i))
 			for k, p := range inner {
 				fields[k] = p
@@ -192,8 +192,8 @@ func fieldsOf(s reflect.Value) (fields map[string]any, order []string) {
 	return fields, order
 }
 
-// decodeKinds reads a mapping into the struct that its kind stands for.
-func decodeKinds[S any](v tree.Value, what string, kinds map[string]func() S) (spec S, err error) {
+// decodeByKind reads a mapping into the struct that its kind stands for.
+func decodeByKind[S any](v tree.Value, what string, kinds map[string]func() S) (spec S, err error) {
 	list, err := v.Entries(what)
 	if err != nil {
 		return spec, err
@@ -217,8 +217,8 @@ func decodeKinds[S any](v tree.Value, what string, kinds map[string]func() S) (s
 	return spec, v.Errorf("%s has no kind, want one of %s", what, wanted)
 }
 
-// items returns the items of a list. A single value is a list of itself.
-func items(v tree.Value, what string) ([]tree.Value, error) {
+// listItems returns the items of a list. A single value is a list of itself.
+func listItems(v tree.Value, what string) ([]tree.Value, error) {
 	if v.IsText() {
 		return []tree.Value{v}, nil
 	}
@@ -237,8 +237,8 @@ func scalar(v tree.Value, what, want string, read func(string) error) error {
 	return nil
 }
 
-// errBad says that a value is not what it should be; scalar says the rest.
-var errBad = fmt.Errorf("not understood")
+// errInvalid says that a value is not what it should be; scalar says the rest.
+var errInvalid = fmt.Errorf("not understood")
 
 func parseSwitch(s string) (bool, error) {
 	switch strings.ToLower(s) {
@@ -247,7 +247,7 @@ func parseSwitch(s string) (bool, error) {
 	case "off", "false", "no":
 		return false, nil
 	}
-	return false, errBad
+	return false, errInvalid
 }
 
 func parseSpan(s string) (time.Duration, error) {
@@ -256,7 +256,7 @@ func parseSpan(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 || d > MaxDuration {
-		return 0, errBad
+		return 0, errInvalid
 	}
 	return d, nil
 }
@@ -269,7 +269,7 @@ const MaxDuration = time.Duration(traffic.MaxTime)
 // infinities nor hexadecimal digits.
 func parseNumber(s string) (float64, error) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {
-		return 0, errBad
+		return 0, errInvalid
 	}
 	return strconv.ParseFloat(s, 64)
 }

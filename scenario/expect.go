@@ -15,7 +15,7 @@ import (
 
 // Expectation is something that must hold after a run.
 type Expectation struct {
-	Place  Place
+	Position  Position
 	Group  string // of traffic, by name; empty: the whole run
 	Figure string // such as "drops"; docs/scenarios.md lists them
 	Want   Condition
@@ -106,7 +106,7 @@ func figureNames(group bool) (list []string) {
 type expectSpec struct {
 	list      []Expectation
 	diagnoses diagnosesSpec
-	traces    foundList
+	traces    findingsSpec
 }
 
 func (p *expectSpec) decode(v tree.Value, what string) error {
@@ -128,7 +128,7 @@ func (p *expectSpec) decode(v tree.Value, what string) error {
 			continue
 		}
 		if e.Key != "groups" {
-			if err := p.add(e, ""); err != nil {
+			if err := p.addExpectation(e, ""); err != nil {
 				return err
 			}
 			continue
@@ -143,7 +143,7 @@ func (p *expectSpec) decode(v tree.Value, what string) error {
 				return err
 			}
 			for _, e := range of {
-				if err := p.add(e, g.Key); err != nil {
+				if err := p.addExpectation(e, g.Key); err != nil {
 					return err
 				}
 			}
@@ -152,7 +152,7 @@ func (p *expectSpec) decode(v tree.Value, what string) error {
 	return nil
 }
 
-func (p *expectSpec) add(e tree.Entry, group string) error {
+func (p *expectSpec) addExpectation(e tree.Entry, group string) error {
 	f, ok := figures[e.Key]
 	if !ok || group != "" && !f.groups {
 		return e.KeyPosition().Errorf("expectation of %q, want one of %s", e.Key, strings.Join(figureNames(group != ""), ", "))
@@ -165,7 +165,7 @@ func (p *expectSpec) add(e tree.Entry, group string) error {
 	if err != nil {
 		return e.Errorf("%s %q, want %v", e.Key, text, err)
 	}
-	p.list = append(p.list, Expectation{Place: e.Position, Group: group, Figure: e.Key, Want: c})
+	p.list = append(p.list, Expectation{Position: e.Position, Group: group, Figure: e.Key, Want: c})
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 // ExpectedDiagnosis is a diagnosis that must come of a run. What is left out
 // may be anything.
 type ExpectedDiagnosis struct {
-	Place    Place
+	Position    Position
 	Text     string // as it was written
 	Anomaly  string
 	Cause    string
@@ -31,7 +31,7 @@ type diagnosesSpec struct {
 }
 
 type diagnosisSpec struct {
-	origin
+	sourcePos
 	Anomaly  string `yaml:"anomaly"`
 	Cause    string `yaml:"root-cause"`
 	Detail   string `yaml:"detail"`
@@ -57,7 +57,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 	s.ExpectDiagnoses = []ExpectedDiagnosis{}
 	for i := range spec.list {
 		d := &spec.list[i]
-		want := ExpectedDiagnosis{Place: d.Place, Anomaly: d.Anomaly, Cause: d.Cause, Detail: d.Detail}
+		want := ExpectedDiagnosis{Position: d.Position, Anomaly: d.Anomaly, Cause: d.Cause, Detail: d.Detail}
 		var text []string
 		for _, f := range []struct {
 			key, value string
@@ -67,7 +67,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 				continue
 			}
 			if err := f.into.UnmarshalText([]byte(f.value)); err != nil {
-				return d.complain(f.key, "%s", trimRoom(err))
+				return d.errorf(f.key, "%s", trimPackageNames(err))
 			}
 			text = append(text, f.value)
 		}
@@ -85,7 +85,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 				return r.Errorf("culprit %q, want a flow such as h0>h15", r.text)
 			}
 			for _, name := range []string{from, to} {
-				if _, err := e.node(ref{r.Place, name}); err != nil {
+				if _, err := e.node(ref{r.Position, name}); err != nil {
 					return err
 				}
 			}
@@ -99,7 +99,7 @@ func (sc *schema) resolveDiagnoses(s *Scenario, e *env) error {
 			text = append(text, "standing "+onOff(d.Standing))
 		}
 		if want.Text = strings.Join(text, " "); want.Text == "" {
-			return d.complain("", "diagnosis %d says nothing, want an anomaly", i+1)
+			return d.errorf("", "diagnosis %d says nothing, want an anomaly", i+1)
 		}
 		s.ExpectDiagnoses = append(s.ExpectDiagnoses, want)
 	}
@@ -132,28 +132,28 @@ func (r *Result) judgeDiagnoses(x *session) (list []Judged) {
 	var found []string
 	for i := range r.Diagnoses {
 		if n := &r.Diagnoses[i]; n.Anomaly != anomaly.None {
-			found = append(found, short(n))
+			found = append(found, abbreviate(n))
 		}
 	}
 	if len(found) > 0 {
 		got = strings.Join(found, "; ")
 	}
 	if len(x.s.ExpectDiagnoses) == 0 {
-		return []Judged{{What: "diagnoses", Want: "none", Got: got, Met: len(found) == 0}}
+		return []Judged{{What: "diagnoses", Want: "none", Got: got, Pass: len(found) == 0}}
 	}
 	for i := range x.s.ExpectDiagnoses {
 		w := &x.s.ExpectDiagnoses[i]
 		j := Judged{What: fmt.Sprintf("diagnosis %d", i+1), Want: w.Text, Got: got}
 		if at := slices.IndexFunc(r.Diagnoses, func(n diagnose.VerdictView) bool { return w.matches(&n, x) }); at >= 0 {
-			j.Got, j.Met = short(&r.Diagnoses[at]), true
+			j.Got, j.Pass = abbreviate(&r.Diagnoses[at]), true
 		}
 		list = append(list, j)
 	}
 	return list
 }
 
-// short is a diagnosis in a few words.
-func short(n *diagnose.VerdictView) string {
+// abbreviate is a diagnosis in a few words.
+func abbreviate(n *diagnose.VerdictView) string {
 	text := fmt.Sprintf("%v %v %v", n.Anomaly, n.Cause, n.Detail)
 	if n.Initial != nil {
 		text += fmt.Sprintf(" at %s>%s", n.Initial.Node, n.Initial.Peer)

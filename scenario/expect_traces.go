@@ -12,33 +12,33 @@ import (
 	"github.com/weft-telemetry/weft/topo/file/tree"
 )
 
-// Found is what the traces of a run must tell, and all that they may: of the
+// ExpectedFindings is what the traces of a run must tell, and all that they may: of the
 // kinds drop, silent and loop nothing else, of the others nothing else above the
-// bound.
-type Found struct {
-	Place Place
-	List  []Finding
+// formatMin.
+type ExpectedFindings struct {
+	Position Position
+	Findings  []Finding
 }
 
 // Finding is one thing to be found.
 type Finding struct {
-	Place Place
+	Position Position
 	Kind  string
 	Node  model.NodeID  // the switch, or the mux
 	Next  *model.NodeID // of a drop: where the switch sends to
 	Port  model.Port    // of slow-link and pauses
-	Above float64       // nanoseconds, ratio or frames
+	Min float64       // nanoseconds, ratio or frames
 }
 
-// foundKinds are what may be found, and what each needs beside its kind.
-var foundKinds = map[string][]string{
+// findingKinds are what may be found, and what each needs beside its kind.
+var findingKinds = map[string][]string{
 	"drop": {"switch"}, "silent": {"switch"}, "loop": {"switch"},
 	"slow-mux": {"mux", "above"}, "slow-link": {"port", "above"}, "uneven": {"switch", "above"}, "pauses": {"port", "above"},
 }
 
-// foundSpec is one item of expect's traces.
-type foundSpec struct {
-	origin
+// findingSpec is one item of expect's traces.
+type findingSpec struct {
+	sourcePos
 	Kind   string `yaml:"kind"`
 	Switch ref    `yaml:"switch"`
 	Next   ref    `yaml:"next"`
@@ -47,15 +47,15 @@ type foundSpec struct {
 	Above  string `yaml:"above"`
 }
 
-// foundList is all items, or the word none.
-type foundList struct {
-	Place
+// findingsSpec is all items, or the word none.
+type findingsSpec struct {
+	Position
 	given bool
-	list  []foundSpec
+	list  []findingSpec
 }
 
-func (p *foundList) decode(v tree.Value, what string) error {
-	p.Place, p.given = v.Position, true
+func (p *findingsSpec) decode(v tree.Value, what string) error {
+	p.Position, p.given = v.Position, true
 	if text, err := v.Text(what); err == nil && text == "none" {
 		return nil
 	}
@@ -63,11 +63,11 @@ func (p *foundList) decode(v tree.Value, what string) error {
 }
 
 // resolve looks up the names.
-func (p *foundList) resolve(s *Scenario, e *env) error {
+func (p *findingsSpec) resolve(s *Scenario, e *env) error {
 	if !p.given {
 		return nil
 	}
-	s.Found = &Found{Place: p.Place}
+	s.ExpectTraces = &ExpectedFindings{Position: p.Position}
 	if _, ok := s.traced(); !ok {
 		return p.Errorf(`something is expected of traces and no switch mirrors, want "- {kind: mirror}" under telemetry`)
 	}
@@ -76,16 +76,16 @@ func (p *foundList) resolve(s *Scenario, e *env) error {
 		if err != nil {
 			return err
 		}
-		s.Found.List = append(s.Found.List, f)
+		s.ExpectTraces.Findings = append(s.ExpectTraces.Findings, f)
 	}
 	return nil
 }
 
-func (p *foundSpec) finding(e *env) (f Finding, err error) {
-	f = Finding{Place: p.Place, Kind: p.Kind}
-	needs, ok := foundKinds[p.Kind]
+func (p *findingSpec) finding(e *env) (f Finding, err error) {
+	f = Finding{Position: p.Position, Kind: p.Kind}
+	needs, ok := findingKinds[p.Kind]
 	if !ok {
-		return f, p.complain("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, uneven or pauses", p.Kind)
+		return f, p.errorf("kind", "finding of kind %q, want drop, silent, loop, slow-mux, slow-link, uneven or pauses", p.Kind)
 	}
 	for _, key := range []string{"switch", "next", "mux", "port", "above"} {
 		want := slices.Contains(needs, key)
@@ -93,12 +93,12 @@ func (p *foundSpec) finding(e *env) (f Finding, err error) {
 			continue
 		}
 		if p.has(key) != want {
-			return f, p.complain(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want], strings.Join(needs, " and "))
+			return f, p.errorf(key, "%s has %s, want %s", p.Kind, map[bool]string{true: "no " + key, false: "an " + key}[want], strings.Join(needs, " and "))
 		}
 	}
 	switch needs[0] {
 	case "switch":
-		f.Node, err = e.switched(p.Switch)
+		f.Node, err = e.switchNamed(p.Switch)
 	case "mux":
 		f.Node, err = e.mux(p.Mux)
 	case "port":
@@ -110,29 +110,29 @@ func (p *foundSpec) finding(e *env) (f Finding, err error) {
 		f.Next = &id
 	}
 	if err == nil && p.has("above") {
-		f.Above, err = p.above()
+		f.Min, err = p.parseMin()
 	}
 	return f, err
 }
 
-// above reads the bound in the kind's unit.
-func (p *foundSpec) above() (float64, error) {
+// parseMin reads the bound in the kind's unit.
+func (p *findingSpec) parseMin() (float64, error) {
 	if strings.HasPrefix(p.Kind, "slow") {
 		d, err := parseSpan(p.Above)
 		if err != nil {
-			return 0, p.complain("above", "above %q, want a span of time such as 10us", p.Above)
+			return 0, p.errorf("above", "above %q, want a span of time such as 10us", p.Above)
 		}
 		return float64(d), nil
 	}
 	n, err := parseNumber(p.Above)
 	if err != nil {
-		return 0, p.complain("above", "above %q, want a number", p.Above)
+		return 0, p.errorf("above", "above %q, want a number", p.Above)
 	}
 	return n, nil
 }
 
-// seen is what traces tell, in words and as values to match.
-type seen struct {
+// observedFinding is what traces tell, in words and as values to match.
+type observedFinding struct {
 	kind  string
 	nodes []model.NodeID // one of them is meant
 	next  *model.NodeID
@@ -141,12 +141,12 @@ type seen struct {
 	text  string
 }
 
-// all lists what traces tell. Of links, equal-cost ports, muxes and pauses it is
+// findings lists what traces tell. Of links, equal-cost ports, muxes and pauses it is
 // everything that was measured; bounds come with expectations.
-func (t *tracing) all(f *topo.Fabric) (list []seen) {
+func (t *traceCollector) findings(f *topo.Fabric) (list []observedFinding) {
 	name := func(id model.NodeID) string { return f.Node(id).Name }
 	for _, x := range t.judge.Findings() {
-		one := seen{kind: x.Kind.String(), nodes: []model.NodeID{x.Switch}}
+		one := observedFinding{kind: x.Kind.String(), nodes: []model.NodeID{x.Switch}}
 		one.text = fmt.Sprintf("%s at %s", one.kind, name(x.Switch))
 		if x.Kind == trace.Loop {
 			one.nodes = x.Switches
@@ -162,26 +162,26 @@ func (t *tracing) all(f *topo.Fabric) (list []seen) {
 		one.text += fmt.Sprintf(", %d of %d packets", x.Ended, x.Packets)
 		list = append(list, one)
 	}
-	for _, m := range t.board.Muxes() {
-		list = append(list, seen{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max), text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
+	for _, m := range t.symptoms.Muxes() {
+		list = append(list, observedFinding{kind: "slow-mux", nodes: []model.NodeID{m.Node}, value: float64(m.Max), text: fmt.Sprintf("%s up to %v", name(m.Node), m.Max)})
 	}
-	for _, l := range t.board.Links() {
-		list = append(list, seen{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.RoundTrip)})
+	for _, l := range t.symptoms.Links() {
+		list = append(list, observedFinding{kind: "slow-link", port: l.Port, value: float64(l.RoundTrip), text: fmt.Sprintf("%s round trip %v", f.LinkName(l.Port), l.RoundTrip)})
 	}
-	for _, u := range t.board.TakeImbalances() {
-		list = append(list, seen{kind: "uneven", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
+	for _, u := range t.symptoms.TakeImbalances() {
+		list = append(list, observedFinding{kind: "uneven", nodes: []model.NodeID{u.Switch}, value: u.Ratio, text: u.Describe(f)})
 	}
-	for _, p := range t.board.Pauses() {
+	for _, p := range t.symptoms.Pauses() {
 		if f.Node(f.Port(p.Port).Peer.Node).Role.IsSwitch() {
 			continue // passed on: what a host asks for is where it begins
 		}
-		list = append(list, seen{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.LinkName(p.Port), p.Frames)})
+		list = append(list, observedFinding{kind: "pauses", port: p.Port, value: float64(p.Frames), text: fmt.Sprintf("%s received %d", f.LinkName(p.Port), p.Frames)})
 	}
 	return list
 }
 
-// is tells whether something seen is what is meant.
-func (e *Finding) is(s *seen, f *topo.Fabric) bool {
+// matches tells whether something seen is what is meant.
+func (e *Finding) matches(s *observedFinding, f *topo.Fabric) bool {
 	switch {
 	case s.kind != e.Kind:
 		return false
@@ -198,7 +198,7 @@ func (e *Finding) is(s *seen, f *topo.Fabric) bool {
 // describe says what is to be found.
 func (e *Finding) describe(f *topo.Fabric) string {
 	what := "traces: " + e.Kind + " at "
-	if needs := foundKinds[e.Kind]; needs[0] == "port" {
+	if needs := findingKinds[e.Kind]; needs[0] == "port" {
 		return what + f.LinkName(e.Port)
 	}
 	what += f.Node(e.Node).Name
@@ -210,48 +210,48 @@ func (e *Finding) describe(f *topo.Fabric) string {
 
 // judgeTraces compares what traces tell with what is expected of them.
 func (x *session) judgeTraces() (rows []Judged) {
-	if x.traces == nil {
+	if x.collector == nil {
 		return nil
 	}
-	x.traces.finish(x.clock(x.net.Now()))
-	all := x.traces.all(x.fabric)
+	x.collector.finish(x.clock(x.net.Now()))
+	all := x.collector.findings(x.fabric)
 	expected := make([]bool, len(all))
 	bounds := map[string]float64{}
-	for i := range x.s.Found.List {
-		e := &x.s.Found.List[i]
-		bounds[e.Kind] = e.Above
+	for i := range x.s.ExpectTraces.Findings {
+		e := &x.s.ExpectTraces.Findings[i]
+		bounds[e.Kind] = e.Min
 		j := Judged{What: e.describe(x.fabric), Want: "found", Got: "not found"}
-		if e.Above > 0 {
-			j.Want = "above " + e.bound()
+		if e.Min > 0 {
+			j.Want = "above " + e.formatMin()
 		}
 		for k := range all {
-			if !e.is(&all[k], x.fabric) {
+			if !e.matches(&all[k], x.fabric) {
 				continue
 			}
 			expected[k] = true
-			j.Got, j.Met = all[k].text, all[k].value >= e.Above
+			j.Got, j.Pass = all[k].text, all[k].value >= e.Min
 		}
 		rows = append(rows, j)
 	}
 	var others []string
 	for k := range all {
 		bound, asked := bounds[all[k].kind]
-		lost := foundKinds[all[k].kind][0] == "switch" && all[k].kind != "uneven"
+		lost := findingKinds[all[k].kind][0] == "switch" && all[k].kind != "uneven"
 		if !expected[k] && (lost || asked && all[k].value >= bound) {
 			others = append(others, all[k].text)
 		}
 	}
-	j := Judged{What: "traces: anything else", Want: "none", Got: "none", Met: len(others) == 0}
+	j := Judged{What: "traces: anything else", Want: "none", Got: "none", Pass: len(others) == 0}
 	if len(others) > 0 {
 		j.Got = strings.Join(others, "; ")
 	}
 	return append(rows, j)
 }
 
-// bound prints Above.
-func (e *Finding) bound() string {
+// formatMin prints Above.
+func (e *Finding) formatMin() string {
 	if strings.HasPrefix(e.Kind, "slow") {
-		return time.Duration(e.Above).String()
+		return time.Duration(e.Min).String()
 	}
-	return fmt.Sprint(e.Above)
+	return fmt.Sprint(e.Min)
 }

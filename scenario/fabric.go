@@ -13,7 +13,7 @@ import (
 // fabricSpec is the section fabric: how switches and NICs behave. What is left
 // out is as in sim.DefaultConfig.
 type fabricSpec struct {
-	origin
+	sourcePos
 
 	MTU      model.Bytes `yaml:"mtu"`      // largest payload of a packet
 	Overhead autoBytes   `yaml:"overhead"` // what headers add to it; auto: RoCEv2's
@@ -73,7 +73,7 @@ func defaultFabric() fabricSpec {
 // ConfigFor makes the simulator's configuration of it, and checks it.
 func (f *fabricSpec) config() (sim.Config, error) {
 	c := sim.Config{
-		MTU: small(f.MTU), Overhead: small(model.Bytes(f.Overhead)), AckSize: small(model.Bytes(f.AckSize)), TTL: f.TTL,
+		MTU: clampInt32(f.MTU), Overhead: clampInt32(model.Bytes(f.Overhead)), AckSize: clampInt32(model.Bytes(f.AckSize)), TTL: f.TTL,
 		Buffer: f.Buffer, Reserve: f.Reserve, Headroom: model.Bytes(f.Headroom), AlphaShift: uint8(f.Alpha),
 		ResumeOffset: f.ResumeOffset, Xoff: f.Xoff, Xon: f.Xon, LossyQueue: f.LossyQueue,
 		NoPFC: !f.PFC, PauseTime: time.Duration(f.PauseTime), ECN: f.ECN.list,
@@ -83,7 +83,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 	}
 	for _, p := range f.Lossless {
 		if p > 7 {
-			return c, f.complain("lossless", "lossless priority %d, want 0 to 7", p)
+			return c, f.errorf("lossless", "lossless priority %d, want 0 to 7", p)
 		}
 		c.Lossless |= 1 << p
 	}
@@ -101,7 +101,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 		case w.on:
 			*w.set = true
 		default:
-			return c, f.complain(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
+			return c, f.errorf(w.key, "%s %q, want %s or %s", w.key, w.word, w.off, w.on)
 		}
 	}
 	switch strings.ToLower(f.Window) {
@@ -111,7 +111,7 @@ func (f *fabricSpec) config() (sim.Config, error) {
 	case "fabric":
 		c.Window, c.GlobalWindow = true, true
 	default:
-		return c, f.complain("window", "window %q, want off, path or fabric", f.Window)
+		return c, f.errorf("window", "window %q, want off, path or fabric", f.Window)
 	}
 	if err := f.suitCongestion(&c); err != nil {
 		return c, err
@@ -121,27 +121,27 @@ func (f *fabricSpec) config() (sim.Config, error) {
 
 func (f *fabricSpec) check(c *sim.Config) error {
 	if f.Xoff > 0 && f.Xon >= f.Xoff {
-		return f.complain("xon", "xon %v, want below xoff, which is %v", f.Xon, f.Xoff)
+		return f.errorf("xon", "xon %v, want below xoff, which is %v", f.Xon, f.Xoff)
 	}
 	if f.Xon > 0 && f.Xoff == 0 {
-		return f.complain("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
+		return f.errorf("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
 	}
-	// Complaints of sim name their field first.
+	// DiagnosisRequests of sim name their field first.
 	if err := c.Check(); err != nil {
-		msg := trimRoom(err)
+		msg := trimPackageNames(err)
 		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "least timeout of TCP": "tcp-rto"} {
 			if strings.HasPrefix(msg, prefix) {
-				return f.complain(key, "%s", msg)
+				return f.errorf(key, "%s", msg)
 			}
 		}
-		return f.complain("", "%s", msg)
+		return f.errorf("", "%s", msg)
 	}
 	return nil
 }
 
-// trimRoom takes the names of packages, and a generator's number, off a
+// trimPackageNames takes the names of packages, and a generator's number, off a
 // complaint: file and line are in front.
-func trimRoom(err error) string {
+func trimPackageNames(err error) string {
 	msg := err.Error()
 	for _, room := range []string{"sim: ", "mmu: ", "dcqcn: ", "hpcc: ", "timely: ", "dctcp: ", "simhost: ", "plan flowset: ", "flowset: ", "epoch: ", "label: ", "agent: ", "diagnose: "} {
 		msg = strings.ReplaceAll(msg, room, "")
@@ -152,15 +152,15 @@ func trimRoom(err error) string {
 	return msg
 }
 
-// small makes a number of 32 bits of a size; what is too large stays too large
+// clampInt32 makes a number of 32 bits of a size; what is too large stays too large
 // for every bound.
-func small(n model.Bytes) int32 { return int32(min(n, math.MaxInt32)) }
+func clampInt32(n model.Bytes) int32 { return int32(min(n, math.MaxInt32)) }
 
 // ecnSpec is "off" or a list of marking curves by port rate.
 type ecnSpec struct{ list []sim.ECNParams }
 
 type ecnCurve struct {
-	origin
+	sourcePos
 	Rate model.Rate  `yaml:"rate"` // of ports from this rate on
 	Kmin model.Bytes `yaml:"kmin"`
 	Kmax model.Bytes `yaml:"kmax"`
@@ -182,10 +182,10 @@ func (p *ecnSpec) decode(v tree.Value, what string) error {
 	p.list = make([]sim.ECNParams, len(curves))
 	for i, c := range curves {
 		if !c.has("kmin") || !c.has("kmax") || !c.has("pmax") {
-			return c.complain("", "marking curve %d, want kmin, kmax and pmax", i+1)
+			return c.errorf("", "marking curve %d, want kmin, kmax and pmax", i+1)
 		}
 		if c.Kmin > c.Kmax {
-			return c.complain("kmin", "kmin %v, want at most kmax, which is %v", c.Kmin, c.Kmax)
+			return c.errorf("kmin", "kmin %v, want at most kmax, which is %v", c.Kmin, c.Kmax)
 		}
 		p.list[i] = sim.ECNParams{Rate: c.Rate, Kmin: c.Kmin, Kmax: c.Kmax, Pmax: float64(c.Pmax)}
 	}

@@ -12,18 +12,18 @@ import (
 type faultSpec interface {
 	// fault makes the simulator's fault of it, names looked up.
 	fault(e *env) (sim.Fault, error)
-	when() *moment
+	when() *schedule
 }
 
-// moment is what all faults have.
-type moment struct {
-	origin
+// schedule is what all faults have.
+type schedule struct {
+	sourcePos
 	Kind string        `yaml:"kind"`
 	At   model.Time    `yaml:"at"`
 	For  time.Duration `yaml:"for"` // 0: to the end of the run
 }
 
-func (m *moment) when() *moment { return m }
+func (m *schedule) when() *schedule { return m }
 
 var faultKinds = map[string]func() faultSpec{
 	"link-down":     func() faultSpec { return &linkDownSpec{} },
@@ -33,39 +33,39 @@ var faultKinds = map[string]func() faultSpec{
 	"blackhole":     func() faultSpec { return &blackholeSpec{} },
 	"loop":          func() faultSpec { return &loopSpec{} },
 	"reroute":       func() faultSpec { return &rerouteSpec{} },
-	"bad-table":     func() faultSpec { return &badTableSpec{} },
+	"bad-table":     func() faultSpec { return &corruptTableSpec{} },
 	"storm":         func() faultSpec { return &stormSpec{Priority: 3} },
 	"slow-receiver": func() faultSpec { return &slowReceiverSpec{Priority: 3} },
-	"polarise":      func() faultSpec { return &polariseSpec{} },
+	"polarise":      func() faultSpec { return &hashPolarizationSpec{} },
 	"slow-mux":      func() faultSpec { return &slowMuxSpec{} },
-	"wrong-mux":     func() faultSpec { return &wrongMuxSpec{} },
+	"wrong-mux":     func() faultSpec { return &misdirectingMuxSpec{} },
 }
 
 type faultItem struct{ faultSpec }
 
 func (p *faultItem) decode(v tree.Value, what string) (err error) {
-	p.faultSpec, err = decodeKinds(v, what, faultKinds)
+	p.faultSpec, err = decodeByKind(v, what, faultKinds)
 	return err
 }
 
 // need complains about a name that must be there.
-func (m *moment) need(key string, r ref) error {
+func (m *schedule) need(key string, r ref) error {
 	if r.given() {
 		return nil
 	}
-	return m.complain("", "%s has no %s, want one", m.Kind, key)
+	return m.errorf("", "%s has no %s, want one", m.Kind, key)
 }
 
 // needShare complains about a share that does nothing.
-func (m *moment) needShare(p share) error {
+func (m *schedule) needShare(p share) error {
 	if p > 0 {
 		return nil
 	}
-	return m.complain("share", "%s with share %v, want above 0 and at most 1", m.Kind, float64(p))
+	return m.errorf("share", "%s with share %v, want above 0 and at most 1", m.Kind, float64(p))
 }
 
 type linkDownSpec struct {
-	moment
+	schedule
 	Port ref `yaml:"port"` // either end of the link
 	// Reconverge is how long routing takes to learn of it, both ways; left out:
 	// routes never change.
@@ -85,7 +85,7 @@ func (s *linkDownSpec) port(e *env) (model.Port, error) {
 }
 
 type linkFlapSpec struct {
-	moment
+	schedule
 	Port ref           `yaml:"port"`
 	Down time.Duration `yaml:"down"`
 	Up   time.Duration `yaml:"up"`
@@ -96,7 +96,7 @@ func (s *linkFlapSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.Down <= 0 || s.Up <= 0 {
-		return nil, s.complain("", "link-flap with down %v and up %v, want both above 0", s.Down, s.Up)
+		return nil, s.errorf("", "link-flap with down %v and up %v, want both above 0", s.Down, s.Up)
 	}
 	p, err := e.port(s.Port)
 	return sim.LinkDown{Port: p, Down: s.Down, Up: s.Up}, err
@@ -105,7 +105,7 @@ func (s *linkFlapSpec) fault(e *env) (sim.Fault, error) {
 // silentDropSpec loses packets on a wire, or in the middle of a switch, where
 // it can pick them.
 type silentDropSpec struct {
-	moment
+	schedule
 	Port   ref     `yaml:"port"`
 	Switch ref     `yaml:"switch"`
 	Share  share   `yaml:"share"`
@@ -118,14 +118,14 @@ func (s *silentDropSpec) fault(e *env) (sim.Fault, error) {
 	}
 	switch {
 	case s.Port.given() == s.Switch.given():
-		return nil, s.complain("", "silent-drop, want either a port or a switch")
+		return nil, s.errorf("", "silent-drop, want either a port or a switch")
 	case s.Port.given() && s.has("match"):
-		return nil, s.complain("match", "match with a port, want a switch")
+		return nil, s.errorf("match", "match with a port, want a switch")
 	case s.Port.given():
 		p, err := e.port(s.Port)
 		return sim.Lossy{Port: p, Share: float64(s.Share)}, err
 	}
-	sw, err := e.switched(s.Switch)
+	sw, err := e.switchNamed(s.Switch)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *silentDropSpec) fault(e *env) (sim.Fault, error) {
 }
 
 type corruptionSpec struct {
-	moment
+	schedule
 	Port  ref   `yaml:"port"` // that sends
 	Share share `yaml:"share"`
 }
@@ -150,23 +150,23 @@ func (s *corruptionSpec) fault(e *env) (sim.Fault, error) {
 	return sim.Lossy{Port: p, Share: float64(s.Share), Damaged: true}, err
 }
 
-// badTableSpec is a flipped bit: a share of flows goes wrong.
-type badTableSpec struct {
-	moment
+// corruptTableSpec is a flipped bit: a share of flows goes wrong.
+type corruptTableSpec struct {
+	schedule
 	Switch ref    `yaml:"switch"`
 	Share  share  `yaml:"share"`
 	Via    ref    `yaml:"via"` // a port of the switch; left out: dropped
 	Seed   uint64 `yaml:"seed"`
 }
 
-func (s *badTableSpec) fault(e *env) (sim.Fault, error) {
+func (s *corruptTableSpec) fault(e *env) (sim.Fault, error) {
 	if err := s.need("switch", s.Switch); err != nil {
 		return nil, err
 	}
 	if err := s.needShare(s.Share); err != nil {
 		return nil, err
 	}
-	sw, err := e.switched(s.Switch)
+	sw, err := e.switchNamed(s.Switch)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (s *badTableSpec) fault(e *env) (sim.Fault, error) {
 }
 
 type stormSpec struct {
-	moment
+	schedule
 	Host     ref            `yaml:"host"`
 	Priority model.Priority `yaml:"priority"`
 	On       time.Duration  `yaml:"on"`
@@ -197,14 +197,14 @@ func (s *stormSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if (s.On > 0) != (s.Off > 0) {
-		return nil, s.complain("", "storm with on %v and off %v, want both above 0, or neither for one without end", s.On, s.Off)
+		return nil, s.errorf("", "storm with on %v and off %v, want both above 0, or neither for one without end", s.On, s.Off)
 	}
 	h, err := e.host(s.Host)
 	return sim.Storm{Host: h, Priority: s.Priority, On: s.On, Off: s.Off}, err
 }
 
 type slowReceiverSpec struct {
-	moment
+	schedule
 	Host     ref            `yaml:"host"`
 	Rate     model.Rate     `yaml:"rate"`   // at which it takes packets in
 	Buffer   model.Bytes    `yaml:"buffer"` // of its NIC; 0: sim's default
@@ -216,12 +216,12 @@ func (s *slowReceiverSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.Rate == 0 {
-		return nil, s.complain("rate", "slow-receiver with rate %v, want above 0", s.Rate)
+		return nil, s.errorf("rate", "slow-receiver with rate %v, want above 0", s.Rate)
 	}
 	h, err := e.host(s.Host)
 	return sim.SlowReceiver{Host: h, Rate: s.Rate, Buffer: s.Buffer, Priority: s.Priority}, err
 }
 
-type polariseSpec struct{ moment }
+type hashPolarizationSpec struct{ schedule }
 
-func (s *polariseSpec) fault(*env) (sim.Fault, error) { return sim.HashPolarization{}, nil }
+func (s *hashPolarizationSpec) fault(*env) (sim.Fault, error) { return sim.HashPolarization{}, nil }

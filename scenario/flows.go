@@ -15,12 +15,12 @@ import (
 
 // flowsSpec lists flows one by one.
 type flowsSpec struct {
-	header
+	trafficHeader
 	List []flowSpec `yaml:"list"`
 }
 
 type flowSpec struct {
-	origin
+	sourcePos
 	class
 	From       ref           `yaml:"from"` // a host, or an address behind one
 	To         ref           `yaml:"to"`   // a host, or an address
@@ -47,7 +47,7 @@ func (s *flowsSpec) generator(e *env) (traffic.Generator, error) {
 		list = append(list, f)
 	}
 	if len(list) == 0 {
-		return nil, s.complain("list", "flows has no list, want at least one flow")
+		return nil, s.errorf("list", "flows has no list, want at least one flow")
 	}
 	return list, nil
 }
@@ -60,17 +60,17 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 		Priority: c.Priority, Transport: c.Transport, V6: c.V6, NoCC: c.NoCC, Delay: f.Delay,
 	}
 	if !f.From.given() || !f.To.given() {
-		return out, f.complain("", "flow %d, want from and to", place+1)
+		return out, f.errorf("", "flow %d, want from and to", place+1)
 	}
 	if out.Src, out.From, err = e.source(f.From); err != nil {
 		return out, err
 	}
-	if out.Dst, out.To, _, err = e.end(f.To); err != nil {
+	if out.Dst, out.To, _, err = e.endpoint(f.To); err != nil {
 		return out, err
 	}
 	for _, a := range f.After {
 		if a < 1 || a > length || a == place+1 {
-			return out, f.complain("after", "after flow %d, want another of this list, 1 to %d", a, length)
+			return out, f.errorf("after", "after flow %d, want another of this list, 1 to %d", a, length)
 		}
 		out.After = append(out.After, a-1)
 	}
@@ -79,15 +79,15 @@ func (f *flowSpec) flow(e *env, place, length int) (out traffic.Flow, err error)
 
 // flowFileSpec brings a flow file of the HPCC simulator.
 type flowFileSpec struct {
-	header
+	trafficHeader
 	File ref `yaml:"file"`
 }
 
 func (s *flowFileSpec) generator(e *env) (traffic.Generator, error) {
 	if !s.File.given() {
-		return nil, s.complain("", "flow-file has no file, want one")
+		return nil, s.errorf("", "flow-file has no file, want one")
 	}
-	path := beside(s.File.Place.File, s.File.text)
+	path := relativeTo(s.File.Position.File, s.File.text)
 	data, err := e.load(path)
 	if err != nil {
 		return nil, s.File.Errorf("flow file: %v, want one", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-telemetry/weft/topo/file"
 )
 
-// lead is how long before its first flow a run begins.
-const lead = model.Time(10 * time.Microsecond)
+// hpccStartTime is how long before its first flow a run begins.
+const hpccStartTime = model.Time(10 * time.Microsecond)
 
 // FromHPCC makes a scenario of a run that an HPCC configuration sets up.
 //
@@ -32,8 +32,8 @@ func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 	if d := setup.Down; d != nil {
 		base = min(base, d.At)
 	}
-	base = max(0, base-lead)
-	base -= base % lead
+	base = max(0, base-hpccStartTime)
+	base -= base % hpccStartTime
 	for i := range flows {
 		flows[i].Start -= base
 	}
@@ -45,7 +45,7 @@ func FromHPCC(c *hpcc.Config, setup *hpcc.Setup) *Scenario {
 		Output:  DefaultOutput(),
 		Notes:   slices.Concat(setup.Notes, setup.Ignored),
 
-		explained: true,
+		pfcExplained: true,
 	}
 	if len(setup.Agents) > 0 {
 		s.Agents = DefaultAgents()

@@ -15,8 +15,8 @@ import (
 var zeroWall time.Time
 
 // TestHPCCRunsAreTheSetups: leaving out the idle time before the first flow
-// changes nothing: flows, times and counts are those of the set-up played as it
-// is.
+// scheduleRouteChanges nothing: flows, times and counts are those of the set-up played as it
+// matches.
 func TestHPCCRunsAreTheSetups(t *testing.T) {
 	for _, name := range []string{"star", "ring", "diamond"} {
 		c, err := hpcc.Read("hpcc/testdata/" + name + "/config.txt")
@@ -57,7 +57,7 @@ func TestHPCCRunsAreTheSetups(t *testing.T) {
 		if r.Run.PacketHops != uint64(n.Counts.Hops) || r.Run.End != setup.Stop {
 			t.Errorf("%s: %d packet-hops to %v; want %d to %v", name, r.Run.PacketHops, r.Run.End, n.Counts.Hops, setup.Stop)
 		}
-		if name == "ring" && (r.Verdict != Faulty || len(r.Deadlocks) != 1 || r.Deadlocks[0].Formed < s.Base) {
+		if name == "ring" && (r.Verdict != UnexpectedFault || len(r.Deadlocks) != 1 || r.Deadlocks[0].Formed < s.Base) {
 			t.Errorf("ring: verdict %s, deadlocks %+v; want faulty, and one after %v", r.Verdict, r.Deadlocks, s.Base)
 		}
 	}

@@ -15,9 +15,9 @@ type Verdict string
 
 // Verdicts.
 const (
-	Fine   Verdict = "fine"   // as expected, and nothing else is wrong
-	Failed Verdict = "failed" // otherwise than expected
-	Faulty Verdict = "faulty" // a deadlock, drops of a lossless class, or a diagnosis of spreading pauses that nobody asked about
+	Pass   Verdict = "fine"   // as expected, and nothing else is wrong
+	Fail Verdict = "failed" // otherwise than expected
+	UnexpectedFault Verdict = "faulty" // a deadlock, drops of a lossless class, or a diagnosis of spreading pauses that nobody asked about
 )
 
 // Judged is an expectation and what came of it.
@@ -29,7 +29,7 @@ var faultFigures = []string{"deadlock", "lossless-drops", "diagnoses"}
 
 func (r *Result) judge(x *session) {
 	all := x.figures(r)
-	r.Verdict = Fine
+	r.Verdict = Pass
 	spoken := make(map[string]bool)
 	for i := range x.s.Expect {
 		e := &x.s.Expect[i]
@@ -40,7 +40,7 @@ func (r *Result) judge(x *session) {
 		j := Judged{What: e.what(), Want: e.Want.Text, Got: "unknown"}
 		f := figures[e.Figure]
 		if v, known := of[e.Figure]; known {
-			j.Got, j.Met = f.show(e.Figure, v), e.Want.holds(v, of["flows"])
+			j.Got, j.Pass = f.show(e.Figure, v), e.Want.holds(v, of["flows"])
 			if e.Figure == "finished" {
 				j.Got = fmt.Sprintf("%s of %v", j.Got, of["flows"])
 			}
@@ -57,15 +57,15 @@ func (r *Result) judge(x *session) {
 	for _, j := range x.judgeTraces() {
 		r.expected(j)
 	}
-	if r.Verdict == Fine && slices.ContainsFunc(faultFigures, func(f string) bool { return !spoken[f] && all[f] > 0 }) {
-		r.Verdict = Faulty
+	if r.Verdict == Pass && slices.ContainsFunc(faultFigures, func(f string) bool { return !spoken[f] && all[f] > 0 }) {
+		r.Verdict = UnexpectedFault
 	}
 }
 
 // expected enters an expectation and what came of it.
 func (r *Result) expected(j Judged) {
-	if !j.Met {
-		r.Verdict = Failed
+	if !j.Pass {
+		r.Verdict = Fail
 		r.Run.Notes = append(r.Run.Notes, fmt.Sprintf("expected %s: %s; it is %s", j.What, j.Want, j.Got))
 	}
 	r.Expected = append(r.Expected, j)
@@ -81,7 +81,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	}
 	out["lossless-drops"] = float64(r.LosslessDrops)
 	out["pauses"], out["marked"] = float64(c.Pauses), float64(c.Marked)
-	out["pauses-to-hosts"], out["pauses-by-hosts"] = float64(x.watch.toHosts), float64(x.watch.byHosts)
+	out["pauses-to-hosts"], out["pauses-by-hosts"] = float64(x.recorder.toHosts), float64(x.recorder.byHosts)
 	if t := r.Telemetry; t != nil {
 		out["reports"], out["reports-delivered"], out["reports-lost"] = float64(t.Reports), float64(t.Delivered), float64(t.lost())
 	}
@@ -94,7 +94,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	out["deadlock"] = 0
 	for _, d := range r.Deadlocks {
 		stage := 1.0
-		if d.Stands {
+		if d.Persistent {
 			stage = 2
 		}
 		out["deadlock"] = max(out["deadlock"], stage)
@@ -102,7 +102,7 @@ func (x *session) figures(r *Result) map[string]float64 {
 	peak := model.Bytes(0)
 	for _, p := range x.net.Ports() {
 		for prio := range model.Priority(8) {
-			peak = max(peak, x.watch.Peak(model.Port{Node: p.Node, Port: p.ID}, prio).Bytes)
+			peak = max(peak, x.recorder.Peak(model.Port{Node: p.Node, Port: p.ID}, prio).Bytes)
 		}
 	}
 	out["queue-peak"] = float64(peak)

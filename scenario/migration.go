@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// moveSpec is one item of the section moves.
-type moveSpec struct {
-	origin
+// migrationSpec is one item of the section moves.
+type migrationSpec struct {
+	sourcePos
 	At     model.Time    `yaml:"at"`
 	Addr   ref           `yaml:"address"` // a net of one host, a single address
 	To     ref           `yaml:"to"`      // a host
@@ -25,27 +25,27 @@ type moveSpec struct {
 
 // lateSpec names switches that take a time of their own.
 type lateSpec struct {
-	origin
+	sourcePos
 	Switches []ref         `yaml:"switches"`
 	After    time.Duration `yaml:"after"`
 }
 
 func (sc *schema) resolveMoves(s *Scenario, e *env) error {
 	for i := range sc.Moves {
-		m, err := sc.Moves[i].move(e, i)
+		m, err := sc.Moves[i].migration(e, i)
 		if err != nil {
 			return err
 		}
-		s.Moves = append(s.Moves, m)
+		s.Migrations = append(s.Migrations, m)
 	}
 	return nil
 }
 
-func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
+func (spec *migrationSpec) migration(e *env, place int) (m Migration, err error) {
 	if !spec.Addr.given() || !spec.To.given() {
-		return m, spec.complain("", "move %d, want an address and where it moves to", place+1)
+		return m, spec.errorf("", "move %d, want an address and where it moves to", place+1)
 	}
-	m = Move{Place: spec.Place, At: spec.At, Migration: sim.Migration{Delay: spec.Delay, Spread: spec.Spread}}
+	m = Migration{Position: spec.Position, At: spec.At, Migration: sim.Migration{Delay: spec.Delay, Spread: spec.Spread}}
 	var ok bool
 	if m.Addr, ok = spec.Addr.address(); !ok {
 		return m, spec.Addr.Errorf("address %q, want one such as 10.9.9.9", spec.Addr.text)
@@ -56,11 +56,11 @@ func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
 	for j := range spec.Late {
 		late := &spec.Late[j]
 		if len(late.Switches) == 0 || late.After <= 0 {
-			return m, late.complain("", "late %d, want switches, and after how long they follow", j+1)
+			return m, late.errorf("", "late %d, want switches, and after how long they follow", j+1)
 		}
 		for _, r := range late.Switches {
 			for _, one := range e.expand(r) {
-				sw, err := e.switched(one)
+				sw, err := e.switchNamed(one)
 				if err != nil {
 					return m, err
 				}
@@ -74,15 +74,15 @@ func (spec *moveSpec) move(e *env, place int) (m Move, err error) {
 	return m, nil
 }
 
-// moves schedules the moves, and names them as causes: until all tables have
+// scheduleMigrations schedules the moves, and names them as causes: until all tables have
 // followed, packets are lost or go round.
-func (x *session) moves(Options) error {
-	for i := range x.s.Moves {
-		m := &x.s.Moves[i]
+func (x *session) scheduleMigrations(Options) error {
+	for i := range x.s.Migrations {
+		m := &x.s.Migrations[i]
 		if err := x.net.Migrate(m.At, m.Migration); err != nil {
-			return wrap(m.Place, "move", err)
+			return wrap(m.Position, "move", err)
 		}
-		if x.watch == nil {
+		if x.recorder == nil {
 			continue
 		}
 		c := truth.Cause{
@@ -96,7 +96,7 @@ func (x *session) moves(Options) error {
 		}
 		slices.Sort(c.Nodes)
 		c.End = c.Begin + engine.Of(last)
-		x.watch.AddCause(c)
+		x.recorder.AddCause(c)
 	}
 	return nil
 }
@@ -111,12 +111,12 @@ func (x *session) flowsOf(a model.Addr) (ids []int) {
 	return ids
 }
 
-// changes schedules what routing learns. It starts from the routes that are
+// scheduleRouteChanges schedules what routing learns. It starts from the routes that are
 // intended then, so that moves stay.
-func (x *session) changes(Options) error {
+func (x *session) scheduleRouteChanges(Options) error {
 	for _, c := range x.s.Changes {
-		if err := x.checkChange(&c); err != nil {
-			return wrap(x.s.fabricAt, "topology", err)
+		if err := x.checkRouteChange(&c); err != nil {
+			return wrap(x.s.fabricPos, "topology", err)
 		}
 		x.net.At(timeOf(c.At), func() {
 			routes := c.Routes
@@ -134,7 +134,7 @@ func (x *session) changes(Options) error {
 	return nil
 }
 
-func (x *session) checkChange(c *RouteChange) error {
+func (x *session) checkRouteChange(c *RouteChange) error {
 	if c.Routes != nil && c.Routes.Fabric() != x.fabric {
 		return fmt.Errorf("routes from %v are those of another fabric, want this one's", c.At)
 	}

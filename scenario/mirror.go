@@ -14,7 +14,7 @@ import (
 // mirrorSpec runs inswitch/mirror, with reports to as many lists as there shall
 // be analyzers.
 type mirrorSpec struct {
-	placement
+	programHeader
 	Flags    bool        `yaml:"flags"`
 	Every    int         `yaml:"every"`
 	Debug    uint8       `yaml:"debug"`
@@ -46,7 +46,7 @@ func (s *mirrorSpec) program(p *Program) error {
 		cfg.Rules = append(cfg.Rules, rule)
 	}
 	p.Lists = int(s.Lists)
-	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 		// Not the seed of g, which every switch has for itself: all switches
 		// choose the same packets.
 		cfg := cfg

@@ -30,7 +30,7 @@ func (n names) host(r ref) (model.NodeID, error) {
 	return id, err
 }
 
-func (n names) switched(r ref) (model.NodeID, error) {
+func (n names) switchNamed(r ref) (model.NodeID, error) {
 	id, err := n.node(r)
 	if err == nil && !n.fabric.Node(id).Role.IsSwitch() {
 		return 0, r.Errorf("%s is a host, want a switch", r.text)
@@ -80,7 +80,7 @@ func (n names) expand(r ref) []ref {
 	}
 	all := make([]ref, 0, to-from+1)
 	for i := from; i <= to; i++ {
-		all = append(all, ref{r.Place, stem + strconv.Itoa(i)})
+		all = append(all, ref{r.Position, stem + strconv.Itoa(i)})
 	}
 	return all
 }
@@ -99,7 +99,7 @@ func (n names) port(r ref) (model.Port, error) {
 		return n.portTo(r, strings.TrimSpace(name), strings.TrimSpace(peer))
 	}
 	name, port, named := strings.Cut(r.text, ":")
-	id, err := n.node(ref{r.Place, name})
+	id, err := n.node(ref{r.Position, name})
 	if err != nil {
 		return model.Port{}, err
 	}
@@ -117,11 +117,11 @@ func (n names) port(r ref) (model.Port, error) {
 }
 
 func (n names) portTo(r ref, name, peer string) (model.Port, error) {
-	from, err := n.node(ref{r.Place, name})
+	from, err := n.node(ref{r.Position, name})
 	if err != nil {
 		return model.Port{}, err
 	}
-	to, err := n.node(ref{r.Place, peer})
+	to, err := n.node(ref{r.Position, peer})
 	if err != nil {
 		return model.Port{}, err
 	}

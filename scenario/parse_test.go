@@ -144,7 +144,7 @@ func TestTraffic(t *testing.T) {
 		}
 	}
 	s := mustParse(t, ring+"traffic:\n  - {kind: incast}\n  - {kind: incast, name: b}\n")
-	if s.Traffic[0].Name != "incast" || s.Traffic[1].Name != "b" || s.Traffic[1].Place != (Place{File: "test.yaml", Line: 8}) {
+	if s.Traffic[0].Name != "incast" || s.Traffic[1].Name != "b" || s.Traffic[1].Position != (Position{File: "test.yaml", Line: 8}) {
 		t.Errorf("names and places %+v; want incast, and b on line 8", s.Traffic)
 	}
 }
@@ -283,14 +283,14 @@ func TestReference(t *testing.T) {
 		t.Errorf("the example has %d items of traffic, %d faults, %d clocks, %d expectations, %d captures; want 3, 2, 3, 6 and 1",
 			len(s.Traffic), len(s.Faults), len(s.Clocks), len(s.Expect), len(s.Output.Capture))
 	}
-	if r := play(t, s); r.Verdict != Fine {
+	if r := play(t, s); r.Verdict != Pass {
 		t.Errorf("the example comes out %s; want fine: %+v", r.Verdict, r.Expected)
 	}
 	written := map[string]bool{}
 	for _, m := range regexp.MustCompile("`([a-z0-9-]+)`").FindAllStringSubmatch(string(page), -1) {
 		written[m[1]] = true
 	}
-	want := append(figureNames(false), keysOf(&schema{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{}, &serviceSpec{}, &moveSpec{}, &lateSpec{})...)
+	want := append(figureNames(false), keysOf(&schema{}, &ecnCurve{}, &clockSpec{}, &flowSpec{}, &routeSpec{}, &pattern{}, &serviceSpec{}, &migrationSpec{}, &lateSpec{})...)
 	for _, a := range congestion.Algorithms() {
 		want = append(want, a.Name)
 		if p := a.Default(); p != nil {
@@ -322,7 +322,7 @@ func keysOf(specs ...any) (keys []string) {
 		for _, key := range order {
 			keys = append(keys, key)
 			if v := reflect.ValueOf(fields[key]).Elem(); v.Kind() == reflect.Struct {
-				if _, own := fields[key].(custom); !own {
+				if _, own := fields[key].(selfDecoder); !own {
 					keys = append(keys, keysOf(fields[key])...)
 				}
 			}

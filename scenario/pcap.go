@@ -19,7 +19,7 @@ import (
 
 // capture writes both directions of a link to a pcapng file. Each end is an
 // interface and holds what that end sends, at the time it begins to leave; the
-// run starts in 1970.
+// programs starts in 1970.
 type capture struct {
 	name string
 	w    *pcapgo.NgWriter
@@ -37,8 +37,8 @@ type captured struct {
 	side       int // interface
 }
 
-// tap opens the captures that the scenario asks for.
-func (x *session) tap(o Options) error {
+// startCaptures opens the captures that the scenario asks for.
+func (x *session) startCaptures(o Options) error {
 	if o.Capture == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (x *session) tap(o Options) error {
 			return fmt.Errorf("capture %s: %w", name, err)
 		}
 		c := &capture{name: name, file: file}
-		x.taps = append(x.taps, c)
+		x.captures = append(x.captures, c)
 		if err := c.attach(x, link); err != nil {
 			return fmt.Errorf("capture %s: %w", name, err)
 		}

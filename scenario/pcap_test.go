@@ -32,10 +32,10 @@ func TestCapture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.play(context.Background(), zeroWall, nil); err != nil {
+	if err := x.simulate(context.Background(), zeroWall, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.taps[0].close(); err != nil || !file.closed {
+	if err := x.captures[0].close(); err != nil || !file.closed {
 		t.Fatalf("close = %v, closed %v; want nil, true", err, file.closed)
 	}
 	r, err := pcapgo.NewNgReader(&file.Buffer, pcapgo.DefaultNgReaderOptions)

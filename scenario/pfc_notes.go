@@ -13,18 +13,18 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// notes are what a reader of the result must know and would not guess.
-func (x *session) notes(r *Result) []string {
-	notes := append(slices.Clone(x.s.Notes), x.offers...)
-	if !x.s.explained {
-		notes = append(notes, x.explain()...)
+// collectNotes are what a reader of the result must know and would not guess.
+func (x *session) collectNotes(r *Result) []string {
+	notes := append(slices.Clone(x.s.Notes), x.offeredLoad...)
+	if !x.s.pfcExplained {
+		notes = append(notes, x.pfcNotes()...)
 	}
 	if r.LosslessDrops > 0 {
 		notes = append(notes, fmt.Sprintf("%d packets of a lossless class were dropped for want of room", r.LosslessDrops))
 	}
 	for _, d := range r.Deadlocks {
 		end := "and stands to the end"
-		if !d.Stands {
+		if !d.Persistent {
 			end = fmt.Sprintf("and dissolved at %v", d.Ended)
 		}
 		notes = append(notes, fmt.Sprintf("a deadlock formed at %v %s: %s wait for each other", d.Formed, end, strings.Join(d.Ports, ", ")))
@@ -38,25 +38,25 @@ func (x *session) notes(r *Result) []string {
 	if late > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d flows start after the end of the run and are left out", late, x.flows))
 	}
-	if n := x.watch.framesLost; n > 0 {
+	if n := x.recorder.framesLost; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d pause frames after the first %d are counted, not listed", n, maxFrames))
 	}
 	return notes
 }
 
-// explain says where PFC cannot do what people expect of it: fire, or keep
+// pfcNotes says where PFC cannot do what people expect of it: fire, or keep
 // packets from being lost.
-func (x *session) explain() []string {
+func (x *session) pfcNotes() []string {
 	if x.lossless() == 0 {
 		return []string{"PFC cannot fire: no priority is lossless"}
 	}
-	if note := x.quiet(); note != "" {
+	if note := x.pfcCannotFire(); note != "" {
 		return []string{note} // headroom is never used
 	}
 	return x.shortHeadroom()
 }
 
-// load is the most that can wait in one switch, by where it came in.
+// addTraffic is the most that can wait in one switch, by where it came in.
 type load struct {
 	buffer mmu.Config
 	total  model.Bytes
@@ -76,13 +76,13 @@ func (l *load) margin(port int) (shared, xoff model.Bytes) {
 	return shared, free * model.Bytes(p.Alpha.Num) / model.Bytes(p.Alpha.Den)
 }
 
-// quiet says that PFC cannot fire, if that can be proven: the flows together
+// pfcCannotFire says that PFC cannot fire, if that can be proven: the flows together
 // never have enough on their way. A flow has at most its window on its way, or
 // its size. Where something is broken, or lost and sent again while old copies
 // are still there, nothing is said.
-func (x *session) quiet() string {
+func (x *session) pfcCannotFire() string {
 	lossy := slices.ContainsFunc(x.fabric.Links(), func(l topo.Link) bool { return l.ErrorRate > 0 })
-	if x.net.Counts.Pauses > 0 || len(x.s.Faults) > 0 || len(x.s.Changes) > 0 || lossy || x.losses() {
+	if x.net.Counts.Pauses > 0 || len(x.s.Faults) > 0 || len(x.s.Changes) > 0 || lossy || x.anyDrops() {
 		return ""
 	}
 	loads := make(map[model.NodeID]*load)
@@ -122,17 +122,17 @@ func (x *session) quiet() string {
 	if !some {
 		return "PFC cannot fire: no flow has a lossless priority"
 	}
-	return x.nearest(loads)
+	return x.closestToPause(loads)
 }
 
-// losses tells whether packets were dropped.
-func (x *session) losses() bool {
+// anyDrops tells whether packets were dropped.
+func (x *session) anyDrops() bool {
 	return slices.ContainsFunc(x.net.Counts.Drops[:], func(n int64) bool { return n > 0 })
 }
 
-// nearest writes the note with the port that comes nearest to a pause, or
+// closestToPause writes the note with the port that comes nearest to a pause, or
 // nothing if one may.
-func (x *session) nearest(loads map[model.NodeID]*load) string {
+func (x *session) closestToPause(loads map[model.NodeID]*load) string {
 	var at model.Port
 	near := -1.0
 	for _, id := range x.fabric.Switches() {
@@ -153,7 +153,7 @@ func (x *session) nearest(loads map[model.NodeID]*load) string {
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port) - 1)
 	return fmt.Sprintf("PFC cannot fire: of all flows at most %s can wait in a switch that came in by one port (%s), and a pause needs %s there (the buffer has %s)",
-		about(l.ports[at.Port-1]), x.fabric.PortRef(at), about(xoff+l.buffer.Reserve), about(l.buffer.Buffer))
+		formatBytes(l.ports[at.Port-1]), x.fabric.PortRef(at), formatBytes(xoff+l.buffer.Reserve), formatBytes(l.buffer.Buffer))
 }
 
 // inFlight is how many packets of a flow can be on their way at once, if
@@ -224,14 +224,14 @@ func (x *session) shortHeadroom() (notes []string) {
 	}
 	for k, n := range count {
 		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s, and up to %s arrive after a pause; what does not fit is dropped",
-			n, k.rate, k.delay, about(k.have), about(k.want)))
+			n, k.rate, k.delay, formatBytes(k.have), formatBytes(k.want)))
 	}
 	slices.Sort(notes)
 	return notes
 }
 
-// about prints an amount with three digits: nobody reads more.
-func about(n model.Bytes) string {
+// formatBytes prints an amount with three digits: nobody reads more.
+func formatBytes(n model.Bytes) string {
 	v, unit := float64(n), "B"
 	for _, u := range []string{"KB", "MB", "GB", "TB"} {
 		if v < 999.5 {

@@ -46,7 +46,7 @@ func TestPFCCannotFire(t *testing.T) {
 
 // TestExplanationsAreTrue: a run whose notes say that PFC cannot fire has no
 // pauses, whatever the fabric. The notes are made of the settings alone: the
-// run's own pauses are hidden from them.
+// programs's own pauses are hidden from them.
 func TestExplanationsAreTrue(t *testing.T) {
 	said := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -64,8 +64,8 @@ func TestExplanationsAreTrue(t *testing.T) {
 		if err != nil {
 			return // too small a buffer
 		}
-		note := x.quiet()
-		if err := x.play(t.Context(), zeroWall, nil); err != nil {
+		note := x.pfcCannotFire()
+		if err := x.simulate(t.Context(), zeroWall, nil); err != nil {
 			rt.Fatal(err)
 		}
 		if note != "" {
@@ -85,7 +85,7 @@ func TestHeadroomTooSmall(t *testing.T) {
 	if !strings.Contains(notes, "headroom is too small to be lossless on 11 ports of 100Gb/s and 1µs: it is 2.00KB, and up to 29.") {
 		t.Errorf("notes %q; want the headroom explained", notes)
 	}
-	if r.LosslessDrops == 0 || r.Verdict != Faulty || !strings.Contains(notes, "packets of a lossless class were dropped for want of room") {
+	if r.LosslessDrops == 0 || r.Verdict != UnexpectedFault || !strings.Contains(notes, "packets of a lossless class were dropped for want of room") {
 		t.Errorf("%d drops of the lossless class, verdict %s, notes %q; want some, faulty, and a note", r.LosslessDrops, r.Verdict, notes)
 	}
 	notes, r = notesOf(t, star+"fabric: {buffer: 2MB}\n")
@@ -96,7 +96,7 @@ func TestHeadroomTooSmall(t *testing.T) {
 
 func TestAbout(t *testing.T) {
 	for n, want := range map[model.Bytes]string{0: "0B", 999: "999B", 1000: "1.00KB", 9995: "10.0KB", 99_950: "100KB", 999_499: "999KB", 999_500: "1.00MB", 12_345_678: "12.3MB", 3e9: "3.00GB"} {
-		if got := about(n); got != want {
+		if got := formatBytes(n); got != want {
 			t.Errorf("about(%d) = %s; want %s", int64(n), got, want)
 		}
 	}

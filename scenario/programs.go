@@ -15,7 +15,7 @@ import (
 // flowsetSpec runs inswitch/flowset, with tables that are large enough for a
 // number of flows.
 type flowsetSpec struct {
-	placement
+	programHeader
 	Slot    time.Duration `yaml:"slot"`
 	Flows   int           `yaml:"flows"`  // in one slot of a switch, or of a port
 	Target  share         `yaml:"target"` // of the slots in which all of them are decoded
@@ -50,9 +50,9 @@ func (s *flowsetSpec) program(p *Program) error {
 		cfg.IPv6 = flowset.Table{}
 	}
 	p.ListPerSwitch = true
-	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 		cfg := cfg
-		cfg.Seed, cfg.FirstList, cfg.ChunkBytes = g.Seed, g.List, g.Room
+		cfg.Seed, cfg.FirstList, cfg.ChunkBytes = g.Seed, g.List, g.MaxReportBytes
 		return flowset.New(dev, cfg)
 	}
 	return cfg.Check()
@@ -60,7 +60,7 @@ func (s *flowsetSpec) program(p *Program) error {
 
 // epochSpec runs inswitch/epoch, which answers polls.
 type epochSpec struct {
-	placement
+	programHeader
 	Length   time.Duration `yaml:"length"`
 	Epochs   int           `yaml:"epochs"`
 	Flows    int           `yaml:"flows"`
@@ -82,9 +82,9 @@ func (s *epochSpec) program(p *Program) error {
 	if !s.has("collect") {
 		cfg.ReadoutTime = epoch.ReadoutTimeFor(s.Epochs)
 	}
-	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 		cfg := cfg
-		cfg.Seed, cfg.List, cfg.ChunkBytes = g.Seed, g.List, min(cfg.ChunkBytes, g.Room)
+		cfg.Seed, cfg.List, cfg.ChunkBytes = g.Seed, g.List, min(cfg.ChunkBytes, g.MaxReportBytes)
 		return epoch.New(cfg, dev)
 	}
 	return cfg.Check()
@@ -104,7 +104,7 @@ func epochProgram(length time.Duration) Program {
 
 // labelSpec runs inswitch/label.
 type labelSpec struct {
-	placement
+	programHeader
 	Interval time.Duration `yaml:"interval"`
 	Rest     time.Duration `yaml:"rest"`
 	Odds     labelOdds     `yaml:"odds"`
@@ -123,7 +123,7 @@ func (s *labelSpec) program(p *Program) error {
 		return err
 	}
 	cfg.Probability = s.Odds.of(int(s.MaxHop))
-	p.New = func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+	p.New = func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 		cfg := cfg
 		cfg.Seed, cfg.List = g.Seed, g.List
 		return label.New(cfg, dev)
@@ -159,7 +159,7 @@ func (p *labelOdds) decode(v tree.Value, what string) error {
 	}
 	odds, err := label.ProbabilityTable(list...)
 	if err != nil {
-		return v.Errorf("%s: %s", what, trimRoom(err))
+		return v.Errorf("%s: %s", what, trimPackageNames(err))
 	}
 	p.of = func(int) label.Probability { return odds }
 	return nil

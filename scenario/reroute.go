@@ -13,7 +13,7 @@ import (
 // blackholeSpec drops by an entry of the table, for a destination, or by a
 // pattern of 5-tuples.
 type blackholeSpec struct {
-	moment
+	schedule
 	Switch ref     `yaml:"switch"`
 	To     ref     `yaml:"to"`
 	Match  pattern `yaml:"match"`
@@ -24,9 +24,9 @@ func (s *blackholeSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.To.given() == s.has("match") {
-		return nil, s.complain("", "blackhole, want either to (a destination) or match (a pattern)")
+		return nil, s.errorf("", "blackhole, want either to (a destination) or match (a pattern)")
 	}
-	sw, err := e.switched(s.Switch)
+	sw, err := e.switchNamed(s.Switch)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *blackholeSpec) fault(e *env) (sim.Fault, error) {
 
 // loopSpec lets packets to a destination go round.
 type loopSpec struct {
-	moment
+	schedule
 	To       ref   `yaml:"to"`
 	Switches []ref `yaml:"switches"` // each sends to the next, the last to the first
 }
@@ -49,11 +49,11 @@ func (s *loopSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if len(s.Switches) < 2 {
-		return nil, s.complain("switches", "loop of %d switches, want at least 2", len(s.Switches))
+		return nil, s.errorf("switches", "loop of %d switches, want at least 2", len(s.Switches))
 	}
 	var f sim.Reroute
 	for i, r := range s.Switches {
-		sw, err := e.switched(r)
+		sw, err := e.switchNamed(r)
 		if err != nil {
 			return nil, err
 		}
@@ -66,12 +66,12 @@ func (s *loopSpec) fault(e *env) (sim.Fault, error) {
 
 // rerouteSpec changes routes against the intended ones.
 type rerouteSpec struct {
-	moment
+	schedule
 	Routes []routeSpec `yaml:"routes"`
 }
 
 type routeSpec struct {
-	origin
+	sourcePos
 	At   ref   `yaml:"at"` // a switch
 	To   ref   `yaml:"to"`
 	Flow ref   `yaml:"flow"` // instead of to: one 5-tuple
@@ -83,9 +83,9 @@ func (s *rerouteSpec) fault(e *env) (sim.Fault, error) {
 	for i := range s.Routes {
 		r := &s.Routes[i]
 		if !r.At.given() || r.To.given() == r.Flow.given() {
-			return nil, r.complain("", "route %d, want at (a switch) and either to or flow", i+1)
+			return nil, r.errorf("", "route %d, want at (a switch) and either to or flow", i+1)
 		}
-		sw, err := e.switched(r.At)
+		sw, err := e.switchNamed(r.At)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (s *rerouteSpec) fault(e *env) (sim.Fault, error) {
 		f.Entries = append(f.Entries, sim.Entry{Switch: sw, Flow: key, Via: via})
 	}
 	if len(f.Entries) == 0 {
-		return nil, s.complain("routes", "reroute has no routes, want at least one")
+		return nil, s.errorf("routes", "reroute has no routes, want at least one")
 	}
 	return f, nil
 }
@@ -144,7 +144,7 @@ func (e *env) neighbours(sw model.NodeID, via []ref) (ids []model.NodeID, err er
 
 // pattern picks flows by parts of their 5-tuple; what is left out matches all.
 type pattern struct {
-	origin
+	sourcePos
 	Src     ref    `yaml:"src"` // a node, an address or a prefix
 	Dst     ref    `yaml:"dst"`
 	SrcPort uint16 `yaml:"src-port"`
@@ -169,7 +169,7 @@ func (p *pattern) compile(e *env) (func(model.FlowKey) bool, error) {
 	}
 	if p.Proto != "" {
 		if proto, err = model.ParseProto(p.Proto); err != nil {
-			return nil, p.complain("proto", "%v", err)
+			return nil, p.errorf("proto", "%v", err)
 		}
 	}
 	if len(p.keys) == 0 {

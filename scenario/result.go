@@ -37,7 +37,7 @@ type Result struct {
 
 	// Diagnoses is what came of the agents' complaints, the gravest first.
 	Diagnoses  []diagnose.VerdictView `json:"diagnoses"`
-	Complaints *Complaints      `json:"complaints,omitempty"` // nil where no agent listens
+	DiagnosisRequests *DiagnosisRequests      `json:"complaints,omitempty"` // nil where no agent listens
 
 	Summary report.Summary `json:"summary"`
 
@@ -53,13 +53,13 @@ type Result struct {
 type Deadlock struct {
 	Ports  []string   `json:"ports"` // "s0>s1"
 	Formed model.Time `json:"formed"`
-	Stands bool       `json:"stands"`          // to the end of the run
+	Persistent bool       `json:"stands"`          // to the end of the run
 	Ended  model.Time `json:"ended,omitempty"` // if it does not
 }
 
 // result reads everything out of a session whose run is over.
 func (x *session) result() *Result {
-	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.watch.Recorder, Intent: x.net.Intent(), LosslessDrops: x.watch.losslessDrops}
+	r := &Result{Scenario: x.s.Name, About: x.s.About, Truth: x.recorder.Recorder, Intent: x.net.Intent(), LosslessDrops: x.recorder.losslessDrops}
 	r.Run = report.Run{
 		Title: x.s.Name, Fabric: describe(x.fabric), Seed: x.s.Seed,
 		End: x.clock(x.net.Now()), PacketHops: uint64(x.net.Counts.Hops),
@@ -68,8 +68,8 @@ func (x *session) result() *Result {
 	r.Run.Ports, r.Run.Interval = x.series()
 	r.Deadlocks, r.Jobs = x.deadlocks(), x.jobs()
 	r.Injected, r.Telemetry = x.injected(), x.telemetry()
-	r.Diagnoses, r.Complaints = x.diagnoses()
-	r.Run.Notes = x.notes(r)
+	r.Diagnoses, r.DiagnosisRequests = x.diagnoses()
+	r.Run.Notes = x.collectNotes(r)
 	r.judge(x)
 	r.Run.Injected, r.Run.Expected, r.Run.Verdict = r.Injected, r.Expected, string(r.Verdict)
 	r.Summary = r.Run.Summarize()
@@ -115,7 +115,7 @@ func (x *session) flowResults() []report.FlowResult {
 			continue
 		}
 		f := x.flowResult(id)
-		f.Delivered = min(x.watch.Flow(id, false).Payload, f.Bytes)
+		f.Delivered = min(x.recorder.Flow(id, false).Payload, f.Bytes)
 		out = append(out, f)
 	}
 	return out
@@ -146,8 +146,8 @@ func (x *session) packets(bytes int64) uint64 {
 }
 
 func (x *session) pauses() []report.PauseEvent {
-	out := make([]report.PauseEvent, len(x.watch.frames))
-	for i, f := range x.watch.frames {
+	out := make([]report.PauseEvent, len(x.recorder.frames))
+	for i, f := range x.recorder.frames {
 		out[i] = report.PauseEvent{
 			At: x.clock(f.at), Node: x.fabric.Node(f.port.Node).Name, ID: f.port.Node, Switch: f.port.Switch() != nil,
 			Port: f.port.ID, Priority: f.prio, Pause: f.stop,
@@ -177,7 +177,7 @@ func (x *session) drops() (out []report.Drop) {
 // series are the samples of the switches' ports. What a sample shows of a
 // queue is the deepest it was since the last one, so no burst is missed.
 func (x *session) series() ([]report.PortSeries, time.Duration) {
-	s := x.watch.Series()
+	s := x.recorder.Series()
 	if s == nil {
 		return nil, 0
 	}
@@ -198,8 +198,8 @@ func (x *session) series() ([]report.PortSeries, time.Duration) {
 
 func (x *session) deadlocks() []Deadlock {
 	out := []Deadlock{}
-	for _, d := range x.watch.Deadlocks() {
-		one := Deadlock{Formed: x.clock(d.Formed), Stands: d.Persistent}
+	for _, d := range x.recorder.Deadlocks() {
+		one := Deadlock{Formed: x.clock(d.Formed), Persistent: d.Persistent}
 		if !d.Persistent {
 			one.Ended = x.clock(d.Ended)
 		}
@@ -214,13 +214,13 @@ func (x *session) deadlocks() []Deadlock {
 // injected says what was made to go wrong, where and when. Truth has the faults
 // behind the traffic.
 func (x *session) injected() []string {
-	causes := x.watch.Causes()
+	causes := x.recorder.Causes()
 	out := make([]string, len(causes))
 	for i := range causes {
 		c := &causes[i]
 		what := c.Text
 		if f := i - (len(causes) - len(x.s.Faults)); f >= 0 {
-			what = x.s.Faults[f].Kind + x.where(c, x.s.Faults[f].Fault)
+			what = x.s.Faults[f].Kind + x.faultLocation(c, x.s.Faults[f].Fault)
 		}
 		out[i] = fmt.Sprintf("%s from %v", what, x.clock(c.Begin))
 		if c.End != engine.Forever {
@@ -230,8 +230,8 @@ func (x *session) injected() []string {
 	return out
 }
 
-// where names the places of a fault, as far as truth knows them.
-func (x *session) where(c *truth.Cause, f sim.Fault) string {
+// faultLocation names the places of a fault, as far as truth knows them.
+func (x *session) faultLocation(c *truth.Cause, f sim.Fault) string {
 	var places []string
 	for _, p := range c.Ports {
 		places = append(places, x.fabric.LinkName(p))

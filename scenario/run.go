@@ -46,13 +46,13 @@ type Progress struct {
 	Finished int // flows
 }
 
-// stretches is into how many equal parts a run is cut. Between two of them
+// progressSteps is into how many equal parts a run is cut. Between two of them
 // the run can be cancelled and progress is told. They are of simulated time, so
 // that the clock on the wall decides nothing.
-const stretches = 4096
+const progressSteps = 4096
 
-// tellEvery is how often progress is told at most.
-const tellEvery = 100 * time.Millisecond
+// progressInterval is how often progress is told at most.
+const progressInterval = 100 * time.Millisecond
 
 // Run plays a scenario and judges it. progress, if not nil, is called from time
 // to time and at the end. An error says that the run could not be made or was
@@ -63,8 +63,8 @@ func Run(ctx context.Context, s *Scenario, o Options, progress func(Progress)) (
 		return nil, err
 	}
 	began := time.Now()
-	err = x.play(ctx, began, progress)
-	for _, c := range x.taps {
+	err = x.simulate(ctx, began, progress)
+	for _, c := range x.captures {
 		if bad := c.close(); err == nil && bad != nil {
 			err = fmt.Errorf("capture %s: %w", c.name, bad)
 		}
@@ -72,20 +72,20 @@ func Run(ctx context.Context, s *Scenario, o Options, progress func(Progress)) (
 	if err != nil {
 		return nil, err
 	}
-	x.settle()
+	x.finishDiagnosis()
 	r := x.result()
 	r.Wall = time.Since(began)
 	return r, nil
 }
 
-func (x *session) play(ctx context.Context, began time.Time, progress func(Progress)) error {
+func (x *session) simulate(ctx context.Context, began time.Time, progress func(Progress)) error {
 	end := engine.Of(x.s.Duration)
-	step := max(end/stretches, engine.Nanosecond)
-	p := pace{x: x, end: end, began: began, last: began, first: x.firstStart()}
+	step := max(end/progressSteps, engine.Nanosecond)
+	p := progressMeter{x: x, end: end, began: began, last: began, first: x.firstStart()}
 	for at := engine.Time(0); at < end; {
 		at = min(at+step, end)
 		x.net.Run(at)
-		for _, c := range x.taps {
+		for _, c := range x.captures {
 			if err := c.flush(); err != nil {
 				return fmt.Errorf("capture %s: %w", c.name, err)
 			}
@@ -96,18 +96,18 @@ func (x *session) play(ctx context.Context, began time.Time, progress func(Progr
 		if x.s.StopWhenFinished && x.net.Finished == x.flows {
 			break
 		}
-		if now := time.Now(); progress != nil && now.Sub(p.last) >= tellEvery {
-			progress(p.tell(now))
+		if now := time.Now(); progress != nil && now.Sub(p.last) >= progressInterval {
+			progress(p.measure(now))
 		}
 	}
 	if progress != nil {
-		progress(p.tell(time.Now()))
+		progress(p.measure(time.Now()))
 	}
 	return nil
 }
 
 // firstStart is when the first flow begins: time before it costs nothing, so it
-// is no guide to the time that is left.
+// matches no guide to the time that is left.
 func (x *session) firstStart() engine.Time {
 	first := engine.Of(x.s.Duration)
 	for id := range x.flows {
@@ -117,15 +117,15 @@ func (x *session) firstStart() engine.Time {
 	return first
 }
 
-// pace measures how fast a run goes.
-type pace struct {
+// progressMeter measures how fast a run goes.
+type progressMeter struct {
 	x           *session
 	first, end  engine.Time
 	began, last time.Time // of wall time
 	hops        int64     // when last told
 }
 
-func (p *pace) tell(now time.Time) Progress {
+func (p *progressMeter) measure(now time.Time) Progress {
 	net := p.x.net
 	out := Progress{
 		Now: net.Now().Duration(), End: p.end.Duration(), Hops: net.Counts.Hops,

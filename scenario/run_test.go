@@ -40,7 +40,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("name %q, about %q, %d expectations; want the file's name, a text and some", s.Name, s.About, len(s.Expect))
 			}
 			r := play(t, s)
-			if r.Verdict != Fine {
+			if r.Verdict != Pass {
 				t.Errorf("verdict %s; want fine:\n%+v\n%s", r.Verdict, r.Expected, strings.Join(r.Run.Notes, "\n"))
 			}
 			if err := r.Truth.Conserved(); err != nil && !strings.Contains(err.Error(), "not recorded") {
@@ -127,15 +127,15 @@ traffic:
 		text string
 		want Verdict
 	}{
-		"nothing expected, nothing wrong": {busy, Fine},
-		"met":                             {busy + "expect: {finished: at least 50%, groups: {background: {flows: above 3}}}\n", Fine},
-		"missed":                          {busy + "expect: {drops: some}\n", Failed},
-		"unknown":                         {"duration: 1ms\ntopology: {generate: {kind: ring}}\nexpect: {slowdown-p99: below 9}\n", Failed},
-		"deadlock":                        {stuck, Faulty},
-		"deadlock expected":               {stuck + "expect: {deadlock: standing}\n", Fine},
-		"no deadlock expected":            {stuck + "expect: {deadlock: none}\n", Failed},
-		"one thing expected of two":       {stuck + "expect: {lossless-drops: none}\n", Faulty},
-		"lossless class loses":            {strings.Replace(busy, "{buffer: 1MB}", "{buffer: 1MB, headroom: 1KB}", 1), Faulty},
+		"nothing expected, nothing wrong": {busy, Pass},
+		"met":                             {busy + "expect: {finished: at least 50%, groups: {background: {flows: above 3}}}\n", Pass},
+		"missed":                          {busy + "expect: {drops: some}\n", Fail},
+		"unknown":                         {"duration: 1ms\ntopology: {generate: {kind: ring}}\nexpect: {slowdown-p99: below 9}\n", Fail},
+		"deadlock":                        {stuck, UnexpectedFault},
+		"deadlock expected":               {stuck + "expect: {deadlock: standing}\n", Pass},
+		"no deadlock expected":            {stuck + "expect: {deadlock: none}\n", Fail},
+		"one thing expected of two":       {stuck + "expect: {lossless-drops: none}\n", UnexpectedFault},
+		"lossless class loses":            {strings.Replace(busy, "{buffer: 1MB}", "{buffer: 1MB, headroom: 1KB}", 1), UnexpectedFault},
 	} {
 		s := mustParse(t, tc.text)
 		if r := play(t, s); r.Verdict != tc.want {

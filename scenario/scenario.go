@@ -39,7 +39,7 @@ type Scenario struct {
 
 	Services []Service
 	Traffic  []Traffic
-	Moves    []Move
+	Migrations    []Migration
 	Faults   []Fault
 	Changes  []RouteChange
 	Clocks   []Clock
@@ -51,7 +51,7 @@ type Scenario struct {
 	Telemetry  []Program // in the order in which a switch runs them
 	Management Management
 	Expect     []Expectation
-	Found      *Found // what traces must tell; nil: nothing is expected of them
+	ExpectTraces      *ExpectedFindings // what traces must tell; nil: nothing is expected of them
 	Traces     Traces
 	// ExpectDiagnoses is what agents' complaints must lead to; nil: nothing is
 	// expected of them, empty: to nothing.
@@ -64,34 +64,34 @@ type Scenario struct {
 
 	Notes []string // what a reader of the result must know
 
-	explained bool  // Notes say already what PFC cannot do
-	fabricAt  Place // of the section fabric, or of the topology
+	pfcExplained bool  // Notes say already what PFC cannot do
+	fabricPos  Position // of the section fabric, or of the topology
 }
 
 // Traffic is a part of the load under a name that results carry. Where a
 // Poisson, Query or Persistent has no end, it goes on to the end of the run.
 type Traffic struct {
-	Place     Place
+	Position     Position
 	Name      string
 	Generator traffic.Generator
 }
 
 // Service is a virtual address and what muxes do with it.
 type Service struct {
-	Place Place
+	Position Position
 	sim.Service
 }
 
-// Move is when an address moves to another host.
-type Move struct {
-	Place Place
+// Migration is when an address moves to another host.
+type Migration struct {
+	Position Position
 	At    model.Time
 	sim.Migration
 }
 
 // Fault is something that goes wrong on purpose.
 type Fault struct {
-	Place Place
+	Position Position
 	Kind  string
 	sim.Injection
 }
@@ -121,7 +121,7 @@ func (s *Scenario) fabric() *topo.Fabric {
 // Management is the network by which reports travel: one of its own, or the
 // fabric itself. Without telemetry it has no effect.
 type Management struct {
-	Place Place
+	Position Position
 
 	// A network of its own; simhost.ManagementConfig says what the fields mean.
 	Delay, Jitter time.Duration
@@ -197,7 +197,7 @@ func parse(name string, data []byte, load loader) (*Scenario, error) {
 	if err != nil {
 		var e *file.Error
 		if errors.As(err, &e) && e.File == name && e.Line == 0 {
-			e.Line = sc.place("topology").Line
+			e.Line = sc.position("topology").Line
 		}
 		return nil, err
 	}

@@ -17,17 +17,17 @@ import (
 
 // schema is a scenario file.
 type schema struct {
-	origin
+	sourcePos
 	Name             string         `yaml:"name"`
 	About            string         `yaml:"about"`
 	Seed             uint64         `yaml:"seed"`
 	Duration         time.Duration  `yaml:"duration"`
 	StopWhenFinished bool           `yaml:"stop-when-finished"`
-	Topology         skipped        `yaml:"topology"`
+	Topology         decodedElsewhere        `yaml:"topology"`
 	Fabric           fabricSpec     `yaml:"fabric"`
 	Traffic          []trafficItem  `yaml:"traffic"`
 	Services         []serviceSpec  `yaml:"services"`
-	Moves            []moveSpec     `yaml:"moves"`
+	Moves            []migrationSpec     `yaml:"moves"`
 	BGP              bgpSpec        `yaml:"bgp"`
 	Faults           []faultItem    `yaml:"faults"`
 	Clocks           []clockSpec    `yaml:"clocks"`
@@ -39,20 +39,20 @@ type schema struct {
 	Output           outputSpec     `yaml:"output"`
 }
 
-// skipped is read elsewhere.
-type skipped struct{}
+// decodedElsewhere is read elsewhere.
+type decodedElsewhere struct{}
 
-func (*skipped) decode(tree.Value, string) error { return nil }
+func (*decodedElsewhere) decode(tree.Value, string) error { return nil }
 
 type clockSpec struct {
-	origin
+	sourcePos
 	Nodes  []ref      `yaml:"nodes"`
 	Offset signedSpan `yaml:"offset"`
 	Drift  drift      `yaml:"drift"`
 }
 
 type managementSpec struct {
-	origin
+	sourcePos
 	Delay   time.Duration `yaml:"delay"`
 	Jitter  time.Duration `yaml:"jitter"`
 	Loss    share         `yaml:"loss"`
@@ -72,11 +72,11 @@ func defaultManagement() managementSpec {
 func (sc *schema) resolveManagement(s *Scenario, e *env) (err error) {
 	m := &sc.Management
 	s.Management = Management{
-		Place: m.Place, Delay: m.Delay, Jitter: m.Jitter, Loss: float64(m.Loss), Reorder: m.Reorder,
+		Position: m.Position, Delay: m.Delay, Jitter: m.Jitter, Loss: float64(m.Loss), Reorder: m.Reorder,
 		InBand: m.InBand, Priority: m.Priority, Unpaused: m.Unpaused,
 	}
 	if m.InBand != m.Collector.given() {
-		return m.complain("in-band", "in-band %v and collector %q, want a host as collector of reports that travel in-band, and else none", onOff(m.InBand), m.Collector.text)
+		return m.errorf("in-band", "in-band %v and collector %q, want a host as collector of reports that travel in-band, and else none", onOff(m.InBand), m.Collector.text)
 	}
 	if m.InBand {
 		s.Management.Collector, err = e.host(m.Collector)
@@ -92,13 +92,13 @@ func onOff(on bool) string {
 }
 
 type tracesSpec struct {
-	origin
+	sourcePos
 	Close  time.Duration `yaml:"close"`
 	Settle time.Duration `yaml:"settle"`
 }
 
 type outputSpec struct {
-	origin
+	sourcePos
 	Sample        time.Duration `yaml:"sample"`
 	DeadlockAfter time.Duration `yaml:"deadlock-after"`
 	Capture       []ref         `yaml:"pcap"`
@@ -107,12 +107,12 @@ type outputSpec struct {
 // resolve looks up all names and makes the scenario.
 func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 	if sc.Duration <= 0 {
-		return nil, sc.complain("duration", "duration %v, want above 0", sc.Duration)
+		return nil, sc.errorf("duration", "duration %v, want above 0", sc.Duration)
 	}
 	e := &env{names{doc.Fabric}, load}
 	s := &Scenario{
 		Name: sc.Name, About: sc.About, Seed: sc.Seed, Duration: sc.Duration, StopWhenFinished: sc.StopWhenFinished,
-		Topology: doc, Expect: sc.Expect.list, fabricAt: sc.place("topology"),
+		Topology: doc, Expect: sc.Expect.list, fabricPos: sc.position("topology"),
 		Traces: Traces{Close: sc.Traces.Close, Settle: sc.Traces.Settle},
 		Output: Output{Sample: sc.Output.Sample, DeadlockAfter: sc.Output.DeadlockAfter},
 	}
@@ -121,7 +121,7 @@ func (sc *schema) resolve(doc *file.Document, load loader) (*Scenario, error) {
 		s.Name = strings.TrimSuffix(name, filepath.Ext(name))
 	}
 	if sc.has("fabric") {
-		s.fabricAt = sc.Fabric.place("buffer")
+		s.fabricPos = sc.Fabric.position("buffer")
 	}
 	var err error
 	if s.Sim, err = sc.Fabric.config(); err != nil {
@@ -157,51 +157,51 @@ func (sc *schema) resolveTraffic(s *Scenario, e *env) error {
 		if err != nil {
 			return err
 		}
-		s.Traffic = append(s.Traffic, Traffic{Place: item.from().Place, Name: item.named(), Generator: g})
+		s.Traffic = append(s.Traffic, Traffic{Position: item.from().Position, Name: item.named(), Generator: g})
 	}
 	for _, x := range s.Expect {
 		if x.Group != "" && !slices.ContainsFunc(s.Traffic, func(t Traffic) bool { return t.Name == x.Group }) {
-			return x.Place.Errorf("expectation of group %q, want the name of one of the traffic items", x.Group)
+			return x.Position.Errorf("expectation of group %q, want the name of one of the traffic items", x.Group)
 		}
 	}
 	return nil
 }
 
 func (sc *schema) resolveFaults(s *Scenario, e *env) error {
-	var learned []learning
+	var learned []routeChange
 	for _, item := range sc.Faults {
 		f, err := item.fault(e)
 		if err != nil {
 			return err
 		}
 		m := item.when()
-		s.Faults = append(s.Faults, Fault{Place: m.Place, Kind: m.Kind, Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
+		s.Faults = append(s.Faults, Fault{Position: m.Position, Kind: m.Kind, Injection: sim.Injection{At: m.At, For: m.For, Fault: f}})
 		if down, ok := item.faultSpec.(*linkDownSpec); ok && down.has("reconverge") {
-			learned = append(learned, down.learning(e.fabric.Port(f.(sim.LinkDown).Port).Link)...)
+			learned = append(learned, down.routeChange(e.fabric.Port(f.(sim.LinkDown).Port).Link)...)
 		}
 	}
-	s.Changes = changesOf(learned)
+	s.Changes = routeChanges(learned)
 	return nil
 }
 
-// learning is when routing hears of a link.
-type learning struct {
+// routeChange is when routing hears of a link.
+type routeChange struct {
 	at   model.Time
 	link int
 	step int // 1: down, -1: up again
 }
 
-func (s *linkDownSpec) learning(link int) []learning {
-	list := []learning{{s.At.Add(s.Reconverge), link, 1}}
+func (s *linkDownSpec) routeChange(link int) []routeChange {
+	list := []routeChange{{s.At.Add(s.Reconverge), link, 1}}
 	if s.For > 0 {
-		list = append(list, learning{s.At.Add(s.For + s.Reconverge), link, -1})
+		list = append(list, routeChange{s.At.Add(s.For + s.Reconverge), link, -1})
 	}
 	return list
 }
 
-// changesOf says which links are out from when on.
-func changesOf(learned []learning) (changes []RouteChange) {
-	slices.SortStableFunc(learned, func(a, b learning) int { return cmp.Compare(a.at, b.at) })
+// routeChanges says which links are out from when on.
+func routeChanges(learned []routeChange) (changes []RouteChange) {
+	slices.SortStableFunc(learned, func(a, b routeChange) int { return cmp.Compare(a.at, b.at) })
 	down := make(map[int]int)
 	for _, l := range learned {
 		if down[l.link] += l.step; down[l.link] == 0 {
@@ -217,7 +217,7 @@ func (sc *schema) resolveClocks(s *Scenario, e *env) error {
 	for i := range sc.Clocks {
 		c := &sc.Clocks[i]
 		if len(c.Nodes) == 0 {
-			return c.complain("", "clock %d has no nodes, want at least one", i+1)
+			return c.errorf("", "clock %d has no nodes, want at least one", i+1)
 		}
 		ids, err := e.nodes(c.Nodes)
 		if err != nil {
@@ -225,7 +225,7 @@ func (sc *schema) resolveClocks(s *Scenario, e *env) error {
 		}
 		for _, id := range ids {
 			if seen[id] {
-				return c.complain("nodes", "clock of %s is given twice, want it once", e.fabric.Node(id).Name)
+				return c.errorf("nodes", "clock of %s is given twice, want it once", e.fabric.Node(id).Name)
 			}
 			seen[id] = true
 			s.Clocks = append(s.Clocks, Clock{id, sim.Clock{Offset: time.Duration(c.Offset), Drift: float64(c.Drift)}})

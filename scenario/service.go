@@ -12,7 +12,7 @@ import (
 // serviceSpec is one item of the section services: a virtual address that muxes
 // answer for.
 type serviceSpec struct {
-	origin
+	sourcePos
 	VIP      ref           `yaml:"vip"`
 	Backends []ref         `yaml:"backends"` // hosts, or addresses behind them
 	Delay    time.Duration `yaml:"delay"`    // that a mux takes for a packet
@@ -22,16 +22,16 @@ func (sc *schema) resolveServices(s *Scenario, e *env) error {
 	for i := range sc.Services {
 		spec := &sc.Services[i]
 		if !spec.VIP.given() || len(spec.Backends) == 0 {
-			return spec.complain("", "service %d, want a vip and backends", i+1)
+			return spec.errorf("", "service %d, want a vip and backends", i+1)
 		}
 		vip, ok := spec.VIP.address()
 		if !ok {
 			return spec.VIP.Errorf("vip %q, want an address such as 192.0.2.10", spec.VIP.text)
 		}
-		service := Service{Place: spec.Place, Service: sim.Service{VIP: vip, Delay: spec.Delay}}
+		service := Service{Position: spec.Position, Service: sim.Service{VIP: vip, Delay: spec.Delay}}
 		for _, r := range spec.Backends {
 			for _, one := range e.expand(r) {
-				dip, err := e.ownOrAddress(one, !vip.Is4())
+				dip, err := e.hostOrAddress(one, !vip.Is4())
 				if err != nil {
 					return err
 				}
@@ -45,13 +45,13 @@ func (sc *schema) resolveServices(s *Scenario, e *env) error {
 
 // bgpSpec is the section bgp.
 type bgpSpec struct {
-	origin
+	sourcePos
 	Keepalive time.Duration `yaml:"keepalive"` // between two of them
 }
 
 func (b *bgpSpec) interval() (time.Duration, error) {
 	if b.Keepalive <= 0 && len(b.keys) > 0 {
-		return 0, b.complain("keepalive", "keepalive %v, want above 0", b.Keepalive)
+		return 0, b.errorf("keepalive", "keepalive %v, want above 0", b.Keepalive)
 	}
 	return b.Keepalive, nil
 }
@@ -65,8 +65,8 @@ func (p *ref) address() (model.Addr, bool) {
 	return model.AddrOf(a), true
 }
 
-// end reads an end of a flow: a host, or an address and the nodes that own it.
-func (n names) end(r ref) (host model.NodeID, a model.Addr, owners []model.NodeID, err error) {
+// endpoint reads an end of a flow: a host, or an address and the nodes that own it.
+func (n names) endpoint(r ref) (host model.NodeID, a model.Addr, owners []model.NodeID, err error) {
 	if _, named := n.fabric.ByName(r.text); named {
 		host, err = n.host(r)
 		return host, a, nil, err
@@ -83,7 +83,7 @@ func (n names) end(r ref) (host model.NodeID, a model.Addr, owners []model.NodeI
 
 // source reads where a flow comes from: a host, or an address behind one.
 func (n names) source(r ref) (model.NodeID, model.Addr, error) {
-	id, a, owners, err := n.end(r)
+	id, a, owners, err := n.endpoint(r)
 	if err != nil || owners == nil {
 		return id, a, err
 	}
@@ -93,9 +93,9 @@ func (n names) source(r ref) (model.NodeID, model.Addr, error) {
 	return owners[0], a, nil
 }
 
-// ownOrAddress reads a host, for its own address of a family, or an address.
-func (n names) ownOrAddress(r ref, v6 bool) (model.Addr, error) {
-	id, a, owners, err := n.end(r)
+// hostOrAddress reads a host, for its own address of a family, or an address.
+func (n names) hostOrAddress(r ref, v6 bool) (model.Addr, error) {
+	id, a, owners, err := n.endpoint(r)
 	if err != nil || owners != nil {
 		return a, err
 	}
@@ -126,7 +126,7 @@ func (n names) list(ids []model.NodeID) (text string) {
 
 // slowMuxSpec makes a mux take longer.
 type slowMuxSpec struct {
-	moment
+	schedule
 	Mux   ref           `yaml:"mux"`
 	Delay time.Duration `yaml:"delay"` // beyond the usual
 }
@@ -136,22 +136,22 @@ func (s *slowMuxSpec) fault(e *env) (sim.Fault, error) {
 		return nil, err
 	}
 	if s.Delay == 0 {
-		return nil, s.complain("delay", "slow-mux with delay %v, want above 0", s.Delay)
+		return nil, s.errorf("delay", "slow-mux with delay %v, want above 0", s.Delay)
 	}
 	id, err := e.mux(s.Mux)
 	return sim.SlowMux{Host: id, Delay: s.Delay}, err
 }
 
-// wrongMuxSpec makes a mux treat some flows wrongly.
-type wrongMuxSpec struct {
-	moment
+// misdirectingMuxSpec makes a mux treat some flows wrongly.
+type misdirectingMuxSpec struct {
+	schedule
 	Mux   ref    `yaml:"mux"`
 	Share share  `yaml:"share"`
 	To    ref    `yaml:"to"`   // a host or an address that does not serve them; none: dropped
 	Seed  uint64 `yaml:"seed"` // 0: the scenario's
 }
 
-func (s *wrongMuxSpec) fault(e *env) (sim.Fault, error) {
+func (s *misdirectingMuxSpec) fault(e *env) (sim.Fault, error) {
 	if err := s.need("mux", s.Mux); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (s *wrongMuxSpec) fault(e *env) (sim.Fault, error) {
 	}
 	f := sim.MisdirectingMux{Host: id, Share: float64(s.Share), Seed: s.Seed}
 	if s.To.given() {
-		f.To, err = e.ownOrAddress(s.To, false)
+		f.To, err = e.hostOrAddress(s.To, false)
 	}
 	return f, err
 }

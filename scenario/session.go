@@ -23,7 +23,7 @@ func Open(s *Scenario, sink simhost.Sink) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{Network: x.net, Programs: x.run, x: x}, nil
+	return &Session{Network: x.net, Programs: x.programs, x: x}, nil
 }
 
 // Telemetry accounts for the reports of all switches, up to the sink; nil where

@@ -15,7 +15,7 @@ import (
 
 // Program is a telemetry program and the switches that run it.
 type Program struct {
-	Place    Place
+	Position    Position
 	Kind     string
 	Switches []model.NodeID // nil: all
 	// ListPerSwitch is for programs that append to a list of each switch's own,
@@ -23,14 +23,14 @@ type Program struct {
 	// as many as Lists says.
 	ListPerSwitch bool
 	Lists         int                                                          // of one program where they are neither one nor one per switch; 0: one
-	New           func(dev inswitch.Device, g Given) (inswitch.Program, error) // for one switch
+	New           func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) // for one switch
 }
 
-// Given is what a program gets from the scenario beside its own settings.
-type Given struct {
+// ProgramInputs is what a program gets from the scenario beside its own settings.
+type ProgramInputs struct {
 	Seed uint64     // of this program in this switch; the same in every run of the same seed
 	List dta.ListID // its own, or the first of them
-	Room int        // most bytes of data that a report may have
+	MaxReportBytes int        // most bytes of data that a report may have
 }
 
 // FirstList is the first list that a program of Telemetry appends to. Lists are
@@ -50,17 +50,17 @@ func (s *Scenario) FirstList(program int) (first dta.ListID) {
 type programSpec interface {
 	// program checks the settings and fills in what makes the program.
 	program(p *Program) error
-	placed() *placement
+	header() *programHeader
 }
 
-// placement is what all programs have.
-type placement struct {
-	origin
+// programHeader is what all programs have.
+type programHeader struct {
+	sourcePos
 	Kind     string `yaml:"kind"`
 	Switches []ref  `yaml:"switches"` // left out: all
 }
 
-func (p *placement) placed() *placement { return p }
+func (p *programHeader) header() *programHeader { return p }
 
 // programKinds are made with their defaults; what a file leaves out stays so. A
 // program that is added here is one that scenario files can name.
@@ -74,20 +74,20 @@ var programKinds = map[string]func() programSpec{
 type programItem struct{ programSpec }
 
 func (p *programItem) decode(v tree.Value, what string) (err error) {
-	p.programSpec, err = decodeKinds(v, what, programKinds)
+	p.programSpec, err = decodeByKind(v, what, programKinds)
 	return err
 }
 
 func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
 	for _, item := range sc.Telemetry {
-		at := item.placed()
-		p := Program{Place: at.Place, Kind: at.Kind}
+		at := item.header()
+		p := Program{Position: at.Position, Kind: at.Kind}
 		if err := item.program(&p); err != nil {
-			return at.complain("", "%s", trimRoom(err))
+			return at.errorf("", "%s", trimPackageNames(err))
 		}
 		for _, r := range at.Switches {
 			for _, one := range e.expand(r) {
-				sw, err := e.switched(one)
+				sw, err := e.switchNamed(one)
 				if err != nil {
 					return err
 				}
@@ -102,9 +102,9 @@ func (sc *schema) resolveTelemetry(s *Scenario, e *env) error {
 	return nil
 }
 
-// measure puts the programs into their switches, each with its own pipeline in
+// attachPrograms puts the programs into their switches, each with its own pipeline in
 // the order of the file, and connects them to the collector.
-func (x *session) measure(o Options) error {
+func (x *session) attachPrograms(o Options) error {
 	if len(x.s.Telemetry) == 0 {
 		return nil
 	}
@@ -112,22 +112,22 @@ func (x *session) measure(o Options) error {
 	if sink == nil {
 		sink = func(model.Time, model.NodeID, []byte) {} // what arrives is counted
 	}
-	if x.clinic != nil {
-		sink = x.clinic.hearing(sink)
+	if x.diagnosis != nil {
+		sink = x.diagnosis.tapReports(sink)
 	}
-	sink, err := x.trace(sink)
+	sink, err := x.collectTraces(sink)
 	if err != nil {
-		return wrap(x.s.Found.Place, "traces", err)
+		return wrap(x.s.ExpectTraces.Position, "traces", err)
 	}
 	cfg := simhost.DefaultConfig()
 	if cfg.Carrier, err = x.carrier(sink); err != nil {
-		return wrap(x.s.Management.Place, "management", err)
+		return wrap(x.s.Management.Position, "management", err)
 	}
 	x.mgmt, _ = cfg.Carrier.(*simhost.Management)
-	if x.clinic != nil {
-		x.clinic.mgmt, _ = cfg.Carrier.(*simhost.Management)
+	if x.diagnosis != nil {
+		x.diagnosis.mgmt, _ = cfg.Carrier.(*simhost.Management)
 	}
-	x.run = map[model.NodeID][]inswitch.Program{}
+	x.programs = map[model.NodeID][]inswitch.Program{}
 	for _, id := range x.fabric.Switches() {
 		var programs []inswitch.Program
 		dev := simhost.Describe(x.net, id, 0)
@@ -136,9 +136,9 @@ func (x *session) measure(o Options) error {
 			if p.Switches != nil && !slices.Contains(p.Switches, id) {
 				continue
 			}
-			one, err := p.New(dev, Given{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), Room: simhost.MaxReportData(cfg.Carrier)})
+			one, err := p.New(dev, ProgramInputs{Seed: seedOf(x.s.Seed, i, id), List: x.s.FirstList(i), MaxReportBytes: simhost.MaxReportData(cfg.Carrier)})
 			if err != nil {
-				return wrap(p.Place, fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
+				return wrap(p.Position, fmt.Sprintf("%s at %s", p.Kind, x.fabric.Node(id).Name), err)
 			}
 			programs = append(programs, one)
 		}
@@ -150,7 +150,7 @@ func (x *session) measure(o Options) error {
 			return err
 		}
 		x.hosts = append(x.hosts, sw)
-		x.run[id] = programs
+		x.programs[id] = programs
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ type Telemetry struct {
 	Switches  int               `json:"switches"` // that run programs
 	Reports   uint64            `json:"reports"`
 	Delivered uint64            `json:"delivered"`
-	Underway  uint64            `json:"underway"` // at the end, or waiting for a datagram to fill
+	InFlight  uint64            `json:"underway"` // at the end, or waiting for a datagram to fill
 	Lost      map[string]uint64 `json:"lost,omitempty"`
 	Datagrams uint64            `json:"datagrams"`
 	Bytes     model.Bytes       `json:"bytes"`             // of datagrams
@@ -195,7 +195,7 @@ func (x *session) telemetry() *Telemetry {
 		s := h.Stats()
 		t.Reports += s.Reports
 		t.Delivered += s.Delivered
-		t.Underway += s.Pending + s.InFlight
+		t.InFlight += s.Pending + s.InFlight
 		t.Datagrams += s.Datagrams
 		t.Bytes += s.Bytes
 		for why, n := range s.Lost {
@@ -211,8 +211,8 @@ func (x *session) telemetry() *Telemetry {
 // String is one line: how many reports were made, and what became of them.
 func (t *Telemetry) String() string {
 	text := fmt.Sprintf("telemetry of %s: %s, %d delivered", plural.Count(t.Switches, "switch"), plural.Count(t.Reports, "report"), t.Delivered)
-	if t.Underway > 0 {
-		text += fmt.Sprintf(", %d underway", t.Underway)
+	if t.InFlight > 0 {
+		text += fmt.Sprintf(", %d underway", t.InFlight)
 	}
 	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
 		text += fmt.Sprintf(", %d lost (%s)", t.Lost[why], why)

@@ -42,7 +42,7 @@ func collect(t *testing.T, text string) (*Result, string) {
 	if r.Telemetry == nil || r.Telemetry.Delivered != reports {
 		t.Fatalf("%d reports arrived, accounts say %+v", reports, r.Telemetry)
 	}
-	if got := r.Telemetry.Delivered + r.Telemetry.Underway + r.Telemetry.lost(); got != r.Telemetry.Reports {
+	if got := r.Telemetry.Delivered + r.Telemetry.InFlight + r.Telemetry.lost(); got != r.Telemetry.Reports {
 		t.Errorf("%+v: %d reports accounted for; want all %d", r.Telemetry, got, r.Telemetry.Reports)
 	}
 	return r, log.String()
@@ -66,17 +66,17 @@ func TestTelemetryReachesTheSink(t *testing.T) {
 		"two switches": {"telemetry:\n  - {kind: label, interval: 50us, switches: leaf0..leaf1}\n", func(r *Result) bool { return r.Telemetry.Switches == 2 && r.Telemetry.Delivered > 0 }},
 		"lossy":        {program + "management: {loss: 30%}\n", func(r *Result) bool { return r.Telemetry.Lost["management network"] > 5 && r.Telemetry.Delivered > 5 }},
 		"deaf":         {program + "management: {loss: 100%}\n", func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.lost() > 50 }},
-		"far":          {program + "management: {delay: 5ms}\n", func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.Underway == r.Telemetry.Reports }},
+		"far":          {program + "management: {delay: 5ms}\n", func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.InFlight == r.Telemetry.Reports }},
 		"in-band":      {program + "management: {in-band: on, collector: h5}\n", func(r *Result) bool { return r.Telemetry.Delivered > 50 && r.Telemetry.lost() == 0 }},
 		"in-band, paused": {
 			program + "management: {in-band: on, collector: h5, priority: 3}\nfaults:\n  - {kind: storm, host: h5}\n",
-			func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.Underway > 50 },
+			func(r *Result) bool { return r.Telemetry.Delivered == 0 && r.Telemetry.InFlight > 50 },
 		},
 		"in-band, unpaused": {
 			program + "management: {in-band: on, collector: h5, priority: 3, unpaused: on}\nfaults:\n  - {kind: storm, host: h5}\n",
 			func(r *Result) bool { return r.Telemetry.Delivered > 50 },
 		},
-		"expected": {program + "expect: {reports: some, reports-delivered: above 50, reports-lost: none}\n", func(r *Result) bool { return r.Verdict == Fine && len(r.Expected) == 3 }},
+		"expected": {program + "expect: {reports: some, reports-delivered: above 50, reports-lost: none}\n", func(r *Result) bool { return r.Verdict == Pass && len(r.Expected) == 3 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, _ := collect(t, labelled+tc.text); !tc.ok(r) {
@@ -84,7 +84,7 @@ func TestTelemetryReachesTheSink(t *testing.T) {
 			}
 		})
 	}
-	if r := play(t, mustParse(t, labelled+"expect: {reports: none}\n")); r.Telemetry != nil || r.Verdict != Failed {
+	if r := play(t, mustParse(t, labelled+"expect: {reports: none}\n")); r.Telemetry != nil || r.Verdict != Fail {
 		t.Errorf("without programs: %+v, %s; want no accounts, and nothing known of reports", r.Telemetry, r.Verdict)
 	}
 }
@@ -136,7 +136,7 @@ func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	s := mustParse(t, labelled)
 	seeds := map[uint64]int{}
 	for range 2 {
-		s.Telemetry = append(s.Telemetry, Program{Kind: "spy", New: func(dev inswitch.Device, g Given) (inswitch.Program, error) {
+		s.Telemetry = append(s.Telemetry, Program{Kind: "spy", New: func(dev inswitch.Device, g ProgramInputs) (inswitch.Program, error) {
 			seeds[g.Seed]++
 			return nothingToDo{}, nil
 		}})
@@ -148,7 +148,7 @@ func TestProgramsHaveSeedsOfTheirOwn(t *testing.T) {
 	if len(seeds) != 16 {
 		t.Errorf("%d seeds for 2 programs in 4 switches in runs of 2 seeds; want 16", len(seeds))
 	}
-	s.Telemetry[1] = Program{Place: Place{File: "x.yaml", Line: 9}, Kind: "odd", New: func(dev inswitch.Device, _ Given) (inswitch.Program, error) {
+	s.Telemetry[1] = Program{Position: Position{File: "x.yaml", Line: 9}, Kind: "odd", New: func(dev inswitch.Device, _ ProgramInputs) (inswitch.Program, error) {
 		return nil, fmt.Errorf("no room in switch %d, want more", dev.ID)
 	}}
 	if _, err := Run(t.Context(), s, Options{}, nil); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:9: odd at ") {

@@ -42,7 +42,7 @@ func readTopologyFile(e tree.Entry, load loader) (*file.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := beside(e.File, name)
+	path := relativeTo(e.File, name)
 	data, err := load(path)
 	if err != nil {
 		return nil, e.Errorf("topology file: %v, want a topology", err)
@@ -50,9 +50,9 @@ func readTopologyFile(e tree.Entry, load loader) (*file.Document, error) {
 	return file.Parse(path, data)
 }
 
-// beside is where a file that another file names is: relative to that file's
+// relativeTo is where a file that another file names is: relative to that file's
 // folder.
-func beside(from, name string) string {
+func relativeTo(from, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}

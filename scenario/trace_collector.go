@@ -22,67 +22,67 @@ type Traces struct {
 // DefaultTraces fits runs of milliseconds.
 func DefaultTraces() Traces { return Traces{Close: time.Millisecond, Settle: time.Millisecond} }
 
-// tracing puts the mirrors of a run together as they come, and knows nothing of
+// traceCollector puts the mirrors of a run together as they come, and knows nothing of
 // the run but them and the intended routes.
-type tracing struct {
+type traceCollector struct {
 	first, end dta.ListID
 	assemblers []*trace.Assembler // by list
 	judge      *trace.Judge
-	board      *symptom.Collector
-	complete   uint64 // traces
-	strange    uint64 // reports that are no mirrors
+	symptoms      *symptom.Collector
+	complete   uint64 // collector
+	malformed    uint64 // reports that are no mirrors
 }
 
 // traced says which program mirrors, if something is expected of traces.
 func (s *Scenario) traced() (program int, ok bool) {
-	if s.Found == nil {
+	if s.ExpectTraces == nil {
 		return 0, false
 	}
 	program = slices.IndexFunc(s.Telemetry, func(p Program) bool { return p.Kind == "mirror" })
 	return program, program >= 0
 }
 
-// trace has mirrors pass by analyzers on their way to the sink.
-func (x *session) trace(sink simhost.Sink) (simhost.Sink, error) {
+// collectTraces has mirrors pass by analyzers on their way to the sink.
+func (x *session) collectTraces(sink simhost.Sink) (simhost.Sink, error) {
 	program, ok := x.s.traced()
 	if !ok {
 		return sink, nil
 	}
-	t := &tracing{first: x.s.FirstList(program), end: x.s.FirstList(program + 1)}
+	t := &traceCollector{first: x.s.FirstList(program), end: x.s.FirstList(program + 1)}
 	cfg := trace.DefaultConfig()
 	cfg.CloseAfter, cfg.RouteSettle, cfg.MaxTraces = x.s.Traces.Close, x.s.Traces.Settle, 1<<20
 	var err error
 	if t.judge, err = trace.NewJudge(trace.DefaultJudgeConfig(), x.fabric); err != nil {
 		return nil, err
 	}
-	if t.board, err = symptom.New(x.net.Intent()); err != nil {
+	if t.symptoms, err = symptom.New(x.net.Intent()); err != nil {
 		return nil, err
 	}
 	for range t.end - t.first {
-		a, err := trace.NewAssembler(cfg, x.net.Intent(), t.take)
+		a, err := trace.NewAssembler(cfg, x.net.Intent(), t.addTrace)
 		if err != nil {
 			return nil, err
 		}
 		t.assemblers = append(t.assemblers, a)
 	}
-	x.traces = t
+	x.collector = t
 	return func(at model.Time, from model.NodeID, datagram []byte) {
-		t.read(at, datagram)
+		t.addDatagram(at, datagram)
 		sink(at, from, datagram)
 	}, nil
 }
 
-func (t *tracing) take(tr *trace.Trace) {
+func (t *traceCollector) addTrace(tr *trace.Trace) {
 	t.complete++
 	t.judge.AddTrace(tr)
-	t.board.AddTrace(tr)
+	t.symptoms.AddTrace(tr)
 }
 
-// read takes the mirrors of a datagram.
-func (t *tracing) read(at model.Time, datagram []byte) {
+// addDatagram takes the mirrors of a datagram.
+func (t *traceCollector) addDatagram(at model.Time, datagram []byte) {
 	var r dta.Reader
 	if r.Reset(datagram) != nil {
-		t.strange++
+		t.malformed++
 		return
 	}
 	for rep := (dta.Report{}); r.Next(&rep); {
@@ -91,7 +91,7 @@ func (t *tracing) read(at model.Time, datagram []byte) {
 		}
 		var m mirror.Mirror
 		if _, err := m.Parse(rep.Data); err != nil {
-			t.strange++
+			t.malformed++
 			continue
 		}
 		t.assemblers[rep.List-t.first].AddMirror(at, &m)
@@ -100,7 +100,7 @@ func (t *tracing) read(at model.Time, datagram []byte) {
 
 // finish closes the traces that are complete at the end of the run. The others
 // say nothing: their packets were still underway.
-func (t *tracing) finish(now model.Time) {
+func (t *traceCollector) finish(now model.Time) {
 	for _, a := range t.assemblers {
 		a.Advance(now)
 	}

@@ -16,7 +16,7 @@ type trafficSpec interface {
 	// at 0 means: to the end of the run.
 	generator(e *env) (traffic.Generator, error)
 	named() string
-	from() *origin
+	from() *sourcePos
 }
 
 // env is what specs are resolved in.
@@ -56,14 +56,14 @@ var trafficKinds = map[string]func() trafficSpec{
 	"flow-file":  func() trafficSpec { return &flowFileSpec{} },
 }
 
-// header is what all items have.
-type header struct {
-	origin
+// trafficHeader is what all items have.
+type trafficHeader struct {
+	sourcePos
 	Kind string `yaml:"kind"`
 	Name string `yaml:"name"` // in results; the kind where it is left out
 }
 
-func (h *header) named() string { return cmp.Or(h.Name, h.Kind) }
+func (h *trafficHeader) named() string { return cmp.Or(h.Name, h.Kind) }
 
 // class is what all flows of an item have in common.
 type class struct {
@@ -84,7 +84,7 @@ func (c *class) class() traffic.Class {
 }
 
 type poissonSpec struct {
-	header
+	trafficHeader
 	class
 	Hosts    []ref         `yaml:"hosts"`
 	Sizes    ref           `yaml:"sizes"` // a name of sim/traffic, or a file
@@ -114,7 +114,7 @@ func (e *env) sizes(r ref) (*traffic.CDF, error) {
 		}
 		return c, nil
 	}
-	path := beside(r.File, r.text)
+	path := relativeTo(r.File, r.text)
 	data, err := e.load(path)
 	if err != nil {
 		return nil, r.Errorf("sizes: %v, want a file or one of %s", err, strings.Join(traffic.SizesNames(), ", "))
@@ -123,7 +123,7 @@ func (e *env) sizes(r ref) (*traffic.CDF, error) {
 }
 
 type permutationSpec struct {
-	header
+	trafficHeader
 	class
 	Hosts []ref       `yaml:"hosts"`
 	Bytes model.Bytes `yaml:"bytes"`
@@ -141,7 +141,7 @@ func (s *permutationSpec) generator(e *env) (traffic.Generator, error) {
 }
 
 type incastSpec struct {
-	header
+	trafficHeader
 	class
 	Receivers []ref         `yaml:"receivers"`
 	Senders   []ref         `yaml:"senders"`
@@ -162,13 +162,13 @@ func (s *incastSpec) generator(e *env) (traffic.Generator, error) {
 	g.Receivers, err1 = e.hosts(s.Receivers)
 	g.Senders, err2 = e.hosts(s.Senders)
 	if len(g.Senders) > 0 && !s.has("fanin") {
-		g.Fanin = 0 // all that are named
+		g.Fanin = 0 // findings that are named
 	}
 	return g, cmp.Or(err1, err2)
 }
 
 type querySpec struct {
-	header
+	trafficHeader
 	class
 	Hosts    []ref         `yaml:"hosts"`
 	Fanout   int           `yaml:"fanout"`
@@ -189,7 +189,7 @@ func (s *querySpec) generator(e *env) (traffic.Generator, error) {
 }
 
 type persistentSpec struct {
-	header
+	trafficHeader
 	class
 	Pairs []ref      `yaml:"pairs"` // "h0>h1"
 	Start model.Time `yaml:"start"`
@@ -213,15 +213,15 @@ func (e *env) pair(r ref) (p traffic.Pair, err error) {
 	if !ok {
 		return p, r.Errorf("pair %q, want two hosts such as h0>h1", r.text)
 	}
-	if p.Src, err = e.host(ref{r.Place, strings.TrimSpace(from)}); err != nil {
+	if p.Src, err = e.host(ref{r.Position, strings.TrimSpace(from)}); err != nil {
 		return p, err
 	}
-	p.Dst, err = e.host(ref{r.Place, strings.TrimSpace(to)})
+	p.Dst, err = e.host(ref{r.Position, strings.TrimSpace(to)})
 	return p, err
 }
 
 type shrewSpec struct {
-	header
+	trafficHeader
 	class
 	Senders  []ref         `yaml:"senders"`
 	Receiver ref           `yaml:"receiver"`
@@ -234,7 +234,7 @@ type shrewSpec struct {
 func (s *shrewSpec) generator(e *env) (traffic.Generator, error) {
 	g := traffic.Shrew{Class: s.class.class(), Burst: s.Burst, Period: s.Period, Rounds: s.Rounds, Start: s.Start}
 	if !s.Receiver.given() {
-		return nil, s.complain("", "shrew has no receiver, want a host")
+		return nil, s.errorf("", "shrew has no receiver, want a host")
 	}
 	var err1, err2 error
 	g.Senders, err1 = e.hosts(s.Senders)
@@ -244,7 +244,7 @@ func (s *shrewSpec) generator(e *env) (traffic.Generator, error) {
 
 // job is what collectives have in common.
 type job struct {
-	header
+	trafficHeader
 	class
 	Hosts      []ref         `yaml:"hosts"` // in rank order
 	Bytes      model.Bytes   `yaml:"bytes"` // that each host holds
@@ -286,7 +286,7 @@ func (s *allToAllSpec) generator(e *env) (traffic.Generator, error) {
 type trafficItem struct{ trafficSpec }
 
 func (p *trafficItem) decode(v tree.Value, what string) (err error) {
-	p.trafficSpec, err = decodeKinds(v, what, trafficKinds)
+	p.trafficSpec, err = decodeByKind(v, what, trafficKinds)
 	return err
 }
 

@@ -29,7 +29,7 @@ func parseShare(s string) (float64, error) {
 		f /= 100
 	}
 	if err != nil || !(f >= 0 && f <= 1) {
-		return 0, errBad
+		return 0, errInvalid
 	}
 	return f, nil
 }
@@ -62,7 +62,7 @@ func (p *drift) decode(v tree.Value, what string) error {
 			f /= 1e6
 		}
 		if !(f >= -maxDrift && f <= maxDrift) {
-			err = errBad
+			err = errInvalid
 		}
 		*p = drift(f)
 		return err
@@ -80,7 +80,7 @@ func (p *autoBytes) decode(v tree.Value, what string) error {
 		}
 		n, err := model.ParseBytes(s)
 		if n <= 0 {
-			err = errBad
+			err = errInvalid
 		}
 		*p = autoBytes(n)
 		return err
@@ -98,7 +98,7 @@ func (p *pauseTime) decode(v tree.Value, what string) error {
 		}
 		d, err := parseSpan(s)
 		if d == 0 {
-			err = errBad
+			err = errInvalid
 		}
 		*p = pauseTime(d)
 		return err
@@ -120,18 +120,18 @@ func (p *alphaShift) decode(v tree.Value, what string) error {
 				return nil
 			}
 		}
-		return errBad
+		return errInvalid
 	})
 }
 
 // ref is a name that is looked up when the fabric is known.
 type ref struct {
-	Place
+	Position
 	text string
 }
 
 func (p *ref) decode(v tree.Value, what string) (err error) {
-	p.Place = v.Position
+	p.Position = v.Position
 	p.text, err = v.ColonText(what, "a name")
 	p.text = strings.TrimSpace(p.text)
 	return err

@@ -1,14 +1,14 @@
 package sketch
 
-// MeasureCapacity measures what a table holds: it adds flows with random keys, one
-// after the other, and tells how many there were when decoding last succeeded.
-// A flow more never makes decoding easier, so the numbers are found by
-// halving, to the accuracy of one part in 4,096 of the table.
+// MeasureCapacity returns how many flows with random keys a table holds before
+// decoding fails. One more flow never makes decoding easier, so the numbers are
+// found by bisection, to one part in 4,096 of the table.
 //
-// Peel is how many flows peeling alone takes out. Solve is how many leave a
-// core, after peeling, of no more flows than cells: with fewer equations than
-// unknowns no decoder can tell the counters, and in random tables the chance
-// that so many are not enough is small beside that of having too few.
+// Peel is the number of flows that peeling alone decodes. Solve is the number
+// that leave a core, after peeling, of no more flows than cells: with fewer
+// equations than unknowns no decoder can find the counters, and in random tables
+// the probability that this many equations do not suffice is small compared with
+// that of having too few.
 func (m *CapacityMeter) MeasureCapacity(g Geometry, seed uint64) (peel, solve int, err error) {
 	f, err := NewFamily(g, seed)
 	if err != nil {
@@ -45,7 +45,8 @@ func (m *CapacityMeter) MeasureCapacity(g Geometry, seed uint64) (peel, solve in
 	return peel, solve, nil
 }
 
-// CapacityMeter is the memory of Capacity, for many measurements in a row.
+// CapacityMeter holds the memory of MeasureCapacity, reused by many
+// measurements.
 type CapacityMeter struct {
 	edges  []uint32 // the cells of each flow
 	degree []uint32 // flows of each cell

@@ -2,8 +2,7 @@ package sketch
 
 import "github.com/weft-telemetry/weft/model"
 
-// Cell is the sum of the flows that fell into it: 40 bytes for IPv4, 64 for
-// IPv6.
+// Cell is the sum of the flows that hash to it: 40 bytes for IPv4, 64 for IPv6.
 type Cell[K Key] struct {
 	Key     K // XOR of the keys
 	Packets uint64
@@ -13,8 +12,8 @@ type Cell[K Key] struct {
 }
 
 // Toggle XORs a flow's key and ports into the cell or, the second time, out of
-// it. Counts are left to the caller: they go up when encoding and down when
-// decoding.
+// it. Counts are left to the caller: encoding adds to them and decoding
+// subtracts.
 func (c *Cell[K]) Toggle(k *K, in, out model.PortID) {
 	for i := range len(c.Key) {
 		c.Key[i] ^= (*k)[i]
@@ -24,8 +23,8 @@ func (c *Cell[K]) Toggle(k *K, in, out model.PortID) {
 }
 
 // Remove removes a flow that is known to be in the cell, with what it is known
-// to have counted. Counts go round below zero, as unsigned numbers do: adding
-// the flow again restores them.
+// to have counted. Counts wrap below zero, as unsigned numbers do: adding the
+// flow again restores them.
 func (c *Cell[K]) Remove(flow *Cell[K]) {
 	c.Toggle(&flow.Key, flow.In, flow.Out)
 	c.Packets -= flow.Packets
@@ -33,5 +32,5 @@ func (c *Cell[K]) Remove(flow *Cell[K]) {
 	c.Flows--
 }
 
-// Empty reports whether nothing is left in the cell.
+// Empty reports whether the cell holds no flow.
 func (c *Cell[K]) Empty() bool { return *c == Cell[K]{} }

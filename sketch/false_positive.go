@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// FalsePositive returns the probability that the filter takes one more flow
-// for known after a number of others were added.
+// FalsePositive returns the probability that the filter takes a new flow for a
+// known one after a number of others were added.
 //
-// The paper's (1-e^(-k n/m))^k holds for bits that lie anywhere. Here a word
-// has had a Poisson number of groups, each of GroupBits different bits, and all
-// of a flow's groups must find their bits set.
+// The paper's (1-e^(-k n/m))^k holds for independent bits. Here a word has had a
+// Poisson number of groups, each of GroupBits different bits, and all of a
+// flow's groups must find their bits set.
 func (g Geometry) FalsePositive(flows float64) float64 {
 	groups := float64(g.FilterHashes / GroupBits)
 	perWord := flows * groups / float64(g.FilterBits/64)
@@ -30,7 +30,7 @@ func (g Geometry) FalsePositive(flows float64) float64 {
 	return math.Pow(hit, groups)
 }
 
-// NoFalsePositive returns the probability that every one of so many flows is
+// NoFalsePositive returns the probability that every one of this many flows is
 // taken for new at its first packet: the product of the complements, whose
 // logarithm is integrated.
 func (g Geometry) NoFalsePositive(flows int) float64 {
@@ -46,7 +46,7 @@ func (g Geometry) NoFalsePositive(flows int) float64 {
 // that another group finds all its bits set.
 var coverage = sync.OnceValue(func() []float64 {
 	// Words of a filter that is any use have seen 20 groups or fewer; the
-	// probability of 200 is nothing, and the answer there is 1 anyhow.
+	// probability of 200 is negligible, and the result there is 1.
 	const most = 200
 	set := [65]float64{1} // distribution of the number of bits that are set
 	out := make([]float64, 0, most)

@@ -15,14 +15,14 @@ type Geometry struct {
 	TableCells   uint32 // cells of one sub-table
 }
 
-// MaxTables is the largest number of sub-tables: a hash has bits of its own for
-// the cells of each. More than four only hold fewer flows.
+// MaxTables is the largest number of sub-tables: a hash has separate bits for
+// each. More than four hold fewer flows.
 const MaxTables = 4
 
 // ErrGeometry is returned for a shape that the hash family cannot serve.
 var ErrGeometry = errors.New("sketch: bad geometry")
 
-// Check reports whether the hash family can serve the shape.
+// Check returns an error if the hash family cannot serve the shape.
 func (g Geometry) Check() error {
 	switch {
 	case g.FilterHashes == 0 || g.FilterHashes%GroupBits != 0:
@@ -50,7 +50,7 @@ type Family struct {
 	words  uint64 // of the filter
 	cells  uint64 // of one sub-table
 
-	// patterns has GroupBits different bits per word: with the 64 turns of
+	// patterns has GroupBits different bits per word: with the 64 rotations of
 	// each, 16,384 groups to choose from. Setting the bits one by one took
 	// twice the instructions.
 	patterns [256]uint64
@@ -122,17 +122,17 @@ func (f *Family) Cell(h Hash, t int) uint32 {
 	return uint32(w.in(f.cells) + uint64(t)*f.cells)
 }
 
-// walk goes through the hash 32 bits at a time, one part per sub-table.
+// walk iterates over the hash 32 bits at a time, one part per sub-table.
 //
 // Double hashing, which is enough for filters, is not enough here: with two
 // free numbers per flow, the chance that some two flows share all their cells
 // does not fall with the table's size.
 type walk Hash
 
-// in returns the present part as a number below n.
+// in returns the current part as a number below n.
 func (w walk) in(n uint64) uint64 { return w.A & 0xffff_ffff * n >> 32 }
 
-// next goes on to the next part.
+// next advances to the next part.
 func (w walk) next() walk { return walk{w.A>>32 | w.B<<32, w.B >> 32} }
 
 // CellsOf writes the flow's cells in all sub-tables to the start of dst.

@@ -6,10 +6,10 @@ import (
 )
 
 // Filter is a Bloom filter's bits, in the order of wire/flowset: bit i is in
-// word i/64. A family tells which of them are a flow's.
+// word i/64. A Family maps a flow to its bits.
 //
 // Paper: k_f bits anywhere. Here: in groups of GroupBits that share a word, so
-// that a packet of a known flow, which has to look at all of them, touches a
+// that a packet of a known flow, which has to read all of them, touches a
 // quarter of the memory. The filter needs about a tenth more bits for the same
 // rate of false positives (docs/flowset.md).
 type Filter []uint64
@@ -20,11 +20,11 @@ const GroupBits = 4
 // NewFilter makes an empty filter for a shape.
 func NewFilter(g Geometry) Filter { return make(Filter, (g.FilterBits+63)/64) }
 
-// group returns the word and the mask of a flow's group of bits. The groups
-// follow each other by adding h.B to h.A, which the first is made of.
+// group returns the word and the mask of a flow's group of bits. The first group
+// is made of h.A, each next one of the sum of the previous and h.B.
 func (f *Family) group(x uint64) (word, mask uint64) {
-	// The high half is the word; the low half is how far into it, uniform
-	// too, and has the positions.
+	// The high half selects the word; the low half, uniform too, selects the
+	// positions within it.
 	word, at := bits.Mul64(x, f.words)
 	return word, bits.RotateLeft64(f.patterns[at>>56], int(at>>50))
 }
@@ -41,7 +41,7 @@ func (b Filter) Has(f *Family, h Hash) bool {
 	return missing == 0
 }
 
-// AddPacket sets the flow's bits.
+// Add sets the flow's bits.
 func (b Filter) Add(f *Family, h Hash) {
 	for range f.groups {
 		word, mask := f.group(h.A)

@@ -10,20 +10,20 @@ import (
 // padded with zeros: addresses in the first, ports and protocol in the second.
 type Key4 [2]uint64
 
-// Key6 is the canonical form of an IPv6 key in the same way: source,
-// destination, and ports with protocol in the last word.
+// Key6 is the canonical form of an IPv6 key: source, destination, and ports with
+// protocol in the last word.
 type Key6 [5]uint64
 
-// Key is either family's. A table holds keys of one: the XOR of both would
-// need the room of the longer for all.
+// Key is a key of either family. A table holds keys of one: the XOR of both
+// would need the size of the longer for all.
 type Key interface{ Key4 | Key6 }
 
-// Pack4 makes the words of an IPv4 key. Of an IPv6 key they are meaningless.
+// Pack4 returns the words of an IPv4 key. For an IPv6 key they are meaningless.
 func Pack4(k *model.FlowKey) Key4 {
 	return Key4{k.Src.Lo<<32 | k.Dst.Lo&0xffff_ffff, tail(k)}
 }
 
-// Pack6 makes the words of an IPv6 key.
+// Pack6 returns the words of an IPv6 key.
 func Pack6(k *model.FlowKey) Key6 {
 	return Key6{k.Src.Hi, k.Src.Lo, k.Dst.Hi, k.Dst.Lo, tail(k)}
 }
@@ -32,15 +32,14 @@ func tail(k *model.FlowKey) uint64 {
 	return uint64(k.SrcPort)<<48 | uint64(k.DstPort)<<32 | uint64(k.Proto)<<24
 }
 
-// FlowKey returns the key that the words are of. Bits of the padding do not
-// show in it.
+// FlowKey returns the unpacked key. It ignores the padding bits.
 func (k Key4) FlowKey() model.FlowKey {
 	f := model.FlowKey{Src: model.Addr4(uint32(k[0] >> 32)), Dst: model.Addr4(uint32(k[0]))}
 	untail(&f, k[1])
 	return f
 }
 
-// FlowKey returns the key that the words are of.
+// FlowKey returns the unpacked key.
 func (k Key6) FlowKey() model.FlowKey {
 	f := model.FlowKey{Src: model.Addr{Hi: k[0], Lo: k[1]}, Dst: model.Addr{Hi: k[2], Lo: k[3]}, V6: true}
 	untail(&f, k[4])
@@ -62,9 +61,8 @@ func FlowKeyOf[K Key](k *K) model.FlowKey {
 	panic("unreachable: Key has two types")
 }
 
-// PutKey writes the canonical bytes of k, as cells carry them, to dst, which
-// has room for model.MaxKeyLen bytes. Those behind a shorter key are not
-// touched.
+// PutKey writes the canonical bytes of k, as cells carry them, to dst. Bytes
+// after a shorter key are not changed.
 func PutKey[K Key](dst *[model.MaxKeyLen]byte, k *K) {
 	last := len(*k) - 1
 	for i := range last {

@@ -1,14 +1,14 @@
 package sketch
 
-// Peeler takes flows out of a table one by one: a cell that holds a single
-// flow names it, and removing it from its other cells may leave a single flow
-// there. The memory is used again for every table.
+// Peeler decodes the flows of a table one by one: a pure cell, which holds a
+// single flow, reveals it, and removing the flow from its other cells may make
+// those pure. The memory is reused for every table.
 type Peeler[K Key] struct{ queue []uint32 }
 
-// PureCell reports whether the cell at index i holds exactly one flow, and returns
-// its hash. A flow count of 1 is not enough: a key that was never inserted can
-// be left over where counts are damaged or a false positive has hidden a flow.
-// The key must also hash to this very cell and pass the filter.
+// PureCell reports whether the cell at index i holds exactly one flow, and
+// returns its hash. A flow count of 1 is not enough: a key that was never
+// inserted can remain where counts are damaged or a false positive has hidden a
+// flow. The key must also hash to this very cell and pass the filter.
 func PureCell[K Key](f *Family, b Filter, cells []Cell[K], i uint32) (Hash, bool) {
 	c := &cells[i]
 	if c.Flows != 1 {
@@ -18,10 +18,10 @@ func PureCell[K Key](f *Family, b Filter, cells []Cell[K], i uint32) (Hash, bool
 	return h, f.Cell(h, int(i/f.TableCells)) == i && b.Has(f, h)
 }
 
-// Peel removes from cells all flows it can and hands each to found, whose
-// argument is valid during the call alone. Cells are as they were encoded,
-// none missing and no count at a limit. Each step takes constant time, and
-// there are as many steps as flows and cells.
+// Peel removes from cells all flows it can and calls found with each; the
+// argument is valid only during the call. Cells must be as encoded, none missing
+// and no count at a limit. Each step takes constant time, and there are as many
+// steps as flows and cells.
 func (p *Peeler[K]) Peel(f *Family, b Filter, cells []Cell[K], found func(flow *Cell[K])) (flows int) {
 	p.queue = p.queue[:0]
 	for i := range cells {

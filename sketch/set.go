@@ -12,13 +12,13 @@ type Set[K Key] struct {
 	family Family
 	filter Filter
 
-	// What a cell holds is kept in three places, because packets of known
-	// flows, which are nearly all, are to touch little memory.
+	// A cell is kept in three arrays, so that packets of known flows, which are
+	// nearly all, touch little memory.
 	//
-	// hot has what packets change: four bytes per cell, so that those of
-	// 100K flows stay in a core's own cache. The upper 10 bits are packets,
-	// the lower 22 bytes. When either half's top bit is set, what they hold
-	// moves to wide: neither overflows.
+	// hot has the counts that packets change: four bytes per cell, so that those
+	// of 100K flows stay in a core's private cache. The upper 10 bits are
+	// packets, the lower 22 bytes. When either half's top bit is set, the counts
+	// move to wide: neither overflows.
 	hot  []uint32
 	wide []wide
 	sums []flowSum[K] // what a new flow changes
@@ -27,35 +27,35 @@ type Set[K Key] struct {
 	packets, bytes uint64 // that the cells have, each once
 }
 
-// RecentFlows is the flows that a set has seen last. Of a zero one it has seen none.
+// RecentFlows is the flows that a set has seen most recently. The zero value
+// holds none.
 type RecentFlows struct {
 	recent  [recentSlots]recentFlow
 	pending bool   // recent has counts that cells lack
-	misses  uint32 // packets of flows that were not among them
+	misses  uint32 // packets of flows that were not in recent
 }
 
-// recentFlow is a flow that the filter has, and what it counted since its cells
-// were last told. Most packets belong to one of the flows that were seen last:
-// they need neither filter nor cells nor the second half of the hash, and touch
-// one line of the cache.
+// recentFlow is a flow that the filter has, and its counts since they were last
+// flushed to its cells. Most packets belong to a recent flow: they need neither
+// filter nor cells nor the second half of the hash, and touch one cache line.
 //
-// A flow is recognised by what absorb makes of its key. Keys that are alike in
-// that are alike in all their positions, so nothing can tell them apart. A
-// caller with numbers for keys need not even show the key.
+// A flow is recognised by the result of absorb. Keys with the same result have
+// the same positions, so no decoder can distinguish them. A caller with numbers
+// for keys need not pass the key.
 type recentFlow struct {
 	hi, lo         uint64 // of absorb
 	packets, bytes uint64
 	cells          [MaxTables]uint32
-	id             uint32   // of Know, or 0
+	id             uint32   // of RememberID, or 0
 	_              [12]byte // to a line
 }
 
 const (
-	// recentSlots flows are remembered, each at the place that its hi or its id
-	// names.
+	// recentSlots flows are remembered, each in the slot that its hi or its id
+	// selects.
 	recentSlots = 512
-	// replaceEvery is how many packets of other flows come before one takes a place:
-	// where flows are too many to be remembered, little is spent on trying.
+	// replaceEvery is the number of misses per replacement of a slot: with too many
+	// flows to remember, little time is spent on replacing.
 	replaceEvery = 16
 )
 
@@ -76,7 +76,7 @@ const (
 	maxHotPackets = 1<<(31-hotShift) - 1
 )
 
-// NewSet makes an empty set. It allocates all that it will ever need.
+// NewSet returns an empty set. It allocates all memory it will use.
 func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 	f, err := NewFamily(g, seed)
 	if err != nil {
@@ -88,15 +88,15 @@ func NewSet[K Key](g Geometry, seed uint64) (*Set[K], error) {
 	return s, nil
 }
 
-// clearRecent empties recent. What names another place matches nothing, and zero
-// names the first.
+// clearRecent empties recent. A slot whose hi selects another slot matches
+// nothing, and zero selects the first.
 func (s *Set[K]) clearRecent() {
 	s.flushRecent()
 	clear(s.recent[:])
 	s.recent[0].hi = 1
 }
 
-// flushRecent tells all cells what they lack.
+// flushRecent adds the counts of recent flows to their cells.
 func (s *Set[K]) flushRecent() {
 	if !s.pending {
 		return
@@ -109,8 +109,8 @@ func (s *Set[K]) flushRecent() {
 	s.pending = false
 }
 
-// ClearFilter and ClearCells empty a set bit by bit, as its export goes on:
-// the filter and the counts of flows, packets and bytes, and a run of cells.
+// ClearFilter and ClearCells empty a set in parts during its export: the filter
+// and the counts of flows, packets and bytes, and a run of cells.
 func (s *Set[K]) ClearFilter() {
 	clear(s.filter)
 	s.clearRecent()
@@ -125,8 +125,8 @@ func (s *Set[K]) ClearCells(first, count uint32) {
 	clear(s.sums[first : first+count])
 }
 
-// AddPacket counts a packet and reports whether its flow is new, as far as the filter
-// can tell. The caller then calls Insert with the same key and the hash, which
+// AddPacket counts a packet and returns whether the filter takes its flow for
+// new. If so, the caller calls InsertFlow with the same key and the hash, which
 // is set for new flows only.
 //
 // Work is constant and nothing is allocated.
@@ -163,8 +163,8 @@ func (s *Set[K]) AddPacket(k *K, size uint32) (h Hash, isNew bool) {
 	return h, isNew
 }
 
-// AddRecent is Add for a packet of a flow that the set knows by its number. It tells
-// whether it does; else nothing is counted.
+// AddRecent is AddPacket for a flow that the set knows by its number. It reports
+// whether it does; otherwise nothing is counted.
 func (l *RecentFlows) AddRecent(id, size uint32) bool {
 	flow := &l.recent[id%recentSlots]
 	if flow.id != id || id == 0 {
@@ -176,9 +176,9 @@ func (l *RecentFlows) AddRecent(id, size uint32) bool {
 	return true
 }
 
-// RememberID gives a flow a number, other than 0, by which Again may know it, if there
-// is room for that. The flow must not be new: Insert comes first. The number
-// means this key until the set is cleared.
+// RememberID gives a flow a number, other than 0, for AddRecent, if a slot is
+// free. The flow must not be new: call InsertFlow first. The number identifies
+// this key until the set is cleared.
 func (s *Set[K]) RememberID(id uint32, k *K) {
 	flow := &s.recent[id%recentSlots]
 	if s.misses++; s.misses%replaceEvery != 0 && flow.packets > 0 {
@@ -188,7 +188,7 @@ func (s *Set[K]) RememberID(id uint32, k *K) {
 	s.remember(flow, recentFlow{hi: hi, lo: lo, id: id}, s.family.finish(hi, lo))
 }
 
-// remember puts a flow into the place of another.
+// remember replaces the flow in a slot.
 //
 //go:noinline
 func (s *Set[K]) remember(at *recentFlow, flow recentFlow, h Hash) {
@@ -197,14 +197,14 @@ func (s *Set[K]) remember(at *recentFlow, flow recentFlow, h Hash) {
 	s.family.CellsOf(h, &at.cells)
 }
 
-// addWide counts a packet that is too long for hot words.
+// addWide counts a packet that is too long for a hot word.
 func (s *Set[K]) addWide(h Hash, size uint64) {
 	var cells [MaxTables]uint32
 	s.family.CellsOf(h, &cells)
 	s.addToCells(&cells, 1, size)
 }
 
-// addToCells adds to the cells of a flow.
+// addToCells adds counts to the cells of a flow.
 func (s *Set[K]) addToCells(cells *[MaxTables]uint32, packets, bytes uint64) {
 	s.packets += packets
 	s.bytes += bytes
@@ -225,9 +225,9 @@ func (s *Set[K]) addToCells(cells *[MaxTables]uint32, packets, bytes uint64) {
 	}
 }
 
-// InsertFlow adds a flow that Add has taken for new, with the ports of the packet
-// at hand. A flow is inserted once, so ports that change later do not mix with
-// these: what a decoder finds are the ports of the flow's first packet.
+// InsertFlow adds a flow that AddPacket has taken for new, with the ports of the
+// current packet. A flow is inserted once, so ports that change later do not mix
+// with these: a decoder finds the ports of the flow's first packet.
 func (s *Set[K]) InsertFlow(k *K, h Hash, in, out model.PortID) {
 	s.filter.Add(&s.family, h)
 	for t := range int(s.family.Tables) {
@@ -242,7 +242,7 @@ func (s *Set[K]) InsertFlow(k *K, h Hash, in, out model.PortID) {
 	s.inserted++
 }
 
-// spill moves what a hot word has counted to where there is room for more.
+// spill moves the counts of a hot word to the wide counters.
 //
 //go:noinline
 func (s *Set[K]) spill(i uint32) {
@@ -252,10 +252,10 @@ func (s *Set[K]) spill(i uint32) {
 	s.hot[i] = 0
 }
 
-// Inserted is the number of flows that were taken for new.
+// Inserted returns the number of flows that were taken for new.
 func (s *Set[K]) Inserted() uint32 { return s.inserted }
 
-// Totals is what was added: packets, and bytes.
+// Totals returns the packets and bytes that were added.
 func (s *Set[K]) Totals() (packets, bytes uint64) {
 	s.flushRecent()
 	return s.packets, s.bytes

@@ -167,7 +167,7 @@ func TestCongestedAndHeat(t *testing.T) {
 		t.Errorf("Heat = %+v; want 2000 5000 8000 9000 in the first row", h)
 	}
 	if h := b.Heatmap(0, 300, 5); h.Depth[0][4] != NoDepth {
-		t.Errorf("Heat = %+v; want nothing heard in the last step", h)
+		t.Errorf("Heatmap = %+v; want no label in the last step", h)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestCutCountsActivePortsOnce(t *testing.T) {
 		t.Errorf("second Cut = %+v; want a new window", w)
 	}
 	if got := b.SilentPorts([]model.Port{p1, p2, p3}, 1100, 500); !slices.Equal(got, []model.Port{p1, p2, p3}) {
-		t.Errorf("Silent = %v; want all three: two are old, one was never heard of", got)
+		t.Errorf("SilentPorts = %v; want all three: two are old, one never reported", got)
 	}
 	if got := b.SilentPorts([]model.Port{p1, p2, p3}, 300, 500); !slices.Equal(got, []model.Port{p2}) {
 		t.Errorf("Silent = %v; want %v", got, p2)
@@ -196,7 +196,7 @@ func TestWayOfAFollowedFlow(t *testing.T) {
 	_ = b.IngestReport(100, export(true, label.Item{Switch: 4, Egress: 1, Latency: 30, Time: 1}, label.Item{Switch: 5, Egress: 2, Latency: 70, Time: 2}))
 	w, ok := b.FlowPath(flow)
 	if !ok || len(w.Hops) != 2 || w.Hops[0].Switch != 4 || w.SwitchLatency() != 100 {
-		t.Errorf("Way = %+v, %v; want switches 4 and 5 and 100 ns in them", w, ok)
+		t.Errorf("FlowPath = %+v, %v; want switches 4 and 5 and 100 ns in them", w, ok)
 	}
 	if got := b.FollowedFlows(); !slices.Equal(got, []model.FlowKey{flow}) {
 		t.Errorf("Followed = %v; want %v", got, flow)

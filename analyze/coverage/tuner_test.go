@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// TestTunerMakesUpForLoss plays a port whose labels are lost at some rate, and
-// commands that are lost as well: the port is heard of often enough again.
+// TestTunerMakesUpForLoss simulates a port whose labels are lost at some rate, and
+// commands that are lost as well: the port is labelled often enough again.
 func TestTunerMakesUpForLoss(t *testing.T) {
 	const interval = 50 * time.Millisecond
 	p := model.Port{Node: 4, Port: 1}
@@ -22,7 +22,7 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
-		var last, heard model.Time
+		var last, labelled model.Time
 		var shift, highest uint8
 		late := 0
 		for now := model.Time(0); now < model.Time(60*time.Second); now = now.Add(time.Millisecond) {
@@ -30,7 +30,7 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 				last = now
 				if rng.Float64() >= loss {
 					_ = b.IngestReport(now, export(false, label.Item{Switch: 4, Egress: 1, Time: now}))
-					heard = now
+					labelled = now
 				}
 			}
 			for _, c := range tuner.Step(now, b, []model.Port{p}) {
@@ -42,7 +42,7 @@ func TestTunerMakesUpForLoss(t *testing.T) {
 				}
 			}
 			highest = max(highest, shift)
-			if now.Sub(heard) > 4*interval {
+			if now.Sub(labelled) > 4*interval {
 				late++
 			}
 		}

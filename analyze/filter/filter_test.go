@@ -290,7 +290,7 @@ func TestSchemaRefusesItsCallersMistakes(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s: no complaint", name)
+					t.Errorf("%s: no error", name)
 				}
 			}()
 			NewSchema(fields, nil)

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// twin is the slow and obvious side: a filter as a tree of tests that collect
-// parseAnd values first, compare by big means, and print themselves.
-type twin struct {
+// reference is the reference implementation: a filter as a tree of tests that
+// collect all values first, compare them by slow means, and print themselves.
+type reference struct {
 	text string
 	yes  func(r *record) bool
 }
@@ -36,7 +36,7 @@ func drawRecord(t *rapid.T) *record {
 
 // drawTest makes a test on one field: how it is written, and what it means by
 // list, which gives all values, less and holds.
-func drawTest[E any](t *rapid.T, name string, list func(*record) []E, lit func(*rapid.T) (string, E), less func(a, b E) bool, ordered bool) twin {
+func drawTest[E any](t *rapid.T, name string, list func(*record) []E, lit func(*rapid.T) (string, E), less func(a, b E) bool, ordered bool) reference {
 	kinds := []string{"is", "==", "!=", "in"}
 	if ordered {
 		kinds = append(kinds, "<", "<=", ">", ">=", "range")
@@ -58,32 +58,32 @@ func drawTest[E any](t *rapid.T, name string, list func(*record) []E, lit func(*
 	}
 	switch kind {
 	case "is":
-		return twin{name, some(func(v E) bool { b, isBool := any(v).(bool); return !isBool || b })}
+		return reference{name, some(func(v E) bool { b, isBool := any(v).(bool); return !isBool || b })}
 	case "==":
-		return twin{name + " == " + text, some(func(v E) bool { return equal(v, x) })}
+		return reference{name + " == " + text, some(func(v E) bool { return equal(v, x) })}
 	case "!=":
-		return twin{name + "!=" + text, func(r *record) bool {
+		return reference{name + "!=" + text, func(r *record) bool {
 			same := some(func(v E) bool { return equal(v, x) })
 			return len(list(r)) > 0 && !same(r)
 		}}
 	case "in":
-		return twin{name + " in {" + text + "," + other + "}", some(func(v E) bool { return equal(v, x) || equal(v, y) })}
+		return reference{name + " in {" + text + "," + other + "}", some(func(v E) bool { return equal(v, x) || equal(v, y) })}
 	case "<":
-		return twin{name + "<" + text, some(func(v E) bool { return less(v, x) })}
+		return reference{name + "<" + text, some(func(v E) bool { return less(v, x) })}
 	case "<=":
-		return twin{name + " le " + text, some(func(v E) bool { return !less(x, v) })}
+		return reference{name + " le " + text, some(func(v E) bool { return !less(x, v) })}
 	case ">":
-		return twin{name + " > " + text, some(func(v E) bool { return less(x, v) })}
+		return reference{name + " > " + text, some(func(v E) bool { return less(x, v) })}
 	case ">=":
-		return twin{name + ">= " + text, some(func(v E) bool { return !less(v, x) })}
+		return reference{name + ">= " + text, some(func(v E) bool { return !less(v, x) })}
 	}
 	if less(y, x) {
 		text, x, other, y = other, y, text, x
 	}
-	return twin{name + " in { " + text + ".." + other + " }", some(func(v E) bool { return !less(v, x) && !less(y, v) })}
+	return reference{name + " in { " + text + ".." + other + " }", some(func(v E) bool { return !less(v, x) && !less(y, v) })}
 }
 
-func drawAddr(t *rapid.T, name string, list func(*record) []model.Addr, v6 bool) twin {
+func drawAddr(t *rapid.T, name string, list func(*record) []model.Addr, v6 bool) reference {
 	less := func(a, b model.Addr) bool { return a.Netip().Less(b.Netip()) }
 	if rapid.Bool().Draw(t, "prefix") {
 		base, bits := "10.128.0.0", rapid.IntRange(0, 12)
@@ -91,7 +91,7 @@ func drawAddr(t *rapid.T, name string, list func(*record) []model.Addr, v6 bool)
 			base, bits = "2001:db8:0:4:c000::", rapid.IntRange(55, 68)
 		}
 		p := netip.PrefixFrom(netip.MustParseAddr(base), bits.Draw(t, "bits"))
-		return twin{name + " == " + p.String(), func(r *record) bool {
+		return reference{name + " == " + p.String(), func(r *record) bool {
 			for _, a := range list(r) {
 				if p.Contains(a.Netip()) {
 					return true
@@ -110,7 +110,7 @@ func drawAddr(t *rapid.T, name string, list func(*record) []model.Addr, v6 bool)
 	}, less, true)
 }
 
-func drawFilter(t *rapid.T, depth int) twin {
+func drawFilter(t *rapid.T, depth int) reference {
 	kind := rapid.IntRange(0, 9).Draw(t, "node")
 	if depth == 0 {
 		kind += 3
@@ -118,13 +118,13 @@ func drawFilter(t *rapid.T, depth int) twin {
 	switch kind {
 	case 0:
 		a, b := drawFilter(t, depth-1), drawFilter(t, depth-1)
-		return twin{"(" + a.text + rapid.SampledFrom([]string{"&&", " and "}).Draw(t, "and") + b.text + ")", func(r *record) bool { return a.yes(r) && b.yes(r) }}
+		return reference{"(" + a.text + rapid.SampledFrom([]string{"&&", " and "}).Draw(t, "and") + b.text + ")", func(r *record) bool { return a.yes(r) && b.yes(r) }}
 	case 1:
 		a, b := drawFilter(t, depth-1), drawFilter(t, depth-1)
-		return twin{"(" + a.text + rapid.SampledFrom([]string{"||", " or "}).Draw(t, "or") + b.text + ")", func(r *record) bool { return a.yes(r) || b.yes(r) }}
+		return reference{"(" + a.text + rapid.SampledFrom([]string{"||", " or "}).Draw(t, "or") + b.text + ")", func(r *record) bool { return a.yes(r) || b.yes(r) }}
 	case 2:
 		a := drawFilter(t, depth-1)
-		return twin{rapid.SampledFrom([]string{"!", "not "}).Draw(t, "not") + "(" + a.text + ")", func(r *record) bool { return !a.yes(r) }}
+		return reference{rapid.SampledFrom([]string{"!", "not "}).Draw(t, "not") + "(" + a.text + ")", func(r *record) bool { return !a.yes(r) }}
 	case 3, 10:
 		return drawTest(t, "flag", func(r *record) []bool { return r.flag }, func(t *rapid.T) (string, bool) {
 			b := rapid.Bool().Draw(t, "b")

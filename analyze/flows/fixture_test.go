@@ -21,7 +21,7 @@ type recorded struct {
 	header   flowset.Header
 	filter   sketch.Filter
 	cells    []flowset.Cell
-	truth    map[model.FlowKey]counts // cellsOf every flow that was counted
+	truth    map[model.FlowKey]counts // of every flow that was counted
 	inserted map[model.FlowKey]bool   // those that the filter took for new
 }
 
@@ -72,7 +72,7 @@ func (e *encoder) cellsOf(k *model.FlowKey) (cells [sketch.MaxTables]uint32) {
 	return cells
 }
 
-// addFlow counts all packets of a flow, which all have one size.
+// add counts all packets of a flow, which all have one size.
 func (e *encoder) add(k model.FlowKey, packets int, size uint32, in, out model.PortID) {
 	for range packets {
 		var isNew bool
@@ -104,7 +104,7 @@ func insert[K sketch.Key](s *sketch.Set[K], k K, size uint32, in, out model.Port
 	return isNew
 }
 
-// publish returns what the switch exports.
+// done returns what the switch exports.
 func (e *encoder) done() *recorded {
 	if e.v6 != nil {
 		export(&e.recorded, e.v6)
@@ -164,7 +164,7 @@ func assembled(tb testing.TB, chunks ...[]byte) *Flowset {
 	return out[0]
 }
 
-// counts assembles all of r.
+// whole assembles all of r.
 func (r *recorded) whole(tb testing.TB) *Flowset {
 	tb.Helper()
 	return assembled(tb, r.chunks(tb, 9000)...)

@@ -13,9 +13,9 @@ import (
 )
 
 // crowd draws keys that all fall into the first few cells of every sub-table,
-// as somebody could choose them who knows the switch's seed. At the next switch
+// as an attacker who knows the switch's seed could choose them. At the next switch
 // no two of them share all their cells: two that do so at both switches, one
-// pair in a million, nobody could tell apart.
+// pair in a million, no decoder could distinguish.
 func crowd(f, next *sketch.Family, n int, few uint32, r *rand.Rand) (keys []model.FlowKey) {
 	taken := map[[sketch.MaxTables]uint32]bool{}
 	for len(keys) < n {

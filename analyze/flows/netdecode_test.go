@@ -70,9 +70,9 @@ func cross(tb testing.TB, f *topo.Fabric, cfg trafficConfig) *traffic {
 			SrcPort: uint16(32768 + r.Uint32N(4096)), DstPort: 80, Proto: model.TCP,
 		}
 		if cfg.even {
-			way := i / len(hosts) / 3 // cellsOf as many as there are spines
+			path := i / len(hosts) / 3 // one of as many as there are spines
 			half := len(f.Node(f.Switches()[0]).Ports) / 2
-			k.DstPort, k.SrcPort = uint16(r.Uint32()), uint16(r.Uint32())<<12|uint16(way/half%half)<<8|uint16(way%half)<<4
+			k.DstPort, k.SrcPort = uint16(r.Uint32()), uint16(r.Uint32())<<12|uint16(path/half%half)<<8|uint16(path%half)<<4
 		}
 		if cfg.layout.Key == model.KeyLen6 {
 			k.Src, k.Dst, k.V6 = f.Node(src).IPv6, f.Node(dst).IPv6, true

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// slowSwitch is a flowset in the twin's hands: cells as the wire has them.
+// slowSwitch is a flowset of the reference implementation: cells as on the wire.
 type slowSwitch struct {
 	r      *recorded
 	family sketch.Family
@@ -66,15 +66,15 @@ func (s *slowSwitch) scan() bool {
 	return false
 }
 
-// acceptFlows takes the first flow of another switch out that the filter has.
-func (s *slowSwitch) hear(other *slowSwitch) bool {
+// removeFirst removes the first flow of another switch that the filter contains.
+func (s *slowSwitch) removeFirst(other *slowSwitch) bool {
 	for k := range other.found {
 		cells := s.cellsOf(k)
-		room := len(cells) > 0 && !s.found[k]
+		fits := len(cells) > 0 && !s.found[k]
 		for _, c := range cells {
-			room = room && s.cells[c].Flows > 0
+			fits = fits && s.cells[c].Flows > 0
 		}
-		if room {
+		if fits {
 			s.remove(k)
 			return true
 		}
@@ -82,7 +82,7 @@ func (s *slowSwitch) hear(other *slowSwitch) bool {
 	return false
 }
 
-// slowFlows is FlowDecode as the paper tells it, one flow at a time.
+// slowFlows is FlowDecode as the paper describes it, one flow at a time.
 func slowFlows(tr *traffic) (out []*slowSwitch) {
 	at := map[model.NodeID]*slowSwitch{}
 	for _, r := range tr.recorded {
@@ -102,7 +102,7 @@ func slowFlows(tr *traffic) (out []*slowSwitch) {
 			}
 			for _, p := range tr.fabric.Node(s.r.header.Switch).Ports {
 				if peer := at[p.Peer.Node]; peer != nil {
-					for s.hear(peer) {
+					for s.removeFirst(peer) {
 						again = true
 					}
 				}
@@ -196,11 +196,11 @@ func TestNetEqualsTwin(t *testing.T) {
 				named[k] = true
 			}
 			if len(named) != len(s.found) {
-				rt.Fatalf("switch %d: %d flows; the twin has %d", sets[i].Switch, len(named), len(s.found))
+				rt.Fatalf("switch %d: %d flows; the reference has %d", sets[i].Switch, len(named), len(s.found))
 			}
 			for k := range s.found {
 				if !named[k] {
-					rt.Fatalf("switch %d: no %v; the twin has it", sets[i].Switch, k)
+					rt.Fatalf("switch %d: no %v; the reference has it", sets[i].Switch, k)
 				}
 			}
 			if len(s.found) != len(tr.recorded[i].inserted) {

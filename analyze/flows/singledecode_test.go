@@ -42,8 +42,8 @@ func (x crossings) meet(cells [sketch.MaxTables]uint32, tables int) bool {
 
 // drawRecorded draws a flowset, under- or overloaded. A small filter gives
 // false positives. In large tables no two flows share all their cells but one: if
-// the filter swallows one of such a pair, its packets look like the other's where
-// the last cell tells nothing, and nobody could know.
+// the filter hides one of such a pair, its packets look like the other's where
+// the last cell proves nothing, and no decoder could know.
 func drawRecorded(t *rapid.T, tb testing.TB, g sketch.Geometry) *recorded {
 	e := newEncoder(tb, 3, rapid.Uint64().Draw(t, "hash seed"), g, drawLayout(t))
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "traffic"), 1))
@@ -63,8 +63,8 @@ func drawRecorded(t *rapid.T, tb testing.TB, g sketch.Geometry) *recorded {
 	return e.done()
 }
 
-// rescan is SingleDecode said slowly: look through all cells for a pure one,
-// removeFlow its flow out of all its cells, begin again.
+// rescan is a slow SingleDecode: scan all cells for a pure one, remove its flow
+// from all its cells, start again.
 func rescan(r *recorded, arrived func(cell int) bool) map[model.FlowKey]bool {
 	family, err := sketch.NewFamily(sketch.Geometry(r.header.Geometry), r.header.Seed)
 	if err != nil {
@@ -144,7 +144,7 @@ func checkRecords(t *rapid.T, r *recorded, d *Decoded) {
 	}
 }
 
-// TestSingleEqualsRescan compares with the slow twin on tables of all loads,
+// TestSingleEqualsRescan compares with the reference implementation on tables of all loads,
 // widths and families, whole and with lost chunks, and holds every exact count
 // against the truth. Filters are large enough for no false positive.
 func TestSingleEqualsRescan(t *testing.T) {
@@ -180,7 +180,7 @@ func TestSingleEqualsRescan(t *testing.T) {
 		}
 		for _, rec := range d.Records {
 			if !want[rec.Key] {
-				rt.Fatalf("found %v; the twin did not", rec.Key)
+				rt.Fatalf("found %v; the reference did not", rec.Key)
 			}
 		}
 		// A whole table in which everything was found is exact in everything.

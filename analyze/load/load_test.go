@@ -93,8 +93,8 @@ func TestBalanceTellsHashFromBurst(t *testing.T) {
 	}
 }
 
-// TestFairHashIsNotBlamed plays many fair groups: none may be called uneven.
-func TestFairHashIsNotBlamed(t *testing.T) {
+// TestFairHashIsNotReported simulates many fair groups: none may be reported.
+func TestFairHashIsNotReported(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for trial := range 5000 {
 		counts := make([]int, 2+trial%7)
@@ -203,6 +203,6 @@ func TestSizesCountEveryFlowOnce(t *testing.T) {
 	}
 	m := one(2, sw[0], flows.Record{Key: key(f, 2, 3, 1), Packets: 1}, flows.Record{Key: key(f, 2, 3, 2), Packets: 1})
 	if s.Observe(m); s.Untracked != 1 {
-		t.Errorf("Untracked = %d with room for one of two; want 1", s.Untracked)
+		t.Errorf("Untracked = %d with a limit of one of two; want 1", s.Untracked)
 	}
 }

@@ -55,7 +55,7 @@ func (l *lab) key(src, dst model.NodeID, port uint16) model.FlowKey {
 	return model.NewFlowKey(netip.AddrPortFrom(f.Node(src).IPv4.Netip(), port), netip.AddrPortFrom(f.Node(dst).IPv4.Netip(), 4791), model.UDP)
 }
 
-// path is the switches of a flow's way.
+// path is the switches of a flow's path.
 func (l *lab) path(t testing.TB, key model.FlowKey) []topo.Hop {
 	src, _ := l.routes.Fabric().ByAddr(key.Src)
 	hops, err := l.routes.Path(key, src)
@@ -143,7 +143,7 @@ func TestClaimLossMapIsExact(t *testing.T) {
 			for range rapid.IntRange(1, 60).Draw(rt, "packets") {
 				lost := len(path)
 				if rapid.IntRange(0, 9).Draw(rt, "die") == 0 {
-					lost = rapid.IntRange(0, len(path)-2).Draw(rt, "place")
+					lost = rapid.IntRange(0, len(path)-2).Draw(rt, "location")
 					want[where{key, model.Port{Node: path[lost].Node, Port: path[lost].Out}}]++
 				}
 				l.send(path, key, at, time.Duration(rapid.IntRange(1, 500).Draw(rt, "delay"))*time.Microsecond, lost)
@@ -154,7 +154,7 @@ func TestClaimLossMapIsExact(t *testing.T) {
 		got := map[where]uint64{}
 		for _, e := range events {
 			if e.WholePath {
-				rt.Fatalf("%s; want a place", e.Describe(l.routes.Fabric()))
+				rt.Fatalf("%s; want a location", e.Describe(l.routes.Fabric()))
 			}
 			got[where{e.Flow, e.From}] += e.Packets
 		}
@@ -173,8 +173,8 @@ func TestEarlyEventsComeWhileTheFlowGoesOn(t *testing.T) {
 	key := l.key(hosts[0], hosts[15], 7)
 	path := l.path(t, key)
 	// One packet a millisecond for 200 ms; everything from 50 to 80 ms is lost
-	// behind the second switch: more than one slot's packets, which could hide
-	// as many lost ones behind them.
+	// after the second switch: more than one slot's packets, which could hide
+	// as many lost ones after them.
 	for ms := range 200 {
 		lost := len(path)
 		if ms >= 50 && ms < 80 {
@@ -188,7 +188,7 @@ func TestEarlyEventsComeWhileTheFlowGoesOn(t *testing.T) {
 	}
 	e := events[0]
 	if e.Packets != 10 || e.Found != 6 || e.Final || e.Begin != 5 || e.From.Node != path[1].Node {
-		t.Errorf("first event: %s; want 10 packets from slot 5 on behind switch %d, found in slot 6", e.Describe(l.routes.Fabric()), path[1].Node)
+		t.Errorf("first event: %s; want 10 packets from slot 5 on after switch %d, found in slot 6", e.Describe(l.routes.Fabric()), path[1].Node)
 	}
 	var sum uint64
 	for _, e := range events {
@@ -289,7 +289,7 @@ func TestPatternTellsABlackHoleFromRandomLoss(t *testing.T) {
 			tr, _ := track(t, l)
 			worst := tr.TakeLinks()[0]
 			if worst.Pattern() != tc.want || worst.From.Node == tor && tc.want != NoLoss {
-				t.Errorf("pattern %v on %+v with %d hurt; want %v behind the leaf", worst.Pattern(), worst.Segment, len(worst.Affected), tc.want)
+				t.Errorf("pattern %v on %+v with %d affected; want %v after the leaf", worst.Pattern(), worst.Segment, len(worst.Affected), tc.want)
 			}
 		})
 	}

@@ -57,10 +57,10 @@ func (l *lab) key(src, dst string, port uint16) model.FlowKey {
 	return model.NewFlowKey(netip.AddrPortFrom(addr(src), port), netip.AddrPortFrom(addr(dst), 4791), model.UDP)
 }
 
-// walk counts packets of a flow in a slot at each node of a way such as
-// "h0 tor0 leaf0 tor1 h2". Ways that end at a switch end there.
-func (l *lab) walk(n int, key model.FlowKey, packets uint64, way string) {
-	names := strings.Fields(way)
+// walk counts packets of a flow in a slot at each node of a path such as
+// "h0 tor0 leaf0 tor1 h2". Paths that end at a switch end there.
+func (l *lab) walk(n int, key model.FlowKey, packets uint64, path string) {
+	names := strings.Fields(path)
 	for i, name := range names {
 		sw := l.node(name)
 		if l.fabric.Node(sw).Role == topo.Host {
@@ -111,7 +111,7 @@ func (l *lab) observe() (list []string) {
 }
 
 func TestDetector(t *testing.T) {
-	const way = "h0 tor0 leaf0 tor1 h2"
+	const near = "h0 tor0 leaf0 tor1 h2"
 	const far = "h0 tor0 leaf0 spine0 leaf2 tor2 h4"
 	for name, tc := range map[string]struct {
 		run  func(l *lab)
@@ -119,16 +119,16 @@ func TestDetector(t *testing.T) {
 	}{
 		"healthy": {func(l *lab) {
 			for n := range 4 {
-				l.walk(n, l.key("h0", "h2", 1), 10, way)
+				l.walk(n, l.key("h0", "h2", 1), 10, near)
 				l.walk(n, l.key("h0", "h4", 1), 10, far)
 			}
 		}, nil},
-		"last packets are on their way": {func(l *lab) {
+		"last packets are in flight": {func(l *lab) {
 			l.walk(0, l.key("h0", "h4", 1), 10, far)
 			l.walk(1, l.key("h0", "h4", 1), 4, "h0 tor0 leaf0 spine0")
 			l.walk(2, l.key("h0", "h4", 1), 4, "leaf2 tor2 h4")
 		}, nil},
-		"a clock that is behind": {func(l *lab) {
+		"a clock that is late": {func(l *lab) {
 			// The ToR counts the last packets in slot 1, the leaf in slot 0.
 			l.walk(0, l.key("h0", "h2", 1), 10, "leaf0 tor1 h2")
 			l.walk(1, l.key("h0", "h2", 1), 10, "h0 tor0 leaf0")

@@ -72,15 +72,15 @@ func gather(t testing.TB, cfg Config, add func(a *Assembler)) ([]*Trace, Stats) 
 	return list, a.Stats()
 }
 
-// noPorts is for mirrors that do not tell the out port.
+// noPorts is for mirrors without the out port.
 func noPorts() Config {
 	c := DefaultConfig()
 	c.OutPorts = false
 	return c
 }
 
-// way is the switches of a packet from host 0 to another.
-func way(t testing.TB, to model.NodeID) (list []model.NodeID) {
+// pathTo is the switches of a packet from host 0 to another.
+func pathTo(t testing.TB, to model.NodeID) (list []model.NodeID) {
 	t.Helper()
 	path, err := routes.Path(model.FlowKey{Src: ipOf(0), Dst: ipOf(to), SrcPort: 1, DstPort: 9, Proto: model.UDP}, 0)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestPacketsAreToldApart(t *testing.T) {
 }
 
 // TestAssemblerEqualsTwin compares with a map of packets that is searched as a
-// whole, under any order of mirrors, any time between them, and little room.
+// whole, under any order of mirrors, any time between them, and a low limit of traces.
 func TestAssemblerEqualsTwin(t *testing.T) {
 	type hop struct {
 		Switch model.NodeID
@@ -140,7 +140,7 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := noPorts()
 		cfg.CloseAfter = time.Duration(rapid.IntRange(1, 50).Draw(t, "close"))
-		cfg.MaxTraces = rapid.IntRange(1, 8).Draw(t, "room")
+		cfg.MaxTraces = rapid.IntRange(1, 8).Draw(t, "traces")
 		cfg.MaxHops = rapid.IntRange(1, 30).Draw(t, "hops")
 		var got, want []string
 		hops := uint64(0)
@@ -205,7 +205,7 @@ func TestAssemblerEqualsTwin(t *testing.T) {
 			finish(oldest(), false)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("other traces than the twin's:\n%s", diff)
+			t.Fatalf("other traces than the reference's:\n%s", diff)
 		}
 		if s := a.Stats(); s.Mirrors != s.Malformed+s.Overflow+s.Duplicates+s.Repeats+hops || s.Closed != uint64(len(got)) || s.Open != 0 {
 			t.Fatalf("%+v with %d hops does not add up", s, hops)
@@ -283,7 +283,7 @@ func BenchmarkAdd(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := way(b, 15)
+	w := pathTo(b, 15)
 	var list []*mirror.Mirror
 	for hop, id := range w {
 		list = append(list, seen(id, 15, uint8(64-hop), 0, 0))

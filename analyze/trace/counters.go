@@ -60,7 +60,7 @@ func (l *Latency) addDelay(d time.Duration) { l.Merge(&Latency{1, d, d, d}) }
 // that one analyzer of all traces would have.
 type Counters struct {
 	Traces, Arrived, Lost, Looped, Unsettled uint64
-	MirrorsLost                                    uint64 // for certain
+	MirrorsLost                              uint64 // for certain
 
 	Links map[model.Port]*Load // by the port that sends
 	// Latency of a switch and the link after it, from one arrival to the next,

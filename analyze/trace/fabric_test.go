@@ -124,12 +124,12 @@ func (l *lab) talk(t testing.TB, flows int) {
 	}
 }
 
-// play runs to the end and returns what is found.
-func (l *lab) play(t testing.TB) []trace.Finding {
+// run simulates to the end and returns the findings.
+func (l *lab) run(t testing.TB) []trace.Finding {
 	t.Helper()
 	l.Run(12 * engine.Millisecond)
 	for _, a := range l.analyzers {
-		a.Advance(13_000_000) // packets that are still underway are not lost
+		a.Advance(13_000_000) // packets that are still in flight are not lost
 		if s := a.Stats(); s.Malformed+s.Overflow+s.Evicted > 0 {
 			t.Errorf("%+v; want nothing malformed, nothing evicted", s)
 		}
@@ -151,7 +151,7 @@ func lossy(share float64) simhost.ManagementConfig {
 	return m
 }
 
-// losses are the shares of mirrors that are lost on their way.
+// losses are the shares of mirrors that are lost in flight.
 var losses = race.Less([]float64{0, 0.05, 0.2}, []float64{0.2})
 
 // TestHealthyFabricRaisesNoAlarm: routes change under traffic, switch by
@@ -174,12 +174,12 @@ func TestHealthyFabricRaisesNoAlarm(t *testing.T) {
 						l.SetIntendedRoutes(r, func(model.NodeID) time.Duration { return time.Duration(l.rng.IntN(200_000)) })
 					})
 				}
-				if found := l.play(t); len(found) > 0 {
-					t.Errorf("a healthy fabric is blamed: %+v", found)
+				if found := l.run(t); len(found) > 0 {
+					t.Errorf("findings in a healthy fabric: %+v", found)
 				}
 				c := l.counters
 				if c.Arrived < 1000 || loss == 0 && (c.Lost != 0 || c.MirrorsLost != 0) || loss > 0 && c.MirrorsLost == 0 {
-					t.Errorf("%d of %d traces arrived, %d short, %d mirrors lost", c.Arrived, c.Traces, c.Lost, c.MirrorsLost)
+					t.Errorf("%d of %d traces arrived, %d lost, %d mirrors lost", c.Arrived, c.Traces, c.Lost, c.MirrorsLost)
 				}
 			})
 		}
@@ -214,9 +214,9 @@ func TestFaultsAreFound(t *testing.T) {
 				l := newLab(t, 7, lossy(loss))
 				l.talk(t, 150)
 				l.inject(t, tc.fault(l))
-				found := l.play(t)
+				found := l.run(t)
 				if len(found) == 0 {
-					t.Fatalf("nothing found; %d arrived, %d short, %d looped", l.counters.Arrived, l.counters.Lost, l.counters.Looped)
+					t.Fatalf("nothing found; %d arrived, %d lost, %d looped", l.counters.Arrived, l.counters.Lost, l.counters.Looped)
 				}
 				for _, f := range found {
 					if f.Kind != tc.kind || !slices.Contains(tc.at, f.Switch) {

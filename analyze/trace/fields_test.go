@@ -11,7 +11,7 @@ import (
 // TestFields asks about three packets: one that arrived, one that was lost at
 // its second switch, one that went to a backend in a tunnel.
 func TestFields(t *testing.T) {
-	w := way(t, 15)
+	w := pathTo(t, 15)
 	list, _ := gather(t, noPorts(), func(a *Assembler) {
 		for i, at := range w {
 			m := seen(at, 15, uint8(64-i), 7, model.Time(1000*i))
@@ -99,7 +99,7 @@ func TestFieldsOfOddTraces(t *testing.T) {
 
 func TestFilterAllocatesNothing(t *testing.T) {
 	list, _ := gather(t, noPorts(), func(a *Assembler) {
-		for i, at := range way(t, 15) {
+		for i, at := range pathTo(t, 15) {
 			a.AddMirror(model.Time(i), seen(at, 15, uint8(64-i), 7, model.Time(1000*i)))
 		}
 	})

@@ -66,21 +66,21 @@ func newMuxLab(t *testing.T, seed uint64, loss float64) (l *lab, mux, tor model.
 
 // TestTracesGoThroughAMux: a packet to a virtual address is one trace, to its
 // mux and on to the backend in a tunnel; to pass the mux's switch twice is no
-// addLoop; the time between is the mux's.
+// loop; the time between is the mux's.
 func TestTracesGoThroughAMux(t *testing.T) {
 	for _, loss := range []float64{0, 0.2} {
 		l, _, tor := newMuxLab(t, 3, loss)
 		for _, a := range l.analyzers {
 			a.AddCounter(trace.CustomCounter{Name: "service", Matches: func(t *trace.Trace) bool { return t.Key.Dst == vip }})
-			a.AddCounter(trace.CustomCounter{Name: "nobody", Matches: func(t *trace.Trace) bool { return t.Key.Src == model.Addr4(0xc0000201) }})
+			a.AddCounter(trace.CustomCounter{Name: "none", Matches: func(t *trace.Trace) bool { return t.Key.Src == model.Addr4(0xc0000201) }})
 			a.AddCounter(trace.CustomCounter{Name: "inside", Matches: func(t *trace.Trace) bool {
 				_, src := l.Fabric().ByAddr(t.Key.Src)
 				_, dst := l.Fabric().ByAddr(t.Key.Dst)
 				return src && dst
 			}})
 		}
-		if found := l.play(t); len(found) > 0 {
-			t.Errorf("loss %v: a healthy fabric is blamed: %+v", loss, found)
+		if found := l.run(t); len(found) > 0 {
+			t.Errorf("loss %v: findings in a healthy fabric: %+v", loss, found)
 		}
 		c := l.counters
 		m := c.Mux[tor]
@@ -91,13 +91,13 @@ func TestTracesGoThroughAMux(t *testing.T) {
 			t.Errorf("%+v; want all packets arrived", c)
 		}
 		service := c.Custom["service"]
-		if service == nil || service.Packets < 400 || service.Flows.Count() < 30 || service.Flows.Count() > 50 || c.Custom["nobody"] != nil || c.Custom["inside"] != nil {
+		if service == nil || service.Packets < 400 || service.Flows.Count() < 30 || service.Flows.Count() > 50 || c.Custom["none"] != nil || c.Custom["inside"] != nil {
 			t.Errorf("loss %v: counters %v; want 40 flows of the service, and nothing else", loss, c.Custom)
 		}
 	}
 }
 
-// TestMuxThatDropsIsFound: the last that is seen is its switch, on the way to
+// TestMuxThatDropsIsFound: the packet is last seen at its switch, on the path to
 // it. Nothing but SYNs is sent, 59 of them that are seen there; they are apart,
 // so that it is enough with a fifth of the mirrors lost.
 func TestMuxThatDropsIsFound(t *testing.T) {
@@ -105,7 +105,7 @@ func TestMuxThatDropsIsFound(t *testing.T) {
 		for _, loss := range []float64{0, 0.2} {
 			l, mux, tor := newMuxLab(t, seed, loss)
 			l.inject(t, sim.MisdirectingMux{Host: mux, Share: 1, Seed: 1})
-			found := l.play(t)
+			found := l.run(t)
 			if len(found) != 1 || found[0].Kind != trace.Drop || found[0].Switch != tor || found[0].Next != mux {
 				t.Errorf("seed %d, loss %v: %+v; want a drop at %d towards %d", seed, loss, found, tor, mux)
 			}
@@ -120,7 +120,7 @@ func TestAnalyzersShareTheWork(t *testing.T) {
 	whole.analyzers[1] = whole.analyzers[0]
 	for _, l := range []*lab{split, whole} {
 		l.talk(t, 30)
-		l.play(t)
+		l.run(t)
 	}
 	a, b := split.counters, whole.counters
 	if a.Traces != b.Traces || a.Arrived != b.Arrived || len(a.Links) != len(b.Links) || a.Traces == 0 {

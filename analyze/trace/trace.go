@@ -41,11 +41,11 @@ type End uint8
 
 // Ends.
 const (
-	Unknown    End = iota // not IP, or nothing is known about its destination
-	Arrived               // last seen where its destination is attached
-	Lost            // last seen elsewhere: the packet was dropped, or mirrors are lost
-	Looped                // passed a device twice
-	Unsettled             // Lost or Looped while routes were changing, or evicted
+	Unknown   End = iota // not IP, or nothing is known about its destination
+	Arrived              // last seen where its destination is attached
+	Lost                 // last seen elsewhere: the packet was dropped, or mirrors are lost
+	Looped               // passed a device twice
+	Unsettled            // Lost or Looped while routes were changing, or evicted
 )
 
 // String prints the end's name.

@@ -14,9 +14,9 @@ import (
 )
 
 func TestEnds(t *testing.T) {
-	w := way(t, 15)
+	w := pathTo(t, 15)
 	for name, tc := range map[string]struct {
-		hops []int // of the way, by TTL 64 and less
+		hops []int // of the path, by TTL 64 and less
 		end  End
 		lost int
 	}{
@@ -76,7 +76,7 @@ func TestOutPortsTell(t *testing.T) {
 }
 
 // TestLoops: twice at a device is a loop only with a smaller TTL and in one
-// part of the way.
+// segment of the path.
 func TestLoops(t *testing.T) {
 	tor := fabric.Node(0).Ports[0].Peer.Node
 	leaf := fabric.Node(tor).Ports[2].Peer.Node
@@ -118,7 +118,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestDetours: a packet that went round and arrived was underway while routes
+// TestDetours: a packet that looped and arrived was in flight while routes
 // were put right; one that did not makes a loop of both.
 func TestDetours(t *testing.T) {
 	tor := fabric.Node(0).Ports[0].Peer.Node
@@ -126,8 +126,8 @@ func TestDetours(t *testing.T) {
 	last := fabric.Node(15).Ports[0].Peer.Node
 	a, b := ipOf(0), ipOf(15)
 	list, _ := gather(t, noPorts(), func(x *Assembler) {
-		for id, way := range [][]model.NodeID{{tor, leaf, tor, leaf, last}, {tor, leaf, tor, leaf}} {
-			for i, sw := range way {
+		for id, path := range [][]model.NodeID{{tor, leaf, tor, leaf, last}, {tor, leaf, tor, leaf}} {
+			for i, sw := range path {
 				f := frame([]header{{a, b, uint8(64 - i)}}, 1, uint16(id), []byte("payload"))
 				x.AddMirror(0, &mirror.Mirror{Switch: sw, Time: model.Time(i), Length: uint16(len(f)), Frame: f})
 			}
@@ -145,7 +145,7 @@ func TestDetours(t *testing.T) {
 		j.AddTrace(list[i])
 		got := j.Findings()
 		if len(got) != 1 || got[0].Kind != Loop || got[0].Ended != uint64(i+1) || got[0].Escaped != 1 || got[0].Detour() != detour {
-			t.Errorf("after %d packets: %+v; want a finding of all that went round, one that arrived, a detour: %v", i+1, got, detour)
+			t.Errorf("after %d packets: %+v; want a finding of all that looped, one that arrived, a detour: %v", i+1, got, detour)
 		}
 	}
 }
@@ -186,12 +186,12 @@ func TestRoutesOfItsTime(t *testing.T) {
 		when model.Time
 		end  End
 	}{
-		"old place, before":     {before, change - 1, Arrived},
-		"old place, just after": {before, change + 1000, Arrived},
-		"old place, long after": {before, change + model.Time(5*time.Second), Lost},
-		"new place, before":     {after, change - model.Time(time.Second), Lost},
-		"new place, after":      {after, change + 1, Arrived},
-		"nowhere, just after":   {spine, change + 1, Unsettled},
+		"old location, before":     {before, change - 1, Arrived},
+		"old location, just after": {before, change + 1000, Arrived},
+		"old location, long after": {before, change + model.Time(5*time.Second), Lost},
+		"new location, before":     {after, change - model.Time(time.Second), Lost},
+		"new location, after":      {after, change + 1, Arrived},
+		"nowhere, just after":      {spine, change + 1, Unsettled},
 	} {
 		var got End
 		a, err := NewAssembler(noPorts(), history, func(tr *Trace) { got = tr.End })

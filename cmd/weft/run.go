@@ -89,9 +89,9 @@ full), or agents detected PFC spreading.`,
 				return err
 			}
 			switch r.Verdict {
-			case scenario.Failed:
+			case scenario.Fail:
 				return errMissed
-			case scenario.Faulty:
+			case scenario.UnexpectedFault:
 				return errFault
 			}
 			return nil
@@ -240,7 +240,7 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		t.row("expected", "want", "got", "verdict")
 		for _, e := range r.Expected {
 			verdict := "PASS"
-			if !e.Met {
+			if !e.Pass {
 				verdict = "FAIL"
 			}
 			t.row(e.What, e.Want, e.Got, verdict)
@@ -250,9 +250,9 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		}
 	}
 	_, err := fmt.Fprintln(w, "\n"+map[scenario.Verdict]string{
-		scenario.Fine:   "verdict: PASS",
-		scenario.Failed: "verdict: FAIL: an expectation was not met",
-		scenario.Faulty: "verdict: FAULT: unexpected deadlock, drops in a lossless class, or PFC spreading",
+		scenario.Pass:   "verdict: PASS",
+		scenario.Fail: "verdict: FAIL: an expectation was not met",
+		scenario.UnexpectedFault: "verdict: FAULT: unexpected deadlock, drops in a lossless class, or PFC spreading",
 	}[r.Verdict])
 	return err
 }
@@ -260,10 +260,10 @@ func printResult(w io.Writer, r *scenario.Result) error {
 // printDiagnoses prints the diagnoses of the flows that agents detected: a table,
 // then a sentence and a remedy for each.
 func printDiagnoses(w io.Writer, r *scenario.Result) error {
-	if r.Complaints == nil {
+	if r.DiagnosisRequests == nil {
 		return nil
 	}
-	fmt.Fprintf(w, "\n%v\n", r.Complaints)
+	fmt.Fprintf(w, "\n%v\n", r.DiagnosisRequests)
 	if len(r.Diagnoses) == 0 {
 		return nil
 	}

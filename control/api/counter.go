@@ -84,7 +84,7 @@ func (s *Server) counterRoutes() {
 			if s.deps.CounterAdmin == nil {
 				return Counter{}, errNoCounterAdmin
 			}
-			if _, err := parseFilter(s.currentFabric().packets, in.Body.Filter); err != nil {
+			if _, err := parseFilter(s.currentFabric().traces, in.Body.Filter); err != nil {
 				return Counter{}, err
 			}
 			return s.deps.CounterAdmin.AddCounter(ctx, in.Body)

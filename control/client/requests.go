@@ -110,7 +110,7 @@ func (c *Client) Heatmap(ctx context.Context, q api.HeatmapQuery) (api.Heatmap, 
 // BuiltInCounters lists all counters, with the built-in ones that counted
 // something.
 func (c *Client) BuiltInCounters(ctx context.Context) ([]api.Counter, error) {
-	p, err := get[api.Page[api.Counter]](ctx, c, http.MethodGet, "counters", url.Values{"builtin": {"true"}}, nil)
+	p, err := callJSON[api.Page[api.Counter]](ctx, c, "GET", "/counters", url.Values{"builtin": {"true"}}, nil)
 	return p.Items, err
 }
 

@@ -68,7 +68,7 @@ func explains(ctx context.Context, name string, text []byte, seed uint64) (bool,
 	for _, e := range r.Expected {
 		if strings.HasPrefix(e.What, "traces: ") {
 			asked++
-			met += btoi(e.Met)
+			met += btoi(e.Pass)
 		}
 	}
 	return asked > 1 && met == asked, nil // one is that nothing else is found

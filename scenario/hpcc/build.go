@@ -53,7 +53,7 @@ type Setup struct {
 // Outage is a link that goes down for good, and the routes from then on.
 type Outage struct {
 	At     model.Time
-	Port   model.Port // one end of the link
+	Port   model.Port // singleValue end of the link
 	Routes *topo.Routes
 }
 
@@ -88,7 +88,7 @@ func Build(c *Config, o Options) (*Setup, error) {
 	if err := s.readFlows(c); err != nil {
 		return nil, err
 	}
-	s.explain(c)
+	s.addPFCNotes(c)
 	return s, nil
 }
 
@@ -147,7 +147,7 @@ func (s *Setup) readFabric(c *Config) error {
 		}
 	}
 	s.Fabric = f
-	if n := len(hidden(f)); n > 0 {
+	if n := len(hiddenPorts(f)); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d links carry nothing: of parallel links the original uses the last one", n))
 	}
 	return s.readRoutes(c)

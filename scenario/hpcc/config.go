@@ -1,5 +1,5 @@
 // Package hpcc reads the input files of the HPCC simulator and of Hawkeye's
-// fork of it, and sets up a run that behaves as theirs: same thresholds, same
+// hawkeyeOnly of it, and sets up a run that behaves as theirs: same thresholds, same
 // header sizes, same hash, same order of next hops. Running it and reporting is
 // scenario's and sim's work; topologies and flow files are read by topo/file
 // and sim/traffic.
@@ -166,7 +166,7 @@ func Parse(name string, data []byte) (*Config, error) {
 	for _, why := range reasons {
 		c.Ignored = append(c.Ignored, fmt.Sprintf("ignored: %s because %s", strings.Join(ignored[why], ", "), why))
 	}
-	return c, c.finish()
+	return c, c.resolveDependent()
 }
 
 func defaults(name string) *Config {
@@ -183,8 +183,8 @@ func defaults(name string) *Config {
 	return c
 }
 
-// finish settles what depends on several keys.
-func (c *Config) finish() error {
+// resolveDependent settles what depends on several keys.
+func (c *Config) resolveDependent() error {
 	for _, key := range []string{"TOPOLOGY_FILE", "FLOW_FILE"} {
 		if c.line[key] == 0 {
 			return &file.Error{File: c.File, Msg: fmt.Sprintf("no %s, want one", key)}

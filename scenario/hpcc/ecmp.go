@@ -26,7 +26,7 @@ func murmur3(seed uint32, words ...uint32) uint32 {
 // choose by it.
 const hostSeed = 0x8badf00d
 
-// spread is how the original spreads flows over equal-cost ports: by a hash of
+// ecmp is how the original spreads flows over equal-cost ports: by a hash of
 // addresses and ports, seeded with the switch's id, modulo the next hops in the
 // order in which it found them.
 //
@@ -35,7 +35,7 @@ const hostSeed = 0x8badf00d
 // switches matter. A switch there is an object of 2 MB, which glibc's malloc
 // takes from the kernel one by one, from high addresses down; so a later switch
 // comes first. Here that order is stated: descending id.
-type spread struct {
+type ecmp struct {
 	fabric *topo.Fabric
 	routes *topo.Routes
 	// visited is, by node, when the search from hosts attached like that host
@@ -43,10 +43,10 @@ type spread struct {
 	visited [][]uint32
 }
 
-// newSpread prepares the order for a fabric without some of its links. The
+// newECMP prepares the order for a fabric without some of its links. The
 // routes are set once they are made with the spread's hash.
-func newSpread(f *topo.Fabric, down []int) *spread {
-	s := &spread{fabric: f, visited: make([][]uint32, len(f.Nodes()))}
+func newECMP(f *topo.Fabric, down []int) *ecmp {
+	s := &ecmp{fabric: f, visited: make([][]uint32, len(f.Nodes()))}
 	next := neighbours(f, down)
 	known := make(map[string][]uint32) // hosts on the same switches share a search
 	for _, h := range f.Hosts() {
@@ -103,7 +103,7 @@ func appendIDs(b []byte, ids []model.NodeID) []byte {
 
 // hash is a topo.Hash. Routes take hash mod n of the ports in ascending order;
 // what is returned makes that the port that the original takes.
-func (s *spread) hash(key model.FlowKey, node model.NodeID, seed uint64) uint64 {
+func (s *ecmp) hash(key model.FlowKey, node model.NodeID, seed uint64) uint64 {
 	if !key.Src.Is4() || !key.Dst.Is4() {
 		return key.Hash(seed) // nothing the original knows
 	}
@@ -128,7 +128,7 @@ func (s *spread) hash(key model.FlowKey, node model.NodeID, seed uint64) uint64 
 
 // rank returns which of the ports, which ascend, is the next hop number pick in
 // the order of visits. Ports to the same neighbour keep their own order.
-func (s *spread) rank(node model.NodeID, ports []model.PortID, visited []uint32, pick int) int {
+func (s *ecmp) rank(node model.NodeID, ports []model.PortID, visited []uint32, pick int) int {
 	at := s.fabric.Node(node)
 	var few [32]uint32
 	when := few[:0]
@@ -141,7 +141,7 @@ func (s *spread) rank(node model.NodeID, ports []model.PortID, visited []uint32,
 		}
 	}
 	// Files list links in some order of the switches, so it is nearly always
-	// one of these.
+	// singleValue of these.
 	if up {
 		return pick
 	}
@@ -165,15 +165,15 @@ func (s *spread) rank(node model.NodeID, ports []model.PortID, visited []uint32,
 // routesOf computes the fabric's routes as the original does. Of parallel links
 // it knows only the last.
 func routesOf(f *topo.Fabric, overrides []topo.Override, without ...int) (*topo.Routes, error) {
-	down := append(hidden(f), without...)
-	s := newSpread(f, down)
+	down := append(hiddenPorts(f), without...)
+	s := newECMP(f, down)
 	r, err := topo.NewRoutes(f, topo.RouteConfig{Overrides: overrides, Down: down, Hash: s.hash})
 	s.routes = r
 	return r, err
 }
 
-// hidden lists the links that a later link between the same nodes hides.
-func hidden(f *topo.Fabric) (links []int) {
+// hiddenPorts lists the links that a later link between the same nodes hides.
+func hiddenPorts(f *topo.Fabric) (links []int) {
 	type ends struct{ a, b model.NodeID }
 	last := make(map[ends]int)
 	for i, l := range f.Links() {

@@ -252,7 +252,7 @@ func TestRoutesAgreeWithTwin(t *testing.T) {
 
 func TestHiddenLinks(t *testing.T) {
 	f := fabricOf(t, "3 1 4\n1\n0 1 100Gbps 1us 0\n1 2 100Gbps 1us 0\n1 0 25Gbps 1us 0\n0 1 50Gbps 1us 0\n")
-	if got := hidden(f); !slices.Equal(got, []int{0, 2}) {
+	if got := hiddenPorts(f); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("hidden links are %v; want 0 and 2, which link 3 hides", got)
 	}
 }

@@ -76,8 +76,8 @@ var keys = map[string]key{
 
 	"AGENT_NODE":      {set: nodes(func(c *Config) *[]model.NodeID { return &c.Agents })},
 	"NO_CC_NODE":      {set: nodes(func(c *Config) *[]model.NodeID { return &c.NoCC })},
-	"AGENT_THRESHOLD": {set: fork(micros(func(c *Config) *time.Duration { return &c.Threshold }))},
-	"EPOCH_TIME":      {set: fork(whole(1, 1e12, func(c *Config, n uint64) { c.Epoch = time.Duration(n) }))},
+	"AGENT_THRESHOLD": {set: hawkeyeOnly(micros(func(c *Config) *time.Duration { return &c.Threshold }))},
+	"EPOCH_TIME":      {set: hawkeyeOnly(whole(1, 1e12, func(c *Config, n uint64) { c.Epoch = time.Duration(n) }))},
 
 	"USE_DYNAMIC_PFC_THRESHOLD": {ignored: whyDynamic},
 	"DATA_RATE":                 {ignored: whyLinks},

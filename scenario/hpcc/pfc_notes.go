@@ -11,10 +11,10 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// explain notes what surprises people about the original: runs in which PFC
+// addPFCNotes notes what surprises people about the original: runs in which PFC
 // cannot fire, and switches that drop although they pause.
-func (s *Setup) explain(c *Config) {
-	if note := s.quiet(c); note != "" {
+func (s *Setup) addPFCNotes(c *Config) {
+	if note := s.pfcCannotFire(c); note != "" {
 		s.Notes = append(s.Notes, note)
 		return // headroom is never used
 	}
@@ -46,12 +46,12 @@ func (l *load) fires(port int) bool {
 	return shared >= xoff
 }
 
-// quiet says that PFC cannot fire, if that is so: a sender is paused when
+// pfcCannotFire says that PFC cannot fire, if that is so: a sender is paused when
 // enough bytes of one port wait, and what all flows have on their way together
 // is less. A flow has at most its window on its way, or its size. Where packets
 // are lost they are sent again while old ones are still there, so nothing is
 // said.
-func (s *Setup) quiet(c *Config) string {
+func (s *Setup) pfcCannotFire(c *Config) string {
 	if s.Down != nil || slices.ContainsFunc(s.Fabric.Links(), func(l topo.Link) bool { return l.ErrorRate > 0 }) {
 		return ""
 	}
@@ -92,12 +92,12 @@ func (s *Setup) quiet(c *Config) string {
 			}
 		}
 	}
-	return s.nearestToFire(loads, win)
+	return s.closestToPause(loads, win)
 }
 
-// nearestToFire writes the note with the port that comes nearest to pausing its
+// closestToPause writes the note with the port that comes nearest to pausing its
 // sender, or nothing if one does.
-func (s *Setup) nearestToFire(loads map[model.NodeID]*load, win *windows) string {
+func (s *Setup) closestToPause(loads map[model.NodeID]*load, win *flowWindows) string {
 	var at model.Port
 	near := -1.0
 	for _, id := range s.Fabric.Switches() {
@@ -118,8 +118,8 @@ func (s *Setup) nearestToFire(loads map[model.NodeID]*load, win *windows) string
 	l := loads[at.Node]
 	_, xoff := l.margin(int(at.Port - 1))
 	return fmt.Sprintf("PFC cannot fire: at most %s of one port can wait in a switch (%s port %d, flows: %d, %s), and a pause needs %s there (BUFFER_SIZE is %v)",
-		about(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
-		about(xoff+l.mmu.Reserve), l.mmu.Buffer)
+		formatBytes(l.ports[at.Port-1]), s.Fabric.Node(at.Node).Name, at.Port, l.flows[at.Port-1], win.describe(),
+		formatBytes(xoff+l.mmu.Reserve), l.mmu.Buffer)
 }
 
 // shortHeadroom says where headroom is too small to lose nothing.
@@ -141,14 +141,14 @@ func (s *Setup) shortHeadroom(c *Config) (notes []string) {
 			continue
 		}
 		notes = append(notes, fmt.Sprintf("headroom is too small to be lossless on %d ports of %v and %v: it is %s (3 × rate × delay), and up to %s arrive after a pause; what does not fit is dropped",
-			n, k.rate, k.delay, about(have), about(want)))
+			n, k.rate, k.delay, formatBytes(have), formatBytes(want)))
 	}
 	slices.SortFunc(notes, cmp.Compare)
 	return notes
 }
 
-// about prints an amount with three digits: nobody reads more.
-func about(n model.Bytes) string {
+// formatBytes prints an amount with three digits: nobody reads more.
+func formatBytes(n model.Bytes) string {
 	switch {
 	case n >= 10*model.MB:
 		return fmt.Sprintf("%.1fMB", float64(n)/1e6)

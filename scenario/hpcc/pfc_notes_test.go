@@ -120,7 +120,7 @@ func TestQuietIsNeverWrong(t *testing.T) {
 
 func TestAbout(t *testing.T) {
 	for n, want := range map[model.Bytes]string{0: "0B", 999: "999B", 4140: "4.14KB", 55_544: "55.5KB", 1_900_000: "1.90MB", 16 << 20: "16.8MB"} {
-		if got := about(n); got != want {
+		if got := formatBytes(n); got != want {
 			t.Errorf("about(%d) = %s; want %s", n, got, want)
 		}
 	}

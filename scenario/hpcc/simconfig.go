@@ -81,14 +81,14 @@ func (s *Setup) chooseMode(c *Config, o Options) error {
 			s.Notes = append(s.Notes, fmt.Sprintf("ENABLE_QCN 0: switches mark nothing, so %v never slows a flow", c.Mode))
 		}
 	case HPCC:
-		return s.canStamp(c)
+		return s.checkINT(c)
 	}
 	return nil
 }
 
-// canStamp checks what HPCC's header needs. The original goes on with a rate of
+// checkINT checks what HPCC's header needs. The original goes on with a rate of
 // 25 Gb/s for those that its header cannot name, and divides by a window of 0.
-func (s *Setup) canStamp(c *Config) error {
+func (s *Setup) checkINT(c *Config) error {
 	if !c.Window {
 		return c.errorf("HAS_WIN", "HAS_WIN 0 with CC_MODE 3 (HPCC), want 1: HPCC measures queues in windows")
 	}

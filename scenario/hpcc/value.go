@@ -12,8 +12,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// one returns a key's only value.
-func one(values []string, want string) (string, error) {
+// singleValue returns a key's only value.
+func singleValue(values []string, want string) (string, error) {
 	switch len(values) {
 	case 0:
 		return "", fmt.Errorf("has no value, want %s", want)
@@ -25,7 +25,7 @@ func one(values []string, want string) (string, error) {
 
 func path(at func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
-		v, err := one(values, "a file name")
+		v, err := singleValue(values, "a file name")
 		*at(c) = v
 		return err
 	}
@@ -39,7 +39,7 @@ func flag(at func(*Config) *bool) func(*Config, []string) error {
 func whole(least, most uint64, set func(*Config, uint64)) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		want := fmt.Sprintf("a whole number from %d to %d", least, most)
-		v, err := one(values, want)
+		v, err := singleValue(values, want)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func decimal(values []string, zero bool, most float64) (float64, error) {
 	if zero {
 		want = fmt.Sprintf("a number from 0 to %v", most)
 	}
-	v, err := one(values, want)
+	v, err := singleValue(values, want)
 	if err != nil {
 		return 0, err
 	}
@@ -108,7 +108,7 @@ func seconds(at func(*Config) *model.Time) func(*Config, []string) error {
 
 func rate(least model.Rate, at func(*Config) *model.Rate) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
-		v, err := one(values, "a rate such as 50Mb/s")
+		v, err := singleValue(values, "a rate such as 50Mb/s")
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func setPmax(c *Config, values []string) error {
 
 // nodes reads a count and as many node ids. All such keys are of the fork.
 func nodes(at func(*Config) *[]model.NodeID) func(*Config, []string) error {
-	return fork(func(c *Config, values []string) error {
+	return hawkeyeOnly(func(c *Config, values []string) error {
 		if len(values) == 0 {
 			return errors.New("has no value, want a count, then as many node ids")
 		}
@@ -206,8 +206,8 @@ func parseNodes(words []string) (ids []model.NodeID, err error) {
 	return ids, nil
 }
 
-// fork marks a key of Hawkeye's fork.
-func fork(set func(*Config, []string) error) func(*Config, []string) error {
+// hawkeyeOnly marks a key of Hawkeye's fork.
+func hawkeyeOnly(set func(*Config, []string) error) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		c.Hawkeye = true
 		return set(c, values)

@@ -8,41 +8,41 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// windows knows how much of a flow can be on its way.
-type windows struct {
-	spans   *sim.PathTable
+// flowWindows knows how much of a flow can be on its way.
+type flowWindows struct {
+	paths   *sim.PathTable
 	payload int64
 	on      bool
 	global  int64 // bytes; 0: each pair has its own
 }
 
-func (s *Setup) newWindows(c *Config) *windows {
-	w := &windows{spans: sim.NewPathTable(s.Routes, c.Payload, true), payload: int64(c.Payload), on: c.Window}
+func (s *Setup) newWindows(c *Config) *flowWindows {
+	w := &flowWindows{paths: sim.NewPathTable(s.Routes, c.Payload, true), payload: int64(c.Payload), on: c.Window}
 	if c.Window && c.GlobalWindow {
-		w.global, _ = w.spans.LargestWindow()
+		w.global, _ = w.paths.LargestWindow()
 	}
 	return w
 }
 
 // describe says what bounds a flow.
-func (w *windows) describe() string {
+func (w *flowWindows) describe() string {
 	switch {
 	case !w.on:
 		return "bounded by their sizes, as HAS_WIN is 0"
 	case w.global > 0:
-		return fmt.Sprintf("with a window of %s each", about(model.Bytes(w.global)))
+		return fmt.Sprintf("with a window of %s each", formatBytes(model.Bytes(w.global)))
 	}
 	return "with the windows of their pairs"
 }
 
 // packets is the most of a flow's packets that can be on their way: a sender
 // stops at its window, and the packet that reaches it may go beyond.
-func (w *windows) packets(f *traffic.Flow) int64 {
+func (w *flowWindows) packets(f *traffic.Flow) int64 {
 	bytes := int64(f.Bytes)
 	if w.on {
 		window := w.global
 		if window == 0 {
-			if span, ok := w.spans.Between(f.Src, f.Dst); ok {
+			if span, ok := w.paths.Between(f.Src, f.Dst); ok {
 				window = span.Window()
 			}
 		}

@@ -203,7 +203,7 @@ func (m *Simulation) publishStages() {
 			},
 			api.Stage{
 				Name: "transport", Title: "Management network", Unit: "reports", In: t.Reports, Out: t.Delivered,
-				Queued: int(t.Underway),
+				Queued: int(t.InFlight),
 				Losses: []api.StageLoss{{Reason: "lost", About: "between switch and collector", Count: lost}},
 			})
 	}

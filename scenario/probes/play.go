@@ -108,7 +108,7 @@ func Play(ctx context.Context, s *scenario.Scenario, o Options, progress func(sc
 		return nil, err
 	}
 	run := *s
-	run.StopWhenFinished, run.Expect, run.Found = false, nil, nil
+	run.StopWhenFinished, run.Expect, run.ExpectTraces = false, nil, nil
 	if o.At == 0 {
 		o.At = s.Duration / 2
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// extremes thins samples for a plot of cols columns between two instants: of
+// keepExtremes thins samples for a plot of cols columns between two instants: of
 // those that fall into one column it keeps the shallowest and the deepest
 // queue, in time order. A line through them fills the same pixels as a line
 // through all, so no peak is lost. A series that is short enough stays whole.
 // The result has at most 2 × cols samples and may share memory with in.
-func extremes(in []Sample, from, to model.Time, cols int) []Sample {
+func keepExtremes(in []Sample, from, to model.Time, cols int) []Sample {
 	if len(in) <= 2*cols {
 		return in
 	}
 	out := make([]Sample, 0, 2*cols)
 	for len(in) > 0 {
-		col := column(in[0].At, from, to, cols)
+		col := columnOf(in[0].At, from, to, cols)
 		low, high, n := 0, 0, 1
-		for n < len(in) && column(in[n].At, from, to, cols) == col {
+		for n < len(in) && columnOf(in[n].At, from, to, cols) == col {
 			if in[n].Queue < in[low].Queue {
 				low = n
 			}
@@ -38,9 +38,9 @@ func extremes(in []Sample, from, to model.Time, cols int) []Sample {
 	return out
 }
 
-// column is where an instant falls; what lies outside falls into the outer
+// columnOf is where an instant falls; what lies outside falls into the outer
 // columns.
-func column(t, from, to model.Time, cols int) int {
+func columnOf(t, from, to model.Time, cols int) int {
 	if to <= from {
 		return 0
 	}
@@ -48,9 +48,9 @@ func column(t, from, to model.Time, cols int) int {
 	return min(max(int(share*float64(cols)), 0), cols-1)
 }
 
-// shares returns how much of each column the spans cover, 0 to 1. The spans
+// columnShares returns how much of each column the spans cover, 0 to 1. The spans
 // are disjoint and by time.
-func shares(spans []span, from, to model.Time, cols int) []float64 {
+func columnShares(spans []span, from, to model.Time, cols int) []float64 {
 	out := make([]float64, cols)
 	if to <= from {
 		return out
@@ -65,8 +65,8 @@ func shares(spans []span, from, to model.Time, cols int) []float64 {
 	return out
 }
 
-// most returns the largest number of spans open at once in each column.
-func most(spans []span, from, to model.Time, cols int) []int {
+// maximum returns the largest number of spans open at once in each column.
+func maximum(spans []span, from, to model.Time, cols int) []int {
 	type edge struct {
 		at   model.Time
 		step int
@@ -80,7 +80,7 @@ func most(spans []span, from, to model.Time, cols int) []int {
 	open, since := 0, from
 	for _, e := range edges {
 		if e.at > since { // the count stood in [since, e.at)
-			for c := column(since, from, to, cols); c <= column(e.at-1, from, to, cols); c++ {
+			for c := columnOf(since, from, to, cols); c <= columnOf(e.at-1, from, to, cols); c++ {
 				out[c] = max(out[c], open)
 			}
 			since = e.at

@@ -24,7 +24,7 @@ func TestExtremesKeepMinAndMax(t *testing.T) {
 		for i, d := range depths {
 			in = append(in, Sample{At: model.Time(int64(i) * step), Queue: model.Bytes(d)})
 		}
-		out := extremes(in, model.Time(from), model.Time(to), cols)
+		out := keepExtremes(in, model.Time(from), model.Time(to), cols)
 		if len(out) > 2*cols {
 			t.Fatalf("extremes of %d samples in %d columns keeps %d; want at most %d", len(in), cols, len(out), 2*cols)
 		}
@@ -49,7 +49,7 @@ func TestExtremesKeepMinAndMax(t *testing.T) {
 func columnRange(samples []Sample, from, to model.Time, col, cols int) (low, high model.Bytes) {
 	low, high = math.MaxInt64, -1
 	for _, s := range samples {
-		if column(s.At, from, to, cols) == col {
+		if columnOf(s.At, from, to, cols) == col {
 			low, high = min(low, s.Queue), max(high, s.Queue)
 		}
 	}
@@ -71,7 +71,7 @@ func TestColumn(t *testing.T) {
 		{7, 7, 7, 0},
 		{2_000_000_055, 2_000_000_000, 2_000_000_100, 5},
 	} {
-		if got := column(tc.at, tc.from, tc.to, 10); got != tc.want {
+		if got := columnOf(tc.at, tc.from, tc.to, 10); got != tc.want {
 			t.Errorf("column(%d of %d to %d) = %d; want %d", tc.at, tc.from, tc.to, got, tc.want)
 		}
 	}
@@ -116,7 +116,7 @@ func covered(spans []span, at model.Time) (n int) {
 }
 
 func checkShares(t *rapid.T, spans []span, from, to model.Time, cols int) {
-	got := shares(spans, from, to, cols)
+	got := columnShares(spans, from, to, cols)
 	width := (to - from) / model.Time(cols)
 	for c := range cols {
 		n := 0
@@ -130,10 +130,10 @@ func checkShares(t *rapid.T, spans []span, from, to model.Time, cols int) {
 }
 
 func checkMost(t *rapid.T, spans []span, from, to model.Time, cols int) {
-	got := most(spans, from, to, cols)
+	got := maximum(spans, from, to, cols)
 	want := make([]int, cols)
 	for at := from; at < to; at++ {
-		c := column(at, from, to, cols)
+		c := columnOf(at, from, to, cols)
 		want[c] = max(want[c], covered(spans, at))
 	}
 	if !slices.Equal(got, want) {

@@ -88,7 +88,7 @@ func (r *Run) WriteHTML(w io.Writer) error {
 		Injected: r.Injected, Expected: r.Expected, Verdict: r.Verdict,
 	}
 	for _, e := range r.Expected {
-		if !e.Met {
+		if !e.Pass {
 			p.Missed++
 		}
 	}

@@ -101,7 +101,7 @@ func (r *Run) shareOfRun(q *pausedQueue) float64 {
 // a similar paused share, one path per shade.
 func (p *chart) pauseShares(r *Run, q *pausedQueue, y float64, title string) {
 	const shades = 4
-	cols := shares(q.spans, r.start(), r.End, columns/2)
+	cols := columnShares(q.spans, r.start(), r.End, columns/2)
 	w := (p.Right - p.Left) / float64(len(cols))
 	shade := func(i int) int {
 		if i >= len(cols) || cols[i] == 0 {
@@ -133,7 +133,7 @@ func (p *chart) pausedAtOnce(r *Run, queues []*pausedQueue) {
 	for _, q := range queues {
 		spans = append(spans, q.spans...)
 	}
-	counts := most(spans, r.start(), r.End, columns)
+	counts := maximum(spans, r.start(), r.End, columns)
 	peak := slices.Max(counts)
 	base := p.Top + countSize
 	p.Y = plot.Linear(0, float64(peak), base, p.Top)

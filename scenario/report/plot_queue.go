@@ -66,7 +66,7 @@ func (p *chart) queueLine(r *Run, s *PortSeries) string {
 	}
 	var d []byte
 	command := byte('M')
-	for _, sample := range extremes(inside, from, to, columns) {
+	for _, sample := range keepExtremes(inside, from, to, columns) {
 		d = plot.PathTo(d, command, p.X.At(float64(sample.At)), p.Y.At(float64(sample.Queue)))
 		command = 'L'
 	}

@@ -41,7 +41,7 @@ type Judged struct {
 	What string `json:"what"`
 	Want string `json:"want"`
 	Got  string `json:"got"`
-	Met  bool   `json:"met"`
+	Pass  bool   `json:"met"`
 }
 
 // FlowResult is what became of one flow.

@@ -10,14 +10,14 @@ import (
 // AckSize is the length of an encoded Ack.
 const AckSize = 16
 
-// Verdict says what became of reports. All but Stored refuse: a reporter that
-// meets a number it does not know treats it as a refusal.
+// Verdict is the translator's result for a run of reports. All but Stored are
+// refusals: a reporter treats an unknown number as a refusal.
 type Verdict uint8
 
 // Verdicts.
 const (
 	Stored      Verdict = 0 // acknowledged
-	Gap         Verdict = 1 // never arrived: later ones did
+	Gap         Verdict = 1 // never arrived, but later ones did
 	RateLimited Verdict = 2 // dropped to protect the collector
 	Malformed   Verdict = 3 // not decodable
 	Unserved    Verdict = 4 // the translator has no such list or memory
@@ -59,7 +59,7 @@ func (a Ack) AppendTo(b []byte) []byte {
 
 // Parse decodes the answer at the start of b and returns the bytes it used. It
 // overwrites every field of a and keeps no reference to b. The prototype's
-// answer is too short to be taken for one.
+// answer is too short to be mistaken for one.
 func (a *Ack) Parse(b []byte) (int, error) {
 	*a = Ack{}
 	if len(b) < AckSize {

@@ -1,8 +1,8 @@
-// Package dta encodes and decodes the reports of Direct Telemetry Access: what
-// a switch sends so that a translator can place it in a collector's memory. It
-// speaks Weft's own version 1, many reports to a datagram, and the format of
-// the paper's public prototype, one report to a datagram. Hashing keys, slots
-// and checksums is collect's work.
+// Package dta encodes and decodes the reports of Direct Telemetry Access, which
+// a switch sends and a translator writes into a collector's memory. It supports
+// Weft's version 1, many reports per datagram, and the format of the paper's
+// public prototype, one report per datagram. Key hashing, slots and checksums
+// are in collect.
 // Origin: docs/papers.md#dta. Layout: docs/formats/dta.md.
 package dta
 

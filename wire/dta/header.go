@@ -14,8 +14,8 @@ const HeaderSize = 12
 const version1 = 0xd1
 
 // Header starts a datagram of version 1. Count reports follow, numbered from
-// Seq. A datagram without reports is legal: it tells the next number, so that a
-// loss at the end of a burst is seen.
+// Seq. A datagram without reports is legal: it carries the next sequence number,
+// so that a loss at the end of a burst is detected.
 type Header struct {
 	Count    uint16
 	Reporter model.NodeID

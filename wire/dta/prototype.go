@@ -3,7 +3,7 @@ package dta
 import "encoding/binary"
 
 // Layout is one of the two base headers that the prototype can be built with.
-// Nothing on the wire tells them apart but the length: see DetectLayout.
+// Only the length distinguishes them on the wire: see DetectLayout.
 type Layout uint8
 
 // The layouts, by the length of their base header in bytes.
@@ -19,7 +19,7 @@ const (
 //   - Data of 4, 12 or 28 bytes for KeyWrite, of 4 for Append and Postcarding,
 //   - a Hop from 0 to 254: counted from 0 as everywhere in Weft, though the
 //     prototype's wire counts from 1,
-//   - a Path of 0, since the prototype does not tell it.
+//   - a Path of 0, since the prototype does not carry it.
 type Prototype struct {
 	Layout   Layout
 	Seq      uint8 // number of the report; Base3 only
@@ -41,8 +41,8 @@ const (
 // of 4 bytes in front it fills a slot of 8, 16 or 32.
 func fitsKeyWrite(n int) bool { return n == 4 || n == 12 || n == 28 }
 
-// fits reports whether a report of primitive p has body bytes behind its base
-// header.
+// fits reports whether a report of primitive p can have body bytes after its
+// base header.
 func fits(p Primitive, body int) bool {
 	switch p {
 	case KeyWrite:
@@ -57,7 +57,7 @@ func fits(p Primitive, body int) bool {
 	return false
 }
 
-// DetectLayout tells which layout a datagram of the prototype has. There is no
+// DetectLayout returns the layout of a datagram of the prototype. There is no
 // ambiguity: the primitive comes first in both layouts, and no primitive has
 // two lengths that differ by one, as the layouts do. It returns ErrPrimitive
 // for what is not the prototype's, version 1 included, and ErrLayout for a
@@ -78,7 +78,7 @@ func DetectLayout(datagram []byte) (Layout, error) {
 	return 0, ErrLayout
 }
 
-// Check reports whether p can be encoded, and if not, why.
+// Check returns an error if p cannot be encoded.
 func (p *Prototype) Check() error {
 	r := &p.Report
 	if err := r.Check(); err != nil {
@@ -106,8 +106,8 @@ func (p *Prototype) Check() error {
 	return nil
 }
 
-// AppendTo appends the encoded datagram. It panics if Check would complain.
-// What the layout or the prototype has no field for is left out: Seq and
+// AppendTo appends the encoded datagram. It panics if Check returns an error.
+// Values for which the layout or the prototype has no field are omitted: Seq and
 // Retransmit with Base2, Path, and the Redundancy of a postcard.
 func (p *Prototype) AppendTo(b []byte) []byte {
 	if err := p.Check(); err != nil {
@@ -210,7 +210,7 @@ func (a PrototypeAck) AppendTo(b []byte) []byte {
 }
 
 // Parse decodes a whole datagram and returns the bytes it used: all of b. A
-// longer one is refused, because the length is all that tells this answer from
+// longer one is rejected, because only the length distinguishes this answer from
 // an Ack.
 func (a *PrototypeAck) Parse(b []byte) (int, error) {
 	*a = PrototypeAck{}

@@ -29,7 +29,7 @@ func (r *Reader) Reset(datagram []byte) error {
 // Header returns the datagram's header.
 func (r *Reader) Header() Header { return r.head }
 
-// Next sets rep to the next report and reports whether there was one. The
+// Next sets rep to the next report and returns whether there was one. The
 // report's Key and Data alias the datagram. Returning the report by value would
 // more than double the time: it is nine words long.
 func (r *Reader) Next(rep *Report) bool {
@@ -75,8 +75,8 @@ func (r *Reader) NextRun(rep *Report) (run []byte, count int) {
 	return start[:end:end], count
 }
 
-// Seq returns the number of the report that the next call of Next looks for.
-// Behind an error it is thus the first number that was not read.
+// Seq returns the sequence number of the report that the next call of Next
+// returns. After an error it is the first number that was not read.
 func (r *Reader) Seq() Seq { return r.head.Seq + Seq(r.read) }
 
 // Err returns what made Next stop before the end, or nil. The count of reports

@@ -6,10 +6,10 @@ import "encoding/binary"
 // are zero after Parse and ignored by Check and AppendTo.
 type Report struct {
 	Primitive  Primitive
-	Immediate  bool   // the collector's program is to be told at once
+	Immediate  bool   // notify the collector's program at once
 	Retransmit bool   // the reporter keeps a copy and can send it again
 	Redundancy uint8  // copies to store, 1 to 4; all but Append
-	Hop        uint8  // Postcarding: place on the path, the first switch is 0
+	Hop        uint8  // Postcarding: index on the path, the first switch is 0
 	Path       uint8  // Postcarding: hops of the whole path, 0 where not known
 	List       ListID // Append
 	Key        []byte // 1 to MaxKey bytes; all but Append. After Parse it aliases the input.
@@ -63,7 +63,7 @@ func sizeOf(head uint32) (int, error) {
 	return size, nil
 }
 
-// Check reports whether r can be encoded, and if not, why.
+// Check returns an error if r cannot be encoded.
 func (r *Report) Check() error {
 	if r.Primitive < KeyWrite || r.Primitive > Postcarding {
 		return ErrPrimitive
@@ -102,9 +102,9 @@ func (r *Report) Size() int {
 	return size
 }
 
-// AppendTo appends the encoded report. It panics if Check would complain: a
-// report that cannot be encoded is a fault of the program, and its bytes would
-// spoil the reports behind it. Writer.Add returns the complaint instead.
+// AppendTo appends the encoded report. It panics if Check returns an error: a
+// report that cannot be encoded is a programming error, and its bytes would
+// corrupt the reports after it. Writer.AddReport returns the error instead.
 func (r *Report) AppendTo(b []byte) []byte {
 	if err := r.Check(); err != nil {
 		panic(err)

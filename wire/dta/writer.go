@@ -6,7 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// What Writer.Add returns, beside what Check does.
+// What Writer.AddReport returns, beside what Check does.
 var (
 	// ErrFull: the report fits the next datagram.
 	ErrFull = errors.New("dta: datagram is full")
@@ -19,12 +19,12 @@ var (
 type Writer struct {
 	reporter model.NodeID
 	next     Seq
-	buf      []byte // the datagram so far; its capacity is the room
+	buf      []byte // the unfinished datagram; its capacity is the size limit
 	count    int
 }
 
 // NewWriter returns a Writer for one reporter and one collector that numbers
-// its first report first. Call Begin before Add.
+// its first report first. Call Begin before AddReport.
 func NewWriter(reporter model.NodeID, first Seq) Writer {
 	return Writer{reporter: reporter, next: first}
 }
@@ -36,9 +36,9 @@ func (w *Writer) Begin(buf []byte) {
 	w.buf, w.count = buf[:HeaderSize:len(buf)], 0
 }
 
-// AddReport packs a copy of r into the datagram. It returns nil, or ErrFull when the
-// datagram must be finished first, ErrTooLarge, or what Check returns; then the
-// datagram is as it was. Without a Begin since the last Finish it returns
+// AddReport packs a copy of r into the datagram. It returns nil, or ErrFull if
+// the datagram must be finished first, ErrTooLarge, or what Check returns; then
+// the datagram is unchanged. Without a Begin since the last Finish it returns
 // ErrFull.
 func (w *Writer) AddReport(r *Report) error {
 	if err := r.Check(); err != nil {

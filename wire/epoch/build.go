@@ -7,21 +7,21 @@ import (
 	"math"
 )
 
-// Builder batches the records of one report into chunks. Records that say
-// nothing are left out: in a complete report, what is not there is zero. The
-// memory is kept from one report to the next, so a Builder that is used again
-// allocates nothing. The zero Builder is ready for Reset.
+// Builder batches the records of one report into chunks. Empty records are
+// omitted: in a complete report, a missing record is zero. The memory is kept
+// from one report to the next, so a reused Builder allocates nothing. The zero
+// Builder is ready for Reset.
 type Builder struct {
 	head        Header
 	size, limit int
 	buf         []byte
-	ends        []int // of the chunks in buf, the open one excepted
+	ends        []int // of the finished chunks in buf
 	start       int   // of the open chunk in buf
 }
 
 // Reset starts a report of at most limit chunks of at most size bytes each.
-// Size is what the carrier leaves of the MTU after its own headers. Records
-// that find no room add to h.Dropped and set the flag Truncated.
+// Size is the MTU less the headers of the transport. Records that do not fit
+// increment h.Dropped and set the flag Truncated.
 func (b *Builder) Reset(h Header, size, limit int) error {
 	if size < Overhead+maxRecord {
 		return fmt.Errorf("epoch: chunk size %d, want at least %d", size, Overhead+maxRecord)
@@ -51,7 +51,7 @@ func (b *Builder) AddPortEpoch(p PortEpoch) {
 	}
 }
 
-// AddFlow adds a record to the report. An evicted one sets the flag Evictions.
+// AddFlow adds a record to the report. An evicted flow sets the flag Evictions.
 func (b *Builder) AddFlow(f *Flow) {
 	if !f.IsZero() && b.fits(flowSize+f.Key.Len()) {
 		b.buf = f.AppendTo(b.buf)
@@ -96,8 +96,8 @@ func (b *Builder) AddFlowBacklog(w *FlowBacklog) {
 	}
 }
 
-// fits makes sure that n bytes fit the open chunk, or counts a record as
-// dropped. Once one is dropped, smaller ones may still find room.
+// fits makes space for n bytes in the open chunk, or counts a record as dropped.
+// After one is dropped, smaller ones may still fit.
 func (b *Builder) fits(n int) bool {
 	if len(b.buf)-b.start+n+crcSize <= b.size {
 		return true
@@ -124,7 +124,7 @@ func (b *Builder) closeChunk() {
 }
 
 // Finish completes the report and returns its number of chunks, which is at
-// least one: a switch with nothing to tell says so. Nothing may be added
+// least one: a switch with nothing to report says so. Nothing may be added
 // before the next Reset.
 func (b *Builder) Finish() int {
 	b.closeChunk()
@@ -138,8 +138,8 @@ func (b *Builder) Finish() int {
 	return len(b.ends)
 }
 
-// Chunk returns the bytes of chunk i after Finish. They stay as they are until
-// the next Reset.
+// Chunk returns the bytes of chunk i after Finish. They are valid until the next
+// Reset.
 func (b *Builder) Chunk(i int) []byte {
 	start := 0
 	if i > 0 {

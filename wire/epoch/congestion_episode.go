@@ -6,15 +6,16 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// CongestionEpisode is the last time that one class of one egress port was deep by itself:
-// packets that joined it while it was not paused found much in it. Waves are
-// told apart by the queue being empty between them. Epochs may be long beside
-// what a packet waits; this says whether it was then.
+// CongestionEpisode is the last time that one priority of one egress port was
+// congested by its own traffic: packets that were enqueued while it was not
+// paused found at least the switch's threshold of bytes in it. An episode ends
+// when the queue is empty. Epochs may be much longer than a packet's queueing
+// delay; the episode says when within them the queue was congested.
 type CongestionEpisode struct {
 	Port        model.PortID
 	Priority    model.Priority // 0 to 7
-	First, Last model.Time     // the first such packet, and the last
-	MaxBytes    uint64         // bytes that one of them found, at most
+	First, Last model.Time     // when the first and the last such packet was enqueued
+	MaxBytes    uint64         // largest queue length that one of them found, in bytes
 }
 
 // IsZero reports whether the record carries no information.

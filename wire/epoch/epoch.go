@@ -1,7 +1,7 @@
-// Package epoch encodes a switch's answer to a polling packet: the state of
-// its ports, and what ports, flows and port pairs did in recent epochs,
-// pauses included. Keeping that telemetry is inswitch/epoch's work, finding
-// causes in it analyze/provenance's. Origin: docs/papers.md#hawkeye.
+// Package epoch encodes a switch's answer to a polling packet: the state of its
+// ports, and the counters of ports, flows and port pairs in recent epochs,
+// pauses included. inswitch/epoch collects that telemetry; analyze/provenance
+// builds the provenance graph from it. Origin: docs/papers.md#hawkeye.
 // Layout: docs/formats/epoch.md.
 package epoch
 
@@ -41,7 +41,7 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Flags say what a report holds and lacks.
+// Flags say what a report holds and what it lacks.
 type Flags uint8
 
 // The flags. Unknown bits are kept.
@@ -56,18 +56,18 @@ const (
 type Header struct {
 	Flags       Flags
 	Switch      model.NodeID
-	Event       poll.Event    // the complaint it answers
-	Snapshot    model.Time    // when the switch read its state, on its own clock
+	Event       poll.Event    // the diagnosis request it answers
+	Snapshot    model.Time    // when the switch froze its state, on its own clock
 	EpochLength time.Duration // positive
-	Dropped     uint32        // records lost for want of room, in the switch or here
+	Dropped     uint32        // records lost to full memory, in the switch or in the report
 }
 
-// Number returns the number of the epoch that holds t. Epochs lie end to end
+// Number returns the number of the epoch that contains t. Epochs are contiguous
 // from the zero of the switch's clock; the number wraps at 32 bits.
 func (h *Header) Number(t model.Time) uint32 { return uint32(h.index(t)) }
 
-// Start returns when epoch n began: of all epochs with that number, the one
-// nearest to the snapshot.
+// Start returns when epoch n began. Of all epochs with that number it chooses
+// the one nearest to the snapshot.
 func (h *Header) Start(n uint32) model.Time {
 	last := h.index(h.Snapshot)
 	return model.Time((last + int64(int32(n-uint32(last)))) * int64(h.EpochLength))
@@ -87,14 +87,14 @@ type Chunk struct {
 	Header
 	Index, Total uint16
 
-	// Records holds whole records back to back, those of unknown kinds too;
-	// a Reader walks them. After Parse it aliases the input.
+	// Records holds whole records back to back, including unknown kinds; a Reader
+	// iterates over them. After Parse it aliases the input.
 	Records []byte
 }
 
-// AppendTo appends the encoded chunk and returns the extended slice. What it
-// makes of records that do not lie end to end, of an Index not below Total or
-// of an EpochLength that is not positive does not parse.
+// AppendTo appends the encoded chunk and returns the extended slice. The result
+// does not parse if the records are not contiguous, if Index is not below Total
+// or if EpochLength is not positive.
 func (c Chunk) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = c.appendHeader(b, len(c.Records))
@@ -120,7 +120,7 @@ func (c *Chunk) appendHeader(b []byte, records int) []byte {
 
 // Parse decodes the chunk at the start of b and returns the bytes it used. It
 // overwrites every field of c. Records aliases b; their heads are checked, so
-// that a Reader cannot fail half way, their contents are not.
+// that a Reader cannot fail, their contents are not.
 func (c *Chunk) Parse(b []byte) (int, error) {
 	be := binary.BigEndian
 	*c = Chunk{}

@@ -8,23 +8,23 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Flow is what one flow did in one class of one egress port in one epoch,
-// counted as PortEpoch counts. There may be several records of one flow and
-// epoch, some of them evicted: they add up.
+// Flow is the counters of one flow in one priority of one egress port in one
+// epoch, with PortEpoch's rules. There may be several records of one flow and
+// epoch, some of them evicted: their sum counts.
 type Flow struct {
 	Epoch       uint32       // see Header.Start
-	Out         model.PortID // egress port whose queue it joined
+	Out         model.PortID // egress port
 	In          model.PortID // ingress port of its last packet
 	Priority    model.Priority
-	Evicted     bool // another flow took its place in the table during the epoch
+	Evicted     bool // another flow took its table slot during the epoch
 	Key         model.FlowKey
 	Packets     uint32
 	Paused      uint32 // of Packets
 	Bytes       uint64 // of Packets: Ethernet header to payload, no FCS
 	Depth       uint64 // packets; summed over the packets not paused
 	PausedDepth uint64 // packets; summed over the paused ones
-	// When its first packet joined, and its last, after the beginning of the
-	// epoch. On the wire they have 32 bits of ns; what is longer is cut to that.
+	// When its first and last packet was enqueued, relative to the start of the
+	// epoch. On the wire they have 32 bits of ns and saturate.
 	First, Last time.Duration
 }
 
@@ -89,11 +89,12 @@ func (f *Flow) Parse(b []byte) (int, error) {
 	return n, f.Key.Parse(b[flowSize:n])
 }
 
-// AnyPriority stands in a Meter of a switch that meters all classes together.
+// AnyPriority is the Priority in a Meter of a switch that meters all priorities
+// together.
 const AnyPriority model.Priority = 0xff
 
-// Meter is the traffic that went from one port to another in one epoch: the
-// only way by which a pause of Out can make the switch pause In.
+// Meter is the traffic from one port to another in one epoch: only through this
+// traffic can a pause of Out make the switch pause In.
 type Meter struct {
 	Epoch    uint32 // see Header.Start
 	In, Out  model.PortID

@@ -7,21 +7,21 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Pause is the history of pauses of one class of one egress port. There is one
-// for every queue that was ever paused. Pauses come in fits: each at most Calm
-// after the one before.
+// Pause is the pause history of one priority of one egress port. There is one
+// record for every queue that was ever paused. Pauses form bursts: within a
+// burst each pause starts at most PauseBurstGap after the previous one ended.
 type Pause struct {
 	Port              model.PortID
 	Priority          model.Priority // 0 to 7
-	LastStart         model.Time     // the present pause, or the last one
-	LastEnd           model.Time     // the last one that is over; 0 if none is
-	BurstStart        model.Time     // when the first of the fit began
-	BytesAtBurstStart uint64         // bytes that waited at First: deep if the queue was overfull by itself
-	Pauses            uint64         // how often it was paused, since the switch started; frames that only prolong a pause do not count
-	PausedTime        time.Duration  // it spent paused, since the switch started
+	LastStart         model.Time     // start of the current pause, or of the last one
+	LastEnd           model.Time     // end of the last finished pause; 0 if none is finished
+	BurstStart        model.Time     // start of the first pause of the current burst
+	BytesAtBurstStart uint64         // queue length at BurstStart: large if the queue's own traffic congested it
+	Pauses            uint64         // since the switch started; frames that only extend a pause do not count
+	PausedTime        time.Duration  // total time paused since the switch started
 }
 
-// PauseBurstGap is how long a queue must be without pauses to have come to rest.
+// PauseBurstGap is the longest gap between two pauses of one burst.
 const PauseBurstGap = 100 * time.Microsecond
 
 // IsZero reports whether the record carries no information.
@@ -65,8 +65,9 @@ func (p *Pause) Parse(b []byte) (int, error) {
 	return PauseSize, nil
 }
 
-// PortPairBacklog is what waits at the snapshot in one class of one egress port and came
-// in by one port: what makes the switch pause that port.
+// PortPairBacklog is the traffic queued at the snapshot in one priority of one
+// egress port that arrived at one ingress port: what makes the switch pause that
+// ingress port.
 type PortPairBacklog struct {
 	In, Out  model.PortID
 	Priority model.Priority // 0 to 7
@@ -116,8 +117,8 @@ func (h *PortPairBacklog) parse(b []byte) error {
 	return nil
 }
 
-// FlowBacklog is what waits of one flow at the snapshot, in one queue. In is where
-// its last packet came in.
+// FlowBacklog is the traffic of one flow queued at the snapshot in one queue. In
+// is the ingress port of its last packet.
 type FlowBacklog struct {
 	PortPairBacklog
 	Key model.FlowKey

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// PollRef is when the poll came that a chunk with Elsewhere answers. The snapshot
-// it names is older: times before the poll and before the snapshot differ by
-// that much.
+// PollRef is the arrival time of the poll that a chunk with the flag ByReference
+// answers. The referenced snapshot is older: ages relative to the poll and to
+// the snapshot differ by that time.
 type PollRef struct {
 	ReceivedAt model.Time // on the switch's clock
 }

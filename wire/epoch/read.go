@@ -1,6 +1,6 @@
 package epoch
 
-// Reader walks the records of a chunk that Parse has accepted:
+// Reader iterates over the records of a chunk that Parse has accepted:
 //
 //	for r := chunk.Reader(); r.Next(); {
 //		switch r.Kind() {
@@ -13,11 +13,11 @@ type Reader struct {
 	record, rest []byte
 }
 
-// Reader returns a Reader of the chunk's records. It reads c.Records where
-// they lie and allocates nothing.
+// Reader returns a Reader of the chunk's records. It reads c.Records in place
+// and allocates nothing.
 func (c *Chunk) Reader() Reader { return Reader{rest: c.Records} }
 
-// Next moves to the next record and reports whether there is one.
+// Next advances to the next record and reports whether there is one.
 func (r *Reader) Next() bool {
 	n, err := recordLen(r.rest)
 	if err != nil { // after Parse, only the end
@@ -28,9 +28,8 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Kind returns the kind of the record Next moved to; it may be unknown.
+// Kind returns the kind of the current record; it may be unknown.
 func (r *Reader) Kind() Kind { return Kind(r.record[0]) }
 
-// Record returns the record Next moved to, head included. It aliases the
-// chunk.
+// Record returns the current record, head included. It aliases the chunk.
 func (r *Reader) Record() []byte { return r.record }

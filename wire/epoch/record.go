@@ -7,8 +7,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Kind tells what a record is about. Every record opens with its kind and its
-// whole length in bytes, so a reader steps over kinds it does not know.
+// Kind is the type of a record. Every record opens with its kind and its whole
+// length in bytes, so a reader skips unknown kinds.
 type Kind uint8
 
 // The kinds of version 1.
@@ -44,7 +44,7 @@ const (
 	maxRecord             = Flow6Size
 )
 
-// sizes holds the length of each kind; a known kind has no other.
+// sizes holds the length of each known kind, which is fixed.
 var sizes = [...]uint8{
 	KindPort: PortSize, KindPortEpoch: PortEpochSize,
 	KindFlow4: Flow4Size, KindFlow6: Flow6Size, KindMeter: MeterSize,
@@ -76,16 +76,16 @@ func checkHead(b []byte, k Kind) error {
 	return err
 }
 
-// Port is the state of one class of one egress port at the snapshot. The
-// counters run since the switch started: two snapshots tell a queue that stands
-// from one that moves.
+// Port is the state of one priority of one egress port at the snapshot. The
+// counters start with the switch: two snapshots distinguish a stalled queue from
+// one that transmits.
 type Port struct {
 	Port        model.PortID
 	Priority    model.Priority // 0 to 7
 	Paused      bool           // by the neighbour, at this instant
 	Remaining   time.Duration  // of the pause, if no frame changes it
 	PauseFrames uint64         // received that paused this class
-	Queued      uint64         // bytes waiting now
+	Queued      uint64         // bytes in the queue
 	Sent        uint64         // packets that left this queue
 }
 
@@ -129,12 +129,12 @@ func (p *Port) Parse(b []byte) (int, error) {
 	return PortSize, nil
 }
 
-// PortEpoch is what one class of one egress port did in one epoch.
+// PortEpoch is the counters of one priority of one egress port in one epoch.
 //
-// A packet counts in the epoch in which it joins the queue, and as paused if
-// the queue is paused at that instant. Its depth is the number of packets that
-// wait before it. The mean depth of all packets is (Depth + PausedDepth) /
-// Packets, that of contention alone Depth / (Packets − Paused).
+// A packet counts in the epoch in which it is enqueued, and as paused if the
+// queue is paused at that instant. Its depth is the number of packets queued
+// before it. The mean depth of all packets is (Depth + PausedDepth) / Packets,
+// that of contention alone Depth / (Packets − Paused).
 type PortEpoch struct {
 	Epoch       uint32 // see Header.Start
 	Port        model.PortID

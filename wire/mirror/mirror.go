@@ -1,7 +1,7 @@
 // Package mirror encodes a mirrored packet as a report's data: the start of the
-// frame as a switch saw it, which switch that was, where and when, and why it
-// was chosen. What mirrors of other makers look like is wire/erspan's; which
-// packets are mirrored is inswitch/mirror's, what they tell analyze/trace's.
+// frame as a switch received it, the switch, ports and time, and why it was
+// selected. Mirrors of other vendors are in wire/erspan; inswitch/mirror selects
+// the packets and analyze/trace reassembles them into traces.
 // Origin: docs/papers.md#everflow. Layout: docs/formats/mirror.md.
 package mirror
 
@@ -13,7 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// HeadSize is the length of all that stands before the frame.
+// HeadSize is the length of the header before the frame.
 const HeadSize = 24
 
 const (
@@ -27,24 +27,24 @@ var (
 	ErrMagic   = errors.New("mirror: not a mirrored packet")
 	ErrVersion = errors.New("mirror: unknown version")
 	ErrReason  = errors.New("mirror: unknown reason")
-	ErrLength  = errors.New("mirror: more of the frame than it had")
+	ErrLength  = errors.New("mirror: captured length exceeds the frame's length")
 )
 
-// Reasons is a set of reasons for which a packet was mirrored.
+// Reasons is the set of reasons why a packet was mirrored.
 type Reasons uint8
 
 // The reasons.
 const (
-	Flag     Reasons = 1 << iota // TCP SYN, FIN or RST: every connection is seen
+	Flag     Reasons = 1 << iota // TCP SYN, FIN or RST: every connection is traced
 	Sample                       // one in n, the same at every switch
 	Debug                        // marked by its sender
-	Protocol                     // the network's own: BGP, PFC, RDMA's control
-	Rule                         // a rule asked for it
+	Protocol                     // control protocols: BGP, PFC, CNP, NAK, RDMA CM
+	Rule                         // a rule matched
 
 	allReasons = Flag | Sample | Debug | Protocol | Rule
 )
 
-// Has reports whether one of the reasons x is among them.
+// Has reports whether the set contains any of the reasons x.
 func (w Reasons) Has(x Reasons) bool { return w&x != 0 }
 
 // String prints "flag+debug", or "none".
@@ -61,7 +61,7 @@ func (w Reasons) String() string {
 	return strings.Join(names, "+")
 }
 
-// Mirror is one packet as one switch saw it.
+// Mirror is one packet as one switch received it.
 type Mirror struct {
 	Reasons Reasons
 	Switch  model.NodeID
@@ -73,15 +73,16 @@ type Mirror struct {
 	Frame []byte
 }
 
-// AppendTo appends the encoded mirror. A frame longer than Length is cut to it,
-// and unknown reasons are left out.
+// AppendTo appends the encoded mirror. A frame longer than Length is truncated
+// to it, and unknown reasons are omitted.
 func (m *Mirror) AppendTo(b []byte) []byte {
 	frame := m.Frame[:min(len(m.Frame), int(m.Length))]
 	return append(m.AppendHead(b, len(frame)), frame...)
 }
 
-// AppendHead appends all but the frame, of which n bytes must follow: for who
-// writes the frame itself and would copy it otherwise. N is at most Length.
+// AppendHead appends all but the frame, of which n bytes must follow: for
+// callers that write the frame themselves and would have to copy it otherwise.
+// n is at most Length.
 func (m *Mirror) AppendHead(b []byte, n int) []byte {
 	be := binary.BigEndian
 	b = be.AppendUint16(b, magic)
@@ -129,14 +130,14 @@ func (m *Mirror) Parse(b []byte) (int, error) {
 	return n, nil
 }
 
-// shardSeed keeps the choice of an analyzer apart from that of a path, which
-// switches make with the same hash and seeds of their own.
+// shardSeed makes the choice of an analyzer independent of ECMP, for which
+// switches use the same hash with other seeds.
 const shardSeed = 0x6d6972726f72
 
-// Shard is the number, below n, of the analyzer that gets a flow's mirrors.
-// Every switch asks with the innermost key, which a tunnel does not change: all
-// mirrors of a packet meet, whatever n is. It is what the paper calls the
-// reshuffler.
+// Shard returns the number, below n, of the analyzer that gets a flow's mirrors.
+// Every switch uses the innermost key, which a tunnel does not change: all
+// mirrors of a packet reach the same analyzer, whatever n is. The paper calls
+// it the reshuffler.
 func Shard(key *model.FlowKey, n uint32) uint32 {
 	return uint32(key.Hash(shardSeed) >> 32 * uint64(n) >> 32)
 }

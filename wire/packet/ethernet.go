@@ -7,7 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// EtherTypes that Weft meets.
+// EtherTypes that Weft parses.
 const (
 	TypeIPv4       = 0x0800
 	TypeARP        = 0x0806

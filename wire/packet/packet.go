@@ -6,8 +6,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Packet is what telemetry asks about one frame. Parse fills it in place, so
-// one Packet serves a whole stream.
+// Packet is the parsed headers of one frame, as far as telemetry needs them.
+// Parse fills it in place, so one Packet serves a whole stream.
 type Packet struct {
 	Dst, Src  model.MAC
 	EtherType uint16 // of what follows the VLAN tags
@@ -46,13 +46,13 @@ func (h *IP) DSCP() uint8 { return h.TOS >> 2 }
 // ECN returns the congestion bits: 0 not capable, 1 or 2 capable, 3 marked.
 func (h *IP) ECN() uint8 { return h.TOS & 3 }
 
-// Flags say what a reader of an IP must know before trusting it.
+// Flags are the limits of what could be parsed of an IP packet.
 type Flags uint8
 
 // The flags.
 const (
 	Fragment  Flags = 1 << iota // part of a fragmented datagram
-	NoPorts                     // the key's ports could not be read: a later fragment, or cut off
+	NoPorts                     // the key's ports could not be read: a later fragment, or truncated
 	Truncated                   // the frame ends before the IP packet does
 	Malformed                   // what follows this header contradicts itself and was not read
 	TooDeep                     // more tunnels or extension headers than Parse follows
@@ -67,8 +67,8 @@ func (f Flags) Has(want Flags) bool { return f&want == want }
 type Encap uint8
 
 // The encapsulations. Mirror means a GRE-encapsulated copy of a frame
-// (ERSPAN): Parse does not look into it, because its layout depends on who
-// sent it; wire/erspan does.
+// (ERSPAN): Parse does not parse it, because its layout depends on the sender;
+// wire/erspan does.
 const (
 	None Encap = iota
 	IPinIP
@@ -87,8 +87,8 @@ const (
 )
 
 // Parse reads a frame from its Ethernet header. It sets every field and keeps
-// no reference to b. The error says why there is no Outer although the frame
-// claims an IP packet; what is wrong further in is said by Flags.
+// no reference to b. The error says why there is no Outer although the EtherType
+// is IP; errors in inner headers set Flags.
 func (p *Packet) Parse(b []byte) error {
 	if p.parseFast(b) {
 		return nil
@@ -153,8 +153,8 @@ func (p *Packet) ParseIP(b []byte) error {
 	return nil
 }
 
-// Innermost returns the header that names the flow a user would name: Inner of
-// a tunnelled packet, otherwise Outer.
+// Innermost returns the header of the flow as users know it: Inner of a
+// tunnelled packet, otherwise Outer.
 func (p *Packet) Innermost() *IP {
 	if p.Depth > 1 {
 		return &p.Inner
@@ -162,8 +162,8 @@ func (p *Packet) Innermost() *IP {
 	return &p.Outer
 }
 
-// flagFor says what an error below h means: bytes missing from a frame that was
-// cut are nobody's fault.
+// flagFor returns the flag for an error after h: bytes missing from a truncated
+// frame are not an error.
 func flagFor(h *IP, err error) Flags {
 	if err == ErrShort && h.Flags.Has(Truncated) {
 		return 0

@@ -16,7 +16,7 @@ const fastSize = EthernetSize + IPv4Size + TCPSize
 // and RoCEv2 in IPv4 without VLAN tag, option, fragment, tunnel or cut. It
 // reports false for the rest, and sets then nothing. On a 100-byte TCP frame
 // it takes about half of parseAny's time (BenchmarkParse): the headers have
-// fixed places, so one length check covers all loads.
+// fixed offsets, so one length check covers all loads.
 func (p *Packet) parseFast(b []byte) bool {
 	be := binary.BigEndian
 	if len(b) < fastSize {

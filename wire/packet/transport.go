@@ -137,7 +137,7 @@ func (h *ICMP) Parse(b []byte) (int, error) {
 
 // TransportChecksum returns the checksum of a TCP, UDP or ICMPv6 segment under
 // the pseudo-header of its addresses. The segment's own checksum field must be
-// zero; over a correct segment as it stands the result is 0. (UDP writes a
+// zero; over a correct segment with its checksum the result is 0. (UDP writes a
 // computed 0 as 0xffff.)
 func TransportChecksum(src, dst model.Addr, v6 bool, proto model.Proto, segment []byte) uint16 {
 	be := binary.BigEndian

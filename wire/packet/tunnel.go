@@ -40,7 +40,7 @@ func (p *Packet) followTunnels(b []byte) {
 	}
 }
 
-// tunnel reports whether h carries another packet, and where in b that begins.
+// tunnel returns whether h carries another packet, and its offset in b.
 func (h *IP) tunnel(b []byte) (encap Encap, at int, v6 bool, err error) {
 	if h.Flags&(NoPorts|TooDeep|Malformed) != 0 {
 		return None, 0, false, nil
@@ -81,8 +81,8 @@ func (h *IP) tunnel(b []byte) (encap Encap, at int, v6 bool, err error) {
 	return None, 0, false, nil
 }
 
-// bridged looks into an Ethernet frame that a tunnel carries. A frame without
-// IP is not followed.
+// bridged parses an Ethernet frame that a tunnel carries. A frame without IP is
+// not followed.
 func bridged(encap Encap, b []byte, at int) (Encap, int, bool, error) {
 	var eth Ethernet
 	n, err := eth.Parse(b[at:])

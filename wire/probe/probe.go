@@ -1,6 +1,6 @@
-// Package probe encodes the stamp by which a guided probe is known: the first
-// bytes of its payload say who sent it, in which series, and its number there.
-// Making probes is inhost/prober's work, reading their traces control/probe's.
+// Package probe encodes the stamp that identifies a guided probe: the first
+// bytes of its payload are its sender, its series and its number in the series.
+// inhost/prober makes probes; control/probe evaluates their traces.
 // Origin: docs/papers.md#everflow. Layout: docs/formats/probe.md.
 package probe
 
@@ -12,19 +12,19 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Size is the length of an encoded Stamp: as much of a payload as tells packets
-// apart that are alike in all headers.
+// Size is the length of an encoded Stamp: the part of the payload that
+// distinguishes packets with equal headers.
 const Size = 16
 
 const magic = 0x57505242 // "WPRB"
 
-// Errors of Parse and Of.
+// Errors of Parse and FindStamp.
 var (
 	ErrShort = errors.New("probe: short payload")
 	ErrMagic = errors.New("probe: no stamp")
 )
 
-// Stamp names one probe.
+// Stamp identifies one probe.
 type Stamp struct {
 	Origin model.NodeID // the host that sends it
 	Series uint32
@@ -64,7 +64,7 @@ func FindStamp(frame []byte) (s Stamp, err error) {
 	in := p.Innermost()
 	at := in.Payload
 	if in.Key.Proto == model.UDP {
-		at = in.Transport + packet.UDPSize // a probe on RoCEv2's port has no transport header of it
+		at = in.Transport + packet.UDPSize // a probe to RoCEv2's port has no BTH
 	}
 	if int(at) > len(frame) {
 		return s, ErrShort

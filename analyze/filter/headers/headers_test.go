@@ -76,7 +76,7 @@ func TestFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Frame
-			f.Read(plain, 0) // must leave nothing behind
+			f.Read(plain, 0) // must not leave stale fields
 			f.Read(tc.frame, 1500)
 			for i, text := range append(append([]string{}, tc.yes...), tc.no...) {
 				one, err := s.Parse(text)
