@@ -46,10 +46,10 @@ type Flags uint8
 
 // The flags. Unknown bits are kept.
 const (
-	Truncated   Flags = 1 << iota // the switch had more to say than is here
-	Evictions                     // flows that lost their place in the table are here, too
+	Truncated   Flags = 1 << iota // the switch had more records than the report holds
+	Evictions                     // the report includes flows evicted from the table
 	NoFlows                       // ports and meters only: the switch keeps no flows
-	ByReference                   // no records but Asked: they are in the report of another event with the same snapshot
+	ByReference                   // no records but PollRef: the report of another event has those of the same snapshot
 )
 
 // Header is what all chunks of one report share.
