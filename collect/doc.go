@@ -1,5 +1,5 @@
-// Package collect holds the rooms that turn reports into memory that answers:
-// region is the memory, place says where the copies of a key lie, and keywrite,
+// Package collect holds the packages that write reports into queryable memory:
+// region is the memory, slothash finds the slots of a key's copies, and keywrite,
 // postcard, list and count are the structures in it, with their writers and
-// readers. Sockets are ingest's business.
+// readers. Sockets are in ingest.
 package collect

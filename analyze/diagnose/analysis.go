@@ -12,26 +12,26 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// analysis is the work on one graph.
+// analysis is the diagnosis of one provenance graph.
 type analysis struct {
 	*Diagnoser
-	detection Detection
-	evidence  *provenance.Evidence
-	g         *provenance.Graph
-	routes    *topo.Routes
-	atSnapshot       bool // the relation at hand is that of the snapshots
-	startsAtHost    bool // waiting begins in the victim's host, whose port is paused
-	waitFor       waitForGraph
+	detection    Detection
+	evidence     *provenance.Evidence
+	g            *provenance.Graph
+	routes       *topo.Routes
+	atSnapshot   bool // waitFor is that of the snapshots, not of the epochs
+	startsAtHost bool // the victim waits in its host, whose port is paused
+	waitFor      waitForGraph
 
-	victimQueues   []int         // queues on the victim's way
-	victimHolders  []int         // index them: those that hold packets of it, or may
-	pausedFeeders  map[int][]int // by queue: paused ones that it holds packets of
-	gaps     []string
-	verdicts []Verdict
+	victimQueues  []int         // queues on the victim's path
+	victimHolders []int         // of them: those that hold packets of it, or may
+	pausedFeeders map[int][]int // by queue: paused upstream queues whose packets it holds
+	gaps          []string
+	verdicts      []Verdict
 }
 
-// findVictimQueues finds the victim's queues: where its packets wait or went. A
-// switch that keeps no flows is taken to follow its intended routes.
+// findVictimQueues finds the queues where packets of the victim wait or passed.
+// A switch that keeps no flows is assumed to follow its intended routes.
 func (m *analysis) findVictimQueues() {
 	flow := m.g.Flow(m.detection.Victim)
 	for i := range m.g.QueuedFlows {
@@ -70,8 +70,9 @@ func (m *analysis) findVictimQueues() {
 	}
 }
 
-// requireReport notes if a node that must have been asked has not answered: the
-// switch of the victim's host, or one that it was seen on its way to.
+// requireReport adds a gap if a node that must have been polled has not
+// reported: the switch of the victim's host, or the next hop of a queue that
+// the victim passed.
 func (m *analysis) requireReport(id model.NodeID) {
 	if node := m.fabric.Node(id); !node.Role.IsSwitch() {
 		if len(node.Ports) != 1 || id != m.victimHost() {
@@ -79,42 +80,46 @@ func (m *analysis) requireReport(id model.NodeID) {
 		}
 		id = node.Ports[0].Peer.Node
 	}
-	if _, told := m.g.SwitchReport(id); !told {
-		m.gaps = append(m.gaps, fmt.Sprintf("%s, on the flow's way, did not answer", nodeName(m.fabric, id)))
+	if _, found := m.g.SwitchReport(id); !found {
+		m.gaps = append(m.gaps, fmt.Sprintf("%s, on the flow's path, did not report", nodeName(m.fabric, id)))
 	}
 }
 
-// victimHost is the victim's host.
+// victimHost returns the victim's source host.
 func (m *analysis) victimHost() model.NodeID {
 	id, _ := m.fabric.ByAddr(m.detection.Victim.Src)
 	return id
 }
 
-// portText prints a queue's port.
-func (m *analysis) portText(n int) string { return viewPort(m.fabric, m.g.Nodes[n].Port).String() }
+// portText returns the name of a queue's port.
+func (m *analysis) portText(n int) string { return m.fabric.PortName(m.g.Nodes[n].Port) }
 
-// isCongested tells whether a queue holds enough to make others wait.
+// isCongested reports whether a queue holds enough to delay other packets.
 func (m *analysis) isCongested(n int) bool {
 	return float64(m.g.Nodes[n].State.Queued) >= m.linkBytes(n, m.cfg.CongestedAt)
 }
 
-// linkBytes is what a queue's link carries in a time.
+// linkBytes returns how many bytes a queue's link carries in a time.
 func (m *analysis) linkBytes(n int, d time.Duration) float64 {
 	p := m.fabric.Port(m.g.Nodes[n].Port)
 	rate := m.fabric.Links()[p.Link].Rate
 	return float64(rate) / 8 * d.Seconds()
 }
 
-// pausedTogether tells whether the queues of a loop were all paused at one instant.
-// Snapshots are apart: where pauses go round, each queue may be paused when it
-// is looked at, and the circle never was.
-func (m *analysis) pausedTogether(loop cycle) bool {
-	return !slices.ContainsFunc(loop.nodes, func(n int) bool { return m.ageAtSnapshot(n, m.g.Nodes[n].Pauses.LastStart) < m.snapshotSkew })
+// pausedTogether reports whether the queues of a cycle were all paused at one
+// instant. Snapshots are not simultaneous: where pauses move along a cycle,
+// each queue may be paused at its own snapshot although they never were all at
+// once.
+func (m *analysis) pausedTogether(c cycle) bool {
+	return !slices.ContainsFunc(c.nodes, func(n int) bool {
+		return m.ageAtSnapshot(n, m.g.Nodes[n].Pauses.LastStart) < m.snapshotSkew
+	})
 }
 
-// recentlyBlocked tells whether a queue waits for its neighbour, now or a moment ago.
-// PFC lets a queue go and stops it again every few microseconds; one that is
-// isCongested because of that, not by itself, still waits for what stops it.
+// recentlyBlocked reports whether a queue waits for its neighbour, now or
+// within snapshotSkew or PauseBurstGap before its snapshot. PFC resumes and
+// pauses a queue again every few microseconds; one that is congested because of
+// that, not by itself, still waits for what pauses it.
 func (m *analysis) recentlyBlocked(n int) bool {
 	node := &m.g.Nodes[n]
 	if node.ToHost {
@@ -128,43 +133,46 @@ func (m *analysis) recentlyBlocked(n int) bool {
 	})
 }
 
-// isBlocked tells whether a queue is held up by its neighbour, now or a moment ago.
+// isBlocked reports whether its neighbour blocks a queue, now or just before
+// its snapshot.
 func (m *analysis) isBlocked(n int) bool {
 	return m.g.Nodes[n].PausedAtSnapshot() && !m.selfCongested(n) || m.recentlyBlocked(n)
 }
 
-// selfCongested tells whether a queue was overfull before it was paused, which it was
-// only after the host complained: it waited for itself.
+// selfCongested reports whether a queue was congested before it was paused, and
+// paused only after the detection: then it delayed the flow by itself.
 func (m *analysis) selfCongested(n int) bool {
 	return m.pausedAfterDetection(n) && m.backlogExceedsPauses(n)
 }
 
-// pausedAfterDetection tells whether a queue is paused, by a switch, and was not when the
-// host complained.
+// pausedAfterDetection reports whether a switch pauses a queue now and did not
+// at the detection.
 func (m *analysis) pausedAfterDetection(n int) bool {
 	node := &m.g.Nodes[n]
 	return !node.ToHost && node.PausedAtSnapshot() && m.ageAtPoll(n, node.Pauses.BurstStart) < m.pollDelay
 }
 
-// congestedAfterDetection tells whether a queue was not deep when the host complained.
+// congestedAfterDetection reports whether a queue was not congested at the
+// detection.
 func (m *analysis) congestedAfterDetection(n int) bool {
-	wave := &m.g.Nodes[n].Episode
-	return wave.MaxBytes > 0 && m.ageAtPoll(n, wave.First) < m.pollDelay
+	episode := &m.g.Nodes[n].Episode
+	return episode.MaxBytes > 0 && m.ageAtPoll(n, episode.First) < m.pollDelay
 }
 
-// isBottleneck tells whether a queue is a reason to wait by itself: it sends, and is
-// isCongested.
+// isBottleneck reports whether a queue delays packets by itself: it sends, and
+// is congested.
 func (m *analysis) isBottleneck(n int) bool { return !m.isBlocked(n) && m.isCongested(n) }
 
-// justResumed tells whether a queue was let go a moment ago and may wait again in
-// the next.
+// justResumed reports whether a queue was resumed just before its snapshot and
+// is likely to be paused again.
 func (m *analysis) justResumed(n int) bool {
 	just := m.g.Nodes[n].Pauses.Pauses > 0 && m.ageAtSnapshot(n, m.g.Nodes[n].Pauses.LastEnd) <= m.snapshotSkew
 	return just && !m.backlogExceedsPauses(n) || m.inPauseBurst(n)
 }
 
-// backlogExceedsPauses tells whether a queue was overfull before its pauses began, and they were
-// shorter together than what it takes to send that: it waits for itself.
+// backlogExceedsPauses reports whether a queue was congested before its pauses
+// began, and they were shorter in total than the time to send that backlog: it
+// delays packets by itself.
 func (m *analysis) backlogExceedsPauses(n int) bool {
 	p := &m.g.Nodes[n].Pauses
 	paused := p.LastEnd.Sub(p.BurstStart)
@@ -177,15 +185,15 @@ func (m *analysis) backlogExceedsPauses(n int) bool {
 	return float64(p.BytesAtBurstStart) >= max(m.linkBytes(n, m.cfg.CongestedAt), m.linkBytes(n, paused))
 }
 
-// inPauseBurst tells whether a queue was paused a moment ago, and not overfull before
-// that fit of pauses began.
+// inPauseBurst reports whether a queue was paused within PauseBurstGap, and was
+// not congested before that burst of pauses began.
 func (m *analysis) inPauseBurst(n int) bool {
 	node := &m.g.Nodes[n]
 	p := &node.Pauses
 	return p.Pauses > 0 && m.ageAtSnapshot(n, p.LastEnd) <= epoch.PauseBurstGap && float64(p.BytesAtBurstStart) < m.linkBytes(n, m.cfg.CongestedAt)
 }
 
-// victimBytes is what a queue holds of the victim, in bytes.
+// victimBytes returns how many bytes of the victim a queue holds.
 func (m *analysis) victimBytes(n int) (bytes float64) {
 	flow := m.g.Flow(m.detection.Victim)
 	for _, w := range m.g.QueuedAt(n) {
@@ -196,18 +204,20 @@ func (m *analysis) victimBytes(n int) (bytes float64) {
 	return bytes
 }
 
-// peerMissing tells whether the answer of a queue's neighbour is missing, or a part of
-// it.
+// peerMissing reports whether the report of a queue's neighbour is missing or
+// incomplete.
 func (m *analysis) peerMissing(n int) bool {
-	t, told := m.g.SwitchReport(m.g.Nodes[n].Peer.Node)
-	return !told || !t.Complete
+	t, found := m.g.SwitchReport(m.g.Nodes[n].Peer.Node)
+	return !found || !t.Complete
 }
 
+// addGap notes that the report about what paused a queue is missing.
 func (m *analysis) addGap(n int) {
-	m.gaps = append(m.gaps, fmt.Sprintf("%s was paused by %s, which did not answer in full", m.portText(n), nodeName(m.fabric, m.g.Nodes[n].Peer.Node)))
+	m.gaps = append(m.gaps, fmt.Sprintf("%s was paused by %s, whose report is missing or incomplete",
+		m.portText(n), nodeName(m.fabric, m.g.Nodes[n].Peer.Node)))
 }
 
-// hasVerdictAt tells whether a verdict begins at a queue already.
+// hasVerdictAt reports whether a queue is the initial port of a verdict.
 func (m *analysis) hasVerdictAt(n int) bool {
 	return slices.ContainsFunc(m.verdicts, func(v Verdict) bool { return v.Initial == m.g.Nodes[n].Port })
 }
@@ -215,8 +225,8 @@ func (m *analysis) hasVerdictAt(n int) bool {
 // addVerdict keeps a verdict.
 func (m *analysis) addVerdict(v Verdict) { m.verdicts = append(m.verdicts, v) }
 
-// rankVerdicts orders verdicts by weight, which stands in Confidence until account, and
-// drops what is far lighter than the heaviest.
+// rankVerdicts orders verdicts by weight, which Confidence holds until
+// setConfidences, and drops those far below the heaviest.
 func (m *analysis) rankVerdicts() {
 	slices.SortStableFunc(m.verdicts, func(a, b Verdict) int { return cmp.Compare(b.Confidence, a.Confidence) })
 	for i := range m.verdicts {

@@ -87,7 +87,9 @@ func (m *analysis) aheadOfVictim(n int) func(provenance.FlowEpoch) float64 {
 	first, found, ok := m.victimFirstEnqueue(n, since)
 	if !ok {
 		size := m.meanPacketSize(n)
-		return func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, since.Add(-m.foundDrainTime(p, size)), until) }
+		return func(p provenance.FlowEpoch) float64 {
+			return m.fractionBetween(p, since.Add(-m.foundDrainTime(p, size)), until)
+		}
 	}
 	if deepest := m.drainTime(n, float64(node.Episode.MaxBytes)); deepest > 0 {
 		found = min(found, deepest)

@@ -161,14 +161,14 @@ func (m *analysis) recentBlockers(n int) []provenance.Edge {
 		return all
 	}
 	var list []provenance.Edge
-	free := m.ageAtPoll(n, m.g.Nodes[n].Pauses.LastEnd)
+	resumed := m.ageAtPoll(n, m.g.Nodes[n].Pauses.LastEnd)
 	for _, e := range all {
 		to := &m.g.Nodes[e.To]
-		began, known := to.Episode.First, to.Episode.MaxBytes > 0
+		start, known := to.Episode.First, to.Episode.MaxBytes > 0
 		if m.recentlyBlocked(e.To) {
-			began, known = to.Pauses.BurstStart, true
+			start, known = to.Pauses.BurstStart, true
 		}
-		if !known || m.ageAtPoll(e.To, began) >= free+m.snapshotSkew {
+		if !known || m.ageAtPoll(e.To, start) >= resumed+m.snapshotSkew {
 			list = append(list, e)
 		}
 	}
@@ -182,10 +182,10 @@ func (m *analysis) recentBlockers(n int) []provenance.Edge {
 // time: by what they waited for outside, which is among the terminals, or, if
 // there is none, by the queue of the cycle that held most when it was paused.
 func (m *analysis) breakTransientCycles(t traceResult) traceResult {
-	for _, l := range t.cycles {
-		if len(l.terminals) == 0 {
-			n, _ := m.deepestAtPause(l.nodes)
-			t.terminals = append(t.terminals, terminal{node: n, share: l.share, path: l.entry})
+	for _, c := range t.cycles {
+		if len(c.terminals) == 0 {
+			n, _ := m.deepestAtPause(c.nodes)
+			t.terminals = append(t.terminals, terminal{node: n, share: c.share, path: c.entry})
 		}
 	}
 	t.cycles = nil
@@ -196,19 +196,20 @@ func (m *analysis) breakTransientCycles(t traceResult) traceResult {
 // victim's bytes in them. If no queue holds packets of the victim and its host
 // is paused, it returns the queues where the first switch holds packets of the
 // host.
-func (m *analysis) victimStarts(waits func(int) bool) (starts []provenance.Edge) {
+func (m *analysis) victimStarts(blocked func(int) bool) (starts []provenance.Edge) {
 	all := 0.0
 	for _, n := range m.victimHolders {
 		all += m.victimBytes(n)
 	}
 	for _, n := range m.victimHolders {
-		// A queue that was stopped this instant holds a packet or two of what
-		// blocked elsewhere. One that was only since the complaint, or for a moment,
-		// is no reason for it where there is another.
+		// A queue that was paused just now holds a packet or two of what waits
+		// elsewhere. One that was paused only after the detection, or for less than
+		// CongestedAt, is not the cause where there is another bottleneck.
 		if (m.pausedAfterDetection(n) || m.pausedBriefly(n)) && slices.ContainsFunc(m.victimHolders, m.isBottleneck) {
 			continue
 		}
-		if mine := m.victimBytes(n); waits(n) && (mine == 0 || mine >= m.cfg.MinCulpritShare*all) { // 0: its switch keeps no flows
+		mine := m.victimBytes(n) // 0: its switch keeps no flows
+		if blocked(n) && (mine == 0 || mine >= m.cfg.MinCulpritShare*all) {
 			starts = append(starts, provenance.Edge{From: -1, To: n, Weight: 1 + mine})
 		}
 	}
@@ -221,13 +222,15 @@ func (m *analysis) victimStarts(waits func(int) bool) (starts []provenance.Edge)
 // concludePauses adds the verdicts on the terminals and cycles that paused
 // queues wait for.
 func (m *analysis) concludePauses(t traceResult) {
-	for _, loop := range t.cycles {
-		m.addDeadlock(loop)
+	for _, c := range t.cycles {
+		m.addDeadlock(c)
 	}
 	if len(t.cycles) > 0 {
 		// addDeadlock has dealt with what a cycle waits for.
 		t.terminals = slices.DeleteFunc(t.terminals, func(e terminal) bool {
-			return slices.ContainsFunc(t.cycles, func(l cycle) bool { return len(l.entry) > 0 && slices.Contains(e.path, l.entry[len(l.entry)-1]) })
+			return slices.ContainsFunc(t.cycles, func(c cycle) bool {
+				return len(c.entry) > 0 && slices.Contains(e.path, c.entry[len(c.entry)-1])
+			})
 		})
 	}
 	for _, e := range t.terminals {
@@ -250,7 +253,8 @@ func (m *analysis) concludePauses(t traceResult) {
 // since: both delay the flow.
 func (m *analysis) addPrePauseContention(e terminal) {
 	p := &m.g.Nodes[e.node].Pauses
-	if !m.atSnapshot || float64(p.BytesAtBurstStart) < max(m.linkBytes(e.node, m.cfg.CongestedAt), m.linkBytes(e.node, m.ageAtSnapshot(e.node, p.BurstStart))) {
+	sendable := m.linkBytes(e.node, m.ageAtSnapshot(e.node, p.BurstStart))
+	if !m.atSnapshot || float64(p.BytesAtBurstStart) < max(m.linkBytes(e.node, m.cfg.CongestedAt), sendable) {
 		return
 	}
 	if slices.Contains(m.victimHolders, e.node) {
@@ -268,21 +272,21 @@ func (m *analysis) causeTooLate(e terminal) bool {
 	if !m.atSnapshot {
 		return false
 	}
-	free := time.Duration(0) // age of the earliest resume so far
+	resumed := time.Duration(0) // age of the earliest resume so far
 	for i, n := range e.path {
 		node := &m.g.Nodes[n]
-		began, known := node.Pauses.BurstStart, true
+		start, known := node.Pauses.BurstStart, true
 		if i == len(e.path)-1 {
-			began, known = node.Episode.First, node.Episode.MaxBytes > 0
+			start, known = node.Episode.First, node.Episode.MaxBytes > 0
 		}
-		if free > 0 && known && m.ageAtPoll(n, began) < free+m.snapshotSkew {
+		if resumed > 0 && known && m.ageAtPoll(n, start) < resumed+m.snapshotSkew {
 			return true
 		}
 		if i < len(e.path)-1 && !node.PausedAtSnapshot() {
-			free = max(free, m.ageAtPoll(n, node.Pauses.LastEnd))
+			resumed = max(resumed, m.ageAtPoll(n, node.Pauses.LastEnd))
 		}
 	}
-	return free > 0 && slices.Contains(m.victimHolders, e.node) && m.queuedBytes(e.node) < m.linkBytes(e.node, free)
+	return resumed > 0 && slices.Contains(m.victimHolders, e.node) && m.queuedBytes(e.node) < m.linkBytes(e.node, resumed)
 }
 
 // terminalKind is what a wait-for path ends at.
@@ -295,6 +299,7 @@ const (
 	unknownTerminal                       // the report of its neighbour is missing
 )
 
+// classify returns what a wait-for path that ends at a queue ends at.
 func (m *analysis) classify(n int) terminalKind {
 	node := &m.g.Nodes[n]
 	waits := node.PausedAtSnapshot() && !m.selfCongested(n)
@@ -310,7 +315,7 @@ func (m *analysis) classify(n int) terminalKind {
 		}
 		return transientTerminal
 	case m.atSnapshot && m.justResumed(n) && m.peerMissing(n):
-		return unknownTerminal // the report of its neighbour is missing
+		return unknownTerminal // the missing report may show what paused it
 	case m.atSnapshot && m.isCongested(n) && !m.congestedAfterDetection(n), !m.atSnapshot && m.congestedInWindow(n):
 		return flowTerminal
 	}

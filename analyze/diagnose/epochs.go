@@ -13,9 +13,9 @@ import (
 // epochWaitFor is who waited for whom in the epochs before the snapshots.
 func (m *analysis) epochWaitFor() waitForGraph {
 	return waitForGraph{
-		nodes: len(m.g.Nodes),
-		blocked: func(n int) bool { return !m.g.Nodes[n].ToHost && m.pausesHeldBacklog(n) },
-		blockers:   func(n int) []provenance.Edge { return provenance.EdgesFrom(m.g.PortPort, n) },
+		nodes:    len(m.g.Nodes),
+		blocked:  func(n int) bool { return !m.g.Nodes[n].ToHost && m.pausesHeldBacklog(n) },
+		blockers: func(n int) []provenance.Edge { return provenance.EdgesFrom(m.g.PortPort, n) },
 	}
 }
 

@@ -15,8 +15,8 @@ type Progress uint8
 // Motions.
 const (
 	ProgressUnknown Progress = iota // the second look does not show all of it, and what it shows has not moved
-	Progressed                // a queue of it has sent, or is not paused any more
-	NoProgress                // none has
+	Progressed                      // a queue of it has sent, or is not paused any more
+	NoProgress                      // none has
 )
 
 // CompareSnapshots tells whether the queues of a loop have moved from one graph's

@@ -19,7 +19,9 @@ func (m *analysis) ageAtPoll(n int, t model.Time) time.Duration { return m.g.Nod
 
 // ageAtSnapshot is how long something had lasted when its switch read its state. That is
 // older where it was read for another complaint.
-func (m *analysis) ageAtSnapshot(n int, t model.Time) time.Duration { return m.g.Nodes[n].Snapshot.Sub(t) }
+func (m *analysis) ageAtSnapshot(n int, t model.Time) time.Duration {
+	return m.g.Nodes[n].Snapshot.Sub(t)
+}
 
 // cycleAge is how long ago a loop closed: when the last of its queues stopped.
 func (m *analysis) cycleAge(loop []int) time.Duration {

@@ -18,8 +18,8 @@ type TriggerCache struct {
 
 // Bounds of what is remembered.
 const (
-	maxTriggers = 1024
-	maxTriggerAge      = 20 * time.Millisecond
+	maxTriggers   = 1024
+	maxTriggerAge = 20 * time.Millisecond
 )
 
 // Observe remembers a verdict, or gives one about a loop without a cause that of

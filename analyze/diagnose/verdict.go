@@ -48,23 +48,23 @@ type Verdict struct {
 
 	// Path is how pauses spread, from a queue that held the victim up to
 	// Initial: a port each, which waited for the next.
-	Path      []model.Port
-	DeadlockCycle      []model.Port    // ports that wait for each other in a circle
-	Spreaders []model.FlowKey // that were paused at two ports of the path in a row
-	Victims   []model.FlowKey // all flows that were paused by it
-	CycleClosed    model.Time      // when that circle closed, as far as is told
+	Path          []model.Port
+	DeadlockCycle []model.Port    // ports that wait for each other in a circle
+	Spreaders     []model.FlowKey // that were paused at two ports of the path in a row
+	Victims       []model.FlowKey // all flows that were paused by it
+	CycleClosed   model.Time      // when that circle closed, as far as is told
 	// Persistent is set once a second look found the loop unmoved.
 	Persistent bool
-	Fault    *RoutingFault
+	Fault      *RoutingFault
 
 	Confidence float64  // 0 to 1
 	Evidence   []string // what it rests on, and what is missing
-	Incomplete       bool     // an answer that it needed is missing
+	Incomplete bool     // an answer that it needed is missing
 	Remedy     string   // what an operator would try
 
 	// At is the time of the newest snapshot, and Burst how long the link of
 	// Initial takes for what the culprits sent in the epochs told.
-	At    model.Time
+	At            model.Time
 	BurstDuration time.Duration
 
 	Switches  int         // that answered

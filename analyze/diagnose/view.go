@@ -13,18 +13,18 @@ import (
 // VerdictView is a Verdict in the words of its topology, as reports and the API give
 // it. Field names are stable.
 type VerdictView struct {
-	Anomaly   anomaly.Type      `json:"anomaly"`
-	Cause     anomaly.RootCause `json:"root_cause"`
-	Detail    anomaly.Detail    `json:"cause_detail"`
-	Initial   *PortView        `json:"initial_port"` // null: none
-	Culprits  []CulpritView       `json:"culprits"`
-	Spreaders []FlowView       `json:"spreaders"`
-	Path      []PortView       `json:"pfc_path"`
-	DeadlockCycle      []PortView       `json:"loop"`
-	Persistent  bool              `json:"standing"`
-	Fault     *RoutingFaultView       `json:"routing_fault"` // null: none
-	Victim    FlowView         `json:"victim"`
-	Victims   []FlowView       `json:"victims"`
+	Anomaly       anomaly.Type      `json:"anomaly"`
+	Cause         anomaly.RootCause `json:"root_cause"`
+	Detail        anomaly.Detail    `json:"cause_detail"`
+	Initial       *PortView         `json:"initial_port"` // null: none
+	Culprits      []CulpritView     `json:"culprits"`
+	Spreaders     []FlowView        `json:"spreaders"`
+	Path          []PortView        `json:"pfc_path"`
+	DeadlockCycle []PortView        `json:"loop"`
+	Persistent    bool              `json:"standing"`
+	Fault         *RoutingFaultView `json:"routing_fault"` // null: none
+	Victim        FlowView          `json:"victim"`
+	Victims       []FlowView        `json:"victims"`
 
 	Confidence float64  `json:"confidence"`
 	Evidence   []string `json:"evidence"`

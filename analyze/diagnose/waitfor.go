@@ -11,30 +11,30 @@ import (
 // waitForGraph says who waits for whom among the queues of a graph. There are two:
 // that of the snapshots, and that of the epochs before them.
 type waitForGraph struct {
-	nodes int
-	blocked func(n int) bool              // for its neighbour; else it sends, and what is in it competes
-	blockers   func(n int) []provenance.Edge // what the neighbour holds of it, weighted
+	nodes    int
+	blocked  func(n int) bool              // for its neighbour; else it sends, and what is in it competes
+	blockers func(n int) []provenance.Edge // what the neighbour holds of it, weighted
 }
 
 // terminal is a place where waiting ends.
 type terminal struct {
 	node  int
 	share float64 // victimDepthShare of the waiting that ends here
-	path   []int   // nodes from a start to here, both included
+	path  []int   // nodes from a start to here, both included
 }
 
 // traceResult is what waiting for some queues comes to.
 type traceResult struct {
-	terminals  []terminal   // queues that send or that wait for nothing known, heaviest blame first
-	cycles []cycle // queues that wait for each other
+	terminals []terminal // queues that send or that wait for nothing known, heaviest blame first
+	cycles    []cycle    // queues that wait for each other
 }
 
 // cycle is a strongly connected part of the relation with more than one queue.
 type cycle struct {
-	nodes []int // in the order of waiting, as far as there is one
-	share float64
-	entry []int // nodes from a start to the first of the loop that is met
-	terminals  []terminal // where waiting goes on to outside of it
+	nodes     []int // in the order of waiting, as far as there is one
+	share     float64
+	entry     []int      // nodes from a start to the first of the loop that is met
+	terminals []terminal // where waiting goes on to outside of it
 }
 
 // trace follows the waiting from some queues, each with a weight, to where it
@@ -145,8 +145,8 @@ func (r *waitForGraph) leavingEdges(p components, i int) (list []provenance.Edge
 // components are the strongly connected parts, each before those that wait for
 // it.
 type components struct {
-	list [][]int
-	index   []int // by node; -1: not reached
+	list  [][]int
+	index []int // by node; -1: not reached
 }
 
 // components finds them from the starts on.

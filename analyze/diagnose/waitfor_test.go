@@ -39,9 +39,9 @@ func anyMaze(rt *rapid.T) maze {
 
 func (m *maze) relation() *waitForGraph {
 	return &waitForGraph{
-		nodes: m.n,
-		blocked: func(n int) bool { return m.waits[n] },
-		blockers:   func(n int) []provenance.Edge { return provenance.EdgesFrom(m.edges, n) },
+		nodes:    m.n,
+		blocked:  func(n int) bool { return m.waits[n] },
+		blockers: func(n int) []provenance.Edge { return provenance.EdgesFrom(m.edges, n) },
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package count adds up numbers under keys: a count-min sketch whose cells are
-// words of a large memory. Adding to a key adds to N cells, shared with other
-// keys; the least of them is never below the key's sum and seldom far above
-// it. Translating reports and carrying them is left to others; a Scheme gives
-// them the places.
+// Package count is Key-Increment: sums by key in a count-min sketch whose cells
+// are words of a large memory. Adding to a key adds to N cells, shared with other
+// keys; their minimum is never below the key's sum and seldom far above it.
+// Translating and transporting reports is left to others; a Scheme gives them the
+// cells.
 // Origin: docs/papers.md#dta. Layout: docs/collector.md#key-increment.
 package count
 
@@ -13,18 +13,18 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// What Add, Place and Read return.
+// Errors of Add, HashKey and Read.
 var (
 	ErrKeyLen = slothash.ErrKeyLen
 	ErrCopies = errors.New("count: copies are not 1 to 4")
 )
 
-// Layout is where the cells of a key lie.
+// Layout is the mapping of keys to cells.
 type Layout string
 
 // The layouts. A cell is a 64-bit word, little-endian, in both.
 const (
-	Weft      Layout = "weft"      // the cells of a key are never the same
+	Weft      Layout = "weft"      // the cells of a key are distinct
 	Prototype Layout = "prototype" // 4-byte keys, slots by CRC-32, as the public prototype
 )
 
@@ -43,7 +43,7 @@ func DefaultConfig(size int64) Config { return Config{Layout: Weft, Cells: uint6
 
 const maxCells = 1 << 40
 
-// Validate complains about the first thing that is wrong.
+// Validate returns the first error of the configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.Layout != Weft && c.Layout != Prototype:
@@ -53,12 +53,12 @@ func (c Config) Validate() error {
 	case c.Layout == Weft && c.Cells%slothash.MaxCopies != 0:
 		return fmt.Errorf("count: %d cells, want a multiple of %d", c.Cells, slothash.MaxCopies)
 	case c.Layout == Prototype && !slothash.IsPrototypeSlots(c.Cells):
-		return fmt.Errorf("count: %d cells, the prototype has a power of two up to 2^31", c.Cells)
+		return fmt.Errorf("count: %d cells, want a power of two up to 2^31 with the prototype's layout", c.Cells)
 	case c.Layout == Prototype && c.Seed != 0:
-		return fmt.Errorf("count: seed %d, the prototype has none", c.Seed)
+		return fmt.Errorf("count: seed %d, want 0 with the prototype's layout", c.Seed)
 	}
 	return nil
 }
 
-// Size is the length of the memory of a table.
+// Size is the memory size of a table in bytes.
 func (c Config) Size() int64 { return int64(c.Cells) * 8 }

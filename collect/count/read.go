@@ -7,33 +7,33 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// Answer is what a table knows of a key.
+// Answer is the result of a query for a key.
 type Answer struct {
 	Sum   uint64 // the key's sum, or more
 	Bound Bound
 }
 
-// Bound says how far the sum may be above the true one, as long as nothing is
+// Bound is the bound on the overestimate of a sum, as long as nothing is
 // subtracted.
 type Bound struct {
-	Mean    float64 `json:"mean"`    // what other keys add to a cell on average; the least of several has less
-	Excess  float64 `json:"excess"`  // more than this above,
-	Failing float64 `json:"failing"` // with this chance at most
+	Mean    float64 `json:"mean"`    // average sum of other keys in a cell; the minimum of several has less
+	Excess  float64 `json:"excess"`  // the sum exceeds the true one by more than this
+	Failing float64 `json:"failing"` // with at most this probability
 }
 
-// bound is that of a count-min sketch: a cell holds Mean of other keys' sums on
-// average, so more than e times that with a chance of at most 1/e, and all n
-// cells with e^-n.
+// errorBound is that of a count-min sketch: a cell holds Mean of other keys' sums
+// on average, so more than e times that with a probability of at most 1/e, and
+// all n cells with e^-n.
 func errorBound(total float64, cells uint64, n int) Bound {
 	mean := total / float64(cells)
 	return Bound{Mean: mean, Excess: math.E * mean, Failing: math.Exp(-float64(n))}
 }
 
-// Read returns the least of the key's first copies cells. Copies must be what
-// the reports asked for: a cell that some did not add to is too small.
+// Read returns the minimum of the key's first copies cells. Copies must be the
+// redundancy of the reports: a cell that some did not add to is too small.
 func (t *Table) Read(key []byte, copies int) (Answer, error) { return ReadSum(key, copies, t) }
 
-// ReadSum reads several tables of one geometry as if all had been added to one.
+// ReadSum reads several tables of one geometry as if they were one.
 func ReadSum(key []byte, copies int, tables ...*Table) (Answer, error) {
 	if copies < 1 || copies > slothash.MaxCopies {
 		return Answer{}, ErrCopies

@@ -10,13 +10,13 @@ import (
 // deltaLen is the length of a report's delta.
 const deltaLen = 8
 
-// AddRun is Add for a run of reports of one shape, back to back: head bytes to
-// skip, a key of keyLen bytes, a delta of 8 in network order. So they lie in a
-// datagram of packed reports. It returns how many it added: all, unless there
-// is an error, and then none.
+// AddRun is Add for a run of reports of one format, back to back as in a datagram
+// of packed reports: head bytes to skip, a key of keyLen bytes, a delta of 8 bytes
+// in network byte order. It returns the number added: all, or none if there is an
+// error.
 //
-// It is several times as fast as Add: memory is asked for the cells of a group
-// before the first is added to.
+// It is several times as fast as Add: it prefetches the cells of a batch before
+// it adds to the first.
 func (w *Writer) AddRun(reports []byte, head, keyLen, copies int) (int, error) {
 	t := w.t
 	size := head + keyLen + deltaLen
@@ -49,8 +49,8 @@ func (w *Writer) AddRun(reports []byte, head, keyLen, copies int) (int, error) {
 	return all, nil
 }
 
-// addDeltas adds n deltas, the first at the start of rows and each stride behind the
-// one before, to their cells, and returns their sum.
+// addDeltas adds n deltas, the first at the start of rows and each stride bytes
+// after the previous one, to their cells, and returns their sum.
 func (t *Table) addDeltas(at []uint64, rows []byte, stride, n int) (total uint64) {
 	cells, row := t.cells, 0
 	for i := range n {

@@ -7,14 +7,14 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// Scheme tells where the cells of a key are: all that a translator needs to
-// add by RDMA. It holds no memory.
+// Scheme maps keys to cells: all that a translator needs to add by RDMA. It holds
+// no memory.
 type Scheme struct {
 	cfg  Config
 	rule slothash.Hasher
 }
 
-// NewScheme checks the geometry.
+// NewScheme validates the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
 	return &s, cfg.Validate()
@@ -32,7 +32,7 @@ func (s *Scheme) HashKey(key []byte) (slothash.KeyHash, error) { return s.rule.H
 
 func (s *Scheme) cell(p slothash.KeyHash, n int) uint64 { return s.rule.Cell(p, n, s.cfg.Cells) }
 
-// Offset is where cell n of the key is, in bytes from the start of the memory.
+// Offset is the offset of cell n of the key in the memory, in bytes.
 func (s *Scheme) Offset(p slothash.KeyHash, n int) uint64 { return s.cell(p, n) * 8 }
 
 // Table is a region with cells in it. Readers and writers share it without
@@ -74,17 +74,17 @@ type Writer struct {
 	cell region.WriterCounters
 }
 
-// Writer returns writer i, 0 to region.Writers-1. A goroutine has one of its
-// own.
+// Writer returns writer i, 0 to region.Writers-1. Each goroutine needs a separate
+// one.
 func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i)} }
 
-// Add adds delta to copies cells of the key, for a table that no one else adds
-// to: it reads and stores plainly, which is several times as fast as an atomic
-// addition. Give each of several writers a table of its own (Sum reads them as
+// Add adds delta to copies cells of the key, for a table with a single writer: it
+// uses plain loads and stores, which are several times as fast as an atomic
+// addition. Give each of several writers a separate table (ReadSum reads them as
 // one), or let all of them use AddShared.
 //
-// A negative delta, in two's complement, subtracts. Readers then err on the
-// other side too, unless every key's sum stays at or above zero.
+// A negative delta, in two's complement, subtracts. Reads may then also be too
+// low, unless every key's sum stays at or above zero.
 func (w *Writer) Add(key []byte, delta uint64, copies int) error {
 	p, err := w.hashKey(key, copies)
 	if err != nil {
@@ -98,8 +98,8 @@ func (w *Writer) Add(key []byte, delta uint64, copies int) error {
 	return nil
 }
 
-// AddShared is Add for a table that others add to at the same time, by
-// AddShared or by RDMA.
+// AddShared is Add for a table with several concurrent writers, by AddShared or
+// by RDMA.
 func (w *Writer) AddShared(key []byte, delta uint64, copies int) error {
 	p, err := w.hashKey(key, copies)
 	if err != nil {

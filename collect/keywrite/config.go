@@ -1,8 +1,8 @@
-// Package keywrite stores the newest value of a key in N places of a large
-// table, without reading it: later keys overwrite earlier ones, and a checksum
-// in each slot tells a reader whether the copy is still its key's. Translating
-// reports and carrying them is left to others; a Scheme gives them the bytes
-// and the places.
+// Package keywrite is Key-Write: it stores the newest value of a key in N slots
+// of a large table, without reading it. Later keys overwrite earlier ones, and a
+// checksum in each slot lets a reader verify that the copy is still its key's.
+// Translating and transporting reports is left to others; a Scheme gives them the
+// bytes and the slots.
 // Origin: docs/papers.md#dta. Layout: docs/collector.md#key-write.
 package keywrite
 
@@ -14,24 +14,24 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// What Write, Place and Read return.
+// Errors of Write, HashKey and Read.
 var (
 	ErrKeyLen   = slothash.ErrKeyLen
 	ErrValueLen = errors.New("keywrite: value length")
 	ErrCopies   = errors.New("keywrite: copies are not 1 to 4")
 )
 
-// Layout is what lies in a slot, and where.
+// Layout is the content of slots and the mapping of keys to them.
 type Layout string
 
 // The layouts.
 const (
-	// Weft: a checksum over key and value, then the value. No value that is
-	// torn between two writes is taken for whole.
+	// Weft: a checksum over key and value, then the value. A value that is torn
+	// between two writes is never valid.
 	Weft Layout = "weft"
-	// Prototype: the CRC-32 of a 4-byte key, then the value, byte for byte as
-	// the public prototype has it. Only its slots of 8 bytes are written whole;
-	// in wider ones a torn value looks valid. Its copies are not independent
+	// Prototype: the CRC-32 of a 4-byte key, then the value, byte for byte as in
+	// the public prototype. Only its slots of 8 bytes are written atomically; in
+	// wider ones a torn value looks valid. Its copies are not independent
 	// (docs/collector.md#the-prototypes-layouts).
 	Prototype Layout = "prototype"
 )
@@ -59,7 +59,7 @@ const (
 	maxSlots = 1 << 40
 )
 
-// Validate complains about the first thing that is wrong.
+// Validate returns the first error of the configuration.
 func (c Config) Validate() error {
 	if c.Layout != Weft && c.Layout != Prototype {
 		return fmt.Errorf("keywrite: layout %q, want %s or %s", c.Layout, Weft, Prototype)
@@ -74,23 +74,23 @@ func (c Config) Validate() error {
 		return fmt.Errorf("keywrite: checksum of %d bits, want 1 to 64", c.Check)
 	}
 	if c.Slots > math.MaxInt64/uint64(c.stride()) {
-		return fmt.Errorf("keywrite: %d slots of %d bytes are more than a machine can have", c.Slots, c.stride())
+		return fmt.Errorf("keywrite: %d slots of %d bytes exceed the address space", c.Slots, c.stride())
 	}
 	if c.Layout == Weft {
 		return nil
 	}
 	switch {
 	case !slothash.IsPrototypeSlots(c.Slots):
-		return fmt.Errorf("keywrite: %d slots, the prototype has a power of two up to 2^31", c.Slots)
+		return fmt.Errorf("keywrite: %d slots, want a power of two up to 2^31 with the prototype's layout", c.Slots)
 	case c.Value != 4 && c.Value != 12 && c.Value != 28:
-		return fmt.Errorf("keywrite: value of %d bytes, the prototype has 4, 12 or 28", c.Value)
+		return fmt.Errorf("keywrite: value of %d bytes, want 4, 12 or 28 with the prototype's layout", c.Value)
 	case c.Check != 32 || c.Seed != 0:
-		return fmt.Errorf("keywrite: checksum of %d bits with seed %d, the prototype has 32 and 0", c.Check, c.Seed)
+		return fmt.Errorf("keywrite: checksum of %d bits with seed %d, want 32 and 0 with the prototype's layout", c.Check, c.Seed)
 	}
 	return nil
 }
 
-// sumBytes is how much of a slot the checksum takes.
+// sumBytes is the length of the checksum in a slot, in bytes.
 func (c Config) sumBytes() int {
 	if c.Check <= 32 {
 		return 4
@@ -98,8 +98,8 @@ func (c Config) sumBytes() int {
 	return 8
 }
 
-// stride is the length of a slot: whole words.
+// stride is the length of a slot in bytes: whole words.
 func (c Config) stride() int { return (c.sumBytes() + c.Value + 7) &^ 7 }
 
-// Size is the length of the memory of a table.
+// Size is the memory size of a table in bytes.
 func (c Config) Size() int64 { return int64(c.Slots) * int64(c.stride()) }

@@ -9,44 +9,44 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// Query says how to read. Its zero value looks at all places a key can have
-// and takes the value that most of them hold.
+// Query configures a read. Its zero value reads all slots a key can have and
+// returns the value that most of them hold.
 type Query struct {
-	Copies    int // what the reports asked for, 1 to 4; 0 where not known
-	Consensus int // equal copies that an answer needs; 0 is 1
+	Copies    int // redundancy of the reports, 1 to 4; 0 if unknown
+	Consensus int // equal copies that an answer needs; 0 means 1
 }
 
-// Outcome is what became of a query.
+// Outcome is the kind of result of a query.
 type Outcome uint8
 
 // The outcomes. All but Found are what the paper calls an empty return.
 const (
-	Found  Outcome = iota
-	Absent         // no copy of the key: never written, or overwritten
-	Conflict          // as many copies hold one value as hold another
-	NoConsensus            // fewer equal copies than the consensus
+	Found       Outcome = iota
+	Absent              // no copy of the key: never written, or overwritten
+	Conflict            // as many copies hold one value as another
+	NoConsensus         // fewer equal copies than the consensus
 )
 
 // String names the outcome.
 func (o Outcome) String() string {
-	return [...]string{"found", "absent", "split", "few"}[o&3]
+	return [...]string{"found", "absent", "conflict", "no consensus"}[o&3]
 }
 
-// Answer is what a table knows of a key.
+// Answer is the result of a query for a key.
 type Answer struct {
 	Outcome Outcome
 	Value   []byte // when Found
 	Votes   int    // copies that hold the value
-	Valid   int    // copies that are the key's, whatever they hold
+	Valid   int    // copies with a checksum that matches the key, of any value
 	Bound   bound.Bound
 }
 
-// Load is how full the table is.
+// Load returns the load of the table.
 func (t *Table) Load() bound.Load {
 	return bound.Load(float64(t.mem.Counts().Writes) / float64(t.cfg.Slots))
 }
 
-// Bound bounds the failure of an answer at a load.
+// Bound bounds the failure probability of an answer at a load.
 func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	match := math.Exp2(-float64(t.cfg.Check))
 	if q.Copies == 0 {
@@ -59,7 +59,7 @@ func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	return bound.WithConsensus(l, q.Copies, max(1, q.Consensus), match)
 }
 
-// Read answers a query and says how sure the answer is at the present load.
+// Read answers a query, with the failure bound at the current load.
 func (t *Table) Read(key []byte, q Query) (Answer, error) {
 	a, err := t.Lookup(nil, key, q)
 	if err == nil {
@@ -68,9 +68,9 @@ func (t *Table) Read(key []byte, q Query) (Answer, error) {
 	return a, err
 }
 
-// Lookup is Read without the bound, for many keys: the answer's value is
-// appended to dst, and nothing is allocated if dst has room for the values of
-// all copies.
+// Lookup is Read without the bound, for many keys: it appends the answer's value
+// to dst, and allocates nothing if dst has the capacity for the values of all
+// copies.
 func (t *Table) Lookup(dst, key []byte, q Query) (Answer, error) {
 	copies, err := q.slotsToRead()
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *Table) Lookup(dst, key []byte, q Query) (Answer, error) {
 	return t.lookup(dst, p, copies, q), nil
 }
 
-// slotsToRead is how many places a query looks at.
+// slotsToRead returns the number of slots that a query reads.
 func (q Query) slotsToRead() (int, error) {
 	switch {
 	case q.Copies == 0:
@@ -94,14 +94,14 @@ func (q Query) slotsToRead() (int, error) {
 	return q.Copies, nil
 }
 
-// lookupBatch is how many keys LookupAll brings into the cache before it reads any:
-// more than the misses a processor can have under way at once.
+// lookupBatch is the number of keys that LookupAll prefetches before it reads
+// any: more than the cache misses a CPU can have in flight.
 const lookupBatch = 64
 
 // LookupAll looks up many keys of keyLen bytes, back to back, several times as
-// fast as one by one: the memory of many keys is asked for before the first
-// answer is needed. It calls each with every key's number and answer, whose
-// value lies in dst until the next.
+// fast as one by one: it prefetches the slots of many keys before it reads the
+// first. It calls each with every key's index and answer, whose value is in dst
+// until the next call.
 func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int, a Answer)) error {
 	copies, err := q.slotsToRead()
 	if err != nil {
@@ -123,7 +123,7 @@ func (t *Table) LookupAll(dst, keys []byte, keyLen int, q Query, each func(i int
 	return nil
 }
 
-// lookupAnyLayout looks up to ahead keys up, in any layout.
+// lookupAnyLayout looks up at most lookupBatch keys, in any layout.
 func (t *Table) lookupAnyLayout(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) (err error) {
 	var places [lookupBatch]slothash.KeyHash
 	n := len(keys) / keyLen
@@ -139,8 +139,8 @@ func (t *Table) lookupAnyLayout(dst, keys []byte, keyLen, copies int, q Query, f
 	return nil
 }
 
-// lookupWords looks up to ahead keys up, in slots of one word, with keys of 8
-// to 16 bytes.
+// lookupWords looks up at most lookupBatch keys of 8 to 16 bytes, in slots of one
+// word.
 func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first int, each func(i int, a Answer)) {
 	var hashes [lookupBatch]slothash.Hash
 	var at [lookupBatch * slothash.MaxCopies]uint64
@@ -155,8 +155,8 @@ func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first
 		}
 		keys = keys[keyLen:]
 	}
-	// This loop does nothing but load, so that as many loads overlap as the
-	// processor can have under way.
+	// This loop does nothing but load, so that as many loads overlap as the CPU
+	// can have in flight.
 	for i, slot := range at[:all] {
 		at[i] = region.Load(&slots[slot])
 	}
@@ -167,8 +167,8 @@ func (t *Table) lookupWords(dst, keys []byte, keyLen, copies int, q Query, first
 	}
 }
 
-// prefetchSlots loads the first word of every slot of the places, and uses none: the
-// loads overlap as far as the processor can have them under way.
+// prefetchSlots loads the first word of every slot of the keys, and uses none:
+// as many loads overlap as the CPU can have in flight.
 func (t *Table) prefetchSlots(places []slothash.KeyHash, copies int) {
 	slots, n, words := t.slots, t.cfg.Slots, t.words
 	if t.rule.Prototype {
@@ -212,7 +212,7 @@ func (t *Table) lookup(dst []byte, p slothash.KeyHash, copies int, q Query) Answ
 }
 
 // lookupWord is lookup for slots of one word. All are loaded before any is
-// judged, so that their ways through memory overlap.
+// checked, so that the loads overlap.
 func (t *Table) lookupWord(dst []byte, p slothash.KeyHash, copies int, q Query) Answer {
 	var found [slothash.MaxCopies]uint64
 	for n := range copies {
@@ -221,15 +221,15 @@ func (t *Table) lookupWord(dst []byte, p slothash.KeyHash, copies int, q Query) 
 	return t.decideWords(dst, p, &found, copies, q)
 }
 
-// decideWords answers from the words of the copies. Those that agree, as nearly all
-// do, need no count. It makes room in found for its own use.
+// decideWords answers from the words of the copies. Copies that agree, as nearly
+// all do, need no vote. It reuses found as scratch space.
 func (t *Table) decideWords(dst []byte, p slothash.KeyHash, found *[slothash.MaxCopies]uint64, copies int, q Query) Answer {
 	valid := 0
 	agree := true
 	for _, w := range found[:copies] {
 		if top := w >> 32 << 32; w == top|t.sumWord(p, top) {
 			agree = agree && (valid == 0 || w == found[0])
-			found[valid] = w // never behind the one just read
+			found[valid] = w // never after the one just read
 			valid++
 		}
 	}
@@ -257,7 +257,7 @@ func (t *Table) decideWords(dst []byte, p slothash.KeyHash, found *[slothash.Max
 }
 
 // loadSlot appends the value of a slot and reports whether it is the key's. The
-// id is the same for equal values, and for no others that ever meet.
+// id is the same for equal values, and different for others that are compared.
 func (t *Table) loadSlot(dst []byte, p slothash.KeyHash, slot []uint64) (_ []byte, id uint64, ok bool) {
 	base := len(dst)
 	w := region.Load(&slot[0])
@@ -281,7 +281,7 @@ func (t *Table) loadSlot(dst []byte, p slothash.KeyHash, slot []uint64) (_ []byt
 	return dst[:base+t.cfg.Value], uint64(sum), low == want
 }
 
-// vote counts copies that are equal.
+// vote counts equal copies.
 type vote struct {
 	ids   [slothash.MaxCopies]uint64
 	count [slothash.MaxCopies]int

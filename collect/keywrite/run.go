@@ -7,15 +7,14 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// WriteRun is Write for a run of reports of one shape, back to back: head
-// bytes to skip, a key of keyLen bytes, a value. So they lie in a datagram of
-// packed reports. It returns how many it wrote: all, unless there is an error,
-// and then none.
+// WriteRun is Write for a run of reports of one format, back to back as in a
+// datagram of packed reports: head bytes to skip, a key of keyLen bytes, a value.
+// It returns the number written: all, or none if there is an error.
 //
 // A run with keys of 8 to 16 bytes and values of 4 is written at nearly the
 // speed of the memory (weft bench dta): the loop makes no call and stores
-// nothing but the slots. Each other store waits in the processor's queue
-// behind those that miss the cache, and makes room for fewer of them.
+// nothing but the slots. Any other store would wait in the CPU's store buffer
+// after those that miss the cache, and leave space for fewer of them.
 func (w *Writer) WriteRun(reports []byte, head, keyLen, copies int) (int, error) {
 	t := w.t
 	size := head + keyLen + t.cfg.Value
@@ -65,8 +64,8 @@ func (t *Table) writeWords(reports []byte, head, keyLen, copies int) {
 	}
 }
 
-// writeSlots is the loop of WriteRun for Weft's slots of any size: memory is
-// asked for the slots of a group before the first is written.
+// writeSlots is the loop of WriteRun for Weft's slots of any size: it prefetches
+// the slots of a batch before it writes the first.
 func (t *Table) writeSlots(reports []byte, head, keyLen, copies int) {
 	size, grid := head+keyLen+t.cfg.Value, slothash.Grid{Slots: t.cfg.Slots, Words: t.words}
 	var g slothash.SlotBatch

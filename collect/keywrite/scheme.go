@@ -6,18 +6,18 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// Scheme tells where the copies of a key go and which bytes go there: all that
-// a translator needs to write by RDMA. It holds no memory.
+// Scheme maps keys to slots and encodes their content: all that a translator
+// needs to write by RDMA. It holds no memory.
 type Scheme struct {
-	cfg   Config
-	rule  slothash.Hasher
-	oneWord bool   // Weft's slots of one word with values of 4 bytes
-	mask  uint64 // the bits of the checksum
-	words uint64 // of a slot
-	checksumBits  int    // bits of the first word that the checksum takes
+	cfg          Config
+	rule         slothash.Hasher
+	oneWord      bool   // Weft's slots of one word with values of 4 bytes
+	mask         uint64 // the bits of the checksum
+	words        uint64 // of a slot
+	checksumBits int    // bits of the first word that hold the checksum
 }
 
-// NewScheme checks the geometry.
+// NewScheme validates the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
 	return &s, cfg.Validate()
@@ -37,8 +37,7 @@ func (s *Scheme) Config() Config { return s.cfg }
 // HashKey hashes a key, once for all copies.
 func (s *Scheme) HashKey(key []byte) (slothash.KeyHash, error) { return s.rule.HashKey(key) }
 
-// Offset is where copy n of the key starts, in bytes from the start of the
-// memory.
+// Offset is the offset of copy n of the key in the memory, in bytes.
 func (s *Scheme) Offset(p slothash.KeyHash, n int) uint64 {
 	return s.rule.Slot(p, n, s.cfg.Slots) * s.words * 8
 }
@@ -64,7 +63,7 @@ func valueWord(b []byte) uint64 {
 	switch n := len(b); {
 	case n >= 8:
 		return binary.LittleEndian.Uint64(b)
-	case n == 4: // the usual value
+	case n == 4: // the common value
 		return uint64(binary.LittleEndian.Uint32(b))
 	default:
 		var w uint64
@@ -75,7 +74,7 @@ func valueWord(b []byte) uint64 {
 	}
 }
 
-// word returns word i of the slot, from 1: the value behind the part that the
+// word returns word i of the slot, from 1: the value after the part that the
 // first word holds.
 func (s *Scheme) word(value []byte, i int) uint64 { return valueWord(value[8*i-s.checksumBits/8:]) }
 
@@ -88,7 +87,7 @@ func (s *Scheme) firstWord(p slothash.KeyHash, value []byte) uint64 {
 	return s.sealedFirstWord(p.Hash.Checksum(), value)
 }
 
-// sealedFirstWord is first for Weft's slots: sum is the key's.
+// sealedFirstWord is firstWord for Weft's slots: sum is the key's.
 func (s *Scheme) sealedFirstWord(sum slothash.Checksum, value []byte) uint64 {
 	top := s.valueTop(value)
 	sum = sum.AddWord(top)
@@ -98,7 +97,7 @@ func (s *Scheme) sealedFirstWord(sum slothash.Checksum, value []byte) uint64 {
 	return top | sum.Bits(s.mask)
 }
 
-// valueTop returns the part of the value that lies in the first word, in its place.
+// valueTop returns the part of the value in the first word, at its position.
 func (s *Scheme) valueTop(value []byte) uint64 {
 	if s.checksumBits == 32 {
 		return valueWord(value[:min(4, len(value))]) << 32

@@ -40,7 +40,7 @@ func newTable(mem *region.Region, cfg Config) *Table {
 // Region is the memory of the table.
 func (t *Table) Region() *region.Region { return t.mem }
 
-// Writer writes into a table. Each goroutine has one of its own.
+// Writer writes into a table. Each goroutine needs a separate one.
 type Writer struct {
 	t    *Table
 	cell region.WriterCounters
@@ -49,11 +49,10 @@ type Writer struct {
 // Writer returns writer i, 0 to region.Writers-1.
 func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i)} }
 
-// Write stores value under key in the first copies places, and allocates
-// nothing.
+// Write stores value under key in the first copies slots, and allocates nothing.
 func (w *Writer) Write(key, value []byte, copies int) error {
 	t := w.t
-	// The usual case, without a call: see WriteRun.
+	// The common case, without a call: see WriteRun.
 	if n := len(key); n >= 8 && n <= 16 && t.oneWord && len(value) == 4 && uint(copies-1) < slothash.MaxCopies {
 		a, b := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
 		top := uint64(binary.LittleEndian.Uint32(value)) << 32

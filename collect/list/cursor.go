@@ -9,20 +9,22 @@ import (
 )
 
 // ErrAhead is returned for a cursor that has read more entries than its list
-// has: it is of another memory.
+// has: it belongs to another memory.
 var ErrAhead = errors.New("list: the cursor is ahead of the list")
 
-// Cursor is how far a reader got. A reader that keeps it, as JSON say, goes on
-// where it was; in a file the list does not go back either.
+// Cursor is the position of a reader. A reader that stores it, for example as
+// JSON, can continue from it; lists in a file keep their positions, too.
 type Cursor struct {
 	List  uint32 `json:"list"`
-	Next  uint64 `json:"next"`  // the entry to read next, counted from the list's first
+	Next  uint64 `json:"next"`  // index of the next entry, from the list's first
 	Lost  uint64 `json:"lost"`  // entries that were overwritten before they were read
-	Epoch uint64 `json:"epoch"` // of the region; a reset begins a list anew
+	Epoch uint64 `json:"epoch"` // of the region; a reset empties its lists
 }
 
-// CursorAtOldest returns a cursor at the oldest entry of a list that is left.
-func (t *Table) CursorAtOldest(list uint32) (Cursor, error) { return t.CursorBeforeNewest(list, ^uint64(0)) }
+// CursorAtOldest returns a cursor at the oldest entry that a list still holds.
+func (t *Table) CursorAtOldest(list uint32) (Cursor, error) {
+	return t.CursorBeforeNewest(list, ^uint64(0))
+}
 
 // CursorBeforeNewest returns a cursor before the newest n entries of a list, or fewer.
 func (t *Table) CursorBeforeNewest(list uint32, n uint64) (Cursor, error) {
@@ -38,8 +40,8 @@ func (t *Table) CursorBeforeNewest(list uint32, n uint64) (Cursor, error) {
 	return Cursor{List: list, Next: first, Epoch: t.mem.Counts().Epoch}, nil
 }
 
-// oldestSafe is the first entry that cannot be overwritten while the head stands
-// at head: a batch may be on its way behind it.
+// oldestSafe is the first entry that cannot be overwritten while the list has
+// head entries: a batch may be in flight after it.
 func (t *Table) oldestSafe(k *ringGeometry, head uint64) uint64 {
 	if kept := uint64(k.Capacity - t.cfg.Batch); head > kept {
 		return head - kept
@@ -47,10 +49,10 @@ func (t *Table) oldestSafe(k *ringGeometry, head uint64) uint64 {
 	return 0
 }
 
-// Read appends up to limit entries from the cursor on to dst, as they lie in
-// the ring, and moves the cursor behind them. Class.Entries takes them apart.
-// Entries that were overwritten, even while they were copied, are counted as
-// lost and not returned. It allocates nothing if dst has room.
+// Read appends up to limit entries from the cursor on to dst, in the format of
+// the ring, and moves the cursor after them. Class.Entries splits them. Entries
+// that were overwritten, even while they were copied, are counted as lost and not
+// returned. It allocates nothing if dst has the capacity.
 func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 	k, base, err := t.ringOf(c.List)
 	if err != nil {
@@ -77,7 +79,7 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 		first += run
 		n -= run
 	}
-	// What was written since may be in what was copied.
+	// Entries written since then may have overwritten what was copied.
 	next := c.Next + uint64(len(dst)-start)/stride
 	if torn := t.oldestSafe(k, region.Load(word)); torn > c.Next {
 		cut := min(torn, next) - c.Next
@@ -88,7 +90,7 @@ func (t *Table) Read(dst []byte, c *Cursor, limit int) ([]byte, error) {
 	return dst, nil
 }
 
-// skipTo moves the cursor to an entry, if that is ahead of it.
+// skipTo moves the cursor forward to an entry and counts those it skips as lost.
 func (c *Cursor) skipTo(to uint64) {
 	if to > c.Next {
 		c.Lost += to - c.Next
@@ -96,7 +98,7 @@ func (c *Cursor) skipTo(to uint64) {
 	}
 }
 
-// grow lengthens b by n bytes, whatever they are.
+// grow extends b by n bytes of any content.
 func grow(b []byte, n int) []byte {
 	if len(b)+n <= cap(b) {
 		return b[:len(b)+n]

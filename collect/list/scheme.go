@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Scheme tells where the entries of a list go: all that a translator needs to
+// Scheme maps the entries of a list to memory: all that a translator needs to
 // write by RDMA. It holds no memory.
 type Scheme struct {
 	cfg     Config
@@ -14,7 +14,7 @@ type Scheme struct {
 	classes []ringGeometry
 }
 
-// ringGeometry is a class with its place and what follows from its shape.
+// ringGeometry is a class with its location and the values derived from it.
 type ringGeometry struct {
 	Class
 	first  uint32 // its first list
@@ -27,7 +27,7 @@ type ringGeometry struct {
 	shift  int    // the stride is 1<<shift, or -1
 }
 
-// offsetOf is where in the ring the entry behind head others goes.
+// offsetOf is the offset in the ring of the entry after head others.
 func (k *ringGeometry) offsetOf(head uint64) int64 {
 	if k.mask != 0 { // a division costs as much as the write of a batch
 		return int64(head&k.mask) * int64(k.stride)
@@ -35,7 +35,7 @@ func (k *ringGeometry) offsetOf(head uint64) int64 {
 	return int64(head%uint64(k.Capacity)) * int64(k.stride)
 }
 
-// entryCount is how many entries n bytes are, or -1 if they are not whole.
+// entryCount is the number of entries in n bytes, or -1 if they are not whole.
 func (k *ringGeometry) entryCount(n int) int {
 	if k.shift >= 0 {
 		if n&(k.stride-1) != 0 {
@@ -49,7 +49,7 @@ func (k *ringGeometry) entryCount(n int) int {
 	return n / k.stride
 }
 
-// NewScheme checks the geometry.
+// NewScheme validates the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Scheme) Config() Config { return s.cfg }
 // Lists is the number of lists.
 func (s *Scheme) Lists() uint32 { return s.lists }
 
-// ringOf returns the shape of a list and where its ring starts.
+// ringOf returns the geometry of a list and the offset of its ring.
 func (s *Scheme) ringOf(list uint32) (*ringGeometry, int64, error) {
 	if list >= s.lists {
 		return nil, 0, ErrList
@@ -91,7 +91,7 @@ func (s *Scheme) ringOf(list uint32) (*ringGeometry, int64, error) {
 	return k, k.base + int64(list-k.first)*k.size, nil
 }
 
-// findRing returns the class of a list that exists.
+// findRing returns the geometry of an existing list.
 func (s *Scheme) findRing(list uint32) *ringGeometry {
 	i := len(s.classes) - 1
 	for s.classes[i].first > list {
@@ -100,7 +100,7 @@ func (s *Scheme) findRing(list uint32) *ringGeometry {
 	return &s.classes[i]
 }
 
-// Class returns the shape of a list.
+// Class returns the class of a list.
 func (s *Scheme) Class(list uint32) (Class, error) {
 	k, _, err := s.ringOf(list)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Scheme) Class(list uint32) (Class, error) {
 }
 
 // AppendEntry appends data to a batch as an entry of the list: with its length
-// in front if the list's entries are sized, and filled up with zeros.
+// in front if the list's entries are sized, and padded with zeros.
 func (s *Scheme) AppendEntry(batch []byte, list uint32, data []byte) ([]byte, error) {
 	k, _, err := s.ringOf(list)
 	if err != nil {
@@ -128,13 +128,13 @@ func (s *Scheme) AppendEntry(batch []byte, list uint32, data []byte) ([]byte, er
 		batch = append(batch, 0)
 	}
 	if s.cfg.Layout == Prototype {
-		slices.Reverse(batch[start:]) // it keeps words in the host's order
+		slices.Reverse(batch[start:]) // words are in the host's byte order
 	}
 	return batch, nil
 }
 
 // AppendRun is AppendEntry for the data of packed reports of size bytes each,
-// where it lies behind head others.
+// which follows head other bytes.
 func (s *Scheme) AppendRun(batch []byte, list uint32, reports []byte, head, size int) ([]byte, error) {
 	k, _, err := s.ringOf(list)
 	if err != nil {
@@ -154,26 +154,25 @@ func (s *Scheme) AppendRun(batch []byte, list uint32, reports []byte, head, size
 		}
 		return batch, nil
 	}
-	for ; len(reports) >= size; reports = reports[size:] { // the usual entry needs no copy by call
+	for ; len(reports) >= size; reports = reports[size:] { // the common entry needs no call of copy
 		batch = binary.LittleEndian.AppendUint32(batch, binary.LittleEndian.Uint32(reports[head:size]))
 	}
 	return batch, nil
 }
 
-// BatchPart is a part of a batch and where it goes, in bytes from the start of the
-// memory.
+// BatchPart is a part of a batch and its offset in the memory, in bytes.
 type BatchPart struct {
 	Offset uint64
 	Bytes  []byte
 }
 
-// BatchParts tells where a batch goes when head entries were written before it: one
-// place, or two where the ring ends in between. (The paper's Algorithm 3 tests
+// BatchParts returns the parts of a batch when head entries were written before
+// it: one, or two where the ring wraps in between. (The paper's Algorithm 3 tests
 // the head against the batch instead of the ring, and its prototype writes the
-// first place twice after each turn.)
+// first entry twice after each wrap.)
 //
-// A batch becomes readable by the word at HeadOffset, which counts its entries
-// too, written behind it.
+// A batch becomes readable by the word at HeadOffset, which includes its entries
+// and is written after it.
 func (s *Scheme) BatchParts(list uint32, head uint64, batch []byte) (spans [2]BatchPart, n int, err error) {
 	k, base, err := s.ringOf(list)
 	if err != nil {
@@ -193,8 +192,8 @@ func (s *Scheme) BatchParts(list uint32, head uint64, batch []byte) (spans [2]Ba
 	return spans, 2, nil
 }
 
-// HeadOffset is where the count of a list's entries lies, a little-endian word.
-// The prototype has none in reach: ok is false.
+// HeadOffset is the offset of the number of a list's entries, a little-endian
+// word. The prototype has none that RDMA reaches: ok is false.
 func (s *Scheme) HeadOffset(list uint32) (off uint64, ok bool) {
 	return uint64(list) * 8, s.cfg.Layout == Weft && list < s.lists
 }

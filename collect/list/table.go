@@ -7,16 +7,16 @@ import (
 )
 
 // Table is a region with lists in it. One goroutine at a time writes a list;
-// readers need no leave.
+// readers need no lock.
 type Table struct {
 	*Scheme
 	mem   *region.Region
 	words []uint64
-	heads []uint64 // count the entries of each list
+	heads []uint64 // number of entries of each list
 }
 
 // Open makes lists in memory, or opens those in the file at path, with their
-// heads where they were.
+// heads unchanged.
 func Open(path string, cfg Config) (*Table, error) {
 	s, err := NewScheme(cfg)
 	if err != nil {
@@ -53,7 +53,7 @@ func newTable(s *Scheme, mem *region.Region) *Table {
 // Region is the memory of the lists.
 func (t *Table) Region() *region.Region { return t.mem }
 
-// Head is how many entries were ever written to a list.
+// Head returns the number of entries ever written to a list.
 func (t *Table) Head(list uint32) (uint64, error) {
 	if list >= t.lists {
 		return 0, ErrList
@@ -61,13 +61,13 @@ func (t *Table) Head(list uint32) (uint64, error) {
 	return region.Load(&t.heads[list]), nil
 }
 
-// Writer writes lists. Each goroutine has one of its own, and no list is
-// written by two at a time.
+// Writer writes lists. Each goroutine needs a separate one, and a list has one
+// writer at a time.
 type Writer struct {
 	t    *Table
 	cell region.WriterCounters
 
-	// The list that was written last: most often it is the next one too.
+	// The list that was written last: usually it is the next one too.
 	list  uint32
 	class *ringGeometry
 	head  *uint64
@@ -75,11 +75,13 @@ type Writer struct {
 }
 
 // Writer returns writer i, 0 to region.Writers-1.
-func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i), list: noList} }
+func (t *Table) Writer(i int) *Writer {
+	return &Writer{t: t, cell: t.mem.WriterCounters(i), list: noList}
+}
 
 const noList = MaxLists
 
-// selectList makes list the one that is written.
+// selectList makes list the current one.
 func (w *Writer) selectList(list uint32) error {
 	k, base, err := w.t.ringOf(list)
 	if err != nil {
@@ -89,13 +91,13 @@ func (w *Writer) selectList(list uint32) error {
 	return nil
 }
 
-// prefetchDistance is how many bytes ahead of a list's head memory is asked for, when batch
-// follows batch: as much as arrives in the time that a line needs.
+// prefetchDistance is how many bytes ahead of a list's head are prefetched when
+// batch follows batch: as much as arrives in the time of a cache line fill.
 const prefetchDistance = 2048
 
 // Append writes whole entries, as AppendEntry made them, at the head of a
-// list, and allocates nothing. Entries become readable in batches, each when
-// all of it is there.
+// list, and allocates nothing. Entries become readable in batches, each when it
+// is complete.
 func (w *Writer) Append(list uint32, entries []byte) error {
 	again := list == w.list
 	if !again {
@@ -127,7 +129,7 @@ func (w *Writer) Append(list uint32, entries []byte) error {
 	return nil
 }
 
-// appendParts is Append for entries that are more than a batch, meet the end of
+// appendParts is Append for entries that are more than a batch, reach the end of
 // the ring, or do not end with half words.
 func (w *Writer) appendParts(list uint32, head uint64, entries []byte) error {
 	t, k := w.t, w.class

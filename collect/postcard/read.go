@@ -27,9 +27,9 @@ type Outcome uint8
 
 // The outcomes. All but Found are what the paper calls an empty return.
 const (
-	Found  Outcome = iota
-	Absent         // no valid chunk: never written, or overwritten
-	Conflict          // valid chunks with different paths
+	Found    Outcome = iota
+	Absent           // no valid chunk: never written, or overwritten
+	Conflict         // valid chunks with different paths
 )
 
 // String names the outcome.

@@ -94,4 +94,6 @@ func (t *Table) storeFiveHops(sums []slothash.Checksum, at []uint64, rows []byte
 }
 
 // codePair is the codes of two values, one in each half.
-func codePair(v uint64) uint64 { return uint64(encodeValue(uint32(v))) | uint64(encodeValue(uint32(v>>32)))<<32 }
+func codePair(v uint64) uint64 {
+	return uint64(encodeValue(uint32(v))) | uint64(encodeValue(uint32(v>>32)))<<32
+}

@@ -25,17 +25,17 @@ func DefaultRequesterConfig() RequesterConfig {
 // RequesterStats account for one Requester, over all its connections.
 // Invariant: Writes + Adds = Acked + Lost + what waits for acknowledgement.
 type RequesterStats struct {
-	Connections uint64 `json:"connections"`
-	Writes      uint64 `json:"writes"`
-	Adds        uint64 `json:"adds"`
-	Packets     uint64 `json:"packets"` // sent, again included
-	Acked       uint64 `json:"acked"`
-	Lost        uint64 `json:"lost"`    // given up with their connection, executed or not
-	WindowFull     uint64 `json:"overrun"` // refused: no place in the window, or no connection
-	Timeouts    uint64 `json:"timeouts"`
-	SequenceNaks        uint64 `json:"gaps"`    // told by the responder
-	RemoteErrors      uint64 `json:"denied"`  // refused by the responder for good
-	Unexpected     uint64 `json:"strange"` // answers that belong to nothing
+	Connections  uint64 `json:"connections"`
+	Writes       uint64 `json:"writes"`
+	Adds         uint64 `json:"adds"`
+	Packets      uint64 `json:"packets"` // sent, again included
+	Acked        uint64 `json:"acked"`
+	Lost         uint64 `json:"lost"`    // given up with their connection, executed or not
+	WindowFull   uint64 `json:"overrun"` // refused: no place in the window, or no connection
+	Timeouts     uint64 `json:"timeouts"`
+	SequenceNaks uint64 `json:"gaps"`    // told by the responder
+	RemoteErrors uint64 `json:"denied"`  // refused by the responder for good
+	Unexpected   uint64 `json:"strange"` // answers that belong to nothing
 }
 
 // ackEvery is how often an acknowledgement is asked for within a burst; its

@@ -22,19 +22,19 @@ type Refusal uint8
 
 // The refusals.
 const (
-	Truncated      Refusal = iota // ends inside a header
-	BadICRC                   // wrong invariant CRC
-	BadVersion                   // of the transport header, or partition
+	Truncated    Refusal = iota // ends inside a header
+	BadICRC                     // wrong invariant CRC
+	BadVersion                  // of the transport header, or partition
 	UnknownQP                   // no such queue pair
-	WrongPeer                  // not from the queue pair's peer
-	QPInError                    // the queue pair was refused something before
-	BadOpcode                    // nothing that is served
-	PSNGap                       // a packet before it is missing
-	DuplicatePSN                  // executed before; acknowledged again
-	BadRKey                 // no such key
-	OutOfBounds                   // not within the region
-	Misaligned                // an atomic operation not on a whole word
-	BadLength                    // header and payload do not agree
+	WrongPeer                   // not from the queue pair's peer
+	QPInError                   // the queue pair was refused something before
+	BadOpcode                   // nothing that is served
+	PSNGap                      // a packet before it is missing
+	DuplicatePSN                // executed before; acknowledged again
+	BadRKey                     // no such key
+	OutOfBounds                 // not within the region
+	Misaligned                  // an atomic operation not on a whole word
+	BadLength                   // header and payload do not agree
 	refusals
 )
 

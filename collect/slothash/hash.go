@@ -1,8 +1,7 @@
-// Package place says where in a collector's memory the copies of a key lie.
-// One hash of the key gives all its slots and its checksum: a second call for
-// each would cost as much as the write. The public prototype's rule, with
-// PrototypeCRC-32, stands beside Weft's own. What lies in a slot is the structures'
-// business.
+// Package slothash maps keys to slots of a collector's memory. One hash of the
+// key gives the slots of all copies and the checksum: a second hash for each
+// would cost as much as the write. The public prototype's hash, CRC-32, is
+// available beside Weft's. The structures define the content of slots.
 // Origin: docs/papers.md#dta. Layout: docs/collector.md.
 package slothash
 
@@ -11,13 +10,13 @@ import (
 	"math/bits"
 )
 
-// MaxCopies is the most copies a key can have.
+// MaxCopies is the maximum number of copies of a key.
 const MaxCopies = 4
 
-// Hash is what Weft knows of a key: 64 bits for its places and, independent of
-// them, 64 for its checksums. (One word for both would leave two keys that
-// share a slot of 2^27 with 37 bits between them.) It is not made to withstand
-// an adversary who knows the seed.
+// Hash is Weft's hash of a key: 64 bits for its slots and, independent of them,
+// 64 for its checksums. (With one word for both, the checksums of two keys that
+// share a slot of 2^27 would differ in 37 bits only.) It does not withstand an
+// adversary who knows the seed.
 type Hash struct{ slots, check uint64 }
 
 // Odd constants with evenly spread bits: the fractions of square roots of
@@ -31,7 +30,7 @@ const (
 	mix5 = 0x9b05688c2b3e6c1f
 )
 
-// HashKey hashes a key of any length. Another seed gives another function.
+// HashKey hashes a key of any length. Different seeds give independent hashes.
 func HashKey(key []byte, seed uint64) Hash {
 	if n := len(key); n >= 8 && n <= 16 {
 		return HashWords(binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:]), StartState(n, seed))
@@ -39,16 +38,15 @@ func HashKey(key []byte, seed uint64) Hash {
 	return hashAny(key, seed)
 }
 
-// StartState is what HashWords starts with, the same for all keys of n bytes.
+// StartState is the initial state of HashWords, the same for all keys of n bytes.
 func StartState(n int, seed uint64) uint64 { return seed ^ mix0 ^ uint64(n) }
 
-// HashWords is Of for a key of 8 to 16 bytes, given as its first and its last 8.
-// It is small enough to become part of its caller: without a call, and the
-// stores of registers around it, twice as many writes to memory are under way
-// at once.
+// HashWords is HashKey for a key of 8 to 16 bytes, given as its first and its
+// last 8. It is small enough to be inlined: without a call, and the stores of
+// registers around it, twice as many writes to memory are in flight.
 //
-// One multiplication leaves keys that differ in few bits with slots that are
-// alike; a second does not. A checksum has its second when it takes in a word.
+// After one multiplication keys that differ in few bits have similar slots; a
+// second one fixes that. A checksum has its second when it adds a word.
 func HashWords(a, b, start uint64) Hash {
 	at := fold(a^mix2, b^start)
 	at = (at ^ at>>32) * mix3
@@ -82,11 +80,11 @@ func fold(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// copyFactors tells the copies apart: the high half of the product with each is a
-// slot of its own.
+// copyFactors distinguish the copies: the high half of the product with each is
+// a different slot.
 var copyFactors = [MaxCopies]uint64{1, mix4, mix5, mix1}
 
-// Slot returns the place of copy n, 0 to MaxCopies-1, among any number of
+// Slot returns the slot index of copy n, 0 to MaxCopies-1, for any number of
 // slots.
 func (h Hash) Slot(n int, slots uint64) uint64 {
 	hi, _ := bits.Mul64(h.slots*copyFactors[n&(MaxCopies-1)], slots)
@@ -99,13 +97,13 @@ func (h Hash) slot0(slots uint64) uint64 {
 	return hi
 }
 
-// Cell is Slot with copies that never coincide, for what would count twice
-// where they do. Cells must be a multiple of MaxCopies.
+// Cell is Slot with copies that never coincide, for counters, which would count
+// twice. Cells must be a multiple of MaxCopies.
 func (h Hash) Cell(n int, cells uint64) uint64 {
 	return h.Slot(n, cells/MaxCopies)*MaxCopies + (h.slots+uint64(n))%MaxCopies
 }
 
-// Checksum starts a checksum over the key and what is stored under it.
+// Checksum starts a checksum over the key and its value.
 func (h Hash) Checksum() Checksum { return Checksum(h.check) }
 
 // Checksum is a checksum of a key and of words.
@@ -114,11 +112,11 @@ type Checksum uint64
 // AddWord continues the checksum with a word.
 func (s Checksum) AddWord(word uint64) Checksum { return Checksum(fold(uint64(s)^mix0, word^mix3)) }
 
-// AddWordPair continues the checksum with two words, for the price of one.
+// AddWordPair continues the checksum with two words, at the cost of one.
 func (s Checksum) AddWordPair(a, b uint64) Checksum { return Checksum(fold(uint64(s)^a, b^mix3)) }
 
-// Bits returns the bits of the checksum that mask has, its low ones. It is
-// never 0, so that memory that was never written is not valid for any key.
+// Bits returns the low bits of the checksum that mask selects. It is never 0, so
+// that memory that was never written is not valid for any key.
 func (s Checksum) Bits(mask uint64) uint64 {
 	x := uint64(s^s>>31) & mask
 	if x == 0 {

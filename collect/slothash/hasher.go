@@ -2,23 +2,23 @@ package slothash
 
 import "errors"
 
-// ErrKeyLen is returned for a key that a Rule has no place for.
-var ErrKeyLen = errors.New("slothash: a key has at least 1 byte, with the prototype 4")
+// ErrKeyLen is returned for a key of a length that a Hasher does not accept.
+var ErrKeyLen = errors.New("slothash: key length, want at least 1 byte, with the prototype's layout 4")
 
-// Hasher tells where the keys of a table lie: by Weft's hash, or as the
-// prototype has them.
+// Hasher maps the keys of a table to slots: with Weft's hash, or with the
+// prototype's.
 type Hasher struct {
 	Seed      uint64 // of the hash
 	Prototype bool
 }
 
-// Key is a key as a Rule knows it, hashed once for all copies.
+// KeyHash is the hash of a key, computed once for all copies.
 type KeyHash struct {
 	Hash Hash
-	CRC  PrototypeCRC // the prototype's
+	CRC  PrototypeCRC // with the prototype's layout
 }
 
-// CheckKeyLen reports whether keys of so many bytes have places.
+// CheckKeyLen returns an error if keys of keyLen bytes are not accepted.
 func (r Hasher) CheckKeyLen(keyLen int) error {
 	if keyLen < 1 || r.Prototype && keyLen != PrototypeKeyLen {
 		return ErrKeyLen
@@ -37,7 +37,7 @@ func (r Hasher) HashKey(key []byte) (KeyHash, error) {
 	return KeyHash{Hash: HashKey(key, r.Seed)}, nil
 }
 
-// Slot returns the place of copy n among slots.
+// Slot returns the slot index of copy n.
 func (r Hasher) Slot(k KeyHash, n int, slots uint64) uint64 {
 	if r.Prototype {
 		return k.CRC.Slot(n, slots)
@@ -45,8 +45,8 @@ func (r Hasher) Slot(k KeyHash, n int, slots uint64) uint64 {
 	return k.Hash.Slot(n, slots)
 }
 
-// Cell returns the place of copy n among cells: see Hash.Cell. The prototype's
-// are slots.
+// Cell returns the cell index of copy n: see Hash.Cell. With the prototype's
+// layout cells are slots.
 func (r Hasher) Cell(k KeyHash, n int, cells uint64) uint64 {
 	if r.Prototype {
 		return k.CRC.Slot(n, cells)

@@ -20,21 +20,21 @@ type Sink interface {
 // IntakeStats account for every datagram and report that came in.
 // Invariant: Reports = Stored + Duplicate + Stale + all of Refused.
 type IntakeStats struct {
-	Datagrams uint64                   `json:"datagrams"`
-	UnknownFormat   uint64                   `json:"foreign"`   // datagrams that are neither version 1 nor the prototype's
-	Truncated uint64                   `json:"truncated"` // datagrams that broke off or went on, version 1
-	Reports   uint64                   `json:"reports"`   // read from datagrams
-	Stored    uint64                   `json:"stored"`
-	Duplicate uint64                   `json:"duplicate"` // dropped: stored before
-	Stale     uint64                   `json:"stale"`     // dropped: too late to tell from a repetition
-	Refused   [dta.Unserved + 1]uint64 `json:"refused_by_verdict"`
+	Datagrams     uint64                   `json:"datagrams"`
+	UnknownFormat uint64                   `json:"foreign"`   // datagrams that are neither version 1 nor the prototype's
+	Truncated     uint64                   `json:"truncated"` // datagrams that broke off or went on, version 1
+	Reports       uint64                   `json:"reports"`   // read from datagrams
+	Stored        uint64                   `json:"stored"`
+	Duplicate     uint64                   `json:"duplicate"` // dropped: stored before
+	Stale         uint64                   `json:"stale"`     // dropped: too late to tell from a repetition
+	Refused       [dta.Unserved + 1]uint64 `json:"refused_by_verdict"`
 
 	Missing   uint64 `json:"missing"`   // numbers skipped: reports lost on the way, unless they came Late
 	Late      uint64 `json:"late"`      // skipped, and stored after all
 	Restarts  uint64 `json:"restarts"`  // reporters that began anew
 	Reporters uint64 `json:"reporters"` // followed at present
 	Untracked uint64 `json:"untracked"` // reports of reporters beyond the most that are followed; repetitions among them are not seen
-	Acks   uint64 `json:"answers"`
+	Acks      uint64 `json:"answers"`
 }
 
 // Intake reads datagrams of version 1 and of both prototype layouts, follows
@@ -46,7 +46,7 @@ type Intake struct {
 	protos    map[netip.Addr]*sequence
 	last      *sequence // of lastID: most datagrams follow one of the same reporter
 	lastID    model.NodeID
-	untracked     sequence // stands in for reporters beyond the most
+	untracked sequence // stands in for reporters beyond the most
 	reader    dta.Reader
 	report    dta.Report
 	proto     dta.Prototype

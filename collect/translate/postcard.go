@@ -78,13 +78,13 @@ type postcardCache struct {
 // Invariant: Postcards = Gathered + Repeated + what lies in rows.
 type PostcardStats struct {
 	Postcards uint64 `json:"postcards"` // put into the cache
-	Emitted  uint64 `json:"gathered"`  // left it with their path
-	Duplicate  uint64 `json:"repeated"`  // told what was known: the same hop and value again
+	Emitted   uint64 `json:"gathered"`  // left it with their path
+	Duplicate uint64 `json:"repeated"`  // told what was known: the same hop and value again
 
-	Complete uint64 `json:"complete"` // paths that left with all hops
-	Evicted uint64 `json:"collided"` // left early: another key needed the row
-	Superseded  uint64 `json:"renewed"`  // left early: a hop was reported with another value
-	Expired  uint64 `json:"expired"`  // left early: they waited too long
+	Complete   uint64 `json:"complete"` // paths that left with all hops
+	Evicted    uint64 `json:"collided"` // left early: another key needed the row
+	Superseded uint64 `json:"renewed"`  // left early: a hop was reported with another value
+	Expired    uint64 `json:"expired"`  // left early: they waited too long
 }
 
 func newCache(rows, hops int, wait time.Duration) (postcardCache, error) {

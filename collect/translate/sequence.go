@@ -78,11 +78,11 @@ func (s *sequence) bitRange(n dta.Seq, count int) (word *uint64, mask uint64, k 
 type position uint8
 
 const (
-	inOrder   position = iota // at next, or the first of all
+	inOrder      position = iota // at next, or the first of all
 	afterGap                     // behind a gap
-	withinWindow                    // within the window
-	restarted                 // the reporter began anew
-	stale                     // before the window
+	withinWindow                 // within the window
+	restarted                    // the reporter began anew
+	stale                        // before the window
 )
 
 // classify finds the place of a datagram with count numbers from first on, and

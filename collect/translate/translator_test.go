@@ -29,11 +29,11 @@ func (o *recorder) KeyWrite(r *dta.Report) {
 
 func (o *recorder) KeyIncrement(r *dta.Report) { o.add("add %s+%d ×%d", r.Key, r.Delta, r.Redundancy) }
 
-func (o *recorder) Run(first *dta.Report, run []byte) {
+func (o *recorder) WriteRun(first *dta.Report, run []byte) {
 	o.add("run of %v, %d bytes", first.Primitive, len(run))
 }
 
-func (o *recorder) Postcards(p *Path) {
+func (o *recorder) WritePath(p *Path) {
 	hops := make([]string, len(p.Values))
 	for i, v := range p.Values {
 		hops[i] = "-"
@@ -163,8 +163,8 @@ type blind struct{}
 
 func (blind) KeyWrite(*dta.Report)            {}
 func (blind) KeyIncrement(*dta.Report)        {}
-func (blind) Run(*dta.Report, []byte)         {}
-func (blind) Postcards(*Path)                 {}
+func (blind) WriteRun(*dta.Report, []byte)    {}
+func (blind) WritePath(*Path)                 {}
 func (blind) Append(dta.ListID, []byte, bool) {}
 func (blind) Flush(model.Time)                {}
 

@@ -30,9 +30,9 @@ func dial(t *testing.T, token, sent string) (*client.Client, *api.Server) {
 	return c, s
 }
 
-// TestClientAsksEverything: every method gets an answer with something in it,
-// and no field of an answer is lost on the way.
-func TestClientAsksEverything(t *testing.T) {
+// TestClientCallsEverything: every method returns a non-empty result, and no field
+// of a response is lost.
+func TestClientCallsEverything(t *testing.T) {
 	c, _ := dial(t, token, token)
 	ctx := t.Context()
 	last := api.Range{Last: "3m"}
@@ -99,7 +99,7 @@ func TestClientAsksEverything(t *testing.T) {
 	}
 }
 
-// TestClientPages reads a whole list.
+// TestClientPages reads a whole list page by page.
 func TestClientPages(t *testing.T) {
 	c, _ := dial(t, "", "")
 	seen := map[string]bool{}
@@ -123,7 +123,7 @@ func TestClientPages(t *testing.T) {
 	}
 }
 
-// TestClientErrors: they are those of api, and say what the server said.
+// TestClientErrors: errors are those of package api, with the text of the server.
 func TestClientErrors(t *testing.T) {
 	c, _ := dial(t, token, token)
 	ctx := t.Context()
@@ -139,7 +139,7 @@ func TestClientErrors(t *testing.T) {
 		{missing, api.ErrNotFound, `incident "../../etc": not found (404)`},
 		{wrong, api.ErrInvalid, `unknown field "ip.scr", want ip.src`},
 		{bad, api.ErrInvalid, "body.pace"},
-		{twice, api.ErrConflict, "is there already"},
+		{twice, api.ErrConflict, "exists already"},
 	} {
 		if !errors.Is(tc.err, tc.is) || !strings.Contains(tc.err.Error(), tc.says) {
 			t.Errorf("error %v; want %v saying %q", tc.err, tc.is, tc.says)
@@ -157,7 +157,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// TestClientEvents: what happens arrives, in order.
+// TestClientEvents: events arrive in order.
 func TestClientEvents(t *testing.T) {
 	c, s := dial(t, token, token)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestSharedAnswers: requests of the same at one time are one question to the
-// store, of different things as many, and an error is not kept.
-func TestSharedAnswers(t *testing.T) { synctest.Test(t, testSharedAnswers) }
+// TestCoalescedAnswers: equal concurrent requests cause one store query, different
+// ones cause one each, and errors are not kept.
+func TestCoalescedAnswers(t *testing.T) { synctest.Test(t, testCoalescedAnswers) }
 
-func testSharedAnswers(t *testing.T) {
+func testCoalescedAnswers(t *testing.T) {
 	s, k := newServer(t)
 	k.delay = 20 * time.Millisecond
 	ask := func(path string) {
@@ -27,16 +27,16 @@ func testSharedAnswers(t *testing.T) {
 	}
 	ask("/incidents")
 	if k.queries != 1 {
-		t.Errorf("20 equal requests made %d questions; want one", k.queries)
+		t.Errorf("20 equal requests caused %d store queries; want 1", k.queries)
 	}
 	k.queries = 0
 	ask("/incidents?limit=1")
 	if k.queries != 1 {
-		t.Errorf("20 requests of another thing made %d questions; want one", k.queries)
+		t.Errorf("20 requests with another limit caused %d store queries; want 1", k.queries)
 	}
 	k.fail = errDisk
 	if w := do(s.Handler(), "GET", Prefix+"/traces", ""); w.Code != 500 {
-		t.Errorf("a store that fails = %d", w.Code)
+		t.Errorf("failing store = %d", w.Code)
 	}
 	k.fail = nil
 	ask("/traces")
@@ -44,9 +44,9 @@ func testSharedAnswers(t *testing.T) {
 	k.queries = 0
 	ask("/incidents")
 	if k.queries != 1 {
-		t.Errorf("20 requests when the answer is old made %d questions; want one", k.queries)
+		t.Errorf("20 requests after the TTL caused %d store queries; want 1", k.queries)
 	}
-	for i := range 2 * maxCoalesced { // no more than so many are kept
+	for i := range 2 * maxCoalesced { // the number of kept answers is bounded
 		do(s.Handler(), "GET", Prefix+"/incidents?cause="+string(rune('a'+i%26))+string(rune('a'+i/26)), "")
 	}
 	if n := len(s.coalescer.answers); n > maxCoalesced {

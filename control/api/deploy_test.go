@@ -11,7 +11,7 @@ import (
 
 const deploy = "../../deploy/"
 
-// promtool runs Debian's promtool (package prometheus) and returns what it says.
+// promtool runs promtool (Debian package prometheus) and fails the test with its output.
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("promtool", args...)
@@ -21,8 +21,8 @@ func promtool(t *testing.T, input string, args ...string) {
 	}
 }
 
-// TestPromtool: rules and configuration are right, alerts fire when they should,
-// and metrics are as Prometheus wants them.
+// TestPromtool: rules and configuration are valid, alerts fire when they should,
+// and metrics follow the conventions of Prometheus.
 func TestPromtool(t *testing.T) {
 	promtool(t, "", "check", "rules", deploy+"prometheus/weft.rules.yml")
 	promtool(t, "", "check", "config", deploy+"prometheus/prometheus.yml")
@@ -30,7 +30,7 @@ func TestPromtool(t *testing.T) {
 	promtool(t, metrics(t), "check", "metrics")
 }
 
-// metrics is what a server exports after each of its routes was asked.
+// metrics returns what a server exports after a call of every route.
 func metrics(t *testing.T) string {
 	t.Helper()
 	s, k := newServer(t)
@@ -42,7 +42,7 @@ func metrics(t *testing.T) string {
 
 var metricName = regexp.MustCompile(`\bweft_[a-z0-9_]+`)
 
-// exported are the names of all series and families, with the labels of each.
+// exported returns the names of all series and families, with the labels of each.
 func exported(text string) map[string]string {
 	names := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -55,8 +55,8 @@ func exported(text string) map[string]string {
 	return names
 }
 
-// TestMetricsExist: every metric that a dashboard, rule or page of the manual
-// names is exported, and every one that is exported is in the manual.
+// TestMetricsExist: every metric of the dashboard, the rules and the manual is
+// exported, and every exported metric is in the manual.
 func TestMetricsExist(t *testing.T) {
 	there := exported(metrics(t))
 	read := func(file string) string {
@@ -74,11 +74,11 @@ func TestMetricsExist(t *testing.T) {
 	for file, text := range files {
 		names := metricName.FindAllString(text, -1)
 		if len(names) == 0 {
-			t.Errorf("%s names no metric", file)
+			t.Errorf("%s contains no metric", file)
 		}
 		for _, name := range names {
 			if _, ok := there[name]; !ok {
-				t.Errorf("%s names %s, which is not exported", file, name)
+				t.Errorf("%s contains %s, which is not exported", file, name)
 			}
 		}
 	}
@@ -90,8 +90,7 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// TestLabelsExist: labels that queries choose by are there, with the values that
-// are asked for.
+// TestLabelsExist: the labels and values that queries select by exist.
 func TestLabelsExist(t *testing.T) {
 	there := exported(metrics(t))
 	selector := regexp.MustCompile(`(weft_[a-z_]+)\{([^}]*)\}`)

@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite openapi.json")
 
-// TestDocument holds the committed document to the code: programs are written
-// against it, so a change must be seen.
+// TestDocument compares the committed OpenAPI document with the code: clients are
+// written against it, so every change must be visible in a diff.
 func TestDocument(t *testing.T) {
 	s, _ := newServer(t)
 	got, err := s.OpenAPIDocument()
@@ -33,6 +33,6 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), want) {
-		t.Error("openapi.json is not what the code says; run: go test ./control/api -run TestDocument -update")
+		t.Error("openapi.json is out of date; run: go test ./control/api -run TestDocument -update")
 	}
 }

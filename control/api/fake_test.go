@@ -20,10 +20,10 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// epoch0 is the present of the fake fabric.
+// epoch0 is the current time of the fake fabric.
 var epoch0 = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// fake is a controller and store with a few records of each kind in memory.
+// fake is a controller and a store with a few records of each kind in memory.
 type fake struct {
 	mu       sync.Mutex
 	fabric   *topo.Fabric
@@ -34,14 +34,14 @@ type fake struct {
 	counters []Counter
 	faults   []Fault
 	requests map[string]DiagnosisRequest
-	queries  int           // asked of the store
-	longest  int           // records in one answer
-	delay    time.Duration // withTrace every query
+	queries  int           // store queries
+	longest  int           // most records of one response
+	delay    time.Duration // of every query
 	fail     error
 	passed   time.Duration // since epoch0
 }
 
-// advance lets time pass.
+// advance moves the fabric's clock.
 func (k *fake) advance(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,7 +60,7 @@ func newFake(tb testing.TB) *fake {
 	return k
 }
 
-// newState is a fabric in which all is well.
+// newState returns the state of a healthy fabric.
 func newState(f *topo.Fabric) *State {
 	st := &State{Time: epoch0}
 	for i := range f.Nodes() {
@@ -73,7 +73,7 @@ func newState(f *topo.Fabric) *State {
 	return st
 }
 
-// flow is the i-th flow between hosts of the fabric.
+// flow returns the i-th flow between hosts of the fabric.
 func (k *fake) flow(i int) model.FlowKey {
 	hosts := k.fabric.Hosts()
 	at := func(j int) netip.AddrPort {
@@ -112,9 +112,9 @@ func (k *fake) fill(n int) {
 			ID: fmt.Sprintf("inc-%d", i), Begin: epoch0.Add(-time.Duration(i+1) * time.Minute), Updated: epoch0.Add(-time.Duration(i) * time.Minute),
 			Cause: "incast", Severity: "warning", Place: sw.Name, Summary: "incast at " + sw.Name,
 			Body: encode(IncidentBody{
-				Sentence: "five flows filled a queue", Confidence: .9, Remedy: "spread them",
+				Sentence: "five flows congest a queue", Confidence: .9, Remedy: "stagger them",
 				Origin:   &PortRef{Node: sw.Name, Port: 1},
-				Timeline: []TimelineEntry{{Time: epoch0, Kind: "begin", Source: "ports", Text: "queue rose"}},
+				Timeline: []TimelineEntry{{Time: epoch0, Kind: "begin", Source: "ports", Text: "queue grew"}},
 				Evidence: []SourceEvidence{{Source: "ports", Says: "supports", Text: "deep queue", Count: 3, First: epoch0, Last: epoch0}},
 				Culprits: []Participant{{Flow: &FlowRef{Flow: k.flow(1)}, Weight: .5}},
 			}),
@@ -154,7 +154,7 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// frame is an Ethernet frame of an IPv4 flow.
+// frame returns an Ethernet frame of an IPv4 flow.
 func frame(k model.FlowKey) []byte {
 	b := make([]byte, 14+20+8)
 	b[12] = 8
@@ -190,7 +190,7 @@ func (k *fake) Health() Health {
 	}
 }
 
-// answer is a store's query over a list that is newest first: bounded, with a
+// answer runs a store query over a list that is newest first, with a limit and a
 // cursor.
 func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at func(*R) time.Time, match func(*R) bool) (p record.Page[R], err error) {
 	k.mu.Lock()
@@ -206,7 +206,7 @@ func answer[R any](ctx context.Context, k *fake, q record.Query, all []R, at fun
 		case <-time.After(k.delay):
 		}
 	}
-	// A cursor is good for the same query only.
+	// A cursor is valid for the same query only.
 	skip, same := 0, fmt.Sprintf("-%d-%d-%s-%s-%v", q.From.UnixNano(), q.To.UnixNano(), q.Node, q.Name, q.Flow)
 	if q.After != "" {
 		n, ok := strings.CutSuffix(q.After, same)
@@ -262,7 +262,7 @@ func (k *fake) Traces(ctx context.Context, q record.Query) (record.Page[record.T
 	})
 }
 
-// Counters of the Records come by a second type: Meter has the same name.
+// fakeRecords implements Records.Counters: CounterAdmin has a method of the same name.
 type fakeRecords struct{ *fake }
 
 func (k fakeRecords) Counters(ctx context.Context, q record.Query) (record.Page[record.Counter], error) {
@@ -334,7 +334,7 @@ func (k *fake) AddCounter(_ context.Context, r CounterRequest) (Counter, error) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if slices.ContainsFunc(k.counters, func(c Counter) bool { return c.Name == r.Name }) {
-		return Counter{}, fmt.Errorf("counter %q is there already: %w", r.Name, ErrConflict)
+		return Counter{}, fmt.Errorf("counter %q exists already: %w", r.Name, ErrConflict)
 	}
 	c := Counter{Name: r.Name, Filter: r.Filter, Created: epoch0, PeriodNs: 1e9}
 	k.counters = append(k.counters, c)
@@ -369,7 +369,7 @@ func (k *fake) RemoveCounter(_ context.Context, name string) error {
 	return fmt.Errorf("counter %q: %w", name, ErrNotFound)
 }
 
-// RequestDiagnosis finds the first diagnosis for every flow, at the second look.
+// RequestDiagnosis returns the first diagnosis for every flow, at the second poll.
 func (k *fake) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -378,7 +378,7 @@ func (k *fake) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Ti
 	return id, nil
 }
 
-// AddCompleted notes it as Complain does.
+// AddCompleted adds a completed request.
 func (k *fake) AddCompleted(flow model.FlowKey, at time.Time, found []record.Diagnosis) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -438,7 +438,7 @@ func (k *fake) SetPace(_ context.Context, p float64) error {
 
 var errDisk = errors.New("disk /secret/path is on fire")
 
-// newServer makes a server of the fake; change may alter what it is made with.
+// newServer returns a server of a fake; change may modify its config and backends.
 func newServer(tb testing.TB, change ...func(*Config, *Deps)) (*Server, *fake) {
 	tb.Helper()
 	k := newFake(tb)

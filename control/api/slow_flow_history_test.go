@@ -11,17 +11,16 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// ended is a fabric whose hosts send nothing any more.
+// ended is a Diagnoser of a fabric whose hosts have stopped sending.
 type ended struct{ *fake }
 
 func (e ended) RequestDiagnosis(_ context.Context, flow model.FlowKey, _ time.Time) (string, error) {
 	return "", fmt.Errorf("%v is not sent: %w", flow, ErrNotFound)
 }
 
-// TestFlowThatHasEnded is answered by what is recorded of its time: verdicts in
-// which it is a victim or a culprit, none of others, and 404 where nobody knows
-// the flow.
-func TestFlowThatHasEnded(t *testing.T) {
+// TestEndedFlow: a report of a flow that has ended returns the recorded verdicts in
+// which it is a victim or a culprit, no others, and 404 for an unknown flow.
+func TestEndedFlow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flow  int
 		since time.Duration // before now
@@ -29,10 +28,10 @@ func TestFlowThatHasEnded(t *testing.T) {
 		want  []string // diagnoses
 		role  string
 	}{
-		"victim of its own":     {flow: 3, code: 202, want: []string{"d-3"}, role: "victim"},
+		"only victim":           {flow: 3, code: 202, want: []string{"d-3"}, role: "victim"},
 		"victim beside another": {flow: 8, code: 202, want: []string{"d-0", "d-1", "d-2", "d-3", "d-4"}, role: "victim"},
 		"culprit":               {flow: 1, code: 202, want: []string{"d-0", "d-1", "d-2", "d-3", "d-4"}, role: "culprit"},
-		"lately nothing":        {flow: 3, since: 30 * time.Second, code: 202},
+		"nothing since":         {flow: 3, since: 30 * time.Second, code: 202},
 		"nothing wrong":         {flow: 6, code: 202},
 		"unknown":               {flow: 40, code: 404},
 	} {
@@ -69,7 +68,7 @@ func TestFlowThatHasEnded(t *testing.T) {
 				}
 			}
 			if w := do(s.Handler(), "GET", Prefix+"/slow-flows/"+got.ID, ""); w.Code != 200 {
-				t.Errorf("asked again: %d %s; want it kept", w.Code, w.Body)
+				t.Errorf("GET again: %d %s; want it kept", w.Code, w.Body)
 			}
 		})
 	}

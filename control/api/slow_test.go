@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// narrowListener has little room for what its clients do not read, and tells when it has
-// closed a connection.
+// narrowListener has small write buffers and reports closed connections.
 type narrowListener struct {
 	net.Listener
 	closed chan struct{}
@@ -38,11 +37,11 @@ func (c *narrowConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestSlowReader: who asks for a large answer and does not read it is cut off,
-// and its place is free again.
+// TestSlowReader: a client that does not read a large response is disconnected, and
+// its slot becomes free.
 func TestSlowReader(t *testing.T) {
 	s, k := newServer(t, func(c *Config, _ *Deps) {
-		// Making the answer must not be what takes too long.
+		// Computing the response must not be what times out.
 		c.MaxRequests, c.RequestTimeout, c.WriteTimeout = 2, 3*time.Second, 100*time.Millisecond
 	})
 	k.batch.Incidents[0].Summary = strings.Repeat("x", 4<<20)
@@ -74,7 +73,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); len(s.requests) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d places are still taken after a minute", len(s.requests))
+			t.Fatalf("%d slots are still in use after a minute", len(s.requests))
 		}
 	}
 	for _, c := range clients {
@@ -94,7 +93,7 @@ func TestSlowReader(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestDrips: a request that comes byte by byte has no more time than others.
+// TestDrips: a request that arrives byte by byte has the same timeout as others.
 func TestDrips(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, _ *Deps) { c.ReadTimeout = 150 * time.Millisecond })
 	c, err := net.Dial("tcp", serve(t, s))
@@ -105,7 +104,7 @@ func TestDrips(t *testing.T) {
 	fmt.Fprint(c, "GET /api/v1/clock HTTP/1.1\r\nHost: localhost\r\n")
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := fmt.Fprint(c, "X: y\r\n"); err != nil {
-			return // cut off
+			return // disconnected
 		}
 		if time.Now().After(end) {
 			t.Fatal("a header that comes for 20 s is still taken")
@@ -113,8 +112,8 @@ func TestDrips(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded: connections that ask nothing are closed beyond a
-// number, and those that have one are still served.
+// TestConnectionsAreBounded: connections beyond the limit are closed, and existing
+// ones are still served.
 func TestConnectionsAreBounded(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, _ *Deps) { c.MaxConnections = 3 })
 	addr := serve(t, s)
@@ -137,7 +136,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	defer more.Close()
 	if err := read(more, make([]byte, 1)); err == nil {
-		t.Error("one connection more is served; want it to be closed")
+		t.Error("a connection beyond the limit is served; want it closed")
 	}
 	if got := metric(t, s, `weft_api_refused_total{reason="connections"}`); got != "1" {
 		t.Errorf("%s refusals counted, want 1", got)
@@ -155,7 +154,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("a place that was given back is not given to another")
+			t.Fatal("a released slot is not reused")
 		}
 	}
 }
@@ -166,8 +165,8 @@ func read(c net.Conn, b []byte) error {
 	return err
 }
 
-// TestDeepAndWide: filters as deep as they can be written, and ranges as wide as
-// time, are answered or refused, and read no more than any other.
+// TestDeepAndWide: the most deeply nested filters and the widest ranges are answered
+// or refused, and cause no more store queries than others.
 func TestDeepAndWide(t *testing.T) {
 	s, k := newServer(t)
 	for _, query := range []string{
@@ -191,7 +190,7 @@ func TestDeepAndWide(t *testing.T) {
 				t.Errorf("GET %s?%.60s = %d %.200s; want an answer or a 4xx", path, query, w.Code, w.Body)
 			}
 			if k.queries > 10 {
-				t.Errorf("GET %s?%.60s asks the store %d times", path, query, k.queries)
+				t.Errorf("GET %s?%.60s causes %d store queries", path, query, k.queries)
 			}
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// TestTenantMayOnlyComplain: every operation but those of slow flows is refused
-// a tenant, before anything is looked at.
-func TestTenantMayOnlyComplain(t *testing.T) {
+// TestTenantMayOnlyReportSlowFlows: a tenant is refused every operation except
+// those of slow flows, before any processing.
+func TestTenantMayOnlyReportSlowFlows(t *testing.T) {
 	s, k := newServer(t, withTokens)
 	for _, c := range append(calls(k), call{"get-events", "GET", "/events", "", 200}) {
 		w := do(s.Handler(), c.method, Prefix+c.path, c.body, "Authorization", "Bearer "+tenantToken)
@@ -57,11 +57,11 @@ func (c *fixedDiagnoser) DiagnosisRequests() []DiagnosisRequest {
 
 var addresses = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+`)
 
-// TestTenantSeesOnlyItsOwn: whatever a verdict holds, a tenant is told of no
-// flow without an end of its own, of no node, and of no text that may name one.
+// TestTenantSeesOnlyItsOwn: whatever a verdict contains, a tenant sees no flow
+// without one of its own ends, no node, and no free text.
 func TestTenantSeesOnlyItsOwn(t *testing.T) {
-	doctor := &fixedDiagnoser{}
-	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Diagnoser = doctor })
+	diagnoser := &fixedDiagnoser{}
+	s, k := newServer(t, withTokens, func(_ *Config, d *Deps) { d.Diagnoser = diagnoser })
 	own := map[string]bool{"10.0.0.2": true, k.fabric.Node(k.fabric.Hosts()[1]).IPv4.String(): true}
 	rapid.Check(t, func(rt *rapid.T) {
 		s.access.Load().callers[1].diagnosisRequests.tokens = diagnosisRequestBurst
@@ -85,7 +85,7 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 		if rapid.Bool().Draw(rt, "host") {
 			body.Culprits = append(body.Culprits, Participant{Host: "secret"})
 		}
-		doctor.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows", Initial: record.Port{Node: "secret"}, Body: encode(body)}
+		diagnoser.d = record.Diagnosis{ID: "secret", Anomaly: "backpressure", RootCause: "flows", Initial: record.Port{Node: "secret"}, Body: encode(body)}
 		mine := flow.Draw(rt, "reported").Flow
 		w := do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, mine), "Authorization", "Bearer "+tenantToken)
 		ends := addresses.FindAllString(mine.String(), -1)
@@ -93,7 +93,7 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			if w.Code != 403 {
 				rt.Fatalf("flow %s of others = %d %s; want 403", mine, w.Code, w.Body)
 			}
-			doctor.flow = mine // as if another had reported it
+			diagnoser.flow = mine // as if another tenant had reported it
 			if w := do(s.Handler(), "GET", Prefix+"/slow-flows/c-1", "", "Authorization", "Bearer "+tenantToken); w.Code != 404 {
 				rt.Fatalf("another's report = %d %s; want 404", w.Code, w.Body)
 			}
@@ -106,7 +106,7 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			rt.Fatalf("flow %s = %d %s; want 202", mine, w.Code, w.Body)
 		}
 		if strings.Contains(w.Body.String(), "secret") {
-			rt.Fatalf("a tenant is told: %s", w.Body)
+			rt.Fatalf("a tenant sees: %s", w.Body)
 		}
 		if all := do(s.Handler(), "GET", Prefix+"/slow-flows", "", "Authorization", "Bearer "+tenantToken); strings.TrimSpace(all.Body.String()) != `{"items":[`+strings.TrimSpace(w.Body.String())+`]}` {
 			rt.Fatalf("a tenant's reports = %s; want only %s", all.Body, w.Body)
@@ -120,11 +120,11 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 			if a := addresses.FindAllString(line, -1); len(a) == 2 {
 				shown++
 				if !own[a[0]] && !own[a[1]] {
-					rt.Fatalf("a tenant is told of %s", line)
+					rt.Fatalf("a tenant sees %s", line)
 				}
 			}
 		}
-		// The other way round: all that is its own is there.
+		// Conversely, all of its own flows are included.
 		want := 1 // the reported flow
 		for _, p := range body.Culprits {
 			if p.Flow != nil && s.owns(s.access.Load().callers[1], p.Flow.Flow) {
@@ -142,8 +142,8 @@ func TestTenantSeesOnlyItsOwn(t *testing.T) {
 	})
 }
 
-// TestComplaintsAreBounded: each costs the fabric polls.
-func TestComplaintsAreBounded(t *testing.T) {
+// TestDiagnosisRequestsAreLimited: every request causes polls.
+func TestDiagnosisRequestsAreLimited(t *testing.T) {
 	s, k := newServer(t, withTokens)
 	report := func(token string) int {
 		return do(s.Handler(), "POST", Prefix+"/slow-flows", fmt.Sprintf(`{"flow":%q}`, k.flow(0)), "Authorization", "Bearer "+token).Code
@@ -162,8 +162,8 @@ func TestComplaintsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBucket: never more than burst + rate × time.
-func TestBucket(t *testing.T) {
+// TestTokenBucket: never more than burst + rate × time.
+func TestTokenBucket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := tokenBucket{tokens: diagnosisRequestBurst}
 		now, taken := epoch0, 0

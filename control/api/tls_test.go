@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/internal/testcert"
 )
 
-// TestTLS: with a certificate only HTTPS is answered, and not by old versions.
+// TestTLS: with a certificate the server speaks only HTTPS, with TLS 1.2 or newer.
 func TestTLS(t *testing.T) {
 	cert, key, roots := testcert.Write(t, t.TempDir(), 1)
 	s, _ := newServer(t, func(c *Config, _ *Deps) { c.TLSCert, c.TLSKey = cert, key })
@@ -37,7 +37,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestPprof: the profiler has a listener of its own and is nowhere else.
+// TestPprof: the profiler has a separate listener and no route in the API.
 func TestPprof(t *testing.T) {
 	log := listening(make(chan string, 1))
 	s, _ := newServer(t, func(c *Config, d *Deps) { c.Pprof, d.Log = "127.0.0.1:0", slog.New(log) })
@@ -56,7 +56,7 @@ func TestPprof(t *testing.T) {
 	}
 }
 
-// listening is a log of the addresses that the server says it listens on.
+// listening is a log handler that collects the listen addresses.
 type listening chan string
 
 func (l listening) Handle(_ context.Context, r slog.Record) error {

@@ -83,6 +83,7 @@ type Core struct {
 	tracker  *HealthTracker
 	server   *api.Server
 	listener net.Listener
+	addr     net.Addr
 	changes  incidentChanges
 	stored   atomic.Pointer[storeStatus]
 	final    atomic.Pointer[api.Health] // when Run had ended
@@ -123,12 +124,14 @@ func New(cfg Config, deps Deps, input Input) (*Core, error) {
 
 // Listen opens the API's socket.
 func (c *Core) Listen() (err error) {
-	c.listener, err = net.Listen("tcp", c.cfg.API.Listen)
+	if c.listener, err = net.Listen("tcp", c.cfg.API.Listen); err == nil {
+		c.addr = c.listener.Addr()
+	}
 	return err
 }
 
 // Addr is where the API listens.
-func (c *Core) Addr() net.Addr { return c.listener.Addr() }
+func (c *Core) Addr() net.Addr { return c.addr }
 
 // Handler answers the API's requests in process.
 func (c *Core) Handler() http.Handler { return c.server.Handler() }
@@ -178,6 +181,7 @@ func (c *Core) Run(ctx context.Context) error {
 	wg.Wait()
 	halt()
 	errs = errors.Join(errs, <-written)
+	c.listener = nil // closed by the server
 	h := c.Health()
 	c.final.Store(&h)
 	return errs
@@ -189,9 +193,7 @@ func (c *Core) serve(ctx context.Context) error {
 	if c.listener == nil {
 		return nil
 	}
-	ln := c.listener
-	c.listener = nil // closed by the server
-	return c.server.Serve(ctx, ln)
+	return c.server.Serve(ctx, c.listener)
 }
 
 // Close frees what New and Listen opened, without Run.

@@ -29,7 +29,7 @@ type tally struct {
 	whole, parts int
 }
 
-func (t *tally) Postcards(p *translate.Path) {
+func (t *tally) WritePath(p *translate.Path) {
 	if p.Complete() {
 		t.whole++
 	} else {
