@@ -124,7 +124,7 @@ func (x *session) startAgents(Options) error {
 	return nil
 }
 
-// errorf takes a complaint of an agent.
+// addRequest takes a complaint of an agent.
 func (c *diagnosis) addRequest(at model.Time, t agent.DiagnosisRequest) {
 	src, known := c.x.fabric.ByAddr(t.Poll.Flow.Src)
 	stopped := known && simhost.FlowPortPaused(c.x.net.Host(src), t.Poll.Flow)

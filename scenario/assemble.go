@@ -249,7 +249,7 @@ func (x *session) injectFault(in sim.Injection) error {
 	return x.recorder.Inject(in)
 }
 
-// diagnoser is told what happens: truth, and what truth does not keep.
+// runRecorder is told what happens: truth, and what truth does not keep.
 type runRecorder struct {
 	*truth.Recorder
 	lossless uint8

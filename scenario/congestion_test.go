@@ -43,7 +43,7 @@ func TestCongestionControlsFromFiles(t *testing.T) {
 }
 
 // Constants of a file reach the simulator, and what an algorithm needs is set
-// faultLocation the file does not say.
+// where the file does not say.
 func TestCongestionConstants(t *testing.T) {
 	h, ti, d := congestion.DefaultHPCC(), congestion.DefaultTIMELY(), congestion.DefaultDCTCP()
 	h.Target, h.Stages, h.AI, h.MinRate, h.Fast, h.PerHop, h.Sampled, h.Multi =

@@ -14,7 +14,7 @@ import (
 
 // ExpectedFindings is what the traces of a run must tell, and all that they may: of the
 // kinds drop, silent and loop nothing else, of the others nothing else above the
-// formatMin.
+// bound.
 type ExpectedFindings struct {
 	Position Position
 	Findings  []Finding

@@ -126,7 +126,7 @@ func (f *fabricSpec) check(c *sim.Config) error {
 	if f.Xon > 0 && f.Xoff == 0 {
 		return f.errorf("xon", "xon %v without xoff, want both for static thresholds", f.Xon)
 	}
-	// DiagnosisRequests of sim name their field first.
+	// Complaints of sim name their field first.
 	if err := c.Check(); err != nil {
 		msg := trimPackageNames(err)
 		for prefix, key := range map[string]string{"MTU": "mtu", "buffer": "buffer", "TTL": "ttl", "ECN": "ecn", "least timeout of TCP": "tcp-rto"} {

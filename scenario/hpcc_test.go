@@ -15,8 +15,8 @@ import (
 var zeroWall time.Time
 
 // TestHPCCRunsAreTheSetups: leaving out the idle time before the first flow
-// scheduleRouteChanges nothing: flows, times and counts are those of the set-up played as it
-// matches.
+// changes nothing: flows, times and counts are those of the set-up played as it
+// is.
 func TestHPCCRunsAreTheSetups(t *testing.T) {
 	for _, name := range []string{"star", "ring", "diamond"} {
 		c, err := hpcc.Read("hpcc/testdata/" + name + "/config.txt")

@@ -19,7 +19,7 @@ import (
 
 // capture writes both directions of a link to a pcapng file. Each end is an
 // interface and holds what that end sends, at the time it begins to leave; the
-// programs starts in 1970.
+// run starts in 1970.
 type capture struct {
 	name string
 	w    *pcapgo.NgWriter

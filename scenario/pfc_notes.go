@@ -56,7 +56,7 @@ func (x *session) pfcNotes() []string {
 	return x.shortHeadroom()
 }
 
-// addTraffic is the most that can wait in one switch, by where it came in.
+// load is the most that can wait in one switch, by where it came in.
 type load struct {
 	buffer mmu.Config
 	total  model.Bytes

@@ -46,7 +46,7 @@ func TestPFCCannotFire(t *testing.T) {
 
 // TestExplanationsAreTrue: a run whose notes say that PFC cannot fire has no
 // pauses, whatever the fabric. The notes are made of the settings alone: the
-// programs's own pauses are hidden from them.
+// run's own pauses are hidden from them.
 func TestExplanationsAreTrue(t *testing.T) {
 	said := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -107,7 +107,7 @@ func (x *session) simulate(ctx context.Context, began time.Time, progress func(P
 }
 
 // firstStart is when the first flow begins: time before it costs nothing, so it
-// matches no guide to the time that is left.
+// is no guide to the time that is left.
 func (x *session) firstStart() engine.Time {
 	first := engine.Of(x.s.Duration)
 	for id := range x.flows {

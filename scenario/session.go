@@ -34,6 +34,6 @@ func (s *Session) Telemetry() *Telemetry { return s.x.telemetry() }
 // management network delivers the reports in flight. Simulated time stands still.
 func (s *Session) Settle() {
 	if s.x.mgmt != nil {
-		s.x.mgmt.Settle(s.x.hosts)
+		s.x.mgmt.Drain(s.x.hosts)
 	}
 }

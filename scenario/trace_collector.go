@@ -29,7 +29,7 @@ type traceCollector struct {
 	assemblers []*trace.Assembler // by list
 	judge      *trace.Judge
 	symptoms      *symptom.Collector
-	complete   uint64 // collector
+	complete   uint64 // traces
 	malformed    uint64 // reports that are no mirrors
 }
 

@@ -162,7 +162,7 @@ func (s *incastSpec) generator(e *env) (traffic.Generator, error) {
 	g.Receivers, err1 = e.hosts(s.Receivers)
 	g.Senders, err2 = e.hosts(s.Senders)
 	if len(g.Senders) > 0 && !s.has("fanin") {
-		g.Fanin = 0 // findings that are named
+		g.Fanin = 0 // all that are named
 	}
 	return g, cmp.Or(err1, err2)
 }

@@ -15,7 +15,7 @@ const (
 	bgpTTL    = 255 // RFC 5082: who is farther than a link away cannot have it
 	bgpDSCP   = 48  // CS6, network control
 	bgpPrio   = 6
-	firstPort = 49152 // match those that connect
+	firstPort = 49152 // of those that connect
 )
 
 // keepalive is the whole message: marker, length, type (RFC 4271).
@@ -34,7 +34,7 @@ type speaker struct {
 }
 
 type session struct {
-	key   model.FlowKey // match what this end sends; zero: no session
+	key   model.FlowKey // of what this end sends; zero: no session
 	sent  uint32        // bytes
 	received uint32        // bytes
 	ipid  uint16

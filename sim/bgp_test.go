@@ -19,7 +19,7 @@ func (n *Network) speak(t testing.TB, interval time.Duration) {
 
 // TestKeepalives runs BGP on a fat-tree under load: every link between switches
 // carries keepalives both ways at the interval, which the neighbour takes; none
-// runDequeue to a host, none is lost, and each acknowledges what was heard before.
+// leaves to a host, none is lost, and each acknowledges what was heard before.
 func TestKeepalives(t *testing.T) {
 	n := fatTree(t, 4, DefaultConfig())
 	n.speak(t, 50*time.Microsecond)

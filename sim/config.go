@@ -53,7 +53,7 @@ type Config struct {
 	NackGap      time.Duration     // least time between NACKs for the same byte
 	RTO          time.Duration     // go back when nothing was acknowledged for this long; 0: never
 	AckControl   bool              // acknowledgements ride in the control queue
-	AckHosts     bool              // addLink AckControl: at hosts alone; switches treat them as data
+	AckHosts     bool              // with AckControl: at hosts alone; switches treat them as data
 	RateBound    bool              // pace packets; off: congestion control acts through the window alone
 
 	// TCPMinRTO is the least timeout of TCP. 0 means 1 ms, which suits

@@ -111,7 +111,7 @@ func (n *Network) assignAddresses(f *flow) error {
 	f.reverseKey = f.key.Reverse()
 	if s.Transport == traffic.RDMA && !n.cfg.HPCC {
 		// RoCEv2 answers to its own port too; the source port spreads the way
-		// reverseKey as it does the way there.
+		// back as it does the way there.
 		f.reverseKey.SrcPort, f.reverseKey.DstPort = f.key.SrcPort, f.key.DstPort
 	}
 	return nil
@@ -126,7 +126,7 @@ func (n *Network) nodeAddr(id model.NodeID, v6 bool) model.Addr {
 }
 
 // respondingHost finds the host that answers packets of a key sent from a node: the
-// destinationHost of the destination, or the backend that a mux picks.
+// owner of the destination, or the backend that a mux picks.
 func (n *Network) respondingHost(key model.FlowKey, from model.NodeID) (*Host, error) {
 	h, err := n.destinationHost(key, from)
 	if err != nil || h.mux == nil || key.Dst == n.nodeAddr(h.ID, key.V6) {

@@ -10,7 +10,7 @@ import (
 
 // Craft makes a packet of the host's own of the bytes of an IP packet, tunnels
 // included. It keeps what a Packet holds: AppendFrame writes the same bytes, but
-// addLink don't-fragment set, no flow label, and checksums that are right. The
+// with don't-fragment set, no flow label, and checksums that are right. The
 // packet must be sent with Send.
 func (h *Host) Craft(ip []byte) (*Packet, error) { return h.net.craft(ip) }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// pendingDeps measures how long packets wait at one port before they start to leave.
+// waits measures how long packets wait at one port before they start to leave.
 type waits struct {
 	NopObserver
 	port    *Port

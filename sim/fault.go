@@ -21,7 +21,7 @@ type Fault interface {
 
 // Injection is a fault with its time.
 type Injection struct {
-	At    model.Time    // match the run
+	At    model.Time    // of the run
 	For   time.Duration // 0: until the end
 	Fault Fault
 }

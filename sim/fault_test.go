@@ -150,7 +150,7 @@ func TestStormPausesTheSwitch(t *testing.T) {
 }
 
 // TestSlowReceiverHoldsItsRate holds that a slow receiver gets what it can
-// receive, that its switch is paused now and then, and that nothing is lost.
+// take, that its switch is paused now and then, and that nothing is lost.
 func TestSlowReceiverHoldsItsRate(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Congestion = nil

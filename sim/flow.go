@@ -19,12 +19,12 @@ type flow struct {
 	id   int32
 	spec traffic.Flow
 	key  model.FlowKey
-	reverseKey model.FlowKey // match what the receiver answers
+	reverseKey model.FlowKey // of what the receiver answers
 	keyID uint32        // KeyID of key; that of back is the next
 	src  *Host
 	dst  *Host
-	port *Port // match the sender
-	ackPort *Port // match the receiver, for acknowledgements
+	port *Port // of the sender
+	ackPort *Port // of the receiver, for acknowledgements
 	prio model.Priority
 	paths [2]flowPath // to the destination, and back
 
@@ -32,14 +32,14 @@ type flow struct {
 	next     *flow
 	nicState    nicState
 	nextSend engine.Time
-	lastSize int32 // match the packet that nextSend was computed from
+	lastSize int32 // of the packet that nextSend was computed from
 
 	// Sender.
 	size    int64 // bytes to send; huge where the flow runs until a time
-	sent    int64 // startDrain byte to send
-	acked   int64 // ns3TopPriority byte not acknowledged
-	highest int64 // ns3TopPriority byte never sent: below it is retransmission
-	window  int64 // maxRate bytes in flight; 0: no limit
+	sent    int64 // next byte to send
+	acked   int64 // first byte not acknowledged
+	highest int64 // first byte never sent: below it is retransmission
+	window  int64 // most bytes in flight; 0: no limit
 	rate    model.Rate
 	maxRate    model.Rate         // that the flow may ever have
 	control congestion.Control // nil: the flow keeps its rate
@@ -223,7 +223,7 @@ func (f *flow) record() FlowRecord {
 func (n *Network) Records() []FlowRecord {
 	all := slices.Clone(n.records)
 	// Nodes are played one after the other, so flows that finish within one
-	// runWindow are noted by node first.
+	// stretch are noted by node first.
 	slices.SortStableFunc(all, func(a, b FlowRecord) int {
 		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
 	})
@@ -333,7 +333,7 @@ func (f *flow) noteOutstanding() {
 	}
 }
 
-// receive is the receiver's side.
+// receiveData is the receiver's side.
 func (f *flow) receiveData(p *Packet) {
 	switch p.Kind {
 	case KindData:
@@ -346,7 +346,7 @@ func (f *flow) receiveData(p *Packet) {
 	}
 }
 
-// receiveKeepalive is the sender's side of what comes back.
+// receiveAck is the sender's side of what comes back.
 func (f *flow) receiveAck(p *Packet) {
 	if p.Kind == KindTCP {
 		f.tcp.receiveAck(f, p)

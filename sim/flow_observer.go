@@ -19,8 +19,8 @@ type FlowObserver interface {
 // FlowInfo is what is known of a flow when it starts.
 type FlowInfo struct {
 	Key     model.FlowKey
-	BaseRTT time.Duration // match a full packet and its acknowledgement in an empty fabric
-	Rate    model.Rate    // match its host's port, or what it is limited to
+	BaseRTT time.Duration // of a full packet and its acknowledgement in an empty fabric
+	Rate    model.Rate    // of its host's port, or what it is limited to
 	Ideal   time.Duration // to completion in an empty fabric; 0 for a flow without an end
 }
 

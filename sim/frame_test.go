@@ -71,7 +71,7 @@ func everything(t testing.TB) *Network {
 }
 
 // TestLabelledFrames holds that the frame of a labelled packet is what
-// linkQueue/label makes of the frame without: strip one and the other is there.
+// wire/label makes of the frame without: strip one and the other is there.
 func TestLabelledFrames(t *testing.T) {
 	n := everything(t)
 	seen := map[Kind]int{}

@@ -24,13 +24,13 @@ func (HashPolarization) apply(n *Network) func() {
 	return func() { set(-1) }
 }
 
-// polarization is whether all switches have one hash, whatever routes they follow.
+// hashPolarization is whether all switches have one hash, whatever routes they follow.
 type hashPolarization struct {
 	faults         int
 	routes, polarized *topo.Routes // the last ones asked for, and those with one hash
 }
 
-// match returns routes in which all switches hash alike.
+// polarizedRoutes returns routes in which all switches hash alike.
 func (a *hashPolarization) polarizedRoutes(routes *topo.Routes) *topo.Routes {
 	if a.routes == routes {
 		return a.polarized

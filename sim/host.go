@@ -17,9 +17,9 @@ type Host struct {
 	ports []*Port
 	nics  []nic
 	slowRx  *slowRxBuffer // a receiver that cannot keep up; nil usually
-	mux   *mux        // match a host of that role
+	mux   *mux        // of a host of that role
 
-	flowObserver FlowObserver // match its RDMA flows; nil: nobody
+	flowObserver FlowObserver // of its RDMA flows; nil: nobody
 
 	pausing [numPriorities]int // how many faults want its switches to stop
 
@@ -87,7 +87,7 @@ func (h *Host) nextPacket(p *Port) *Packet {
 		case f.nextSend > now:
 			c.waiting.push(f)
 		case !f.maySend():
-			// NopObserver to send, or a full window: an acknowledgement brings it back.
+			// Nothing to send, or a full window: an acknowledgement brings it back.
 		default:
 			pkt := f.makePacket()
 			if f.maySend() {
@@ -107,7 +107,7 @@ func (h *Host) nextPacket(p *Port) *Packet {
 }
 
 // backlogged tells whether a flow can send when the port is free again. If the
-// startDrain one is due later, it sees to the waking.
+// next one is due later, it sees to the waking.
 func (h *Host) backlogged(p *Port) bool {
 	c := p.nic()
 	if c.ready.head != nil || len(c.roundRobin.flows) > 0 {

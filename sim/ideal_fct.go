@@ -35,7 +35,7 @@ func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
 	return pt
 }
 
-// applyRoutes adds the ports from one host to the owner of a destination and tells
+// follow adds the ports from one host to the owner of a destination and tells
 // whether there is a way.
 func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
 	hops, err := n.routes.Path(key, from)
@@ -72,7 +72,7 @@ func (pt *path) singlePacket(size int32) (sum engine.Time) {
 }
 
 // settled is after how many packets a train of equal packets runs at the pace
-// match the slowest link so far: one more than any path has links.
+// of the slowest link so far: one more than any path has links.
 const settled = 64
 
 // packetTrain returns when the last of a train of packets has arrived, and the one

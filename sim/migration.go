@@ -29,7 +29,7 @@ type Migration struct {
 	Late          map[model.NodeID]time.Duration
 }
 
-// Migration schedules a move.
+// Migrate schedules a move.
 func (n *Network) Migrate(at model.Time, m Migration) error {
 	if err := n.checkMigration(&m); err != nil {
 		return fmt.Errorf("sim: move of %v: %w", m.Addr, err)
@@ -86,7 +86,7 @@ func (n *Network) routesAfter(m *Migration) *topo.Routes {
 	cfg := n.routes.Config()
 	moved := maps.Clone(cfg.Moved)
 	if n.fabric.Owns(m.To, m.Addr) {
-		delete(moved, m.Addr) // ackPort again
+		delete(moved, m.Addr) // home again
 	} else {
 		if moved == nil {
 			moved = make(map[model.Addr]model.NodeID)
@@ -132,7 +132,7 @@ func (n *Network) SetIntendedRoutes(routes *topo.Routes, after func(sw model.Nod
 func (n *Network) Routes() *topo.Routes { return n.routes }
 
 // Intent returns the intended routes of all times so far, by the time of the
-// runStage. Its holder must not change it.
+// run. Its holder must not change it.
 func (n *Network) Intent() *topo.Intent { return n.intent }
 
 // rehomeFlows moves the ends of flows that are at an address to another host.

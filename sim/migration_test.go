@@ -35,7 +35,7 @@ func (n *Network) balance() (off int64) {
 }
 
 // TestMovedFlowsGoOn moves an address away under flows to it and from it, and
-// ackPort again: they end, at the host where the address then is.
+// home again: they end, at the host where the address then is.
 func TestMovedFlowsGoOn(t *testing.T) {
 	for name, f := range map[string]traffic.Flow{
 		"rdma to it":   {Src: 4, To: vm4, Priority: 3},
@@ -137,7 +137,7 @@ func TestTablesFollowAMove(t *testing.T) {
 			n.add(t, traffic.Flow{Src: 4, To: vm4, Stop: 1e12, Priority: 3, Rate: model.Gbps, Start: 1000})
 			m := Migration{Addr: vm4, To: 2, Late: map[model.NodeID]time.Duration{}}
 			if name == "loop" {
-				m.To = 5 // inner another switch: tor0 sends packets up that come down again
+				m.To = 5 // below another switch: tor0 sends packets up that come down again
 			}
 			for _, s := range tc.late {
 				m.Late[n.named(t, s)] = time.Millisecond

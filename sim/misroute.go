@@ -14,7 +14,7 @@ type diversion[T any] struct {
 }
 
 // diversions are the faults of one table or mux. They come and go on their own;
-// match several that concern a flow the newest counts.
+// of several that concern a flow the newest counts.
 type diversions[T any] []*diversion[T]
 
 // add puts one more in force and returns what ends it.

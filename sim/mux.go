@@ -17,7 +17,7 @@ import (
 // and answers the client directly, with the VIP as its source.
 type Service struct {
 	VIP      model.Addr
-	Backends []model.Addr  // match the VIP's family: hosts' own, or ones that move
+	Backends []model.Addr  // of the VIP's family: hosts' own, or ones that move
 	Delay    time.Duration // that a mux takes for a packet; it finishes packets of all services in order
 }
 
@@ -108,7 +108,7 @@ func newMux(h *Host) *mux {
 }
 
 // receive works on a packet that arrived at a port, if it is for a virtual
-// assignAddresses.
+// address.
 func (m *mux) receive(in *Port, p *Packet) bool {
 	h, n := m.host, m.host.net
 	if p.tunnelled() || p.Key.Dst == n.nodeAddr(h.ID, p.Key.V6) || !n.routes.Owns(h.ID, p.Key.Dst) {
@@ -141,7 +141,7 @@ func (m *mux) receive(in *Port, p *Packet) bool {
 	return true
 }
 
-// sendKeepalives gives the first packet to the wire.
+// forward gives the first packet to the wire.
 func (m *mux) forward() {
 	h, n := m.host, m.host.net
 	p := m.work.pop()

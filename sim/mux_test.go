@@ -147,7 +147,7 @@ func TestTunnelKeepsTheInnerHeader(t *testing.T) {
 }
 
 // TestMarksComeOutOfTunnels congests the way behind the mux: the receiver must
-// receiveKeepalive of it.
+// hear of it.
 func TestMarksComeOutOfTunnels(t *testing.T) {
 	n := yardOf(t, func(c *Config) { c.ECN = []ECNParams{{Kmin: 2000, Kmax: 4000, Pmax: 1}} })
 	n.serve(t, Service{VIP: vip4, Backends: []model.Addr{n.fabric.Node(2).IPv4}}) // beside mux0
@@ -257,7 +257,7 @@ func TestMuxWithoutService(t *testing.T) {
 }
 
 // TestPacketsOfNoFlowPassTheMux sends a datagram of nobody's flow: it comes out
-// match the tunnel as it went in.
+// of the tunnel as it went in.
 func TestPacketsOfNoFlowPassTheMux(t *testing.T) {
 	n := yard(t, nil)
 	p := n.Host(1).NewPacket()

@@ -31,7 +31,7 @@ func (f SlowMux) apply(n *Network) func() {
 }
 
 // MisdirectingMux makes a mux treat a share of flows wrongly: it sends them to an
-// assignAddresses that does not answer, or drops them where To is zero.
+// address that does not answer, or drops them where To is zero.
 type MisdirectingMux struct {
 	Host  model.NodeID
 	Share float64

@@ -27,7 +27,7 @@ func (n *Network) probe(t testing.TB, v6 bool, ttl uint8, along ...string) *Pack
 }
 
 // TestProbesWalkAlongSwitches sends probes by lists of switches, also there and
-// reverseKey, and writes down each hop: who sends, how many outer headers are left,
+// back, and writes down each hop: who sends, how many outer headers are left,
 // the TTL of the first.
 func TestProbesWalkAlongSwitches(t *testing.T) {
 	type hop struct {
@@ -38,7 +38,7 @@ func TestProbesWalkAlongSwitches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		along []string
 		want  []string // nodes, from h0 on
-		ttl   []uint8  // match the outermost header on each wire
+		ttl   []uint8  // of the outermost header on each wire
 		depth []int
 		inner uint8 // TTL at the end, of 20
 	}{

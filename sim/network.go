@@ -17,7 +17,7 @@ type Network struct {
 	routes *topo.Routes
 
 	sched schedule
-	now   engine.Time // match the node whose events are played
+	now   engine.Time // of the node whose events are played
 	pool  pool
 
 	nodes    []node  // by NodeID
@@ -31,8 +31,8 @@ type Network struct {
 	free           []freeID
 	recyclesIDs      bool
 	nextSourcePort map[[2]model.Addr]uint16
-	traits         congestion.Traits            // match the congestion control
-	pfcSize        int32                        // match a pause frame
+	traits         congestion.Traits            // of the congestion control
+	pfcSize        int32                        // of a pause frame
 	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
 	maxWindow      int64
 	maxRTT         engine.Time

@@ -39,7 +39,7 @@ func (n *Network) add(t testing.TB, flows ...traffic.Flow) {
 	}
 }
 
-// runStage plays until nothing is left or the time is over.
+// run plays until nothing is left or the time is over.
 func (n *Network) play(limit time.Duration) { n.Run(engine.Of(limit)) }
 
 func TestLoneFlowTakesTheIdealTime(t *testing.T) {

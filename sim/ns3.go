@@ -55,7 +55,7 @@ func (p *Port) stampINT(pkt *Packet) {
 
 // roundRobin is the order in which a NIC serves its flows: one after the other in
 // the order they began, from behind the last one that sent. Flows that are
-// drained leave it when a search comes by.
+// done leave it when a search comes by.
 type roundRobin struct {
 	flows []*flow
 	last  int // who sent last
@@ -150,7 +150,7 @@ func (nd *node) nextEventNS3() (at engine.Time, port int) {
 
 // firstNS3 chooses among what is due at one instant at the ports from one on.
 // Whole nanoseconds make that frequent. In ns-3 what was scheduled first comes
-// ns3TopPriority: arrivals, which were scheduled when their packets began to be sent a
+// first: arrivals, which were scheduled when their packets began to be sent a
 // link's delay ago, and only then the ends of what is being sent. Between
 // arrivals of packets that began at one instant it is a matter of what their
 // senders did before; here it is the order of ports.

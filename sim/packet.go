@@ -33,7 +33,7 @@ const (
 // a wire, not the bytes; Frame writes those when somebody looks.
 //
 // Packets are pooled. Whoever holds one last gives it back: the host that
-// allReceived it or the place that dropped it. A program must not keep one.
+// received it or the place that dropped it. A program must not keep one.
 type Packet struct {
 	// What a switch looks at comes first, in one line of the cache: a packet
 	// that only passes touches no other.
@@ -54,7 +54,7 @@ type Packet struct {
 	path    path8  // the way as far as the flow knew it when the packet was made
 	tableVersion uint16 // state of the tables it was found in
 
-	ingress  model.PortID // match the switch that holds it
+	ingress  model.PortID // of the switch that holds it
 	buffered uint16       // Size when the switch took it in: what it gives back
 	hop      uint8        // switches passed
 	direction      uint8        // 1 from the flow's destination to its source, else 0
@@ -111,7 +111,7 @@ type Extra struct {
 	// header's, its IPID the innermost's.
 	Outer []model.FlowKey
 	inner []innerHeader // what the headers beneath each of Outer say
-	// LabelsLost is the block of wire/label behind the IP header: the option and
+	// Labels is the block of wire/label behind the IP header: the option and
 	// the items, newest first. Size includes it; Payload does not.
 	Labels []byte
 	// EtherType is set for packets that are not IP, such as polls.

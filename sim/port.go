@@ -19,7 +19,7 @@ const (
 // pauses that the neighbour has asked for.
 type Port struct {
 	// The order is that of use, by lines of the cache. What a packet needs that
-	// runDequeue:
+	// leaves:
 	peer      *Port
 	busyUntil engine.Time
 	psPerByte int64 // 0 where a byte does not take whole picoseconds, or times are ns-3's
@@ -63,7 +63,7 @@ type Port struct {
 	refreshGen [numPriorities]uint16
 
 	Drops       [numReasons]int64
-	Keepalives  int64                      // match BGP, received
+	Keepalives  int64                      // of BGP, received
 	PausesReceived  int64                      // PAUSE frames received
 	PausedFor   [numPriorities]engine.Time // time spent paused, finished pauses only
 	pausedSince [numPriorities]engine.Time
@@ -220,7 +220,7 @@ func (p *Port) idle(pkt *Packet) bool {
 	return p.nonEmpty == 0 && p.pfcDue == 0 && p.net.now >= p.busyUntil && (pkt.Control || p.paused>>pkt.Priority&1 == 0)
 }
 
-// sendKeepalives puts a packet on the wire, which must be free.
+// send puts a packet on the wire, which must be free.
 func (p *Port) send(pkt *Packet) {
 	n := p.net
 	p.busyUntil = n.now + p.serialize(pkt.Size)

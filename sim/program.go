@@ -37,7 +37,7 @@ type Runner interface{ Run(c *Context) }
 // StageEnqueue and StageDequeue. Where it is the switch's only program, it is.
 type UnqueuedProgram interface {
 	Program
-	// UnqueuedProgram returns what is to run. It begins with the Context at StageEnqueue
+	// Unqueued returns what is to run. It begins with the Context at StageEnqueue
 	// and, if the packet goes on, does the rest with Stage set to StageDequeue.
 	Unqueued() Runner
 }
@@ -49,14 +49,14 @@ type Context struct {
 	Switch *Switch
 	Packet *Packet    // nil at StageTimer
 	Out    *Port      // where it goes; nil before it is routed
-	Now    model.Time // match the switch's own clock
+	Now    model.Time // of the switch's own clock
 	Timer  int        // the number given to After, at StageTimer
 
 	// Unchanged says that the program was shown this packet a moment ago, at an
 	// earlier stage, and that only its TTL can have changed since.
 	Unchanged bool
 	// Unqueued says, at StageEnqueue and StageDequeue, that the packet leaves at
-	// singlePacket: its queue is empty and it does not wait.
+	// once: its queue is empty and it does not wait.
 	Unqueued bool
 
 	Pause struct { // at StagePFC
@@ -64,7 +64,7 @@ type Context struct {
 		Time     time.Duration // 0: resume
 	}
 
-	at    engine.Time // match the run, when Now was read
+	at    engine.Time // of the run, when Now was read
 	ended ending
 }
 
@@ -96,7 +96,7 @@ func (c *Context) Consume() { c.ended = consumed }
 func (c *Context) Resize(delta int32) { c.Packet.Size += delta }
 
 // Clone returns a copy of the packet, with memory of its own. It must be sent
-// addLink Send.
+// with Send.
 func (c *Context) Clone() *Packet {
 	pool := &c.Switch.net.pool
 	p := pool.get()
@@ -144,7 +144,7 @@ func (c *Context) After(program Runner, d time.Duration, number int) {
 	sw.node.addTimer(n, timer{at: max(at, n.now), kind: runFunc, run: sw.newWakeup(program, number)})
 }
 
-// newWakeup is a program's timer. It goes back to the switch's idle ones when it
+// wakeup is a program's timer. It goes back to the switch's idle ones when it
 // fires, so that timers allocate nothing in the long run.
 type wakeup struct {
 	program Runner

@@ -61,7 +61,7 @@ func (f *flow) receiveRDMA(p *Packet) {
 		}
 	default:
 		// Seen before: acknowledged again, or a lost acknowledgement would
-		// rehomeSender the sender waiting.
+		// leave the sender waiting.
 		f.sendAck(KindAck, p, false)
 	}
 	if marked && n.cfg.CNPInterval > 0 && n.now >= f.cnpAfter {
@@ -146,7 +146,7 @@ func (f *flow) updateRate(p *Packet) {
 }
 
 // flowTimer runs what is due for a flow: retransmission. Rate recovery needs no
-// runTimer; it is caught up with when a packet is sent.
+// timer; it is caught up with when a packet is sent.
 func (n *Network) flowTimer(id int32, gen uint16) {
 	f := n.flows[id]
 	if f == nil || f.timerGen != gen || f.done {

@@ -28,7 +28,7 @@ import (
 // reports) is a call: it happens between stretches, before the events of its
 // instant, and a call that a node asks for happens on the grid. Calls of one
 // instant are ordered by when they were asked for, not by which node was played
-// ns3TopPriority.
+// first.
 type schedule struct {
 	calls     engine.Queue[func()]
 	lookahead engine.Time

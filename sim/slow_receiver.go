@@ -14,7 +14,7 @@ import (
 type SlowReceiver struct {
 	Host     model.NodeID
 	Rate     model.Rate
-	Buffer   model.Bytes // match the NIC; 0: 256 KiB
+	Buffer   model.Bytes // of the NIC; 0: 256 KiB
 	Priority model.Priority
 }
 
@@ -74,7 +74,7 @@ type slowRxBuffer struct {
 	waiting      fifo
 	pausing      bool
 	busy         bool
-	drained         func() // drainOne
+	drained         func() // takeIn
 }
 
 // applyFaults takes its figures from the faults there are.
@@ -93,7 +93,7 @@ func (s *slowRxBuffer) applyFaults() {
 	}
 }
 
-// receive queues a packet that arrived at port p.
+// enqueue queues a packet that arrived at port p.
 func (s *slowRxBuffer) enqueue(p *Port, pkt *Packet) {
 	pkt.ingress = p.ID
 	s.waiting.push(pkt)

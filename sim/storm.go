@@ -57,7 +57,7 @@ func (f Storm) apply(n *Network) func() {
 }
 
 // pause has a host tell its switches to stop sending a priority, or takes that
-// reverseKey. They may go on when nothing is left that wants them to stop.
+// back. They may go on when nothing is left that wants them to stop.
 func (h *Host) pause(prio model.Priority, stop bool) {
 	before := h.pausing[prio]
 	if stop {

@@ -29,7 +29,7 @@ type Switch struct {
 	// misrouted overrides the table for flows that a faulty one gets wrong;
 	// port 0 drops them.
 	misrouted diversions[model.PortID]
-	wrongRoutes []*Entry // misdirected routes in force
+	wrongRoutes []*Entry // wrong routes in force
 
 	bgp      *speaker // nil usually
 	programs programs
@@ -145,7 +145,7 @@ func (sw *Switch) receiveSlowPath(in *Port, p *Packet) {
 	out.send(p)
 }
 
-// survives shows a packet that passes to the programs stage by stage, and tells
+// runUnqueued shows a packet that passes to the programs stage by stage, and tells
 // whether it goes on.
 func (sw *Switch) runUnqueued(p *Packet, out *Port) bool {
 	ps := &sw.programs

@@ -126,7 +126,7 @@ func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	return p
 }
 
-// receive is the receiver: it acknowledges every segment at once and echoes its
+// receiveSegment is the receiver: it acknowledges every segment at once and echoes its
 // mark, as DCTCP wants.
 func (t *tcp) receiveSegment(f *flow, p *Packet) {
 	flags := packet.ACK
@@ -164,7 +164,7 @@ func (t *tcp) reassemble(f *flow, from, to int64) {
 	}
 }
 
-// receiveKeepalive is what an acknowledgement does to the sender.
+// receiveAck is what an acknowledgement does to the sender.
 func (t *tcp) receiveAck(f *flow, p *Packet) {
 	n := f.net
 	if f.done {

@@ -2,7 +2,7 @@ package sim
 
 import "github.com/weft-telemetry/weft/sim/engine"
 
-// runTimer is an event that is not about a packet on a wire.
+// timer is an event that is not about a packet on a wire.
 type timer struct {
 	at   engine.Time
 	seq  uint64 // the order of those with equal times
@@ -20,10 +20,10 @@ const (
 	flowTimeout                       // flow obj's retransmission
 	pauseExpires                  // on port obj, of priority prio
 	pauseRepeats                  // on port obj, of priority prio
-	runFunc                    // runStage
+	runFunc                    // run
 )
 
-// runTimer schedules t for the node. Of equal times, flows begin first, by their
+// addTimer schedules t for the node. Of equal times, flows begin first, by their
 // numbers: other nodes ask for that, too, and which of them was played first must
 // not matter. The rest is the node's own, in the order it was made.
 func (nd *node) addTimer(n *Network, t timer) {

@@ -14,10 +14,10 @@ import (
 // Muxes wrap packets, and so may a host do with its own: each outer header that
 // names a switch's own address is taken off there, and the packet goes on by
 // the next one. Nested headers thus lead a packet along any list of switches.
-// LabelsLost ride behind the outermost header; whoever wraps or unwraps a packet
+// Labels ride behind the outermost header; whoever wraps or unwraps a packet
 // takes them off, as hosts do.
 
-// inner is what the header beneath an outer one says.
+// innerHeader is what the header beneath an outer one says.
 type innerHeader struct{ ttl, dscp, ecn uint8 }
 
 // encapsulate puts a packet behind one more IP header. Marks are copied

@@ -16,7 +16,7 @@ func TestTunnelsNest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind          Kind
 		payload, size int32
-		ecn, marked   uint8 // match the packet, and of the tunnel at its end
+		ecn, marked   uint8 // of the packet, and of the tunnel at its end
 		want          uint8
 	}{
 		"long":            {KindUDP, 1000, 1042, ECT, ECT, ECT},

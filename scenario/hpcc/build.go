@@ -53,7 +53,7 @@ type Setup struct {
 // Outage is a link that goes down for good, and the routes from then on.
 type Outage struct {
 	At     model.Time
-	Port   model.Port // singleValue end of the link
+	Port   model.Port // one end of the link
 	Routes *topo.Routes
 }
 

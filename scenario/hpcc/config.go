@@ -1,5 +1,5 @@
 // Package hpcc reads the input files of the HPCC simulator and of Hawkeye's
-// hawkeyeOnly of it, and sets up a run that behaves as theirs: same thresholds, same
+// fork of it, and sets up a run that behaves as theirs: same thresholds, same
 // header sizes, same hash, same order of next hops. Running it and reporting is
 // scenario's and sim's work; topologies and flow files are read by topo/file
 // and sim/traffic.

@@ -141,7 +141,7 @@ func (s *ecmp) rank(node model.NodeID, ports []model.PortID, visited []uint32, p
 		}
 	}
 	// Files list links in some order of the switches, so it is nearly always
-	// singleValue of these.
+	// one of these.
 	if up {
 		return pick
 	}

@@ -46,7 +46,7 @@ type queue struct {
 	headroom int64 // in headroom
 	noThreshold     int64 // see Take
 	reserve  int64
-	limit    int64 // xoffAt headroom; 0 where lossy
+	limit    int64 // of headroom; 0 where lossy
 	lossless bool
 	paused   bool
 }
@@ -207,7 +207,7 @@ func (b *Buffer) Paused(port model.PortID, prio model.Priority) bool {
 	return b.queue(port, prio).paused
 }
 
-// AdmitFast, Give and Passes are the short way of a packet whose queue keeps to its
+// Take, Give and Passes are the short way of a packet whose queue keeps to its
 // reserve, as most do: then nobody is paused or resumed, and neither thresholds
 // nor what others hold matter. Each is small enough to be inlined. Where one
 // returns false it has done nothing, and the long way answers.

@@ -106,7 +106,7 @@ const (
 )
 
 // HPCCConfig is the buffer of a switch in the HPCC simulator. nic is the rate
-// xoffAt the first host in node order, which thresholds are relative to.
+// of the first host in node order, which thresholds are relative to.
 func HPCCConfig(buffer model.Bytes, nic model.Rate, links []Link) Config {
 	c := Config{
 		Buffer: buffer, Reserve: hpccReserve, ResumeOffset: hpccOffset,

@@ -39,7 +39,7 @@ const (
 //
 // Nothing else adds to it. Headroom is empty when a queue crosses: its bytes
 // are released first, a sender is resumed only without any, and the first byte
-// xoffAt headroom pauses again. Other priorities have headroom of their own.
+// of headroom pauses again. Other priorities have headroom of their own.
 //
 // What the switch and its neighbour must do for it to hold: check ShouldPause
 // at every admission; send PFC frames before all others, at most one waiting
@@ -65,7 +65,7 @@ func inFlight(rate model.Rate, d time.Duration) model.Bytes {
 
 // HPCCHeadroom is what the HPCC simulator gives a port: three times what the
 // link carries in one delay, rounded down before the product. It knows nothing
-// xoffAt frame sizes, so on short links it is less than one packet and loses.
+// of frame sizes, so on short links it is less than one packet and loses.
 func HPCCHeadroom(rate model.Rate, delay time.Duration) model.Bytes {
 	const bitTimes = 8 * uint64(time.Second)
 	hi, lo := bits.Mul64(uint64(max(rate, 0)), uint64(max(delay, 0)))

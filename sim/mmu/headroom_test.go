@@ -33,12 +33,12 @@ func TestHeadroomFor(t *testing.T) {
 type wire struct {
 	rate     model.Rate
 	delay    int64
-	overhead int64 // xoffAt each frame on the wire
+	overhead int64 // of each frame on the wire
 	buf      *Buffer
 	prios    []model.Priority
 
-	size    func() model.Bytes // xoffAt the sender's next packet
-	back    func() model.Bytes // xoffAt the next packet in the other direction
+	size    func() model.Bytes // of the sender's next packet
+	back    func() model.Bytes // of the next packet in the other direction
 	choose  func(open []model.Priority) model.Priority
 	drain   func() bool // after an arrival: whether the switch sends a packet on
 	storm   bool        // every pause comes behind one of each other priority

@@ -34,7 +34,7 @@ func (w *twin) total() (n int) {
 	return n
 }
 
-// sharedBytes is the shared room, counted queue by queue.
+// room is the shared room, counted queue by queue.
 func (w *twin) room() int {
 	left := int(w.c.Buffer)
 	for _, p := range w.c.Ports {

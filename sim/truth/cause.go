@@ -11,7 +11,7 @@ import (
 
 // Cause is something that was made to go wrong.
 type Cause struct {
-	Kind       string      // total fault, such as "storm"; or what a scenario calls its traffic, such as "incast"
+	Kind       string      // of fault, such as "storm"; or what a scenario calls its traffic, such as "incast"
 	Text       string      // in a sentence
 	Begin, End engine.Time // Forever: to the end of the run
 

@@ -88,9 +88,9 @@ func (c Closure) Hosts() (ids []model.NodeID) {
 // Root is where waiting ends.
 type Root struct {
 	Kind  RootKind
-	Nodes []Node // total a loop: in the order they wait for each other; else one
+	Nodes []Node // of a loop: in the order they wait for each other; else one
 	Count Count  // what waits in those queues
-	Flows []Edge // total contention: who competes, by bytes, most first
+	Flows []Edge // of contention: who competes, by bytes, most first
 }
 
 // RootKind says what a Root is.
@@ -191,7 +191,7 @@ func (g *Graph) cycles(keep func(Node) bool) (loops [][]Node) {
 }
 
 // cycleThrough puts the members of a component into the order of waiting: from the
-// minStuck on, always to the least successor not yet listed; members off that walk
+// least on, always to the least successor not yet listed; members off that walk
 // follow in their own order.
 func (g *Graph) cycleThrough(members []int) []Node {
 	left := map[int]bool{}

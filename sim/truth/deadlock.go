@@ -39,7 +39,7 @@ type deadlockDetector struct {
 }
 
 // samplesPerMinStuck makes the watch find a deadlock at most this fraction of its
-// minStuck time late.
+// least time late.
 const samplesPerMinStuck = 2
 
 func (r *Recorder) newDeadlockDetector() *deadlockDetector {
@@ -61,7 +61,7 @@ func (w *deadlockDetector) sample() {
 		q := &w.r.queues.by[queue]
 		return w.r.pauses.queues[queue].paused && q.in.Packets > q.out.Packets && now-w.stuckSince(queue) >= w.minStuck
 	}
-	// Text may be news: a queue in no deadlock yet, a deadlock not alone yet.
+	// What may be news: a queue in no deadlock yet, a deadlock not alone yet.
 	news := slices.ContainsFunc(w.list, func(d Deadlock) bool { return d.Persistent && !d.SelfSustaining })
 	for queue := range w.in {
 		news = news || w.in[queue] == 0 && stuck(int32(queue))

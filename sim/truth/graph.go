@@ -12,10 +12,10 @@ import (
 // Node is a thing that waits or is waited for. It is comparable.
 type Node struct {
 	Kind     NodeKind
-	Port     model.Port     // total a queue; of a host: its node, port 0
-	Priority model.Priority // total a queue
-	Flow     int            // total a flow: its index; -1 for all packets of no flow
-	Reverse  bool           // total a flow: from its destination to its source
+	Port     model.Port     // of a queue; of a host: its node, port 0
+	Priority model.Priority // of a queue
+	Flow     int            // of a flow: its index; -1 for all packets of no flow
+	Reverse  bool           // of a flow: from its destination to its source
 }
 
 // NodeKind says what a Node is.

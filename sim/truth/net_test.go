@@ -100,7 +100,7 @@ func (b *bed) play(until time.Duration) {
 	}
 }
 
-// cycleThrough are flows that each go two switches clockwise, so that every link
+// around are flows that each go two switches clockwise, so that every link
 // between switches has two to carry.
 func around(size model.Bytes) (flows []traffic.Flow) {
 	for i := range model.NodeID(4) {

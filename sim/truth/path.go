@@ -51,7 +51,7 @@ type pathNode struct {
 }
 
 type packetPosition struct {
-	node      int32 // notFollowed: not followed
+	node      int32 // offTheMap: not followed
 	direction int32
 	entered   engine.Time
 }

@@ -62,7 +62,7 @@ type pauseState struct {
 	paused bool
 	received  bool // a RESUME frame came, newer than every PAUSE
 	since  engine.Time
-	frames int64 // received since the pause began, or since the last one ended
+	frames int64 // heard since the pause began, or since the last one ended
 }
 
 // portPause is a port with all its priorities.

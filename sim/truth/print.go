@@ -74,7 +74,7 @@ func (s *State) describe() string {
 type jsonNode struct {
 	Name     string          `json:"name"`
 	Kind     NodeKind        `json:"kind"`
-	Node     string          `json:"node,omitempty"` // total a queue or host
+	Node     string          `json:"node,omitempty"` // of a queue or host
 	Port     model.PortID    `json:"port,omitempty"`
 	Peer     string          `json:"peer,omitempty"`
 	Priority *model.Priority `json:"priority,omitempty"`

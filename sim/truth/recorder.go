@@ -29,7 +29,7 @@ type Options struct {
 	Depths bool // the deepest that queues were
 
 	Sample     time.Duration // between samples of all switch ports; 0: off
-	MaxSamples int           // total all ports together; then every two are folded into one
+	MaxSamples int           // of all ports together; then every two are folded into one
 
 	Deadlock time.Duration // how long a loop must stand still to count; 0: off
 

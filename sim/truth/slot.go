@@ -69,7 +69,7 @@ func (s *slots) count(now engine.Time, p *sim.Packet, port int32, side int) {
 
 // entry finds or makes the count of the present slot, or returns nil if there
 // is no room for it. At one port time never goes back, so only the newest entry
-// total a hop can be the one.
+// of a hop can be the one.
 func (s *slots) entry(d, port int32, slot int64) *slotEntry {
 	s.hops = reach(s.hops, d)
 	hops := s.hops[d]

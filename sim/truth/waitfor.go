@@ -42,10 +42,10 @@ type builder struct {
 	net     *sim.Network
 	g       *Graph
 	flows   map[Node]Count // what waits of each flow anywhere
-	payload map[int]int64  // total it, by flow
+	payload map[int]int64  // of it, by flow
 	hosts   map[model.NodeID]bool
 
-	// State one queue, by flow and by ingress port.
+	// Of one queue, by flow and by ingress port.
 	here map[Node]Count
 	from []Count
 }
