@@ -6,30 +6,30 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Stage is a point on the way through a switch at which programs run.
+// Stage is a point of the switch's packet pipeline at which programs run.
 type Stage uint8
 
-// Stages, in the order in which a packet meets them.
+// Stages, in the order in which a packet passes them.
 const (
 	Ingress Stage = iota // arrived, not yet routed
 	Routed               // the egress port is known
-	Enqueue              // about to join its queue
-	Dequeue              // about to leave: what is changed here is what the wire sees
-	PFC                  // a pause frame was received; no action can end or change it
-	Timer                // a time that the program asked for; there is no packet
+	Enqueue              // about to be enqueued
+	Dequeue              // about to be sent: changes made here are on the wire
+	PFC                  // a pause frame was received; no action can drop or change it
+	Timer                // a timer of the program fired; there is no packet
 	numStages
 )
 
-// Stages is a set of them.
+// Stages is a set of stages.
 type Stages uint8
 
-// Parts of a stage, in a set, for programs that need not see the rest of it.
+// Parts of a stage, for programs that need not see the rest of it.
 const (
-	NonIPIngress  Stages = 1 << (7 - iota) // Ingress, of packets that are not IP: frames of a program's own
-	QueuedDequeue                          // Dequeue, of packets that had to wait
+	NonIPIngress  Stages = 1 << (7 - iota) // Ingress, of packets that are not IP, such as polls
+	QueuedDequeue                          // Dequeue, of packets that were queued
 )
 
-// StageSet makes a set.
+// StageSet returns the set of the given stages.
 func StageSet(list ...Stage) (s Stages) {
 	for _, x := range list {
 		s |= 1 << x
@@ -40,36 +40,36 @@ func StageSet(list ...Stage) (s Stages) {
 // Has reports whether a stage is in the set.
 func (s Stages) Has(x Stage) bool { return s>>x&1 != 0 }
 
-// Event is what a program is shown. It belongs to the host, which fills it
-// again for the next event: a program keeps nothing of it. Fields without a
-// stage in their comment hold at every stage with a packet.
+// Event is the input of a program. It belongs to the host, which reuses it for
+// the next event: a program must not keep it. Fields without a stage in their
+// comment are set at every stage with a packet.
 type Event struct {
 	Stage    Stage
-	Priority model.Priority // class of the packet, which is its queue
-	Control  bool           // it rides in the queue that PFC never pauses
-	In       model.PortID   // where it came in; 0: the switch made it itself
-	Out      model.PortID   // where it goes; 0 at Ingress and PFC
+	Priority model.Priority // of the packet: selects its queue
+	Control  bool           // the packet uses the queue that PFC never pauses
+	In       model.PortID   // ingress port; 0: the switch originated the packet
+	Out      model.PortID   // egress port; 0 at Ingress and PFC
 
-	Now model.Time // of the switch's clock, at every stage
+	Now model.Time // by the switch's clock, at every stage
 
 	Packet *Packet // nil at Timer; at PFC the pause frame
 
-	// Queue is the packet's queue at Out: at Enqueue without the packet, at
-	// Dequeue what it leaves behind. Not set at other stages.
+	// Queue is the packet's queue at Out, without the packet, at Enqueue and
+	// Dequeue. Not set at other stages.
 	Queue Queue
-	// BypassesQueue says, at Enqueue and Dequeue, that the packet does not wait: it
-	// leaves at once, and its queue is empty. A host that does not know this at
-	// Enqueue never says it.
+	// BypassesQueue is true, at Enqueue and Dequeue, if the packet does not wait:
+	// it is sent at once, and its queue is empty. A host that does not know this
+	// at Enqueue never sets it.
 	BypassesQueue bool
-	// StageSet Dequeue: since the packet arrived, and what was in its queue when it
-	// joined.
+	// At Dequeue: the time since the packet arrived, and the bytes in its queue
+	// when it was enqueued.
 	Latency        time.Duration
 	DepthAtEnqueue model.Bytes
 
 	Pause Pause   // at PFC
 	Timer TimerID // at Timer
 
-	// Switch answers questions about the rest of the switch, at every stage.
+	// Switch gives access to the rest of the switch, at every stage.
 	Switch Switch
 }
 
@@ -80,33 +80,34 @@ type Queue struct {
 	Paused  bool // by the neighbour, at this instant
 }
 
-// Pause is what a pause frame says. Where a bit of Classes is clear the frame
-// says nothing about that class.
+// Pause is the content of a pause frame. A clear bit of Classes leaves that
+// priority as it is.
 type Pause struct {
 	Classes uint8
 	Time    [8]time.Duration // how long to pause; 0 resumes
 }
 
-// ForClass tells what the frame says about one class, if anything.
+// ForClass returns the pause time of one priority, and whether the frame has one.
 func (p *Pause) ForClass(class model.Priority) (time.Duration, bool) {
 	return p.Time[class&7], p.Classes>>(class&7)&1 != 0
 }
 
-// TimerID tells a program's timers apart. Programs do not share them.
+// TimerID identifies a timer of one program. Programs do not share timers.
 type TimerID uint32
 
-// StartTimer is the timer that fires once for every program that names Timer, when
-// its host starts. Programs number their own from 1.
+// StartTimer fires once for every program of stage Timer, when its host starts.
+// Programs number their own timers from 1.
 const StartTimer TimerID = 0
 
-// Switch is what a program may ask about the switch it runs in. The host
-// implements it once; asking costs a table look-up.
+// Switch is the state of the switch that a program may query. The host
+// implements it once; a query costs a table look-up.
 type Switch interface {
-	// Route returns the port by which packets of a flow leave at this moment.
-	// False means that they do not leave: there is no route, or they are for
+	// Route returns the current egress port of a flow. False means that the
+	// switch does not forward it: there is no route, or the flow is addressed to
 	// the switch itself.
 	Route(key *model.FlowKey) (model.PortID, bool)
-	// Queue reads an egress queue. A port that is not there has an empty one.
+	// Queue returns the state of an egress queue. It is empty for a port that
+	// does not exist.
 	Queue(out model.PortID, class model.Priority) Queue
 }
 
@@ -124,8 +125,7 @@ type Port struct {
 	FacesHost bool // a host is at the other end: labels come off here
 }
 
-// Port returns a port by number. A number that is not there, such as 0, gives a
-// zero Port.
+// Port returns a port by number, or a zero Port if there is none, as for 0.
 func (d *Device) Port(id model.PortID) Port {
 	if id == 0 || int(id) > len(d.Ports) {
 		return Port{}

@@ -6,30 +6,30 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Packet is a view of the packet at hand: the header values that most programs
-// ask for, and a Source for the rest. The host fills it before the first
-// program of a stage and again after a program has changed the packet.
+// Packet is a view of the current packet: the header values that most programs
+// use, and a Source for the rest. The host fills it before the first program of
+// a stage and again after a program has changed the packet.
 //
-// A host that works on bytes takes the fields from wire/packet, which reads
-// through labels; the simulator from its own packet, which holds values. A
-// packet that is not IP has zero keys and an EtherType of its own.
+// A host that works on bytes takes the fields from wire/packet, which skips
+// labels; the simulator takes them from its packet, which holds values. A packet
+// that is not IP has zero keys and another EtherType.
 type Packet struct {
-	Key   *model.FlowKey // of the innermost IP packet: the flow a user would name
+	Key   *model.FlowKey // of the innermost IP packet: the flow as users know it
 	Outer *model.FlowKey // of the first IP header; the same as Key without tunnel
-	// KeyID stands for Key, where the host has a number for it, as one with a
-	// flow cache does: packets of the same number have the same key, until all
-	// numbers are used up. Packets of one key may have several, or 0, which says
-	// nothing. It changes no result, only how soon a program knows a flow.
+	// KeyID is a number for Key, if the host has one, as a host with a flow cache
+	// does: packets of the same number have the same key, until the numbers wrap.
+	// Packets of one key may have several numbers, or 0 for none. It changes no
+	// result, only how fast a program recognises a flow.
 	KeyID uint32
 
 	Size       int32  // bytes on the wire from Ethernet header to payload, labels included, no FCS
-	EtherType  uint16 // behind VLAN tags
+	EtherType  uint16 // after VLAN tags
 	IPID       uint16 // of the innermost header; 0 in IPv6
 	TTL        uint8  // of the first IP header, as are ECN and DSCP: what this switch reads and changes
 	ECN        uint8
 	DSCP       uint8
 	TCPFlags   uint8
-	InnerTTL   uint8 // of the innermost header, which stands still inside a tunnel; TTL without one
+	InnerTTL   uint8 // of the innermost header, which a tunnel does not decrement; TTL without a tunnel
 	Kind       Kind
 	LabelCount uint8 // labels that the packet carries
 
@@ -39,13 +39,13 @@ type Packet struct {
 	Source
 }
 
-// IsIP reports whether the packet is one.
+// IsIP reports whether the packet is IPv4 or IPv6.
 func (p *Packet) IsIP() bool {
 	return p.EtherType == packet.TypeIPv4 || p.EtherType == packet.TypeIPv6
 }
 
-// UnlabeledSize is the packet's size without labels: on this figure all switches on
-// its way agree.
+// UnlabeledSize returns the packet's size without labels, which is the same at
+// all switches on its path.
 func (p *Packet) UnlabeledSize() int32 {
 	if p.LabelCount == 0 {
 		return p.Size
@@ -53,7 +53,7 @@ func (p *Packet) UnlabeledSize() int32 {
 	return p.Size - label.OptionSize - label.ItemSize*int32(p.LabelCount)
 }
 
-// Kind tells RDMA's packets apart by what they are for.
+// Kind is the type of an RDMA packet.
 type Kind uint8
 
 // Kinds of packet.
@@ -67,18 +67,18 @@ const (
 )
 
 // Source is the packet itself, where its host keeps it. Every method is for
-// the packet of the event at hand and allocates nothing beyond what it appends.
+// the packet of the current event and allocates nothing beyond what it appends.
 type Source interface {
 	// Seq returns the TCP sequence number or RoCEv2's packet sequence number
 	// of the innermost packet; 0 where there is none.
 	Seq() uint32
-	// Labels returns the packet's labels, read where they lie: valid until the
-	// program returns. What is not a proper block is no label.
+	// Labels returns the packet's labels in place: valid until the program
+	// returns. An invalid block counts as no labels.
 	Labels() label.Block
-	// CanPushLabel returns nil if Actions.Push will succeed, else what label.Push
-	// would complain about.
+	// CanPushLabel returns nil if Actions.PushLabel will succeed, else the error
+	// that label.Push would return.
 	CanPushLabel(how label.Params) error
 	// AppendFrame appends the frame as a wire would carry it at this point,
-	// from its Ethernet header on and cut to limit bytes; 0 means all of it.
+	// from its Ethernet header on and truncated to limit bytes; 0 means all of it.
 	AppendFrame(b []byte, limit int) []byte
 }

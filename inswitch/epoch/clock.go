@@ -6,8 +6,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// clock tells the epoch of an instant. Most packets fall into the same one as
-// the packet before, so it costs a comparison.
+// clock maps instants to epochs. Most packets are in the same epoch as the
+// packet before, so it costs a comparison.
 type clock struct {
 	length int64
 	ring   uint32
@@ -16,14 +16,14 @@ type clock struct {
 	index  int // in rings
 }
 
-// offset is how far into the current epoch an instant is, in ns, as far as that
-// fits.
+// offset returns how far into the current epoch an instant is, in ns,
+// saturating at 32 bits.
 func (c *clock) offset(t model.Time) uint32 { return uint32(min(uint64(t-c.start), math.MaxUint32)) }
 
-// hasPorts reports whether an instant is in the current epoch.
+// contains reports whether an instant is in the current epoch.
 func (c *clock) contains(t model.Time) bool { return uint64(t-c.start) < uint64(c.length) }
 
-// moveTo makes the epoch of an instant the present one.
+// moveTo makes the epoch of an instant the current one.
 func (c *clock) moveTo(t model.Time) {
 	n := int64(t) / c.length
 	if int64(t)%c.length < 0 {

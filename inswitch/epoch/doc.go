@@ -1,10 +1,10 @@
-// Package epoch keeps, in every switch, what is needed to say later why a
-// lossless flow was slow: per epoch, what every flow and every port did and how
-// much of it was paused, and how much traffic went between every pair of ports.
-// A polling packet that a suffering host sends makes the switch freeze that
-// state, report it, and pass the packet on to where the pauses come from.
+// Package epoch keeps, in every switch, the telemetry for diagnosing a slow
+// lossless flow: per epoch, the packets of every flow and every port and how
+// many of them were paused, and the traffic between every pair of ports. A
+// polling packet from a host makes the switch freeze that state, report it, and
+// forward the packet towards the source of the pauses.
 //
-// When a host polls is inhost's business, what the reports mean
-// analyze/provenance's.
+// inhost/agent decides when a host polls; analyze/provenance interprets the
+// reports.
 // Origin: docs/papers.md#hawkeye. Layouts: docs/formats/epoch.md and poll.md.
 package epoch

@@ -8,10 +8,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// flowRecord is what a flow did to a queue in an epoch.
+// flowRecord is the counters of a flow in a queue in an epoch.
 type flowRecord struct {
 	epoch.Flow
-	recentSlot uint16 // 1 + its place in telemetry.known, if the flow is known
+	recentSlot uint16 // 1 + its index in telemetry.recentFlows, or 0
 }
 
 // hash mixes a flow and its queue.
@@ -19,9 +19,9 @@ func hash(lane int, key *model.FlowKey, seed uint64) uint64 {
 	return (key.Hash(seed) + uint64(lane)*0x9e3779b97f4a7c15) >> 32
 }
 
-// flowRecord returns the record of the packet's flow, whose hash is at, in the present
-// epoch. A flow that finds its place taken takes it over; the other waits in the
-// switch's memory.
+// flowRecord returns the record of the packet's flow, whose hash is at, in the
+// current epoch. A flow whose slot is taken replaces the other, which is
+// evicted to the switch's memory.
 func (t *telemetry) flowRecord(ev *inswitch.Event, at uint64) *flowRecord {
 	table := t.flows[t.now.index]
 	if table == nil {
@@ -44,7 +44,7 @@ func (t *telemetry) flowRecord(ev *inswitch.Event, at uint64) *flowRecord {
 }
 
 // evict moves a record to the switch's memory, in place of the oldest there if
-// that one's epoch is not kept any more.
+// that one's epoch is no longer kept.
 func (t *telemetry) evict(f *epoch.Flow) {
 	t.stats.Evicted++
 	if t.cfg.MaxEvicted == 0 {
@@ -67,8 +67,8 @@ func (t *telemetry) evict(f *epoch.Flow) {
 	t.stats.EvictedLost++
 }
 
-// mergeEvicted adds a record to one of its flow among those evicted last: two flows
-// that share a place take it from each other with every packet.
+// mergeEvicted adds a record to the same flow's record among the last evicted
+// ones: two flows that share a slot evict each other with every packet.
 func (t *telemetry) mergeEvicted(f *epoch.Flow) bool {
 	const back = 8
 	last := len(t.evicted)

@@ -4,7 +4,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// meter counts what came by one port and left by another in an epoch.
+// meter counts the traffic from one ingress to one egress port in an epoch.
 type meter struct {
 	number  uint32
 	packets uint32
@@ -25,15 +25,16 @@ func (t *telemetry) meter(in, out model.PortID, class model.Priority) *meter {
 	return m
 }
 
-// leadsToPausedPort reports whether a meter is of the last traffic by a port, to another
-// that was paused: polls go that way, and who reads the answers must see why.
+// leadsToPausedPort reports whether a meter counts the last traffic of an
+// ingress port to an egress port that was paused: polls follow that direction,
+// and the analysis must see why.
 func (t *telemetry) leadsToPausedPort(m *meter, in, out model.PortID, now model.Time) bool {
 	return t.lastArrivalEpoch[in]-m.number < uint32(t.cfg.Epochs) && t.wasPaused(in, out, now)
 }
 
-// hadTraffic reports whether traffic went from one port to another in the epochs that
-// are kept, counted from the last packet that came by the first, or waits still:
-// where everything stands, none goes.
+// hadTraffic reports whether traffic went from one port to another in the
+// epochs kept, counted from the last packet that arrived at the first, or is
+// still queued: in a deadlock no packet moves.
 func (t *telemetry) hadTraffic(in, out model.PortID) bool {
 	side := t.ports + 1
 	for class := range t.meters {

@@ -5,17 +5,17 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// occupancy is what waits in the switch at this moment: by pair of ports, which
-// matches what a switch pauses a neighbour for, and by flow. Counting in at Enqueue
-// and out at Dequeue takes constant time; in hardware it is the difference of a
-// counter before the buffer and one behind it.
+// occupancy is the current backlog of the switch: by pair of ports, for which a
+// switch pauses a neighbour, and by flow. Adding at Enqueue and subtracting at
+// Dequeue takes constant time; in hardware it is the difference of a counter
+// before the buffer and one after it.
 //
-// A packet may also end in between (no room, a link that goes down). A queue
-// that is empty therefore begins a new life: counts of an earlier one are zero,
-// without a sweep. A packet that does not wait is not counted.
+// A packet may also be dropped in between (buffer full, link down). A queue
+// that is empty therefore starts a new busy period: counts of an earlier one
+// are zero, without a sweep. A packet that bypasses the queue is not counted.
 type occupancy struct {
 	side  int
-	lanes []queue            // telemetry's
+	lanes []queue            // telemetry's queues
 	pairs [classes][]backlog // by in, out; nil until the class is used
 	flows []flowBacklog      // hash table
 	mask  uint64
@@ -30,17 +30,17 @@ type backlog struct {
 
 type flowBacklog struct {
 	backlog
-	id      uint64 // as known has it
+	id      uint64 // as in recentFlow
 	in, out model.PortID
 	class   model.Priority
-	// spilled says that a flow whose first place this is once had another, and
-	// may still. It stays when the place changes hands.
+	// spilled says that a flow whose first slot this is once used another slot,
+	// and may still. It remains when the slot changes hands.
 	spilled bool
 	key     model.FlowKey
 }
 
-// maxProbes is how many places of the table a flow may have; where all are taken
-// by others that wait, the flow is not in the list, only in the pairs.
+// maxProbes is how many slots of the table a flow may probe; if backlogged
+// flows occupy all of them, the flow is not in the table, only in the pairs.
 const maxProbes = 4
 
 func newOccupancy(cfg Config, lanes []queue) occupancy {
@@ -60,7 +60,7 @@ func (o *occupancy) pair(in, out model.PortID, class model.Priority) *backlog {
 	return &(*table)[int(in)*o.side+int(out)]
 }
 
-// enqueue counts a packet in, whose flow and queue have the hash at.
+// enqueue adds a packet, whose flow and queue have the hash at.
 func (o *occupancy) enqueue(ev *inswitch.Event, at, bytes uint64) {
 	life := o.lanes[lane(ev.Out, ev.Priority)].busyPeriod
 	o.pair(ev.In, ev.Out, ev.Priority).addPacket(life, bytes)
@@ -69,7 +69,7 @@ func (o *occupancy) enqueue(ev *inswitch.Event, at, bytes uint64) {
 	}
 }
 
-// enqueueRecent is join for a flow that is known. Most find their first place their
+// enqueueRecent is enqueue for a recent flow. Most find their first slot their
 // own, or free.
 func (o *occupancy) enqueueRecent(ev *inswitch.Event, k *recentFlow, bytes uint64) {
 	life := k.queue.busyPeriod
@@ -112,12 +112,12 @@ func (o *occupancy) enqueueFlow(ev *inswitch.Event, at uint64, life uint32, byte
 	free.addPacket(life, bytes)
 }
 
-// isOccupied reports whether a place is taken by a flow that waits.
+// isOccupied reports whether a backlogged flow holds a slot.
 func (o *occupancy) isOccupied(w *flowBacklog) bool {
 	return w.packets > 0 && w.period == o.lanes[lane(w.out, w.class)].busyPeriod
 }
 
-// claimSlot gives a place to the event's flow.
+// claimSlot assigns a slot to the event's flow.
 func (o *occupancy) claimSlot(w *flowBacklog, ev *inswitch.Event) {
 	*w = flowBacklog{
 		id: flowID(ev.Packet.KeyID, lane(ev.Out, ev.Priority)), spilled: w.spilled,
@@ -125,7 +125,7 @@ func (o *occupancy) claimSlot(w *flowBacklog, ev *inswitch.Event) {
 	}
 }
 
-// dequeue counts a packet out.
+// dequeue subtracts a packet.
 func (o *occupancy) dequeue(ev *inswitch.Event) {
 	life := o.lanes[lane(ev.Out, ev.Priority)].busyPeriod
 	bytes := uint64(ev.Packet.UnlabeledSize())
@@ -135,7 +135,7 @@ func (o *occupancy) dequeue(ev *inswitch.Event) {
 	}
 }
 
-// dequeueRecent is leave for a flow that is known.
+// dequeueRecent is dequeue for a recent flow.
 func (o *occupancy) dequeueRecent(ev *inswitch.Event, k *recentFlow) {
 	life, bytes := k.queue.busyPeriod, uint64(ev.Packet.UnlabeledSize())
 	k.pair.removePacket(life, bytes)
@@ -155,7 +155,8 @@ func (o *occupancy) dequeueFlow(ev *inswitch.Event, at uint64, life uint32, byte
 	}
 }
 
-// current returns what a count is worth in the present life of its queue.
+// current returns a backlog, or zero if it is from an earlier busy period of
+// its queue.
 func (o *occupancy) current(h *backlog, out model.PortID, class model.Priority) backlog {
 	if h.period != o.lanes[lane(out, class)].busyPeriod {
 		return backlog{}

@@ -9,15 +9,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// handlePoll takes a polling packet, passes it on to where the cause may be, and has
-// the switch CPU read the telemetry.
+// handlePoll consumes a polling packet, forwards it towards the cause, and
+// freezes a snapshot.
 //
-//	flag     the packet goes
-//	victim   the victim's way; marked "causes" too where that port was paused
-//	causes   to every port that traffic from the arrival port went to and that
-//	         was paused itself: there the pausing goes on
+//	flag     the packet is forwarded
+//	victim   along the victim's path; with "causes" too if that port was paused
+//	causes   to every port that received traffic from the ingress port and was
+//	         paused itself: the pauses spread from there
 //
-// It ends at a port to a host (the host paused it, or nobody) and at a port
+// It ends at a port to a host (the host paused it, or no one did) and at a port
 // without paused packets (its own queue is the cause).
 func (p *Program) handlePoll(ev *inswitch.Event, act *inswitch.Actions) {
 	act.Consume()
@@ -49,8 +49,9 @@ func (p *Program) handlePoll(ev *inswitch.Event, act *inswitch.Actions) {
 	p.forwardPoll(ev, act, in, want)
 }
 
-// forwardPoll sends a poll's copies on. They are made one after another in one
-// buffer, so that all are intact when the host carries the actions out.
+// forwardPoll sends copies of a poll to other switches. They are made one after
+// another in one buffer, so that all are intact when the host executes the
+// actions.
 func (p *Program) forwardPoll(ev *inswitch.Event, act *inswitch.Actions, in poll.Poll, want poll.Flag) {
 	in.InPort = ev.In
 	p.out, p.ports = p.out[:0], p.ports[:0]
@@ -60,7 +61,7 @@ func (p *Program) forwardPoll(ev *inswitch.Event, act *inswitch.Actions, in poll
 		routed = routed && victim != 0
 	}
 	in.OutPort = victim
-	// What the copies point to must not move while they are made.
+	// The memory that the copies point to must not move while they are made.
 	if need := (len(p.dev.Ports) + 1) * poll.MaxSize; cap(p.out) < need {
 		p.out = make([]byte, 0, need)
 	}
@@ -91,9 +92,9 @@ func (p *Program) forwardPoll(ev *inswitch.Event, act *inswitch.Actions, in poll
 	}
 }
 
-// pollHistory remembers the polls of the last moments. A poll that comes by a second
-// time is not taken again, by (event, arrival port, flag): a visit along the
-// victim's way must not swallow the one that follows the pauses.
+// pollHistory remembers recent polls. A poll with the same event, ingress port
+// and flag is ignored: a visit along the victim's path must not suppress the
+// one that follows the pauses.
 type pollHistory struct {
 	ring [256]visit
 	next int
@@ -106,7 +107,8 @@ type visit struct {
 	flag  poll.Flag
 }
 
-// unseenFlags returns the part of a flag that was not seen before, and notes it.
+// unseenFlags returns the bits of a flag that were not seen before, and records
+// them.
 func (s *pollHistory) unseenFlags(now model.Time, again time.Duration, ev poll.Event, in model.PortID, flag poll.Flag) poll.Flag {
 	for i := range s.ring {
 		v := &s.ring[i]

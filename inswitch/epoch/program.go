@@ -6,22 +6,22 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Program is the telemetry of one switch and its answers to polls.
+// Program keeps the telemetry of one switch and answers polls.
 type Program struct {
 	cfg           Config
 	dev           inswitch.Device
 	tel           *telemetry
-	ownsTelemetry bool // tel is its own
+	ownsTelemetry bool // not shared from another program
 	pollHistory   pollHistory
 	cpu           switchCPU
 	stats         Stats
 
-	frame []byte         // of the poll at hand
-	out   []byte         // its copies
-	ports []model.PortID // that get one
+	frame []byte         // of the current poll
+	out   []byte         // copies of the poll
+	ports []model.PortID // that get a copy
 }
 
-// New makes the program of a switch.
+// New returns the program of a switch.
 func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -31,23 +31,23 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	return p, nil
 }
 
-// ShareTelemetry makes a program that answers polls from the telemetry of this one, with
-// a processor and a memory of polls of its own. A laboratory compares hosts that
-// complain by different rules this way: what one asks does not change what
-// another is told.
+// ShareTelemetry returns a program that answers polls from the telemetry of
+// this one, with its own switch CPU and poll history. Experiments use it to
+// compare detection rules of hosts: the polls of one do not change the answers
+// to another.
 func (p *Program) ShareTelemetry() *Program { return &Program{cfg: p.cfg, dev: p.dev, tel: p.tel} }
 
-// RequestSnapshot has the switch CPU read the telemetry for a complaint, as a poll
-// does, for those who reach it by another way. Only times and the switch of the
+// RequestSnapshot freezes a snapshot for a diagnosis request, as a poll does,
+// for requests that arrive by other means. Only the times and the switch of the
 // event are read.
 func (p *Program) RequestSnapshot(ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
 	p.tel.advanceTo(ev.Now)
 	p.cpu.requestSnapshot(p, ev, act, who)
 }
 
-// Stages are Ingress for polls, which are not IP, Enqueue and, for what waits,
-// Dequeue to count, PFC for the neighbours' pauses, and Timer for the switch's
-// switchCPU. One that shares another's telemetry does not count.
+// Stages returns Ingress for polls, which are not IP, Enqueue and, for queued
+// packets, Dequeue for counting, PFC for the neighbours' pauses, and Timer for
+// the switch CPU. A program that shares another's telemetry does not count.
 func (p *Program) Stages() inswitch.Stages {
 	if !p.ownsTelemetry {
 		return inswitch.StageSet(inswitch.Timer) | inswitch.NonIPIngress
@@ -61,10 +61,10 @@ func (p *Program) Stats() Stats {
 	return p.stats
 }
 
-// Observe counts packets and pauses, and takes polls out of the traffic.
+// Observe counts packets and pauses, and consumes polls.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
-	// Nothing that never waits for a pause is counted: control packets have a
-	// queue of their own.
+	// Control packets have a separate queue that is never paused; they are not
+	// counted.
 	if ev.Stage == inswitch.Enqueue {
 		if !ev.Control {
 			p.tel.enqueue(ev)

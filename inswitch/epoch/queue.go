@@ -8,21 +8,21 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// queue is the state of one class of one egress port.
+// queue is the state of one priority of one egress port.
 type queue struct {
 	pausedUntil  model.Time
 	pauseFrames  uint64
-	joined       uint64      // packets that ever did
-	lastEpoch    uint32      // epoch in which the last one did
-	busyPeriod   uint32      // counts the packets that found it empty: see occupancy
-	episodeBytes model.Bytes // from which on a packet belongs to a wave
+	joined       uint64      // packets ever enqueued
+	lastEpoch    uint32      // epoch of the last enqueued packet
+	busyPeriod   uint32      // number of packets that found it empty: see occupancy
+	episodeBytes model.Bytes // queue length from which a packet belongs to a congestion episode
 
-	pauses        epoch.Pause // Time without the present one
+	pauses        epoch.Pause // PausedTime without the current pause
 	episode       epoch.CongestionEpisode
-	episodePeriod uint32 // busyPeriod in which that was
+	episodePeriod uint32 // busyPeriod of the episode
 }
 
-// pausedFor is the time that the queue has spent paused.
+// pausedFor returns the total time that the queue was paused.
 func (q *queue) pausedFor(now model.Time) time.Duration {
 	if q.pauses.Pauses == 0 {
 		return 0
@@ -30,7 +30,7 @@ func (q *queue) pausedFor(now model.Time) time.Duration {
 	return q.pauses.PausedTime + max(min(now, q.pausedUntil).Sub(q.pauses.LastStart), 0)
 }
 
-// extendEpisode notes a packet that found the queue deep, and not paused.
+// extendEpisode records a packet that found the queue congested and not paused.
 func (q *queue) extendEpisode(now model.Time, found model.Bytes) {
 	if q.episodePeriod != q.busyPeriod || q.episode.MaxBytes == 0 {
 		q.episodePeriod, q.episode = q.busyPeriod, epoch.CongestionEpisode{First: now}
@@ -42,7 +42,7 @@ func (t *telemetry) queue(out model.PortID, class model.Priority) *queue {
 	return &t.queues[lane(out, class)]
 }
 
-// onPause notes a pause frame that a neighbour sent to a port.
+// onPause records a pause frame that a neighbour sent to a port.
 func (t *telemetry) onPause(ev *inswitch.Event) {
 	t.advanceTo(ev.Now)
 	for class := range model.Priority(classes) {
@@ -68,8 +68,8 @@ func (t *telemetry) onPause(ev *inswitch.Event) {
 		}
 		if d > 0 {
 			q.pauseFrames++
-			// A frame that prolongs a pause opens no epoch: where nothing
-			// moves, the epochs in which it stopped stay.
+			// A frame that extends a pause opens no epoch: in a stalled queue,
+			// the epochs before the stall are kept.
 			if begins || t.hasPortEpoch(ev.In, class) {
 				t.portEpoch(ev.In, class).PauseFrames++
 			}
@@ -77,10 +77,10 @@ func (t *telemetry) onPause(ev *inswitch.Event) {
 	}
 }
 
-// wasPaused reports whether packets at a port waited for a neighbour in the
-// epochs that are kept, or do now; or in those before the last packet came by
-// another port, if that one is silent since. Where a circle stands, what made
-// it stand may be over, and it is the last that its queues know of.
+// wasPaused reports whether packets at a port were paused by the neighbour in
+// the epochs kept, or are now; or in the epochs before the last packet of an
+// ingress port, if that port has been silent since. In a deadlock the trigger
+// may be over, and these epochs are the last that the queues recorded.
 func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
 	silent := t.now.number - t.lastArrivalEpoch[in]
 	for class := range model.Priority(classes) {
@@ -104,10 +104,10 @@ func (t *telemetry) wasPaused(in, out model.PortID, now model.Time) bool {
 	return false
 }
 
-// shouldReport reports whether what a queue did in an epoch is worth a word: in the
-// epochs kept, counted from now, or from its last packet if it stands still
-// since, or was paused not long ago. Nothing has overwritten those, and how it
-// lastArrivalEpoch to stand, or others for it, is what one wants to know.
+// shouldReport reports whether the epoch's counters are exported: the epochs
+// kept, counted from now, or from the queue's last packet if it is stalled
+// since or was paused within pauseMemory. Nothing has overwritten those epochs,
+// and they show how the queue, or others because of it, came to stall.
 func (t *telemetry) shouldReport(number uint32, out model.PortID, class model.Priority, now model.Time) bool {
 	if t.isKept(number) {
 		return true
@@ -116,7 +116,6 @@ func (t *telemetry) shouldReport(number uint32, out model.PortID, class model.Pr
 	return q.pauses.Pauses > 0 && now.Sub(q.pausedUntil) < pauseMemory && q.lastEpoch-number < uint32(t.cfg.Epochs)
 }
 
-// pauseMemory is for how long a queue that nothing joins any more is worth a word
-// after its pauses: those whose host waited for it complain every few
-// milliseconds.
+// pauseMemory is how long after its last pause an idle queue is still reported:
+// hosts whose flows waited for it repeat their requests every few milliseconds.
 const pauseMemory = 10 * time.Millisecond

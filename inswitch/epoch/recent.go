@@ -9,26 +9,27 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// recentFlow is a flow that has come by in this epoch, from one port to one queue,
-// and what it counted since its records were last told. Most packets are of
-// such flows. Where the host has numbers for keys they need neither hash nor
-// comparison nor any record, as long as the queue is not paused.
+// recentFlow is a flow that was seen in this epoch, from one ingress port to
+// one queue, and its counts since they were last flushed to its records. Most
+// packets belong to such flows. If the host has numbers for keys, they need
+// neither hash nor comparison nor any record, as long as the queue is not
+// paused.
 //
-// Invariant: of those that are not void, no two have the same record, and the
-// flowRecord's place names its own.
+// Invariant: no two used slots have the same record, and the record's
+// recentSlot refers to its slot.
 type recentFlow struct {
-	id      uint64 // KeyID and lane; 0 if it is void
+	id      uint64 // KeyID and lane; 0 if the slot is free
 	in      model.PortID
 	at      uint32 // hash
-	packets uint32 // not yet told, as are the others
-	last    uint32 // when the last of them came: ns into the epoch
+	packets uint32 // not yet flushed, as are the other counts
+	last    uint32 // when the last of them was enqueued: ns into the epoch
 	bytes   uint64
 	depth   uint64
 	queue   *queue
 	pair    *backlog
-	first   *flowBacklog // the place that the hash names
+	first   *flowBacklog // the slot that the hash selects
 
-	// The second line of the cache is for settle.
+	// The second cache line is for flushCounts.
 	flow  *flowRecord
 	port  *epoch.PortEpoch
 	meter *meter
@@ -36,23 +37,25 @@ type recentFlow struct {
 }
 
 const (
-	// recentSlots flows are known, each at the place that its KeyID names.
+	// recentSlots flows are remembered, each in the slot that its KeyID
+	// selects.
 	recentSlots = 512
-	// replaceEvery is how many packets of other flows come before one takes a place
-	// from another: where flows are too many, little is spent on trying.
+	// replaceEvery is the number of misses per replacement of a slot: with too
+	// many flows, little time is spent on replacing.
 	replaceEvery = 16
 )
 
-// flowID names a flow in a queue, never by 0.
+// flowID identifies a flow in a queue; it is never 0.
 func flowID(key uint32, lane int) uint64 { return uint64(key)<<32 | uint64(lane+1) }
 
-// findRecent returns the place of the event's flow, and whether it is known.
+// findRecent returns the slot of the event's flow, and whether the flow is in
+// it.
 func (t *telemetry) findRecent(ev *inswitch.Event, lane int) (*recentFlow, bool) {
 	k := &t.recentFlows[ev.Packet.KeyID%recentSlots]
 	return k, k.id == flowID(ev.Packet.KeyID, lane) && k.in == ev.In
 }
 
-// addRecent makes a flow known whose packet was just counted, in a queue that is
+// addRecent remembers a flow whose packet was just counted, in a queue that is
 // not paused.
 func (t *telemetry) addRecent(ev *inswitch.Event, at uint64, f *flowRecord) {
 	place := ev.Packet.KeyID % recentSlots
@@ -73,7 +76,7 @@ func (t *telemetry) addRecent(ev *inswitch.Event, at uint64, f *flowRecord) {
 	f.recentSlot = uint16(place + 1)
 }
 
-// flushCounts tells a flow's records what they lack.
+// flushCounts adds a flow's pending counts to its records.
 func (t *telemetry) flushCounts(k *recentFlow) {
 	if k.packets == 0 {
 		return
@@ -94,13 +97,13 @@ func (t *telemetry) flushCounts(k *recentFlow) {
 	k.packets, k.bytes, k.depth = 0, 0, 0
 }
 
-// removeRecent settles a flow and gives its place free.
+// removeRecent flushes a flow's counts and frees its slot.
 func (t *telemetry) removeRecent(k *recentFlow) {
 	t.flushCounts(k)
 	k.flow.recentSlot, k.id = 0, 0
 }
 
-// flushAllCounts brings all records up to date.
+// flushAllCounts flushes the counts of all recent flows.
 func (t *telemetry) flushAllCounts() {
 	for i, word := range t.usedSlots {
 		for ; word != 0; word &= word - 1 {
@@ -111,7 +114,7 @@ func (t *telemetry) flushAllCounts() {
 	}
 }
 
-// removeAllRecent ends an epoch: what is known of flows belongs to it.
+// removeAllRecent ends an epoch: recent flows belong to it.
 func (t *telemetry) removeAllRecent() {
 	for i, word := range t.usedSlots {
 		for ; word != 0; word &= word - 1 {

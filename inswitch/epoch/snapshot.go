@@ -10,14 +10,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// switchCPU is the switch's CPU. It is slow: reading two epochs takes 80 ms,
-// in which the ring of epochs wraps many times. So a poll freezes a snapshot at
-// once, encoded as it will be sent, and the processor's time passes before it
-// leaves. Polls that come shortly after are answered by the same snapshot.
+// switchCPU is the switch's control plane CPU. It is slow: reading two epochs
+// takes 80 ms, in which the ring of epochs wraps many times. So a poll freezes
+// a snapshot at once, encoded as it will be sent, and the readout time passes
+// before it is sent. Polls that arrive within Config.SnapshotReuse are answered
+// by the same snapshot.
 type switchCPU struct {
 	pending []snapshot // being read, oldest first
-	spare   []snapshot // pauseMemory to use again
-	idleAt  model.Time // when the processor has read all
+	spare   []snapshot // memory for reuse
+	idleAt  model.Time // when the CPU has read all snapshots
 }
 
 type snapshot struct {
@@ -25,19 +26,20 @@ type snapshot struct {
 	ready    model.Time
 	builder  epoch.Builder
 	chunks   int
-	requests []pollArrival // complaints it answers; records go with the first
+	requests []pollArrival // that it answers; records go with the first
 }
 
-// pollArrival is a complaint, and when its poll came first.
+// pollArrival is a diagnosis request and when its poll first arrived.
 type pollArrival struct {
 	event poll.Event
 	at    model.Time
 }
 
-// maxPending bounds the snapshots that wait for the processor, in its memory.
+// maxPending bounds the snapshots that wait for the CPU, in its memory.
 const maxPending = 16
 
-// requestSnapshot makes a snapshot for a complaint, or lets the newest one answer it.
+// requestSnapshot freezes a snapshot for a request, or adds the request to the
+// newest one.
 func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitch.Actions, who poll.Event) {
 	if n := len(c.pending); n > 0 {
 		last := &c.pending[n-1]
@@ -63,7 +65,7 @@ func (c *switchCPU) requestSnapshot(p *Program, ev *inswitch.Event, act *inswitc
 	act.SetTimer(s.ready.Sub(ev.Now), readoutTimer)
 }
 
-// freeze encodes all that the switch knows.
+// freeze encodes all telemetry of the switch.
 func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	t, b := p.tel, &s.builder
 	t.flushAllCounts()
@@ -102,7 +104,7 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 	s.chunks = b.Finish()
 }
 
-// freezeEpochs encodes what queues and pairs of ports did and hold.
+// freezeEpochs encodes the counters and backlogs of queues and port pairs.
 func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 	t := p.tel
 	for i := range t.epochs {
@@ -131,7 +133,7 @@ func (p *Program) freezeEpochs(b *epoch.Builder, now model.Time) {
 	}
 }
 
-// freezeFlows encodes what flows did and have waiting.
+// freezeFlows encodes the counters and backlogs of flows.
 func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 	t := p.tel
 	for i := range t.occupancy.flows {
@@ -154,10 +156,10 @@ func (p *Program) freezeFlows(b *epoch.Builder, now model.Time) {
 	}
 }
 
-// readoutTimer is the timer at which the processor has read a snapshot.
+// readoutTimer fires when the CPU has read a snapshot.
 const readoutTimer inswitch.TimerID = 1
 
-// NextReadout is when the switch CPU will have read the next snapshot.
+// NextReadout returns when the switch CPU will have read the next snapshot.
 func (p *Program) NextReadout() (model.Time, inswitch.TimerID, bool) {
 	if len(p.cpu.pending) == 0 {
 		return 0, 0, false
@@ -165,7 +167,7 @@ func (p *Program) NextReadout() (model.Time, inswitch.TimerID, bool) {
 	return p.cpu.pending[0].ready, readoutTimer, true
 }
 
-// sendReady sends what the processor has read by now.
+// sendReady sends the snapshots that the CPU has read.
 func (c *switchCPU) sendReady(p *Program, ev *inswitch.Event, act *inswitch.Actions) {
 	for len(c.pending) > 0 && c.pending[0].ready <= ev.Now {
 		s := c.pending[0]
@@ -186,7 +188,8 @@ func (p *Program) emitChunk(act *inswitch.Actions, chunk []byte) {
 	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List, Data: chunk})
 }
 
-// reportReference answers a complaint by naming the snapshot that was sent for another.
+// reportReference answers a request by referring to the snapshot that was sent
+// for another.
 func (p *Program) reportReference(act *inswitch.Actions, s *snapshot, a pollArrival) {
 	c := epoch.Chunk{
 		Header:  epoch.Header{Flags: epoch.ByReference, Switch: p.dev.ID, Event: a.event, Snapshot: s.taken, EpochLength: p.cfg.EpochLength},

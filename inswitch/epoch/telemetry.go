@@ -11,11 +11,11 @@ import (
 
 const classes = 8
 
-// telemetry is what the switch counts. Everything that belongs to an epoch
-// carries the epoch's number and is cleared when a packet of a later one comes
-// by: no sweep, constant work for every packet.
+// telemetry is the counters of a switch. All counters of an epoch carry the
+// epoch's number and are cleared by the first packet of a later epoch: no
+// sweep, constant work for every packet.
 type telemetry struct {
-	recentFlows [recentSlots]recentFlow // first, to lie on lines of the cache
+	recentFlows [recentSlots]recentFlow // first, to be aligned to cache lines
 	usedSlots   [recentSlots / 64]uint64
 	misses      uint32
 
@@ -23,18 +23,18 @@ type telemetry struct {
 	ports int // highest port number
 	now   clock
 
-	queues           []queue           // by port × class: state since the start
-	epochs           []epoch.PortEpoch // by ring index, port, class
-	meters           [classes][]meter  // by ring index, in, out; nil until the class is used
-	lastArrivalEpoch []uint32          // by ingress port: epoch in which its last packet came
+	queues           []queue           // by port × priority: state since the start
+	epochs           []epoch.PortEpoch // by ring index, port, priority
+	meters           [classes][]meter  // by ring index, in, out; nil until the priority is used
+	lastArrivalEpoch []uint32          // by ingress port: epoch of its last packet
 	flows            [][]flowRecord    // by ring index; nil until used
-	evicted          []epoch.Flow      // evicted ones, a ring once it is full
-	oldestEvicted    int               // of gone
+	evicted          []epoch.Flow      // a ring once it is full
+	oldestEvicted    int               // index in evicted
 	occupancy        occupancy
 	stats            *Stats
 }
 
-// advanceTo begins the epoch that an instant is in, unless it is the present one.
+// advanceTo begins the epoch of an instant, unless it is the current one.
 func (t *telemetry) advanceTo(now model.Time) {
 	if !t.now.contains(now) {
 		t.removeAllRecent()
@@ -48,7 +48,7 @@ func newTelemetry(cfg Config, dev *inswitch.Device, stats *Stats) *telemetry {
 	t.now = clock{length: int64(cfg.EpochLength), ring: uint32(cfg.Epochs)}
 	t.queues = make([]queue, (ports+1)*classes)
 	for i := range t.queues {
-		t.queues[i].episodeBytes = math.MaxInt64 // of a link whose rate is not known nobody can tell
+		t.queues[i].episodeBytes = math.MaxInt64 // no episodes on a link of unknown rate
 		if rate := dev.Port(model.PortID(i / classes)).Rate; rate > 0 {
 			t.queues[i].episodeBytes = model.Bytes(float64(rate) / 8 * cfg.EpisodeThreshold.Seconds())
 		}
@@ -60,10 +60,10 @@ func newTelemetry(cfg Config, dev *inswitch.Device, stats *Stats) *telemetry {
 	return t
 }
 
-// lane is the index of a class of an egress port.
+// lane returns the index of a priority of an egress port.
 func lane(out model.PortID, class model.Priority) int { return int(out)*classes + int(class&7) }
 
-// portEpoch returns the current epoch of a port and class.
+// portEpoch returns the current epoch's record of a port and priority.
 func (t *telemetry) portEpoch(out model.PortID, class model.Priority) *epoch.PortEpoch {
 	e := &t.epochs[(t.now.index*(t.ports+1)+int(out))*classes+int(class&7)]
 	if e.Epoch != t.now.number || e.Port == 0 {
@@ -72,13 +72,14 @@ func (t *telemetry) portEpoch(out model.PortID, class model.Priority) *epoch.Por
 	return e
 }
 
-// hasPortEpoch reports whether anything was counted in the current epoch of a port.
+// hasPortEpoch reports whether anything was counted in the current epoch of a
+// port.
 func (t *telemetry) hasPortEpoch(out model.PortID, class model.Priority) bool {
 	e := &t.epochs[(t.now.index*(t.ports+1)+int(out))*classes+int(class&7)]
 	return e.Epoch == t.now.number && e.Port != 0
 }
 
-// enqueue counts a packet that joins a queue.
+// enqueue counts a packet that is enqueued.
 func (t *telemetry) enqueue(ev *inswitch.Event) {
 	k, ok := t.findRecent(ev, lane(ev.Out, ev.Priority))
 	if !ok || !t.now.contains(ev.Now) || ev.Now < k.queue.pausedUntil {
@@ -102,13 +103,14 @@ func (t *telemetry) enqueue(ev *inswitch.Event) {
 	}
 }
 
-// hasPorts reports whether the switch has both ports of an event, or the packet is its
-// own.
+// hasPorts reports whether the switch has both ports of an event; port 0 is the
+// switch itself.
 func (t *telemetry) hasPorts(ev *inswitch.Event) bool {
 	return int(ev.Out) <= t.ports && int(ev.In) <= t.ports
 }
 
-// countPacket counts a packet of a flow that is not known, or whose queue is paused.
+// countPacket counts a packet of a flow that is not recent, or whose queue is
+// paused.
 func (t *telemetry) countPacket(ev *inswitch.Event) {
 	if !t.hasPorts(ev) {
 		return
@@ -163,7 +165,7 @@ func (t *telemetry) countPacket(ev *inswitch.Event) {
 	}
 }
 
-// dequeue counts a packet out that has waited.
+// dequeue subtracts a packet that was queued.
 func (t *telemetry) dequeue(ev *inswitch.Event) {
 	if k, ok := t.findRecent(ev, lane(ev.Out, ev.Priority)); ok {
 		t.occupancy.dequeueRecent(ev, k)

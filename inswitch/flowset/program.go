@@ -80,6 +80,9 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	return p, nil
 }
 
+// Slot returns the length of a slot.
+func (p *Program) Slot() time.Duration { return p.slot }
+
 // Stages are where it looks: at packets that arrive, and at the clock.
 func (p *Program) Stages() inswitch.Stages {
 	return inswitch.StageSet(inswitch.Ingress, inswitch.Timer)

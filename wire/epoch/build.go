@@ -112,7 +112,7 @@ func (b *Builder) fits(n int) bool {
 	return true
 }
 
-// checkHead reserves space for a header, whose contents are known at the end.
+// openChunk reserves space for a header, whose contents are known at the end.
 func (b *Builder) openChunk() {
 	b.start = len(b.buf)
 	b.buf = append(b.buf, make([]byte, HeaderSize)...)
