@@ -7,8 +7,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// BenchmarkAnswer measures what an answer costs without network and store: of
-// the demo's fabric, and of one with 1,344 nodes.
+// BenchmarkAnswer measures a response without network and store, for the demo's
+// fabric and for one with 1,344 nodes.
 func BenchmarkAnswer(b *testing.B) {
 	for _, size := range []struct {
 		name string
@@ -38,7 +38,7 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkChanges measures one tick of the state's events.
+// BenchmarkChanges measures one tick of the state feed.
 func BenchmarkChanges(b *testing.B) {
 	f, err := topo.FatTree(16, topo.DefaultLinks())
 	if err != nil {

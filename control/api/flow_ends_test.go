@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/store/embedded"
 )
 
-// TestFilteredFlowsCoverTheirRange: of a filter that names an end, an answer's
-// budget is spent on records of that end alone. Without it the newest records of
-// others use it up.
+// TestFilteredFlowsCoverTheirRange: with a filter on an address or port, the scan
+// budget is spent on matching records only. Without one, the newest records of
+// other flows use it up.
 func TestFilteredFlowsCoverTheirRange(t *testing.T) {
 	st, err := embedded.Open(filepath.Join(t.TempDir(), "weft.duckdb"), embedded.DefaultConfig())
 	if err != nil {

@@ -26,7 +26,7 @@ func withTokens(c *Config, _ *Deps) {
 	c.Tenants = []Tenant{{Name: "blue", Token: tenantToken, Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/32")}, Hosts: []string{"h1"}}}
 }
 
-// TestTokens: nothing of the API is told without the right one.
+// TestTokens: the API answers nothing without a valid token.
 func TestTokens(t *testing.T) {
 	s, k := newServer(t, withTokens)
 	for _, token := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + operatorToken, operatorToken, "Bearer  " + operatorToken} {
@@ -53,16 +53,16 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestConfigComplains names what is wrong.
-func TestConfigComplains(t *testing.T) {
+// TestConfigErrors: errors name the setting and the value.
+func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"token has 5 characters":      func(c *Config) { c.Token = "short" },
-		"without an operator's token": func(c *Config) { c.Tenants = []Tenant{{Name: "blue", Token: tenantToken, Hosts: []string{"h0"}}} },
-		"without prefixes and hosts":  func(c *Config) { c.Token, c.Tenants = operatorToken, []Tenant{{Name: "blue", Token: tenantToken}} },
-		"is also another's": func(c *Config) {
+		"token has 5 characters":     func(c *Config) { c.Token = "short" },
+		"without an operator token":  func(c *Config) { c.Tenants = []Tenant{{Name: "blue", Token: tenantToken, Hosts: []string{"h0"}}} },
+		"without prefixes and hosts": func(c *Config) { c.Token, c.Tenants = operatorToken, []Tenant{{Name: "blue", Token: tenantToken}} },
+		"is used twice": func(c *Config) {
 			c.Token, c.Tenants = operatorToken, []Tenant{{Name: "b", Token: operatorToken, Hosts: []string{"h0"}}}
 		},
-		"want an address of loopback":       func(c *Config) { c.Pprof = "0.0.0.0:6060" },
+		"want a loopback address":           func(c *Config) { c.Pprof = "0.0.0.0:6060" },
 		"want both or none":                 func(c *Config) { c.TLSCert = "cert.pem" },
 		"scan_budget 0, want more than 0":   func(c *Config) { c.ScanBudget = 0 },
 		"read certificate: open /none/cert": func(c *Config) { c.TLSCert, c.TLSKey = "/none/cert", "/none/key" },
@@ -76,14 +76,14 @@ func TestConfigComplains(t *testing.T) {
 	}
 }
 
-// TestBrowsers: other sites' pages reach nothing, and ours loads nothing of
-// theirs.
+// TestBrowsers: pages of other sites reach nothing, and the console loads nothing
+// from them.
 func TestBrowsers(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, d *Deps) {
 		c.Hosts = []string{"weft.example"}
 		d.Console = fstest.MapFS{"index.html": {Data: []byte("<html>page")}, "assets/a-1b2c.js": {Data: []byte("let a")}}
 	})
-	ask := func(method, host, path string, header ...string) int {
+	call := func(method, host, path string, header ...string) int {
 		r, _ := http.NewRequest(method, "http://"+host+path, strings.NewReader(`{"pace":1}`))
 		r.RequestURI = path
 		r.Header.Set("Content-Type", "application/json")
@@ -93,7 +93,7 @@ func TestBrowsers(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
 		if w.Header().Get("Access-Control-Allow-Origin") != "" {
-			t.Error("other origins are let in")
+			t.Error("other origins are allowed")
 		}
 		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
 			t.Errorf("policy %q", csp)
@@ -104,15 +104,15 @@ func TestBrowsers(t *testing.T) {
 		"localhost:8080": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200, "10.1.2.3": 200, "weft.example": 200, "WEFT.example:443": 200,
 		"evil.example": 421, "localhost.evil.example": 421, "": 421,
 	} {
-		if got := ask("GET", host, "/healthz"); got != want {
-			t.Errorf("asked as %q = %d; want %d", host, got, want)
+		if got := call("GET", host, "/healthz"); got != want {
+			t.Errorf("Host %q = %d; want %d", host, got, want)
 		}
 	}
-	if got := ask("PUT", "localhost", Prefix+"/clock", "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"); got != 403 {
+	if got := call("PUT", "localhost", Prefix+"/clock", "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"); got != 403 {
 		t.Errorf("a change by another site's page = %d; want 403", got)
 	}
-	if got := ask("PUT", "localhost", Prefix+"/clock", "Origin", "http://localhost", "Sec-Fetch-Site", "same-origin"); got != 200 {
-		t.Errorf("a change by our page = %d; want 200", got)
+	if got := call("PUT", "localhost", Prefix+"/clock", "Origin", "http://localhost", "Sec-Fetch-Site", "same-origin"); got != 200 {
+		t.Errorf("a change by the console = %d; want 200", got)
 	}
 	for path, want := range map[string]string{"/": "<html>page", "/incidents/inc-0": "<html>page", "/assets/a-1b2c.js": "let a"} {
 		if w := do(s.Handler(), "GET", path, ""); w.Code != 200 || w.Body.String() != want {
@@ -120,12 +120,12 @@ func TestBrowsers(t *testing.T) {
 		}
 	}
 	if w := do(s.Handler(), "GET", "/assets/../../../etc/passwd", ""); w.Code == 200 && w.Body.String() != "<html>page" {
-		t.Errorf("a way out of the page: %s", w.Body)
+		t.Errorf("escaped the console's files: %s", w.Body)
 	}
 }
 
-// TestRequestsAreBounded: more at one time than there are places are refused at
-// once, and one that takes too long is given up.
+// TestRequestsAreBounded: requests beyond the limit are refused immediately, and
+// slow ones time out.
 func TestRequestsAreBounded(t *testing.T) { synctest.Test(t, testRequestsAreBounded) }
 
 func testRequestsAreBounded(t *testing.T) {
@@ -138,7 +138,7 @@ func testRequestsAreBounded(t *testing.T) {
 		t.Errorf("one too many = %d %s; want 503", w.Code, w.Body)
 	}
 	if got := <-done; got != 503 {
-		t.Errorf("an answer that takes for ever = %d; want 503", got)
+		t.Errorf("a query that never ends = %d; want 503", got)
 	}
 	k.delay = 0
 	if got := metric(t, s, `weft_api_refused_total{reason="requests"}`); got != "1" {
@@ -146,7 +146,7 @@ func testRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// metric reads one value from /metrics, as text.
+// metric returns one value of /metrics, as text.
 func metric(t *testing.T, s *Server, name string) string {
 	t.Helper()
 	w := do(s.Handler(), "GET", "/metrics", "", "Authorization", "Bearer "+s.cfg.Token)
@@ -159,7 +159,7 @@ func metric(t *testing.T, s *Server, name string) string {
 	return ""
 }
 
-// TestScansAreBounded: whatever is asked, a bounded number of records is read.
+// TestScansAreBounded: every request reads a bounded number of records.
 func TestScansAreBounded(t *testing.T) {
 	s, k := newServer(t, func(c *Config, _ *Deps) { c.ScanBudget = 40 })
 	for _, path := range []string{
@@ -201,7 +201,7 @@ func serveOn(t *testing.T, s *Server, ln net.Listener) string {
 	return ln.Addr().String()
 }
 
-// TestSlowClients: who sends or reads too slowly is cut off.
+// TestSlowClients: clients that send too slowly are disconnected.
 func TestSlowClients(t *testing.T) {
 	s, _ := newServer(t, func(c *Config, _ *Deps) { c.ReadTimeout = 100 * time.Millisecond })
 	addr := serve(t, s)
@@ -217,7 +217,7 @@ func TestSlowClients(t *testing.T) {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		answer, err := io.ReadAll(c) // ends when the server closes
 		if err != nil {
-			t.Errorf("%s: the server waits on: %v", name, err)
+			t.Errorf("%s: the server keeps waiting: %v", name, err)
 		}
 		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") {
 			t.Errorf("%s: %.100s; want an error or nothing", name, answer)

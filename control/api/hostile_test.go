@@ -19,8 +19,8 @@ import (
 	"github.com/weft-telemetry/weft/model/record"
 )
 
-// FuzzRequest: no path, query or body makes a server fail, nor read more than
-// its budget.
+// FuzzRequest: no path, query or body causes a server error or exceeds the scan
+// budget.
 func FuzzRequest(f *testing.F) {
 	s, k := newServer(f)
 	for _, c := range calls(k) {
@@ -62,7 +62,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestPages: any list read page by page is the same as the filtered whole.
+// TestPages: a list read page by page equals the filtered whole.
 func TestPages(t *testing.T) {
 	s, k := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -99,7 +99,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestFlowSums: what pages of flows say together is what the records say.
+// TestFlowSums: the pages of flows add up to the records.
 func TestFlowSums(t *testing.T) {
 	s, k := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -139,7 +139,7 @@ func TestFlowSums(t *testing.T) {
 	})
 }
 
-// TestFlowAnswer: one flow's answer against its records, counted by hand.
+// TestFlowAnswer compares one flow's response with its records, counted by hand.
 func TestFlowAnswer(t *testing.T) {
 	s, k := newServer(t)
 	in := &flowInput{Range: Range{Last: "100s"}, Key: k.flow(3).String()}
@@ -147,8 +147,8 @@ func TestFlowAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The flow is that of every 7th record, the 4th, 11th, … of which 14 are in
-	// the range; each has 10 packets and lost 1 behind the first switch.
+	// Every 7th record is of this flow: the 4th, 11th, …, of which 14 are in the
+	// range; each has 10 packets and lost 1 after the first switch.
 	if d.Slots != 14 || d.Packets != 140 || d.LostPackets != 14 || len(d.Hops) != 2 || d.Hops[0].Packets != 140 || d.Hops[1].Packets != 126 || d.Hops[0].LostPackets != 14 || !d.Complete {
 		t.Errorf("flow = %+v", d)
 	}
@@ -158,7 +158,7 @@ func TestFlowAnswer(t *testing.T) {
 	if len(d.Diagnoses) != 0 {
 		t.Errorf("diagnoses from outside of the range: %v", d.Diagnoses)
 	}
-	// A flow that nothing is recorded of, or not yet, is no mistake to ask for.
+	// A flow without records is not an error.
 	in.Key = "tcp 9.9.9.9:1 > 8.8.8.8:2"
 	none, err := s.getFlow(t.Context(), in)
 	if err != nil || none.Flow.Flow.String() != in.Key || none.Slots != 0 || none.Packets != 0 || len(none.Hops)+len(none.Series)+len(none.Traces) != 0 || !none.Complete || !none.First.Before(none.Last) {
@@ -166,22 +166,22 @@ func TestFlowAnswer(t *testing.T) {
 	}
 }
 
-// TestHeatmapAnswer against its records, counted by hand.
+// TestHeatmapAnswer compares a heat map with its records, counted by hand.
 func TestHeatmapAnswer(t *testing.T) {
 	s, _ := newServer(t)
 	m, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "100s"}, Metric: "queue_bytes", Steps: 10, Top: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Record i is i+1 seconds old, of port i%4+1, with a queue of 100·i: the
-	// hottest is 99, of port 4, in the first step, with 95 of the same port.
+	// Record i is i+1 seconds old, of port i%4+1, with a queue of 100·i: the maximum
+	// is record 99, of port 4, in the first step, together with record 95.
 	if len(m.Ports) != 3 || m.Ports[0].Port != 4 || m.Ports[1].Port != 3 || m.Max != 9900 || m.Complete || *m.Values[0][0] != 9900 || *m.Values[0][9] != 700 {
 		t.Errorf("heat map = %+v", m)
 	}
 	if m.OmittedPorts != 1 || !m.CoveredFrom.Equal(m.From) {
-		t.Errorf("heat map without %d ports from %v; want 1 port left out and nothing before %v", m.OmittedPorts, m.CoveredFrom, m.From)
+		t.Errorf("heat map omits %d ports and is covered from %v; want 1 port and %v", m.OmittedPorts, m.CoveredFrom, m.From)
 	}
-	s.cfg.ScanBudget = 1 // withTrace samples four times as many are read
+	s.cfg.ScanBudget = 1 // times 4 for samples
 	cut, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: "9s"}, Metric: "queue_bytes", Steps: 10, Top: 100})
 	if err != nil || cut.Complete || !cut.CoveredFrom.Equal(epoch0.Add(-4*time.Second)) {
 		t.Errorf("heat map of the 4 newest samples is covered from %v, complete %t, %v; want %v", cut.CoveredFrom, cut.Complete, err, epoch0.Add(-4*time.Second))
@@ -193,7 +193,7 @@ func TestHeatmapAnswer(t *testing.T) {
 	}
 }
 
-// recordedSteps remembers the steps that samples of ports were asked in.
+// recordedSteps records the steps of port queries.
 type recordedSteps struct {
 	Records
 	steps []time.Duration
@@ -204,8 +204,8 @@ func (r *recordedSteps) Ports(ctx context.Context, q record.Query) (record.Page[
 	return r.Records.Ports(ctx, q)
 }
 
-// TestHeatmapSteps: what is finer than the steps that a store sums up is made of
-// samples, or all of a second would stand in one column.
+// TestHeatmapSteps: steps finer than the rollups of the store are made of raw
+// samples; otherwise a whole second would be in one column.
 func TestHeatmapSteps(t *testing.T) {
 	for last, want := range map[string]time.Duration{"9s": 0, "10s": time.Second, "100s": 10 * time.Second} {
 		s, _ := newServer(t)
@@ -213,24 +213,24 @@ func TestHeatmapSteps(t *testing.T) {
 		s.deps.Records = asked
 		m, err := s.heatmap(t.Context(), &HeatmapQuery{Range: Range{Last: last}, Metric: "queue_bytes", Steps: 10, Top: 3})
 		if err != nil || asked.steps[0] != want || m.StepNs <= 0 {
-			t.Errorf("heat map of %s in 10 steps asks for steps of %v and shows %v, %v; want %v", last, asked.steps, time.Duration(m.StepNs), err, want)
+			t.Errorf("heat map of %s in 10 steps queries steps of %v and shows %v, %v; want %v", last, asked.steps, time.Duration(m.StepNs), err, want)
 		}
 	}
 }
 
-// TestPastState: of each port the newest sample before.
+// TestPastState: a past state has the newest earlier sample of each port.
 func TestPastState(t *testing.T) {
 	s, _ := newServer(t)
 	st, err := s.stateAt(t.Context(), epoch0.Add(-9500*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := 0
+	reported := 0
 	for _, p := range st.Ports {
 		if p.AgeMs >= 0 {
-			heard++
-			// Record 9 is 10 s old, of port 2; its losses are on the way to the
-			// peer of port 4.
+			reported++
+			// Record 9 is 10 s old, of port 2; its losses are on the link of
+			// port 4.
 			if p.Node != "tor0" || p.Port != 2 || p.QueueBytes != 900 || p.AgeMs != 500 {
 				t.Errorf("port %+v", p)
 			}
@@ -239,19 +239,19 @@ func TestPastState(t *testing.T) {
 			t.Errorf("losses of port %+v", p)
 		}
 	}
-	if heard != 1 || len(st.Ports) != len(s.deps.Live.State().Ports) {
-		t.Errorf("%d ports heard of %d", heard, len(st.Ports))
+	if reported != 1 || len(st.Ports) != len(s.deps.Live.State().Ports) {
+		t.Errorf("%d of %d ports reported", reported, len(st.Ports))
 	}
 }
 
-// TestDrawings: any graph is drawn as well-formed XML with all that is in it,
-// and as dot with balanced quotes.
+// TestDrawings: every graph is drawn completely, as well-formed XML and as dot with
+// balanced quotes.
 func TestDrawings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		name := rapid.StringMatching(`[a-z<>&"\\\n]{1,40}`)
 		g := Graph{}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "ports") {
-			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")), Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "loop")})
+			g.Ports = append(g.Ports, GraphPort{ID: fmt.Sprint("p", i, name.Draw(rt, "port")), Level: rapid.IntRange(-3, 1<<30).Draw(rt, "level"), Initial: i == 0 && rapid.Bool().Draw(rt, "initial"), InCycle: rapid.Bool().Draw(rt, "cycle")})
 		}
 		for i := range rapid.IntRange(0, 6).Draw(rt, "flows") {
 			g.Flows = append(g.Flows, GraphFlow{ID: fmt.Sprint("f", i, name.Draw(rt, "flow")), Role: rapid.SampledFrom([]string{"victim", "culprit", "other"}).Draw(rt, "role")})

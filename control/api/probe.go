@@ -23,16 +23,16 @@ type ProbeRequest struct {
 
 // Probe is a probe and its result so far.
 type Probe struct {
-	ID       string         `json:"id"`
-	State    string         `json:"state" enum:"waiting,running,done,failed"`
-	Request  ProbeRequest   `json:"request"`
-	Begin    time.Time      `json:"begin"`
-	End      *time.Time     `json:"end,omitempty" doc:"Absent while it runs"`
-	Sent     int            `json:"sent"`
-	Arrived  int            `json:"arrived"`
-	Outcome  string         `json:"outcome,omitempty" enum:"passed,persistent,random,blackhole,selective,loop,unreached" doc:"Pattern probes: which packets are lost. Persistent: all; random: some of all patterns; blackhole: all of certain patterns; selective: some of certain patterns"`
-	Injected string         `json:"injected_at,omitempty" doc:"Pattern probes: switch at which probes were injected"`
-	Loss     *ShareInterval `json:"loss,omitempty" doc:"Pattern probes: share of probes that were lost"`
+	ID         string         `json:"id"`
+	State      string         `json:"state" enum:"waiting,running,done,failed"`
+	Request    ProbeRequest   `json:"request"`
+	Begin      time.Time      `json:"begin"`
+	End        *time.Time     `json:"end,omitempty" doc:"Absent while it runs"`
+	Sent       int            `json:"sent"`
+	Arrived    int            `json:"arrived"`
+	Outcome    string         `json:"outcome,omitempty" enum:"passed,persistent,random,blackhole,selective,loop,unreached" doc:"Pattern probes: which packets are lost. Persistent: all; random: some of all patterns; blackhole: all of certain patterns; selective: some of certain patterns"`
+	InjectedAt string         `json:"injected_at,omitempty" doc:"Pattern probes: switch at which probes were injected"`
+	Loss       *ShareInterval `json:"loss,omitempty" doc:"Pattern probes: share of probes that were lost"`
 	// MirrorLoss is what Loss must exceed to be a loss of packets.
 	MirrorLoss *ShareInterval `json:"mirror_loss,omitempty" doc:"Pattern probes: share of mirrors that were lost"`
 	Loop       []string       `json:"loop,omitempty" doc:"Switches of a forwarding loop"`

@@ -16,17 +16,18 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// call is a request and the answer that it should have.
+// call is a request and its expected status.
 type call struct {
 	id, method, path, body string
 	status                 int
 }
 
-// calls has at least one request for every operation of the document, in an
-// order in which they make sense.
+// calls returns at least one request for every operation of the document, in an
+// order that works.
 func calls(k *fake) []call {
 	flow := url.PathEscape(k.flow(1).String())
 	sw := k.fabric.Node(k.fabric.Switches()[0]).Name
+	first := k.fabric.Node(k.fabric.Switches()[0]).Ports[0].Name // of port 1
 	return []call{
 		{"get-topology", "GET", "/topology", "", 200},
 		{"get-state", "GET", "/state", "", 200},
@@ -82,17 +83,27 @@ func calls(k *fake) []call {
 		{"get-port", "GET", "/ports/" + sw + "/1?last=60s", "", 200},
 		{"get-port", "GET", "/ports/" + sw + "/1?step=1ns", "", 422},
 		{"get-port", "GET", "/ports/" + sw + "/99", "", 404},
-		{"get-port", "GET", "/ports/nobody/1", "", 404},
-		{"get-port", "GET", "/ports/" + sw + "/65536", "", 422},
+		{"get-port", "GET", "/ports/unknown/1", "", 404},
+		{"get-port", "GET", "/ports/" + sw + "/65536", "", 404},
+		{"get-port", "GET", "/ports/" + sw + "/0", "", 404},
+		{"get-port", "GET", "/ports/" + sw + "/cpu", "", 404},
+		{"get-port", "GET", "/ports/" + sw + "/" + first + "?last=60s", "", 200},
+		{"get-port", "GET", "/ports/" + sw + "/Ethernet77", "", 404},
+		{"list-traces", "GET", "/traces?limit=3&filter=" + url.QueryEscape("hop.in == "+first), "", 200},
+		{"list-traces", "GET", "/traces?limit=3&filter=" + url.QueryEscape("hop.in == Ethernet77"), "", 422},
 		{"start-probe", "POST", "/probes", fmt.Sprintf(`{"kind":"flow","flow":%q}`, k.flow(1)), 201},
 		{"start-probe", "POST", "/probes", `{"kind":"link"}`, 422},
 		{"start-probe", "POST", "/probes", `{"kind":"flow"}`, 422},
 		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":1},"count":100000}`, 422},
+		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":1}}`, 201},
+		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","interface":"` + first + `"}}`, 201},
+		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `","port":2,"interface":"` + first + `"}}`, 422},
+		{"start-probe", "POST", "/probes", `{"kind":"link","link":{"node":"` + sw + `"}}`, 422},
 		{"list-probes", "GET", "/probes", "", 200},
 		{"get-probe", "GET", "/probes/p-0", "", 200},
 		{"get-probe", "GET", "/probes/p-9", "", 404},
 		{"set-mark", "POST", "/marks", `{"host":"h0","duration_ms":100}`, 201},
-		{"set-mark", "POST", "/marks", `{"host":"nobody"}`, 404},
+		{"set-mark", "POST", "/marks", `{"host":"unknown"}`, 404},
 		{"set-mark", "POST", "/marks", `{"host":"h0","filter":"tcp"}`, 422},
 		{"list-marks", "GET", "/marks", "", 200},
 		{"remove-mark", "DELETE", "/marks/m-0", "", 204},
@@ -100,6 +111,8 @@ func calls(k *fake) []call {
 		{"list-fault-kinds", "GET", "/faults/kinds", "", 200},
 		{"inject-fault", "POST", "/faults", `{"kind":"blackhole","node":"` + sw + `","port":1}`, 201},
 		{"inject-fault", "POST", "/faults", `{"kind":"blackhole","node":"` + sw + `","port":77}`, 422},
+		{"inject-fault", "POST", "/faults", `{"kind":"blackhole","node":"` + sw + `","interface":"` + first + `"}`, 201},
+		{"inject-fault", "POST", "/faults", `{"kind":"blackhole","node":"` + sw + `","interface":"Ethernet77"}`, 422},
 		{"inject-fault", "POST", "/faults", `{"kind":"meteor"}`, 422},
 		{"list-faults", "GET", "/faults", "", 200},
 		{"get-health", "GET", "/health", "", 200},
@@ -116,7 +129,7 @@ func calls(k *fake) []call {
 	}
 }
 
-// do asks a handler and reads the answer.
+// do sends a request to a handler and returns the response.
 func do(h http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
 	if body != "" {
@@ -130,8 +143,8 @@ func do(h http.Handler, method, path, body string, header ...string) *httptest.R
 	return w
 }
 
-// TestRoutes asks every operation of the document and holds the answers to its
-// schemas.
+// TestRoutes calls every operation of the document and validates the responses
+// against its schemas.
 func TestRoutes(t *testing.T) {
 	s, k := newServer(t)
 	doc := s.api.OpenAPI()
@@ -143,13 +156,13 @@ func TestRoutes(t *testing.T) {
 			}
 		}
 	}
-	asked := map[string]bool{"get-events": true} // TestEvents does
+	called := map[string]bool{"get-events": true} // TestEvents does
 	for _, c := range calls(k) {
 		op := ops[c.id]
 		if op == nil {
 			t.Fatalf("%s is not in the document", c.id)
 		}
-		asked[c.id] = asked[c.id] || c.status < 300
+		called[c.id] = called[c.id] || c.status < 300
 		w := do(s.Handler(), c.method, Prefix+c.path, c.body)
 		if w.Code != c.status {
 			t.Errorf("%s %s %s = %d %s; want %d", c.method, c.path, c.body, w.Code, w.Body, c.status)
@@ -158,13 +171,13 @@ func TestRoutes(t *testing.T) {
 		checkAnswer(t, doc, op, c, w)
 	}
 	for id := range ops {
-		if !asked[id] {
+		if !called[id] {
 			t.Errorf("no call of operation %s succeeds", id)
 		}
 	}
 }
 
-// checkAnswer holds one answer to the document.
+// checkAnswer validates one response against the document.
 func checkAnswer(t *testing.T, doc *huma.OpenAPI, op *huma.Operation, c call, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w.Code == http.StatusNoContent {
@@ -198,11 +211,11 @@ func checkAnswer(t *testing.T, doc *huma.OpenAPI, op *huma.Operation, c call, w 
 	var res huma.ValidateResult
 	huma.Validate(doc.Components.Schemas, media.Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &res)
 	for _, e := range res.Errors {
-		t.Errorf("%s %s: answer is not as documented: %v\n%.600s", c.method, c.path, e, w.Body)
+		t.Errorf("%s %s: the response is not as documented: %v\n%.600s", c.method, c.path, e, w.Body)
 	}
 }
 
-// TestProblems: every error is a problem, also those that are not the API's.
+// TestProblems: every error is a problem, also of paths outside the API.
 func TestProblems(t *testing.T) {
 	s, k := newServer(t)
 	k.fail = errDisk
@@ -215,16 +228,16 @@ func TestProblems(t *testing.T) {
 			t.Errorf("GET %s = %d %s %s; want a problem with status %d", path, w.Code, w.Header().Get("Content-Type"), w.Body, want)
 		}
 		if strings.Contains(w.Body.String(), "secret") {
-			t.Errorf("GET %s tells of the inside: %s", path, w.Body)
+			t.Errorf("GET %s exposes internals: %s", path, w.Body)
 		}
 	}
 	if w := do(s.Handler(), "POST", Prefix+"/topology", "{}"); w.Code != 405 || w.Header().Get("Content-Type") != "application/problem+json" {
-		t.Errorf("POST of what is only read = %d %s", w.Code, w.Body)
+		t.Errorf("POST to a read-only route = %d %s", w.Code, w.Body)
 	}
 }
 
-// TestPlain: what machines ask that watch this one.
-func TestPlain(t *testing.T) {
+// TestOperationalRoutes: health checks, version, metrics and document.
+func TestOperationalRoutes(t *testing.T) {
 	s, k := newServer(t)
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/version": `"commit":"abc"`, "/metrics": "weft_build_info", "/openapi.json": `"openapi":"3.1.0"`} {
 		if w := do(s.Handler(), "GET", path, ""); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
@@ -237,8 +250,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestLabIsOfTheDemo: without one its routes are not there.
-func TestLabIsOfTheDemo(t *testing.T) {
+// TestMissingBackends: without a backend its routes return 404 or 501.
+func TestMissingBackends(t *testing.T) {
 	s, _ := newServer(t, func(_ *Config, d *Deps) {
 		d.Lab, d.Prober, d.Marker, d.CounterAdmin, d.Diagnoser = nil, nil, nil, nil, nil
 	})
@@ -258,8 +271,8 @@ func TestLabIsOfTheDemo(t *testing.T) {
 	}
 }
 
-// TestCapture: the file holds one frame for each hop, as the hop saw it.
-func TestCapture(t *testing.T) {
+// TestTracePcapng: the file has one frame per hop, as the hop saw it.
+func TestTracePcapng(t *testing.T) {
 	s, k := newServer(t)
 	w := do(s.Handler(), "GET", Prefix+"/traces/1.pcapng", "")
 	r, err := pcapgo.NewNgReader(bytes.NewReader(w.Body.Bytes()), pcapgo.NgReaderOptions{WantMixedLinkType: true})

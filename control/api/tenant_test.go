@@ -31,7 +31,7 @@ func TestTenantMayOnlyReportSlowFlows(t *testing.T) {
 	}
 }
 
-// diagnosisRequests is a Doctor whose every verdict is a given one.
+// fixedDiagnoser is a Diagnoser that returns one given verdict.
 type fixedDiagnoser struct {
 	flow model.FlowKey
 	d    record.Diagnosis
