@@ -90,8 +90,8 @@ func Machine() string {
 	return fmt.Sprintf("%s, %d cores, %s, %s", cpu, runtime.NumCPU(), runtime.GOOS, runtime.Version())
 }
 
-// less compares two sides of which the smaller is better, such as times.
-func less(name string, value float64, unit, peer string, peerValue, goal float64) Result {
+// lowerIsBetter compares two sides of which the smaller is better, such as times.
+func lowerIsBetter(name string, value float64, unit, peer string, peerValue, goal float64) Result {
 	r := Result{Name: name, Value: value, Unit: unit, Peer: peer, PeerValue: peerValue, Goal: goal}
 	if value > 0 {
 		r.Ratio = peerValue / value
@@ -105,8 +105,8 @@ func skipped(name, unit, peer string, goal float64, why string) Result {
 	return Result{Name: name, Unit: unit, Peer: peer, Goal: goal, Skipped: why}
 }
 
-// more compares two sides of which the larger is better, such as rates.
-func more(name string, value float64, unit, peer string, peerValue, goal float64) Result {
+// higherIsBetter compares two sides of which the larger is better, such as rates.
+func higherIsBetter(name string, value float64, unit, peer string, peerValue, goal float64) Result {
 	r := Result{Name: name, Value: value, Unit: unit, Peer: peer, PeerValue: peerValue, Goal: goal}
 	if peerValue > 0 {
 		r.Ratio = value / peerValue
@@ -123,10 +123,10 @@ const (
 	roundTime = 40 * time.Millisecond
 )
 
-// race times the sides in alternating rounds and returns each one's median
+// alternateRounds times the sides in alternating rounds and returns each one's median
 // nanoseconds of CPU per operation. Other programs on the machine then cost a
 // side its cache, but not their own time.
-func race(ctx context.Context, sides ...side) ([]float64, error) {
+func alternateRounds(ctx context.Context, sides ...side) ([]float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	counts := make([]int, len(sides))

@@ -23,12 +23,12 @@ var diagnoseSuite = Suite{
 		if err != nil {
 			return nil, err
 		}
-		e, err := in.collect()
+		e, err := in.assembleReports()
 		if err != nil {
 			return nil, err
 		}
 		f := in.routes.Fabric()
-		if err := replay(e, f).equals(provenance.Build(e, in.victim, f)); err != nil {
+		if err := replayGraph(e, f).equals(provenance.Build(e, in.victim, f)); err != nil {
 			return nil, fmt.Errorf("graph differs from the replay: %w", err)
 		}
 		doctor, err := diagnose.New(diagnose.DefaultConfig(topo.NewIntent(in.routes)))
@@ -36,17 +36,17 @@ var diagnoseSuite = Suite{
 			return nil, err
 		}
 		said := anomaly.None
-		ns, err := race(ctx, func(n int) {
+		ns, err := alternateRounds(ctx, func(n int) {
 			for range n {
 				provenance.Build(e, in.victim, f)
 			}
 		}, func(n int) {
 			for range n {
-				replay(e, f)
+				replayGraph(e, f)
 			}
 		}, func(n int) {
 			for range n {
-				all, err := in.collect()
+				all, err := in.assembleReports()
 				if err != nil {
 					panic("bench: the same chunks were good before: " + err.Error())
 				}
@@ -62,8 +62,8 @@ var diagnoseSuite = Suite{
 		}
 		const msec = float64(time.Millisecond)
 		return []Result{
-			less("graph of an incident", ns[0]/msec, "ms", "replay packet by packet", ns[1]/msec, 20),
-			less("reports to verdict", ns[2]/msec, "ms of CPU", "goal", float64(analysisGoal)/msec, 1),
+			lowerIsBetter("graph of an incident", ns[0]/msec, "ms", "replay packet by packet", ns[1]/msec, 20),
+			lowerIsBetter("reports to verdict", ns[2]/msec, "ms of CPU", "goal", float64(analysisGoal)/msec, 1),
 		}, nil
 	},
 }

@@ -20,12 +20,12 @@ func TestReplayCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := in.collect()
+	e, err := in.assembleReports()
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := provenance.Build(e, in.victim, in.routes.Fabric())
-	r := replay(e, in.routes.Fabric())
+	r := replayGraph(e, in.routes.Fabric())
 	if err := r.equals(g); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func BenchmarkDiagnose(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := in.collect()
+	e, err := in.assembleReports()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func BenchmarkDiagnose(b *testing.B) {
 		do   func()
 	}{
 		{"collect", func() {
-			if _, err := in.collect(); err != nil {
+			if _, err := in.assembleReports(); err != nil {
 				b.Fatal(err)
 			}
 		}},

@@ -20,7 +20,7 @@ var dtaSuite = Suite{
 	run: func(ctx context.Context) ([]Result, error) {
 		var results []Result
 		for _, measure := range []func(context.Context) ([]Result, error){
-			keyWriteBesideRaw, postcardsBesideRaw, appendBesideCopy, incrementBesideRaw, wireBesidePeers,
+			compareKeyWrite, comparePostcards, compareAppend, compareIncrement, compareWirePeers,
 		} {
 			r, err := measure(ctx)
 			if err != nil {
@@ -73,10 +73,10 @@ func (in *dtaInput) fill() {
 	in.pass++
 }
 
-// into is a lap that gives a buffer to the writer of a structure, batch by
+// writeInto is a lap that gives a buffer to the writer of a structure, batch by
 // batch.
-func (in *dtaInput) into(write func(reports []byte) (int, error)) lap {
-	return lap{ready: in.fill, ops: in.reports(), times: dtaTimes, run: func() error {
+func (in *dtaInput) writeInto(write func(reports []byte) (int, error)) roundWork {
+	return roundWork{ready: in.fill, ops: in.reports(), times: dtaTimes, run: func() error {
 		for rest := in.buf; len(rest) > 0; rest = rest[dtaBatch*in.size:] {
 			if _, err := write(rest[:dtaBatch*in.size]); err != nil {
 				return err
@@ -86,24 +86,24 @@ func (in *dtaInput) into(write func(reports []byte) (int, error)) lap {
 	}}
 }
 
-// raw is a lap of ops random places of memory. Sides of one comparison use the
+// randomAccess is a lap of ops random places of memory. Sides of one comparison use the
 // same memory: how much of it lies on huge pages matters more than most code.
-func raw(ops int, run func(x uint64) uint64) lap {
+func randomAccess(ops int, run func(x uint64) uint64) roundWork {
 	state := uint64(88172645463325252)
-	return lap{ops: ops, times: dtaTimes, run: func() error {
+	return roundWork{ops: ops, times: dtaTimes, run: func() error {
 		state = run(state)
 		return nil
 	}}
 }
 
-// random is xorshift, to be part of its caller.
-func random(x uint64) uint64 {
+// xorshift is xorshift, to be part of its caller.
+func xorshift(x uint64) uint64 {
 	x ^= x << 13
 	x ^= x >> 7
 	return x ^ x<<17
 }
 
-func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
+func compareKeyWrite(ctx context.Context) ([]Result, error) {
 	t, err := keywrite.Open("", keywrite.DefaultConfig(dtaMemory))
 	if err != nil {
 		return nil, err
@@ -114,12 +114,12 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	plain := make(map[[keySize]byte]uint32, mapKeys)
 	written, put, asked := newDTAInput(writeSize, dtaHead), newDTAInput(writeSize, dtaHead), newDTAInput(keySize, 0)
 	n := written.reports()
-	writes := written.into(func(reports []byte) (int, error) {
+	writes := written.writeInto(func(reports []byte) (int, error) {
 		return w.WriteRun(reports, dtaHead, keySize, dtaCopies)
 	})
-	weft, limit, err := duel(ctx, dtaRounds, threadTime, writes, raw(n, func(x uint64) uint64 {
+	weft, limit, err := pairedRounds(ctx, dtaRounds, threadTime, writes, randomAccess(n, func(x uint64) uint64 {
 		for range n {
-			x = random(x)
+			x = xorshift(x)
 			words[x&(dtaMemory/8-1)] = x
 			words[x>>32&(dtaMemory/8-1)] = x
 		}
@@ -128,8 +128,8 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := []Result{paired("Key-Write, N=2", weft, "M/s", "two random 8-byte writes", limit, 0.8)}
-	weft, peer, err := duel(ctx, dtaRounds, threadTime, writes, put.into(func(r []byte) (int, error) {
+	results := []Result{comparePaired("Key-Write, N=2", weft, "M/s", "two random 8-byte writes", limit, 0.8)}
+	weft, peer, err := pairedRounds(ctx, dtaRounds, threadTime, writes, put.writeInto(func(r []byte) (int, error) {
 		for ; len(r) > 0; r = r[writeSize:] {
 			plain[[keySize]byte(r[dtaHead:])] = binary.LittleEndian.Uint32(r[writeSize-4:])
 		}
@@ -141,10 +141,10 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	results = append(results, paired("Key-Write, N=2", weft, "M/s", "presized Go map", peer, 6))
+	results = append(results, comparePaired("Key-Write, N=2", weft, "M/s", "presized Go map", peer, 6))
 	found, n := 0, asked.reports()
 	dst := make([]byte, 0, 64)
-	weft, limit, err = duel(ctx, dtaRounds, threadTime, asked.into(func(keys []byte) (int, error) {
+	weft, limit, err = pairedRounds(ctx, dtaRounds, threadTime, asked.writeInto(func(keys []byte) (int, error) {
 		if asked.pass > written.pass { // all that was written
 			asked.pass = 0
 		}
@@ -153,10 +153,10 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 				found++
 			}
 		})
-	}), raw(n, func(x uint64) uint64 {
+	}), randomAccess(n, func(x uint64) uint64 {
 		sum := uint64(0)
 		for range n {
-			x = random(x)
+			x = xorshift(x)
 			sum += words[x&(dtaMemory/8-1)]
 			sum += words[x>>32&(dtaMemory/8-1)]
 		}
@@ -168,10 +168,10 @@ func keyWriteBesideRaw(ctx context.Context) ([]Result, error) {
 	if asks := (dtaRounds + 1) * dtaTimes * n; found < asks/2 { // the random writes hit a few
 		return nil, fmt.Errorf("bench: %d of %d keys were found", found, asks)
 	}
-	return append(results, paired("Key-Write queries, N=2", weft, "M/s", "two random 8-byte reads", limit, 0.3)), nil
+	return append(results, comparePaired("Key-Write queries, N=2", weft, "M/s", "two random 8-byte reads", limit, 0.3)), nil
 }
 
-func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
+func comparePostcards(ctx context.Context) ([]Result, error) {
 	t, err := postcard.Open("", postcard.DefaultConfig(dtaMemory))
 	if err != nil {
 		return nil, err
@@ -181,11 +181,11 @@ func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
 	words, w := t.Region().Words(), t.Writer(0)
 	in := newDTAInput(pathSize, 0)
 	n := in.reports()
-	weft, limit, err := duel(ctx, dtaRounds, threadTime, in.into(func(rows []byte) (int, error) {
+	weft, limit, err := pairedRounds(ctx, dtaRounds, threadTime, in.writeInto(func(rows []byte) (int, error) {
 		return w.WriteRun(rows, keySize, 1)
-	}), raw(n, func(x uint64) uint64 {
+	}), randomAccess(n, func(x uint64) uint64 {
 		for range n {
-			x = random(x)
+			x = xorshift(x)
 			to := words[x&(dtaMemory/32-1)*4:][:4]
 			to[0], to[1], to[2], to[3] = x, x, x, x
 		}
@@ -194,10 +194,10 @@ func postcardsBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Result{paired("Postcarding, 5 hops", weft, "M/s", "random 32-byte writes", limit, 0.6)}, nil
+	return []Result{comparePaired("Postcarding, 5 hops", weft, "M/s", "random 32-byte writes", limit, 0.6)}, nil
 }
 
-func appendBesideCopy(ctx context.Context) ([]Result, error) {
+func compareAppend(ctx context.Context) ([]Result, error) {
 	const (
 		entry, batch = 4, 16
 		part         = 1 << 20 // copied at once: the kind of copy that is fastest, past the cache
@@ -215,7 +215,7 @@ func appendBesideCopy(ctx context.Context) ([]Result, error) {
 		from[i] = byte(i)
 	}
 	at := part // not onto the list's head
-	weft, limit, err := duel(ctx, dtaRounds, threadTime, lap{ops: round, times: 1, run: func() error {
+	weft, limit, err := pairedRounds(ctx, dtaRounds, threadTime, roundWork{ops: round, times: 1, run: func() error {
 		for range round / part {
 			for rest := from; len(rest) > 0; rest = rest[entry*batch:] {
 				if err := w.Append(0, rest[:entry*batch]); err != nil {
@@ -224,7 +224,7 @@ func appendBesideCopy(ctx context.Context) ([]Result, error) {
 			}
 		}
 		return nil
-	}}, lap{ops: round, times: 1, run: func() error {
+	}}, roundWork{ops: round, times: 1, run: func() error {
 		for range round / part {
 			region.Copy(to[at/8:(at+part)/8], from)
 			if at += part; at+part > 8*len(to) {
@@ -241,10 +241,10 @@ func appendBesideCopy(ctx context.Context) ([]Result, error) {
 			side[i] /= 1e3
 		}
 	}
-	return []Result{paired("Append, batches of 16", weft, "GB/s", "copy", limit, 0.5)}, nil
+	return []Result{comparePaired("Append, batches of 16", weft, "GB/s", "copy", limit, 0.5)}, nil
 }
 
-func incrementBesideRaw(ctx context.Context) ([]Result, error) {
+func compareIncrement(ctx context.Context) ([]Result, error) {
 	t, err := count.Open("", count.DefaultConfig(dtaMemory))
 	if err != nil {
 		return nil, err
@@ -255,14 +255,14 @@ func incrementBesideRaw(ctx context.Context) ([]Result, error) {
 	in := newDTAInput(addSize, dtaHead)
 	const batch = 64 // divides dtaBatch
 	n := in.reports()
-	weft, limit, err := duel(ctx, dtaRounds, threadTime, in.into(func(reports []byte) (int, error) {
+	weft, limit, err := pairedRounds(ctx, dtaRounds, threadTime, in.writeInto(func(reports []byte) (int, error) {
 		return w.AddRun(reports, dtaHead, keySize, dtaCopies)
-	}), raw(n, func(x uint64) uint64 {
+	}), randomAccess(n, func(x uint64) uint64 {
 		// Prefetched: the words of a batch are read before any is added to.
 		var at [2 * batch]uint64
 		for range n / batch {
 			for i := range batch {
-				x = random(x)
+				x = xorshift(x)
 				at[2*i], at[2*i+1] = x&(dtaMemory/8-1), x>>32&(dtaMemory/8-1)
 			}
 			for _, i := range at {
@@ -277,5 +277,5 @@ func incrementBesideRaw(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Result{paired("Key-Increment, N=2", weft, "M/s", "two prefetched random additions", limit, 0.8)}, nil
+	return []Result{comparePaired("Key-Increment, N=2", weft, "M/s", "two prefetched random additions", limit, 0.8)}, nil
 }

@@ -174,7 +174,7 @@ func value(row []byte) uint32 {
 }
 
 // startClickHouse is ClickHouse's native protocol with one block per insert,
-// into a MergeTree.
+// writeInto a MergeTree.
 func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 	dir, err := os.MkdirTemp("", "weft-bench-clickhouse")
 	if err != nil {

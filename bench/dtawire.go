@@ -25,8 +25,8 @@ const (
 	wireName     = "reports over UDP into memory"
 )
 
-// contender is another way to store reports.
-type contender struct {
+// peerStore is another way to store reports.
+type peerStore struct {
 	name    string
 	goal    float64 // the least ratio of Weft's rate to its
 	program string  // that must be installed, or none
@@ -34,7 +34,7 @@ type contender struct {
 	start   func(ctx context.Context, rows []byte) (*inserter, error)
 }
 
-var contenders = []contender{
+var contenders = []peerStore{
 	{"one report per datagram, batched receive", 10, "", wireReports / 8, func(ctx context.Context, rows []byte) (*inserter, error) {
 		return startWeft(ctx, rows, dta.HeaderSize+4+rowSize, false)
 	}},
@@ -43,11 +43,11 @@ var contenders = []contender{
 	{"ClickHouse, native batches into MergeTree", 4, "clickhouse-server", wireReports, startClickHouse},
 }
 
-// wireBesidePeers feeds the same Key-Write reports to Weft over loopback, many
+// compareWirePeers feeds the same Key-Write reports to Weft over loopback, many
 // to a datagram, and to each contender, in turn. The clock runs until all
 // reports of a round are stored, whatever a store waits for. No more than one
-// contender is there at a time: some work on when it is not their turn.
-func wireBesidePeers(ctx context.Context) (results []Result, err error) {
+// peerStore is there at a time: some work on when it is not their turn.
+func compareWirePeers(ctx context.Context) (results []Result, err error) {
 	rows := wireRows()
 	weft, err := startWeft(ctx, rows, wireDatagram, true)
 	if err != nil {
@@ -61,19 +61,19 @@ func wireBesidePeers(ctx context.Context) (results []Result, err error) {
 				continue
 			}
 		}
-		ours, theirs, err := c.beside(ctx, weft, rows)
+		ours, theirs, err := c.compare(ctx, weft, rows)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
-		results = append(results, paired(wireName, ours, "M/s", c.name, theirs, c.goal))
+		results = append(results, comparePaired(wireName, ours, "M/s", c.name, theirs, c.goal))
 	}
 	return results, nil
 }
 
-// beside lets Weft and the contender store reports in turn, the contender a part
+// compare lets Weft and the contender store reports in turn, the contender a part
 // of them in each round if it has no need of more. A round of Weft's is two times
 // all of them, or it would be too short beside the others'.
-func (c contender) beside(ctx context.Context, weft *inserter, rows []byte) (ours, theirs []float64, err error) {
+func (c peerStore) compare(ctx context.Context, weft *inserter, rows []byte) (ours, theirs []float64, err error) {
 	s, err := c.start(ctx, rows)
 	if err != nil {
 		return nil, nil, err
@@ -85,9 +85,9 @@ func (c contender) beside(ctx context.Context, weft *inserter, rows []byte) (our
 	start := time.Now()
 	clock := func() time.Duration { return time.Since(start) }
 	from := 0
-	return duel(ctx, wireRounds, clock,
-		lap{ops: wireReports, times: 2, run: func() error { return weft.insert(0, wireReports) }},
-		lap{ops: c.reports, times: 1, run: func() error {
+	return pairedRounds(ctx, wireRounds, clock,
+		roundWork{ops: wireReports, times: 2, run: func() error { return weft.insert(0, wireReports) }},
+		roundWork{ops: c.reports, times: 1, run: func() error {
 			err := s.insert(from, from+c.reports)
 			from = (from + c.reports) % wireReports
 			return err

@@ -21,32 +21,32 @@ const (
 	publishedNet    = 3275 // ms per flowset of 126.8K flows
 )
 
-// decodeAlone compares SingleDecode with two that have no queue: one goes
+// compareSingleDecode compares SingleDecode with two that have no queue: one goes
 // through the table again for every flow, one takes what is pure in passes. The
 // first takes minutes at 100K flows, so both sides do a tenth.
-func decodeAlone(ctx context.Context) ([]Result, error) {
-	small, err := newAlone(flowsetFlows / 10)
+func compareSingleDecode(ctx context.Context) ([]Result, error) {
+	small, err := newSingleSet(flowsetFlows / 10)
 	if err != nil {
 		return nil, err
 	}
-	full, err := newAlone(flowsetFlows)
+	full, err := newSingleSet(flowsetFlows)
 	if err != nil {
 		return nil, err
 	}
-	tenth, err := race(ctx, small.decode, func(n int) {
+	tenth, err := alternateRounds(ctx, small.decode, func(n int) {
 		for range n {
 			copy(small.work, small.cells)
-			for small.takeFirst() && ctx.Err() == nil {
+			for small.removeFirst() && ctx.Err() == nil {
 			}
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, err := race(ctx, full.decode, func(n int) {
+	all, err := alternateRounds(ctx, full.decode, func(n int) {
 		for range n {
 			copy(full.work, full.cells)
-			for full.takePass() > 0 {
+			for full.removePass() > 0 {
 			}
 		}
 	})
@@ -58,26 +58,26 @@ func decodeAlone(ctx context.Context) ([]Result, error) {
 	full.decode(rounds)
 	ms := float64((processTime() - used).Microseconds()) / 1e3 / rounds
 	return []Result{
-		less("SingleDecode, 10K flows", tenth[0]/1e6, "ms", "scan again for every flow", tenth[1]/1e6, 20),
-		less("SingleDecode, 100K flows", all[0]/1e6, "ms", "scan in passes, flows only", all[1]/1e6, 1),
-		less("SingleDecode, 100K flows", ms, "ms of CPU", "published", publishedSingle, 1),
+		lowerIsBetter("SingleDecode, 10K flows", tenth[0]/1e6, "ms", "scan again for every flow", tenth[1]/1e6, 20),
+		lowerIsBetter("SingleDecode, 100K flows", all[0]/1e6, "ms", "scan in passes, flows only", all[1]/1e6, 1),
+		lowerIsBetter("SingleDecode, 100K flows", ms, "ms of CPU", "published", publishedSingle, 1),
 	}, nil
 }
 
-// alone is a flowset that can be decoded by itself.
-type alone struct {
+// singleSet is a flowset that can be decoded by itself.
+type singleSet struct {
 	set         *sketch.Set[sketch.Key4]
 	fs          *flows.Flowset
 	decoder     flows.Decoder
 	cells, work []sketch.Cell[sketch.Key4]
 }
 
-func newAlone(n int) (*alone, error) {
+func newSingleSet(n int) (*singleSet, error) {
 	plan, err := flowset.Plan(n, 0.99, flowset.Single)
 	if err != nil {
 		return nil, err
 	}
-	a := new(alone)
+	a := new(singleSet)
 	if a.set, err = sketch.NewSet[sketch.Key4](plan.Geometry, 1); err != nil {
 		return nil, err
 	}
@@ -98,34 +98,34 @@ func newAlone(n int) (*alone, error) {
 	return a, nil
 }
 
-func (a *alone) decode(n int) {
+func (a *singleSet) decode(n int) {
 	for range n {
 		a.decoder.SingleDecode(a.fs)
 	}
 }
 
-// takeFirst takes the flow of the first pure cell out, and reports whether there
+// removeFirst takes the flow of the first pure cell out, and reports whether there
 // was one.
-func (a *alone) takeFirst() bool {
+func (a *singleSet) removeFirst() bool {
 	for i := range a.work {
-		if a.take(uint32(i)) {
+		if a.removeFlow(uint32(i)) {
 			return true
 		}
 	}
 	return false
 }
 
-// takePass takes the flows of all cells out that are pure when it comes by.
-func (a *alone) takePass() (taken int) {
+// removePass takes the flows of all cells out that are pure when it comes by.
+func (a *singleSet) removePass() (taken int) {
 	for i := range a.work {
-		if a.take(uint32(i)) {
+		if a.removeFlow(uint32(i)) {
 			taken++
 		}
 	}
 	return taken
 }
 
-func (a *alone) take(i uint32) bool {
+func (a *singleSet) removeFlow(i uint32) bool {
 	h, pure := sketch.PureCell(a.set.Family(), a.set.Filter(), a.work, i)
 	if !pure {
 		return false
@@ -175,8 +175,8 @@ func assembleSet(sw model.NodeID, seed uint64, s *sketch.Set[sketch.Key4], packe
 	return out[0], nil
 }
 
-// decodeTogether measures NetDecode where no switch can be decoded by itself.
-func decodeTogether(ctx context.Context) ([]Result, error) {
+// compareNetDecode measures NetDecode where no switch can be decoded by itself.
+func compareNetDecode(ctx context.Context) ([]Result, error) {
 	f, err := newFlowFabric(8, 126_800, 0.02)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func decodeTogether(ctx context.Context) ([]Result, error) {
 			return nil, err
 		}
 		ms, whole := f.decode(way.guide)
-		r := less("NetDecode, 126.8K flows, "+way.name, ms, "ms of CPU", "published", publishedNet, 20)
+		r := lowerIsBetter("NetDecode, 126.8K flows, "+way.name, ms, "ms of CPU", "published", publishedNet, 20)
 		if whole < len(f.sets) {
 			r.Name += fmt.Sprintf(", %d of %d complete", whole, len(f.sets))
 			r.Pass = false
@@ -300,7 +300,7 @@ func (f *flowFabric) decode(guide flows.Guide) (ms float64, whole int) {
 }
 
 // processTime is the processor time used so far, which other processes disturb
-// less than the time that passes. It stands beside published times only.
+// lowerIsBetter than the time that passes. It stands beside published times only.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

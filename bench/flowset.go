@@ -17,7 +17,7 @@ var flowsetSuite = Suite{
 	Input: "packets of 100,000 IPv4 flows in random order, one core; tables sized for them by flowset.Plan; all 80 switches of a fat-tree (k=8), each with 126,800 flows in a table for 100,000",
 	run: func(ctx context.Context) ([]Result, error) {
 		var out []Result
-		for _, part := range []func(context.Context) ([]Result, error){encodeBesideMap, decodeAlone, decodeTogether} {
+		for _, part := range []func(context.Context) ([]Result, error){compareEncode, compareSingleDecode, compareNetDecode} {
 			results, err := part(ctx)
 			if err != nil {
 				return nil, err
@@ -33,11 +33,11 @@ const (
 	slotPackets  = 1 << 20 // ten of each flow
 )
 
-// encodeBesideMap compares the whole program, as a host calls it for every
+// compareEncode compares the whole program, as a host calls it for every
 // packet, with the update of a plain map alone: key in, counters up. With slots,
 // both also end one every so often: the program changes tables and exports the
 // old one; the map is read out as records of key and counters, and cleared.
-func encodeBesideMap(ctx context.Context) ([]Result, error) {
+func compareEncode(ctx context.Context) ([]Result, error) {
 	stream := packetStream(flowsetFlows, 1<<18)
 	e, err := newEncoder(stream)
 	if err != nil {
@@ -48,7 +48,7 @@ func encodeBesideMap(ctx context.Context) ([]Result, error) {
 	m.run(slotPackets, slotPackets)
 	e.run(slotPackets, 0)
 	m.run(slotPackets, 0)
-	known, err := race(ctx, func(n int) { e.run(n, 0) }, func(n int) { m.run(n, 0) })
+	known, err := alternateRounds(ctx, func(n int) { e.run(n, 0) }, func(n int) { m.run(n, 0) })
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func encodeBesideMap(ctx context.Context) ([]Result, error) {
 	// A whole slot is one operation, so that every round has its share of new
 	// flows and exports.
 	e.packets, m.packets = 0, 0
-	slots, err := race(ctx,
+	slots, err := alternateRounds(ctx,
 		func(n int) { e.run(n*slotPackets, slotPackets) },
 		func(n int) { m.run(n*slotPackets, slotPackets) })
 	if err != nil {
@@ -69,14 +69,14 @@ func encodeBesideMap(ctx context.Context) ([]Result, error) {
 	}
 	const name = "map[FlowKey]*Counters"
 	return []Result{
-		more("encode, flows known", 1e3/known[0], "Mpkt/s", name, 1e3/known[1], 3),
-		more("encode, with slots", 1e3*slotPackets/slots[0], "Mpkt/s", name, 1e3*slotPackets/slots[1], 1.5),
-		none("encode, allocations", allocs, "per packet"),
+		higherIsBetter("encode, flows known", 1e3/known[0], "Mpkt/s", name, 1e3/known[1], 3),
+		higherIsBetter("encode, with slots", 1e3*slotPackets/slots[0], "Mpkt/s", name, 1e3*slotPackets/slots[1], 1.5),
+		mustBeZero("encode, allocations", allocs, "per packet"),
 	}, nil
 }
 
-// none is a line that passes only at zero.
-func none(name string, value float64, unit string) Result {
+// mustBeZero is a line that passes only at zero.
+func mustBeZero(name string, value float64, unit string) Result {
 	r := Result{Name: name, Value: value, Unit: unit, Peer: "none", Goal: 1, Pass: value == 0}
 	if r.Pass {
 		r.Ratio = 1
@@ -131,7 +131,7 @@ func newEncoder(stream []model.FlowKey) (*encoder, error) {
 		return nil, err
 	}
 	e := &encoder{stream: stream, program: p, slot: model.Time(cfg.Slot)}
-	e.ev.Packet, e.ev.Switch = &inswitch.Packet{Size: 1000}, everywhere{}
+	e.ev.Packet, e.ev.Switch = &inswitch.Packet{Size: 1000}, onePortSwitch{}
 	e.wake(inswitch.StartTimer)
 	return e, nil
 }
@@ -166,11 +166,11 @@ func (e *encoder) wake(timer inswitch.TimerID) {
 	e.program.Observe(&e.ev, &e.act)
 }
 
-// everywhere is a switch that sends every flow out of one port.
-type everywhere struct{}
+// onePortSwitch is a switch that sends every flow out of one port.
+type onePortSwitch struct{}
 
-func (everywhere) Route(*model.FlowKey) (model.PortID, bool)             { return 5, true }
-func (everywhere) Queue(model.PortID, model.Priority) (q inswitch.Queue) { return q }
+func (onePortSwitch) Route(*model.FlowKey) (model.PortID, bool)             { return 5, true }
+func (onePortSwitch) Queue(model.PortID, model.Priority) (q inswitch.Queue) { return q }
 
 type flowCounters struct{ packets, bytes uint64 }
 

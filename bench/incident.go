@@ -72,7 +72,7 @@ func newIncident() (*incident, error) {
 		}
 	}
 	for _, sw := range n.Switches() {
-		in.ask(programs[sw.ID], sw)
+		in.answerPoll(programs[sw.ID], sw)
 	}
 	if len(in.chunks) == 0 {
 		return nil, fmt.Errorf("no switch answers")
@@ -112,8 +112,8 @@ func (in *incident) attach(n *sim.Network) (map[model.NodeID]*epoch.Program, err
 	return programs, nil
 }
 
-// ask has a switch answer the complaint.
-func (in *incident) ask(p *epoch.Program, sw *sim.Switch) {
+// sendQuery has a switch answer the complaint.
+func (in *incident) answerPoll(p *epoch.Program, sw *sim.Switch) {
 	ev := inswitch.Event{Stage: inswitch.Timer, Now: sw.Clock(), Switch: ports{sw}}
 	var act inswitch.Actions
 	p.RequestSnapshot(&ev, &act, in.event)
@@ -137,8 +137,8 @@ func (p ports) Queue(out model.PortID, class model.Priority) inswitch.Queue {
 	return inswitch.Queue{Bytes: model.Bytes(q.QueueBytes(class)), Packets: q.QueuePackets(class), Paused: q.Paused(class)}
 }
 
-// collect puts the answers together.
-func (in *incident) collect() (*provenance.Evidence, error) {
+// assembleReports puts the answers together.
+func (in *incident) assembleReports() (*provenance.Evidence, error) {
 	c, err := provenance.NewCollector(1)
 	if err != nil {
 		return nil, err

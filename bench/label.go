@@ -27,7 +27,7 @@ var labelSuite = Suite{
 		if err != nil {
 			return nil, err
 		}
-		ns, err := race(ctx, func(n int) {
+		ns, err := alternateRounds(ctx, func(n int) {
 			for range n {
 				if p.Parse(frame) != nil {
 					panic("bench: weft refuses the frame")
@@ -49,8 +49,8 @@ var labelSuite = Suite{
 			return nil, err
 		}
 		return []Result{
-			less("decide not to label", ns[1], "ns", "parse the packet", ns[0], 1/0.3),
-			less("decide, and write the label", ns[2], "ns", "parse the packet", ns[0], 1.0/3),
+			lowerIsBetter("decide not to label", ns[1], "ns", "parse the packet", ns[0], 1/0.3),
+			lowerIsBetter("decide, and write the label", ns[2], "ns", "parse the packet", ns[0], 1.0/3),
 		}, nil
 	},
 }
@@ -61,8 +61,8 @@ const ringSize = 16
 // fan is over how many ports packets go.
 const fan = 8
 
-// labelled is a switch port with one packet that passes again and again.
-type labelled struct {
+// labelledPort is a switch port with one packet that passes again and again.
+type labelledPort struct {
 	program *inlabel.Program
 	fresh   []byte              // the IP packet as it comes
 	header  [20]byte            // of it
@@ -73,7 +73,7 @@ type labelled struct {
 	act     inswitch.Actions
 }
 
-func newLabelled(frame []byte, interval time.Duration) (*labelled, error) {
+func newLabelled(frame []byte, interval time.Duration) (*labelledPort, error) {
 	cfg := inlabel.DefaultConfig()
 	cfg.Interval = interval
 	prog, err := inlabel.New(cfg, inswitch.Device{ID: 1, MTU: 1500, Ports: slices.Repeat([]inswitch.Port{{Rate: 100 * model.Gbps}}, fan)})
@@ -85,7 +85,7 @@ func newLabelled(frame []byte, interval time.Duration) (*labelled, error) {
 		return nil, err
 	}
 	key := p.Outer.Key
-	l := &labelled{program: prog, fresh: frame[packet.EthernetSize:]}
+	l := &labelledPort{program: prog, fresh: frame[packet.EthernetSize:]}
 	l.header = [20]byte(l.fresh)
 	for i := range l.ring {
 		copy(l.ring[i][:], l.fresh)
@@ -101,7 +101,7 @@ func newLabelled(frame []byte, interval time.Duration) (*labelled, error) {
 
 // observe shows the packet to the program as the i-th. One after the other goes
 // to another port, as in a switch at work, 80 ns after the last of that port.
-func (l *labelled) observe(i uint) {
+func (l *labelledPort) observe(i uint) {
 	ev := &l.events[i%fan]
 	ev.Now += 80
 	l.program.Observe(ev, &l.act)
@@ -112,7 +112,7 @@ func (l *labelled) observe(i uint) {
 // at once makes the processor wait, as packets that came in over a wire do not.
 // What is behind the header is whatever the last label left there; it is moved and
 // not read.
-func (l *labelled) pass() {
+func (l *labelledPort) pass() {
 	l.turn++
 	*(*[20]byte)(l.ring[(l.turn+ringSize/2)%ringSize][:]) = l.header
 	l.observe(l.turn)
@@ -126,7 +126,7 @@ func (l *labelled) pass() {
 }
 
 // The rest of a packet's Source. Push itself checks what MayLabel would.
-func (l *labelled) Seq() uint32                        { return 0 }
-func (l *labelled) Labels() label.Block                { return label.Block{} }
-func (l *labelled) MayLabel(label.Params) error        { return nil }
-func (l *labelled) AppendFrame(b []byte, _ int) []byte { return append(b, l.fresh...) }
+func (l *labelledPort) Seq() uint32                        { return 0 }
+func (l *labelledPort) Labels() label.Block                { return label.Block{} }
+func (l *labelledPort) MayLabel(label.Params) error        { return nil }
+func (l *labelledPort) AppendFrame(b []byte, _ int) []byte { return append(b, l.fresh...) }

@@ -34,7 +34,7 @@ var packetSuite = Suite{
 			var p packet.Packet
 			parser := gopacket.NewDecodingLayerParser(layers.LayerTypeEthernet, c.peer...)
 			var decoded []gopacket.LayerType
-			ns, err := race(ctx, func(n int) {
+			ns, err := alternateRounds(ctx, func(n int) {
 				for range n {
 					if p.Parse(c.frame) != nil {
 						panic("bench: weft refuses the frame")
@@ -50,7 +50,7 @@ var packetSuite = Suite{
 			if err != nil {
 				return nil, err
 			}
-			results = append(results, less(c.name, ns[0], "ns", "gopacket DecodingLayerParser", ns[1], c.goal))
+			results = append(results, lowerIsBetter(c.name, ns[0], "ns", "gopacket DecodingLayerParser", ns[1], c.goal))
 		}
 		return results, nil
 	},

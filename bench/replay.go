@@ -12,10 +12,10 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// replayed is the graph of an incident made the obvious way, as the paper's
+// replayedGraph is the graph of an incident made the obvious way, as the paper's
 // Algorithm 1 is written: every packet of every queue is put in its place, and
 // looks at every packet that was before it.
-type replayed struct {
+type replayedGraph struct {
 	portFlow map[flowAt]float64
 	flowPort map[flowAt]float64
 	portPort map[[2]provenance.Queue]float64
@@ -30,9 +30,9 @@ func queueAt(sw model.NodeID, port model.PortID, class model.Priority) provenanc
 	return provenance.Queue{Port: model.Port{Node: sw, Port: port}, Priority: class & 7}
 }
 
-// replay makes the graph.
-func replay(e *provenance.Evidence, f *topo.Fabric) *replayed {
-	r := &replayed{map[flowAt]float64{}, map[flowAt]float64{}, map[[2]provenance.Queue]float64{}}
+// replayGraph makes the graph.
+func replayGraph(e *provenance.Evidence, f *topo.Fabric) *replayedGraph {
+	r := &replayedGraph{map[flowAt]float64{}, map[flowAt]float64{}, map[[2]provenance.Queue]float64{}}
 	for _, rep := range e.Reports {
 		r.flows(rep)
 	}
@@ -41,7 +41,7 @@ func replay(e *provenance.Evidence, f *topo.Fabric) *replayed {
 }
 
 // flows replays the queues of a switch.
-func (r *replayed) flows(rep *provenance.Report) {
+func (r *replayedGraph) flows(rep *provenance.Report) {
 	type cell struct {
 		queue provenance.Queue
 		epoch uint32
@@ -100,7 +100,7 @@ func (r *replayed) flows(rep *provenance.Report) {
 }
 
 // ports weighs the ways by which pauses spread.
-func (r *replayed) ports(e *provenance.Evidence, f *topo.Fabric) {
+func (r *replayedGraph) ports(e *provenance.Evidence, f *topo.Fabric) {
 	type sums struct{ packets, paused, depth float64 }
 	queues := map[provenance.Queue]sums{}
 	stands := map[provenance.Queue]bool{}
@@ -137,7 +137,7 @@ func (r *replayed) ports(e *provenance.Evidence, f *topo.Fabric) {
 }
 
 // equals says where a graph differs from the replayed one.
-func (r *replayed) equals(g *provenance.Graph) error {
+func (r *replayedGraph) equals(g *provenance.Graph) error {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 	for _, e := range g.PortFlow {
 		if want := r.portFlow[flowAt{g.Nodes[e.From].Queue, g.Flows[e.To]}]; !near(e.Weight, want) {

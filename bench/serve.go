@@ -28,11 +28,11 @@ var serveSuite = Suite{
 }
 
 const (
-	serveRate    = 200 // questions a second
+	serveRate    = 200 // queries a second
 	serveLimit   = 100 // milliseconds that 99 of 100 answers may take
 	serveAsk     = 15 * time.Second
 	serveTry     = 2 * time.Second // of each rate
-	serveHistory = 300_000         // flow records of the ten minutes before
+	serveHistory = 300_000         // flowQuery records of the ten minutes before
 )
 
 // benchServe finds the rate at which nothing is lost, and asks at that rate: once
@@ -44,31 +44,31 @@ func benchServe(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	copies, alone, err := sustained(ctx, r)
+	copies, alone, err := findSustainedRate(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := askWhileServing(ctx, r, embedded.DefaultConfig().Hot, copies)
+	ours, err := queryWhileServing(ctx, r, embedded.DefaultConfig().Hot, copies)
 	if err != nil {
 		return nil, err
 	}
-	tables, err := askWhileServing(ctx, r, 0, copies)
+	tables, err := queryWhileServing(ctx, r, 0, copies)
 	if err != nil {
 		return nil, err
 	}
 	all, failed := latency(ours.answers, -1)
 	beside, besideFailed := latency(tables.answers, -1)
-	taken := more("reports analysed, with questions", ours.rate/1e3, "k/s", "without questions", alone/1e3, 0.5)
+	taken := higherIsBetter("reports analysed, with questions", ours.rate/1e3, "k/s", "without questions", alone/1e3, 0.5)
 	taken.Note = "lost: " + ours.lost
-	right := more("answered as they should", float64(len(all)-failed)/serveAsk.Seconds(), "/s", "asked", float64(len(all))/serveAsk.Seconds(), 1)
+	right := higherIsBetter("answered as they should", float64(len(all)-failed)/serveAsk.Seconds(), "/s", "asked", float64(len(all))/serveAsk.Seconds(), 1)
 	right.Note = fmt.Sprintf("from the tables: %d of %d", len(beside)-besideFailed, len(beside))
 	const peer = "from the tables"
 	results := []Result{
 		taken, right,
-		less("answers, p99", quantile(all, 0.99), "ms", "limit", serveLimit, 1),
-		less("answers, p50", quantile(all, 0.5), "ms", peer, quantile(beside, 0.5), 1),
-		less("answers, p99", quantile(all, 0.99), "ms", peer, quantile(beside, 0.99), 1),
-		less("answers, p99.9", quantile(all, 0.999), "ms", peer, quantile(beside, 0.999), 1),
+		lowerIsBetter("answers, p99", quantile(all, 0.99), "ms", "limit", serveLimit, 1),
+		lowerIsBetter("answers, p50", quantile(all, 0.5), "ms", peer, quantile(beside, 0.5), 1),
+		lowerIsBetter("answers, p99", quantile(all, 0.99), "ms", peer, quantile(beside, 0.99), 1),
+		lowerIsBetter("answers, p99.9", quantile(all, 0.999), "ms", peer, quantile(beside, 0.999), 1),
 	}
 	for i := range serveRoutes {
 		a, _ := latency(ours.answers, i)
@@ -76,9 +76,9 @@ func benchServe(ctx context.Context) ([]Result, error) {
 		if len(a) == 0 || len(b) == 0 {
 			continue
 		}
-		r := less(serveRoutes[i].name+", p99", quantile(a, 0.99), "ms", "limit", serveLimit, 0.5)
+		r := lowerIsBetter(serveRoutes[i].name+", p99", quantile(a, 0.99), "ms", "limit", serveLimit, 0.5)
 		if serveRoutes[i].stored {
-			r = less(serveRoutes[i].name+", p99", quantile(a, 0.99), "ms", peer, quantile(b, 0.99), 1)
+			r = lowerIsBetter(serveRoutes[i].name+", p99", quantile(a, 0.99), "ms", peer, quantile(b, 0.99), 1)
 		}
 		r.Note = fmt.Sprintf("p50 %.1f, p99.9 %.1f of %d", quantile(a, 0.5), quantile(a, 0.999), len(a))
 		results = append(results, r)
@@ -90,7 +90,7 @@ func benchServe(ctx context.Context) ([]Result, error) {
 type serveBed struct {
 	*serve.Service
 	store  *embedded.Store
-	player *player
+	player *reportSender
 	dir    string
 	stop   context.CancelFunc
 	ended  chan error // of the service, then of the player
@@ -125,12 +125,12 @@ func newServeBed(ctx context.Context, r *recording, hot model.Bytes, copies floa
 	if b.Service, err = serve.New(ctx, cfg, serve.Deps{Store: b.store, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return nil, err
 	}
-	if b.player, err = newPlayer(r, len(b.Fabric().Nodes()), b.Reports()); err != nil {
+	if b.player, err = newReportSender(r, len(b.Fabric().Nodes()), b.Reports()); err != nil {
 		return nil, errors.Join(err, b.Service.Close())
 	}
 	b.player.copies = copies
 	go func() { b.ended <- b.Run(ctx) }()
-	go func() { b.played <- b.player.play(ctx) }()
+	go func() { b.played <- b.player.run(ctx) }()
 	return b, nil
 }
 
@@ -168,9 +168,9 @@ func history(ctx context.Context, s *embedded.Store, r *recording) error {
 	return nil
 }
 
-// account is what a pipeline has done so far: reports analysed, and what was
+// pipelineTotals is what a pipeline has done so far: reports analysed, and what was
 // lost by reason, the ones that are so by design left out.
-func account(h api.Health) (analysed uint64, lost map[string]uint64) {
+func pipelineTotals(h api.Health) (analysed uint64, lost map[string]uint64) {
 	lost = map[string]uint64{}
 	for i := range h.Stages {
 		st := &h.Stages[i]
@@ -186,12 +186,12 @@ func account(h api.Health) (analysed uint64, lost map[string]uint64) {
 	return analysed, lost
 }
 
-// during is what a pipeline did in a time.
-func (b *serveBed) during(do func()) (rate float64, lost string) {
-	before, had := account(b.Health())
+// measure is what a pipeline did in a time.
+func (b *serveBed) measure(do func()) (rate float64, lost string) {
+	before, had := pipelineTotals(b.Health())
 	began := time.Now()
 	do()
-	after, has := account(b.Health())
+	after, has := pipelineTotals(b.Health())
 	var parts []string
 	for reason, n := range has {
 		if n > had[reason] {
@@ -204,16 +204,16 @@ func (b *serveBed) during(do func()) (rate float64, lost string) {
 	return float64(after-before) / time.Since(began).Seconds(), lost
 }
 
-// sustained raises the rate until something is lost, and returns the highest at
+// findSustainedRate raises the rate until something is lost, and returns the highest at
 // which nothing was.
-func sustained(ctx context.Context, r *recording) (copies, rate float64, err error) {
+func findSustainedRate(ctx context.Context, r *recording) (copies, rate float64, err error) {
 	for try := 0.125; try <= 64; try *= 1.5 {
 		b, err := newServeBed(ctx, r, embedded.DefaultConfig().Hot, try)
 		if err != nil {
 			return 0, 0, err
 		}
 		time.Sleep(serveTry / 2) // until it runs
-		got, lost := b.during(func() { time.Sleep(serveTry) })
+		got, lost := b.measure(func() { time.Sleep(serveTry) })
 		if err := errors.Join(b.close(), ctx.Err()); err != nil {
 			return 0, 0, err
 		}
@@ -228,14 +228,14 @@ func sustained(ctx context.Context, r *recording) (copies, rate float64, err err
 	return copies, rate, nil
 }
 
-// served is what was seen while questions were asked.
-type served struct {
-	answers []answer
+// servedResult is what was seen while questions were asked.
+type servedResult struct {
+	answers []queryResult
 	rate    float64 // reports analysed a second
 	lost    string
 }
 
-func askWhileServing(ctx context.Context, r *recording, hot model.Bytes, copies float64) (s served, err error) {
+func queryWhileServing(ctx context.Context, r *recording, hot model.Bytes, copies float64) (s servedResult, err error) {
 	begin := time.Now().Add(-10 * time.Minute)
 	b, err := newServeBed(ctx, r, hot, copies)
 	if err != nil {
@@ -243,7 +243,7 @@ func askWhileServing(ctx context.Context, r *recording, hot model.Bytes, copies 
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	time.Sleep(serveTry)
-	q := &questions{rng: rand.New(rand.NewPCG(3, 4)), fabric: b.Fabric(), flows: r.flows, begin: begin}
-	s.rate, s.lost = b.during(func() { s.answers = askAll(ctx, "http://"+b.Addr().String(), q, serveRate, serveAsk) })
+	q := &queries{rng: rand.New(rand.NewPCG(3, 4)), fabric: b.Fabric(), flows: r.flows, begin: begin}
+	s.rate, s.lost = b.measure(func() { s.answers = sendQueries(ctx, "http://"+b.Addr().String(), q, serveRate, serveAsk) })
 	return s, ctx.Err()
 }

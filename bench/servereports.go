@@ -39,8 +39,8 @@ management: {delay: 100us, jitter: 20us}
 
 const (
 	serveSlot    = 10 * time.Millisecond
-	serveWarm    = 2 * serveSlot // until all flows are under way
-	serveStretch = 5 * serveSlot // what is played again and again
+	warmUp    = 2 * serveSlot // until all flows are under way
+	recordedSlots = 5 * serveSlot // what is played again and again
 	serveFlows   = 20            // of each host
 	serveTick    = time.Millisecond
 )
@@ -60,9 +60,9 @@ type recorded struct {
 	data   []byte
 }
 
-// chance is between 0 and 1, another one in each turn. All mirrors of a packet
+// drawQuery is between 0 and 1, another one in each turn. All mirrors of a packet
 // have the same, or its way would have holes.
-func (r *recorded) chance(turn int) float64 {
+func (r *recorded) draw(turn int) float64 {
 	h := (uint64(r.packet)<<32 | uint64(uint32(turn))) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
 	return float64(h>>11) / (1 << 53)
@@ -74,7 +74,7 @@ func recordFabric() (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{ticks: make([][]recorded, serveStretch/serveTick)}
+	r := &recording{ticks: make([][]recorded, recordedSlots/serveTick)}
 	var kinds [3]dta.ListID // the first list of each
 	for i := range kinds {
 		kinds[i] = s.FirstList(i)
@@ -90,7 +90,7 @@ func recordFabric() (*recording, error) {
 			if rep.List >= kinds[2] {
 				kind = control.Mirror
 			}
-			if e := r.add(from, kind, rep.Data); e != nil {
+			if e := r.addReport(from, kind, rep.Data); e != nil {
 				err = e
 			}
 		}
@@ -114,7 +114,7 @@ func recordFabric() (*recording, error) {
 	if err := n.AddFlows(flows); err != nil {
 		return nil, err
 	}
-	n.Run(engine.Of(serveWarm + serveStretch + 2*serveSlot))
+	n.Run(engine.Of(warmUp + recordedSlots + 2*serveSlot))
 	for i := range n.Flows() {
 		key, _ := n.FlowKey(i)
 		r.flows = append(r.flows, key)
@@ -122,9 +122,9 @@ func recordFabric() (*recording, error) {
 	return r, err
 }
 
-// add notes a report of the stretch: a flowset when its slot is over, others at
+// addReport notes a report of the stretch: a flowset when its slot is over, others at
 // their own time. What is before or after is left out.
-func (r *recording) add(from model.NodeID, kind control.Kind, data []byte) error {
+func (r *recording) addReport(from model.NodeID, kind control.Kind, data []byte) error {
 	var at model.Time
 	var number uint32
 	switch kind {
@@ -150,16 +150,16 @@ func (r *recording) add(from model.NodeID, kind control.Kind, data []byte) error
 			number = crc32.ChecksumIEEE(p[4:6]) ^ crc32.ChecksumIEEE(p[12:20]) // its number and addresses
 		}
 	}
-	i := (time.Duration(at) - serveWarm) / serveTick
-	if at < model.Time(serveWarm) || int(i) >= len(r.ticks) {
+	i := (time.Duration(at) - warmUp) / serveTick
+	if at < model.Time(warmUp) || int(i) >= len(r.ticks) {
 		return nil
 	}
 	r.ticks[i] = append(r.ticks[i], recorded{from, kind, number, slices.Clone(data)})
 	return nil
 }
 
-// player sends a recording over and over, as if it were now, to a socket.
-type player struct {
+// reportSender sends a recording over and over, as if it were now, to a socket.
+type reportSender struct {
 	*recording
 	lists  control.ListPlan
 	conn   *udp.Conn
@@ -172,49 +172,49 @@ type player struct {
 	data   []byte
 }
 
-func newPlayer(r *recording, nodes int, to netip.AddrPort) (*player, error) {
+func newReportSender(r *recording, nodes int, to netip.AddrPort) (*reportSender, error) {
 	conn, err := udp.Listen(udp.DefaultConfig(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		return nil, err
 	}
-	return &player{
+	return &reportSender{
 		recording: r, lists: control.DefaultListPlan(nodes), conn: conn, to: to, copies: 1,
 		writer: map[model.NodeID]*dta.Writer{}, open: map[model.NodeID]bool{}, buf: map[model.NodeID][]byte{},
 	}, nil
 }
 
-// play sends until ctx ends. The millisecond that it is late by is made good:
+// run sends until ctx ends. The millisecond that it is late by is made good:
 // the rate does not depend on how often it gets a core.
-func (p *player) play(ctx context.Context) error {
+func (p *reportSender) run(ctx context.Context) error {
 	begin := time.Now().Truncate(serveSlot)
 	for n := 0; ctx.Err() == nil; n++ {
 		at := begin.Add(time.Duration(n) * serveTick)
 		if wait := time.Until(at); wait > 0 {
 			time.Sleep(wait)
 		}
-		if err := p.tick(begin, n); err != nil {
+		if err := p.sendMillisecond(begin, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tick sends the reports of the n-th millisecond.
-func (p *player) tick(begin time.Time, n int) error {
+// sendMillisecond sends the reports of the n-th millisecond.
+func (p *reportSender) sendMillisecond(begin time.Time, n int) error {
 	turn, i := n/len(p.ticks), n%len(p.ticks)
-	shift := model.TimeOf(begin).Add(time.Duration(turn)*serveStretch - serveWarm)
+	shift := model.TimeOf(begin).Add(time.Duration(turn)*recordedSlots - warmUp)
 	// Flowsets come when their slot is over.
 	slot := int(serveSlot / serveTick)
 	if n >= slot && i%slot == 0 {
 		before := (i - slot + len(p.ticks)) % len(p.ticks)
 		past := shift
 		if i == 0 {
-			past = shift.Add(-serveStretch)
+			past = shift.Add(-recordedSlots)
 		}
 		for j := before; j < before+slot; j++ {
 			for k := range p.ticks[j] {
 				if r := &p.ticks[j][k]; r.kind == control.Flowset {
-					if err := p.send(r, past, turn, 0); err != nil {
+					if err := p.sendReport(r, past, turn, 0); err != nil {
 						return err
 					}
 				}
@@ -223,23 +223,23 @@ func (p *player) tick(begin time.Time, n int) error {
 	}
 	for k := range p.ticks[i] {
 		if r := &p.ticks[i][k]; r.kind != control.Flowset {
-			for c := 0; float64(c)+r.chance(turn) < p.copies; c++ {
-				if err := p.send(r, shift, turn, c); err != nil {
+			for c := 0; float64(c)+r.draw(turn) < p.copies; c++ {
+				if err := p.sendReport(r, shift, turn, c); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	for id := range p.open {
-		if err := p.flush(id); err != nil {
+		if err := p.flushDatagram(id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// send packs a report of another time into its switch's datagram.
-func (p *player) send(r *recorded, shift model.Time, turn, copied int) error {
+// sendReport packs a report of another time into its switch's datagram.
+func (p *reportSender) sendReport(r *recorded, shift model.Time, turn, copied int) error {
 	rep := dta.Report{Primitive: dta.Append}
 	var err error
 	switch r.kind {
@@ -268,7 +268,7 @@ func (p *player) send(r *recorded, shift model.Time, turn, copied int) error {
 		p.open[r.from] = true
 	}
 	if w.AddReport(&rep) != nil { // no room left
-		if err := p.flush(r.from); err != nil {
+		if err := p.flushDatagram(r.from); err != nil {
 			return err
 		}
 		w.Begin(p.buf[r.from])
@@ -284,8 +284,8 @@ func (p *player) send(r *recorded, shift model.Time, turn, copied int) error {
 // serveDatagram is what fits an Ethernet frame.
 const serveDatagram = 1472
 
-// flush sends a switch's datagram.
-func (p *player) flush(id model.NodeID) error {
+// flushDatagram sends a switch's datagram.
+func (p *reportSender) flushDatagram(id model.NodeID) error {
 	delete(p.open, id)
 	_, err := p.conn.Send(p.to, p.writer[id].Finish())
 	return err

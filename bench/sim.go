@@ -23,7 +23,7 @@ var simSuite = Suite{
 		if err := ns3.Available(); err != nil {
 			return nil, err
 		}
-		ours, results, err := besideNS3(ctx)
+		ours, results, err := compareNS3(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -32,18 +32,18 @@ var simSuite = Suite{
 			if err != nil {
 				return nil, err
 			}
-			if err := bigger.play(ctx, 2*time.Second); err != nil {
+			if err := bigger.runFor(ctx, 2*time.Second); err != nil {
 				return nil, err
 			}
 			results = append(results,
-				more(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate(), "M/s", "Weft at k=4", ours.rate(), 0.1),
-				less(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4", ours.perFlow, 0.1))
+				higherIsBetter(fmt.Sprintf("packet-hops, k=%d", k), bigger.rate(), "M/s", "Weft at k=4", ours.rate(), 0.1),
+				lowerIsBetter(fmt.Sprintf("memory per flow, k=%d", k), bigger.perFlow, "KB", "Weft at k=4", ours.perFlow, 0.1))
 		}
 		files, err := measureHPCC(ctx)
 		if err != nil {
 			return nil, err
 		}
-		results = append(results, more("packet-hops, HPCC's files", files, "M/s", "HPCC's ns-3 fork (recorded)", forkRate, 10))
+		results = append(results, higherIsBetter("packet-hops, HPCC's files", files, "M/s", "HPCC's ns-3 fork (recorded)", forkRate, 10))
 		return results, nil
 	},
 }
@@ -51,9 +51,9 @@ var simSuite = Suite{
 // simPayload is in every packet of both sides.
 const simPayload = 1000
 
-// besideNS3 plays the same flows in ns-3, in Weft, and in Weft with telemetry,
+// compareNS3 plays the same flows in ns-3, in Weft, and in Weft with telemetry,
 // in turn, so that what else the machine does slows all of them.
-func besideNS3(ctx context.Context) (*simRun, []Result, error) {
+func compareNS3(ctx context.Context) (*simRun, []Result, error) {
 	off, err := newSimRun(4, nil)
 	if err != nil {
 		return nil, nil, err
@@ -70,16 +70,16 @@ func besideNS3(ctx context.Context) (*simRun, []Result, error) {
 		}
 		peer.hops += int64(r.PacketHops)
 		peer.cpu += r.CPU
-		if err := off.play(ctx, 500*time.Millisecond); err != nil {
+		if err := off.runFor(ctx, 500*time.Millisecond); err != nil {
 			return nil, nil, err
 		}
-		if err := on.play(ctx, 500*time.Millisecond); err != nil {
+		if err := on.runFor(ctx, 500*time.Millisecond); err != nil {
 			return nil, nil, err
 		}
 	}
 	return off, []Result{
-		more("packet-hops, telemetry off", off.rate(), "M/s", "ns-3 3.37", peer.rate(), 100),
-		more("packet-hops, telemetry on", on.rate(), "M/s", "ns-3 3.37", peer.rate(), 50),
+		higherIsBetter("packet-hops, telemetry off", off.rate(), "M/s", "ns-3 3.37", peer.rate(), 100),
+		higherIsBetter("packet-hops, telemetry on", on.rate(), "M/s", "ns-3 3.37", peer.rate(), 50),
 	}, nil
 }
 
@@ -124,8 +124,8 @@ func newSimRun(k int, programs programs) (*simRun, error) {
 	return r, nil
 }
 
-// play goes on for so much time of the processor.
-func (r *simRun) play(ctx context.Context, long time.Duration) error {
+// run goes on for so much time of the processor.
+func (r *simRun) runFor(ctx context.Context, long time.Duration) error {
 	hops, start := r.net.Counts.Hops, cpuTime()
 	for cpuTime()-start < long {
 		if err := ctx.Err(); err != nil {

@@ -38,14 +38,14 @@ var storeSuite = Suite{
 			return nil, err
 		}
 		defer db.Close()
-		results, err := appendBesideInsert(ctx, s, db)
+		results, err := compareBatchInsert(ctx, s, db)
 		if err != nil {
 			return nil, err
 		}
 		if _, err := s.Maintain(ctx, storeBegin.Add(time.Hour)); err != nil {
 			return nil, err
 		}
-		for _, part := range []func(context.Context, *embedded.Store, *sql.DB) ([]Result, error){pageBesideOffset, rollupBesideSamples} {
+		for _, part := range []func(context.Context, *embedded.Store, *sql.DB) ([]Result, error){comparePaging, compareRollup} {
 			more, err := part(ctx, s, db)
 			if err != nil {
 				return nil, err
@@ -87,9 +87,9 @@ func storeSlot(b *record.Batch, n int) {
 	}
 }
 
-// appendBesideInsert keeps the million and, between the batches, inserts single
+// compareBatchInsert keeps the million and, between the batches, inserts single
 // rows as a program without batches would, with one prepared statement.
-func appendBesideInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
+func compareBatchInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	if _, err := db.ExecContext(ctx, `CREATE TABLE single AS FROM ports`); err != nil {
 		return nil, err
 	}
@@ -126,15 +126,15 @@ func appendBesideInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]R
 	if _, err := db.ExecContext(ctx, `DROP TABLE single`); err != nil {
 		return nil, err
 	}
-	return []Result{more("append, batches of 12,000", float64(rows)/batched.Seconds()/1e3, "krows/s", "INSERT, row by row",
+	return []Result{higherIsBetter("append, batches of 12,000", float64(rows)/batched.Seconds()/1e3, "krows/s", "INSERT, row by row",
 		float64(singles)/single.Seconds()/1e3, 20)}, nil
 }
 
-// pageBesideOffset asks for pages of 100 flows at random depths of a walk.
-func pageBesideOffset(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
+// comparePaging asks for pages of 100 flows at random depths of a walk.
+func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	depth := 0
-	ours, theirs, err := alternate(ctx, func() error {
+	ours, theirs, err := timeAlternating(ctx, func() error {
 		depth = r.IntN(storeBatches - 1)
 		p, err := s.Flows(ctx, record.Query{Limit: 100, To: storeBegin.Add(time.Duration(storeBatches-depth) * 10 * time.Millisecond)})
 		if err == nil && len(p.Items) != 100 {
@@ -149,16 +149,16 @@ func pageBesideOffset(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Res
 	}
 	const peer = "pages by OFFSET"
 	return []Result{
-		less("page of a million, p50", quantile(ours, 0.5), "ms", peer, quantile(theirs, 0.5), 2),
-		less("page of a million, p99", quantile(ours, 0.99), "ms", peer, quantile(theirs, 0.99), 2),
+		lowerIsBetter("page of a million, p50", quantile(ours, 0.5), "ms", peer, quantile(theirs, 0.5), 2),
+		lowerIsBetter("page of a million, p99", quantile(ours, 0.99), "ms", peer, quantile(theirs, 0.99), 2),
 	}, nil
 }
 
-// rollupBesideSamples asks for a series of one switch's ports by second.
-func rollupBesideSamples(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
+// compareRollup asks for a series of one switch's ports by second.
+func compareRollup(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	r := rand.New(rand.NewPCG(7, 8))
 	node := ""
-	ours, theirs, err := alternate(ctx, func() error {
+	ours, theirs, err := timeAlternating(ctx, func() error {
 		node = "e" + strconv.Itoa(r.IntN(80))
 		p, err := s.Ports(ctx, record.Query{Node: node, Step: time.Second})
 		if err == nil && len(p.Items) == 0 {
@@ -174,12 +174,12 @@ func rollupBesideSamples(ctx context.Context, s *embedded.Store, db *sql.DB) ([]
 	}
 	const peer = "the samples themselves"
 	return []Result{
-		less("series by second, p50", quantile(ours, 0.5), "ms", peer, quantile(theirs, 0.5), 1),
+		lowerIsBetter("series by second, p50", quantile(ours, 0.5), "ms", peer, quantile(theirs, 0.5), 1),
 	}, nil
 }
 
-// alternate times two sides in turns, in milliseconds.
-func alternate(ctx context.Context, ours, theirs func() error) (a, b []float64, err error) {
+// timeAlternating times two sides in turns, in milliseconds.
+func timeAlternating(ctx context.Context, ours, theirs func() error) (a, b []float64, err error) {
 	for range storeQueries {
 		for side, do := range []func() error{ours, theirs} {
 			if err := ctx.Err(); err != nil {

@@ -16,7 +16,7 @@ var topoSuite = Suite{
 	About: "generate and route a fabric, and look up next hops",
 	Input: "fat-trees of k=16 (1,024 hosts, 320 switches) and k=32 (8,192 hosts, 1,280 switches)",
 	run: func(ctx context.Context) ([]Result, error) {
-		results, err := routeBesideObvious(ctx)
+		results, err := compareRoutes(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -25,9 +25,9 @@ var topoSuite = Suite{
 	},
 }
 
-// routeBesideObvious compares Routes with what one writes first: a search per
+// compareRoutes compares Routes with what one writes first: a search per
 // destination host and a slice of next hops per switch and host.
-func routeBesideObvious(ctx context.Context) ([]Result, error) {
+func compareRoutes(ctx context.Context) ([]Result, error) {
 	f, err := topo.FatTree(16, topo.DefaultLinks())
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func routeBesideObvious(ctx context.Context) ([]Result, error) {
 	keys := someFlows(f, 4096)
 	sw := f.Switches()
 	var sink model.PortID
-	ns, err := race(ctx, func(n int) {
+	ns, err := alternateRounds(ctx, func(n int) {
 		for i := range n {
 			port, _ := routes.NextHop(sw[i%len(sw)], keys[i%len(keys)])
 			sink += port
@@ -63,8 +63,8 @@ func routeBesideObvious(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	return []Result{
-		less("route k=16", ourTime, "s", "a search per host", obviousTime, 3),
-		less("next hop k=16", ns[0], "ns", "maps of slices", ns[1], 1),
+		lowerIsBetter("route k=16", ourTime, "s", "a search per host", obviousTime, 3),
+		lowerIsBetter("next hop k=16", ns[0], "ns", "maps of slices", ns[1], 1),
 	}, nil
 }
 
@@ -85,7 +85,7 @@ func buildLarge(ctx context.Context) ([]Result, error) {
 	keys := someFlows(f, 1<<16)
 	sw := f.Switches()
 	var sink model.PortID
-	ns, err := race(ctx, func(n int) {
+	ns, err := alternateRounds(ctx, func(n int) {
 		for i := range n {
 			port, _ := routes.NextHop(sw[i%len(sw)], keys[i%len(keys)])
 			sink += port
@@ -97,9 +97,9 @@ func buildLarge(ctx context.Context) ([]Result, error) {
 	}
 	const goal = "goal for this size"
 	return []Result{
-		less("generate and route k=32", took, "s", goal, 2, 1),
-		less("memory of k=32", float64(heap)/1e6, "MB", goal, 500, 1),
-		less("next hop k=32", ns[0], "ns", goal, 50, 1),
+		lowerIsBetter("generate and route k=32", took, "s", goal, 2, 1),
+		lowerIsBetter("memory of k=32", float64(heap)/1e6, "MB", goal, 500, 1),
+		lowerIsBetter("next hop k=32", ns[0], "ns", goal, 50, 1),
 	}, nil
 }
 

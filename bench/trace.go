@@ -25,7 +25,7 @@ var traceSuite = Suite{
 	run: func(ctx context.Context) ([]Result, error) {
 		var all []Result
 		for _, open := range []int{1 << 10, 1 << 16} {
-			one, err := raceTraces(ctx, open)
+			one, err := compareTraces(ctx, open)
 			if err != nil {
 				return nil, err
 			}
@@ -36,7 +36,7 @@ var traceSuite = Suite{
 	plots: traceGrowth,
 }
 
-func raceTraces(ctx context.Context, open int) ([]Result, error) {
+func compareTraces(ctx context.Context, open int) ([]Result, error) {
 	ours, err := newMirrored(open)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func raceTraces(ctx context.Context, open int) ([]Result, error) {
 	if s := a.Stats(); s.Evicted > 0 || s.Open > 3*open || arrived < 900_000 {
 		return nil, fmt.Errorf("bench: %+v and %d traces arrived, want a million less those underway and none evicted", s, arrived)
 	}
-	ns, err := raceProcess(ctx, 500_000, weft, func(n int) {
+	ns, err := alternateRoundsOfProcess(ctx, 500_000, weft, func(n int) {
 		for range n {
 			now, data := theirs.next()
 			obvious.add(now, data)
@@ -96,15 +96,15 @@ func raceTraces(ctx context.Context, open int) ([]Result, error) {
 	}
 	name := fmt.Sprintf("mirrors into traces, %dK underway", open>>10)
 	return []Result{
-		more(name, 1e9/ns[0], "mirrors/s", "gopacket.NewPacket and a map", 1e9/ns[1], 5),
+		higherIsBetter(name, 1e9/ns[0], "mirrors/s", "gopacket.NewPacket and a map", 1e9/ns[1], 5),
 		// This peer knows one stack of headers, and neither tunnels nor doubles.
-		more(name, 1e9/ns[0], "mirrors/s", "a reused gopacket decoder and a map", 1e9/ns[2], 1),
+		higherIsBetter(name, 1e9/ns[0], "mirrors/s", "a reused gopacket decoder and a map", 1e9/ns[2], 1),
 	}, nil
 }
 
-// raceProcess is race with the time of the whole process: who makes garbage
+// alternateRoundsOfProcess is race with the time of the whole process: who makes garbage
 // pays for its collection, which other threads do. The first round warms up.
-func raceProcess(ctx context.Context, n int, sides ...side) ([]float64, error) {
+func alternateRoundsOfProcess(ctx context.Context, n int, sides ...side) ([]float64, error) {
 	const rounds = 5
 	times := make([][]float64, len(sides))
 	for round := range rounds + 1 {
@@ -130,17 +130,17 @@ func raceProcess(ctx context.Context, n int, sides ...side) ([]float64, error) {
 
 const mirroredFlows = 64
 
-// mirrored makes the reports of five switches about packets without end, so
+// mirrorSource makes the reports of five switches about packets without end, so
 // many of them underway at a time.
-type mirrored struct {
+type mirrorSource struct {
 	intent *topo.Intent
 	open   int
 	loss   uint64 // share of mirrors that never come, in 2^64
 	n      int
-	ways   [mirroredFlows][5][]byte // report of each flow at each hop
+	paths   [mirroredFlows][5][]byte // report of each flow at each hop
 }
 
-func newMirrored(open int) (*mirrored, error) {
+func newMirrored(open int) (*mirrorSource, error) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func newMirrored(open int) (*mirrored, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &mirrored{intent: topo.NewIntent(r), open: open}
-	for i := range s.ways {
+	s := &mirrorSource{intent: topo.NewIntent(r), open: open}
+	for i := range s.paths {
 		key := model.FlowKey{Src: f.Node(0).IPv4, Dst: f.Node(15).IPv4, SrcPort: uint16(40000 + i), DstPort: 80, Proto: model.TCP}
 		path, err := r.Path(key, 0)
 		if err != nil || len(path) != 7 {
@@ -163,25 +163,25 @@ func newMirrored(open int) (*mirrored, error) {
 			b = packet.TCP{SrcPort: key.SrcPort, DstPort: key.DstPort, Flags: uint16(packet.ACK)}.AppendTo(b)
 			b = append(b, make([]byte, 128-len(b))...)
 			m := mirror.Mirror{Reasons: mirror.Sample, Switch: at.Node, In: at.In, Out: at.Out, Length: 1500, Frame: b}
-			s.ways[i][hop] = m.AppendTo(nil)
+			s.paths[i][hop] = m.AppendTo(nil)
 		}
 	}
 	return s, nil
 }
 
 // quiet is after how long no mirror of a packet can come.
-func (s *mirrored) quiet() time.Duration { return time.Duration(6 * s.open) }
+func (s *mirrorSource) quiet() time.Duration { return time.Duration(6 * s.open) }
 
 // next returns the next report. All packets of a wave are mirrored by their
 // first switches, then by their second ones, and so on.
-func (s *mirrored) next() (now model.Time, data []byte) {
+func (s *mirrorSource) next() (now model.Time, data []byte) {
 	for key := (model.FlowKey{}); s.loss > 0 && key.Hash(uint64(s.n)) < s.loss; {
 		s.n++
 	}
 	n := s.n
 	s.n++
 	number := n/(5*s.open)*s.open + n%s.open
-	data = s.ways[number%mirroredFlows][n/s.open%5]
+	data = s.paths[number%mirroredFlows][n/s.open%5]
 	frame := data[mirror.HeadSize:]
 	binary.BigEndian.PutUint16(frame[18:], uint16(number)) // IPID
 	binary.BigEndian.PutUint32(frame[38:], uint32(number)) // sequence number

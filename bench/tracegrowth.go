@@ -12,7 +12,7 @@ import (
 )
 
 // traceGrowth measures assemblers with more and more packets underway, and with
-// more and more mirrors lost.
+// higherIsBetter and more mirrors lost.
 func traceGrowth(ctx context.Context) ([]Plot, error) {
 	speed := func(title, x string) plot.Chart {
 		return plot.Chart{Title: title, XTitle: x, YTitle: "M mirrors/s of processor time", Series: []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}}
@@ -22,44 +22,44 @@ func traceGrowth(ctx context.Context) ([]Plot, error) {
 	memory := plot.Chart{Title: "memory of the assemblers, by packets underway", XTitle: "packets underway", YTitle: "MB", LogX: true, LogY: true}
 	memory.Series = []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}
 	for underway := 1 << 10; underway <= 1<<18; underway *= 4 {
-		g, err := grow(ctx, underway, 0)
+		g, err := measureGrowth(ctx, underway, 0)
 		if err != nil {
 			return nil, err
 		}
 		for i := range g.rate {
-			add(&open.Series[i], float64(underway), g.rate[i])
-			add(&memory.Series[i], float64(underway), g.bytes[i])
+			appendPoint(&open.Series[i], float64(underway), g.rate[i])
+			appendPoint(&memory.Series[i], float64(underway), g.bytes[i])
 		}
 	}
 	loss := speed("mirrors into traces, by loss of mirrors, 16K packets underway", "mirrors lost (%)")
 	for percent := 0; percent <= 50; percent += 10 {
-		g, err := grow(ctx, 1<<14, float64(percent)/100)
+		g, err := measureGrowth(ctx, 1<<14, float64(percent)/100)
 		if err != nil {
 			return nil, err
 		}
 		for i := range g.rate {
-			add(&loss.Series[i], float64(percent), g.rate[i])
+			appendPoint(&loss.Series[i], float64(percent), g.rate[i])
 		}
 	}
 	return []Plot{{"trace-underway", open}, {"trace-memory", memory}, {"trace-loss", loss}}, nil
 }
 
-func add(s *plot.Series, x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
+func appendPoint(s *plot.Series, x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
 
 // growth is a point: speeds in millions of mirrors per second, memory in
 // megabytes, of Weft and of the obvious assembler.
 type growth struct{ rate, bytes [2]float64 }
 
-func grow(ctx context.Context, underway int, loss float64) (g growth, err error) {
+func measureGrowth(ctx context.Context, underway int, loss float64) (g growth, err error) {
 	share := uint64(loss * math.MaxUint64)
-	var from [2]*mirrored
+	var from [2]*mirrorSource
 	for i := range from {
 		if from[i], err = newMirrored(underway); err != nil {
 			return g, err
 		}
 		from[i].loss = share
 	}
-	before := live()
+	before := liveMemory()
 	cfg := trace.DefaultConfig()
 	cfg.CloseAfter, cfg.MaxTraces = from[0].quiet(), 4*underway
 	closed := 0
@@ -78,8 +78,8 @@ func grow(ctx context.Context, underway int, loss float64) (g growth, err error)
 		}
 	}
 	weft(20 * underway) // four waves: the slabs are as large as they will be
-	g.bytes[0] = float64(live()-before) / 1e6
-	before = live()
+	g.bytes[0] = float64(liveMemory()-before) / 1e6
+	before = liveMemory()
 	obvious := &mapAssembler{routes: from[1].intent.At(0), quiet: from[1].quiet(), traces: map[mapKey]*mapTrace{}}
 	theirs := func(n int) {
 		for range n {
@@ -88,8 +88,8 @@ func grow(ctx context.Context, underway int, loss float64) (g growth, err error)
 		}
 	}
 	theirs(20 * underway)
-	g.bytes[1] = float64(live()-before) / 1e6
-	ns, err := raceProcess(ctx, 200_000, weft, theirs)
+	g.bytes[1] = float64(liveMemory()-before) / 1e6
+	ns, err := alternateRoundsOfProcess(ctx, 200_000, weft, theirs)
 	if err != nil {
 		return g, err
 	}
@@ -103,8 +103,8 @@ func grow(ctx context.Context, underway int, loss float64) (g growth, err error)
 	return g, nil
 }
 
-// live is the memory in use.
-func live() int64 {
+// liveMemory is the memory in use.
+func liveMemory() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -26,8 +26,8 @@ var appendLists = claim.Claim{
 	Run:       runAppendLists,
 }
 
-// listOf opens lists.
-func listOf(lists, capacity, batch, entry int) (*list.Table, error) {
+// openLists opens lists.
+func openLists(lists, capacity, batch, entry int) (*list.Table, error) {
 	cfg := list.DefaultConfig(lists, capacity)
 	cfg.Batch, cfg.Classes[0].Entry = batch, entry
 	t, err := list.Open("", cfg)
@@ -37,9 +37,9 @@ func listOf(lists, capacity, batch, entry int) (*list.Table, error) {
 	return t, err
 }
 
-// intoMemory returns millions of entries a second of batches that are ready.
+// memoryRate returns millions of entries a second of batches that are ready.
 // spread says to which list the i-th goes.
-func intoMemory(t *list.Table, batches int, spread func(i int) uint32) (rate float64, err error) {
+func memoryRate(t *list.Table, batches int, spread func(i int) uint32) (rate float64, err error) {
 	cfg := t.Config()
 	ready, w := make([]byte, cfg.Classes[0].Entry*cfg.Batch), t.Writer(0)
 	took := claim.Best(5, nil, func() {
@@ -51,9 +51,9 @@ func intoMemory(t *list.Table, batches int, spread func(i int) uint32) (rate flo
 	return millions(batches*cfg.Batch, took), err
 }
 
-// translated returns millions of reports a second through the translator, which
+// translatorRate returns millions of reports a second through the translator, which
 // makes the batches.
-func translated(t *list.Table, entries int, spread func(i int) uint32) (float64, error) {
+func translatorRate(t *list.Table, entries int, spread func(i int) uint32) (float64, error) {
 	batch := t.Config().Batch
 	out, err := translate.NewLocalWriter(&translate.Memory{Lists: []*list.Table{t}}, 0, false, nil)
 	if err != nil {
@@ -80,15 +80,15 @@ func alone(int) uint32 { return 0 }
 
 // appendRates opens lists and returns both rates.
 func appendRates(lists, capacity, batch, entry int, o claim.Options, spread func(i int) uint32) (memory, reports float64, err error) {
-	t, err := listOf(lists, capacity, batch, entry)
+	t, err := openLists(lists, capacity, batch, entry)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer t.Region().Close()
-	if memory, err = intoMemory(t, o.Pick(1<<23, 1<<22), spread); err != nil {
+	if memory, err = memoryRate(t, o.Pick(1<<23, 1<<22), spread); err != nil {
 		return 0, 0, err
 	}
-	reports, err = translated(t, o.Pick(1<<22, 1<<21), spread)
+	reports, err = translatorRate(t, o.Pick(1<<22, 1<<21), spread)
 	return memory, reports, err
 }
 
@@ -146,11 +146,11 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 	return res, ctx.Err()
 }
 
-// bareLines returns millions of entries a second that go to the rings of lists
+// bareWriteRate returns millions of entries a second that go to the rings of lists
 // drawn at random, 16 to a line, with nothing else done: each time a list comes
 // again, to its next line.
-func bareLines(lists, capacity int, o claim.Options) (float64, error) {
-	t, err := listOf(lists, capacity, ofSixteen, 4)
+func bareWriteRate(lists, capacity int, o claim.Options) (float64, error) {
+	t, err := openLists(lists, capacity, ofSixteen, 4)
 	if err != nil {
 		return 0, err
 	}
@@ -198,7 +198,7 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 		table.Row(fmt.Sprint(n), fmt.Sprintf("%.4g", m), fmt.Sprintf("%.3g", through))
 	}
 	last := len(numbers) - 1
-	bare, err := bareLines(numbers[last], capacity, o)
+	bare, err := bareWriteRate(numbers[last], capacity, o)
 	if err != nil {
 		return res, err
 	}

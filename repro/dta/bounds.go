@@ -21,9 +21,9 @@ var keyWriteBounds = claim.Claim{
 	Run:       runKeyWriteBounds,
 }
 
-// slackOf is how far a measured share of n may be from p by chance: four
+// tolerance is how far a measured share of n may be from p by chance: four
 // standard deviations.
-func slackOf(p float64, n int) float64 { return 4 * math.Sqrt(p/float64(n)) }
+func tolerance(p float64, n int) float64 { return 4 * math.Sqrt(p/float64(n)) }
 
 func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, error) {
 	const slots = 1 << 16
@@ -44,17 +44,17 @@ func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 			for _, alpha := range loads {
 				o.Report(float64(step)/float64(6*len(loads)), fmt.Sprintf("N=%d, %d bits, α=%v", n, bits, alpha))
 				step++
-				f, err := ageing(ctx, keywrite.Config{Layout: keywrite.Weft, Slots: slots, Value: 4, Check: bits, Seed: o.Seed}, n, int(alpha*slots), queries)
+				f, err := failuresAtAge(ctx, keywrite.Config{Layout: keywrite.Weft, Slots: slots, Value: 4, Check: bits, Seed: o.Seed}, n, int(alpha*slots), queries)
 				if err != nil {
 					return res, err
 				}
 				b := bound.KnownCopies(bound.Load(alpha*float64(n)), n, math.Exp2(-float64(bits)))
 				table.Row(fmt.Sprint(n), fmt.Sprint(bits), fmt.Sprint(alpha), percent(f.empty), percent(b.Empty), percent(f.wrong), percent(b.Wrong))
-				if f.empty > b.Empty+slackOf(b.Empty, queries) || f.wrong > b.Wrong+slackOf(b.Wrong, queries) {
+				if f.empty > b.Empty+tolerance(b.Empty, queries) || f.wrong > b.Wrong+tolerance(b.Wrong, queries) {
 					res.Pass = false
 				}
 				if bits == 32 {
-					if f.empty < 0.9*b.Empty-slackOf(b.Empty, queries) {
+					if f.empty < 0.9*b.Empty-tolerance(b.Empty, queries) {
 						res.Pass = false
 					}
 					measured, formula = append(measured, 100*f.empty), append(formula, 100*b.Empty)
@@ -97,12 +97,12 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 		alpha                 float64
 	}{{1 << 18, 32, 5, 2, 0.1}, {1 << 10, 32, 5, 4, 0.5}, {15, 6, 2, 1, 1}, {15, 6, 2, 2, 0.5}, {40, 8, 2, 2, 1}, {8, 5, 3, 2, 1}} {
 		o.Report(float64(i)/6, fmt.Sprintf("%d values, %d bits", c.values, c.bits))
-		f, b, err := ageingPaths(ctx, postcard.Config{Layout: postcard.Plain, Chunks: chunks, Hops: c.hops, Bits: c.bits, Seed: o.Seed}, c.values, c.n, c.alpha, queries)
+		f, b, err := pathFailuresAtAge(ctx, postcard.Config{Layout: postcard.Plain, Chunks: chunks, Hops: c.hops, Bits: c.bits, Seed: o.Seed}, c.values, c.n, c.alpha, queries)
 		if err != nil {
 			return res, err
 		}
 		table.Row(fmt.Sprint(c.values), fmt.Sprint(c.bits), fmt.Sprint(c.hops), fmt.Sprint(c.n), fmt.Sprint(c.alpha), percent(f.empty), percent(b.Empty), percent(f.wrong), percent(b.Wrong))
-		if f.empty > b.Empty+slackOf(b.Empty, queries) || f.empty < 0.9*b.Empty-slackOf(b.Empty, queries) || f.wrong > b.Wrong+slackOf(b.Wrong, queries) {
+		if f.empty > b.Empty+tolerance(b.Empty, queries) || f.empty < 0.9*b.Empty-tolerance(b.Empty, queries) || f.wrong > b.Wrong+tolerance(b.Wrong, queries) {
 			res.Pass = false
 		}
 		if i == 0 {
@@ -122,8 +122,8 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 	return res, nil
 }
 
-// ageingPaths is ageing for paths of random values.
-func ageingPaths(ctx context.Context, cfg postcard.Config, values, n int, alpha float64, queries int) (f failures, b bound.Bound, err error) {
+// pathFailuresAtAge is ageing for paths of random values.
+func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n int, alpha float64, queries int) (f failures, b bound.Bound, err error) {
 	t, err := postcard.Open("", cfg)
 	if err != nil {
 		return f, b, err

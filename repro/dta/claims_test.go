@@ -31,7 +31,7 @@ func TestQuickClaimHolds(t *testing.T) {
 func TestMeanSuccess(t *testing.T) {
 	// With one copy the mean over ages 0 to α is (1-e^-α)/α.
 	for _, alpha := range []float64{0.1, 1, 3} {
-		if got, want := success(alpha, 1), -math.Expm1(-alpha)/alpha; math.Abs(got-want) > 1e-6 {
+		if got, want := meanFound(alpha, 1), -math.Expm1(-alpha)/alpha; math.Abs(got-want) > 1e-6 {
 			t.Errorf("success(%v, 1) = %v; want %v", alpha, got, want)
 		}
 	}
@@ -39,11 +39,11 @@ func TestMeanSuccess(t *testing.T) {
 
 func TestAgeingFindsWhatIsYoung(t *testing.T) {
 	cfg := keywrite.Config{Layout: keywrite.Weft, Slots: 1 << 12, Value: 4, Check: 32}
-	f, err := ageing(t.Context(), cfg, 2, 0, 1000)
+	f, err := failuresAtAge(t.Context(), cfg, 2, 0, 1000)
 	if err != nil || f.empty != 0 || f.wrong != 0 {
 		t.Errorf("ageing of keys just written = %+v, %v; want no failure", f, err)
 	}
-	f, err = ageing(t.Context(), cfg, 2, 50<<12, 1000)
+	f, err = failuresAtAge(t.Context(), cfg, 2, 50<<12, 1000)
 	if err != nil || f.empty < 0.99 {
 		t.Errorf("ageing of keys long overwritten = %+v, %v; want nearly all empty", f, err)
 	}

@@ -11,9 +11,9 @@ import (
 func TestPackedPostcardsArePaths(t *testing.T) {
 	rng := claim.Rand(1, 1)
 	keys := []peer.Key{fabricKey(rng), fabricKey(rng)}
-	run := pack(wire.Postcarding, keys, []uint32{1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2, false)
+	run := packReports(wire.Postcarding, keys, []uint32{1, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 2, false)
 	i := 0
-	err := each(run, func(r *wire.Report) bool {
+	err := forEachReport(run, func(r *wire.Report) bool {
 		want := keys[1]
 		if i >= fiveHops {
 			want = keys[0]
@@ -27,10 +27,10 @@ func TestPackedPostcardsArePaths(t *testing.T) {
 	if err != nil || i != 10 {
 		t.Errorf("%d reports, %v; want 10", i, err)
 	}
-	if err := each(run, func(*wire.Report) bool { return false }); err == nil {
+	if err := forEachReport(run, func(*wire.Report) bool { return false }); err == nil {
 		t.Error("a collector without room was not noticed")
 	}
-	if err := each(run[:len(run)-1], func(*wire.Report) bool { return true }); err == nil {
+	if err := forEachReport(run[:len(run)-1], func(*wire.Report) bool { return true }); err == nil {
 		t.Error("a run that ends inside a report was not noticed")
 	}
 }

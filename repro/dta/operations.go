@@ -34,8 +34,8 @@ const (
 	ofSixteen = 16
 )
 
-// far is a translator that reaches a collector's memory by RDMA.
-type far struct {
+// remoteTranslator is a translator that reaches a collector's memory by RDMA.
+type remoteTranslator struct {
 	*translate.Translator
 	mem  *translate.Memory
 	req  *rdma.Requester
@@ -43,10 +43,10 @@ type far struct {
 	ends rdma.Path
 }
 
-// newFar connects a translator to memories of its own. Lists of the prototype's
+// newRemoteTranslator connects a translator to memories of its own. Lists of the prototype's
 // layout have no count of entries beside them, as the paper's have none.
-func newFar(seed uint64, lists list.Layout) (*far, error) {
-	f := &far{mem: &translate.Memory{}, ends: rdma.Path{
+func newRemoteTranslator(seed uint64, lists list.Layout) (*remoteTranslator, error) {
+	f := &remoteTranslator{mem: &translate.Memory{}, ends: rdma.Path{
 		Src: netip.MustParseAddrPort("10.0.0.1:4791"), Dst: netip.MustParseAddrPort("10.0.0.2:4791"),
 	}}
 	kw, err := keywrite.Open("", keywrite.DefaultConfig(1<<20))
@@ -94,7 +94,7 @@ func newFar(seed uint64, lists list.Layout) (*far, error) {
 	return f, err
 }
 
-func (f *far) close() { closeAll(f.mem.Regions()) }
+func (f *remoteTranslator) close() { closeAll(f.mem.Regions()) }
 
 // closeAll gives memory back that no writer uses any more.
 func closeAll(all []*region.Region) {
@@ -103,8 +103,8 @@ func closeAll(all []*region.Region) {
 	}
 }
 
-// carry brings all packets to the memory.
-func (f *far) carry() {
+// deliver brings all packets to the memory.
+func (f *remoteTranslator) deliver() {
 	for p := f.req.Next(0); p != nil; p = f.req.Next(0) {
 		if answer := f.resp.Handle(f.ends.Src, p); answer != nil {
 			f.req.Handle(0, f.ends.Dst, answer)
@@ -114,7 +114,7 @@ func (f *far) carry() {
 
 // operations translates reports and returns how many operations the memory
 // executed for each, and the bytes they wrote.
-func (f *far) operations(reports int, next func(i int, r *wire.Report)) (ops, bytes float64, err error) {
+func (f *remoteTranslator) operations(reports int, next func(i int, r *wire.Report)) (ops, bytes float64, err error) {
 	before := f.resp.Stats()
 	batch := make([]wire.Report, 1)
 	for i := range reports {
@@ -123,10 +123,10 @@ func (f *far) operations(reports int, next func(i int, r *wire.Report)) (ops, by
 			return 0, 0, fmt.Errorf("report %d (%v) is not served", i, batch[0].Primitive)
 		}
 		f.Put(0, batch)
-		f.carry()
+		f.deliver()
 	}
 	f.Drain(0)
-	f.carry()
+	f.deliver()
 	after := f.resp.Stats()
 	if got, sent := after.Writes+after.Adds, f.req.Stats(); got != sent.Writes+sent.Adds || sent.WindowFull != 0 {
 		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d found no room", got, sent.Writes+sent.Adds, sent.WindowFull)
@@ -136,8 +136,8 @@ func (f *far) operations(reports int, next func(i int, r *wire.Report)) (ops, by
 	return float64(n) / float64(reports), float64(after.Bytes-before.Bytes+added) / float64(reports), nil
 }
 
-// int4 makes reports of 4 bytes under keys of 13, by primitive.
-func int4(p wire.Primitive, seed uint64) func(i int, r *wire.Report) {
+// reportsOf4Bytes makes reports of 4 bytes under keys of 13, by primitive.
+func reportsOf4Bytes(p wire.Primitive, seed uint64) func(i int, r *wire.Report) {
 	key, data := make([]byte, 13), make([]byte, 4)
 	return func(i int, r *wire.Report) {
 		*r = wire.Report{Primitive: p, Redundancy: twoCopies, Key: key, Data: data, Delta: 1}
@@ -176,11 +176,11 @@ func runOperations(ctx context.Context, o claim.Options) (claim.Result, error) {
 	var measured []float64
 	for i, row := range rows {
 		o.Report(float64(i)/float64(len(rows)), row.name)
-		f, err := newFar(o.Seed, row.layout)
+		f, err := newRemoteTranslator(o.Seed, row.layout)
 		if err != nil {
 			return res, err
 		}
-		ops, bytes, err := f.operations(reports, int4(row.kind, o.Seed))
+		ops, bytes, err := f.operations(reports, reportsOf4Bytes(row.kind, o.Seed))
 		f.close()
 		if err != nil {
 			return res, err

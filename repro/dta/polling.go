@@ -69,9 +69,9 @@ func (c *collector) collect(entries int) error {
 	return nil
 }
 
-// halfway collects at half capacity until stop, and returns how many entries
+// collectAtHalfRate collects at half capacity until stop, and returns how many entries
 // it appended in how much time of its thread.
-func (c *collector) halfway(stop *atomic.Bool) (entries int, took time.Duration, err error) {
+func (c *collector) collectAtHalfRate(stop *atomic.Bool) (entries int, took time.Duration, err error) {
 	for !stop.Load() && err == nil {
 		work := claim.Thread(func() { err = c.collect(c.burst) })
 		took += work
@@ -81,9 +81,9 @@ func (c *collector) halfway(stop *atomic.Bool) (entries int, took time.Duration,
 	return entries, took, err
 }
 
-// beside reads while a collector is at work and returns both rates, and how
+// readWhileCollecting reads while a collector is at work and returns both rates, and how
 // many million entries were collected in a second of the day.
-func beside(p *poller, c *collector, entries int) (read, collected, daily float64, err error) {
+func readWhileCollecting(p *poller, c *collector, entries int) (read, collected, daily float64, err error) {
 	var (
 		stop     atomic.Bool
 		worker   sync.WaitGroup
@@ -92,7 +92,7 @@ func beside(p *poller, c *collector, entries int) (read, collected, daily float6
 		failed   error
 	)
 	start := time.Now()
-	worker.Go(func() { appended, writing, failed = c.halfway(&stop) })
+	worker.Go(func() { appended, writing, failed = c.collectAtHalfRate(&stop) })
 	reading := claim.Thread(func() { err = p.poll(entries) })
 	stop.Store(true)
 	worker.Wait()
@@ -113,7 +113,7 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"passes if reading beside collecting has at least 0.8 of its rate alone, collecting too, and a core reads faster than one collects through the translator, as Weft collects",
 		"batches that are ready go into memory faster than a core reads: that rate is the one of which half is collected meanwhile",
 	}}
-	t, err := listOf(1, capacity, ofSixteen, 4)
+	t, err := openLists(1, capacity, ofSixteen, 4)
 	if err != nil {
 		return res, err
 	}
@@ -122,7 +122,7 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 	if err := c.collect(2 * capacity); err != nil {
 		return res, err
 	}
-	through, err := translated(t, o.Pick(1<<22, 1<<21), alone)
+	through, err := translatorRate(t, o.Pick(1<<22, 1<<21), alone)
 	if err != nil {
 		return res, err
 	}
@@ -139,7 +139,7 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 			return res, err
 		}
 		wroteAlone = max(wroteAlone, millions(entries, took))
-		read, wrote, daily, err := beside(p, c, entries)
+		read, wrote, daily, err := readWhileCollecting(p, c, entries)
 		if err != nil {
 			return res, err
 		}

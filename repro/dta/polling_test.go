@@ -8,7 +8,7 @@ import (
 // again; beside a collector it goes on, and both have rates.
 func TestPollingBesideCollecting(t *testing.T) {
 	const capacity = 1 << 10
-	table, err := listOf(1, capacity, ofSixteen, 4)
+	table, err := openLists(1, capacity, ofSixteen, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,19 +31,19 @@ func TestPollingBesideCollecting(t *testing.T) {
 	if err := p.poll(readable); err != nil || p.sum != 2*want {
 		t.Errorf("read again, they sum up to %d, %v; want %d", p.sum, err, 2*want)
 	}
-	read, collected, daily, err := beside(p, c, 1<<16)
+	read, collected, daily, err := readWhileCollecting(p, c, 1<<16)
 	if err != nil || read <= 0 || collected <= 0 || daily <= 0 {
 		t.Errorf("beside each other: %v, %v and %v M/s, %v; want all above 0", read, collected, daily, err)
 	}
 }
 
 func TestTranslatedReachesTheList(t *testing.T) {
-	table, err := listOf(3, 64, 4, 4)
+	table, err := openLists(3, 64, 4, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer table.Region().Close()
-	if _, err := translated(table, 128, func(i int) uint32 { return uint32(i % 2) }); err != nil {
+	if _, err := translatorRate(table, 128, func(i int) uint32 { return uint32(i % 2) }); err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range []uint64{5 * 64, 5 * 64, 0} { // five rounds

@@ -39,9 +39,9 @@ func fabricKey(rng *rand.Rand) (k peer.Key) {
 	return k
 }
 
-// pack lays reports side by side. For postcards, the five of a path follow each
+// packReports lays reports side by side. For postcards, the five of a path follow each
 // other, as the paper's do for its comparison.
-func pack(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, keyed bool) []byte {
+func packReports(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, keyed bool) []byte {
 	var run []byte
 	data := make([]byte, 4)
 	for i, flow := range order {
@@ -59,8 +59,8 @@ func pack(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, ke
 	return run
 }
 
-// each parses a run and gives its reports to do.
-func each(run []byte, do func(r *wire.Report) bool) error {
+// forEachReport parses a run and gives its reports to do.
+func forEachReport(run []byte, do func(r *wire.Report) bool) error {
 	var r wire.Report
 	for len(run) > 0 {
 		n, err := r.Parse(run)
@@ -99,19 +99,19 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	value := func(r *wire.Report) uint32 { return binary.BigEndian.Uint32(r.Data) }
 
 	o.Report(0, "processor's collectors")
-	run := pack(wire.KeyWrite, keys, order, 1, false)
+	run := packReports(wire.KeyWrite, keys, order, 1, false)
 	sum := uint32(0)
-	out.parse = best(nil, func() error { return each(run, func(r *wire.Report) bool { sum += value(r); return true }) })
+	out.parse = best(nil, func() error { return forEachReport(run, func(r *wire.Report) bool { sum += value(r); return true }) })
 	hash, cuckoo, log := peer.NewHash(out.flows), peer.NewCuckoo(out.flows), peer.NewLog(out.reports, out.flows)
 	// All begin empty in every round.
 	out.hash = best(hash.Reset, func() error {
-		return each(run, func(r *wire.Report) bool { return hash.Put((*peer.Key)(r.Key), value(r)) })
+		return forEachReport(run, func(r *wire.Report) bool { return hash.Put((*peer.Key)(r.Key), value(r)) })
 	})
 	out.cuckoo = best(cuckoo.Reset, func() error {
-		return each(run, func(r *wire.Report) bool { return cuckoo.Put((*peer.Key)(r.Key), value(r)) })
+		return forEachReport(run, func(r *wire.Report) bool { return cuckoo.Put((*peer.Key)(r.Key), value(r)) })
 	})
 	out.log = best(log.Reset, func() error {
-		return each(run, func(r *wire.Report) bool { return log.Put(peer.Record{Key: peer.Key(r.Key), Value: value(r)}) })
+		return forEachReport(run, func(r *wire.Report) bool { return log.Put(peer.Record{Key: peer.Key(r.Key), Value: value(r)}) })
 	})
 	if err == nil && (hash.Len() != cuckoo.Len() || log.Len() != out.reports || sum == 0) {
 		err = fmt.Errorf("hash table has %d keys, cuckoo table %d, log %d records of %d", hash.Len(), cuckoo.Len(), log.Len(), out.reports)
@@ -150,10 +150,10 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 		}
 	}
 	out.write = best(nil, taken(run))
-	out.write2 = best(nil, taken(pack(wire.KeyWrite, keys, order, 2, false)))
-	out.postcard = best(nil, taken(pack(wire.Postcarding, keys, order, 1, false)))
-	out.append = best(nil, taken(pack(wire.Append, keys, order, 1, false)))
-	out.appendKey = best(nil, taken(pack(wire.Append, keys, order, 1, true)))
+	out.write2 = best(nil, taken(packReports(wire.KeyWrite, keys, order, 2, false)))
+	out.postcard = best(nil, taken(packReports(wire.Postcarding, keys, order, 1, false)))
+	out.append = best(nil, taken(packReports(wire.Append, keys, order, 1, false)))
+	out.appendKey = best(nil, taken(packReports(wire.Append, keys, order, 1, true)))
 	return out, cmp.Or(err, ctx.Err())
 }
 

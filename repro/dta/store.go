@@ -18,9 +18,9 @@ var redundancy = claim.Claim{
 	Run:       runRedundancy,
 }
 
-// success is the mean chance that a key is still found, over all keys of a
+// meanFound is the mean chance that a key is still found, over all keys of a
 // store: their ages go evenly from none to load keys per slot.
-func success(load float64, n int) float64 { return meanSuccess(0, load, n) }
+func meanFound(load float64, n int) float64 { return meanSuccess(0, load, n) }
 
 // meanSuccess is the mean of 1-(1-e^-αN)^N for α from a to b.
 func meanSuccess(a, b float64, n int) float64 {
@@ -50,11 +50,11 @@ func runRedundancy(ctx context.Context, o claim.Options) (claim.Result, error) {
 		cells := []string{fmt.Sprint(load)}
 		best, most := 0, 0.0
 		for n := 1; n <= 4; n++ {
-			share, err := filled(ctx, uint64(slots), int(load*float64(slots)), n, o.Seed)
+			share, err := shareFound(ctx, uint64(slots), int(load*float64(slots)), n, o.Seed)
 			if err != nil {
 				return res, err
 			}
-			if math.Abs(share-success(load, n)) > 0.005 {
+			if math.Abs(share-meanFound(load, n)) > 0.005 {
 				res.Pass = false
 			}
 			if share > most {
@@ -81,8 +81,8 @@ func runRedundancy(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-// filled writes keys into a store and returns the share that is found.
-func filled(ctx context.Context, slots uint64, keys, n int, seed uint64) (float64, error) {
+// shareFound writes keys into a store and returns the share that is found.
+func shareFound(ctx context.Context, slots uint64, keys, n int, seed uint64) (float64, error) {
 	t, err := keywrite.Open("", keywrite.Config{Layout: keywrite.Weft, Slots: slots, Value: 4, Check: 32, Seed: seed})
 	if err != nil {
 		return 0, err
@@ -127,7 +127,7 @@ func runLongevity(ctx context.Context, o claim.Options) (claim.Result, error) {
 		o.Report(float64(i)/2, fmt.Sprintf("%v GiB", gib))
 		slots := gib * (1 << 30) / slotSize
 		cfg.Slots = uint64(slots / float64(scale))
-		shares, err := byAge(ctx, cfg, 100*million/scale, bucket*million/scale)
+		shares, err := foundByAge(ctx, cfg, 100*million/scale, bucket*million/scale)
 		if err != nil {
 			return res, err
 		}
@@ -156,9 +156,9 @@ func runLongevity(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-// byAge writes keys and returns the share found of each bucket, the newest
+// foundByAge writes keys and returns the share found of each bucket, the newest
 // first.
-func byAge(ctx context.Context, cfg keywrite.Config, keys, bucket int) ([]float64, error) {
+func foundByAge(ctx context.Context, cfg keywrite.Config, keys, bucket int) ([]float64, error) {
 	t, err := keywrite.Open("", cfg)
 	if err != nil {
 		return nil, err

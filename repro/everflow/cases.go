@@ -35,11 +35,11 @@ var cases = claim.Claim{
 			explained := 0
 			for k := range seeds {
 				o.Report(float64(i*seeds+k)/float64(len(caseFiles)*seeds), name)
-				ok, err := explains(ctx, name, text, o.Seed+uint64(k))
+				ok, err := explainedByTraces(ctx, name, text, o.Seed+uint64(k))
 				if err != nil {
 					return res, err
 				}
-				explained += btoi(ok)
+				explained += boolToInt(ok)
 			}
 			table.Row(name, fmt.Sprint(seeds), fmt.Sprint(explained))
 			chart.Groups = append(chart.Groups, strings.TrimPrefix(name, "traced-"))
@@ -53,8 +53,8 @@ var cases = claim.Claim{
 	},
 }
 
-// explains plays a scenario and reports whether its traces say what they should.
-func explains(ctx context.Context, name string, text []byte, seed uint64) (bool, error) {
+// explainedByTraces plays a scenario and reports whether its traces say what they should.
+func explainedByTraces(ctx context.Context, name string, text []byte, seed uint64) (bool, error) {
 	s, err := scenario.Parse(name+".yaml", text)
 	if err != nil {
 		return false, err
@@ -68,7 +68,7 @@ func explains(ctx context.Context, name string, text []byte, seed uint64) (bool,
 	for _, e := range r.Expected {
 		if strings.HasPrefix(e.What, "traces: ") {
 			asked++
-			met += btoi(e.Pass)
+			met += boolToInt(e.Pass)
 		}
 	}
 	return asked > 1 && met == asked, nil // one is that nothing else is found

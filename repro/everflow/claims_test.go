@@ -31,8 +31,8 @@ func TestClaims(t *testing.T) {
 
 // The lab finds nothing in a healthy fabric and something in a broken one.
 func TestLabJudges(t *testing.T) {
-	for _, tr := range []trouble{troubles[0], troubles[2]} {
-		hit, named, others, err := breakOne(t.Context(), tr, 60, 5, 0.1)
+	for _, tr := range []faultCase{troubles[0], troubles[2]} {
+		hit, named, others, err := runFaultCase(t.Context(), tr, 60, 5, 0.1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestLabJudges(t *testing.T) {
 // Probes tell the four ways to lose packets apart.
 func TestProbesTell(t *testing.T) {
 	for _, kind := range droppedBy {
-		got, at, err := askAboutDrops(t.Context(), kind, 0, 3)
+		got, at, err := probeDrops(t.Context(), kind, 0, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

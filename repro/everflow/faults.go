@@ -15,8 +15,8 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// trouble is a fault and what traces must say of it.
-type trouble struct {
+// faultCase is a fault and what traces must say of it.
+type faultCase struct {
 	name string
 	kind trace.Kind
 	// make breaks a switch, and returns those that may be blamed; none of a
@@ -37,7 +37,7 @@ func prefix(l *lab, host model.NodeID) netip.Prefix {
 	return netip.PrefixFrom(l.Network.Fabric().Node(host).IPv4.Netip(), 32)
 }
 
-var troubles = []trouble{
+var troubles = []faultCase{
 	{name: "none"},
 	{"a switch loses a third", trace.Drop, func(l *lab) (sim.Fault, []model.NodeID) {
 		at := aboveToR(l)
@@ -78,11 +78,11 @@ var faults = claim.Claim{
 			hits, ok, wrong := 0, 0, 0
 			for trial := range trials {
 				o.Report(float64(i*trials+trial)/float64(trials*len(troubles)), tr.name)
-				hit, named, others, err := breakOne(ctx, tr, 200, o.Seed+uint64(1000*i+trial), 0.1*float64(trial%2))
+				hit, named, others, err := runFaultCase(ctx, tr, 200, o.Seed+uint64(1000*i+trial), 0.1*float64(trial%2))
 				if err != nil {
 					return res, err
 				}
-				hits, ok, wrong = hits+btoi(hit), ok+btoi(hit && named), wrong+others
+				hits, ok, wrong = hits+boolToInt(hit), ok+boolToInt(hit && named), wrong+others
 			}
 			table.Row(tr.name, fmt.Sprint(trials), fmt.Sprint(hits), fmt.Sprint(ok), fmt.Sprint(wrong))
 			if tr.make != nil {
@@ -98,18 +98,18 @@ var faults = claim.Claim{
 	},
 }
 
-// enough is how many packets must be lost or go round for a fault to count as
+// minAffectedPackets is how many packets must be lost or go round for a fault to count as
 // met: verdicts rest on three at least, and the first of a flow does not count.
-const enough = 20
+const minAffectedPackets = 20
 
-// breakOne plays a run with one fault, and reports whether packets met it, whether
+// runFaultCase plays a run with one fault, and reports whether packets met it, whether
 // it was named, and how many findings are about something else.
-func breakOne(ctx context.Context, tr trouble, flows int, seed uint64, loss float64) (hit, named bool, others int, err error) {
+func runFaultCase(ctx context.Context, tr faultCase, flows int, seed uint64, loss float64) (hit, named bool, others int, err error) {
 	l, err := newLab(setup{seed: seed, loss: loss, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }})
 	if err != nil {
 		return false, false, 0, err
 	}
-	if err := l.talk(flows); err != nil {
+	if err := l.addFlows(flows); err != nil {
 		return false, false, 0, err
 	}
 	var at []model.NodeID
@@ -120,7 +120,7 @@ func breakOne(ctx context.Context, tr trouble, flows int, seed uint64, loss floa
 			return false, false, 0, err
 		}
 	}
-	if err := l.play(ctx, 10*ms); err != nil {
+	if err := l.run(ctx, 10*ms); err != nil {
 		return false, false, 0, err
 	}
 	lost := int64(0)
@@ -134,7 +134,7 @@ func breakOne(ctx context.Context, tr trouble, flows int, seed uint64, loss floa
 			others++
 		}
 	}
-	return lost >= enough, named, others, nil
+	return lost >= minAffectedPackets, named, others, nil
 }
 
 var storage = claim.Claim{
@@ -156,7 +156,7 @@ var storage = claim.Claim{
 			if err != nil {
 				return res, err
 			}
-			if err := l.talk(o.Pick(600, 200)); err != nil {
+			if err := l.addFlows(o.Pick(600, 200)); err != nil {
 				return res, err
 			}
 			if loss > 0 {
@@ -164,7 +164,7 @@ var storage = claim.Claim{
 					return res, err
 				}
 			}
-			if err := l.play(ctx, 10*ms); err != nil {
+			if err := l.run(ctx, 10*ms); err != nil {
 				return res, err
 			}
 			s := l.Watch.Stats()

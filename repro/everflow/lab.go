@@ -113,8 +113,8 @@ func (l *lab) tick() {
 	l.At(l.Now()+ms/2, l.tick)
 }
 
-// play runs to an instant and then as long as traces need to close.
-func (l *lab) play(ctx context.Context, until engine.Time) error {
+// run runs to an instant and then as long as traces need to close.
+func (l *lab) run(ctx context.Context, until engine.Time) error {
 	for l.Now() < until+3*ms {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -125,9 +125,9 @@ func (l *lab) play(ctx context.Context, until engine.Time) error {
 	return nil
 }
 
-// talk adds flows between hosts by chance, of all transports in turn, in the
+// addFlows adds flows between hosts by chance, of all transports in turn, in the
 // first two milliseconds.
-func (l *lab) talk(flows int) error {
+func (l *lab) addFlows(flows int) error {
 	hosts := l.Network.Fabric().Hosts()
 	var list []traffic.Flow
 	for i := range flows {

@@ -26,14 +26,14 @@ func (l *lab) desk(cfg probe.Config, into **probe.Desk) (err error) {
 	return err
 }
 
-// dropped is a way to lose packets, and what probes must say of it.
-type dropped struct {
+// dropKind is a way to lose packets, and what probes must say of it.
+type dropKind struct {
 	name  string
 	want  probe.Kind
 	fault func(at model.NodeID, flow model.FlowKey) sim.Injection
 }
 
-var droppedBy = []dropped{
+var droppedBy = []dropKind{
 	{"over before anybody asks", probe.Passed, func(at model.NodeID, _ model.FlowKey) sim.Injection {
 		return sim.Injection{For: time.Millisecond, Fault: sim.LossySwitch{Switch: at, Share: 1}}
 	}},
@@ -68,13 +68,13 @@ var dropKinds = claim.Claim{
 				kinds, places, both := 0, 0, 0
 				for trial := range trials {
 					o.Report(float64((2*i+lossy)*trials+trial)/float64(2*trials*len(droppedBy)), kind.name)
-					got, at, err := askAboutDrops(ctx, kind, loss, o.Seed+uint64(1000*i+trial))
+					got, at, err := probeDrops(ctx, kind, loss, o.Seed+uint64(1000*i+trial))
 					if err != nil {
 						return res, err
 					}
 					sort := got.Kind == kind.want
 					place := got.At.Switch == at || sort && kind.want == probe.Passed // then there is none
-					kinds, places, both = kinds+btoi(sort), places+btoi(place), both+btoi(sort && place)
+					kinds, places, both = kinds+boolToInt(sort), places+boolToInt(place), both+boolToInt(sort && place)
 				}
 				table.Row(kind.name, fmt.Sprintf("%g %%", 100*loss), fmt.Sprint(trials), fmt.Sprint(kinds), fmt.Sprint(places))
 				chart.Series[lossy].Y = append(chart.Series[lossy].Y, 100*float64(both)/float64(trials))
@@ -88,8 +88,8 @@ var dropKinds = claim.Claim{
 	},
 }
 
-// askAboutDrops breaks a switch on a flow's way and asks about the flow.
-func askAboutDrops(ctx context.Context, kind dropped, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
+// probeDrops breaks a switch on a flow's way and asks about the flow.
+func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
 	var desk *probe.Desk
 	l, err := newLab(setup{seed: seed, loss: loss, linger: 20 * time.Microsecond, closed: func(t *trace.Trace) { desk.Take(t) }})
 	if err != nil {
@@ -120,7 +120,7 @@ func askAboutDrops(ctx context.Context, kind dropped, loss float64, seed uint64)
 	if err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
-	if err := l.play(ctx, l.Now()+engine.Of(took)); err != nil {
+	if err := l.run(ctx, l.Now()+engine.Of(took)); err != nil {
 		return probe.DropAnswer{}, 0, err
 	}
 	return q.Answer(), at, nil
@@ -152,7 +152,7 @@ var linkLatency = claim.Claim{
 				}
 			}
 			e := math.Abs(float64(guided-truth)) / float64(truth)
-			table.Row([]string{"guided, arrivals at the analyzer", "guided, clock of the near switch"}[btoi(stamps)], guided.String(), truth.String(), fmt.Sprintf("%.2f %%", 100*e))
+			table.Row([]string{"guided, arrivals at the analyzer", "guided, clock of the near switch"}[boolToInt(stamps)], guided.String(), truth.String(), fmt.Sprintf("%.2f %%", 100*e))
 			off = append(off, e)
 		}
 		chart := plot.Chart{Title: "error of a link's latency", YTitle: "%", LogY: true, Groups: []string{"passive, arrivals", "passive, clocks", "guided, near clock", "guided, arrivals"}, Series: []plot.Series{{Name: "off by"}}}
@@ -166,7 +166,7 @@ var linkLatency = claim.Claim{
 	},
 }
 
-func btoi(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -230,7 +230,7 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	if err != nil {
 		return 0, 0, passive, err
 	}
-	if err := l.play(ctx, l.Now()+engine.Of(took)); err != nil {
+	if err := l.run(ctx, l.Now()+engine.Of(took)); err != nil {
 		return 0, 0, passive, err
 	}
 	a, ok := q.Answer()

@@ -37,7 +37,7 @@ func TestOutagesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, kind := range []paths.Kind{paths.Loop, paths.BlackHole} {
-		delay, wrong, err := outage(claim.Rand(1, uint64(i)), plan.Geometry, kind)
+		delay, wrong, err := runFault(claim.Rand(1, uint64(i)), plan.Geometry, kind)
 		if err != nil || wrong > 0 || delay > 3*slotLength {
 			t.Errorf("%v: found after %v, %d findings elsewhere, error %v; want within three slots, none, none", kind, delay, wrong, err)
 		}

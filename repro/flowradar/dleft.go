@@ -54,7 +54,7 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 			if s.published[j] == 0 {
 				res.Pass = res.Pass && lost < 1e-4
 			} else {
-				res.Pass = res.Pass && near(lost, s.published[j], 0.1)
+				res.Pass = res.Pass && withinShare(lost, s.published[j], 0.1)
 			}
 			table.Row(fmt.Sprintf("%s: d=%d, L=%d", s.name, s.tables, s.room), fmt.Sprint(flows), percent(s.published[j]), percent(lost))
 			measured, published = append(measured, 100*lost), append(published, 100*s.published[j])

@@ -28,7 +28,7 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	rng := claim.Rand(o.Seed, 0)
 	table := peer.NewIBLT(int(plan.Tables), plan.Cells(), rng.Uint64())
-	fs, _, err := counted(0, plan.Geometry, rng.Uint64(), func(yield func(*model.FlowKey, uint32) bool) {
+	fs, _, err := countedFlowset(0, plan.Geometry, rng.Uint64(), func(yield func(*model.FlowKey, uint32) bool) {
 		for i, k := range randomKeys(rng, n) {
 			packets := 1 + uint32(rng.ExpFloat64()*4)
 			if i%10_000 == 0 {
@@ -76,7 +76,7 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 	t.Row("memory", megabytes(flowsetBytes), megabytes(ibltBytes))
 	t.Row("decode", mine.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String())
 	return claim.Result{
-		Measured: fmt.Sprintf("%s, %.2f times the decode time", compared(saved), slower),
+		Measured: fmt.Sprintf("%s, %.2f times the decode time", describeSaving(saved), slower),
 		Pass:     saved <= 0.026 && slower >= 4.6,
 		Notes: []string{
 			fmt.Sprintf("the IBLT's sums have room for the %d packets of its fullest cell, and 16-bit check hashes", table.MaxPackets()),
@@ -92,8 +92,8 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}, nil
 }
 
-// compared says how much memory is saved, or not.
-func compared(saved float64) string {
+// describeSaving says how much memory is saved, or not.
+func describeSaving(saved float64) string {
 	if saved < 0 {
 		return percent(-saved) + " more memory"
 	}

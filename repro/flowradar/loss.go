@@ -20,14 +20,14 @@ var lossDelay = claim.Claim{
 	Run:       runLossDelay,
 }
 
-// judgedLoad is the background load of the verdict. The paper gives no load. It
+// verdictLoad is the background load of the verdict. The paper gives no load. It
 // says that 40 % of background flows or more come 10 ms or more after the last,
 // which holds here up to 12 %; the more load, the longer flowlets last, and the
 // later their losses show.
-const judgedLoad = 0.05
+const verdictLoad = 0.05
 
 func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
-	loads := []float64{judgedLoad, 0.1, 0.2}
+	loads := []float64{verdictLoad, 0.1, 0.2}
 	span := 100 * time.Millisecond
 	if o.Quick {
 		loads, span = loads[:1], 30*time.Millisecond
@@ -35,7 +35,7 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res := claim.Result{Notes: []string{
 		"fat-tree k=8, 10 Gb/s, TCP with a least timeout of 200 ms, queues of 150 KB, slots of 10 ms; switches count incoming and outgoing packets apart, so that drops at the first and at the last switch show, too",
 		"a delay runs from the drop, as the simulator knows it, to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
-		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; judged is a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*judgedLoad),
+		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; judged is a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*verdictLoad),
 	}}
 	t := claim.Table{Title: "losses found", Header: []string{"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms", "flowlets up to 30 ms", "longest flowlet"}}
 	chart := plot.Chart{Title: "How soon losses are found", XTitle: "ms since the drop", YTitle: "share of losses"}
@@ -49,14 +49,14 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}); err != nil {
 			return res, err
 		}
-		f, err := w.losses()
+		f, err := w.matchLosses()
 		if err != nil {
 			return res, err
 		}
 		in20, in50 := f.within(20), f.within(50)
 		short, longest := f.flowlets()
-		res.Measured += fmt.Sprintf("%s%s and %s at a load of %.0f %%", comma(i), percent(in20), percent(in50), 100*share)
-		if share == judgedLoad {
+		res.Measured += fmt.Sprintf("%s%s and %s at a load of %.0f %%", separator(i), percent(in20), percent(in50), 100*share)
+		if share == verdictLoad {
 			res.Pass = in20 > 0.57 && in50 > 0.99 && f.excess*100 <= f.drops
 		}
 		t.Row(fmt.Sprintf("%.0f %%", 100*share), fmt.Sprint(f.drops), percent(float64(len(f.delays))/float64(f.drops)), fmt.Sprint(f.excess),
@@ -73,7 +73,7 @@ type lossFound struct {
 	drops  int
 	delays []float64 // ms, of those that were found
 	excess int       // packets reported lost that were not
-	lives  []int     // slots that flowlets lasted
+	lifetimes  []int     // slots that flowlets lasted
 }
 
 func (f *lossFound) within(ms float64) float64 {
@@ -88,28 +88,28 @@ func (f *lossFound) within(ms float64) float64 {
 
 func (f *lossFound) flowlets() (upTo30 float64, longest int) {
 	n := 0
-	for _, slots := range f.lives {
+	for _, slots := range f.lifetimes {
 		longest = max(longest, slots*int(slotLength.Milliseconds()))
 		if slots <= 3 {
 			n++
 		}
 	}
-	return float64(n) / float64(max(len(f.lives), 1)), longest
+	return float64(n) / float64(max(len(f.lifetimes), 1)), longest
 }
 
-// place is a flow at the switch that dropped packets of it.
-type place struct {
+// flowAtSwitch is a flow at the switch that dropped packets of it.
+type flowAtSwitch struct {
 	flow model.FlowKey
 	node model.NodeID
 }
 
-// losses plays the flowsets to trackers and matches what they report with the
+// matchLosses plays the flowsets to trackers and matches what they report with the
 // drops of the run, by flow and switch, the oldest first.
-func (w *webSearch) losses() (*lossFound, error) {
+func (w *webSearch) matchLosses() (*lossFound, error) {
 	f := &lossFound{}
-	open := map[place][]model.Time{}
+	open := map[flowAtSwitch][]model.Time{}
 	for _, d := range w.truth.Drops() {
-		at := place{d.Key, d.Port.Node}
+		at := flowAtSwitch{d.Key, d.Port.Node}
 		open[at] = append(open[at], d.At.Model())
 		f.drops++
 	}
@@ -129,35 +129,35 @@ func (w *webSearch) losses() (*lossFound, error) {
 		}
 		for _, m := range maps {
 			for _, e := range tracker.Observe(m) {
-				at, ok := w.dropped(&e, side.first)
+				at, ok := w.droppingSwitch(&e, side.first)
 				if ok {
 					open[at] = f.match(open[at], e.Packets, m.End())
 				}
 			}
 		}
 		if side.first {
-			f.lives = flowletLives(maps)
+			f.lifetimes = flowletLifetimes(maps)
 		}
 	}
 	return f, nil
 }
 
-// dropped tells which switch's queue dropped the packets of an event, and
+// droppingSwitch tells which switch's queue dropped the packets of an event, and
 // whether this side's events are to be counted there.
-func (w *webSearch) dropped(e *loss.Event, first bool) (place, bool) {
+func (w *webSearch) droppingSwitch(e *loss.Event, first bool) (flowAtSwitch, bool) {
 	fabric := w.net.Fabric()
 	owner, ok := fabric.ByAddr(e.Flow.Src)
 	source := ok && fabric.Node(owner).Ports[0].Peer.Node == e.From.Node
 	if first {
-		return place{e.Flow, e.From.Node}, source
+		return flowAtSwitch{e.Flow, e.From.Node}, source
 	}
 	if e.To.Node != 0 || e.To.Port != 0 {
-		return place{e.Flow, e.To.Node}, true
+		return flowAtSwitch{e.Flow, e.To.Node}, true
 	}
 	if p := fabric.Port(e.From); p != nil {
-		return place{e.Flow, p.Peer.Node}, true
+		return flowAtSwitch{e.Flow, p.Peer.Node}, true
 	}
-	return place{}, false
+	return flowAtSwitch{}, false
 }
 
 func (f *lossFound) match(open []model.Time, packets uint64, found model.Time) []model.Time {
@@ -172,8 +172,8 @@ func (f *lossFound) match(open []model.Time, packets uint64, found model.Time) [
 	return open
 }
 
-// flowletLives returns for how many slots flowlets lasted.
-func flowletLives(maps []*paths.Map) []int {
+// flowletLifetimes returns for how many slots flowlets lasted.
+func flowletLifetimes(maps []*paths.Map) []int {
 	var lives []int
 	alive := map[model.FlowKey]int{}
 	for _, m := range maps {

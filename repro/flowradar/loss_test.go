@@ -38,9 +38,9 @@ func TestFlowletsEndWithASilentSlot(t *testing.T) {
 		m.AddFlowset(d)
 		maps = append(maps, m)
 	}
-	f := lossFound{lives: flowletLives(maps)}
-	if want := []int{1, 2}; !slices.Equal(f.lives, want) { // the last one has not ended
-		t.Errorf("flowlets lasted %v slots; want %v", f.lives, want)
+	f := lossFound{lifetimes: flowletLifetimes(maps)}
+	if want := []int{1, 2}; !slices.Equal(f.lifetimes, want) { // the last one has not ended
+		t.Errorf("flowlets lasted %v slots; want %v", f.lifetimes, want)
 	}
 	if short, longest := f.flowlets(); short != 1 || longest != 20 {
 		t.Errorf("%v of flowlets up to 30 ms, longest %d ms; want 1 and 20", short, longest)

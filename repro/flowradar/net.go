@@ -18,7 +18,7 @@ import (
 type netRate struct {
 	flows     claim.Rate    // of which all flows were found
 	counts    claim.Rate    // and all counts were exact
-	swallowed claim.Rate    // that lack a flow, of all
+	hidden claim.Rate    // that lack a flow, of all
 	lost      int           // flows that they lack
 	sightings int           // flows of all flowsets
 	cpu       time.Duration // of decoding, per flowset
@@ -28,7 +28,7 @@ type netRate struct {
 // knowledge of routes, until it has judged a number of flowsets.
 func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g sketch.Geometry, o flows.Options, report func(done float64)) (r netRate, err error) {
 	var spent time.Duration
-	for i := uint64(0); r.swallowed.Of < flowsets; i++ {
+	for i := uint64(0); r.hidden.Of < flowsets; i++ {
 		rng := claim.Rand(seed, i)
 		l, err := newLoad(k, perSwitch, rng)
 		if err != nil {
@@ -43,21 +43,21 @@ func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g s
 		for j := range decoded {
 			r.judge(&s.want[j], &decoded[j])
 		}
-		report(min(float64(r.swallowed.Of)/float64(flowsets), 1))
+		report(min(float64(r.hidden.Of)/float64(flowsets), 1))
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
 	}
-	r.cpu = spent / time.Duration(r.swallowed.Of)
+	r.cpu = spent / time.Duration(r.hidden.Of)
 	return r, nil
 }
 
 func (r *netRate) judge(want *contents, d *flows.Decoded) {
-	r.swallowed.Of++
+	r.hidden.Of++
 	r.sightings += want.flows
-	if want.swallowed > 0 {
-		r.swallowed.Hits++
-		r.lost += want.swallowed
+	if want.hidden > 0 {
+		r.hidden.Hits++
+		r.lost += want.hidden
 		return
 	}
 	r.flows.Of++
@@ -71,7 +71,7 @@ func (r *netRate) judge(want *contents, d *flows.Decoded) {
 }
 
 // all is how many of all flowsets came out whole, those that lack a flow too.
-func (r *netRate) all() claim.Rate { return claim.Rate{Hits: r.counts.Hits, Of: r.swallowed.Of} }
+func (r *netRate) all() claim.Rate { return claim.Rate{Hits: r.counts.Hits, Of: r.hidden.Of} }
 
 // cells4 is how many cells per flow a table of four sub-tables needs for 99 %
 // of flowsets to decode by themselves; flowradar-more-flows measures the rate.

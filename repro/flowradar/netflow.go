@@ -24,7 +24,7 @@ var netflow = claim.Claim{
 		}
 		return claim.Result{
 			Measured: fmt.Sprintf("%s, %s, %.2g TB", megabytes(float64(full)), megabytes(float64(bare)), plain/1e12),
-			Pass:     near(float64(full), 2.5e6, 0.01) && near(float64(bare), 1.7e6, 0.01) && near(plain, 8.5e12, 0.01),
+			Pass:     withinShare(float64(full), 2.5e6, 0.01) && withinShare(float64(bare), 1.7e6, 0.01) && withinShare(plain, 8.5e12, 0.01),
 			Notes:    []string{"computed: 13-byte key, 4-byte counter, two 4-byte timestamps"},
 			Tables:   []claim.Table{t},
 			Plots: []claim.Plot{{Chart: plot.Chart{

@@ -64,7 +64,7 @@ func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, publ
 			}
 			_, high := r.all().Interval()
 			res.Pass = res.Pass && high >= 0.99
-			row = []string{r.flows.String(), r.all().String(), r.swallowed.String()}
+			row = []string{r.flows.String(), r.all().String(), r.hidden.String()}
 			decoded = r.all().String() + " of flowsets decode"
 		}
 		memory, perfect := float64(plan.Memory(prototypeLayout)), float64(peer.NetFlowBytes(size.flows, true))
@@ -140,10 +140,10 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 				best = factor
 			}
 			t.Row(fmt.Sprint(size.expected), fmt.Sprintf("%.3f", float64(g.Cells())/float64(size.expected)), single.String(), fmt.Sprint(n),
-				fmt.Sprintf("%.1f %%", 100*(factor-1)), r.counts.String(), r.flows.String(), r.swallowed.String())
+				fmt.Sprintf("%.1f %%", 100*(factor-1)), r.counts.String(), r.flows.String(), r.hidden.String())
 		}
 		res.Pass = res.Pass && best >= 1.266
-		res.Measured += fmt.Sprintf("%s%.1f %% at %d", comma(i), 100*max(best-1, 0), size.expected)
+		res.Measured += fmt.Sprintf("%s%.1f %% at %d", separator(i), 100*max(best-1, 0), size.expected)
 		xs, ys = append(xs, float64(size.expected)), append(ys, 100*max(best-1, 0))
 	}
 	res.Tables = []claim.Table{t}
@@ -157,7 +157,7 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-func comma(i int) string {
+func separator(i int) string {
 	if i == 0 {
 		return ""
 	}

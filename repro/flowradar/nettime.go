@@ -17,8 +17,8 @@ var decodeTime = claim.Claim{
 	Run:       runDecodeTime,
 }
 
-// elsewhere is the note of all claims about time.
-const elsewhere = "the paper's figures are from cores of 3.6 GHz, these are processor time of one core here; passes when none is above what was published"
+// timeNote is the note of all claims about time.
+const timeNote = "the paper's figures are from cores of 3.6 GHz, these are processor time of one core here; passes when none is above what was published"
 
 func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 	expected := 100_000
@@ -40,7 +40,7 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
 		fmt.Sprintf("mean over all flowsets of one slot of a fat-tree with k=%d, without knowledge of routes", k),
 		"100K flows are decoded by each flowset alone, as the paper does it",
-		elsewhere,
+		timeNote,
 	}}
 	t := claim.Table{Title: "per flowset", Header: []string{"flows", "what", "published", "measured", "times faster", "flowsets complete"}}
 	var groups []string
@@ -62,7 +62,7 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 			return res, err
 		}
 		res.Pass = res.Pass && took <= s.published && ok.Share() >= 0.9
-		res.Measured += fmt.Sprintf("%s%s", comma(i), milliseconds(took))
+		res.Measured += fmt.Sprintf("%s%s", separator(i), milliseconds(took))
 		t.Row(fmt.Sprint(s.flows), what, milliseconds(s.published), milliseconds(took), fmt.Sprintf("%.1f", s.published.Seconds()/took.Seconds()), ok.String())
 		groups = append(groups, fmt.Sprintf("%.4gK, %s", float64(s.flows)/1e3, what))
 		mine, theirs = append(mine, took.Seconds()*1e3), append(theirs, s.published.Seconds()*1e3)
@@ -86,7 +86,7 @@ func timeSingle(ctx context.Context, o claim.Options, n int) (best time.Duration
 	for i := range rounds {
 		rng := claim.Rand(o.Seed, uint64(i))
 		keys := randomKeys(rng, n)
-		fs, want, err := counted(0, g, rng.Uint64(), onePacketEach(keys))
+		fs, want, err := countedFlowset(0, g, rng.Uint64(), onePacketEach(keys))
 		if err != nil {
 			return 0, ok, err
 		}
@@ -155,10 +155,10 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 }
 
 // complete is how many flowsets name all their flows, of those whose filter
-// swallowed none.
+// hidden none.
 func (s *slot) complete(d []flows.Decoded) (r claim.Rate) {
 	for i := range d {
-		if s.want[i].swallowed > 0 {
+		if s.want[i].hidden > 0 {
 			continue
 		}
 		r.Of++
@@ -175,7 +175,7 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res := claim.Result{Notes: []string{
 		fmt.Sprintf("%d flows per switch in tables for %d; without knowledge of routes, and with it", expected*1268/1000, expected),
 		"k=16 with 126.8K flows takes about 8 GB of this machine's memory",
-		"passes when four times the k takes at most four times as long per flowset, and k=16 at most 0.24 s; " + elsewhere,
+		"passes when four times the k takes at most four times as long per flowset, and k=16 at most 0.24 s; " + timeNote,
 	}}
 	t := claim.Table{Title: "finding all flows of a flowset", Header: []string{"k", "switches", "asking all neighbours", "knowing routes", "flowsets complete"}}
 	var xs, a, b []float64

@@ -51,7 +51,7 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 	var delays []float64
 	falsely := 0
 	rate, err := claim.Trials(ctx, trials, o.Seed, func(rng *rand.Rand) (bool, error) {
-		delay, wrong, err := outage(rng, plan.Geometry, kind)
+		delay, wrong, err := runFault(rng, plan.Geometry, kind)
 		mu.Lock()
 		defer mu.Unlock()
 		delays = append(delays, delay.Seconds()*1e3)
@@ -86,9 +86,9 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 	}, nil
 }
 
-// outage runs one fault and returns how long it took to be found, or an hour if
+// runFault runs one fault and returns how long it took to be found, or an hour if
 // it was not, and the number of findings that name another place or kind.
-func outage(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Duration, wrong int, err error) {
+func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Duration, wrong int, err error) {
 	fabric, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
 		return 0, 0, err
@@ -118,7 +118,7 @@ func outage(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Dura
 	if kind == paths.Loop {
 		// The edge switch believes that the host has moved and sends its packets
 		// up; the switch above still sends them down.
-		entry.Via = []model.NodeID{above(fabric, tor, rng)}
+		entry.Via = []model.NodeID{uplinkSwitch(fabric, tor, rng)}
 	} else {
 		// A ToR of another pod loses its route to the host.
 		for fabric.Node(entry.Switch).Pod == victim.Pod {
@@ -134,11 +134,11 @@ func outage(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Dura
 	if err != nil {
 		return 0, 0, err
 	}
-	return l.find(maps, kind, entry, begin)
+	return l.detectFault(maps, kind, entry, begin)
 }
 
-// find plays the maps to a detector and returns when it first saw the fault.
-func (l *lab) find(maps []*paths.Map, kind paths.Kind, entry sim.Entry, begin time.Duration) (delay time.Duration, wrong int, err error) {
+// detectFault plays the maps to a detector and returns when it first saw the fault.
+func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, begin time.Duration) (delay time.Duration, wrong int, err error) {
 	detector, err := paths.NewDetector(paths.DefaultConfig(l.net.Intent()))
 	if err != nil {
 		return 0, 0, err
@@ -175,8 +175,8 @@ func everyPair(f *topo.Fabric, rng *rand.Rand, end time.Duration) (list []traffi
 	return list
 }
 
-// above returns one of the switches that a ToR has its uplinks to.
-func above(f *topo.Fabric, tor model.NodeID, rng *rand.Rand) model.NodeID {
+// uplinkSwitch returns one of the switches that a ToR has its uplinks to.
+func uplinkSwitch(f *topo.Fabric, tor model.NodeID, rng *rand.Rand) model.NodeID {
 	var ups []model.NodeID
 	for _, p := range f.Node(tor).Ports {
 		if f.Node(p.Peer.Node).Role != topo.Host {

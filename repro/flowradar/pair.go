@@ -79,7 +79,7 @@ func pairDecodes(f *topo.Fabric, g sketch.Geometry, n int, rng *rand.Rand) (bool
 	var sets []*flows.Flowset
 	var want []contents
 	for _, sw := range f.Switches() {
-		fs, c, err := counted(sw, g, rng.Uint64(), onePacketEach(keys))
+		fs, c, err := countedFlowset(sw, g, rng.Uint64(), onePacketEach(keys))
 		if err != nil {
 			return false, err
 		}
@@ -121,7 +121,7 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	plan.Geometry = g
 	t := claim.Table{Title: fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n), Header: []string{"cells", "filter bits", "memory", "all flows", "filter swallowed a flow"}}
-	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))), r.flows.String(), r.swallowed.String())
+	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))), r.flows.String(), r.hidden.String())
 	_, high := r.flows.Interval()
 	missing := float64(r.lost) / float64(r.sightings)
 	return claim.Result{

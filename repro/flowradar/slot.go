@@ -25,7 +25,7 @@ type slot struct {
 type contents struct {
 	flows         int
 	keys, counted uint64
-	swallowed     int // flows that the filter took for known
+	hidden     int // flows that the filter took for known
 }
 
 // prototypeLayout is the cell of the paper's prototype: 13 bytes of key, one of
@@ -44,7 +44,7 @@ func (l *load) encode(ctx context.Context, g sketch.Geometry, seed uint64) (*slo
 }
 
 func (l *load) switchSet(i int, g sketch.Geometry, seed uint64) (*flows.Flowset, contents, error) {
-	return counted(l.switches[i], g, seed, func(yield func(*model.FlowKey, uint32) bool) {
+	return countedFlowset(l.switches[i], g, seed, func(yield func(*model.FlowKey, uint32) bool) {
 		for _, at := range l.at[i] {
 			if f := &l.flows[at]; !yield(&f.key, f.packetsAt(i)) {
 				return
@@ -53,9 +53,9 @@ func (l *load) switchSet(i int, g sketch.Geometry, seed uint64) (*flows.Flowset,
 	})
 }
 
-// counted is the flowset of a switch that has seen some flows, with so many
+// countedFlowset is the flowset of a switch that has seen some flows, with so many
 // packets of each.
-func counted(sw model.NodeID, g sketch.Geometry, seed uint64, list iter.Seq2[*model.FlowKey, uint32]) (*flows.Flowset, contents, error) {
+func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64, list iter.Seq2[*model.FlowKey, uint32]) (*flows.Flowset, contents, error) {
 	var want contents
 	set, err := sketch.NewSet[sketch.Key4](g, seed)
 	if err != nil {
@@ -68,7 +68,7 @@ func counted(sw model.NodeID, g sketch.Geometry, seed uint64, list iter.Seq2[*mo
 			if h, fresh := set.AddPacket(&key, 1000); fresh {
 				set.InsertFlow(&key, h, 0, 0)
 			} else if j == 0 {
-				want.swallowed++
+				want.hidden++
 			}
 		}
 		counts.Packets += uint64(packets)

@@ -22,8 +22,8 @@ func TestSlotIsJudged(t *testing.T) {
 	differ := 0
 	for i, fs := range s.sets {
 		d, want := flows.SingleDecode(fs), &s.want[i]
-		if want.swallowed > 0 || !want.allFlows(&d) || !want.allCounts(&d) {
-			t.Fatalf("switch %d: %d of %d flows decoded, %d swallowed by the filter", i, len(d.Records), want.flows, want.swallowed)
+		if want.hidden > 0 || !want.allFlows(&d) || !want.allCounts(&d) {
+			t.Fatalf("switch %d: %d of %d flows decoded, %d swallowed by the filter", i, len(d.Records), want.flows, want.hidden)
 		}
 		d.Records[0].Packets++
 		if want.allCounts(&d) || !want.allFlows(&d) {

@@ -10,8 +10,8 @@ import (
 
 var sizes = []int{4, 6, 8, 10, 12, 16, 20, 24}
 
-// versus tabulates models over sizes of fat-trees.
-func versus(title, unit string, models map[string]func(tree) float64, order ...string) (claim.Table, claim.Plot) {
+// compareModels tabulates models over sizes of fat-trees.
+func compareModels(title, unit string, models map[string]func(tree) float64, order ...string) (claim.Table, claim.Plot) {
 	t := claim.Table{Title: title, Header: append([]string{"k"}, order...)}
 	c := plot.Chart{Title: title, XTitle: "k", YTitle: unit, LogY: true}
 	for _, name := range order {
@@ -39,7 +39,7 @@ var generators = claim.Claim{
 		models := map[string]func(tree) float64{
 			"INT-label": func(tree) float64 { return 0 }, "INT-path": tree.pathGenerators, "HULA": tree.hulaGenerators, "Pingmesh": tree.pingGenerators,
 		}
-		t, p := versus("probe generators", "devices", models, "INT-label", "INT-path", "HULA", "Pingmesh")
+		t, p := compareModels("probe generators", "devices", models, "INT-label", "INT-path", "HULA", "Pingmesh")
 		res := claim.Result{Measured: "0 at every size", Pass: true, Tables: []claim.Table{t}, Plots: []claim.Plot{p}, Notes: []string{
 			"HULA: every ToR; INT-path: one where no switch has an odd number of links to others, otherwise one per odd switch; Pingmesh: hosts and ToRs, as the paper counts",
 			"arithmetic, nothing is simulated: that labels need no probe is what every other claim here runs on",
@@ -67,7 +67,7 @@ var bandwidth = claim.Claim{
 	Says:      "INT-label takes the least bandwidth for network-wide telemetry at every size of the fat-tree; HULA's is always far above, and Pingmesh grows worse with size",
 	Published: "INT-label least, HULA most",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		t, p := versus("bytes on links per telemetry interval", "bytes", bandwidthModels, "INT-label", "INT-path", "HULA", "Pingmesh")
+		t, p := compareModels("bytes on links per telemetry interval", "bytes", bandwidthModels, "INT-label", "INT-path", "HULA", "Pingmesh")
 		res := claim.Result{Tables: []claim.Table{t}, Plots: []claim.Plot{p}, Notes: modelNotes}
 		// The model of labels must not flatter: compare it with the simulator.
 		l := newLab(baseA, o.Seed)
@@ -85,7 +85,7 @@ var bandwidth = claim.Claim{
 			most = most && n.hulaBytes() > max(n.pathBytes(), n.pingBytes(), n.labelBytes())
 		}
 		res.Pass = least && most && real <= model
-		res.Measured = fmt.Sprintf("INT-label least at every size: %s; HULA most at every size: %s; at k = 4 labels really take %.0f %% of the model", yes(least), yes(most), 100*real/model)
+		res.Measured = fmt.Sprintf("INT-label least at every size: %s; HULA most at every size: %s; at k = 4 labels really take %.0f %% of the model", yesOrNo(least), yesOrNo(most), 100*real/model)
 		return res, nil
 	},
 }
@@ -95,7 +95,7 @@ var bandwidthPath = claim.Claim{
 	Says:      "INT-path takes this much more bandwidth than INT-label",
 	Published: "about 35 % more",
 	Run: func(context.Context, claim.Options) (claim.Result, error) {
-		t, p := versus("bytes on links per telemetry interval", "bytes", map[string]func(tree) float64{
+		t, p := compareModels("bytes on links per telemetry interval", "bytes", map[string]func(tree) float64{
 			"INT-label": tree.labelBytes, "INT-path": tree.pathBytes, "INT-path, states counted once": tree.pathLeast,
 		}, "INT-label", "INT-path", "INT-path, states counted once")
 		n := newTree(20)

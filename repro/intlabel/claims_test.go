@@ -38,7 +38,7 @@ func TestClaims(t *testing.T) {
 // where links are too slow.
 func TestLabAccounts(t *testing.T) {
 	l := newLab(baseB, 1)
-	l.packets, l.whole = 2000, true
+	l.packets, l.toLastPacket = 2000, true
 	out, err := l.run(t.Context())
 	if err != nil {
 		t.Fatal(err)

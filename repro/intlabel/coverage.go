@@ -12,7 +12,7 @@ var ratio = claim.Claim{
 	Says:      "this share of active ports is labelled in every telemetry interval that is twice the labelling interval, and over 98 % in one of 1.6 times",
 	Published: "99.72 % at 2, above 98 % at 1.6",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		labs, xs := cross(o, []strategy{baseA, baseB}, []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5}, func(l *lab, v float64) {
+		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{1, 1.2, 1.4, 1.6, 1.8, 2, 2.5}, func(l *lab, v float64) {
 			l.interval, l.packets = millis(100/v), o.Pick(80_000, 15_000)
 		})
 		points, err := sweep(ctx, o, labs, xs)
@@ -48,7 +48,7 @@ var trafficRate = claim.Claim{
 	Published: "coverage rises, share falls, Base B above Base A",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		rates := []float64{1, 2, 3, 5, 7, 10} // Mb/s of each server
-		labs, xs := cross(o, []strategy{baseA, baseB}, rates, func(l *lab, v float64) {
+		labs, xs := labsFor(o, []strategy{baseA, baseB}, rates, func(l *lab, v float64) {
 			l.rate = v * 125
 			l.packets = int(2 * l.rate * float64(o.Pick(60, 15)))
 		})
@@ -56,7 +56,7 @@ var trafficRate = claim.Claim{
 		if err != nil {
 			return claim.Result{}, err
 		}
-		a, b := of(points, baseA), of(points, baseB)
+		a, b := pointsOf(points, baseA), pointsOf(points, baseB)
 		res := claim.Result{Pass: true, Notes: []string{setting + "; here the rate of the two servers varies, T = 50 ms"}}
 		for _, list := range [][]point{a, b} {
 			first, last := list[0], list[len(list)-1]
@@ -88,7 +88,7 @@ var trade = claim.Claim{
 	Says:      "shorter labelling intervals raise coverage and cost bandwidth; coverage turns at about 60 ms, where it is above 98 %",
 	Published: "turning point at 60 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		labs, xs := cross(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100, 120, 140}, func(l *lab, v float64) {
+		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100, 120, 140}, func(l *lab, v float64) {
 			l.interval, l.rate = millis(v), 2*perServer
 			l.packets = o.Pick(120_000, 25_000)
 		})
@@ -101,7 +101,7 @@ var trade = claim.Claim{
 			"passes when coverage at 60 ms is above 98 % and lower at 120 ms, and the share of bandwidth falls with every step",
 		}}
 		for _, s := range []strategy{baseA, baseB} {
-			list := of(points, s)
+			list := pointsOf(points, s)
 			for i := 1; i < len(list); i++ {
 				res.Pass = res.Pass && list[i].load.Share() < list[i-1].load.Share()
 			}
@@ -120,7 +120,7 @@ var steady = claim.Claim{
 	Says:      "with Base A and T = 20 ms coverage stays at 100 % over time; longer intervals make it jitter",
 	Published: "100 % at all times with T = 20 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		labs, xs := cross(o, []strategy{baseA}, []float64{20, 50, 80, 100}, func(l *lab, v float64) {
+		labs, xs := labsFor(o, []strategy{baseA}, []float64{20, 50, 80, 100}, func(l *lab, v float64) {
 			l.interval, l.rate, l.packets = millis(v), 2*perServer, o.Pick(75_000, 25_000)
 		})
 		points, err := sweep(ctx, o, labs, xs)
@@ -137,7 +137,7 @@ var steady = claim.Claim{
 		var worst []float64
 		for _, p := range points {
 			low, below := 1.0, 0
-			l := lineOver(p)
+			l := coverageOverTime(p)
 			for _, y := range l.Y {
 				low = min(low, y)
 				if y < 1 {

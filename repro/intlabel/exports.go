@@ -9,17 +9,17 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// counted runs Base A and Base B over labelling intervals with 10,000 packets.
-func counted(ctx context.Context, o claim.Options) ([]point, error) {
-	labs, xs := cross(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100}, func(l *lab, v float64) {
-		l.interval, l.whole = millis(v), true
+// runIntervals runs Base A and Base B over labelling intervals with 10,000 packets.
+func runIntervals(ctx context.Context, o claim.Options) ([]point, error) {
+	labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100}, func(l *lab, v float64) {
+		l.interval, l.toLastPacket = millis(v), true
 	})
 	return sweep(ctx, o, labs, xs)
 }
 
-// at100 returns both strategies' runs at T = 100 ms.
-func at100(points []point) (a, b point) {
-	la, lb := of(points, baseA), of(points, baseB)
+// runsAt100 returns both strategies' runs at T = 100 ms.
+func runsAt100(points []point) (a, b point) {
+	la, lb := pointsOf(points, baseA), pointsOf(points, baseB)
 	return la[len(la)-1], lb[len(lb)-1]
 }
 
@@ -28,11 +28,11 @@ var exports = claim.Claim{
 	Says:      "of 10,000 packets, this much fewer carry labels and are exported with Base B than with Base A, at T = 100 ms; the longer T, the more",
 	Published: "35.2 % fewer",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		points, err := counted(ctx, o)
+		points, err := runIntervals(ctx, o)
 		if err != nil {
 			return claim.Result{}, err
 		}
-		a, b := at100(points)
+		a, b := runsAt100(points)
 		less := 1 - float64(b.exports)/float64(a.exports)
 		res := claim.Result{
 			Measured: fmt.Sprintf("%.1f %% fewer: %d instead of %d", 100*less, b.exports, a.exports), Pass: less >= 0.352,
@@ -40,7 +40,7 @@ var exports = claim.Claim{
 			Tables: []claim.Table{table("10,000 packets", "T (ms)", points)},
 			Plots:  []claim.Plot{chart("packets with labels", "T (ms)", "packets", points, func(p point) float64 { return float64(p.exports) }, baseA, baseB)},
 		}
-		la, lb := of(points, baseA), of(points, baseB)
+		la, lb := pointsOf(points, baseA), pointsOf(points, baseB)
 		for i := range la {
 			res.Pass = res.Pass && lb[i].exports < la[i].exports
 		}
@@ -53,11 +53,11 @@ var redundant = claim.Claim{
 	Says:      "Base B writes some redundant labels, few beside the exported packets that it saves",
 	Published: "a small number",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		points, err := counted(ctx, o)
+		points, err := runIntervals(ctx, o)
 		if err != nil {
 			return claim.Result{}, err
 		}
-		a, b := at100(points)
+		a, b := runsAt100(points)
 		more, less := float64(b.labels)/float64(a.labels)-1, 1-float64(b.exports)/float64(a.exports)
 		return claim.Result{
 			Measured: fmt.Sprintf("%.1f %% more labels, %.1f %% fewer exported packets, at T = 100 ms", 100*more, 100*less),
@@ -76,7 +76,7 @@ var histogram = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		linear := strategy{name: "Base B, f(i) = i/5", odds: label.ProbabilityF2(5)}
 		all := []strategy{baseA, baseB, linear}
-		labs, xs := cross(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.whole = millis(v), true })
+		labs, xs := labsFor(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.toLastPacket = millis(v), true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
@@ -95,12 +95,12 @@ var histogram = claim.Claim{
 			t.Row(row...)
 			c.Series = append(c.Series, s)
 		}
-		parts := shape(points[0].times, points[1].times)
+		parts := histogramParts(points[0].times, points[1].times)
 		v := claim.Table{Title: "parts of the claim", Header: []string{"part", "F1", "i/5"}}
-		other := shape(points[0].times, points[2].times)
+		other := histogramParts(points[0].times, points[2].times)
 		held := 0
 		for i, name := range []string{"Base A falls from 1 to 5", "fewer with 1 and 2 than Base A", "more with 4 and 5 than Base A", "one label most frequent", "five labels next"} {
-			v.Row(name, yes(parts[i]), yes(other[i]))
+			v.Row(name, yesOrNo(parts[i]), yesOrNo(other[i]))
 			if parts[i] {
 				held++
 			}
@@ -112,8 +112,8 @@ var histogram = claim.Claim{
 	},
 }
 
-// shape judges the parts of figure 17.
-func shape(a, b [6]int) (parts [5]bool) {
+// histogramParts judges the parts of figure 17.
+func histogramParts(a, b [6]int) (parts [5]bool) {
 	parts[0] = true
 	for i := 2; i <= 5; i++ {
 		parts[0] = parts[0] && a[i] <= a[i-1]
@@ -125,7 +125,7 @@ func shape(a, b [6]int) (parts [5]bool) {
 	return parts
 }
 
-func yes(v bool) string {
+func yesOrNo(v bool) string {
 	if v {
 		return "yes"
 	}
@@ -138,7 +138,7 @@ var rest = claim.Claim{
 	Published: "labels fall, exported packets rise, from T1 = 0 to T",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		b := strategy{name: "Base B", odds: label.ProbabilityF1()}
-		labs, xs := cross(o, []strategy{b}, []float64{0, 0.2, 0.4, 0.5, 0.6, 0.8, 1}, func(l *lab, v float64) { l.rest, l.whole = v, true })
+		labs, xs := labsFor(o, []strategy{b}, []float64{0, 0.2, 0.4, 0.5, 0.6, 0.8, 1}, func(l *lab, v float64) { l.rest, l.toLastPacket = v, true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
@@ -156,7 +156,7 @@ var rest = claim.Claim{
 		}
 		res.Pass = res.Pass && last.labels < first.labels && last.exports > first.exports
 		c := plot.Chart{Title: "rest time", XTitle: "T1/T", YTitle: "of 10,000 packets"}
-		labels, packets := line(points, b, func(p point) float64 { return float64(p.labels) }), line(points, b, func(p point) float64 { return float64(p.exports) })
+		labels, packets := curveOf(points, b, func(p point) float64 { return float64(p.labels) }), curveOf(points, b, func(p point) float64 { return float64(p.exports) })
 		labels.Name, packets.Name = "labels", "exported packets"
 		c.Series = []plot.Series{labels, packets}
 		res.Plots = []claim.Plot{{Chart: c}}
@@ -174,7 +174,7 @@ var oddsOrder = claim.Claim{
 			{name: "F2: labels / (MAX_hop - 1)", odds: label.ProbabilityF2(4)},
 			{name: "F3: F2 times interval / T", odds: label.GrowWithTime(label.ProbabilityF2(4))},
 		}
-		labs, xs := cross(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.whole = millis(v), true })
+		labs, xs := labsFor(o, all, []float64{50}, func(l *lab, v float64) { l.interval, l.toLastPacket = millis(v), true })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err

@@ -21,8 +21,8 @@ import (
 type hula struct {
 	fabric *topo.Fabric
 	every  time.Duration
-	phase  time.Duration // of a ToR's first probe
-	size   int32         // of every probe; 0: headers and the states added so far
+	phase  time.Duration // pointsOf a ToR's first probe
+	size   int32         // pointsOf every probe; 0: headers and the states added so far
 	sent   int           // by this switch, those of others included
 }
 

@@ -25,7 +25,7 @@ func TestFloods(t *testing.T) {
 // push some out; the fewer and the smaller, the fewer. Labels, which are charged
 // by bytes, push out next to none: a few, where the queue has no byte to spare.
 func TestProbesTakeRoom(t *testing.T) {
-	l := newLab(alone, 1)
+	l := newLab(noTelemetry, 1)
 	l.packets, l.link = 3000, 4*model.Mbps
 	queue, err := l.shortest(t.Context())
 	if err != nil {
@@ -44,11 +44,11 @@ func TestProbesTakeRoom(t *testing.T) {
 	if often < 100 || seldom*10 > often || small*10 > often {
 		t.Errorf("%d packets lost to probes every 10 ms, %d every 100 ms, %d to small ones; want many, few, few", often, seldom, small)
 	}
-	if none, labels := drops(alone, 10, 0), drops(baseA, 10, 0); none > 0 || labels*50 > often {
+	if none, labels := drops(noTelemetry, 10, 0), drops(baseA, 10, 0); none > 0 || labels*50 > often {
 		t.Errorf("%d packets lost without telemetry, %d with labels, %d with probes; want none, next to none, many", none, labels, often)
 	}
 	l.queue = queue - slot
-	if drops(alone, 10, 0) == 0 {
+	if drops(noTelemetry, 10, 0) == 0 {
 		t.Errorf("no packet lost with a shorter queue than %d bytes; want some", queue)
 	}
 }

@@ -58,13 +58,13 @@ type lab struct {
 	interval time.Duration
 	window   time.Duration
 	rate     float64 // packets per second of each sender
-	packets  int     // of all senders together
+	packets  int     // pointsOf all senders together
 	senders  []int   // servers, from 0; nil: the first and the last, as in the paper; none: all
 	link     model.Rate
 	queue    model.Bytes // most that an egress queue holds; 0: no bound
 	scatter  bool        // packets of a pair take all ways, not one
-	whole    bool        // to the last packet, though not all senders may send to the end
-	pods     int         // of a fat-tree; 0: the testbed
+	toLastPacket    bool        // to the last packet, though not all senders may send to the end
+	pods     int         // pointsOf a fat-tree; 0: the testbed
 	seed     uint64
 
 	probeSize int32 // on the wire; 0: that of what they carry
@@ -87,7 +87,7 @@ type outcome struct {
 	sent    int
 	arrived int
 	dropped int        // by switches; at the end some are on their way
-	busiest model.Rate // of a link between switches, over the whole run
+	busiest model.Rate // pointsOf a link between switches, over the whole run
 	span    time.Duration
 }
 
@@ -241,28 +241,28 @@ func (l lab) traffic(f *topo.Fabric) (flows []traffic.Flow, end time.Duration) {
 		for i := range each {
 			at += rng.ExpFloat64() / l.rate * 1e9
 			dst := hosts[(s+1+rng.IntN(len(hosts)-1))%len(hosts)]
-			start := max(model.Time(at), last[dst]+model.Time(l.gap()))
+			start := max(model.Time(at), last[dst]+model.Time(l.minGap()))
 			last[dst] = start
 			flows = append(flows, traffic.Flow{
 				Src: hosts[s], Dst: dst, Start: start, Bytes: payload, Transport: traffic.UDP,
-				SrcPort: l.port(rng, i, uint16(1000+int(dst))), DstPort: userPort,
+				SrcPort: l.choosePort(rng, i, uint16(1000+int(dst))), DstPort: userPort,
 			})
 		}
 		// With fewer senders, ports would fall silent in the middle of a window.
-		if last := time.Duration(at); end == 0 || l.whole == (last > end) {
+		if last := time.Duration(at); end == 0 || l.toLastPacket == (last > end) {
 			end = last
 		}
 	}
 	return slices.DeleteFunc(flows, func(f traffic.Flow) bool { return f.Start > model.Time(end) }), end
 }
 
-// gap is the least time between two packets of a pair: one at a time.
-func (l lab) gap() time.Duration {
+// minGap is the least time between two packets of a pair: one at a time.
+func (l lab) minGap() time.Duration {
 	return 10 * time.Microsecond * time.Duration(testbed/min(l.link, testbed))
 }
 
-// port decides a packet's way.
-func (l lab) port(rng *rand.Rand, i int, fixed uint16) uint16 {
+// choosePort decides a packet's way.
+func (l lab) choosePort(rng *rand.Rand, i int, fixed uint16) uint16 {
 	if l.scatter {
 		return uint16(1024 + i%60_000)
 	}

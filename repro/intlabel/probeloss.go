@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	alone = strategy{name: "no telemetry", silent: true}
+	noTelemetry = strategy{name: "no telemetry", silent: true}
 	// A limited BMv2 counts packets, in its rate and in its queues: a probe costs
 	// as much as a user packet.
 	hulaPackets = strategy{name: "HULA, packets count", probes: true}
@@ -22,14 +22,14 @@ var (
 
 const (
 	userFrame = frame + payload
-	slot      = userFrame + wire.OptionSize + 5*wire.ItemSize // of a queue: a packet with all its labels
+	slot      = userFrame + wire.OptionSize + 5*wire.ItemSize // pointsOf a queue: a packet with all its labels
 	mostSlots = 64
 )
 
-// tight is a testbed that is just good enough for its user packets: the queues
+// tightTestbed is a testbed that is just good enough for its user packets: the queues
 // are the shortest with which they lose none.
-type tight struct {
-	load   float64 // of the busiest link
+type tightTestbed struct {
+	load   float64 // pointsOf the busiest link
 	link   model.Rate
 	slots  int
 	points []point // by strategy and interval
@@ -38,10 +38,10 @@ type tight struct {
 // lostOf is the share of user packets that switches dropped.
 func lostOf(p point) float64 { return float64(p.dropped) / float64(p.sent) }
 
-// squeeze makes testbeds tight, for several loads of their busiest link, and runs
+// makeTightTestbeds makes testbeds tight, for several loads of their busiest link, and runs
 // all strategies in them.
-func squeeze(ctx context.Context, o claim.Options) ([]tight, error) {
-	base := newLab(alone, o.Seed)
+func makeTightTestbeds(ctx context.Context, o claim.Options) ([]tightTestbed, error) {
+	base := newLab(noTelemetry, o.Seed)
 	base.packets = o.Pick(40_000, 10_000)
 	wide, err := base.run(ctx)
 	if err != nil {
@@ -51,17 +51,17 @@ func squeeze(ctx context.Context, o claim.Options) ([]tight, error) {
 	if !o.Quick {
 		loads = []float64{0.9, 0.8, 0.7, 0.6, 0.5, 0.3}
 	}
-	var all []tight
+	var all []tightTestbed
 	for i, load := range loads {
 		part := func(done float64, doing string) { o.Report((float64(i)+done)/float64(len(loads)), doing) }
-		t := tight{load: load, link: model.Rate(float64(wide.busiest) / load)}
+		t := tightTestbed{load: load, link: model.Rate(float64(wide.busiest) / load)}
 		l := base
 		l.link = t.link
 		if l.queue, err = l.shortest(ctx); err != nil {
 			return nil, fmt.Errorf("load %v: %w", load, err)
 		}
 		t.slots = int(l.queue / slot)
-		labs, xs := cross(o, []strategy{alone, baseA, baseB, hulaPackets, hulaBytes}, []float64{10, 20, 50, 100}, func(p *lab, v float64) {
+		labs, xs := labsFor(o, []strategy{noTelemetry, baseA, baseB, hulaPackets, hulaBytes}, []float64{10, 20, 50, 100}, func(p *lab, v float64) {
 			p.packets, p.link, p.queue, p.interval = l.packets, l.link, l.queue, millis(v)
 			if p.name == hulaPackets.name {
 				p.probeSize = userFrame
@@ -85,17 +85,17 @@ func (l lab) shortest(ctx context.Context) (model.Bytes, error) {
 	return 0, fmt.Errorf("%s: packets are lost with queues of %d, want none", l.name, mostSlots)
 }
 
-// ends are the losses at the shortest and the longest interval.
-func (t *tight) ends(s strategy) (first, last float64) {
-	list := of(t.points, s)
+// lossAtEnds are the losses at the shortest and the longest interval.
+func (t *tightTestbed) lossAtEnds(s strategy) (first, last float64) {
+	list := pointsOf(t.points, s)
 	return lostOf(list[0]), lostOf(list[len(list)-1])
 }
 
-// nearest is the testbed in which HULA loses what the paper says at 10 ms, as
+// closestToPaper is the testbed in which HULA loses what the paper says at 10 ms, as
 // nearly as there is one. What it loses at 100 ms is then not fitted.
-func nearest(all []tight) *tight {
+func closestToPaper(all []tightTestbed) *tightTestbed {
 	best := &all[0]
-	off := func(t *tight) float64 { first, _ := t.ends(hulaPackets); return math.Abs(first - 0.12) }
+	off := func(t *tightTestbed) float64 { first, _ := t.lossAtEnds(hulaPackets); return math.Abs(first - 0.12) }
 	for i := range all {
 		if off(&all[i]) < off(best) {
 			best = &all[i]
@@ -104,8 +104,8 @@ func nearest(all []tight) *tight {
 	return best
 }
 
-// evidence tabulates all, and draws the nearest beside what was published.
-func evidence(all []tight) ([]claim.Table, []claim.Plot) {
+// lossEvidence tabulates all, and draws the nearest beside what was published.
+func lossEvidence(all []tightTestbed) ([]claim.Table, []claim.Plot) {
 	t := claim.Table{Title: "user packets lost", Header: []string{"load of busiest link", "Mb/s", "queue (packets with 5 labels)", "telemetry", "interval (ms)", "user packets", "lost", "share", "probes sent"}}
 	for _, in := range all {
 		for _, p := range in.points {
@@ -113,9 +113,9 @@ func evidence(all []tight) ([]claim.Table, []claim.Plot) {
 				fmt.Sprint(p.sent), fmt.Sprint(p.dropped), percent(lostOf(p)), fmt.Sprint(p.probes))
 		}
 	}
-	best := nearest(all)
+	best := closestToPaper(all)
 	c := chart(fmt.Sprintf("user packets lost, busiest link at %.0f %%", 100*best.load), "labelling or probing interval (ms)", "share of user packets lost",
-		best.points, lostOf, alone, baseA, baseB, hulaPackets, hulaBytes)
+		best.points, lostOf, noTelemetry, baseA, baseB, hulaPackets, hulaBytes)
 	c.Chart.Series = append(c.Chart.Series, plot.Series{Name: "HULA, published ends", X: []float64{10, 100}, Y: []float64{0.12, 0.05}, Dashed: true})
 	return []claim.Table{t}, []claim.Plot{c}
 }
@@ -126,38 +126,38 @@ var tightNotes = []string{
 	"labels are charged by bytes throughout, and a queue is just long enough without them. So the strict \"none\" hangs on the seed: with --quick, labels lost 0, 2, 2, 4, 6 and 6 packets of some 240,000 with seeds 1 to 6, and a seed that passes is luck. Were packets counted, as for HULA, a label would cost nothing and the run be the same as without telemetry",
 }
 
-// byHand is a setting that no claim runs.
-const byHand = "tried besides, on 10,000 packets of seed 1: users that send at even gaps and ToRs that probe in step, which allows queues of one packet. On links of 8 Mb/s HULA lost 12.5 % at 10 ms and 1.4 % at 100 ms, and Base A and B lost 0.09 and 0.08 % at 10 ms, of which one packet may have been on its way: with queues that short, labels are not free of loss"
+// extraSetting is a setting that no claim runs.
+const extraSetting = "tried besides, on 10,000 packets of seed 1: users that send at even gaps and ToRs that probe in step, which allows queues of one packet. On links of 8 Mb/s HULA lost 12.5 % at 10 ms and 1.4 % at 100 ms, and Base A and B lost 0.09 and 0.08 % at 10 ms, of which one packet may have been on its way: with queues that short, labels are not free of loss"
 
 var probeLoss = claim.Claim{
 	ID: "int-label-probe-loss", Where: "section 6.2, figure 14",
 	Says:      "where rates and queues are just enough for user packets, HULA's probes make some of them lost, fewer with longer intervals, and labels make none lost",
 	Published: "HULA loses, less with longer intervals; Base A and B none",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		all, err := squeeze(ctx, o)
+		all, err := makeTightTestbeds(ctx, o)
 		if err != nil {
 			return claim.Result{}, err
 		}
-		res := claim.Result{Notes: append([]string{"passes when labels lose no packet at any load and interval, and HULA loses some at 10 ms and fewer at 100 ms at every load, where packets count", byHand}, tightNotes...)}
+		res := claim.Result{Notes: append([]string{"passes when labels lose no packet at any load and interval, and HULA loses some at 10 ms and fewer at 100 ms at every load, where packets count", extraSetting}, tightNotes...)}
 		labels, falls := 0, 0
 		most := 0.0
 		for i := range all {
 			t := &all[i]
-			for _, s := range []strategy{alone, baseA, baseB} {
-				for _, p := range of(t.points, s) {
+			for _, s := range []strategy{noTelemetry, baseA, baseB} {
+				for _, p := range pointsOf(t.points, s) {
 					labels += p.dropped
 				}
 			}
-			if first, last := t.ends(hulaPackets); first > last {
+			if first, last := t.lossAtEnds(hulaPackets); first > last {
 				falls++
 			}
-			first, _ := t.ends(hulaBytes)
+			first, _ := t.lossAtEnds(hulaBytes)
 			most = max(most, first)
 		}
 		res.Pass = labels == 0 && falls == len(all)
-		first, last := nearest(all).ends(hulaPackets)
+		first, last := closestToPaper(all).lossAtEnds(hulaPackets)
 		res.Measured = fmt.Sprintf("labels lose %d packets; HULA's loss falls at %d of %d loads, as from %s to %s; where bytes count it loses at most %s", labels, falls, len(all), percent(first), percent(last), percent(most))
-		res.Tables, res.Plots = evidence(all)
+		res.Tables, res.Plots = lossEvidence(all)
 		return res, nil
 	},
 }
@@ -167,22 +167,22 @@ var probeLossShare = claim.Claim{
 	Says:      "HULA's probes make this share of user packets lost with a probing interval of 10 and of 100 ms",
 	Published: "12 % at 10 ms, 5 % at 100 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		all, err := squeeze(ctx, o)
+		all, err := makeTightTestbeds(ctx, o)
 		if err != nil {
 			return claim.Result{}, err
 		}
-		best := nearest(all)
-		first, last := best.ends(hulaPackets)
+		best := closestToPaper(all)
+		first, last := best.lossAtEnds(hulaPackets)
 		res := claim.Result{
 			Measured: fmt.Sprintf("%s at 10 ms, %s at 100 ms, with the busiest link at %.0f %%", percent(first), percent(last), 100*best.load),
 			Pass:     first > 0.06 && first < 0.24 && last > 0.025 && last < 0.1,
 			Notes: append([]string{
 				"passes when both ends are between half and twice the published; of all loads that one is taken whose loss at 10 ms is nearest, so that the one at 100 ms is a prediction",
 				"queues that are long enough for the users' own bursts hold the few probes of 100 ms as well; the paper's 5 % may come from something it does not describe, such as the processor that all its software switches share",
-				byHand,
+				extraSetting,
 			}, tightNotes...),
 		}
-		res.Tables, res.Plots = evidence(all)
+		res.Tables, res.Plots = lossEvidence(all)
 		return res, nil
 	},
 }

@@ -30,8 +30,8 @@ func sweep(ctx context.Context, o claim.Options, labs []lab, xs []float64) ([]po
 	return points, nil
 }
 
-// cross makes a lab of each strategy and value.
-func cross(o claim.Options, all []strategy, values []float64, set func(l *lab, v float64)) (labs []lab, xs []float64) {
+// labsFor makes a lab of each strategy and value.
+func labsFor(o claim.Options, all []strategy, values []float64, set func(l *lab, v float64)) (labs []lab, xs []float64) {
 	for _, s := range all {
 		for _, v := range values {
 			l := newLab(s, o.Seed)
@@ -42,8 +42,8 @@ func cross(o claim.Options, all []strategy, values []float64, set func(l *lab, v
 	return labs, xs
 }
 
-// of returns the points of one strategy.
-func of(points []point, s strategy) (list []point) {
+// pointsOf returns the points of one strategy.
+func pointsOf(points []point, s strategy) (list []point) {
 	for _, p := range points {
 		if p.name == s.name {
 			list = append(list, p)
@@ -52,10 +52,10 @@ func of(points []point, s strategy) (list []point) {
 	return list
 }
 
-// line is one strategy's curve.
-func line(points []point, s strategy, y func(point) float64) plot.Series {
+// curveOf is one strategy's curve.
+func curveOf(points []point, s strategy, y func(point) float64) plot.Series {
 	l := plot.Series{Name: s.name}
-	for _, p := range of(points, s) {
+	for _, p := range pointsOf(points, s) {
 		l.X, l.Y = append(l.X, p.x), append(l.Y, y(p))
 	}
 	return l
@@ -64,7 +64,7 @@ func line(points []point, s strategy, y func(point) float64) plot.Series {
 func chart(title, x, y string, points []point, value func(point) float64, all ...strategy) claim.Plot {
 	c := plot.Chart{Title: title, XTitle: x, YTitle: y}
 	for _, s := range all {
-		c.Series = append(c.Series, line(points, s, value))
+		c.Series = append(c.Series, curveOf(points, s, value))
 	}
 	return claim.Plot{Chart: c}
 }
@@ -83,8 +83,8 @@ func millis(v float64) time.Duration { return time.Duration(v * float64(ms)) }
 
 const setting = "the paper's Clos of 12 switches and 8 servers in the packet simulator; the first and the last server each send packets of 1 kB at 5 Mb/s to random others, with random gaps; coverage is labelled over active ports per 100 ms window, when labels arrive at the controller"
 
-// lineOver is a run's coverage, window by window.
-func lineOver(p point) plot.Series {
+// coverageOverTime is a run's coverage, window by window.
+func coverageOverTime(p point) plot.Series {
 	s := plot.Series{Name: fmt.Sprintf("T = %v", p.interval)}
 	for i := range p.windows {
 		s.X = append(s.X, float64(p.windows[i].To)/1e9)

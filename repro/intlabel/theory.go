@@ -12,22 +12,22 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// fifth is f(i) = i/5, which figures 15 and 16 use: MAX_hop, as in the code, not
+// linearOfFive is f(i) = i/5, which figures 15 and 16 use: MAX_hop, as in the code, not
 // MAX_hop - 1 as in the text.
-func fifth(i int) float64 { return min(float64(i)/5, 1) }
+func linearOfFive(i int) float64 { return min(float64(i)/5, 1) }
 
 var linearB = strategy{name: "Base B", odds: label.ProbabilityF2(5)}
 
-// expected is the mean number of labels on a packet by theory.
-func expected(s strategy, k int, r float64) float64 {
+// expectedLabels is the mean number of labels on a packet by theory.
+func expectedLabels(s strategy, k int, r float64) float64 {
 	if s.name == baseA.name {
 		return coverage.Mean(coverage.BaseA(k, r))
 	}
-	return coverage.Mean(coverage.BaseB(k, r, fifth))
+	return coverage.Mean(coverage.BaseB(k, r, linearOfFive))
 }
 
-// agree compares theory with the simulator in fat-trees of all sizes and rates.
-func agree(ctx context.Context, o claim.Options, ks []int, rs []float64) (t claim.Table, worst float64, err error) {
+// compareTheory compares theory with the simulator in fat-trees of all sizes and rates.
+func compareTheory(ctx context.Context, o claim.Options, ks []int, rs []float64) (t claim.Table, worst float64, err error) {
 	t = claim.Table{Title: "labels per packet, theory and simulation", Header: []string{"strategy", "k", "Ts/T", "packets", "theory", "simulated", "difference"}}
 	total, done := 2*len(ks)*len(rs), 0
 	for _, s := range []strategy{baseA, linearB} {
@@ -45,7 +45,7 @@ func agree(ctx context.Context, o claim.Options, ks []int, rs []float64) (t clai
 					return t, 0, err
 				}
 				done++
-				theory, got := expected(s, k, r), float64(out.labels)/float64(out.sent)
+				theory, got := expectedLabels(s, k, r), float64(out.labels)/float64(out.sent)
 				off := got/theory - 1
 				worst = max(worst, math.Abs(off))
 				t.Row(s.name, fmt.Sprint(k), fmt.Sprintf("%.3g", r), fmt.Sprint(out.sent), fmt.Sprintf("%.4f", theory), fmt.Sprintf("%.4f", got), fmt.Sprintf("%+.1f %%", 100*off))
@@ -62,8 +62,8 @@ const tolerance = 0.25
 
 const theoryNote = "f(i) = i/5, with MAX_hop as in the paper's code and figure 15; theory is the closed form of section 4.3; simulation is a fat-tree in which every host sends to random others and packets take all ways (a port's very first packet always gets a label, which adds one to the 40 intervals of a run, or to the 12 of a quick one); passes when theory goes as published and simulation is within 25 % of it"
 
-// curves judges a family of expectations: rising, and Base B above Base A.
-func curves(xs []float64, y func(s strategy, x float64) float64) (series []plot.Series, ok bool) {
+// checkCurves judges a family of expectations: rising, and Base B above Base A.
+func checkCurves(xs []float64, y func(s strategy, x float64) float64) (series []plot.Series, ok bool) {
 	ok = true
 	for _, s := range []strategy{baseA, linearB} {
 		l := plot.Series{Name: s.name, X: xs}
@@ -88,12 +88,12 @@ var topology = claim.Claim{
 		for k := 4.0; k <= 40; k += 4 {
 			xs = append(xs, k)
 		}
-		series, ok := curves(xs, func(s strategy, k float64) float64 { return expected(s, int(k), 0.01) })
+		series, ok := checkCurves(xs, func(s strategy, k float64) float64 { return expectedLabels(s, int(k), 0.01) })
 		sizes := []int{4, 6}
 		if o.Quick {
 			sizes = sizes[:1]
 		}
-		t, worst, err := agree(ctx, o, sizes, []float64{0.01})
+		t, worst, err := compareTheory(ctx, o, sizes, []float64{0.01})
 		if err != nil {
 			return claim.Result{}, err
 		}
@@ -113,8 +113,8 @@ var arrivals = claim.Claim{
 	Published: "both grow with Ts/T, Base B above Base A",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		xs := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1}
-		series, ok := curves(xs, func(s strategy, r float64) float64 { return expected(s, 20, r) })
-		t, worst, err := agree(ctx, o, []int{4}, []float64{0.01, 0.02, 0.05, 0.1})
+		series, ok := checkCurves(xs, func(s strategy, r float64) float64 { return expectedLabels(s, 20, r) })
+		t, worst, err := compareTheory(ctx, o, []int{4}, []float64{0.01, 0.02, 0.05, 0.1})
 		if err != nil {
 			return claim.Result{}, err
 		}

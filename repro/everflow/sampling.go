@@ -57,7 +57,7 @@ var everyFlow = claim.Claim{
 			if err := l.AddFlows(list); err != nil {
 				return res, err
 			}
-			if err := l.play(ctx, 20*ms); err != nil {
+			if err := l.run(ctx, 20*ms); err != nil {
 				return res, err
 			}
 			count, traced[side] = make([]uint64, len(sizeClasses)), make([]uint64, len(sizeClasses))
@@ -118,7 +118,7 @@ var consistent = claim.Claim{
 						c.Seed = uint64(id) + 1
 					}
 				}, closed: func(t *trace.Trace) {
-					n := intent.length(t.Key)
+					n := intent.switchesOn(t.Key)
 					if n < 1 || n > 5 || t.Repeats > 0 {
 						return // sent again: two packets look like one
 					}
@@ -131,10 +131,10 @@ var consistent = claim.Claim{
 					return res, err
 				}
 				intent.lab = l
-				if err := l.talk(o.Pick(400, 120)); err != nil {
+				if err := l.addFlows(o.Pick(400, 120)); err != nil {
 					return res, err
 				}
-				if err := l.play(ctx, 10*ms); err != nil {
+				if err := l.run(ctx, 10*ms); err != nil {
 					return res, err
 				}
 				sum, total := whole[1]+whole[3]+whole[5], of[1]+of[3]+of[5]
@@ -160,8 +160,8 @@ var consistent = claim.Claim{
 // labRoutes asks a lab's routes, once there is one.
 type labRoutes struct{ *lab }
 
-// length is how many switches a flow passes.
-func (r *labRoutes) length(key model.FlowKey) int {
+// switchesOn is how many switches a flow passes.
+func (r *labRoutes) switchesOn(key model.FlowKey) int {
 	from, ok := r.Network.Fabric().ByAddr(key.Src)
 	if !ok {
 		return 0

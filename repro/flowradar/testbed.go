@@ -74,7 +74,7 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 			if err != nil {
 				return nil, err
 			}
-			programs = append(programs, leaving{out})
+			programs = append(programs, egressProgram{out})
 		}
 		if _, err := simhost.Attach(net, id, inswitch.NewPipeline(programs...), host); err != nil {
 			return nil, err
@@ -83,14 +83,14 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	return l, nil
 }
 
-// leaving shows packets to the program where they leave the switch instead of
+// egressProgram shows packets to the program where they leave the switch instead of
 // where they come in, behind the queue that may drop them.
 //
 // Paper: a switch may keep two flowsets, one for incoming flows and one for
 // outgoing ones.
-type leaving struct{ *flowset.Program }
+type egressProgram struct{ *flowset.Program }
 
-func (leaving) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer) }
+func (egressProgram) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer) }
 
 func newFeed(lists dta.ListID) (*feed, error) {
 	a, err := flows.NewAssembler(flows.DefaultConfig())

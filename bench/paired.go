@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// lap is what a contender does in a round, a number of times over.
-type lap struct {
+// roundWork is what a contender does in a round, a number of times over.
+type roundWork struct {
 	ready func() // runs each time before the clock does; nil: there is nothing to prepare
 	run   func() error
 	ops   int // operations of a run
 	times int // runs of a round
 }
 
-// time does a round and returns its millions of operations a second.
-func (l lap) time(clock func() time.Duration) (float64, error) {
+// runRound does a round and returns its millions of operations a second.
+func (l roundWork) runRound(clock func() time.Duration) (float64, error) {
 	var took time.Duration
 	for range l.times {
 		if l.ready != nil {
@@ -31,11 +31,11 @@ func (l lap) time(clock func() time.Duration) (float64, error) {
 	return float64(l.times*l.ops) * 1e3 / float64(max(took, 1)), nil
 }
 
-// duel lets two sides do their rounds in turn, A B B A A B …, and returns the
+// pairedRounds lets two sides do their rounds in turn, A B B A A B …, and returns the
 // rates of each. Rounds are short, so that what disturbs the machine meets
 // neighbouring rounds of both; and each side comes as often after the other as
 // after itself, since it finds the cache as the one before left it.
-func duel(ctx context.Context, rounds int, clock func() time.Duration, a, b lap) (ratesA, ratesB []float64, err error) {
+func pairedRounds(ctx context.Context, rounds int, clock func() time.Duration, a, b roundWork) (ratesA, ratesB []float64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for round := range rounds + 1 {
@@ -45,7 +45,7 @@ func duel(ctx context.Context, rounds int, clock func() time.Duration, a, b lap)
 				return nil, nil, err
 			}
 			i := (turn + round) % 2
-			if rates[i], err = [2]lap{a, b}[i].time(clock); err != nil {
+			if rates[i], err = [2]roundWork{a, b}[i].runRound(clock); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -56,11 +56,11 @@ func duel(ctx context.Context, rounds int, clock func() time.Duration, a, b lap)
 	return ratesA, ratesB, nil
 }
 
-// paired compares two sides by the rates of their rounds. The ratio is the
+// comparePaired compares two sides by the rates of their rounds. The ratio is the
 // median of the ratios of neighbouring rounds, not the ratio of the medians: a
 // spell in which the machine has other work then counts as one spell and does
 // not tip one side.
-func paired(name string, rates []float64, unit, peer string, peerRates []float64, goal float64) Result {
+func comparePaired(name string, rates []float64, unit, peer string, peerRates []float64, goal float64) Result {
 	ratios := make([]float64, len(rates))
 	for i := range ratios {
 		ratios[i] = rates[i] / peerRates[i]

@@ -24,7 +24,7 @@ func (t tree) hosts() float64 { return t.k * t.half * t.half }
 func (t tree) tier() float64 { return t.k * t.half * t.half }
 
 // labelBytes: every port of the fabric writes one label per labelling interval,
-// of which there are two in a telemetry interval. The worst case is assumed: each
+// pointsOf which there are two in a telemetry interval. The worst case is assumed: each
 // label is alone on its packet (36 bytes) and the packet goes all the way, so that
 // labels of the first switch cross 4 links, of the next 3, and so on.
 func (t tree) labelBytes() float64 { return 2 * t.tier() * wire.FirstGrowth * (4 + 3 + 2 + 1) }

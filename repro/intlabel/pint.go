@@ -11,14 +11,14 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/label"
 )
 
-// pint draws how many packets PINT needs until a path of so many hops is known.
+// pintPackets draws how many packets PINT needs until a path of so many hops is known.
 // Its digest has 16 bits. By a hash that all switches know, half of the packets
 // take the digest of one hop, every hop as likely (reservoir sampling); the others
 // the XOR of hops that join with probability 1/√hops each, the best for PINT of
 // those tried. A digest of one unknown hop reveals it, also after known ones are
 // taken out of an XOR. That 16 bits name a switch without doubt is taken for
 // granted, which favours PINT too.
-func pint(rng *rand.Rand, hops int) (packets int) {
+func pintPackets(rng *rand.Rand, hops int) (packets int) {
 	known := make([]bool, hops)
 	left := hops
 	join := 1 / math.Sqrt(float64(hops))
@@ -36,13 +36,13 @@ func pint(rng *rand.Rand, hops int) (packets int) {
 			}
 		}
 		waiting = append(waiting, of)
-		left = peel(waiting, known, left)
+		left = revealHops(waiting, known, left)
 	}
 	return packets
 }
 
-// peel reveals hops until no digest holds a single unknown one.
-func peel(waiting [][]int, known []bool, left int) int {
+// revealHops reveals hops until no digest holds a single unknown one.
+func revealHops(waiting [][]int, known []bool, left int) int {
 	for again := true; again; {
 		again = false
 		for i, of := range waiting {
@@ -64,13 +64,13 @@ func peel(waiting [][]int, known []bool, left int) int {
 
 var traceHops = []int{2, 5, 10, 15, 20, 25}
 
-// traced is the mean number of packets that PINT needs, by traceHops.
-func traced(o claim.Options) (mean []float64) {
+// meanPINTPackets is the mean number of packets that PINT needs, by traceHops.
+func meanPINTPackets(o claim.Options) (mean []float64) {
 	trials := o.Pick(10_000, 1000)
 	for _, hops := range traceHops {
 		rng, sum := claim.Rand(o.Seed, uint64(hops)), 0
 		for range trials {
-			sum += pint(rng, hops)
+			sum += pintPackets(rng, hops)
 		}
 		mean = append(mean, float64(sum)/float64(trials))
 	}
@@ -84,7 +84,7 @@ var tracePackets = claim.Claim{
 	Says:      "one packet tells the whole path of a flow with INT-label and INT; PINT needs the more, the longer the path",
 	Published: "1 packet; PINT grows with the path",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
-		mean := traced(o)
+		mean := meanPINTPackets(o)
 		followed, err := followedPackets(ctx, o)
 		if err != nil {
 			return claim.Result{}, err
@@ -109,7 +109,7 @@ var traceBits = claim.Claim{
 	Says:      "INT-label needs the fewest extra bits to learn a flow's path, fewer than PINT and INT",
 	Published: "INT-label fewest",
 	Run: func(_ context.Context, o claim.Options) (claim.Result, error) {
-		mean := traced(o)
+		mean := meanPINTPackets(o)
 		res := claim.Result{Pass: true, Notes: []string{
 			traceNote,
 			"INT-label and INT with Weft's labels, which hold queue depths, times and utilisation beside the switch: 32 bytes per hop; the last column is what labels of nothing but a switch number (16 bits, and 16 bits of option) would take",
@@ -137,7 +137,7 @@ var traceBits = claim.Claim{
 				res.Measured = fmt.Sprintf("5 hops: INT-label %.0f, INT %.0f, PINT %.0f, switch numbers alone %.0f", bits[0], bits[1], bits[2], bits[3])
 			}
 		}
-		res.Notes = append(res.Notes, "with switch numbers alone INT-label is below PINT at every length: "+yes(below))
+		res.Notes = append(res.Notes, "with switch numbers alone INT-label is below PINT at every length: "+yesOrNo(below))
 		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: c}}
 		return res, nil
 	},

@@ -16,9 +16,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// questions are what people and programs ask of an API, each drawn anew: other
+// queries are what people and programs ask of an API, each drawn anew: other
 // filters, ranges, flows and ports every time, so that hardly two are equal.
-type questions struct {
+type queries struct {
 	rng    *rand.Rand
 	fabric *topo.Fabric
 	flows  []model.FlowKey
@@ -31,21 +31,21 @@ var serveRoutes = []struct {
 	name   string
 	share  int
 	stored bool
-	ask    func(q *questions) string
+	ask    func(q *queries) string
 }{
-	{"flows", 30, true, (*questions).list},
-	{"flow", 15, true, (*questions).flow},
-	{"port", 15, true, (*questions).port},
-	{"incidents", 12, true, (*questions).incidents},
-	{"traces", 10, true, (*questions).traces},
-	{"state", 6, false, func(*questions) string { return "/state" }},
-	{"heatmap", 5, true, (*questions).heatmap},
-	{"health", 5, false, func(*questions) string { return "/health" }},
-	{"topology", 2, false, func(*questions) string { return "/topology" }},
+	{"flows", 30, true, (*queries).flowListQuery},
+	{"flow", 15, true, (*queries).flowQuery},
+	{"port", 15, true, (*queries).portQuery},
+	{"incidents", 12, true, (*queries).incidentsQuery},
+	{"traces", 10, true, (*queries).tracesQuery},
+	{"state", 6, false, func(*queries) string { return "/state" }},
+	{"heatmap", 5, true, (*queries).heatmapQuery},
+	{"health", 5, false, func(*queries) string { return "/health" }},
+	{"topology", 2, false, func(*queries) string { return "/topology" }},
 }
 
-// draw chooses a question.
-func (q *questions) draw() (route int, path string) {
+// drawQuery chooses a question.
+func (q *queries) drawQuery() (route int, path string) {
 	n := q.rng.IntN(100)
 	for i := range serveRoutes {
 		if n -= serveRoutes[i].share; n < 0 {
@@ -55,8 +55,8 @@ func (q *questions) draw() (route int, path string) {
 	panic("bench: shares of questions are not a hundred")
 }
 
-// span is a range: mostly up to now, and one in five somewhere in the past.
-func (q *questions) span() url.Values {
+// timeRange is a range: mostly up to now, and one in five somewhere in the past.
+func (q *queries) timeRange() url.Values {
 	v := url.Values{}
 	long := time.Duration(float64(time.Second) * (1 + 600*q.rng.Float64()*q.rng.Float64()))
 	if q.rng.IntN(5) > 0 {
@@ -69,12 +69,12 @@ func (q *questions) span() url.Values {
 	return v
 }
 
-func (q *questions) node() string {
+func (q *queries) node() string {
 	sw := q.fabric.Switches()
 	return q.fabric.Node(sw[q.rng.IntN(len(sw))]).Name
 }
 
-func (q *questions) filter() string {
+func (q *queries) filter() string {
 	f := q.flows[q.rng.IntN(len(q.flows))]
 	return []string{
 		fmt.Sprintf("ip.src == %s", f.Src),
@@ -84,8 +84,8 @@ func (q *questions) filter() string {
 	}[q.rng.IntN(4)]
 }
 
-func (q *questions) list() string {
-	v := q.span()
+func (q *queries) flowListQuery() string {
+	v := q.timeRange()
 	switch q.rng.IntN(4) {
 	case 0:
 		v.Set("node", q.node())
@@ -97,26 +97,26 @@ func (q *questions) list() string {
 	return "/flows?" + v.Encode()
 }
 
-func (q *questions) flow() string {
-	return "/flows/" + url.PathEscape(q.flows[q.rng.IntN(len(q.flows))].String()) + "?" + q.span().Encode()
+func (q *queries) flowQuery() string {
+	return "/flows/" + url.PathEscape(q.flows[q.rng.IntN(len(q.flows))].String()) + "?" + q.timeRange().Encode()
 }
 
-func (q *questions) port() string {
+func (q *queries) portQuery() string {
 	sw := q.fabric.Switches()
 	n := q.fabric.Node(sw[q.rng.IntN(len(sw))])
-	return fmt.Sprintf("/ports/%s/%d?%s", n.Name, q.rng.IntN(len(n.Ports))+1, q.span().Encode())
+	return fmt.Sprintf("/ports/%s/%d?%s", n.Name, q.rng.IntN(len(n.Ports))+1, q.timeRange().Encode())
 }
 
-func (q *questions) incidents() string {
-	v := q.span()
+func (q *queries) incidentsQuery() string {
+	v := q.timeRange()
 	if q.rng.IntN(2) == 0 {
 		v.Set("severity", []string{"notice", "warning", "critical"}[q.rng.IntN(3)])
 	}
 	return "/incidents?" + v.Encode()
 }
 
-func (q *questions) traces() string {
-	v := q.span()
+func (q *queries) tracesQuery() string {
+	v := q.timeRange()
 	if q.rng.IntN(2) == 0 {
 		v.Set("filter", q.filter())
 	} else {
@@ -125,41 +125,41 @@ func (q *questions) traces() string {
 	return "/traces?" + v.Encode()
 }
 
-func (q *questions) heatmap() string {
-	v := q.span()
+func (q *queries) heatmapQuery() string {
+	v := q.timeRange()
 	v.Set("metric", []string{"queue_bytes", "latency_ns", "load_bps"}[q.rng.IntN(3)])
 	return "/ports/heatmap?" + v.Encode()
 }
 
-// answer is what became of one question.
-type answer struct {
+// queryResult is what became of one question.
+type queryResult struct {
 	route  int
 	status int // 0: none came
 	took   time.Duration
 }
 
-// askAll asks so many questions a second for a time, whether or not those before
+// sendQueries asks so many questions a second for a time, whether or not those before
 // have been answered, at instants that are drawn before. An answer's time
 // counts from its instant: who has to wait for a free core or connection is
 // not left out.
-func askAll(ctx context.Context, base string, q *questions, rate float64, during time.Duration) []answer {
+func sendQueries(ctx context.Context, base string, q *queries, rate float64, during time.Duration) []queryResult {
 	transport := &http.Transport{MaxIdleConns: 512, MaxIdleConnsPerHost: 512, DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 20 * time.Second}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	var all []answer
+	var all []queryResult
 	at := time.Now()
 	for end := at.Add(during); ctx.Err() == nil; {
 		at = at.Add(time.Duration(q.rng.ExpFloat64() / rate * float64(time.Second)))
 		if at.After(end) {
 			break
 		}
-		route, path := q.draw()
+		route, path := q.drawQuery()
 		time.Sleep(time.Until(at))
 		intended := at
 		wg.Go(func() {
-			a := answer{route: route, status: ask(ctx, client, base+path), took: time.Since(intended)}
+			a := queryResult{route: route, status: sendQuery(ctx, client, base+path), took: time.Since(intended)}
 			mu.Lock()
 			all = append(all, a)
 			mu.Unlock()
@@ -169,8 +169,8 @@ func askAll(ctx context.Context, base string, q *questions, rate float64, during
 	return all
 }
 
-// ask reads an answer to its end.
-func ask(ctx context.Context, c *http.Client, address string) (status int) {
+// sendQuery reads an answer to its end.
+func sendQuery(ctx context.Context, c *http.Client, address string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0
@@ -189,7 +189,7 @@ func ask(ctx context.Context, c *http.Client, address string) (status int) {
 // latency is the times of answers in milliseconds, in order. A question that
 // was refused or not answered counts as a minute: an error that comes quickly is
 // no quick answer.
-func latency(all []answer, route int) (ms []float64, failed int) {
+func latency(all []queryResult, route int) (ms []float64, failed int) {
 	for _, a := range all {
 		if route >= 0 && a.route != route {
 			continue

@@ -16,14 +16,14 @@ var proInterval = claim.Claim{
 	Published: "about 99 %",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{baseA, baseB, proA, proB}
-		labs, xs := cross(o, all, []float64{50, 70, 90, 100, 120}, func(l *lab, v float64) { l.interval, l.packets = millis(v), o.Pick(40_000, 10_000) })
+		labs, xs := labsFor(o, all, []float64{50, 70, 90, 100, 120}, func(l *lab, v float64) { l.interval, l.packets = millis(v), o.Pick(40_000, 10_000) })
 		points, err := sweep(ctx, o, labs, xs)
 		if err != nil {
 			return claim.Result{}, err
 		}
 		res := claim.Result{Pass: true, Notes: []string{setting, proNote, "passes when Pro is at 98.5 % or more at every T, and above the Base it runs on at the largest"}}
 		for i, s := range []strategy{proA, proB} {
-			list, base := of(points, s), of(points, all[i])
+			list, base := pointsOf(points, s), pointsOf(points, all[i])
 			worst := 1.0
 			for _, p := range list {
 				worst = min(worst, p.coverage())
@@ -45,7 +45,7 @@ var proLoss = claim.Claim{
 	Published: "92 %",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{baseA, baseB, proA, proB}
-		labs, xs := cross(o, all, []float64{100, 200, 400, 1000}, func(l *lab, v float64) {
+		labs, xs := labsFor(o, all, []float64{100, 200, 400, 1000}, func(l *lab, v float64) {
 			l.rate, l.packets = v, int(8*v)*o.Pick(15, 4)
 			l.link, l.queue, l.senders, l.scatter = 2*model.Mbps, 2200, []int{}, true
 		})
@@ -58,7 +58,7 @@ var proLoss = claim.Claim{
 			proNote, "passes when Pro has 92 % or more at the highest loss, that loss is 60 % or more, and Pro is not below Base there",
 		}}
 		for i, s := range []strategy{proA, proB} {
-			list, base := of(points, s), of(points, all[i])
+			list, base := pointsOf(points, s), pointsOf(points, all[i])
 			p, b := list[len(list)-1], base[len(base)-1]
 			res.Pass = res.Pass && p.coverage() >= 0.92 && p.lost() >= 0.6 && p.coverage() >= b.coverage()
 			res.Measured += fmt.Sprintf("%s %s at %s loss (%s %s); ", s.name, percent(p.coverage()), percent(p.lost()), b.name, percent(b.coverage()))
@@ -67,7 +67,7 @@ var proLoss = claim.Claim{
 		res.Tables = []claim.Table{table("by packets per second of a server", "packets/s", points)}
 		c := chart("coverage under loss", "share of packets lost", "coverage", points, func(p point) float64 { return p.coverage() }, all...)
 		for i, s := range all {
-			for j, p := range of(points, s) {
+			for j, p := range pointsOf(points, s) {
 				c.Chart.Series[i].X[j] = p.lost()
 			}
 		}

@@ -22,14 +22,14 @@ var gather = claim.Claim{
 	Run:       runGather,
 }
 
-// tally is an outlet that counts paths and writes nothing. It holds only what
+// pathCounter is an outlet that counts paths and writes nothing. It holds only what
 // postcards call.
-type tally struct {
+type pathCounter struct {
 	translate.MemoryWriter
 	whole, parts int
 }
 
-func (t *tally) WritePath(p *translate.Path) {
+func (t *pathCounter) WritePath(p *translate.Path) {
 	if p.Complete() {
 		t.whole++
 	} else {
@@ -37,17 +37,17 @@ func (t *tally) WritePath(p *translate.Path) {
 	}
 }
 
-func (t *tally) Flush(model.Time) {}
+func (t *pathCounter) Flush(model.Time) {}
 
-// gathered lets groups of others+1 flows report hop by hop, each hop in an
+// pathsGathered lets groups of others+1 flows report hop by hop, each hop in an
 // order of its own, and counts paths that left the cache whole. Within a group
-// each flow has exactly others flows around it.
-func gathered(ctx context.Context, rng *rand.Rand, rows, others, paths int) (claim.Rate, error) {
+// forEachReport flow has exactly others flows around it.
+func pathsGathered(ctx context.Context, rng *rand.Rand, rows, others, paths int) (claim.Rate, error) {
 	scheme, err := postcard.NewScheme(postcard.DefaultConfig(1 << 20))
 	if err != nil {
 		return claim.Rate{}, err
 	}
-	out := &tally{}
+	out := &pathCounter{}
 	cfg := translate.DefaultConfig()
 	cfg.Rows = rows
 	t, err := translate.New(cfg, &translate.Plan{Postcards: scheme}, out)
@@ -98,7 +98,7 @@ func runGather(ctx context.Context, o claim.Options) (claim.Result, error) {
 		cells := []string{fmt.Sprint(n)}
 		for s, rows := range sizes {
 			o.Report(float64(i*len(sizes)+s)/float64(len(others)*len(sizes)), fmt.Sprintf("%d flows, %d rows", n, rows))
-			rate, err := gathered(ctx, claim.Rand(o.Seed, uint64(i*len(sizes)+s)), rows, n, paths)
+			rate, err := pathsGathered(ctx, claim.Rand(o.Seed, uint64(i*len(sizes)+s)), rows, n, paths)
 			if err != nil {
 				return res, err
 			}

@@ -13,9 +13,9 @@ type failures struct {
 	queries      int
 }
 
-// ageing writes keys and asks for each again when exactly age later ones were
+// failuresAtAge writes keys and asks for each again when exactly age later ones were
 // written, queries times.
-func ageing(ctx context.Context, cfg keywrite.Config, n, age, queries int) (f failures, err error) {
+func failuresAtAge(ctx context.Context, cfg keywrite.Config, n, age, queries int) (f failures, err error) {
 	t, err := keywrite.Open("", cfg)
 	if err != nil {
 		return f, err

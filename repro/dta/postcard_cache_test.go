@@ -12,7 +12,7 @@ import (
 // meanwhile, and everything while there is none.
 func TestGatheredInOneRow(t *testing.T) {
 	for others, want := range map[int]claim.Rate{0: {Hits: 100, Of: 100}, 1: {Hits: 0, Of: 100}} {
-		got, err := gathered(t.Context(), claim.Rand(1, 1), 1, others, 100)
+		got, err := pathsGathered(t.Context(), claim.Rand(1, 1), 1, others, 100)
 		if err != nil || got != want {
 			t.Errorf("one row, %d other flows: %v, %v; want %v", others, got, err, want)
 		}
@@ -21,7 +21,7 @@ func TestGatheredInOneRow(t *testing.T) {
 
 // A path of five postcards that never gets its fifth is still written, once.
 func TestOperationsCountWhatMemoryExecutes(t *testing.T) {
-	f, err := newFar(3, list.Weft)
+	f, err := newRemoteTranslator(3, list.Weft)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestOperationsCountWhatMemoryExecutes(t *testing.T) {
 		{wire.KeyIncrement, 3, 6},
 		{wire.Append, 17, 4}, // two batches, each with a write of the count
 	} {
-		ops, _, err := f.operations(tc.reports, int4(tc.kind, 3))
+		ops, _, err := f.operations(tc.reports, reportsOf4Bytes(tc.kind, 3))
 		if got := ops * float64(tc.reports); err != nil || got < tc.ops-1e-9 || got > tc.ops+1e-9 {
 			t.Errorf("%d reports of %v: %v operations, %v; want %v", tc.reports, tc.kind, got, err, tc.ops)
 		}

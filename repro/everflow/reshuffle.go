@@ -36,7 +36,7 @@ func newSharing(n int, byKey func(*packet.Packet) *model.FlowKey) *sharing {
 	return &sharing{of: map[packetID]map[uint32]bool{}, load: make([]uint64, n), byKey: byKey}
 }
 
-func (s *sharing) add(m *wire.Mirror) {
+func (s *sharing) addMirror(m *wire.Mirror) {
 	p := &s.parsed
 	if p.Parse(m.Frame) != nil || p.Depth == 0 {
 		return
@@ -51,8 +51,8 @@ func (s *sharing) add(m *wire.Mirror) {
 	s.load[at]++
 }
 
-// together is how many packets have all their mirrors at one analyzer.
-func (s *sharing) together() (n, of uint64) {
+// packetsAtOneAnalyzer is how many packets have all their mirrors at one analyzer.
+func (s *sharing) packetsAtOneAnalyzer() (n, of uint64) {
 	for _, at := range s.of {
 		of++
 		if len(at) == 1 {
@@ -89,22 +89,22 @@ var reshuffle = claim.Claim{
 		}
 		l, err := newLab(setup{seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }, seen: func(_ model.Time, m *wire.Mirror) {
 			for _, s := range all {
-				s.add(m)
+				s.addMirror(m)
 			}
 		}})
 		if err != nil {
 			return res, err
 		}
-		if err := l.talk(o.Pick(1000, 300)); err != nil {
+		if err := l.addFlows(o.Pick(1000, 300)); err != nil {
 			return res, err
 		}
-		if err := l.play(ctx, 10*ms); err != nil {
+		if err := l.run(ctx, 10*ms); err != nil {
 			return res, err
 		}
 		table := claim.Table{Title: "mirrors shared among analyzers", Header: []string{"analyzers", "packets", "at one analyzer", "busiest, of the mean"}}
 		chart := plot.Chart{Title: "load of the busiest analyzer, of the mean", XTitle: "analyzers", YTitle: "times", LogX: true, Series: []plot.Series{{Name: "mirrors"}}}
 		for i, s := range all {
-			n, of := s.together()
+			n, of := s.packetsAtOneAnalyzer()
 			table.Row(fmt.Sprint(sizes[i]), fmt.Sprint(of), percent(n, of), fmt.Sprintf("%.2f", s.busiest()))
 			chart.Series[0].X, chart.Series[0].Y = append(chart.Series[0].X, float64(sizes[i])), append(chart.Series[0].Y, s.busiest())
 			res.Pass = res.Pass && n == of && of > 0 && (sizes[i] > 16 || s.busiest() <= 2)
@@ -117,9 +117,9 @@ var reshuffle = claim.Claim{
 	},
 }
 
-// muxed is a fabric with a load balancer: clients, backends and the mux in racks
+// muxFabric is a fabric with a load balancer: clients, backends and the mux in racks
 // of their own below two spines.
-func muxed() (f *topo.Fabric, vip model.Addr, clients, backends []model.NodeID, err error) {
+func muxFabric() (f *topo.Fabric, vip model.Addr, clients, backends []model.NodeID, err error) {
 	address := netip.MustParseAddr("10.200.0.1")
 	b := topo.NewBuilder("racks")
 	link := topo.DefaultLinks().Fabric
@@ -153,7 +153,7 @@ var inner = claim.Claim{
 			"TCP connections of four clients to a virtual address, by one mux to four backends, all packets mirrored; whole means seen from the client's rack to the mux and in the tunnel to the backend's rack, by one analyzer",
 			"passes when all packets to the virtual address are whole with the inner header, and fewer than half with the outer one",
 		}}
-		f, vip, clients, backends, err := muxed()
+		f, vip, clients, backends, err := muxFabric()
 		if err != nil {
 			return res, err
 		}
@@ -162,7 +162,7 @@ var inner = claim.Claim{
 		var whole, of uint64
 		l, err := newLab(setup{
 			fabric: f, seed: o.Seed, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 },
-			seen: func(_ model.Time, m *wire.Mirror) { byInner.add(m); byOuter.add(m) },
+			seen: func(_ model.Time, m *wire.Mirror) { byInner.addMirror(m); byOuter.addMirror(m) },
 			closed: func(t *trace.Trace) {
 				if t.Key.Dst != vip {
 					return
@@ -191,7 +191,7 @@ var inner = claim.Claim{
 		if err := l.AddFlows(flows); err != nil {
 			return res, err
 		}
-		if err := l.play(ctx, 15*ms); err != nil {
+		if err := l.run(ctx, 15*ms); err != nil {
 			return res, err
 		}
 		// Answers from the backends go straight to the client, without tunnel.
