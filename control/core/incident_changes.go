@@ -12,7 +12,7 @@ type IncidentChange uint8
 const (
 	Found  IncidentChange = iota // it is new, or its cause has changed
 	Closed                       // no further evidence came
-	Merged                       // it is part of another, Incident.Into
+	Merged                       // it is part of another, Incident.MergedInto
 )
 
 // incidentChanges remembers which incidents were reported with which cause.

@@ -95,7 +95,7 @@ func (m *Simulation) demoController(demo Config, epoch time.Time) control.Config
 	cfg.Traces.Trace.MaxTraces, cfg.Traces.Trace.FrameBytes = 1<<14, 128
 	cfg.Traces.Period, cfg.Traces.Window = 10*time.Millisecond, 2
 	cfg.Traces.Memory, cfg.Ports.Board.History = demo.TraceMemory, 512
-	cfg.Causes.Wait, cfg.Causes.Patience, cfg.Causes.Complaints = 2*time.Millisecond, 40*time.Millisecond, 256
+	cfg.Causes.SettleTime, cfg.Causes.ReportTimeout, cfg.Causes.MaxRequests = 2*time.Millisecond, 40*time.Millisecond, 256
 	return cfg
 }
 

@@ -24,7 +24,7 @@ type devices struct {
 	*simhost.Probers
 	*simhost.Markers
 	*simhost.Agents // of hosts that detect slow flows
-	onDetection     func(d rootcause.Complaint)
+	onDetection     func(d rootcause.DiagnosisRequest)
 }
 
 // countedPort is one port and what it had sent when it was last sampled.
@@ -94,7 +94,7 @@ func newDevices(s *scenario.Session, a agentsConfig) (*devices, error) {
 func (d *devices) requestDiagnosis(at model.Time, r agent.DiagnosisRequest) {
 	src, known := d.net.Fabric().ByAddr(r.Poll.Flow.Src)
 	paused := known && simhost.FlowPortPaused(d.net.Host(src), r.Poll.Flow)
-	d.onDetection(rootcause.Complaint{At: at, Detection: diagnose.Detection{
+	d.onDetection(rootcause.DiagnosisRequest{At: at, Detection: diagnose.Detection{
 		Event: r.Poll.Event, Victim: r.Poll.Flow, HostPaused: paused, Latency: r.Measured, InFlight: r.Reason == agent.Age,
 	}})
 }

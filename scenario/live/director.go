@@ -15,7 +15,7 @@ import (
 
 // Director breaks things and notes what was said of them.
 type Director struct {
-	lab       *Simulation
+	sim       *Simulation
 	rng       *rand.Rand
 	faults    []*Injected // the newest ones
 	made      int
@@ -51,7 +51,7 @@ type observed struct {
 
 // NewDirector makes a director of a lab.
 func NewDirector(l *Simulation) *Director {
-	return &Director{sim: l, rng: rand.New(rand.NewPCG(l.cfg.Seed, 9)), incidents: map[uint64]*observed{}, remember: remembered}
+	return &Director{sim: l, rng: rand.New(rand.NewPCG(l.scenario.Seed, 9)), incidents: map[uint64]*observed{}, remember: remembered}
 }
 
 // Inject breaks something at once, for a time.
@@ -71,7 +71,7 @@ func (d *Director) Inject(kind string, at Place, span time.Duration) (*Injected,
 		}
 	}
 	for _, sw := range f.mend {
-		if err := d.sim.net.Inject(sim.Injection{At: f.At.Add(f.For + mendAfter), Fault: sim.Reset{Switch: sw}}); err != nil {
+		if err := d.sim.net.Inject(sim.Injection{At: f.At.Add(f.For + mendAfter), Fault: sim.QueueReset{Switch: sw}}); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ const faultDuration = 40 * time.Millisecond
 // Clock is part of core.Input.
 func (s *System) Clock() api.Clock {
 	wanted, measured := s.pace.get()
-	return api.Clock{Now: s.wallTime(s.sim.Time()), Wall: time.Now(), Mode: "demo", Pace: measured, WantedPace: wanted}
+	return api.Clock{Now: s.wallTime(s.sim.Time()), Wall: time.Now(), Mode: "demo", Pace: measured, TargetPace: wanted}
 }
 
 // Ready is part of core.Input: there is something to see after the first step.

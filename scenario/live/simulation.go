@@ -121,7 +121,7 @@ func (m *Simulation) controllerConfig(epoch time.Time) control.Config {
 // attach connects the controller that reads the simulation's reports.
 func (m *Simulation) attach(c *control.Controller) {
 	m.Controller = c
-	m.devices.onDetection = func(d rootcause.Complaint) { c.RequestDiagnosis(m.Now(), d) }
+	m.devices.onDetection = func(d rootcause.DiagnosisRequest) { c.RequestDiagnosis(m.Now(), d) }
 	m.publishStages()
 }
 

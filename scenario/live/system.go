@@ -132,7 +132,7 @@ func (s *System) reportChange(change core.IncidentChange, in *incident.Incident)
 	case core.Closed:
 		s.reportEvent("closed", fmt.Sprintf("i%d %s", in.ID, in.Cause))
 	case core.Merged:
-		s.reportEvent("merged", fmt.Sprintf("i%d %s: merged into i%d", in.ID, in.Cause, in.Into))
+		s.reportEvent("merged", fmt.Sprintf("i%d %s: merged into i%d", in.ID, in.Cause, in.MergedInto))
 	}
 }
 
