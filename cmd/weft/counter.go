@@ -100,7 +100,7 @@ func (f *counterFlags) run(a *app, cmd *cobra.Command, file string, names []stri
 	ctx := cmd.Context()
 	for _, request := range requests {
 		if _, err := t.AddCounter(ctx, request); err != nil {
-			return t.explainFilter(ctx, err, "packets", request.Filter)
+			return t.explainFilter(ctx, err, "traces", request.Filter)
 		}
 	}
 	for _, name := range f.remove {
@@ -126,7 +126,7 @@ func (f *counterFlags) run(a *app, cmd *cobra.Command, file string, names []stri
 
 // printAll prints every counter that counted something.
 func (f *counterFlags) printAll(ctx context.Context, a *app, cmd *cobra.Command, t *target) error {
-	list, err := t.Counters(ctx)
+	list, err := t.BuiltInCounters(ctx)
 	if err != nil {
 		return t.explain(err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,18 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
-	"github.com/weft-telemetry/weft/control/client"
 	"github.com/weft-telemetry/weft/internal/plural"
 	"github.com/weft-telemetry/weft/model"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
 // diagnoseFlags are the flags of weft diagnose.
 type diagnoseFlags struct {
-	serverFlags
-	span     spanFlags
-	query    api.DiagnosesQuery
-	wait     time.Duration
-	id, draw string
+	targetFlags
+	timeRange rangeFlags
+	query     api.DiagnosesQuery
+	wait      time.Duration
+	id, draw  string
 }
 
 func (a *app) diagnoseCommand() *cobra.Command {
@@ -45,8 +44,8 @@ The exit code is 3 if the network delays the flow.`,
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, args) },
 	}
-	f.add(cmd)
-	f.span.addOfRecords(cmd, "")
+	f.register(cmd)
+	f.timeRange.register(cmd)
 	fl := cmd.Flags()
 	fl.DurationVar(&f.wait, "wait", 10*time.Second, "maximum time to wait for the verdict")
 	fl.StringVar(&f.id, "id", "", "show this diagnosis with its evidence")
@@ -57,8 +56,7 @@ The exit code is 3 if the network delays the flow.`,
 }
 
 func (f *diagnoseFlags) run(a *app, cmd *cobra.Command, args []string) error {
-	c, err := f.client()
-	switch err := errors.Join(err, checkTop(f.query.Limit)); {
+	switch err := checkTop(f.query.Limit); {
 	case err != nil:
 		return err
 	case len(args) == 1 && f.id != "":
@@ -69,42 +67,52 @@ func (f *diagnoseFlags) run(a *app, cmd *cobra.Command, args []string) error {
 		return usagef("--draw %s, want a file name that ends with .svg or .dot", f.draw)
 	case f.wait < 0:
 		return usagef("--wait %v, want 0 or more", f.wait)
-	case len(args) == 1:
-		return f.requestDiagnosis(a, cmd, c, args[0])
-	case f.id != "":
-		return f.show(a, cmd, c)
 	}
-	return f.list(a, cmd, c)
+	t, err := f.open(cmd, "", live.StartOptions{})
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.finish(cmd.Context()); err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 1:
+		return f.requestDiagnosis(a, cmd, t, args[0])
+	case f.id != "":
+		return f.show(a, cmd, t)
+	}
+	return f.list(a, cmd, t)
 }
 
 // requestDiagnosis requests a diagnosis of a flow and waits for the verdict.
-func (f *diagnoseFlags) requestDiagnosis(a *app, cmd *cobra.Command, c *client.Client, flow string) error {
+func (f *diagnoseFlags) requestDiagnosis(a *app, cmd *cobra.Command, t *target, flow string) error {
 	key, err := model.ParseFlowKey(flow)
 	if err != nil {
 		return usageError{err}
 	}
-	s, err := c.ReportSlowFlow(cmd.Context(), api.SlowFlowReport{Flow: key}, min(f.wait, maxWait))
+	s, err := t.ReportSlowFlow(cmd.Context(), api.SlowFlowReport{Flow: key}, min(f.wait, maxWait))
 	if err != nil {
-		return f.advice(err)
+		return t.explain(err)
 	}
 	for end := time.Now().Add(f.wait - maxWait); s.State != "done" && time.Now().Before(end); time.Sleep(pollInterval) {
-		if s, err = c.SlowFlow(cmd.Context(), s.ID); err != nil {
-			return f.advice(err)
+		if s, err = t.SlowFlow(cmd.Context(), s.ID); err != nil {
+			return t.explain(err)
 		}
 	}
 	return a.printSlowFlow(cmd.OutOrStdout(), &s)
 }
 
 // show prints one diagnosis and draws its graph.
-func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, c *client.Client) error {
-	d, err := c.Diagnosis(cmd.Context(), f.id)
+func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, t *target) error {
+	d, err := t.Diagnosis(cmd.Context(), f.id)
 	if err != nil {
-		return f.advice(err)
+		return t.explain(err)
 	}
 	if f.draw != "" {
-		drawn, err := c.DiagnosisDrawing(cmd.Context(), f.id, strings.TrimPrefix(filepath.Ext(f.draw), "."))
+		drawn, err := t.DiagnosisDrawing(cmd.Context(), f.id, strings.TrimPrefix(filepath.Ext(f.draw), "."))
 		if err != nil {
-			return f.advice(err)
+			return t.explain(err)
 		}
 		if err := os.WriteFile(f.draw, drawn, 0o666); err != nil {
 			return err
@@ -113,17 +121,17 @@ func (f *diagnoseFlags) show(a *app, cmd *cobra.Command, c *client.Client) error
 	if a.format == "json" {
 		return printJSON(cmd.OutOrStdout(), d)
 	}
-	return printDiagnosis(cmd.OutOrStdout(), &d)
+	return printDiagnosis(cmd.OutOrStdout(), t, &d)
 }
 
 // list prints the diagnoses of a time range.
-func (f *diagnoseFlags) list(a *app, cmd *cobra.Command, c *client.Client) (err error) {
-	if f.query.Range, err = f.span.ofRecords(); err != nil {
+func (f *diagnoseFlags) list(a *app, cmd *cobra.Command, t *target) (err error) {
+	if f.query.Range, err = f.timeRange.parse(t); err != nil {
 		return err
 	}
-	page, err := c.Diagnoses(cmd.Context(), f.query)
+	page, err := t.Diagnoses(cmd.Context(), f.query)
 	if err != nil {
-		return f.advice(err)
+		return t.explain(err)
 	}
 	out := cmd.OutOrStdout()
 	if a.format == "json" {
@@ -131,10 +139,10 @@ func (f *diagnoseFlags) list(a *app, cmd *cobra.Command, c *client.Client) (err 
 	}
 	if len(page.Items) == 0 {
 		fmt.Fprintln(out, "no diagnoses")
-	} else if err := printDiagnosisRows(out, page.Items); err != nil {
+	} else if err := printDiagnosisRows(out, t, page.Items); err != nil {
 		return err
 	}
-	more(out, page.Next)
+	printNext(out, page.Next)
 	return nil
 }
 
@@ -195,29 +203,19 @@ func printVerdicts(w io.Writer, s *api.SlowFlow) {
 	}
 }
 
-func printDiagnosisRows(w io.Writer, list []api.Diagnosis) error {
-	var t table
-	t.row("ID", "TIME", "ANOMALY", "CAUSE", "LOCATION", "VICTIM", "CONFIDENCE")
+func printDiagnosisRows(w io.Writer, t *target, list []api.Diagnosis) error {
+	var rows table
+	rows.row("ID", "TIME", "ANOMALY", "CAUSE", "LOCATION", "VICTIM", "CONFIDENCE")
 	for i := range list {
 		d := &list[i]
-		t.row(d.ID, clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow, fmt.Sprintf("%.2f", d.Confidence))
+		rows.row(d.ID, t.clock(d.Time), d.Anomaly, d.RootCause, portName(d.Initial), d.Victim.Flow, fmt.Sprintf("%.2f", d.Confidence))
 	}
-	return t.print(w)
+	return rows.print(w)
 }
 
-func portName(p *api.PortRef) string {
-	switch {
-	case p == nil:
-		return "-"
-	case p.Peer != "":
-		return p.Node + ">" + p.Peer
-	}
-	return fmt.Sprintf("%s:%d", p.Node, p.Port)
-}
-
-func printDiagnosis(w io.Writer, d *api.DiagnosisDetail) error {
+func printDiagnosis(w io.Writer, t *target, d *api.DiagnosisDetail) error {
 	fmt.Fprintf(w, "%s  %s, root cause %s (%s), confidence %.2f\n", d.ID, d.Anomaly, d.RootCause, dash(d.CauseDetail), d.Confidence)
-	fmt.Fprintf(w, "%s: victim %v; initial location %s\n", clock(d.Time), d.Victim.Flow, portName(d.Initial))
+	fmt.Fprintf(w, "%s: victim %v; initial location %s\n", t.clock(d.Time), d.Victim.Flow, portName(d.Initial))
 	if d.Remedy != "" {
 		fmt.Fprintf(w, "action: %s\n", d.Remedy)
 	}

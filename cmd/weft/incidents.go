@@ -1,88 +1,140 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weft-telemetry/weft/control/api"
+	"github.com/weft-telemetry/weft/scenario/live"
 )
 
+// incidentsFlags are the flags of weft incidents.
+type incidentsFlags struct {
+	targetFlags
+	timeRange rangeFlags
+	query     api.IncidentsQuery
+}
+
 func (a *app) incidentsCommand() *cobra.Command {
-	var f serverFlags
-	var span spanFlags
-	var q api.IncidentsQuery
+	var f incidentsFlags
 	cmd := &cobra.Command{
 		Use:   "incidents [ID]",
-		Short: "List incidents: cause, location, impact",
+		Short: "List incidents: cause, location, impact; show one with its evidence",
+		Long: `List the incidents of a time range, or show one with its evidence and timeline. With
+--scenario it runs that scenario in the simulator and lists its incidents. Otherwise
+it queries a controller (--server).`,
 		Example: `  weft incidents
   weft incidents --last 10m --cause blackhole
   weft incidents --state open --server https://weft.example:8443
-  weft incidents i12 -o json`,
+  weft incidents i12 -o json
+  weft incidents --scenario examples/flow-faults.yaml`,
 		Args: argumentCount(0, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err := errors.Join(err, checkTop(q.Limit)); err != nil {
-				return err
-			}
-			if len(args) == 1 {
-				in, err := c.Incident(cmd.Context(), args[0])
-				if err != nil {
-					return f.advice(err)
-				}
-				return a.printIncident(cmd, &in)
-			}
-			if q.Range, err = span.ofRecords(); err != nil {
-				return err
-			}
-			page, err := c.Incidents(cmd.Context(), q)
-			if err != nil {
-				return f.advice(err)
-			}
-			if a.format == "json" {
-				return printJSON(cmd.OutOrStdout(), page)
-			}
-			if err := printIncidents(cmd.OutOrStdout(), page.Items); err != nil {
-				return err
-			}
-			more(cmd.OutOrStdout(), page.Next)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(a, cmd, strings.Join(args, "")) },
 	}
-	f.add(cmd)
-	span.addOfRecords(cmd, "")
-	cmd.Flags().StringVar(&q.After, "after", "", afterHelp)
-	cmd.Flags().IntVar(&q.Limit, "top", 100, "maximum number of incidents to show")
-	cmd.Flags().StringVar(&q.Cause, "cause", "", "only incidents of this cause, e.g. blackhole")
-	cmd.Flags().StringVar(&q.State, "state", "", "only incidents in this state: open or closed")
-	cmd.Flags().StringVar(&q.Severity, "severity", "", "only incidents of this severity: notice, warning or critical")
-	cmd.Flags().StringVar(&q.Node, "node", "", "only incidents that involve this node")
+	f.register(cmd)
+	f.timeRange.register(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.query.After, "after", "", afterHelp)
+	fl.IntVar(&f.query.Limit, "top", 100, "maximum number of incidents to show")
+	fl.StringVar(&f.query.Cause, "cause", "", "only incidents of this cause, e.g. blackhole")
+	fl.StringVar(&f.query.State, "state", "", "only incidents in this state: open or closed")
+	fl.StringVar(&f.query.Severity, "severity", "", "only incidents of this severity: notice, warning or critical")
+	fl.StringVar(&f.query.Node, "node", "", "only incidents that involve this node")
 	return cmd
 }
 
-func printIncidents(w io.Writer, list []api.Incident) error {
+func (f *incidentsFlags) run(a *app, cmd *cobra.Command, id string) error {
+	if err := checkTop(f.query.Limit); err != nil {
+		return err
+	}
+	t, err := f.open(cmd, "", live.StartOptions{})
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if f.query.Range, err = f.timeRange.parse(t); err != nil {
+		return err
+	}
+	if err := t.finish(cmd.Context()); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if id != "" {
+		in, err := t.Incident(cmd.Context(), id)
+		switch {
+		case err != nil:
+			return t.explain(err)
+		case a.format == "json":
+			return printJSON(out, in)
+		}
+		return printIncident(out, t, &in)
+	}
+	page, err := t.Incidents(cmd.Context(), f.query)
+	if err != nil {
+		return t.explain(err)
+	}
+	if a.format == "json" {
+		return printJSON(out, page)
+	}
+	if err := printIncidents(out, t, page.Items); err != nil {
+		return err
+	}
+	printNext(out, page.Next)
+	return nil
+}
+
+// runIncidents returns the incidents of a scenario's run that are more than a
+// notice, oldest first, and none of a controller: weft incidents lists those.
+func (t *target) runIncidents(ctx context.Context) (list []api.Incident, err error) {
+	if !t.isScenario() {
+		return nil, nil
+	}
+	r, err := (&rangeFlags{}).parse(t)
+	if err != nil {
+		return nil, err
+	}
+	page, err := t.Incidents(ctx, api.IncidentsQuery{Range: r, Paging: api.Paging{Limit: maxTop}})
+	if err != nil {
+		return nil, t.explain(err)
+	}
+	for _, in := range slices.Backward(page.Items) {
+		if in.Severity != "notice" {
+			list = append(list, in)
+		}
+	}
+	return list, nil
+}
+
+// printRunIncidents prints the incidents of a scenario's run below another table.
+func (t *target) printRunIncidents(w io.Writer, list []api.Incident) error {
+	if !t.isScenario() {
+		return nil
+	}
+	fmt.Fprintln(w, "\nincidents")
+	return printIncidents(w, t, list)
+}
+
+func printIncidents(w io.Writer, t *target, list []api.Incident) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(w, "no incidents")
 		return err
 	}
-	var t table
-	t.row("ID", "STATE", "SEVERITY", "CAUSE", "LOCATION", "START", "SUMMARY")
+	var rows table
+	rows.row("ID", "STATE", "SEVERITY", "CAUSE", "LOCATION", "START", "SUMMARY")
 	for i := range list {
 		in := &list[i]
-		t.row(in.ID, in.State, in.Severity, in.Cause, in.Location, in.Begin.Format("2006-01-02 15:04:05.000"), in.Summary)
+		rows.row(in.ID, in.State, in.Severity, in.Cause, in.Location, t.clock(in.Begin), in.Summary)
 	}
-	return t.print(w)
+	return rows.print(w)
 }
 
-func (a *app) printIncident(cmd *cobra.Command, in *api.IncidentDetail) error {
-	out := cmd.OutOrStdout()
-	if a.format == "json" {
-		return printJSON(out, in)
-	}
-	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, in.Begin.Format("2006-01-02 15:04:05.000"), in.Sentence)
+func printIncident(out io.Writer, t *target, in *api.IncidentDetail) error {
+	fmt.Fprintf(out, "%s  %s, %s, %s since %s\n%s\n", in.ID, in.State, in.Severity, in.Cause, t.clock(in.Begin), in.Sentence)
 	var evidence, missing []string
 	for i := range in.Evidence {
 		evidence = append(evidence, fmt.Sprintf("%s %d", in.Evidence[i].Source, in.Evidence[i].Count))
@@ -99,11 +151,11 @@ func (a *app) printIncident(cmd *cobra.Command, in *api.IncidentDetail) error {
 		fmt.Fprintf(out, "action: %s\n", in.Remedy)
 	}
 	fmt.Fprintln(out)
-	var t table
-	t.row("TIME", "SOURCE", "EVENT")
+	var rows table
+	rows.row("TIME", "SOURCE", "EVENT")
 	for i := range in.Timeline {
 		e := &in.Timeline[i]
-		t.row(e.Time.Format("15:04:05.000"), e.Source, e.Text)
+		rows.row(t.clock(e.Time), e.Source, e.Text)
 	}
-	return t.print(out)
+	return rows.print(out)
 }

@@ -29,6 +29,7 @@ type portsFlags struct {
 	svg        string
 	congested  string
 	silent     bool
+	adaptive   bool
 }
 
 func (a *app) portsCommand() *cobra.Command {
@@ -67,6 +68,7 @@ With FILE it runs that scenario in the simulator. Otherwise it queries a control
 	fl.IntVar(&f.top, "top", 200, "with --heat: show the N ports with the highest values")
 	fl.StringVar(&f.svg, "svg", "", "with --heat: write the heatmap to this file")
 	fl.StringVar(&f.congested, "congested", "", "list ports whose queue reached this depth, e.g. 100KB")
+	fl.BoolVar(&f.adaptive, "adaptive", false, "in a scenario: silent ports write labels more often")
 	fl.BoolVar(&f.silent, "silent", false, "list ports that carry traffic but are not reported by labels")
 	return cmd
 }
@@ -101,11 +103,14 @@ func (f *portsFlags) run(a *app, cmd *cobra.Command, file string) error {
 	if err := errors.Join(checkTop(f.top), checkWritable("svg", f.svg)); err != nil {
 		return err
 	}
-	t, err := f.open(cmd, file, live.StartOptions{Need: "label"})
+	t, err := f.open(cmd, file, live.StartOptions{Need: "label", AdaptiveLabels: f.adaptive})
 	if err != nil {
 		return err
 	}
 	defer t.close()
+	if f.adaptive && !t.isScenario() {
+		return usagef("--adaptive needs a scenario; the controller's configuration sets it")
+	}
 	r, err := f.timeRange.parse(t)
 	if err != nil {
 		return err
@@ -356,4 +361,3 @@ func formatMetric(metric string, v float64) string {
 	}
 	return model.FormatBytes(model.Bytes(v))
 }
-

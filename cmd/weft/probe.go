@@ -252,10 +252,19 @@ const (
 // await waits for a probe's result.
 func (f *probeFlags) await(ctx context.Context, t *target, p api.Probe) (_ api.Probe, err error) {
 	deadline := time.Now().Add(f.wait)
+	at := time.Duration(0) // of the run
+	if t.isScenario() {
+		clock, err := t.Clock(ctx)
+		if err != nil {
+			return p, err
+		}
+		at = clock.Now.Sub(t.live.Start())
+	}
 	for waited := time.Duration(0); err == nil && p.End == nil; waited += probeStep {
 		switch {
 		case t.isScenario() && waited < maxProbeTime:
-			err = t.live.RunUntil(ctx, t.live.Now()+probeStep)
+			at += probeStep
+			err = t.live.RunUntil(ctx, at)
 		case !t.isScenario() && time.Now().Before(deadline):
 			time.Sleep(pollInterval)
 		default:
@@ -280,7 +289,9 @@ func probeError(list []api.Probe) error {
 			errs = append(errs, fmt.Errorf("probe %s: %s", p.ID, p.Error))
 		case p.End == nil:
 			errs = append(errs, fmt.Errorf("probe %s has not ended; query it with --id %s", p.ID, p.ID))
-		case p.LostAt != nil || len(p.Loop) > 0:
+		case p.Outcome != "":
+			lost = lost || p.Outcome != "passed" && p.Outcome != "unreached"
+		case p.LostAt != nil:
 			lost = true
 		}
 	}

@@ -45,7 +45,7 @@ func printFound(w io.Writer, f *serve.Found, store string) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	return printIncidents(w, f.Incidents)
+	return printIncidents(w, &target{}, f.Incidents)
 }
 
 func sumOf(m map[string]uint64) (n uint64) {

@@ -250,8 +250,8 @@ func printResult(w io.Writer, r *scenario.Result) error {
 		}
 	}
 	_, err := fmt.Fprintln(w, "\n"+map[scenario.Verdict]string{
-		scenario.Pass:   "verdict: PASS",
-		scenario.Fail: "verdict: FAIL: an expectation was not met",
+		scenario.Pass:            "verdict: PASS",
+		scenario.Fail:            "verdict: FAIL: an expectation was not met",
 		scenario.UnexpectedFault: "verdict: FAULT: unexpected deadlock, drops in a lossless class, or PFC spreading",
 	}[r.Verdict])
 	return err

@@ -70,7 +70,7 @@ or looped.`,
 	f.capture.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.query.Filter, "filter", "", "only traces that match, e.g. 'trace.drop && ip.src == h0'")
-	fl.StringSliceVar(&f.query.Fields, "fields", nil, "filter fields to print as columns")
+	fl.StringVar(&f.query.Fields, "fields", "", "filter fields to print as columns, separated by commas")
 	fl.StringVar(&f.query.Flow, "flow", "", "only traces of this flow, e.g. 'udp 10.0.0.2:10000 > 10.2.0.2:4791'")
 	fl.StringVar(&f.query.Node, "node", "", "only packets through this node")
 	fl.StringVar(&f.query.End, "end", "", "only packets with this fate: arrived, lost, looped, unsettled or unknown")

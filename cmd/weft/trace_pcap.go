@@ -202,14 +202,14 @@ func (f *traceFlags) runCapture(a *app, cmd *cobra.Command) error {
 		return err
 	}
 	check := func(w *tracewatch.Watch) error {
-		_, err := w.GetTrace(f.query.Filter, 0, 0, f.query.Fields...)
+		_, err := w.GetTrace(f.query.Filter, 0, 0, f.fields()...)
 		return err
 	}
 	w, fabric, note, err := f.capture.assemble(f.close, cmd.Flags().Changed("filter"), check)
 	if err != nil {
 		return filterUsage(err)
 	}
-	got, err := w.GetTrace(f.query.Filter, from, to, f.query.Fields...)
+	got, err := w.GetTrace(f.query.Filter, from, to, f.fields()...)
 	if err != nil {
 		return filterUsage(err)
 	}
@@ -348,8 +348,8 @@ func (f *traceFlags) printCapture(w io.Writer, t *target, list *captureList) err
 	switch {
 	case list.Matched == 0:
 		return nil
-	case len(f.query.Fields) > 0:
-		return printTraceFields(w, f.query.Fields, list.Items)
+	case f.query.Fields != "":
+		return printTraceFields(w, f.fields(), list.Items)
 	}
 	return printTraceRows(w, t, list.Items)
 }
