@@ -1,4 +1,4 @@
-// Package inhost is what a host computes for telemetry, as state machines like
-// those of inswitch: one folder, one of them. A host of the data plane tells
-// them what its NIC sees and carries out what they ask for.
+// Package inhost defines the telemetry functions of a host as state machines,
+// like those of inswitch, each in its own folder. The host's data plane passes
+// them what its NIC sees and carries out their requests.
 package inhost

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Reason says why a flow was complained about.
+// Reason is why a host requests a diagnosis of a flow.
 type Reason uint8
 
 // Reasons.
@@ -17,40 +17,40 @@ const (
 	Age                          // a packet is not acknowledged yet
 	Rate                         // fewer bytes were acknowledged than the flow may expect
 	CompletionTime               // the flow, or the job it belongs to, took too long
-	RoundRobin                   // nothing is wrong that is known: it was this flow's turn
-	FollowUp                     // the analysis wants to look again
+	RoundRobin                   // periodic: no problem was detected
+	FollowUp                     // the analysis requested another poll
 )
 
-var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", CompletionTime: "completion time", RoundRobin: "turn", FollowUp: "second look"}
+var reasonNames = [...]string{RTT: "round-trip time", Age: "unacknowledged", Rate: "rate", CompletionTime: "completion time", RoundRobin: "round robin", FollowUp: "follow-up"}
 
-// String prints the reason.
+// String returns the reason's name.
 func (r Reason) String() string { return reasonNames[r] }
 
-// Config says when a flow suffers.
+// Config is when a host requests a diagnosis.
 type Config struct {
 	Host model.NodeID
-	// RTTFactor is how many times its base a round-trip time may be; Limit, if it is
-	// not 0, is an absolute bound in its place.
+	// RTTFactor is the limit of the round-trip time as a multiple of its base;
+	// RTTLimit, if not 0, is an absolute limit in its place.
 	RTTFactor float64
 	RTTLimit  time.Duration
-	// MinRateShare is the least share of its expected rate that a flow must get in
-	// each Window; 0 does not look at rates.
+	// MinRateShare is the share of its expected rate that a flow must get in
+	// each RateWindow; 0 does not check rates.
 	MinRateShare float64
 	RateWindow   time.Duration
-	// CompletionFactor is how many times its expected time a flow or job may take; 0
-	// does not look.
+	// CompletionFactor is the limit of a flow's or job's completion time as a
+	// multiple of the expected one; 0 does not check.
 	CompletionFactor float64
-	// RoundRobin is the interval at which flows are polled one after another; 0
-	// polls only those that suffer.
+	// RoundRobinInterval is the interval at which flows are polled one after
+	// another; 0 polls only slow flows.
 	RoundRobinInterval time.Duration
 
-	MinRepollInterval time.Duration // between two polls about one flow, at least
-	MinHostInterval   time.Duration // between two polls of this host, at least
+	MinRepollInterval time.Duration // between two polls about one flow
+	MinHostInterval   time.Duration // between two polls of this host
 	HopLimit          uint8
 }
 
-// DefaultConfig complains about three times the base round-trip time, a flow at
-// most every 3 ms.
+// DefaultConfig detects three times the base round-trip time and polls a flow
+// at most every 3 ms.
 func DefaultConfig(host model.NodeID) Config {
 	return Config{Host: host, RTTFactor: 3, MinRepollInterval: 3 * time.Millisecond, MinHostInterval: 10 * time.Microsecond, HopLimit: 32}
 }
@@ -59,57 +59,57 @@ func DefaultConfig(host model.NodeID) Config {
 func (c *Config) Check() error {
 	switch {
 	case c.RTTLimit < 0 || c.RTTLimit == 0 && !(c.RTTFactor > 1):
-		return fmt.Errorf("agent: round-trip limit %v or %v times the base, want a time above 0 or more than 1", c.RTTLimit, c.RTTFactor)
+		return fmt.Errorf("agent: RTT limit %v, RTT factor %v, want a limit above 0 or a factor above 1", c.RTTLimit, c.RTTFactor)
 	case c.MinRateShare < 0 || c.MinRateShare > 1 || c.MinRateShare > 0 && c.RateWindow <= 0:
-		return fmt.Errorf("agent: share %v of the rate in windows of %v, want 0 to 1 and a window", c.MinRateShare, c.RateWindow)
+		return fmt.Errorf("agent: minimum rate share %v in windows of %v, want 0 to 1 and a window", c.MinRateShare, c.RateWindow)
 	case c.CompletionFactor < 0 || c.CompletionFactor > 0 && c.CompletionFactor < 1:
-		return fmt.Errorf("agent: %v times the expected time, want 0 or at least 1", c.CompletionFactor)
+		return fmt.Errorf("agent: completion factor %v, want 0 or at least 1", c.CompletionFactor)
 	case c.RoundRobinInterval < 0 || c.MinRepollInterval < 0 || c.MinHostInterval < 0:
-		return fmt.Errorf("agent: turn %v, again %v, per host %v; want none below 0", c.RoundRobinInterval, c.MinRepollInterval, c.MinHostInterval)
+		return fmt.Errorf("agent: round-robin interval %v, repoll interval %v, host interval %v; want none below 0", c.RoundRobinInterval, c.MinRepollInterval, c.MinHostInterval)
 	case c.HopLimit == 0:
 		return fmt.Errorf("agent: hop limit 0, want at least 1")
 	}
 	return nil
 }
 
-// DiagnosisRequest is a complaint. Its Poll is to be sent towards the fabric, by a queue
-// that PFC never pauses.
+// DiagnosisRequest is the detection of a slow flow. Its Poll is to be sent into
+// the fabric, in a queue that PFC never pauses.
 type DiagnosisRequest struct {
 	Poll     poll.Poll
 	Reason   Reason
-	Measured time.Duration // what was measured: a time; of Rate the window
-	Limit    time.Duration // what it should have been at most
+	Measured time.Duration // the measured time; for Rate the window
+	Limit    time.Duration // the limit that Measured exceeds
 }
 
 // FlowExpectation is what is known about a flow when it starts.
 type FlowExpectation struct {
 	BaseRTT        time.Duration // without queues
-	Rate           model.Rate    // it may expect; 0: not known
-	CompletionTime time.Duration // of the flow or job; 0: not known
+	Rate           model.Rate    // expected; 0: unknown
+	CompletionTime time.Duration // of the flow or job; 0: unknown
 }
 
-// Stats account for complaints.
+// Stats are the agent's counters.
 type Stats struct {
 	Polls      uint64
-	Suppressed uint64 // complaints within Again or MinHostInterval of another
-	LateAcks   uint64 // acknowledgements beyond the limit
+	Suppressed uint64 // requests within MinRepollInterval or MinHostInterval of another
+	LateAcks   uint64 // acknowledgements after the limit
 }
 
 // Agent watches the flows that start at one host. Memory is constant per flow:
 // a few packets at a time are measured, spread over a base round trip, and
-// while they are on their way they tell the age of the oldest unacknowledged
-// one from below. One at a time would be blind while it is underway: a queue
-// that fills up and drains again within three round trips shows its worst only
-// to packets sent at the right moment.
+// while they are in flight they give a lower bound of the age of the oldest
+// unacknowledged packet. Measuring one at a time would be blind while it is in
+// flight: a queue that fills and drains within three round trips shows its peak
+// only to packets sent at the right time.
 type Agent struct {
 	cfg            Config
 	flows          map[model.FlowKey]*watchedFlow
-	order          []model.FlowKey // for turns
+	order          []model.FlowKey // for round robin
 	nextInTurn     int
 	number         uint32
-	last           model.Time // poll of this host
+	last           model.Time // last poll of this host
 	polled         bool
-	nextRoundRobin model.Time // nextInTurn
+	nextRoundRobin model.Time
 	stats          Stats
 }
 
@@ -118,27 +118,28 @@ type watchedFlow struct {
 	start        model.Time
 	sent         int64 // bytes, highest end of a packet
 	acked        int64
-	timed        [maxSamples]rttSample // packets that are measured, a ring
-	oldest       int                   // of them
+	timed        [maxSamples]rttSample // packets being measured, a ring
+	oldest       int                   // index in timed
 	count        int
-	window       model.Time // begin of the present one
-	before       int64      // acked at its begin
-	busy         bool       // something was unacknowledged all through the window
+	window       model.Time // start of the current one
+	before       int64      // acked at its start
+	busy         bool       // some bytes were unacknowledged throughout the window
 	polled       model.Time
-	polledBefore bool // polled before
+	polledBefore bool
 }
 
-// maxSamples is how many packets of a flow are measured at a time. They are sent
-// at least a samples-th of the limit apart: what lasts for that long is seen.
+// maxSamples is how many packets of a flow are measured at a time. They are
+// sent at least limit/maxSamples apart: congestion that lasts this long is
+// detected.
 const maxSamples = 8
 
-// rttSample is a packet that is measured.
+// rttSample is a packet being measured.
 type rttSample struct {
 	end int64 // of its bytes in the flow
 	at  model.Time
 }
 
-// New makes an agent that watches nothing yet.
+// New returns an agent that watches no flow.
 func New(cfg Config) (*Agent, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -157,8 +158,8 @@ func (a *Agent) StartFlow(now model.Time, key model.FlowKey, e FlowExpectation) 
 	a.flows[key] = &watchedFlow{expect: e, start: now, window: now}
 }
 
-// OnSent tells that a packet left whose last byte is the flow's end-th. Packets
-// that are sent again are not measured: an acknowledgement does not say which
+// OnSent records that a packet was sent whose last byte is the flow's end-th.
+// Retransmitted packets are not measured: an acknowledgement does not say which
 // of the two it is for.
 func (a *Agent) OnSent(now model.Time, key model.FlowKey, end int64) {
 	w := a.flows[key]
@@ -172,15 +173,15 @@ func (a *Agent) OnSent(now model.Time, key model.FlowKey, end int64) {
 	w.sent = max(w.sent, end)
 }
 
-// OnAcked tells that all bytes up to end have arrived.
+// OnAcked records that all bytes up to end have arrived.
 func (a *Agent) OnAcked(now model.Time, key model.FlowKey, end int64) (DiagnosisRequest, bool) {
 	w := a.flows[key]
 	if w == nil || end <= w.acked {
 		return DiagnosisRequest{}, false
 	}
 	w.acked = end
-	// One acknowledgement may be for several packets: for the last of them it
-	// came at once, for those before it may have waited.
+	// One acknowledgement may cover several packets: for the last of them it
+	// came at once, for earlier ones it may have been delayed.
 	rtt := time.Duration(0)
 	for ; w.count > 0 && w.timed[w.oldest].end <= end; w.count-- {
 		rtt = now.Sub(w.timed[w.oldest].at)
@@ -194,7 +195,7 @@ func (a *Agent) OnAcked(now model.Time, key model.FlowKey, end int64) (Diagnosis
 	return a.request(now, key, w, RTT, rtt, limit)
 }
 
-// newestSample is the newest packet that is measured.
+// newestSample returns the newest packet being measured.
 func (w *watchedFlow) newestSample() *rttSample { return &w.timed[(w.oldest+w.count-1)%maxSamples] }
 
 // EndFlow ends a flow, finished or not.
@@ -221,8 +222,8 @@ func (a *Agent) EndFlow(now model.Time, key model.FlowKey) (t DiagnosisRequest, 
 	return t, ok
 }
 
-// Tick looks at what no packet would tell: flows from which nothing comes back.
-// A host calls it a few times per limit.
+// Tick checks what no packet would show: flows without acknowledgements, rates,
+// and round robin. A host calls it a few times per limit.
 func (a *Agent) Tick(now model.Time, out []DiagnosisRequest) []DiagnosisRequest {
 	for _, key := range a.order {
 		w := a.flows[key]
@@ -250,8 +251,8 @@ func (a *Agent) Tick(now model.Time, out []DiagnosisRequest) []DiagnosisRequest 
 	return out
 }
 
-// FollowUp polls about a flow because the analysis wants to look again, whenever the
-// newestSample poll was.
+// FollowUp polls a flow again at the request of the analysis, whenever the last
+// poll was.
 func (a *Agent) FollowUp(now model.Time, key model.FlowKey) (DiagnosisRequest, bool) {
 	w := a.flows[key]
 	if w == nil {
@@ -260,8 +261,8 @@ func (a *Agent) FollowUp(now model.Time, key model.FlowKey) (DiagnosisRequest, b
 	return a.newRequest(now, key, w, FollowUp, 0, 0), true
 }
 
-// checkRate ends a flow's window and judges it, if the flow had something to send
-// all the time.
+// checkRate ends a flow's window and checks its rate, if the flow was never
+// idle.
 func (a *Agent) checkRate(now model.Time, key model.FlowKey, w *watchedFlow) (DiagnosisRequest, bool) {
 	span := now.Sub(w.window)
 	got := float64(w.acked-w.before) * 8
@@ -281,7 +282,7 @@ func (a *Agent) rttLimit(w *watchedFlow) time.Duration {
 	return time.Duration(a.cfg.RTTFactor * float64(w.expect.BaseRTT))
 }
 
-// request makes a poll unless there was one just now.
+// request returns a diagnosis request unless the last poll was too recent.
 func (a *Agent) request(now model.Time, key model.FlowKey, w *watchedFlow, why Reason, value, limit time.Duration) (DiagnosisRequest, bool) {
 	if w.polledBefore && now.Sub(w.polled) < a.cfg.MinRepollInterval || a.polled && now.Sub(a.last) < a.cfg.MinHostInterval {
 		a.stats.Suppressed++

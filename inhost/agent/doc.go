@@ -1,9 +1,9 @@
-// Package agent notices at the sending host that a flow suffers, and asks for
-// the reason: it makes the polling packet that switches pass on to the cause.
-// It watches round-trip times, the age of what is not acknowledged (in a
-// deadlock nothing ever is), rates and completion times; it can also poll
-// flows in turn without a complaint.
+// Package agent detects slow flows at the sending host and requests their
+// diagnosis: it makes the polling packet that switches forward towards the
+// cause. It watches round-trip times, the age of unacknowledged packets (in a
+// deadlock none is ever acknowledged), rates and completion times; it can also
+// poll flows periodically.
 //
-// What switches do with the packet is inswitch/epoch's work.
-// Origin: docs/papers.md#hawkeye. Layout: docs/formats/poll.md.
+// inswitch/epoch handles the packet in switches. Origin:
+// docs/papers.md#hawkeye. Layout: docs/formats/poll.md.
 package agent

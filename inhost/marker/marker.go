@@ -1,7 +1,7 @@
-// Package marker sets the debug bit in packets that a host sends: those that a
-// rule matches, so that every switch on their way mirrors them. Which hosts
-// mark what is control's to decide.
-// Origin: docs/papers.md#everflow. Manual: docs/traces.md.
+// Package marker sets the debug bit in packets that a host sends and a rule
+// matches, so that every switch on their path mirrors them. control decides
+// which hosts mark what. Origin: docs/papers.md#everflow. Manual:
+// docs/traces.md.
 package marker
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Config is a host's.
+// Config is the configuration of one host.
 type Config struct {
 	Mark   uint8         // bits of the DSCP field that switches mirror
 	Budget inhost.Budget // of marked frames
 }
 
-// DefaultConfig marks at most 1 Gb/s: each switch on the way sends about a
+// DefaultConfig marks at most 1 Gb/s: each switch on the path sends about a
 // tenth of that as mirrors, if packets are long.
 func DefaultConfig() Config {
 	return Config{Mark: 1, Budget: inhost.Budget{Rate: model.Gbps, Burst: 256 * model.KiB}}
@@ -33,18 +33,18 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Rule marks the packets that Match accepts. It sees a parsed frame, which it
-// must not keep.
+// Rule marks the packets that Match accepts. Match must not keep the parsed
+// frame.
 type Rule struct {
 	Name  string
 	Match func(p *packet.Packet) bool
 }
 
-// Stats count frames.
+// Stats are the marker's counters, in frames.
 type Stats struct {
 	Seen        uint64 // while there were rules
 	Marked      uint64
-	RateLimited uint64 // matched, and left alone for want of budget
+	RateLimited uint64 // matched, but not marked: the budget was spent
 }
 
 // Marker marks the packets of one host.
@@ -55,7 +55,7 @@ type Marker struct {
 	stats  Stats
 }
 
-// New makes a marker without rules.
+// New returns a marker without rules.
 func New(cfg Config) (*Marker, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func New(cfg Config) (*Marker, error) {
 	return &Marker{cfg: cfg}, nil
 }
 
-// Enable adds a rule, in place of one of the same name.
+// Enable adds a rule, replacing one of the same name.
 func (m *Marker) Enable(r Rule) error {
 	if r.Match == nil {
 		return fmt.Errorf("marker: rule %q matches nothing, want a Match", r.Name)
@@ -80,14 +80,15 @@ func (m *Marker) Disable(name string) bool {
 	return len(m.rules) < before
 }
 
-// HasRules reports whether there are rules: without any there is no need to ask.
+// HasRules reports whether there are rules: without any, Mark need not be
+// called.
 func (m *Marker) HasRules() bool { return len(m.rules) > 0 }
 
 // Stats returns the current counters.
 func (m *Marker) Stats() Stats { return m.stats }
 
-// Mark returns the bits to set in the DSCP field of a frame that leaves, of
-// which head is the start. It allocates nothing.
+// Mark returns the bits to set in the DSCP field of an outgoing frame that
+// starts with head. It allocates nothing.
 func (m *Marker) Mark(now model.Time, head []byte, size model.Bytes) uint8 {
 	m.stats.Seen++
 	if m.parsed.Parse(head) != nil || m.parsed.Depth == 0 {

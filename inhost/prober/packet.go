@@ -8,46 +8,46 @@ import (
 	"github.com/weft-telemetry/weft/wire/probe"
 )
 
-// Packet is what a probe looks like: an IP packet with any header, behind one
-// more IP header for each place that it shall be led to.
+// Packet is the pattern of a probe: an IP packet with any header, inside one
+// more IP header for each node that it is routed through.
 type Packet struct {
-	Tunnels []Tunnel // tunnels, outermost first; a switch takes off the one that names it
+	Tunnels []Tunnel // outermost first; the switch that it addresses removes it
 	Key     model.FlowKey
 	TTL     uint8 // 0: DefaultTTL
-	DSCP    uint8 // the prober adds its mark, here and in Along
+	DSCP    uint8 // the prober adds its mark, here and in Tunnels
 	ECN     uint8
 
-	// IPID of the first probe; the next ones count on, so that no two of a
+	// IPID of the first probe; the next ones increment it, so that no two of a
 	// series are taken for one.
 	IPID uint16
 
 	TCPFlags packet.TCPFlags
 	Seq, Ack uint32 // of TCP
 
-	// Payload is the bytes behind the last header, of which the first are the
-	// stamp; less than the stamp means the stamp alone.
+	// Payload is the number of bytes after the last header, which start with
+	// the stamp; less than the stamp means the stamp alone.
 	Payload int
 }
 
-// Tunnel is one tunnel of a probe.
+// Tunnel is one tunnel header of a probe.
 type Tunnel struct {
 	Src, Dst model.Addr
 	TTL      uint8 // 0: DefaultTTL
 }
 
-// DefaultTTL is that of headers which name none.
+// DefaultTTL is the TTL of headers that set none.
 const DefaultTTL = 64
 
-// maxPayload keeps probes within what any Ethernet carries.
+// maxPayload keeps probes within the MTU of any Ethernet.
 const maxPayload = 1200
 
 // Check returns an error for a probe that cannot be sent.
 func (p *Packet) Check() error {
 	switch {
 	case p.Key.IsZero():
-		return fmt.Errorf("prober: a probe without addresses, want source and destination")
+		return fmt.Errorf("prober: probe without addresses, want source and destination")
 	case p.Key.V6 == p.Key.Src.Is4() || p.Key.V6 == p.Key.Dst.Is4():
-		return fmt.Errorf("prober: a probe from %v to %v, want addresses of one family", p.Key.Src, p.Key.Dst)
+		return fmt.Errorf("prober: probe from %v to %v, want addresses of one family", p.Key.Src, p.Key.Dst)
 	case p.Payload < 0 || p.Payload > maxPayload:
 		return fmt.Errorf("prober: payload of %d bytes, want 0 to %d", p.Payload, maxPayload)
 	case p.DSCP > 63 || p.ECN > 3:
@@ -57,17 +57,17 @@ func (p *Packet) Check() error {
 	}
 	for _, h := range p.Tunnels {
 		if h.Src.Is4() != h.Dst.Is4() {
-			return fmt.Errorf("prober: a tunnel from %v to %v, want addresses of one family", h.Src, h.Dst)
+			return fmt.Errorf("prober: tunnel from %v to %v, want addresses of one family", h.Src, h.Dst)
 		}
 	}
 	return nil
 }
 
-// StampEnd is how many bytes of a frame stand before the end of the stamp: a
-// mirror must keep as many, or its packet is not known again.
+// StampEnd returns the offset of the end of the stamp in a frame: a mirror must
+// keep as many bytes, or the probe cannot be identified.
 func (p *Packet) StampEnd() int { return packet.EthernetSize + p.Size() - p.payload() + probe.Size }
 
-// Size is the length of the IP packet.
+// Size returns the length of the IP packet.
 func (p *Packet) Size() int {
 	n := ipSize(p.Key.V6) + p.payload()
 	switch p.Key.Proto {
@@ -91,9 +91,9 @@ func ipSize(v6 bool) int {
 	return packet.IPv4Size
 }
 
-// AppendTo appends the bytes of the IP packet with a stamp, its number-th
-// IPID, and a mark in every header. The checksum of TCP or UDP is wrong on
-// purpose: a host that a probe reaches discards it unseen by its programs.
+// AppendTo appends the bytes of the IP packet with a stamp, its number-th IPID,
+// and a mark in every header. The checksum of TCP or UDP is deliberately wrong:
+// the receiving host discards the probe before any of its programs sees it.
 func (p *Packet) AppendTo(b []byte, s probe.Stamp, mark uint8) []byte {
 	tos := (p.DSCP|mark)<<2 | p.ECN
 	left := p.Size()
@@ -133,8 +133,8 @@ func (p *Packet) AppendTo(b []byte, s probe.Stamp, mark uint8) []byte {
 	return b
 }
 
-// corruptChecksum writes a checksum that is not the right one, and not UDP's zero, which
-// means that there is none.
+// corruptChecksum writes a wrong checksum that is not zero, which in UDP means
+// that there is none.
 func (p *Packet) corruptChecksum(segment []byte, at int) {
 	wrong := packet.TransportChecksum(p.Key.Src, p.Key.Dst, p.Key.V6, p.Key.Proto, segment) ^ 0x0101
 	if wrong == 0 {

@@ -1,8 +1,8 @@
-// Package prober makes guided probes at a host: packets with any header, led
-// along any switches by nested IP headers, marked so that every switch mirrors
-// them, sent at an interval until there are enough, within a budget. What their
-// traces tell is control/probe's to say.
-// Origin: docs/papers.md#everflow. Manual: docs/traces.md.
+// Package prober makes guided probes at a host: packets with any header, routed
+// through chosen switches by nested IP headers, marked so that every switch
+// mirrors them, and sent at an interval within a budget. control/probe
+// evaluates their traces. Origin: docs/papers.md#everflow. Manual:
+// docs/traces.md.
 package prober
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/weft-telemetry/weft/wire/probe"
 )
 
-// Config is a host's.
+// Config is the configuration of one host.
 type Config struct {
 	Host      model.NodeID // in the stamps
 	Mark      uint8        // bits of the DSCP field that switches mirror
 	Budget    inhost.Budget
-	MaxSeries int // most at a time
+	MaxSeries int // at a time
 }
 
 // DefaultConfig probes with at most 100 Mb/s: a thousandth of a port, and ten
@@ -35,15 +35,15 @@ func (c *Config) Check() error {
 	case c.Mark == 0 || c.Mark > 63:
 		return fmt.Errorf("prober: mark %#x, want bits of the DSCP field, 0x01 to 0x3f", c.Mark)
 	case c.MaxSeries < 1:
-		return fmt.Errorf("prober: room for %d series, want at least 1", c.MaxSeries)
+		return fmt.Errorf("prober: %d series at a time, want at least 1", c.MaxSeries)
 	case c.Budget.Rate < 0:
 		return fmt.Errorf("prober: rate %v, want 0 for no bound or more", c.Budget.Rate)
 	}
 	return nil
 }
 
-// MaxSeries is probes of one or more patterns in turn: the n-th has the pattern n
-// modulo their number.
+// Series is a number of probes of one or more patterns in rotation: the n-th
+// has the pattern n modulo their number.
 type Series struct {
 	ID       uint32 // in the stamps
 	Patterns []Packet
@@ -51,10 +51,10 @@ type Series struct {
 	Count    uint32        // of probes, all patterns together
 }
 
-// ErrFull says that a prober has as many series as it may have.
-var ErrFull = errors.New("prober: no room for another series")
+// ErrFull is returned when a prober has its maximum of series.
+var ErrFull = errors.New("prober: too many series")
 
-// Check returns an error for a probe that cannot be sent.
+// Check returns an error for a series that cannot be sent.
 func (s *Series) Check() error {
 	switch {
 	case len(s.Patterns) == 0 || s.Count == 0:
@@ -70,14 +70,14 @@ func (s *Series) Check() error {
 	return nil
 }
 
-// Stats count probes.
+// Stats are the prober's counters.
 type Stats struct {
 	Sent    uint64
 	Bytes   model.Bytes // of IP packets
-	Delayed uint64      // sent later than they were due, for want of budget
+	Delayed uint64      // sent later than due: the budget was spent
 }
 
-// Prober sends the series of one host. It is told the time and asked for
+// Prober sends the series of one host. The host passes the time and asks for
 // packets; it allocates nothing per packet.
 type Prober struct {
 	cfg    Config
@@ -89,14 +89,14 @@ type activeSeries struct {
 	Series
 	begin  model.Time
 	number uint32
-	late   bool // the next one waits for the budget
+	late   bool // the next probe waits for the budget
 }
 
-// due is when the next probe is to be sent. The budget delays probes and moves
-// no later one: a series keeps its beat.
+// due returns when the next probe is to be sent. The budget may delay a probe
+// but not those after it.
 func (r *activeSeries) due() model.Time { return r.begin.Add(time.Duration(r.number) * r.Interval) }
 
-// New makes a prober.
+// New returns a prober.
 func New(cfg Config) (*Prober, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -107,15 +107,15 @@ func New(cfg Config) (*Prober, error) {
 // Stats returns the current counters.
 func (p *Prober) Stats() Stats { return p.stats }
 
-// Start begins a series, the first probe at once. A series of that number that
-// is underway is an error. The packets are the prober's until it ends.
+// Start begins a series; the first probe is due at once. It returns an error if
+// a series of that number is active. The prober owns the packets until it ends.
 func (p *Prober) Start(now model.Time, s Series) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
 	for i := range p.active {
 		if p.active[i].ID == s.ID {
-			return fmt.Errorf("prober: series %d is underway, want another number", s.ID)
+			return fmt.Errorf("prober: series %d is active, want another number", s.ID)
 		}
 	}
 	if len(p.active) >= p.cfg.MaxSeries {
@@ -125,7 +125,7 @@ func (p *Prober) Start(now model.Time, s Series) error {
 	return nil
 }
 
-// Stop ends a series and reports whether it was underway.
+// Stop ends a series and reports whether it was active.
 func (p *Prober) Stop(id uint32) bool {
 	for i := range p.active {
 		if p.active[i].ID == id {
@@ -136,7 +136,8 @@ func (p *Prober) Stop(id uint32) bool {
 	return false
 }
 
-// nextDue is the series whose next probe is due first, of two the older one.
+// nextDue returns the series whose next probe is due first, of two the older
+// one.
 func (p *Prober) nextDue() *activeSeries {
 	var r *activeSeries
 	for i := range p.active {
@@ -149,8 +150,8 @@ func (p *Prober) nextDue() *activeSeries {
 
 func (r *activeSeries) packet() *Packet { return &r.Patterns[int(r.number)%len(r.Patterns)] }
 
-// NextSend is when Send will have something to send, seen from now; false means
-// that all series have ended.
+// NextSend returns when AppendNext will have a probe to send, from now on;
+// false means that all series have ended.
 func (p *Prober) NextSend(now model.Time) (model.Time, bool) {
 	r := p.nextDue()
 	if r == nil {
@@ -160,8 +161,8 @@ func (p *Prober) NextSend(now model.Time) (model.Time, bool) {
 	return at.Add(p.cfg.Budget.Wait(at, model.Bytes(r.packet().Size()))), true
 }
 
-// AppendNext appends the bytes of the next IP packet that is due, if there is one and
-// the budget allows it. Call it until it has none.
+// AppendNext appends the bytes of the next IP packet that is due, if there is
+// one and the budget allows it. Call it until it returns false.
 func (p *Prober) AppendNext(now model.Time, b []byte) ([]byte, bool) {
 	r := p.nextDue()
 	if r == nil || r.due() > now {

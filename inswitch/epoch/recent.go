@@ -58,22 +58,22 @@ func (t *telemetry) findRecent(ev *inswitch.Event, lane int) (*recentFlow, bool)
 // addRecent remembers a flow whose packet was just counted, in a queue that is
 // not paused.
 func (t *telemetry) addRecent(ev *inswitch.Event, at uint64, f *flowRecord) {
-	place := ev.Packet.KeyID % recentSlots
-	k := &t.recentFlows[place]
+	slot := ev.Packet.KeyID % recentSlots
+	k := &t.recentFlows[slot]
 	if k.id != 0 {
 		if t.misses++; t.misses%replaceEvery != 0 {
 			return
 		}
 		t.removeRecent(k)
 	}
-	t.usedSlots[place/64] |= 1 << (place % 64)
+	t.usedSlots[slot/64] |= 1 << (slot % 64)
 	lane := lane(ev.Out, ev.Priority)
 	*k = recentFlow{
 		id: flowID(ev.Packet.KeyID, lane), in: ev.In, at: uint32(at),
 		queue: &t.queues[lane], pair: t.occupancy.pair(ev.In, ev.Out, ev.Priority), first: &t.occupancy.flows[at&t.occupancy.mask],
 		flow: f, port: t.portEpoch(ev.Out, ev.Priority), meter: t.meter(ev.In, ev.Out, ev.Priority),
 	}
-	f.recentSlot = uint16(place + 1)
+	f.recentSlot = uint16(slot + 1)
 }
 
 // flushCounts adds a flow's pending counts to its records.

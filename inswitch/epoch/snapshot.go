@@ -94,9 +94,9 @@ func (p *Program) freeze(s *snapshot, ev *inswitch.Event, who poll.Event) {
 				pauses.LastEnd = q.pausedUntil
 			}
 			b.AddPause(pauses)
-			wave := q.episode
-			wave.Port, wave.Priority = model.PortID(out), class
-			b.AddCongestionEpisode(wave)
+			episode := q.episode
+			episode.Port, episode.Priority = model.PortID(out), class
+			b.AddCongestionEpisode(episode)
 		}
 	}
 	p.freezeEpochs(b, ev.Now)

@@ -11,46 +11,45 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// Config is what a switch counts with.
+// Config is the shape, timing and export of a switch's flowsets.
 type Config struct {
 	// Slot is how long a flowset is filled. Slots begin at multiples of it on
 	// the switch's clock.
 	Slot time.Duration
-	// PerPort has a flowset for every port, of what came in by it, instead of
-	// one for the switch.
+	// PerPort keeps a flowset for every ingress port instead of one for the
+	// switch.
 	PerPort bool
-	// IPv4 and IPv6 are the tables of each family. One without cells is not
-	// kept; its packets count as unkeyed with the other.
+	// IPv4 and IPv6 are the tables of each family. A family without cells has
+	// no table; its packets count as unkeyed in the other.
 	IPv4, IPv6 Table
 	// Seed is drawn at random when the switch starts. Every switch and port
-	// makes its own of it, so that neighbours do not share their collisions
-	// and nobody can choose flows that collide.
+	// derives its own from it, so that neighbours do not share their collisions
+	// and no sender can choose flows that collide.
 	Seed uint64
 	// FirstList is the first list of flowset reports: switch n appends to list
 	// FirstList+n.
 	FirstList dta.ListID
-	// ChunkBytes is the longest chunk in bytes. 0 means what a report in a datagram
-	// of its own has room for in 1,500 bytes, or in the switch's MTU if that
-	// is less.
+	// ChunkBytes is the longest chunk in bytes. 0 means the largest report in a
+	// datagram of 1,500 bytes, or of the switch's MTU if that is less.
 	ChunkBytes int
-	// Bursts is how many pieces the export is cut into, over four fifths of
+	// Bursts is how many bursts the export is split into, over four fifths of
 	// the following slot.
 	Bursts int
 }
 
-// Table is the shape of a flowset and the form of its cells on the wire.
+// Table is the shape of a flowset and the layout of its cells on the wire.
 type Table struct {
 	sketch.Geometry
 	Layout wire.Layout
 }
 
 // Layouts of cells. One byte of flow count is enough for all: a table that
-// decodes has two or three flows per cell, and one that is full says so.
+// decodes has two or three flows per cell, and a full one saturates.
 var (
 	// PaperLayout has neither bytes nor ports. The paper sizes flow counts to
-	// the number of flows, the authors' program gives them 8 bits.
+	// the number of flows; the authors' program gives them 8 bits.
 	PaperLayout = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4}
-	// Four bytes of bytes are 10 ms of 3.4 Tb/s.
+	// A byte count of four bytes holds 10 ms of 3.4 Tb/s.
 	Layout4 = wire.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4, Bytes: 4, Ports: 2}
 	Layout6 = wire.Layout{Key: model.KeyLen6, Flows: 1, Packets: 4, Bytes: 4, Ports: 2}
 )
@@ -59,7 +58,7 @@ var (
 func DefaultConfig() Config {
 	p, err := Plan(10_000, 0.99, Single)
 	if err != nil {
-		panic(err) // within what is measured
+		panic(err) // within the measured range
 	}
 	return Config{
 		Slot:   10 * time.Millisecond,
@@ -106,7 +105,7 @@ func (t *Table) check(family string, key uint8) error {
 	return nil
 }
 
-// chunk returns the length of chunks.
+// chunk returns the longest chunk in bytes.
 func (c *Config) chunk(mtu int) int {
 	if c.ChunkBytes > 0 {
 		return c.ChunkBytes

@@ -1,8 +1,8 @@
 // Package flowset encodes every flow a switch sees into a fixed table of cells
 // and exports it once per slot: constant work per packet, no collision to
-// resolve and no flow to evict. How large the table must be is Plan's to say;
-// decoding is analyze/flows's work, hash functions and cells are sketch's.
-// Origin: docs/papers.md#flowradar. Guide: docs/flowset.md. Layout:
+// resolve and no flow to evict. Plan computes the size of the table;
+// analyze/flows decodes it; hash functions and cells are in sketch. Origin:
+// docs/papers.md#flowradar. Guide: docs/flowset.md. Layout:
 // docs/formats/flowset.md.
 package flowset
 

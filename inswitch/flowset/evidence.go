@@ -5,8 +5,8 @@ package flowset
 // successes are the shares of tables that decoded, one per column of evidence.
 var successes = [...]float64{0.9, 0.95, 0.99, 0.995, 0.999}
 
-// evidence is how many cells per flow tables needed for that, by peeling alone
-// and where counters are solved for with the flows known. 0: too few trials.
+// evidence is the cells per flow that tables needed for that, by peeling alone
+// and by solving for the counters of known flows. 0: too few trials.
 var evidence = []measured{
 	{Tables: 3, Flows: 100, Trials: 40000, Peel: [...]float64{1.4471, 1.6400, 3.4167, 4.9200, 9.4615}, Solve: [...]float64{1.1284, 1.1495, 1.1827, 1.1942, 1.2178}},
 	{Tables: 3, Flows: 200, Trials: 40000, Peel: [...]float64{1.3387, 1.3833, 2.3491, 3.2763, 6.7297}, Solve: [...]float64{1.1166, 1.1318, 1.1528, 1.1581, 1.1745}},

@@ -9,28 +9,28 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// appendSpan sends the bank that was filled last, a burst at a time.
+// export sends the bank that was filled last, a burst at a time.
 //
 // Paper: the whole flowset at the end of the slot. Here: over the following
-// one, because megabytes at once from every switch overrun the collector and
-// whatever leads there.
+// slot, because megabytes at once from every switch overrun the collector and
+// the links to it.
 type export struct {
 	units  []exporter
 	chunk  int
-	burst  int           // chunks of one
+	burst  int           // chunks per burst
 	gap    time.Duration // between bursts
 	list   dta.ListID
 	buffer []byte // of a burst
 
 	active bool
 	bank   int
-	next   int // unit; the one before is open
+	next   int // index of the next unit; the one before is open
 	open   bool
 	header wire.Header
 	split  wire.Splitter
 }
 
-// sizeBursts sizes bursts from the number of chunks that a slot has.
+// sizeBursts computes the burst size from the number of chunks per slot.
 func (x *export) sizeBursts(dev *inswitch.Device, cfg *Config) error {
 	x.chunk = cfg.chunk(dev.MTU)
 	x.list = cfg.FirstList + dta.ListID(dev.ID)
@@ -58,8 +58,9 @@ func (x *export) start(bank int, s slot) {
 	x.header.Slot, x.header.Start = s.number, s.start
 }
 
-// onTimer sends a burst if there is one to send, and asks to be woken again. Time
-// passes between bursts even if the host is late: they never pile up.
+// onTimer sends the next burst, if any, and sets the timer for the one after.
+// The gap between bursts is kept even if the host is late: bursts never
+// accumulate.
 func (p *Program) onTimer(now model.Time, act *inswitch.Actions) {
 	if p.out.active {
 		p.out.sendBurst(act)
@@ -74,8 +75,8 @@ func (p *Program) onTimer(now model.Time, act *inswitch.Actions) {
 	act.SetTimer(time.Duration(p.now.end-now), tick)
 }
 
-// resumeCounting goes on counting after an export that has taken longer than a slot:
-// the bank that waited is next to be read, and the one just read is free.
+// resumeCounting starts counting again after an export that took longer than a
+// slot: the pending bank is exported next, and the one just exported is free.
 func (p *Program) resumeCounting() {
 	p.out.start(p.bank, p.pendingSlot)
 	p.bank ^= 1
@@ -86,7 +87,7 @@ func (p *Program) resumeCounting() {
 	}
 }
 
-// sendBurst makes the reports of a burst and ends the export with the last.
+// sendBurst reports one burst and ends the export with the last.
 func (x *export) sendBurst(act *inswitch.Actions) {
 	x.buffer = x.buffer[:0]
 	for range x.burst {
@@ -103,7 +104,7 @@ func (x *export) sendBurst(act *inswitch.Actions) {
 	}
 }
 
-// nextSpan returns what the next chunk carries, of the unit that is open.
+// nextSpan returns the span of the next chunk.
 func (x *export) nextSpan() (wire.Span, bool) {
 	for {
 		if x.open {
@@ -119,7 +120,7 @@ func (x *export) nextSpan() (wire.Span, bool) {
 		x.units[x.next].header(x.bank, &x.header)
 		split, err := x.header.Split(x.chunk)
 		if err != nil {
-			panic(err) // sizeBursts has tried it
+			panic(err) // sizeBursts has checked it
 		}
 		x.split, x.open = split, true
 		x.next++

@@ -10,13 +10,13 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// Mode is how flowsets will be decoded, which decides how small they may be.
+// Mode is how flowsets are decoded, which decides how small they may be.
 type Mode uint8
 
 // Modes.
 const (
-	Single Mode = iota // each by itself, by peeling
-	Net                // flows with the help of neighbours, counters by solving for them
+	Single Mode = iota // each flowset alone, by peeling
+	Net                // network-wide: flows with the help of neighbours, counters by solving equations
 )
 
 // String prints the mode's name.
@@ -27,7 +27,7 @@ func (m Mode) String() string {
 	return "single"
 }
 
-// Sizing is a flowset that is large enough, and why.
+// Sizing is the result of Plan: a flowset that is large enough, and why.
 type Sizing struct {
 	Flows  int     // in one slot
 	Target float64 // share of the slots in which all of them are decoded
@@ -35,17 +35,17 @@ type Sizing struct {
 
 	sketch.Geometry
 
-	CellsPerFlow    float64 // what was measured for the target, see evidence.go
-	NoFalsePositive float64 // probability that the filter takes no flow for another
+	CellsPerFlow    float64 // measured for the target, see evidence.go
+	NoFalsePositive float64 // probability that the filter has no false positive
 
-	// A filter of the paper, whose bits lie anywhere, by its own formula and
-	// for the same probability. It needs less memory and twice the time.
+	// The paper's filter of independent bits, by its formula and for the same
+	// probability. It needs less memory and twice the time.
 	ScatteredBits   uint64
 	ScatteredHashes int
 }
 
-// Memory is what a switch needs for one table with cells of a layout, counters
-// at their width on the wire: the figure that publications give.
+// Memory returns the memory of one table with cells of a layout, counters at
+// their width on the wire: the figure that publications give.
 func (s *Sizing) Memory(l wire.Layout) model.Bytes {
 	return model.Bytes(uint64(s.FilterBits)/8 + uint64(s.Cells())*uint64(l.Size()))
 }
@@ -58,19 +58,19 @@ type measured struct {
 	Peel, Solve [len(successes)]float64
 }
 
-// Plan sizes a flowset so that all of so many flows are decoded in a share
+// Plan sizes a flowset so that this many flows are all decoded in a share
 // target of the slots.
 //
-// The table is as large as random tables had to be (evidence.go). Its number of
-// sub-tables is the one that needs the least: 3 for many flows, 4 for few, and
-// always 4 for Net. As in the paper, the filter is so large that the chance of
-// a single false positive among all flows is a tenth of the chance that the
-// table fails.
+// The table is as large as random tables had to be (evidence.go). It has the
+// number of sub-tables that needs the fewest cells: 3 for many flows, 4 for
+// few, and always 4 for Net. As in the paper, the filter is large enough that
+// the probability of a single false positive among all flows is a tenth of the
+// probability that the table fails.
 func Plan(flows int, target float64, mode Mode) (Sizing, error) {
 	s := Sizing{Flows: flows, Target: target, Mode: mode}
 	column := slices.IndexFunc(successes[:], func(have float64) bool { return have >= target })
 	if !(target > 0) || column < 0 {
-		return s, fmt.Errorf("plan flowset: target %v, want more than 0 and at most %v, the most that was measured", target, successes[len(successes)-1])
+		return s, fmt.Errorf("plan flowset: target %v, want more than 0 and at most %v, the largest measured", target, successes[len(successes)-1])
 	}
 	if flows < 1 || flows > maxFlows {
 		return s, fmt.Errorf("plan flowset: %d flows, want 1 to %d", flows, maxFlows)
@@ -95,14 +95,14 @@ func Plan(flows int, target float64, mode Mode) (Sizing, error) {
 const (
 	// maxFlows keeps bits and cells of any plan in 32 bits.
 	maxFlows = 50_000_000
-	// mostGroups and mostHashes end the search for a filter where none is
-	// best, which is so for a handful of flows; others end before.
-	mostGroups, mostHashes = 16, 64
+	// maxGroups and maxHashes end the search for a filter where there is no
+	// optimum, which is so for a handful of flows; other searches end before.
+	maxGroups, maxHashes = 16, 64
 )
 
-// cellsFor reads the evidence, between its rows on a logarithmic scale. A
-// table for fewer flows than measured is as large as the smallest; for more it
-// has as many cells per flow as the largest, which is more than it needs.
+// cellsFor interpolates the evidence on a logarithmic scale. A table for fewer
+// flows than measured is as large as the smallest; for more it has as many
+// cells per flow as the largest, which is more than it needs.
 func cellsFor(tables uint8, flows, column int, mode Mode) (cells float64, ok bool) {
 	var before measured
 	var low float64
@@ -126,13 +126,13 @@ func cellsFor(tables uint8, flows, column int, mode Mode) (cells float64, ok boo
 	return low * float64(flows), low > 0
 }
 
-// filterFor returns the fewest bits with which all flows are told apart but
-// for the risk, and of all numbers of hashes that need within 15 % of that the
-// smallest: every group of bits is a word to fetch per packet, and the filter
-// is but a sixth of the memory.
+// filterFor returns the fewest bits that keep the probability of a false
+// positive within risk, and the smallest number of hashes that needs within 15
+// % of that: every group of bits is a word to fetch per packet, and the filter
+// is only a sixth of the memory.
 func filterFor(flows int, risk float64) (hashes uint8, bits uint32) {
-	var words []uint32 // by groups, less one; past the best number they only grow
-	for n := 1; n <= 2 || n <= mostGroups && words[n-2] <= words[n-3]; n++ {
+	var words []uint32 // by groups, less one; beyond the optimum they only grow
+	for n := 1; n <= 2 || n <= maxGroups && words[n-2] <= words[n-3]; n++ {
 		words = append(words, uint32(least(math.MaxUint32/64, func(w uint64) bool {
 			g := sketch.Geometry{FilterHashes: uint8(n * sketch.GroupBits), FilterBits: uint32(w) * 64}
 			return 1-g.NoFalsePositive(flows) <= risk
@@ -147,7 +147,7 @@ func filterFor(flows int, risk float64) (hashes uint8, bits uint32) {
 // of 1 - (1-e^(-k i/m))^k.
 func scatteredFor(flows int, risk float64) (hashes int, bits uint64) {
 	bits = math.MaxUint64
-	for k := 1; k <= mostHashes; k++ {
+	for k := 1; k <= maxHashes; k++ {
 		m := least(1<<40, func(m uint64) bool {
 			const steps = 64
 			sum := 0.0
@@ -157,7 +157,7 @@ func scatteredFor(flows int, risk float64) (hashes int, bits uint64) {
 			}
 			return -math.Expm1(sum*float64(flows)/steps) <= risk
 		})
-		if m > bits { // past the best number they only grow
+		if m > bits { // beyond the optimum they only grow
 			break
 		}
 		hashes, bits = k, m
@@ -165,8 +165,8 @@ func scatteredFor(flows int, risk float64) (hashes int, bits uint64) {
 	return hashes, bits
 }
 
-// least returns the smallest n from 1 to most that is enough, or most. Whatever
-// is larger than enough is enough.
+// least returns the smallest n from 1 to most for which enough returns true, or
+// most. enough must be monotonic.
 func least(most uint64, enough func(n uint64) bool) uint64 {
 	lo, hi := uint64(0), most
 	for hi-lo > 1 {

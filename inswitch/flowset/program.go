@@ -12,32 +12,32 @@ import (
 
 // Program counts the flows of one switch.
 //
-// It looks at Ingress, once per packet that comes in by a port: what this
-// switch then drops (no route, a blackhole, an expired TTL, a full queue) is
-// counted here and missing at the next switch, so a loss is always placed
+// It counts at Ingress, once per packet that arrives at a port: a packet that
+// this switch then drops (no route, a blackhole, an expired TTL, a full queue)
+// is counted here and missing at the next switch, so a loss is always located
 // between the last switch that has the packet in its tables and the next.
 //
-// Keys are those of the innermost IP header, behind tunnels and labels, and
-// sizes are without labels: all switches on a packet's way count alike.
+// Keys are those of the innermost IP header, inside tunnels and after labels,
+// and sizes are without labels: all switches on a packet's path count the same.
 type Program struct {
 	slot time.Duration
 	v4   []unit[sketch.Key4]
 	v6   []unit[sketch.Key6]
 
-	perPort int // 1 where units are indexed by port, else 0
+	perPort int // 1 if units are indexed by port, else 0
 
 	filling []fillingTables // by port, or one
 
 	now         slot
-	bank        int // the one that is being filled, or was last
+	bank        int // being filled, or filled last
 	running     bool
 	active      bool // false while no bank is free
-	pendingSlot slot // of the bank that is full while the other is still read
+	pendingSlot slot // of the bank that is full while the other is still exported
 
 	out export
 }
 
-// slot is a stretch of the switch's clock.
+// slot is an interval of the switch's clock.
 type slot struct {
 	number     uint32
 	start, end model.Time
@@ -45,7 +45,7 @@ type slot struct {
 
 const tick inswitch.TimerID = 1
 
-// New makes the program for a switch. It allocates all that it will use.
+// New returns the program of a switch. It allocates all memory it will use.
 func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -83,12 +83,12 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 // Slot returns the length of a slot.
 func (p *Program) Slot() time.Duration { return p.slot }
 
-// Stages are where it looks: at packets that arrive, and at the clock.
+// Stages returns Ingress for packets and Timer for slots and exports.
 func (p *Program) Stages() inswitch.Stages {
 	return inswitch.StageSet(inswitch.Ingress, inswitch.Timer)
 }
 
-// Observe counts a packet, or goes on with the export.
+// Observe counts a packet, or continues the export.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	if ev.Now >= p.now.end {
 		p.startSlot(ev.Now)
@@ -99,8 +99,8 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	}
 	at := int(ev.In-1) * p.perPort
 	if at < len(p.filling) {
-		// A number is of one family. Not to ask which saves a look at the key,
-		// which may be far.
+		// A number belongs to one family. Trying both saves reading the key,
+		// which may not be in the cache.
 		f, id, size := &p.filling[at], ev.Packet.KeyID, uint32(ev.Packet.UnlabeledSize())
 		if f.v4.AddRecent(id, size) || f.v6.AddRecent(id, size) {
 			return
@@ -109,7 +109,7 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	p.countPacket(at, ev)
 }
 
-// countPacket counts a packet of a flow that is not known by its number.
+// countPacket counts a packet of a flow that is not recent.
 func (p *Program) countPacket(at int, ev *inswitch.Event) {
 	key := ev.Packet.Key
 	switch {
@@ -124,13 +124,13 @@ func (p *Program) countPacket(at int, ev *inswitch.Event) {
 	}
 }
 
-// fillingTables is the flows that are known in the tables that are being filled; none
-// are known where there is no table.
+// fillingTables is the recent flows of the tables that are being filled; it is
+// empty where there is no table.
 type fillingTables struct{ v4, v6 *sketch.RecentFlows }
 
 var noRecentFlows sketch.RecentFlows
 
-// updateFilling notes which tables are being filled now.
+// updateFilling sets filling to the tables of the current bank.
 func (p *Program) updateFilling() {
 	for i := range p.filling {
 		p.filling[i] = fillingTables{&noRecentFlows, &noRecentFlows}
@@ -143,9 +143,9 @@ func (p *Program) updateFilling() {
 	}
 }
 
-// countSkipped counts a packet that no table takes: with its own family's flowset if
-// it was missed, with IPv4's, or IPv6's where there is no other, if it has no
-// key of a family that is kept.
+// countSkipped counts a packet that is in no table: in its own family's flowset
+// if it was missed; if it has no key of a family that is kept, in IPv4's, or
+// IPv6's if there is no other.
 func (p *Program) countSkipped(at int, key *model.FlowKey) {
 	v4, v6 := at < len(p.v4), at < len(p.v6)
 	switch {
@@ -164,15 +164,15 @@ func (u *unit[K]) countSkipped(bank int, active bool) {
 	}
 }
 
-// startSlot begins the slot that now is in. A slot that nobody was awake for is
-// left out: its number is missing in the export. If the clock goes back, the
-// slot goes on until its end comes again.
+// startSlot begins the slot that contains now. A slot without any event is
+// omitted: its number is missing in the export. If the clock is set back, the
+// slot continues until its end is reached again.
 func (p *Program) startSlot(now model.Time) {
 	switch {
 	case !p.running:
 		p.running, p.active = true, true
-	case !p.active: // the slot that ends had no table; its packets were missed
-	case p.out.active: // the other bank is still being read: there is none to fill
+	case !p.active: // the ending slot had no table; its packets were missed
+	case p.out.active: // the other bank is still exported: there is none to fill
 		p.pendingSlot, p.active = p.now, false
 	default:
 		p.out.start(p.bank, p.now)

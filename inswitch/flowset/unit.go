@@ -9,8 +9,8 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// unit is the flowset of one scope and one family: two tables, of which one is
-// filled while the other is read.
+// unit is the flowset of one scope and one family: two tables, one of which is
+// filled while the other is exported.
 type unit[K sketch.Key] struct {
 	seed   uint64
 	scope  model.PortID
@@ -44,7 +44,7 @@ func newUnits[K sketch.Key](t Table, boot uint64, sw model.NodeID, scopes []mode
 	return units, nil
 }
 
-// seedOf mixes a boot's seed with who uses it.
+// seedOf derives the seed of a switch and scope.
 func seedOf(boot uint64, sw model.NodeID, scope model.PortID) uint64 {
 	z := boot ^ uint64(sw)*0x9e3779b97f4a7c15 ^ uint64(scope)*0xbf58476d1ce4e5b9
 	z = (z ^ z>>30) * 0x94d049bb133111eb
@@ -62,9 +62,9 @@ func (u *unit[K]) countPacket(bank int, k *K, ev *inswitch.Event) {
 	}
 }
 
-// insertFlow adds a new flow with the ports of its first packet. The way out is
-// asked for once per flow and slot: here, where the packet has arrived but not
-// been routed, it is not yet known. 0 means that the packet goes nowhere.
+// insertFlow adds a new flow with the ports of its first packet. The egress
+// port is looked up once per flow and slot: at Ingress the packet is not routed
+// yet. 0 means that the packet is not forwarded.
 func (u *unit[K]) insertFlow(b *bank[K], k *K, h sketch.Hash, ev *inswitch.Event) {
 	var out model.PortID
 	if u.layout.Ports != 0 {
@@ -73,15 +73,15 @@ func (u *unit[K]) insertFlow(b *bank[K], k *K, h sketch.Hash, ev *inswitch.Event
 	b.set.InsertFlow(k, h, ev.In, out)
 }
 
-// exporter is a unit of either family as the export sees it.
+// exporter is a unit of either family.
 type exporter interface {
-	// header fills in what the unit knows of a bank.
+	// header fills in the unit's fields of a bank.
 	header(bank int, h *wire.Header)
-	// appendSpan appends the units of a span and empties cells behind itself.
+	// appendSpan appends the units of a span and clears its cells.
 	appendSpan(bank int, span wire.Span, b []byte) []byte
-	// clear empties what export has left: filter and counts.
+	// clear clears what appendSpan has not: filter and counts.
 	clear(bank int)
-	// takeMissed counts the packets that found no table with those of a bank.
+	// takeMissed moves the count of packets without a table to a bank.
 	takeMissed(bank int)
 }
 
@@ -121,7 +121,8 @@ func (u *unit[K]) takeMissed(bank int) {
 	u.missed = 0
 }
 
-// saturatingIncrement counts up and stays at the largest value, as the format wants it.
+// saturatingIncrement increments n up to the largest value, as the format
+// requires.
 func saturatingIncrement(n *uint32) {
 	if *n < math.MaxUint32 {
 		*n++

@@ -1,9 +1,7 @@
-// Package label puts the state of egress ports into user packets as they pass
-// and takes it out again at the last switch, which reports it. No packet is
-// sent for it: a port that carries traffic is heard of once per interval, one
-// that carries none is not.
+// Package label puts the state of egress ports into user packets and strips it
+// at the last switch, which reports it. No extra packet is sent: a port that
+// carries traffic is reported once per interval, an idle port is not.
 //
-// What the collector makes of the reports is analyze/coverage's work.
-// Origin: docs/papers.md#int-label. Layout: docs/formats/label.md. Manual:
-// docs/labels.md.
+// analyze/coverage evaluates the reports. Origin: docs/papers.md#int-label.
+// Layout: docs/formats/label.md. Manual: docs/labels.md.
 package label

@@ -12,56 +12,56 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// Stats account for packets and labels. Labels = Due + Chosen + Asked, and each
-// of them went onto a packet or straight into an export.
+// Stats are the program's counters. Labels = Interval + Random + SampledFlow,
+// and each of them was pushed on a packet or exported at once.
 type Stats struct {
 	Interval    uint64 // labels because the interval was over
-	Random      uint64 // labels by chance
-	SampledFlow uint64 // labels because the packet's flow is to be labelled everywhere
+	Random      uint64 // random labels
+	SampledFlow uint64 // labels on packets of sampled flows
 
 	Exports  uint64 // packets whose labels were reported
 	Exported uint64 // labels in them
 
-	// Packets that should have got a label and were left alone.
-	StackFull     uint64 // had as many as they may carry
+	// Packets that should have got a label and did not.
+	StackFull     uint64 // had the maximum of labels
 	OverMTU       uint64 // would have exceeded the MTU
-	NotRestorable uint64 // could not be restored afterwards: bad checksum, jumbogram
+	NotRestorable uint64 // could not be restored: bad checksum, jumbogram
 }
 
-// MaxShift bounds how much the controller may shorten the interval: by 2^16 an
-// interval of seconds is one of microseconds, which is every packet.
+// MaxShift bounds how much the controller may shorten the interval: 2^16 turns
+// an interval of seconds into microseconds, which is every packet.
 const MaxShift = 16
 
-// Program labels the packets of one switch. It runs at Dequeue, last of all
-// programs, where what it writes is what the wire sees.
+// Program labels the packets of one switch. It runs at Dequeue after all other
+// programs, so that its labels are on the wire.
 type Program struct {
 	cfg                  Config
 	dev                  inswitch.Device
-	params, sampleParams label.Params // of a packet's first label; everywhere: Specific
+	params, sampleParams label.Params // of a packet's first label; sampleParams has Specific set
 	ports                []port       // by number; 0 unused
 	flows                map[model.FlowKey]*sampleState
 	rng                  uint64
 	stats                Stats
-	data                 []byte // of the export at hand
+	data                 []byte // of the current export
 }
 
-// port is the state of one egress port: the paper's Reg1 and Reg2, and what
-// utilisation needs.
+// port is the state of one egress port: the paper's Reg1 and Reg2, and the
+// state for utilisation.
 type port struct {
 	last        model.Time // of the last label
-	bytes       int64      // sent since
+	bytes       int64      // sent since the last label
 	interval    uint64     // ns, with the shift
-	skipBefore  uint64     // ns since the last label in which packets without labels pass unseen, and one more; 0: none do
+	skipBefore  uint64     // ns since the last label below which packets without labels are skipped; 0: none are
 	minInterval int64      // ns, with the shift
-	perByte     float64    // Utilisation if a byte were all that was sent in a nanosecond
+	perByte     float64    // Utilisation of one byte per nanosecond
 	shift       uint8
 	host        bool
-	_           [6]byte // to 64 bytes: one line of cache, found without a multiplication
+	_           [6]byte // to 64 bytes: one cache line, indexed without a multiplication
 }
 
 type sampleState struct{ every, left uint32 }
 
-// New makes the program of a switch.
+// New returns the program of a switch.
 func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -87,23 +87,23 @@ func New(cfg Config, dev inswitch.Device) (*Program, error) {
 	return p, nil
 }
 
-// setShift computes what a shift makes of the times.
+// setShift sets the shift and the times that follow from it.
 func (at *port) setShift(cfg *Config, shift uint8) {
 	at.shift = shift
 	at.interval, at.minInterval = uint64(cfg.Interval)>>shift, int64(cfg.MinInterval)>>shift
 }
 
-// Stages is Dequeue.
+// Stages returns Dequeue.
 func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue) }
 
 // Stats returns the current counters.
 func (p *Program) Stats() Stats { return p.stats }
 
-// Interval is T, as a port without a shift has it.
+// Interval returns T of a port without a shift.
 func (p *Program) Interval() time.Duration { return p.cfg.Interval }
 
-// SetShift makes a port label 2^s times as often. It sets, it does not add: a
-// controller may repeat the command as often as it likes.
+// SetShift makes a port label 2^s times as often. It is idempotent: a
+// controller may repeat the command.
 func (p *Program) SetShift(id model.PortID, s uint8) error {
 	if id == 0 || int(id) >= len(p.ports) {
 		return fmt.Errorf("label: port %d of switch %d, want 1 to %d", id, p.dev.ID, len(p.ports)-1)
@@ -116,7 +116,7 @@ func (p *Program) SetShift(id model.PortID, s uint8) error {
 	return nil
 }
 
-// Shift returns a port's present shift; of a port that is not there, 0.
+// Shift returns a port's shift, or 0 if the port does not exist.
 func (p *Program) Shift(id model.PortID) uint8 {
 	if int(id) >= len(p.ports) {
 		return 0
@@ -124,8 +124,8 @@ func (p *Program) Shift(id model.PortID) uint8 {
 	return p.ports[id].shift
 }
 
-// SampleFlow asks for a flow's whole way from now on, in place of what was asked
-// for it before.
+// SampleFlow requests a flow's whole path from now on, replacing an earlier
+// request for it.
 func (p *Program) SampleFlow(f FlowSample) error {
 	if f.OneIn == 0 {
 		return fmt.Errorf("label: one in 0 packets of %v, want at least 1", f.Key)
@@ -135,14 +135,14 @@ func (p *Program) SampleFlow(f FlowSample) error {
 	return nil
 }
 
-// StopSampling ends Follow.
+// StopSampling ends SampleFlow.
 func (p *Program) StopSampling(key model.FlowKey) {
 	delete(p.flows, key)
 	p.updateSkip()
 }
 
-// updateSkip notes in which time ports need not look at packets without labels: the
-// interval, unless some of them might get one by chance or are of a followed flow.
+// updateSkip computes for how long ports may skip packets without labels: the
+// interval, unless there are random labels for them or sampled flows.
 func (p *Program) updateSkip() {
 	plain := len(p.flows) == 0 && p.cfg.Probability.table[0] == 0
 	for i := range p.ports {
@@ -153,28 +153,28 @@ func (p *Program) updateSkip() {
 	}
 }
 
-// Observe labels the packet if it is time, and takes all labels off where it
-// leaves the fabric. Most packets have no label and meet a port that is not
-// due: they cost a comparison.
+// Observe labels the packet if a label is due, and strips all labels where it
+// leaves the fabric. Most packets have no label and a port that is not due:
+// they cost a comparison.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	if int(ev.Out) < len(p.ports) && p.ports[ev.Out].needsCheck(ev) {
 		p.checkPacket(ev, act)
 	}
 }
 
-// needsCheck counts a packet that goes out and reports whether it needs a closer look.
+// needsCheck counts a packet and reports whether checkPacket must see it.
 func (at *port) needsCheck(ev *inswitch.Event) bool {
 	at.bytes += int64(ev.Packet.Size)
-	// A clock that was set back makes a difference below zero, which is a very
-	// large one without a sign: the port is due, not silenced.
+	// A clock that was set back gives a negative difference, which is a very
+	// large unsigned one: the port is due, not skipped.
 	return uint64(ev.Now-at.last) >= at.skipBefore || ev.Packet.LabelCount != 0
 }
 
-// checkPacket labels the packet, or not, and takes labels off at the edge.
+// checkPacket labels the packet if due, and exports its labels at the edge.
 func (p *Program) checkPacket(ev *inswitch.Event, act *inswitch.Actions) {
 	at, pkt := &p.ports[ev.Out], ev.Packet
-	// Most keys show by their protocol alone that they are one: comparing all of
-	// a key costs as much as writing a label.
+	// A zero protocol identifies most packets without a key: comparing all of a
+	// key costs as much as writing a label.
 	if pkt.Key.Proto == 0 && pkt.Key.IsZero() {
 		return
 	}
@@ -212,8 +212,8 @@ func (p *Program) checkPacket(ev *inswitch.Event, act *inswitch.Actions) {
 	at.last, at.bytes = ev.Now, 0
 }
 
-// labelReason says whether the packet shall have a label, by the counter of the
-// reason, and whether all switches after this one shall label it too.
+// labelReason returns the counter of the reason to label the packet, or nil,
+// and whether all later switches must label it too.
 func (p *Program) labelReason(at *port, ev *inswitch.Event) (why *uint64, specific bool) {
 	pkt := ev.Packet
 	if len(p.flows) > 0 && pkt.LabelCount == 0 && p.dev.Port(ev.In).FacesHost && p.isSampled(pkt.Key) {
@@ -232,7 +232,7 @@ func (p *Program) labelReason(at *port, ev *inswitch.Event) (why *uint64, specif
 	return nil, false
 }
 
-// isSampled reports whether it is the turn of a packet of a followed flow.
+// isSampled reports whether a packet of a sampled flow is to be labelled.
 func (p *Program) isSampled(key *model.FlowKey) bool {
 	f := p.flows[*key]
 	if f == nil {
@@ -246,7 +246,7 @@ func (p *Program) isSampled(key *model.FlowKey) bool {
 	return true
 }
 
-// drawLabel throws the dice for a packet with n labels.
+// drawLabel decides at random whether a packet with n labels gets another.
 func (p *Program) drawLabel(n uint8, since, interval uint64) bool {
 	odds := p.cfg.Probability.table[min(int(n), label.MaxMaxHop)]
 	if p.cfg.Probability.growsWithTime {
@@ -255,7 +255,7 @@ func (p *Program) drawLabel(n uint8, since, interval uint64) bool {
 	if odds == certain {
 		return true
 	}
-	// SplitMix64: one addition and a mix per throw, and any seed will do.
+	// SplitMix64: one addition and a mix per number, and any seed is good.
 	p.rng += 0x9e3779b97f4a7c15
 	z := p.rng
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -263,9 +263,9 @@ func (p *Program) drawLabel(n uint8, since, interval uint64) bool {
 	return uint32((z^z>>31)>>32) < odds
 }
 
-// fillItem writes a label where it is needed: the state of the port as the packet
-// leaves by it. (A label that is made first and copied then costs as much
-// again, because the processor waits for the small stores before it copies.)
+// fillItem writes a label in place: the state of the port as the packet leaves
+// it. (A label that is built first and then copied costs twice as much, because
+// the CPU waits for the small stores before it copies.)
 func (p *Program) fillItem(it *label.Item, at *port, ev *inswitch.Event) {
 	it.Switch, it.Ingress, it.Egress = p.dev.ID, ev.In, ev.Out
 	it.Time, it.Latency = ev.Now, ev.Latency
@@ -278,8 +278,7 @@ func (p *Program) fillItem(it *label.Item, at *port, ev *inswitch.Event) {
 	}
 }
 
-// export reports a packet's labels, own on top if there is one, and takes them
-// off.
+// export reports a packet's labels, own on top if not nil, and strips them.
 func (p *Program) export(ev *inswitch.Event, act *inswitch.Actions, own *label.Item) {
 	pkt := ev.Packet
 	e := label.Export{Switch: p.dev.ID, Time: ev.Now, Key: *pkt.Key}

@@ -8,44 +8,44 @@ import (
 	"github.com/weft-telemetry/weft/wire/erspan"
 )
 
-// Config says which packets are mirrored and where mirrors go. All switches of
-// a fabric have the same Seed, Every and rules, or they choose different
-// packets.
+// Config is which packets are mirrored and where mirrors go. All switches of a
+// fabric must have the same Seed, SampleOneIn and rules, or they select
+// different packets.
 type Config struct {
 	TCPFlags    bool   // TCP packets with SYN, FIN or RST
-	SampleOneIn uint32 // one in so many packets, whatever they are; 0: none
+	SampleOneIn uint32 // sample one in this many packets; 0: no sample
 	DebugMask   uint8  // bits of the DSCP field that mark a packet; 0: none
 	Protocol    bool   // BGP, PFC, and RDMA's connection management, CNPs and NAKs
 	Rules       []Rule
 
-	Seed     uint64 // rulesFor the sample
-	Truncate int    // bytes of the frame that are kept, labels not counted
+	Seed     uint64 // of the sample
+	Truncate int    // bytes of the frame to keep, labels not counted
 
-	// Rate and Burst bound what a switch mirrors, in bytes of reports or
-	// packets. A zero Rate is no bound.
+	// Rate and Burst limit what a switch mirrors, in bytes of reports or
+	// packets. A zero Rate is no limit.
 	Rate  model.Rate
 	Burst model.Bytes
 
-	// Mirrors go as Append reports to Lists lists from List on, or, where there
-	// are Collectors, to these addresses as ERSPAN packets of a Kind.
+	// Mirrors are Append reports to Lists lists from List on, or, if there are
+	// Collectors, ERSPAN packets of this Kind to these addresses.
 	List       dta.ListID
 	Lists      uint32
 	Collectors []model.Addr
 	Kind       erspan.Kind
-	Session    uint16 // rulesFor ERSPAN: 10 bits
+	Session    uint16 // of ERSPAN: 10 bits
 }
 
-// What SONiC writes into the header of mirrors.
+// SONiC's values in the header of mirrors.
 const (
 	mirrorTTL  = 255
 	mirrorDSCP = 8
 )
 
-// DefaultConfig mirrors what opens and closes connections, what is marked, and
-// isControlProtocol traffic; no sample. The debug mark is the lowest bit of the DSCP
-// field: code points that have it are not assigned but left to local use
-// (RFC 2474, section 6). 128 bytes hold a tunnel, both headers, and the start
-// rulesFor the payload.
+// DefaultConfig mirrors TCP packets that open or close connections, marked
+// packets, and control protocols; no sample. The debug mark is the lowest bit
+// of the DSCP field: code points with this bit are for local use (RFC 2474,
+// section 6). 128 bytes hold a tunnel, both headers, and the start of the
+// payload.
 func DefaultConfig() Config {
 	return Config{
 		TCPFlags: true, DebugMask: 1, Protocol: true, Truncate: 128,
@@ -53,8 +53,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// minTruncate holds the headers that a trace needs: Ethernet, a tunnel of
-// IPv4, IPv4 and TCP.
+// minTruncate holds the headers that a trace needs: Ethernet, an IPv4 tunnel,
+// IPv4 and TCP.
 const minTruncate = 14 + 20 + 20 + 20
 
 // Check returns an error for the first invalid field.
@@ -67,7 +67,7 @@ func (c *Config) Check() error {
 	case c.Rate < 0:
 		return fmt.Errorf("mirror: rate %v, want 0 or more", c.Rate)
 	case c.Rate > 0 && c.Burst < model.Bytes(c.Truncate)*8:
-		return fmt.Errorf("mirror: burst %v, want room for eight mirrors, %v", c.Burst, model.Bytes(c.Truncate)*8)
+		return fmt.Errorf("mirror: burst %v, want at least eight mirrors, %v", c.Burst, model.Bytes(c.Truncate)*8)
 	case len(c.Collectors) == 0 && c.Lists == 0:
 		return fmt.Errorf("mirror: no list and no collector, want at least one")
 	case c.Kind == erspan.Padded || c.Kind > erspan.Mellanox:

@@ -12,43 +12,43 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Stats account for packets. A packet that was mirrored for several reasons is
-// in each of them.
+// Stats are the program's counters. A packet that was mirrored for several
+// reasons counts for each of them.
 type Stats struct {
-	Packets  uint64 // seen
+	Packets  uint64 // received
 	Mirrored uint64
-	Bytes    model.Bytes // rulesFor mirrors
+	Bytes    model.Bytes // of mirrors
 
-	Flag, Sample, Debug, Protocol, Rule uint64 // rulesFor Mirrored
+	Flag, Sample, Debug, Protocol, Rule uint64 // by reason
 
-	// Packets that were to be mirrored and were not.
-	RateLimited uint64 // the budget was spent
+	// Packets that were selected and not mirrored.
+	RateLimited uint64 // the token bucket was empty
 	Skipped     uint64 // by a rule
 	Telemetry   uint64 // mirrors and reports, which are never mirrored
 }
 
 // Program mirrors the packets of one switch.
 //
-// It looks at packets as they arrive: what the switch then loses, for whatever
-// reason, has been seen there, and the last mirror of a lost packet names the
-// switch that lost it. A mirror on the way out would name the switch before,
-// and could not tell it from the link between. Where the packet is to go is
-// known all the same: the look-up answers at the same time in hardware, and
-// through Event.Switch here.
+// It mirrors packets at ingress: a packet that the switch then drops, for any
+// reason, has been mirrored there, and the last mirror of a dropped packet
+// identifies the switch that dropped it. A mirror at egress would identify the
+// switch before, and could not distinguish it from the link between. The egress
+// port is known all the same: hardware looks it up at the same time, and
+// Event.Switch provides it here.
 type Program struct {
 	cfg             Config
 	dev             inswitch.Device
 	rules           *ruleTable
-	sample          uint64 // hashes below it are chosen, of 2^32
-	noRulesOrSample bool   // neither rules nor samples
+	sample          uint64 // 32-bit hashes below it are sampled
+	noRulesOrSample bool   // no rules and no sample
 	budget          tokenBucket
 	seq             uint32
 	stats           Stats
-	frame           []byte // rulesFor the packet at hand
-	data            []byte // rulesFor the mirror at hand
+	frame           []byte // of the current packet
+	data            []byte // of the current mirror
 }
 
-// New makes the program of a switch.
+// New returns the program of a switch.
 func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func New(dev inswitch.Device, cfg Config) (*Program, error) {
 	return p, p.SetRules(cfg.Rules)
 }
 
-// sampleThreshold is the bound below which a hash of 32 bits is one in n.
+// sampleThreshold returns the bound below which one in n 32-bit hashes lies.
 func sampleThreshold(n uint32) uint64 {
 	if n == 0 {
 		return 0
@@ -68,7 +68,7 @@ func sampleThreshold(n uint32) uint64 {
 	return (1 << 32) / uint64(n)
 }
 
-// SetRules takes these rules in place of those before.
+// SetRules replaces all rules.
 func (p *Program) SetRules(rules []Rule) error {
 	t, err := newRuleTable(rules, len(p.dev.Ports))
 	if err != nil {
@@ -82,14 +82,14 @@ func (p *Program) SetRules(rules []Rule) error {
 // Stats returns the current counters.
 func (p *Program) Stats() Stats { return p.stats }
 
-// Stages are Ingress and PFC.
+// Stages returns Ingress and PFC.
 func (p *Program) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Ingress, inswitch.PFC) }
 
 // Observe mirrors a packet if there is a reason to.
 func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	p.stats.Packets++
 	if k := ev.Packet.Kind; (k == inswitch.Data || k == inswitch.Ack) && p.noRulesOrSample && ev.Packet.DSCP&p.cfg.DebugMask == 0 {
-		return // most packets: what decide asks next concerns no RDMA transfer
+		return // most packets: no further reason concerns RDMA data and ACKs
 	}
 	why := p.mirrorReason(ev)
 	if why == 0 {
@@ -100,8 +100,8 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 		return
 	}
 	pkt := ev.Packet
-	// Labels grow on the way. The part of the packet that is kept must not
-	// shrink for it, or two mirrors of it would look different.
+	// Labels grow on the path. The kept part of the packet must not shrink for
+	// it, or two mirrors of the packet would differ.
 	limit := p.cfg.Truncate + int(pkt.Size-pkt.UnlabeledSize())
 	size := mirror.HeadSize + min(limit, int(pkt.Size))
 	if !p.budget.spend(ev.Now, size, why.Has(mirror.Debug|mirror.Protocol)) {
@@ -117,7 +117,7 @@ func (p *Program) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 	}
 }
 
-// mirrorReason says why a packet is to be mirrored, if at all.
+// mirrorReason returns why a packet is to be mirrored, or 0.
 func (p *Program) mirrorReason(ev *inswitch.Event) (why mirror.Reasons) {
 	pkt := ev.Packet
 	if pkt.DSCP&p.cfg.DebugMask != 0 {
@@ -149,7 +149,7 @@ func (p *Program) mirrorReason(ev *inswitch.Event) (why mirror.Reasons) {
 			why |= mirror.Sample
 		}
 	}
-	// What has no flow has no lot either: rules choose all of it.
+	// A packet without a flow key has no sample hash: rules select all of them.
 	if rule != nil && (rule.OneIn <= 1 || draw < sampleThreshold(rule.OneIn)) {
 		why |= mirror.Rule
 	}
@@ -170,10 +170,10 @@ func isControlProtocol(ev *inswitch.Event) bool {
 	return pkt.Key.Proto == model.TCP && (pkt.Key.SrcPort == bgpPort || pkt.Key.DstPort == bgpPort)
 }
 
-// sampleHash is the packet's lot, a number of 32 bits. It depends on nothing that
-// changes on the way: key and IPID of the innermost header, and where senders
-// leave the IPID zero, or IPv6 has none, the sequence number. Packets without
-// either, of a UDP flow, share a lot.
+// sampleHash returns the packet's sample hash of 32 bits. It depends on nothing
+// that changes on the path: key and IPID of the innermost header, and if the
+// IPID is zero, or missing as in IPv6, the sequence number. Packets of a UDP
+// flow without either share a hash.
 func (p *Program) sampleHash(pkt *inswitch.Packet) uint64 {
 	id := uint64(pkt.IPID)
 	if id == 0 {
@@ -182,14 +182,14 @@ func (p *Program) sampleHash(pkt *inswitch.Packet) uint64 {
 	return pkt.Key.Hash(p.cfg.Seed+id*0x9e3779b97f4a7c15) >> 32
 }
 
-// isTelemetry tells a mirror or a report of Weft's. To mirror one would beget another,
-// at every switch and for ever.
+// isTelemetry reports whether a packet is a mirror or a report of Weft. To
+// mirror one would create another, at every switch and endlessly.
 func (p *Program) isTelemetry(ev *inswitch.Event) bool {
 	key := ev.Packet.Key
 	switch key.Proto {
 	case model.UDP:
 		return key.DstPort == dta.Port || key.DstPort == dta.AckPort
-	case model.GRE: // innermost: it carries no IP packet that could be read
+	case model.GRE: // innermost: it carries no readable IP packet
 		p.frame = ev.Packet.AppendFrame(p.frame[:0], cap(p.frame))
 		var seen packet.Packet
 		if seen.Parse(p.frame) != nil {
@@ -217,7 +217,7 @@ func (p *Program) countMirrored(why mirror.Reasons, size int) {
 	}
 }
 
-// shard chooses the analyzer. What has no flow is spread by switch.
+// shard selects the analyzer. Packets without a flow key are spread by switch.
 func (p *Program) shard(key *model.FlowKey, n uint32) uint32 {
 	if key.IsZero() {
 		return uint32(p.dev.ID) % n
@@ -239,7 +239,7 @@ func (p *Program) sendReport(why mirror.Reasons, ev *inswitch.Event, act *inswit
 	act.Report(dta.Report{Primitive: dta.Append, List: p.cfg.List + dta.ListID(p.shard(pkt.Key, p.cfg.Lists)), Data: p.data})
 }
 
-// sendERSPAN sends the mirror as an ERSPAN packet, as SONiC's switches do.
+// sendERSPAN sends the mirror as an ERSPAN packet, as SONiC switches do.
 func (p *Program) sendERSPAN(ev *inswitch.Event, act *inswitch.Actions) {
 	pkt := ev.Packet
 	m := erspan.Mirror{

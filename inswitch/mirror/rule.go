@@ -10,41 +10,42 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// MaxRules is how many rules a switch holds. It is the width of a word, which
-// is what makes looking them up constant work.
+// MaxRules is how many rules a switch holds: the width of a word, which makes
+// looking them up constant work.
 const MaxRules = 64
 
-// Rule chooses packets by their headers. A field left zero matches everything;
-// the keys are those of SONiC's mirror tables that the view of a packet has.
+// Rule selects packets by their headers. A zero field matches everything; the
+// fields are those of SONiC's mirror tables that the view of a packet has.
 type Rule struct {
-	Name     string // for people
-	Priority int    // rulesFor several that match, the highest decides; of equals, the first
+	Name     string // for display
+	Priority int    // the highest priority that matches wins; of equals, the first
 
 	// Outer matches addresses, protocol, ports and TCP flags of the first IP
-	// header; else of the innermost, which is the flow a user would name.
+	// header; else of the innermost, the flow as users know it.
 	Outer bool
 
 	EtherType          uint16
-	VLAN               uint16 // rulesFor the outermost tag
+	VLAN               uint16 // of the outermost tag
 	Src, Dst           netip.Prefix
 	Proto              model.Proto
 	SrcPorts, DstPorts PortRange
 	TCPFlags, TCPMask  uint8        // the flags under the mask; a mask makes it a rule for TCP
 	ICMPType, ICMPCode OptionalByte // a rule with one is for ICMP, of either family
-	DSCP, DSCPMask     uint8        // rulesFor the first IP header
+	DSCP, DSCPMask     uint8        // of the first IP header
 	InPorts            []model.PortID
 
-	OneIn uint32 // one in so many, the same at every switch; 0 and 1: all
+	OneIn uint32 // sample one in this many, the same at every switch; 0 and 1: all
 	Skip  bool   // mirror none of them, unless they are marked
 }
 
-// OptionalByte is a byte that a field must have, if Set.
+// OptionalByte is a byte that a field must equal, if Set.
 type OptionalByte struct {
 	Value uint8
 	Set   bool
 }
 
-// PortRange is of port numbers, both ends included. The zero Range is all of them.
+// PortRange is a range of port numbers, both ends included. The zero PortRange
+// is all of them.
 type PortRange struct{ Lo, Hi uint16 }
 
 // Check returns an error for a rule that cannot match.
@@ -57,7 +58,7 @@ func (r *Rule) Check() error {
 	case r.Src.IsValid() && r.Dst.IsValid() && r.Src.Addr().Is4() != r.Dst.Addr().Is4():
 		return fmt.Errorf("mirror: rule %q: from %v to %v, want one family", r.Name, r.Src, r.Dst)
 	case r.TCPFlags&^r.TCPMask != 0:
-		return fmt.Errorf("mirror: rule %q: TCP flags %#x outside of their mask %#x", r.Name, r.TCPFlags, r.TCPMask)
+		return fmt.Errorf("mirror: rule %q: TCP flags %#x outside their mask %#x", r.Name, r.TCPFlags, r.TCPMask)
 	case r.DSCP&^r.DSCPMask != 0 || r.DSCPMask > 63:
 		return fmt.Errorf("mirror: rule %q: DSCP %#x/%#x, want a value under a mask of six bits", r.Name, r.DSCP, r.DSCPMask)
 	case r.VLAN > 4094:
@@ -65,7 +66,7 @@ func (r *Rule) Check() error {
 	case r.icmp() && (r.TCPMask != 0 || r.Proto != 0 && r.Proto != model.ICMP && r.Proto != model.ICMPv6):
 		return fmt.Errorf("mirror: rule %q is for ICMP and for another protocol, want one", r.Name)
 	case r.Skip && r.OneIn > 1:
-		return fmt.Errorf("mirror: rule %q skips one in %d, want it to skip or to choose", r.Name, r.OneIn)
+		return fmt.Errorf("mirror: rule %q skips one in %d, want either skip or sampling", r.Name, r.OneIn)
 	}
 	return nil
 }
@@ -73,30 +74,30 @@ func (r *Rule) Check() error {
 // icmp reports whether a rule is for ICMP.
 func (r *Rule) icmp() bool { return r.ICMPType.Set || r.ICMPCode.Set }
 
-// ruleTable finds the rule for a packet. Rules are bits of a word, the one that
-// decides first the lowest. Each field of the packet gives the word of the
-// rules that accept its value; the lowest bit that all words have is the rule.
-// The work is that of a few searches among at most 2·MaxRules+1 values,
-// whatever the rules are.
+// ruleTable finds the rule for a packet. Rules are bits of a word, the first to
+// win the lowest. Each field of the packet gives the word of the rules that
+// match its value; the lowest bit common to all words is the rule. The work is
+// that of a few searches among at most 2·MaxRules+1 values, whatever the rules
+// are.
 type ruleTable struct {
-	rules []Rule // the deciding one first
-	outer uint64 // rules about the first header
+	rules []Rule // by descending precedence
+	outer uint64 // rules on the first header
 
 	ether, vlan, src4, src6, dst4, dst6, srcPort, dstPort rangeIndex
 
 	proto      [256]uint64
 	flags      [256]uint64
-	noTCPFlags uint64 // rules that ask for no TCP flags
+	noTCPFlags uint64 // rules without TCP flags
 	types      [256]uint64
 	codes      [256]uint64
-	noICMP     uint64 // rules that ask for nothing of ICMP
+	noICMP     uint64 // rules without ICMP fields
 	dscp       [64]uint64
-	in         []uint64 // by port; the last is for ports beyond
+	in         []uint64 // by port; the last is for higher ports
 }
 
-// rangeIndex maps a number to the rules that accept it: those of the last cut that is
-// not above it. Addresses are numbers of 128 bits, and smaller ones pass for
-// them.
+// rangeIndex maps a number to the rules that match it: those of the last cut
+// that is not above it. Addresses are numbers of 128 bits, and smaller numbers
+// are widened.
 type rangeIndex struct {
 	cuts []model.Addr // ascending, the first is 0
 	sets []uint64
@@ -115,8 +116,8 @@ func (a *rangeIndex) rulesFor(v model.Addr) uint64 {
 	return a.sets[lo]
 }
 
-// newRangeIndex asks every rule for the span it accepts: from the first number to
-// the last one, or none.
+// newRangeIndex builds the index from the span that each rule matches: from lo
+// to hi, or none if not ok.
 func newRangeIndex(rules []Rule, span func(r *Rule) (lo, hi model.Addr, ok bool)) rangeIndex {
 	a := rangeIndex{cuts: []model.Addr{{}}}
 	for i := range rules {
@@ -150,7 +151,8 @@ func successor(a model.Addr) model.Addr {
 
 func number(v uint16) model.Addr { return model.Addr{Lo: uint64(v)} }
 
-// spanOf is the addresses of a prefix that a family has.
+// spanOf returns the first and last address of a prefix, if it is of the
+// family.
 func spanOf(p netip.Prefix, v6 bool) (lo, hi model.Addr, ok bool) {
 	if !p.IsValid() {
 		return model.Addr{}, maxAddr, true
@@ -159,7 +161,7 @@ func spanOf(p netip.Prefix, v6 bool) (lo, hi model.Addr, ok bool) {
 		return lo, hi, false
 	}
 	lo = model.AddrOf(p.Masked().Addr())
-	host := p.Addr().BitLen() - p.Bits() // bits behind the prefix
+	host := p.Addr().BitLen() - p.Bits() // bits after the prefix
 	hi = lo
 	if host >= 64 {
 		hi.Lo, hi.Hi = 1<<64-1, lo.Hi|(1<<(host-64)-1)
@@ -176,7 +178,7 @@ func spanPorts(r PortRange) (lo, hi model.Addr, ok bool) {
 	return number(r.Lo), number(r.Hi), true
 }
 
-// newRuleTable compiles rules for a switch with so many ports.
+// newRuleTable compiles rules for a switch with this many ports.
 func newRuleTable(rules []Rule, ports int) (*ruleTable, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("mirror: %d rules, want at most %d", len(rules), MaxRules)
@@ -188,7 +190,7 @@ func newRuleTable(rules []Rule, ports int) (*ruleTable, error) {
 		}
 		for _, p := range rules[i].InPorts {
 			if p == 0 || int(p) > ports {
-				return nil, fmt.Errorf("mirror: rule %q: in port %d, want 1 to %d", rules[i].Name, p, ports)
+				return nil, fmt.Errorf("mirror: rule %q: ingress port %d, want 1 to %d", rules[i].Name, p, ports)
 			}
 		}
 	}
@@ -218,7 +220,7 @@ func newRuleTable(rules []Rule, ports int) (*ruleTable, error) {
 	return t, nil
 }
 
-// addRule writes a rule's bit where a value is an index.
+// addRule sets a rule's bit in the tables that are indexed by value.
 func (t *ruleTable) addRule(r *Rule, bit uint64) {
 	if r.Outer {
 		t.outer |= bit
@@ -255,7 +257,7 @@ func (t *ruleTable) addRule(r *Rule, bit uint64) {
 	}
 }
 
-// match returns the rule that decides about a packet, or nil.
+// match returns the rule that applies to a packet, or nil.
 func (t *ruleTable) match(ev *inswitch.Event) *Rule {
 	pkt := ev.Packet
 	set := t.in[min(int(ev.In), len(t.in)-1)] & t.dscp[pkt.DSCP&63] & t.ether.rulesFor(number(pkt.EtherType)) & t.vlan.rulesFor(number(pkt.VLAN))
@@ -270,11 +272,11 @@ func (t *ruleTable) match(ev *inswitch.Event) *Rule {
 	return &t.rules[bits.TrailingZeros64(set)]
 }
 
-// tunnel is what is behind the first header of a tunnelled packet: neither TCP
-// nor ICMP.
+// tunnel is the content after the first header of a tunnelled packet: neither
+// TCP nor ICMP.
 var tunnel inswitch.Packet
 
-// matchHeader is the rules that one header suits, and what follows it.
+// matchHeader returns the rules that match one header and its content.
 func (t *ruleTable) matchHeader(key *model.FlowKey, pkt *inswitch.Packet) uint64 {
 	set := t.proto[key.Proto] & t.srcPort.rulesFor(number(key.SrcPort)) & t.dstPort.rulesFor(number(key.DstPort))
 	if key.V6 {

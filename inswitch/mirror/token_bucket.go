@@ -6,11 +6,11 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// tokenBucket is a bucket that fills at the rate and holds the burst, in
-// bit-nanoseconds per second: a nanosecond adds the rate as a whole number, so
-// that nothing is lost to rounding.
+// tokenBucket fills at the rate and holds the burst, in bit-nanoseconds per
+// second: a nanosecond adds the rate as a whole number, so that nothing is lost
+// to rounding.
 type tokenBucket struct {
-	rate   int64 // 0: no bound
+	rate   int64 // 0: unlimited
 	limit  int64
 	tokens int64
 	last   model.Time
@@ -26,9 +26,9 @@ func newTokenBucket(rate model.Rate, burst model.Bytes) tokenBucket {
 	return tokenBucket{rate: int64(rate), limit: limit, tokens: limit, last: math.MinInt64}
 }
 
-// spend spends bytes if there are as many. What is not urgent leaves a quarter
-// rulesFor the bucket to what is, so that a flood of samples cannot hide the marked
-// packets of an operator who looks for its cause.
+// spend takes bytes from the bucket if it holds enough. Mirrors that are not
+// urgent leave a quarter of the bucket to those that are, so that a flood of
+// samples cannot hide the packets that an operator marked.
 func (b *tokenBucket) spend(now model.Time, bytes int, urgent bool) bool {
 	if b.rate == 0 {
 		return true

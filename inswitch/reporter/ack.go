@@ -7,12 +7,12 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// ErrCongested says that a report was dropped because the host has not yet
-// sent the datagrams before it.
-var ErrCongested = errors.New("reporter: datagrams wait for the host")
+// ErrCongested is returned for a report that was dropped because the host has
+// not sent the datagrams before it.
+var ErrCongested = errors.New("reporter: datagram queue is full")
 
-// HandleAcks takes a datagram that arrived on the port for answers. It returns
-// what is wrong with it, if anything; answers before the error count.
+// HandleAcks handles a datagram that arrived on AckPort. It returns an error if
+// it is malformed; answers before the error count.
 func (r *Reporter) HandleAcks(now model.Time, datagram []byte) error {
 	for len(datagram) > 0 {
 		var a dta.Ack
@@ -27,8 +27,8 @@ func (r *Reporter) HandleAcks(now model.Time, datagram []byte) error {
 }
 
 func (r *Reporter) handleAck(now model.Time, a dta.Ack) {
-	// Numbers from the future are someone's mistake, and half of the circle
-	// is the future.
+	// Numbers that were not sent yet are an error of the sender; half of the
+	// number space counts as not sent yet.
 	sent := r.writer.Seq().Sub(a.First)
 	if a.Reporter != r.cfg.Reporter || sent <= 0 {
 		r.stats.Foreign++
@@ -54,8 +54,8 @@ func (r *Reporter) handleAck(now model.Time, a dta.Ack) {
 	r.stats.Abandoned += uint64(spent)
 }
 
-// resend packs the copies that were asked for into datagrams of their own.
-// Their numbers are the old ones, so a datagram holds one unbroken run.
+// resend packs the copies that were requested into separate datagrams. Their
+// numbers are the old ones, so a datagram holds one contiguous run.
 func (r *Reporter) resend(now model.Time) {
 	if r.history.requested == 0 {
 		return

@@ -2,17 +2,17 @@ package reporter
 
 import "github.com/weft-telemetry/weft/wire/dta"
 
-// history keeps encoded reports by number, the youngest that fit.
+// history keeps copies of the newest encoded reports that fit, by number.
 type history struct {
 	bytes []byte
-	used  int // where in bytes the next copy goes
+	used  int // offset of the next copy in bytes
 
 	// A ring of copies in the order of their numbers.
 	copies         []reportCopy
 	first          int
 	count          int
-	requested      int // copies with want set
-	firstRequested int // none before this one, counted from first, is wanted
+	requested      int // copies with resend set
+	firstRequested int // no copy before this one, counted from first, has resend set
 }
 
 // reportCopy is one copy.
@@ -22,12 +22,12 @@ type reportCopy struct {
 	size    int
 	tries   int
 	resend  bool
-	settled bool // acknowledged or given up; kept only for its place in the ring
+	settled bool // acknowledged or given up; kept only for its slot in the ring
 }
 
-// minCopyBytes is the size of copies for which there is one entry each: smaller
-// reports are kept in smaller numbers than would fit. A Key-Increment of an
-// IPv4 flow takes 25 bytes, an Append of 8 takes 16.
+// minCopyBytes is the average copy size that the ring is sized for: of smaller
+// reports fewer copies are kept than would fit. A Key-Increment of an IPv4 flow
+// takes 25 bytes, an Append of 8 takes 16.
 const minCopyBytes = 16
 
 func newHistory(bytes int) history {
@@ -36,7 +36,7 @@ func newHistory(bytes int) history {
 
 func (h *history) at(i int) *reportCopy { return &h.copies[(h.first+i)%len(h.copies)] }
 
-// storeCopy stores a copy and returns how many unsettled ones it displaced.
+// storeCopy stores a copy and returns how many unsettled ones it evicted.
 // Numbers only grow.
 func (h *history) storeCopy(seq dta.Seq, rep *dta.Report) (displaced uint64) {
 	size := rep.Size()
@@ -47,8 +47,7 @@ func (h *history) storeCopy(seq dta.Seq, rep *dta.Report) (displaced uint64) {
 		displaced += h.evictOldest()
 	}
 	if h.used+size > len(h.bytes) {
-		// What lies between here and the end is older than what lies at the
-		// start.
+		// The copies from here to the end are older than those at the start.
 		for h.count > 0 && h.at(0).at >= h.used {
 			displaced += h.evictOldest()
 		}
@@ -64,7 +63,7 @@ func (h *history) storeCopy(seq dta.Seq, rep *dta.Report) (displaced uint64) {
 	return displaced
 }
 
-// evictOldest forgets the oldest copy, and returns 1 if it was not settled.
+// evictOldest removes the oldest copy, and returns 1 if it was not settled.
 func (h *history) evictOldest() (unsettled uint64) {
 	c := h.at(0)
 	if !c.settled {
@@ -79,7 +78,7 @@ func (h *history) evictOldest() (unsettled uint64) {
 	return unsettled
 }
 
-// search returns the place of the first copy that is not before seq.
+// search returns the index of the first copy that is not before seq.
 func (h *history) search(seq dta.Seq) int {
 	lo, hi := 0, h.count
 	for lo < hi {
@@ -106,9 +105,9 @@ func (h *history) settleCopies(first dta.Seq, count uint32) {
 	}
 }
 
-// requestResend marks the copies of count numbers from first on to be sent again. It
-// returns how many there are, and how many of them were sent too often
-// already.
+// requestResend marks the copies of count numbers from first on for resending.
+// It returns how many there are, and how many of them have used up their
+// resends.
 func (h *history) requestResend(first dta.Seq, count uint32, tries int) (known, spent uint32) {
 	start := h.search(first)
 	for i := start; i < h.count && uint32(h.at(i).seq-first) < count; i++ {
@@ -129,10 +128,10 @@ func (h *history) requestResend(first dta.Seq, count uint32, tries int) (known, 
 	return known, spent
 }
 
-// appendRequested appends the first run of wanted copies to buf, as far as its capacity
-// reaches, and returns the number of the first, how many there are, and the
-// extended buffer. There must be a wanted copy; a copy fits an empty datagram,
-// since it came in one.
+// appendRequested appends the first run of requested copies to buf, up to its
+// capacity, and returns the number of the first, their count, and the extended
+// buffer. There must be a requested copy; a copy fits an empty datagram, since
+// it came in one.
 func (h *history) appendRequested(buf []byte) (first dta.Seq, count uint16, out []byte) {
 	for !h.at(h.firstRequested).resend {
 		h.firstRequested++

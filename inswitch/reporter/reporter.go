@@ -1,10 +1,10 @@
-// Package reporter turns a switch's reports into datagrams: it packs and
-// numbers them, keeps copies of those that may be sent again, and answers a
-// translator's refusals. It is a state machine: the host owns clock and
-// socket, takes datagrams when it can send them, and hands in the answers.
-// Nothing here waits. When the host falls behind, reports are dropped and
-// counted, never the packets that made them.
-// Origin: docs/papers.md#dta. Layout: docs/formats/dta.md.
+// Package reporter turns a switch's reports into DTA datagrams: it packs and
+// numbers them, keeps copies of those that may be resent, and handles a
+// translator's refusals. It is a state machine: the host owns clock and socket,
+// takes datagrams when it can send them, and passes in the answers. Nothing
+// here blocks. When the host falls behind, reports are dropped and counted,
+// never the packets that caused them. Origin: docs/papers.md#dta. Layout:
+// docs/formats/dta.md.
 package reporter
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Config says how one reporter speaks to one collector.
+// Config configures one reporter towards one collector.
 type Config struct {
 	Reporter       model.NodeID
-	FirstSeq       dta.Seq       // number of the first report: random, so that a restart is not taken for repetition
-	DatagramBytes  int           // most bytes of a datagram: the MTU less IP and UDP headers
+	FirstSeq       dta.Seq       // number of the first report: random, so that a restart is not taken for duplicates
+	DatagramBytes  int           // maximum datagram: the MTU less IP and UDP headers
 	MaxDatagrams   int           // datagrams that may wait for the host, at least 1
 	Linger         time.Duration // how long a report waits for others; 0 sends when the host flushes
-	HistoryBytes   int           // bytes of copies kept for sending again; 0 keeps none
-	MaxResends     int           // how often a report is sent again at most
-	Backoff        time.Duration // how long to wait after the translator said it is overloaded
-	BeaconInterval time.Duration // after so long without a datagram, tell the next number; 0 never
+	HistoryBytes   int           // bytes of copies kept for resending; 0 keeps none
+	MaxResends     int           // how often a report is resent at most
+	Backoff        time.Duration // how long to wait after the translator rate-limited
+	BeaconInterval time.Duration // send the next number after this long without a datagram; 0 never
 }
 
-// DefaultConfig returns what suits a link with an MTU of 1500 bytes.
+// DefaultConfig returns a configuration for a link with an MTU of 1500 bytes.
 func DefaultConfig(of model.NodeID, first dta.Seq) Config {
 	return Config{
 		Reporter:       of,
@@ -50,12 +50,12 @@ func (c Config) Check() error {
 		have, least int
 	}{
 		{"datagram size", c.DatagramBytes, dta.HeaderSize},
-		{"queue", c.MaxDatagrams, 1},
+		{"datagram queue", c.MaxDatagrams, 1},
 		{"linger", int(c.Linger), 0},
 		{"history", c.HistoryBytes, 0},
-		{"tries", c.MaxResends, 0},
+		{"max resends", c.MaxResends, 0},
 		{"backoff", int(c.Backoff), 0},
-		{"beacon", int(c.BeaconInterval), 0},
+		{"beacon interval", int(c.BeaconInterval), 0},
 	} {
 		if f.have < f.least {
 			return fmt.Errorf("reporter: %s %d, want at least %d", f.name, f.have, f.least)
@@ -64,29 +64,29 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Stats account for everything a Reporter was given.
-// Invariant: Reports = Packed + Malformed + TooLarge + Congested.
+// Stats are the reporter's counters. Invariant: Reports = Packed + Malformed +
+// TooLarge + Congested.
 type Stats struct {
-	Reports   uint64 // given to Add
+	Reports   uint64 // passed to AddReport
 	Packed    uint64 // numbered, in a datagram
 	Malformed uint64 // dropped: the report cannot be encoded
 	TooLarge  uint64 // dropped: larger than a datagram
 	Congested uint64 // dropped: the host did not take datagrams in time
 
-	Datagrams uint64      // completed, sent again and beacons included
+	Datagrams uint64      // completed, resent ones and beacons included
 	Bytes     model.Bytes // of their payload
 
 	Stored        uint64           // acknowledged by the translator
 	Refused       [Verdicts]uint64 // refused by the translator, by its reason
-	Resent        uint64           // sent again
+	Resent        uint64           // resent
 	NoCopy        uint64           // refused and lost: no copy was kept
-	Abandoned     uint64           // refused and lost: sent again as often as is allowed
-	CopiesEvicted uint64           // copies dropped to make room for younger ones
-	Foreign       uint64           // answers to someone else, or about numbers never sent
+	Abandoned     uint64           // refused and lost: resent as often as allowed
+	CopiesEvicted uint64           // copies evicted by newer ones
+	Foreign       uint64           // answers to another reporter, or about numbers never sent
 }
 
-// Verdicts counts the reasons of Stats.Refused: every verdict this version
-// knows, and one place for all others.
+// Verdicts is the number of entries of Stats.Refused: one for every known
+// verdict, and one for all others.
 const Verdicts = int(dta.Unserved) + 2
 
 // Reporter packs reports. It allocates nothing after New.
@@ -97,17 +97,17 @@ type Reporter struct {
 	stats   Stats
 
 	// A ring of datagrams. ready of them, from oldest on, are complete; the
-	// one behind them is being filled, unless all are complete.
+	// next one is being filled, unless all are complete.
 	ring   [][]byte // lengths are those of complete datagrams
 	oldest int
 	ready  int
 
-	due           model.Time // when the datagram being filled must leave
+	due           model.Time // when the datagram being filled must be sent
 	lastCompleted model.Time // when the last datagram was completed
-	resendAfter   model.Time // nothing is sent again before
+	resendAfter   model.Time // nothing is resent before
 }
 
-// New returns a Reporter, or what is wrong with its configuration.
+// New returns a Reporter, or an error if its configuration is invalid.
 func New(cfg Config) (*Reporter, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -126,8 +126,8 @@ func New(cfg Config) (*Reporter, error) {
 	return r, nil
 }
 
-// AddReport takes a copy of a report. It returns nil, or why the report was dropped:
-// ErrCongested, dta.ErrTooLarge, or what the report's Check says.
+// AddReport packs a copy of a report. It returns nil, or why the report was
+// dropped: ErrCongested, dta.ErrTooLarge, or the error of the report's Check.
 func (r *Reporter) AddReport(now model.Time, rep *dta.Report) error {
 	r.stats.Reports++
 	seq := r.writer.Seq()
@@ -160,9 +160,9 @@ func (r *Reporter) AddReport(now model.Time, rep *dta.Report) error {
 	return nil
 }
 
-// Flush completes the datagram at hand, if it holds a report. It reports whether
-// the next one can be begun: false means that the host has all of the queue
-// still to send.
+// Flush completes the current datagram, if it holds a report. It returns false
+// if the next one cannot be started because the host has not sent any datagram
+// of the queue.
 func (r *Reporter) Flush(now model.Time) bool {
 	if r.writer.Count() == 0 {
 		return true
@@ -170,7 +170,7 @@ func (r *Reporter) Flush(now model.Time) bool {
 	return r.complete(now)
 }
 
-// complete ends the datagram at hand, whatever it holds.
+// complete ends the current datagram, even if it is empty.
 func (r *Reporter) complete(now model.Time) bool {
 	if r.ready == r.cfg.MaxDatagrams {
 		return false
@@ -181,8 +181,8 @@ func (r *Reporter) complete(now model.Time) bool {
 	return true
 }
 
-// completed makes the datagram at the given place of the ring ready, and begins
-// the next.
+// completed makes the datagram at this index of the ring ready, and begins the
+// next.
 func (r *Reporter) completed(now model.Time, at int) {
 	r.stats.Datagrams++
 	r.stats.Bytes += model.Bytes(len(r.ring[at]))
@@ -193,9 +193,9 @@ func (r *Reporter) completed(now model.Time, at int) {
 	r.writer.Begin(r.ring[next])
 }
 
-// Tick does what time asks for: it completes a datagram that has waited long
-// enough, sends again what was refused, and tells the next number after a
-// silence. A host calls it about as often as Config.Linger.
+// Tick completes a datagram that has lingered, resends what was refused, and
+// sends a beacon with the next number after a silence. A host calls it about as
+// often as Config.Linger.
 func (r *Reporter) Tick(now model.Time) {
 	if r.writer.Count() > 0 && now >= r.due {
 		r.Flush(now)
@@ -208,13 +208,13 @@ func (r *Reporter) Tick(now model.Time) {
 	}
 }
 
-// PendingReports returns how many reports are in the datagram at hand.
+// PendingReports returns how many reports are in the current datagram.
 func (r *Reporter) PendingReports() int { return r.writer.Count() }
 
 // ReadyDatagrams returns how many datagrams the host can send.
 func (r *Reporter) ReadyDatagrams() int { return r.ready }
 
-// DatagramBytes returns the i-th of the ready datagrams, the oldest being 0. It is
+// Datagram returns the i-th of the ready datagrams, the oldest being 0. It is
 // valid until it is released.
 func (r *Reporter) Datagram(i int) []byte {
 	if i < 0 || i >= r.ready {
@@ -223,8 +223,8 @@ func (r *Reporter) Datagram(i int) []byte {
 	return r.ring[(r.oldest+i)%len(r.ring)]
 }
 
-// Release gives the n oldest datagrams back: the host has sent or dropped
-// them.
+// Release returns the n oldest datagrams to the ring: the host has sent or
+// dropped them.
 func (r *Reporter) Release(n int) {
 	if n < 0 || n > r.ready {
 		panic(fmt.Sprintf("reporter: release %d of %d", n, r.ready))
