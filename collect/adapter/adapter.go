@@ -1,8 +1,7 @@
-// Package adapter puts the records of known telemetry systems onto the four
-// primitives, as Table 2 of the paper maps them: each record knows its report,
-// and can be read back from the value, path or list entry that comes of it.
-// How a switch gets at a record is the system's own work, and where reports go
-// is the reporter's.
+// Package adapter maps the records of known telemetry systems to the four
+// primitives, as in Table 2 of the paper: each record has a report, and can be
+// parsed from the value, path or list entry that the report becomes. The systems
+// make the records on a switch, and the reporter sends the reports.
 // Origin: docs/papers.md#dta. Examples: docs/collector.md#other-systems.
 package adapter
 
@@ -14,8 +13,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// ErrSize is returned for bytes that are not the record they are read as.
-var ErrSize = errors.New("adapter: not the size of the record")
+// ErrSize is returned for bytes that do not have the size of the record.
+var ErrSize = errors.New("adapter: wrong size of a record")
 
 // Scratch is memory for the key and data of one report, which alias it.
 type Scratch struct {
@@ -26,8 +25,8 @@ type Scratch struct {
 // flow returns the canonical bytes of a flow.
 func (s *Scratch) flow(f model.FlowKey) []byte { return f.AppendTo(s.key[:0]) }
 
-// tagged returns a key of a tag and a flow. An IPv6 flow leaves no room for
-// the tag; 64 bits of its hash stand for it then.
+// tagged returns a key of a tag and a flow. An IPv6 flow does not fit together
+// with the tag; 64 bits of its hash represent it then.
 func (s *Scratch) tagged(tag []byte, f model.FlowKey) []byte {
 	k := append(s.key[:0], tag...)
 	if len(k)+f.Len() <= dta.MaxKey {
@@ -46,7 +45,7 @@ func (s *Scratch) address(a model.Addr) []byte {
 
 func (s *Scratch) word(v uint32) []byte { return binary.BigEndian.AppendUint32(s.data[:0], v) }
 
-// Word reads a value of 4 bytes: a counter, or what one hop reported.
+// Word parses a value of 4 bytes: a counter, or the report of one hop.
 func Word(value []byte) (uint32, error) {
 	if len(value) != 4 {
 		return 0, ErrSize
@@ -58,8 +57,8 @@ func keyWrite(copies uint8, key, data []byte) dta.Report {
 	return dta.Report{Primitive: dta.KeyWrite, Redundancy: copies, Key: key, Data: data}
 }
 
-// Events go on lists one by one, and a lost one is not told by the next: they
-// can be sent again.
+// Events go to lists one by one, and the next event does not repeat a lost one:
+// they are retransmittable.
 func appendTo(list dta.ListID, data []byte) dta.Report {
 	return dta.Report{Primitive: dta.Append, Retransmit: true, List: list, Data: data}
 }

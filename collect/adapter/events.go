@@ -10,7 +10,7 @@ import (
 // Congestion is an event of an INT sink: 4 bytes, such as a queue's depth.
 type Congestion uint32
 
-// Report puts the event on a list.
+// Report appends the event to a list.
 func (c Congestion) Report(s *Scratch, list dta.ListID) dta.Report {
 	return appendTo(list, s.word(uint32(c)))
 }
@@ -21,7 +21,7 @@ type LossyFlow struct {
 	Rate float64 // share of packets lost
 }
 
-// Report puts the flow on the list of its range: the first of the lists is for
+// Report appends the flow to the list of its range: the first of the lists is for
 // rates below the first bound, and there is one more list than bounds.
 func (l LossyFlow) Report(s *Scratch, first dta.ListID, bounds []float64) dta.Report {
 	at := first
@@ -33,7 +33,7 @@ func (l LossyFlow) Report(s *Scratch, first dta.ListID, bounds []float64) dta.Re
 	return appendTo(at, s.flow(l.Flow))
 }
 
-// ParseFlow reads an entry that is a flow.
+// ParseFlow parses an entry that is a flow.
 func ParseFlow(entry []byte) (f model.FlowKey, err error) { return f, f.Parse(entry) }
 
 // Flowlet is a flow's latest flowlet, as Marple counts it.
@@ -42,12 +42,12 @@ type Flowlet struct {
 	Packets uint32
 }
 
-// Report puts flow and size on a list: 4 bytes and the flow.
+// Report appends size and flow to a list: 4 bytes and the flow.
 func (f Flowlet) Report(s *Scratch, list dta.ListID) dta.Report {
 	return appendTo(list, f.Flow.AppendTo(s.word(f.Packets)))
 }
 
-// ParseFlowlet reads an entry.
+// ParseFlowlet parses an entry.
 func ParseFlowlet(entry []byte) (f Flowlet, err error) {
 	if len(entry) < 4 {
 		return f, ErrSize
@@ -56,7 +56,7 @@ func ParseFlowlet(entry []byte) (f Flowlet, err error) {
 	return f, f.Flow.Parse(entry[4:])
 }
 
-// Drop is a loss that NetSeer's switches noticed: 18 bytes for an IPv4 flow.
+// Drop is a drop that NetSeer's switches detected: 18 bytes for an IPv4 flow.
 type Drop struct {
 	Flow   model.FlowKey
 	Switch uint16
@@ -65,13 +65,13 @@ type Drop struct {
 	Reason uint8
 }
 
-// Report puts the event on the network's list of losses.
+// Report appends the event to the network's list of drops.
 func (d Drop) Report(s *Scratch, list dta.ListID) dta.Report {
 	b := binary.BigEndian.AppendUint16(s.data[:0], d.Switch)
 	return appendTo(list, d.Flow.AppendTo(append(b, d.Port, d.Count, d.Reason)))
 }
 
-// ParseDrop reads an entry.
+// ParseDrop parses an entry.
 func ParseDrop(entry []byte) (d Drop, err error) {
 	if len(entry) < 5 {
 		return d, ErrSize
@@ -80,19 +80,19 @@ func ParseDrop(entry []byte) (d Drop, err error) {
 	return d, d.Flow.Parse(entry[5:])
 }
 
-// Pipeline is where PacketScope saw a packet end inside a switch: 14 bytes for
-// an IPv4 flow.
+// Pipeline is the pipeline stage where PacketScope detected the drop of a packet:
+// 14 bytes for an IPv4 flow.
 type Pipeline struct {
 	Flow  model.FlowKey
 	Stage uint8
 }
 
-// Report puts the loss on a list.
+// Report appends the drop to a list.
 func (p Pipeline) Report(s *Scratch, list dta.ListID) dta.Report {
 	return appendTo(list, p.Flow.AppendTo(append(s.data[:0], p.Stage)))
 }
 
-// ParsePipeline reads an entry.
+// ParsePipeline parses an entry.
 func ParsePipeline(entry []byte) (p Pipeline, err error) {
 	if len(entry) < 1 {
 		return p, ErrSize
@@ -101,27 +101,27 @@ func ParsePipeline(entry []byte) (p Pipeline, err error) {
 	return p, p.Flow.Parse(entry[1:])
 }
 
-// Tuple is what one of Sonata's queries wants of a packet, for a stream
-// processor that has a list of its own.
+// Tuple is the packet data that one of Sonata's queries selects, for a stream
+// engine that has a separate list.
 type Tuple struct {
 	Query uint32
 	Data  []byte
 }
 
-// Report puts the tuple on the list of one of the processors: all tuples of a
-// query go to one.
-func (t Tuple) Report(first dta.ListID, processors int) dta.Report {
-	return appendTo(first+dta.ListID(t.Query%uint32(processors)), t.Data)
+// Report appends the tuple to the list of one of the stream engines: all tuples
+// of a query go to one.
+func (t Tuple) Report(first dta.ListID, engines int) dta.Report {
+	return appendTo(first+dta.ListID(t.Query%uint32(engines)), t.Data)
 }
 
-// Summary is what a dShark parser keeps of a packet.
+// Summary is the packet summary of a dShark parser.
 type Summary struct {
 	Flow model.FlowKey
 	Data []byte
 }
 
-// Report puts the summary on the list of one of the groupers: all of a flow,
-// in both directions, goes to one.
+// Report appends the summary to the list of one of the groupers: all summaries of
+// a flow, in both directions, go to one.
 func (d Summary) Report(first dta.ListID, groupers int) dta.Report {
 	back := d.Flow.Reverse()
 	h := d.Flow.Hash(0) ^ back.Hash(0)

@@ -7,16 +7,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// PathHops is how many switches a Path has room for.
+// PathHops is the maximum number of switches of a Path.
 const PathHops = 5
 
-// Path is what an INT-MD sink found in a packet: the switches it passed.
+// Path is the path that an INT-MD sink read from a packet.
 type Path struct {
 	Flow     model.FlowKey
-	Switches [PathHops]uint32 // 0 behind the last
+	Switches [PathHops]uint32 // 0 after the last
 }
 
-// Report writes the path under its flow: 20 bytes.
+// Report writes the path with its flow as the key: 20 bytes.
 func (p Path) Report(s *Scratch, copies uint8) dta.Report {
 	b := s.data[:0]
 	for _, sw := range p.Switches {
@@ -25,7 +25,7 @@ func (p Path) Report(s *Scratch, copies uint8) dta.Report {
 	return keyWrite(copies, s.flow(p.Flow), b)
 }
 
-// ParsePath reads the value of a path.
+// ParsePath parses the value of a path.
 func ParsePath(value []byte) (switches [PathHops]uint32, err error) {
 	if len(value) != 4*PathHops {
 		return switches, ErrSize
@@ -36,7 +36,7 @@ func ParsePath(value []byte) (switches [PathHops]uint32, err error) {
 	return switches, nil
 }
 
-// HostCounter is a counter that Marple's switches keep for a source address.
+// HostCounter is a counter of Marple's switches for a source address.
 type HostCounter struct {
 	Host  model.Addr
 	Count uint32
@@ -52,7 +52,7 @@ func (h HostCounter) Add(s *Scratch, copies uint8) dta.Report {
 	return dta.Report{Primitive: dta.KeyIncrement, Retransmit: true, Redundancy: copies, Key: s.address(h.Host), Delta: uint64(h.Count)}
 }
 
-// Timeouts is how many TCP timeouts Marple saw a flow have.
+// Timeouts is the number of TCP timeouts of a flow, from Marple.
 type Timeouts struct {
 	Flow  model.FlowKey
 	Count uint32
@@ -69,55 +69,55 @@ type Microflow struct {
 	Packets uint32
 }
 
-// Add adds the record to what was evicted of the flow before.
+// Add adds the record to earlier evicted records of the flow.
 func (m Microflow) Add(s *Scratch, copies uint8) dta.Report {
 	return dta.Report{Primitive: dta.KeyIncrement, Retransmit: true, Redundancy: copies, Key: s.flow(m.Flow), Delta: uint64(m.Packets)}
 }
 
 // Traversal is how a flow passes one switch, for PacketScope's
-// troubleshooting: whatever of fixed size its query asks for.
+// troubleshooting: data of fixed size that its query selects.
 type Traversal struct {
 	Switch model.NodeID
 	Flow   model.FlowKey
 	Data   []byte
 }
 
-// Report writes the data under switch and flow.
+// Report writes the data with switch and flow as the key.
 func (t Traversal) Report(s *Scratch, copies uint8) dta.Report {
 	return keyWrite(copies, TraversalKey(s, t.Switch, t.Flow), t.Data)
 }
 
-// TraversalKey is what a Traversal is found by.
+// TraversalKey is the key of a Traversal.
 func TraversalKey(s *Scratch, sw model.NodeID, f model.FlowKey) []byte {
 	var tag [4]byte
 	binary.BigEndian.PutUint32(tag[:], uint32(sw))
 	return s.tagged(tag[:], f)
 }
 
-// Digest is the byte that PINT lets a packet carry.
+// Digest is the byte that a packet carries in PINT.
 type Digest struct {
 	Flow   model.FlowKey
-	Packet uint64 // what identifies the packet
+	Packet uint64 // identifies the packet
 	Value  uint8
 }
 
-// Report writes the digest into one of lanes places of its flow: which one the
-// packet decides, so that the places together hold what one byte could not.
-// The paper uses the copies of a key as those places; here the place is a part
-// of the key, so that each can have copies of its own.
+// Report writes the digest into one of the lanes of its flow. The packet selects
+// the lane, so that the lanes together hold more than one byte. The paper uses
+// the copies of a key as lanes; here the lane is a part of the key, so that each
+// can have separate copies.
 func (d Digest) Report(s *Scratch, lanes int, copies uint8) dta.Report {
 	return keyWrite(copies, DigestKey(s, d.Flow, Lane(d.Packet, lanes)), append(s.data[:0], d.Value))
 }
 
-// Lane is the place that a packet decides.
+// Lane is the lane that a packet selects.
 func Lane(packet uint64, lanes int) uint8 {
 	return uint8((packet * 0x9e3779b97f4a7c15 >> 32) * uint64(lanes) >> 32)
 }
 
-// DigestKey is what the digest in a lane is found by.
+// DigestKey is the key of the digest in a lane.
 func DigestKey(s *Scratch, f model.FlowKey, lane uint8) []byte { return s.tagged([]byte{lane}, f) }
 
-// Result is an answer of one of Sonata's queries, of the size the query has.
+// Result is a result of one of Sonata's queries, of the query's fixed size.
 type Result struct {
 	Query uint32
 	Data  []byte
@@ -128,16 +128,16 @@ func (r Result) Report(s *Scratch, copies uint8) dta.Report {
 	return keyWrite(copies, ResultKey(s, r.Query), r.Data)
 }
 
-// ResultKey is what a query's result is found by.
+// ResultKey is the key of a query's result.
 func ResultKey(s *Scratch, query uint32) []byte {
 	return binary.BigEndian.AppendUint32(s.key[:0], query)
 }
 
-// Postcard is what a switch reports about a packet in INT-XD or INT-MX.
+// Postcard is a switch's report about a packet in INT-XD or INT-MX.
 type Postcard struct {
 	Flow  model.FlowKey
 	Hop   uint8
-	Path  uint8 // hops in all, told by the last; 0 where not known
+	Path  uint8 // number of hops, reported by the last; 0 if unknown
 	Value uint32
 }
 
@@ -146,9 +146,9 @@ func (p Postcard) Report(s *Scratch, copies uint8) dta.Report {
 	return dta.Report{Primitive: dta.Postcarding, Redundancy: copies, Hop: p.Hop, Path: p.Path, Key: s.flow(p.Flow), Data: s.word(p.Value)}
 }
 
-// Trajectory is one step of a packet that Trajectory Sampling picked: all
-// switches pick the same packets, by a hash of what does not change on the
-// way.
+// Trajectory is one hop of a packet that Trajectory Sampling selected: all
+// switches select the same packets, by a hash of the fields that are the same at
+// every hop.
 type Trajectory struct {
 	Label  uint64 // that hash
 	Hop    uint8
@@ -156,7 +156,7 @@ type Trajectory struct {
 	Switch uint32
 }
 
-// Report is the step, under the packet's label.
+// Report is the hop, with the packet's label as the key.
 func (t Trajectory) Report(s *Scratch, copies uint8) dta.Report {
 	return dta.Report{
 		Primitive: dta.Postcarding, Redundancy: copies, Hop: t.Hop, Path: t.Path,
@@ -164,7 +164,7 @@ func (t Trajectory) Report(s *Scratch, copies uint8) dta.Report {
 	}
 }
 
-// TrajectoryKey is what a packet's path is found by.
+// TrajectoryKey is the key of a packet's path.
 func TrajectoryKey(s *Scratch, label uint64) []byte {
 	return binary.BigEndian.AppendUint64(s.key[:0], label)
 }

@@ -1,8 +1,8 @@
-// Package postcard stores the values that the hops of a path reported, all
-// hops of a key in one chunk of memory, N times. A hop's word is its value's
-// code XORed with a checksum of key and hop, so a chunk is valid for its key
-// only if every word decodes. Gathering the postcards of a path is left to the
-// translator; a Scheme gives it the bytes and the places.
+// Package postcard is Postcarding: it stores the values that the hops of a path
+// reported, all hops of a key in one chunk of memory, N times. A hop's word is
+// its value's code XORed with a checksum of key and hop, so a chunk is valid for
+// its key only if every word decodes. The translator gathers the postcards of a
+// path; a Scheme gives it the bytes and the chunks.
 // Origin: docs/papers.md#dta. Layout: docs/collector.md#postcarding.
 package postcard
 
@@ -15,38 +15,38 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// What Write, Place, AppendChunk and Read return.
+// Errors of Write, HashKey, AppendChunk and Read.
 var (
 	ErrKeyLen = slothash.ErrKeyLen
 	ErrHops   = errors.New("postcard: more hops than a chunk has")
 	ErrCopies = errors.New("postcard: copies are not 1 to 4")
 )
 
-// Layout is what lies in a chunk, and where.
+// Layout is the content of chunks and the mapping of keys to them.
 type Layout string
 
 // The layouts.
 const (
-	// Sealed is the paper's chunk with a checksum of all of it at its end. A
+	// Sealed is the paper's chunk with a checksum over all of it at its end. A
 	// chunk that is torn between two writes of one key is never valid, and
-	// values need not be known beforehand.
+	// the set of values is not needed.
 	Sealed Layout = "sealed"
 	// Plain is the paper's chunk.
 	Plain Layout = "plain"
 	// Prototype is the public prototype's, byte for byte: 5 hops, values XORed
-	// with a CRC-32 of the key that is another for each hop, one copy, no code
-	// for a hop that did not report.
+	// with a CRC-32 of the key with a different polynomial for each hop, one
+	// copy, no code for a hop that did not report.
 	Prototype Layout = "prototype"
 )
 
-// Blank stands for a hop that did not report. It cannot be a value.
+// Blank marks a hop that did not report. It is not a valid value.
 const Blank = math.MaxUint32
 
 // Kind names the structure in a region's header.
 const Kind = "postcarding"
 
 const (
-	// MaxHops is the longest path that a chunk can have.
+	// MaxHops is the maximum number of hops in a chunk.
 	MaxHops   = 15
 	protoHops = 5
 	maxChunks = 1 << 40
@@ -69,7 +69,7 @@ func DefaultConfig(size int64) Config {
 	return c
 }
 
-// Validate complains about the first thing that is wrong.
+// Validate returns the first error of the configuration.
 func (c Config) Validate() error {
 	switch {
 	case c.Layout != Sealed && c.Layout != Plain && c.Layout != Prototype:
@@ -83,15 +83,15 @@ func (c Config) Validate() error {
 	case c.Layout != Prototype:
 		return nil
 	case !slothash.IsPrototypeSlots(c.Chunks):
-		return fmt.Errorf("postcard: %d chunks, the prototype has a power of two up to 2^31", c.Chunks)
+		return fmt.Errorf("postcard: %d chunks, want a power of two up to 2^31 with the prototype's layout", c.Chunks)
 	case c.Hops != protoHops || c.Bits != 32 || c.Seed != 0:
-		return fmt.Errorf("postcard: %d hops of %d bits with seed %d, the prototype has 5 of 32 and 0", c.Hops, c.Bits, c.Seed)
+		return fmt.Errorf("postcard: %d hops of %d bits with seed %d, want 5 of 32 and 0 with the prototype's layout", c.Hops, c.Bits, c.Seed)
 	}
 	return nil
 }
 
-// chunk is the length of a chunk in bytes: a power of two, so that none lies
-// across two cache lines without need.
+// chunk is the length of a chunk in bytes: a power of two, so that none crosses
+// cache lines without need.
 func (c Config) chunk() int {
 	halves := c.Hops
 	if c.Layout == Sealed {
@@ -100,5 +100,5 @@ func (c Config) chunk() int {
 	return max(8, 4<<bits.Len(uint(halves-1)))
 }
 
-// Size is the length of the memory of a table.
+// Size is the memory size of a table in bytes.
 func (c Config) Size() int64 { return int64(c.Chunks) * int64(c.chunk()) }

@@ -11,18 +11,18 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// ErrValues is returned where a chunk can only be judged by the values it may
-// hold, and they are not given or have codes of other length.
+// ErrValues is returned where a chunk can only be validated with the set of
+// values, and it is missing or has codes of another length.
 var ErrValues = errors.New("postcard: the layout needs the set of values, with the table's bits")
 
-// Query says how to read.
+// Query configures a read.
 type Query struct {
-	Copies  int     // what the reports asked for, 1 to 4; 0 where not known
-	Values  *Values // what a hop can report; may be nil for a Sealed table of 32 bits
-	Partial bool    // also take paths with hops missing in between
+	Copies  int     // redundancy of the reports, 1 to 4; 0 if unknown
+	Values  *Values // values that a hop can report; may be nil for a Sealed table of 32 bits
+	Partial bool    // also accept paths with hops missing in between
 }
 
-// Outcome is what became of a query.
+// Outcome is the kind of result of a query.
 type Outcome uint8
 
 // The outcomes. All but Found are what the paper calls an empty return.
@@ -33,9 +33,9 @@ const (
 )
 
 // String names the outcome.
-func (o Outcome) String() string { return [...]string{"found", "absent", "split", ""}[o&3] }
+func (o Outcome) String() string { return [...]string{"found", "absent", "conflict", ""}[o&3] }
 
-// Answer is what a table knows of a key's path.
+// Answer is the result of a query for a key's path.
 type Answer struct {
 	Outcome Outcome
 	Hops    []uint32 // when Found: the values by hop, Blank where one is missing in between
@@ -43,15 +43,15 @@ type Answer struct {
 	Bound   bound.Bound
 }
 
-// Load is how full the table is.
+// Load returns the load of the table.
 func (t *Table) Load() bound.Load {
 	return bound.Load(float64(t.mem.Counts().Writes) / float64(t.cfg.Chunks))
 }
 
-// match is the chance that the chunk of another key is valid for this one.
+// match is the probability that the chunk of another key is valid for this one.
 func (t *Table) match(v *Values) float64 {
 	if t.proto && v == nil {
-		return 1 // nothing in the chunk tells
+		return 1 // the chunk has nothing to check
 	}
 	n := 1.0
 	if v != nil {
@@ -61,10 +61,10 @@ func (t *Table) match(v *Values) float64 {
 	if t.sealed {
 		m *= math.Exp2(-32)
 	}
-	return max(m, math.Exp2(-64)) // two keys with one hash are one to us
+	return max(m, math.Exp2(-64)) // two keys with the same hash are indistinguishable
 }
 
-// Bound bounds the failure of an answer at a load.
+// Bound bounds the failure probability of an answer at a load.
 func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	if q.Copies == 0 && !t.proto {
 		return bound.UnknownCopies(l, slothash.MaxCopies, t.match(q.Values))
@@ -72,7 +72,7 @@ func (t *Table) Bound(l bound.Load, q Query) bound.Bound {
 	return bound.KnownCopies(l, max(1, q.Copies), t.match(q.Values))
 }
 
-// Read answers a query and says how sure the answer is at the present load.
+// Read answers a query, with the failure bound at the current load.
 func (t *Table) Read(key []byte, q Query) (Answer, error) {
 	a, err := t.Lookup(nil, key, q)
 	if err == nil {
@@ -81,10 +81,10 @@ func (t *Table) Read(key []byte, q Query) (Answer, error) {
 	return a, err
 }
 
-// Lookup is Read without the bound, for many keys: the hops are appended to
-// dst, and nothing is allocated if dst has room for those of all copies.
+// Lookup is Read without the bound, for many keys: it appends the hops to dst,
+// and allocates nothing if dst has the capacity for those of all copies.
 //
-// A chunk is valid if every hop decodes and blanks stand at its end only; an
+// A chunk is valid if every hop decodes and blanks are at its end only; an
 // answer needs a valid chunk and no valid one with another path.
 func (t *Table) Lookup(dst []uint32, key []byte, q Query) (Answer, error) {
 	copies := q.Copies
@@ -165,8 +165,8 @@ func (t *Table) decode(dst []uint32, chunk *[maxWords]uint64, p KeyHash, q Query
 	return dst[:max(start, end)], true
 }
 
-// protoDecode takes the prototype's chunk apart. A value of 0 is a hop that
-// did not report. Without the set of values every chunk looks valid.
+// protoDecode decodes the prototype's chunk. A value of 0 is a hop that did not
+// report. Without the set of values every chunk looks valid.
 func protoDecode(dst []uint32, chunk *[maxWords]uint64, key uint32, q Query) ([]uint32, bool) {
 	var b [32]byte
 	for i := range 4 {

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// Scheme tells where the copies of a path go and which bytes go there: all
-// that a translator needs to write by RDMA. It holds no memory.
+// Scheme maps keys to chunks and encodes them: all that a translator needs to
+// write by RDMA. It holds no memory.
 type Scheme struct {
 	cfg    Config
 	proto  bool
@@ -17,7 +17,7 @@ type Scheme struct {
 	keep   uint64 // the bits of two hops that are stored
 }
 
-// NewScheme checks the geometry.
+// NewScheme validates the geometry.
 func NewScheme(cfg Config) (*Scheme, error) {
 	s := newScheme(cfg)
 	return &s, cfg.Validate()
@@ -31,7 +31,7 @@ func newScheme(cfg Config) Scheme {
 // Config returns the geometry.
 func (s *Scheme) Config() Config { return s.cfg }
 
-// Copies is how many copies the layout can have.
+// Copies is the maximum number of copies of the layout.
 func (s *Scheme) Copies() int {
 	if s.proto {
 		return 1
@@ -39,10 +39,10 @@ func (s *Scheme) Copies() int {
 	return slothash.MaxCopies
 }
 
-// Place is a key as the scheme knows it.
+// KeyHash is the hash of a key, computed once for all copies and hops.
 type KeyHash struct {
 	hash slothash.Hash
-	key  uint32 // of the prototype
+	key  uint32 // with the prototype's layout
 }
 
 // HashKey hashes a key, once for all copies and hops.
@@ -66,8 +66,7 @@ func (s *Scheme) chunk(p KeyHash, n int) uint64 {
 	return p.hash.Slot(n, s.cfg.Chunks)
 }
 
-// Offset is where copy n of the key's path starts, in bytes from the start of
-// the memory.
+// Offset is the offset of copy n of the key's path in the memory, in bytes.
 func (s *Scheme) Offset(p KeyHash, n int) uint64 { return s.chunk(p, n) * uint64(s.words) * 8 }
 
 // ChunkSize is the length of a chunk in bytes.
@@ -87,7 +86,7 @@ func (s *Scheme) AppendChunk(b []byte, p KeyHash, hops []uint32) ([]byte, error)
 	return b, nil
 }
 
-// maxWords is the longest chunk.
+// maxWords is the length of the longest chunk.
 const maxWords = (MaxHops + 1) / 2
 
 // encode fills the words of a chunk.
@@ -105,7 +104,7 @@ func (s *Scheme) encode(chunk *[maxWords]uint64, p KeyHash, hops []uint32) {
 	}
 }
 
-// chunkChecksum is the checksum of a chunk, whose own half is still zero.
+// chunkChecksum is the checksum of a chunk whose checksum field is still zero.
 func (s *Scheme) chunkChecksum(h slothash.Hash, chunk *[maxWords]uint64) uint64 {
 	sum := h.Checksum()
 	for i := 0; i < s.words; i += 2 { // one word is followed by a zero
@@ -125,14 +124,14 @@ func codeAt(hops []uint32, i int) uint32 {
 // hopPairMask returns the checksums of the key and hops 2i and 2i+1, a half each.
 func hopPairMask(h slothash.Hash, i int) uint64 { return uint64(h.Checksum().AddWord(hopMix[i])) }
 
-// The first of hopMix by name: a constant is quicker than a load.
+// The first of hopMix as constants, which are faster than a load.
 const (
 	hopMix0 = 0x243f6a8885a308d3
 	hopMix1 = 0x13198a2e03707344
 	hopMix2 = 0xa4093822299f31d0
 )
 
-// hopMix makes a checksum of its own for each pair of hops: digits of pi.
+// hopMix gives each pair of hops a different checksum: digits of pi.
 var hopMix = [maxWords]uint64{
 	hopMix0, hopMix1, hopMix2, 0x082efa98ec4e6c89,
 	0x452821e638d01377, 0xbe5466cf34e90c6c, 0xc0ac29b7c97c50dd, 0x3f84d5b5b5470917,

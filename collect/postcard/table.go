@@ -37,7 +37,7 @@ func newTable(mem *region.Region, cfg Config) *Table {
 // Region is the memory of the table.
 func (t *Table) Region() *region.Region { return t.mem }
 
-// Writer writes into a table. Each goroutine has one of its own.
+// Writer writes into a table. Each goroutine needs a separate one.
 type Writer struct {
 	t    *Table
 	cell region.WriterCounters
@@ -46,7 +46,7 @@ type Writer struct {
 // Writer returns writer i, 0 to region.Writers-1.
 func (t *Table) Writer(i int) *Writer { return &Writer{t: t, cell: t.mem.WriterCounters(i)} }
 
-// Write stores the hops of the key's path in the first copies places, and
+// Write stores the hops of the key's path in the first copies chunks, and
 // allocates nothing. Hops that are missing or Blank did not report.
 func (w *Writer) Write(key []byte, hops []uint32, copies int) error {
 	t := w.t

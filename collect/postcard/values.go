@@ -6,8 +6,8 @@ import (
 )
 
 // Values is the set V of values that hops can report, such as all switch ids,
-// with the code of each: the paper's lookup table. A reader that has it takes
-// no chunk for valid that holds anything else.
+// with the code of each: the paper's lookup table. For a reader that has it, a
+// chunk with any other value is invalid.
 type Values struct {
 	bits  int
 	mask  uint32 // of the table's length
@@ -15,9 +15,8 @@ type Values struct {
 	n     int
 }
 
-// NewValues makes the table for codes of so many bits. Two values with one
-// code could not be told apart: that is an error, and more bits are the cure.
-// With 32 there is none.
+// NewValues makes the table for codes of codeBits bits. Two values with the same
+// code are an error; use more bits then. 32 bits are always enough.
 func NewValues(codeBits int, values ...uint32) (*Values, error) {
 	if codeBits < 1 || codeBits > 32 {
 		return nil, fmt.Errorf("postcard: codes of %d bits, want 1 to 32", codeBits)
@@ -32,8 +31,8 @@ func NewValues(codeBits int, values ...uint32) (*Values, error) {
 	return v, nil
 }
 
-// An entry holds its value above and below a bit that tells that it is used;
-// the place is its code's, or the next that is free.
+// An entry holds its value in the upper bits and a bit that marks it as used; its
+// index is its code, or the next free one.
 const used = 1
 
 func (v *Values) addValue(x uint32) error {
@@ -50,14 +49,14 @@ func (v *Values) addValue(x uint32) error {
 			return nil
 		}
 		if v.trim(encodeValue(old)) == c {
-			return fmt.Errorf("postcard: values %d and %d have one code of %d bits", old, x, v.bits)
+			return fmt.Errorf("postcard: values %d and %d have the same code of %d bits, want more bits", old, x, v.bits)
 		}
 	}
 }
 
 func (v *Values) trim(c uint32) uint32 { return c & uint32(1<<uint(v.bits)-1) }
 
-// valueOf returns the value that has a code.
+// valueOf returns the value of a code.
 func (v *Values) valueOf(c uint32) (uint32, bool) {
 	for i := c; ; i++ {
 		e := v.table[i&v.mask]
@@ -76,5 +75,5 @@ func (v *Values) contains(x uint32) bool {
 	return ok && got == x
 }
 
-// Len is how many values there are, without Blank.
+// Len returns the number of values, without Blank.
 func (v *Values) Len() int { return v.n - 1 }

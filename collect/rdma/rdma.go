@@ -1,13 +1,12 @@
-// Package rdma writes into another host's memory over RoCEv2, and is the other
-// host where no RDMA network card is: a Requester sends WRITE and FETCH_ADD on
+// Package rdma writes into another host's memory over RoCEv2, and implements the
+// other host where there is no RDMA NIC: a Requester sends WRITE and FETCH_ADD on
 // a reliable connection, a Responder checks and executes them and answers.
-// Both are state machines: packets in, packets out. Sockets and the exchange
-// that sets a connection up are ingest/rocev2's work, what is written where is
-// the translator's.
+// Both are state machines: packets in, packets out. Sockets and connection setup
+// are in ingest/rocev2; the translator decides what is written where.
 //
-// Only messages of one packet are spoken: nothing that a translator writes is
-// longer, and a longer one can be cut. A real network card on either side
-// cannot tell the difference.
+// Only messages of one packet are supported: nothing that a translator writes is
+// longer, and a longer one can be split. A real NIC on either side sees no
+// difference.
 // Origin: docs/papers.md#dta. Layout: docs/formats/roce.md.
 package rdma
 
@@ -19,15 +18,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// MTU is the most payload of a packet: InfiniBand's size that fits an Ethernet
-// frame of 1500 bytes.
+// MTU is the maximum payload of a packet: the InfiniBand MTU that fits an Ethernet
+// MTU of 1500 bytes.
 const MTU = 1024
 
-// overhead is the most that a packet has around its payload.
+// overhead is the maximum length of a packet's headers and trailer.
 const overhead = packet.IPv6Size + packet.UDPSize + roce.BTHSize + roce.AtomicETHSize + roce.ImmDtSize + roce.ICRCSize
 
-// Path is the two ends that packets of a connection name. Both are IPv4, or
-// both are IPv6.
+// Path is the two addresses of a connection's packets. Both are IPv4, or both are
+// IPv6.
 type Path struct{ Src, Dst netip.AddrPort }
 
 // headers is the length of the IP and UDP headers.
@@ -38,10 +37,10 @@ func (p Path) headers() int {
 	return packet.IPv6Size + packet.UDPSize
 }
 
-// appendHeaders appends what a Linux socket that does not fragment puts in
-// front of n bytes: no options, identification 0. The invariant CRC covers
-// it, checksums, TTL and traffic class left out; so both ends of a connection
-// can check it without seeing the header.
+// appendHeaders appends the headers of a Linux socket that does not fragment, for
+// n bytes: no options, identification 0. The invariant CRC covers them, except
+// checksums, TTL and traffic class; so both ends of a connection can check it
+// without seeing the header.
 func (p Path) appendHeaders(b []byte, n int) []byte {
 	length := uint16(packet.UDPSize + n)
 	if p.Src.Addr().Is4() {
@@ -69,7 +68,7 @@ func word(a [4]byte) uint32 {
 // CRC. The UDP payload starts at p.headers().
 func (p Path) appendPacket(b []byte, pkt *roce.Packet) []byte {
 	at := len(b)
-	// The length is needed first: encode once behind the headers' room.
+	// The length is needed first: encode once after the space for the headers.
 	b = p.appendHeaders(b, 0)
 	body := len(b)
 	b = pkt.AppendTo(b)
@@ -81,8 +80,8 @@ func (p Path) appendPacket(b []byte, pkt *roce.Packet) []byte {
 	return b
 }
 
-// check checks the invariant CRC of a UDP payload that came along p. It puts
-// the packet together in scratch, and returns it.
+// check checks the invariant CRC of a UDP payload received on p. It assembles the
+// packet in scratch, and returns it.
 func (p Path) check(scratch, payload []byte) ([]byte, error) {
 	scratch = p.appendHeaders(scratch[:0], len(payload))
 	scratch = append(scratch, payload...)

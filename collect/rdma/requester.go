@@ -9,52 +9,52 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// RequesterConfig says how a Requester keeps a connection.
+// RequesterConfig configures the connection of a Requester.
 type RequesterConfig struct {
-	Window  int           // packets that may be without acknowledgement, at most 2^22
-	Timeout time.Duration // without progress, go back after so long
-	Retries int           // times without progress before the connection is given up
+	Window  int           // maximum number of unacknowledged packets, at most 2^22
+	Timeout time.Duration // retransmit after this time without an acknowledgement
+	Retries int           // timeouts in a row before the connection fails
 }
 
-// DefaultRequesterConfig keeps what fits 10 ms at a million packets a second,
-// and gives up as a network card does, after 7 times.
+// DefaultRequesterConfig has a window of 10 ms at a million packets per second,
+// and fails as a NIC does, after 7 retries.
 func DefaultRequesterConfig() RequesterConfig {
 	return RequesterConfig{Window: 8192, Timeout: 20 * time.Millisecond, Retries: 7}
 }
 
 // RequesterStats account for one Requester, over all its connections.
-// Invariant: Writes + Adds = Acked + Lost + what waits for acknowledgement.
+// Invariant: Writes + Adds = Acked + Lost + unacknowledged packets.
 type RequesterStats struct {
 	Connections  uint64 `json:"connections"`
 	Writes       uint64 `json:"writes"`
 	Adds         uint64 `json:"adds"`
-	Packets      uint64 `json:"packets"` // sent, again included
+	Packets      uint64 `json:"packets"` // sent, including retransmissions
 	Acked        uint64 `json:"acked"`
-	Lost         uint64 `json:"lost"`    // given up with their connection, executed or not
-	WindowFull   uint64 `json:"overrun"` // refused: no place in the window, or no connection
+	Lost         uint64 `json:"lost"`        // unacknowledged when their connection ended, executed or not
+	WindowFull   uint64 `json:"window_full"` // refused: window full, or no connection
 	Timeouts     uint64 `json:"timeouts"`
-	SequenceNaks uint64 `json:"gaps"`    // told by the responder
-	RemoteErrors uint64 `json:"denied"`  // refused by the responder for good
-	Unexpected   uint64 `json:"strange"` // answers that belong to nothing
+	SequenceNaks uint64 `json:"sequence_naks"` // PSN gaps that the responder reported
+	RemoteErrors uint64 `json:"remote_errors"` // fatal NAKs of the responder
+	Unexpected   uint64 `json:"unexpected"`    // answers that match no request
 }
 
-// ackEvery is how often an acknowledgement is asked for within a burst; its
-// last packet asks too. Half a window would do, but a small window must not
-// wait for a timeout.
+// ackEvery is the number of packets between acknowledgement requests within a
+// burst; its last packet has one too. Half a window would do, but a small window
+// must not wait for a timeout.
 const ackEvery = 64
 
 // Requester is the sending half of a queue pair. It keeps packets until they
-// are acknowledged, sends again from a gap on, and gives the connection up
-// when nothing helps; then the owner connects anew. It allocates nothing.
+// are acknowledged, retransmits from a gap on, and fails the connection after
+// too many timeouts; then the owner reconnects. It allocates nothing.
 type Requester struct {
 	cfg     RequesterConfig
 	path    Path
 	local   roce.QPN
 	remote  roce.QPN
 	up      bool
-	first   roce.PSN // oldest packet without acknowledgement
+	first   roce.PSN // oldest unacknowledged packet
 	count   int      // packets from first on
-	sent    int      // of which were sent
+	sent    int      // those that were sent
 	ring    [][]byte // whole packets, at PSN modulo its length
 	scratch []byte
 	since   model.Time // of the last progress
@@ -63,13 +63,13 @@ type Requester struct {
 }
 
 // NewRequester returns a Requester with the queue pair number that its answers
-// bear. It can send after Connect.
+// carry. It can send after Connect.
 func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
 	if cfg.Window < 1 || cfg.Window > 1<<22 || cfg.Window&(cfg.Window-1) != 0 {
 		return nil, fmt.Errorf("rdma: window of %d packets, want a power of two up to 2^22", cfg.Window)
 	}
 	if cfg.Timeout <= 0 || cfg.Retries < 0 {
-		return nil, fmt.Errorf("rdma: timeout %v with %d retries, want more than 0 and at least 0", cfg.Timeout, cfg.Retries)
+		return nil, fmt.Errorf("rdma: timeout %v with %d retries, want a timeout above 0 and at least 0 retries", cfg.Timeout, cfg.Retries)
 	}
 	q := &Requester{cfg: cfg, local: local, ring: make([][]byte, cfg.Window)}
 	// One block; a slot holds the largest packet.
@@ -82,12 +82,11 @@ func NewRequester(cfg RequesterConfig, local roce.QPN) (*Requester, error) {
 	return q, nil
 }
 
-// Local is the queue pair number that answers bear.
+// Local is the queue pair number that answers carry.
 func (q *Requester) Local() roce.QPN { return q.local }
 
-// Connect begins a connection. What waited for acknowledgement in an earlier
-// one is lost: it may have been executed or not, and an addition must not be
-// made twice.
+// Connect begins a connection. Unacknowledged packets of an earlier one are lost:
+// they may have been executed or not, and an addition must not be executed twice.
 func (q *Requester) Connect(now model.Time, path Path, remote roce.QPN, first roce.PSN) {
 	q.Disconnect()
 	q.stats.Connections++
@@ -100,10 +99,10 @@ func (q *Requester) Disconnect() {
 	q.up, q.count, q.sent = false, 0, 0
 }
 
-// Connected reports whether there is a connection.
+// Connected reports whether the connection is up.
 func (q *Requester) Connected() bool { return q.up }
 
-// WindowFree is how many packets can be added.
+// WindowFree returns the number of packets that fit into the window.
 func (q *Requester) WindowFree() int {
 	if !q.up {
 		return 0
@@ -114,8 +113,8 @@ func (q *Requester) WindowFree() int {
 // Stats returns the present counts.
 func (q *Requester) Stats() RequesterStats { return q.stats }
 
-// Write stores at most MTU bytes at an address. It reports whether there was
-// room.
+// Write stores at most MTU bytes at an address. It reports whether the window had
+// a free slot.
 func (q *Requester) Write(va uint64, key uint32, data []byte) bool {
 	return q.write(roce.WriteOnly, va, key, data, 0)
 }
@@ -143,7 +142,7 @@ func (q *Requester) write(op roce.Opcode, va uint64, key uint32, data []byte, im
 	return true
 }
 
-// FetchAdd adds to the aligned word at an address.
+// FetchAdd adds to the aligned word at an address. It reports like Write.
 func (q *Requester) FetchAdd(va uint64, key uint32, delta uint64) bool {
 	p := roce.Packet{Atomic: roce.AtomicETH{VA: va, RKey: key, SwapAdd: delta}}
 	p.BTH.Opcode = roce.FetchAdd
@@ -154,7 +153,7 @@ func (q *Requester) FetchAdd(va uint64, key uint32, delta uint64) bool {
 	return true
 }
 
-// enqueue puts a packet into the ring.
+// enqueue adds a packet to the ring.
 func (q *Requester) enqueue(p *roce.Packet) bool {
 	if q.WindowFree() == 0 {
 		q.stats.WindowFull++
@@ -169,12 +168,12 @@ func (q *Requester) enqueue(p *roce.Packet) bool {
 	return true
 }
 
-// packetAt returns the place of the i-th packet without acknowledgement. The window
-// is a power of two, so PSNs keep their places when they wrap.
+// packetAt returns the ring slot of the i-th unacknowledged packet. The window is
+// a power of two, so PSNs keep their slots when they wrap.
 func (q *Requester) packetAt(i int) *[]byte { return &q.ring[int(q.first.Add(i))&(len(q.ring)-1)] }
 
 // Next returns the UDP payload of the next packet to send, or nil. It is valid
-// until an answer is handled. The last packet of a burst asks for an
+// until an answer is handled. The last packet of a burst requests an
 // acknowledgement.
 func (q *Requester) Next(now model.Time) []byte {
 	if q.sent == q.count {
@@ -192,11 +191,10 @@ func (q *Requester) Next(now model.Time) []byte {
 	return pkt[q.path.headers():]
 }
 
-// ackReqAt is where in the transport header the wish for an acknowledgement
-// stands.
+// ackReqAt is the offset of the AckReq bit in the base transport header.
 const ackReqAt = 8
 
-// requestAck sets the wish for an acknowledgement in a packet of the ring.
+// requestAck sets AckReq in a packet of the ring.
 func (q *Requester) requestAck(pkt []byte) []byte {
 	body := q.path.headers()
 	if pkt[body+ackReqAt]&0x80 != 0 {
@@ -211,7 +209,7 @@ func (q *Requester) requestAck(pkt []byte) []byte {
 	return pkt
 }
 
-// Handle takes the UDP payload of an answer.
+// Handle processes the UDP payload of an answer.
 func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) {
 	var p roce.Packet
 	if !q.up || from != q.path.Dst || len(payload) < roce.ICRCSize {
@@ -231,7 +229,7 @@ func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) 
 	d := p.BTH.PSN.Sub(q.first)
 	switch s := p.AETH.Syndrome; {
 	case s.IsAck():
-		// It acknowledges all before it too, and may be an old one.
+		// It acknowledges all before it too, and may be old.
 		if d >= q.count {
 			q.stats.Unexpected++
 		} else if d >= 0 {
@@ -254,7 +252,7 @@ func (q *Requester) Handle(now model.Time, from netip.AddrPort, payload []byte) 
 	}
 }
 
-// acknowledge settles the n oldest packets.
+// acknowledge removes the n oldest packets.
 func (q *Requester) acknowledge(now model.Time, n int) {
 	q.stats.Acked += uint64(n)
 	q.first = q.first.Add(n)
@@ -265,8 +263,8 @@ func (q *Requester) acknowledge(now model.Time, n int) {
 	}
 }
 
-// Tick goes back to the oldest packet when nothing was heard for long, and
-// gives the connection up when that was of no use.
+// Tick retransmits from the oldest packet after the timeout, and fails the
+// connection after the last retry.
 func (q *Requester) Tick(now model.Time) {
 	if !q.up || q.sent == 0 || now.Sub(q.since) < q.cfg.Timeout {
 		return
@@ -279,5 +277,5 @@ func (q *Requester) Tick(now model.Time) {
 	q.since, q.sent = now, 0
 }
 
-// Peer is where packets go.
+// Peer is the destination of packets.
 func (q *Requester) Peer() netip.AddrPort { return q.path.Dst }

@@ -8,45 +8,45 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// Memory is what a Responder writes into; region.Region is one.
+// Memory is the memory that a Responder writes into; region.Region is one.
 type Memory interface {
-	// Write stores b at byte off. It stores nothing when a part lies outside.
+	// Write stores b at byte off. It stores nothing if a part is out of bounds.
 	Write(off uint64, b []byte) error
-	// FetchAdd adds to the aligned word at byte off and returns what it was.
+	// FetchAdd adds to the aligned word at byte off and returns its previous value.
 	FetchAdd(off, delta uint64) (uint64, error)
 	Size() int64
 }
 
-// Refusal says why a packet was not executed.
+// Refusal is the reason why a packet was not executed.
 type Refusal uint8
 
 // The refusals.
 const (
 	Truncated    Refusal = iota // ends inside a header
 	BadICRC                     // wrong invariant CRC
-	BadVersion                  // of the transport header, or partition
+	BadVersion                  // transport header version, or partition
 	UnknownQP                   // no such queue pair
 	WrongPeer                   // not from the queue pair's peer
-	QPInError                   // the queue pair was refused something before
-	BadOpcode                   // nothing that is served
+	QPInError                   // the queue pair is in the error state
+	BadOpcode                   // unsupported operation
 	PSNGap                      // a packet before it is missing
-	DuplicatePSN                // executed before; acknowledged again
-	BadRKey                     // no such key
-	OutOfBounds                 // not within the region
+	DuplicatePSN                // already executed; acknowledged again
+	BadRKey                     // unknown R_Key
+	OutOfBounds                 // outside the region
 	Misaligned                  // an atomic operation not on a whole word
 	BadLength                   // header and payload do not agree
 	refusals
 )
 
 var refusalNames = [refusals]string{
-	"short", "damaged", "version", "no queue pair", "stranger", "failed queue pair", "opcode",
-	"gap", "repeated", "remote key", "outside", "misaligned", "length",
+	"truncated", "bad ICRC", "bad version", "unknown QP", "wrong peer", "QP in error state", "unsupported opcode",
+	"PSN gap", "duplicate PSN", "invalid R_Key", "out of bounds", "misaligned", "length mismatch",
 }
 
 // String names the refusal.
 func (r Refusal) String() string { return refusalNames[r] }
 
-// Refusals lists them all.
+// Refusals returns all reasons.
 func Refusals() (all []Refusal) {
 	for r := range refusals {
 		all = append(all, r)
@@ -66,9 +66,9 @@ type ResponderStats struct {
 	Refused [refusals]uint64 `json:"refused_by_reason"`
 }
 
-// Region is memory that is open to writes from outside.
+// Region is memory that is registered for remote writes.
 type Region struct {
-	Addr   uint64 // where it starts, as packets name it
+	Addr   uint64 // its start, as a virtual address in packets
 	Length uint64
 	RKey   uint32
 }
@@ -78,17 +78,17 @@ type registered struct {
 	mem Memory
 }
 
-// queuePair is a queue pair. Of a connection only this side's receive half
-// exists: translators are not written to.
+// queuePair is the receive half of a queue pair. There is no send half, because
+// translators are not written to.
 type queuePair struct {
 	local, remote roce.QPN
-	peer          netip.AddrPort // the requester; its port answers go to
+	peer          netip.AddrPort // the requester; answers go to its port
 	expected      roce.PSN
 	done          uint32 // messages completed, 24 bits
 	failed        bool
-	nakked        bool // the gap at hand was told
+	nakked        bool // a NAK was sent for the current gap
 
-	// Results of the latest atomic operations, for those asked again.
+	// Results of the latest atomic operations, for retransmitted requests.
 	results [maxAtomicResults]atomicResult
 	next    int
 }
@@ -99,8 +99,8 @@ type atomicResult struct {
 	was   uint64
 }
 
-// maxAtomicResults is how many results a queue pair remembers: what common network
-// cards allow to be outstanding.
+// maxAtomicResults is the number of results that a queue pair keeps: the number
+// of outstanding atomic operations of common NICs.
 const maxAtomicResults = 16
 
 // Responder executes requests on registered memory. It is for one goroutine,
@@ -114,23 +114,22 @@ type Responder struct {
 	scratch []byte
 	packet  roce.Packet
 	stats   ResponderStats
-	// notify is told of immediate data.
+	// notify is called with immediate data.
 	notify func(roce.ImmDt)
 }
 
 // NewResponder returns a Responder at an address. Keys, addresses and numbers
-// of queue pairs are drawn from random, so that those of an earlier life are
-// not valid by chance. notify, which may be nil, is told of immediate data.
+// of queue pairs are drawn from random, so that those of an earlier process are
+// not valid by chance. notify, which may be nil, is called with immediate data.
 func NewResponder(local netip.AddrPort, random *rand.Rand, notify func(roce.ImmDt)) *Responder {
 	return &Responder{local: local, queues: map[roce.QPN]*queuePair{}, random: random, scratch: make([]byte, 0, 4096), notify: notify}
 }
 
-// Register opens memory to writes.
+// Register registers memory for remote writes.
 func (r *Responder) Register(mem Memory) Region {
 	at := registered{mem: mem}
 	at.Length = uint64(mem.Size())
-	// Page-aligned, away from zero, and with room behind it to the end of the
-	// address space.
+	// Page-aligned, not at zero, and with enough address space after it.
 	at.Addr = r.random.Uint64()>>2&^0xfff | 1<<40
 	for at.RKey == 0 || r.lookupRegion(at.RKey) != nil {
 		at.RKey = r.random.Uint32()
@@ -148,21 +147,21 @@ func (r *Responder) lookupRegion(key uint32) *registered {
 	return nil
 }
 
-// Connect makes a queue pair for a peer and returns its number and the first
-// PSN of answers, which is the requester's own.
+// Connect makes a queue pair for a peer and returns its number. The first PSN of
+// answers is the requester's.
 func (r *Responder) Connect(peer netip.AddrPort, remote roce.QPN, first roce.PSN) (roce.QPN, error) {
 	if peer.Addr().Is4() != r.local.Addr().Is4() {
 		return 0, fmt.Errorf("rdma: peer %v of %v, want the same family", peer, r.local)
 	}
 	q := &queuePair{remote: remote, peer: peer, expected: first.Add(0)}
-	for q.local < 2 || r.queues[q.local] != nil { // 0 and 1 are the fabric's own
+	for q.local < 2 || r.queues[q.local] != nil { // 0 and 1 are reserved by InfiniBand
 		q.local = roce.QPN(r.random.Uint32() & (1<<24 - 1))
 	}
 	r.queues[q.local] = q
 	return q.local, nil
 }
 
-// Disconnect ends a queue pair: from now on nothing it sends is executed.
+// Disconnect destroys a queue pair: its later packets are not executed.
 func (r *Responder) Disconnect(qp roce.QPN) {
 	delete(r.queues, qp)
 	r.last = nil
@@ -174,8 +173,8 @@ func (r *Responder) QueuePairs() int { return len(r.queues) }
 // Stats returns the present counts.
 func (r *Responder) Stats() ResponderStats { return r.stats }
 
-// Handle takes the UDP payload of a packet and returns the payload of the
-// answer, or nothing. The answer is valid until the next call.
+// Handle processes the UDP payload of a packet and returns the payload of the
+// answer, or nil. The answer is valid until the next call.
 func (r *Responder) Handle(from netip.AddrPort, payload []byte) []byte {
 	r.stats.Packets++
 	p := &r.packet
@@ -216,7 +215,7 @@ func (r *Responder) refuse(why Refusal) []byte {
 	return nil
 }
 
-// execute executes a packet if it is the next.
+// execute executes a packet if it has the expected PSN.
 func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 	switch p.BTH.Opcode {
 	case roce.WriteOnly, roce.WriteOnlyImm, roce.FetchAdd:
@@ -229,7 +228,7 @@ func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 	case d > 0:
 		r.stats.Refused[PSNGap]++
 		if q.nakked {
-			return nil // once per gap: the requester goes back to it
+			return nil // once per gap: the requester retransmits from it
 		}
 		q.nakked = true
 		return r.answer(q, q.expected, roce.AETH{Syndrome: roce.NakSequence, MSN: q.done}, nil)
@@ -261,8 +260,8 @@ func (r *Responder) execute(q *queuePair, p *roce.Packet) []byte {
 	return r.answer(q, p.BTH.PSN, roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}, nil)
 }
 
-// answerDuplicate answers a packet that was executed before. Executing it again would
-// count twice.
+// answerDuplicate answers a packet that was executed before. Executing it again
+// would count twice.
 func (r *Responder) answerDuplicate(q *queuePair, p *roce.Packet) []byte {
 	r.stats.Refused[DuplicatePSN]++
 	ack := roce.AETH{Syndrome: roce.AckNoCredit, MSN: q.done}
@@ -277,8 +276,8 @@ func (r *Responder) answerDuplicate(q *queuePair, p *roce.Packet) []byte {
 	return nil
 }
 
-// failQueuePair refuses a packet for good: as in a network card, the queue pair takes
-// nothing more until the peer connects anew.
+// failQueuePair refuses a packet with a fatal NAK: as in a NIC, the queue pair
+// executes nothing more until the peer reconnects.
 func (r *Responder) failQueuePair(q *queuePair, p *roce.Packet, why Refusal, nak roce.Syndrome) []byte {
 	r.stats.Refused[why]++
 	q.failed = true
@@ -291,8 +290,8 @@ func (r *Responder) locate(va uint64, key uint32, n uint64) (m Memory, off uint6
 	if at == nil {
 		return nil, 0, BadRKey, false
 	}
-	// Both comparisons are of differences: an address near the end of the
-	// address space must not wrap into the region.
+	// Compare differences: an address near the end of the address space must not
+	// wrap into the region.
 	if va < at.Addr || va-at.Addr > at.Length || n > at.Length-(va-at.Addr) {
 		return nil, 0, OutOfBounds, false
 	}

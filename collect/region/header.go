@@ -8,15 +8,15 @@ import (
 	"hash/crc32"
 )
 
-// The header page. The fixed part, sealed by a checksum, never changes once it
-// is written; the words behind it do.
+// The header page. The fixed part, protected by a checksum, never changes once it
+// is written; the words after it do.
 const (
 	HeaderSize = 4096 // bytes in front of the data
 
 	version  = 1
 	magicAt  = 0    // 8 bytes
 	versAt   = 8    // 32 bits
-	sumAt    = 12   // 32 bits: CRC-32C of the fixed part behind it
+	sumAt    = 12   // 32 bits: CRC-32C of the rest of the fixed part
 	sizeAt   = 16   // 64 bits: bytes of data
 	kindAt   = 24   // 16 bytes, padded with zeros
 	geomAt   = 40   // 16 bits of length, then JSON
@@ -25,12 +25,12 @@ const (
 	writesAt = 1984 // Counts.Writes at the last reset
 	totalAt  = 1992 // Counts.Total at the last reset
 	epochAt  = 2000 // resets so far
-	headAt   = 2008 // Head: a word for the structure's own use
+	headAt   = 2008 // HeadWord: a word for use by the structure
 	cellsAt  = 2048 // Writers cells, a cache line each
 
 	cellSize = 64
-	// Writers is how many writers can share a region, each with a cell of
-	// counters of its own.
+	// Writers is the maximum number of writers of a region, each with separate
+	// counters.
 	Writers = (HeaderSize - cellsAt) / cellSize
 )
 
@@ -39,14 +39,14 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// Header says what lies in a region.
+// Header describes the content of a region.
 type Header struct {
 	Kind     string          // name of the structure
 	Geometry json.RawMessage // its configuration
 	Size     int64           // bytes of data
 }
 
-// check reports whether h fits into the page.
+// check returns an error if h does not fit into the page.
 func (h Header) check() error {
 	switch {
 	case h.Kind == "" || len(h.Kind) > geomAt-kindAt:
@@ -59,7 +59,7 @@ func (h Header) check() error {
 	return nil
 }
 
-// encodePage encodes h, which passes check, into a header page of a fresh region.
+// encodePage encodes h, which passes check, into a header page of a new region.
 func (h Header) encodePage() []byte {
 	p := make([]byte, HeaderSize)
 	copy(p[magicAt:], magic)
@@ -98,7 +98,7 @@ func parseHeader(p []byte) (Header, error) {
 	return h, nil
 }
 
-// checkSame complains when a region that holds have is opened as want.
+// checkSame returns an error when a region with header h is opened as want.
 func (h Header) checkSame(want Header) error {
 	if h.Kind != want.Kind {
 		return fmt.Errorf("%w: it holds %s, want %s", ErrMismatch, h.Kind, want.Kind)

@@ -9,26 +9,26 @@ import (
 	"unsafe"
 )
 
-// What Open, View and Restore return; the text around them names the file.
+// Errors of Open, View and Restore; the text around them names the file.
 var (
-	ErrForeign  = errors.New("region: not a memory of Weft")
-	ErrMismatch = errors.New("region: other geometry")
+	ErrForeign  = errors.New("region: not a Weft memory file")
+	ErrMismatch = errors.New("region: geometry mismatch")
 	ErrDamaged  = errors.New("region: damaged")
 	ErrLocked   = errors.New("region: in use by another process")
-	ErrBounds   = errors.New("region: outside of the memory")
+	ErrBounds   = errors.New("region: out of bounds")
 	ErrAlign    = errors.New("region: not aligned to 8 bytes")
 )
 
-// Config says what to open.
+// Config describes the region to open.
 type Config struct {
-	Path     string // file to keep the memory in; empty for memory of this process alone
+	Path     string // file of the memory; empty for anonymous memory of this process
 	Kind     string // name of the structure
 	Geometry any    // its configuration, encoded as JSON into the header
 	Size     int64  // bytes of data, a multiple of 8
 }
 
-// Region is memory for one structure. Its methods may run beside writers and
-// readers, all but Close.
+// Region is memory for one structure. Its methods, except Close, may run
+// concurrently with writers and readers.
 type Region struct {
 	head     Header
 	file     *os.File // nil when anonymous
@@ -40,7 +40,7 @@ type Region struct {
 
 // Open maps memory for writing. A file that does not exist is created, with
 // all its blocks, so that a full disk is an error here and not a fault later;
-// one that exists must hold the same kind and geometry, and answers as before.
+// an existing file must have the same kind and geometry, and keeps its content.
 // One process at a time has a file open for writing.
 func Open(cfg Config) (*Region, error) {
 	geometry, err := json.Marshal(cfg.Geometry)
@@ -81,7 +81,7 @@ func newRegion(h Header, mapping, mem []byte) *Region {
 	}
 }
 
-// Header says what lies in the region.
+// Header describes the content of the region.
 func (r *Region) Header() Header { return r.head }
 
 // DecodeGeometry reads the geometry of a structure of that kind from the header.
@@ -95,8 +95,8 @@ func (r *Region) DecodeGeometry(kind string, geometry any) error {
 	return nil
 }
 
-// Words is the data as words, little-endian in memory. Store, Load and Publish
-// are the way to use it while others do.
+// Words is the data as words, little-endian in memory. Use Store, Load and
+// Publish for concurrent access.
 func (r *Region) Words() []uint64 { return r.words }
 
 // Size is the length of the data in bytes.
@@ -108,11 +108,11 @@ func (r *Region) ReadOnly() bool { return r.readOnly }
 // word returns a word of the header page.
 func (r *Region) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[at])) }
 
-// HeadWord is a word of the header that belongs to the structure.
+// HeadWord is a word of the header for use by the structure.
 func (r *Region) HeadWord() *uint64 { return r.word(headAt) }
 
-// WriterCounters counts what one writer did, over the whole life of the region. Only its
-// writer changes it.
+// WriterCounters are the counters of one writer, over the whole life of the
+// region. Only that writer changes them.
 type WriterCounters struct {
 	writes, total *uint64
 }
@@ -126,7 +126,7 @@ func (r *Region) WriterCounters(i int) WriterCounters {
 	return WriterCounters{r.word(at), r.word(at + 8)}
 }
 
-// CountWrites counts n slots that were written.
+// CountWrites counts n written slots.
 func (c WriterCounters) CountWrites(n int) { Store(c.writes, *c.writes+uint64(n)) }
 
 // CountAdded counts n slots to which total was added together.
@@ -135,10 +135,10 @@ func (c WriterCounters) CountAdded(n int, total uint64) {
 	Store(c.total, *c.total+total)
 }
 
-// Counts is what all writers did since the last reset.
+// Counts are the counters of all writers since the last reset.
 type Counts struct {
 	Writes uint64 `json:"writes"` // slots written, each copy one
-	Total  uint64 `json:"total"`  // sum of what was added to slots, each copy for itself
+	Total  uint64 `json:"total"`  // sum of what was added to slots, each copy counted
 	Epoch  uint64 `json:"epoch"`  // resets before
 }
 
@@ -151,7 +151,7 @@ func (r *Region) sums() (writes, total uint64) {
 	return writes, total
 }
 
-// Counts sums the writers' cells.
+// Counts sums the writers' counters.
 func (r *Region) Counts() Counts {
 	writes, total := r.sums()
 	return Counts{
@@ -161,10 +161,10 @@ func (r *Region) Counts() Counts {
 	}
 }
 
-// Reset empties the memory and begins the next epoch. The writers' cells stay:
-// they are no one else's to write, so the sums at the reset are kept instead.
-// A write that runs beside Reset may survive it or not; it is counted either
-// way. Whoever needs the period before whole keeps two regions and turns.
+// Reset empties the memory and begins the next epoch. The writers' counters stay:
+// only their writers may change them, so the sums at the reset are stored
+// instead. A write that runs concurrently may survive Reset or not; it is counted
+// in both cases. Callers that need exact periods alternate between two regions.
 func (r *Region) Reset() {
 	for i := range r.words {
 		Store(&r.words[i], 0)
@@ -175,8 +175,8 @@ func (r *Region) Reset() {
 	Store(r.word(epochAt), Load(r.word(epochAt))+1)
 }
 
-// FetchAdd adds to the word at byte off and returns what was there before, as
-// RDMA's fetch-and-add does.
+// FetchAdd adds to the word at byte off and returns its previous value, as RDMA's
+// fetch-and-add does.
 func (r *Region) FetchAdd(off, delta uint64) (uint64, error) {
 	if off%8 != 0 {
 		return 0, ErrAlign

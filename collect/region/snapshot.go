@@ -12,10 +12,10 @@ import (
 var snapMagic = []byte("weftsnp\x01")
 
 // Snapshot writes the region: 8 bytes of magic, the header page, the data, and
-// the CRC-32C of page and data. Beside writers every word is as it was at some
-// moment of the copy; slots and chunks that prove themselves stay right, and
-// counters are each of their moment. Lists are to be paused: their heads and
-// rings must be of one moment.
+// the CRC-32C of page and data. With concurrent writers every word is from some
+// instant of the copy: slots and chunks with checksums stay valid, and counters
+// are from different instants. Writers of lists must be paused: heads and rings
+// must be from the same instant.
 func (r *Region) Snapshot(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	sum := crc32.New(castagnoli)
@@ -47,9 +47,9 @@ func (r *Region) Snapshot(w io.Writer) error {
 	return nil
 }
 
-// Restore fills the region from a snapshot of the same kind and geometry, with
-// no writer at work. A snapshot that ends early or is damaged leaves the
-// region empty: half of one would be answers of two times.
+// Restore fills the region from a snapshot of the same kind and geometry; there
+// must be no concurrent writer. A snapshot that is truncated or damaged leaves
+// the region empty: half of one would mix answers of two times.
 func (r *Region) Restore(rd io.Reader) (err error) {
 	in := bufio.NewReaderSize(rd, 1<<16)
 	block := make([]byte, 1<<16)

@@ -7,74 +7,74 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Sink takes the reports of an Intake. Put tells what becomes of the report:
-// dta.Stored, or why it is refused. Key and Data alias the datagram.
+// Sink stores the reports of an Intake. Put returns dta.Stored, or why the report
+// is refused. Key and Data alias the datagram.
 type Sink interface {
 	Put(now model.Time, r *dta.Report) dta.Verdict
-	// PutRun takes reports of one shape as they lie side by side in a
-	// datagram, the first of which is given parsed. It takes all or, when they
-	// must come one by one, none, and tells which.
+	// PutRun stores packed reports of one format, as in a datagram; the first is
+	// also passed parsed. It stores all or, if they must be put one by one, none,
+	// and reports which.
 	PutRun(now model.Time, first *dta.Report, run []byte, count int) bool
 }
 
-// IntakeStats account for every datagram and report that came in.
+// IntakeStats count every datagram and report received.
 // Invariant: Reports = Stored + Duplicate + Stale + all of Refused.
 type IntakeStats struct {
 	Datagrams     uint64                   `json:"datagrams"`
-	UnknownFormat uint64                   `json:"foreign"`   // datagrams that are neither version 1 nor the prototype's
-	Truncated     uint64                   `json:"truncated"` // datagrams that broke off or went on, version 1
-	Reports       uint64                   `json:"reports"`   // read from datagrams
+	UnknownFormat uint64                   `json:"unknown_format"` // datagrams that are neither version 1 nor the prototype's
+	Truncated     uint64                   `json:"truncated"`      // datagrams of version 1 with a length mismatch
+	Reports       uint64                   `json:"reports"`        // parsed from datagrams
 	Stored        uint64                   `json:"stored"`
-	Duplicate     uint64                   `json:"duplicate"` // dropped: stored before
-	Stale         uint64                   `json:"stale"`     // dropped: too late to tell from a repetition
+	Duplicate     uint64                   `json:"duplicate"` // dropped: already stored
+	Stale         uint64                   `json:"stale"`     // dropped: too late to distinguish from a duplicate
 	Refused       [dta.Unserved + 1]uint64 `json:"refused_by_verdict"`
 
-	Missing   uint64 `json:"missing"`   // numbers skipped: reports lost on the way, unless they came Late
-	Late      uint64 `json:"late"`      // skipped, and stored after all
-	Restarts  uint64 `json:"restarts"`  // reporters that began anew
-	Reporters uint64 `json:"reporters"` // followed at present
-	Untracked uint64 `json:"untracked"` // reports of reporters beyond the most that are followed; repetitions among them are not seen
-	Acks      uint64 `json:"answers"`
+	Missing   uint64 `json:"missing"`   // skipped sequence numbers: reports lost in transit, unless they arrived Late
+	Late      uint64 `json:"late"`      // skipped, and stored later
+	Restarts  uint64 `json:"restarts"`  // restarts of reporters
+	Reporters uint64 `json:"reporters"` // tracked now
+	Untracked uint64 `json:"untracked"` // reports of reporters beyond the limit; duplicates among them are not detected
+	Acks      uint64 `json:"acks"`
 }
 
-// Intake reads datagrams of version 1 and of both prototype layouts, follows
-// each reporter's numbers, and answers with what was refused or is missing. It
-// allocates when it meets a new reporter, and else nothing.
+// Intake parses datagrams of version 1 and of both prototype layouts, tracks
+// each reporter's sequence numbers, and answers with NACKs for refused and missing
+// reports. It allocates only for a new reporter.
 type Intake struct {
 	most      int
 	reporters map[model.NodeID]*sequence
 	protos    map[netip.Addr]*sequence
 	last      *sequence // of lastID: most datagrams follow one of the same reporter
 	lastID    model.NodeID
-	untracked sequence // stands in for reporters beyond the most
+	untracked sequence // shared by reporters beyond the limit
 	reader    dta.Reader
 	report    dta.Report
 	proto     dta.Prototype
 	stats     IntakeStats
 }
 
-// DefaultReporters is the most reporters an Intake follows by default: more
-// than a large datacenter has switches. Each takes about 1 KiB.
+// DefaultReporters is the default limit of tracked reporters: more than a large
+// datacenter has switches. Each takes about 1 KiB.
 const DefaultReporters = 1 << 16
 
-// NewIntake returns an Intake that follows at most so many reporters.
+// NewIntake returns an Intake that tracks at most that number of reporters.
 func NewIntake(reporters int) *Intake {
 	return &Intake{most: reporters, reporters: map[model.NodeID]*sequence{}, protos: map[netip.Addr]*sequence{}}
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (in *Intake) Stats() IntakeStats {
 	st := in.stats
 	st.Reporters = uint64(len(in.reporters) + len(in.protos))
 	return st
 }
 
-// Stored is how many reports were stored, as Stats has it, for whoever asks after
-// each datagram.
+// Stored returns the number of stored reports, as in Stats, for callers that need
+// it after each datagram.
 func (in *Intake) Stored() uint64 { return in.stats.Stored }
 
-// HandleDatagram reads one datagram, gives its reports to the sink, and appends the
-// answer to the reporter, if there is one. An answer goes to the reporter's
+// HandleDatagram parses one datagram, puts its reports into the sink, and appends
+// the answer to the reporter, if there is one. An answer goes to the reporter's
 // address, port dta.AckPort.
 func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
 	in.stats.Datagrams++
@@ -94,8 +94,8 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 	case restarted:
 		in.stats.Restarts++
 	}
-	// From here on next is behind the datagram's last number, and what lay
-	// between is not stored.
+	// From here on next is after the datagram's last number, and the numbers in
+	// between are not stored.
 	fresh := s.next // numbers before it were seen or skipped
 	if end := h.Seq + dta.Seq(h.Count); where != stale && end.Sub(s.next) > 0 {
 		s.advance(end)
@@ -120,7 +120,7 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 		size := len(run) / count
 		for i := range dta.Seq(count) {
 			if i > 0 {
-				_, _ = in.report.Parse(run[int(i)*size:]) // NextRun has looked at it
+				_, _ = in.report.Parse(run[int(i)*size:]) // NextRun has validated it
 			}
 			answer, refused = in.storeReport(now, s, seq+i, seq.Sub(fresh)+int(i) < 0, sink, answer, refused)
 		}
@@ -136,8 +136,8 @@ func (in *Intake) HandleDatagram(now model.Time, from netip.AddrPort, datagram [
 	return answer
 }
 
-// storeReport gives one report to the sink, unless it was stored before. refused is
-// the answer about reports just before it, which grows or is replaced.
+// storeReport puts one report into the sink, unless it was stored before. refused
+// is the answer about the reports just before it, which grows or is replaced.
 func (in *Intake) storeReport(now model.Time, s *sequence, seq dta.Seq, late bool, sink Sink, answer []byte, refused dta.Ack) ([]byte, dta.Ack) {
 	if late && s.stored(seq) {
 		in.stats.Duplicate++
@@ -170,7 +170,7 @@ func (in *Intake) appendRefusal(answer []byte, a dta.Ack) []byte {
 	return a.AppendTo(answer)
 }
 
-// sequenceOf returns the numbers of a reporter.
+// sequenceOf returns the sequence state of a reporter.
 func (in *Intake) sequenceOf(id model.NodeID, count uint16) *sequence {
 	if in.last != nil && in.lastID == id {
 		return in.last
@@ -189,8 +189,8 @@ func (in *Intake) sequenceOf(id model.NodeID, count uint16) *sequence {
 	return s
 }
 
-// handlePrototype reads a datagram of one report. Its 8-bit numbers count only
-// in the long layout, and there only for reports that can be sent again, as in
+// handlePrototype parses a datagram of one report. Its 8-bit sequence numbers are
+// used only in the long layout, and there only for retransmittable reports, as in
 // the prototype.
 func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram []byte, sink Sink, answer []byte) []byte {
 	layout, err := dta.DetectLayout(datagram)
@@ -209,14 +209,14 @@ func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram 
 	}
 	s := in.prototypeSequence(from.Addr())
 	if s.started && s.from != from {
-		*s = sequence{} // 8 bits cannot tell that a reporter began anew
+		*s = sequence{} // 8 bits cannot show that a reporter restarted
 		in.stats.Restarts++
 	}
 	seq := dta.Seq(in.proto.Seq)
 	if s.started {
 		seq = s.next + dta.Seq(int32(int8(in.proto.Seq-uint8(s.next))))
 	} else {
-		seq += 1 << 16 // away from the ends of the circle that has no restart
+		seq += 1 << 16 // away from the wraparound, which has no restart
 	}
 	where, missing := s.classify(from, seq, 1, protoWindow)
 	if where == afterGap {
@@ -239,7 +239,7 @@ func (in *Intake) handlePrototype(now model.Time, from netip.AddrPort, datagram 
 		s.store(seq)
 		in.countVerdict(v)
 	case where == afterGap:
-		in.countVerdict(v) // one answer is enough: it asks for this one as well
+		in.countVerdict(v) // one answer is enough: it requests this one as well
 	default:
 		in.countVerdict(v)
 		in.stats.Acks++

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Plan is the geometry of a collector's memories, any of which may be missing:
-// what a translator must know to write them, here or by RDMA.
+// Plan is the geometry of a collector's memories, any of which may be missing. A
+// translator needs it to write them, in this process or by RDMA.
 type Plan struct {
 	KeyWrites []*keywrite.Scheme // one for each size of value
 	Counts    *count.Scheme
@@ -21,10 +21,10 @@ type Plan struct {
 	Lists     []*list.Scheme // lists are numbered through all of them
 }
 
-// ErrNoMemory says that a collector would have nothing to write into.
+// ErrNoMemory is returned for a collector without any memory.
 var ErrNoMemory = errors.New("translate: no memory")
 
-// Check complains when a report could go to two memories.
+// Check returns an error if a report could go to two memories.
 func (p *Plan) Check() error {
 	sizes := map[int]bool{}
 	for _, k := range p.KeyWrites {
@@ -40,7 +40,7 @@ func (p *Plan) Check() error {
 	return nil
 }
 
-// Serves reports whether there is memory for such a report.
+// Serves reports whether there is memory for a report.
 func (p *Plan) Serves(r *dta.Report) bool {
 	switch r.Primitive {
 	case dta.KeyWrite:
@@ -56,7 +56,7 @@ func (p *Plan) Serves(r *dta.Report) bool {
 			return false
 		}
 		if binary.BigEndian.Uint32(r.Data) == postcard.Blank {
-			return false // it would read as a hop that did not report
+			return false // it would be read as a hop that did not report
 		}
 		c := p.Postcards.Config()
 		return int(r.Hop) < c.Hops && (c.Layout != postcard.Prototype || len(r.Key) == 4)
@@ -71,8 +71,8 @@ func (p *Plan) Serves(r *dta.Report) bool {
 	return false
 }
 
-// ServesRun reports whether there is memory for all reports of a run. What decides
-// is the same for all, but for postcards.
+// ServesRun reports whether there is memory for all reports of a run. The deciding
+// fields are the same in all of them, except for postcards.
 func (p *Plan) ServesRun(first *dta.Report, run []byte, count int) bool {
 	if !p.Serves(first) {
 		return false
@@ -90,7 +90,7 @@ func (p *Plan) ServesRun(first *dta.Report, run []byte, count int) bool {
 	return true
 }
 
-// keyWriteIndex returns which memory has values of that size, or -1.
+// keyWriteIndex returns the index of the memory for values of that size, or -1.
 func (p *Plan) keyWriteIndex(size int) int {
 	for i, k := range p.KeyWrites {
 		if k.Config().Value == size {
@@ -100,7 +100,7 @@ func (p *Plan) keyWriteIndex(size int) int {
 	return -1
 }
 
-// listIndex returns which memory has a list and its number there, or -1.
+// listIndex returns the index of the memory of a list and its number there, or -1.
 func (p *Plan) listIndex(id dta.ListID) (int, uint32) {
 	n := uint32(id)
 	for i, l := range p.Lists {
@@ -112,12 +112,13 @@ func (p *Plan) listIndex(id dta.ListID) (int, uint32) {
 	return -1, 0
 }
 
-// copies bounds what a report asks for by what the postcards' layout has.
+// copies limits a path's redundancy to the maximum of the postcards' layout.
 func (p *Plan) copies(path *Path) int {
 	return min(int(path.Redundancy), p.Postcards.Copies())
 }
 
-// fillHops turns a path into what postcard takes: blanks where no hop reported.
+// fillHops returns the values of a path for package postcard: Blank for hops that
+// did not report.
 func fillHops(hops *[postcard.MaxHops]uint32, p *Path) []uint32 {
 	for i, v := range p.Values {
 		if p.Seen>>i&1 == 0 {

@@ -9,39 +9,38 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Target is where a Router sends reports: a Translator, or one that a host
-// guards. Admit and AdmitRun must be safe to call while another goroutine puts reports.
+// Target is the destination of a Router: a Translator, or one that a host locks.
+// Admit and AdmitRun must be safe to call while another goroutine puts reports.
 type Target interface {
-	// Admit reports whether such a report can be put now: dta.Stored,
-	// dta.Unserved without memory for it, dta.RateLimited while the collector
-	// cannot keep up.
+	// Admit returns whether a report can be put now: dta.Stored, dta.Unserved
+	// without memory for it, dta.RateLimited while the collector is overloaded.
 	Admit(r *dta.Report) dta.Verdict
 	// AdmitRun is Admit for all reports of a run.
 	AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict
-	// Put translates reports, whose keys and data alias the datagrams. It
-	// keeps neither.
+	// Put translates reports, whose keys and data alias the datagrams. It must not
+	// keep them.
 	Put(now model.Time, batch []dta.Report)
-	// PutRun translates reports of one shape, as they lie side by side in a
-	// datagram; Appends are to one list. The first is given parsed.
+	// PutRun translates packed reports of one format, as in a datagram; Appends
+	// are to one list. The first is also passed parsed.
 	PutRun(now model.Time, first *dta.Report, run []byte, count int)
 }
 
-// batchSize is how many reports a Router gathers for a target: enough that a
-// lock around Put costs nothing, few enough to stay in the first-level cache
-// (64 reports of 80 bytes).
+// batchSize is the number of reports that a Router gathers for a target: enough to
+// make the cost of a lock around Put negligible, few enough for the first-level
+// cache (64 reports of 80 bytes).
 const batchSize = 64
 
 // Router is a Sink that spreads reports over targets by key, so that all
-// reports about a key, and all entries of a list, meet in one. It refuses what
-// a target does not serve and what exceeds its rate.
+// reports about a key, and all entries of a list, go to one. It refuses reports
+// that a target has no memory for and those that exceed its rate limit.
 type Router struct {
 	targets []Target
 	limits  []Limiter
 	batches [][]dta.Report
 }
 
-// NewRouter returns a Router over at least one target, each with a limit of
-// its own.
+// NewRouter returns a Router over at least one target, each with a separate copy
+// of the limit.
 func NewRouter(limit Limiter, targets ...Target) *Router {
 	r := &Router{targets: targets}
 	for range targets {
@@ -71,18 +70,18 @@ func (r *Router) Put(now model.Time, rep *dta.Report) dta.Verdict {
 	return dta.Stored
 }
 
-// PutRun passes a run on as it is, where there is one target that takes all of
-// it, and no rate to keep.
+// PutRun forwards a run unchanged, if there is one target that admits all of it,
+// and no rate limit.
 func (r *Router) PutRun(now model.Time, first *dta.Report, run []byte, count int) bool {
 	if len(r.targets) > 1 || r.limits[0].gap != 0 || first.Immediate || r.targets[0].AdmitRun(first, run, count) != dta.Stored {
 		return false
 	}
-	r.flush(now, 0) // what came before is written before
+	r.flush(now, 0) // earlier reports are written first
 	r.targets[0].PutRun(now, first, run, count)
 	return true
 }
 
-// Flush gives the targets all reports that are queued.
+// Flush forwards all queued reports to the targets.
 func (r *Router) Flush(now model.Time) {
 	for i := range r.targets {
 		r.flush(now, i)
@@ -96,7 +95,7 @@ func (r *Router) flush(now model.Time, i int) {
 	}
 }
 
-// Shard returns which of n collectors has what the report is about.
+// Shard returns the index of the collector, of n, for a report.
 func Shard(r *dta.Report, n int) int {
 	if r.Primitive == dta.Append {
 		return ShardOfList(r.List, n)
@@ -104,13 +103,13 @@ func Shard(r *dta.Report, n int) int {
 	return ShardOfKey(r.Key, n)
 }
 
-// ShardOfList returns which of n collectors has a list.
+// ShardOfList returns the index of the collector, of n, that has a list.
 func ShardOfList(l dta.ListID, n int) int { return int(uint64(l) % uint64(n)) }
 
-// ShardOfKey returns which of n collectors has a key. It must have nothing to
-// do with the key's slot, or each collector would use a part of its slots
-// only: the structures hash with multiplications, this is FNV-1a, mixed once
-// more so that its high bits are good.
+// ShardOfKey returns the index of the collector, of n, that has a key. It must be
+// independent of the key's slot, or each collector would use only a part of its
+// slots: the structures hash with multiplications, this is FNV-1a with another
+// mixing step for its high bits.
 func ShardOfKey(key []byte, n int) int {
 	h := uint64(0xcbf29ce484222325)
 	for _, b := range key {
@@ -122,21 +121,19 @@ func ShardOfKey(key []byte, n int) int {
 	return int(hi)
 }
 
-// Limiter bounds a rate with a bucket of tokens. The zero Limiter has no
-// bound.
+// Limiter is a token bucket rate limiter. The zero Limiter has no limit.
 type Limiter struct {
 	gap   time.Duration // between reports at the full rate, in units of 1/scale ns
 	burst time.Duration // how far ahead of the rate a burst may run, same unit
-	clock model.Time    // when the bucket was last looked at
+	clock model.Time    // time of the last update
 	ahead time.Duration // how far ahead of the rate the reports are
 }
 
-// scale lets a Limiter count rates that are no whole number of nanoseconds
-// apart.
+// scale lets a Limiter handle gaps of fractions of a nanosecond.
 const scale = 1024
 
-// NewLimiter returns a Limiter of so many reports a second on average and so
-// many at once. A rate of 0 has no bound.
+// NewLimiter returns a Limiter with a rate in reports per second and a burst in
+// reports. A rate of 0 means no limit.
 func NewLimiter(perSecond float64, burst int) (Limiter, error) {
 	if perSecond == 0 {
 		return Limiter{}, nil
@@ -148,13 +145,13 @@ func NewLimiter(perSecond float64, burst int) (Limiter, error) {
 	return Limiter{gap: gap, burst: gap * time.Duration(burst)}, nil
 }
 
-// Allow reports whether a report may pass now, and if so, counts it.
+// Allow reports whether a report may pass now, and counts it if so.
 func (l *Limiter) Allow(now model.Time) bool {
 	if l.gap == 0 {
 		return true
 	}
 	if now > l.clock {
-		// A long silence empties the bucket; shorter ones cannot overflow.
+		// A long idle time empties the bucket; shorter ones cannot overflow.
 		passed := now.Sub(l.clock)
 		l.clock = now
 		if passed > l.ahead/scale {

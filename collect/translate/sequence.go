@@ -6,24 +6,24 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// window is how many of a reporter's latest numbers are remembered. At 68
-// reports to a datagram it spans 120 datagrams: what comes later than that is
-// too late to be told from a repetition. A prototype's window is half of its
-// 8-bit circle.
+// window is the number of a reporter's latest sequence numbers that are tracked.
+// At 68 reports per datagram it spans 120 datagrams: later reports cannot be
+// distinguished from duplicates. The prototype's window is half of its 8-bit
+// sequence space.
 const (
 	window      = 8192
 	protoWindow = 128
 )
 
-// sequence follows one reporter's numbers.
+// sequence tracks one reporter's sequence numbers.
 type sequence struct {
 	from    netip.AddrPort
 	started bool
-	next    dta.Seq             // behind the highest number seen
+	next    dta.Seq             // after the highest number seen
 	seen    [window / 64]uint64 // of the window before next: the report was stored
 
-	// A datagram far from the window is a latecomer or the first of a reporter
-	// that has started again. The second in a row decides.
+	// A datagram far from the window is late or the first of a reporter that has
+	// restarted. The second in a row decides.
 	strange   dta.Seq
 	isStrange bool
 }
@@ -42,7 +42,7 @@ func (s *sequence) store(n dta.Seq) {
 	*w |= m
 }
 
-// storeRun is store for count numbers from n on.
+// storeRun is store for count numbers from n.
 func (s *sequence) storeRun(n dta.Seq, count int) {
 	for count > 0 {
 		w, mask, k := s.bitRange(n, count)
@@ -66,27 +66,27 @@ func (s *sequence) advance(n dta.Seq) {
 	}
 }
 
-// bitRange returns the word that holds the bit of n, a mask of that bit and of up to
-// count-1 behind it in the word, and how many they are.
+// bitRange returns the word that holds the bit of n, a mask of that bit and of up
+// to count-1 after it in the word, and their number.
 func (s *sequence) bitRange(n dta.Seq, count int) (word *uint64, mask uint64, k int) {
 	at := int(n % 64)
 	k = min(64-at, count)
 	return &s.seen[n%window/64], (1<<k - 1) << at, k
 }
 
-// position says how a datagram's numbers lie to those seen before.
+// position is the relation of a datagram's numbers to those seen before.
 type position uint8
 
 const (
 	inOrder      position = iota // at next, or the first of all
-	afterGap                     // behind a gap
+	afterGap                     // after a gap
 	withinWindow                 // within the window
-	restarted                    // the reporter began anew
+	restarted                    // the reporter restarted
 	stale                        // before the window
 )
 
-// classify finds the place of a datagram with count numbers from first on, and
-// how many numbers are missing before it. span is the window that counts.
+// classify returns the position of a datagram with count numbers from first, and
+// the number of missing numbers before it. span is the length of the window.
 func (s *sequence) classify(from netip.AddrPort, first dta.Seq, count int, span int) (p position, missing int) {
 	if !s.started {
 		s.started, s.from, s.next = true, from, first

@@ -8,32 +8,31 @@ import (
 )
 
 // MemoryWriter writes to a collector's memory. A Translator calls it from one
-// goroutine; the outlet keeps nothing of what it is given. When a report is
-// immediate, the outlet tells the collector's program after the write.
+// goroutine; it must not keep its arguments. When a report is immediate, it
+// notifies the collector's program after the write.
 type MemoryWriter interface {
-	// KeyWrite stores r.Data under r.Key in r.Redundancy places.
+	// KeyWrite stores r.Data under r.Key in r.Redundancy slots.
 	KeyWrite(r *dta.Report)
-	// KeyIncrement adds r.Delta to r.Key in r.Redundancy places.
+	// KeyIncrement adds r.Delta to r.Key in r.Redundancy cells.
 	KeyIncrement(r *dta.Report)
-	// WriteRun is KeyWrite or KeyIncrement for reports of one shape, as they lie
-	// side by side in a datagram. None is immediate. The first is given
-	// parsed.
+	// WriteRun is KeyWrite or KeyIncrement for packed reports of one format, as in
+	// a datagram. None is immediate. The first is also passed parsed.
 	WriteRun(first *dta.Report, run []byte)
-	// WritePath stores a path under its key in p.Redundancy places.
+	// WritePath stores a path under its key in p.Redundancy chunks.
 	WritePath(p *Path)
-	// Append puts entries, back to back as list.Scheme makes them, at the end
-	// of a list. They are no more than a batch of the list's.
+	// Append adds entries, back to back as list.Scheme encodes them, to the end of
+	// a list. They are at most a batch of the list.
 	Append(list dta.ListID, entries []byte, immediate bool)
-	// Flush ends a batch of calls: what was written may be waited for.
+	// Flush ends a batch of calls: callers may wait for what was written.
 	Flush(now model.Time)
 }
 
-// Config says how a Translator gathers.
+// Config configures a Translator.
 type Config struct {
-	Rows     int           // places for paths being gathered, a power of two
-	PathWait time.Duration // how long an incomplete path waits for its postcards
-	ListWait time.Duration // how long an entry waits for others to fill a batch
-	Queries  []Query       // answered on the way
+	Rows     int           // rows of the postcard cache, a power of two
+	PathWait time.Duration // maximum time that an incomplete path waits for its postcards
+	ListWait time.Duration // maximum time that an entry waits for others to fill a batch
+	Queries  []Query       // standing queries
 }
 
 // DefaultRows is the cache of the paper's translator (section 5.2).
@@ -44,7 +43,7 @@ func DefaultConfig() Config {
 	return Config{Rows: DefaultRows, PathWait: 100 * time.Millisecond, ListWait: 10 * time.Millisecond}
 }
 
-// Stats account for the reports of one Translator.
+// Stats are the counters of one Translator.
 type Stats struct {
 	KeyWrites     uint64        `json:"key_writes"`
 	KeyIncrements uint64        `json:"key_increments"`
@@ -54,8 +53,8 @@ type Stats struct {
 	Matches       uint64        `json:"matches"` // paths that a standing query reported
 }
 
-// Translator turns reports into writes. It is for one goroutine at a time and
-// allocates nothing after New.
+// Translator turns reports into memory writes. It is for one goroutine at a time
+// and allocates nothing after New.
 type Translator struct {
 	cfg     Config
 	plan    *Plan
@@ -68,8 +67,7 @@ type Translator struct {
 	stats   Stats
 }
 
-// New returns a Translator for memories of the given geometry, behind an
-// outlet.
+// New returns a Translator for memories of the given geometry.
 func New(cfg Config, plan *Plan, out MemoryWriter) (*Translator, error) {
 	if err := plan.Check(); err != nil {
 		return nil, err
@@ -93,7 +91,7 @@ func New(cfg Config, plan *Plan, out MemoryWriter) (*Translator, error) {
 	return t, nil
 }
 
-// Admit implements Target. It is safe to call beside Put.
+// Admit implements Target. It is safe to call concurrently with Put.
 func (t *Translator) Admit(r *dta.Report) dta.Verdict {
 	if t.plan.Serves(r) {
 		return dta.Stored
@@ -101,7 +99,7 @@ func (t *Translator) Admit(r *dta.Report) dta.Verdict {
 	return dta.Unserved
 }
 
-// AdmitRun implements Target. It is safe to call beside PutRun.
+// AdmitRun implements Target. It is safe to call concurrently with PutRun.
 func (t *Translator) AdmitRun(first *dta.Report, run []byte, count int) dta.Verdict {
 	if t.plan.ServesRun(first, run, count) {
 		return dta.Stored
@@ -157,7 +155,7 @@ func (t *Translator) PutRun(now model.Time, first *dta.Report, run []byte, count
 	t.out.Flush(now)
 }
 
-// addEntries is entry for packed reports of size bytes.
+// addEntries is addEntry for packed reports of size bytes.
 func (t *Translator) addEntries(now model.Time, id dta.ListID, run []byte, size int) {
 	l := &t.lists.all[id]
 	for len(run) > 0 {
@@ -175,7 +173,7 @@ func (t *Translator) addEntries(now model.Time, id dta.ListID, run []byte, size 
 	}
 }
 
-// appendHead is what stands in front of an Append report's data.
+// appendHead is the length of the header of an Append report.
 const appendHead = 8
 
 func (t *Translator) addAppend(now model.Time, r *dta.Report) {
@@ -183,7 +181,7 @@ func (t *Translator) addAppend(now model.Time, r *dta.Report) {
 	t.addEntry(now, r.List, r.Data, r.Immediate)
 }
 
-// addEntry puts data behind a list's others.
+// addEntry adds data to the pending batch of a list.
 func (t *Translator) addEntry(now model.Time, id dta.ListID, data []byte, immediate bool) {
 	l := &t.lists.all[id]
 	if l.count == 0 {
@@ -198,18 +196,18 @@ func (t *Translator) addEntry(now model.Time, id dta.ListID, data []byte, immedi
 	}
 }
 
-// writeBatch gives a list's entries to the outlet.
+// writeBatch writes a list's pending entries.
 func (t *Translator) writeBatch(l *pendingBatch, immediate bool) {
 	t.stats.Batches++
 	i, entries := t.lists.dequeue(l)
 	t.out.Append(dta.ListID(i), entries, immediate)
 }
 
-// emitPath takes a path that leaves the cache.
+// emitPath writes a path that leaves the cache.
 func (t *Translator) emitPath(now model.Time, p *Path) {
 	t.out.WritePath(p)
 	if !p.Complete() {
-		return // a sum over some of the hops would be below the truth
+		return // a sum over some of the hops would be too low
 	}
 	for i := range t.queries {
 		if sum, ok := t.queries[i].matches(p); ok {
@@ -220,7 +218,7 @@ func (t *Translator) emitPath(now model.Time, p *Path) {
 	}
 }
 
-// Tick writes what has waited long enough.
+// Tick writes paths and entries whose wait time is over.
 func (t *Translator) Tick(now model.Time) {
 	for l := t.lists.oldest(); l != nil && now.Sub(l.since) >= t.cfg.ListWait; l = t.lists.oldest() {
 		t.writeBatch(l, false)
@@ -229,7 +227,7 @@ func (t *Translator) Tick(now model.Time) {
 	t.out.Flush(now)
 }
 
-// Drain writes everything, before an end.
+// Drain writes everything, before shutdown.
 func (t *Translator) Drain(now model.Time) {
 	t.cache.emitAll(now, t.emit) // before the lists: a path may answer a query
 	for l := t.lists.oldest(); l != nil; l = t.lists.oldest() {
@@ -238,7 +236,7 @@ func (t *Translator) Drain(now model.Time) {
 	t.out.Flush(now)
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (t *Translator) Stats() Stats {
 	st := t.stats
 	st.Postcards = t.cache.stats
@@ -253,7 +251,7 @@ func (p *Path) hops() []uint32 {
 	return p.Values
 }
 
-// Plus adds the counts of two Translators.
+// Plus adds the counters of two Translators.
 func (s Stats) Plus(o Stats) Stats {
 	s.KeyWrites += o.KeyWrites
 	s.KeyIncrements += o.KeyIncrements

@@ -13,17 +13,17 @@ import (
 
 const hugePage = 2 << 20
 
-// mappedLen is how many bytes a region of h takes in whole pages.
+// mappedLen is the length of a region of h in whole pages.
 func (h Header) mappedLen(page int64) (int, error) {
 	n := HeaderSize + h.Size
 	if h.Size > math.MaxInt64-HeaderSize-page || int64(int(n)) != n {
-		return 0, fmt.Errorf("region: size %d is more than this machine can map", h.Size)
+		return 0, fmt.Errorf("region: size %d exceeds the address space", h.Size)
 	}
 	return int((n + page - 1) / page * page), nil
 }
 
-// mapAnonymous maps memory of this process alone, on huge pages where the kernel
-// gives them: random writes go about twice as fast (docs/collector.md).
+// mapAnonymous maps memory of this process, on huge pages where the kernel has
+// them: random writes are about twice as fast (docs/collector.md).
 func mapAnonymous(h Header) (*Region, error) {
 	if err := littleEndian(); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func mapAnonymous(h Header) (*Region, error) {
 	}
 	start := -int(uintptr(unsafe.Pointer(&m[0]))) & (hugePage - 1)
 	mem := m[start : start+n]
-	_ = syscall.Madvise(mem, syscall.MADV_HUGEPAGE) // a wish; Huge tells what came of it
+	_ = syscall.Madvise(mem, syscall.MADV_HUGEPAGE) // a hint; HugePageBytes returns the result
 	copy(mem, h.encodePage())
 	return newRegion(h, m, mem), nil
 }
@@ -74,7 +74,7 @@ func viewFile(path string) (*Region, error) {
 	return r, nil
 }
 
-// create makes the file under another name and links it when it is whole, so
+// create makes the file under another name and links it when it is complete, so
 func create(path string, h Header) (_ *os.File, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new*")
 	if err != nil {
@@ -106,7 +106,7 @@ func create(path string, h Header) (_ *os.File, err error) {
 	if err := syscall.Munmap(m); err != nil {
 		return nil, err
 	}
-	// A link, unlike a rename, fails when another process was first.
+	// A link, unlike a rename, fails if another process was first.
 	if err := os.Link(f.Name(), path); err != nil {
 		return nil, err
 	}
@@ -147,20 +147,20 @@ func mapFile(f *os.File, prot int, want *Header) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() < int64(n) { // a touch behind the end would be a fault of the process
+	if info.Size() < int64(n) { // an access past the end would crash the process
 		return nil, fmt.Errorf("%w: file of %d bytes, want %d", ErrDamaged, info.Size(), n)
 	}
 	m, err := syscall.Mmap(int(f.Fd()), 0, n, prot, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", n, err)
 	}
-	_ = syscall.Madvise(m, syscall.MADV_HUGEPAGE) // heard on tmpfs that allows it
+	_ = syscall.Madvise(m, syscall.MADV_HUGEPAGE) // takes effect on tmpfs that allows it
 	r := newRegion(h, m, m)
 	r.file = f
 	return r, nil
 }
 
-// pageSize is the unit in which the file's system maps: larger on hugetlbfs.
+// pageSize is the page size of the file system's mappings: larger on hugetlbfs.
 func pageSize(f *os.File) int64 {
 	const hugetlbfs = 0x958458f6
 	var st syscall.Statfs_t
@@ -193,12 +193,12 @@ func (r *Region) Close() error {
 	return err
 }
 
-// littleEndian refuses machines whose words would lie the other way round in
-// memory: files and RDMA peers rely on the bytes.
+// littleEndian returns an error on big-endian machines: files and RDMA peers rely
+// on the byte order.
 func littleEndian() error {
 	one := uint16(1)
 	if *(*byte)(unsafe.Pointer(&one)) != 1 {
-		return errors.New("region: big-endian machines are not served")
+		return errors.New("region: big-endian machines are not supported")
 	}
 	return nil
 }

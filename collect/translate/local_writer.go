@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Memory is the memories of a collector. Any may be missing.
+// Memory holds the memories of a collector. Any may be missing.
 type Memory struct {
 	KeyWrites []*keywrite.Table
 	Counts    *count.Table
@@ -56,7 +56,7 @@ func (m *Memory) Regions() (all []*region.Region) {
 	return all
 }
 
-// Notification tells a collector's program that an immediate report has been
+// Notification notifies a collector's program that an immediate report has been
 // written. Key is valid during the call.
 type Notification struct {
 	Primitive dta.Primitive
@@ -64,8 +64,8 @@ type Notification struct {
 	Key       []byte     // all others
 }
 
-// LocalWriter is an Outlet that writes straight into memory of this process: the
-// translator in the collector's own network card.
+// LocalWriter is a MemoryWriter for memory of this process: a translator in the
+// collector's NIC.
 type LocalWriter struct {
 	*Plan
 	keyWrites []*keywrite.Writer
@@ -77,10 +77,10 @@ type LocalWriter struct {
 	notify    func(Notification)
 }
 
-// NewLocalWriter returns the outlet of one Translator among several, each of which
-// has a number of its own, 0 to region.Writers-1. shared says that others add
-// to the counters too. notify is called for immediate reports and must not
-// wait; it may be nil.
+// NewLocalWriter returns the writer of one Translator among several, each with a
+// different number, 0 to region.Writers-1. shared means that others add to the
+// counters too. notify is called for immediate reports and must not block; it may
+// be nil.
 func NewLocalWriter(m *Memory, writer int, shared bool, notify func(Notification)) (*LocalWriter, error) {
 	o := &LocalWriter{Plan: m.Plan(), shared: shared, notify: notify}
 	if err := o.Check(); err != nil {
@@ -105,20 +105,20 @@ func NewLocalWriter(m *Memory, writer int, shared bool, notify func(Notification
 	return o, nil
 }
 
-// must holds that what Serves let through can be written.
+// must checks the invariant that what Serves accepts can be written.
 func must(err error) {
 	if err != nil {
-		panic("translate: a report that is served cannot be written: " + err.Error())
+		panic("translate: an accepted report cannot be written: " + err.Error())
 	}
 }
 
-// KeyWrite implements Outlet.
+// KeyWrite implements MemoryWriter.
 func (o *LocalWriter) KeyWrite(r *dta.Report) {
 	must(o.keyWrites[o.keyWriteIndex(len(r.Data))].Write(r.Key, r.Data, int(r.Redundancy)))
 	o.notifyKeyed(r)
 }
 
-// KeyIncrement implements Outlet.
+// KeyIncrement implements MemoryWriter.
 func (o *LocalWriter) KeyIncrement(r *dta.Report) {
 	add := o.counts.Add
 	if o.shared {
@@ -128,10 +128,10 @@ func (o *LocalWriter) KeyIncrement(r *dta.Report) {
 	o.notifyKeyed(r)
 }
 
-// runHead is what stands in front of a keyed report's key.
+// runHead is the length of the header of a keyed report.
 const runHead = 4
 
-// WriteRun implements Outlet.
+// WriteRun implements MemoryWriter.
 func (o *LocalWriter) WriteRun(first *dta.Report, run []byte) {
 	if first.Primitive == dta.KeyWrite {
 		_, err := o.keyWrites[o.keyWriteIndex(len(first.Data))].WriteRun(run, runHead, len(first.Key), int(first.Redundancy))
@@ -151,8 +151,8 @@ func (o *LocalWriter) WriteRun(first *dta.Report, run []byte) {
 	}
 }
 
-// WritePath implements Outlet. Paths wait for others of the same shape, to be
-// written together, and at most until Flush.
+// WritePath implements MemoryWriter. Paths wait for others with the same
+// redundancy and key length, to be written together, and at most until Flush.
 func (o *LocalWriter) WritePath(p *Path) {
 	run, copies := &o.paths, o.copies(p)
 	room := cap(run.rows) - len(run.rows)
@@ -184,7 +184,7 @@ func (o *LocalWriter) writePaths() {
 	}
 }
 
-// Append implements Outlet.
+// Append implements MemoryWriter.
 func (o *LocalWriter) Append(id dta.ListID, entries []byte, immediate bool) {
 	i, n := o.listIndex(id)
 	must(o.lists[i].Append(n, entries))
@@ -193,7 +193,7 @@ func (o *LocalWriter) Append(id dta.ListID, entries []byte, immediate bool) {
 	}
 }
 
-// Flush implements Outlet.
+// Flush implements MemoryWriter.
 func (o *LocalWriter) Flush(model.Time) { o.writePaths() }
 
 func (o *LocalWriter) notifyKeyed(r *dta.Report) {

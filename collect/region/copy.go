@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// bulkCopyMin is the length from which a copy is quicker than word by word.
+// bulkCopyMin is the length from which a copy is faster than word by word.
 const bulkCopyMin = 64
 
-// Check reports whether n bytes at off lie in the data.
+// Check returns an error if n bytes at off are not in the data.
 func (r *Region) Check(off, n uint64) error {
 	if size := uint64(len(r.words)) * 8; off > size || n > size-off {
 		return ErrBounds
@@ -17,9 +17,9 @@ func (r *Region) Check(off, n uint64) error {
 }
 
 // Write stores b at byte off, as an RDMA write does. Every aligned word that b
-// covers is stored whole, and so is an aligned half word at either end; only
-// single bytes around them are put in with a read before. It stores nothing
-// when a part lies outside.
+// covers is stored atomically, and so is an aligned half word at either end; only
+// single bytes around them need a read before. It stores nothing when a part is
+// out of bounds.
 func (r *Region) Write(off uint64, b []byte) error {
 	if err := r.Check(off, uint64(len(b))); err != nil {
 		return err
@@ -48,9 +48,9 @@ func (r *Region) Write(off uint64, b []byte) error {
 	return nil
 }
 
-// PutAligned stores b at byte off of words, as Write does, if both ends of it are those
-// of half words, and reports whether they are. It is for small writes: it does
-// without the care that single bytes take.
+// PutAligned stores b at byte off of words, as Write does, if both its ends are
+// aligned to half words, and reports whether they are. It is for small writes: it
+// needs no handling of single bytes.
 func PutAligned(words []uint64, off uint64, b []byte) bool {
 	if (off|uint64(len(b)))%4 != 0 {
 		return false

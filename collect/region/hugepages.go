@@ -12,9 +12,9 @@ import (
 	"unsafe"
 )
 
-// Prefault makes the kernel give the memory now, so that writers do not wait for
-// it page by page, and asks once more for huge pages where it gave small ones.
-// It changes nothing and may run beside writers.
+// Prefault makes the kernel allocate the memory now, so that writers do not wait
+// for page faults, and asks once more for huge pages where it gave small ones.
+// It changes no data and may run concurrently with writers.
 func (r *Region) Prefault() {
 	for i := 0; i < len(r.words); i += os.Getpagesize() / 8 {
 		if r.readOnly {
@@ -28,10 +28,10 @@ func (r *Region) Prefault() {
 	}
 }
 
-// collapse moves memory to huge pages: for a fault the kernel looks for one only
-// so long, and half of a gigabyte can be without on a machine whose memory is
-// full of cached files. Kernels before 6.1 refuse; so does one that finds no
-// more, and then there is no use in asking for the rest.
+// collapse moves memory to huge pages: on a page fault the kernel searches for a
+// huge page for a limited time, and half of a gigabyte can be without on a machine
+// whose memory is full of cached files. Kernels before 6.1 refuse; so does one
+// that finds no more huge pages, and then there is no use in asking for the rest.
 func collapse(mem []byte) {
 	const (
 		advice = 25 // MADV_COLLAPSE
@@ -44,8 +44,8 @@ func collapse(mem []byte) {
 	}
 }
 
-// HugePageBytes tells how many bytes of the memory lie on huge pages at present. Pages
-// are given when they are first touched.
+// HugePageBytes returns the number of bytes of the memory that are on huge pages
+// now. Pages are allocated when they are first touched.
 func (r *Region) HugePageBytes() (int64, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {

@@ -5,18 +5,18 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// listBatches gathers entries, a batch for each list. Those that hold entries form a
-// queue by the time of their first, so that the oldest is found at once.
+// listBatches gathers entries, a batch for each list. Batches with entries form a
+// queue by the time of their first entry, so that the oldest is at its head.
 type listBatches struct {
 	all        []pendingBatch
 	head, tail int // of the queue; -1 when empty
 }
 
-// pendingBatch is the entries of one list that wait to be written.
+// pendingBatch holds the entries of one list that wait to be written.
 type pendingBatch struct {
 	scheme     *list.Scheme
 	id         uint32 // in scheme
-	batch      int    // most entries
+	batch      int    // maximum number of entries
 	buf        []byte
 	count      int
 	since      model.Time // of the first entry
@@ -45,7 +45,7 @@ func newLists(plan *Plan) listBatches {
 	return ls
 }
 
-// enqueue puts list i, which has no entries yet, at the end of the queue.
+// enqueue adds list i, which has no entries yet, to the end of the queue.
 func (ls *listBatches) enqueue(now model.Time, l *pendingBatch, i int) {
 	l.since = now
 	l.prev, l.next = ls.tail, -1
@@ -57,7 +57,7 @@ func (ls *listBatches) enqueue(now model.Time, l *pendingBatch, i int) {
 	ls.tail = i
 }
 
-// dequeue takes a list out of the queue and empties it. It returns its number,
+// dequeue removes a list from the queue and empties it. It returns its number,
 // and its entries, which are valid until the next is added.
 func (ls *listBatches) dequeue(l *pendingBatch) (i int, entries []byte) {
 	if l.next >= 0 {
@@ -77,7 +77,7 @@ func (ls *listBatches) dequeue(l *pendingBatch) (i int, entries []byte) {
 	return i, entries
 }
 
-// oldest returns the list whose first entry has waited longest, or nil.
+// oldest returns the list with the oldest first entry, or nil.
 func (ls *listBatches) oldest() *pendingBatch {
 	if ls.head < 0 {
 		return nil

@@ -14,18 +14,18 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Path is the postcards of one key, gathered.
+// Path holds the gathered postcards of one key.
 type Path struct {
-	Redundancy uint8  // the most that any of the postcards asked for
-	Immediate  bool   // one of them asked to tell the collector's program
-	Length     uint8  // hops of the whole path, 0 where no postcard told it
+	Redundancy uint8  // maximum of the postcards
+	Immediate  bool   // one of them was immediate
+	Length     uint8  // hops of the whole path, 0 if no postcard had it
 	Seen       uint32 // bit i is set when hop i has a value
 	Key        []byte
 	Values     []uint32 // one for each hop, 0 where there is none
 }
 
-// Complete reports whether every hop of the path has a value: all that a
-// postcard said there are, or all that memory has room for.
+// Complete reports whether every hop of the path has a value: the length that a
+// postcard reported, or the maximum of the memory.
 func (p *Path) Complete() bool {
 	return complete(p.Seen, int(p.Length), len(p.Values))
 }
@@ -38,8 +38,8 @@ func complete(seen uint32, length, hops int) bool {
 	return seen&all == all
 }
 
-// row is a place of the cache: two cache lines, and no pointer for the garbage
-// collector to look at.
+// row is a row of the cache: two cache lines, and no pointer for the garbage
+// collector to scan.
 type row struct {
 	since      model.Time
 	seen       uint32 // as in Path, as are the next three
@@ -54,11 +54,11 @@ type row struct {
 
 const rowWords = unsafe.Sizeof(row{}) / 8
 
-// emitter takes a path that leaves the cache, and must not keep it.
+// emitter is called with a path that leaves the cache, and must not keep it.
 type emitter func(now model.Time, p *Path)
 
-// postcardCache gathers postcards, one path to a row. A path leaves when it is
-// complete, when another key needs its row, or when it has waited long enough.
+// postcardCache gathers postcards, one path per row. A path leaves when it is
+// complete, when another key needs its row, or when its wait time is over.
 type postcardCache struct {
 	rows   []row
 	words  []uint64 // the rows again, for Prefetch
@@ -74,17 +74,17 @@ type postcardCache struct {
 	stats PostcardStats
 }
 
-// PostcardStats account for the cache.
-// Invariant: Postcards = Gathered + Repeated + what lies in rows.
+// PostcardStats are the counters of the cache.
+// Invariant: Postcards = Emitted + Duplicate + postcards in rows.
 type PostcardStats struct {
-	Postcards uint64 `json:"postcards"` // put into the cache
-	Emitted   uint64 `json:"gathered"`  // left it with their path
-	Duplicate uint64 `json:"repeated"`  // told what was known: the same hop and value again
+	Postcards uint64 `json:"postcards"` // added to the cache
+	Emitted   uint64 `json:"emitted"`   // left it with their path
+	Duplicate uint64 `json:"duplicate"` // the same hop and value again
 
-	Complete   uint64 `json:"complete"` // paths that left with all hops
-	Evicted    uint64 `json:"collided"` // left early: another key needed the row
-	Superseded uint64 `json:"renewed"`  // left early: a hop was reported with another value
-	Expired    uint64 `json:"expired"`  // left early: they waited too long
+	Complete   uint64 `json:"complete"`   // paths that left with all hops
+	Evicted    uint64 `json:"evicted"`    // left early: another key needed the row
+	Superseded uint64 `json:"superseded"` // left early: a hop was reported with another value
+	Expired    uint64 `json:"expired"`    // left early: the wait time was over
 }
 
 func newCache(rows, hops int, wait time.Duration) (postcardCache, error) {
@@ -96,12 +96,12 @@ func newCache(rows, hops int, wait time.Duration) (postcardCache, error) {
 	return c, nil
 }
 
-// cacheSeed keeps rows apart from slots in memory: keys that share a row
-// would else share a slot as well, as in the prototype.
+// cacheSeed makes rows independent of slots in memory: otherwise keys that share
+// a row would share a slot as well, as in the prototype.
 const cacheSeed = 0x7f4a7c15
 
-// prefetchRows finds the rows of the postcards in a batch, and asks memory for them
-// before the first is looked at.
+// prefetchRows finds the rows of the postcards in a batch, and prefetches them
+// before the first is used.
 func (c *postcardCache) prefetchRows(rows *[batchSize]uint32, batch []dta.Report) {
 	words := &c.group.Words
 	n := 0
@@ -115,8 +115,8 @@ func (c *postcardCache) prefetchRows(rows *[batchSize]uint32, batch []dta.Report
 	c.prefetch(words[:n])
 }
 
-// prefetch asks memory for rows, given by their first words. The postcards of a path
-// often follow each other, so a row is asked for once.
+// prefetch prefetches rows, given by their first words. The postcards of a path
+// often follow each other, so a repeated row is prefetched once.
 func (c *postcardCache) prefetch(words []uint64) {
 	lines := &c.lines
 	n, last := 0, ^uint64(0)
@@ -129,12 +129,11 @@ func (c *postcardCache) prefetch(words []uint64) {
 	region.Prefetch(c.words, lines[:n])
 }
 
-// cardHead is what stands in front of a Postcarding report's key: hop and path
-// are the last two bytes of it.
+// cardHead is the length of the header of a Postcarding report; hop and path
+// length are its last two bytes.
 const cardHead = 6
 
-// addRun is put for postcards of one shape, as they lie side by side in a
-// datagram.
+// addRun is add for packed postcards of one format, as in a datagram.
 func (c *postcardCache) addRun(now model.Time, first *dta.Report, run []byte, size int, emit emitter) {
 	g := &c.group
 	keyLen, grid := len(first.Key), slothash.Grid{Slots: uint64(len(c.rows)), Words: uint64(rowWords)}
@@ -157,14 +156,13 @@ func (c *postcardCache) rowOf(key []byte) uint32 {
 	return uint32(slothash.HashKey(key, cacheSeed).Slot(0, uint64(len(c.rows))))
 }
 
-// put takes a postcard, whose row was found, and gives the paths that leave to
-// emit.
+// add adds a postcard to its row and emits the paths that leave.
 func (c *postcardCache) add(now model.Time, r *dta.Report, at uint32, emit emitter) {
 	c.stats.Postcards++
 	w, value := &c.rows[at], binary.BigEndian.Uint32(r.Data)
 	if w.keyLen != 0 && !w.hasKey(r.Key) {
-		// It is written under its own key. The prototype writes it to the
-		// slot of the key that displaces it.
+		// The evicted path is written under its own key. The prototype writes it
+		// to the slot of the key that evicts it.
 		c.stats.Evicted++
 		c.emitRow(now, w, emit)
 	}
@@ -195,8 +193,8 @@ func (c *postcardCache) add(now model.Time, r *dta.Report, at uint32, emit emitt
 	}
 }
 
-// hasKey reports whether the row's path is that of a key. Keys of the usual length
-// are compared as two words that overlap, without a call.
+// hasKey reports whether the row's path is that of a key. Keys of the common
+// lengths are compared as two words that overlap, without a call.
 func (w *row) hasKey(key []byte) bool {
 	n := len(key)
 	if n >= 8 && n <= 16 {
@@ -207,7 +205,7 @@ func (w *row) hasKey(key []byte) bool {
 	return string(w.key[:w.keyLen]) == string(key)
 }
 
-// leave emits a row and empties it.
+// emitRow emits a row and empties it.
 func (c *postcardCache) emitRow(now model.Time, w *row, emit emitter) {
 	c.stats.Emitted += uint64(bits.OnesCount32(w.seen))
 	c.path = Path{
@@ -220,10 +218,10 @@ func (c *postcardCache) emitRow(now model.Time, w *row, emit emitter) {
 	c.filled--
 }
 
-// emitExpired emits paths that have waited long enough.
+// emitExpired emits paths whose wait time is over.
 func (c *postcardCache) emitExpired(now model.Time, emit emitter) {
-	// Looking at every row twice per wait keeps each at most half as long
-	// again, and costs a few percent of the time the rows took to fill.
+	// Scanning every row twice per wait time delays a path by at most half of it,
+	// and costs a few percent of the time the rows took to fill.
 	if c.filled == 0 || now.Sub(c.swept) < c.wait/2 {
 		return
 	}

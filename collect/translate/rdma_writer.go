@@ -11,10 +11,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// RDMAWriter is an Outlet that writes a collector's memory over RDMA: WRITE for
-// values, paths and lists, FETCH_ADD for counters, WRITE with immediate for
-// what the collector's program must know at once. Its host moves packets
-// between the Requester and a socket.
+// RDMAWriter is a MemoryWriter that writes a collector's memory over RDMA: WRITE
+// for values, paths and lists, FETCH_ADD for counters, WRITE with immediate for
+// immediate reports. Its host moves packets between the Requester and a socket.
 type RDMAWriter struct {
 	*Plan
 	req   *rdma.Requester
@@ -24,7 +23,8 @@ type RDMAWriter struct {
 	stats RDMAWriterStats
 }
 
-// RemoteRegions is where a collector's memories are, in the order of its Plan.
+// RemoteRegions are the regions of a collector's memories, in the order of its
+// Plan.
 type RemoteRegions struct {
 	KeyWrites []rdma.Region
 	Counts    rdma.Region
@@ -32,12 +32,12 @@ type RemoteRegions struct {
 	Lists     []rdma.Region
 }
 
-// RDMAWriterStats account for what a Remote could not write.
+// RDMAWriterStats are the counters of an RDMAWriter.
 type RDMAWriterStats struct {
 	Dropped uint64 `json:"dropped"` // writes of reports: the connection was down or its window full
 }
 
-// NewRDMAWriter returns an outlet for memories of the given geometry. It drops
+// NewRDMAWriter returns a writer for memories of the given geometry. It drops
 // everything until Connect.
 func NewRDMAWriter(plan *Plan, req *rdma.Requester) (*RDMAWriter, error) {
 	if err := plan.Check(); err != nil {
@@ -46,34 +46,34 @@ func NewRDMAWriter(plan *Plan, req *rdma.Requester) (*RDMAWriter, error) {
 	return &RDMAWriter{Plan: plan, req: req}, nil
 }
 
-// Connect says where the memories are, and how many entries each list had,
-// after the Requester was connected. Lists then go on where they were, never
-// back.
+// Connect sets the regions of the memories and the number of entries of each
+// list, after the Requester was connected. Lists continue from there, and never
+// go back.
 func (o *RDMAWriter) Connect(at RemoteRegions, heads []uint64) error {
 	lists := 0
 	for _, l := range o.Lists {
 		lists += int(l.Lists())
 	}
 	if len(at.KeyWrites) != len(o.KeyWrites) || len(at.Lists) != len(o.Lists) || len(heads) != lists {
-		return fmt.Errorf("translate: collector has %d key-write memories, %d of lists and %d lists, want %d, %d and %d",
+		return fmt.Errorf("translate: collector has %d key-write memories, %d list memories and %d lists, want %d, %d and %d",
 			len(at.KeyWrites), len(at.Lists), len(heads), len(o.KeyWrites), len(o.Lists), lists)
 	}
 	o.at, o.heads = at, heads
 	return nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counters.
 func (o *RDMAWriter) Stats() RDMAWriterStats { return o.stats }
 
-// EncodeImmediate is what WRITE with immediate carries: the primitive in the top 4
-// bits, below it the list, or of other primitives the low bits of the slot's
-// place in words.
+// EncodeImmediate returns the immediate data of a WRITE with immediate: the
+// primitive in the top 4 bits, below it the list, or for other primitives the low
+// bits of the slot's word index.
 func EncodeImmediate(p dta.Primitive, where uint64) roce.ImmDt {
 	return roce.ImmDt(uint32(p)<<28 | uint32(where)&(1<<28-1))
 }
 
-// write puts data at an offset of a region, in as many packets as it takes.
-// The last one carries imm, unless it is 0.
+// write writes data at an offset of a region, in one or more packets. The last
+// one carries imm, unless it is 0.
 func (o *RDMAWriter) write(r rdma.Region, off uint64, data []byte, imm roce.ImmDt) bool {
 	for len(data) > rdma.MTU {
 		if !o.req.Write(r.Addr+off, r.RKey, data[:rdma.MTU]) {
@@ -88,14 +88,14 @@ func (o *RDMAWriter) write(r rdma.Region, off uint64, data []byte, imm roce.ImmD
 	return o.req.Write(r.Addr+off, r.RKey, data)
 }
 
-// countResult counts a report whose write did not find room.
+// countResult counts a report whose write did not fit into the window.
 func (o *RDMAWriter) countResult(ok bool) {
 	if !ok {
 		o.stats.Dropped++
 	}
 }
 
-// KeyWrite implements Outlet.
+// KeyWrite implements MemoryWriter.
 func (o *RDMAWriter) KeyWrite(r *dta.Report) {
 	i := o.keyWriteIndex(len(r.Data))
 	s := o.KeyWrites[i]
@@ -119,8 +119,8 @@ func (o *RDMAWriter) KeyWrite(r *dta.Report) {
 	o.countResult(ok)
 }
 
-// KeyIncrement implements Outlet. There is no addition with immediate: an
-// immediate one is followed by an empty write that carries it.
+// KeyIncrement implements MemoryWriter. There is no FETCH_ADD with immediate: an
+// empty write that carries the immediate data follows.
 func (o *RDMAWriter) KeyIncrement(r *dta.Report) {
 	p, err := o.Counts.HashKey(r.Key)
 	must(err)
@@ -138,7 +138,7 @@ func (o *RDMAWriter) KeyIncrement(r *dta.Report) {
 	o.countResult(ok)
 }
 
-// WriteRun implements Outlet.
+// WriteRun implements MemoryWriter.
 func (o *RDMAWriter) WriteRun(first *dta.Report, run []byte) {
 	for r := *first; len(run) > 0; {
 		n, err := r.Parse(run)
@@ -152,7 +152,7 @@ func (o *RDMAWriter) WriteRun(first *dta.Report, run []byte) {
 	}
 }
 
-// WritePath implements Outlet.
+// WritePath implements MemoryWriter.
 func (o *RDMAWriter) WritePath(path *Path) {
 	p, err := o.Plan.Postcards.HashKey(path.Key)
 	must(err)
@@ -175,9 +175,9 @@ func (o *RDMAWriter) WritePath(path *Path) {
 	o.countResult(ok)
 }
 
-// Append implements Outlet. The count of entries is written behind them, so a
-// reader never sees one without the other; and when the window is too full for
-// all of it, nothing is written.
+// Append implements MemoryWriter. The number of entries is written after them, so
+// a reader never sees one without the other; if the window does not fit all of it,
+// nothing is written.
 func (o *RDMAWriter) Append(id dta.ListID, entries []byte, immediate bool) {
 	i, n := o.listIndex(id)
 	if o.req.WindowFree() < len(entries)/rdma.MTU+4 {
@@ -205,5 +205,5 @@ func (o *RDMAWriter) Append(id dta.ListID, entries []byte, immediate bool) {
 	}
 }
 
-// Flush implements Outlet: the host sends what the Requester holds.
+// Flush implements MemoryWriter: the host sends the Requester's packets.
 func (o *RDMAWriter) Flush(model.Time) {}

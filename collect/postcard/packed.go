@@ -24,12 +24,10 @@ func (s *Scheme) AppendRow(rows, key []byte, hops []uint32) ([]byte, error) {
 }
 
 // WriteRun is Write for a run of paths with keys of keyLen bytes, as AppendRow
-// made them. It returns how many it wrote: all, unless there is an error, and
-// then none.
+// made them. It returns the number written: all, or none if there is an error.
 //
 // Sealed chunks of 5 hops are written several times as fast as one by one (weft
-// bench dta): memory is asked for the chunks of a group before the first is
-// made.
+// bench dta): it prefetches the chunks of a batch before it encodes the first.
 func (w *Writer) WriteRun(rows []byte, keyLen, copies int) (int, error) {
 	t := w.t
 	size := keyLen + 4*t.cfg.Hops
@@ -62,7 +60,7 @@ func (w *Writer) WriteRun(rows []byte, keyLen, copies int) (int, error) {
 // fiveLen is the length of 5 hops in a row.
 const fiveLen = 5 * 4
 
-// writeFiveHops is the loop of WriteRun for the usual chunks.
+// writeFiveHops is the loop of WriteRun for the common chunks.
 func (t *Table) writeFiveHops(rows []byte, keyLen, copies int) {
 	size, grid := keyLen+fiveLen, slothash.Grid{Slots: t.cfg.Chunks, Words: 4}
 	var g slothash.SlotBatch
@@ -77,7 +75,7 @@ func (t *Table) writeFiveHops(rows []byte, keyLen, copies int) {
 }
 
 // storeFiveHops stores the chunks of hops, the first at the start of rows and each
-// stride behind the one before. It computes what encode does, unrolled.
+// stride bytes after the previous one. It is encode, unrolled.
 func (t *Table) storeFiveHops(sums []slothash.Checksum, at []uint64, rows []byte, stride int) {
 	chunks, row := t.chunks, 0
 	for i, s := range sums {
