@@ -140,7 +140,7 @@ func (m *analysis) isBlocked(n int) bool {
 }
 
 // selfCongested reports whether a queue was congested before it was paused, and
-// paused only after the detection: then it delayed the flow by itself.
+// addPausedQueue only after the detection: then it delayed the flow by itself.
 func (m *analysis) selfCongested(n int) bool {
 	return m.pausedAfterDetection(n) && m.backlogExceedsPauses(n)
 }
@@ -180,7 +180,7 @@ func (m *analysis) backlogExceedsPauses(n int) bool {
 		paused = m.ageAtSnapshot(n, p.BurstStart)
 	}
 	if p.PausedTime > 0 {
-		paused = min(paused, p.PausedTime) // index all pauses ever: at least theirs
+		paused = min(paused, p.PausedTime) // PausedTime sums all pauses ever, these among them
 	}
 	return float64(p.BytesAtBurstStart) >= max(m.linkBytes(n, m.cfg.CongestedAt), m.linkBytes(n, paused))
 }

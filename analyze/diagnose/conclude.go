@@ -10,49 +10,50 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// stormVerdict is the verdict of a queue that a host pauses.
+// stormVerdict returns the verdict on a queue that a host pauses.
 func (m *analysis) stormVerdict(e terminal) Verdict {
 	v := m.newVerdict(anomaly.PFCStorm, anomaly.HostInjection, e)
 	m.describeHostPauses(&v, e.node)
 	return v
 }
 
-// describeHostPauses tells what a host's pauses look like.
+// describeHostPauses adds the evidence, detail and remedy of a host's pauses.
 func (m *analysis) describeHostPauses(v *Verdict, n int) {
 	node := &m.g.Nodes[n]
 	host := nodeName(m.fabric, node.Peer.Node)
-	v.addEvidence("%s sent %d pause frames to %s: no switch is behind that port", host, node.State.PauseFrames, m.portText(n))
+	v.addEvidence("%s sent %d pause frames to %s; the port leads to no switch", host, node.State.PauseFrames, m.portText(n))
 	p := &node.Pauses
 	gap := p.LastStart.Sub(p.LastEnd)
 	switch {
 	case p.Pauses == 0:
 		v.Detail = anomaly.UnknownDetail
+		return
 	case !node.PausedAtSnapshot():
 		v.Detail = anomaly.DrainsSlowly
-		v.addEvidence("it has let packets through again")
+		v.addEvidence("%s has resumed the port", host)
+		return
 	case p.LastEnd != 0 && gap < epoch.PauseBurstGap:
 		v.Detail = anomaly.DrainsSlowly
-		v.addEvidence("it let packets through between pauses, lately for %v: it takes in what it can", gap)
-		v.Remedy = fmt.Sprintf("find out why %s takes packets in slowly (PCIe, memory, a busy processor); until then move its load elsewhere", host)
+		v.addEvidence("%s resumes the port between pauses, the last time for %s: it drains slowly", host, model.FormatDuration(gap))
 	default:
 		v.Detail = anomaly.NICStorm
-		v.addEvidence("it has paused without a break for %v", node.Snapshot.Sub(p.LastStart))
-		v.Remedy = fmt.Sprintf("take %s out of service: disable its port or let the PFC watchdog ignore its pauses, and reset or replace its network card", host)
+		v.addEvidence("%s has paused the port without a gap for %s", host, model.FormatDuration(node.Snapshot.Sub(p.LastStart)))
 	}
+	v.Remedy = anomaly.Expand(v.Detail.Remedy(), "{host}", host)
 }
 
-// backpressureVerdict is the verdict of a queue that flows overfill.
+// backpressureVerdict returns the verdict on a queue that flows congest.
 func (m *analysis) backpressureVerdict(e terminal) Verdict {
 	v := m.newVerdict(anomaly.PFCBackpressure, anomaly.ContendingFlows, e)
 	m.nameCulprits(&v, e.node, m.culprits(e.node))
 	return v
 }
 
-// addContention adds the verdict of a queue of the victim's own way.
+// addContention adds the verdict on a queue of the victim's own path.
 func (m *analysis) addContention(n int) {
 	v := m.newVerdict(anomaly.FlowContention, anomaly.ContendingFlows, terminal{node: n, share: 1, path: []int{n}})
 	v.Path = nil
-	v.Confidence = float64(m.g.Nodes[n].State.Queued) / (m.linkBytes(n, 100*time.Microsecond) + float64(m.g.Nodes[n].State.Queued))
+	v.Confidence = m.queuedBytes(n) / (m.linkBytes(n, 100*time.Microsecond) + m.queuedBytes(n))
 	if !m.atSnapshot {
 		v.Confidence = 0.5 * m.victimDepthShare(n) * m.explainedShare(n)
 	}
@@ -60,29 +61,29 @@ func (m *analysis) addContention(n int) {
 	m.addVerdict(v)
 }
 
-// victimDepthShare names the flows that overfill a queue, and why they do.
+// nameCulprits names the flows that congest a queue, and why they do.
 func (m *analysis) nameCulprits(v *Verdict, n int, flows []Culprit) {
 	node := &m.g.Nodes[n]
 	v.Culprits = flows
 	if m.atSnapshot {
-		v.addEvidence("%s was not paused and held %v", m.portText(n), model.Bytes(node.State.Queued))
+		v.addEvidence("%s was not paused and held %s", m.portText(n), model.FormatBytes(model.Bytes(node.State.Queued)))
 	} else {
-		v.addEvidence("%s had %.0f packets waiting in the mean while it was not paused", m.portText(n), node.Depth)
+		v.addEvidence("%s held %.0f packets on average while it was not paused", m.portText(n), node.Depth)
 	}
 	if len(v.Culprits) == 0 {
-		v.addEvidence("which flows they were of is not known there")
+		v.addEvidence("the switch has no record of the flows they belong to")
 	}
 	v.BurstDuration = m.burstDuration(n, v.Culprits)
 	m.setDetail(v, n)
 }
 
-// addDeadlock makes the verdicts of a loop: what began it decides which. There may
-// be a reason inside and one outside of it.
-func (m *analysis) addDeadlock(loop cycle) {
-	inside, depth := m.deepestAtPause(m.sendingBeforeClose(loop.nodes))
+// addDeadlock adds the verdicts on a deadlock cycle: what triggered it decides
+// which. There may be a trigger inside the cycle and one outside.
+func (m *analysis) addDeadlock(c cycle) {
+	inside, depth := m.deepestAtPause(m.sendingBeforeClose(c.nodes))
 	host, flows := terminal{node: -1}, terminal{node: -1}
-	closed := m.cycleAge(loop.nodes)
-	for _, e := range loop.terminals {
+	closed := m.cycleAge(c.nodes)
+	for _, e := range c.terminals {
 		switch m.classify(e.node) {
 		case unknownTerminal:
 			m.addGap(e.node)
@@ -91,7 +92,8 @@ func (m *analysis) addDeadlock(loop cycle) {
 				host = e
 			}
 		case flowTerminal:
-			if !m.causeTooLate(e) && !m.congestedAfterClose(e.node, closed) && (flows.node < 0 || m.queuedBytes(e.node) > m.queuedBytes(flows.node)) {
+			deeper := flows.node < 0 || m.queuedBytes(e.node) > m.queuedBytes(flows.node)
+			if deeper && !m.causeTooLate(e) && !m.congestedAfterClose(e.node, closed) {
 				flows = e
 			}
 		}
@@ -99,10 +101,11 @@ func (m *analysis) addDeadlock(loop cycle) {
 	inLoop := inside >= 0 && depth >= m.linkBytes(inside, m.cfg.CongestedAt)
 	past := host.node < 0 && flows.node < 0
 	if past {
-		// What the circle waited for outside may be over by now. A queue of the
-		// circle that was overfull by itself does not rule it out: which of the
-		// two began it, nobody can tell. And hosts do not pause for nothing.
-		switch e := m.findTrigger(loop.nodes); {
+		// What the cycle waited for outside may be over by now. A queue of the
+		// cycle that was congested by itself does not rule it out: the evidence does
+		// not say which of the two was the trigger. And hosts do not pause without a
+		// reason.
+		switch e := m.findTrigger(c.nodes); {
 		case e.node < 0:
 		case m.pausedByHost(e.node):
 			host = e
@@ -119,61 +122,64 @@ func (m *analysis) addDeadlock(loop cycle) {
 		most = max(most, outside)
 	}
 	if host.node >= 0 {
-		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.HostInjection, loop, host, 1)
+		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.HostInjection, c, host, 1)
 		m.describeHostPauses(&v, host.node)
-		m.addCycleVerdict(v, loop)
+		m.addCycleVerdict(v, c)
 	}
 	if flows.node >= 0 {
-		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, loop, flows, outside/most)
+		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, c, flows, outside/most)
 		by := m.culprits(flows.node)
 		if past {
 			by = m.leadUpCulprits(flows.node, closed)
 		}
 		m.nameCulprits(&v, flows.node, by)
-		m.addCycleVerdict(v, loop)
+		m.addCycleVerdict(v, c)
 	}
 	if inLoop && host.node < 0 {
-		v := m.newCycleVerdict(anomaly.DeadlockInLoop, anomaly.ContendingFlows, loop, terminal{node: inside}, depth/most)
-		v.addEvidence("%s held %v already when it was first paused: it was overfull by itself", m.portText(inside), model.Bytes(depth))
+		v := m.newCycleVerdict(anomaly.DeadlockInLoop, anomaly.ContendingFlows, c, terminal{node: inside}, depth/most)
+		v.addEvidence("%s held %s when it was first paused: it was congested by itself",
+			m.portText(inside), model.FormatBytes(model.Bytes(depth)))
 		v.Culprits = m.flowsBeforePause(inside)
 		m.setDetail(&v, inside)
-		m.addCycleVerdict(v, loop)
+		m.addCycleVerdict(v, c)
 	}
 	if host.node < 0 && flows.node < 0 && !inLoop {
-		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, loop, terminal{node: loop.nodes[0]}, 1)
+		v := m.newCycleVerdict(anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, c, terminal{node: c.nodes[0]}, 1)
 		v.Initial = model.Port{}
-		v.addEvidence("none of its queues was overfull when it was first paused: it began outside, and what began it has left no trace")
-		m.addCycleVerdict(v, loop)
+		v.addEvidence("none of its queues was congested when first paused: the trigger lies outside the cycle and left no evidence")
+		m.addCycleVerdict(v, c)
 	}
 }
 
+// queuedBytes returns what a queue held at its snapshot.
 func (m *analysis) queuedBytes(n int) float64 { return float64(m.g.Nodes[n].State.Queued) }
 
-// newCycleVerdict begins a verdict of a loop that something began.
-func (m *analysis) newCycleVerdict(a anomaly.Type, c anomaly.RootCause, loop cycle, by terminal, weight float64) Verdict {
-	v := m.newVerdict(a, c, terminal{node: by.node, share: loop.share * weight, path: loop.entry})
-	for _, n := range loop.nodes {
+// newCycleVerdict starts a verdict on a deadlock cycle and its trigger.
+func (m *analysis) newCycleVerdict(a anomaly.Type, root anomaly.RootCause, c cycle, by terminal, weight float64) Verdict {
+	v := m.newVerdict(a, root, terminal{node: by.node, share: c.share * weight, path: c.entry})
+	for _, n := range c.nodes {
 		v.DeadlockCycle = append(v.DeadlockCycle, m.g.Nodes[n].Port)
 	}
-	v.CycleClosed = m.g.To.Add(-m.cycleAge(loop.nodes))
-	v.addEvidence("%d queues, each paused, held packets of each other in a circle", len(loop.nodes))
+	v.CycleClosed = m.g.To.Add(-m.cycleAge(c.nodes))
+	v.addEvidence("%d paused queues held packets of each other in a cycle (cyclic buffer dependency)", len(c.nodes))
 	m.extendPath(&v, by)
 	return v
 }
 
-// addCycleVerdict adds what can be done about a loop.
-func (m *analysis) addCycleVerdict(v Verdict, loop cycle) {
-	v.Fault = m.routingFault(loop.nodes)
+// addCycleVerdict adds the routing fault and the remedy of a deadlock cycle,
+// and keeps the verdict.
+func (m *analysis) addCycleVerdict(v Verdict, c cycle) {
+	v.Fault = m.routingFault(c.nodes)
+	v.Remedy = v.Anomaly.Remedy()
 	if f := v.Fault; f != nil {
-		v.addEvidence("%s sends packets for %s to %s, which closes the circle", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop))
-		v.Remedy = fmt.Sprintf("put the route of %s for %s right; then break the circle by resetting one of its ports", nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst))
-	} else {
-		v.Remedy = "break the circle: reset or drop the queue of one of its ports; then take the cyclic dependency out of the routes (weft topo check)"
+		sw, dst, next := nodeName(m.fabric, f.Node), nodeName(m.fabric, f.Dst), nodeName(m.fabric, f.NextHop)
+		v.addEvidence("%s forwards packets for %s to %s, which closes the cycle", sw, dst, next)
+		v.Remedy = fmt.Sprintf("correct the route of %s for %s; then break the deadlock by resetting one port of the cycle", sw, dst)
 	}
 	m.addVerdict(v)
 }
 
-// extendPath lengthens the path of a loop's verdict to what is outside.
+// extendPath extends the path of a cycle's verdict to a trigger outside.
 func (m *analysis) extendPath(v *Verdict, outside terminal) {
 	for _, n := range outside.path {
 		if p := m.g.Nodes[n].Port; !slices.Contains(v.Path, p) {
@@ -182,11 +188,11 @@ func (m *analysis) extendPath(v *Verdict, outside terminal) {
 	}
 }
 
-// deepestAtPause returns the queue of a loop that held most when it was paused: the
-// one that made the others wait, before they made it wait; -1 of none.
-func (m *analysis) deepestAtPause(loop []int) (node int, bytes float64) {
+// deepestAtPause returns the queue of a cycle that held most when it was
+// addPausedQueue, which blocked the others before they blocked it; -1 if there is none.
+func (m *analysis) deepestAtPause(nodes []int) (node int, bytes float64) {
 	node = -1
-	for _, n := range loop {
+	for _, n := range nodes {
 		if b := float64(m.g.Nodes[n].Pauses.BytesAtBurstStart); node < 0 || b > bytes {
 			node, bytes = n, b
 		}
@@ -194,10 +200,13 @@ func (m *analysis) deepestAtPause(loop []int) (node int, bytes float64) {
 	return node, bytes
 }
 
-// newVerdict starts a verdict of where waiting ended. Its weight stands in
-// Confidence until account.
-func (m *analysis) newVerdict(a anomaly.Type, c anomaly.RootCause, e terminal) Verdict {
-	v := Verdict{Event: m.detection.Event, Victim: m.detection.Victim, Anomaly: a, Cause: c, Initial: m.g.Nodes[e.node].Port, Confidence: e.share}
+// newVerdict starts a verdict on a terminal. Confidence holds its weight until
+// setConfidences.
+func (m *analysis) newVerdict(a anomaly.Type, root anomaly.RootCause, e terminal) Verdict {
+	v := Verdict{
+		Event: m.detection.Event, Victim: m.detection.Victim, Anomaly: a, Cause: root,
+		Initial: m.g.Nodes[e.node].Port, Confidence: e.share,
+	}
 	if source, ok := m.fabric.ByAddr(v.Victim.Src); ok && m.startsAtHost {
 		first := m.fabric.Port(model.Port{Node: source, Port: 1})
 		for _, p := range m.fabric.Node(source).Ports {
@@ -206,9 +215,9 @@ func (m *analysis) newVerdict(a anomaly.Type, c anomaly.RootCause, e terminal) V
 			}
 		}
 		v.Path = append(v.Path, model.Port{Node: source, Port: first.ID})
-		v.addEvidence("%s paused %s itself, for packets of its that it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.portText(e.path[0]))
+		v.addEvidence("%s paused %s, whose packets it held at %s", nodeName(m.fabric, first.Peer.Node), nodeName(m.fabric, source), m.portText(e.path[0]))
 	} else if a != anomaly.FlowContention {
-		v.addEvidence("%s was paused and held packets of the flow", m.portText(e.path[0]))
+		v.addEvidence("%s was paused while it held packets of the flow", m.portText(e.path[0]))
 	}
 	for _, n := range e.path {
 		v.Path = append(v.Path, m.g.Nodes[n].Port)
@@ -224,8 +233,8 @@ func (v *Verdict) addEvidence(format string, args ...any) {
 	v.Evidence = append(v.Evidence, fmt.Sprintf(format, args...))
 }
 
-// nameSpreaders names the flows that carried pauses from port to port, and those that
-// were held up.
+// nameSpreaders names the flows that spread PFC from port to port, and those
+// that were paused.
 func (m *analysis) nameSpreaders(v *Verdict, via []int) {
 	const most = 64
 	var before []int
@@ -256,22 +265,22 @@ func (m *analysis) nameSpreaders(v *Verdict, via []int) {
 	slices.SortFunc(v.Victims, model.FlowKey.Compare)
 }
 
-// concludeNothing is the verdict of a complaint without a cause.
+// concludeNothing adds the verdict on a detection without a cause.
 func (m *analysis) concludeNothing() {
 	v := Verdict{Event: m.detection.Event, Victim: m.detection.Victim, Confidence: 1}
 	switch {
 	case len(m.g.SwitchReports) == 0:
-		v.addEvidence("no switch answered")
+		v.addEvidence("no switch reported")
 	case len(m.victimQueues) == 0:
-		v.addEvidence("no switch saw the flow in the epochs told")
+		v.addEvidence("no switch recorded the flow in the reported epochs")
 	default:
-		v.addEvidence("nothing on the flow's way was paused or overfull")
+		v.addEvidence("no port on the flow's path was paused or congested")
 	}
-	v.Remedy = "none; if it happens again, look at the hosts at both ends"
+	v.Remedy = v.Anomaly.Remedy()
 	m.addVerdict(v)
 }
 
-// setConfidences turns weights into confidence and adds what all verdicts of a
+// setConfidences turns weights into confidences and adds what all verdicts on a
 // detection share.
 func (m *analysis) setConfidences() {
 	whole := 0.0
@@ -279,7 +288,7 @@ func (m *analysis) setConfidences() {
 		whole = max(whole, m.verdicts[i].Confidence)
 	}
 	if whole <= 0 {
-		whole = 1 // forged times can leave no weight to anything
+		whole = 1 // forged times can leave everything without weight
 	}
 	for i := range m.verdicts {
 		v := &m.verdicts[i]
@@ -292,9 +301,10 @@ func (m *analysis) setConfidences() {
 	}
 }
 
-// confidence is how sure a verdict is, of a weight relative to the heaviest. The
-// factors are not probabilities: each says that something is missing, and they
-// multiply so that more missing is less sure.
+// confidence returns the confidence of a verdict from its weight relative to
+// the heaviest. The factors are not probabilities: each says that something is
+// missing, and they multiply so that more missing evidence means less
+// confidence.
 func (m *analysis) confidence(v *Verdict, weight float64) float64 {
 	c := 0.5 + 0.5*weight
 	if len(m.gaps) > 0 {
@@ -308,7 +318,7 @@ func (m *analysis) confidence(v *Verdict, weight float64) float64 {
 	}
 	if !m.evidence.Complete() {
 		c *= 0.8
-		v.addEvidence("some reports did not arrive, or not whole")
+		v.addEvidence("some reports are missing or incomplete")
 	}
 	if !m.atSnapshot && v.Anomaly != anomaly.None {
 		c *= 0.6
@@ -327,5 +337,6 @@ func (m *analysis) confidence(v *Verdict, weight float64) float64 {
 	return c
 }
 
-// unconfirmedFactor is what a loop is worth that was looked at once.
+// unconfirmedFactor lowers the confidence of a deadlock cycle that was seen in
+// one snapshot only.
 const unconfirmedFactor = 0.8

@@ -12,13 +12,13 @@ import (
 )
 
 // culprits returns the flows that compete for a queue's link, by their share of
-// what waits for it: in the queue itself, and in the paused queues right before
-// it, where PFC makes a part of every burst wait. Where nothing waits any more,
-// by their share of what waited in the epochs.
+// what waits for it: in the queue itself, and in the paused queues directly
+// upstream, where PFC holds back a part of every burst. If nothing waits any
+// more, their share of what waited in the epochs counts.
 //
 // Paper: flows with positive weight in the replayed queue. Those weights are
-// what a flow gives to others less what it gets: of four equal flows in an
-// incast each weighs about nothing, and the rule would find no flow at all; of
+// what a flow gives to others less what it gets: each of four equal flows in an
+// incast weighs about nothing, and the rule would find no flow at all; of
 // unequal ones it finds only the heaviest. A share of the queue has no such
 // blind spot.
 func (m *analysis) culprits(n int) []Culprit {
@@ -30,10 +30,11 @@ func (m *analysis) culprits(n int) []Culprit {
 }
 
 // competitors returns the flows that a packet of the victim met in a queue of
-// its own way: those in it, and those that lately were. A burst is most of what
-// the packet waited for, and its flows leave one by one while it drains: what
-// is left of it when the host complains is those that came last. So much as the
-// queue holds less than the victim's packets lately found in it has left it.
+// its own path: those in it, and those that left it since the packet was sent.
+// A burst is most of what the packet waited for, and its flows leave one by one
+// while it drains: what is left of it at the detection is the flows that came
+// last. What the victim's packets found in the queue, less what the queue holds
+// now, has left it.
 func (m *analysis) competitors(n int) []Culprit {
 	weights := m.epochBytesByFlow(n)
 	if m.atSnapshot {
@@ -52,9 +53,10 @@ func (m *analysis) competitors(n int) []Culprit {
 	return m.culpritList(weights)
 }
 
-// backlogFound is the most bytes that the victim's packets lately found in a queue, in
-// the mean over an epoch. Of a victim that was there before, the mean says
-// little, as most of its packets may have met nothing: then that of any flow.
+// backlogFound returns the largest backlog in bytes that the victim's packets
+// found in a queue since the slow packet was sent, as a mean over an epoch. For
+// a victim that was there before, the mean says little, as most of its packets
+// may have met nothing: then that of any flow counts.
 func (m *analysis) backlogFound(n int) (bytes float64) {
 	ahead := m.aheadOfVictim(n)
 	flow := m.g.Flow(m.detection.Victim)
@@ -76,11 +78,12 @@ func (m *analysis) backlogFound(n int) (bytes float64) {
 	return bytes
 }
 
-// aheadOfVictim tells of what flows did in a queue how much of it may have been before the
-// victimQueues's packet: nothing that came after the victim's last. If the victim came
-// to it since the packet was sent, that is what its first packet found there, and
-// a pause until then kept it longer; else what had not left when the packet was
-// victimEnqueueLowerBound, by what the flow's own packets found.
+// aheadOfVictim returns a function that says how much of a flow's epoch record
+// at a queue may have been ahead of the victim's packet: nothing that came
+// after the victim's last. If the victim arrived since the packet was sent,
+// that is what its first packet found there, and a pause until then kept it
+// longer; otherwise it is what had not left when the packet was sent, judged by
+// what the flow's own packets found.
 func (m *analysis) aheadOfVictim(n int) func(provenance.FlowEpoch) float64 {
 	node := &m.g.Nodes[n]
 	since, until := m.victimEnqueueLowerBound(n), m.victimLastEnqueue(n)
@@ -101,8 +104,8 @@ func (m *analysis) aheadOfVictim(n int) func(provenance.FlowEpoch) float64 {
 	return func(p provenance.FlowEpoch) float64 { return m.fractionBetween(p, from, until) }
 }
 
-// victimLastEnqueue is when the last packet of the victim joined a queue; the end of time
-// where none is known to have.
+// victimLastEnqueue returns when the last packet of the victim joined a queue;
+// the end of time if none is known to have joined.
 func (m *analysis) victimLastEnqueue(n int) model.Time {
 	flow, at := m.g.Flow(m.detection.Victim), model.Time(math.MinInt64)
 	for _, p := range m.g.FlowEpochsAt(n) {
@@ -116,8 +119,9 @@ func (m *analysis) victimLastEnqueue(n int) model.Time {
 	return at
 }
 
-// victimEnqueueLowerBound is from when on the victim's packet may have been in a queue; if nobody
-// knows how long it took, a moment ago.
+// victimEnqueueLowerBound returns the earliest time at which the victim's
+// packet can have been in a queue; if its latency is unknown, PauseBurstGap
+// before the poll.
 func (m *analysis) victimEnqueueLowerBound(n int) model.Time {
 	if m.detection.Latency > 0 {
 		return m.packetWindowStart(n)
@@ -125,20 +129,20 @@ func (m *analysis) victimEnqueueLowerBound(n int) model.Time {
 	return m.g.Nodes[n].PolledAt.Add(-epoch.PauseBurstGap)
 }
 
-// foundDrainTime is how long what a flow's packets found in a queue takes to drain, in
-// the mean, if its packets have a size.
+// foundDrainTime returns how long the backlog takes to drain that a flow's
+// packets found in a queue on average, given the packet size.
 func (m *analysis) foundDrainTime(p provenance.FlowEpoch, size float64) time.Duration {
 	mean := float64(p.Record.Depth+p.Record.PausedDepth) / float64(max(p.Record.Packets, 1))
 	return m.drainTime(p.Node, mean*size)
 }
 
-// victimFirstEnqueue is when the victim's first packet joined a queue, if that was after a
-// time, and how long what it found there takes to drain, at most. Only the mean
-// index what its packets found is told: the first found more by as much as the
-// queue drained until the last came.
+// victimFirstEnqueue returns when the victim's first packet joined a queue, if
+// that was after a time, and the longest time that what it found there can take
+// to drain. The switch reports only the mean of what the packets found: the
+// first found more, by as much as the queue drained until the last came.
 func (m *analysis) victimFirstEnqueue(n int, since model.Time) (first model.Time, found time.Duration, ok bool) {
 	flow := m.g.Flow(m.detection.Victim)
-	for _, p := range m.g.FlowEpochsAt(n) { // by epoch
+	for _, p := range m.g.FlowEpochsAt(n) { // in the order of epochs
 		if p.Flow != flow {
 			continue
 		}
@@ -151,7 +155,7 @@ func (m *analysis) victimFirstEnqueue(n int, since model.Time) (first model.Time
 	return 0, 0, false
 }
 
-// meanPacketSize is that of a queue's packets in the mean, in bytes.
+// meanPacketSize returns the mean size of a queue's packets, in bytes.
 func (m *analysis) meanPacketSize(n int) float64 {
 	bytes, packets := 0.0, 0.0
 	for _, p := range m.g.FlowEpochsAt(n) {
@@ -161,19 +165,20 @@ func (m *analysis) meanPacketSize(n int) float64 {
 	return bytes / max(packets, 1)
 }
 
-// drainTime is how long a queue's link takes for some bytes.
+// drainTime returns how long a queue's link takes to send some bytes.
 func (m *analysis) drainTime(n int, bytes float64) time.Duration {
 	return time.Duration(bytes / m.linkBytes(n, time.Nanosecond))
 }
 
-// passedBetween tells whether a flow passed a queue between two times.
+// passedBetween reports whether a flow passed a queue between two times.
 func (m *analysis) passedBetween(p provenance.FlowEpoch, from, to model.Time) bool {
 	first, last := m.enqueueTimes(p)
 	return last >= from && first <= to
 }
 
-// fractionBetween is how much of what a flow did in a queue was between two times, if its
-// packets came evenly: all of it is 1. At the edges, a packet at least.
+// fractionBetween returns the fraction of a flow's epoch record that lies
+// between two times, if its packets came evenly: 1 is all of it. A record that
+// touches the window counts as one packet at least.
 func (m *analysis) fractionBetween(p provenance.FlowEpoch, from, to model.Time) float64 {
 	if !m.passedBetween(p, from, to) {
 		return 0
@@ -185,7 +190,7 @@ func (m *analysis) fractionBetween(p provenance.FlowEpoch, from, to model.Time) 
 	return max(float64(min(last, to).Sub(max(first, from)))/float64(last.Sub(first)), 1/float64(p.Record.Packets))
 }
 
-// culpritList makes culprits of flows whose weight is not far below the heaviest's.
+// culpritList returns the flows whose weight is not far below the heaviest's.
 func (m *analysis) culpritList(weights map[int]float64) (list []Culprit) {
 	total, most := 0.0, 0.0
 	for _, w := range weights {
@@ -203,7 +208,8 @@ func (m *analysis) culpritList(weights map[int]float64) (list []Culprit) {
 	return list
 }
 
-// queuedBytesByFlow returns the bytes of each flow that wait for a queue's link.
+// queuedBytesByFlow returns the bytes of each flow that wait for a queue's
+// link.
 func (m *analysis) queuedBytesByFlow(n int) map[int]float64 {
 	weights := map[int]float64{}
 	passes := map[int]bool{}
@@ -224,7 +230,8 @@ func (m *analysis) queuedBytesByFlow(n int) map[int]float64 {
 	return weights
 }
 
-// pausedFeedersOf returns the paused queues of which a queue holds packets.
+// pausedFeedersOf returns the paused upstream queues whose packets a queue
+// holds.
 func (m *analysis) pausedFeedersOf(n int) (list []int) {
 	if m.pausedFeeders == nil {
 		m.pausedFeeders = map[int][]int{}
@@ -237,13 +244,13 @@ func (m *analysis) pausedFeedersOf(n int) (list []int) {
 	return m.pausedFeeders[n]
 }
 
-// epochBytesByFlow returns the bytes of each flow that a packet found before it in a
-// queue in the mean, of flows that lately joined it if any did, else of all that
-// were told.
+// epochBytesByFlow returns the bytes of each flow that a packet found ahead of
+// it in a queue on average, of the flows ahead of the victim if there are any,
+// otherwise of all that were reported.
 //
 // A switch sums up the depth that a flow's packets met. In a queue that sends,
-// depth is time to wait, and by Little's law a flow has so much in a queue as
-// its packets' times to wait come to: the sum is the flow's share of the queue.
+// depth is time to wait, and by Little's law a flow's share of a queue is the
+// sum of its packets' waiting times: the sum is the flow's share of the queue.
 func (m *analysis) epochBytesByFlow(n int) map[int]float64 {
 	if weights := m.weightedBytesByFlow(n, m.aheadOfVictim(n)); len(weights) > 0 {
 		return weights
@@ -251,7 +258,8 @@ func (m *analysis) epochBytesByFlow(n int) map[int]float64 {
 	return m.weightedBytesByFlow(n, func(provenance.FlowEpoch) float64 { return 1 })
 }
 
-// weightedBytesByFlow is epochBytesByFlow of the part of what flows did that counts.
+// weightedBytesByFlow is epochBytesByFlow of the fraction of each record that
+// counts.
 func (m *analysis) weightedBytesByFlow(n int, counts func(provenance.FlowEpoch) float64) map[int]float64 {
 	weights := map[int]float64{}
 	packets := 0.0
@@ -272,15 +280,16 @@ func (m *analysis) weightedBytesByFlow(n int, counts func(provenance.FlowEpoch) 
 	return weights
 }
 
-// flowsBeforePause returns the flows of a queue that stands: what is in it is what was
-// when it stopped, and who waits before it had no part in that. It leaves out
-// those that came after its pauses began: they did not begin anything. Where the epochs told do not reach back
-// so far, nothing is known of those who were there, and something of those who
-// came since the last of its pauses: all that they have waiting.
+// flowsBeforePause returns the culprits at a paused queue: what is in it now is
+// what was in it when it was paused, and flows that wait upstream had no part
+// in that. It leaves out flows that came after its pauses began: they triggered
+// nothing. If the reported epochs do not reach back that far, it knows nothing
+// of the flows that were there, and leaves out those whose waiting bytes all
+// came since the last pause started.
 func (m *analysis) flowsBeforePause(n int) []Culprit {
 	pauses := &m.g.Nodes[n].Pauses
 	first := map[int]model.Time{}
-	since := map[int]float64{} // bytes that joined after the queue stopped
+	since := map[int]float64{} // bytes that joined after the last pause started
 	oldest := model.Time(math.MaxInt64)
 	for _, p := range m.g.FlowEpochsAt(n) {
 		at, _ := m.enqueueTimes(p)
@@ -323,10 +332,11 @@ func (m *analysis) flowsBeforePause(n int) []Culprit {
 	return kept
 }
 
-// routingFault finds the entry behind a loop: one that sends packets of the
-// loop another way than intended, or, where static routes are intended so, away
-// from their destination. Of several the one with most waiting.
-func (m *analysis) routingFault(loop []int) *RoutingFault {
+// routingFault finds the route that closes a cycle: one that sends packets of
+// the cycle off the intended routes, or, where static routes are intended so,
+// away from their destination. Of several it returns the one with most bytes
+// waiting.
+func (m *analysis) routingFault(cycle []int) *RoutingFault {
 	type candidate struct {
 		fault  RoutingFault
 		grade  int
@@ -334,7 +344,7 @@ func (m *analysis) routingFault(loop []int) *RoutingFault {
 	}
 	var best *candidate
 	weights := map[RoutingFault]float64{}
-	look := func(n, flow int, bytes float64) {
+	consider := func(n, flow int, bytes float64) {
 		node := &m.g.Nodes[n]
 		key := m.g.Flows[flow]
 		dst, ok := m.fabric.ByAddr(key.Dst)
@@ -359,12 +369,12 @@ func (m *analysis) routingFault(loop []int) *RoutingFault {
 			best = &candidate{f, grade, weights[f]}
 		}
 	}
-	for _, n := range loop {
+	for _, n := range cycle {
 		for _, w := range m.g.QueuedAt(n) {
-			look(n, w.Flow, float64(w.Bytes))
+			consider(n, w.Flow, float64(w.Bytes))
 		}
 		for _, p := range m.g.FlowEpochsAt(n) {
-			look(n, p.Flow, 1)
+			consider(n, p.Flow, 1)
 		}
 	}
 	if best == nil {

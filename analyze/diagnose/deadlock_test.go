@@ -14,29 +14,29 @@ import (
 
 // circle is a ring of four switches, h0 and h1 at s0 and so on, with all traffic
 // clockwise and every port of the circle paused.
-func circle(t *testing.T) *bench {
+func circle(t *testing.T) *testFabric {
 	b := ring(t, "s0", "s1", "s2", "s3")
 	for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
-		b.paused(p, 200*kb, 5*kb, 100*µs)
+		b.addPausedQueue(p, 200*kb, 5*kb, 100*µs)
 	}
-	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s2")
-	b.waits("h2>h6", 50*kb, "s1>s2", "s2>s3")
-	b.waits("h4>h0", 50*kb, "s2>s3", "s3>s0")
-	b.waits("h6>h2", 50*kb, "s3>s0", "s0>s1")
+	b.addBacklog("h0>h4", 50*kb, "s0>s1", "s1>s2")
+	b.addBacklog("h2>h6", 50*kb, "s1>s2", "s2>s3")
+	b.addBacklog("h4>h0", 50*kb, "s2>s3", "s3>s0")
+	b.addBacklog("h6>h2", 50*kb, "s3>s0", "s0>s1")
 	return b
 }
 
 // pair is a circle of two queues, as wrong routes would have it.
-func pair(t *testing.T) *bench {
+func pair(t *testing.T) *testFabric {
 	b := ring(t, "s0", "s1", "s2", "s3")
-	b.paused("s0>s1", 200*kb, 5*kb, 100*µs)
-	b.paused("s1>s0", 200*kb, 5*kb, 100*µs)
-	b.waits("h0>h4", 50*kb, "s0>s1", "s1>s0")
-	b.waits("h2>h0", 50*kb, "s1>s0", "s0>s1")
+	b.addPausedQueue("s0>s1", 200*kb, 5*kb, 100*µs)
+	b.addPausedQueue("s1>s0", 200*kb, 5*kb, 100*µs)
+	b.addBacklog("h0>h4", 50*kb, "s0>s1", "s1>s0")
+	b.addBacklog("h2>h0", 50*kb, "s1>s0", "s0>s1")
 	return b
 }
 
-func (b *bench) wantLoop(v Verdict, standing bool) {
+func (b *testFabric) wantLoop(v Verdict, standing bool) {
 	b.t.Helper()
 	want := []model.Port{b.port("s0>s1"), b.port("s1>s2"), b.port("s2>s3"), b.port("s3>s0")}
 	if !samePorts(v.DeadlockCycle, want) || v.Persistent != standing {
@@ -50,13 +50,13 @@ func TestLoopThatBeganInside(t *testing.T) {
 	for i := range r.Pauses {
 		r.Pauses[i].BytesAtBurstStart = 180 * kb
 	}
-	b.waits("h5>h0", 60*kb, "s2>s3")
+	b.addBacklog("h5>h0", 60*kb, "s2>s3")
 	v := b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 	b.wantLoop(v[0], false)
 
 	// Who came when the circle stood did not begin it.
-	b.waits("h4>h1", 90*kb, "s2>s3")
+	b.addBacklog("h4>h1", 90*kb, "s2>s3")
 	r.Flows[len(r.Flows)-1].First = 999 * µs
 	v = b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
@@ -73,10 +73,10 @@ func TestLoopThatBeganInside(t *testing.T) {
 
 func TestLoopThatBeganOutside(t *testing.T) {
 	b := circle(t)
-	b.queue("s2>h4", 500*kb)
-	b.waits("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
-	b.waits("h5>h4", 350*kb, "s2>h4")
-	b.wave("s2>h4", 0, 150*µs, 500*kb)
+	b.addQueue("s2>h4", 500*kb)
+	b.addBacklog("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
+	b.addBacklog("h5>h4", 350*kb, "s2>h4")
+	b.addEpisode("s2>h4", 0, 150*µs, 500*kb)
 	v := b.diagnose("h6>h2")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>h4", "h5>h4", "h0>h4")
 	b.wantLoop(v[0], false)
@@ -85,8 +85,8 @@ func TestLoopThatBeganOutside(t *testing.T) {
 	b.want(b.diagnose("h6>h2")[0], anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, anomaly.UnknownDetail, "")
 
 	b = circle(t)
-	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
-	b.waits("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
+	b.addPausedQueue("s2>h4", 150*kb, 1*kb, 300*µs)
+	b.addBacklog("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
 	v = b.diagnose("h6>h2")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
 	b.wantLoop(v[0], false)
@@ -96,10 +96,10 @@ func TestLoopThatBeganOutside(t *testing.T) {
 // was let go this instant, and the host behind it pauses on.
 func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
 	b := pair(t)
-	b.paused("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-3 * µs)
+	b.addPausedQueue("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-3 * µs)
 	b.reports[b.id("s1")].Ports[1].Paused = false
-	b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
-	b.paused("s2>h4", 150*kb, 1*kb, 300*µs)
+	b.addBacklog("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
+	b.addPausedQueue("s2>h4", 150*kb, 1*kb, 300*µs)
 	v := b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
 	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !samePorts(v[0].DeadlockCycle, want) {
@@ -113,12 +113,12 @@ func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
 	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 10 * µs: anomaly.NoRootCause} {
 		b := pair(t)
 		r := b.reports[b.id("s1")]
-		b.paused("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
+		b.addPausedQueue("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
 		r.Ports[1].Paused = false
-		b.waits("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
-		b.waits("h5>h4", 100*kb, "s2>h4")
-		b.queue("s2>h4", 200*kb)
-		b.wave("s2>h4", 0, lasted, 200*kb)
+		b.addBacklog("h1>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
+		b.addBacklog("h5>h4", 100*kb, "s2>h4")
+		b.addQueue("s2>h4", 200*kb)
+		b.addEpisode("s2>h4", 0, lasted, 200*kb)
 		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("overfull since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
 		}
@@ -130,12 +130,12 @@ func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
 func TestLoopWithTwoBeginnings(t *testing.T) {
 	b := circle(t)
 	b.reports[b.id("s2")].Pauses[0].BytesAtBurstStart = 180 * kb
-	b.queue("s2>h4", 0)
+	b.addQueue("s2>h4", 0)
 	e := b.reports[b.id("s2")].PortEpochs
 	e[len(e)-1].Depth = 100 * 150
-	b.met("h0>h4", "s2>h4", 9, 50, 150)
-	b.met("h5>h4", "s2>h4", 9, 50, 150)
-	b.stopped("s1>s2", 80, 80)
+	b.addDepth("h0>h4", "s2>h4", 9, 50, 150)
+	b.addDepth("h5>h4", "s2>h4", 9, 50, 150)
+	b.setPausedPackets("s1>s2", 80, 80)
 	b.reports[b.id("s2")].Meters = append(b.reports[b.id("s2")].Meters, epoch.Meter{
 		Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb,
 	})
@@ -191,9 +191,9 @@ func TestCircleThatDidNotStand(t *testing.T) {
 		r.Ports[0].Paused = false
 		r.Pauses[0].BytesAtBurstStart, r.Pauses[0].LastEnd = 180*kb, now.Add(-2*µs)
 		if outside > 0 {
-			b.queue("s2>h4", 400*kb)
-			b.waits("h2>h4", outside, "s1>s2", "s2>h4")
-			b.waits("h5>h4", 300*kb, "s2>h4")
+			b.addQueue("s2>h4", 400*kb)
+			b.addBacklog("h2>h4", outside, "s1>s2", "s2>h4")
+			b.addBacklog("h5>h4", 300*kb, "s2>h4")
 		}
 		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Initial != b.port(want) || len(v[0].DeadlockCycle) > 0 {
 			t.Errorf("%d bytes outside: %+v; want %s", outside, v, want)
@@ -218,7 +218,7 @@ func TestPausesThatWentRound(t *testing.T) {
 				r.Flows[i].Depth = mean * uint64(r.Flows[i].Packets)
 			}
 		}
-		m := b.matching("h0>h4")
+		m := b.newAnalysis("h0>h4")
 		var l cycle
 		for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
 			l.nodes = append(l.nodes, b.node(m, p))
@@ -232,28 +232,28 @@ func TestPausesThatWentRound(t *testing.T) {
 
 func TestTwoLooks(t *testing.T) {
 	first := circle(t)
-	g := first.matching("h0>h4").g
+	g := first.newAnalysis("h0>h4").g
 	loop := first.diagnose("h0>h4")[0].DeadlockCycle
 	for name, tc := range map[string]struct {
-		change func(b *bench)
+		change func(b *testFabric)
 		want   Progress
 	}{
-		"nothing moved":     {func(*bench) {}, NoProgress},
-		"a packet was sent": {func(b *bench) { b.reports[b.id("s1")].Ports[0].Sent++ }, Progressed},
-		"one may send":      {func(b *bench) { b.reports[b.id("s1")].Ports[0].Paused = false }, Progressed},
-		"one is not seen":   {func(b *bench) { delete(b.reports, b.id("s1")) }, ProgressUnknown},
-		"one not seen, another moved": {func(b *bench) {
+		"nothing moved":     {func(*testFabric) {}, NoProgress},
+		"a packet was sent": {func(b *testFabric) { b.reports[b.id("s1")].Ports[0].Sent++ }, Progressed},
+		"one may send":      {func(b *testFabric) { b.reports[b.id("s1")].Ports[0].Paused = false }, Progressed},
+		"one is not seen":   {func(b *testFabric) { delete(b.reports, b.id("s1")) }, ProgressUnknown},
+		"one not seen, another moved": {func(b *testFabric) {
 			delete(b.reports, b.id("s1"))
 			b.reports[b.id("s3")].Ports[0].Sent++
 		}, Progressed},
-		"the same snapshot": {func(b *bench) { b.reports[b.id("s1")].Snapshot = now }, ProgressUnknown},
+		"the same snapshot": {func(b *testFabric) { b.reports[b.id("s1")].Snapshot = now }, ProgressUnknown},
 	} {
 		second := circle(t)
 		for _, r := range second.reports {
 			r.Snapshot += model.Time(300 * µs)
 		}
 		tc.change(second)
-		if got := CompareSnapshots(g, second.matching("h0>h4").g, loop); got != tc.want {
+		if got := CompareSnapshots(g, second.newAnalysis("h0>h4").g, loop); got != tc.want {
 			t.Errorf("%s: Compare = %v; want %v", name, got, tc.want)
 		}
 	}
@@ -263,7 +263,7 @@ func TestTwoLooks(t *testing.T) {
 // neighbour.
 func TestRouteBehindALoop(t *testing.T) {
 	b := circle(t)
-	b.waits("h2>h0", 90*kb, "s1>s2", "s2>s3", "s3>s0")
+	b.addBacklog("h2>h0", 90*kb, "s1>s2", "s2>s3", "s3>s0")
 	v := b.diagnose("h0>h4")
 	if want := (RoutingFault{b.id("s1"), b.id("h0"), b.id("s2")}); v[0].Fault == nil || *v[0].Fault != want {
 		t.Errorf("fault %+v; want %+v", v[0].Fault, want)
@@ -271,23 +271,23 @@ func TestRouteBehindALoop(t *testing.T) {
 }
 
 func TestDetails(t *testing.T) {
-	tree := func() *bench {
+	tree := func() *testFabric {
 		f, err := topo.LeafSpine(2, 2, 4, topo.DefaultLinks()) // h0-h3 at leaf0
-		b := newBench(t, f, err, "leaf0", "leaf1", "spine0", "spine1")
-		b.queue("leaf0>spine0", 300*kb)
-		b.waits("h0>h4", 100*kb, "leaf0>spine0")
-		b.waits("h1>h4", 100*kb, "leaf0>spine0")
-		b.waits("h2>h5", 100*kb, "leaf0>spine0")
+		b := newTestFabric(t, f, err, "leaf0", "leaf1", "spine0", "spine1")
+		b.addQueue("leaf0>spine0", 300*kb)
+		b.addBacklog("h0>h4", 100*kb, "leaf0>spine0")
+		b.addBacklog("h1>h4", 100*kb, "leaf0>spine0")
+		b.addBacklog("h2>h5", 100*kb, "leaf0>spine0")
 		return b
 	}
 	b := tree()
 	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
-	b.queue("leaf0>spine1", 0)
+	b.addQueue("leaf0>spine1", 0)
 	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.ECMPImbalance, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 
 	b = tree()
 	b.reports[b.id("leaf0")].PortEpochs[0].Packets = 5000
-	b.queue("leaf0>spine1", 300*kb) // no better off
+	b.addQueue("leaf0>spine1", 300*kb) // no better off
 	if v := b.diagnose("h0>h4"); v[0].Detail == anomaly.ECMPImbalance {
 		t.Errorf("detail %v where both paths are full; want another", v[0].Detail)
 	}
@@ -296,20 +296,20 @@ func TestDetails(t *testing.T) {
 	p := b.port("leaf0>spine0")
 	r := b.reports[p.Node]
 	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: 5, Packets: 1000})
-	b.passes("h3>h6", "leaf0>spine0", 9, 1000, 5)
+	b.addFlowEpoch("h3>h6", "leaf0>spine0", 9, 1000, 5)
 	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PriorityTraffic, "leaf0>spine0", "h3>h6")
 
 	b = tree()
 	for _, e := range []uint32{3, 5, 7} {
 		for _, f := range []string{"h0>h4", "h1>h4", "h2>h5"} {
-			b.passes(f, "leaf0>spine0", e, 80, class)
+			b.addFlowEpoch(f, "leaf0>spine0", e, 80, class)
 		}
 	}
 	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.PeriodicBurst, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 
 	b = tree()
 	for _, f := range []string{"h0>h4", "h1>h4", "h2>h5"} {
-		b.passes(f, "leaf0>spine0", 8, 100, class)
+		b.addFlowEpoch(f, "leaf0>spine0", 8, 100, class)
 	}
 	b.want(b.diagnose("h0>h4")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.UnknownDetail, "leaf0>spine0", "h0>h4", "h1>h4", "h2>h5")
 }
@@ -349,19 +349,19 @@ func TestMerge(t *testing.T) {
 func TestCircleThatClosedAfterARelease(t *testing.T) {
 	for stopped, want := range map[time.Duration]string{12 * µs: "s1>s2", 90 * µs: "s1>s0 s1>s2"} {
 		b := ring(t, "s0", "s1", "s2", "s3")
-		b.paused("s0>s1", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
+		b.addPausedQueue("s0>s1", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
-		b.paused("s1>s0", 500*kb, 60*kb, stopped).LastEnd = now.Add(-2 * µs)
+		b.addPausedQueue("s1>s0", 500*kb, 60*kb, stopped).LastEnd = now.Add(-2 * µs)
 		b.reports[b.id("s1")].Ports[0].Paused = false
-		b.paused("s1>s2", 200*kb, 5*kb, 300*µs)
-		b.queue("s2>h4", 400*kb)
-		b.wave("s2>h4", 0, 400*µs, 400*kb)
-		b.waits("h0>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
-		b.waits("h5>h4", 300*kb, "s2>h4")
-		b.waits("h0>h2", 100*kb, "s0>s1", "s1>s0")
-		b.waits("h2>h1", 100*kb, "s1>s0", "s0>s1")
-		b.waits("h1>h2", 50*kb, "s0>s1")
-		m := b.matching("h1>h2")
+		b.addPausedQueue("s1>s2", 200*kb, 5*kb, 300*µs)
+		b.addQueue("s2>h4", 400*kb)
+		b.addEpisode("s2>h4", 0, 400*µs, 400*kb)
+		b.addBacklog("h0>h4", 100*kb, "s0>s1", "s1>s2", "s2>h4")
+		b.addBacklog("h5>h4", 300*kb, "s2>h4")
+		b.addBacklog("h0>h2", 100*kb, "s0>s1", "s1>s0")
+		b.addBacklog("h2>h1", 100*kb, "s1>s0", "s0>s1")
+		b.addBacklog("h1>h2", 50*kb, "s0>s1")
+		m := b.newAnalysis("h1>h2")
 		var got []string
 		for _, e := range m.recentBlockers(b.node(m, "s0>s1")) {
 			p := viewPort(b.fabric, m.g.Nodes[e.To].Port)

@@ -11,57 +11,50 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// setDetail says how flows came to overfill a queue, and what to do about it.
+// setDetail sets why flows congest a queue, and the remedy.
 func (m *analysis) setDetail(v *Verdict, n int) {
-	port := m.portText(n)
-	if other, share := m.otherClassShare(n); share > 0.3 {
-		v.Detail = anomaly.PriorityTraffic
-		v.addEvidence("other classes took %.0f %% of that link", 100*share)
-		if len(other) > 0 {
-			v.Culprits = other
-		}
-		v.Remedy = fmt.Sprintf("give the class of the flow a larger share of %s, or move the others' traffic", port)
-		return
-	}
-	if rounds := m.countBursts(n, v.Culprits); rounds >= 3 {
-		v.Detail = anomaly.PeriodicBurst
-		v.addEvidence("its flows came in %d bursts with silence between them", rounds)
-		v.Remedy = "limit the senders of the bursts; ask who they are, an attack of low rate looks like this"
-		return
-	}
-	if ratio, ports := m.imbalanceRatio(n, v.Culprits); ratio >= m.cfg.ImbalanceRatio && len(v.DeadlockCycle) == 0 {
-		v.Detail = anomaly.ECMPImbalance
-		v.addEvidence("of %d equal paths it carried %.1f times the mean", ports, ratio)
-		v.Remedy = fmt.Sprintf("spread the flows at %s: other hash seeds, more entropy in source ports, or adaptive routing", nodeName(m.fabric, m.g.Nodes[n].Node))
-		return
-	}
+	other, share := m.otherClassShare(n)
+	bursts := m.countBursts(n, v.Culprits)
+	ratio, ports := m.imbalanceRatio(n, v.Culprits)
 	sources := map[model.Addr]bool{}
 	for _, c := range v.Culprits {
 		sources[c.Flow.Src] = true
 	}
 	switch {
+	case share > 0.3:
+		v.Detail = anomaly.PriorityTraffic
+		v.addEvidence("other traffic classes used %s of that link", model.FormatShare(share))
+		if len(other) > 0 {
+			v.Culprits = other
+		}
+	case bursts >= 3:
+		v.Detail = anomaly.PeriodicBurst
+		v.addEvidence("its flows sent %d bursts with silent epochs between them", bursts)
+	case ratio >= m.cfg.ImbalanceRatio && len(v.DeadlockCycle) == 0:
+		v.Detail = anomaly.ECMPImbalance
+		v.addEvidence("it carried %.1f times the mean of %d equal-cost paths", ratio, ports)
 	case len(v.Culprits) == 0:
 		v.Detail = anomaly.UnknownDetail
-		v.Remedy = fmt.Sprintf("look which flows go through %s: its switch knows none of that time", port)
+		v.Remedy = fmt.Sprintf("find out which flows use %s: its switch has no flow records of that time", m.portText(n))
+		return
 	case len(v.Culprits) > 1 && m.areNewFlows(n, v.Culprits):
 		v.Detail = anomaly.MicroBurst
-		v.addEvidence("%d flows of %d hosts began at about one time", len(v.Culprits), len(sources))
-		v.Remedy = "stagger the senders, or let fewer answer at once; a receiver-driven window or earlier marking at this port makes such bursts harmless"
+		v.addEvidence("%d flows from %d hosts started at about the same time", len(v.Culprits), len(sources))
 	default:
 		v.Detail = anomaly.UnknownDetail
-		v.Remedy = "slow the heaviest of these flows down, or move them to other paths"
 	}
+	v.Remedy = anomaly.Expand(v.Detail.Remedy(), "{port}", m.portText(n), "{switch}", nodeName(m.fabric, m.g.Nodes[n].Node))
 }
 
-// areNewFlows tells whether most culprits were not there in the oldest epoch told in
-// backlogExceedsPauses, or have sent less than a long flow would have.
+// areNewFlows reports whether most culprits were absent in the oldest fully
+// reported epoch, or sent less in it than a long flow would have.
 func (m *analysis) areNewFlows(n int, list []Culprit) bool {
 	oldest, newest := ^uint32(0), uint32(0)
 	for _, p := range m.g.FlowEpochsAt(n) {
 		oldest, newest = min(oldest, p.Record.Epoch), max(newest, p.Record.Epoch)
 	}
 	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.Epochs > 1 && oldest == newest && newest > 0 {
-		return true // the queue saw nobody before
+		return true // no flow used the queue before
 	}
 	young := 0
 	for _, c := range list {
@@ -76,7 +69,7 @@ func (m *analysis) areNewFlows(n int, list []Culprit) bool {
 	return 2*young > len(list)
 }
 
-// index returns what a culprit did in a queue, by epoch.
+// epochRecords returns the records of a culprit at a queue, one per epoch.
 func (m *analysis) epochRecords(n int, c Culprit) (list []*epoch.Flow) {
 	f := m.g.Flow(c.Flow)
 	passages := m.g.FlowEpochsAt(n)
@@ -88,7 +81,8 @@ func (m *analysis) epochRecords(n int, c Culprit) (list []*epoch.Flow) {
 	return list
 }
 
-// burstDuration is how long the link takes for what flows sent in the epochs told.
+// burstDuration returns how long the link takes for what flows sent in the
+// reported epochs.
 func (m *analysis) burstDuration(n int, list []Culprit) time.Duration {
 	bytes := 0.0
 	for _, c := range list {
@@ -99,8 +93,9 @@ func (m *analysis) burstDuration(n int, list []Culprit) time.Duration {
 	return m.drainTime(n, bytes)
 }
 
-// countBursts counts bursts over the epochs told: runs of epochs in which the
-// culprits sent, with at least one between them in which they did not.
+// countBursts counts bursts over the reported epochs: runs of epochs in which
+// the culprits sent, with at least one epoch between them in which they did
+// not.
 func (m *analysis) countBursts(n int, list []Culprit) int {
 	on := map[uint32]bool{}
 	for _, c := range list {
@@ -119,9 +114,9 @@ func (m *analysis) countBursts(n int, list []Culprit) int {
 	return rounds
 }
 
-// otherClassShare returns the share of a link that classes other than the queue's
-// took in the epochs told, and their flows. Where the queue's own class took
-// most of it, its own flows are the reason.
+// otherClassShare returns the share of a link that classes other than the
+// addQueue's took in the reported epochs, and their flows. If the queue's own
+// class took most of it, its own flows are the cause.
 func (m *analysis) otherClassShare(n int) (list []Culprit, share float64) {
 	q := m.g.Nodes[n].Queue
 	own, others := 0.0, 0.0
@@ -154,43 +149,43 @@ func (m *analysis) otherClassShare(n int) (list []Culprit, share float64) {
 	return list, others / (own + others)
 }
 
-// imbalanceRatio returns how many times the mean of its equals a port carried, and
-// how many equals there are: ports of the same switch by which the culprits
-// might have gone as well. A burst that happens to take one path is no
-// imbalanceRatio: the port must have been busy for a while.
+// imbalanceRatio returns how many times the mean of its equal-cost ports a port
+// carried, and the number of those ports: ports of the same switch that the
+// culprits could have taken as well. A burst that happens to take one path is
+// no imbalance: the port must have been busy for a while.
 func (m *analysis) imbalanceRatio(n int, list []Culprit) (ratio float64, ports int) {
 	q := m.g.Nodes[n].Queue
 	if m.g.Nodes[n].ToHost {
 		return 0, 0
 	}
-	equals := map[model.PortID]bool{}
+	peers := map[model.PortID]bool{}
 	for _, c := range list {
 		next := m.routes.NextHops(q.Node, c.Flow.Dst)
 		if slices.Contains(next, q.Port.Port) {
 			for _, p := range next {
-				equals[p] = true
+				peers[p] = true
 			}
 		}
 	}
-	if len(equals) < 2 {
-		return 0, len(equals)
+	if len(peers) < 2 {
+		return 0, len(peers)
 	}
-	mine, all := 0.0, 0.0
+	own, all := 0.0, 0.0
 	for i := range m.g.Nodes {
 		o := &m.g.Nodes[i]
-		if o.Node != q.Node || o.Priority != q.Priority || !equals[o.Port.Port] {
+		if o.Node != q.Node || o.Priority != q.Priority || !peers[o.Port.Port] {
 			continue
 		}
 		all += float64(o.Packets)
 		if o.Queue == q {
-			mine = float64(o.Packets)
+			own = float64(o.Packets)
 		} else if o.PausedAtSnapshot() || m.isCongested(i) {
-			return 0, len(equals) // the others are no better off
+			return 0, len(peers) // the other ports are no better off
 		}
 	}
-	const busy = 0.3 // index what it can carry in the time told
-	if mine*packetSize < busy*m.linkBytes(n, m.g.To.Sub(m.g.From)) || all == 0 {
-		return 0, len(equals)
+	const busy = 0.3 // share of what its link carries in the reported time
+	if own*packetSize < busy*m.linkBytes(n, m.g.To.Sub(m.g.From)) || all == 0 {
+		return 0, len(peers)
 	}
-	return mine * float64(len(equals)) / all, len(equals)
+	return own * float64(len(peers)) / all, len(peers)
 }

@@ -22,7 +22,7 @@ func TestEqualIncastIsNoStorm(t *testing.T) {
 	if want := []model.Port{b.port("spine0>leaf1"), b.port("leaf1>h4")}; !slices.Equal(v[0].Path, want) || v[0].Confidence < 0.95 {
 		t.Errorf("path %v, confidence %v; want %v, sure", v[0].Path, v[0].Confidence, want)
 	}
-	m := b.matching("h8>h5")
+	m := b.newAnalysis("h8>h5")
 	for _, e := range provenance.EdgesFrom(m.g.PortFlow, b.node(m, "leaf1>h4")) {
 		if e.Weight > 2 {
 			t.Errorf("a flow of the incast weighs %v; want about nothing, or this test shows nothing", e.Weight)
@@ -30,21 +30,21 @@ func TestEqualIncastIsNoStorm(t *testing.T) {
 	}
 }
 
-func storm(t *testing.T) *bench {
+func storm(t *testing.T) *testFabric {
 	b := leafSpine(t, all...)
-	b.paused("spine0>leaf1", 200*kb, 5*kb, 100*µs)
-	b.waits("h8>h5", 10*kb, "leaf2>spine0", "spine0>leaf1")
-	b.queue("leaf2>spine0", 10*kb)
-	b.queue("leaf1>h5", 0)
-	b.passes("h8>h5", "leaf1>h5", 9, 5, class)
-	b.waits("h0>h4", 300*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h4")
-	b.queue("leaf0>spine0", 0)
+	b.addPausedQueue("spine0>leaf1", 200*kb, 5*kb, 100*µs)
+	b.addBacklog("h8>h5", 10*kb, "leaf2>spine0", "spine0>leaf1")
+	b.addQueue("leaf2>spine0", 10*kb)
+	b.addQueue("leaf1>h5", 0)
+	b.addFlowEpoch("h8>h5", "leaf1>h5", 9, 5, class)
+	b.addBacklog("h0>h4", 300*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h4")
+	b.addQueue("leaf0>spine0", 0)
 	return b
 }
 
 func TestHostThatPauses(t *testing.T) {
 	b := storm(t)
-	p := b.paused("leaf1>h4", 300*kb, 5*kb, 200*µs)
+	p := b.addPausedQueue("leaf1>h4", 300*kb, 5*kb, 200*µs)
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "leaf1>h4")
 	// The same with pauses between which it takes packets.
 	p.Pauses, p.LastStart, p.LastEnd = 9, now.Add(-20*µs), now.Add(-30*µs)
@@ -60,13 +60,13 @@ func TestHostThatPauses(t *testing.T) {
 
 func TestContentionOnTheVictimsWay(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.queue("leaf2>spine0", 0)
-	b.queue("spine0>leaf1", 1*kb)
-	b.queue("leaf1>h5", 300*kb)
-	b.waits("h8>h5", 20*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")
-	b.waits("h0>h5", 150*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h5")
-	b.waits("h6>h5", 130*kb, "leaf1>h5")
-	b.queue("leaf0>spine0", 0)
+	b.addQueue("leaf2>spine0", 0)
+	b.addQueue("spine0>leaf1", 1*kb)
+	b.addQueue("leaf1>h5", 300*kb)
+	b.addBacklog("h8>h5", 20*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")
+	b.addBacklog("h0>h5", 150*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h5")
+	b.addBacklog("h6>h5", 130*kb, "leaf1>h5")
+	b.addQueue("leaf0>spine0", 0)
 	b.want(b.diagnose("h8>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h6>h5", "h8>h5")
 }
 
@@ -79,7 +79,7 @@ func TestLongLinks(t *testing.T) {
 		links := topo.DefaultLinks()
 		links.Fabric.Delay = delay
 		f, err := topo.Ring(4, 2, links)
-		d := newBench(t, f, err).matching("h0>h4").Diagnoser
+		d := newTestFabric(t, f, err).newAnalysis("h0>h4").Diagnoser
 		if got := [2]time.Duration{d.snapshotSkew, d.pollDelay}; got != want {
 			t.Errorf("links of %v: snapshots are %v apart; want %v", delay, got, want)
 		}
@@ -88,9 +88,9 @@ func TestLongLinks(t *testing.T) {
 
 func TestNothingIsNothing(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.waits("h8>h5", 2*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")
+	b.addBacklog("h8>h5", 2*kb, "leaf2>spine0", "spine0>leaf1", "leaf1>h5")
 	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
-		b.queue(p, 2*kb)
+		b.addQueue(p, 2*kb)
 	}
 	v := b.diagnose("h8>h5")
 	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence < 0.9 {
@@ -139,9 +139,9 @@ func TestSwitchWithoutFlows(t *testing.T) {
 
 func TestSeveralAtOnce(t *testing.T) {
 	b := storm(t)
-	b.paused("leaf1>h4", 300*kb, 5*kb, 200*µs)
-	b.queue("leaf1>h6", 250*kb)
-	b.waits("h1>h6", 250*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h6")
+	b.addPausedQueue("leaf1>h4", 300*kb, 5*kb, 200*µs)
+	b.addQueue("leaf1>h6", 250*kb)
+	b.addBacklog("h1>h6", 250*kb, "leaf0>spine0", "spine0>leaf1", "leaf1>h6")
 	v := b.diagnose("h8>h5")
 	if len(v) != 2 {
 		t.Fatalf("%d verdicts %+v; want two", len(v), v)
@@ -154,13 +154,13 @@ func TestSeveralAtOnce(t *testing.T) {
 // flow of its host waits for.
 func TestTheWaitMayBeginInTheHost(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.queue("leaf1>h4", 400*kb)
-	b.waits("h6>h4", 300*kb, "leaf1>h4")
-	b.waits("h7>h4", 100*kb, "leaf1>h4")
+	b.addQueue("leaf1>h4", 400*kb)
+	b.addBacklog("h6>h4", 300*kb, "leaf1>h4")
+	b.addBacklog("h7>h4", 100*kb, "leaf1>h4")
 	if v := b.diagnose("h6>h8"); v[0].Anomaly != anomaly.None {
 		t.Errorf("verdict %+v of a host that was not paused; want none", v[0])
 	}
-	v := b.complain("h6>h8", Detection{HostPaused: true})
+	v := b.detect("h6>h8", Detection{HostPaused: true})
 	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h6>h4", "h7>h4")
 	if v[0].Path[0] != (model.Port{Node: b.id("h6"), Port: 1}) {
 		t.Errorf("path %v; want it to begin at h6's own port", v[0].Path)

@@ -1,9 +1,10 @@
-// Package diagnose says what a provenance graph means: which anomaly a flow
-// suffers from, where it began, who began it, and how sure that is. It matches
-// the graph's shape and never guesses: where the evidence does not reach, the
-// verdict says so.
+// Package diagnose finds the cause of a slow flow in a provenance graph: which
+// anomaly affects it, which port and which flows or host triggered it, and with
+// what confidence. It infers only what the evidence supports: where reports are
+// missing, the verdict says so.
 //
-// Asking the switches and waiting for their answers is control/rootcause's
-// work, the graph itself analyze/provenance's.
-// Origin: docs/papers.md#hawkeye. For people: docs/diagnosis.md.
+// Polling the switches and waiting for their reports is control/rootcause's
+// work, the graph itself analyze/provenance's, the table of anomalies
+// analyze/anomaly's.
+// Origin: docs/papers.md#hawkeye. Manual: docs/diagnosis.md.
 package diagnose

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// epochWaitFor is who waited for whom in the epochs before the snapshots.
+// epochWaitFor returns the wait-for graph of the epochs before the snapshots.
 func (m *analysis) epochWaitFor() waitForGraph {
 	return waitForGraph{
 		nodes:    len(m.g.Nodes),
@@ -19,20 +19,21 @@ func (m *analysis) epochWaitFor() waitForGraph {
 	}
 }
 
-// pausesHeldBacklog tells whether a queue may have held enough in its pauses of the epochs
-// told to make others wait: a pause that few packets met, and that found few
-// there, stopped nobody before it. A queue that fills while it is paused holds
-// twice in the end what its packets find in the mean.
+// pausesHeldBacklog reports whether a queue may have held enough during its
+// pauses in the reported epochs to block queues upstream: a pause that few
+// packets met, and that found few packets, blocked none. A queue that fills
+// while it is paused holds twice in the end what its packets find on average.
 func (m *analysis) pausesHeldBacklog(n int) bool {
 	node := &m.g.Nodes[n]
 	most := node.PausedDepth + min(node.PausedDepth, float64(node.Paused))
 	return node.Paused > 0 && most*packetSize >= m.linkBytes(n, m.cfg.CongestedAt)
 }
 
-// packetWindowStart is from when on the victim's packet may have been in a queue, on its
-// switch's clock: the poll takes the packet's way, and no longer than the packet
-// did. What is still underway waited until a moment ago. If nobody knows how
-// long it took, all that is told counts.
+// packetWindowStart returns the earliest time at which the victim's packet can
+// have been in a queue, on its switch's clock: the poll takes the packet's
+// path, and no longer than the packet did. A packet that is in flight waited
+// until at most PauseBurstGap ago. If its latency is unknown, everything
+// reported counts.
 func (m *analysis) packetWindowStart(n int) model.Time {
 	back := m.detection.Latency
 	if back == 0 {
@@ -44,8 +45,8 @@ func (m *analysis) packetWindowStart(n int) model.Time {
 	return m.g.Nodes[n].PolledAt.Add(-back)
 }
 
-// relevantSince is from when on what a queue did may have held the packet up. Off its
-// way that is less exact.
+// relevantSince returns from when on the state of a queue can have delayed the
+// packet. Off the packet's path that is less exact.
 func (m *analysis) relevantSince(n int) model.Time {
 	if slices.Contains(m.victimQueues, n) {
 		return m.packetWindowStart(n)
@@ -53,28 +54,28 @@ func (m *analysis) relevantSince(n int) model.Time {
 	return m.packetWindowStart(n).Add(-m.snapshotSkew)
 }
 
-// pausedInWindow tells whether a queue was paused while it may have held the packet
-// up.
+// pausedInWindow reports whether a queue was paused while it can have delayed
+// the packet.
 func (m *analysis) pausedInWindow(n int) bool {
 	node := &m.g.Nodes[n]
 	if node.Pauses.Pauses == 0 {
-		return node.Paused > 0 // epochs alone were told
+		return node.Paused > 0 // only epochs were reported
 	}
 	return node.PausedAtSnapshot() || node.Pauses.LastEnd >= m.relevantSince(n)
 }
 
-// blockedByPauses tells whether what filled a queue was rather its pauses than its own
-// traffic: it was not deep when they began, or packets found more before them
-// while it was paused. An epoch in which it was both paused and overfull by
-// selfCongested does not tell which of the two a packet met; the nearer of two causes
-// is the surer one.
+// blockedByPauses reports whether a queue filled because of its pauses rather
+// than its own traffic: it was not congested when they began, or packets found
+// more ahead of them while it was paused. An epoch in which it was both paused
+// and congested by itself does not say which of the two a packet met; the
+// nearer of two causes is the more certain one.
 func (m *analysis) blockedByPauses(n int) bool {
 	node := &m.g.Nodes[n]
 	switch p := &node.Pauses; {
 	case !m.pausedInWindow(n):
 		return false
 	case node.ToHost:
-		return true // hosts do not pause for nothing
+		return true // hosts do not pause without a reason
 	case m.pausedBriefly(n), m.pauseIsMinor(n):
 		return false
 	case p.Pauses > 0 && !m.backlogExceedsPauses(n):
@@ -84,21 +85,23 @@ func (m *analysis) blockedByPauses(n int) bool {
 	return node.Paused > 0 && float64(node.Paused)*node.PausedDepth >= free
 }
 
-// singlePause is how long a queue's one pause was; false if there were more, or it stands.
+// singlePause returns how long a queue's only pause was; false if there were
+// more, or it is paused now.
 func (m *analysis) singlePause(n int) (time.Duration, bool) {
 	p := &m.g.Nodes[n].Pauses
 	return p.LastEnd.Sub(p.LastStart), p.Pauses > 0 && !m.g.Nodes[n].PausedAtSnapshot() && p.BurstStart == p.LastStart
 }
 
-// pausedBriefly tells whether a queue was paused but once, for less than it must hold to
-// be a reason to wait.
+// pausedBriefly reports whether a queue was paused only once, for less than
+// CongestedAt.
 func (m *analysis) pausedBriefly(n int) bool {
 	lasted, ok := m.singlePause(n)
 	return ok && lasted < m.cfg.CongestedAt
 }
 
-// pauseIsMinor tells whether a queue was paused but once, for little beside what the
-// victimQueues found in another queue of its way.
+// pauseIsMinor reports whether a queue was paused only once, for a fraction of
+// the time that the backlog takes which the victim found in another queue of
+// its path.
 func (m *analysis) pauseIsMinor(n int) bool {
 	lasted, ok := m.singlePause(n)
 	return ok && slices.ContainsFunc(m.victimQueues, func(o int) bool {
@@ -107,20 +110,21 @@ func (m *analysis) pauseIsMinor(n int) bool {
 	})
 }
 
-// packetSize is the size of most, in bytes: depths are in packets.
+// packetSize is the assumed size of packets, in bytes: depths are in packets.
 const packetSize = 1000
 
-// wasCongested tells whether a queue was deep by itself in the epochs told.
+// wasCongested reports whether a queue was congested by itself in the reported
+// epochs.
 func (m *analysis) wasCongested(n int) bool {
 	node := &m.g.Nodes[n]
 	return max(node.Depth*packetSize, float64(node.Episode.MaxBytes)) >= m.linkBytes(n, m.cfg.CongestedAt)
 }
 
-// congestedBetween tells whether a queue was deep by itself, in the mean over one of the
-// epochs in which flows passed it between two times.
+// congestedBetween reports whether a queue was congested by itself, on average
+// over one of the epochs in which flows passed it between two times.
 func (m *analysis) congestedBetween(n int, from, to model.Time) bool {
 	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.NoFlows {
-		return m.wasCongested(n) // its epochs are not told apart
+		return m.wasCongested(n) // it reports no flows, so its epochs cannot be told apart
 	}
 	depth, packets := map[uint32]float64{}, map[uint32]float64{}
 	for _, p := range m.g.FlowEpochsAt(n) {
@@ -137,22 +141,23 @@ func (m *analysis) congestedBetween(n int, from, to model.Time) bool {
 	return false
 }
 
-// congestedInWindow tells whether a queue was deep by itself while it may have held the
-// packetSize up, or what the packet waited for.
+// congestedInWindow reports whether a queue was congested by itself while it
+// can have delayed the packet, or what the packet waited for.
 func (m *analysis) congestedInWindow(n int) bool {
 	since := m.relevantSince(n)
-	if wave := &m.g.Nodes[n].Episode; wave.MaxBytes > 0 {
-		return m.wasCongested(n) && wave.Last >= since
+	if episode := &m.g.Nodes[n].Episode; episode.MaxBytes > 0 {
+		return m.wasCongested(n) && episode.Last >= since
 	}
 	return m.congestedBetween(n, since, math.MaxInt64)
 }
 
-// victimMetCongestion tells whether the victim's own packets found a queue deep. A queue of its
-// way that was deep at another time did not hold it up.
+// victimMetCongestion reports whether the victim's own packets found a queue
+// congested. A queue of its path that was congested at another time did not
+// delay it.
 func (m *analysis) victimMetCongestion(n int) bool {
 	node := &m.g.Nodes[n]
 	if t, _ := m.g.SwitchReport(node.Node); t.NoFlows {
-		return true // nobody can tell
+		return true // unknown: it reports no flows
 	}
 	flow := m.g.Flow(m.detection.Victim)
 	return slices.ContainsFunc(m.g.FlowEpochsAt(n), func(p provenance.FlowEpoch) bool {
@@ -165,8 +170,9 @@ func (m *analysis) victimMetCongestion(n int) bool {
 	})
 }
 
-// victimDepthShare is what the victim's packets lately found in a queue, of the most that
-// they found in any: of several deep queues the deepest held it up.
+// victimDepthShare returns the depth that the victim's packets found in a
+// addQueue, relative to the most that they found in any: of several congested
+// queues the deepest delayed it most.
 func (m *analysis) victimDepthShare(n int) float64 {
 	if t, _ := m.g.SwitchReport(m.g.Nodes[n].Node); t.NoFlows {
 		return 1
@@ -181,17 +187,19 @@ func (m *analysis) victimDepthShare(n int) float64 {
 	return m.victimDepthSum(n) / most
 }
 
-// explainedShare is the share of the packet's time that a queue can have kept it by itself:
-// what was deep for little beside that is no reason where there is another.
+// explainedShare returns the share of the packet's latency that a queue can
+// explain by itself: a short congestion episode is no cause where there is a
+// longer one.
 func (m *analysis) explainedShare(n int) float64 {
-	wave := m.g.Nodes[n].Episode
-	if m.detection.Latency <= 0 || wave.MaxBytes == 0 {
+	episode := m.g.Nodes[n].Episode
+	if m.detection.Latency <= 0 || episode.MaxBytes == 0 {
 		return 1
 	}
-	return min(1, float64(m.drainTime(n, float64(wave.MaxBytes)))/float64(m.ageAtPoll(n, m.packetWindowStart(n))))
+	return min(1, float64(m.drainTime(n, float64(episode.MaxBytes)))/float64(m.ageAtPoll(n, m.packetWindowStart(n))))
 }
 
-// victimDepthSum is the sum of what the victim's packets lately found in a queue.
+// victimDepthSum returns the sum of the depths that the victim's packets found
+// in a queue since the slow packet was sent.
 func (m *analysis) victimDepthSum(n int) (depth float64) {
 	flow := m.g.Flow(m.detection.Victim)
 	ahead := m.aheadOfVictim(n)
@@ -203,7 +211,8 @@ func (m *analysis) victimDepthSum(n int) (depth float64) {
 	return depth
 }
 
-// enqueueTimes is when the first and the last packet of a passage joined the queue.
+// enqueueTimes returns when the first and the last packet of a flow's epoch
+// record joined the queue.
 func (m *analysis) enqueueTimes(p provenance.FlowEpoch) (first, last model.Time) {
 	teller, _ := m.g.SwitchReport(m.g.Nodes[p.Node].Node)
 	clock := epoch.Header{Snapshot: m.g.Nodes[p.Node].Snapshot, EpochLength: max(teller.Epoch, 1)}
@@ -211,10 +220,10 @@ func (m *analysis) enqueueTimes(p provenance.FlowEpoch) (first, last model.Time)
 	return start.Add(p.Record.First), start.Add(p.Record.Last)
 }
 
-// analyzeEpochs matches what the epochs tell, as the paper does, where the wait was over
-// when the switches read their state. Pauses that went round a loop in an epoch
-// need not have stood all at one time: that is no deadlock, and what it waited
-// for outside of itself, or its deepest queue, is named instead.
+// analyzeEpochs diagnoses from the epochs, as the paper does, where the wait
+// was over when the switches took their snapshots. Pauses that went along a
+// cycle within an epoch need not have coincided: that is no deadlock, and what
+// the cycle waited for outside, or its deepest queue, is named instead.
 func (m *analysis) analyzeEpochs() {
 	m.atSnapshot, m.waitFor = false, m.epochWaitFor()
 	m.waitFor.blocked = func(n int) bool { return m.blockedByPauses(n) && !m.g.Nodes[n].ToHost }
@@ -229,12 +238,12 @@ func (m *analysis) analyzeEpochs() {
 	}
 	if len(starts) > 0 {
 		t := m.waitFor.trace(starts)
-		loops := t.cycles
-		t.cycles = nil // what they waited for outside is among the ends
+		cycles := t.cycles
+		t.cycles = nil // what they waited for outside is among the terminals
 		m.concludePauses(t)
-		for _, l := range loops {
-			if n := m.deepestInCycle(l); n >= 0 && len(m.verdicts) == 0 {
-				m.addVerdict(m.backpressureVerdict(terminal{node: n, share: l.share, path: l.entry}))
+		for _, c := range cycles {
+			if n := m.deepestInCycle(c); n >= 0 && len(m.verdicts) == 0 {
+				m.addVerdict(m.backpressureVerdict(terminal{node: n, share: c.share, path: c.entry}))
 			}
 		}
 	}
@@ -246,16 +255,17 @@ func (m *analysis) analyzeEpochs() {
 	m.rankVerdicts()
 }
 
-// deepestInCycle is the queue of a loop that was deepest by itself, or -1. The victim's
-// own queue waited for the others, and they for it: it is the last to name.
-func (m *analysis) deepestInCycle(l cycle) int {
-	own, best, depth := l.entry[0], -1, 0.0
-	for _, n := range l.nodes {
+// deepestInCycle returns the queue of a cycle that was deepest by itself, or
+// -1. The victim's own queue waited for the others, and they for it: it is
+// named last.
+func (m *analysis) deepestInCycle(c cycle) int {
+	own, best, depth := c.entry[0], -1, 0.0
+	for _, n := range c.nodes {
 		if d := m.g.Nodes[n].Depth; n != own && m.congestedInWindow(n) && (best < 0 || d > depth) {
 			best, depth = n, d
 		}
 	}
-	if best < 0 && slices.Contains(l.nodes, own) && m.congestedInWindow(own) {
+	if best < 0 && slices.Contains(c.nodes, own) && m.congestedInWindow(own) {
 		return own
 	}
 	return best

@@ -15,16 +15,16 @@ import (
 // too; one that passed an empty queue, or was there long before, is not.
 func TestBurstThatHasLeft(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.queue("leaf1>h5", 70*kb)
-	b.waits("h7>h5", 10*kb, "leaf1>h5")
-	b.waits("h6>h5", 60*kb, "leaf1>h5")
-	b.met("h7>h5", "leaf1>h5", 9, 20, 200)
-	b.met("h6>h5", "leaf1>h5", 9, 50, 60)
+	b.addQueue("leaf1>h5", 70*kb)
+	b.addBacklog("h7>h5", 10*kb, "leaf1>h5")
+	b.addBacklog("h6>h5", 60*kb, "leaf1>h5")
+	b.addDepth("h7>h5", "leaf1>h5", 9, 20, 200)
+	b.addDepth("h6>h5", "leaf1>h5", 9, 50, 60)
 	for _, h := range []string{"h0", "h1", "h2"} {
-		b.met(h+">h5", "leaf1>h5", 9, 100, 200)
+		b.addDepth(h+">h5", "leaf1>h5", 9, 100, 200)
 	}
-	b.met("h9>h5", "leaf1>h5", 9, 300, 0)
-	b.met("h10>h5", "leaf1>h5", 7, 400, 300)
+	b.addDepth("h9>h5", "leaf1>h5", 9, 300, 0)
+	b.addDepth("h10>h5", "leaf1>h5", 7, 400, 300)
 	b.want(b.diagnose("h7>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
 	// Whoever found no more in the queue than is there came after they had left.
 	r := b.reports[b.id("leaf1")]
@@ -40,17 +40,17 @@ func TestBurstThatHasLeft(t *testing.T) {
 // weights would name the heaviest alone.
 func TestBurstOfTheEpochs(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.queue("leaf1>h5", 0)
+	b.addQueue("leaf1>h5", 0)
 	e := b.reports[b.id("leaf1")].PortEpochs
 	e[len(e)-1].Depth = 100 * 200
-	b.met("h7>h5", "leaf1>h5", 9, 1, 200)
-	b.met("h6>h5", "leaf1>h5", 9, 600, 220)
-	b.met("h0>h5", "leaf1>h5", 9, 200, 180)
-	b.met("h1>h5", "leaf1>h5", 9, 190, 180)
+	b.addDepth("h7>h5", "leaf1>h5", 9, 1, 200)
+	b.addDepth("h6>h5", "leaf1>h5", 9, 600, 220)
+	b.addDepth("h0>h5", "leaf1>h5", 9, 200, 180)
+	b.addDepth("h1>h5", "leaf1>h5", 9, 190, 180)
 	v := b.diagnose("h7>h5")
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h0>h5", "h1>h5")
 	// A flow whose own packets found the queue empty was not held up by it.
-	b.met("h4>h5", "leaf1>h5", 9, 5, 0)
+	b.addDepth("h4>h5", "leaf1>h5", 9, 5, 0)
 	if v := b.diagnose("h4>h5"); v[0].Anomaly != anomaly.None {
 		t.Errorf("verdict %+v of a flow that met nobody; want none", v[0])
 	}
@@ -75,14 +75,14 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := leafSpine(t, all...)
-			b.queue("leaf1>h5", 0)
+			b.addQueue("leaf1>h5", 0)
 			r := b.reports[b.id("leaf1")]
 			port := b.port("leaf1>h5").Port
 			r.PortEpochs[len(r.PortEpochs)-1].Depth = 100 * 200
-			b.met("h7>h5", "leaf1>h5", 9, 5, 200)
-			b.met("h6>h5", "leaf1>h5", 9, 60, 200)
-			b.met("h0>h5", "leaf1>h5", 9, 20, 200)
-			b.met("h1>h5", "leaf1>h5", 9, 20, 200)
+			b.addDepth("h7>h5", "leaf1>h5", 9, 5, 200)
+			b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
+			b.addDepth("h0>h5", "leaf1>h5", 9, 20, 200)
+			b.addDepth("h1>h5", "leaf1>h5", 9, 20, 200)
 			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
 			if tc.wave > 0 {
 				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.wave + 30*µs), Last: ago(tc.wave), MaxBytes: 200 * kb})
@@ -93,7 +93,7 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(900 * µs), Last: ago(800 * µs), MaxBytes: 200 * kb})
 				r.Pauses = append(r.Pauses, epoch.Pause{Port: port, Priority: class, LastStart: ago(tc.pause + 30*µs), BurstStart: ago(tc.pause + 30*µs), LastEnd: ago(tc.pause), Pauses: 1})
 			}
-			v := b.late("h7>h5", took)
+			v := b.diagnoseLate("h7>h5", took)
 			var named []model.FlowKey
 			for _, c := range v[0].Culprits {
 				named = append(named, c.Flow)
@@ -116,25 +116,25 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
-		b.queue(p, 0)
+		b.addQueue(p, 0)
 	}
 	r := b.reports[b.id("leaf1")]
-	b.met("h8>h5", "leaf1>h5", 9, 5, 100)
+	b.addDepth("h8>h5", "leaf1>h5", 9, 5, 100)
 	r.Flows[0].First, r.Flows[0].Last = 960*µs, 961*µs
-	b.met("h6>h5", "leaf1>h5", 9, 60, 200)
+	b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
 	r.Flows[1].Last = 955 * µs
-	b.met("h0>h5", "leaf1>h5", 9, 60, 200)
+	b.addDepth("h0>h5", "leaf1>h5", 9, 60, 200)
 	r.Flows[2].Last = 940 * µs
 	r.PortEpochs[0].Depth = 100 * 200
-	b.wave("leaf1>h5", 39*µs, 261*µs, 900*kb)
+	b.addEpisode("leaf1>h5", 39*µs, 261*µs, 900*kb)
 	before := b.reports[b.id("spine0")]
-	b.met("h8>h5", "spine0>leaf1", 9, 5, 1)
+	b.addDepth("h8>h5", "spine0>leaf1", 9, 5, 1)
 	before.Flows[0].Paused, before.PortEpochs[0].Paused = 3, 3
 	before.Pauses = append(before.Pauses, epoch.Pause{
 		Port: b.port("spine0>leaf1").Port, Priority: class, BurstStart: now.Add(-45 * µs), LastStart: now.Add(-45 * µs), LastEnd: now.Add(-43 * µs), Pauses: 1, PausedTime: 2 * µs,
 	})
 	r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("leaf1>spine0").Port, Out: b.port("leaf1>h5").Port, Priority: class, Packets: 65, Bytes: 65 * kb})
-	v := b.late("h8>h5", 60*µs)
+	v := b.diagnoseLate("h8>h5", 60*µs)
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
@@ -145,19 +145,19 @@ func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
-		b.queue(p, 0)
+		b.addQueue(p, 0)
 	}
 	r := b.reports[b.id("leaf1")]
 	for i, f := range []struct {
 		flow        string
 		first, last time.Duration
 	}{{"h8>h5", 0, 970 * µs}, {"h6>h5", 0, 930 * µs}, {"h0>h5", 0, 900 * µs}, {"h7>h5", 980 * µs, 990 * µs}} {
-		b.met(f.flow, "leaf1>h5", 9, 60, 200)
+		b.addDepth(f.flow, "leaf1>h5", 9, 60, 200)
 		r.Flows[i].First, r.Flows[i].Last = f.first, f.last
 	}
 	r.PortEpochs[0].Depth = 100 * 200
-	b.wave("leaf1>h5", 30*µs, 870*µs, 900*kb)
-	v := b.late("h8>h5", 60*µs)
+	b.addEpisode("leaf1>h5", 30*µs, 870*µs, 900*kb)
+	v := b.diagnoseLate("h8>h5", 60*µs)
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
@@ -166,12 +166,12 @@ func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 func TestOlderSnapshot(t *testing.T) {
 	for later, want := range map[time.Duration]anomaly.Type{0: anomaly.FlowContention, 10 * µs: anomaly.FlowContention, 45 * µs: anomaly.None} {
 		b := leafSpine(t, all...)
-		b.asked = map[model.NodeID]model.Time{b.id("leaf1"): now.Add(later)}
-		b.queue("leaf1>h5", 0)
-		b.met("h7>h5", "leaf1>h5", 9, 5, 200)
-		b.met("h6>h5", "leaf1>h5", 9, 60, 200)
-		b.wave("leaf1>h5", 40*µs, 30*µs, 200*kb)
-		if v := b.late("h7>h5", 60*µs); v[0].Anomaly != want {
+		b.polledAt = map[model.NodeID]model.Time{b.id("leaf1"): now.Add(later)}
+		b.addQueue("leaf1>h5", 0)
+		b.addDepth("h7>h5", "leaf1>h5", 9, 5, 200)
+		b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
+		b.addEpisode("leaf1>h5", 40*µs, 30*µs, 200*kb)
+		if v := b.diagnoseLate("h7>h5", 60*µs); v[0].Anomaly != want {
 			t.Errorf("asked %v after the snapshot about 60 µs, of a queue that was deep until 40 µs before it: %+v; want %v", later, v[0], want)
 		}
 	}
@@ -183,15 +183,15 @@ func TestDeepForLittle(t *testing.T) {
 	for most, want := range map[uint64]int{60 * kb: 1, 600 * kb: 2} {
 		b := leafSpine(t, all...)
 		for _, p := range []string{"spine0>leaf1", "leaf1>h5"} {
-			b.queue(p, 0)
-			b.met("h8>h5", p, 9, 20, 200)
-			b.met("h0>h5", p, 9, 60, 200)
+			b.addQueue(p, 0)
+			b.addDepth("h8>h5", p, 9, 20, 200)
+			b.addDepth("h0>h5", p, 9, 60, 200)
 		}
-		b.wave("spine0>leaf1", 40*µs, 30*µs, most)
+		b.addEpisode("spine0>leaf1", 40*µs, 30*µs, most)
 		r := b.reports[b.id("leaf1")]
 		r.PortEpochs[0].Paused, r.Flows[0].Paused = 50, 10
 		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, LastStart: now.Add(-80 * µs), BurstStart: now.Add(-80 * µs), LastEnd: now.Add(-10 * µs), Pauses: 1})
-		v := b.late("h8>h5", 90*µs)
+		v := b.diagnoseLate("h8>h5", 90*µs)
 		if len(v) != want || v[0].Anomaly != anomaly.PFCStorm {
 			t.Errorf("a queue of %d bytes on the way of a packet that took 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
 		}
@@ -214,17 +214,17 @@ func TestPauseForLittle(t *testing.T) {
 		"for a moment":              {3 * µs, 1, 0, true},
 	} {
 		b := leafSpine(t, all...)
-		b.queue("spine0>leaf1", 0)
-		b.queue("leaf1>h5", 0)
-		b.met("h8>h5", "leaf1>h5", 9, 20, tc.found)
-		b.wave("leaf1>h5", 10*µs, 60*µs, 600*kb)
+		b.addQueue("spine0>leaf1", 0)
+		b.addQueue("leaf1>h5", 0)
+		b.addDepth("h8>h5", "leaf1>h5", 9, 20, tc.found)
+		b.addEpisode("leaf1>h5", 10*µs, 60*µs, 600*kb)
 		r := b.reports[b.id("spine0")]
 		p := epoch.Pause{Port: b.port("spine0>leaf1").Port, Priority: class, LastStart: now.Add(-50 * µs), BurstStart: now.Add(-50 * µs), LastEnd: now.Add(tc.lasted - 50*µs), Pauses: tc.pauses}
 		if tc.pauses > 1 {
 			p.BurstStart = p.BurstStart.Add(-30 * µs)
 		}
 		r.Pauses = append(r.Pauses, p)
-		m := b.matching("h8>h5")
+		m := b.newAnalysis("h8>h5")
 		m.detection.Latency = 90 * µs
 		m.victimQueues = []int{b.node(m, "spine0>leaf1"), b.node(m, "leaf1>h5")}
 		n := b.node(m, "spine0>leaf1")
@@ -238,12 +238,12 @@ func TestPauseForLittle(t *testing.T) {
 // has weight, and the verdict still is a number's worth sure.
 func TestForgedWave(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.queue("leaf1>h5", 0)
+	b.addQueue("leaf1>h5", 0)
 	b.reports[b.id("leaf1")].PortEpochs[0].Depth = 100 * 200
-	b.met("h7>h5", "leaf1>h5", 9, 5, 200)
-	b.met("h6>h5", "leaf1>h5", 9, 60, 200)
-	b.wave("leaf1>h5", 40*µs, 30*µs, 1)
-	if v := b.late("h7>h5", 90*µs); v[0].Anomaly != anomaly.FlowContention || !(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
+	b.addDepth("h7>h5", "leaf1>h5", 9, 5, 200)
+	b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
+	b.addEpisode("leaf1>h5", 40*µs, 30*µs, 1)
+	if v := b.diagnoseLate("h7>h5", 90*µs); v[0].Anomaly != anomaly.FlowContention || !(v[0].Confidence >= 0 && v[0].Confidence <= 1) {
 		t.Errorf("%+v; want contention with a confidence from 0 to 1", v[0])
 	}
 }
@@ -252,11 +252,11 @@ func TestForgedWave(t *testing.T) {
 // epoch.
 func TestPartOfWhatAFlowDid(t *testing.T) {
 	b := leafSpine(t, all...)
-	b.queue("leaf1>h5", 0)
-	b.passes("h7>h5", "leaf1>h5", 9, 50, class)
+	b.addQueue("leaf1>h5", 0)
+	b.addFlowEpoch("h7>h5", "leaf1>h5", 9, 50, class)
 	r := b.reports[b.id("leaf1")]
 	r.Flows[0].First, r.Flows[0].Last = 100*µs, 300*µs
-	m := b.matching("h7>h5")
+	m := b.newAnalysis("h7>h5")
 	start := now.Add(-r.EpochLength)
 	for _, tc := range []struct {
 		from, to time.Duration
@@ -284,7 +284,7 @@ func TestStopsThatOutlastAQueue(t *testing.T) {
 		b := circle(t)
 		p := &b.reports[b.id("s1")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart, p.LastStart, p.PausedTime = 250*kb, now.Add(-stood), now.Add(-stood), stood
-		m := b.matching("h0>h4")
+		m := b.newAnalysis("h0>h4")
 		if got := m.blockedByPauses(b.node(m, "s1>s2")); got != want {
 			t.Errorf("250 KB, paused for %v: waited %v, want %v", stood, got, want)
 		}

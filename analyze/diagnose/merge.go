@@ -8,10 +8,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Merge joins verdicts of several complaints about the same thing into one, of
-// which the surest speaks: their victims and culprits are added up. What is
-// gravest comes first. Complaints without a cause count only if there is none
-// with one.
+// Merge merges verdicts of several detections on the same fault into one, led
+// by the most confident: their victims and culprits are united. The gravest
+// comes first. Verdicts of type None count only if there is no other.
 func Merge(list []Verdict) (out []Verdict) {
 	for i := range list {
 		v := &list[i]
@@ -26,11 +25,11 @@ func Merge(list []Verdict) (out []Verdict) {
 		}
 		out[at].addVictim(v.Victim)
 	}
-	// Who waits in an overfull queue itself suffers from what spreads from it.
+	// Flows that wait in a congested queue are victims of the PFC that spreads from it.
 	for i := range out {
 		v := &out[i]
 		at := slices.IndexFunc(out, func(o Verdict) bool {
-			return o.Anomaly > anomaly.FlowContention && o.Cause == anomaly.ContendingFlows && o.Initial == v.Initial
+			return o.Anomaly.SpreadsByPFC() && o.Cause == anomaly.ContendingFlows && o.Initial == v.Initial
 		})
 		if v.Anomaly == anomaly.FlowContention && at >= 0 {
 			for _, k := range v.Victims {
@@ -48,7 +47,7 @@ func Merge(list []Verdict) (out []Verdict) {
 	return out
 }
 
-// sameFault tells whether two verdicts are about one thing.
+// sameFault reports whether two verdicts are about the same fault.
 func (v *Verdict) sameFault(o *Verdict) bool {
 	if len(v.DeadlockCycle) > 0 && (v.Cause == anomaly.NoRootCause || o.Cause == anomaly.NoRootCause) {
 		return samePorts(v.DeadlockCycle, o.DeadlockCycle)
@@ -60,16 +59,17 @@ func samePorts(a, b []model.Port) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(p model.Port) bool { return !slices.Contains(b, p) })
 }
 
-// absorb adds another verdict about the same thing.
+// absorb merges another verdict on the same fault into v.
 func (v *Verdict) absorb(o *Verdict) {
 	was := *v
 	other := o
-	if o.Cause != anomaly.NoRootCause && v.Cause == anomaly.NoRootCause || o.Confidence > v.Confidence && (o.Cause != anomaly.NoRootCause || v.Cause == anomaly.NoRootCause) {
+	known, wasKnown := o.Cause != anomaly.NoRootCause, v.Cause != anomaly.NoRootCause
+	if known && !wasKnown || o.Confidence > v.Confidence && (known || !wasKnown) {
 		*v, other = *o, &was
 		v.Victims, v.Culprits = slices.Clone(o.Victims), slices.Clone(o.Culprits)
 	}
 	v.Persistent = v.Persistent || other.Persistent
-	// What was seen to come again, or to let packets through, was seen.
+	// A recurrence or a resume that one verdict saw holds for both.
 	if other.Detail == anomaly.PeriodicBurst || other.Detail == anomaly.DrainsSlowly || v.Detail == anomaly.UnknownDetail {
 		v.Detail, v.Remedy = other.Detail, other.Remedy
 	}
@@ -86,7 +86,9 @@ func (v *Verdict) absorb(o *Verdict) {
 			v.Culprits[i].Weight = max(v.Culprits[i].Weight, c.Weight)
 		}
 	}
-	slices.SortFunc(v.Culprits, func(a, b Culprit) int { return cmp.Or(cmp.Compare(b.Weight, a.Weight), a.Flow.Compare(b.Flow)) })
+	slices.SortFunc(v.Culprits, func(a, b Culprit) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), a.Flow.Compare(b.Flow))
+	})
 }
 
 func (v *Verdict) addVictim(k model.FlowKey) {

@@ -9,22 +9,23 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Progress is what two looks at a loop tell.
+// Progress is what two snapshots of a deadlock cycle show.
 type Progress uint8
 
-// Motions.
+// Values of Progress.
 const (
-	ProgressUnknown Progress = iota // the second look does not show all of it, and what it shows has not moved
-	Progressed                      // a queue of it has sent, or is not paused any more
+	ProgressUnknown Progress = iota // the second snapshot lacks some queues, and the others made no progress
+	Progressed                      // a queue of the cycle has sent, or is not paused any more
 	NoProgress                      // none has
 )
 
-// CompareSnapshots tells whether the queues of a loop have moved from one graph's
-// snapshots to a later one's. Pausing that goes round and dissolves looks like
-// a deadlock in one look; counters of packets sent do not lie.
-func CompareSnapshots(first, second *provenance.Graph, loop []model.Port) Progress {
-	motion := NoProgress
-	for _, p := range loop {
+// CompareSnapshots reports whether the queues of a cycle made progress from one
+// graph's snapshots to a later one's. Pauses that move along a cycle and
+// dissolve look like a deadlock in one snapshot; counters of sent packets tell
+// the two apart.
+func CompareSnapshots(first, second *provenance.Graph, cycle []model.Port) Progress {
+	progress := NoProgress
+	for _, p := range cycle {
 		known := false
 		for class := range model.Priority(8) {
 			q := provenance.Queue{Port: p, Priority: class}
@@ -38,16 +39,17 @@ func CompareSnapshots(first, second *provenance.Graph, loop []model.Port) Progre
 			}
 		}
 		if !known {
-			motion = ProgressUnknown
+			progress = ProgressUnknown
 		}
 	}
-	return motion
+	return progress
 }
 
-// MarkPersistent marks a verdict's loop as standing, unmoved for a time.
+// MarkPersistent marks a verdict's deadlock cycle as persistent: without
+// progress for a time.
 func (v *Verdict) MarkPersistent(since time.Duration) {
 	if !v.Persistent {
 		v.Persistent, v.Confidence = true, min(v.Confidence/unconfirmedFactor, 1)
-		v.Evidence = append(slices.Clone(v.Evidence), fmt.Sprintf("a second look, %v apart, found nothing in the circle moved", since))
+		v.Evidence = append(slices.Clone(v.Evidence), fmt.Sprintf("a second snapshot %s later shows no progress in the cycle", model.FormatDuration(since)))
 	}
 }

@@ -26,17 +26,17 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 		"and over long before": {first: 900 * µs, ended: 600 * µs, want: anomaly.NoRootCause},
 	} {
 		b := circle(t)
-		p := b.paused("s2>h4", tc.queued, 0, tc.first)
+		p := b.addPausedQueue("s2>h4", tc.queued, 0, tc.first)
 		r := b.reports[b.id("s2")]
 		if tc.queued > 0 {
-			b.waits("h0>h4", tc.queued, "s0>s1", "s1>s2", "s2>h4")
+			b.addBacklog("h0>h4", tc.queued, "s0>s1", "s1>s2", "s2>h4")
 		}
 		if tc.ended > 0 {
 			p.LastEnd = now.Add(-tc.ended)
 			r.Ports[len(r.Ports)-1].Paused = false
 		}
 		r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
-		b.stopped("s1>s2", 80, 80)
+		b.setPausedPackets("s1>s2", 80, 80)
 		r.Meters = append(r.Meters, epoch.Meter{
 			Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb,
 		})
@@ -64,15 +64,15 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 		"it was deep when they happened": {400 * kb, 70 * µs, anomaly.PFCBackpressure},
 	} {
 		b := ring(t, "s0", "s1")
-		p := b.paused("s0>s1", 200*kb, 5*kb, 80*µs)
+		p := b.addPausedQueue("s0>s1", 200*kb, 5*kb, 80*µs)
 		p.LastEnd = now.Add(-18 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
-		b.queue("s1>h2", tc.queued)
+		b.addQueue("s1>h2", tc.queued)
 		if tc.deep > 0 {
-			b.wave("s1>h2", 0, tc.deep, tc.queued)
+			b.addEpisode("s1>h2", 0, tc.deep, tc.queued)
 		}
-		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
-		b.waits("h3>h2", 50*kb, "s1>h2")
+		b.addBacklog("h0>h2", 100*kb, "s0>s1", "s1>h2")
+		b.addBacklog("h3>h2", 50*kb, "s1>h2")
 		if v := b.diagnose("h0>h2"); v[0].Anomaly != tc.want || v[0].Initial != b.port("s1>h2") {
 			t.Errorf("%s: %+v; want %v at s1>h2", name, v[0], tc.want)
 		}
@@ -91,16 +91,16 @@ func TestStoppedAfterARelease(t *testing.T) {
 		"before that": {90 * µs, true},
 	} {
 		b := ring(t, "s0", "s1", "s2")
-		b.paused("s0>s1", 200*kb, 5*kb, 95*µs).LastEnd = now.Add(-60 * µs)
-		b.paused("s1>s2", 100*kb, 5*kb, tc.stopped).LastEnd = now.Add(-2 * µs)
+		b.addPausedQueue("s0>s1", 200*kb, 5*kb, 95*µs).LastEnd = now.Add(-60 * µs)
+		b.addPausedQueue("s1>s2", 100*kb, 5*kb, tc.stopped).LastEnd = now.Add(-2 * µs)
 		for _, s := range []string{"s0", "s1"} {
 			b.reports[b.id(s)].Ports[0].Paused = false
 		}
-		b.queue("s2>h4", 400*kb)
-		b.wave("s2>h4", 0, 100*µs, 400*kb)
-		b.waits("h0>h4", 80*kb, "s0>s1", "s1>s2", "s2>h4")
-		b.waits("h5>h4", 300*kb, "s2>h4")
-		b.waits("h1>h2", 80*kb, "s0>s1")
+		b.addQueue("s2>h4", 400*kb)
+		b.addEpisode("s2>h4", 0, 100*µs, 400*kb)
+		b.addBacklog("h0>h4", 80*kb, "s0>s1", "s1>s2", "s2>h4")
+		b.addBacklog("h5>h4", 300*kb, "s2>h4")
+		b.addBacklog("h1>h2", 80*kb, "s0>s1")
 		v := b.diagnose("h1>h2")
 		if blamed := v[0].Anomaly == anomaly.PFCBackpressure && v[0].Initial == b.port("s2>h4"); blamed != tc.blamed {
 			t.Errorf("a queue that was stopped %s: %+v; want s2>h4 blamed: %v", name, v[0], tc.blamed)
@@ -124,7 +124,7 @@ func TestPauseThatFewMet(t *testing.T) {
 		b := circle(t)
 		e := &b.reports[b.id("s0")].PortEpochs[0]
 		e.Packets, e.Paused, e.PausedDepth = 1000, uint32(tc.paused), tc.paused*tc.depth
-		m := b.matching("h0>h4")
+		m := b.newAnalysis("h0>h4")
 		if got := m.pausesHeldBacklog(b.node(m, "s0>s1")); got != tc.want {
 			t.Errorf("pauses that %s met: %v, want %v", name, got, tc.want)
 		}
@@ -135,9 +135,9 @@ func TestPauseThatFewMet(t *testing.T) {
 func TestDeepForAMoment(t *testing.T) {
 	for lasted, want := range map[time.Duration]bool{6 * µs: false, 60 * µs: true} {
 		b := circle(t)
-		b.queue("s2>h4", 0)
-		b.wave("s2>h4", 150*µs, lasted, 60*kb)
-		m := b.matching("h0>h4")
+		b.addQueue("s2>h4", 0)
+		b.addEpisode("s2>h4", 150*µs, lasted, 60*kb)
+		m := b.newAnalysis("h0>h4")
 		if got := m.congestedInLeadUp(b.node(m, "s2>h4"), 100*µs); got != want {
 			t.Errorf("deep for %v: %v, want %v", lasted, got, want)
 		}
@@ -145,7 +145,7 @@ func TestDeepForAMoment(t *testing.T) {
 }
 
 // TestShortPauseOfAFullQueue: a queue that was overfull before it was paused, and
-// paused for a moment only, waits for itself, not for what paused it.
+// addPausedQueue for a moment only, waits for itself, not for what paused it.
 func TestShortPauseOfAFullQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind      uint64
@@ -165,7 +165,7 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 		"paused for long, again":        {behind: 400 * kb, first: 60 * µs, time: 55 * µs, began: 3 * µs, stands: true, want: "s1>h2"},
 	} {
 		b := ring(t, "s0", "s1")
-		p := b.paused("s0>s1", 500*kb, tc.behind, tc.first)
+		p := b.addPausedQueue("s0>s1", 500*kb, tc.behind, tc.first)
 		if p.PausedTime = tc.time; !tc.stands {
 			p.LastEnd = now.Add(-5 * µs)
 			b.reports[b.id("s0")].Ports[0].Paused = false
@@ -173,10 +173,10 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 		if tc.began > 0 {
 			p.LastStart, p.LastEnd = now.Add(-tc.began), now.Add(-tc.began-4*µs)
 		}
-		b.queue("s1>h2", 300*kb)
-		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
-		b.waits("h3>h2", 200*kb, "s1>h2")
-		b.waits("h1>h3", 100*kb, "s0>s1")
+		b.addQueue("s1>h2", 300*kb)
+		b.addBacklog("h0>h2", 100*kb, "s0>s1", "s1>h2")
+		b.addBacklog("h3>h2", 200*kb, "s1>h2")
+		b.addBacklog("h1>h3", 100*kb, "s0>s1")
 		if v := b.diagnose("h1>h3"); v[0].Initial != b.port(tc.want) {
 			t.Errorf("a queue %s: %+v; want the cause at %s", name, v[0], tc.want)
 		}
@@ -197,14 +197,14 @@ func TestPausedBesideAnOverfullQueue(t *testing.T) {
 		"until a moment ago":  {80 * µs, 5 * µs, anomaly.PFCBackpressure},
 	} {
 		b := ring(t, "s0", "s1")
-		p := b.paused("s0>s1", 20*kb, 0, tc.began)
+		p := b.addPausedQueue("s0>s1", 20*kb, 0, tc.began)
 		if tc.ended > 0 {
 			p.LastEnd = now.Add(-tc.ended)
 			b.reports[b.id("s0")].Ports[0].Paused = false
 		}
-		b.queue("s1>h2", 300*kb)
-		b.waits("h0>h2", 20*kb, "s0>s1", "s1>h2")
-		b.waits("h3>h2", 280*kb, "s1>h2")
+		b.addQueue("s1>h2", 300*kb)
+		b.addBacklog("h0>h2", 20*kb, "s0>s1", "s1>h2")
+		b.addBacklog("h3>h2", 280*kb, "s1>h2")
 		v := b.diagnose("h0>h2")
 		if len(v) != 1 {
 			t.Fatalf("paused %s: %+v; want one verdict", name, v)
@@ -218,7 +218,7 @@ func TestPausedBesideAnOverfullQueue(t *testing.T) {
 func TestFilledSinceTheComplaint(t *testing.T) {
 	for lasted, want := range map[time.Duration]anomaly.Type{6 * µs: anomaly.None, 40 * µs: anomaly.PFCBackpressure} {
 		b := incast(t, all...)
-		b.wave("leaf1>h4", 0, lasted, 400*kb)
+		b.addEpisode("leaf1>h4", 0, lasted, 400*kb)
 		if v := b.diagnose("h8>h5"); v[0].Anomaly != want {
 			t.Errorf("overfull for %v: %+v; want %v", lasted, v[0], want)
 		}
@@ -236,11 +236,11 @@ func TestOverfullWhenPaused(t *testing.T) {
 		"for some time": {60 * µs, 1},
 	} {
 		b := ring(t, "s0", "s1")
-		b.paused("s0>s1", 200*kb, 5*kb, 5*µs)
-		b.paused("s1>h2", 500*kb, 450*kb, tc.since)
-		b.waits("h0>h2", 100*kb, "s0>s1", "s1>h2")
-		b.waits("h3>h2", 400*kb, "s1>h2")
-		b.waits("h1>h3", 100*kb, "s0>s1")
+		b.addPausedQueue("s0>s1", 200*kb, 5*kb, 5*µs)
+		b.addPausedQueue("s1>h2", 500*kb, 450*kb, tc.since)
+		b.addBacklog("h0>h2", 100*kb, "s0>s1", "s1>h2")
+		b.addBacklog("h3>h2", 400*kb, "s1>h2")
+		b.addBacklog("h1>h3", 100*kb, "s0>s1")
 		v := b.diagnose("h1>h3")
 		if len(v) != tc.want {
 			t.Fatalf("an overfull port paused %s: %+v; want %d causes", name, v, tc.want)
@@ -278,13 +278,13 @@ func TestQueueThatStoodBefore(t *testing.T) {
 func TestDeepestOfThePast(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "leaf1>h5"} {
-		b.queue(p, 0)
+		b.addQueue(p, 0)
 		r := b.reports[b.port(p).Node]
 		r.PortEpochs[len(r.PortEpochs)-1].Depth = 100 * 200
-		b.met("h9>h5", p, 9, 50, 200)
+		b.addDepth("h9>h5", p, 9, 50, 200)
 	}
-	b.met("h8>h5", "leaf2>spine0", 9, 40, 60)
-	b.met("h8>h5", "leaf1>h5", 9, 40, 400)
+	b.addDepth("h8>h5", "leaf2>spine0", 9, 40, 60)
+	b.addDepth("h8>h5", "leaf1>h5", 9, 40, 400)
 	v := b.diagnose("h8>h5")
 	if len(v) != 1 || v[0].Anomaly != anomaly.FlowContention || v[0].Initial != b.port("leaf1>h5") {
 		t.Errorf("%+v; want contention at leaf1>h5 alone", v)
@@ -299,7 +299,7 @@ func TestQueueThatNothingJoined(t *testing.T) {
 		b := circle(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart = 180*kb, now.Add(-600*µs)
-		b.wave("s2>s3", joined, 300*µs, 180*kb)
+		b.addEpisode("s2>s3", joined, 300*µs, 180*kb)
 		if v := b.diagnose("h0>h4"); v[0].Anomaly != want {
 			t.Errorf("an overfull queue that was joined last %v ago: %+v; want %v", joined, v[0], want)
 		}
@@ -313,17 +313,17 @@ func TestQueueThatNothingJoined(t *testing.T) {
 func TestWhatBeganALoopReachedIt(t *testing.T) {
 	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 105 * µs: anomaly.NoRootCause} {
 		b := pair(t)
-		b.stopped("s0>s1", 80, 80)
-		b.paused("s1>s2", 0, 5*kb, 300*µs).LastEnd = now.Add(-120 * µs)
+		b.setPausedPackets("s0>s1", 80, 80)
+		b.addPausedQueue("s1>s2", 0, 5*kb, 300*µs).LastEnd = now.Add(-120 * µs)
 		r := b.reports[b.id("s1")]
 		r.Ports[1].Paused = false
-		b.stopped("s1>s2", 80, 80)
-		b.queue("s2>h4", 0)
+		b.setPausedPackets("s1>s2", 80, 80)
+		b.addQueue("s2>h4", 0)
 		to := b.reports[b.id("s2")]
 		to.PortEpochs[0].Depth = 100 * 200
-		b.wave("s2>h4", 0, lasted, 200*kb)
-		b.met("h0>h4", "s2>h4", 9, 50, 200)
-		b.met("h5>h4", "s2>h4", 9, 50, 200)
+		b.addEpisode("s2>h4", 0, lasted, 200*kb)
+		b.addDepth("h0>h4", "s2>h4", 9, 50, 200)
+		b.addDepth("h5>h4", "s2>h4", 9, 50, 200)
 		for _, m := range []struct {
 			r       *provenance.Report
 			in, out string
@@ -350,12 +350,12 @@ func TestPausedAgain(t *testing.T) {
 		"in later pauses only": {50 * µs, 20 * µs, false},
 	} {
 		b := circle(t)
-		b.paused("s2>h4", 100*kb, 5*kb, 60*µs)
-		b.passes("h0>h4", "s2>h4", 9, 50, class)
+		b.addPausedQueue("s2>h4", 100*kb, 5*kb, 60*µs)
+		b.addFlowEpoch("h0>h4", "s2>h4", 9, 50, class)
 		r := b.reports[b.id("s2")]
 		f := &r.Flows[len(r.Flows)-1]
 		f.Paused, f.First, f.Last = 10, r.EpochLength-tc.first, r.EpochLength-tc.last
-		m := b.matching("h0>h4")
+		m := b.newAnalysis("h0>h4")
 		if got := m.pausedInLeadUp(b.node(m, "s2>h4"), 100*µs); got != tc.want {
 			t.Errorf("pauses that packets met %s: %v, want %v", name, got, tc.want)
 		}
@@ -368,12 +368,12 @@ func TestPausedAgain(t *testing.T) {
 func TestPausedWhenTheLoopClosed(t *testing.T) {
 	for paused, want := range map[bool]anomaly.RootCause{false: anomaly.ContendingFlows, true: anomaly.NoRootCause} {
 		b := pair(t)
-		b.stopped("s0>s1", 80, 80)
-		b.queue("s1>s2", 0)
+		b.setPausedPackets("s0>s1", 80, 80)
+		b.addQueue("s1>s2", 0)
 		r := b.reports[b.id("s1")]
 		r.PortEpochs[1].Depth = 100 * 200
-		b.wave("s1>s2", 110*µs, 200*µs, 200*kb)
-		b.met("h0>h4", "s1>s2", 9, 50, 200)
+		b.addEpisode("s1>s2", 110*µs, 200*µs, 200*kb)
+		b.addDepth("h0>h4", "s1>s2", 9, 50, 200)
 		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s1>s0").Port, Out: b.port("s1>s2").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		if paused {
 			r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("s1>s2").Port, Priority: class, BurstStart: now.Add(-400 * µs), LastStart: now.Add(-150 * µs), LastEnd: now.Add(-105 * µs), Pauses: 9})
@@ -393,11 +393,11 @@ func TestOverBeforeACircleBegan(t *testing.T) {
 		for _, s := range []string{"s0", "s1", "s2", "s3"} {
 			b.reports[b.id(s)].Pauses[0].BurstStart = now.Add(-first)
 		}
-		b.paused("s2>h4", 0, 5*kb, 280*µs).LastEnd = now.Add(-200 * µs)
+		b.addPausedQueue("s2>h4", 0, 5*kb, 280*µs).LastEnd = now.Add(-200 * µs)
 		r := b.reports[b.id("s2")]
 		r.Ports[1].Paused = false
-		b.stopped("s2>h4", 50, 50)
-		b.stopped("s1>s2", 80, 80)
+		b.setPausedPackets("s2>h4", 50, 50)
+		b.setPausedPackets("s1>s2", 80, 80)
 		r.Meters = append(r.Meters, epoch.Meter{Epoch: 9, In: b.port("s2>s1").Port, Out: b.port("s2>h4").Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		if v := b.diagnose("h6>h2"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
 			t.Errorf("pauses since %v, of a host until 200 µs ago: %+v; want an out-of-loop deadlock of cause %v", first, v, want)

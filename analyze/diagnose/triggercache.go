@@ -9,24 +9,24 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TriggerCache remembers where pauses lately began. A loop that locks outlives what
-// locked it: who looks later finds the loop alone, and who complained earlier
-// has seen the pauses that ran into it. The zero value remembers nothing.
+// TriggerCache remembers where recent pauses were triggered. A deadlock cycle
+// outlives its trigger: a later detection finds the cycle alone, while an
+// earlier one saw the pauses that spread into it. The zero value is empty.
 type TriggerCache struct {
 	verdicts []Verdict
 }
 
-// Bounds of what is remembered.
+// Limits of a TriggerCache.
 const (
 	maxTriggers   = 1024
 	maxTriggerAge = 20 * time.Millisecond
 )
 
-// Observe remembers a verdict, or gives one about a loop without a cause that of
-// another whose pauses spread through the loop.
+// Observe remembers a verdict. A verdict on a cycle without a root cause
+// inherits that of a remembered verdict whose pauses spread through the cycle.
 func (o *TriggerCache) Observe(v *Verdict) {
 	switch {
-	case v.Cause != anomaly.NoRootCause && v.Anomaly > anomaly.FlowContention:
+	case v.Cause != anomaly.NoRootCause && v.Anomaly.SpreadsByPFC():
 		o.verdicts = slices.DeleteFunc(o.verdicts, func(x Verdict) bool { return v.At.Sub(x.At) > maxTriggerAge })
 		if len(o.verdicts) == maxTriggers {
 			o.verdicts = slices.Delete(o.verdicts, 0, 1)
@@ -39,13 +39,15 @@ func (o *TriggerCache) Observe(v *Verdict) {
 	}
 }
 
-// addPrePauseContention finds the newest verdict from before a loop closed whose pauses spread
-// through it; if there is none, the oldest since.
+// earlierTrigger returns the newest verdict from before a cycle closed whose
+// pauses spread through it; if there is none, the oldest since.
 func (o *TriggerCache) earlierTrigger(v *Verdict) (best *Verdict) {
 	for i := range slices.Backward(o.verdicts) {
 		x := &o.verdicts[i]
-		ran := slices.ContainsFunc(v.DeadlockCycle, func(p model.Port) bool { return slices.Contains(x.Path, p) || slices.Contains(x.DeadlockCycle, p) })
-		if age := v.At.Sub(x.At); !ran || age > maxTriggerAge || age < -maxTriggerAge {
+		shared := slices.ContainsFunc(v.DeadlockCycle, func(p model.Port) bool {
+			return slices.Contains(x.Path, p) || slices.Contains(x.DeadlockCycle, p)
+		})
+		if age := v.At.Sub(x.At); !shared || age > maxTriggerAge || age < -maxTriggerAge {
 			continue
 		}
 		if best = x; x.At <= v.CycleClosed {
@@ -55,8 +57,9 @@ func (o *TriggerCache) earlierTrigger(v *Verdict) (best *Verdict) {
 	return best
 }
 
-// inheritCause takes the cause of another verdict, and its flows if they were seen shortly
-// addPrePauseContention the loop closed: they come and go faster than the reason to wait.
+// inheritCause takes over the cause of another verdict, and its culprits if
+// they were seen within leadUp before the cycle closed: flows change faster
+// than causes.
 func (v *Verdict) inheritCause(x *Verdict) {
 	v.Cause, v.Detail, v.Initial = x.Cause, x.Detail, x.Initial
 	if lead := v.CycleClosed.Sub(x.At); lead >= 0 && lead <= leadUp {
@@ -67,9 +70,10 @@ func (v *Verdict) inheritCause(x *Verdict) {
 		v.Anomaly = anomaly.DeadlockInLoop
 	}
 	v.Confidence *= inheritedFactor
-	v.Evidence = append(v.Evidence, fmt.Sprintf("%v before, a complaint found pauses that spread from there into the circle", v.At.Sub(x.At)))
+	v.Evidence = append(v.Evidence, fmt.Sprintf(
+		"a detection %s earlier found PFC that spread from there into the cycle", model.FormatDuration(v.At.Sub(x.At))))
 }
 
-// inheritedFactor makes up for what a verdict without a cause was marked down by, and
-// leaves some doubt.
+// inheritedFactor makes up for what a verdict without a cause was marked down
+// by, and leaves some doubt.
 const inheritedFactor = 1.5

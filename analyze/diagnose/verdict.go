@@ -8,31 +8,31 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Culprit is a flow and its part in the contention that began it all.
+// Culprit is a flow and its share in the contention at the initial port.
 type Culprit struct {
 	Flow   model.FlowKey
-	Weight float64 // index the packets in the queue, 0 to 1
+	Weight float64 // share of the packets in the queue, 0 to 1
 }
 
-// RoutingFault is an entry of a switch that is not as intended and closes a
-// circle of waiting.
+// RoutingFault is a route of a switch that closes a cyclic buffer dependency
+// and deviates from the intended routes.
 type RoutingFault struct {
 	Node    model.NodeID // the switch
-	Dst     model.NodeID // the host whose packets it sends the wrong way
-	NextHop model.NodeID // where to
+	Dst     model.NodeID // the host whose packets it misroutes
+	NextHop model.NodeID // where it sends them
 }
 
-// Times say where the time from complaint to verdict went.
+// Times split the time from detection to verdict.
 type Times struct {
-	Polling    time.Duration // until the last switch froze its state
-	Collection time.Duration // from then until the last report had arrived
-	Analysis   time.Duration // index graph and match; measured, so no two runs agree
+	Polling    time.Duration // until the last switch took its snapshot
+	Collection time.Duration // from then until the last report arrived
+	Analysis   time.Duration // graph and diagnosis; measured, so it differs from run to run
 }
 
-// Total is their sum.
+// Total returns the sum of the times.
 func (t Times) Total() time.Duration { return t.Polling + t.Collection + t.Analysis }
 
-// Verdict is one anomaly behind one complaint. A complaint may have several.
+// Verdict is one anomaly found for one detection. A detection may have several.
 type Verdict struct {
 	Event  poll.Event
 	Victim model.FlowKey
@@ -41,33 +41,33 @@ type Verdict struct {
 	Cause   anomaly.RootCause
 	Detail  anomaly.Detail
 
-	// Initial is the port whose queue the waiting ends at: the overfull one, or
-	// the one that a host pauses. The zero port where there is none.
+	// Initial is the port whose queue the wait-for path ends at: the congested
+	// one, or the one that a host pauses. It is the zero port if there is none.
 	Initial  model.Port
-	Culprits []Culprit // heaviest first; none where a host is the cause: it is at the other end of Initial
+	Culprits []Culprit // heaviest first; none if a host is the cause: it is at the other end of Initial
 
-	// Path is how pauses spread, from a queue that held the victim up to
-	// Initial: a port each, which waited for the next.
+	// Path is how PFC spread, from a queue that delayed the victim to Initial:
+	// each port waited for the next.
 	Path          []model.Port
-	DeadlockCycle []model.Port    // ports that wait for each other in a circle
-	Spreaders     []model.FlowKey // that were paused at two ports of the path in a row
-	Victims       []model.FlowKey // all flows that were paused by it
-	CycleClosed   model.Time      // when that circle closed, as far as is told
-	// Persistent is set once a second look found the loop unmoved.
+	DeadlockCycle []model.Port    // ports that wait for each other
+	Spreaders     []model.FlowKey // flows that were paused at two consecutive ports of the path
+	Victims       []model.FlowKey // all flows that it paused
+	CycleClosed   model.Time      // when the deadlock cycle closed, as far as was reported
+	// Persistent is set once a second snapshot showed the cycle without progress.
 	Persistent bool
 	Fault      *RoutingFault
 
 	Confidence float64  // 0 to 1
-	Evidence   []string // what it rests on, and what is missing
-	Incomplete bool     // an answer that it needed is missing
-	Remedy     string   // what an operator would try
+	Evidence   []string // what supports it, and what is missing
+	Incomplete bool     // a report that it needed is missing
+	Remedy     string   // what an operator tries first
 
-	// At is the time of the newest snapshot, and Burst how long the link of
-	// Initial takes for what the culprits sent in the epochs told.
+	// At is the time of the newest snapshot. BurstDuration is how long the link
+	// of Initial takes for what the culprits sent in the reported epochs.
 	At            model.Time
 	BurstDuration time.Duration
 
-	Switches  int         // that answered
-	Telemetry model.Bytes // index their reports
+	Switches  int         // that reported
+	Telemetry model.Bytes // size of their reports
 	Times     Times
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// VerdictView is a Verdict in the words of its topology, as reports and the API give
-// it. Field names are stable.
+// VerdictView is a Verdict with the names of its topology, as reports and the
+// API show it.
 type VerdictView struct {
 	Anomaly       anomaly.Type      `json:"anomaly"`
 	Cause         anomaly.RootCause `json:"root_cause"`
@@ -20,8 +20,8 @@ type VerdictView struct {
 	Culprits      []CulpritView     `json:"culprits"`
 	Spreaders     []FlowView        `json:"spreaders"`
 	Path          []PortView        `json:"pfc_path"`
-	DeadlockCycle []PortView        `json:"loop"`
-	Persistent    bool              `json:"standing"`
+	DeadlockCycle []PortView        `json:"deadlock_cycle"`
+	Persistent    bool              `json:"persistent"`
 	Fault         *RoutingFaultView `json:"routing_fault"` // null: none
 	Victim        FlowView          `json:"victim"`
 	Victims       []FlowView        `json:"victims"`
@@ -33,39 +33,50 @@ type VerdictView struct {
 	Remedy     string   `json:"remedy"`
 }
 
-// PortView is a port, by its number, and the node at its other end.
+// PortView is a port and the node at its other end.
 type PortView struct {
-	Node string       `json:"node"`
-	Port model.PortID `json:"port"`
-	Peer string       `json:"peer"`
+	Node      string       `json:"node"`
+	Port      model.PortID `json:"port"`
+	Interface string       `json:"interface"`
+	Peer      string       `json:"peer"`
 }
 
-// String prints "s0:3>s1".
-func (p PortView) String() string { return fmt.Sprintf("%s:%d>%s", p.Node, p.Port, p.Peer) }
+// String returns the port as topo.Fabric.PortName does: "s0 Ethernet8 → s1".
+func (p PortView) String() string {
+	text := p.Node + " " + p.Interface
+	if p.Interface == "" {
+		text = fmt.Sprintf("%s:%d", p.Node, p.Port)
+	}
+	if p.Peer != "" {
+		text += " → " + p.Peer
+	}
+	return text
+}
 
-// FlowView is a flow by its ends.
+// FlowView is a flow by its end hosts.
 type FlowView struct {
 	Src string `json:"src"`
 	Dst string `json:"dst"`
 }
 
-// String prints "h0>h1".
-func (f FlowView) String() string { return f.Src + ">" + f.Dst }
+// String returns "h0 → h1".
+func (f FlowView) String() string { return f.Src + " → " + f.Dst }
 
-// CulpritView is a culprit.
+// CulpritView is a culprit and its weight.
 type CulpritView struct {
 	FlowView
 	Weight float64 `json:"weight"`
 }
 
-// RoutingFaultView is a RoutingFault.
+// RoutingFaultView is a RoutingFault with names.
 type RoutingFaultView struct {
 	Node    string `json:"node"`
 	Dst     string `json:"dst"`
 	NextHop string `json:"next_hop"`
 }
 
-// VerdictView translates a verdict. Lists are never nil, so that JSON has [].
+// View returns a verdict with the names of a fabric. Lists are never nil, so
+// that JSON has [].
 func (v *Verdict) View(f *topo.Fabric) VerdictView {
 	n := VerdictView{
 		Anomaly: v.Anomaly, Cause: v.Cause, Detail: v.Detail, Persistent: v.Persistent,
@@ -99,7 +110,7 @@ func viewPort(f *topo.Fabric, p model.Port) PortView {
 	n := PortView{Node: nodeName(f, p.Node), Port: p.Port}
 	if f.HasNode(p.Node) {
 		if x := f.Port(p); x != nil {
-			n.Peer = nodeName(f, x.Peer.Node)
+			n.Interface, n.Peer = x.Name, nodeName(f, x.Peer.Node)
 		}
 	}
 	return n
@@ -117,7 +128,7 @@ func viewFlow(f *topo.Fabric, k model.FlowKey) FlowView {
 	return FlowView{addrName(f, k.Src), addrName(f, k.Dst)}
 }
 
-// addrName is the name of the node with an address, or the address itself.
+// addrName returns the name of the node with an address, or the address itself.
 func addrName(f *topo.Fabric, a model.Addr) string {
 	if id, ok := f.ByAddr(a); ok {
 		return nodeName(f, id)

@@ -31,9 +31,9 @@ func TestJSONIsStable(t *testing.T) {
 	name := func(id model.NodeID) string { return f.Node(id).Name }
 	h0, h1, h2, s0, s1 := name(hosts[0]), name(hosts[1]), name(hosts[2]), name(sw[0]), name(sw[1])
 	want := `{"anomaly":"deadlock-out-of-loop","root_cause":"host-pfc-injection","cause_detail":"nic-storm",` +
-		`"initial_port":{"node":"` + s0 + `","port":1,"peer":"` + name(f.Port(v.Initial).Peer.Node) + `"},` +
+		`"initial_port":{"node":"` + s0 + `","port":1,"interface":"` + f.Port(v.Initial).Name + `","peer":"` + name(f.Port(v.Initial).Peer.Node) + `"},` +
 		`"culprits":[{"src":"` + h1 + `","dst":"` + h2 + `","weight":0.5}],"spreaders":[],` +
-		`"pfc_path":[{"node":"` + s1 + `","port":2,"peer":"` + name(f.Port(v.Path[0]).Peer.Node) + `"}],"loop":[],"standing":false,` +
+		`"pfc_path":[{"node":"` + s1 + `","port":2,"interface":"` + f.Port(v.Path[0]).Name + `","peer":"` + name(f.Port(v.Path[0]).Peer.Node) + `"}],"deadlock_cycle":[],"persistent":false,` +
 		`"routing_fault":{"node":"` + s0 + `","dst":"` + h2 + `","next_hop":"` + s1 + `"},` +
 		`"victim":{"src":"` + h0 + `","dst":"` + h1 + `"},"victims":[],` +
 		`"confidence":0.75,"evidence":[],"switches_polled":3,"telemetry_bytes":1000,"remedy":"look"}`

@@ -8,38 +8,38 @@ import (
 	"github.com/weft-telemetry/weft/internal/scc"
 )
 
-// waitForGraph says who waits for whom among the queues of a graph. There are two:
-// that of the snapshots, and that of the epochs before them.
+// waitForGraph says which queues of a provenance graph wait for which. There
+// are two: that of the snapshots, and that of the epochs before them.
 type waitForGraph struct {
 	nodes    int
-	blocked  func(n int) bool              // for its neighbour; else it sends, and what is in it competes
-	blockers func(n int) []provenance.Edge // what the neighbour holds of it, weighted
+	blocked  func(n int) bool              // it waits for its neighbour; otherwise it sends, and its flows contend
+	blockers func(n int) []provenance.Edge // queues of the neighbour that hold its packets, weighted
 }
 
-// terminal is a place where waiting ends.
+// terminal is a queue where a wait-for path ends.
 type terminal struct {
 	node  int
-	share float64 // victimDepthShare of the waiting that ends here
+	share float64 // of the waiting that ends here
 	path  []int   // nodes from a start to here, both included
 }
 
-// traceResult is what waiting for some queues comes to.
+// traceResult is where the wait-for paths from some queues lead.
 type traceResult struct {
-	terminals []terminal // queues that send or that wait for nothing known, heaviest blame first
+	terminals []terminal // queues that send or whose blocker is unknown, largest share first
 	cycles    []cycle    // queues that wait for each other
 }
 
-// cycle is a strongly connected part of the relation with more than one queue.
+// cycle is a strongly connected component with more than one queue.
 type cycle struct {
-	nodes     []int // in the order of waiting, as far as there is one
+	nodes     []int // in wait-for order, as far as there is one
 	share     float64
-	entry     []int      // nodes from a start to the first of the loop that is met
-	terminals []terminal // where waiting goes on to outside of it
+	entry     []int      // nodes from a start to the first one of the cycle
+	terminals []terminal // where its wait-for paths end outside of it
 }
 
-// trace follows the waiting from some queues, each with a weight, to where it
-// terminals. A queue's waiting is shared among those it waits for by their weights;
-// a loop passes on what enters it to what it waits for outside.
+// trace follows the wait-for paths from some queues, each with a weight, to
+// where they end. A queue's weight is shared among those it waits for by their
+// weights; a cycle passes on what enters it to what it waits for outside.
 func (r *waitForGraph) trace(starts []provenance.Edge) traceResult {
 	parts := r.components(starts)
 	mass := make([]float64, len(parts.list))
@@ -52,7 +52,7 @@ func (r *waitForGraph) trace(starts []provenance.Edge) traceResult {
 	}
 	paths := r.paths(starts)
 	var t traceResult
-	// Components are found in the order of their ends: the last one waits for
+	// Components come in reverse topological order: the last one waits for
 	// those before it.
 	for i := len(parts.list) - 1; i >= 0; i-- {
 		members := parts.list[i]
@@ -84,8 +84,8 @@ func (r *waitForGraph) trace(starts []provenance.Edge) traceResult {
 	return t
 }
 
-// terminalsOutside returns where the waiting of a loop ends outside of it. Nothing there
-// blocked for the loop, or it would be a part of it.
+// terminalsOutside returns where the wait-for paths of a cycle end outside of
+// it. Nothing there waits for the cycle, or it would be part of it.
 func (r *waitForGraph) terminalsOutside(loop []int) []terminal {
 	var starts []provenance.Edge
 	for _, n := range loop {
@@ -101,8 +101,8 @@ func (r *waitForGraph) terminalsOutside(loop []int) []terminal {
 	return r.trace(starts).terminals
 }
 
-// extendPath follows what another relation found to where waiting ends in this one,
-// in which more queues wait. The loops stay as they are.
+// extend follows the result of another graph to the terminals of this one, in
+// which more queues are blocked. The cycles stay as they are.
 func (r *waitForGraph) extend(t traceResult) traceResult {
 	for i := range t.cycles {
 		t.cycles[i].terminals = r.terminalsOutside(t.cycles[i].nodes)
@@ -142,14 +142,14 @@ func (r *waitForGraph) leavingEdges(p components, i int) (list []provenance.Edge
 	return list
 }
 
-// components are the strongly connected parts, each before those that wait for
-// it.
+// components are the strongly connected components, each before those that
+// wait for it.
 type components struct {
 	list  [][]int
 	index []int // by node; -1: not reached
 }
 
-// components finds them from the starts on.
+// components finds the strongly connected components that the starts reach.
 func (r *waitForGraph) components(starts []provenance.Edge) components {
 	p := components{index: make([]int, r.nodes)}
 	for i := range p.index {
@@ -178,8 +178,8 @@ func (r *waitForGraph) components(starts []provenance.Edge) components {
 	return p
 }
 
-// paths returns a way with the fewest hops from a start to every node that is
-// reached; of equal ones that by heavier edges.
+// paths returns a path with the fewest hops from a start to every node that is
+// reached; of equal ones that with heavier edges.
 func (r *waitForGraph) paths(starts []provenance.Edge) map[int][]int {
 	found := map[int][]int{}
 	heaviest := func(list []provenance.Edge) []provenance.Edge {
@@ -207,7 +207,7 @@ func (r *waitForGraph) paths(starts []provenance.Edge) map[int][]int {
 	return found
 }
 
-// shortestPath returns the shortest of the ways to some nodes.
+// shortestPath returns the shortest of the paths to some nodes.
 func shortestPath(nodes []int, paths map[int][]int) (best []int) {
 	for _, n := range nodes {
 		if p := paths[n]; p != nil && (best == nil || len(p) < len(best)) {
@@ -217,8 +217,8 @@ func shortestPath(nodes []int, paths map[int][]int) (best []int) {
 	return best
 }
 
-// orderCycle puts the queues of a loop into the order of waiting: from the least
-// on, always to the heaviest not yet listed; those off that way follow.
+// orderCycle puts the queues of a cycle into wait-for order: from the lowest
+// on, always to the heaviest one not yet listed; those off that path follow.
 func (r *waitForGraph) orderCycle(members []int) (walk []int) {
 	left := map[int]bool{}
 	for _, m := range members {

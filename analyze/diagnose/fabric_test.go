@@ -21,16 +21,16 @@ const (
 	kb    = 1000
 )
 
-// bench is a fabric of which some switches have answered.
-type bench struct {
-	t       testing.TB
-	fabric  *topo.Fabric
-	intent  *topo.Intent
-	reports map[model.NodeID]*provenance.Report
-	asked   map[model.NodeID]model.Time // index those that were after their snapshot
+// testFabric is a fabric of which some switches have answered.
+type testFabric struct {
+	t        testing.TB
+	fabric   *topo.Fabric
+	intent   *topo.Intent
+	reports  map[model.NodeID]*provenance.Report
+	polledAt map[model.NodeID]model.Time // index those that were after their snapshot
 }
 
-func newBench(t testing.TB, f *topo.Fabric, err error, answered ...string) *bench {
+func newTestFabric(t testing.TB, f *topo.Fabric, err error, answered ...string) *testFabric {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func newBench(t testing.TB, f *topo.Fabric, err error, answered ...string) *benc
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, fabric: f, intent: topo.NewIntent(r), reports: map[model.NodeID]*provenance.Report{}}
+	b := &testFabric{t: t, fabric: f, intent: topo.NewIntent(r), reports: map[model.NodeID]*provenance.Report{}}
 	for _, name := range answered {
 		id := b.id(name)
 		b.reports[id] = &provenance.Report{Header: epoch.Header{Switch: id, Snapshot: now, EpochLength: time.Millisecond}, Bytes: 100}
@@ -47,7 +47,7 @@ func newBench(t testing.TB, f *topo.Fabric, err error, answered ...string) *benc
 	return b
 }
 
-func (b *bench) id(name string) model.NodeID {
+func (b *testFabric) id(name string) model.NodeID {
 	id, ok := b.fabric.ByName(name)
 	if !ok {
 		b.t.Fatalf("no node %q", name)
@@ -56,7 +56,7 @@ func (b *bench) id(name string) model.NodeID {
 }
 
 // port is "s0>s1".
-func (b *bench) port(name string) model.Port {
+func (b *testFabric) port(name string) model.Port {
 	from, to, _ := strings.Cut(name, ">")
 	ports := b.fabric.Node(b.id(from)).PortsTo(b.id(to))
 	if len(ports) == 0 {
@@ -66,21 +66,21 @@ func (b *bench) port(name string) model.Port {
 }
 
 // flow is "h0>h1".
-func (b *bench) flow(name string) model.FlowKey {
+func (b *testFabric) flow(name string) model.FlowKey {
 	from, to, _ := strings.Cut(name, ">")
 	return model.FlowKey{Src: b.fabric.Node(b.id(from)).IPv4, Dst: b.fabric.Node(b.id(to)).IPv4, SrcPort: 10000, DstPort: 4791, Proto: model.UDP}
 }
 
-// queue states how a port stands. Behind is what waited when its pauses began.
-func (b *bench) queue(port string, queued uint64) {
+// addQueue states how a port stands. Behind is what waited when its pauses began.
+func (b *testFabric) addQueue(port string, queued uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
 	r.Ports = append(r.Ports, epoch.Port{Port: p.Port, Priority: class, Queued: queued, Sent: 1000})
 	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: class, Packets: 100})
 }
 
-func (b *bench) paused(port string, queued, behind uint64, since time.Duration) *epoch.Pause {
-	b.queue(port, queued)
+func (b *testFabric) addPausedQueue(port string, queued, behind uint64, since time.Duration) *epoch.Pause {
+	b.addQueue(port, queued)
 	p := b.port(port)
 	r := b.reports[p.Node]
 	state := &r.Ports[len(r.Ports)-1]
@@ -91,7 +91,7 @@ func (b *bench) paused(port string, queued, behind uint64, since time.Duration) 
 
 // pausedFeeders says that so many packets joined a queue while it was paused, each with
 // so many before it.
-func (b *bench) stopped(port string, packets uint32, depth uint64) {
+func (b *testFabric) setPausedPackets(port string, packets uint32, depth uint64) {
 	p := b.port(port)
 	epochs := b.reports[p.Node].PortEpochs
 	for i := range epochs {
@@ -101,9 +101,9 @@ func (b *bench) stopped(port string, packets uint32, depth uint64) {
 	}
 }
 
-// wave says that a queue was deep by itself for some time, which ended so long
+// addEpisode says that a queue was deep by itself for some time, which ended so long
 // ageAtPoll.
-func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
+func (b *testFabric) addEpisode(port string, ended, lasted time.Duration, most uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
 	to := now.Add(-ended)
@@ -112,7 +112,7 @@ func (b *bench) wave(port string, ended, lasted time.Duration, most uint64) {
 
 // blocked puts a flow's packets into queues, each of which holds them for the one
 // addPrePauseContention.
-func (b *bench) waits(flow string, bytes uint64, ports ...string) {
+func (b *testFabric) addBacklog(flow string, bytes uint64, ports ...string) {
 	key := b.flow(flow)
 	in, _, _ := strings.Cut(flow, ">")
 	for _, name := range ports {
@@ -122,43 +122,43 @@ func (b *bench) waits(flow string, bytes uint64, ports ...string) {
 		held := epoch.PortPairBacklog{In: from, Out: p.Port, Priority: class, Packets: uint32(bytes / kb), Bytes: bytes}
 		r.PortPairBacklogs = append(r.PortPairBacklogs, held)
 		r.FlowBacklogs = append(r.FlowBacklogs, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
-		b.passes(flow, name, 9, uint32(bytes/kb), class)
+		b.addFlowEpoch(flow, name, 9, uint32(bytes/kb), class)
 		in, _, _ = strings.Cut(name, ">")
 	}
 }
 
-func (b *bench) passes(flow, port string, number, packets uint32, prio model.Priority) {
+func (b *testFabric) addFlowEpoch(flow, port string, number, packets uint32, prio model.Priority) {
 	p := b.port(port)
 	r := b.reports[p.Node]
 	r.Flows = append(r.Flows, epoch.Flow{Epoch: number, Out: p.Port, Priority: prio, Key: b.flow(flow), Packets: packets, Bytes: uint64(packets) * kb, Last: r.EpochLength - 1})
 }
 
-func (b *bench) diagnose(victim string) []Verdict {
+func (b *testFabric) diagnose(victim string) []Verdict {
 	b.t.Helper()
-	return b.complain(victim, Detection{})
+	return b.detect(victim, Detection{})
 }
 
-// late is diagnose of a packet that took so long.
-func (b *bench) late(victim string, took time.Duration) []Verdict {
+// diagnoseLate is diagnose of a packet that took so long.
+func (b *testFabric) diagnoseLate(victim string, took time.Duration) []Verdict {
 	b.t.Helper()
-	return b.complain(victim, Detection{Latency: took})
+	return b.detect(victim, Detection{Latency: took})
 }
 
-func (b *bench) complain(victim string, c Detection) []Verdict {
+func (b *testFabric) detect(victim string, c Detection) []Verdict {
 	b.t.Helper()
-	m := b.matching(victim)
+	m := b.newAnalysis(victim)
 	c.Event, c.Victim = m.evidence.Event, m.g.Victim
 	return m.Diagnose(c, m.evidence, m.g)
 }
 
 // analysis is the work on a complaint before it has begun.
-func (b *bench) matching(victim string) *analysis {
+func (b *testFabric) newAnalysis(victim string) *analysis {
 	b.t.Helper()
 	d, err := New(DefaultConfig(b.intent))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	e := &provenance.Evidence{Event: poll.Event{Host: 1, Number: 1}, PolledAt: b.asked}
+	e := &provenance.Evidence{Event: poll.Event{Host: 1, Number: 1}, PolledAt: b.polledAt}
 	for _, id := range b.fabric.Switches() {
 		if r := b.reports[id]; r != nil {
 			e.Reports = append(e.Reports, r)
@@ -169,17 +169,17 @@ func (b *bench) matching(victim string) *analysis {
 }
 
 // node is a queue of a graph.
-func (b *bench) node(m *analysis, port string) int {
+func (b *testFabric) node(m *analysis, port string) int {
 	return m.g.Node(provenance.Queue{Port: b.port(port), Priority: class})
 }
 
 // want checks a verdict. Culprits are those named, in any order.
-func (b *bench) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anomaly.Detail, initial string, culprits ...string) {
+func (b *testFabric) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anomaly.Detail, initial string, culprits ...string) {
 	b.t.Helper()
 	n := v.View(b.fabric)
 	var names []string
 	for _, x := range n.Culprits {
-		names = append(names, x.String())
+		names = append(names, x.Src+">"+x.Dst)
 	}
 	slices.Sort(names)
 	slices.Sort(culprits)
@@ -193,24 +193,24 @@ func (b *bench) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anomaly.D
 }
 
 // ring is four switches, h0 and h1 at s0 and so on.
-func ring(t testing.TB, answered ...string) *bench {
+func ring(t testing.TB, answered ...string) *testFabric {
 	f, err := topo.Ring(4, 2, topo.DefaultLinks())
-	return newBench(t, f, err, answered...)
+	return newTestFabric(t, f, err, answered...)
 }
 
-func leafSpine(t testing.TB, answered ...string) *bench {
+func leafSpine(t testing.TB, answered ...string) *testFabric {
 	f, err := topo.LeafSpine(3, 1, 4, topo.DefaultLinks()) // h0-h3 at leaf0, h4-h7, h8-h11
-	return newBench(t, f, err, answered...)
+	return newTestFabric(t, f, err, answered...)
 }
 
 var all = []string{"leaf0", "leaf1", "leaf2", "spine0"}
 
 // incast: h0 to h3 fill leaf1's port to h4; h4>… the victim h8>h5 only shares
 // the way there.
-func incast(t testing.TB, answered ...string) *bench {
+func incast(t testing.TB, answered ...string) *testFabric {
 	b := leafSpine(t, answered...)
 	if b.reports[b.id("leaf1")] != nil {
-		b.queue("leaf1>h4", 400*kb)
+		b.addQueue("leaf1>h4", 400*kb)
 		for _, h := range []string{"h0", "h1", "h2", "h3"} {
 			key := b.flow(h + ">h4")
 			p := b.port("leaf1>h4")
@@ -218,20 +218,20 @@ func incast(t testing.TB, answered ...string) *bench {
 			held := epoch.PortPairBacklog{In: b.port("leaf1>spine0").Port, Out: p.Port, Priority: class, Packets: 100, Bytes: 100 * kb}
 			r.FlowBacklogs = append(r.FlowBacklogs, epoch.FlowBacklog{PortPairBacklog: held, Key: key})
 			r.PortPairBacklogs = append(r.PortPairBacklogs, held)
-			b.passes(h+">h4", "leaf1>h4", 9, 100, class)
+			b.addFlowEpoch(h+">h4", "leaf1>h4", 9, 100, class)
 		}
-		b.passes("h8>h5", "leaf1>h5", 9, 5, class)
-		b.queue("leaf1>h5", 0)
+		b.addFlowEpoch("h8>h5", "leaf1>h5", 9, 5, class)
+		b.addQueue("leaf1>h5", 0)
 	}
-	b.paused("spine0>leaf1", 200*kb, 5*kb, 20*µs)
-	b.waits("h8>h5", 10*kb, "leaf2>spine0", "spine0>leaf1")
-	b.queue("leaf2>spine0", 10*kb)
+	b.addPausedQueue("spine0>leaf1", 200*kb, 5*kb, 20*µs)
+	b.addBacklog("h8>h5", 10*kb, "leaf2>spine0", "spine0>leaf1")
+	b.addQueue("leaf2>spine0", 10*kb)
 	return b
 }
 
 // victimMetCongestion says what depth a flow's packets met in a queue in one epoch.
-func (b *bench) met(flow, port string, number, packets uint32, depth uint64) {
-	b.passes(flow, port, number, packets, class)
+func (b *testFabric) addDepth(flow, port string, number, packets uint32, depth uint64) {
+	b.addFlowEpoch(flow, port, number, packets, class)
 	r := b.reports[b.port(port).Node]
 	r.Flows[len(r.Flows)-1].Depth = uint64(packets) * depth
 }
