@@ -6,7 +6,7 @@ import (
 
 	"github.com/weft-telemetry/weft/repro/claim"
 	"github.com/weft-telemetry/weft/scenario"
-	"github.com/weft-telemetry/weft/scenario/ports"
+	"github.com/weft-telemetry/weft/scenario/labels"
 )
 
 // oneFlow is a flow of one packet between two pods of a fat-tree.
@@ -27,7 +27,7 @@ func followedPackets(ctx context.Context, o claim.Options) (int, error) {
 		return 0, err
 	}
 	s.Seed = o.Seed
-	p, err := ports.Play(ctx, s, ports.Options{Follow: []string{"h0>h15"}}, nil)
+	p, err := labels.Run(ctx, s, labels.Options{Follow: []string{"h0>h15"}}, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-telemetry/weft/inswitch/label"
 	"github.com/weft-telemetry/weft/model"
 	"github.com/weft-telemetry/weft/repro/claim"
-	"github.com/weft-telemetry/weft/scenario/ports"
+	"github.com/weft-telemetry/weft/scenario/labels"
 	"github.com/weft-telemetry/weft/sim"
 	"github.com/weft-telemetry/weft/sim/engine"
 	"github.com/weft-telemetry/weft/sim/traffic"
@@ -83,7 +83,7 @@ type outcome struct {
 	exports int
 	labels  int // written by switches
 	probes  int // sent by switches, copies too
-	load    ports.Load
+	load    labels.Load
 	sent    int
 	arrived int
 	dropped int        // by switches; at the end some are on their way
@@ -121,7 +121,7 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	flows, end := l.traffic(f)
 	counts := &counter{}
 	n.Observe(counts)
-	var ctl *ports.Control
+	var ctl *labels.Control
 	var programs []*label.Program
 	var probing []*hula
 	switch {
@@ -165,7 +165,7 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 }
 
 // attach runs labels in all switches, with a watch behind them.
-func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Program, error) {
+func (l lab) attach(n *sim.Network, out *outcome) (*labels.Control, []*label.Program, error) {
 	all := map[model.NodeID][]inswitch.Program{}
 	var list []*label.Program
 	for _, id := range n.Fabric().Switches() {
@@ -185,7 +185,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Prog
 		// ten such spans, as in the prototype.
 		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, FreshPeriods: 10, MaxShift: 6}
 	}
-	ctl, err := ports.New(n, all, 0, cfg, ports.Channel{Delay: ms, Seed: l.seed})
+	ctl, err := labels.New(n, all, 0, cfg, labels.Channel{Delay: ms, Seed: l.seed})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +193,7 @@ func (l lab) attach(n *sim.Network, out *outcome) (*ports.Control, []*label.Prog
 	mgmt.Seed = l.seed
 	host := simhost.DefaultConfig()
 	host.Carrier, err = simhost.NewManagement(n, mgmt, func(at model.Time, from model.NodeID, datagram []byte) {
-		ctl.Take(at, from, datagram)
+		ctl.ReceiveDatagram(at, from, datagram)
 		out.count(datagram)
 	})
 	if err != nil {

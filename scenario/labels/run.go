@@ -1,4 +1,4 @@
-package ports
+package labels
 
 import (
 	"context"
@@ -15,37 +15,37 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// Options are how a scenario is watched.
+// Options are how a scenario runs.
 type Options struct {
 	Window   time.Duration // 0: twice the labelling interval
-	Adaptive bool          // ports that are not heard of label more often
+	Adaptive bool          // silent ports write labels more often
 	Channel  Channel
 	Follow   []string // flows: a 5-tuple, or "h0>h5" for all flows between two hosts
-	Every    uint32   // one in so many packets of them; 0 counts as 1
+	Every    uint32   // label one in Every packets of them; 0 means 1
 }
 
-// Played is what a watch learned of a scenario.
-type Played struct {
+// Result is a scenario's run and the watch of its ports.
+type Result struct {
 	*Control
-	Result   *scenario.Result
-	Interval time.Duration // of labels
-	Flows    []*Journey    // of Options.Follow, by flow
+	Scenario *scenario.Result
+	Interval time.Duration  // of labels
+	Flows    []*FlowLatency // of Options.Follow
 }
 
 // Play runs a scenario whose switches label, and watches its ports.
-func Play(ctx context.Context, s *scenario.Scenario, o Options, progress func(scenario.Progress)) (*Played, error) {
+func Run(ctx context.Context, s *scenario.Scenario, o Options, progress func(scenario.Progress)) (*Result, error) {
 	at := slices.IndexFunc(s.Telemetry, func(p scenario.Program) bool { return p.Kind == "label" })
 	if at < 0 {
-		return nil, fmt.Errorf("scenario %q has no labels, want \"- {kind: label}\" under telemetry", s.Name)
+		return nil, fmt.Errorf("scenario %q has no telemetry of kind label, want \"- {kind: label}\" under telemetry", s.Name)
 	}
-	out := &Played{}
-	begin := func(n *sim.Network, programs map[model.NodeID][]inswitch.Program) error {
-		return out.begin(n, programs, s, at, &o)
+	out := &Result{}
+	connect := func(n *sim.Network, programs map[model.NodeID][]inswitch.Program) error {
+		return out.connect(n, programs, s, at, &o)
 	}
 	var err error
-	out.Result, err = scenario.Run(ctx, s, scenario.Options{
-		Begin: begin,
-		Sink:  func(t model.Time, from model.NodeID, datagram []byte) { out.Take(t, from, datagram) },
+	out.Scenario, err = scenario.Run(ctx, s, scenario.Options{
+		Begin: connect,
+		Sink:  func(t model.Time, from model.NodeID, datagram []byte) { out.ReceiveDatagram(t, from, datagram) },
 	}, progress)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Play(ctx context.Context, s *scenario.Scenario, o Options, progress func(sc
 	return out, nil
 }
 
-func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Program, s *scenario.Scenario, at int, o *Options) error {
+func (p *Result) connect(n *sim.Network, programs map[model.NodeID][]inswitch.Program, s *scenario.Scenario, at int, o *Options) error {
 	for _, all := range programs {
 		for _, one := range all {
 			if l, ok := one.(*label.Program); ok {
@@ -62,7 +62,7 @@ func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Prog
 		}
 	}
 	cfg := portwatch.Config{Board: coverage.DefaultConfig(n.Fabric()), Window: o.Window, Keep: 1 << 20}
-	cfg.Board.Skew = max(cfg.Board.Skew, skew(s))
+	cfg.Board.Skew = max(cfg.Board.Skew, maxSkew(s))
 	cfg.Board.MaxAge += cfg.Board.Skew
 	if cfg.Window == 0 {
 		cfg.Window = 2 * p.Interval
@@ -75,7 +75,7 @@ func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Prog
 	if p.Control, err = New(n, programs, s.FirstList(at), cfg, o.Channel); err != nil {
 		return err
 	}
-	p.after = p.notice
+	p.onReport = p.recordPaths
 	for _, name := range o.Follow {
 		keys, err := scenario.FlowsOf(n, name)
 		if err != nil {
@@ -85,26 +85,26 @@ func (p *Played) begin(n *sim.Network, programs map[model.NodeID][]inswitch.Prog
 			if err := p.Follow(label.FlowSample{Key: key, OneIn: max(o.Every, 1)}); err != nil {
 				return err
 			}
-			p.Flows = append(p.Flows, &Journey{Flow: key})
+			p.Flows = append(p.Flows, &FlowLatency{Flow: key})
 		}
 	}
 	return nil
 }
 
-// skew is how far the scenario sets its clocks.
-func skew(s *scenario.Scenario) (most time.Duration) {
+// maxSkew is how far apart the scenario sets its clocks.
+func maxSkew(s *scenario.Scenario) (skew time.Duration) {
 	for _, c := range s.Clocks {
 		drift := time.Duration(c.Drift * float64(s.Duration))
-		most = max(most, c.Offset+drift.Abs(), -c.Offset+drift.Abs())
+		skew = max(skew, c.Offset+drift.Abs(), -c.Offset+drift.Abs())
 	}
-	return most
+	return skew
 }
 
-// notice takes the newest ways of followed flows.
-func (p *Played) notice() {
+// recordPaths adds the newest path of every followed flow.
+func (p *Result) recordPaths() {
 	for _, j := range p.Flows {
 		if w, ok := p.Watch.Board().FlowPath(j.Flow); ok {
-			j.add(w)
+			j.addPath(w)
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package ports connects a portwatch.Watch with labels in the simulator: reports
-// come in, commands go out over a control network that may lose them, and windows
-// end on time. What is known then is analyze/coverage's to say.
+// Package labels connects a portwatch.Watch with the in-band labels of simulated
+// switches: it receives their reports, sends commands over a control network that
+// may lose them, and ends windows on time. analyze/coverage holds the port state.
 // Manual: docs/labels.md.
-package ports
+package labels
 
 import (
 	"fmt"
@@ -19,32 +19,32 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Channel is the network by which commands reach switches.
+// Channel is the network that carries commands to switches.
 type Channel struct {
 	Delay time.Duration
 	Loss  float64 // probability that a command is lost
 	Seed  uint64
 }
 
-// Control is a watch at work on a simulated network.
+// Control runs a watch on a simulated network.
 type Control struct {
 	Watch *portwatch.Watch
-	// Lost is commands that did not arrive; Strange is reports to other lists,
-	// and datagrams that are none.
-	Lost, Strange uint64
-	Load          Load
+	// Lost counts commands that did not arrive; Unexpected counts reports to other
+	// lists, and malformed datagrams.
+	Lost, Unexpected uint64
+	Load             Load
 
 	net      *sim.Network
 	channel  Channel
 	rng      *rand.Rand
 	programs map[model.NodeID]*label.Program
 	ports    []model.Port // of switches, ascending
-	active   []bool       // sent packets since last asked
+	active   []bool       // sent packets since the last call of Active
 	list     dta.ListID
-	after    func() // each report
+	onReport func() // called after each report; may be nil
 }
 
-// Load is what switch ports sent, pause frames left out, and how much of it was
+// Load is what switch ports sent without pause frames, and how much of it was
 // labels.
 type Load struct {
 	Packets int64
@@ -52,12 +52,11 @@ type Load struct {
 	Labels  model.Bytes
 }
 
-// Share is labels over all.
+// Share is the share of labels in all bytes.
 func (l Load) Share() float64 { return float64(l.Labels) / float64(max(l.Bytes, 1)) }
 
-// New connects a watch. Programs are those that run in each switch, in which
-// it looks for the one that labels; a switch without labels is never commanded.
-// Exports are taken from the reports to list.
+// New connects a watch with the label program of each switch; a switch without one
+// gets no commands. Exports are the reports to list.
 func New(n *sim.Network, programs map[model.NodeID][]inswitch.Program, list dta.ListID, cfg portwatch.Config, ch Channel) (*Control, error) {
 	c := &Control{net: n, channel: ch, rng: rand.New(rand.NewPCG(ch.Seed, 6)), programs: map[model.NodeID]*label.Program{}, list: list}
 	for id, all := range programs {
@@ -68,31 +67,31 @@ func New(n *sim.Network, programs map[model.NodeID][]inswitch.Program, list dta.
 		}
 	}
 	if len(c.programs) == 0 {
-		return nil, fmt.Errorf("ports: no switch labels, want telemetry of kind label")
+		return nil, fmt.Errorf("labels: no switch writes labels, want telemetry of kind label")
 	}
 	for _, p := range n.Ports() {
 		if n.Fabric().Node(p.Node).Role.IsSwitch() {
-			c.listen(p)
+			c.tapPort(p)
 		}
 	}
 	var err error
 	if c.Watch, err = portwatch.New(cfg, c); err != nil {
 		return nil, err
 	}
-	c.tick(engine.Of(every(&cfg)))
+	c.tick(engine.Of(tickInterval(&cfg)))
 	return c, nil
 }
 
-// listen notes when a port sends. Pause frames are no traffic: nothing could be
-// written into them.
-func (c *Control) listen(p *sim.Port) {
+// tapPort records when a port sends. Pause frames are no traffic: no label fits
+// into them.
+func (c *Control) tapPort(p *sim.Port) {
 	i := len(c.ports)
 	c.ports, c.active = append(c.ports, model.Port{Node: p.Node, Port: p.ID}), append(c.active, false)
 	others := p.Tap
 	p.Tap = func(now engine.Time, pkt *sim.Packet) {
 		if pkt.Kind != sim.KindPFC {
 			c.active[i] = true
-			c.Load.add(pkt)
+			c.Load.addPacket(pkt)
 		}
 		if others != nil {
 			others(now, pkt)
@@ -100,7 +99,7 @@ func (c *Control) listen(p *sim.Port) {
 	}
 }
 
-func (l *Load) add(p *sim.Packet) {
+func (l *Load) addPacket(p *sim.Packet) {
 	l.Packets++
 	l.Bytes += model.Bytes(p.Size)
 	if p.Extra != nil {
@@ -108,9 +107,9 @@ func (l *Load) add(p *sim.Packet) {
 	}
 }
 
-// every is how often to look: at the end of windows, and as often as the tuner
-// can use.
-func every(cfg *portwatch.Config) time.Duration {
+// tickInterval is the time between two ticks of the watch: one at the end of each
+// window, and as many as the tuner can use.
+func tickInterval(cfg *portwatch.Config) time.Duration {
 	if cfg.Tuner == nil {
 		return cfg.Window
 	}
@@ -118,27 +117,28 @@ func every(cfg *portwatch.Config) time.Duration {
 	return cfg.Window / max((cfg.Window+period-1)/period, 1)
 }
 
-// tick looks at the fabric from time to time, for ever.
+// tick calls the watch now and schedules the next tick.
 func (c *Control) tick(step engine.Time) {
 	c.Watch.Tick(c.net.Now().Model())
 	c.net.At(c.net.Now()+step, func() { c.tick(step) })
 }
 
-// Take is a simhost.Sink: it hands the exports of a datagram to the watch.
-func (c *Control) Take(at model.Time, _ model.NodeID, datagram []byte) {
+// ReceiveDatagram is a simhost.Sink: it passes the exports of a datagram to the
+// watch.
+func (c *Control) ReceiveDatagram(at model.Time, _ model.NodeID, datagram []byte) {
 	var r dta.Reader
 	if err := r.Reset(datagram); err != nil {
-		c.Strange++
+		c.Unexpected++
 		return
 	}
 	for rep := (dta.Report{}); r.Next(&rep); {
 		if rep.Primitive != dta.Append || rep.List != c.list {
-			c.Strange++
+			c.Unexpected++
 			continue
 		}
-		_ = c.Watch.Add(at, rep.Data) // the board counts what it refuses
-		if c.after != nil {
-			c.after()
+		_ = c.Watch.Add(at, rep.Data) // the board counts rejected labels
+		if c.onReport != nil {
+			c.onReport()
 		}
 	}
 }
@@ -158,22 +158,22 @@ func (c *Control) Active(list []model.Port) []model.Port {
 func (c *Control) SetShift(p model.Port, shift uint8) error {
 	prog := c.programs[p.Node]
 	if prog == nil {
-		return fmt.Errorf("ports: %s does not label", c.net.Fabric().Node(p.Node).Name)
+		return fmt.Errorf("labels: %s writes no labels", c.net.Fabric().Node(p.Node).Name)
 	}
 	if c.rng.Float64() < c.channel.Loss {
 		c.Lost++
 		return nil
 	}
 	c.net.At(c.net.Now()+engine.Of(c.channel.Delay), func() {
-		_ = prog.SetShift(p.Port, shift) // a port of the fabric, and a shift that the tuner bounds
+		_ = prog.SetShift(p.Port, shift) // cannot fail: the port exists, and the tuner bounds the shift
 	})
 	return nil
 }
 
-// Fabric is the network's.
+// Fabric returns the network's fabric.
 func (c *Control) Fabric() *topo.Fabric { return c.net.Fabric() }
 
-// Follow asks every switch for a flow's whole way.
+// Follow has every switch on the path label a flow.
 func (c *Control) Follow(f label.FlowSample) error {
 	for _, p := range c.programs {
 		if err := p.SampleFlow(f); err != nil {

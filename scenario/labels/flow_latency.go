@@ -1,4 +1,4 @@
-package ports
+package labels
 
 import (
 	"time"
@@ -8,39 +8,39 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// Journey sums up the ways of a followed flow's packets, hop by hop.
-type Journey struct {
+// FlowLatency is the latency of a followed flow's packets, hop by hop.
+type FlowLatency struct {
 	Flow    model.FlowKey
 	Packets int
-	Hops    []Hop // of the newest way
-	Changes int   // of the way: hops begin anew with each
+	Hops    []Hop // of the newest path
+	Changes int   // of the path; each resets Hops
 
 	last model.Time
 }
 
-// Hop is one switch on the way.
+// Hop is one switch on the path.
 type Hop struct {
 	Newest        label.Item
-	Least, Most   time.Duration // in the switch
+	Min, Max      time.Duration // in the switch
 	sum           time.Duration
-	Link, MinLink time.Duration // from the switch before: newest and least; NoLink at the first hop
+	Link, MinLink time.Duration // from the switch before: newest and minimum; NoLink at the first hop
 	packets       int
 }
 
 // Mean is the mean time in the switch.
 func (h *Hop) Mean() time.Duration { return h.sum / time.Duration(max(h.packets, 1)) }
 
-// Port is where packets leave the switch.
+// Port is the egress port.
 func (h *Hop) Port() model.Port { return model.Port{Node: h.Newest.Switch, Port: h.Newest.Egress} }
 
-// add takes the newest way, unless it is known.
-func (j *Journey) add(w *coverage.FlowPath) {
+// addPath adds the newest path, unless it was added before.
+func (j *FlowLatency) addPath(w *coverage.FlowPath) {
 	if j.Packets > 0 && w.Time == j.last {
 		return
 	}
 	j.last = w.Time
 	j.Packets++
-	if !j.same(w.Hops) {
+	if !j.samePath(w.Hops) {
 		if j.Hops != nil {
 			j.Changes++
 		}
@@ -51,23 +51,23 @@ func (j *Journey) add(w *coverage.FlowPath) {
 		if i > 0 {
 			link = w.Hops[i].Time.Add(-w.Hops[i].Latency).Sub(w.Hops[i-1].Time)
 		}
-		j.Hops[i].add(w.Hops[i], link)
+		j.Hops[i].addSample(w.Hops[i], link)
 	}
 }
 
-func (h *Hop) add(it label.Item, link time.Duration) {
+func (h *Hop) addSample(it label.Item, link time.Duration) {
 	if h.packets == 0 {
-		h.Least, h.MinLink = it.Latency, link
+		h.Min, h.MinLink = it.Latency, link
 	}
 	h.Newest, h.Link = it, link
-	h.Least, h.Most = min(h.Least, it.Latency), max(h.Most, it.Latency)
+	h.Min, h.Max = min(h.Min, it.Latency), max(h.Max, it.Latency)
 	h.MinLink = min(h.MinLink, link)
 	h.sum += it.Latency
 	h.packets++
 }
 
-// same tells whether the way is as it was.
-func (j *Journey) same(hops []label.Item) bool {
+// samePath reports whether the path has not changed.
+func (j *FlowLatency) samePath(hops []label.Item) bool {
 	if len(hops) != len(j.Hops) {
 		return false
 	}

@@ -1,4 +1,4 @@
-package ports
+package labels
 
 import (
 	"slices"
@@ -70,7 +70,7 @@ func (l *lab) label(t testing.TB, interval time.Duration, loss float64) {
 	mgmt := simhost.DefaultManagementConfig()
 	mgmt.Loss = loss
 	host := simhost.DefaultConfig()
-	host.Carrier, err = simhost.NewManagement(l.net, mgmt, l.ctl.Take)
+	host.Carrier, err = simhost.NewManagement(l.net, mgmt, l.ctl.ReceiveDatagram)
 	check(t, err)
 	for _, id := range l.net.Fabric().Switches() {
 		_, err := simhost.Attach(l.net, id, inswitch.NewPipeline(programs[id]...), host)
@@ -80,7 +80,7 @@ func (l *lab) label(t testing.TB, interval time.Duration, loss float64) {
 
 // everything is RDMA, TCP and UDP of both families between all hosts, at rates
 // at which nothing is lost.
-func everything(hosts []model.NodeID) (flows []traffic.Flow) {
+func mixedFlows(hosts []model.NodeID) (flows []traffic.Flow) {
 	kinds := []traffic.Flow{
 		{Priority: 3, Bytes: 300_000},
 		{Priority: 3, Bytes: 300_000, V6: true},
@@ -99,13 +99,13 @@ func everything(hosts []model.NodeID) (flows []traffic.Flow) {
 	return flows
 }
 
-// TestEveryActivePortIsHeardOf labels all kinds of traffic: every port that sent
+// TestEveryActivePortIsReported labels all kinds of traffic: every port that sent
 // is known, in every window but the last; nothing of the traffic is lost, sent
 // again or led another way than without labels.
-func TestEveryActivePortIsHeardOf(t *testing.T) {
+func TestEveryActivePortIsReported(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	check(t, err)
-	flows := everything(f.Hosts())
+	flows := mixedFlows(f.Hosts())
 	const end = 2 * time.Millisecond
 	plain, l := newLab(t, 0, 0, flows), newLab(t, 20*us, 0, flows)
 	plain.net.Run(engine.Of(end))
@@ -117,8 +117,8 @@ func TestEveryActivePortIsHeardOf(t *testing.T) {
 		}
 	}
 	s := l.ctl.Watch.Stats()
-	if s.Labels < 1000 || s.Accepted+s.Older != s.Labels || s.Malformed != 0 || l.ctl.Strange != 0 {
-		t.Errorf("labels: %+v; want many, all of them believed", s)
+	if s.Labels < 1000 || s.Accepted+s.Older != s.Labels || s.Malformed != 0 || l.ctl.Unexpected != 0 {
+		t.Errorf("labels: %+v; want many, all of them accepted", s)
 	}
 	if got := l.truth.DropTotals(); got != ([truth.Reasons]int64{}) {
 		t.Errorf("drops %v; want none", got)
@@ -129,10 +129,10 @@ func TestEveryActivePortIsHeardOf(t *testing.T) {
 		if with.Delivered != without.Delivered || with.Payload != without.Payload || with.Payload != spec.Bytes {
 			t.Errorf("%v: %d packets, %v with labels; %d, %v without; want the same, and %v", key, with.Delivered, with.Payload, without.Delivered, without.Payload, spec.Bytes)
 		}
-		// A labelled packet that took another way would overtake others.
+		// A labelled packet on another path would overtake others.
 		a, b := l.truth.Paths(id, false), plain.truth.Paths(id, false)
 		if len(a) != 1 || len(b) != 1 || !slices.Equal(a[0].Hops, b[0].Hops) {
-			t.Errorf("%v: ways %v with labels, %v without; want one and the same", key, a, b)
+			t.Errorf("%v: paths %v with labels, %v without; want one and the same", key, a, b)
 		}
 	}
 	records := l.net.Records()
@@ -155,7 +155,7 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 	for i, src := range f.Hosts()[4:12] {
 		flows = append(flows, traffic.Flow{Src: src, Dst: f.Hosts()[0], Bytes: model.MB, Priority: 3, Start: model.Time(1000 + 100*i)})
 	}
-	l := newLab(t, 2*us, 0, append(flows, everything(f.Hosts())...))
+	l := newLab(t, 2*us, 0, append(flows, mixedFlows(f.Hosts())...))
 	const end = 2 * time.Millisecond
 	l.net.Run(engine.Of(end))
 	peak := func(p model.Port) (deepest model.Bytes) {
@@ -195,7 +195,7 @@ func TestCongestionAgreesWithTruth(t *testing.T) {
 func TestCommandsSurviveLoss(t *testing.T) {
 	f, err := topo.FatTree(4, topo.DefaultLinks())
 	check(t, err)
-	l := newLab(t, 50*us, 0.34, everything(f.Hosts()))
+	l := newLab(t, 50*us, 0.34, mixedFlows(f.Hosts()))
 	l.net.Run(engine.Of(1500 * us))
 	s := l.ctl.Watch.Stats()
 	raised := 0
