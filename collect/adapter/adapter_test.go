@@ -68,7 +68,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t, m, tr, map[uint32]*list.Cursor{}}
 }
 
-// send brings reports over the wire into memory.
+// send encodes and parses reports and writes them into memory.
 func (b *bench) send(all ...dta.Report) {
 	b.t.Helper()
 	for _, r := range all {
@@ -84,7 +84,7 @@ func (b *bench) send(all ...dta.Report) {
 	b.tr.Drain(0)
 }
 
-// value reads what is stored under a key.
+// value reads the value of a key.
 func (b *bench) value(size int, key []byte) []byte {
 	b.t.Helper()
 	for _, k := range b.mem.KeyWrites {
@@ -100,7 +100,7 @@ func (b *bench) value(size int, key []byte) []byte {
 	return nil
 }
 
-// entries reads what came on a list since the last time.
+// entries reads the new entries of a list.
 func (b *bench) entries(id uint32) (all [][]byte) {
 	b.t.Helper()
 	if b.cursor[id] == nil {
@@ -231,7 +231,7 @@ func TestAppends(t *testing.T) {
 		}
 		b.send(r)
 		gotDrop, err := ParseDrop(b.one(6))
-		expect(t, "NetSeer loss", gotDrop, drop, err)
+		expect(t, "NetSeer drop", gotDrop, drop, err)
 
 		pipe := Pipeline{Flow: f, Stage: 5}
 		r = pipe.Report(&s, 7)
@@ -240,7 +240,7 @@ func TestAppends(t *testing.T) {
 		}
 		b.send(r)
 		gotPipe, err := ParsePipeline(b.one(7))
-		expect(t, "PacketScope loss", gotPipe, pipe, err)
+		expect(t, "PacketScope drop", gotPipe, pipe, err)
 
 		to := Summary{f, []byte("there")}.Report(8, 4)
 		back := Summary{f.Reverse(), []byte("back")}.Report(8, 4)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPaperExamples holds the numbers that the paper gives for its formulas.
+// TestPaperExamples checks the numbers in the paper for its formulas.
 func TestPaperExamples(t *testing.T) {
 	key := math.Exp2(-32)
 	path := math.Pow((1<<18+1)*key, 5)
@@ -27,8 +27,8 @@ func TestPaperExamples(t *testing.T) {
 	}
 }
 
-// TestOfIsTheFormula computes the formulas as they are printed.
-func TestOfIsTheFormula(t *testing.T) {
+// TestKnownCopiesIsTheFormula computes the formulas as they are printed.
+func TestKnownCopiesIsTheFormula(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.1, 0.5, 2} {
 		for n := 1; n <= 4; n++ {
 			for _, q := range []float64{0.5, 1.0 / 16, 1.0 / 256} {
@@ -42,14 +42,14 @@ func TestOfIsTheFormula(t *testing.T) {
 				}
 				got := KnownCopies(Load(alpha*N), n, q)
 				if math.Abs(got.Empty-min(1, want)) > 1e-12 || math.Abs(got.Wrong-min(1, math.Pow(p, N)*N*q)) > 1e-12 {
-					t.Errorf("Of(α=%v, N=%d, match=%v) = %+v; want %v empty", alpha, n, q, got, want)
+					t.Errorf("KnownCopies(α=%v, N=%d, match=%v) = %+v; want %v empty", alpha, n, q, got, want)
 				}
 			}
 		}
 	}
 }
 
-func TestBoundsAreChances(t *testing.T) {
+func TestBoundsAreProbabilities(t *testing.T) {
 	for _, l := range []Load{0, 1e-9, 0.1, 1, 10, 1e6} {
 		for n := 1; n <= 4; n++ {
 			for _, q := range []float64{0, math.Exp2(-64), math.Exp2(-32), 0.5, 1} {
@@ -57,7 +57,7 @@ func TestBoundsAreChances(t *testing.T) {
 					"Of": KnownCopies(l, n, q), "Unknown": UnknownCopies(l, n, q), "Consensus": WithConsensus(l, n, 2, q),
 				} {
 					if !(b.Empty >= 0 && b.Empty <= 1 && b.Wrong >= 0 && b.Wrong <= 1) {
-						t.Errorf("%s(%v, %d, %v) = %+v; want chances", name, l, n, q, b)
+						t.Errorf("%s(%v, %d, %v) = %+v; want probabilities", name, l, n, q, b)
 					}
 				}
 				if WithConsensus(l, n, 1, q) != KnownCopies(l, n, q) {

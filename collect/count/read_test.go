@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReadIsNeverBelow holds a table against plain sums: never below, exact in
-// a table with room for all, and equal when read from two halves.
+// TestReadIsNeverBelow compares a table with plain sums: never below, exact in a
+// table large enough for all, and equal when read from two halves.
 func TestReadIsNeverBelow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{Layout: Weft, Cells: 4 * rapid.Uint64Range(1, 16).Draw(t, "rows")}
@@ -49,8 +49,8 @@ func TestReadIsNeverBelow(t *testing.T) {
 	})
 }
 
-// TestClaimCountMinBound measures how often a read is further above the truth
-// than its bound says.
+// TestClaimCountMinBound measures how often a read exceeds the true sum by more
+// than its bound.
 func TestClaimCountMinBound(t *testing.T) {
 	for copies := 1; copies <= 4; copies++ {
 		tab := open(t, Config{Layout: Weft, Cells: 4096})
@@ -96,7 +96,7 @@ func TestSharedWritersLoseNothing(t *testing.T) {
 			}
 		})
 	}
-	for range 100 { // readers need no leave
+	for range 100 { // readers need no lock
 		if _, err := tab.Read([]byte("key"), 2); err != nil {
 			t.Fatal(err)
 		}

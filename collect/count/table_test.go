@@ -16,8 +16,8 @@ func open(t interface{ Fatal(...any) }, cfg Config) *Table {
 	return tab
 }
 
-// TestWritersAgree holds the ways to add against each other: alone, shared, in
-// a run, and by fetch-and-add where the scheme says.
+// TestWritersAgree compares the methods to add: single writer, shared, in a run,
+// and by fetch-and-add at the scheme's offsets.
 func TestWritersAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{Layout: Weft, Cells: 4 * rapid.Uint64Range(1, 25).Draw(t, "rows"), Seed: rapid.Uint64().Draw(t, "seed")}
@@ -72,8 +72,8 @@ func TestWritersAgree(t *testing.T) {
 	})
 }
 
-// TestPrototypeCells holds the places of the prototype: a 64-bit word in the
-// slot of CRC-32 over key and number.
+// TestPrototypeCells checks the cells of the prototype: a 64-bit word in the
+// slot of CRC-32 over key and copy number.
 func TestPrototypeCells(t *testing.T) {
 	tab := open(t, Config{Layout: Prototype, Cells: 256})
 	defer tab.Region().Close()

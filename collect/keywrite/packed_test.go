@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRunEqualsWrites holds that a run leaves what its reports leave one by
-// one, and LookupAll answers what Lookup answers.
+// TestRunEqualsWrites checks that a run writes the same as its reports one by
+// one, and that LookupAll answers as Lookup does.
 func TestRunEqualsWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := configs(t)

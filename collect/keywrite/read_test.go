@@ -15,8 +15,8 @@ import (
 	"github.com/weft-telemetry/weft/collect/slothash"
 )
 
-// slowRead is the reader as one would explain it: take the value of each slot,
-// make the slot that the key would have with it, and compare; then count.
+// slowRead is the reference reader: take the value of each slot, encode the slot
+// that the key would have with it, and compare; then count.
 func slowRead(tab *Table, key []byte, q Query) (Outcome, []byte, int) {
 	copies := q.Copies
 	if copies == 0 {
@@ -84,8 +84,8 @@ func TestReadEqualsSlowRead(t *testing.T) {
 	})
 }
 
-// TestEmptyMemoryAnswersNothing holds that memory that was never written is
-// no key's, with checksums so short that a zero would be by chance.
+// TestEmptyMemoryAnswersNothing checks that memory that was never written is
+// valid for no key, with checksums so short that zeros would match by chance.
 func TestEmptyMemoryAnswersNothing(t *testing.T) {
 	for _, check := range []int{1, 8, 32, 64} {
 		tab := open(t, Config{Layout: Weft, Slots: 64, Value: 4, Check: check})
@@ -98,8 +98,8 @@ func TestEmptyMemoryAnswersNothing(t *testing.T) {
 	}
 }
 
-// failures writes one generation of keys, then load more keys, and asks for
-// the first.
+// failures writes one generation of keys, then load more keys, and queries the
+// first.
 func failures(t *testing.T, cfg Config, n int, alpha float64) (empty, wrong float64, keys int) {
 	tab := open(t, cfg)
 	defer tab.Region().Close()
@@ -124,7 +124,7 @@ func failures(t *testing.T, cfg Config, n int, alpha float64) (empty, wrong floa
 			write(next)
 			next++
 		}
-		// Ask for the keys that are exactly later writes old: the oldest of this
+		// Query the keys that are exactly later writes old: the oldest of this
 		// round, each followed by one more write to keep its age.
 		for i := range uint64(keys) {
 			binary.LittleEndian.PutUint64(key, first+i)
@@ -147,9 +147,9 @@ func failures(t *testing.T, cfg Config, n int, alpha float64) (empty, wrong floa
 	return empty / total, wrong / total, keys * rounds
 }
 
-// TestClaimErrorBounds measures how often a read fails and holds it under the
-// paper's formulas (1) to (4), and not far under: with checksums of 8 bits, so
-// that wrong answers happen.
+// TestClaimErrorBounds measures how often a read fails and checks that it is
+// below the paper's formulas (1) to (4), and not far below: with checksums of 8
+// bits, so that wrong answers happen.
 func TestClaimErrorBounds(t *testing.T) {
 	for _, tc := range []struct {
 		n     int
@@ -168,10 +168,10 @@ func TestClaimErrorBounds(t *testing.T) {
 	}
 }
 
-// TestPrototypeCopiesFallTogether holds a property of the prototype's hashes
-// that its redundancy suffers from: CRC is linear, so two keys that share the
-// slot of one copy share those of all, and a key loses its copies at once.
-func TestPrototypeCopiesFallTogether(t *testing.T) {
+// TestPrototypeCopiesCollideTogether checks a property of the prototype's hashes
+// that defeats its redundancy: CRC is linear, so two keys that share the slot of
+// one copy share those of all, and a key loses all its copies at once.
+func TestPrototypeCopiesCollideTogether(t *testing.T) {
 	s, _ := NewScheme(Config{Layout: Prototype, Slots: 1 << 10, Value: 4, Check: 32})
 	first := make(map[uint64]slothash.KeyHash)
 	for i := range uint32(5000) {
@@ -189,8 +189,8 @@ func TestPrototypeCopiesFallTogether(t *testing.T) {
 }
 
 // TestNoTornValue has writers that overwrite the same keys with values of
-// several words, each word of which tells the write it is from, and readers
-// that look for a mixture. It is the test of docs/decisions/0009.
+// several words, each word of which identifies its write, and readers that search
+// for a mixture. It is the test of docs/decisions/0009.
 func TestNoTornValue(t *testing.T) {
 	tab := open(t, Config{Layout: Weft, Slots: 4, Value: 44, Check: 64})
 	defer tab.Region().Close()
@@ -233,7 +233,7 @@ func TestNoTornValue(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 	if found == 0 {
-		t.Error("no value was found beside the writers; want some")
+		t.Error("no value was found while writers ran; want some")
 	}
 }
 
@@ -250,7 +250,7 @@ func TestLookupAllocs(t *testing.T) {
 	}
 }
 
-func TestViewAnswersAsTheWriter(t *testing.T) {
+func TestViewEqualsWriter(t *testing.T) {
 	path := t.TempDir() + "/kw"
 	cfg := DefaultConfig(1 << 16)
 	tab, err := Open(path, cfg)

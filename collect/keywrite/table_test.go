@@ -37,7 +37,7 @@ func configs(t *rapid.T) Config {
 	}
 }
 
-// keyOf draws a key that the layout takes.
+// keyOf draws a key that the layout accepts.
 func keyOf(t *rapid.T, cfg Config) []byte {
 	low, high := 1, 37
 	if cfg.Layout == Prototype {
@@ -46,8 +46,8 @@ func keyOf(t *rapid.T, cfg Config) []byte {
 	return rapid.SliceOfN(rapid.Byte(), low, high).Draw(t, "key")
 }
 
-// TestWriterEqualsScheme holds that a local writer leaves the same bytes as a
-// translator that writes what the scheme says by RDMA.
+// TestWriterEqualsScheme checks that a local writer leaves the same bytes as a
+// translator that writes the scheme's slots by RDMA.
 func TestWriterEqualsScheme(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := configs(t)
@@ -86,9 +86,9 @@ func TestWriterEqualsScheme(t *testing.T) {
 	})
 }
 
-// TestPrototypeBytes writes one report and looks for the prototype's bytes
-// where its collector looks: checksum of the host's key, little-endian, then
-// the data as it was on the wire.
+// TestPrototypeBytes writes one report and checks the prototype's bytes at the
+// offset where its collector reads: checksum of the host's key, little-endian,
+// then the data as it was on the wire.
 func TestPrototypeBytes(t *testing.T) {
 	cfg := Config{Layout: Prototype, Slots: 256, Value: 4, Check: 32}
 	tab := open(t, cfg)

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCursorEqualsTwin follows lists with cursors and holds what they return
-// against all that was ever appended: in order, nothing twice, and every entry
-// either returned or counted as lost.
-func TestCursorEqualsTwin(t *testing.T) {
+// TestCursorEqualsReference reads lists with cursors and compares the entries with
+// all that were ever appended: in order, nothing twice, and every entry either
+// returned or counted as lost.
+func TestCursorEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := configs(t)
 		tab := open(t, cfg)
@@ -69,17 +69,17 @@ func TestCursorEqualsTwin(t *testing.T) {
 	})
 }
 
-// TestReaderBesideWriter polls a small ring while a writer laps it, and holds
-// that no entry is torn, repeated or out of order, and that lost and read
-// entries make up all. Batches of 4 entries of 2 words are whole cache lines,
-// which are written in a way of their own.
-func TestReaderBesideWriter(t *testing.T) {
+// TestReaderConcurrentWithWriter polls a small ring while a writer laps it, and
+// checks that no entry is torn, repeated or out of order, and that lost and read
+// entries add up. Batches of 4 entries of 2 words are whole cache lines, which
+// have a separate code path.
+func TestReaderConcurrentWithWriter(t *testing.T) {
 	for _, words := range []int{3, 2} {
-		t.Run(fmt.Sprintf("words=%d", words), func(t *testing.T) { readBesideWriter(t, words) })
+		t.Run(fmt.Sprintf("words=%d", words), func(t *testing.T) { readConcurrentWithWriter(t, words) })
 	}
 }
 
-func readBesideWriter(t *testing.T, words int) {
+func readConcurrentWithWriter(t *testing.T, words int) {
 	const total = 60_000
 	size := 8 * words
 	tab := open(t, Config{Layout: Weft, Batch: 4, Classes: []Class{{Lists: 1, Entry: size, Capacity: 64}}})
@@ -159,7 +159,7 @@ func TestCursorSurvivesRestart(t *testing.T) {
 	}
 	tab.Region().Reset()
 	if raw, err := tab.Read(nil, &c, 10); err != nil || len(raw) != 0 || c.Next != 0 || c.Epoch != 1 {
-		t.Errorf("Read after a reset = %x, %v with %+v; want a list begun anew", raw, err, c)
+		t.Errorf("Read after a reset = %x, %v with %+v; want an empty list", raw, err, c)
 	}
 	ahead := Cursor{List: 1, Next: 9, Epoch: 1}
 	if _, err := tab.Read(nil, &ahead, 10); err != ErrAhead {
@@ -167,7 +167,7 @@ func TestCursorSurvivesRestart(t *testing.T) {
 	}
 }
 
-func TestNewest(t *testing.T) {
+func TestCursorBeforeNewest(t *testing.T) {
 	tab := open(t, Config{Layout: Weft, Batch: 2, Classes: []Class{{Lists: 1, Entry: 1, Capacity: 10}}})
 	defer tab.Region().Close()
 	for i := range byte(20) {
@@ -175,7 +175,7 @@ func TestNewest(t *testing.T) {
 	}
 	for n, want := range map[uint64]uint64{0: 20, 3: 17, 8: 12, 9: 12, 100: 12} {
 		if c, err := tab.CursorBeforeNewest(0, n); err != nil || c.Next != want {
-			t.Errorf("Newest(%d) = %+v, %v; want next %d", n, c, err, want)
+			t.Errorf("CursorBeforeNewest(%d) = %+v, %v; want next %d", n, c, err, want)
 		}
 	}
 }

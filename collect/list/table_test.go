@@ -31,9 +31,9 @@ func configs(t *rapid.T) Config {
 	return cfg
 }
 
-// TestRingsHoldTheNewest appends to several lists and looks for each entry in
-// its place: entry i of a list lies at i modulo the capacity, and no list
-// touches another.
+// TestRingsHoldTheNewest appends to several lists and checks the location of each
+// entry: entry i of a list is at i modulo the capacity, and no list overwrites
+// another.
 func TestRingsHoldTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := configs(t)
@@ -80,12 +80,12 @@ func TestRingsHoldTheNewest(t *testing.T) {
 	})
 }
 
-// TestPrototypeBytes holds the prototype's ring: entries side by side from the
+// TestPrototypeBytes checks the prototype's ring: entries side by side from the
 // start of the memory, and nothing else in it.
 func TestPrototypeBytes(t *testing.T) {
 	tab := open(t, Config{Layout: Prototype, Batch: 2, Classes: []Class{{Lists: 1, Entry: 4, Capacity: 4}}})
 	defer tab.Region().Close()
-	for i := byte(1); i <= 5; i++ { // the fifth takes the place of the first
+	for i := byte(1); i <= 5; i++ { // the fifth overwrites the first
 		if err := tab.Writer(0).Append(0, []byte{i, 0, 0, 0}); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestAppendRefuses(t *testing.T) {
 		t.Errorf("AppendEntry to list 2 of 2 = %v; want ErrList", err)
 	}
 	if _, _, err := tab.BatchParts(0, 0, make([]byte, 4*17)); err != ErrBatch {
-		t.Errorf("Spans of more than a batch = %v; want ErrBatch", err)
+		t.Errorf("BatchParts of more than a batch = %v; want ErrBatch", err)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/weft-telemetry/weft/collect/bound"
 )
 
-// slowRead is the reader as one would explain it: try every path of known
-// values for one whose chunk is in memory. It needs few values and hops.
+// slowRead is the reference reader: try every path of known values for one whose
+// chunk is in memory. It needs few values and hops.
 func slowRead(tab *Table, key []byte, q Query, values []uint32) (Outcome, []uint32, int) {
 	copies := q.Copies
 	if copies == 0 {
@@ -84,7 +84,7 @@ func TestReadEqualsSlowRead(t *testing.T) {
 		}
 		known, err := NewValues(cfg.Bits, values...)
 		if err != nil {
-			t.Skip("two values have one code")
+			t.Skip("two values have the same code")
 		}
 		tab := open(t, cfg)
 		defer tab.Region().Close()
@@ -114,7 +114,7 @@ func TestReadEqualsSlowRead(t *testing.T) {
 	})
 }
 
-// TestSealedNeedsNoValues reads values that no one announced.
+// TestSealedNeedsNoValues reads without a set of values.
 func TestSealedNeedsNoValues(t *testing.T) {
 	tab := open(t, DefaultConfig(1<<16))
 	defer tab.Region().Close()
@@ -150,9 +150,9 @@ func TestEmptyMemoryAnswersNothing(t *testing.T) {
 	}
 }
 
-// TestClaimErrorBounds measures how often a read fails and holds it under
-// formulas (9) to (12), with so few bits that chance matches happen. A seal
-// makes wrong answers rarer than the paper's chunk by 2^32: none is seen.
+// TestClaimErrorBounds measures how often a read fails and checks that it is below
+// formulas (9) to (12), with so few bits that random matches happen. A seal
+// makes wrong answers rarer than the paper's chunk by 2^32: none is observed.
 func TestClaimErrorBounds(t *testing.T) {
 	for _, tc := range []struct {
 		layout        Layout
@@ -169,7 +169,7 @@ func TestClaimErrorBounds(t *testing.T) {
 		tab := open(t, Config{Layout: tc.layout, Chunks: 1 << 13, Hops: tc.hops, Bits: tc.bits})
 		known := &Values{}
 		var values []uint32
-		for v := uint32(1); len(values) < tc.values; v++ { // those with a code of their own
+		for v := uint32(1); len(values) < tc.values; v++ { // those with a unique code
 			if k, err := NewValues(tc.bits, append(values, v)...); err == nil {
 				known, values = k, append(values, v)
 			}
@@ -219,8 +219,8 @@ func TestClaimErrorBounds(t *testing.T) {
 	}
 }
 
-// TestNoTornPath has writers that overwrite the same keys with paths whose
-// hops all tell the write they are from, and a reader that looks for mixtures.
+// TestNoTornPath has writers that overwrite the same keys with paths whose hops
+// all identify their write, and a reader that searches for mixtures.
 func TestNoTornPath(t *testing.T) {
 	tab := open(t, Config{Layout: Sealed, Chunks: 4, Hops: 15, Bits: 32})
 	defer tab.Region().Close()
@@ -259,7 +259,7 @@ func TestNoTornPath(t *testing.T) {
 	stop.Store(true)
 	wg.Wait()
 	if found == 0 {
-		t.Error("no path was found beside the writers; want some")
+		t.Error("no path was found while writers ran; want some")
 	}
 }
 

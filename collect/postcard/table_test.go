@@ -59,8 +59,8 @@ func TestCodeIsInvertible(t *testing.T) {
 	})
 }
 
-// TestWriterEqualsScheme holds that a local writer leaves the same bytes, one
-// by one or in a run, as a translator that writes what the scheme says by RDMA.
+// TestWriterEqualsScheme checks that a local writer leaves the same bytes, one
+// by one or in a run, as a translator that writes the scheme's chunks by RDMA.
 func TestWriterEqualsScheme(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := configs(t)
@@ -113,7 +113,7 @@ func TestWriterEqualsScheme(t *testing.T) {
 	})
 }
 
-// plainCRC is a CRC-32 bit by bit, for a polynomial in its usual notation.
+// plainCRC is a bitwise CRC-32, for a polynomial in its usual notation.
 func plainCRC(poly uint32, b []byte) uint32 {
 	c := ^uint32(0)
 	for _, x := range b {
@@ -129,8 +129,8 @@ func plainCRC(poly uint32, b []byte) uint32 {
 	return ^bits.Reverse32(c)
 }
 
-// TestPrototypeBytes writes a path and looks for the prototype's bytes: values
-// XORed with a CRC of the key, another for each hop, in network order.
+// TestPrototypeBytes writes a path and checks the prototype's bytes: values XORed
+// with a CRC of the key, a different one for each hop, in network byte order.
 func TestPrototypeBytes(t *testing.T) {
 	if got, want := plainCRC(0x04c11db7, []byte("123456789")), crc32.ChecksumIEEE([]byte("123456789")); got != want {
 		t.Fatalf("plain CRC = %08x; want %08x", got, want)

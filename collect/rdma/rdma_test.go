@@ -20,7 +20,7 @@ var (
 	there = netip.MustParseAddrPort("10.0.0.2:4791")
 )
 
-// bytesMemory is memory that panics rather than write outside.
+// bytesMemory is memory that panics on an access out of bounds.
 type bytesMemory []byte
 
 func (m bytesMemory) Size() int64 { return int64(len(m)) }
@@ -75,7 +75,7 @@ func (p *pair) reconnect(t testing.TB, now model.Time, first roce.PSN) {
 	p.req.Connect(now, Path{here, there}, qp, first)
 }
 
-// carry brings packets and answers across without loss.
+// carry delivers packets and answers without loss.
 func (p *pair) carry(now model.Time) {
 	for pkt := p.req.Next(now); pkt != nil; pkt = p.req.Next(now) {
 		if answer := p.res.Handle(here, pkt); answer != nil {
@@ -101,20 +101,20 @@ func TestWritesAndAddsArrive(t *testing.T) {
 		t.Errorf("memory differs from what was written")
 	}
 	if st := p.req.Stats(); st.Acked != 5 || st.Packets != 5 || p.req.WindowFree() != 64 {
-		t.Errorf("requester %+v, room %d; want 5 acked of 5", st, p.req.WindowFree())
+		t.Errorf("requester %+v, %d free in the window; want 5 acked of 5", st, p.req.WindowFree())
 	}
 	if st := p.res.Stats(); st.Writes != 3 || st.Adds != 2 || st.Packets != 5 || len(p.imms) != 1 || p.imms[0] != 42 {
 		t.Errorf("responder %+v, immediate %v; want 3 writes, 2 adds, [42]", st, p.imms)
 	}
 }
 
-// TestRefusals changes one thing in a good packet: it is refused, counted by
-// its reason, and memory stays as it was.
+// TestRefusals changes one field of a valid packet: it is refused, counted by
+// its reason, and memory is unchanged.
 func TestRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(p *pair, pkt *roce.Packet)
 		want   Refusal
-		nak    roce.Syndrome // 0: silence
+		nak    roce.Syndrome // 0: no answer
 	}{
 		"other key":       {func(_ *pair, k *roce.Packet) { k.RETH.RKey++ }, BadRKey, roce.NakAccess},
 		"before":          {func(_ *pair, k *roce.Packet) { k.RETH.VA-- }, OutOfBounds, roce.NakAccess},
@@ -155,7 +155,7 @@ func TestRefusals(t *testing.T) {
 			var got roce.Packet
 			if tc.nak == 0 {
 				if answer != nil {
-					t.Errorf("answer %x; want silence", answer)
+					t.Errorf("answer %x; want none", answer)
 				}
 			} else if _, err := got.Parse(answer[:len(answer)-roce.ICRCSize]); err != nil || got.AETH.Syndrome != tc.nak || got.BTH.DestQP != 0x77 {
 				t.Errorf("answer %+v, %v; want syndrome %#x to 0x77", got, err, tc.nak)
@@ -170,7 +170,7 @@ func toAdd(p *pair, k *roce.Packet) {
 	k.Payload = nil
 }
 
-func TestDamageAndStrangers(t *testing.T) {
+func TestBadICRCAndWrongPeer(t *testing.T) {
 	p := connect(t, 256, 64, 100)
 	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
 	pkt := bytes.Clone(p.req.Next(0))
@@ -181,11 +181,11 @@ func TestDamageAndStrangers(t *testing.T) {
 			continue
 		}
 		if answer := p.res.Handle(here, bad); answer != nil {
-			t.Fatalf("byte %d changed, answer %x; want silence", i, answer)
+			t.Fatalf("byte %d changed, answer %x; want none", i, answer)
 		}
 	}
 	if st := p.res.Stats(); st.Refused[BadICRC] != uint64(len(pkt)-1) || st.Writes != 0 {
-		t.Errorf("stats %+v; want %d damaged, nothing written", st, len(pkt)-1)
+		t.Errorf("stats %+v; want %d with a bad ICRC, nothing written", st, len(pkt)-1)
 	}
 	other := netip.MustParseAddrPort("10.0.0.3:49152")
 	pkt2 := roce.Packet{BTH: roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey, DestQP: p.req.remote, PSN: 100}, RETH: roce.RETH{VA: p.reg.Addr, RKey: p.reg.RKey}}
@@ -193,35 +193,35 @@ func TestDamageAndStrangers(t *testing.T) {
 	p.res.Handle(netip.MustParseAddrPort("[::1]:5"), pkt)
 	p.res.Handle(here, pkt[:10])
 	if st := p.res.Stats(); st.Refused[WrongPeer] != 2 || st.Refused[Truncated] != 1 || st.Writes != 0 {
-		t.Errorf("stats %+v; want 2 strangers, 1 short", st)
+		t.Errorf("stats %+v; want 2 of a wrong peer, 1 truncated", st)
 	}
 	if answer := p.res.Handle(here, pkt); answer == nil || p.res.Stats().Writes != 1 {
 		t.Error("the undamaged packet is not executed")
 	}
 }
 
-func TestRefusedQueueNeedsANewConnection(t *testing.T) {
+func TestFailedQueuePairNeedsANewConnection(t *testing.T) {
 	p := connect(t, 256, 64, 100)
 	p.req.Write(p.reg.Addr+300, p.reg.RKey, []byte("12345678"))
 	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
 	p.carry(0)
 	if st := p.req.Stats(); p.req.Connected() || st.RemoteErrors != 1 || st.Lost != 2 {
-		t.Fatalf("up %v, %+v; want down, 1 denied, 2 lost", p.req.Connected(), st)
+		t.Fatalf("up %v, %+v; want down, 1 remote error, 2 lost", p.req.Connected(), st)
 	}
 	if p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678")) || p.req.Stats().WindowFull != 1 {
-		t.Error("a write without a connection is taken")
+		t.Error("a write without a connection is accepted")
 	}
 	p.reconnect(t, 0, 500)
 	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))
 	p.carry(0)
 	if st := p.res.Stats(); st.Writes != 1 || p.req.Stats().Acked != 1 {
-		t.Errorf("after connecting anew %+v; want 1 write", st)
+		t.Errorf("after reconnecting %+v; want 1 write", st)
 	}
 }
 
-// TestResponderThatIsGone: packets to a queue pair of an earlier life meet
-// silence, and the requester gives up in bounded time.
-func TestResponderThatIsGone(t *testing.T) {
+// TestRequesterFailsWithoutResponder: packets to a queue pair of an earlier
+// process get no answer, and the requester fails in bounded time.
+func TestRequesterFailsWithoutResponder(t *testing.T) {
 	p := connect(t, 256, 64, 100)
 	p.req.cfg.Retries = 3
 	p.res.Disconnect(p.req.remote)
@@ -236,13 +236,13 @@ func TestResponderThatIsGone(t *testing.T) {
 		t.Errorf("up %v, %+v; want down after 4 timeouts, 1 lost", p.req.Connected(), st)
 	}
 	if st := p.res.Stats(); st.Refused[UnknownQP] != 4 {
-		t.Errorf("responder %+v; want 4 packets to no queue pair", st)
+		t.Errorf("responder %+v; want 4 packets to an unknown queue pair", st)
 	}
 }
 
-// TestEveryOperationOnce holds the connection's promise on a path that drops,
-// repeats and reorders in both directions: memory ends up as if each operation
-// had been done once, in order.
+// TestEveryOperationOnce checks the guarantee of the connection on a path that
+// drops, duplicates and reorders in both directions: memory ends up as if each
+// operation had been executed once, in order.
 func TestEveryOperationOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &pair{mem: make(bytesMemory, 64)}
@@ -327,9 +327,9 @@ func TestEveryOperationOnce(t *testing.T) {
 	})
 }
 
-// FuzzResponder gives packets with a valid CRC and everything else at will:
-// memory panics on a write outside (bytesMemory), and what lies around the
-// region stays as it was.
+// FuzzResponder handles packets with a valid CRC and arbitrary other fields:
+// memory panics on a write out of bounds (bytesMemory), and the bytes around the
+// region are unchanged.
 func FuzzResponder(f *testing.F) {
 	good := roce.Packet{BTH: roce.BTH{Opcode: roce.WriteOnly, PKey: roce.DefaultPKey}, RETH: roce.RETH{Length: 8}, Payload: make([]byte, 8)}
 	f.Add(good.AppendTo(nil), uint64(0), uint8(0))
@@ -371,7 +371,7 @@ func FuzzResponder(f *testing.F) {
 	})
 }
 
-// FuzzRequester: whatever arrives, only valid answers settle packets.
+// FuzzRequester: only valid answers acknowledge packets.
 func FuzzRequester(f *testing.F) {
 	f.Add([]byte{0x11, 0, 0xff, 0xff, 0, 0, 0, 0x77, 0, 0, 0, 101, 0x1f, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {

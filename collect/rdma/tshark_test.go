@@ -15,8 +15,8 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// TestTsharkReadsOurPackets lets tshark dissect what both ends send: nothing
-// malformed, no complaint, every operation as it was asked for.
+// TestTsharkReadsOurPackets lets tshark dissect the packets of both ends: nothing
+// malformed, no expert warnings, every operation as requested.
 func TestTsharkReadsOurPackets(t *testing.T) {
 	p := connect(t, 4096, 64, 0xfffffd)
 	p.req.Write(p.reg.Addr, p.reg.RKey, []byte("12345678"))

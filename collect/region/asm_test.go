@@ -2,8 +2,8 @@ package region
 
 import "testing"
 
-// TestPrefetchChangesNothing holds that it may be called with any words, also
-// none, and leaves them as they are.
+// TestPrefetchChangesNothing checks that Prefetch may be called with any words,
+// also none, and does not change them.
 func TestPrefetchChangesNothing(t *testing.T) {
 	r, err := Open(Config{Kind: "test", Size: 1 << 16})
 	if err != nil {

@@ -35,12 +35,12 @@ func open(t interface {
 	return r
 }
 
-// TestWriteEqualsCopy holds Write, Read and FetchAdd against a plain slice.
+// TestWriteEqualsCopy compares Write, Read and FetchAdd with a plain slice.
 func TestWriteEqualsCopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := open(t, config(""))
 		defer r.Close()
-		twin := make([]byte, r.Size())
+		reference := make([]byte, r.Size())
 		for range rapid.IntRange(1, 20).Draw(t, "writes") {
 			off := rapid.Uint64Range(0, 520).Draw(t, "off")
 			if rapid.Bool().Draw(t, "add") {
@@ -56,17 +56,17 @@ func TestWriteEqualsCopy(t *testing.T) {
 						t.Fatalf("FetchAdd(%d) = %v; want ErrBounds", off, err)
 					}
 				default:
-					want := binary.LittleEndian.Uint64(twin[off:])
+					want := binary.LittleEndian.Uint64(reference[off:])
 					if old != want || err != nil {
 						t.Fatalf("FetchAdd(%d) = %d, %v; want %d", off, old, err, want)
 					}
-					binary.LittleEndian.PutUint64(twin[off:], want+delta)
+					binary.LittleEndian.PutUint64(reference[off:], want+delta)
 				}
 				continue
 			}
 			b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
 			err := r.Write(off, b)
-			if int(off)+len(b) > len(twin) {
+			if int(off)+len(b) > len(reference) {
 				if err != ErrBounds {
 					t.Fatalf("Write of %d at %d = %v; want ErrBounds", len(b), off, err)
 				}
@@ -75,11 +75,11 @@ func TestWriteEqualsCopy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			copy(twin[off:], b)
+			copy(reference[off:], b)
 		}
-		got := make([]byte, len(twin))
-		if err := r.Read(0, got); err != nil || !bytes.Equal(got, twin) {
-			t.Fatalf("memory\n%x, %v; want\n%x", got, err, twin)
+		got := make([]byte, len(reference))
+		if err := r.Read(0, got); err != nil || !bytes.Equal(got, reference) {
+			t.Fatalf("memory\n%x, %v; want\n%x", got, err, reference)
 		}
 		if err := r.Write(^uint64(0), make([]byte, 8)); err != ErrBounds {
 			t.Fatalf("Write at the end of all addresses = %v; want ErrBounds", err)
@@ -127,8 +127,8 @@ func TestFileAnswersAsBefore(t *testing.T) {
 	}
 }
 
-// TestKilledWriterLosesNothing writes from a process that is killed without a
-// chance to clean up, and reads what it had written.
+// TestKilledWriterLosesNothing writes from a process that is killed without
+// cleanup, and reads what it had written.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	if path := os.Getenv("REGION_TEST_FILE"); path != "" {
 		r := open(t, config(path))
@@ -217,7 +217,7 @@ func TestResetBeginsAnEpoch(t *testing.T) {
 	}
 }
 
-func TestHuge(t *testing.T) {
+func TestHugePageBytes(t *testing.T) {
 	const smaps = `7f0000000000-7f0000400000 rw-p 00000000 00:00 0
 Size:               4096 kB
 Rss:                4096 kB
@@ -230,19 +230,19 @@ AnonHugePages:      2048 kB
 `
 	got, err := hugeBytesIn(strings.NewReader(smaps), 0x7f0000000000, 0x7f0000600000)
 	if err != nil || got != 4<<20 {
-		t.Errorf("hugeIn = %d, %v; want 4 MiB of the two mappings within", got, err)
+		t.Errorf("hugeBytesIn = %d, %v; want 4 MiB of the two mappings within", got, err)
 	}
 	r := open(t, Config{Kind: "test", Size: 8 << 20})
 	defer r.Close()
 	r.Prefault()
 	if got, err := r.HugePageBytes(); err != nil || got < 0 || got > 12<<20 {
-		t.Errorf("Huge = %d, %v", got, err)
+		t.Errorf("HugePageBytes = %d, %v", got, err)
 	}
 }
 
-// TestPutEqualsWrite holds that Put leaves what Write does, and takes all that
-// begins and ends with a half word and nothing else.
-func TestPutEqualsWrite(t *testing.T) {
+// TestPutAlignedEqualsWrite checks that PutAligned stores the same as Write, and
+// accepts exactly the writes that begin and end at half words.
+func TestPutAlignedEqualsWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var regions [2]*Region
 		for i := range regions {
@@ -259,14 +259,14 @@ func TestPutEqualsWrite(t *testing.T) {
 			b, off = b[:len(b)&^3], off&^3
 		}
 		if got, want := PutAligned(regions[0].Words(), off, b), off%4 == 0 && len(b)%4 == 0; got != want {
-			t.Fatalf("Put of %d bytes at %d = %v; want %v", len(b), off, got, want)
+			t.Fatalf("PutAligned of %d bytes at %d = %v; want %v", len(b), off, got, want)
 		} else if got {
 			if err := regions[1].Write(off, b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if !slices.Equal(regions[0].Words(), regions[1].Words()) {
-			t.Fatalf("Put left\n%x\nWrite\n%x", regions[0].Words(), regions[1].Words())
+			t.Fatalf("PutAligned left\n%x\nWrite\n%x", regions[0].Words(), regions[1].Words())
 		}
 	})
 }

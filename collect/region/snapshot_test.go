@@ -22,7 +22,7 @@ func snapshot(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-func TestRestoreIsWhatWasKept(t *testing.T) {
+func TestRestoreEqualsSnapshot(t *testing.T) {
 	snap := snapshot(t)
 	r := open(t, config(filepath.Join(t.TempDir(), "r")))
 	defer r.Close()
@@ -38,8 +38,8 @@ func TestRestoreIsWhatWasKept(t *testing.T) {
 	}
 }
 
-// TestRestoreIsAllOrNothing flips and cuts at every place that matters, and
-// wants an error and an empty region each time.
+// TestRestoreIsAllOrNothing flips bits and truncates at every relevant offset, and
+// checks for an error and an empty region each time.
 func TestRestoreIsAllOrNothing(t *testing.T) {
 	snap := snapshot(t)
 	for _, at := range []int{0, 8, 20, len(snapMagic) + kindAt, len(snapMagic) + cellsAt, len(snap) - 400, len(snap) - 1} {
@@ -67,8 +67,8 @@ func TestRestoreIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// edit changes a good image: a patch somewhere, a cut, and on demand a header
-// checksum that fits again, so that what lies behind it is reached.
+// edit changes a valid image: a patch, a truncation, and optionally a recomputed
+// header checksum, so that the code after it is reached.
 func edit(image []byte, header int, at uint16, patch []byte, cut uint16, reseal bool) []byte {
 	out := bytes.Clone(image)
 	copy(out[int(at)%len(out):], patch)

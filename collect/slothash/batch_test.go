@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGroupEqualsKeys holds the places of a group against those of its keys
+// TestSlotBatchEqualsKeys compares the slots of a batch with those of its keys
 // one by one.
-func TestGroupEqualsKeys(t *testing.T) {
+func TestSlotBatchEqualsKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := PackedKeys{Len: rapid.IntRange(1, 40).Draw(t, "key length")}
 		keys.Stride = keys.Len + rapid.IntRange(0, 20).Draw(t, "between")

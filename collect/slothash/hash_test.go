@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPrototypeEqualsPlainCRC holds the quick CRC and its one-step slots
-// against the plain one over the bytes.
+// TestPrototypeEqualsPlainCRC compares the fast CRC and its one-step slots
+// with the plain one over the bytes.
 func TestPrototypeEqualsPlainCRC(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Uint32().Draw(t, "key")
@@ -41,14 +41,14 @@ func TestKnownCRC(t *testing.T) {
 }
 
 // keysets are keys as networks have them: counters, flows of a subnet that
-// differ in a few bits. A hash must spread all of them.
+// differ in a few bits. A hash must spread all of them evenly.
 var keysets = map[string]func(i uint32) []byte{
-	"counter of 4 bytes":  func(i uint32) []byte { return binary.BigEndian.AppendUint32(nil, i) },
-	"counter of 8 bytes":  func(i uint32) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(i)) },
-	"high bits of 8":      func(i uint32) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)<<40) },
-	"ports of a flow":     func(i uint32) []byte { return flow(0x0a000001, 0x0a000002, uint16(i), uint16(i>>16)) },
-	"hosts of a subnet":   func(i uint32) []byte { return flow(0x0a000000|i&0xfff, 0x0a010000|i>>12, 40000, 80) },
-	"37 bytes, one moves": func(i uint32) []byte { return binary.BigEndian.AppendUint32(make([]byte, 33), i) },
+	"counter of 4 bytes":   func(i uint32) []byte { return binary.BigEndian.AppendUint32(nil, i) },
+	"counter of 8 bytes":   func(i uint32) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(i)) },
+	"high bits of 8":       func(i uint32) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)<<40) },
+	"ports of a flow":      func(i uint32) []byte { return flow(0x0a000001, 0x0a000002, uint16(i), uint16(i>>16)) },
+	"hosts of a subnet":    func(i uint32) []byte { return flow(0x0a000000|i&0xfff, 0x0a010000|i>>12, 40000, 80) },
+	"37 bytes, one varies": func(i uint32) []byte { return binary.BigEndian.AppendUint32(make([]byte, 33), i) },
 }
 
 func flow(src, dst uint32, sport, dport uint16) []byte {
@@ -59,8 +59,8 @@ func flow(src, dst uint32, sport, dport uint16) []byte {
 	return append(b, 6)
 }
 
-// TestSlotsAreEven throws as many keys as slots and holds the empty share near
-// 1/e, for each copy, and for pairs of copies taken together.
+// TestSlotsAreEven hashes as many keys as slots and checks that the share of
+// empty slots is near 1/e, for each copy, and for pairs of copies.
 func TestSlotsAreEven(t *testing.T) {
 	const slots = 1<<16 - 15
 	for name, key := range keysets {
@@ -91,9 +91,9 @@ func TestSlotsAreEven(t *testing.T) {
 	}
 }
 
-// TestSumsAreEven holds the rate at which a checksum of few bits is that of
-// another value, or of another key, near what chance gives.
-func TestSumsAreEven(t *testing.T) {
+// TestChecksumsAreEven checks that checksums of few bits of different values, or
+// different keys, are equal about as often as random ones.
+func TestChecksumsAreEven(t *testing.T) {
 	const n, mask = 1 << 18, 0xff
 	values, keys := 0, 0
 	for i := range uint32(n) {
@@ -105,7 +105,7 @@ func TestSumsAreEven(t *testing.T) {
 			keys++
 		}
 	}
-	// 0 is taken for 1: two values in 256 are one.
+	// 0 becomes 1: two values in 256 are one.
 	want := float64(n) * (254.0/256/256 + 4.0/256/256)
 	for name, got := range map[string]int{"values": values, "keys": keys} {
 		if math.Abs(float64(got)-want) > 6*math.Sqrt(want) {
@@ -114,12 +114,12 @@ func TestSumsAreEven(t *testing.T) {
 	}
 }
 
-func TestLengthsAreKeysOfTheirOwn(t *testing.T) {
+func TestLengthsAreDifferentKeys(t *testing.T) {
 	seen := make(map[Hash]int)
 	for n := range 40 {
 		h := HashKey(make([]byte, n), 0)
 		if m, ok := seen[h]; ok {
-			t.Errorf("%d and %d zero bytes have one hash", m, n)
+			t.Errorf("%d and %d zero bytes have the same hash", m, n)
 		}
 		seen[h] = n
 	}
@@ -140,9 +140,9 @@ func TestLengthsAreKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestCellsAreApart holds that the cells of a key differ, and that all cells
-// are used alike.
-func TestCellsAreApart(t *testing.T) {
+// TestCellsAreDistinct checks that the cells of a key differ, and that all cells
+// are used evenly.
+func TestCellsAreDistinct(t *testing.T) {
 	const cells, n = 64, 64_000
 	var used [cells]int
 	for i := range uint32(n) {
@@ -163,7 +163,7 @@ func TestCellsAreApart(t *testing.T) {
 	}
 }
 
-func TestSumIsNeverZero(t *testing.T) {
+func TestChecksumIsNeverZero(t *testing.T) {
 	for i := range uint64(4096) {
 		if (Hash{check: i}).Checksum().AddWord(i).Bits(15) == 0 {
 			t.Fatalf("checksum of %d is 0", i)

@@ -15,7 +15,7 @@ import (
 
 var peer = netip.MustParseAddrPort("10.0.0.1:40041")
 
-// tally is a Sink that counts what it gets by the number in the data.
+// tally is a Sink that counts reports by the number in their data.
 type tally struct {
 	runs    int
 	got     map[uint32]int
@@ -38,7 +38,7 @@ func (c *tally) Put(_ model.Time, r *dta.Report) dta.Verdict {
 	return dta.Stored
 }
 
-// PutRun takes every other run, so that both ways are tested.
+// PutRun accepts every other run, so that both cases are tested.
 func (c *tally) PutRun(now model.Time, first *dta.Report, run []byte, count int) bool {
 	c.runs++
 	if c.verdict != nil || c.runs%2 == 0 {
@@ -82,7 +82,7 @@ func acks(t testing.TB, b []byte) (all []dta.Ack) {
 	return all
 }
 
-func TestIntakeFollowsNumbers(t *testing.T) {
+func TestIntakeTracksSequenceNumbers(t *testing.T) {
 	in, sink := NewIntake(10), newTally()
 	take := func(first dta.Seq, count int) []dta.Ack {
 		return acks(t, in.HandleDatagram(0, peer, datagram(7, first, count), sink, nil))
@@ -91,7 +91,7 @@ func TestIntakeFollowsNumbers(t *testing.T) {
 	take(start, 10)
 	got := take(start+13, 2)
 	if len(got) != 1 || got[0] != (dta.Ack{Verdict: dta.Gap, Reporter: 7, First: start + 10, Count: 3}) {
-		t.Errorf("behind a gap of 3 the answer is %+v; want a refusal of %d, 3", got, start+10)
+		t.Errorf("after a gap of 3 the answer is %+v; want a refusal of %d, 3", got, start+10)
 	}
 	take(start+11, 1) // sent again
 	take(start+11, 1) // and again
@@ -107,7 +107,7 @@ func TestIntakeFollowsNumbers(t *testing.T) {
 	}
 }
 
-func TestIntakeToldOfATailLoss(t *testing.T) {
+func TestIntakeDetectsTailLoss(t *testing.T) {
 	in, sink := NewIntake(10), newTally()
 	in.HandleDatagram(0, peer, datagram(7, 100, 2), sink, nil)
 	beacon := dta.Header{Reporter: 7, Seq: 105}.AppendTo(nil)
@@ -138,13 +138,13 @@ func TestIntakeRestart(t *testing.T) {
 			t.Errorf("%s: %+v; want %d stored, %d stale, 1 restart", name, st, tc.stored, tc.stale)
 		}
 	}
-	// A single latecomer does not move the window.
+	// A single late datagram does not move the window.
 	in, sink := NewIntake(10), newTally()
 	in.HandleDatagram(0, peer, datagram(7, 1<<20, 2), sink, nil)
 	in.HandleDatagram(0, peer, datagram(7, 100, 1), sink, nil)
 	in.HandleDatagram(0, peer, datagram(7, 1<<20+2, 2), sink, nil)
 	if st := in.Stats(); st.Stale != 1 || st.Restarts != 0 || st.Stored != 4 {
-		t.Errorf("after a latecomer %+v; want 1 stale, 4 stored", st)
+		t.Errorf("after a late datagram %+v; want 1 stale, 4 stored", st)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestIntakeRefusals(t *testing.T) {
 	}
 }
 
-func TestIntakeBrokenDatagrams(t *testing.T) {
+func TestIntakeMalformedDatagrams(t *testing.T) {
 	in, sink := NewIntake(10), newTally()
 	whole := datagram(7, 100, 3)
 	got := acks(t, in.HandleDatagram(0, peer, whole[:len(whole)-1], sink, nil))
@@ -179,15 +179,15 @@ func TestIntakeBrokenDatagrams(t *testing.T) {
 	}
 	for _, b := range [][]byte{nil, {0xd1}, {0xd2, 1, 2, 3}, {1, 2, 3}, append([]byte{0xd1, 1}, make([]byte, 20)...)} {
 		if answer := in.HandleDatagram(0, peer, b, sink, nil); len(answer) != 0 {
-			t.Errorf("Take(%x) answers %x; want nothing", b, answer)
+			t.Errorf("HandleDatagram(%x) answers %x; want nothing", b, answer)
 		}
 	}
 	if st := in.Stats(); st.Truncated != 1 || st.UnknownFormat != 5 || st.Datagrams != 6 {
-		t.Errorf("stats %+v; want 1 truncated, 5 foreign of 6", st)
+		t.Errorf("stats %+v; want 1 truncated, 5 of unknown format of 6", st)
 	}
 }
 
-func TestIntakeFollowsSoManyReporters(t *testing.T) {
+func TestIntakeLimitsTrackedReporters(t *testing.T) {
 	in, sink := NewIntake(2), newTally()
 	for id := range model.NodeID(4) {
 		in.HandleDatagram(0, peer, datagram(id, 5, 1), sink, nil)
@@ -211,14 +211,14 @@ func TestIntakePrototype(t *testing.T) {
 	if sink.got[256] != 2 {
 		t.Errorf("short layout stored %d times; want 2", sink.got[256])
 	}
-	for seq := 250; seq < 300; seq++ { // over the end of the circle
+	for seq := 250; seq < 300; seq++ { // over the wraparound
 		if answer := send(dta.Base3, uint8(seq), true); len(answer) != 0 {
 			t.Fatalf("report %d in order is answered by %x", seq, answer)
 		}
 	}
 	var nack dta.PrototypeAck
 	if _, err := nack.Parse(send(dta.Base3, 47, true)); err != nil || nack != (dta.PrototypeAck{Seq: 43, Nack: true}) {
-		t.Errorf("47 after 43 is answered by %+v, %v; want a refusal behind 43", nack, err)
+		t.Errorf("47 after 43 is answered by %+v, %v; want a refusal after 43", nack, err)
 	}
 	send(dta.Base3, 44, true) // sent again
 	send(dta.Base3, 44, true)
@@ -228,9 +228,9 @@ func TestIntakePrototype(t *testing.T) {
 	}
 }
 
-// TestReporterToIntake joins the two ends over a path that drops, repeats and
-// reorders datagrams in both directions: every report that can be sent again
-// is stored exactly once.
+// TestReporterToIntake connects the two ends over a path that drops, duplicates
+// and reorders datagrams in both directions: every retransmittable report is
+// stored exactly once.
 func TestReporterToIntake(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := reporter.DefaultConfig(7, dta.Seq(rapid.Uint32().Draw(t, "first")))
@@ -317,29 +317,29 @@ func TestAdvanceMatchesOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sequence
 		s.next = dta.Seq(rapid.Uint32().Draw(t, "next"))
-		twin := map[dta.Seq]bool{}
+		reference := map[dta.Seq]bool{}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			to := s.next + dta.Seq(rapid.IntRange(0, window+200).Draw(t, "by"))
 			s.advance(to)
 			for range rapid.IntRange(0, 20).Draw(t, "stores") {
 				n := s.next - 1 - dta.Seq(rapid.IntRange(0, window-1).Draw(t, "back"))
 				s.store(n)
-				twin[n] = true
+				reference[n] = true
 			}
 			if back := rapid.IntRange(0, 300).Draw(t, "run"); back > 0 {
 				s.storeRun(s.next-dta.Seq(back), back)
 				for i := range dta.Seq(back) {
-					twin[s.next-1-i] = true
+					reference[s.next-1-i] = true
 				}
 			}
-			for n := range twin {
+			for n := range reference {
 				if s.next.Sub(n) > window {
-					delete(twin, n)
+					delete(reference, n)
 				}
 			}
 			for n := s.next - window; n != s.next; n++ {
-				if s.stored(n) != twin[n] {
-					t.Fatalf("stored(%d) = %v with next %d; want %v", n, s.stored(n), s.next, twin[n])
+				if s.stored(n) != reference[n] {
+					t.Fatalf("stored(%d) = %v with next %d; want %v", n, s.stored(n), s.next, reference[n])
 				}
 			}
 		}
@@ -378,7 +378,7 @@ func TestIntakeAllocatesNothing(t *testing.T) {
 		seq += 61
 		answer = in.HandleDatagram(0, peer, d, accept{}, answer[:0])
 	}); n != 0 {
-		t.Errorf("Take allocates %v times; want 0", n)
+		t.Errorf("HandleDatagram allocates %v times; want 0", n)
 	}
 }
 

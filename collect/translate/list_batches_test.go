@@ -40,9 +40,9 @@ func TestAppendsAreBatched(t *testing.T) {
 	}
 }
 
-// TestRunsOfEntriesAreTheEntries: runs and single reports leave the same batches
-// at the same times, whatever the entries are like.
-func TestRunsOfEntriesAreTheEntries(t *testing.T) {
+// TestRunsOfEntriesEqualEntries: runs and single reports make the same batches at
+// the same times, for entries of all kinds.
+func TestRunsOfEntriesEqualEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		layout, classes := list.Weft, []list.Class{
 			{Lists: 2, Entry: 4, Capacity: 100}, {Lists: 1, Entry: 4, Capacity: 100, Sized: true}, {Lists: 1, Entry: 7, Capacity: 100},

@@ -67,8 +67,8 @@ type postcardCache struct {
 	swept  model.Time
 	filled int
 	path   Path // that leaves
-	// What find, ask and addRun work with: to clear 3 KiB on the stack each time
-	// would cost as much as a postcard.
+	// Scratch space of prefetchRows, prefetch and addRun: to clear 3 KiB on the
+	// stack each time would cost as much as a postcard.
 	group slothash.SlotBatch
 	lines [2 * slothash.BatchLen]uint64
 	stats PostcardStats

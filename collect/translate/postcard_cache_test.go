@@ -20,7 +20,7 @@ func TestPathsAreGathered(t *testing.T) {
 	tr.Put(0, []dta.Report{card("f", 2, 0, 30), card("f", 0, 0, 10), card("f", 0, 0, 10), card("f", 1, 0, 20)})
 	out.want(t, "a full path", "path f: 10 20 30 ×2")
 	tr.Put(0, []dta.Report{card("f", 0, 0, 1), card("f", 1, 2, 2)})
-	out.want(t, "a path of the told length", "path f: 1 2 - ×2")
+	out.want(t, "a path of the reported length", "path f: 1 2 - ×2")
 	tr.Put(0, []dta.Report{card("f", 0, 0, 1), card("f", 0, 0, 7)})
 	out.want(t, "another value for a hop", "path f: 1 - - ×2")
 	wait := DefaultConfig().PathWait
@@ -35,8 +35,8 @@ func TestPathsAreGathered(t *testing.T) {
 	}
 }
 
-// TestEvictedPathKeepsItsKey: the prototype writes the displaced row to the
-// slot of the key that displaced it.
+// TestEvictedPathKeepsItsKey: the prototype writes the evicted row to the slot of
+// the key that evicted it.
 func TestEvictedPathKeepsItsKey(t *testing.T) {
 	tr, out := fixture(t, 1)
 	tr.Put(0, []dta.Report{card("old", 0, 0, 1), card("new", 0, 0, 2)})
@@ -45,7 +45,7 @@ func TestEvictedPathKeepsItsKey(t *testing.T) {
 	out.want(t, "Drain", "path new: 2 - - ×2")
 }
 
-// TestCacheLosesNothing compares with a twin that never evicts: whatever the
+// TestCacheLosesNothing compares with a reference that never evicts: whatever the
 // cache's size, each postcard leaves exactly once, under its own key and hop.
 func TestCacheLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,11 +89,9 @@ func TestCacheLosesNothing(t *testing.T) {
 	})
 }
 
-// TestListsKeepOrder compares with one slice per list: entries leave whole and
-// in the order they came in, none later than its wait.
-// TestRunsOfPostcardsAreThePostcards: runs and single reports let the same paths
-// leave, in the same order, and those are refused whole of which one would be.
-func TestRunsOfPostcardsAreThePostcards(t *testing.T) {
+// TestRunsOfPostcardsEqualPostcards: runs and single reports emit the same paths
+// in the same order, and a run is refused whole if one of its reports would be.
+func TestRunsOfPostcardsEqualPostcards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pc, err := postcard.NewScheme(postcard.Config{Layout: postcard.Sealed, Chunks: 64, Hops: 3, Bits: 32})
 		if err != nil {

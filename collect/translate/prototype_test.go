@@ -15,10 +15,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// published is the memory of the public prototype's collector as its programs
-// lay it out, written the slow way from their description: CRC-32s over key
-// bytes turned around, checksum before data, one chunk of 32 bytes per path,
-// rings of words in the host's order.
+// published is the memory layout of the public prototype's collector, a reference
+// implementation of its description: CRC-32s over key bytes in reverse order,
+// checksum before data, one chunk of 32 bytes per path, rings of words in the
+// host's byte order.
 type published struct {
 	values, counters, paths []byte
 	lists                   [2][]byte
@@ -33,7 +33,7 @@ const (
 
 func crcOf(table *crc32.Table, b ...byte) uint32 { return crc32.Checksum(b, table) }
 
-// turned is a key as an x86 host has it in memory.
+// turned is a key in the byte order of an x86 host.
 func turned(key uint32) []byte { return binary.LittleEndian.AppendUint32(nil, key) }
 
 func (p *published) take(r *dta.Report) {
@@ -106,7 +106,7 @@ func TestPrototypeByteForByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		twin := published{
+		reference := published{
 			values: make([]byte, protoSlots*8), counters: make([]byte, protoSlots*8), paths: make([]byte, protoSlots*32),
 			lists: [2][]byte{make([]byte, protoRing*4), make([]byte, protoRing*4)}, gathered: map[uint32][]uint32{},
 		}
@@ -121,7 +121,7 @@ func TestPrototypeByteForByte(t *testing.T) {
 			if answer := in.HandleDatagram(0, peer, p.AppendTo(nil), router, nil); len(answer) > 0 {
 				t.Fatalf("%+v is answered by %x", p, answer)
 			}
-			twin.take(&p.Report)
+			reference.take(&p.Report)
 		}
 		for range 500 {
 			key := binary.BigEndian.AppendUint32(nil, r.Uint32N(100)*0x01010101)
@@ -142,7 +142,7 @@ func TestPrototypeByteForByte(t *testing.T) {
 		}
 		router.Flush(0)
 		tr.Drain(0)
-		for i, want := range [][]byte{twin.values, twin.counters, twin.paths, twin.lists[0], twin.lists[1]} {
+		for i, want := range [][]byte{reference.values, reference.counters, reference.paths, reference.lists[0], reference.lists[1]} {
 			got := make([]byte, len(want))
 			reg := mem.Regions()[i]
 			if err := reg.Read(0, got); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// TestClaimSlowFlowsAreReportedOnTheWay is the standing query of section 7:
+// TestClaimSlowFlowsAreReportedInTransit is the standing query of section 7:
 // flow and path, where the latencies of the hops sum up to more than T.
-func TestClaimSlowFlowsAreReportedOnTheWay(t *testing.T) {
+func TestClaimSlowFlowsAreReportedInTransit(t *testing.T) {
 	const hops, bound = 3, 1000
 	cfg := DefaultConfig()
 	// The low 16 bits are the latency, the high 16 the switch.

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// heap is a Target that keeps keys.
+// heap is a Target that records keys.
 type heap struct {
 	keys    []string
 	verdict dta.Verdict
@@ -132,8 +132,8 @@ func TestRouterKeepsTheRate(t *testing.T) {
 	}
 }
 
-// TestLimiter holds both bounds: no span of time lets more through than its
-// share and a burst, and asking all the time lets that share through.
+// TestLimiter checks both bounds: no time range lets more through than its share
+// and a burst, and constant load gets that share.
 func TestLimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(1000, 1e8).Draw(t, "rate")

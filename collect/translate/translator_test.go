@@ -16,7 +16,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// recorder is an Outlet that writes down what it is asked.
+// recorder is a MemoryWriter that records its calls.
 type recorder struct{ lines []string }
 
 func (o *recorder) add(format string, args ...any) {
@@ -138,12 +138,12 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestConfigComplaints(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config, *Plan){
 		"translate: 3 rows for postcards, want a power of two":              func(c *Config, _ *Plan) { c.Rows = 3 },
 		"translate: query sums bits 30 to 34, want 1 to 32 bits of a value": func(c *Config, _ *Plan) { c.Queries = []Query{{Shift: 30, Bits: 4}} },
-		"translate: query answers to list 9, which does not exist":           func(c *Config, _ *Plan) { c.Queries = []Query{{Bits: 4, List: 9}} },
-		"translate: query needs memory for postcards":                     func(c *Config, p *Plan) { c.Queries, p.Postcards = []Query{{Bits: 4}}, nil },
+		"translate: query answers to list 9, which does not exist":          func(c *Config, _ *Plan) { c.Queries = []Query{{Bits: 4, List: 9}} },
+		"translate: query needs memory for postcards":                       func(c *Config, p *Plan) { c.Queries, p.Postcards = []Query{{Bits: 4}}, nil },
 		"translate: two key-write memories for values of 1 bytes":           func(_ *Config, p *Plan) { p.KeyWrites = append(p.KeyWrites, p.KeyWrites[0]) },
 		"translate: no memory": func(_ *Config, p *Plan) { *p = Plan{} },
 		fmt.Sprintf("translate: query answers to list 1 with entries of 2 bytes, want at least %d", MatchSize(3)): func(c *Config, _ *Plan) {
@@ -158,7 +158,7 @@ func TestConfigComplaints(t *testing.T) {
 	}
 }
 
-// blind is an Outlet that does nothing.
+// blind is a MemoryWriter that does nothing.
 type blind struct{}
 
 func (blind) KeyWrite(*dta.Report)            {}
