@@ -22,7 +22,7 @@ func (p scripted) Stages() Stages                  { return p.stages }
 func (p scripted) Observe(ev *Event, act *Actions) { p.do(ev, act) }
 
 // transcript is a host that writes down what it is asked to do, and does the
-// one thing that programs behind can see.
+// one thing that later programs can see.
 type transcript []string
 
 func (h *transcript) Execute(program int, ev *Event, act *Actions) {
@@ -48,13 +48,13 @@ func (h *transcript) Execute(program int, ev *Event, act *Actions) {
 
 func TestProgramsRunInOrderAndSeeEarlierChanges(t *testing.T) {
 	var seen []string
-	look := func(name string) func(*Event, *Actions) {
+	observe := func(name string) func(*Event, *Actions) {
 		return func(ev *Event, act *Actions) {
 			seen = append(seen, fmt.Sprintf("%s sees dscp %d", name, ev.Packet.DSCP))
 		}
 	}
 	pl := NewPipeline(
-		scripted{StageSet(Ingress, Dequeue), look("first")},
+		scripted{StageSet(Ingress, Dequeue), observe("first")},
 		scripted{StageSet(Ingress), func(ev *Event, act *Actions) {
 			act.SetDSCP(12)
 			act.Report(dta.Report{Data: []byte("r")})
@@ -62,7 +62,7 @@ func TestProgramsRunInOrderAndSeeEarlierChanges(t *testing.T) {
 			act.Send(Send{Ports: []model.PortID{1}, Content: []byte("s")})
 			act.SetTimer(time.Second, 5)
 		}},
-		scripted{StageSet(Ingress, Timer), look("third")},
+		scripted{StageSet(Ingress, Timer), observe("third")},
 	)
 	if want := StageSet(Ingress, Dequeue, Timer); pl.Stages() != want {
 		t.Errorf("Stages() = %b; want %b", pl.Stages(), want)
@@ -124,7 +124,7 @@ func TestVerdictEndsThePacketButNotAPauseFrame(t *testing.T) {
 		stage Stage
 		do    func(*Actions)
 		want  Verdict
-		seen  int // events that the program behind sees
+		seen  int // events that the later program sees
 	}{
 		"drop":        {Enqueue, (*Actions).Drop, Drop, 0},
 		"take":        {Enqueue, (*Actions).Consume, Consumed, 0},
@@ -139,7 +139,7 @@ func TestVerdictEndsThePacketButNotAPauseFrame(t *testing.T) {
 			)
 			var host transcript
 			if got := pl.Run(&Event{Stage: tc.stage, Packet: &Packet{}}, &host); got != tc.want || seen != tc.seen {
-				t.Errorf("Run = %v with %d events behind; want %v with %d", got, seen, tc.want, tc.seen)
+				t.Errorf("Run = %v with %d later events; want %v with %d", got, seen, tc.want, tc.seen)
 			}
 		})
 	}

@@ -12,28 +12,28 @@ import (
 
 var small = Geometry{FilterHashes: 20, FilterBits: 1 << 14, Tables: 3, TableCells: 150}
 
-// twin is a set as one writes it first: which flows were inserted, and what
+// reference is the obvious implementation of a set: which flows were inserted, and what
 // each of them counted.
-type twin struct {
+type reference struct {
 	flows map[Key4]Cell[Key4]
 }
 
-// TestSetEqualsTwin feeds packets to a set and to a twin, and sums up the
-// twin's flows cell by cell: hashes say where, everything else is checked.
-func TestSetEqualsTwin(t *testing.T) {
+// TestSetEqualsReference feeds packets to a set and to a reference, and sums up the
+// reference's flows cell by cell: hashes say where, everything else is checked.
+func TestSetEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := small
 		g.Tables = uint8(rapid.IntRange(1, MaxTables).Draw(t, "tables"))
 		g.FilterHashes = uint8(GroupBits * rapid.IntRange(1, 8).Draw(t, "hashes"))
 		if rapid.Bool().Draw(t, "tight") {
-			g.FilterBits = 128 // false positives on purpose
+			g.FilterBits = 128 // forces false positives
 		}
 		s, err := NewSet[Key4](g, rapid.Uint64().Draw(t, "seed"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "packets"), 0))
-		tw := twin{map[Key4]Cell[Key4]{}}
+		tw := reference{map[Key4]Cell[Key4]{}}
 		want := make([]Cell[Key4], g.Cells())
 		var packets, bytes uint64
 		for range rapid.IntRange(0, 300).Draw(t, "count") {
@@ -42,7 +42,7 @@ func TestSetEqualsTwin(t *testing.T) {
 			if r.Uint64N(10) == 0 {
 				size += maxHotSize
 			}
-			// Half of the packets have a number, of which some share a place.
+			// Half of the packets have a number, of which some share a slot.
 			id := uint32(k[0]%8+(k[0]+1)*recentSlots) * uint32(r.Uint64N(2))
 			isNew := false
 			if !s.AddRecent(id, size) {
@@ -75,7 +75,7 @@ func TestSetEqualsTwin(t *testing.T) {
 			}
 		}
 		if got := s.AppendCells(nil); !slices.Equal(got, want) {
-			t.Fatalf("cells differ from the twin's: %v; want %v", got, want)
+			t.Fatalf("cells differ from the reference's: %v; want %v", got, want)
 		}
 		if p, b := s.Totals(); p != packets || b != bytes {
 			t.Fatalf("Added() = %d, %d; want %d, %d", p, b, packets, bytes)

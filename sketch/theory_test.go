@@ -49,7 +49,7 @@ func TestFilterRateIsTheoretical(t *testing.T) {
 	}
 }
 
-// TestNoFalsePositive compares the integral with the product it stands for.
+// TestNoFalsePositive compares the integral with the exact product.
 func TestNoFalsePositive(t *testing.T) {
 	g := Geometry{12, 64 * 1000, 3, 1}
 	want := 1.0

@@ -7,15 +7,15 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Refusal says why an action was not carried out. A label that found no room
-// is refused with the text of label.Push's error.
+// Refusal is why an action was not executed. A label that cannot be pushed is
+// refused with the text of label.Push's error.
 type Refusal string
 
 // Refusals.
 const (
 	NoPort   Refusal = "no such port"
 	NoRoute  Refusal = "no route"
-	NoPacket Refusal = "no packet to act on" // first Timer, and the frame at PFC
+	NoPacket Refusal = "no packet at this stage" // at Timer, and the frame at PFC
 	NotIP    Refusal = "not an IP packet"
 )
 
@@ -26,7 +26,7 @@ const (
 
 func (s *Switch) refuse(why Refusal) { s.stats.Refused[why]++ }
 
-// Execute carries out what a program wants. The pipeline calls it.
+// Execute carries out a program's actions. The pipeline calls it.
 func (s *Switch) Execute(program int, ev *inswitch.Event, act *inswitch.Actions) {
 	for i := range act.Reports {
 		s.addReport(&act.Reports[i])
@@ -93,7 +93,7 @@ func (s *Switch) send(m *inswitch.Send) {
 	}
 }
 
-// buildPacket turns what a program wants to send into a packet.
+// buildPacket makes a packet of a Send.
 func (s *Switch) buildPacket(m *inswitch.Send) *sim.Packet {
 	p := s.buildTunneled(m)
 	if p == nil {
@@ -107,8 +107,8 @@ func (s *Switch) buildPacket(m *inswitch.Send) *sim.Packet {
 	return p
 }
 
-// buildTunneled is a packet whose content is an IP packet, so that switches whose
-// address its header names can take that off; nil where it is none.
+// buildTunneled returns a packet whose content is an IP packet, so that the
+// switch that its header addresses can decapsulate it; nil if it is none.
 func (s *Switch) buildTunneled(m *inswitch.Send) *sim.Packet {
 	if m.EtherType != 0 || m.Key.Proto != model.IPIP && m.Key.Proto != model.IPv6 {
 		return nil
@@ -121,7 +121,7 @@ func (s *Switch) buildTunneled(m *inswitch.Send) *sim.Packet {
 	return p
 }
 
-// buildPlain is any other packet.
+// buildPlain returns any other packet.
 func (s *Switch) buildPlain(m *inswitch.Send) *sim.Packet {
 	p := s.sw.NewPacket()
 	p.Kind = sim.KindOther

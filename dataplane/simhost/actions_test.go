@@ -53,7 +53,7 @@ func TestDropAndTakeEndPackets(t *testing.T) {
 	}
 }
 
-func TestMarksAreSeenBehind(t *testing.T) {
+func TestLaterProgramsSeeMarks(t *testing.T) {
 	n := dumbbell(t, sim.DefaultConfig())
 	add(t, n, udpFlow())
 	attach(t, n, 4, DefaultConfig(), at(func(_ *inswitch.Event, act *inswitch.Actions) {
@@ -61,7 +61,7 @@ func TestMarksAreSeenBehind(t *testing.T) {
 		act.SetECN(3)
 	}, inswitch.Ingress), at(func(ev *inswitch.Event, _ *inswitch.Actions) {
 		if ev.Packet.DSCP != 63 || ev.Packet.ECN != 3 {
-			t.Errorf("the program behind sees DSCP %d, ECN %d; want 63, 3", ev.Packet.DSCP, ev.Packet.ECN)
+			t.Errorf("the later program sees DSCP %d, ECN %d; want 63, 3", ev.Packet.DSCP, ev.Packet.ECN)
 		}
 	}, inswitch.Ingress))
 	next := 0
@@ -101,8 +101,8 @@ func TestClones(t *testing.T) {
 }
 
 // TestCloneOffTheWay sends copies of a flow's packets to switches that are not
-// on its way, where they must be routed afresh: packets remember the ports of
-// their flow's way, and a spine has fewer than a leaf.
+// on its path, where they must be routed afresh: packets remember the ports of
+// their flow's path, and a spine has fewer than a leaf.
 func TestCloneOffTheWay(t *testing.T) {
 	f, err := topo.LeafSpine(2, 2, 6, topo.DefaultLinks())
 	n := network(t, f, err, sim.DefaultConfig())

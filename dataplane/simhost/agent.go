@@ -11,7 +11,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Agents are detection agents at work in simulated hosts.
+// Agents run detection agents in simulated hosts.
 type Agents struct {
 	net       *sim.Network
 	hosts     []*agentHost
@@ -21,8 +21,8 @@ type Agents struct {
 	stopped   bool
 }
 
-// agentHost is one host's agent: it hears what the host's flows do and has the
-// host send polls, by the queue that PFC never pauses.
+// agentHost is one host's agent: it observes the host's flows and has the host
+// send polls, in the queue that PFC never pauses.
 type agentHost struct {
 	all    *Agents
 	host   *sim.Host
@@ -30,14 +30,14 @@ type agentHost struct {
 	pauses PauseMonitor
 }
 
-// NewAgents runs an agent in every host that config is given for. Tick is how
-// often they look at flows from which nothing comes back; told hears of every
-// complaint, at the time of its host's clock.
-func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told func(at model.Time, t agent.DiagnosisRequest)) (*Agents, error) {
+// NewAgents runs an agent in every host that has a config. Tick is how often
+// they check flows without acknowledgements; onRequest is called with every
+// diagnosis request, at the time of its host's clock.
+func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, onRequest func(at model.Time, t agent.DiagnosisRequest)) (*Agents, error) {
 	if tick <= 0 {
-		return nil, fmt.Errorf("simhost: agents look every %v, want more than 0", tick)
+		return nil, fmt.Errorf("simhost: agent tick %v, want more than 0", tick)
 	}
-	a := &Agents{net: n, tick: engine.Of(tick), onRequest: told}
+	a := &Agents{net: n, tick: engine.Of(tick), onRequest: onRequest}
 	for _, cfg := range configs {
 		if !n.Fabric().HasNode(cfg.Host) || n.Host(cfg.Host) == nil {
 			return nil, fmt.Errorf("simhost: agent at node %d, want a host", cfg.Host)
@@ -54,10 +54,10 @@ func NewAgents(n *sim.Network, tick time.Duration, configs []agent.Config, told 
 	return a, nil
 }
 
-// Stop ends their work.
+// Stop stops all agents.
 func (a *Agents) Stop() { a.stopped = true }
 
-// tickAll has all agents look at their flows.
+// tickAll lets all agents check their flows.
 func (a *Agents) tickAll() {
 	if a.stopped {
 		return
@@ -72,8 +72,8 @@ func (a *Agents) tickAll() {
 	a.net.At(a.net.Now()+a.tick, a.tickAll)
 }
 
-// PollFlow has the host of a flow poll about it once more, and reports whether it
-// does: a flow that has ended is not asked about.
+// PollFlow has the host of a flow poll it again, and reports whether it did: a
+// flow that has ended is not polled.
 func (a *Agents) PollFlow(key model.FlowKey) bool {
 	for _, h := range a.hosts {
 		if t, ok := h.agent.FollowUp(h.host.Clock(), key); ok {
@@ -84,7 +84,7 @@ func (a *Agents) PollFlow(key model.FlowKey) bool {
 	return false
 }
 
-// Stats adds up what the agents count.
+// Stats returns the sum of the agents' counters.
 func (a *Agents) Stats() (s agent.Stats) {
 	for _, h := range a.hosts {
 		one := h.agent.Stats()
@@ -95,41 +95,42 @@ func (a *Agents) Stats() (s agent.Stats) {
 	return s
 }
 
-// Started and the others are told by the simulator.
+// Started and the methods below are called by the simulator.
 func (h *agentHost) Started(now model.Time, f *sim.FlowInfo) {
 	h.agent.StartFlow(now, f.Key, agent.FlowExpectation{BaseRTT: f.BaseRTT, Rate: f.Rate, CompletionTime: f.Ideal})
 }
 
-// Sent passes on.
+// Sent forwards to the agent.
 func (h *agentHost) Sent(now model.Time, key *model.FlowKey, end int64) {
 	h.agent.OnSent(now, *key, end)
 }
 
-// Acked passes on.
+// Acked forwards to the agent.
 func (h *agentHost) Acked(now model.Time, key *model.FlowKey, end int64) {
 	if t, ok := h.agent.OnAcked(now, *key, end); ok {
 		h.send(t)
 	}
 }
 
-// Ended passes on.
+// Ended forwards to the agent.
 func (h *agentHost) Ended(now model.Time, key *model.FlowKey) {
 	if t, ok := h.agent.EndFlow(now, *key); ok {
 		h.send(t)
 	}
 }
 
-// PauseMonitor knows whether a host was paused lately. It must listen a few times per
-// pauseRecency.
+// PauseMonitor detects whether a host was paused within pauseRecency.
+// PausedRecently must be called a few times per pauseRecency.
 type PauseMonitor struct {
-	pauses    int64 // frames that the host's ports have heard
+	pauses    int64 // frames that the host's ports have received
 	lastPause engine.Time
 }
 
-// pauseRecency is how long a pause of the host's own port is worth following.
+// pauseRecency is how long after a pause of the host's port its cause is
+// traced.
 const pauseRecency = 100 * time.Microsecond
 
-// PausedRecently reports whether the host was paused lately.
+// PausedRecently reports whether the host was paused within pauseRecency.
 func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	frames := int64(0)
 	for _, p := range h.Ports() {
@@ -141,7 +142,7 @@ func (e *PauseMonitor) PausedRecently(h *sim.Host, now engine.Time) bool {
 	return e.pauses > 0 && now-e.lastPause < engine.Of(pauseRecency)
 }
 
-// sendReady has the host poll: for causes, too, if it was paused lately.
+// sendPoll has the host poll: for causes, too, if it was paused recently.
 func (h *agentHost) send(t agent.DiagnosisRequest) {
 	if h.all.stopped {
 		return
@@ -155,7 +156,7 @@ func (h *agentHost) send(t agent.DiagnosisRequest) {
 	SendPoll(h.host, &t.Poll)
 }
 
-// FlowPortPaused reports whether the port that a flow leaves its host by is paused.
+// FlowPortPaused reports whether a flow's egress port at its host is paused.
 func FlowPortPaused(h *sim.Host, key model.FlowKey) bool {
 	out := h.EgressPort(key)
 	for class := range model.Priority(8) {
@@ -166,9 +167,9 @@ func FlowPortPaused(h *sim.Host, key model.FlowKey) bool {
 	return false
 }
 
-// SendPoll has a host send a poll, by the port that its flow leaves by and the
-// queue that PFC never pauses. Where that port is paused in other classes, its
-// switch is to look for the causes of that, too, as switches do for each other.
+// SendPoll has a host send a poll, from its flow's egress port and in the queue
+// that PFC never pauses. If that port is paused in other priorities, the switch
+// traces the causes of that, too, as switches do for each other.
 func SendPoll(h *sim.Host, ask *poll.Poll) {
 	if FlowPortPaused(h, ask.Flow) {
 		ask.Flag |= poll.Causes

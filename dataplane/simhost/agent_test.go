@@ -15,10 +15,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// TestAPollFindsTheIncastBehindAPause makes eight hosts send to one, until PFC
-// pauses a flow that goes elsewhere. Its host complains, and the answers lead
+// TestPollFindsIncastThatCausesAPause makes eight hosts send to one, until PFC
+// pauses a flow that goes elsewhere. Its host requests a diagnosis, and the answers lead
 // from the flow's paused port to the port of the incast.
-func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
+func TestPollFindsIncastThatCausesAPause(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Congestion = nil
 	cfg.Buffer = 2 * model.MB
@@ -65,21 +65,21 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 	for _, id := range hosts {
 		configs = append(configs, agent.DefaultConfig(id))
 	}
-	complaints := map[poll.Event]model.FlowKey{}
+	requests := map[poll.Event]model.FlowKey{}
 	agents, err := NewAgents(n, 20*time.Microsecond, configs, func(_ model.Time, tr agent.DiagnosisRequest) {
-		complaints[tr.Poll.Event] = tr.Poll.Flow
+		requests[tr.Poll.Event] = tr.Poll.Flow
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Run(3 * ms)
 	if agents.Stats().Polls == 0 {
-		t.Fatal("no complaint; want some")
+		t.Fatal("no diagnosis request; want some")
 	}
 	toH0 := model.Port{Node: fab.Port(model.Port{Node: hosts[0], Port: 1}).Peer.Node}
 	toH0.Port = fab.Node(toH0.Node).PortsTo(hosts[0])[0]
 	victims, found := 0, 0
-	for ev, key := range complaints {
+	for ev, key := range requests {
 		if dst, _ := fab.ByAddr(key.Dst); dst != hosts[1] {
 			continue
 		}
@@ -96,7 +96,7 @@ func TestAPollFindsTheIncastBehindAPause(t *testing.T) {
 		}
 	}
 	if victims == 0 || found == 0 {
-		t.Errorf("%d complaints of victims, %d of them lead to the incast's port; want some", victims, found)
+		t.Errorf("%d requests for victims, %d of them lead to the incast's port; want some", victims, found)
 	}
 }
 

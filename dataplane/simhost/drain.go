@@ -6,19 +6,18 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// CPUProgram is a program whose switch's processor may work on when the traffic is
-// stopped, as it does for 80 ms to read two epochs.
+// CPUProgram is a program whose switch CPU may still be busy when the traffic
+// has ended, such as 80 ms to read two epochs.
 type CPUProgram interface {
 	inswitch.Program
-	// NextReadout is when it will be ready, on the switch's clock, and the timer that
-	// says so; false: it has nothing to do.
+	// NextReadout returns when the CPU will be ready, on the switch's clock,
+	// and the timer to fire then; false if it is idle.
 	NextReadout() (model.Time, inswitch.TimerID, bool)
 }
 
-// Drain has the processors of switches finish their work and the management
-// network deliver everything, in the order of time, when the run is over. The
-// run's own time stands still: no packet moves. What travels in-band stays
-// inFlight.
+// Drain lets the switch CPUs finish their work and the management network
+// deliver everything, in order of time, after the run. The run's time does not
+// advance: no packet moves. In-band reports remain in flight.
 func (m *Management) Drain(switches []*Switch) {
 	for _, s := range switches {
 		if s.carrier != m {
@@ -46,13 +45,13 @@ func (m *Management) Drain(switches []*Switch) {
 	}
 }
 
-// drainHost carries out reports, and nothing else.
+// drainHost executes reports only.
 type drainHost struct {
 	*Switch
 	at model.Time
 }
 
-// Execute is part of inswitch.Host.
+// Execute implements inswitch.Host.
 func (s drainHost) Execute(_ int, _ *inswitch.Event, act *inswitch.Actions) {
 	for i := range act.Reports {
 		s.stats.Reports++

@@ -14,9 +14,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// TestSettleDeliversWhatIsStillRead ends a run long before switches' processors
+// TestDrainDeliversPendingReadouts ends a run long before switch CPUs
 // have read what a poll asked for.
-func TestSettleDeliversWhatIsStillRead(t *testing.T) {
+func TestDrainDeliversPendingReadouts(t *testing.T) {
 	n := fatTree(t, sim.DefaultConfig())
 	hosts := n.Fabric().Hosts()
 	add(t, n, traffic.Flow{Src: hosts[0], Dst: hosts[15], Bytes: 100_000, Priority: 3})
@@ -53,7 +53,7 @@ func TestSettleDeliversWhatIsStillRead(t *testing.T) {
 	}
 	for _, s := range all {
 		if st := s.Stats(); st.InFlight != 0 || st.Pending != 0 {
-			t.Errorf("%d reports underway, %d waiting; want all delivered", st.InFlight, st.Pending)
+			t.Errorf("%d reports in flight, %d pending; want all delivered", st.InFlight, st.Pending)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func at(do func(ev *inswitch.Event, act *inswitch.Actions), stages ...inswitch.S
 	return scripted{inswitch.StageSet(stages...), do}
 }
 
-// counter is a passive program that looks at everything.
+// counter is a passive program that observes everything.
 type counter struct {
 	events  [8]int64 // by stage
 	bytes   int64

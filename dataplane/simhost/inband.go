@@ -10,16 +10,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// InBandConfig says how reports travel among the fabric's other packets.
+// InBandConfig is how reports are sent through the fabric.
 type InBandConfig struct {
 	Collector model.NodeID   // a host
-	Priority  model.Priority // class of the packets; a lossless one can be paused, others be full
-	Control   bool           // ride in the queue that PFC never pauses
+	Priority  model.Priority // of the packets: a lossless one can be paused, others dropped
+	Control   bool           // use the queue that PFC never pauses
 }
 
-// InBand carries reports as UDP packets from a switch's own address to a host.
-// They wait in queues, are paused and lost like others. The time that the sink
-// is told is the collector's.
+// InBand carries reports as UDP packets from a switch's address to a host. They
+// are queued, paused and dropped like others. The sink gets the time of the
+// collector's clock.
 type InBand struct {
 	net  *sim.Network
 	cfg  InBandConfig
@@ -32,10 +32,10 @@ type InBand struct {
 }
 
 // NewInBand makes a host the collector. Packets to its DTA port go to the sink;
-// whoever received packets at that host before keeps the others.
+// the previous receiver of that host gets the others.
 func NewInBand(n *sim.Network, cfg InBandConfig, sink Sink) (*InBand, error) {
 	if !n.Fabric().HasNode(cfg.Collector) || n.Host(cfg.Collector) == nil {
-		return nil, fmt.Errorf("simhost: collector %d is no host", cfg.Collector)
+		return nil, fmt.Errorf("simhost: collector %d is not a host", cfg.Collector)
 	}
 	if cfg.Priority > 7 {
 		return nil, fmt.Errorf("simhost: priority %d of in-band reports, want 0 to 7", cfg.Priority)
@@ -56,7 +56,7 @@ func NewInBand(n *sim.Network, cfg InBandConfig, sink Sink) (*InBand, error) {
 }
 
 // limit keeps reports no longer than data packets, for which headroom was
-// reckoned.
+// computed.
 func (b *InBand) limit() int { return int(b.net.Config().MTU) }
 
 func (b *InBand) carry(from *Switch, datagram []byte, reports int) {
@@ -87,8 +87,8 @@ func (b *InBand) isReport(p *sim.Packet) bool {
 	return p.Kind == sim.KindUDP && p.Extra != nil && p.Key.Dst == b.addr && p.Key.DstPort == dta.Port
 }
 
-// claim finds the switch and the reports of a packet and takes them off those
-// inFlight. A copy of a packet that was settled before finds nothing.
+// claim finds the switch and the reports of a packet and removes them from
+// those in flight. A copy of a packet that was settled before finds nothing.
 func (b *InBand) claim(p *sim.Packet) (from *Switch, reports int) {
 	var h dta.Header
 	if _, err := h.Parse(p.Extra.Content); err != nil {
@@ -113,8 +113,8 @@ func (b *InBand) receive(p *sim.Packet) {
 	}
 }
 
-// installWatcher makes sure that losses in the fabric are seen. It waits for the first
-// datagram, because whoever else observes says so before the run.
+// installWatcher observes drops in the fabric. It waits for the first datagram,
+// because other observers are installed before the run.
 func (b *InBand) installWatcher() {
 	if b.watcher != nil {
 		return
@@ -126,8 +126,8 @@ func (b *InBand) installWatcher() {
 	b.net.Observe(b.watcher)
 }
 
-// dropWatcher sees the end of reports that do not reach the collector, and passes
-// everything on.
+// dropWatcher records reports that do not reach the collector, and forwards all
+// events.
 type dropWatcher struct {
 	sim.Observer
 	in *InBand

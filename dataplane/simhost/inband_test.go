@@ -63,9 +63,9 @@ func TestInBandReportsArePackets(t *testing.T) {
 	}
 }
 
-// TestInBandReportsWaitBehindAPause is why it matters how reports travel: a
+// TestInBandReportsWaitForAPause is why it matters how reports are carried: a
 // collector's NIC that pauses the fabric also pauses what would say so.
-func TestInBandReportsWaitBehindAPause(t *testing.T) {
+func TestInBandReportsWaitForAPause(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg     InBandConfig
 		arrives bool
@@ -84,7 +84,7 @@ func TestInBandReportsWaitBehindAPause(t *testing.T) {
 			for _, s := range []*Switch{near, far} {
 				st := balance(t, s)
 				if (len(in.numbers[s.sw.ID]) > 1800) != tc.arrives || (st.InFlight > 800) == tc.arrives {
-					t.Errorf("under the pause %d arrived, %d underway; want most of 1,900 to arrive: %v", len(in.numbers[s.sw.ID]), st.InFlight, tc.arrives)
+					t.Errorf("under the pause %d arrived, %d in flight; want most of 1,900 to arrive: %v", len(in.numbers[s.sw.ID]), st.InFlight, tc.arrives)
 				}
 			}
 			n.Run(3 * ms)
@@ -97,7 +97,7 @@ func TestInBandReportsWaitBehindAPause(t *testing.T) {
 	}
 }
 
-// TestInBandLossesHaveReasons loses reports in each way there is.
+// TestInBandLossesHaveReasons loses reports for each reason.
 func TestInBandLossesHaveReasons(t *testing.T) {
 	collector := func(n *sim.Network) model.Addr { return n.Fabric().Node(3).IPv4 }
 	for name, tc := range map[string]struct {
@@ -134,7 +134,7 @@ func TestInBandLossesHaveReasons(t *testing.T) {
 			n.Run(2 * ms)
 			balance(t, near)
 			if st := balance(t, far); st.Lost[tc.want] < 500 || len(st.Lost) != 1 || st.InFlight > 20 {
-				t.Errorf("stats %+v; want losses of the one kind %q and hardly anything underway", st, tc.want)
+				t.Errorf("stats %+v; want losses of the one kind %q and hardly anything in flight", st, tc.want)
 			}
 		})
 	}

@@ -45,8 +45,8 @@ func (l *labeller) Observe(ev *inswitch.Event, act *inswitch.Actions) {
 }
 
 // TestLabelsComeOffAtTheLastHop labels packets of every transport at every hop:
-// on the way they grow by what wire/label says, at the end they are as sent,
-// and the report tells the way.
+// on the path they grow by what wire/label says, at the end they are as sent,
+// and the report has the path.
 func TestLabelsComeOffAtTheLastHop(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Buffer = 64 * model.MB // no pause: what is labelled is all that happens
@@ -168,7 +168,7 @@ func TestLabelsAreRefusedAsOnTheWire(t *testing.T) {
 		"just the fabric's":    {1052 + 68, label.Params{}, 2, 2, nil},
 		"the program's MTU":    {0, label.Params{MTU: 1052 + 35}, 1, 0, label.ErrTooLong},
 		"just the program's":   {0, label.Params{MTU: 1052 + 36}, 1, 1, nil},
-		"the fabric's goes on": {1052 + 35, label.Params{MTU: 9000}, 1, 0, label.ErrTooLong},
+		"the fabric's remains": {1052 + 35, label.Params{MTU: 9000}, 1, 0, label.ErrTooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := dumbbell(t, sim.DefaultConfig())
@@ -188,7 +188,7 @@ func TestLabelsAreRefusedAsOnTheWire(t *testing.T) {
 					t.Errorf("%d labels, %d bytes without; want %d, 1066", ev.Packet.LabelCount, ev.Packet.UnlabeledSize(), tc.labels)
 				}
 				if k := ev.Packet.Labels(); k.Len() != int(tc.labels) || k.Len() > 0 && (k.NextHeader != model.UDP || k.Specific() != tc.how.Specific) {
-					t.Errorf("labels %+v; want %d behind UDP, specific %v", k, tc.labels, tc.how.Specific)
+					t.Errorf("labels %+v; want %d after UDP, specific %v", k, tc.labels, tc.how.Specific)
 				}
 			}, inswitch.Dequeue))
 			s := attach(t, n, 4, Config{MTU: tc.mtu}, programs...)

@@ -12,18 +12,18 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// ManagementConfig is how a management network treats datagrams. It is a network of its
-// own: what the fabric does, a deadlock too, does not touch it.
+// ManagementConfig is the delay and loss of a management network. It is
+// separate from the fabric: congestion or a deadlock there does not affect it.
 type ManagementConfig struct {
 	Delay   time.Duration
-	Jitter  time.Duration // up to this much more, all delays alike
+	Jitter  time.Duration // uniform, in addition to Delay
 	Loss    float64       // probability that a datagram is lost
-	Reorder bool          // Jitter may bring datagrams of one switch out of order
+	Reorder bool          // Jitter may reorder datagrams of one switch
 	Seed    uint64
 }
 
-// DefaultManagementConfig loses nothing and takes 100 to 120 µs, as a few store-and-forward
-// hops at 1 Gb/s and a kernel's receive path do.
+// DefaultManagementConfig loses nothing and takes 100 to 120 µs, as a few
+// store-and-forward hops at 1 Gb/s and a kernel's receive path do.
 func DefaultManagementConfig() ManagementConfig {
 	return ManagementConfig{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond}
 }
@@ -39,13 +39,13 @@ func (m ManagementConfig) Check() error {
 	return nil
 }
 
-// Management is a management network at work, shared by all its switches. Its
-// randomness is its own, and each switch's is: reports change nothing of the
+// Management is a management network, shared by all its switches. It has its
+// own random numbers, separate for each switch: reports change nothing of the
 // traffic, and the fate of a switch's datagrams depends on no other switch.
 //
-// The sink is called in the order of arrival, between the simulator's stretches
-// owner lookahead: a datagram that is faster than any link arrives as late as the
-// stretch's end.
+// The sink is called in the order of arrival, between the simulator's lookahead
+// windows: a datagram that is faster than any link arrives at the end of the
+// window.
 type Management struct {
 	net      *sim.Network
 	cfg      ManagementConfig
@@ -55,17 +55,17 @@ type Management struct {
 	inFlight    arrivalHeap
 	free        []*sentDatagram
 	arrive      func()
-	drainOffset engine.Time // owner the run's time, when it is over and the rest is settled
+	drainOffset engine.Time // added to the run's time by Drain
 }
 
-// attachment is where a switch is connected.
+// attachment is a switch's connection to the network.
 type attachment struct {
 	rng  *rand.Rand
 	last engine.Time // arrival of the last datagram
 	sent uint64
 }
 
-// sentDatagram is a datagram underway.
+// sentDatagram is a datagram in flight.
 type sentDatagram struct {
 	at       engine.Time
 	from     *Switch
@@ -74,8 +74,8 @@ type sentDatagram struct {
 	datagram []byte
 }
 
-// NewManagement sets up a management network that ends at a sink. The time it
-// tells is the run's: the collector has a perfect clock.
+// NewManagement returns a management network that delivers to a sink. Its times
+// are the run's: the collector has a perfect clock.
 func NewManagement(n *sim.Network, m ManagementConfig, sink Sink) (*Management, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func NewManagement(n *sim.Network, m ManagementConfig, sink Sink) (*Management, 
 	return net, nil
 }
 
-// limit is what a standard Ethernet frame leaves for UDP's payload.
+// limit returns the UDP payload of a standard Ethernet frame.
 func (m *Management) limit() int { return 1500 - 20 - 8 }
 
 func (m *Management) carry(from *Switch, datagram []byte, reports int) {
@@ -94,8 +94,8 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 		e = &attachment{rng: rand.New(rand.NewPCG(m.cfg.Seed, uint64(from.sw.ID)))}
 		m.attached[from.sw.ID] = e
 	}
-	// Both numbers are drawn every time, so that more loss or less changes
-	// nothing of the delays.
+	// Both numbers are drawn every time, so that the loss rate does not change
+	// the delays.
 	lost := e.rng.Float64() < m.cfg.Loss
 	jitter := engine.Time(e.rng.Int64N(int64(engine.Of(m.cfg.Jitter)) + 1))
 	e.sent++
@@ -117,15 +117,15 @@ func (m *Management) carry(from *Switch, datagram []byte, reports int) {
 	}
 }
 
-// deliver hands over what has arrived. All nodes have got to the present, so
-// nothing that arrives earlier is still to come.
+// deliver delivers the datagrams that have arrived. All nodes have reached the
+// current time, so no earlier arrival is still to come.
 func (m *Management) deliver() {
 	for len(m.inFlight) > 0 && m.inFlight[0].at <= m.net.Now() {
 		m.deliverNext()
 	}
 }
 
-// deliverNext hands over what arrives next.
+// deliverNext delivers the next datagram.
 func (m *Management) deliverNext() {
 	p := heap.Pop(&m.inFlight).(*sentDatagram)
 	p.from.arrived(p.reports)
@@ -143,8 +143,8 @@ func (m *Management) newDatagram() *sentDatagram {
 	return p
 }
 
-// arrivalHeap is a heap by arrival. Ties go by switch and number: the order in
-// which the simulator plays its nodes must not show.
+// arrivalHeap orders datagrams by arrival. Ties are broken by switch and
+// number: the order in which the simulator runs its nodes must have no effect.
 type arrivalHeap []*sentDatagram
 
 func (h arrivalHeap) Len() int { return len(h) }

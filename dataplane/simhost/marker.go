@@ -12,20 +12,19 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Markers are markers at work in simulated hosts, each made when it is first
-// switchInfo for.
+// Markers run markers in simulated hosts, each created on first use.
 type Markers struct {
 	net   *sim.Network
 	hosts map[model.NodeID]*marker.Marker
 }
 
-// NewMarkers makes markers as marker.DefaultConfig has them.
+// NewMarkers returns markers with marker.DefaultConfig.
 func NewMarkers(n *sim.Network) *Markers {
 	return &Markers{n, map[model.NodeID]*marker.Marker{}}
 }
 
-// Mark has a host mark the packets that a filter chooses, beside those that it
-// marks already.
+// Mark has a host mark the packets that a filter matches, in addition to those
+// that it marks already.
 func (ms *Markers) Mark(host model.NodeID, f *filter.Filter[headers.Frame]) error {
 	m := ms.hosts[host]
 	if m == nil {
@@ -45,15 +44,15 @@ func (ms *Markers) Mark(host model.NodeID, f *filter.Filter[headers.Frame]) erro
 	}})
 }
 
-// Unmark ends what Mark began with a filter that prints the same.
+// Unmark ends the marking of a filter with the same text.
 func (ms *Markers) Unmark(host model.NodeID, f *filter.Filter[headers.Frame]) error {
 	if m := ms.hosts[host]; m == nil || !m.Disable(f.String()) {
-		return fmt.Errorf("simhost: node %d marks nothing by %q", host, f)
+		return fmt.Errorf("simhost: node %d has no mark for filter %q", host, f)
 	}
 	return nil
 }
 
-// Stats adds up what the markers count.
+// Stats returns the sum of the markers' counters.
 func (ms *Markers) Stats() (s marker.Stats) {
 	for _, m := range ms.hosts {
 		one := m.Stats()
@@ -64,14 +63,13 @@ func (ms *Markers) Stats() (s marker.Stats) {
 	return s
 }
 
-// headBytes is as much of a frame as rules of a marker can ask about.
+// headBytes is the part of a frame that a marker's rules can match.
 const headBytes = 192
 
-// installMarker has a host mark what it sends, by the rules that its marker has at the
-// time.
+// installMarker has a host mark its packets by its marker's rules.
 func installMarker(n *sim.Network, host model.NodeID, m *marker.Marker) error {
 	if !n.Fabric().HasNode(host) || n.Host(host) == nil {
-		return fmt.Errorf("simhost: marks by node %d, want a host", host)
+		return fmt.Errorf("simhost: marks at node %d, want a host", host)
 	}
 	h := n.Host(host)
 	var buffer []byte

@@ -13,7 +13,7 @@ import (
 )
 
 // TestHostsMark has two of three hosts mark what goes to one host: these packets
-// and no others are mirrored, at every switch of their way.
+// and no others are mirrored, at every switch of their path.
 func TestHostsMark(t *testing.T) {
 	n := fatTree(t, sim.DefaultConfig())
 	seen := map[string]int{}
@@ -53,12 +53,12 @@ func TestHostsMark(t *testing.T) {
 		t.Errorf("%+v; want 20 packets marked of at least 40", s)
 	}
 	if marks.Mark(n.Fabric().Switches()[0], chosen) == nil {
-		t.Error("a switch marks; want a complaint")
+		t.Error("a switch marks; want an error")
 	}
 	if err := marks.Unmark(0, chosen); err != nil {
 		t.Error(err)
 	}
 	if marks.Unmark(0, chosen) == nil || marks.Unmark(5, chosen) == nil {
-		t.Error("a host unmarks what it does not mark; want a complaint")
+		t.Error("a host unmarks what it does not mark; want an error")
 	}
 }

@@ -96,8 +96,8 @@ func TestQueueAndWaitAreExact(t *testing.T) {
 		traffic.Flow{Src: 1, Dst: 2, Bytes: 10 * 1024, Transport: traffic.UDP, Start: 1000},
 	)
 	type seen struct {
-		ahead, behind model.Bytes
-		wait          time.Duration
+		ahead, left model.Bytes
+		wait        time.Duration
 	}
 	var got []seen
 	attach(t, n, 4, DefaultConfig(), at(func(ev *inswitch.Event, _ *inswitch.Actions) {
@@ -117,13 +117,13 @@ func TestQueueAndWaitAreExact(t *testing.T) {
 			t.Errorf("packet %d waited %v; want %v", i, g.wait, want)
 		}
 	}
-	if got[0].ahead != 0 || got[19].behind != 0 {
-		t.Errorf("%v before the first and %v behind the last; want nothing", got[0].ahead, got[19].behind)
+	if got[0].ahead != 0 || got[19].left != 0 {
+		t.Errorf("%v before the first and %v after the last; want nothing", got[0].ahead, got[19].left)
 	}
 	// Before packet 10 arrives, 10 have arrived and 5 have left, or 5 have and
 	// one more leaves at that instant.
 	if a := got[10].ahead; a != 5*size && a != 4*size {
-		t.Errorf("packet 10 joined behind %v; want %d or %d bytes", a, 5*size, 4*size)
+		t.Errorf("packet 10 was enqueued after %v; want %d or %d bytes", a, 5*size, 4*size)
 	}
 }
 
@@ -159,7 +159,7 @@ func addSteady(t testing.TB, n *sim.Network) {
 }
 
 // BenchmarkFatTree is what hosting costs beside the programs, in the field's
-// unit: packets crossing links. Programs here look at the packet and count.
+// unit: packets crossing links. Programs here read the packet and count.
 func BenchmarkFatTree(b *testing.B) {
 	for _, programs := range []int{0, 1, 4} {
 		b.Run(fmt.Sprintf("programs=%d", programs), func(b *testing.B) {

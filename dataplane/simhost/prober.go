@@ -9,8 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Probers are probers at work in simulated hosts, each made when it is first
-// switchInfo for.
+// Probers run probers in simulated hosts, each created on first use.
 type Probers struct {
 	net    *sim.Network
 	config func(host model.NodeID) prober.Config
@@ -22,11 +21,11 @@ type hostProber struct {
 	net    *sim.Network
 	host   *sim.Host
 	prober *prober.Prober
-	wake   engine.Time // when it looks again; Forever: no series is underway
+	wake   engine.Time // next call of sendDue; Forever: no series is active
 	buffer []byte
 }
 
-// NewProbers makes probers with a configuration by host; nil is
+// NewProbers returns probers with a configuration by host; nil is
 // prober.DefaultConfig.
 func NewProbers(n *sim.Network, config func(host model.NodeID) prober.Config) *Probers {
 	if config == nil {
@@ -35,7 +34,7 @@ func NewProbers(n *sim.Network, config func(host model.NodeID) prober.Config) *P
 	return &Probers{net: n, config: config, hosts: map[model.NodeID]*hostProber{}}
 }
 
-// Inject has a host send a series from the present on.
+// Inject has a host send a series from now on.
 func (p *Probers) Inject(host model.NodeID, s prober.Series) error {
 	h := p.hosts[host]
 	if h == nil {
@@ -56,7 +55,7 @@ func (p *Probers) Inject(host model.NodeID, s prober.Series) error {
 	return nil
 }
 
-// Stats adds up what the probers count.
+// Stats returns the sum of the probers' counters.
 func (p *Probers) Stats() (s prober.Stats) {
 	for _, h := range p.hosts {
 		one := h.prober.Stats()
@@ -67,8 +66,8 @@ func (p *Probers) Stats() (s prober.Stats) {
 	return s
 }
 
-// schedule sees to it that the prober is asked when it has something to send. The
-// host's clock may drift: it is asked again if it was asked too early.
+// schedule calls sendDue when the prober has a probe to send. The host's clock
+// may drift: a call that is too early is repeated.
 func (h *hostProber) schedule() {
 	now := h.host.Clock()
 	due, ok := h.prober.NextSend(now)
@@ -87,8 +86,8 @@ func (h *hostProber) schedule() {
 	})
 }
 
-// sendReady sends what is due. The simulator reads the headers out of the bytes, as a
-// NIC would not; that they are right is the prober's business.
+// sendDue sends the probes that are due. The simulator parses the headers from
+// the bytes, as a NIC would not; the prober must get them right.
 func (h *hostProber) sendDue() {
 	h.wake = engine.Forever
 	for {
@@ -99,7 +98,7 @@ func (h *hostProber) sendDue() {
 		}
 		p, err := h.host.Craft(ip)
 		if err != nil {
-			panic(err) // a Packet that was checked
+			panic(err) // Series.Check has accepted the packet
 		}
 		exit := p.Key
 		if e := p.Extra; e != nil && len(e.Outer) > 0 {

@@ -49,7 +49,7 @@ func TestProbesAreInjected(t *testing.T) {
 	n := fatTree(t, sim.DefaultConfig())
 	n.SetClock(0, sim.Clock{Offset: time.Millisecond, Drift: 50e-6})
 	f := n.Fabric()
-	var ways [10][]string
+	var paths [10][]string
 	var first []model.Time
 	mirrored(t, n, func(m *wire.Mirror) {
 		s, err := probe.FindStamp(m.Frame)
@@ -61,7 +61,7 @@ func TestProbesAreInjected(t *testing.T) {
 		if name == "tor0" {
 			first = append(first, m.Time)
 		}
-		ways[s.Number] = append(ways[s.Number], name)
+		paths[s.Number] = append(paths[s.Number], name)
 	})
 	own := func(name string) model.Addr {
 		id, _ := f.ByName(name)
@@ -77,20 +77,20 @@ func TestProbesAreInjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ps.Inject(f.Switches()[0], prober.Series{}); err == nil {
-		t.Error("a switch probes; want a complaint")
+		t.Error("a switch probes; want an error")
 	}
 	n.Run(ms)
-	for i, way := range ways {
+	for i, path := range paths {
 		// Mirrors come in any order: compare what was met, and how often.
-		slices.Sort(way)
+		slices.Sort(path)
 		want := []string{"leaf0", "leaf2", "leaf6", "spine0", "spine0", "tor0", "tor7"}
-		if !slices.Equal(way, want) {
-			t.Errorf("probe %d was seen at %v; want %v", i, way, want)
+		if !slices.Equal(path, want) {
+			t.Errorf("probe %d was seen at %v; want %v", i, path, want)
 		}
 	}
 	slices.Sort(first)
-	if len(first) != len(ways) {
-		t.Errorf("%d probes at tor0; want %d", len(first), len(ways))
+	if len(first) != len(paths) {
+		t.Errorf("%d probes at tor0; want %d", len(first), len(paths))
 	}
 	for i := 1; i < len(first); i++ {
 		if beat := first[i].Sub(first[i-1]); beat < 9900 || beat > 10100 {

@@ -10,55 +10,57 @@ import (
 	"github.com/weft-telemetry/weft/wire/dta"
 )
 
-// Sink takes what arrives at the collector: at a time of the collector's
-// clock, a datagram of one switch. It must not keep the datagram.
+// Sink receives datagrams at the collector: the time of the collector's clock,
+// the switch and its datagram. It must not keep the datagram.
 type Sink func(at model.Time, from model.NodeID, datagram []byte)
 
-// Carrier brings datagrams from switches to a sink: Management or InBand.
+// Carrier transports datagrams from switches to a sink: Management or InBand.
 type Carrier interface {
 	// limit is the longest datagram.
 	limit() int
-	// carry takes a datagram of some reports. It copies what it keeps, and
-	// settles the reports with arrived or lose when their fate is known.
+	// carry transports a datagram of some reports. It copies what it keeps, and
+	// settles the reports with arrived or loseInFlight when their fate is
+	// known.
 	carry(from *Switch, datagram []byte, reports int)
 }
 
-// MaxReportData is the longest data of a report to a list that a carrier takes.
+// MaxReportData returns the longest data of an Append report that a carrier
+// takes.
 func MaxReportData(c Carrier) int {
 	report := dta.Report{Primitive: dta.Append}
 	return c.limit() - dta.HeaderSize - report.Size()
 }
 
-// LossReason says why a report did not reach the sink. One that the fabric dropped
-// has the simulator's reason behind "fabric: ".
+// LossReason is why a report did not reach the sink. For a drop in the fabric
+// it is "fabric: " and the simulator's reason.
 type LossReason string
 
-// Losses.
+// Reasons for a loss.
 const (
 	Unconnected    LossReason = "no carrier"
 	Malformed      LossReason = "malformed" // by the program
 	TooLarge       LossReason = "larger than a datagram"
 	ManagementLoss LossReason = "management network"
 	Unroutable     LossReason = "no route to the collector"
-	Misrouted      LossReason = "arrived at another host"
+	Misrouted      LossReason = "misrouted to another host"
 )
 
-// Stats account for the reports and actions of one switch.
-// Invariant: Reports = Delivered + Waiting + Underway + all of Lost.
+// Stats are the counters of one switch's reports and actions. Invariant:
+// Reports = Delivered + Pending + InFlight + the sum of Lost.
 type Stats struct {
 	Reports   uint64 // made by programs
-	Delivered uint64 // handed to the sink
+	Delivered uint64 // passed to the sink
 	Pending   uint64 // in a datagram that is not full
-	InFlight  uint64 // carried
+	InFlight  uint64 // in the carrier
 	Lost      map[LossReason]uint64
 
 	Datagrams uint64      // given to the carrier
-	Bytes     model.Bytes // owner their payload
+	Bytes     model.Bytes // of their payload
 
-	Refused map[Refusal]uint64 // actions not carried out
+	Refused map[Refusal]uint64 // actions not executed
 }
 
-// outbox hands a switch's reports to its carrier.
+// outbox passes a switch's reports to its carrier.
 type outbox struct {
 	owner   *Switch
 	carrier Carrier
@@ -66,7 +68,7 @@ type outbox struct {
 	linger  time.Duration
 	stats   Stats
 
-	inBand map[dta.Seq]int // reports of datagrams underway, by their first
+	inBand map[dta.Seq]int // reports of datagrams in flight, by their first number
 }
 
 func (r *outbox) init(s *Switch, cfg Config) error {
@@ -80,7 +82,7 @@ func (r *outbox) init(s *Switch, cfg Config) error {
 		size = min(size, cfg.Datagram)
 	}
 	var err error
-	// Carriers take a datagram at once, and nothing brings answers back yet.
+	// Carriers take a datagram at once, and no answers are carried back.
 	r.packer, err = reporter.New(reporter.Config{Reporter: s.sw.ID, DatagramBytes: size, MaxDatagrams: 2, Linger: cfg.Linger})
 	if err != nil {
 		return fmt.Errorf("simhost: %w", err)
@@ -89,7 +91,7 @@ func (r *outbox) init(s *Switch, cfg Config) error {
 	return nil
 }
 
-// addReport takes one report of a program.
+// addReport packs one report of a program.
 func (r *outbox) addReport(rep *dta.Report) {
 	r.stats.Reports++
 	if r.carrier == nil {
@@ -108,12 +110,12 @@ func (r *outbox) addReport(rep *dta.Report) {
 	r.sendReady()
 }
 
-// sendReady gives complete datagrams to the carrier.
+// sendReady passes complete datagrams to the carrier.
 func (r *outbox) sendReady() {
 	for r.packer.ReadyDatagrams() > 0 {
 		datagram := r.packer.Datagram(0)
 		var h dta.Header
-		_, _ = h.Parse(datagram) // our own
+		_, _ = h.Parse(datagram) // our own, so it parses
 		count := int(h.Count)
 		r.stats.Datagrams++
 		r.stats.Bytes += model.Bytes(len(datagram))
@@ -123,24 +125,24 @@ func (r *outbox) sendReady() {
 	}
 }
 
-// lingerTimer is the timer of a datagram that waited long enough. No program's
-// timer is negative.
+// lingerTimer is the timer that sends a datagram after Config.Linger. No
+// program's timer is negative.
 const lingerTimer = -1
 
-// onLinger sends the datagram at hand, unless it is a younger one.
+// onLinger sends the current datagram, unless it is a newer one.
 func (r *outbox) onLinger(now model.Time) {
 	r.packer.Tick(now)
 	r.sendReady()
 }
 
-// finishActions ends a program's actions.
+// finishActions ends the execution of a program's actions.
 func (r *outbox) finishActions() {
 	if r.linger == 0 && r.carrier != nil {
 		r.Flush()
 	}
 }
 
-// Flush sends the reports that wait for others.
+// Flush sends the pending reports.
 func (r *outbox) Flush() {
 	if r.carrier != nil && r.packer.PendingReports() > 0 {
 		r.packer.Flush(r.owner.ctx.Now)
@@ -148,13 +150,13 @@ func (r *outbox) Flush() {
 	}
 }
 
-// arrived settles reports that were underway.
+// arrived settles reports that were in flight as delivered.
 func (r *outbox) arrived(reports int) {
 	r.stats.InFlight -= uint64(reports)
 	r.stats.Delivered += uint64(reports)
 }
 
-// loseInFlight settles reports that were underway.
+// loseInFlight settles reports that were in flight as lost.
 func (r *outbox) loseInFlight(why LossReason, reports int) {
 	r.stats.InFlight -= uint64(reports)
 	r.countLost(why, reports)

@@ -128,14 +128,14 @@ func TestReportsOverTheManagementNetwork(t *testing.T) {
 				}
 			}
 			if !slices.IsSorted(in.times) {
-				t.Errorf("the sink was told times out of order")
+				t.Errorf("the sink got times out of order")
 			}
 		})
 	}
 }
 
-// TestManagementDoesNotDependOnHowTheRunIsCut plays the same run in one piece
-// and in many: the sink is told the same things in the same order.
+// TestManagementDoesNotDependOnHowTheRunIsCut simulates the same run in one piece
+// and in many: the sink gets the same datagrams in the same order.
 func TestManagementDoesNotDependOnHowTheRunIsCut(t *testing.T) {
 	run := func(step engine.Time) (log []string) {
 		n := fatTree(t, tight())
@@ -164,7 +164,7 @@ func TestManagementDoesNotDependOnHowTheRunIsCut(t *testing.T) {
 	}
 	for _, step := range []engine.Time{µs / 4, 10 * µs} {
 		if cut := run(step); !slices.Equal(whole, cut) {
-			t.Errorf("in steps of %v the sink was told otherwise (-whole +steps):\n%.2000s", step, cmp.Diff(whole, cut))
+			t.Errorf("in steps of %v the sink got others (-whole +steps):\n%.2000s", step, cmp.Diff(whole, cut))
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestDatagramsFillAndLinger(t *testing.T) {
 			tick := &ticker{size: tc.size}
 			s := attach(t, n, 4, tc.cfg, tick)
 			n.Run(100*µs + 500*engine.Nanosecond)
-			// What waits is sent only by Flush; the ticker goes on meanwhile, so
+			// What waits is sent only by Flush; the ticker continues, so
 			// tickAll at what had left before.
 			n.Run(102*µs + 900*engine.Nanosecond)
 			st := balance(t, s)
@@ -282,7 +282,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		"collector no node": func() error { _, err := NewInBand(n, InBandConfig{Collector: 99}, sink); return err },
 	} {
 		if make() == nil {
-			t.Errorf("%s: no complaint", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
-// A type for the host at each stage: what packets meet has no branch that the
-// stage decides.
+// One type per stage: the code that packets pass has no branch on the stage.
 type (
 	atIngress Switch
 	atRouted  Switch
@@ -19,9 +18,10 @@ type (
 	atTimer   Switch
 )
 
-// At is what runs at a stage where some program looks. The simulator asks it.
+// At returns the runner of a stage, or nil if no program observes it. The
+// simulator calls it.
 func (s *Switch) At(stage sim.Stage) sim.Runner {
-	if !s.pipeline.Stages().Has(inswitch.Stage(stage)) { // both packages count them alike
+	if !s.pipeline.Stages().Has(inswitch.Stage(stage)) { // both packages number them the same
 		return nil
 	}
 	switch stage {
@@ -40,11 +40,11 @@ func (s *Switch) At(stage sim.Stage) sim.Runner {
 	}
 }
 
-// Unqueued is what runs for a packet that does not wait, at Enqueue and Dequeue.
-// The simulator asks it.
+// Unqueued returns the runner for a packet that bypasses the queue, at Enqueue
+// and Dequeue. The simulator calls it.
 func (s *Switch) Unqueued() sim.Runner { return (*atBypass)(s) }
 
-// firstSteps is where the pipeline begins, for what packets meet.
+// firstSteps are the pipeline's first steps by stage.
 type firstSteps struct{ ingress, strange, routed, enqueue, dequeue, passing, pfc *inswitch.Step }
 
 func firstOf(pl *inswitch.Pipeline) firstSteps {
@@ -102,7 +102,7 @@ func (a *atDequeue) Run(c *sim.Context) {
 	ev := &s.event
 	ev.Stage, ev.Out, ev.BypassesQueue = inswitch.Dequeue, c.Out.ID, c.Unqueued
 	ev.Queue = queueOf(c.Out, ev.Priority, ev.Control)
-	ev.Latency = (s.net.Now() - c.Packet.EnqueuedAt).Duration() // no drift shows in so short a time
+	ev.Latency = (s.net.Now() - c.Packet.EnqueuedAt).Duration() // clock drift is negligible over this time
 	ev.DepthAtEnqueue = model.Bytes(c.Packet.BytesAhead)
 	at := s.first.dequeue
 	if c.Unqueued {
@@ -113,7 +113,7 @@ func (a *atDequeue) Run(c *sim.Context) {
 	}
 }
 
-// Run is that of atEnqueue and atDequeue for a packet that leaves at once.
+// Run does atEnqueue and atDequeue for a packet that bypasses the queue.
 func (a *atBypass) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	if !s.reloadTTL(c) {
@@ -142,7 +142,7 @@ func (a *atPFC) Run(c *sim.Context) {
 	s.first.pfc.Run(ev, &s.act, s)
 }
 
-// Run shows a timer to the program that asked for it.
+// Run passes a timer to the program that set it.
 func (a *atTimer) Run(c *sim.Context) {
 	s := (*Switch)(a)
 	s.ctx = c
@@ -154,11 +154,11 @@ func (a *atTimer) Run(c *sim.Context) {
 	s.pipeline.RunTimer(c.Timer>>32, &s.timer, s)
 }
 
-// timerOf packs a program's number and its timer into one number of the
-// simulator's.
+// timerOf packs a program's number and its timer into one number for the
+// simulator.
 func timerOf(program int, id inswitch.TimerID) int { return program<<32 | int(id) }
 
-// loadPacket fills in what the event says of a packet at every stage.
+// loadPacket fills in the event's fields that are set at every stage.
 func (s *Switch) loadPacket(c *sim.Context) {
 	p, ev := c.Packet, &s.event
 	if s.ctx != c {
@@ -168,8 +168,8 @@ func (s *Switch) loadPacket(c *sim.Context) {
 	s.fillView(p)
 }
 
-// reloadTTL is meet for a packet that was shown a moment ago: only its TTL can be
-// another. It reports whether it was; else it must be met.
+// reloadTTL updates the view of a packet that the last stage has loaded: only
+// its TTL can differ. It returns false if the packet must be loaded anew.
 func (s *Switch) reloadTTL(c *sim.Context) bool {
 	p := c.Packet
 	if !c.Unchanged || p.Extra != nil {

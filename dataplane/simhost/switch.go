@@ -10,29 +10,27 @@ import (
 	"github.com/weft-telemetry/weft/wire/label"
 )
 
-// Config says how a switch hosts its programs.
+// Config is how a switch hosts its programs.
 type Config struct {
-	// MTU is the longest IP packet of the fabric's links, in bytes. 0 leaves
-	// room for five labels on the longest that hosts send.
+	// MTU is the longest IP packet of the fabric's links, in bytes. 0 adds five
+	// labels to the longest packet that hosts send.
 	MTU int
-	// Datagram is the longest payload of a datagram of reports. 0 means what
-	// the carrier takes; it never takes more.
+	// Datagram is the longest payload of a datagram of reports, at most the
+	// carrier's limit. 0 means that limit.
 	Datagram int
 	// Linger is how long a report waits for others to share its datagram; 0
 	// sends the reports of one action together and at once. Reports with the
 	// immediate flag never wait.
 	Linger time.Duration
-	// Carrier takes the datagrams. Without one every report is lost, and
-	// counted so.
+	// Carrier takes the datagrams. Without one every report counts as lost.
 	Carrier Carrier
 }
 
-// DefaultConfig fills datagrams for at most 20 µs, well below any period at
-// which programs export.
+// DefaultConfig fills datagrams for at most 20 µs, well below any export period
+// of programs.
 func DefaultConfig() Config { return Config{Linger: 20 * time.Microsecond} }
 
-// Switch hosts the programs of one simulated switch. It is a sim.Program
-// itself.
+// Switch hosts the programs of one simulated switch. It implements sim.Program.
 type Switch struct {
 	outbox
 
@@ -40,18 +38,18 @@ type Switch struct {
 	sw       *sim.Switch
 	pipeline *inswitch.Pipeline
 	mtu      int32
-	payload  int64 // owner a full packet
+	payload  int64 // of a full packet
 
-	ctx    *sim.Context // owner the event at hand
+	ctx    *sim.Context // of the current event
 	packet inswitch.Packet
-	event  inswitch.Event // owner packet
-	timer  inswitch.Event // without one
+	event  inswitch.Event // for packets
+	timer  inswitch.Event // for timers, without a packet
 	act    inswitch.Actions
 	first  firstSteps
 }
 
-// Describe tells programs about the switch they will run in. A zero mtu means
-// what it means in Config.
+// Describe returns the device description for the programs of a switch. A zero
+// mtu means the same as in Config.
 func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
 	node := n.Fabric().Node(id)
 	if mtu == 0 {
@@ -64,19 +62,18 @@ func Describe(n *sim.Network, id model.NodeID, mtu int) inswitch.Device {
 	return d
 }
 
-// defaultMTU is the longest IP packet of a host, which is IPv6 with RoCEv2's
-// headers, and five labels.
+// defaultMTU is the longest IP packet of a host, which is IPv6 with RoCEv2
+// headers, plus five labels.
 func defaultMTU(n *sim.Network) int {
 	const headers = 40 + 8 + 12 + 16 + 4
 	return max(int(n.Config().MTU)+headers, int(n.Config().MTU+n.Config().Overhead)) +
 		label.FirstGrowth + (label.DefaultMaxHop-1)*label.ItemSize
 }
 
-// Attach makes a switch run programs, from the present of the run on. A
-// pipeline serves one switch.
+// Attach makes a switch run programs from now on. A pipeline serves one switch.
 func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) (*Switch, error) {
 	if !n.Fabric().HasNode(id) || n.Switch(id) == nil {
-		return nil, fmt.Errorf("simhost: node %d is no switch", id)
+		return nil, fmt.Errorf("simhost: node %d is not a switch", id)
 	}
 	if cfg.MTU < 0 || cfg.Datagram < 0 || cfg.Linger < 0 {
 		return nil, fmt.Errorf("simhost: MTU %d, datagram %d, linger %v, want at least 0", cfg.MTU, cfg.Datagram, cfg.Linger)
@@ -101,12 +98,12 @@ func Attach(n *sim.Network, id model.NodeID, pl *inswitch.Pipeline, cfg Config) 
 	return s, nil
 }
 
-// switchInfo answers a program's questions. It is apart from Switch, whose methods
-// are its users'.
+// switchInfo implements inswitch.Switch, to keep its methods out of Switch's
+// API.
 type switchInfo struct{ *Switch }
 
-// Route reads the actual forwarding state, faults included: that is where the
-// flow's packets go.
+// Route returns the actual forwarding state, faults included: where the flow's
+// packets go.
 func (a switchInfo) Route(key *model.FlowKey) (model.PortID, bool) {
 	out, ok := a.sw.NextHop(*key)
 	if !ok {

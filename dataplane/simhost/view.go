@@ -10,15 +10,15 @@ import (
 
 const ethernetSize = packet.EthernetSize
 
-// kinds translates the simulator's; of a power of two, so that none is out of
-// bounds.
+// kinds maps the simulator's kinds; its length is a power of two, so that no
+// index is out of bounds.
 var kinds = [8]inswitch.Kind{
 	sim.KindData: inswitch.Data, sim.KindAck: inswitch.Ack, sim.KindNack: inswitch.Nak, sim.KindCNP: inswitch.CNP,
 	sim.KindPFC: inswitch.NotRDMA, sim.KindTCP: inswitch.NotRDMA, sim.KindUDP: inswitch.NotRDMA, sim.KindOther: inswitch.NotRDMA,
 }
 
-// fillView fills the view of a packet. It runs for every packet, so it copies few
-// words and leaves the rest to source.
+// fillView fills the view of a packet. It runs for every packet, so it copies
+// few words and leaves the rest to packetSource.
 func (s *Switch) fillView(p *sim.Packet) {
 	v := &s.packet
 	v.Key, v.Outer, v.KeyID = &p.Key, &p.Key, p.KeyID
@@ -26,7 +26,7 @@ func (s *Switch) fillView(p *sim.Packet) {
 	v.TTL, v.ECN, v.DSCP, v.TCPFlags = p.TTL, p.ECN, p.DSCP, p.TCPFlags
 	v.InnerTTL, v.LabelCount, v.Kind = p.TTL, 0, kinds[p.Kind%8]
 	if p.V6() {
-		v.EtherType, v.IPID = packet.TypeIPv6, 0 // its header has none
+		v.EtherType, v.IPID = packet.TypeIPv6, 0 // IPv6 has no IPID
 	}
 	if p.Extra != nil {
 		s.fillExtra(p, p.Extra)
@@ -42,7 +42,7 @@ func (s *Switch) fillExtra(p *sim.Packet, e *sim.Extra) {
 		v.Outer, v.InnerTTL = &e.Outer[0], p.InnerTTL()
 	}
 	if p.Key.Proto == model.ICMP || p.Key.Proto == model.ICMPv6 {
-		v.ICMPType, v.ICMPCode = 0, 0 // ICMP is always composed, so always comes here
+		v.ICMPType, v.ICMPCode = 0, 0 // ICMP always has Extra, so it always comes here
 		if len(e.Content) >= 2 {
 			v.ICMPType, v.ICMPCode = e.Content[0], e.Content[1]
 		}
@@ -52,11 +52,11 @@ func (s *Switch) fillExtra(p *sim.Packet, e *sim.Extra) {
 	}
 }
 
-// packetSource is the packet of the event at hand. It is apart from Switch, whose
-// methods are its users'.
+// packetSource implements inswitch.Source for the current packet, to keep its
+// methods out of Switch's API.
 type packetSource struct{ *Switch }
 
-// Seq says what AppendFrame writes.
+// Seq returns the number that AppendFrame writes.
 func (s packetSource) Seq() uint32 {
 	p := s.ctx.Packet
 	switch {
@@ -76,13 +76,13 @@ func (s packetSource) Labels() (k label.Block) {
 	return k
 }
 
-// CanPushLabel asks what label.Push would ask of the bytes.
+// CanPushLabel checks what label.Push would check on the bytes.
 func (s packetSource) CanPushLabel(how label.Params) error {
 	_, err := s.nextOption(how)
 	return err
 }
 
-// nextOption returns the option that the packet has after one more label.
+// nextOption returns the packet's option after one more label.
 func (s *Switch) nextOption(how label.Params) (opt label.Option, err error) {
 	p := s.ctx.Packet
 	if s.packet.EtherType != packet.TypeIPv4 && s.packet.EtherType != packet.TypeIPv6 {
@@ -118,8 +118,8 @@ func (s *Switch) nextOption(how label.Params) (opt label.Option, err error) {
 	return opt, nil
 }
 
-// AppendFrame writes the frame that the neighbour sent, or at Dequeue the one
-// that leaves.
+// AppendFrame writes the frame that the neighbour sent, or at Dequeue the frame
+// to send.
 func (s packetSource) AppendFrame(b []byte, limit int) []byte {
 	from := s.ctx.Out
 	if in := s.ctx.In(); in != nil && s.ctx.Stage != sim.StageDequeue {
@@ -133,22 +133,22 @@ func (s packetSource) AppendFrame(b []byte, limit int) []byte {
 	return b
 }
 
-// pushLabel puts an item under the option that nextOption returned.
+// pushLabel adds an item under the option that nextOption returned.
 func pushLabel(e *sim.Extra, opt label.Option, item *label.Item) {
 	old := len(e.Labels)
 	grow := label.ItemSize
 	if old == 0 {
 		grow = label.FirstGrowth
 	}
-	var room [label.FirstGrowth]byte
-	e.Labels = append(e.Labels, room[:grow]...)
+	var zeros [label.FirstGrowth]byte
+	e.Labels = append(e.Labels, zeros[:grow]...)
 	if old > 0 {
 		copy(e.Labels[label.OptionSize+label.ItemSize:], e.Labels[label.OptionSize:old])
 	}
 	item.AppendTo(opt.AppendTo(e.Labels[:0]))
 }
 
-// keyBytes is the length of the headers that carry a key: IP, and UDP.
+// keyBytes returns the length of the headers that carry a key: IP, and UDP.
 func keyBytes(k *model.FlowKey) int32 {
 	n := int32(packet.IPv4Size)
 	if k.V6 {

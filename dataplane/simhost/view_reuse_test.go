@@ -27,7 +27,7 @@ func TestViewIsFreshAtEveryStage(t *testing.T) {
 	}
 	for _, sw := range n.Switches() {
 		var s *Switch
-		look := func(ev *inswitch.Event, _ *inswitch.Actions) {
+		observe := func(ev *inswitch.Event, _ *inswitch.Actions) {
 			events++
 			p, got := s.ctx.Packet, *ev.Packet
 			s.fillView(p)
@@ -38,7 +38,7 @@ func TestViewIsFreshAtEveryStage(t *testing.T) {
 		}
 		s = attach(t, n, sw.ID, DefaultConfig(),
 			at(change, inswitch.Ingress, inswitch.Enqueue, inswitch.Dequeue),
-			at(look, inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue))
+			at(observe, inswitch.Ingress, inswitch.Routed, inswitch.Enqueue, inswitch.Dequeue))
 	}
 	add(t, n, busy()...)
 	n.Run(ms)
@@ -61,7 +61,7 @@ func TestPassingPacketsAreShownAlike(t *testing.T) {
 		n := fatTree(t, tight())
 		for i, sw := range n.Switches() {
 			seen = append(seen, nil)
-			look := func(ev *inswitch.Event, act *inswitch.Actions) {
+			observe := func(ev *inswitch.Event, act *inswitch.Actions) {
 				p := ev.Packet
 				line := fmt.Sprint(ev.Stage, ev.Now, ev.In, ev.Out, p.IPID, p.TTL, p.Size, p.DSCP, p.AppendFrame(nil, 60))
 				if ev.Stage != inswitch.Ingress {
@@ -78,7 +78,7 @@ func TestPassingPacketsAreShownAlike(t *testing.T) {
 					act.Drop()
 				}
 			}
-			attach(t, n, sw.ID, DefaultConfig(), at(look, inswitch.Ingress, inswitch.Enqueue, inswitch.Dequeue))
+			attach(t, n, sw.ID, DefaultConfig(), at(observe, inswitch.Ingress, inswitch.Enqueue, inswitch.Dequeue))
 			if beside {
 				sw.Attach(idler{})
 			}

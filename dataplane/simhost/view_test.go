@@ -36,7 +36,7 @@ func TestStagesAreNumberedAlike(t *testing.T) {
 	}
 }
 
-// viewed is what a view and the bytes it stands for have in common.
+// viewed is what a view and its bytes have in common.
 type viewed struct {
 	Key, Outer          model.FlowKey
 	Size                int32
@@ -191,7 +191,7 @@ func TestSwitchAnswersQuestions(t *testing.T) {
 	attach(t, n, 4, DefaultConfig(), at(func(ev *inswitch.Event, _ *inswitch.Actions) {
 		asked++
 		if out, ok := ev.Switch.Route(ev.Packet.Key); !ok || out != ev.Out {
-			t.Fatalf("Route(%v) = %d, %v; want %d, true: the packet's own way", ev.Packet.Key, out, ok, ev.Out)
+			t.Fatalf("Route(%v) = %d, %v; want %d, true: the packet's own path", ev.Packet.Key, out, ok, ev.Out)
 		}
 		if got := ev.Switch.Queue(ev.Out, ev.Priority); got != ev.Queue {
 			t.Fatalf("Queue(%d, %d) = %+v; want %+v", ev.Out, ev.Priority, got, ev.Queue)
@@ -260,10 +260,10 @@ func TestTimersFollowTheSwitchesClock(t *testing.T) {
 	}
 }
 
-// TestWhatPassesDoesNotWait compares what programs are told at Enqueue with what
-// comes of it: a packet that passes leaves at that instant and an empty queue
-// behind, others are seen again later.
-func TestWhatPassesDoesNotWait(t *testing.T) {
+// TestBypassingPacketsAreNotQueued compares what programs see at Enqueue with
+// Dequeue: a packet that bypasses the queue is sent at that instant and leaves an
+// empty queue, others are seen again later.
+func TestBypassingPacketsAreNotQueued(t *testing.T) {
 	n := fatTree(t, tight())
 	add(t, n, busy()...)
 	var passing int32 // the size of the packet that was to pass, else 0
@@ -274,7 +274,7 @@ func TestWhatPassesDoesNotWait(t *testing.T) {
 		case ev.BypassesQueue && (ev.Queue != inswitch.Queue{} || ev.Queue != ev.Switch.Queue(ev.Out, ev.Priority)):
 			t.Fatalf("stage %d: a packet passes a queue of %+v, in truth %+v; want an empty one", ev.Stage, ev.Queue, ev.Switch.Queue(ev.Out, ev.Priority))
 		case passing != 0 && (ev.Stage != inswitch.Dequeue || !ev.BypassesQueue || size != passing || ev.Latency != 0 || ev.DepthAtEnqueue != 0):
-			t.Fatalf("behind a packet of %d bytes that passes: %+v of %d bytes; want the same at Dequeue", passing, ev, size)
+			t.Fatalf("after a packet of %d bytes that bypasses the queue: %+v of %d bytes; want the same at Dequeue", passing, ev, size)
 		case ev.Stage == inswitch.Dequeue && ev.BypassesQueue:
 			passing, passed = 0, passed+1
 		case ev.Stage == inswitch.Dequeue:

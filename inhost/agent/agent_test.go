@@ -44,7 +44,7 @@ func TestRTTOverThresholdPolls(t *testing.T) {
 }
 
 // TestShortQueueIsSeen: the first packet meets an empty queue, one sent while it
-// is underway the full one. Who measured one at a time would miss it.
+// is in flight the full one. Measuring one at a time would miss it.
 func TestShortQueueIsSeen(t *testing.T) {
 	a := newAgent(t, func(c *Config) { c.RTTFactor = 4 })
 	a.StartFlow(0, key(1), FlowExpectation{BaseRTT: 10 * time.Microsecond})
@@ -116,14 +116,14 @@ func TestOverdueFlowAndTurns(t *testing.T) {
 		t.Errorf("turns %v; want flows 1 and 2 one after the other", turns)
 	}
 	if got, ok := a.EndFlow(5000*µs, key(1)); !ok || got.Reason != CompletionTime {
-		t.Errorf("End = %+v, %v; want a complaint about 5 ms instead of 0.2", got, ok)
+		t.Errorf("EndFlow = %+v, %v; want a request about 5 ms instead of 0.2", got, ok)
 	}
 	if _, ok := a.EndFlow(5001*µs, key(1)); ok {
-		t.Error("End of a flow that is not watched complains")
+		t.Error("EndFlow of a flow that is not watched returns a request")
 	}
 }
 
-// TestNoFlowIsPolledTooOften plays random traffic: whatever happens, polls
+// TestNoFlowIsPolledTooOften simulates random traffic: whatever happens, polls
 // keep their distances and events never repeat.
 func TestNoFlowIsPolledTooOften(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -185,9 +185,9 @@ func TestWatchingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestAskPollsAtOnce: the analysis may look again whenever it likes, at flows
+// TestFollowUpPollsAtOnce: the analysis may poll again at any time, at flows
 // that are there.
-func TestAskPollsAtOnce(t *testing.T) {
+func TestFollowUpPollsAtOnce(t *testing.T) {
 	a, err := New(DefaultConfig(7))
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestAskPollsAtOnce(t *testing.T) {
 	for i := range uint32(3) {
 		tr, ok := a.FollowUp(model.Time(i), key)
 		if !ok || tr.Reason != FollowUp || tr.Poll.Flow != key || tr.Poll.Event.Host != 7 || tr.Poll.Event.Number != i+1 {
-			t.Errorf("Ask = %+v, %v; want a poll of its own, number %d", tr, ok, i+1)
+			t.Errorf("FollowUp = %+v, %v; want a separate poll, number %d", tr, ok, i+1)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestChecks(t *testing.T) {
 	} {
 		p := good
 		if change(&p); p.Check() == nil {
-			t.Errorf("%s: no complaint about %+v", name, p)
+			t.Errorf("%s: no error about %+v", name, p)
 		}
 	}
 	if err := good.Check(); err != nil {
@@ -121,7 +121,7 @@ func TestChecks(t *testing.T) {
 		"bad packet":  {Patterns: []Packet{{}}, Count: 1, Interval: 1},
 	} {
 		if p.Start(0, s) == nil {
-			t.Errorf("%s: no complaint about %+v", name, s)
+			t.Errorf("%s: no error about %+v", name, s)
 		}
 	}
 }

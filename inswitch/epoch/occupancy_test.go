@@ -29,8 +29,8 @@ type queued struct {
 	key model.FlowKey
 }
 
-// TestOccupancyEqualsTheQueues plays random packets in and out of queues, some
-// of which vanish without leaving, and others that do not wait, and compares
+// TestOccupancyEqualsTheQueues passes random packets through queues, some
+// of which are dropped in the queue, and others that bypass it, and compares
 // what the switch says waits with what does.
 func TestOccupancyEqualsTheQueues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -40,7 +40,7 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 			class model.Priority
 		}
 		queues := map[id][]queued{}
-		doubt := map[id]bool{} // something vanished since the queue was last empty
+		doubt := map[id]bool{} // a packet was dropped since the queue was last empty
 		for range rapid.IntRange(1, 200).Draw(rt, "events") {
 			q := id{model.PortID(rapid.IntRange(1, 3).Draw(rt, "out")), model.Priority(rapid.IntRange(2, 3).Draw(rt, "class"))}
 			list := queues[q]
@@ -64,7 +64,7 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 		}
 		var want, got map[epoch.PortPairBacklog]int
 		want, got = map[epoch.PortPairBacklog]int{}, map[epoch.PortPairBacklog]int{}
-		flows, told := map[epoch.FlowBacklog]int{}, map[epoch.FlowBacklog]int{}
+		flows, reported := map[epoch.FlowBacklog]int{}, map[epoch.FlowBacklog]int{}
 		for q, list := range queues {
 			for _, p := range list {
 				if !doubt[q] {
@@ -73,7 +73,7 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 				}
 			}
 		}
-		r.poll(0, 1, complaint)
+		r.poll(0, 1, request)
 		for _, c := range r.reports(DefaultConfig().ReadoutTime) {
 			for rd := c.Reader(); rd.Next(); {
 				switch rd.Kind() {
@@ -87,7 +87,7 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 					var w epoch.FlowBacklog
 					must(w.Parse(rd.Record()))
 					if q := (id{w.Out, w.Priority}); !doubt[q] && len(queues[q]) > 0 {
-						told[epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{Out: w.Out, Priority: w.Priority}, Key: w.Key}] += int(w.Packets)
+						reported[epoch.FlowBacklog{PortPairBacklog: epoch.PortPairBacklog{Out: w.Out, Priority: w.Priority}, Key: w.Key}] += int(w.Packets)
 					}
 				}
 			}
@@ -95,15 +95,15 @@ func TestOccupancyEqualsTheQueues(t *testing.T) {
 		if diff := gocmp.Diff(want, got); diff != "" {
 			rt.Fatalf("waiting by pair of ports (-want +got):\n%s", diff)
 		}
-		if diff := gocmp.Diff(flows, told); diff != "" {
+		if diff := gocmp.Diff(flows, reported); diff != "" {
 			rt.Fatalf("waiting by flow (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestAStandingQueueKeepsItsHistory pauses a queue for good and looks much
-// later, when others have gone on for many epochs.
-func TestAStandingQueueKeepsItsHistory(t *testing.T) {
+// TestAStalledQueueKeepsItsHistory pauses a queue forever and polls much
+// later, when others have continued for many epochs.
+func TestAStalledQueueKeepsItsHistory(t *testing.T) {
 	cfg := DefaultConfig()
 	r := newRig(t, cfg)
 	r.packet(10*µs, 1, 2, 3, flowKey(1), 5)
@@ -114,14 +114,14 @@ func TestAStandingQueueKeepsItsHistory(t *testing.T) {
 		r.packet(at, 1, 3, 3, flowKey(2), 0)
 		r.pause(at, 2, 3, time.Second) // only prolongs
 	}
-	r.poll(21*cfg.EpochLength, 1, complaint)
+	r.poll(21*cfg.EpochLength, 1, request)
 	a := readAnswer(r.reports(21*cfg.EpochLength + cfg.ReadoutTime))
 	first := 0
 	for _, f := range a.Flows {
 		if f.Epoch == 0 {
 			first++
 			if f.Key != flowKey(1) {
-				t.Errorf("old record of %v; want only those of the queue that stands", f.Key)
+				t.Errorf("old record of %v; want only those of the stalled queue", f.Key)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func TestPausesAreAddedUp(t *testing.T) {
 	r.pause(70*µs, 2, 3, 0)
 	r.pause(100*µs, 2, 3, 20*µs) // expires
 	r.pause(200*µs, 2, 3, 300*µs)
-	r.poll(250*µs, 1, complaint)
+	r.poll(250*µs, 1, request)
 	var got epoch.Pause
 	for _, c := range r.reports(time.Second) {
 		for rd := c.Reader(); rd.Next(); {
@@ -154,20 +154,20 @@ func TestPausesAreAddedUp(t *testing.T) {
 	}
 }
 
-// TestTheCauseOfASilentPortIsFollowed: what came by port 1 stands since its way
-// was paused; that pause is over, and no packet has come since. A poll that asks
-// why goes where the pause was, and finds what was counted there. After a packet
-// by another way it is an old story.
+// TestTheCauseOfASilentPortIsFollowed: the traffic of port 1 is stalled since
+// its egress port was paused; that pause is over, and no packet has arrived since.
+// A poll for causes is forwarded to the paused port, and finds the counters there.
+// After a packet to another port it is not.
 func TestTheCauseOfASilentPortIsFollowed(t *testing.T) {
 	cfg := DefaultConfig()
-	ask := complaint
+	ask := request
 	ask.Flag = poll.Causes
 	for name, tc := range map[string]struct {
 		again time.Duration // a packet by port 1 to another port; 0: none
 		want  []sent
 	}{
-		"silent":  {want: []sent{{3, poll.Causes}}},
-		"goes on": {again: 5 * cfg.EpochLength},
+		"silent":    {want: []sent{{3, poll.Causes}}},
+		"continues": {again: 5 * cfg.EpochLength},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, cfg)

@@ -25,24 +25,24 @@ func TestPollsFollowTheCause(t *testing.T) {
 		setup func(r *rig)
 		want  []sent
 	}{
-		"victim's way, no pause":        {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, false) }, []sent{{2, poll.Victim}}},
-		"victim's way, paused":          {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
-		"victim's way ends at its host": {poll.Victim, 4, func(r *rig) { traffic(r, 1, 4, true) }, nil},
-		"no route":                      {poll.Victim, 0, func(*rig) {}, nil},
-		"causes, traffic and pause":     {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, true) }, []sent{{3, poll.Causes}}},
-		"causes, no traffic from there": {poll.Causes, 2, func(r *rig) { traffic(r, 2, 3, true) }, nil},
-		"causes, not paused: the end":   {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, false) }, nil},
-		"causes end at a host":          {poll.Causes, 2, func(r *rig) { traffic(r, 1, 4, true) }, nil},
-		"both, one port":                {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
-		"both, two ports":               {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, false); traffic(r, 1, 3, true) }, []sent{{2, poll.Victim}, {3, poll.Causes}}},
-		"an old pause does not count":   {poll.Causes, 2, func(r *rig) { r.pause(0, 3, 3, µs); r.packet(5*µs, 1, 3, 3, flowKey(1), 0) }, nil},
-		"useless":                       {0, 2, func(r *rig) { traffic(r, 1, 2, true) }, nil},
+		"victim's path, no pause":        {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, false) }, []sent{{2, poll.Victim}}},
+		"victim's path, paused":          {poll.Victim, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
+		"victim's path ends at its host": {poll.Victim, 4, func(r *rig) { traffic(r, 1, 4, true) }, nil},
+		"no route":                       {poll.Victim, 0, func(*rig) {}, nil},
+		"causes, traffic and pause":      {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, true) }, []sent{{3, poll.Causes}}},
+		"causes, no traffic from there":  {poll.Causes, 2, func(r *rig) { traffic(r, 2, 3, true) }, nil},
+		"causes, not paused: the end":    {poll.Causes, 2, func(r *rig) { traffic(r, 1, 3, false) }, nil},
+		"causes end at a host":           {poll.Causes, 2, func(r *rig) { traffic(r, 1, 4, true) }, nil},
+		"both, one port":                 {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, true) }, []sent{{2, poll.Both}}},
+		"both, two ports":                {poll.Both, 2, func(r *rig) { traffic(r, 1, 2, false); traffic(r, 1, 3, true) }, []sent{{2, poll.Victim}, {3, poll.Causes}}},
+		"an old pause does not count":    {poll.Causes, 2, func(r *rig) { r.pause(0, 3, 3, µs); r.packet(5*µs, 1, 3, 3, flowKey(1), 0) }, nil},
+		"useless":                        {0, 2, func(r *rig) { traffic(r, 1, 2, true) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, DefaultConfig())
 			tc.setup(r)
 			r.route = tc.route
-			p := complaint
+			p := request
 			p.Flag = tc.flag
 			r.poll(100*µs, 1, p)
 			if !slices.Equal(r.sent, tc.want) {
@@ -62,12 +62,12 @@ func TestReportsHoldWhatPollsFollow(t *testing.T) {
 	cfg := DefaultConfig()
 	r := newRig(t, cfg)
 	r.packet(5*µs, 1, 3, 3, flowKey(1), 3)
-	r.packet(6*µs, 1, 2, 3, flowKey(2), 3) // to a port that nobody pauses
+	r.packet(6*µs, 1, 2, 3, flowKey(2), 3) // to a port that is not paused
 	r.pause(10*µs, 3, 3, 10*time.Millisecond)
 	for at := 100 * µs; at < 4*cfg.EpochLength; at += 100 * µs {
 		r.packet(at, 2, 3, 3, flowKey(3), 3)
 	}
-	p := complaint
+	p := request
 	p.Flag = poll.Causes
 	if r.poll(4*cfg.EpochLength, 1, p); !slices.Equal(r.sent, []sent{{3, poll.Causes}}) {
 		t.Fatalf("passed on %v; want it where the last traffic went", r.sent)
@@ -79,7 +79,7 @@ func TestReportsHoldWhatPollsFollow(t *testing.T) {
 		}
 	}
 	if want := []epoch.Meter{{In: 1, Out: 3, Priority: 3, Packets: 1, Bytes: 1000}}; !slices.Equal(old, want) {
-		t.Errorf("of the first epoch the report tells %+v; want %+v", old, want)
+		t.Errorf("the report of the first epoch is %+v; want %+v", old, want)
 	}
 }
 
@@ -88,8 +88,8 @@ func TestAVisitOnTheVictimsWayDoesNotSwallowTheCause(t *testing.T) {
 	r.route = 2
 	r.pause(0, 2, 3, time.Millisecond)
 	r.packet(1*µs, 1, 2, 3, flowKey(1), 1)
-	r.poll(10*µs, 1, complaint)
-	p := complaint
+	r.poll(10*µs, 1, request)
+	p := request
 	p.Flag = poll.Both
 	if r.poll(11*µs, 1, p); !slices.Equal(r.sent, []sent{{2, poll.Causes}}) {
 		t.Errorf("passed on %v after a visit with flag victim; want the causes only", r.sent)
@@ -105,17 +105,17 @@ func TestAVisitOnTheVictimsWayDoesNotSwallowTheCause(t *testing.T) {
 	}
 }
 
-func TestOneSnapshotAnswersTwoComplaints(t *testing.T) {
+func TestOneSnapshotAnswersTwoRequests(t *testing.T) {
 	cfg := DefaultConfig()
 	r := newRig(t, cfg)
 	r.packet(1*µs, 1, 2, 3, flowKey(1), 1)
-	r.poll(10*µs, 1, complaint)
-	second := complaint
+	r.poll(10*µs, 1, request)
+	second := request
 	second.Event.Number = 2
 	r.poll(20*µs, 1, second)
 	r.packet(30*µs, 1, 3, 3, flowKey(2), 1) // after the freeze
 	if got := r.reports(cfg.ReadoutTime); len(got) != 0 {
-		t.Fatalf("%d chunks before the processor is done; want none", len(got))
+		t.Fatalf("%d chunks before the switch CPU is done; want none", len(got))
 	}
 	got := r.reports(cfg.ReadoutTime + 10*µs)
 	if len(got) != 2 || got[0].Event.Number != 1 || got[1].Event.Number != 2 || got[1].Flags != epoch.ByReference || got[1].Snapshot != got[0].Snapshot {
@@ -136,12 +136,12 @@ func TestOneSnapshotAnswersTwoComplaints(t *testing.T) {
 func TestMalformedPollsAndHopLimit(t *testing.T) {
 	r := newRig(t, DefaultConfig())
 	r.route = 2
-	p := complaint
+	p := request
 	p.HopLimit = 0
 	if r.poll(0, 1, p); len(r.sent) != 0 || r.Stats().HopLimitExceeded != 1 {
 		t.Errorf("passed on %v with no hop left, %+v; want nothing", r.sent, r.Stats())
 	}
-	r.poll(0, 1, complaint)
+	r.poll(0, 1, request)
 	r.frame = r.frame[:20]
 	r.show()
 	if r.Stats().Malformed != 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// keyID gives keys numbers that share few places, and some keys two of them.
+// keyID gives keys numbers that share few slots, and some keys two of them.
 func keyID(flow, variant int) uint32 {
 	return uint32(flow%3 + recentSlots*(flow+100*variant))
 }
@@ -58,13 +58,13 @@ func TestKeyIDsChangeNothing(t *testing.T) {
 				d := time.Duration(rapid.IntRange(0, 30).Draw(rt, "time")) * µs
 				both(func(r *rig) { r.pause(now, max(in, 1), class, d) })
 			default:
-				both(func(r *rig) { r.poll(now, 1, complaint) })
+				both(func(r *rig) { r.poll(now, 1, request) })
 			}
 		}
-		complaint := complaint
-		complaint.Event.Number++ // no poll that was seen before
+		request := request
+		request.Event.Number++ // no poll that was seen before
 		both(func(r *rig) {
-			r.poll(now, 1, complaint)
+			r.poll(now, 1, request)
 			r.reports(now + time.Hour)
 		})
 		if a, b := with.Stats(), without.Stats(); a != b {
@@ -81,9 +81,9 @@ func TestKeyIDsChangeNothing(t *testing.T) {
 	})
 }
 
-// TestKnownFlowsTouchNoRecord holds what known flows are for: their packets are
-// counted apart, and told to the records when somebody asks.
-func TestKnownFlowsTouchNoRecord(t *testing.T) {
+// TestRecentFlowsTouchNoRecord checks that packets of recent flows are
+// counted separately, and flushed to the records on demand.
+func TestRecentFlowsTouchNoRecord(t *testing.T) {
 	r := newRig(t, DefaultConfig())
 	r.pkt.KeyID = 7
 	for range 5 {
@@ -91,25 +91,25 @@ func TestKnownFlowsTouchNoRecord(t *testing.T) {
 		r.packet(µs, 1, 2, 3, flowKey(1), 0)
 	}
 	if k := &r.tel.recentFlows[7]; k.packets != 3 || k.bytes != 3000 {
-		t.Errorf("%d packets, %d bytes not told; want all behind the second: 3, 3000", k.packets, k.bytes)
+		t.Errorf("%d packets, %d bytes not flushed; want all after the second: 3, 3000", k.packets, k.bytes)
 	}
 	if n := r.Stats().Packets; n != 5 {
 		t.Errorf("%d packets counted; want 5", n)
 	}
 }
 
-// TestAKnownFlowFindsItsSecondPlace has two flows wait that share their first
-// place: when the one that was there first has gone, the other is still where it
-// was, and only there.
-func TestAKnownFlowFindsItsSecondPlace(t *testing.T) {
+// TestARecentFlowFindsItsSecondSlot queues two flows that share their first
+// slot: when the first one has gone, the other is still in its second slot, and
+// only there.
+func TestARecentFlowFindsItsSecondSlot(t *testing.T) {
 	cfg := DefaultConfig()
 	r := newRig(t, cfg)
-	place := func(flow int) uint64 {
+	slot := func(flow int) uint64 {
 		key := flowKey(flow)
 		return hash(lane(2, 3), &key, cfg.Seed) & r.tel.occupancy.mask
 	}
 	other := 2
-	for place(other) != place(1) {
+	for slot(other) != slot(1) {
 		other++
 	}
 	join := func(flow int) {
@@ -132,6 +132,6 @@ func TestAKnownFlowFindsItsSecondPlace(t *testing.T) {
 		}
 	}
 	if want := (backlog{packets: 3, bytes: 3000}); len(got) != 1 || got[0] != want {
-		t.Errorf("what waits is %+v; want all of flow 1 in one place: %+v", got, want)
+		t.Errorf("the backlog is %+v; want all of flow 1 in one slot: %+v", got, want)
 	}
 }

@@ -20,7 +20,7 @@ func flowKey(n int) model.FlowKey {
 	return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 2}), uint16(n)), netip.MustParseAddrPort("10.1.0.2:4791"), model.UDP)
 }
 
-// rig is one switch of four ports, of which port 4 leads to a host. It plays
+// rig is one switch of four ports, of which port 4 leads to a host. It is
 // the host of the program.
 type rig struct {
 	*Program
@@ -120,14 +120,14 @@ func (r *rig) reports(at time.Duration) (chunks []epoch.Chunk) {
 	return chunks
 }
 
-var complaint = poll.Poll{Layout: poll.Weft, Flag: poll.Victim, HopLimit: 8, Event: poll.Event{Host: 1, Number: 1}, Flow: flowKey(1)}
+var request = poll.Poll{Layout: poll.Weft, Flag: poll.Victim, HopLimit: 8, Event: poll.Event{Host: 1, Number: 1}, Flow: flowKey(1)}
 
 // answer is the content of a report.
 type answer struct {
-	Ports  []epoch.PortEpoch
-	Meters []epoch.Meter
-	Flows  []epoch.Flow // of one flow, epoch and queue summed up
-	Waves  []epoch.CongestionEpisode
+	Ports    []epoch.PortEpoch
+	Meters   []epoch.Meter
+	Flows    []epoch.Flow // of one flow, epoch and queue summed up
+	Episodes []epoch.CongestionEpisode
 }
 
 func readAnswer(chunks []epoch.Chunk) (a answer) {
@@ -146,7 +146,7 @@ func readAnswer(chunks []epoch.Chunk) (a answer) {
 			case epoch.KindCongestionEpisode:
 				var w epoch.CongestionEpisode
 				must(w.Parse(r.Record()))
-				a.Waves = append(a.Waves, w)
+				a.Episodes = append(a.Episodes, w)
 			case epoch.KindFlow4, epoch.KindFlow6:
 				var f epoch.Flow
 				must(f.Parse(r.Record()))
@@ -190,7 +190,7 @@ func (a *answer) sort() {
 	slices.SortFunc(a.Flows, func(x, y epoch.Flow) int {
 		return cmp.Or(cmp.Compare(x.Epoch, y.Epoch), cmp.Compare(x.Out, y.Out), cmp.Compare(x.Priority, y.Priority), x.Key.Compare(y.Key))
 	})
-	slices.SortFunc(a.Waves, func(x, y epoch.CongestionEpisode) int {
+	slices.SortFunc(a.Episodes, func(x, y epoch.CongestionEpisode) int {
 		return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Priority, y.Priority))
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// ended marks a wave after which the queue was empty.
+// ended marks a episode after which the queue was empty.
 const ended model.Priority = 99
 
-// TestTelemetryEqualsAListOfAllPackets plays random packets and pauses, and
+// TestTelemetryEqualsAListOfAllPackets feeds random packets and pauses, and
 // compares a snapshot with sums over a list of everything that happened.
 func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -28,7 +28,7 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 		ports := map[[3]uint32]*epoch.PortEpoch{}
 		meters := map[[4]uint32]*epoch.Meter{}
 		flows := map[epoch.Flow]*epoch.Flow{}
-		waves := map[[2]uint32]*epoch.CongestionEpisode{}
+		episodes := map[[2]uint32]*epoch.CongestionEpisode{}
 		pausedUntil := map[[2]uint32]time.Duration{}
 		number := func(at time.Duration) uint32 { return uint32(at / cfg.EpochLength) }
 		port := func(n uint32, id model.PortID, class model.Priority) *epoch.PortEpoch {
@@ -72,8 +72,8 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			f.Packets++
 			f.Bytes += 1000
 			q := [2]uint32{uint32(out), uint32(class)}
-			if depth == 0 && waves[q] != nil {
-				waves[q].Priority = ended // the next deep packet begins a new one
+			if depth == 0 && episodes[q] != nil {
+				episodes[q].Priority = ended // the next packet above the threshold begins a new one
 			}
 			if now < pausedUntil[q] {
 				p.Paused++
@@ -84,10 +84,10 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 				p.Depth += uint64(depth)
 				f.Depth += uint64(depth)
 				if depth >= 4 { // µs at a byte per ns
-					if waves[q] == nil || waves[q].Priority == ended {
-						waves[q] = &epoch.CongestionEpisode{Port: out, Priority: class, First: model.Time(now)}
+					if episodes[q] == nil || episodes[q].Priority == ended {
+						episodes[q] = &epoch.CongestionEpisode{Port: out, Priority: class, First: model.Time(now)}
 					}
-					waves[q].Last, waves[q].MaxBytes = model.Time(now), max(waves[q].MaxBytes, 1000*uint64(depth))
+					episodes[q].Last, episodes[q].MaxBytes = model.Time(now), max(episodes[q].MaxBytes, 1000*uint64(depth))
 				}
 			}
 			k := [4]uint32{n, uint32(in), uint32(out), uint32(class)}
@@ -97,11 +97,11 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 			meters[k].Packets++
 			meters[k].Bytes += 1000
 		}
-		r.poll(now, 1, complaint)
+		r.poll(now, 1, request)
 		got := readAnswer(r.reports(now + cfg.ReadoutTime))
 		var want answer
 		oldest := int64(number(now)) - int64(cfg.Epochs) + 1
-		got.since(uint32(max(oldest, 0))) // queues that stand still tell more
+		got.since(uint32(max(oldest, 0))) // stalled queues report more
 		for _, p := range ports {
 			if int64(p.Epoch) >= oldest && !p.IsZero() {
 				want.Ports = append(want.Ports, *p)
@@ -117,16 +117,16 @@ func TestTelemetryEqualsAListOfAllPackets(t *testing.T) {
 				want.Flows = append(want.Flows, *f)
 			}
 		}
-		for q, w := range waves {
+		for q, w := range episodes {
 			w.Priority = model.Priority(q[1])
-			want.Waves = append(want.Waves, *w)
+			want.Episodes = append(want.Episodes, *w)
 		}
 		want.sort()
 		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			rt.Fatalf("snapshot (-want +got):\n%s", diff)
 		}
 		if r.Stats().EvictedLost != 0 {
-			rt.Fatalf("%d evicted flows lost; want none with room for %d", r.Stats().EvictedLost, cfg.MaxEvicted)
+			rt.Fatalf("%d evicted flows lost; want none with capacity for %d", r.Stats().EvictedLost, cfg.MaxEvicted)
 		}
 	})
 }

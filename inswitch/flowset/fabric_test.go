@@ -67,8 +67,8 @@ func fabric(t *testing.T) *sim.Network {
 	return n
 }
 
-// watch is a program that keeps a twin of what its switch sees.
-type watch struct{ *twin }
+// watch is a program that keeps a reference of what its switch sees.
+type watch struct{ *reference }
 
 func (watch) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Ingress) }
 
@@ -105,17 +105,17 @@ func TestFabric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twins := map[model.NodeID]*twin{}
+	references := map[model.NodeID]*reference{}
 	var hosts []*simhost.Switch
 	for _, sw := range n.Switches() {
 		p, err := New(simhost.Describe(n, sw.ID, 0), fabricConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
-		twins[sw.ID], rigs[sw.ID] = newTwin(), &rig{t: t}
+		references[sw.ID], rigs[sw.ID] = newReference(), &rig{t: t}
 		cfg := simhost.DefaultConfig()
 		cfg.Carrier = mgmt
-		host, err := simhost.Attach(n, sw.ID, inswitch.NewPipeline(watch{twins[sw.ID]}, p), cfg)
+		host, err := simhost.Attach(n, sw.ID, inswitch.NewPipeline(watch{references[sw.ID]}, p), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestFabric(t *testing.T) {
 	for id, r := range rigs {
 		r.out = whole(t, r.out)
 		for at, f := range r.collect() {
-			twins[id].check(t, at, f)
+			references[id].check(t, at, f)
 			if f.Switch != id {
 				t.Errorf("switch %d exports a flowset of %d", id, f.Switch)
 			}

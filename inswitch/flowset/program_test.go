@@ -14,7 +14,7 @@ import (
 
 const ms = model.Time(time.Millisecond)
 
-// TestExportIsSpread looks at when reports are made: never more than a burst's
+// TestExportIsSpread checks when reports are made: never more than a burst's
 // at once, over most of the slot, each to the switch's list and short enough
 // for a standard frame.
 func TestExportIsSpread(t *testing.T) {
@@ -115,9 +115,9 @@ func TestClockSteps(t *testing.T) {
 func TestPortsAreThoseOfTheFirstPacket(t *testing.T) {
 	r := newRig(t, tiny(), 0)
 	key := flow4(1)
-	for _, way := range [][2]model.PortID{{1, 4}, {2, 3}, {1, 3}} {
-		r.routes[key] = way[1]
-		r.packet(way[0], key, 100)
+	for _, path := range [][2]model.PortID{{1, 4}, {2, 3}, {1, 3}} {
+		r.routes[key] = path[1]
+		r.packet(path[0], key, 100)
 	}
 	lost := flow4(2) // has no route
 	r.packet(3, lost, 100)
@@ -221,7 +221,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestConfigComplains(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"slot 0s, want":                func(c *Config) { c.Slot = 0 },
 		"0 bursts, want":               func(c *Config) { c.Bursts = 0 },

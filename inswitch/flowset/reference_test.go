@@ -19,17 +19,17 @@ type counters struct {
 	in, out        model.PortID // of the first packet
 }
 
-// twin keeps every flowset as a map of flows.
-type twin struct {
+// reference keeps every flowset as a map of flows.
+type reference struct {
 	flows   map[name]map[model.FlowKey]*counters
 	unkeyed map[name]uint32
 }
 
-func newTwin() *twin {
-	return &twin{map[name]map[model.FlowKey]*counters{}, map[name]uint32{}}
+func newReference() *reference {
+	return &reference{map[name]map[model.FlowKey]*counters{}, map[name]uint32{}}
 }
 
-func (w *twin) count(at name, key model.FlowKey, size int32, in, out model.PortID) {
+func (w *reference) count(at name, key model.FlowKey, size int32, in, out model.PortID) {
 	if w.flows[at] == nil {
 		w.flows[at] = map[model.FlowKey]*counters{}
 	}
@@ -42,9 +42,9 @@ func (w *twin) count(at name, key model.FlowKey, size int32, in, out model.PortI
 	c.bytes += uint64(size)
 }
 
-// check encodes the twin's flows the slow way and compares with what a switch
+// check encodes the reference's flows slowly and compares with what a switch
 // has exported.
-func (w *twin) check(t tb, at name, f *flowset) {
+func (w *reference) check(t tb, at name, f *flowset) {
 	t.Helper()
 	flows := w.flows[at]
 	want := wire.Counts{Flows: uint32(len(flows)), Unkeyed: w.unkeyed[at]}
@@ -115,7 +115,7 @@ func TestProgramEqualsTwin(t *testing.T) {
 		}
 		start := model.Time(rapid.Int64Range(-1e9, 1e9).Draw(t, "start"))
 		r := newRig(t, cfg, start)
-		w := newTwin()
+		w := newReference()
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "packets"), 0))
 		first, _ := slotOf(start, cfg.Slot)
 		for range rapid.IntRange(0, 400).Draw(t, "count") {
@@ -133,7 +133,7 @@ func TestProgramEqualsTwin(t *testing.T) {
 			if number := uint32(key.SrcPort)*2 + uint32(random.IntN(2)); random.IntN(2) == 0 && key.V6 {
 				r.keyID = 1 + number
 			} else if key.Src.Is4() {
-				r.keyID = 1001 + number // some share places with those
+				r.keyID = 1001 + number // some share slots with those
 			}
 			out := model.PortID(random.IntN(5))
 			r.routes[key] = out // it moves all the time: the first packet decides

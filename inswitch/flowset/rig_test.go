@@ -95,7 +95,7 @@ func (r *rig) packet(in model.PortID, key model.FlowKey, size int32) {
 	})
 }
 
-// name tells exported flowsets apart.
+// name identifies an exported flowset.
 type name struct {
 	slot  uint32
 	scope model.PortID

@@ -133,7 +133,7 @@ func TestBaseBPrefersPacketsWithLabels(t *testing.T) {
 		"F1":             {ProbabilityF1(), 5 * time.Millisecond, [5]float64{0, 1, 1, 1, 1}},
 		"F2":             {ProbabilityF2(4), 5 * time.Millisecond, [5]float64{0, .25, .5, .75, 1}},
 		"F2, code's":     {ProbabilityF2(5), 5 * time.Millisecond, [5]float64{0, .2, .4, .6, .8}},
-		"F3, half way":   {GrowWithTime(ProbabilityF2(4)), 5 * time.Millisecond, [5]float64{0, .125, .25, .375, .5}},
+		"F3, halfway":    {GrowWithTime(ProbabilityF2(4)), 5 * time.Millisecond, [5]float64{0, .125, .25, .375, .5}},
 		"F3, at the end": {GrowWithTime(ProbabilityF2(4)), 10 * time.Millisecond, [5]float64{0, .25, .5, .75, 1}},
 		"resting":        {ProbabilityF1(), time.Millisecond, [5]float64{}},
 	} {
@@ -215,7 +215,7 @@ func TestFollowedFlowsAreLabelledEverywhere(t *testing.T) {
 	}
 	b.labels(2, true)
 	if !b.send(101, 1, 2) || !b.act.LabelParams.Specific {
-		t.Error("a packet on its followed way was not labelled")
+		t.Error("a packet of a sampled flow was not labelled")
 	}
 	b.labels(0, false)
 	if b.StopSampling(flow); b.send(102, 3, 2) {

@@ -100,7 +100,7 @@ func TestReasons(t *testing.T) {
 		"marked":            {func(r *rig) { r.pkt.DSCP = 9 }, nil, mirror.Debug},
 		"marked SYN":        {func(r *rig) { r.pkt.DSCP = 1; r.pkt.TCPFlags = 2 }, nil, mirror.Debug | mirror.Flag},
 		"BGP":               {func(r *rig) { r.pkt.Key = flowKey(t, "tcp 10.0.0.2:40000 > 10.0.1.2:179") }, nil, mirror.Protocol},
-		"BGP, other way":    {func(r *rig) { r.pkt.Key = flowKey(t, "tcp 10.0.0.2:179 > 10.0.1.2:40000") }, nil, mirror.Protocol},
+		"BGP, reverse":      {func(r *rig) { r.pkt.Key = flowKey(t, "tcp 10.0.0.2:179 > 10.0.1.2:40000") }, nil, mirror.Protocol},
 		"not BGP":           {func(r *rig) { r.pkt.Key = flowKey(t, "udp 10.0.0.2:179 > 10.0.1.2:40000") }, nil, 0},
 		"CNP":               {func(r *rig) { r.pkt.Kind = inswitch.CNP }, nil, mirror.Protocol},
 		"NAK":               {func(r *rig) { r.pkt.Kind = inswitch.Nak }, nil, mirror.Protocol},
@@ -159,7 +159,7 @@ func TestReportTellsAll(t *testing.T) {
 	}
 }
 
-// TestSwitchesChooseTheSame: whatever a switch, a tunnel and the way do to a
+// TestSwitchesChooseTheSame: whatever switches and tunnels on the path do to a
 // packet, all choose it or none does, and its mirrors meet in one list.
 func TestSwitchesChooseTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -304,7 +304,7 @@ func TestERSPAN(t *testing.T) {
 }
 
 // TestBudget: the bytes of mirrors never exceed burst and rate times time, all
-// that is left out is counted, and marked packets find room when samples do not.
+// that is not mirrored is counted, and marked packets pass when samples do not.
 func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig()

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// suits is the slow twin of table: it asks one rule about one packet, key by
+// suits is the slow reference of ruleTable: it matches one rule with one packet, key by
 // key as SONiC's documentation names them.
 func suits(r *Rule, ev *inswitch.Event) bool {
 	pkt := ev.Packet
@@ -159,7 +159,7 @@ func TestRulesThatCannotMatch(t *testing.T) {
 		"two families":        {Src: netip.MustParsePrefix("10.0.0.0/8"), Dst: netip.MustParsePrefix("fd00::/8")},
 		"flags outside":       {TCPFlags: 3, TCPMask: 2},
 		"DSCP too wide":       {DSCPMask: 64},
-		"a VLAN of nobody's":  {VLAN: 4095},
+		"an invalid VLAN":     {VLAN: 4095},
 		"ICMP and TCP":        {ICMPType: OptionalByte{8, true}, Proto: model.TCP},
 		"ICMP and TCP flags":  {ICMPCode: OptionalByte{0, true}, TCPMask: 2, TCPFlags: 2},
 		"a port not there":    {InPorts: []model.PortID{4}},

@@ -40,11 +40,11 @@ func read(t interface{ Fatalf(string, ...any) }, datagram []byte) (seqs []dta.Se
 	return seqs, data
 }
 
-func TestConfigComplains(t *testing.T) {
+func TestConfigErrors(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"reporter: datagram size 11, want at least 12": func(c *Config) { c.DatagramBytes = 11 },
-		"reporter: queue 0, want at least 1":           func(c *Config) { c.MaxDatagrams = 0 },
-		"reporter: tries -1, want at least 0":          func(c *Config) { c.MaxResends = -1 },
+		"reporter: datagram queue 0, want at least 1":           func(c *Config) { c.MaxDatagrams = 0 },
+		"reporter: max resends -1, want at least 0":          func(c *Config) { c.MaxResends = -1 },
 	} {
 		cfg := DefaultConfig(1, 0)
 		change(&cfg)
@@ -219,7 +219,7 @@ func TestBeaconTellsTheNextNumber(t *testing.T) {
 
 // TestLossyPath holds the whole contract on random paths: whatever the path
 // drops, the receiver ends up with every report of which a copy was kept, with
-// the content its number stands for, and every count agrees.
+// the content of its number, and every count agrees.
 func TestLossyPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := DefaultConfig(7, dta.Seq(rapid.Uint32().Draw(t, "first")))
@@ -293,11 +293,11 @@ func TestLossyPath(t *testing.T) {
 func TestHistoryKeepsTheYoungest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(rapid.IntRange(0, 300).Draw(t, "bytes"))
-		type twin struct {
+		type reference struct {
 			seq  dta.Seq
 			wire []byte
 		}
-		var all []twin
+		var all []reference
 		for i := range rapid.IntRange(0, 60).Draw(t, "reports") {
 			rep := &dta.Report{Primitive: dta.Append, Data: bytes.Repeat([]byte{byte(i)}, rapid.IntRange(0, 80).Draw(t, "size"))}
 			seq := dta.Seq(2 * i)
@@ -305,7 +305,7 @@ func TestHistoryKeepsTheYoungest(t *testing.T) {
 			if rep.Size() > len(h.bytes) || len(h.copies) == 0 {
 				continue // older ones stay
 			}
-			all = append(all, twin{seq, rep.AppendTo(nil)})
+			all = append(all, reference{seq, rep.AppendTo(nil)})
 			// What is kept is a suffix, in order, with the bytes it came with.
 			if h.count > len(all) {
 				t.Fatalf("%d copies of %d reports", h.count, len(all))

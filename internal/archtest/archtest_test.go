@@ -1,6 +1,6 @@
-// Package archtest holds the shape of Weft: which room may import which, where
-// third-party code may enter, and who may see what only a simulator knows.
-// docs/architecture.md draws the same rules for people.
+// Package archtest tests the architecture of Weft: which layer may import
+// which, where third-party code may enter, and which packages may see the
+// simulator's ground truth. docs/architecture.md draws the same rules.
 package archtest
 
 import (
@@ -18,10 +18,10 @@ import (
 
 const module = "github.com/weft-telemetry/weft/"
 
-// floor numbers the rooms from the ground up. A package may import its own
-// room and rooms on lower floors, nothing else of ours. Tests may look
-// sideways.
-var floor = map[string]int{
+// layer numbers the top-level folders from the bottom up. A package may import
+// its own folder and folders of lower layers, nothing else of Weft. Tests may
+// import from their own layer.
+var layer = map[string]int{
 	"internal": -1, "examples": -1,
 	"model": 0,
 	"wire":  1, "sketch": 1, "topo": 1,
@@ -34,18 +34,18 @@ var floor = map[string]int{
 }
 
 // guarded lists packages that hold what no observer of a real fabric can know,
-// and the rooms that may import them. An analysis that could read them would
-// be grading its own paper.
+// and the folders that may import them. An analysis that could read them would
+// know the answers.
 var guarded = map[string][]string{
-	// What really happened in a simulated run: for scoring only.
+	// The ground truth of a simulated run: for scoring only.
 	"sim/truth": {"sim", "scenario", "repro", "bench"},
-	// What a switch's tables really say, faults included. Analyzers have the
+	// A switch's actual forwarding tables, faults included. Analyzers have the
 	// operator's intended routes, topo.Intent.
 	"topo/fib": {"sim", "dataplane", "scenario", "repro", "bench"},
 }
 
-// thirdParty lists where code from elsewhere enters below floor 3; there and
-// above it is free. Programs that depend on a low room then carry none of it.
+// thirdParty lists where third-party code enters below layer 3; from there on
+// it is free. Programs that depend on a low layer then carry none of it.
 var thirdParty = map[string][]string{
 	"topo/file": {"github.com/goccy/go-yaml"},
 }
@@ -53,28 +53,28 @@ var thirdParty = map[string][]string{
 func TestImportsFollowTheFloors(t *testing.T) {
 	// Reading the files here, not through "go list", lets the test cache see
 	// them: an edited import reruns the test.
-	for _, complaint := range check(t, os.DirFS("../..")) {
-		t.Error(complaint)
+	for _, violation := range check(t, os.DirFS("../..")) {
+		t.Error(violation)
 	}
 }
 
-// TestCheckComplains breaks each rule on purpose.
-func TestCheckComplains(t *testing.T) {
+// TestCheckFindsViolations breaks each rule.
+func TestCheckFindsViolations(t *testing.T) {
 	for name, tc := range map[string]struct{ file, imports, want string }{
-		"upward":             {"model/a.go", module + "wire/dta", "model (floor 0) imports wire (floor 1)"},
-		"sideways":           {"analyze/flows/a.go", module + "sim", "analyze (floor 2) imports sim (floor 2)"},
-		"unknown room":       {"helpers/a.go", "fmt", `room "helpers" has no floor`},
-		"truth":              {"control/a.go", module + "sim/truth", "sim/truth is guarded"},
-		"actual routes":      {"analyze/trace/a.go", module + "topo/fib", "topo/fib is guarded"},
-		"third party low":    {"wire/dta/a.go", "github.com/spf13/cobra", "third-party"},
-		"third party nearby": {"topo/a.go", "github.com/goccy/go-yaml", "third-party"},
-		"internal looks out": {"internal/x/a.go", module + "model", "internal (floor -1) imports model (floor 0)"},
+		"upward":                  {"model/a.go", module + "wire/dta", "model (layer 0) imports wire (layer 1)"},
+		"sideways":                {"analyze/flows/a.go", module + "sim", "analyze (layer 2) imports sim (layer 2)"},
+		"unknown folder":          {"helpers/a.go", "fmt", `folder "helpers" has no layer`},
+		"truth":                   {"control/a.go", module + "sim/truth", "sim/truth is guarded"},
+		"actual routes":           {"analyze/trace/a.go", module + "topo/fib", "topo/fib is guarded"},
+		"third party low":         {"wire/dta/a.go", "github.com/spf13/cobra", "third-party"},
+		"third party nearby":      {"topo/a.go", "github.com/goccy/go-yaml", "third-party"},
+		"internal imports others": {"internal/x/a.go", module + "model", "internal (layer -1) imports model (layer 0)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := "package p\nimport _ " + strconv.Quote(tc.imports) + "\n"
 			got := check(t, fstest.MapFS{tc.file: {Data: []byte(src)}})
 			if len(got) != 1 || !strings.Contains(got[0], tc.want) {
-				t.Errorf("check(%s importing %s) = %q; want one complaint with %q", tc.file, tc.imports, got, tc.want)
+				t.Errorf("check(%s importing %s) = %q; want one violation with %q", tc.file, tc.imports, got, tc.want)
 			}
 		})
 	}
@@ -88,30 +88,30 @@ func TestCheckComplains(t *testing.T) {
 	}
 }
 
-// check returns what breaks a rule below root.
-func check(t *testing.T, root fs.FS) (complaints []string) {
+// check returns the violations below root.
+func check(t *testing.T, root fs.FS) (violations []string) {
 	t.Helper()
-	complain := func(parts ...string) { complaints = append(complaints, strings.Join(parts, "")) }
+	violate := func(parts ...string) { violations = append(violations, strings.Join(parts, "")) }
 	sources(t, root, func(name string, src []byte) {
 		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly)
 		if err != nil {
 			t.Fatal(err)
 		}
-		from := room(name)
-		if _, known := floor[from]; !known {
-			complain(name, ": room ", strconv.Quote(from), " has no floor; add it to the map above")
+		from := folder(name)
+		if _, known := layer[from]; !known {
+			violate(name, ": folder ", strconv.Quote(from), " has no layer; add it to the map above")
 			return
 		}
 		for _, spec := range file.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
 			if rel, ours := strings.CutPrefix(imp, module); ours {
-				checkOurs(name, from, rel, complain)
-			} else if !standard(imp) && floor[from] < 3 && !mayUse(name, imp) {
-				complain(name, ": third-party ", imp, " below floor 3; see thirdParty above")
+				checkOurs(name, from, rel, violate)
+			} else if !standard(imp) && layer[from] < 3 && !mayUse(name, imp) {
+				violate(name, ": third-party ", imp, " below layer 3; see thirdParty above")
 			}
 		}
 	})
-	return complaints
+	return violations
 }
 
 // sources reads every non-test Go file below root.
@@ -138,13 +138,13 @@ func sources(t *testing.T, root fs.FS, read func(name string, src []byte)) {
 	}
 }
 
-func checkOurs(name, from, rel string, complain func(...string)) {
-	if to := room(rel); to != from && floor[to] >= floor[from] {
-		complain(name, ": ", from, " (floor ", strconv.Itoa(floor[from]), ") imports ", to, " (floor ", strconv.Itoa(floor[to]), ")")
+func checkOurs(name, from, rel string, violate func(...string)) {
+	if to := folder(rel); to != from && layer[to] >= layer[from] {
+		violate(name, ": ", from, " (layer ", strconv.Itoa(layer[from]), ") imports ", to, " (layer ", strconv.Itoa(layer[to]), ")")
 	}
-	for pkg, rooms := range guarded {
-		if within(rel, pkg) && !within(path.Dir(name), pkg) && !slices.Contains(rooms, from) {
-			complain(name, ": ", pkg, " is guarded; only ", strings.Join(rooms, ", "), " may import it")
+	for pkg, folders := range guarded {
+		if within(rel, pkg) && !within(path.Dir(name), pkg) && !slices.Contains(folders, from) {
+			violate(name, ": ", pkg, " is guarded; only ", strings.Join(folders, ", "), " may import it")
 		}
 	}
 }
@@ -161,8 +161,8 @@ func mayUse(name, imp string) bool {
 // within reports whether path p is dir or lies below it.
 func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 
-func room(name string) string { r, _, _ := strings.Cut(name, "/"); return r }
+func folder(name string) string { r, _, _ := strings.Cut(name, "/"); return r }
 
-// standard tells the standard library from modules: only a module's first
-// element has a dot.
-func standard(imp string) bool { return !strings.Contains(room(imp), ".") }
+// standard reports whether a path is of the standard library: only a module's
+// first element has a dot.
+func standard(imp string) bool { return !strings.Contains(folder(imp), ".") }

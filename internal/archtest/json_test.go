@@ -15,22 +15,22 @@ import (
 )
 
 // TestDurationsNameTheirUnit reads every JSON field of the project. A
-// time.Duration is written as a bare number, so its name must say of what.
+// time.Duration is written as a bare number, so its name must have the unit.
 func TestDurationsNameTheirUnit(t *testing.T) {
-	for _, complaint := range unitless(t, os.DirFS("../..")) {
-		t.Error(complaint)
+	for _, violation := range unitless(t, os.DirFS("../..")) {
+		t.Error(violation)
 	}
 	for tag, want := range map[string]int{"mean": 1, "mean,omitempty": 1, "mean_ns": 0, "mean_ns,omitempty": 0, "-": 0} {
 		src := "package p\nimport \"time\"\ntype T struct { Mean *time.Duration `json:\"" + tag + "\"` }\n"
 		if got := unitless(t, fstest.MapFS{"model/a.go": {Data: []byte(src)}}); len(got) != want {
-			t.Errorf("unitless(json:%q) = %q; want %d complaints", tag, got, want)
+			t.Errorf("unitless(json:%q) = %q; want %d violations", tag, got, want)
 		}
 	}
 }
 
 // unitless returns the JSON fields below root that hold a time.Duration and do
-// not say that they are nanoseconds.
-func unitless(t *testing.T, root fs.FS) (complaints []string) {
+// not name nanoseconds.
+func unitless(t *testing.T, root fs.FS) (violations []string) {
 	t.Helper()
 	sources(t, root, func(name string, src []byte) {
 		set := token.NewFileSet()
@@ -46,12 +46,12 @@ func unitless(t *testing.T, root fs.FS) (complaints []string) {
 			tag, _ := strconv.Unquote(field.Tag.Value)
 			key, _, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 			if key != "" && key != "-" && !strings.HasSuffix(key, "_ns") {
-				complaints = append(complaints, fmt.Sprintf("%v: JSON field %q is a duration without a unit, want %q", set.Position(field.Pos()), key, key+"_ns"))
+				violations = append(violations, fmt.Sprintf("%v: JSON field %q is a duration without a unit, want %q", set.Position(field.Pos()), key, key+"_ns"))
 			}
 			return true
 		})
 	})
-	return complaints
+	return violations
 }
 
 func isDuration(t ast.Expr) bool {

@@ -12,7 +12,7 @@ func TestDistance(t *testing.T) {
 		{"ab", "ba"}:          2,
 	} {
 		if got, back := EditDistance(pair[0], pair[1]), EditDistance(pair[1], pair[0]); got != want || back != want {
-			t.Errorf("Distance(%q, %q) = %d, the other way round %d; want %d", pair[0], pair[1], got, back, want)
+			t.Errorf("EditDistance(%q, %q) = %d, reversed %d; want %d", pair[0], pair[1], got, back, want)
 		}
 	}
 }

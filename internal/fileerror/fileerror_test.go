@@ -20,6 +20,6 @@ func TestText(t *testing.T) {
 		}
 	}
 	if !errors.Is(FromOS("no/such/file", missing), fs.ErrNotExist) {
-		t.Error("System hides what the system said")
+		t.Error("FromOS hides the operating system's error")
 	}
 }

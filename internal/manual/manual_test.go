@@ -1,6 +1,6 @@
-// Package manual holds what the pages of docs and the READMEs say about this
-// tree to the tree itself: links, anchors, files, packages and tests that they
-// name must be there. That commands and flags are is cmd/weft's to test.
+// Package manual checks docs and READMEs against the tree: links, anchors,
+// files, packages and tests that they name must exist. cmd/weft tests commands
+// and flags.
 package manual
 
 import (
@@ -16,7 +16,7 @@ import (
 
 var root = os.DirFS("../..")
 
-// files lists the tree's files with an ending.
+// files lists the tree's files with a suffix.
 func files(t *testing.T, ending string) (list []string) {
 	t.Helper()
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
@@ -48,7 +48,7 @@ func read(t *testing.T, name string) string {
 
 func exists(name string) bool { _, err := fs.Stat(root, path.Clean(name)); return err == nil }
 
-// anchors are the names of a page's headings, as forges make them.
+// anchors returns the anchors of a page's headings, as forges make them.
 func anchors(text string) (list []string) {
 	for line := range strings.Lines(outsideBlocks(text)) {
 		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
@@ -66,7 +66,7 @@ func anchors(text string) (list []string) {
 	return list
 }
 
-// outsideBlocks is a page without its blocks of code.
+// outsideBlocks returns a page without its code blocks.
 func outsideBlocks(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split("\n"+text, "\n```") {
@@ -77,7 +77,7 @@ func outsideBlocks(text string) string {
 	return b.String()
 }
 
-// leads reports whether a link from a file arrives.
+// leads reports whether a link from a file resolves.
 func leads(t *testing.T, from, link string) bool {
 	to, anchor, _ := strings.Cut(link, "#")
 	page := path.Join(path.Dir(from), to)
@@ -134,7 +134,8 @@ var (
 	ofTest = regexp.MustCompile(`^(Test|Fuzz|Benchmark)[A-Z]\w*$`)
 )
 
-// TestNamesAreThere: files, packages and tests that pages name in backquotes.
+// TestNamesAreThere checks files, packages and tests that pages name in
+// backquotes.
 func TestNamesAreThere(t *testing.T) {
 	var code strings.Builder
 	for _, file := range files(t, "_test.go") {

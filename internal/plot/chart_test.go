@@ -25,7 +25,7 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, svg string) map[string]in
 		if e, ok := token.(xml.StartElement); ok {
 			for _, a := range e.Attr {
 				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
-					t.Fatalf("<%s %s=%q> has no place on a screen", e.Name.Local, a.Name.Local, a.Value)
+					t.Fatalf("<%s %s=%q> is not a finite number", e.Name.Local, a.Name.Local, a.Value)
 				}
 				if a.Name.Local == "class" {
 					class, _, _ := strings.Cut(a.Value, " ")
@@ -71,7 +71,7 @@ func TestChartOfAnythingIsDrawn(t *testing.T) {
 		first := c.SVG()
 		wellFormed(t, first)
 		if again := c.SVG(); again != first {
-			t.Fatalf("the same chart was drawn in two ways:\n%s\n%s", first, again)
+			t.Fatalf("the same chart was drawn differently:\n%s\n%s", first, again)
 		}
 	})
 }

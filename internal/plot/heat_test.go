@@ -13,7 +13,7 @@ func TestHeat(t *testing.T) {
 		Values: [][]float64{{-1, 0, 1, 100}, {50, 99, -1, 0}}, Label: Plain.Label,
 	}
 	if got := strings.Join(h.Text(), "|"); got != " .:@|*@ ." {
-		t.Errorf("Text = %q; want nothing, empty, a little and the most told apart", got)
+		t.Errorf("Text = %q; want nothing, empty, a little and the most distinguished", got)
 	}
 	svg := h.SVG()
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestComponentsEqualTwin says the same by trying every way there is.
-func TestComponentsEqualTwin(t *testing.T) {
+// TestComponentsEqualReference compares with an exhaustive search.
+func TestComponentsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "nodes")
 		next, reach := make([][]int, n), make([][]bool, n)

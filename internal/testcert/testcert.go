@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Write writes cert.pem and key.pem of a certificate that signs itself into a
-// folder, over those that are there, and returns their paths and who trusts it.
+// Write writes cert.pem and key.pem of a self-signed certificate into a folder,
+// replacing existing ones, and returns their paths and a pool that trusts it.
 func Write(t testing.TB, dir string, serial int64) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	check := func(err error) {

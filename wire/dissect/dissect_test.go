@@ -127,7 +127,7 @@ func tile(t interface{ Fatalf(string, ...any) }, b []byte) []Layer {
 			}
 		}
 		if l.Problem != "" && i != len(layers)-1 && layers[i+1].Name != "padding" {
-			t.Fatalf("Frame(%x): reading went on behind a problem:\n%s", b, print(layers))
+			t.Fatalf("Frame(%x): dissection continued after a problem:\n%s", b, print(layers))
 		}
 	}
 	if at != len(b) {

@@ -15,8 +15,8 @@ func pack(w *Writer, r *Report, buf []byte) []byte {
 	return w.Finish()
 }
 
-// room is what a datagram over IPv6 may hold with an MTU of 1500 bytes.
-const room = 1500 - 40 - 8
+// maxPayload is what a datagram over IPv6 may hold with an MTU of 1500 bytes.
+const maxPayload = 1500 - 40 - 8
 
 func perReport(b *testing.B, count int) {
 	reports := float64(b.N) * float64(count)
@@ -25,15 +25,15 @@ func perReport(b *testing.B, count int) {
 }
 
 func BenchmarkWriter(b *testing.B) {
-	w, r, buf := NewWriter(7, 0), flowReport(), make([]byte, room)
+	w, r, buf := NewWriter(7, 0), flowReport(), make([]byte, maxPayload)
 	for b.Loop() {
 		pack(&w, &r, buf)
 	}
-	perReport(b, (room-HeaderSize)/(headSize+13+4))
+	perReport(b, (maxPayload-HeaderSize)/(headSize+13+4))
 }
 
 func BenchmarkReader(b *testing.B) {
-	w, r, buf := NewWriter(7, 0), flowReport(), make([]byte, room)
+	w, r, buf := NewWriter(7, 0), flowReport(), make([]byte, maxPayload)
 	datagram := pack(&w, &r, buf)
 	var in Reader
 	for b.Loop() {

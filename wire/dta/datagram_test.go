@@ -161,7 +161,7 @@ func TestWriter(t *testing.T) {
 		t.Errorf("Finish() = %x; want %x", got, want)
 	}
 	if tail := buf[HeaderSize+8:]; !bytes.Equal(tail, make([]byte, len(tail))) {
-		t.Errorf("the Writer wrote past its room: %x", tail)
+		t.Errorf("the Writer wrote past its buffer: %x", tail)
 	}
 
 	w.Begin(buf[:HeaderSize])
@@ -172,7 +172,7 @@ func TestWriter(t *testing.T) {
 		t.Error("Finish without Begin does not panic")
 	}
 	if !panics(func() { w.Begin(buf[: HeaderSize-1 : HeaderSize-1]) }) {
-		t.Error("Begin without room for a header does not panic")
+		t.Error("Begin without space for a header does not panic")
 	}
 }
 
@@ -218,7 +218,7 @@ func TestWriterToReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reporter := model.NodeID(rapid.Uint32().Draw(t, "reporter"))
 		first := Seq(rapid.Uint32().Draw(t, "first"))
-		size := rapid.IntRange(HeaderSize+headSize+hopSize+MaxKey+60, 1500).Draw(t, "room")
+		size := rapid.IntRange(HeaderSize+headSize+hopSize+MaxKey+60, 1500).Draw(t, "size")
 		want := rapid.SliceOfN(rapid.Custom(drawReport), 0, 40).Draw(t, "reports")
 
 		var datagrams [][]byte
@@ -344,7 +344,7 @@ func FuzzReader(f *testing.F) {
 }
 
 func TestDatagramAllocs(t *testing.T) {
-	buf := make([]byte, room)
+	buf := make([]byte, maxPayload)
 	sum := 0
 	// The Writer and the Reader are made inside: they must not escape either.
 	if n := testing.AllocsPerRun(100, func() {

@@ -12,14 +12,14 @@ import (
 
 // report is what a reader makes of all chunks together.
 type report struct {
-	Ports      []Port
-	PortEpochs []PortEpoch
-	Flows      []Flow
-	Meters     []Meter
-	Pauses     []Pause
-	Waves      []CongestionEpisode
-	Helds      []PortPairBacklog
-	Waitings   []FlowBacklog
+	Ports        []Port
+	PortEpochs   []PortEpoch
+	Flows        []Flow
+	Meters       []Meter
+	Pauses       []Pause
+	Episodes     []CongestionEpisode
+	PairBacklogs []PortPairBacklog
+	FlowBacklogs []FlowBacklog
 }
 
 func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
@@ -59,17 +59,17 @@ func (r *report) read(t interface{ Fatalf(string, ...any) }, c *Chunk) {
 			var v CongestionEpisode
 			_, err := v.Parse(rd.Record())
 			check(err)
-			r.Waves = append(r.Waves, v)
+			r.Episodes = append(r.Episodes, v)
 		case KindPortPairBacklog:
 			var v PortPairBacklog
 			_, err := v.Parse(rd.Record())
 			check(err)
-			r.Helds = append(r.Helds, v)
+			r.PairBacklogs = append(r.PairBacklogs, v)
 		case KindFlowBacklog4, KindFlowBacklog6:
 			var v FlowBacklog
 			_, err := v.Parse(rd.Record())
 			check(err)
-			r.Waitings = append(r.Waitings, v)
+			r.FlowBacklogs = append(r.FlowBacklogs, v)
 		default:
 			t.Fatalf("kind %d; want one of ours", rd.Kind())
 		}
@@ -88,7 +88,7 @@ func TestBuilderReachesReader(t *testing.T) {
 	var b Builder // used again: nothing of an earlier report may show
 	rapid.Check(t, func(t *rapid.T) {
 		h := Header{Switch: 5, Snapshot: 9, EpochLength: 1 << 20}
-		size := Overhead + maxRecord + rapid.IntRange(0, 300).Draw(t, "room")
+		size := Overhead + maxRecord + rapid.IntRange(0, 300).Draw(t, "spare")
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")
 		if err := b.Reset(h, size, limit); err != nil {
 			t.Fatalf("Reset(%d, %d) = %v", size, limit, err)
@@ -139,7 +139,7 @@ func TestBuilderReachesReader(t *testing.T) {
 					}
 				}
 			case 5:
-				v := Pause{Port: 1, Priority: prio, Pauses: small(t, "pauses"), BytesAtBurstStart: small(t, "behind")}
+				v := Pause{Port: 1, Priority: prio, Pauses: small(t, "pauses"), BytesAtBurstStart: small(t, "bytes at burst start")}
 				b.AddPause(v)
 				if v.Pauses != 0 {
 					said++
@@ -153,7 +153,7 @@ func TestBuilderReachesReader(t *testing.T) {
 				if v.Packets != 0 {
 					said++
 					if b.head.Dropped == before {
-						want.Helds = append(want.Helds, v)
+						want.PairBacklogs = append(want.PairBacklogs, v)
 					}
 				}
 			case 7:
@@ -163,7 +163,7 @@ func TestBuilderReachesReader(t *testing.T) {
 				if v.Packets != 0 {
 					said++
 					if b.head.Dropped == before {
-						want.Waitings = append(want.Waitings, v)
+						want.FlowBacklogs = append(want.FlowBacklogs, v)
 					}
 				}
 			case 8:
@@ -172,7 +172,7 @@ func TestBuilderReachesReader(t *testing.T) {
 				if v.MaxBytes != 0 {
 					said++
 					if b.head.Dropped == before {
-						want.Waves = append(want.Waves, v)
+						want.Episodes = append(want.Episodes, v)
 					}
 				}
 			}
@@ -184,7 +184,7 @@ func TestBuilderReachesReader(t *testing.T) {
 			t.Fatalf("%d chunks; want 1 to %d", n, limit)
 		}
 		h.Dropped = uint32(said - len(want.Ports) - len(want.PortEpochs) - len(want.Flows) - len(want.Meters) -
-			len(want.Pauses) - len(want.Helds) - len(want.Waitings) - len(want.Waves))
+			len(want.Pauses) - len(want.PairBacklogs) - len(want.FlowBacklogs) - len(want.Episodes))
 		if h.Dropped > 0 {
 			h.Flags |= Truncated
 		}
@@ -231,7 +231,7 @@ func TestBuilderKeepsWhatTheSwitchLost(t *testing.T) {
 	}
 }
 
-func TestResetComplains(t *testing.T) {
+func TestResetErrors(t *testing.T) {
 	var b Builder
 	for name, tc := range map[string]struct {
 		size, limit int

@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 		"half a record head":    {in: patch(chunk, HeaderSize+1, 28), err: ErrShort},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Chunk{Index: 9, Records: []byte{9}} // must vanish
+			got := Chunk{Index: 9, Records: []byte{9}} // must be overwritten
 			n, err := got.Parse(tc.in)
 			if diff := cmp.Diff(tc.want, got); err != tc.err || diff != "" {
 				t.Errorf("Parse(%x) = _, %v; want %v; chunk (-want +got):\n%s", tc.in, err, tc.err, diff)

@@ -61,8 +61,8 @@ type record[T any] interface {
 
 type appender interface{ AppendTo([]byte) []byte }
 
-// testRecord checks one kind against hand-written bytes, both ways, and
-// against every way of spoiling them.
+// testRecord checks one kind against hand-written bytes, in both directions, and
+// against every kind of corruption.
 func testRecord[T interface {
 	comparable
 	appender
@@ -71,7 +71,7 @@ func testRecord[T interface {
 	t.Helper()
 	in := unhex(t, wire)
 	parse := func(in []byte) (T, int, error) {
-		got := dirty // must vanish
+		got := dirty // must be overwritten
 		n, err := P(&got).Parse(in)
 		return got, n, err
 	}
@@ -129,7 +129,7 @@ func TestRecords(t *testing.T) {
 	t.Run("held", func(t *testing.T) {
 		testRecord(t, heldHex, sampleHeld, PortPairBacklog{Bytes: 9}, map[int]byte{6: 8, 7: 1})
 	})
-	t.Run("wave", func(t *testing.T) {
+	t.Run("episode", func(t *testing.T) {
 		testRecord(t, waveHex, sampleWave, CongestionEpisode{MaxBytes: 9}, map[int]byte{4: 8, 5: 1})
 	})
 	t.Run("asked", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestPriorityIsCutToThreeBits(t *testing.T) {
 		"meter":      {Meter{Priority: 11}.AppendTo(nil), 10},
 		"pause":      {Pause{Priority: 11}.AppendTo(nil), 4},
 		"held":       {PortPairBacklog{Priority: 11}.AppendTo(nil), 6},
-		"wave":       {CongestionEpisode{Priority: 11}.AppendTo(nil), 4},
+		"episode":    {CongestionEpisode{Priority: 11}.AppendTo(nil), 4},
 		"waiting":    {FlowBacklog{PortPairBacklog: PortPairBacklog{Priority: 11}}.AppendTo(nil), 6},
 	} {
 		if tc.got[tc.at] != 3 {

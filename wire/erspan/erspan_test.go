@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/gre"
 )
 
-// frame stands for a mirrored frame; no header of this package looks at it.
+// frame is the mirrored frame; no header of this package parses it.
 var frame = []byte{0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x88, 0xb5, 0xaa}
 
 // join makes one input of parts written by hand.

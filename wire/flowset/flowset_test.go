@@ -102,7 +102,7 @@ func TestParse(t *testing.T) {
 		"more units than there is": {in: patch(cell, 84, 0, 0, 0, 0, 0, 0, 0, 20), err: ErrShort},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Chunk{Section: 9, First: 9, Data: []byte{9}} // must vanish
+			got := Chunk{Section: 9, First: 9, Data: []byte{9}} // must be overwritten
 			n, err := got.Parse(tc.in)
 			if diff := cmp.Diff(tc.want, got); err != tc.err || diff != "" {
 				t.Errorf("Parse(%x) = _, %v; want %v; chunk (-want +got):\n%s", tc.in, err, tc.err, diff)
@@ -150,7 +150,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("Check = %v; want %v", err, tc.err)
 			}
 			// AppendTo cannot fail, and what Check refuses Parse does, too; only
-			// half a cell is left out on the way.
+			// half a cell is omitted.
 			var back Chunk
 			_, err := back.Parse(c.AppendTo(nil))
 			if (err == nil) != (tc.err == nil || name == "half a cell") {

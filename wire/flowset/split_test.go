@@ -30,7 +30,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestSplitComplains(t *testing.T) {
+func TestSplitErrors(t *testing.T) {
 	h := paper()
 	want := "flowset: chunk size 113, want at least 114"
 	if _, err := h.Split(Overhead + 17); err == nil || err.Error() != want {
@@ -101,7 +101,7 @@ func TestExportReachesTheReader(t *testing.T) {
 			cells[i].InPort = model.PortID(rapid.Uint16().Draw(t, "in"))
 			cells[i].OutPort = model.PortID(rapid.Uint16().Draw(t, "out"))
 		}
-		size := Overhead + l.Size() + rapid.IntRange(0, 500).Draw(t, "room")
+		size := Overhead + l.Size() + rapid.IntRange(0, 500).Draw(t, "spare")
 		split, err := h.Split(size)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestExportReachesTheReader(t *testing.T) {
 				continue
 			}
 			for i := range c.Len() {
-				cell := Cell{Bytes: 9, InPort: 9} // must vanish
+				cell := Cell{Bytes: 9, InPort: 9} // must be overwritten
 				c.Cell(i, &cell)
 				gotCells = append(gotCells, cell)
 			}

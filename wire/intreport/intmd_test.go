@@ -62,7 +62,7 @@ func TestStackParseRejects(t *testing.T) {
 		"shim cut":                    {stack[:3], ErrShort},
 		"stack cut":                   {stack[:47], ErrShort},
 		"INT-MX":                      {edit(stack, 0, 0x38), ErrType},
-		"no room for a header":        {edit(stack, 1, 2), ErrShort},
+		"too short for a header":      {edit(stack, 1, 2), ErrShort},
 		"version 1":                   {edit(stack, 4, 0x10), ErrVersion},
 		"bitmap wider than a hop":     {edit(stack, 6, 2), ErrMetadata},
 		"hops of no words":            {edit(stack, 6, 0), ErrMetadata},

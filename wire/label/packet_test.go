@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// spare returns a copy of b with room for the given growth.
+// spare returns a copy of b with space for the given growth.
 func spare(b []byte, growth int) []byte {
 	return append(make([]byte, 0, len(b)+growth), b...)
 }
@@ -62,7 +62,7 @@ func routed(b []byte) []byte {
 	return seal4(b)
 }
 
-// rebuilt is the slow, obvious twin of Push: the labelled packet written from
+// rebuilt is the slow, obvious reference of Push: the labelled packet written from
 // scratch.
 func rebuilt(orig []byte, items []Item, maxHop byte, specific bool) []byte {
 	h, length, protoAt := 40, 40+int(binary.BigEndian.Uint16(orig[4:])), 6
@@ -113,7 +113,7 @@ func TestPushByHand(t *testing.T) {
 	}
 }
 
-// TestRejectedPacketIsUnchanged also checks that nothing behind the packet was
+// TestRejectedPacketIsUnchanged also checks that nothing after the packet was
 // written.
 func TestRejectedPacketIsUnchanged(t *testing.T) {
 	good := ip4(17, 0, nil, roceBytes)
@@ -127,35 +127,35 @@ func TestRejectedPacketIsUnchanged(t *testing.T) {
 	big6 := ip6(17, make([]byte, 65535-35))
 	for name, tc := range map[string]struct {
 		in          []byte
-		room        int
+		space       int
 		how         Params
 		push, strip error
 	}{
-		"nothing":                      {in: nil, room: 99, push: ErrNotIP, strip: ErrNotIP},
-		"version 5":                    {in: edit(good, 0, 0x55), room: 99, push: ErrNotIP, strip: ErrNotIP},
-		"header of 16 bytes":           {in: edit(good, 0, 0x44), room: 99, push: ErrLength, strip: ErrLength},
-		"half a header":                {in: good[:19], room: 99, push: ErrLength, strip: ErrLength},
-		"options cut off":              {in: edit(good, 0, 0x4f), room: 99, push: ErrLength, strip: ErrLength},
-		"half an IPv6 header":          {in: ip6(6, nil)[:39], room: 99, push: ErrLength, strip: ErrLength},
-		"cut IPv4":                     {in: good[:len(good)-1], room: 99, push: ErrLength, strip: ErrLength},
-		"cut IPv6":                     {in: ip6(6, tcpBytes)[:50], room: 99, push: ErrLength, strip: ErrLength},
-		"length below the header":      {in: seal4(edit(good, 2, 0, 19)), room: 99, push: ErrLength, strip: ErrLength},
-		"jumbogram":                    {in: ip6(0, nil), room: 99, push: ErrLength, strip: ErrLength},
-		"wrong checksum":               {in: edit(good, 10, 0x12), room: 99, push: ErrChecksum, strip: ErrChecksum},
-		"no capacity":                  {in: good, room: FirstGrowth - 1, push: ErrCapacity},
-		"no capacity for the next":     {in: rebuilt(good, []Item{item}, 2, false), room: ItemSize - 1, push: ErrCapacity, strip: nil},
-		"MTU":                          {in: good, room: 99, how: Params{MTU: len(good) + FirstGrowth - 1}, push: ErrTooLong},
-		"longest IPv4":                 {in: big4, room: 99, push: ErrTooLong},
-		"MTU beyond what IP can state": {in: big4, room: 99, how: Params{MTU: 1 << 20}, push: ErrTooLong},
-		"longest IPv6":                 {in: big6, room: 99, push: ErrTooLong},
-		"all labels there":             {in: labelled, room: 99, push: ErrFull},
-		"all specific labels there":    {in: rebuilt(good, []Item{item, item}, 2, true), room: 99, push: ErrFull},
-		"MaxHop beyond the limit":      {in: good, room: 99, how: Params{MaxHop: MaxMaxHop + 1}, push: ErrBlock},
-		"count beyond the packet":      {in: edit(labelled, 21, 5, 5), room: 99, push: ErrBlock, strip: ErrBlock},
-		"INT_num over the limit":       {in: edit(labelled, 21, 5), room: 99, push: ErrBlock, strip: ErrBlock},
-		"no labels stated":             {in: edit(labelled, 21, 0), room: 99, push: ErrBlock, strip: ErrBlock},
-		"block inside the padding":     {in: append(ip4(253, 0, nil, []byte{17, 1}), append([]byte{5, 1}, wireItem...)...), room: 99, push: ErrBlock, strip: ErrBlock},
-		"another user of protocol 253": {in: ip4(253, 0, nil, roceBytes), room: 99, push: ErrBlock, strip: ErrBlock},
+		"nothing":                      {in: nil, space: 99, push: ErrNotIP, strip: ErrNotIP},
+		"version 5":                    {in: edit(good, 0, 0x55), space: 99, push: ErrNotIP, strip: ErrNotIP},
+		"header of 16 bytes":           {in: edit(good, 0, 0x44), space: 99, push: ErrLength, strip: ErrLength},
+		"half a header":                {in: good[:19], space: 99, push: ErrLength, strip: ErrLength},
+		"options cut off":              {in: edit(good, 0, 0x4f), space: 99, push: ErrLength, strip: ErrLength},
+		"half an IPv6 header":          {in: ip6(6, nil)[:39], space: 99, push: ErrLength, strip: ErrLength},
+		"cut IPv4":                     {in: good[:len(good)-1], space: 99, push: ErrLength, strip: ErrLength},
+		"cut IPv6":                     {in: ip6(6, tcpBytes)[:50], space: 99, push: ErrLength, strip: ErrLength},
+		"length below the header":      {in: seal4(edit(good, 2, 0, 19)), space: 99, push: ErrLength, strip: ErrLength},
+		"jumbogram":                    {in: ip6(0, nil), space: 99, push: ErrLength, strip: ErrLength},
+		"wrong checksum":               {in: edit(good, 10, 0x12), space: 99, push: ErrChecksum, strip: ErrChecksum},
+		"no capacity":                  {in: good, space: FirstGrowth - 1, push: ErrCapacity},
+		"no capacity for the next":     {in: rebuilt(good, []Item{item}, 2, false), space: ItemSize - 1, push: ErrCapacity, strip: nil},
+		"MTU":                          {in: good, space: 99, how: Params{MTU: len(good) + FirstGrowth - 1}, push: ErrTooLong},
+		"longest IPv4":                 {in: big4, space: 99, push: ErrTooLong},
+		"MTU beyond what IP can state": {in: big4, space: 99, how: Params{MTU: 1 << 20}, push: ErrTooLong},
+		"longest IPv6":                 {in: big6, space: 99, push: ErrTooLong},
+		"all labels there":             {in: labelled, space: 99, push: ErrFull},
+		"all specific labels there":    {in: rebuilt(good, []Item{item, item}, 2, true), space: 99, push: ErrFull},
+		"MaxHop beyond the limit":      {in: good, space: 99, how: Params{MaxHop: MaxMaxHop + 1}, push: ErrBlock},
+		"count beyond the packet":      {in: edit(labelled, 21, 5, 5), space: 99, push: ErrBlock, strip: ErrBlock},
+		"INT_num over the limit":       {in: edit(labelled, 21, 5), space: 99, push: ErrBlock, strip: ErrBlock},
+		"no labels stated":             {in: edit(labelled, 21, 0), space: 99, push: ErrBlock, strip: ErrBlock},
+		"block inside the padding":     {in: append(ip4(253, 0, nil, []byte{17, 1}), append([]byte{5, 1}, wireItem...)...), space: 99, push: ErrBlock, strip: ErrBlock},
+		"another user of protocol 253": {in: ip4(253, 0, nil, roceBytes), space: 99, push: ErrBlock, strip: ErrBlock},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for call, do := range map[string]func([]byte) ([]byte, error){
@@ -168,7 +168,7 @@ func TestRejectedPacketIsUnchanged(t *testing.T) {
 						continue // nothing wrong with it for Strip
 					}
 				}
-				b := spare(tc.in, tc.room)
+				b := spare(tc.in, tc.space)
 				before := append([]byte{}, b[:cap(b)]...)
 				got, err := do(b)
 				if err != want {
@@ -250,7 +250,7 @@ func TestUnlabelled(t *testing.T) {
 	}
 }
 
-// FuzzPacket throws anything at Push and Strip. They must not panic, must
+// FuzzPacket feeds arbitrary bytes to Push and Strip. They must not panic, must
 // leave what they reject, and must undo each other.
 func FuzzPacket(f *testing.F) {
 	f.Add(ip4(17, 0, []byte{1, 1, 1, 0}, roceBytes))

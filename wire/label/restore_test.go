@@ -12,7 +12,7 @@ import (
 )
 
 // packets draws IP packets of every kind that a fabric sees, some with link
-// padding behind them.
+// padding after them.
 func packets() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		data := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "data")
@@ -103,10 +103,10 @@ func checkIP(pkt []byte) error {
 	return nil
 }
 
-// TestStripRestores labels 10,000 packets on the way through 1 to MaxHop
+// TestStripRestores labels 10,000 packets on the path through 1 to MaxHop
 // switches that each decrement the TTL. What comes out must be the packet that
-// crossed as many switches without labels, and every packet on the way must be
-// what the slow twin writes.
+// crossed as many switches without labels, and every packet on the path must be
+// what the slow reference writes.
 func TestStripRestores(t *testing.T) {
 	rounds := 100 // of 100 packets each
 	if testing.Short() {

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 		"both lengths are too big": {in: head + "ffff ffff dead", err: ErrShort},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Mirror{Reasons: Rule, In: 9, Frame: []byte{1}} // must vanish
+			got := Mirror{Reasons: Rule, In: 9, Frame: []byte{1}} // must be overwritten
 			n, err := got.Parse(unhex(t, tc.in))
 			if err != tc.err || n != tc.n || !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("Parse(%s) = %d, %+v, %v; want %d, %+v, %v", tc.in, n, got, err, tc.n, tc.want, tc.err)

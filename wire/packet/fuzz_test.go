@@ -7,10 +7,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// FuzzParse holds what is true of every frame. There is no way back from a
+// FuzzParse holds what is true of every frame. There is no encoder from a
 // Packet to its frame, so instead of a round trip: nothing of an earlier frame
 // survives, the quick path agrees with the general one, offsets lie in order
-// inside the frame, and what a key says stands in the frame where the offsets
+// inside the frame, and what a key says is in the frame where the offsets
 // point.
 func FuzzParse(f *testing.F) {
 	inner := ip4(nil, model.TCP, "10.0.0.9", "10.0.9.9", tcp(40000, 80, SYN))

@@ -139,7 +139,7 @@ func TestParseFragments(t *testing.T) {
 }
 
 // TestParseTruncated cuts a tunnelled packet at every length: what is still
-// there is told, what is missing is not made up, and a cut is not called a
+// there is parsed, what is missing is not invented, and a cut is not called a
 // fault.
 func TestParseTruncated(t *testing.T) {
 	inner := ip4(nil, model.TCP, "10.0.0.9", "10.0.9.9", tcp(40000, 80, SYN))

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 		"padding after last": {in: append(unhex(t, toGroup, "0001 1234")[:Size-1], 1), err: ErrReserved},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Frame{Src: model.MAC{9}, Global: true, Enable: 9, Times: [8]Quanta{9}} // must vanish
+			got := Frame{Src: model.MAC{9}, Global: true, Enable: 9, Times: [8]Quanta{9}} // must be overwritten
 			n, err := got.Parse(tc.in)
 			if err != tc.err || got != tc.want {
 				t.Errorf("Parse(%x) = %+v, %v; want %+v, %v", tc.in, got, err, tc.want, tc.err)

@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 		"weft IPv4 said to be v6": {in: strings.Replace(weft4, "0d00", "2500", 1), err: ErrShort},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Poll{HopLimit: 9, Origin: 9, Flow: model.FlowKey{V6: true}} // must vanish
+			got := Poll{HopLimit: 9, Origin: 9, Flow: model.FlowKey{V6: true}} // must be overwritten
 			n, err := got.Parse(unhex(t, tc.in))
 			if err != tc.err || n != tc.n || got != tc.want {
 				t.Errorf("Parse(%s) = %d, %+v, %v; want %d, %+v, %v", tc.in, n, got, err, tc.n, tc.want, tc.err)

@@ -15,8 +15,8 @@ type header[T any] interface {
 // appender is the other half, on the value.
 type appender interface{ AppendTo(b []byte) []byte }
 
-// testHeader checks one header against bytes written by hand: both ways, with
-// bytes behind it, cut at every length, and without allocation.
+// testHeader checks one header against bytes written by hand: in both directions, with
+// bytes after it, truncated at every length, and without allocation.
 func testHeader[T interface {
 	comparable
 	appender
@@ -105,7 +105,7 @@ func TestSyndrome(t *testing.T) {
 	}
 }
 
-// The standard's table doubles every second step, and goes round at the end.
+// The standard's table doubles every second step, and wraps at the end.
 func TestSyndromeDelayDoubles(t *testing.T) {
 	for timer := uint8(5); timer <= 32; timer++ {
 		if got, want := RNR(timer).Delay(), 2*RNR(timer-2).Delay(); got != want {

@@ -174,7 +174,7 @@ func TestICRCEqualsSlowTwin(t *testing.T) {
 	})
 }
 
-// A router may change the fields that stand in the mask and no others.
+// A router may change the fields of the mask and no others.
 func TestICRCIsInvariant(t *testing.T) {
 	for _, mask := range [][]byte{mask4[:], mask6[:]} {
 		p := make([]byte, 80)

@@ -136,7 +136,7 @@ func tshark(t *testing.T, file string, columns []string) []string {
 		t.Fatalf("tshark: %v\n%s(install it: scripts/need tshark:tshark)", err, &stderr)
 	}
 	if strings.Contains(strings.ToLower(stderr.String()), "lua") {
-		t.Fatalf("tshark complains about weft.lua:\n%s", &stderr)
+		t.Fatalf("tshark reports errors in weft.lua:\n%s", &stderr)
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
