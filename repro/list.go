@@ -37,8 +37,8 @@ type Entry struct {
 	Paper string
 }
 
-// Select returns the claims that names ask for, without repetition, in the
-// order of the list: a claim's ID, a paper's name, or "all".
+// Select returns the selected claims, without repetition, in the order of the
+// list. A name is a claim's ID, a paper's name, or "all".
 func Select(papers []Paper, names ...string) ([]Entry, error) {
 	known := map[string]bool{"all": true}
 	var out []Entry

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// TestClaimsAreWellFormed holds what the command line and readers rely on.
+// TestClaimsAreWellFormed checks what the command line and readers rely on.
 func TestClaimsAreWellFormed(t *testing.T) {
 	seen := map[string]bool{"all": true, "list": true}
 	id := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
@@ -21,7 +21,7 @@ func TestClaimsAreWellFormed(t *testing.T) {
 		seen[p.Name] = true
 		for _, c := range p.Claims {
 			if !id.MatchString(c.ID) || !strings.HasPrefix(c.ID, p.Name+"-") || seen[c.ID] {
-				t.Errorf("claim %q of %s: want an ID of its own in lower case that begins with %s-", c.ID, p.Name, p.Name)
+				t.Errorf("claim %q of %s: want a unique ID in lower case that starts with %s-", c.ID, p.Name, p.Name)
 			}
 			seen[c.ID] = true
 			if c.Where == "" || c.Says == "" || c.Published == "" || c.Run == nil {

@@ -26,8 +26,8 @@ type Outcome struct {
 	Plots     []string      `json:"plots,omitempty"` // files written
 }
 
-// Run measures one claim. What goes wrong is part of the outcome, which then
-// did not pass. Plots go to the folder out, unless that is empty.
+// Run measures one claim. An error is part of the outcome, which then did not
+// pass. Plots are written to the folder out, unless that is empty.
 func Run(ctx context.Context, e Entry, o claim.Options, out string) Outcome {
 	r := Outcome{ID: e.ID, Paper: e.Paper, Where: e.Where, Claim: e.Says, Published: e.Published}
 	start := time.Now()

@@ -1,6 +1,6 @@
-// Package claim is what a paper's claim is made of: what was published, how to
-// measure it here, and the verdict. The claims themselves are in the folders of
-// their papers; repro lists and runs them.
+// Package claim defines a paper's claim: what was published, how to measure it
+// here, and the verdict. The claims themselves are in the folders of their
+// papers; repro lists and runs them.
 package claim
 
 import (
@@ -15,9 +15,9 @@ type Claim struct {
 	Where     string // section or figure of the paper
 	Says      string // the claim in our words
 	Published string // the paper's value
-	// Run measures. It must depend on its options alone, except for times. An
-	// error says that nothing could be measured; a claim that does not hold is
-	// no error, but a Result that did not pass.
+	// Run measures the claim. It must depend on its options alone, except for
+	// times. An error means that nothing could be measured; a claim that does
+	// not hold is no error, but a Result that did not pass.
 	Run func(ctx context.Context, o Options) (Result, error)
 }
 
@@ -25,12 +25,12 @@ type Claim struct {
 type Options struct {
 	Seed  uint64
 	Quick bool // fewer trials or smaller sizes: under a minute
-	// Progress is told the share done, 0 to 1, and what is being done. It may be
+	// Progress receives the share done, 0 to 1, and the current step. It may be
 	// nil and is called from one goroutine at a time.
 	Progress func(done float64, doing string)
 }
 
-// Report tells Progress, if there is one.
+// Report calls Progress, if there is one.
 func (o Options) Report(done float64, doing string) {
 	if o.Progress != nil {
 		o.Progress(done, doing)
@@ -45,7 +45,7 @@ func (o Options) Pick(full, quick int) int {
 	return full
 }
 
-// Result is what was measured.
+// Result is the outcome of a measurement.
 type Result struct {
 	Measured string // comparable with Published by eye
 	Pass     bool
@@ -64,7 +64,7 @@ type Table struct {
 // Row adds a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Plot is a chart and the suffix of its file's name; one that is alone has none.
+// Plot is a chart and the suffix of its file's name; a claim's only plot has none.
 type Plot struct {
 	Suffix string
 	Chart  plot.Chart

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// CPU returns the processor time that work took, of all its goroutines and of
-// the garbage collector: on a busy machine it says more than the time of day.
-// Other work of the process must rest meanwhile.
+// CPU returns the CPU time that work took, including its goroutines and the
+// garbage collector: on a busy machine it is more accurate than the wall clock.
+// No other work may run in the process meanwhile.
 func CPU(work func()) time.Duration {
-	runtime.GC() // what came before is not this work's cost
+	runtime.GC() // earlier garbage is not this work's cost
 	start := cpuTime()
 	work()
 	return cpuTime() - start
 }
 
-// Best returns the least processor time that work took in a number of rounds:
-// what disturbs a round only makes it longer. prepare runs before each, untimed,
-// and may be nil.
+// Best returns the least CPU time that work took in a number of rounds: a
+// disturbance only makes a round longer. prepare runs before each, untimed, and
+// may be nil.
 func Best(rounds int, prepare, work func()) (best time.Duration) {
 	for i := range rounds {
 		if prepare != nil {
@@ -30,8 +30,8 @@ func Best(rounds int, prepare, work func()) (best time.Duration) {
 	return best
 }
 
-// Thread returns the processor time that work took on its own thread. It is for
-// work beside which other goroutines run; work must start none.
+// Thread returns the CPU time that work took on its own thread. It is for work
+// that runs beside other goroutines; work must start none.
 func Thread(work func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sleeping takes no processor time; a round that sleeps is not slower than one
-// that does not, and one that works is.
+// Sleeping takes no CPU time; a round that sleeps is not slower than one that
+// does not, and one that works is.
 func TestCPUIsWorkAlone(t *testing.T) {
 	spin := func(n int) func() {
 		return func() {

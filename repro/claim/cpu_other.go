@@ -4,5 +4,5 @@ package claim
 
 import "time"
 
-// cpuTime is the time of day where processors' time cannot be asked for.
+// cpuTime returns the wall clock where CPU time is not available.
 func cpuTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

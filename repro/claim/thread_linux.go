@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is what the calling thread has used of processors. Rusage would
-// tell it by the kernel's tick, which is too coarse for short work.
+// threadTime returns the CPU time of the calling thread. Rusage would report it
+// in the kernel's ticks, which are too coarse for short work.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

@@ -4,5 +4,5 @@ package claim
 
 import "time"
 
-// threadTime is the time of day where a thread's time cannot be asked for.
+// threadTime returns the wall clock where a thread's CPU time is not available.
 func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

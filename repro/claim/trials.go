@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// Trials runs n independent trials on all cores and counts those that came out
-// true. Trial i gets randomness of its own, made from seed and i, so the count
+// Trials runs n independent trials on all cores and counts those that return
+// true. Trial i gets its own randomness, derived from seed and i, so the count
 // does not depend on the number of cores. The first error ends the count.
-// Progress functions are told the share done, one call at a time.
+// Progress functions receive the share done, one call at a time.
 func Trials(ctx context.Context, n int, seed uint64, trial func(rng *rand.Rand) (bool, error), progress ...func(done float64)) (Rate, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -68,13 +68,13 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Rate is how many of a number of trials came out true.
+// Rate is the number of trials that returned true.
 type Rate struct{ Hits, Of int }
 
-// Share is the rate, 0 to 1.
+// Share returns the rate, 0 to 1.
 func (r Rate) Share() float64 { return float64(r.Hits) / float64(max(r.Of, 1)) }
 
-// Interval is the Wilson interval in which the true rate lies with 95 %
+// Interval returns the Wilson interval, which contains the true rate with 95 %
 // confidence.
 func (r Rate) Interval() (low, high float64) {
 	if r.Of == 0 {

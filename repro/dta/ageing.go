@@ -7,14 +7,14 @@ import (
 	"github.com/weft-telemetry/weft/collect/keywrite"
 )
 
-// failures are shares of queries.
+// failures are shares of queries that failed.
 type failures struct {
 	empty, wrong float64
 	queries      int
 }
 
-// failuresAtAge writes keys and asks for each again when exactly age later ones were
-// written, queries times.
+// failuresAtAge writes keys and queries each again when exactly age later ones
+// were written, queries times.
 func failuresAtAge(ctx context.Context, cfg keywrite.Config, n, age, queries int) (f failures, err error) {
 	t, err := keywrite.Open("", cfg)
 	if err != nil {
@@ -45,7 +45,7 @@ func failuresAtAge(ctx context.Context, cfg keywrite.Config, n, age, queries int
 	return f, nil
 }
 
-// writeKey reports the i-th key. Its value is made from i.
+// writeKey reports the i-th key. Its value is derived from i.
 func writeKey(w *keywrite.Writer, key, value []byte, i uint64, n int) {
 	binary.LittleEndian.PutUint64(key, i)
 	binary.LittleEndian.PutUint32(value, valueOf(i))
@@ -54,8 +54,8 @@ func writeKey(w *keywrite.Writer, key, value []byte, i uint64, n int) {
 	}
 }
 
-// readKey asks for the i-th key, and reports whether there was an answer and
-// whether it was the right one.
+// readKey queries the i-th key, and reports whether there was an answer and
+// whether it was correct.
 func readKey(t *keywrite.Table, dst, key []byte, i uint64, n int) (ok, found bool) {
 	binary.LittleEndian.PutUint64(key, i)
 	a, err := t.Lookup(dst, key, keywrite.Query{Copies: n})

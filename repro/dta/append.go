@@ -14,7 +14,7 @@ import (
 
 var appendBatch = claim.Claim{
 	ID: "dta-append-batch", Where: "figure 15",
-	Says:      "the rate of Append reports grows with the batch, in proportion until the line is full with batches of 4: those of 4 and 16 reach so many times the rate of single ones; the size of the list does not matter",
+	Says:      "the rate of Append reports grows with the batch, in proportion until the line is full with batches of 4: batches of 4 and 16 reach this multiple of the rate of single reports; the size of the list does not matter",
 	Published: "4 and about 10 times; no difference between sizes",
 	Run:       runAppendBatch,
 }
@@ -37,8 +37,8 @@ func openLists(lists, capacity, batch, entry int) (*list.Table, error) {
 	return t, err
 }
 
-// memoryRate returns millions of entries a second of batches that are ready.
-// spread says to which list the i-th goes.
+// memoryRate returns millions of entries per second, from ready-made batches.
+// spread returns the list of the i-th batch.
 func memoryRate(t *list.Table, batches int, spread func(i int) uint32) (rate float64, err error) {
 	cfg := t.Config()
 	ready, w := make([]byte, cfg.Classes[0].Entry*cfg.Batch), t.Writer(0)
@@ -51,8 +51,8 @@ func memoryRate(t *list.Table, batches int, spread func(i int) uint32) (rate flo
 	return millions(batches*cfg.Batch, took), err
 }
 
-// translatorRate returns millions of reports a second through the translator, which
-// makes the batches.
+// translatorRate returns millions of reports per second through the translator,
+// which makes the batches.
 func translatorRate(t *list.Table, entries int, spread func(i int) uint32) (float64, error) {
 	batch := t.Config().Batch
 	out, err := translate.NewLocalWriter(&translate.Memory{Lists: []*list.Table{t}}, 0, false, nil)
@@ -97,9 +97,9 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 	sizes := []int{1 << 16, 1 << 20, 1 << 24}
 	res := claim.Result{Pass: true, Notes: []string{
 		"one list, one core; the best of 5 rounds, in CPU time",
-		"the paper's limit is how many messages a network card takes: here that is batches which are ready, written into memory by a core",
+		"the paper's limit is the message rate of a NIC: here that is ready-made batches, written into memory by a core",
 		"batches of 64 bytes, 16 entries of 4 or 8 of 8, are a cache line and are stored as one; others word by word",
-		"reports through the translator pay for each report as well, as a switch does not: a column of its own, and no part of the verdict",
+		"the translator also costs time per report, which a switch does not: it has a separate column, and is no part of the verdict",
 		"passes if batches of 4 reach 3 to 5 times the rate of single entries and those of 16 at least 8 times, no batch is slower than a smaller one, and no size of list is below 0.75 of another, all for 4 bytes into memory",
 	}}
 	table := claim.Table{Title: "million entries a second of one core (and times the rate of single ones), a list of 2^20", Header: []string{"batch", "4 bytes into memory", "8 bytes into memory", "4 bytes through the translator"}}
@@ -146,9 +146,9 @@ func runAppendBatch(ctx context.Context, o claim.Options) (claim.Result, error) 
 	return res, ctx.Err()
 }
 
-// bareWriteRate returns millions of entries a second that go to the rings of lists
-// drawn at random, 16 to a line, with nothing else done: each time a list comes
-// again, to its next line.
+// bareWriteRate returns millions of entries per second written to the rings of
+// lists drawn at random, 16 to a cache line, without any other work: each visit
+// of a list writes its next line.
 func bareWriteRate(lists, capacity int, o claim.Options) (float64, error) {
 	t, err := openLists(lists, capacity, ofSixteen, 4)
 	if err != nil {
@@ -177,7 +177,7 @@ func runAppendLists(ctx context.Context, o claim.Options) (claim.Result, error) 
 	numbers := []int{1, 255, 1 << 12, 131_000}
 	res := claim.Result{Notes: []string{
 		"batches of 16 entries of 4 bytes, each to a list drawn at random, rings of 256; one core, the best of 5 rounds, in CPU time",
-		"a core waits for a list's ring and head to come from memory, where the paper's network card does not; bare lines, written to the same places without any head, show how much of that is memory's",
+		"a core waits for a list's ring and head to be read from memory, and the paper's NIC does not; bare lines, written to the same addresses without a head, show how much of that is memory latency",
 		"passes if 131K lists reach 0.75 of the rate of one, into memory",
 	}}
 	table := claim.Table{Title: "million entries a second of one core", Header: []string{"lists", "into memory", "through the translator"}}

@@ -31,7 +31,7 @@ func runKeyWriteBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 	res := claim.Result{Pass: true, Notes: []string{
 		fmt.Sprintf("%d slots, %d queries each, of keys exactly α·slots reports old", slots, queries),
 		"wrong answers are too rare to see with 32 bits of checksum: 8 bits show them",
-		"passes if every share is below its bound, but for four standard deviations, and the empty ones with 32 bits within a tenth of it; with 8 bits the bound takes every disagreement of copies for a failure, which a vote often settles",
+		"passes if every share is below its bound, but for four standard deviations, and the empty ones with 32 bits within a tenth of it; with 8 bits the bound counts every disagreement of copies as a failure, which a vote often resolves",
 	}}
 	table := claim.Table{Title: "queries without an answer, and with a wrong one", Header: []string{"N", "bits", "α", "empty", "(1)+(2)+(3)", "wrong", "(4)"}}
 	chart := plot.Chart{Title: "Key-Write queries without an answer", XTitle: "α: later keys per slot", YTitle: "% empty"}
@@ -85,7 +85,7 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 	queries := o.Pick(400_000, 50_000)
 	res := claim.Result{Pass: true, Notes: []string{
 		fmt.Sprintf("%d chunks in the paper's layout (plain), %d queries each, of paths exactly α·chunks reports old", chunks, queries),
-		"few bits and hops show wrong answers; with the paper's sizes the formula alone can tell",
+		"few bits and hops show wrong answers; with the paper's sizes they are too rare to measure",
 		"here the chance of a wrong answer is at least that of two keys with one 64-bit hash: with the paper's sizes 3.6e-21, not 1e-22",
 		"passes if every share is below its bound, but for four standard deviations, and the empty ones within a tenth of it",
 	}}
@@ -122,7 +122,7 @@ func runPostcardBounds(ctx context.Context, o claim.Options) (claim.Result, erro
 	return res, nil
 }
 
-// pathFailuresAtAge is ageing for paths of random values.
+// pathFailuresAtAge is failuresAtAge for paths of random values.
 func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n int, alpha float64, queries int) (f failures, b bound.Bound, err error) {
 	t, err := postcard.Open("", cfg)
 	if err != nil {
@@ -172,7 +172,7 @@ func pathFailuresAtAge(ctx context.Context, cfg postcard.Config, values, n int, 
 	return f, t.Bound(bound.Load(alpha*float64(n)), q), nil
 }
 
-// distinctValues returns n values that have codes of their own.
+// distinctValues returns n values with distinct codes.
 func distinctValues(bits, n int) (known *postcard.Values, list []uint32, err error) {
 	if bits == 32 {
 		for v := range uint32(n) {

@@ -1,6 +1,6 @@
-// Package dta measures what the paper on Direct Telemetry Access claims about
-// memory that is written blindly and queried later, with Weft's own structures.
-// Origin: docs/papers.md#dta.
+// Package dta measures the claims of the paper on Direct Telemetry Access about
+// memory that is written without reading and queried later, with Weft's own
+// structures. Origin: docs/papers.md#dta.
 package dta
 
 import (

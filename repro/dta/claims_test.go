@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// The quickest claim holds, says the same thing twice, and brings a plot.
+// The fastest claim holds, gives the same result twice, and has a plot.
 func TestQuickClaimHolds(t *testing.T) {
 	var last claim.Result
 	for i := range 2 {

@@ -19,7 +19,7 @@ var cpuCollectors = claim.Claim{
 var collection = claim.Claim{
 	ID: "dta-collection", Where: "figure 7a",
 	Says:      "Key-Write, Postcarding and Append take this many times the reports of an indexed log",
-	Published: "at least 4, 16 and 41 times (16 cores of MultiLog against the network card alone)",
+	Published: "at least 4, 16 and 41 times (16 cores of MultiLog against the NIC alone)",
 	Run:       runCollection,
 }
 
@@ -30,11 +30,11 @@ var switches = claim.Claim{
 	Run:       runSwitches,
 }
 
-// rateNotes say how collectors measures.
+// rateNotes describe how collectors measures.
 func rateNotes(r rates) []string {
 	return []string{
 		fmt.Sprintf("%d reports of 4 bytes from %d flows of a fat-tree, packed in memory, parsed and stored by one core; %d MiB for Key-Write and for Postcarding; the best of 3 rounds, in CPU time", r.reports, r.flows, r.mib),
-		"the log is ours: in the manner of Atomic MultiLog, with indexes by flow, which is what the paper's collectors are asked for, and by each field of its key, but without atomic operations, filters and aggregates",
+		"the log is ours: in the manner of Atomic MultiLog, with indexes by flow, which is what the paper's queries use, and by each field of its key, but without atomic operations, filters and aggregates",
 		fmt.Sprintf("the paper's MultiLog takes 1.9 M/s a core (10K cores for 1,000 switches of 19 M/s), this log %.3g M/s: it is the harder one to beat", r.log),
 		"nothing is received from a network on either side; in the paper, DTA's translator is a switch and takes no core at all",
 	}
@@ -75,7 +75,7 @@ func runCPUCollectors(ctx context.Context, o claim.Options) (claim.Result, error
 		Pass:     r.cuckoo > r.log && inserting > 0.5,
 		Notes: append(rateNotes(r),
 			"the paper's share is of all cycles, those for input among them; here inserting is what is not parsing",
-			"that a cuckoo table is bound by memory with 11 cores and more is not measured",
+			"the memory limit of a cuckoo table with 11 cores and more is not measured",
 			"passes if the cuckoo table is faster and the log spends most of its time on inserting"),
 		Tables: []claim.Table{table}, Plots: []claim.Plot{{Chart: chart}},
 	}, nil

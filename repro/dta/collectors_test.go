@@ -28,7 +28,7 @@ func TestPackedPostcardsArePaths(t *testing.T) {
 		t.Errorf("%d reports, %v; want 10", i, err)
 	}
 	if err := forEachReport(run, func(*wire.Report) bool { return false }); err == nil {
-		t.Error("a collector without room was not noticed")
+		t.Error("a full collector was not noticed")
 	}
 	if err := forEachReport(run[:len(run)-1], func(*wire.Report) bool { return true }); err == nil {
 		t.Error("a run that ends inside a report was not noticed")

@@ -43,8 +43,8 @@ type remoteTranslator struct {
 	ends rdma.Path
 }
 
-// newRemoteTranslator connects a translator to memories of its own. Lists of the prototype's
-// layout have no count of entries beside them, as the paper's have none.
+// newRemoteTranslator connects a translator to separate memories. Lists of the
+// prototype's layout have no count of entries beside them, as in the paper.
 func newRemoteTranslator(seed uint64, lists list.Layout) (*remoteTranslator, error) {
 	f := &remoteTranslator{mem: &translate.Memory{}, ends: rdma.Path{
 		Src: netip.MustParseAddrPort("10.0.0.1:4791"), Dst: netip.MustParseAddrPort("10.0.0.2:4791"),
@@ -96,14 +96,14 @@ func newRemoteTranslator(seed uint64, lists list.Layout) (*remoteTranslator, err
 
 func (f *remoteTranslator) close() { closeAll(f.mem.Regions()) }
 
-// closeAll gives memory back that no writer uses any more.
+// closeAll frees memory that no writer uses any more.
 func closeAll(all []*region.Region) {
 	for _, r := range all {
 		_ = r.Close() // anonymous memory
 	}
 }
 
-// deliver brings all packets to the memory.
+// deliver carries all packets to the memory.
 func (f *remoteTranslator) deliver() {
 	for p := f.req.Next(0); p != nil; p = f.req.Next(0) {
 		if answer := f.resp.Handle(f.ends.Src, p); answer != nil {
@@ -120,7 +120,7 @@ func (f *remoteTranslator) operations(reports int, next func(i int, r *wire.Repo
 	for i := range reports {
 		next(i, &batch[0])
 		if f.Admit(&batch[0]) != wire.Stored {
-			return 0, 0, fmt.Errorf("report %d (%v) is not served", i, batch[0].Primitive)
+			return 0, 0, fmt.Errorf("report %d (%v) was not translated", i, batch[0].Primitive)
 		}
 		f.Put(0, batch)
 		f.deliver()
@@ -129,7 +129,7 @@ func (f *remoteTranslator) operations(reports int, next func(i int, r *wire.Repo
 	f.deliver()
 	after := f.resp.Stats()
 	if got, sent := after.Writes+after.Adds, f.req.Stats(); got != sent.Writes+sent.Adds || sent.WindowFull != 0 {
-		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d found no room", got, sent.Writes+sent.Adds, sent.WindowFull)
+		return 0, 0, fmt.Errorf("memory executed %d operations of %d, %d exceeded the window", got, sent.Writes+sent.Adds, sent.WindowFull)
 	}
 	n := after.Writes + after.Adds - before.Writes - before.Adds
 	added := 8 * (after.Adds - before.Adds)
@@ -155,7 +155,7 @@ func runOperations(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
 		fmt.Sprintf("%d reports of each kind go through the translator and as RoCEv2 packets to the software responder, which counts what it executes", reports),
 		"an operation is one RDMA WRITE or FETCH_ADD; the paper's figure counts memory instructions and gives no numbers, so published is N, N/5 and 1/16 from its text",
-		"lists of Weft's own layout also keep a count of entries that a reader may trust: one more write with each batch",
+		"lists of Weft's layout also keep a reliable count of entries: one more write with each batch",
 		"the paper's count for MultiLog (Key-Write is 0.58 % of it) needs its implementation and is not measured",
 		"passes if the first four rows are within 0.1 % of published",
 	}}

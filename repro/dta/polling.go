@@ -15,7 +15,7 @@ import (
 
 var polling = claim.Claim{
 	ID: "dta-list-polling", Where: "figure 16",
-	Says:      "collecting at half capacity in batches of 16 slows neither the reading of lists nor is it slowed by it: each has this share of its rate alone; entries are read faster than they are collected",
+	Says:      "collecting at half capacity in batches of 16 does not slow the reading of lists, nor does reading slow collecting: each has this share of its rate alone; entries are read faster than they are collected",
 	Published: "no noticeable impact; 8 cores read all of the 1.2 G/s that batches of 16 bring",
 	Run:       runPolling,
 }
@@ -25,10 +25,10 @@ type poller struct {
 	t      *list.Table
 	cursor list.Cursor
 	buf    []byte
-	sum    uint64 // of entries: they are looked at
+	sum    uint64 // of entries, so that they are really read
 }
 
-// poll reads at least so many entries. When it has reached the head it begins
+// poll reads at least a number of entries. When it has reached the head it starts
 // again with the oldest, so it never waits for the writer.
 func (p *poller) poll(entries int) error {
 	for read := 0; read < entries; {
@@ -55,7 +55,7 @@ func (p *poller) poll(entries int) error {
 // collector appends batches of 16.
 type collector struct {
 	w     *list.Writer
-	burst int // at half capacity: entries before it rests for as long as they took
+	burst int // at half capacity: entries before it pauses for as long as they took
 	ready [4 * ofSixteen]byte
 }
 
@@ -69,8 +69,8 @@ func (c *collector) collect(entries int) error {
 	return nil
 }
 
-// collectAtHalfRate collects at half capacity until stop, and returns how many entries
-// it appended in how much time of its thread.
+// collectAtHalfRate collects at half capacity until stop, and returns how many
+// entries it appended and the CPU time of its thread.
 func (c *collector) collectAtHalfRate(stop *atomic.Bool) (entries int, took time.Duration, err error) {
 	for !stop.Load() && err == nil {
 		work := claim.Thread(func() { err = c.collect(c.burst) })
@@ -81,8 +81,8 @@ func (c *collector) collectAtHalfRate(stop *atomic.Bool) (entries int, took time
 	return entries, took, err
 }
 
-// readWhileCollecting reads while a collector is at work and returns both rates, and how
-// many million entries were collected in a second of the day.
+// readWhileCollecting reads while a collector runs and returns both rates, and
+// how many million entries were collected per second of wall-clock time.
 func readWhileCollecting(p *poller, c *collector, entries int) (read, collected, daily float64, err error) {
 	var (
 		stop     atomic.Bool
@@ -107,11 +107,11 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 	entries := o.Pick(1<<27, 1<<26)
 	const capacity, rounds = 1 << 20, 5
 	res := claim.Result{Notes: []string{
-		fmt.Sprintf("a ring of %d entries of 4 bytes, one core that reads and sums them and one that appends for a while and rests as long", capacity),
-		"times are of each thread alone, so that others on the machine count little; the best of 5 rounds, alone and beside each other in turn",
-		"the reader begins again with the oldest entry when it has all, so that it is never without work, as in the paper",
-		"passes if reading beside collecting has at least 0.8 of its rate alone, collecting too, and a core reads faster than one collects through the translator, as Weft collects",
-		"batches that are ready go into memory faster than a core reads: that rate is the one of which half is collected meanwhile",
+		fmt.Sprintf("a ring of %d entries of 4 bytes, one core that reads and sums them and one that appends half of the time", capacity),
+		"times are CPU times of each thread, so that other load on the machine matters little; the best of 5 rounds, alternating between alone and together",
+		"the reader starts again with the oldest entry when it has read all, so that it is never idle, as in the paper",
+		"passes if reading and collecting at the same time each have at least 0.8 of their rate alone, and a core reads faster than one collects through the translator, as Weft does",
+		"ready-made batches are written to memory faster than a core reads: half of that rate is collected meanwhile",
 	}}
 	t, err := openLists(1, capacity, ofSixteen, 4)
 	if err != nil {
@@ -146,7 +146,7 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 		meanwhile = max(meanwhile, daily)
 		readBeside, wroteBeside = max(readBeside, read), max(wroteBeside, wrote)
 	}
-	table := claim.Table{Title: "million entries a second of one core", Header: []string{"", "alone", "beside the other", "share"}}
+	table := claim.Table{Title: "million entries a second of one core", Header: []string{"", "alone", "together", "share"}}
 	row := func(name string, alone, both float64) float64 {
 		table.Row(name, fmt.Sprintf("%.4g", alone), fmt.Sprintf("%.4g", both), fmt.Sprintf("%.2f", both/alone))
 		return both / alone
@@ -158,7 +158,7 @@ func runPolling(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res.Tables = []claim.Table{table}
 	res.Plots = []claim.Plot{{Chart: plot.Chart{
 		Title: "Reading lists while collecting", YTitle: "million entries/s", Groups: []string{"reading", "collecting"},
-		Series: []plot.Series{{Name: "alone", Y: []float64{readAlone, wroteAlone}}, {Name: "beside the other", Y: []float64{readBeside, wroteBeside}}},
+		Series: []plot.Series{{Name: "alone", Y: []float64{readAlone, wroteAlone}}, {Name: "together", Y: []float64{readBeside, wroteBeside}}},
 	}}}
 	return res, ctx.Err()
 }

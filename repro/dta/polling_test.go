@@ -5,7 +5,7 @@ import (
 )
 
 // A poller alone sees every entry of the ring that can be read, again and
-// again; beside a collector it goes on, and both have rates.
+// again; together with a collector it continues, and both have rates.
 func TestPollingBesideCollecting(t *testing.T) {
 	const capacity = 1 << 10
 	table, err := openLists(1, capacity, ofSixteen, 4)

@@ -17,13 +17,13 @@ import (
 
 var gather = claim.Claim{
 	ID: "dta-postcard-cache", Where: "figure 14",
-	Says:      "paths whose postcards the translator brings together grow fewer with the flows that report meanwhile, and more with the rows of its cache; with none meanwhile all succeed",
+	Says:      "the share of paths whose postcards the translator aggregates falls with the number of concurrent flows, and rises with the rows of its cache; without concurrent flows all succeed",
 	Published: "all with no intermediate flows, then falling; later the larger the cache (up to 32K rows)",
 	Run:       runGather,
 }
 
-// pathCounter is an outlet that counts paths and writes nothing. It holds only what
-// postcards call.
+// pathCounter is an outlet that counts paths and writes nothing. It implements
+// only what postcards call.
 type pathCounter struct {
 	translate.MemoryWriter
 	whole, parts int
@@ -39,9 +39,9 @@ func (t *pathCounter) WritePath(p *translate.Path) {
 
 func (t *pathCounter) Flush(model.Time) {}
 
-// pathsGathered lets groups of others+1 flows report hop by hop, each hop in an
-// order of its own, and counts paths that left the cache whole. Within a group
-// forEachReport flow has exactly others flows around it.
+// pathsGathered lets groups of others+1 flows report hop by hop, each hop in a
+// different order, and counts paths that left the cache complete. Within a group
+// each flow has exactly others concurrent flows.
 func pathsGathered(ctx context.Context, rng *rand.Rand, rows, others, paths int) (claim.Rate, error) {
 	scheme, err := postcard.NewScheme(postcard.DefaultConfig(1 << 20))
 	if err != nil {
@@ -85,13 +85,13 @@ func runGather(ctx context.Context, o claim.Options) (claim.Result, error) {
 	sizes := []int{8 << 10, 16 << 10, 32 << 10}
 	others := []int{0, 10, 100, 300, 1000, 3000, 10_000, 30_000}
 	res := claim.Result{Pass: true, Notes: []string{
-		fmt.Sprintf("at least %d paths of 5 hops for each point; all postcards of a path arrive while exactly so many other flows report theirs", paths),
+		fmt.Sprintf("at least %d paths of 5 hops for each point; all postcards of a path arrive while exactly the given number of other flows report theirs", paths),
 		"a path succeeds when it leaves the cache whole; the others are still stored, in parts, each under its own key",
-		"the figure gives rates of the paper's hardware, of which the text has the highest alone, 90.5 M paths/s with none meanwhile; shares are compared here",
-		"passes if all succeed with none meanwhile, shares fall with flows and rise with rows, and each is within 2 % of (1-1/rows)^flows, the chance that no other flow has the row",
+		"the figure gives rates of the paper's hardware, of which the text states only the highest, 90.5 M paths/s without concurrent flows; shares are compared here",
+		"passes if all succeed without concurrent flows, shares fall with flows and rise with rows, and each is within 2 % of (1-1/rows)^flows, the probability that no other flow uses the row",
 	}}
-	table := claim.Table{Title: "paths brought together", Header: []string{"flows meanwhile"}}
-	chart := plot.Chart{Title: "Paths brought together by the translator", XTitle: "flows meanwhile", YTitle: "% of paths", LogX: true}
+	table := claim.Table{Title: "paths aggregated", Header: []string{"concurrent flows"}}
+	chart := plot.Chart{Title: "Paths aggregated by the translator", XTitle: "concurrent flows", YTitle: "% of paths", LogX: true}
 	var x []float64
 	shares := make([][]float64, len(sizes))
 	for i, n := range others {

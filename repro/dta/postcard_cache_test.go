@@ -8,8 +8,8 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/dta"
 )
 
-// In a cache of one row nothing is brought together once a second flow reports
-// meanwhile, and everything while there is none.
+// In a cache of one row no path is aggregated once a second flow reports
+// concurrently, and every path while there is none.
 func TestGatheredInOneRow(t *testing.T) {
 	for others, want := range map[int]claim.Rate{0: {Hits: 100, Of: 100}, 1: {Hits: 0, Of: 100}} {
 		got, err := pathsGathered(t.Context(), claim.Rand(1, 1), 1, others, 100)

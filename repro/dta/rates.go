@@ -17,10 +17,10 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/dta"
 )
 
-// rates are million reports a second that a core collects, from reports packed
-// in memory to where they can be asked for.
+// rates are million reports per second that a core collects, from reports packed
+// in memory to queryable storage.
 type rates struct {
-	parse               float64 // reports read and thrown away
+	parse               float64 // reports parsed and discarded
 	hash, cuckoo, log   float64
 	write, write2       float64 // Key-Write with N = 1 and 2
 	postcard, append    float64
@@ -39,8 +39,8 @@ func fabricKey(rng *rand.Rand) (k peer.Key) {
 	return k
 }
 
-// packReports lays reports side by side. For postcards, the five of a path follow each
-// other, as the paper's do for its comparison.
+// packReports packs reports side by side. For postcards, the five of a path
+// follow each other, as the paper's do for its comparison.
 func packReports(kind wire.Primitive, keys []peer.Key, order []uint32, copies uint8, keyed bool) []byte {
 	var run []byte
 	data := make([]byte, 4)
@@ -59,7 +59,7 @@ func packReports(kind wire.Primitive, keys []peer.Key, order []uint32, copies ui
 	return run
 }
 
-// forEachReport parses a run and gives its reports to do.
+// forEachReport parses a run of reports and calls do for each.
 func forEachReport(run []byte, do func(r *wire.Report) bool) error {
 	var r wire.Report
 	for len(run) > 0 {
@@ -68,7 +68,7 @@ func forEachReport(run []byte, do func(r *wire.Report) bool) error {
 			return err
 		}
 		if !do(&r) {
-			return fmt.Errorf("a collector has no room for its reports")
+			return fmt.Errorf("a collector is full")
 		}
 		run = run[n:]
 	}
@@ -98,12 +98,12 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	}
 	value := func(r *wire.Report) uint32 { return binary.BigEndian.Uint32(r.Data) }
 
-	o.Report(0, "processor's collectors")
+	o.Report(0, "CPU collectors")
 	run := packReports(wire.KeyWrite, keys, order, 1, false)
 	sum := uint32(0)
 	out.parse = best(nil, func() error { return forEachReport(run, func(r *wire.Report) bool { sum += value(r); return true }) })
 	hash, cuckoo, log := peer.NewHash(out.flows), peer.NewCuckoo(out.flows), peer.NewLog(out.reports, out.flows)
-	// All begin empty in every round.
+	// All start empty in every round.
 	out.hash = best(hash.Reset, func() error {
 		return forEachReport(run, func(r *wire.Report) bool { return hash.Put((*peer.Key)(r.Key), value(r)) })
 	})
@@ -134,7 +134,7 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	if err != nil {
 		return out, err
 	}
-	// All that a worker does with datagrams, once the kernel has handed them over.
+	// All work of a worker on datagrams, once the kernel has delivered them.
 	taken := func(run []byte) func() error {
 		all := datagrams(run, len(run)/out.reports)
 		return func() error {
@@ -144,7 +144,7 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 			}
 			router.Flush(0)
 			if st := in.Stats(); st.Stored != uint64(out.reports) {
-				return fmt.Errorf("of %d reports %d were stored", out.reports, st.Stored)
+				return fmt.Errorf("%d of %d reports were stored", st.Stored, out.reports)
 			}
 			return nil
 		}
@@ -157,9 +157,9 @@ func collectors(ctx context.Context, o claim.Options) (rates, error) {
 	return out, cmp.Or(err, ctx.Err())
 }
 
-// weftMemory is what the reports are stored in: size bytes of Key-Write and of
-// Postcarding each, and a list of values and one of keys with values. The system
-// has given all of it when it returns.
+// weftMemory is the memory that the reports are stored in: size bytes of
+// Key-Write and of Postcarding each, and a list of values and one of keys with
+// values. The kernel has mapped all of it when it returns.
 func weftMemory(size int64) (_ *translate.Memory, err error) {
 	mem := &translate.Memory{}
 	defer func() {
@@ -195,7 +195,7 @@ func closeRegions(mem *translate.Memory) {
 }
 
 // datagrams puts the headers of one reporter before packed reports of size bytes,
-// as many to a datagram as the line has room for.
+// as many to a datagram as the MTU allows.
 func datagrams(run []byte, size int) (all [][]byte) {
 	const room = 1500 - 40 - 8 - wire.HeaderSize
 	for seq := wire.Seq(0); len(run) > 0; {

@@ -18,8 +18,8 @@ var redundancy = claim.Claim{
 	Run:       runRedundancy,
 }
 
-// meanFound is the mean chance that a key is still found, over all keys of a
-// store: their ages go evenly from none to load keys per slot.
+// meanFound returns the mean probability that a key is still found, over all keys
+// of a store: their ages are uniform from zero to load keys per slot.
 func meanFound(load float64, n int) float64 { return meanSuccess(0, load, n) }
 
 // meanSuccess is the mean of 1-(1-e^-αN)^N for α from a to b.
@@ -37,7 +37,7 @@ func runRedundancy(ctx context.Context, o claim.Options) (claim.Result, error) {
 	slots := o.Pick(1<<20, 1<<16)
 	loads := []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3}
 	res := claim.Result{Pass: true, Notes: []string{
-		fmt.Sprintf("%d slots, 32 bits of checksum; a store is filled with load·slots keys, and all of them are asked for", slots),
+		fmt.Sprintf("%d slots, 32 bits of checksum; a store is filled with load·slots keys, and all of them are queried", slots),
 		"passes if the best N never rises with the load, 4 is best at the lightest and 1 at the heaviest, and every share is within 0.5 % of the formula's mean",
 	}}
 	table := claim.Table{Title: "keys that are found", Header: []string{"load", "N=1", "N=2", "N=3", "N=4", "best"}}
@@ -116,7 +116,7 @@ func runLongevity(ctx context.Context, o claim.Options) (claim.Result, error) {
 	cfg := keywrite.Config{Layout: keywrite.Weft, Value: 20, Check: 32, Seed: o.Seed, Slots: 1}
 	slotSize := float64(cfg.Size())
 	res := claim.Result{Pass: true, Notes: []string{
-		fmt.Sprintf("memory and reports are 1/%d of the paper's: chances depend on their ratio alone; slots of %.0f bytes", scale, slotSize),
+		fmt.Sprintf("memory and reports are 1/%d of the paper's: probabilities depend on their ratio alone; slots of %.0f bytes", scale, slotSize),
 		"the figures fit the mean over ages of 0 to 10 and of 90 to 100 million, in steps of 10 million; so they are measured here",
 		"passes if measured is within four standard deviations of the formula at the paper's size, and within 2.5 % of the published",
 	}}

@@ -11,21 +11,21 @@ import (
 	"github.com/weft-telemetry/weft/scenario"
 )
 
-// caseFiles are the case studies, as scenarios that expect what mirrors must
-// tell.
+// caseFiles are the case studies, as scenarios that state what mirrors must
+// show.
 var caseFiles = []string{"traced-drop", "traced-blackhole", "traced-move", "traced-imbalance", "slow-mux", "traced-slow-link", "traced-storm"}
 
 var cases = claim.Claim{
 	ID: "everflow-cases", Where: "case studies",
-	Says:      "traces explain troubles of many kinds: silent drops, blackholes, loops, uneven use of equal-cost paths, a slow load balancer, a slow link, storms of PFC frames",
+	Says:      "traces explain faults of many kinds: silent drops, blackholes, loops, ECMP imbalance, a slow load balancer, a slow link, PFC storms",
 	Published: "each is explained",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		seeds := o.Pick(5, 1)
 		res := claim.Result{Pass: true, Notes: []string{
-			fmt.Sprintf("examples/NAME.yaml, played with %d seeds; passes when all that a file expects of its traces is found in every run, and nothing else is. What files expect beside traces is not judged here", seeds),
+			fmt.Sprintf("examples/NAME.yaml, run with %d seeds; passes when all that a file expects of its traces is found in every run, and nothing else is. Other expectations of the files are not judged here", seeds),
 		}}
 		table := claim.Table{Title: "case studies", Header: []string{"scenario", "runs", "explained"}}
-		chart := plot.Chart{Title: "runs in which traces explain the trouble", YTitle: "%", Series: []plot.Series{{Name: "runs"}}}
+		chart := plot.Chart{Title: "runs in which traces explain the fault", YTitle: "%", Series: []plot.Series{{Name: "runs"}}}
 		right, all := 0, 0
 		for i, name := range caseFiles {
 			text, err := examples.Files.ReadFile(name + ".yaml")
@@ -53,7 +53,7 @@ var cases = claim.Claim{
 	},
 }
 
-// explainedByTraces plays a scenario and reports whether its traces say what they should.
+// explainedByTraces runs a scenario and reports whether its traces show what they should.
 func explainedByTraces(ctx context.Context, name string, text []byte, seed uint64) (bool, error) {
 	s, err := scenario.Parse(name+".yaml", text)
 	if err != nil {
@@ -71,5 +71,5 @@ func explainedByTraces(ctx context.Context, name string, text []byte, seed uint6
 			met += boolToInt(e.Pass)
 		}
 	}
-	return asked > 1 && met == asked, nil // one is that nothing else is found
+	return asked > 1 && met == asked, nil // one expectation is that nothing else is found
 }

@@ -1,4 +1,4 @@
-// Package everflow measures what the Everflow paper claims about tracing
+// Package everflow measures the claims of the Everflow paper about tracing
 // packets, with Weft's mirrors, analyzers and guided probes in simulated
 // switches. Origin: docs/papers.md#everflow.
 package everflow

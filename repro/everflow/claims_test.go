@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// Claims that take little time hold, come out the same twice, and bring a table
+// Claims that take little time hold, give the same result twice, and have a table
 // and a plot.
 func TestClaims(t *testing.T) {
 	for _, c := range []claim.Claim{inner, everyFlow} {
@@ -29,7 +29,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The lab finds nothing in a healthy fabric and something in a broken one.
+// The lab finds nothing in a healthy fabric and something in a faulty one.
 func TestLabJudges(t *testing.T) {
 	for _, tr := range []faultCase{troubles[0], troubles[2]} {
 		hit, named, others, err := runFaultCase(t.Context(), tr, 60, 5, 0.1)
@@ -42,7 +42,7 @@ func TestLabJudges(t *testing.T) {
 	}
 }
 
-// Probes tell the four ways to lose packets apart.
+// Probes distinguish the four kinds of packet loss.
 func TestProbesTell(t *testing.T) {
 	for _, kind := range droppedBy {
 		got, at, err := probeDrops(t.Context(), kind, 0, 3)

@@ -15,12 +15,12 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// faultCase is a fault and what traces must say of it.
+// faultCase is a fault and the finding that traces must give.
 type faultCase struct {
 	name string
 	kind trace.Kind
-	// make breaks a switch, and returns those that may be blamed; none of a
-	// healthy fabric.
+	// make injects the fault, and returns the switches that may be reported;
+	// none for a healthy fabric.
 	make func(l *lab) (sim.Fault, []model.NodeID)
 }
 
@@ -51,7 +51,7 @@ var troubles = []faultCase{
 		at := aboveToR(l)
 		return sim.CorruptTable{Switch: at, Share: 0.3, Seed: l.rng.Uint64()}, []model.NodeID{at}
 	}},
-	{"two switches point at each other", trace.Loop, func(l *lab) (sim.Fault, []model.NodeID) {
+	{"two switches forward to each other", trace.Loop, func(l *lab) (sim.Fault, []model.NodeID) {
 		pod, host := l.rng.IntN(4), model.NodeID(0)
 		for host = model.NodeID(l.rng.IntN(16)); int(host)/4 == pod; host = model.NodeID(l.rng.IntN(16)) {
 		}
@@ -69,10 +69,10 @@ var faults = claim.Claim{
 		trials := o.Pick(40, 5)
 		res := claim.Result{Pass: true, Notes: []string{
 			fmt.Sprintf("%d runs of each kind in a fat-tree of 16 hosts with 200 flows of RDMA, TCP and UDP, every packet mirrored, every second run with a tenth of the mirrors lost; one trace proves nothing then, so that verdicts rest on many (docs/traces.md)", trials),
-			"a run in which no packet met the fault says nothing and is left out; passes when every fault that packets met is named with its kind and place, and nothing else is",
+			"a run in which the fault affected no packet is skipped; passes when every fault that affected packets is found with its kind and location, and nothing else is",
 		}}
-		table := claim.Table{Title: "single faults", Header: []string{"fault", "runs", "met by packets", "found", "false alarms"}}
-		chart := plot.Chart{Title: "faults found", YTitle: "% of runs in which packets met them", Series: []plot.Series{{Name: "found"}}}
+		table := claim.Table{Title: "single faults", Header: []string{"fault", "runs", "affected packets", "found", "false alarms"}}
+		chart := plot.Chart{Title: "faults found", YTitle: "% of runs in which they affected packets", Series: []plot.Series{{Name: "found"}}}
 		found, met, alarms := 0, 0, 0
 		for i, tr := range troubles {
 			hits, ok, wrong := 0, 0, 0
@@ -98,12 +98,13 @@ var faults = claim.Claim{
 	},
 }
 
-// minAffectedPackets is how many packets must be lost or go round for a fault to count as
-// met: verdicts rest on three at least, and the first of a flow does not count.
+// minAffectedPackets is how many packets must be lost or loop for a fault to
+// count as effective: verdicts need three at least, and the first of a flow does
+// not count.
 const minAffectedPackets = 20
 
-// runFaultCase plays a run with one fault, and reports whether packets met it, whether
-// it was named, and how many findings are about something else.
+// runFaultCase runs one fault, and reports whether it affected packets, whether it
+// was found, and how many findings are about something else.
 func runFaultCase(ctx context.Context, tr faultCase, flows int, seed uint64, loss float64) (hit, named bool, others int, err error) {
 	l, err := newLab(setup{seed: seed, loss: loss, mirrors: func(_ model.NodeID, c *mirror.Config) { c.SampleOneIn = 1 }})
 	if err != nil {
@@ -139,15 +140,15 @@ func runFaultCase(ctx context.Context, tr faultCase, flows int, seed uint64, los
 
 var storage = claim.Claim{
 	ID: "everflow-storage", Where: "section 4.1, packet trace",
-	Says:      "only traces that are abnormal, marked or of protocols are stored; the vast majority is folded into counters",
+	Says:      "only traces that are abnormal, marked or of protocols are stored; the vast majority is aggregated into counters",
 	Published: "the vast majority of traces",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Notes: []string{
-			"a fat-tree of 16 hosts in which one wire loses packets; stored is each kept trace as analyzers keep it, and counters of 10 s, 300 bytes for each link, whatever went by in them",
-			"passes when more than 90 % of traces are folded at every loss rate up to 1 %, and what is stored is less than a tenth of the mirrors' bytes. NAKs, CNPs and retransmissions that the loss causes are protocol traffic and are kept",
+			"a fat-tree of 16 hosts in which one wire loses packets; each kept trace is stored as analyzers keep it, and counters every 10 s, 300 bytes for each link, whatever their values",
+			"passes when more than 90 % of traces are aggregated at every loss rate up to 1 %, and what is stored is less than a tenth of the mirrors' bytes. NAKs, CNPs and retransmissions that the loss causes are protocol traffic and are kept",
 		}, Pass: true}
-		table := claim.Table{Title: "stored and folded", Header: []string{"loss of the wire", "traces", "folded", "mirrors' bytes", "stored bytes", "of it"}}
-		chart := plot.Chart{Title: "traces that are folded into counters", XTitle: "loss of one wire (%)", YTitle: "%", Series: []plot.Series{{Name: "folded"}}}
+		table := claim.Table{Title: "stored and aggregated traces", Header: []string{"loss of the wire", "traces", "aggregated", "mirrors' bytes", "stored bytes", "share"}}
+		chart := plot.Chart{Title: "traces that are aggregated into counters", XTitle: "loss of one wire (%)", YTitle: "%", Series: []plot.Series{{Name: "aggregated"}}}
 		rates := []float64{0, 0.1, 1, 10}
 		for i, loss := range rates {
 			o.Report(float64(i)/float64(len(rates)), fmt.Sprintf("%v %% lost", loss))
@@ -181,7 +182,7 @@ var storage = claim.Claim{
 				res.Pass = res.Pass && share > 0.9 && stored*10 < bytes
 			}
 			if loss == 1 {
-				res.Measured = fmt.Sprintf("at 1 %% loss %s folded, %s of the bytes stored", percent(s.Closed-kept, s.Closed), percent(stored, bytes))
+				res.Measured = fmt.Sprintf("at 1 %% loss %s aggregated, %s of the bytes stored", percent(s.Closed-kept, s.Closed), percent(stored, bytes))
 			}
 		}
 		res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}

@@ -22,21 +22,21 @@ import (
 
 const ms = engine.Millisecond
 
-// setup says what a lab is like. What is left zero is a fat-tree of 16 hosts
-// whose switches mirror as inswitch/mirror does by default.
+// setup configures a lab. The zero value is a fat-tree of 16 hosts whose switches
+// mirror as inswitch/mirror does by default.
 type setup struct {
 	fabric *topo.Fabric
 	seed   uint64
 	// mirrors changes the configuration of a switch's mirrors.
 	mirrors func(id model.NodeID, c *mirror.Config)
 	loss    float64       // of mirrors
-	linger  time.Duration // that reports wait for each other
-	// seen gets every mirror as it arrives, closed every trace as it closes.
+	linger  time.Duration // how long reports wait for each other
+	// seen receives every mirror as it arrives, closed every trace as it closes.
 	seen   func(at model.Time, m *wire.Mirror)
 	closed func(t *trace.Trace)
 }
 
-// lab is a simulated fabric and a controller of traces.
+// lab is a simulated fabric and a controller for traces.
 type lab struct {
 	*sim.Network
 	*tracewatch.Watch
@@ -107,13 +107,13 @@ func newLab(s setup) (*lab, error) {
 	return l, nil
 }
 
-// tick closes traces in time, also when nothing more comes.
+// tick closes traces in time, also when no more mirrors arrive.
 func (l *lab) tick() {
 	l.Advance(l.Now().Model())
 	l.At(l.Now()+ms/2, l.tick)
 }
 
-// run runs to an instant and then as long as traces need to close.
+// run simulates until an instant and then as long as traces need to close.
 func (l *lab) run(ctx context.Context, until engine.Time) error {
 	for l.Now() < until+3*ms {
 		if err := ctx.Err(); err != nil {
@@ -125,7 +125,7 @@ func (l *lab) run(ctx context.Context, until engine.Time) error {
 	return nil
 }
 
-// addFlows adds flows between hosts by chance, of all transports in turn, in the
+// addFlows adds flows between random hosts, of all transports in turn, in the
 // first two milliseconds.
 func (l *lab) addFlows(flows int) error {
 	hosts := l.Network.Fabric().Hosts()

@@ -20,13 +20,13 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// desk makes a lab's desk for guided probes.
+// desk returns a lab's scheduler for guided probes.
 func (l *lab) desk(cfg probe.Config, into **probe.Desk) (err error) {
 	*into, err = probe.NewDesk(cfg, l.Intent(), simhost.NewProbers(l.Network, nil))
 	return err
 }
 
-// dropKind is a way to lose packets, and what probes must say of it.
+// dropKind is a kind of packet loss, and the verdict that probes must give.
 type dropKind struct {
 	name  string
 	want  probe.Kind
@@ -34,10 +34,10 @@ type dropKind struct {
 }
 
 var droppedBy = []dropKind{
-	{"over before anybody asks", probe.Passed, func(at model.NodeID, _ model.FlowKey) sim.Injection {
+	{"over before the probes", probe.Passed, func(at model.NodeID, _ model.FlowKey) sim.Injection {
 		return sim.Injection{For: time.Millisecond, Fault: sim.LossySwitch{Switch: at, Share: 1}}
 	}},
-	{"everything, for good", probe.Persistent, func(at model.NodeID, _ model.FlowKey) sim.Injection {
+	{"all packets, persistently", probe.Persistent, func(at model.NodeID, _ model.FlowKey) sim.Injection {
 		return sim.Injection{Fault: sim.LossySwitch{Switch: at, Share: 1}}
 	}},
 	{"three packets in ten", probe.Random, func(at model.NodeID, _ model.FlowKey) sim.Injection {
@@ -50,15 +50,15 @@ var droppedBy = []dropKind{
 
 var dropKinds = claim.Claim{
 	ID: "everflow-drop-kinds", Where: "section 3.2, guided probing, figure 1",
-	Says:      "a trace that ends at a switch does not report whether the drop is over or persists, nor whether it is random or a blackhole for certain 5-tuples; copies of the packet and patterns of it, injected as probes, do",
-	Published: "probes tell",
+	Says:      "a trace that ends at a switch does not show whether the drop is over or persists, nor whether it is random or a blackhole for certain 5-tuples; copies and variations of the packet, injected as probes, do",
+	Published: "probes show it",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		trials := o.Pick(25, 4)
 		res := claim.Result{Notes: []string{
-			fmt.Sprintf("%d trials of each kind: a flow between pods of a fat-tree, a leaf or spine on its way that loses packets, 40 probes of each pattern injected at the flow's first switch", trials),
-			"passes when kind and switch are right in all trials in which no mirror is lost; the paper says nothing about lost mirrors, and what a tenth of them costs is shown beside it: a probe whose mirrors are lost looks lost itself",
+			fmt.Sprintf("%d trials of each kind: a flow between pods of a fat-tree, a leaf or spine on its path that drops packets, 40 probes of each pattern injected at the flow's first switch", trials),
+			"passes when kind and switch are right in all trials in which no mirror is lost; the paper does not consider lost mirrors; the effect of losing a tenth of them is shown beside it: a probe whose mirrors are lost looks lost itself",
 		}}
-		table := claim.Table{Title: "what probes say", Header: []string{"switch drops", "mirrors lost", "trials", "kind is right", "switch is right"}}
+		table := claim.Table{Title: "verdicts of probes", Header: []string{"switch drops", "mirrors lost", "trials", "kind is right", "switch is right"}}
 		chart := plot.Chart{Title: "trials in which kind and switch are right", YTitle: "%", Series: []plot.Series{{Name: "no mirror lost"}, {Name: "a tenth lost"}}}
 		right, all := [2]int{}, 0
 		for i, kind := range droppedBy {
@@ -88,7 +88,7 @@ var dropKinds = claim.Claim{
 	},
 }
 
-// probeDrops breaks a switch on a flow's way and asks about the flow.
+// probeDrops injects a fault into a switch on a flow's path and probes the flow.
 func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (probe.DropAnswer, model.NodeID, error) {
 	var desk *probe.Desk
 	l, err := newLab(setup{seed: seed, loss: loss, linger: 20 * time.Microsecond, closed: func(t *trace.Trace) { desk.Take(t) }})
@@ -128,18 +128,18 @@ func probeDrops(ctx context.Context, kind dropKind, loss float64, seed uint64) (
 
 var linkLatency = claim.Claim{
 	ID: "everflow-link-latency", Where: "sections 3.1 and 3.2, figure 2",
-	Says:      "mirrors of two switches do not tell the latency of the link between them, because their ways to the analyzer differ; a probe that goes S1, S2, S1 does, even by arrivals at the analyzer where switches stamp no times",
+	Says:      "mirrors of two switches do not show the latency of the link between them, because their paths to the analyzer differ; a probe that travels S1, S2, S1 does, even by arrivals at the analyzer if switches have no timestamps",
 	Published: "the difference of arrivals equals the round trip",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Pass: true, Notes: []string{
 			"a link at 30 % load in both directions; clocks of its switches are 10 ms apart and drift; mirrors take 100 to 120 µs to the analyzer, each datagram by itself",
-			"truth is twice the delay of the wire and what the probe's bytes take; passive is what half of all packets err less than, if the link's latency is taken for the difference of a packet's two mirrors, by arrival or by the clocks of the switches",
+			"the truth is twice the delay of the wire plus the probe's serialization; passive is the median error over all packets, if the link's latency is taken as the difference of a packet's two mirrors, by arrival or by the clocks of the switches",
 			"passes when guided probes are within 5 % by the near switch's clock and by arrivals, and passive is off by more than 50 %",
 		}}
 		table := claim.Table{Title: "latency of a link", Header: []string{"by", "measured", "truth", "off by"}}
 		var off []float64
 		for i, stamps := range []bool{true, false} {
-			o.Report(float64(i)/2, "probes there and back")
+			o.Report(float64(i)/2, "round-trip probes")
 			guided, truth, passive, err := probeLink(ctx, o.Seed, uint32(o.Pick(1000, 400)), stamps)
 			if err != nil {
 				return res, err
@@ -173,11 +173,11 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// passiveError is how far half of all packets are off, and the truth.
+// passiveError is the median error over all packets, and the truth.
 type passiveError struct{ off, truth time.Duration }
 
-// probeLink measures the round trip of a loaded link by probes, and what
-// passive traces of the traffic say about it: by arrivals, and by clocks.
+// probeLink measures the round trip of a loaded link by probes, and the error of
+// passive traces of the traffic: by arrivals, and by clocks.
 func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (guided, truth time.Duration, passive [2]passiveError, err error) {
 	links := topo.DefaultLinks()
 	f, err := topo.LeafSpine(2, 1, 4, links)
@@ -237,13 +237,13 @@ func probeLink(ctx context.Context, seed uint64, count uint32, stamps bool) (gui
 	if !ok {
 		return 0, 0, passive, fmt.Errorf("no probe of %d came back", count)
 	}
-	// There with three IP headers of four, back with two.
+	// Out with three IP headers of four, back with two.
 	bytes := 2*(int(a.Bytes)+14) - 20 - 40
 	truth = 2*links.Fabric.Delay + time.Duration(float64(bytes)*8e9/float64(links.Fabric.Rate))
 	for i := range errs {
 		slices.Sort(errs[i])
 		if len(errs[i]) == 0 {
-			return 0, 0, passive, fmt.Errorf("no packet was traced over the link")
+			return 0, 0, passive, fmt.Errorf("no packet was traced on the link")
 		}
 		passive[i] = passiveError{time.Duration(errs[i][len(errs[i])/2]), oneWay}
 	}

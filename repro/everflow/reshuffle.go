@@ -18,7 +18,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// packetID tells packets apart in these claims, tunnelled or not.
+// packetID identifies packets in these claims, tunnelled or not.
 type packetID struct {
 	key     model.FlowKey
 	ip, seq uint32
@@ -51,7 +51,7 @@ func (s *sharing) addMirror(m *wire.Mirror) {
 	s.load[at]++
 }
 
-// packetsAtOneAnalyzer is how many packets have all their mirrors at one analyzer.
+// packetsAtOneAnalyzer returns how many packets have all their mirrors at one analyzer.
 func (s *sharing) packetsAtOneAnalyzer() (n, of uint64) {
 	for _, at := range s.of {
 		of++
@@ -62,7 +62,7 @@ func (s *sharing) packetsAtOneAnalyzer() (n, of uint64) {
 	return n, of
 }
 
-// busiest is the largest load over the mean.
+// busiest returns the largest load over the mean.
 func (s *sharing) busiest() float64 {
 	most, sum := uint64(0), uint64(0)
 	for _, n := range s.load {
@@ -80,7 +80,7 @@ var reshuffle = claim.Claim{
 	Published: "the same analyzer; balanced",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Pass: true, Notes: []string{
-			"every packet of flows of 20 to 60 KB is mirrored; passes when all packets have their mirrors at one analyzer, and the busiest of up to 16 has at most twice the mean: with few flows for each, chance alone makes some busier",
+			"every packet of flows of 20 to 60 KB is mirrored; passes when all packets have their mirrors at one analyzer, and the busiest of up to 16 has at most twice the mean: with few flows for each, some are busier by chance",
 		}}
 		sizes := []int{2, 4, 16, 64, 256}
 		var all []*sharing
@@ -117,8 +117,8 @@ var reshuffle = claim.Claim{
 	},
 }
 
-// muxFabric is a fabric with a load balancer: clients, backends and the mux in racks
-// of their own below two spines.
+// muxFabric is a fabric with a load balancer: clients, backends and the mux in
+// separate racks below two spines.
 func muxFabric() (f *topo.Fabric, vip model.Addr, clients, backends []model.NodeID, err error) {
 	address := netip.MustParseAddr("10.200.0.1")
 	b := topo.NewBuilder("racks")
@@ -146,12 +146,12 @@ func muxFabric() (f *topo.Fabric, vip model.Addr, clients, backends []model.Node
 
 var inner = claim.Claim{
 	ID: "everflow-inner-header", Where: "sections 3.2 and 4.1, figure 3",
-	Says:      "a load balancer's tunnel breaks traces in two, unless switches match and the reshuffler hashes the inner header: then the whole way from the source to the backend is one trace",
+	Says:      "a load balancer's tunnel breaks traces in two, unless switches match and the reshuffler hashes the inner header: then the whole path from the source to the backend is one trace",
 	Published: "the complete path",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Notes: []string{
-			"TCP connections of four clients to a virtual address, by one mux to four backends, all packets mirrored; whole means seen from the client's rack to the mux and in the tunnel to the backend's rack, by one analyzer",
-			"passes when all packets to the virtual address are whole with the inner header, and fewer than half with the outer one",
+			"TCP connections of four clients to a virtual address, by one mux to four backends, all packets mirrored; complete means seen from the client's rack to the mux and in the tunnel to the backend's rack, by one analyzer",
+			"passes when all packets to the virtual address are complete with the inner header, and fewer than half with the outer one",
 		}}
 		f, vip, clients, backends, err := muxFabric()
 		if err != nil {
@@ -212,7 +212,7 @@ var inner = claim.Claim{
 		table.Row("inner header", fmt.Sprint(packets), percent(in, packets), percent(whole, of))
 		table.Row("outer header", fmt.Sprint(packets), percent(out, packets), percent(out, packets))
 		chart := plot.Chart{Title: "packets through a mux with all mirrors at one analyzer", YTitle: "%", Groups: []string{"inner header", "outer header"}, Series: []plot.Series{{Name: "packets", Y: []float64{100 * float64(in) / float64(max(packets, 1)), 100 * float64(out) / float64(max(packets, 1))}}}}
-		res.Measured = fmt.Sprintf("inner header: %s whole; outer: %s", percent(whole, of), percent(out, packets))
+		res.Measured = fmt.Sprintf("inner header: %s complete; outer: %s", percent(whole, of), percent(out, packets))
 		res.Pass = of > 0 && whole == of && in == packets && 2*out < packets
 		res.Tables, res.Plots = []claim.Table{table}, []claim.Plot{{Chart: chart}}
 		return res, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// sizeClasses are flows by payload, up to and with the last of each.
+// sizeClasses are flows by payload, up to and including the last of each.
 var sizeClasses = []struct {
 	name string
 	most model.Bytes
@@ -26,7 +26,7 @@ var everyFlow = claim.Claim{
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		flows := o.Pick(1500, 300)
 		res := claim.Result{Notes: []string{
-			fmt.Sprintf("%d TCP flows in a fat-tree of 16 hosts, sizes by a Pareto law of 1 KB and more with exponent 1.1, cut at 3 MB; a flow is traced when a packet of it was seen on its whole way", flows),
+			fmt.Sprintf("%d TCP flows in a fat-tree of 16 hosts, sizes by a Pareto law of 1 KB and more with exponent 1.1, cut at 3 MB; a flow is traced when one of its packets was seen on its whole path", flows),
 			"passes when SYN, FIN and RST trace all flows, and a sample of one in 100 fewer than half of those up to 10 KB",
 		}}
 		table := claim.Table{Title: "share of flows that are traced", Header: []string{"payload", "flows", "one in 100", "SYN, FIN, RST"}}
@@ -96,19 +96,19 @@ var everyFlow = claim.Claim{
 
 var consistent = claim.Claim{
 	ID: "everflow-consistent", Where: "section 3.2, footnote 2",
-	Says:      "all switches choose the same packets, so that a chosen packet is traced whole; with sFlow, where each switch draws for itself, it hardly ever is",
+	Says:      "all switches sample the same packets, so that a sampled packet is traced completely; with sFlow, where each switch samples independently, it hardly ever is",
 	Published: "the same set at all switches",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		res := claim.Result{Notes: []string{
-			"flows of RDMA, TCP and UDP, IPv4 and IPv6, in a fat-tree of 16 hosts; whole means that every switch of the way mirrored the packet. UDP packets without IPID that are alike in all that the lot depends on are drawn together",
-			"for sFlow the same program draws with a seed of each switch's own; passes when 99.9 % and more are whole with one seed, and fewer than 1 % of those that pass five switches with many",
+			"flows of RDMA, TCP and UDP, IPv4 and IPv6, in a fat-tree of 16 hosts; complete means that every switch of the path mirrored the packet. UDP packets without IPID that are equal in all hashed fields are sampled together",
+			"for sFlow the same program samples with a different seed at each switch; passes when 99.9 % and more are complete with one seed, and fewer than 1 % of those that pass five switches with different seeds",
 		}}
-		table := claim.Table{Title: "chosen packets that are traced whole, by switches on their way", Header: []string{"draw", "one in", "1 switch", "3 switches", "5 switches", "all"}}
-		chart := plot.Chart{Title: "chosen packets that are traced whole", XTitle: "one in", YTitle: "%", LogX: true, Series: []plot.Series{{Name: "the same at all switches"}, {Name: "each switch for itself"}}}
+		table := claim.Table{Title: "sampled packets that are traced completely, by switches on their path", Header: []string{"sampling", "one in", "1 switch", "3 switches", "5 switches", "all"}}
+		chart := plot.Chart{Title: "sampled packets that are traced completely", XTitle: "one in", YTitle: "%", LogX: true, Series: []plot.Series{{Name: "the same at all switches"}, {Name: "independent per switch"}}}
 		res.Pass = true
 		rates := []uint32{4, 16, 64}
 		for i, every := range rates {
-			for side, name := range []string{"the same", "each for itself"} {
+			for side, name := range []string{"the same", "independent"} {
 				o.Report(float64(2*i+side)/float64(2*len(rates)), fmt.Sprintf("one in %d, %s", every, name))
 				var whole, of [6]uint64
 				intent := &labRoutes{}
@@ -120,7 +120,7 @@ var consistent = claim.Claim{
 				}, closed: func(t *trace.Trace) {
 					n := intent.switchesOn(t.Key)
 					if n < 1 || n > 5 || t.Repeats > 0 {
-						return // sent again: two packets look like one
+						return // retransmitted: two packets look like one
 					}
 					of[n]++
 					if len(t.Hops) == n {
@@ -147,7 +147,7 @@ var consistent = claim.Claim{
 					res.Pass = res.Pass && of[5] > 0 && float64(whole[5]) < 0.01*float64(of[5])
 				}
 				if every == 16 {
-					res.Measured += fmt.Sprintf("%s, one in 16: %s whole; ", name, percent(sum, total))
+					res.Measured += fmt.Sprintf("%s, one in 16: %s complete; ", name, percent(sum, total))
 				}
 			}
 		}
@@ -157,10 +157,10 @@ var consistent = claim.Claim{
 	},
 }
 
-// labRoutes asks a lab's routes, once there is one.
+// labRoutes gives access to a lab's routes, once there is one.
 type labRoutes struct{ *lab }
 
-// switchesOn is how many switches a flow passes.
+// switchesOn returns how many switches a flow passes.
 func (r *labRoutes) switchesOn(key model.FlowKey) int {
 	from, ok := r.Network.Fabric().ByAddr(key.Src)
 	if !ok {

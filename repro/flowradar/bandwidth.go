@@ -13,7 +13,7 @@ import (
 
 var bandwidth = claim.Claim{
 	ID: "flowradar-bandwidth", Where: "section 5.1, figure 4",
-	Says:      "a switch sends flowsets of 100K flows per slot with this much bandwidth, for slots of 10 ms and of 100 ms; of a rack switch with 44 links of 10 Gb/s this is a small share",
+	Says:      "a switch sends flowsets of 100K flows per slot with this much bandwidth, for slots of 10 ms and of 100 ms; it is a small share of a rack switch's 44 links of 10 Gb/s",
 	Published: "2.3 Gb/s, 0.23 Gb/s, less than 0.52 %",
 	Run:       runBandwidth,
 }
@@ -55,7 +55,7 @@ func runBandwidth(_ context.Context, _ claim.Options) (claim.Result, error) {
 		Measured: fmt.Sprintf("%s, %s, %s", show(at100K), show(at100K/10), percent(share)),
 		Pass:     at100K <= 2.3 && at100K/10 <= 0.23 && share < 0.0052+0.00005,
 		Notes: []string{
-			"judged is the flowset itself, with the prototype's cells of 18 bytes, as the paper counts; chunks, reports and headers down to Ethernet come on top, as the table shows",
+			"the verdict is on the flowset itself, with the prototype's cells of 18 bytes, as the paper counts; chunks, reports and headers down to Ethernet come on top, as the table shows",
 		},
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
@@ -69,7 +69,7 @@ func runBandwidth(_ context.Context, _ claim.Options) (claim.Result, error) {
 	}, nil
 }
 
-// onTheWire is the bytes of all frames that a flowset is exported in.
+// onTheWire returns the bytes of all frames that a flowset is exported in.
 func onTheWire(plan *flowset.Sizing, l wire.Layout, mtu int) (int, error) {
 	const ethernet, ipv4, udp, preambleGapFCS = 14, 20, 8, 24
 	h := wire.Header{Length: slotLength, Geometry: wire.Geometry(plan.Geometry), Layout: l}

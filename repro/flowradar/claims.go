@@ -1,6 +1,6 @@
-// Package flowradar measures what the FlowRadar paper claims about encoded
-// flowsets, with Weft's own encoder and decoder, and has the structures that the
-// paper compares itself with. Origin: docs/papers.md#flowradar.
+// Package flowradar measures the claims of the FlowRadar paper about encoded
+// flowsets, with Weft's own encoder and decoder, and implements the structures
+// that the paper compares itself with. Origin: docs/papers.md#flowradar.
 package flowradar
 
 import "github.com/weft-telemetry/weft/repro/claim"

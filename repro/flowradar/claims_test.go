@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// The claims that take no time hold, say the same thing twice, and bring a plot.
+// The fast claims hold, give the same result twice, and have a plot.
 func TestQuickClaimsHold(t *testing.T) {
 	for _, c := range []claim.Claim{netflow, bandwidth} {
 		var last claim.Result

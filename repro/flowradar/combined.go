@@ -13,7 +13,7 @@ import (
 
 var combined = claim.Claim{
 	ID: "flowradar-combined-filter", Where: "section 4.3",
-	Says:      "a counting table that is its own flow filter needs far more memory than the two apart: sized for decoding alone, it takes new flows for known ones",
+	Says:      "a counting table that doubles as flow filter needs far more memory than separate ones: sized for decoding alone, it mistakes new flows for known ones",
 	Published: "far more memory; more than 99.9 % false positives at k_c = 3 and 1.24 cells per flow",
 	Run:       runCombined,
 }
@@ -48,7 +48,7 @@ func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
 	// Bits of a filter and cells of a combined table answer the same question.
 	places, hashes := peer.FilterPlaces(flows, success)
 	together, apart := places*cell, 1.24*flows*cell+places/8
-	t := claim.Table{Title: "100K flows", Header: []string{"", "apart", "combined"}}
+	t := claim.Table{Title: "100K flows", Header: []string{"", "separate", "combined"}}
 	t.Row("cells", fmt.Sprint(flows*124/100), fmt.Sprintf("%.0f, k_c = %d", places, hashes))
 	t.Row("filter bits", fmt.Sprintf("%.0f", places), "none")
 	t.Row("memory", megabytes(apart), megabytes(together))
@@ -58,13 +58,13 @@ func runCombined(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Measured: fmt.Sprintf("%.0f times the memory; at k_c = 3 and 1.24 cells per flow %s of slots lose flows, %s of all flows", together/apart, percent(damaged.Share()), percent(perSlot)),
 		Pass:     together > 2*apart && damaged.Share() > 0.999,
 		Notes: []string{
-			fmt.Sprintf("%s of slots had a flow that was taken for known", damaged),
-			fmt.Sprintf("the last of 100K flows is taken for known with probability %s, measured; the paper's formula gives 75.6 %% and not 99.9 %%, which holds for the slot as a whole", percent(lastShare)),
-			"passes when more than 99.9 % of slots lose flows and twice the memory is not enough to mend it",
+			fmt.Sprintf("%s of slots had a flow that was mistaken for a known one", damaged),
+			fmt.Sprintf("the last of 100K flows is mistaken for a known one with probability %s, measured; the paper's formula gives 75.6 %% and not 99.9 %%, which holds for the slot as a whole", percent(lastShare)),
+			"passes when more than 99.9 % of slots lose flows and twice the memory is not enough to prevent it",
 		},
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
-			Title: "Memory for 100K flows", YTitle: "MB", Groups: []string{"filter and table apart", "combined"},
+			Title: "Memory for 100K flows", YTitle: "MB", Groups: []string{"separate filter and table", "combined"},
 			Series: []plot.Series{{Name: "13-byte key, 1-byte flow count, 4-byte counter", Y: []float64{apart / 1e6, together / 1e6}}},
 		}}},
 	}, nil

@@ -71,7 +71,7 @@ func runDLeft(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-// dleftLoss is the mean share of flows that found no room.
+// dleftLoss returns the mean share of flows that did not fit.
 func dleftLoss(ctx context.Context, trials int, seed uint64, tables, room, flows int) (float64, error) {
 	var mu sync.Mutex
 	lost := 0

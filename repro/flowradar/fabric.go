@@ -8,10 +8,10 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// hops is how many switches a flow between pods of a fat-tree crosses.
+// hops is the number of switches that a flow between pods of a fat-tree crosses.
 const hops = 5
 
-// flow is one of a load: its name, its packets in the slot, and the switches it
+// flow is a flow of a load: its key, its packets in the slot, and the switches it
 // crosses, as indexes of load.switches.
 type flow struct {
 	key     model.FlowKey
@@ -30,8 +30,8 @@ type load struct {
 }
 
 // newLoad makes flows such that each switch of a k-ary fat-tree has perSwitch;
-// where that does not divide evenly, ToRs have a few less. Keys are
-// real: routes send each flow by the path it is given here.
+// where that does not divide evenly, ToRs have a few less. Keys are real: routes
+// send each flow on the path it is given here.
 func newLoad(k, perSwitch int, rng *rand.Rand) (*load, error) {
 	fabric, err := topo.FatTree(k, topo.DefaultLinks())
 	if err != nil {
@@ -66,7 +66,7 @@ func newLoad(k, perSwitch int, rng *rand.Rand) (*load, error) {
 }
 
 // pair adds the flows from one ToR to another: perPath for each of the paths,
-// and one more for extra of them beginning with first.
+// and one more for extra of them starting with first.
 func (l *load) pair(rng *rand.Rand, k, src, dst, perPath, first, extra int) error {
 	half := k / 2
 	left := make([]int, half*half)
@@ -81,25 +81,25 @@ func (l *load) pair(rng *rand.Rand, k, src, dst, perPath, first, extra int) erro
 	base := l.switches[0] // hosts come before switches, ToRs before other switches
 	nodes := l.routes.Fabric().Nodes()
 	ports := rng.Uint32()
-	var way []topo.Hop
+	var path []topo.Hop
 	for tries := 0; total > 0; tries++ {
 		if tries > 1_000_000 {
 			return fmt.Errorf("no keys for the paths from ToR %d to %d", src, dst)
 		}
 		from, to := src*half+rng.IntN(half), dst*half+rng.IntN(half)
-		ports += 0x9e3779b1 // odd: all values come before one comes again
+		ports += 0x9e3779b1 // odd: visits all values before it repeats
 		key := model.FlowKey{
 			Src: nodes[from].IPv4, Dst: nodes[to].IPv4,
 			SrcPort: uint16(ports), DstPort: uint16(ports >> 16), Proto: model.TCP,
 		}
 		var err error
-		if way, err = l.routes.AppendPath(way[:0], key, model.NodeID(from)); err != nil {
+		if path, err = l.routes.AppendPath(path[:0], key, model.NodeID(from)); err != nil {
 			return err
 		}
-		if len(way) != hops+2 {
-			return fmt.Errorf("flow %v crosses %d nodes, want %d", key, len(way), hops+2)
+		if len(path) != hops+2 {
+			return fmt.Errorf("flow %v crosses %d nodes, want %d", key, len(path), hops+2)
 		}
-		spine := int(way[3].Node-base) - k*k // after k²/2 ToRs and as many leaves
+		spine := int(path[3].Node-base) - k*k // after k²/2 ToRs and as many leaves
 		if left[spine] == 0 {
 			continue
 		}
@@ -107,7 +107,7 @@ func (l *load) pair(rng *rand.Rand, k, src, dst, perPath, first, extra int) erro
 		total--
 		f := flow{key: key, packets: 1 + uint32(rng.ExpFloat64()*1.5)}
 		for i := range f.path {
-			at := uint16(way[i+1].Node - base)
+			at := uint16(path[i+1].Node - base)
 			f.path[i] = at
 			l.at[at] = append(l.at[at], int32(len(l.flows)))
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// Every switch has the same number of flows, each flow is on the path that
-// routes send it by, and no two are the same.
+// Every switch has the same number of flows, each flow is on the path that routes
+// send it on, and all differ.
 func TestLoadIsEven(t *testing.T) {
 	for _, k := range []int{4, 8} {
 		l, err := newLoad(k, 5000, claim.Rand(1, 1))
@@ -26,14 +26,14 @@ func TestLoadIsEven(t *testing.T) {
 		seen := map[model.FlowKey]bool{}
 		for _, f := range l.flows {
 			if seen[f.key] {
-				t.Fatalf("k=%d: flow %v is there twice", k, f.key)
+				t.Fatalf("k=%d: flow %v is duplicated", k, f.key)
 			}
 			seen[f.key] = true
 			for i := range hops - 1 {
 				out, ok := l.routes.NextHop(l.switches[f.path[i]], f.key)
 				peer := l.routes.Fabric().Node(l.switches[f.path[i]]).Port(out).Peer.Node
 				if !ok || peer != l.switches[f.path[i+1]] {
-					t.Fatalf("k=%d: flow %v goes on to %d after switch %d of its path; want %d", k, f.key, peer, i, l.switches[f.path[i+1]])
+					t.Fatalf("k=%d: flow %v goes to %d after switch %d of its path; want %d", k, f.key, peer, i, l.switches[f.path[i+1]])
 				}
 			}
 		}

@@ -46,7 +46,7 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 	var got []peer.IBLTFlow
 	complete := false
 	rounds := o.Pick(15, 5)
-	for i := range rounds { // in turns: what disturbs one disturbs the other
+	for i := range rounds { // alternating: a disturbance affects both
 		if err := ctx.Err(); err != nil {
 			return claim.Result{}, err
 		}
@@ -62,7 +62,7 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 		}
 	}
 	if !decoded.Complete() || !complete || len(decoded.Records) != n || len(got) != n {
-		return claim.Result{}, fmt.Errorf("of %d flows the flowset gave %d, the IBLT %d", n, len(decoded.Records), len(got))
+		return claim.Result{}, fmt.Errorf("the flowset gave %d of %d flows, the IBLT %d", len(decoded.Records), n, len(got))
 	}
 	cell := peer.IBLTCellBits(table.MaxPackets(), checkBits)
 	ibltBytes := float64(plan.Cells()) * float64(cell) / 8
@@ -79,8 +79,8 @@ func runIBLT(ctx context.Context, o claim.Options) (claim.Result, error) {
 		Measured: fmt.Sprintf("%s, %.2f times the decode time", describeSaving(saved), slower),
 		Pass:     saved <= 0.026 && slower >= 4.6,
 		Notes: []string{
-			fmt.Sprintf("the IBLT's sums have room for the %d packets of its fullest cell, and 16-bit check hashes", table.MaxPackets()),
-			fmt.Sprintf("with the paper's filter, whose bits lie anywhere, the flowset would take %s", megabytes(scattered)),
+			fmt.Sprintf("the IBLT's sums hold the %d packets of its fullest cell, and 16-bit check hashes", table.MaxPackets()),
+			fmt.Sprintf("with the paper's filter, whose bits are scattered, the flowset would take %s", megabytes(scattered)),
 			"the IBLT's sums are 128-bit integers in registers, without a library for large numbers; both times are the best of alternating rounds on one core",
 			"passes when an IBLT saves at most 2.6 % and takes at least 4.6 times as long",
 		},

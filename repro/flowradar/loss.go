@@ -22,8 +22,8 @@ var lossDelay = claim.Claim{
 
 // verdictLoad is the background load of the verdict. The paper gives no load. It
 // says that 40 % of background flows or more come 10 ms or more after the last,
-// which holds here up to 12 %; the more load, the longer flowlets last, and the
-// later their losses show.
+// which holds here up to 12 %; with more load, flowlets last longer, and their
+// losses are found later.
 const verdictLoad = 0.05
 
 func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
@@ -33,9 +33,9 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 		loads, span = loads[:1], 30*time.Millisecond
 	}
 	res := claim.Result{Notes: []string{
-		"fat-tree k=8, 10 Gb/s, TCP with a least timeout of 200 ms, queues of 150 KB, slots of 10 ms; switches count incoming and outgoing packets apart, so that drops at the first and at the last switch show, too",
-		"a delay runs from the drop, as the simulator knows it, to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
-		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; judged is a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*verdictLoad),
+		"fat-tree k=8, 10 Gb/s, TCP with a least timeout of 200 ms, queues of 150 KB, slots of 10 ms; switches count incoming and outgoing packets separately, so that drops at the first and at the last switch are found, too",
+		"a delay runs from the drop in the simulator to the end of the slot that showed it; 0.1 ms of export come on top; losses that were never found count as late",
+		fmt.Sprintf("the paper gives neither the load of background flows nor the size of answers; the verdict is on a load of %.0f %% of each host's link and 20 KB per answer. With more load the shares are smaller, see the table", 100*verdictLoad),
 	}}
 	t := claim.Table{Title: "losses found", Header: []string{"load", "lost packets", "found", "found in excess", "within 20 ms", "within 50 ms", "flowlets up to 30 ms", "longest flowlet"}}
 	chart := plot.Chart{Title: "How soon losses are found", XTitle: "ms since the drop", YTitle: "share of losses"}
@@ -68,12 +68,12 @@ func runLossDelay(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-// lossFound is what became of the losses of a run.
+// lossFound is the result of matching reported losses with the drops of a run.
 type lossFound struct {
-	drops  int
-	delays []float64 // ms, of those that were found
-	excess int       // packets reported lost that were not
-	lifetimes  []int     // slots that flowlets lasted
+	drops     int
+	delays    []float64 // ms, of those that were found
+	excess    int       // packets reported lost that were not
+	lifetimes []int     // slots that flowlets lasted
 }
 
 func (f *lossFound) within(ms float64) float64 {
@@ -103,8 +103,8 @@ type flowAtSwitch struct {
 	node model.NodeID
 }
 
-// matchLosses plays the flowsets to trackers and matches what they report with the
-// drops of the run, by flow and switch, the oldest first.
+// matchLosses feeds the flowsets to trackers and matches the losses they report
+// with the drops of the run, by flow and switch, the oldest first.
 func (w *webSearch) matchLosses() (*lossFound, error) {
 	f := &lossFound{}
 	open := map[flowAtSwitch][]model.Time{}
@@ -114,7 +114,7 @@ func (w *webSearch) matchLosses() (*lossFound, error) {
 		f.drops++
 	}
 	// Outgoing counters show the drops of all queues but the first switch's,
-	// which nobody counted before: incoming counters show those.
+	// before which no switch counted: incoming counters show those.
 	for _, side := range []struct {
 		feed  *feed
 		first bool
@@ -142,8 +142,8 @@ func (w *webSearch) matchLosses() (*lossFound, error) {
 	return f, nil
 }
 
-// droppingSwitch tells which switch's queue dropped the packets of an event, and
-// whether this side's events are to be counted there.
+// droppingSwitch returns which switch's queue dropped the packets of an event, and
+// whether this side's events are counted there.
 func (w *webSearch) droppingSwitch(e *loss.Event, first bool) (flowAtSwitch, bool) {
 	fabric := w.net.Fabric()
 	owner, ok := fabric.ByAddr(e.Flow.Src)
@@ -172,7 +172,7 @@ func (f *lossFound) match(open []model.Time, packets uint64, found model.Time) [
 	return open
 }
 
-// flowletLifetimes returns for how many slots flowlets lasted.
+// flowletLifetimes returns how many slots flowlets lasted.
 func flowletLifetimes(maps []*paths.Map) []int {
 	var lives []int
 	alive := map[model.FlowKey]int{}

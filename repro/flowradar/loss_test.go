@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Reports take the oldest drops first; one that has no drop before it is in
+// Reports match the oldest drops first; one without an earlier drop is in
 // excess, and drops that are never reported count as late.
 func TestLossesAreMatchedWithDrops(t *testing.T) {
 	ms := func(n int64) model.Time { return model.Time(n * int64(time.Millisecond)) }

@@ -30,11 +30,11 @@ var memoryRange = claim.Claim{
 }
 
 // runMemory plans flowsets for numbers of flows, fills and decodes many of each,
-// and compares the memory for one of the numbers with what was published.
+// and compares the memory for one of the numbers with the published one.
 func runMemory(ctx context.Context, o claim.Options, sizes []int, judged int, published float64) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
 		"memory of filter and cells; cells of 18 bytes as in the paper's prototype (13 of key, 1 of flow count, 4 of packet count); Weft's own cells also count bytes and carry ports",
-		"success: every flow of the flowset comes out, with its count; passes when the memory is at most what was published and 99 % is within the 95 % confidence of the rate, or below",
+		"success: every flow of the flowset is decoded, with its count; passes when the memory is at most the published one and 99 % is within the 95 % confidence of the rate, or below",
 	}}
 	t := claim.Table{Title: "planned for 99 %", Header: []string{
 		"flows", "k_c", "cells per flow", "filter bits", "memory", "with Weft's cells", "NetFlow, perfect hash", "decoded",

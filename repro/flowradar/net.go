@@ -12,20 +12,20 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// netRate is how flowsets of whole fabrics came out of NetDecode. Flowsets that
-// lack a flow because their filter took it for known stand apart: what is not in
-// a table cannot be decoded from it.
+// netRate is the result of NetDecode on flowsets of whole fabrics. Flowsets that
+// lack a flow because their filter mistook it for a known one are counted
+// separately: a flow that is not in a table cannot be decoded from it.
 type netRate struct {
 	flows     claim.Rate    // of which all flows were found
 	counts    claim.Rate    // and all counts were exact
-	hidden claim.Rate    // that lack a flow, of all
+	hidden    claim.Rate    // that lack a flow, of all
 	lost      int           // flows that they lack
 	sightings int           // flows of all flowsets
 	cpu       time.Duration // of decoding, per flowset
 }
 
-// netDecode decodes fabrics of switches with so many flows each, without
-// knowledge of routes, until it has judged a number of flowsets.
+// netDecode decodes fabrics of switches with a number of flows each, without
+// knowledge of routes, until it has evaluated a number of flowsets.
 func netDecode(ctx context.Context, seed uint64, k, perSwitch, flowsets int, g sketch.Geometry, o flows.Options, report func(done float64)) (r netRate, err error) {
 	var spent time.Duration
 	for i := uint64(0); r.hidden.Of < flowsets; i++ {
@@ -70,16 +70,16 @@ func (r *netRate) judge(want *contents, d *flows.Decoded) {
 	}
 }
 
-// all is how many of all flowsets came out whole, those that lack a flow too.
+// all returns how many of all flowsets decoded completely, including those that lack a flow.
 func (r *netRate) all() claim.Rate { return claim.Rate{Hits: r.counts.Hits, Of: r.hidden.Of} }
 
-// cells4 is how many cells per flow a table of four sub-tables needs for 99 %
-// of flowsets to decode by themselves; flowradar-more-flows measures the rate.
+// cells4 is the number of cells per flow that a table of four sub-tables needs for
+// 99 % of flowsets to decode by themselves; flowradar-more-flows measures the rate.
 var cells4 = map[int]float64{1_000: 1.3525, 10_000: 1.312, 100_000: 1.300}
 
-// paperGeometry is a flowset for an expected number of flows, one of cells4's,
-// as the paper's evaluation has it: with four sub-tables, which suit NetDecode
-// best. Plan takes three where they need less.
+// paperGeometry returns a flowset for an expected number of flows, one of
+// cells4's, as in the paper's evaluation: with four sub-tables, which suit
+// NetDecode best. Plan takes three where they need less.
 func paperGeometry(expected int) (sketch.Geometry, error) {
 	plan, err := flowset.Plan(expected, 0.99, flowset.Single)
 	g := plan.Geometry

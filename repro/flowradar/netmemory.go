@@ -31,21 +31,21 @@ var memoryRangeNet = claim.Claim{
 	},
 }
 
-// fabricSize is flows at every switch, the k of the fat-tree, and how many
+// fabricSize is the flows at every switch, the k of the fat-tree, and the number of
 // flowsets to decode; none: planned only.
 type fabricSize struct{ flows, k, flowsets int }
 
 // runMemoryNet plans flowsets for decoding with neighbours, decodes whole fabrics
-// of each size, and compares the memory of the last with what was published.
+// of each size, and compares the memory of the last with the published one.
 func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, published float64) (claim.Result, error) {
 	res := claim.Result{Pass: true, Notes: []string{
-		"success: all flows of the flowset, each with its exact count; one flow in 50 has a packet more or less at the next switch, as packets on their way make it",
-		"the plan allows one flowset in 1,000 whose filter took a flow for known; it counts as a failure",
+		"success: all flows of the flowset, each with its exact count; one flow in 50 has a packet more or less at the next switch, because of packets in flight",
+		"the plan allows one flowset in 1,000 whose filter mistakes a flow for a known one; it counts as a failure",
 		"no knowledge of routes; cells of 18 bytes as in the paper's prototype",
-		"passes when the memory is at most what was published and 99 % is within the 95 % confidence of every rate, or below",
+		"passes when the memory is at most the published one and 99 % is within the 95 % confidence of every rate, or below",
 	}}
 	t := claim.Table{Title: "flows at every switch of a fat-tree, planned for 99 %", Header: []string{
-		"flows", "k", "cells per flow", "filter bits", "memory", "with Weft's cells", "NetFlow", "all flows of the table", "all flows, exact counts", "filter swallowed a flow",
+		"flows", "k", "cells per flow", "filter bits", "memory", "with Weft's cells", "NetFlow", "all flows of the table", "all flows, exact counts", "filter hid a flow",
 	}}
 	var xs, mine, theirs []float64
 	for i, size := range sizes {
@@ -92,7 +92,7 @@ func runMemoryNet(ctx context.Context, o claim.Options, sizes []fabricSize, publ
 
 var moreFlows = claim.Claim{
 	ID: "flowradar-more-flows", Where: "section 5.1, figure 5",
-	Says:      "in the memory that lets 99 % of flowsets decode by themselves, decoding with neighbours bears this many more flows",
+	Says:      "in the memory that lets 99 % of flowsets decode by themselves, decoding with neighbours handles this many more flows",
 	Published: "26.6 to 30 % more",
 	Run:       runMoreFlows,
 }
@@ -111,11 +111,11 @@ func runMoreFlows(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	res := claim.Result{Pass: true, Notes: []string{
 		"tables of four sub-tables; success: all flows with exact counts; k=8 fat-tree, no knowledge of routes",
-		"the filter is that of the expected number of flows: with more it takes some flow for known now and then; such flowsets are counted in the last column and not in the others",
+		"the filter is that of the expected number of flows: with more it sometimes mistakes a flow for a known one; such flowsets are counted in the last column and not in the others",
 		"passes when 26.6 % more decode at every size: 99 % is within the 95 % confidence of the rate, or below",
 	}}
 	t := claim.Table{Title: "flowsets decoded", Header: []string{
-		"expected flows", "cells per flow", "by themselves", "flows", "more", "with neighbours", "flows alone", "filter swallowed a flow",
+		"expected flows", "cells per flow", "by themselves", "flows", "more", "with neighbours", "flows alone", "filter hid a flow",
 	}}
 	var xs, ys []float64
 	for i, size := range sizes {

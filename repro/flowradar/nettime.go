@@ -12,13 +12,13 @@ import (
 
 var decodeTime = claim.Claim{
 	ID: "flowradar-decode-time", Where: "section 5.1, figures 6 and 7",
-	Says:      "in memory for 100K flows, decoding takes this long per flowset at 100K, 101K and 126.8K flows; most of it goes into counters, and the 126.8K flows alone take little of it",
+	Says:      "in memory for 100K flows, decoding takes this long per flowset at 100K, 101K and 126.8K flows; most of it is spent on counters, and finding the 126.8K flows takes little of it",
 	Published: "10 ms, 283 ms, 3275 ms; flows alone 135 ms",
 	Run:       runDecodeTime,
 }
 
 // timeNote is the note of all claims about time.
-const timeNote = "the paper's figures are from cores of 3.6 GHz, these are processor time of one core here; passes when none is above what was published"
+const timeNote = "the paper's figures are from cores of 3.6 GHz, these are CPU time of one core here; passes when none is above the published one"
 
 func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 	expected := 100_000
@@ -75,7 +75,7 @@ func runDecodeTime(ctx context.Context, o claim.Options) (claim.Result, error) {
 	return res, nil
 }
 
-// timeSingle is the best time to decode a flowset by itself, and how many
+// timeSingle returns the best time to decode a flowset by itself, and how many
 // decoded.
 func timeSingle(ctx context.Context, o claim.Options, n int) (best time.Duration, ok claim.Rate, err error) {
 	g, err := paperGeometry(n)
@@ -108,7 +108,7 @@ func timeSingle(ctx context.Context, o claim.Options, n int) (best time.Duration
 
 var growth = claim.Claim{
 	ID: "flowradar-growth", Where: "section 5.2, figure 8",
-	Says:      "with the size of the fabric, finding the flows of a flowset takes longer at most in proportion to k, from k=4 to 16 at 126.8K flows per switch, up to this time",
+	Says:      "the time to find the flows of a flowset grows at most in proportion to k, from k=4 to 16 at 126.8K flows per switch, up to this time",
 	Published: "linear in k; 0.24 s at k=16",
 	Run:       runGrowth,
 }
@@ -120,8 +120,8 @@ var routing = claim.Claim{
 	Run:       runRouting,
 }
 
-// flowTime is the processor time per flowset of finding all flows, without and
-// with knowledge of routes, and the flowsets of which all were found.
+// flowTime returns the CPU time per flowset of finding all flows, without and with
+// knowledge of routes, and the flowsets of which all were found.
 func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, along time.Duration, found [2]claim.Rate, err error) {
 	g, err := paperGeometry(expected)
 	if err != nil {
@@ -141,7 +141,7 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 		func() flows.Guide { return flows.RouteGuide(l.routes, s.sets) },
 	}
 	var times [2]time.Duration
-	for range 2 { // the better of two rounds, in turns
+	for range 2 { // the better of two rounds, alternating
 		for i, guide := range guides {
 			var d []flows.Decoded
 			took := claim.CPU(func() { d = flows.NetDecode(s.sets, flows.Options{Workers: 1, FlowsOnly: true}, guide()) })
@@ -154,8 +154,8 @@ func flowTime(ctx context.Context, seed uint64, k, expected int) (neighbours, al
 	return times[0], times[1], found, nil
 }
 
-// complete is how many flowsets name all their flows, of those whose filter
-// hidden none.
+// complete returns how many flowsets have all their flows, of those whose filter
+// hid none.
 func (s *slot) complete(d []flows.Decoded) (r claim.Rate) {
 	for i := range d {
 		if s.want[i].hidden > 0 {
@@ -177,7 +177,7 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 		"k=16 with 126.8K flows takes about 8 GB of this machine's memory",
 		"passes when four times the k takes at most four times as long per flowset, and k=16 at most 0.24 s; " + timeNote,
 	}}
-	t := claim.Table{Title: "finding all flows of a flowset", Header: []string{"k", "switches", "asking all neighbours", "knowing routes", "flowsets complete"}}
+	t := claim.Table{Title: "finding all flows of a flowset", Header: []string{"k", "switches", "all neighbours", "known routes", "flowsets complete"}}
 	var xs, a, b []float64
 	var first, last time.Duration
 	complete := true
@@ -201,7 +201,7 @@ func runGrowth(ctx context.Context, o claim.Options) (claim.Result, error) {
 	res.Tables = []claim.Table{t}
 	res.Plots = []claim.Plot{{Chart: plot.Chart{
 		Title: "Finding the flows of a flowset", XTitle: "k of the fat-tree", YTitle: "ms per flowset",
-		Series: []plot.Series{{Name: "asking all neighbours", X: xs, Y: a}, {Name: "knowing routes", X: xs, Y: b}},
+		Series: []plot.Series{{Name: "all neighbours", X: xs, Y: a}, {Name: "known routes", X: xs, Y: b}},
 	}}}
 	return res, nil
 }
@@ -215,15 +215,15 @@ func runRouting(ctx context.Context, o claim.Options) (claim.Result, error) {
 	}
 	ratio := neighbours.Seconds() / along.Seconds()
 	t := claim.Table{Title: fmt.Sprintf("k=%d, %d flows per switch", k, expected*1268/1000), Header: []string{"", "per flowset", "flowsets complete"}}
-	t.Row("asking all neighbours", milliseconds(neighbours), found[0].String())
-	t.Row("knowing routes", milliseconds(along), found[1].String())
+	t.Row("all neighbours", milliseconds(neighbours), found[0].String())
+	t.Row("known routes", milliseconds(along), found[1].String())
 	return claim.Result{
 		Measured: fmt.Sprintf("%s to %s: %.2g times", milliseconds(neighbours), milliseconds(along), ratio),
 		Pass:     ratio >= 2.58 && found[0].Share() >= 0.99 && found[1].Share() >= 0.99,
-		Notes:    []string{"both times in one run, so the ratio is judged; passes from 2.58 times on"},
+		Notes:    []string{"both times in one run, and the verdict is on the ratio; passes from 2.58 times on"},
 		Tables:   []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
-			Title: t.Title, YTitle: "ms per flowset", Groups: []string{"asking all neighbours", "knowing routes"},
+			Title: t.Title, YTitle: "ms per flowset", Groups: []string{"all neighbours", "known routes"},
 			Series: []plot.Series{
 				{Name: "measured", Y: []float64{neighbours.Seconds() * 1e3, along.Seconds() * 1e3}},
 				{Name: "published", Y: []float64{240, 93}, Dashed: true},

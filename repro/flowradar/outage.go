@@ -23,7 +23,7 @@ import (
 
 var loop = claim.Claim{
 	ID: "flowradar-loop", Where: "section 6.1",
-	Says:      "a loop between an edge and an aggregation switch of a k=4 fat-tree is found by the end of the slot it begins in",
+	Says:      "a loop between an edge and an aggregation switch of a k=4 fat-tree is found by the end of the slot it starts in",
 	Published: "within 10 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runOutage(ctx, o, paths.Loop, 10*time.Millisecond)
@@ -32,14 +32,14 @@ var loop = claim.Claim{
 
 var blackhole = claim.Claim{
 	ID: "flowradar-blackhole", Where: "section 6.1",
-	Says:      "a route that an edge switch of a k=4 fat-tree has lost is found in the slot after: before that, some packets of the slot got through",
+	Says:      "a route that an edge switch of a k=4 fat-tree has lost is found in the slot after: before that, some packets of the slot arrived",
 	Published: "within 20 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return runOutage(ctx, o, paths.BlackHole, 20*time.Millisecond)
 	},
 }
 
-// runOutage breaks one route at a random instant of a slot, many times, and
+// runOutage injects a route fault at a random instant of a slot, many times, and
 // measures how long it takes until the end of the slot whose flowsets show it.
 func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published time.Duration) (claim.Result, error) {
 	plan, err := flowset.Plan(500, 0.999, flowset.Single)
@@ -70,14 +70,14 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 		Measured: fmt.Sprintf("%s within %v; at most %.1f ms", rate, published, at(1)),
 		Pass:     high >= 0.95 && falsely == 0,
 		Notes: []string{
-			"each of 16 hosts sends a packet every 5 ms to each other, slots of 10 ms, all 20 switches report; the fault begins at a random instant",
+			"each of 16 hosts sends a packet every 5 ms to each other, slots of 10 ms, all 20 switches report; the fault starts at a random instant",
 			"export and decoding come on top: here 0.1 ms of the management network",
-			"found means at least suspected, and nothing was suspected elsewhere: the detector is sure one slot later at most",
-			"a fault that begins just before a slot ends is seen by no packet of that slot; passes when 95 % of faults found within the published time is within the 95 % confidence of the rate, or below, and none is found where there is none",
+			"found means at least suspected, and nothing was suspected elsewhere: the detector confirms it one slot later at most",
+			"a fault that starts just before a slot ends affects no packet of that slot; passes when 95 % of faults found within the published time is within the 95 % confidence of the rate, or below, and none is found where there is none",
 		},
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{
-			Title: "How soon a " + kind.String() + " is found", XTitle: "ms since it began", YTitle: "share of faults",
+			Title: "How soon a " + kind.String() + " is found", XTitle: "ms since it started", YTitle: "share of faults",
 			Series: []plot.Series{
 				{Name: "measured", Values: delays},
 				{Name: "published", X: []float64{published.Seconds() * 1e3, published.Seconds() * 1e3}, Y: []float64{0, 1}, Dashed: true},
@@ -86,8 +86,8 @@ func runOutage(ctx context.Context, o claim.Options, kind paths.Kind, published 
 	}, nil
 }
 
-// runFault runs one fault and returns how long it took to be found, or an hour if
-// it was not, and the number of findings that name another place or kind.
+// runFault injects one fault and returns how long it took to be found, or an hour
+// if it was not, and the number of findings with another location or kind.
 func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Duration, wrong int, err error) {
 	fabric, err := topo.FatTree(4, topo.DefaultLinks())
 	if err != nil {
@@ -116,8 +116,8 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 	tor := victim.Ports[0].Peer.Node
 	entry := sim.Entry{Switch: tor, To: netip.PrefixFrom(victim.IPv4.Netip(), 32)}
 	if kind == paths.Loop {
-		// The edge switch believes that the host has moved and sends its packets
-		// up; the switch above still sends them down.
+		// The edge switch has a route as if the host had moved and sends its
+		// packets up; the switch above still sends them down.
 		entry.Via = []model.NodeID{uplinkSwitch(fabric, tor, rng)}
 	} else {
 		// A ToR of another pod loses its route to the host.
@@ -137,7 +137,7 @@ func runFault(rng *rand.Rand, g sketch.Geometry, kind paths.Kind) (delay time.Du
 	return l.detectFault(maps, kind, entry, begin)
 }
 
-// detectFault plays the maps to a detector and returns when it first saw the fault.
+// detectFault feeds the maps to a detector and returns when it first found the fault.
 func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, begin time.Duration) (delay time.Duration, wrong int, err error) {
 	detector, err := paths.NewDetector(paths.DefaultConfig(l.net.Intent()))
 	if err != nil {
@@ -148,9 +148,9 @@ func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, b
 		for _, f := range detector.Observe(m) {
 			switch {
 			case f.Kind == kind && (f.At.Node == entry.Switch || slices.Contains(f.Switches, entry.Switch)):
-				// Suspected is found: nothing else may be, sure or not.
+				// Suspected counts as found: nothing else may be, confirmed or not.
 				delay = min(delay, m.End().Sub(0)-begin)
-			case f.Kind != paths.WrongRoute: // a loop is a wrong way, too
+			case f.Kind != paths.WrongRoute: // a loop is a wrong route, too
 				wrong++
 			}
 		}
@@ -158,8 +158,8 @@ func (l *lab) detectFault(maps []*paths.Map, kind paths.Kind, entry sim.Entry, b
 	return delay, wrong, nil
 }
 
-// everyPair is a packet every 5 ms from each host to each other, at an offset of
-// its own.
+// everyPair is a packet every 5 ms from each host to each other, each pair at its
+// own offset.
 func everyPair(f *topo.Fabric, rng *rand.Rand, end time.Duration) (list []traffic.Flow) {
 	for _, src := range f.Hosts() {
 		for _, dst := range f.Hosts() {

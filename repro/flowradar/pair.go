@@ -33,7 +33,7 @@ func runPair(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return claim.Result{}, err
 	}
 	res := claim.Result{Notes: []string{
-		"success: both switches' flowsets name all flows; k_c is 3 for the verdict, which two tables together suit best",
+		"success: both switches' flowsets decode to all flows; k_c is 3 for the verdict, which two tables together suit best",
 		"passes when 99 % is within the 95 % confidence of the rate, or below",
 	}}
 	t := claim.Table{Title: "10K flows at two neighbours", Header: []string{"k_c", "cells", "pairs decoded"}}
@@ -120,16 +120,16 @@ func runBurst(ctx context.Context, o claim.Options) (claim.Result, error) {
 		return claim.Result{}, err
 	}
 	plan.Geometry = g
-	t := claim.Table{Title: fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n), Header: []string{"cells", "filter bits", "memory", "all flows", "filter swallowed a flow"}}
+	t := claim.Table{Title: fmt.Sprintf("fat-tree k=%d, %d flows at every switch", k, n), Header: []string{"cells", "filter bits", "memory", "all flows", "filter hid a flow"}}
 	t.Row(fmt.Sprint(g.Cells()), fmt.Sprint(g.FilterBits), megabytes(float64(plan.Memory(prototypeLayout))), r.flows.String(), r.hidden.String())
 	_, high := r.flows.Interval()
 	missing := float64(r.lost) / float64(r.sightings)
 	return claim.Result{
-		Measured: fmt.Sprintf("all flows in %s of flowsets; the filter swallows %s of flows", r.flows, percent(missing)),
+		Measured: fmt.Sprintf("all flows in %s of flowsets; the filter hides %s of flows", r.flows, percent(missing)),
 		Pass:     high >= 0.99 && missing < 1e-4,
 		Notes: []string{
-			"a filter made for 100K flows takes some of 152K for known; flowsets that lack such a flow are in the last column and not in the others",
-			"passes when 99 % is within the 95 % confidence of the rate, or below, and the filter swallows less than one flow in 10,000",
+			"a filter made for 100K flows mistakes some of 152K for known ones; flowsets that lack such a flow are in the last column and not in the others",
+			"passes when 99 % is within the 95 % confidence of the rate, or below, and the filter hides less than one flow in 10,000",
 		},
 		Tables: []claim.Table{t},
 		Plots: []claim.Plot{{Chart: plot.Chart{

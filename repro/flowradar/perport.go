@@ -13,7 +13,7 @@ import (
 
 var perPort = claim.Claim{
 	ID: "flowradar-per-port", Where: "section 7",
-	Says:      "one flowset per switch needs less memory than one per port, because ports do not have their most flows at the same time",
+	Says:      "one flowset per switch needs less memory than one per port, because ports do not peak at the same time",
 	Published: "less memory per switch",
 	Run:       runPerPort,
 }
@@ -34,8 +34,8 @@ func runPerPort(ctx context.Context, o claim.Options) (claim.Result, error) {
 	if err != nil {
 		return claim.Result{}, err
 	}
-	// The most flows that came in by a port, and by all ports of a switch, in
-	// any slot.
+	// The most flows that came in through a port, and through all ports of a
+	// switch, in any slot.
 	ports, switches := map[model.Port]int{}, map[model.NodeID]int{}
 	for _, m := range maps {
 		port, all := map[model.Port]int{}, map[model.NodeID]int{}
@@ -77,12 +77,12 @@ func runPerPort(ctx context.Context, o claim.Options) (claim.Result, error) {
 			return claim.Result{}, err
 		}
 	}
-	t := claim.Table{Title: "all 80 switches, tables for the most flows of any slot", Header: []string{"", "tables", "sum of their most flows", "memory"}}
+	t := claim.Table{Title: "all 80 switches, tables for the peak of any slot", Header: []string{"", "tables", "sum of peak flows", "memory"}}
 	t.Row("per port", fmt.Sprint(len(ports)), fmt.Sprint(peaks[0]), megabytes(memory[0]))
 	t.Row("per switch", fmt.Sprint(len(switches)), fmt.Sprint(peaks[1]), megabytes(memory[1]))
 	saved := 1 - memory[1]/memory[0]
 	return claim.Result{
-		Measured: fmt.Sprintf("room for %s fewer flows per switch, %s less memory", percent(1-float64(peaks[1])/float64(peaks[0])), percent(saved)),
+		Measured: fmt.Sprintf("capacity for %s fewer flows per switch, %s less memory", percent(1-float64(peaks[1])/float64(peaks[0])), percent(saved)),
 		Pass:     saved > 0 && peaks[1] < peaks[0],
 		Notes: []string{
 			"web-search traffic at 10 % load with incast, fat-tree k=8, slots of 10 ms; each table is planned for 99 % of its flowsets decoded at the most flows it saw",

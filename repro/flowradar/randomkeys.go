@@ -27,7 +27,7 @@ func megabytes(bytes float64) string { return fmt.Sprintf("%.3g MB", bytes/1e6) 
 
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-// withinShare reports whether a value is within a share of what was published.
+// withinShare reports whether a value is within a share of the published one.
 func withinShare(measured, published, tolerance float64) bool {
 	return measured >= published*(1-tolerance) && measured <= published*(1+tolerance)
 }

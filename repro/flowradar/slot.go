@@ -14,26 +14,26 @@ import (
 	"github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// slot is what all switches exported of a load, and what is in it.
+// slot is the exports of all switches of a load, and their true contents.
 type slot struct {
 	sets []*flows.Flowset
 	want []contents // by switch
 }
 
-// contents is what a switch counted: the number of its flows and the sums of
-// their digests, without and with packets.
+// contents is the truth about a switch's flowset: the number of its flows and the
+// sums of their digests, without and with packets.
 type contents struct {
 	flows         int
 	keys, counted uint64
-	hidden     int // flows that the filter took for known
+	hidden        int // flows that the filter mistook for known ones
 }
 
 // prototypeLayout is the cell of the paper's prototype: 13 bytes of key, one of
 // flow count, four of packet count.
 var prototypeLayout = flowset.Layout{Key: model.KeyLen4, Flows: 1, Packets: 4}
 
-// encode has every switch count the load in a flowset of this shape, with seeds
-// of its own, and puts the exports together as a collector does.
+// encode has every switch count the load in a flowset of this geometry, each with
+// its own seeds, and assembles the exports as a collector does.
 func (l *load) encode(ctx context.Context, g sketch.Geometry, seed uint64) (*slot, error) {
 	s := &slot{sets: make([]*flows.Flowset, len(l.switches)), want: make([]contents, len(l.switches))}
 	err := parallel(ctx, len(l.switches), func(i int) (err error) {
@@ -53,8 +53,8 @@ func (l *load) switchSet(i int, g sketch.Geometry, seed uint64) (*flows.Flowset,
 	})
 }
 
-// countedFlowset is the flowset of a switch that has seen some flows, with so many
-// packets of each.
+// countedFlowset returns the flowset of a switch that has seen some flows, with
+// the given packets of each.
 func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64, list iter.Seq2[*model.FlowKey, uint32]) (*flows.Flowset, contents, error) {
 	var want contents
 	set, err := sketch.NewSet[sketch.Key4](g, seed)
@@ -84,9 +84,9 @@ func countedFlowset(sw model.NodeID, g sketch.Geometry, seed uint64, list iter.S
 	return fs, want, err
 }
 
-// packetsAt is how many packets of the flow a switch counted in the slot. One
-// flow in 50 has a packet more or less than at other switches: it was on its way
-// when the slot began or ended.
+// packetsAt returns how many packets of the flow a switch counted in the slot. One
+// flow in 50 has a packet more or less than at other switches: it was in flight
+// when the slot started or ended.
 func (f *flow) packetsAt(sw int) uint32 {
 	switch digestOf(f.key.Hash(0), uint64(sw)) % 100 {
 	case 0:
@@ -97,7 +97,7 @@ func (f *flow) packetsAt(sw int) uint32 {
 	return f.packets
 }
 
-// exported sends a set by chunks and puts it together again.
+// exported sends a set in chunks and assembles it again.
 func exported(h *flowset.Header, set *sketch.Set[sketch.Key4]) (*flows.Flowset, error) {
 	assembler, err := flows.NewAssembler(flows.DefaultConfig())
 	if err != nil {
@@ -127,13 +127,13 @@ func exported(h *flowset.Header, set *sketch.Set[sketch.Key4]) (*flows.Flowset, 
 		}
 	}
 	if len(done) != 1 {
-		return nil, fmt.Errorf("export of switch %d: %d flowsets came out whole, want 1", h.Switch, len(done))
+		return nil, fmt.Errorf("export of switch %d: %d flowsets were assembled, want 1", h.Switch, len(done))
 	}
 	return done[0], nil
 }
 
-// allFlows reports whether a decoded flowset names exactly the flows that the
-// switch counted.
+// allFlows reports whether a decoded flowset has exactly the flows that the switch
+// counted.
 func (c *contents) allFlows(d *flows.Decoded) bool {
 	var sum uint64
 	for i := range d.Records {
@@ -158,7 +158,7 @@ func (c *contents) allCounts(d *flows.Decoded) bool {
 
 func digestOf(a, b uint64) uint64 { return digest(&sketch.Key4{a, b}, 0) }
 
-// parallel does n things on all cores and returns the first error.
+// parallel runs n jobs on all cores and returns the first error.
 func parallel(ctx context.Context, n int, do func(i int) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

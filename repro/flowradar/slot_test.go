@@ -8,7 +8,7 @@ import (
 	"github.com/weft-telemetry/weft/sketch"
 )
 
-// A table that is large enough decodes to what was put in, and the judges see
+// A table that is large enough decodes to what was encoded, and the checks see
 // every difference.
 func TestSlotIsJudged(t *testing.T) {
 	l, err := newLoad(4, 600, claim.Rand(1, 1))
@@ -23,7 +23,7 @@ func TestSlotIsJudged(t *testing.T) {
 	for i, fs := range s.sets {
 		d, want := flows.SingleDecode(fs), &s.want[i]
 		if want.hidden > 0 || !want.allFlows(&d) || !want.allCounts(&d) {
-			t.Fatalf("switch %d: %d of %d flows decoded, %d swallowed by the filter", i, len(d.Records), want.flows, want.hidden)
+			t.Fatalf("switch %d: %d of %d flows decoded, %d hidden by the filter", i, len(d.Records), want.flows, want.hidden)
 		}
 		d.Records[0].Packets++
 		if want.allCounts(&d) || !want.allFlows(&d) {

@@ -18,29 +18,29 @@ import (
 
 const slotLength = 10 * time.Millisecond
 
-// lab is a simulated fabric whose switches count flows and export them when a
-// slot is over, and the collector that they export to. It decodes every table
-// alone and fails on one that does not yield all its flows, where
-// control/flowwatch would use its neighbours' and go on: claims about losses
-// must not owe anything to that help.
+// lab is a simulated fabric whose switches count flows and export them at the end
+// of a slot, and the collector that they export to. It decodes every table alone
+// and fails on one that does not yield all its flows, where control/flowwatch
+// would use its neighbours' and continue: claims about losses must not depend on
+// that help.
 type lab struct {
 	net      *sim.Network
-	incoming *feed // what switches counted as it came in
-	outgoing *feed // as it left; nil where it is not counted
+	incoming *feed // counts of packets as they came in
+	outgoing *feed // as they left; nil where not counted
 	err      error // the first of the collector's
 }
 
-// feed is the flowsets that switches made at one place of theirs.
+// feed is the flowsets that switches made at ingress or at egress.
 type feed struct {
 	lists     dta.ListID // the first
 	assembler *flows.Assembler
 	done      []*flows.Flowset
 }
 
-// outgoingLists is where lists of outgoing flowsets begin.
+// outgoingLists is the first list of outgoing flowsets.
 const outgoingLists = 1 << 16
 
-// newLab puts flowset programs of a shape into all switches of a network that
+// newLab installs flowset programs of a geometry in all switches of a network that
 // has not run yet. Switches export at once, as the paper's do.
 func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	l := &lab{net: net}
@@ -83,14 +83,16 @@ func newLab(net *sim.Network, g sketch.Geometry, outgoing bool) (*lab, error) {
 	return l, nil
 }
 
-// egressProgram shows packets to the program where they leave the switch instead of
-// where they come in, behind the queue that may drop them.
+// egressProgram shows packets to the program where they leave the switch instead
+// of where they come in, after the queue that may drop them.
 //
 // Paper: a switch may keep two flowsets, one for incoming flows and one for
 // outgoing ones.
 type egressProgram struct{ *flowset.Program }
 
-func (egressProgram) Stages() inswitch.Stages { return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer) }
+func (egressProgram) Stages() inswitch.Stages {
+	return inswitch.StageSet(inswitch.Dequeue, inswitch.Timer)
+}
 
 func newFeed(lists dta.ListID) (*feed, error) {
 	a, err := flows.NewAssembler(flows.DefaultConfig())
@@ -115,7 +117,7 @@ func (l *lab) receive(at model.Time, _ model.NodeID, datagram []byte) {
 }
 
 // maps decodes a feed and returns the fabric's map of each slot from the first
-// on; a slot of which nothing came has an empty one.
+// on; a slot without reports has an empty one.
 func (l *lab) maps(f *feed) ([]*paths.Map, error) {
 	if l.err != nil {
 		return nil, fmt.Errorf("collect flowsets: %w", l.err)

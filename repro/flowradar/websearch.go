@@ -23,9 +23,9 @@ type webSearch struct {
 	end   time.Duration // of the run
 }
 
-// newWebSearch makes it ready to run. Traffic begins during span; the run is
-// longer, so that flowlets end and losses can be seen. The paper does not give
-// the background's load.
+// newWebSearch prepares a run. Traffic starts during span; the run is longer, so
+// that flowlets end and losses can be found. The paper does not give the
+// background's load.
 func newWebSearch(seed uint64, load float64, span time.Duration, outgoing bool) (*webSearch, error) {
 	links := topo.DefaultLinks()
 	links.Host.Rate, links.Fabric.Rate = 10*model.Gbps, 10*model.Gbps
@@ -41,7 +41,7 @@ func newWebSearch(seed uint64, load float64, span time.Duration, outgoing bool) 
 	cfg.Seed, cfg.MTU = seed, 1460
 	cfg.NoPFC, cfg.Lossless, cfg.ECN = true, 0, nil
 	cfg.LossyQueue = 150 * model.KB
-	cfg.TCPMinRTO = 200 * time.Millisecond // of hosts as they were delivered in 2016
+	cfg.TCPMinRTO = 200 * time.Millisecond // the default of hosts in 2016
 	net, err := sim.New(routes, cfg)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func newWebSearch(seed uint64, load float64, span time.Duration, outgoing bool) 
 	return w, err
 }
 
-// run plays it and tells how far it is.
+// run simulates it and reports progress.
 func (w *webSearch) run(ctx context.Context, progress func(done float64)) error {
 	for at := slotLength; at <= w.end; at += slotLength {
 		w.net.Run(engine.Of(at))

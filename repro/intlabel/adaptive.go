@@ -8,11 +8,11 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-const proNote = "Pro: the controller looks every 50 ms (k·T; the paper leaves k open) and raises the shift of ports that it has not heard of for so long, and lowers it after ten such spans of calm; commands take 1 ms. The result hangs on k: with k·T = 100 ms, tried first on 10,000 packets of seed 1, Pro had 93.5 % (on Base A) and 95.6 % (on Base B) at T = 100 ms, which would fail"
+const proNote = "Pro: the controller checks every 50 ms (k·T; the paper leaves k open), raises the shift of ports without a label in that time, and lowers it after ten fresh periods; commands take 1 ms. The result depends on k: with k·T = 100 ms, tried first on 10,000 packets of seed 1, Pro had 93.5 % (on Base A) and 95.6 % (on Base B) at T = 100 ms, which would fail"
 
 var proInterval = claim.Claim{
 	ID: "int-label-pro-interval", Where: "section 6.2, figure 12",
-	Says:      "as the labelling interval comes close to the telemetry interval, Pro keeps about this coverage while Base A and B lose it",
+	Says:      "as the labelling interval approaches the telemetry interval, Pro keeps about this coverage while Base A and B lose it",
 	Published: "about 99 %",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{baseA, baseB, proA, proB}
@@ -41,7 +41,7 @@ var proInterval = claim.Claim{
 
 var proLoss = claim.Claim{
 	ID: "int-label-pro-loss", Where: "section 6.2, figure 13",
-	Says:      "when so many packets are lost that labels go with them, Pro still has this coverage at 60 % loss, and more than Base A and B",
+	Says:      "when labels are lost with packets, Pro still has this coverage at 60 % loss, and more than Base A and B",
 	Published: "92 %",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all := []strategy{baseA, baseB, proA, proB}
@@ -54,7 +54,7 @@ var proLoss = claim.Claim{
 			return claim.Result{}, err
 		}
 		res := claim.Result{Pass: true, Notes: []string{
-			"loss from congestion: links between switches carry 2 Mb/s and their queues hold two packets; all eight servers send packets of 1 kB to random others, from 100 to 1,000 per second each, so that queues overflow at every hop and not only before the first label (with two senders, as in the paper, nothing is lost behind the first switch here)",
+			"loss from congestion: links between switches carry 2 Mb/s and their queues hold two packets; all eight servers send packets of 1 kB to random others, from 100 to 1,000 per second each, so that queues overflow at every hop and not only before the first label (with two senders, as in the paper, no packet is dropped after the first switch here)",
 			proNote, "passes when Pro has 92 % or more at the highest loss, that loss is 60 % or more, and Pro is not below Base there",
 		}}
 		for i, s := range []strategy{proA, proB} {

@@ -1,4 +1,4 @@
-// Package intlabel measures what the INT-label paper claims, with Weft's labels
+// Package intlabel measures the claims of the INT-label paper, with Weft's labels
 // in simulated switches, and models the systems that the paper compares itself
 // with. Origin: docs/papers.md#int-label.
 package intlabel

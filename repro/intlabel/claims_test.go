@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// Claims that take little time come out the same twice, and bring a table and a
+// Claims that take little time give the same result twice, and have a table and a
 // plot; those that do not hold say so.
 func TestClaims(t *testing.T) {
 	race.LeaveToPlainRun(t)
@@ -34,7 +34,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The lab loses nothing by itself, counts every export once, and loses packets
+// The lab loses nothing by itself, counts every export once, and drops packets
 // where links are too slow.
 func TestLabAccounts(t *testing.T) {
 	l := newLab(baseB, 1)
@@ -56,7 +56,7 @@ func TestLabAccounts(t *testing.T) {
 	}
 }
 
-// Odd ToRs decide how many trails INT-path needs, and every model grows with k.
+// Odd ToRs determine how many trails INT-path needs, and every model grows with k.
 func TestPeers(t *testing.T) {
 	if a, b := newTree(4).pathGenerators(), newTree(6).pathGenerators(); a != 1 || b != 18 {
 		t.Errorf("INT-path needs %v and %v generators at k = 4 and 6; want 1 and 18", a, b)

@@ -21,8 +21,8 @@ var ratio = claim.Claim{
 		}
 		res := claim.Result{Pass: true, Notes: []string{
 			setting,
-			"passes when the published coverage is reached or within the 95 % confidence of what was measured, for Base A and Base B",
-			"a run ends when the first of the two servers has sent its last packet; with the last windows, in which one server alone sends, 10,000 packets of seed 1 had 99.53 % at 2 instead of 99.88 %",
+			"passes when the published coverage is reached or within the 95 % confidence of the measurement, for Base A and Base B",
+			"a run ends when the first of the two servers has sent its last packet; including the last windows, in which only one server sends, 10,000 packets of seed 1 had 99.53 % at 2 instead of 99.88 %",
 		}}
 		for _, p := range points {
 			_, high := claim.Rate{Hits: p.sum.Labelled, Of: p.sum.Active}.Interval()
@@ -44,7 +44,7 @@ var ratio = claim.Claim{
 
 var trafficRate = claim.Claim{
 	ID: "int-label-traffic-rate", Where: "section 6.2, figure 6",
-	Says:      "with more traffic coverage rises until it turns, the share of bandwidth that labels take falls, and both are higher with Base B than with Base A",
+	Says:      "with more traffic coverage rises up to a turning point, the share of bandwidth that labels take falls, and both are higher with Base B than with Base A",
 	Published: "coverage rises, share falls, Base B above Base A",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		rates := []float64{1, 2, 3, 5, 7, 10} // Mb/s of each server
@@ -72,9 +72,9 @@ var trafficRate = claim.Claim{
 		}
 		res.Measured += fmt.Sprintf("Base B above Base A at %d of %d rates", above, len(a))
 		res.Pass = res.Pass && above == len(a)
-		res.Notes = append(res.Notes, "passes when the ends of both curves lie as published, and Base B is above at every rate (coverage: not below by more than 0.2 %, the noise of a run)")
+		res.Notes = append(res.Notes, "passes when the ends of both curves are as published, and Base B is above at every rate (coverage: not below by more than 0.2 %, the noise of a run)")
 		res.Tables = []claim.Table{table("by rate of a server", "Mb/s", points)}
-		share := chart("what labels take", "Mb/s of a server", "labels / all bytes", points, func(p point) float64 { return p.load.Share() }, baseA, baseB)
+		share := chart("bandwidth of labels", "Mb/s of a server", "labels / all bytes", points, func(p point) float64 { return p.load.Share() }, baseA, baseB)
 		share.Suffix = "-share"
 		cover := chart("coverage", "Mb/s of a server", "coverage", points, func(p point) float64 { return p.coverage() }, baseA, baseB)
 		cover.Suffix = "-coverage"
@@ -85,7 +85,7 @@ var trafficRate = claim.Claim{
 
 var trade = claim.Claim{
 	ID: "int-label-interval-trade", Where: "section 6.2, figure 10",
-	Says:      "shorter labelling intervals raise coverage and cost bandwidth; coverage turns at about 60 ms, where it is above 98 %",
+	Says:      "shorter labelling intervals raise coverage and cost bandwidth; the turning point is at about 60 ms, where coverage is above 98 %",
 	Published: "turning point at 60 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		labs, xs := labsFor(o, []strategy{baseA, baseB}, []float64{20, 40, 60, 80, 100, 120, 140}, func(l *lab, v float64) {

@@ -25,7 +25,7 @@ func runsAt100(points []point) (a, b point) {
 
 var exports = claim.Claim{
 	ID: "int-label-exports", Where: "section 6.2, figure 7",
-	Says:      "of 10,000 packets, this much fewer carry labels and are exported with Base B than with Base A, at T = 100 ms; the longer T, the more",
+	Says:      "with Base B, this share fewer of 10,000 packets carry labels and are exported than with Base A, at T = 100 ms; the saving grows with T",
 	Published: "35.2 % fewer",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		points, err := runIntervals(ctx, o)
@@ -36,7 +36,7 @@ var exports = claim.Claim{
 		less := 1 - float64(b.exports)/float64(a.exports)
 		res := claim.Result{
 			Measured: fmt.Sprintf("%.1f %% fewer: %d instead of %d", 100*less, b.exports, a.exports), Pass: less >= 0.352,
-			Notes:  []string{setting + "; f(i) = 1 from one label on (F1), the paper's default; passes when at least as many fewer, and fewer at every T"},
+			Notes:  []string{setting + "; f(i) = 1 from one label on (F1), the paper's default; passes when the saving is at least the published one, and positive at every T"},
 			Tables: []claim.Table{table("10,000 packets", "T (ms)", points)},
 			Plots:  []claim.Plot{chart("packets with labels", "T (ms)", "packets", points, func(p point) float64 { return float64(p.exports) }, baseA, baseB)},
 		}
@@ -50,7 +50,7 @@ var exports = claim.Claim{
 
 var redundant = claim.Claim{
 	ID: "int-label-redundant", Where: "section 6.2, figure 8",
-	Says:      "Base B writes some redundant labels, few beside the exported packets that it saves",
+	Says:      "Base B writes some redundant labels, few compared with the exported packets that it saves",
 	Published: "a small number",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		points, err := runIntervals(ctx, o)
@@ -71,7 +71,7 @@ var redundant = claim.Claim{
 
 var histogram = claim.Claim{
 	ID: "int-label-histogram", Where: "section 6.2, figure 17",
-	Says:      "of 10,000 packets, most labelled ones have one label with Base A, and fewer the more labels; with Base B fewer have 1 or 2 and more have 4 or 5, one label is the most frequent number and five the next",
+	Says:      "among 10,000 packets, most labelled ones have one label with Base A, and the number falls with the number of labels; with Base B fewer have 1 or 2 and more have 4 or 5, one label is the most frequent number and five the next",
 	Published: "Base A falls from 1 to 5; Base B: 1 most, then 5",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		linear := strategy{name: "Base B, f(i) = i/5", odds: label.ProbabilityF2(5)}
@@ -82,8 +82,8 @@ var histogram = claim.Claim{
 			return claim.Result{}, err
 		}
 		res := claim.Result{Notes: []string{
-			setting + "; T = 50 ms; a packet's labels with that of the last switch, which Weft puts into the export and not onto the packet",
-			"passes when all five parts of the claim hold for F1, the paper's default f; i/5 (MAX_hop, as in the code) is shown beside it: with it one label is the most frequent number, but few packets have five, and with F1 a packet that is labelled once is labelled by all switches after it, so that packets with one label are only those that the last switch began",
+			setting + "; T = 50 ms; a packet's labels include that of the last switch, which Weft writes into the export and not onto the packet",
+			"passes when all five parts of the claim hold for F1, the paper's default f; i/5 (MAX_hop, as in the code) is shown beside it: with it one label is the most frequent number, but few packets have five, and with F1 a packet that is labelled once is labelled by all switches after it, so that packets with one label are only those first labelled by the last switch",
 		}}
 		t := claim.Table{Title: "packets by number of labels", Header: []string{"strategy", "1", "2", "3", "4", "5"}}
 		c := plot.Chart{Title: "labelling times", XTitle: "labels", YTitle: "packets", Groups: []string{"1", "2", "3", "4", "5"}}
@@ -112,7 +112,7 @@ var histogram = claim.Claim{
 	},
 }
 
-// histogramParts judges the parts of figure 17.
+// histogramParts evaluates the parts of figure 17.
 func histogramParts(a, b [6]int) (parts [5]bool) {
 	parts[0] = true
 	for i := 2; i <= 5; i++ {
@@ -147,7 +147,7 @@ var rest = claim.Claim{
 		res := claim.Result{
 			Measured: fmt.Sprintf("labels %d to %d, exported packets %d to %d", first.labels, last.labels, first.exports, last.exports),
 			Pass:     true,
-			Notes:    []string{setting + "; T = 50 ms, 10,000 packets, F1; passes when both go that way at every step, up to 1 % of noise"},
+			Notes:    []string{setting + "; T = 50 ms, 10,000 packets, F1; passes when both change as published at every step, up to 1 % of noise"},
 			Tables:   []claim.Table{table("10,000 packets", "T1/T", points)},
 		}
 		for i := 1; i < len(points); i++ {

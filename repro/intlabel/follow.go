@@ -19,8 +19,8 @@ telemetry:
   - {kind: label, interval: 1s}
 `
 
-// followedPackets is after how many packets of a followed flow its whole way is
-// known, in the simulator.
+// followedPackets returns after how many packets of a followed flow its whole path
+// is known, in the simulator.
 func followedPackets(ctx context.Context, o claim.Options) (int, error) {
 	s, err := scenario.Parse("one flow", []byte(oneFlow))
 	if err != nil {
@@ -36,7 +36,7 @@ func followedPackets(ctx context.Context, o claim.Options) (int, error) {
 			return 0, fmt.Errorf("intlabel: %d hops of %d followed packets, want 5 of some", len(j.Hops), j.Packets)
 		}
 		if j.Changes > 0 {
-			return j.Packets, nil // the first did not tell all of the way
+			return j.Packets, nil // the first did not show the whole path
 		}
 	}
 	return 1, nil

@@ -10,20 +10,20 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/label"
 )
 
-// hula is HULA's probing in one switch, as far as the paper tells: every ToR
-// sends a probe up all its links once per interval, and switches send it on, so
-// that it comes to all other ToRs on all ways. A leaf sends what comes from a ToR
-// to its other ToRs and its spines, and what comes from a spine to its ToRs; a
-// spine sends it to all other leaves. Each switch adds its state.
+// hula is HULA's probing in one switch, as far as the paper describes it: every
+// ToR sends a probe up all its links once per interval, and switches forward it,
+// so that it reaches all other ToRs on all paths. A leaf forwards a probe from a
+// ToR to its other ToRs and its spines, and one from a spine to its ToRs; a spine
+// forwards it to all other leaves. Each switch adds its state.
 //
-// Probes are packets like others: they wait in the queues of user packets, and
-// are lost where those are full.
+// Probes are ordinary packets: they wait in the queues of user packets, and are
+// dropped where those are full.
 type hula struct {
 	fabric *topo.Fabric
 	every  time.Duration
-	phase  time.Duration // pointsOf a ToR's first probe
-	size   int32         // pointsOf every probe; 0: headers and the states added so far
-	sent   int           // by this switch, those of others included
+	phase  time.Duration // of a ToR's first probe
+	size   int32         // of every probe; 0: headers and the states added so far
+	sent   int           // by this switch, including those forwarded
 }
 
 // probeMark is the DSCP of probes; users' packets have 0.
@@ -35,8 +35,8 @@ const (
 	again
 )
 
-// probe runs HULA in all switches. ToRs do not know of each other's clocks: each
-// begins at a random time of its own.
+// probe runs HULA in all switches. ToRs are not synchronized: each starts at a
+// random time.
 func (l lab) probe(n *sim.Network) (all []*hula) {
 	rng := claim.Rand(l.seed, 2)
 	for _, sw := range n.Switches() {
@@ -50,7 +50,7 @@ func (l lab) probe(n *sim.Network) (all []*hula) {
 	return all
 }
 
-// At is part of sim.Program.
+// At implements sim.Program.
 func (h *hula) At(s sim.Stage) sim.Runner {
 	if s == sim.StageIngress {
 		return h
@@ -58,7 +58,7 @@ func (h *hula) At(s sim.Stage) sim.Runner {
 	return nil
 }
 
-// Run is part of sim.Runner.
+// Run implements sim.Runner.
 func (h *hula) Run(c *sim.Context) {
 	switch {
 	case c.Stage == sim.StageTimer && c.Timer == begin:
@@ -72,7 +72,7 @@ func (h *hula) Run(c *sim.Context) {
 	}
 }
 
-// flood sends the probe that came in, or else one of the switch's own, on.
+// flood forwards the probe that came in, or else sends one of the switch itself.
 func (h *hula) flood(c *sim.Context) {
 	in, me := c.In(), h.tier(c.Switch.ID)
 	if in != nil && me == 1 {
@@ -82,7 +82,7 @@ func (h *hula) flood(c *sim.Context) {
 	for _, out := range c.Switch.Ports() {
 		next := h.tier(out.Peer().Node)
 		if out == in || next == 0 || fell && next > me {
-			continue // never back, to a host, or up again
+			continue // not back, not to a host, not up again
 		}
 		var p *sim.Packet
 		if in != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // A ToR's probe crosses 20 links of the testbed: 2 up, 2 across and 4 to spines,
-// 4 down, 8 to ToRs of the other pod. None goes to a host, none goes round.
+// 4 down, 8 to ToRs of the other pod. None goes to a host, none loops.
 func TestFloods(t *testing.T) {
 	l := newLab(hulaPackets, 1)
 	l.packets = 500
@@ -22,8 +22,8 @@ func TestFloods(t *testing.T) {
 }
 
 // Where queues are just long enough for users, probes as large as their packets
-// push some out; the fewer and the smaller, the fewer. Labels, which are charged
-// by bytes, push out next to none: a few, where the queue has no byte to spare.
+// cause drops; fewer and smaller probes cause fewer. Labels, which are counted in
+// bytes, cause next to none: a few, where the queue has no byte to spare.
 func TestProbesTakeRoom(t *testing.T) {
 	l := newLab(noTelemetry, 1)
 	l.packets, l.link = 3000, 4*model.Mbps

@@ -39,7 +39,7 @@ const (
 type strategy struct {
 	name     string
 	odds     label.Probability
-	rest     float64 // T1/T; 1: no labels by chance
+	rest     float64 // T1/T; 1: no probabilistic labels
 	adaptive bool
 	silent   bool // no labels at all
 	probes   bool // instead of labels, HULA's
@@ -55,19 +55,19 @@ var (
 // lab is one run of the testbed: the Clos of 12 switches and 8 servers.
 type lab struct {
 	strategy
-	interval time.Duration
-	window   time.Duration
-	rate     float64 // packets per second of each sender
-	packets  int     // pointsOf all senders together
-	senders  []int   // servers, from 0; nil: the first and the last, as in the paper; none: all
-	link     model.Rate
-	queue    model.Bytes // most that an egress queue holds; 0: no bound
-	scatter  bool        // packets of a pair take all ways, not one
-	toLastPacket    bool        // to the last packet, though not all senders may send to the end
-	pods     int         // pointsOf a fat-tree; 0: the testbed
-	seed     uint64
+	interval     time.Duration
+	window       time.Duration
+	rate         float64 // packets per second of each sender
+	packets      int     // of all senders together
+	senders      []int   // servers, from 0; nil: the first and the last, as in the paper; none: all
+	link         model.Rate
+	queue        model.Bytes // capacity of an egress queue; 0: unlimited
+	scatter      bool        // packets of a pair take all paths, not one
+	toLastPacket bool        // run to the last packet, though not all senders may send to the end
+	pods         int         // of a fat-tree; 0: the testbed
+	seed         uint64
 
-	probeSize int32 // on the wire; 0: that of what they carry
+	probeSize int32 // on the wire; 0: as large as their content
 }
 
 // newLab is the default testbed.
@@ -75,28 +75,28 @@ func newLab(s strategy, seed uint64) lab {
 	return lab{strategy: s, interval: interval, window: window, rate: perServer, packets: 10_000, link: testbed, seed: seed}
 }
 
-// outcome is what a run showed.
+// outcome is the result of a run.
 type outcome struct {
 	windows []portwatch.Window
 	sum     coverage.Window
 	times   [6]int // packets by the number of their labels; 0 is never exported
 	exports int
 	labels  int // written by switches
-	probes  int // sent by switches, copies too
+	probes  int // sent by switches, including copies
 	load    labels.Load
 	sent    int
 	arrived int
-	dropped int        // by switches; at the end some are on their way
-	busiest model.Rate // pointsOf a link between switches, over the whole run
+	dropped int        // by switches; at the end some are in flight
+	busiest model.Rate // of a link between switches, over the whole run
 	span    time.Duration
 }
 
 func (o *outcome) coverage() float64 { return o.sum.Coverage() }
 
-// lost is the share of packets that did not arrive.
+// lost returns the share of packets that did not arrive.
 func (o *outcome) lost() float64 { return 1 - float64(o.arrived)/float64(max(o.sent, 1)) }
 
-// run plays the lab.
+// run simulates the lab.
 func (l lab) run(ctx context.Context) (outcome, error) {
 	var out outcome
 	links := topo.DefaultLinks()
@@ -141,7 +141,7 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 			return out, err
 		}
 	}
-	n.Run(engine.Of(end + 10*ms)) // what is on its way arrives
+	n.Run(engine.Of(end + 10*ms)) // packets in flight arrive
 	out.span = end
 	if ctl != nil {
 		out.windows, out.sum, out.load = ctl.Watch.Windows(), ctl.Watch.Coverage(), ctl.Load
@@ -164,7 +164,7 @@ func (l lab) run(ctx context.Context) (outcome, error) {
 	return out, nil
 }
 
-// attach runs labels in all switches, with a watch behind them.
+// attach runs labels in all switches, with a collector of their exports.
 func (l lab) attach(n *sim.Network, out *outcome) (*labels.Control, []*label.Program, error) {
 	all := map[model.NodeID][]inswitch.Program{}
 	var list []*label.Program
@@ -181,8 +181,8 @@ func (l lab) attach(n *sim.Network, out *outcome) (*labels.Control, []*label.Pro
 	cfg := portwatch.Config{Board: coverage.DefaultConfig(n.Fabric()), Window: l.window, Keep: 1 << 20}
 	if l.adaptive {
 		// The paper leaves k open. Here k·T is half the telemetry interval, so
-		// that a port is raised before its window is over, and it stays so for
-		// ten such spans, as in the prototype.
+		// that a port's shift is raised before its window ends, and it stays
+		// raised for ten such spans, as in the prototype.
 		cfg.Tuner = &coverage.TunerConfig{Interval: l.window / 2, Patience: 1, FreshPeriods: 10, MaxShift: 6}
 	}
 	ctl, err := labels.New(n, all, 0, cfg, labels.Channel{Delay: ms, Seed: l.seed})
@@ -248,7 +248,7 @@ func (l lab) traffic(f *topo.Fabric) (flows []traffic.Flow, end time.Duration) {
 				SrcPort: l.choosePort(rng, i, uint16(1000+int(dst))), DstPort: userPort,
 			})
 		}
-		// With fewer senders, ports would fall silent in the middle of a window.
+		// With fewer senders, ports would go silent in the middle of a window.
 		if last := time.Duration(at); end == 0 || l.toLastPacket == (last > end) {
 			end = last
 		}
@@ -261,7 +261,7 @@ func (l lab) minGap() time.Duration {
 	return 10 * time.Microsecond * time.Duration(testbed/min(l.link, testbed))
 }
 
-// choosePort decides a packet's way.
+// choosePort selects a packet's egress port.
 func (l lab) choosePort(rng *rand.Rand, i int, fixed uint16) uint16 {
 	if l.scatter {
 		return uint16(1024 + i%60_000)
@@ -269,20 +269,20 @@ func (l lab) choosePort(rng *rand.Rand, i int, fixed uint16) uint16 {
 	return fixed
 }
 
-// counter counts what becomes of user packets.
+// counter counts user packets that arrive or are dropped.
 type counter struct {
 	sim.NopObserver
 	arrived, dropped int
 }
 
-// Delivered is part of sim.Observer.
+// Delivered implements sim.Observer.
 func (c *counter) Delivered(_ engine.Time, p *sim.Packet, _ *sim.Host) {
 	if p.Key.DstPort == userPort {
 		c.arrived++
 	}
 }
 
-// Dropped is part of sim.Observer.
+// Dropped implements sim.Observer.
 func (c *counter) Dropped(_ engine.Time, p *sim.Packet, _ *sim.Port, _ sim.Reason) {
 	if p.Key.DstPort == userPort {
 		c.dropped++

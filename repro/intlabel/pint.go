@@ -11,13 +11,13 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/label"
 )
 
-// pintPackets draws how many packets PINT needs until a path of so many hops is known.
-// Its digest has 16 bits. By a hash that all switches know, half of the packets
-// take the digest of one hop, every hop as likely (reservoir sampling); the others
-// the XOR of hops that join with probability 1/√hops each, the best for PINT of
-// those tried. A digest of one unknown hop reveals it, also after known ones are
-// taken out of an XOR. That 16 bits name a switch without doubt is taken for
-// granted, which favours PINT too.
+// pintPackets draws how many packets PINT needs until a path with a number of hops
+// is known. Its digest has 16 bits. By a hash that all switches know, half of the
+// packets carry the digest of one hop, each hop with equal probability (reservoir
+// sampling); the others the XOR of hops that join with probability 1/√hops each,
+// the best for PINT of those tried. A digest of one unknown hop reveals it, also
+// after known ones are removed from an XOR. 16 bits are assumed to identify a
+// switch uniquely, which favours PINT too.
 func pintPackets(rng *rand.Rand, hops int) (packets int) {
 	known := make([]bool, hops)
 	left := hops
@@ -64,7 +64,7 @@ func revealHops(waiting [][]int, known []bool, left int) int {
 
 var traceHops = []int{2, 5, 10, 15, 20, 25}
 
-// meanPINTPackets is the mean number of packets that PINT needs, by traceHops.
+// meanPINTPackets returns the mean number of packets that PINT needs, by traceHops.
 func meanPINTPackets(o claim.Options) (mean []float64) {
 	trials := o.Pick(10_000, 1000)
 	for _, hops := range traceHops {
@@ -77,11 +77,11 @@ func meanPINTPackets(o claim.Options) (mean []float64) {
 	return mean
 }
 
-const traceNote = "PINT: 16 bits per packet, half of the packets name one random hop, half the XOR of some; decoded by peeling, mean of many trials. INT: a probe of its own, 42 bytes of headers"
+const traceNote = "PINT: 16 bits per packet, half of the packets name one random hop, half the XOR of some; decoded by peeling, mean of many trials. INT: a separate probe, 42 bytes of headers"
 
 var tracePackets = claim.Claim{
 	ID: "int-label-trace-packets", Where: "section 6.2, figure 22(a)",
-	Says:      "one packet tells the whole path of a flow with INT-label and INT; PINT needs the more, the longer the path",
+	Says:      "one packet shows the whole path of a flow with INT-label and INT; PINT needs more packets for longer paths",
 	Published: "1 packet; PINT grows with the path",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		mean := meanPINTPackets(o)
@@ -112,10 +112,10 @@ var traceBits = claim.Claim{
 		mean := meanPINTPackets(o)
 		res := claim.Result{Pass: true, Notes: []string{
 			traceNote,
-			"INT-label and INT with Weft's labels, which hold queue depths, times and utilisation beside the switch: 32 bytes per hop; the last column is what labels of nothing but a switch number (16 bits, and 16 bits of option) would take",
+			"INT-label and INT with Weft's labels, which hold queue depths, times and utilisation beside the switch: 32 bytes per hop; the last column is for labels with a switch number only (16 bits, and 16 bits of option)",
 			"passes when INT-label with its real labels is below both at every length",
 		}}
-		names := []string{"INT-label", "INT", "PINT", "INT-label, switch numbers alone"}
+		names := []string{"INT-label", "INT", "PINT", "INT-label, switch numbers only"}
 		t := claim.Table{Title: "extra bits", Header: append([]string{"hops"}, names...)}
 		c := plot.Chart{Title: "extra bits until the path is known", XTitle: "hops", YTitle: "bits", LogY: true}
 		for _, n := range names {
@@ -134,10 +134,10 @@ var traceBits = claim.Claim{
 			res.Pass = res.Pass && bits[0] < bits[1] && bits[0] < bits[2]
 			below = below && bits[3] < bits[2]
 			if h == 5 {
-				res.Measured = fmt.Sprintf("5 hops: INT-label %.0f, INT %.0f, PINT %.0f, switch numbers alone %.0f", bits[0], bits[1], bits[2], bits[3])
+				res.Measured = fmt.Sprintf("5 hops: INT-label %.0f, INT %.0f, PINT %.0f, switch numbers only %.0f", bits[0], bits[1], bits[2], bits[3])
 			}
 		}
-		res.Notes = append(res.Notes, "with switch numbers alone INT-label is below PINT at every length: "+yesOrNo(below))
+		res.Notes = append(res.Notes, "with switch numbers only INT-label is below PINT at every length: "+yesOrNo(below))
 		res.Tables, res.Plots = []claim.Table{t}, []claim.Plot{{Chart: c}}
 		return res, nil
 	},

@@ -22,24 +22,24 @@ var (
 
 const (
 	userFrame = frame + payload
-	slot      = userFrame + wire.OptionSize + 5*wire.ItemSize // pointsOf a queue: a packet with all its labels
+	slot      = userFrame + wire.OptionSize + 5*wire.ItemSize // of a queue: a packet with all its labels
 	mostSlots = 64
 )
 
-// tightTestbed is a testbed that is just good enough for its user packets: the queues
-// are the shortest with which they lose none.
+// tightTestbed is a testbed with just enough capacity for its user packets: the
+// queues are the shortest with which no user packet is dropped.
 type tightTestbed struct {
-	load   float64 // pointsOf the busiest link
+	load   float64 // of the busiest link
 	link   model.Rate
 	slots  int
 	points []point // by strategy and interval
 }
 
-// lostOf is the share of user packets that switches dropped.
+// lostOf returns the share of user packets that switches dropped.
 func lostOf(p point) float64 { return float64(p.dropped) / float64(p.sent) }
 
-// makeTightTestbeds makes testbeds tight, for several loads of their busiest link, and runs
-// all strategies in them.
+// makeTightTestbeds makes tight testbeds, for several loads of their busiest link,
+// and runs all strategies in them.
 func makeTightTestbeds(ctx context.Context, o claim.Options) ([]tightTestbed, error) {
 	base := newLab(noTelemetry, o.Seed)
 	base.packets = o.Pick(40_000, 10_000)
@@ -75,7 +75,7 @@ func makeTightTestbeds(ctx context.Context, o claim.Options) ([]tightTestbed, er
 	return all, nil
 }
 
-// shortest is the least queue, in slots, with which the lab drops no packet.
+// shortest returns the least queue, in slots, with which the lab drops no packet.
 func (l lab) shortest(ctx context.Context) (model.Bytes, error) {
 	for l.queue = slot; l.queue <= mostSlots*slot; l.queue += slot {
 		if out, err := l.run(ctx); err != nil || out.dropped == 0 {
@@ -85,14 +85,14 @@ func (l lab) shortest(ctx context.Context) (model.Bytes, error) {
 	return 0, fmt.Errorf("%s: packets are lost with queues of %d, want none", l.name, mostSlots)
 }
 
-// lossAtEnds are the losses at the shortest and the longest interval.
+// lossAtEnds returns the losses at the shortest and the longest interval.
 func (t *tightTestbed) lossAtEnds(s strategy) (first, last float64) {
 	list := pointsOf(t.points, s)
 	return lostOf(list[0]), lostOf(list[len(list)-1])
 }
 
-// closestToPaper is the testbed in which HULA loses what the paper says at 10 ms, as
-// nearly as there is one. What it loses at 100 ms is then not fitted.
+// closestToPaper returns the testbed in which HULA's loss at 10 ms is closest to
+// the published one. Its loss at 100 ms is then not fitted.
 func closestToPaper(all []tightTestbed) *tightTestbed {
 	best := &all[0]
 	off := func(t *tightTestbed) float64 { first, _ := t.lossAtEnds(hulaPackets); return math.Abs(first - 0.12) }
@@ -104,7 +104,7 @@ func closestToPaper(all []tightTestbed) *tightTestbed {
 	return best
 }
 
-// lossEvidence tabulates all, and draws the nearest beside what was published.
+// lossEvidence tabulates all testbeds, and plots the closest beside the published ends.
 func lossEvidence(all []tightTestbed) ([]claim.Table, []claim.Plot) {
 	t := claim.Table{Title: "user packets lost", Header: []string{"load of busiest link", "Mb/s", "queue (packets with 5 labels)", "telemetry", "interval (ms)", "user packets", "lost", "share", "probes sent"}}
 	for _, in := range all {
@@ -121,17 +121,17 @@ func lossEvidence(all []tightTestbed) ([]claim.Table, []claim.Plot) {
 }
 
 var tightNotes = []string{
-	"the paper's Clos and traffic; the paper does not give its limits, so the rate of links between switches is what loads the busiest of them to the share in the table, and queues are the shortest that lose no user packet without telemetry, found for each seed",
-	"HULA: each ToR floods one probe per interval up and down all ways, from a random time on; probes are packets in the simulator, in the queues of users. The paper limits BMv2, which counts packets and not bytes: there a probe takes the room and the time of a user packet. The curve where bytes count has probes of 78 to 174 bytes",
-	"labels are charged by bytes throughout, and a queue is just long enough without them. So the strict \"none\" hangs on the seed: with --quick, labels lost 0, 2, 2, 4, 6 and 6 packets of some 240,000 with seeds 1 to 6, and a seed that passes is luck. Were packets counted, as for HULA, a label would cost nothing and the run be the same as without telemetry",
+	"the paper's Clos and traffic; the paper does not give its limits, so the rate of links between switches is chosen to load the busiest of them to the share in the table, and queues are the shortest that drop no user packet without telemetry, found for each seed",
+	"HULA: each ToR floods one probe per interval up and down all paths, from a random time on; probes are packets in the simulator, in the queues of users. The paper limits BMv2, which counts packets and not bytes: there a probe takes the queue slot and the time of a user packet. The curve where bytes count has probes of 78 to 174 bytes",
+	"labels are counted in bytes throughout, and a queue is just long enough without them. So the strict \"none\" depends on the seed: with --quick, labels lost 0, 2, 2, 4, 6 and 6 packets of some 240,000 with seeds 1 to 6, and a seed that passes is luck. If packets were counted, as for HULA, a label would cost nothing and the run would be the same as without telemetry",
 }
 
-// extraSetting is a setting that no claim runs.
-const extraSetting = "tried besides, on 10,000 packets of seed 1: users that send at even gaps and ToRs that probe in step, which allows queues of one packet. On links of 8 Mb/s HULA lost 12.5 % at 10 ms and 1.4 % at 100 ms, and Base A and B lost 0.09 and 0.08 % at 10 ms, of which one packet may have been on its way: with queues that short, labels are not free of loss"
+// extraSetting describes a setting that no claim runs.
+const extraSetting = "also tried, on 10,000 packets of seed 1: users that send at even gaps and ToRs that probe in step, which allows queues of one packet. On links of 8 Mb/s HULA lost 12.5 % at 10 ms and 1.4 % at 100 ms, and Base A and B lost 0.09 and 0.08 % at 10 ms, of which one packet may have been in flight: with queues that short, labels are not free of loss"
 
 var probeLoss = claim.Claim{
 	ID: "int-label-probe-loss", Where: "section 6.2, figure 14",
-	Says:      "where rates and queues are just enough for user packets, HULA's probes make some of them lost, fewer with longer intervals, and labels make none lost",
+	Says:      "where rates and queues are just enough for user packets, HULA's probes cause loss, less with longer intervals, and labels cause none",
 	Published: "HULA loses, less with longer intervals; Base A and B none",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all, err := makeTightTestbeds(ctx, o)
@@ -164,7 +164,7 @@ var probeLoss = claim.Claim{
 
 var probeLossShare = claim.Claim{
 	ID: "int-label-probe-loss-share", Where: "section 6.2, figure 14",
-	Says:      "HULA's probes make this share of user packets lost with a probing interval of 10 and of 100 ms",
+	Says:      "HULA's probes cause the loss of this share of user packets with a probing interval of 10 and of 100 ms",
 	Published: "12 % at 10 ms, 5 % at 100 ms",
 	Run: func(ctx context.Context, o claim.Options) (claim.Result, error) {
 		all, err := makeTightTestbeds(ctx, o)
@@ -177,8 +177,8 @@ var probeLossShare = claim.Claim{
 			Measured: fmt.Sprintf("%s at 10 ms, %s at 100 ms, with the busiest link at %.0f %%", percent(first), percent(last), 100*best.load),
 			Pass:     first > 0.06 && first < 0.24 && last > 0.025 && last < 0.1,
 			Notes: append([]string{
-				"passes when both ends are between half and twice the published; of all loads that one is taken whose loss at 10 ms is nearest, so that the one at 100 ms is a prediction",
-				"queues that are long enough for the users' own bursts hold the few probes of 100 ms as well; the paper's 5 % may come from something it does not describe, such as the processor that all its software switches share",
+				"passes when both ends are between half and twice the published; the load whose loss at 10 ms is closest is used, so that the loss at 100 ms is a prediction",
+				"queues that are long enough for the users' own bursts hold the few probes of 100 ms as well; the paper's 5 % may come from something it does not describe, such as the CPU that all its software switches share",
 				extraSetting,
 			}, tightNotes...),
 		}

@@ -16,7 +16,7 @@ type point struct {
 	outcome
 }
 
-// sweep plays labs one after the other.
+// sweep runs labs one after the other.
 func sweep(ctx context.Context, o claim.Options, labs []lab, xs []float64) ([]point, error) {
 	points := make([]point, len(labs))
 	for i, l := range labs {
@@ -30,7 +30,7 @@ func sweep(ctx context.Context, o claim.Options, labs []lab, xs []float64) ([]po
 	return points, nil
 }
 
-// labsFor makes a lab of each strategy and value.
+// labsFor returns a lab for each strategy and value.
 func labsFor(o claim.Options, all []strategy, values []float64, set func(l *lab, v float64)) (labs []lab, xs []float64) {
 	for _, s := range all {
 		for _, v := range values {
@@ -52,7 +52,7 @@ func pointsOf(points []point, s strategy) (list []point) {
 	return list
 }
 
-// curveOf is one strategy's curve.
+// curveOf returns one strategy's curve.
 func curveOf(points []point, s strategy, y func(point) float64) plot.Series {
 	l := plot.Series{Name: s.name}
 	for _, p := range pointsOf(points, s) {
@@ -69,7 +69,7 @@ func chart(title, x, y string, points []point, value func(point) float64, all ..
 	return claim.Plot{Chart: c}
 }
 
-// table lists all that runs showed.
+// table lists all results of the runs.
 func table(title, x string, points []point) claim.Table {
 	t := claim.Table{Title: title, Header: []string{"strategy", x, "packets", "lost", "coverage", "windows", "labels", "exported packets", "labels' share of bytes"}}
 	for _, p := range points {
@@ -83,7 +83,7 @@ func millis(v float64) time.Duration { return time.Duration(v * float64(ms)) }
 
 const setting = "the paper's Clos of 12 switches and 8 servers in the packet simulator; the first and the last server each send packets of 1 kB at 5 Mb/s to random others, with random gaps; coverage is labelled over active ports per 100 ms window, when labels arrive at the controller"
 
-// coverageOverTime is a run's coverage, window by window.
+// coverageOverTime returns a run's coverage, window by window.
 func coverageOverTime(p point) plot.Series {
 	s := plot.Series{Name: fmt.Sprintf("T = %v", p.interval)}
 	for i := range p.windows {

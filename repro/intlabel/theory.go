@@ -12,13 +12,13 @@ import (
 	"github.com/weft-telemetry/weft/repro/claim"
 )
 
-// linearOfFive is f(i) = i/5, which figures 15 and 16 use: MAX_hop, as in the code, not
-// MAX_hop - 1 as in the text.
+// linearOfFive is f(i) = i/5, which figures 15 and 16 use: MAX_hop, as in the code,
+// not MAX_hop - 1 as in the text.
 func linearOfFive(i int) float64 { return min(float64(i)/5, 1) }
 
 var linearB = strategy{name: "Base B", odds: label.ProbabilityF2(5)}
 
-// expectedLabels is the mean number of labels on a packet by theory.
+// expectedLabels returns the mean number of labels on a packet by theory.
 func expectedLabels(s strategy, k int, r float64) float64 {
 	if s.name == baseA.name {
 		return coverage.Mean(coverage.BaseA(k, r))
@@ -55,14 +55,14 @@ func compareTheory(ctx context.Context, o claim.Options, ks []int, rs []float64)
 	return t, worst, nil
 }
 
-// most that simulation may differ from theory. The closed form takes switches to
-// be independent and labels by chance not to put off those by interval more than
-// g says; real ports do neither exactly.
+// The largest difference of simulation from theory. The closed form assumes that
+// switches are independent and that probabilistic labels delay those by interval
+// no more than g says; real ports do neither exactly.
 const tolerance = 0.25
 
-const theoryNote = "f(i) = i/5, with MAX_hop as in the paper's code and figure 15; theory is the closed form of section 4.3; simulation is a fat-tree in which every host sends to random others and packets take all ways (a port's very first packet always gets a label, which adds one to the 40 intervals of a run, or to the 12 of a quick one); passes when theory goes as published and simulation is within 25 % of it"
+const theoryNote = "f(i) = i/5, with MAX_hop as in the paper's code and figure 15; theory is the closed form of section 4.3; simulation is a fat-tree in which every host sends to random others and packets take all paths (a port's very first packet always gets a label, which adds one to the 40 intervals of a run, or to the 12 of a quick one); passes when theory is as published and simulation is within 25 % of it"
 
-// checkCurves judges a family of expectations: rising, and Base B above Base A.
+// checkCurves checks a family of expectations: rising, and Base B above Base A.
 func checkCurves(xs []float64, y func(s strategy, x float64) float64) (series []plot.Series, ok bool) {
 	ok = true
 	for _, s := range []strategy{baseA, linearB} {
