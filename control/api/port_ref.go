@@ -17,6 +17,22 @@ type PortRef struct {
 	Peer      string       `json:"peer,omitempty" doc:"Node at the other end"`
 }
 
+// String returns the port as people read it: "tor6 Ethernet8 → leaf6".
+func (p PortRef) String() string {
+	name := p.Interface
+	if name == "" && p.Port != 0 {
+		name = strconv.Itoa(int(p.Port))
+	}
+	text := p.Node
+	if name != "" {
+		text += " " + name
+	}
+	if p.Peer != "" {
+		text += " → " + p.Peer
+	}
+	return text
+}
+
 // newPortRef describes a port of the fabric.
 func newPortRef(f *topo.Fabric, p model.Port) PortRef {
 	port := f.Port(p)
