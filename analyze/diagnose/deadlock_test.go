@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// circle is a ring of four switches, h0 and h1 at s0 and so on, with all traffic
-// clockwise and every port of the circle paused.
-func circle(t *testing.T) *testFabric {
+// deadlockRing is a ring of four switches, h0 and h1 at s0 and so on, with all
+// traffic clockwise and every port of the cycle paused.
+func deadlockRing(t *testing.T) *testFabric {
 	b := ring(t, "s0", "s1", "s2", "s3")
 	for _, p := range []string{"s0>s1", "s1>s2", "s2>s3", "s3>s0"} {
 		b.addPausedQueue(p, 200*kb, 5*kb, 100*µs)
@@ -26,7 +26,7 @@ func circle(t *testing.T) *testFabric {
 	return b
 }
 
-// pair is a circle of two queues, as wrong routes would have it.
+// pair is a deadlock cycle of two queues, as wrong routes would have it.
 func pair(t *testing.T) *testFabric {
 	b := ring(t, "s0", "s1", "s2", "s3")
 	b.addPausedQueue("s0>s1", 200*kb, 5*kb, 100*µs)
@@ -36,16 +36,16 @@ func pair(t *testing.T) *testFabric {
 	return b
 }
 
-func (b *testFabric) wantLoop(v Verdict, standing bool) {
+func (b *testFabric) wantCycle(v Verdict, persistent bool) {
 	b.t.Helper()
 	want := []model.Port{b.port("s0>s1"), b.port("s1>s2"), b.port("s2>s3"), b.port("s3>s0")}
-	if !samePorts(v.DeadlockCycle, want) || v.Persistent != standing {
-		b.t.Errorf("loop %v, standing %v; want %v, %v", v.DeadlockCycle, v.Persistent, want, standing)
+	if !samePorts(v.DeadlockCycle, want) || v.Persistent != persistent {
+		b.t.Errorf("cycle %v, persistent %v; want %v, %v", v.DeadlockCycle, v.Persistent, want, persistent)
 	}
 }
 
-func TestLoopThatBeganInside(t *testing.T) {
-	b := circle(t)
+func TestCycleTriggeredInside(t *testing.T) {
+	b := deadlockRing(t)
 	r := b.reports[b.id("s2")]
 	for i := range r.Pauses {
 		r.Pauses[i].BytesAtBurstStart = 180 * kb
@@ -53,48 +53,48 @@ func TestLoopThatBeganInside(t *testing.T) {
 	b.addBacklog("h5>h0", 60*kb, "s2>s3")
 	v := b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
-	b.wantLoop(v[0], false)
+	b.wantCycle(v[0], false)
 
-	// Who came when the circle stood did not begin it.
+	// Flows that came after the cycle closed did not trigger it.
 	b.addBacklog("h4>h1", 90*kb, "s2>s3")
 	r.Flows[len(r.Flows)-1].First = 999 * µs
 	v = b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
 
-	// Nor did they if of those who were there before only their packets are left.
+	// Same when the earlier flows' records were evicted and only their queued packets remain.
 	r.Flows = r.Flows[len(r.Flows)-1:]
 	v = b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0")
-	// Who has more waiting than came since was there before.
+	// A flow with more bytes waiting than came since was there before.
 	r.Flows[0].Bytes = 10 * kb
 	v = b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, v[0].Detail, "s2>s3", "h5>h0", "h2>h6", "h4>h0", "h4>h1")
 }
 
-func TestLoopThatBeganOutside(t *testing.T) {
-	b := circle(t)
+func TestCycleTriggeredOutside(t *testing.T) {
+	b := deadlockRing(t)
 	b.addQueue("s2>h4", 500*kb)
 	b.addBacklog("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
 	b.addBacklog("h5>h4", 350*kb, "s2>h4")
 	b.addEpisode("s2>h4", 0, 150*µs, 500*kb)
 	v := b.diagnose("h6>h2")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, anomaly.MicroBurst, "s2>h4", "h5>h4", "h0>h4")
-	b.wantLoop(v[0], false)
-	// What became deep since the circle closed did not begin it.
+	b.wantCycle(v[0], false)
+	// A queue that was congested only after the cycle closed did not trigger it.
 	b.reports[b.id("s2")].Episodes[0].First = now.Add(-60 * µs)
 	b.want(b.diagnose("h6>h2")[0], anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, anomaly.UnknownDetail, "")
 
-	b = circle(t)
+	b = deadlockRing(t)
 	b.addPausedQueue("s2>h4", 150*kb, 1*kb, 300*µs)
 	b.addBacklog("h0>h4", 150*kb, "s0>s1", "s1>s2", "s2>h4")
 	v = b.diagnose("h6>h2")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
-	b.wantLoop(v[0], false)
+	b.wantCycle(v[0], false)
 }
 
-// TestLoopBehindWhichAQueueWasLetGo: a queue outside, which the circle waits for,
-// was let go this instant, and the host behind it pauses on.
-func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
+// TestCycleBlockedByAResumedQueue: a queue outside, which the cycle waits for, was
+// resumed just now, and the host downstream of it keeps pausing.
+func TestCycleBlockedByAResumedQueue(t *testing.T) {
 	b := pair(t)
 	b.addPausedQueue("s1>s2", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-3 * µs)
 	b.reports[b.id("s1")].Ports[1].Paused = false
@@ -103,13 +103,14 @@ func TestLoopBehindWhichAQueueWasLetGo(t *testing.T) {
 	v := b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.HostInjection, anomaly.NICStorm, "s2>h4")
 	if want := []model.Port{b.port("s0>s1"), b.port("s1>s0")}; !samePorts(v[0].DeadlockCycle, want) {
-		t.Errorf("loop %v; want %v", v[0].DeadlockCycle, want)
+		t.Errorf("cycle %v; want %v", v[0].DeadlockCycle, want)
 	}
 }
 
-// TestLoopBehindWhichAQueueBecameDeep: the same, and behind the queue that was let
-// go 15 µs ago is one that is overfull. It stopped the other only if it was then.
-func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
+// TestCycleBlockedByACongestedQueue: the same, and downstream of the queue that
+// was resumed 15 µs ago is a congested one. It paused the other only if it was
+// congested then.
+func TestCycleBlockedByACongestedQueue(t *testing.T) {
 	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 10 * µs: anomaly.NoRootCause} {
 		b := pair(t)
 		r := b.reports[b.id("s1")]
@@ -120,15 +121,15 @@ func TestLoopBehindWhichAQueueBecameDeep(t *testing.T) {
 		b.addQueue("s2>h4", 200*kb)
 		b.addEpisode("s2>h4", 0, lasted, 200*kb)
 		if v := b.diagnose("h0>h4"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
-			t.Errorf("overfull since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
+			t.Errorf("congested since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
 		}
 	}
 }
 
-// TestLoopWithTwoBeginnings: a queue of the circle was overfull by itself, and
-// one outside was in the epochs, of which nothing is left.
-func TestLoopWithTwoBeginnings(t *testing.T) {
-	b := circle(t)
+// TestCycleWithTwoTriggers: a queue of the cycle was congested by itself, and one
+// outside was in the epochs, of which nothing is left.
+func TestCycleWithTwoTriggers(t *testing.T) {
+	b := deadlockRing(t)
 	b.reports[b.id("s2")].Pauses[0].BytesAtBurstStart = 180 * kb
 	b.addQueue("s2>h4", 0)
 	e := b.reports[b.id("s2")].PortEpochs
@@ -141,52 +142,52 @@ func TestLoopWithTwoBeginnings(t *testing.T) {
 	})
 	v := b.diagnose("h6>h2")
 	if len(v) != 2 {
-		t.Fatalf("%d verdicts %+v; want one of each beginning", len(v), v)
+		t.Fatalf("%d verdicts %+v; want one for each trigger", len(v), v)
 	}
 	b.want(v[0], anomaly.DeadlockInLoop, anomaly.ContendingFlows, v[0].Detail, "s2>s3", "h2>h6", "h4>h0")
 	b.want(v[1], anomaly.DeadlockOutOfLoop, anomaly.ContendingFlows, v[1].Detail, "s2>h4", "h0>h4", "h5>h4")
 }
 
-func TestLoopWithoutATrace(t *testing.T) {
-	b := circle(t)
+func TestCycleWithoutATrigger(t *testing.T) {
+	b := deadlockRing(t)
 	v := b.diagnose("h0>h4")
 	b.want(v[0], anomaly.DeadlockOutOfLoop, anomaly.NoRootCause, anomaly.UnknownDetail, "")
-	if b.wantLoop(v[0], false); v[0].Confidence > 0.5 {
-		t.Errorf("confidence %v of a loop that nothing is known of; want it low", v[0].Confidence)
+	if b.wantCycle(v[0], false); v[0].Confidence > 0.5 {
+		t.Errorf("confidence %v of a cycle without a known trigger; want it low", v[0].Confidence)
 	}
 }
 
-// TestPausesThatGoRoundAreNoLoop: one queue of the circle sends.
-func TestPausesThatGoRoundAreNoLoop(t *testing.T) {
-	b := circle(t)
+// TestPausesAlongACycleAreNoDeadlock: one queue of the cycle sends.
+func TestPausesAlongACycleAreNoDeadlock(t *testing.T) {
+	b := deadlockRing(t)
 	r := b.reports[b.id("s2")]
 	r.Ports[0].Paused = false
 	r.Pauses[0].LastEnd = now.Add(-1 * µs)
 	r.Pauses[0].BytesAtBurstStart = 190 * kb
 	v := b.diagnose("h0>h4")
 	if len(v[0].DeadlockCycle) != 0 || v[0].Anomaly != anomaly.PFCBackpressure || v[0].Initial != b.port("s2>s3") {
-		t.Errorf("verdict %+v; want pauses that spread from s2>s3, and no loop", v[0])
+		t.Errorf("verdict %+v; want PFC from s2>s3, and no deadlock", v[0])
 	}
 }
 
-// TestPausesThatGoRoundWhileOneLooks: all queues were paused when their switches
-// were asked, one of them for a moment only. Snapshots are further apart.
-func TestPausesThatGoRoundWhileOneLooks(t *testing.T) {
-	b := circle(t)
+// TestPausesThatMoveBetweenSnapshots: all queues were paused when their switches
+// were polled, one of them for less time than the snapshots are apart.
+func TestPausesThatMoveBetweenSnapshots(t *testing.T) {
+	b := deadlockRing(t)
 	b.reports[b.id("s1")].Pauses[0].LastStart = now.Add(-5 * µs)
 	b.reports[b.id("s2")].Pauses[0].BytesAtBurstStart = 180 * kb
 	for _, v := range b.diagnose("h0>h4") {
 		if len(v.DeadlockCycle) > 0 {
-			t.Errorf("verdict %v with the loop %v; want none that stood", v.Anomaly, v.DeadlockCycle)
+			t.Errorf("verdict %v with the cycle %v; want no deadlock", v.Anomaly, v.DeadlockCycle)
 		}
 	}
 }
 
-// TestCircleThatDidNotStand: a queue of the circle was overfull when it was paused,
-// and is let go now. It is the cause if the circle waits for nothing outside.
-func TestCircleThatDidNotStand(t *testing.T) {
+// TestTransientCycle: a queue of the cycle was congested when it was paused, and
+// is resumed now. It is the cause if the cycle waits for nothing outside.
+func TestTransientCycle(t *testing.T) {
 	for outside, want := range map[uint64]string{0: "s2>s3", 100 * kb: "s2>h4"} {
-		b := circle(t)
+		b := deadlockRing(t)
 		r := b.reports[b.id("s2")]
 		r.Ports[0].Paused = false
 		r.Pauses[0].BytesAtBurstStart, r.Pauses[0].LastEnd = 180*kb, now.Add(-2*µs)
@@ -201,16 +202,16 @@ func TestCircleThatDidNotStand(t *testing.T) {
 	}
 }
 
-// TestPausesThatWentRound: of queues that waited for each other in the epochs, the
-// one that was deepest by itself is named, and the victim's own only if no other
-// was.
-func TestPausesThatWentRound(t *testing.T) {
+// TestPausesAlongACycleInEpochs: among queues that waited for each other in the
+// epochs, the one that was deepest by itself is named, and the victim's own only
+// if no other was.
+func TestPausesAlongACycleInEpochs(t *testing.T) {
 	for want, deep := range map[string]map[string]uint64{
 		"s2>s3": {"s0>s1": 500, "s1>s2": 100, "s2>s3": 200},
 		"s0>s1": {"s0>s1": 500, "s1>s2": 10},
 		"":      {"s1>s2": 10},
 	} {
-		b := circle(t)
+		b := deadlockRing(t)
 		for port, mean := range deep {
 			r := b.reports[b.port(port).Node]
 			r.PortEpochs[0].Depth = mean * uint64(r.PortEpochs[0].Packets)
@@ -230,10 +231,10 @@ func TestPausesThatWentRound(t *testing.T) {
 	}
 }
 
-func TestTwoLooks(t *testing.T) {
-	first := circle(t)
+func TestCompareSnapshots(t *testing.T) {
+	first := deadlockRing(t)
 	g := first.newAnalysis("h0>h4").g
-	loop := first.diagnose("h0>h4")[0].DeadlockCycle
+	cycle := first.diagnose("h0>h4")[0].DeadlockCycle
 	for name, tc := range map[string]struct {
 		change func(b *testFabric)
 		want   Progress
@@ -248,21 +249,21 @@ func TestTwoLooks(t *testing.T) {
 		}, Progressed},
 		"the same snapshot": {func(b *testFabric) { b.reports[b.id("s1")].Snapshot = now }, ProgressUnknown},
 	} {
-		second := circle(t)
+		second := deadlockRing(t)
 		for _, r := range second.reports {
 			r.Snapshot += model.Time(300 * µs)
 		}
 		tc.change(second)
-		if got := CompareSnapshots(g, second.newAnalysis("h0>h4").g, loop); got != tc.want {
-			t.Errorf("%s: Compare = %v; want %v", name, got, tc.want)
+		if got := CompareSnapshots(g, second.newAnalysis("h0>h4").g, cycle); got != tc.want {
+			t.Errorf("%s: CompareSnapshots = %v; want %v", name, got, tc.want)
 		}
 	}
 }
 
-// TestRouteBehindALoop: s1 sends packets for h0 on, although s0 is its
-// neighbour.
-func TestRouteBehindALoop(t *testing.T) {
-	b := circle(t)
+// TestRouteThatClosesACycle: s1 forwards packets for h0 clockwise, although s0 is
+// its neighbour.
+func TestRouteThatClosesACycle(t *testing.T) {
+	b := deadlockRing(t)
 	b.addBacklog("h2>h0", 90*kb, "s1>s2", "s2>s3", "s3>s0")
 	v := b.diagnose("h0>h4")
 	if want := (RoutingFault{b.id("s1"), b.id("h0"), b.id("s2")}); v[0].Fault == nil || *v[0].Fault != want {
@@ -321,13 +322,13 @@ func TestMerge(t *testing.T) {
 	two.Victim, two.Detail, two.Confidence = b.flow("h9>h5"), anomaly.PeriodicBurst, 0.5
 	direct := Verdict{Anomaly: anomaly.FlowContention, Cause: anomaly.ContendingFlows, Initial: one.Initial, Victim: b.flow("h0>h4")}
 	none := Verdict{Victim: b.flow("h1>h9")}
-	loop := circle(t)
-	lost := loop.diagnose("h0>h4")[0]
+	ring := deadlockRing(t)
+	lost := ring.diagnose("h0>h4")[0]
 	known := lost
 	known.Cause, known.Initial, known.Confidence = anomaly.HostInjection, b.port("leaf0>h0"), 0.3
 	got := Merge([]Verdict{none, one, direct, two, lost, known})
 	if len(got) != 2 || got[0].Anomaly != anomaly.DeadlockOutOfLoop || got[0].Cause != anomaly.HostInjection || got[1].Anomaly != anomaly.PFCBackpressure || got[1].Detail != anomaly.PeriodicBurst || got[1].Confidence != one.Confidence {
-		t.Fatalf("Merge = %+v; want the loop with its cause, then the incast", got)
+		t.Fatalf("Merge = %+v; want the deadlock with its cause, then the incast", got)
 	}
 	for _, k := range []model.FlowKey{one.Victim, two.Victim, direct.Victim} {
 		found := false
@@ -343,15 +344,15 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestCircleThatClosedAfterARelease: the victim's queue was let go 15 µs ago. One
-// that it sends to was stopped since, and for it; another stands for what
-// is behind it, since before. Only that one held the victim up.
-func TestCircleThatClosedAfterARelease(t *testing.T) {
-	for stopped, want := range map[time.Duration]string{12 * µs: "s1>s2", 90 * µs: "s1>s0 s1>s2"} {
+// TestCycleThatClosedAfterAResume: the victim's queue was resumed 15 µs ago. One
+// that it sends to was paused since, because of it; another was paused before,
+// because of what is downstream. Only that one delayed the victim.
+func TestCycleThatClosedAfterAResume(t *testing.T) {
+	for paused, want := range map[time.Duration]string{12 * µs: "s1>s2", 90 * µs: "s1>s0 s1>s2"} {
 		b := ring(t, "s0", "s1", "s2", "s3")
 		b.addPausedQueue("s0>s1", 200*kb, 5*kb, 100*µs).LastEnd = now.Add(-15 * µs)
 		b.reports[b.id("s0")].Ports[0].Paused = false
-		b.addPausedQueue("s1>s0", 500*kb, 60*kb, stopped).LastEnd = now.Add(-2 * µs)
+		b.addPausedQueue("s1>s0", 500*kb, 60*kb, paused).LastEnd = now.Add(-2 * µs)
 		b.reports[b.id("s1")].Ports[0].Paused = false
 		b.addPausedQueue("s1>s2", 200*kb, 5*kb, 300*µs)
 		b.addQueue("s2>h4", 400*kb)
@@ -369,10 +370,10 @@ func TestCircleThatClosedAfterARelease(t *testing.T) {
 		}
 		slices.Sort(got)
 		if strings.Join(got, " ") != want {
-			t.Errorf("stopped %v ago: s0>s1 waits for %v; want %s", stopped, got, want)
+			t.Errorf("paused %v ago: s0>s1 waits for %v; want %s", paused, got, want)
 		}
 		if v := b.diagnose("h1>h2"); len(v) != 1 || v[0].Initial != b.port("s2>h4") {
-			t.Errorf("stopped %v ago: %+v; want s2>h4", stopped, v)
+			t.Errorf("paused %v ago: %+v; want s2>h4", paused, v)
 		}
 	}
 }

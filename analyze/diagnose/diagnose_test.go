@@ -14,13 +14,13 @@ import (
 )
 
 // TestEqualIncastIsNoStorm: the paper's weights of four equal flows are about
-// concludeNothing, and its rule would call this a storm.
+// nothing, and its rule would call this a storm.
 func TestEqualIncastIsNoStorm(t *testing.T) {
 	b := incast(t, all...)
 	v := b.diagnose("h8>h5")
 	b.want(v[0], anomaly.PFCBackpressure, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h4", "h0>h4", "h1>h4", "h2>h4", "h3>h4")
 	if want := []model.Port{b.port("spine0>leaf1"), b.port("leaf1>h4")}; !slices.Equal(v[0].Path, want) || v[0].Confidence < 0.95 {
-		t.Errorf("path %v, confidence %v; want %v, sure", v[0].Path, v[0].Confidence, want)
+		t.Errorf("path %v, confidence %v; want %v and at least 0.95", v[0].Path, v[0].Confidence, want)
 	}
 	m := b.newAnalysis("h8>h5")
 	for _, e := range provenance.EdgesFrom(m.g.PortFlow, b.node(m, "leaf1>h4")) {
@@ -46,10 +46,10 @@ func TestHostThatPauses(t *testing.T) {
 	b := storm(t)
 	p := b.addPausedQueue("leaf1>h4", 300*kb, 5*kb, 200*µs)
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "leaf1>h4")
-	// The same with pauses between which it takes packets.
+	// The same with pauses between which it resumes the port.
 	p.Pauses, p.LastStart, p.LastEnd = 9, now.Add(-20*µs), now.Add(-30*µs)
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.DrainsSlowly, "leaf1>h4")
-	// A moment later it is not paused, but was not overfull by itself.
+	// Five microseconds later it is not paused, but was not congested by itself.
 	r := b.reports[b.id("leaf1")]
 	for i := range r.Ports {
 		r.Ports[i].Paused = false
@@ -58,7 +58,7 @@ func TestHostThatPauses(t *testing.T) {
 	b.want(b.diagnose("h8>h5")[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.DrainsSlowly, "leaf1>h4")
 }
 
-func TestContentionOnTheVictimsWay(t *testing.T) {
+func TestContentionOnTheVictimsPath(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.addQueue("leaf2>spine0", 0)
 	b.addQueue("spine0>leaf1", 1*kb)
@@ -71,7 +71,7 @@ func TestContentionOnTheVictimsWay(t *testing.T) {
 }
 
 // TestLongLinks: polls take longer over them, so that less is known of the order
-// in which switches were asked.
+// in which switches were polled.
 func TestLongLinks(t *testing.T) {
 	for delay, want := range map[time.Duration][2]time.Duration{
 		600 * time.Nanosecond: {20 * µs, 10 * µs}, 2 * µs: {20 * µs, 10 * µs}, 6 * µs: {60 * µs, 30 * µs}, 50 * µs: {100 * µs, 250 * µs},
@@ -94,27 +94,27 @@ func TestNothingIsNothing(t *testing.T) {
 	}
 	v := b.diagnose("h8>h5")
 	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence < 0.9 {
-		t.Errorf("verdicts %+v; want one of nothing, sure", v)
+		t.Errorf("verdicts %+v; want one None with confidence 0.9 or more", v)
 	}
 }
 
-// TestMissingAnswersAreNoCause takes away what the way of pauses leads to.
-func TestMissingAnswersAreNoCause(t *testing.T) {
+// TestMissingReportsAreNoCause removes the report that the pause path leads to.
+func TestMissingReportsAreNoCause(t *testing.T) {
 	b := incast(t, "leaf0", "leaf2", "spine0")
 	v := b.diagnose("h8>h5")
 	if len(v) != 1 || v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 || !v[0].Incomplete || !strings.Contains(strings.Join(v[0].Evidence, " "), "leaf1") {
-		t.Errorf("verdicts %+v without leaf1's answer; want none, unsure, for want of leaf1", v)
+		t.Errorf("verdicts %+v without leaf1's report; want none with low confidence, for lack of leaf1", v)
 	}
 	b = incast(t, all...)
 	b.reports[b.id("leaf1")].Missing = 1
 	b.reports[b.id("leaf1")].PortPairBacklogs = nil
 	if v := b.diagnose("h8>h5"); v[0].Anomaly != anomaly.None || v[0].Confidence > 0.2 {
-		t.Errorf("verdicts %+v with half of leaf1's answer; want none, unsure", v)
+		t.Errorf("verdicts %+v with half of leaf1's report; want none with low confidence", v)
 	}
 	b = incast(t, all...)
 	b.reports[b.id("leaf0")] = &provenance.Report{Header: epoch.Header{Switch: b.id("leaf0"), Snapshot: now, EpochLength: time.Millisecond}, Missing: 2}
 	if v := b.diagnose("h8>h5"); v[0].Anomaly != anomaly.PFCBackpressure || v[0].Confidence > 0.85 {
-		t.Errorf("verdicts %+v with a part missing elsewhere; want the cause, less sure", v)
+		t.Errorf("verdicts %+v with a part missing elsewhere; want the cause with less confidence", v)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestSwitchWithoutFlows(t *testing.T) {
 	if v[0].Confidence > 0.75 {
 		t.Errorf("confidence %v without flows; want less", v[0].Confidence)
 	}
-	// On the victim's way: its queues are those of the intended route.
+	// On the victim's path: its queues are those of the intended route.
 	r = b.reports[b.id("spine0")]
 	r.Flags |= epoch.NoFlows
 	r.Flows, r.FlowBacklogs = nil, nil

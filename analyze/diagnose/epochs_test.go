@@ -10,9 +10,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// TestBurstThatHasLeft: of a burst that the victim's packets waited behind one
-// flow is still in the queue when the host complains. Those before it are named,
-// too; one that passed an empty queue, or was there long before, is not.
+// TestBurstThatHasLeft: one flow of a burst that the victim's packets waited for
+// is still in the queue at the detection. Those before it are named, too; one
+// that passed an empty queue, or was there long before, is not.
 func TestBurstThatHasLeft(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.addQueue("leaf1>h5", 70*kb)
@@ -26,7 +26,7 @@ func TestBurstThatHasLeft(t *testing.T) {
 	b.addDepth("h9>h5", "leaf1>h5", 9, 300, 0)
 	b.addDepth("h10>h5", "leaf1>h5", 7, 400, 300)
 	b.want(b.diagnose("h7>h5")[0], anomaly.FlowContention, anomaly.ContendingFlows, anomaly.MicroBurst, "leaf1>h5", "h0>h5", "h1>h5", "h2>h5", "h6>h5", "h7>h5")
-	// Whoever found no more in the queue than is there came after they had left.
+	// A victim that found no more in the queue than is there came after they had left.
 	r := b.reports[b.id("leaf1")]
 	for i := range r.Flows {
 		if r.Flows[i].Key == b.flow("h6>h5") {
@@ -49,29 +49,29 @@ func TestBurstOfTheEpochs(t *testing.T) {
 	b.addDepth("h1>h5", "leaf1>h5", 9, 190, 180)
 	v := b.diagnose("h7>h5")
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h0>h5", "h1>h5")
-	// A flow whose own packets found the queue empty was not held up by it.
+	// A flow whose own packets found the queue empty was not delayed by it.
 	b.addDepth("h4>h5", "leaf1>h5", 9, 5, 0)
 	if v := b.diagnose("h4>h5"); v[0].Anomaly != anomaly.None {
-		t.Errorf("verdict %+v of a flow that met nobody; want none", v[0])
+		t.Errorf("verdict %+v of a flow that met no other; want none", v[0])
 	}
 }
 
-// TestOnlyWhatWasThenCounts: epochs are long beside what a packet takes. A queue
-// that was deep, or paused, before the packet was sent did not hold it up, and a
-// flow that had left by then is no culprit.
+// TestOnlyWhatWasThenCounts: epochs are long compared to a packet's latency. A
+// queue that was congested, or paused, before the packet was sent did not delay
+// it, and a flow that had left by then is no culprit.
 func TestOnlyWhatWasThenCounts(t *testing.T) {
 	const took = 60 * µs
 	ago := func(d time.Duration) model.Time { return now.Add(-d) }
 	for name, tc := range map[string]struct {
-		wave, pause time.Duration // how long ago they ended; 0: there was none
-		want        anomaly.Type
-		culprits    []string
+		episode, pause time.Duration // how long ago they ended; 0: there was none
+		want           anomaly.Type
+		culprits       []string
 	}{
-		"deep then":     {wave: 40 * µs, want: anomaly.FlowContention, culprits: []string{"h6>h5", "h0>h5", "h7>h5"}},
-		"deep before":   {wave: 300 * µs, want: anomaly.None},
-		"paused then":   {pause: 40 * µs, want: anomaly.PFCStorm},
-		"paused before": {pause: 300 * µs, want: anomaly.None},
-		"just before":   {pause: 65 * µs, want: anomaly.None},
+		"congested then":   {episode: 40 * µs, want: anomaly.FlowContention, culprits: []string{"h6>h5", "h0>h5", "h7>h5"}},
+		"congested before": {episode: 300 * µs, want: anomaly.None},
+		"paused then":      {pause: 40 * µs, want: anomaly.PFCStorm},
+		"paused before":    {pause: 300 * µs, want: anomaly.None},
+		"just before":      {pause: 65 * µs, want: anomaly.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := leafSpine(t, all...)
@@ -84,8 +84,8 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 			b.addDepth("h0>h5", "leaf1>h5", 9, 20, 200)
 			b.addDepth("h1>h5", "leaf1>h5", 9, 20, 200)
 			r.Flows[len(r.Flows)-1].Last = 700 * µs // long gone
-			if tc.wave > 0 {
-				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.wave + 30*µs), Last: ago(tc.wave), MaxBytes: 200 * kb})
+			if tc.episode > 0 {
+				r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: port, Priority: class, First: ago(tc.episode + 30*µs), Last: ago(tc.episode), MaxBytes: 200 * kb})
 			}
 			if tc.pause > 0 {
 				r.PortEpochs[len(r.PortEpochs)-1].Paused = 50
@@ -109,11 +109,11 @@ func TestOnlyWhatWasThenCounts(t *testing.T) {
 	}
 }
 
-// TestWhoLeftBeforeThePacketCame: the victim's packets say when they came and
+// TestFlowsThatLeftBeforeThePacketCame: the victim's packets say when they came and
 // what they found. A flow that had left by then is no culprit, though it was in
-// the queue since they were sent, and a pause of a moment before that queue was
-// no reason to wait.
-func TestWhoLeftBeforeThePacketCame(t *testing.T) {
+// the queue since they were sent, and a short pause before that queue is no
+// cause.
+func TestFlowsThatLeftBeforeThePacketCame(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
 		b.addQueue(p, 0)
@@ -138,11 +138,11 @@ func TestWhoLeftBeforeThePacketCame(t *testing.T) {
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
-// TestWhoLeftBeforeThePacketWasSent: the victim has been there for long, so its
-// packets do not tell what the late one found. What other flows' packets found
-// tells when the last of them had left; who came after the victim's last packet
-// was behind it.
-func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
+// TestFlowsThatLeftBeforeThePacketWasSent: the victim has been there for long, so its
+// packets do not show what the slow one found. What other flows' packets found
+// shows when the last of them had left; flows that came after the victim's last
+// packet were not ahead of it.
+func TestFlowsThatLeftBeforeThePacketWasSent(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "spine0>leaf1", "leaf1>h5"} {
 		b.addQueue(p, 0)
@@ -161,7 +161,7 @@ func TestWhoLeftBeforeThePacketWasSent(t *testing.T) {
 	b.want(v[0], anomaly.FlowContention, anomaly.ContendingFlows, v[0].Detail, "leaf1>h5", "h6>h5", "h8>h5")
 }
 
-// TestOlderSnapshot: a switch answers with a snapshot that it took for another
+// TestOlderSnapshot: a switch reports a snapshot that it took for another
 // detection. What the packet met is counted back from when its own poll came.
 func TestOlderSnapshot(t *testing.T) {
 	for later, want := range map[time.Duration]anomaly.Type{0: anomaly.FlowContention, 10 * µs: anomaly.FlowContention, 45 * µs: anomaly.None} {
@@ -172,14 +172,14 @@ func TestOlderSnapshot(t *testing.T) {
 		b.addDepth("h6>h5", "leaf1>h5", 9, 60, 200)
 		b.addEpisode("leaf1>h5", 40*µs, 30*µs, 200*kb)
 		if v := b.diagnoseLate("h7>h5", 60*µs); v[0].Anomaly != want {
-			t.Errorf("asked %v after the snapshot about 60 µs, of a queue that was deep until 40 µs before it: %+v; want %v", later, v[0], want)
+			t.Errorf("polled %v after the snapshot about a latency of 60 µs, a queue that was congested until 40 µs before it: %+v; want %v", later, v[0], want)
 		}
 	}
 }
 
-// TestDeepForLittle: beside a host that pauses, the victim met a queue that can have
-// explainedShare it for some time.
-func TestDeepForLittle(t *testing.T) {
+// TestShortEpisode: beside a host that pauses, the victim met a queue that explains
+// some of its latency.
+func TestShortEpisode(t *testing.T) {
 	for most, want := range map[uint64]int{60 * kb: 1, 600 * kb: 2} {
 		b := leafSpine(t, all...)
 		for _, p := range []string{"spine0>leaf1", "leaf1>h5"} {
@@ -193,25 +193,25 @@ func TestDeepForLittle(t *testing.T) {
 		r.Pauses = append(r.Pauses, epoch.Pause{Port: b.port("leaf1>h5").Port, Priority: class, LastStart: now.Add(-80 * µs), BurstStart: now.Add(-80 * µs), LastEnd: now.Add(-10 * µs), Pauses: 1})
 		v := b.diagnoseLate("h8>h5", 90*µs)
 		if len(v) != want || v[0].Anomaly != anomaly.PFCStorm {
-			t.Errorf("a queue of %d bytes on the way of a packet that took 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
+			t.Errorf("a queue of %d bytes on the path of a packet with a latency of 90 µs: %+v; want a storm first, %d verdicts", most, v, want)
 		}
 	}
 }
 
-// TestPauseForLittle: a queue of the victim's way was paused once, and in the next
-// one the victim found much. A short pause is no reason beside that.
-func TestPauseForLittle(t *testing.T) {
+// TestShortPause: a queue of the victim's path was paused once, and the victim
+// found a large backlog in the next one. A short pause is no cause beside that.
+func TestShortPause(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lasted time.Duration
 		pauses uint64
-		found  uint64 // packets, by the victim
+		found  uint64 // packets that the victim found
 		want   bool
 	}{
 		"short":                     {6 * µs, 1, 500, true},
 		"short, one of many":        {6 * µs, 9, 500, false},
 		"long":                      {20 * µs, 1, 500, false},
 		"short, and nothing beside": {6 * µs, 1, 0, false},
-		"for a moment":              {3 * µs, 1, 0, true},
+		"for 3 µs":                  {3 * µs, 1, 0, true},
 	} {
 		b := leafSpine(t, all...)
 		b.addQueue("spine0>leaf1", 0)
@@ -229,14 +229,14 @@ func TestPauseForLittle(t *testing.T) {
 		m.victimQueues = []int{b.node(m, "spine0>leaf1"), b.node(m, "leaf1>h5")}
 		n := b.node(m, "spine0>leaf1")
 		if got := m.pausedBriefly(n) || m.pauseIsMinor(n); got != tc.want {
-			t.Errorf("%s: no reason: %v, want %v", name, got, tc.want)
+			t.Errorf("%s: minor: %v, want %v", name, got, tc.want)
 		}
 	}
 }
 
-// TestForgedWave: a wave of one byte in a queue whose packets found much. Nothing
-// has weight, and the verdict still is a number's worth sure.
-func TestForgedWave(t *testing.T) {
+// TestForgedEpisode: a congestion episode of one byte in a queue whose packets
+// found many. Nothing has weight, and the confidence still is a number.
+func TestForgedEpisode(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.addQueue("leaf1>h5", 0)
 	b.reports[b.id("leaf1")].PortEpochs[0].Depth = 100 * 200
@@ -248,9 +248,9 @@ func TestForgedWave(t *testing.T) {
 	}
 }
 
-// TestPartOfWhatAFlowDid: packets of a flow joined from 100 µs to 300 µs of an
+// TestFractionOfARecord: packets of a flow joined from 100 µs to 300 µs of an
 // epoch.
-func TestPartOfWhatAFlowDid(t *testing.T) {
+func TestFractionOfARecord(t *testing.T) {
 	b := leafSpine(t, all...)
 	b.addQueue("leaf1>h5", 0)
 	b.addFlowEpoch("h7>h5", "leaf1>h5", 9, 50, class)
@@ -277,16 +277,17 @@ func TestPartOfWhatAFlowDid(t *testing.T) {
 	}
 }
 
-// TestStopsThatOutlastAQueue: a queue that was overfull when it was paused waits
-// for itself as long as it could not have sent that; after that, for its pauses.
-func TestStopsThatOutlastAQueue(t *testing.T) {
-	for stood, want := range map[time.Duration]bool{5 * µs: false, 110 * µs: true} {
-		b := circle(t)
+// TestPausesThatOutlastABacklog: a queue that was congested when it was paused
+// delays packets by itself until it could have sent that backlog; after that, its
+// pauses do.
+func TestPausesThatOutlastABacklog(t *testing.T) {
+	for paused, want := range map[time.Duration]bool{5 * µs: false, 110 * µs: true} {
+		b := deadlockRing(t)
 		p := &b.reports[b.id("s1")].Pauses[0]
-		p.BytesAtBurstStart, p.BurstStart, p.LastStart, p.PausedTime = 250*kb, now.Add(-stood), now.Add(-stood), stood
+		p.BytesAtBurstStart, p.BurstStart, p.LastStart, p.PausedTime = 250*kb, now.Add(-paused), now.Add(-paused), paused
 		m := b.newAnalysis("h0>h4")
 		if got := m.blockedByPauses(b.node(m, "s1>s2")); got != want {
-			t.Errorf("250 KB, paused for %v: waited %v, want %v", stood, got, want)
+			t.Errorf("250 KB, paused for %v: blocked by pauses %v, want %v", paused, got, want)
 		}
 	}
 }

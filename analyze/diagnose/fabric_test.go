@@ -21,16 +21,16 @@ const (
 	kb    = 1000
 )
 
-// testFabric is a fabric of which some switches have answered.
+// testFabric is a fabric from which some switches have reported.
 type testFabric struct {
 	t        testing.TB
 	fabric   *topo.Fabric
 	intent   *topo.Intent
 	reports  map[model.NodeID]*provenance.Report
-	polledAt map[model.NodeID]model.Time // index those that were after their snapshot
+	polledAt map[model.NodeID]model.Time // of switches that were polled after their snapshot
 }
 
-func newTestFabric(t testing.TB, f *topo.Fabric, err error, answered ...string) *testFabric {
+func newTestFabric(t testing.TB, f *topo.Fabric, err error, reported ...string) *testFabric {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func newTestFabric(t testing.TB, f *topo.Fabric, err error, answered ...string) 
 		t.Fatal(err)
 	}
 	b := &testFabric{t: t, fabric: f, intent: topo.NewIntent(r), reports: map[model.NodeID]*provenance.Report{}}
-	for _, name := range answered {
+	for _, name := range reported {
 		id := b.id(name)
 		b.reports[id] = &provenance.Report{Header: epoch.Header{Switch: id, Snapshot: now, EpochLength: time.Millisecond}, Bytes: 100}
 	}
@@ -55,7 +55,7 @@ func (b *testFabric) id(name string) model.NodeID {
 	return id
 }
 
-// port is "s0>s1".
+// port returns the port "s0>s1".
 func (b *testFabric) port(name string) model.Port {
 	from, to, _ := strings.Cut(name, ">")
 	ports := b.fabric.Node(b.id(from)).PortsTo(b.id(to))
@@ -65,13 +65,13 @@ func (b *testFabric) port(name string) model.Port {
 	return model.Port{Node: b.id(from), Port: ports[0]}
 }
 
-// flow is "h0>h1".
+// flow returns the flow "h0>h1".
 func (b *testFabric) flow(name string) model.FlowKey {
 	from, to, _ := strings.Cut(name, ">")
 	return model.FlowKey{Src: b.fabric.Node(b.id(from)).IPv4, Dst: b.fabric.Node(b.id(to)).IPv4, SrcPort: 10000, DstPort: 4791, Proto: model.UDP}
 }
 
-// addQueue states how a port stands. Behind is what waited when its pauses began.
+// addQueue adds a queue that is not paused.
 func (b *testFabric) addQueue(port string, queued uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
@@ -79,18 +79,20 @@ func (b *testFabric) addQueue(port string, queued uint64) {
 	r.PortEpochs = append(r.PortEpochs, epoch.PortEpoch{Epoch: 9, Port: p.Port, Priority: class, Packets: 100})
 }
 
-func (b *testFabric) addPausedQueue(port string, queued, behind uint64, since time.Duration) *epoch.Pause {
+// addPausedQueue adds a queue that has been paused for a time; atBurstStart is
+// what it held when its pauses began.
+func (b *testFabric) addPausedQueue(port string, queued, atBurstStart uint64, since time.Duration) *epoch.Pause {
 	b.addQueue(port, queued)
 	p := b.port(port)
 	r := b.reports[p.Node]
 	state := &r.Ports[len(r.Ports)-1]
 	state.Paused, state.PauseFrames = true, 3
-	r.Pauses = append(r.Pauses, epoch.Pause{Port: p.Port, Priority: class, LastStart: now.Add(-since), BurstStart: now.Add(-since), BytesAtBurstStart: behind, Pauses: 1, PausedTime: since})
+	r.Pauses = append(r.Pauses, epoch.Pause{Port: p.Port, Priority: class, LastStart: now.Add(-since), BurstStart: now.Add(-since), BytesAtBurstStart: atBurstStart, Pauses: 1, PausedTime: since})
 	return &r.Pauses[len(r.Pauses)-1]
 }
 
-// pausedFeeders says that so many packets joined a queue while it was paused, each with
-// so many before it.
+// setPausedPackets sets how many packets joined a queue while it was paused,
+// each with depth packets ahead of it.
 func (b *testFabric) setPausedPackets(port string, packets uint32, depth uint64) {
 	p := b.port(port)
 	epochs := b.reports[p.Node].PortEpochs
@@ -101,8 +103,8 @@ func (b *testFabric) setPausedPackets(port string, packets uint32, depth uint64)
 	}
 }
 
-// addEpisode says that a queue was deep by itself for some time, which ended so long
-// ageAtPoll.
+// addEpisode adds a congestion episode of a queue that ended, and lasted, for a
+// time.
 func (b *testFabric) addEpisode(port string, ended, lasted time.Duration, most uint64) {
 	p := b.port(port)
 	r := b.reports[p.Node]
@@ -110,8 +112,8 @@ func (b *testFabric) addEpisode(port string, ended, lasted time.Duration, most u
 	r.Episodes = append(r.Episodes, epoch.CongestionEpisode{Port: p.Port, Priority: class, First: to.Add(-lasted), Last: to, MaxBytes: most})
 }
 
-// blocked puts a flow's packets into queues, each of which holds them for the one
-// addPrePauseContention.
+// addBacklog puts a flow's packets into queues, each of which holds them for
+// the one before.
 func (b *testFabric) addBacklog(flow string, bytes uint64, ports ...string) {
 	key := b.flow(flow)
 	in, _, _ := strings.Cut(flow, ">")
@@ -127,6 +129,7 @@ func (b *testFabric) addBacklog(flow string, bytes uint64, ports ...string) {
 	}
 }
 
+// addFlowEpoch adds a flow's record of one epoch at a port.
 func (b *testFabric) addFlowEpoch(flow, port string, number, packets uint32, prio model.Priority) {
 	p := b.port(port)
 	r := b.reports[p.Node]
@@ -138,7 +141,7 @@ func (b *testFabric) diagnose(victim string) []Verdict {
 	return b.detect(victim, Detection{})
 }
 
-// diagnoseLate is diagnose of a packet that took so long.
+// diagnoseLate diagnoses a packet with a latency.
 func (b *testFabric) diagnoseLate(victim string, took time.Duration) []Verdict {
 	b.t.Helper()
 	return b.detect(victim, Detection{Latency: took})
@@ -151,7 +154,7 @@ func (b *testFabric) detect(victim string, c Detection) []Verdict {
 	return m.Diagnose(c, m.evidence, m.g)
 }
 
-// analysis is the work on a complaint before it has begun.
+// newAnalysis returns the analysis of a detection before it has started.
 func (b *testFabric) newAnalysis(victim string) *analysis {
 	b.t.Helper()
 	d, err := New(DefaultConfig(b.intent))
@@ -168,7 +171,7 @@ func (b *testFabric) newAnalysis(victim string) *analysis {
 	return &analysis{Diagnoser: d, detection: c, evidence: e, g: provenance.Build(e, c.Victim, b.fabric)}
 }
 
-// node is a queue of a graph.
+// node returns the index of a queue in the graph.
 func (b *testFabric) node(m *analysis, port string) int {
 	return m.g.Node(provenance.Queue{Port: b.port(port), Priority: class})
 }
@@ -193,22 +196,22 @@ func (b *testFabric) want(v Verdict, a anomaly.Type, c anomaly.RootCause, d anom
 }
 
 // ring is four switches, h0 and h1 at s0 and so on.
-func ring(t testing.TB, answered ...string) *testFabric {
+func ring(t testing.TB, reported ...string) *testFabric {
 	f, err := topo.Ring(4, 2, topo.DefaultLinks())
-	return newTestFabric(t, f, err, answered...)
+	return newTestFabric(t, f, err, reported...)
 }
 
-func leafSpine(t testing.TB, answered ...string) *testFabric {
+func leafSpine(t testing.TB, reported ...string) *testFabric {
 	f, err := topo.LeafSpine(3, 1, 4, topo.DefaultLinks()) // h0-h3 at leaf0, h4-h7, h8-h11
-	return newTestFabric(t, f, err, answered...)
+	return newTestFabric(t, f, err, reported...)
 }
 
 var all = []string{"leaf0", "leaf1", "leaf2", "spine0"}
 
-// incast: h0 to h3 fill leaf1's port to h4; h4>… the victim h8>h5 only shares
-// the way there.
-func incast(t testing.TB, answered ...string) *testFabric {
-	b := leafSpine(t, answered...)
+// incast: h0 to h3 congest leaf1's port to h4; the victim h8>h5 only shares the
+// path there.
+func incast(t testing.TB, reported ...string) *testFabric {
+	b := leafSpine(t, reported...)
 	if b.reports[b.id("leaf1")] != nil {
 		b.addQueue("leaf1>h4", 400*kb)
 		for _, h := range []string{"h0", "h1", "h2", "h3"} {
@@ -229,7 +232,8 @@ func incast(t testing.TB, answered ...string) *testFabric {
 	return b
 }
 
-// victimMetCongestion says what depth a flow's packets met in a queue in one epoch.
+// addDepth adds a flow's record of one epoch at a port, with the depth that its
+// packets met.
 func (b *testFabric) addDepth(flow, port string, number, packets uint32, depth uint64) {
 	b.addFlowEpoch(flow, port, number, packets, class)
 	r := b.reports[b.port(port).Node]

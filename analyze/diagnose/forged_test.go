@@ -13,8 +13,8 @@ import (
 )
 
 // FuzzReports diagnoses what three switches may claim, however absurd: counts
-// that no link carries, times before the switch was built, ports it has not.
-// Whoever sends reports must not be able to stop the analysis.
+// that no link carries, times before the switch was built, unknown ports.
+// No sender of reports may be able to stop the analysis.
 func FuzzReports(f *testing.F) {
 	names := []string{"leaf0", "spine0", "leaf1"}
 	event := poll.Event{Host: 1, Number: 1}
@@ -58,7 +58,7 @@ func FuzzReports(f *testing.F) {
 	})
 }
 
-// encode is the records of a report, as a switch sends them.
+// encode returns the records of a report as a switch sends them.
 func encode(t testing.TB, r *provenance.Report) []byte {
 	var b epoch.Builder
 	if err := b.Reset(epoch.Header{Switch: r.Switch, EpochLength: time.Millisecond}, 60000, 1); err != nil {

@@ -21,8 +21,8 @@ const (
 
 // CompareSnapshots reports whether the queues of a cycle made progress from one
 // graph's snapshots to a later one's. Pauses that move along a cycle and
-// dissolve look like a deadlock in one snapshot; counters of sent packets tell
-// the two apart.
+// dissolve look like a deadlock in one snapshot; counters of sent packets
+// distinguish the two.
 func CompareSnapshots(first, second *provenance.Graph, cycle []model.Port) Progress {
 	progress := NoProgress
 	for _, p := range cycle {

@@ -9,12 +9,12 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// TestWhatBeganALoopCameBeforeIt: a circle that closed 100 µs ago and waits for
-// concludeNothing outside any more. A host of its way paused its port at some time.
-func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
+// TestTriggerPrecedesTheCycle: a cycle that closed 100 µs ago waits for nothing
+// outside any more. A host on its path paused its port at some time.
+func TestTriggerPrecedesTheCycle(t *testing.T) {
 	for name, tc := range map[string]struct {
-		first, ended time.Duration // ageAtPoll; ended 0: not yet
-		queued       uint64        // index the circle, at that port
+		first, ended time.Duration // ages; ended 0: not yet
+		queued       uint64        // bytes of the cycle at that port
 		want         anomaly.RootCause
 	}{
 		"shortly before":       {first: 250 * µs, ended: 120 * µs, want: anomaly.HostInjection},
@@ -25,7 +25,7 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 		"after it closed":      {first: 60 * µs, ended: 40 * µs, want: anomaly.NoRootCause},
 		"and over long before": {first: 900 * µs, ended: 600 * µs, want: anomaly.NoRootCause},
 	} {
-		b := circle(t)
+		b := deadlockRing(t)
 		p := b.addPausedQueue("s2>h4", tc.queued, 0, tc.first)
 		r := b.reports[b.id("s2")]
 		if tc.queued > 0 {
@@ -48,13 +48,13 @@ func TestWhatBeganALoopCameBeforeIt(t *testing.T) {
 	}
 }
 
-// TestDeepQueueAfterARelease: the victim waits in a queue that was released,
-// and in an overfull one behind it, all of which has come since. That is no
-// reason for the pauses.
-func TestDeepQueueAfterARelease(t *testing.T) {
+// TestCongestionAfterAResume: the victim waits in a queue that was resumed, and in
+// a congested one downstream, whose backlog came since. That did not cause the
+// pauses.
+func TestCongestionAfterAResume(t *testing.T) {
 	for name, tc := range map[string]struct {
 		queued uint64
-		deep   time.Duration // packetWindowStart when; 0: not told
+		deep   time.Duration // age; 0: not reported
 		want   anomaly.Type
 	}{
 		"what is in it is younger":       {150 * kb, 0, anomaly.FlowContention},
@@ -79,20 +79,20 @@ func TestDeepQueueAfterARelease(t *testing.T) {
 	}
 }
 
-// TestStoppedAfterARelease: the queue in which the victim waits was let go 60 µs
-// ageAtPoll. The next was let go just now: only if it was stopped before the first was
-// let go, what is behind it is a reason for the victim's waiting.
-func TestStoppedAfterARelease(t *testing.T) {
+// TestPausedAfterAResume: the queue in which the victim waits was resumed 60 µs
+// ago. The next was resumed just now: only if it was paused before the first was
+// resumed, what is downstream of it caused the victim's wait.
+func TestPausedAfterAResume(t *testing.T) {
 	for name, tc := range map[string]struct {
-		stopped time.Duration
-		blamed  bool
+		paused time.Duration
+		blamed bool
 	}{
 		"since then":  {10 * µs, false},
 		"before that": {90 * µs, true},
 	} {
 		b := ring(t, "s0", "s1", "s2")
 		b.addPausedQueue("s0>s1", 200*kb, 5*kb, 95*µs).LastEnd = now.Add(-60 * µs)
-		b.addPausedQueue("s1>s2", 100*kb, 5*kb, tc.stopped).LastEnd = now.Add(-2 * µs)
+		b.addPausedQueue("s1>s2", 100*kb, 5*kb, tc.paused).LastEnd = now.Add(-2 * µs)
 		for _, s := range []string{"s0", "s1"} {
 			b.reports[b.id(s)].Ports[0].Paused = false
 		}
@@ -103,16 +103,16 @@ func TestStoppedAfterARelease(t *testing.T) {
 		b.addBacklog("h1>h2", 80*kb, "s0>s1")
 		v := b.diagnose("h1>h2")
 		if blamed := v[0].Anomaly == anomaly.PFCBackpressure && v[0].Initial == b.port("s2>h4"); blamed != tc.blamed {
-			t.Errorf("a queue that was stopped %s: %+v; want s2>h4 blamed: %v", name, v[0], tc.blamed)
+			t.Errorf("a queue that was paused %s: %+v; want s2>h4 as the cause: %v", name, v[0], tc.blamed)
 		}
 	}
 }
 
-// TestPauseThatFewMet: a queue that stood for a moment, or in which hardly anything
-// was, made nobody before it wait.
-func TestPauseThatFewMet(t *testing.T) {
+// TestPauseThatFewPacketsMet: a queue that was paused briefly, or was almost empty,
+// blocked no queue upstream.
+func TestPauseThatFewPacketsMet(t *testing.T) {
 	for name, tc := range map[string]struct {
-		paused, depth uint64 // packets that met it, each with so many before it
+		paused, depth uint64 // packets that met it, and the packets ahead of each
 		want          bool
 	}{
 		"none":               {0, 0, false},
@@ -121,7 +121,7 @@ func TestPauseThatFewMet(t *testing.T) {
 		"many, and few":      {200, 10, false},
 		"many, and some":     {200, 30, true},
 	} {
-		b := circle(t)
+		b := deadlockRing(t)
 		e := &b.reports[b.id("s0")].PortEpochs[0]
 		e.Packets, e.Paused, e.PausedDepth = 1000, uint32(tc.paused), tc.paused*tc.depth
 		m := b.newAnalysis("h0>h4")
@@ -131,26 +131,27 @@ func TestPauseThatFewMet(t *testing.T) {
 	}
 }
 
-// TestDeepForAMoment: in the lead-up to a circle, a queue was deep.
-func TestDeepForAMoment(t *testing.T) {
+// TestShortEpisodeInLeadUp: a queue was congested in the lead-up to a cycle.
+func TestShortEpisodeInLeadUp(t *testing.T) {
 	for lasted, want := range map[time.Duration]bool{6 * µs: false, 60 * µs: true} {
-		b := circle(t)
+		b := deadlockRing(t)
 		b.addQueue("s2>h4", 0)
 		b.addEpisode("s2>h4", 150*µs, lasted, 60*kb)
 		m := b.newAnalysis("h0>h4")
 		if got := m.congestedInLeadUp(b.node(m, "s2>h4"), 100*µs); got != want {
-			t.Errorf("deep for %v: %v, want %v", lasted, got, want)
+			t.Errorf("congested for %v: %v, want %v", lasted, got, want)
 		}
 	}
 }
 
-// TestShortPauseOfAFullQueue: a queue that was overfull before it was paused, and
-// addPausedQueue for a moment only, waits for itself, not for what paused it.
-func TestShortPauseOfAFullQueue(t *testing.T) {
+// TestShortPauseOfACongestedQueue: a queue that was congested before it was
+// paused, and paused only briefly, delays packets by itself; what paused it is no
+// cause.
+func TestShortPauseOfACongestedQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behind      uint64
-		first, time time.Duration // packetWindowStart the first pause; of all pauses
-		began       time.Duration // index the last, if it is another; it stands
+		first, time time.Duration // age of the first pause; sum of all pauses
+		began       time.Duration // age of the last, if it is another; it lasts
 		stands      bool
 		want        string
 	}{
@@ -183,18 +184,18 @@ func TestShortPauseOfAFullQueue(t *testing.T) {
 	}
 }
 
-// TestPausedBesideAnOverfullQueue: the victim waits in an overfull queue, and in one
-// addPrePauseContention it that is or was paused. If it is only since the complaint, or was for a
-// moment, that is no reason for it.
-func TestPausedBesideAnOverfullQueue(t *testing.T) {
+// TestPausedBesideACongestedQueue: the victim waits in a congested queue, and in one
+// upstream that is or was paused. If that is paused only since the detection, or
+// was briefly, it is not the cause.
+func TestPausedBesideACongestedQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
-		began, ended time.Duration // ageAtPoll
+		began, ended time.Duration // ages
 		want         anomaly.Type
 	}{
-		"since the complaint": {6 * µs, 0, anomaly.FlowContention},
+		"since the detection": {6 * µs, 0, anomaly.FlowContention},
 		"since before":        {40 * µs, 0, anomaly.PFCBackpressure},
-		"for a moment":        {8 * µs, 5 * µs, anomaly.FlowContention},
-		"until a moment ago":  {80 * µs, 5 * µs, anomaly.PFCBackpressure},
+		"for 3 µs":            {8 * µs, 5 * µs, anomaly.FlowContention},
+		"until 5 µs ago":      {80 * µs, 5 * µs, anomaly.PFCBackpressure},
 	} {
 		b := ring(t, "s0", "s1")
 		p := b.addPausedQueue("s0>s1", 20*kb, 0, tc.began)
@@ -213,21 +214,21 @@ func TestPausedBesideAnOverfullQueue(t *testing.T) {
 	}
 }
 
-// TestFilledSinceTheComplaint: pauses spread from an overfull queue, if it was when
-// the host complained.
-func TestFilledSinceTheComplaint(t *testing.T) {
+// TestCongestedAfterDetection: PFC spreads from a congested queue if it was
+// congested at the detection.
+func TestCongestedAfterDetection(t *testing.T) {
 	for lasted, want := range map[time.Duration]anomaly.Type{6 * µs: anomaly.None, 40 * µs: anomaly.PFCBackpressure} {
 		b := incast(t, all...)
 		b.addEpisode("leaf1>h4", 0, lasted, 400*kb)
 		if v := b.diagnose("h8>h5"); v[0].Anomaly != want {
-			t.Errorf("overfull for %v: %+v; want %v", lasted, v[0], want)
+			t.Errorf("congested for %v: %+v; want %v", lasted, v[0], want)
 		}
 	}
 }
 
-// TestOverfullWhenPaused: a host pauses a port whose queue is overfull already.
-// Until it could have sent that, both are a cause.
-func TestOverfullWhenPaused(t *testing.T) {
+// TestCongestedWhenPaused: a host pauses a port whose queue is congested already.
+// Until it could have sent that backlog, both are causes.
+func TestCongestedWhenPaused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		since time.Duration
 		want  int
@@ -243,7 +244,7 @@ func TestOverfullWhenPaused(t *testing.T) {
 		b.addBacklog("h1>h3", 100*kb, "s0>s1")
 		v := b.diagnose("h1>h3")
 		if len(v) != tc.want {
-			t.Fatalf("an overfull port paused %s: %+v; want %d causes", name, v, tc.want)
+			t.Fatalf("a congested port paused %s: %+v; want %d causes", name, v, tc.want)
 		}
 		b.want(v[0], anomaly.PFCStorm, anomaly.HostInjection, anomaly.NICStorm, "s1>h2")
 		if len(v) > 1 {
@@ -252,30 +253,30 @@ func TestOverfullWhenPaused(t *testing.T) {
 	}
 }
 
-// TestQueueThatStoodBefore: a queue of a circle was overfull when it was paused,
-// but that was long before the circle closed: it began nothing.
-func TestQueueThatStoodBefore(t *testing.T) {
+// TestQueuePausedLongBefore: a queue of a cycle was congested when it was paused,
+// but that was long before the cycle closed: it did not trigger it.
+func TestQueuePausedLongBefore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		began time.Duration
 		want  anomaly.Type
 	}{
-		"as the circle closed": {110 * µs, anomaly.DeadlockInLoop},
-		"some time before":     {270 * µs, anomaly.DeadlockInLoop},
-		"when it all began":    {295 * µs, anomaly.DeadlockOutOfLoop}, // as far as times tell, it sent no more by then
-		"long before":          {500 * µs, anomaly.DeadlockOutOfLoop},
+		"as the cycle closed": {110 * µs, anomaly.DeadlockInLoop},
+		"some time before":    {270 * µs, anomaly.DeadlockInLoop},
+		"when it all started": {295 * µs, anomaly.DeadlockOutOfLoop}, // as far as times can be compared, it sent nothing more by then
+		"long before":         {500 * µs, anomaly.DeadlockOutOfLoop},
 	} {
-		b := circle(t)
+		b := deadlockRing(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart, p.LastStart = 180*kb, now.Add(-tc.began), now.Add(-tc.began)
 		if v := b.diagnose("h0>h4"); v[0].Anomaly != tc.want {
-			t.Errorf("an overfull queue of the circle that stopped %s: %+v; want %v", name, v[0], tc.want)
+			t.Errorf("a congested queue of the cycle that was paused %s: %+v; want %v", name, v[0], tc.want)
 		}
 	}
 }
 
-// TestDeepestOfThePast: nothing is left of two queues of the victim's way. The one
-// that it found deeper is the cause; where it met little, it waited little.
-func TestDeepestOfThePast(t *testing.T) {
+// TestDeepestInEpochs: nothing is left of two queues of the victim's path. The one
+// that it found deeper is the cause.
+func TestDeepestInEpochs(t *testing.T) {
 	b := leafSpine(t, all...)
 	for _, p := range []string{"leaf2>spine0", "leaf1>h5"} {
 		b.addQueue(p, 0)
@@ -291,26 +292,26 @@ func TestDeepestOfThePast(t *testing.T) {
 	}
 }
 
-// TestQueueThatNothingJoined: a queue of a circle was overfull when its pauses
-// findTrigger, and sent in between shortly before the circle closed. If packets joined
-// it then, it was overfull by itself; else it was left with what it had.
-func TestQueueThatNothingJoined(t *testing.T) {
+// TestQueueThatNoPacketJoined: a queue of a cycle was congested when its pauses
+// began, and sent in between shortly before the cycle closed. If packets joined it
+// then, it was congested by itself; otherwise it held an old backlog.
+func TestQueueThatNoPacketJoined(t *testing.T) {
 	for joined, want := range map[time.Duration]anomaly.Type{150 * µs: anomaly.DeadlockInLoop, 400 * µs: anomaly.DeadlockOutOfLoop} {
-		b := circle(t)
+		b := deadlockRing(t)
 		p := &b.reports[b.id("s2")].Pauses[0]
 		p.BytesAtBurstStart, p.BurstStart = 180*kb, now.Add(-600*µs)
 		b.addEpisode("s2>s3", joined, 300*µs, 180*kb)
 		if v := b.diagnose("h0>h4"); v[0].Anomaly != want {
-			t.Errorf("an overfull queue that was joined last %v ago: %+v; want %v", joined, v[0], want)
+			t.Errorf("a congested queue that a packet joined last %v ago: %+v; want %v", joined, v[0], want)
 		}
 	}
 }
 
-// TestWhatBeganALoopReachedIt: two queues wait for each other since 100 µs. A
-// third, which they waited for in the epochs, was let go 120 µs ago; the one
-// behind it became deep at some time. Only before that it can have stopped the
-// third, and through it the circle.
-func TestWhatBeganALoopReachedIt(t *testing.T) {
+// TestTriggerReachesTheCycle: two queues wait for each other since 100 µs. A third,
+// which they waited for in the epochs, was resumed 120 µs ago; the one downstream
+// became congested at some time. Only before that it can have paused the third,
+// and through it the cycle.
+func TestTriggerReachesTheCycle(t *testing.T) {
 	for lasted, want := range map[time.Duration]anomaly.RootCause{300 * µs: anomaly.ContendingFlows, 105 * µs: anomaly.NoRootCause} {
 		b := pair(t)
 		b.setPausedPackets("s0>s1", 80, 80)
@@ -331,17 +332,17 @@ func TestWhatBeganALoopReachedIt(t *testing.T) {
 			m.r.Meters = append(m.r.Meters, epoch.Meter{Epoch: 9, In: b.port(m.in).Port, Out: b.port(m.out).Port, Priority: class, Packets: 50, Bytes: 50 * kb})
 		}
 		if v := b.diagnose("h2>h0"); len(v) != 1 || v[0].Anomaly != anomaly.DeadlockOutOfLoop || v[0].Cause != want {
-			t.Errorf("deep since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
+			t.Errorf("congested since %v: %+v; want an out-of-loop deadlock of cause %v", lasted, v, want)
 		}
 	}
 }
 
-// TestPausedAgain: of a queue that was paused before a circle closed, and after a
-// calm again, the switch tells the later pauses. What flows met of the earlier
-// ones counts.
+// TestPausedAgain: a queue was paused before a cycle closed, and again after a
+// PauseBurstGap: the switch reports the later pauses only. What flows met of the
+// earlier ones counts.
 func TestPausedAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		first, last time.Duration // packets of a flow that met a pause, ago
+		first, last time.Duration // ages of packets of a flow that met a pause
 		want        bool
 	}{
 		"before it closed":     {300 * µs, 150 * µs, true},
@@ -349,7 +350,7 @@ func TestPausedAgain(t *testing.T) {
 		"and in later pauses":  {300 * µs, 20 * µs, false},
 		"in later pauses only": {50 * µs, 20 * µs, false},
 	} {
-		b := circle(t)
+		b := deadlockRing(t)
 		b.addPausedQueue("s2>h4", 100*kb, 5*kb, 60*µs)
 		b.addFlowEpoch("h0>h4", "s2>h4", 9, 50, class)
 		r := b.reports[b.id("s2")]
@@ -362,10 +363,10 @@ func TestPausedAgain(t *testing.T) {
 	}
 }
 
-// TestPausedWhenTheLoopClosed: what a circle waited for in the epochs was deep by
-// selfCongested before it closed. If it was paused then, too, something else was behind
-// that, of which the epochs tell no more.
-func TestPausedWhenTheLoopClosed(t *testing.T) {
+// TestPausedWhenTheCycleClosed: what a cycle waited for in the epochs was congested
+// by itself before it closed. If it was paused then, too, something else caused
+// that, which is not in the epochs any more.
+func TestPausedWhenTheCycleClosed(t *testing.T) {
 	for paused, want := range map[bool]anomaly.RootCause{false: anomaly.ContendingFlows, true: anomaly.NoRootCause} {
 		b := pair(t)
 		b.setPausedPackets("s0>s1", 80, 80)
@@ -384,12 +385,12 @@ func TestPausedWhenTheLoopClosed(t *testing.T) {
 	}
 }
 
-// TestOverBeforeACircleBegan: a queue outside was paused, and deep, until some time
-// addPrePauseContention the circle closed. If that was before the pauses of the circle began, it
-// was not the reason for them.
-func TestOverBeforeACircleBegan(t *testing.T) {
+// TestEndedBeforeTheCycle: a queue outside was paused, and congested, until some
+// time before the cycle closed. If that was before the pauses of the cycle began,
+// it did not cause them.
+func TestEndedBeforeTheCycle(t *testing.T) {
 	for first, want := range map[time.Duration]anomaly.RootCause{250 * µs: anomaly.HostInjection, 130 * µs: anomaly.NoRootCause} {
-		b := circle(t)
+		b := deadlockRing(t)
 		for _, s := range []string{"s0", "s1", "s2", "s3"} {
 			b.reports[b.id(s)].Pauses[0].BurstStart = now.Add(-first)
 		}

@@ -8,32 +8,31 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TestALoopTakesItsCauseFromBefore: who complained earlier has seen the pauses
-// that locked it.
-func TestALoopTakesItsCauseFromBefore(t *testing.T) {
+// TestCycleInheritsItsCause: an earlier detection saw the pauses that closed it.
+func TestCycleInheritsItsCause(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
 	early := Verdict{Anomaly: anomaly.PFCStorm, Cause: anomaly.HostInjection, Initial: p(9), Path: []model.Port{p(1), p(9)}, At: now, Confidence: 1}
-	loop := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(1), p(2), p(3)}, At: now.Add(2000 * µs), Confidence: 0.4}
+	cycle := Verdict{Anomaly: anomaly.DeadlockOutOfLoop, DeadlockCycle: []model.Port{p(1), p(2), p(3)}, At: now.Add(2000 * µs), Confidence: 0.4}
 	var o TriggerCache
-	alone := loop
+	alone := cycle
 	if o.Observe(&alone); alone.Cause != anomaly.NoRootCause {
 		t.Errorf("cause %v from nowhere; want none", alone.Cause)
 	}
 	o.Observe(&early)
-	late := loop
+	late := cycle
 	if o.Observe(&late); late.Cause != anomaly.HostInjection || late.Anomaly != anomaly.DeadlockOutOfLoop || late.Initial != p(9) || late.Confidence >= 1 {
 		t.Errorf("verdict %+v; want the cause of the storm before it", late)
 	}
-	other := loop
+	other := cycle
 	other.DeadlockCycle = []model.Port{p(5), p(6)}
 	if o.Observe(&other); other.Cause != anomaly.NoRootCause {
 		t.Errorf("cause %v of a storm elsewhere; want none", other.Cause)
 	}
 }
 
-// TestALoopTakesItsCauseFromShortlyBefore: of several, that of the newest from
-// addPrePauseContention it closed, if there is one, and flows only of the 200 µs before.
-func TestALoopTakesItsCauseFromShortlyBefore(t *testing.T) {
+// TestCycleInheritsTheNewestCause: of several, that of the newest from before it
+// closed, if there is one, and flows only of the 200 µs before.
+func TestCycleInheritsTheNewestCause(t *testing.T) {
 	p := func(n model.NodeID) model.Port { return model.Port{Node: n, Port: 1} }
 	var o TriggerCache
 	for i, at := range []time.Duration{500 * µs, 900 * µs, 1500 * µs} {

@@ -86,11 +86,11 @@ func (r *waitForGraph) trace(starts []provenance.Edge) traceResult {
 
 // terminalsOutside returns where the wait-for paths of a cycle end outside of
 // it. Nothing there waits for the cycle, or it would be part of it.
-func (r *waitForGraph) terminalsOutside(loop []int) []terminal {
+func (r *waitForGraph) terminalsOutside(cycle []int) []terminal {
 	var starts []provenance.Edge
-	for _, n := range loop {
+	for _, n := range cycle {
 		for _, e := range r.blockersOf(n) {
-			if e.Weight > 0 && !slices.Contains(loop, e.To) {
+			if e.Weight > 0 && !slices.Contains(cycle, e.To) {
 				starts = append(starts, e)
 			}
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/weft-telemetry/weft/analyze/provenance"
 )
 
-// maze is a random relation.
-type maze struct {
+// randomGraph is a random wait-for graph.
+type randomGraph struct {
 	n      int
 	waits  []bool
 	edges  []provenance.Edge // by From
 	starts []provenance.Edge
 }
 
-func anyMaze(rt *rapid.T) maze {
-	m := maze{n: rapid.IntRange(1, 9).Draw(rt, "nodes")}
+func drawGraph(rt *rapid.T) randomGraph {
+	m := randomGraph{n: rapid.IntRange(1, 9).Draw(rt, "nodes")}
 	for from := range m.n {
 		m.waits = append(m.waits, rapid.IntRange(0, 3).Draw(rt, "waits") > 0)
 		for to := range m.n {
@@ -37,7 +37,7 @@ func anyMaze(rt *rapid.T) maze {
 	return m
 }
 
-func (m *maze) relation() *waitForGraph {
+func (m *randomGraph) waitFor() *waitForGraph {
 	return &waitForGraph{
 		nodes:    m.n,
 		blocked:  func(n int) bool { return m.waits[n] },
@@ -45,15 +45,15 @@ func (m *maze) relation() *waitForGraph {
 	}
 }
 
-// twin says the same in the obvious way: who reaches whom, by trying
-// everything again until nothing changes.
-type twin struct {
-	*maze
+// reference is the same by brute force: which node reaches which, by repeating
+// until nothing changes.
+type reference struct {
+	*randomGraph
 	reach [][]bool // by from, to: one step at least
 }
 
-func newTwin(m *maze) *twin {
-	t := &twin{maze: m, reach: make([][]bool, m.n)}
+func newReference(m *randomGraph) *reference {
+	t := &reference{randomGraph: m, reach: make([][]bool, m.n)}
 	for i := range t.reach {
 		t.reach[i] = make([]bool, m.n)
 	}
@@ -74,8 +74,8 @@ func newTwin(m *maze) *twin {
 	return t
 }
 
-// victimMetCongestion are the nodes that waiting from some nodes leads to, those included.
-func (t *twin) met(from []int) map[int]bool {
+// reachable returns the nodes that some nodes wait for, those included.
+func (t *reference) reachable(from []int) map[int]bool {
 	out := map[int]bool{}
 	for _, f := range from {
 		out[f] = true
@@ -88,8 +88,8 @@ func (t *twin) met(from []int) map[int]bool {
 	return out
 }
 
-// with are the nodes that wait for each other with one, itself included.
-func (t *twin) with(n int) (list []int) {
+// component returns the nodes that wait for each other with one, itself included.
+func (t *reference) component(n int) (list []int) {
 	for m := range t.n {
 		if m == n || t.reach[n][m] && t.reach[m][n] {
 			list = append(list, m)
@@ -98,9 +98,9 @@ func (t *twin) with(n int) (list []int) {
 	return list
 }
 
-// push shares out a mass along every way there is.
-func (t *twin) push(n int, mass float64, ends, loops map[int]float64) {
-	group := t.with(n)
+// distribute shares out a mass along every path.
+func (t *reference) distribute(n int, mass float64, ends, cycles map[int]float64) {
+	group := t.component(n)
 	var leave []provenance.Edge
 	sum := 0.0
 	for _, e := range t.edges {
@@ -110,68 +110,68 @@ func (t *twin) push(n int, mass float64, ends, loops map[int]float64) {
 		}
 	}
 	if len(group) > 1 {
-		loops[group[0]] += mass
+		cycles[group[0]] += mass
 	} else if len(leave) == 0 {
 		ends[n] += mass
 	}
 	for _, e := range leave {
-		t.push(e.To, mass*e.Weight/sum, ends, loops)
+		t.distribute(e.To, mass*e.Weight/sum, ends, cycles)
 	}
 }
 
-func TestTraceEqualsItsTwin(t *testing.T) {
+func TestTraceEqualsTheReference(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := anyMaze(rt)
-		w := newTwin(&m)
-		got := m.relation().trace(m.starts)
-		ends, loops := map[int]float64{}, map[int]float64{}
+		m := drawGraph(rt)
+		w := newReference(&m)
+		got := m.waitFor().trace(m.starts)
+		ends, cycles := map[int]float64{}, map[int]float64{}
 		total := 0.0
 		for _, s := range m.starts {
 			total += s.Weight
 		}
 		for _, s := range m.starts {
-			w.push(s.To, s.Weight/total, ends, loops)
+			w.distribute(s.To, s.Weight/total, ends, cycles)
 		}
 		gotEnds := map[int]float64{}
 		for i, e := range got.terminals {
 			gotEnds[e.node] = e.share
 			if i > 0 && got.terminals[i-1].share < e.share {
-				rt.Fatalf("ends %+v; want the heaviest first", got.terminals)
+				rt.Fatalf("terminals %+v; want the heaviest first", got.terminals)
 			}
 			m.checkPath(rt, e.path, e.node)
 		}
-		same(rt, "ends", gotEnds, ends)
-		gotLoops := map[int]float64{}
+		sameMap(rt, "terminals", gotEnds, ends)
+		gotCycles := map[int]float64{}
 		for _, l := range got.cycles {
 			nodes := slices.Sorted(slices.Values(l.nodes))
-			gotLoops[nodes[0]] = l.share
-			if want := w.with(nodes[0]); !slices.Equal(nodes, want) {
-				rt.Fatalf("loop %v; want %v", nodes, want)
+			gotCycles[nodes[0]] = l.share
+			if want := w.component(nodes[0]); !slices.Equal(nodes, want) {
+				rt.Fatalf("cycle %v; want %v", nodes, want)
 			}
 			m.checkPath(rt, l.entry, l.entry[len(l.entry)-1])
-			w.checkBeyond(rt, l)
+			w.checkOutside(rt, l)
 		}
-		same(rt, "loops", gotLoops, loops)
+		sameMap(rt, "cycles", gotCycles, cycles)
 	})
 }
 
 // checkPath checks that a path begins at a start, follows edges and ends where
 // it should.
-func (m *maze) checkPath(rt *rapid.T, via []int, end int) {
+func (m *randomGraph) checkPath(rt *rapid.T, via []int, end int) {
 	if len(via) == 0 || via[len(via)-1] != end || !slices.ContainsFunc(m.starts, func(e provenance.Edge) bool { return e.To == via[0] }) {
 		rt.Fatalf("path %v to %d; want one from a start", via, end)
 	}
 	for i := 1; i < len(via); i++ {
 		if !m.waits[via[i-1]] || !slices.ContainsFunc(m.edges, func(e provenance.Edge) bool { return e.From == via[i-1] && e.To == via[i] && e.Weight > 0 }) {
-			rt.Fatalf("path %v; there is no way from %d to %d", via, via[i-1], via[i])
+			rt.Fatalf("path %v; there is no edge from %d to %d", via, via[i-1], via[i])
 		}
 	}
 }
 
-// checkBeyond checks where a loop's waiting ends outside of it.
-func (t *twin) checkBeyond(rt *rapid.T, l cycle) {
+// checkOutside checks where the wait-for paths of a cycle end outside of it.
+func (t *reference) checkOutside(rt *rapid.T, l cycle) {
 	want := map[int]bool{}
-	for n := range t.met(l.nodes) {
+	for n := range t.reachable(l.nodes) {
 		ends := !slices.ContainsFunc(t.edges, func(e provenance.Edge) bool { return e.From == n && t.waits[n] && e.Weight > 0 })
 		if ends && !slices.Contains(l.nodes, n) {
 			want[n] = true
@@ -182,11 +182,11 @@ func (t *twin) checkBeyond(rt *rapid.T, l cycle) {
 		got[e.node] = true
 	}
 	if !maps.Equal(got, want) {
-		rt.Fatalf("loop %v ends at %v; want %v", l.nodes, got, want)
+		rt.Fatalf("cycle %v ends at %v; want %v", l.nodes, got, want)
 	}
 }
 
-func same(rt *rapid.T, what string, got, want map[int]float64) {
+func sameMap(rt *rapid.T, what string, got, want map[int]float64) {
 	ok := len(got) == len(want)
 	for n, b := range want {
 		g, there := got[n]

@@ -12,12 +12,12 @@ import (
 
 const classes = 8
 
-// noNode is no node of any fabric.
+// noNode is the id of no node in any fabric.
 const noNode model.NodeID = math.MaxUint32
 
-// Build makes the graph of a complaint's evidence. It looks every flow up once
-// and every queue in a table; from there on it works on numbers and lists that
-// are sorted by them (`weft bench diagnose` measures it).
+// Build returns the provenance graph of the evidence on a detection. It looks
+// every flow up once and every queue in a table; from there on it works on
+// numbers and on lists sorted by them (`weft bench diagnose` measures it).
 func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 	source, ok := f.ByAddr(victim.Src)
 	if !ok {
@@ -28,17 +28,17 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 		records += len(r.Flows)
 	}
 	b := builder{
-		fabric: f, source: source, flows: make(map[model.FlowKey]int32, records/4), // a flow is told of by about five switches
+		fabric: f, source: source, flows: make(map[model.FlowKey]int32, records/4), // about five switches report a flow
 		records: make([]*epoch.Flow, 0, records), refs: make([]flowRecordRef, 0, records),
 		g: &Graph{Victim: victim, From: math.MaxInt64, To: math.MinInt64},
 	}
 	b.indexQueues(e)
 	for _, r := range e.Reports {
-		asked, later := e.PolledAt[r.Switch]
+		polledAt, later := e.PolledAt[r.Switch]
 		if !later {
-			asked = r.Snapshot
+			polledAt = r.Snapshot
 		}
-		b.addQueues(r, asked)
+		b.addQueues(r, polledAt)
 		b.addSwitchReport(r)
 		b.addHeldEdges(r)
 		b.addFlows(r)
@@ -57,34 +57,35 @@ func Build(e *Evidence, victim model.FlowKey, f *topo.Fabric) *Graph {
 
 type builder struct {
 	fabric *topo.Fabric
-	source model.NodeID // rangeOfNode the victim
+	source model.NodeID // the victim's host
 	g      *Graph
 
-	firstSlot  []int32 // by node of the fabric: its first queue in place; -1: it told nothing
-	queueIndex []int32 // by queue of those that told: 1 + its index in Graph.Nodes; 0: not there
+	firstSlot  []int32 // by node of the fabric: its first index in queueIndex; -1: no report
+	queueIndex []int32 // by queue of reporting switches: 1 + its index in Graph.Nodes; 0: not reported
 
-	flows   map[model.FlowKey]int32 // in the order of first use
-	records []*epoch.Flow           // in the order told
-	refs    []flowRecordRef
-	backlogs []QueuedFlow // flows as in flows
+	flows    map[model.FlowKey]int32 // in the order of first use
+	records  []*epoch.Flow           // in the order of reports
+	refs     []flowRecordRef
+	backlogs []QueuedFlow // with flow numbers as in flows
 
-	// Memory to use again from queue to queue.
-	replay replayer
-	sums   []float64 // by flow: what it contributed to the queue at hand
-	loads []flowLoad
-	owners    []int32 // whose they are
-	contributions    []float64
-	pairs   []portPairTraffic
+	// Scratch memory, reused from queue to queue.
+	replay        replayer
+	sums          []float64 // by flow: its contribution to the current queue
+	loads         []flowLoad
+	owners        []int32 // flows of the loads
+	contributions []float64
+	pairs         []portPairTraffic
 }
 
-// flowRecordRef is a flow's record in numbers: two words, so that sorting them is quick.
+// flowRecordRef is a flow's record in numbers: two words, so that sorting is
+// fast.
 type flowRecordRef struct {
 	node, flow int32
 	epoch      uint32
 	record     int32 // in builder.records: a flow may have several of one epoch
 }
 
-// record is the record itself.
+// record returns the record itself.
 func (b *builder) record(t *flowRecordRef) *epoch.Flow { return b.records[t.record] }
 
 // queueAt returns the index of a queue in Graph.Nodes.
@@ -95,7 +96,7 @@ func (b *builder) queueAt(sw model.NodeID, port model.PortID, class model.Priori
 	return 0, false
 }
 
-// slot is where a queue is in place, or -1.
+// slot returns a queue's index in queueIndex, or -1.
 func (b *builder) slot(sw model.NodeID, port model.PortID, class model.Priority) int {
 	if int(sw) >= len(b.firstSlot) || b.firstSlot[sw] < 0 || port == 0 || int(port) > len(b.fabric.Node(sw).Ports) {
 		return -1
@@ -103,7 +104,7 @@ func (b *builder) slot(sw model.NodeID, port model.PortID, class model.Priority)
 	return int(b.firstSlot[sw]) + (int(port)-1)*classes + int(class&7)
 }
 
-// indexQueues gives the queues that somebody told of their places.
+// indexQueues assigns an index to every reported queue.
 func (b *builder) indexQueues(e *Evidence) {
 	b.firstSlot = make([]int32, len(b.fabric.Nodes()))
 	for i := range b.firstSlot {
@@ -156,8 +157,8 @@ func (b *builder) indexQueues(e *Evidence) {
 	}
 }
 
-// addQueues reads what a switch told of its queues.
-func (b *builder) addQueues(r *Report, asked model.Time) {
+// addQueues adds the records of a switch's queues to the nodes.
+func (b *builder) addQueues(r *Report, polledAt model.Time) {
 	g := b.g
 	g.Epoch = max(g.Epoch, r.EpochLength)
 	g.To = max(g.To, r.Snapshot)
@@ -179,7 +180,7 @@ func (b *builder) addQueues(r *Report, asked model.Time) {
 		p := &r.Ports[i]
 		if at, ok := b.queueAt(r.Switch, p.Port, p.Priority); ok {
 			n := &g.Nodes[at]
-			n.State, n.Snapshot, n.PolledAt = *p, r.Snapshot, asked
+			n.State, n.Snapshot, n.PolledAt = *p, r.Snapshot, polledAt
 		}
 	}
 	for i := range r.Pauses {
@@ -196,7 +197,7 @@ func (b *builder) addQueues(r *Report, asked model.Time) {
 	}
 }
 
-// flowNumber numbers a flow in the order of first use.
+// flowNumber numbers flows in the order of first use.
 func (b *builder) flowNumber(k *model.FlowKey) int32 {
 	i, ok := b.flows[*k]
 	if !ok {
@@ -207,7 +208,7 @@ func (b *builder) flowNumber(k *model.FlowKey) int32 {
 	return i
 }
 
-// addFlows notes what a switch told of flows.
+// addFlows adds the flow records of a switch.
 func (b *builder) addFlows(r *Report) {
 	for i := range r.Flows {
 		f := &r.Flows[i]
@@ -224,12 +225,13 @@ func (b *builder) addFlows(r *Report) {
 	}
 }
 
-// sortRecords puts flows and what they did in order, and ends the means of queues.
+// sortRecords sorts flows and their records, and turns the sums of queues into
+// means.
 func (b *builder) sortRecords() {
 	g := b.g
-	place := b.sortFlows()
+	index := b.sortFlows()
 	for i := range b.refs {
-		b.refs[i].flow = place[b.refs[i].flow]
+		b.refs[i].flow = index[b.refs[i].flow]
 	}
 	countingSort(b.refs, len(g.Flows), func(t *flowRecordRef) int { return int(t.flow) })
 	countingSort(b.refs, len(g.Nodes), func(t *flowRecordRef) int { return int(t.node) })
@@ -240,7 +242,7 @@ func (b *builder) sortRecords() {
 		g.FlowEpochs[i] = FlowEpoch{int(t.node), int(t.flow), b.record(t)}
 	}
 	for i := range b.backlogs {
-		b.backlogs[i].Flow = int(place[b.backlogs[i].Flow])
+		b.backlogs[i].Flow = int(index[b.backlogs[i].Flow])
 	}
 	countingSort(b.backlogs, len(g.Flows), func(w *QueuedFlow) int { return w.Flow })
 	countingSort(b.backlogs, len(g.Nodes), func(w *QueuedFlow) int { return w.Node })
@@ -252,17 +254,17 @@ func (b *builder) sortRecords() {
 	}
 }
 
-// sortFlows puts flows in order and returns where each went.
-func (b *builder) sortFlows() (place []int32) {
+// sortFlows sorts the flows and returns the new index of each.
+func (b *builder) sortFlows() (index []int32) {
 	flows := b.g.Flows
 	order := make([]int32, len(flows))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(x, y int32) int { return flows[x].Compare(flows[y]) })
-	b.g.Flows, place = make([]model.FlowKey, len(flows)), make([]int32, len(flows))
+	b.g.Flows, index = make([]model.FlowKey, len(flows)), make([]int32, len(flows))
 	for i, was := range order {
-		b.g.Flows[i], place[was] = flows[was], int32(i)
+		b.g.Flows[i], index[was] = flows[was], int32(i)
 	}
-	return place
+	return index
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// Report is one switch's answer: what arrived of a snapshot.
+// Report is one switch's report: what arrived of a snapshot.
 type Report struct {
 	epoch.Header
-	Ports      []epoch.Port
-	PortEpochs []epoch.PortEpoch
-	Flows      []epoch.Flow
-	Meters     []epoch.Meter
-	Pauses     []epoch.Pause
-	Episodes      []epoch.CongestionEpisode
-	PortPairBacklogs      []epoch.PortPairBacklog
-	FlowBacklogs   []epoch.FlowBacklog
+	Ports            []epoch.Port
+	PortEpochs       []epoch.PortEpoch
+	Flows            []epoch.Flow
+	Meters           []epoch.Meter
+	Pauses           []epoch.Pause
+	Episodes         []epoch.CongestionEpisode
+	PortPairBacklogs []epoch.PortPairBacklog
+	FlowBacklogs     []epoch.FlowBacklog
 
 	// Bytes is the size of the chunks that came, and Arrived when the last did.
 	Bytes   model.Bytes
@@ -30,24 +30,25 @@ type Report struct {
 	chunks  []bool // by index
 }
 
-// Complete tells whether everything that the switch knew is here: then what is
-// not here is zero.
+// Complete reports whether everything that the switch recorded is here: then
+// what is not here is zero.
 func (r *Report) Complete() bool {
 	return r.Missing == 0 && r.Flags&epoch.Truncated == 0 && r.Dropped == 0
 }
 
-// Evidence is all answers to one complaint.
+// Evidence is all reports on one detection.
 type Evidence struct {
 	Event   poll.Event
-	Reports []*Report // by switch; of each the newest snapshot
-	// PolledAt is when the poll came, of switches whose snapshot is older: it was
-	// taken for another complaint.
+	Reports []*Report // by switch, the newest snapshot of each
+	// PolledAt is when the poll came, for switches whose snapshot is older: it was
+	// taken for another detection.
 	PolledAt map[model.NodeID]model.Time
-	// Pending are switches that referred to a snapshot which has not arrived.
+	// Pending are switches whose report refers to a snapshot that has not arrived.
 	Pending []model.NodeID
 }
 
-// setPolledAt notes when a switch was, if that was not when it read its state.
+// setPolledAt notes when a switch was polled, if that was not when it took its
+// snapshot.
 func (e *Evidence) setPolledAt(by snapshotRef) {
 	delete(e.PolledAt, by.sw)
 	if by.polledAt > by.at {
@@ -58,22 +59,22 @@ func (e *Evidence) setPolledAt(by snapshotRef) {
 	}
 }
 
-// Complete tells whether every switch that answered did so in full.
+// Complete reports whether every switch that reported did so in full.
 func (e *Evidence) Complete() bool {
 	return len(e.Pending) == 0 && !slices.ContainsFunc(e.Reports, func(r *Report) bool { return !r.Complete() })
 }
 
 // Stats account for chunks.
 type Stats struct {
-	Chunks    uint64
-	Malformed uint64
-	Duplicates  uint64
-	Conflicts uint64 // contradict others of their report
-	Evicted   uint64 // complaints that were forgotten for lack of room
+	Chunks     uint64
+	Malformed  uint64
+	Duplicates uint64
+	Conflicts  uint64 // chunks that contradict others of their report
+	Evicted    uint64 // detections that were evicted to keep to the capacity
 }
 
-// Collector puts chunks together. Chunks may come in any order, twice, or not
-// queueAt all. It keeps a number of complaints and forgets the oldest.
+// Collector assembles reports from chunks. Chunks may come in any order, twice,
+// or not at all. It keeps a number of detections and evicts the oldest.
 type Collector struct {
 	max       int
 	snapshots map[snapshotID]*Report
@@ -87,28 +88,29 @@ type snapshotID struct {
 	at model.Time
 }
 
-// snapshotRef is a snapshot that answers a complaint, whose poll came at a time.
+// snapshotRef refers to the snapshot that answers the poll of a detection, and
+// says when the poll came.
 type snapshotRef struct {
 	snapshotID
 	polledAt model.Time
 }
 
-// NewCollector makes a collector for so many complaints.
+// NewCollector returns a collector that keeps up to max detections.
 func NewCollector(max int) (*Collector, error) {
 	if max < 1 {
-		return nil, fmt.Errorf("provenance: room for %d complaints, want at least 1", max)
+		return nil, fmt.Errorf("provenance: capacity of %d detections, want at least 1", max)
 	}
 	return &Collector{max: max, snapshots: map[snapshotID]*Report{}, events: map[poll.Event][]snapshotRef{}}, nil
 }
 
-// Stats returns the present counts.
+// Stats returns the current counts.
 func (c *Collector) Stats() Stats { return c.stats }
 
 // ErrConflict is returned for a chunk that contradicts others of its report.
 var ErrConflict = errors.New("provenance: chunk contradicts others of its report")
 
-// AddChunk takes the data of one report, which arrived at a time of the collector's
-// clock, and returns the complaint it answers.
+// AddChunk adds the data of one chunk, which arrived at a time of the
+// collector's clock, and returns the detection it belongs to.
 func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	var k epoch.Chunk
 	if n, err := k.Parse(data); err != nil {
@@ -116,7 +118,7 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes: %w", len(data), err)
 	} else if n != len(data) {
 		c.stats.Malformed++
-		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes, want its own %d", len(data), n)
+		return poll.Event{}, fmt.Errorf("provenance: chunk of %d bytes, want %d", len(data), n)
 	}
 	id := snapshotID{k.Switch, k.Snapshot}
 	if k.Flags&epoch.ByReference != 0 {
@@ -150,8 +152,8 @@ func (c *Collector) AddChunk(now model.Time, data []byte) (poll.Event, error) {
 	return k.Event, nil
 }
 
-// polledAt is when the poll came that a reference to a snapshot answers; if it does
-// not tell, when that was taken.
+// pollTime returns when the poll came that a reference to a snapshot answers;
+// if the chunk does not say, when the snapshot was taken.
 func pollTime(k *epoch.Chunk) model.Time {
 	for it := k.Reader(); it.Next(); {
 		var a epoch.PollRef
@@ -162,7 +164,7 @@ func pollTime(k *epoch.Chunk) model.Time {
 	return k.Snapshot
 }
 
-// addReference notes that a snapshot answers a complaint.
+// addReference notes that a snapshot answers the poll of a detection.
 func (c *Collector) addReference(ev poll.Event, by snapshotRef) {
 	list, known := c.events[ev]
 	if !known {
@@ -176,10 +178,10 @@ func (c *Collector) addReference(ev poll.Event, by snapshotRef) {
 	}
 }
 
-// sameSnapshot tells whether two answers name one snapshot.
+// sameSnapshot reports whether two references name one snapshot.
 func (a snapshotRef) sameSnapshot(o snapshotRef) bool { return a.snapshotID == o.snapshotID }
 
-// evict drops a complaint and the snapshots that answer no other.
+// evict drops a detection and the snapshots that no other refers to.
 func (c *Collector) evict(ev poll.Event) {
 	c.stats.Evicted++
 	gone := c.events[ev]
@@ -196,8 +198,8 @@ func (c *Collector) evict(ev poll.Event) {
 	}
 }
 
-// addRecords takes the records of a chunk. Either all of them are good or none is
-// taken.
+// addRecords adds the records of a chunk: either all of them are valid or none
+// is added.
 func (r *Report) addRecords(k *epoch.Chunk) error {
 	next := *r
 	for it := k.Reader(); it.Next(); {
@@ -233,20 +235,20 @@ func (r *Report) addRecord(kind epoch.Kind, b []byte) (err error) {
 	return err
 }
 
-// appendRecord parses one record onto a list.
+// appendRecord parses a record onto a list.
 func appendRecord[T any, P interface {
 	*T
 	Parse([]byte) (int, error)
 }](list []T, b []byte) ([]T, error) {
 	if len(list) == cap(list) {
-		list = slices.Grow(list, max(16, len(list))) // chunks hold a dozen or more of most kinds
+		list = slices.Grow(list, max(16, len(list))) // chunks hold a dozen or more records of most kinds
 	}
 	list = append(list, *new(T))
-	_, err := P(&list[len(list)-1]).Parse(b) // in its place: a variable would go to the heap
+	_, err := P(&list[len(list)-1]).Parse(b) // in place: a variable would escape to the heap
 	return list, err
 }
 
-// Evidence returns what has arrived about a complaint.
+// Evidence returns what has arrived about a detection.
 func (c *Collector) Evidence(ev poll.Event) *Evidence {
 	e := &Evidence{Event: ev}
 	for _, by := range c.events[ev] {

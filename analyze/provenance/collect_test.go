@@ -19,7 +19,7 @@ func key(n int) model.FlowKey {
 	return model.NewFlowKey(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 2}), uint16(n)), netip.MustParseAddrPort("10.1.0.2:4791"), model.UDP)
 }
 
-// addQueues encodes a switch's answer with so many flows, in small chunks.
+// report encodes a switch's report on a number of flows, in small chunks.
 func report(sw model.NodeID, ev poll.Event, at model.Time, flows int) (chunks [][]byte) {
 	var b epoch.Builder
 	if err := b.Reset(epoch.Header{Switch: sw, Event: ev, Snapshot: at, EpochLength: time.Millisecond}, 200, 1000); err != nil {
@@ -40,7 +40,7 @@ func reference(sw model.NodeID, ev poll.Event, at model.Time) []byte {
 }
 
 // TestCollectorTakesChunksInAnyOrder shuffles, doubles and loses chunks of two
-// switches and two complaints.
+// switches and two detections.
 func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -77,12 +77,12 @@ func TestCollectorTakesChunksInAnyOrder(t *testing.T) {
 		}
 		other := c.Evidence(second)
 		if len(other.Reports)+len(other.Pending) != 1 {
-			rt.Fatalf("evidence of the second complaint has %d reports, %d pending; want switch 7 in one of them", len(other.Reports), len(other.Pending))
+			rt.Fatalf("evidence of the second detection has %d reports, %d pending; want switch 7 in one of them", len(other.Reports), len(other.Pending))
 		}
 	})
 }
 
-// TestWhenAPollCame: a snapshot answers the complaint that it was taken for, and
+// TestWhenAPollCame: a snapshot answers the detection that it was taken for, and
 // another, whose poll came later. Until a newer snapshot answers that one, too.
 func TestWhenAPollCame(t *testing.T) {
 	first, second := poll.Event{Host: 1, Number: 1}, poll.Event{Host: 2, Number: 1}

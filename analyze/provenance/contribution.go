@@ -9,15 +9,16 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// addContributions replays the queues and weighs the flows in them. What was told is in
-// the order of queues and flows; after it, in that of queues and epochs.
+// addContributions replays the queues and adds an edge for every flow in them.
+// The records are ordered by queue and flow; afterwards, by queue and epoch.
 func (b *builder) addContributions() {
 	b.sums = make([]float64, len(b.g.Flows))
 	b.g.PortFlow = make([]Edge, 0, len(b.refs))
 	forEachRun(b.refs, func(x, y *flowRecordRef) bool { return x.node == y.node }, b.addQueueContributions)
 }
 
-// addQueueContributions adds up over the epochs of one queue what each flow contributed.
+// addQueueContributions adds up over the epochs of one queue what each flow
+// contributed.
 func (b *builder) addQueueContributions(list []flowRecordRef) {
 	edges := len(b.g.PortFlow)
 	for i := range list {
@@ -54,7 +55,7 @@ func (b *builder) addEpochContributions(list []flowRecordRef) {
 		waits = waits || s.depth > 0
 	}
 	if len(b.loads) < 2 || !waits {
-		return // noNode waited for anybody else
+		return // no flow waited for another
 	}
 	each := coarsen(b.loads)
 	b.contributions = b.replay.contributions(b.loads, b.contributions)
@@ -63,13 +64,13 @@ func (b *builder) addEpochContributions(list []flowRecordRef) {
 	}
 }
 
-// maxReplayedPackets is how many packets of a queue and epoch are replayed one by one:
-// more than a link of 100 Gb/s carries in 2 ms if all are as small as can be. A
-// addQueues may claim any number, and must not cost memory and time for it.
+// maxReplayedPackets is how many packets of a queue and epoch are replayed one
+// by one: more than a 100 Gb/s link carries in 2 ms if all are of minimum size.
+// A report may claim any number, and must not cost memory and time for it.
 const maxReplayedPackets = 1 << 19
 
-// coarsen lets one packet stand for several, if there are too many, and returns
-// for how many.
+// coarsen lets one packet represent several if there are too many, and returns
+// how many.
 func coarsen(flows []flowLoad) (each float64) {
 	total := 0
 	for _, s := range flows {
@@ -104,13 +105,13 @@ func (b *builder) addPauseEdges() {
 	sortEdges(*edges)
 }
 
-// addSpreadEdges adds the ways by which pauses spread through a switch.
+// addSpreadEdges adds the edges along which PFC spreads through a switch.
 func (b *builder) addSpreadEdges(r *Report) {
 	if !b.fabric.HasNode(r.Switch) {
 		return
 	}
 	ports := b.fabric.Node(r.Switch).Ports
-	total := make([]float64, (len(ports)+1)*classes) // by arrival: all that came in by a port in a class
+	total := make([]float64, (len(ports)+1)*classes) // by ingress port and class: all packets that came in
 	b.pairs = b.pairs[:0]
 	for i := range r.Meters {
 		m := &r.Meters[i]

@@ -21,27 +21,27 @@ func (q Queue) Compare(o Queue) int {
 	return cmp.Or(cmp.Compare(q.Node, o.Node), cmp.Compare(q.Port.Port, o.Port.Port), cmp.Compare(q.Priority, o.Priority))
 }
 
-// Node is a queue in the graph, with all that its switch told of it.
+// Node is a queue in the graph, with all that its switch reported about it.
 type Node struct {
 	Queue
-	Peer   model.Port // queueAt the other end of the link
-	ToHost bool       // a host is there
+	Peer   model.Port // at the other end of the link
+	ToHost bool       // the peer is a host
 
-	Packets     uint64  // that joined it, in the epochs told
-	Paused      uint64  // rangeOfNode those: while it was paused
-	Depth       float64 // packets before each that was not paused, in the mean
-	PausedDepth float64 // and of those that were
-	PauseFrames uint64  // received in the epochs told
+	Packets     uint64  // that joined it in the reported epochs
+	Paused      uint64  // of those: while it was paused
+	Depth       float64 // mean of the packets ahead of each that joined while it was not paused
+	PausedDepth float64 // the same for those that joined while it was paused
+	PauseFrames uint64  // received in the reported epochs
 
 	// At the snapshot.
 	State    epoch.Port
 	Pauses   epoch.Pause
-	Episode     epoch.CongestionEpisode
+	Episode  epoch.CongestionEpisode
 	Snapshot model.Time
-	PolledAt    model.Time // when the poll came: then, or later
+	PolledAt model.Time // when the poll came: at the snapshot, or later
 }
 
-// PausedAtSnapshot tells whether the queue was paused at the snapshot.
+// PausedAtSnapshot reports whether the queue was paused at the snapshot.
 func (n *Node) PausedAtSnapshot() bool { return n.State.Paused }
 
 // Edge is a weighted wait-for relation between a node and another, or a flow:
@@ -51,7 +51,8 @@ type Edge struct {
 	Weight   float64
 }
 
-// Graph says who waited for whom.
+// Graph is the PFC provenance of a slow flow: which ports and flows wait for
+// which.
 type Graph struct {
 	Victim model.FlowKey
 	Nodes  []Node          // by Queue
@@ -59,28 +60,27 @@ type Graph struct {
 
 	// PortPort: a paused queue waits for queues of the next switch that its
 	// traffic went to. Weight: paused packets × share of the traffic × depth
-	// rangeOfNode the other.
+	// of the other.
 	PortPort []Edge
 	// FlowPort: a flow waits for a queue that was paused. From is the flow.
 	// Weight: its packets that were paused there.
 	FlowPort []Edge
-	// PortFlow: a queue waits for the flows in it. Weight: the flow's
-	// contribution to the contention, below zero for its victims; To is the
-	// flowNumber.
+	// PortFlow: a queue waits for the flows in it. To is the flow. Weight: the
+	// flow's contribution to the contention, below zero for its victims.
 	PortFlow []Edge
 
 	// Held: at the snapshots, a queue of the next switch held packets that came
 	// from this one. Weight: bytes of them.
 	Held []Edge
-	// FromVictimHost: the same for what came from the victim's own host, which is no
-	// queue here; From is -1.
+	// FromVictimHost: the same for what came from the victim's own host, which is
+	// no queue here; From is -1.
 	FromVictimHost []Edge
 
-	SwitchReports  []SwitchReport  // switches that answered, ascending
-	QueuedFlows []QueuedFlow // by node, then flow
-	FlowEpochs []FlowEpoch // by node, flow and epoch
+	SwitchReports []SwitchReport // ascending by switch
+	QueuedFlows   []QueuedFlow   // by node, then flow
+	FlowEpochs    []FlowEpoch    // by node, flow and epoch
 
-	// Span is from the beginning of the first epoch told to the last snapshot.
+	// The span is from the start of the first reported epoch to the last snapshot.
 	From, To model.Time
 	Epoch    time.Duration
 }
@@ -103,7 +103,8 @@ func (g *Graph) Flow(k model.FlowKey) int {
 	return i
 }
 
-// EdgesFrom returns the edges of a list that leave a node; lists are ordered by From.
+// EdgesFrom returns the edges of a list that leave a node; lists are ordered by
+// From.
 func EdgesFrom(edges []Edge, from int) []Edge {
 	i, _ := slices.BinarySearchFunc(edges, from, func(e Edge, f int) int { return cmp.Compare(e.From, f) })
 	j := i
@@ -113,7 +114,8 @@ func EdgesFrom(edges []Edge, from int) []Edge {
 	return edges[i:j]
 }
 
-// meanDepth is that of all packets, paused or not: what held the other up.
+// meanDepth returns the mean depth that all packets met, paused or not: what
+// delayed the other queue.
 func (n *Node) meanDepth() float64 {
 	if n.Packets == 0 {
 		return 0

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// flowLoad is what one flow did at a port in one epoch, paused packets left out.
+// flowLoad is the traffic of one flow at a port in one epoch, without paused
+// packets.
 type flowLoad struct {
 	packets int
-	depth   int // packets before each of its packets, in the mean
+	depth   int // mean number of packets ahead of each of its packets
 }
 
-// replayer works out who held whom up in a queue, from counts alone. As in the
-// paper, each flow's packets are spread evenly over the epoch and merged; a
-// packet then waits for as many of those before it as its flow's mean depth
-// says. Its memory is used again.
+// replayer computes which flows delayed which in a queue, from counts alone. As
+// in the paper, each flow's packets are spread evenly over the epoch and
+// merged; a packet then waits for as many of those before it as its flow's mean
+// depth says. Its memory is reused.
 type replayer struct {
 	flowBits int
-	spread   []arrival // flowNumber by flow
+	spread   []arrival // flow by flow
 	order    []arrival // in the order of time
 	first    []int32   // by bucket of time: where its arrivals begin
 	begin    []float64 // by position: the weight of packets whose waiting begins there
@@ -28,21 +29,21 @@ type replayer struct {
 // low bits the number of its flow. So packets of one time are ordered by flow.
 type arrival uint64
 
-// waiter is what the replay keeps of a flow.
+// waiter is the state of a flow in the replay.
 type waiter struct {
-	depth  int
-	weight float64 // rangeOfNode one of its packets, in the mean over them
-	contribution    float64
+	depth        int
+	weight       float64 // of one of its packets, so that all of them weigh 1
+	contribution float64
 }
 
 // contributions returns each flow's contribution to the contention: how many of
 // its packets others waited for, less how many of others its own waited for,
-// each in the mean over the packets that wait.
+// each as a mean over the packets that wait.
 //
 // A packet at position p waits for positions p-d to p-1. Seen from position q,
 // those that wait for it are a range: going backwards, a packet's weight is
-// added where its range ends and taken away where it begins. That is linear in
-// packets, where looking at every pair is packets times depth.
+// added where its range ends and subtracted where it begins. That is linear in
+// packets, where comparing every pair is packets times depth.
 func (r *replayer) contributions(flows []flowLoad, out []float64) []float64 {
 	r.merge(flows)
 	r.waiters = r.waiters[:0]
@@ -66,8 +67,8 @@ func (r *replayer) contributions(flows []flowLoad, out []float64) []float64 {
 }
 
 // merge puts all packets in the order of their times, those of one time by
-// flowNumber. As many buckets as packets hold about one each, so that little is left
-// to sort within them; a general sort took five times as long.
+// flow. With as many buckets as packets, each holds about one, so that little
+// is left to sort within them; a general sort took five times as long.
 func (r *replayer) merge(flows []flowLoad) {
 	total := 0
 	for _, s := range flows {
@@ -80,7 +81,7 @@ func (r *replayer) merge(flows []flowLoad) {
 	first, whole := r.first, uint64(1)<<(64-r.flowBits)
 	for f, s := range flows {
 		// Packet j comes at j/packets, rounded down to as many bits as the flow's
-		// indexQueues leaves. The step has 64 bits more and is rounded up, so that
+		// number leaves. The step has 64 bits more and is rounded up, so that
 		// times are as divisions make them: equal ones of two flows are equal.
 		n := uint64(s.packets)
 		step := whole / n
@@ -116,8 +117,8 @@ func (r *replayer) merge(flows []flowLoad) {
 	}
 }
 
-// bucket is the one of so many buckets that an arrival's time is in.
-func (a arrival) bucket(of int) uint64 {
-	b, _ := bits.Mul64(uint64(a), uint64(of))
+// bucket returns which of a number of buckets an arrival's time is in.
+func (a arrival) bucket(count int) uint64 {
+	b, _ := bits.Mul64(uint64(a), uint64(count))
 	return b
 }

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// obvious is the paper's Algorithm 1 as it is written: every packet looks at
+// referenceReplay is the paper's Algorithm 1 as written: every packet checks
 // every packet before it that was in the queue.
-func obvious(flows []flowLoad) []float64 {
+func referenceReplay(flows []flowLoad) []float64 {
 	type packet struct {
 		at   float64
 		flow int
@@ -43,14 +43,14 @@ func obvious(flows []flowLoad) []float64 {
 	return out
 }
 
-func TestReplayEqualsTheObvious(t *testing.T) {
+func TestReplayEqualsTheReference(t *testing.T) {
 	var r replayer
 	rapid.Check(t, func(rt *rapid.T) {
 		flows := make([]flowLoad, rapid.IntRange(1, 12).Draw(rt, "flows"))
 		for i := range flows {
 			flows[i] = flowLoad{rapid.IntRange(1, 60).Draw(rt, "packets"), rapid.IntRange(0, 100).Draw(rt, "depth")}
 		}
-		got, want := r.contributions(flows, nil), obvious(flows)
+		got, want := r.contributions(flows, nil), referenceReplay(flows)
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-9*(1+math.Abs(want[i])) {
 				rt.Fatalf("contribute(%v) = %v; want %v", flows, got, want)
@@ -69,11 +69,11 @@ func TestEqualFlowsContributeNothing(t *testing.T) {
 		}
 	}
 	if math.Abs(sum) > 1e-9 {
-		t.Errorf("contributions sum to %v; want 0: what one gives another gets", sum)
+		t.Errorf("contributions sum to %v; want 0: what one flow gives, another gets", sum)
 	}
 }
 
-func TestABurstHoldsUpALargeFlow(t *testing.T) {
+func TestBurstDelaysALargeFlow(t *testing.T) {
 	var r replayer
 	got := r.contributions([]flowLoad{{20, 80}, {400, 10}}, nil)
 	if !(got[0] < 0 && got[1] > 0) {
@@ -93,16 +93,16 @@ func BenchmarkReplay(b *testing.B) {
 			out = r.contributions(flows, out)
 		}
 	})
-	b.Run("obvious", func(b *testing.B) {
+	b.Run("reference", func(b *testing.B) {
 		for b.Loop() {
-			obvious(flows)
+			referenceReplay(flows)
 		}
 	})
 }
 
-// TestTooManyPacketsStandForMore: a coarse replay says about what an exact one
-// says, and no claim makes it long.
-func TestTooManyPacketsStandForMore(t *testing.T) {
+// TestCoarseReplay: a coarse replay gives about the result of an exact one, and no
+// reported number makes it long.
+func TestCoarseReplay(t *testing.T) {
 	flows := []flowLoad{{maxReplayedPackets, 4000}, {maxReplayedPackets / 2, 1000}, {maxReplayedPackets / 4, 20000}}
 	var r replayer
 	exact := slices.Clone(r.contributions(flows, nil))

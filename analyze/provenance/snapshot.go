@@ -11,22 +11,22 @@ import (
 	"github.com/weft-telemetry/weft/wire/epoch"
 )
 
-// SwitchReport is a switch that answered.
+// SwitchReport says how complete the report of a switch is.
 type SwitchReport struct {
 	ID       model.NodeID
-	Complete bool          // all that it knew is here
-	NoFlows  bool          // it keeps none
-	Epochs   int           // that it told of
-	Epoch    time.Duration // the length of each
+	Complete bool          // all that it recorded has arrived
+	NoFlows  bool          // it keeps no flow records
+	Epochs   int           // number of reported epochs
+	Epoch    time.Duration // length of an epoch
 }
 
-// FlowEpoch is what a flow did in a queue in one epoch.
+// FlowEpoch is a flow's record at a queue in one epoch.
 type FlowEpoch struct {
 	Node, Flow int         // indexes into Graph.Nodes and Graph.Flows
-	Record        *epoch.Flow // the report's own
+	Record     *epoch.Flow // shared with the report
 }
 
-// QueuedFlow is what waited of a flow in a queue at the snapshot.
+// QueuedFlow is what a queue held of a flow at the snapshot.
 type QueuedFlow struct {
 	Node, Flow int
 	In         model.PortID
@@ -34,7 +34,8 @@ type QueuedFlow struct {
 	Bytes      model.Bytes
 }
 
-// SwitchReport returns what is known of a switch's answer; false: there is none.
+// SwitchReport returns what is known of a switch's report; false if there is
+// none.
 func (g *Graph) SwitchReport(id model.NodeID) (SwitchReport, bool) {
 	i, found := slices.BinarySearchFunc(g.SwitchReports, id, func(t SwitchReport, id model.NodeID) int { return cmp.Compare(t.ID, id) })
 	if !found {
@@ -43,24 +44,24 @@ func (g *Graph) SwitchReport(id model.NodeID) (SwitchReport, bool) {
 	return g.SwitchReports[i], true
 }
 
-// FlowEpochsAt returns what flows did in a queue.
+// FlowEpochsAt returns the flow records at a queue.
 func (g *Graph) FlowEpochsAt(node int) []FlowEpoch {
 	return rangeOfNode(g.FlowEpochs, node, func(p *FlowEpoch) int { return p.Node })
 }
 
-// QueuedAt returns what waited in a queue at the snapshot.
+// QueuedAt returns the flows that a queue held at the snapshot.
 func (g *Graph) QueuedAt(node int) []QueuedFlow {
 	return rangeOfNode(g.QueuedFlows, node, func(w *QueuedFlow) int { return w.Node })
 }
 
 // rangeOfNode returns the part of an ordered list that belongs to a node.
 func rangeOfNode[T any](list []T, node int, key func(*T) int) []T {
-	// Not by slices.BinarySearchFunc: its elements would go to the heap.
+	// Not slices.BinarySearchFunc: its elements would escape to the heap.
 	list = list[sort.Search(len(list), func(i int) bool { return key(&list[i]) >= node }):]
 	return list[:sort.Search(len(list), func(i int) bool { return key(&list[i]) > node })]
 }
 
-// addSwitchReport lists who answered.
+// addSwitchReport notes that a switch reported.
 func (b *builder) addSwitchReport(r *Report) {
 	t := SwitchReport{ID: r.Switch, Complete: r.Complete(), NoFlows: r.Flags&epoch.NoFlows != 0, Epoch: r.EpochLength}
 	seen := map[uint32]bool{}
@@ -73,8 +74,8 @@ func (b *builder) addSwitchReport(r *Report) {
 	b.g.SwitchReports = append(b.g.SwitchReports, t)
 }
 
-// addHeldEdges adds edges from what paused a queue to it: packets of the one that wait
-// in the other. What came in from the victim's own host has no queue here.
+// addHeldEdges adds edges from a queue to those of the next switch that hold
+// its packets. What came in from the victim's own host has no queue here.
 func (b *builder) addHeldEdges(r *Report) {
 	for i := range r.PortPairBacklogs {
 		h := &r.PortPairBacklogs[i]

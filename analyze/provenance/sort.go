@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// countingSort orders a list by numbers below n and keeps the order of equals. Two
-// passes, where a sort that compares takes as many as the list's logarithm.
+// countingSort sorts a list by numbers below n and keeps the order of equals.
+// It takes two passes, where a comparison sort takes as many as the logarithm
+// of the length.
 func countingSort[T any](list []T, n int, number func(*T) int) {
 	first := make([]int32, n+1)
 	for i := range list {
@@ -23,7 +24,7 @@ func countingSort[T any](list []T, n int, number func(*T) int) {
 	}
 }
 
-// forEachRun calls f with each part of a list whose elements are alike.
+// forEachRun calls f with each run of equal elements.
 func forEachRun[T any](list []T, alike func(x, y *T) bool, f func(part []T)) {
 	for len(list) > 0 {
 		end := 1
@@ -35,7 +36,7 @@ func forEachRun[T any](list []T, alike func(x, y *T) bool, f func(part []T)) {
 	}
 }
 
-// sortByEpoch orders what was told by epoch and keeps the order of equals.
+// sortByEpoch sorts records by epoch and keeps the order of equals.
 func sortByEpoch(list []flowRecordRef) {
 	slices.SortStableFunc(list, func(x, y flowRecordRef) int { return cmp.Compare(x.epoch, y.epoch) })
 }

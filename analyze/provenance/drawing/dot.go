@@ -3,11 +3,13 @@ package drawing
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weft-telemetry/weft/model"
 )
 
-// Dot writes the drawing in Graphviz's language: boxes are ports, ellipses
+// Dot returns the drawing in Graphviz's language: boxes are ports, ellipses
 // flows; dotted edges lead from flows to where they were paused, red ones to
-// flows that filled a queue, grey ones to those that suffered there.
+// flows that filled a queue, grey ones to flows that it delayed.
 func (d *Drawing) Dot() string {
 	var b strings.Builder
 	b.WriteString("digraph provenance {\n\trankdir=LR;\n\tnode [fontname=\"sans-serif\", fontsize=10];\n\tedge [fontname=\"sans-serif\", fontsize=8];\n")
@@ -42,16 +44,17 @@ func (d *Drawing) Dot() string {
 	return b.String()
 }
 
-// label is a weight; of ports that stand, what is held.
+// label returns the weight of an edge, or the bytes held if it leads from a
+// paused port.
 func (e *Edge) label() string {
 	if e.Held > 0 {
-		return compact(e.Held) + "B"
+		return model.FormatBytes(model.Bytes(e.Held))
 	}
 	return compact(e.Weight)
 }
 
-// quote makes a string of Graphviz's language, in which only quotes and
-// backslashes need care; a line break is written as one.
+// quote returns a string in Graphviz's language, in which only quotes,
+// backslashes and line breaks are escaped.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

@@ -1,7 +1,6 @@
-// Package drawing shows a provenance graph to people: as text, as JSON, in
-// Graphviz's language and as a picture. It picks what a complaint is about: the
-// victim, the queues it waited for directly or through others, and the flows
-// that filled them. Origin: docs/papers.md#hawkeye, figure 12.
+// Package drawing renders a provenance graph as text, JSON, Graphviz and SVG. It
+// selects what concerns the victim: the queues it waited for, directly or
+// through others, and the flows that filled them. Origin: docs/papers.md#hawkeye, figure 12.
 package drawing
 
 import (
@@ -15,18 +14,18 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Drawing is what is shown. Its JSON names are fixed.
+// Drawing is the selected part of a graph. Its JSON names are fixed.
 type Drawing struct {
 	Victim string `json:"victim"`
 	Ports  []Port `json:"ports"` // nearest to the victim first
 	Flows  []Flow `json:"flows"` // the victim first
 	Edges  []Edge `json:"edges"`
-	Hidden int    `json:"hidden_flows"` // that did little at these ports
+	Hidden int    `json:"hidden_flows"` // unrelated flows at these ports
 }
 
 // Port is a queue of an egress port.
 type Port struct {
-	ID          string         `json:"id"` // "s0:3>s1"; with a class if there are several
+	ID          string         `json:"id"` // "s0 Ethernet8 → s1"; with the class if there are several
 	Node        string         `json:"node"`
 	Port        model.PortID   `json:"port"`
 	Peer        string         `json:"peer"`
@@ -35,28 +34,28 @@ type Port struct {
 	Packets     uint64         `json:"packets"`
 	Paused      uint64         `json:"paused_packets"`
 	PauseFrames uint64         `json:"pause_frames"`
-	Depth       float64        `json:"depth"` // packets, where nobody was paused
-	PausedNow      bool           `json:"paused_now"`
+	Depth       float64        `json:"depth"` // packets, while it was not paused
+	PausedNow   bool           `json:"paused_now"`
 	Queued      uint64         `json:"queued_bytes"`
 	Level       int            `json:"level"` // steps from the victim
 }
 
-// Flow is a flow by its ends.
+// Flow is a flow by its end hosts.
 type Flow struct {
-	ID     string        `json:"id"` // "h0>h1"; with a source port if there are several
+	ID     string        `json:"id"` // "h0 → h1"; with the source port if there are several
 	Key    model.FlowKey `json:"key"`
 	Victim bool          `json:"victim"`
 	Level  int           `json:"level"`
 }
 
-// Kind says what an edge stands for.
+// Kind is the meaning of an edge.
 type Kind string
 
 // Kinds of edge.
 const (
 	PortPort Kind = "port-port" // a paused queue waits for another
 	FlowPort Kind = "flow-port" // a flow was paused there
-	PortFlow Kind = "port-flow" // a queue waits for a flow in it; below zero: the flow for the others
+	PortFlow Kind = "port-flow" // a queue waits for a flow in it; below zero: the flow waits for the others
 )
 
 // Edge says that From waits for To.
@@ -65,19 +64,19 @@ type Edge struct {
 	To     string  `json:"to"`
 	Kind   Kind    `json:"kind"`
 	Weight float64 `json:"weight"`
-	Held   float64 `json:"held_bytes,omitempty"` // of a port by the other, at the snapshot
+	Held   float64 `json:"held_bytes,omitempty"` // From's bytes that To held at the snapshot
 }
 
-// Options say how much to show.
+// Options limit what is shown.
 type Options struct {
-	FlowsPerPort int  // of each port the heaviest so many, either way
-	AllPorts   bool // every port of the graph, reached from the victim or not
+	FlowsPerPort int  // the heaviest flows of each port, by absolute weight
+	AllPorts     bool // every port of the graph, reached from the victim or not
 }
 
-// DefaultOptions show six flows of each port that matters.
+// DefaultOptions shows six flows of each port that the victim waited for.
 func DefaultOptions() Options { return Options{FlowsPerPort: 6} }
 
-// New picks what to show.
+// New selects what to show of a graph.
 func New(g *provenance.Graph, f *topo.Fabric, o Options) *Drawing {
 	p := picker{g: g, f: f, o: o, level: make([]int, len(g.Nodes)), flows: map[int]int{}}
 	p.pickPorts()
@@ -85,15 +84,15 @@ func New(g *provenance.Graph, f *topo.Fabric, o Options) *Drawing {
 	return p.buildDrawing()
 }
 
-// picker picks.
+// picker selects ports and flows.
 type picker struct {
-	g     *provenance.Graph
-	f     *topo.Fabric
-	o     Options
-	level []int       // by node; 0: not shown
-	flows map[int]int // drawnEdges ones and their levels
-	names map[int]string
-	severalClasses  bool // classes
+	g              *provenance.Graph
+	f              *topo.Fabric
+	o              Options
+	level          []int       // by node; 0: not shown
+	flows          map[int]int // drawnEdges ones and their levels
+	names          map[int]string
+	severalClasses bool // ports of several classes are shown
 }
 
 // pickPorts walks from the victim to what it waited for.
@@ -144,7 +143,7 @@ func (p *picker) pickPorts() {
 	}
 }
 
-// heldBy are the queues that hold what a queue sent before it was paused.
+// heldBy returns the queues that hold what a queue sent before it was paused.
 func (p *picker) heldBy(n int) []provenance.Edge {
 	if !p.g.Nodes[n].PausedAtSnapshot() {
 		return nil
@@ -152,7 +151,8 @@ func (p *picker) heldBy(n int) []provenance.Edge {
 	return provenance.EdgesFrom(p.g.Held, n)
 }
 
-// pickFlows picks the flows that did most at the ports shown.
+// pickFlows selects the flows with the largest contributions at the selected
+// ports.
 func (p *picker) pickFlows() {
 	for n, level := range p.level {
 		if level == 0 {
@@ -166,12 +166,12 @@ func (p *picker) pickFlows() {
 	}
 }
 
-// heaviestFlows are the edges of a port to the flows that weigh most there, the
-// victim's among them.
+// heaviestFlows returns the edges of a port to the flows that weigh most there,
+// the victim's among them.
 func (p *picker) heaviestFlows(n int) []provenance.Edge {
 	edges := slices.Clone(provenance.EdgesFrom(p.g.PortFlow, n))
 	// Two flows that meet only each other have opposite weights, up to the last
-	// bits of their sums, which must not decide who stands first.
+	// bits of their sums, which must not decide the order.
 	heavy := func(e provenance.Edge) float32 { return float32(math.Abs(e.Weight)) }
 	slices.SortStableFunc(edges, func(a, b provenance.Edge) int {
 		return cmp.Or(cmp.Compare(heavy(b), heavy(a)), cmp.Compare(a.To, b.To))
@@ -186,7 +186,7 @@ func (p *picker) heaviestFlows(n int) []provenance.Edge {
 	return kept
 }
 
-// buildDrawing lists what was picked.
+// buildDrawing lists what was selected.
 func (p *picker) buildDrawing() *Drawing {
 	g := p.g
 	d := &Drawing{Victim: p.flowName(g.Victim), Ports: []Port{}, Flows: []Flow{}, Edges: []Edge{}}
@@ -210,7 +210,7 @@ func (p *picker) buildDrawing() *Drawing {
 	return d
 }
 
-// addEdges adds those between what is shown.
+// addEdges adds the edges between what is shown.
 func (p *picker) addEdges(d *Drawing) {
 	g := p.g
 	hidden := map[int]bool{}
@@ -257,8 +257,8 @@ func (p *picker) drawPort(i int) Port {
 	}
 }
 
-// nameFlows gives every flow shown a name of its own, and looks whether classes must
-// be told apart.
+// nameFlows gives every selected flow a unique name, and finds out whether
+// ports need their class.
 func (p *picker) nameFlows() {
 	p.names = map[int]string{}
 	same := map[string]int{}
@@ -286,9 +286,9 @@ func (p *picker) nameFlows() {
 
 func (p *picker) portID(i int) string {
 	n := &p.g.Nodes[i]
-	id := fmt.Sprintf("%s:%d>%s", p.nodeName(n.Node), n.Port.Port, p.nodeName(n.Peer.Node))
+	id := p.f.PortName(n.Queue.Port)
 	if p.severalClasses {
-		id += fmt.Sprintf("/%d", n.Priority)
+		id += fmt.Sprintf(" class %d", n.Priority)
 	}
 	return id
 }
@@ -307,5 +307,5 @@ func (p *picker) flowName(k model.FlowKey) string {
 		}
 		return a.String()
 	}
-	return name(k.Src) + ">" + name(k.Dst)
+	return name(k.Src) + " → " + name(k.Dst)
 }

@@ -22,19 +22,20 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// bench is a ring of four switches with a host each, and a graph in the making.
-type bench struct {
+// testGraph is a ring of four switches with a host each, and a graph under
+// construction.
+type testGraph struct {
 	t *testing.T
 	f *topo.Fabric
 	g *provenance.Graph
 }
 
-func newBench(t *testing.T) *bench {
+func newTestGraph(t *testing.T) *testGraph {
 	f, err := topo.Ring(4, 1, topo.DefaultLinks())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t, f, &provenance.Graph{}}
+	b := &testGraph{t, f, &provenance.Graph{}}
 	for _, sw := range f.Switches() {
 		for i, p := range f.Node(sw).Ports {
 			q := provenance.Queue{Port: model.Port{Node: sw, Port: model.PortID(i + 1)}, Priority: 3}
@@ -54,20 +55,20 @@ func newBench(t *testing.T) *bench {
 }
 
 // drawPort is the node of the port from one node to another.
-func (b *bench) port(from, to string) int {
+func (b *testGraph) port(from, to string) int {
 	a, _ := b.f.ByName(from)
 	z, _ := b.f.ByName(to)
 	return b.g.Node(provenance.Queue{Port: model.Port{Node: a, Port: b.f.Node(a).PortsTo(z)[0]}, Priority: 3})
 }
 
-func (b *bench) pause(n int, packets uint64) {
+func (b *testGraph) pause(n int, packets uint64) {
 	b.g.Nodes[n].Paused, b.g.Nodes[n].PauseFrames = packets, 4
 }
 
 // incast: the victim is paused at s0, which waits for s1, whose port to h1 two
-// flows fill and one suffers at.
-func incast(t *testing.T) *bench {
-	b := newBench(t)
+// flows fill and delay a third.
+func incast(t *testing.T) *testGraph {
+	b := newTestGraph(t)
 	up, down := b.port("s0", "s1"), b.port("s1", "h1")
 	b.pause(up, 400)
 	b.g.Nodes[down].Depth = 120.4
@@ -77,9 +78,9 @@ func incast(t *testing.T) *bench {
 	return b
 }
 
-// circle: four ports wait for each other and stand.
-func circle(t *testing.T) *bench {
-	b := newBench(t)
+// deadlock: four ports are paused and wait for each other.
+func deadlock(t *testing.T) *testGraph {
+	b := newTestGraph(t)
 	b.g.FlowPort = []provenance.Edge{{From: 0, To: b.port("s0", "s1"), Weight: 7}}
 	for i := range 4 {
 		from := b.port(fmt.Sprintf("s%d", i), fmt.Sprintf("s%d", (i+1)%4))
@@ -92,7 +93,7 @@ func circle(t *testing.T) *bench {
 }
 
 func TestDrawings(t *testing.T) {
-	for name, b := range map[string]*bench{"incast": incast(t), "circle": circle(t)} {
+	for name, b := range map[string]*testGraph{"incast": incast(t), "deadlock": deadlock(t)} {
 		o := DefaultOptions()
 		o.FlowsPerPort = 3
 		d := New(b.g, b.f, o)
@@ -170,8 +171,8 @@ func TestHostileNames(t *testing.T) {
 func TestVictimUnknown(t *testing.T) {
 	b := incast(t)
 	b.g.Victim = model.FlowKey{Src: b.f.Node(b.f.Hosts()[0]).IPv4, Dst: b.f.Node(b.f.Hosts()[3]).IPv4, SrcPort: 9}
-	if d := New(b.g, b.f, DefaultOptions()); d.Victim != "h0>h3" || len(d.Ports)+len(d.Flows)+len(d.Edges) != 0 {
-		t.Errorf("drawing of an unknown victim: %+v; want h0>h3 and nothing else", d)
+	if d := New(b.g, b.f, DefaultOptions()); d.Victim != "h0 → h3" || len(d.Ports)+len(d.Flows)+len(d.Edges) != 0 {
+		t.Errorf("drawing of an unknown victim: %+v; want h0 → h3 and nothing else", d)
 	}
 	if d := New(b.g, b.f, Options{FlowsPerPort: 1, AllPorts: true}); len(d.Ports) != len(b.g.Nodes) {
 		t.Errorf("drawing of all: %d ports, want %d", len(d.Ports), len(b.g.Nodes))

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/weft-telemetry/weft/internal/plot"
+	"github.com/weft-telemetry/weft/model"
 )
 
 // Sizes of the picture, in pixels.
 const (
-	boxWidth  = 168.0
+	boxWidth  = 184.0
 	boxHeight = 40.0
 	columnGap = 92.0
 	rowGap    = 16.0
@@ -20,7 +21,7 @@ const (
 	lane      = 14.0 // of an edge that leads back
 )
 
-// box is a port or flow in its place.
+// box is a port or flow at its position.
 type box struct {
 	id, name, note, class string
 	round                 bool
@@ -32,8 +33,8 @@ type box struct {
 func (b *box) left() (x, y float64)  { return b.x, b.y + boxHeight/2 }
 func (b *box) right() (x, y float64) { return b.x + boxWidth, b.y + boxHeight/2 }
 
-// SVG draws a picture, as a file of its own. Columns go from the victim to the
-// cause; within one, boxes stand as near as they can to what leads to them.
+// SVG returns a picture as a complete file. Columns go from the victim to the
+// cause; within one, boxes are as close as possible to what leads to them.
 func (d *Drawing) SVG() string {
 	columns := d.columns()
 	edges := d.drawnEdges()
@@ -55,7 +56,7 @@ func (d *Drawing) SVG() string {
 	h += margin + lane*float64(back+1)
 	s := plot.NewFile(w, h, "provenance of "+d.Victim)
 	s.Raw(style)
-	s.Text(margin, 26, "heading", "why "+d.Victim+" waited")
+	s.Text(margin, 26, "heading", "PFC provenance of "+d.Victim)
 	drawLegend(s)
 	below := h - margin - lane*float64(back)
 	for i := range edges {
@@ -79,11 +80,12 @@ func (d *Drawing) SVG() string {
 	return s.End()
 }
 
-// maxPausedFlows is how many flows beside the victim may have lines to where they
-// were paused. More of them would hide the rest; the text form has them all.
+// maxPausedFlows is how many flows beside the victim may have edges to where
+// they were paused. More of them would hide the rest; the text form has them
+// all.
 const maxPausedFlows = 6
 
-// drawnEdges are the edges that a picture has room for.
+// drawnEdges returns the edges that the picture shows.
 func (d *Drawing) drawnEdges() []Edge {
 	others := 0
 	for _, e := range d.Edges {
@@ -96,7 +98,7 @@ func (d *Drawing) drawnEdges() []Edge {
 	})
 }
 
-// columns lists boxes by level.
+// columns returns the boxes by level.
 func (d *Drawing) columns() (columns [][]*box) {
 	put := func(b *box) {
 		for len(columns) <= b.level {
@@ -106,12 +108,12 @@ func (d *Drawing) columns() (columns [][]*box) {
 	}
 	for i := range d.Ports {
 		p := &d.Ports[i]
-		class, note := "calm", fmt.Sprintf("%d packets", p.Packets)
+		class, note := "idle", fmt.Sprintf("%d packets", p.Packets)
 		if p.Paused > 0 {
 			class, note = "paused", fmt.Sprintf("%d of %d paused", p.Paused, p.Packets)
 		}
 		if p.PausedNow {
-			class, note = "paused stands", fmt.Sprintf("paused, %sB wait", compact(float64(p.Queued)))
+			class, note = "paused now", fmt.Sprintf("paused, %s queued", model.FormatBytes(model.Bytes(p.Queued)))
 		}
 		put(&box{id: p.ID, name: p.ID, note: note, class: class, level: p.Level})
 	}
@@ -125,7 +127,7 @@ func (d *Drawing) columns() (columns [][]*box) {
 	return columns
 }
 
-// placeBoxes gives boxes their places: each column in the order of what leads to it.
+// placeBoxes positions boxes: each column in the order of what leads to it.
 func placeBoxes(columns [][]*box, edges []Edge) {
 	at := map[string]*box{}
 	for c, column := range columns {
@@ -158,11 +160,11 @@ func (b *box) draw(s *plot.SVG) {
 	}
 	s.Raw(`<rect x="`, plot.Num(b.x), `" y="`, plot.Num(b.y), `" width="`, plot.Num(boxWidth), `" height="`, plot.Num(boxHeight),
 		`" rx="`, radius, `" class="box `, b.class, `"/>`)
-	s.Text(b.x+boxWidth/2, b.y+17, "middle", plot.Clip(b.name, 26))
+	s.Text(b.x+boxWidth/2, b.y+17, "middle", plot.Clip(b.name, 28))
 	s.Text(b.x+boxWidth/2, b.y+32, "middle tick", b.note)
 }
 
-// class is an edge's look.
+// class returns an edge's CSS classes.
 func (e *Edge) class() string {
 	switch {
 	case e.Kind == FlowPort:
@@ -172,13 +174,13 @@ func (e *Edge) class() string {
 	case e.Weight > 0:
 		return "edge fills"
 	}
-	return "edge suffers"
+	return "edge delays"
 }
 
 func (e *Edge) title() string {
-	words := []string{fmt.Sprintf("%s to %s: %s", e.From, e.To, compact(e.Weight))}
+	words := []string{fmt.Sprintf("from %s to %s: %s", e.From, e.To, compact(e.Weight))}
 	if e.Held > 0 {
-		words = append(words, compact(e.Held)+" bytes held now")
+		words = append(words, model.FormatBytes(model.Bytes(e.Held))+" held now")
 	}
 	return strings.Join(words, ", ")
 }
@@ -193,8 +195,8 @@ func drawForward(s *plot.SVG, e *Edge, from, to *box) {
 	s.Text(x2-8, y2-4, "end tick", e.label())
 }
 
-// drawBackward draws an edge to the same or an earlier column, in a lane of its own
-// below everything: the way a loop closes.
+// drawBackward draws an edge to the same or an earlier column, in a separate
+// lane below everything: it closes a cycle.
 func drawBackward(s *plot.SVG, e *Edge, from, to *box, lane float64) {
 	x1, y1 := from.right()
 	x2, y2 := to.left()
@@ -212,10 +214,10 @@ func drawPath(s *plot.SVG, e *Edge, d string) {
 func drawLegend(s *plot.SVG) {
 	x := margin
 	for _, l := range []struct{ class, text string }{
-		{"edge flowport", "was paused at"},
-		{"edge portport", "waited for"},
-		{"edge fills", "was filled by"},
-		{"edge suffers", "delayed"},
+		{"edge flowport", "paused at"},
+		{"edge portport", "waits for"},
+		{"edge fills", "filled by"},
+		{"edge delays", "delays"},
 	} {
 		s.Line(x, 44, x+24, 44, l.class)
 		s.Text(x+30, 48, "tick", l.text)
@@ -225,7 +227,7 @@ func drawLegend(s *plot.SVG) {
 
 const style = `<defs><marker id="tip" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="6" markerHeight="6" orient="auto">` +
 	`<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs><style>` +
-	`.box{fill:var(--card);stroke:var(--axis)}.paused{stroke:var(--c1);stroke-width:1.6}.stands{fill:var(--warnback)}` +
+	`.box{fill:var(--card);stroke:var(--axis)}.paused{stroke:var(--c1);stroke-width:1.6}.now{fill:var(--warnback)}` +
 	`.flow{stroke:var(--c0)}.victim{stroke-width:2.4}.edge{fill:none;stroke-width:1.4}` +
 	`.flowport{stroke:var(--c0);stroke-dasharray:2 3}.portport{stroke:var(--c1);stroke-width:2}` +
-	`.fills{stroke:var(--c4)}.suffers{stroke:var(--axis)}</style>`
+	`.fills{stroke:var(--c4)}.delays{stroke:var(--axis)}</style>`

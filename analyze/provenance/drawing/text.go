@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/weft-telemetry/weft/internal/plural"
+	"github.com/weft-telemetry/weft/model"
 )
 
-// Text prints the drawing for a terminal: every port, nearest to the victim
+// Text returns the drawing for a terminal: every port, nearest to the victim
 // first, with what it waited for.
 func (d *Drawing) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "victim %s\n", d.Victim)
 	for _, e := range d.Edges {
 		if e.Kind == FlowPort && e.From == d.Victim {
-			fmt.Fprintf(&b, "  paused at  %-22s %s packets\n", e.To, compact(e.Weight))
+			fmt.Fprintf(&b, "  paused at  %-26s %s packets\n", e.To, compact(e.Weight))
 		}
 	}
 	for i := range d.Ports {
@@ -25,13 +28,13 @@ func (d *Drawing) Text() string {
 			}
 			switch {
 			case e.Kind == PortPort && e.Held > 0:
-				fmt.Fprintf(&b, "  waits for  %-22s %s, %s bytes held now\n", e.To, compact(e.Weight), compact(e.Held))
+				fmt.Fprintf(&b, "  waits for  %-26s %s, %s held now\n", e.To, compact(e.Weight), model.FormatBytes(model.Bytes(e.Held)))
 			case e.Kind == PortPort:
-				fmt.Fprintf(&b, "  waits for  %-22s %s\n", e.To, compact(e.Weight))
+				fmt.Fprintf(&b, "  waits for  %-26s %s\n", e.To, compact(e.Weight))
 			case e.Weight > 0:
-				fmt.Fprintf(&b, "  filled by  %-22s +%s\n", e.To, compact(e.Weight))
+				fmt.Fprintf(&b, "  filled by  %-26s +%s\n", e.To, compact(e.Weight))
 			default:
-				fmt.Fprintf(&b, "  delays     %-22s %s\n", e.To, compact(e.Weight))
+				fmt.Fprintf(&b, "  delays     %-26s %s\n", e.To, compact(e.Weight))
 			}
 		}
 		if paused := d.pausedFlows(p.ID); len(paused) > 0 {
@@ -39,12 +42,13 @@ func (d *Drawing) Text() string {
 		}
 	}
 	if d.Hidden > 0 {
-		fmt.Fprintf(&b, "%d more flows did little at these ports\n", d.Hidden)
+		fmt.Fprintf(&b, "%s hidden\n", plural.Count(d.Hidden, "unrelated flow"))
 	}
 	return b.String()
 }
 
-// pausedFlows are the flows, the victim excepted, that were paused at a port.
+// pausedFlows returns the flows, other than the victim, that were paused at a
+// port.
 func (d *Drawing) pausedFlows(port string) (list []string) {
 	for _, e := range d.Edges {
 		if e.Kind == FlowPort && e.To == port && e.From != d.Victim {
@@ -54,7 +58,7 @@ func (d *Drawing) pausedFlows(port string) (list []string) {
 	return list
 }
 
-// state says in words what a port did.
+// state describes the counters of a port.
 func (p *Port) state() string {
 	words := []string{fmt.Sprintf("%d packets", p.Packets)}
 	if p.Paused > 0 {
@@ -63,7 +67,7 @@ func (p *Port) state() string {
 	if p.PauseFrames > 0 {
 		from := "pause frames"
 		if p.ToHost {
-			from = "pause frames of the host"
+			from = "pause frames from the host"
 		}
 		words = append(words, fmt.Sprintf("%d %s", p.PauseFrames, from))
 	}
@@ -71,12 +75,12 @@ func (p *Port) state() string {
 		words = append(words, fmt.Sprintf("depth %.0f", p.Depth))
 	}
 	if p.PausedNow {
-		words = append(words, fmt.Sprintf("paused now with %s bytes", compact(float64(p.Queued))))
+		words = append(words, fmt.Sprintf("paused now with %s queued", model.FormatBytes(model.Bytes(p.Queued))))
 	}
 	return strings.Join(words, ", ")
 }
 
-// compact prints a weight in a few characters.
+// compact returns a weight in a few characters.
 func compact(v float64) string {
 	sign := ""
 	if v < 0 {
