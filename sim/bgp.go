@@ -12,37 +12,38 @@ import (
 
 const (
 	bgpPort   = 179
-	bgpTTL    = 255 // RFC 5082: who is farther than a link away cannot have it
+	bgpTTL    = 255 // RFC 5082: a packet from farther than one link cannot have it
 	bgpDSCP   = 48  // CS6, network control
 	bgpPrio   = 6
-	firstPort = 49152 // of those that connect
+	firstPort = 49152 // of the end that connects
 )
 
 // keepalive is the whole message: marker, length, type (RFC 4271).
 var keepalive = [19]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 19, 4}
 
 // speaker is a switch's end of its BGP sessions, one on each link to another
-// switch, between the switches' own addresses. Sessions stand from the start
-// and carry keepalives alone: routes come from topo, and a session that hears
-// nothing does not end. What one end sends acknowledges what it has heard;
-// there are no segments of acknowledgement alone, and none is sent again.
+// switch, between the switches' loopback addresses. Sessions are established
+// from the start and carry keepalives alone: routes come from topo, and a
+// session without keepalives does not end. A segment acknowledges what its
+// sender has received; there are no pure acknowledgements and no
+// retransmissions.
 type speaker struct {
 	sw       *Switch
 	every    engine.Time
-	sessions []session // by port; zero where there is no switch behind it
+	sessions []session // by port; zero where the peer is not a switch
 	tick     func()
 }
 
 type session struct {
-	key   model.FlowKey // of what this end sends; zero: no session
-	sent  uint32        // bytes
+	key      model.FlowKey // of what this end sends; zero: no session
+	sent     uint32        // bytes
 	received uint32        // bytes
-	ipid  uint16
+	ipid     uint16
 }
 
-// EnableBGP makes every switch send each neighbouring switch a keepalive at that
-// interval from now on; each has a time of its own within it. The network is
-// then never Idle.
+// EnableBGP makes every switch send each neighbouring switch a keepalive at
+// that interval from now on, each switch at a random phase. The network is then
+// never Idle.
 func (n *Network) EnableBGP(interval time.Duration) error {
 	if interval <= 0 {
 		return fmt.Errorf("sim: BGP keepalives every %v, want above 0", interval)
@@ -50,7 +51,7 @@ func (n *Network) EnableBGP(interval time.Duration) error {
 	every := engine.Of(interval)
 	for _, sw := range n.switches {
 		if sw.bgp != nil {
-			return fmt.Errorf("sim: %s speaks BGP already", sw.Name)
+			return fmt.Errorf("sim: %s has BGP enabled already", sw.Name)
 		}
 		s := &speaker{sw: sw, every: every, sessions: make([]session, len(sw.ports))}
 		s.tick = s.sendKeepalives
@@ -66,7 +67,8 @@ func (n *Network) EnableBGP(interval time.Duration) error {
 	return nil
 }
 
-// newSession is the session of a port. The end with the lower id has connected.
+// newSession returns the session of a port. The end with the lower id has
+// connected.
 func newSession(n *Network, p *Port) session {
 	key := model.FlowKey{
 		Src: n.nodeAddr(p.Node, false), Dst: n.nodeAddr(p.peer.Node, false),
@@ -100,8 +102,9 @@ func (s *speaker) sendKeepalives() {
 	s.sw.node.addTimer(n, timer{at: n.now + s.every, kind: runFunc, run: s.tick})
 }
 
-// receiveKeepalive takes a packet for the switch itself, if it is of the session on the
-// link it came by. Its TTL is one less already than it was on the link.
+// receiveKeepalive consumes a packet for the switch itself if it belongs to the
+// session on its ingress link. Its TTL is already one less than it was on the
+// link.
 func (s *speaker) receiveKeepalive(in *Port, p *Packet) bool {
 	if s == nil {
 		return false

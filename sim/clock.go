@@ -7,11 +7,11 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Clock is how a device's clock departs from the time of the run. Telemetry
-// sees only that clock.
+// Clock is the offset and drift of a device's clock against the simulated time.
+// Telemetry sees only that clock.
 type Clock struct {
 	Offset time.Duration
-	Drift  float64 // parts of a second gained per second; 1e-6 is 1 ppm
+	Drift  float64 // seconds gained per second; 1e-6 is 1 ppm
 }
 
 // At reads the clock.
@@ -23,7 +23,7 @@ func (c Clock) At(now engine.Time) model.Time {
 	return t.Add(c.Offset)
 }
 
-// SetClock gives a device another clock.
+// SetClock sets the clock of a device.
 func (n *Network) SetClock(id model.NodeID, c Clock) { n.nodes[id].clock = c }
 
 // Clock reads the switch's clock.

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/congestion"
 )
 
-// Config says how the fabric and its hosts behave. DefaultConfig and
-// HPCCConfig are two good starts.
+// Config holds the settings of the fabric and its hosts. Start from
+// DefaultConfig.
 type Config struct {
 	Seed uint64
 
@@ -19,7 +19,7 @@ type Config struct {
 	Overhead int32
 	AckSize  int32 // 0: those of a RoCEv2 acknowledgement
 
-	// Buffer and PFC. HPCC asks for the HPCC simulator's accounting, headroom
+	// Buffer and PFC. HPCC selects the HPCC simulator's accounting, headroom
 	// and thresholds instead of the fields marked †.
 	HPCC         bool
 	Buffer       model.Bytes   // shared by all ports of a switch
@@ -37,40 +37,40 @@ type Config struct {
 	ECN      []ECNParams
 	ECNAtEnq bool // mark on arrival instead of departure
 
-	// NS3 asks for what else the HPCC simulator does otherwise: times in whole
+	// NS3 selects the other behaviours of the HPCC simulator: times in whole
 	// nanoseconds, short pause frames, priority 0 before all others and without
-	// a buffer, and NICs that take turns and wake as its do.
+	// a buffer, and its NIC scheduler.
 	NS3 bool
 
 	// RDMA.
 	Congestion   congestion.Params // congestion control of RDMA flows; nil: none, they send at line rate
-	CNPInterval  time.Duration     // between CNPs of one queue pair; 0: in every ACK, as HPCC
+	CNPInterval  time.Duration     // between CNPs of one queue pair; 0: every ACK echoes its mark, as in HPCC
 	Window       bool              // limit bytes in flight to the bandwidth-delay product
 	VarWindow    bool              // scale the window by the current rate
 	GlobalWindow bool              // every flow has the largest window of any pair
 	HPCCIdeal    bool              // ideal completion times by HPCC's formula
 	AckPerBytes  int64             // 0: acknowledge every packet
-	NackGap      time.Duration     // least time between NACKs for the same byte
-	RTO          time.Duration     // go back when nothing was acknowledged for this long; 0: never
-	AckControl   bool              // acknowledgements ride in the control queue
-	AckHosts     bool              // with AckControl: at hosts alone; switches treat them as data
-	RateBound    bool              // pace packets; off: congestion control acts through the window alone
+	NackGap      time.Duration     // minimum time between NACKs for the same byte
+	RTO          time.Duration     // go back N when nothing was acknowledged for this long; 0: never
+	AckControl   bool              // acknowledgements use the control queue
+	AckHosts     bool              // with AckControl: at hosts only; switches treat them as data
+	RateBound    bool              // pace packets; off: congestion control acts through the window only
 
-	// TCPMinRTO is the least timeout of TCP. 0 means 1 ms, which suits
-	// datacenters; hosts as they are delivered have 200 ms.
+	// TCPMinRTO is the minimum timeout of TCP. 0 means 1 ms, which suits
+	// datacenters; hosts have 200 ms out of the box.
 	TCPMinRTO time.Duration
 
 	TTL uint8
 }
 
-// ECNParams is the marking curve of ports from a rate on.
+// ECNParams is the marking curve of ports of at least this rate.
 type ECNParams struct {
 	Rate       model.Rate
 	Kmin, Kmax model.Bytes
 	Pmax       float64
 }
 
-// DefaultConfig is a RoCEv2 fabric as an operator would set it up: lossless
+// DefaultConfig returns a RoCEv2 fabric as operators configure it: lossless
 // priority 3, PFC with expiring pauses, ECN, DCQCN with the paper's constants.
 func DefaultConfig() Config {
 	return Config{
@@ -88,10 +88,10 @@ func DefaultConfig() Config {
 	}
 }
 
-// maxMTU is more than jumbo frames have.
+// maxMTU is above the size of jumbo frames.
 const maxMTU = 9600
 
-// Check complains about what cannot work.
+// Check reports settings that cannot work.
 func (c *Config) Check() error {
 	switch {
 	case c.MTU < 64 || c.MTU > maxMTU:
@@ -101,7 +101,7 @@ func (c *Config) Check() error {
 	case c.AlphaShift > 10:
 		return fmt.Errorf("sim: alpha shift %d, want 0 to 10", c.AlphaShift)
 	case c.TCPMinRTO < 0 || c.TCPMinRTO > maxRTO:
-		return fmt.Errorf("sim: least timeout of TCP %v, want 0 to %v", c.TCPMinRTO, maxRTO)
+		return fmt.Errorf("sim: minimum TCP timeout %v, want 0 to %v", c.TCPMinRTO, maxRTO)
 	case c.TTL == 0:
 		return fmt.Errorf("sim: TTL 0, want at least 1")
 	}

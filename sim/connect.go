@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// connect gives a flow its hosts, its 5-tuple and the ports it leaves by.
+// connect sets a flow's hosts, its 5-tuple and its egress ports.
 func (n *Network) connect(f *flow) (err error) {
 	s := &f.spec
 	named := s.To == model.Addr{} // the destination is a host, not an address
@@ -30,7 +30,7 @@ func (n *Network) connect(f *flow) (err error) {
 	f.port = n.egressPort(f.src, f.key)
 	f.ackPort = n.egressPort(f.dst, f.reverseKey)
 	if f.dst == f.src {
-		f.ackPort = n.egressPortOrFirst(f.dst, f.reverseKey) // its own backend
+		f.ackPort = n.egressPortOrFirst(f.dst, f.reverseKey) // the host is its own backend
 	}
 	if f.port == nil || f.ackPort == nil {
 		return fmt.Errorf("no route between %s and %s for %v", f.src.Name, f.dst.Name, f.key)
@@ -46,7 +46,8 @@ func (n *Network) hostAt(id model.NodeID) *Host {
 	return n.Host(id)
 }
 
-// egressPort is the port by which a host sends packets of a key; nil if it cannot.
+// egressPort returns the port by which a host sends packets of a key; nil if it
+// has no route.
 func (n *Network) egressPort(h *Host, key model.FlowKey) *Port {
 	out, ok := n.routes.NextHop(h.ID, key)
 	if !ok || out == 0 {
@@ -55,8 +56,8 @@ func (n *Network) egressPort(h *Host, key model.FlowKey) *Port {
 	return h.ports[out-1]
 }
 
-// egressPortOrFirst is exit for packets that must go somewhere: to its own address a host
-// sends by its first port, and the switch there sends them back.
+// egressPortOrFirst is egressPort for packets that must be sent: to its own
+// address a host sends by its first port, and the switch there sends them back.
 func (n *Network) egressPortOrFirst(h *Host, key model.FlowKey) *Port {
 	if p := n.egressPort(h, key); p != nil {
 		return p
@@ -64,12 +65,12 @@ func (n *Network) egressPortOrFirst(h *Host, key model.FlowKey) *Port {
 	return h.ports[0]
 }
 
-// firstSourcePort is HPCC's; the range up to 65535 holds as many flows of one
-// pair as any run has.
+// firstSourcePort is HPCC's; the range up to 65535 is enough for the flows of
+// one pair in any run.
 const firstSourcePort = 10000
 
-// assignAddresses chooses the 5-tuple. Every flow between two addresses has a source
-// port of its own, as queue pairs have.
+// assignAddresses chooses the 5-tuple. Every flow between two addresses has a
+// separate source port, as queue pairs have.
 func (n *Network) assignAddresses(f *flow) error {
 	s := &f.spec
 	none := model.Addr{}
@@ -83,7 +84,7 @@ func (n *Network) assignAddresses(f *flow) error {
 	if a == none {
 		a = n.nodeAddr(s.Src, s.V6)
 	} else if n.services[a] != nil || !n.routes.Owns(s.Src, a) {
-		return fmt.Errorf("from %v, want an address behind %s that is not virtual", a, f.src.Name)
+		return fmt.Errorf("from %v, want an address of %s that is not virtual", a, f.src.Name)
 	}
 	if b == none {
 		b = n.nodeAddr(s.Dst, s.V6)
@@ -110,14 +111,14 @@ func (n *Network) assignAddresses(f *flow) error {
 	f.key = model.NewFlowKey(netip.AddrPortFrom(a.Netip(), sport), netip.AddrPortFrom(b.Netip(), dport), proto)
 	f.reverseKey = f.key.Reverse()
 	if s.Transport == traffic.RDMA && !n.cfg.HPCC {
-		// RoCEv2 answers to its own port too; the source port spreads the way
-		// back as it does the way there.
+		// RoCEv2 answers to port 4791 too; the source port spreads the reverse
+		// path as it does the forward path.
 		f.reverseKey.SrcPort, f.reverseKey.DstPort = f.key.SrcPort, f.key.DstPort
 	}
 	return nil
 }
 
-// nodeAddr is a node's own address of a family.
+// nodeAddr returns a node's address of a family.
 func (n *Network) nodeAddr(id model.NodeID, v6 bool) model.Addr {
 	if v6 {
 		return n.fabric.Node(id).IPv6
@@ -125,8 +126,8 @@ func (n *Network) nodeAddr(id model.NodeID, v6 bool) model.Addr {
 	return n.fabric.Node(id).IPv4
 }
 
-// respondingHost finds the host that answers packets of a key sent from a node: the
-// owner of the destination, or the backend that a mux picks.
+// respondingHost returns the host that answers packets of a key sent from a
+// node: the owner of the destination, or the backend that a mux picks.
 func (n *Network) respondingHost(key model.FlowKey, from model.NodeID) (*Host, error) {
 	h, err := n.destinationHost(key, from)
 	if err != nil || h.mux == nil || key.Dst == n.nodeAddr(h.ID, key.V6) {
@@ -139,12 +140,13 @@ func (n *Network) respondingHost(key model.FlowKey, from model.NodeID) (*Host, e
 	return n.destinationHost(h.mux.outerHeader(key, s.pick(key)), h.ID)
 }
 
-// destinationHost finds the host that packets of a key come to by the intended routes.
+// destinationHost returns the host that packets of a key reach by the intended
+// routes.
 func (n *Network) destinationHost(key model.FlowKey, from model.NodeID) (*Host, error) {
 	var id model.NodeID
 	switch owners := n.routes.Owners(key.Dst); len(owners) {
 	case 0:
-		return nil, fmt.Errorf("to %v, which is nobody's address", key.Dst)
+		return nil, fmt.Errorf("to %v, which no node owns", key.Dst)
 	case 1:
 		id = owners[0]
 	default:
@@ -156,7 +158,7 @@ func (n *Network) destinationHost(key model.FlowKey, from model.NodeID) (*Host, 
 	}
 	h := n.Host(id)
 	if h == nil {
-		return nil, fmt.Errorf("to %v, which is behind switch %s, want a host", key.Dst, n.fabric.Node(id).Name)
+		return nil, fmt.Errorf("to %v, which switch %s owns, want a host", key.Dst, n.fabric.Node(id).Name)
 	}
 	return h, nil
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Craft makes a packet of the host's own of the bytes of an IP packet, tunnels
-// included. It keeps what a Packet holds: AppendFrame writes the same bytes, but
-// with don't-fragment set, no flow label, and checksums that are right. The
+// Craft makes a packet that the host originates from the bytes of an IP packet,
+// tunnels included. It keeps what a Packet holds: AppendFrame writes the same
+// bytes, but with don't-fragment set, no flow label, and correct checksums. The
 // packet must be sent with Send.
 func (h *Host) Craft(ip []byte) (*Packet, error) { return h.net.craft(ip) }
 
-// Craft is Host's, for a packet of the switch's own.
+// Craft is Host's, for a packet that the switch originates.
 func (sw *Switch) Craft(ip []byte) (*Packet, error) { return sw.net.craft(ip) }
 
 func (n *Network) craft(ip []byte) (*Packet, error) {
 	p := n.pool.get()
 	if err := n.parseHeaders(p, ip); err != nil {
 		n.pool.put(p)
-		return nil, fmt.Errorf("sim: compose a packet: %w", err)
+		return nil, fmt.Errorf("sim: craft a packet: %w", err)
 	}
 	return p, nil
 }
 
-// parseHeaders reads headers from the outermost on.
+// parseHeaders reads headers from the outermost inwards.
 func (n *Network) parseHeaders(p *Packet, rest []byte) error {
 	p.Size = max(minFrame, ethernetSize+int32(len(rest)))
 	e := n.pool.extra(p)
@@ -48,7 +48,7 @@ func (n *Network) parseHeaders(p *Packet, rest []byte) error {
 		p.Key, p.IPID, p.Kind = key, id, KindOther
 		break
 	}
-	// A UDP header is written by AppendFrame. What else there is stays as it is.
+	// AppendFrame writes UDP headers. Other headers stay part of the content.
 	if p.Key.Proto == model.UDP {
 		if len(rest) < udpSize {
 			return fmt.Errorf("%d bytes of UDP, want at least %d", len(rest), udpSize)
@@ -66,7 +66,7 @@ func (n *Network) parseHeaders(p *Packet, rest []byte) error {
 	return nil
 }
 
-// readIP reads one header, which must be of a packet that ends with b.
+// readIP reads one header of a packet that ends with b.
 func readIP(b []byte) (key model.FlowKey, h innerHeader, id uint16, size int, err error) {
 	if len(b) > 0 && b[0]>>4 == 6 {
 		var v packet.IPv6

@@ -8,20 +8,21 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Fault is something that goes wrong on purpose. Its start and end are the
-// truth that a diagnosis is scored against.
+// Fault is an injected fault. Its start and end are the ground truth that a
+// diagnosis is scored against.
 type Fault interface {
-	// String says in a sentence what is broken.
+	// String describes the fault in a sentence.
 	String() string
-	// check says what the network lacks for it.
+	// check reports what the network lacks for it.
 	check(n *Network) error
-	// apply breaks it and returns what mends it. check has passed.
+	// apply injects the fault and returns a function that removes it. check has
+	// passed.
 	apply(n *Network) (end func())
 }
 
-// Injection is a fault with its time.
+// Injection is a fault with its start and duration.
 type Injection struct {
-	At    model.Time    // of the run
+	At    model.Time    // simulated time
 	For   time.Duration // 0: until the end
 	Fault Fault
 }
@@ -42,21 +43,21 @@ func (n *Network) Inject(in Injection) error {
 
 func (n *Network) hasPort(p model.Port) error {
 	if !n.fabric.HasNode(p.Node) || n.fabric.Port(p) == nil {
-		return fmt.Errorf("there is no port %v", p)
+		return fmt.Errorf("no port %v", p)
 	}
 	return nil
 }
 
 func (n *Network) hasSwitch(id model.NodeID) error {
 	if !n.fabric.HasNode(id) || n.nodes[id].sw == nil {
-		return fmt.Errorf("node %d is no switch", id)
+		return fmt.Errorf("node %d is not a switch", id)
 	}
 	return nil
 }
 
 func (n *Network) hasHost(id model.NodeID) error {
 	if !n.fabric.HasNode(id) || n.nodes[id].host == nil {
-		return fmt.Errorf("node %d is no host", id)
+		return fmt.Errorf("node %d is not a host", id)
 	}
 	return nil
 }

@@ -13,35 +13,35 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// flow is one message on its way: what its sender and its receiver know.
+// flow is one message in flight: the state of its sender and its receiver.
 type flow struct {
-	net  *Network
-	id   int32
-	spec traffic.Flow
-	key  model.FlowKey
-	reverseKey model.FlowKey // of what the receiver answers
-	keyID uint32        // KeyID of key; that of back is the next
-	src  *Host
-	dst  *Host
-	port *Port // of the sender
-	ackPort *Port // of the receiver, for acknowledgements
-	prio model.Priority
-	paths [2]flowPath // to the destination, and back
+	net        *Network
+	id         int32
+	spec       traffic.Flow
+	key        model.FlowKey
+	reverseKey model.FlowKey // of what the receiver sends
+	keyID      uint32        // KeyID of key; that of reverseKey is the next
+	src        *Host
+	dst        *Host
+	port       *Port // the sender's egress port
+	ackPort    *Port // the receiver's egress port, for acknowledgements
+	prio       model.Priority
+	paths      [2]flowPath // to the destination, and back
 
 	// In the sender's NIC.
 	next     *flow
-	nicState    nicState
+	nicState nicState
 	nextSend engine.Time
 	lastSize int32 // of the packet that nextSend was computed from
 
 	// Sender.
-	size    int64 // bytes to send; huge where the flow runs until a time
+	size    int64 // bytes to send; MaxInt64 where the flow runs until a time
 	sent    int64 // next byte to send
 	acked   int64 // first byte not acknowledged
 	highest int64 // first byte never sent: below it is retransmission
-	window  int64 // most bytes in flight; 0: no limit
+	window  int64 // limit of bytes in flight; 0: no limit
 	rate    model.Rate
-	maxRate    model.Rate         // that the flow may ever have
+	maxRate model.Rate         // upper bound of rate
 	control congestion.Control // nil: the flow keeps its rate
 	started engine.Time
 	ideal   engine.Time
@@ -49,7 +49,7 @@ type flow struct {
 	ipid    uint16
 	begun   bool
 	done    bool
-	arrived bool // all of it is at the receiver
+	arrived bool // the receiver has every byte
 
 	timerAt  engine.Time // when a timer is due, 0 if none
 	timerGen uint16
@@ -63,13 +63,13 @@ type flow struct {
 	unacked   int64 // bytes received since the last acknowledgement
 
 	retransmitted int64
-	pendingDeps         int32
+	pendingDeps   int32
 	dependents    []int32
 
 	tcp *tcp
 }
 
-// FlowRecord is what became of a flow.
+// FlowRecord is the result of a flow.
 type FlowRecord struct {
 	ID            int
 	Spec          traffic.Flow
@@ -81,10 +81,10 @@ type FlowRecord struct {
 	Finished      bool
 }
 
-// FCT is how long the flow took, to the sender's knowledge.
+// FCT returns the flow completion time as the sender sees it.
 func (r *FlowRecord) FCT() engine.Time { return r.Finish - r.Start }
 
-// Slowdown is FCT over Ideal, at least 1.
+// Slowdown returns FCT over Ideal, at least 1.
 func (r *FlowRecord) Slowdown() float64 {
 	if r.Ideal <= 0 {
 		return 1
@@ -92,7 +92,7 @@ func (r *FlowRecord) Slowdown() float64 {
 	return max(1, float64(r.FCT())/float64(r.Ideal))
 }
 
-// newFlow checks a flow and gives it addresses and ports.
+// newFlow checks a flow and assigns addresses and ports.
 func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	if s.Priority >= numPriorities {
 		return nil, fmt.Errorf("priority %d, want 0 to 7", s.Priority)
@@ -117,8 +117,8 @@ func (n *Network) newFlow(s *traffic.Flow) (*flow, error) {
 	return f, nil
 }
 
-// nextKeyIDs returns the first of two KeyIDs. They come again after a thousand
-// million flows, when nobody remembers the first that had them.
+// nextKeyIDs returns the first of two KeyIDs. They repeat after 2^30 flows,
+// when no packet of their first flow is left.
 func (n *Network) nextKeyIDs(v6 bool) uint32 {
 	if n.lastKeyID += 2; n.lastKeyID == keyV6 {
 		n.lastKeyID = 2
@@ -129,10 +129,10 @@ func (n *Network) nextKeyIDs(v6 bool) uint32 {
 	return n.lastKeyID
 }
 
-// startFlow begins sending.
+// startFlow starts sending.
 func (n *Network) startFlow(id int32) {
 	f := n.flows[id]
-	if n.sched.running != f.src.node { // it has moved since
+	if n.sched.running != f.src.node { // it has migrated since
 		f.src.node.addTimer(n, timer{at: n.nextWindow(n.now), kind: startFlow, obj: id})
 		return
 	}
@@ -162,7 +162,7 @@ func (f *flow) stop() {
 	}
 }
 
-// finish closes a flow and starts those that waited for it.
+// finish closes a flow and starts its dependents.
 func (f *flow) finish() {
 	if f.done {
 		return
@@ -180,12 +180,12 @@ func (f *flow) finish() {
 	if w := f.src.flowObserver; w != nil && f.spec.Transport == traffic.RDMA {
 		w.Ended(f.src.Clock(), &f.key)
 	}
-	f.allReceived() // what stops early has no last byte to arrive
+	f.allReceived() // a flow that stops early has no last byte to arrive
 	f.startDependents(func(d *flow) bool { return d.src != f.dst })
 }
 
-// allReceived is when the last byte has arrived: flows that start from there need
-// not wait for the acknowledgement.
+// allReceived runs when the last byte has arrived: dependents at the receiver
+// need not wait for the acknowledgement.
 func (f *flow) allReceived() {
 	if !f.arrived {
 		f.arrived = true
@@ -193,7 +193,8 @@ func (f *flow) allReceived() {
 	}
 }
 
-// startDependents counts this flow off those that wait for it.
+// startDependents counts this flow off its dependents and starts those that
+// wait for no other.
 func (f *flow) startDependents(which func(*flow) bool) {
 	n := f.net
 	for _, id := range f.dependents {
@@ -204,7 +205,7 @@ func (f *flow) startDependents(which func(*flow) bool) {
 		if d.pendingDeps--; d.pendingDeps == 0 {
 			at := max(timeOf(d.spec.Start), n.now+engine.Of(d.spec.Delay))
 			if here := n.sched.running; here != nil && here != d.src.node {
-				at = max(at, n.nextWindow(n.now)) // word of it has to get there
+				at = max(at, n.nextWindow(n.now)) // the other node learns of it one lookahead later
 			}
 			d.src.node.addTimer(n, timer{at: at, kind: startFlow, obj: id})
 		}
@@ -218,12 +219,12 @@ func (f *flow) record() FlowRecord {
 	}
 }
 
-// Records returns the flows that have finished, in that order, and then those
-// that have begun and not finished.
+// Records returns the finished flows in the order they finished, then those
+// that have started and not finished.
 func (n *Network) Records() []FlowRecord {
 	all := slices.Clone(n.records)
-	// Nodes are played one after the other, so flows that finish within one
-	// stretch are noted by node first.
+	// Nodes run one after the other, so flows that finish within one lookahead
+	// window are recorded by node first.
 	slices.SortStableFunc(all, func(a, b FlowRecord) int {
 		return cmp.Or(cmp.Compare(a.Finish, b.Finish), cmp.Compare(a.ID, b.ID))
 	})
@@ -235,7 +236,8 @@ func (n *Network) Records() []FlowRecord {
 	return all
 }
 
-// maySend tells whether the flow has something to send and room in its window.
+// maySend reports whether the flow has bytes to send and its window permits
+// them.
 func (f *flow) maySend() bool {
 	if f.done || f.sent >= f.size {
 		return false
@@ -295,7 +297,7 @@ func (f *flow) makePacket() *Packet {
 	}
 	f.pace(p)
 	if f.spec.Transport == traffic.UDP {
-		f.acked = f.sent // nobody answers
+		f.acked = f.sent // UDP has no acknowledgements
 		if f.sent >= f.size {
 			f.finish()
 		}
@@ -305,11 +307,11 @@ func (f *flow) makePacket() *Packet {
 	return p
 }
 
-// pace says when the packet after p is due.
+// pace computes when the packet after p is due.
 func (f *flow) pace(p *Packet) {
 	rate := f.rate
 	if !f.net.cfg.RateBound {
-		rate = f.maxRate // congestion control acts through the window alone
+		rate = f.maxRate // congestion control acts through the window only
 	}
 	f.nextSend, f.lastSize = f.net.now, p.Size
 	if rate < f.port.rate || f.net.traits.PaceAtLineRate && f.control != nil {
@@ -317,7 +319,7 @@ func (f *flow) pace(p *Packet) {
 	}
 }
 
-// transmit is how long bytes take at a rate that need not be a port's.
+// transmit returns the transmission time at a rate that need not be a port's.
 func (n *Network) transmit(size int32, rate model.Rate) engine.Time {
 	if n.cfg.NS3 {
 		return engine.TransmitNS3(int64(size), rate)
@@ -325,15 +327,15 @@ func (n *Network) transmit(size int32, rate model.Rate) engine.Time {
 	return engine.Transmit(int64(size), rate)
 }
 
-// noteOutstanding is called before bytes are sent: if they are the only ones on
-// their way, waiting for an answer begins now.
+// noteOutstanding is called before bytes are sent: if no others are in flight,
+// the retransmission timeout starts now.
 func (f *flow) noteOutstanding() {
 	if f.sent == f.acked {
 		f.progress = f.net.now
 	}
 }
 
-// receiveData is the receiver's side.
+// receiveData is the receiver's side of the transport.
 func (f *flow) receiveData(p *Packet) {
 	switch p.Kind {
 	case KindData:
@@ -346,7 +348,7 @@ func (f *flow) receiveData(p *Packet) {
 	}
 }
 
-// receiveAck is the sender's side of what comes back.
+// receiveAck is the sender's side of the transport.
 func (f *flow) receiveAck(p *Packet) {
 	if p.Kind == KindTCP {
 		f.tcp.receiveAck(f, p)

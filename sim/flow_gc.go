@@ -6,10 +6,10 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// ForgetFinished lets go of flows that finished before an instant, so that a run may go
-// on for ever in the same memory. Records lists them no more, and their numbers
-// are given to later flows; an observer that keeps numbers must have done with
-// them. Packets of theirs that are still underway find nobody and are dropped.
+// ForgetFinished releases flows that finished before an instant, so that a run
+// can continue for ever in bounded memory. Records no longer lists them, and
+// later flows reuse their ids; an observer that keeps ids must be done with
+// them. Their packets that are still in flight are dropped.
 func (n *Network) ForgetFinished(before engine.Time) {
 	n.recyclesIDs = true
 	n.records = slices.DeleteFunc(n.records, func(r FlowRecord) bool {
@@ -24,14 +24,14 @@ func (n *Network) ForgetFinished(before engine.Time) {
 	})
 }
 
-// freeID is a number that may be given again. Timers of its last owner may be
-// pending, so generations go on from there.
+// freeID is a flow id for reuse. Timers of its last flow may be pending, so
+// generations continue from there.
 type freeID struct {
 	id  int32
 	gen uint16
 }
 
-// assignID gives a flow its place in the list.
+// assignID gives a flow its id, the index in flows.
 func (n *Network) assignID(f *flow) {
 	if last := len(n.free) - 1; last >= 0 {
 		f.id, f.timerGen = n.free[last].id, n.free[last].gen
@@ -43,7 +43,7 @@ func (n *Network) assignID(f *flow) {
 	n.flows = append(n.flows, f)
 }
 
-// flowOf is the flow that a packet belongs to, or nil if it was forgotten.
+// flowOf returns the flow that a packet belongs to, or nil if it was forgotten.
 func (n *Network) flowOf(p *Packet) *flow {
 	f := n.flows[p.flow]
 	if !n.recyclesIDs || f != nil && (f.key.Equal(&p.Key) || f.reverseKey.Equal(&p.Key)) {

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// FlowObserver is told what RDMA flows do that a host sends, as a network card knows
-// it. It may have the host send packets of its own, and must not change
-// anything else. Keys are the flows' own: they may be read, not kept.
+// FlowObserver observes the RDMA flows that a host sends, as its NIC does. It
+// may have the host send packets, and must not change anything else. Keys
+// belong to the flows: they may be read, not kept.
 type FlowObserver interface {
 	Started(now model.Time, f *FlowInfo)
 	Sent(now model.Time, key *model.FlowKey, end int64)  // up to this byte of the flow
@@ -20,15 +20,15 @@ type FlowObserver interface {
 type FlowInfo struct {
 	Key     model.FlowKey
 	BaseRTT time.Duration // of a full packet and its acknowledgement in an empty fabric
-	Rate    model.Rate    // of its host's port, or what it is limited to
-	Ideal   time.Duration // to completion in an empty fabric; 0 for a flow without an end
+	Rate    model.Rate    // of its host's port, or its limit
+	Ideal   time.Duration // to completion in an empty fabric; 0 for a flow without a size
 }
 
-// ObserveFlows sets who is told about the flows that a host sends; nil is nobody. It
-// is told from the next event on.
+// ObserveFlows sets the observer of the flows that a host sends, nil for none,
+// from the next event on.
 func (h *Host) ObserveFlows(w FlowObserver) { h.flowObserver = w }
 
-// notifyStart tells of a flow.
+// notifyStart reports a flow to the observer.
 func (f *flow) notifyStart() {
 	n := f.net
 	_, rtt := n.baseWindow(f)
@@ -39,5 +39,5 @@ func (f *flow) notifyStart() {
 	f.src.flowObserver.Started(f.src.Clock(), &w)
 }
 
-// EgressPort is the port by which the host sends a flow's packets.
+// EgressPort returns the port by which the host sends a flow's packets.
 func (h *Host) EgressPort(key model.FlowKey) *Port { return h.net.egressPortOrFirst(h, key) }

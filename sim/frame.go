@@ -12,10 +12,10 @@ import (
 	"github.com/weft-telemetry/weft/wire/roce"
 )
 
-// AppendFrame appends the bytes that a wire would carry for a packet leaving a
-// port: real headers, correct checksums and invariant CRC, its labels, and a
-// payload of zeros. Where a configuration sets sizes of its own (HPCC's), the frame still
-// has real headers, and its length differs from Packet.Size.
+// AppendFrame appends the bytes of a packet that leaves a port: real headers,
+// correct checksums and invariant CRC, its labels, and a payload of zeros.
+// Where a configuration sets header sizes (HPCC's), the frame still has real
+// headers, and its length differs from Packet.Size.
 func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 	src := model.MAC(n.fabric.Port(model.Port{Node: from.Node, Port: from.ID}).MAC)
 	dst := model.MAC(n.fabric.Port(model.Port{Node: from.peer.Node, Port: from.peer.ID}).MAC)
@@ -61,8 +61,8 @@ func (n *Network) AppendFrame(b []byte, p *Packet, from *Port) []byte {
 	return b
 }
 
-// insertLabels puts the label block behind the first IP header, as switches do:
-// in a packet that was complete before.
+// insertLabels inserts the label block after the first IP header, as switches
+// do: into a packet that was complete before.
 func insertLabels(b []byte, ip int, block []byte, key *model.FlowKey) []byte {
 	header := b[ip:]
 	if key.V6 {
@@ -75,7 +75,7 @@ func insertLabels(b []byte, ip int, block []byte, key *model.FlowKey) []byte {
 	return slices.Insert(b, ip+int(ipSize(key)), block...)
 }
 
-// pad fills a frame to Ethernet's least length.
+// pad fills a frame to Ethernet's minimum length.
 func pad(b []byte, start int) []byte {
 	for len(b)-start < minFrame {
 		b = append(b, 0)
@@ -85,7 +85,7 @@ func pad(b []byte, start int) []byte {
 
 func putSum(b []byte, sum uint16) { b[0], b[1] = byte(sum>>8), byte(sum) }
 
-// outermost is the key of the first IP header.
+// outermost returns the key of the first IP header.
 func (p *Packet) outermost() *model.FlowKey {
 	if p.tunnelled() {
 		return &p.Extra.Outer[0]
@@ -93,7 +93,7 @@ func (p *Packet) outermost() *model.FlowKey {
 	return &p.Key
 }
 
-// depth is the number of outer headers.
+// depth returns the number of outer headers.
 func (p *Packet) depth() int {
 	if p.Extra == nil {
 		return 0
@@ -110,8 +110,8 @@ func (p *Packet) appendOuter(b []byte) []byte {
 	return b
 }
 
-// finishOuter completes the outer headers at the start of a packet that lacks
-// nothing else.
+// finishOuter completes the outer headers of a packet that is otherwise
+// complete.
 func (p *Packet) finishOuter(ip []byte) {
 	for i := range p.depth() {
 		key := &p.Extra.Outer[i]
@@ -181,9 +181,9 @@ func appendPayload(b []byte, p *Packet) []byte {
 	return append(b, make([]byte, p.Payload)...)
 }
 
-// TCPNumbers are the sequence and acknowledgement numbers of a TCP segment. A
-// SYN takes number 0 in both directions, so payload begins at 1; behind the last
-// byte comes the FIN's number.
+// TCPNumbers returns the sequence and acknowledgement numbers of a TCP segment.
+// A SYN takes number 0 in both directions, so payload starts at 1; the FIN's
+// number follows the last byte.
 func (p *Packet) TCPNumbers() (seq, ack uint32) {
 	flags := packet.TCPFlags(p.TCPFlags)
 	syn := flags&packet.SYN != 0
@@ -204,15 +204,15 @@ func (p *Packet) TCPNumbers() (seq, ack uint32) {
 	return 1, ack
 }
 
-// zeros is what payloads are made of; nothing writes to it. A packet has at most
+// zeros is the content of payloads; nothing writes to it. A packet has at most
 // maxMTU bytes of payload, and padding.
 var zeros [maxMTU + 3]byte
 
-// firstQP keeps clear of the queue pairs that InfiniBand reserves.
+// firstQP avoids the queue pairs that InfiniBand reserves.
 const firstQP = 0x100
 
-// rocePacket is the base transport header and what its opcode calls for. A
-// flow is one write; its packets are numbered from 0.
+// rocePacket returns the base transport header and the headers of its opcode. A
+// flow is one RDMA write; its packets are numbered from 0.
 func (n *Network) rocePacket(p *Packet) roce.Packet {
 	mtu := int64(n.cfg.MTU)
 	r := roce.Packet{BTH: roce.BTH{

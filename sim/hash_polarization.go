@@ -5,11 +5,11 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// HashPolarization makes every switch hash alike, so that later tiers use only some of
-// their links.
+// HashPolarization makes every switch use the same ECMP hash, so that later
+// tiers use only some of their links.
 type HashPolarization struct{}
 
-func (HashPolarization) String() string { return "all switches hash alike" }
+func (HashPolarization) String() string { return "all switches use the same ECMP hash" }
 
 func (HashPolarization) check(*Network) error { return nil }
 
@@ -24,13 +24,14 @@ func (HashPolarization) apply(n *Network) func() {
 	return func() { set(-1) }
 }
 
-// hashPolarization is whether all switches have one hash, whatever routes they follow.
+// hashPolarization tracks whether all switches use the same hash, whatever
+// routes they follow.
 type hashPolarization struct {
-	faults         int
-	routes, polarized *topo.Routes // the last ones asked for, and those with one hash
+	faults            int
+	routes, polarized *topo.Routes // the last ones requested, and those with one hash
 }
 
-// polarizedRoutes returns routes in which all switches hash alike.
+// polarizedRoutes returns routes with the same hash at all switches.
 func (a *hashPolarization) polarizedRoutes(routes *topo.Routes) *topo.Routes {
 	if a.routes == routes {
 		return a.polarized
@@ -49,7 +50,7 @@ func (a *hashPolarization) polarizedRoutes(routes *topo.Routes) *topo.Routes {
 	return hashed
 }
 
-// applyRoutes has the switch's table go by intended routes.
+// applyRoutes makes the switch's table follow intended routes.
 func (sw *Switch) applyRoutes(routes *topo.Routes) {
 	sw.intended = routes
 	if a := &sw.net.polarization; a.faults > 0 {

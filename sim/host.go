@@ -6,36 +6,36 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Host is an end of flows: one or more NIC ports, each with a scheduler that
-// takes turns among the flows that may send.
+// Host is an endpoint of flows: one or more NIC ports, each with a round-robin
+// scheduler of the flows that may send.
 type Host struct {
 	ID   model.NodeID
 	Name string
 
-	net   *Network
-	node  *node
-	ports []*Port
-	nics  []nic
-	slowRx  *slowRxBuffer // a receiver that cannot keep up; nil usually
-	mux   *mux        // of a host of that role
+	net    *Network
+	node   *node
+	ports  []*Port
+	nics   []nic
+	slowRx *slowRxBuffer // receive buffer of a slow receiver; nil usually
+	mux    *mux          // of a host of that role
 
-	flowObserver FlowObserver // of its RDMA flows; nil: nobody
+	flowObserver FlowObserver // of its RDMA flows; nil: none
 
-	pausing [numPriorities]int // how many faults want its switches to stop
+	pausing [numPriorities]int // faults that pause its switches, counted per priority
 
-	// Receive sees packets of KindOther that are for this host; the host gives
-	// them back to the pool after.
+	// Receive is called with packets of KindOther for this host; the host
+	// returns them to the pool afterwards.
 	Receive func(p *Packet)
 }
 
-// nic schedules the flows that leave by one port. A flow is in at most one of
-// its lists, or in none while it has nothing to send or may not.
+// nic schedules the flows of one port. A flow is in at most one of its lists,
+// or in none while it has nothing to send or its window is full.
 type nic struct {
-	ready   flowList                // may send now, served in turn
+	ready   flowList                // may send now, served round robin
 	waiting flowHeap                // paced: due at nextSend
 	parked  [numPriorities]flowList // their priority is paused
 
-	roundRobin roundRobin // instead of all these where NICs are ns-3's
+	roundRobin roundRobin // instead of all these with NS3
 }
 
 func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
@@ -51,7 +51,7 @@ func newHost(n *Network, tn *topo.Node, ports []*Port) *Host {
 
 func (p *Port) nic() *nic { return &p.host.nics[p.ID-1] }
 
-// activate makes a flow take part in its port's turns, if it is not already.
+// activate adds a flow to its port's scheduler, unless it is in it.
 func (f *flow) activate() {
 	if f.nicState != notListed {
 		if f.nicState == inRoundRobin {
@@ -70,8 +70,8 @@ func (f *flow) activate() {
 	f.port.kick()
 }
 
-// nextPacket makes the next packet of the flow whose turn it is, or returns
-// nil and sees to it that the port wakes when one is due.
+// nextPacket makes the next packet of the flow whose turn it is, or returns nil
+// and schedules the port for the next flow that is due.
 func (h *Host) nextPacket(p *Port) *Packet {
 	now, c := h.net.now, p.nic()
 	if h.net.cfg.NS3 {
@@ -87,7 +87,8 @@ func (h *Host) nextPacket(p *Port) *Packet {
 		case f.nextSend > now:
 			c.waiting.push(f)
 		case !f.maySend():
-			// Nothing to send, or a full window: an acknowledgement brings it back.
+			// Nothing to send, or a full window: an acknowledgement reactivates
+			// it.
 		default:
 			pkt := f.makePacket()
 			if f.maySend() {
@@ -106,8 +107,8 @@ func (h *Host) nextPacket(p *Port) *Packet {
 	return nil
 }
 
-// backlogged tells whether a flow can send when the port is free again. If the
-// next one is due later, it sees to the waking.
+// backlogged reports whether a flow can send when the port is free again. If
+// the next one is due later, it schedules the port for it.
 func (h *Host) backlogged(p *Port) bool {
 	c := p.nic()
 	if c.ready.head != nil || len(c.roundRobin.flows) > 0 {
@@ -124,7 +125,7 @@ func (h *Host) backlogged(p *Port) bool {
 	return false
 }
 
-// wakeBy schedules a look at the flows, unless one is scheduled before.
+// wakeBy schedules the port's scheduler, unless it is scheduled before.
 func (p *Port) wakeBy(at engine.Time) {
 	if at < p.wakeAt {
 		p.wakeAt = max(at, p.net.now)
@@ -132,7 +133,7 @@ func (p *Port) wakeBy(at engine.Time) {
 	}
 }
 
-// resumed brings back the flows of a priority that is no longer paused.
+// resumed reactivates the flows of a priority that is no longer paused.
 func (h *Host) resumed(p *Port, prio model.Priority) {
 	c := p.nic()
 	for f := c.parked[prio].pop(); f != nil; f = c.parked[prio].pop() {
@@ -140,7 +141,7 @@ func (h *Host) resumed(p *Port, prio model.Priority) {
 	}
 }
 
-// receive takes a packet off the wire.
+// receive handles a packet that arrived.
 func (h *Host) receive(p *Port, pkt *Packet) {
 	if h.slowRx != nil {
 		h.slowRx.enqueue(p, pkt)
@@ -149,7 +150,7 @@ func (h *Host) receive(p *Port, pkt *Packet) {
 	h.deliver(p, pkt)
 }
 
-// deliver gives a packet to whom it is for.
+// deliver passes a packet to its flow, mux or receiver.
 func (h *Host) deliver(p *Port, pkt *Packet) {
 	n := h.net
 	if pkt.flow == noFlow {
@@ -193,7 +194,7 @@ func (h *Host) deliver(p *Port, pkt *Packet) {
 	n.pool.put(pkt)
 }
 
-// where a flow stands with its NIC.
+// nicState is the list of its NIC that a flow is in.
 type nicState uint8
 
 const (
@@ -203,7 +204,7 @@ const (
 	inRoundRobin
 )
 
-// flowList is a FIFO of flows linked through themselves.
+// flowList is an intrusive FIFO of flows.
 type flowList struct{ head, tail *flow }
 
 func (l *flowList) push(f *flow) {

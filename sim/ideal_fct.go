@@ -7,18 +7,18 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// path is what an empty fabric does to a flow's packets, link by link.
+// path is the path of a flow's packets through an empty fabric, link by link.
 type path struct {
-	ports []*Port // that send, from the source host on
+	ports []*Port // egress ports, from the source host on
 
-	// Where there is a mux on the way: the port by which it sends packets on,
-	// as an index of ports, how much longer they are, and what it takes.
-	mux   int
+	// Where there is a mux on the path: its egress port as an index of ports,
+	// the bytes that it adds, and its delay.
+	mux         int
 	tunnelBytes int32
-	delay engine.Time
+	delay       engine.Time
 }
 
-// pathOf follows the intended routes; it is nil where there is no way.
+// pathOf follows the intended routes; it returns nil where there is no path.
 func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
 	pt := &path{}
 	if s := n.services[key.Dst]; s != nil {
@@ -35,8 +35,8 @@ func (n *Network) pathOf(key model.FlowKey, from model.NodeID) *path {
 	return pt
 }
 
-// follow adds the ports from one host to the owner of a destination and tells
-// whether there is a way.
+// follow adds the ports from one host to the owner of a destination and reports
+// whether there is a path.
 func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
 	hops, err := n.routes.Path(key, from)
 	if err != nil {
@@ -50,8 +50,8 @@ func (pt *path) follow(n *Network, key model.FlowKey, from model.NodeID) bool {
 	return true
 }
 
-// afterMux is when a packet that got to the sender of link i has been worked on
-// there, and how long it is then.
+// afterMux returns when a packet that reached the sender of link i is ready
+// there, and its size.
 func (pt *path) afterMux(i int, at engine.Time, size int32) (engine.Time, int32) {
 	if pt.tunnelBytes == 0 || i < pt.mux {
 		return at, size
@@ -62,7 +62,7 @@ func (pt *path) afterMux(i int, at engine.Time, size int32) (engine.Time, int32)
 	return at, size + pt.tunnelBytes
 }
 
-// singlePacket is the time one packet of that size takes from end to end.
+// singlePacket returns the time that one packet of that size takes end to end.
 func (pt *path) singlePacket(size int32) (sum engine.Time) {
 	for i, p := range pt.ports {
 		at, size := pt.afterMux(i, sum, size)
@@ -71,14 +71,14 @@ func (pt *path) singlePacket(size int32) (sum engine.Time) {
 	return sum
 }
 
-// settled is after how many packets a train of equal packets runs at the pace
-// of the slowest link so far: one more than any path has links.
+// settled is the number of packets after which a train of equal packets moves
+// at the rate of the slowest link so far: one more than any path has links.
 const settled = 64
 
-// packetTrain returns when the last of a train of packets has arrived, and the one
-// before it, all of them ready at time zero: the first of its own size, then full ones, then the
-// last. Store-and-forward: a packet starts on a link when it has arrived in
-// full and the one before it is gone.
+// packetTrain returns when the last packet of a train has arrived, and the one
+// before it, if all are ready at time zero: the first packet, full ones, the
+// last one. Store-and-forward: a packet starts on a link when it has arrived in
+// full and the one before it has left.
 func (pt *path) packetTrain(first, full, last int32, packets int64) (before, arrived engine.Time) {
 	gone := make([]engine.Time, len(pt.ports)) // when the newest packet left each link's sender
 	send := func(size int32) (arrived engine.Time) {
@@ -109,7 +109,7 @@ func (pt *path) packetTrain(first, full, last int32, packets int64) (before, arr
 	return before, arrived
 }
 
-// idealTime is a flow's completion time on an empty fabric: until the
+// idealTime returns a flow's completion time on an empty fabric: until the
 // acknowledgement of its last byte is back.
 func (n *Network) idealTime(f *flow) engine.Time {
 	there, back := n.pathOf(f.key, f.src.ID), n.pathOf(f.reverseKey, f.dst.ID)
@@ -126,7 +126,7 @@ func (n *Network) idealTime(f *flow) engine.Time {
 	full := n.dataSize(f, n.cfg.MTU, false)
 	last := n.dataSize(f, int32(f.size-(packets-1)*mtu), packets == 1)
 	if f.rate < f.port.rate {
-		// Paced: the last packet leaves when the pace lets it.
+		// Paced: the last packet leaves when its rate permits.
 		wait := engine.Time(0)
 		if packets > 1 {
 			wait = engine.Transmit(int64(first)+(packets-2)*int64(full), f.rate)
@@ -134,8 +134,8 @@ func (n *Network) idealTime(f *flow) engine.Time {
 		return wait + there.singlePacket(last) + back.singlePacket(n.ackSize(&f.key))
 	}
 	before, arrived := there.packetTrain(first, full, last, packets)
-	// A last packet shorter than an acknowledgement has its own wait for the
-	// one before it.
+	// A last packet shorter than an acknowledgement does not delay it; the one
+	// before it may.
 	ack := n.ackSize(&f.key)
 	if packets > 1 {
 		arrived = max(arrived, before+back.ports[0].serialize(ack))
@@ -144,10 +144,10 @@ func (n *Network) idealTime(f *flow) engine.Time {
 }
 
 // hpccHeaders is what HPCC's ideal adds to each packet, whatever congestion
-// control adds on top.
+// control adds.
 const hpccHeaders = 48
 
-// truncateNS3 cuts a time to nanoseconds where the clock has nothing finer.
+// truncateNS3 truncates a time to nanoseconds with NS3.
 func (n *Network) truncateNS3(t engine.Time) engine.Time {
 	if n.cfg.NS3 {
 		t -= t % engine.Nanosecond
@@ -164,8 +164,9 @@ func (n *Network) pathMetrics(pt *path) PathMetrics {
 	return sum
 }
 
-// baseWindow is the window of a flow and the round trip that it was computed from:
-// those of its path, or with GlobalWindow the largest of any pair of hosts.
+// baseWindow returns the window of a flow and the round trip that it was
+// computed from: those of its path, or with GlobalWindow the largest of any
+// pair of hosts.
 func (n *Network) baseWindow(f *flow) (window int64, rtt engine.Time) {
 	if n.cfg.GlobalWindow {
 		if n.maxWindow == 0 {

@@ -2,7 +2,7 @@ package sim
 
 import "slices"
 
-// impairment is one thing that a faulty wire or switch does to packets.
+// impairment is one fault of a link or switch that acts on packets.
 type impairment struct {
 	loss   float64 // probability
 	reason Reason
@@ -10,11 +10,11 @@ type impairment struct {
 	match  func(p *Packet) bool // nil: every packet
 }
 
-// impairments are the faults that act at one place. They come and go on their
-// own: the end of one leaves the others in force.
+// impairments are the faults of one link or switch. They start and end
+// independently: the end of one leaves the others in force.
 type impairments []*impairment
 
-// add puts one more in force and returns what ends it.
+// add activates a fault and returns a function that ends it.
 func (list *impairments) add(im *impairment) (end func()) {
 	*list = append(*list, im)
 	return func() {
@@ -22,7 +22,7 @@ func (list *impairments) add(im *impairment) (end func()) {
 	}
 }
 
-// survives tells whether a packet survives; if not it is gone.
+// survives reports whether a packet survives; if not, it has been dropped.
 func (list impairments) survives(at *Port, p *Packet) bool {
 	for _, im := range list {
 		switch {
@@ -38,6 +38,6 @@ func (list impairments) survives(at *Port, p *Packet) bool {
 	return true
 }
 
-// random draws from the node's own numbers, so that what one node does never
-// changes the luck of another.
+// random draws from the node's own generator, so that one node never changes
+// the random numbers of another.
 func (nd *node) random() float64 { return float64(nd.rng.Uint64()>>11) / (1 << 53) }

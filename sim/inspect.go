@@ -5,35 +5,34 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// Ingress is the port by which the packet came into the switch that holds it;
-// 0 where the switch made it itself.
+// Ingress returns the port by which the packet entered the switch that holds
+// it; 0 if the switch originated it.
 func (p *Packet) Ingress() model.PortID { return p.ingress }
 
-// Flow is the index of the packet's flow in the order of AddFlows, and whether
-// the packet goes from its destination to its source; -1 for none.
+// Flow returns the index of the packet's flow in the order of AddFlows, and
+// whether the packet goes from its destination to its source; -1 for none.
 func (p *Packet) Flow() (id int, reverse bool) { return int(p.flow), p.direction == 1 }
 
-// EachQueued calls f for every packet that waits in a priority's queue, from
-// the head on. f must not keep or change it.
+// EachQueued calls f for every packet in a priority's queue, from the head on.
+// f must not keep or change it.
 func (p *Port) EachQueued(prio model.Priority, f func(*Packet)) {
 	for pkt := p.queues[prio].head; pkt != nil; pkt = pkt.next {
 		f(pkt)
 	}
 }
 
-// EachArriving calls f for every packet on the wire to this port, in order.
-// f must not keep or change it.
+// EachArriving calls f for every packet in flight to this port, in order. f
+// must not keep or change it.
 func (p *Port) EachArriving(f func(*Packet)) {
 	for pkt := p.inbox.head; pkt != nil; pkt = pkt.next {
 		f(pkt)
 	}
 }
 
-// Pausing tells whether the switch at this end has told its neighbour to stop
-// sending a priority.
+// Pausing reports whether this end has paused a priority of its neighbour.
 func (p *Port) Pausing(prio model.Priority) bool { return p.pfcStop>>prio&1 != 0 }
 
-// ControlQueue is what waits in the queue that PFC never pauses.
+// ControlQueue returns the length of the queue that PFC never pauses.
 func (p *Port) ControlQueue() (bytes int64, packets int32) {
 	q := &p.queues[controlQueue]
 	return q.bytes, q.packets
@@ -57,7 +56,8 @@ func (n *Network) Hosts() []*Host { return n.hosts }
 // Ports returns the host's ports; port 1 is the first.
 func (h *Host) Ports() []*Port { return h.ports }
 
-// ReceiveBacklog is how many packets a slow receiver has not taken in yet.
+// ReceiveBacklog returns the number of packets in the receive buffer of a slow
+// receiver.
 func (h *Host) ReceiveBacklog() int64 {
 	if h.slowRx == nil {
 		return 0
@@ -68,16 +68,16 @@ func (h *Host) ReceiveBacklog() int64 {
 // Flows returns how many flows there are; their ids count from 0.
 func (n *Network) Flows() int { return len(n.flows) }
 
-// FlowKey returns the 5-tuple of a flow and what it was asked for.
+// FlowKey returns the 5-tuple of a flow and its specification.
 func (n *Network) FlowKey(id int) (model.FlowKey, traffic.Flow) {
 	return n.flows[id].key, n.flows[id].spec
 }
 
-// Observer returns who is told, or nil; one who takes that place can pass on.
+// Observer returns the observer, or nil; another that replaces it can call it.
 func (n *Network) Observer() Observer { return n.observer }
 
-// BackKey returns the 5-tuple of what a flow's destination answers.
+// BackKey returns the 5-tuple of the packets that a flow's destination sends.
 func (n *Network) BackKey(id int) model.FlowKey { return n.flows[id].reverseKey }
 
-// Config returns how the network was set up.
+// Config returns the network's settings.
 func (n *Network) Config() Config { return n.cfg }

@@ -2,16 +2,15 @@ package sim
 
 import "github.com/weft-telemetry/weft/sim/engine"
 
-// linkQueue holds the packets that travel to a port, in order of arrival: a link
-// lets nothing overtake. They are linked through themselves, and each knows
-// when the one behind it arrives, so that taking one off the wire needs no look
-// at the next.
+// linkQueue holds the packets in flight to a port, in order of arrival: a link
+// does not reorder. It is an intrusive list in which each packet has the
+// arrival time of the next, so that removing one does not touch the next.
 type linkQueue struct {
 	head, tail *Packet
-	at         engine.Time // when head arrives; Forever once the last has gone
+	at         engine.Time // when head arrives; Forever if empty
 }
 
-// push adds a packet and tells whether it is the first.
+// push adds a packet and reports whether it is the first.
 func (w *linkQueue) push(at engine.Time, pkt *Packet) bool {
 	last := w.tail
 	pkt.next, w.tail = nil, pkt
@@ -27,6 +26,6 @@ func (w *linkQueue) push(at engine.Time, pkt *Packet) bool {
 func (w *linkQueue) pop() *Packet {
 	pkt := w.head
 	w.head, w.at = pkt.next, pkt.EnqueuedAt
-	prefetch(w.head) // it is in the cache when its turn comes
+	prefetch(w.head) // it is in the cache when it is removed
 	return pkt
 }

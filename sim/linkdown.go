@@ -9,8 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// LinkDown takes a link out of service in both directions. Packets on it and
-// those sent to it are lost. With Up set it flaps: down for Down, up for Up.
+// LinkDown takes a link out of service in both directions. Packets in flight
+// and those sent to it are dropped. With Up set it flaps: down for Down, up for
+// Up.
 type LinkDown struct {
 	Port     model.Port
 	Down, Up time.Duration
@@ -58,8 +59,8 @@ func (f LinkDown) apply(n *Network) func() {
 	return func() { over = true; up() }
 }
 
-// discardInFlight loses what is on the wire to the port, and the pauses that its ends have
-// asked of each other: a link that comes back starts afresh.
+// discardInFlight drops the packets in flight to the port and clears the pauses
+// of both ends: a link that comes back starts afresh.
 func (p *Port) discardInFlight() {
 	n := p.net
 	for p.inbox.head != nil {
@@ -78,8 +79,8 @@ func (p *Port) discardInFlight() {
 	p.pfcStop = 0
 }
 
-// repeatPauses has a host that wants its switch to stop say so again on a link that
-// came back. A switch finds out for itself when its buffer fills.
+// repeatPauses makes a host that pauses its switch do so again on a link that
+// came back. A switch does it when its buffer fills.
 func (p *Port) repeatPauses() {
 	if p.host == nil || len(p.impair) > 0 && slices.ContainsFunc(p.impair, func(im *impairment) bool { return im.down }) {
 		return

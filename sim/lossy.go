@@ -7,10 +7,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Lossy makes a wire lose packets in one direction: silently, or damaged so
+// Lossy makes a link lose packets in one direction: silently, or corrupted so
 // that the receiver discards and counts them.
 type Lossy struct {
-	Port    model.Port // that sends
+	Port    model.Port // the sending end
 	Share   float64    // probability
 	Damaged bool
 }
@@ -32,8 +32,8 @@ func (f Lossy) apply(n *Network) func() {
 	return p.impair.add(im)
 }
 
-// LossySwitch makes a switch lose packets in its middle, without a counter.
-// Match picks which; nil is all of them.
+// LossySwitch makes a switch drop packets without a counter. Match selects
+// them; nil is all of them.
 type LossySwitch struct {
 	Switch model.NodeID
 	Share  float64

@@ -13,26 +13,25 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Migration takes an address from one host to another, as a virtual machine moves.
-// What its flows have sent and received moves with it at that instant; routes
-// are intended to lead to the new host from then on, and tables follow one by
-// one. Until all have, packets go to the old host, which drops them, or round
-// and round between switches that disagree; flows recover by what their
-// transport does about loss.
+// Migration moves an address from one host to another, as in VM migration. The
+// state of its flows moves at that instant; intended routes lead to the new
+// host from then on, and tables follow one by one. Until all have, packets
+// reach the old host, which drops them, or loop between switches that disagree;
+// flows recover by retransmission.
 type Migration struct {
-	Addr model.Addr   // a net of full length of one host
+	Addr model.Addr   // a host prefix (/32 or /128) of one host
 	To   model.NodeID // a host
 
 	// A switch's table follows after Delay and a random part of Spread, or
-	// after what Late says of it.
+	// after its entry in Late.
 	Delay, Spread time.Duration
 	Late          map[model.NodeID]time.Duration
 }
 
-// Migrate schedules a move.
+// Migrate schedules a migration.
 func (n *Network) Migrate(at model.Time, m Migration) error {
 	if err := n.checkMigration(&m); err != nil {
-		return fmt.Errorf("sim: move of %v: %w", m.Addr, err)
+		return fmt.Errorf("sim: migration of %v: %w", m.Addr, err)
 	}
 	n.At(timeOf(at), func() { n.migrate(&m) })
 	return nil
@@ -41,7 +40,7 @@ func (n *Network) Migrate(at model.Time, m Migration) error {
 func (n *Network) checkMigration(m *Migration) error {
 	owners := n.fabric.Owners(m.Addr)
 	if len(owners) != 1 || n.fabric.Node(owners[0]).Role != topo.Host || !slices.Contains(n.fabric.Node(owners[0]).Nets, hostPrefix(m.Addr)) {
-		return fmt.Errorf("it is not a net of one host alone, want one such as %v", hostPrefix(m.Addr))
+		return fmt.Errorf("not a prefix of exactly one host, want one such as %v", hostPrefix(m.Addr))
 	}
 	if n.hostAt(m.To) == nil || n.fabric.Node(m.To).Role != topo.Host {
 		return fmt.Errorf("to node %d, want a host", m.To)
@@ -60,7 +59,7 @@ func (n *Network) checkMigration(m *Migration) error {
 	return nil
 }
 
-// hostPrefix is the prefix of one address.
+// hostPrefix returns the prefix of one address.
 func hostPrefix(a model.Addr) netip.Prefix {
 	ip := a.Netip()
 	return netip.PrefixFrom(ip, ip.BitLen())
@@ -81,12 +80,12 @@ func (n *Network) migrate(m *Migration) {
 	n.rehomeFlows(m.Addr, n.Host(m.To))
 }
 
-// routesAfter is the intended routes with an address at another host.
+// routesAfter returns the intended routes after a migration.
 func (n *Network) routesAfter(m *Migration) *topo.Routes {
 	cfg := n.routes.Config()
 	moved := maps.Clone(cfg.Moved)
 	if n.fabric.Owns(m.To, m.Addr) {
-		delete(moved, m.Addr) // home again
+		delete(moved, m.Addr) // back at its home
 	} else {
 		if moved == nil {
 			moved = make(map[model.Addr]model.NodeID)
@@ -96,24 +95,25 @@ func (n *Network) routesAfter(m *Migration) *topo.Routes {
 	cfg.Moved = moved
 	routes, err := topo.NewRoutes(n.fabric, cfg)
 	if err != nil {
-		panic(err) // the rest of it made routes before
+		panic(err) // the same settings made routes before
 	}
 	return routes
 }
 
-// SetIntendedRoutes changes the intended routes from the present on. The table of each
-// switch follows after the time that after says; nil is at once. To change one
-// thing and keep the rest, such as moves, start from Routes().Config().
+// SetIntendedRoutes changes the intended routes from now on. The table of each
+// switch follows after the delay that after returns; nil is at once. To change
+// one thing and keep the rest, such as migrations, start from
+// Routes().Config().
 func (n *Network) SetIntendedRoutes(routes *topo.Routes, after func(sw model.NodeID) time.Duration) {
 	if err := n.intent.Set(n.now.Model(), routes); err != nil {
-		panic(err) // time goes on, and the fabric is the network's: anything else is a mistake of the caller
+		panic(err) // time only advances, and the fabric is the network's: anything else is a bug of the caller
 	}
 	n.routes = routes
 	n.intentVersion++
 	version := n.intentVersion
 	for _, sw := range n.switches {
 		follow := func() {
-			if sw.appliedVersion < version { // else a later change was faster
+			if sw.appliedVersion < version { // else a later change was applied first
 				sw.appliedVersion = version
 				sw.applyRoutes(routes)
 			}
@@ -128,16 +128,16 @@ func (n *Network) SetIntendedRoutes(routes *topo.Routes, after func(sw model.Nod
 	}
 }
 
-// Routes returns the intended routes of the present.
+// Routes returns the current intended routes.
 func (n *Network) Routes() *topo.Routes { return n.routes }
 
-// Intent returns the intended routes of all times so far, by the time of the
-// run. Its holder must not change it.
+// Intent returns the intended routes of all times so far, by simulated time.
+// Callers must not change it.
 func (n *Network) Intent() *topo.Intent { return n.intent }
 
-// rehomeFlows moves the ends of flows that are at an address to another host.
+// rehomeFlows moves the endpoints of flows at an address to another host.
 func (n *Network) rehomeFlows(a model.Addr, h *Host) {
-	n.tableVersion++ // what flows know of their ways is about others
+	n.tableVersion++ // paths that flows have learned are void
 	for _, f := range n.flows {
 		source, sink := f.key.Src == a, f.receiverAddr() == a
 		if f.done || !source && !sink {
@@ -153,8 +153,8 @@ func (n *Network) rehomeFlows(a model.Addr, h *Host) {
 	}
 }
 
-// receiverAddr is the address that the flow's receiver has: a backend's, where the
-// destination is virtual.
+// receiverAddr returns the address of the flow's receiver: a backend's, where
+// the destination is virtual.
 func (f *flow) receiverAddr() model.Addr {
 	if s := f.net.services[f.key.Dst]; s != nil {
 		return s.pick(f.key)
@@ -176,7 +176,7 @@ func (f *flow) rehomeSender(h *Host) {
 	}
 }
 
-// remove takes a flow out of whatever list it is in.
+// remove removes a flow from the list that it is in.
 func (c *nic) remove(f *flow) {
 	switch f.nicState {
 	case inWaiting:
@@ -191,7 +191,7 @@ func (c *nic) remove(f *flow) {
 	f.nicState = notListed
 }
 
-// remove takes a flow out of the list, if it is in it.
+// remove removes a flow from the list, if it is in it.
 func (l *flowList) remove(f *flow) (found bool) {
 	var rest flowList
 	for g := l.pop(); g != nil; g = l.pop() {
@@ -205,7 +205,7 @@ func (l *flowList) remove(f *flow) (found bool) {
 	return found
 }
 
-// remove takes a flow out of the heap it is in.
+// remove removes a flow from the heap that it is in.
 func (h *flowHeap) remove(f *flow) {
 	a := *h
 	i, last := slices.Index(a, f), len(a)-1

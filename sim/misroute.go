@@ -6,18 +6,18 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// diversion is where a fault sends a share of flows.
+// diversion sends a share of flows elsewhere.
 type diversion[T any] struct {
 	seed  uint64
 	share float64
 	to    T
 }
 
-// diversions are the faults of one table or mux. They come and go on their own;
-// of several that concern a flow the newest counts.
+// diversions are the faults of one table or mux. They start and end
+// independently; the newest that matches a flow applies.
 type diversions[T any] []*diversion[T]
 
-// add puts one more in force and returns what ends it.
+// add activates a fault and returns a function that ends it.
 func (list *diversions[T]) add(d diversion[T]) (end func()) {
 	*list = append(*list, &d)
 	return func() {
@@ -25,7 +25,7 @@ func (list *diversions[T]) add(d diversion[T]) (end func()) {
 	}
 }
 
-// match says where a flow goes, if any of the faults concerns it.
+// match returns where the faults send a flow, if one matches it.
 func (list diversions[T]) match(key model.FlowKey) (to T, hit bool) {
 	for _, d := range slices.Backward(list) {
 		if float64(key.Hash(d.seed)>>11)/(1<<53) < d.share {

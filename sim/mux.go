@@ -11,17 +11,17 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// Service is a virtual address (VIP) and the addresses behind it (DIPs). Every
-// mux that owns the VIP wraps its packets into an IP header to a DIP, chosen by
-// hash of the 5-tuple, the same at all muxes. The host of the DIP unwraps them
-// and answers the client directly, with the VIP as its source.
+// Service is a virtual address (VIP) and its backends (DIPs). Every mux that
+// owns the VIP encapsulates its packets to a DIP, chosen by hash of the
+// 5-tuple, the same at all muxes. The host of the DIP decapsulates them and
+// answers the client directly, with the VIP as its source.
 type Service struct {
 	VIP      model.Addr
-	Backends []model.Addr  // of the VIP's family: hosts' own, or ones that move
-	Delay    time.Duration // that a mux takes for a packet; it finishes packets of all services in order
+	Backends []model.Addr  // of the VIP's family: addresses of hosts, or ones that migrate
+	Delay    time.Duration // of a mux per packet; it processes packets of all services in order
 }
 
-// service is a Service ready for use.
+// service is a Service as muxes use it.
 type service struct {
 	dips  []model.Addr
 	delay engine.Time
@@ -33,11 +33,11 @@ func (s *service) pick(key model.FlowKey) model.Addr {
 	return s.dips[key.Hash(s.seed)%uint64(len(s.dips))]
 }
 
-// muxSeed keeps the choice of a backend apart from switches' choices of ports.
+// muxSeed makes the choice of a backend independent of ECMP hashes.
 const muxSeed = 0x6d75786d75786d75
 
-// AddService tells the muxes of a service. The run must not have begun, nor flows to
-// the address been added.
+// AddService adds a service to its muxes, before the run and before flows to
+// its address are added.
 func (n *Network) AddService(s Service) error {
 	if err := n.checkService(s); err != nil {
 		return fmt.Errorf("sim: service %v: %w", s.VIP, err)
@@ -48,18 +48,18 @@ func (n *Network) AddService(s Service) error {
 
 func (n *Network) checkService(s Service) error {
 	if n.services[s.VIP] != nil {
-		return fmt.Errorf("it is given twice, want it once with all its backends")
+		return fmt.Errorf("listed twice, want it once with all its backends")
 	}
 	if s.Delay < 0 {
 		return fmt.Errorf("delay %v, want at least 0", s.Delay)
 	}
 	owners := n.fabric.Owners(s.VIP)
 	if len(owners) == 0 {
-		return fmt.Errorf("nobody owns the address, want a mux")
+		return fmt.Errorf("no node owns the address, want a mux")
 	}
 	for _, id := range owners {
 		if o := n.fabric.Node(id); o.Role != topo.Mux || s.VIP == o.IPv4 || s.VIP == o.IPv6 {
-			return fmt.Errorf("the address is that of %s, want one of the nets of a mux", o.Name)
+			return fmt.Errorf("the address is that of %s, want one of the prefixes of a mux", o.Name)
 		}
 	}
 	if len(s.Backends) == 0 {
@@ -74,8 +74,8 @@ func (n *Network) checkService(s Service) error {
 	return nil
 }
 
-// tunnelOverhead is what muxes add to the longest frame: a header of either family,
-// because a faulty mux may pick a backend of the other.
+// tunnelOverhead returns what muxes add to the longest frame: a header of
+// either family, because a faulty mux may pick a backend of the other.
 func tunnelOverhead(f *topo.Fabric) int32 {
 	for _, id := range f.Hosts() {
 		if tn := f.Node(id); tn.Role == topo.Mux && len(tn.Nets) > 0 {
@@ -85,18 +85,18 @@ func tunnelOverhead(f *topo.Fabric) int32 {
 	return 0
 }
 
-// mux is what a host of that role does with packets to virtual addresses. It
-// knows no flows, so any mux will do for any packet. Its memory has no limit:
-// where it is paused, packets wait in the queue of its port.
+// mux is the load balancer of a host of that role. It is stateless, so any mux
+// can handle any packet. Its memory has no limit: when it is paused, packets
+// wait in the queue of its port.
 type mux struct {
 	host *Host
-	work linkQueue        // packets being worked on, in order
+	work linkQueue   // packets in process, in order
 	last engine.Time // when the newest of them is done
 	done func()
 
-	extraDelay engine.Time // what a faulty mux takes beyond the usual
+	extraDelay engine.Time // added by a SlowMux fault
 
-	// misdirected is what a faulty mux picks for some flows; the zero address drops
+	// misdirected overrides the backend of some flows; the zero address drops
 	// them.
 	misdirected diversions[model.Addr]
 }
@@ -107,8 +107,8 @@ func newMux(h *Host) *mux {
 	return m
 }
 
-// receive works on a packet that arrived at a port, if it is for a virtual
-// address.
+// receive processes a packet that arrived at a port, if its destination is
+// virtual.
 func (m *mux) receive(in *Port, p *Packet) bool {
 	h, n := m.host, m.host.net
 	if p.tunnelled() || p.Key.Dst == n.nodeAddr(h.ID, p.Key.V6) || !n.routes.Owns(h.ID, p.Key.Dst) {
@@ -134,14 +134,14 @@ func (m *mux) receive(in *Port, p *Packet) bool {
 	p.TTL--
 	n.encapsulate(p, m.outerHeader(p.Key, dip))
 	n.Counts.Consumed++
-	m.last = max(m.last, n.now+s.delay+m.extraDelay) // nothing overtakes when a slow mux recovers
+	m.last = max(m.last, n.now+s.delay+m.extraDelay) // no reordering when a slow mux recovers
 	if m.work.push(m.last, p) {
 		h.node.addTimer(n, timer{at: m.last, kind: runFunc, run: m.done})
 	}
 	return true
 }
 
-// forward gives the first packet to the wire.
+// forward sends the first processed packet.
 func (m *mux) forward() {
 	h, n := m.host, m.host.net
 	p := m.work.pop()
@@ -151,8 +151,8 @@ func (m *mux) forward() {
 	n.egressPortOrFirst(h, p.Extra.Outer[0]).enqueue(p)
 }
 
-// outerHeader is the header that takes packets of a flow from the mux to a backend.
-// IP-in-IP has no ports, so all packets to one backend take one way.
+// outerHeader returns the header from the mux to a backend. IP-in-IP has no
+// ports, so all packets to one backend take one path.
 func (m *mux) outerHeader(inner model.FlowKey, dip model.Addr) model.FlowKey {
 	key := model.FlowKey{Dst: dip, Proto: model.IPIP, V6: !dip.Is4()}
 	if inner.V6 {

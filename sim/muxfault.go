@@ -9,10 +9,10 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// SlowMux makes a mux take longer for every packet.
+// SlowMux adds a delay to every packet of a mux.
 type SlowMux struct {
 	Host  model.NodeID
-	Delay time.Duration // beyond the usual
+	Delay time.Duration // added to the service's
 }
 
 func (f SlowMux) String() string { return fmt.Sprintf("mux %d is slower by %v", f.Host, f.Delay) }
@@ -30,12 +30,12 @@ func (f SlowMux) apply(n *Network) func() {
 	return func() { m.extraDelay -= engine.Of(f.Delay) }
 }
 
-// MisdirectingMux makes a mux treat a share of flows wrongly: it sends them to an
-// address that does not answer, or drops them where To is zero.
+// MisdirectingMux makes a mux send a share of flows to an address that does not
+// answer, or drop them where To is zero.
 type MisdirectingMux struct {
 	Host  model.NodeID
 	Share float64
-	To    model.Addr // a host that knows nothing of it, or nobody's
+	To    model.Addr // a host that does not serve them, or an unused address
 	Seed  uint64
 }
 
@@ -46,7 +46,9 @@ func (f MisdirectingMux) String() string {
 	return fmt.Sprintf("mux %d sends %.3g of flows to %v, which does not serve them", f.Host, f.Share, f.To)
 }
 
-func (f MisdirectingMux) check(n *Network) error { return errors.Join(n.hasMux(f.Host), checkShare(f.Share)) }
+func (f MisdirectingMux) check(n *Network) error {
+	return errors.Join(n.hasMux(f.Host), checkShare(f.Share))
+}
 
 func (f MisdirectingMux) apply(n *Network) func() {
 	return n.nodes[f.Host].host.mux.misdirected.add(diversion[model.Addr]{f.Seed, f.Share, f.To})
@@ -54,7 +56,7 @@ func (f MisdirectingMux) apply(n *Network) func() {
 
 func (n *Network) hasMux(id model.NodeID) error {
 	if !n.fabric.HasNode(id) || n.nodes[id].host == nil || n.nodes[id].host.mux == nil {
-		return fmt.Errorf("node %d is no mux", id)
+		return fmt.Errorf("node %d is not a mux", id)
 	}
 	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Network is one simulation: a fabric, its hosts, and the events to come.
+// Network is one simulation: a fabric, its hosts, and pending events.
 type Network struct {
 	cfg    Config
 	fabric *topo.Fabric
 	routes *topo.Routes
 
 	sched schedule
-	now   engine.Time // of the node whose events are played
+	now   engine.Time // of the node that runs
 	pool  pool
 
 	nodes    []node  // by NodeID
@@ -26,22 +26,22 @@ type Network struct {
 	hosts    []*Host
 
 	flows          []*flow
-	lastKeyID           uint32 // KeyIDs given
+	lastKeyID      uint32 // KeyIDs assigned
 	records        []FlowRecord
 	free           []freeID
-	recyclesIDs      bool
+	recyclesIDs    bool
 	nextSourcePort map[[2]model.Addr]uint16
 	traits         congestion.Traits            // of the congestion control
 	pfcSize        int32                        // of a pause frame
 	txTimes        map[model.Rate][]engine.Time // by size, where times are ns-3's
 	maxWindow      int64
 	maxRTT         engine.Time
-	tableVersion        uint16 // counts changes of forwarding tables
+	tableVersion   uint16 // counts changes of forwarding tables
 	services       map[model.Addr]*service
-	tunnelOverhead         int32        // what muxes add to the longest frame
-	intent         *topo.Intent // the routes of all times; routes are the newest
-	intentVersion       uint32       // counts changes of intended routes
-	polarization          hashPolarization
+	tunnelOverhead int32        // what muxes add to the longest frame
+	intent         *topo.Intent // intended routes of all times; routes are the newest
+	intentVersion  uint32       // counts changes of intended routes
+	polarization   hashPolarization
 	timerSeq       uint64
 	Finished       int // flows
 
@@ -49,21 +49,21 @@ type Network struct {
 	Counts   Counts
 }
 
-// Counts are totals of a run.
+// Counts are the totals of a run.
 type Counts struct {
-	Hops      int64 // packets that finished crossing a link, pause frames left out
-	Events    int64
-	Delivered int64 // packets received by the host they were for
-	Originated      int64 // packets that switches sent of their own, pause frames left out
-	Consumed     int64 // packets that ended at a switch or its programs, or at a mux that sends them on
-	Pauses    int64 // PAUSE frames sent, refreshes included
-	Resumes   int64
-	Marked    int64 // packets that got a congestion mark
-	LabelsLost    int64 // labels lost with a header, or where a packet was wrapped
-	Drops     [numReasons]int64
+	Hops       int64 // packets that finished crossing a link, without pause frames
+	Events     int64
+	Delivered  int64 // packets received by their destination host
+	Originated int64 // packets that switches originated, without pause frames
+	Consumed   int64 // packets that ended at a switch or its programs, or at a mux that forwards them
+	Pauses     int64 // PAUSE frames sent, including refreshes
+	Resumes    int64
+	Marked     int64 // packets that got an ECN mark
+	LabelsLost int64 // labels lost when a packet was encapsulated or decapsulated
+	Drops      [numReasons]int64
 }
 
-// New builds a network. It starts nothing.
+// New builds a network. It runs nothing.
 func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -107,10 +107,10 @@ func New(routes *topo.Routes, cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// Fabric returns what the network is made of.
+// Fabric returns the network's topology.
 func (n *Network) Fabric() *topo.Fabric { return n.fabric }
 
-// Now is the present in the run.
+// Now returns the simulated time.
 func (n *Network) Now() engine.Time { return n.now }
 
 // Port returns a port, or nil if there is none.
@@ -128,13 +128,13 @@ func (n *Network) Port(p model.Port) *Port {
 	return ports[p.Port-1]
 }
 
-// Switch returns a switch, or nil if the node is none.
+// Switch returns a switch, or nil if the node is not one.
 func (n *Network) Switch(id model.NodeID) *Switch { return n.nodes[id].sw }
 
-// Host returns a host, or nil if the node is none.
+// Host returns a host, or nil if the node is not one.
 func (n *Network) Host(id model.NodeID) *Host { return n.nodes[id].host }
 
-// AddFlows takes a workload. It may be called before or during a run.
+// AddFlows adds a workload, before or during a run.
 func (n *Network) AddFlows(list []traffic.Flow) error {
 	added := make([]*flow, len(list))
 	for i := range list {
@@ -160,21 +160,21 @@ func (n *Network) AddFlows(list []traffic.Flow) error {
 
 func timeOf(t model.Time) engine.Time { return engine.Time(t) * engine.Nanosecond }
 
-// Reason says why a packet was lost.
+// Reason is why a packet was dropped.
 type Reason uint8
 
 // Reasons.
 const (
-	DropBuffer    Reason = iota // no room: a lossy class, or headroom too small
+	DropBuffer    Reason = iota // buffer full: a lossy class, or headroom too small
 	DropTTL                     // TTL ran out
 	DropNoRoute                 // no entry for the destination
-	DropBlackhole               // an entry that says drop
+	DropBlackhole               // the entry says drop
 	DropLinkDown                // the link was down
-	DropSilent                  // lost by a faulty switch, mux or link without a counter of its own
-	DropCorrupt                 // damaged on the wire, discarded by the receiver
+	DropSilent                  // silently, by a faulty switch, mux or link
+	DropCorrupt                 // corrupted on the wire, discarded by the receiver
 	DropProgram                 // by a program in the switch
-	DropHost                    // a host that does not want it
-	DropReset                   // it waited in a queue that was reset
+	DropHost                    // not for the host that received it
+	DropReset                   // in a queue that was reset
 	numReasons
 )
 
@@ -185,7 +185,7 @@ var reasonNames = [...]string{
 // String prints the reason's name.
 func (r Reason) String() string { return reasonNames[r] }
 
-// drop ends a packet's life at a place.
+// drop drops a packet at a port.
 func (n *Network) drop(p *Packet, at *Port, why Reason) {
 	n.Counts.Drops[why]++
 	at.Drops[why]++

@@ -7,11 +7,11 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// What is here makes a run behave as one of the HPCC simulator, an ns-3 fork,
-// where its habits differ from ours: Config.NS3.
+// This file makes a run behave as one of the HPCC simulator, an ns-3 fork,
+// where its behaviour differs from ours: Config.NS3.
 
-// timesAt is how long frames take at a rate, by size. A table is quicker than
-// the floating point that ns-3 goes through.
+// timesAt returns transmission times at a rate, by size. A table is faster than
+// ns-3's floating point.
 func (n *Network) timesAt(rate model.Rate) []engine.Time {
 	t := n.txTimes[rate]
 	if t == nil {
@@ -32,18 +32,17 @@ func (p *Port) serializeNS3(size int32) engine.Time {
 		t = engine.TransmitNS3(int64(size), p.rate)
 	}
 	if t|p.delay == 0 {
-		// ns-3 would have it arrive before it was sent, as far as the order of
-		// events goes.
+		// ns-3 would process its arrival before its departure.
 		return engine.Nanosecond
 	}
 	return t
 }
 
-// ns3TopPriority tells whether packets of a priority go before all others, never paused
-// and without room in the buffer: ns-3's queue 0.
+// ns3TopPriority reports whether packets of a priority precede all others,
+// unpaused and without buffer accounting: ns-3's queue 0.
 func (n *Network) ns3TopPriority(prio model.Priority) bool { return prio == 0 && n.cfg.NS3 }
 
-// stampINT writes the port's state on a packet that leaves it.
+// stampINT writes the port's in-band telemetry on a packet that leaves it.
 func (p *Port) stampINT(pkt *Packet) {
 	queued := int64(bits.OnesCount8(p.pfcDue)) * int64(p.net.pfcSize)
 	for full := p.nonEmpty; full != 0; full &= full - 1 {
@@ -53,12 +52,12 @@ func (p *Port) stampINT(pkt *Packet) {
 	e.INT.Push(p.net.now, p.TxData, queued, p.rate, p.net.traits.INTMulti)
 }
 
-// roundRobin is the order in which a NIC serves its flows: one after the other in
-// the order they began, from behind the last one that sent. Flows that are
-// done leave it when a search comes by.
+// roundRobin is the order in which a NIC serves its flows: in the order they
+// started, from after the last one that sent. Finished flows leave it when a
+// search finds them.
 type roundRobin struct {
 	flows []*flow
-	last  int // who sent last
+	last  int // index of the flow that sent last
 }
 
 func (t *roundRobin) addFlow(f *flow) {
@@ -66,13 +65,13 @@ func (t *roundRobin) addFlow(f *flow) {
 	t.flows = append(t.flows, f)
 }
 
-// nextPacket makes the packet of the flow whose turn it is, or sees to it that
-// the port looks again.
+// nextPacket makes the packet of the flow whose turn it is, or schedules the
+// next search.
 //
-// The NIC looks again when the first of its flows with something to send is
-// due by its pace, were it held up by a window or a pause or not. If that time
-// is past, or an earlier look had found a later time, it waits for some
-// acknowledgement: so it is there.
+// The NIC searches again when the first of its flows with bytes to send is due
+// by its pacing, whether or not a window or a pause blocks it. If that time has
+// passed, or an earlier search had found a later time, it waits for an
+// acknowledgement: the original does the same.
 func (t *roundRobin) nextPacket(p *Port, now engine.Time) *Packet {
 	n := len(t.flows)
 	pick, done := -1, n
@@ -110,8 +109,8 @@ func (t *roundRobin) nextPacket(p *Port, now engine.Time) *Packet {
 	return nil
 }
 
-// removeDone removes the flows that are done, from a place on, and returns where the
-// one that was picked is now.
+// removeDone removes finished flows from an index on, and returns the new index
+// of the flow that was picked.
 func (t *roundRobin) removeDone(from, pick int) int {
 	kept := from
 	for i := from; i < len(t.flows); i++ {
@@ -131,7 +130,7 @@ func (t *roundRobin) removeDone(from, pick int) int {
 	return pick
 }
 
-// nextEventNS3 is when something is due at the node, and at which port.
+// nextEventNS3 returns the time of the node's next event, and its port.
 func (nd *node) nextEventNS3() (at engine.Time, port int) {
 	at = nd.due[0]
 	tied := false
@@ -148,12 +147,12 @@ func (nd *node) nextEventNS3() (at engine.Time, port int) {
 	return at, port
 }
 
-// firstNS3 chooses among what is due at one instant at the ports from one on.
-// Whole nanoseconds make that frequent. In ns-3 what was scheduled first comes
-// first: arrivals, which were scheduled when their packets began to be sent a
-// link's delay ago, and only then the ends of what is being sent. Between
-// arrivals of packets that began at one instant it is a matter of what their
-// senders did before; here it is the order of ports.
+// firstNS3 chooses among the events of one instant at the ports from an index
+// on. Whole nanoseconds make ties frequent. In ns-3 the event that was
+// scheduled first comes first: arrivals, which were scheduled a link delay ago,
+// and only then ends of transmissions. The order of arrivals of packets that
+// were sent at one instant depends there on what their senders did before; here
+// it is the order of ports.
 func (nd *node) firstNS3(at engine.Time, port int) int {
 	best, since := port, engine.Forever
 	for i := port; i < len(nd.due); i++ {

@@ -5,22 +5,22 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Observer is told what happens, for truth and for pictures. It must change
+// Observer observes what happens, for ground truth and plots. It must change
 // nothing and keep no packet.
 type Observer interface {
 	Enqueued(now engine.Time, p *Packet, out *Port)
 	Dequeued(now engine.Time, p *Packet, out *Port)
 	Dropped(now engine.Time, p *Packet, at *Port, why Reason)
 	Delivered(now engine.Time, p *Packet, to *Host)
-	PauseReceived(now engine.Time, at *Port, prio model.Priority, stop bool)   // every frame
-	PauseChanged(now engine.Time, at *Port, prio model.Priority, stop bool) // the state
+	PauseReceived(now engine.Time, at *Port, prio model.Priority, stop bool) // every frame
+	PauseChanged(now engine.Time, at *Port, prio model.Priority, stop bool)  // the state
 	FlowDone(now engine.Time, r *FlowRecord)
 }
 
-// Observe sets who is told; nil is nobody.
+// Observe sets the observer; nil is none.
 func (n *Network) Observe(o Observer) { n.observer = o }
 
-// NopObserver is an Observer that ignores everything, to embed.
+// NopObserver is an Observer that does nothing, to embed.
 type NopObserver struct{}
 
 // Enqueued and the others do nothing.

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Kind says what a packet is for. Switches look only at KindPFC; the rest is
+// Kind is the type of a packet. Switches distinguish only KindPFC; the rest is
 // for hosts and programs.
 type Kind uint8
 
@@ -19,7 +19,7 @@ const (
 	KindPFC               // pause frame; never forwarded
 	KindTCP               // TCP segment, payload or not
 	KindUDP               // plain datagram
-	KindOther             // anything a program or a test sends
+	KindOther             // anything that a program or a test sends
 )
 
 // ECN bits of the IP header.
@@ -29,66 +29,68 @@ const (
 	CE     uint8 = 3
 )
 
-// Packet is a packet on its way. It holds the values its headers would have on
-// a wire, not the bytes; Frame writes those when somebody looks.
+// Packet is a packet in flight. It holds the values of its headers, not the
+// bytes; AppendFrame writes those on demand.
 //
-// Packets are pooled. Whoever holds one last gives it back: the host that
-// received it or the place that dropped it. A program must not keep one.
+// Packets are pooled. The last holder returns one: the host that received it or
+// the function that dropped it. A program must not keep one.
 type Packet struct {
-	// What a switch looks at comes first, in one line of the cache: a packet
-	// that only passes touches no other.
-	next *Packet // in a queue, on a wire, or in the pool
+	// Fields that switches read come first, in one cache line: a packet that is
+	// only forwarded touches no other.
+	next *Packet // in a queue, on a link, or in the pool
 
-	// EnqueuedAt is when the packet joined the queue that holds it, behind Ahead
-	// bytes; known only where a program runs at StageDequeue. On a wire, where
-	// it is of no use, it is when the packet behind this one arrives.
+	// EnqueuedAt is when the packet was enqueued, after BytesAhead bytes; set
+	// only where a program runs at StageDequeue. In flight, where it is not
+	// needed, it is when the next packet on the link arrives.
 	EnqueuedAt engine.Time
-	BytesAhead  int32
+	BytesAhead int32
 
 	Size int32 // bytes on the wire: Ethernet header to payload, no FCS, no preamble
 
-	// KeyID stands for Key where it is not 0: packets of the same number have
-	// the same key. Flows give it to their packets; V6 knows the family by it.
-	KeyID   uint32
-	IPID    uint16
-	path    path8  // the way as far as the flow knew it when the packet was made
-	tableVersion uint16 // state of the tables it was found in
+	// KeyID identifies Key where it is not 0: packets of the same number have
+	// the same key. Flows assign it to their packets; it also encodes the
+	// family for V6.
+	KeyID        uint32
+	IPID         uint16
+	path         path8  // the path as far as the flow knew it when the packet was made
+	tableVersion uint16 // version of the tables that path was found in
 
-	ingress  model.PortID // of the switch that holds it
-	buffered uint16       // Size when the switch took it in: what it gives back
-	hop      uint8        // switches passed
-	direction      uint8        // 1 from the flow's destination to its source, else 0
+	ingress   model.PortID // of the switch that holds it
+	buffered  uint16       // Size when the switch admitted it: what it releases
+	hop       uint8        // switches passed
+	direction uint8        // 1 from the flow's destination to its source, else 0
 
 	Kind     Kind
 	Priority model.Priority
-	Control  bool // goes into the queue that PFC never pauses
+	Control  bool // uses the queue that PFC never pauses
 	TTL      uint8
 	ECN      uint8
 	DSCP     uint8
 	TCPFlags uint8
-	Echo     bool // an acknowledgement that reports a congestion mark
+	Echo     bool // an acknowledgement that echoes an ECN mark
 
-	// Extra is what few packets have; nil otherwise.
+	// Extra holds rare fields; nil usually.
 	Extra *Extra
 
-	// The second line is for hosts, and for programs that do not know KeyID.
+	// The second cache line is for hosts, and for programs that do not use
+	// KeyID.
 	Key model.FlowKey
 
-	// Seq is the first payload byte, counted from the start of the flow; of an
+	// Seq is the first payload byte, counted from the start of the flow; in an
 	// acknowledgement, the next byte that the receiver expects.
 	Seq int64
 
-	// Sent is when the data left its host; acknowledgements carry it back. Of
-	// a pause frame, which needs no such time, it is the length of the pause.
+	// Sent is when the data left its host; acknowledgements return it. In a
+	// pause frame it is the length of the pause.
 	Sent engine.Time
 
 	flow    int32 // index in Network.flows, or noFlow
-	Payload int32 // bytes of user data in it
+	Payload int32 // bytes of payload
 }
 
 const keyV6 = 1 << 31 // in KeyIDs of IPv6
 
-// V6 is Key.V6, without a look at the second line where that is possible.
+// V6 is Key.V6, without touching the second cache line where possible.
 func (p *Packet) V6() bool {
 	if p.KeyID != 0 {
 		return p.KeyID&keyV6 != 0
@@ -96,31 +98,32 @@ func (p *Packet) V6() bool {
 	return p.Key.V6
 }
 
-// path8 is a way as port numbers, hop by hop; 0 is not known.
+// path8 is a path as port numbers, hop by hop; 0 is unknown.
 type path8 [8]uint8
 
-// pauseFor is how long a KindPFC packet asks its Priority to pause: 0 resumes,
-// engine.Forever pauses until resumed.
+// pauseFor returns how long a KindPFC packet asks its Priority to pause: 0
+// resumes, engine.Forever pauses until resumed.
 func (p *Packet) pauseFor() engine.Time { return p.Sent }
 
-// Extra holds headers beyond the usual ones and content that matters. It is
-// pooled with its packet: the slices are the packet's own, to append to.
+// Extra holds rare headers and content that matters. It is pooled with its
+// packet: the slices belong to the packet, to append to.
 type Extra struct {
-	// Outer headers, outermost first, put there by a mux or Encapsulate; the
-	// packet is routed by the first. Its TTL, DSCP and ECN are then that
-	// header's, its IPID the innermost's.
+	// Outer headers, outermost first, added by a mux or Encapsulate; the packet
+	// is routed by the first. Its TTL, DSCP and ECN are then that header's, its
+	// IPID the innermost's.
 	Outer []model.FlowKey
-	inner []innerHeader // what the headers beneath each of Outer say
-	// Labels is the block of wire/label behind the IP header: the option and
-	// the items, newest first. Size includes it; Payload does not.
+	inner []innerHeader // of the headers inside each of Outer
+	// Labels is the block of wire/label after the IP header: the option and the
+	// items, newest first. Size includes it; Payload does not.
 	Labels []byte
 	// EtherType is set for packets that are not IP, such as polls.
 	EtherType uint16
 	// Content is the payload where it matters: reports, polls, probes.
 	Content []byte
-	// INT is what switches wrote for HPCC's congestion control.
+	// INT is the in-band telemetry that HPCC's congestion control reads.
 	INT congestion.Stack
-	// TCPAcked is how many bytes a TCP segment of no flow acknowledges.
+	// TCPAcked is the acknowledgement number of a TCP segment without a flow,
+	// in bytes.
 	TCPAcked uint32
 }
 
@@ -135,10 +138,10 @@ const (
 	udpSize      = 8
 	tcpSize      = 20
 	pfcSize      = minFrame
-	ns3PFCSize   = ethernetSize + 20 + 9 // time, queue length and priority behind an IP header
+	ns3PFCSize   = ethernetSize + 20 + 9 // time, queue length and priority after an IP header
 )
 
-// ipSize is the length of the IP header of a key's family.
+// ipSize returns the length of the IP header of a key's family.
 func ipSize(k *model.FlowKey) int32 {
 	if k.V6 {
 		return 40
@@ -149,12 +152,11 @@ func ipSize(k *model.FlowKey) int32 {
 // pool recycles packets.
 type pool struct {
 	free   *Packet
-	made   int // packets ever made: what the run needed at once
+	made   int // packets ever allocated: the maximum in use at once
 	extras []*Extra
 }
 
-// slab packets are made at once: together they are aligned to the lines of the
-// cache.
+// slab packets are allocated at once, aligned to cache lines.
 const slab = 64
 
 // get returns a zero packet.
@@ -180,13 +182,13 @@ func (l *pool) put(p *Packet) {
 	l.free = p
 }
 
-// recycle stands apart to keep put short enough to be inlined.
+// recycle is a separate function so that put can be inlined.
 func (l *pool) recycle(p *Packet) {
 	l.extras = append(l.extras, p.Extra)
 	p.Extra = nil
 }
 
-// extra gives a packet an empty Extra, unless it has one.
+// extra returns the packet's Extra, an empty one if it had none.
 func (l *pool) extra(p *Packet) *Extra {
 	if p.Extra != nil {
 		return p.Extra
@@ -203,7 +205,7 @@ func (l *pool) extra(p *Packet) *Extra {
 	return e
 }
 
-// fifo is a queue of packets linked through themselves.
+// fifo is an intrusive queue of packets.
 type fifo struct {
 	head, tail *Packet
 	bytes      int64

@@ -9,49 +9,50 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// PathMetrics is the way between two hosts as the HPCC simulator sums it up: where
-// several are equally short, the first.
+// PathMetrics sums up the path between two hosts as the HPCC simulator does:
+// the first of several shortest ones.
 type PathMetrics struct {
-	Delay engine.Time // propagation, one way
+	Delay engine.Time // propagation, one direction
 	Send  engine.Time // one payload on each link, without headers
-	Rate  model.Rate  // the lowest on the way
+	Rate  model.Rate  // the lowest on the path
 }
 
-// RTT is both ways of propagation, and sending one of them.
+// RTT returns propagation in both directions and transmission in one.
 func (s PathMetrics) RTT() engine.Time { return 2*s.Delay + s.Send }
 
-// Window is the bandwidth-delay product in bytes.
+// Window returns the bandwidth-delay product in bytes.
 func (s PathMetrics) Window() int64 {
 	hi, lo := bits.Mul64(uint64(s.RTT()), uint64(s.Rate))
 	const bitTimes = 8 * uint64(engine.Second)
 	if hi >= bitTimes {
-		return 0 // a way of days
+		return 0 // a path of days
 	}
 	q, _ := bits.Div64(hi, lo, bitTimes)
 	return int64(q)
 }
 
-// PathTable computes the spans of a fabric.
+// PathTable computes the metrics of a fabric's paths.
 type PathTable struct {
 	routes  *topo.Routes
 	fabric  *topo.Fabric
 	payload int64
-	wholeNS   bool // links take whole nanoseconds, as there
+	wholeNS bool // times on links are whole nanoseconds, as in the HPCC simulator
 
-	// Towards one destination, what is known of each node; rate 0 is no way.
-	to    model.Addr
-	from  []PathMetrics
-	known []int32 // for which destination that is, counted from 1
+	// For one destination, the metrics from each node; rate 0 is no path.
+	to         model.Addr
+	from       []PathMetrics
+	known      []int32 // the generation of the entry in from
 	generation int32
 }
 
-// NewPathTable prepares to sum up the ways of packets with so much payload. whole
-// cuts the time on each link to nanoseconds.
+// NewPathTable prepares to sum up the paths of packets with that payload.
+// wholeNS truncates the time on each link to nanoseconds.
 func NewPathTable(r *topo.Routes, payload int32, whole bool) *PathTable {
 	return &PathTable{routes: r, fabric: r.Fabric(), payload: int64(payload), wholeNS: whole}
 }
 
-// Between returns the span between two hosts; ok is false where there is no way.
+// Between returns the metrics between two hosts; ok is false where there is no
+// path.
 func (s *PathTable) Between(src, dst model.NodeID) (sum PathMetrics, ok bool) {
 	to := s.fabric.Node(dst).IPv4
 	sum.Rate = math.MaxInt64
@@ -67,15 +68,15 @@ func (s *PathTable) Between(src, dst model.NodeID) (sum PathMetrics, ok bool) {
 		sum = s.along(sum, p)
 		src = p.Peer.Node
 	}
-	return sum, false // routes that lead in a circle
+	return sum, false // a forwarding loop
 }
 
-// along lengthens a span by a port's link.
+// along adds a port's link to the metrics.
 func (s *PathTable) along(sum PathMetrics, p *topo.Port) PathMetrics {
 	return sum.addLink(p.Rate, engine.Of(p.Delay), s.payload, s.wholeNS)
 }
 
-// addLink lengthens a span by a link. whole cuts the time to send the payload to
+// addLink adds a link to the metrics. whole truncates the transmission time to
 // nanoseconds.
 func (s PathMetrics) addLink(rate model.Rate, delay engine.Time, payload int64, whole bool) PathMetrics {
 	send := engine.Transmit(payload, rate)
@@ -85,9 +86,9 @@ func (s PathMetrics) addLink(rate model.Rate, delay engine.Time, payload int64, 
 	return PathMetrics{s.Delay + delay, s.Send + send, min(s.Rate, rate)}
 }
 
-// LargestWindow returns the largest window and the longest round trip of any two
-// hosts. Hosts with like links to the same switches stand for each other, and
-// what is known of a switch serves all that send through it.
+// LargestWindow returns the largest window and the longest round trip of any
+// two hosts. Hosts with equal links to the same switches represent each other,
+// and the metrics of a switch are computed once per destination.
 func (s *PathTable) LargestWindow() (window int64, rtt engine.Time) {
 	from, to := s.representativeHosts()
 	s.from, s.known, s.generation = make([]PathMetrics, len(s.fabric.Nodes())), make([]int32, len(s.fabric.Nodes())), 0
@@ -105,12 +106,12 @@ func (s *PathTable) LargestWindow() (window int64, rtt engine.Time) {
 	return window, rtt
 }
 
-// computeFrom finds out about a node on the way to the destination.
+// computeFrom computes the metrics from a node to the destination.
 func (s *PathTable) computeFrom(node model.NodeID) bool {
 	if s.known[node] == s.generation {
 		return s.from[node].Rate != 0
 	}
-	s.known[node], s.from[node] = s.generation, PathMetrics{} // so where there is no way, or one in a circle
+	s.known[node], s.from[node] = s.generation, PathMetrics{} // also where there is no path, or a loop
 	at := s.fabric.Node(node)
 	p := &at.Ports[0]
 	if at.Role.IsSwitch() || len(at.Ports) > 1 {
@@ -127,8 +128,8 @@ func (s *PathTable) computeFrom(node model.NodeID) bool {
 	return true
 }
 
-// representativeHosts picks hosts so that every kind of pair is among them: one destination
-// and two sources of those with like links.
+// representativeHosts picks hosts so that every kind of pair is among them: one
+// destination and two sources of those with equal links.
 func (s *PathTable) representativeHosts() (from, to []model.NodeID) {
 	type end struct {
 		to   model.NodeID
@@ -146,7 +147,7 @@ func (s *PathTable) representativeHosts() (from, to []model.NodeID) {
 			at[i] = end{p.Peer.Node, p.LinkSpec}
 		}
 		if len(ports) > len(at) {
-			at[0].to = h // stands for itself
+			at[0].to = h // it represents only itself
 		}
 		seen[at]++
 		if seen[at] == 1 {

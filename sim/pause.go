@@ -8,9 +8,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/pfc"
 )
 
-// sendPause tells the neighbour to stop or go on with a priority, as soon as
-// the wire is free. A frame that still waits is replaced: what counts is the
-// newest wish, and an older one that came after it would undo it.
+// sendPause asks the neighbour to pause or resume a priority, as soon as the
+// wire is free. A frame that still waits is replaced: an older one that arrived
+// after it would undo the newest request.
 func (p *Port) sendPause(prio model.Priority, stop bool) {
 	bit := uint8(1) << prio
 	p.pfcDue |= bit
@@ -22,12 +22,12 @@ func (p *Port) sendPause(prio model.Priority, stop bool) {
 	p.kick()
 }
 
-// pauseFrame makes the next frame that is due. A pause that lasts for a stated
-// time is repeated at half of it while it is wanted.
+// pauseFrame makes the next frame that is due. A pause with a duration is
+// repeated at half of it while it is needed.
 func (p *Port) pauseFrame() *Packet {
 	n := p.net
-	// In turn, so that one priority that changes its mind cannot keep the
-	// others waiting: headroom is computed for one frame of each.
+	// Round robin, so that one priority that alternates cannot delay the
+	// others: headroom is computed for one frame of each.
 	prio := model.Priority(bits.TrailingZeros8(bits.RotateLeft8(p.pfcDue, -int(p.pfcNext)))+int(p.pfcNext)) & 7
 	p.pfcNext = uint8(prio+1) & 7
 	p.pfcDue &^= 1 << prio
@@ -40,7 +40,7 @@ func (p *Port) pauseFrame() *Packet {
 	n.Counts.Pauses++
 	pkt.Sent = engine.Forever
 	if n.cfg.PauseTime > 0 {
-		// What the frame can say: whole quanta of this link's speed.
+		// A frame holds whole quanta of this link's speed.
 		quanta := pfc.QuantaOf(n.cfg.PauseTime, p.rate)
 		pkt.Sent = engine.Of(quanta.Duration(p.rate))
 		p.node.addTimer(n, timer{at: n.now + pkt.pauseFor()/2, kind: pauseRepeats, obj: p.index, prio: uint8(prio), gen: p.refreshGen[prio]})
@@ -48,14 +48,14 @@ func (p *Port) pauseFrame() *Packet {
 	return pkt
 }
 
-// repeatPause repeats a pause that is still wanted.
+// repeatPause repeats a pause that is still needed.
 func (p *Port) repeatPause(prio uint8, gen uint16) {
 	if p.refreshGen[prio] == gen {
 		p.sendPause(model.Priority(prio), true)
 	}
 }
 
-// receivePause obeys a pause frame: it stops or starts this end's sending.
+// receivePause handles a pause frame: it pauses or resumes this end's sending.
 func (p *Port) receivePause(pkt *Packet) {
 	n := p.net
 	prio := pkt.Priority

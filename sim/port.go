@@ -15,46 +15,46 @@ const (
 	controlBit    = 1 << controlQueue
 )
 
-// Port is one end of a link: the queues and the wire in one direction, and the
-// pauses that the neighbour has asked for.
+// Port is one end of a link: its queues, its transmitter, and the pauses that
+// the neighbour asked for.
 type Port struct {
-	// The order is that of use, by lines of the cache. What a packet needs that
-	// leaves:
+	// Fields are ordered by use, by cache lines. For a packet that leaves:
 	peer      *Port
 	busyUntil engine.Time
 	psPerByte int64 // 0 where a byte does not take whole picoseconds, or times are ns-3's
 	delay     engine.Time
 	TxPkts    int64
 	TxData    model.Bytes
-	// Tap sees every packet as it starts to leave; nil usually. It must not keep
-	// it, nor change it, but for the DSCP that a host marks its own packets with.
+	// Tap is called with every packet as it starts to leave; nil usually. It
+	// must not keep it, nor change it, except for the DSCP mark of a host's own
+	// packets.
 	Tap      func(now engine.Time, p *Packet)
 	nonEmpty uint16 // queues with packets, one bit each
 	paused   uint16 // priorities that the neighbour has paused
 	ID       model.PortID
 	pfcDue   uint8 // pause frames to send, one bit per priority
-	next     uint8 // where round robin goes on
+	next     uint8 // where round robin continues
 
-	// One that arrives:
-	inbox  linkQueue         // packets on their way here
-	txAt   engine.Time  // when it looks for the next packet
+	// For one that arrives:
+	inbox  linkQueue    // packets in flight to this port
+	txAt   engine.Time  // when it transmits the next packet
 	wakeAt engine.Time  // when a flow of its host is due
-	due    *engine.Time // its place in node.due
+	due    *engine.Time // its entry in node.due
 	node   *node
 	net    *Network
 
-	// Both:
+	// For both:
 	sw      *Switch // one of sw and host is set
 	host    *Host
-	impair  impairments   // what happens to packets on this wire beyond delay; nil usually
+	impair  impairments   // faults of this link; nil usually
 	txTimes []engine.Time // by size, where times are ns-3's
 
-	// One that waits; no queue lies across two lines.
+	// For one that waits; no queue crosses a cache line.
 	queues [numQueues]fifo
 
 	index   int32
-	pfcStop uint8 // what pause frames that are due shall say: stop, or go on
-	pfcNext uint8 // whose turn it is
+	pfcStop uint8 // what due pause frames say, one bit per priority: pause, or resume
+	pfcNext uint8 // next priority of pauseFrame's round robin
 	ecn     ecnCurve
 	rate    model.Rate
 	Node    model.NodeID
@@ -62,14 +62,14 @@ type Port struct {
 	pauseGen   [numPriorities]uint16 // invalidates expiry events
 	refreshGen [numPriorities]uint16
 
-	Drops       [numReasons]int64
-	Keepalives  int64                      // of BGP, received
-	PausesReceived  int64                      // PAUSE frames received
-	PausedFor   [numPriorities]engine.Time // time spent paused, finished pauses only
-	pausedSince [numPriorities]engine.Time
+	Drops          [numReasons]int64
+	Keepalives     int64                      // BGP keepalives received
+	PausesReceived int64                      // PAUSE frames received
+	PausedFor      [numPriorities]engine.Time // time spent paused, completed pauses only
+	pausedSince    [numPriorities]engine.Time
 }
 
-// ecnCurve is ECNParams ready for use.
+// ecnCurve is ECNParams as switches use them.
 type ecnCurve struct {
 	kmin, kmax int64
 	pmax       float64
@@ -96,7 +96,7 @@ func (n *Network) newPort(tn *topo.Node, tp *topo.Port) *Port {
 	return p
 }
 
-// serialize is how long a packet takes to send.
+// serialize returns the transmission time of a packet.
 func (p *Port) serialize(size int32) engine.Time {
 	if p.psPerByte != 0 {
 		return engine.Time(int64(size) * p.psPerByte)
@@ -104,7 +104,7 @@ func (p *Port) serialize(size int32) engine.Time {
 	return p.serializeOdd(size)
 }
 
-// serializeOdd stands apart to keep serialize short enough to be inlined.
+// serializeOdd is a separate function so that serialize can be inlined.
 func (p *Port) serializeOdd(size int32) engine.Time {
 	if p.txTimes != nil {
 		return p.serializeNS3(size)
@@ -112,23 +112,22 @@ func (p *Port) serializeOdd(size int32) engine.Time {
 	return engine.Transmit(int64(size), p.rate)
 }
 
-// Rate is the link's speed.
+// Rate returns the link's speed.
 func (p *Port) Rate() model.Rate { return p.rate }
 
-// Peer is the other end of the link.
+// Peer returns the other end of the link.
 func (p *Port) Peer() *Port { return p.peer }
 
-// QueueBytes is what waits in one priority's queue.
+// QueueBytes returns the bytes in one priority's queue.
 func (p *Port) QueueBytes(prio model.Priority) int64 { return p.queues[prio].bytes }
 
-// QueuePackets is how many packets wait there.
+// QueuePackets returns the packets in one priority's queue.
 func (p *Port) QueuePackets(prio model.Priority) int32 { return p.queues[prio].packets }
 
-// Paused tells whether the neighbour has paused a priority.
+// Paused reports whether the neighbour has paused a priority.
 func (p *Port) Paused(prio model.Priority) bool { return p.paused>>prio&1 != 0 }
 
-// PausedTime is how long the neighbour has kept a priority from sending, up to
-// now.
+// PausedTime returns how long the neighbour has paused a priority, up to now.
 func (p *Port) PausedTime(prio model.Priority) engine.Time {
 	t := p.PausedFor[prio]
 	if p.Paused(prio) {
@@ -137,7 +136,7 @@ func (p *Port) PausedTime(prio model.Priority) engine.Time {
 	return t
 }
 
-// enqueue puts a packet into its queue and sends if the wire is free.
+// enqueue queues a packet and transmits if the wire is free.
 func (p *Port) enqueue(pkt *Packet) {
 	q := uint8(pkt.Priority)
 	if pkt.Control {
@@ -148,7 +147,7 @@ func (p *Port) enqueue(pkt *Packet) {
 	p.kick()
 }
 
-// kick makes the port send as soon as it can.
+// kick makes the port transmit as soon as it can.
 func (p *Port) kick() {
 	if p.txAt != engine.Forever {
 		return
@@ -160,13 +159,13 @@ func (p *Port) kick() {
 	p.transmitWhenFree()
 }
 
-// transmitWhenFree makes the port go on when it has finished sending.
+// transmitWhenFree schedules transmit for the end of the current transmission.
 func (p *Port) transmitWhenFree() {
 	p.txAt = p.busyUntil
 	p.scheduleAt(p.txAt)
 }
 
-// transmit sends the next packet that may go: pause frames first, then control,
+// transmit sends the next eligible packet: pause frames first, then control,
 // then round robin over the priorities that are not paused.
 func (p *Port) transmit() {
 	var pkt *Packet
@@ -215,7 +214,7 @@ func (p *Port) transmit() {
 	}
 }
 
-// idle tells whether a packet could go out at once, before any other.
+// idle reports whether a packet would be sent at once, before any other.
 func (p *Port) idle(pkt *Packet) bool {
 	return p.nonEmpty == 0 && p.pfcDue == 0 && p.net.now >= p.busyUntil && (pkt.Control || p.paused>>pkt.Priority&1 == 0)
 }

@@ -8,55 +8,56 @@ import (
 	"github.com/weft-telemetry/weft/topo/fib"
 )
 
-// Stage is a place in a switch where programs run.
+// Stage is a point in a switch's pipeline where programs run.
 type Stage uint8
 
-// Stages, in the order a packet meets them.
+// Stages, in the order of the pipeline.
 const (
 	StageIngress Stage = iota // arrived, not yet routed
 	StageRouted               // egress port known
-	StageEnqueue              // about to join its queue
-	StageDequeue              // about to leave; what is changed here is what the wire sees
+	StageEnqueue              // about to be enqueued
+	StageDequeue              // about to leave; the wire sees changes made here
 	StagePFC                  // a pause frame was received; the packet is that frame, and cannot be ended
-	StageTimer                // a time the program asked for; there is no packet
+	StageTimer                // a timer of the program; there is no packet
 	numStages
 )
 
 // Program runs inside one switch. It sees packets at the stages it chooses and
 // acts through the Context: it may change the packet, make it longer or
-// shorter, drop it, send copies and packets of its own, and report.
+// shorter, drop it, send clones and new packets, and report.
 type Program interface {
-	// At returns what is to run at a stage, or nil. Attach asks once for each.
+	// At returns what runs at a stage, or nil. Attach calls it once for each.
 	At(s Stage) Runner
 }
 
-// Runner is a program at a stage, or at all that it chooses.
+// Runner is a program at one stage or several.
 type Runner interface{ Run(c *Context) }
 
-// UnqueuedProgram is a Program that can be shown a packet that passes once for both
-// StageEnqueue and StageDequeue. Where it is the switch's only program, it is.
+// UnqueuedProgram is a Program that can handle a packet that is not queued in
+// one call for both StageEnqueue and StageDequeue. It is called so where it is
+// the switch's only program.
 type UnqueuedProgram interface {
 	Program
-	// Unqueued returns what is to run. It begins with the Context at StageEnqueue
-	// and, if the packet goes on, does the rest with Stage set to StageDequeue.
+	// Unqueued returns what runs. It starts with the Context at StageEnqueue
+	// and, if the packet survives, continues with Stage set to StageDequeue.
 	Unqueued() Runner
 }
 
-// Context is what a program sees of one event and how it acts on it. It is
-// valid until Run returns.
+// Context is one event as a program sees it, and how it acts on it. It is valid
+// until Run returns.
 type Context struct {
 	Stage  Stage
 	Switch *Switch
 	Packet *Packet    // nil at StageTimer
-	Out    *Port      // where it goes; nil before it is routed
-	Now    model.Time // of the switch's own clock
-	Timer  int        // the number given to After, at StageTimer
+	Out    *Port      // egress port; nil before it is routed
+	Now    model.Time // on the switch's clock
+	Timer  int        // the number passed to After, at StageTimer
 
-	// Unchanged says that the program was shown this packet a moment ago, at an
-	// earlier stage, and that only its TTL can have changed since.
+	// Unchanged says that the program has seen this packet at an earlier stage
+	// of the same event, and that only its TTL can have changed since.
 	Unchanged bool
-	// Unqueued says, at StageEnqueue and StageDequeue, that the packet leaves at
-	// once: its queue is empty and it does not wait.
+	// Unqueued says, at StageEnqueue and StageDequeue, that the packet leaves
+	// at once: its queue is empty and the port is idle.
 	Unqueued bool
 
 	Pause struct { // at StagePFC
@@ -64,11 +65,11 @@ type Context struct {
 		Time     time.Duration // 0: resume
 	}
 
-	at    engine.Time // of the run, when Now was read
+	at    engine.Time // simulated time when Now was read
 	ended ending
 }
 
-// ending says how a program has ended a packet.
+// ending is how a program has ended a packet.
 type ending uint8
 
 const (
@@ -77,7 +78,7 @@ const (
 	consumed
 )
 
-// In is where the packet came in; nil for what the switch itself sends.
+// In returns the ingress port; nil for packets that the switch originates.
 func (c *Context) In() *Port {
 	if c.Packet == nil || c.Packet.ingress == 0 {
 		return nil
@@ -85,18 +86,17 @@ func (c *Context) In() *Port {
 	return c.Switch.ports[c.Packet.ingress-1]
 }
 
-// Drop ends the packet here. Programs after this one do not see it.
+// Drop drops the packet. Programs after this one do not see it.
 func (c *Context) Drop() { c.ended = dropped }
 
-// Consume hands the packet to the program's host: it is neither sent on nor
-// counted as lost. A poll that ends at the switch is taken.
+// Consume ends the packet at the program's host: it is neither forwarded nor
+// counted as dropped. A poll that ends at the switch is consumed.
 func (c *Context) Consume() { c.ended = consumed }
 
 // Resize makes the packet longer or shorter, as a label does.
 func (c *Context) Resize(delta int32) { c.Packet.Size += delta }
 
-// Clone returns a copy of the packet, with memory of its own. It must be sent
-// with Send.
+// Clone returns a deep copy of the packet. It must be sent with Send.
 func (c *Context) Clone() *Packet {
 	pool := &c.Switch.net.pool
 	p := pool.get()
@@ -114,29 +114,29 @@ func (c *Context) Clone() *Packet {
 	return p
 }
 
-// Truncate cuts a clone to its first bytes, as a mirror does. What is cut is of
-// no use to the transport it was for: the packet no longer belongs to its flow.
+// Truncate cuts a clone to its first bytes, as a mirror does. The rest is of no
+// use to its transport: the packet no longer belongs to its flow.
 func (c *Context) Truncate(p *Packet, size int32) {
 	if cut := p.Size - size; cut > 0 {
 		p.Size, p.Payload, p.flow = size, max(0, p.Payload-cut), noFlow
 	}
 }
 
-// Extra returns what few packets have, for a packet of any kind; where there
-// is none yet, it makes one, empty and pooled.
+// Extra returns the Extra of a packet, an empty one from the pool if it had
+// none.
 func (c *Context) Extra(p *Packet) *Extra { return c.Switch.net.pool.extra(p) }
 
-// NewPacket returns an empty packet of the switch's own. It must be sent with
-// Send.
+// NewPacket returns an empty packet that the switch originates. It must be sent
+// with Send.
 func (c *Context) NewPacket() *Packet { return c.Switch.net.pool.get() }
 
-// Send puts a packet of the program's own into a port's queue, as soon as what
-// happens now is over: the port may be about to send. Programs see it at
-// StageDequeue only, so that no program meets its own clones at once. It takes
-// room as a packet of the switch's own, which pauses nobody.
+// Send queues a packet of the program at a port once the current event is over:
+// the port may be about to send. Programs see it at StageDequeue only, so that
+// no program sees its own clones at once. It is charged to the buffer as a
+// packet of the switch, for which no sender is paused.
 func (c *Context) Send(p *Packet, out *Port) { c.Switch.Send(p, out) }
 
-// After runs a program again at StageTimer when the switch's clock has gone on
+// After runs a program again at StageTimer when the switch's clock has advanced
 // by d.
 func (c *Context) After(program Runner, d time.Duration, number int) {
 	n, sw := c.Switch.net, c.Switch
@@ -144,15 +144,15 @@ func (c *Context) After(program Runner, d time.Duration, number int) {
 	sw.node.addTimer(n, timer{at: max(at, n.now), kind: runFunc, run: sw.newWakeup(program, number)})
 }
 
-// wakeup is a program's timer. It goes back to the switch's idle ones when it
-// fires, so that timers allocate nothing in the long run.
+// wakeup is a program's timer. It is reused when it has fired, so that timers
+// allocate nothing in steady state.
 type wakeup struct {
 	program Runner
 	number  int
 	run     func()
 }
 
-// newWakeup returns what wakes a program.
+// newWakeup returns a function that runs a program.
 func (sw *Switch) newWakeup(program Runner, number int) (run func()) {
 	ps := &sw.programs
 	var w *wakeup
@@ -170,7 +170,7 @@ func (sw *Switch) newWakeup(program Runner, number int) (run func()) {
 	return w.run
 }
 
-// when is the time of the run at which the clock has come to t, in whole
+// when returns the simulated time at which the clock shows t, in whole
 // nanoseconds.
 func (c Clock) when(t model.Time) engine.Time {
 	run := t.Add(-c.Offset)
@@ -183,12 +183,12 @@ func (c Clock) when(t model.Time) engine.Time {
 	return timeOf(run)
 }
 
-// programs holds a switch's programs by stage, and what they have sent.
+// programs holds a switch's programs by stage, and the packets they have sent.
 type programs struct {
 	at       [numStages]Runner // nil where there is none
-	unqueued  Runner            // for packets that pass; nil: they are shown stage by stage
+	unqueued Runner            // for packets that are not queued; nil: the stages run one by one
 	attached int
-	single    bool // one is attached: nobody else changes what it was shown
+	single   bool // one is attached: no other changes what it has seen
 
 	// ctx serves every event: no event happens inside another's Run.
 	ctx Context
@@ -198,13 +198,13 @@ type programs struct {
 	idle            []*wakeup
 }
 
-// outgoing is a packet of a program's on its way to a queue.
+// outgoing is a packet of a program that is not queued yet.
 type outgoing struct {
 	p   *Packet
 	out *Port
 }
 
-// chain is several programs at one stage, in the order in which they came.
+// chain is several programs at one stage, in the order they were attached.
 type chain []Runner
 
 func (ch chain) Run(c *Context) {
@@ -218,7 +218,8 @@ func (ch chain) Run(c *Context) {
 
 func (ps *programs) any(s Stage) bool { return ps.at[s] != nil }
 
-// startPrograms prepares to show programs a packet that they were not just shown.
+// startPrograms prepares the Context for a packet that programs have not seen
+// in this event.
 func (sw *Switch) startPrograms(p *Packet) {
 	c := &sw.programs.ctx
 	c.Packet, c.Unchanged, c.Unqueued = p, false, false
@@ -227,9 +228,9 @@ func (sw *Switch) startPrograms(p *Packet) {
 	}
 }
 
-// runStage shows the packet to the programs of a stage, of which there must be some.
-// Whether it goes on is for the caller to ask: both are part of what every packet
-// costs, and short enough to be inlined only apart.
+// runStage runs the programs of a stage, of which there must be some. The
+// caller then calls survives: both are part of the cost of every packet, and
+// small enough to be inlined only as two functions.
 func (ps *programs) runStage(s Stage, out *Port) {
 	c := &ps.ctx
 	c.Stage, c.Out = s, out
@@ -237,11 +238,12 @@ func (ps *programs) runStage(s Stage, out *Port) {
 	c.Unchanged = ps.single
 }
 
-// survives tells whether the programs that were just run let the packet go on.
+// survives reports whether the programs that were just run let the packet
+// continue.
 func (ps *programs) survives() bool { return ps.ctx.ended == going || ps.endPacket() }
 
-// runDequeue shows a packet that has waited to the programs at StageDequeue, if
-// there are any, and tells whether it goes on.
+// runDequeue runs the programs at StageDequeue, if there are any, for a packet
+// that was queued, and reports whether it survives.
 func (sw *Switch) runDequeue(p *Packet, out *Port) bool {
 	if !sw.programs.any(StageDequeue) {
 		return true
@@ -251,7 +253,8 @@ func (sw *Switch) runDequeue(p *Packet, out *Port) bool {
 	return sw.programs.survives()
 }
 
-// endPacket ends the packet as a program wants it. A pause frame cannot be ended.
+// endPacket ends the packet as a program decided. A pause frame cannot be
+// ended.
 //
 //go:noinline
 func (ps *programs) endPacket() bool {
@@ -272,7 +275,7 @@ func (ps *programs) endPacket() bool {
 	return false
 }
 
-// noteEnqueue notes when, and behind how much, a packet joins its queue at out.
+// noteEnqueue sets when, and after how many bytes, a packet is queued at out.
 func (p *Packet) noteEnqueue(out *Port) {
 	q := uint8(p.Priority)
 	if p.Control {
@@ -281,7 +284,7 @@ func (p *Packet) noteEnqueue(out *Port) {
 	p.EnqueuedAt, p.BytesAhead = out.net.now, int32(out.queues[q].bytes)
 }
 
-// Attach adds a program behind those the switch has.
+// Attach adds a program after those the switch has.
 func (sw *Switch) Attach(p Program) {
 	ps := &sw.programs
 	ps.ctx.Switch, ps.ctx.at = sw, -1
@@ -306,7 +309,7 @@ func (sw *Switch) Attach(p Program) {
 	sw.updateSlowPath()
 }
 
-// Start runs a program once at StageTimer, so that it can ask for more.
+// Start runs a program once at StageTimer, so that it can set timers.
 func (sw *Switch) Start(p Runner, number int) { sw.runTimer(p, number) }
 
 func (sw *Switch) runTimer(p Runner, number int) {
@@ -317,8 +320,8 @@ func (sw *Switch) runTimer(p Runner, number int) {
 	c.ended = going
 }
 
-// NewPacket returns an empty packet of the switch's own. It must be sent with
-// Send.
+// NewPacket returns an empty packet that the switch originates. It must be sent
+// with Send.
 func (sw *Switch) NewPacket() *Packet { return sw.net.pool.get() }
 
 // Extra is Context's, for a packet that is sent outside of any event.
@@ -328,7 +331,7 @@ func (sw *Switch) Extra(p *Packet) *Extra { return sw.net.pool.extra(p) }
 func (sw *Switch) Send(p *Packet, out *Port) {
 	n, ps := sw.net, &sw.programs
 	p.ingress = 0
-	p.hop = uint8(len(p.path)) // it need not be on its flow's way
+	p.hop = uint8(len(p.path)) // it need not be on its flow's path
 	if ps.flush == nil {
 		ps.flush = sw.sendOutbox
 	}
@@ -346,8 +349,9 @@ func (sw *Switch) sendOutbox() {
 	}
 }
 
-// NextHop is the port by which packets of a flow leave the switch now, faults
-// included. False means that they do not: they are for the switch, or lost.
+// NextHop returns the port by which packets of a flow leave the switch now,
+// faults included. False means that they do not: they are for the switch, or
+// dropped.
 func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 	out, verdict := sw.table.Lookup(key)
 	if len(sw.misrouted) > 0 {
@@ -361,7 +365,7 @@ func (sw *Switch) NextHop(key model.FlowKey) (*Port, bool) {
 	return sw.ports[out-1], true
 }
 
-// inject queues a packet that did not come from a wire.
+// inject queues a packet that the switch originates.
 func (sw *Switch) inject(out *Port, p *Packet) {
 	sw.net.Counts.Originated++
 	p.noteEnqueue(out)
@@ -377,13 +381,13 @@ func (sw *Switch) inject(out *Port, p *Packet) {
 // Ports returns the switch's ports; port 1 is the first.
 func (sw *Switch) Ports() []*Port { return sw.ports }
 
-// NewPacket returns an empty packet of the host's own. It must be sent with
-// Send.
+// NewPacket returns an empty packet that the host originates. It must be sent
+// with Send.
 func (h *Host) NewPacket() *Packet { return h.net.pool.get() }
 
-// Extra is Context's, for a packet of the host's own.
+// Extra is Context's, for a packet that the host originates.
 func (h *Host) Extra(p *Packet) *Extra { return h.net.pool.extra(p) }
 
-// Send puts a packet of the host's own, such as a poll or a probe, into the
-// queue of one of its ports. It goes before what flows have to send.
+// Send queues a packet that the host originates, such as a poll or a probe, at
+// one of its ports. It precedes the packets of flows.
 func (h *Host) Send(p *Packet, out *Port) { out.enqueue(p) }

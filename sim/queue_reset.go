@@ -7,8 +7,8 @@ import (
 )
 
 // QueueReset empties the data queues of a switch once, as an operator or a PFC
-// watchdog does to end a deadlock: what waits in them is lost, and the
-// neighbours may send again.
+// watchdog does to end a deadlock: their packets are dropped, and the
+// neighbours resume.
 type QueueReset struct{ Switch model.NodeID }
 
 func (f QueueReset) String() string { return fmt.Sprintf("queues of switch %d reset", f.Switch) }
@@ -28,7 +28,7 @@ func (f QueueReset) apply(n *Network) func() {
 	return func() {}
 }
 
-// discard drops a packet that waited, and gives its room back.
+// discard drops a packet that was queued, and releases its buffer.
 func (sw *Switch) discard(out *Port, p *Packet) {
 	n := sw.net
 	in, prio := p.ingress, p.Priority

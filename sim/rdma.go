@@ -6,8 +6,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// dataSize is the wire size of an RDMA packet; the first of a flow says where
-// the write goes.
+// dataSize returns the wire size of an RDMA packet; the first of a flow has a
+// RETH.
 func (n *Network) dataSize(f *flow, payload int32, first bool) int32 {
 	if n.cfg.Overhead > 0 {
 		return payload + n.cfg.Overhead
@@ -19,7 +19,7 @@ func (n *Network) dataSize(f *flow, payload int32, first bool) int32 {
 	return max(size, minFrame)
 }
 
-// ackSize is the wire size of an acknowledgement.
+// ackSize returns the wire size of an acknowledgement.
 func (n *Network) ackSize(key *model.FlowKey) int32 {
 	if n.cfg.AckSize > 0 {
 		return n.cfg.AckSize
@@ -41,8 +41,8 @@ func (f *flow) startRDMA() {
 	}
 }
 
-// receiveRDMA receives payload: in order it is acknowledged, ahead of order the
-// sender is told to go back, once per gap and while.
+// receiveRDMA receives payload: in order it is acknowledged; out of order it is
+// NACKed, once per gap and NackGap.
 func (f *flow) receiveRDMA(p *Packet) {
 	n := f.net
 	marked := p.ECN == CE
@@ -60,8 +60,8 @@ func (f *flow) receiveRDMA(p *Packet) {
 			f.sendAck(KindNack, p, marked && n.cfg.CNPInterval == 0)
 		}
 	default:
-		// Seen before: acknowledged again, or a lost acknowledgement would
-		// leave the sender waiting.
+		// Duplicate: acknowledged again, or the sender would wait after a lost
+		// acknowledgement.
 		f.sendAck(KindAck, p, false)
 	}
 	if marked && n.cfg.CNPInterval > 0 && n.now >= f.cnpAfter {
@@ -70,7 +70,7 @@ func (f *flow) receiveRDMA(p *Packet) {
 	}
 }
 
-// sendAck sends an acknowledgement of some kind back.
+// sendAck sends an acknowledgement, NACK or CNP.
 func (f *flow) sendAck(kind Kind, to *Packet, echo bool) {
 	n := f.net
 	p := n.pool.get()
@@ -81,12 +81,12 @@ func (f *flow) sendAck(kind Kind, to *Packet, echo bool) {
 	p.Control = n.cfg.AckControl || kind == KindCNP || n.ns3TopPriority(f.prio)
 	p.Seq, p.Sent, p.Echo = f.expected, to.Sent, echo
 	if n.traits.INTMulti > 0 {
-		p.Extra, to.Extra = to.Extra, nil // what switches wrote goes back
+		p.Extra, to.Extra = to.Extra, nil // in-band telemetry returns to the sender
 	}
 	f.ackPort.enqueue(p)
 }
 
-// receiveRDMAAck is what an acknowledgement does to the sender.
+// receiveRDMAAck handles an acknowledgement at the sender.
 func (f *flow) receiveRDMAAck(p *Packet) {
 	n := f.net
 	if f.done {
@@ -102,7 +102,7 @@ func (f *flow) receiveRDMAAck(p *Packet) {
 			}
 		}
 		if p.Kind == KindNack && f.sent > f.acked {
-			f.sent = f.acked // go back
+			f.sent = f.acked // go back N
 		}
 	}
 	if f.control != nil {
@@ -120,13 +120,13 @@ func (f *flow) receiveRDMAAck(p *Packet) {
 		}
 	}
 	if n.cfg.NS3 {
-		f.port.kick() // whoever may send
+		f.port.kick() // any flow may send now
 	} else if f.maySend() {
 		f.activate()
 	}
 }
 
-// updateRate gives an acknowledgement to a control that learns from it.
+// updateRate passes an acknowledgement to the congestion control.
 func (f *flow) updateRate(p *Packet) {
 	n := f.net
 	a := congestion.Ack{Now: n.now, Sent: p.Sent, Seq: p.Seq, Next: f.sent, Marked: p.Echo}
@@ -138,15 +138,15 @@ func (f *flow) updateRate(p *Packet) {
 	if !n.traits.Repace || f.rate == old {
 		return
 	}
-	// The new rate applies to the packet that is due already: its time moves.
+	// The new rate applies to the packet that is already due: its time moves.
 	f.nextSend += n.transmit(f.lastSize, f.rate) - n.transmit(f.lastSize, old)
 	if f.port.wakeAt != engine.Forever {
 		f.port.wakeBy(f.nextSend)
 	}
 }
 
-// flowTimer runs what is due for a flow: retransmission. Rate recovery needs no
-// timer; it is caught up with when a packet is sent.
+// flowTimer handles a flow's retransmission timeout. Rate recovery needs no
+// timer; congestion control catches up when a packet is sent.
 func (n *Network) flowTimer(id int32, gen uint16) {
 	f := n.flows[id]
 	if f == nil || f.timerGen != gen || f.done {
@@ -164,8 +164,8 @@ func (n *Network) flowTimer(id int32, gen uint16) {
 	f.armTimer()
 }
 
-// armTimer schedules the flow's next timer, unless one is due before. A timer
-// that comes too early does nothing and is armed again.
+// armTimer schedules the flow's timer, unless one is due before. A timer that
+// fires too early does nothing and is armed again.
 func (f *flow) armTimer() {
 	n := f.net
 	if n.cfg.RTO > 0 && f.sent > f.acked {
@@ -173,7 +173,7 @@ func (f *flow) armTimer() {
 	}
 }
 
-// wakeBy makes sure of a timer at that time or before.
+// wakeBy ensures a timer at that time or before.
 func (f *flow) wakeBy(at engine.Time) {
 	if at >= engine.Forever || f.timerAt != 0 && f.timerAt <= at {
 		return

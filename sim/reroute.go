@@ -9,9 +9,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Reroute changes what switches really do, against what is intended: entries
-// for destinations, by neighbours. An entry without Via drops. Two switches
-// that point at each other are a loop.
+// Reroute overrides forwarding tables against the intended routes: entries for
+// destinations, by neighbours. An entry without Via drops. Two switches that
+// point at each other are a forwarding loop.
 type Reroute struct{ Entries []Entry }
 
 // Entry is one wrong route.
@@ -58,8 +58,8 @@ func (f Reroute) apply(n *Network) func() {
 	}
 }
 
-// addWrongRoute puts a wrong route in force and returns what ends it. Of several for
-// the same packets the newest counts.
+// addWrongRoute installs a wrong route and returns a function that removes it.
+// The newest of several for the same packets applies.
 func (sw *Switch) addWrongRoute(e *Entry) (end func()) {
 	sw.wrongRoutes = append(sw.wrongRoutes, e)
 	sw.installRoute(e)
@@ -80,7 +80,7 @@ func (sw *Switch) addWrongRoute(e *Entry) (end func()) {
 	}
 }
 
-// installRoute enters a wrong route into the table.
+// installRoute writes a wrong route into the table.
 func (sw *Switch) installRoute(e *Entry) {
 	var ports []model.PortID
 	for _, via := range e.Via {
@@ -98,8 +98,8 @@ func (sw *Switch) installRoute(e *Entry) {
 	sw.TableChanged()
 }
 
-// CorruptTable makes a forwarding table hit a share of flows wrongly, as a flipped
-// bit does: those flows leave by Via, or are dropped where Via is zero.
+// CorruptTable makes a forwarding table wrong for a share of flows, as a bit
+// flip does: those flows leave by Via, or are dropped where Via is zero.
 type CorruptTable struct {
 	Switch model.NodeID
 	Share  float64

@@ -9,35 +9,34 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// How events are ordered.
+// How events are ordered: conservative parallel-simulation windows, on one
+// goroutine.
 //
-// Whatever a node does reaches another node over a link, no sooner than the
-// link's delay and the time to send the shortest frame. Call the least of these
-// sums the lookahead. Within one stretch of that length, what happens at one
-// node cannot matter to another, so the nodes are played one after the other,
-// each through all its events of the stretch in order of time (ties: by port,
-// then arrivals before departures). The outcome is that of one queue ordered by
-// time for the whole fabric, but a node's ports, buffer and flows stay in the
-// cache while it is played, and the order is found by comparing a handful of
-// times instead of keeping a hundred thousand events sorted. On fat-trees of
-// k=4, 8 and 16 that is 1.9, 1.4 and 2 times as fast (BenchmarkFatTree; the
-// figures are in docs/decisions/0008).
+// A node affects another node only over a link, no sooner than the link's delay
+// plus the transmission time of the shortest frame. The minimum of these sums
+// is the lookahead. Within one lookahead window, events at one node cannot
+// affect another, so the nodes run one after the other, each through all its
+// events of the window in order of time (ties: by port, then arrivals before
+// departures). The result equals that of one event queue for the whole fabric,
+// but a node's ports, buffer and flows stay in the cache while it runs, and the
+// order is found by comparing a few times instead of keeping a hundred thousand
+// events sorted. On fat-trees of k=4, 8 and 16 that is 1.9, 1.4 and 2 times as
+// fast (BenchmarkFatTree; the figures are in docs/decisions/0008).
 //
-// Stretches lie on a grid of the lookahead, so that it does not matter where
-// Run was told to stop. What concerns the fabric as a whole (faults, samples,
-// reports) is a call: it happens between stretches, before the events of its
-// instant, and a call that a node asks for happens on the grid. Calls of one
-// instant are ordered by when they were asked for, not by which node was played
-// first.
+// Windows lie on a grid of the lookahead, so that the time at which Run stops
+// does not matter. Events of the whole fabric (faults, samples, reports) are
+// calls: they run between windows, before the events of their instant, and a
+// call that a node schedules runs on the grid. Calls of one instant are ordered
+// by when they were scheduled, not by which node ran first.
 type schedule struct {
 	calls     engine.Queue[func()]
 	lookahead engine.Time
-	running  *node    // the node that is being played
+	running   *node    // the node that runs
 	active    []uint64 // nodes with events, one bit each
 	earliest  engine.Time
 }
 
-// node is a switch or a host and its events to come.
+// node is a switch or a host and its pending events.
 type node struct {
 	sw    *Switch
 	host  *Host
@@ -46,13 +45,13 @@ type node struct {
 
 	id      model.NodeID
 	ports   []*Port
-	due     []engine.Time // by port: when it next needs attention
-	next    engine.Time   // the least of due and timers
+	due     []engine.Time // by port: the time of its next event
+	next    engine.Time   // the minimum of due and timers
 	timers  timerHeap
 	timerAt engine.Time // when the first of them is due; Forever if there is none
 }
 
-// start prepares the schedule when all nodes are there.
+// start prepares the schedule once all nodes exist.
 func (n *Network) start() {
 	n.sched.lookahead = engine.Forever / 4
 	n.sched.active = make([]uint64, (len(n.nodes)+63)/64)
@@ -79,8 +78,8 @@ func (n *Network) start() {
 	n.sched.earliest = engine.Forever
 }
 
-// At calls f at a time of the run, not before the present. Asked for by a node
-// it comes on the grid of the lookahead, so that all nodes have got there.
+// At calls f at a simulated time, not before now. Scheduled by a node, it runs
+// on the grid of the lookahead, when all nodes have reached that time.
 func (n *Network) At(at engine.Time, f func()) {
 	at = max(at, n.now)
 	if n.sched.running != nil {
@@ -89,7 +88,7 @@ func (n *Network) At(at engine.Time, f func()) {
 	n.sched.calls.Push(at, n.callOrigin(), f)
 }
 
-// callOrigin is the present and the node that is being played.
+// callOrigin returns the current time and the node that runs.
 func (n *Network) callOrigin() engine.Origin {
 	if nd := n.sched.running; nd != nil {
 		return engine.Origin{Asked: n.now, By: int32(nd.id)}
@@ -97,12 +96,13 @@ func (n *Network) callOrigin() engine.Origin {
 	return engine.Origin{Asked: n.now, By: -1}
 }
 
-// nextWindow is the first instant after t on which all nodes agree.
+// nextWindow returns the start of the window after t.
 func (n *Network) nextWindow(t engine.Time) engine.Time {
 	return (t/n.sched.lookahead + 1) * n.sched.lookahead
 }
 
-// Run plays events up to and including until. It may be called again to go on.
+// Run runs events up to and including until. It may be called again to
+// continue.
 func (n *Network) Run(until engine.Time) {
 	s := &n.sched
 	for {
@@ -126,12 +126,12 @@ func (n *Network) Run(until engine.Time) {
 	n.now = until
 }
 
-// runWindow plays every node up to, not including, end.
+// runWindow runs every node up to, not including, end.
 func (n *Network) runWindow(end engine.Time) {
 	s := &n.sched
 	s.earliest = engine.Forever
 	for w := range s.active {
-		// Bits that are set meanwhile belong to events after end.
+		// Bits that are set during the loop belong to events after end.
 		for word := s.active[w]; word != 0; word &= word - 1 {
 			nd := &n.nodes[w<<6|bits.TrailingZeros64(word)]
 			if nd.next < end {
@@ -146,8 +146,8 @@ func (n *Network) runWindow(end engine.Time) {
 	s.running = nil
 }
 
-// runNode plays one node's events before end, in order. (Put into stretch, as a
-// profile may suggest it, its search has too few registers and takes half as
+// runNode runs one node's events before end, in order. (Inlined into runWindow,
+// as a profile may suggest, its search runs out of registers and takes half as
 // many instructions again.)
 //
 //go:noinline
@@ -184,7 +184,7 @@ func (n *Network) runNode(nd *node, end engine.Time) {
 	}
 }
 
-// handleEvent does what is due at a port.
+// handleEvent handles the event that is due at a port.
 func (p *Port) handleEvent(at engine.Time) {
 	switch at {
 	case p.inbox.at:
@@ -209,8 +209,8 @@ func (p *Port) handleEvent(at engine.Time) {
 	}
 }
 
-// scheduleAt brings a port forward in its node's order. It is for ports of the node
-// that is played, or of any between stretches.
+// scheduleAt makes a port's next event no later than at. It is for ports of the
+// node that runs, or of any between windows.
 func (p *Port) scheduleAt(at engine.Time) {
 	if at < *p.due {
 		*p.due = at
@@ -218,7 +218,7 @@ func (p *Port) scheduleAt(at engine.Time) {
 	}
 }
 
-// wakeNode notes that a node has an event at that time.
+// wakeNode records that a node has an event at that time.
 func (n *Network) wakeNode(nd *node, at engine.Time) {
 	if at < nd.next {
 		nd.next = at
@@ -227,5 +227,5 @@ func (n *Network) wakeNode(nd *node, at engine.Time) {
 	}
 }
 
-// Idle tells whether nothing is left to happen.
+// Idle reports whether no events are pending.
 func (n *Network) Idle() bool { return n.sched.earliest == engine.Forever && n.sched.calls.Len() == 0 }

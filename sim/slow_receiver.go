@@ -8,9 +8,9 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// SlowReceiver makes a host take in packets no faster than Rate. What waits
-// fills its receive buffer, and above half of that the host pauses its switch:
-// a slow receiver looks like a storm from outside, and is none.
+// SlowReceiver makes a host drain packets no faster than Rate. Packets fill its
+// receive buffer, and above half of it the host pauses its switch: the switch
+// sees the same as in a PFC storm.
 type SlowReceiver struct {
 	Host     model.NodeID
 	Rate     model.Rate
@@ -53,7 +53,7 @@ func (f SlowReceiver) apply(n *Network) func() {
 			s.applyFaults()
 			return
 		}
-		// What waits is taken in at once, and the switch may send again.
+		// The backlog is drained at once, and the switch resumes.
 		h.slowRx = nil
 		for s.waiting.head != nil {
 			pkt := s.waiting.pop()
@@ -66,18 +66,18 @@ func (f SlowReceiver) apply(n *Network) func() {
 // slowRxBuffer is the receive buffer of a slow host. Of several faults at once
 // the slowest sets the rate, and the newest the rest.
 type slowRxBuffer struct {
-	host         *Host
-	faults       []*SlowReceiver
-	rate         model.Rate
-	prio         model.Priority
+	host                *Host
+	faults              []*SlowReceiver
+	rate                model.Rate
+	prio                model.Priority
 	xoffBytes, xonBytes int64 // bytes
-	waiting      fifo
-	pausing      bool
-	busy         bool
-	drained         func() // takeIn
+	waiting             fifo
+	pausing             bool
+	busy                bool
+	drained             func() // drainOne
 }
 
-// applyFaults takes its figures from the faults there are.
+// applyFaults takes rate, priority and thresholds from the active faults.
 func (s *slowRxBuffer) applyFaults() {
 	newest := s.faults[len(s.faults)-1]
 	if newest.Priority != s.prio {
@@ -93,7 +93,7 @@ func (s *slowRxBuffer) applyFaults() {
 	}
 }
 
-// enqueue queues a packet that arrived at port p.
+// enqueue buffers a packet that arrived at port p.
 func (s *slowRxBuffer) enqueue(p *Port, pkt *Packet) {
 	pkt.ingress = p.ID
 	s.waiting.push(pkt)
@@ -105,7 +105,8 @@ func (s *slowRxBuffer) enqueue(p *Port, pkt *Packet) {
 	}
 }
 
-// startDrain takes in the first packet when its time has passed.
+// startDrain schedules the first packet for when its transmission time has
+// passed.
 func (s *slowRxBuffer) startDrain() {
 	s.busy = s.waiting.head != nil
 	if s.busy {

@@ -8,7 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Storm makes a host send PAUSE frames: without end, or On and Off in turn.
+// Storm makes a host send PAUSE frames: continuously, or alternating On and
+// Off.
 type Storm struct {
 	Host     model.NodeID
 	Priority model.Priority
@@ -56,8 +57,8 @@ func (f Storm) apply(n *Network) func() {
 	}
 }
 
-// pause has a host tell its switches to stop sending a priority, or takes that
-// back. They may go on when nothing is left that wants them to stop.
+// pause makes a host pause or resume a priority at its switches. They resume
+// when no fault pauses them any more.
 func (h *Host) pause(prio model.Priority, stop bool) {
 	before := h.pausing[prio]
 	if stop {

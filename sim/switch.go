@@ -21,22 +21,22 @@ type Switch struct {
 	ports  []*Port
 	buffer *mmu.Buffer
 	table  *fib.Table
-	loss   impairments // a faulty switch drops in its middle
+	loss   impairments // LossySwitch faults
 
-	intended *topo.Routes // that the table follows, and which of them it is
-	appliedVersion  uint32
+	intended       *topo.Routes // the routes that the table follows, and their version
+	appliedVersion uint32
 
-	// misrouted overrides the table for flows that a faulty one gets wrong;
-	// port 0 drops them.
-	misrouted diversions[model.PortID]
-	wrongRoutes []*Entry // wrong routes in force
+	// misrouted overrides the table for flows of a corrupt table; port 0 drops
+	// them.
+	misrouted   diversions[model.PortID]
+	wrongRoutes []*Entry // active Reroute entries
 
 	bgp      *speaker // nil usually
 	programs programs
-	slowPath  bool // programs or faults want to see every packet
+	slowPath bool // programs or faults see every packet
 }
 
-// updateSlowPath notes whether the quick way through the switch is open.
+// updateSlowPath updates slowPath.
 func (sw *Switch) updateSlowPath() {
 	sw.slowPath = len(sw.loss) > 0
 	for s := range numStages {
@@ -57,14 +57,17 @@ func newSwitch(n *Network, tn *topo.Node, ports []*Port) (*Switch, error) {
 	return sw, nil
 }
 
-// Table is the switch's actual forwarding state. Call Rerouted after a change.
+// Table returns the switch's actual forwarding state. Call TableChanged after a
+// change.
 func (sw *Switch) Table() *fib.Table { return sw.table }
 
-// TableChanged forgets the ways of flows that were found in an earlier state of
-// Table.
+// TableChanged makes flows forget the paths that they learned from an earlier
+// state of Table.
 func (sw *Switch) TableChanged() { sw.net.tableVersion++ }
 
-// receive takes a packet from the wire of port in and sends it on.
+// receive handles a packet that arrived at port in and forwards it.
+// receiveSlowPath is its copy with programs and faults: this one stays short
+// enough for the hot path.
 func (sw *Switch) receive(in *Port, p *Packet) {
 	p.ingress = in.ID
 	if sw.slowPath {
@@ -81,8 +84,8 @@ func (sw *Switch) receive(in *Port, p *Packet) {
 		return
 	}
 	if out.idle(p) && sw.buffer.FitsUnqueued(in.ID, p.Priority, model.Bytes(p.Size)) && sw.net.observer == nil {
-		// The packet leaves at the instant it came: it waits in no queue, takes
-		// no room and meets no threshold. It still had its turn.
+		// The packet leaves at once: it is not queued, not charged to the
+		// buffer, and meets no threshold. It still uses its round-robin turn.
 		if !p.Control {
 			out.next = (uint8(p.Priority) + 1) & (numPriorities - 1)
 		}
@@ -145,8 +148,8 @@ func (sw *Switch) receiveSlowPath(in *Port, p *Packet) {
 	out.send(p)
 }
 
-// runUnqueued shows a packet that passes to the programs stage by stage, and tells
-// whether it goes on.
+// runUnqueued runs the programs for a packet that is not queued, stage by
+// stage, and reports whether it survives.
 func (sw *Switch) runUnqueued(p *Packet, out *Port) bool {
 	ps := &sw.programs
 	ps.ctx.Unqueued = true
@@ -163,9 +166,9 @@ func (sw *Switch) runUnqueued(p *Packet, out *Port) bool {
 	return true
 }
 
-// route finds the egress port; nil means that the packet is gone. A flow
-// learns its way hop by hop and gives it to its packets; while no table
-// changes, that saves the hash and the look-up, most of what forwarding costs.
+// route returns the egress port; nil means that the packet ended. A flow learns
+// its path hop by hop and stamps it on its packets; while no table changes,
+// that saves the hash and the lookup, most of the cost of forwarding.
 func (sw *Switch) route(p *Packet) *Port {
 	if hop := int(p.hop); hop < len(p.path) && p.path[hop] != 0 && p.tableVersion == sw.net.tableVersion {
 		p.hop++
@@ -174,7 +177,7 @@ func (sw *Switch) route(p *Packet) *Port {
 	return sw.learnHop(p)
 }
 
-// learnHop is route for a packet that does not know its way from here.
+// learnHop is route for a packet whose path is unknown from here on.
 func (sw *Switch) learnHop(p *Packet) *Port {
 	hop := p.hop
 	if int(hop) == len(p.path) {
@@ -190,13 +193,13 @@ func (sw *Switch) learnHop(p *Packet) *Port {
 	return out
 }
 
-// flowPath is where one direction of a flow goes, as far as it is known.
+// flowPath is the path of one direction of a flow, as far as it is known.
 type flowPath struct {
-	path    path8
+	path         path8
 	tableVersion uint16
 }
 
-// stampPath stamps a packet with its flow's way.
+// stampPath stamps a packet with its flow's path.
 func (f *flow) stampPath(p *Packet, direction uint8) {
 	w := &f.paths[direction]
 	if w.tableVersion != f.net.tableVersion {
@@ -206,7 +209,7 @@ func (f *flow) stampPath(p *Packet, direction uint8) {
 	p.KeyID = f.keyID + uint32(direction)
 }
 
-// lookup asks the table.
+// lookup consults the table.
 func (sw *Switch) lookup(p *Packet) *Port {
 	key := p.Key
 	if p.Extra != nil && len(p.Extra.Outer) > 0 {
@@ -230,7 +233,7 @@ func (sw *Switch) lookup(p *Packet) *Port {
 		}
 	case verdict == fib.Forward && sw.bgp.receiveKeepalive(in, p):
 	case verdict == fib.Forward:
-		sw.net.drop(p, in, DropHost) // for the switch's own CPU, which no program took it to
+		sw.net.drop(p, in, DropHost) // for the switch CPU, and not BGP
 	case verdict == fib.Drop:
 		sw.net.drop(p, in, DropBlackhole)
 	default:
@@ -240,7 +243,7 @@ func (sw *Switch) lookup(p *Packet) *Port {
 }
 
 // enqueue admits a packet to the buffer and queues it at out. Control packets
-// need no room: they are few and small.
+// are not charged: they are few and small.
 func (sw *Switch) enqueue(out *Port, p *Packet) {
 	if !p.Control {
 		if !sw.admit(out, p) {
@@ -265,8 +268,8 @@ func (sw *Switch) admit(out *Port, p *Packet) bool {
 	return true
 }
 
-// admitSlow is admit where room is scarce. The pause is decided before the packet
-// may leave at once: what counts is that it arrived.
+// admitSlow is admit above the reserve. The pause is decided before the packet
+// may leave at once: its arrival counts.
 func (sw *Switch) admitSlow(out *Port, p *Packet) bool {
 	in, prio := p.ingress, p.Priority
 	if sw.buffer.TailDrop(prio, model.Bytes(out.queues[prio].bytes), model.Bytes(p.Size)) ||
@@ -281,8 +284,8 @@ func (sw *Switch) admitSlow(out *Port, p *Packet) bool {
 	return true
 }
 
-// finishDequeue releases a packet's room as it starts to leave. It tells whether it
-// does, or a program ended it.
+// finishDequeue releases a packet's buffer as it starts to leave. It reports
+// whether it leaves, or a program ended it.
 func (sw *Switch) finishDequeue(out *Port, p *Packet) bool {
 	n := sw.net
 	in, prio := p.ingress, p.Priority
@@ -303,7 +306,7 @@ func (sw *Switch) finishDequeue(out *Port, p *Packet) bool {
 	return sw.runDequeue(p, out)
 }
 
-// mark sets the congestion mark with the probability of the queue's length.
+// mark sets the ECN mark with the probability that the queue's length has.
 func (sw *Switch) mark(out *Port, p *Packet) {
 	if p.ECN == NotECT {
 		return
@@ -322,7 +325,7 @@ func (sw *Switch) mark(out *Port, p *Packet) {
 	sw.net.Counts.Marked++
 }
 
-// pauseReceived lets programs see a pause frame.
+// pauseReceived runs programs for a pause frame.
 func (sw *Switch) pauseReceived(at *Port, p *Packet) {
 	if sw.programs.any(StagePFC) {
 		c := &sw.programs.ctx
@@ -334,10 +337,10 @@ func (sw *Switch) pauseReceived(at *Port, p *Packet) {
 	}
 }
 
-// BufferConfig is how the switch's buffer is set up.
+// BufferConfig returns the settings of the switch's buffer.
 func (sw *Switch) BufferConfig() mmu.Config { return sw.net.bufferConfig(sw.ports) }
 
-// bufferConfig is the buffer of a switch with these ports.
+// bufferConfig returns the buffer settings of a switch with these ports.
 func (n *Network) bufferConfig(ports []*Port) mmu.Config {
 	c := &n.cfg
 	links := make([]mmu.Link, len(ports))
@@ -362,8 +365,8 @@ func (n *Network) bufferConfig(ports []*Port) mmu.Config {
 	return m
 }
 
-// MaxFrame is the largest frame on any link, labels and tunnels included: what
-// headroom is computed for.
+// MaxFrame returns the largest frame on any link, labels and tunnels included:
+// headroom is computed for it.
 func (n *Network) MaxFrame() model.Bytes { return model.Bytes(n.maxFrame()) }
 
 func (n *Network) maxFrame() int32 {
@@ -373,10 +376,10 @@ func (n *Network) maxFrame() int32 {
 	return n.cfg.MTU + n.tunnelOverhead + ethernetSize + 40 + udpSize + rocePlain + rethSize + labelBytes
 }
 
-// labelBytes is what a full stack of INT-labels adds to a packet on its way.
+// labelBytes is what a full stack of labels adds to a packet.
 const labelBytes = label.OptionSize + label.DefaultMaxHop*label.ItemSize
 
-// firstHostRate is what HPCC measures port rates against.
+// firstHostRate returns the rate that HPCC scales port rates by.
 func (n *Network) firstHostRate() model.Rate {
 	hosts := n.fabric.Hosts()
 	return n.fabric.Node(hosts[0]).Ports[0].Rate

@@ -16,10 +16,10 @@ type tcp struct {
 	cwnd     float64
 	ssthresh float64
 
-	dups       int   // duplicate acknowledgements in a row
+	dups       int   // consecutive duplicate acknowledgements
 	recovering bool  // until recover is acknowledged
 	recover    int64 // highest byte sent when recovery began
-	resend     bool  // the segment at acked goes out before new data
+	resend     bool  // the segment at acked is sent before new data
 
 	srtt, rttvar, rto engine.Time
 	backoff           uint
@@ -30,7 +30,7 @@ type tcp struct {
 	markedBytes   int64
 	windowEnd     int64
 
-	// Receiver: what has arrived out of order, as disjoint ascending spans.
+	// Receiver: data that arrived out of order, as disjoint ascending ranges.
 	outOfOrder []byteRange
 }
 
@@ -126,8 +126,8 @@ func (t *tcp) segment(f *flow, reverse bool) *Packet {
 	return p
 }
 
-// receiveSegment is the receiver: it acknowledges every segment at once and echoes its
-// mark, as DCTCP wants.
+// receiveSegment is the receiver: it acknowledges every segment at once and
+// echoes its mark, as DCTCP requires.
 func (t *tcp) receiveSegment(f *flow, p *Packet) {
 	flags := packet.ACK
 	if packet.TCPFlags(p.TCPFlags)&packet.SYN != 0 {
@@ -147,7 +147,8 @@ func (t *tcp) receiveSegment(f *flow, p *Packet) {
 	f.ackPort.enqueue(a)
 }
 
-// reassemble keeps a span of payload and moves expected over what is now whole.
+// reassemble stores a range of payload and advances expected over what is
+// contiguous.
 func (t *tcp) reassemble(f *flow, from, to int64) {
 	if to <= f.expected {
 		return
@@ -164,7 +165,7 @@ func (t *tcp) reassemble(f *flow, from, to int64) {
 	}
 }
 
-// receiveAck is what an acknowledgement does to the sender.
+// receiveAck handles an acknowledgement at the sender.
 func (t *tcp) receiveAck(f *flow, p *Packet) {
 	n := f.net
 	if f.done {
@@ -217,8 +218,8 @@ func (t *tcp) receiveAck(f *flow, p *Packet) {
 	}
 }
 
-// updateAlpha is DCTCP: once per window of data, cwnd shrinks by half the share of
-// marked bytes.
+// updateAlpha is DCTCP: once per window of data, cwnd shrinks by half the share
+// of marked bytes.
 func (t *tcp) updateAlpha(f *flow, newly int64, marked bool) {
 	t.ackedInWindow += newly
 	if marked {
@@ -236,7 +237,7 @@ func (t *tcp) updateAlpha(f *flow, newly int64, marked bool) {
 	t.ackedInWindow, t.markedBytes, t.windowEnd = 0, 0, f.sent
 }
 
-// updateRTO feeds a round-trip time into the timeout (RFC 6298).
+// updateRTO updates the timeout from a round-trip time (RFC 6298).
 func (t *tcp) updateRTO(rtt, least engine.Time) {
 	if t.srtt == 0 {
 		t.srtt, t.rttvar = rtt, rtt/2
@@ -254,7 +255,7 @@ func (t *tcp) deadline(f *flow) engine.Time {
 
 func (t *tcp) arm(f *flow) { f.wakeBy(max(t.deadline(f), f.net.now+1)) }
 
-// onTimer retransmits when nothing was acknowledged for too long.
+// onTimer retransmits when nothing was acknowledged within the timeout.
 func (t *tcp) onTimer(f *flow) {
 	n := f.net
 	if outstanding := f.sent > f.acked || t.state == tcpSynSent; !outstanding {

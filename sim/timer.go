@@ -2,13 +2,13 @@ package sim
 
 import "github.com/weft-telemetry/weft/sim/engine"
 
-// timer is an event that is not about a packet on a wire.
+// timer is an event that is not a packet's arrival or departure.
 type timer struct {
 	at   engine.Time
-	seq  uint64 // the order of those with equal times
+	seq  uint64 // orders equal times
 	kind timerKind
 	prio uint8
-	gen  uint16 // the timer is void if its object has moved on
+	gen  uint16 // the timer is void if its object has another generation
 	obj  int32
 	run  func()
 }
@@ -16,16 +16,16 @@ type timer struct {
 type timerKind uint8
 
 const (
-	startFlow    timerKind = iota // flow obj begins
-	flowTimeout                       // flow obj's retransmission
+	startFlow    timerKind = iota // flow obj starts
+	flowTimeout                   // flow obj's retransmission
 	pauseExpires                  // on port obj, of priority prio
 	pauseRepeats                  // on port obj, of priority prio
-	runFunc                    // run
+	runFunc                       // run
 )
 
-// addTimer schedules t for the node. Of equal times, flows begin first, by their
-// numbers: other nodes ask for that, too, and which of them was played first must
-// not matter. The rest is the node's own, in the order it was made.
+// addTimer schedules t for the node. At equal times flows start first, by id:
+// other nodes schedule those too, and the order in which nodes run must not
+// matter. The other timers are the node's own, in the order they were added.
 func (nd *node) addTimer(n *Network, t timer) {
 	t.seq = uint64(t.obj)
 	if t.kind != startFlow {
@@ -37,7 +37,7 @@ func (nd *node) addTimer(n *Network, t timer) {
 	n.wakeNode(nd, t.at)
 }
 
-// popTimer takes the first timer.
+// popTimer removes the first timer.
 func (nd *node) popTimer() timer {
 	t := nd.timers.pop()
 	nd.timerAt = engine.Forever
@@ -47,7 +47,7 @@ func (nd *node) popTimer() timer {
 	return t
 }
 
-// fire does what a timer is for.
+// fire runs a timer.
 func (n *Network) fire(t timer) {
 	switch t.kind {
 	case startFlow:

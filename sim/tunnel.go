@@ -9,19 +9,19 @@ import (
 
 // While a packet has outer headers, its TTL, DSCP and ECN are those of the
 // outermost: what switches read and change. Its IPID and all else are the
-// innermost's, as programs name packets.
+// innermost's, as programs identify packets.
 //
-// Muxes wrap packets, and so may a host do with its own: each outer header that
-// names a switch's own address is taken off there, and the packet goes on by
+// Muxes encapsulate packets, and hosts may encapsulate their own: a switch
+// removes each outer header that is addressed to it and forwards the packet by
 // the next one. Nested headers thus lead a packet along any list of switches.
-// Labels ride behind the outermost header; whoever wraps or unwraps a packet
-// takes them off, as hosts do.
+// Labels follow the outermost header; encapsulation and decapsulation remove
+// them, as hosts do.
 
-// innerHeader is what the header beneath an outer one says.
+// innerHeader is what the header inside an outer one says.
 type innerHeader struct{ ttl, dscp, ecn uint8 }
 
-// encapsulate puts a packet behind one more IP header. Marks are copied
-// outward (RFC 6040); the packet is no longer on its flow's way.
+// encapsulate adds an outer IP header. ECN marks are copied outward (RFC 6040);
+// the packet leaves its flow's path.
 func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
 	n.unlabel(p)
 	size := p.unpaddedSize() + ipSize(&outer)
@@ -33,8 +33,8 @@ func (n *Network) encapsulate(p *Packet, outer model.FlowKey) {
 	p.hop = uint8(len(p.path))
 }
 
-// decapsulate takes the outermost header off, if there is one. A mark that the
-// packet got in the tunnel stays with it.
+// decapsulate removes the outermost header, if there is one. A mark that the
+// packet got in the tunnel is kept.
 func (n *Network) decapsulate(p *Packet) {
 	if !p.tunnelled() {
 		return
@@ -50,7 +50,7 @@ func (n *Network) decapsulate(p *Packet) {
 	e.inner = slices.Delete(e.inner, 0, 1)
 }
 
-// unlabel takes all labels off; they are lost.
+// unlabel removes all labels; they are lost.
 func (n *Network) unlabel(p *Packet) {
 	if p.Extra != nil && len(p.Extra.Labels) > 0 {
 		n.Counts.LabelsLost += int64(len(p.Extra.Labels)-label.OptionSize) / label.ItemSize
@@ -59,15 +59,15 @@ func (n *Network) unlabel(p *Packet) {
 	}
 }
 
-// Encapsulate puts a packet of the host's own behind one more IP header, for a
-// switch whose own address is the header's destination. It has a TTL of its
-// own; the packet's Payload must be right.
+// Encapsulate adds an outer IP header to a packet that the host originates, for
+// a switch whose address is the header's destination. It has a separate TTL;
+// the packet's Payload must be right.
 func (h *Host) Encapsulate(p *Packet, outer model.FlowKey) { h.net.wrap(p, outer) }
 
-// Encapsulate is Host's, for a packet of the switch's own.
+// Encapsulate is Host's, for a packet that the switch originates.
 func (sw *Switch) Encapsulate(p *Packet, outer model.FlowKey) { sw.net.wrap(p, outer) }
 
-// wrap is encapsulate, with the protocol that says what is inside.
+// wrap is encapsulate with the protocol number of the inner header.
 func (n *Network) wrap(p *Packet, outer model.FlowKey) {
 	outer.Proto = model.IPIP
 	if p.outermost().V6 {
@@ -76,9 +76,9 @@ func (n *Network) wrap(p *Packet, outer model.FlowKey) {
 	n.encapsulate(p, outer)
 }
 
-// unwrap takes the outer headers off that are for the switch itself. It tells
-// whether there is something to send on; the packet is then as if it had just
-// arrived and been found to be for somewhere else.
+// unwrap removes the outer headers that are for the switch itself. It reports
+// whether there is something to forward; the packet is then as if it had just
+// arrived for another destination.
 func (sw *Switch) unwrap(in *Port, p *Packet) bool {
 	sw.net.decapsulate(p)
 	if p.TTL <= 1 {
@@ -89,10 +89,10 @@ func (sw *Switch) unwrap(in *Port, p *Packet) bool {
 	return true
 }
 
-// tunnelled tells whether the packet has an outer header.
+// tunnelled reports whether the packet has an outer header.
 func (p *Packet) tunnelled() bool { return p.Extra != nil && len(p.Extra.Outer) > 0 }
 
-// header is what the IP header at a depth says; 0 is the outermost.
+// header returns the IP header at a depth; 0 is the outermost.
 func (p *Packet) header(depth int) innerHeader {
 	if depth == 0 {
 		return innerHeader{p.TTL, p.DSCP, p.ECN}
@@ -100,11 +100,12 @@ func (p *Packet) header(depth int) innerHeader {
 	return p.Extra.inner[depth-1]
 }
 
-// InnerTTL is the TTL of the innermost header: TTL, where there is no tunnel.
+// InnerTTL returns the TTL of the innermost header: TTL, where there is no
+// tunnel.
 func (p *Packet) InnerTTL() uint8 { return p.header(p.depth()).ttl }
 
-// unpaddedSize is the packet's length without Ethernet's padding, which ends at every
-// hop. RDMA has none: its headers are long enough.
+// unpaddedSize returns the packet's length without Ethernet's padding, which
+// ends at every hop. RDMA has none: its headers are long enough.
 func (p *Packet) unpaddedSize() int32 {
 	size := ethernetSize + ipSize(&p.Key) + p.Payload
 	switch {

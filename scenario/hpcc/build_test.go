@@ -199,7 +199,7 @@ func TestBuildComplains(t *testing.T) {
 		},
 		"flows": {
 			map[string]string{"flow.txt": "1\n0 2 3 100 5000 2\n"},
-			"flow.txt:2: flow 1 of 1: source 0 is no host",
+			"flow.txt:2: flow 1 of 1: source 0 is not a host",
 		},
 		"routes": {
 			map[string]string{"config.txt": plainConfig + "ROUTE_FILE routes.txt\n", "routes.txt": "# all wrong\n0 1 1 1\n"},
@@ -231,11 +231,11 @@ func TestBuildComplains(t *testing.T) {
 		},
 		"agent": {
 			map[string]string{"config.txt": plainConfig + "AGENT_NODE 1 0\nBUFFER_SIZE 1000\n"},
-			"config.txt:6: AGENT_NODE 0 is no host of topology.txt, want one",
+			"config.txt:6: AGENT_NODE 0 is not a host of topology.txt, want one",
 		},
 		"no congestion control": {
 			map[string]string{"config.txt": plainConfig + "NO_CC_NODE 1 9\nBUFFER_SIZE 1000\n"},
-			"config.txt:6: NO_CC_NODE 9 is no host of topology.txt, want one",
+			"config.txt:6: NO_CC_NODE 9 is not a host of topology.txt, want one",
 		},
 		"small buffer": {
 			map[string]string{"config.txt": plainConfig + "EPOCH_TIME 1000\nBUFFER_SIZE 40\n"},

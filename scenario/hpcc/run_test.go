@@ -151,7 +151,7 @@ type heard struct {
 	lines []string
 }
 
-func (h *heard) PauseHeard(now engine.Time, p *sim.Port, _ model.Priority, stop bool) {
+func (h *heard) PauseReceived(now engine.Time, p *sim.Port, _ model.Priority, stop bool) {
 	kind, event := 0, 0
 	if p.Switch() != nil {
 		kind = 1

@@ -2,21 +2,21 @@ package engine
 
 import "fmt"
 
-// Origin is when an event was asked for, and by whom. It orders events of one
-// time where nodes are played one after the other: which of two asked first
-// is then a matter of how long each was played, and must not show.
+// Origin is when an event was scheduled, and by which node. It orders events of
+// one time where nodes run one after the other: the order in which two nodes
+// ran must not matter.
 type Origin struct {
 	Asked Time
-	By    int32 // a node; below 0: nobody in particular, which comes first
+	By    int32 // a node; below 0: no node, which comes first
 }
 
-// Before tells whether what was asked for here comes first. Of one origin, what
-// was pushed first does.
+// Before reports whether events of this origin come first. Events of one origin
+// are ordered by Push.
 func (o Origin) Before(p Origin) bool {
 	return o.Asked < p.Asked || o.Asked == p.Asked && o.By < p.By
 }
 
-// Queue holds events to come and gives them back in order of (time, origin, order
+// Queue holds pending events and returns them in order of (time, origin, order
 // of Push): a total order, so a run replays exactly. The zero value is an empty
 // queue at time 0. A Queue belongs to one goroutine.
 type Queue[E any] struct {
@@ -25,7 +25,7 @@ type Queue[E any] struct {
 	last Time       // of the event popped last
 }
 
-// entry is an event, its time, and its place among those of the same time.
+// entry is an event, its time, and its order among those of the same time.
 type entry[E any] struct {
 	at   Time
 	from Origin
@@ -43,7 +43,7 @@ func (a *entry[E]) before(b *entry[E]) bool {
 	return a.seq < b.seq
 }
 
-// Len returns the number of events to come.
+// Len returns the number of pending events.
 func (q *Queue[E]) Len() int { return len(q.heap) }
 
 // Next returns the time of the earliest event, if there is one.
@@ -79,7 +79,7 @@ func (q *Queue[E]) Pop(limit Time) (at Time, ev E, ok bool) {
 		return at, ev, false
 	}
 	top, end := q.heap[0], len(q.heap)-1
-	q.heap[0], q.heap[end] = q.heap[end], entry[E]{} // the queue keeps nothing of it alive
+	q.heap[0], q.heap[end] = q.heap[end], entry[E]{} // so that the queue does not keep it alive
 	q.heap = q.heap[:end]
 	h := q.heap
 	for i := 0; ; {

@@ -10,12 +10,12 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Time is an instant, in picoseconds since the start of a run, or a span of
-// them. At 400 Gb/s a byte takes 20 ps, so the times of usual links and frames
-// are whole numbers. It reaches 106 days.
+// Time is an instant in picoseconds since the start of a run, or a duration. At
+// 400 Gb/s a byte takes 20 ps, so the times of usual links and frames are whole
+// numbers. The range is 106 days.
 type Time int64
 
-// Spans of time.
+// Durations.
 const (
 	Nanosecond  Time = 1000
 	Microsecond      = 1000 * Nanosecond
@@ -26,18 +26,18 @@ const (
 	Forever Time = math.MaxInt64
 )
 
-// longest is 26 days: no run lasts so long, and a sum of three is before Forever.
+// longest is 26 days: no run is longer, and a sum of three is before Forever.
 const longest = Forever / 4 / Nanosecond * Nanosecond
 
-// Of converts a span. One of more than 26 days becomes 26 days, so that a run's
-// present and a few spans can be added without a thought of overflow.
+// Of converts a duration. More than 26 days become 26 days, so that the current
+// time and a few durations can be added without overflow.
 func Of(d time.Duration) Time {
 	const most = time.Duration(longest / Nanosecond)
 	return Time(min(max(d, -most), most)) * Nanosecond
 }
 
-// Model returns t in nanoseconds, rounded down: what a clock that starts with
-// the run and never drifts would show.
+// Model returns t in nanoseconds, rounded down: the reading of a clock that
+// starts with the run and never drifts.
 func (t Time) Model() model.Time { return model.Time(t.Duration()) }
 
 // Duration returns t in nanoseconds, rounded down.
@@ -70,7 +70,7 @@ func (t Time) String() string {
 	}
 	s := sign + strconv.FormatUint(abs/uint64(unit), 10)
 	if rest := abs % uint64(unit); rest != 0 {
-		// unit+rest prints the rest behind a 1, with its leading zeros.
+		// unit+rest prints the rest after a 1, with its leading zeros.
 		digits := strconv.FormatUint(uint64(unit)+rest, 10)[1:]
 		s += "." + strings.TrimRight(digits, "0")
 	}
@@ -78,8 +78,8 @@ func (t Time) String() string {
 }
 
 // Transmit returns how long bytes occupy a link of a rate, to the nearest
-// picosecond. Over a link of rate zero they take Forever, and so does what
-// would end after it. It panics when bytes or rate is negative.
+// picosecond. A link of rate zero takes Forever. It panics when bytes or rate
+// is negative.
 func Transmit(bytes int64, rate model.Rate) Time {
 	if bytes < 0 || rate < 0 {
 		panic("engine: Transmit of " + strconv.FormatInt(bytes, 10) + " bytes at " + rate.String())
@@ -95,15 +95,15 @@ func Transmit(bytes int64, rate model.Rate) Time {
 }
 
 // TransmitNS3 is Transmit as ns-3 computes it: through seconds in a double,
-// cut to 64 bits of fraction and then to whole nanoseconds. 1048 bytes at
+// truncated to 64 bits of fraction and then to whole nanoseconds. 1048 bytes at
 // 100 Gb/s take 83 ns, not 83.84.
 func TransmitNS3(bytes int64, rate model.Rate) Time {
 	return OfNS3(float64(bytes) * 8 / float64(rate))
 }
 
-// OfNS3 converts seconds, which must not be negative, as ns-3 does: what is
-// not a whole nanosecond is cut off, and so is what a double falls short of
-// one. 60 bytes at 40 Gb/s take 11 ns, not 12.
+// OfNS3 converts seconds, which must not be negative, as ns-3 does: it
+// truncates to whole nanoseconds, also where the double is just below one. 60
+// bytes at 40 Gb/s take 11 ns, not 12.
 func OfNS3(seconds float64) Time {
 	whole, fraction := math.Modf(seconds)
 	if whole >= float64(Forever/Second) {

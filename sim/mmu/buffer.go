@@ -1,16 +1,16 @@
-// Package mmu is the packet memory of one switch as arithmetic: which packet
-// finds room, what it is charged to, and when PFC should stop or resume a
-// sender. It counts bytes by where they came from, per (ingress port,
-// priority); the packets themselves, their queues and the PFC frames belong to
-// sim. Everything is constant time and allocates nothing.
+// Package mmu is the packet buffer of one switch as arithmetic: which packet is
+// admitted, what it is charged to, and when PFC pauses or resumes a sender. It
+// counts bytes per ingress port and priority; the packets themselves, their
+// queues and the PFC frames belong to sim. Every operation is constant time and
+// allocates nothing.
 //
-// A queue's bytes go to its reserve first, then to the room all queues share up
-// to a threshold (Xoff), then to headroom, which is for lossless priorities
-// only; they are given back in the opposite order. A packet that goes to
-// headroom goes there whole.
+// A queue's bytes are charged to its reserve first, then to the shared buffer
+// up to a threshold (Xoff), then to headroom, which is for lossless priorities
+// only; they are released in the opposite order. A packet charged to headroom
+// is charged there as a whole.
 //
-// HeadroomFor derives how much headroom loses nothing. HPCCConfig reproduces
-// the HPCC simulator, which loses on short links.
+// HeadroomFor derives the headroom that is lossless. HPCCConfig reproduces the
+// HPCC simulator, which drops on short links.
 package mmu
 
 import (
@@ -20,14 +20,13 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Buffer is the packet memory of one switch. Ports are numbered from 1. Port 0
-// is the switch's own CPU, for packets that arrived on no link: what programs
-// emit, and clones, which would eat the headroom of the port of their original.
-// It has no reserve, and as nobody can be paused for it, every priority is
-// lossy.
+// Buffer is the packet buffer of one switch. Ports are numbered from 1. Port 0
+// is the switch CPU, for packets that arrived on no link: those that programs
+// emit, and clones, which would use up the headroom of the original's port. It
+// has no reserve, and as it has no sender to pause, every priority is lossy.
 type Buffer struct {
-	// free is what is left of the shared room.
-	// Invariant: free = room - sum over queues of max(0, bytes-reserve).
+	// free is the unused shared buffer. Invariant: free = sharedBytes - sum
+	// over queues of max(0, bytes-reserve).
 	free, sharedBytes int64
 
 	queues [][Priorities]queue // by port and priority
@@ -42,16 +41,16 @@ type Buffer struct {
 
 // queue is what the buffer holds of one ingress port and priority.
 type queue struct {
-	bytes    int64 // in reserve and shared room
-	headroom int64 // in headroom
-	noThreshold     int64 // see Take
-	reserve  int64
-	limit    int64 // of headroom; 0 where lossy
-	lossless bool
-	paused   bool
+	bytes       int64 // in reserve and shared buffer
+	headroom    int64 // in headroom
+	noThreshold int64 // see AdmitFast
+	reserve     int64
+	limit       int64 // of headroom; 0 where lossy
+	lossless    bool
+	paused      bool
 }
 
-// shared is how much of the queue is in the shared room.
+// shared returns the queue's bytes in the shared buffer.
 func (q *queue) shared() int64 { return max(0, q.bytes-q.reserve) }
 
 // threshold computes Xoff of a port.
@@ -62,7 +61,7 @@ type threshold struct {
 	shift     uint8
 }
 
-// New makes an empty buffer.
+// New returns an empty buffer.
 func New(c Config) (*Buffer, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (p Port) threshold() threshold {
 	return t
 }
 
-// xoffAt is Xoff when so much of the shared room is free.
+// xoffAt returns Xoff when that much of the shared buffer is free.
 func (t *threshold) xoffAt(free int64) int64 {
 	switch {
 	case t.xoff > 0:
@@ -116,8 +115,8 @@ func (b *Buffer) queue(port model.PortID, prio model.Priority) *queue {
 	return &b.queues[port][prio%Priorities]
 }
 
-// Admit charges a packet to the queue it arrived for. False means that there
-// is no room: the packet is lost and nothing was charged.
+// Admit charges a packet to its queue. False means that the buffer is full: the
+// packet is dropped and nothing was charged.
 func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	if b.accounted>>(prio%Priorities)&1 == 0 {
 		return true
@@ -145,7 +144,7 @@ func (b *Buffer) Admit(port model.PortID, prio model.Priority, size model.Bytes)
 	return true
 }
 
-// Release gives back the room of a packet that Admit took, of the same size.
+// Release releases a packet that Admit charged, of the same size.
 func (b *Buffer) Release(port model.PortID, prio model.Priority, size model.Bytes) {
 	if b.accounted>>(prio%Priorities)&1 == 0 {
 		return
@@ -161,9 +160,9 @@ func (b *Buffer) Release(port model.PortID, prio model.Priority, size model.Byte
 	}
 }
 
-// ShouldPause tells whether a PAUSE is due towards the sender on a port: it is
-// not paused, and its queue has reached Xoff or uses headroom. Ask after every
-// Admit; say what was done with SetPaused.
+// ShouldPause reports whether a PAUSE is due to the sender on a port: it is not
+// paused, and its queue has reached Xoff or uses headroom. Call it after every
+// Admit; report the action with SetPaused.
 func (b *Buffer) ShouldPause(port model.PortID, prio model.Priority) bool {
 	q := b.queue(port, prio)
 	if q.paused || !q.lossless {
@@ -174,14 +173,14 @@ func (b *Buffer) ShouldPause(port model.PortID, prio model.Priority) bool {
 	}
 	shared := q.shared()
 	if shared == 0 && !b.hpcc {
-		return false // the reserve is the queue's own, however full the rest
+		return false // the reserve is the queue's own, whatever the others hold
 	}
 	return shared >= b.ports[port].xoffAt(b.free)
 }
 
-// ShouldResume tells whether a RESUME is due: the sender is paused, headroom
-// is empty, and the queue's shared bytes are well below Xoff, or none. Ask
-// after every Release; only then can it become true and stay unseen.
+// ShouldResume reports whether a RESUME is due: the sender is paused, headroom
+// is empty, and the queue's shared bytes are ResumeOffset below Xoff, or none.
+// Call it after every Release; only then can it become true.
 func (b *Buffer) ShouldResume(port model.PortID, prio model.Priority) bool {
 	q := b.queue(port, prio)
 	if !q.paused || q.headroom > 0 {
@@ -197,26 +196,27 @@ func (b *Buffer) ShouldResume(port model.PortID, prio model.Priority) bool {
 	return shared+b.offset <= t.xoffAt(b.free)
 }
 
-// SetPaused remembers that the sender on a port was told to stop or to go on.
+// SetPaused records that the sender on a port was paused or resumed.
 func (b *Buffer) SetPaused(port model.PortID, prio model.Priority, paused bool) {
 	b.queue(port, prio).paused = paused
 }
 
-// Paused tells what SetPaused said last.
+// Paused returns the state that SetPaused recorded.
 func (b *Buffer) Paused(port model.PortID, prio model.Priority) bool {
 	return b.queue(port, prio).paused
 }
 
-// Take, Give and Passes are the short way of a packet whose queue keeps to its
-// reserve, as most do: then nobody is paused or resumed, and neither thresholds
-// nor what others hold matter. Each is small enough to be inlined. Where one
-// returns false it has done nothing, and the long way answers.
+// AdmitFast, ReleaseFast and FitsUnqueued are the fast path of a packet whose
+// queue stays within its reserve, as most do: then no sender is paused or
+// resumed, and neither thresholds nor other queues matter. Each is small enough
+// to be inlined. Where one returns false it has done nothing, and the slow path
+// decides.
 //
-// Invariant: calm is a queue's reserve, or 0 where other rules hold: HPCC's,
-// a limit at the egress, a priority that is not counted.
+// Invariant: noThreshold is a queue's reserve, or 0 where other rules apply:
+// HPCC's, a limit at the egress, a priority that is not accounted.
 
-// AdmitFast stands for TailDrop, Admit and ShouldPause: true means that the packet
-// is charged and nothing else is to be done.
+// AdmitFast replaces TailDrop, Admit and ShouldPause: true means that the
+// packet is charged and no pause is due.
 func (b *Buffer) AdmitFast(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
 	after := q.bytes + int64(size)
@@ -227,8 +227,8 @@ func (b *Buffer) AdmitFast(port model.PortID, prio model.Priority, size model.By
 	return true
 }
 
-// ReleaseFast stands for Release and ShouldResume: true means that the packet's room
-// is given back and nothing else is to be done.
+// ReleaseFast replaces Release and ShouldResume: true means that the packet is
+// released and no resume is due.
 func (b *Buffer) ReleaseFast(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
 	after := q.bytes - int64(size)
@@ -239,28 +239,28 @@ func (b *Buffer) ReleaseFast(port model.PortID, prio model.Priority, size model.
 	return true
 }
 
-// FitsUnqueued stands for Take and Give at one instant.
+// FitsUnqueued replaces AdmitFast and ReleaseFast at one instant.
 func (b *Buffer) FitsUnqueued(port model.PortID, prio model.Priority, size model.Bytes) bool {
 	q := b.queue(port, prio)
 	return q.bytes+int64(size) <= q.noThreshold && q.headroom == 0 && !q.paused
 }
 
-// TailDrop tells whether a packet must be dropped because the egress queue it
-// is for, which holds queued bytes, is full. Lossless priorities have no such
-// limit: their senders are paused instead.
+// TailDrop reports whether a packet must be dropped because its egress queue,
+// which holds queued bytes, is full. Lossless priorities have no such limit:
+// their senders are paused instead.
 func (b *Buffer) TailDrop(prio model.Priority, queued, size model.Bytes) bool {
 	return b.egressLimit > 0 && b.lossless>>(prio%Priorities)&1 == 0 && int64(queued+size) > b.egressLimit
 }
 
-// Threshold is Xoff of a port's queues at this moment.
+// Threshold returns the current Xoff of a port's queues.
 func (b *Buffer) Threshold(port model.PortID) model.Bytes {
 	return model.Bytes(b.ports[port].xoffAt(b.free))
 }
 
-// Shared is how much of the shared room all queues together use.
+// Shared returns the used bytes of the shared buffer.
 func (b *Buffer) Shared() model.Bytes { return model.Bytes(b.sharedBytes - b.free) }
 
-// Usage is what a queue holds, by where it is charged.
+// Usage returns what a queue holds, by where it is charged.
 func (b *Buffer) Usage(port model.PortID, prio model.Priority) (reserve, shared, headroom model.Bytes) {
 	q := b.queue(port, prio)
 	s := q.shared()

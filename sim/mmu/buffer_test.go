@@ -248,7 +248,7 @@ func TestReleaseOfTooMuchPanics(t *testing.T) {
 	b.Release(1, 3, 11)
 }
 
-func TestCheckComplains(t *testing.T) {
+func TestCheckErrors(t *testing.T) {
 	for want, spoil := range map[string]func(*Config){
 		"mmu: buffer 0B, want 1B to 1TiB":                                                 func(c *Config) { c.Buffer = 0 },
 		"mmu: reserve -1B, want 0B to the buffer's 1KB":                                   func(c *Config) { c.Reserve = -1 },

@@ -8,31 +8,31 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Priorities is how many classes a port tells apart.
+// Priorities is the number of priorities of a port.
 const Priorities = 8
 
-// Config describes the buffer of one switch. DefaultConfig and HPCCConfig make
-// two good ones.
+// Config describes the buffer of one switch. Start from DefaultConfig or
+// HPCCConfig.
 type Config struct {
-	Buffer  model.Bytes // packet memory of the whole switch
+	Buffer  model.Bytes // packet buffer of the whole switch
 	Reserve model.Bytes // guaranteed to each (port, priority), used first
 
 	// ResumeOffset is how far below a dynamic Xoff a queue's shared bytes must
 	// fall before its sender is resumed.
 	ResumeOffset model.Bytes
 
-	// Accounted has one bit per priority that the buffer counts. Packets of
-	// the others pass as if they took no room; they get no reserve either.
+	// Accounted has one bit per priority that the buffer counts. Packets of the
+	// others are not charged; they get no reserve either.
 	Accounted uint8
 
-	// Lossless has one bit per priority under PFC. The others are lossy: over
-	// their threshold a packet is dropped, and headroom is not for them.
+	// Lossless has one bit per priority under PFC. The others are lossy: above
+	// their threshold a packet is dropped, and they have no headroom.
 	Lossless uint8
 
 	// EgressLimit is the tail-drop limit of one lossy egress queue; 0 is none.
 	EgressLimit model.Bytes
 
-	// HPCC asks for the accounting of the HPCC simulator as it is. It differs
+	// HPCC selects the accounting of the HPCC simulator as it is. It differs
 	// from ours in three ways:
 	//   - reserve and headroom are set aside for one queue of each port but
 	//     granted to every queue, so two busy priorities on a port can hold
@@ -46,14 +46,14 @@ type Config struct {
 	Ports []Port // Ports[i] is port i+1
 }
 
-// Port is what may differ from port to port.
+// Port is what may differ between ports.
 type Port struct {
-	// Headroom is for what still arrives after a PAUSE was decided; one such
+	// Headroom is for packets that arrive after a PAUSE was decided; one such
 	// amount for each lossless priority.
 	Headroom model.Bytes
 
-	// Alpha sets a dynamic threshold: Xoff is Alpha times the shared room that
-	// is free. Not used where Xoff is set.
+	// Alpha sets a dynamic threshold: Xoff is Alpha times the free shared
+	// buffer. Not used where Xoff is set.
 	Alpha Alpha
 
 	// Xoff, if above 0, is a static threshold on a queue's shared bytes; Xon
@@ -68,7 +68,7 @@ type Alpha struct{ Num, Den uint32 }
 // AlphaShift returns 1/2^n, the form switches and the HPCC simulator use.
 func AlphaShift(n uint8) Alpha { return Alpha{1, 1 << n} }
 
-// Link is what a headroom depends on, besides packet sizes.
+// Link is what a headroom depends on, besides frame sizes.
 type Link struct {
 	Rate  model.Rate
 	Delay time.Duration // one-way propagation
@@ -81,9 +81,9 @@ const (
 	maxPorts  = 1 << 12
 )
 
-// DefaultConfig is a buffer that loses nothing of priority 3: headroom from
-// HeadroomFor, 1/8 of the free room per queue. mtu is the largest frame on any
-// link.
+// DefaultConfig returns a buffer that is lossless for priority 3: headroom from
+// HeadroomFor, 1/8 of the free shared buffer per queue. mtu is the largest
+// frame on any link.
 func DefaultConfig(buffer, mtu model.Bytes, links []Link) Config {
 	c := Config{
 		Buffer: buffer, Reserve: 4 * model.KiB, ResumeOffset: 3 * model.KiB,
@@ -105,8 +105,8 @@ const (
 	hpccShift   = 3
 )
 
-// HPCCConfig is the buffer of a switch in the HPCC simulator. nic is the rate
-// of the first host in node order, which thresholds are relative to.
+// HPCCConfig returns the buffer of a switch in the HPCC simulator. nic is the
+// rate of the first host in node order, which thresholds are relative to.
 func HPCCConfig(buffer model.Bytes, nic model.Rate, links []Link) Config {
 	c := Config{
 		Buffer: buffer, Reserve: hpccReserve, ResumeOffset: hpccOffset,
@@ -121,7 +121,7 @@ func HPCCConfig(buffer model.Bytes, nic model.Rate, links []Link) Config {
 	return c
 }
 
-// Check complains about a buffer that cannot work.
+// Check reports settings that cannot work.
 func (c *Config) Check() error {
 	switch {
 	case c.Buffer < 1 || c.Buffer > maxBuffer:
@@ -156,12 +156,12 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// SharedBytes is what headroom and reserve leave for all queues to share. The
-// HPCC simulator computes it without a sign: where it is negative here, PFC
-// never fires there. Check refuses that.
+// SharedBytes returns the buffer that headroom and reserve leave for all queues
+// to share. The HPCC simulator computes it without a sign: where it is negative
+// here, PFC never fires there. Check rejects that.
 func (c *Config) SharedBytes() model.Bytes { return c.Buffer - c.headroom() - c.reserve() }
 
-// headroom is what all ports set aside for headroom.
+// headroom returns the headroom of all ports.
 func (c *Config) headroom() (sum model.Bytes) {
 	for _, p := range c.Ports {
 		sum += p.Headroom
@@ -172,7 +172,7 @@ func (c *Config) headroom() (sum model.Bytes) {
 	return sum
 }
 
-// reserve is what all queues set aside for their reserve.
+// reserve returns the reserve of all queues.
 func (c *Config) reserve() model.Bytes {
 	n := len(c.Ports)
 	if !c.HPCC {

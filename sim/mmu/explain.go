@@ -6,9 +6,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// PauseBytes is the fewest bytes that a lossless queue of the port must hold
-// for PFC to fire when loaded queues (itself included, at least 1) hold the
-// same and the rest are empty.
+// PauseBytes returns the fewest bytes that a lossless queue of the port must
+// hold for PFC to fire when loaded queues (itself included, at least 1) hold
+// the same and the rest are empty.
 //
 // With 1 it is also the fewest bytes in the whole switch at which the sender on
 // this port can be paused: a byte in another queue lowers the threshold, but a
@@ -17,7 +17,7 @@ import (
 func (c *Config) PauseBytes(port model.PortID, loaded int) model.Bytes {
 	t := c.Ports[port-1].threshold()
 	room, n := int64(c.SharedBytes()), int64(max(loaded, 1))
-	// Xoff falls as the queues fill, so the first crossing is a bisection away.
+	// Xoff falls as the queues fill, so bisection finds the first crossing.
 	least := int64(1)
 	if c.HPCC {
 		least = 0
@@ -25,7 +25,7 @@ func (c *Config) PauseBytes(port model.PortID, loaded int) model.Bytes {
 	shared := least + int64(sort.Search(int(room)+1, func(i int) bool {
 		s := least + int64(i)
 		free := room - n*s
-		return free < 0 || s >= t.xoffAt(free) // below 0: the last byte went to headroom
+		return free < 0 || s >= t.xoffAt(free) // below 0: the last byte was charged to headroom
 	}))
 	return c.Reserve + model.Bytes(shared)
 }

@@ -14,7 +14,7 @@ const (
 	pauseOnWire   = 84 // a PFC frame of 60 bytes with its overhead
 )
 
-// HeadroomFor is the room that one lossless priority of one port needs so that
+// HeadroomFor returns the headroom that one lossless priority of one port needs so that
 // nothing is lost after its queue has crossed Xoff. delay is the one-way
 // propagation of the link; mtu is the largest frame that any priority sends on
 // it, as the buffer counts it.
@@ -26,7 +26,7 @@ const (
 //	t                          the crossing packet itself is in the headroom  M
 //	t + M/C                    a frame in the other direction had just begun,
 //	                           and a PAUSE cannot interrupt it                M
-//	t + (M+8P)/C               the PAUSE is sent, behind at most one frame
+//	t + (M+8P)/C               the PAUSE is sent, after at most one frame
 //	                           for each of the other seven priorities         8P
 //	t + (M+8P)/C + D           the sender has all of it and starts nothing
 //	                           more
@@ -39,11 +39,11 @@ const (
 //
 // Nothing else adds to it. Headroom is empty when a queue crosses: its bytes
 // are released first, a sender is resumed only without any, and the first byte
-// of headroom pauses again. Other priorities have headroom of their own.
+// of headroom pauses again. Other priorities have separate headroom.
 //
 // What the switch and its neighbour must do for it to hold: check ShouldPause
 // at every admission; send PFC frames before all others, at most one waiting
-// per priority (a newer one takes the place of an older); obey a PAUSE when it
+// per priority (a newer one replaces an older); obey a PAUSE when it
 // has fully arrived, at the next frame boundary, and until resumed (where
 // pauses run out, repeat them early enough); count a packet as large as it
 // arrived; round the time to send a packet up.
@@ -51,19 +51,19 @@ func HeadroomFor(rate model.Rate, delay time.Duration, mtu model.Bytes) model.By
 	return inFlight(rate, 2*delay) + 3*(mtu+frameOverhead) + Priorities*pauseOnWire
 }
 
-// inFlight is what a link carries in d, rounded up.
+// inFlight returns what a link carries in d, rounded up.
 func inFlight(rate model.Rate, d time.Duration) model.Bytes {
 	const bitTimes = 8 * uint64(time.Second)
 	hi, lo := bits.Mul64(uint64(max(rate, 0)), uint64(max(d, 0)))
 	lo, carry := bits.Add64(lo, bitTimes-1, 0)
 	if hi += carry; hi >= bitTimes {
-		return math.MaxInt64 / 4 // no link is that long: Check refuses it
+		return math.MaxInt64 / 4 // no link is that long: Check rejects it
 	}
 	q, _ := bits.Div64(hi, lo, bitTimes)
 	return model.Bytes(min(q, math.MaxInt64/4))
 }
 
-// HPCCHeadroom is what the HPCC simulator gives a port: three times what the
+// HPCCHeadroom returns the HPCC simulator's headroom of a port: three times what the
 // link carries in one delay, rounded down before the product. It knows nothing
 // of frame sizes, so on short links it is less than one packet and loses.
 func HPCCHeadroom(rate model.Rate, delay time.Duration) model.Bytes {
@@ -76,7 +76,7 @@ func HPCCHeadroom(rate model.Rate, delay time.Duration) model.Bytes {
 	return 3 * model.Bytes(min(q, math.MaxInt64/16))
 }
 
-// HPCCShift is the HPCC simulator's threshold of a port, as the shift for
+// HPCCShift returns the HPCC simulator's threshold of a port, as the shift for
 // AlphaShift: 3 at the rate of the hosts, one less for each doubling begun
 // above it, not below 0.
 func HPCCShift(port, nic model.Rate) uint8 {

@@ -28,7 +28,7 @@ type CDF struct {
 
 // ParseCDF reads lines of "bytes cumulative%", the format of the HPCC
 // simulator's generator: from 0 % to 100 %, both ascending. Two lines may share
-// a size (so many flows have exactly that one) or a percentage (no flow lies
+// a size (that share of flows has exactly that one) or a percentage (no flow lies
 // between). Empty lines and what follows a # are skipped. Every error is an
 // *Error.
 func ParseCDF(name string, data []byte) (*CDF, error) {
@@ -79,7 +79,7 @@ func ParseCDF(name string, data []byte) (*CDF, error) {
 	return c, nil
 }
 
-// Scaled is the distribution of flows that are so many times as large.
+// Scaled returns the distribution of flows that are larger by a factor.
 func (c *CDF) Scaled(by float64) *CDF {
 	s := &CDF{size: make([]float64, len(c.size)), share: c.share}
 	for i := range c.size {
@@ -88,7 +88,7 @@ func (c *CDF) Scaled(by float64) *CDF {
 	return s
 }
 
-// Mean is the expected size in bytes.
+// Mean returns the expected size in bytes.
 func (c *CDF) Mean() float64 {
 	sum := 0.0
 	for i := 1; i < len(c.size); i++ {

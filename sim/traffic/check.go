@@ -8,9 +8,9 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Check tells whether a simulator can play a list between these hosts, which
-// must ascend by id: every field is in its range, the hosts are there, and no
-// flow waits for itself, be it in a circle.
+// Check reports whether a simulator can run a list between these hosts, which
+// must ascend by id: every field is in its range, the hosts exist, and no flow
+// waits for itself, directly or in a cycle.
 func Check(flows []Flow, hosts []Host) error {
 	if len(flows) > MaxFlows {
 		return fmt.Errorf("%d flows, want at most %d", len(flows), MaxFlows)
@@ -67,7 +67,7 @@ func (f *Flow) check(hosts []Host) error {
 
 func (f *Flow) checkEnds(hosts []Host) error {
 	if _, ok := find(hosts, f.Src); !ok {
-		return fmt.Errorf("source %d is no host of the fabric", f.Src)
+		return fmt.Errorf("source %d is not a host of the fabric", f.Src)
 	}
 	none := model.Addr{}
 	if f.To != none {
@@ -77,7 +77,7 @@ func (f *Flow) checkEnds(hosts []Host) error {
 		return nil
 	}
 	if _, ok := find(hosts, f.Dst); !ok {
-		return fmt.Errorf("destination %d is no host of the fabric", f.Dst)
+		return fmt.Errorf("destination %d is not a host of the fabric", f.Dst)
 	}
 	if f.Src == f.Dst {
 		return fmt.Errorf("source and destination %d, want two hosts", f.Src)
@@ -85,13 +85,13 @@ func (f *Flow) checkEnds(hosts []Host) error {
 	return nil
 }
 
-// checkOrder takes flows away that wait for none of those left, until none is
-// left. It fails on a circle.
+// checkOrder removes flows that wait for none of the remaining ones, until none
+// is left. It fails on a cycle.
 func checkOrder(flows []Flow, after int) error {
-	waits := make([]int32, len(flows))    // how many it still waits for
-	first := make([]int, len(flows)+1)    // where its followers begin
+	waits := make([]int32, len(flows))    // flows that it still waits for
+	first := make([]int, len(flows)+1)    // index of its first follower
 	followers := make([]int32, after)     // flows that wait for it
-	ready := make([]int32, 0, len(flows)) // taken away, in order
+	ready := make([]int32, 0, len(flows)) // removed, in order
 	for i := range flows {
 		waits[i] = int32(len(flows[i].After))
 		if waits[i] == 0 {
@@ -125,10 +125,10 @@ func checkOrder(flows []Flow, after int) error {
 	}
 	for i, n := range waits {
 		if n > 0 {
-			return fmt.Errorf("flow %d waits, through others, for flows that wait for each other in a circle", i)
+			return fmt.Errorf("flow %d is in or after a cycle of flows that wait for each other", i)
 		}
 	}
-	panic("traffic: a flow neither waits nor was taken")
+	panic("traffic: a flow neither waits nor was removed")
 }
 
 func checkStart(start model.Time) error {
@@ -145,7 +145,7 @@ func checkBytes(field string, n model.Bytes) error {
 	return nil
 }
 
-// checkSpan checks a span of at least least that begins at start.
+// checkSpan checks a duration of at least least from start on.
 func checkSpan(field string, d, least time.Duration, start model.Time) error {
 	if d < least || model.Time(d) > MaxTime-start {
 		return fmt.Errorf("%s %v, want from %v to %v", field, d, least, MaxTime-start)
@@ -154,7 +154,7 @@ func checkSpan(field string, d, least time.Duration, start model.Time) error {
 }
 
 // checkRounds checks that count rounds, period apart, end before MaxTime. A
-// single round has no use for a period.
+// single round needs no period.
 func checkRounds(field string, count int, period time.Duration, start model.Time) error {
 	if count < 1 || count > MaxFlows {
 		return fmt.Errorf("%s %d, want from 1 to %d", field, count, MaxFlows)
@@ -169,7 +169,7 @@ func checkRounds(field string, count int, period time.Duration, start model.Time
 	return nil
 }
 
-// checkCount refuses a product of counts above MaxFlows, before it overflows.
+// checkCount rejects a product of counts above MaxFlows, before it overflows.
 func checkCount(factors ...int) error {
 	n := 1
 	for _, f := range factors {

@@ -7,19 +7,19 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Job is what the collectives have in common: hosts that compute, exchange,
-// and compute again. Every iteration's exchange is a Group, complete when
-// every host has everything.
+// Job is what the collectives have in common: hosts that compute, exchange, and
+// compute again. The exchange of an iteration is a Group, complete when every
+// host has everything.
 type Job struct {
 	Class
-	Hosts      []model.NodeID // in rank order; none given: all, by id
-	Bytes      model.Bytes    // what each host holds; at least one byte per host
+	Hosts      []model.NodeID // in rank order; empty: all, by id
+	Bytes      model.Bytes    // of each host; at least one byte per host
 	Start      model.Time     // of the first exchange
 	Iterations int
 	Compute    time.Duration // of a host, from the end of its exchange to its next
 }
 
-// DefaultJob exchanges 16 MB once.
+// DefaultJob returns one exchange of 16 MB.
 func DefaultJob() Job {
 	return Job{Class: DefaultClass(), Bytes: 16 * model.MB, Iterations: 1, Compute: time.Millisecond}
 }
@@ -44,7 +44,7 @@ func (j Job) check(e *env) ([]Host, error) {
 	return hosts, checkSpan("compute", j.Compute, 0, j.Start)
 }
 
-// share is the size of the i-th of n parts of what a host holds; the parts
+// share returns the size of the i-th of n parts of a host's bytes; the parts
 // differ by at most a byte and add up.
 func (j Job) share(i, n int) model.Bytes {
 	size := j.Bytes / model.Bytes(n)
@@ -54,12 +54,12 @@ func (j Job) share(i, n int) model.Bytes {
 	return size
 }
 
-// RingAllReduce leaves the sum of what all hosts hold with every host, as
-// training does with gradients. The hosts stand in a ring and what each holds
-// is cut into as many chunks as there are hosts. In 2(N-1) steps every host
-// sends one chunk to the next: N-1 steps add the chunks up, N-1 hand the sums
-// around. A host takes a step when it has received the last step's chunk and
-// its own has been acknowledged, over one connection for the whole job.
+// RingAllReduce leaves the sum of all hosts' data with every host, as training
+// does with gradients. The hosts form a ring and the data of each is cut into
+// as many chunks as there are hosts. In 2(N-1) steps every host sends one chunk
+// to the next: N-1 steps add the chunks up, N-1 distribute the sums. A host
+// takes a step when it has received the last step's chunk and its own has been
+// acknowledged, over one connection for the whole job.
 type RingAllReduce struct{ Job }
 
 func (g RingAllReduce) kind() string { return "ring all-reduce" }
@@ -82,7 +82,7 @@ func (g RingAllReduce) flows(e *env) ([]Flow, error) {
 			f := g.flow(h.ID, hosts[(i+1)%n].ID, g.Start, g.share(ringChunk(i, step, n), n))
 			f.SrcPort, f.Group = e.port, taken/steps+1
 			if taken > 0 {
-				last := len(out) - i - n // where the last step begins
+				last := len(out) - i - n // index of the first flow of the last step
 				mem = append(mem, last+(i+n-1)%n, last+i)
 				f.After = mem[len(mem)-2 : len(mem) : len(mem)]
 			}
@@ -95,19 +95,19 @@ func (g RingAllReduce) flows(e *env) ([]Flow, error) {
 	return out, nil
 }
 
-// ringChunk is the chunk that host i of n sends in a step. At first its own;
-// then always what it got in the step before, which it has added to or, in the
-// second half, only passes on.
+// ringChunk returns the chunk that host i of n sends in a step. At first its
+// own; then the one that it received in the step before, to which it has added
+// its data or which, in the second half, it only forwards.
 func ringChunk(i, step, n int) int { return ((i-step)%n + n) % n }
 
-// AllToAll lets every host send a part of what it holds to every other, as
-// sharded models and mixtures of experts do: of N equal parts it keeps one and
-// sends N-1, first to the next host, then to the one after that. A host begins
-// an iteration when it has received and sent all of the one before. Each pair
-// has one connection for the whole job.
+// AllToAll makes every host send a part of its data to every other, as sharded
+// models and mixtures of experts do: of N equal parts it keeps one and sends
+// N-1, first to the next host, then to the one after that. A host starts an
+// iteration when it has received and sent all of the one before. Each pair has
+// one connection for the whole job.
 type AllToAll struct {
 	Job
-	Window int // how many flows a host has under way at once; 0: all
+	Window int // flows of a host in flight at once; 0: all
 }
 
 func (g AllToAll) kind() string { return "all-to-all" }
@@ -154,9 +154,8 @@ func (g AllToAll) flows(e *env) ([]Flow, error) {
 	return out, nil
 }
 
-// ends lists, for every host, the flows after which it is through with the
-// iteration that ends where begin is: all it received, and the last of what it
-// sent.
+// ends lists, for every host, the flows that complete the iteration that ends
+// before index begin: all it received, and the last of those it sent.
 func (g AllToAll) ends(iter, begin, n, window int) [][]int {
 	if iter == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// TestGeneratorComplaints breaks one field of a generator at a time.
-func TestGeneratorComplaints(t *testing.T) {
+// TestGeneratorErrors breaks one field of a generator at a time.
+func TestGeneratorErrors(t *testing.T) {
 	poisson := func(change func(*Poisson)) Generator { g := DefaultPoisson(); change(&g); return g }
 	incast := func(change func(*Incast)) Generator { g := DefaultIncast(); change(&g); return g }
 	query := func(change func(*Query)) Generator { g := DefaultQuery(); change(&g); return g }
@@ -37,8 +37,8 @@ func TestGeneratorComplaints(t *testing.T) {
 		"(poisson): start -5ns, want from":                           poisson(func(g *Poisson) { g.Start = -5 }),
 		"(poisson): duration 0s, want from 1ns":                      poisson(func(g *Poisson) { g.Duration = 0 }),
 		"(poisson): duration 300h0m0s, want":                         poisson(func(g *Poisson) { g.Duration = 300 * time.Hour }),
-		"(poisson): hosts: node 99 is no host":                       poisson(func(g *Poisson) { g.Hosts = []model.NodeID{1, 99} }),
-		"(poisson): hosts: host 1 is given twice":                    poisson(func(g *Poisson) { g.Hosts = []model.NodeID{1, 1} }),
+		"(poisson): hosts: node 99 is not a host":                    poisson(func(g *Poisson) { g.Hosts = []model.NodeID{1, 99} }),
+		"(poisson): hosts: host 1 is listed twice":                   poisson(func(g *Poisson) { g.Hosts = []model.NodeID{1, 1} }),
 		"(poisson): hosts: 1 given, want at least 2":                 poisson(func(g *Poisson) { g.Hosts = []model.NodeID{1} }),
 		"(poisson): hosts: host 15 has no link":                      poisson(func(g *Poisson) { g.Hosts = []model.NodeID{1, 15} }),
 		"(poisson): load 1 for 2h46m40s makes about 146092038 flows": poisson(func(g *Poisson) { g.Load, g.Duration, g.Hosts = 1, 10_000*time.Second, []model.NodeID{1, 2} }),
@@ -67,10 +67,10 @@ func TestGeneratorComplaints(t *testing.T) {
 		"(persistent): pair 0: rate -1b/s, want":                     persistent(func(g *Persistent) { g.Rate = -1 }),
 		"(persistent): pair 1: source and destination 4":             persistent(func(g *Persistent) { g.Pairs = []Pair{{1, 2}, {4, 4}} }),
 		"(shrew): transport tcp without congestion control":          shrew(func(g *Shrew) { g.Transport = TCP }),
-		"(shrew): senders: none given, want":                         shrew(func(g *Shrew) { g.Senders = nil }),
+		"(shrew): senders: empty, want":                              shrew(func(g *Shrew) { g.Senders = nil }),
 		"(shrew): senders: host 3 is the receiver":                   shrew(func(g *Shrew) { g.Senders = []model.NodeID{3} }),
 		"(shrew): senders: host 15 has no link":                      shrew(func(g *Shrew) { g.Senders = []model.NodeID{15} }),
-		"(shrew): receiver: node 77 is no host":                      shrew(func(g *Shrew) { g.Receiver = 77 }),
+		"(shrew): receiver: node 77 is not a host":                   shrew(func(g *Shrew) { g.Receiver = 77 }),
 		"(shrew): burst 1ms in every 1ms, want less":                 shrew(func(g *Shrew) { g.Burst = time.Millisecond }),
 		"(shrew): burst 1ns is 0 bytes of 1b/s, want":                shrew(func(g *Shrew) { g.Burst, g.Rate = 1, 1 }),
 		"(shrew): [10000000 2] flows (the product)":                  shrew(func(g *Shrew) { g.Rounds = 10_000_000 }),

@@ -11,10 +11,10 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Error is a complaint about a file. Its text is "file:line: what, want …".
+// Error is an error in a file. Its text is "file:line: what, want …".
 type Error = fileerror.Error
 
-// readFile reads a file, or a pipe, of at most so many bytes.
+// readFile reads a file, or a pipe, of at most that many bytes.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,8 +31,8 @@ func readFile(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// parseDecimal reads a number, not negative, in the usual forms. Unlike
-// strconv it takes neither infinities nor hexadecimal digits.
+// parseDecimal reads a decimal number that is not negative. Unlike strconv it
+// accepts neither infinities nor hexadecimal digits.
 func parseDecimal(s string) (float64, bool) {
 	if strings.Trim(s, "0123456789.eE+-") != "" {
 		return 0, false

@@ -8,16 +8,16 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Bounds of a list. A generator that would break one refuses, before it
-// allocates.
+// Bounds of a list. A generator that would exceed one returns an error before
+// it allocates.
 const (
-	// MaxFlows is how many flows one list may hold: 2 GB of memory, and more
-	// than a packet-level run can play.
+	// MaxFlows is the maximum number of flows in a list: 2 GB of memory, and
+	// more than a packet-level run can simulate.
 	MaxFlows = 1 << 24
-	// MaxAfter is how many dependencies the flows of a list may have in all.
+	// MaxAfter is the maximum number of dependencies in a list.
 	MaxAfter = 1 << 25
-	// MaxTime ends every run: what sim's picoseconds count without overflow,
-	// and what model.Time still prints as a time of a run.
+	// MaxTime ends every run: sim counts it in picoseconds without overflow,
+	// and model.Time still prints it as a time of a run.
 	MaxTime model.Time = 1e15
 	// MaxBytes is the largest payload of a flow.
 	MaxBytes model.Bytes = 1e15
@@ -32,7 +32,7 @@ type Transport uint8
 const (
 	RDMA Transport = iota // RoCEv2, reliable connection
 	TCP
-	UDP // nothing is acknowledged or sent again
+	UDP // nothing is acknowledged or retransmitted
 )
 
 var transportNames = [...]string{RDMA: "rdma", TCP: "tcp", UDP: "udp"}
@@ -67,27 +67,26 @@ func (t *Transport) UnmarshalText(b []byte) (err error) {
 // Flow is one message from one host to another.
 //
 // Flows with the same hosts, transport and family and the same SrcPort, not
-// zero, share a 5-tuple: they are messages of one connection. Generators that
-// make such flows let each wait for the one before (After), so that no two of
-// them run at once. A port the simulator chooses must differ from those.
+// zero, share a 5-tuple: they are messages of one connection. Generators of
+// such flows make each wait for the one before (After), so that no two of them
+// run at once. A port that the simulator chooses must differ from those.
 type Flow struct {
 	Src, Dst model.NodeID
 
-	// From and To are addresses other than the hosts' own; zero: their own.
-	// They are for what lies behind a host: the outside world, a virtual
-	// address, one that moves. From must be behind Src. Who answers for To
-	// depends on routes and muxes, so the simulator finds it: Dst is not read.
-	// They decide the family, whatever V6 says.
+	// From and To are addresses other than the hosts'; zero: the hosts'. They
+	// are for the outside world, a virtual address, or one that migrates. Src
+	// must own From. The responder for To depends on routes and muxes, so the
+	// simulator finds it: Dst is not read. They determine the family, whatever
+	// V6 says.
 	From, To model.Addr
 
-	// Start is when the flow begins; with After: not before this.
+	// Start is when the flow starts; with After: not before this.
 	Start model.Time
 	// Stop ends a flow without a size; 0 with Bytes set.
 	Stop model.Time
 	// Bytes is the payload; 0 with Stop set: the flow sends until Stop.
 	Bytes model.Bytes
-	// Rate is a limit to pace at; 0: line rate, or what congestion control
-	// allows.
+	// Rate limits the pace; 0: line rate, or the rate of congestion control.
 	Rate model.Rate
 
 	SrcPort, DstPort uint16 // 0: the simulator chooses
@@ -96,15 +95,15 @@ type Flow struct {
 	V6               bool
 	NoCC             bool // RDMA without congestion control
 
-	// Group is the collective, incast or query the flow belongs to; 0: none.
-	// A group is complete when all its flows have finished.
+	// Group is the collective, incast or query of the flow; 0: none. A group is
+	// complete when all its flows have finished.
 	Group int
 
 	// After lists flows, as indexes of the same list, that must have finished
-	// before this one starts, as far as its Src can know: a flow that Src
-	// received has finished when its last byte arrived, any other when its
-	// last byte was acknowledged (UDP: sent). A flow with a Stop has finished
-	// at its Stop. Flows may share the slice: it is never written to.
+	// before this one starts, as far as Src can know: a flow that Src received
+	// has finished when its last byte arrived, any other when its last byte was
+	// acknowledged (UDP: sent). A flow with a Stop has finished at its Stop.
+	// Flows may share the slice: it is never written to.
 	After []int
 	// Delay passes between the last of After and the start.
 	Delay time.Duration
@@ -121,7 +120,7 @@ type Class struct {
 	NoCC      bool
 }
 
-// DefaultClass is RDMA with congestion control on priority 3, the lossless
+// DefaultClass returns RDMA with congestion control on priority 3, the lossless
 // class of most RoCEv2 fabrics.
 func DefaultClass() Class { return Class{Priority: 3} }
 
@@ -139,7 +138,7 @@ func (c Class) check() error {
 	return nil
 }
 
-// flow makes a flow of the class.
+// flow returns a flow of the class.
 func (c Class) flow(src, dst model.NodeID, start model.Time, size model.Bytes) Flow {
 	return Flow{
 		Src: src, Dst: dst, Start: start, Bytes: size, Rate: c.Rate,

@@ -25,9 +25,9 @@ func ReadFlows(path string, hosts []Host) ([]Flow, error) {
 // ParseFlows reads the flow file of the HPCC simulator: a line with the number
 // of flows, then a line "source destination priority destination-port bytes
 // start-in-seconds" for each. Nodes are ids of the topology, and must be among
-// the hosts, which ascend by id. What follows the last flow is commentary.
-// Empty lines are skipped, and the starts need not ascend, as they must there.
-// All flows are RDMA. Every error is an *Error.
+// the hosts, which ascend by id. Lines after the last flow are comments. Empty
+// lines are skipped, and the starts need not ascend, as they must there. All
+// flows are RDMA. Every error is an *Error.
 func ParseFlows(name string, data []byte, hosts []Host) ([]Flow, error) {
 	var flows []Flow
 	line, count := 0, -1
@@ -49,7 +49,7 @@ func ParseFlows(name string, data []byte, hosts []Host) ([]Flow, error) {
 				return complain("number of flows %q, want a number from 0 to %d alone", strings.TrimSpace(text), MaxFlows)
 			}
 			count = int(n)
-			// The count is only a claim until the lines are there.
+			// The count is trusted only as far as there are lines.
 			flows = make([]Flow, 0, min(count, len(data)/len("0 1 3 1 1 0\n")+1))
 			continue
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Host is a host that flows may begin or end at.
+// Host is a host that flows may start or end at.
 type Host struct {
 	ID   model.NodeID
 	Rate model.Rate // of its link; of all its links, if it has several
 }
 
 // HostsOf returns the hosts of a fabric, ascending by id. Muxes are not among
-// them: they answer for others and send nothing of their own.
+// them: they forward for others and originate nothing.
 func HostsOf(f *topo.Fabric) []Host {
 	hosts := make([]Host, 0, len(f.Hosts()))
 	for _, id := range f.Hosts() {
@@ -34,7 +34,7 @@ func HostsOf(f *topo.Fabric) []Host {
 	return hosts
 }
 
-// find looks a host up in a list that ascends by id.
+// find finds a host in a list that ascends by id.
 func find(hosts []Host, id model.NodeID) (Host, bool) {
 	i, ok := slices.BinarySearchFunc(hosts, id, func(h Host, id model.NodeID) int { return cmp.Compare(h.ID, id) })
 	if !ok {
@@ -43,10 +43,10 @@ func find(hosts []Host, id model.NodeID) (Host, bool) {
 	return hosts[i], true
 }
 
-// Generator makes one part of a workload. All are in this package; List
-// brings flows made elsewhere.
+// Generator makes one part of a workload. All are in this package; List holds
+// flows made elsewhere.
 type Generator interface {
-	kind() string // for complaints
+	kind() string // for errors
 	flows(e *env) ([]Flow, error)
 }
 
@@ -57,21 +57,21 @@ type env struct {
 	port  uint16 // source port for the flows of one connection
 }
 
-// dynamicPort is the first of the ports that IANA gives to nobody. RoCEv2 NICs
-// draw source ports from here on.
+// dynamicPort is the first of IANA's dynamic ports. RoCEv2 NICs draw source
+// ports from here on.
 const dynamicPort = 49152
 
-// Generate makes one list of what all generators make, ascending by start. The
-// same arguments give the same list. A generator's part depends on the seed,
-// the hosts and its place among the generators, not on the others: one more at
-// the end changes only what it adds. Groups are numbered through, from 1, in
+// Generate merges the flows of all generators into one list, ascending by
+// start. The same arguments give the same list. A generator's part depends on
+// the seed, the hosts and its position among the generators, not on the others:
+// one more at the end changes only what it adds. Groups are numbered from 1 in
 // the order of the generators.
 func Generate(seed uint64, hosts []Host, generators ...Generator) ([]Flow, error) {
 	hosts = slices.Clone(hosts)
 	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(a.ID, b.ID) })
 	for i, h := range hosts {
 		if i > 0 && hosts[i-1].ID == h.ID {
-			return nil, fmt.Errorf("host %d is given twice, want it once", h.ID)
+			return nil, fmt.Errorf("host %d is listed twice, want it once", h.ID)
 		}
 		if h.Rate < 0 || h.Rate > maxRate {
 			return nil, fmt.Errorf("host %d has rate %v, want 0 to %v", h.ID, h.Rate, maxRate)
@@ -117,14 +117,14 @@ func merge(parts [][]Flow, total int) []Flow {
 		}
 		groups += last
 	}
-	// Keys of start and place make an unstable sort stable. Two million flows
-	// in the runs of 1,024 hosts take 0.5 s of CPU, against 1.0 s of a stable
-	// sort of indexes; in the runs of two hosts 0.3 s against 0.1 s.
+	// Keys of start and position make an unstable sort stable. Two million
+	// flows in the runs of 1,024 hosts take 0.5 s of CPU, against 1.0 s of a
+	// stable sort of indexes; in the runs of two hosts 0.3 s against 0.1 s.
 	type key struct {
 		start model.Time
 		flow  int
 	}
-	order := make([]key, total) // order[k] is which flow becomes the k-th
+	order := make([]key, total) // order[k] is the flow that becomes the k-th
 	for i := range order {
 		order[i] = key{all[i].Start, i}
 	}
@@ -143,9 +143,9 @@ func merge(parts [][]Flow, total int) []Flow {
 	return sorted
 }
 
-// remap makes the After of every flow, still an index into its own part, an
-// index into the sorted list. The parts' slices are left alone: they belong to
-// the caller of a List, and flows share them.
+// remap makes the After of every flow, an index into its own part, an index
+// into the sorted list. The parts' slices are not changed: they belong to the
+// caller of a List, and flows share them.
 func remap(all []Flow, parts [][]Flow, place []int, after int) {
 	if after == 0 {
 		return
@@ -179,8 +179,8 @@ func (l List) flows(e *env) ([]Flow, error) {
 	return l, nil
 }
 
-// choose returns the hosts a generator's field names, in its order: all of the
-// fabric's if it names none.
+// choose returns the hosts that a generator's field names, in its order: all of
+// the fabric's if it is empty.
 func (e *env) choose(field string, ids []model.NodeID, least int) ([]Host, error) {
 	hosts := e.hosts
 	if len(ids) > 0 {
@@ -189,10 +189,10 @@ func (e *env) choose(field string, ids []model.NodeID, least int) ([]Host, error
 		for i, id := range ids {
 			h, ok := find(e.hosts, id)
 			if !ok {
-				return nil, fmt.Errorf("%s: node %d is no host of the fabric", field, id)
+				return nil, fmt.Errorf("%s: node %d is not a host of the fabric", field, id)
 			}
 			if seen[id] {
-				return nil, fmt.Errorf("%s: host %d is given twice, want it once", field, id)
+				return nil, fmt.Errorf("%s: host %d is listed twice, want it once", field, id)
 			}
 			seen[id], hosts[i] = true, h
 		}

@@ -172,7 +172,7 @@ func TestMergeRemaps(t *testing.T) {
 	})
 }
 
-func TestCheckComplains(t *testing.T) {
+func TestCheckErrors(t *testing.T) {
 	ok := Flow{Src: 1, Dst: 2, Bytes: 5}
 	with := func(change func(*Flow)) []Flow {
 		f := ok
@@ -180,10 +180,10 @@ func TestCheckComplains(t *testing.T) {
 		return []Flow{ok, f}
 	}
 	for want, flows := range map[string][]Flow{
-		"flow 1: source 9 is no host":                     with(func(f *Flow) { f.Src = 9 }),
-		"flow 1: destination 3 is no host":                with(func(f *Flow) { f.Dst = 3 }),
+		"flow 1: source 9 is not a host":                  with(func(f *Flow) { f.Src = 9 }),
+		"flow 1: destination 3 is not a host":             with(func(f *Flow) { f.Dst = 3 }),
 		"flow 1: source and destination 2, want two":      with(func(f *Flow) { f.Src = 2 }),
-		"flow 1: source 9 is no host of":                  with(func(f *Flow) { f.Src, f.To = 9, model.Addr4(1) }),
+		"flow 1: source 9 is not a host of":               with(func(f *Flow) { f.Src, f.To = 9, model.Addr4(1) }),
 		"flow 1: from fd00::1 to 0.0.0.1, want two":       with(func(f *Flow) { f.From, f.To = model.Addr{Hi: 0xfd << 56, Lo: 1}, model.Addr4(1) }),
 		"flow 1: priority 8, want 0 to 7":                 with(func(f *Flow) { f.Priority = 8 }),
 		"flow 1: transport 3, want one of rdma, tcp, udp": with(func(f *Flow) { f.Transport = 3 }),
@@ -198,7 +198,7 @@ func TestCheckComplains(t *testing.T) {
 		"flow 1: after flow 2, want another from 0 to 1":  with(func(f *Flow) { f.After = []int{2} }),
 		"flow 1: after flow 1, want another":              with(func(f *Flow) { f.After = []int{0, 1} }),
 		"flow 1: after flow -1, want another":             with(func(f *Flow) { f.After = []int{-1} }),
-		"flow 1 waits, through others, for":               {ok, {Src: 1, Dst: 2, Bytes: 5, After: []int{0, 2}}, {Src: 1, Dst: 2, Bytes: 5, After: []int{1}}},
+		"flow 1 is in or after a cycle":                   {ok, {Src: 1, Dst: 2, Bytes: 5, After: []int{0, 2}}, {Src: 1, Dst: 2, Bytes: 5, After: []int{1}}},
 		"flow 9223: the flows up to here carry more than": slices.Repeat([]Flow{{Src: 1, Dst: 2, Bytes: MaxBytes}}, 10_000),
 	} {
 		if err := Check(flows, hostsOf(3)); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -214,9 +214,9 @@ func TestCheckComplains(t *testing.T) {
 	}
 }
 
-func TestGenerateComplainsAboutHosts(t *testing.T) {
+func TestGenerateRejectsHosts(t *testing.T) {
 	for want, hosts := range map[string][]Host{
-		"host 4 is given twice":  {{ID: 4}, {ID: 2}, {ID: 4}},
+		"host 4 is listed twice": {{ID: 4}, {ID: 2}, {ID: 4}},
 		"host 2 has rate -1b/s,": {{ID: 4}, {ID: 2, Rate: -1}},
 	} {
 		if _, err := Generate(1, hosts); err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -8,22 +8,22 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Incast lets many hosts send to one at the same time, again and again: a
+// Incast makes many hosts send to one at the same time, repeatedly: a
 // micro-burst, the usual cause of PFC. Every round is a Group.
 type Incast struct {
 	Class
-	Receivers []model.NodeID // each round draws one of these; none given: of all
-	Senders   []model.NodeID // each round draws Fanin of these, never the receiver; none given: of all
-	Fanin     int            // senders per round; 0: every one of Senders
+	Receivers []model.NodeID // each round draws one of these; empty: of all
+	Senders   []model.NodeID // each round draws Fanin of these, never the receiver; empty: of all
+	Fanin     int            // senders per round; 0: all of Senders
 	Bytes     model.Bytes    // from each sender
 	Start     model.Time     // of the first round
-	Jitter    time.Duration  // a sender starts up to this much after its round; 0: all at once
+	Jitter    time.Duration  // a sender starts up to this long after its round; 0: all at once
 	Rounds    int
 	Period    time.Duration // from round to round
 }
 
-// DefaultIncast is one burst of 500 KB from each of 8 hosts at once: 40 µs on
-// a sender's link of 100 Gb/s and 320 µs on the receiver's.
+// DefaultIncast returns one burst of 500 KB from each of 8 hosts at once: 40 µs
+// on a sender's link of 100 Gb/s and 320 µs on the receiver's.
 func DefaultIncast() Incast {
 	return Incast{Class: DefaultClass(), Fanin: 8, Bytes: 500 * model.KB, Rounds: 1, Period: time.Millisecond}
 }
@@ -66,7 +66,7 @@ func (g Incast) flows(e *env) ([]Flow, error) {
 			fanin = others
 		}
 		if fanin < 1 || fanin > others {
-			return nil, fmt.Errorf("fan-in %d, want from 1 to %d: so many senders are not the receiver", fanin, others)
+			return nil, fmt.Errorf("fan-in %d, want from 1 to %d, the number of senders without the receiver", fanin, others)
 		}
 		at := g.Start.Add(time.Duration(round) * g.Period)
 		for _, from := range draw(e, pool, fanin, to) {
@@ -104,8 +104,8 @@ func (g Incast) check() error {
 	return checkSpan("jitter", g.Jitter, 0, last)
 }
 
-// draw returns n of the pool, different, in random order, and never the host
-// except. The pool must hold so many; it is left in another order.
+// draw returns n different hosts of the pool in random order, and never the
+// host except. The pool must hold that many; it is left in another order.
 func draw(e *env, pool []Host, n int, except model.NodeID) []Host {
 	last := len(pool)
 	for i := 0; i < n; {

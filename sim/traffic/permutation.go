@@ -4,17 +4,17 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Permutation lets every host send one flow and receive one, each from another
+// Permutation makes every host send one flow and receive one, each from another
 // host: a load that a non-blocking fabric carries in full, and ECMP does not.
 type Permutation struct {
 	Class
-	Hosts []model.NodeID // none given: all
+	Hosts []model.NodeID // empty: all
 	Bytes model.Bytes    // of each flow; 0 with Stop set: they send until Stop
 	Start model.Time
 	Stop  model.Time
 }
 
-// DefaultPermutation is 10 MB from every host, at once.
+// DefaultPermutation returns 10 MB from every host, at once.
 func DefaultPermutation() Permutation {
 	return Permutation{Class: DefaultClass(), Bytes: 10 * model.MB}
 }
@@ -40,11 +40,11 @@ func (g Permutation) flows(e *env) ([]Flow, error) {
 		out[i] = g.flow(h.ID, hosts[to[i]].ID, g.Start, g.Bytes)
 		out[i].Stop = g.Stop
 	}
-	// All flows are alike: one stands for the generator's fields.
+	// All flows are alike: checking one checks the generator's fields.
 	return out, out[0].check(e.hosts)
 }
 
-// fixed tells whether a permutation leaves one in its place.
+// fixed reports whether a permutation has a fixed point.
 func fixed(to []int) bool {
 	for i, j := range to {
 		if i == j {

@@ -11,7 +11,7 @@ import (
 type Pair struct{ Src, Dst model.NodeID }
 
 // Persistent is flows that send all the time, paced at Class.Rate where it is
-// set: victims to watch, or load that never ends.
+// set: victims to observe, or constant load.
 type Persistent struct {
 	Class
 	Pairs []Pair
@@ -19,7 +19,7 @@ type Persistent struct {
 	Stop  model.Time
 }
 
-// DefaultPersistent paces at 1 Gb/s for 10 ms. Pairs must be given.
+// DefaultPersistent returns 1 Gb/s for 10 ms. Pairs must be set.
 func DefaultPersistent() Persistent {
 	c := DefaultClass()
 	c.Rate = model.Gbps

@@ -10,20 +10,20 @@ import (
 // Poisson is background load: every host sends flows of random size to random
 // other hosts, at random instants, so that its link carries Load on average.
 //
-// Each host has a Poisson process of its own with a mean gap of
-// 8 × mean size / (link rate × load), as in the HPCC simulator's generator.
-// That one cuts every gap to whole nanoseconds, which adds up to a load above
-// the target where flows are small; here only the start is cut.
+// Each host has a separate Poisson process with a mean gap of 8 × mean size /
+// (link rate × load), as in the HPCC simulator's generator. That one truncates
+// every gap to whole nanoseconds, which adds up to a load above the target
+// where flows are small; here only the start is truncated.
 type Poisson struct {
 	Class
-	Hosts    []model.NodeID // send and receive; none given: all
+	Hosts    []model.NodeID // senders and receivers; empty: all
 	Sizes    *CDF
 	Load     float64 // payload, as a share of the host's link; above 0, at most 1
 	Start    model.Time
 	Duration time.Duration // flows start before Start + Duration
 }
 
-// DefaultPoisson is 10 ms of web search at 30 %.
+// DefaultPoisson returns 10 ms of web search at 30 %.
 func DefaultPoisson() Poisson {
 	return Poisson{Class: DefaultClass(), Sizes: mustSizes("websearch"), Load: 0.3, Duration: 10 * time.Millisecond}
 }
@@ -60,7 +60,7 @@ func (g Poisson) flows(e *env) ([]Flow, error) {
 	return out, nil
 }
 
-// gap is the mean time between two flows of a host, in nanoseconds.
+// gap returns the mean time between two flows of a host, in nanoseconds.
 func (g Poisson) gap(h Host) float64 {
 	return 8 * g.Sizes.Mean() / (float64(h.Rate) * g.Load) * float64(time.Second)
 }

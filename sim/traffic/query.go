@@ -8,24 +8,24 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Query is partition and aggregate: a host asks many workers at once, each
-// answers when it has the request and has thought about it, and the answers
-// meet at the asker's link. Queries arrive as one Poisson process. Every query
-// is a Group, complete with its last answer.
+// Query is partition and aggregate: a host sends a request to many workers at
+// once, each responds after a think time, and the responses collide at the
+// requester's link. Queries arrive as one Poisson process. Every query is a
+// Group, complete with its last response.
 type Query struct {
 	Class
-	Hosts    []model.NodeID // ask and answer; none given: all
+	Hosts    []model.NodeID // requesters and workers; empty: all
 	Fanout   int            // workers per query
 	Request  model.Bytes    // to each worker
 	Response model.Bytes    // from each worker
-	Think    time.Duration  // from a request's arrival to its answer
+	Think    time.Duration  // from a request's arrival to its response
 	Gap      time.Duration  // mean time between two queries of the whole fabric
 	Start    model.Time
 	Duration time.Duration // queries start before Start + Duration
 }
 
-// DefaultQuery is 10 ms of queries, one in 100 µs, of 2 KB to 8 workers that
-// each answer 20 KB at once.
+// DefaultQuery returns 10 ms of queries, one in 100 µs, of 2 KB to 8 workers
+// that each respond with 20 KB at once.
 func DefaultQuery() Query {
 	return Query{
 		Class: DefaultClass(), Fanout: 8, Request: 2 * model.KB, Response: 20 * model.KB,
@@ -92,7 +92,7 @@ func (g Query) check(e *env) ([]Host, error) {
 		return nil, err
 	}
 	if g.Fanout < 1 || g.Fanout > len(hosts)-1 {
-		return nil, fmt.Errorf("fan-out %d, want from 1 to %d: so many hosts are not the asker", g.Fanout, len(hosts)-1)
+		return nil, fmt.Errorf("fan-out %d, want from 1 to %d, the number of hosts without the requester", g.Fanout, len(hosts)-1)
 	}
 	return hosts, nil
 }

@@ -9,11 +9,10 @@ import (
 )
 
 // Shrew is a low-rate attack, as LoRDMA mounts it on RDMA fabrics: a few
-// senders burst at line rate, all at once and for so short a time that their
-// average rate looks harmless, and again before the victims' congestion
-// control has recovered. All bursts of a sender share one 5-tuple, as messages
-// of one queue pair do, and each waits for the one before. Every round of
-// bursts is a Group.
+// senders burst at line rate, all at once and so briefly that their average
+// rate looks harmless, and again before the victims' congestion control has
+// recovered. All bursts of a sender share one 5-tuple, as messages of one queue
+// pair do, and each waits for the one before. Every round of bursts is a Group.
 type Shrew struct {
 	Class
 	Senders  []model.NodeID
@@ -27,8 +26,8 @@ type Shrew struct {
 // DefaultShrew bursts for 50 µs in every millisecond, 5 % of the link on
 // average, ten times, without congestion control: 625 KB per burst and sender
 // at 100 Gb/s, enough for two senders to make a switch pause, and a period
-// below the milliseconds that DCQCN takes to regain its rate. Senders and
-// Receiver must be given.
+// below the milliseconds that DCQCN takes to recover its rate. Senders and
+// Receiver must be set.
 func DefaultShrew() Shrew {
 	c := DefaultClass()
 	c.NoCC = true
@@ -61,8 +60,8 @@ func (g Shrew) flows(e *env) ([]Flow, error) {
 	return out, nil
 }
 
-// size is what a sender's link, or the class's rate if that is less, carries
-// during a burst.
+// size returns what a sender's link, or the class's rate if that is less,
+// carries during a burst.
 func (g Shrew) size(from Host) (model.Bytes, error) {
 	rate := from.Rate
 	if rate <= 0 {
@@ -95,14 +94,14 @@ func (g Shrew) check(e *env) ([]Host, error) {
 		return nil, fmt.Errorf("burst %v in every %v, want less than the period", g.Burst, g.Period)
 	}
 	if len(g.Senders) == 0 {
-		return nil, fmt.Errorf("senders: none given, want at least 1")
+		return nil, fmt.Errorf("senders: empty, want at least 1")
 	}
 	senders, err := e.choose("senders", g.Senders, 1)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := find(e.hosts, g.Receiver); !ok {
-		return nil, fmt.Errorf("receiver: node %d is no host of the fabric", g.Receiver)
+		return nil, fmt.Errorf("receiver: node %d is not a host of the fabric", g.Receiver)
 	}
 	if slices.Contains(g.Senders, g.Receiver) {
 		return nil, fmt.Errorf("senders: host %d is the receiver, want another", g.Receiver)

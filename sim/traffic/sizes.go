@@ -9,8 +9,8 @@ import (
 //go:embed sizes/*.txt
 var sizes embed.FS
 
-// sizeNames lists the distributions in the package, and the names under which
-// the HPCC simulator keeps the same figures.
+// sizeNames lists the distributions of the package, and the names of the HPCC
+// simulator's files with the same figures.
 var sizeNames = []struct{ name, hpcc string }{
 	{"websearch", "WebSearch_distribution"},
 	{"hadoop", "FbHdp_distribution"},
@@ -19,7 +19,7 @@ var sizeNames = []struct{ name, hpcc string }{
 	{"longtail", ""},
 }
 
-// SizesNames returns the names that Sizes knows.
+// SizesNames returns the names that Sizes accepts.
 func SizesNames() []string {
 	names := make([]string, len(sizeNames))
 	for i, n := range sizeNames {

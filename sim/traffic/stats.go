@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Stats describes a list before it is played.
+// Stats describes a list before it is run.
 type Stats struct {
 	Flows  int
 	Groups int
@@ -17,17 +17,17 @@ type Stats struct {
 	Bytes  model.Bytes   // payload of the others
 	First  model.Time    // earliest start
 	Last   model.Time    // latest start or Stop; flows with After may start later
-	Span   time.Duration // what loads refer to
-	Hosts  []HostLoad    // in the order given
+	Span   time.Duration // the time that loads refer to
+	Hosts  []HostLoad    // in the order of the argument
 }
 
-// HostLoad is what a list asks of one host's link.
+// HostLoad is what a list offers to one host's link.
 type HostLoad struct {
 	Host
 	Sent, Received Load
 }
 
-// Load is offered, not carried: what would pass if nothing stood in its way.
+// Load is offered load, not throughput.
 type Load struct {
 	Flows int
 	Bytes float64 // payload; an open flow counts its rate, or the sender's whole link, from Start to Stop
@@ -35,7 +35,7 @@ type Load struct {
 }
 
 // Summarize counts a list that Check accepts. Loads refer to span, or, if that
-// is 0, to the time from First to Last. Hosts that are not given are left out.
+// is 0, to the time from First to Last. Flows of other hosts are not counted.
 func Summarize(flows []Flow, hosts []Host, span time.Duration) Stats {
 	s := Stats{Flows: len(flows), Hosts: make([]HostLoad, len(hosts))}
 	index := make(map[model.NodeID]*HostLoad, len(hosts))
@@ -84,7 +84,7 @@ func Summarize(flows []Flow, hosts []Host, span time.Duration) Stats {
 	return s
 }
 
-// offered is the payload of a flow, if its sender's link is that fast.
+// offered returns the payload of a flow, if its sender's link is that fast.
 func (f *Flow) offered(link model.Rate) float64 {
 	if f.Stop == 0 {
 		return float64(f.Bytes)
@@ -123,7 +123,7 @@ func (s Stats) String() string {
 	return b.String()
 }
 
-// spread prints the mean of a share over the hosts, and between which it lies.
+// spread prints the mean of a share over the hosts, and its range.
 func (s Stats) spread(share func(HostLoad) float64) string {
 	least, most, sum := share(s.Hosts[0]), share(s.Hosts[0]), 0.0
 	for _, h := range s.Hosts {

@@ -9,22 +9,22 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Cause is something that was made to go wrong.
+// Cause is an injected fault or traffic that is meant to congest.
 type Cause struct {
-	Kind       string      // of fault, such as "storm"; or what a scenario calls its traffic, such as "incast"
+	Kind       string      // of fault, such as "storm"; or the scenario's name of the traffic, such as "incast"
 	Text       string      // in a sentence
 	Begin, End engine.Time // Forever: to the end of the run
 
-	// Where it is, as far as it is in one place.
+	// Its location, as far as it has one.
 	Ports []model.Port
 	Nodes []model.NodeID
-	Flows []int // that it consists of
+	Flows []int // its flows
 }
 
-// At tells whether the cause is active at a time.
+// At reports whether the cause is active at a time.
 func (c *Cause) At(t engine.Time) bool { return c.Begin <= t && t < c.End }
 
-// Inject schedules a fault and remembers it as a cause.
+// Inject schedules a fault and records it as a cause.
 func (r *Recorder) Inject(in sim.Injection) error {
 	if err := r.net.Inject(in); err != nil {
 		return err
@@ -38,11 +38,12 @@ func (r *Recorder) Inject(in sim.Injection) error {
 	return nil
 }
 
-// AddCause remembers a cause that is no fault, such as flows that are to collide.
+// AddCause records a cause that is not a fault, such as flows that are meant to
+// collide.
 func (r *Recorder) AddCause(c Cause) { r.causes = append(r.causes, c) }
 
-// Causes returns all causes in the order they were named. The list is the
-// Recorder's own.
+// Causes returns all causes in the order they were added. The list belongs to
+// the Recorder.
 func (r *Recorder) Causes() []Cause { return r.causes }
 
 // ActiveCauses returns the causes that are active at a time.
@@ -55,7 +56,7 @@ func (r *Recorder) ActiveCauses(t engine.Time) (active []Cause) {
 	return active
 }
 
-// causeOf says what a fault is and where.
+// causeOf returns the kind and location of a fault.
 func causeOf(f sim.Fault) Cause {
 	c := Cause{Text: f.String()}
 	switch f := f.(type) {
@@ -91,7 +92,7 @@ func causeOf(f sim.Fault) Cause {
 	case sim.HashPolarization:
 		c.Kind = "polarise" // everywhere
 	default:
-		panic(fmt.Sprintf("truth: no kind and place for a %T", f)) // faults are sim's own: a new one belongs here
+		panic(fmt.Sprintf("truth: no kind and location for a %T", f)) // all faults are sim's: a new one must be added here
 	}
 	return c
 }

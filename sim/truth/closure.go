@@ -9,9 +9,9 @@ import (
 )
 
 // Closure returns all nodes that some nodes wait for, directly or through
-// others, and themselves, in the order of Nodes. Flows that are met on the way
-// are the competitors in a queue that drains. They are not followed: where else
-// they wait holds up nobody here.
+// others, and themselves, in the order of Nodes. Flows on the path are the
+// competitors in a queue that drains. They are not followed: where else they
+// wait delays nothing here.
 func (g *Graph) Closure(from ...Node) Closure {
 	seen := make([]bool, len(g.Nodes))
 	var todo []int
@@ -42,13 +42,13 @@ func (g *Graph) Closure(from ...Node) Closure {
 	return c
 }
 
-// Closure is what some nodes wait for in the end.
+// Closure is all that some nodes wait for.
 type Closure struct {
 	Nodes []Node // as in Graph.Nodes
 	g     *Graph
 }
 
-// Has tells whether the closure holds a node.
+// Has reports whether the closure holds a node.
 func (c Closure) Has(n Node) bool {
 	_, ok := slices.BinarySearchFunc(c.Nodes, n, compareNodes)
 	return ok
@@ -64,8 +64,8 @@ func (c Closure) Ports() (ports []model.Port) {
 	return ports
 }
 
-// Switches returns the switches that have a port in it, ascending: those a
-// complete diagnosis must have asked.
+// Switches returns the switches that have a port in it, ascending: those that a
+// complete diagnosis must have polled.
 func (c Closure) Switches() (ids []model.NodeID) {
 	for _, n := range c.Nodes {
 		if n.Kind == KindQueue && c.g.fabric.Node(n.Port.Node).Role.IsSwitch() && !slices.Contains(ids, n.Port.Node) {
@@ -75,7 +75,7 @@ func (c Closure) Switches() (ids []model.NodeID) {
 	return ids
 }
 
-// Hosts returns the hosts that stop somebody, ascending.
+// Hosts returns the hosts that pause a queue, ascending.
 func (c Closure) Hosts() (ids []model.NodeID) {
 	for _, n := range c.Nodes {
 		if n.Kind == KindHost {
@@ -85,26 +85,26 @@ func (c Closure) Hosts() (ids []model.NodeID) {
 	return ids
 }
 
-// Root is where waiting ends.
+// Root is a node, or cycle, that waits for nothing else.
 type Root struct {
 	Kind  RootKind
-	Nodes []Node // of a loop: in the order they wait for each other; else one
-	Count Count  // what waits in those queues
-	Flows []Edge // of contention: who competes, by bytes, most first
+	Nodes []Node // of a cycle: in the order they wait for each other; else one
+	Count Count  // of those queues
+	Flows []Edge // of contention: the competing flows, by bytes, most first
 }
 
-// RootKind says what a Root is.
+// RootKind is the type of a Root.
 type RootKind uint8
 
 // Kinds of root.
 const (
-	RootHost       RootKind = iota // a host stops its switch
-	RootContention                 // a queue that drains: what is in it competes for the wire
-	RootCycle                       // paused queues that wait for each other
-	RootStalePause                     // a pause whose cause is gone
+	RootHost       RootKind = iota // a host pauses its switch
+	RootContention                 // a queue that drains: its flows compete for the wire
+	RootCycle                      // paused queues that wait for each other
+	RootStalePause                 // a pause whose cause is gone
 )
 
-var rootNames = [...]string{"host", "contention", "loop", "fading"}
+var rootNames = [...]string{"host", "contention", "cycle", "stale-pause"}
 
 // String prints the kind's name.
 func (k RootKind) String() string { return rootNames[k] }
@@ -112,8 +112,8 @@ func (k RootKind) String() string { return rootNames[k] }
 // MarshalText writes String's form.
 func (k RootKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Roots returns where the waiting of the closure ends: hosts, queues that
-// drain, loops, fading pauses; each kind by node.
+// Roots returns where the closure's dependencies end: hosts, queues that drain,
+// cycles, stale pauses; each kind by node.
 func (c Closure) Roots() (roots []Root) {
 	for _, loop := range c.g.Cycles() {
 		if c.Has(loop[0]) {
@@ -142,7 +142,7 @@ func (c Closure) Roots() (roots []Root) {
 	return roots
 }
 
-// competitors picks the edges to flows, those with most bytes first.
+// competitors returns the edges to flows, by bytes, most first.
 func competitors(edges []Edge) (flows []Edge) {
 	for _, e := range edges {
 		if e.Reason == ReasonContends {
@@ -153,9 +153,9 @@ func competitors(edges []Edge) (flows []Edge) {
 	return flows
 }
 
-// Cycles returns the sets of paused queues that wait for each other in a
-// circle, each from its least queue on in the order of waiting where there is
-// one. A cycle need not stand still: see Deadlocks.
+// Cycles returns the cyclic buffer dependencies: sets of paused queues that
+// wait for each other, each from its least queue on in the order of waiting
+// where there is one. A cycle need not be stuck: see Deadlocks.
 func (g *Graph) Cycles() [][]Node {
 	return g.cycles(func(Node) bool { return true })
 }
@@ -190,9 +190,9 @@ func (g *Graph) cycles(keep func(Node) bool) (loops [][]Node) {
 	return loops
 }
 
-// cycleThrough puts the members of a component into the order of waiting: from the
-// least on, always to the least successor not yet listed; members off that walk
-// follow in their own order.
+// cycleThrough orders the members of a component by waiting: from the least on,
+// always to the least successor not yet listed; members off that walk follow in
+// their own order.
 func (g *Graph) cycleThrough(members []int) []Node {
 	left := map[int]bool{}
 	for _, m := range members {

@@ -8,13 +8,13 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// queueCounts is what went through each switch queue, and what else it takes to
-// find a packet that vanished.
+// queueCounts counts what went through each switch queue, and what else is
+// needed to find a packet that was silently lost.
 type queueCounts struct {
 	by []queueCount // by port × priorities
 
 	dropped    int64 // without pause frames
-	hostFrames int64 // pause frames of hosts, heard or lost
+	hostFrames int64 // pause frames of hosts, received or lost
 }
 
 type queueCount struct {
@@ -44,11 +44,12 @@ func (q *queueCounts) lost(p *sim.Packet, at *sim.Port) {
 	}
 }
 
-// Conserved says where packets were lost or made out of nothing. At any time:
-// each switch queue holds what went in and did not come out, and packets that
-// hosts and switches sent are delivered, taken, dropped, queued (in switches, or
-// at a slow receiver), or as many as the wires can hold. When the network is Idle nothing can be on a wire, and the
-// books must balance to the packet.
+// Conserved reports packets that were lost or created without a record. At any
+// time: each switch queue holds what was enqueued and not dequeued, and packets
+// that hosts and switches sent are delivered, consumed, dropped, queued (in
+// switches, or at a slow receiver), or in flight, as many as the links can
+// hold. When the network is Idle nothing can be in flight, and the counts must
+// balance to the packet.
 func (r *Recorder) Conserved() error {
 	if r.queues == nil {
 		return fmt.Errorf("truth: conservation is not recorded, want Options.Conserve")
@@ -68,7 +69,7 @@ func (r *Recorder) Conserved() error {
 			c := &r.queues.by[i*priorities+int(prio)]
 			want := Count{c.in.Packets - c.out.Packets, c.in.Bytes - c.out.Bytes}
 			if got := waitingIn(p, prio); got != want {
-				return fmt.Errorf("truth: port %v priority %d holds %v, want %v: %v went in, %v came out", r.name(int32(i)), prio, got, want, c.in, c.out)
+				return fmt.Errorf("truth: port %v priority %d holds %v, want %v: %v enqueued, %v dequeued", r.name(int32(i)), prio, got, want, c.in, c.out)
 			}
 			queued += want.Packets
 		}
@@ -80,13 +81,13 @@ func (r *Recorder) Conserved() error {
 		room = 0
 	}
 	if wire < 0 || wire > room {
-		return fmt.Errorf("truth: %d packets sent, %d delivered, %d taken, %d dropped, %d queued: %d left over, want 0 to %d on wires",
+		return fmt.Errorf("truth: %d packets sent, %d delivered, %d consumed, %d dropped, %d queued: %d left over, want 0 to %d in flight",
 			sent, counts.Delivered, counts.Consumed, r.queues.dropped, queued, wire, room)
 	}
 	return nil
 }
 
-// onWire is how many packets, all of the least size, a port's wire holds: those
+// onWire returns how many packets of minimum size a port's link holds: those
 // propagating, and one that is being sent.
 func (r *Recorder) onWire(port int32) int64 {
 	if r.net.Ports()[port].TxPkts == 0 {

@@ -6,40 +6,41 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Deadlock is a loop of paused queues that wait for each other and sent nothing
-// for as long as Options.Deadlock says. Pausing that goes round a loop and
-// dissolves is none.
+// Deadlock is a cycle of paused queues that wait for each other and sent
+// nothing for at least Options.Deadlock. A cycle of pauses that dissolves
+// before is not one.
 type Deadlock struct {
 	Cycle []Node // queues in the order they wait for each other, as first found
 
-	// Formed is when the last of the loop's queues was paused or sent for the
-	// last time; Found is when the watch looked and saw it.
+	// Formed is when the last of the cycle's queues was paused or sent for the
+	// last time; Found is when a sample found it.
 	Formed, Found engine.Time
 
-	// Ended is when one of the loop's queues sent again; zero while it Stands.
-	Ended  engine.Time
+	// Ended is when one of the cycle's queues sent again; zero while it is
+	// Persistent.
+	Ended      engine.Time
 	Persistent bool
 
-	// Roots is where the loop's waiting ended besides itself when it was found:
-	// a host or contention outside that began it, perhaps, and may keep it.
+	// Roots is where the cycle's other dependencies ended when it was found: a
+	// host or contention outside that may have triggered it and may keep it.
 	Roots []Root
 
-	// SelfSustaining is set once nothing outside keeps the loop: only a fault or an
-	// operator can end it then. A loop that is not alone may dissolve.
+	// SelfSustaining is set once nothing outside keeps the cycle: only a fault
+	// or an operator can end it then. Another cycle may dissolve.
 	SelfSustaining bool
 }
 
-// deadlockDetector looks for deadlocks.
+// deadlockDetector finds deadlocks.
 type deadlockDetector struct {
-	r     *Recorder
-	minStuck engine.Time // how long a loop must have stood
-	list  []Deadlock
-	in    []int32 // by queue: 1 + the standing deadlock it is in; 0: none
-	tick  func()
+	r        *Recorder
+	minStuck engine.Time // how long a cycle must have been stuck
+	list     []Deadlock
+	in       []int32 // by queue: 1 + the persistent deadlock it is in; 0: none
+	tick     func()
 }
 
-// samplesPerMinStuck makes the watch find a deadlock at most this fraction of its
-// least time late.
+// samplesPerMinStuck bounds how late a deadlock is found, as a fraction of
+// minStuck.
 const samplesPerMinStuck = 2
 
 func (r *Recorder) newDeadlockDetector() *deadlockDetector {
@@ -49,7 +50,7 @@ func (r *Recorder) newDeadlockDetector() *deadlockDetector {
 	return w
 }
 
-// stuckSince is since when a paused queue has not sent.
+// stuckSince returns since when a paused queue has not sent.
 func (w *deadlockDetector) stuckSince(queue int32) engine.Time {
 	return max(w.r.pauses.queues[queue].since, w.r.queues.by[queue].last)
 }
@@ -61,13 +62,14 @@ func (w *deadlockDetector) sample() {
 		q := &w.r.queues.by[queue]
 		return w.r.pauses.queues[queue].paused && q.in.Packets > q.out.Packets && now-w.stuckSince(queue) >= w.minStuck
 	}
-	// What may be news: a queue in no deadlock yet, a deadlock not alone yet.
+	// Possible news: a queue in no deadlock yet, a deadlock not self-sustaining
+	// yet.
 	news := slices.ContainsFunc(w.list, func(d Deadlock) bool { return d.Persistent && !d.SelfSustaining })
 	for queue := range w.in {
 		news = news || w.in[queue] == 0 && stuck(int32(queue))
 	}
 	if !news {
-		return // the usual case, without a look at every packet
+		return // the usual case, without reading every packet
 	}
 	g := WaitFor(w.r.net)
 	for _, loop := range g.cycles(func(n Node) bool { return stuck(w.r.queue(n)) }) {
@@ -75,8 +77,7 @@ func (w *deadlockDetector) sample() {
 	}
 }
 
-// addCycle takes a loop down, or looks again at one that is known and may have
-// grown.
+// addCycle records a cycle, or updates one that is known and may have grown.
 func (w *deadlockDetector) addCycle(g *Graph, loop []Node) {
 	var known int32
 	var formed engine.Time
@@ -98,7 +99,7 @@ func (w *deadlockDetector) addCycle(g *Graph, loop []Node) {
 	}
 }
 
-// queueSent is told that a queue sent.
+// queueSent records that a queue sent: its deadlock has ended.
 func (w *deadlockDetector) queueSent(now engine.Time, queue int32) {
 	known := w.in[queue]
 	if known == 0 {
@@ -112,13 +113,13 @@ func (w *deadlockDetector) queueSent(now engine.Time, queue int32) {
 	}
 }
 
-// queue is the index of a queue's node.
+// queue returns the index of a queue's node.
 func (r *Recorder) queue(n Node) int32 {
 	return (r.base[n.Port.Node]+int32(n.Port.Port)-1)*priorities + int32(n.Priority)
 }
 
-// Deadlocks returns the deadlocks in the order they were found. The list is the
-// Recorder's own.
+// Deadlocks returns the deadlocks in the order they were found. The list
+// belongs to the Recorder.
 func (r *Recorder) Deadlocks() []Deadlock {
 	if r.deadlocks == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Peak is the deepest that a queue was, and when first.
+// Peak is the maximum length of a queue, and when it was first reached.
 type Peak struct {
 	Bytes   model.Bytes
 	Packets int32 // at that time
@@ -15,7 +15,7 @@ type Peak struct {
 
 type depths struct{ peaks []Peak } // by port × priorities
 
-// enqueued is told before the packet joins the queue.
+// enqueued is called before the packet is enqueued.
 func (d *depths) enqueued(now engine.Time, queue int32, p *sim.Packet, out *sim.Port) {
 	depth := model.Bytes(out.QueueBytes(p.Priority) + int64(p.Size))
 	if pk := &d.peaks[queue]; depth > pk.Bytes {
@@ -23,7 +23,7 @@ func (d *depths) enqueued(now engine.Time, queue int32, p *sim.Packet, out *sim.
 	}
 }
 
-// Peak returns the deepest that a switch's egress queue was.
+// Peak returns the maximum length of a switch's egress queue.
 func (r *Recorder) Peak(p model.Port, prio model.Priority) Peak {
 	if r.depths == nil {
 		return Peak{}

@@ -9,13 +9,13 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Reasons is how many reasons for a drop there are.
+// Reasons is the number of drop reasons.
 const Reasons = len(sim.Counts{}.Drops)
 
-// Drop is one packet's end.
+// Drop is one dropped packet.
 type Drop struct {
 	At       engine.Time
-	Port     model.Port // the queue without room, the wire that lost it, or where it came in
+	Port     model.Port // the full queue, the link that lost it, or the ingress port
 	Reason   sim.Reason
 	Kind     sim.Kind
 	Key      model.FlowKey // zero for a pause frame
@@ -27,10 +27,10 @@ type Drop struct {
 }
 
 type drops struct {
-	list   []Drop
-	max    int
-	unrecorded   int64
-	totals [Reasons]int64
+	list       []Drop
+	max        int
+	unrecorded int64
+	totals     [Reasons]int64
 }
 
 func (d *drops) dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Reason) {
@@ -46,19 +46,19 @@ func (d *drops) dropped(now engine.Time, p *sim.Packet, at *sim.Port, why sim.Re
 	})
 }
 
-// Drops returns the drops in the order they happened, pause frames included.
-// The list is the Recorder's own.
+// Drops returns the drops in time order, pause frames included. The list
+// belongs to the Recorder.
 func (r *Recorder) Drops() []Drop {
 	if r.drops == nil {
 		return nil
 	}
-	// The network plays one node after the other, for a short while each.
+	// The network runs one node after the other, one lookahead window each.
 	slices.SortStableFunc(r.drops.list, func(a, b Drop) int { return cmp.Compare(a.At, b.At) })
 	return r.drops.list
 }
 
-// DropTotals counts all drops by sim.Reason, also those the list has no room
-// for.
+// DropTotals counts all drops by sim.Reason, including those beyond the list's
+// bound.
 func (r *Recorder) DropTotals() [Reasons]int64 {
 	if r.drops == nil {
 		return [Reasons]int64{}

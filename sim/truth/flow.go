@@ -6,10 +6,10 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// FlowTotal is what became of the packets of one direction of a flow.
+// FlowTotal is the fate of the packets of one direction of a flow.
 type FlowTotal struct {
 	Delivered int64       // packets
-	Payload   model.Bytes // in them, with what was sent twice
+	Payload   model.Bytes // bytes, retransmissions included
 	Dropped   int64       // packets
 
 	First, Last engine.Time // deliveries
@@ -31,7 +31,7 @@ func (f *flowTotals) total(p *sim.Packet) *FlowTotal {
 
 func (f *flowTotals) delivered(now engine.Time, p *sim.Packet) {
 	t := f.total(p)
-	// Deliveries of several hosts do not come in order.
+	// Deliveries of several hosts are not in time order.
 	if t.Delivered == 0 || now < t.First {
 		t.First = now
 	}
@@ -46,8 +46,8 @@ func (f *flowTotals) dropped(p *sim.Packet) {
 	}
 }
 
-// Flow returns what became of one direction of a flow. A flow of -1 stands for
-// all packets that belong to none, pause frames left out.
+// Flow returns the totals of one direction of a flow. A flow of -1 is all
+// packets without a flow, except pause frames.
 func (r *Recorder) Flow(flow int, reverse bool) FlowTotal {
 	if r.flows == nil {
 		return FlowTotal{}

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// Node is a thing that waits or is waited for. It is comparable.
+// Node is a node of the wait-for graph. It is comparable.
 type Node struct {
 	Kind     NodeKind
 	Port     model.Port     // of a queue; of a host: its node, port 0
@@ -18,13 +18,13 @@ type Node struct {
 	Reverse  bool           // of a flow: from its destination to its source
 }
 
-// NodeKind says what a Node is.
+// NodeKind is the type of a Node.
 type NodeKind uint8
 
 // Kinds of node.
 const (
 	KindQueue NodeKind = iota // egress queue of one port and priority
-	KindHost                  // a host that stops its switch
+	KindHost                  // a host that pauses its switch
 	KindFlow                  // one direction of a flow
 )
 
@@ -54,36 +54,37 @@ func compareNodes(a, b Node) int {
 	)
 }
 
-// State is a node and how it stands.
+// State is a node with its state.
 type State struct {
 	Node
 	Name   string
 	Paused bool  // a queue that may not send
-	Count  Count // what waits in a queue; of a flow, in all queues
+	Count  Count // in the queue; of a flow, in all queues
 }
 
-// Reason says for what reason one node waits for another.
+// Reason is why one node waits for another.
 type Reason uint8
 
 // Reasons to wait.
 const (
 	// ReasonQueued: the flow has packets in the queue.
 	ReasonQueued Reason = iota
-	// ReasonUnsent: the flow has bytes left to send, and its host may not send them.
+	// ReasonUnsent: the flow has bytes left to send, and its host is paused.
 	ReasonUnsent
-	// ReasonPausedBySwitch: the queue is paused, and that queue of the next switch holds
-	// packets that came from it.
+	// ReasonPausedBySwitch: the queue is paused, and that queue of the next
+	// switch holds packets that came from it.
 	ReasonPausedBySwitch
-	// ReasonPausedByHost: the queue is paused by a host: a storm, or a slow receiver.
+	// ReasonPausedByHost: the queue is paused by a host: a storm, or a slow
+	// receiver.
 	ReasonPausedByHost
 	// ReasonContends: the queue drains, and packets of that flow are in it.
 	ReasonContends
-	// ReasonSharesPort: the queue drains, and so does that of another priority of the
-	// same port; they take turns.
+	// ReasonSharesPort: the queue drains, and so does that of another priority
+	// of the same port; they are served round robin.
 	ReasonSharesPort
 )
 
-var reasonNames = [...]string{"waiting", "unsent", "held", "stopped", "contends", "shares"}
+var reasonNames = [...]string{"queued", "unsent", "paused-by-switch", "paused-by-host", "contends", "shares-port"}
 
 // String prints the reason's name.
 func (w Reason) String() string { return reasonNames[w] }
@@ -94,11 +95,11 @@ func (w Reason) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 // Edge says that From waits for To.
 type Edge struct {
 	From, To Node
-	Reason      Reason
-	Count    Count // packets that are the reason; of Stopped and Unsent: none
+	Reason   Reason
+	Count    Count // packets that cause it; none for ReasonPausedByHost and ReasonUnsent
 }
 
-// Graph is the wait-for relation at one instant.
+// Graph is the wait-for graph at one instant.
 type Graph struct {
 	At    engine.Time
 	Nodes []State // queues by port and priority, hosts, flows
@@ -110,7 +111,7 @@ type Graph struct {
 	first  []int        // by Nodes: its first edge; one more at the end
 }
 
-// finish sorts the graph and makes it ready for questions.
+// finish sorts the graph and builds its indexes.
 func (g *Graph) finish() {
 	slices.SortFunc(g.Nodes, func(a, b State) int { return compareNodes(a.Node, b.Node) })
 	slices.SortFunc(g.Edges, func(a, b Edge) int {
@@ -130,7 +131,7 @@ func (g *Graph) finish() {
 }
 
 // State returns a node's state, and whether it is in the graph: an empty queue
-// that may send and a flow of which nothing waits are not.
+// that is not paused and a flow without waiting packets are not.
 func (g *Graph) State(n Node) (State, bool) {
 	i, ok := g.index[n]
 	if !ok {
@@ -139,7 +140,7 @@ func (g *Graph) State(n Node) (State, bool) {
 	return g.Nodes[i], true
 }
 
-// EdgesFrom returns the edges of a node. They are the graph's own.
+// EdgesFrom returns the edges of a node. They belong to the graph.
 func (g *Graph) EdgesFrom(n Node) []Edge {
 	i, ok := g.index[n]
 	if !ok {

@@ -9,49 +9,49 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Hop is one switch on a packet's way.
+// Hop is one switch on a packet's path.
 type Hop struct {
 	Switch  model.NodeID
 	In, Out model.PortID
 }
 
-// Path is one way that packets of a flow took, through muxes to the end. Where
+// Path is one path that packets of a flow took, through muxes to the end. Where
 // all were dropped it ends at the last queue they joined.
 type Path struct {
 	Hops      []Hop
 	Delivered int64 // packets
 	Dropped   int64 // packets
 
-	// First and Last are when the first and the last of those packets joined
-	// the queue of their first switch.
+	// First and Last are when the first and the last of those packets were
+	// enqueued at their first switch.
 	First, Last engine.Time
 }
 
-// paths follows every packet from its first switch on. The ways of one
-// direction of a flow form a tree of hops, so a packet's way so far is one
+// paths follows every packet from its first switch on. The paths of one
+// direction of a flow form a tree of hops, so a packet's path so far is one
 // number, and a step is a comparison where the route did not change.
 type paths struct {
-	nodes []pathNode
-	roots []int32 // by direction: 1 + its root in nodes, 0 for none yet
-	max   int
-	unrecorded  int64
+	nodes      []pathNode
+	roots      []int32 // by direction: 1 + its root in nodes, 0 for none yet
+	max        int
+	unrecorded int64
 
-	// position says how far each packet has come. The packet is a name here: it is
-	// never read, and its entry goes when it ends.
+	// position is how far each packet has come. The packet is only a key: it is
+	// never read, and its entry is removed when it ends.
 	position map[*sim.Packet]packetPosition
 }
 
 type pathNode struct {
 	in, out        int32 // ports
 	parent         int32 // -1 at the root
-	child, sibling int32 // 0: none; a root is nobody's child
+	child, sibling int32 // 0: none; a root has no parent
 
 	delivered, dropped int64
 	first, last        engine.Time
 }
 
 type packetPosition struct {
-	node      int32 // offTheMap: not followed
+	node      int32 // notFollowed: not followed
 	direction int32
 	entered   engine.Time
 }
@@ -65,8 +65,8 @@ func newPaths(maxHops int) *paths {
 func (t *paths) enqueued(now engine.Time, p *sim.Packet, in, out int32, first bool) {
 	d := direction(p)
 	if in < 0 || d < 0 {
-		// A switch's own packet, or one of no flow. The memory may have been
-		// that of a packet which a program took, and nobody told.
+		// A packet of the switch, or of no flow. The memory may be that of a
+		// packet which a program consumed without notice.
 		delete(t.position, p)
 		return
 	}
@@ -76,7 +76,7 @@ func (t *paths) enqueued(now engine.Time, p *sim.Packet, in, out int32, first bo
 	} else {
 		var known bool
 		if at, known = t.position[p]; !known || at.direction != d {
-			return // a clone: it began in the middle of the fabric
+			return // a clone: it was made in the middle of the fabric
 		}
 	}
 	if at.node != notFollowed {
@@ -85,7 +85,7 @@ func (t *paths) enqueued(now engine.Time, p *sim.Packet, in, out int32, first bo
 	t.position[p] = at
 }
 
-// root is where a direction's tree begins.
+// root returns the root of a direction's tree.
 func (t *paths) root(d int32) int32 {
 	t.roots = reach(t.roots, d)
 	if t.roots[d] == 0 {
@@ -98,7 +98,7 @@ func (t *paths) root(d int32) int32 {
 	return t.roots[d] - 1
 }
 
-// step goes on by one hop.
+// step advances by one hop.
 func (t *paths) step(from, in, out int32) int32 {
 	for c := t.nodes[from].child; c != 0; c = t.nodes[c].sibling {
 		if t.nodes[c].in == in && t.nodes[c].out == out {
@@ -114,7 +114,7 @@ func (t *paths) step(from, in, out int32) int32 {
 	return c
 }
 
-// ended closes a packet's way.
+// ended closes a packet's path.
 func (t *paths) ended(p *sim.Packet, delivered bool) {
 	at, known := t.position[p]
 	if !known {
@@ -123,7 +123,7 @@ func (t *paths) ended(p *sim.Packet, delivered bool) {
 	delete(t.position, p)
 	switch {
 	case p.Control || at.direction != direction(p):
-		return // another packet in the memory of one that a program took
+		return // another packet in the memory of one that a program consumed
 	case at.node == notFollowed:
 		t.unrecorded++
 		return
@@ -140,8 +140,8 @@ func (t *paths) ended(p *sim.Packet, delivered bool) {
 	}
 }
 
-// Paths returns the ways that one direction of a flow took, in the order of
-// first use. Packets still on their way belong to none yet.
+// Paths returns the paths of one direction of a flow, in the order of first
+// use. Packets still in flight belong to none yet.
 func (r *Recorder) Paths(flow int, reverse bool) []Path {
 	d := directionOf(flow, reverse)
 	if r.paths == nil || flow < 0 || int(d) >= len(r.paths.roots) || r.paths.roots[d] == 0 {

@@ -8,25 +8,25 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Pause is a time in which a port could not send a priority.
+// Pause is an interval in which a port could not send a priority.
 type Pause struct {
-	Port       model.Port // that was stopped
+	Port       model.Port // the paused port
 	Priority   model.Priority
-	By         model.Port // that asked for it: the other end of the link
+	By         model.Port // the other end of the link, which asked for it
 	ByHost     bool
 	Begin, End engine.Time
-	Frames     int64 // PAUSE frames heard, the one that began it included
+	Frames     int64 // PAUSE frames received, including the first
 	Ended      PauseEnd
 }
 
-// PauseEnd says how a pause ended.
+// PauseEnd is how a pause ended.
 type PauseEnd uint8
 
 // Ends.
 const (
-	Open    PauseEnd = iota // it had not when it was read; End is then
-	Resumed                 // by a frame
-	Expired                 // its time was over and it was not repeated
+	Open    PauseEnd = iota // not ended when it was read; End is the time of the read
+	Resumed                 // by a RESUME frame
+	Expired                 // it expired without a refresh
 )
 
 var pauseEndNames = [...]string{"open", "resumed", "expired"}
@@ -38,12 +38,11 @@ func (e PauseEnd) String() string { return pauseEndNames[e] }
 func (e PauseEnd) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // pauses follows the state of all (port, priority) pairs. The intervals are
-// kept if somebody asked for them; the state also serves samples and the
-// deadlock watch.
+// kept on request; the state also serves samples and deadlock detection.
 type pauses struct {
-	keep bool
-	list []pauseEntry
-	max  int
+	keep       bool
+	list       []pauseEntry
+	max        int
 	unrecorded int64
 
 	queues []pauseState // by port × priorities
@@ -59,24 +58,24 @@ type pauseEntry struct {
 
 // pauseState is one (port, priority) pair.
 type pauseState struct {
-	paused bool
-	received  bool // a RESUME frame came, newer than every PAUSE
-	since  engine.Time
-	frames int64 // heard since the pause began, or since the last one ended
+	paused   bool
+	received bool // a RESUME frame came after every PAUSE
+	since    engine.Time
+	frames   int64 // received since the pause started, or since the last one ended
 }
 
 // portPause is a port with all its priorities.
 type portPause struct {
-	mask  uint8 // priorities paused
+	mask  uint8 // paused priorities
 	since engine.Time
-	total engine.Time // with any of them paused, up to since
+	total engine.Time // time with any of them paused, up to since
 }
 
 func newPauses(ports int, keep bool, most int) *pauses {
 	return &pauses{keep: keep, max: most, queues: make([]pauseState, ports*priorities), ports: make([]portPause, ports)}
 }
 
-// received comes before the change that the frame makes, if it makes one.
+// received is called before the change of state that the frame causes, if any.
 func (s *pauses) received(port int32, prio model.Priority, stop bool) {
 	q := &s.queues[port*priorities+int32(prio)]
 	if q.received = !stop; stop {
@@ -103,7 +102,7 @@ func (s *pauses) changed(now engine.Time, port int32, prio model.Priority, stop 
 	q.frames = 0
 }
 
-// end keeps a pause that is over.
+// end records a pause that has ended.
 func (s *pauses) end(queue int32, now engine.Time) {
 	if !s.keep {
 		return
@@ -120,7 +119,8 @@ func (s *pauses) end(queue int32, now engine.Time) {
 	s.list = append(s.list, pauseEntry{queue, how, q.since, now, q.frames})
 }
 
-// pausedFor is how long a port has had a priority paused, since the run began.
+// pausedFor returns how long a port has had a priority paused, since the start
+// of the run.
 func (s *pauses) pausedFor(port int32, now engine.Time) engine.Time {
 	pt := &s.ports[port]
 	if pt.mask == 0 {
@@ -129,8 +129,8 @@ func (s *pauses) pausedFor(port int32, now engine.Time) engine.Time {
 	return pt.total + now - pt.since
 }
 
-// Pauses returns all pauses by begin, port and priority. Those that last are
-// Open and end now.
+// Pauses returns all pauses by begin, port and priority. Those that have not
+// ended are Open and end now.
 func (r *Recorder) Pauses() []Pause {
 	if r.pauses == nil || !r.pauses.keep {
 		return nil

@@ -27,7 +27,7 @@ type frameEvent struct {
 	stop bool
 }
 
-func (l *frameLog) PauseHeard(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
+func (l *frameLog) PauseReceived(now engine.Time, at *sim.Port, prio model.Priority, stop bool) {
 	l.frames = append(l.frames, frameEvent{now, portOf(at), prio, stop})
 	l.Recorder.PauseReceived(now, at, prio, stop)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-telemetry/weft/model"
 )
 
-// Name is what people call a node: "s0:3>s1/3" is the queue of priority 3 on
-// port 3 of s0, which leads to s1.
+// Name returns a node's name: "s0:3>s1/3" is the queue of priority 3 on port 3
+// of s0, which leads to s1.
 func (g *Graph) Name(n Node) string {
 	switch n.Kind {
 	case KindQueue:
@@ -24,14 +24,14 @@ func (g *Graph) Name(n Node) string {
 	return fmt.Sprintf("flow %d", n.Flow)
 }
 
-// String prints every node with what it waits for, and the loops.
+// String prints every node with what it waits for, and the cycles.
 func (g *Graph) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wait-for at %v: %d nodes, %d edges\n", g.At.Model(), len(g.Nodes), len(g.Edges))
 	for _, n := range g.Nodes {
 		fmt.Fprintf(&b, "%-22s %s\n", n.Name, n.describe())
 		for _, e := range g.EdgesFrom(n.Node) {
-			fmt.Fprintf(&b, "    %-9s %-22s", e.Reason, g.Name(e.To))
+			fmt.Fprintf(&b, "    %-16s %-22s", e.Reason, g.Name(e.To))
 			if e.Count.Packets > 0 {
 				fmt.Fprintf(&b, " %v", e.Count)
 			}
@@ -39,7 +39,7 @@ func (g *Graph) String() string {
 		}
 	}
 	for _, loop := range g.Cycles() {
-		b.WriteString("loop:")
+		b.WriteString("cycle:")
 		for _, n := range loop {
 			fmt.Fprintf(&b, " %s ->", g.Name(n))
 		}
@@ -56,7 +56,7 @@ func (c Count) String() string {
 	return fmt.Sprintf("%d packets, %v", c.Packets, c.Bytes)
 }
 
-// describe is how the node stands, in words.
+// describe returns the node's state in words.
 func (s *State) describe() string {
 	switch {
 	case s.Kind == KindHost:
@@ -88,19 +88,19 @@ type jsonNode struct {
 type jsonEdge struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
-	Reason     Reason    `json:"why"`
+	Reason  Reason `json:"reason"`
 	Packets int64  `json:"packets"`
 	Bytes   int64  `json:"bytes"`
 }
 
-// MarshalJSON writes nodes, edges and loops by name.
+// MarshalJSON writes nodes, edges and cycles by name.
 func (g *Graph) MarshalJSON() ([]byte, error) {
 	out := struct {
-		At    model.Time `json:"at"`
-		Nodes []jsonNode `json:"nodes"`
-		Edges []jsonEdge `json:"edges"`
-		Loops [][]string `json:"loops"`
-	}{At: g.At.Model(), Nodes: []jsonNode{}, Edges: []jsonEdge{}, Loops: [][]string{}}
+		At     model.Time `json:"at"`
+		Nodes  []jsonNode `json:"nodes"`
+		Edges  []jsonEdge `json:"edges"`
+		Cycles [][]string `json:"cycles"`
+	}{At: g.At.Model(), Nodes: []jsonNode{}, Edges: []jsonEdge{}, Cycles: [][]string{}}
 	for _, n := range g.Nodes {
 		j := jsonNode{Name: n.Name, Kind: n.Kind, Paused: n.Paused, Packets: n.Count.Packets, Bytes: int64(n.Count.Bytes)}
 		switch n.Kind {
@@ -122,7 +122,7 @@ func (g *Graph) MarshalJSON() ([]byte, error) {
 		for i, n := range loop {
 			names[i] = g.Name(n)
 		}
-		out.Loops = append(out.Loops, names)
+		out.Cycles = append(out.Cycles, names)
 	}
 	return json.Marshal(out)
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// Options says what a Recorder keeps. What is off costs a nil check. Every list
-// has a bound; what no longer fits is counted in Lost, and totals stay exact.
+// Options selects what a Recorder keeps. What is off costs a nil check. Every
+// list has a bound; what exceeds it is counted in Unrecorded, and totals stay
+// exact.
 type Options struct {
 	Flows bool // packets delivered and dropped, by flow and direction
 
-	Paths       bool // the ways packets took
-	MaxPathHops int  // hops of all distinct paths; later packets on new paths are lost
+	Paths       bool // the paths of packets
+	MaxPathHops int  // hops of all distinct paths; later packets on new paths are not recorded
 
 	Slot     time.Duration // length of a slot of per-hop counts; 0: off
-	MaxSlots int           // counts of one flow, direction, port and slot; later ones are lost
+	MaxSlots int           // counts of one flow, direction, port and slot; later ones are not recorded
 
 	Drops    bool
 	MaxDrops int // the first ones are kept
@@ -26,21 +27,21 @@ type Options struct {
 	Pauses    bool
 	MaxPauses int // the first ones are kept
 
-	Depths bool // the deepest that queues were
+	Depths bool // maximum queue lengths
 
 	Sample     time.Duration // between samples of all switch ports; 0: off
-	MaxSamples int           // of all ports together; then every two are folded into one
+	MaxSamples int           // of all ports together; beyond it every two are merged into one
 
-	Deadlock time.Duration // how long a loop must stand still to count; 0: off
+	Deadlock time.Duration // how long a cycle must be stuck to count; 0: off
 
 	Conserve bool // what Conserved needs
 
-	// Until ends sampling and looking for deadlocks: the end of the run. 0 goes
-	// on for ever, and the network is then never Idle.
+	// Until ends sampling and deadlock detection: the end of the run. 0 never
+	// ends, and the network is then never Idle.
 	Until engine.Time
 }
 
-// All asks for everything, with slots as FlowRadar has them.
+// All selects everything, with the slots of FlowRadar.
 func All() Options {
 	return Options{
 		Flows: true, Paths: true, MaxPathHops: 1 << 20,
@@ -54,7 +55,7 @@ func All() Options {
 	}
 }
 
-// Check complains about options that cannot work.
+// Check reports options that cannot work.
 func (o *Options) Check() error {
 	for _, b := range []struct {
 		name string
@@ -82,7 +83,7 @@ const maxRecords = 1 << 30
 
 // Unrecorded counts what a Recorder did not keep because a bound was reached.
 type Unrecorded struct {
-	Paths  int64 // packets whose way is not recorded
+	Paths  int64 // packets whose path is not recorded
 	Slots  int64 // packets, once per hop and side of the queue
 	Drops  int64
 	Pauses int64
@@ -90,9 +91,9 @@ type Unrecorded struct {
 
 const priorities = 8
 
-// Recorder writes down what happens. It is a sim.Observer; a network has one.
+// Recorder records what happens. It is a sim.Observer; a network has one.
 type Recorder struct {
-	sim.NopObserver // flows' records are the network's own
+	sim.NopObserver // the network keeps the records of flows
 
 	net     *sim.Network
 	options Options
@@ -100,28 +101,28 @@ type Recorder struct {
 	base     []int32 // by node: index of its first port in Network.Ports
 	fromHost []bool  // by port: the peer is a host
 
-	flows  *flowTotals
-	paths  *paths
-	slots  *slots
-	drops  *drops
-	pauses *pauses
-	depths *depths
-	series *sampler
-	queues *queueCounts
-	deadlocks  *deadlockDetector
-	causes []Cause
+	flows     *flowTotals
+	paths     *paths
+	slots     *slots
+	drops     *drops
+	pauses    *pauses
+	depths    *depths
+	series    *sampler
+	queues    *queueCounts
+	deadlocks *deadlockDetector
+	causes    []Cause
 }
 
 var _ sim.Observer = (*Recorder)(nil)
 
-// Record makes a Recorder and has the network tell it what happens. The run
-// must not have begun.
+// Record makes a Recorder the network's observer. The run must not have
+// started.
 func Record(n *sim.Network, o Options) (*Recorder, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if n.Now() != 0 || n.Counts.Events != 0 {
-		return nil, fmt.Errorf("truth: the run is at %v, want one that has not begun", n.Now().Model())
+		return nil, fmt.Errorf("truth: the run is at %v, want one that has not started", n.Now().Model())
 	}
 	r := &Recorder{net: n, options: o, base: make([]int32, len(n.Fabric().Nodes()))}
 	r.fromHost = make([]bool, len(n.Ports()))
@@ -163,11 +164,11 @@ func Record(n *sim.Network, o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// port is the index of a port in Network.Ports.
+// port returns the index of a port in Network.Ports.
 func (r *Recorder) port(p *sim.Port) int32 { return r.base[p.Node] + int32(p.ID) - 1 }
 
-// ingress is the index of the port by which a packet came to the switch that
-// out belongs to, or -1 for one of the switch's own.
+// ingress returns the index of a packet's ingress port at the switch of out, or
+// -1 for a packet that the switch originated.
 func (r *Recorder) ingress(p *sim.Packet, out *sim.Port) int32 {
 	if p.Ingress() == 0 {
 		return -1
@@ -175,7 +176,7 @@ func (r *Recorder) ingress(p *sim.Packet, out *sim.Port) int32 {
 	return r.base[out.Node] + int32(p.Ingress()) - 1
 }
 
-// name is what the rest of Weft calls a port.
+// name returns a port as the rest of Weft names it.
 func (r *Recorder) name(port int32) model.Port {
 	p := r.net.Ports()[port]
 	return model.Port{Node: p.Node, Port: p.ID}
@@ -198,8 +199,8 @@ func directionOf(flow int, reverse bool) int32 {
 	return d
 }
 
-// reach makes a slice long enough to have an element i. Flows may be added
-// during a run.
+// reach extends a slice so that it has an element i. Flows may be added during
+// a run.
 func reach[T any](s []T, i int32) []T {
 	if int(i) < len(s) {
 		return s
@@ -207,7 +208,7 @@ func reach[T any](s []T, i int32) []T {
 	return append(s, make([]T, int(i)+1-len(s))...)
 }
 
-// scheduleAfter has something done after a while, if the record goes on so long.
+// scheduleAfter schedules a call, unless the record ends before.
 func (r *Recorder) scheduleAfter(d engine.Time, f func()) {
 	if at := r.net.Now() + d; r.options.Until == 0 || at <= r.options.Until {
 		r.net.At(at, f)
@@ -229,7 +230,7 @@ func (r *Recorder) Enqueued(now engine.Time, p *sim.Packet, out *sim.Port) {
 	}
 	if r.paths != nil {
 		in := r.ingress(p, out)
-		relayed := p.Extra != nil && len(p.Extra.Outer) > 0 // by a mux: its way goes on
+		relayed := p.Extra != nil && len(p.Extra.Outer) > 0 // by a mux: its path continues
 		r.paths.enqueued(now, p, in, port, in >= 0 && r.fromHost[in] && !relayed)
 	}
 	if r.slots != nil {
@@ -299,7 +300,7 @@ func (r *Recorder) PauseChanged(now engine.Time, at *sim.Port, prio model.Priori
 	}
 }
 
-// Unrecorded tells what was not kept.
+// Unrecorded returns what was not kept.
 func (r *Recorder) Unrecorded() (l Unrecorded) {
 	if r.paths != nil {
 		l.Paths = r.paths.unrecorded

@@ -9,8 +9,8 @@ import (
 // Sample is one port over one interval, all priorities together.
 type Sample struct {
 	Queue  model.Bytes // at the end of the interval
-	Peak   model.Bytes // most in it
-	Sent   model.Bytes // all that crossed the wire, pause frames too
+	Peak   model.Bytes // maximum in it
+	Sent   model.Bytes // bytes on the wire, including pause frames
 	Paused engine.Time // in which at least one priority was paused
 }
 
@@ -25,7 +25,7 @@ type Series struct {
 // At returns the sample of Times[i] and Ports[port].
 func (s *Series) At(i, port int) Sample { return s.samples[i*len(s.Ports)+port] }
 
-// Share is the part of an interval in which the port was paused, 0 to 1.
+// Share returns the share of an interval in which the port was paused, 0 to 1.
 func (s *Series) Share(i, port int) float64 {
 	return float64(s.At(i, port).Paused) / float64(s.Interval)
 }
@@ -35,7 +35,7 @@ func (s *Series) Share(i, port int) float64 {
 type sampler struct {
 	Series
 	r       *Recorder
-	rows    int     // most samples of one port, an even number
+	rows    int     // maximum samples of one port, an even number
 	indexes []int32 // by Series.Ports: in Network.Ports
 	tick    func()
 
@@ -75,7 +75,7 @@ func (s *sampler) sample() {
 	now := s.r.net.Now()
 	if len(s.Times) == s.rows {
 		s.addRow()
-		// Half of a folded interval has passed: this sample waits for its end.
+		// Half of a merged interval has passed: this sample waits for its end.
 		s.r.scheduleAfter(s.Interval/2, s.tick)
 		return
 	}
@@ -103,8 +103,8 @@ func (s *sampler) addRow() {
 	s.Interval *= 2
 }
 
-// Series returns the samples taken so far, or nil if nobody asked for them.
-// They are the Recorder's own.
+// Series returns the samples taken so far, or nil if they are off. They belong
+// to the Recorder.
 func (r *Recorder) Series() *Series {
 	if r.series == nil {
 		return nil

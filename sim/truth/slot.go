@@ -15,24 +15,25 @@ type Count struct {
 	Bytes   model.Bytes
 }
 
-// SlotCount is what one direction of a flow had at one switch port in one
-// slot. Slot i is from i × length on.
+// SlotCount counts one direction of a flow at one switch port in one slot. Slot
+// i starts at i × length.
 type SlotCount struct {
 	Slot    int64
 	Flow    int
 	Reverse bool
 	Port    model.Port // egress
 
-	Arrived Count // joined the queue
-	Left    Count // began to leave; programs may have changed sizes after that
+	Arrived Count // enqueued
+	Left    Count // dequeued; programs may have changed sizes after that
 }
 
-// slots counts by flow, port and slot. When max entries are taken, counts of
-// new ones are lost; those in use go on, so the record is whole up to a slot.
+// slots counts by flow, port and slot. Beyond max entries, counts of new ones
+// are not recorded; existing ones continue, so the record is complete up to a
+// slot.
 type slots struct {
-	length engine.Time
-	max    int
-	unrecorded   int64
+	length     engine.Time
+	max        int
+	unrecorded int64
 
 	entries []slotEntry
 	hops    [][]slotHop // by direction, one for each port
@@ -67,9 +68,9 @@ func (s *slots) count(now engine.Time, p *sim.Packet, port int32, side int) {
 	c.counts[side].Bytes += model.Bytes(p.Size)
 }
 
-// entry finds or makes the count of the present slot, or returns nil if there
-// is no room for it. At one port time never goes back, so only the newest entry
-// of a hop can be the one.
+// entry returns the count of the current slot, a new one if needed, or nil
+// beyond max. At one port time never goes back, so only the newest entry of a
+// hop can be the one.
 func (s *slots) entry(d, port int32, slot int64) *slotEntry {
 	s.hops = reach(s.hops, d)
 	hops := s.hops[d]

@@ -8,14 +8,14 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// WaitFor reads who waits for whom at this instant, and why. It looks at every
-// packet that waits somewhere. All nodes must have got to the instant: call it
-// between runs, or have Network.At call it.
+// WaitFor returns the wait-for graph of this instant. It reads every packet
+// that waits somewhere. All nodes must have reached the instant: call it
+// between runs, or from Network.At.
 //
 // A paused queue waits for what its neighbour holds of it, not for the flows in
 // it. A queue that is not paused drains: it waits for the flows in it, which
 // compete for the wire. Where a paused queue has no edge, the neighbour holds
-// nothing of it any more: a RESUME is on its way, or the pause will expire.
+// nothing of it any more: a RESUME is in flight, or the pause will expire.
 func WaitFor(n *sim.Network) *Graph {
 	b := builder{
 		net: n, g: &Graph{At: n.Now(), fabric: n.Fabric()},
@@ -37,11 +37,11 @@ func WaitFor(n *sim.Network) *Graph {
 	return b.g
 }
 
-// builder gathers a Graph.
+// builder builds a Graph.
 type builder struct {
 	net     *sim.Network
 	g       *Graph
-	flows   map[Node]Count // what waits of each flow anywhere
+	flows   map[Node]Count // packets of each flow in any queue
 	payload map[int]int64  // of it, by flow
 	hosts   map[model.NodeID]bool
 
@@ -50,7 +50,7 @@ type builder struct {
 	from []Count
 }
 
-// queue adds a queue, what is in it, and what it waits for.
+// queue adds a queue, its flows, and what it waits for.
 func (b *builder) queue(p *sim.Port, prio model.Priority) {
 	queue, paused := QueueNode(portOf(p), prio), p.Paused(prio)
 	b.g.Nodes = append(b.g.Nodes, State{Node: queue, Name: b.g.Name(queue), Paused: paused, Count: waitingIn(p, prio)})
@@ -80,7 +80,7 @@ func (b *builder) queue(p *sim.Port, prio model.Priority) {
 	}
 	for in, count := range b.from {
 		if in == 0 || count.Packets == 0 {
-			continue // the switch's own packets came from nobody
+			continue // packets of the switch itself have no ingress port
 		}
 		if up := p.Switch().Ports()[in-1].Peer(); up.Paused(prio) {
 			b.edge(QueueNode(portOf(up), prio), queue, ReasonPausedBySwitch, count)
@@ -88,7 +88,7 @@ func (b *builder) queue(p *sim.Port, prio model.Priority) {
 	}
 }
 
-// sharing joins the queues of a port that take turns.
+// sharing connects the queues of a port that are served round robin.
 func (b *builder) sharing(p *sim.Port) {
 	drains := func(prio model.Priority) bool { return p.QueuePackets(prio) > 0 && !p.Paused(prio) }
 	for from := range model.Priority(priorities) {
@@ -111,9 +111,9 @@ func (b *builder) host(h *sim.Host) {
 	}
 }
 
-// unsent adds flows with bytes left to send whose host may not send them: bytes
-// that are neither acknowledged nor in a queue, so for a moment also those on a
-// wire. A host with several ports counts as stopped only if all are.
+// unsent adds flows with bytes left to send whose host is paused: bytes that
+// are neither acknowledged nor in a queue, which includes those in flight. A
+// host with several ports counts as paused only if all are.
 func (b *builder) unsent() {
 	for _, r := range b.net.Records() {
 		flow := FlowNode(r.ID, false)
