@@ -1,6 +1,6 @@
-// Package bench measures Weft beside its peers: both sides in one process, in
-// alternating rounds on the same input, so that what disturbs one disturbs the
-// other. It judges ratios, never absolute times of one machine.
+// Package bench compares Weft with its peers: both sides in one process, in
+// alternating rounds on the same input, so that disturbances affect both. It
+// judges ratios, never absolute times of one machine.
 package bench
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/weft-telemetry/weft/internal/plot"
 )
 
-// Result is one line: Weft's figure, the peer's, and how they compare.
+// Result is one comparison: Weft's figure, the peer's, and their ratio.
 type Result struct {
 	Name      string  `json:"name"`
 	Value     float64 `json:"value"`
@@ -29,7 +29,7 @@ type Result struct {
 	Pass      bool    `json:"pass"`
 	RatioLow  float64 `json:"ratio_low,omitempty"`  // half of the rounds' ratios are between this
 	RatioHigh float64 `json:"ratio_high,omitempty"` // and this; 0 where rounds are not compared one by one
-	Note      string  `json:"note,omitempty"`       // what else was seen
+	Note      string  `json:"note,omitempty"`       // further observations
 	Skipped   string  `json:"skipped,omitempty"`    // why the peer was not measured; then nothing passes or fails
 }
 
@@ -37,12 +37,12 @@ type Result struct {
 type Suite struct {
 	Name  string
 	About string
-	Input string // what is measured, in a sentence
+	Input string // the workload, in one sentence
 	run   func(ctx context.Context) ([]Result, error)
 	plots func(ctx context.Context) ([]Plot, error) // nil: there are none
 }
 
-// Plot is how figures grow, and the name of its file.
+// Plot is a chart of how figures grow, and the name of its file.
 type Plot struct {
 	Name  string
 	Chart plot.Chart
@@ -100,7 +100,7 @@ func lowerIsBetter(name string, value float64, unit, peer string, peerValue, goa
 	return r
 }
 
-// skipped is a comparison with a peer that is not here.
+// skipped is a comparison with a peer that is not installed.
 func skipped(name, unit, peer string, goal float64, why string) Result {
 	return Result{Name: name, Unit: unit, Peer: peer, Goal: goal, Skipped: why}
 }
@@ -115,7 +115,7 @@ func higherIsBetter(name string, value float64, unit, peer string, peerValue, go
 	return r
 }
 
-// side is one contender: op does n operations.
+// side is one side of a comparison: op does n operations.
 type side func(n int)
 
 const (
@@ -123,9 +123,9 @@ const (
 	roundTime = 40 * time.Millisecond
 )
 
-// alternateRounds times the sides in alternating rounds and returns each one's median
-// nanoseconds of CPU per operation. Other programs on the machine then cost a
-// side its cache, but not their own time.
+// alternateRounds times the sides in alternating rounds and returns each one's
+// median nanoseconds of CPU per operation. Other programs on the machine then
+// cost a side its cache, but not their own time.
 func alternateRounds(ctx context.Context, sides ...side) ([]float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -163,8 +163,8 @@ func calibrate(s side) int {
 	}
 }
 
-// threadTime is the CPU time of the calling thread. (getrusage tells it too, but
-// in ticks of the kernel, of which a round has no more than ten.)
+// threadTime returns the CPU time of the calling thread. (getrusage reports it
+// too, but in ticks of the kernel, of which a round has no more than ten.)
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

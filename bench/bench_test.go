@@ -21,8 +21,8 @@ func TestLessJudgesByRatio(t *testing.T) {
 	}
 }
 
-// TestSidesAgree holds that the contenders do the same work: a peer that does
-// lowerIsBetter would make a ratio worthless.
+// TestSidesAgree checks that both sides do the same work: a peer that does less
+// would make a ratio worthless.
 func TestSidesAgree(t *testing.T) {
 	var p packet.Packet
 	if err := p.Parse(vxlanFrame(tcpFrame(100))); err != nil || p.Inner.Key.DstPort != 80 {

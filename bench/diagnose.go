@@ -11,13 +11,13 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// analysisGoal is what the whole analysis of an incident may take.
+// analysisGoal is the limit of CPU time for the whole analysis of an incident.
 const analysisGoal = 100 * time.Millisecond
 
 var diagnoseSuite = Suite{
 	Name:  "diagnose",
-	About: "making and reading the provenance graph of an incident, beside a replay packet by packet",
-	Input: "fat-tree k=16, 10,000 flows, twelve incasts of 128 hosts; the answers of all 320 switches for two epochs of 200 µs",
+	About: "build and evaluate the provenance graph of an incident, compared with a replay packet by packet",
+	Input: "fat-tree k=16, 10,000 flows, twelve incasts of 128 hosts; the reports of all 320 switches for two epochs of 200 µs",
 	run: func(ctx context.Context) ([]Result, error) {
 		in, err := newIncident()
 		if err != nil {
@@ -48,7 +48,7 @@ var diagnoseSuite = Suite{
 			for range n {
 				all, err := in.assembleReports()
 				if err != nil {
-					panic("bench: the same chunks were good before: " + err.Error())
+					panic("bench: the same chunks were valid before: " + err.Error())
 				}
 				g := provenance.Build(all, in.victim, f)
 				said = doctor.Diagnose(diagnose.Detection{Event: in.event, Victim: in.victim}, all, g)[0].Anomaly
@@ -62,7 +62,7 @@ var diagnoseSuite = Suite{
 		}
 		const msec = float64(time.Millisecond)
 		return []Result{
-			lowerIsBetter("graph of an incident", ns[0]/msec, "ms", "replay packet by packet", ns[1]/msec, 20),
+			lowerIsBetter("provenance graph of an incident", ns[0]/msec, "ms", "replay packet by packet", ns[1]/msec, 20),
 			lowerIsBetter("reports to verdict", ns[2]/msec, "ms of CPU", "goal", float64(analysisGoal)/msec, 1),
 		}, nil
 	},

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// TestReplayCanFail: the proof that graph and replay agree sees a difference.
+// TestReplayCanFail: the comparison of graph and replay detects a difference.
 func TestReplayCanFail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates a fat-tree of k=16")
@@ -34,7 +34,7 @@ func TestReplayCanFail(t *testing.T) {
 	}
 	g.PortFlow[0].Weight++
 	if r.equals(g) == nil {
-		t.Error("a wrong weight goes unnoticed")
+		t.Error("a wrong weight is not detected")
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 var dtaSuite = Suite{
 	Name:  "dta",
-	About: "reports into queryable memory, beside what memory itself and other stores can take",
+	About: "write reports into queryable memory, compared with raw memory and other stores",
 	Input: "packed version 1 reports of IPv4 flow keys and 4-byte values; 1 GiB each, one core",
 	run: func(ctx context.Context) ([]Result, error) {
 		var results []Result
@@ -47,13 +47,13 @@ const (
 	pathSize  = keySize + 5*4
 )
 
-// dtaInput is reports as a collector has them: side by side in a buffer that
-// was filled just before. Each filling has keys of its own, so that the memory
-// behind them is that of all keys.
+// dtaInput is reports as a collector has them: side by side in a buffer that was
+// just filled. Each filling has different keys, so that the accessed memory is
+// that of all keys.
 type dtaInput struct {
 	buf  []byte
 	size int // of a report
-	key  int // where its key lies
+	key  int // offset of its key
 	pass uint64
 }
 
@@ -61,11 +61,11 @@ func newDTAInput(size, key int) *dtaInput {
 	return &dtaInput{buf: make([]byte, dtaBuffer/(dtaBatch*size)*dtaBatch*size), size: size, key: key}
 }
 
-// reports is how many the buffer holds.
+// reports returns how many reports the buffer holds.
 func (in *dtaInput) reports() int { return len(in.buf) / in.size }
 
-// fill sets the keys of the next pass: the addresses of a flow count, its ports
-// stay. The kernel does this in a collector, so no side's clock runs.
+// fill sets the keys of the next pass: the addresses of a flow are counted up, its
+// ports stay. The kernel does this in a collector, so it is not timed.
 func (in *dtaInput) fill() {
 	for i := range in.reports() {
 		binary.LittleEndian.PutUint64(in.buf[i*in.size+in.key:], uint64(i)|in.pass<<32)
@@ -73,8 +73,7 @@ func (in *dtaInput) fill() {
 	in.pass++
 }
 
-// writeInto is a lap that gives a buffer to the writer of a structure, batch by
-// batch.
+// writeInto is a round that writes a buffer to a structure, batch by batch.
 func (in *dtaInput) writeInto(write func(reports []byte) (int, error)) roundWork {
 	return roundWork{ready: in.fill, ops: in.reports(), times: dtaTimes, run: func() error {
 		for rest := in.buf; len(rest) > 0; rest = rest[dtaBatch*in.size:] {
@@ -86,8 +85,9 @@ func (in *dtaInput) writeInto(write func(reports []byte) (int, error)) roundWork
 	}}
 }
 
-// randomAccess is a lap of ops random places of memory. Sides of one comparison use the
-// same memory: how much of it lies on huge pages matters more than most code.
+// randomAccess is a round of ops accesses at random addresses. Sides of one
+// comparison use the same memory: how much of it is on huge pages matters more
+// than most code.
 func randomAccess(ops int, run func(x uint64) uint64) roundWork {
 	state := uint64(88172645463325252)
 	return roundWork{ops: ops, times: dtaTimes, run: func() error {
@@ -96,7 +96,7 @@ func randomAccess(ops int, run func(x uint64) uint64) roundWork {
 	}}
 }
 
-// xorshift is xorshift, to be part of its caller.
+// xorshift is the generator of that name, to be inlined.
 func xorshift(x uint64) uint64 {
 	x ^= x << 13
 	x ^= x >> 7
@@ -133,7 +133,7 @@ func compareKeyWrite(ctx context.Context) ([]Result, error) {
 		for ; len(r) > 0; r = r[writeSize:] {
 			plain[[keySize]byte(r[dtaHead:])] = binary.LittleEndian.Uint32(r[writeSize-4:])
 		}
-		if len(plain) >= mapKeys { // go through the same keys again
+		if len(plain) >= mapKeys { // start over with the same keys
 			put.pass = 0
 		}
 		return 0, nil
@@ -200,7 +200,7 @@ func comparePostcards(ctx context.Context) ([]Result, error) {
 func compareAppend(ctx context.Context) ([]Result, error) {
 	const (
 		entry, batch = 4, 16
-		part         = 1 << 20 // copied at once: the kind of copy that is fastest, past the cache
+		part         = 1 << 20 // copied at once: the fastest kind of copy, past the cache
 		round        = 4 * part
 	)
 	t, err := list.Open("", list.DefaultConfig(1, dtaMemory/4/entry))

@@ -30,7 +30,7 @@ const (
 	rowSize = keySize + 4
 )
 
-// freePort finds a port that a server can take.
+// freePort returns a free TCP port.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +40,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// server starts a program of the system and waits until its port answers.
+// server starts an installed program and waits until its port accepts connections.
 func server(ctx context.Context, port int, name string, args ...string) (stop func(), err error) {
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
@@ -73,7 +73,7 @@ func server(ctx context.Context, port int, name string, args ...string) (stop fu
 	}
 }
 
-// startRedis is Redis in memory, with SETs in pipelines.
+// startRedis starts Redis in memory, with pipelined SETs.
 func startRedis(ctx context.Context, all []byte) (*inserter, error) {
 	port, err := freePort()
 	if err != nil {
@@ -95,7 +95,7 @@ func startRedis(ctx context.Context, all []byte) (*inserter, error) {
 			rows := all[from*rowSize : to*rowSize]
 			// Encoding for Redis is not Redis's work, but its client's: a
 			// report arrives as it is, so it is measured. Writing and reading
-			// overlap, or a long pipeline would stand still.
+			// overlap, or a long pipeline would stall.
 			n := len(rows) / rowSize
 			sent := make(chan error, 1)
 			go func() {
@@ -132,7 +132,7 @@ func startRedis(ctx context.Context, all []byte) (*inserter, error) {
 	}, nil
 }
 
-// startDuckDB is DuckDB's appender into a file.
+// startDuckDB starts DuckDB's appender into a file.
 func startDuckDB(ctx context.Context, all []byte) (*inserter, error) {
 	dir, err := os.MkdirTemp("", "weft-bench-duckdb")
 	if err != nil {
@@ -173,8 +173,8 @@ func value(row []byte) uint32 {
 	return uint32(row[13])<<24 | uint32(row[14])<<16 | uint32(row[15])<<8 | uint32(row[16])
 }
 
-// startClickHouse is ClickHouse's native protocol with one block per insert,
-// writeInto a MergeTree.
+// startClickHouse starts ClickHouse with its native protocol and one block per
+// insert, into a MergeTree.
 func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 	dir, err := os.MkdirTemp("", "weft-bench-clickhouse")
 	if err != nil {
@@ -223,7 +223,7 @@ func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 			if err != nil {
 				return err
 			}
-			// Columns are given whole: row by row takes several times as long.
+			// Whole columns: row by row takes several times as long.
 			keys, values = keys[:0], values[:0]
 			for ; len(rows) > 0; rows = rows[rowSize:] {
 				keys, values = append(keys, string(rows[:keySize])), append(values, value(rows))
@@ -237,8 +237,8 @@ func startClickHouse(ctx context.Context, all []byte) (_ *inserter, err error) {
 	}, nil
 }
 
-// installed reports whether a program of the system is there, and if not, why a
-// line is skipped.
+// installed returns an error that says why a comparison is skipped, if a program
+// is not installed.
 func installed(name string) error {
 	if _, err := exec.LookPath(name); err != nil {
 		return fmt.Errorf("%s is not installed (Debian has it: apt-get install %[1]s)", name)

@@ -25,12 +25,12 @@ const (
 	wireName     = "reports over UDP into memory"
 )
 
-// peerStore is another way to store reports.
+// peerStore is another store for reports.
 type peerStore struct {
 	name    string
 	goal    float64 // the least ratio of Weft's rate to its
 	program string  // that must be installed, or none
-	reports int     // of a round: all where many at once are quicker
+	reports int     // of a round: all where large batches are faster
 	start   func(ctx context.Context, rows []byte) (*inserter, error)
 }
 
@@ -43,10 +43,10 @@ var contenders = []peerStore{
 	{"ClickHouse, native batches into MergeTree", 4, "clickhouse-server", wireReports, startClickHouse},
 }
 
-// compareWirePeers feeds the same Key-Write reports to Weft over loopback, many
-// to a datagram, and to each contender, in turn. The clock runs until all
-// reports of a round are stored, whatever a store waits for. No more than one
-// peerStore is there at a time: some work on when it is not their turn.
+// compareWirePeers sends the same Key-Write reports to Weft over loopback, many to
+// a datagram, and to each peer, in turn. The clock runs until all reports of a
+// round are stored, whatever a store waits for. Only one peer runs at a time: some
+// keep working when it is not their turn.
 func compareWirePeers(ctx context.Context) (results []Result, err error) {
 	rows := wireRows()
 	weft, err := startWeft(ctx, rows, wireDatagram, true)
@@ -70,9 +70,9 @@ func compareWirePeers(ctx context.Context) (results []Result, err error) {
 	return results, nil
 }
 
-// compare lets Weft and the contender store reports in turn, the contender a part
-// of them in each round if it has no need of more. A round of Weft's is two times
-// all of them, or it would be too short beside the others'.
+// compare lets Weft and the peer store reports in turn, the peer a part of them
+// in each round if it needs no more. A round of Weft's stores all of them twice,
+// or it would be too short compared with the others'.
 func (c peerStore) compare(ctx context.Context, weft *inserter, rows []byte) (ours, theirs []float64, err error) {
 	s, err := c.start(ctx, rows)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c peerStore) compare(ctx context.Context, weft *inserter, rows []byte) (ou
 		}})
 }
 
-// wireRows is reports about distinct IPv4 flows.
+// wireRows returns reports about distinct IPv4 flows.
 func wireRows() []byte {
 	r := rand.New(rand.NewPCG(1, 1))
 	var rows []byte
@@ -106,14 +106,14 @@ func wireRows() []byte {
 	return rows
 }
 
-// startWeft is a collector with one worker, and a reporter with datagrams of
-// the given size. They are encoded beforehand: a reporter's work is done in
+// startWeft starts a collector with one worker, and a reporter with datagrams of
+// the given size. They are encoded in advance: a reporter's work is done in
 // switches. The reporter waits rather than overrun the collector's queue, so
 // every report counts.
 func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inserter, error) {
 	cfg := collector.DefaultConfig()
 	cfg.Listen, cfg.Status, cfg.Offload = netip.MustParseAddrPort("127.0.0.1:0"), netip.AddrPort{}, offload
-	// The memory for 4-byte values that weft collect has unless told otherwise.
+	// The default memory of weft collect for 4-byte values.
 	cfg.Memory = collector.Memory{KeyWrites: collector.DefaultMemory().KeyWrites[:1]}
 	c, err := collector.New(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -139,8 +139,8 @@ func startWeft(ctx context.Context, rows []byte, size int, offload bool) (*inser
 		insert: func(from, to int) error {
 			per := (wireReports + len(all) - 1) / len(all) // reports of a datagram
 			datagrams := all[from/per : (to+per-1)/per]
-			// Reports on their way: as many as 16384 datagrams hold, which the
-			// kernel's queue has room for. Packed, that is a whole round.
+			// Reports in flight: as many as 16384 datagrams hold, which the
+			// kernel's queue can hold. Packed, that is a whole round.
 			ahead := uint64(16384 * per)
 			known := stored()
 			for i := 0; i < len(datagrams); {

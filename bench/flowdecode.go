@@ -15,14 +15,14 @@ import (
 	wire "github.com/weft-telemetry/weft/wire/flowset"
 )
 
-// What FlowRadar's evaluation gives for its decoder on one 3.60 GHz core.
+// Published times of FlowRadar's decoder on one 3.60 GHz core.
 const (
 	publishedSingle = 10   // ms, up to 100K flows
 	publishedNet    = 3275 // ms per flowset of 126.8K flows
 )
 
-// compareSingleDecode compares SingleDecode with two that have no queue: one goes
-// through the table again for every flow, one takes what is pure in passes. The
+// compareSingleDecode compares SingleDecode with two decoders that have no queue:
+// one scans the table again for every flow, one removes pure cells in passes. The
 // first takes minutes at 100K flows, so both sides do a tenth.
 func compareSingleDecode(ctx context.Context) ([]Result, error) {
 	small, err := newSingleSet(flowsetFlows / 10)
@@ -104,7 +104,7 @@ func (a *singleSet) decode(n int) {
 	}
 }
 
-// removeFirst takes the flow of the first pure cell out, and reports whether there
+// removeFirst removes the flow of the first pure cell, and reports whether there
 // was one.
 func (a *singleSet) removeFirst() bool {
 	for i := range a.work {
@@ -115,7 +115,7 @@ func (a *singleSet) removeFirst() bool {
 	return false
 }
 
-// removePass takes the flows of all cells out that are pure when it comes by.
+// removePass removes the flows of all cells that are pure when it visits them.
 func (a *singleSet) removePass() (taken int) {
 	for i := range a.work {
 		if a.removeFlow(uint32(i)) {
@@ -170,7 +170,7 @@ func assembleSet(sw model.NodeID, seed uint64, s *sketch.Set[sketch.Key4], packe
 		}
 	}
 	if len(out) != 1 {
-		return nil, fmt.Errorf("%d flowsets of one; want 1", len(out))
+		return nil, fmt.Errorf("%d flowsets assembled, want 1", len(out))
 	}
 	return out[0], nil
 }
@@ -182,7 +182,7 @@ func compareNetDecode(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	var out []Result
-	for _, way := range []struct {
+	for _, path := range []struct {
 		name  string
 		guide flows.Guide
 	}{
@@ -192,8 +192,8 @@ func compareNetDecode(ctx context.Context) ([]Result, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		ms, whole := f.decode(way.guide)
-		r := lowerIsBetter("NetDecode, 126.8K flows, "+way.name, ms, "ms of CPU", "published", publishedNet, 20)
+		ms, whole := f.decode(path.guide)
+		r := lowerIsBetter("NetDecode, 126.8K flows, "+path.name, ms, "ms of CPU", "published", publishedNet, 20)
 		if whole < len(f.sets) {
 			r.Name += fmt.Sprintf(", %d of %d complete", whole, len(f.sets))
 			r.Pass = false
@@ -210,14 +210,14 @@ type flowFabric struct {
 }
 
 // newFlowFabric sends flows between pods, as many over each path, so that every
-// switch sees perSwitch of them in a table for 100K, or in proportion. Of flows
-// a share differ counts one packet more or less from some switch on.
+// switch sees perSwitch of them in a table for 100K, or in proportion. A share of
+// flows, differ, counts one packet more or less from some switch on.
 func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
 	fabric, err := topo.FatTree(k, topo.DefaultLinks())
 	if err != nil {
 		return nil, err
 	}
-	// Bits of the source port say which way a flow goes.
+	// Bits of the source port determine the path of a flow.
 	hash := func(key model.FlowKey, node model.NodeID, _ uint64) uint64 {
 		return uint64(key.SrcPort >> (4 * fabric.Node(node).Tier))
 	}
@@ -248,11 +248,11 @@ func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
 	for i := range perSwitch * k * half / 2 {
 		round := i / len(hosts)
 		src := hosts[i%len(hosts)]
-		way := round % (half * half) // as many as there are spines
+		path := round % (half * half) // as many as there are spines
 		dst := hosts[(i+pod*(1+round/(half*half)%(k-1)))%len(hosts)]
 		key := model.FlowKey{
 			Src: fabric.Node(src).IPv4, Dst: fabric.Node(dst).IPv4, Proto: model.TCP,
-			SrcPort: uint16(r.Uint32())<<12 | uint16(way/half)<<8 | uint16(way%half)<<4, DstPort: uint16(r.Uint32()),
+			SrcPort: uint16(r.Uint32())<<12 | uint16(path/half)<<8 | uint16(path%half)<<4, DstPort: uint16(r.Uint32()),
 		}
 		if hops, err = routes.AppendPath(hops[:0], key, src); err != nil {
 			return nil, err
@@ -285,8 +285,8 @@ func newFlowFabric(k, perSwitch int, differ float64) (*flowFabric, error) {
 	return f, nil
 }
 
-// decode returns the time per flowset in ms on one core, and how many came out
-// complete: all flows, and all counters exact.
+// decode returns the time per flowset in ms on one core, and how many decoded
+// completely: all flows, and all counters exact.
 func (f *flowFabric) decode(guide flows.Guide) (ms float64, whole int) {
 	used := processTime()
 	decoded := flows.NetDecode(f.sets, flows.Options{Workers: 1}, guide)
@@ -299,8 +299,8 @@ func (f *flowFabric) decode(guide flows.Guide) (ms float64, whole int) {
 	return ms, whole
 }
 
-// processTime is the processor time used so far, which other processes disturb
-// lowerIsBetter than the time that passes. It stands beside published times only.
+// processTime returns the CPU time used so far, which other processes disturb less
+// than the wall clock. It is used for comparison with published times only.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

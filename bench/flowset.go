@@ -13,7 +13,7 @@ import (
 
 var flowsetSuite = Suite{
 	Name:  "flowset",
-	About: "count every flow of a switch, and decode what it exports",
+	About: "count every flow of a switch, and decode the exported flowsets",
 	Input: "packets of 100,000 IPv4 flows in random order, one core; tables sized for them by flowset.Plan; all 80 switches of a fat-tree (k=8), each with 126,800 flows in a table for 100,000",
 	run: func(ctx context.Context) ([]Result, error) {
 		var out []Result
@@ -33,10 +33,10 @@ const (
 	slotPackets  = 1 << 20 // ten of each flow
 )
 
-// compareEncode compares the whole program, as a host calls it for every
-// packet, with the update of a plain map alone: key in, counters up. With slots,
-// both also end one every so often: the program changes tables and exports the
-// old one; the map is read out as records of key and counters, and cleared.
+// compareEncode compares the whole program, as a host calls it for every packet,
+// with the update of a plain map: key in, counters up. With slots, both also end
+// one periodically: the program swaps tables and exports the old one; the map is
+// read out as records of key and counters, and cleared.
 func compareEncode(ctx context.Context) ([]Result, error) {
 	stream := packetStream(flowsetFlows, 1<<18)
 	e, err := newEncoder(stream)
@@ -44,7 +44,7 @@ func compareEncode(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	m := flowMap{stream: stream, flows: map[model.FlowKey]*flowCounters{}}
-	e.run(slotPackets, slotPackets) // from here on all memory is there
+	e.run(slotPackets, slotPackets) // from here on all memory is allocated
 	m.run(slotPackets, slotPackets)
 	e.run(slotPackets, 0)
 	m.run(slotPackets, 0)
@@ -75,7 +75,7 @@ func compareEncode(ctx context.Context) ([]Result, error) {
 	}, nil
 }
 
-// mustBeZero is a line that passes only at zero.
+// mustBeZero is a result that passes only at zero.
 func mustBeZero(name string, value float64, unit string) Result {
 	r := Result{Name: name, Value: value, Unit: unit, Peer: "none", Goal: 1, Pass: value == 0}
 	if r.Pass {
@@ -84,7 +84,7 @@ func mustBeZero(name string, value float64, unit string) Result {
 	return r
 }
 
-// randomKeys draws the keys of so many flows.
+// randomKeys draws the keys of a number of flows.
 func randomKeys(flows int) []model.FlowKey {
 	r := rand.New(rand.NewPCG(1, 2))
 	keys := make([]model.FlowKey, flows)
@@ -136,7 +136,7 @@ func newEncoder(stream []model.FlowKey) (*encoder, error) {
 	return e, nil
 }
 
-// run shows n packets, of which slot make up a slot; 0: all are in the same.
+// run shows n packets, with slot packets per slot; 0: all are in the same.
 func (e *encoder) run(n, slot int) {
 	e.ev.Stage, e.ev.In = inswitch.Ingress, 3
 	for range n {
@@ -174,7 +174,7 @@ func (onePortSwitch) Queue(model.PortID, model.Priority) (q inswitch.Queue) { re
 
 type flowCounters struct{ packets, bytes uint64 }
 
-// flowMap is the obvious way to count flows.
+// flowMap counts flows in a plain map.
 type flowMap struct {
 	stream  []model.FlowKey
 	flows   map[model.FlowKey]*flowCounters

@@ -14,14 +14,14 @@ import (
 	"github.com/weft-telemetry/weft/sim/traffic"
 )
 
-// forkRate is what the HPCC simulator reached on such files with gcc 12, -O2,
-// on one core, data and acknowledgements counted: 0.4 to 0.5 million. It was
-// measured elsewhere, once; unlike other peers it is not run beside Weft, because
-// it does not build with today's compilers.
+// forkRate is the rate that the HPCC simulator reached on such files with gcc 12,
+// -O2, on one core, counting data and acknowledgements: 0.4 to 0.5 million. It was
+// measured on another machine, once; unlike other peers it is not run beside Weft,
+// because it does not build with current compilers.
 const forkRate = 0.45 // million packet-hops per second
 
-// measureHPCC plays HPCC's files: its fabric of 320 hosts, and 1000 flows of web
-// search at half load.
+// measureHPCC simulates HPCC's files: its fabric of 320 hosts, and 1000 flows of
+// web search at half load.
 func measureHPCC(ctx context.Context) (rate float64, err error) {
 	dir, err := os.MkdirTemp("", "weft-bench")
 	if err != nil {

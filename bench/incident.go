@@ -17,8 +17,9 @@ import (
 	"github.com/weft-telemetry/weft/wire/poll"
 )
 
-// incident is what the switches of a fat-tree of k=16 tell of 10,000 flows, of
-// which an incast pauses many. All switches answer: no complaint can bring more.
+// incident holds the reports of the switches of a fat-tree of k=16 about 10,000
+// flows, many of which an incast pauses. All switches report: no diagnosis request
+// can bring more.
 type incident struct {
 	routes *topo.Routes
 	victim model.FlowKey
@@ -75,7 +76,7 @@ func newIncident() (*incident, error) {
 		in.answerPoll(programs[sw.ID], sw)
 	}
 	if len(in.chunks) == 0 {
-		return nil, fmt.Errorf("no switch answers")
+		return nil, fmt.Errorf("no switch reports")
 	}
 	return in, nil
 }
@@ -112,7 +113,7 @@ func (in *incident) attach(n *sim.Network) (map[model.NodeID]*epoch.Program, err
 	return programs, nil
 }
 
-// sendQuery has a switch answer the complaint.
+// answerPoll has a switch answer the poll.
 func (in *incident) answerPoll(p *epoch.Program, sw *sim.Switch) {
 	ev := inswitch.Event{Stage: inswitch.Timer, Now: sw.Clock(), Switch: ports{sw}}
 	var act inswitch.Actions
@@ -125,19 +126,19 @@ func (in *incident) answerPoll(p *epoch.Program, sw *sim.Switch) {
 	}
 }
 
-// ports answers what a program may ask of a simulated switch that stands still.
+// ports answers a program's queries about a simulated switch that does not run.
 type ports struct{ *sim.Switch }
 
-// Route has nobody to ask it.
+// Route is never called.
 func (ports) Route(*model.FlowKey) (model.PortID, bool) { return 0, false }
 
-// Queue reads a queue.
+// Queue returns a queue's state.
 func (p ports) Queue(out model.PortID, class model.Priority) inswitch.Queue {
 	q := p.Ports()[out-1]
 	return inswitch.Queue{Bytes: model.Bytes(q.QueueBytes(class)), Packets: q.QueuePackets(class), Paused: q.Paused(class)}
 }
 
-// assembleReports puts the answers together.
+// assembleReports assembles the reports.
 func (in *incident) assembleReports() (*provenance.Evidence, error) {
 	c, err := provenance.NewCollector(1)
 	if err != nil {

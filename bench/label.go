@@ -14,8 +14,8 @@ import (
 
 var labelSuite = Suite{
 	Name:  "label",
-	About: "what labelling costs a packet, beside what parsing it costs",
-	Input: "100-byte frames, TCP in IPv4; ports whose interval is not over, and ports that label every packet",
+	About: "cost of labelling a packet, compared with parsing it",
+	Input: "100-byte frames, TCP in IPv4; ports whose interval has not elapsed, and ports that label every packet",
 	run: func(ctx context.Context) ([]Result, error) {
 		frame := tcpFrame(100)
 		var p packet.Packet
@@ -30,7 +30,7 @@ var labelSuite = Suite{
 		ns, err := alternateRounds(ctx, func(n int) {
 			for range n {
 				if p.Parse(frame) != nil {
-					panic("bench: weft refuses the frame")
+					panic("bench: weft rejects the frame")
 				}
 			}
 		}, func(n int) {
@@ -55,18 +55,18 @@ var labelSuite = Suite{
 	},
 }
 
-// ringSize is how many packets are at work: few enough for the nearest cache.
+// ringSize is the number of packets in use: few enough for the L1 cache.
 const ringSize = 16
 
-// fan is over how many ports packets go.
+// fan is the number of ports that packets go to.
 const fan = 8
 
-// labelledPort is a switch port with one packet that passes again and again.
+// labelledPort is a switch port with packets that pass again and again.
 type labelledPort struct {
 	program *inlabel.Program
-	fresh   []byte              // the IP packet as it comes
-	header  [20]byte            // of it
-	ring    [ringSize][256]byte // at work
+	fresh   []byte              // the IP packet as it arrives
+	header  [20]byte            // its header
+	ring    [ringSize][256]byte // packets in use
 	turn    uint
 	view    inswitch.Packet
 	events  [fan]inswitch.Event // one for each port
@@ -99,19 +99,19 @@ func newLabelled(frame []byte, interval time.Duration) (*labelledPort, error) {
 	return l, nil
 }
 
-// observe shows the packet to the program as the i-th. One after the other goes
-// to another port, as in a switch at work, 80 ns after the last of that port.
+// observe shows the packet to the program as the i-th. Successive packets go to
+// different ports, as in a busy switch, 80 ns after the last of that port.
 func (l *labelledPort) observe(i uint) {
 	ev := &l.events[i%fan]
 	ev.Now += 80
 	l.program.Observe(ev, &l.act)
 }
 
-// pass has the packet labelled and carries the label out. Packets lie in a ring,
-// and each gets a fresh header long before its turn: one that is written and moved
-// at once makes the processor wait, as packets that came in over a wire do not.
-// What is behind the header is whatever the last label left there; it is moved and
-// not read.
+// pass has the packet labelled and writes the label. Packets are in a ring, and
+// each gets a fresh header long before its turn: one that is written and moved at
+// once makes the CPU wait, which packets that arrive over a wire do not. The bytes
+// after the header are those that the last label left; they are moved and not
+// read.
 func (l *labelledPort) pass() {
 	l.turn++
 	*(*[20]byte)(l.ring[(l.turn+ringSize/2)%ringSize][:]) = l.header

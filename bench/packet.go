@@ -12,7 +12,7 @@ import (
 
 var packetSuite = Suite{
 	Name:  "packet",
-	About: "from a frame to its flow key, beside gopacket's DecodingLayerParser",
+	About: "parse a frame to its flow key, compared with gopacket's DecodingLayerParser",
 	Input: "100-byte frames: TCP in IPv4; TCP in IPv4 inside VXLAN",
 	run: func(ctx context.Context) ([]Result, error) {
 		plain := tcpFrame(100)
@@ -37,13 +37,13 @@ var packetSuite = Suite{
 			ns, err := alternateRounds(ctx, func(n int) {
 				for range n {
 					if p.Parse(c.frame) != nil {
-						panic("bench: weft refuses the frame")
+						panic("bench: weft rejects the frame")
 					}
 				}
 			}, func(n int) {
 				for range n {
 					if parser.DecodeLayers(c.frame, &decoded) != nil {
-						panic("bench: gopacket refuses the frame")
+						panic("bench: gopacket rejects the frame")
 					}
 				}
 			})

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// roundWork is what a contender does in a round, a number of times over.
+// roundWork is what a side does in a round, a number of times.
 type roundWork struct {
-	ready func() // runs each time before the clock does; nil: there is nothing to prepare
+	ready func() // runs untimed before each run; nil: nothing to prepare
 	run   func() error
 	ops   int // operations of a run
 	times int // runs of a round
 }
 
-// runRound does a round and returns its millions of operations a second.
+// runRound runs a round and returns its millions of operations per second.
 func (l roundWork) runRound(clock func() time.Duration) (float64, error) {
 	var took time.Duration
 	for range l.times {
@@ -31,10 +31,10 @@ func (l roundWork) runRound(clock func() time.Duration) (float64, error) {
 	return float64(l.times*l.ops) * 1e3 / float64(max(took, 1)), nil
 }
 
-// pairedRounds lets two sides do their rounds in turn, A B B A A B …, and returns the
-// rates of each. Rounds are short, so that what disturbs the machine meets
-// neighbouring rounds of both; and each side comes as often after the other as
-// after itself, since it finds the cache as the one before left it.
+// pairedRounds runs the rounds of two sides in turn, A B B A A B …, and returns the
+// rates of each. Rounds are short, so that disturbances affect neighbouring rounds
+// of both; and each side runs as often after the other as after itself, since it
+// finds the cache as the previous round left it.
 func pairedRounds(ctx context.Context, rounds int, clock func() time.Duration, a, b roundWork) (ratesA, ratesB []float64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -49,7 +49,7 @@ func pairedRounds(ctx context.Context, rounds int, clock func() time.Duration, a
 				return nil, nil, err
 			}
 		}
-		if round > 0 { // the first is to get warm
+		if round > 0 { // the first round warms up
 			ratesA, ratesB = append(ratesA, rates[0]), append(ratesB, rates[1])
 		}
 	}
@@ -58,8 +58,7 @@ func pairedRounds(ctx context.Context, rounds int, clock func() time.Duration, a
 
 // comparePaired compares two sides by the rates of their rounds. The ratio is the
 // median of the ratios of neighbouring rounds, not the ratio of the medians: a
-// spell in which the machine has other work then counts as one spell and does
-// not tip one side.
+// disturbance by other load then counts once and does not favour one side.
 func comparePaired(name string, rates []float64, unit, peer string, peerRates []float64, goal float64) Result {
 	ratios := make([]float64, len(rates))
 	for i := range ratios {

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// replayedGraph is the graph of an incident made the obvious way, as the paper's
-// Algorithm 1 is written: every packet of every queue is put in its place, and
-// looks at every packet that was before it.
+// replayedGraph is a direct implementation of the paper's Algorithm 1: every
+// packet of every queue is put at its position, and compared with every packet
+// before it.
 type replayedGraph struct {
 	portFlow map[flowAt]float64
 	flowPort map[flowAt]float64
@@ -30,7 +30,7 @@ func queueAt(sw model.NodeID, port model.PortID, class model.Priority) provenanc
 	return provenance.Queue{Port: model.Port{Node: sw, Port: port}, Priority: class & 7}
 }
 
-// replayGraph makes the graph.
+// replayGraph builds the graph.
 func replayGraph(e *provenance.Evidence, f *topo.Fabric) *replayedGraph {
 	r := &replayedGraph{map[flowAt]float64{}, map[flowAt]float64{}, map[[2]provenance.Queue]float64{}}
 	for _, rep := range e.Reports {
@@ -99,7 +99,7 @@ func (r *replayedGraph) flows(rep *provenance.Report) {
 	}
 }
 
-// ports weighs the ways by which pauses spread.
+// ports weighs the port pairs along which pauses spread.
 func (r *replayedGraph) ports(e *provenance.Evidence, f *topo.Fabric) {
 	type sums struct{ packets, paused, depth float64 }
 	queues := map[provenance.Queue]sums{}
@@ -136,7 +136,7 @@ func (r *replayedGraph) ports(e *provenance.Evidence, f *topo.Fabric) {
 	}
 }
 
-// equals says where a graph differs from the replayed one.
+// equals returns where a graph differs from the replayed one.
 func (r *replayedGraph) equals(g *provenance.Graph) error {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)+math.Abs(b)) }
 	for _, e := range g.PortFlow {

@@ -21,22 +21,22 @@ import (
 
 var serveSuite = Suite{
 	Name:  "serve",
-	About: "the API's answers while reports come in as fast as the machine takes them",
-	Input: "weft serve in this process: reports of a simulated fat-tree (k=4, 320 flows, slots of 10 ms) over a UDP socket, a DuckDB file, and 200 questions a second, " +
-		"hardly two of them equal, over HTTP, timed from when each was due, a refused one as a minute; who sends and who asks share the cores with it",
+	About: "latency of API queries while reports arrive at the sustained rate",
+	Input: "weft serve in this process: reports of a simulated fat-tree (k=4, 320 flows, slots of 10 ms) over a UDP socket, a DuckDB file, and 200 queries a second, " +
+		"nearly all different, over HTTP, timed from when each was due, a rejected one as a minute; report sender and query client share the cores with it",
 	run: benchServe,
 }
 
 const (
 	serveRate    = 200 // queries a second
-	serveLimit   = 100 // milliseconds that 99 of 100 answers may take
+	serveLimit   = 100 // milliseconds, limit of the 99th percentile
 	serveAsk     = 15 * time.Second
-	serveTry     = 2 * time.Second // of each rate
-	serveHistory = 300_000         // flowQuery records of the ten minutes before
+	serveTry     = 2 * time.Second // at each rate
+	serveHistory = 300_000         // flow records of the ten minutes before
 )
 
-// benchServe finds the rate at which nothing is lost, and asks at that rate: once
-// of a store with its memory, once of one whose every answer comes from the
+// benchServe finds the highest rate without loss, and sends queries at that rate:
+// once to a store with its cache, once to one that reads every result from the
 // tables.
 func benchServe(ctx context.Context) ([]Result, error) {
 	defer serve.Spread()() // as weft serve does
@@ -58,9 +58,9 @@ func benchServe(ctx context.Context) ([]Result, error) {
 	}
 	all, failed := latency(ours.answers, -1)
 	beside, besideFailed := latency(tables.answers, -1)
-	taken := higherIsBetter("reports analysed, with questions", ours.rate/1e3, "k/s", "without questions", alone/1e3, 0.5)
+	taken := higherIsBetter("reports analysed, with queries", ours.rate/1e3, "k/s", "without queries", alone/1e3, 0.5)
 	taken.Note = "lost: " + ours.lost
-	right := higherIsBetter("answered as they should", float64(len(all)-failed)/serveAsk.Seconds(), "/s", "asked", float64(len(all))/serveAsk.Seconds(), 1)
+	right := higherIsBetter("answered correctly", float64(len(all)-failed)/serveAsk.Seconds(), "/s", "queries sent", float64(len(all))/serveAsk.Seconds(), 1)
 	right.Note = fmt.Sprintf("from the tables: %d of %d", len(beside)-besideFailed, len(beside))
 	const peer = "from the tables"
 	results := []Result{
@@ -93,7 +93,7 @@ type serveBed struct {
 	player *reportSender
 	dir    string
 	stop   context.CancelFunc
-	ended  chan error // of the service, then of the player
+	ended  chan error // of the service, then of the report sender
 	played chan error
 }
 
@@ -134,7 +134,7 @@ func newServeBed(ctx context.Context, r *recording, hot model.Bytes, copies floa
 	return b, nil
 }
 
-// close ends everything, whatever has begun.
+// close stops everything that was started.
 func (b *serveBed) close() (err error) {
 	b.stop()
 	if b.player != nil {
@@ -168,8 +168,8 @@ func history(ctx context.Context, s *embedded.Store, r *recording) error {
 	return nil
 }
 
-// pipelineTotals is what a pipeline has done so far: reports analysed, and what was
-// lost by reason, the ones that are so by design left out.
+// pipelineTotals returns a pipeline's totals so far: reports analysed, and losses by
+// reason, except those by design.
 func pipelineTotals(h api.Health) (analysed uint64, lost map[string]uint64) {
 	lost = map[string]uint64{}
 	for i := range h.Stages {
@@ -186,7 +186,7 @@ func pipelineTotals(h api.Health) (analysed uint64, lost map[string]uint64) {
 	return analysed, lost
 }
 
-// measure is what a pipeline did in a time.
+// measure returns a pipeline's rates while do runs.
 func (b *serveBed) measure(do func()) (rate float64, lost string) {
 	before, had := pipelineTotals(b.Health())
 	began := time.Now()
@@ -204,15 +204,15 @@ func (b *serveBed) measure(do func()) (rate float64, lost string) {
 	return float64(after-before) / time.Since(began).Seconds(), lost
 }
 
-// findSustainedRate raises the rate until something is lost, and returns the highest at
-// which nothing was.
+// findSustainedRate raises the rate until reports are lost, and returns the highest
+// without loss.
 func findSustainedRate(ctx context.Context, r *recording) (copies, rate float64, err error) {
 	for try := 0.125; try <= 64; try *= 1.5 {
 		b, err := newServeBed(ctx, r, embedded.DefaultConfig().Hot, try)
 		if err != nil {
 			return 0, 0, err
 		}
-		time.Sleep(serveTry / 2) // until it runs
+		time.Sleep(serveTry / 2) // until it has started
 		got, lost := b.measure(func() { time.Sleep(serveTry) })
 		if err := errors.Join(b.close(), ctx.Err()); err != nil {
 			return 0, 0, err
@@ -223,12 +223,12 @@ func findSustainedRate(ctx context.Context, r *recording) (copies, rate float64,
 		copies, rate = try, got
 	}
 	if copies == 0 {
-		return 0, 0, errors.New("the machine is too busy: even few reports were lost")
+		return 0, 0, errors.New("the machine is too busy: reports were lost at the lowest rate")
 	}
 	return copies, rate, nil
 }
 
-// servedResult is what was seen while questions were asked.
+// servedResult is the result of a run with queries.
 type servedResult struct {
 	answers []queryResult
 	rate    float64 // reports analysed a second

@@ -16,17 +16,18 @@ import (
 	"github.com/weft-telemetry/weft/topo"
 )
 
-// queries are what people and programs ask of an API, each drawn anew: other
-// filters, ranges, flows and ports every time, so that hardly two are equal.
+// queries are what people and programs request from an API, each drawn anew:
+// different filters, ranges, flows and ports every time, so that hardly two are
+// equal.
 type queries struct {
 	rng    *rand.Rand
 	fabric *topo.Fabric
 	flows  []model.FlowKey
-	begin  time.Time // of what the store has
+	begin  time.Time // of the store's records
 }
 
-// serveRoutes are the kinds of questions and how many of a hundred each is.
-// Those that ask no store have no tables to be compared with.
+// serveRoutes are the kinds of queries and their percentages. Those that do not
+// read the store are not compared with the tables.
 var serveRoutes = []struct {
 	name   string
 	share  int
@@ -44,7 +45,7 @@ var serveRoutes = []struct {
 	{"topology", 2, false, func(*queries) string { return "/topology" }},
 }
 
-// drawQuery chooses a question.
+// drawQuery draws a query.
 func (q *queries) drawQuery() (route int, path string) {
 	n := q.rng.IntN(100)
 	for i := range serveRoutes {
@@ -52,10 +53,10 @@ func (q *queries) drawQuery() (route int, path string) {
 			return i, "/api/v1" + serveRoutes[i].ask(q)
 		}
 	}
-	panic("bench: shares of questions are not a hundred")
+	panic("bench: percentages of queries do not add up to 100")
 }
 
-// timeRange is a range: mostly up to now, and one in five somewhere in the past.
+// timeRange draws a range: mostly up to now, and one in five somewhere in the past.
 func (q *queries) timeRange() url.Values {
 	v := url.Values{}
 	long := time.Duration(float64(time.Second) * (1 + 600*q.rng.Float64()*q.rng.Float64()))
@@ -131,17 +132,16 @@ func (q *queries) heatmapQuery() string {
 	return "/ports/heatmap?" + v.Encode()
 }
 
-// queryResult is what became of one question.
+// queryResult is the result of one query.
 type queryResult struct {
 	route  int
-	status int // 0: none came
+	status int // 0: no response
 	took   time.Duration
 }
 
-// sendQueries asks so many questions a second for a time, whether or not those before
-// have been answered, at instants that are drawn before. An answer's time
-// counts from its instant: who has to wait for a free core or connection is
-// not left out.
+// sendQueries sends a number of queries a second for a time, whether or not earlier
+// ones have been answered, at instants drawn in advance. Latency counts from that
+// instant, so that waiting for a free core or connection is included.
 func sendQueries(ctx context.Context, base string, q *queries, rate float64, during time.Duration) []queryResult {
 	transport := &http.Transport{MaxIdleConns: 512, MaxIdleConnsPerHost: 512, DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -169,7 +169,7 @@ func sendQueries(ctx context.Context, base string, q *queries, rate float64, dur
 	return all
 }
 
-// sendQuery reads an answer to its end.
+// sendQuery reads a response to its end.
 func sendQuery(ctx context.Context, c *http.Client, address string) (status int) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -186,9 +186,9 @@ func sendQuery(ctx context.Context, c *http.Client, address string) (status int)
 	return resp.StatusCode
 }
 
-// latency is the times of answers in milliseconds, in order. A question that
-// was refused or not answered counts as a minute: an error that comes quickly is
-// no quick answer.
+// latency returns the latencies in milliseconds, sorted. A query that was rejected
+// or not answered counts as a minute: an error that comes quickly is no quick
+// answer.
 func latency(all []queryResult, route int) (ms []float64, failed int) {
 	for _, a := range all {
 		if route >= 0 && a.route != route {

@@ -24,7 +24,7 @@ import (
 	"github.com/weft-telemetry/weft/wire/packet"
 )
 
-// serveScenario is the fabric whose reports are played to a serving process.
+// serveScenario is the fabric whose reports are sent to a serving process.
 const serveScenario = `name: serve
 about: A fat-tree with steady traffic, and all telemetry on.
 duration: 1s
@@ -38,14 +38,14 @@ management: {delay: 100us, jitter: 20us}
 `
 
 const (
-	serveSlot    = 10 * time.Millisecond
-	warmUp    = 2 * serveSlot // until all flows are under way
-	recordedSlots = 5 * serveSlot // what is played again and again
-	serveFlows   = 20            // of each host
-	serveTick    = time.Millisecond
+	serveSlot     = 10 * time.Millisecond
+	warmUp        = 2 * serveSlot // until all flows have started
+	recordedSlots = 5 * serveSlot // replayed again and again
+	serveFlows    = 20            // of each host
+	serveTick     = time.Millisecond
 )
 
-// recording is the reports of one stretch of a simulated fabric, by the
+// recording is the reports of recordedSlots of a simulated fabric, by the
 // millisecond in which they are sent.
 type recording struct {
 	ticks [][]recorded
@@ -60,15 +60,15 @@ type recorded struct {
 	data   []byte
 }
 
-// drawQuery is between 0 and 1, another one in each turn. All mirrors of a packet
-// have the same, or its way would have holes.
+// draw returns a number between 0 and 1, a different one in each turn. All mirrors
+// of a packet have the same, or its path would have gaps.
 func (r *recorded) draw(turn int) float64 {
 	h := (uint64(r.packet)<<32 | uint64(uint32(turn))) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
 	return float64(h>>11) / (1 << 53)
 }
 
-// recordFabric simulates the stretch.
+// recordFabric simulates the recorded slots.
 func recordFabric() (*recording, error) {
 	s, err := scenario.Parse("serve.yaml", []byte(serveScenario))
 	if err != nil {
@@ -122,8 +122,8 @@ func recordFabric() (*recording, error) {
 	return r, err
 }
 
-// addReport notes a report of the stretch: a flowset when its slot is over, others at
-// their own time. What is before or after is left out.
+// addReport adds a report of the recorded slots: a flowset at the end of its slot,
+// others at their own time. Earlier and later reports are skipped.
 func (r *recording) addReport(from model.NodeID, kind control.Kind, data []byte) error {
 	var at model.Time
 	var number uint32
@@ -158,7 +158,7 @@ func (r *recording) addReport(from model.NodeID, kind control.Kind, data []byte)
 	return nil
 }
 
-// reportSender sends a recording over and over, as if it were now, to a socket.
+// reportSender sends a recording to a socket over and over, as if it were live.
 type reportSender struct {
 	*recording
 	lists  control.ListPlan
@@ -166,7 +166,7 @@ type reportSender struct {
 	to     netip.AddrPort
 	copies float64 // of each label and mirror: how the rate is set
 	writer map[model.NodeID]*dta.Writer
-	open   map[model.NodeID]bool // writers with a datagram begun
+	open   map[model.NodeID]bool // writers with a datagram started
 	buf    map[model.NodeID][]byte
 	sent   atomic.Uint64 // reports
 	data   []byte
@@ -183,8 +183,8 @@ func newReportSender(r *recording, nodes int, to netip.AddrPort) (*reportSender,
 	}, nil
 }
 
-// run sends until ctx ends. The millisecond that it is late by is made good:
-// the rate does not depend on how often it gets a core.
+// run sends until ctx ends. Delays are made up for: the rate does not depend on how
+// often it gets a core.
 func (p *reportSender) run(ctx context.Context) error {
 	begin := time.Now().Truncate(serveSlot)
 	for n := 0; ctx.Err() == nil; n++ {
@@ -203,7 +203,7 @@ func (p *reportSender) run(ctx context.Context) error {
 func (p *reportSender) sendMillisecond(begin time.Time, n int) error {
 	turn, i := n/len(p.ticks), n%len(p.ticks)
 	shift := model.TimeOf(begin).Add(time.Duration(turn)*recordedSlots - warmUp)
-	// Flowsets come when their slot is over.
+	// Flowsets come at the end of their slot.
 	slot := int(serveSlot / serveTick)
 	if n >= slot && i%slot == 0 {
 		before := (i - slot + len(p.ticks)) % len(p.ticks)
@@ -238,7 +238,7 @@ func (p *reportSender) sendMillisecond(begin time.Time, n int) error {
 	return nil
 }
 
-// sendReport packs a report of another time into its switch's datagram.
+// sendReport packs a report, shifted in time, into its switch's datagram.
 func (p *reportSender) sendReport(r *recorded, shift model.Time, turn, copied int) error {
 	rep := dta.Report{Primitive: dta.Append}
 	var err error
@@ -267,7 +267,7 @@ func (p *reportSender) sendReport(r *recorded, shift model.Time, turn, copied in
 		w.Begin(p.buf[r.from])
 		p.open[r.from] = true
 	}
-	if w.AddReport(&rep) != nil { // no room left
+	if w.AddReport(&rep) != nil { // datagram full
 		if err := p.flushDatagram(r.from); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (p *reportSender) sendReport(r *recorded, shift model.Time, turn, copied in
 	return nil
 }
 
-// serveDatagram is what fits an Ethernet frame.
+// serveDatagram is the payload that fits an Ethernet frame.
 const serveDatagram = 1472
 
 // flushDatagram sends a switch's datagram.
@@ -317,7 +317,7 @@ func shiftLabel(b, data []byte, shift model.Time) ([]byte, error) {
 	return b, nil
 }
 
-// shiftMirror gives the packet another number as well: it is another packet.
+// shiftMirror also changes the packet's sequence number: it is another packet.
 func shiftMirror(b, data []byte, shift model.Time, number uint16) ([]byte, error) {
 	var m mirror.Mirror
 	if _, err := m.Parse(data); err != nil {

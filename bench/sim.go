@@ -17,7 +17,7 @@ import (
 
 var simSuite = Suite{
 	Name:  "sim",
-	About: "packet-hops per second of CPU, beside Debian's ns-3 3.37",
+	About: "packet-hops per second of CPU, compared with Debian's ns-3 3.37",
 	Input: "fat-tree k=4, 100 Gb/s, 1 µs, 64 flows of 10 Gb/s, 1000 bytes of payload; ns-3 with UDP, Weft with RDMA, PFC, ECN, DCQCN and ECMP, without and with programs in every switch; then k=8 and k=16; then HPCC's fat.txt, 320 hosts, with 1000 flows of web search at 50 %",
 	run: func(ctx context.Context) ([]Result, error) {
 		if err := ns3.Available(); err != nil {
@@ -48,11 +48,11 @@ var simSuite = Suite{
 	},
 }
 
-// simPayload is in every packet of both sides.
+// simPayload is the payload of every packet of both sides.
 const simPayload = 1000
 
-// compareNS3 plays the same flows in ns-3, in Weft, and in Weft with telemetry,
-// in turn, so that what else the machine does slows all of them.
+// compareNS3 simulates the same flows in ns-3, in Weft, and in Weft with telemetry,
+// in turn, so that other load on the machine slows all of them.
 func compareNS3(ctx context.Context) (*simRun, []Result, error) {
 	off, err := newSimRun(4, nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func compareNS3(ctx context.Context) (*simRun, []Result, error) {
 	}, nil
 }
 
-// simRun is a simulation and what it has cost.
+// simRun is a simulation and its cost.
 type simRun struct {
 	net     *sim.Network
 	hops    int64
@@ -91,8 +91,8 @@ type simRun struct {
 	perFlow float64 // KB of live memory
 }
 
-// newSimRun has four paced flows from every host of a fat-tree, already under
-// way, and programs in every switch unless they are nil.
+// newSimRun has four paced flows from every host of a fat-tree, already started,
+// and programs in every switch unless they are nil.
 func newSimRun(k int, programs programs) (*simRun, error) {
 	before := liveHeap()
 	f, err := topo.FatTree(k, topo.DefaultLinks())
@@ -124,7 +124,7 @@ func newSimRun(k int, programs programs) (*simRun, error) {
 	return r, nil
 }
 
-// run goes on for so much time of the processor.
+// runFor continues for an amount of CPU time.
 func (r *simRun) runFor(ctx context.Context, long time.Duration) error {
 	hops, start := r.net.Counts.Hops, cpuTime()
 	for cpuTime()-start < long {
@@ -138,7 +138,7 @@ func (r *simRun) runFor(ctx context.Context, long time.Duration) error {
 	return nil
 }
 
-// rate is in millions of packet-hops per second of CPU.
+// rate returns millions of packet-hops per second of CPU.
 func (r *simRun) rate() float64 { return float64(r.hops) / r.cpu.Seconds() / 1e6 }
 
 // simFlows gives every host four flows of 10 Gb/s to hosts near and far.
@@ -159,7 +159,7 @@ func peerOf(i, j, hosts int) int { return (i + 1 + (2*j+1)*hosts/8) % hosts }
 
 func startOf(i, j int) model.Time { return model.Time(100*j + i) }
 
-// peerConfig is the same traffic for ns-3.
+// peerConfig returns the same traffic for ns-3.
 func peerConfig(payload model.Bytes, stop time.Duration) ns3.Config {
 	c := ns3.Config{K: 4, Rate: 100 * model.Gbps, Delay: time.Microsecond, Payload: payload, Stop: stop}
 	const hosts = 16
@@ -174,8 +174,8 @@ func peerConfig(payload model.Bytes, stop time.Duration) ns3.Config {
 	return c
 }
 
-// cpuTime is what this process has used; beside other work it says more than
-// the wall clock.
+// cpuTime returns the CPU time that this process has used; beside other load it is
+// more accurate than the wall clock.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-telemetry/weft/sim/engine"
 )
 
-// BenchmarkSim plays what the suite plays. Its profile is what make build
+// BenchmarkSim simulates what the suite simulates. Its profile is what make build
 // compiles bin/weft with: see scripts/pgo.
 func BenchmarkSim(b *testing.B) {
 	for _, side := range []struct {

@@ -19,7 +19,7 @@ import (
 
 var storeSuite = Suite{
 	Name:  "store",
-	About: "keep records and find them again",
+	About: "store records and query them",
 	Input: "a million flow records of 10 ms slots with three hops each and 200,000 port samples, in batches of 12,000, in a new DuckDB file; both sides are on disk when a write returns, and read the same file",
 	run: func(ctx context.Context) (_ []Result, err error) {
 		dir, err := os.MkdirTemp("", "weft-bench-store")
@@ -66,7 +66,7 @@ const (
 
 var storeBegin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// storeSlot is batch n: what flows and ports did in its slot.
+// storeSlot returns batch n: the records of flows and ports in its slot.
 func storeSlot(b *record.Batch, n int) {
 	b.Reset()
 	at := storeBegin.Add(time.Duration(n) * 10 * time.Millisecond)
@@ -87,7 +87,7 @@ func storeSlot(b *record.Batch, n int) {
 	}
 }
 
-// compareBatchInsert keeps the million and, between the batches, inserts single
+// compareBatchInsert stores the million and, between the batches, inserts single
 // rows as a program without batches would, with one prepared statement.
 func compareBatchInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	if _, err := db.ExecContext(ctx, `CREATE TABLE single AS FROM ports`); err != nil {
@@ -130,7 +130,7 @@ func compareBatchInsert(ctx context.Context, s *embedded.Store, db *sql.DB) ([]R
 		float64(singles)/single.Seconds()/1e3, 20)}, nil
 }
 
-// comparePaging asks for pages of 100 flows at random depths of a walk.
+// comparePaging queries pages of 100 flows at random depths.
 func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	r := rand.New(rand.NewPCG(5, 6))
 	depth := 0
@@ -154,7 +154,7 @@ func comparePaging(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result
 	}, nil
 }
 
-// compareRollup asks for a series of one switch's ports by second.
+// compareRollup queries a series of one switch's ports by second.
 func compareRollup(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result, error) {
 	r := rand.New(rand.NewPCG(7, 8))
 	node := ""
@@ -172,7 +172,7 @@ func compareRollup(ctx context.Context, s *embedded.Store, db *sql.DB) ([]Result
 	if err != nil {
 		return nil, err
 	}
-	const peer = "the samples themselves"
+	const peer = "aggregation of raw samples"
 	return []Result{
 		lowerIsBetter("series by second, p50", quantile(ours, 0.5), "ms", peer, quantile(theirs, 0.5), 1),
 	}, nil
@@ -205,7 +205,7 @@ func quantile(sample []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// readAll reads every value of an answer, as a program would.
+// readAll reads every value of a result, as a program would.
 func readAll(rows *sql.Rows, err error) error {
 	if err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	"github.com/weft-telemetry/weft/sim"
 )
 
-// programs makes what one switch runs.
+// programs returns what one switch runs.
 type programs func(dev inswitch.Device) ([]inswitch.Program, error)
 
-// everyProgram is all that a switch can run, as it comes, in the order that
-// inswitch.Pipeline asks for. Add new ones here.
+// everyProgram is all that a switch can run, with default configurations, in the
+// order that inswitch.Pipeline requires. Add new ones here.
 func everyProgram(dev inswitch.Device) ([]inswitch.Program, error) {
 	causes, err := epoch.New(epoch.DefaultConfig(), dev)
 	if err != nil {
@@ -36,8 +36,8 @@ func everyProgram(dev inswitch.Device) ([]inswitch.Program, error) {
 	return []inswitch.Program{causes, flows, mirrors, labels}, nil
 }
 
-// attach has every switch run them, with a management network that takes their
-// reports.
+// attach installs them in every switch, with a management network that receives
+// their reports.
 func (of programs) attach(n *sim.Network) error {
 	cfg := simhost.DefaultConfig()
 	var err error

@@ -25,7 +25,7 @@ var topoSuite = Suite{
 	},
 }
 
-// compareRoutes compares Routes with what one writes first: a search per
+// compareRoutes compares Routes with a straightforward implementation: a search per
 // destination host and a slice of next hops per switch and host.
 func compareRoutes(ctx context.Context) ([]Result, error) {
 	f, err := topo.FatTree(16, topo.DefaultLinks())
@@ -110,7 +110,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// someFlows makes flows between hosts far apart in the list of hosts.
+// someFlows returns flows between hosts far apart in the list of hosts.
 func someFlows(f *topo.Fabric, n int) []model.FlowKey {
 	hosts := f.Hosts()
 	keys := make([]model.FlowKey, n)
@@ -124,8 +124,8 @@ func someFlows(f *topo.Fabric, n int) []model.FlowKey {
 	return keys
 }
 
-// obviousRoutes is the straightforward way: a breadth-first search from every
-// host, and next hops in a map per switch.
+// obviousRoutes is a straightforward implementation: a breadth-first search from
+// every host, and next hops in a map per switch.
 type obviousRoutes struct {
 	owner map[model.Addr]model.NodeID
 	next  []map[model.NodeID][]model.PortID // by switch, then destination host

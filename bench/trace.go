@@ -20,8 +20,8 @@ import (
 
 var traceSuite = Suite{
 	Name:  "trace",
-	About: "from mirrored packets to complete traces, beside gopacket and one Go map",
-	Input: "reports of packets that five switches mirrored, 128 bytes of TCP each, 64 flows, 1K and 64K packets underway at a time; a million packets go by",
+	About: "assemble mirrored packets into complete traces, compared with gopacket and one Go map",
+	Input: "reports of packets that five switches mirrored, 128 bytes of TCP each, 64 flows, 1K and 64K packets in flight at a time; a million packets in total",
 	run: func(ctx context.Context) ([]Result, error) {
 		var all []Result
 		for _, open := range []int{1 << 10, 1 << 16} {
@@ -73,9 +73,9 @@ func compareTraces(ctx context.Context, open int) ([]Result, error) {
 			a.AddMirror(now, &m)
 		}
 	}
-	weft(5_000_000) // a million packets: its slabs are as large as they will be
+	weft(5_000_000) // a million packets: its slabs have reached their final size
 	if s := a.Stats(); s.Evicted > 0 || s.Open > 3*open || arrived < 900_000 {
-		return nil, fmt.Errorf("bench: %+v and %d traces arrived, want a million less those underway and none evicted", s, arrived)
+		return nil, fmt.Errorf("bench: %+v and %d traces arrived, want a million less those in flight and none evicted", s, arrived)
 	}
 	ns, err := alternateRoundsOfProcess(ctx, 500_000, weft, func(n int) {
 		for range n {
@@ -94,16 +94,17 @@ func compareTraces(ctx context.Context, open int) ([]Result, error) {
 	if n := obvious.lost + reused.lost; n > 0 {
 		return nil, fmt.Errorf("bench: the map loses %d packets, want none", n)
 	}
-	name := fmt.Sprintf("mirrors into traces, %dK underway", open>>10)
+	name := fmt.Sprintf("mirrors into traces, %dK in flight", open>>10)
 	return []Result{
 		higherIsBetter(name, 1e9/ns[0], "mirrors/s", "gopacket.NewPacket and a map", 1e9/ns[1], 5),
-		// This peer knows one stack of headers, and neither tunnels nor doubles.
+		// This peer knows one stack of headers, and neither tunnels nor duplicates.
 		higherIsBetter(name, 1e9/ns[0], "mirrors/s", "a reused gopacket decoder and a map", 1e9/ns[2], 1),
 	}, nil
 }
 
-// alternateRoundsOfProcess is race with the time of the whole process: who makes garbage
-// pays for its collection, which other threads do. The first round warms up.
+// alternateRoundsOfProcess is alternateRounds with the CPU time of the whole
+// process: it includes garbage collection, which other threads do. The first round
+// warms up.
 func alternateRoundsOfProcess(ctx context.Context, n int, sides ...side) ([]float64, error) {
 	const rounds = 5
 	times := make([][]float64, len(sides))
@@ -112,7 +113,7 @@ func alternateRoundsOfProcess(ctx context.Context, n int, sides ...side) ([]floa
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			runtime.GC() // of what others left behind
+			runtime.GC() // garbage of earlier rounds
 			start := processTime()
 			s(n)
 			if round > 0 {
@@ -130,14 +131,14 @@ func alternateRoundsOfProcess(ctx context.Context, n int, sides ...side) ([]floa
 
 const mirroredFlows = 64
 
-// mirrorSource makes the reports of five switches about packets without end, so
-// many of them underway at a time.
+// mirrorSource makes the reports of five switches about an endless sequence of
+// packets, a number of them in flight at a time.
 type mirrorSource struct {
 	intent *topo.Intent
 	open   int
-	loss   uint64 // share of mirrors that never come, in 2^64
+	loss   uint64 // share of mirrors that are lost, in 2^64
 	n      int
-	paths   [mirroredFlows][5][]byte // report of each flow at each hop
+	paths  [mirroredFlows][5][]byte // report of each flow at each hop
 }
 
 func newMirrored(open int) (*mirrorSource, error) {
@@ -154,7 +155,7 @@ func newMirrored(open int) (*mirrorSource, error) {
 		key := model.FlowKey{Src: f.Node(0).IPv4, Dst: f.Node(15).IPv4, SrcPort: uint16(40000 + i), DstPort: 80, Proto: model.TCP}
 		path, err := r.Path(key, 0)
 		if err != nil || len(path) != 7 {
-			return nil, fmt.Errorf("bench: %d nodes on the way of %v, want 7: %w", len(path), key, err)
+			return nil, fmt.Errorf("bench: %d nodes on the path of %v, want 7: %w", len(path), key, err)
 		}
 		for hop, at := range path[1:6] {
 			ip := packet.IPv4{Length: 1486, TTL: uint8(64 - hop), Proto: model.TCP, Src: key.Src.V4(), Dst: key.Dst.V4()}
@@ -169,11 +170,11 @@ func newMirrored(open int) (*mirrorSource, error) {
 	return s, nil
 }
 
-// quiet is after how long no mirror of a packet can come.
+// quiet returns the time after which no mirror of a packet can arrive.
 func (s *mirrorSource) quiet() time.Duration { return time.Duration(6 * s.open) }
 
-// next returns the next report. All packets of a wave are mirrored by their
-// first switches, then by their second ones, and so on.
+// next returns the next report. All packets of a batch are mirrored by their first
+// switches, then by their second ones, and so on.
 func (s *mirrorSource) next() (now model.Time, data []byte) {
 	for key := (model.FlowKey{}); s.loss > 0 && key.Hash(uint64(s.n)) < s.loss; {
 		s.n++
@@ -188,7 +189,7 @@ func (s *mirrorSource) next() (now model.Time, data []byte) {
 	return model.Time(n), data
 }
 
-// mapAssembler is the assembler that one would write first.
+// mapAssembler is a straightforward assembler.
 type mapAssembler struct {
 	routes *topo.Routes
 	quiet  time.Duration
@@ -220,7 +221,7 @@ type mapHop struct {
 	ttl uint8
 }
 
-// reuse decodes into the same layers again and again.
+// reuse decodes into the same layers every time.
 func (a *mapAssembler) reuse() {
 	a.parser = gopacket.NewDecodingLayerParser(layers.LayerTypeEthernet, &a.eth, &a.ip, &a.tcp, &a.payload)
 }
@@ -228,7 +229,7 @@ func (a *mapAssembler) reuse() {
 func (a *mapAssembler) decode(frame []byte) (ip *layers.IPv4, tcp *layers.TCP) {
 	if a.parser != nil {
 		if a.parser.DecodeLayers(frame, &a.decoded) != nil {
-			panic("bench: gopacket refuses the frame")
+			panic("bench: gopacket rejects the frame")
 		}
 		return &a.ip, &a.tcp
 	}
@@ -263,7 +264,7 @@ func (a *mapAssembler) add(now model.Time, data []byte) {
 	}
 }
 
-// sweep closes what has been quiet and looks at where it ended.
+// sweep closes quiet traces and checks where they ended.
 func (a *mapAssembler) sweep(now model.Time) {
 	a.swept = now
 	for k, t := range a.traces {

@@ -11,27 +11,27 @@ import (
 	"github.com/weft-telemetry/weft/wire/mirror"
 )
 
-// traceGrowth measures assemblers with more and more packets underway, and with
-// higherIsBetter and more mirrors lost.
+// traceGrowth measures assemblers with more and more packets in flight, and with
+// more and more mirrors lost.
 func traceGrowth(ctx context.Context) ([]Plot, error) {
 	speed := func(title, x string) plot.Chart {
-		return plot.Chart{Title: title, XTitle: x, YTitle: "M mirrors/s of processor time", Series: []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}}
+		return plot.Chart{Title: title, XTitle: x, YTitle: "M mirrors per second of CPU", Series: []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}}
 	}
-	open := speed("mirrors into traces, by packets underway", "packets underway")
+	open := speed("mirrors into traces, by packets in flight", "packets in flight")
 	open.LogX = true
-	memory := plot.Chart{Title: "memory of the assemblers, by packets underway", XTitle: "packets underway", YTitle: "MB", LogX: true, LogY: true}
+	memory := plot.Chart{Title: "memory of the assemblers, by packets in flight", XTitle: "packets in flight", YTitle: "MB", LogX: true, LogY: true}
 	memory.Series = []plot.Series{{Name: "Weft"}, {Name: "gopacket.NewPacket and a map"}}
-	for underway := 1 << 10; underway <= 1<<18; underway *= 4 {
-		g, err := measureGrowth(ctx, underway, 0)
+	for inFlight := 1 << 10; inFlight <= 1<<18; inFlight *= 4 {
+		g, err := measureGrowth(ctx, inFlight, 0)
 		if err != nil {
 			return nil, err
 		}
 		for i := range g.rate {
-			appendPoint(&open.Series[i], float64(underway), g.rate[i])
-			appendPoint(&memory.Series[i], float64(underway), g.bytes[i])
+			appendPoint(&open.Series[i], float64(inFlight), g.rate[i])
+			appendPoint(&memory.Series[i], float64(inFlight), g.bytes[i])
 		}
 	}
-	loss := speed("mirrors into traces, by loss of mirrors, 16K packets underway", "mirrors lost (%)")
+	loss := speed("mirrors into traces, by loss of mirrors, 16K packets in flight", "mirrors lost (%)")
 	for percent := 0; percent <= 50; percent += 10 {
 		g, err := measureGrowth(ctx, 1<<14, float64(percent)/100)
 		if err != nil {
@@ -41,27 +41,27 @@ func traceGrowth(ctx context.Context) ([]Plot, error) {
 			appendPoint(&loss.Series[i], float64(percent), g.rate[i])
 		}
 	}
-	return []Plot{{"trace-underway", open}, {"trace-memory", memory}, {"trace-loss", loss}}, nil
+	return []Plot{{"trace-in-flight", open}, {"trace-memory", memory}, {"trace-loss", loss}}, nil
 }
 
 func appendPoint(s *plot.Series, x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
 
 // growth is a point: speeds in millions of mirrors per second, memory in
-// megabytes, of Weft and of the obvious assembler.
+// megabytes, of Weft and of the straightforward assembler.
 type growth struct{ rate, bytes [2]float64 }
 
-func measureGrowth(ctx context.Context, underway int, loss float64) (g growth, err error) {
+func measureGrowth(ctx context.Context, inFlight int, loss float64) (g growth, err error) {
 	share := uint64(loss * math.MaxUint64)
 	var from [2]*mirrorSource
 	for i := range from {
-		if from[i], err = newMirrored(underway); err != nil {
+		if from[i], err = newMirrored(inFlight); err != nil {
 			return g, err
 		}
 		from[i].loss = share
 	}
 	before := liveMemory()
 	cfg := trace.DefaultConfig()
-	cfg.CloseAfter, cfg.MaxTraces = from[0].quiet(), 4*underway
+	cfg.CloseAfter, cfg.MaxTraces = from[0].quiet(), 4*inFlight
 	closed := 0
 	a, err := trace.NewAssembler(cfg, from[0].intent, func(*trace.Trace) { closed++ })
 	if err != nil {
@@ -77,7 +77,7 @@ func measureGrowth(ctx context.Context, underway int, loss float64) (g growth, e
 			a.AddMirror(now, &m)
 		}
 	}
-	weft(20 * underway) // four waves: the slabs are as large as they will be
+	weft(20 * inFlight) // four batches: the slabs have reached their final size
 	g.bytes[0] = float64(liveMemory()-before) / 1e6
 	before = liveMemory()
 	obvious := &mapAssembler{routes: from[1].intent.At(0), quiet: from[1].quiet(), traces: map[mapKey]*mapTrace{}}
@@ -87,7 +87,7 @@ func measureGrowth(ctx context.Context, underway int, loss float64) (g growth, e
 			obvious.add(now, data)
 		}
 	}
-	theirs(20 * underway)
+	theirs(20 * inFlight)
 	g.bytes[1] = float64(liveMemory()-before) / 1e6
 	ns, err := alternateRoundsOfProcess(ctx, 200_000, weft, theirs)
 	if err != nil {
@@ -103,7 +103,7 @@ func measureGrowth(ctx context.Context, underway int, loss float64) (g growth, e
 	return g, nil
 }
 
-// liveMemory is the memory in use.
+// liveMemory returns the memory in use.
 func liveMemory() int64 {
 	runtime.GC()
 	var m runtime.MemStats
