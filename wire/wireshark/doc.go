@@ -1,10 +1,10 @@
-// Package wireshark holds a dissector for Weft's own headers, weft.lua, and
-// the test that every packet Weft sends is read by tshark as it was meant.
+// Package wireshark holds a Wireshark dissector for Weft's protocols, weft.lua.
+// Its test checks that tshark dissects every packet that Weft sends correctly.
 package wireshark
 
 import _ "embed"
 
-// Dissector is the text of weft.lua, for commands that hand it to users.
+// Dissector is the text of weft.lua, for commands that print it.
 //
 //go:embed weft.lua
 var Dissector string

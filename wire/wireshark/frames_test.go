@@ -64,8 +64,8 @@ func tcp(src, dst netip.Addr) []byte {
 }
 
 // rdma makes a RoCEv2 packet with its invariant CRC, which does not cover the
-// UDP checksum. That is zero in IPv4, as network cards send it; IPv6 has no
-// such licence.
+// UDP checksum. That is zero in IPv4, as NICs send it; IPv6 does not
+// permit that.
 func rdma(src, dst netip.Addr, p roce.Packet) []byte {
 	payload := append(p.AppendTo(nil), 0, 0, 0, 0)
 	h := packet.UDP{SrcPort: 49152, DstPort: roce.Port, Length: uint16(packet.UDPSize + len(payload))}

@@ -113,13 +113,13 @@ func reportSamples() []sample {
 			"weft.dta.hop": "2", "weft.dta.path": "5", "weft.dta.src": "10.0.0.2", "weft.dta.dst6": "fd00::3", "weft.dta.srcport": "49152,40000",
 			"weft.dta.data": "01020304,0506,00000008",
 		}},
-		{"DTA answer", frame(udp(hostB, hostA, dta.Port, dta.AckPort, dta.Ack{Verdict: dta.RateLimited, Reporter: 12, First: 99, Count: 3}.AppendTo(nil))), map[string]string{
+		{"DTA acknowledgement", frame(udp(hostB, hostA, dta.Port, dta.AckPort, dta.Ack{Verdict: dta.RateLimited, Reporter: 12, First: 99, Count: 3}.AppendTo(nil))), map[string]string{
 			"weft.ack.verdict": "2", "weft.ack.reporter": "12", "weft.ack.first": "99", "weft.ack.count": "3",
 		}},
-		{"DTA answer to the reporter's port", frame(udp(hostB, hostA, dta.Port, 50123, dta.Ack{Verdict: dta.Gap, Reporter: 12, First: 99, Count: 3}.AppendTo(nil))), map[string]string{
+		{"DTA acknowledgement to the reporter's port", frame(udp(hostB, hostA, dta.Port, 50123, dta.Ack{Verdict: dta.Gap, Reporter: 12, First: 99, Count: 3}.AppendTo(nil))), map[string]string{
 			"weft.ack.verdict": "1", "weft.ack.reporter": "12",
 		}},
-		{"DTA prototype answer", frame(udp(hostB, hostA, dta.Port, dta.AckPort, dta.PrototypeAck{Seq: 200, Nack: true}.AppendTo(nil))), map[string]string{
+		{"DTA prototype acknowledgement", frame(udp(hostB, hostA, dta.Port, dta.AckPort, dta.PrototypeAck{Seq: 200, Nack: true}.AppendTo(nil))), map[string]string{
 			"weft.ack.proto.seq": "200", "weft.ack.proto.nack": "1",
 		}},
 	}
@@ -163,12 +163,13 @@ func reportSamples() []sample {
 	report4.Records = epoch.Flow{Epoch: 31, Out: 4, In: 1, Priority: 3, Evicted: true, Key: key4, Packets: 40, Paused: 18, Bytes: 41920, Depth: 300, PausedDepth: 600, First: 12, Last: 990}.AppendTo(report4.Records)
 	report4.Records = epoch.Flow{Epoch: 32, Out: 4, In: 2, Priority: 3, Key: key6, Packets: 10}.AppendTo(report4.Records)
 	report4.Records = epoch.Meter{Epoch: 31, In: 1, Out: 4, Priority: 3, Packets: 45, Bytes: 47160}.AppendTo(report4.Records)
-	held := epoch.PortPairBacklog{In: 1, Out: 4, Priority: 3, Packets: 7, Bytes: 7336}
+	backlog := epoch.PortPairBacklog{In: 1, Out: 4, Priority: 3, Packets: 7, Bytes: 7336}
 	report4.Records = epoch.Pause{Port: 4, Priority: 3, LastStart: 999_000, LastEnd: 900_000, BurstStart: 800_000, BytesAtBurstStart: 2096, Pauses: 3, PausedTime: 50_000}.AppendTo(report4.Records)
-	report4.Records = epoch.FlowBacklog{PortPairBacklog: held, Key: key4}.AppendTo(report4.Records)
-	report4.Records = epoch.FlowBacklog{PortPairBacklog: held, Key: key6}.AppendTo(report4.Records)
-	report4.Records = held.AppendTo(report4.Records)
+	report4.Records = epoch.FlowBacklog{PortPairBacklog: backlog, Key: key4}.AppendTo(report4.Records)
+	report4.Records = epoch.FlowBacklog{PortPairBacklog: backlog, Key: key6}.AppendTo(report4.Records)
+	report4.Records = backlog.AppendTo(report4.Records)
 	report4.Records = epoch.CongestionEpisode{Port: 4, Priority: 3, First: 700_000, Last: 800_000, MaxBytes: 81920}.AppendTo(report4.Records)
+	report4.Records = epoch.PollRef{ReceivedAt: 1_050_000}.AppendTo(report4.Records)
 
 	md := intreport.Metadata{
 		Bits:    intreport.BitPorts | intreport.BitHopLatency | intreport.BitQueue | intreport.BitIngressTime | intreport.BitEgressTime | intreport.BitUtilisation,
@@ -191,13 +192,13 @@ func reportSamples() []sample {
 		}},
 		sample{"epoch telemetry", appended(report4.AppendTo(nil)), map[string]string{
 			"weft.epoch.flags": "0x02", "weft.epoch.switch": "12", "weft.epoch.host": "5", "weft.epoch.event": "77", "weft.epoch.index": "1", "weft.epoch.total": "3",
-			"weft.epoch.snapshot": "1000000", "weft.epoch.length": "1000000", "weft.epoch.dropped": "6", "weft.epoch.kind": "1,2,3,4,5,6,7,8,9,10",
-			"weft.epoch.paused_now": "1", "weft.epoch.remaining": "5000", "weft.epoch.pauses_total": "9", "weft.epoch.queued": "65536", "weft.epoch.sent": "100",
-			"weft.epoch.epoch": "31,31,32,31", "weft.epoch.port": "4,4,4,4", "weft.epoch.packets": "50,40,10,45,7,7,7", "weft.epoch.paused": "20,18,0", "weft.epoch.pauses": "2",
+			"weft.epoch.snapshot": "1000000", "weft.epoch.length": "1000000", "weft.epoch.dropped": "6", "weft.epoch.kind": "1,2,3,4,5,6,7,8,9,10,11",
+			"weft.epoch.paused_now": "1", "weft.epoch.remaining": "5000", "weft.epoch.pause_frames_total": "9", "weft.epoch.queued": "65536", "weft.epoch.sent": "100",
+			"weft.epoch.epoch": "31,31,32,31", "weft.epoch.port": "4,4,4,4", "weft.epoch.packets": "50,40,10,45,7,7,7", "weft.epoch.paused": "20,18,0", "weft.epoch.pause_frames": "2",
 			"weft.epoch.depth": "400,300,0", "weft.epoch.paused_depth": "700,600,0", "weft.epoch.bytes": "41920,0,47160,7336,7336,7336", "weft.epoch.evicted": "1,0",
 			"weft.epoch.src": "10.0.0.2,10.0.0.2", "weft.epoch.src6": "fd00::2,fd00::2", "weft.epoch.in": "1,2,1,1,1,1", "weft.epoch.out": "4,4,4,4,4,4",
-			"weft.epoch.began": "999000", "weft.epoch.ended": "900000", "weft.epoch.first": "800000", "weft.epoch.behind": "2096", "weft.epoch.times": "3", "weft.epoch.time": "50000",
-			"weft.epoch.joined_first": "12,0", "weft.epoch.joined_last": "990,0", "weft.epoch.deep_from": "700000", "weft.epoch.deep_to": "800000", "weft.epoch.most": "81920",
+			"weft.epoch.last_start": "999000", "weft.epoch.last_end": "900000", "weft.epoch.burst_start": "800000", "weft.epoch.bytes_at_burst_start": "2096", "weft.epoch.pause_count": "3", "weft.epoch.paused_time": "50000",
+			"weft.epoch.first_enqueue": "12,0", "weft.epoch.last_enqueue": "990,0", "weft.epoch.episode_first": "700000", "weft.epoch.episode_last": "800000", "weft.epoch.episode_max": "81920", "weft.epoch.poll_received": "1050000",
 		}},
 		sample{"INT report", frame(udp(hostA, hostB, 5000, intreport.DefaultPort, ir)), map[string]string{
 			"weft.int.hardware": "2", "weft.int.seq": "1000", "weft.int.node": "12", "weft.int.type": "1", "weft.int.inner": "3", "weft.int.tracked": "1", "weft.int.congested": "1", "weft.int.dropped": "0",
@@ -281,8 +282,8 @@ func mirrorSamples() []sample {
 			"erspan.version": "2", "erspan.vlan": "100", "erspan.spanid": "7", "erspan.timestamp": "123456", "erspan.hw": "2",
 		})},
 		{"mirror in DTA", frame(udp(hostA, hostB, 40041, dta.Port, copied.Finish())), with(map[string]string{
-			"ip.src": "10.0.0.2,10.0.0.2", "weft.copy.flag": "1", "weft.copy.sample": "0", "weft.copy.rule": "1", "weft.copy.switch": "12", "weft.copy.in": "3",
-			"weft.copy.out": "4", "weft.copy.time": "12345", "weft.copy.length": "1500",
+			"ip.src": "10.0.0.2,10.0.0.2", "weft.mirror.flag": "1", "weft.mirror.sample": "0", "weft.mirror.rule": "1", "weft.mirror.switch": "12", "weft.mirror.in": "3",
+			"weft.mirror.out": "4", "weft.mirror.time": "12345", "weft.mirror.length": "1500",
 		})},
 		{"Mellanox mirror", mirrored(erspan.Mirror{Kind: erspan.Mellanox}), with(map[string]string{"gre.proto": "0x8949"})},
 	}

@@ -1,19 +1,19 @@
--- Wireshark dissector for Weft's own headers.
+-- Wireshark dissector for Weft's protocols.
 --
 --   wireshark -X lua_script:weft.lua capture.pcapng
 --   tshark    -X lua_script:weft.lua -r capture.pcapng -O weft.dta
 --
 -- or put this file into Wireshark's personal plugins folder. It dissects
 --   weft.dta      reports, UDP 40040 (Weft v1 and the prototype's two layouts)
---   weft.ack      answers to reporters, from UDP 40040 or to 40044
+--   weft.ack      acknowledgements to reporters, from UDP 40040 or to 40044
 --   weft.label    INT-label blocks, IP protocol 253
 --   weft.poll     polling packets, EtherType 0x6888
 --   weft.int      INT telemetry reports v2.0, UDP 32766
 --   weft.flowset  flowset chunks inside Append reports
 --   weft.epoch    epoch telemetry inside Append reports
---   weft.copy     mirrored packets inside Append reports
---   weft.mirror   SONiC's padded mirrors, GRE type 0x8949
--- RoCEv2, PFC and ERSPAN I to III are Wireshark's own. The layouts are drawn in
+--   weft.mirror   mirrored packets inside Append reports
+--   weft.mellanox SONiC's padded mirrors on Mellanox, GRE type 0x8949
+-- Wireshark itself dissects RoCEv2, PFC and ERSPAN I to III. The layouts are drawn in
 -- docs/formats; a test compares every field here with what Weft encoded.
 
 -- declare makes a protocol and its fields: {type, short name, label, …}. It
@@ -29,7 +29,7 @@ local function declare(name, title, list)
   return proto, byName
 end
 
--- cursor walks over a range and adds one field after the other.
+-- cursor adds the fields of a range one after the other.
 local function cursor(tree, f, range)
   local at = 0
   local c = {}
@@ -84,7 +84,7 @@ local sections = { [1] = "filter", [2] = "cells" }
 local flowset, fs = declare("weft.flowset", "Weft flowset chunk", {
   { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" },
   { "uint8", "section", "Section", base.DEC, sections }, { "uint32", "switch", "Switch" },
-  { "uint16", "scope", "Scope (port, 0 is the switch)" }, { "uint8", "filter_hashes", "Filter hashes" },
+  { "uint16", "scope", "Scope (port; 0: switch)" }, { "uint8", "filter_hashes", "Filter hashes" },
   { "uint8", "tables", "Sub-tables" }, { "uint8", "key_width", "Key width" },
   { "uint8", "flows_width", "Flow count width" }, { "uint8", "packets_width", "Packet count width" },
   { "uint8", "bytes_width", "Byte count width" }, { "uint8", "ports_width", "Port width" },
@@ -92,11 +92,11 @@ local flowset, fs = declare("weft.flowset", "Weft flowset chunk", {
   { "int64", "start", "Slot start (ns)" }, { "int64", "length", "Slot length (ns)" },
   { "uint32", "filter_bits", "Filter bits" }, { "uint32", "cells", "Cells per sub-table" },
   { "uint64", "packets", "Packets counted" }, { "uint64", "bytes", "Bytes counted" },
-  { "uint32", "flows", "Flows inserted" }, { "uint32", "unkeyed", "Packets unkeyed" },
-  { "uint32", "missed", "Packets missed" }, { "uint32", "first", "First unit" }, { "uint32", "units", "Units" },
+  { "uint32", "flows", "Flows inserted" }, { "uint32", "unkeyed", "Unkeyed packets" },
+  { "uint32", "missed", "Missed packets" }, { "uint32", "first", "First unit" }, { "uint32", "units", "Units" },
   { "bytes", "filter", "Filter" }, { "bytes", "cell", "Cell" }, { "uint32", "crc", "CRC-32C", base.HEX },
   { "bytes", "cell.key", "Key XOR" }, { "uint64", "cell.flows", "Flows" }, { "uint64", "cell.packets", "Packets" },
-  { "uint64", "cell.bytes", "Bytes" }, { "uint16", "cell.in", "In port XOR" }, { "uint16", "cell.out", "Out port XOR" },
+  { "uint64", "cell.bytes", "Bytes" }, { "uint16", "cell.in", "Ingress port XOR" }, { "uint16", "cell.out", "Egress port XOR" },
 })
 
 function flowset.dissector(buf, _, root)
@@ -144,25 +144,28 @@ end
 ------------------------------------------------------------------------ epoch
 
 local kinds = { [1] = "port", [2] = "port epoch", [3] = "flow", [4] = "flow", [5] = "meter",
-  [6] = "pause", [7] = "waiting", [8] = "waiting", [9] = "held", [10] = "wave" }
+  [6] = "pause", [7] = "flow backlog", [8] = "flow backlog", [9] = "port pair backlog",
+  [10] = "congestion episode", [11] = "poll reference" }
 local epoch, ep = declare("weft.epoch", "Weft epoch telemetry", join({
   { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "flags", "Flags", base.HEX },
   { "uint32", "switch", "Switch" }, { "uint32", "host", "Event host" }, { "uint32", "event", "Event number" },
-  { "uint16", "index", "Chunk" }, { "uint16", "total", "of" }, { "int64", "snapshot", "Snapshot (ns)" },
+  { "uint16", "index", "Chunk" }, { "uint16", "total", "Chunks" }, { "int64", "snapshot", "Snapshot (ns)" },
   { "int64", "length", "Epoch length (ns)" }, { "uint32", "dropped", "Records dropped" },
   { "uint32", "size", "Bytes of records" }, { "uint32", "crc", "CRC-32C", base.HEX },
   { "uint8", "kind", "Record", base.DEC, kinds }, { "uint8", "record_size", "Record length" },
-  { "uint32", "epoch", "Epoch" }, { "uint16", "port", "Port" }, { "uint16", "in", "In port" }, { "uint16", "out", "Out port" },
+  { "uint32", "epoch", "Epoch" }, { "uint16", "port", "Port" }, { "uint16", "in", "Ingress port" }, { "uint16", "out", "Egress port" },
   { "uint8", "priority", "Priority" }, { "bool", "paused_now", "Paused now" }, { "int64", "remaining", "Pause remaining (ns)" },
-  { "uint64", "pauses_total", "Pause frames since start" }, { "uint64", "queued", "Queued bytes" },
+  { "uint64", "pause_frames_total", "Pause frames since start" }, { "uint64", "queued", "Queued bytes" },
   { "uint64", "sent", "Packets sent since start" }, { "uint8", "reserved", "Reserved" }, { "bool", "evicted", "Evicted" },
-  { "uint32", "packets", "Packets" }, { "uint32", "paused", "Paused packets" }, { "uint32", "pauses", "Pause frames" },
-  { "uint64", "bytes", "Bytes" }, { "uint64", "depth", "Queue depth, summed" },
-  { "uint64", "paused_depth", "Queue depth while paused, summed" }, { "bytes", "unknown", "Record of unknown kind" },
-  { "int64", "began", "Pause began (ns)" }, { "int64", "ended", "Last pause ended (ns)" }, { "int64", "first", "Pauses began (ns)" },
-  { "uint64", "behind", "Bytes behind it" }, { "uint64", "times", "Times paused" }, { "int64", "time", "Time paused (ns)" },
-  { "uint32", "joined_first", "First packet, in the epoch (ns)" }, { "uint32", "joined_last", "Last packet, in the epoch (ns)" },
-  { "int64", "deep_from", "Deep from (ns)" }, { "int64", "deep_to", "Deep to (ns)" }, { "uint64", "most", "Most bytes found" },
+  { "uint32", "packets", "Packets" }, { "uint32", "paused", "Paused packets" }, { "uint32", "pause_frames", "Pause frames" },
+  { "uint64", "bytes", "Bytes" }, { "uint64", "depth", "Queue depth, sum (packets)" },
+  { "uint64", "paused_depth", "Queue depth while paused, sum (packets)" }, { "bytes", "unknown", "Record of unknown kind" },
+  { "int64", "last_start", "Last pause started (ns)" }, { "int64", "last_end", "Last pause ended (ns)" },
+  { "int64", "burst_start", "Pause burst started (ns)" }, { "uint64", "bytes_at_burst_start", "Queued bytes at burst start" },
+  { "uint64", "pause_count", "Pauses since start" }, { "int64", "paused_time", "Time paused since start (ns)" },
+  { "uint32", "first_enqueue", "First enqueue, in the epoch (ns)" }, { "uint32", "last_enqueue", "Last enqueue, in the epoch (ns)" },
+  { "int64", "episode_first", "Episode started (ns)" }, { "int64", "episode_last", "Episode last seen (ns)" },
+  { "uint64", "episode_max", "Largest queue in the episode (bytes)" }, { "int64", "poll_received", "Poll received (ns)" },
 }, keyFields))
 
 local function epochRecord(tree, range)
@@ -175,13 +178,13 @@ local function epochRecord(tree, range)
     c.add("port", 2)
     c.add("priority", 1)
     c.add("paused_now", 1)
-    for _, n in ipairs({ "remaining", "pauses_total", "queued", "sent" }) do c.add(n, 8) end
+    for _, n in ipairs({ "remaining", "pause_frames_total", "queued", "sent" }) do c.add(n, 8) end
   elseif kind == 2 then
     c.add("epoch", 4)
     c.add("port", 2)
     c.add("priority", 1)
     c.add("reserved", 1)
-    for _, n in ipairs({ "packets", "paused", "pauses" }) do c.add(n, 4) end
+    for _, n in ipairs({ "packets", "paused", "pause_frames" }) do c.add(n, 4) end
     for _, n in ipairs({ "depth", "paused_depth" }) do c.add(n, 8) end
   elseif kind == 3 or kind == 4 then
     c.add("epoch", 4)
@@ -191,7 +194,7 @@ local function epochRecord(tree, range)
     c.add("evicted", 1)
     for _, n in ipairs({ "packets", "paused" }) do c.add(n, 4) end
     for _, n in ipairs({ "bytes", "depth", "paused_depth" }) do c.add(n, 8) end
-    for _, n in ipairs({ "joined_first", "joined_last" }) do c.add(n, 4) end
+    for _, n in ipairs({ "first_enqueue", "last_enqueue" }) do c.add(n, 4) end
     addKey(sub, ep, c.take(c.left()))
   elseif kind == 5 then
     c.add("epoch", 4)
@@ -205,7 +208,7 @@ local function epochRecord(tree, range)
     c.add("port", 2)
     c.add("priority", 1)
     c.add("reserved", 1)
-    for _, n in ipairs({ "began", "ended", "first", "behind", "times", "time" }) do c.add(n, 8) end
+    for _, n in ipairs({ "last_start", "last_end", "burst_start", "bytes_at_burst_start", "pause_count", "paused_time" }) do c.add(n, 8) end
   elseif kind >= 7 and kind <= 9 then
     c.add("in", 2)
     c.add("out", 2)
@@ -218,7 +221,9 @@ local function epochRecord(tree, range)
     c.add("port", 2)
     c.add("priority", 1)
     c.add("reserved", 1)
-    for _, n in ipairs({ "deep_from", "deep_to", "most" }) do c.add(n, 8) end
+    for _, n in ipairs({ "episode_first", "episode_last", "episode_max" }) do c.add(n, 8) end
+  elseif kind == 11 then
+    c.add("poll_received", 8)
   else
     c.add("unknown", c.left())
   end
@@ -247,24 +252,24 @@ function epoch.dissector(buf, _, root)
   noExtra(tree, buf(), buf:len() - c.left())
 end
 
------------------------------------------------------------------------ copies
+----------------------------------------------------------------------- mirror
 
-local copy, cp = declare("weft.copy", "Weft mirrored packet", {
-  { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "why", "Reasons", base.HEX },
+local mirror, mi = declare("weft.mirror", "Weft mirrored packet", {
+  { "uint16", "magic", "Magic", base.HEX }, { "uint8", "version", "Version" }, { "uint8", "reasons", "Reasons", base.HEX },
   { "bool", "flag", "TCP SYN, FIN or RST", 8, nil, 0x01 }, { "bool", "sample", "Sampled", 8, nil, 0x02 },
-  { "bool", "debug", "Debug mark", 8, nil, 0x04 }, { "bool", "protocol", "Protocol traffic", 8, nil, 0x08 },
-  { "bool", "rule", "Rule", 8, nil, 0x10 }, { "uint32", "switch", "Switch" }, { "uint16", "in", "In port" },
-  { "uint16", "out", "Out port" }, { "int64", "time", "Time (ns)" }, { "uint16", "length", "Frame length" },
+  { "bool", "debug", "Debug mark", 8, nil, 0x04 }, { "bool", "protocol", "Control protocol", 8, nil, 0x08 },
+  { "bool", "rule", "Rule", 8, nil, 0x10 }, { "uint32", "switch", "Switch" }, { "uint16", "in", "Ingress port" },
+  { "uint16", "out", "Egress port" }, { "int64", "time", "Time (ns)" }, { "uint16", "length", "Frame length" },
   { "uint16", "captured", "Captured" },
 })
 
-function copy.dissector(buf, pinfo, root)
-  local tree = root:add(copy, buf())
-  local c = cursor(tree, cp, buf())
+function mirror.dissector(buf, pinfo, root)
+  local tree = root:add(mirror, buf())
+  local c = cursor(tree, mi, buf())
   c.add("magic", 2)
   c.add("version", 1)
-  for _, n in ipairs({ "flag", "sample", "debug", "protocol", "rule" }) do tree:add(cp[n], buf(3, 1)) end
-  c.add("why", 1)
+  for _, n in ipairs({ "flag", "sample", "debug", "protocol", "rule" }) do tree:add(mi[n], buf(3, 1)) end
+  c.add("reasons", 1)
   c.add("switch", 4)
   for _, n in ipairs({ "in", "out" }) do c.add(n, 2) end
   c.add("time", 8)
@@ -276,10 +281,10 @@ end
 -------------------------------------------------------------------------- ack
 
 local verdicts = { [0] = "stored", [1] = "gap", [2] = "rate-limited", [3] = "malformed", [4] = "unserved" }
-local ack, ak = declare("weft.ack", "Answer to a DTA reporter", {
+local ack, ak = declare("weft.ack", "DTA acknowledgement", {
   { "uint8", "magic", "Magic and version", base.HEX }, { "uint8", "verdict", "Verdict", base.DEC, verdicts },
   { "uint16", "reserved", "Reserved" }, { "uint32", "reporter", "Reporter" }, { "uint32", "first", "First sequence" },
-  { "uint32", "count", "Reports" }, { "uint8", "proto.seq", "Sequence" }, { "bool", "proto.nack", "Refused", 8, nil, 0x80 },
+  { "uint32", "count", "Reports" }, { "uint8", "proto.seq", "Sequence" }, { "bool", "proto.nack", "NACK", 8, nil, 0x80 },
 })
 
 function ack.dissector(buf, pinfo, root)
@@ -325,7 +330,7 @@ local function appended(data, pinfo, tree)
   elseif magic == 0x5745 then
     epoch.dissector:call(data:tvb(), pinfo, tree)
   elseif magic == 0x574d then
-    copy.dissector:call(data:tvb(), pinfo, tree)
+    mirror.dissector:call(data:tvb(), pinfo, tree)
   end
 end
 
@@ -357,7 +362,7 @@ local function dtaReport(range, pinfo, tree, i)
   return size
 end
 
--- The prototype's datagrams have one report each; their length tells whether
+-- The prototype's datagrams have one report each; their length shows whether
 -- the base header has 2 or 3 bytes.
 local protoBody = { [1] = { 9, 17, 33 }, [2] = { 8 }, [3] = { 13 }, [4] = { 9 } }
 
@@ -388,8 +393,8 @@ local function dtaPrototype(buf, tree)
 end
 
 function dta.dissector(buf, pinfo, root)
-  -- An answer comes from the port that reports go to, and goes to the
-  -- port that reported, or to 40044.
+  -- An acknowledgement comes from the port that reports go to, and goes to
+  -- the reporter's port or to 40044.
   if pinfo.dst_port == 40044 or (pinfo.src_port == 40040 and pinfo.dst_port ~= 40040) then return ack.dissector:call(buf, pinfo, root) end
   if buf:len() < 2 then return 0 end
   pinfo.cols.protocol = "DTA"
@@ -402,7 +407,7 @@ function dta.dissector(buf, pinfo, root)
   c.add("count", 2)
   c.add("reporter", 4)
   c.add("seq", 4)
-  pinfo.cols.info = string.format("%d reports of %d from %d", count, buf(4, 4):uint(), buf(8, 4):uint())
+  pinfo.cols.info = string.format("%d reports of switch %d, sequence %d", count, buf(4, 4):uint(), buf(8, 4):uint())
   local at = 12
   for i = 0, count - 1 do at = at + dtaReport(buf(at), pinfo, tree, i) end
   noExtra(tree, buf(), at)
@@ -446,13 +451,13 @@ end
 
 ------------------------------------------------------------------------- poll
 
-local traces = { [0] = "nothing", [1] = "the victim's path", [2] = "causes of pauses", [3] = "path and causes" }
+local traces = { [0] = "none", [1] = "victim's path", [2] = "causes of pauses", [3] = "path and causes" }
 local poll, po = declare("weft.poll", "Weft polling packet", join({
-  { "uint8", "flag", "Trace", base.DEC, traces, 0xc0 }, { "uint8", "version", "Version, 0 is the prototype", base.DEC, nil, 0x3f },
-  { "uint8", "hop_limit", "Hop limit" }, { "uint16", "in", "In port" }, { "uint16", "out", "Out port" },
+  { "uint8", "flag", "Trace", base.DEC, traces, 0xc0 }, { "uint8", "version", "Version (0: prototype)", base.DEC, nil, 0x3f },
+  { "uint8", "hop_limit", "Hop limit" }, { "uint16", "in", "Ingress port" }, { "uint16", "out", "Egress port" },
   { "uint8", "key_len", "Key length" }, { "uint8", "reserved", "Reserved" }, { "uint32", "host", "Event host" },
   { "uint32", "event", "Event number" }, { "int64", "origin", "Origin time (ns)" },
-  { "uint16", "proto.in", "In port", base.DEC, nil, 0xff80 }, { "uint16", "proto.out", "Out port", base.DEC, nil, 0xff80 },
+  { "uint16", "proto.in", "Ingress port", base.DEC, nil, 0xff80 }, { "uint16", "proto.out", "Egress port", base.DEC, nil, 0xff80 },
   { "uint8", "proto.event", "Event" },
 }, keyFields))
 
@@ -560,22 +565,22 @@ function int.dissector(buf, pinfo, root)
   return buf:len()
 end
 
------------------------------------------------------------------------ mirror
+--------------------------------------------------------------------- mellanox
 
-local mirror, mi = declare("weft.mirror", "Mellanox mirror", { { "bytes", "pad", "Padding" } })
+local mellanox, mx = declare("weft.mellanox", "Mellanox mirror", { { "bytes", "pad", "Padding" } })
 
-function mirror.dissector(buf, pinfo, root)
+function mellanox.dissector(buf, pinfo, root)
   if buf:len() < 36 then return 0 end
-  root:add(mirror, buf(0, 22)):add(mi["pad"], buf(0, 22))
+  root:add(mellanox, buf(0, 22)):add(mx["pad"], buf(0, 22))
   Dissector.get("eth_withoutfcs"):call(buf(22):tvb(), pinfo, root)
   return buf:len()
 end
 
--------------------------------------------------------------- where they ride
+----------------------------------------------------------------- registration
 
 DissectorTable.get("udp.port"):add(40040, dta)
 DissectorTable.get("udp.port"):add(40044, ack)
 DissectorTable.get("udp.port"):add(32766, int)
 DissectorTable.get("ip.proto"):add(253, label)
 DissectorTable.get("ethertype"):add(0x6888, poll)
-DissectorTable.get("gre.proto"):add(0x8949, mirror)
+DissectorTable.get("gre.proto"):add(0x8949, mellanox)

@@ -41,7 +41,7 @@ func TestTsharkReadsEveryFormat(t *testing.T) {
 				got[columns[j]] = cell
 			}
 			if got["_ws.malformed"] != "" || strings.Contains(got["_ws.expert.severity"], expertError) {
-				t.Errorf("tshark finds fault with %x: malformed %q, expert %q", s.frame, got["_ws.malformed"], got["_ws.expert.message"])
+				t.Errorf("tshark reports an error in %x: malformed %q, expert %q", s.frame, got["_ws.malformed"], got["_ws.expert.message"])
 			}
 			for name, want := range s.want {
 				if got[name] != want {
@@ -55,15 +55,15 @@ func TestTsharkReadsEveryFormat(t *testing.T) {
 // expertError is Wireshark's number for findings of severity "error".
 const expertError = "8388608"
 
-// TestTsharkFindsFault proves that the test above can fail: cut packets, and
-// bytes that do not belong, are noticed.
-func TestTsharkFindsFault(t *testing.T) {
+// TestTsharkFindsErrors proves that the test above can fail: truncated packets
+// and trailing bytes are reported.
+func TestTsharkFindsErrors(t *testing.T) {
 	var broken []sample
 	for _, s := range samples() {
 		switch s.name {
 		case "DTA v1", "flowset cells", "epoch telemetry", "INT report":
-			// The transport header and the report's own length stay; its last
-			// bytes go, as in a capture that lies about its length.
+			// The transport header and the report's length remain; its last bytes
+			// are missing, as in a capture with a wrong length.
 			n := len(s.frame) - 3
 			broken = append(broken, sample{name: s.name + ", cut", frame: resized(s.frame, n)})
 		}
@@ -73,7 +73,7 @@ func TestTsharkFindsFault(t *testing.T) {
 	rows := tshark(t, file, []string{"_ws.malformed", "_ws.expert.severity", "_ws.lua.error"})
 	for i, s := range broken {
 		if strings.Trim(rows[i], "\t") == "" {
-			t.Errorf("tshark finds no fault with %s: %x", s.name, s.frame)
+			t.Errorf("tshark reports no error in %s: %x", s.name, s.frame)
 		}
 	}
 	if len(broken) == 0 {
@@ -127,7 +127,7 @@ func tshark(t *testing.T, file string, columns []string) []string {
 		args = append(args, "-e", c)
 	}
 	cmd := exec.Command("tshark", args...)
-	// A fresh home: the user's own preferences and plugins must not decide.
+	// A fresh home, without the user's preferences and plugins.
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
